@@ -27,16 +27,16 @@ type Policy interface {
 // Transcript is what the model may know of the episode so far.
 type Transcript struct {
 	Task  schemas.Task // as Task.Public returns it
-	Phase string       // of the current conversation, see Phased
+	Phase string       // name of the current conversation, see Phased
 	Tools []schemas.ToolSchema
-	Steps []schemas.Step // of all conversations
+	Steps []schemas.Step // the steps of all conversations
 	Seed  int64
 	// Reply is the reply whose calls are being answered. Steps may not contain it yet.
 	Reply *schemas.Reply
 }
 
-// Privileged is what only policies that declare AgentInfo.GoldUsed get. They get it when
-// they are built.
+// Privileged holds what the model must not know. Only policies that declare
+// AgentInfo.GoldUsed get it, when they are built.
 type Privileged struct {
 	GoldPatch string
 }
@@ -47,9 +47,9 @@ type Recorder interface {
 	// Replayed returns the steps that an earlier delivery of this job recorded, and the
 	// last reply if none of its calls has a recorded step.
 	Replayed() (steps []schemas.Step, pending *schemas.Reply)
-	// Asking returns the context for Policy.Next in the next turn. The episode pays for
-	// calls to models under it (llms.Account). If it ends before ctx, its cause says why
-	// no further call may begin. The caller must call done after the turn.
+	// Asking returns the context for Policy.Next in the next turn. Calls to models with this
+	// context are charged to the episode (llms.Account). If the context ends before ctx, its
+	// cause says why no further call may begin. The caller must call done after the turn.
 	Asking(ctx context.Context) (asking context.Context, done func())
 	// Reply records a reply before its calls are executed, Step a step after it has its
 	// observation.

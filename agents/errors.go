@@ -6,10 +6,10 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 )
 
-// InfraError is a failure that is ours, not the agent's: the job may be run
-// again with its id unchanged. Exit is the exit reason to record when it is not.
+// InfraError is a failure that the agent did not cause. The job may be run again with the
+// same id.
 type InfraError struct {
-	Exit string // schemas.Exit*
+	Exit string // schemas.Exit*, the exit reason to record if the job is not run again
 	Err  error
 }
 
@@ -17,8 +17,8 @@ func (e *InfraError) Error() string { return fmt.Sprintf("%s: %v", e.Exit, e.Err
 
 func (e *InfraError) Unwrap() error { return e.Err }
 
-// FatalError stops the whole run: no other job could do better. Class says
-// which exit code it is (cli: auth 4, quota 5, not_found and bad_request 7).
+// FatalError stops the whole run, because all other jobs would fail the same way. Class
+// decides the exit code (auth 4, quota 5, not_found and bad_request 7).
 type FatalError struct {
 	Class llms.Class
 	Err   error

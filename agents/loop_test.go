@@ -12,8 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// One turn is one turn; what passes at the reset asks nobody; an error of the
-// model comes out of the loop as what it is, with the steps so far.
+// The loop ends after MaxSteps turns, and before the first turn if the tests pass at the reset. An
+// error of the model is returned unchanged, with the steps so far.
 func TestF11LoopEndsWhereItShould(t *testing.T) {
 	p := &plan{turns: []any{calls("add")}}
 	res, err := run(t, &world{}, p, func(cfg *agents.Config) { cfg.Limits.MaxSteps = 1 })
@@ -32,8 +32,8 @@ func TestF11LoopEndsWhereItShould(t *testing.T) {
 	}
 }
 
-// A call that cost the sandbox is in the record, with what the model was told; one
-// that failed without an answer is not, and its reply waits for the next delivery.
+// A call that killed the sandbox is recorded with what the model was told. A call that failed
+// without an answer is not recorded, and its reply stays pending for the next delivery.
 func TestF13FailedCallsInTheRecord(t *testing.T) {
 	rec := &tape{}
 	res, err := run(t, &world{}, &plan{turns: []any{calls("die"), calls("submit")}}, func(cfg *agents.Config) { cfg.Recorder = rec })
@@ -47,8 +47,8 @@ func TestF13FailedCallsInTheRecord(t *testing.T) {
 	}
 }
 
-// What opens an episode stands apart from its turns; every step is there once,
-// numbered, with the state after it; and JSON gives all of it back.
+// The opening steps precede the turns. Each step is recorded once, with its number and the state
+// after it, and survives a round trip through JSON.
 func TestF14StepsAreTheHistory(t *testing.T) {
 	p := &plan{turns: []any{calls("add", "read"), calls("add"), calls("submit")}}
 	res, err := run(t, &world{initial: []schemas.Observation{{Source: "eval", Text: "failing"}}}, p, nil)

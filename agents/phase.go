@@ -1,7 +1,7 @@
 package agents
 
-// Conversations: which one the next turn belongs to, how it is opened, and the
-// calls that are not the environment's to answer.
+// This file opens conversations, switches between them, and answers the calls that do not go
+// to the environment.
 
 import (
 	"fmt"
@@ -13,20 +13,20 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Phased is a Policy that says which tools its model is shown now, and which
-// calls it answers itself. Both methods must be functions of their arguments, as
-// Next is, so that a recorded episode comes to the same phase again. A Policy that
-// is not Phased is always in the zero Phase and answers no call.
+// Phased is a Policy that decides which tools its model sees in each turn, and that may
+// answer calls itself. Like Next, both methods must be functions of their arguments, so that
+// a replayed episode reaches the same phase. A Policy that is not Phased is always in the
+// zero Phase and answers no calls.
 type Phased interface {
 	Policy
-	// Phase is asked before each turn, and before each call of a turn; offered
-	// are the environment's tools. t.Phase is the one that was on.
+	// Phase returns the current phase. Run calls it before each turn and before each call
+	// of a turn. t.Phase is the name of the previous phase, and offered lists the
+	// environment's tools.
 	Phase(t *Transcript, offered []schemas.ToolSchema) (Phase, error)
-	// Answer answers a call of a tool that is the policy's own, or one that it does
-	// not want executed; ok is false for all others. Run asks it about a reply without
-	// a call as the zero call, and not at all in the zero Phase. The answer must not
-	// depend on the sandbox: Run does not execute such calls again when it takes up an
-	// episode.
+	// Answer answers calls of the policy's own tools and calls that must not be executed.
+	// For all other calls, ok is false. For a reply without a call, Run passes the zero
+	// call. In the zero Phase, Run does not call Answer. The answer must not depend on the
+	// sandbox, because Run does not execute such calls again when it resumes an episode.
 	Answer(t *Transcript, call schemas.ToolCall) (o schemas.Observation, ok bool)
 }
 
@@ -35,51 +35,50 @@ func PhasedOf(p Policy) Phased {
 	if own, ok := p.(Phased); ok {
 		return own
 	}
-	return unphased{p}
+	return singlePhase{p}
 }
 
-type unphased struct{ Policy }
+type singlePhase struct{ Policy }
 
-func (unphased) Phase(*Transcript, []schemas.ToolSchema) (Phase, error) { return Phase{}, nil }
+func (singlePhase) Phase(*Transcript, []schemas.ToolSchema) (Phase, error) { return Phase{}, nil }
 
-func (unphased) Answer(*Transcript, schemas.ToolCall) (schemas.Observation, bool) {
+func (singlePhase) Answer(*Transcript, schemas.ToolCall) (schemas.Observation, bool) {
 	return schemas.Observation{}, false
 }
 
-// Phase is where an episode stands. The zero Phase, Recorded and Exit aside, is the
-// only conversation of an episode, in which the model is shown all of the
-// environment's tools and the environment answers every call.
+// Phase describes the conversation that the next turn belongs to. In the zero Phase, the
+// episode has a single conversation, the model sees all of the environment's tools, and the
+// environment answers every call.
 type Phase struct {
-	// Name goes to Step.Phase. Another name than before opens a conversation, whose
-	// model sees the steps of that name alone.
+	// Name is stored in Step.Phase. A new name opens a new conversation, whose model sees
+	// only the steps with this name.
 	Name string
-	// Tools are what the model is shown at the next turn, within a conversation
-	// too; those that a step adds are named at the end of its answer. Calls of
-	// others are answered, not executed.
+	// Tools lists the tools that the model sees in the next turn. They may change within a
+	// conversation. The answer of a step that adds tools ends with their names. Calls of
+	// other tools are answered but not executed.
 	Tools []schemas.ToolSchema
-	// Numbered ends each answer with the number of its step, so that the model
-	// can name it.
+	// Numbered appends the step's number to each answer, so that the model can refer to it.
 	Numbered bool
-	// Exit ends the episode before the next turn, schemas.Exit*; "" = go on.
+	// Exit ends the episode before the next turn with this reason, schemas.Exit*.
 	Exit string
-	// Recorded are the answers, as Settled, to the calls of the turn that the policy
-	// is about to repeat from a recording; "" = not known. Run compares them with the
-	// new answers.
+	// Recorded holds the AnswerHash of each recorded answer to the calls of the turn that
+	// the policy is about to repeat from a recording; "" if unknown. Run compares them with
+	// the new answers.
 	Recorded []string
 }
 
-// Whole reports whether the model is shown all of the environment's tools and the
+// IsDefault reports whether the model is shown all of the environment's tools and the
 // environment answers every call.
-func (ph Phase) Whole() bool { return ph.Name == "" && ph.Tools == nil }
+func (ph Phase) IsDefault() bool { return ph.Name == "" && ph.Tools == nil }
 
-func (ph Phase) tools(offered []schemas.ToolSchema) []schemas.ToolSchema {
-	if ph.Whole() {
+func (ph Phase) shownTools(offered []schemas.ToolSchema) []schemas.ToolSchema {
+	if ph.IsDefault() {
 		return offered
 	}
 	return ph.Tools
 }
 
-// Conversation is the part of Steps that the model of the current phase knows.
+// Conversation returns the steps that the model of the current phase sees.
 func (t *Transcript) Conversation() []schemas.Step {
 	if t.Phase == "" {
 		return t.Steps
@@ -94,17 +93,17 @@ func (t *Transcript) Conversation() []schemas.Step {
 }
 
 func (r *run) phase() (Phase, error) {
-	ph, err := r.policy.Phase(&r.transcript, r.offered)
+	ph, err := r.policy.Phase(&r.transcript, r.envTools)
 	if err != nil {
 		return ph, fmt.Errorf("finding the phase: %w", err)
 	}
 	return ph, nil
 }
 
-// enter makes the phase of the next turn the current one. A new conversation is
-// opened with what is recorded of its opening, and the rest is written now: its
-// prompts, then what tools said at the reset, if there was one.
-func (r *run) enter(reset *env.Info, began time.Time) (exit string, err error) {
+// enterPhase makes the phase of the next turn the current one. If this opens a conversation,
+// enterPhase replays the opening steps that an earlier delivery recorded, and adds those that
+// are missing. reset is nil except at the start of the episode.
+func (r *run) enterPhase(reset *env.Info, began time.Time) (exit string, err error) {
 	ph, err := r.phase()
 	if err != nil || ph.Exit != "" {
 		return ph.Exit, err
@@ -112,12 +111,12 @@ func (r *run) enter(reset *env.Info, began time.Time) (exit string, err error) {
 	opened := ph.Name != r.current.Name || reset != nil
 	r.current = ph
 	r.transcript.Phase = ph.Name
-	r.show(ph.tools(r.offered))
+	r.showTools(ph.shownTools(r.envTools))
 	if !opened {
 		return "", nil
 	}
-	r.format, r.lately, r.context = 0, nil, 0
-	steps, err := r.opening(reset, began)
+	r.formatErrors, r.recentCalls, r.conversationTokens = 0, nil, 0
+	steps, err := r.openingSteps(reset, began)
 	if err != nil {
 		return "", err
 	}
@@ -127,7 +126,7 @@ func (r *run) enter(reset *env.Info, began time.Time) (exit string, err error) {
 		r.recorded = r.recorded[1:]
 		n++
 	}
-	if len(r.recorded) > 0 { // turns follow, so the opening was whole
+	if len(r.recorded) > 0 { // turns follow, so the opening is complete
 		return "", nil
 	}
 	for _, s := range steps[min(n, len(steps)):] {
@@ -138,9 +137,9 @@ func (r *run) enter(reset *env.Info, began time.Time) (exit string, err error) {
 	return "", nil
 }
 
-// opening are the system prompt, the problem, and what tools said at the reset.
-// They begin when the reset began.
-func (r *run) opening(reset *env.Info, began time.Time) ([]schemas.Step, error) {
+// openingSteps returns the steps that open a conversation: the system prompt, the problem, and
+// the tools' observations at the reset. Their time is the beginning of the reset.
+func (r *run) openingSteps(reset *env.Info, began time.Time) ([]schemas.Step, error) {
 	system, problem, err := r.policy.Prompts(&r.transcript)
 	if err != nil {
 		return nil, fmt.Errorf("rendering the prompts: %w", err)
@@ -166,7 +165,7 @@ func (r *run) opening(reset *env.Info, began time.Time) ([]schemas.Step, error) 
 			}
 			text := o.Text
 			if r.current.Numbered {
-				text += "\n\n" + number(len(r.result.Steps)+len(steps))
+				text += "\n\n" + stepNumber(len(r.result.Steps)+len(steps))
 			}
 			add(schemas.Step{Source: "env", Text: text, Observation: &o})
 		}
@@ -178,10 +177,10 @@ func (r *run) opening(reset *env.Info, began time.Time) ([]schemas.Step, error) 
 	return steps, nil
 }
 
-// announce ends the answer of a step with the tools that it brings into the
-// conversation, so that the record says when a model was told.
-func (r *run) announce(step *schemas.Step) error {
-	if r.current.Whole() || step.Turn < 0 || step.Observation == nil {
+// announceTools appends the names of the tools that a step adds to the conversation to its
+// answer, so that the record shows when the model learns of them.
+func (r *run) announceTools(step *schemas.Step) error {
+	if r.current.IsDefault() || step.Turn < 0 || step.Observation == nil {
 		return nil
 	}
 	before, err := r.phase()
@@ -189,7 +188,7 @@ func (r *run) announce(step *schemas.Step) error {
 		return err
 	}
 	steps := r.transcript.Steps
-	r.transcript.Steps = append(steps, visible(*step))
+	r.transcript.Steps = append(steps, withoutFullText(*step))
 	after, err := r.phase()
 	r.transcript.Steps = steps
 	if err != nil || after.Name != before.Name {
@@ -208,29 +207,29 @@ func (r *run) announce(step *schemas.Step) error {
 	return nil
 }
 
-// Preview renders what opens an episode, before there is one.
+// Preview renders the prompts of an episode's first conversation without running the episode.
 func Preview(p Policy, t schemas.Task, offered []schemas.ToolSchema) (system, problem string, err error) {
 	tr := Transcript{Task: t}
 	ph, err := PhasedOf(p).Phase(&tr, offered)
 	if err != nil {
 		return "", "", err
 	}
-	tr.Phase, tr.Tools = ph.Name, ph.tools(offered)
+	tr.Phase, tr.Tools = ph.Name, ph.shownTools(offered)
 	return p.Prompts(&tr)
 }
 
-// number is how a step is named to the model. It stands behind the answer, so
-// that equal answers stay equal.
-func number(index int) string { return fmt.Sprintf("[This was step %d.]", index) }
+// stepNumber returns the text that tells the model a step's number. It is an observation of its
+// own, so that equal answers stay equal.
+func stepNumber(index int) string { return fmt.Sprintf("[This was step %d.]", index) }
 
-// show makes tools what the model sees, and keeps each list that was shown.
-func (r *run) show(tools []schemas.ToolSchema) {
-	same := func(a, b schemas.ToolSchema) bool { return a.Name == b.Name } // all are of one set
+// showTools sets the tools that the model sees, and adds the list to the result.
+func (r *run) showTools(tools []schemas.ToolSchema) {
+	same := func(a, b schemas.ToolSchema) bool { return a.Name == b.Name } // within an episode, names are unique
 	if r.toolSet != "" && slices.EqualFunc(r.transcript.Tools, tools, same) {
 		return
 	}
 	r.transcript.Tools, r.toolSet = tools, schemas.Hash(tools)
-	if r.current.Whole() {
+	if r.current.IsDefault() {
 		r.result.Tools = tools
 		return
 	}
@@ -244,10 +243,10 @@ func (r *run) show(tools []schemas.ToolSchema) {
 	}
 }
 
-// answer answers a call that does not reach the environment: one of the policy's
-// own tools, or of a tool that is not shown in this phase.
-func (r *run) answer(call schemas.ToolCall) (schemas.Observation, bool) {
-	if r.current.Whole() {
+// answerLocally answers calls that the policy answers, and calls of tools that the model does
+// not see in this phase. ok is false if the environment must answer.
+func (r *run) answerLocally(call schemas.ToolCall) (schemas.Observation, bool) {
+	if r.current.IsDefault() {
 		return schemas.Observation{}, false
 	}
 	var names []string
@@ -261,8 +260,9 @@ func (r *run) answer(call schemas.ToolCall) (schemas.Observation, bool) {
 	return schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true, ErrorClass: schemas.ErrUnknownTool}, true
 }
 
-// executed tells whether a recorded call reached the environment.
-func (r *run) executed(s schemas.Step) bool {
+// reachedEnv reports whether a recorded call was executed by the environment, in a sandbox that
+// survived it.
+func (r *run) reachedEnv(s schemas.Step) bool {
 	if s.ToolCall == nil || s.Observation == nil {
 		return false
 	}
@@ -270,15 +270,16 @@ func (r *run) executed(s schemas.Step) bool {
 	case schemas.ErrSandboxDied, schemas.ErrNotExecuted:
 		return false
 	}
-	if r.current.Whole() {
+	if r.current.IsDefault() {
 		return true
 	}
-	known := slices.ContainsFunc(r.offered, func(t schemas.ToolSchema) bool { return t.Name == s.ToolCall.Name })
+	known := slices.ContainsFunc(r.envTools, func(t schemas.ToolSchema) bool { return t.Name == s.ToolCall.Name })
 	return known && s.ToolCall.Invalid == "" && s.Observation.ErrorClass != schemas.ErrUnknownTool
 }
 
-// unaltered is the state after a call that did not reach the environment.
-func (r *run) unaltered() *schemas.EnvState {
+// stateBefore returns the last known state of the environment, for a call that does not reach
+// it.
+func (r *run) stateBefore() *schemas.EnvState {
 	for _, s := range slices.Backward(r.result.Steps) {
 		if s.State != nil {
 			state := *s.State

@@ -13,12 +13,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// relay is a plan in two conversations: the first ends with a call of its own
-// tool pass, once the counter was shown to be 2. It gives up after limit turns.
+// relay is a plan with two conversations. The first ends when its own tool pass is called after the
+// counter has shown 2. It gives up after limit turns.
 type relay struct {
 	plan
 	limit int
-	seen  []int // steps of the conversation, at each turn
+	seen  []int // number of steps in the conversation at each turn
 }
 
 func (p *relay) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
@@ -49,8 +49,8 @@ func (p *relay) Answer(t *agents.Transcript, c schemas.ToolCall) (schemas.Observ
 	if c.Name != "pass" {
 		return schemas.Observation{}, false
 	}
-	if t.Reply == nil || !slices.ContainsFunc(t.Reply.Calls, func(of schemas.ToolCall) bool { return of.ID == c.ID }) {
-		panic("Answer was not told the reply of the call")
+	if t.Reply == nil || !slices.ContainsFunc(t.Reply.Calls, func(call schemas.ToolCall) bool { return call.ID == c.ID }) {
+		panic("t.Reply does not contain the call")
 	}
 	for _, s := range t.Steps {
 		if s.Observation != nil && s.Observation.Text == "2" {
@@ -73,7 +73,7 @@ func phases(steps []schemas.Step) string {
 	return b.String()
 }
 
-func relayed() (*world, *relay) {
+func newRelay() (*world, *relay) {
 	return &world{tools: tools("add", "read", "submit", "die"), initial: []schemas.Observation{{Source: "eval", Text: "failing"}}},
 		&relay{plan: plan{policy: "model", turns: []any{
 			calls("add", "submit"), calls("pass"), calls("add"), calls("pass", "add"), // first
@@ -90,10 +90,10 @@ func runRelay(t *testing.T, w *world, p *relay, more func(*agents.Config)) (agen
 	return agents.Run(t.Context(), cfg)
 }
 
-// Two conversations of one episode: each has its opening and its tools; a tool of
-// another phase is not executed, nor is what follows the end of a phase.
+// Each conversation has its own opening and tools. Calls of tools that the phase does not show, and
+// calls after the end of a phase, are not executed.
 func TestPhasesOfAnEpisode(t *testing.T) {
-	w, p := relayed()
+	w, p := newRelay()
 	res, err := runRelay(t, w, p, nil)
 	if err != nil || res.ExitReason != schemas.ExitSubmitted {
 		t.Fatal(res.ExitReason, err)
@@ -102,10 +102,10 @@ func TestPhasesOfAnEpisode(t *testing.T) {
 		"-1.-1 system: sys first", "-1.-1 user: problem with pass", "-1.-1 env: failing",
 		"0.0 agent/add: 1", `0.1 agent/submit: There is no tool named "submit" here. Call one of: add, read, pass.`,
 		"1.0 agent/pass: not yet", "2.0 agent/add: 2",
-		"3.0 agent/pass: passed", "3.1 agent/add: Not executed: your part of the work had ended before this call.",
+		"3.0 agent/pass: passed", "3.1 agent/add: Not executed: your part of the work had already ended.",
 		"-1.-1 system: sys second", "-1.-1 user: problem with die",
 		`4.0 agent/read: There is no tool named "read" here. Call one of: add, submit, die.`, "4.1 agent/add: 3",
-		"5.0 agent/die: The sandbox died while this call ran. A fresh one was started and your earlier calls were repeated in it, without this one. Do not repeat it: next time the episode ends.",
+		"5.0 agent/die: The sandbox died while this call was running. A new sandbox was started, and your earlier calls were repeated in it, without this one. Do not make this call again: if the sandbox dies once more, the episode ends.",
 		"6.0 agent/add: 4", "7.0 agent/submit: ok",
 	}
 	if diff := cmp.Diff(want, outline(res.Steps)); diff != "" {
@@ -143,13 +143,13 @@ func TestPhasesOfAnEpisode(t *testing.T) {
 		t.Errorf("tool set of the second conversation: %s", got)
 	}
 	if res.Steps[7].State == nil || res.Steps[8].State != nil {
-		t.Error("a call that the policy answered has the state before it, one that was not executed has none")
+		t.Error("want the previous state for a call that the policy answered, and no state for one that was not executed")
 	}
 }
 
-// Within one conversation the tools may change, and the policy may end it.
+// The tools may change within a conversation, and the policy may end it.
 func TestPhaseEndsTheEpisode(t *testing.T) {
-	w, p := relayed()
+	w, p := newRelay()
 	p.turns, p.limit = []any{calls("add"), calls("read")}, 2
 	res, err := runRelay(t, w, p, nil)
 	if err != nil || res.ExitReason != schemas.ExitGaveUp || len(res.Steps) != 5 || !slices.Equal(w.calls, []string{"add"}) {
@@ -163,17 +163,16 @@ func TestPhaseEndsTheEpisode(t *testing.T) {
 	}
 }
 
-// A crash after any write, in either conversation or between the two, leads back
-// to the same place.
+// After a crash at any write, the resumed episode has the same steps.
 func TestPhasesResumeAfterAnyWrite(t *testing.T) {
-	w, p := relayed()
+	w, p := newRelay()
 	whole, err := runRelay(t, w, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for kill := 1; ; kill++ {
 		rec := &tape{failAt: kill}
-		w, p := relayed()
+		w, p := newRelay()
 		if _, err := runRelay(t, w, p, func(c *agents.Config) { c.Recorder = rec }); err == nil {
 			if kill < 20 {
 				t.Fatalf("only %d writes", kill)
@@ -184,7 +183,7 @@ func TestPhasesResumeAfterAnyWrite(t *testing.T) {
 		}
 		recorded := len(rec.replies)
 		rec.failAt = 0
-		w, p = relayed()
+		w, p = newRelay()
 		res, err := runRelay(t, w, p, func(c *agents.Config) { c.Recorder = rec })
 		if err != nil || res.ExitReason != whole.ExitReason || len(res.Diverged) != 0 {
 			t.Fatalf("killed after %d writes: exit %s, diverged %v, %v", kill, res.ExitReason, res.Diverged, err)
@@ -206,10 +205,10 @@ func TestPhasesResumeAfterAnyWrite(t *testing.T) {
 	}
 }
 
-// The length of one conversation does not end the next.
+// MaxPromptTokens applies to each conversation separately.
 func TestConversationBeginsShort(t *testing.T) {
-	w, p := relayed()
-	long := p.turns[3].(schemas.Reply) // hands over
+	w, p := newRelay()
+	long := p.turns[3].(schemas.Reply) // ends the first conversation
 	long.Usage = &schemas.Usage{Prompt: 900, Completion: 100}
 	p.turns[3] = long
 	cfg := agents.Config{Env: w, Policy: p, Limits: agents.Limits{MaxPromptTokens: 500}}
@@ -218,9 +217,9 @@ func TestConversationBeginsShort(t *testing.T) {
 	}
 }
 
-// A call that the policy answers leaves the state as it was, and changes no file.
+// A call that the policy answers has the previous state without changed files.
 func TestAnsweredCallsLeaveTheState(t *testing.T) {
-	w, p := relayed()
+	w, p := newRelay()
 	w.changed = []string{"a.py"}
 	res, err := agents.Run(t.Context(), agents.Config{Env: w, Policy: p})
 	if err != nil {
@@ -236,6 +235,6 @@ func TestAnsweredCallsLeaveTheState(t *testing.T) {
 		}
 	}
 	if seen == 0 {
-		t.Error("no such call has a state")
+		t.Error("no call of pass has a state")
 	}
 }

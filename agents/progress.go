@@ -1,7 +1,7 @@
 package agents
 
-// What the loop learns from each step, whether it was taken now or recorded by
-// an earlier delivery: the end of the episode, loops, format errors.
+// This file keeps the state that decides when an episode ends. New steps and steps that an
+// earlier delivery recorded update it in the same way.
 
 import (
 	"context"
@@ -10,16 +10,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// keep appends a step to the result and to the transcript, which shows a
-// policy what the model sees and no more.
-func (r *run) keep(step schemas.Step) {
-	r.recall(step)
+// appendStep appends a step to the result, and what the model sees of it to the transcript.
+func (r *run) appendStep(step schemas.Step) {
+	r.compareWithRecording(step)
 	r.result.Steps = append(r.result.Steps, step)
-	r.transcript.Steps = append(r.transcript.Steps, visible(step))
+	r.transcript.Steps = append(r.transcript.Steps, withoutFullText(step))
 	if step.Reply != nil {
 		r.wellFormed = false
 		if u := step.Reply.Usage; u != nil {
-			r.context = u.Prompt + u.Completion
+			r.conversationTokens = u.Prompt + u.Completion
 		}
 	}
 	if step.State != nil && step.State.Terminated {
@@ -31,36 +30,36 @@ func (r *run) keep(step schemas.Step) {
 	}
 	switch o.ErrorClass {
 	case schemas.ErrSandboxDied:
-		r.deaths++
+		r.sandboxDeaths++
 		r.wellFormed = true
 	case schemas.ErrBadArguments, schemas.ErrUnknownTool, schemas.ErrCutOff:
 	default:
 		r.wellFormed = r.wellFormed || step.ToolCall.Invalid == ""
 	}
-	r.lately = append(r.lately, schemas.ShortHash([]string{step.ToolCall.Name, string(step.ToolCall.Arguments), step.ToolCall.Raw, o.Text}))
-	if n := len(r.lately) - maxCycle*max(r.Limits.MaxRepeats, 1); n > 0 {
-		r.lately = r.lately[n:]
+	r.recentCalls = append(r.recentCalls, schemas.ShortHash([]string{step.ToolCall.Name, string(step.ToolCall.Arguments), step.ToolCall.Raw, o.Text}))
+	if n := len(r.recentCalls) - maxCycle*max(r.Limits.MaxRepeats, 1); n > 0 {
+		r.recentCalls = r.recentCalls[n:]
 	}
 }
 
-// maxCycle is the longest round of calls that is seen to go round and round.
+// maxCycle is the length of the longest cycle of calls that stuck detects.
 const maxCycle = 3
 
-// stuck tells whether the last calls are one round of at most maxCycle calls, over
-// and over with the same answers.
+// stuck reports whether the agent has repeated a cycle of at most maxCycle calls
+// Limits.MaxRepeats times and got the same answers.
 func (r *run) stuck() bool {
 	times := r.Limits.MaxRepeats
 	for cycle := 1; times > 0 && cycle <= maxCycle; cycle++ {
-		from := len(r.lately) - cycle*times
-		if from >= 0 && slices.Equal(r.lately[from:len(r.lately)-cycle], r.lately[from+cycle:]) {
+		from := len(r.recentCalls) - cycle*times
+		if from >= 0 && slices.Equal(r.recentCalls[from:len(r.recentCalls)-cycle], r.recentCalls[from+cycle:]) {
 			return true
 		}
 	}
 	return false
 }
 
-// visible is a step without what was cut from its observations.
-func visible(step schemas.Step) schemas.Step {
+// withoutFullText returns a copy of a step that has only the texts that the model sees.
+func withoutFullText(step schemas.Step) schemas.Step {
 	if step.Observation != nil && step.Observation.FullText != "" {
 		o := *step.Observation
 		o.FullText = ""
@@ -77,21 +76,21 @@ func visible(step schemas.Step) schemas.Step {
 	return step
 }
 
-// endTurn decides whether the episode is over after a whole turn.
+// endTurn returns the exit reason if the episode is over after a whole turn.
 func (r *run) endTurn(reply schemas.Reply) string {
 	r.turnNo++
-	r.format++
+	r.formatErrors++
 	if r.wellFormed {
-		r.format = 0
+		r.formatErrors = 0
 	}
 	switch {
 	case r.terminated:
 		return schemas.ExitSubmitted
-	case r.deaths > 1:
+	case r.sandboxDeaths > 1:
 		return schemas.ExitKilledSandbox
 	case reply.Stop != "":
 		return reply.Stop
-	case r.Limits.MaxFormatErrors > 0 && r.format >= r.Limits.MaxFormatErrors:
+	case r.Limits.MaxFormatErrors > 0 && r.formatErrors >= r.Limits.MaxFormatErrors:
 		return schemas.ExitNoToolCall
 	case r.stuck():
 		return schemas.ExitStuck
@@ -99,12 +98,12 @@ func (r *run) endTurn(reply schemas.Reply) string {
 	return ""
 }
 
-// unrecorded is the Recorder of episodes nobody wants back.
-type unrecorded struct{}
+// nopRecorder discards everything.
+type nopRecorder struct{}
 
-func (unrecorded) Replayed() ([]schemas.Step, *schemas.Reply) { return nil, nil }
-func (unrecorded) Asking(ctx context.Context) (context.Context, func()) {
+func (nopRecorder) Replayed() ([]schemas.Step, *schemas.Reply) { return nil, nil }
+func (nopRecorder) Asking(ctx context.Context) (context.Context, func()) {
 	return ctx, func() {}
 }
-func (unrecorded) Reply(context.Context, int, schemas.Reply) error { return nil }
-func (unrecorded) Step(context.Context, schemas.Step) error        { return nil }
+func (nopRecorder) Reply(context.Context, int, schemas.Reply) error { return nil }
+func (nopRecorder) Step(context.Context, schemas.Step) error        { return nil }

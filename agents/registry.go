@@ -7,42 +7,42 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Deps is what a policy is built from, once per episode.
+// Deps holds what a policy is built from. Each episode builds its own policy.
 type Deps struct {
-	Task schemas.Task // only what is Public of it
+	Task schemas.Task // as Task.Public returns it
 	// Gold is non-nil only for specs whose policy declares GoldUsed.
 	Gold   *Privileged
-	Client llms.Client          // nil where no model is configured
-	Models map[string]Model     // further ones, those that Needs.Models names
-	Tools  []schemas.ToolSchema // of the environment
+	Client llms.Client          // nil if no model is configured
+	Models map[string]Model     // the models that Needs.Models names
+	Tools  []schemas.ToolSchema // the environment's tools
 	Seed   int64
-	// Recording is what Needs names, of the same task; nil where there is none.
+	// Recording is the recording of this task that Needs asks for, or nil.
 	Recording *Recording
-	// Console is what Needs names; nil where there is none.
+	// Console is nil if there is no terminal.
 	Console Console
-	// Prompts are the templates; nil: the embedded ones.
+	// Prompts holds the templates; nil means the embedded ones.
 	Prompts *prompts.Set
 }
 
-// Recording is what an earlier episode said, turn by turn.
+// Recording holds the replies of an earlier episode.
 type Recording struct {
-	Episode  string // its id
+	Episode  string // id
 	GoldUsed bool   // its agent knew the gold patch
-	Style    string // of its calls: AgentInfo.ToolCallStyle
+	Style    string // AgentInfo.ToolCallStyle of its agent
 	Turns    []RecordedTurn
 }
 
-// RecordedTurn is one of a recording.
+// RecordedTurn is one turn of a recording.
 type RecordedTurn struct {
 	Reply schemas.Reply
-	Phase string   // of the conversation that it belongs to
-	Tools []string // that it was shown; nil: not recorded
-	// Answers to its calls, as Settled: one for each, or one for a reply without;
-	// "" where the record does not say all.
+	Phase string   // name of its conversation
+	Tools []string // names of the tools that the model was shown; nil if not recorded
+	// Answers holds the AnswerHash of the answer to each call, or of the one answer to a
+	// reply without a call. A hash is "" if the record lacks part of the answer.
 	Answers []string
 }
 
-// Templates are the prompts to render.
+// Templates returns Prompts, or the embedded templates if Prompts is nil.
 func (d Deps) Templates() *prompts.Set {
 	if d.Prompts == nil {
 		return prompts.Default()
@@ -50,31 +50,30 @@ func (d Deps) Templates() *prompts.Set {
 	return d.Prompts
 }
 
-// Model is one that a policy asks beside its first, and how it is sampled.
+// Model is an additional model of a policy.
 type Model struct {
 	Client   llms.Client
 	Sampling llms.Sampling
 }
 
-// Spec describes one policy kind. Its config struct may be Needy.
+// Spec describes one kind of policy. Its config struct may implement Needy.
 type Spec = plugin.Spec[Policy, Deps]
 
-// Registry lists the policies that exist. agents/policies fills it.
+// Registry lists the kinds of policies. Package agents/policies fills it.
 var Registry = &plugin.Registry[Policy, Deps]{What: "agent"}
 
-// Needs says what a policy must be given, and what it brings.
+// Needs says what a policy requires and which tools it adds.
 type Needs struct {
-	Gold  bool // Deps.Gold: the policy is privileged
-	Model bool // Deps.Client
-	// Models are the entries of section models that it asks beside its first model:
-	// Deps.Models.
+	Gold  bool // needs Deps.Gold: the policy is privileged
+	Model bool // needs Deps.Client
+	// Models names the entries of section models that Deps.Models must hold.
 	Models []string
-	// Tools are the policy's own, which it answers itself: they are part of no toolbox.
+	// Tools lists tools that the policy answers itself. No toolbox contains them.
 	Tools []schemas.ToolSchema
-	// Console: a person acts, one episode at a time and without a clock.
+	// Console says that a person acts. Their episodes run one at a time and without time limit.
 	Console bool
-	// Recording is the run directory or dataset that holds Deps.Recording, Episode the
-	// beginning of its id.
+	// Recording is the run directory or dataset of Deps.Recording. Episode is the beginning
+	// of its id.
 	Recording, Episode string
 }
 
@@ -83,8 +82,8 @@ type Needy interface {
 	Needs() Needs
 }
 
-// NeedsOf tells what policies of a kind with these settings need, before one is
-// built. Wrong settings are an error.
+// NeedsOf returns what a policy of a kind with the given settings needs. It returns an error
+// if the settings are invalid.
 func NeedsOf(kind string, with map[string]any) (Needs, error) {
 	cfg, err := Registry.Config(kind, with)
 	if err != nil {

@@ -22,10 +22,10 @@ func (r *run) begin(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("resetting the environment: %w", err)
 	}
-	r.offered = info.Tools
+	r.envTools = info.Tools
 	recorded, pending := r.Recorder.Replayed()
 	r.recorded = recorded
-	if exit, err := r.enter(&info, began); exit != "" || err != nil {
+	if exit, err := r.enterPhase(&info, began); exit != "" || err != nil {
 		return exit, err
 	}
 	switch {
@@ -44,26 +44,26 @@ func (r *run) resume(ctx context.Context, pending *schemas.Reply) (string, error
 		return "", err
 	}
 	for len(r.recorded) > 0 || pending != nil {
-		if exit, err := r.enter(nil, r.Clock().UTC()); exit != "" || err != nil {
+		if exit, err := r.enterPhase(nil, r.Clock().UTC()); exit != "" || err != nil {
 			return exit, err
 		}
 		if len(r.recorded) == 0 {
 			break
 		}
-		if exit, err := r.retake(ctx); exit != "" || err != nil {
+		if exit, err := r.replayTurn(ctx); exit != "" || err != nil {
 			return exit, err
 		}
 	}
 	if pending == nil {
 		return "", nil
 	}
-	complete(pending, r.turnNo)
+	fillDefaults(pending, r.turnNo)
 	return r.execute(ctx, *pending, 0, r.Clock().UTC())
 }
 
-// retake replays the recorded steps of one turn, and executes the calls of its reply that
+// replayTurn replays the recorded steps of one turn, and executes the calls of its reply that
 // have no step.
-func (r *run) retake(ctx context.Context) (string, error) {
+func (r *run) replayTurn(ctx context.Context) (string, error) {
 	var reply *schemas.Reply
 	done := 0
 	for len(r.recorded) > 0 {
@@ -88,33 +88,33 @@ func (r *run) replay(s schemas.Step) {
 	s.Replayed = true
 	s.Index = len(r.result.Steps)
 	r.result.Replayed++
-	r.keep(s)
+	r.appendStep(s)
 }
 
 // repeat executes the calls of steps again, except those that did not reach the
 // environment or that killed their sandbox. It compares the answers.
 func (r *run) repeat(ctx context.Context, steps []schemas.Step) error {
 	for _, s := range steps {
-		if !r.executed(s) {
+		if !r.reachedEnv(s) {
 			continue
 		}
 		info, err := r.Env.Repeat(ctx, *s.ToolCall, *s.Observation)
 		if err != nil {
 			return fmt.Errorf("repeating step %d (%s): %w", s.Index, s.ToolCall.Name, err)
 		}
-		r.compare(s.Index, Settled(info.Observation.Text), Settled(s.Observation.Text))
+		r.compare(s.Index, AnswerHash(info.Observation.Text), AnswerHash(s.Observation.Text))
 	}
 	return nil
 }
 
-// recall compares a step with the recording that the policy repeats, if there is one.
-func (r *run) recall(s schemas.Step) {
+// compareWithRecording compares a step with the recording that the policy repeats, if there is one.
+func (r *run) compareWithRecording(s schemas.Step) {
 	call := max(s.Call, 0)
 	if s.Turn < 0 || s.Observation == nil || call >= len(r.current.Recorded) {
 		return
 	}
 	if then := r.current.Recorded[call]; then != "" {
-		r.compare(s.Index, Settled(s.Observation.Text), then)
+		r.compare(s.Index, AnswerHash(s.Observation.Text), then)
 	}
 }
 
@@ -128,13 +128,13 @@ func (r *run) compare(step int, now, then string) {
 	}
 }
 
-// noise matches durations and addresses anywhere in a text. They differ between two runs
-// of the same command, and package canonical removes them only from known places.
-var noise = regexp.MustCompile(`\b\d+(\.\d+)?\s?(s|ms|µs|us|ns|seconds?)\b|0x[0-9a-f]+`)
+// volatileText matches durations and addresses anywhere in a text. They differ between two runs
+// of the same command. Package canonical removes them only in known contexts.
+var volatileText = regexp.MustCompile(`\b\d+(\.\d+)?\s?(s|ms|µs|us|ns|seconds?)\b|0x[0-9a-f]+`)
 
-// Settled returns a hash of an answer as rows hold it, without what may differ between two
+// AnswerHash returns a hash of an answer as rows hold it, without what may differ between two
 // runs of the same command. Answers with equal hashes count as the same.
-func Settled(text string) string {
+func AnswerHash(text string) string {
 	text, _ = schemas.ValidUTF8(text)
-	return schemas.ShortHash([]string{noise.ReplaceAllString(canonical.Text(schemas.Plain(text)), "#")})
+	return schemas.ShortHash([]string{volatileText.ReplaceAllString(canonical.Text(schemas.Plain(text)), "#")})
 }

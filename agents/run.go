@@ -12,57 +12,56 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Config is one episode to run.
+// Config describes an episode to run.
 type Config struct {
 	Env      env.Env
 	Policy   Policy
-	Recorder Recorder // nil: nothing is made durable
+	Recorder Recorder // nil: nothing is recorded
 	Limits   Limits
 	Job      schemas.Job
 	Task     schemas.Task
 	Clock    func() time.Time // for timestamps; nil: time.Now
 }
 
-// Limits of one episode; 0 means no limit.
+// Limits bounds an episode. Zero means no limit.
 type Limits struct {
 	MaxSteps        int           // turns
 	MaxFormatErrors int           // turns in a row without one well-formed call
-	MaxRepeats      int           // times in a row the same call, or round of up to three, gives the same answers
+	MaxRepeats      int           // repetitions of the same call, or cycle of up to three calls, with the same answers
 	Wall            time.Duration // from the start of this delivery
 	MaxPromptTokens int64         // conversation length, as the provider counted it
 }
 
-// Result is what became of an episode. Verdict and patch are others' work.
+// Result is the record of an episode, without patch and verdict.
 type Result struct {
 	Agent          schemas.AgentInfo
-	Tools          []schemas.ToolSchema   // all that were shown
-	ToolSets       [][]schemas.ToolSchema // each list that was shown; nil if it was always all of the environment's
+	Tools          []schemas.ToolSchema   // all tools that the model saw
+	ToolSets       [][]schemas.ToolSchema // each list of tools that the model saw; nil if it always saw all of the environment's
 	Steps          []schemas.Step
 	ExitReason     string // schemas.Exit*
 	ErrorClass     string
 	ErrorMessage   string
 	Started, Ended time.Time
-	Replayed       int   // steps that came from an earlier delivery
-	Compared       int   // answers of calls that were made before
-	Diverged       []int // of Compared: the steps that were not answered as then, in order
+	Replayed       int   // number of steps that an earlier delivery recorded
+	Compared       int   // number of answers that were compared with recorded ones
+	Diverged       []int // sorted indexes of the steps whose answers differ from the recorded ones
 }
 
-// recordTimeout bounds one write of the recorder. Writes are detached from the
-// episode's end, so that a paid reply is not lost to a cancellation.
+// recordTimeout bounds one write of the recorder. A write continues after the episode's context
+// ends, so that a cancellation does not lose a paid reply.
 const recordTimeout = time.Minute
 
 var errWall = errors.New("wall-clock limit of the episode")
 
-// Run takes one policy through one environment to its end. It returns an
-// InfraError or a FatalError, both with the steps so far; everything else that
-// ends an episode, cancelling ctx included, is an exit reason. The environment
-// is left open for Env.Patch.
+// Run runs an episode to its end. Its errors are InfraError and FatalError, and the result then
+// holds the steps so far. Everything else that ends an episode, such as the end of ctx, is an
+// exit reason. Run does not close the environment, so that the caller can call Env.Patch.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
 	if cfg.Recorder == nil {
-		cfg.Recorder = unrecorded{}
+		cfg.Recorder = nopRecorder{}
 	}
 	cfg.Task = cfg.Task.Public()
 	r := &run{
@@ -88,26 +87,26 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 type run struct {
 	Config
 	policy     Phased          // Config.Policy
-	parent     context.Context // without the wall-clock limit
+	parent     context.Context // the caller's, without the wall-clock limit
 	transcript Transcript
 	result     Result
 
-	offered  []schemas.ToolSchema // by the environment
+	envTools []schemas.ToolSchema // all tools of the environment
 	current  Phase
-	toolSet  string         // hash of the tools shown
-	recorded []schemas.Step // by an earlier delivery, not taken up yet
+	toolSet  string         // hash of the tools that the model sees
+	recorded []schemas.Step // steps of an earlier delivery that are not replayed yet
 
-	turnNo     int // of the next turn
-	terminated bool
-	deaths     int // sandboxes the agent has killed
-	format     int // turns in a row without a well-formed call
-	wellFormed bool
-	lately     []string // hashes of the last calls with their answers
-	context    int64    // tokens of the conversation after the last reply, 0: unknown
+	turnNo             int // of the next turn
+	terminated         bool
+	sandboxDeaths      int // sandboxes the agent has killed
+	formatErrors       int // turns in a row without a well-formed call
+	wellFormed         bool
+	recentCalls        []string // hashes of the last calls with their answers
+	conversationTokens int64    // tokens of the conversation after the last reply, 0: unknown
 }
 
-// finish turns the way the loop ended into a result. A context that ended
-// explains whatever error it caused.
+// finish returns the result of the episode. If a context has ended, finish takes this as the
+// cause of err.
 func (r *run) finish(ctx context.Context, exit string, err error) (Result, error) {
 	if err != nil {
 		switch {
@@ -123,8 +122,8 @@ func (r *run) finish(ctx context.Context, exit string, err error) (Result, error
 	return r.result, err
 }
 
-// classify maps an error to an exit reason, and keeps it as an error where it
-// is not the end of this episode alone.
+// classify maps an error to an exit reason. It also returns an error if the agent did not cause
+// the failure.
 func (r *run) classify(err error) (string, error) {
 	r.result.ErrorMessage = err.Error()
 	class := llms.ClassOf(err)
@@ -153,7 +152,7 @@ func (r *run) classify(err error) (string, error) {
 	return exit, &InfraError{Exit: exit, Err: err}
 }
 
-// turn asks the policy once and executes what it wants.
+// turn asks the policy for a reply and executes its calls.
 func (r *run) turn(ctx context.Context) (string, error) {
 	if r.Limits.MaxSteps > 0 && r.turnNo >= r.Limits.MaxSteps {
 		return schemas.ExitMaxSteps, nil
@@ -161,10 +160,10 @@ func (r *run) turn(ctx context.Context) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if exit, err := r.enter(nil, r.Clock().UTC()); exit != "" || err != nil {
+	if exit, err := r.enterPhase(nil, r.Clock().UTC()); exit != "" || err != nil {
 		return exit, err
 	}
-	if r.Limits.MaxPromptTokens > 0 && r.context >= r.Limits.MaxPromptTokens {
+	if r.Limits.MaxPromptTokens > 0 && r.conversationTokens >= r.Limits.MaxPromptTokens {
 		return schemas.ExitMaxContext, nil
 	}
 	asked := r.Clock().UTC()
@@ -177,16 +176,16 @@ func (r *run) turn(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("turn %d: %w", r.turnNo, err)
 	}
-	complete(&reply, r.turnNo)
+	fillDefaults(&reply, r.turnNo)
 	reply.ToolSet = r.toolSet
-	if err := r.record(func(ctx context.Context) error { return r.Recorder.Reply(ctx, r.turnNo, reply) }); err != nil {
+	if err := r.withRecorder(func(ctx context.Context) error { return r.Recorder.Reply(ctx, r.turnNo, reply) }); err != nil {
 		return "", fmt.Errorf("recording the reply: %w", err)
 	}
 	return r.execute(ctx, reply, 0, asked)
 }
 
-// complete fills what a policy may leave open: ids and empty arguments.
-func complete(reply *schemas.Reply, turn int) {
+// fillDefaults sets the call ids and arguments that a policy left empty.
+func fillDefaults(reply *schemas.Reply, turn int) {
 	for i := range reply.Calls {
 		c := &reply.Calls[i]
 		if c.ID == "" {
@@ -198,8 +197,8 @@ func complete(reply *schemas.Reply, turn int) {
 	}
 }
 
-// execute runs the calls of a reply from the given one on, one observation
-// each, and ends the turn.
+// execute executes the calls of a reply, beginning with call number from, and ends the turn. Each
+// call gets one observation.
 func (r *run) execute(ctx context.Context, reply schemas.Reply, from int, at time.Time) (string, error) {
 	r.transcript.Reply = &reply
 	defer func() { r.transcript.Reply = nil }()
@@ -208,7 +207,7 @@ func (r *run) execute(ctx context.Context, reply schemas.Reply, from int, at tim
 			return "", err
 		}
 	}
-	var ended error // why the rest of the calls is not run
+	var ended error // why the remaining calls are not executed
 	for i := from; i < len(reply.Calls); i++ {
 		step := schemas.Step{Turn: r.turnNo, Call: i, Source: "agent", Phase: r.current.Name, At: at, ToolCall: &reply.Calls[i]}
 		if i == 0 {
@@ -223,13 +222,13 @@ func (r *run) execute(ctx context.Context, reply schemas.Reply, from int, at tim
 		now, err := r.phase()
 		switch {
 		case err != nil:
-		case r.terminated || ended != nil || r.deaths > 1:
-			err = r.skip(step, "the episode had ended before this call")
+		case r.terminated || ended != nil || r.sandboxDeaths > 1:
+			err = r.skip(step, "the episode had already ended")
 		case now.Name != r.current.Name:
-			err = r.skip(step, "your part of the work had ended before this call")
+			err = r.skip(step, "your part of the work had already ended")
 		default:
 			if err = r.call(ctx, step); err != nil && context.Cause(ctx) == errWall && r.parent.Err() == nil {
-				ended, err = err, r.skip(step, "the episode had ended before this call")
+				ended, err = err, r.skip(step, "the episode had already ended")
 			}
 		}
 		if err != nil {
@@ -243,7 +242,7 @@ func (r *run) execute(ctx context.Context, reply schemas.Reply, from int, at tim
 	return r.endTurn(reply), nil
 }
 
-// withoutCall is the step of a reply without any call.
+// withoutCall adds the step of a reply without a call.
 func (r *run) withoutCall(ctx context.Context, reply schemas.Reply, at time.Time) error {
 	step := schemas.Step{Turn: r.turnNo, Call: -1, Source: "agent", Phase: r.current.Name, At: at, Reply: &reply}
 	if reply.Stop == "" {
@@ -251,25 +250,26 @@ func (r *run) withoutCall(ctx context.Context, reply schemas.Reply, at time.Time
 		if err != nil {
 			return fmt.Errorf("answering a reply without a call: %w", err)
 		}
-		fill(&step, info)
-		if class, text := r.wrote(reply); class != "" && step.Observation.ErrorClass == schemas.ErrNoToolCall {
+		setObservation(&step, info)
+		if class, text := r.explainNoCall(reply); class != "" && step.Observation.ErrorClass == schemas.ErrNoToolCall {
 			step.Observation.ErrorClass, step.Observation.Text, step.Observation.FullBytes = class, text, int64(len(text))
 		}
 	}
 	return r.add(step)
 }
 
-// wrote says what a reply has in the place of a call, where that is known.
-func (r *run) wrote(reply schemas.Reply) (class, text string) {
+// explainNoCall returns the answer to a reply without a call if it is known why the reply has
+// none, and "" otherwise.
+func (r *run) explainNoCall(reply schemas.Reply) (class, text string) {
 	switch {
 	case reply.CallAsText:
-		return schemas.ErrCallAsText, "Your reply holds a tool call written out as text, so nothing happened. " +
-			"Make the call with the tool calling interface instead of writing it."
+		return schemas.ErrCallAsText, "Your reply contains a tool call written out as text, so nothing happened. " +
+			"Make the call through the tool-calling interface instead."
 	case reply.Truncated:
-		return schemas.ErrCutOff, "Your reply hit the token limit before it called a tool, so nothing happened. " +
+		return schemas.ErrCutOff, "Your reply reached the token limit before it called a tool, so nothing happened. " +
 			"Say less, and call one tool."
 	}
-	if !r.current.Whole() {
+	if !r.current.IsDefault() {
 		if o, ok := r.policy.Answer(&r.transcript, schemas.ToolCall{}); ok {
 			return o.ErrorClass, o.Text
 		}
@@ -277,40 +277,40 @@ func (r *run) wrote(reply schemas.Reply) (class, text string) {
 	return "", ""
 }
 
-// call executes one call. The first sandbox the agent kills is replaced by one
-// in which its earlier calls are repeated; the second ends the episode.
+// call executes one call. When the agent kills its sandbox, call starts a new one and repeats the
+// earlier calls in it. The second time, the episode ends.
 func (r *run) call(ctx context.Context, step schemas.Step) error {
-	if o, ok := r.answer(*step.ToolCall); ok {
-		step.Observation, step.State = &o, r.unaltered()
+	if o, ok := r.answerLocally(*step.ToolCall); ok {
+		step.Observation, step.State = &o, r.stateBefore()
 		return r.add(step)
 	}
 	info, err := r.Env.Step(ctx, *step.ToolCall)
 	died := errors.Is(err, env.ErrSandboxDied)
 	if how, ok := errors.AsType[*env.DiedError](err); ok && !how.DuringCommand {
-		died = false // somebody else's doing: tried again elsewhere, and the model hears nothing of it
+		died = false // the agent did not cause this, so the job is tried again and the model is not told
 	}
 	if ctx.Err() != nil && (err != nil || r.parent.Err() != nil) {
-		return ctx.Err() // what was observed is the cancellation
+		return ctx.Err() // the observation only shows the cancellation
 	}
 	if err != nil && !died {
 		return fmt.Errorf("running %s: %w", step.ToolCall.Name, err)
 	}
 	if !died {
-		fill(&step, info)
+		setObservation(&step, info)
 		return r.add(step)
 	}
-	text := "The sandbox died while this call ran."
-	if r.deaths == 0 {
-		text += " A fresh one was started and your earlier calls were repeated in it, without this one. Do not repeat it: next time the episode ends."
+	text := "The sandbox died while this call was running."
+	if r.sandboxDeaths == 0 {
+		text += " A new sandbox was started, and your earlier calls were repeated in it, without this one. Do not make this call again: if the sandbox dies once more, the episode ends."
 	}
 	info.Observation = schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true, ErrorClass: schemas.ErrSandboxDied}
 	info.Observations, info.State.Terminated = nil, false
-	fill(&step, info)
+	setObservation(&step, info)
 	before := r.result.Steps
 	if err := r.add(step); err != nil {
 		return err
 	}
-	if r.deaths > 1 {
+	if r.sandboxDeaths > 1 {
 		return nil
 	}
 	if _, err := r.Env.Reset(ctx, false); err != nil {
@@ -319,14 +319,14 @@ func (r *run) call(ctx context.Context, step schemas.Step) error {
 	return r.repeat(ctx, before)
 }
 
-// skip answers a call that is not executed.
+// skip adds a step for a call that is not executed.
 func (r *run) skip(step schemas.Step, why string) error {
 	text := "Not executed: " + why + "."
 	step.Observation = &schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true, ErrorClass: schemas.ErrNotExecuted}
 	return r.add(step)
 }
 
-func fill(step *schemas.Step, info env.Info) {
+func setObservation(step *schemas.Step, info env.Info) {
 	own, state := info.Observation, info.State
 	step.Observation, step.State = &own, &state
 	if len(info.Observations) > 1 {
@@ -335,23 +335,23 @@ func fill(step *schemas.Step, info env.Info) {
 	step.EnvMillis = info.Wall.Milliseconds()
 }
 
-// add makes a step durable and appends it.
+// add records a step and appends it.
 func (r *run) add(step schemas.Step) error {
 	step.Index = len(r.result.Steps)
 	if o := step.Observation; r.current.Numbered && step.ToolCall != nil && o.ErrorClass != schemas.ErrNotExecuted {
-		step.Triggered = append(slices.Clip(step.Triggered), schemas.Observation{Source: "env", Text: number(step.Index)})
+		step.Triggered = append(slices.Clip(step.Triggered), schemas.Observation{Source: "env", Text: stepNumber(step.Index)})
 	}
-	if err := r.announce(&step); err != nil {
+	if err := r.announceTools(&step); err != nil {
 		return err
 	}
-	if err := r.record(func(ctx context.Context) error { return r.Recorder.Step(ctx, step) }); err != nil {
+	if err := r.withRecorder(func(ctx context.Context) error { return r.Recorder.Step(ctx, step) }); err != nil {
 		return fmt.Errorf("recording a step: %w", err)
 	}
-	r.keep(step)
+	r.appendStep(step)
 	return nil
 }
 
-func (r *run) record(write func(context.Context) error) error {
+func (r *run) withRecorder(write func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.parent), recordTimeout)
 	defer cancel()
 	return write(ctx)

@@ -29,7 +29,7 @@ func run(t *testing.T, w *world, p *plan, more func(*agents.Config)) (agents.Res
 	return agents.Run(t.Context(), cfg)
 }
 
-// outline is a step list as "turn.call source/tool: observation".
+// outline formats each step as "turn.call source/tool: observation".
 func outline(steps []schemas.Step) []string {
 	var out []string
 	for i, s := range steps {
@@ -64,7 +64,7 @@ func TestStepsOfAnEpisode(t *testing.T) {
 		"-1.-1 system: sys", "-1.-1 user: problem", "-1.-1 env: 2 failed",
 		"0.0 agent/add: 1", "0.1 agent/add: 2",
 		"1.-1 agent: call a tool",
-		"2.0 agent/read: n is 2, in 1.2s", "2.1 agent/submit: ok", "2.2 agent/add: Not executed: the episode had ended before this call.",
+		"2.0 agent/read: n is 2, in 1.2s", "2.1 agent/submit: ok", "2.2 agent/add: Not executed: the episode had already ended.",
 	}
 	if diff := cmp.Diff(want, outline(res.Steps)); diff != "" {
 		t.Error(diff)
@@ -166,7 +166,7 @@ func TestErrors(t *testing.T) {
 		"timeout":        {turn: &llms.Error{Class: llms.ClassTimeout}, exit: schemas.ExitLLMTimeout},
 		"environment":    {world: &world{stepErr: boom}, turn: calls("add"), exit: schemas.ExitEnvError},
 		"reset":          {world: &world{resetErr: boom}, turn: calls("add"), exit: schemas.ExitEnvError},
-		"sandbox killed": {world: &world{stepErr: &env.DiedError{Reason: "somebody killed its process"}}, turn: calls("add"), exit: schemas.ExitSandboxError},
+		"sandbox killed": {world: &world{stepErr: &env.DiedError{Reason: "another process killed it"}}, turn: calls("add"), exit: schemas.ExitSandboxError},
 		"sandbox at rst": {world: &world{resetErr: env.ErrSandboxDied}, turn: calls("add"), exit: schemas.ExitSandboxError},
 	}
 	for name, c := range cases {
@@ -201,7 +201,7 @@ func TestKilledSandboxIsRebuiltOnce(t *testing.T) {
 		t.Errorf("%d resets, executed %v", w.resets, w.calls)
 	}
 	died := res.Steps[4]
-	if died.Observation.ErrorClass != schemas.ErrSandboxDied || died.State.Terminated || !strings.Contains(died.Observation.Text, "fresh one") {
+	if died.Observation.ErrorClass != schemas.ErrSandboxDied || died.State.Terminated || !strings.Contains(died.Observation.Text, "new sandbox") {
 		t.Errorf("step %+v", died)
 	}
 	if got := res.Steps[6].Observation.Text; !strings.HasPrefix(got, "n is 3") {
@@ -209,7 +209,7 @@ func TestKilledSandboxIsRebuiltOnce(t *testing.T) {
 	}
 }
 
-// Every step begins when its event begins: the first ones with the reset.
+// The opening steps begin with the reset.
 func TestFirstStepsBeginWithTheReset(t *testing.T) {
 	now := time.Unix(1, 0)
 	w := &world{onReset: func() { now = now.Add(time.Minute) }}
@@ -243,8 +243,8 @@ func TestWC19WallLimitEndsTheCallUnderWay(t *testing.T) {
 	})
 }
 
-// Killed after any number of writes and run again, an episode comes out the
-// same, and no recorded reply is asked for twice.
+// An episode that is killed after any write and resumed has the same steps, and requests no recorded
+// reply again.
 func TestResumeAfterAnyWrite(t *testing.T) {
 	turns := []any{calls("add"), schemas.Reply{Message: "hm"}, calls("add", "die", "add"), calls("read", "submit", "read")}
 	whole, err := run(t, &world{}, &plan{policy: "model", turns: turns}, nil)
@@ -301,7 +301,7 @@ func TestDivergenceIsCountedNotShown(t *testing.T) {
 	w := &world{}
 	res, err := run(t, w, &plan{turns: turns}, func(c *agents.Config) { c.Recorder = rec })
 	if got := strings.Join(w.recorded, ", "); got != "read as it was before, add 1" || len(w.calls) != 3 {
-		t.Errorf("of the calls %v these know that they are repetitions: %s", w.calls, got)
+		t.Errorf("executed %v, repeated %s", w.calls, got)
 	}
 	if err != nil || len(res.Diverged) != 1 || !res.Steps[2].Replayed || res.Steps[2].Observation.Text != "as it was before" {
 		t.Errorf("diverged %v, %v\n%s", res.Diverged, err, strings.Join(outline(res.Steps), "\n"))
@@ -312,7 +312,7 @@ func TestA11InterruptIsAnOutcomeThatResumes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	rec := &tape{}
 	p := &plan{turns: []any{calls("add"), func(context.Context, *agents.Transcript) (schemas.Reply, error) {
-		cancel() // arrives while the model answers: the paid reply is kept
+		cancel() // while the model answers: the paid reply is kept
 		return calls("add"), nil
 	}}}
 	res, err := agents.Run(ctx, agents.Config{Env: &world{}, Policy: p, Recorder: rec})
@@ -328,8 +328,8 @@ func TestA11InterruptIsAnOutcomeThatResumes(t *testing.T) {
 	}
 }
 
-// Every call of one reply is executed in its order and answered under its id.
-func TestCallsOfOneReplyAreAnsweredEach(t *testing.T) {
+// All calls of a reply are executed in order and answered under their ids.
+func TestEachCallOfAReplyIsAnswered(t *testing.T) {
 	w := &world{}
 	bad := schemas.ToolCall{ID: "b", Name: "add", Arguments: json.RawMessage(`{}`), Raw: "{", Invalid: "cut"}
 	p := &plan{policy: "model", turns: []any{schemas.Reply{Calls: []schemas.ToolCall{
@@ -351,8 +351,8 @@ func TestCallsOfOneReplyAreAnsweredEach(t *testing.T) {
 	}
 }
 
-// A call written as text, and a reply that was cut off before its call, are
-// answered as what they are, and nothing is executed.
+// Replies with a call written as text, or cut off before their call, get their own error class.
+// Nothing is executed.
 func TestWrittenAndCutOffReplies(t *testing.T) {
 	w := &world{}
 	p := &plan{policy: "model", turns: []any{

@@ -13,19 +13,19 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// world is an environment of one counter: add changes it, read shows it, die
-// kills the sandbox, block waits for the context, submit ends.
+// world is an environment with a counter: add increments it, read shows it, die kills the sandbox,
+// block waits for the context, and submit ends the episode.
 type world struct {
 	n        int
 	resets   int
 	onReset  func()
 	done     bool
-	calls    []string // executed, over all resets
-	recorded []string // what repeated calls were answered with before
+	calls    []string // executed calls, across resets
+	recorded []string // repeated calls with their recorded answers
 	initial  []schemas.Observation
 	tools    []schemas.ToolSchema // nil: add
 	passed   *bool
-	changed  []string // files, by each call
+	changed  []string // files that each call changes
 	stepErr  error
 	resetErr error
 }
@@ -86,7 +86,7 @@ func (w *world) Patch(context.Context) ([]byte, string, error) { return nil, "",
 func (w *world) Key() schemas.EnvKey                           { return schemas.EnvKey{} }
 func (w *world) Close(context.Context) error                   { return nil }
 
-// plan is a policy of fixed turns, a function of the transcript alone.
+// plan is a policy with fixed turns. It depends only on the transcript.
 type plan struct {
 	turns  []any // schemas.Reply, error, or func(context.Context, *agents.Transcript) (schemas.Reply, error)
 	policy string
@@ -136,8 +136,7 @@ func calls(names ...string) schemas.Reply {
 	return r
 }
 
-// tape is a Recorder in memory. It fails, like a killed process, after failAt
-// writes.
+// tape is a Recorder in memory. Like a killed process, it fails after failAt writes.
 type tape struct {
 	steps   []schemas.Step
 	replies map[int]schemas.Reply
@@ -180,7 +179,7 @@ func (r *tape) Step(_ context.Context, s schemas.Step) error {
 	if err := r.write(fmt.Sprint("step ", s.Turn, ".", s.Call)); err != nil {
 		return err
 	}
-	raw, err := json.Marshal(s) // a log keeps what JSON can say
+	raw, err := json.Marshal(s) // a log keeps only what JSON represents
 	if err != nil {
 		return err
 	}

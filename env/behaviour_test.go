@@ -163,7 +163,7 @@ func TestMistakesAreObservations(t *testing.T) {
 	for _, c := range []struct{ tool, args, class, want string }{
 		{"view", `{"path":"calc.py","colour":"red"}`, schemas.ErrBadArguments, `unknown argument "colour"`},
 		{"view", `{}`, schemas.ErrBadArguments, `argument "path"`},
-		{"view", `{"path":["calc.py"]}`, schemas.ErrBadArguments, "must be a text"},
+		{"view", `{"path":["calc.py"]}`, schemas.ErrBadArguments, "must be a string"},
 		{"view", `{"path":`, schemas.ErrBadArguments, "not valid JSON"},
 		{"edit", `{"path":"../x","new_code":"x"}`, schemas.ErrUserError, "../x"},
 		{"view", `{"path":"nowhere.py"}`, schemas.ErrUserError, "nowhere.py"},

@@ -1,13 +1,13 @@
 package llms
 
-// CacheRates are what a vendor charges for tokens of its prompt cache, as
-// multiples of its price of input.
+// CacheRates holds a vendor's prices for tokens of its prompt cache, as multiples of its
+// price for input.
 type CacheRates struct {
 	Read      float64
-	Write     float64 // written for five minutes, or for as long as the vendor keeps them
-	WriteHour float64 // written for an hour
-	// Hour: the request asks the server to keep its prompt for an hour. Without it
-	// no token is written at WriteHour.
+	Write     float64 // to keep for five minutes, or for the vendor's own time
+	WriteHour float64 // to keep for an hour
+	// Hour is true if the request asks the server to keep its prompt for an hour.
+	// Otherwise WriteHour applies to no token.
 	Hour bool
 }
 

@@ -1,6 +1,6 @@
-// Package llms is the contract with model servers: a provider-neutral Request
-// and Response, and errors that say who must react. Providers live in
-// llms/providers; llms/mock is a scripted server that speaks the same APIs.
+// Package llms defines the interface to model servers: a Request and a Response that do
+// not depend on the provider, and classified errors. The clients are in package
+// providers; package mock is a scripted server for the same APIs.
 package llms
 
 import (
@@ -13,23 +13,23 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Client asks one model. Safe for concurrent use. It does not retry unless a
-// middleware says so.
+// Client calls one model. It is safe for concurrent use. Only the retry layer of package
+// middle repeats calls.
 type Client interface {
 	Chat(ctx context.Context, r Request) (Response, error)
-	// Provider and Model name what is asked, for provenance.
+	// Provider and Model return the names that rows record.
 	Provider() string
 	Model() string
 }
 
-// Message is one message of the list sent.
+// Message is one message of a request.
 type Message struct {
 	Role       string             `json:"role"` // system, user, assistant, tool
 	Content    string             `json:"content"`
 	ToolCalls  []schemas.ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string             `json:"tool_call_id,omitempty"`
-	// Raw is the assistant message as it was received; a provider echoes its
-	// unknown fields back (reasoning, signatures).
+	// Raw is the assistant message as it was received. Providers send its unknown
+	// fields, such as reasoning and signatures, back to the server.
 	Raw json.RawMessage `json:"raw,omitempty"`
 }
 
@@ -38,7 +38,7 @@ type Request struct {
 	Messages []Message
 	Tools    []schemas.ToolSchema
 	Sampling Sampling
-	// SessionID goes out as X-Session-ID so that servers can keep a prefix cache.
+	// SessionID is sent as X-Session-ID, so that servers can keep a prefix cache.
 	SessionID string
 }
 
@@ -52,8 +52,8 @@ type Sampling struct {
 	Extra       map[string]any `json:"extra,omitempty"`       // replaces llm.extra
 }
 
-// DefaultAnswer bounds, in tokens, the answer to a request that sets no limit:
-// budgets reserve as much, and servers that insist on a limit get it.
+// DefaultAnswer is the limit in tokens of an answer if the request sets none. Budgets
+// reserve this much, and servers that require a limit get it.
 const DefaultAnswer = 16384
 
 // Response is the answer to one call.
@@ -65,7 +65,7 @@ type Response struct {
 	Status  int
 }
 
-// Class says who must react to an error.
+// Class classifies an error by the reaction that it requires.
 type Class string
 
 // Classes of Error.
@@ -76,12 +76,12 @@ const (
 	ClassRateLimit   Class = "rate_limit"  // too much in too little time: retried after RetryAfter
 	ClassConcurrency Class = "concurrency" // too many calls at once: retried, with fewer
 	ClassQuota       Class = "quota"       // out of credit: fatal, exit 5
-	ClassOverload    Class = "overload"    // the server has too much to do, with or without us: retried
+	ClassOverload    Class = "overload"    // the server is overloaded: retried
 	ClassServer      Class = "server"      // other 5xx, broken body: retried
 	ClassTimeout     Class = "timeout"     // retried
 	ClassContext     Class = "context"     // too long: ends the episode as max_context
-	ClassRefusal     Class = "refusal"     // a policy forbids to answer this conversation: ends the episode
-	ClassRefused     Class = "bad_request" // our request is wrong for this server: fatal, exit 7
+	ClassRefusal     Class = "refusal"     // a policy of the vendor forbids an answer: ends the episode
+	ClassRefused     Class = "bad_request" // the request is wrong for this server: fatal, exit 7
 )
 
 // Error is a classified failure of one call.
@@ -89,9 +89,9 @@ type Error struct {
 	Class      Class
 	Status     int // HTTP status, 0 if there was none
 	RetryAfter time.Duration
-	// ContextLimit is how many tokens the server takes, where it said so.
+	// ContextLimit is the server's context limit in tokens; 0 if it did not report one.
 	ContextLimit int64
-	// Scripted: a scripted server has no answer to this, its script needs mending.
+	// Scripted is true if the script of a mock server has no answer to the request.
 	Scripted bool
 	Message  string // short, no secrets
 	Err      error
@@ -106,7 +106,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Retryable tells whether the same call may succeed later.
+// Retryable reports whether the same call may succeed later.
 func (e *Error) Retryable() bool {
 	switch e.Class {
 	case ClassUnreachable, ClassRateLimit, ClassConcurrency, ClassOverload, ClassServer, ClassTimeout:

@@ -9,25 +9,25 @@ import (
 type Exchange struct {
 	At       time.Time // when it ended
 	Request  []byte    // as sent
-	Response []byte    // as received, nil where nothing came
+	Response []byte    // as received, nil if nothing was
 	Status   int       // HTTP status, 0 if there was none
-	Failure  string    // the class of the error, or what else kept it from an answer; "" if it was answered
+	Failure  string    // class of the error, or another reason; "" if the call was answered
 }
 
-// Tape keeps the exchanges of one episode. Safe for concurrent use.
+// Tape records the exchanges of one episode. It is safe for concurrent use.
 type Tape interface {
-	// Keep returns when the bytes are with the operating system.
+	// Keep records an exchange. It returns when the operating system has the bytes.
 	Keep(ex Exchange) error
 }
 
 type tapeKey struct{}
 
-// WithTape has the calls under ctx kept on t.
+// WithTape returns a context whose calls are recorded on t.
 func WithTape(ctx context.Context, t Tape) context.Context {
 	return context.WithValue(ctx, tapeKey{}, t)
 }
 
-// TapeOf is the tape of ctx, nil without one.
+// TapeOf returns the tape of ctx, nil if there is none.
 func TapeOf(ctx context.Context) Tape {
 	t, _ := ctx.Value(tapeKey{}).(Tape)
 	return t

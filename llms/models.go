@@ -1,7 +1,7 @@
 package llms
 
-// ModelInfo is what a server says of one of its models.
+// ModelInfo describes a model in a server's list.
 type ModelInfo struct {
 	ID           string `json:"id"`
-	ContextLimit int64  `json:"context_limit,omitempty"` // tokens, 0: not said
+	ContextLimit int64  `json:"context_limit,omitempty"` // tokens, 0 if unknown
 }

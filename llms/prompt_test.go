@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The hash is that of plain canonical JSON, which anybody can make from rows.
+// The hash is that of canonical JSON, which can be made from rows.
 func TestPromptSHA256(t *testing.T) {
 	call := schemas.ToolCall{ID: "c1", Name: "edit", Arguments: json.RawMessage(`{"z":1.50, "a":"<b>&"}`), Raw: "{"}
 	messages := []llms.Message{
@@ -38,9 +38,9 @@ func TestPromptSHA256(t *testing.T) {
 	}
 }
 
-// Prompts that begin alike, end early, change in their middle.
+// The prompts have common prefixes, end early, or change in the middle.
 func TestPromptHashOfAConversation(t *testing.T) {
-	said := func(texts ...string) (out []llms.Message) {
+	talk := func(texts ...string) (out []llms.Message) {
 		for i, text := range texts {
 			m := llms.Message{Role: "user", Content: text}
 			if i%2 == 1 {
@@ -52,7 +52,7 @@ func TestPromptHashOfAConversation(t *testing.T) {
 	}
 	var h llms.PromptHash
 	for i, prompt := range [][]llms.Message{
-		said("a"), said("a", "b"), said("a", "b", "c"), said("a", "b", "c"), said("a", "x", "c"), said("a"), nil, said("a", "b", "c", "d", "e"), said("z", "b"), said("a", "b", "c"),
+		talk("a"), talk("a", "b"), talk("a", "b", "c"), talk("a", "b", "c"), talk("a", "x", "c"), talk("a"), nil, talk("a", "b", "c", "d", "e"), talk("z", "b"), talk("a", "b", "c"),
 	} {
 		if got, want := h.SHA256(prompt), llms.PromptSHA256(prompt); got != want {
 			t.Errorf("prompt %d: %s, want %s", i, got, want)

@@ -8,19 +8,19 @@ import (
 	"github.com/tracesmith/tracesmith/configs/plugin"
 )
 
-// Deps is what a provider is built from.
+// Deps holds the dependencies of a provider.
 type Deps struct {
-	// Getenv resolves "env:NAME" settings; keys never stand in configuration.
+	// Getenv resolves settings of the form "env:NAME".
 	Getenv func(string) string
-	// Transport carries the calls; nil means http.DefaultTransport.
+	// Transport makes the calls; nil means http.DefaultTransport.
 	Transport http.RoundTripper
 }
 
-// Providers lists the model providers that exist. llms/providers fills it.
+// Providers holds the model providers. Package providers fills it.
 var Providers = &plugin.Registry[Client, Deps]{What: "provider"}
 
-// Checker is a Client that can find out, at no cost, that its server is
-// unreachable or refuses the key. Errors are *Error.
+// Checker is a Client that can check at no cost whether its server is reachable and
+// accepts the key. Errors are *Error.
 type Checker interface {
 	Check(ctx context.Context) error
 }
@@ -30,6 +30,6 @@ type Lister interface {
 	Models(ctx context.Context) ([]ModelInfo, error)
 }
 
-// ErrBudget: a call was not made because its worst-case cost no longer fits
+// ErrBudget means that a call was not made because its worst-case cost exceeds the rest of
 // the budget of the episode or its task. It ends the episode as max_cost.
 var ErrBudget = errors.New("cost budget is used up")

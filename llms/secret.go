@@ -9,22 +9,21 @@ import (
 	"strings"
 )
 
-// IsSecretRef tells whether a setting says where a secret stands, as env:NAME or
-// file:PATH, and is none itself.
+// IsSecretRef reports whether a setting refers to a secret, as env:NAME or file:PATH.
 func IsSecretRef(s string) bool {
 	return strings.HasPrefix(s, "env:") || strings.HasPrefix(s, "file:")
 }
 
-// MinSecret is how many bytes a secret must have to be looked for and masked:
-// shorter ones, such as the "x" that is given to a server that asks for no key,
-// would tear ordinary words apart.
+// MinSecret is the minimum length, in bytes, of secrets that are searched for and masked.
+// Masking shorter ones, such as the "x" that users give to servers without keys, would
+// damage ordinary words.
 const MinSecret = 8
 
-// maxSecret bounds how much of a file is looked at.
+// maxSecret limits how much of a file is read.
 const maxSecret = 64 << 10
 
-// Secret is what env:NAME or file:PATH refers to: the variable, or the first line
-// of the file, without the space around it. Errors name the place, never a value.
+// Secret returns the value of the variable in env:NAME, or the first line of the file in
+// file:PATH, without surrounding space. Errors never contain the value.
 func Secret(ref string, getenv func(string) string) (string, error) {
 	if path, ok := strings.CutPrefix(ref, "file:"); ok {
 		f, err := os.Open(path)

@@ -13,30 +13,29 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Def describes a tool whose arguments are the struct A. Each exported field of
-// A is one argument: its json tag names it, its jsonschema tag describes it. A
-// pointer with omitempty is an optional argument, nil when it was left out or
-// null; anything else is required.
+// Def describes a tool whose arguments are the fields of the struct A. The json tag
+// of a field names the argument, and its jsonschema tag describes it. A pointer with
+// omitempty is an optional argument: it is nil if the argument is missing or null.
+// All other arguments are required.
 type Def[A any] struct {
 	Name        string
-	Category    string // of the dataset, see Tool
+	Category    string // see Tool
 	Description string
-	// Example is a correct call; it is part of the description and of the
-	// observations that explain a wrong call.
+	// Example is a correct call. It is part of the description and of observations
+	// about invalid arguments.
 	Example A
-	// Required names arguments that must be given although A has them optional.
+	// Required names arguments that are required although A has them optional.
 	Required []string
-	// More says, in a clause, how to see what was cut from a long observation.
+	// More tells the model, in a clause, how to see what was cut from a long observation.
 	More string
-	// Setup are shell commands that are run at each reset, see Settings.
+	// Setup lists shell commands that run at each reset; see Settings.
 	Setup []string
 	Call  func(ctx context.Context, s *env.Session, args A) (schemas.Observation, error)
-	// On reacts to events; nil: the tool does not listen.
+	// On handles events; nil if the tool does not listen to them.
 	On func(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error)
 }
 
-// Define makes a tool. A definition that has no JSON Schema is a programming
-// error, hence a panic.
+// Define makes a tool. It panics if A has no JSON Schema.
 func Define[A any](d Def[A]) Tool {
 	schema, err := jsonschema.For[A](nil)
 	if err != nil {
@@ -54,7 +53,7 @@ func Define[A any](d Def[A]) Tool {
 		schema.Required = append(schema.Required, name)
 	}
 	params, err := json.Marshal(schema)
-	if len(schema.Properties) == 0 { // providers refuse an object that names none
+	if len(schema.Properties) == 0 { // providers refuse an object without properties
 		params = []byte(`{"type":"object","properties":{},"additionalProperties":false}`)
 	}
 	if err != nil {
@@ -64,18 +63,18 @@ func Define[A any](d Def[A]) Tool {
 	if err != nil {
 		panic(fmt.Sprintf("tool %q: %v", d.Name, err))
 	}
-	t := defined[A]{def: d, example: example, schema: schemas.ToolSchema{
+	t := definedTool[A]{def: d, example: example, schema: schemas.ToolSchema{
 		Name:        d.Name,
 		Description: d.Description + "\nExample arguments: " + example,
 		Parameters:  params,
 	}}
 	if d.On != nil || len(d.Setup) > 0 {
-		return listening[A]{t}
+		return listeningTool[A]{t}
 	}
 	return t
 }
 
-// compact is v as JSON in the order of its fields, with < > & as they are.
+// compact returns v as JSON without escaping <, > and &.
 func compact(v any) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -84,18 +83,18 @@ func compact(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-type defined[A any] struct {
+type definedTool[A any] struct {
 	def     Def[A]
 	schema  schemas.ToolSchema
 	example string
 }
 
-func (t defined[A]) Schema() schemas.ToolSchema { return t.schema }
-func (t defined[A]) Category() string           { return t.def.Category }
-func (t defined[A]) Example() string            { return t.example }
-func (t defined[A]) More() string               { return t.def.More }
+func (t definedTool[A]) Schema() schemas.ToolSchema { return t.schema }
+func (t definedTool[A]) Category() string           { return t.def.Category }
+func (t definedTool[A]) Example() string            { return t.example }
+func (t definedTool[A]) More() string               { return t.def.More }
 
-func (t defined[A]) Call(ctx context.Context, s *env.Session, raw []byte) (schemas.Observation, error) {
+func (t definedTool[A]) Call(ctx context.Context, s *env.Session, raw []byte) (schemas.Observation, error) {
 	var args A
 	if err := json.Unmarshal(raw, &args); err != nil {
 		return schemas.Observation{}, &UserError{Class: schemas.ErrBadArguments, Text: err.Error()}
@@ -103,10 +102,10 @@ func (t defined[A]) Call(ctx context.Context, s *env.Session, raw []byte) (schem
 	return t.def.Call(ctx, s, args)
 }
 
-// listening is a defined tool that is a Listener too.
-type listening[A any] struct{ defined[A] }
+// listeningTool is a definedTool that also implements Listener.
+type listeningTool[A any] struct{ definedTool[A] }
 
-func (t listening[A]) On(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error) {
+func (t listeningTool[A]) On(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error) {
 	var o schemas.Observation
 	if e.Kind == env.EventReset {
 		failed, err := setUp(ctx, s, t.def.Setup)

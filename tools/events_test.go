@@ -12,8 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// reacting is a tool that does what react says when it hears an event.
-func reacting(name string, react func() (schemas.Observation, error)) tools.Tool {
+// listener returns a tool that calls react for each event.
+func listener(name string, react func() (schemas.Observation, error)) tools.Tool {
 	return tools.Define(tools.Def[struct{}]{
 		Name: name,
 		Call: func(context.Context, *env.Session, struct{}) (schemas.Observation, error) {
@@ -25,11 +25,11 @@ func reacting(name string, react func() (schemas.Observation, error)) tools.Tool
 
 func quiet() (schemas.Observation, error) { return schemas.Observation{}, nil }
 
-// A set is fixed when it is built, so that the schemas a model saw hold for its
-// whole episode: another choice of tools is another set.
+// A set does not change after it is built, so the schemas that a model saw hold for its whole
+// episode. Another choice of tools is another set.
 func TestA21SetIsFixedWhenItIsBuilt(t *testing.T) {
-	a, b := reacting("a", quiet), reacting("b", quiet)
-	if _, err := tools.NewSet([]tools.Tool{a, b, reacting("a", quiet)}); err == nil || !strings.Contains(err.Error(), `"a" is listed twice`) {
+	a, b := listener("a", quiet), listener("b", quiet)
+	if _, err := tools.NewSet([]tools.Tool{a, b, listener("a", quiet)}); err == nil || !strings.Contains(err.Error(), `"a" is listed twice`) {
 		t.Errorf("two tools of one name: %v", err)
 	}
 	both, one := newSet(t, b, a), newSet(t, b)
@@ -44,36 +44,36 @@ func TestA21SetIsFixedWhenItIsBuilt(t *testing.T) {
 	}
 }
 
-// A handler that fails says which tool and which event; the others hear all the
-// same, and only the sandbox's death goes further.
+// The observation of a handler that fails names the tool and the event. The other handlers
+// still run. Only the death of the sandbox is an error.
 func TestA24FailingHandlerIsAnObservation(t *testing.T) {
 	var none map[string]int
-	broken := reacting("broken", func() (schemas.Observation, error) {
+	broken := listener("broken", func() (schemas.Observation, error) {
 		none["x"] = 1
 		return quiet()
 	})
-	refusing := reacting("refusing", func() (schemas.Observation, error) {
+	refusing := listener("refusing", func() (schemas.Observation, error) {
 		return schemas.Observation{}, tools.Mistake("no session")
 	})
-	later := reacting("later", func() (schemas.Observation, error) { return schemas.Observation{Text: "heard"}, nil })
-	said, err := newSet(t, broken, refusing, later).Notify(t.Context(), nil, env.Event{Kind: env.EventFileChange})
-	if err != nil || len(said) != 3 {
-		t.Fatalf("%+v, %v", said, err)
+	later := listener("later", func() (schemas.Observation, error) { return schemas.Observation{Text: "heard"}, nil })
+	observations, err := newSet(t, broken, refusing, later).Notify(t.Context(), nil, env.Event{Kind: env.EventFileChange})
+	if err != nil || len(observations) != 3 {
+		t.Fatalf("%+v, %v", observations, err)
 	}
-	if o := said[0]; o.Source != "broken" || o.ErrorClass != schemas.ErrToolException || !strings.Contains(o.Text, "broken") || !strings.Contains(o.Text, "file_change") {
+	if o := observations[0]; o.Source != "broken" || o.ErrorClass != schemas.ErrToolException || !strings.Contains(o.Text, "broken") || !strings.Contains(o.Text, "file_change") {
 		t.Errorf("a panic: %+v", o)
 	}
-	if o := said[1]; o.Source != "refusing" || o.ErrorClass != schemas.ErrUserError {
+	if o := observations[1]; o.Source != "refusing" || o.ErrorClass != schemas.ErrUserError {
 		t.Errorf("a mistake: %+v", o)
 	}
-	if said[2].Text != "heard" {
-		t.Errorf("the tool after them: %+v", said[2])
+	if observations[2].Text != "heard" {
+		t.Errorf("the tool after them: %+v", observations[2])
 	}
-	dead := reacting("dead", func() (schemas.Observation, error) {
+	dead := listener("dead", func() (schemas.Observation, error) {
 		return schemas.Observation{}, fmt.Errorf("asking: %w", env.ErrSandboxDied)
 	})
-	said, err = newSet(t, later, dead, broken).Notify(t.Context(), nil, env.Event{Kind: env.EventReset})
-	if !errors.Is(err, env.ErrSandboxDied) || len(said) != 1 || !strings.Contains(err.Error(), "dead") || !strings.Contains(err.Error(), "reset") {
-		t.Errorf("%+v, %v", said, err)
+	observations, err = newSet(t, later, dead, broken).Notify(t.Context(), nil, env.Event{Kind: env.EventReset})
+	if !errors.Is(err, env.ErrSandboxDied) || len(observations) != 1 || !strings.Contains(err.Error(), "dead") || !strings.Contains(err.Error(), "reset") {
+		t.Errorf("%+v, %v", observations, err)
 	}
 }

@@ -8,20 +8,20 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// What a model sees of one observation, and how much of the uncut text is kept
-// beside it, in bytes. These are the only two caps on observation text.
+// Limits of an observation's text, in bytes: of what the model sees, and of the longer
+// text that rows keep.
 const (
 	MaxText     = 64 << 10
 	MaxFullText = 1 << 20
 )
 
-// defaultMore says how to see what was cut, for tools that know no better way.
+// defaultMore tells the model how to see what was cut if the tool has no better way.
 const defaultMore = "to see more, write the output to a file with bash and view parts of it"
 
-// Fit makes an observation presentable: valid UTF-8 without control codes, at
-// most MaxText bytes with the middle cut out. more says, in a clause, how the
-// model can see the rest; "" = a general hint. A tool that has cut its output
-// at the source sets FullBytes to the true size.
+// Fit cleans the text of an observation with Clean and shortens it to MaxText bytes by
+// cutting out the middle. more tells the model, in a clause, how to see the rest; if it
+// is empty, Fit uses a general hint. A tool that has already cut its output sets
+// FullBytes to the original size.
 func Fit(o schemas.Observation, more string) schemas.Observation {
 	o.FullBytes = max(o.FullBytes, int64(len(o.Text)))
 	o.Text = Clean(o.Text)
@@ -37,8 +37,8 @@ func Fit(o schemas.Observation, more string) schemas.Observation {
 	return o
 }
 
-// cut keeps the head and the tail of text, at most limit bytes with the line
-// that says how many of total bytes are missing between them.
+// cut returns the head and the tail of text with a line between them that says how many
+// of total bytes are missing, at most limit bytes in all.
 func cut(text string, limit int, total int64, more string) string {
 	if len(text) <= limit {
 		return text
@@ -52,8 +52,8 @@ func cut(text string, limit int, total int64, more string) string {
 	return head + mark(missing) + tail
 }
 
-// headOf is the first n bytes of s or a little less: whole lines where a line
-// ends within the last quarter, whole characters otherwise.
+// headOf returns at most the first n bytes of s: whole lines if one ends within the last
+// quarter of them, otherwise whole characters.
 func headOf(s string, n int) string {
 	s = s[:n]
 	if i := strings.LastIndexByte(s, '\n'); i > n-n/4 {
@@ -68,7 +68,7 @@ func headOf(s string, n int) string {
 	return s
 }
 
-// tailOf is headOf for the last n bytes.
+// tailOf does the same as headOf for the last n bytes.
 func tailOf(s string, n int) string {
 	s = s[len(s)-n:]
 	if i := strings.IndexByte(s, '\n'); i >= 0 && i < n/4 {
@@ -80,15 +80,19 @@ func tailOf(s string, n int) string {
 	return s
 }
 
-// Clean makes program output readable as text: bytes that are not UTF-8 become
-// U+FFFD, terminal escapes and control codes other than newline and tab go, and
-// a line that a carriage return overwrote shows what a terminal would end with.
+// Clean returns program output as a terminal would finally show it: without escape
+// sequences and control characters other than newline and tab, with U+FFFD for invalid
+// UTF-8, and with only the last version of a line that carriage returns overwrote.
+//
+// schemas.Plain, which applies to all texts of rows, does not change the result. Plain
+// itself must keep CRLF and overwritten lines, because it also applies to files and to
+// texts of other programs.
 func Clean(s string) string {
 	if plain(s) {
 		return s
 	}
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
-	line := 0 // where the current line begins in text
+	line := 0 // start of the current line in text
 	text := make([]byte, 0, len(s))
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -128,8 +132,8 @@ func plain(s string) bool {
 	return utf8.ValidString(s)
 }
 
-// escapeLen is the length of the terminal escape that s begins with (ECMA-48:
-// CSI, the string sequences, and two- and three-byte escapes), at least 1.
+// escapeLen returns the length of the escape sequence at the start of s (ECMA-48: CSI,
+// string sequences, and escapes of two or three bytes), at least 1.
 func escapeLen(s string) int {
 	if len(s) < 2 {
 		return len(s)
@@ -145,7 +149,7 @@ func escapeLen(s string) int {
 			}
 		}
 		return len(s)
-	case ']', 'P', 'X', '^', '_': // a string, ended by BEL or ESC \; never across lines
+	case ']', 'P', 'X', '^', '_': // a string up to BEL or ESC \ on the same line
 		for i := 2; i < len(s) && s[i] != '\n'; i++ {
 			if s[i] == 0x07 {
 				return i + 1

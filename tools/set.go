@@ -13,9 +13,9 @@ import (
 	"github.com/tracesmith/tracesmith/tools/jsonschema"
 )
 
-// Set is the toolbox of an environment: it checks what the model sent, runs the
-// tool, and turns whatever went wrong on the model's side into words. It holds
-// no state of an episode, so one Set may serve any number of environments.
+// Set is the toolbox of an environment. It validates calls, runs tools, and turns
+// errors of the model into observations. It holds no state of an episode, so
+// environments may share it.
 type Set struct {
 	entries []entry // in registration order
 	schemas []schemas.ToolSchema
@@ -31,8 +31,8 @@ type entry struct {
 
 var _ env.Toolbox = (*Set)(nil)
 
-// NewSet builds a toolbox. Two tools of one name, or a schema that cannot be
-// read, are errors.
+// NewSet builds a toolbox. It returns an error if two tools have the same name or a
+// schema cannot be read.
 func NewSet(list []Tool) (*Set, error) {
 	s := &Set{}
 	for _, t := range list {
@@ -57,7 +57,7 @@ func NewSet(list []Tool) (*Set, error) {
 // Schemas lists the tools in registration order.
 func (s *Set) Schemas() []schemas.ToolSchema { return s.schemas }
 
-// Category is the dataset's tool_category of a tool, "other" for an unknown one.
+// Category returns the category of a tool, or "other" if the tool is unknown.
 func (s *Set) Category(name string) string {
 	if e, ok := s.find(name); ok {
 		return e.tool.Category()
@@ -85,34 +85,35 @@ func (s *Set) Call(ctx context.Context, sess *env.Session, call schemas.ToolCall
 	}
 	if call.Invalid != "" {
 		return Fit(mistake(e.name, schemas.ErrBadArguments, fmt.Sprintf("The call to %s was not run: its arguments are not valid JSON (%s). "+
-			"Send one JSON object, with newlines and quotes inside texts escaped as \\n and \\\".\n"+
-			"A correct call has arguments like: %s", e.name, call.Invalid, e.example)), ""), nil
+			"Send one JSON object, with newlines and quotes inside strings escaped as \\n and \\\".\n"+
+			"A correct call has arguments like this: %s", e.name, call.Invalid, e.example)), ""), nil
 	}
 	args, problems := e.args.Check(call.Arguments)
 	if len(problems) > 0 {
 		return Fit(mistake(e.name, schemas.ErrBadArguments, fmt.Sprintf("The call to %s was not run: %s.\n"+
-			"A correct call has arguments like: %s", e.name, strings.Join(problems, "; "), e.example)), ""), nil
+			"A correct call has arguments like this: %s", e.name, strings.Join(problems, "; "), e.example)), ""), nil
 	}
 	return e.guard("", func() (schemas.Observation, error) { return e.tool.Call(ctx, sess, args) })
 }
 
-// Notify tells the listeners about an event, in registration order.
+// Notify passes an event to the listeners in registration order and returns their
+// observations that have a text. An error means that the sandbox failed.
 func (s *Set) Notify(ctx context.Context, sess *env.Session, ev env.Event) ([]schemas.Observation, error) {
-	var said []schemas.Observation
+	var out []schemas.Observation
 	for _, e := range s.entries {
 		l, ok := e.tool.(Listener)
 		if !ok {
 			continue
 		}
-		o, err := e.guard(" at the event "+ev.Kind, func() (schemas.Observation, error) { return l.On(ctx, sess, ev) })
+		o, err := e.guard(" while handling the event "+ev.Kind, func() (schemas.Observation, error) { return l.On(ctx, sess, ev) })
 		if err != nil {
-			return said, fmt.Errorf("telling %s about %s: %w", e.name, ev.Kind, err)
+			return out, fmt.Errorf("telling %s about %s: %w", e.name, ev.Kind, err)
 		}
 		if o.Text != "" {
-			said = append(said, o)
+			out = append(out, o)
 		}
 	}
-	return said, nil
+	return out, nil
 }
 
 func (s *Set) unknownTool(name string) string {
@@ -121,19 +122,18 @@ func (s *Set) unknownTool(name string) string {
 		names = append(names, e.name)
 	}
 	if len(names) == 0 {
-		return "There are no tools here."
+		return "No tools are available."
 	}
 	return fmt.Sprintf("There is no tool named %q. Call one of: %s.", name, strings.Join(names, ", "))
 }
 
-// guard runs a part of a tool: mistakes become observations, a panic a
-// tool_exception that says where it was at; what else is returned means the
-// sandbox cannot go on.
+// guard runs code of a tool. It turns errors of the model into observations and a panic
+// into a tool_exception. Any other error means that the sandbox failed.
 func (e entry) guard(at string, run func() (schemas.Observation, error)) (o schemas.Observation, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			o, err = Fit(mistake(e.name, schemas.ErrToolException, fmt.Sprintf(
-				"The tool %s failed%s for a reason of its own (%v, at %s). This is not your mistake; try another way.",
+				"The tool %s failed%s because of an internal error (%v, at %s). This is not your mistake; try a different approach.",
 				e.name, at, p, panicSite())), ""), nil
 		}
 	}()
@@ -165,12 +165,13 @@ func (e entry) guard(at string, run func() (schemas.Observation, error)) (o sche
 	return schemas.Observation{}, fmt.Errorf("tool %s: %w", e.name, err)
 }
 
+// mistake returns an observation that explains an error of the model.
 func mistake(source, class, text string) schemas.Observation {
 	return schemas.Observation{Source: source, Text: text, IsError: true, ErrorClass: class}
 }
 
-// panicSite names the function and line that panicked, without directories.
-// guard's recover runs on top of the panicking stack.
+// panicSite returns the function and line that panicked, without directories. The
+// deferred function that calls it runs on top of the panicking stack.
 func panicSite() string {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])

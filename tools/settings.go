@@ -8,35 +8,33 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Settings are what every tool can be told in a configuration; each tool embeds
-// them in its own.
+// Settings holds the settings that every tool has. Each tool's own settings embed it.
 type Settings struct {
 	// Commands for sh that run in the workspace at each reset; a failure is reported to the agent.
 	Setup []string `json:"setup,omitempty"`
 }
 
-// SetupCommands is Setup; with it the settings of any tool can be told from
-// other structs.
+// SetupCommands returns Setup. It gives access to Setup in the settings of any tool.
 func (s Settings) SetupCommands() []string { return s.Setup }
 
-// setupOutput is how much a failed command's output may say, in bytes.
+// setupOutput limits the output that is shown of a failed command, in bytes.
 const setupOutput = 4 << 10
 
-// setUp runs the commands and tells which failed; "" = none did.
+// setUp runs the commands and describes those that failed, "" if none did.
 func setUp(ctx context.Context, s *env.Session, commands []string) (failed string, err error) {
 	for _, command := range commands {
 		r, err := s.Sandbox.Run(ctx, env.Command{Args: []string{"sh", "-c", command}, Dir: s.Workdir, MaxOutput: setupOutput})
 		if err != nil {
 			return "", fmt.Errorf("running the set-up command %q: %w", command, err)
 		}
-		how := fmt.Sprintf("exit code %d", r.ExitCode)
+		reason := fmt.Sprintf("exit code %d", r.ExitCode)
 		switch {
 		case r.TimedOut:
-			how = fmt.Sprintf("not finished after %s", env.DefaultCommandTimeout)
+			reason = fmt.Sprintf("timed out after %s", env.DefaultCommandTimeout)
 		case r.ExitCode == 0:
 			continue
 		}
-		failed += fmt.Sprintf("The set-up command %q failed (%s). Its output:\n%s\n", command, how, strings.TrimRight(string(r.Output), "\n"))
+		failed += fmt.Sprintf("The setup command %q failed (%s). Its output:\n%s\n", command, reason, strings.TrimRight(string(r.Output), "\n"))
 	}
 	return failed, nil
 }

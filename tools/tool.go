@@ -1,6 +1,6 @@
-// Package tools defines what a tool is, how its arguments become a JSON Schema,
-// and Set, the toolbox an environment offers. Implementations live in
-// tools/builtin, one file each.
+// Package tools defines the interface of tools, the JSON Schema of their arguments,
+// and Set, the toolbox of an environment. The tools are in package builtin, one file
+// each.
 package tools
 
 import (
@@ -11,37 +11,36 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Tool is one tool. Its name, description and parameters are part of the
-// dataset: changing a word of them is a dataset change.
+// Tool is one tool. Its name, description and parameters are part of the dataset: each
+// changed word changes the dataset.
 type Tool interface {
 	Schema() schemas.ToolSchema
-	// Category is the dataset's tool_category: view, listdir, pdb, edit, eval,
-	// grep, bash, submit, handover, other.
+	// Category returns the tool_category of rows: view, listdir, pdb, edit, eval,
+	// grep, bash, submit, handover or other.
 	Category() string
-	// Call runs the tool. args have passed the schema; an optional argument that
-	// was null is absent. A UserError becomes an observation, a panic becomes a
-	// tool_exception; any other error is the sandbox's and ends the step.
-	// A tool keeps nothing of an episode in itself: see env.Local.
+	// Call runs the tool. args are valid, and optional arguments that were null are
+	// absent. A UserError becomes an observation, and a panic becomes a tool_exception.
+	// Any other error means that the sandbox failed, and ends the step. A tool keeps the
+	// state of an episode in env.Local, not in itself.
 	Call(ctx context.Context, s *env.Session, args []byte) (schemas.Observation, error)
 }
 
-// Documented is implemented by tools that help a model use them.
+// Documented is implemented by tools that provide hints for observations.
 type Documented interface {
-	// Example is a correct call's arguments, for observations that explain a wrong
-	// call.
+	// Example returns the arguments of a correct call.
 	Example() string
-	// More says, in a clause, how to see what was cut from a long observation; "" = a
-	// general hint.
+	// More tells the model, in a clause, how to see what was cut from a long observation;
+	// "" means a general hint.
 	More() string
 }
 
-// Listener is implemented by tools that react to events. An empty observation
-// text says nothing.
+// Listener is implemented by tools that handle events. An observation without text is
+// ignored.
 type Listener interface {
 	On(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error)
 }
 
-// UserError is a mistake the model can mend: the text says what to do instead.
+// UserError is an error that the model can correct. Text tells it what to do instead.
 type UserError struct {
 	Class string // schemas.Err*; "" = schemas.ErrUserError
 	Text  string
@@ -49,7 +48,7 @@ type UserError struct {
 
 func (e *UserError) Error() string { return e.Text }
 
-// Mistake builds a UserError.
+// Mistake returns a UserError.
 func Mistake(format string, a ...any) error {
 	return &UserError{Class: schemas.ErrUserError, Text: fmt.Sprintf(format, a...)}
 }

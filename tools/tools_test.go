@@ -23,7 +23,7 @@ type echoArgs struct {
 	Quiet *bool    `json:"quiet,omitempty" jsonschema:"Say less."`
 }
 
-// echo answers with its arguments as JSON, or does what path says.
+// echo returns its arguments as JSON, or fails in the way that path names.
 func echo() tools.Tool {
 	start := 3
 	return tools.Define(tools.Def[echoArgs]{
@@ -95,12 +95,12 @@ func TestArguments(t *testing.T) {
 		{name: "number as text", args: `{"path":"a","ratio":"0.5"}`, want: `{"path":"a","ratio":0.5}`},
 		{name: "nothing as text", args: `{"path":"a","start":"null","quiet":""}`, want: `{"path":"a"}`},
 		{name: "text as number", args: `{"path":404}`, want: `{"path":"404"}`},
-		{name: "missing", args: `{}`, says: []string{`"path"`, "missing", "a text", `{"path":"a.py","start":3}`}},
+		{name: "missing", args: `{}`, says: []string{`"path"`, "missing", "a string", `{"path":"a.py","start":3}`}},
 		{name: "nothing at all", args: ``, says: []string{`"path"`, "missing"}},
-		{name: "null required", args: `{"path":null}`, says: []string{`"path"`, "must be a text", "null"}},
+		{name: "null required", args: `{"path":null}`, says: []string{`"path"`, "must be a string", "null"}},
 		{name: "fraction", args: `{"path":"a","start":2.5}`, says: []string{`"start"`, "an integer", "2.5", "a correct call", "path"}},
 		{name: "wrong type", args: `{"path":"a","start":"two"}`, says: []string{`"start"`, "an integer", `"two"`}},
-		{name: "list", args: `{"path":["a"]}`, says: []string{`"path"`, "a text", `["a"]`}},
+		{name: "list", args: `{"path":["a"]}`, says: []string{`"path"`, "a string", `["a"]`}},
 		{name: "unknown", args: `{"path":"a","file":"b"}`, says: []string{`unknown argument "file"`, "path", "start (optional)"}},
 		{name: "all at once", args: `{"file":"b","start":[]}`, says: []string{`"file"`, `"start"`, `"path"`}},
 		{name: "not an object", args: `["a"]`, says: []string{"one JSON object", `["a"]`}},
@@ -132,7 +132,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// What stands in lists and objects is read as arguments are.
+// Values inside lists and objects are coerced like arguments.
 func TestNestedArguments(t *testing.T) {
 	type item struct {
 		Line int     `json:"line"`
@@ -151,7 +151,7 @@ func TestNestedArguments(t *testing.T) {
 	}))
 	for in, want := range map[string]string{
 		`{"items":[{"line":"7","note":null},{"line":2.0,"note":12}],"steps":["1",2]}`: `{"items":[{"line":7},{"line":2,"note":"12"}],"steps":[1,2]}`,
-		`{"items":"[{\"line\": 4}]","steps":"[1]"}`:                                   `{"items":[{"line":4}],"steps":[1]}`, // JSON in a text
+		`{"items":"[{\"line\": 4}]","steps":"[1]"}`:                                   `{"items":[{"line":4}],"steps":[1]}`, // JSON in a string
 		`{"items":["{\"line\": 4}"],"steps":"1"}`:                                     `"steps" must be a list`,
 		`{"items":[],"steps":[]}`:                                                     `{"items":[]}`,
 		`{"items":[{"line":"seven"}],"steps":[]}`:                                     "seven",
@@ -170,7 +170,7 @@ func TestNestedArguments(t *testing.T) {
 	}
 }
 
-func TestWhatGoesWrong(t *testing.T) {
+func TestFailedCalls(t *testing.T) {
 	set := newSet(t, echo())
 	call := func(name, path, invalid string) schemas.ToolCall {
 		return schemas.ToolCall{Name: name, Arguments: []byte(fmt.Sprintf(`{"path":%q}`, path)), Invalid: invalid}
@@ -212,9 +212,9 @@ func TestA23ListenersHearInOrder(t *testing.T) {
 				return schemas.Observation{Text: name}, nil
 			}})
 	}
-	said, err := newSet(t, listener("b"), listener("quiet"), listener("a")).Notify(t.Context(), nil, env.Event{Kind: env.EventReset})
-	if err != nil || len(said) != 2 || said[0].Source != "b" || said[1].Source != "a" {
-		t.Errorf("got %+v, %v", said, err)
+	observations, err := newSet(t, listener("b"), listener("quiet"), listener("a")).Notify(t.Context(), nil, env.Event{Kind: env.EventReset})
+	if err != nil || len(observations) != 2 || observations[0].Source != "b" || observations[1].Source != "a" {
+		t.Errorf("got %+v, %v", observations, err)
 	}
 	if _, err := tools.NewSet([]tools.Tool{listener("a"), listener("a")}); err == nil {
 		t.Error("two tools of one name were accepted")
@@ -279,6 +279,7 @@ func TestClean(t *testing.T) {
 
 func FuzzClean(f *testing.F) {
 	f.Add("a\r\nb\x1b[0m\xff")
+	f.Add("10%\r20%\r\n\x1b]0;never ended\nx\u0085")
 	f.Fuzz(func(t *testing.T, s string) {
 		got := tools.Clean(s)
 		if !utf8.ValidString(got) || strings.ContainsAny(got, "\x1b\r\x00\x07") {
@@ -286,6 +287,9 @@ func FuzzClean(f *testing.F) {
 		}
 		if again := tools.Clean(got); again != got {
 			t.Errorf("cleaning twice changes %q to %q", got, again)
+		}
+		if row := schemas.Plain(got); row != got {
+			t.Errorf("a row has %q, the model sees %q", row, got)
 		}
 	})
 }
@@ -308,28 +312,28 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// fixed is a tool with a schema that we did not write.
-type fixed struct{ schema string }
+// foreignTool is a tool whose schema comes from elsewhere. It returns its arguments.
+type foreignTool struct{ schema string }
 
-func (f fixed) Schema() schemas.ToolSchema {
-	return schemas.ToolSchema{Name: "fixed", Description: "Foreign.", Parameters: []byte(f.schema)}
+func (f foreignTool) Schema() schemas.ToolSchema {
+	return schemas.ToolSchema{Name: "foreign", Description: "Foreign.", Parameters: []byte(f.schema)}
 }
-func (fixed) Category() string { return "other" }
-func (fixed) Call(_ context.Context, _ *env.Session, args []byte) (schemas.Observation, error) {
+func (foreignTool) Category() string { return "other" }
+func (foreignTool) Call(_ context.Context, _ *env.Session, args []byte) (schemas.Observation, error) {
 	return schemas.Observation{Text: string(args)}, nil
 }
 
-// What is required and may be null is passed on as null; what is optional and
+// A required argument that may be null is passed on as null. An optional argument that is
 // null is left out.
 func TestRequiredNullIsAValue(t *testing.T) {
-	set := newSet(t, fixed{`{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"anyOf":[{"type":"integer"},{"type":"null"}]},` +
+	set := newSet(t, foreignTool{`{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"anyOf":[{"type":"integer"},{"type":"null"}]},` +
 		`"c":{"type":["integer","null"]},"d":{"enum":["x"]}},"required":["a","b","d"]}`})
 	for args, want := range map[string]string{
 		`{"a":null,"b":null,"c":null,"d":"x"}`: `{"a":null,"b":null,"d":"x"}`,
 		`{"a":"s","b":1,"c":2,"d":null}`:       "enum",
-		`{"b":1,"d":"x"}`:                      `"a" (a text) is missing`,
+		`{"b":1,"d":"x"}`:                      `"a" (a string) is missing`,
 	} {
-		o, err := set.Call(t.Context(), nil, schemas.ToolCall{Name: "fixed", Arguments: []byte(args)})
+		o, err := set.Call(t.Context(), nil, schemas.ToolCall{Name: "foreign", Arguments: []byte(args)})
 		if err != nil || !strings.Contains(o.Text, want) {
 			t.Errorf("%s: %+v, %v; want %s", args, o, err, want)
 		}

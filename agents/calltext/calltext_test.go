@@ -45,27 +45,27 @@ func TestParse(t *testing.T) {
 		{name: "no parameters", text: "<function=submit></function>", calls: []string{"submit {}"}},
 		{name: "casts", text: `<function=view><parameter=path>12</parameter><parameter=start> 3 </parameter><parameter=numbers>True</parameter><parameter=only>["a"]</parameter></function>`,
 			calls: []string{`view {"numbers":true,"only":["a"],"path":"12","start":3}`}},
-		{name: "what cannot be cast stays a text", text: `<function=view><parameter=start>soon</parameter><parameter=numbers>perhaps</parameter></function>`,
+		{name: "values that cannot be cast stay text", text: `<function=view><parameter=start>soon</parameter><parameter=numbers>perhaps</parameter></function>`,
 			calls: []string{`view {"numbers":"perhaps","start":"soon"}`}},
-		{name: "lines and indentation are the value's", text: "<function=view><parameter=path>\n    if x:\n        y\n\n</parameter></function>",
+		{name: "line breaks and indentation belong to the value", text: "<function=view><parameter=path>\n    if x:\n        y\n\n</parameter></function>",
 			calls: []string{`view {"path":"    if x:\n        y\n"}`}},
-		{name: "a block may hold tags", text: "<function=view>\n<parameter=path>\nreturn '</parameter></function><function=submit>'\n  </parameter>\n</function>",
+		{name: "a block may contain tags", text: "<function=view>\n<parameter=path>\nreturn '</parameter></function><function=submit>'\n  </parameter>\n</function>",
 			calls: []string{`view {"path":"return '</parameter></function><function=submit>'"}`}},
 		{name: "blanks within a line stay", text: "<function=view><parameter=path> a b </parameter></function>", calls: []string{`view {"path":" a b "}`}},
 		{name: "several calls", text: "a<function=view><parameter=path>m</parameter></function>b<function=submit></function>c",
 			message: "a", calls: []string{`view {"path":"m"}`, "submit {}"}},
-		{name: "a stop sequence ate the end", text: "<function=view>\n<parameter=path>m.py</parameter>\n", calls: []string{`view {"path":"m.py"}`}},
-		{name: "cut off", text: "<function=view>\n<parameter=path>m.py</parameter>\n", cut: true, calls: []string{"view ! your reply was cut off at the limit of its length, before the call was complete: say less before the call, or split the work into smaller calls"}},
-		{name: "cut off in a value", text: "<function=view>\n<parameter=path>m.p", cut: true, calls: []string{"view ! your reply was cut off at the limit of its length, before the call was complete: say less before the call, or split the work into smaller calls"}},
-		{name: "whole, and cut off behind it", text: "<function=submit></function> and the", cut: true, calls: []string{"submit {}"}},
+		{name: "a stop sequence removed the end", text: "<function=view>\n<parameter=path>m.py</parameter>\n", calls: []string{`view {"path":"m.py"}`}},
+		{name: "cut off", text: "<function=view>\n<parameter=path>m.py</parameter>\n", cut: true, calls: []string{"view ! your reply was cut off at its length limit before the call was complete: say less before the call, or split the work into smaller calls"}},
+		{name: "cut off in a value", text: "<function=view>\n<parameter=path>m.p", cut: true, calls: []string{"view ! your reply was cut off at its length limit before the call was complete: say less before the call, or split the work into smaller calls"}},
+		{name: "complete, and cut off after it", text: "<function=submit></function> and the", cut: true, calls: []string{"submit {}"}},
 		{name: "an object", text: `<function=view>{"path": "m.py", "start": 1}</function>`, calls: []string{`view {"path":"m.py","start":1}`}},
 		{name: "quotes and blanks in tags", text: `<function = "view" ><parameter = 'path' >m.py</parameter></function>`, calls: []string{`view {"path":"m.py"}`}},
 		{name: "not closed", text: "<function=view><parameter=path>m.py</function>", calls: []string{`view ! parameter "path" is not closed with </parameter>`}},
 		{name: "tag not closed", text: "<function=view\n<parameter=path>m.py</parameter></function>", calls: []string{"view ! the tag <function=...> is not closed with >"}},
-		{name: "words between", text: "<function=view>path is m.py</function>", calls: []string{`view ! where <parameter=...> or </function> should stand it reads "path is m.py</function>"`}},
+		{name: "text between the tags", text: "<function=view>path is m.py</function>", calls: []string{`view ! expected <parameter=...> or </function>, but found "path is m.py</function>"`}},
 		{name: "twice", text: "<function=view><parameter=path>a</parameter><parameter=path>b</parameter></function>", calls: []string{`view ! parameter "path" is given twice`}},
-		{name: "another grammar", text: `Now <tool_call>{"name": "view", "arguments": {}}</tool_call>`, message: "Now ", calls: []string{"view ! a call begins with <function=view> and gives each argument as <parameter=...>"}},
-		{name: "another grammar's attribute", text: `<function name="view">`, calls: []string{"view ! a call begins with <function=view> and gives each argument as <parameter=...>"}},
+		{name: "another syntax", text: `Now <tool_call>{"name": "view", "arguments": {}}</tool_call>`, message: "Now ", calls: []string{"view ! a call must begin with <function=view> and give each argument as <parameter=...>"}},
+		{name: "another syntax with an attribute", text: `<function name="view">`, calls: []string{"view ! a call must begin with <function=view> and give each argument as <parameter=...>"}},
 		{name: "unknown tool", text: "<function=fly><parameter=to>12</parameter></function>", calls: []string{`fly {"to":"12"}`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,8 +77,16 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Parse reads back a call that Format wrote. The message and the raw calls that Parse returns
-// add up to the whole text.
+// callText writes a call of view in the form that the prompt of the agent simple asks for.
+func callText(path string) string {
+	if strings.ContainsAny(path, "\n<") || path == "" {
+		path = "\n" + path + "\n"
+	}
+	return "<function=view>\n<parameter=path>" + path + "</parameter>\n</function>"
+}
+
+// Parse reads back a call in the form that prompts ask for. The message and the raw calls
+// that Parse returns add up to the whole text.
 func FuzzParse(f *testing.F) {
 	f.Add("Look.\n<function=view>\n<parameter=path>m.py</parameter>\n</function>", "m.py", false)
 	f.Add("<function=view><parameter=path>\n</parameter><function=", "a\n  </x>\n", true)
@@ -104,10 +112,9 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		call := schemas.ToolCall{Name: "view", Arguments: args}
-		_, again := calltext.Parse("So.\n"+calltext.Format(call), tools(), false)
+		_, again := calltext.Parse("So.\n"+callText(value), tools(), false)
 		if len(again) != 1 || again[0].Invalid != "" || string(again[0].Arguments) != string(args) {
-			t.Errorf("%s was read back as %v", calltext.Format(call), arguments(again))
+			t.Errorf("%s was read back as %v", callText(value), arguments(again))
 		}
 	})
 }

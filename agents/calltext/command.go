@@ -14,9 +14,9 @@ import (
 	"github.com/tracesmith/tracesmith/tools/jsonschema"
 )
 
-// Mistake is what is wrong with a command line, and where.
+// Mistake is an error in a command line.
 type Mistake struct {
-	At      int // byte in the line
+	At      int // byte offset in the line
 	Message string
 }
 
@@ -28,46 +28,45 @@ func mistake(at int, format string, a ...any) *Mistake {
 
 var word = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// ParseCommand reads one call as a person types it: a tool, then key=value for
-// each argument. A value with spaces stands in quotes, single or double; in them
-// \n and \t are a line break and a tab, \\, \" and \' the character itself, and
-// any other backslash is one. Lists and objects are JSON. What a value is, the
-// tool's schema decides; the error is a *Mistake.
+// ParseCommand parses a command line of a person: the name of a tool, then key=value for each
+// argument. A value with spaces is in single or double quotes. In quotes, \n is a line break, \t a
+// tab, and \\, \" and \' stand for the second character; any other backslash is itself. Lists and
+// objects are JSON. The tool's schema decides the types of values. Errors are of type *Mistake.
 func ParseCommand(line string, tools []schemas.ToolSchema) (schemas.ToolCall, error) {
-	p := typed{line: line}
+	p := commandReader{line: line}
 	p.space()
 	start := p.at
 	name := p.until(unicode.IsSpace)
 	switch known := slices.IndexFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == name }); {
 	case name == "":
-		return schemas.ToolCall{}, mistake(start, "nothing was entered: write a tool and its arguments, such as %s", Usage(tools[:min(1, len(tools))]))
+		return schemas.ToolCall{}, mistake(start, "the line is empty: enter a tool and its arguments, such as %s", Usage(tools[:min(1, len(tools))]))
 	case !word.MatchString(name):
-		return schemas.ToolCall{}, mistake(start, "%q is not the name of a tool", name)
+		return schemas.ToolCall{}, mistake(start, "%q is not a tool name", name)
 	case known < 0:
 		names := toolNames(tools)
 		if near := nearest.Name(name, names, max(len(name)/2, 1)); near != "" {
 			return schemas.ToolCall{}, mistake(start, "there is no tool %q: did you mean %s?", name, near)
 		}
-		return schemas.ToolCall{}, mistake(start, "there is no tool %q: there are %s", name, strings.Join(names, ", "))
+		return schemas.ToolCall{}, mistake(start, "there is no tool %q: choose one of %s", name, strings.Join(names, ", "))
 	}
-	args, err := p.arguments(find(tools, name))
+	args, err := p.arguments(findTool(tools, name))
 	if err != nil {
 		return schemas.ToolCall{}, err
 	}
 	raw, fault := schemas.CanonicalJSON(args)
 	if fault != nil {
-		return schemas.ToolCall{}, mistake(0, "the arguments are not what JSON can say: %v", fault)
+		return schemas.ToolCall{}, mistake(0, "JSON cannot represent the arguments: %v", fault)
 	}
 	return schemas.ToolCall{Name: name, Arguments: raw}, nil
 }
 
-// typed is a line and how far it was read.
-type typed struct {
+// commandReader reads a line from left to right.
+type commandReader struct {
 	line string
 	at   int
 }
 
-func (p *typed) until(stop func(rune) bool) string {
+func (p *commandReader) until(stop func(rune) bool) string {
 	start := p.at
 	for p.at < len(p.line) {
 		r, size := utf8.DecodeRuneInString(p.line[p.at:])
@@ -79,18 +78,18 @@ func (p *typed) until(stop func(rune) bool) string {
 	return p.line[start:p.at]
 }
 
-func (p *typed) space() { p.until(func(r rune) bool { return !unicode.IsSpace(r) }) }
+func (p *commandReader) space() { p.until(func(r rune) bool { return !unicode.IsSpace(r) }) }
 
-func (p *typed) arguments(tool *jsonschema.Tool) (map[string]any, error) {
+func (p *commandReader) arguments(tool *jsonschema.Tool) (map[string]any, error) {
 	args := map[string]any{}
 	for p.space(); p.at < len(p.line); p.space() {
 		start := p.at
 		key := p.until(func(r rune) bool { return unicode.IsSpace(r) || r == '=' })
 		switch {
 		case p.at == len(p.line) || p.line[p.at] != '=':
-			return nil, mistake(start, "after %q a = and a value is missing; a value with spaces stands in quotes", key)
+			return nil, mistake(start, "%q is not key=value: put a value with spaces in quotes", key)
 		case !word.MatchString(key):
-			return nil, mistake(start, "%q is not the name of an argument", key)
+			return nil, mistake(start, "%q is not an argument name", key)
 		}
 		known := tool.Argument(key)
 		if _, twice := args[key]; twice {
@@ -100,7 +99,10 @@ func (p *typed) arguments(tool *jsonschema.Tool) (map[string]any, error) {
 			if near := nearest.Name(key, tool.Names(), max(len(key)/3, 1)); near != "" {
 				return nil, mistake(start, "there is no argument %q: did you mean %s?", key, near)
 			}
-			return nil, mistake(start, "there is no argument %q: there are %s", key, anyOf(tool.Names()))
+			if len(tool.Names()) == 0 {
+				return nil, mistake(start, "there is no argument %q: the tool takes none", key)
+			}
+			return nil, mistake(start, "there is no argument %q: choose one of %s", key, strings.Join(tool.Names(), ", "))
 		}
 		p.at++
 		p.space()
@@ -118,21 +120,21 @@ func (p *typed) arguments(tool *jsonschema.Tool) (map[string]any, error) {
 	return args, nil
 }
 
-// value reads one value as its schema wants it.
-func (p *typed) value(want *jsonschema.Argument) (any, error) {
+// value reads one value and casts it to a type that the schema allows.
+func (p *commandReader) value(want *jsonschema.Argument) (any, error) {
 	start, key := p.at, want.Name
 	if start == len(p.line) {
-		return nil, mistake(start, "the value of %s is missing; an empty one is \"\"", key)
+		return nil, mistake(start, "the value of %s is missing: write \"\" for an empty value", key)
 	}
 	var text string
 	switch c := p.line[start]; {
 	case c == '"' || c == '\'':
 		var closed bool
 		if text, closed = p.quoted(); !closed {
-			return nil, mistake(start, "the quote of %s is never closed", key)
+			return nil, mistake(start, "the quoted value of %s has no closing quote", key)
 		}
 		if want.IsText() {
-			return allowed(start, text, want)
+			return checkValue(start, text, want)
 		}
 	case (c == '[' || c == '{') && !want.IsText():
 		dec := json.NewDecoder(strings.NewReader(p.line[start:]))
@@ -145,11 +147,11 @@ func (p *typed) value(want *jsonschema.Argument) (any, error) {
 	default:
 		text = p.until(unicode.IsSpace)
 	}
-	return allowed(start, want.Cast(text), want)
+	return checkValue(start, want.Cast(text), want)
 }
 
-// allowed checks a value against its type and its choices.
-func allowed(at int, value any, want *jsonschema.Argument) (any, error) {
+// checkValue checks a value against its type and its choices.
+func checkValue(at int, value any, want *jsonschema.Argument) (any, error) {
 	text, isText := value.(string)
 	if isText && len(want.Types) > 0 && !want.IsText() {
 		return nil, mistake(at, "%s must be %s, not %q", want.Name, strings.Join(want.Types, " or "), text)
@@ -158,13 +160,13 @@ func allowed(at int, value any, want *jsonschema.Argument) (any, error) {
 		return nil, mistake(at, "%s must be integer, not %s", want.Name, n)
 	}
 	if len(want.Enum) > 0 && !slices.ContainsFunc(want.Enum, func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(value) }) {
-		return nil, mistake(at, "%s must be one of %s", want.Name, anyOf(want.Choices()))
+		return nil, mistake(at, "%s must be one of %s", want.Name, strings.Join(want.Choices(), ", "))
 	}
 	return value, nil
 }
 
-// quoted reads a quoted text and its closing quote.
-func (p *typed) quoted() (text string, closed bool) {
+// quoted reads a quoted text up to and including its closing quote.
+func (p *commandReader) quoted() (text string, closed bool) {
 	quote := p.line[p.at]
 	var out strings.Builder
 	for i := p.at + 1; i < len(p.line); i++ {
@@ -192,8 +194,8 @@ func (p *typed) quoted() (text string, closed bool) {
 	return out.String(), false
 }
 
-// Complete lists what may stand at the end of a line, and where it would begin:
-// names of tools, of arguments that are not given yet, choices of a value.
+// Complete returns completions of the last word of a line, and the byte offset at which the word
+// begins: names of tools, names of arguments that are not given yet, and choices of a value.
 func Complete(line string, tools []schemas.ToolSchema) (from int, options []string) {
 	from = strings.LastIndexFunc(line, unicode.IsSpace) + 1
 	last := line[from:]
@@ -207,13 +209,13 @@ func Complete(line string, tools []schemas.ToolSchema) (from int, options []stri
 	case valued:
 		from += len(key) + 1
 		last = last[len(key)+1:]
-		if known := find(tools, fields[0]).Argument(key); known != nil {
+		if known := findTool(tools, fields[0]).Argument(key); known != nil {
 			for _, one := range known.Choices() {
 				all = append(all, one+" ")
 			}
 		}
 	default:
-		for _, name := range find(tools, fields[0]).Names() {
+		for _, name := range findTool(tools, fields[0]).Names() {
 			if !slices.ContainsFunc(fields[1:], func(f string) bool { return strings.HasPrefix(f, name+"=") }) {
 				all = append(all, name+"=")
 			}
@@ -227,13 +229,12 @@ func Complete(line string, tools []schemas.ToolSchema) (from int, options []stri
 	return from, options
 }
 
-// Usage shows how each tool is called, one a line; what may be left out stands in
-// brackets.
+// Usage shows how to call each tool, one per line. Optional arguments are in brackets.
 func Usage(tools []schemas.ToolSchema) string {
 	var lines []string
 	for _, t := range tools {
 		line := t.Name
-		for _, a := range find(tools, t.Name).Arguments {
+		for _, a := range findTool(tools, t.Name).Arguments {
 			kinds := a.Choices()
 			if len(kinds) == 0 {
 				kinds = a.Types
@@ -255,11 +256,4 @@ func toolNames(tools []schemas.ToolSchema) []string {
 		names = append(names, t.Name)
 	}
 	return names
-}
-
-func anyOf(names []string) string {
-	if len(names) == 0 {
-		return "none"
-	}
-	return strings.Join(names, ", ")
 }

@@ -1,19 +1,16 @@
 package calltext
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools/jsonschema"
 )
 
-// find reads the parameters of a tool. A tool that is unknown or cannot be read
-// has none: its own check has the last word.
-func find(tools []schemas.ToolSchema, name string) *jsonschema.Tool {
+// findTool returns the parameters of a tool. It returns no parameters for a tool that is unknown or
+// whose schema is invalid, because the tool's own check reports that.
+func findTool(tools []schemas.ToolSchema, name string) *jsonschema.Tool {
 	for _, t := range tools {
 		if t.Name == name {
 			if tool, err := jsonschema.Read(t); err == nil {
@@ -24,11 +21,11 @@ func find(tools []schemas.ToolSchema, name string) *jsonschema.Tool {
 	return &jsonschema.Tool{}
 }
 
-// Describe lists tools for a model that gets no other description of them.
+// Describe describes tools as text, for models that get no native description of them.
 func Describe(tools []schemas.ToolSchema) string {
 	var out []string
 	for _, t := range tools {
-		p := find(tools, t.Name)
+		p := findTool(tools, t.Name)
 		text := "## " + t.Name + "\n\n" + strings.TrimSpace(t.Description) + "\n\n"
 		if len(p.Arguments) == 0 {
 			out = append(out, text+"No parameters.")
@@ -68,38 +65,13 @@ func describe(a jsonschema.Argument) string {
 	return text
 }
 
-// Example is a call of a tool with its required parameters, to be filled in.
+// Example returns a sample call of a tool with its required parameters and their types.
 func Example(tool string, tools []schemas.ToolSchema) string {
 	text := "<function=" + tool + ">\n"
-	for _, a := range find(tools, tool).Arguments {
+	for _, a := range findTool(tools, tool).Arguments {
 		if a.Required {
 			text += "<parameter=" + a.Name + ">" + strings.Join(a.Types, " or ") + endParameter + "\n"
 		}
 	}
 	return text + endFunction
-}
-
-// Format writes a call as Parse reads it. Values of several lines stand on lines
-// of their own.
-func Format(call schemas.ToolCall) string {
-	var args map[string]json.RawMessage
-	text := "<function=" + call.Name + ">\n"
-	if json.Unmarshal(call.Arguments, &args) == nil {
-		for _, name := range slices.Sorted(maps.Keys(args)) {
-			text += "<parameter=" + name + ">" + plain(args[name]) + endParameter + "\n"
-		}
-	}
-	return text + endFunction
-}
-
-// plain is a value as it is written between tags.
-func plain(value json.RawMessage) string {
-	var s string
-	if json.Unmarshal(value, &s) != nil {
-		return string(value)
-	}
-	if strings.ContainsAny(s, "\n<") || s == "" {
-		return "\n" + s + "\n"
-	}
-	return s
 }

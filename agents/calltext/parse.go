@@ -1,6 +1,6 @@
 // Package calltext represents tool calls as plain text, for models and servers without native
-// tool calls. It describes tools to a model, parses the calls in the model's replies, and formats
-// calls. It also parses and completes the command lines of a person who calls tools.
+// tool calls. It describes tools to a model and parses the calls in the model's replies. It also
+// parses and completes the command lines of a person who calls tools.
 //
 // A model writes a call like this:
 //
@@ -29,8 +29,8 @@ var (
 	parameter = regexp.MustCompile(`^<parameter\s*=\s*([^<>\n]*)>`)
 	ownLine   = regexp.MustCompile(`\n[ \t]*</parameter>`)
 	lastBreak = regexp.MustCompile(`\r?\n[ \t]*$`)
-	// strayed matches a call in another syntax and captures its name.
-	strayed = regexp.MustCompile(`<(?:function|invoke)\s+name\s*=\s*["']?([\w.-]+)|<tool_call>\s*\{\s*"name"\s*:\s*"([\w.-]+)"`)
+	// foreignCall matches a call in another syntax and captures its name.
+	foreignCall = regexp.MustCompile(`<(?:function|invoke)\s+name\s*=\s*["']?([\w.-]+)|<tool_call>\s*\{\s*"name"\s*:\s*"([\w.-]+)"`)
 )
 
 const (
@@ -47,7 +47,7 @@ const (
 func Parse(text string, tools []schemas.ToolSchema, cut bool) (message string, calls []schemas.ToolCall) {
 	first := opening.FindStringIndex(text)
 	if first == nil {
-		return stray(text)
+		return parseForeign(text)
 	}
 	message = text[:first[0]]
 	c := cursor{text: text, cut: cut}
@@ -65,10 +65,10 @@ func Parse(text string, tools []schemas.ToolSchema, cut bool) (message string, c
 	return message, calls
 }
 
-// stray recognizes a call in another syntax and returns it as an invalid call, so that the model
+// parseForeign recognizes a call in another syntax and returns it as an invalid call, so that the model
 // learns the right syntax.
-func stray(text string) (string, []schemas.ToolCall) {
-	loc := strayed.FindStringSubmatchIndex(text)
+func parseForeign(text string) (string, []schemas.ToolCall) {
+	loc := foreignCall.FindStringSubmatchIndex(text)
 	if loc == nil {
 		return text, nil
 	}
@@ -79,7 +79,7 @@ func stray(text string) (string, []schemas.ToolCall) {
 		}
 	}
 	return text[:loc[0]], []schemas.ToolCall{{Name: name, Arguments: json.RawMessage("{}"), Raw: text[loc[0]:],
-		Invalid: "a call begins with <function=" + name + "> and gives each argument as <parameter=...>"}}
+		Invalid: "a call must begin with <function=" + name + "> and give each argument as <parameter=...>"}}
 }
 
 // cursor reads calls one after another.
@@ -110,7 +110,7 @@ func (c *cursor) call(tools []schemas.ToolSchema) schemas.ToolCall {
 		return out
 	}
 	c.at += len(name) + 1
-	tool := find(tools, out.Name)
+	tool := findTool(tools, out.Name)
 	if args, ok := c.object(); ok {
 		out.Arguments = args
 		return out
@@ -173,7 +173,7 @@ func (c *cursor) argument(tool *jsonschema.Tool, args map[string]any) (done bool
 	}
 	tag := parameter.FindStringSubmatch(rest)
 	if tag == nil {
-		return false, fmt.Errorf("where <parameter=...> or </function> should stand it reads %q", head(rest))
+		return false, fmt.Errorf("expected <parameter=...> or </function>, but found %q", beginning(rest))
 	}
 	key := strings.Trim(tag[1], " \t\r\"'")
 	c.at += len(tag[0])
@@ -188,7 +188,7 @@ func (c *cursor) argument(tool *jsonschema.Tool, args map[string]any) (done bool
 	return false, nil
 }
 
-var errCut = errors.New("your reply was cut off at the limit of its length, before the call was complete: say less before the call, or split the work into smaller calls")
+var errCut = errors.New("your reply was cut off at its length limit before the call was complete: say less before the call, or split the work into smaller calls")
 
 // value reads a parameter's value and moves the cursor past the closing tag.
 func (c *cursor) value(key string) (string, error) {
@@ -218,7 +218,7 @@ func (c *cursor) value(key string) (string, error) {
 	return strings.TrimPrefix(value, "\n"), nil
 }
 
-func head(s string) string {
+func beginning(s string) string {
 	if r := []rune(s[:min(len(s), 4*maxProblem)]); len(r) > maxProblem {
 		return string(r[:maxProblem]) + "…"
 	}

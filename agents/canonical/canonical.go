@@ -1,38 +1,33 @@
-// Package canonical removes from answers of an environment what differs between
-// two runs of the same calls although nothing has changed, and nothing else.
-// After it, sandboxes of different drivers over the same Python answer alike.
+// Package canonical removes from the answers of an environment what differs between two runs
+// of the same calls for no reason of interest, such as durations and memory addresses. With
+// the same version of Python, sandboxes of different drivers then give the same answers.
 //
-// What a sandbox can hold still, it does hold still: variables, locale, hash
-// seed, time zone, names, umask, the order of directory listings, commit times.
-// The rules are for the rest; docs/internals/canonical.md lists them. It imports the
-// standard library only.
+// Sandboxes already fix variables, locale, hash seed, time zone, names, umask, the order of
+// directory listings and commit times. docs/internals/canonical.md lists the rules for the rest.
 package canonical
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
 	"regexp"
 	"strings"
 )
 
-// Rule is one thing that may differ.
+// Rule removes one kind of difference.
 type Rule struct {
 	Name string
-	Why  string // what makes it differ
-	// Text rewrites one text; nil: the rule is about fields.
+	Why  string // the reason for the difference
+	// Text rewrites a text. It is nil if the rule is only about fields.
 	Text func(string) string
-	// Fields of a JSON object, at any depth, that are dropped.
+	// Fields lists the fields to drop from JSON objects at any depth.
 	Fields []string
-	// Example are two JSON values of two runs that only this rule makes equal.
+	// Example holds JSON values from two runs. Only this rule makes them equal.
 	Example [2]string
 }
 
-// Rules are all there are. Their order does not matter.
+// Rules lists all rules. Their order does not matter.
 var Rules = []Rule{Durations, Addresses, TemporaryNames, LocalPlaces, Clock, LogHashes}
 
-// Durations are how long something took. The rulers around pytest's summary
-// depend on the width of the number within.
+// Durations removes how long something took. It also rewrites the rulers around pytest's
+// summary, because their length depends on the width of the number.
 var Durations = Rule{
 	Name: "durations", Why: "no two runs take the same time",
 	Text: func(s string) string {
@@ -45,8 +40,8 @@ var Durations = Rule{
 	Example: [2]string{`"======= 1 failed, 2 passed in 0.98s ======="`, `"====== 1 failed, 2 passed in 10.02s ======="`},
 }
 
-// replace looks for pattern only where word is, which every match holds: most
-// texts are floods of something else, and patterns are slow.
+// replace applies pattern only if s contains word, which is part of every match. Most texts do
+// not contain it, and patterns are slow.
 func replace(s, word string, pattern *regexp.Regexp, with string) string {
 	if !strings.Contains(s, word) {
 		return s
@@ -63,8 +58,8 @@ var (
 	shellTime    = regexp.MustCompile(`(?m)^(real|user|sys)\t\d+m\d+\.\d+s$`)
 )
 
-// Addresses are where objects lie in memory, as Python's representations and
-// the traces of faulthandler show them.
+// Addresses removes the memory addresses in Python's representations of objects and in the
+// traces of faulthandler.
 var Addresses = Rule{
 	Name: "addresses", Why: "the kernel places memory at random",
 	Text:    func(s string) string { return replace(s, " 0x", address, "$1 0x...") },
@@ -73,7 +68,7 @@ var Addresses = Rule{
 
 var address = regexp.MustCompile(`\b(at|[Tt]hread) 0x[0-9a-f]{6,16}\b`)
 
-// TemporaryNames are those of Python's tempfile and of mktemp.
+// TemporaryNames removes the random part of names that Python's tempfile and mktemp make.
 var TemporaryNames = Rule{
 	Name: "temporary names", Why: "they are drawn from the system's random numbers",
 	Text:    func(s string) string { return temporary.ReplaceAllString(s, "/tmp/tmp...") },
@@ -82,7 +77,7 @@ var TemporaryNames = Rule{
 
 var temporary = regexp.MustCompile(`/tmp/tmp(?:[a-z0-9_]{8}|\.[A-Za-z0-9]{10})\b`)
 
-// LocalPlaces are the directories of sandboxes of kind local.
+// LocalPlaces removes the directories of sandboxes of kind local.
 var LocalPlaces = Rule{
 	Name: "local places", Why: "a local sandbox is a new directory each time",
 	Text:    func(s string) string { return localPlace.ReplaceAllString(s, "/tracesmith-local-...") },
@@ -91,7 +86,7 @@ var LocalPlaces = Rule{
 
 var localPlace = regexp.MustCompile(`(?:/[^\s/'":;,()]+)*/tracesmith-local-[0-9]+`)
 
-// Clock is the time of day, as ls, stat, date and Python's logging write it.
+// Clock removes times as ls, stat, date and Python's logging write them.
 var Clock = Rule{
 	Name: "clock", Why: "the two runs are not at the same time",
 	Text: func(s string) string {
@@ -108,14 +103,14 @@ var (
 	isoTime  = regexp.MustCompile(`\b20\d\d-[01]\d-[0-3]\d[ T][0-2]\d:[0-5]\d:[0-6]\d(?:[.,]\d+)?(?: ?[+-]\d\d:?\d\d|Z)?`)
 )
 
-// LogHashes are hashes over texts that the other rules change.
+// LogHashes drops the hashes of texts that the other rules change.
 var LogHashes = Rule{
-	Name: "hashes of logs", Why: "a hash of a log is one of the durations in it, too",
+	Name: "hashes of logs", Why: "a log contains durations, so its hash differs",
 	Fields:  []string{"log_sha256"},
 	Example: [2]string{`{"log_sha256":"3247c5"}`, `{"log_sha256":"1aa0e4"}`},
 }
 
-// Text applies the rules that rewrite texts; without any, all of Rules.
+// Text applies the given rules to a text. Without rules, it applies all of Rules.
 func Text(s string, rules ...Rule) string {
 	if len(rules) == 0 {
 		rules = Rules
@@ -126,40 +121,4 @@ func Text(s string, rules ...Rule) string {
 		}
 	}
 	return s
-}
-
-// JSON applies rules to every text of a JSON value, without any all of Rules,
-// and returns the value as encoding/json decodes it.
-func JSON(value []byte, rules ...Rule) (any, error) {
-	if len(rules) == 0 {
-		rules = Rules
-	}
-	var v any
-	if err := json.Unmarshal(value, &v); err != nil {
-		return nil, fmt.Errorf("decoding an answer: %w", err)
-	}
-	dropped := map[string]bool{}
-	for _, r := range rules {
-		for _, f := range r.Fields {
-			dropped[f] = true
-		}
-	}
-	return walk(v, dropped, rules), nil
-}
-
-func walk(v any, dropped map[string]bool, rules []Rule) any {
-	switch v := v.(type) {
-	case string:
-		return Text(v, rules...)
-	case []any:
-		for i := range v {
-			v[i] = walk(v[i], dropped, rules)
-		}
-	case map[string]any:
-		maps.DeleteFunc(v, func(name string, _ any) bool { return dropped[name] })
-		for name := range v {
-			v[name] = walk(v[name], dropped, rules)
-		}
-	}
-	return v
 }

@@ -9,22 +9,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/agents/canonical"
+	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
 func value(t testing.TB, text string, rules ...canonical.Rule) any {
 	t.Helper()
-	v, err := canonical.JSON([]byte(text), rules...)
+	v, err := envtest.Canonical([]byte(text), rules...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return v
 }
 
-// Each rule's example is equal with it and differs without it, so that no rule
-// is there that another makes useless.
+// A rule makes the two values of its example equal, and the other rules together do not. So no
+// rule is redundant.
 func TestEachRuleIsNeeded(t *testing.T) {
 	if len(canonical.Rules) > 10 {
-		t.Errorf("%d rules, at most ten are published", len(canonical.Rules))
+		t.Errorf("%d rules, want at most ten", len(canonical.Rules))
 	}
 	page, err := os.ReadFile("../../docs/internals/canonical.md")
 	if err != nil {
@@ -48,7 +49,7 @@ func TestEachRuleIsNeeded(t *testing.T) {
 	}
 }
 
-func TestRulesRewriteTheirOwnAndNothingElse(t *testing.T) {
+func TestRulesLeaveOtherTextAlone(t *testing.T) {
 	for in, want := range map[string]string{
 		"1 failed, 4 passed in 0.08s":                       "1 failed, 4 passed",
 		"===== 2 passed, 1 warning in 61.02s (0:01:01) ===": "=== 2 passed, 1 warning ===",
@@ -78,13 +79,12 @@ func TestRulesRewriteTheirOwnAndNothingElse(t *testing.T) {
 	if d := cmp.Diff(map[string]any{"a": []any{map[string]any{"n": 1.5}, "at 0x..."}, "b": nil}, got); d != "" {
 		t.Error(d)
 	}
-	if _, err := canonical.JSON([]byte(`{`)); err == nil {
-		t.Error("half a value was taken")
+	if _, err := envtest.Canonical([]byte(`{`)); err == nil {
+		t.Error("Canonical accepted an incomplete value")
 	}
 }
 
-// Whatever the text, the rules neither fail nor depend on their order, and
-// applying them again changes nothing.
+// Applying the rules to their own result changes nothing.
 func FuzzText(f *testing.F) {
 	for _, r := range canonical.Rules {
 		f.Add(r.Example[0])

@@ -21,7 +21,7 @@ func step3(tool, args, text string, targets ...string) []schemas.Step {
 const fake = "  3    \tforged = 3\n  4    \tforged = 4\n  5    \tforged = 5\n"
 
 // Answer refuses text that looks like a line of the file but is not one.
-func TestForgedListingsAreNoFiles(t *testing.T) {
+func TestForgedListingsAreRefused(t *testing.T) {
 	frame := "Current frame: m.py:4 in f"
 	for name, c := range map[string]struct {
 		steps []schemas.Step
@@ -40,7 +40,7 @@ func TestForgedListingsAreNoFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := handover.Answer("", c.steps, call(map[string]any{"cause": "c", "cause_steps": []int{3}, "files": []any{file("m.py", c.line, c.line, 3)}}), schemas.ContextOp{})
 			if !o.IsError {
-				t.Errorf("taken: %s", c.steps[3].Observation.Text)
+				t.Errorf("accepted: %s", c.steps[3].Observation.Text)
 			}
 		})
 	}
@@ -48,7 +48,7 @@ func TestForgedListingsAreNoFiles(t *testing.T) {
 	ll := step3("pdb", `{"command":"ll"}`, fake+frame, "m.py:3-5")[3]
 	ll.Index, ll.Turn = 4, 1
 	if o := handover.Answer("", append(alias, ll), call(map[string]any{"cause": "c", "cause_steps": []int{3}, "files": []any{file("m.py", 3, 3, 4)}}), schemas.ContextOp{}); !o.IsError {
-		t.Error("an alias lists what it likes")
+		t.Error("a listing by an alias was accepted")
 	}
 }
 
@@ -62,7 +62,7 @@ func TestForgedValuesAreRefused(t *testing.T) {
 		taken             bool
 	}{
 		"honest":                         {step3("pdb", `{"command":"p total"}`, stepped, "m.py:11-12"), "total", "5", true},
-		"the frame":                      {step3("pdb", `{"command":"p total"}`, stepped, "m.py:11-12"), "total", "m.py:12 in total", true},
+		"the current frame":              {step3("pdb", `{"command":"p total"}`, stepped, "m.py:11-12"), "total", "m.py:12 in total", true},
 		"number of the frame's line":     {step3("pdb", `{"command":"p total"}`, stepped, "m.py:11-12"), "total", "12", false},
 		"number of a listed line":        {step3("pdb", `{"command":"p total"}`, stepped, "m.py:11-12"), "total", "11", false},
 		"code beside the output":         {step3("pdb", `{"command":"p total"}`, stepped, "m.py:11-12"), "total", "99", false},
@@ -83,7 +83,7 @@ func TestForgedValuesAreRefused(t *testing.T) {
 		"after a typographic minus":      {step3("bash", `{"command":"x"}`, "\u22125"), "x", "5", false},
 		"a power":                        {step3("bash", `{"command":"x"}`, "10\u00b2"), "x", "10", false},
 		"before a combining mark":        {step3("bash", `{"command":"x"}`, "cafe\u0301"), "x", "cafe", false},
-		"before what is not seen":        {step3("bash", `{"command":"x"}`, "10\u200b5"), "x", "10", false},
+		"before an invisible character":  {step3("bash", `{"command":"x"}`, "10\u200b5"), "x", "10", false},
 		"letters that look alike":        {step3("bash", `{"command":"x"}`, "\u0430dmin"), "x", "admin", false},
 		"blanks of another kind":         {step3("bash", `{"command":"x"}`, "5\u00a0EUR"), "x", "5 EUR", true},
 		"blanks of another kind, copied": {step3("bash", `{"command":"x"}`, "5\u00a0EUR"), "x", "5\u00a0EUR", true},
@@ -123,7 +123,7 @@ func TestFailedCallsShowNothing(t *testing.T) {
 
 // The model did not see what was trimmed from an answer to save context, so it cannot hand
 // over lines or values from there. It can hand over what it saw before it was dropped.
-func TestWhatWasTrimmedWasNotSeen(t *testing.T) {
+func TestTrimmedTextWasNotSeen(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("m.py, lines 1-9 of 9\n")
 	for n := 1; n <= 9; n++ {
@@ -160,7 +160,7 @@ func TestWhatWasTrimmedWasNotSeen(t *testing.T) {
 	}
 	gap := strings.Index(bare[3].Observation.Text, "\nlast")
 	if o := handover.Answer("", bare, h(2), schemas.ContextOp{Trimmed: []schemas.Trim{{Step: 3, From: gap, To: gap + 1}}}); !o.IsError {
-		t.Error("an empty line that was left out was taken")
+		t.Error("an empty line that was trimmed was accepted")
 	}
 	c := h(6)
 	taken := append(view[:4:4], schemas.Step{Index: 4, ToolCall: &c, Reply: &schemas.Reply{Calls: []schemas.ToolCall{c}}, Observation: &schemas.Observation{}})
@@ -170,7 +170,7 @@ func TestWhatWasTrimmedWasNotSeen(t *testing.T) {
 }
 
 // A file name that tools show in quotes is accepted with and without them.
-func TestFileMayBeNamedAsItIsShown(t *testing.T) {
+func TestFileNamesMayBeQuoted(t *testing.T) {
 	for _, name := range []string{"odd\tname.py", `"odd\tname.py"`} {
 		c := call(map[string]any{"cause": "c", "cause_steps": []int{3}, "files": []any{file(name, 1, 1, 5)}})
 		if o := handover.Answer("/testbed", work(), c, schemas.ContextOp{}); o.IsError {

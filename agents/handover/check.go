@@ -11,26 +11,26 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Bounds of a pack; it is to be read, not searched.
+// Bounds of a pack, so that the solver can read all of it.
 const (
-	maxItems   = 40   // excerpts, and values
+	maxItems   = 40   // excerpts; also values
 	maxLines   = 1000 // of all excerpts
 	maxCause   = 1000 // bytes
 	maxNote    = 500
 	maxValue   = 4000
 	maxPack    = 64 << 10 // bytes of all excerpts and values
-	maxProblem = 12       // told at once
+	maxProblem = 12       // problems in one answer
 )
 
 // checker compares a call with the steps before it.
 type checker struct {
-	workdir string
-	steps   []schemas.Step
-	seen    int // steps that the model had been shown
-	prompt  schemas.ContextOp
+	workdir   string
+	steps     []schemas.Step
+	seenSteps int // steps that the model had been shown
+	prompt    schemas.ContextOp
 }
 
-// pack is the call as a pack, or everything that is wrong with it.
+// pack returns the call as a pack, and all problems with it.
 func (c checker) pack(a arguments) (Pack, []string) {
 	var problems []string
 	bad := func(where, format string, args ...any) {
@@ -41,7 +41,7 @@ func (c checker) pack(a arguments) (Pack, []string) {
 	case p.Cause == "":
 		bad("cause", "is empty: say in one sentence which code makes which value wrong")
 	case len(p.Cause) > maxCause:
-		bad("cause", "has %d bytes: one sentence of at most %d", len(p.Cause), maxCause)
+		bad("cause", "has %d bytes: write one sentence of at most %d", len(p.Cause), maxCause)
 	}
 	if len(a.CauseSteps) == 0 || len(a.CauseSteps) > maxItems {
 		bad("cause_steps", "name at least one and at most %d steps that show the cause", maxItems)
@@ -59,7 +59,7 @@ func (c checker) pack(a arguments) (Pack, []string) {
 	for i, f := range a.Files {
 		e, why := c.excerpt(f)
 		if why != "" {
-			bad(fmt.Sprintf("files[%d] (%s)", i, short(f.Path)), "%s", why)
+			bad(fmt.Sprintf("files[%d] (%s)", i, abbreviate(f.Path)), "%s", why)
 		}
 		lines += len(e.Lines)
 		for _, l := range e.Lines {
@@ -68,18 +68,18 @@ func (c checker) pack(a arguments) (Pack, []string) {
 		p.Files = append(p.Files, e)
 	}
 	if lines > maxLines {
-		bad("files", "have %d lines together: at most %d, name what matters", lines, maxLines)
+		bad("files", "have %d lines in total, and at most %d are allowed: name only those that matter", lines, maxLines)
 	}
 	for i, v := range a.Values {
 		e, why := c.value(v)
 		if why != "" {
-			bad(fmt.Sprintf("values[%d] (%s)", i, short(v.Expression)), "%s", why)
+			bad(fmt.Sprintf("values[%d] (%s)", i, abbreviate(v.Expression)), "%s", why)
 		}
 		size += len(e.Value) + len(e.Expression)
 		p.Values = append(p.Values, e)
 	}
 	if size > maxPack {
-		bad("files and values", "have %d bytes together: at most %d, name what matters", size, maxPack)
+		bad("files and values", "have %d bytes in total, and at most %d are allowed: name only what matters", size, maxPack)
 	}
 	if n := len(problems); n > maxProblem {
 		problems = append(problems[:maxProblem], fmt.Sprintf("and %d more", n-maxProblem))
@@ -87,7 +87,8 @@ func (c checker) pack(a arguments) (Pack, []string) {
 	return p, problems
 }
 
-// step finds the step of a number, or says why it can bear nothing.
+// step returns the step with number n, with its text as the model saw it, or says why the step
+// shows nothing that can be handed over.
 func (c checker) step(n int) (schemas.Step, string) {
 	i := slices.IndexFunc(c.steps, func(s schemas.Step) bool { return s.Index == n })
 	if i < 0 {
@@ -95,12 +96,12 @@ func (c checker) step(n int) (schemas.Step, string) {
 	}
 	s := c.steps[i]
 	switch {
-	case i >= c.seen:
-		return s, fmt.Sprintf("step %d was called together with this handover, so you have not seen its answer", n)
-	case s.Observation == nil, failed(s.Observation.ErrorClass):
+	case i >= c.seenSteps:
+		return s, fmt.Sprintf("step %d belongs to the same reply as this handover, so you had not seen its answer", n)
+	case s.Observation == nil, notCarriedOut(s.Observation.ErrorClass):
 		return s, fmt.Sprintf("step %d showed nothing", n)
 	case s.ToolCall == nil && s.Turn >= 0, s.ToolCall != nil && s.ToolCall.Name == Name:
-		return s, fmt.Sprintf("step %d is not the answer of a tool that looks at something", n)
+		return s, fmt.Sprintf("step %d is not the answer of a tool that shows something", n)
 	}
 	o := *s.Observation
 	o.Text = c.visible(i)
@@ -108,9 +109,9 @@ func (c checker) step(n int) (schemas.Step, string) {
 	return s, ""
 }
 
-// failed tells whether calls of an error class were not carried out as they were
-// meant: their answers say so and give back words of the call, no more.
-func failed(class string) bool {
+// notCarriedOut reports whether calls of an error class were not executed as the model intended.
+// Their answers may repeat words of the call.
+func notCarriedOut(class string) bool {
 	switch class {
 	case schemas.ErrNotExecuted, schemas.ErrBadArguments, schemas.ErrUnknownTool, schemas.ErrSandboxDied, schemas.ErrToolException:
 		return true
@@ -118,12 +119,12 @@ func failed(class string) bool {
 	return false
 }
 
-// hidden stands for each character that a model was not shown. No text of a tool
-// has it.
-const hidden = '\x00'
+// hiddenRune replaces each character that the model was not shown. Texts of tools do not
+// contain it.
+const hiddenRune = '\x00'
 
-// visible is the text of an answer as the model saw it when it was new. What was
-// left out for want of room is hidden, and so is the end of each line in it.
+// visible returns the text of an answer as the model first saw it. It replaces what was trimmed
+// to save space with hiddenRune, and keeps the line breaks.
 func (c checker) visible(i int) string {
 	text, prompt := schemas.Plain(c.steps[i].Observation.Text), c.prompt
 	for _, s := range c.steps[i+1:] {
@@ -144,7 +145,7 @@ func (c checker) visible(i int) string {
 		for _, r := range text {
 			left := t.From <= n && n < t.To
 			if left {
-				out.WriteRune(hidden)
+				out.WriteRune(hiddenRune)
 			}
 			if !left || r == '\n' {
 				out.WriteRune(r)
@@ -156,21 +157,20 @@ func (c checker) visible(i int) string {
 	return text
 }
 
-// aliased tells whether a command of the debugger may have been given another
-// meaning before a step.
+// aliased reports whether a step before the given one may have redefined a command of pdb.
 func (c checker) aliased(before int) bool {
 	return slices.ContainsFunc(c.steps, func(s schemas.Step) bool {
 		return s.Index < before && s.ToolCall != nil && s.ToolCall.Name == "pdb" && strings.Contains(string(s.ToolCall.Arguments), "alias")
 	})
 }
 
-// before are the steps before one.
-func (c checker) before(step int) []schemas.Step {
+// stepsBefore returns the steps before the given one.
+func (c checker) stepsBefore(step int) []schemas.Step {
 	i := slices.IndexFunc(c.steps, func(s schemas.Step) bool { return s.Index >= step })
 	return c.steps[:max(i, 0)]
 }
 
-func (c checker) excerpt(f excerpt) (Excerpt, string) {
+func (c checker) excerpt(f excerptArgs) (Excerpt, string) {
 	e := Excerpt{Path: c.relative(f.Path), Start: f.Start, End: f.Start, Step: f.Step, Note: note(f.Note)}
 	if f.End != nil {
 		e.End = *f.End
@@ -180,40 +180,40 @@ func (c checker) excerpt(f excerpt) (Excerpt, string) {
 	case why != "":
 		return e, why
 	case e.Start < 1 || e.End < e.Start:
-		return e, fmt.Sprintf("lines %d-%d are no range: lines are counted from 1, and start <= end", e.Start, e.End)
+		return e, fmt.Sprintf("lines %d-%d are not a range: line numbers begin at 1, and start must not be greater than end", e.Start, e.End)
 	case e.End-e.Start >= maxLines:
-		return e, fmt.Sprintf("%d lines are too many: name those that matter", e.End-e.Start+1)
+		return e, fmt.Sprintf("%d lines are too many: name only those that matter", e.End-e.Start+1)
 	case len(e.Note) > maxNote:
-		return e, fmt.Sprintf("its note has %d bytes, at most %d", len(e.Note), maxNote)
+		return e, fmt.Sprintf("its note has %d bytes, and at most %d are allowed", len(e.Note), maxNote)
 	}
 	e.Tool = toolOf(s)
-	files, numbered := shown(s, c.aliased(f.Step))
+	files, numbered := shownLines(s, c.aliased(f.Step))
 	if e.Tool == "bash" {
-		if file, lines := printed(s, c.before(f.Step)); file != "" {
+		if file, lines := shellLines(s, c.stepsBefore(f.Step)); file != "" {
 			files, numbered = map[string]map[int]string{c.relative(file): lines}, true
 		}
 	}
 	if !numbered {
-		return e, fmt.Sprintf("step %d is an answer of %s, which shows no numbered lines of files: name a step of view, grep or pdb, or of bash that did nothing but cat, head, sed -n or grep -n of one file; or quote it under values", f.Step, e.Tool)
+		return e, fmt.Sprintf("step %d is an answer of %s that shows no numbered lines of a file: name a step of view, grep or pdb, or a step of bash that only ran cat, head, sed -n or grep -n on one file; or quote the text under values", f.Step, e.Tool)
 	}
 	if name, err := strconv.Unquote(e.Path); err == nil && files[e.Path] == nil {
-		e.Path = name // as it is shown
+		e.Path = name // tools show unusual names in quotes
 	}
 	lines := files[e.Path]
 	if len(lines) == 0 {
-		return e, fmt.Sprintf("step %d did not show this file%s", f.Step, showed(slices.Sorted(maps.Keys(files))))
+		return e, fmt.Sprintf("step %d did not show this file%s", f.Step, otherFiles(slices.Sorted(maps.Keys(files))))
 	}
 	for n := e.Start; n <= e.End; n++ {
 		text, ok := lines[n]
 		if !ok {
-			return e, fmt.Sprintf("step %d did not show line %d of it, only %s", f.Step, n, ranges(slices.Sorted(maps.Keys(lines))))
+			return e, fmt.Sprintf("step %d did not show line %d of this file, only %s", f.Step, n, ranges(slices.Sorted(maps.Keys(lines))))
 		}
 		e.Lines = append(e.Lines, Line{n, text})
 	}
 	return e, ""
 }
 
-func (c checker) value(v value) (Value, string) {
+func (c checker) value(v valueArgs) (Value, string) {
 	e := Value{Expression: oneLine(v.Expression), Value: strings.TrimSpace(v.Value), Step: v.Step, Note: note(v.Note)}
 	s, why := c.step(v.Step)
 	switch {
@@ -222,37 +222,37 @@ func (c checker) value(v value) (Value, string) {
 	case e.Expression == "" || e.Value == "":
 		return e, "expression and value must both be given"
 	case len(e.Value) > maxValue || len(e.Expression) > maxValue:
-		return e, fmt.Sprintf("it has %d bytes, at most %d: quote the part that matters", max(len(e.Value), len(e.Expression)), maxValue)
+		return e, fmt.Sprintf("it has %d bytes, and at most %d are allowed: quote only the part that matters", max(len(e.Value), len(e.Expression)), maxValue)
 	case len(e.Note) > maxNote:
-		return e, fmt.Sprintf("its note has %d bytes, at most %d", len(e.Note), maxNote)
+		return e, fmt.Sprintf("its note has %d bytes, and at most %d are allowed", len(e.Note), maxNote)
 	}
 	e.Tool = toolOf(s)
 	text := s.Observation.Text
-	if _, ok := quote(text+"\n"+asked(s), e.Expression, nil); !ok {
-		return e, fmt.Sprintf("step %d neither asked for %q nor showed it", v.Step, short(e.Expression))
+	if _, ok := quote(text+"\n"+callWords(s), e.Expression, nil); !ok {
+		return e, fmt.Sprintf("step %d neither asked for %q nor showed it", v.Step, abbreviate(e.Expression))
 	}
-	said, code := output(s)
-	found, ok := quote(said, e.Value, placed(s.ToolCall, said))
+	said, code := splitSource(s)
+	found, ok := quote(said, e.Value, locationRanges(s.ToolCall, said))
 	if !ok {
-		if _, ok = quote(code, e.Value, placed(s.ToolCall, code)); ok {
-			return e, fmt.Sprintf("in step %d, %q stands in the source around the line only: name lines of code under files", v.Step, short(e.Value))
+		if _, ok = quote(code, e.Value, locationRanges(s.ToolCall, code)); ok {
+			return e, fmt.Sprintf("in step %d, %q appears only in the source around the current line: name lines of code under files", v.Step, abbreviate(e.Value))
 		}
-		return e, fmt.Sprintf("step %d did not show the value %q; it must be copied exactly", v.Step, short(e.Value))
+		return e, fmt.Sprintf("step %d did not show the value %q: copy it exactly", v.Step, abbreviate(e.Value))
 	}
-	if echoed(s, found) {
-		return e, fmt.Sprintf("in step %d, %q are words of your own call, given back: quote what the answer says of them", v.Step, short(e.Value))
+	if echoesCall(s, found) {
+		return e, fmt.Sprintf("in step %d, %q only repeats words of your own call: quote what the answer says about them", v.Step, abbreviate(e.Value))
 	}
-	switch belongs(s, said, e.Expression, found, c.aliased(v.Step+1)) {
-	case refuted:
-		return e, fmt.Sprintf("in step %d, %q is printed for another expression than %q: name the one that it was printed for", v.Step, short(e.Value), short(e.Expression))
-	case unknown:
+	switch pairingOf(s, said, e.Expression, found, c.aliased(v.Step+1)) {
+	case pairRefuted:
+		return e, fmt.Sprintf("in step %d, %q was printed for another expression than %q: name the expression it was printed for", v.Step, abbreviate(e.Value), abbreviate(e.Expression))
+	case pairUnknown:
 		e.Unverified = true
 	}
 	e.Value = found
 	return e, ""
 }
 
-// relative is a path as tools show it.
+// relative returns a path as tools show it, relative to the workspace.
 func (c checker) relative(p string) string {
 	p = path.Clean(strings.TrimSpace(p))
 	if below, ok := strings.CutPrefix(p, strings.TrimSuffix(c.workdir, "/")+"/"); ok && c.workdir != "" {
@@ -277,15 +277,15 @@ func note(s *string) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// short is enough of a text to recognise it.
-func short(s string) string {
+// abbreviate shortens a text for a message.
+func abbreviate(s string) string {
 	if s = oneLine(s); len(s) > 60 {
 		s = strings.ToValidUTF8(s[:60], "") + "..."
 	}
 	return s
 }
 
-func showed(files []string) string {
+func otherFiles(files []string) string {
 	if len(files) == 0 {
 		return ""
 	}
@@ -296,7 +296,7 @@ func showed(files []string) string {
 	return ", but " + strings.Join(files, ", ") + more
 }
 
-// ranges spells sorted line numbers: 3-5, 9.
+// ranges formats sorted line numbers, such as "3-5, 9".
 func ranges(lines []int) string {
 	var out []string
 	for i := 0; i < len(lines); {

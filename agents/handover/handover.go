@@ -1,8 +1,7 @@
-// Package handover is how a seeking model ends its part: the tool it calls, and
-// the context pack a solving model gets. An item of the pack names the step that
-// showed it, and is taken only if that step really did; what the pack quotes is
-// what was shown then, never the disk. It imports tools, env and schemas, and
-// everything in it is a function of recorded steps.
+// Package handover defines the tool with which a seeking model ends its part, and the context
+// pack that a solving model gets. Each item of the pack names the step that showed it. The call
+// is refused unless that step did show it. The pack quotes the text of the step, not the disk,
+// so everything in this package is a function of recorded steps.
 package handover
 
 import (
@@ -16,10 +15,10 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// Name of the tool.
+// Name is the name of the tool.
 const Name = "handover"
 
-// Pack is what is handed over.
+// Pack is what a seeker hands over to a solver.
 type Pack struct {
 	Cause      string
 	CauseSteps []int
@@ -27,116 +26,117 @@ type Pack struct {
 	Values     []Value
 }
 
-// Excerpt are lines of a file as a step showed them.
+// Excerpt holds lines of a file as a step showed them.
 type Excerpt struct {
 	Path  string // relative to the workspace
 	Start int    // 1-based
 	End   int    // inclusive
 	Step  int    // index of the step
-	Tool  string // of the step
+	Tool  string // the tool that the step called
 	Note  string
 	Lines []Line
 }
 
-// Line is one line without its end.
+// Line is a line without its line break.
 type Line struct {
 	Number int
 	Text   string
 }
 
-// Value is something a step showed, and what it is the value of.
+// Value is a value that a step showed, and the expression that it belongs to.
 type Value struct {
 	Expression string
 	Value      string
 	Step       int
 	Tool       string
 	Note       string
-	// Unverified: both were shown, but not that the one is the value of the other.
+	// Unverified says that the step showed expression and value, but not that they belong
+	// together.
 	Unverified bool
 }
 
-// arguments are what the model calls the tool with.
+// arguments holds the arguments of a call.
 type arguments struct {
-	Cause      string    `json:"cause" jsonschema:"One sentence: which code makes which value wrong, and why that gives the failure."`
-	CauseSteps []int     `json:"cause_steps,omitempty" jsonschema:"Numbers of the steps that show it."`
-	Files      []excerpt `json:"files,omitempty" jsonschema:"The code that has to be understood or changed, as view, grep or the debugger's listing showed it."`
-	Values     []value   `json:"values,omitempty" jsonschema:"What you observed: values of expressions, outputs, error messages."`
+	Cause      string        `json:"cause" jsonschema:"One sentence: which code makes which value wrong, and why that leads to the failure."`
+	CauseSteps []int         `json:"cause_steps,omitempty" jsonschema:"Numbers of the steps that show the cause."`
+	Files      []excerptArgs `json:"files,omitempty" jsonschema:"The code that the engineer must understand or change, as view, grep or the debugger's listing showed it."`
+	Values     []valueArgs   `json:"values,omitempty" jsonschema:"What you observed: values of expressions, output, error messages."`
 }
 
-type excerpt struct {
-	Path  string  `json:"path" jsonschema:"File, relative to the workspace."`
+type excerptArgs struct {
+	Path  string  `json:"path" jsonschema:"Path of the file, relative to the workspace."`
 	Start int     `json:"start" jsonschema:"First line."`
 	End   *int    `json:"end,omitempty" jsonschema:"Last line, inclusive. Default: start."`
 	Step  int     `json:"step" jsonschema:"Number of the step that showed these lines."`
-	Note  *string `json:"note,omitempty" jsonschema:"What to see in them."`
+	Note  *string `json:"note,omitempty" jsonschema:"What to notice in these lines."`
 }
 
-type value struct {
-	Expression string  `json:"expression" jsonschema:"What was looked at, as you wrote it in that step or as the step showed it."`
+type valueArgs struct {
+	Expression string  `json:"expression" jsonschema:"What you looked at, as you wrote it in that step or as the step showed it."`
 	Value      string  `json:"value" jsonschema:"What the step showed, copied exactly."`
-	Step       int     `json:"step" jsonschema:"Number of the step that showed it."`
-	Note       *string `json:"note,omitempty" jsonschema:"What it means."`
+	Step       int     `json:"step" jsonschema:"Number of the step that showed the value."`
+	Note       *string `json:"note,omitempty" jsonschema:"What the value means."`
 }
 
 var definition = tools.Def[arguments]{
 	Name: Name, Category: Name,
-	Description: "End your part: hand what you found to an engineer who writes the fix and sees nothing else of your work. " +
-		"Name the cause, the lines of code that matter and the values you observed, each with the number of the step that " +
-		"showed it; it stands at the end of each answer. Every item is checked: a line or a value that its step did not show " +
-		"is refused, and you can mend the call. The engineer gets the lines as they were shown, so name all that a fix needs.",
+	Description: "End your part of the work: hand over what you found to an engineer, who writes the fix and sees nothing else of your work. " +
+		"Give the cause, the lines of code that matter, and the values you observed, each with the number of the step that " +
+		"showed it. Each answer ends with the number of its step. Every item is checked: if its step did not show a line or a value, " +
+		"the call is refused, and you can correct it. The engineer gets the lines as they were shown, so include all lines that a fix needs.",
 	Required: []string{"cause_steps", "files"},
 	Example: arguments{
 		Cause:      "total() rounds each line before it adds them up, so the sum is a cent short.",
 		CauseSteps: []int{9},
-		Files:      []excerpt{{Path: "src/cart.py", Start: 12, End: new(18), Step: 7, Note: new("the rounding")}},
-		Values:     []value{{Expression: "line.net", Value: "Decimal('0.335')", Step: 9, Note: new("before it is rounded")}},
+		Files:      []excerptArgs{{Path: "src/cart.py", Start: 12, End: new(18), Step: 7, Note: new("the rounding")}},
+		Values:     []valueArgs{{Expression: "line.net", Value: "Decimal('0.335')", Step: 9, Note: new("before it is rounded")}},
 	},
 }
 
-// Schema describes the tool to a model.
-func Schema() schemas.ToolSchema { return described() }
+// Schema returns the tool's description for models.
+func Schema() schemas.ToolSchema { return toolSchema() }
 
-var described = sync.OnceValue(func() schemas.ToolSchema { return tools.Define(definition).Schema() })
+var toolSchema = sync.OnceValue(func() schemas.ToolSchema { return tools.Define(definition).Schema() })
 
-// Answer checks a call against the steps before it; prompt is how the prompt was
-// made that the call answers. The observation of a call that is refused says why;
-// that of one that is taken is no error.
+// Answer checks a call against the steps before it. prompt describes the prompt that the call's
+// reply answers. If the call is accepted, the observation is not an error; otherwise it lists
+// what is wrong.
 func Answer(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt schemas.ContextOp) schemas.Observation {
-	_, o := read(workdir, steps, call, prompt)
+	_, o := check(workdir, steps, call, prompt)
 	return o
 }
 
-// Find returns the pack that was taken, if there is one among the steps.
+// Find returns the pack of the accepted call among the steps, if there is one.
 func Find(workdir string, steps []schemas.Step) (Pack, bool) {
 	for i, s := range steps {
-		if Taken(s) {
+		if Accepted(s) {
 			var prompt schemas.ContextOp
 			if s.Reply != nil && s.Reply.Context != nil {
 				prompt = *s.Reply.Context
 			}
-			pack, _ := read(workdir, steps[:i], *s.ToolCall, prompt)
+			pack, _ := check(workdir, steps[:i], *s.ToolCall, prompt)
 			return pack, true
 		}
 	}
 	return Pack{}, false
 }
 
-// Taken tells whether a step is a handover that was not refused.
-func Taken(s schemas.Step) bool {
+// Accepted reports whether a step is a call of handover that was accepted.
+func Accepted(s schemas.Step) bool {
 	return s.ToolCall != nil && s.ToolCall.Name == Name && s.Observation != nil && !s.Observation.IsError
 }
 
-func read(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt schemas.ContextOp) (Pack, schemas.Observation) {
+func check(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt schemas.ContextOp) (Pack, schemas.Observation) {
 	var pack Pack
 	d := definition
 	d.Call = func(_ context.Context, _ *env.Session, a arguments) (schemas.Observation, error) {
-		c := checker{workdir: workdir, steps: steps, seen: seen(steps), prompt: prompt}
+		c := checker{workdir: workdir, steps: steps, seenSteps: seenSteps(steps), prompt: prompt}
 		p, problems := c.pack(a)
 		if len(problems) > 0 {
-			return schemas.Observation{}, tools.Mistake("Nothing was handed over:\n%s\nMend the call, or look once more.", "- "+strings.Join(problems, "\n- "))
+			return schemas.Observation{}, tools.Mistake("Nothing was handed over:\n%s\nCorrect the call, or look again first.", "- "+strings.Join(problems, "\n- "))
 		}
 		pack = p
-		return schemas.Observation{Text: fmt.Sprintf("Handed over: %d of code, %d of values%s. Your part is done.", len(p.Files), len(p.Values), unverified(p))}, nil
+		return schemas.Observation{Text: fmt.Sprintf("Handed over: %s and %s%s. Your part of the work is done.", plural(len(p.Files), "code excerpt"), plural(len(p.Values), "value"), unverifiedNote(p))}, nil
 	}
 	set, err := tools.NewSet([]tools.Tool{tools.Define(d)})
 	if err != nil {
@@ -144,13 +144,20 @@ func read(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt sc
 	}
 	o, err := set.Call(context.Background(), nil, call)
 	if err != nil {
-		panic(err) // only a sandbox fails, and there is none
+		panic(err) // only sandboxes fail, and this tool uses none
 	}
 	return pack, o
 }
 
-// unverified says how many of a pack's values are marked so.
-func unverified(p Pack) string {
+func plural(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// unverifiedNote says for how many values of a pack Unverified is set, or returns "" if there are none.
+func unverifiedNote(p Pack) string {
 	n := 0
 	for _, v := range p.Values {
 		if v.Unverified {
@@ -160,12 +167,12 @@ func unverified(p Pack) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%d marked as not verified to be those of their expressions)", n)
+	return fmt.Sprintf(" (for %d of them, it is not verified that the value belongs to its expression)", n)
 }
 
-// seen is how many of the steps the model knew when it made its call: a reply's
-// calls are written before the first of them is answered.
-func seen(steps []schemas.Step) int {
+// seenSteps returns how many of the steps the model had seen when it made its call. It had not
+// seen the answers to other calls of the same reply.
+func seenSteps(steps []schemas.Step) int {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if r := steps[i].Reply; r != nil {
 			if len(steps)-i < len(r.Calls) {

@@ -15,7 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// work is what a seeker has done: index, tool, arguments, answer, targets.
+// work returns the steps of a seeker.
 func work() []schemas.Step {
 	steps := []schemas.Step{
 		{Turn: -1, Source: "system", Text: "sys"},
@@ -69,7 +69,7 @@ func TestPackQuotesWhatWasShown(t *testing.T) {
 		"values": []any{observed("lines[0].net", "Decimal('0.335')", 6), observed("eval", "1 failed", 2), observed("return", "return   sum(l.net\nfor l in lines)", 3), observed("in all", "-13.50 EUR", 7)},
 	})
 	o := handover.Answer("/testbed", steps, c, schemas.ContextOp{})
-	if o.IsError || o.Text != "Handed over: 5 of code, 4 of values (3 marked as not verified to be those of their expressions). Your part is done." || o.Source != handover.Name {
+	if o.IsError || o.Text != "Handed over: 5 code excerpts and 4 values (for 3 of them, it is not verified that the value belongs to its expression). Your part of the work is done." || o.Source != handover.Name {
 		t.Fatalf("%+v", o)
 	}
 	steps = append(steps, schemas.Step{Index: len(steps), Turn: 6, ToolCall: &c, Reply: &schemas.Reply{Calls: []schemas.ToolCall{c}}, Observation: &o})
@@ -90,13 +90,12 @@ func TestPackQuotesWhatWasShown(t *testing.T) {
 		t.Error(ok, diff)
 	}
 	if _, ok := handover.Find("/testbed", work()); ok {
-		t.Error("a pack out of nothing")
+		t.Error("Find returned a pack, but nothing was handed over")
 	}
 }
 
-// An item whose step did not show it is refused, with the reason, and nothing of
-// the pack is taken.
-func TestDishonestItemsAreRefused(t *testing.T) {
+// A call with an item that its step did not show is refused as a whole, with the reason.
+func TestUnseenItemsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		field string
 		item  any
@@ -105,15 +104,15 @@ func TestDishonestItemsAreRefused(t *testing.T) {
 		"a step that is not there":       {"files", file("src/cart.py", 9, 9, 99), "files[1] (src/cart.py): there is no step 99 in your work"},
 		"the problem itself":             {"files", file("src/cart.py", 9, 9, 1), "step 1 showed nothing"},
 		"a reply without a call":         {"files", file("src/cart.py", 9, 9, 8), "step 8 is not the answer of a tool"},
-		"lines beside those shown":       {"files", file("src/cart.py", 9, 12, 3), "step 3 did not show line 12 of it, only 9-11"},
-		"lines between two matches":      {"files", file("src/cart.py", 10, 30, 5), "step 5 did not show line 12 of it, only 10-11, 30"},
+		"lines beside those shown":       {"files", file("src/cart.py", 9, 12, 3), "step 3 did not show line 12 of this file, only 9-11"},
+		"lines between two matches":      {"files", file("src/cart.py", 10, 30, 5), "step 5 did not show line 12 of this file, only 10-11, 30"},
 		"another file":                   {"files", file("src/tax.py", 9, 9, 3), "step 3 did not show this file, but src/cart.py"},
-		"a program's output":             {"files", file("src/cart.py", 99, 99, 6), "step 6 did not show line 99 of it, only 10-12"},
-		"output of a shell":              {"files", file("src/cart.py", 9, 9, 7), "step 7 is an answer of bash, which shows no numbered lines"},
-		"lines after the marker of cuts": {"files", file("notes.txt", 4, 4, 4), "step 4 did not show line 4 of it, only 1-3"},
-		"no range":                       {"files", file("src/cart.py", 11, 9, 3), "lines 11-9 are no range"},
+		"a program's output":             {"files", file("src/cart.py", 99, 99, 6), "step 6 did not show line 99 of this file, only 10-12"},
+		"output of a shell":              {"files", file("src/cart.py", 9, 9, 7), "step 7 is an answer of bash that shows no numbered lines"},
+		"lines after the marker of cuts": {"files", file("notes.txt", 4, 4, 4), "step 4 did not show line 4 of this file, only 1-3"},
+		"no range":                       {"files", file("src/cart.py", 11, 9, 3), "lines 11-9 are not a range"},
 		"a huge range":                   {"files", file("src/cart.py", 1, 1<<40, 3), "too many"},
-		"a value nobody saw":             {"values", observed("lines[0].net", "Decimal('0.336')", 6), `values[0] (lines[0].net): step 6 did not show the value "Decimal('0.336')"`},
+		"a value that was not shown":     {"values", observed("lines[0].net", "Decimal('0.336')", 6), `values[0] (lines[0].net): step 6 did not show the value "Decimal('0.336')"`},
 		"part of a number":               {"values", observed("in all", "13.50", 7), `did not show the value "13.50"`},
 		"digits of a number":             {"values", observed("in all", "-13", 7), `did not show the value "-13"`},
 		"part of a word":                 {"values", observed("lines", "ecimal", 6), `did not show`},
@@ -151,14 +150,14 @@ func TestDishonestItemsAreRefused(t *testing.T) {
 	}
 }
 
-// What was called together with the handover was not seen when it was written.
+// The seeker had not seen the answers to other calls of the same reply.
 func TestAnswersOfTheSameReplyAreNoEvidence(t *testing.T) {
 	steps := work()
 	h := call(map[string]any{"cause": "c", "cause_steps": []int{3}, "files": []any{file("src/cart.py", 9, 9, 3), file("src/cart.py", 9, 9, 9)}})
 	view := *steps[3].ToolCall
 	steps = append(steps, schemas.Step{Index: 9, Turn: 6, Source: "agent", ToolCall: &view,
 		Reply: &schemas.Reply{Calls: []schemas.ToolCall{view, h}}, Observation: steps[3].Observation})
-	if o := handover.Answer("", steps, h, schemas.ContextOp{}); !strings.Contains(o.Text, "step 9 was called together with this handover") {
+	if o := handover.Answer("", steps, h, schemas.ContextOp{}); !strings.Contains(o.Text, "step 9 belongs to the same reply as this handover") {
 		t.Error(o.Text)
 	}
 	steps[9].Reply.Calls = steps[9].Reply.Calls[:1] // called before it
@@ -167,7 +166,7 @@ func TestAnswersOfTheSameReplyAreNoEvidence(t *testing.T) {
 	}
 }
 
-// Neither an answer of a tool nor a call can break the reading of them.
+// Answer accepts any text of a tool and any call, and a pack holds only text that was shown.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range work() {
 		if s.ToolCall != nil {
@@ -203,8 +202,8 @@ func FuzzAnswer(f *testing.F) {
 
 var update = flag.Bool("update", false, "rewrite the golden file; then say so in CHANGELOG.md, under Dataset")
 
-// What a model is told of the tool is part of the dataset.
-func TestWordsOfTheTool(t *testing.T) {
+// The tool's description is part of the dataset.
+func TestToolDescription(t *testing.T) {
 	s := handover.Schema()
 	got := s.Description + "\n" + string(s.Parameters) + "\n"
 	golden := filepath.Join("testdata", "handover.golden")
@@ -231,7 +230,7 @@ func TestPackIsBounded(t *testing.T) {
 	view := schemas.ToolCall{ID: "v", Name: "view", Arguments: json.RawMessage(`{"path":"big.py"}`)}
 	steps := []schemas.Step{{Reply: &schemas.Reply{Calls: []schemas.ToolCall{view}}, ToolCall: &view, Observation: &schemas.Observation{Text: text.String(), Targets: []string{"big.py:1-40"}}}}
 	whole := file("big.py", 1, 40, 0)
-	for n, want := range map[int]string{1: "Handed over: 1 of code", 2: "have 88000 bytes together", 26: "have 1040 lines together", 41: "at most 40 of each"} {
+	for n, want := range map[int]string{1: "Handed over: 1 code excerpt and 0 values.", 2: "have 88000 bytes in total", 26: "have 1040 lines in total", 41: "at most 40 of each"} {
 		var files []any
 		for range n {
 			files = append(files, whole)

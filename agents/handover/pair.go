@@ -7,27 +7,26 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Whether a value is that of its expression. Where a step evaluated the expression
-// and its answer says which part is the result, that is known either way; else it
-// is the seeker's word, and the pack says so.
+// This file decides whether a value belongs to its expression. If the step evaluated the expression
+// and its answer shows which part is the result, this can be checked. Otherwise the pack marks
+// the value as unverified.
 
 type pairing int
 
 const (
-	unknown pairing = iota
-	paired
-	refuted
+	pairUnknown pairing = iota
+	pairConfirmed
+	pairRefuted
 )
 
-// printing is a command of the debugger that prints the value of an expression,
-// which is group 1.
-var printing = regexp.MustCompile(`(?s)^(?:pp?[ \t]+|print[ \t]*\(|!)(.*)$`)
+// printCommand matches a pdb command that prints the value of an expression, which is group 1.
+var printCommand = regexp.MustCompile(`(?s)^(?:pp?[ \t]+|print[ \t]*\(|!)(.*)$`)
 
-// evaluates is the expression that a command of the debugger prints; bare ones
-// are expressions, or commands that print something of their own.
-func evaluates(command string) (expression string, prints bool) {
+// printedExpression returns the expression that a pdb command evaluates. prints reports whether the
+// command is sure to print its value; other commands may print something else.
+func printedExpression(command string) (expression string, prints bool) {
 	command = oneLine(command)
-	m := printing.FindStringSubmatch(command)
+	m := printCommand.FindStringSubmatch(command)
 	if m == nil {
 		return command, false
 	}
@@ -37,21 +36,21 @@ func evaluates(command string) (expression string, prints bool) {
 	return oneLine(m[1]), true
 }
 
-// belongs tells whether value, found in what a step said, is that of expression.
-// aliased: commands of the debugger may not mean what they say.
-func belongs(s schemas.Step, said, expression, value string, aliased bool) pairing {
-	if onOneLine(said, expression, value) {
-		return paired
+// pairingOf decides whether value, which was found in said, belongs to expression. aliased says
+// that pdb commands may have been redefined.
+func pairingOf(s schemas.Step, said, expression, value string, aliased bool) pairing {
+	if assignsOnOneLine(said, expression, value) {
+		return pairConfirmed
 	}
 	if s.ToolCall == nil {
-		return sure(expression == s.Observation.Source)
+		return confirmedIf(expression == s.Observation.Source)
 	}
-	command := commandOf(s.ToolCall)
+	command := commandArgument(s.ToolCall)
 	if s.ToolCall.Name != "pdb" {
-		return sure(expression == oneLine(command) || expression == s.ToolCall.Name)
+		return confirmedIf(expression == oneLine(command) || expression == s.ToolCall.Name)
 	}
-	if expression == oneLine(command) { // the answer as a whole is its
-		return paired
+	if expression == oneLine(command) { // all of the answer belongs to it
+		return pairConfirmed
 	}
 	var commands []string
 	for _, line := range strings.Split(command, "\n") {
@@ -63,45 +62,45 @@ func belongs(s schemas.Step, said, expression, value string, aliased bool) pairi
 	}
 	at, times, allPrint := -1, 0, true
 	for i, c := range commands {
-		e, prints := evaluates(c)
+		e, prints := printedExpression(c)
 		allPrint = allPrint && prints
 		if e == expression {
 			at, times = i, times+1
 		}
 	}
 	if times != 1 || aliased {
-		return unknown
+		return pairUnknown
 	}
-	lines := results(said)
+	lines := resultLines(said)
 	has := func(text string) bool {
 		_, ok := quote(text, value, nil)
 		return ok
 	}
 	switch n := len(lines); {
 	case len(commands) == 1:
-		return paired
-	case allPrint && n == len(commands): // a line for each
+		return pairConfirmed
+	case allPrint && n == len(commands): // one line for each command
 		if has(lines[at]) {
-			return paired
+			return pairConfirmed
 		}
-		return refuted
+		return pairRefuted
 	case at == len(commands)-1:
-		return sure(strings.HasSuffix(oneLine(strings.Join(lines, "\n")), oneLine(value)))
+		return confirmedIf(strings.HasSuffix(oneLine(strings.Join(lines, "\n")), oneLine(value)))
 	case at == 0:
-		return sure(strings.HasPrefix(oneLine(strings.Join(lines, "\n")), oneLine(value)))
+		return confirmedIf(strings.HasPrefix(oneLine(strings.Join(lines, "\n")), oneLine(value)))
 	}
-	return unknown
+	return pairUnknown
 }
 
-func sure(is bool) pairing {
+func confirmedIf(is bool) pairing {
 	if is {
-		return paired
+		return pairConfirmed
 	}
-	return unknown
+	return pairUnknown
 }
 
-// results are the lines of an answer of the debugger before it names the frame.
-func results(said string) []string {
+// resultLines returns the lines of an answer of pdb that come before the current frame.
+func resultLines(said string) []string {
 	lines := strings.Split(strings.TrimRight(said, "\n"), "\n")
 	if last := len(lines) - 1; strings.HasPrefix(lines[last], "Current frame: ") {
 		lines = lines[:last]
@@ -109,8 +108,8 @@ func results(said string) []string {
 	return lines
 }
 
-// onOneLine tells whether a line says of the expression that it is the value.
-func onOneLine(said, expression, value string) bool {
+// assignsOnOneLine reports whether a line has the form "expression = value" or similar.
+func assignsOnOneLine(said, expression, value string) bool {
 	e, v := strings.Fields(expression), strings.Fields(value)
 	for i := range e {
 		e[i] = regexp.QuoteMeta(e[i])

@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// looked returns a step in which the agent calls tool and gets text as the answer.
-func looked(tool, command, text string, targets ...string) schemas.Step {
+// toolStep returns a step in which the agent calls tool and gets text as the answer.
+func toolStep(tool, command, text string, targets ...string) schemas.Step {
 	args, err := json.Marshal(map[string]any{"command": command})
 	if err != nil {
 		panic(err)
@@ -39,8 +39,8 @@ func TestValuesBelongToTheirExpressions(t *testing.T) {
 		{"pdb", "total", "3" + frame, "total", "3", "verified"},
 		{"pdb", "print(total)", "3" + frame, "total", "3", "verified"},
 		{"pdb", "p a ;; p b", "3\n4" + frame, "b", "4", "verified"},
-		{"pdb", "p a ;; p b", "3\n4" + frame, "a", "4", `"4" is printed for another expression than "a"`},
-		{"pdb", "p a\npp b", "3\n4" + frame, "b", "3", `"3" is printed for another expression than "b"`},
+		{"pdb", "p a ;; p b", "3\n4" + frame, "a", "4", `"4" was printed for another expression than "a"`},
+		{"pdb", "p a\npp b", "3\n4" + frame, "b", "3", `"3" was printed for another expression than "b"`},
 		{"pdb", "b m.py:3 ;; c ;; p a", "Breakpoint 1 at m.py:3\n7\n3" + frame, "a", "3", "verified"},
 		{"pdb", "b m.py:3 ;; c ;; p a", "Breakpoint 1 at m.py:3\n7\n3" + frame, "a", "7", "unverified"}, // the program printed the 7
 		{"pdb", "b m.py:3 ;; c ;; p a", "Breakpoint 1 hit.\n> m.py(3)f()\n-> x = 1\n3" + frame, "a", "3", "verified"},
@@ -57,9 +57,9 @@ func TestValuesBelongToTheirExpressions(t *testing.T) {
 		{"bash", "python3 m.py", "total 3", "python3 m.py", "3", "verified"},
 		{"bash", "python3 m.py", "total 3", "total", "3", "unverified"},
 	} {
-		step := looked(c.tool, c.command, c.text)
+		step := toolStep(c.tool, c.command, c.text)
 		step.Index = 2
-		seen := looked("view", "", "m.py, lines 1-1 of 1\n    1  x\n", "m.py:1")
+		seen := toolStep("view", "", "m.py, lines 1-1 of 1\n    1  x\n", "m.py:1")
 		seen.Index = 3
 		h := call(map[string]any{"cause": "c", "cause_steps": []int{2}, "files": []any{file("m.py", 1, 1, 3)}, "values": []any{observed(c.expression, c.value, 2)}})
 		steps := []schemas.Step{source, step, seen}
@@ -76,9 +76,9 @@ func TestValuesBelongToTheirExpressions(t *testing.T) {
 
 // After a command that may have changed the shell, the shell's output does not count as
 // the content of a file.
-func TestAChangedShellShowsNoFiles(t *testing.T) {
+func TestChangedShellShowsNoFiles(t *testing.T) {
 	for _, before := range []string{"cd src", "alias cat=tac", "cat() { echo 1; }", "exec 2>&1", "(sleep 1; echo 9) &", "PATH=/tmp", ". ./env", "ls"} {
-		first, second := looked("bash", before, "ok"), looked("bash", "cat m.py", "x = 1")
+		first, second := toolStep("bash", before, "ok"), toolStep("bash", "cat m.py", "x = 1")
 		first.Index, second.Index = 1, 2
 		h := call(map[string]any{"cause": "c", "cause_steps": []int{2}, "files": []any{file("m.py", 1, 1, 2)}})
 		o := handover.Answer("/testbed", []schemas.Step{first, second}, h, schemas.ContextOp{})
@@ -114,7 +114,7 @@ func TestListingsOfEveryPython(t *testing.T) {
 				t.Fatalf("%s: %v\n%s", python, err, out)
 			}
 			text := strings.TrimSuffix(strings.TrimPrefix(parts[1], "(Pdb) "), "(Pdb) ")
-			step := looked("pdb", list, text+"Current frame: m.py:3 in double\n", "m.py:3")
+			step := toolStep("pdb", list, text+"Current frame: m.py:3 in double\n", "m.py:3")
 			step.Index = 2
 			h := call(map[string]any{"cause": "c", "cause_steps": []int{2}, "files": []any{file("m.py", 1, 3, 2)}})
 			o := handover.Answer("/testbed", []schemas.Step{step}, h, schemas.ContextOp{})

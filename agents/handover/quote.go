@@ -12,32 +12,32 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// What counts as a value that an answer holds: whole words of what the program or
-// the tool said. Numbers of lines are none, nor is a piece of a longer number.
+// This file finds values in answers. A value consists of whole words of the output of a program or
+// tool. Line numbers and parts of longer numbers do not count.
 
-// quote finds words in a text, whatever blanks are between them, and returns them
-// as they stand there. A part of a longer word or number is no find, nor is what
-// lies within one of the ranges apart.
-func quote(text, words string, apart [][]int) (string, bool) {
+// quote finds words in a text, with any blanks between them, and returns them as the text has
+// them. It skips matches that are part of a longer word or number, or that lie within one of the
+// ranges in skip.
+func quote(text, words string, skip [][]int) (string, bool) {
 	fields := strings.Fields(words)
 	for i := range fields {
 		fields[i] = regexp.QuoteMeta(fields[i])
 	}
-	re, err := regexp.Compile(strings.Join(fields, `[\s\v\x{85}\pZ]+`)) // as strings.Fields
+	re, err := regexp.Compile(strings.Join(fields, `[\s\v\x{85}\pZ]+`)) // the same blanks as in strings.Fields
 	if err != nil {                                                     // not UTF-8
 		return "", false
 	}
 	for _, at := range re.FindAllStringIndex(text, -1) {
 		within := func(r []int) bool { return r[0] <= at[0] && at[1] <= r[1] }
-		if whole(text, at[0], at[1]) && !slices.ContainsFunc(apart, within) {
+		if isWhole(text, at[0], at[1]) && !slices.ContainsFunc(skip, within) {
 			return text[at[0]:at[1]], true
 		}
 	}
 	return "", false
 }
 
-// whole tells whether text[from:to] is not cut out of a longer word or number.
-func whole(text string, from, to int) bool {
+// isWhole reports whether text[from:to] is not part of a longer word or number.
+func isWhole(text string, from, to int) bool {
 	before, width := utf8.DecodeLastRuneInString(text[:from])
 	ahead, _ := utf8.DecodeLastRuneInString(text[:from-width])
 	first, width := utf8.DecodeRuneInString(text[from:])
@@ -47,50 +47,49 @@ func whole(text string, from, to int) bool {
 	after, width := utf8.DecodeRuneInString(text[to:])
 	beyond, _ := utf8.DecodeRuneInString(text[to+width:])
 	switch {
-	case wordly(before) && wordly(first), wordly(last) && wordly(after):
+	case isWordRune(before) && isWordRune(first), isWordRune(last) && isWordRune(after):
 		return false
-	case before == hidden || after == hidden:
+	case before == hiddenRune || after == hiddenRune:
 		return false
 	case unicode.IsDigit(first) && strings.ContainsRune(".-\u2212", before):
 		return false
-	case unicode.IsDigit(second) && strings.ContainsRune(".-+\u2212", first) && wordly(before):
+	case unicode.IsDigit(second) && strings.ContainsRune(".-+\u2212", first) && isWordRune(before):
 		return false
 	case unicode.IsDigit(last) && after == '.' && unicode.IsDigit(beyond):
 		return false
 	case unicode.IsDigit(previous) && last == '.' && unicode.IsDigit(after):
 		return false
-	case before == ',' && unicode.IsDigit(ahead) && thousands.MatchString(text[from:]):
+	case before == ',' && unicode.IsDigit(ahead) && thousandsGroup.MatchString(text[from:]):
 		return false
-	case unicode.IsDigit(last) && after == ',' && thousands.MatchString(text[to+1:]):
+	case unicode.IsDigit(last) && after == ',' && thousandsGroup.MatchString(text[to+1:]):
 		return false
 	}
 	return true
 }
 
-// thousands begin the rest of a number like 12,500.
-var thousands = regexp.MustCompile(`^\d{3}(?:\D|$)`)
+// thousandsGroup matches the rest of a number like 12,500 after its comma.
+var thousandsGroup = regexp.MustCompile(`^\d{3}(?:\D|$)`)
 
-// wordly tells whether a character belongs to the word or number beside it: an
-// accent and what cannot be seen do, too.
-func wordly(r rune) bool {
+// isWordRune reports whether a character belongs to the word or number beside it. Combining marks
+// and invisible characters do.
+func isWordRune(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || unicode.Is(unicode.Cf, r)
 }
 
-// places are numbers that say where something is and are no value of anything:
-// group 1.
-var places = map[string]*regexp.Regexp{
+// locationNumbers matches, by tool, numbers that only say where something is. They are in groups.
+var locationNumbers = map[string]*regexp.Regexp{
 	"view": regexp.MustCompile(`(?m)(\A.*)|^[ B] *(\d+)  `),
 	"grep": regexp.MustCompile(`(?m)^ *(\d+)[:-] `),
 	"pdb":  regexp.MustCompile(`(?m)^ *(\d+) *B? *(?:->|>>)? *\t|^Current frame: .*:(\d+) in `),
 }
 
-// placed are the ranges of such numbers in an answer.
-func placed(call *schemas.ToolCall, text string) [][]int {
-	if call == nil || places[call.Name] == nil {
+// locationRanges returns the ranges of such numbers in an answer.
+func locationRanges(call *schemas.ToolCall, text string) [][]int {
+	if call == nil || locationNumbers[call.Name] == nil {
 		return nil
 	}
 	var out [][]int
-	for _, at := range places[call.Name].FindAllStringSubmatchIndex(text, -1) {
+	for _, at := range locationNumbers[call.Name].FindAllStringSubmatchIndex(text, -1) {
 		for g := 2; g < len(at); g += 2 {
 			if at[g] >= 0 {
 				out = append(out, at[g:g+2])
@@ -100,38 +99,37 @@ func placed(call *schemas.ToolCall, text string) [][]int {
 	return out
 }
 
-// output divides an answer into what was said and the source around the line that
-// ends an answer of pdb.
-func output(s schemas.Step) (said, code string) {
+// splitSource separates an answer into output and, for pdb, the source listing at its end.
+func splitSource(s schemas.Step) (said, code string) {
 	text := s.Observation.Text
 	if s.ToolCall == nil || s.ToolCall.Name != "pdb" {
 		return text, ""
 	}
 	lines := strings.Split(text, "\n")
-	_, first, last, ok := span(s.Observation)
+	_, first, last, ok := targetRange(s.Observation)
 	if n := len(lines) - (last - first + 1); ok && n >= 0 {
-		if _, whole := inOrder(lines[n:], first, last, pdbLine, false); whole {
+		if _, whole := consecutiveLines(lines[n:], first, last, pdbLine, false); whole {
 			return strings.Join(lines[:n], "\n"), strings.Join(lines[n:], "\n")
 		}
 	}
 	return text, ""
 }
 
-// echoed tells whether a value is nothing but words of the call itself, in an
-// answer that found nothing or refused the call.
-func echoed(s schemas.Step, value string) bool {
+// echoesCall reports whether a value consists only of words of the call itself, in an answer that
+// found nothing or refused the call.
+func echoesCall(s schemas.Step, value string) bool {
 	o := s.Observation
 	if s.ToolCall == nil || o.ErrorClass != schemas.ErrUserError && (s.ToolCall.Name != "grep" || len(o.Targets) > 0) {
 		return false
 	}
-	apart := func(r rune) bool { return !wordly(r) }
-	own := strings.FieldsFunc(asked(s), apart)
+	apart := func(r rune) bool { return !isWordRune(r) }
+	own := strings.FieldsFunc(callWords(s), apart)
 	return !slices.ContainsFunc(strings.FieldsFunc(value, apart), func(w string) bool { return !slices.Contains(own, w) })
 }
 
-// asked is what a step was about before it was answered: its tool, and the texts
-// among the call's arguments.
-func asked(s schemas.Step) string {
+// callWords returns the name of the tool and the texts among the call's arguments. For the
+// observations at the reset, it returns their source.
+func callWords(s schemas.Step) string {
 	if s.ToolCall == nil {
 		return s.Observation.Source
 	}

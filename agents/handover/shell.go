@@ -9,13 +9,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Lines of files that a shell command showed. Only commands that do nothing but
-// print one file count, in a shell that no earlier command can have changed: its
-// directory, what the names of commands mean, what prints beside them.
+// This file reads lines of files from the output of bash. Only commands that do nothing but print
+// one file count. No earlier command may have changed the shell's directory, the meaning of
+// commands, or what else prints to the terminal.
 
-// printers are those commands: group 1 is the file, 2 the first line that is
-// printed where lines have no numbers. form reads a numbered line.
-var printers = []struct {
+// printCommands lists those commands. Group 1 is the file. form matches an output line that begins
+// with its number; it is nil for commands that print no numbers.
+var printCommands = []struct {
 	command, form *regexp.Regexp
 }{
 	{regexp.MustCompile(`^(?:cat -n|nl -b ?a) ` + plainPath + `$`), regexp.MustCompile(`^ *(\d+)\t(.*)$`)},
@@ -29,36 +29,36 @@ const plainPath = `([A-Za-z0-9_/.][A-Za-z0-9_/.-]*)`
 
 var (
 	firstLine = regexp.MustCompile(`^sed -n ['"]?(\d+)`)
-	// changes are words after which a shell may not be what it was.
-	changes = regexp.MustCompile(`\b(?:cd|pushd|popd|alias|function|exec|set|shopt|trap|eval|source|export|PATH)\b|\(\)|(?:^|[^&>])&(?:[^&>]|$)|(?:^|[\s;])\. `)
+	// shellChange matches commands that may change the shell.
+	shellChange = regexp.MustCompile(`\b(?:cd|pushd|popd|alias|function|exec|set|shopt|trap|eval|source|export|PATH)\b|\(\)|(?:^|[^&>])&(?:[^&>]|$)|(?:^|[\s;])\. `)
 )
 
-// printed are the lines of a file that a call of bash printed; nil if it may have
-// done something else.
-func printed(s schemas.Step, before []schemas.Step) (file string, lines map[int]string) {
+// shellLines returns the lines of a file that a call of bash printed, by number. It returns nil if
+// the call may have done anything else.
+func shellLines(s schemas.Step, before []schemas.Step) (file string, lines map[int]string) {
 	o := s.Observation
 	if o.IsError || o.TimedOut || o.ExitCode == nil || *o.ExitCode != 0 {
 		return "", nil
 	}
 	for _, b := range before {
-		if b.ToolCall != nil && b.ToolCall.Name == "bash" && (changes.MatchString(commandOf(b.ToolCall)) || b.Observation == nil || b.Observation.TimedOut) {
+		if b.ToolCall != nil && b.ToolCall.Name == "bash" && (shellChange.MatchString(commandArgument(b.ToolCall)) || b.Observation == nil || b.Observation.TimedOut) {
 			return "", nil
 		}
 	}
-	command := strings.TrimSpace(commandOf(s.ToolCall))
-	for _, p := range printers {
+	command := strings.TrimSpace(commandArgument(s.ToolCall))
+	for _, p := range printCommands {
 		m := p.command.FindStringSubmatch(command)
 		if m == nil || p.form == nil && o.Truncated {
 			continue
 		}
 		n := 1
 		if at := firstLine.FindStringSubmatch(command); at != nil {
-			n, _ = strconv.Atoi(at[1]) // of digits; a number too long is no line
+			n, _ = strconv.Atoi(at[1]) // the pattern ensures digits; an overflow matches no line
 		}
 		lines = map[int]string{}
 		for i, text := range strings.Split(strings.TrimSuffix(o.Text, "\n"), "\n") {
 			number := n + i
-			if strings.ContainsRune(text, hidden) {
+			if strings.ContainsRune(text, hiddenRune) {
 				continue
 			}
 			if p.form != nil {
@@ -76,8 +76,8 @@ func printed(s schemas.Step, before []schemas.Step) (file string, lines map[int]
 	return "", nil
 }
 
-// commandOf is what a call of bash or of the debugger was told.
-func commandOf(call *schemas.ToolCall) string {
+// commandArgument returns the argument command of a call of bash or pdb.
+func commandArgument(call *schemas.ToolCall) string {
 	var args struct {
 		Command string `json:"command"`
 	}

@@ -10,45 +10,44 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// What a step showed of files, read off its text: view and the listing that ends
-// an answer of pdb have their range in Observation.Targets, a listing that was
-// asked for has its file there, and grep writes each file's name above its lines.
-// Whatever else stands in a text, a program's output among it, is no line of a
-// file.
+// This file reads the lines of files that a step showed from its text. For view, and for the listing
+// at the end of an answer of pdb, Observation.Targets holds the range. For a listing that the
+// model requested, it holds the file. grep writes the name of each file above its lines. All other
+// text, such as a program's output, does not count.
 
-// numberedLine are the forms of a numbered line: view, grep, pdb.
+// Forms of a numbered line.
 var (
 	viewLine = regexp.MustCompile(`^[ B] *(\d+)  (.*)$`)
 	grepLine = regexp.MustCompile(`^ *(\d+)[:-] (.*)$`)
 	pdbLine  = regexp.MustCompile(`^ *(\d+) *B? *(?:->|>>)? *\t(.*)$`)
 )
 
-// shown are the lines a step showed, by file and number; numbered is false for
-// tools that show none. aliased: commands of pdb may not mean what they say.
-func shown(s schemas.Step, aliased bool) (files map[string]map[int]string, numbered bool) {
+// shownLines returns the lines that a step showed, by file and number. numbered is false for
+// tools that show no numbered lines. aliased says that pdb commands may have been redefined.
+func shownLines(s schemas.Step, aliased bool) (files map[string]map[int]string, numbered bool) {
 	if s.ToolCall == nil || s.Observation == nil {
 		return nil, false
 	}
 	o := s.Observation
 	lines := strings.Split(strings.TrimSuffix(o.Text, "\n"), "\n")
-	file, first, last, ok := span(o)
+	file, first, last, ok := targetRange(o)
 	var of map[int]string
 	switch s.ToolCall.Name {
 	case "grep":
-		return grouped(lines, o.Targets), true
+		return grepLines(lines, o.Targets), true
 	case "view":
 		if ok {
-			of, _ = inOrder(lines[1:], first, last, viewLine, !withNumbers(s.ToolCall))
+			of, _ = consecutiveLines(lines[1:], first, last, viewLine, !hasLineNumbers(s.ToolCall))
 		}
 	case "pdb":
 		from := len(lines) - (last - first + 1)
 		switch {
 		case !ok:
 		case onlyLists(s.ToolCall) && !aliased:
-			of = listed(lines)
+			of = pdbListings(lines)
 		case from >= 0:
 			var whole bool
-			if of, whole = inOrder(lines[from:], first, last, pdbLine, false); !whole { // there is no listing
+			if of, whole = consecutiveLines(lines[from:], first, last, pdbLine, false); !whole { // there is no listing
 				of = nil
 			}
 		}
@@ -61,8 +60,8 @@ func shown(s schemas.Step, aliased bool) (files map[string]map[int]string, numbe
 	return map[string]map[int]string{file: of}, true
 }
 
-// span reads the one target of an observation, path:first[-last].
-func span(o *schemas.Observation) (file string, first, last int, ok bool) {
+// targetRange parses the target of an observation that has exactly one, path:first[-last].
+func targetRange(o *schemas.Observation) (file string, first, last int, ok bool) {
 	if len(o.Targets) != 1 {
 		return "", 0, 0, false
 	}
@@ -82,17 +81,16 @@ func span(o *schemas.Observation) (file string, first, last int, ok bool) {
 	return o.Targets[0][:at], first, last, true
 }
 
-// inOrder reads lines first to last, one after the other, up to one that is not
-// in its place; whole tells that there was none. Lines of which a part is hidden
-// are in their place, and not read.
-func inOrder(lines []string, first, last int, form *regexp.Regexp, bare bool) (read map[int]string, whole bool) {
+// consecutiveLines reads lines first to last and stops at the first that is not in place. whole
+// reports whether all were. It skips lines that are partly hidden.
+func consecutiveLines(lines []string, first, last int, form *regexp.Regexp, bare bool) (read map[int]string, whole bool) {
 	read = map[int]string{}
 	for n := first; n <= last; n++ {
 		if n-first >= len(lines) {
 			return read, false
 		}
 		text := lines[n-first]
-		if strings.ContainsRune(text, hidden) {
+		if strings.ContainsRune(text, hiddenRune) {
 			continue
 		}
 		if !bare {
@@ -107,8 +105,8 @@ func inOrder(lines []string, first, last int, form *regexp.Regexp, bare bool) (r
 	return read, true
 }
 
-// listed reads the listings that end an answer of pdb, before it names the frame.
-func listed(lines []string) map[int]string {
+// pdbListings reads the listings at the end of an answer of pdb, before the current frame.
+func pdbListings(lines []string) map[int]string {
 	out := map[int]string{}
 	end := len(lines) - 1
 	for end > 0 && !strings.HasPrefix(lines[end], "Current frame: ") {
@@ -118,7 +116,7 @@ func listed(lines []string) map[int]string {
 		line := lines[i]
 		m := pdbLine.FindStringSubmatch(line)
 		switch {
-		case strings.ContainsRune(line, hidden), line == "[EOF]":
+		case strings.ContainsRune(line, hiddenRune), line == "[EOF]":
 			continue
 		case m == nil:
 			return out
@@ -130,32 +128,31 @@ func listed(lines []string) map[int]string {
 	return out
 }
 
-// lists and moves are commands that show source, and that choose the frame, with
-// arguments that are numbers: an assignment to a name like theirs is neither.
+// listCommand matches commands that show source, and moveCommand commands that select a frame.
+// Their arguments must be numbers, because l = 1 is an assignment.
 var (
-	lists = regexp.MustCompile(`^(?:l|list|ll|longlist)(?:[ \t][ \t\d,.]*)?$`)
-	moves = regexp.MustCompile(`^(?:u|up|d|down)(?:[ \t][ \t\d]*)?$`)
+	listCommand = regexp.MustCompile(`^(?:l|list|ll|longlist)(?:[ \t][ \t\d,.]*)?$`)
+	moveCommand = regexp.MustCompile(`^(?:u|up|d|down)(?:[ \t][ \t\d]*)?$`)
 )
 
-// onlyLists tells whether a call of pdb did nothing but list source, after moving
-// in the stack at most: nothing ran that could have printed something like it.
-// Aliases are looked for elsewhere.
+// onlyLists reports whether a call of pdb only listed source, possibly after it moved in the stack.
+// The program then could not print text that looks like a listing. onlyLists ignores aliases.
 func onlyLists(call *schemas.ToolCall) bool {
 	list := false
-	for _, c := range strings.FieldsFunc(commandOf(call), func(r rune) bool { return r == ';' || r == '\n' }) {
+	for _, c := range strings.FieldsFunc(commandArgument(call), func(r rune) bool { return r == ';' || r == '\n' }) {
 		switch c = strings.TrimSpace(c); {
-		case lists.MatchString(c):
+		case listCommand.MatchString(c):
 			list = true
-		case list || c != "" && !moves.MatchString(c):
+		case list || c != "" && !moveCommand.MatchString(c):
 			return false
 		}
 	}
 	return list
 }
 
-// grouped reads the answer of grep: after an empty line the name of a file, one of
-// its targets, then lines of that file up to something else.
-func grouped(lines, targets []string) map[string]map[int]string {
+// grepLines reads an answer of grep. After an empty line comes the name of a file, which must be a
+// target, and then lines of that file.
+func grepLines(lines, targets []string) map[string]map[int]string {
 	out := map[string]map[int]string{}
 	file := ""
 	for i, line := range lines {
@@ -169,7 +166,7 @@ func grouped(lines, targets []string) map[string]map[int]string {
 			if !slices.Contains(targets, file) {
 				file = ""
 			}
-		case strings.ContainsRune(line, hidden), m == nil && line != "    --":
+		case strings.ContainsRune(line, hiddenRune), m == nil && line != "    --":
 			file = ""
 		case m != nil && file != "":
 			if out[file] == nil {
@@ -183,9 +180,8 @@ func grouped(lines, targets []string) map[string]map[int]string {
 	return out
 }
 
-// withNumbers tells whether a call of view asked for line numbers, as it does
-// when it says nothing.
-func withNumbers(call *schemas.ToolCall) bool {
+// hasLineNumbers reports whether a call of view asked for line numbers, which is the default.
+func hasLineNumbers(call *schemas.ToolCall) bool {
 	var args struct {
 		LineNumbers any `json:"line_numbers"`
 	}
@@ -195,7 +191,7 @@ func withNumbers(call *schemas.ToolCall) bool {
 	switch v := args.LineNumbers.(type) {
 	case bool:
 		return v
-	case string: // tools read "False" as they were meant
+	case string: // tools accept "False" as false
 		return !strings.EqualFold(strings.TrimSpace(v), "false")
 	}
 	return true

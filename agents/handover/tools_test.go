@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 // Answer accepts the lines that the real tools show, and no others. The test fails if
 // a tool changes its output format.
-func TestWhatToolsShowIsRead(t *testing.T) {
+func TestLinesThatToolsShow(t *testing.T) {
 	program := "import sys\n\n\ndef double(x):\n    print(' 99  ->\\tfake = 1')\n    y = x + 1\n\treturn_ = 0\n    return y\n\n\nprint(double(4))\n"
 	program = strings.Replace(program, "\treturn_", "    return_", 1)
 	files, err := workspace.FromFS(fstest.MapFS{
@@ -98,7 +98,7 @@ func TestWhatToolsShowIsRead(t *testing.T) {
 			}
 		}
 		if o := give(c.not); !o.IsError {
-			t.Errorf("%s %s: line %d was taken\n%s", c.tool, c.args, c.not, info.Observation.Text)
+			t.Errorf("%s %s: line %d was accepted\n%s", c.tool, c.args, c.not, info.Observation.Text)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 type Config struct {
 	MaxSteps  int `json:"max_steps"`  // turns that prompts keep; 0 = all
 	MaxTokens int `json:"max_tokens"` // tokens of a prompt; 0 = what the model's context limit leaves
-	// What is left out of an answer that does not fit by itself: start, middle or end; unset =
-	// middle.
+	// Part that is removed from an answer that is too long by itself: start, middle or end; unset
+	// = middle.
 	Trim string `json:"trim,omitempty"`
 }
 
@@ -24,23 +24,23 @@ type Config struct {
 // its reply. Reply.Message holds this text unchanged.
 const TextStyle = "text"
 
-// Note replaces the turns that a prompt leaves out. Its text is fixed, so that the
+// Note replaces the turns that a prompt omits. Its text is fixed, so that the
 // prompt up to the first kept turn is the same after every cut. Without a note, a
 // model does not know that it has already done part of the work, and starts over.
-const Note = "[The first part of your work is left out here to save space: the calls, and what they showed. Whatever it changed in the files is still there.]"
+const Note = "[To save space, the first part of your work is omitted here: your calls and what they showed. All changes that you made to files are still in place.]"
 
-// refusals is how many times Ask shortens and resends a prompt that the server
+// maxRefusals is how many times Ask shortens and resends a prompt that the server
 // rejects as too long.
-const refusals = 3
+const maxRefusals = 3
 
 // Builder builds the prompts of conversations with one model and sends them. It has
 // no state between turns, so one Builder may serve several conversations at once.
 type Builder struct {
-	cfg    Config
-	traits llms.Traits
-	style  string
-	answer int // tokens reserved for the answer
-	count  *tokens.Counter
+	cfg          Config
+	traits       llms.Traits
+	style        string
+	answerTokens int // tokens reserved for the answer
+	counter      *tokens.Counter
 }
 
 // New returns a Builder for client. style is "" for native tool calls, or TextStyle.
@@ -49,19 +49,19 @@ func New(cfg Config, style string, client llms.Client, s llms.Sampling) (*Builde
 	if !slices.Contains([]string{"", trimStart, trimMiddle, trimEnd}, cfg.Trim) {
 		return nil, fmt.Errorf("history.trim is %q: choose start, middle or end", cfg.Trim)
 	}
-	b := &Builder{cfg: cfg, traits: llms.TraitsOf(client), style: style, answer: llms.DefaultAnswer}
+	b := &Builder{cfg: cfg, traits: llms.TraitsOf(client), style: style, answerTokens: llms.DefaultAnswer}
 	var err error
-	if b.count, err = tokens.Choose(b.traits.Vocabulary, client.Model()); err != nil {
+	if b.counter, err = tokens.Choose(b.traits.Vocabulary, client.Model()); err != nil {
 		return nil, err
 	}
 	if limit := b.traits.ContextLimit; limit > 0 {
-		b.answer = min(b.answer, limit/4)
+		b.answerTokens = min(b.answerTokens, limit/4)
 	}
 	if s.MaxTokens != nil {
-		b.answer = *s.MaxTokens
+		b.answerTokens = *s.MaxTokens
 	}
-	if limit := b.traits.ContextLimit; limit > 0 && b.answer >= limit {
-		return nil, fmt.Errorf("the model's context_limit of %d tokens leaves nothing for a prompt beside an answer of max_tokens %d", limit, b.answer)
+	if limit := b.traits.ContextLimit; limit > 0 && b.answerTokens >= limit {
+		return nil, fmt.Errorf("the model's context_limit of %d tokens leaves no room for a prompt, because max_tokens reserves %d for the answer: lower max_tokens", limit, b.answerTokens)
 	}
 	return b, nil
 }
@@ -72,28 +72,28 @@ func New(cfg Config, style string, client llms.Client, s llms.Sampling) (*Builde
 // server's error, whose class is llms.ClassContext.
 func (b *Builder) Ask(ctx context.Context, client llms.Client, steps []schemas.Step, r llms.Request) (schemas.Reply, error) {
 	c := b.conversation(steps, r.Tools)
-	op := c.next()
+	op := c.nextOp()
 	for refused := 0; ; refused++ {
 		r.Messages = Messages(steps, op)
 		resp, err := client.Chat(ctx, r)
 		if err == nil {
-			return recorded(resp.Reply, r.Messages, op, refused), nil
+			return withPromptFacts(resp.Reply, r.Messages, op, refused), nil
 		}
 		e, ok := errors.AsType[*llms.Error](err)
-		if !ok || e.Class != llms.ClassContext || refused == refusals {
+		if !ok || e.Class != llms.ClassContext || refused == maxRefusals {
 			return resp.Reply, err
 		}
-		shorter, ok := c.shorter(op, int(e.ContextLimit))
+		shorter, ok := c.afterRefusal(op, int(e.ContextLimit))
 		if !ok {
-			return resp.Reply, fmt.Errorf("nothing more can be left out of the prompt: %w", err)
+			return resp.Reply, fmt.Errorf("the prompt cannot be shortened further: %w", err)
 		}
 		op = shorter
 	}
 }
 
-// recorded returns reply with the facts about its prompt that an episode records. It
+// withPromptFacts returns reply with the facts about its prompt that an episode records. It
 // counts the refused requests as calls and retries.
-func recorded(reply schemas.Reply, sent []llms.Message, op schemas.ContextOp, refused int) schemas.Reply {
+func withPromptFacts(reply schemas.Reply, sent []llms.Message, op schemas.ContextOp, refused int) schemas.Reply {
 	reply.PromptSHA256, reply.PromptCount = llms.PromptSHA256(sent), len(sent)
 	reply.LLMCalls += refused
 	reply.Retries += refused

@@ -16,9 +16,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The peer keeps the first two messages and the last so many, whatever they
-// belong to; here whole turns are kept, and many go at once, so that the prompts
-// between two cuts extend each other.
+// A cut keeps the task and the newest turns, and only whole turns. It drops many turns at once,
+// so that each prompt extends the one before it until the next cut.
 func TestF6CutKeepsTheTaskAndTheNewestTurns(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg  history.Config
@@ -60,15 +59,14 @@ func TestF6CutKeepsTheTaskAndTheNewestTurns(t *testing.T) {
 				t.Errorf("first cut at turn %d", full)
 			}
 			if b, c := breaks(m.prompts), cuts(k.steps); b != c || name != "off" && name != "one" && (c < 2 || c > 25) {
-				t.Errorf("%d prompts do not extend the one before, %d cuts", b, c)
+				t.Errorf("%d prompts do not extend their predecessor, but there are %d cuts", b, c)
 			}
 		})
 	}
 }
 
-// Text prompts of the first turns are counted high rather than low, and what a
-// server reports corrects the rest: no prompt goes over the limit, although our
-// vocabulary is not the server's.
+// No prompt exceeds the model's limit, although the server counts tokens differently. Before the
+// first report of the server the builder overestimates, and later it scales its counts.
 func TestPromptsStayBelowTheLimitOfTheModel(t *testing.T) {
 	for _, factor := range []float64{0.6, 1, 1.2, 2.5} {
 		m := &model{factor: factor, limit: 5000}
@@ -83,8 +81,8 @@ func TestPromptsStayBelowTheLimitOfTheModel(t *testing.T) {
 	}
 }
 
-// Where nothing is known of the limit, the server's refusal teaches it: cut and
-// asked again up to three times (four calls), and remembered for later turns.
+// If the limit is unknown, the builder learns it from the server's refusals, and remembers it for
+// later turns. It shortens and resends a prompt up to three times.
 func TestG6OverflowIsCutAndAskedAgain(t *testing.T) {
 	m := &model{factor: 1, limit: 4000}
 	k := newTalk(t, m, history.Config{}, llms.Traits{}, llms.Sampling{})
@@ -106,7 +104,7 @@ func TestG6OverflowIsCutAndAskedAgain(t *testing.T) {
 		t.Errorf("%d calls are on record, %d were made", calls, m.asked)
 	}
 
-	for named, most := range map[int]int{4000: 1, 3: 2} { // what cannot be true is not believed
+	for named, most := range map[int]int{4000: 1, 3: 2} { // a limit of 3 is implausible and ignored
 		m := &model{factor: 1, limit: 4000, named: named}
 		k := newTalk(t, m, history.Config{}, llms.Traits{}, llms.Sampling{})
 		k.turns(t, 80, 100)
@@ -120,7 +118,7 @@ func TestG6OverflowIsCutAndAskedAgain(t *testing.T) {
 
 	m.limit, m.asked = 1, 0
 	if _, err := k.turn(t, ""); llms.ClassOf(err) != llms.ClassContext {
-		t.Errorf("a server that takes nothing: %v", err)
+		t.Errorf("a server that refuses everything: %v", err)
 	}
 	if m.asked < 2 || m.asked > 4 {
 		t.Errorf("asked %d times, want 4 at most", m.asked)
@@ -141,8 +139,8 @@ func (failing) Chat(context.Context, llms.Request) (llms.Response, error) {
 	return llms.Response{}, &llms.Error{Class: llms.ClassServer}
 }
 
-// An answer that does not fit by itself is trimmed where it was configured, in
-// what the model sees and not in the record, and stays trimmed the same way.
+// An answer that is too long by itself is trimmed at the configured place, and in the same way in
+// later prompts. The record keeps the whole answer.
 func TestF7LongAnswerIsTrimmed(t *testing.T) {
 	text := "FIRST " + strings.Repeat("middle ", 20_000) + "LAST \xff"
 	for where, want := range map[string][2]bool{"": {true, true}, "middle": {true, true}, "start": {false, true}, "end": {true, false}} {
@@ -160,22 +158,25 @@ func TestF7LongAnswerIsTrimmed(t *testing.T) {
 		if len(op.Context.Trimmed) == 0 || op.Context.Kind() != schemas.ContextTrim {
 			t.Fatalf("nothing is recorded: %+v", op.Context)
 		}
-		shown := ""
+		shown, byCall := "", map[string]string{}
 		for _, p := range m.prompts[len(m.prompts)-2:] {
 			for _, msg := range p {
-				if msg.Role == "tool" && strings.Contains(msg.Content, "left out here") {
-					if shown != "" && msg.Content != shown && msg.ToolCallID == p[len(p)-1].ToolCallID {
-						t.Error("it is trimmed otherwise later on")
+				if msg.Role == "tool" && strings.Contains(msg.Content, "omitted here") {
+					if before, ok := byCall[msg.ToolCallID]; ok && msg.Content != before {
+						t.Errorf("the answer to %s is trimmed differently in the next prompt", msg.ToolCallID)
 					}
-					shown = msg.Content
+					shown, byCall[msg.ToolCallID] = msg.Content, msg.Content
 				}
 			}
+		}
+		if len(byCall) == 0 {
+			t.Errorf("%q: no answer is trimmed", where)
 		}
 		if got := [2]bool{strings.HasPrefix(shown, "FIRST"), strings.Contains(shown, "LAST")}; got != want {
 			t.Errorf("%q: first and last are shown %v, want %v", where, got, want)
 		}
 		if strings.Contains(shown, "\xff") && !strings.Contains(text, "\xff") {
-			t.Error("a character was cut apart")
+			t.Error("a character was split")
 		}
 		if m.asked != 8 {
 			t.Errorf("%q: %d calls for 8 turns", where, m.asked)
@@ -185,12 +186,12 @@ func TestF7LongAnswerIsTrimmed(t *testing.T) {
 		}
 	}
 	if _, err := history.New(history.Config{Trim: "left"}, "", &model{}, llms.Sampling{}); err == nil || !strings.Contains(err.Error(), "start, middle or end") {
-		t.Errorf("an unknown place: %v", err)
+		t.Errorf("unknown trim setting: %v", err)
 	}
 }
 
-// A trim is by characters, whatever they take, and says how many are gone; of
-// another text than it was made for it shows all.
+// A trim counts characters, not bytes, and its mark says how many are missing. A text that is too
+// short for a trim stays whole.
 func TestG8TrimIsExact(t *testing.T) {
 	for _, c := range []struct {
 		from, to  int
@@ -221,8 +222,8 @@ func TestG8TrimIsExact(t *testing.T) {
 	}
 }
 
-// Turns go whole, in every style: what the peer calls pairs. An opening that is
-// longer than the limit is sent all the same: the server decides.
+// In every style, a cut drops whole turns. An opening that is longer than the limit is still
+// sent, and the server decides.
 func TestG7OnlyWholeTurnsGo(t *testing.T) {
 	for _, style := range []string{"", history.TextStyle} {
 		m := &model{factor: 1}
@@ -258,7 +259,7 @@ func TestG7OnlyWholeTurnsGo(t *testing.T) {
 	}
 }
 
-func TestG5SystemTextOpensTheUsersMessage(t *testing.T) {
+func TestG5SystemTextBeginsTheUserMessage(t *testing.T) {
 	m := &model{factor: 1}
 	k := newTalk(t, m, history.Config{MaxSteps: 3}, llms.Traits{NoSystem: true}, llms.Sampling{})
 	k.turns(t, 8, 20)
@@ -275,8 +276,7 @@ func TestG5SystemTextOpensTheUsersMessage(t *testing.T) {
 	}
 }
 
-// Taken up at any step, as it is read back from a log, a conversation sends the
-// very prompts it sent the first time.
+// A conversation that is resumed from a log sends the same prompts as before.
 func TestResumedConversationSendsTheSamePrompts(t *testing.T) {
 	for name, m := range map[string]*model{"counted": {factor: 1.7}, "not counted": {factor: 1, mute: true}, "refusing": {factor: 1, limit: 2500}} {
 		cfg := history.Config{MaxTokens: 3000}
@@ -311,13 +311,13 @@ func TestResumedConversationSendsTheSamePrompts(t *testing.T) {
 	}
 }
 
-func TestSettingsThatLeaveNothing(t *testing.T) {
+func TestInvalidSettings(t *testing.T) {
 	for _, c := range []struct {
 		traits llms.Traits
 		s      llms.Sampling
 		want   string
 	}{
-		{llms.Traits{ContextLimit: 1000}, llms.Sampling{MaxTokens: new(1000)}, "leaves nothing for a prompt"},
+		{llms.Traits{ContextLimit: 1000}, llms.Sampling{MaxTokens: new(1000)}, "leaves no room for a prompt"},
 		{llms.Traits{Vocabulary: "o300k"}, llms.Sampling{}, "cl100k_base"},
 	} {
 		if _, err := history.New(history.Config{}, "", llms.WithTraits(&model{}, c.traits), c.s); err == nil || !strings.Contains(err.Error(), c.want) {

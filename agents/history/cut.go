@@ -8,21 +8,20 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// stride is what is left of a prompt, or of its turns, when it is cut: so much
-// goes at once that many turns pass, and find their prefix in the server's cache,
-// until the next cut.
-const stride = 0.6
+// keepRatio is the part of a prompt, or of its turns, that a cut keeps. A cut removes much at
+// once, so that the prompts of the next turns share a prefix that the server can cache.
+const keepRatio = 0.6
 
-// learned is the part of a refused prompt that is taken for the limit.
-const learned = 0.9
+// refusedRatio is the part of a refused prompt that is assumed to be the limit.
+const refusedRatio = 0.9
 
-// conversation is one question: how are these steps to be shown?
+// conversation computes how to shorten one conversation's next prompt.
 type conversation struct {
 	*Builder
-	steps []schemas.Step
-	tools []schemas.ToolSchema
-	turns [][]int // positions in steps, by turn
-	known float64 // see scale; 0: not looked for yet
+	steps      []schemas.Step
+	tools      []schemas.ToolSchema
+	turns      [][]int // for each turn, the indexes of its steps in steps
+	scaleCache float64 // the result of scale; 0 if not computed yet
 }
 
 func (b *Builder) conversation(steps []schemas.Step, tools []schemas.ToolSchema) *conversation {
@@ -41,60 +40,60 @@ func (b *Builder) conversation(steps []schemas.Step, tools []schemas.ToolSchema)
 	return c
 }
 
-// scale is the ratio of what the server counts to our count, from the last prompt
-// of the conversation whose size was reported: the record alone decides, not what
-// other conversations have learned.
+// scale returns the ratio of the server's token count to the local one. It uses the last prompt of
+// the conversation whose size the server reported. It ignores other conversations, so that it
+// depends only on the record.
 func (c *conversation) scale() float64 {
-	if c.known > 0 {
-		return c.known
+	if c.scaleCache > 0 {
+		return c.scaleCache
 	}
-	c.known = tokens.Unknown
+	c.scaleCache = tokens.Unknown
 	for i := len(c.steps) - 1; i >= 0; i-- {
 		r := c.steps[i].Reply
 		if r == nil || r.Usage == nil {
 			continue
 		}
-		if ratio := tokens.Ratio(c.counted(c.steps[:i], opOf(r)), r.Usage.Prompt); ratio > 0 {
-			c.known = ratio
+		if ratio := tokens.Ratio(c.localCount(c.steps[:i], contextOpOf(r)), r.Usage.Prompt); ratio > 0 {
+			c.scaleCache = ratio
 			break
 		}
 	}
-	return c.known
+	return c.scaleCache
 }
 
-func opOf(r *schemas.Reply) schemas.ContextOp {
+func contextOpOf(r *schemas.Reply) schemas.ContextOp {
 	if r == nil || r.Context == nil {
 		return schemas.ContextOp{}
 	}
 	return *r.Context
 }
 
-// counted is the size of a prompt by our count.
-func (c *conversation) counted(steps []schemas.Step, op schemas.ContextOp) int {
-	return c.count.Prompt(llms.Request{Messages: Messages(steps, op), Tools: c.tools})
+// localCount returns the size of a prompt as the local tokenizer counts it.
+func (c *conversation) localCount(steps []schemas.Step, op schemas.ContextOp) int {
+	return c.counter.Prompt(llms.Request{Messages: Messages(steps, op), Tools: c.tools})
 }
 
-// size is what the server will probably count for a prompt.
+// size estimates the size of a prompt as the server counts it.
 func (c *conversation) size(op schemas.ContextOp) int {
-	return int(float64(c.counted(c.steps, op)) * c.scale())
+	return int(float64(c.localCount(c.steps, op)) * c.scale())
 }
 
-// next is the operation of the next prompt: that of the last one, as long as it
-// is within the limits.
-func (c *conversation) next() schemas.ContextOp {
+// nextOp returns the operation for the next prompt. It is that of the last prompt as long as the
+// limits allow it.
+func (c *conversation) nextOp() schemas.ContextOp {
 	op := schemas.ContextOp{Style: c.style}
 	if c.traits.NoSystem {
 		op.SystemAs = "user"
 	}
 	for i := len(c.steps) - 1; i >= 0; i-- {
 		if r := c.steps[i].Reply; r != nil {
-			was := opOf(r)
+			was := contextOpOf(r)
 			op.Dropped, op.Note, op.Trimmed, op.Limit = was.Dropped, was.Note, was.Trimmed, was.Limit
 			break
 		}
 	}
-	if kept := len(c.kept(op)); c.cfg.MaxSteps > 0 && kept > c.cfg.MaxSteps {
-		op = c.drop(op, kept-max(1, int(float64(c.cfg.MaxSteps)*stride)))
+	if kept := len(c.keptTurns(op)); c.cfg.MaxSteps > 0 && kept > c.cfg.MaxSteps {
+		op = c.drop(op, kept-max(1, int(float64(c.cfg.MaxSteps)*keepRatio)))
 	}
 	if limit := c.limit(op); limit > 0 && c.size(op) > limit {
 		op = c.fit(op, limit)
@@ -102,10 +101,10 @@ func (c *conversation) next() schemas.ContextOp {
 	return op
 }
 
-// limit of a prompt in tokens, as the server counts them; 0 is none.
+// limit returns the limit of a prompt in the server's tokens, or 0 if there is none.
 func (c *conversation) limit(op schemas.ContextOp) int {
 	limit := 0
-	for _, l := range []int{c.cfg.MaxTokens, c.traits.ContextLimit - c.answer, op.Limit} {
+	for _, l := range []int{c.cfg.MaxTokens, c.traits.ContextLimit - c.answerTokens, op.Limit} {
 		if l > 0 && (limit == 0 || l < limit) {
 			limit = l
 		}
@@ -113,29 +112,28 @@ func (c *conversation) limit(op schemas.ContextOp) int {
 	return limit
 }
 
-// believable is the smallest limit of a model that a server's word is taken for.
-const believable = 512
+// minServerLimit is the smallest context limit that is believed if a server reports it.
+const minServerLimit = 512
 
-// shorter is the operation after the server has refused a prompt: as if it had
-// been too long by a tenth, or more where the limit that the server names (0:
-// none) says so. ok is false where nothing is left to leave out.
-func (c *conversation) shorter(refused schemas.ContextOp, named int) (op schemas.ContextOp, ok bool) {
+// afterRefusal returns a shorter operation after the server has refused a prompt. It assumes that
+// the prompt was too long by a tenth, or by more if the limit that the server named (0 if none)
+// says so. ok is false if the prompt cannot be shortened.
+func (c *conversation) afterRefusal(refused schemas.ContextOp, named int) (op schemas.ContextOp, ok bool) {
 	was := c.size(refused)
 	op = refused
-	op.Limit = max(1, int(float64(was)*learned))
-	if named >= believable {
-		op.Limit = min(op.Limit, named-min(c.answer, named/4))
+	op.Limit = max(1, int(float64(was)*refusedRatio))
+	if named >= minServerLimit {
+		op.Limit = min(op.Limit, named-min(c.answerTokens, named/4))
 	}
 	op = c.fit(op, op.Limit)
 	return op, c.size(op) < was
 }
 
-// fit drops the oldest turns until a stride below the limit is reached. The
-// newest turn stays; where it does not fit, its answers are trimmed, and those
-// from before the first turn.
+// fit drops the oldest turns until the prompt is below keepRatio of the limit. It keeps the newest
+// turn. If that does not fit, fit trims its answers and those from before the first turn.
 func (c *conversation) fit(op schemas.ContextOp, limit int) schemas.ContextOp {
-	target := int(float64(limit) * stride)
-	for len(c.kept(op)) > 1 && c.size(op) > target {
+	target := int(float64(limit) * keepRatio)
+	for len(c.keptTurns(op)) > 1 && c.size(op) > target {
 		op = c.drop(op, 1)
 	}
 	if c.size(op) > limit {
@@ -144,8 +142,8 @@ func (c *conversation) fit(op schemas.ContextOp, limit int) schemas.ContextOp {
 	return op
 }
 
-// kept are the turns that an operation shows.
-func (c *conversation) kept(op schemas.ContextOp) [][]int {
+// keptTurns returns the turns that an operation shows.
+func (c *conversation) keptTurns(op schemas.ContextOp) [][]int {
 	first := 0
 	for first < len(c.turns) && op.Drops(c.steps[c.turns[first][0]].Index) {
 		first++
@@ -153,9 +151,9 @@ func (c *conversation) kept(op schemas.ContextOp) [][]int {
 	return c.turns[first:]
 }
 
-// drop leaves out the first n turns of those that are kept.
+// drop omits n more turns, the oldest first.
 func (c *conversation) drop(op schemas.ContextOp, n int) schemas.ContextOp {
-	kept := c.kept(op)
+	kept := c.keptTurns(op)
 	last := kept[n-1]
 	op.Note = Note
 	op.Dropped = [][2]int{{c.steps[c.turns[0][0]].Index, c.steps[last[len(last)-1]].Index}}

@@ -1,13 +1,11 @@
-// Package history turns the steps of a conversation into the message list a
-// model is sent. Messages is that list for a given schemas.ContextOp; Builder
-// decides on the operation and asks the model.
+// Package history renders the steps of a conversation as the list of messages that a model
+// receives. Messages renders the list for a given schemas.ContextOp. Builder chooses the
+// operation and asks the model.
 //
-// A list only ever grows at its end, so that servers can keep their prefix
-// caches, until it must be cut; then much is left out at once, and the cut stays
-// where it is until the limit is met again. The operation is recorded with each
-// reply, and depends on what is recorded alone: taken up after a crash, a
-// conversation sends the same prompts, and Rebuild finds them in the rows. It
-// imports schemas, llms and llms/tokens.
+// As long as it fits, each list extends the one before it, so that servers can use their prefix
+// caches. Then a cut omits much at once, and stays the same until the limit is reached again.
+// The operation is recorded with each reply and depends only on the record. A conversation that
+// is resumed after a crash therefore sends the same prompts, and Rebuild finds them in the rows.
 package history
 
 import (
@@ -17,28 +15,28 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Messages renders steps: the system prompt; one user message of the problem
-// and what tools said at reset; then per turn the assistant's message with all
-// its calls as it was received, and one tool message per call. A reply without
-// a call is answered by a user message. Calls that were never answered get a
-// tool message that says so, because servers refuse a gap.
+// Messages renders steps as a system message, a user message with the problem and the
+// observations at the reset, and for each turn the assistant's message with its calls, as
+// received, followed by one tool message per call. A user message answers a reply without a
+// call. Calls without an answer get a tool message that says so, because servers refuse lists
+// in which answers are missing.
 func Messages(steps []schemas.Step, op schemas.ContextOp) []llms.Message {
-	l := list{op: op}
+	l := messageList{op: op}
 	for i := range steps {
 		l.add(&steps[i])
 	}
-	return l.answered()
+	return l.complete()
 }
 
-// list is a message list in the making.
-type list struct {
-	op   schemas.ContextOp
-	out  []llms.Message
-	open []string // calls of the last reply without an answer yet
-	body bool     // a turn was begun
+// messageList is a list of messages under construction.
+type messageList struct {
+	op         schemas.ContextOp
+	out        []llms.Message
+	unanswered []string // ids of the last reply's calls that have no answer yet
+	hasTurns   bool     // a turn has begun
 }
 
-func (l *list) add(s *schemas.Step) {
+func (l *messageList) add(s *schemas.Step) {
 	switch {
 	case l.op.Drops(s.Index):
 	case s.Turn < 0:
@@ -48,8 +46,8 @@ func (l *list) add(s *schemas.Step) {
 	}
 }
 
-// opening adds a step from before the first turn.
-func (l *list) opening(s *schemas.Step) {
+// opening adds a step that precedes the first turn.
+func (l *messageList) opening(s *schemas.Step) {
 	text := l.op.Shown(s.Index, schemas.Plain(s.Text))
 	switch {
 	case s.Source == "system" && l.op.SystemAs == "":
@@ -59,9 +57,9 @@ func (l *list) opening(s *schemas.Step) {
 	}
 }
 
-// user adds a message of the user. Some servers insist that user and assistant
-// take turns.
-func (l *list) user(text string) {
+// user adds text to the last user message, or as a new one. Some servers require that user and
+// assistant alternate.
+func (l *messageList) user(text string) {
 	if n := len(l.out); n > 0 && l.out[n-1].Role == "user" {
 		l.out[n-1].Content += "\n\n" + text
 		return
@@ -69,9 +67,9 @@ func (l *list) user(text string) {
 	l.out = append(l.out, llms.Message{Role: "user", Content: text})
 }
 
-func (l *list) turn(s *schemas.Step) {
-	if !l.body {
-		l.body = true
+func (l *messageList) turn(s *schemas.Step) {
+	if !l.hasTurns {
+		l.hasTurns = true
 		if l.op.Note != "" {
 			l.user(l.op.Note)
 		}
@@ -84,7 +82,7 @@ func (l *list) turn(s *schemas.Step) {
 		}
 		l.out = append(l.out, m)
 		for _, c := range m.ToolCalls {
-			l.open = append(l.open, c.ID)
+			l.unanswered = append(l.unanswered, c.ID)
 		}
 	}
 	if s.Observation == nil {
@@ -96,24 +94,24 @@ func (l *list) turn(s *schemas.Step) {
 		return
 	}
 	l.out = append(l.out, llms.Message{Role: "tool", ToolCallID: s.ToolCall.ID, Content: text})
-	if len(l.open) > 0 && l.open[0] == s.ToolCall.ID {
-		l.open = l.open[1:]
+	if len(l.unanswered) > 0 && l.unanswered[0] == s.ToolCall.ID {
+		l.unanswered = l.unanswered[1:]
 	}
 }
 
-func (l *list) closeTurn() { l.out, l.open = l.answered(), nil }
+func (l *messageList) closeTurn() { l.out, l.unanswered = l.complete(), nil }
 
-// answered are the messages with an answer to each call of the last reply.
-func (l *list) answered() []llms.Message {
-	out := l.out[:len(l.out):len(l.out)] // more may follow, which are not to be written over these
-	for _, id := range l.open {
+// complete returns the messages, with an answer to each call of the last reply.
+func (l *messageList) complete() []llms.Message {
+	out := l.out[:len(l.out):len(l.out)] // clipped, so that appending to the list later does not overwrite these answers
+	for _, id := range l.unanswered {
 		out = append(out, llms.Message{Role: "tool", ToolCallID: id, Content: "Not executed."})
 	}
 	return out
 }
 
-// Observed is all a step showed, as rows hold it: its own observation and the
-// triggered ones.
+// Observed returns all that a step showed, as rows hold it: its observation and the triggered
+// ones.
 func Observed(s schemas.Step) string {
 	texts := []string{schemas.Plain(s.Observation.Text)}
 	for _, o := range s.Triggered {

@@ -16,7 +16,7 @@ import (
 
 func obs(text string) *schemas.Observation { return &schemas.Observation{Text: text} }
 
-// numbered gives steps their places.
+// numbered sets the indexes of steps.
 func numbered(steps []schemas.Step) []schemas.Step {
 	for i := range steps {
 		steps[i].Index = i
@@ -59,8 +59,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Rows are anybody's: whatever stands in them, reading them ends without harm, and
-// prompts that are rebuilt one from another are those that are rebuilt alone.
+// Rebuild and PromptsRebuild accept any rows. Rebuilding prompts one after the other gives the
+// same result as rebuilding each alone.
 func FuzzRebuild(f *testing.F) {
 	f.Add(`{"dropped":[[3,5]],"note":"n","trimmed":[{"step":6,"from":1,"to":2,"mark":"m"}],"system_as":"user"}`, `[{"text":"more"}]`, "é text", int32(1))
 	f.Add(`{"dropped":[[-1,9]],"trimmed":[{"step":2,"from":-1,"to":99}],"style":"text"}`, `{`, "", int32(-1))
@@ -88,7 +88,7 @@ func FuzzRebuild(f *testing.F) {
 			rows[n].PromptSHA256 = new(llms.PromptSHA256(messages))
 			err = errors.Join(err, bad)
 		}
-		got := history.Rebuilt(rows)
+		got := history.PromptsRebuild(rows)
 		if len(got) != len(rows) {
 			t.Errorf("%d answers for %d rows", len(got), len(rows))
 		}
@@ -100,7 +100,7 @@ func FuzzRebuild(f *testing.F) {
 	})
 }
 
-// Whole turns only ever append.
+// The messages of some turns begin the messages of more turns.
 func TestMessagesGrowByAppending(t *testing.T) {
 	all := history.Messages(steps(), schemas.ContextOp{})
 	for _, n := range []int{3, 5, 6} { // ends of turns
@@ -111,9 +111,8 @@ func TestMessagesGrowByAppending(t *testing.T) {
 	}
 }
 
-// Whatever an episode looks like and wherever it is cut off, each tool message
-// answers a call of the assistant's message right before it, in its order, and
-// no call is left without an answer.
+// Wherever an episode ends, each tool message answers a call of the assistant message before it,
+// in order, and each call has an answer.
 func TestWC31NoOrphanToolMessage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {

@@ -9,54 +9,56 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Rebuild makes the message list that the reply of row n was asked with, from
-// the rows of an episode alone: those of its conversation before it, as its
-// context_op_json says. llms.PromptSHA256 of it is the row's prompt_sha256 where
-// the rows still say what was sent.
+// Rebuild returns the messages that the reply of row n answered. It uses only the rows of the
+// episode: those of the same conversation before row n, and context_op_json. If the rows still
+// hold what was sent, llms.PromptSHA256 of the result is the row's prompt_sha256.
+//
+// tracesmith itself calls PromptsRebuild. Rebuild is the reference for programs that read
+// datasets, and tests compare it with what servers received.
 func Rebuild(rows []schemas.StepRow, n int) ([]llms.Message, error) {
 	steps, err := Steps(rows[:n])
 	if err != nil {
 		return nil, err
 	}
-	return of(steps, rows[n])
+	return promptOf(steps, rows[n])
 }
 
-// Rebuilt tells for each row whether Rebuild finds the prompt that was sent; nil
-// where no model was asked.
-func Rebuilt(rows []schemas.StepRow) []*bool {
+// PromptsRebuild reports for each row whether Rebuild finds the prompt that was sent. It is nil
+// for rows without a prompt.
+func PromptsRebuild(rows []schemas.StepRow) []*bool {
 	out := make([]*bool, len(rows))
 	steps, err := Steps(rows)
-	told := map[string]*retold{} // by phase
+	prompts := map[string]*rebuiltPrompt{} // by phase
 	for i := range rows {
 		if rows[i].PromptSHA256 == nil {
 			continue
 		}
-		op, bad := contextOf(rows[i])
-		if err != nil || bad != nil { // one row cannot be read: none is vouched for
+		op, bad := contextOpOfRow(rows[i])
+		if err != nil || bad != nil { // a row cannot be read
 			out[i] = new(false)
 			continue
 		}
 		phase := value(rows[i].Phase)
-		if told[phase] == nil {
-			told[phase] = &retold{}
+		if prompts[phase] == nil {
+			prompts[phase] = &rebuiltPrompt{}
 		}
-		out[i] = new(told[phase].prompt(steps[:i], phase, op) == *rows[i].PromptSHA256)
+		out[i] = new(prompts[phase].prompt(steps[:i], phase, op) == *rows[i].PromptSHA256)
 	}
 	return out
 }
 
-// retold is the conversation of a phase as far as it was rebuilt: most prompts are the one before
-// them and a turn more.
-type retold struct {
-	list  list
-	steps int // that were looked at
+// rebuiltPrompt is the last prompt of a phase that was rebuilt. Most prompts extend the one before
+// them by a turn, so it is cheaper to extend it than to start over.
+type rebuiltPrompt struct {
+	list  messageList
+	steps int // number of steps in list
 	hash  llms.PromptHash
 }
 
-// prompt is the hash of the prompt after steps, with which those of the last one begin.
-func (c *retold) prompt(steps []schemas.Step, phase string, op schemas.ContextOp) string {
+// prompt returns the hash of the prompt after steps, which must extend those of the last call.
+func (c *rebuiltPrompt) prompt(steps []schemas.Step, phase string, op schemas.ContextOp) string {
 	if !reflect.DeepEqual(op, c.list.op) {
-		c.list, c.steps = list{op: op}, 0
+		c.list, c.steps = messageList{op: op}, 0
 	}
 	for i := range steps[c.steps:] {
 		if s := &steps[c.steps+i]; s.Phase == phase {
@@ -64,12 +66,12 @@ func (c *retold) prompt(steps []schemas.Step, phase string, op schemas.ContextOp
 		}
 	}
 	c.steps = len(steps)
-	return c.hash.SHA256(c.list.answered())
+	return c.hash.SHA256(c.list.complete())
 }
 
-// of is the prompt of a reply after steps.
-func of(steps []schemas.Step, reply schemas.StepRow) ([]llms.Message, error) {
-	op, err := contextOf(reply)
+// promptOf returns the prompt of a reply that comes after steps.
+func promptOf(steps []schemas.Step, reply schemas.StepRow) ([]llms.Message, error) {
+	op, err := contextOpOfRow(reply)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +84,8 @@ func of(steps []schemas.Step, reply schemas.StepRow) ([]llms.Message, error) {
 	return Messages(own, op), nil
 }
 
-// contextOf says how the prompt of a reply was made.
-func contextOf(reply schemas.StepRow) (op schemas.ContextOp, err error) {
+// contextOpOfRow returns the operation that made the prompt of a reply.
+func contextOpOfRow(reply schemas.StepRow) (op schemas.ContextOp, err error) {
 	if text := value(reply.ContextOpJSON); text != "" {
 		if err := json.Unmarshal([]byte(text), &op); err != nil {
 			return op, fmt.Errorf("context_op_json of step %d: %w", reply.StepIndex, err)
@@ -92,10 +94,10 @@ func contextOf(reply schemas.StepRow) (op schemas.ContextOp, err error) {
 	return op, nil
 }
 
-// Steps reads as much of the steps from rows as a prompt shows.
+// Steps reads from rows the parts of steps that prompts show.
 func Steps(rows []schemas.StepRow) ([]schemas.Step, error) {
 	var out []schemas.Step
-	var reply *schemas.Reply // of this turn
+	var reply *schemas.Reply // the current turn's
 	for i := range rows {
 		r := &rows[i]
 		s := schemas.Step{Index: int(r.StepIndex), Turn: -1, Call: -1, Source: r.Source, Phase: value(r.Phase)}
@@ -114,7 +116,7 @@ func Steps(rows []schemas.StepRow) ([]schemas.Step, error) {
 		}
 		if r.ToolName != nil {
 			if reply == nil {
-				return nil, fmt.Errorf("step %d is a call of no reply", r.StepIndex)
+				return nil, fmt.Errorf("step %d is a call, but no reply comes before it", r.StepIndex)
 			}
 			s.ToolCall = &schemas.ToolCall{ID: value(r.ToolCallID), Name: *r.ToolName, Arguments: json.RawMessage(value(r.ArgumentsJSON))}
 			reply.Calls = append(reply.Calls, *s.ToolCall)

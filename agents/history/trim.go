@@ -7,19 +7,19 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// What is left out of an answer: Config.Trim.
+// Values of Config.Trim.
 const (
 	trimStart  = "start"
 	trimMiddle = "middle"
 	trimEnd    = "end"
 )
 
-// shortest is what an answer is not trimmed below, in tokens by our count.
-const shortest = 64
+// minTrimmed is the smallest size, in local tokens, that an answer is trimmed to.
+const minTrimmed = 64
 
-// trim shortens the answers of the newest turn and those from before the first
-// until the prompt has the target's size. The longest lose most: each keeps all
-// of what it has up to a level that is the same for all.
+// trim shortens the answers of the newest turn and the observations from before the first turn
+// until the prompt has the target size. Texts below a common level stay whole, and longer ones
+// are cut to that level.
 func (c *conversation) trim(op schemas.ContextOp, target int) schemas.ContextOp {
 	texts := map[int]string{} // by position in steps
 	var at []int
@@ -36,19 +36,18 @@ func (c *conversation) trim(op schemas.ContextOp, target int) schemas.ContextOp 
 	if len(at) == 0 {
 		return op
 	}
-	// As they are shown now, which may be trimmed already: a refused prompt is
-	// trimmed again.
+	// Measure the texts as shown now. They may be trimmed already if the server refused a prompt.
 	sizes := map[int]int{}
 	total := 0
 	for _, i := range at {
-		sizes[i] = c.count.Text(op.Shown(c.steps[i].Index, texts[i]))
+		sizes[i] = c.counter.Text(op.Shown(c.steps[i].Index, texts[i]))
 		total += sizes[i]
 	}
 	slices.SortStableFunc(at, func(a, b int) int { return sizes[a] - sizes[b] })
 	left := total - int(float64(c.size(op)-target)/c.scale())
 	op.Trimmed = slices.Clone(op.Trimmed)
 	for n, i := range at {
-		level := max(shortest, left/(len(at)-n))
+		level := max(minTrimmed, left/(len(at)-n))
 		left -= min(sizes[i], level)
 		if sizes[i] <= level {
 			continue
@@ -60,14 +59,13 @@ func (c *conversation) trim(op schemas.ContextOp, target int) schemas.ContextOp 
 	return op
 }
 
-// shorten keeps so much of a text that it has at most so many tokens, by our
-// count, with the mark that stands for the rest.
+// shorten returns a trim after which a text has at most level local tokens, its mark included.
 func (c *conversation) shorten(step int, text string, level int) schemas.Trim {
 	runes := []rune(text)
 	keep := len(runes)
 	for {
 		t := c.cutOut(step, len(runes), keep)
-		n := c.count.Text(t.Of(text))
+		n := c.counter.Text(t.Of(text))
 		if n <= level || keep == 0 {
 			return t
 		}
@@ -75,9 +73,9 @@ func (c *conversation) shorten(step int, text string, level int) schemas.Trim {
 	}
 }
 
-// cutOut leaves keep of so many characters.
+// cutOut returns a trim that keeps so many of a text's characters.
 func (c *conversation) cutOut(step, length, keep int) schemas.Trim {
-	mark := fmt.Sprintf("[... %d characters are left out here: there is no room for more ...]", length-keep)
+	mark := fmt.Sprintf("[... %d characters omitted here to save space ...]", length-keep)
 	switch c.cfg.Trim {
 	case trimStart:
 		return schemas.Trim{Step: step, From: 0, To: length - keep, Mark: mark + "\n"}

@@ -28,7 +28,7 @@ import (
 	_ "github.com/tracesmith/tracesmith/sinks/views"
 )
 
-// talkative answers at length; the answer to call at is what it says there.
+// talkative is a bench that gives long answers. at holds answers by the number of the call.
 type talkative struct {
 	*bench
 	at map[int]string
@@ -57,8 +57,8 @@ func newTalkative(at map[int]string) talkative {
 	return talkative{&bench{tools: tools}, at}
 }
 
-// lengthy is an episode of react with a small model, and its rows as they are read
-// back from a Parquet file.
+// lengthy runs an episode with a small model, and returns it with its rows as read back from a
+// Parquet file.
 func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at map[int]string) (agents.Result, sinks.Trajectory) {
 	t.Helper()
 	srv := httptest.NewServer(s)
@@ -110,8 +110,7 @@ func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at
 	return res, read
 }
 
-// prompts pairs each request that was answered with the row of its reply, and
-// returns how often more was left out than before.
+// prompts compares each answered request with the row of its reply, and returns the number of cuts.
 func prompts(t *testing.T, s *small, rows []schemas.StepRow, same func(turn int) bool) (cuts int) {
 	t.Helper()
 	turn, dropped := 0, ""
@@ -171,8 +170,8 @@ func prompts(t *testing.T, s *small, rows []schemas.StepRow, same func(turn int)
 
 func all(int) bool { return true }
 
-// trained holds what a trainer is given to what the server got: every row is a
-// prompt that was sent, and one reply to each of its stretches is the last.
+// trained checks that each row of an export is a prompt that the server received, and that the rows
+// contain every reply to train on once.
 func trained(t *testing.T, s *small, read sinks.Trajectory, cuts int) {
 	t.Helper()
 	sent := map[string]bool{}
@@ -227,7 +226,7 @@ func trained(t *testing.T, s *small, read sinks.Trajectory, cuts int) {
 	}
 }
 
-// trainedOn is a message as a trainer reads it.
+// trainedOn is a message of an exported row.
 type trainedOn struct {
 	Role, Content string
 	ToolCallID    string `json:"tool_call_id"`
@@ -248,8 +247,8 @@ func (m trainedOn) said() said {
 	return out
 }
 
-// What the model saw at each turn of an episode with cuts, trims, refusals,
-// parallel calls and replies without any is in the rows, word for word.
+// Rows hold what the model saw at each turn word for word, with cuts, trims, refused prompts,
+// parallel calls and replies without a call.
 func TestEveryPromptIsInTheRows(t *testing.T) {
 	long := strings.Repeat("a very long line\n", 2000)
 	for name, c := range map[string]struct {
@@ -281,8 +280,8 @@ func TestEveryPromptIsInTheRows(t *testing.T) {
 	}
 }
 
-// The program of docs/history.md finds the prompts, too.
-func TestPromptsByTheProgramOfTheManual(t *testing.T) {
+// The Python program in docs/history.md rebuilds the prompts, too.
+func TestPromptsByTheProgramInTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/history.md")
 	if err != nil {
 		t.Fatal(err)
@@ -307,7 +306,7 @@ print(len(same), sum(same), sum(row["prompt_rebuilds"] for row in rows if row.ge
 	}
 }
 
-// recorded is a log of an earlier delivery.
+// recorded is a Recorder with the steps of an earlier delivery.
 type recorded struct{ steps []schemas.Step }
 
 func (r recorded) Replayed() ([]schemas.Step, *schemas.Reply) { return r.steps, nil }
@@ -317,9 +316,9 @@ func (recorded) Asking(ctx context.Context) (context.Context, func()) {
 func (recorded) Reply(context.Context, int, schemas.Reply) error { return nil }
 func (recorded) Step(context.Context, schemas.Step) error        { return nil }
 
-// An episode that is taken up, wherever it was left, between turns or within one,
-// goes on with the prompts it would have sent.
-func TestEpisodesTakenUpSendTheSamePrompts(t *testing.T) {
+// An episode that is resumed between turns or within one sends the prompts that it would have sent
+// without the interruption.
+func TestResumedEpisodesSendTheSamePrompts(t *testing.T) {
 	at := map[int]string{12: strings.Repeat("a very long line\n", 2000)}
 	s := &small{limit: 4000, turns: 30}
 	whole, _ := lengthy(t, s, nil, llms.Traits{}, at)
@@ -350,9 +349,9 @@ func TestEpisodesTakenUpSendTheSamePrompts(t *testing.T) {
 	}
 }
 
-// Where a secret was taken out of the rows, they do not give the prompt any more,
-// and say so; they do again once what held it was left out.
-func TestRedactedPromptsAreNotVouchedFor(t *testing.T) {
+// prompt_rebuilds is false for prompts that contained a redacted secret, and true again after the
+// secret was cut from the prompt.
+func TestRedactedPromptsDoNotRebuild(t *testing.T) {
 	s := &small{limit: 4000, turns: 30}
 	_, read := lengthy(t, s, nil, llms.Traits{}, map[int]string{5: "password: hunter2-hunter2 is it"})
 	clean := func(turn int) bool { return !strings.Contains(fmt.Sprint(s.heard[turn]), "hunter2-hunter2") }
@@ -362,7 +361,7 @@ func TestRedactedPromptsAreNotVouchedFor(t *testing.T) {
 	}
 }
 
-// What was not cut has no operation, and what our count says is not recorded.
+// Episodes that fit have no context_op_json.
 func TestShortEpisodesAreNotCut(t *testing.T) {
 	s := &small{limit: 100000, turns: 3}
 	res, read := lengthy(t, s, nil, llms.Traits{ContextLimit: 100000}, nil)

@@ -13,7 +13,7 @@ import (
 
 // demonstratorVersion goes up with every change to what the demonstrator does or
 // says, because its messages are training data.
-const demonstratorVersion = "4"
+const demonstratorVersion = "5"
 
 // demonstrator shows, without a model, how to find a bug with a debugger: it
 // reproduces the failure, follows the test into the code, stops at breakpoints,
@@ -36,7 +36,7 @@ func init() {
 			if deps.Gold == nil || deps.Gold.GoldPatch == "" {
 				return nil, fmt.Errorf("task %s has no gold patch to demonstrate; use an agent that asks a model (react)", deps.Task.InstanceID)
 			}
-			edits, err := agents.GoldEdits(deps.Gold.GoldPatch)
+			edits, err := goldEdits(deps.Gold.GoldPatch)
 			if err != nil {
 				return nil, fmt.Errorf("reading the gold patch of %s: %w", deps.Task.InstanceID, err)
 			}
@@ -120,7 +120,7 @@ func (s *script) turns() iter.Seq[schemas.Reply] {
 // act makes a turn with one call. When it returns nil, s.last has the observation. It
 // returns errOver if the transcript has none.
 func (s *script) act(message, tool string, args map[string]any) error {
-	return s.do(message, schemas.ToolCall{Name: tool, Arguments: agents.Arguments(args)})
+	return s.do(message, schemas.ToolCall{Name: tool, Arguments: arguments(args)})
 }
 
 func (s *script) do(message string, call schemas.ToolCall) error {

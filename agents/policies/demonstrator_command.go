@@ -10,21 +10,21 @@ import (
 
 var (
 	runner = regexp.MustCompile(`^(.*(?:^|[\s/])(?:pytest|py\.test|unittest))(\s.*)?$`)
-	// bare matches pytest options that do not take the next word as their value.
-	bare = regexp.MustCompile(`^(?:-[qvxslbf]+|-r[A-Za-z]+|-[A-Za-z]\d+|--?[\w-]+=.*|--(?:quiet|verbose|exitfirst|failfast|locals|buffer|showlocals|disable-warnings|` +
+	// flagOption matches pytest options that do not take the next word as their value.
+	flagOption = regexp.MustCompile(`^(?:-[qvxslbf]+|-r[A-Za-z]+|-[A-Za-z]\d+|--?[\w-]+=.*|--(?:quiet|verbose|exitfirst|failfast|locals|buffer|showlocals|disable-warnings|` +
 		`disable-pytest-warnings|no-header|no-summary|strict|strict-markers|strict-config|no-cov|forked|cache-clear))$`)
-	// valued lists pytest options that take the next word as their value.
-	valued = strings.Fields(`-k -m -c -o -p -W -n --rootdir --ignore --ignore-glob --deselect --confcutdir --basetemp --override-ini --import-mode
+	// valueOptions lists pytest options that take the next word as their value.
+	valueOptions = strings.Fields(`-k -m -c -o -p -W -n --rootdir --ignore --ignore-glob --deselect --confcutdir --basetemp --override-ini --import-mode
 		--durations --maxfail --tb --color --capture --junitxml --junit-xml --log-level --log-cli-level --timeout --numprocesses --dist
 		--cov --cov-report --cov-config`)
 	plainID  = regexp.MustCompile(`^[\w./:-]+$`)
 	dottedID = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)
 )
 
-// alone narrows a test command to one test: it keeps the options and replaces the tests that
+// onlyTest narrows a test command to one test: it keeps the options and replaces the tests that
 // the command names with id. canSelect reports whether unittest accepts -k. The result is ""
 // if alone cannot parse the command or the id.
-func alone(command, id string, canSelect bool) string {
+func onlyTest(command, id string, canSelect bool) string {
 	m := runner.FindStringSubmatch(command)
 	if m == nil || strings.ContainsAny(m[2], "\n;&|<>$`()\\#{}~") {
 		return ""
@@ -45,9 +45,9 @@ func alone(command, id string, canSelect bool) string {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
 		switch {
-		case bare.MatchString(w):
+		case flagOption.MatchString(w):
 			out = append(out, w)
-		case slices.Contains(valued, w) && i+1 < len(words):
+		case slices.Contains(valueOptions, w) && i+1 < len(words):
 			i++
 			out = append(out, w, words[i])
 		case strings.HasPrefix(w, "-"):

@@ -33,7 +33,7 @@ func TestTheFailingTestAlone(t *testing.T) {
 		{"python3 -m unittest discover -z tests", "test_a.A.test_x", ""},
 		{"python3 -m unittest discover -s tests", "Adds up.", ""},
 	} {
-		if got := alone(c.command, c.id, true); got != c.want {
+		if got := onlyTest(c.command, c.id, true); got != c.want {
 			t.Errorf("%s for %s: %q, want %q", c.command, c.id, got, c.want)
 		}
 	}
@@ -46,7 +46,7 @@ func TestTheFailingTestAloneWithoutSelection(t *testing.T) {
 		"python3 -m unittest discover -s ../tests":          "",
 		"python3 -m unittest discover -s /home/me/my/tests": "",
 	} {
-		if got := alone(command, "test_a.A.test_x", false); got != want {
+		if got := onlyTest(command, "test_a.A.test_x", false); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}
@@ -59,7 +59,7 @@ func TestDottedNames(t *testing.T) {
 		"pkg.mod.A.test_x":          "pkg.mod.A.test_x",
 		"a.py::A::test_x[1 (b)]":    "a.py::A::test_x[1 (b)]",
 	} {
-		if got := dotted(id); got != want {
+		if got := dottedName(id); got != want {
 			t.Errorf("%s: %s, want %s", id, got, want)
 		}
 	}

@@ -12,18 +12,18 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// evidence is what observations have shown so far, and nothing else: source
-// lines, definitions, the failing test, the debugger's frame.
+// evidence collects what observations have shown so far: source lines, definitions, the failing
+// test and the debugger's frame.
 type evidence struct {
 	lines   map[string]map[int]string // path -> line -> text
 	defs    []definition              // of every file, in order of path and line
 	fail    failure
-	command string         // the test command the problem names
-	workdir string         // where the repository lies
-	frame   *schemas.Frame // where the debugger said it stands
+	command string         // the test command, if the problem names it
+	workdir string         // the directory of the repository
+	frame   *schemas.Frame // the debugger's current frame
 }
 
-// definition is one def or class that a search has shown.
+// definition is a def or class that a search has shown.
 type definition struct {
 	name, path   string
 	line, indent int
@@ -36,16 +36,16 @@ type failure struct {
 }
 
 var (
-	failedID  = regexp.MustCompile(`(?m)^  (\S.*) \((?:failed|error)\)$`)
-	location  = regexp.MustCompile(`(?m)^([\w./-]+\.py):\d+:`)
-	claimLine = regexp.MustCompile(`(?m)^E\s+(\S.*)$`)
-	numbered  = regexp.MustCompile(`^[ B]\s*(\d+)  (.*)$`)
-	viewHead  = regexp.MustCompile(`^(\S+), lines \d+-\d+ of \d+`)
-	grepLine  = regexp.MustCompile(`^ *(\d+): (.*)$`)
-	defLine   = regexp.MustCompile(`^(\s*)(?:async\s+def|def|class)\s+([A-Za-z_]\w*)`)
-	callName  = regexp.MustCompile(`([A-Za-z_]\w*)\s*\(`)
-	assigned  = regexp.MustCompile(`(?m)(?:^|\bfor\b|\bas\b)\s*([A-Za-z_]\w*)(?:\s*,\s*([A-Za-z_]\w*))?\s*(?:=[^=]|:\s*\w+\s*=[^=]|\bin\b|:)`)
-	word      = regexp.MustCompile(`[A-Za-z_]\w*`)
+	failedID   = regexp.MustCompile(`(?m)^  (\S.*) \((?:failed|error)\)$`)
+	location   = regexp.MustCompile(`(?m)^([\w./-]+\.py):\d+:`)
+	claimLine  = regexp.MustCompile(`(?m)^E\s+(\S.*)$`)
+	viewLine   = regexp.MustCompile(`^[ B]\s*(\d+)  (.*)$`)
+	viewHead   = regexp.MustCompile(`^(\S+), lines \d+-\d+ of \d+`)
+	grepLine   = regexp.MustCompile(`^ *(\d+): (.*)$`)
+	defLine    = regexp.MustCompile(`^(\s*)(?:async\s+def|def|class)\s+([A-Za-z_]\w*)`)
+	callName   = regexp.MustCompile(`([A-Za-z_]\w*)\s*\(`)
+	assignment = regexp.MustCompile(`(?m)(?:^|\bfor\b|\bas\b)\s*([A-Za-z_]\w*)(?:\s*,\s*([A-Za-z_]\w*))?\s*(?:=[^=]|:\s*\w+\s*=[^=]|\bin\b|:)`)
+	word       = regexp.MustCompile(`[A-Za-z_]\w*`)
 )
 
 func newEvidence(t *agents.Transcript) *evidence {
@@ -58,7 +58,7 @@ func newEvidence(t *agents.Transcript) *evidence {
 	return e
 }
 
-// read takes in one answered call.
+// read adds the observation of a step.
 func (e *evidence) read(step schemas.Step) {
 	if step.Observation == nil {
 		return
@@ -78,7 +78,7 @@ func (e *evidence) read(step schemas.Step) {
 	}
 }
 
-func (e *evidence) see(path string, line int, text string) {
+func (e *evidence) addLine(path string, line int, text string) {
 	if e.lines[path] == nil {
 		e.lines[path] = map[int]string{}
 	}
@@ -88,7 +88,7 @@ func (e *evidence) see(path string, line int, text string) {
 func (e *evidence) readTests(text string) {
 	e.fail = failure{}
 	if m := failedID.FindStringSubmatch(text); m != nil {
-		e.fail.id = dotted(m[1])
+		e.fail.id = dottedName(m[1])
 		if path, _, ok := strings.Cut(m[1], "::"); ok {
 			e.fail.path = path
 		}
@@ -104,7 +104,7 @@ func (e *evidence) readTests(text string) {
 	e.readUnittest(text)
 }
 
-// quotable tells whether a line of output can stand between backquotes in a sentence.
+// quotable reports whether a message can quote a line of output in backquotes.
 func quotable(line string) bool { return len(line) <= 160 && !strings.Contains(line, "`") }
 
 func (e *evidence) readView(text string) {
@@ -114,9 +114,9 @@ func (e *evidence) readView(text string) {
 		return
 	}
 	for line := range strings.SplitSeq(body, "\n") {
-		if n := numbered.FindStringSubmatch(line); n != nil {
+		if n := viewLine.FindStringSubmatch(line); n != nil {
 			number, _ := strconv.Atoi(n[1])
-			e.see(m[1], number, n[2])
+			e.addLine(m[1], number, n[2])
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (e *evidence) readGrep(text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if n := grepLine.FindStringSubmatch(line); n != nil && path != "" {
 			number, _ := strconv.Atoi(n[1])
-			e.see(path, number, n[2])
+			e.addLine(path, number, n[2])
 			if d := defLine.FindStringSubmatch(n[2]); d != nil {
 				e.defs = append(e.defs, definition{
 					name: d[2], path: path, line: number, indent: len(d[1]),
@@ -149,8 +149,8 @@ func (e *evidence) text(path string, line int) string {
 	return strings.TrimSpace(e.lines[path][line])
 }
 
-// end is the last line of a definition, judged by the next one that is indented
-// no deeper; 0 for the last of a file.
+// end returns the last line of a definition, derived from the next definition that is not indented
+// deeper. It returns 0 for the last definition of a file.
 func (e *evidence) end(d definition) int {
 	for _, other := range e.defs {
 		if other.path == d.path && other.line > d.line && other.indent <= d.indent {
@@ -160,7 +160,7 @@ func (e *evidence) end(d definition) int {
 	return 0
 }
 
-// extent is the range of lines a definition covers, as far as displayed.
+// extent returns the first and last line of a definition, as far as they are known.
 func (e *evidence) extent(d definition) (start, end int) {
 	if end = e.end(d); end > 0 {
 		return d.line, end
@@ -171,7 +171,7 @@ func (e *evidence) extent(d definition) (start, end int) {
 	return d.line, end
 }
 
-// body is the displayed source of a definition.
+// body returns the lines of a definition that were shown.
 func (e *evidence) body(d definition) string {
 	start, end := e.extent(d)
 	var b strings.Builder
@@ -182,7 +182,7 @@ func (e *evidence) body(d definition) string {
 	return b.String()
 }
 
-// testBody is the source of the failing test, or all that was shown of its file.
+// testBody returns the source of the failing test, or all shown lines of its file.
 func (e *evidence) testBody(f failure) string {
 	name := testFunction(f.id)
 	var found, around definition
@@ -211,8 +211,8 @@ func (e *evidence) testBody(f failure) string {
 	return b.String()
 }
 
-// called lists the program's definitions whose names are called in a source
-// text, in the order of their first call; a class stands for its methods too.
+// called lists the program's definitions that a source text calls, in the order of their first
+// call. If it calls a class, that stands for the class's methods.
 func (e *evidence) called(source string) []definition {
 	var out []definition
 	for _, m := range callName.FindAllStringSubmatch(source, -1) {
@@ -228,7 +228,7 @@ func (e *evidence) called(source string) []definition {
 	return out
 }
 
-// at is the innermost function around a line, nil outside of any.
+// at returns the innermost function around a line, or nil.
 func (e *evidence) at(path string, line int) *definition {
 	var found *definition
 	for i, d := range e.defs {
@@ -242,8 +242,8 @@ func (e *evidence) at(path string, line int) *definition {
 	return found
 }
 
-// enclosing finds the functions around the gold lines; where a gold line is in
-// no function, the first function of its class or file stands for it.
+// enclosing returns the functions around the gold lines. If there are none, it returns the first
+// function after the first gold line of a file.
 func (e *evidence) enclosing(spots []goldSpot) []definition {
 	var out []definition
 	add := func(d *definition) {
@@ -266,8 +266,7 @@ func (e *evidence) enclosing(spots []goldSpot) []definition {
 	return out
 }
 
-// stops lists up to two displayed lines of a function where the program can
-// stop: its first statements.
+// stops returns up to two shown lines at the start of a function's body where the debugger can stop.
 func (e *evidence) stops(d definition) []int {
 	start, end := e.extent(d)
 	n := start
@@ -295,7 +294,7 @@ func (e *evidence) stops(d definition) []int {
 	return out
 }
 
-// executable guesses from the text whether the debugger can stop at a line.
+// executable guesses from a line's text whether the debugger can stop there.
 func (e *evidence) executable(path string, line int) bool {
 	text := e.text(path, line)
 	if text == "" || strings.ContainsAny(text[:1], "#@)]}\"'") {
@@ -319,8 +318,8 @@ func stripComment(text string) string {
 	return before
 }
 
-// locals lists names worth printing at a line: those its text reads, then the
-// parameters of the function around it.
+// locals lists the names worth printing at a line: those that the line reads, then the parameters
+// of its function.
 func (e *evidence) locals(path string, line int) []string {
 	var out []string
 	add := func(source string, keep func(string) bool) {
@@ -338,7 +337,7 @@ func (e *evidence) locals(path string, line int) []string {
 	params := parameters(source)
 	known := slices.Clone(params)
 	for n := d.line; n < line; n++ {
-		for _, m := range assigned.FindAllStringSubmatch(e.lines[path][n], -1) {
+		for _, m := range assignment.FindAllStringSubmatch(e.lines[path][n], -1) {
 			known = append(known, m[1], m[2])
 		}
 	}
@@ -347,16 +346,16 @@ func (e *evidence) locals(path string, line int) []string {
 	return out
 }
 
-// method tells whether the function at a line has been seen to take self.
+// method reports whether the function at a line takes self.
 func (e *evidence) method(path string, line int) bool {
 	d := e.at(path, line)
 	return d != nil && slices.Contains(parameters(e.body(*d)), "self")
 }
 
-// notLocals are words that would read as names but tell nothing when printed.
+// notLocals lists words that look like names but are not worth printing.
 var notLocals = []string{"self", "cls", "None", "True", "False", "if", "for", "in", "not", "and", "or", "return", "else", "lambda", "is", "yield"}
 
-// parameters are the names a displayed signature takes.
+// parameters returns the names of the parameters in a signature.
 func parameters(source string) []string {
 	_, rest, ok := strings.Cut(source, "(")
 	if !ok {
@@ -386,6 +385,6 @@ func parameters(source string) []string {
 	return out
 }
 
-var quoted = regexp.MustCompile(`"[^"]*"|'[^']*'`)
+var stringLiteral = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 
-func stripStrings(s string) string { return quoted.ReplaceAllString(s, "") }
+func stripStrings(s string) string { return stringLiteral.ReplaceAllString(s, "") }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Bounds of a demonstration; they keep it near what a careful person does.
+// Bounds of a demonstration, close to what a careful engineer does.
 const (
 	maxReads       = 5 // functions read on the way from the test to the target
 	maxStops       = 3 // breakpoints tried until one is hit
@@ -18,12 +18,12 @@ const (
 
 var (
 	errNoFailure = errors.New("the tests show no failure")
-	// errNoEvidence: the program did not stop in the failing test's call of a function
-	// that was read, so there is nothing true to tell about its values.
-	errNoEvidence = errors.New("the program did not stop where it was to")
+	// errNoEvidence says that the program did not stop in a call that the failing test makes to a
+	// function that was read, so the demonstrator knows nothing about the values in it.
+	errNoEvidence = errors.New("the program did not stop in a call by the failing test")
 )
 
-// investigate is the whole demonstration, top to bottom.
+// investigate performs the whole demonstration.
 func (s *script) investigate() error {
 	if err := s.act(sayReproduce(), "eval", map[string]any{}); err != nil {
 		return err
@@ -55,15 +55,15 @@ func (s *script) investigate() error {
 	return s.repair()
 }
 
-// hop is a function within reach, and the function that calls it; from is empty
-// for those the test itself calls.
+// hop is a function that can be read next. from is the function that calls it, or "" if the test
+// calls it.
 type hop struct {
 	definition
 	from string
 }
 
-// readRoute reads functions from what the test calls towards the function the
-// fix is in, and returns those worth stopping in, best first.
+// readRoute reads functions on the way from the test to the function that the fix changes. It
+// returns them with the best places to stop first.
 func (s *script) readRoute(failing failure) ([]definition, error) {
 	goal := s.known.enclosing(s.target)
 	var frontier []hop
@@ -95,9 +95,9 @@ func (s *script) readRoute(failing failure) ([]definition, error) {
 	return read, nil
 }
 
-// nextHop picks an unread function and the words for it: the goal where it is
-// within reach, otherwise one in the goal's own file, otherwise the first
-// called; when reads run out, the goal itself, which the map has shown.
+// nextHop chooses an unread function and the message that goes with it. It prefers the goal if the
+// frontier contains it, then a function in the goal's file, then the first function called. When
+// reads run out, it chooses the goal itself, whose name the search for definitions has shown.
 func nextHop(frontier []hop, goal, read []definition) (next *definition, message string) {
 	frontier = slices.DeleteFunc(slices.Clone(frontier), func(h hop) bool { return slices.Contains(read, h.definition) })
 	inReach := func(good func(definition) bool) *hop {
@@ -128,10 +128,10 @@ func nextHop(frontier []hop, goal, read []definition) (next *definition, message
 	return nil, ""
 }
 
-// stopInside sets breakpoints until the program stops in one of the functions. It runs
-// the failing test alone: in another test, the values would tell another story.
+// stopInside sets breakpoints until the program stops in one of the functions. It runs only the
+// failing test, because other tests call the functions with other values.
 func (s *script) stopInside(route []definition, failing failure) (bool, error) {
-	tried, entry := 0, alone(s.known.command, failing.id, true)
+	tried, entry := 0, onlyTest(s.known.command, failing.id, true)
 	for _, d := range route {
 		for _, line := range s.known.stops(d) {
 			if tried == maxStops*2 || entry == "" {
@@ -142,7 +142,7 @@ func (s *script) stopInside(route []definition, failing failure) (bool, error) {
 				return false, err
 			}
 			if strings.Contains(s.last.Observation.Text, noSelectText) {
-				if entry = alone(s.known.command, failing.id, false); entry == "" {
+				if entry = onlyTest(s.known.command, failing.id, false); entry == "" {
 					return false, nil
 				}
 				if err := s.runTo(sayNoSelect(), d, line, entry); err != nil {
@@ -167,7 +167,7 @@ func (s *script) stopInside(route []definition, failing failure) (bool, error) {
 	return false, nil
 }
 
-// runTo sets a breakpoint and, if the debugger takes it, lets the program run.
+// runTo sets a breakpoint and, if the debugger accepts it, runs the program.
 func (s *script) runTo(message string, d definition, line int, entry string) error {
 	where := fmt.Sprintf("%s:%d", d.path, line)
 	err := s.act(message, "pdb", map[string]any{"command": "b " + where, "entrypoint": entry})
@@ -177,8 +177,8 @@ func (s *script) runTo(message string, d definition, line int, entry string) err
 	return s.act(sayContinue(where), "pdb", map[string]any{"command": "c"})
 }
 
-// inspect looks at arguments and locals where the program stands, then goes to
-// the target line, if that is still ahead in the same function, and looks again.
+// inspect prints arguments and local variables at the current line. If a line of the fix lies ahead
+// in the same function, inspect runs to it and prints the variables there.
 func (s *script) inspect() error {
 	frame := *s.known.frame
 	asked := map[string]bool{}
@@ -230,8 +230,7 @@ func (s *script) inspect() error {
 	return nil
 }
 
-// lineAhead is a line of the fix that lies ahead in the function the program
-// stands in and has been displayed; 0 if there is none.
+// lineAhead returns a line of the fix that lies ahead in the current function and was shown, or 0.
 func (s *script) lineAhead(file string, from int) int {
 	here := s.known.at(file, from)
 	for _, t := range s.target {
@@ -245,7 +244,7 @@ func (s *script) lineAhead(file string, from int) int {
 	return 0
 }
 
-// repair applies the gold edits, evaluates and submits.
+// repair applies the gold edits, runs the tests and submits.
 func (s *script) repair() error {
 	for i, call := range s.edits {
 		call.GoldEdit = true
@@ -263,7 +262,7 @@ func (s *script) repair() error {
 	return s.act(message, "submit", map[string]any{})
 }
 
-// isTest tells a test file by its name, as the runners do.
+// isTest reports whether a file's name marks it as a test.
 func isTest(file string) bool {
 	base := path.Base(file)
 	return strings.HasPrefix(base, "test_") || strings.HasSuffix(base, "_test.py") || base == "test.py" || base == "tests.py" ||

@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// stackFrame is a frame in pdb's answer to w; > marks the one the program stands in.
+// stackFrame matches a frame in pdb's answer to w. ">" marks the current one.
 var stackFrame = regexp.MustCompile(`(?m)^([> ]) (.+)\(\d+\)([\w<>]+)\(`)
 
-// calledByTest tells whether a stack shows the failing test among the callers of the
-// current frame. The test can stand in another test file than its ID names, because
-// classes inherit tests.
+// calledByTest reports whether the failing test is among the callers of the current frame. Because
+// classes inherit tests, the test may be in another test file than its ID names.
 func calledByTest(stack string, f failure) bool {
 	test, found := testFunction(f.id), false
 	for _, m := range stackFrame.FindAllStringSubmatch(stack, -1) {

@@ -15,8 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// TestDemonstrator runs every built-in task for real and checks what a
-// demonstration promises.
+// TestDemonstrator runs the demonstrator on every built-in task in a real sandbox.
 func TestDemonstrator(t *testing.T) {
 	source, tasks := builtinTasks(t)
 	if len(tasks) < 12 {
@@ -52,8 +51,8 @@ func demonstrate(t *testing.T, source env.Source, task schemas.Task) agents.Resu
 	return result
 }
 
-// checkDemonstration: submitted with passing tests; before the first edit a
-// failing test, a breakpoint hit in program code and two inspections that worked.
+// checkDemonstration checks that the episode was submitted with passing tests. Before the first edit,
+// it must show a failing test, a breakpoint hit in program code and two successful inspections.
 func checkDemonstration(t *testing.T, task schemas.Task, r agents.Result) {
 	t.Helper()
 	if r.ExitReason != schemas.ExitSubmitted {
@@ -96,12 +95,11 @@ var (
 	identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 )
 
-// checkLicensed proves that the demonstrator names nothing it has not seen:
-// every path, number and program identifier in its words and in its calls
-// before the edit stands in an earlier observation or in the prompts. Identifiers
-// are judged against the program's whole source, so a name that only the gold
-// patch or an unread file knows is caught; the demonstrator's own English and the
-// debugger's commands are what remains.
+// checkLicensed checks that the demonstrator names only what it has seen. Before the edit, every
+// path, number and program identifier in its messages and calls must occur in an earlier
+// observation or in the prompts. Program identifiers are those of the whole source, so the check
+// finds names that only the gold patch or an unread file contains. The demonstrator's own English
+// and the debugger's commands are exempt.
 func checkLicensed(t *testing.T, tree env.Tree, r agents.Result) {
 	t.Helper()
 	names, ownWords := sourceNames(t, tree), ownWords()
@@ -151,8 +149,7 @@ func checkLicensed(t *testing.T, tree env.Tree, r agents.Result) {
 	}
 }
 
-// ownWords are the demonstrator's English and the debugger's vocabulary, learnt
-// from what it says with nothing filled in.
+// ownWords returns the words of the demonstrator's fixed texts and of the debugger's commands.
 var ownWords = sync.OnceValue(func() map[string]bool {
 	own := map[string]bool{"500": true, "def": true, "class": true, "async": true, "py": true}
 	text, err := os.ReadFile("demonstrator_text.go")
@@ -170,7 +167,7 @@ var ownWords = sync.OnceValue(func() map[string]bool {
 	return own
 })
 
-// sourceNames are all identifiers of the program and its tests.
+// sourceNames returns all identifiers in the program and its tests.
 func sourceNames(t *testing.T, tree env.Tree) map[string]bool {
 	t.Helper()
 	var tar strings.Builder

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// The functions of this file return the messages of the demonstrator, one to three
+// The functions in this file return the messages of the demonstrator, one to three
 // sentences per step. Every name, path, number and value in a message is an argument
 // that the caller took from the evidence. The rest of the text is fixed.
 
 func sayReproduce() string {
-	return "Before reading any code I reproduce the failure, so that I know exactly which test fails and how."
+	return "Before I read any code, I reproduce the failure so that I know exactly which test fails and how."
 }
 
 func sayNothingFound() string {
-	return "The tests show no failure that I could follow, so I stop here."
+	return "The tests show no failure that I can follow, so I stop here."
 }
 
 func sayNoEvidence() string {
@@ -43,7 +43,7 @@ func sayFollow(h hop) string {
 }
 
 func sayUnread(d definition) string {
-	return fmt.Sprintf("I have not read `%s` in %s yet (line %d). What I saw so far does not explain the failure, so I read it too.", d.name, d.path, d.line)
+	return fmt.Sprintf("I have not read `%s` in %s (line %d) yet. What I have seen so far does not explain the failure, so I read it too.", d.name, d.path, d.line)
 }
 
 func sayBreak(d definition, line int) string {
@@ -51,7 +51,7 @@ func sayBreak(d definition, line int) string {
 }
 
 func sayNoSelect() string {
-	return "The unittest of this Python has no option -k. I name the test by its module instead."
+	return "This version of unittest has no option -k, so I name the test by its module instead."
 }
 
 func sayContinue(where string) string {
@@ -59,19 +59,19 @@ func sayContinue(where string) string {
 }
 
 func sayStack(d definition) string {
-	return fmt.Sprintf("The program stopped in `%s`. I check on the stack that the failing test made this call.", d.name)
+	return fmt.Sprintf("The program stopped in `%s`. I check the stack to see whether the failing test made this call.", d.name)
 }
 
 func sayArguments(function string) string {
-	return fmt.Sprintf("The failing test made this call of `%s`. I look at its arguments.", function)
+	return fmt.Sprintf("The failing test made this call to `%s`. I look at its arguments.", function)
 }
 
 func sayUntil(line int) string {
-	return fmt.Sprintf("I let it run on to line %d of this function and look at the state there.", line)
+	return fmt.Sprintf("I let the program run to line %d of this function and look at the state there.", line)
 }
 
 func sayElsewhere(want, line int) string {
-	return fmt.Sprintf("The program did not stop at line %d but at line %d.", want, line)
+	return fmt.Sprintf("The program stopped at line %d instead of line %d.", line, want)
 }
 
 func sayPrint(name, source string, line int) string {
@@ -82,26 +82,26 @@ func sayPrint(name, source string, line int) string {
 }
 
 func sayObject() string {
-	return "What the method works on lies in its object, so I look at the attributes as they are now."
+	return "The method works on the state of its object, so I look at the attributes as they are now."
 }
 
 func sayLocals() string {
-	return "I look at everything this frame holds, to compare it with what the test expects."
+	return "I look at everything in this frame to compare it with what the test expects."
 }
 
 func sayEdit(i, n int) string {
 	if i == 0 {
-		return "I have seen the failure, the code on its way and the values at run time. Now I make the change."
+		return "I have seen the failure, the code that leads to it, and the values at run time. Now I make the change."
 	}
 	return fmt.Sprintf("The fix has %d parts; this is the next one.", n)
 }
 
 func sayEvaluate() string {
-	return "I run the tests again to see whether the change holds and nothing else broke."
+	return "I run the tests again to check that the change works and that nothing else broke."
 }
 
 func sayStillFailing() string {
-	return "Not every test passes, but this is the change I can justify. I submit it."
+	return "Some tests still fail, but this is the change I can justify. I submit it."
 }
 
 func sayDone() string {

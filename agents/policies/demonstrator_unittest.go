@@ -17,10 +17,10 @@ var (
 	noSelectText  = "unrecognized arguments: -k"
 )
 
-// unittestAlone narrows the words after `python -m unittest` to one test. A name finds the
-// test if discovery counts modules from the current directory, as Python itself does;
-// otherwise discovery has to look for it, with -k, which Python 3.6 lacks: there the name
-// starts at the directory.
+// unittestAlone narrows the arguments of `python -m unittest` to one test. If discovery names
+// modules relative to the current directory, as Python does, it names the test. Otherwise it
+// keeps discovery and selects the test with -k. Python 3.6 has no -k, so there the name begins
+// with the directory.
 func unittestAlone(command string, words []string, id string, canSelect bool) string {
 	if !dottedID.MatchString(id) {
 		return ""
@@ -47,7 +47,7 @@ func unittestAlone(command string, words []string, id string, canSelect bool) st
 			}
 			place[(m[1] + m[2])[:1]] = strings.Trim(value, `'"`)
 		case strings.HasPrefix(w, "-"), discovers && len(positional) == 0:
-			return "" // it may take the next word
+			return "" // the option may take the next word
 		case discovers:
 			place[positional[0]], positional = strings.Trim(w, `'"`), positional[1:]
 			found = append(found, w)
@@ -68,9 +68,9 @@ func unittestAlone(command string, words []string, id string, canSelect bool) st
 	return ""
 }
 
-// dotted is the full name of a test that unittest writes as `test_x (module.Class)` or,
-// since Python 3.11, `test_x (module.Class.test_x)`; other IDs stay as they are.
-func dotted(id string) string {
+// dottedName returns the full name of a test that unittest prints as `test_x (module.Class)` or,
+// since Python 3.11, `test_x (module.Class.test_x)`. It returns other IDs unchanged.
+func dottedName(id string) string {
 	m := unittestName.FindStringSubmatch(id)
 	if m == nil {
 		return id
@@ -78,15 +78,14 @@ func dotted(id string) string {
 	return strings.TrimSuffix(m[2], "."+m[1]) + "." + m[1]
 }
 
-// readUnittest looks in unittest's output for the file of the failing test, and for what
-// the test reports.
+// readUnittest finds the file and the claim of the failing test in unittest's output.
 func (e *evidence) readUnittest(text string) {
 	for _, block := range strings.Split(text, "\n"+strings.Repeat("=", 70)+"\n")[1:] {
 		m := unittestHead.FindStringSubmatch(block)
-		if m == nil || e.fail.path != "" || e.fail.id != "" && e.fail.id != dotted(m[1]) {
+		if m == nil || e.fail.path != "" || e.fail.id != "" && e.fail.id != dottedName(m[1]) {
 			continue
 		}
-		e.fail.id = dotted(m[1])
+		e.fail.id = dottedName(m[1])
 		for _, f := range unittestFrame.FindAllStringSubmatch(block, -1) {
 			file, inside := strings.CutPrefix(f[1], e.workdir+"/")
 			if inside && (f[2] == testFunction(e.fail.id) || e.fail.path == "" && isTest(file)) {

@@ -17,11 +17,11 @@ import (
 func init() {
 	agents.Registry.Register(agents.Spec{
 		Kind:    "human",
-		Summary: "you, at the terminal: tool key=value, one call a line",
+		Summary: "you, at the terminal: tool key=value, one call per line",
 		Default: func() any { return &HumanConfig{} },
 		New: func(_ any, deps agents.Deps) (agents.Policy, error) {
 			if deps.Console == nil {
-				return nil, errors.New("there is no terminal to play at")
+				return nil, errors.New("agent human needs a terminal: run tracesmith in one")
 			}
 			return &human{console: deps.Console, prompts: deps.Templates()}, nil
 		},
@@ -34,22 +34,21 @@ type HumanConfig struct{}
 // Needs implements agents.Needy.
 func (*HumanConfig) Needs() agents.Needs { return agents.Needs{Console: true} }
 
-// human shows a person what a model would see and takes one call a line. Lines
-// that begin with # are the message that goes with the next call.
+// human shows a person what a model would see, and takes one call per line. Lines that begin with #
+// become the message of the next call.
 type human struct {
 	console agents.Console
 	prompts *prompts.Set
-	shown   int // steps
+	shown   int // number of steps shown
 }
 
-// patience is how many lines in a row may be wrong before the turn ends without
-// a call.
-const patience = 10
+// maxBadLines is the number of invalid lines after which the turn ends without a call.
+const maxBadLines = 10
 
-const humanHelp = `Write a tool and its arguments: tool key=value key="a value". In quotes \n is a line break.
-  # text     what you think, recorded with the next call
-  ?          the tools; ? NAME  what one of them does
-Tab completes, arrows bring lines back, Ctrl-D ends the episode.
+const humanHelp = `Enter a tool and its arguments: tool key=value key="a value". In quotes, \n is a line break.
+  # text     records your thoughts with the next call
+  ?          lists the tools; ? NAME describes one of them
+Tab completes a word, the arrow keys recall lines, and Ctrl-D ends the episode.
 `
 
 func (h *human) Info() schemas.AgentInfo {
@@ -61,12 +60,12 @@ func (h *human) Prompts(t *agents.Transcript) (system, problem string, err error
 	return "", problem, err
 }
 
-// Next shows what is new and reads until there is a call.
+// Next shows the new steps and reads lines until one is a call.
 func (h *human) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
 	h.show(t)
 	var thoughts []string
 	wrong := ""
-	for bad := 0; bad < patience; {
+	for bad := 0; bad < maxBadLines; {
 		line, err := h.console.ReadLine(ctx, "> ", func(line string) (int, []string) { return calltext.Complete(line, t.Tools) })
 		switch text := strings.TrimSpace(line); {
 		case errors.Is(err, io.EOF):
@@ -89,7 +88,7 @@ func (h *human) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, 
 			}
 		}
 	}
-	fmt.Fprintf(h.console, "%d lines without a call in a row: the turn is over.\n", patience)
+	fmt.Fprintf(h.console, "%d lines without a call in a row: the turn is over.\n", maxBadLines)
 	return schemas.Reply{Message: strings.Join(append(thoughts, wrong), "\n")}, nil
 }
 

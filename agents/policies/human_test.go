@@ -59,7 +59,7 @@ func TestG16HumanActs(t *testing.T) {
 		}
 	}
 	if reply, _ := entered(t, nil); reply.Stop != schemas.ExitGaveUp {
-		t.Errorf("whoever left stays: %+v", reply)
+		t.Errorf("the end of input does not end the episode: %+v", reply)
 	}
 }
 
@@ -72,6 +72,6 @@ func TestG16TenBadLines(t *testing.T) {
 		t.Errorf("%+v\n%s", reply, seen)
 	}
 	if reply, _ := entered(t, nil, append(strings.Split(strings.Repeat("bash ls\n", 8)+"bash ls", "\n"), "bash command=x")...); len(reply.Calls) != 1 {
-		t.Errorf("nine were too many: %+v", reply)
+		t.Errorf("nine invalid lines ended the turn: %+v", reply)
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// An agent's settings are those it declares: what is given is recorded, what is
-// unknown is refused with the known ones (no extras are carried along unseen).
+// An agent records the settings it is given, and refuses unknown ones with a list of the known ones.
 func TestF1SettingsAreDeclared(t *testing.T) {
 	b := &bench{}
 	res, _ := talk(t, "react", map[string]any{"sampling": map[string]any{"temperature": 0.5}, "history": map[string]any{"max_steps": 7}}, b, raw("submit", `{}`))
@@ -27,8 +26,8 @@ func TestF1SettingsAreDeclared(t *testing.T) {
 	}
 }
 
-// Every name leads to one agent, which is recorded by its kind; there is no way to
-// name code that is not registered.
+// Each alias leads to one agent, which is recorded by its kind. Names cannot load code that is not
+// registered.
 func TestF2AgentsByName(t *testing.T) {
 	for alias, kind := range map[string]string{
 		"froggy": "react", "froggy_agent": "react", "react": "react", "simple_agent": "simple", "solution_agent": "solution",
@@ -48,8 +47,7 @@ func TestF2AgentsByName(t *testing.T) {
 	}
 }
 
-// The prompts are rendered once and stay as they are; every answer of every turn
-// is sent, with what other tools said to it.
+// The prompts are rendered once and do not change. Each request contains all observations so far.
 func TestF5PromptsAreRenderedOnce(t *testing.T) {
 	b := &bench{said: []schemas.Observation{{Source: "eval", Text: "2 failed"}}}
 	_, srv := talk(t, "react", nil, b, raw("view", `{"path":"a"}`), raw("view", `{"path":"b"}`), raw("submit", `{}`))
@@ -67,8 +65,7 @@ func TestF5PromptsAreRenderedOnce(t *testing.T) {
 	}
 }
 
-// The gold check asks for what there is: without a debugger nothing of it, without
-// eval only the verdict; without a tool to edit it cannot begin.
+// The gold check skips steps whose tools are missing, and requires a tool that edits.
 func TestF10SolutionChecksWhatThereIs(t *testing.T) {
 	for tools, want := range map[string][]string{
 		"eval pdb edit submit": {"eval", "pdb", "pdb", "pdb", "pdb", "edit", "eval", "submit"},

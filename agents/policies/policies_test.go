@@ -20,13 +20,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// bench is an environment that answers every call with its name, and whose
-// tests pass after the first edit.
+// bench is an environment that answers every call with the call itself, and whose tests pass after
+// the first edit.
 type bench struct {
-	said    []schemas.Observation // by other tools, to every call
+	said    []schemas.Observation // additional observations of every call
 	passed  bool
 	broken  string               // a tool that always fails
-	failing bool                 // whatever is edited
+	failing bool                 // the tests fail even after an edit
 	tools   []schemas.ToolSchema // nil: eval
 	asked   []schemas.ToolCall
 }
@@ -100,8 +100,8 @@ func outline(asked []schemas.ToolCall) []string {
 	return out
 }
 
-// A whole episode with a model over HTTP: the server checks that every call is
-// answered once, that messages are in order and that the prefix never changes.
+// An episode with a model over HTTP. The mock server checks that each call is answered once, that
+// messages are in order, and that the prefix never changes.
 func TestReactOverHTTP(t *testing.T) {
 	text := func(s string) *string { return &s }
 	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Model: "m", Tag: "expert Python debugger", Turns: []mock.Turn{
@@ -189,11 +189,11 @@ func TestA20SolutionAppliesTheGoldPatch(t *testing.T) {
 	}
 	res = episode(t, &bench{passed: true}, build(t, "solution", nil, agents.Deps{Gold: &agents.Privileged{GoldPatch: gold}}))
 	if res.ExitReason != schemas.ExitGaveUp || len(res.Steps) != 4 {
-		t.Errorf("tests that pass already: exit %s, %d steps", res.ExitReason, len(res.Steps))
+		t.Errorf("tests that already pass: exit %s, %d steps", res.ExitReason, len(res.Steps))
 	}
 }
 
-func TestScriptedAndNull(t *testing.T) {
+func TestScriptedAndNoop(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "calls.yaml")
 	if err := os.WriteFile(file, []byte("- {tool: eval, message: first}\n- {tool: view, arguments: {path: m.py, start: 1}}\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestScriptedAndNull(t *testing.T) {
 	inline := []any{map[string]any{"tool": "eval", "message": "first"}, map[string]any{"tool": "view", "arguments": map[string]any{"path": "m.py", "start": 1}}}
 	fromFile, fromConfig := build(t, "scripted", map[string]any{"file": file}, agents.Deps{}), build(t, "scripted", map[string]any{"calls": inline}, agents.Deps{})
 	if diff := cmp.Diff(fromFile.Info(), fromConfig.Info()); diff != "" {
-		t.Errorf("the same calls are two agents: %s", diff)
+		t.Errorf("the same calls give different agents: %s", diff)
 	}
 	b := &bench{}
 	res := episode(t, b, fromFile)

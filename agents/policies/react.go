@@ -25,7 +25,7 @@ func init() {
 	})
 }
 
-// ReactConfig are the settings of the react policy.
+// ReactConfig holds the settings of the react policy.
 type ReactConfig struct {
 	Sampling llms.Sampling  `json:"sampling"`
 	History  history.Config `json:"history"`
@@ -36,8 +36,7 @@ type ReactConfig struct {
 // Needs implements agents.Needy.
 func (*ReactConfig) Needs() agents.Needs { return agents.Needs{Model: true} }
 
-// react asks a model for every turn. The message list is rebuilt from the
-// transcript each time.
+// react asks a model for every turn.
 type react struct {
 	cfg     ReactConfig
 	client  llms.Client
@@ -45,7 +44,7 @@ type react struct {
 	prompts *prompts.Set
 	opening string // the agent whose templates open the episode
 	info    schemas.AgentInfo
-	session string // one per episode, so that a server can keep its prefix cache
+	session string // id of the episode for the server's prefix cache
 }
 
 func newReact(cfg ReactConfig, deps agents.Deps) (*react, error) {
@@ -53,7 +52,7 @@ func newReact(cfg ReactConfig, deps agents.Deps) (*react, error) {
 		return nil, errors.New("no model is configured: set the model's provider, base_url and name")
 	}
 	if cfg.Seeded && cfg.Sampling.Seed == nil {
-		seed := deps.Seed & (1<<31 - 1) // the range every server takes
+		seed := deps.Seed & (1<<31 - 1) // the range that every server accepts
 		cfg.Sampling.Seed = &seed
 	}
 	sampling, err := json.Marshal(cfg.Sampling)
@@ -84,7 +83,7 @@ func (r *react) Prompts(t *agents.Transcript) (system, problem string, err error
 	return r.prompts.Opening(r.opening, r.model(), t.Task, t.Tools)
 }
 
-// model is what prompts may know of it.
+// model describes the model for prompts.
 func (r *react) model() prompts.Model {
 	return prompts.Model{Name: r.client.Model(), ContextLimit: llms.TraitsOf(r.client).ContextLimit}
 }

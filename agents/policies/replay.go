@@ -18,7 +18,7 @@ import (
 func init() {
 	agents.Registry.Register(agents.Spec{
 		Kind:    "replay",
-		Summary: "says again what an episode of the same task recorded, then ends or goes on with a model",
+		Summary: "repeats the recorded replies of an episode of the same task, then ends or continues with a model",
 		Default: func() any { return &ReplayConfig{SeekerConfig: seekerDefaults(), Then: thenStop} },
 		New: func(cfg any, deps agents.Deps) (agents.Policy, error) {
 			return newReplay(*cfg.(*ReplayConfig), deps)
@@ -26,8 +26,8 @@ func init() {
 	})
 }
 
-// ReplayConfig names the recording. The settings of react hold for what follows
-// it, those of the seeker where it was one.
+// ReplayConfig names the recording. The settings of react apply to the turns after the recording,
+// and those of the seeker if the recorded agent was a seeker.
 type ReplayConfig struct {
 	SeekerConfig
 	From    string `json:"from"`    // run directory or dataset
@@ -49,14 +49,14 @@ func (c *ReplayConfig) Needs() agents.Needs {
 	return n
 }
 
-// replay makes recorded replies, and is the agent of its kind after them. Their
-// observations are new: the environment executes the calls.
+// replay repeats recorded replies. The environment executes their calls, so the observations are
+// new. After the recording, an agent of the recorded kind may continue.
 type replay struct {
-	turns []agents.RecordedTurn
-	style string
-	info  schemas.AgentInfo
-	as    agents.Phased // of the recording's kind; nil: its opening is the task alone
-	goOn  bool          // as goes on where the recording ends
+	turns     []agents.RecordedTurn
+	style     string
+	info      schemas.AgentInfo
+	agent     agents.Phased // an agent of the recorded kind; nil if only the task opens the episode
+	continues bool          // agent continues after the recording
 }
 
 var _ agents.Phased = (*replay)(nil)
@@ -64,7 +64,7 @@ var _ agents.Phased = (*replay)(nil)
 func newReplay(cfg ReplayConfig, deps agents.Deps) (agents.Policy, error) {
 	switch {
 	case cfg.From == "":
-		return nil, errors.New("from names no recording: give a run directory or a dataset")
+		return nil, errors.New("from is empty: give a run directory or a dataset")
 	case cfg.Then != thenStop && cfg.Then != thenModel:
 		return nil, fmt.Errorf("then is %q: choose %s or %s", cfg.Then, thenStop, thenModel)
 	case cfg.Turns < 0:
@@ -73,26 +73,26 @@ func newReplay(cfg ReplayConfig, deps agents.Deps) (agents.Policy, error) {
 		return nil, fmt.Errorf("%s holds no episode of task %s", cfg.From, deps.Task.InstanceID)
 	}
 	rec := *deps.Recording
-	p := &replay{turns: rec.Turns, style: rec.Style, goOn: cfg.Then == thenModel}
+	p := &replay{turns: rec.Turns, style: rec.Style, continues: cfg.Then == thenModel}
 	if cfg.Turns > 0 && cfg.Turns < len(p.turns) {
 		p.turns = p.turns[:cfg.Turns]
 	}
-	as, err := p.agent(cfg, deps, rec)
+	as, err := p.buildAgent(cfg, deps, rec)
 	if err != nil {
 		return nil, err
 	}
 	if as != nil {
-		p.as = agents.PhasedOf(as)
+		p.agent = agents.PhasedOf(as)
 	}
 	config, err := json.Marshal(cfg.ReactConfig)
 	p.info = schemas.AgentInfo{Version: "1", Policy: "replay", ToolCallStyle: "native"}
-	if p.as != nil {
-		as := p.as.Info()
+	if p.agent != nil {
+		as := p.agent.Info()
 		config, p.info.ToolCallStyle = []byte(as.ConfigJSON), as.ToolCallStyle
 		for _, ph := range as.Phases {
 			p.info.Phases = append(p.info.Phases, schemas.PhaseInfo{Name: ph.Name})
 		}
-		if p.goOn {
+		if p.continues {
 			p.info = as
 		}
 	}
@@ -106,8 +106,8 @@ func newReplay(cfg ReplayConfig, deps agents.Deps) (agents.Policy, error) {
 	return p, nil
 }
 
-// config adds the recording to an agent's settings. What is said again is the
-// identity, not where it was read from.
+// config adds the recording to an agent's settings. It identifies the recording by its replies, not
+// by the place it was read from.
 func (p *replay) config(settings []byte, cfg ReplayConfig, rec agents.Recording) ([]byte, error) {
 	var all map[string]any
 	if err := json.Unmarshal(settings, &all); err != nil {
@@ -117,29 +117,29 @@ func (p *replay) config(settings []byte, cfg ReplayConfig, rec agents.Recording)
 	return schemas.CanonicalJSON(all)
 }
 
-// agent is one of the kind that was recorded.
-func (p *replay) agent(cfg ReplayConfig, deps agents.Deps, rec agents.Recording) (agents.Policy, error) {
-	if !p.goOn {
-		cfg.SolverModel, deps.Client = "", unasked{}
+// buildAgent returns an agent of the recorded kind, or nil if none is needed.
+func (p *replay) buildAgent(cfg ReplayConfig, deps agents.Deps, rec agents.Recording) (agents.Policy, error) {
+	if !p.continues {
+		cfg.SolverModel, deps.Client = "", noModel{}
 	}
 	switch {
 	case slices.ContainsFunc(rec.Turns, func(t agents.RecordedTurn) bool { return t.Phase != "" }):
 		for _, t := range p.turns {
 			var err error
 			if deps.Tools != nil {
-				_, err = pick(append(slices.Clip(deps.Tools), handover.Schema()), t.Tools)
+				_, err = pickTools(append(slices.Clip(deps.Tools), handover.Schema()), t.Tools)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("episode %s cannot be said again: %w", rec.Episode, err)
+				return nil, fmt.Errorf("episode %s cannot be repeated: %w", rec.Episode, err)
 			}
 		}
-		if !p.goOn {
-			cfg.SeekTools, cfg.SolveTools = nil, nil // those of each turn
+		if !p.continues {
+			cfg.SeekTools, cfg.SolveTools = nil, nil // each turn has its own
 		}
 		return newSeeker(cfg.SeekerConfig, deps)
 	case rec.Style == history.TextStyle:
 		return newSimple(cfg.ReactConfig, deps)
-	case p.goOn:
+	case p.continues:
 		return newReact(cfg.ReactConfig, deps)
 	}
 	return nil, nil
@@ -148,15 +148,15 @@ func (p *replay) agent(cfg ReplayConfig, deps agents.Deps, rec agents.Recording)
 func (p *replay) Info() schemas.AgentInfo { return p.info }
 
 func (p *replay) Prompts(t *agents.Transcript) (system, problem string, err error) {
-	if p.as == nil {
+	if p.agent == nil {
 		return "", t.Task.Instructions, nil
 	}
-	return p.as.Prompts(t)
+	return p.agent.Prompts(t)
 }
 
-// at is the recorded turn after those of t in a conversation; nil after the last,
-// and from the first on that was not of the conversation which was on.
-func (p *replay) at(t *agents.Transcript, phase string) *agents.RecordedTurn {
+// recordedTurn returns the recorded turn that follows the turns of t in a conversation. It returns
+// nil after the last turn, and if the turns so far do not belong to the recorded conversations.
+func (p *replay) recordedTurn(t *agents.Transcript, phase string) *agents.RecordedTurn {
 	n := 0
 	for _, s := range t.Steps {
 		if s.Reply == nil {
@@ -174,12 +174,12 @@ func (p *replay) at(t *agents.Transcript, phase string) *agents.RecordedTurn {
 }
 
 func (p *replay) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
-	turn := p.at(t, t.Phase)
+	turn := p.recordedTurn(t, t.Phase)
 	switch {
-	case turn == nil && p.goOn:
-		return p.as.Next(ctx, t)
-	case turn == nil && turns(t) < len(p.turns):
-		left := p.turns[turns(t)].Phase
+	case turn == nil && p.continues:
+		return p.agent.Next(ctx, t)
+	case turn == nil && countTurns(t) < len(p.turns):
+		left := p.turns[countTurns(t)].Phase
 		return schemas.Reply{Stop: schemas.ExitGaveUp,
 			Message: fmt.Sprintf("The recording cannot be followed: its next reply belongs to %s, and this episode is in %s.", left, t.Phase)}, nil
 	case turn == nil:
@@ -188,7 +188,7 @@ func (p *replay) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 	r := turn.Reply
 	r.Copied = true
 	r.Calls = slices.Clone(r.Calls)
-	if p.style == history.TextStyle { // as they were read then, mistakes included
+	if p.style == history.TextStyle { // parsed as in the recorded episode, mistakes included
 		_, r.Calls = calltext.Parse(r.Message, t.Tools, r.Truncated)
 		for i := range r.Calls {
 			if r.Calls[i].Invalid == "" {
@@ -199,14 +199,14 @@ func (p *replay) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 	return r, nil
 }
 
-// Phase implements agents.Phased: a recorded turn is shown the tools that it was
-// shown then, and no budget ends it.
+// Phase implements agents.Phased. A recorded turn sees the tools that it saw when it was recorded,
+// and budgets do not end it.
 func (p *replay) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (ph agents.Phase, err error) {
-	if p.as != nil {
-		ph, err = p.as.Phase(t, offered)
+	if p.agent != nil {
+		ph, err = p.agent.Phase(t, offered)
 	}
-	turn := p.at(t, ph.Name)
-	if err != nil || turn == nil && p.goOn {
+	turn := p.recordedTurn(t, ph.Name)
+	if err != nil || turn == nil && p.continues {
 		return ph, err
 	}
 	ph.Exit = ""
@@ -214,22 +214,22 @@ func (p *replay) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (ph a
 		return ph, nil
 	}
 	ph.Recorded = turn.Answers
-	if turn.Tools != nil && !ph.Whole() {
-		ph.Tools, err = pick(append(slices.Clip(offered), handover.Schema()), turn.Tools)
+	if turn.Tools != nil && !ph.IsDefault() {
+		ph.Tools, err = pickTools(append(slices.Clip(offered), handover.Schema()), turn.Tools)
 	}
 	return ph, err
 }
 
 // Answer implements agents.Phased.
 func (p *replay) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Observation, bool) {
-	return p.as.Answer(t, call)
+	return p.agent.Answer(t, call)
 }
 
-// unasked stands where an agent is needed for all but its questions.
-type unasked struct{}
+// noModel is the client of an agent that is never asked.
+type noModel struct{}
 
-func (unasked) Chat(context.Context, llms.Request) (llms.Response, error) {
-	return llms.Response{}, errors.New("a recording asks no model")
+func (noModel) Chat(context.Context, llms.Request) (llms.Response, error) {
+	return llms.Response{}, errors.New("a replay without a model asked one")
 }
-func (unasked) Provider() string { return "" }
-func (unasked) Model() string    { return "" }
+func (noModel) Provider() string { return "" }
+func (noModel) Model() string    { return "" }

@@ -35,7 +35,7 @@ func recordedFrom(res agents.Result) *agents.Recording {
 			rec.Turns = append(rec.Turns, turn)
 		}
 		turn := &rec.Turns[len(rec.Turns)-1]
-		turn.Answers = append(turn.Answers, agents.Settled(s.Observation.Text))
+		turn.Answers = append(turn.Answers, agents.AnswerHash(s.Observation.Text))
 	}
 	return rec
 }
@@ -91,7 +91,7 @@ func TestReplayOfBothConversations(t *testing.T) {
 	}
 	deps.Tools = deps.Tools[2:]
 	deps.Task = task()
-	if _, err := agents.Registry.Build("replay", map[string]any{"from": "run"}, deps); err == nil || !strings.Contains(err.Error(), `cannot be said again: there is no tool "view"`) {
+	if _, err := agents.Registry.Build("replay", map[string]any{"from": "run"}, deps); err == nil || !strings.Contains(err.Error(), `cannot be repeated: there is no tool "view"`) {
 		t.Error(err)
 	}
 }
@@ -114,7 +114,7 @@ func TestReplayNamesWhatDiverges(t *testing.T) {
 	rec := &log{steps: res.Steps[:4]}
 	again, err := agents.Run(t.Context(), agents.Config{Env: &changed{}, Policy: build(t, "replay", map[string]any{"from": "run"}, deps), Task: task(), Recorder: rec})
 	if err != nil || !slices.Equal(again.Diverged, res.Diverged) || again.Replayed != 4 {
-		t.Errorf("taken up after %d steps, diverged %v, %v", again.Replayed, again.Diverged, err)
+		t.Errorf("resumed after %d steps, diverged %v, %v", again.Replayed, again.Diverged, err)
 	}
 }
 

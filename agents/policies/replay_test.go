@@ -48,7 +48,7 @@ func TestF12RecordingThenModel(t *testing.T) {
 	}
 	said := asked(t, srv)[0].Messages
 	if len(said) != 6 || said[2].Content != "first" || said[3].Content != `view {"n":0}` || said[4].Content != "second" {
-		t.Errorf("the model was told %+v", said)
+		t.Errorf("the model was sent %+v", said)
 	}
 	info := res.Agent
 	if info.Name != "replay" || info.Policy != "model" || info.Model != "m" || !strings.Contains(info.ConfigJSON, `"episode":"e1"`) {
@@ -78,13 +78,13 @@ func TestF12RecordingAlone(t *testing.T) {
 	gold := recording("a")
 	gold.GoldUsed = true
 	if !build(t, "replay", map[string]any{"from": "run"}, agents.Deps{Recording: gold}).Info().GoldUsed {
-		t.Error("whoever repeats one that knew the fix knows it, too")
+		t.Error("the replay of an agent that used the gold patch must say so")
 	}
 }
 
 func TestReplaySettings(t *testing.T) {
 	for want, with := range map[string]map[string]any{
-		"from names no recording":        nil,
+		"from is empty":                  nil,
 		"choose stop or model":           {"from": "run", "then": "more"},
 		"run holds no episode of task":   {"from": "run"},
 		"turns must not be negative":     {"from": "run", "turns": -1},

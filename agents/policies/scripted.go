@@ -38,7 +38,7 @@ type ScriptedCall struct {
 	Message   string         `json:"message" yaml:"message"`     // text that goes with the call
 }
 
-// maxScript bounds the file.
+// maxScript is the largest size of a script in bytes.
 const maxScript = 16 << 20
 
 type scripted struct {
@@ -67,11 +67,11 @@ func newScripted(cfg ScriptedConfig) (*scripted, error) {
 		}
 		args, err := schemas.CanonicalJSON(c.Arguments)
 		if err != nil {
-			return nil, fmt.Errorf("call %d (%s): arguments must be what JSON can say: %w", i+1, c.Tool, err)
+			return nil, fmt.Errorf("call %d (%s): JSON cannot represent the arguments: %w", i+1, c.Tool, err)
 		}
 		s.replies = append(s.replies, schemas.Reply{Message: c.Message, Calls: []schemas.ToolCall{{Name: c.Tool, Arguments: args}}})
 	}
-	// The calls themselves are the identity, not where they were read from.
+	// The identity depends on the calls, not on where they were read from.
 	config, err := schemas.CanonicalJSON(map[string]any{"calls": cfg.Calls})
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (s *scripted) Prompts(t *agents.Transcript) (system, problem string, err er
 }
 
 func (s *scripted) Next(_ context.Context, t *agents.Transcript) (schemas.Reply, error) {
-	n := turns(t)
+	n := countTurns(t)
 	if n >= len(s.replies) {
 		return schemas.Reply{Stop: schemas.ExitGaveUp, Message: "The script has ended."}, nil
 	}
@@ -123,8 +123,8 @@ func (s *scripted) Next(_ context.Context, t *agents.Transcript) (schemas.Reply,
 	return r, nil
 }
 
-// turns is how many turns a transcript holds.
-func turns(t *agents.Transcript) int {
+// countTurns returns the number of turns in a transcript.
+func countTurns(t *agents.Transcript) int {
 	n := 0
 	for _, s := range t.Steps {
 		if s.Reply != nil {

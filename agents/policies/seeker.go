@@ -18,7 +18,7 @@ import (
 func init() {
 	agents.Registry.Register(agents.Spec{
 		Kind:    "seeker",
-		Summary: "two models: one finds out why and hands over what it saw, the other writes the fix from that alone",
+		Summary: "two models: one finds the cause and hands over what it saw, the other writes the fix from that alone",
 		Default: func() any { return new(seekerDefaults()) },
 		New: func(cfg any, deps agents.Deps) (agents.Policy, error) {
 			return newSeeker(*cfg.(*SeekerConfig), deps)
@@ -26,8 +26,8 @@ func init() {
 	})
 }
 
-// SeekerConfig are the settings of the seeker policy. Sampling and Seeded are the
-// seeking model's; a solver of its own is sampled as its entry of models says.
+// SeekerConfig holds the settings of the seeker policy. Sampling and Seeded apply to the seeker. A
+// solver with its own model takes its sampling from its entry in models.
 type SeekerConfig struct {
 	ReactConfig
 	// Name in section models of the model that writes the fix; unset = the same model.
@@ -62,8 +62,8 @@ const (
 	phaseSolve = "solve"
 )
 
-// seeker holds two conversations. The first ends with a handover that was taken;
-// the second knows the issue and what was handed over.
+// seeker has two conversations. The first ends with an accepted handover. The second sees only the
+// task and what was handed over.
 type seeker struct {
 	cfg   SeekerConfig
 	seek  *react
@@ -110,33 +110,33 @@ func newSeeker(cfg SeekerConfig, deps agents.Deps) (*seeker, error) {
 	return s, nil
 }
 
-// check finds settings that cannot work. offered are the environment's tools.
+// check validates the settings. offered lists the environment's tools.
 func (c SeekerConfig) check(offered []schemas.ToolSchema) error {
 	if c.SeekSteps < 0 || c.SeekTokens < 0 || c.SolveSteps < 0 || c.HandoverTurns < 1 {
 		return errors.New("seek_steps, seek_tokens and solve_steps must not be negative, handover_turns at least 1")
 	}
 	for _, name := range c.SeekTools {
 		if name == "edit" || name == "submit" || name == handover.Name {
-			return fmt.Errorf("seek_tools: %s is not for looking: name tools that change nothing", name)
+			return fmt.Errorf("seek_tools: %s is not for the seeker: name tools that change nothing", name)
 		}
 	}
 	if slices.Contains(c.SolveTools, handover.Name) {
-		return errors.New("solve_tools: a solver has nobody to hand over to")
+		return errors.New("solve_tools: a solver cannot hand over: remove handover")
 	}
-	if offered == nil { // not known yet
+	if offered == nil { // unknown until the environment starts
 		return nil
 	}
-	if _, err := pick(offered, c.SeekTools); err != nil {
+	if _, err := pickTools(offered, c.SeekTools); err != nil {
 		return fmt.Errorf("seek_tools: %w", err)
 	}
-	if _, err := pick(offered, c.SolveTools); err != nil {
+	if _, err := pickTools(offered, c.SolveTools); err != nil {
 		return fmt.Errorf("solve_tools: %w", err)
 	}
 	return nil
 }
 
-// pick finds tools by their names.
-func pick(offered []schemas.ToolSchema, names []string) ([]schemas.ToolSchema, error) {
+// pickTools returns the tools with the given names.
+func pickTools(offered []schemas.ToolSchema, names []string) ([]schemas.ToolSchema, error) {
 	var out []schemas.ToolSchema
 	for _, name := range names {
 		i := slices.IndexFunc(offered, func(t schemas.ToolSchema) bool { return t.Name == name })
@@ -156,7 +156,7 @@ func (s *seeker) Prompts(t *agents.Transcript) (system, problem string, err erro
 	}
 	pack, ok := handover.Find(t.Task.Workdir, t.Steps)
 	if !ok {
-		return "", "", errors.New("nothing was handed over")
+		return "", "", errors.New("the solver's prompts need a handover, and the transcript has none")
 	}
 	return s.solve.prompts.Solve(s.solve.model(), t.Task, t.Tools, pack)
 }
@@ -180,27 +180,27 @@ func (s *seeker) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agen
 		}
 	}
 	var err error
-	if ph.Tools, err = pick(offered, names); ph.Name == phaseSeek {
+	if ph.Tools, err = pickTools(offered, names); ph.Name == phaseSeek {
 		ph.Tools = append(ph.Tools, handover.Schema())
 	}
 	return ph, err
 }
 
-// budget is what an episode has spent.
-type budget struct {
-	seeking    int   // replies
-	tokens     int64 // of them
-	beyond     int   // replies after the budget was used up
+// spending is what an episode has spent so far.
+type spending struct {
+	seeking    int   // replies of the seeker
+	tokens     int64 // tokens of these replies and their prompts
+	beyond     int   // of seeking, replies after the budget was used up
 	handedOver bool
-	solving    int // replies
+	solving    int // replies of the solver
 }
 
-func (s *seeker) over(b budget) bool {
+func (s *seeker) over(b spending) bool {
 	return s.cfg.SeekSteps > 0 && b.seeking >= s.cfg.SeekSteps || s.cfg.SeekTokens > 0 && b.tokens >= s.cfg.SeekTokens
 }
 
-func (s *seeker) spent(t *agents.Transcript) budget {
-	var b budget
+func (s *seeker) spent(t *agents.Transcript) spending {
+	var b spending
 	for i, step := range t.Steps {
 		switch {
 		case step.Reply == nil:
@@ -215,12 +215,13 @@ func (s *seeker) spent(t *agents.Transcript) budget {
 				b.tokens += s.tokens(t.Steps[:i], step.Reply)
 			}
 		}
-		b.handedOver = b.handedOver || handover.Taken(step)
+		b.handedOver = b.handedOver || handover.Accepted(step)
 	}
 	return b
 }
 
-// tokens of one call, as the server counted them or, where it did not, as we do.
+// tokens returns the size of one call as the server counted it, or as the local tokenizer does if
+// the server did not.
 func (s *seeker) tokens(before []schemas.Step, r *schemas.Reply) int64 {
 	if r.Usage != nil {
 		return r.Usage.Prompt + r.Usage.Completion
@@ -245,8 +246,8 @@ func (s *seeker) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Ob
 	return handover.Answer(t.Task.Workdir, t.Steps, call, prompt), true
 }
 
-// Next asks the model whose conversation is on; where handover is the only tool,
-// it has to call it.
+// Next asks the model of the current conversation. If handover is the only tool, the model must
+// call it.
 func (s *seeker) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
 	if t.Phase == phaseSolve {
 		return s.solve.Next(ctx, t)

@@ -76,7 +76,7 @@ func seekAndSolve(t *testing.T, with map[string]any, seek, solve []mock.Turn) (*
 	return l, episode(t, l, p), srv
 }
 
-// ends of a seeker: which exit, after how many replies of each half.
+// The exit reasons of a seeker, and the number of replies in each conversation.
 func TestSeekerEnds(t *testing.T) {
 	look, used := mock.Tool("view", map[string]any{"path": "m.py"}), mock.Tool("view", map[string]any{"path": "n.py"})
 	used.Usage = &mock.Usage{Prompt: 90, Completion: 10}
@@ -110,8 +110,8 @@ func TestSeekerEnds(t *testing.T) {
 	}
 }
 
-// Each model has its own sampling, conversation and tools; what the first one saw
-// of the reset is not shown to the second.
+// Each model has its own sampling, conversation and tools. The solver does not see the observations
+// at the reset.
 func TestSolverKnowsIssueAndPack(t *testing.T) {
 	l, res, srv := seekAndSolve(t, map[string]any{"sampling": map[string]any{"temperature": 0.1}, "seek_steps": 2},
 		[]mock.Turn{mock.Tool("edit", nil), mock.Tool("view", map[string]any{"path": "m.py"}), handOver(4)},
@@ -144,7 +144,7 @@ func TestSolverKnowsIssueAndPack(t *testing.T) {
 			if text := string(ex.Body); strings.Contains(text, "1 failed") || strings.Contains(text, "This was step") {
 				t.Errorf("the solver was sent %s", text)
 			}
-			if diff := cmp.Diff("x is wrong\n\n# What was found\n\nCause: x is 1 (step 4)\n\n# Code\n\nm.py, line 2 (step 4, view)\n    2  x = 1", body.Messages[1].Content); diff != "" {
+			if diff := cmp.Diff("x is wrong\n\n# Findings\n\nCause: x is 1 (step 4)\n\n# Code\n\nm.py, line 2 (step 4, view)\n    2  x = 1", body.Messages[1].Content); diff != "" {
 				t.Error(diff)
 			}
 		case ex.Turn == 2: // the budget is used up
@@ -165,9 +165,9 @@ func TestSeekerSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, with := range map[string]map[string]any{
-		"seek_tools: submit is not for looking":                        {"seek_tools": []string{"submit"}},
+		"seek_tools: submit is not for the seeker":                     {"seek_tools": []string{"submit"}},
 		`solve_tools: there is no tool "bash": list it in agent.tools`: {"solve_tools": []string{"bash"}},
-		"solve_tools: a solver has nobody to hand over to":             {"solve_tools": []string{"handover"}},
+		"solve_tools: a solver cannot hand over":                       {"solve_tools": []string{"handover"}},
 		"must not be negative, handover_turns at least 1":              {"handover_turns": 0},
 		`solver_model: there is no "other" in section models`:          {"solver_model": "other"},
 		`unknown field "seek_step"`:                                    {"seek_step": 1},
@@ -186,8 +186,8 @@ func TestSeekerSettings(t *testing.T) {
 	}
 }
 
-// Where a server does not say what a call took, it is counted.
-func TestSeekerCountsWhatNobodyReported(t *testing.T) {
+// If the server does not report the tokens of a call, the seeker counts them.
+func TestSeekerCountsUnreportedTokens(t *testing.T) {
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": "http://127.0.0.1:1/v1", "model": "m"}, llms.Deps{})
 	if err != nil {
 		t.Fatal(err)

@@ -24,10 +24,9 @@ func init() {
 	})
 }
 
-// simple is react without native tool calls. The system prompt describes the
-// tools, the calls are parsed from the text of a reply, and their results go back
-// as user messages. Only the first call of a reply is run. The model gets an
-// explanation for every other call and for every malformed reply.
+// simple is react without native tool calls. The system prompt describes the tools, calls are parsed
+// from the text of a reply, and their results go back as user messages. Only the first call of
+// a reply is executed. Every other call and every malformed reply gets an explanation.
 type simple struct{ *react }
 
 var _ agents.Phased = simple{}
@@ -60,21 +59,21 @@ func (s simple) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, 
 	return reply, nil
 }
 
-// Phase implements agents.Phased: there is one conversation, with all tools.
+// Phase implements agents.Phased. There is one conversation, with all tools.
 func (s simple) Phase(_ *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
 	return agents.Phase{Tools: offered}, nil
 }
 
-// Answer implements agents.Phased. It answers replies without a call, and calls
-// that must not be run.
+// Answer implements agents.Phased. It answers replies without a call, and calls that must not be
+// executed.
 func (s simple) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Observation, bool) {
 	switch {
 	case call.Name == "":
-		return refusal(schemas.ErrNoToolCall, "Your reply called no tool, so nothing happened. Every reply ends with one call, in this form:\n"+
+		return refusal(schemas.ErrNoToolCall, "Your reply called no tool, so nothing happened. End every reply with one call in this form:\n"+
 			"<function=NAME>\n<parameter=KEY>value</parameter>\n</function>\nWhen the bug is fixed, call submit."), true
-	case later(t, call):
-		return refusal(schemas.ErrNotExecuted, fmt.Sprintf("Not executed: only the first call of a reply is run, and this call of %s was not. "+
-			"Look at what the first one showed; then repeat this one if you still need it.", call.Name)), true
+	case isLaterCall(t, call):
+		return refusal(schemas.ErrNotExecuted, fmt.Sprintf("Not executed: only the first call of a reply is run, and this call of %s was not the first. "+
+			"Look at what the first call showed, then repeat this one if you still need it.", call.Name)), true
 	case call.Truncated:
 		return refusal(schemas.ErrCutOff, fmt.Sprintf("The call to %s was not run: %s.", call.Name, call.Invalid)), true
 	case call.Invalid != "":
@@ -84,9 +83,9 @@ func (s simple) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Obs
 	return schemas.Observation{}, false
 }
 
-// later reports whether call is a second or later call of its reply: the
+// isLaterCall reports whether call is a second or later call of its reply: the
 // transcript then already contains a step of that reply.
-func later(t *agents.Transcript, call schemas.ToolCall) bool {
+func isLaterCall(t *agents.Transcript, call schemas.ToolCall) bool {
 	for _, s := range slices.Backward(t.Steps) {
 		if s.Reply != nil {
 			return slices.ContainsFunc(s.Reply.Calls, func(c schemas.ToolCall) bool { return c.ID == call.ID })

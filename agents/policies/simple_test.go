@@ -116,7 +116,7 @@ func TestF9TextProtocolOverHTTP(t *testing.T) {
 	}
 	for i, part := range []string{
 		"- path (string)\n- start (integer, optional)", "1 failed", said[0],
-		"eval {}\n\nNot executed: only the first call of a reply is run, and this call of submit was not.",
+		"eval {}\n\nNot executed: only the first call of a reply is run, and this call of submit was not the first.",
 		"I wonder.", "<function=NAME>", said[2], `parameter "path" is not closed with </parameter>.` + "\nA correct call looks like this:\n<function=edit>\n<parameter=path>string</parameter>",
 		said[3], `There is no tool named "fly" here. Call one of: eval, edit, submit.`, "<function=edit>\n<parameter=path>m.p", "cut off", edit,
 	} {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// said is a message as a stranger reads it off the wire, or out of the rows.
+// said is a message in a request or in rows.
 type said struct {
 	Role       string     `json:"role"`
 	Content    string     `json:"content"`
@@ -21,15 +21,14 @@ type saidCall struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// small is a model server with a small context: it counts prompts by a rule of its
-// own, refuses what is too long, and calls tools for ever, until it has answered
-// turns times.
+// small is a model server with a small context. It counts prompts in its own way, refuses prompts
+// that are too long, and calls tools until it has answered turns requests.
 type small struct {
 	limit, turns int
-	text         bool // it writes its calls
+	text         bool // writes its calls as text
 
 	mu      sync.Mutex
-	heard   [][]said // of the requests that were answered
+	heard   [][]said // messages of the answered requests
 	refused int
 }
 
@@ -94,7 +93,7 @@ func (s *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"model":"m","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":%s,"reasoning":"hm","tool_calls":[%s]}}],"usage":{"prompt_tokens":%d,"completion_tokens":5}}`, quoted, calls, count)
 }
 
-// written is a reply with its call as text; some are wrong.
+// written returns a reply with its call as text. Some of these replies are malformed.
 func written(n, turns int) string {
 	switch {
 	case n >= turns:

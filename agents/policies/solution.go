@@ -28,16 +28,15 @@ type SolutionConfig struct{}
 // Needs implements agents.Needy.
 func (*SolutionConfig) Needs() agents.Needs { return agents.Needs{Gold: true} }
 
-// solution walks a fixed list of calls: the tests must fail, the debugger must
-// stop somewhere, then the gold patch goes in and the tests run again. It gives
-// up where a check does not hold; whether the patch resolves the task is the
-// verifier's word.
+// solution makes a fixed list of calls: the tests must fail and the debugger must stop, then it
+// applies the gold patch and runs the tests again. It gives up when a check fails. The verifier
+// decides whether the patch resolves the task.
 type solution struct {
-	plan []planned
+	plan []plannedCall
 }
 
-// planned is one call, and the check of what it showed; "" is fine.
-type planned struct {
+// plannedCall is a call and the check of its step. The check returns the problem, or "".
+type plannedCall struct {
 	call  schemas.ToolCall
 	check func(schemas.Step) string
 }
@@ -46,37 +45,37 @@ func newSolution(deps agents.Deps) (*solution, error) {
 	if deps.Gold == nil || deps.Gold.GoldPatch == "" {
 		return nil, fmt.Errorf("task %s has no gold patch to check", deps.Task.InstanceID)
 	}
-	edits, err := agents.GoldEdits(deps.Gold.GoldPatch)
+	edits, err := goldEdits(deps.Gold.GoldPatch)
 	if err != nil {
 		return nil, err
 	}
-	if !has(deps.Tools, "edit") || !has(deps.Tools, "submit") {
+	if !offers(deps.Tools, "edit") || !offers(deps.Tools, "submit") {
 		return nil, errors.New("the gold check needs the tools edit and submit: list them in agent.tools")
 	}
 	s := &solution{}
 	add := func(check func(schemas.Step) string, tool string, args map[string]any) {
-		if !has(deps.Tools, tool) {
-			return // what is not there need not work
+		if !offers(deps.Tools, tool) {
+			return // a tool that the agent does not have need not work
 		}
-		s.plan = append(s.plan, planned{schemas.ToolCall{Name: tool, Arguments: agents.Arguments(args)}, check})
+		s.plan = append(s.plan, plannedCall{schemas.ToolCall{Name: tool, Arguments: arguments(args)}, check})
 	}
 	add(mustFail, "eval", nil)
-	if file, line, ok := agents.GoldLine(deps.Gold.GoldPatch); ok {
+	if file, line, ok := goldLine(deps.Gold.GoldPatch); ok {
 		add(nil, "pdb", map[string]any{"command": fmt.Sprintf("b %s:%d", file, line)})
-		add(nil, "pdb", map[string]any{"command": "c"}) // it may be no line that runs
+		add(nil, "pdb", map[string]any{"command": "c"}) // the line may never run
 	}
 	add(mustAnswer, "pdb", map[string]any{"command": "restart"})
 	add(mustAnswer, "pdb", map[string]any{"command": "w"})
 	for _, e := range edits {
-		s.plan = append(s.plan, planned{e, mustApply})
+		s.plan = append(s.plan, plannedCall{e, mustApply})
 	}
 	add(mustPass, "eval", nil)
 	add(nil, "submit", nil)
 	return s, nil
 }
 
-// has tells whether a tool is offered; nil: all are.
-func has(tools []schemas.ToolSchema, name string) bool {
+// offers reports whether tools contains a tool. nil stands for all tools.
+func offers(tools []schemas.ToolSchema, name string) bool {
 	return tools == nil || slices.ContainsFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == name })
 }
 
@@ -117,7 +116,7 @@ func (s *solution) Prompts(t *agents.Transcript) (system, problem string, err er
 }
 
 func (s *solution) Next(_ context.Context, t *agents.Transcript) (schemas.Reply, error) {
-	n := turns(t)
+	n := countTurns(t)
 	if n > 0 {
 		last := t.Steps[len(t.Steps)-1]
 		if check := s.plan[n-1].check; check != nil && last.Observation != nil {
@@ -127,7 +126,7 @@ func (s *solution) Next(_ context.Context, t *agents.Transcript) (schemas.Reply,
 		}
 	}
 	if n >= len(s.plan) {
-		return schemas.Reply{}, errors.New("the gold check went on after its submit")
+		return schemas.Reply{}, errors.New("the episode continues after the gold check has submitted")
 	}
 	return schemas.Reply{Calls: []schemas.ToolCall{s.plan[n].call}}, nil
 }

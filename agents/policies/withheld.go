@@ -22,7 +22,7 @@ func init() {
 				return nil, err
 			}
 			r.info.Name = "rewrite"
-			return withheld{react: r}, nil
+			return withoutDebugger{react: r}, nil
 		},
 	})
 	agents.Registry.Register(agents.Spec{
@@ -36,30 +36,30 @@ func init() {
 	})
 }
 
-// Debug5Config are the settings of the debug5 policy.
+// Debug5Config holds the settings of the debug5 policy.
 type Debug5Config struct {
 	ReactConfig
 	After int `json:"after"` // failed edits after which the agent gets the debugger
 }
 
-// debugger is the name of the tool that the policies hide.
-const debugger = "pdb"
+// pdbTool is the name of the tool that the policies hide.
+const pdbTool = "pdb"
 
-// withheld is react without the debugger. If after is not 0, the agent gets the debugger once
+// withoutDebugger is react without the debugger. If after is not 0, the agent gets the debugger once
 // after edits have failed.
-type withheld struct {
+type withoutDebugger struct {
 	*react
 	after int
 }
 
-var _ agents.Phased = withheld{}
+var _ agents.Phased = withoutDebugger{}
 
 func newDebug5(cfg Debug5Config, deps agents.Deps) (agents.Policy, error) {
 	switch {
 	case cfg.After < 1:
 		return nil, errors.New("after must be at least 1: agent react has the debugger from the start")
-	case !has(deps.Tools, debugger):
-		return nil, fmt.Errorf("there is no tool %s to unlock: list it in agent.tools, or take agent rewrite", debugger)
+	case !offers(deps.Tools, pdbTool):
+		return nil, fmt.Errorf("there is no tool %s to unlock: list it in agent.tools, or take agent rewrite", pdbTool)
 	}
 	r, err := newReact(cfg.ReactConfig, deps)
 	if err != nil {
@@ -71,27 +71,27 @@ func newDebug5(cfg Debug5Config, deps agents.Deps) (agents.Policy, error) {
 		return nil, fmt.Errorf("settings: %w", err)
 	}
 	r.info.Name, r.info.ConfigJSON = "debug5", string(config)
-	return withheld{r, cfg.After}, nil
+	return withoutDebugger{r, cfg.After}, nil
 }
 
 // Phase hides the debugger until it is unlocked. The conversation stays the same.
-func (w withheld) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
-	if w.after > 0 && unlocked(t.Steps, w.after) {
+func (w withoutDebugger) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
+	if w.after > 0 && debuggerUnlocked(t.Steps, w.after) {
 		return agents.Phase{Tools: offered}, nil
 	}
-	return agents.Phase{Tools: slices.DeleteFunc(slices.Clone(offered), func(t schemas.ToolSchema) bool { return t.Name == debugger })}, nil
+	return agents.Phase{Tools: slices.DeleteFunc(slices.Clone(offered), func(t schemas.ToolSchema) bool { return t.Name == pdbTool })}, nil
 }
 
-// unlocked reports whether at any time n edits in a row failed. Every edit that reached the
+// debuggerUnlocked reports whether at any time n edits in a row failed. Every edit that reached the
 // tool counts as failed, even if it was applied; a passing evaluation resets the count.
-func unlocked(steps []schemas.Step, n int) bool {
+func debuggerUnlocked(steps []schemas.Step, n int) bool {
 	failed := 0
 	for _, s := range steps {
 		switch {
 		case s.ToolCall == nil || s.Observation == nil:
 		case s.ToolCall.Name == "eval" && s.State != nil && s.State.EvalPassed != nil && *s.State.EvalPassed:
 			failed = 0
-		case s.ToolCall.Name == "edit" && wasRun(s.Observation.ErrorClass):
+		case s.ToolCall.Name == "edit" && reachedTool(s.Observation.ErrorClass):
 			failed++
 		}
 		if failed >= n {
@@ -101,8 +101,8 @@ func unlocked(steps []schemas.Step, n int) bool {
 	return false
 }
 
-// wasRun reports whether a call with this error class reached the tool.
-func wasRun(class string) bool {
+// reachedTool reports whether a call with this error class reached the tool.
+func reachedTool(class string) bool {
 	switch class {
 	case schemas.ErrBadArguments, schemas.ErrCutOff, schemas.ErrUnknownTool, schemas.ErrNotExecuted, schemas.ErrSandboxDied:
 		return false
@@ -111,6 +111,6 @@ func wasRun(class string) bool {
 }
 
 // Answer leaves all calls to the environment.
-func (withheld) Answer(*agents.Transcript, schemas.ToolCall) (schemas.Observation, bool) {
+func (withoutDebugger) Answer(*agents.Transcript, schemas.ToolCall) (schemas.Observation, bool) {
 	return schemas.Observation{}, false
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Files are the paths of a user's templates, which replace those of an agent. "" keeps the
+// Files holds the paths of a user's templates, which replace those of an agent. "" keeps the
 // agent's template.
 type Files struct {
 	System       string
@@ -58,10 +58,10 @@ func Load(files Files) (*Set, error) {
 			return nil, fmt.Errorf("agent.prompts.%s: %w: %s", role[0], err, remedy)
 		}
 	}
-	if err := l.settle(); err != nil {
+	if err := l.checkPending(); err != nil {
 		return nil, fmt.Errorf("agent.prompts: %w: %s", err, remedy)
 	}
-	s.own = l.names(files)
+	s.fileVersions = l.names(files)
 	return s, nil
 }
 
@@ -92,7 +92,7 @@ func (l *loader) load(path string) error {
 		return nil
 	}
 	if len(l.order) >= maxFiles {
-		return fmt.Errorf("%s: more than %d files", path, maxFiles)
+		return fmt.Errorf("%s: templates use more than %d files", path, maxFiles)
 	}
 	text, err := readFile(path)
 	if err != nil {
@@ -134,8 +134,8 @@ func (l *loader) resolve(from string, place, name string) (string, error) {
 	return name, nil
 }
 
-// settle returns an error if a pending name is still undefined.
-func (l *loader) settle() error {
+// checkPending returns an error if a pending name is still undefined.
+func (l *loader) checkPending() error {
 	for _, p := range l.pending {
 		if l.set.Lookup(p.name) == nil {
 			return fmt.Errorf("%s: there is no file %s, and no template is defined as %q", p.place, p.file, p.name)
@@ -208,7 +208,7 @@ func (l *loader) include(from string, tree *parse.Tree, c *parse.CommandNode) er
 			return fmt.Errorf("%s: include takes a name in quotes, as in {{include \"part.tmpl\" .}}", place)
 		}
 		if known := l.set.Lookup(name.Text); known != nil && known.Tree != nil && known.ParseName != name.Text {
-			return fmt.Errorf("%s: include takes a file: use {{template %q .}} for what is defined", place, name.Text)
+			return fmt.Errorf("%s: include takes a file: use {{template %q .}} for a defined template", place, name.Text)
 		}
 		var err error
 		if name.Text, err = l.resolve(from, place, name.Text); err != nil {

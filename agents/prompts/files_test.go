@@ -66,7 +66,7 @@ func TestF3TemplatesOfFiles(t *testing.T) {
 }
 
 // An error in a template names the setting and the file and, if there is one, the line.
-func TestF3WrongTemplatesAreTold(t *testing.T) {
+func TestF3TemplateErrors(t *testing.T) {
 	dir := write(t, map[string]string{
 		"syntax.tmpl": "a\n{{if}}", "field.tmpl": "a\n\n{{.Gold}}", "missing.tmpl": "\n{{template \"nowhere.tmpl\" .}}",
 		"self.tmpl": `{{template "other.tmpl" .}}`, "other.tmpl": `{{include "self.tmpl" .}}`,
@@ -79,7 +79,7 @@ func TestF3WrongTemplatesAreTold(t *testing.T) {
 	for name, want := range map[string]string{
 		"syntax.tmpl": "syntax.tmpl:2:", "field.tmpl": "field.tmpl:3:", "missing.tmpl": "missing.tmpl:2: there is no file",
 		"self.tmpl": "self.tmpl uses itself", "dynamic.tmpl": "dynamic.tmpl:1:", "function.tmpl": `function.tmpl:2: function "upper" not defined`,
-		"limit.tmpl": `"many" is no limit: write "200 tokens"`, "where.tmpl": `"left" is no place: write start, middle or end`,
+		"limit.tmpl": `"many" is not a limit: write "200 tokens"`, "where.tmpl": `"left" is not a place: write start, middle or end`,
 		"outer.tmpl": "inner.tmpl:3:", "gone.tmpl": "no such file", "loop.tmpl": "more than 100 deep", "endless.tmpl": "longer than 4 MiB",
 	} {
 		_, _, err := opening(t, prompts.Files{System: filepath.Join(dir, name)})
@@ -93,7 +93,7 @@ func TestF3WrongTemplatesAreTold(t *testing.T) {
 }
 
 // A limit can be a percentage of the model's context. Templates can use the model's name.
-func TestF7TemplatesTrimToAPartOfTheContext(t *testing.T) {
+func TestF7TemplatesTrimToAPercentageOfTheContext(t *testing.T) {
 	dir := write(t, map[string]string{
 		"part.tmpl":  `{{.Model}} {{.ContextLimit}}: {{trim_message "10%" "end" "one two three four five six"}}`,
 		"whole.tmpl": `{{trim_message "100%" "end" "one two three four five six"}}`,
@@ -105,7 +105,7 @@ func TestF7TemplatesTrimToAPartOfTheContext(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"more.tmpl", "words.tmpl"} {
-		if _, _, err := opening(t, prompts.Files{System: filepath.Join(dir, name)}); err == nil || !strings.Contains(err.Error(), "is no limit") {
+		if _, _, err := opening(t, prompts.Files{System: filepath.Join(dir, name)}); err == nil || !strings.Contains(err.Error(), "is not a limit") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestF7TemplatesTrimToAPartOfTheContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := s.Opening("react", prompts.Model{}, schemas.Task{}, nil); err == nil || !strings.Contains(err.Error(), "set context_limit of the model") {
-		t.Errorf("a part of nobody knows what: %v", err)
+		t.Errorf("a percentage of an unknown context: %v", err)
 	}
 }
 

@@ -24,9 +24,9 @@ func prettyJSON(v any) (string, error) {
 // ellipsis replaces what trimMessage removes. It counts toward the limit.
 const ellipsis = "…"
 
-// room parses a limit: "200 tokens", "2000 characters", or "30%" of the model's context. It
+// parseLimit parses a limit: "200 tokens", "2000 characters", or "30%" of the model's context. It
 // returns a percentage as a number of tokens.
-func (s *Set) room(limit string) (n int, unit string, err error) {
+func (s *Set) parseLimit(limit string) (n int, unit string, err error) {
 	digits, unit, _ := strings.Cut(strings.TrimSpace(limit), " ")
 	part, percent := strings.CutSuffix(digits, "%")
 	if percent {
@@ -35,9 +35,9 @@ func (s *Set) room(limit string) (n int, unit string, err error) {
 	n, err = strconv.Atoi(digits)
 	switch {
 	case err != nil || n < 1, percent && (unit != "" || n > 100), !percent && unit != "tokens" && unit != "characters":
-		return 0, "", fmt.Errorf(`trim_message: %q is no limit: write "200 tokens", "2000 characters" or "30%%" of the model's context`, limit)
+		return 0, "", fmt.Errorf(`trim_message: %q is not a limit: write "200 tokens", "2000 characters" or "30%%" of the model's context`, limit)
 	case percent && s.limit == 0:
-		return 0, "", fmt.Errorf(`trim_message: %q of a context that is not known: set context_limit of the model, or write "200 tokens"`, limit)
+		return 0, "", fmt.Errorf(`trim_message: %q needs the size of the model's context: set context_limit of the model, or write "200 tokens"`, limit)
 	case percent:
 		return max(1, int(int64(s.limit)*int64(n)/100)), "tokens", nil
 	}
@@ -48,7 +48,7 @@ func (s *Set) room(limit string) (n int, unit string, err error) {
 // tokens with the default vocabulary, whatever the model is. It drops bytes that are not
 // valid UTF-8.
 func (s *Set) trimMessage(limit, where, text string) (string, error) {
-	n, unit, err := s.room(limit)
+	n, unit, err := s.parseLimit(limit)
 	if err != nil {
 		return "", err
 	}
@@ -95,7 +95,7 @@ func cut(text []rune, n int, where string) (string, error) {
 	case "end":
 		return string(text[:n]) + ellipsis, nil
 	}
-	return "", fmt.Errorf("trim_message: %q is no place: write start, middle or end", where)
+	return "", fmt.Errorf("trim_message: %q is not a place: write start, middle or end", where)
 }
 
 // steps lists the numbers of steps, as in "step 3" or "steps 3, 5".

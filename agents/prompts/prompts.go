@@ -1,8 +1,6 @@
-// Package prompts holds the words a policy opens an episode with. They are part
-// of the dataset: a changed word is a new version, and golden files show it.
-// Templates are embedded, and a user's files may stand in for them (files.go);
-// all fail on anything they do not know. It imports schemas, agents/calltext,
-// agents/handover and llms/tokens.
+// Package prompts renders the messages that open an episode. They are part of the dataset: a
+// change raises the version, and golden files show it. The templates are embedded, and files of
+// the user can replace them. A template that uses an unknown name is an error.
 package prompts
 
 import (
@@ -23,32 +21,31 @@ import (
 //go:embed *.tmpl
 var embedded embed.FS
 
-// number counts changes made on purpose.
-const number = "4"
+// version goes up with every change to the embedded templates.
+const version = "5"
 
-// Set is the templates of all agents. Safe for concurrent use.
+// Set holds the templates of all agents. It is safe for concurrent use.
 type Set struct {
-	templates *template.Template
-	files     Files
-	own       string // what Version says of a user's files
+	templates    *template.Template
+	files        Files
+	fileVersions string // part of Version that describes the user's files
 
 	mu    sync.Mutex // held by render
-	depth int        // of includes
-	limit int        // View.ContextLimit of what is rendered
+	depth int        // nesting of includes
+	limit int        // View.ContextLimit of the current rendering
 }
 
-// builtin is the set of embedded templates.
 var builtin = func() *Set {
 	s := &Set{}
 	s.templates = template.Must(s.root().ParseFS(embedded, "*.tmpl"))
 	return s
 }()
 
-// Default is the set of embedded templates.
+// Default returns the set of embedded templates.
 func Default() *Set { return builtin }
 
-// Version of the prompts: a number and the hash of all embedded templates, and
-// the names and hashes of a user's files.
+// Version returns the version number and a hash of all embedded templates, and the names and
+// hashes of the user's files.
 func (s *Set) Version() string {
 	entries, err := embedded.ReadDir(".")
 	if err != nil {
@@ -62,10 +59,10 @@ func (s *Set) Version() string {
 		}
 		all[e.Name()] = string(text)
 	}
-	return number + "+" + schemas.ShortHash(all)[:12] + s.own
+	return version + "+" + schemas.ShortHash(all)[:12] + s.fileVersions
 }
 
-// View is what templates may use of an episode: nothing privileged.
+// View holds the facts of an episode that templates may use. None of them is privileged.
 type View struct {
 	Agent        string
 	InstanceID   string
@@ -73,45 +70,45 @@ type View struct {
 	Entrypoint   string
 	Workdir      string
 	Tools        []schemas.ToolSchema
-	Model        string         // that acts; "" = none
-	ContextLimit int            // of the model, in tokens; 0 = not known
-	Steps        int            // replies that may be made, 0 = any number
-	Pack         *handover.Pack // what a solver is given
+	Model        string         // name of the acting model; "" if none
+	ContextLimit int            // of the model, in tokens; 0 if unknown
+	Steps        int            // limit of replies; 0 if none
+	Pack         *handover.Pack // what the solver gets; nil for other agents
 }
 
-// Model is who is told something.
+// Model describes the model that a prompt is for.
 type Model struct {
 	Name         string
-	ContextLimit int // tokens, 0 = not known
+	ContextLimit int // in tokens; 0 if unknown
 }
 
-// Has tells whether the agent has a tool.
+// Has reports whether the agent has a tool.
 func (v View) Has(tool string) bool {
 	return slices.ContainsFunc(v.Tools, func(t schemas.ToolSchema) bool { return t.Name == tool })
 }
 
-// Describe is the list of tools for models that get no other description.
+// Describe describes the tools as text, for models that get no native description of them.
 func (v View) Describe() string { return calltext.Describe(v.Tools) }
 
-// Opening renders the pair of messages that opens an agent's episode: the
-// templates AGENT_system.tmpl and AGENT_problem.tmpl, or the files in their place.
+// Opening renders the system prompt and the problem for an agent. It uses the templates
+// AGENT_system.tmpl and AGENT_problem.tmpl, or the user's files.
 func (s *Set) Opening(agent string, m Model, t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
-	return s.pair(s.files.System, s.files.Problem, view(agent, m, t, tools))
+	return s.renderPair(s.files.System, s.files.Problem, view(agent, m, t, tools))
 }
 
-// Seek is the pair for an agent that finds out and changes nothing; steps is how
-// many replies it may make, 0 = any number.
+// Seek renders the prompts for an agent that finds the cause of a bug but changes nothing. steps
+// limits its replies; 0 means no limit.
 func (s *Set) Seek(m Model, t schemas.Task, tools []schemas.ToolSchema, steps int) (system, problem string, err error) {
 	v := view("seek", m, t, tools)
 	v.Steps = steps
-	return s.pair(s.files.System, s.files.Problem, v)
+	return s.renderPair(s.files.System, s.files.Problem, v)
 }
 
-// Solve is the pair for an agent that writes a fix from what was handed over.
+// Solve renders the prompts for an agent that writes a fix from a pack.
 func (s *Set) Solve(m Model, t schemas.Task, tools []schemas.ToolSchema, pack handover.Pack) (system, problem string, err error) {
 	v := view("solve", m, t, tools)
 	v.Pack = &pack
-	return s.pair(s.files.SolveSystem, s.files.SolveProblem, v)
+	return s.renderPair(s.files.SolveSystem, s.files.SolveProblem, v)
 }
 
 func view(agent string, m Model, t schemas.Task, tools []schemas.ToolSchema) View {
@@ -119,8 +116,8 @@ func view(agent string, m Model, t schemas.Task, tools []schemas.ToolSchema) Vie
 		Entrypoint: t.Entrypoint, Workdir: t.Workdir, Tools: tools}
 }
 
-// pair renders two files, "" being the agent's own template.
-func (s *Set) pair(first, second string, v View) (system, problem string, err error) {
+// renderPair renders two files; "" stands for the agent's own template.
+func (s *Set) renderPair(first, second string, v View) (system, problem string, err error) {
 	if system, err = s.render(cmp.Or(first, v.Agent+"_system.tmpl"), v); err != nil {
 		return "", "", err
 	}
@@ -128,7 +125,7 @@ func (s *Set) pair(first, second string, v View) (system, problem string, err er
 		return "", "", err
 	}
 	if system == "" && problem == "" {
-		return "", "", errors.New("both prompts are empty: the model must be told something")
+		return "", "", errors.New("both prompts are empty, and the model needs at least one")
 	}
 	return system, problem, nil
 }
@@ -145,14 +142,14 @@ func (s *Set) render(name string, data View) (string, error) {
 }
 
 func (s *Set) execute(name string, data any) (string, error) {
-	var out limited
+	var out boundedBuilder
 	if err := s.templates.ExecuteTemplate(&out, name, data); err != nil {
 		return "", err
 	}
 	return strings.TrimSpace(out.String()), nil
 }
 
-// include is the function of templates.
+// include implements the template function include.
 func (s *Set) include(name string, data any) (string, error) {
 	if s.depth++; s.depth > maxDepth {
 		return "", fmt.Errorf("include %q: templates include each other more than %d deep", name, maxDepth)
@@ -165,14 +162,14 @@ const maxDepth = 100
 
 const remedy = "correct the template, or leave it out of agent.prompts for the built-in one"
 
-// limited is a text that does not grow for ever.
-type limited struct{ strings.Builder }
+// boundedBuilder is a strings.Builder that fails at maxPrompt bytes.
+type boundedBuilder struct{ strings.Builder }
 
 const maxPrompt = 4 << 20 // bytes
 
-func (l *limited) Write(p []byte) (int, error) {
+func (l *boundedBuilder) Write(p []byte) (int, error) {
 	if l.Len()+len(p) > maxPrompt {
-		return 0, fmt.Errorf("it is longer than %d MiB", maxPrompt>>20)
+		return 0, fmt.Errorf("the prompt is longer than %d MiB", maxPrompt>>20)
 	}
 	return l.Builder.Write(p)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files; then raise the number in prompts.go")
+var update = flag.Bool("update", false, "rewrite the golden files; raise version in prompts.go first")
 
 func tools(names ...string) []schemas.ToolSchema {
 	var out []schemas.ToolSchema
@@ -75,7 +75,7 @@ func TestGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s differs; if that is meant, run with -update and raise the number:\n%s", name, diff)
+			t.Errorf("%s differs; if this is intended, raise version in prompts.go and run the test with -update:\n%s", name, diff)
 		}
 	}
 }

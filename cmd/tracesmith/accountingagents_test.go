@@ -26,11 +26,11 @@ const speaker = `sessions:
 
 // pair seeks and solves.
 const pair = `sessions:
-  - tag: You do not fix anything
+  - tag: Do not fix anything
     turns:
       - {usage: {prompt: 3000, completion: 300}, tool_calls: [{name: view, arguments: {path: stockroom/store.py}}]}
       - {usage: {prompt: 3500, completion: 300}, tool_calls: [{name: handover, arguments: {cause: levels() is shallow, cause_steps: [2], files: [{path: stockroom/store.py, start: 41, end: 43, step: 2}]}}]}
-  - tag: Somebody else has run the program
+  - tag: Another engineer has run the program
     turns:
       - usage: {prompt: 2000, completion: 300}
         tool_calls: [{name: edit, arguments: {path: stockroom/store.py, start: 43, new_code: '        return {article: dict(shelves) for article, shelves in self._levels.items()}'}}]

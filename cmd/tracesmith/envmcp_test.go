@@ -134,7 +134,7 @@ func TestEnvAsMCPServer(t *testing.T) {
 		t.Errorf("grade: %+v", a)
 	}
 	for _, wrong := range [][3]string{
-		{"env_reset", `{"hard":true}`, `env_reset: wrong arguments: unknown field "hard", there is soft`},
+		{"env_reset", `{"hard":true}`, `env_reset: wrong arguments: unknown field "hard", the only argument is soft`},
 		{"env_reset", `{"soft":"yes"}`, `env_reset: wrong arguments: "soft" must be true or false, not a string`},
 		{"env_patch", `{"x":1}`, `env_patch: wrong arguments: unknown field "x", it takes no arguments`},
 		{"env_grade", `{"soft":true}`, "env_grade takes no arguments"},

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/agents/canonical"
-
+	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
@@ -83,11 +83,11 @@ func differences(t *testing.T, a, b played, rules ...canonical.Rule) (out []stri
 		t.Fatalf("%d answers over %s, %d over %s, to %d steps", len(a.answers), a.name, len(b.answers), b.name, len(lines))
 	}
 	for i := range lines {
-		one, err := canonical.JSON(a.answers[i], rules...)
+		one, err := envtest.Canonical(a.answers[i], rules...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := canonical.JSON(b.answers[i], rules...)
+		other, err := envtest.Canonical(b.answers[i], rules...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,7 @@
-// Package cassettes records what goes between clients and a model server, and
-// plays it back. A cassette is a file of JSON lines, one per exchange, one file
-// per session; a line is written at once when its exchange has ended, so a
-// recorder that is killed loses at most what was under way.
+// Package cassettes records the exchanges between clients and a model server, and plays
+// them back. A cassette is a file with the exchanges of one session as JSON lines. A line is
+// written when its exchange has ended, so a recorder that is killed loses only the
+// exchanges that are running.
 package cassettes
 
 import (
@@ -30,17 +30,16 @@ type Exchange struct {
 	Session string          `json:"session"`
 	Method  string          `json:"method"`
 	Path    string          `json:"path"` // with its query
-	Hash    string          `json:"hash"` // of the request without what is volatile; see HashRequest
+	Hash    string          `json:"hash"` // see HashRequest
 	Request json.RawMessage `json:"request,omitempty"`
 	Status  int             `json:"status"`
 	Headers http.Header     `json:"headers,omitempty"` // of the answer
 	Chunks  []Chunk         `json:"chunks,omitempty"`
-	// End is how the answer ended: "" whole, cut, or left (the client went).
+	// End says how the answer ended: "" (complete), cut, or left (the client disconnected).
 	End string `json:"end,omitempty"`
 }
 
-// Chunk is what one read of the answer gave. Exactly one of Text and Bytes (no
-// UTF-8) is set.
+// Chunk is the result of one read of the answer: Text, or Bytes if it is not valid UTF-8.
 type Chunk struct {
 	Millis int64  `json:"ms"` // since the exchange began
 	Text   string `json:"text,omitempty"`
@@ -56,13 +55,13 @@ func (c Chunk) data() []byte {
 
 const version = 1
 
-// maxLine bounds one exchange, of a request and of an answer together.
+// maxLine limits one exchange, request and answer together, in bytes.
 const maxLine = 192 << 20
 
-// Cut tells that a cassette could be read up to some line only.
+// Cut describes a cassette that is damaged or incomplete from some line on.
 type Cut struct {
 	File string
-	Line int // the first line that is not whole
+	Line int // the first damaged line
 	Read int // exchanges before it
 }
 
@@ -70,8 +69,8 @@ func (c Cut) String() string {
 	return fmt.Sprintf("%s:%d is damaged or cut: the %d exchanges before it are used", c.File, c.Line, c.Read)
 }
 
-// Read returns the exchanges of one cassette. A line that is not whole ends it:
-// what stands before is returned with where it was cut.
+// Read returns the exchanges of one cassette. At a damaged line, it returns the exchanges
+// before it and a Cut.
 func Read(name string, r io.Reader) ([]Exchange, *Cut, error) {
 	var out []Exchange
 	in := bufio.NewReaderSize(r, 64<<10)
@@ -88,7 +87,7 @@ func Read(name string, r io.Reader) ([]Exchange, *Cut, error) {
 			return out, &Cut{File: name, Line: line, Read: len(out)}, nil
 		}
 		if ex.Version != version {
-			return nil, nil, fmt.Errorf("cassette %s:%d is of version %d, this program reads version %d: record it again", name, line, ex.Version, version)
+			return nil, nil, fmt.Errorf("cassette %s:%d has version %d, but this program reads version %d: record it again", name, line, ex.Version, version)
 		}
 		out = append(out, ex)
 	}
@@ -96,7 +95,7 @@ func Read(name string, r io.Reader) ([]Exchange, *Cut, error) {
 
 var errLong = errors.New("the line is too long")
 
-// readLine returns a line without its end; io.EOF for one that has none.
+// readLine returns a line without its newline, with io.EOF if it has none.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -112,7 +111,7 @@ func readLine(in *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// Load reads all cassettes of a directory, by session.
+// Load reads all cassettes of a directory and returns the exchanges by session.
 func Load(dir string) (map[string][]Exchange, []Cut, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	if err != nil || len(files) == 0 {
@@ -140,14 +139,14 @@ func Load(dir string) (map[string][]Exchange, []Cut, error) {
 	return out, cuts, nil
 }
 
-// shelf is a directory of cassettes that are written. Safe for concurrent use.
-type shelf struct {
+// writer writes cassettes to a directory. It is safe for concurrent use.
+type writer struct {
 	dir string
 	mu  sync.Mutex
 }
 
 // add appends an exchange to its session's cassette, in one write.
-func (s *shelf) add(ex Exchange) error {
+func (s *writer) add(ex Exchange) error {
 	line, err := json.Marshal(ex)
 	if err != nil {
 		return fmt.Errorf("encoding exchange: %w", err)
@@ -161,7 +160,7 @@ func (s *shelf) add(ex Exchange) error {
 	defer f.Close()
 	end, err := wholeEnd(f)
 	if err == nil {
-		err = f.Truncate(end) // what a killed recorder has left half
+		err = f.Truncate(end) // removes the incomplete line of a killed recorder
 	}
 	if err == nil {
 		_, err = f.WriteAt(append(line, '\n'), end)
@@ -172,7 +171,7 @@ func (s *shelf) add(ex Exchange) error {
 	return nil
 }
 
-// wholeEnd is where the last whole line of a file ends.
+// wholeEnd returns the offset of the end of a file's last complete line.
 func wholeEnd(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -193,12 +192,12 @@ func wholeEnd(f *os.File) (int64, error) {
 	return 0, nil
 }
 
-var unfit = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+var notInFileName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
-// fileName is a session's file; what a name cannot hold is replaced, and a hash
-// keeps two sessions apart.
+// fileName returns the name of a session's file. If it replaces characters or shortens the
+// name, it appends a hash of the session.
 func fileName(session string) string {
-	name := unfit.ReplaceAllString(session, "_")
+	name := notInFileName.ReplaceAllString(session, "_")
 	if name != session || len(name) > 100 {
 		name = name[:min(len(name), 80)] + "-" + digest([]byte(session))[:12]
 	}
@@ -210,11 +209,11 @@ func digest(raw []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// volatile fields of a request say nothing about its meaning.
+// volatile lists the fields of a request that do not affect the answer.
 var volatile = []string{"user", "metadata", "safety_identifier", "prompt_cache_key", "service_tier"}
 
-// HashRequest is the normalised hash: method, path, and the body with sorted
-// keys and without volatile fields.
+// HashRequest returns a hash of method, path, and the body with sorted keys and without
+// volatile fields.
 func HashRequest(method, path string, body []byte) string {
 	var doc any
 	if json.Unmarshal(body, &doc) == nil {
@@ -230,11 +229,11 @@ func HashRequest(method, path string, body []byte) string {
 	return digest(slices.Concat([]byte(method+" "+path+"\n"), body))
 }
 
-// Other is the session of requests that belong to no conversation.
+// Other is the session of requests that do not belong to a conversation.
 const Other = "other"
 
-// sessionOf names the conversation of a request: its X-Session-ID, or how the
-// conversation begins.
+// sessionOf returns the session of a request: its X-Session-ID, or a hash of the messages
+// before the first answer.
 func sessionOf(h http.Header, body []byte) string {
 	if id := h.Get("X-Session-ID"); id != "" {
 		return id
@@ -259,7 +258,7 @@ func sessionOf(h http.Header, body []byte) string {
 	return "begins-" + digest(raw)[:16]
 }
 
-// messagesOf are a request's messages, the system prompt of the Messages API
+// messagesOf returns a request's messages. The system prompt of the Messages API comes
 // first.
 func messagesOf(body []byte) []json.RawMessage {
 	var doc struct {
@@ -275,23 +274,23 @@ func messagesOf(body []byte) []json.RawMessage {
 	return doc.Messages
 }
 
-// secrets are values that must not be written anywhere.
+// secrets holds values that must not be written. It is safe for concurrent use.
 type secrets struct {
 	mu     sync.Mutex
 	values []string
 }
 
-// secretHeader is the name of a header that carries a secret; what it holds is
-// looked for in everything else.
+// secretHeader matches names of headers and query parameters whose values are secrets.
 var secretHeader = regexp.MustCompile(`(?i)auth|key|token|secret|password|cookie`)
 
-// schemes stand before a secret.
+// schemes lists what may precede the secret in a header.
 var schemes = []string{"Bearer ", "Basic ", "bearer ", "basic "}
 
-// minSecret is how long a value must be to be looked for: shorter ones would
-// tear words apart.
+// minSecret is the minimum length of a secret. Masking shorter values would damage ordinary
+// words.
 const minSecret = 6
 
+// learn adds the secrets in the headers, cookies and query of a request.
 func (s *secrets) learn(r *http.Request) {
 	for name, values := range r.Header {
 		if !secretHeader.MatchString(name) {
@@ -314,7 +313,7 @@ func (s *secrets) learn(r *http.Request) {
 	}
 }
 
-// add remembers values, and how JSON and URLs would write them.
+// add adds values and their encodings in JSON and URLs.
 func (s *secrets) add(values ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -332,8 +331,8 @@ func (s *secrets) add(values ...string) {
 	slices.SortFunc(s.values, func(a, b string) int { return len(b) - len(a) })
 }
 
-// mask replaces every secret by as many stars, in place, so that chunks keep
-// their bounds.
+// mask replaces the bytes of every secret by asterisks. The length stays the same, so that
+// the bounds of chunks stay valid.
 func (s *secrets) mask(raw []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -194,7 +194,7 @@ func TestModesOfPlayingBack(t *testing.T) {
 	if got := do(t, play.URL, "/v1/x", "", ask("no id")); got.status != 201 {
 		t.Errorf("without an id: %+v", got)
 	}
-	if got := do(t, play.URL, "/v1/x", "unknown", ask("?")); !strings.Contains(got.body, "was not recorded, and none that was begins with") || len(p.Problems()) != 4 {
+	if got := do(t, play.URL, "/v1/x", "unknown", ask("?")); !strings.Contains(got.body, "was not recorded, and no recorded session begins with") || len(p.Problems()) != 4 {
 		t.Errorf("unknown: %+v; %q", got, p.Problems())
 	}
 

@@ -17,15 +17,15 @@ import (
 
 // Modes of a Player.
 const (
-	Strict      = "strict"      // each session's requests in order, and the same
-	Lenient     = "lenient"     // each session's requests in order, whatever they say
-	Passthrough = "passthrough" // the same request has its recorded answer, any other goes on
+	Strict      = "strict"      // requests of a session must be the recorded ones, in order
+	Lenient     = "lenient"     // requests of a session get the recorded answers in order, whatever they contain
+	Passthrough = "passthrough" // a recorded request gets its answer; others go to the upstream
 )
 
 // Modes lists the modes.
 func Modes() []string { return []string{Strict, Lenient, Passthrough} }
 
-// Player answers from cassettes. Safe for concurrent use.
+// Player answers requests from cassettes. It is safe for concurrent use.
 type Player struct {
 	mode     string
 	speed    float64
@@ -33,15 +33,15 @@ type Player struct {
 	running  sync.WaitGroup
 
 	mu       sync.Mutex
-	sessions map[string]*tape
-	claimed  map[string]*tape // by the session ids of today's clients
+	sessions map[string]*recording
+	claimed  map[string]*recording // by the session ids of clients
 	problems []string
 	played   int
 	passed   int
 }
 
-// tape is what was recorded of one session.
-type tape struct {
+// recording is the recorded exchanges of one session.
+type recording struct {
 	name    string
 	list    []Exchange
 	used    []bool
@@ -49,8 +49,8 @@ type tape struct {
 	claimed bool
 }
 
-// NewPlayer plays sessions. Speed 0 answers at once, 1 as fast as it was
-// recorded, 2 twice as fast. upstream is for Passthrough alone.
+// NewPlayer returns a Player for sessions. With speed 0 it answers at once, with 1 as fast
+// as recorded, with 2 twice as fast. upstream is only used by Passthrough.
 func NewPlayer(sessions map[string][]Exchange, mode string, speed float64, upstream http.Handler) (*Player, error) {
 	switch {
 	case !slices.Contains(Modes(), mode):
@@ -60,11 +60,11 @@ func NewPlayer(sessions map[string][]Exchange, mode string, speed float64, upstr
 	case mode == Passthrough && upstream == nil:
 		return nil, fmt.Errorf("mode passthrough needs an upstream")
 	}
-	p := &Player{mode: mode, speed: speed, upstream: upstream, sessions: map[string]*tape{}, claimed: map[string]*tape{}}
+	p := &Player{mode: mode, speed: speed, upstream: upstream, sessions: map[string]*recording{}, claimed: map[string]*recording{}}
 	for name, list := range sessions {
-		// Where the client has left there is no answer to give.
+		// Without its client, an exchange has no complete answer.
 		list = slices.DeleteFunc(slices.Clone(list), func(ex Exchange) bool { return ex.End == "left" })
-		p.sessions[name] = &tape{name: name, list: list, used: make([]bool, len(list))}
+		p.sessions[name] = &recording{name: name, list: list, used: make([]bool, len(list))}
 	}
 	return p, nil
 }
@@ -74,14 +74,14 @@ func (p *Player) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.running.Add(1)
 	defer p.running.Done()
 	if strings.HasSuffix(r.URL.Path, "/__problems") {
-		body, _ := json.Marshal(map[string]any{"problems": p.Problems()}) // texts always can be
+		body, _ := json.Marshal(map[string]any{"problems": p.Problems()}) // cannot fail
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(body)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		refuse(w, "reading the request: it is too long or broke off")
+		refuse(w, "reading the request: it is too long or incomplete")
 		return
 	}
 	var known secrets // the recorder has masked the client's own key
@@ -101,19 +101,19 @@ func (p *Player) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func refuse(w http.ResponseWriter, message string) {
-	body, _ := json.Marshal(map[string]any{"error": map[string]any{"code": "cassette", "type": "invalid_request_error", "message": message}}) // texts always can be
+	body, _ := json.Marshal(map[string]any{"error": map[string]any{"code": "cassette", "type": "invalid_request_error", "message": message}}) // cannot fail
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
 	_, _ = w.Write(body)
 }
 
-// find is the recorded exchange for a request, or why there is none.
+// find returns the recorded exchange for a request, or the reason why there is none.
 func (p *Player) find(session, method, path string, body []byte) (*Exchange, string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	hash := HashRequest(method, path, body)
-	t := p.tape(session, hash)
-	if session == Other && t != nil { // asked for by anyone, as often as they like
+	t := p.recording(session, hash)
+	if session == Other && t != nil { // any client may send these any number of times
 		for i := range t.list {
 			if t.list[i].Hash == hash {
 				p.played++
@@ -137,9 +137,9 @@ func (p *Player) find(session, method, path string, body []byte) (*Exchange, str
 	return nil, problem
 }
 
-// tape is the recorded session of this id or, for an id that nobody recorded,
-// one that begins with the same request.
-func (p *Player) tape(session, hash string) *tape {
+// recording returns the recording of a session. If the session was not recorded, it returns
+// an unused recording that begins with the same request.
+func (p *Player) recording(session, hash string) *recording {
 	if t := p.sessions[session]; t != nil {
 		return t
 	}
@@ -156,10 +156,10 @@ func (p *Player) tape(session, hash string) *tape {
 	return nil
 }
 
-// match moves a tape to the exchange for a request, or says why there is none.
-func (p *Player) match(t *tape, session, asked, hash string, body []byte) string {
+// match sets t.next to the exchange for a request, or returns the reason why there is none.
+func (p *Player) match(t *recording, session, asked, hash string, body []byte) string {
 	if t == nil {
-		return fmt.Sprintf("session %q was not recorded, and none that was begins with this request: %s", session, asked)
+		return fmt.Sprintf("session %q was not recorded, and no recorded session begins with this request: %s", session, asked)
 	}
 	if p.mode == Passthrough {
 		for i := range t.list {
@@ -179,19 +179,19 @@ func (p *Player) match(t *tape, session, asked, hash string, body []byte) string
 	}
 	where := fmt.Sprintf("session %q, exchange %d: ", session, t.next)
 	if got := want.Method + " " + want.Path; got != asked {
-		return where + fmt.Sprintf("another request than was recorded:\n  - %s\n  + %s", got, asked)
+		return where + fmt.Sprintf("the request differs from the recorded one:\n  - %s\n  + %s", got, asked)
 	}
 	if diff := mock.Difference(messagesOf(want.Request), messagesOf(body)); diff != "" {
 		return where + diff
 	}
-	return where + "the messages are those recorded, another field differs: " + fieldDiff(want.Request, body)
+	return where + "the messages are as recorded, but another field differs: " + fieldDiff(want.Request, body)
 }
 
-// fieldDiff shows the first top field in which two requests differ.
+// fieldDiff describes the first top-level field in which two requests differ.
 func fieldDiff(want, got []byte) string {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(want, &a) != nil || json.Unmarshal(got, &b) != nil {
-		return "one of them is no JSON object"
+		return "one of them is not a JSON object"
 	}
 	names := slices.Sorted(maps.Keys(a))
 	for name := range b {
@@ -209,7 +209,7 @@ func fieldDiff(want, got []byte) string {
 			return name + "\n" + lines
 		}
 	}
-	return "in nothing that can be shown"
+	return "unknown"
 }
 
 func or(raw json.RawMessage) json.RawMessage {
@@ -219,14 +219,15 @@ func or(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// play sends a recorded answer with its chunks, and breaks off where it did.
+// play sends a recorded answer in its chunks, and breaks the connection at the end if the
+// recorded answer was cut.
 func (p *Player) play(w http.ResponseWriter, r *http.Request, ex Exchange) {
 	for name, values := range ex.Headers {
 		w.Header()[http.CanonicalHeaderKey(name)] = values
 	}
 	status := ex.Status
 	if status < 200 || status > 599 {
-		status = http.StatusBadGateway // no cassette of ours
+		status = http.StatusBadGateway // the recorder writes no such status
 	}
 	w.WriteHeader(status)
 	begun := time.Now()
@@ -256,8 +257,8 @@ func (p *Player) Problems() []string {
 	return append([]string{}, p.problems...)
 }
 
-// Wait returns when no request is under way: how many were answered from
-// cassettes, and how many were passed on.
+// Wait waits for running requests. It returns how many requests were answered from
+// cassettes, and how many were passed to the upstream.
 func (p *Player) Wait() (played, passed int) {
 	p.running.Wait()
 	p.mu.Lock()
@@ -265,7 +266,7 @@ func (p *Player) Wait() (played, passed int) {
 	return p.played, p.passed
 }
 
-// BasePath is what the recorded paths begin with before the names of the APIs.
+// BasePath returns the part of the recorded paths before the path of the API.
 func BasePath(sessions map[string][]Exchange) string {
 	for _, list := range sessions {
 		for _, ex := range list {

@@ -17,14 +17,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxBody bounds a request, and what is kept of an answer.
+// maxBody limits a request and the recorded part of an answer, in bytes.
 const maxBody = 64 << 20
 
-// Recorder is a reverse proxy that writes down what passes. Safe for concurrent
-// use.
+// Recorder is a reverse proxy that records the exchanges. It is safe for concurrent use.
 type Recorder struct {
 	proxy   *httputil.ReverseProxy
-	shelf   shelf
+	writer  writer
 	secrets secrets
 	running sync.WaitGroup
 
@@ -33,8 +32,9 @@ type Recorder struct {
 	failed error
 }
 
-// NewRecorder records into a directory, which is made. Paths are passed on as
-// they are to the upstream's host. transport nil: the default.
+// NewRecorder returns a Recorder that writes to a directory, which it creates if needed. It
+// sends requests to the upstream's host without changing their paths. known lists secrets to
+// mask in addition to those in headers. A nil transport means the default.
 func NewRecorder(dir, upstream string, transport http.RoundTripper, known ...string) (*Recorder, error) {
 	u, err := url.Parse(upstream)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -46,8 +46,8 @@ func NewRecorder(dir, upstream string, transport http.RoundTripper, known ...str
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of cassettes: %w", err)
 	}
-	r := &Recorder{shelf: shelf{dir: dir}}
-	r.secrets.add(known...) // beside what the clients' headers hold
+	r := &Recorder{writer: writer{dir: dir}}
+	r.secrets.add(known...)
 	if transport == nil {
 		plain := http.DefaultTransport.(*http.Transport).Clone()
 		plain.DisableCompression = true
@@ -57,22 +57,22 @@ func NewRecorder(dir, upstream string, transport http.RoundTripper, known ...str
 		Transport: transport, FlushInterval: -1,
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = u.Scheme, u.Host, u.Host
-			p.Out.Header.Del("Accept-Encoding") // a packed answer cannot be searched for secrets
+			p.Out.Header.Del("Accept-Encoding") // secrets cannot be found in a compressed answer
 		},
 		ModifyResponse: func(resp *http.Response) error { return r.tee(resp) },
 		ErrorHandler:   r.noAnswer,
-		ErrorLog:       log.New(io.Discard, "", 0), // it is written into the cassette
+		ErrorLog:       log.New(io.Discard, "", 0), // the cassette has the errors
 	}
 	return r, nil
 }
 
 type takeKey struct{}
 
-// take is an exchange under way.
+// take is a running exchange.
 type take struct {
 	Exchange
 	begun time.Time
-	raw   [][]byte // chunks as they came
+	raw   [][]byte // chunks as received
 	size  int
 	ended bool
 	req   *http.Request
@@ -84,7 +84,7 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	defer r.running.Done()
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
 	if err != nil {
-		http.Error(w, `{"error":{"message":"reading the request: it is too long or broke off"}}`, http.StatusRequestEntityTooLarge)
+		http.Error(w, `{"error":{"message":"reading the request: it is too long or incomplete"}}`, http.StatusRequestEntityTooLarge)
 		return
 	}
 	r.secrets.learn(req)
@@ -98,12 +98,12 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if json.Valid(masked) {
 		t.Request = masked
 	} else if len(masked) > 0 {
-		t.Request, _ = json.Marshal(string(masked)) // a text always can be
+		t.Request, _ = json.Marshal(string(masked)) // cannot fail
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	req.ContentLength = int64(len(body))
 	defer func() {
-		if !t.ended { // the proxy has given up while it copied
+		if !t.ended { // the proxy stopped copying the answer
 			t.End = "left"
 			r.keep(t)
 		}
@@ -111,13 +111,13 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.proxy.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), takeKey{}, t)))
 }
 
-// tee makes the answer's body leave its chunks with the exchange.
+// tee wraps the answer's body so that reading it records the chunks.
 func (r *Recorder) tee(resp *http.Response) error {
 	t, _ := resp.Request.Context().Value(takeKey{}).(*take)
 	if resp.Header.Get("Content-Encoding") == "gzip" {
 		plain, err := gzip.NewReader(resp.Body)
 		if err != nil {
-			return fmt.Errorf("unpacking the answer: %w", err)
+			return fmt.Errorf("decompressing the answer: %w", err)
 		}
 		resp.Header.Del("Content-Encoding")
 		resp.Header.Del("Content-Length")
@@ -146,7 +146,7 @@ func (r *Recorder) tee(resp *http.Response) error {
 	return nil
 }
 
-// noAnswer tells the client, and writes down, that the upstream did not answer.
+// noAnswer sends and records an error if the upstream does not answer.
 func (r *Recorder) noAnswer(w http.ResponseWriter, req *http.Request, err error) {
 	t, _ := req.Context().Value(takeKey{}).(*take)
 	if req.Context().Err() != nil {
@@ -154,7 +154,7 @@ func (r *Recorder) noAnswer(w http.ResponseWriter, req *http.Request, err error)
 		r.keep(t)
 		return
 	}
-	body, _ := json.Marshal(map[string]any{"error": map[string]any{ // maps of texts always can be
+	body, _ := json.Marshal(map[string]any{"error": map[string]any{ // cannot fail
 		"code": "upstream_unreachable", "type": "server_error", "message": string(r.secrets.mask([]byte("the upstream did not answer: " + err.Error()))),
 	}})
 	t.Status, t.Headers = http.StatusBadGateway, http.Header{"Content-Type": {"application/json"}}
@@ -171,7 +171,7 @@ type teeBody struct {
 	recorder *Recorder
 }
 
-// Read keeps what passes; the exchange is written before its reader hears of the end.
+// Read records the chunk that it returns. It writes the exchange before it returns the end.
 func (b *teeBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	t := b.take
@@ -193,7 +193,7 @@ func (b *teeBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// keep writes an exchange that has ended, once.
+// keep writes an exchange that has ended. Later calls do nothing.
 func (r *Recorder) keep(t *take) {
 	if t.ended {
 		return
@@ -209,7 +209,7 @@ func (r *Recorder) keep(t *take) {
 			t.Chunks[i].Bytes = part
 		}
 	}
-	err := r.shelf.add(t.Exchange)
+	err := r.writer.add(t.Exchange)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.count++
@@ -218,8 +218,8 @@ func (r *Recorder) keep(t *take) {
 	}
 }
 
-// Wait returns when no request is under way: how many were recorded, and the
-// first failure to write one.
+// Wait waits for running requests. It returns how many exchanges were recorded, and the
+// first error of writing one.
 func (r *Recorder) Wait() (int, error) {
 	r.running.Wait()
 	r.mu.Lock()

@@ -11,21 +11,21 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// accounted begins and ends each call in the account of its episode, and writes
-// the cost into replies.
-type accounted struct {
+// payingClient pays each call from the account of its episode and writes the cost into
+// replies.
+type payingClient struct {
 	llms.Client
-	price   *Price // nil: unknown
+	price   *Price // nil if unknown
 	limited bool
 	counts  counts
 	hour    atomic.Bool     // the server has written to its cache for an hour
-	counter *tokens.Counter // of what the server does not count
+	counter *tokens.Counter // counts if the server does not
 }
 
-func (a *accounted) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+func (a *payingClient) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	worst := 0.0
 	if a.limited && !a.price.Free {
-		r = limited(r)
+		r = withLimit(r)
 	}
 	var price *Price
 	if a.price != nil {
@@ -64,22 +64,22 @@ func (a *accounted) Chat(ctx context.Context, r llms.Request) (llms.Response, er
 	return resp, err
 }
 
-// cacheRates are the vendor's for r; without any, its cache changes no price.
-func (a *accounted) cacheRates(r llms.Request) llms.CacheRates {
+// cacheRates returns the vendor's rates for r, or rates of 1 if it has none.
+func (a *payingClient) cacheRates(r llms.Request) llms.CacheRates {
 	if b, ok := a.Client.(llms.CacheBiller); ok {
 		return b.CacheRates(r)
 	}
 	return llms.CacheRates{Read: 1, Write: 1, WriteHour: 1}
 }
 
-// estimate counts a call by the model's vocabulary, as near as it is known.
-func (a *accounted) estimate(r llms.Request, reply schemas.Reply) *schemas.Usage {
+// estimate counts the tokens of a call with the vocabulary that is closest to the model's.
+func (a *payingClient) estimate(r llms.Request, reply schemas.Reply) *schemas.Usage {
 	u := schemas.Usage{Prompt: int64(a.counter.Prompt(r)), Reasoning: int64(a.counter.Text(reply.Reasoning))}
 	u.Completion = u.Reasoning + int64(a.counter.Message(llms.Message{Content: reply.Message, ToolCalls: reply.Calls}))
 	return &u
 }
 
-// atRisk is what a failed call may have cost: nothing if the server refused it or was
+// atRisk returns what a failed call may have cost: nothing if the server refused it or was
 // not reached, and the worst case if a server may have answered and billed. That
 // includes a gateway's report that its upstream failed (502, and Cloudflare's 520): the
 // upstream has seen the call.

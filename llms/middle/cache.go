@@ -17,21 +17,21 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// cached answers a question that was answered before from a directory: one file
-// for each, found by the hash of provider, model, request and attempt, so that
-// several samples of one task stay different. What it holds is as private as the
-// conversations; only the owner may read it. Safe for many workers, and for many
-// processes: a file is complete or not there.
-type cached struct {
+// cacheClient answers repeated requests from a directory with one file per request. The key
+// is a hash of provider, model, request and attempt, so that several attempts at one task
+// stay different. Only the owner can read the files, because they are as private as the
+// conversations. Several goroutines and processes may share the directory: files are
+// written atomically.
+type cacheClient struct {
 	llms.Client
 	dir  string
 	note func(string)
 
 	mu   sync.Mutex
-	busy map[string]chan struct{} // questions under way, closed at their end
+	busy map[string]chan struct{} // by the key of a running request; closed at its end
 }
 
-// maxEntry bounds what is read of a file, in bytes.
+// maxEntry limits how much of a file is read, in bytes.
 const maxEntry = 64 << 20
 
 // entry is a file of the cache.
@@ -43,10 +43,9 @@ type entry struct {
 
 const entryVersion = 1
 
-// Chat asks at most once for all that ask the same at the same time. A reply
-// from the cache has cost nothing and took no call; its usage is what it took
-// when it was made.
-func (c *cached) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+// Chat makes at most one call for equal concurrent requests. A reply from the cache costs
+// nothing and has no calls; its usage is that of the original call.
+func (c *cacheClient) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	account := llms.AccountOf(ctx)
 	key, err := c.key(r, account.Attempt())
 	if err != nil {
@@ -71,19 +70,19 @@ func (c *cached) Chat(ctx context.Context, r llms.Request) (llms.Response, error
 	return resp, err
 }
 
-// key names a question. The session is not part of it: it only says where a
-// server may have the beginning of the prompt.
-func (c *cached) key(r llms.Request, attempt int) (string, error) {
+// key returns the key of a request. The session is not part of it, because it does not
+// affect the reply.
+func (c *cacheClient) key(r llms.Request, attempt int) (string, error) {
 	r.SessionID = ""
 	raw, err := schemas.CanonicalJSON(map[string]any{"provider": c.Provider(), "model": c.Model(), "request": r, "attempt": attempt})
 	if err != nil {
-		return "", fmt.Errorf("naming a question: %w", err)
+		return "", fmt.Errorf("encoding a request for the cache: %w", err)
 	}
 	return schemas.HashBytes(raw), nil
 }
 
-// enter waits until nobody else is asking the same.
-func (c *cached) enter(ctx context.Context, key string) (leave func(), err error) {
+// enter waits until no equal request is running. The caller must call leave.
+func (c *cacheClient) enter(ctx context.Context, key string) (leave func(), err error) {
 	for {
 		c.mu.Lock()
 		other, taken := c.busy[key]
@@ -102,15 +101,15 @@ func (c *cached) enter(ctx context.Context, key string) (leave func(), err error
 		select {
 		case <-other:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for another's answer: %w", context.Cause(ctx))
+			return nil, fmt.Errorf("waiting for the answer to an equal request: %w", context.Cause(ctx))
 		}
 	}
 }
 
-func (c *cached) file(key string) string { return filepath.Join(c.dir, key[:2], key+".json") }
+func (c *cacheClient) file(key string) string { return filepath.Join(c.dir, key[:2], key+".json") }
 
-// load reads an entry; a broken one is as good as none, and said to be so.
-func (c *cached) load(key string) (schemas.Reply, bool) {
+// load reads an entry. It reports a damaged entry to note and returns false.
+func (c *cacheClient) load(key string) (schemas.Reply, bool) {
 	f, err := os.Open(c.file(key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return schemas.Reply{}, false
@@ -121,17 +120,17 @@ func (c *cached) load(key string) (schemas.Reply, bool) {
 		err = json.NewDecoder(io.LimitReader(f, maxEntry)).Decode(&e)
 	}
 	if err == nil && (e.Version != entryVersion || e.Key != key) {
-		err = errors.New("it is of another version, or another question's")
+		err = errors.New("it has another version, or belongs to another request")
 	}
 	if err != nil {
-		c.note(fmt.Sprintf("the cached reply %s is of no use and was asked for again: %v", c.file(key), err))
+		c.note(fmt.Sprintf("the cached reply %s cannot be used and was requested again: %v", c.file(key), err))
 		return schemas.Reply{}, false
 	}
 	return e.Reply, true
 }
 
 // store writes an entry atomically.
-func (c *cached) store(key string, reply schemas.Reply) error {
+func (c *cacheClient) store(key string, reply schemas.Reply) error {
 	raw, err := json.Marshal(entry{entryVersion, key, reply})
 	if err != nil {
 		return err

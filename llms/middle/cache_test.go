@@ -99,7 +99,7 @@ func TestCacheAsksOnce(t *testing.T) {
 		notes = nil
 		s := &steps{usage: s.usage}
 		c := open(s)
-		if ask(c, p, question); len(s.at) != 1 || len(notes) != 1 || !strings.Contains(notes[0], "of no use") {
+		if ask(c, p, question); len(s.at) != 1 || len(notes) != 1 || !strings.Contains(notes[0], "cannot be used") {
 			t.Errorf("%q: %d calls, %q", damage, len(s.at), notes)
 		}
 		if ask(c, p, question); len(s.at) != 1 {

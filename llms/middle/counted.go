@@ -7,36 +7,34 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A prompt has at most a token for each of its bytes, which is about four times
-// what it usually has. Of a prompt that goes on from one that its server has
-// counted, all but the new part is known: so the worst case of a conversation is
-// near what it costs, from its second call on.
-
-// counts are what an endpoint counted of the prompts of conversations. Safe for
-// concurrent use; the zero value knows none.
+// counts holds the last token count that an endpoint reported for each conversation. The
+// only general upper bound of a prompt's tokens is its bytes, which is about four times too
+// high. If the server has counted the beginning of a prompt, this bound applies only to the
+// rest, so from the second call on the worst case is close to the cost. counts is safe for
+// concurrent use, and the zero value is ready to use.
 type counts struct {
 	mu   sync.Mutex
-	last map[string]counted // by session
+	last map[string]promptCount // by session
 }
 
-// counted is a prompt and what the server said of it.
-type counted struct {
+// promptCount is the token count that a server reported for a prompt.
+type promptCount struct {
 	messages           int
 	hash               string // of the tools and the messages
 	prompt, completion int64  // tokens
 }
 
 const (
-	// conversations that are remembered; those beyond are bounded by their bytes.
+	// conversations is the maximum number of conversations that are remembered.
 	conversations = 8192
-	// implausible is how many bytes a token may have before a count is not believed.
+	// implausible is the number of bytes per token above which a count is ignored.
 	implausible = 16
-	// wander is the part of a counted prompt, 1/wander, that another rendering of it
-	// may add: a date, a changed note of the server's template.
-	wander = 50
+	// variation allows for 1/variation more tokens when the server renders the same prompt
+	// again, for example with another date in its template.
+	variation = 50
 )
 
-// bound is how many tokens a prompt may have at most.
+// bound returns the maximum number of tokens of a prompt.
 func (c *counts) bound(r llms.Request) int64 {
 	bytes := int64(promptBytes(r))
 	c.mu.Lock()
@@ -47,37 +45,38 @@ func (c *counts) bound(r llms.Request) int64 {
 	}
 	added := r.Messages[before.messages:]
 	more := int64(promptBytes(llms.Request{Messages: added}))
-	if len(added) > 0 && added[0].Role == "assistant" { // thoughts may come back that are shown as less
+	if len(added) > 0 && added[0].Role == "assistant" { // its reasoning may be larger than Raw shows
 		more += before.completion
 	}
-	return min(bytes, before.prompt+before.prompt/wander+more)
+	return min(bytes, before.prompt+before.prompt/variation+more)
 }
 
-// report notes what a server counted.
+// report stores the count of a server.
 func (c *counts) report(r llms.Request, u *schemas.Usage) {
 	if r.SessionID == "" || u == nil {
 		return
 	}
-	seen := counted{len(r.Messages), promptHash(r, len(r.Messages)), u.Prompt, u.Completion}
+	count := promptCount{len(r.Messages), promptHash(r, len(r.Messages)), u.Prompt, u.Completion}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if seen.hash == "" || u.Prompt < int64(promptBytes(r)/implausible) { // nor is what was said before
+	if count.hash == "" || u.Prompt < int64(promptBytes(r)/implausible) { // earlier counts are not reliable either
 		delete(c.last, r.SessionID)
 		return
 	}
 	if c.last == nil {
-		c.last = map[string]counted{}
+		c.last = map[string]promptCount{}
 	}
-	for id := range c.last { // some one: its conversation is bounded by bytes once more
+	for id := range c.last { // drop any conversation
 		if len(c.last) < conversations {
 			break
 		}
 		delete(c.last, id)
 	}
-	c.last[r.SessionID] = seen
+	c.last[r.SessionID] = count
 }
 
-// promptHash names the beginning of a prompt; "" where it cannot be written down.
+// promptHash returns the hash of the tools and the first messages of a prompt, "" if it
+// cannot be encoded.
 func promptHash(r llms.Request, messages int) string {
 	raw, err := schemas.CanonicalJSON(map[string]any{"tools": r.Tools, "messages": r.Messages[:messages]})
 	if err != nil {

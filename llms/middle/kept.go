@@ -10,12 +10,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// kept writes the bytes of each try, failed ones too, to the episode's tape, and
-// their hashes into replies. It stands outside the account: what cannot be kept
-// has been paid all the same.
-type kept struct{ llms.Client }
+// tapedClient records the bytes of each call, including failed ones, on the episode's tape,
+// and writes their hashes into replies. It wraps payingClient because a call that cannot be
+// recorded has still been paid.
+type tapedClient struct{ llms.Client }
 
-func (k kept) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+func (k tapedClient) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	resp, err := k.Client.Chat(ctx, r)
 	if resp.Request == nil {
 		return resp, err // nothing was sent
@@ -32,12 +32,12 @@ func (k kept) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	if err != nil {
 		ex.Failure = cmp.Or(string(llms.ClassOf(err)), "cancelled")
 	}
-	if lost := tape.Keep(ex); lost != nil {
-		lost = fmt.Errorf("keeping what was said to the model server: %w", lost)
-		if err != nil { // by its words alone: the next try could not be kept either
-			lost = fmt.Errorf("%w; it failed: %v", lost, err)
+	if failed := tape.Keep(ex); failed != nil {
+		failed = fmt.Errorf("recording a model call: %w", failed)
+		if err != nil { // not wrapped, so that the call is not retried
+			failed = fmt.Errorf("%w; the call failed: %v", failed, err)
 		}
-		return resp, lost
+		return resp, failed
 	}
 	return resp, err
 }

@@ -1,10 +1,8 @@
-// Package middle wraps the clients of a model with what every endpoint needs:
-// one retry layer, the choice of the endpoint, its rate, and the account that
-// pays. It imports llms, tokens and schemas.
+// Package middle wraps the clients of a model in layers: a cache, retries, the choice of
+// the endpoint, its rate limits, the record of calls, and payment.
 //
-// Wrap puts them in the one order that is right: each try of a repeated call
-// finds its endpoint, waits for the rate there, and reserves its worst case just
-// before it is made. A cache, where there is one, stands before them all.
+// Wrap fixes the order of the layers: each retry chooses its endpoint anew, waits for the
+// rate limit there, and reserves its worst-case cost just before the call.
 package middle
 
 import (
@@ -18,22 +16,22 @@ import (
 	"github.com/tracesmith/tracesmith/llms/tokens"
 )
 
-// Config says how a model is used. The zero value retries with the defaults of
-// Retry and prices nothing.
+// Config configures the layers. The zero value retries with the defaults of RetryConfig and
+// knows no prices.
 type Config struct {
 	Retry  RetryConfig
 	Prices Prices
-	// Limited: the accounts that pay have a limit, which needs a price and an
-	// end of every answer.
+	// Limited is true if accounts have a limit. Then the model needs a price and every
+	// request a limit of its answer.
 	Limited bool
-	// Cache is a directory of replies that are not asked for again; "": none. Note
-	// is told what is wrong with it.
+	// Cache is a directory of replies; "" means no cache. Note is called with each problem
+	// of the cache.
 	Cache string
 	Note  func(string)
 }
 
-// Wrap returns a client of one model, on one or more endpoints, with the whole
-// stack around them. It fails when a limit meets a model without a price.
+// Wrap returns a client of one model on one or more endpoints. It fails if Limited is set
+// and the model has no price.
 func Wrap(endpoints []Endpoint, cfg Config) (llms.Client, error) {
 	model := endpoints[0].Model()
 	price := cfg.Prices.Find(model)
@@ -43,54 +41,54 @@ func Wrap(endpoints []Endpoint, cfg Config) (llms.Client, error) {
 	paying := slices.Clone(endpoints)
 	for i := range paying {
 		paying[i].Counter = cmp.Or(paying[i].Counter, tokens.For(model))
-		paying[i].Client = kept{&accounted{Client: paying[i].Client, price: price, limited: cfg.Limited, counter: paying[i].Counter}}
+		paying[i].Client = tapedClient{&payingClient{Client: paying[i].Client, price: price, limited: cfg.Limited, counter: paying[i].Counter}}
 	}
-	var c llms.Client = &retrying{Client: newRoute(paying), cfg: cfg.Retry.withDefaults()}
+	var c llms.Client = &retryClient{Client: newRoute(paying), cfg: cfg.Retry.withDefaults()}
 	if cfg.Cache != "" {
-		c = &cached{Client: c, dir: cfg.Cache, note: cfg.Note, busy: map[string]chan struct{}{}}
+		c = &cacheClient{Client: c, dir: cfg.Cache, note: cfg.Note, busy: map[string]chan struct{}{}}
 	}
 	return c, nil
 }
 
-// paced keeps calls within the rates of their endpoint: what a call may take, its
-// longest answer included, as servers that reserve count it; what it did not take
-// is there again at its end.
-type paced struct {
+// pacedClient keeps calls within the rate limits of their endpoint. Like servers that
+// reserve tokens, it reserves the longest possible answer before a call, and returns the
+// unused tokens after it.
+type pacedClient struct {
 	llms.Client
 	pace    *Pace
 	counter *tokens.Counter
 	scale   tokens.Scale // how this endpoint counts prompts
 }
 
-func (p *paced) Chat(ctx context.Context, r llms.Request) (resp llms.Response, err error) {
-	counted := 0
+func (p *pacedClient) Chat(ctx context.Context, r llms.Request) (resp llms.Response, err error) {
+	prompt := 0
 	if p.pace.cfg.TPM > 0 {
-		counted = p.counter.Prompt(r)
+		prompt = p.counter.Prompt(r)
 	}
-	reserved := float64(p.scale.Expect(counted) + int(answerLimit(r.Sampling)))
+	reserved := float64(p.scale.Expect(prompt) + int(answerLimit(r.Sampling)))
 	if err := p.pace.Begin(ctx, reserved); err != nil {
 		return llms.Response{}, err
 	}
 	used := reserved
-	defer func() { p.pace.End(reserved, used, err) }() // whatever happens: others wait for this place
+	defer func() { p.pace.End(reserved, used, err) }()
 	resp, err = p.Client.Chat(ctx, r)
 	if u := resp.Reply.Usage; u != nil {
 		used = float64(u.Prompt + u.Completion)
-		p.scale.Report(counted, u.Prompt)
+		p.scale.Report(prompt, u.Prompt)
 	} else if _, ok := asError(err); ok {
 		used = atRisk(err, reserved)
 	} else if resp.Request == nil {
-		used = 0 // not made at all
+		used = 0 // the call was not made
 	}
 	return resp, err
 }
 
-// RetryConfig bounds the retry layer; zero fields take the defaults.
+// RetryConfig limits the retry layer. Zero fields have the defaults.
 type RetryConfig struct {
-	MaxTries    uint          // calls in all; default 6
+	MaxTries    uint          // total number of calls; default 6
 	MaxElapsed  time.Duration // from the first call; default 10 minutes
 	Initial     time.Duration // first wait, doubled each time; default 1 s
-	MaxInterval time.Duration // longest own wait; default 60 s
+	MaxInterval time.Duration // longest wait that a server did not ask for; default 60 s
 }
 
 func (c RetryConfig) withDefaults() RetryConfig {

@@ -10,43 +10,43 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 )
 
-// PaceConfig is how fast one endpoint may be asked; 0 means no limit.
+// PaceConfig limits the calls to one endpoint; 0 means no limit.
 type PaceConfig struct {
 	RPM      float64 // requests per minute
 	TPM      float64 // tokens per minute, prompt and answer
 	Parallel int     // calls at once
 }
 
-// How the number of calls at once follows the server: less by a fifth at a
-// refusal, at most once in cooling; one more after as many answers as run at
-// once (AIMD). Errors of the server (5xx) are no reason to ask less at once.
+// The limit of concurrent calls adapts to the server (AIMD): a refusal multiplies it by
+// shrink, at most once in cooling, and as many answers as the limit increase it by one. 5xx
+// errors do not change it.
 const (
 	shrink  = 0.8
 	cooling = 15 * time.Second
 )
 
-// maxPause bounds how long one refusal holds back all callers of an endpoint.
+// maxPause limits how long one refusal delays all calls to an endpoint.
 const maxPause = time.Minute
 
-// Pace keeps the calls to one endpoint within its rates. Calls wait in the order
-// they came. Tokens are reserved before a call and settled after it. Safe for
-// concurrent use; all clients of an endpoint share one.
+// Pace keeps the calls to one endpoint within its rate limits. Calls start in the order in
+// which they arrive. Tokens are reserved before a call and settled after it. All clients of
+// an endpoint share one Pace, which is safe for concurrent use.
 type Pace struct {
 	cfg      PaceConfig
-	turn     chan struct{} // held by the call that is next
-	freed    chan struct{} // a call has ended
+	turn     chan struct{} // held by the next call
+	freed    chan struct{} // signals that a call has ended
 	requests *bucket
 	tokens   *bucket
 
 	mu       sync.Mutex
 	running  int
-	parallel float64 // calls at once now, +Inf: no limit yet
-	answers  int     // since parallel was changed
-	cooled   time.Time
-	paused   time.Time // no call before
+	parallel float64   // current limit of concurrent calls, +Inf if there is none yet
+	answers  int       // since parallel last changed
+	cooled   time.Time // parallel is not decreased before
+	paused   time.Time // no call starts before
 }
 
-// NewPace starts with full buckets.
+// NewPace returns a Pace with full buckets.
 func NewPace(cfg PaceConfig) *Pace {
 	p := &Pace{cfg: cfg, turn: make(chan struct{}, 1), freed: make(chan struct{}, 1), parallel: math.Inf(1)}
 	if cfg.Parallel > 0 {
@@ -58,8 +58,8 @@ func NewPace(cfg PaceConfig) *Pace {
 	return p
 }
 
-// Begin waits until a call of so many tokens may be made. It fails only with ctx.
-// Each Begin that succeeds is followed by one End.
+// Begin waits until a call of so many tokens may start. It fails only if ctx ends. If it
+// succeeds, the caller must call End once.
 func (p *Pace) Begin(ctx context.Context, tokens float64) error {
 	select {
 	case p.turn <- struct{}{}:
@@ -84,13 +84,13 @@ func (p *Pace) Begin(ctx context.Context, tokens float64) error {
 	}
 }
 
-// admit takes what a call needs, or says how long to wait for it.
+// admit starts a call, or returns how long to wait.
 func (p *Pace) admit(tokens float64) (time.Duration, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	if float64(p.running) >= p.parallel {
-		return time.Hour, false // the end of a call wakes us
+		return time.Hour, false // the end of a call interrupts the wait
 	}
 	if wait := max(p.paused.Sub(now), p.requests.until(now, 1), p.tokens.until(now, tokens)); wait > 0 {
 		return wait, false
@@ -101,12 +101,12 @@ func (p *Pace) admit(tokens float64) (time.Duration, bool) {
 	return 0, true
 }
 
-// End settles a call: what it was taken for, what it used, how it ended.
+// End settles a call, with its reserved and used tokens and its error.
 func (p *Pace) End(reserved, used float64, err error) {
 	p.mu.Lock()
 	p.running--
 	p.tokens.take(used - reserved)
-	p.learn(err)
+	p.adapt(err)
 	p.mu.Unlock()
 	select {
 	case p.freed <- struct{}{}:
@@ -114,7 +114,8 @@ func (p *Pace) End(reserved, used float64, err error) {
 	}
 }
 
-func (p *Pace) learn(err error) {
+// adapt adjusts the limit of concurrent calls and the pause to the result of a call.
+func (p *Pace) adapt(err error) {
 	now := time.Now()
 	e, failed := asError(err)
 	switch {
@@ -127,7 +128,7 @@ func (p *Pace) learn(err error) {
 			}
 		}
 	case failed && (e.Class == llms.ClassRateLimit || e.Class == llms.ClassConcurrency):
-		// Too many at once says nothing of those that are not under way yet.
+		// Too many concurrent calls are no reason to pause.
 		if until := now.Add(min(e.RetryAfter, maxPause)); e.Class == llms.ClassRateLimit && until.After(p.paused) {
 			p.paused = until
 		}
@@ -139,21 +140,21 @@ func (p *Pace) learn(err error) {
 	}
 }
 
-// Parallel is how many calls may run at once now, +Inf where nothing limits it.
+// Parallel returns the current limit of concurrent calls, +Inf if there is none.
 func (p *Pace) Parallel() float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.parallel
 }
 
-// bucket fills with rate units a second. One call may take more than it holds:
-// it waits for a full one and leaves a debt. nil: never empty.
+// bucket refills by rate units per second. A call that needs more than its size waits until
+// it is full and leaves a negative level. A nil bucket is never empty.
 type bucket struct {
 	rate, size, level float64
 	at                time.Time
 }
 
-// newBucket holds one part of a minute's units, one at least.
+// newBucket returns a bucket that holds 1/part of a minute's units, at least one.
 func newBucket(perMinute float64, part float64) *bucket {
 	if perMinute <= 0 {
 		return nil

@@ -13,15 +13,15 @@ type Price struct {
 	Model  string  `json:"model"`
 	Input  float64 `json:"input"`
 	Output float64 `json:"output"`
-	// Of tokens read from the server's prompt cache, written to it, and written to
-	// it for an hour; nil: as the provider's llms.CacheRates say, else as Input.
+	// Prices of tokens read from the server's prompt cache, written to it, and written to
+	// it for an hour. nil means by the provider's llms.CacheRates, or Input without them.
 	Cached       *float64 `json:"cached"`
 	CacheWrite   *float64 `json:"cache_write"`
 	CacheWrite1h *float64 `json:"cache_write_1h"`
 	Free         bool     `json:"free"` // local models: cost 0, not unknown
 }
 
-// Prices is a price list; models match by their exact name.
+// Prices is a price list by the exact names of models.
 type Prices []Price
 
 // Find returns the price of a model, nil if it is not listed.
@@ -34,7 +34,7 @@ func (p Prices) Find(model string) *Price {
 	return nil
 }
 
-// Cost of one call in USD; nil if the server did not count tokens.
+// Cost returns the cost of one call in USD, nil if the server did not count tokens.
 func (p Price) Cost(u *schemas.Usage) *float64 {
 	cost := 0.0
 	if p.Free {
@@ -51,9 +51,9 @@ func (p Price) Cost(u *schemas.Usage) *float64 {
 	return &cost
 }
 
-// at fills in what is not configured by the rates of the vendor.
+// at sets the prices that are not configured by the vendor's rates.
 func (p Price) at(rates llms.CacheRates) Price {
-	if p.CacheWrite1h == nil { // never less than a write that is kept for less
+	if p.CacheWrite1h == nil { // at least the price of a shorter write
 		p.CacheWrite1h = new(max(p.Input*rates.WriteHour, or(p.CacheWrite, p.Input*rates.Write)))
 	}
 	if p.Cached == nil {
@@ -74,8 +74,8 @@ func or(price *float64, otherwise float64) float64 {
 	return *price
 }
 
-// worstCase is what a call can cost at most whose prompt has at most so many tokens,
-// all of them at the dearest price; hour: the server may keep them for an hour.
+// worstCase returns the maximum cost of a call whose prompt has at most so many tokens, all
+// at the highest price. hour is true if the server may keep them for an hour.
 func (p Price) worstCase(prompt int64, s llms.Sampling, hour bool) float64 {
 	if p.Free {
 		return 0
@@ -87,11 +87,11 @@ func (p Price) worstCase(prompt int64, s llms.Sampling, hour bool) float64 {
 	return (float64(prompt)*input + float64(answerLimit(s))*p.Output) / 1e6
 }
 
-// framing is what a server's template puts around a message or tool, in tokens.
+// framing is the number of tokens that a server's template adds to a message or tool.
 const framing = 32
 
-// promptBytes is the size of what a request shows the model. No tokenizer makes
-// more tokens than there are bytes.
+// promptBytes returns the size of a request's prompt in bytes, which is an upper bound of
+// its tokens.
 func promptBytes(r llms.Request) int {
 	size := framing
 	for _, m := range r.Messages {
@@ -107,10 +107,10 @@ func promptBytes(r llms.Request) int {
 	return size
 }
 
-// limitNames are how servers call the limit of an answer.
+// limitNames lists the servers' names for the limit of an answer.
 var limitNames = []string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
 
-// answerLimit is how long an answer may get, in tokens.
+// answerLimit returns the maximum length of an answer in tokens.
 func answerLimit(s llms.Sampling) int64 {
 	limit := int64(0)
 	if s.MaxTokens != nil {
@@ -125,9 +125,9 @@ func answerLimit(s llms.Sampling) int64 {
 	return limit
 }
 
-// limited is a request whose answer has an end. What says that it has none, as -1
-// does to some servers, is left out.
-func limited(r llms.Request) llms.Request {
+// withLimit returns the request with a limit of its answer. It removes values that mean no
+// limit, such as -1.
+func withLimit(r llms.Request) llms.Request {
 	s := &r.Sampling
 	limit := s.MaxTokens != nil && *s.MaxTokens > 0
 	s.Extra = maps.Clone(s.Extra)
@@ -153,7 +153,7 @@ func wholeNumber(v any) int64 {
 	case float64:
 		return int64(n)
 	case json.Number:
-		i, _ := n.Int64() // what is no number is refused by the server
+		i, _ := n.Int64() // the server refuses anything else
 		return i
 	}
 	return 0

@@ -10,16 +10,16 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 )
 
-// retrying is the only retry layer of the project: the SDK's is off, and the
-// pipeline repeats jobs, not calls.
-type retrying struct {
+// retryClient is the only layer that retries calls: the SDKs' retries are off, and the
+// pipeline retries only whole jobs.
+type retryClient struct {
 	llms.Client
 	cfg RetryConfig
 }
 
-// Chat repeats retryable failures. The reply counts its calls; the error of a
-// call that was given up keeps its class and says how often it was tried.
-func (r *retrying) Chat(ctx context.Context, req llms.Request) (llms.Response, error) {
+// Chat retries retryable failures. The reply has the number of calls. The final error keeps
+// its class and says how many calls were made.
+func (r *retryClient) Chat(ctx context.Context, req llms.Request) (llms.Response, error) {
 	calls := 0
 	resp, err := backoff.Retry(ctx, func() (llms.Response, error) {
 		calls++

@@ -19,29 +19,30 @@ import (
 type Endpoint struct {
 	llms.Client
 	Name   string  // in messages
-	Weight float64 // share of the conversations; 0 counts as 1
+	Weight float64 // share of the conversations; 0 means 1
 	Pace   *Pace   // nil: no limit
-	// Counter of prompts; nil: by the model's name.
+	// Counter counts prompts; nil means the counter for the model's name.
 	Counter *tokens.Counter
 }
 
-// When a server is left alone, and for how long.
+// A server gets no calls for restFor after tripAfter consecutive failures, or after one if
+// it is unreachable.
 const (
-	tripAfter = 3 // failures in a row; one is enough where nothing answers
+	tripAfter = 3
 	restFor   = 30 * time.Second
 )
 
-// route spreads conversations over the servers of one model. A conversation
-// stays with its server, whose prefix cache knows it, until that server fails;
-// then it moves to the next, and back when the server has recovered.
+// route distributes conversations over the servers of one model. A conversation stays with
+// its server, which has its prefix in the cache, until that server fails. Then it moves to
+// the next one, and back when the server has recovered.
 type route struct {
-	llms.Client // the first one: they all are the same model
+	llms.Client // the first one; all are the same model
 	servers     []server
 }
 
 type server struct {
 	Endpoint
-	ask     llms.Client // with its pace
+	paced   llms.Client
 	breaker *gobreaker.CircuitBreaker[llms.Response]
 }
 
@@ -49,17 +50,17 @@ func newRoute(endpoints []Endpoint) *route {
 	r := &route{Client: endpoints[0].Client}
 	namesakes := map[string]int{}
 	for _, e := range endpoints {
-		if namesakes[e.Name]++; namesakes[e.Name] > 1 { // one address with several keys: each has its share
+		if namesakes[e.Name]++; namesakes[e.Name] > 1 { // one address with several keys
 			e.Name = fmt.Sprintf("%s (%d)", e.Name, namesakes[e.Name])
 		}
-		s := server{Endpoint: e, ask: e.Client}
+		s := server{Endpoint: e, paced: e.Client}
 		if e.Pace != nil {
-			s.ask = &paced{Client: e.Client, pace: e.Pace, counter: e.Counter}
+			s.paced = &pacedClient{Client: e.Client, pace: e.Pace, counter: e.Counter}
 		}
 		dead := false
 		s.breaker = gobreaker.NewCircuitBreaker[llms.Response](gobreaker.Settings{
 			Name: e.Name, Timeout: restFor,
-			IsExcluded: func(err error) bool { return err != nil && llms.ClassOf(err) == "" }, // cancelled: says nothing
+			IsExcluded: func(err error) bool { return err != nil && llms.ClassOf(err) == "" }, // canceled
 			IsSuccessful: func(err error) bool {
 				class := llms.ClassOf(err)
 				dead = class == llms.ClassUnreachable
@@ -72,15 +73,15 @@ func newRoute(endpoints []Endpoint) *route {
 	return r
 }
 
-// Chat asks the conversation's server, or the next one that is not left alone.
-// One failure is one answer: asking again is the retry layer's decision.
+// Chat calls the conversation's server, or the next one that is not resting. It does not
+// retry after a failure.
 func (r *route) Chat(ctx context.Context, req llms.Request) (llms.Response, error) {
-	if len(r.servers) == 1 { // nowhere else to go: the waits of the retry layer are rest enough
-		return r.servers[0].ask.Chat(ctx, req)
+	if len(r.servers) == 1 { // the waits of the retry layer are sufficient
+		return r.servers[0].paced.Chat(ctx, req)
 	}
 	for _, i := range r.order(req.SessionID) {
 		s := r.servers[i]
-		resp, err := s.breaker.Execute(func() (llms.Response, error) { return s.ask.Chat(ctx, req) })
+		resp, err := s.breaker.Execute(func() (llms.Response, error) { return s.paced.Chat(ctx, req) })
 		if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
 			continue
 		}
@@ -90,7 +91,7 @@ func (r *route) Chat(ctx context.Context, req llms.Request) (llms.Response, erro
 		return resp, err
 	}
 	return llms.Response{}, &llms.Error{Class: llms.ClassUnreachable, RetryAfter: restFor,
-		Message: fmt.Sprintf("all %d servers of %s failed and are left alone for a while", len(r.servers), r.Model())}
+		Message: fmt.Sprintf("all %d servers of %s failed and get no calls for up to %s", len(r.servers), r.Model(), restFor)}
 }
 
 // order ranks the servers for a conversation by weighted rendezvous hashing

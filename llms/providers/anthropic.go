@@ -1,8 +1,8 @@
 package providers
 
-// Anthropic's Messages API. The official SDK builds the request; content blocks
-// of earlier answers go back byte by byte (anthropic_wire.go), because thinking
-// is signed; the reply is read from the bytes received.
+// Anthropic's Messages API. The official SDK builds the request. Content blocks of earlier
+// answers are sent back byte for byte (anthropic_wire.go), because thinking is signed. The
+// reply is decoded from the received bytes.
 
 import (
 	"context"
@@ -33,8 +33,7 @@ func init() {
 	})
 }
 
-// AnthropicConfig configures one endpoint and model; base_url may
-// stand without the version.
+// AnthropicConfig configures one endpoint and model. The version in base_url is optional.
 type AnthropicConfig struct {
 	Endpoint
 	Cache string `json:"cache"` // how long the server keeps prompt prefixes: 5m, 1h or off
@@ -59,11 +58,11 @@ func NewAnthropic(cfg AnthropicConfig, deps llms.Deps) (*Anthropic, error) {
 	return &Anthropic{endpoint: at, cache: cfg.Cache}, nil
 }
 
-// Provider is "anthropic".
+// Provider returns "anthropic".
 func (c *Anthropic) Provider() string { return "anthropic" }
 
-// Chat makes one call and no retry. Errors are *llms.Error, or the context's
-// own error when the caller ended it.
+// Chat sends one request and does not retry. It returns an *llms.Error, or the error of
+// ctx if the caller ended it.
 func (c *Anthropic) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	if err := checkExtra(r.Sampling.Extra, "system", "max_tokens"); err != nil {
 		return llms.Response{}, err
@@ -84,13 +83,13 @@ func (c *Anthropic) Chat(ctx context.Context, r llms.Request) (llms.Response, er
 	})
 }
 
-// CacheRates are Anthropic's: a tenth of input for a read, 1.25 times input for a
-// write of five minutes, twice input for one of an hour.
+// CacheRates returns Anthropic's rates: 0.1 times the price of input for a read, 1.25 times
+// for a write for five minutes, and twice for a write for an hour.
 func (c *Anthropic) CacheRates(r llms.Request) llms.CacheRates {
 	return llms.CacheRates{Read: 0.1, Write: 1.25, WriteHour: 2, Hour: c.cache == "1h" || asksForHour(r)}
 }
 
-// Check asks the server for its models, which costs nothing.
+// Check requests the list of models, which costs nothing.
 func (c *Anthropic) Check(ctx context.Context) error {
 	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
 	defer cancel()
@@ -113,11 +112,11 @@ func (c *Anthropic) Check(ctx context.Context) error {
 	if e.Class == llms.ClassNotFound && !c.answers(callCtx, http.MethodPost, c.base+anthropicAPI.chat) {
 		return c.redact(e)
 	}
-	return nil // it does not list models
+	return nil // the server does not list models
 }
 
-// options leave nothing to the SDK's environment: no key, no address and no
-// retry that was not configured here.
+// options prevents the SDK from reading its settings from environment variables, and from
+// retrying.
 func (c *Anthropic) options(ex *exchange) []option.RequestOption {
 	return []option.RequestOption{
 		option.WithoutEnvironmentDefaults(), option.WithBaseURL(c.base), option.WithAPIKey(c.key),
@@ -125,7 +124,7 @@ func (c *Anthropic) options(ex *exchange) []option.RequestOption {
 	}
 }
 
-// request says in the SDK's words what they can say; patchBody adds the rest.
+// request fills in what the SDK's structs can express; patchBody adds the rest.
 func (c *Anthropic) request(r llms.Request) (anthropic.MessageNewParams, error) {
 	p := anthropic.MessageNewParams{Model: anthropic.Model(c.model), MaxTokens: llms.DefaultAnswer}
 	if r.Sampling.MaxTokens != nil {
@@ -146,7 +145,7 @@ func (c *Anthropic) request(r llms.Request) (anthropic.MessageNewParams, error) 
 	for _, t := range r.Tools {
 		var schema anthropic.ToolInputSchemaParam
 		if err := json.Unmarshal(t.Parameters, &schema); err != nil {
-			return p, &llms.Error{Class: llms.ClassRefused, Message: fmt.Sprintf("the parameters of tool %s are no JSON schema: %v", t.Name, err), Err: err}
+			return p, &llms.Error{Class: llms.ClassRefused, Message: fmt.Sprintf("the parameters of tool %s are not a JSON schema: %v", t.Name, err), Err: err}
 		}
 		tool := anthropic.ToolUnionParamOfTool(schema, t.Name)
 		tool.OfTool.Description = anthropic.String(t.Description)

@@ -14,10 +14,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// anthropicID is the form the API insists on for ids of tool calls.
+// anthropicID matches the ids of tool calls that the API accepts.
 var anthropicID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// anthropicBlock is what is read of a content block.
+// anthropicBlock contains the fields of a content block that are read.
 type anthropicBlock struct {
 	Type     string          `json:"type"`
 	Text     string          `json:"text"`
@@ -27,7 +27,8 @@ type anthropicBlock struct {
 	Input    json.RawMessage `json:"input"`
 }
 
-// anthropicBlocks renders one message. Results of tools are the user's there.
+// anthropicBlocks returns the role and the content blocks of a message. Tool results have
+// the role user in this API.
 func anthropicBlocks(m llms.Message) (anthropic.MessageParamRole, []anthropic.ContentBlockParamUnion) {
 	if m.Role == "tool" {
 		result := anthropic.ToolResultBlockParam{ToolUseID: vendorID(anthropicID, m.ToolCallID)}
@@ -38,7 +39,7 @@ func anthropicBlocks(m llms.Message) (anthropic.MessageParamRole, []anthropic.Co
 	}
 	var blocks []anthropic.ContentBlockParamUnion
 	if m.Role == "assistant" {
-		if blocks = received(m); blocks != nil {
+		if blocks = rawBlocks(m); blocks != nil {
 			return anthropic.MessageParamRoleAssistant, blocks
 		}
 	}
@@ -54,9 +55,9 @@ func anthropicBlocks(m llms.Message) (anthropic.MessageParamRole, []anthropic.Co
 	return anthropic.MessageParamRoleAssistant, blocks
 }
 
-// received are the blocks of an assistant message as they came; nil where it
-// came from another provider, or where its calls are known under other ids.
-func received(m llms.Message) []anthropic.ContentBlockParamUnion {
+// rawBlocks returns the blocks of an assistant message as received. It returns nil if the
+// message comes from another provider or its calls have other ids.
+func rawBlocks(m llms.Message) []anthropic.ContentBlockParamUnion {
 	var got struct {
 		Content []json.RawMessage `json:"content"`
 	}
@@ -74,7 +75,7 @@ func received(m llms.Message) []anthropic.ContentBlockParamUnion {
 			ids = append(ids, b.ID)
 		}
 		if b.Type == "text" && strings.TrimSpace(b.Text) == "" {
-			continue // sent by the server, refused by the server
+			continue // the server sends empty texts but refuses them
 		}
 		out = append(out, param.Override[anthropic.ContentBlockParamUnion](raw))
 	}
@@ -84,8 +85,8 @@ func received(m llms.Message) []anthropic.ContentBlockParamUnion {
 	return out
 }
 
-// markCache has the server keep two prefixes: what an episode always begins
-// with, and all of the conversation so far.
+// markCache asks the server to cache two prefixes: the system prompt with the tools, and the
+// whole conversation so far.
 func (c *Anthropic) markCache(p *anthropic.MessageNewParams) {
 	if c.cache == "off" {
 		return
@@ -109,7 +110,7 @@ func (c *Anthropic) markCache(p *anthropic.MessageNewParams) {
 	}
 }
 
-// patchBody adds sampling.
+// patchBody adds the sampling parameters.
 func (c *Anthropic) patchBody(body map[string]any, r llms.Request) error {
 	if r.Sampling.Temperature != nil {
 		body["temperature"] = *r.Sampling.Temperature
@@ -121,8 +122,8 @@ func (c *Anthropic) patchBody(body map[string]any, r llms.Request) error {
 	return nil
 }
 
-// decodeAnthropic reads a 200 answer; hour: the request asked the server to keep
-// its prompt for an hour.
+// decodeAnthropic decodes an answer with status 200. hour is true if the request asked the
+// server to keep its prompt for an hour.
 func decodeAnthropic(raw []byte, history []llms.Message, hour bool) (schemas.Reply, *llms.Error) {
 	var w struct {
 		Type       string            `json:"type"`
@@ -138,7 +139,7 @@ func decodeAnthropic(raw []byte, history []llms.Message, hour bool) (schemas.Rep
 	case w.Type == "error":
 		return schemas.Reply{}, statusError(200, nil, raw)
 	case w.Type != "message":
-		return schemas.Reply{}, &llms.Error{Class: llms.ClassServer, Status: 200, Message: "the answer is no message: " + excerpt(raw)}
+		return schemas.Reply{}, &llms.Error{Class: llms.ClassServer, Status: 200, Message: "the answer is not a message: " + excerpt(raw)}
 	}
 	reply := schemas.Reply{FinishReason: w.StopReason, Model: w.Model, Truncated: hitLimit(w.StopReason), Usage: anthropicUsage(w.Usage, hour)}
 	var texts, thoughts []string
@@ -166,7 +167,7 @@ func decodeAnthropic(raw []byte, history []llms.Message, hour bool) (schemas.Rep
 	}
 	reply.Message, reply.Reasoning = strings.Join(texts, ""), strings.Join(thoughts, "\n\n")
 	reply.Calls = decodeCalls(calls, reply.Truncated, history)
-	// What was cut off arrives as an object, only not a whole one.
+	// The API also sends the input of a call that was cut off as a valid object.
 	if n := len(reply.Calls); n > 0 && len(w.Content) > 0 && reply.Truncated {
 		var last anthropicBlock
 		if json.Unmarshal(w.Content[len(w.Content)-1], &last) == nil && last.Type == "tool_use" {
@@ -185,8 +186,8 @@ func decodeAnthropic(raw []byte, history []llms.Message, hour bool) (schemas.Rep
 	return reply, nil
 }
 
-// anthropicUsage counts all of the prompt: the API reports what it read from its
-// cache and what it wrote there beside the rest.
+// anthropicUsage decodes the token counts. Prompt is the whole prompt; the API reports
+// tokens that it read from or wrote to its cache separately from the input.
 func anthropicUsage(raw json.RawMessage, hour bool) *schemas.Usage {
 	var u struct {
 		Input  *float64 `json:"input_tokens"`

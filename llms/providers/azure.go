@@ -1,7 +1,7 @@
 package providers
 
-// Azure OpenAI: the same API under the paths of a deployment, with a key in a
-// header of its own or with tokens of Entra ID (entra.go).
+// Azure OpenAI: the OpenAI API under the paths of a deployment, with a key in its own header
+// or with tokens of Entra ID (entra.go).
 
 import (
 	"errors"
@@ -28,7 +28,7 @@ func init() {
 	})
 }
 
-// AzureConfig configures one deployment; base_url is that of the resource, as in
+// AzureConfig configures one deployment. base_url is the URL of the resource, such as
 // https://NAME.openai.azure.com.
 type AzureConfig struct {
 	Endpoint
@@ -41,15 +41,15 @@ type AzureConfig struct {
 // Azure is a client of one deployment.
 type Azure struct{ OpenAI }
 
-// Provider is "azure".
+// Provider returns "azure".
 func (*Azure) Provider() string { return "azure" }
 
 // NewAzure checks the settings and resolves the secrets; it opens no connection.
 func NewAzure(cfg AzureConfig, deps llms.Deps) (*Azure, error) {
-	cfg.APIVersion = strings.TrimSuffix(cfg.APIVersion, "T00:00:00Z") // YAML takes it for a date where it is not quoted
+	cfg.APIVersion = strings.TrimSuffix(cfg.APIVersion, "T00:00:00Z") // YAML reads an unquoted version as a date
 	switch {
 	case cfg.APIVersion == "":
-		return nil, errors.New("api_version is missing: Azure wants one with every call, as in 2024-10-21")
+		return nil, errors.New("api_version is missing: Azure requires one, such as 2024-10-21")
 	case (cfg.APIKey == "") == (cfg.Scope == ""):
 		return nil, errors.New("set either api_key, or scope for tokens of Entra ID (https://cognitiveservices.azure.com/.default)")
 	}

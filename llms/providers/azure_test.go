@@ -122,7 +122,7 @@ func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Chat(t.Context(), hello)
-	if llms.ClassOf(err) != llms.ClassAuth || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "Entra ID gives no token") {
+	if llms.ClassOf(err) != llms.ClassAuth || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "Entra ID issued no token") {
 		t.Errorf("no token: %v", err)
 	}
 	// A status says that nothing was asked, so that nothing counts as paid.

@@ -6,9 +6,9 @@ import (
 	"regexp"
 )
 
-// vendorID is id where the vendor takes it, and else nine letters and digits made
-// of it, which every vendor takes. The same id always becomes the same, so that
-// prompts stay stable; the record keeps the original.
+// vendorID returns id if the vendor accepts it, or else a hash of it of nine letters and
+// digits, which every vendor accepts. The hash keeps prompts stable. Rows contain the
+// original id.
 func vendorID(form *regexp.Regexp, id string) string {
 	if form.MatchString(id) {
 		return id

@@ -1,7 +1,7 @@
 package providers
 
-// Tool calls as servers send them: ids may be missing or doubled, arguments may
-// be no JSON, and what is one call may stand for several.
+// Decoding of tool calls: ids may be missing or duplicates, arguments may be invalid JSON,
+// and one call may contain several.
 
 import (
 	"encoding/json"
@@ -13,17 +13,17 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// cutOff is what is wrong with a call whose arguments were not finished.
+// cutOff tells the model that the token limit cut off its call.
 const cutOff = "the reply hit the token limit and the call was cut off; send a shorter one"
 
-// hitLimit reads a reason to stop in any server's word.
+// hitLimit reports whether a finish reason means that the token limit was reached.
 func hitLimit(finish string) bool {
 	return slices.Contains([]string{"length", "max_tokens", "model_length", "model_context_window_exceeded"}, strings.ToLower(finish))
 }
 
-// decodeCalls reads the calls in order. A missing id, or one that is taken
-// already, becomes call_<turn>_<n>: the turn is counted from the history, so
-// the same conversation always gives the same ids.
+// decodeCalls decodes the calls in order. A missing or duplicate id becomes
+// call_<turn>_<n>. The number of the turn comes from the history, so the same conversation
+// always gets the same ids.
 func decodeCalls(calls []wireCall, truncated bool, history []llms.Message) []schemas.ToolCall {
 	taken, turn := map[string]bool{}, 0
 	for _, m := range history {
@@ -36,7 +36,7 @@ func decodeCalls(calls []wireCall, truncated bool, history []llms.Message) []sch
 	}
 	var out []schemas.ToolCall
 	for _, w := range calls {
-		if inner := unpacked(w); inner != nil {
+		if inner := parallelCalls(w); inner != nil {
 			for _, call := range inner {
 				call.Repaired = true
 				out = append(out, call)
@@ -44,7 +44,7 @@ func decodeCalls(calls []wireCall, truncated bool, history []llms.Message) []sch
 			continue
 		}
 		call := schemas.ToolCall{Name: w.Function.Name}
-		_ = json.Unmarshal(w.ID, &call.ID) // what is no text is no id
+		_ = json.Unmarshal(w.ID, &call.ID) // an id that is not a string counts as missing
 		decodeArguments(&call, w.Function.Arguments)
 		if call.Invalid != "" && truncated {
 			call.Invalid, call.Truncated = cutOff, true
@@ -64,9 +64,9 @@ func decodeCalls(calls []wireCall, truncated bool, history []llms.Message) []sch
 	return out
 }
 
-// unpacked are the calls of multi_tool_use.parallel, a tool that models make up
-// to call several at once; nil for any other call, and for one that is not whole.
-func unpacked(w wireCall) []schemas.ToolCall {
+// parallelCalls returns the calls in a call of multi_tool_use.parallel, a tool that models
+// make up to call several tools at once. It returns nil for other and incomplete calls.
+func parallelCalls(w wireCall) []schemas.ToolCall {
 	if w.Function.Name != "multi_tool_use.parallel" {
 		return nil
 	}
@@ -90,9 +90,9 @@ func unpacked(w wireCall) []schemas.ToolCall {
 	return out
 }
 
-// decodeArguments fills Arguments, Raw, Repaired and Invalid. A string holding an
-// object is the norm, and an object in its place is taken too. Where that fails
-// the text is repaired, and marked; what cannot be repaired must not be executed.
+// decodeArguments sets Arguments, Raw, Repaired and Invalid. raw is usually a string that
+// contains an object, but may be an object itself. An invalid text is repaired if possible;
+// otherwise Invalid is set, and the call must not be executed.
 func decodeArguments(call *schemas.ToolCall, raw json.RawMessage) {
 	text := string(raw)
 	if !present(raw) {
@@ -104,14 +104,14 @@ func decodeArguments(call *schemas.ToolCall, raw json.RawMessage) {
 	}
 	call.Raw = text
 	if strings.TrimSpace(text) == "" {
-		// How several servers say "no arguments"; a tool that needs some says so.
+		// Several servers express "no arguments" like this.
 		call.Raw, call.Arguments, call.Repaired = "", json.RawMessage("{}"), true
 		return
 	}
 	args, err := canonicalObject(text)
 	if err != nil {
-		if mended, ok := repaired(text); ok {
-			args, err, call.Repaired = mended, nil, true
+		if fixed, ok := repair(text); ok {
+			args, err, call.Repaired = fixed, nil, true
 		}
 	}
 	if err != nil {

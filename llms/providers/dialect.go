@@ -9,8 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 )
 
-// Dialect is how one OpenAI-compatible server wants to be spoken to, where they
-// disagree; docs/wire.md has the table.
+// Dialect configures how OpenAI-compatible servers differ; see docs/wire.md.
 type Dialect struct {
 	// Name of the field that limits an answer: max_tokens or max_completion_tokens.
 	MaxTokensField string `json:"max_tokens_field"`
@@ -46,11 +45,11 @@ func (d Dialect) check() error {
 	}
 	for _, name := range d.Drop {
 		if slices.Contains([]string{"model", "messages", "tools"}, name) {
-			return &plugin.FieldError{Path: "drop", Message: fmt.Sprintf("drop must not name %q: nothing would be left to ask", name)}
+			return &plugin.FieldError{Path: "drop", Message: fmt.Sprintf("drop must not name %q: every request needs it", name)}
 		}
 		if slices.Contains([]string{"max_tokens", "max_completion_tokens"}, name) {
 			return &plugin.FieldError{Path: "drop", Message: fmt.Sprintf(
-				"drop must not name %q: it bounds what a call can cost, and is not sent where nothing sets it; max_tokens_field says which name the server takes", name)}
+				"drop must not name %q: it limits the cost of a call, and is not sent unless a limit is set; set max_tokens_field to the name that the server accepts", name)}
 		}
 	}
 	return nil
@@ -58,7 +57,7 @@ func (d Dialect) check() error {
 
 var nineLetters = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
 
-// callID is an id as this server takes it; the record keeps the original.
+// callID returns an id in the form that the server accepts.
 func (d Dialect) callID(id string) string {
 	if d.CallIDs == "any" || id == "" {
 		return id
@@ -78,15 +77,15 @@ func (d Dialect) content(m llms.Message) any {
 	return ""
 }
 
-// plainReasoning and signedReasoning are the names reasoning comes under.
+// plainReasoning and signedReasoning list the fields in which servers send reasoning.
 var (
 	plainReasoning  = []string{"reasoning_content", "reasoning"}
 	signedReasoning = []string{"reasoning_details", "thinking_blocks"}
 )
 
-// forget takes the reasoning out of an answer where it is not to go back.
-func (d Dialect) forget(received map[string]any, m llms.Message, last bool) {
-	gone := append(slices.Clone(plainReasoning), signedReasoning...)
+// dropReasoning removes from an earlier answer the reasoning that is not sent back.
+func (d Dialect) dropReasoning(received map[string]any, m llms.Message, last bool) {
+	drop := append(slices.Clone(plainReasoning), signedReasoning...)
 	switch d.EchoReasoning {
 	case "always":
 		return
@@ -98,9 +97,9 @@ func (d Dialect) forget(received map[string]any, m llms.Message, last bool) {
 		if len(m.ToolCalls) > 0 {
 			return
 		}
-		gone = plainReasoning
+		drop = plainReasoning
 	}
-	for _, name := range gone {
+	for _, name := range drop {
 		delete(received, name)
 	}
 }

@@ -1,4 +1,3 @@
-// Package providers holds the model providers, one file or group of files
-// each, registered in llms.Providers by init. It is the only home of
-// go-openai and may import llms, schemas and configs/plugin.
+// Package providers contains the clients of model servers and registers them in
+// llms.Providers.
 package providers

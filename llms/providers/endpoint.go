@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Endpoint is what every provider over HTTP is configured with. Secret values
-// are written as "env:NAME" or "file:PATH".
+// Endpoint holds the settings of every provider. Secrets have the form "env:NAME" or
+// "file:PATH".
 type Endpoint struct {
 	BaseURL string `json:"base_url"` // as the provider's own documentation writes it
 	Model   string `json:"model"`
@@ -24,16 +24,15 @@ type Endpoint struct {
 	Headers map[string]string `json:"headers"`
 }
 
-// endpoint is an Endpoint that was checked: how to reach one server, and the
-// values that must not appear in any message about it.
+// endpoint is a validated Endpoint with its secrets, which must not appear in any message.
 type endpoint struct {
-	base    string // without a slash at its end
+	base    string // without a trailing slash
 	model   string
 	key     string
-	keyRef  string // where the key stands: "env:NAME", "file:PATH" or ""
+	keyRef  string // where the key comes from: "env:NAME", "file:PATH" or ""
 	headers map[string]string
 	secrets []string
-	tokens  *tokens // nil: the key is all there is
+	tokens  *tokens // nil if the key or no authentication is used
 	timeout time.Duration
 	http    *http.Client
 }
@@ -55,7 +54,7 @@ func newEndpoint(cfg Endpoint, deps llms.Deps) (*endpoint, error) {
 	}
 	e := &endpoint{
 		base: strings.TrimRight(cfg.BaseURL, "/"), model: cfg.Model, keyRef: cfg.APIKey, timeout: timeout, headers: map[string]string{},
-		// A redirect would send the key somewhere nobody configured.
+		// A redirect would send the key to another server.
 		http: &http.Client{
 			Transport:     deps.Transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -63,7 +62,7 @@ func newEndpoint(cfg Endpoint, deps llms.Deps) (*endpoint, error) {
 	}
 	if cfg.APIKey != "" {
 		if !llms.IsSecretRef(cfg.APIKey) {
-			return nil, errors.New(`api_key must say where the key stands, as "env:NAME" or "file:PATH": keys do not belong in configuration`)
+			return nil, errors.New(`api_key must say where the key is, as "env:NAME" or "file:PATH": keys do not belong in the configuration`)
 		}
 		if e.key, err = e.resolve("api_key", cfg.APIKey, deps.Getenv); err != nil {
 			return nil, err
@@ -77,8 +76,8 @@ func newEndpoint(cfg Endpoint, deps llms.Deps) (*endpoint, error) {
 	return e, nil
 }
 
-// resolve turns "env:NAME" and "file:PATH" into what they refer to and remembers
-// it as a secret; anything else is taken as it is.
+// resolve returns the secret to which "env:NAME" or "file:PATH" refers and adds it to
+// e.secrets. It returns any other value unchanged.
 func (e *endpoint) resolve(field, value string, getenv func(string) string) (string, error) {
 	if !llms.IsSecretRef(value) {
 		return value, nil
@@ -93,11 +92,11 @@ func (e *endpoint) resolve(field, value string, getenv func(string) string) (str
 	return got, nil
 }
 
-// Model is the configured model name.
+// Model returns the configured name of the model.
 func (e *endpoint) Model() string { return e.model }
 
-// chat carries out one exchange, whatever library makes its request: call sends it,
-// decode reads what was answered.
+// chat makes one call for any provider: call sends the request with the provider's library,
+// and decode decodes the answer.
 func (e *endpoint) chat(ctx context.Context, r llms.Request, ex *exchange, call func(context.Context) error,
 	decode func(raw []byte, history []llms.Message) (schemas.Reply, *llms.Error)) (llms.Response, error) {
 	callCtx, cancel := context.WithTimeout(ctx, e.timeout)
@@ -126,8 +125,8 @@ func (e *endpoint) chat(ctx context.Context, r llms.Request, ex *exchange, call 
 	return resp, nil
 }
 
-// response is what came back. Servers quote the keys they refuse: these answers
-// are the only ones whose bytes are altered.
+// response returns the bytes of an exchange. It masks secrets only in error responses,
+// because servers quote the keys that they refuse.
 func (e *endpoint) response(ex *exchange) llms.Response {
 	body := ex.received
 	if ex.status != http.StatusOK && body != nil {
@@ -136,7 +135,7 @@ func (e *endpoint) response(ex *exchange) llms.Response {
 	return llms.Response{Request: ex.sent, Raw: body, Headers: e.keepHeaders(ex.header), Status: ex.status}
 }
 
-// keepHeaders flattens an answer's headers, without cookies and secrets.
+// keepHeaders returns an answer's headers without cookies and secrets.
 func (e *endpoint) keepHeaders(h http.Header) map[string]string {
 	out := map[string]string{}
 	for name, values := range h {
@@ -147,7 +146,7 @@ func (e *endpoint) keepHeaders(h http.Header) map[string]string {
 	return out
 }
 
-// mask hides every configured secret in s.
+// mask replaces every configured secret in s.
 func (e *endpoint) mask(s string) string {
 	for _, secret := range e.secrets {
 		s = hide(s, secret)
@@ -160,8 +159,8 @@ func (e *endpoint) mask(s string) string {
 
 func hide(s, secret string) string { return strings.ReplaceAll(s, secret, "***") }
 
-// redact hides secrets: servers like to quote the key they refuse. It says where
-// that key stands instead.
+// redact masks secrets in an error, because servers quote the keys that they refuse. For a
+// refused key it adds where the key comes from.
 func (e *endpoint) redact(err *llms.Error) *llms.Error {
 	err.Message = e.mask(err.Message)
 	switch {

@@ -15,9 +15,9 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 )
 
-// Entra is how tokens of Entra ID are had: as an application with a secret (OAuth
-// 2.0 client credentials, RFC 6749 section 4.4). Each value may be env:NAME or file:PATH; the
-// secret must be.
+// Entra configures tokens of Entra ID for an application with a secret (OAuth 2.0 client
+// credentials, RFC 6749 section 4.4). Each value may have the form env:NAME or file:PATH;
+// the secret must have it.
 type Entra struct {
 	Scope        string `json:"scope"`         // scope of the token; it chooses Entra ID instead of a key
 	Tenant       string `json:"tenant"`        // tenant of the application
@@ -26,11 +26,11 @@ type Entra struct {
 	Authority    string `json:"authority"`     // server that issues tokens
 }
 
-// tokenTimeout bounds one request for a token.
+// tokenTimeout limits one request for a token.
 const tokenTimeout = 30 * time.Second
 
-// tokens keeps one token for all calls, and gets another when it is about to
-// expire or was refused. Safe for concurrent use.
+// tokens holds one token for all calls. It requests a new one if the token is about to
+// expire or was refused. It is safe for concurrent use.
 type tokens struct {
 	cfg    clientcredentials.Config
 	client *http.Client
@@ -41,7 +41,7 @@ type tokens struct {
 
 func newTokens(cfg Entra, at *endpoint, deps llms.Deps) (*tokens, error) {
 	if !llms.IsSecretRef(cfg.ClientSecret) {
-		return nil, errors.New(`client_secret must say where the secret stands, as "env:AZURE_CLIENT_SECRET" or "file:PATH"`)
+		return nil, errors.New(`client_secret must say where the secret is, as "env:AZURE_CLIENT_SECRET" or "file:PATH"`)
 	}
 	if u, err := url.Parse(cfg.Authority); err != nil || u.Host == "" {
 		return nil, errors.New("authority must be a full URL")
@@ -67,7 +67,8 @@ func newTokens(cfg Entra, at *endpoint, deps llms.Deps) (*tokens, error) {
 	}}, nil
 }
 
-// get is a token that is not the refused one. Errors are *llms.Error, or ctx's own.
+// get returns a token other than the refused one. It returns an *llms.Error, or the error of
+// ctx.
 func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -89,12 +90,12 @@ func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 		if e.Response.StatusCode >= 500 || e.Response.StatusCode == http.StatusTooManyRequests {
 			class = llms.ClassServer
 		}
-		return "", &llms.Error{Class: class, Status: e.Response.StatusCode, Message: clip(fmt.Sprintf("Entra ID gives no token: %d %s %s", e.Response.StatusCode, e.ErrorCode, e.ErrorDescription))}
+		return "", &llms.Error{Class: class, Status: e.Response.StatusCode, Message: clip(fmt.Sprintf("Entra ID issued no token: %d %s %s", e.Response.StatusCode, e.ErrorCode, e.ErrorDescription))}
 	}
-	return "", &llms.Error{Class: llms.ClassUnreachable, Message: clip(fmt.Sprintf("Entra ID gives no token: %v", root(err)))}
+	return "", &llms.Error{Class: llms.ClassUnreachable, Message: clip(fmt.Sprintf("Entra ID issued no token: %v", root(err)))}
 }
 
-// mask hides the token.
+// mask replaces the token in s.
 func (t *tokens) mask(s string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

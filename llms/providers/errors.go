@@ -18,22 +18,22 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 )
 
-// maxRetryAfter caps what a server may ask for; callers cap further.
+// maxRetryAfter limits the wait that a server may request. Callers have lower limits.
 const maxRetryAfter = 24 * time.Hour
 
-// transportError classifies a call without a complete answer.
+// transportError returns the error of a call without a complete answer.
 func (e *endpoint) transportError(ctx, callCtx context.Context, ex *exchange, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("asking the model: %w", ctx.Err())
 	}
-	if known, ok := errors.AsType[*llms.Error](err); ok { // no token: it says itself what it is
+	if known, ok := errors.AsType[*llms.Error](err); ok { // from requesting a token
 		return e.redact(known)
 	}
 	out := &llms.Error{Class: llms.ClassServer, Status: ex.status, Err: err}
 	var netErr net.Error
 	switch {
-	case misdialled(err, e.base) != "":
-		out.Class, out.Message = llms.ClassUnreachable, misdialled(err, e.base)
+	case tlsProblem(err, e.base) != "":
+		out.Class, out.Message = llms.ClassUnreachable, tlsProblem(err, e.base)
 	case isUnreachable(err):
 		out.Class, out.Message = llms.ClassUnreachable, fmt.Sprintf("%v: is the server running at %s?", root(err), e.base)
 	case callCtx.Err() != nil || (errors.As(err, &netErr) && netErr.Timeout()):
@@ -41,7 +41,7 @@ func (e *endpoint) transportError(ctx, callCtx context.Context, ex *exchange, er
 	case errors.Is(err, errTooLong):
 		out.Message = errTooLong.Error()
 	case ex.sent == nil && ex.status == 0 && ex.patch != nil:
-		// The SDK refused to build the request: this model cannot be asked so.
+		// The SDK refused to build the request.
 		out.Class, out.Message = llms.ClassRefused, err.Error()
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		out.Message = "the connection was closed before the answer was complete"
@@ -51,7 +51,7 @@ func (e *endpoint) transportError(ctx, callCtx context.Context, ex *exchange, er
 	return e.redact(out)
 }
 
-// stalled says how far an answer had come when its time was up.
+// stalled describes how much of an answer had arrived at the timeout.
 func stalled(ex *exchange, limit time.Duration) string {
 	switch {
 	case ex.status == 0:
@@ -70,7 +70,7 @@ func isUnreachable(err error) bool {
 	return ok
 }
 
-// root drops the "Post URL:" prefix that net/http adds.
+// root returns the cause of an error without the "Post URL:" prefix of net/http.
 func root(err error) error {
 	for {
 		next := errors.Unwrap(err)
@@ -84,7 +84,8 @@ func root(err error) error {
 	}
 }
 
-// brokenBody is the error of a 200 whose body is not the JSON it should be.
+// brokenBody returns the error of an answer with status 200 whose body is not the expected
+// JSON.
 func brokenBody(raw []byte, err error) *llms.Error {
 	if isHTML(raw) {
 		return &llms.Error{Class: llms.ClassNotFound, Status: 200, Err: err,
@@ -93,21 +94,20 @@ func brokenBody(raw []byte, err error) *llms.Error {
 	return &llms.Error{Class: llms.ClassServer, Status: 200, Err: err, Message: "the answer is not complete JSON: " + excerpt(raw)}
 }
 
-// statusError classifies an answer that reports a failure: by its structured
-// code first, then by wording only where the status leaves it open, then by
-// status.
+// statusError classifies an error response: by its code, then by its message if the status
+// is ambiguous, then by its status.
 func statusError(status int, h http.Header, raw []byte) *llms.Error {
 	inner, code, message := errorBody(raw)
 	if status == 200 && inner != 0 {
-		status = inner // an error object inside a 200 carries its own status
+		status = inner // an error object in an answer with status 200 has its own status
 	}
 	e := &llms.Error{Status: status, Message: message, RetryAfter: retryAfter(h), Scripted: code == "mock_script"}
 	e.Class = byCode(code)
-	// "insufficient quota" is also said of per-minute limits, which pass.
+	// Some servers also report per-minute limits as insufficient quota.
 	if e.Class == llms.ClassQuota && (perMinute.MatchString(message) || e.RetryAfter > 0) {
 		e.Class = llms.ClassRateLimit
 	}
-	if limit, ok := counted(raw); ok {
+	if limit, ok := contextSizes(raw); ok {
 		e.Class, e.ContextLimit = llms.ClassContext, limit
 	}
 	if e.Class == "" || e.Class == llms.ClassRefused {
@@ -123,7 +123,7 @@ func statusError(status int, h http.Header, raw []byte) *llms.Error {
 		e.Class = llms.ClassConcurrency
 	}
 	if status >= 300 && status < 400 {
-		e.Message = fmt.Sprintf("the server redirects to %s: put the final address into base_url", cmp.Or(h.Get("Location"), "another address"))
+		e.Message = fmt.Sprintf("the server redirects to %s: set base_url to the final address", cmp.Or(h.Get("Location"), "another address"))
 	}
 	return e
 }
@@ -147,11 +147,11 @@ var codes = map[string]llms.Class{
 	"invalid_request_error": llms.ClassRefused, "invalid_argument": llms.ClassRefused, "badrequesterror": llms.ClassRefused,
 }
 
-// byCode takes a lower-case code; "" means the code says nothing.
+// byCode returns the class of a lower-case code, "" if the code is unknown.
 func byCode(code string) llms.Class { return codes[code] }
 
-// How servers word what they have no code for. Checked only on statuses where
-// the wording can be meant.
+// Messages of servers for errors without a code. byWording uses them only with certain
+// statuses.
 var (
 	noModel   = regexp.MustCompile(`(?i)\bmodel\b.*(does not exist|not found|not exist|is not available|unknown)|(unknown|no such|invalid) model`)
 	badKey    = regexp.MustCompile(`(?i)(invalid|incorrect|missing|no|not a valid) (api|auth)[ _-]?(key|token)|api key not valid`)
@@ -192,7 +192,7 @@ func byWording(status int, message string, fallback llms.Class) llms.Class {
 	if status <= 400 || status == 422 {
 		return fallback
 	}
-	return "" // a vague code such as invalid_request_error says less than the status
+	return "" // the status is more specific than a vague code such as invalid_request_error
 }
 
 func byStatus(status int) llms.Class {
@@ -217,9 +217,9 @@ func byStatus(status int) llms.Class {
 	return llms.ClassRefused
 }
 
-// errorBody finds status, code and message in the error shapes servers use: an
-// error object, an error string, a bare object, a detail, a list of these.
-// status is 0 and code "" where the body has none.
+// errorBody finds status, code and message in the forms of errors that servers send: an
+// error object, an error string, a bare object, a detail, or a list of these. status is 0
+// and code is "" if the body has none.
 func errorBody(raw []byte) (status int, code, message string) {
 	if isHTML(raw) {
 		return 0, "", "a web page, not an API answer: check base_url, which usually ends in /v1"
@@ -257,7 +257,7 @@ func errorBody(raw []byte) (status int, code, message string) {
 	return status, code, clip(message)
 }
 
-// scalar is a JSON string or number as text, "" for anything else.
+// scalar returns a JSON string or number as text, "" for anything else.
 func scalar(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -272,7 +272,7 @@ func scalar(raw json.RawMessage) string {
 
 func isHTML(raw []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("<")) }
 
-// excerpt is the start of a body on one line.
+// excerpt returns the start of a body as one line.
 func excerpt(raw []byte) string { return clip(string(raw[:min(len(raw), 1024)])) }
 
 func clip(s string) string {
@@ -283,8 +283,8 @@ func clip(s string) string {
 	return s
 }
 
-// retryAfter reads retry-after-ms and Retry-After (seconds or a date, which is
-// taken against the server's own clock).
+// retryAfter returns the wait in Retry-After-Ms or Retry-After. A date in Retry-After is
+// relative to the server's own clock.
 func retryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return bounded(ms / 1000)

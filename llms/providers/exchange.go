@@ -12,24 +12,24 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// maxResponse bounds how much of an answer is read.
+// maxResponse limits how much of an answer is read, in bytes.
 const maxResponse = 32 << 20
 
 var errTooLong = fmt.Errorf("the answer is longer than %d MiB", maxResponse>>20)
 
-// exchange is one HTTP call at the SDK's HTTPDoer seam: it patches the body,
-// keeps the bytes and headers of both directions, and bounds what is read.
+// exchange is the HTTP client of an SDK for one call. It patches the request body, keeps the
+// request, the answer and its headers, and limits how much is read.
 type exchange struct {
 	http    *http.Client
 	headers map[string]string
 	session string
-	tokens  *tokens                         // nil: the request carries what it needs
-	patch   func(body map[string]any) error // changes the body; nil: it goes out as it is
+	tokens  *tokens                         // nil if the SDK sets the key
+	patch   func(body map[string]any) error // changes the body; nil: no change
 
 	sent, received []byte
 	header         http.Header
-	status         int   // 0: no answer came
-	readErr        error // the answer's body broke off
+	status         int   // 0 if there was no answer
+	readErr        error // of the answer's body
 }
 
 // Do implements the SDK's HTTPDoer.
@@ -62,8 +62,7 @@ func (ex *exchange) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// send makes the call; where tokens are used, a refused one is replaced once: it
-// may have been withdrawn before its time.
+// send makes the call. A refused token is replaced once, because it may have been revoked.
 func (ex *exchange) send(req *http.Request) (*http.Response, error) {
 	if ex.tokens == nil {
 		return ex.http.Do(req)
@@ -91,18 +90,18 @@ func (ex *exchange) send(req *http.Request) (*http.Response, error) {
 	return ex.http.Do(again)
 }
 
-// unaskedStream is the error of an answer that comes as events, which nobody asked
-// for: calls are made whole, so that the bytes of an answer are one document.
+// unaskedStream returns an error if the answer is an event stream. Requests never ask for
+// one, so that an answer is one JSON document.
 func unaskedStream(ex *exchange) *llms.Error {
 	kind, _, _ := mime.ParseMediaType(ex.header.Get("Content-Type"))
 	if kind != "text/event-stream" && !bytes.HasPrefix(bytes.TrimSpace(ex.received), []byte("data:")) {
 		return nil
 	}
 	return &llms.Error{Class: llms.ClassRefused, Status: ex.status,
-		Message: "the server streams its answer although no stream was asked for: turn streaming off there, or in the proxy before it"}
+		Message: "the server streams its answer although the request did not ask for a stream: turn streaming off in the server, or in the proxy before it"}
 }
 
-// rewrite replaces the SDK's body with the patched one.
+// rewrite replaces the SDK's request body with the patched one.
 func (ex *exchange) rewrite(req *http.Request) error {
 	raw, err := io.ReadAll(req.Body)
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// callMarks are what models put around calls; a server that does not know its
-// model's own form leaves them in the text.
+// callMarks matches the marks that models put around calls. A server that does not support
+// its model's own format leaves them in the text.
 var callMarks = regexp.MustCompile(`<tool_call>|<\|tool_call|<function_call>|<function=\w|<invoke name=|\[TOOL_CALLS\]|<\|python_tag\|>|<｜tool▁call|<\|channel\|>commentary to=functions\.`)
 
-// writtenCall tells whether text, of a reply without a call, holds a call: by the
-// marks of a model's own form, or as JSON that names one of the tools.
+// writtenCall reports whether the text of a reply contains a call: by the marks of a model's
+// own format, or as JSON that names one of the tools.
 func writtenCall(text string, tools []schemas.ToolSchema) bool {
 	if len(tools) == 0 || text == "" {
 		return false

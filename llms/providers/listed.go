@@ -12,9 +12,9 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 )
 
-// checkListed refuses a model that the server neither lists nor knows when it is
-// asked for by name. Variants (name:variant) of a listed one pass, and so does
-// what the server does not make clear: the first call will.
+// checkListed returns an error if the server neither lists the model nor finds it by name.
+// It accepts variants (name:variant) of listed models. If the server's answers are unclear,
+// it returns nil.
 func (c *OpenAI) checkListed(ctx context.Context, list openai.ModelsList) error {
 	var names []string
 	base, _, _ := strings.Cut(c.model, ":")
@@ -38,5 +38,5 @@ func (c *OpenAI) checkListed(ctx context.Context, list openai.ModelsList) error 
 		hint = "it has " + strings.Join(names, ", ")
 	}
 	return c.redact(&llms.Error{Class: llms.ClassNotFound, Status: http.StatusNotFound, Message: fmt.Sprintf(
-		"the server knows no model %s: %s (with: {unlisted: true} asks it all the same)", c.model, hint)})
+		"the server does not have the model %s: %s (with: {unlisted: true} uses it anyway)", c.model, hint)})
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The wire structs name only what is read; content, arguments and usage stay
-// raw because servers disagree about their types.
+// The wire structs contain only the fields that are read. Content, arguments and usage are
+// raw because their types differ between servers.
 type wireResponse struct {
 	Object  string          `json:"object"`
 	Model   string          `json:"model"`
@@ -49,9 +49,9 @@ type wireCall struct {
 	} `json:"function"`
 }
 
-// decodeReply reads a 200 answer. history is the list that was sent: call ids
-// must be new to it. hour: the request asked the server to keep its prompt for an
-// hour. Errors are *llms.Error.
+// decodeReply decodes an answer with status 200. history is the list of messages that were
+// sent; the ids of calls must not occur in it. hour is true if the request asked the server
+// to keep its prompt for an hour.
 func decodeReply(raw []byte, history []llms.Message, hour bool) (schemas.Reply, *llms.Error) {
 	var w wireResponse
 	if err := json.Unmarshal(raw, &w); err != nil {
@@ -63,7 +63,7 @@ func decodeReply(raw []byte, history []llms.Message, hour bool) (schemas.Reply, 
 	case len(w.Choices) > 0 && present(w.Choices[0].Error):
 		return schemas.Reply{}, statusError(200, nil, wrapError(w.Choices[0].Error))
 	case len(w.Choices) == 0 || !present(w.Choices[0].Message):
-		return schemas.Reply{}, &llms.Error{Class: llms.ClassServer, Status: 200, Message: "the answer holds no message: " + excerpt(raw)}
+		return schemas.Reply{}, &llms.Error{Class: llms.ClassServer, Status: 200, Message: "the answer contains no message: " + excerpt(raw)}
 	}
 	choice := w.Choices[0]
 	var m wireMessage
@@ -93,8 +93,8 @@ func decodeReply(raw []byte, history []llms.Message, hour bool) (schemas.Reply, 
 	return reply, nil
 }
 
-// contentText reads a content that is null, a string or an array of parts.
-// blocks is the whole array where it holds more than text.
+// contentText decodes a content that is null, a string or an array of parts. blocks is the
+// whole array if it contains more than text.
 func contentText(raw json.RawMessage) (text string, thinking, blocks json.RawMessage) {
 	if json.Unmarshal(raw, &text) == nil {
 		return text, nil, nil
@@ -120,7 +120,7 @@ func contentText(raw json.RawMessage) (text string, thinking, blocks json.RawMes
 	return all.String(), thinking, blocks
 }
 
-// detailsText joins the texts of a reasoning_details list.
+// detailsText joins the texts in a reasoning_details list.
 func detailsText(raw json.RawMessage) json.RawMessage {
 	var parts []struct {
 		Text    string `json:"text"`
@@ -140,7 +140,7 @@ func detailsText(raw json.RawMessage) json.RawMessage {
 	return text
 }
 
-// firstText is the first field that holds text, as a string or as text parts.
+// firstText returns the first text in the fields, each a string or text parts.
 func firstText(fields ...json.RawMessage) string {
 	for _, raw := range fields {
 		if text, _, _ := contentText(raw); text != "" {
@@ -150,8 +150,8 @@ func firstText(fields ...json.RawMessage) string {
 	return ""
 }
 
-// decodeUsage reads what the server counted, wherever it says so and in either
-// spelling; nil where it said nothing usable.
+// decodeUsage reads the server's token counts from the first of places that has any, in the
+// spelling of either API. It returns nil if there are none.
 func decodeUsage(hour bool, places ...json.RawMessage) (*schemas.Usage, *float64) {
 	type details struct {
 		Cached    *float64   `json:"cached_tokens"`
@@ -191,10 +191,10 @@ func decodeUsage(hour bool, places ...json.RawMessage) (*schemas.Usage, *float64
 		}
 		u.Created.Minutes, u.Created.Hour = cmp.Or(u.Created.Minutes, u.PromptD.Times.Minutes), cmp.Or(u.Created.Hour, u.PromptD.Times.Hour)
 		out.CacheWrite, out.CacheWrite1h = u.Created.written(hour, u.Write, u.PromptD.Written, u.PromptD.Created)
-		// Anthropic's own words count the cache beside the input, and so do gateways
-		// that pass its numbers on: their parts are more than the whole.
-		beside := u.Prompt == nil && (u.Read != nil || u.Write != nil)
-		if beside || out.Cached+out.CacheWrite > out.Prompt {
+		// Anthropic does not count cached tokens as input. Nor do gateways that pass its
+		// numbers on, whose cached tokens may exceed the prompt.
+		separate := u.Prompt == nil && (u.Read != nil || u.Write != nil)
+		if separate || out.Cached+out.CacheWrite > out.Prompt {
 			out.Prompt += out.Cached + out.CacheWrite
 		}
 		return &out, u.Cost
@@ -217,8 +217,8 @@ func wrapError(e json.RawMessage) []byte {
 	return append(append([]byte(`{"error":`), e...), '}')
 }
 
-// decodeModels reads a list of models; servers name the length of the context
-// as they please.
+// decodeModels decodes a list of models. Servers have different names for the context
+// limit.
 func decodeModels(raw []byte) ([]llms.ModelInfo, *llms.Error) {
 	var list struct {
 		Data []struct {

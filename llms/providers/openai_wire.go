@@ -9,10 +9,10 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 )
 
-// patchBody adds what the SDK's structs drop: a temperature of 0, explicit
-// empty contents, unknown fields of earlier assistant messages, extra fields.
+// patchBody adds what the SDK's structs omit: a temperature of 0, empty contents, unknown
+// fields of earlier assistant messages, and extra fields.
 func (c *OpenAI) patchBody(body map[string]any, r llms.Request) error {
-	delete(body, "stream") // false is the default, and some servers refuse the word
+	delete(body, "stream") // false is the default, and some servers refuse the field
 	if r.Sampling.Temperature != nil {
 		body["temperature"] = *r.Sampling.Temperature
 	}
@@ -25,7 +25,7 @@ func (c *OpenAI) patchBody(body map[string]any, r llms.Request) error {
 	}
 	list, ok := body["messages"].([]any)
 	if !ok || len(list) != len(r.Messages) {
-		return errors.New("request body does not hold the message list")
+		return errors.New("the request body does not contain the messages")
 	}
 	last := len(r.Messages) - 1 // the last answer of the model
 	for last >= 0 && r.Messages[last].Role != "assistant" {
@@ -34,15 +34,15 @@ func (c *OpenAI) patchBody(body map[string]any, r llms.Request) error {
 	for i, m := range r.Messages {
 		msg, ok := list[i].(map[string]any)
 		if !ok {
-			return errors.New("request body holds a message that is no object")
+			return errors.New("the request body contains a message that is not an object")
 		}
 		c.dialect.patch(msg, m, i == last)
 	}
 	return nil
 }
 
-// patch writes the content explicitly and echoes what the server sent with this
-// message, under the names it used.
+// patch sets the content explicitly, and sends the fields that the server sent with this
+// message back to it.
 func (d Dialect) patch(msg map[string]any, m llms.Message, last bool) {
 	msg["content"] = d.content(m)
 	if len(m.Raw) == 0 {
@@ -52,12 +52,12 @@ func (d Dialect) patch(msg map[string]any, m llms.Message, last bool) {
 	dec := json.NewDecoder(bytes.NewReader(m.Raw))
 	dec.UseNumber()
 	if dec.Decode(&received) != nil {
-		return // recorded by something other than this provider: nothing to echo
+		return // the message comes from another provider
 	}
 	if parts, ok := received["content"].([]any); ok {
 		msg["content"] = parts // typed parts may be signed
 	}
-	d.forget(received, m, last)
+	d.dropReasoning(received, m, last)
 	addMissing(msg, received)
 	sent, _ := msg["tool_calls"].([]any)
 	got, _ := received["tool_calls"].([]any)
@@ -79,7 +79,7 @@ func (d Dialect) patch(msg map[string]any, m llms.Message, last bool) {
 	}
 }
 
-// addMissing copies the fields of from that to does not have; nulls say nothing.
+// addMissing copies the fields of from that to does not have, except nulls.
 func addMissing(to, from map[string]any) {
 	for name, value := range from {
 		if _, has := to[name]; !has && value != nil {

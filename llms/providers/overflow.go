@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// overflows is how servers word that a conversation is too long. The group
-// `limit` is how many tokens they take, where they say so.
+// overflows lists the servers' messages for a conversation that is too long. The group
+// `limit` is the context limit in tokens, if the message contains it.
 var overflows = []struct {
-	says    *regexp.Regexp
+	message *regexp.Regexp
 	servers string
 }{
 	{regexp.MustCompile(`(?i)maximum (?:context|prompt|model) length (?:is|of) (?P<limit>\d+)`), "OpenAI, vLLM, DeepSeek, xAI, SGLang"},
@@ -32,16 +32,16 @@ var overflows = []struct {
 		`(?:input|prompt) token count.*exceed|exceeds? the (?:maximum|max|limit|allowed)[^.]*tokens`), "others"},
 }
 
-// tooLong tells whether message says that the conversation is too long, and how
-// many tokens the server takes, 0 if that is not said.
+// tooLong reports whether a message says that the conversation is too long. limit is the
+// context limit in tokens, 0 if the message does not contain it.
 func tooLong(message string) (limit int64, ok bool) {
 	for _, o := range overflows {
-		m := o.says.FindStringSubmatch(message)
+		m := o.message.FindStringSubmatch(message)
 		if m == nil {
 			continue
 		}
 		ok = true
-		if i := o.says.SubexpIndex("limit"); i > 0 {
+		if i := o.message.SubexpIndex("limit"); i > 0 {
 			limit, _ = strconv.ParseInt(m[i], 10, 64)
 		}
 		return limit, true
@@ -49,8 +49,9 @@ func tooLong(message string) (limit int64, ok bool) {
 	return 0, false
 }
 
-// counted reads the sizes that llama.cpp puts beside its words.
-func counted(raw []byte) (limit int64, ok bool) {
+// contextSizes reads the sizes in llama.cpp's error. It reports whether the prompt exceeds
+// the context limit.
+func contextSizes(raw []byte) (limit int64, ok bool) {
 	if !strings.Contains(string(raw[:min(len(raw), 4096)]), "n_ctx") {
 		return 0, false
 	}

@@ -1,7 +1,7 @@
 package providers
 
-// Where a server's API is: base_url often lacks the version, or has the path of an
-// endpoint behind it. What is asked here costs nothing, as no model can read it.
+// Detection of a wrong base_url, which often lacks the version or contains the path of an
+// endpoint. The requests cost nothing because they reach no model.
 
 import (
 	"context"
@@ -16,10 +16,10 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 )
 
-// api is where a server has what: paths behind a base URL.
+// api contains the paths of an API below the base URL.
 type api struct {
 	models, chat string
-	roots        []string // that a base URL may lack at its end
+	roots        []string // suffixes that a base URL may lack
 }
 
 var (
@@ -27,11 +27,11 @@ var (
 	anthropicAPI = api{models: "/v1/models", chat: "/v1/messages", roots: []string{"/anthropic"}}
 )
 
-// surplus is what is often copied along with a base URL.
+// surplus matches paths that users often copy along with a base URL.
 var surplus = regexp.MustCompile(`(/chat)?/completions$|/messages$|/responses$|/models$`)
 
-// misplaced is the error of a base URL below which a is not found, while it is found
-// at another one that is close; nil if a is there, or if that cannot be told.
+// misplaced returns an error if the API a is not below the base URL, but below a similar
+// one. It returns nil if a is there or cannot be found.
 func (e *endpoint) misplaced(ctx context.Context, a api) *llms.Error {
 	if e.answers(ctx, http.MethodGet, e.base+a.models) || e.answers(ctx, http.MethodPost, e.base+a.chat) {
 		return nil
@@ -41,14 +41,14 @@ func (e *endpoint) misplaced(ctx context.Context, a api) *llms.Error {
 		for _, base := range near {
 			if e.answers(ctx, ask.method, base+ask.path) {
 				return e.redact(&llms.Error{Class: llms.ClassNotFound, Status: http.StatusNotFound, Message: fmt.Sprintf(
-					"there is no POST %s%s, but %s%s answers: set base_url to %s", e.base, a.chat, base, ask.path, base)})
+					"POST %s%s does not exist, but %s%s answers: set base_url to %s", e.base, a.chat, base, ask.path, base)})
 			}
 		}
 	}
 	return nil
 }
 
-// near are the base URLs that may be meant, likeliest first.
+// near returns the base URLs that the user may have meant, most likely first.
 func (e *endpoint) near(a api) []string {
 	plain := surplus.ReplaceAllString(e.base, "")
 	if a.chat == anthropicAPI.chat {
@@ -69,9 +69,9 @@ func (e *endpoint) near(a api) []string {
 	return out
 }
 
-// answers reports whether a server has an endpoint, even if it refuses the request:
-// a GET must be answered with a list of models or a refused key, a POST, whose body
-// no JSON parser takes, with anything but an unknown path.
+// answers reports whether an endpoint exists, even if it refuses the request. A GET must
+// return a list of models or refuse the key. A POST, whose body is invalid JSON, may return
+// any error except an unknown path.
 func (e *endpoint) answers(ctx context.Context, method, address string) bool {
 	body := ""
 	if method == http.MethodPost {
@@ -105,7 +105,7 @@ func (e *endpoint) answers(ctx context.Context, method, address string) bool {
 	}
 }
 
-// listsModels tells a list of models from whatever else a server answers with 200.
+// listsModels reports whether an answer is a list of models.
 func listsModels(raw []byte) bool {
 	var list []json.RawMessage
 	var object struct {

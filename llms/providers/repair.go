@@ -1,17 +1,17 @@
 package providers
 
-// Mending arguments that are no JSON object, where there is only one thing they
-// can mean. What was cut off is never completed: nobody knows how it went on.
+// Repair of arguments that are not a JSON object but have only one possible meaning.
+// Truncated arguments are never completed.
 
 import (
 	"encoding/json"
 	"strings"
 )
 
-// repaired is the object that text must mean: one that was encoded twice, that
-// stands in a code fence, whose texts hold bare line ends or escapes that JSON
-// does not know, or that has a comma too many.
-func repaired(text string) (json.RawMessage, bool) {
+// repair returns the object that text means. It accepts an object that is encoded twice or
+// enclosed in a code fence, unescaped line ends and invalid escapes in strings, and trailing
+// commas.
+func repair(text string) (json.RawMessage, bool) {
 	text = unfenced(strings.TrimSpace(text))
 	var once string
 	if strings.HasPrefix(text, `"`) && json.Unmarshal([]byte(text), &once) == nil {
@@ -20,7 +20,7 @@ func repaired(text string) (json.RawMessage, bool) {
 	if args, err := canonicalObject(text); err == nil {
 		return args, true
 	}
-	args, err := canonicalObject(respelled(text))
+	args, err := canonicalObject(fixStrings(text))
 	return args, err == nil
 }
 
@@ -35,13 +35,13 @@ func unfenced(text string) string {
 	return strings.TrimSpace(strings.TrimPrefix(inner, "json"))
 }
 
-// bareSpace is what code has between its lines and before them; other control
-// characters are no slip of a model.
+// bareSpace maps white space that occurs in code to its escape. Other control characters
+// are not repaired.
 var bareSpace = map[byte]string{'\n': `\n`, '\r': `\r`, '\t': `\t`}
 
-// respelled is text with each string as JSON spells it, and without commas
-// before a closing bracket.
-func respelled(text string) string {
+// fixStrings returns text with valid escapes in its strings and without commas before a
+// closing bracket.
+func fixStrings(text string) string {
 	var out strings.Builder
 	inside := false
 	for i := 0; i < len(text); i++ {
@@ -66,7 +66,7 @@ func respelled(text string) string {
 			case strings.IndexByte(`"\/bfnrt`, next) >= 0, next == 'u' && isHex(text[i+1:]):
 				out.WriteByte('\\')
 				out.WriteByte(next)
-			default: // a backslash that is meant as one
+			default: // a literal backslash
 				out.WriteString(`\\`)
 				i--
 			}

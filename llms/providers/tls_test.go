@@ -65,9 +65,9 @@ func TestTrustIsToldWithItsRemedy(t *testing.T) {
 		want    []string
 		byCheck bool
 	}{
-		"unknown authority": {good, nil, []string{"the certificate of " + good + " is not trusted", "SSL_CERT_FILE=FILE"}, true},
-		"another name":      {elsewhere, elsewherePEM, []string{"not trusted", "127.0.0.1", "write a name that it is valid for in base_url"}, true},
-		"expired":           {expired, expiredPEM, []string{"not trusted", "expired", "needs a new one"}, true},
+		"unknown authority": {good, nil, []string{"the certificate of " + good + " is not trusted", "set SSL_CERT_FILE to the PEM file"}, true},
+		"another name":      {elsewhere, elsewherePEM, []string{"not trusted", "127.0.0.1", "use a name in base_url for which it is valid"}, true},
+		"expired":           {expired, expiredPEM, []string{"not trusted", "expired", "needs a new certificate"}, true},
 		"plain behind https": {strings.Replace(plain.URL, "http:", "https:", 1), nil,
 			[]string{"write http:// in base_url"}, true},
 		"TLS behind http": {plain.URL, nil, []string{"write https:// in base_url"}, false},

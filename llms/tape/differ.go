@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// kept is how many requests are remembered to tell the next one from: the
-// conversations of one episode may alternate.
-const kept = 4
+// maxRecent is the number of requests to compare the next one with. It is more than one
+// because the conversations of an episode may alternate.
+const maxRecent = 4
 
-// recent are the last requests that were not the same as one before.
+// recent holds the last distinct requests.
 type recent []struct {
 	record int
 	bytes  []byte
 }
 
-// differ finds the request with which body shares most. part is what is new.
+// differ finds the request with which body has most in common. part is the new part of body.
 func (r recent) differ(body []byte) (base, prefix, suffix int, part []byte) {
 	base, part = -1, body
 	for _, old := range r {
@@ -42,10 +42,10 @@ func (r recent) join(h head, part []byte) ([]byte, error) {
 		}
 		return slices.Concat(old.bytes[:h.Prefix], part, old.bytes[len(old.bytes)-h.Suffix:]), nil
 	}
-	return nil, errors.New("it does not fit to the records before it")
+	return nil, errors.New("it does not match the records before it")
 }
 
-// add remembers a request, unless it is one of those already.
+// add adds a request unless it is already there.
 func (r *recent) add(record int, body []byte) {
 	for _, old := range *r {
 		if string(old.bytes) == string(body) {
@@ -56,7 +56,7 @@ func (r *recent) add(record int, body []byte) {
 		record int
 		bytes  []byte
 	}{record, body})
-	if len(*r) > kept {
+	if len(*r) > maxRecent {
 		*r = slices.Delete(*r, 0, 1)
 	}
 }

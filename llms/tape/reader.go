@@ -15,20 +15,20 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Bounds of what is read: a file is foreign input.
+// Limits of what is read, because a file is untrusted input.
 const (
 	maxHead = 64 << 10
 	maxBody = 64 << 20
-	window  = 1 << 20 // of a frame: how far back it may refer
+	window  = 1 << 20 // of a zstd frame
 )
 
-// errEnd: there is no further whole record.
+// errEnd means that there is no further complete record.
 var errEnd = errors.New("no further record")
 
-// reader goes through a file record by record and knows what the writer knew.
+// reader reads a file record by record and reconstructs the state of the writer.
 type reader struct {
 	in      *bufio.Reader
-	end     int64 // after the last whole record
+	end     int64 // offset after the last complete record
 	records int
 	recent  recent
 
@@ -39,7 +39,7 @@ type reader struct {
 }
 
 func newReader(in io.Reader) *reader {
-	// One frame after the other, in the caller's goroutine: there is nothing to close.
+	// With a concurrency of 1 the decoder starts no goroutines, so it need not be closed.
 	frames, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		panic(err) // constant options
@@ -102,7 +102,7 @@ func (r *reader) unpack(h head, frames []byte) error {
 	return nil
 }
 
-// torn tells the end of a file from trouble with reading it.
+// torn returns errEnd if err is the end of the file, else err.
 func torn(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errEnd
@@ -110,8 +110,8 @@ func torn(err error) error {
 	return err
 }
 
-// body is what a frame holds. Memory is taken as bytes come out of it, whatever
-// size it claims.
+// body decompresses a frame. It allocates memory as it decompresses, not by the size that
+// the frame claims.
 func (r *reader) body(frame []byte) ([]byte, error) {
 	if len(frame) == 0 {
 		return []byte{}, nil
@@ -128,7 +128,7 @@ func (r *reader) body(frame []byte) ([]byte, error) {
 
 var errTooLong = fmt.Errorf("a body is longer than %d MiB", maxBody>>20)
 
-// encoder is shared: frames are small, and each coder keeps buffers.
+// encoder is shared because frames are small and each encoder has its own buffers.
 var encoder = sync.OnceValue(func() *zstd.Encoder {
 	enc, err := zstd.NewWriter(nil, zstd.WithWindowSize(window), zstd.WithLowerEncoderMem(true))
 	if err != nil {

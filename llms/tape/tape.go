@@ -1,12 +1,11 @@
-// Package tape keeps what was really said to model servers, byte for byte but for
-// secrets: one file per episode, private to the run. A conversation grows at its end, so a
-// request is written as what it does not share with one of those before it, and
-// an episode of n turns takes bytes in proportion to its last request. It imports
-// llms and schemas.
+// Package tape records the requests to model servers and their responses byte for byte,
+// except for secrets, in one file per episode that is private to the run. A request is
+// stored as its difference from an earlier one, so the size of a file is proportional to the
+// last request rather than to the sum of all.
 //
-// A file is a list of records: one line of JSON (head), then the new part of the
-// request and the response, each one zstd frame. Records are only ever appended;
-// a torn last one is what a killed process leaves, and is overwritten.
+// A file is a list of records. A record is one line of JSON (head), followed by the new part
+// of the request and the response, each as a zstd frame. Records are only appended. If a
+// killed process leaves an incomplete last record, the next record overwrites it.
 package tape
 
 import (
@@ -24,50 +23,50 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Path is where the tape of an episode lies in a run directory.
+// Path returns the path of an episode's tape in a run directory.
 func Path(runDir, episodeID string) string {
 	return filepath.Join(runDir, "wire", episodeID[:min(2, len(episodeID))], episodeID+".tape")
 }
 
-// head is the line before the bytes of a record. Request and Response are
-// SHA-256 of the whole bodies, in hexadecimal.
+// head is the first line of a record. Request and Response are the SHA-256 hashes of the
+// complete bodies in hexadecimal.
 type head struct {
 	At       time.Time `json:"at"`
 	Request  string    `json:"request"`
 	Response string    `json:"response,omitempty"`
 	Status   int       `json:"status,omitempty"`
 	Failure  string    `json:"failure,omitempty"`
-	// Base is the record whose request the new part stands in, -1 for none;
-	// Prefix and Suffix are how many bytes of it come before and after.
+	// Base is the record with whose request this one has its beginning and end in common,
+	// -1 for none. Prefix and Suffix are the lengths of these parts in bytes.
 	Base   int `json:"base"`
 	Prefix int `json:"prefix,omitempty"`
 	Suffix int `json:"suffix,omitempty"`
-	// NewBytes and ResponseBytes are the lengths of the two frames; 0: no frame.
+	// NewBytes and ResponseBytes are the lengths of the frames; 0 if there is no frame.
 	NewBytes      int `json:"new_bytes,omitempty"`
 	ResponseBytes int `json:"response_bytes,omitempty"`
-	// Where a secret was replaced in a body, the hash of what is written stands here.
+	// KeptRequest and KeptResponse are the hashes of the stored bodies if secrets were
+	// replaced in them.
 	KeptRequest  string `json:"kept_request,omitempty"`
 	KeptResponse string `json:"kept_response,omitempty"`
-	// SameResponse: the response is that of the record before.
+	// SameResponse is true if the response is the same as that of the previous record.
 	SameResponse bool `json:"same_response,omitempty"`
 }
 
-// Writer is an llms.Tape in a file.
+// Writer is an llms.Tape that writes to a file.
 type Writer struct {
 	path  string
 	clean func(string) string
 
 	mu      sync.Mutex
-	file    *os.File // nil: not opened yet
+	file    *os.File // nil before the first Keep
 	size    int64
 	records int
 	recent  recent
 	last    string // hash of the last response
 }
 
-// New is the tape of one episode; nothing is opened before there is something to
-// keep. A file that is there already is continued. clean replaces secrets in each
-// body before it is written, nil replaces none; all else is written as it was.
+// New returns the tape of one episode. The first Keep opens the file, or creates it. clean
+// replaces secrets in each body before it is written; nil replaces none.
 func New(path string, clean func(string) string) *Writer {
 	if clean == nil {
 		clean = func(s string) string { return s }
@@ -75,7 +74,7 @@ func New(path string, clean func(string) string) *Writer {
 	return &Writer{path: path, clean: clean}
 }
 
-// Keep implements llms.Tape. What could not be written whole is taken back.
+// Keep implements llms.Tape. If it fails, it removes the incomplete record.
 func (w *Writer) Keep(ex llms.Exchange) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,8 +87,8 @@ func (w *Writer) Keep(ex llms.Exchange) error {
 	if ex.Response != nil {
 		h.Response = schemas.HashBytes(ex.Response)
 	}
-	ex.Request, h.KeptRequest = w.cleaned(ex.Request)
-	ex.Response, h.KeptResponse = w.cleaned(ex.Response)
+	ex.Request, h.KeptRequest = w.redact(ex.Request)
+	ex.Response, h.KeptResponse = w.redact(ex.Response)
 	var part []byte
 	h.Base, h.Prefix, h.Suffix, part = w.recent.differ(ex.Request)
 	newPart, response := pack(part), []byte(nil)
@@ -101,7 +100,7 @@ func (w *Writer) Keep(ex llms.Exchange) error {
 	h.NewBytes, h.ResponseBytes = len(newPart), len(response)
 	line, err := json.Marshal(h)
 	if err != nil {
-		return fmt.Errorf("describing a model call: %w", err)
+		return fmt.Errorf("encoding the record of a model call: %w", err)
 	}
 	record := bytes.Join([][]byte{line, []byte("\n"), newPart, response, []byte("\n")}, nil)
 	if _, err := w.file.WriteAt(record, w.size); err != nil {
@@ -114,19 +113,19 @@ func (w *Writer) Keep(ex llms.Exchange) error {
 	return nil
 }
 
-// cleaned is body without secrets, and the hash of that where there were some.
-func (w *Writer) cleaned(body []byte) ([]byte, string) {
-	was := string(body)
-	if is := w.clean(was); is != was {
-		return []byte(is), schemas.HashBytes([]byte(is))
+// redact returns the body without secrets, and its hash if there were any.
+func (w *Writer) redact(body []byte) ([]byte, string) {
+	text := string(body)
+	if clean := w.clean(text); clean != text {
+		return []byte(clean), schemas.HashBytes([]byte(clean))
 	}
 	return body, ""
 }
 
-// open continues the file after its last whole record.
+// open opens the file and truncates it after the last complete record.
 func (w *Writer) open() error {
 	if err := os.MkdirAll(filepath.Dir(w.path), 0o700); err != nil {
-		return fmt.Errorf("making room for model calls: %w", err)
+		return fmt.Errorf("making the directory for records of model calls: %w", err)
 	}
 	f, err := os.OpenFile(w.path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -137,7 +136,7 @@ func (w *Writer) open() error {
 		_, err = r.next()
 	}
 	if !errors.Is(err, errEnd) {
-		return errors.Join(fmt.Errorf("reading %s (move it away to go on without it): %w", w.path, err), f.Close())
+		return errors.Join(fmt.Errorf("reading %s (move it away to continue without it): %w", w.path, err), f.Close())
 	}
 	if err := f.Truncate(r.end); err != nil {
 		return errors.Join(fmt.Errorf("repairing %s: %w", w.path, err), f.Close())
@@ -146,7 +145,7 @@ func (w *Writer) open() error {
 	return nil
 }
 
-// Close closes the file; what was kept is there.
+// Close closes the file.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -158,9 +157,9 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// Read returns the exchanges of a file, oldest first; match says, by the hash of
-// the request, which ones to keep in memory. No file is no exchange; a torn end
-// is left out; a damaged record is an error.
+// Read returns the exchanges of a file for which match returns true, oldest first. It
+// returns none if there is no file. It ignores an incomplete last record; a damaged record
+// is an error.
 func Read(path string, match func(requestSHA256 string) bool) ([]llms.Exchange, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

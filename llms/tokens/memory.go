@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// memory remembers the counts of texts: a conversation is counted at every turn
-// and only its end is new. It forgets the older half when it is full. Safe for
-// concurrent use.
+// memory caches the counts of texts, because a conversation is counted at every turn and
+// only its end is new. When it is full, it drops the older half. It is safe for concurrent
+// use.
 type memory struct {
 	seed maphash.Seed
 
@@ -15,15 +15,14 @@ type memory struct {
 	young, old map[fingerprint]int
 }
 
-// fingerprint stands for a text; two that share one differ in a count, once in
-// years.
+// fingerprint identifies a text. Collisions are too rare to matter.
 type fingerprint struct {
 	hash   uint64
 	length int
 }
 
-// remembered is how many counts one half holds, about 1 MB.
-const remembered = 1 << 14
+// halfSize is the number of counts in one half, about 1 MB.
+const halfSize = 1 << 14
 
 func newMemory() *memory {
 	return &memory{seed: maphash.MakeSeed(), young: map[fingerprint]int{}}
@@ -50,8 +49,8 @@ func (m *memory) put(key fingerprint, n int) {
 }
 
 func (m *memory) add(key fingerprint, n int) {
-	if len(m.young) >= remembered {
-		m.old, m.young = m.young, make(map[fingerprint]int, remembered)
+	if len(m.young) >= halfSize {
+		m.old, m.young = m.young, make(map[fingerprint]int, halfSize)
 	}
 	m.young[key] = n
 }

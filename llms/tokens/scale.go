@@ -5,26 +5,27 @@ import (
 	"sync"
 )
 
-// Scale turns counts into what a server will report. Servers use vocabularies and
-// templates of their own, and prompts of one model miss by much the same factor.
-// The zero value knows nothing yet. Safe for concurrent use.
+// Scale converts counts to the counts that a server will report. Servers have their own
+// vocabularies and templates, and for one model the ratio is nearly constant. The zero value
+// is ready to use. Scale is safe for concurrent use.
 type Scale struct {
 	mu      sync.Mutex
-	ratio   float64 // 0: nothing was reported
+	ratio   float64 // 0 before the first report
 	reports int
 }
 
-// Unknown is what counts are multiplied by before the first report: vocabularies
-// that are not ours make up to a quarter more of code and English.
+// Unknown is the ratio before the first report. Other vocabularies need up to a quarter more
+// tokens for code and English.
 const Unknown = 1.25
 
-// A report that is further off than this is no count of the prompt.
+// Bounds of a plausible ratio.
 const (
 	least = 0.25
 	most  = 8
 )
 
-// Ratio of a count and what was reported for it; 0 where one of them says nothing.
+// Ratio returns the ratio of a reported count to a count, within the plausible bounds; 0 if
+// one of them is not positive.
 func Ratio(counted int, reported int64) float64 {
 	if counted <= 0 || reported <= 0 {
 		return 0
@@ -32,8 +33,8 @@ func Ratio(counted int, reported int64) float64 {
 	return min(max(float64(reported)/float64(counted), least), most)
 }
 
-// Report tells what a server took a prompt for. The last reports weigh most: the
-// mean of the first four, then a quarter each.
+// Report adds the count that a server reported. The ratio is the mean of the first four
+// reports; each later report contributes a quarter.
 func (s *Scale) Report(counted int, reported int64) {
 	r := Ratio(counted, reported)
 	if r == 0 {
@@ -45,7 +46,7 @@ func (s *Scale) Report(counted int, reported int64) {
 	s.ratio += (r - s.ratio) / float64(s.reports)
 }
 
-// Expect is what a prompt will be reported as.
+// Expect returns the count that the server will report for a prompt.
 func (s *Scale) Expect(counted int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

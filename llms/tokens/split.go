@@ -7,18 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// splitter is the length of the first word of a text that is not empty. Tokens are
-// made inside words only, and a word on its own is split into itself.
+// splitter returns the length of the first word of a non-empty text. No token spans words,
+// and a word on its own is split into itself.
 //
-// The splitters are the patterns of the vocabularies written out: pat_str in
-// tiktoken_ext/openai_public.py of openai/tiktoken, splitRegexp in the codecs. The
-// patterns look ahead, for which the codecs have a backtracking matcher that takes
-// most of the time of counting. It reads them a little otherwise than they are
-// written, and so do the splitters: counts are those of the codecs.
+// The splitters implement the patterns of the vocabularies: pat_str in
+// tiktoken_ext/openai_public.py of openai/tiktoken, splitRegexp in the codecs. The patterns
+// look ahead, so the codecs use a backtracking matcher, which takes most of the time of
+// counting. The matcher deviates slightly from the patterns, and the splitters deviate in
+// the same way: counts are those of the codecs.
 type splitter func(s string) int
 
-// Classes of characters, one bit each. A byte that is no UTF-8 is a character of
-// its own, another one.
+// Classes of characters, one bit each. An invalid byte is a character of class other.
 const (
 	upper  = 1 << iota // \p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}
 	lower              // \p{Ll}\p{Lm}\p{Lo}\p{M}
@@ -29,8 +28,9 @@ const (
 	before             // [^\r\n\p{L}\p{N}]
 )
 
-// alphabet is the classes of every character: a megabyte, made when it is first
-// needed. A search in the tables of unicode would take longer than the rest.
+// alphabet contains the classes of every character. It takes a megabyte and is created when
+// it is first needed. Searching the tables of package unicode would take longer than all the
+// rest.
 type alphabet [unicode.MaxRune + 1]uint8
 
 var newAlphabet = sync.OnceValue(func() *alphabet {
@@ -67,11 +67,11 @@ var newAlphabet = sync.OnceValue(func() *alphabet {
 			a[c] |= before
 		}
 	}
-	a[0x7f] = 0 // in none of the matcher's sets: it is passed over and is no token
+	a[0x7f] = 0 // in none of the matcher's sets: it is skipped and is not a token
 	return a
 })
 
-// Letters of ASCII, and what of it may stand before them.
+// ASCII letters, and the ASCII characters that may precede them in a word.
 var small, latin, leads = func() (small, latin, leads [256]bool) {
 	for c := range utf8.RuneSelf {
 		small[c] = 'a' <= c && c <= 'z'
@@ -81,8 +81,8 @@ var small, latin, leads = func() (small, latin, leads [256]bool) {
 	return
 }()
 
-// common is the end of a word as most are, letters of ASCII with one character or
-// none before them, and no character behind them that ASCII has not; 0 for others.
+// common returns the end of a common kind of word: ASCII letters after at most one other
+// character, and not before a non-ASCII character. It returns 0 for other words.
 func common(s string, letters *[256]bool) int {
 	start := 0
 	if leads[s[0]] {
@@ -98,8 +98,8 @@ func common(s string, letters *[256]bool) int {
 	return end
 }
 
-// o200k splits for o200k_base: a word is capital letters, then small ones, with
-// what may stand before them and a contraction after them.
+// o200k is the splitter for o200k_base. A word consists of an optional other character,
+// capital letters, small letters, and an optional contraction.
 func (a *alphabet) o200k(s string) int {
 	if end := common(s, &small); end > 0 && (end == len(s) || s[end] != '\'') {
 		return end
@@ -120,9 +120,9 @@ func (a *alphabet) o200k(s string) int {
 	return a.rest(s, '/')
 }
 
-// cased is the end of the letters at from and of the contraction after them: capital
-// ones and at least one small one, or else capital ones alone. Many letters are both.
-// It is from where there is neither.
+// cased returns the end of the letters at from and of the contraction after them. The
+// letters are capital ones and at least one small one, or only capital ones; many letters
+// are both. If there are none, cased returns from.
 func (a *alphabet) cased(s string, from int) (end int, small bool) {
 	i := from
 	for {
@@ -146,7 +146,7 @@ func (a *alphabet) cased(s string, from int) (end int, small bool) {
 	return end + contraction(s[end:]), small
 }
 
-// cl100k splits for cl100k_base.
+// cl100k is the splitter for cl100k_base.
 func (a *alphabet) cl100k(s string) int {
 	if end := common(s, &latin); end > 0 && s[0] != '\'' {
 		return end
@@ -164,8 +164,8 @@ func (a *alphabet) cl100k(s string) int {
 	return a.rest(s, '\n')
 }
 
-// rest splits what is the same in both: up to three digits, or other characters
-// with a space before and line ends and another one after them, or white space.
+// rest implements the part that both patterns have in common: up to three digits; other
+// characters after an optional space, followed by line ends or after; or white space.
 func (a *alphabet) rest(s string, after byte) int {
 	first, n := a.at(s, 0)
 	if first&number != 0 {
@@ -191,8 +191,8 @@ func (a *alphabet) rest(s string, after byte) int {
 	return max(n, a.blank(s))
 }
 
-// blank is the end of the white space: after its first line ends (the pattern says
-// the last), or before its last character, which belongs to the word that follows.
+// blank returns the end of the white space: after its first line ends (the pattern says the
+// last), or before its last character, which belongs to the next word.
 func (a *alphabet) blank(s string) int {
 	end := a.run(s, 0, space)
 	for i := range end {
@@ -212,7 +212,7 @@ func (a *alphabet) blank(s string) int {
 
 func lineEnd(c byte) bool { return c == '\n' || c == '\r' }
 
-// at is the class of the character at i and its length; both are 0 at the end.
+// at returns the class of the character at i and its length, 0 and 0 at the end.
 func (a *alphabet) at(s string, i int) (class uint8, n int) {
 	if i < len(s) && s[i] < utf8.RuneSelf {
 		return a[s[i]], 1
@@ -220,7 +220,8 @@ func (a *alphabet) at(s string, i int) (class uint8, n int) {
 	return a.beyond(s[i:])
 }
 
-// beyond is at where no ASCII is, apart so that the rest can be inlined.
+// beyond is the part of at for non-ASCII characters. It is separate so that at can be
+// inlined.
 func (a *alphabet) beyond(s string) (class uint8, n int) {
 	if s == "" {
 		return 0, 0
@@ -229,7 +230,7 @@ func (a *alphabet) beyond(s string) (class uint8, n int) {
 	return a[r], n
 }
 
-// run is the end of the characters from i on that are of one of the classes.
+// run returns the end of the characters from i on that have one of the classes.
 func (a *alphabet) run(s string, i int, classes uint8) int {
 	for i < len(s) {
 		class, n := a[s[i]], 1
@@ -244,8 +245,8 @@ func (a *alphabet) run(s string, i int, classes uint8) int {
 	return i
 }
 
-// contraction is the length of one at the beginning of s, 0 for none:
-// (?i:'s|'t|'re|'ve|'m|'ll|'d). The long s is an s, too.
+// contraction returns the length of a contraction at the beginning of s, 0 if there is none:
+// (?i:'s|'t|'re|'ve|'m|'ll|'d). The long s also counts as s.
 func contraction(s string) int {
 	if len(s) < 2 || s[0] != '\'' {
 		return 0

@@ -1,6 +1,6 @@
-// Package tokens counts what a prompt will take before a server has counted it.
-// Counter counts with a public vocabulary that is part of the program; Scale
-// learns from what a server reports how its own count differs. It imports llms.
+// Package tokens counts the tokens of prompts without a server. Counter counts with an
+// embedded public vocabulary. Scale learns from the counts that a server reports how its
+// own counts differ.
 package tokens
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Default is the vocabulary of models that are not known.
+// Default is the vocabulary for unknown models.
 const Default = "o200k_base"
 
-// vocabularies are made when they are first needed; each takes a few megabytes.
+// vocabularies creates a counter when it is first needed; each takes a few megabytes.
 var vocabularies = map[string]func() *Counter{
 	Default:       sync.OnceValue(func() *Counter { return newCounter(codec.NewO200kBase(), newAlphabet().o200k) }),
 	"cl100k_base": sync.OnceValue(func() *Counter { return newCounter(codec.NewCl100kBase(), newAlphabet().cl100k) }),
 }
 
-// Vocabularies lists the names that Named takes.
+// Vocabularies lists the names that Named accepts.
 func Vocabularies() []string { return []string{"cl100k_base", Default} }
 
-// older are the models whose own vocabulary is cl100k_base, or one made from it.
+// older matches models whose vocabulary is cl100k_base or derived from it.
 var older = regexp.MustCompile(`(?i)(^|/)(gpt-4($|-)|gpt-35|gpt-3\.5|llama-?3|meta-llama-3|qwen)`)
 
-// For is the counter of a model, by its name; models that are not known get
-// that of the default vocabulary.
+// For returns the counter for the name of a model. Unknown models get the one for the
+// default vocabulary.
 func For(model string) *Counter {
 	if older.MatchString(model) {
 		return vocabularies["cl100k_base"]()
@@ -40,16 +40,16 @@ func For(model string) *Counter {
 	return vocabularies[Default]()
 }
 
-// Named is the counter of a vocabulary, by its name.
+// Named returns the counter for a vocabulary.
 func Named(vocabulary string) (*Counter, error) {
 	if v, ok := vocabularies[vocabulary]; ok {
 		return v(), nil
 	}
-	return nil, fmt.Errorf("there is no vocabulary %q: choose one of %s, or leave it out for the one of the model",
+	return nil, fmt.Errorf("unknown vocabulary %q: choose one of %s, or omit it to use the model's own",
 		vocabulary, strings.Join(Vocabularies(), ", "))
 }
 
-// Choose is the counter of a vocabulary; "" is that of the model's name.
+// Choose returns the counter for a vocabulary, or for the model's name if it is "".
 func Choose(vocabulary, model string) (*Counter, error) {
 	if vocabulary == "" {
 		return For(model), nil
@@ -57,8 +57,8 @@ func Choose(vocabulary, model string) (*Counter, error) {
 	return Named(vocabulary)
 }
 
-// Counter counts by one vocabulary. Names of special tokens in a text are counted
-// as the text they are. Safe for concurrent use.
+// Counter counts with one vocabulary. It counts the names of special tokens as ordinary
+// text. It is safe for concurrent use.
 type Counter struct {
 	codec *codec.Codec
 	split splitter
@@ -70,16 +70,16 @@ func newCounter(c *codec.Codec, split splitter) *Counter {
 	return &Counter{codec: c, split: split, words: newWords(), known: newMemory()}
 }
 
-// Pieces that are counted on their own, in bytes: a word is no longer, and a long
-// run of blanks is not looked through again and again. A text is cut after a line
-// where there is one; elsewhere the cut costs one token at most.
+// piece is the maximum size in bytes of the parts of a text that are counted separately. It
+// limits the length of a word and the time for long runs of blanks. Text cuts after a line
+// if possible; another cut adds at most one token.
 const piece = 1024
 
-// exact is how many bytes of a text are counted; of longer ones every n-th piece
-// is, and stands for its neighbours.
+// exact is the size in bytes up to which a text is counted completely. For a longer text,
+// Text counts every n-th piece and extrapolates.
 const exact = 1 << 20
 
-// Text counts the tokens of a text. Bytes that are not UTF-8 are allowed.
+// Text counts the tokens of a text, which need not be valid UTF-8.
 func (c *Counter) Text(s string) int {
 	if len(s) <= 64 {
 		return c.count(s)
@@ -101,8 +101,8 @@ func (c *Counter) Text(s string) int {
 	return n
 }
 
-// count counts word by word: most of them were counted before. The codec fails on
-// nothing in this mode; if it did, a token a byte is what no vocabulary exceeds.
+// count counts word by word, because most words have been counted before. The codec never
+// fails in this mode; one token per byte would be an upper bound.
 func (c *Counter) count(s string) (n int) {
 	for s != "" {
 		end := c.split(s)
@@ -120,7 +120,7 @@ func (c *Counter) count(s string) (n int) {
 	return n
 }
 
-// cutAt is where the first piece of s ends.
+// cutAt returns the end of the first piece of s.
 func cutAt(s string) int {
 	if len(s) <= piece {
 		return len(s)
@@ -135,11 +135,11 @@ func cutAt(s string) int {
 	return at
 }
 
-// framing is what a chat template puts around a message or a tool, in tokens.
+// framing is the number of tokens that a chat template adds to a message or a tool.
 const framing = 4
 
-// Message counts one message with its tool calls. One that is sent back as it was
-// received (Raw) is counted whole, with the thoughts in it.
+// Message counts one message with its tool calls. It counts all of Raw, including the
+// reasoning, if the message has it.
 func (c *Counter) Message(m llms.Message) int {
 	if len(m.Raw) > 0 {
 		return framing + c.Text(string(m.Raw))
@@ -160,7 +160,7 @@ func (c *Counter) Tools(tools []schemas.ToolSchema) int {
 	return n
 }
 
-// Prompt counts all that a request shows the model.
+// Prompt counts the messages and tools of a request.
 func (c *Counter) Prompt(r llms.Request) int {
 	n := c.Tools(r.Tools)
 	for _, m := range r.Messages {

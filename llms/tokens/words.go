@@ -5,13 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// words remembers the counts of words in half a megabyte, and forgets the oldest
-// of those that would stand in the same row. A slot is the hash of a word, the
-// lowest bits of which say the row and give way to the count: two words that share
-// all of the others are as rare as two texts of a memory. Safe for concurrent use
-// without a lock: slots are written one by one, and a lost one is counted again.
+// words caches the counts of words in half a megabyte. The lowest bits of a word's hash
+// select its row. A slot contains the hash with these bits replaced by the count. A full row
+// drops its oldest slot. Collisions are as rare as those of fingerprint. words is safe for
+// concurrent use without a lock: a slot lost to a race is only counted again.
 type words struct {
-	rows [1 << rowBits][8]atomic.Uint64 // first, so that each is one line of the processor's cache
+	rows [1 << rowBits][8]atomic.Uint64 // the first field, so that each row is one cache line
 	seed maphash.Seed
 }
 
@@ -19,8 +18,8 @@ const rowBits = 13
 
 func newWords() *words { return &words{seed: maphash.MakeSeed()} }
 
-// of is the hash of the first n bytes of s. Each word of less than eight bytes has
-// one of its own: its bytes and their number, each step of the mixing one to one.
+// of returns the hash of the first n bytes of s. The hash of a word of less than eight bytes
+// is unique, because each step is a bijection of its bytes and length.
 func (w *words) of(s string, n int) uint64 {
 	if n >= 8 {
 		return maphash.String(w.seed, s[:n])
@@ -40,7 +39,7 @@ func (w *words) of(s string, n int) uint64 {
 	return x ^ x>>29
 }
 
-// get is the count of the word with a hash, if it is remembered.
+// get returns the count of the word with the hash, if it is cached.
 func (w *words) get(hash uint64) (int, bool) {
 	row := &w.rows[hash%(1<<rowBits)]
 	for i := range row {

@@ -70,7 +70,7 @@ func normaliseOnce(ep *schemas.Episode, cfg Config, red *redact.Redactor) (sinks
 
 // derive fills the columns that are computed from the rows.
 func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error {
-	for i, same := range history.Rebuilt(rows) {
+	for i, same := range history.PromptsRebuild(rows) {
 		rows[i].PromptRebuilds = same
 		if same != nil {
 			e.PromptsRebuild = new(*same && (e.PromptsRebuild == nil || *e.PromptsRebuild))

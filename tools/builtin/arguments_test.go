@@ -12,8 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A tool is a name, a description with a correct call, and arguments; what lives
-// in an episode is kept with the episode, and its calls in the transcript.
+// One set of tools serves several episodes: the state of a tool belongs to the episode.
 func TestB1ToolsKeepNothingOfAnEpisode(t *testing.T) {
 	b, other := newBench(t, files{"sub/x": ""}), newBench(t, files{})
 	other.set = b.set
@@ -32,13 +31,13 @@ func TestB1ToolsKeepNothingOfAnEpisode(t *testing.T) {
 	}
 }
 
-// required are arguments with which a tool does something.
+// required holds arguments with which each tool does something.
 var required = map[string]args{
 	"bash": {"command": "pwd"}, "view": {"path": "src/main.py"}, "grep": {"pattern": "line 3"}, "pdb": {"command": "w"},
 	"edit": {"path": "src/main.py", "new_code": "x"}, "listdir": {}, "eval": {}, "submit": {},
 }
 
-// exampleOf is what the example in a description gives for the required arguments.
+// exampleOf returns the values of the required arguments in a description's example.
 func exampleOf(t *testing.T, description string, names []string) args {
 	t.Helper()
 	_, text, _ := strings.Cut(description, "Example arguments: ")
@@ -53,8 +52,8 @@ func exampleOf(t *testing.T, description string, names []string) args {
 	return base
 }
 
-// Providers that mark every parameter required make models send null: it means
-// what leaving the argument out means, for every tool there is.
+// Some providers mark every parameter as required, so models send null for an optional
+// argument. For every tool, null means the same as leaving the argument out.
 func TestWC12OptionalArgumentsMayBeNullOrAbsent(t *testing.T) {
 	b := newBench(t, files{"src/main.py": ""})
 	optional := 0
@@ -92,7 +91,7 @@ func TestWC12OptionalArgumentsMayBeNullOrAbsent(t *testing.T) {
 				t.Errorf("%s with %s null: %q, without: %q", s.Name, name, got, want)
 			}
 			if slices.Contains(p.Types, "integer") {
-				coerced(t, b, s.Name, name, base)
+				checkInteger(t, b, s.Name, name, base)
 			}
 		}
 		if got := call(nulls); got != want {
@@ -114,8 +113,9 @@ func TestWC12OptionalArgumentsMayBeNullOrAbsent(t *testing.T) {
 	}
 }
 
-// coerced: whole numbers come as texts and floats, too; "" is none.
-func coerced(t *testing.T, b *bench, tool, name string, base args) {
+// checkInteger checks that an integer may also be a string or a float, and that "" means
+// that it is missing.
+func checkInteger(t *testing.T, b *bench, tool, name string, base args) {
 	t.Helper()
 	for _, v := range []any{1, 1.0, "1", " 1 ", "1.0", "", "null", json.Number("1e0")} {
 		a := args{name: v}

@@ -12,25 +12,24 @@ import (
 )
 
 type bashArgs struct {
-	Command string `json:"command" jsonschema:"Command line or script to run. It gets no input from a terminal."`
-	Timeout *int   `json:"timeout,omitempty" jsonschema:"Seconds the command may take, 1 to 3600. Leave it out for the default."`
+	Command string `json:"command" jsonschema:"Command line or script to run. It cannot read input from a terminal."`
+	Timeout *int   `json:"timeout,omitempty" jsonschema:"Time limit in seconds, 1 to 3600. Omit it to use the default."`
 }
 
 type bashSettings struct {
 	tools.Settings
-	Timeout int `json:"timeout,omitempty"` // seconds of a call that names none; 0 = sandbox.command_timeout
+	Timeout int `json:"timeout,omitempty"` // default time limit of a call in seconds; 0 = sandbox.command_timeout
 }
 
 func init() {
 	register("run commands in a shell that keeps its state", func(c bashSettings) (tools.Def[bashArgs], error) {
 		return tools.Def[bashArgs]{
 			Name: "bash", Category: "bash",
-			Description: "Run a command in bash. One shell serves the whole session: the working directory, variables, " +
-				"functions, aliases, shell options and $? stay as a command leaves them. It begins in the workspace. A job " +
-				"in the background (command &) is not waited for and goes on running; jobs lists them; they end with " +
-				"the session. The answer is what the command printed, standard output and error together, " +
-				"and its exit code when that is not 0. There is no terminal and no input: programs that ask questions " +
-				"see the end of their input.",
+			Description: "Run a command in bash. All calls share one shell, so the working directory, variables, functions, " +
+				"aliases, shell options and $? carry over from one call to the next. The shell starts in the workspace. " +
+				"The call does not wait for background jobs (command &): they keep running until the session ends, and jobs " +
+				"lists them. You get the command's standard output and standard error combined, and its exit code if it " +
+				"is not 0. There is no terminal and no input: a program that asks a question reads end-of-file.",
 			Example: bashArgs{Command: "cd src && python -m pytest -x -q 2>&1 | tail -n 40"},
 			Call:    c.call,
 			On:      bashReset,
@@ -71,8 +70,8 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 	switch {
 	case r.timedOut:
 		o.TimedOut, o.IsError, o.ErrorClass = true, true, schemas.ErrTimeout
-		text = line(text, fmt.Sprintf("[the command took longer than %s and was stopped, with everything it had started. "+
-			"If it needs more time, set timeout; if it never ends by itself, run it in the background.]", limit))
+		text = line(text, fmt.Sprintf("[the command took longer than %s, so it was killed along with every process it had started. "+
+			"If it needs more time, set timeout; if it never ends on its own, run it in the background.]", limit))
 	default:
 		o.ExitCode = &r.exit
 		if r.exit != 0 {
@@ -82,12 +81,12 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 			text = "[the command succeeded and printed nothing]\n"
 		}
 	}
-	if r.taken {
-		text = line(text, "[another program reads what commands print: some of it may be missing]")
+	if r.stolen {
+		text = line(text, "[another program is reading the shell's output, so some of this command's output may be missing]")
 	}
-	if r.ended {
-		text = line(text, fmt.Sprintf("[the shell itself ended; the next command gets a new one in %s with the same "+
-			"exported variables, but without other variables, functions, aliases, options and background jobs]", r.dir))
+	if r.exited {
+		text = line(text, fmt.Sprintf("[the shell exited; the next command runs in a new shell in %s, which keeps exported variables "+
+			"but no other variables, functions, aliases, shell options or background jobs]", r.dir))
 	}
 	o.Text = text
 	return o, nil

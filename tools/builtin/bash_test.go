@@ -84,18 +84,18 @@ func TestBashExitEndsOnlyTheShell(t *testing.T) {
 	b := newBench(t, files{"sub/a": "", "q'd/a": ""})
 	b.sh("export KEPT='a b'; lost=1; cd sub")
 	o := b.call("bash", args{"command": `cd "../q'd"; export NEW=2; echo bye; exit 3`})
-	if *o.ExitCode != 3 || !strings.HasPrefix(o.Text, "bye\n[exit code 3]\n[the shell itself ended") {
+	if *o.ExitCode != 3 || !strings.HasPrefix(o.Text, "bye\n[exit code 3]\n[the shell exited") {
 		t.Errorf("exit 3: %+v", o)
 	}
 	if got := b.sh(`echo "$PWD $KEPT $NEW [$lost]"; cd ..`); got != "/testbed/q'd a b 2 []\n" {
 		t.Errorf("new shell: %q", got)
 	}
 	o = b.call("bash", args{"command": "exec echo replaced"})
-	if !strings.HasPrefix(o.Text, "replaced\n[the shell itself ended") || o.IsError {
+	if !strings.HasPrefix(o.Text, "replaced\n[the shell exited") || o.IsError {
 		t.Errorf("exec: %+v", o)
 	}
 	o = b.call("bash", args{"command": "kill -9 $$"})
-	if *o.ExitCode != 137 || !strings.Contains(o.Text, "the shell itself ended") {
+	if *o.ExitCode != 137 || !strings.Contains(o.Text, "the shell exited") {
 		t.Errorf("kill: %+v", o)
 	}
 	b.sh("cd sub; echo $$ >/tmp/pid")
@@ -138,11 +138,11 @@ func TestBashTimeout(t *testing.T) {
 				!strings.Contains(o.Text, "longer than 4s") {
 				t.Errorf("%+v", o)
 			}
-			if ended := strings.Contains(o.Text, "the shell itself ended"); ended == c.keeps {
-				t.Errorf("shell ended: %v", ended)
+			if exited := strings.Contains(o.Text, "the shell exited"); exited == c.keeps {
+				t.Errorf("shell exited: %v", exited)
 			}
 			if got := b.sh("cat after 2>&1 || :"); !strings.Contains(got, "No such file") {
-				t.Errorf("it went on after its time: %q", got)
+				t.Errorf("the command continued after its timeout: %q", got)
 			}
 			if c.keeps {
 				if got := b.sh("echo $x; kill -0 $(cat /tmp/earlier) && echo there"); got != "1\nthere\n" {
@@ -167,8 +167,8 @@ func TestBashBackgroundJobs(t *testing.T) {
 	}
 }
 
-// A job that is killed before it has begun is still a copy of the shell, which must
-// neither say anything nor leave its state for that of the shell.
+// A job that is killed before it starts is still a copy of the shell. It must not print
+// anything or overwrite the shell's saved state.
 func TestBashJobKilledAtOnce(t *testing.T) {
 	b := newBench(t, files{"sub/a": ""})
 	for range 10 {
@@ -230,24 +230,23 @@ func TestBashDeafShell(t *testing.T) {
 	}
 }
 
-// A command whose end nobody heard of has ended all the same: here it leaves a
-// trap that has bash skip the printing of the frame.
-func TestBashEndIsTaken(t *testing.T) {
+// A command ends even if no frame reports its end. Here a trap makes bash skip the
+// command that prints the frame.
+func TestBashEndWithoutFrame(t *testing.T) {
 	b := newBench(t, files{})
 	o := b.call("bash", args{"command": "shopt -s extdebug; trap '[[ $BASH_COMMAND != *7717* ]]' DEBUG; (exit 7)", "timeout": 60})
 	if o.TimedOut || o.ExitCode == nil || *o.ExitCode != 7 {
 		t.Errorf("%+v", o)
 	}
-	if !strings.Contains(o.Text, "some of it may be missing") {
-		t.Errorf("the answer does not say that something may be missing: %q", o.Text)
+	if !strings.Contains(o.Text, "output may be missing") {
+		t.Errorf("the observation does not say that output may be missing: %q", o.Text)
 	}
 	if got := b.sh("echo again"); got != "again\n" {
 		t.Errorf("afterwards the shell says %q", got)
 	}
 }
 
-// A program that makes the pipe on which the shell answers readable, and takes
-// what comes, keeps no command from ending.
+// A program that reads from the shell's output pipe does not keep a command from ending.
 func TestBashOutputIsStolen(t *testing.T) {
 	const thief = `import os
 os.chmod("/proc/self/fd/1", 0o600)
@@ -267,7 +266,7 @@ while True:
 	}
 }
 
-// Whatever a command leaves where the shell keeps its files, the next one runs.
+// The next command runs even if a command replaces or removes the shell's own files.
 func TestShellFilesAreTampered(t *testing.T) {
 	b := newBench(t, files{})
 	for _, command := range []string{
@@ -313,13 +312,13 @@ func TestB5BashArguments(t *testing.T) {
 	}
 }
 
-// A failing command is what it printed, and its exit code; a timeout beyond the
-// bounds is the nearest one within.
+// The observation of a failing command is its output and its exit code. A timeout out of
+// bounds becomes the nearest bound.
 func TestB6BashAnswers(t *testing.T) {
 	b := newBench(t, files{})
 	for command, want := range map[string]string{
 		"true":                                 "[the command succeeded and printed nothing]\n",
-		"echo out; echo err >&2; exit 0":       "out\nerr\n[the shell itself ended; the next command gets a new one in /testbed with the same exported variables, but without other variables, functions, aliases, options and background jobs]\n",
+		"echo out; echo err >&2; exit 0":       "out\nerr\n[the shell exited; the next command runs in a new shell in /testbed, which keeps exported variables but no other variables, functions, aliases, shell options or background jobs]\n",
 		"echo out; echo err >&2; (exit 3)":     "out\nerr\n[exit code 3]\n",
 		"(exit 3)":                             "[exit code 3]\n",
 		"cat <<'E' | tr a-z A-Z\n'q' \"d\"\nE": "'Q' \"D\"\n",
@@ -340,7 +339,7 @@ func TestB6BashAnswers(t *testing.T) {
 	}
 }
 
-// The exit code of a command is what $? is for the next one.
+// The next command sees the exit code of the last one as $?.
 func TestBashCarriesTheExitCode(t *testing.T) {
 	b := newBench(t, files{})
 	for _, step := range []struct{ command, want string }{
@@ -354,8 +353,8 @@ func TestBashCarriesTheExitCode(t *testing.T) {
 	}
 }
 
-// A job in the background is not waited for, survives a later command's timeout,
-// is listed, and ends with the session.
+// The call does not wait for a background job. The job survives the timeout of a later
+// command, jobs lists it, and it ends with the session.
 func TestBashJobsEndWithTheSession(t *testing.T) {
 	b := newBench(t, files{})
 	if got := b.sh("sleep 411 & echo $!"); strings.TrimSpace(got) == "" {
@@ -373,7 +372,7 @@ func TestBashJobsEndWithTheSession(t *testing.T) {
 	}
 }
 
-// A sandbox without bash says so, and the episode goes on.
+// Without bash in the sandbox, the tool says so, and the other tools still work.
 func TestNoBashInTheSandbox(t *testing.T) {
 	b := newBench(t, files{"a.py": "x\n"})
 	b.Sandbox = bashless{b.Sandbox}

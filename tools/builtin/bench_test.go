@@ -16,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// BenchmarkTools is one call of a tool on a bubblewrap sandbox, end to end.
+// BenchmarkTools measures one call of a tool in a bubblewrap sandbox, end to end.
 func BenchmarkTools(b *testing.B) {
 	sb := envtest.Sandbox(b, "bubblewrap", env.SandboxSpec{Workdir: "/testbed"})
 	var archive bytes.Buffer

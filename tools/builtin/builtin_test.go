@@ -24,7 +24,7 @@ func TestConform(t *testing.T) {
 	tooltest.Conform(t, tooltest.Kit(t, nil), func(t *testing.T) *env.Session { return newBench(t, project).Session })
 }
 
-// A word changed here is a change of the dataset: say so in the changelog.
+// Each changed word is a change of the dataset and needs a line in the changelog.
 func TestGoldenSchemas(t *testing.T) {
 	for _, tool := range tooltest.Kit(t, nil) {
 		s := tool.Schema()
@@ -132,12 +132,12 @@ func TestB23PdbSchema(t *testing.T) {
 		return s.Required, s.Properties["entrypoint"].Type, tool.Schema().Description
 	}
 	required, entrypoint, text := schema(nil)
-	if !slices.Equal(required, []string{"command"}) || string(entrypoint) != `["null","string"]` || strings.Contains(text, "must name the entrypoint") {
+	if !slices.Equal(required, []string{"command"}) || string(entrypoint) != `["null","string"]` || strings.Contains(text, "must give the entrypoint") {
 		t.Errorf("by default %q, %s: %s", required, entrypoint, text)
 	}
 	required, entrypoint, text = schema(map[string]any{"set_default_entrypoint": false})
 	if !slices.Equal(required, []string{"command", "entrypoint"}) || string(entrypoint) != `"string"` ||
-		!strings.Contains(text, "Each call must name the entrypoint") || !strings.Contains(text, `"entrypoint":"python -m pytest`) {
+		!strings.Contains(text, "Every call must give the entrypoint") || !strings.Contains(text, `"entrypoint":"python -m pytest`) {
 		t.Errorf("mandatory %q, %s: %s", required, entrypoint, text)
 	}
 }
@@ -165,7 +165,7 @@ func TestB24PdbSettings(t *testing.T) {
 	if text(on) != text(nil) {
 		t.Error("the settings are not true by default")
 	}
-	for setting, says := range map[string]string{"auto_list": "l lists the source", "persistent_breakpoints": "Breakpoints are gone"} {
+	for setting, says := range map[string]string{"auto_list": "l lists the source", "persistent_breakpoints": "Breakpoints are removed"} {
 		if got := text(map[string]any{setting: false}); !strings.Contains(got, says) || strings.Contains(text(nil), says) {
 			t.Errorf("%s: %s", setting, got)
 		}

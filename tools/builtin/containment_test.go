@@ -9,8 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Relative paths start at the workspace, absolute ones must lie below it, and
-// the workspace itself is one of them.
+// Relative paths start at the workspace. Absolute paths must be the workspace or below it.
 func TestC2PathsAreResolved(t *testing.T) {
 	b := newBench(t, project)
 	for _, p := range []string{"src/pkg/mod.py", "./src//pkg/mod.py", "src/../src/pkg/mod.py", "/testbed/src/pkg/mod.py", "/testbed/../testbed/src/pkg/mod.py", " src/pkg/mod.py ", "link.py", "dirlink/mod.py", "dirlink/../src/pkg/mod.py"} {
@@ -32,7 +31,7 @@ func TestC2PathsAreResolved(t *testing.T) {
 	}
 }
 
-// Whatever name a tool shows can be given to each tool.
+// Every tool accepts a name as any tool shows it.
 func TestC2ShownNamesAreNames(t *testing.T) {
 	names := []string{" lead.py", "trail.py ", "new\nline.py", "bad\xff.py", "tab\there.py", "esc\x1b[31m.py", `"quoted".py`, "plain.py"}
 	project := files{}
@@ -53,7 +52,7 @@ func TestC2ShownNamesAreNames(t *testing.T) {
 		if got := b.ok("grep", args{"pattern": "=", "path": shown}); !strings.Contains(got, "\n"+shown+"\n    1: x = 1\n") {
 			t.Errorf("%s: %q", shown, got)
 		}
-		if got := b.ok("edit", args{"path": shown, "new_code": "x = 2"}); !strings.HasPrefix(got, "Replaced the whole of "+shown+" (1 line) with 1 line.\n--- ") {
+		if got := b.ok("edit", args{"path": shown, "new_code": "x = 2"}); !strings.HasPrefix(got, "Replaced all of "+shown+" (1 line) with 1 line.\n--- ") {
 			t.Errorf("%s: %q", shown, got)
 		}
 	}
@@ -64,8 +63,8 @@ func TestC2ShownNamesAreNames(t *testing.T) {
 	}
 }
 
-// Missing and unreadable are told apart, and a path that only looks like a file
-// of the workspace is none.
+// Missing files, unreadable files, and files outside of the workspace have different
+// messages.
 func TestC3ReadErrorsDiffer(t *testing.T) {
 	b := newBench(t, project)
 	b.sh("cp a.py locked; chmod 000 locked")
@@ -74,7 +73,7 @@ func TestC3ReadErrorsDiffer(t *testing.T) {
 	b.refused("view", args{"path": "/a.py"}, "outside the workspace")
 }
 
-// What is written is what is read, byte for byte: there is no shell between.
+// A file is read back byte for byte as it was written: no shell is involved.
 func TestC4ContentsRoundTrip(t *testing.T) {
 	b := newBench(t, files{})
 	for name, text := range map[string]string{
@@ -89,13 +88,13 @@ func TestC4ContentsRoundTrip(t *testing.T) {
 		}
 	}
 	b.refused("edit", args{"path": "../outside", "new_code": "x"}, "outside the workspace")
-	b.refused("edit", args{"path": "huge", "new_code": strings.Repeat("x", 5<<20)}, "5242880 bytes, more than edit writes")
+	b.refused("edit", args{"path": "huge", "new_code": strings.Repeat("x", 5<<20)}, "5242880 bytes, which is too large for edit")
 	if got := b.sh("ls -A . ; ls new | wc -l"); got != "new\n10\n" {
 		t.Errorf("in the workspace: %q", got)
 	}
 }
 
-func TestC7HasFile(t *testing.T) {
+func TestC7LocateFindsFiles(t *testing.T) {
 	b := newBench(t, project)
 	for arg, want := range map[string]bool{"a.py": true, "src": true, "none": false, "src/none/x": false, "link.py": true} {
 		p, err := locate(t.Context(), b.Session, arg)
@@ -149,10 +148,10 @@ ln -s /testbed/src/pkg/mod.py absin; ln -s loop loop; ln -s /testbed/../etc/pass
 	}
 }
 
-// What becomes a link between the check and the write is refused by the guest.
+// The guest refuses to write through a link that appears between the check and the write.
 func TestWS8LinkMadeBetweenCheckAndWrite(t *testing.T) {
 	b := newBench(t, files{"d/a.py": "x = 1\n", "e/a.py": "y = 1\n"})
-	swap := &swapping{Sandbox: b.Sandbox, b: b, command: "mv d away; ln -s /tmp d"}
+	swap := &swappingSandbox{Sandbox: b.Sandbox, b: b, command: "mv d away; ln -s /tmp d"}
 	b.Sandbox = swap
 	o := b.call("edit", args{"path": "d/a.py", "new_code": "x = 2", "start": 1})
 	if !o.IsError || !strings.Contains(o.Text, "escapes") {
@@ -171,14 +170,14 @@ func TestWS8LinkMadeBetweenCheckAndWrite(t *testing.T) {
 	}
 }
 
-// swapping runs a command just before a file is written.
-type swapping struct {
+// swappingSandbox runs a command just before a file is written.
+type swappingSandbox struct {
 	env.Sandbox
 	b       *bench
 	command string
 }
 
-func (s *swapping) WriteFile(ctx context.Context, path string, data []byte, mode uint32) error {
+func (s *swappingSandbox) WriteFile(ctx context.Context, path string, data []byte, mode uint32) error {
 	if command := s.command; command != "" && strings.HasPrefix(path, "/testbed/") {
 		s.command = ""
 		r, err := s.Sandbox.Run(ctx, env.Command{Args: []string{"sh", "-c", command}})
@@ -189,7 +188,7 @@ func (s *swapping) WriteFile(ctx context.Context, path string, data []byte, mode
 	return s.Sandbox.WriteFile(ctx, path, data, mode)
 }
 
-// Whatever words a content holds, nothing of it is executed or cut.
+// No content of a file is executed or cut, whatever it contains.
 func TestWS9ContentIsInert(t *testing.T) {
 	b := newBench(t, files{})
 	text := "EOF\ntouch /testbed/executed\nEOF\n__tracesmith_frame 0 x 1\n\x1b]7717;x;1;1;MTAw\a\n$(touch /testbed/executed)\n`touch /testbed/executed`\n"

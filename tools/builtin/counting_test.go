@@ -7,8 +7,8 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// counting is a sandbox that counts what is asked of it.
-type counting struct {
+// countingSandbox counts the requests to a sandbox.
+type countingSandbox struct {
 	env.Sandbox
 	calls     int   // of any kind
 	processes int   // started
@@ -16,42 +16,42 @@ type counting struct {
 	moved     int64 // bytes of files that left or entered the sandbox
 }
 
-func (c *counting) Run(ctx context.Context, cmd env.Command) (env.Result, error) {
+func (c *countingSandbox) Run(ctx context.Context, cmd env.Command) (env.Result, error) {
 	c.calls++
 	c.processes++
 	return c.Sandbox.Run(ctx, cmd)
 }
 
-func (c *counting) Open(ctx context.Context, t env.TerminalSpec) (env.Terminal, error) {
+func (c *countingSandbox) Open(ctx context.Context, t env.TerminalSpec) (env.Terminal, error) {
 	c.calls++
 	c.processes++
 	return c.Sandbox.Open(ctx, t)
 }
 
-func (c *counting) ReadFile(ctx context.Context, path string, limit int64) ([]byte, int64, error) {
+func (c *countingSandbox) ReadFile(ctx context.Context, path string, limit int64) ([]byte, int64, error) {
 	c.calls++
 	data, total, err := c.Sandbox.ReadFile(ctx, path, limit)
 	c.moved += int64(len(data))
 	return data, total, err
 }
 
-func (c *counting) WriteFile(ctx context.Context, path string, data []byte, mode uint32) error {
+func (c *countingSandbox) WriteFile(ctx context.Context, path string, data []byte, mode uint32) error {
 	c.calls++
 	c.moved += int64(len(data))
 	return c.Sandbox.WriteFile(ctx, path, data, mode)
 }
 
-func (c *counting) Stat(ctx context.Context, path string) (env.FileInfo, error) {
+func (c *countingSandbox) Stat(ctx context.Context, path string) (env.FileInfo, error) {
 	c.calls++
 	return c.Sandbox.Stat(ctx, path)
 }
 
-func (c *counting) Walk(ctx context.Context, w env.WalkSpec) (env.WalkResult, error) {
+func (c *countingSandbox) Walk(ctx context.Context, w env.WalkSpec) (env.WalkResult, error) {
 	c.calls++
 	return c.Sandbox.Walk(ctx, w)
 }
 
-func (c *counting) Search(ctx context.Context, q env.SearchSpec) (env.SearchResult, error) {
+func (c *countingSandbox) Search(ctx context.Context, q env.SearchSpec) (env.SearchResult, error) {
 	c.calls++
 	r, err := c.Sandbox.Search(ctx, q)
 	c.read += r.Bytes
@@ -61,7 +61,7 @@ func (c *counting) Search(ctx context.Context, q env.SearchSpec) (env.SearchResu
 	return r, err
 }
 
-func (c *counting) TarIn(ctx context.Context, dir string, r io.Reader) error {
+func (c *countingSandbox) TarIn(ctx context.Context, dir string, r io.Reader) error {
 	c.calls++
 	return c.Sandbox.TarIn(ctx, dir, r)
 }

@@ -1,9 +1,6 @@
-// Package builtin holds the tools an agent debugs with, one file each, every one
-// registered in tools.Registry. They see a sandbox through env.Session only; a
-// path they are given is below the workspace, and a mistake of the model is
-// answered with what to do instead.
-//
-// It imports tools, env, schemas, and env/guest/framing for the shell.
+// Package builtin contains the tools with which an agent debugs, one file each, and
+// registers them in tools.Registry. They use a sandbox only through env.Session and accept
+// only paths in the workspace. The observation of a wrong call says what to do instead.
 package builtin
 
 import (
@@ -13,8 +10,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// register adds a tool: what it is with the settings S. The zero S are its
-// defaults; define refuses settings that make no sense.
+// register registers a tool with settings of type S, whose zero value is the default.
+// define returns the tool's definition, or an error if the settings are invalid.
 func register[S interface{ SetupCommands() []string }, A any](summary string, define func(S) (tools.Def[A], error)) {
 	var defaults S
 	d, err := define(defaults)

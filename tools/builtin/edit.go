@@ -14,11 +14,11 @@ import (
 )
 
 type editArgs struct {
-	Path        string  `json:"path" jsonschema:"File to change or to create, relative to the workspace or absolute below it."`
-	NewCode     *string `json:"new_code,omitempty" jsonschema:"The new text, with its indentation and without line numbers. Leave it out to delete what is named."`
-	Start       *int    `json:"start,omitempty" jsonschema:"First line to replace, counted from 1. One more than the number of lines appends at the end."`
-	End         *int    `json:"end,omitempty" jsonschema:"Last line to replace, inclusive. Default: start, so only that line."`
-	InsertAfter *int    `json:"insert_after,omitempty" jsonschema:"Instead of start and end: the line after which new_code is inserted. 0 inserts before the first line."`
+	Path        string  `json:"path" jsonschema:"File to edit or create: a path relative to the workspace, or an absolute path inside it."`
+	NewCode     *string `json:"new_code,omitempty" jsonschema:"The new text, with its indentation and without line numbers. Omit it to delete the selected lines or text."`
+	Start       *int    `json:"start,omitempty" jsonschema:"First line to replace, counted from 1. To append to the file, give its number of lines plus one."`
+	End         *int    `json:"end,omitempty" jsonschema:"Last line to replace, inclusive. Default: start, to replace only that line."`
+	InsertAfter *int    `json:"insert_after,omitempty" jsonschema:"Instead of start and end: insert new_code after this line. 0 inserts it before the first line."`
 	OldCode     *string `json:"old_code,omitempty" jsonschema:"Instead of start and end: the exact text to replace. It must occur exactly once in the file unless replace_all is true."`
 	ReplaceAll  *bool   `json:"replace_all,omitempty" jsonschema:"With old_code: replace every occurrence. Default: false."`
 }
@@ -31,11 +31,11 @@ func init() {
 	register("change or create a file", func(editSettings) (tools.Def[editArgs], error) {
 		return tools.Def[editArgs]{
 			Name: "edit", Category: "edit",
-			Description: "Change a text file of the workspace, or create one. Say where in one of four ways: " +
-				"start and end name lines to replace; insert_after names the line after which to insert; old_code is text " +
-				"that occurs exactly once; none of them replaces the whole file, or creates it. An empty new_code deletes " +
-				"the lines or the text. Line ends, a final newline and file modes stay as they are. The answer is a " +
-				"unified diff; after it, line numbers below the change have moved.",
+			Description: "Edit a text file in the workspace, or create one. Select what to change in one of four ways: " +
+				"start and end replace a range of lines; insert_after inserts after a line; old_code replaces text that " +
+				"occurs exactly once; with none of these, you replace the whole file or create it. An empty new_code " +
+				"deletes the lines or the text. Line endings, a final newline and the file mode are preserved. You get a " +
+				"unified diff; after the edit, the numbers of the lines below it have changed.",
 			Example: editArgs{Path: "src/main.py", NewCode: &code, Start: &start, End: &end},
 			More:    "view the file to see the result",
 			Call:    edit,
@@ -43,7 +43,7 @@ func init() {
 	})
 }
 
-// editMaxFile bounds a file before and after, in bytes.
+// editMaxFile limits a file before and after the edit, in bytes.
 const editMaxFile = 4 << 20
 
 func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation, error) {
@@ -54,9 +54,9 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 	case p.IsDir:
 		return schemas.Observation{}, tools.Mistake("%s is a directory. Give the path of a file.", p)
 	case strings.HasSuffix(a.Path, "/"):
-		return schemas.Observation{}, tools.Mistake("%s ends in / like a directory. Give the path of a file.", a.Path)
+		return schemas.Observation{}, tools.Mistake("%s ends with a slash, so it names a directory. Give the path of a file.", a.Path)
 	case p.Rel == ".git" || strings.HasPrefix(p.Rel, ".git/"):
-		return schemas.Observation{}, tools.Mistake("%s belongs to git. Edit the files of the project instead.", p)
+		return schemas.Observation{}, tools.Mistake("%s belongs to Git. Edit the project's own files instead.", p)
 	}
 	old := ""
 	if p.Exists {
@@ -65,44 +65,44 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 		case err != nil:
 			return schemas.Observation{}, err
 		case total > editMaxFile:
-			return schemas.Observation{}, tools.Mistake("%s is too large to edit here (%d bytes). Use bash, for example sed -i.", p, total)
+			return schemas.Observation{}, tools.Mistake("%s is too large for edit (%d bytes). Use bash, for example sed -i.", p, total)
 		case isBinary(data):
-			return schemas.Observation{}, tools.Mistake("%s is a binary file; edit changes text only.", p)
+			return schemas.Observation{}, tools.Mistake("%s is a binary file, and edit changes only text files. Use bash to change it.", p)
 		}
 		old = string(data)
 	}
-	cuts, did, err := plan(p, old, a)
+	cuts, summary, err := plan(p, old, a)
 	if err != nil {
 		return schemas.Observation{}, err
 	}
 	text := apply(old, cuts)
 	switch {
 	case p.Exists && text == old:
-		return schemas.Observation{}, tools.Mistake("Nothing changed: %s already has exactly this text. View it before editing again.", p)
+		return schemas.Observation{}, tools.Mistake("Nothing changed: %s already contains exactly this text. View the file before you edit it again.", p)
 	case len(text) > editMaxFile:
-		return schemas.Observation{}, tools.Mistake("%s would have %d bytes, more than edit writes. Use bash to make large files.", p, len(text))
+		return schemas.Observation{}, tools.Mistake("%s would have %d bytes, which is too large for edit. Use bash to create large files.", p, len(text))
 	}
 	if err := s.Sandbox.WriteFile(ctx, p.Abs, []byte(text), 0); err != nil {
 		return schemas.Observation{}, err
 	}
-	changes := changed(p.Rel, old, cuts)
+	changes := editEvents(p.Rel, old, cuts)
 	for _, c := range changes {
 		s.FileChanged(ctx, c)
 	}
-	return schemas.Observation{Text: did + "\n" + editDiff(p, old, text), Targets: editTargets(p, changes)}, nil
+	return schemas.Observation{Text: summary + "\n" + editDiff(p, old, text), Targets: editTargets(p, changes)}, nil
 }
 
-// editTargets names the new lines, from the first on.
+// editTargets returns the ranges of new lines in ascending order.
 func editTargets(p place, changes []env.Edit) []string {
 	const most = 20
 	var out []string
-	moved := 0
+	offset := 0
 	for i := len(changes) - 1; i >= 0 && len(out) < most; i-- {
 		c := changes[i]
 		if p.Exists && c.Added > 0 {
-			out = append(out, lines(p.Rel, c.First+moved, c.First+moved+c.Added-1))
+			out = append(out, lines(p.Rel, c.First+offset, c.First+offset+c.Added-1))
 		}
-		moved += c.Added - c.Removed
+		offset += c.Added - c.Removed
 	}
 	if len(out) == 0 {
 		out = []string{p.Rel}
@@ -110,7 +110,7 @@ func editTargets(p place, changes []env.Edit) []string {
 	return out
 }
 
-// editDiff shows each line as view does, however long and whatever is in it.
+// editDiff returns the diff with lines escaped and shortened as in view.
 func editDiff(p place, old, text string) string {
 	from := quoteName("a/" + p.Rel)
 	if !p.Exists {
@@ -124,10 +124,11 @@ func editDiff(p place, old, text string) string {
 	return b.String()
 }
 
-// isBinary: a NUL in the first 8 KiB, as grep and git decide it.
+// isBinary reports whether the first 8 KiB contain a NUL, which is also how grep and Git
+// decide.
 func isBinary(data []byte) bool { return bytes.IndexByte(data[:min(len(data), 8<<10)], 0) >= 0 }
 
-// lineCount counts lines; a text after the last newline is one.
+// lineCount returns the number of lines, including a last line without a newline.
 func lineCount(s string) int {
 	n := strings.Count(s, "\n")
 	if s != "" && !strings.HasSuffix(s, "\n") {
@@ -136,7 +137,7 @@ func lineCount(s string) int {
 	return n
 }
 
-// asLines names a range of lines in a sentence.
+// asLines returns a range of lines as words.
 func asLines(start, end int) string {
 	if start == end {
 		return fmt.Sprintf("line %d", start)

@@ -9,16 +9,16 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// maxChanges of one edit are told apart; more are told as one.
-const maxChanges = 100
+// maxEvents limits the events of one edit; a single event replaces more of them.
+const maxEvents = 100
 
-// changed says which lines the splices of an edit replaced, from the last to the
-// first, so that each can be applied by itself with the old line numbers.
-// Within the lines that a splice touches those that stay are found, so that
-// breakpoints on them stay, too. Line ends do not count.
-func changed(rel, old string, cuts []splice) []env.Edit {
+// editEvents returns the lines that the splices of an edit replaced, from last to first, so
+// that each event can be applied with the old line numbers. Lines that a splice touches but
+// does not change are not part of an event, so their breakpoints stay. Line endings are
+// ignored.
+func editEvents(rel, old string, cuts []splice) []env.Edit {
 	var out []env.Edit
-	if body, marked := strings.CutPrefix(old, bom); marked { // no part of line 1
+	if body, hasBOM := strings.CutPrefix(old, bom); hasBOM { // not part of line 1
 		old = body
 		cuts = slices.Clone(cuts)
 		for i := range cuts {
@@ -26,7 +26,7 @@ func changed(rel, old string, cuts []splice) []env.Edit {
 			cuts[i].to -= len(bom)
 		}
 	}
-	first, at := 1, 0 // the line that begins at an offset
+	first, at := 1, 0 // a line number and the offset at which the line begins
 	for len(cuts) > 0 {
 		lo, hi, n := touched(old, cuts)
 		first, at = first+strings.Count(old[at:lo], "\n"), lo
@@ -42,9 +42,9 @@ func changed(rel, old string, cuts []splice) []env.Edit {
 		cuts = cuts[n:]
 	}
 	switch {
-	case len(out) == 0: // nothing but line ends: no line moves
+	case len(out) == 0: // only line endings changed
 		return []env.Edit{{File: rel, First: 1}}
-	case len(out) > maxChanges:
+	case len(out) > maxEvents:
 		last, added := out[len(out)-1], 0
 		for _, e := range out {
 			added += e.Added - e.Removed
@@ -56,14 +56,14 @@ func changed(rel, old string, cuts []splice) []env.Edit {
 	return out
 }
 
-// touched is the whole lines, as offsets, that the first splices touch, and how
-// many splices these lines hold.
+// touched returns the offsets of the whole lines that the first n splices touch. These
+// splices have lines in common.
 func touched(old string, cuts []splice) (lo, hi, n int) {
 	lo = strings.LastIndexByte(old[:cuts[0].from], '\n') + 1
 	for n < len(cuts) && (n == 0 || cuts[n].from < hi) {
 		c := cuts[n]
-		begun := strings.HasSuffix(c.text, "\n") || c.text == "" && (c.from == 0 || old[c.from-1] == '\n')
-		if hi = c.to; !begun || hi > 0 && old[hi-1] != '\n' { // the rest of a line stays
+		atLineStart := strings.HasSuffix(c.text, "\n") || c.text == "" && (c.from == 0 || old[c.from-1] == '\n')
+		if hi = c.to; !atLineStart || hi > 0 && old[hi-1] != '\n' { // the rest of the line stays
 			if end := strings.IndexByte(old[hi:], '\n'); end >= 0 {
 				hi += end + 1
 			} else {
@@ -75,7 +75,7 @@ func touched(old string, cuts []splice) (lo, hi, n int) {
 	return lo, hi, n
 }
 
-// plainLines are the lines of a text without their ends.
+// plainLines returns the lines of a text without their line endings.
 func plainLines(text string) []string {
 	all := strings.Split(text, "\n")
 	if all[len(all)-1] == "" {

@@ -7,13 +7,13 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// splice replaces the bytes from..to of a text.
+// splice replaces the bytes [from, to) of a text.
 type splice struct {
 	from, to int
 	text     string
 }
 
-// apply makes splices, which are in order and apart from each other.
+// apply applies splices, which are in order and do not overlap.
 func apply(old string, cuts []splice) string {
 	var b strings.Builder
 	at := 0
@@ -26,28 +26,28 @@ func apply(old string, cuts []splice) string {
 	return b.String()
 }
 
-// bom is the byte order mark that some editors put before UTF-8.
+// bom is the byte order mark that some editors put at the start of UTF-8 files.
 const bom = "\uFEFF"
 
-// plan says what an edit replaces in a file's text, and in words what it did. A
-// byte order mark stays, and is no part of line 1.
-func plan(p place, old string, a editArgs) (cuts []splice, did string, err error) {
+// plan returns the splices of an edit and a sentence that describes them. A byte order
+// mark stays and is not part of line 1.
+func plan(p place, old string, a editArgs) (cuts []splice, summary string, err error) {
 	code := ""
 	if a.NewCode != nil {
 		code = *a.NewCode
 	}
-	body, marked := strings.CutPrefix(old, bom)
-	if marked {
+	body, hasBOM := strings.CutPrefix(old, bom)
+	if hasBOM {
 		code = strings.TrimPrefix(code, bom)
 	}
-	cuts, did, err = planBody(p, body, code, a)
-	if marked {
+	cuts, summary, err = planBody(p, body, code, a)
+	if hasBOM {
 		for i := range cuts {
 			cuts[i].from += len(bom)
 			cuts[i].to += len(bom)
 		}
 	}
-	return cuts, did, err
+	return cuts, summary, err
 }
 
 func planBody(p place, old, code string, a editArgs) ([]splice, string, error) {
@@ -59,13 +59,13 @@ func planBody(p place, old, code string, a editArgs) ([]splice, string, error) {
 	}
 	switch {
 	case ways > 1:
-		return nil, "", tools.Mistake("Give either old_code or insert_after or line numbers, not more than one of them.")
+		return nil, "", tools.Mistake("Give only one of old_code, insert_after and line numbers (start and end).")
 	case a.End != nil && a.Start == nil:
-		return nil, "", tools.Mistake("end=%d has no start. Give start too, or leave both out to replace the whole file.", *a.End)
+		return nil, "", tools.Mistake("You gave end=%d without start. Give start as well, or omit both to replace the whole file.", *a.End)
 	case a.OldCode != nil && *a.OldCode != "":
 		return replaceText(p, old, code, a)
 	case a.ReplaceAll != nil && *a.ReplaceAll:
-		return nil, "", tools.Mistake("replace_all needs old_code: the text whose every occurrence is replaced.")
+		return nil, "", tools.Mistake("replace_all needs old_code: give the text to replace.")
 	case !p.Exists:
 		return create(p, code, a)
 	case a.InsertAfter != nil:
@@ -73,11 +73,11 @@ func planBody(p place, old, code string, a editArgs) ([]splice, string, error) {
 	case a.Start != nil:
 		return replaceLines(p, old, code, a)
 	case a.OldCode != nil && old != "":
-		return nil, "", tools.Mistake("old_code is empty, so it names no text of %s (%s). Give the text to replace, start and end for lines, "+
-			"or insert_after for new ones. To replace the whole file, leave old_code out.", p, plural(lineCount(old), "line"))
+		return nil, "", tools.Mistake("old_code is empty, so it selects nothing in %s (%s). Give the text to replace, start and end to replace lines, "+
+			"or insert_after to add lines. To replace the whole file, omit old_code.", p, plural(lineCount(old), "line"))
 	case code == "":
-		return nil, "", tools.Mistake("new_code is empty and no lines are named. To delete lines give start and end; "+
-			"to remove the file use bash: rm %s", p)
+		return nil, "", tools.Mistake("new_code is empty and no lines are selected. To delete lines, give start and end; "+
+			"to delete the file, use bash: rm %s", p)
 	}
 	if n := strings.Count(old, "\n"); n > 0 && strings.Count(old, "\r\n") == n {
 		code = withEnds(code, "\r\n")
@@ -85,7 +85,7 @@ func planBody(p place, old, code string, a editArgs) ([]splice, string, error) {
 	if strings.HasSuffix(old, "\n") && !strings.HasSuffix(code, "\n") {
 		code += ending(old)
 	}
-	return []splice{{0, len(old), code}}, fmt.Sprintf("Replaced the whole of %s (%s) with %s.", p,
+	return []splice{{0, len(old), code}}, fmt.Sprintf("Replaced all of %s (%s) with %s.", p,
 		plural(lineCount(old), "line"), plural(lineCount(code), "line")), nil
 }
 
@@ -98,9 +98,9 @@ func create(p place, code string, a editArgs) ([]splice, string, error) {
 	}
 	switch {
 	case line > 1 || a.InsertAfter != nil && line > 0:
-		return nil, "", tools.Mistake("%s does not exist, so it has no line %d. To create it, leave start, end and insert_after out.", p, line)
+		return nil, "", tools.Mistake("%s does not exist, so it has no line %d. To create it, omit start, end and insert_after.", p, line)
 	case a.NewCode == nil:
-		return nil, "", tools.Mistake("%s does not exist, and there is no new_code to create it with.", p)
+		return nil, "", tools.Mistake("%s does not exist. To create it, give its text as new_code.", p)
 	}
 	return []splice{{0, 0, code}}, fmt.Sprintf("Created %s with %s.", p, plural(lineCount(code), "line")), nil
 }
@@ -110,7 +110,7 @@ func insert(p place, old, code string, n int) ([]splice, string, error) {
 	total := lineCount(old)
 	switch {
 	case n < 0 || n > total:
-		return nil, "", tools.Mistake("insert_after=%d is no line of %s, which has %s. Give a number from 0 to %d.", n, p, plural(total, "line"), total)
+		return nil, "", tools.Mistake("insert_after=%d is not a line of %s, which has %s. Give a number from 0 to %d.", n, p, plural(total, "line"), total)
 	case code == "":
 		return nil, "", tools.Mistake("new_code is empty, so there is nothing to insert.")
 	}
@@ -118,8 +118,8 @@ func insert(p place, old, code string, n int) ([]splice, string, error) {
 	return []splice{cut}, fmt.Sprintf("Inserted %s after line %d of %s.", plural(lineCount(code), "line"), n, p), nil
 }
 
-// replaceLines replaces whole lines. A single newline at the end of the new code
-// ends its last line and adds none.
+// replaceLines replaces whole lines. A newline at the end of the new code does not add an
+// empty line.
 func replaceLines(p place, old, code string, a editArgs) ([]splice, string, error) {
 	start, end := *a.Start, *a.Start
 	if a.End != nil {
@@ -128,14 +128,14 @@ func replaceLines(p place, old, code string, a editArgs) ([]splice, string, erro
 	total := lineCount(old)
 	switch {
 	case start < 1 || end < 1:
-		return nil, "", tools.Mistake("Lines are counted from 1. %s has %s.", p, plural(total, "line"))
+		return nil, "", tools.Mistake("Line numbers start at 1. %s has %s.", p, plural(total, "line"))
 	case start > end:
 		return nil, "", tools.Mistake("start=%d is greater than end=%d. Give start <= end.", start, end)
 	case start > total+1:
 		return nil, "", tools.Mistake("start=%d is beyond the end of %s, which has %s. To append, give start=%d.",
 			start, p, plural(total, "line"), total+1)
 	case start == total+1 && code == "":
-		return nil, "", tools.Mistake("Line %d is the end of %s and new_code is empty, so there is nothing to do.", start, p)
+		return nil, "", tools.Mistake("start=%d is just past the last line of %s and new_code is empty, so there is nothing to do.", start, p)
 	}
 	end = min(end, total)
 	cut := cutLines(old, start, end, code)
@@ -149,9 +149,9 @@ func replaceLines(p place, old, code string, a editArgs) ([]splice, string, erro
 	return []splice{cut}, fmt.Sprintf("Replaced %s of %s with %s.", asLines(start, end), p, plural(added, "line")), nil
 }
 
-// cutLines replaces lines start..end by whole lines of code; end = start-1
-// replaces none. Its lines end as the first line replaced does, or the one
-// before. A file without a final newline stays without.
+// cutLines replaces lines start..end with code as whole lines; end = start-1 only inserts.
+// The new lines get the line ending of the first replaced line, or of the one before it. A
+// file without a final newline stays without one.
 func cutLines(old string, start, end int, code string) splice {
 	all := strings.SplitAfter(old, "\n")
 	if all[len(all)-1] == "" {
@@ -165,9 +165,9 @@ func cutLines(old string, start, end int, code string) splice {
 			break
 		}
 	}
-	atEnd, bare := end >= len(all), old != "" && !strings.HasSuffix(old, "\n")
+	atEnd, unterminated := end >= len(all), old != "" && !strings.HasSuffix(old, "\n")
 	if code == "" {
-		if atEnd && bare && start > 1 { // the line before is the last one now, and was not
+		if atEnd && unterminated && start > 1 { // the line before becomes the last one
 			cut.from -= len(ending(all[start-2]))
 		}
 		return cut
@@ -175,16 +175,16 @@ func cutLines(old string, start, end int, code string) splice {
 	if cut.text = withEnds(code, eol); !strings.HasSuffix(cut.text, "\n") {
 		cut.text += eol
 	}
-	if atEnd && bare {
+	if atEnd && unterminated {
 		cut.text = strings.TrimSuffix(cut.text, eol)
-		if end < start { // behind a line without an end
+		if end < start { // appended to a line without a newline
 			cut.text = eol + cut.text
 		}
 	}
 	return cut
 }
 
-// ending is how a text's last line ends.
+// ending returns the line ending of a text's last line.
 func ending(s string) string {
 	if strings.HasSuffix(s, "\r\n") {
 		return "\r\n"
@@ -192,8 +192,8 @@ func ending(s string) string {
 	return "\n"
 }
 
-// withEnds writes code as it stands among lines that end in eol: a model sends
-// plain newlines for CRLF, too.
+// withEnds converts the line endings of code to eol if that is CRLF. Models send LF even
+// for files with CRLF.
 func withEnds(code, eol string) string {
 	if eol == "\n" {
 		return code

@@ -19,12 +19,12 @@ func existing(rel string) place { return place{Rel: rel, Exists: true} }
 
 // rewrite plans an edit of the file f and applies it. It returns the new text, the answer
 // that describes the edit, and the splices.
-func rewrite(old string, a editArgs) (text, did string, cuts []splice, err error) {
-	cuts, did, err = plan(existing("f"), old, a)
+func rewrite(old string, a editArgs) (text, summary string, cuts []splice, err error) {
+	cuts, summary, err = plan(existing("f"), old, a)
 	if err != nil {
 		return "", "", nil, err
 	}
-	return apply(old, cuts), did, cuts, nil
+	return apply(old, cuts), summary, cuts, nil
 }
 
 func TestB11EditArguments(t *testing.T) {
@@ -46,8 +46,8 @@ func TestB11EditArguments(t *testing.T) {
 			t.Errorf("%v made %q, want %q", c.args, got, c.want)
 		}
 	}
-	b.refused("edit", args{"path": "new.py"}, "no new_code to create it with")
-	b.refused("edit", args{"path": "a.py"}, "no lines are named")
+	b.refused("edit", args{"path": "new.py"}, "give its text as new_code")
+	b.refused("edit", args{"path": "a.py"}, "no lines are selected")
 	if o := b.call("edit", args{"path": "a.py", "new_text": "x"}); !strings.Contains(o.Text, `unknown argument "new_text" (did you mean "new_code"?)`) {
 		t.Errorf("%+v", o)
 	}
@@ -56,9 +56,9 @@ func TestB11EditArguments(t *testing.T) {
 func TestB12EditModes(t *testing.T) {
 	const abc = "a\nb\nc\n"
 	for _, c := range []struct {
-		name, old string
-		args      editArgs
-		want, did string
+		name, old     string
+		args          editArgs
+		want, summary string
 	}{
 		{"one line", abc, editArgs{NewCode: some("B"), Start: num(2)}, "a\nB\nc\n", "Replaced line 2 of f with 1 line."},
 		{"its newline changes nothing", abc, editArgs{NewCode: some("B\n"), Start: num(2)}, "a\nB\nc\n", ""},
@@ -79,7 +79,7 @@ func TestB12EditModes(t *testing.T) {
 		{"mixed ends stay", "a\r\nb\nc\n", editArgs{NewCode: some("B"), Start: num(2)}, "a\r\nB\nc\n", ""},
 		{"empty text beside lines", abc, editArgs{OldCode: some(""), NewCode: some("x"), Start: num(2)}, "a\nx\nc\n", ""},
 		{"empty text of an empty file", "", editArgs{OldCode: some(""), NewCode: some("x")}, "x", ""},
-		{"whole", abc, editArgs{NewCode: some("x")}, "x\n", "Replaced the whole of f (3 lines) with 1 line."},
+		{"whole", abc, editArgs{NewCode: some("x")}, "x\n", "Replaced all of f (3 lines) with 1 line."},
 		{"whole, no final newline", "a", editArgs{NewCode: some("x")}, "x", ""},
 		{"by text", abc, editArgs{OldCode: some("b\nc"), NewCode: some("X")}, "a\nX\n", "Replaced text in lines 2-3 of f."},
 		{"delete text", abc, editArgs{OldCode: some("b\n")}, "a\nc\n", "Replaced text in line 2 of f."},
@@ -96,18 +96,18 @@ func TestB12EditModes(t *testing.T) {
 		{"mark stays, whole", bom + "a\n", editArgs{NewCode: some(bom + "x")}, bom + "x\n", ""},
 		{"mark stays, by text", bom + "a\n", editArgs{OldCode: some(bom + "a"), NewCode: some("x")}, bom + "x\n", ""},
 		{"mark stays, deleted line", bom + "a\nb\n", editArgs{Start: num(1)}, bom + "b\n", ""},
-		{"every occurrence", "a b a\nb\na\n", editArgs{OldCode: some("a"), NewCode: some("xy"), ReplaceAll: yes()}, "xy b xy\nb\nxy\n", "Replaced text in 3 places of f (at lines 1, 1, 3)."},
+		{"every occurrence", "a b a\nb\na\n", editArgs{OldCode: some("a"), NewCode: some("xy"), ReplaceAll: yes()}, "xy b xy\nb\nxy\n", "Replaced text in 3 places in f (at lines 1, 1, 3)."},
 		{"every one of one", abc, editArgs{OldCode: some("b"), NewCode: some("x"), ReplaceAll: yes()}, "a\nx\nc\n", "Replaced text in line 2 of f."},
 		{"every one, deleted", "aXbX\nX\n", editArgs{OldCode: some("X"), ReplaceAll: yes()}, "ab\n\n", ""},
 		{"overlapping", "aaa\n", editArgs{OldCode: some("aa"), NewCode: some("b"), ReplaceAll: yes()}, "ba\n", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			text, did, _, err := rewrite(c.old, c.args)
+			text, summary, _, err := rewrite(c.old, c.args)
 			if err != nil || text != c.want {
 				t.Errorf("got %q, %v; want %q", text, err, c.want)
 			}
-			if c.did != "" && did != c.did {
-				t.Errorf("says %q, want %q", did, c.did)
+			if c.summary != "" && summary != c.summary {
+				t.Errorf("says %q, want %q", summary, c.summary)
 			}
 		})
 	}
@@ -120,19 +120,19 @@ func TestB14EditMistakes(t *testing.T) {
 		args editArgs
 		says string
 	}{
-		{"end alone", editArgs{NewCode: some("x"), End: num(2)}, "end=2 has no start"},
+		{"end alone", editArgs{NewCode: some("x"), End: num(2)}, "end=2 without start"},
 		{"reversed", editArgs{NewCode: some("x"), Start: num(3), End: num(2)}, "greater than end"},
-		{"zero", editArgs{NewCode: some("x"), Start: num(0)}, "counted from 1"},
-		{"end zero", editArgs{NewCode: some("x"), Start: num(1), End: num(0)}, "counted from 1"},
+		{"zero", editArgs{NewCode: some("x"), Start: num(0)}, "start at 1"},
+		{"end zero", editArgs{NewCode: some("x"), Start: num(1), End: num(0)}, "start at 1"},
 		{"beyond", editArgs{NewCode: some("x"), Start: num(5)}, "give start=4"},
 		{"nothing", editArgs{}, "new_code is empty"},
-		{"text that is empty", editArgs{OldCode: some(""), NewCode: some("q = 1")}, "old_code is empty, so it names no text of f (3 lines). Give the text to replace"},
+		{"text that is empty", editArgs{OldCode: some(""), NewCode: some("q = 1")}, "old_code is empty, so it selects nothing in f (3 lines). Give the text to replace"},
 		{"empty for empty", editArgs{OldCode: some(""), NewCode: some("")}, "old_code is empty"},
-		{"both ways", editArgs{OldCode: some("a"), Start: num(1)}, "not more than one"},
+		{"both ways", editArgs{OldCode: some("a"), Start: num(1)}, "Give only one of"},
 		{"no such text", editArgs{OldCode: some("zz"), NewCode: some("x")}, "does not occur"},
-		{"other spaces", editArgs{OldCode: some("  b "), NewCode: some("x")}, "stand at line 2"},
+		{"other spaces", editArgs{OldCode: some("  b "), NewCode: some("x")}, "whitespace begins at line 2"},
 		{"twice", editArgs{OldCode: some("\n"), NewCode: some("x")}, "occurs 3 times in f (at lines 1, 2, 3)"},
-		{"three ways", editArgs{InsertAfter: num(1), Start: num(1)}, "not more than one"},
+		{"three ways", editArgs{InsertAfter: num(1), Start: num(1)}, "Give only one of"},
 		{"insert beyond", editArgs{InsertAfter: num(4), NewCode: some("x")}, "Give a number from 0 to 3"},
 		{"insert before the top", editArgs{InsertAfter: num(-1), NewCode: some("x")}, "Give a number from 0 to 3"},
 		{"insert nothing", editArgs{InsertAfter: num(1)}, "nothing to insert"},
@@ -144,7 +144,7 @@ func TestB14EditMistakes(t *testing.T) {
 		}
 	}
 	old := "def total(items):\n    return sum(items)\n"
-	if _, _, _, err := rewrite(old, editArgs{OldCode: some("return sum(itens)"), NewCode: some("x")}); err == nil || !strings.Contains(err.Error(), "Line 2 is like it: return sum(items).") {
+	if _, _, _, err := rewrite(old, editArgs{OldCode: some("return sum(itens)"), NewCode: some("x")}); err == nil || !strings.Contains(err.Error(), "Line 2 is similar: return sum(items).") {
 		t.Errorf("nearest line: %v", err)
 	}
 	many := strings.Repeat("x\n", 12)
@@ -196,7 +196,7 @@ func TestB15EditEvents(t *testing.T) {
 			continue
 		}
 		var got []at
-		for _, e := range changed("f", c.old, cuts) {
+		for _, e := range editEvents("f", c.old, cuts) {
 			if e.File != "f" || e.Whole {
 				t.Errorf("%s: %+v", c.name, e)
 			}
@@ -241,7 +241,7 @@ func TestB13EditAnswersWithADiff(t *testing.T) {
 	b.refused("edit", args{"path": "broken", "new_code": "x"}, "does not exist")
 	b.refused("edit", args{"path": "src", "new_code": "x"}, "is a directory")
 	b.refused("edit", args{"path": "src/new/", "new_code": "x"}, "directory")
-	b.refused("edit", args{"path": ".git/config", "new_code": "x"}, "belongs to git")
+	b.refused("edit", args{"path": ".git/config", "new_code": "x"}, "belongs to Git")
 	b.refused("edit", args{"path": "bin.dat", "new_code": "x"}, "binary")
 	b.refused("edit", args{"path": "none.py", "new_code": "x", "start": 3}, "does not exist")
 	b.refused("edit", args{"path": "none.py", "new_code": "x", "old_code": "y"}, "does not exist")
@@ -258,8 +258,8 @@ func TestB13EditAnswersWithADiff(t *testing.T) {
 // the argument is missing.
 func TestWC15EditKeepsWhatItIsNotTold(t *testing.T) {
 	b := newBench(t, files{"a.py": "1\n2\n3\n", "crlf.py": "1\r\n2\r\n", "bare": "1\n2", "mixed": "1\r\n2\n3\r\n", "bom.py": bom + "1\n2\n", "run": "#!/bin/sh\n"})
-	b.refused("edit", args{"path": "a.py", "end": 2, "new_code": "x"}, "end=2 has no start")
-	b.refused("edit", args{"path": "a.py", "start": 1, "end": 0, "new_code": "x"}, "counted from 1")
+	b.refused("edit", args{"path": "a.py", "end": 2, "new_code": "x"}, "end=2 without start")
+	b.refused("edit", args{"path": "a.py", "start": 1, "end": 0, "new_code": "x"}, "start at 1")
 	b.refused("edit", args{"path": "a.py", "start": 9, "new_code": "x"}, "To append, give start=4.")
 	for _, c := range []struct {
 		args args
@@ -291,7 +291,7 @@ func TestWC15EditKeepsWhatItIsNotTold(t *testing.T) {
 // The tools start no process in the sandbox and need only a few calls to the guest.
 func TestWP3NoProcessPerPrimitive(t *testing.T) {
 	b := newBench(t, project)
-	counted := &counting{Sandbox: b.Sandbox}
+	counted := &countingSandbox{Sandbox: b.Sandbox}
 	b.Sandbox = counted
 	for _, c := range []struct {
 		tool  string
@@ -301,7 +301,7 @@ func TestWP3NoProcessPerPrimitive(t *testing.T) {
 		{"view", args{"path": "a.py"}, 2}, {"edit", args{"path": "a.py", "start": 1, "new_code": "import re"}, 3},
 		{"grep", args{"pattern": "re"}, 2}, {"listdir", args{"depth": 2}, 2}, {"edit", args{"path": "new/a.py", "new_code": "x"}, 6},
 	} {
-		*counted = counting{Sandbox: counted.Sandbox}
+		*counted = countingSandbox{Sandbox: counted.Sandbox}
 		b.ok(c.tool, c.args)
 		if counted.processes > 0 || counted.calls > c.calls {
 			t.Errorf("%s %v: %d calls, %d processes, want %d calls", c.tool, c.args, counted.calls, counted.processes, c.calls)
@@ -317,7 +317,7 @@ func TestEventsOfAHugeEdit(t *testing.T) {
 	if err != nil || len(text) != 500_000*len("a row\n") {
 		t.Fatalf("%d bytes, %v", len(text), err)
 	}
-	if got := changed("f", old, cuts); len(got) != 1 || got[0] != (env.Edit{File: "f", First: 1, Removed: 500_000, Added: 500_000}) {
+	if got := editEvents("f", old, cuts); len(got) != 1 || got[0] != (env.Edit{File: "f", First: 1, Removed: 500_000, Added: 500_000}) {
 		t.Errorf("%+v", got)
 	}
 	if took := time.Since(began); took > 30*time.Second { // quadratic time would be minutes
@@ -340,7 +340,7 @@ func FuzzRewrite(f *testing.F) {
 			}
 			was, now := plainLines(strings.TrimPrefix(old, bom)), plainLines(strings.TrimPrefix(text, bom))
 			shift, kept := 0, slices.Clone(was)
-			edits := changed("f", old, cuts)
+			edits := editEvents("f", old, cuts)
 			for _, e := range edits {
 				shift += e.Added - e.Removed
 			}

@@ -14,7 +14,7 @@ import (
 // and a sentence that describes them.
 func replaceText(p place, old, code string, a editArgs) ([]splice, string, error) {
 	if !p.Exists {
-		return nil, "", tools.Mistake("%s does not exist, so there is no old_code in it. To create it, leave old_code out.", p)
+		return nil, "", tools.Mistake("%s does not exist, so it cannot contain old_code. To create it, omit old_code.", p)
 	}
 	text := unixText(old)
 	want := strings.ReplaceAll(strings.TrimPrefix(*a.OldCode, bom), "\r\n", "\n")
@@ -30,11 +30,11 @@ func replaceText(p place, old, code string, a editArgs) ([]splice, string, error
 	every := a.ReplaceAll != nil && *a.ReplaceAll
 	switch n := len(at); {
 	case n == 0:
-		return nil, "", tools.Mistake("old_code does not occur in %s.%s Give the text exactly as it stands in the file, "+
-			"without line numbers, or name the lines with start and end.", p, nearMiss(text.lf, want))
+		return nil, "", tools.Mistake("old_code does not occur in %s.%s Give the text exactly as it appears in the file, "+
+			"without line numbers, or select the lines with start and end.", p, nearMiss(text.lf, want))
 	case n > 1 && !every:
-		return nil, "", tools.Mistake("old_code occurs %d times in %s (at lines %s). Give more of the text around it, "+
-			"name the lines with start and end, or set replace_all.", n, p, text.linesOf(at))
+		return nil, "", tools.Mistake("old_code occurs %d times in %s (at lines %s). Include more of the surrounding text, "+
+			"select the lines with start and end, or set replace_all.", n, p, text.linesOf(at))
 	}
 	cuts := make([]splice, len(at))
 	for i, offset := range at {
@@ -44,7 +44,7 @@ func replaceText(p place, old, code string, a editArgs) ([]splice, string, error
 	first := text.line(at[0])
 	last := first + strings.Count(strings.TrimSuffix(want, "\n"), "\n")
 	if len(at) > 1 {
-		return cuts, fmt.Sprintf("Replaced text in %d places of %s (at lines %s).", len(at), p, text.linesOf(at)), nil
+		return cuts, fmt.Sprintf("Replaced text in %d places in %s (at lines %s).", len(at), p, text.linesOf(at)), nil
 	}
 	return cuts, fmt.Sprintf("Replaced text in %s of %s.", asLines(first, last), p), nil
 }
@@ -104,18 +104,18 @@ func (u unix) linesOf(offsets []int) string {
 }
 
 // nearMiss helps if want is not in text. It returns a sentence, with a leading space, that
-// says where want occurs with other whitespace, or which line is most similar to the
+// says where want occurs with different whitespace, or which line is most similar to the
 // longest line of want. It returns "" if no line is similar enough.
 func nearMiss(text, want string) string {
-	have, wanted := bareLines(text), bareLines(strings.Trim(want, "\n"))
-	if len(wanted) <= 100 {
-		for i := range max(0, len(have)-len(wanted)+1) {
-			if slices.Equal(have[i:i+len(wanted)], wanted) {
-				return fmt.Sprintf(" The same words with other spaces stand at line %d.", i+1)
+	have, need := bareLines(text), bareLines(strings.Trim(want, "\n"))
+	if len(need) <= 100 {
+		for i := range max(0, len(have)-len(need)+1) {
+			if slices.Equal(have[i:i+len(need)], need) {
+				return fmt.Sprintf(" The same text with different whitespace begins at line %d.", i+1)
 			}
 		}
 	}
-	longest := slices.MaxFunc(wanted, func(a, b string) int { return len(a) - len(b) })
+	longest := slices.MaxFunc(need, func(a, b string) int { return len(a) - len(b) })
 	best, at, compared := len(longest)/3+1, -1, 0
 	for i, line := range have {
 		apart := len(line) - len(longest)
@@ -130,7 +130,7 @@ func nearMiss(text, want string) string {
 	if at < 0 {
 		return ""
 	}
-	return fmt.Sprintf(" Line %d is like it: %s.", at+1, have[at])
+	return fmt.Sprintf(" Line %d is similar: %s.", at+1, have[at])
 }
 
 // bareLines returns the lines of a text with single spaces between words and none around

@@ -21,7 +21,7 @@ type evalSettings struct {
 	tools.Settings
 	// Run the tests at each reset, so that the agent sees them fail before its first step.
 	OnReset bool `json:"on_reset,omitempty"`
-	Timeout int  `json:"timeout,omitempty"` // seconds of a test run; 0 = sandbox.verify_timeout
+	Timeout int  `json:"timeout,omitempty"` // time limit of a test run in seconds; 0 = sandbox.verify_timeout
 }
 
 func init() {
@@ -32,8 +32,8 @@ func init() {
 		}
 		return tools.Def[evalArgs]{
 			Name: "eval", Category: "eval",
-			Description: "Run the task's tests on the workspace as it is now. The answer names the tests that failed and " +
-				"shows the output of the test run. It takes no arguments.",
+			Description: "Run the task's tests on the workspace in its current state. You get the names of the tests that failed and " +
+				"the output of the test run. This tool takes no arguments.",
 			More: "run a single test with bash to see all of its output",
 			Call: c.call,
 			On:   c.on,
@@ -90,7 +90,7 @@ func tooLarge(ctx context.Context, s *env.Session) (string, error) {
 	if n := len(large) - largeListed; n > 0 {
 		large = append(large[:largeListed], fmt.Sprintf("%d more", n))
 	}
-	return fmt.Sprintf("\nThe result will be judged without %s: a patch holds no file of more than %d MiB. Remove what you do not need.",
+	return fmt.Sprintf("\nYour result will be graded without %s: a patch cannot contain files larger than %d MiB. Delete the files you do not need.",
 		strings.Join(large, ", "), env.MaxFileBytes>>20), nil
 }
 
@@ -128,7 +128,7 @@ func (c evalSettings) summary(r env.EvalReport) string {
 	} else if !r.TimedOut && !r.Died {
 		fmt.Fprintf(&b, " The command ended with exit code %d.", r.ExitCode)
 	}
-	b.WriteString(ended(r))
+	b.WriteString(earlyEnd(r))
 	list(&b, failing)
 	if len(r.NotRun) > 0 {
 		b.WriteString("\n" + plural(len(r.NotRun), "test") + " did not run:")
@@ -137,8 +137,8 @@ func (c evalSettings) summary(r env.EvalReport) string {
 	return b.String()
 }
 
-// ended describes how and where an incomplete test run stopped. It returns "" for a complete one.
-func ended(r env.EvalReport) string {
+// earlyEnd describes how and where an incomplete test run stopped. It returns "" for a complete one.
+func earlyEnd(r env.EvalReport) string {
 	where := "before any test began"
 	switch {
 	case r.TimedOut && r.Running != "":

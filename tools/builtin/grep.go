@@ -17,24 +17,23 @@ import (
 )
 
 type grepArgs struct {
-	Pattern    string  `json:"pattern" jsonschema:"What to search for: a regular expression such as def \\w+_total or total|sum, matched line by line (RE2 syntax: no lookaround, no backreferences)."`
-	Path       *string `json:"path,omitempty" jsonschema:"File, directory or glob such as src/**/test_*.py to search in, relative to the workspace. Default: the whole workspace."`
-	Include    *string `json:"include,omitempty" jsonschema:"Search only files that match this glob, for example *.py or *.{py,toml}. A glob with a slash is matched with the path, one without with the name."`
-	Exclude    *string `json:"exclude,omitempty" jsonschema:"Leave out files and directories that match this glob, for example tests or *_pb2.py."`
-	MaxResults *int    `json:"max_results,omitempty" jsonschema:"How many matching lines to show at most, 1 to 1000. Default: 100."`
-	Context    *int    `json:"context,omitempty" jsonschema:"How many lines to show before and after each match, 0 to 10. Default: 0."`
-	IgnoreCase *bool   `json:"ignore_case,omitempty" jsonschema:"Ignore the difference between upper and lower case. Default: false."`
-	Fixed      *bool   `json:"fixed,omitempty" jsonschema:"Take the pattern literally, not as a regular expression. Default: false."`
+	Pattern    string  `json:"pattern" jsonschema:"Regular expression to search for, such as def \\w+_total or total|sum, matched line by line (RE2 syntax: no lookaround, no backreferences)."`
+	Path       *string `json:"path,omitempty" jsonschema:"File, directory or glob (such as src/**/test_*.py) to search, relative to the workspace. Default: the whole workspace."`
+	Include    *string `json:"include,omitempty" jsonschema:"Search only files that match this glob, for example *.py or *.{py,toml}. A glob with a slash is matched against the path, one without against the name."`
+	Exclude    *string `json:"exclude,omitempty" jsonschema:"Skip files and directories that match this glob, for example tests or *_pb2.py."`
+	MaxResults *int    `json:"max_results,omitempty" jsonschema:"Maximum number of matching lines to show, 1 to 1000. Default: 100."`
+	Context    *int    `json:"context,omitempty" jsonschema:"Number of lines to show before and after each match, 0 to 10. Default: 0."`
+	IgnoreCase *bool   `json:"ignore_case,omitempty" jsonschema:"Ignore case when matching. Default: false."`
+	Fixed      *bool   `json:"fixed,omitempty" jsonschema:"Treat the pattern as plain text, not as a regular expression. Default: false."`
 }
 
 type grepSettings struct {
 	tools.Settings
-	// Globs of directory names that are not searched; unset = .git, __pycache__, .pytest_cache,
-	// node_modules.
+	// Globs of directory names to skip; unset = .git, __pycache__, .pytest_cache, node_modules.
 	Ignore []string `json:"ignore,omitempty"`
 }
 
-// defaultIgnore are directories that hold nothing of the project itself.
+// defaultIgnore lists directories that contain no files of the project itself.
 var defaultIgnore = []string{".git", "__pycache__", ".pytest_cache", "node_modules"}
 
 func init() {
@@ -44,10 +43,10 @@ func init() {
 		c.Ignore, err = ignored(c.Ignore)
 		return tools.Def[grepArgs]{
 			Name: "grep", Category: "grep",
-			Description: "Search the text files of the workspace for a pattern. The matching lines are shown with " +
-				"their line numbers, grouped by file; lines of context have a - after the number. Hidden files are " +
-				"searched, symbolic links are not followed, binary files are left out" +
-				listed(c.Ignore, ", and so are directories named %s") + ".",
+			Description: "Search the text files in the workspace for a pattern. You get the matching lines with their line " +
+				"numbers, grouped by file; context lines have a - after the number. Hidden files are searched, symbolic " +
+				"links are not followed, and binary files are skipped" +
+				listed(c.Ignore, ", as are directories named %s") + ".",
 			Example: grepArgs{Pattern: `def \w+_total`, Path: &dir, Include: &include},
 			More:    "narrow the pattern, or give path, include or a smaller max_results",
 			Call:    c.call,
@@ -55,20 +54,20 @@ func init() {
 	})
 }
 
-// ignored are the globs of a setting, or the defaults.
+// ignored returns the globs of a setting, or the defaults if it is unset.
 func ignored(globs []string) ([]string, error) {
 	if globs == nil {
 		return defaultIgnore, nil
 	}
 	for _, g := range globs {
 		if g == "" || strings.Contains(g, "/") || !doublestar.ValidatePattern(g) {
-			return nil, fmt.Errorf("ignore: %q is no glob of a name, such as node_modules or *.egg-info", g)
+			return nil, fmt.Errorf("ignore: %q is not a glob for a directory name: write, for example, node_modules or *.egg-info", g)
 		}
 	}
 	return globs, nil
 }
 
-// listed puts names into a format, unless there are none.
+// listed formats a list of names. It returns "" if there are none.
 func listed(names []string, format string) string {
 	switch len(names) {
 	case 0:
@@ -82,8 +81,8 @@ func listed(names []string, format string) string {
 const (
 	grepMaxResults = 1000
 	grepMaxContext = 10
-	grepMaxLine    = 300      // bytes shown of a line
-	grepMaxBytes   = 48 << 10 // of all lines; below tools.MaxText
+	grepMaxLine    = 300      // bytes shown of one line
+	grepMaxBytes   = 48 << 10 // bytes shown of all lines; less than tools.MaxText
 )
 
 func (c grepSettings) call(ctx context.Context, s *env.Session, a grepArgs) (schemas.Observation, error) {
@@ -99,12 +98,12 @@ func (c grepSettings) call(ctx context.Context, s *env.Session, a grepArgs) (sch
 	r, err := s.Sandbox.Search(ctx, q)
 	switch {
 	case errors.Is(err, env.ErrRefused):
-		return schemas.Observation{}, tools.Mistake("grep did not accept the search: %v.", err)
+		return schemas.Observation{}, tools.Mistake("grep rejected the search: %v.", err)
 	case err != nil:
 		return schemas.Observation{}, err
 	case r.Matches == 0 && r.Incomplete:
 		return schemas.Observation{TimedOut: true, IsError: true, ErrorClass: schemas.ErrTimeout, Text: fmt.Sprintf(
-			"The search was given up after %s and %s, without a match so far. Narrow it with path or include.",
+			"The search stopped after %s and %s, without a match so far. Narrow it with path or include.",
 			s.CommandTimeout.Round(time.Second), plural(int(r.Searched), "file"))}, nil
 	case r.Matches == 0:
 		return schemas.Observation{Text: nothingFound(a, scope, r)}, nil
@@ -112,19 +111,19 @@ func (c grepSettings) call(ctx context.Context, s *env.Session, a grepArgs) (sch
 	return grepObservation(scope, r, q.Context > 0), nil
 }
 
-// grepSpec is the search without its place.
+// grepSpec returns the search, without where to look.
 func grepSpec(a grepArgs) (env.SearchSpec, error) {
 	q := env.SearchSpec{Pattern: a.Pattern, MaxMatches: 100, MaxLine: grepMaxLine, MaxBytes: grepMaxBytes}
 	q.Literal, q.IgnoreCase = a.Fixed != nil && *a.Fixed, a.IgnoreCase != nil && *a.IgnoreCase
 	if n := a.MaxResults; n != nil {
 		if *n < 1 {
-			return q, tools.Mistake("max_results=%d finds nothing. Give a number from 1 to %d.", *n, grepMaxResults)
+			return q, tools.Mistake("max_results=%d is too small. Give a number from 1 to %d.", *n, grepMaxResults)
 		}
 		q.MaxMatches = min(*n, grepMaxResults)
 	}
 	if n := a.Context; n != nil {
 		if *n < 0 {
-			return q, tools.Mistake("context=%d makes no sense. Give a number from 0 to %d.", *n, grepMaxContext)
+			return q, tools.Mistake("context=%d is negative. Give a number from 0 to %d.", *n, grepMaxContext)
 		}
 		q.Context = min(*n, grepMaxContext)
 	}
@@ -132,7 +131,7 @@ func grepSpec(a grepArgs) (env.SearchSpec, error) {
 	case a.Pattern == "":
 		return q, tools.Mistake("The pattern is empty. Give the text or regular expression to search for.")
 	case strings.Contains(a.Pattern, "\n"):
-		return q, tools.Mistake("The pattern has more than one line, but lines are matched one by one. Search for one line of it.")
+		return q, tools.Mistake("The pattern contains a newline, but grep matches one line at a time. Search for a single line of it.")
 	}
 	for _, g := range []struct {
 		glob *string
@@ -152,10 +151,10 @@ func grepSpec(a grepArgs) (env.SearchSpec, error) {
 	return q, nil
 }
 
-// grepPlace is where a search looks, for the answer.
+// grepPlace says where a search looks.
 type grepPlace struct {
-	rel  string // of the path searched
-	glob string // below rel; "" = all of it
+	rel  string // a path relative to the workspace
+	glob string // below rel; "" for everything
 }
 
 func (p grepPlace) String() string {
@@ -170,8 +169,8 @@ func (p grepPlace) String() string {
 	return quoteName(p.rel)
 }
 
-// grepScope sets where q looks. A path that does not exist and has wildcards is
-// a glob below its part without any.
+// grepScope sets where q looks. If the path does not exist and contains wildcards, it is a
+// glob below its part without wildcards.
 func grepScope(ctx context.Context, s *env.Session, a grepArgs, q *env.SearchSpec) (grepPlace, error) {
 	arg := "."
 	if a.Path != nil && strings.TrimSpace(*a.Path) != "" {
@@ -198,7 +197,7 @@ func grepScope(ctx context.Context, s *env.Session, a grepArgs, q *env.SearchSpe
 	}
 	q.Path = p.Abs
 	for _, list := range [][]string{q.Include, q.Exclude} {
-		for i, g := range list { // as seen from the workspace; with a slash it stays a path
+		for i, g := range list { // make globs that begin with the searched path relative to it
 			g = strings.TrimPrefix(g, s.Workdir)
 			if below, ok := strings.CutPrefix(strings.TrimPrefix(g, "/"), p.Rel+"/"); ok {
 				g = "/" + below
@@ -209,13 +208,13 @@ func grepScope(ctx context.Context, s *env.Session, a grepArgs, q *env.SearchSpe
 	return place, nil
 }
 
-// nothingFound says what was searched, and what may be wrong with the search.
+// nothingFound describes where grep searched, and what may be wrong with the search.
 func nothingFound(a grepArgs, place grepPlace, r env.SearchResult) string {
 	where := place.String()
 	for _, g := range []struct {
 		glob *string
 		word string
-	}{{a.Include, "files"}, {a.Exclude, "without"}} {
+	}{{a.Include, "only"}, {a.Exclude, "without"}} {
 		if g.glob != nil && strings.TrimSpace(*g.glob) != "" {
 			where += fmt.Sprintf(" (%s %s)", g.word, *g.glob)
 		}
@@ -224,20 +223,20 @@ func nothingFound(a grepArgs, place grepPlace, r env.SearchResult) string {
 	literal := a.Fixed != nil && *a.Fixed
 	switch {
 	case r.Searched == 0 && r.Binary > 0:
-		text += " There are only binary files, which are not searched."
+		text += " grep found only binary files there, and does not search them."
 	case r.Searched == 0 && r.Unreadable > 0:
-		text += " Nothing there could be read."
+		text += " None of the files there could be read."
 	case r.Searched == 0:
-		text += " There is no file to search: check path, include and exclude with listdir."
+		text += " There are no files to search: check path, include and exclude with listdir."
 	case !literal && slices.ContainsFunc([]string{`\|`, `\(`, `\)`, `\{`, `\+`}, func(s string) bool { return strings.Contains(a.Pattern, s) }):
-		text += ` In this syntax | ( ) { } + have their special meaning without a backslash, and stand for themselves with one.`
+		text += ` In this syntax, | ( ) { } + are operators without a backslash and literal characters with one.`
 	case !literal && strings.Contains(a.Pattern, `\n`):
-		text += ` Lines are matched one by one, so \n matches nothing.`
+		text += ` grep matches one line at a time, so \n matches nothing.`
 	}
 	return text
 }
 
-// grepObservation shows the lines of a result, by file.
+// grepObservation shows the lines of a result, grouped by file.
 func grepObservation(scope grepPlace, r env.SearchResult, context bool) schemas.Observation {
 	var b strings.Builder
 	var targets []string
@@ -263,7 +262,7 @@ func grepObservation(scope grepPlace, r env.SearchResult, context bool) schemas.
 	head := fmt.Sprintf("%s in %s:", plural(int(r.Matches), "match"), plural(int(r.Files), "file"))
 	switch {
 	case r.Incomplete:
-		head = fmt.Sprintf("The first %d of at least %s; the search was given up before it had seen every file. Narrow it with path or include:",
+		head = fmt.Sprintf("The first %d of at least %s; the search stopped before it had read every file. Narrow it with path or include:",
 			shown, plural(int(r.Matches), "match"))
 	case r.Matches > int64(shown):
 		head = fmt.Sprintf("The first %d of %s in %s:", shown, plural(int(r.Matches), "match"), plural(int(r.Files), "file"))

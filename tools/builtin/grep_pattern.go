@@ -8,7 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// insteadOf says, for what other dialects have and RE2 has not, what to write.
+// insteadOf maps syntax that RE2 lacks to its name and, after a semicolon, to what to
+// write instead.
 var insteadOf = map[string]string{
 	`(?=`: "lookahead",
 	`(?!`: "negative lookahead",
@@ -20,10 +21,10 @@ var insteadOf = map[string]string{
 	`\K`:  `\K`,
 	`\Z`:  `\Z; write $`,
 	`\h`:  `\h; write [ \t]`,
-	`\R`:  `\R: lines are matched one by one`,
+	`\R`:  `\R: grep matches one line at a time`,
 	`\X`:  `\X; write .`,
 	`\e`:  `\e; write \x1b`,
-	`\u`:  `\u; write \x{20AC} with the character's number`,
+	`\u`:  `\u; write the character itself, or its number as in \x{20AC}`,
 	`++`:  "possessive repetition; write + alone",
 	`*+`:  "possessive repetition; write * alone",
 	`?+`:  "possessive repetition; write ? alone",
@@ -32,11 +33,11 @@ var insteadOf = map[string]string{
 	`(?P`: "backreferences",
 }
 
-// patternMistake explains why a pattern is not one, and what to do instead.
+// patternMistake explains why a pattern is invalid and what to do instead.
 func patternMistake(err error) error {
 	parse, ok := errors.AsType[*syntax.Error](err)
 	if !ok {
-		return tools.Mistake("grep did not accept the pattern: %v.", err)
+		return tools.Mistake("grep cannot read the pattern: %v.", err)
 	}
 	const perl = "The pattern uses %s: this syntax (RE2) has no %s. "
 	expr := parse.Expr
@@ -44,14 +45,14 @@ func patternMistake(err error) error {
 		if what, known := insteadOf[expr[:n]]; known {
 			hint := ""
 			if !strings.ContainsAny(what, ";:") {
-				hint = "Search for the text itself and pick from the matches, or use bash: grep -rnP."
+				hint = "Search with a simpler pattern and pick from the matches, or use bash: grep -rnP."
 			}
 			return tools.Mistake(strings.TrimSpace(perl+hint), expr[:n], what)
 		}
 	}
 	if parse.Code == syntax.ErrInvalidEscape && len(expr) == 2 && '1' <= expr[1] && expr[1] <= '9' {
-		return tools.Mistake(perl+"Search for the text itself and pick from the matches, or use bash: grep -rnP.", expr, "backreferences")
+		return tools.Mistake(perl+"Search with a simpler pattern and pick from the matches, or use bash: grep -rnP.", expr, "backreferences")
 	}
-	return tools.Mistake("grep did not accept the pattern: %s: %s. To search for text with special characters "+
-		"as it stands, set fixed to true.", parse.Code, expr)
+	return tools.Mistake("grep cannot read the pattern: %s: %s. To search for text that contains special characters, "+
+		"set fixed to true.", parse.Code, expr)
 }

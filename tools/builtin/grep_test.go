@@ -8,11 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// greps checks calls of grep by what they answer.
-func (b *bench) greps(list []struct {
-	args args
-	want string
-}) {
+// greps checks the observations of calls to grep.
+func (b *bench) greps(list []grepCase) {
 	b.t.Helper()
 	for _, c := range list {
 		if d := cmp.Diff(c.want, b.ok("grep", c.args)); d != "" {
@@ -21,14 +18,14 @@ func (b *bench) greps(list []struct {
 	}
 }
 
-type grepCase = []struct {
+type grepCase struct {
 	args args
 	want string
 }
 
 func TestB16GrepArguments(t *testing.T) {
 	b := newBench(t, project)
-	b.greps(grepCase{
+	b.greps([]grepCase{
 		{args{"pattern": "sum(", "fixed": true, "path": nil, "max_results": nil, "include": nil, "exclude": nil, "context": nil, "ignore_case": nil},
 			"1 match in 1 file:\n\nsrc/pkg/mod.py\n    3:     return sum(items)\n"},
 		{args{"pattern": "IMPORT", "ignore_case": true}, "1 match in 1 file:\n\na.py\n    1: import os\n"},
@@ -45,7 +42,7 @@ func TestB16GrepArguments(t *testing.T) {
 
 func TestB17GrepLayout(t *testing.T) {
 	b := newBench(t, project)
-	b.greps(grepCase{
+	b.greps([]grepCase{
 		{args{"pattern": `def \w+\(`}, "2 matches in 2 files:\n\na.py\n    3: def f(x):\n\nsrc/pkg/mod.py\n    1: def total(items):\n"},
 		{args{"pattern": "total", "path": "src/-dash.py"}, "1 match in 1 file:\n\nsrc/-dash.py\n    1: total = 3\n"},
 		{args{"pattern": "total", "path": "dirlink"}, "3 matches in 2 files:\n\nsrc/pkg/mod.py\n    1: def total(items):\n\nsrc/pkg/other.txt\n    1: total: -1\n    2: -rf total\n"},
@@ -63,27 +60,27 @@ func TestB17GrepLayout(t *testing.T) {
 
 func TestB18GrepMistakes(t *testing.T) {
 	b := newBench(t, project)
-	b.greps(grepCase{
+	b.greps([]grepCase{
 		{args{"pattern": "nosuchthing", "path": "src"}, `No line matches "nosuchthing" in src.`},
-		{args{"pattern": "x", "path": "bin.dat"}, `No line matches "x" in bin.dat. There are only binary files, which are not searched.`},
-		{args{"pattern": "x", "include": "*.rs"}, `No line matches "x" in the workspace (files *.rs). There is no file to search: check path, include and exclude with listdir.`},
-		{args{"pattern": `foo\|bar`, "path": "src"}, "No line matches \"foo\\\\|bar\" in src. In this syntax | ( ) { } + have their special meaning without a backslash, and stand for themselves with one."},
-		{args{"pattern": `foo\n`, "path": "src"}, "No line matches \"foo\\\\n\" in src. Lines are matched one by one, so \\n matches nothing."},
+		{args{"pattern": "x", "path": "bin.dat"}, `No line matches "x" in bin.dat. grep found only binary files there, and does not search them.`},
+		{args{"pattern": "x", "include": "*.rs"}, `No line matches "x" in the workspace (only *.rs). There are no files to search: check path, include and exclude with listdir.`},
+		{args{"pattern": `foo\|bar`, "path": "src"}, "No line matches \"foo\\\\|bar\" in src. In this syntax, | ( ) { } + are operators without a backslash and literal characters with one."},
+		{args{"pattern": `foo\n`, "path": "src"}, "No line matches \"foo\\\\n\" in src. grep matches one line at a time, so \\n matches nothing."},
 	})
 	for _, c := range []struct {
 		args args
 		says []string
 	}{
 		{args{"pattern": ""}, []string{"empty"}},
-		{args{"pattern": "a\nb"}, []string{"more than one line"}},
-		{args{"pattern": "[z-a]"}, []string{"did not accept", "invalid character class range: z-a", "fixed"}},
+		{args{"pattern": "a\nb"}, []string{"contains a newline"}},
+		{args{"pattern": "[z-a]"}, []string{"cannot read the pattern", "invalid character class range: z-a", "fixed"}},
 		{args{"pattern": "f("}, []string{"missing closing )", "fixed"}},
 		{args{"pattern": "*x"}, []string{"missing argument to repetition", "fixed"}},
 		{args{"pattern": "x", "path": "srcc"}, []string{"Did you mean src?"}},
 		{args{"pattern": "x", "path": ".."}, []string{"outside"}},
 		{args{"pattern": "x", "path": "out"}, []string{"outside"}},
-		{args{"pattern": "x", "include": "[a"}, []string{"did not accept", "unclosed bracket"}},
-		{args{"pattern": "x", "include": strings.Repeat("{a,b}", 9)}, []string{"did not accept", "alternatives"}},
+		{args{"pattern": "x", "include": "[a"}, []string{"rejected the search", "unclosed bracket"}},
+		{args{"pattern": "x", "include": strings.Repeat("{a,b}", 9)}, []string{"rejected the search", "alternatives"}},
 		{args{"pattern": strings.Repeat("x", 3000)}, []string{"3000 bytes, more than 2000"}},
 		{args{"pattern": `([a-z]{1000}){1}\pL{900}\d{900}`}, []string{"repeats too much"}},
 	} {
@@ -96,17 +93,17 @@ func TestB18GrepMistakes(t *testing.T) {
 	b.refused("grep", args{"pattern": "x", "path": "pipe"}, "not a regular file")
 }
 
-// What RE2 does not have is named, with what to use instead.
+// The message names the feature that RE2 lacks and what to use instead.
 func TestGrepOfPerlPatterns(t *testing.T) {
 	b := newBench(t, files{"a": "x"})
 	for pattern, says := range map[string]string{
-		`foo(?=bar)`: "The pattern uses (?=: this syntax (RE2) has no lookahead. Search for the text itself and pick from the matches, or use bash: grep -rnP.",
+		`foo(?=bar)`: "The pattern uses (?=: this syntax (RE2) has no lookahead. Search with a simpler pattern and pick from the matches, or use bash: grep -rnP.",
 		`foo(?!bar)`: "has no negative lookahead", `(?<=a)b`: "has no lookbehind", `(?<!a)b`: "has no lookbehind", `(a)\1`: `The pattern uses \1: this syntax (RE2) has no backreferences`,
 		`(?>a)b`: "has no atomic groups", `a++`: "write + alone", `a\Z`: "write $", `\h+`: `write [ \t]`, `a\Kb`: `has no \K`, `(?P<n>a)(?P=n)`: "has no backreferences",
 	} {
 		b.refused("grep", args{"pattern": pattern}, says)
 	}
-	b.greps(grepCase{{args{"pattern": `^(?P<n>\w)\b$`}, "1 match in 1 file:\n\na\n    1: x\n"}})
+	b.greps([]grepCase{{args{"pattern": `^(?P<n>\w)\b$`}, "1 match in 1 file:\n\na\n    1: x\n"}})
 }
 
 func TestWC13GrepTakesWhatItIsGiven(t *testing.T) {
@@ -141,14 +138,14 @@ func TestWC13GrepTakesWhatItIsGiven(t *testing.T) {
 			t.Errorf("%v\n got %s\nwant %s", a, got, want)
 		}
 	}
-	b.greps(grepCase{
+	b.greps([]grepCase{
 		{args{"pattern": "--help"}, "1 match in 1 file:\n\n-rf\n    2: --help\n"},
 		{args{"pattern": "-e|-rf", "path": "-rf"}, `No line matches "-e|-rf" in -rf.`},
 		{args{"pattern": "__pycache__"}, "1 match in 1 file:\n\nlib/d.py\n    2: # see __pycache__/x and .git total\n"},
 		{args{"pattern": "= 5", "fixed": true}, "1 match in 1 file:\n\nodd:12:name.py\n    1: total = 5\n"},
 		{args{"pattern": "total", "path": ".git"}, "1 match in 1 file:\n\n.git/x\n    1: total\n"},
 	})
-	// Exactly as many lines as were asked for are all of them.
+	// The header says "first" only if there are more matches than max_results.
 	for most, want := range map[int]string{1: "The first 1 of 2 matches in 1 file:", 2: "2 matches in 1 file:", 3: "2 matches in 1 file:"} {
 		if got := b.ok("grep", args{"pattern": ".", "path": "-rf", "max_results": most}); !strings.HasPrefix(got, want) {
 			t.Errorf("at most %d: %q", most, got)
@@ -164,13 +161,13 @@ func TestWC13GrepTakesWhatItIsGiven(t *testing.T) {
 func TestGrepOfLongLines(t *testing.T) {
 	b := newBench(t, files{"min.js": strings.Repeat("x", 20_000) + "needle" + strings.Repeat("y", 10_000) + "\n", "many": strings.Repeat(strings.Repeat("z", 290)+"\n", 900)})
 	want := fmt.Sprintf("1 match in 1 file:\n\nmin.js\n    1: [19925 bytes before] ...%sneedle%s... [9781 bytes more]\n", strings.Repeat("x", 75), strings.Repeat("y", 219))
-	b.greps(grepCase{{args{"pattern": "need"}, want}})
+	b.greps([]grepCase{{args{"pattern": "need"}, want}})
 	if o := b.call("grep", args{"pattern": "z", "max_results": 1000}); o.Truncated || !strings.HasPrefix(o.Text, "The first 169 of 900 matches in 1 file:") {
 		t.Errorf("truncated %v, %.80q", o.Truncated, o.Text)
 	}
 }
 
-// A huge tree is searched within its bounds, always in the same order.
+// grep searches a huge tree within its limits and always in the same order.
 func TestGrepOfAHugeTree(t *testing.T) {
 	b := newBench(t, files{})
 	b.sh(`python3 - <<'E'
@@ -187,14 +184,14 @@ E`)
 	}
 	b.CommandTimeout = 1
 	o := b.call("grep", args{"pattern": "absent"})
-	if !o.TimedOut || !strings.Contains(o.Text, "given up") || !strings.Contains(o.Text, "Narrow it") {
+	if !o.TimedOut || !strings.Contains(o.Text, "The search stopped after") || !strings.Contains(o.Text, "Narrow it") {
 		t.Errorf("without time: %+v", o)
 	}
 }
 
 func TestGrepIgnoreSetting(t *testing.T) {
 	b := newBenchWith(t, files{"build/x": "total", ".git/x": "total"}, settings{"grep": {"ignore": []string{"bui*"}}})
-	b.greps(grepCase{{args{"pattern": "total"}, "1 match in 1 file:\n\n.git/x\n    1: total\n"}})
+	b.greps([]grepCase{{args{"pattern": "total"}, "1 match in 1 file:\n\n.git/x\n    1: total\n"}})
 	b = newBenchWith(t, files{"build/x": "total", ".git/x": "total"}, settings{"grep": {"ignore": []string{}}})
 	if got := b.ok("grep", args{"pattern": "total"}); !strings.HasPrefix(got, "2 matches in 2 files:") {
 		t.Errorf("without ignores: %q", got)

@@ -16,12 +16,12 @@ import (
 
 type listdirArgs struct {
 	Path  *string `json:"path,omitempty" jsonschema:"Directory to list, relative to the workspace. Default: the workspace itself."`
-	Depth *int    `json:"depth,omitempty" jsonschema:"How many levels to show, 1 to 20. Default: 1, the directory's own entries."`
+	Depth *int    `json:"depth,omitempty" jsonschema:"Number of levels to show, 1 to 20. Default: 1, only the directory's own entries."`
 }
 
 type listdirSettings struct {
 	tools.Settings
-	// Globs of directory names whose contents are not listed; unset = those of grep.
+	// Globs of directory names whose contents are omitted; unset = the same as for grep.
 	Ignore []string `json:"ignore,omitempty"`
 }
 
@@ -32,11 +32,11 @@ func init() {
 		c.Ignore, err = ignored(c.Ignore)
 		return tools.Def[listdirArgs]{
 			Name: "listdir", Category: "listdir",
-			Description: "List the files and directories of the workspace, hidden ones too, as an indented tree in " +
-				"natural order (a2 before a10). Directories end in /, executable files in *; symbolic links show their " +
-				"target and are not followed." + listed(c.Ignore, " The contents of directories named %s are left out."),
+			Description: "List the files and directories in the workspace, including hidden ones, as an indented tree in " +
+				"natural order (a2 before a10). The names of directories end with /, those of executable files with *; symbolic links " +
+				"show their targets and are not followed." + listed(c.Ignore, " The contents of directories named %s are omitted."),
 			Example: listdirArgs{Path: &dir, Depth: &depth},
-			More:    "list a subdirectory or a smaller depth",
+			More:    listdirRemedy,
 			Call:    c.call,
 		}, err
 	})
@@ -45,6 +45,9 @@ func init() {
 const (
 	listdirMaxDepth   = 20
 	listdirMaxEntries = 1000
+
+	// listdirRemedy tells the model how to see what was left out.
+	listdirRemedy = "list a subdirectory, or use a smaller depth"
 )
 
 func (c listdirSettings) call(ctx context.Context, s *env.Session, a listdirArgs) (schemas.Observation, error) {
@@ -56,7 +59,7 @@ func (c listdirSettings) call(ctx context.Context, s *env.Session, a listdirArgs
 		depth = min(*a.Depth, listdirMaxDepth)
 	}
 	if depth < 1 {
-		return schemas.Observation{}, tools.Mistake("depth=%d shows nothing. Give a depth from 1 to %d.", depth, listdirMaxDepth)
+		return schemas.Observation{}, tools.Mistake("depth=%d is too small. Give a number from 1 to %d.", depth, listdirMaxDepth)
 	}
 	p, err := locate(ctx, s, arg)
 	switch {
@@ -73,8 +76,8 @@ func (c listdirSettings) call(ctx context.Context, s *env.Session, a listdirArgs
 		return schemas.Observation{}, err
 	}
 	whole := r
-	if spec.Depth = fitting(r.Levels, listdirMaxEntries); spec.Depth < len(r.Levels) {
-		// Rather the first levels whole than the first directories to their depth.
+	if spec.Depth = fittingLevels(r.Levels, listdirMaxEntries); spec.Depth < len(r.Levels) {
+		// Show the first levels completely rather than the first directories deeply.
 		if r, err = s.Sandbox.Walk(ctx, spec); err != nil {
 			return schemas.Observation{}, err
 		}
@@ -91,9 +94,8 @@ func (c listdirSettings) call(ctx context.Context, s *env.Session, a listdirArgs
 	return schemas.Observation{Text: b.String(), Targets: []string{p.Rel}}, nil
 }
 
-// fitting is how many of the levels have at most limit entries together; the
-// first one always counts.
-func fitting(levels []int, limit int) int {
+// fittingLevels returns how many levels together have at most limit entries, at least 1.
+func fittingLevels(levels []int, limit int) int {
 	sum := 0
 	for i, n := range levels {
 		if sum += n; sum > limit && i > 0 {
@@ -103,18 +105,17 @@ func fitting(levels []int, limit int) int {
 	return len(levels)
 }
 
-// listdirRest says what a listing of depth levels leaves out of the whole.
+// listdirRest describes what a listing of depth levels omits from the whole.
 func listdirRest(r, whole env.WalkResult, depth int) string {
-	const remedy = "list a subdirectory or a smaller depth"
 	out := ""
 	if missing := whole.Total() - len(r.Entries); missing > 0 {
-		out = fmt.Sprintf("[and %d more; %s]\n", missing, remedy)
+		out = fmt.Sprintf("[and %d more; %s]\n", missing, listdirRemedy)
 		if len(r.Entries) == r.Total() {
 			out = fmt.Sprintf("[and %d more below level %d; list a subdirectory to see them]\n", missing, depth)
 		}
 	}
 	if whole.Incomplete {
-		out += fmt.Sprintf("[there are more than could be counted; %s]\n", remedy)
+		out += fmt.Sprintf("[there are too many entries to count; %s]\n", listdirRemedy)
 	}
 	if whole.Unreadable > 0 {
 		out += fmt.Sprintf("[%d of the directories could not be read]\n", whole.Unreadable)
@@ -122,7 +123,7 @@ func listdirRest(r, whole env.WalkResult, depth int) string {
 	return out
 }
 
-// listdirLabel is the entry's own name and what it is.
+// listdirLabel returns the name of an entry with a mark for its type.
 func listdirLabel(e env.WalkEntry) string {
 	name := quoteName(path.Base(e.Path))
 	switch {
@@ -138,8 +139,8 @@ func listdirLabel(e env.WalkEntry) string {
 	return name
 }
 
-// quoteName quotes a name that would break its line, is not UTF-8, or has spaces
-// at its ends, where nobody sees them. What it shows is a name to locate, too.
+// quoteName quotes a name that contains control characters, is not UTF-8, or has spaces at
+// its ends. locate accepts the result.
 func quoteName(name string) string {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.TrimSpace(name) != name {
 		return strconv.Quote(name)
@@ -147,9 +148,9 @@ func quoteName(name string) string {
 	return name
 }
 
-// unquoted are the names that arg may mean beside the one it spells: that with the
-// spaces around it, and that which quoteName shows so, whole or in its last part.
-func unquoted(arg string) []string {
+// otherNames returns the names that arg may mean besides its trimmed text: arg with the
+// spaces around it, and the names for which quoteName returns arg or the last part of arg.
+func otherNames(arg string) []string {
 	var out []string
 	if bare := strings.TrimSpace(arg); bare != arg {
 		out = append(out, arg)

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A depth below 1 is a mistake, a missing one is 1, one above 20 is 20.
+// A depth below 1 is an error, the default is 1, and more than 20 means 20.
 func TestB19ListdirArguments(t *testing.T) {
 	b := newBench(t, project)
 	want := "/testbed/src/\n  -dash.py\n  odd:na me.py\n  pkg/\n    mod.py\n    other.txt\n"
@@ -29,8 +29,8 @@ func TestB19ListdirArguments(t *testing.T) {
 	b.refused("listdir", args{"path": "outdir"}, "outside")
 }
 
-// Indented names instead of drawn branches: fewer tokens, and a name can be
-// copied.
+// The tree uses indentation instead of drawn branches: it takes fewer tokens, and names
+// can be copied.
 func TestB20ListdirLayout(t *testing.T) {
 	b := newBench(t, project)
 	b.sh(`mkdir hollow; touch $'new\nline' a10.py a9.py; mkfifo pipe`)
@@ -55,12 +55,12 @@ func TestWC39NamesWithFourSpaces(t *testing.T) {
 	}
 }
 
-// What does not fit is counted, and the first levels come whole.
+// Entries that do not fit are counted, and the first levels are complete.
 func TestListdirLimits(t *testing.T) {
 	b := newBench(t, files{})
 	b.sh("mkdir -p many d1/e d2/e; cd many; touch $(seq 1200); cd ../d1/e; touch $(seq 700); cd ../../d2/e; touch $(seq 700)")
 	for want, a := range map[string]args{
-		"  1000\n[and 200 more; list a subdirectory or a smaller depth]\n":                                   {"path": "many"},
+		"  1000\n[and 200 more; list a subdirectory, or use a smaller depth]\n":                              {"path": "many"},
 		"/testbed/\n  d1/\n  d2/\n  many/\n[and 2602 more below level 1; list a subdirectory to see them]\n": {"depth": 5},
 		"/testbed/d1/\n  e/\n    1\n    2\n":                                                                 {"path": "d1", "depth": 2},
 	} {
@@ -79,16 +79,15 @@ func TestListdirIgnoreSetting(t *testing.T) {
 	if got := b.ok("listdir", args{"depth": 2}); got != "/testbed/\n  .git/\n    config\n  build/\n  src/\n    y.py\n" {
 		t.Errorf("got %q", got)
 	}
-	if description := b.set.Schemas()[4].Description; b.set.Schemas()[4].Name != "listdir" || !strings.Contains(description, "directories named bui* are left out") {
+	if description := b.set.Schemas()[4].Description; b.set.Schemas()[4].Name != "listdir" || !strings.Contains(description, "directories named bui* are omitted") {
 		t.Errorf("described as %q", description)
 	}
 }
 
-// No program of the image is needed, and none is installed or started, for any
-// tool that reads or writes files.
+// Tools that read or write files start no program of the image.
 func TestWP10FileToolsStartNoProcess(t *testing.T) {
 	b := newBench(t, project)
-	counted := &counting{Sandbox: b.Sandbox}
+	counted := &countingSandbox{Sandbox: b.Sandbox}
 	b.Sandbox = counted
 	b.reset()
 	b.ok("listdir", args{"depth": 3})

@@ -12,43 +12,42 @@ import (
 
 type pdbArgs struct {
 	Command    string  `json:"command" jsonschema:"A pdb command, for example: b src/main.py:42, c, n, s, p order.items, where."`
-	Entrypoint *string `json:"entrypoint,omitempty" jsonschema:"Command line of the program to debug, for example: python -m pytest tests/test_cart.py -x. Another one than before starts a new debugging session. Default: the one used last, at first the task's tests."`
-	Timeout    *int    `json:"timeout,omitempty" jsonschema:"Seconds the command may take, 1 to 3600. Leave it out for the default."`
+	Entrypoint *string `json:"entrypoint,omitempty" jsonschema:"Command line of the program to debug, for example: python -m pytest tests/test_cart.py -x. A different one starts a new debugging session. Default: the last one used, initially the task's tests."`
+	Timeout    *int    `json:"timeout,omitempty" jsonschema:"Time limit in seconds, 1 to 3600. Omit it to use the default."`
 }
 
-// pdbSettings are of the tool alone: all three are true when left out.
 type pdbSettings struct {
 	tools.Settings
-	// A call that names no entrypoint means the last one, at first the task's; unset = true.
+	// A call without an entrypoint uses the last one, initially the task's; unset = true.
 	SetDefaultEntrypoint  *bool `json:"set_default_entrypoint,omitempty"`
 	AutoList              *bool `json:"auto_list,omitempty"`              // show the source around the position after each command; unset = true
-	PersistentBreakpoints *bool `json:"persistent_breakpoints,omitempty"` // keep breakpoints when the program starts again; unset = true
+	PersistentBreakpoints *bool `json:"persistent_breakpoints,omitempty"` // keep breakpoints when the program restarts; unset = true
 }
 
 func off(setting *bool) bool { return setting != nil && !*setting }
 
-// describe is the description of the tool with these settings.
+// describe returns the description of the tool with these settings.
 func (c pdbSettings) describe() string {
-	shows := "The answer shows pdb's output, where the program stands now, and the source around that line. "
+	shows := "You get pdb's output, the place where the program is stopped, and the source around that line. "
 	if off(c.AutoList) {
-		shows = "The answer shows pdb's output and where the program stands now; l lists the source around that line. "
+		shows = "You get pdb's output and the place where the program is stopped; l lists the source around that line. "
 	}
 	kept := "Breakpoints are kept. "
 	if off(c.PersistentBreakpoints) {
-		kept = "Breakpoints are gone when the program is started again. "
+		kept = "Breakpoints are removed when the program is restarted. "
 	}
-	text := "Send a command to the Python debugger pdb. The session starts with the first command, before " +
-		"the first line of the program, and lives until the program ends. Useful commands:\n" +
+	text := "Send a command to the Python debugger pdb. The session starts with your first command, before " +
+		"the first line of the program, and lasts until the program ends. Useful commands:\n" +
 		"  b FILE:LINE[, CONDITION] or b FUNCTION  set a breakpoint; b alone lists them; cl FILE:LINE clears one\n" +
-		"  c  continue to the next breakpoint, n next line, s step into, r run to the return, unt LINE\n" +
+		"  c  continue to the next breakpoint, n next line, s step into, r run to the return, unt LINE run to that line\n" +
 		"  w  where, u and d move up and down the stack, a arguments, ll source of the function\n" +
 		"  p EXPR  print, pp EXPR pretty-print, whatis EXPR, !STATEMENT runs Python\n" +
-		"  restart  begin again from the start\n" +
-		"Commands separated by ;; or on lines of their own run one after the other. " + shows + kept +
-		"After the program has ended, or the edit tool has changed a file, the next command " +
-		"starts the program again by itself; after changing a file in another way, send restart."
+		"  restart  start the program again from the beginning\n" +
+		"Commands on separate lines, or separated by ;;, run one after the other. " + shows + kept +
+		"After the program has ended, or after you change a file with the edit tool, the next command " +
+		"restarts the program automatically; after you change a file in any other way, send restart."
 	if off(c.SetDefaultEntrypoint) {
-		text += " Each call must name the entrypoint; another one than before starts a new session."
+		text += " Every call must give the entrypoint; a different one starts a new session."
 	}
 	return text
 }
@@ -79,7 +78,7 @@ func (c pdbSettings) call(ctx context.Context, s *env.Session, a pdbArgs) (schem
 		entrypoint = strings.TrimSpace(*a.Entrypoint)
 	}
 	if entrypoint == "" && off(c.SetDefaultEntrypoint) {
-		return schemas.Observation{}, tools.Mistake("The entrypoint is empty. Name the program to debug, for example \"python -m pytest tests/test_cart.py -x\".")
+		return schemas.Observation{}, tools.Mistake("The entrypoint is empty. Give the command line of the program to debug, for example \"python -m pytest tests/test_cart.py -x\".")
 	}
 	r, err := s.Debugger.Command(ctx, env.DebuggerCommand{
 		Text: a.Command, Entrypoint: entrypoint, Timeout: timeout(s, a.Timeout),
@@ -98,8 +97,8 @@ func (c pdbSettings) call(ctx context.Context, s *env.Session, a pdbArgs) (schem
 	return o, nil
 }
 
-// timeout is what a call may take: the model's own word within 1 s and 1 h, or
-// the environment's.
+// timeout returns the time limit of a call: seconds, within 1 s and 1 h, or the
+// environment's limit if seconds is nil.
 func timeout(s *env.Session, seconds *int) time.Duration {
 	if seconds == nil {
 		return s.CommandTimeout

@@ -17,24 +17,25 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// place is a path of the workspace as a model named it and as it really is.
+// place is a path in the workspace.
 type place struct {
-	Rel    string // below the workspace, slash-separated; "." is the workspace
-	Abs    string // with every symlink resolved where it exists
+	Rel    string // relative to the workspace; "." is the workspace
+	Abs    string // with symbolic links resolved if it exists
 	Exists bool
 	env.FileInfo
 }
 
-// String is the path as it is shown.
+// String returns the path as it is shown to the model.
 func (p place) String() string { return quoteName(p.Rel) }
 
-// locate finds what a model means by a path: what it spells, else what it shows.
+// locate resolves a path that a model gave. If it does not exist, locate tries other
+// readings of it; see otherNames.
 func locate(ctx context.Context, s *env.Session, arg string) (place, error) {
 	p, err := find(ctx, s, strings.TrimSpace(arg))
 	if err != nil || p.Exists {
 		return p, err
 	}
-	for _, other := range unquoted(arg) {
+	for _, other := range otherNames(arg) {
 		if q, err := find(ctx, s, other); err == nil && q.Exists {
 			return q, nil
 		}
@@ -42,8 +43,8 @@ func locate(ctx context.Context, s *env.Session, arg string) (place, error) {
 	return p, nil
 }
 
-// find is locate for one spelling. Paths that lead out of the workspace, by .. or
-// through a symlink, are refused.
+// find resolves a path. It refuses paths that lead out of the workspace, by .. or through
+// a symbolic link.
 func find(ctx context.Context, s *env.Session, arg string) (place, error) {
 	rel, err := within(s.Workdir, arg)
 	if err != nil {
@@ -75,13 +76,13 @@ func find(ctx context.Context, s *env.Session, arg string) (place, error) {
 	return p, err
 }
 
-// within is the lexical half: arg relative to the workspace.
+// within returns arg relative to the workspace. It does not resolve symbolic links.
 func within(workdir, arg string) (string, error) {
 	if strings.TrimSpace(arg) == "" {
 		return "", tools.Mistake("The path is empty. Give a path relative to %s, for example \"src/main.py\".", workdir)
 	}
 	if slices.ContainsFunc(strings.Split(arg, "/"), func(name string) bool { return len(name) > 255 }) || len(arg) > 4000 {
-		return "", tools.Mistake("The path is too long to be a file's (%d bytes): %s", len(arg), shorten(arg, 80))
+		return "", tools.Mistake("The path is too long (%d bytes): %s", len(arg), shorten(arg, 80))
 	}
 	abs := path.Clean(arg)
 	if !path.IsAbs(abs) {
@@ -98,12 +99,12 @@ func within(workdir, arg string) (string, error) {
 }
 
 func outside(workdir, arg string) error {
-	return tools.Mistake("%s lies outside the workspace %s, where this tool does not go. "+
-		"Give a path below %s; to read other files use bash, for example: cat %s", arg, workdir, workdir, arg)
+	return tools.Mistake("%s is outside the workspace %s, and this tool works only inside it. "+
+		"Give a path below %s; to read other files, use bash, for example: cat %s", arg, workdir, workdir, arg)
 }
 
-// contained checks that abs, or the nearest directory above it that exists,
-// really lies in the workspace.
+// contained checks that abs, or the nearest directory above it that exists, is in the
+// workspace after symbolic links are resolved.
 func contained(ctx context.Context, s *env.Session, abs, arg string) error {
 	root, err := s.Sandbox.Stat(ctx, s.Workdir)
 	if err != nil {
@@ -125,7 +126,7 @@ func contained(ctx context.Context, s *env.Session, abs, arg string) error {
 	}
 }
 
-// file is locate for an existing regular file.
+// file is like locate, but refuses missing files and directories.
 func file(ctx context.Context, s *env.Session, arg string) (place, error) {
 	p, err := locate(ctx, s, arg)
 	switch {
@@ -134,13 +135,13 @@ func file(ctx context.Context, s *env.Session, arg string) (place, error) {
 	case !p.Exists:
 		return p, tools.Mistake("%s does not exist.%s", p, suggestions(ctx, s, p.Rel))
 	case p.IsDir:
-		return p, tools.Mistake("%s is a directory. Use listdir to see what is in it: {\"path\": %q}", p, p.Rel)
+		return p, tools.Mistake("%s is a directory. Use listdir to see its contents: {\"path\": %q}", p, p.Rel)
 	}
 	return p, nil
 }
 
-// suggestions names files of the workspace that the model may have meant, as a
-// sentence with a leading space, or tells how to look.
+// suggestions returns a sentence, with a leading space, that names files with similar names
+// or, if there are none, the tools that find files.
 func suggestions(ctx context.Context, s *env.Session, rel string) string {
 	const none = " Use listdir or grep to find the right path."
 	r, err := s.Sandbox.Walk(ctx, env.WalkSpec{
@@ -182,7 +183,7 @@ func suggestions(ctx context.Context, s *env.Session, rel string) string {
 	return fmt.Sprintf(" Did you mean %s?", strings.Join(names, " or "))
 }
 
-// joined is a path below rel, itself below the workspace.
+// joined joins rel and a path below it.
 func joined(rel, below string) string {
 	if below == "" {
 		return rel
@@ -190,15 +191,14 @@ func joined(rel, below string) string {
 	return path.Join(rel, below)
 }
 
-// visible shows control characters of a file by their escapes, as they are no part
-// of what a terminal would make of it. A tab is a tab.
+// visible replaces control characters other than tab by escapes such as \x1b.
 func visible(text string) string {
-	if !strings.ContainsFunc(text, hidden) {
+	if !strings.ContainsFunc(text, invisible) {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
-		if hidden(r) {
+		if invisible(r) {
 			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
 		} else {
 			b.WriteRune(r)
@@ -207,10 +207,10 @@ func visible(text string) string {
 	return b.String()
 }
 
-func hidden(r rune) bool { return r != '\t' && unicode.IsControl(r) }
+func invisible(r rune) bool { return r != '\t' && unicode.IsControl(r) }
 
-// lineText is a line of a search as it is shown: what was cut off is counted,
-// and what would not be seen is named.
+// lineText returns a line of a search as it is shown: control characters are escaped, and
+// bytes that the search cut off are counted.
 func lineText(l env.SearchLine) string {
 	text := l.Text
 	after := l.Size - l.Cut - int64(len(text))
@@ -227,7 +227,7 @@ func lineText(l env.SearchLine) string {
 	return text
 }
 
-// lines names a range for Observation.Targets.
+// lines returns a range in the format of Observation.Targets.
 func lines(rel string, start, end int) string {
 	if start == end {
 		return fmt.Sprintf("%s:%d", rel, start)
@@ -235,7 +235,7 @@ func lines(rel string, start, end int) string {
 	return fmt.Sprintf("%s:%d-%d", rel, start, end)
 }
 
-// plural is "1 line", "2 lines".
+// plural returns a number with a noun, such as "1 line" and "2 lines".
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -246,7 +246,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// shorten cuts a line at limit bytes and says how much is missing.
+// shorten cuts a line at limit bytes and appends how much is missing.
 func shorten(line string, limit int) string {
 	if len(line) <= limit {
 		return line

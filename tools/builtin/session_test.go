@@ -19,8 +19,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// files are a workspace: name -> content; "-> x" is a symbolic link to x and
-// "#!" makes a file executable.
+// files maps the names of a workspace's files to their contents. "-> x" is a symbolic link
+// to x, and "#!" makes a file executable.
 type files map[string]string
 
 func (f files) tar(t testing.TB) []byte {
@@ -50,7 +50,7 @@ func (f files) tar(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// bench is a session over a real sandbox, and what the tools did to it.
+// bench is a session over a real sandbox that records what the tools did to it.
 type bench struct {
 	t   testing.TB
 	set *tools.Set
@@ -62,7 +62,7 @@ type bench struct {
 	debugger  *scriptedDebugger
 }
 
-// scriptedDebugger answers what the test says; env/pdb has its own tests.
+// scriptedDebugger answers as the test sets it; env/pdb has its own tests.
 type scriptedDebugger struct {
 	points []schemas.Breakpoint
 	reply  env.DebuggerReply
@@ -105,7 +105,7 @@ func newBenchWith(t *testing.T, f files, with settings) *bench {
 
 type args map[string]any
 
-// call runs a tool; an error of the sandbox fails the test.
+// call runs a tool. An error of the sandbox fails the test.
 func (b *bench) call(tool string, a args) schemas.Observation {
 	b.t.Helper()
 	raw, err := json.Marshal(a)
@@ -119,7 +119,7 @@ func (b *bench) call(tool string, a args) schemas.Observation {
 	return o
 }
 
-// ok is the text of a call that must succeed.
+// ok returns the text of a call that must succeed.
 func (b *bench) ok(tool string, a args) string {
 	b.t.Helper()
 	o := b.call(tool, a)
@@ -129,7 +129,7 @@ func (b *bench) ok(tool string, a args) string {
 	return o.Text
 }
 
-// refused checks that a call is a mistake whose text says all of says.
+// refused checks that a call is an error of the model whose text contains all of says.
 func (b *bench) refused(tool string, a args, says ...string) {
 	b.t.Helper()
 	o := b.call(tool, a)

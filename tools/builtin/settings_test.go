@@ -12,40 +12,40 @@ import (
 // reset tells the tools about a reset and returns what they say.
 func (b *bench) reset() []schemas.Observation {
 	b.t.Helper()
-	said, err := b.set.Notify(b.t.Context(), b.Session, env.Event{Kind: env.EventReset})
+	observations, err := b.set.Notify(b.t.Context(), b.Session, env.Event{Kind: env.EventReset})
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return said
+	return observations
 }
 
-// Unlike elsewhere a failure is told, not swallowed.
+// A failure is reported to the model, not swallowed.
 func TestB2SetupCommandsRunAtEachReset(t *testing.T) {
 	b := newBenchWith(t, files{}, settings{
 		"view": {"setup": []string{"pwd >>/tmp/runs", "echo oh; echo no >&2; exit 3", "echo done >>/tmp/runs"}},
 		"grep": {"setup": []string{"true"}},
 	})
 	for range 2 {
-		said := b.reset()
-		if len(said) != 1 || said[0].Source != "view" || said[0].ErrorClass != schemas.ErrNonzeroExit || !said[0].IsError ||
-			said[0].Text != "The set-up command \"echo oh; echo no >&2; exit 3\" failed (exit code 3). Its output:\noh\nno\n" {
-			t.Errorf("said %+v", said)
+		observations := b.reset()
+		if len(observations) != 1 || observations[0].Source != "view" || observations[0].ErrorClass != schemas.ErrNonzeroExit || !observations[0].IsError ||
+			observations[0].Text != "The setup command \"echo oh; echo no >&2; exit 3\" failed (exit code 3). Its output:\noh\nno\n" {
+			t.Errorf("observations %+v", observations)
 		}
 	}
 	if got := b.sh("cat /tmp/runs"); got != "/testbed\ndone\n/testbed\ndone\n" {
 		t.Errorf("ran %q", got)
 	}
-	// A tool that listens itself says both.
+	// A tool that also listens to the reset reports both.
 	b = newBenchWith(t, files{}, settings{"eval": {"on_reset": true, "setup": []string{"exit 1"}}})
 	b.report = env.EvalReport{Passed: true}
-	if said := b.reset(); len(said) != 1 || !strings.Contains(said[0].Text, "failed (exit code 1)") || !strings.Contains(said[0].Text, "The tests pass.") {
-		t.Errorf("said %+v", said)
+	if observations := b.reset(); len(observations) != 1 || !strings.Contains(observations[0].Text, "failed (exit code 1)") || !strings.Contains(observations[0].Text, "The tests pass.") {
+		t.Errorf("observations %+v", observations)
 	}
 }
 
-// One tool has one name, in the registry and for the model: statistics over a
-// dataset count on it. So there is no suffix that registers a tool twice.
-func TestB3ToolsAreKnownByOneName(t *testing.T) {
+// A tool has the same name in the registry and for the model, because statistics over a
+// dataset rely on it. No suffix registers a tool twice.
+func TestB3ToolsHaveOneName(t *testing.T) {
 	for _, name := range []string{"bash:2", "Bash", "bashtool"} {
 		if _, err := tools.Registry.Build(name, nil, struct{}{}); err == nil || !strings.Contains(err.Error(), "choose one of bash, edit, eval, grep, listdir, pdb, submit, view") {
 			t.Errorf("%s: %v", name, err)
@@ -77,13 +77,13 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
-// The tests run at each reset only where on_reset says so: they cost time and
-// tokens, and the instructions say what is wrong.
+// The tests run at each reset only if on_reset is set: they cost time and tokens, and the
+// instructions already describe the bug.
 func TestB21EvalAtReset(t *testing.T) {
 	b := newBenchWith(t, files{}, settings{"eval": {"on_reset": true}})
 	b.report = env.EvalReport{Tests: map[string]string{"t.py::a": "failed"}, ExitCode: 1, Output: "E  oh\n"}
-	if said := b.reset(); len(said) != 1 || said[0].Source != "eval" || said[0].Text != "The tests do not pass. 0 passed, 1 failed.\n  t.py::a (failed)\n\nE  oh\n" {
-		t.Errorf("said %+v", said)
+	if observations := b.reset(); len(observations) != 1 || observations[0].Source != "eval" || observations[0].Text != "The tests do not pass. 0 passed, 1 failed.\n  t.py::a (failed)\n\nE  oh\n" {
+		t.Errorf("observations %+v", observations)
 	}
 	if _, err := b.set.Notify(t.Context(), b.Session, env.Event{Kind: env.EventFileChange, Edit: &env.Edit{}}); err != nil {
 		t.Fatal(err)
@@ -95,8 +95,8 @@ func TestB21EvalAtReset(t *testing.T) {
 	if b.evals != 2 {
 		t.Errorf("the tests ran %d times, want 2: a changed file does not run them", b.evals)
 	}
-	if said := newBench(t, files{}).reset(); len(said) != 0 {
-		t.Errorf("by default %+v", said)
+	if observations := newBench(t, files{}).reset(); len(observations) != 0 {
+		t.Errorf("by default %+v", observations)
 	}
 }
 

@@ -16,55 +16,52 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// shell is one long-lived bash. A command is written to a file and sourced with
-// its input, output and error redirected, so that nothing in it, an unclosed
-// quote or a redirection of the shell, can touch the stream on which the frames
-// come. After each command the shell saves its directory and exported
-// variables; a shell that ended is replaced by one that reads them.
+// shell is one long-lived bash. It sources each command from a file, with input, output
+// and error redirected, so that nothing in the command, such as an unclosed quote or a
+// redirection, can affect the stream of the frames. After each command the shell saves its
+// directory and exported variables. If it ends, the next shell loads them.
 type shell struct {
 	term  env.Terminal
 	conn  *framing.Conn
-	dir   string // where its files are
-	mark  uint64 // of the command under way
-	nonce string // of its frames
-	saved bool   // an earlier shell may have left its state
-	tidy  bool   // the last command was stopped: bash has yet to tell of its dead
-	last  int    // exit code of the last command: what $? is for the next one
+	dir   string // of the shell's own files
+	mark  uint64 // of the running command
+	nonce string // of the running command's frames
+	saved bool   // an earlier shell may have saved its state
+	tidy  bool   // the last command was killed, and bash has yet to report that
+	last  int    // exit code of the last command, the next one's $?
 }
 
-// result of one command.
+// result describes the end of one command.
 type result struct {
 	out      framing.Output
 	exit     int
 	timedOut bool
 	traced   bool   // set -x was on at the beginning or at the end
-	ended    bool   // the shell is gone
-	taken    bool   // another program has read some of what came back
-	dir      string // with ended: where the next one begins
+	exited   bool   // the shell has ended
+	stolen   bool   // another program has read some of the shell's output
+	dir      string // if exited: the directory of the next shell
 }
 
 const (
-	// shellGrace is what a stopped command and the shell have to come to an end.
+	// shellGrace is the time a killed command and the shell get to end.
 	shellGrace = 400 * time.Millisecond
-	// shellBegin is how long a shell may take to begin a command. It waits for
-	// one, so that a longer time means that it is not what it was: an earlier
-	// command forged its end, took its input or stopped it.
+	// shellBegin is the time a shell gets to begin a command. A shell that needs longer is
+	// broken: an earlier command forged its end, consumed its input, or stopped it.
 	shellBegin = 2 * time.Second
-	// lookFirst is how long a command runs before it is asked for otherwise than by
-	// waiting for its frame.
-	lookFirst = time.Second
+	// firstPoll is the time after which await first reads the state file in addition to
+	// waiting for the frame.
+	firstPoll = time.Second
 )
 
 func (sh *shell) command() string { return sh.dir + "/command" }
 func (sh *shell) state() string   { return sh.dir + "/state" }
 
-// shellStart prepares a fresh bash: descriptor 198 is where output and frames
-// go, the shell's own output goes nowhere. A frame's body is a JSON number, 100
-// plus the exit code, and 300 more under "set -x", whose three digits are base64
-// in four characters. The frame of an end is followed by the saving of the state.
-// The functions use no variables of their own, which a command may have made
-// read-only. A job that is killed before it begins runs the trap, too, in which it
-// would save its own state and complain.
+// shellStart prepares a new bash. Output and frames go to descriptor 198; the shell's own
+// output is discarded. The body of a frame is a JSON number of three digits, base64 in four
+// characters: 100 plus the exit code, and 300 more under "set -x". After the frame of a
+// command's end the shell saves its state. The functions use no variables, because a
+// command may have made any of them read-only. The trap checks the process ID because a job
+// that is killed before it begins also runs the trap, and would save its own state.
 const shellStart = `exec 198>&1 >/dev/null 2>&1
 shopt -s expand_aliases
 readonly __tracesmith_letters=ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/
@@ -82,13 +79,12 @@ readonly -f __tracesmith_save __tracesmith_frame __tracesmith_status
 trap '[[ $BASHPID = $$ ]] && __tracesmith_save' EXIT
 `
 
-// input is what the shell reads to run what (a builtin with its arguments). It
-// announces that it begins, so that a shell that had died before is told from one
-// the command ended. A shell that cannot go on does nothing and is replaced: one
-// that is restricted, or out of descriptors, or that takes "[[" and "{" for
-// commands, as bash does after certain syntax errors. It is an "&&" list because
-// "set -e" holds behind the last "&&".
-func (sh *shell) input(what string) []byte {
+// input returns the input with which the shell runs a builtin with its arguments. The shell
+// first sends a frame, so that a shell that has died earlier can be told from one that the
+// command ended. A shell that is restricted, out of descriptors, or that reads "[[" and "{"
+// as commands (as bash does after certain syntax errors) sends no frame and is replaced.
+// The input is an "&&" list because "set -e" applies only to its last command.
+func (sh *shell) input(builtin string) []byte {
 	nonce, tidy := sh.conn.Expect(), ""
 	sh.nonce = nonce
 	if sh.tidy {
@@ -96,17 +92,17 @@ func (sh *shell) input(what string) []byte {
 	}
 	return fmt.Appendf(nil, `%s[[ $- != *r* ]] && \builtin : </dev/null 3>&198 4>&3 5>&3 6>&3 && { `+
 		`\__tracesmith_frame 0 %s 1; \__tracesmith_status %d; \builtin %s </dev/null >&198 2>&1 198>&-; \__tracesmith_frame "$?" %s 2; }`+"\n",
-		tidy, nonce, sh.last, what, nonce)
+		tidy, nonce, sh.last, builtin, nonce)
 }
 
-// start opens the shell, in the state of the one before it if there was one.
+// start starts a shell with the state of the previous one, if there was one.
 func (sh *shell) start(ctx context.Context, s *env.Session) error {
 	term, err := s.Sandbox.Open(ctx, env.TerminalSpec{
 		Args: []string{"bash", "--noprofile", "--norc"}, Dir: s.Workdir,
 		Env: []string{"PAGER=cat", "GIT_PAGER=cat", "TERM=dumb"},
 	})
 	if errors.Is(err, env.ErrNoProgram) {
-		return tools.Mistake("This sandbox has no bash, so no command can be run here. Use the other tools.")
+		return tools.Mistake("This sandbox has no bash, so it cannot run commands. Use the other tools.")
 	}
 	if err != nil {
 		return fmt.Errorf("opening a shell: %w", err)
@@ -135,51 +131,51 @@ func (sh *shell) stop(ctx context.Context) error {
 	return nil
 }
 
-// run executes a command. A shell found dead or not to be had is replaced first.
+// run executes a command. It first replaces a shell that is dead or does not start.
 func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit time.Duration) (res result, err error) {
 	end := time.Now().Add(limit)
 	ctx = env.AnswerBy(ctx, end)
 	if sh.dir == "" {
-		// The same name in every sandbox: a listing must not differ from run to run.
+		// The name is the same in every sandbox, so that listings do not differ between runs.
 		sum := sha256.Sum256([]byte(s.Workdir))
 		sh.dir = fmt.Sprintf("%s/.tracesmith-%x/shell", env.TempDirOf(s.Sandbox), sum[:4])
 	}
-	what := ". " + sh.command()
+	builtin := ". " + sh.command()
 	if err := sh.write(ctx, s, command); errors.Is(err, env.ErrNoSpace) {
-		what = "eval " + shellwords.Quote(command) // it may be what makes room
+		builtin = "eval " + shellwords.Quote(command) // the command may free space
 	} else if err != nil {
 		return result{}, err
 	}
 	defer func() {
-		if err != nil { // cancelled in its middle: nothing more can be said to this shell
+		if err != nil { // the state of the shell is unknown
 			detached, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 			defer cancel()
 			err = errors.Join(err, sh.stop(detached))
 		}
 	}()
-	for range 3 { // a shell found dead, one with the state it left, one without
+	for range 3 { // the current shell if it is dead, one with the saved state, one without
 		fresh := sh.term == nil
 		last := fresh && !sh.saved
 		bound := time.Until(end)
 		if !last {
 			bound = min(shellBegin, bound/2)
 		}
-		r, err := sh.begin(ctx, s, what, bound)
+		r, err := sh.begin(ctx, s, builtin, bound)
 		if err != nil {
 			return result{}, err
 		}
-		res.out = join(res.out, r.Output) // what background jobs have said
+		res.out = join(res.out, r.Output) // of background jobs
 		res.timedOut, res.exit = r.TimedOut && last, r.ExitCode
 		if r.Frame != nil {
 			_, res.traced = exitCode(r.Frame)
 			return sh.finish(ctx, s, res, command, time.Until(end))
 		}
-		if fresh && sh.saved { // a state that keeps a shell from beginning is dropped
+		if fresh && sh.saved { // the saved state keeps the shell from starting
 			if err := sh.forget(ctx, s); err != nil {
 				return result{}, err
 			}
 		}
-		res.ended, res.dir = true, sh.savedDir(ctx, s)
+		res.exited, res.dir = true, sh.savedDir(ctx, s)
 		if err := sh.stop(ctx); err != nil || last {
 			return res, err
 		}
@@ -187,9 +183,8 @@ func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit 
 	return res, nil
 }
 
-// write puts the command where the shell reads it. Where an earlier one left
-// something else in the place of the shell's directory, that goes first; where one
-// locked the directory for temporary files, it is opened.
+// write writes the file that the shell sources. If an earlier command has replaced the
+// shell's directory or changed its permissions, write restores it.
 func (sh *shell) write(ctx context.Context, s *env.Session, command string) error {
 	write := func() error { return s.Sandbox.WriteFile(ctx, sh.command(), []byte(command+"\n"), 0o600) }
 	err := write()
@@ -202,7 +197,7 @@ func (sh *shell) write(ctx context.Context, s *env.Session, command string) erro
 	return write()
 }
 
-// forget drops the state that an earlier shell left.
+// forget removes the state that an earlier shell saved.
 func (sh *shell) forget(ctx context.Context, s *env.Session) error {
 	sh.saved = false
 	return sh.remove(ctx, s, sh.state())
@@ -215,8 +210,8 @@ func (*shell) remove(ctx context.Context, s *env.Session, name string) error {
 	return err
 }
 
-// begin has the shell run what and waits until it has begun.
-func (sh *shell) begin(ctx context.Context, s *env.Session, what string, limit time.Duration) (framing.Reply, error) {
+// begin makes the shell run a builtin and waits for the frame of its start.
+func (sh *shell) begin(ctx context.Context, s *env.Session, builtin string, limit time.Duration) (framing.Reply, error) {
 	if sh.term == nil {
 		if err := sh.start(ctx, s); err != nil {
 			return framing.Reply{}, err
@@ -226,30 +221,30 @@ func (sh *shell) begin(ctx context.Context, s *env.Session, what string, limit t
 	if sh.mark, err = sh.term.Mark(ctx); err != nil {
 		return framing.Reply{}, err
 	}
-	return sh.conn.Exchange(ctx, sh.input(what), limit)
+	return sh.conn.Exchange(ctx, sh.input(builtin), limit)
 }
 
-// goesOn says whether bash may run another part of the command after one that
-// was killed: after ";", a new line, "||" or a substitution, also a quoted one. It
-// does not after "&&" and "|".
-func goesOn(command string) bool {
+// mayContinue reports whether bash may run another part of the command after a part is
+// killed. It does so after ";", a newline, "||" and a substitution, but not after "&&" and
+// "|". mayContinue ignores quoting.
+func mayContinue(command string) bool {
 	command = strings.TrimSpace(command)
 	return strings.ContainsAny(command, ";\n`") || strings.Contains(command, "||") || strings.Contains(command, "$(")
 }
 
-// finish waits for the end of the command that has begun; res is what is known
-// so far. Of a command that took too long nothing more may run: where killing
-// what it started would let the shell go on with the next part, the shell ends too.
+// finish waits for the end of the running command and completes res. At the time limit it
+// kills the processes of the command, and also the shell if that might run another part of
+// the command.
 func (sh *shell) finish(ctx context.Context, s *env.Session, res result, command string, limit time.Duration) (result, error) {
-	res.ended, res.dir = false, ""
+	res.exited, res.dir = false, ""
 	r, err := sh.await(ctx, s, limit)
 	if err != nil {
 		return result{}, err
 	}
 	res.out, res.timedOut = join(res.out, r.Output), r.TimedOut
-	res.taken = !r.TimedOut && !r.Exited && r.Frame == nil
-	if r.TimedOut && goesOn(command) {
-		res.ended, res.dir = true, sh.savedDir(ctx, s)
+	res.stolen = !r.TimedOut && !r.Exited && r.Frame == nil
+	if r.TimedOut && mayContinue(command) {
+		res.exited, res.dir = true, sh.savedDir(ctx, s)
 		return res, sh.stop(ctx)
 	}
 	if r.TimedOut {
@@ -266,16 +261,16 @@ func (sh *shell) finish(ctx context.Context, s *env.Session, res result, command
 		res.exit, res.traced, sh.last = code, traced || res.traced, code
 		return res, nil
 	}
-	res.exit, res.ended, res.dir = r.ExitCode, true, sh.savedDir(ctx, s)
+	res.exit, res.exited, res.dir = r.ExitCode, true, sh.savedDir(ctx, s)
 	return res, sh.stop(ctx)
 }
 
-// await waits for the end of the command. A program that has made the shell's pipe
-// readable may take the frame; so from time to time it looks at the state the shell
-// saves after each command. The reply has no frame then, and the exit code.
+// await waits for the end of the command. Another program may read the frame from the
+// shell's pipe, so await also polls the state file that the shell saves after each command.
+// If it learns of the end from this file, the reply has the exit code but no frame.
 func (sh *shell) await(ctx context.Context, s *env.Session, limit time.Duration) (r framing.Reply, err error) {
 	end := time.Now().Add(limit)
-	for pause := lookFirst; ; pause *= 2 {
+	for pause := firstPoll; ; pause *= 2 {
 		left := time.Until(end)
 		part, err := sh.conn.Await(ctx, min(pause, left))
 		part.Output = join(r.Output, part.Output)
@@ -283,7 +278,7 @@ func (sh *shell) await(ctx context.Context, s *env.Session, limit time.Duration)
 			return r, err
 		}
 		if _, code := sh.readState(ctx, s); code >= 0 {
-			// The frame comes before the state: what has come of it is read now.
+			// The frame comes before the state, so it has arrived if nothing else read it.
 			part, err := sh.conn.Await(ctx, 0)
 			part.Output = join(r.Output, part.Output)
 			if r = part; err != nil || !r.TimedOut {
@@ -299,7 +294,7 @@ func (sh *shell) await(ctx context.Context, s *env.Session, limit time.Duration)
 	}
 }
 
-// savedDir is the directory a new shell begins in.
+// savedDir returns the directory in which a new shell begins.
 func (sh *shell) savedDir(ctx context.Context, s *env.Session) string {
 	if dir, _ := sh.readState(ctx, s); sh.saved && dir != "" {
 		return dir
@@ -307,8 +302,8 @@ func (sh *shell) savedDir(ctx context.Context, s *env.Session) string {
 	return s.Workdir
 }
 
-// readState reads what the shell saved last: its directory and, if that was at the
-// end of the command under way, its exit code; else -1.
+// readState returns the directory that the shell saved last and, if it saved it at the end
+// of the running command, the exit code, else -1.
 func (sh *shell) readState(ctx context.Context, s *env.Session) (dir string, code int) {
 	state, _, err := s.Sandbox.ReadFile(ctx, sh.state(), 64<<10)
 	first, rest, _ := strings.Cut(string(state), "\n")
@@ -324,19 +319,19 @@ func (sh *shell) readState(ctx context.Context, s *env.Session) (dir string, cod
 	return dir, code
 }
 
-// exitCode reads a frame: 100 plus the exit code, 300 more where "set -x" is on.
+// exitCode decodes the body of a frame; see shellStart.
 func exitCode(frame []byte) (code int, traced bool) {
 	n, err := strconv.Atoi(string(frame))
 	if traced = n >= 400; traced {
 		n -= 300
 	}
 	if err != nil || n < 100 || n > 355 {
-		return 1, false // not ours: the command forged a frame
+		return 1, false // the command forged a frame
 	}
 	return n - 100, traced
 }
 
-// join appends the output of the same command that came after a time-out.
+// join appends output of the same command that came after a timeout.
 func join(a, b framing.Output) framing.Output {
 	head := len(a.Bytes) + b.Head
 	if a.Cut() > 0 {

@@ -10,24 +10,24 @@ import (
 )
 
 type submitArgs struct {
-	Message *string `json:"message,omitempty" jsonschema:"One or two sentences on what was wrong and how it was fixed."`
+	Message *string `json:"message,omitempty" jsonschema:"One or two sentences on what was wrong and how you fixed it."`
 }
 
 type submitSettings struct {
 	tools.Settings
-	EvalOnSubmit bool `json:"eval_on_submit,omitempty"` // run the tests once more and show the result
+	EvalOnSubmit bool `json:"eval_on_submit,omitempty"` // run the tests and show the result
 }
 
 func init() {
-	message := "The cache key ignored the currency; it is part of the key now."
+	message := "The cache key ignored the currency. It now includes the currency."
 	register("end the episode", func(c submitSettings) (tools.Def[submitArgs], error) {
-		tests := "it does not run the tests, so call eval before."
+		tests := "It does not run the tests, so call eval first."
 		if c.EvalOnSubmit {
-			tests = "it runs the tests once more and shows the result."
+			tests = "It runs the tests once more and shows the result."
 		}
 		return tools.Def[submitArgs]{
 			Name: "submit", Category: "submit",
-			Description: "End the session with the workspace as it is now. Call it once, when the bug is fixed; " +
+			Description: "Submit the workspace in its current state and end the session. Call this tool once, when you have fixed the bug. " +
 				tests,
 			Example: submitArgs{Message: &message},
 			Call:    c.call,

@@ -12,15 +12,15 @@ import (
 )
 
 type viewArgs struct {
-	Path        string `json:"path" jsonschema:"File to view, relative to the workspace or absolute below it."`
+	Path        string `json:"path" jsonschema:"File to view: a path relative to the workspace, or an absolute path inside it."`
 	Start       *int   `json:"start,omitempty" jsonschema:"First line to show, counted from 1. Default: 1."`
 	End         *int   `json:"end,omitempty" jsonschema:"Last line to show, inclusive. Default: the last line of the file."`
-	LineNumbers *bool  `json:"line_numbers,omitempty" jsonschema:"Prefix each line with its number, and with B where a breakpoint is set. Default: true."`
+	LineNumbers *bool  `json:"line_numbers,omitempty" jsonschema:"Prefix each line with its number, and with B if it has a breakpoint. Default: true."`
 }
 
 type viewSettings struct {
 	tools.Settings
-	MaxLines int `json:"max_lines,omitempty"` // lines that are shown at once; 0 = as many as fit
+	MaxLines int `json:"max_lines,omitempty"` // maximum number of lines in one observation; 0 = as many as fit
 }
 
 func init() {
@@ -32,9 +32,9 @@ func init() {
 		}
 		return tools.Def[viewArgs]{
 			Name: "view", Category: "view",
-			Description: "Show a text file of the workspace, whole or a range of lines, with line numbers. " +
-				"Lines that carry a breakpoint are marked with B. Line numbers are not part of the file. " +
-				"Long files are shown in parts: ask for the next part with start and end.",
+			Description: "Show a text file in the workspace, or a range of its lines, with line numbers. " +
+				"Lines with a breakpoint are marked with B. The line numbers are not part of the file. " +
+				"Long files are shown in parts: use start and end to get the next part.",
 			Example: viewArgs{Path: "src/main.py", Start: &start, End: &end},
 			More:    "view a smaller range with start and end",
 			Call:    c.call,
@@ -44,12 +44,12 @@ func init() {
 
 const (
 	viewMaxLines = 10_000
-	viewMaxBytes = 48 << 10 // shown at once, in whole lines; below tools.MaxText
+	viewMaxBytes = 48 << 10 // bytes shown of whole lines; less than tools.MaxText
 	viewMaxLine  = 2000     // bytes shown of one line
 )
 
-// call reads the range by a search that every line matches: whatever the size of
-// the file, only what is shown leaves the sandbox.
+// call reads the range with a search that matches every line, so that only the shown lines
+// leave the sandbox, however large the file is.
 func (c viewSettings) call(ctx context.Context, s *env.Session, a viewArgs) (schemas.Observation, error) {
 	p, err := file(ctx, s, a.Path)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c viewSettings) call(ctx context.Context, s *env.Session, a viewArgs) (sch
 	}
 	first := min(max(start, 1), math.MaxInt32)
 	last := min(max(end, first), first+most-1)
-	if start < 1 || end < 1 { // a mistake; only the number of lines matters
+	if start < 1 || end < 1 { // an error whose message needs only the number of lines
 		last = first
 	}
 	r, err := s.Sandbox.Search(ctx, env.SearchSpec{
@@ -80,7 +80,7 @@ func (c viewSettings) call(ctx context.Context, s *env.Session, a viewArgs) (sch
 		return schemas.Observation{}, err
 	case r.Binary > 0:
 		return schemas.Observation{}, tools.Mistake(
-			"%s is a binary file (%s); view shows text only. With bash you can inspect it: file %s; xxd %s | head",
+			"%s is a binary file (%s), and view shows only text. Use bash to inspect it: file %s; xxd %s | head",
 			p, plural(int(p.Size), "byte"), p, p)
 	case r.LineCount == 0 && !r.Incomplete:
 		return schemas.Observation{Text: fmt.Sprintf("%s is an empty file.", p), Targets: []string{p.Rel}}, nil
@@ -91,7 +91,7 @@ func (c viewSettings) call(ctx context.Context, s *env.Session, a viewArgs) (sch
 	return viewObservation(s, p, end, a.LineNumbers == nil || *a.LineNumbers, r), nil
 }
 
-// viewMistake says what is wrong with a range, 1-based and inclusive.
+// viewMistake returns an error if a range, 1-based and inclusive, is wrong.
 func viewMistake(p place, start, end int, r env.SearchResult) error {
 	total := plural(int(r.LineCount), "line")
 	if r.Stopped || r.Incomplete {
@@ -99,21 +99,21 @@ func viewMistake(p place, start, end int, r env.SearchResult) error {
 	}
 	switch {
 	case start < 1 || end < 1:
-		return tools.Mistake("Lines are counted from 1. %s has %s.", p, total)
+		return tools.Mistake("Line numbers start at 1. %s has %s.", p, total)
 	case start > end:
 		return tools.Mistake("start=%d is greater than end=%d. Give start <= end.", start, end)
 	case len(r.Lines) == 0 && r.Incomplete:
-		return tools.Mistake("Line %d of %s could not be reached in time; it has %s. Use bash, for example: tail %s", start, p, total, p)
+		return tools.Mistake("view did not reach line %d of %s in time; the file has %s. Use bash, for example: tail %s", start, p, total, p)
 	case len(r.Lines) == 0:
 		return tools.Mistake("start=%d is beyond the end of %s, which has %s.", start, p, total)
 	}
 	return nil
 }
 
-// viewObservation renders the lines found; end is the last one wanted.
+// viewObservation renders the lines of a result; end is the last line that was requested.
 func viewObservation(s *env.Session, p place, end int, numbers bool, r env.SearchResult) schemas.Observation {
 	width := 0
-	r.Lines, width = viewFitting(r.Lines)
+	r.Lines, width = fittingLines(r.Lines)
 	first, last := int(r.Lines[0].Number), int(r.Lines[len(r.Lines)-1].Number)
 	points := map[int]bool{}
 	for _, b := range s.Debugger.Breakpoints() {
@@ -137,7 +137,7 @@ func viewObservation(s *env.Session, p place, end int, numbers bool, r env.Searc
 			fmt.Fprintf(&b, "%s%*d  ", mark, width, l.Number)
 		}
 		b.WriteString(lineText(l))
-		if endsCRLF(l) && crlf < len(r.Lines) { // among others that end in LF
+		if endsCRLF(l) && crlf < len(r.Lines) { // other lines end in LF
 			b.WriteString(`\r`)
 		}
 		b.WriteByte('\n')
@@ -165,9 +165,9 @@ func viewObservation(s *env.Session, p place, end int, numbers bool, r env.Searc
 	return schemas.Observation{Text: head + "\n" + b.String(), Targets: []string{lines(p.Rel, first, last)}}
 }
 
-// viewFitting are as many lines as are shown at once, and the width of their
+// fittingLines returns the lines that fit into one observation, and the width of their
 // numbers.
-func viewFitting(all []env.SearchLine) (fit []env.SearchLine, width int) {
+func fittingLines(all []env.SearchLine) (fit []env.SearchLine, width int) {
 	sum := 0
 	for i, l := range all {
 		width = max(4, len(fmt.Sprint(l.Number)))

@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// views checks calls of view by what they show.
+// views checks the observations of calls to view.
 func (b *bench) views(list map[string]args) {
 	b.t.Helper()
 	for want, a := range list {
@@ -41,8 +41,7 @@ func TestB7ViewArguments(t *testing.T) {
 	}
 }
 
-// The header says path, range and total; breakpoints are noted where one is in
-// the range.
+// The header gives path, range and total. It mentions breakpoints if the range has any.
 func TestB8ViewLayout(t *testing.T) {
 	b := newBench(t, project)
 	b.debugger.points = []schemas.Breakpoint{{File: "a.py", Line: 3, Enabled: true}, {File: "long.py", Line: 11_999}}
@@ -92,9 +91,9 @@ func TestB10ViewMistakes(t *testing.T) {
 		{args{"path": "bin.dat"}, []string{"binary file (3 bytes)", "xxd"}},
 		{args{"path": "a.py", "start": 5}, []string{"beyond the end", "4 lines"}},
 		{args{"path": "a.py", "start": 3, "end": 2}, []string{"start=3", "end=2"}},
-		{args{"path": "a.py", "start": 0}, []string{"counted from 1", "4 lines"}},
-		{args{"path": "a.py", "start": -5, "end": -1}, []string{"counted from 1"}},
-		{args{"path": "a.py", "end": -1}, []string{"counted from 1"}},
+		{args{"path": "a.py", "start": 0}, []string{"start at 1", "4 lines"}},
+		{args{"path": "a.py", "start": -5, "end": -1}, []string{"start at 1"}},
+		{args{"path": "a.py", "end": -1}, []string{"start at 1"}},
 	} {
 		b.refused("view", c.args, c.says...)
 	}
@@ -103,7 +102,7 @@ func TestB10ViewMistakes(t *testing.T) {
 	}
 }
 
-// What is no plain file is refused at once, whatever would block on it.
+// Special files are refused at once, even those on which a read would block.
 func TestViewOfSpecialFiles(t *testing.T) {
 	b := newBench(t, project)
 	b.sh("mkfifo pipe; cp a.py locked; chmod 000 locked; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'")
@@ -127,7 +126,7 @@ func TestWC11BytesThatAreNotUTF8AreShown(t *testing.T) {
 	}
 }
 
-// What a terminal would swallow or obey is shown by its escape: it is in the file.
+// Control characters of a file are shown as escapes.
 func TestViewOfControlCharacters(t *testing.T) {
 	b := newBench(t, files{"a.txt": "\x0c\n\x1b[31mred\x1b[0m\ttab\nold\rnew\nNUL" + strings.Repeat(" ", 9000) + "\n\x00\u0085\x7f\n"})
 	b.views(map[string]args{
@@ -151,8 +150,8 @@ func TestWC14OneBlankLineIsShown(t *testing.T) {
 	})
 }
 
-// Of a huge file only the range is read, and of a huge line only the beginning
-// is shown; what is left out is counted or named.
+// view reads only the range of a huge file and shows only the beginning of a huge line. It
+// counts or names the rest.
 func TestViewOfHugeFiles(t *testing.T) {
 	b := newBench(t, files{"wide.txt": strings.Repeat("é", 5<<20) + "\nend\n", "long.py": numbered(12_000)})
 	got := b.ok("view", args{"path": "wide.txt"})
@@ -165,7 +164,7 @@ func TestViewOfHugeFiles(t *testing.T) {
 		t.Errorf("truncated %v, %d bytes, %v", long.Truncated, len(long.Text), long.Targets)
 	}
 	b.sh(`for i in $(seq 2000); do echo "line $i"; done >huge.log; truncate -s 900M huge.log`)
-	counted := &counting{Sandbox: b.Sandbox}
+	counted := &countingSandbox{Sandbox: b.Sandbox}
 	b.Sandbox = counted
 	got = b.ok("view", args{"path": "huge.log", "start": 1500, "end": 1501})
 	if got != "huge.log, lines 1500-1501 of a file of 943718400 bytes\n 1500  line 1500\n 1501  line 1501\n" {

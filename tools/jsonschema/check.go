@@ -16,10 +16,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Check turns what a model sent into canonical arguments that satisfy the
-// schema, or names every problem and what was expected. It forgives what is
-// harmless and has one meaning only: "12" or 12.0 for the integer 12, "true" for
-// a boolean, null for an argument that may be left out, a bare number for a text.
+// Check turns the arguments that a model sent into canonical JSON that satisfies the
+// schema, or returns every problem with what was expected. It converts values that have
+// only one possible meaning: "12" or 12.0 for the integer 12, "true" for a boolean, null
+// for an optional argument, a number for a string.
 func (t *Tool) Check(raw []byte) (args []byte, problems []string) {
 	given, err := object(raw)
 	if err != nil {
@@ -39,9 +39,9 @@ func (t *Tool) Check(raw []byte) (args []byte, problems []string) {
 		value, keep, ok := coerce(prop, given[name])
 		switch {
 		case ok && !keep && !slices.Contains(t.schema.Required, name):
-			// left out
+			// omit it
 		case given[name] == nil && admitsNull(prop):
-			out[name] = nil // required, and may be null: validation has the last word
+			out[name] = nil // validation decides
 		case !ok || !keep:
 			problems = append(problems, fmt.Sprintf("argument %q must be %s, but it was %s",
 				name, typeName(prop), show(given[name])))
@@ -72,7 +72,7 @@ func (t *Tool) Check(raw []byte) (args []byte, problems []string) {
 }
 
 func (t *Tool) unknown(name string) string {
-	var takes []string // required arguments as the schema requires them, then the rest by name
+	var takes []string // required arguments in the order of the schema, then the others by name
 	for _, known := range append(slices.Clone(t.schema.Required), sortedKeys(t.schema.Properties)...) {
 		optional := known + " (optional)"
 		switch {
@@ -95,8 +95,8 @@ func (t *Tool) unknown(name string) string {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// object decodes one JSON object; numbers keep their text. Nothing at all is an
-// empty object, because models call tools without arguments that way.
+// object decodes one JSON object; numbers keep their text. An empty text or null is an
+// empty object, because models send these to tools without arguments.
 func object(raw []byte) (map[string]any, error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {
@@ -120,8 +120,8 @@ func decode(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// coerce brings v to the type that prop asks for. keep is false for a value that
-// means "not given". ok is false if v has no harmless reading.
+// coerce converts v to the type of prop. keep is false if v means that the argument is
+// not given. ok is false if v cannot be converted.
 func coerce(prop *jsonschema.Schema, v any) (out any, keep, ok bool) {
 	if v == nil {
 		return nil, false, true
@@ -142,7 +142,7 @@ func coerce(prop *jsonschema.Schema, v any) (out any, keep, ok bool) {
 		case "array":
 			out, ok = list(prop, v)
 		case "object":
-			out, ok = block(prop, v)
+			out, ok = properties(prop, v)
 		}
 		if ok {
 			return out, true, true
@@ -151,9 +151,9 @@ func coerce(prop *jsonschema.Schema, v any) (out any, keep, ok bool) {
 	return nil, false, false
 }
 
-// unpacked decodes a text that is JSON and stands in the place of a list or an
+// unpack decodes a string that contains JSON. Models send one in place of a list or an
 // object.
-func unpacked(v any) any {
+func unpack(v any) any {
 	if s, ok := v.(string); ok && json.Valid([]byte(s)) {
 		if inner, err := decode([]byte(s)); err == nil {
 			return inner
@@ -162,10 +162,10 @@ func unpacked(v any) any {
 	return v
 }
 
-// list coerces the items of a list. It keeps an item without a harmless reading,
-// for validation to name.
+// list coerces the items of a list. It keeps items that cannot be converted, so that
+// validation reports them.
 func list(prop *jsonschema.Schema, v any) (any, bool) {
-	items, ok := unpacked(v).([]any)
+	items, ok := unpack(v).([]any)
 	if !ok {
 		return nil, false
 	}
@@ -179,9 +179,9 @@ func list(prop *jsonschema.Schema, v any) (any, bool) {
 	return out, true
 }
 
-// block coerces the properties of an object, and drops those that are not given.
-func block(prop *jsonschema.Schema, v any) (any, bool) {
-	fields, ok := unpacked(v).(map[string]any)
+// properties coerces the properties of an object and drops those that are not given.
+func properties(prop *jsonschema.Schema, v any) (any, bool) {
+	fields, ok := unpack(v).(map[string]any)
 	if !ok {
 		return nil, false
 	}
@@ -202,8 +202,8 @@ func block(prop *jsonschema.Schema, v any) (any, bool) {
 	return out, true
 }
 
-// isNothing recognizes the ways in which models write "no value" as a text; for a
-// number or a boolean such a text can mean nothing else.
+// isNothing reports whether v is a string with which models mean "no value" for a number
+// or a boolean.
 func isNothing(v any) bool {
 	s, ok := v.(string)
 	return ok && slices.Contains([]string{"", "null", "none", "None"}, strings.TrimSpace(s))
@@ -262,13 +262,13 @@ func text(v any) (any, bool) {
 	return nil, false
 }
 
-// hasNUL: no path, command or source text has a NUL, and no program takes one.
+// hasNUL reports whether v is a string with a NUL, which no path or command can contain.
 func hasNUL(v any) bool {
 	s, ok := v.(string)
 	return ok && strings.ContainsRune(s, 0)
 }
 
-// plainNumbers replaces json.Number by float64, which schema validation knows.
+// plainNumbers replaces each json.Number by a float64, which validation supports.
 func plainNumbers(v any) any {
 	switch v := v.(type) {
 	case json.Number:

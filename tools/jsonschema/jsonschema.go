@@ -1,6 +1,5 @@
-// Package jsonschema reads the JSON Schema of a tool's parameters: it lists the
-// arguments, checks and coerces what a model sent, and names types and values in
-// messages.
+// Package jsonschema reads the JSON Schema of a tool's parameters. It lists the
+// arguments, and validates and coerces the arguments that a model sends.
 package jsonschema
 
 import (
@@ -32,16 +31,16 @@ type Argument struct {
 	Name        string
 	Description string
 	Required    bool
-	Types       []string // without null; none if any type will do
+	Types       []string // without null; empty if the schema names no type
 	Enum        []any
-	Items       string // the schema of a list's items, as declared; "" if there is none
+	Items       string // schema of a list's items as JSON; "" if there is none
 }
 
-// Read reads the schema of t. A reference that leads nowhere is an error.
+// Read reads the schema of t. An unresolvable reference is an error.
 func Read(t schemas.ToolSchema) (tool *Tool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			tool, err = nil, errors.New("no validator can read it")
+			tool, err = nil, errors.New("the validator cannot read it")
 		}
 	}()
 	tool = &Tool{Name: t.Name}
@@ -54,8 +53,8 @@ func Read(t schemas.ToolSchema) (tool *Tool, err error) {
 	return tool, tool.list(t.Parameters)
 }
 
-// list fills Arguments. The order of properties and the text of items are not in
-// the library's Schema, so they are read here.
+// list sets Arguments. It reads the order of properties and the JSON of items from the
+// text, because jsonschema.Schema does not keep them.
 func (t *Tool) list(parameters []byte) error {
 	var raw struct{ Properties json.RawMessage }
 	if len(t.schema.Properties) == 0 {
@@ -78,7 +77,7 @@ func (t *Tool) list(parameters []byte) error {
 			return err
 		}
 		var items struct{ Items json.RawMessage }
-		_ = json.Unmarshal(body, &items) // true and false are schemas too, without items
+		_ = json.Unmarshal(body, &items) // fails for the schemas true and false, which have no items
 		a := Argument{Name: name.(string), Items: string(items.Items)}
 		a.Required = slices.Contains(t.schema.Required, a.Name)
 		if s := t.schema.Properties[a.Name]; s != nil {
@@ -89,7 +88,7 @@ func (t *Tool) list(parameters []byte) error {
 	return nil
 }
 
-// Argument returns the argument of that name, nil if there is none.
+// Argument returns the argument with the name, nil if there is none.
 func (t *Tool) Argument(name string) *Argument {
 	for i := range t.Arguments {
 		if t.Arguments[i].Name == name {
@@ -108,8 +107,8 @@ func (t *Tool) Names() []string {
 	return names
 }
 
-// Required lists the required arguments in the order in which the schema
-// requires them. There may be some that it does not declare.
+// Required lists the required arguments in the order of the schema. It may contain names
+// that the schema does not declare.
 func (t *Tool) Required() []string { return t.schema.Required }
 
 func typesOf(s *jsonschema.Schema) []string {
@@ -122,15 +121,15 @@ func typesOf(s *jsonschema.Schema) []string {
 	return slices.DeleteFunc(slices.Clone(s.Types), func(t string) bool { return t == "null" })
 }
 
-// admitsNull reports whether null is a type of s, or s names no type.
+// admitsNull reports whether null is a type of s or s names no type.
 func admitsNull(s *jsonschema.Schema) bool {
 	return s != nil && (s.Type == "" && len(s.Types) == 0 || s.Type == "null" || slices.Contains(s.Types, "null"))
 }
 
-// typeNames name the types to a model.
+// typeNames maps types to their names in messages for models.
 var typeNames = map[string]string{
 	"integer": "an integer", "number": "a number", "boolean": "true or false",
-	"string": "a text", "array": "a list", "object": "an object",
+	"string": "a string", "array": "a list", "object": "an object",
 }
 
 func typeName(s *jsonschema.Schema) string {
@@ -144,7 +143,7 @@ func typeName(s *jsonschema.Schema) string {
 	return strings.Join(names, " or ")
 }
 
-// show names a value in at most about a line.
+// show describes a value in about one line.
 func show(v any) string {
 	if v == nil {
 		return "null"
@@ -159,7 +158,7 @@ func show(v any) string {
 	}
 	switch v.(type) {
 	case string:
-		return "the text " + s
+		return "the string " + s
 	case []any:
 		return "the list " + s
 	case map[string]any:

@@ -27,7 +27,7 @@ func TestReadKeepsTheOrderOfArguments(t *testing.T) {
 	}
 }
 
-func TestReadRefusesWhatNoValidatorCanUse(t *testing.T) {
+func TestReadRefusesInvalidSchemas(t *testing.T) {
 	for _, parameters := range []string{``, `[]`, `{"type":7}`, `{"properties":{"a":null}}`, `{"properties":{"a":{"$ref":"#/nowhere"}}}`} {
 		if _, err := jsonschema.Read(schemas.ToolSchema{Parameters: json.RawMessage(parameters)}); err == nil {
 			t.Errorf("%s was accepted", parameters)

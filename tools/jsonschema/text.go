@@ -10,9 +10,9 @@ import (
 
 var numeral = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$`)
 
-// Cast brings a text, as it stands in a call that a model wrote by hand or a
-// person typed, to the first of the argument's types that it can mean. It stays a
-// text if it means none, or a is nil.
+// Cast converts a text that a model or a person wrote as an argument to the first of
+// the argument's types that it can represent. It returns the text itself if it
+// represents none of them or a is nil.
 func (a *Argument) Cast(text string) any {
 	if a == nil {
 		return text
@@ -43,14 +43,14 @@ func (a *Argument) Cast(text string) any {
 	return text
 }
 
-// IsText reports whether a text is among the argument's types.
+// IsText reports whether the argument may be a string.
 func (a *Argument) IsText() bool { return slices.Contains(a.Types, "string") }
 
-// Choices lists the values of an argument that takes a few only.
+// Choices lists the values of an argument that is an enumeration or a boolean.
 func (a *Argument) Choices() (out []string) {
-	for _, one := range a.Enum {
-		if one != nil {
-			out = append(out, fmt.Sprint(one))
+	for _, v := range a.Enum {
+		if v != nil {
+			out = append(out, fmt.Sprint(v))
 		}
 	}
 	if len(out) == 0 && slices.Equal(a.Types, []string{"boolean"}) {

@@ -16,16 +16,16 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// client keeps at most one live connection to a server: made when it is needed,
-// replaced when it is dead.
+// client keeps at most one connection to a server. It connects when a connection is
+// needed and replaces a broken one.
 type client struct {
 	cfg     Config
 	deps    Deps
-	changed *sync.Once // the server has said that its tools changed
+	changed *sync.Once // for the warning that the server's tools have changed
 
 	turn   chan struct{} // holds the right to make or replace conn
 	mu     sync.Mutex
-	conn   *connection // nil: none
+	conn   *connection // nil if there is none
 	ending sync.WaitGroup
 }
 
@@ -33,28 +33,28 @@ func newClient(cfg Config, deps Deps) *client {
 	return &client{cfg: cfg, deps: deps, changed: &sync.Once{}, turn: make(chan struct{}, 1)}
 }
 
-// fork is a client of the same server for one episode.
+// fork returns a client of the same server for one episode.
 func (c *client) fork() *client {
 	f := newClient(c.cfg, c.deps)
 	f.changed = c.changed
 	return f
 }
 
-// connection is one session with a server and what carries it.
+// connection is one session with a server over a link.
 type connection struct {
 	session *sdk.ClientSession
 	link    link
 	calls   atomic.Int32 // in flight
 }
 
-// link is what carries a session: a process or HTTP requests.
+// link is the transport of a session: a process or HTTP requests.
 type link interface {
 	sdk.Transport
-	// heard counts what has arrived; it only grows.
-	heard() int64
-	// said is what else is known of why it failed, "" if nothing.
-	said() string
-	// cut ends it, whatever the other end does, and returns when it has ended.
+	// received returns the number of bytes received so far.
+	received() int64
+	// cause returns more about why the link failed, "" if nothing is known.
+	cause() string
+	// cut ends the link without the server's cooperation and returns when it has ended.
 	cut()
 }
 
@@ -63,10 +63,11 @@ var (
 	errCall  = errors.New("call timeout")
 )
 
-// closeGrace is how long a server may take to say goodbye.
+// closeGrace is the time a server gets to close its session.
 const closeGrace = 2 * time.Second
 
-// acquire returns the live connection, making one if there is none.
+// acquire returns the connection and connects if there is none. The caller must release
+// it.
 func (c *client) acquire(ctx context.Context) (*connection, error) {
 	select {
 	case c.turn <- struct{}{}:
@@ -104,7 +105,7 @@ func (c *client) connect(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	conn := &connection{link: l}
-	stop := context.AfterFunc(ctx, l.cut) // a handshake that hangs ends with its link
+	stop := context.AfterFunc(ctx, l.cut) // ends a handshake that hangs
 	conn.session, err = c.sdkClient().Connect(ctx, l, nil)
 	if err == nil && !stop() {
 		err = context.Cause(ctx)
@@ -133,19 +134,19 @@ func (c *client) newLink() (link, error) {
 	return newHTTPLink(c.cfg, headers)
 }
 
-// explain adds to an error how long was waited, and what else is known.
+// explain adds to an error that start_timeout has passed, and the cause that the link
+// knows.
 func (conn *connection) explain(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errStart) {
 		err = fmt.Errorf("no answer within its start_timeout (%w)", err)
 	}
-	if said := conn.link.said(); said != "" {
-		err = fmt.Errorf("%w; %s", err, said)
+	if cause := conn.link.cause(); cause != "" {
+		err = fmt.Errorf("%w; %s", err, cause)
 	}
 	return err
 }
 
-// drop forgets a connection and ends it. Others that still wait for it see it
-// close.
+// drop removes a connection and closes it. Other calls that use it fail.
 func (c *client) drop(conn *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,17 +157,17 @@ func (c *client) drop(conn *connection) {
 	c.ending.Go(conn.end)
 }
 
-// end says goodbye and insists after a while.
+// end closes the session. After closeGrace it cuts the link.
 func (conn *connection) end() {
 	timer := time.AfterFunc(closeGrace, conn.link.cut)
-	_ = conn.session.Close() // the reason it is closed has been told
+	_ = conn.session.Close() // the connection is dropped either way
 	timer.Stop()
 	conn.link.cut()
 }
 
-// close ends what is open.
+// close closes the connection and waits for all that are ending.
 func (c *client) close() {
-	c.turn <- struct{}{} // nobody connects any more
+	c.turn <- struct{}{} // prevents new connections
 	c.mu.Lock()
 	conn := c.conn
 	c.mu.Unlock()
@@ -177,12 +178,12 @@ func (c *client) close() {
 	<-c.turn
 }
 
-// brokenCodes are what the protocol library itself answers with: its connection
-// is closing, closed by the server, or did not take the message.
+// brokenCodes are error codes of the SDK, not of a server: the connection is closing, was
+// closed by the server, or rejected the message.
 var brokenCodes = []int64{-32003, -32004, -32005}
 
-// delivery tells whether a call may have reached the server; links find it in
-// the context of what they send.
+// delivery tells whether a call may have reached the server. Links get it from the
+// context of the message they send.
 type delivery struct{ sent atomic.Bool }
 
 type deliveryKey struct{}
@@ -192,23 +193,23 @@ func deliveryOf(ctx context.Context) *delivery {
 	return d
 }
 
-// maybe notes that the server may have it now. Safe on nil.
-func (d *delivery) maybe() {
+// maybeSent notes that the server may have the call now. d may be nil.
+func (d *delivery) maybeSent() {
 	if d != nil {
 		d.sent.Store(true)
 	}
 }
 
-// never notes that the server said it did not take it.
-func (d *delivery) never() {
+// notSent notes that the server did not accept the call. d may be nil.
+func (d *delivery) notSent() {
 	if d != nil {
 		d.sent.Store(false)
 	}
 }
 
-// call sends one call. A connection that turns out to be dead is replaced, once,
-// if the call never left; otherwise the model is told that it may have been
-// carried out. The error is the caller's own cancellation.
+// call sends one call. If the connection is broken and the call was not sent, call
+// reconnects once; if it may have been sent, a UserError says so. Other errors are
+// *timeoutError and the cancellation of ctx.
 func (c *client) call(ctx context.Context, limit time.Duration, name string, args []byte) (*sdk.CallToolResult, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, errCall)
 	defer cancel()
@@ -221,10 +222,10 @@ func (c *client) call(ctx context.Context, limit time.Duration, name string, arg
 			return nil, &timeoutError{limit: limit}
 		}
 		if err != nil {
-			return nil, tools.Mistake("The server %s of this tool cannot be reached, so the call was not made: %s.", c.cfg.ID, brief(err))
+			return nil, tools.Mistake("The call was not made because the tool's server %s cannot be reached: %s.", c.cfg.ID, brief(err))
 		}
 		d := &delivery{}
-		heard := conn.link.heard()
+		received := conn.link.received()
 		res, err := conn.session.CallTool(context.WithValue(bounded, deliveryKey{}, d), &sdk.CallToolParams{Name: name, Arguments: raw(args)})
 		alone := conn.calls.Add(-1) == 0
 		if err == nil {
@@ -234,26 +235,26 @@ func (c *client) call(ctx context.Context, limit time.Duration, name string, arg
 			return nil, ctx.Err()
 		}
 		if bounded.Err() != nil {
-			if alone && conn.link.heard() == heard {
-				c.drop(conn) // it does not even breathe
+			if alone && conn.link.received() == received {
+				c.drop(conn) // no sign of life
 			}
 			return nil, &timeoutError{limit: limit, sent: d.sent.Load()}
 		}
-		if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && !slices.Contains(brokenCodes, refused.Code) {
-			return nil, tools.Mistake("The server %s refused the call: %s", c.cfg.ID, brief(refused))
+		if refusal, ok := errors.AsType[*jsonrpc.Error](err); ok && !slices.Contains(brokenCodes, refusal.Code) {
+			return nil, tools.Mistake("The server %s refused the call: %s", c.cfg.ID, brief(refusal))
 		}
 		c.drop(conn)
 		if d.sent.Load() {
-			return nil, tools.Mistake("The connection to the server %s broke while this call ran (%s). The call may have been carried out, so it was not sent again; "+
-				"check before you repeat it. The next call opens a new connection: what the server kept in memory is gone.", c.cfg.ID, brief(conn.explain(bounded, err)))
+			return nil, tools.Mistake("The connection to the server %s was lost during this call (%s). The server may have executed the call, so it was not sent again; "+
+				"check before you repeat it. The next call opens a new connection, and the server's in-memory state is lost.", c.cfg.ID, brief(conn.explain(bounded, err)))
 		}
 		if try > 0 {
-			return nil, tools.Mistake("The server %s of this tool is gone, so the call was not made: %s.", c.cfg.ID, brief(conn.explain(bounded, err)))
+			return nil, tools.Mistake("The call was not made because the connection to the tool's server %s was lost: %s.", c.cfg.ID, brief(conn.explain(bounded, err)))
 		}
 	}
 }
 
-// timeoutError: no answer in time.
+// timeoutError means that the server did not answer within limit.
 type timeoutError struct {
 	limit time.Duration
 	sent  bool
@@ -261,13 +262,13 @@ type timeoutError struct {
 
 func (e *timeoutError) Error() string {
 	if !e.sent {
-		return fmt.Sprintf("The server took no call within %g s, so this one was not made.", e.limit.Seconds())
+		return fmt.Sprintf("The server did not accept the call within %g s, so the call was not made.", e.limit.Seconds())
 	}
-	return fmt.Sprintf("The server did not answer within %g s. The call was cancelled, but it may have been carried out; check before you repeat it.", e.limit.Seconds())
+	return fmt.Sprintf("The server did not answer within %g s. The call was canceled, but the server may have executed it; check before you repeat it.", e.limit.Seconds())
 }
 
-// brief is an error as one line of at most 600 characters: it holds foreign
-// text, of any length.
+// brief returns an error as one line of at most 600 characters, because it may contain
+// text of a server of any length.
 func brief(err error) string {
 	s := err.Error()
 	s = strings.Join(strings.Fields(tools.Clean(s[:min(len(s), 64<<10)])), " ")

@@ -19,30 +19,30 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// httpLink is a server at an address. Every request, redirects and event streams
-// included, goes to the configured scheme and host, through no proxy, and only to
-// addresses that the configuration allows; the check is made on the address that
-// is dialled, so that a name cannot point elsewhere later.
+// httpLink connects to a server at a URL. Every request, including redirects and event
+// streams, goes to the configured scheme and host, without a proxy, and only to addresses
+// that the configuration allows. The link checks the address that it dials, so a host name
+// that resolves to another address later gains nothing.
 type httpLink struct {
 	sdk.Transport
 	base      *url.URL
 	headers   http.Header
 	inner     *http.Transport
-	arrived   atomic.Int64
-	elsewhere atomic.Pointer[url.URL] // a place the server pointed to and nobody went
+	bytes     atomic.Int64            // received
+	elsewhere atomic.Pointer[url.URL] // another host to which the server pointed, if any
 	life      context.Context         // of every request
 	end       context.CancelFunc
 }
 
 var (
-	errElsewhere = errors.New("pointed elsewhere")
+	errElsewhere = errors.New("refers to another host")
 	errPrivate   = errors.New("is a loopback or private address: set allow_private: true to reach it")
 )
 
 func newHTTPLink(cfg Config, headers http.Header) (*httpLink, error) {
 	base, err := url.Parse(cfg.URL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, errors.New("url: not an http(s) address")
+		return nil, errors.New("url: not an http or https URL")
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	if !cfg.AllowPrivate {
@@ -61,13 +61,13 @@ func newHTTPLink(cfg Config, headers http.Header) (*httpLink, error) {
 	return l, nil
 }
 
-func (l *httpLink) heard() int64 { return l.arrived.Load() }
+func (l *httpLink) received() int64 { return l.bytes.Load() }
 
-// said implements link: where the server pointed. A stream that ends at the same
-// moment may hide the error that told it.
-func (l *httpLink) said() string {
+// cause implements link. It returns the other host to which the server pointed, because
+// the error of a stream that ends at the same time may hide it.
+func (l *httpLink) cause() string {
 	if u := l.elsewhere.Load(); u != nil {
-		return fmt.Sprintf("the server points to %s://%s, another place than the configured one: not followed", u.Scheme, u.Host)
+		return fmt.Sprintf("the server refers to %s://%s, which is not the configured host: not followed", u.Scheme, u.Host)
 	}
 	return ""
 }
@@ -78,8 +78,8 @@ func (l *httpLink) cut() {
 	l.inner.CloseIdleConnections()
 }
 
-// Connect implements sdk.Transport. The old transport's event stream lives as
-// long as the request that opened it, which must not be the handshake's.
+// Connect implements sdk.Transport. The event stream of the SSE transport ends with the
+// context of Connect, so it must not get the context of the handshake.
 func (l *httpLink) Connect(ctx context.Context) (sdk.Connection, error) {
 	return l.Transport.Connect(context.WithoutCancel(ctx))
 }
@@ -94,7 +94,7 @@ func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	stop := context.AfterFunc(l.life, cancel)
 	if req.Method == http.MethodPost {
-		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: d.maybe})
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: d.maybeSent})
 	}
 	req = req.Clone(ctx)
 	for name, values := range l.headers {
@@ -107,7 +107,7 @@ func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusNotFound {
-		d.never() // no such session, no such place: nothing took it
+		d.notSent() // unknown session or path
 	}
 	body := &body{ReadCloser: resp.Body, link: l, left: -1, release: func() { stop(); cancel() }}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
@@ -117,19 +117,19 @@ func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// body bounds a response, unless it is a stream, whose events are bounded one by
-// one, and keeps JSON from being deeper than a decoder's stack.
+// body limits the size of a response and the depth of its JSON. An event stream has no
+// size limit, because the SDK limits each event.
 type body struct {
 	io.ReadCloser
 	link    *httpLink
-	left    int // bytes; negative: no bound
+	left    int // bytes; negative: no limit
 	nesting nesting
 	release func()
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	b.link.arrived.Add(int64(n))
+	b.link.bytes.Add(int64(n))
 	if b.left >= 0 {
 		if b.left -= n; b.left < 0 {
 			return 0, fmt.Errorf("the server's answer is longer than %d MiB", maxMessage>>20)
@@ -147,8 +147,8 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// nesting follows the brackets of JSON text outside its strings. A line ends
-// whatever was open: messages in event streams are lines.
+// nesting counts the open brackets of JSON text. A newline ends an open string, because
+// messages in event streams are lines.
 type nesting struct {
 	depth           int
 	quoted, escaped bool
@@ -178,16 +178,15 @@ func (s *nesting) fits(text []byte) bool {
 	return true
 }
 
-// reserved are networks that are nobody's on the internet and that netip has no
-// word for: shared (RFC 6598), 0/8, 240/4, benchmarks, and those that wrap an
-// IPv4 address (NAT64, 6to4).
+// reserved lists networks that are not on the public internet and for which netip has no
+// predicate: shared addresses (RFC 6598), 0/8, 240/4, benchmarking, and networks that
+// embed an IPv4 address (NAT64, 6to4).
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"),
 }
 
-// public refuses an address (HOST:PORT, as dialled) that is this machine's, its
-// network's or nobody's.
+// public returns an error unless an address (IP:PORT) is on the public internet.
 func public(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -204,7 +203,7 @@ func public(address string) error {
 	return nil
 }
 
-// headers resolves the configured headers: env:NAME, or a word before it.
+// headers returns the configured headers with the values of env:NAME at their end.
 func (c Config) headers(getenv func(string) string) (http.Header, error) {
 	out := http.Header{}
 	for name, value := range c.Headers {

@@ -54,8 +54,8 @@ func address(t *testing.T, url string, sse bool) Config {
 	}
 }
 
-// Addresses of this machine and its network are reached only where the
-// configuration says so; the check is on what is dialled, whatever the name.
+// Addresses of this machine and its network are refused unless the configuration allows
+// them. The check uses the dialed address, not the name.
 func TestWS11PrivateAddressesAreRefused(t *testing.T) {
 	url := streamable(t)
 	for _, u := range []string{url, strings.Replace(url, "127.0.0.1", "localhost", 1), strings.Replace(url, "127.0.0.1", "127.1", 1)} {
@@ -71,7 +71,7 @@ func TestWS11PrivateAddressesAreRefused(t *testing.T) {
 		"[::1]:80", "[::]:80", "[::ffff:127.0.0.1]:80", "[fe80::1%eth0]:80", "[fd00::1]:80", "[64:ff9b::a00:1]:80", "[2002:7f00:1::]:80", "nonsense",
 	} {
 		if public(a) == nil {
-			t.Errorf("%s may be dialled", a)
+			t.Errorf("%s is allowed", a)
 		}
 	}
 	for _, a := range []string{"1.1.1.1:443", "[2606:4700:4700::1111]:443", "[::ffff:1.1.1.1]:443"} {
@@ -81,7 +81,7 @@ func TestWS11PrivateAddressesAreRefused(t *testing.T) {
 	}
 }
 
-// A server that points elsewhere is not followed, and no header goes there.
+// A reference to another host is not followed, so no header goes there.
 func TestWS11NoOtherHostIsFollowed(t *testing.T) {
 	var visits atomic.Int32
 	elsewhere := serveHTTP(t, http.HandlerFunc(func(_ http.ResponseWriter, _ *http.Request) { visits.Add(1) }))
@@ -105,7 +105,7 @@ func TestWS11NoOtherHostIsFollowed(t *testing.T) {
 	}
 }
 
-// Headers come from the configuration, secrets in them from the environment.
+// Headers come from the configuration, and secrets in them from the environment.
 func TestHeaders(t *testing.T) {
 	t.Setenv("TRACESMITH_TEST_TOKEN", "t0k")
 	var bad atomic.Int32
@@ -131,7 +131,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// Whatever answers at an address, it cannot hold us or fill us.
+// A hostile server cannot make Open hang or use up memory.
 func TestHostileAddresses(t *testing.T) {
 	flood := func(kind, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -147,7 +147,7 @@ func TestHostileAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close() // accepts by itself, and never answers
+	defer listener.Close() // connects, but never answers
 	for name, url := range map[string]string{
 		"mute":        "http://" + listener.Addr().String(),
 		"html":        serveHTTP(t, flood("text/html", "<p>hello</p>")),
@@ -171,8 +171,8 @@ func TestHostileAddresses(t *testing.T) {
 	}
 }
 
-// A server that forgets its sessions, as after a restart, took nothing: the call
-// goes out again in a new one. One whose answer is lost may have acted.
+// A server that has forgotten its sessions, as after a restart, did not execute the call, so
+// it is sent again in a new session. If only the answer is lost, the call is not sent again.
 func TestLostSessions(t *testing.T) {
 	var handler atomic.Pointer[http.Handler]
 	fresh := func() {

@@ -16,8 +16,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary is also the servers of these tests: TRACESMITH_TEST_SERVER
-// names one.
+// The test binary is also the server of these tests: "serve KIND" runs one.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "serve" {
 		serve(os.Args[2], os.Args[3:])
@@ -26,12 +25,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serve is the process of one server.
+// serve runs one server.
 func serve(kind string, args []string) {
 	switch kind {
-	case "silent": // takes everything, says nothing
+	case "silent": // reads everything, answers nothing
 		_, _ = io.Copy(io.Discard, os.Stdin)
-	case "deaf": // does not even read, and does not mind being asked to end
+	case "deaf": // does not read, and ignores the end of its input
 		time.Sleep(time.Hour)
 	case "garbage":
 		fmt.Println("Hello! I am a friendly server.")
@@ -42,7 +41,7 @@ func serve(kind string, args []string) {
 	case "deep":
 		fmt.Println(strings.Repeat("[", 5_000_000))
 		_, _ = io.Copy(io.Discard, os.Stdin)
-	case "old": // another protocol than any we know
+	case "old": // an unknown protocol version
 		answerAll(func(string) string {
 			return `{"protocolVersion":"1999-01-01","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`
 		})
@@ -124,8 +123,8 @@ func answerAll(result func(method string) string) {
 	}
 }
 
-// newServer is a server of the SDK with a tool for each thing that may go right
-// or wrong. args[1], if given, is a file to which each execution adds a line.
+// newServer returns a server of the SDK with a tool for each case. args[1], if given, is a
+// file to which each execution adds a line.
 func newServer(args []string) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	note := func(what string) {
@@ -192,7 +191,7 @@ func newServer(args []string) *sdk.Server {
 	})
 	add("change", open, func(context.Context, *sdk.CallToolRequest, map[string]any) (*sdk.CallToolResult, error) {
 		s.RemoveTools("add")
-		time.Sleep(20 * time.Millisecond) // the SDK gathers changes for a moment before it tells
+		time.Sleep(20 * time.Millisecond) // the SDK batches changes before it notifies the client
 		return text("changed"), nil
 	})
 	add("environment", open, func(context.Context, *sdk.CallToolRequest, map[string]any) (*sdk.CallToolResult, error) {

@@ -1,13 +1,13 @@
-// Package mcp makes the tools of external Model Context Protocol servers tools of
-// the agent: servers are started or reached before the first episode, their tool
-// lists fixed for the run, and each call bounded, cancelled with its step, and
-// never sent twice where the server may have carried it out.
+// Package mcp offers the tools of external Model Context Protocol servers to the
+// agent. Open starts or connects to the servers before the first episode and fixes
+// their tool lists for the run. Each call has a time limit, is canceled with its
+// step, and is never sent again if the server may have executed it.
 //
-// What a server says is foreign text that goes into prompts and datasets: names
-// and schemas are checked, descriptions cleaned and capped. A server is not in a
-// sandbox: a command runs on the host, and a url is whatever answers there.
+// Texts of a server go into prompts and datasets. The package checks names and
+// schemas, and cleans and shortens descriptions. Servers do not run in a sandbox: a
+// command runs on the host.
 //
-// It imports tools, env and schemas. Protocol: https://modelcontextprotocol.io
+// The protocol: https://modelcontextprotocol.io
 package mcp
 
 import (
@@ -35,24 +35,24 @@ type Config struct {
 	URL          string
 	Headers      map[string]string // a value may end in env:NAME
 	SSE          bool              // the older HTTP transport
-	AllowPrivate bool              // loopback and private addresses may be reached
+	AllowPrivate bool              // allow loopback and private addresses
 
 	Prefix       string        // of the tools' names
 	Tools        []string      // globs of the server's own names; empty: all
 	Timeout      time.Duration // of one call
-	StartTimeout time.Duration // of starting, shaking hands and listing
-	PerEpisode   bool          // the server keeps state: each episode gets a connection of its own
-	Optional     bool          // a server that cannot be started is left out with a warning
+	StartTimeout time.Duration // of start, handshake and tool list together
+	PerEpisode   bool          // the server keeps state: each episode gets its own connection
+	Optional     bool          // a server that cannot be used is skipped with a warning
 }
 
-// Deps are what servers are opened with.
+// Deps holds the dependencies of Open.
 type Deps struct {
 	Getenv  func(string) string
 	Warn    func(text string) // one line for the user; safe for concurrent use
 	Version string            // of this program, for the handshake
 }
 
-// StartError says that a required server cannot be used.
+// StartError means that a required server cannot be used.
 type StartError struct {
 	ID  string
 	Err error
@@ -61,19 +61,19 @@ type StartError struct {
 func (e *StartError) Error() string { return fmt.Sprintf("mcp.%s: %s", e.ID, brief(e.Err)) }
 func (e *StartError) Unwrap() error { return e.Err }
 
-// ErrNoVariable: a host variable that a server is to be given is not set.
+// ErrNoVariable means that a configured environment variable of the host is not set.
 var ErrNoVariable = errors.New("environment variable is not set")
 
-// Servers are the open servers of one process. Safe for concurrent use.
+// Servers holds the open servers of one process. It is safe for concurrent use.
 type Servers struct {
 	clients []*client
 	tools   []tools.Tool
 }
 
-// Open starts or reaches all servers at once, lists their tools and closes again
-// what each episode opens for itself. A server that cannot be used is a
-// StartError, or left out if it is optional. Close the Servers in any case but
-// an error.
+// Open connects to all servers concurrently and lists their tools. It closes the
+// connections to servers with PerEpisode again. It returns a *StartError for each
+// server that cannot be used and is not optional. Without an error, the caller must
+// call Close.
 func Open(ctx context.Context, list []Config, deps Deps) (*Servers, error) {
 	s := &Servers{}
 	offers, errs := make([][]tools.Tool, len(list)), make([]error, len(list))
@@ -90,7 +90,7 @@ func Open(ctx context.Context, list []Config, deps Deps) (*Servers, error) {
 		case err == nil:
 			s.tools = append(s.tools, offers[i]...)
 		case ctx.Err() == nil && list[i].Optional:
-			deps.Warn(fmt.Sprintf("mcp.%s is left out: %s", list[i].ID, brief(err)))
+			deps.Warn(fmt.Sprintf("mcp.%s is skipped: %s", list[i].ID, brief(err)))
 		default:
 			failed = append(failed, &StartError{list[i].ID, err})
 		}
@@ -102,10 +102,10 @@ func Open(ctx context.Context, list []Config, deps Deps) (*Servers, error) {
 	return s, nil
 }
 
-// Tools are the offered tools, servers in the order given, tools by name.
+// Tools returns the tools in the order of the servers, sorted by name within each.
 func (s *Servers) Tools() []tools.Tool { return s.tools }
 
-// Close ends all connections and the processes behind them.
+// Close closes all connections and ends the processes that Open started.
 func (s *Servers) Close() {
 	var wg sync.WaitGroup
 	for _, c := range s.clients {
@@ -114,13 +114,12 @@ func (s *Servers) Close() {
 	wg.Wait()
 }
 
-// Bounds of what a server may offer.
 const (
-	maxListed  = 20_000 // tools in its list
-	maxOffered = 128    // tools left by the allow-list; providers take no more
+	maxListed  = 20_000 // tools in a server's list
+	maxOffered = 128    // tools that the setting tools allows; providers accept no more
 )
 
-// offer connects, lists the tools and turns them into ours.
+// offer connects to the server, lists its tools and converts them.
 func (c *client) offer(ctx context.Context) ([]tools.Tool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.StartTimeout, errStart)
 	defer cancel()
@@ -137,10 +136,10 @@ func (c *client) offer(ctx context.Context) ([]tools.Tool, error) {
 		return nil, conn.explain(ctx, fmt.Errorf("listing its tools: %w", err))
 	}
 	if len(listed) > maxOffered {
-		return nil, fmt.Errorf("it offers %d tools, more than %d: choose some with tools: [NAME, GLOB*]", len(listed), maxOffered)
+		return nil, fmt.Errorf("it offers %d tools, more than the limit of %d: choose some with tools: [NAME, GLOB*]", len(listed), maxOffered)
 	}
 	if len(listed) == 0 {
-		c.deps.Warn(fmt.Sprintf("mcp.%s offers no tools that its setting tools lets through", c.cfg.ID))
+		c.deps.Warn(fmt.Sprintf("mcp.%s offers no tools that match its setting tools", c.cfg.ID))
 	}
 	slices.SortFunc(listed, func(a, b *sdk.Tool) int { return strings.Compare(a.Name, b.Name) })
 	var out []tools.Tool
@@ -148,11 +147,11 @@ func (c *client) offer(ctx context.Context) ([]tools.Tool, error) {
 	for _, foreign := range listed {
 		t, err := newTool(c, foreign)
 		if err != nil {
-			c.deps.Warn(fmt.Sprintf("mcp.%s: tool %s is left out: %s", c.cfg.ID, show(foreign.Name), brief(err)))
+			c.deps.Warn(fmt.Sprintf("mcp.%s: tool %s is skipped: %s", c.cfg.ID, show(foreign.Name), brief(err)))
 			continue
 		}
 		if twin, twice := seen[t.schema.Name]; twice {
-			return nil, fmt.Errorf("its tools %s and %s are both called %s here", show(twin), show(foreign.Name), t.schema.Name)
+			return nil, fmt.Errorf("its tools %s and %s would both be named %s: allow only one of them with the setting tools", show(twin), show(foreign.Name), t.schema.Name)
 		}
 		seen[t.schema.Name] = foreign.Name
 		out = append(out, t)
@@ -160,7 +159,7 @@ func (c *client) offer(ctx context.Context) ([]tools.Tool, error) {
 	return out, nil
 }
 
-// list reads the tools that the allow-list lets through, page by page.
+// list returns the tools that the setting tools allows.
 func (c *client) list(ctx context.Context, conn *connection) ([]*sdk.Tool, error) {
 	var out []*sdk.Tool
 	n := 0
@@ -178,8 +177,8 @@ func (c *client) list(ctx context.Context, conn *connection) ([]*sdk.Tool, error
 	return out, nil
 }
 
-// sdkClient is the protocol's client half: tools only, no roots, no sampling, no
-// questions to a user.
+// sdkClient returns a client that supports tools only: no roots, no sampling, no
+// elicitation.
 func (c *client) sdkClient() *sdk.Client {
 	return sdk.NewClient(&sdk.Implementation{Name: "tracesmith", Version: c.deps.Version}, &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{},
@@ -187,7 +186,7 @@ func (c *client) sdkClient() *sdk.Client {
 		Logger:         slog.New(slog.DiscardHandler),
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			c.changed.Do(func() {
-				c.deps.Warn(fmt.Sprintf("mcp.%s says that its tools have changed; the run goes on with those it began with", c.cfg.ID))
+				c.deps.Warn(fmt.Sprintf("mcp.%s reports that its tools have changed; the run continues with the tools it started with", c.cfg.ID))
 			})
 		},
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// warnings collects what users are told.
+// warnings collects the warnings for the user.
 type warnings struct {
 	mu    sync.Mutex
 	lines []string
@@ -45,7 +45,7 @@ func deps(w *warnings) Deps {
 	return Deps{Getenv: os.Getenv, Warn: w.add, Version: "test"}
 }
 
-// program is a server process of the given kind.
+// program returns the configuration of a server process of the given kind.
 func program(t *testing.T, kind string, args ...string) Config {
 	t.Helper()
 	self, err := os.Executable()
@@ -91,8 +91,8 @@ func names(set *tools.Set) (out []string) {
 	return out
 }
 
-// Tools of an external server, over a process or an address, named with the
-// server's prefix, their results as text.
+// Tools of a server, over any transport, have the configured prefix in their names and
+// return their results as text.
 func TestB40ToolsOfExternalServers(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -111,9 +111,9 @@ func TestB40ToolsOfExternalServers(t *testing.T) {
 			for _, c := range []struct{ tool, args, want string }{
 				{"add", `{"a":"2","b":3,"unit":null}`, "5"},
 				{"parts", `{}`, "one\n[image omitted: image/png, 1234 bytes]\ntwo\n[audio omitted: audio/wav, 2 bytes]\n" +
-					"[link to resource file:///x, which cannot be opened here]\n[resource mem://a]\ninside\n[resource mem://b omitted: application/zip, 3 bytes]"},
+					"[link to resource file:///x, which you cannot open]\n[resource mem://a]\ninside\n[resource mem://b omitted: application/zip, 3 bytes]"},
 				{"structured", `{}`, `{"answer":42}`},
-				{"empty", `{}`, "The tool gave no output."},
+				{"empty", `{}`, "The tool returned no output."},
 			} {
 				o := call(t, set, session(), "srv__"+c.tool, c.args)
 				if o.IsError || o.Text != c.want || o.Source != "srv__"+c.tool {
@@ -142,8 +142,8 @@ func TestB40ToolsOfExternalServers(t *testing.T) {
 	}
 }
 
-// Servers that cannot be used end the start with one message that says why, or
-// are left out if they may be.
+// A server that cannot be used makes Open fail with one message that says why. An optional
+// one is skipped.
 func TestServersThatCannotBeUsed(t *testing.T) {
 	for kind, want := range map[string]string{
 		"silent":  "no answer within its start_timeout",
@@ -171,7 +171,7 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 			if got := names(open(t, w, cfg, good)); !slices.Equal(got, []string{"good__add", "good__parts"}) {
 				t.Errorf("beside it: %v", got)
 			}
-			if !strings.Contains(w.String(), "mcp.srv is left out: ") || !strings.Contains(w.String(), want) {
+			if !strings.Contains(w.String(), "mcp.srv is skipped: ") || !strings.Contains(w.String(), want) {
 				t.Errorf("warnings: %s", w)
 			}
 		})
@@ -183,15 +183,15 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// A call is bounded by the server's timeout and the tool limit, whichever is
-// shorter, and cancelled at the server.
-func TestCallsAreBoundedAndCancelled(t *testing.T) {
+// The limit of a call is the server's timeout or the environment's, whichever is shorter. The
+// call is canceled at the server.
+func TestCallsAreLimitedAndCanceled(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	cfg := program(t, "ordinary", "", log)
 	cfg.Timeout = time.Second
 	set := open(t, newWarnings(), cfg)
 	o := call(t, set, session(), "srv__hang", `{}`)
-	if !o.TimedOut || o.ErrorClass != schemas.ErrTimeout || !strings.Contains(o.Text, "within 1 s") || !strings.Contains(o.Text, "may have been carried out") {
+	if !o.TimedOut || o.ErrorClass != schemas.ErrTimeout || !strings.Contains(o.Text, "within 1 s") || !strings.Contains(o.Text, "may have executed it") {
 		t.Errorf("the server's limit: %+v", o)
 	}
 	s := session()
@@ -204,7 +204,7 @@ func TestCallsAreBoundedAndCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	before := begun()
-	go func() { // once the server is at it
+	go func() { // cancels when the server has started the call
 		for ctx.Err() == nil && begun() == before {
 			time.Sleep(5 * time.Millisecond)
 		}
@@ -224,18 +224,18 @@ func read(file string) string {
 	return string(b)
 }
 
-// waitFor waits for what another process does.
+// waitFor waits until another process has done something.
 func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it did not happen")
+			t.Fatal("it did not happen within a minute")
 		}
 	}
 }
 
-// A call that the server may have carried out is not sent again; one that never
-// left goes to a new process.
+// A call that the server may have executed is not sent again. The next call goes to a new
+// process.
 func TestDeadServers(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	set := open(t, newWarnings(), program(t, "ordinary", "", log))
@@ -243,7 +243,7 @@ func TestDeadServers(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	o := call(t, set, session(), "srv__die", `{}`)
-	if !o.IsError || !strings.Contains(o.Text, "may have been carried out, so it was not sent again") {
+	if !o.IsError || !strings.Contains(o.Text, "may have executed the call, so it was not sent again") {
 		t.Errorf("it died: %+v", o)
 	}
 	if n := strings.Count(read(log), "die"); n != 1 {
@@ -254,8 +254,8 @@ func TestDeadServers(t *testing.T) {
 	}
 }
 
-// A server that keeps state is each episode's own, ends with it, and begins anew
-// at a reset; the others are shared.
+// With PerEpisode, each episode has its own server, which ends with the episode and starts
+// over at a reset. Other servers are shared.
 func TestScopeOfAConnection(t *testing.T) {
 	shared, own := program(t, "ordinary"), program(t, "ordinary")
 	own.ID, own.Prefix, own.PerEpisode = "own", "own__", true
@@ -278,16 +278,14 @@ func TestScopeOfAConnection(t *testing.T) {
 		t.Errorf("after a reset: %+v", o)
 	}
 	for _, s := range []*env.Session{a, b} {
-		if err := env.Local[episode](s).Close(); err != nil {
+		if err := env.Local[episodeClients](s).Close(); err != nil {
 			t.Error(err)
 		}
 	}
 }
 
-type episode = own // the name is hidden where it is needed
-
-// A call that is repeated because its episode is taken up again does not reach a
-// shared server twice; an episode's own server is brought to the same place.
+// When an episode is resumed, a shared server does not get its calls again. The episode's
+// own server does, which restores its state.
 func TestRepeatedCallsHaveNoSecondEffect(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	shared, own := program(t, "ordinary", "", log), program(t, "ordinary", "", log)
@@ -303,13 +301,13 @@ func TestRepeatedCallsHaveNoSecondEffect(t *testing.T) {
 	if err != nil || o.Text != "1" || read(log) != "count\n" {
 		t.Errorf("%+v, %v, %s", o, err, read(log))
 	}
-	if err := env.Local[episode](s).Close(); err != nil {
+	if err := env.Local[episodeClients](s).Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// A change of the tools is noted once and changes nothing of the run.
-func TestChangedToolsAreNoted(t *testing.T) {
+// A change of the tools causes one warning and does not change the run.
+func TestChangedToolsCauseAWarning(t *testing.T) {
 	for name, cfg := range map[string]Config{"stdio": program(t, "ordinary"), "streamable": address(t, streamable(t), false)} {
 		t.Run(name, func(t *testing.T) {
 			w := newWarnings()
@@ -321,7 +319,7 @@ func TestChangedToolsAreNoted(t *testing.T) {
 			select {
 			case <-w.more:
 			case <-time.After(time.Minute):
-				t.Fatal("nothing was noted")
+				t.Fatal("there was no warning")
 			}
 			if !strings.Contains(w.String(), "its tools have changed") || schemas.ShortHash(set.Schemas()) != before {
 				t.Errorf("%s, %v", w, names(set))
@@ -333,13 +331,13 @@ func TestChangedToolsAreNoted(t *testing.T) {
 	}
 }
 
-// Lists that no model could be given are refused with the remedy; single tools
-// that cannot be used are left out with a warning.
-func TestOffersThatCannotBeTaken(t *testing.T) {
+// A list that cannot be used as a whole is refused with a remedy. Single tools that cannot
+// be used are skipped with a warning.
+func TestToolListsThatCannotBeUsed(t *testing.T) {
 	for kind, want := range map[string]string{
-		"many":  "it offers 10000 tools, more than 128: choose some with tools:",
-		"twins": `its tools "a.b" and "a_b" are both called srv__a_b here`,
-		"twice": `its tools "same" and "same" are both called srv__same here`,
+		"many":  "it offers 10000 tools, more than the limit of 128: choose some with tools:",
+		"twins": `its tools "a.b" and "a_b" would both be named srv__a_b`,
+		"twice": `its tools "same" and "same" would both be named srv__same`,
 	} {
 		if _, err := Open(t.Context(), []Config{program(t, kind)}, deps(newWarnings())); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", kind, err, want)
@@ -354,7 +352,7 @@ func TestOffersThatCannotBeTaken(t *testing.T) {
 	if got := names(open(t, w, program(t, "mixed"))); !slices.Equal(got, []string{"srv__good"}) {
 		t.Errorf("the good ones: %v", got)
 	}
-	for _, want := range []string{`tool "\x1b]0;x\abad" is left out: `, `tool "" is left out: it has no name`, `tool "remote" is left out: its schema cannot be used: `} {
+	for _, want := range []string{`tool "\x1b]0;x\abad" is skipped: `, `tool "" is skipped: it has no name`, `tool "remote" is skipped: its schema cannot be used: `} {
 		if !strings.Contains(w.String(), want) {
 			t.Errorf("no warning %q in %s", want, w)
 		}

@@ -21,25 +21,25 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// process is a server that we start: messages over its standard input and
-// output, its standard error kept for explanations. It leads a process group,
-// which ends as one; it dies with us.
+// process is the link to a server that it starts. Messages go over the server's standard
+// input and output; its standard error is kept for error messages. The server leads a
+// process group that is killed as a whole, and it dies with this program.
 type process struct {
 	command string
 	args    []string
 	env     []string
 
-	arrived atomic.Int64
+	bytes   atomic.Int64 // received
 	stderr  tail
 	mu      sync.Mutex
-	cmd     *exec.Cmd     // nil: not started
-	in, out *os.File      // our ends
-	reaped  bool          // its id may be another's by now
-	ended   chan struct{} // closed once it is waited for
+	cmd     *exec.Cmd     // nil if not started
+	in, out *os.File      // this program's ends of the pipes
+	reaped  bool          // another process may have its ID by now
+	ended   chan struct{} // closed when the process has been reaped
 	cutOnce sync.Once
 }
 
-// maxMessage bounds one message of a server, in bytes.
+// maxMessage limits one message of a server, in bytes.
 const maxMessage = 16 << 20
 
 // Connect implements sdk.Transport: it starts the process.
@@ -67,13 +67,13 @@ func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
 	go p.wait()
 	inner, err := (&sdk.IOTransport{Reader: reader{p}, Writer: writer{p}, MaxLineLength: maxMessage}).Connect(ctx)
 	if err != nil {
-		return nil, err // never: it only wraps
+		return nil, err
 	}
 	return &processConn{Connection: inner, p: p}, nil
 }
 
-// wait returns when the process has ended. Its group ends with it, while the
-// process still holds the group's id.
+// wait waits for the end of the process and kills its group. It kills before it reaps the
+// process, because until then no other group can have the same ID.
 func (p *process) wait() {
 	defer close(p.ended)
 	pid := p.cmd.Process.Pid
@@ -83,7 +83,7 @@ func (p *process) wait() {
 	p.mu.Lock()
 	p.reaped = true
 	p.mu.Unlock()
-	_ = p.cmd.Wait() // how it ends says nothing: the stream's end does
+	_ = p.cmd.Wait() // the end of the stream reports the failure
 }
 
 func (p *process) killGroup() {
@@ -94,16 +94,16 @@ func (p *process) killGroup() {
 	}
 }
 
-func (p *process) heard() int64 { return p.arrived.Load() }
-func (p *process) said() string {
+func (p *process) received() int64 { return p.bytes.Load() }
+func (p *process) cause() string {
 	if text := p.stderr.String(); text != "" {
 		return "the server printed: " + text
 	}
 	return ""
 }
 
-// leave closes the server's input, its signal to end, and waits a little.
-func (p *process) leave() {
+// stop closes the server's input, which asks it to end, and kills it after a grace period.
+func (p *process) stop() {
 	_ = p.in.Close()
 	select {
 	case <-p.ended:
@@ -122,8 +122,8 @@ func (p *process) cut() {
 	}
 }
 
-// kill ends the process group and waits for its leader. Our ends of the pipes
-// close with it, so that nobody waits for a descendant that holds the others.
+// kill kills the process group and waits for its leader. It also closes the pipes, because
+// a descendant that escaped may hold the other ends.
 func (p *process) kill() {
 	p.cutOnce.Do(func() {
 		p.killGroup()
@@ -133,15 +133,15 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// processConn lets no write outlast its context, and tells the call it belongs
-// to whether anything has left.
+// processConn ends a write with its context and notes in the call's delivery whether
+// anything was sent.
 type processConn struct {
 	sdk.Connection
 	p *process
 }
 
-// errNothingSent: not one byte of the message was taken.
-var errNothingSent = errors.New("the server does not take it")
+// errNothingSent means that no byte of a message was written.
+var errNothingSent = errors.New("the server does not read its input")
 
 func (c *processConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	stop := context.AfterFunc(ctx, func() { _ = c.p.in.SetWriteDeadline(time.Unix(1, 0)) })
@@ -150,7 +150,7 @@ func (c *processConn) Write(ctx context.Context, msg jsonrpc.Message) error {
 		_ = c.p.in.SetWriteDeadline(time.Time{})
 	}
 	if !errors.Is(err, errNothingSent) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		deliveryOf(ctx).maybe()
+		deliveryOf(ctx).maybeSent()
 	}
 	return err
 }
@@ -159,13 +159,13 @@ type reader struct{ p *process }
 
 func (r reader) Read(b []byte) (int, error) {
 	n, err := r.p.out.Read(b)
-	r.p.arrived.Add(int64(n))
+	r.p.bytes.Add(int64(n))
 	return n, err
 }
 
-// Close implements io.Closer: the session's end is the server's.
+// Close implements io.Closer. The end of the session ends the server.
 func (r reader) Close() error {
-	r.p.leave()
+	r.p.stop()
 	return nil
 }
 
@@ -176,9 +176,9 @@ func (w writer) Write(b []byte) (int, error) {
 	switch {
 	case err != nil && n == 0:
 		err = fmt.Errorf("%w: %w", errNothingSent, err)
-	case err != nil: // a torn message: nothing after it could be read
+	case err != nil: // the server could not read anything after a partial message
 		_ = w.p.in.Close()
-		err = fmt.Errorf("the server took %d of %d bytes: %w", n, len(b), err)
+		err = fmt.Errorf("the server read %d of %d bytes: %w", n, len(b), err)
 	}
 	return n, err
 }
@@ -186,8 +186,8 @@ func (w writer) Write(b []byte) (int, error) {
 // Close implements io.Closer.
 func (w writer) Close() error { return nil } // reader.Close ends both
 
-// environment is what a process gets of ours: where programs and files are, the
-// language, and the variables it is configured to have.
+// environment returns the environment of the process: PATH, HOME, LANG, TMPDIR and the
+// configured variables.
 func (c Config) environment(getenv func(string) string) ([]string, error) {
 	var env []string
 	for _, name := range []string{"PATH", "HOME", "LANG", "TMPDIR"} {
@@ -205,7 +205,7 @@ func (c Config) environment(getenv func(string) string) ([]string, error) {
 	return env, nil
 }
 
-// variable reads env:NAME.
+// variable returns the value of the variable that env:NAME names.
 func variable(from string, getenv func(string) string) (string, error) {
 	name, ok := strings.CutPrefix(from, "env:")
 	if !ok {
@@ -218,7 +218,7 @@ func variable(from string, getenv func(string) string) (string, error) {
 	return v, nil
 }
 
-// tail keeps the last 2 KiB written to it. Safe for concurrent use.
+// tail keeps the last 2 KiB written to it. It is safe for concurrent use.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte

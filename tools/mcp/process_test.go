@@ -14,8 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// A process that was killed between two calls is replaced within the next call.
-func TestACallThatNeverLeftGoesToANewProcess(t *testing.T) {
+// A process that was killed between two calls is replaced during the next call.
+func TestUnsentCallGoesToANewProcess(t *testing.T) {
 	s, err := Open(t.Context(), []Config{program(t, "ordinary")}, deps(newWarnings()))
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestACallThatNeverLeftGoesToANewProcess(t *testing.T) {
 	}
 }
 
-// An answer larger than any message may be breaks the connection, not us.
+// An answer that exceeds the limit breaks only the connection.
 func TestHugeAnswers(t *testing.T) {
 	set := open(t, newWarnings(), program(t, "ordinary"))
 	o := call(t, set, session(), "srv__big", `{"bytes":18000000}`)
@@ -49,8 +49,8 @@ func TestHugeAnswers(t *testing.T) {
 	}
 }
 
-// A process sees what it is configured to see, and ends with all it started.
-func TestProcessesAreGivenLittleAndLeaveNothing(t *testing.T) {
+// A process gets only the configured environment, and its child processes end with it.
+func TestProcessEnvironmentAndChildren(t *testing.T) {
 	t.Setenv("TRACESMITH_TEST_SECRET", "hunter2")
 	pids := filepath.Join(t.TempDir(), "pid")
 	cfg := program(t, "child", pids)
@@ -77,7 +77,7 @@ func TestProcessesAreGivenLittleAndLeaveNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, func() bool { // the orphan is another's to wait for
+	waitFor(t, func() bool { // another process reaps the orphan
 		stat := read("/proc/" + strconv.Itoa(pid) + "/stat")
 		return stat == "" || strings.Contains(stat, ") Z ")
 	})
@@ -87,8 +87,7 @@ func TestProcessesAreGivenLittleAndLeaveNothing(t *testing.T) {
 	}
 }
 
-// A server that stops reading cannot hold a call longer than its limit, and is
-// replaced.
+// A call to a server that stops reading ends at its limit, and the server is replaced.
 func TestServersThatStopReading(t *testing.T) {
 	s, err := Open(t.Context(), []Config{program(t, "ordinary")}, deps(newWarnings()))
 	if err != nil {

@@ -13,18 +13,18 @@ import (
 	"github.com/tracesmith/tracesmith/tools/jsonschema"
 )
 
-// Bounds of one tool's schema: every prompt repeats it.
+// Limits of one tool's schema, which every prompt contains.
 const (
 	maxSchema     = 32 << 10 // bytes
 	maxSchemaText = 500      // characters of one description in it
 	maxSchemaDeep = 64
 )
 
-// accept turns a server's input schema into parameters of a function as models
-// and their servers take them, and makes an example call. The schema stays what
-// it says: enums, array types, references and combinations are kept. Added are
-// the type and the properties of the object, and null for what is optional;
-// texts in it are cleaned and capped. An error says why it cannot be used.
+// accept converts a server's input schema to function parameters that model providers
+// accept, and makes an example call. It keeps enums, array types, references and
+// combinations. It adds a missing type and properties of the object, allows null for
+// optional arguments, and cleans and shortens texts. The error says why the schema
+// cannot be used.
 func accept(foreign any) (params json.RawMessage, example string, err error) {
 	b, err := json.Marshal(foreign)
 	if err != nil {
@@ -46,9 +46,9 @@ func accept(foreign any) (params json.RawMessage, example string, err error) {
 		root["type"] = "object"
 	}
 	if root["type"] != "object" {
-		return nil, "", fmt.Errorf("the arguments of a tool are an object, not %s", show(fmt.Sprint(root["type"])))
+		return nil, "", fmt.Errorf("the arguments of a tool must be an object, not %s", show(fmt.Sprint(root["type"])))
 	}
-	delete(root, "$schema") // the dialect says nothing to a model
+	delete(root, "$schema") // useless to a model
 	delete(root, "$id")
 	if err := tidy(root, 0); err != nil {
 		return nil, "", err
@@ -76,11 +76,11 @@ func accept(foreign any) (params json.RawMessage, example string, err error) {
 	return params, example, err
 }
 
-// kinds are the types of JSON Schema.
+// kinds lists the types of JSON Schema.
 var kinds = []string{"string", "integer", "number", "boolean", "object", "array", "null"}
 
-// tidy cleans and caps the texts of a schema in place, and refuses what model
-// servers would refuse with every request: depth, and types there are not.
+// tidy cleans and shortens the texts of a schema in place. It refuses deep nesting and
+// unknown types, for which model servers would refuse every request.
 func tidy(v any, depth int) error {
 	if depth > maxSchemaDeep {
 		return errors.New("it is nested too deeply")
@@ -94,7 +94,7 @@ func tidy(v any, depth int) error {
 			case isText && slices.Contains([]string{"description", "title", "$comment"}, key):
 				v[key] = clip(strings.TrimSpace(tools.Clean(text)), maxSchemaText)
 			case isText && key == "type" && !slices.Contains(kinds, text):
-				return fmt.Errorf("there is no type %s", show(text))
+				return fmt.Errorf("unknown type %s", show(text))
 			default:
 				if err := tidy(sub, depth+1); err != nil {
 					return err
@@ -111,7 +111,7 @@ func tidy(v any, depth int) error {
 	return nil
 }
 
-// nullable is a schema that admits null too, said once.
+// nullable returns a schema that also admits null.
 func nullable(s map[string]any) map[string]any {
 	switch kind := s["type"].(type) {
 	case string:
@@ -135,8 +135,8 @@ func nullable(s map[string]any) map[string]any {
 	return s
 }
 
-// nullableUntyped: a schema without a type admits null unless something else in
-// it forbids that.
+// nullableUntyped is nullable for a schema without a type, which admits null unless
+// another keyword forbids it.
 func nullableUntyped(s map[string]any) map[string]any {
 	for _, key := range []string{"anyOf", "oneOf"} {
 		if list, ok := s[key].([]any); ok && slices.ContainsFunc(list, isNull) {
@@ -173,7 +173,8 @@ func isNull(v any) bool {
 	return ok && s["type"] == "null"
 }
 
-// either puts null beside a schema, keeping its description where models look.
+// either returns anyOf of the schema and null. The description stays at the top level,
+// where models look for it.
 func either(s map[string]any) map[string]any {
 	out := map[string]any{}
 	inner := maps.Clone(s)
@@ -187,7 +188,7 @@ func either(s map[string]any) map[string]any {
 	return out
 }
 
-// exampleOf is a call with the required arguments alone.
+// exampleOf returns the arguments of a call that gives only the required ones.
 func exampleOf(props map[string]any, required []string) (string, error) {
 	args := map[string]any{}
 	for _, name := range required {
@@ -198,7 +199,7 @@ func exampleOf(props map[string]any, required []string) (string, error) {
 	return string(b), err
 }
 
-// sample is a value that p itself names, or a plain one of its type.
+// sample returns a value that the schema p names, or a simple one of its type.
 func sample(p map[string]any) any {
 	for _, key := range []string{"examples", "enum"} {
 		if list, ok := p[key].([]any); ok && len(list) > 0 {

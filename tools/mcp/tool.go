@@ -29,8 +29,8 @@ type tool struct {
 
 var _ tools.Listener = (*tool)(nil)
 
-// maxDescription bounds a tool's description, in characters: it is foreign text
-// that every prompt repeats.
+// maxDescription limits a tool's description, in characters, because every prompt
+// contains it.
 const maxDescription = 1000
 
 var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
@@ -41,7 +41,7 @@ func newTool(c *client, foreign *sdk.Tool) (*tool, error) {
 	case foreign.Name == "":
 		return nil, errors.New("it has no name")
 	case len(name) > 64:
-		return nil, errors.New("its name with the prefix is longer than the 64 characters models may call: choose a shorter prefix")
+		return nil, errors.New("its name with the prefix is longer than the 64 characters that providers allow: choose a shorter prefix")
 	}
 	params, example, err := accept(foreign.InputSchema)
 	if err != nil {
@@ -49,12 +49,12 @@ func newTool(c *client, foreign *sdk.Tool) (*tool, error) {
 	}
 	description := clip(strings.TrimSpace(tools.Clean(foreign.Description)), maxDescription)
 	if description == "" {
-		description = fmt.Sprintf("Tool %s of the server %s. The server gives no description.", name, c.cfg.ID)
+		description = fmt.Sprintf("Tool %s of the server %s. The server provides no description.", name, c.cfg.ID)
 	}
 	return &tool{c: c, name: foreign.Name, example: example, schema: schemas.ToolSchema{Name: name, Description: description, Parameters: params}}, nil
 }
 
-// clip cuts s to n characters, and says so.
+// clip shortens s to n characters including a mark.
 func clip(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -63,10 +63,10 @@ func clip(s string, n int) string {
 	return string([]rune(s)[:n-len(mark)]) + mark
 }
 
-// show quotes foreign text for a message.
+// show quotes the beginning of a server's text for a message.
 func show(s string) string { return strconv.QuoteToASCII(clip(s, 80)) }
 
-// allows applies the allow-list to the server's own name of a tool.
+// allows reports whether the setting tools allows a tool, by the server's own name.
 func (c Config) allows(name string) bool {
 	for _, glob := range c.Tools {
 		if ok, err := path.Match(glob, name); ok && err == nil || glob == name {
@@ -79,56 +79,56 @@ func (c Config) allows(name string) bool {
 func (t *tool) Schema() schemas.ToolSchema { return t.schema }
 func (t *tool) Category() string           { return "other" }
 func (t *tool) Example() string            { return t.example }
-func (t *tool) More() string               { return "ask the tool for a smaller part, if it can give one" }
+func (t *tool) More() string               { return "ask the tool for a smaller part if it supports that" }
 
-// own holds the connections of one episode, by server.
-type own struct {
+// episodeClients holds the connections of one episode, by server.
+type episodeClients struct {
 	mu      sync.Mutex
 	clients map[string]*client
 }
 
 // Close implements io.Closer; the session calls it at its end.
-func (o *own) Close() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (e *episodeClients) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, c := range o.clients {
+	for _, c := range e.clients {
 		wg.Go(c.close)
 	}
 	wg.Wait()
-	o.clients = nil
+	e.clients = nil
 	return nil
 }
 
-// client is the one of this episode.
+// client returns the shared client, or with PerEpisode that of the episode.
 func (t *tool) client(s *env.Session) *client {
 	if !t.c.cfg.PerEpisode {
 		return t.c
 	}
-	o := env.Local[own](s)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.clients == nil {
-		o.clients = map[string]*client{}
+	e := env.Local[episodeClients](s)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.clients == nil {
+		e.clients = map[string]*client{}
 	}
-	if o.clients[t.c.cfg.ID] == nil {
-		o.clients[t.c.cfg.ID] = t.c.fork()
+	if e.clients[t.c.cfg.ID] == nil {
+		e.clients[t.c.cfg.ID] = t.c.fork()
 	}
-	return o.clients[t.c.cfg.ID]
+	return e.clients[t.c.cfg.ID]
 }
 
-// On implements tools.Listener: with the environment, a server that keeps state
-// begins anew.
+// On implements tools.Listener. A reset closes the episode's own connections, so that
+// servers that keep state start over.
 func (t *tool) On(_ context.Context, s *env.Session, e env.Event) (schemas.Observation, error) {
 	if t.c.cfg.PerEpisode && e.Kind == env.EventReset {
-		return schemas.Observation{}, env.Local[own](s).Close()
+		return schemas.Observation{}, env.Local[episodeClients](s).Close()
 	}
 	return schemas.Observation{}, nil
 }
 
-// Call implements tools.Tool. A server that all episodes share is not asked a
-// second time when an episode is taken up again; one of the episode's own is
-// brought to the same place by the same calls.
+// Call implements tools.Tool. When an episode is resumed, a shared server does not get the
+// call again: Call returns the recorded observation. An episode's own server gets all calls
+// again, which restores its state.
 func (t *tool) Call(ctx context.Context, s *env.Session, args []byte) (schemas.Observation, error) {
 	if s.Recorded != nil && !t.c.cfg.PerEpisode {
 		return *s.Recorded, nil
@@ -153,8 +153,8 @@ func (t *tool) Call(ctx context.Context, s *env.Session, args []byte) (schemas.O
 
 func raw(args []byte) any { return json.RawMessage(args) }
 
-// render is a result as text: its text parts, a line for each part that is none,
-// and its structured content where there is no text.
+// render returns a result as text: its text parts, a line for each other part, and
+// its structured content if it has no text.
 func render(res *sdk.CallToolResult) string {
 	var parts []string
 	text := false
@@ -175,9 +175,9 @@ func render(res *sdk.CallToolResult) string {
 				parts = append(parts, omitted("resource "+clip(r.URI, 200), r.MIMEType, len(r.Blob)))
 			}
 		case *sdk.ResourceLink:
-			parts = append(parts, fmt.Sprintf("[link to resource %s, which cannot be opened here]", clip(c.URI, 200)))
+			parts = append(parts, fmt.Sprintf("[link to resource %s, which you cannot open]", clip(c.URI, 200)))
 		default:
-			parts = append(parts, fmt.Sprintf("[a part of an unknown kind omitted: %T]", c))
+			parts = append(parts, fmt.Sprintf("[content of unknown type omitted: %T]", c))
 		}
 	}
 	if !text && res.StructuredContent != nil {
@@ -186,17 +186,17 @@ func render(res *sdk.CallToolResult) string {
 		}
 	}
 	if res.NeedsInput() {
-		parts = append(parts, "[the server asks for input of a user; there is none here]")
+		parts = append(parts, "[the server asked for user input, but there is no user]")
 	}
 	if len(parts) == 0 || len(parts) == 1 && parts[0] == "" {
-		return "The tool gave no output."
+		return "The tool returned no output."
 	}
 	return strings.Join(parts, "\n")
 }
 
 func omitted(what, kind string, size int) string {
 	if kind == "" {
-		kind = "of no stated type"
+		kind = "unknown type"
 	}
 	return fmt.Sprintf("[%s omitted: %s, %d bytes]", what, clip(kind, 80), size)
 }

@@ -46,13 +46,13 @@ const maxMCPSessions = 64
 // operations lists what a client can do besides calling a tool.
 var operations = []struct{ op, description, schema string }{
 	{
-		"reset", "Begin again: a fresh sandbox with the program as it was at first. The first call of any tool does this by itself. " +
-			"With soft, the sandbox and its files stay, and only the debugger and the state begin anew.",
+		"reset", "Start over in a fresh sandbox with the original program. The first call to any tool does this automatically. " +
+			"With soft, the sandbox and its files are kept, and only the debugger and the state of the session are reset.",
 		`{"type":"object","properties":{"soft":{"type":["boolean","null"],"description":"Keep the sandbox and its files."}},"additionalProperties":false}`,
 	},
-	{"patch", "Show the change so far, as a git patch against the program as it was at first.", `{"type":"object","properties":{},"additionalProperties":false}`},
+	{"patch", "Show your changes so far as a Git patch against the original program.", `{"type":"object","properties":{},"additionalProperties":false}`},
 	{
-		"grade", "Have the change so far judged in a fresh sandbox, by the task's own tests as they should be. The session is not touched.",
+		"grade", "Grade your changes so far in a fresh sandbox, with the task's own versions of its tests. Your session is not affected.",
 		`{"type":"object","properties":{},"additionalProperties":false}`,
 	},
 }
@@ -70,8 +70,8 @@ func newMCPEnv(task schemas.Task, tools []schemas.ToolSchema, open func(context.
 		}
 	}
 	m.server = mcp.NewServer(&mcp.Implementation{Name: "tracesmith", Title: "tracesmith: " + task.InstanceID, Version: Version}, &mcp.ServerOptions{
-		Instructions: strings.TrimSpace(task.Instructions) + "\n\nThe program lies in a sandbox; the tools work there. The sandbox starts with the first call. " +
-			"env_reset begins anew, env_patch shows the change, env_grade judges it.",
+		Instructions: strings.TrimSpace(task.Instructions) + "\n\nThe program is in a sandbox, and the tools work there. The sandbox starts with your first call. " +
+			"env_reset starts over, env_patch shows your changes, and env_grade grades them.",
 		Capabilities:              &mcp.ServerCapabilities{},
 		SupportedProtocolVersions: versions,
 	})
@@ -98,7 +98,7 @@ func parseOperation(name string, args json.RawMessage) (op, error) {
 	}
 	known := "it takes no arguments"
 	if name == "reset" {
-		known = "there is soft"
+		known = "the only argument is soft"
 	}
 	if len(bytes.TrimSpace(args)) > 0 {
 		dec := json.NewDecoder(bytes.NewReader(args))

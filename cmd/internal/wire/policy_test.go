@@ -104,7 +104,7 @@ func TestTraitsOfAModelReachThePrompts(t *testing.T) {
 	if op := reply.Context; op == nil || len(op.Trimmed) != 1 || op.SystemAs != "user" {
 		t.Errorf("recorded %+v", op)
 	}
-	for limit, want := range map[int]string{100: "leaves nothing for a prompt", 0: "llm.tokenizer: there is no vocabulary"} {
+	for limit, want := range map[int]string{100: "leaves no room for a prompt", 0: "llm.tokenizer: unknown vocabulary"} {
 		cfg.LLM.MaxTokens = new(200)
 		cfg.LLM.ContextLimit = limit
 		if limit == 0 {

@@ -113,7 +113,7 @@ func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
 		}
 		answer := ""
 		if row.Observation != nil && !(invalid && rec.Style != history.TextStyle) && complete(row) {
-			answer = agents.Settled(*row.Observation)
+			answer = agents.AnswerHash(*row.Observation)
 		}
 		turn.Answers = append(turn.Answers, answer)
 	}

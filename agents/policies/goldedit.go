@@ -1,4 +1,4 @@
-package agents
+package policies
 
 import (
 	"encoding/json"
@@ -14,12 +14,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// GoldEdits converts a unified diff to calls of the tools edit and bash. Run in order
+// goldEdits converts a unified diff to calls of the tools edit and bash. Run in order
 // on the base tree, the calls produce the patched tree. Each has GoldEdit set and no id.
 // The edits of a file go from the bottom up, so their line numbers are those of the base.
-// GoldEdits returns an error for an invalid patch, for binary files and symbolic links, and
+// goldEdits returns an error for an invalid patch, for binary files and symbolic links, and
 // for an insertion without an adjacent context line.
-func GoldEdits(patch string) ([]schemas.ToolCall, error) {
+func goldEdits(patch string) ([]schemas.ToolCall, error) {
 	files, err := parsePatch(patch)
 	if err != nil {
 		return nil, err
@@ -35,11 +35,11 @@ func GoldEdits(patch string) ([]schemas.ToolCall, error) {
 	return calls, nil
 }
 
-// GoldLine returns a place in the base tree that a gold patch changes: the first line
+// goldLine returns a place in the base tree that a gold patch changes: the first line
 // of code that the patch removes from a file, or else the first in the context of its
 // hunks. It prefers Python files that are not named like tests. ok is false if there is
 // no such line or patch is invalid.
-func GoldLine(patch string) (file string, line int, ok bool) {
+func goldLine(patch string) (file string, line int, ok bool) {
 	files, err := parsePatch(patch)
 	if err != nil {
 		return "", 0, false
@@ -191,7 +191,7 @@ func hunkEdits(f goldFile, h *gitdiff.TextFragment) ([]schemas.ToolCall, error) 
 		case c.after != nil:
 			calls = append(calls, edit(f.NewName, c.first, c.first, text+*c.after))
 		default:
-			return nil, fmt.Errorf("the insertion at line %d has no context line", c.first)
+			return nil, fmt.Errorf("the insertion at line %d has no context line: give a patch with context", c.first)
 		}
 	}
 	return calls, nil
@@ -264,12 +264,12 @@ func shell(command string) schemas.ToolCall {
 }
 
 func goldCall(tool string, args map[string]any) schemas.ToolCall {
-	return schemas.ToolCall{Name: tool, Arguments: Arguments(args), GoldEdit: true}
+	return schemas.ToolCall{Name: tool, Arguments: arguments(args), GoldEdit: true}
 }
 
-// Arguments encodes the arguments of a call that tracesmith itself makes. It panics if
+// arguments encodes the arguments of a call that tracesmith itself makes. It panics if
 // JSON cannot represent them.
-func Arguments(args map[string]any) json.RawMessage {
+func arguments(args map[string]any) json.RawMessage {
 	if len(args) == 0 {
 		return json.RawMessage("{}")
 	}

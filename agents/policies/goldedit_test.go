@@ -1,4 +1,4 @@
-package agents_test
+package policies
 
 import (
 	"encoding/json"
@@ -13,11 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// git runs git in dir, away from any configuration of the machine.
+// git runs git in dir without the machine's configuration.
 func git(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=t", "-c", "user.email=t@t", "-c", "core.autocrlf=false"}, args...)...)
@@ -45,7 +44,7 @@ func (tr tree) write(t *testing.T, dir string) {
 	}
 }
 
-// patchOf is git's diff between two trees; the base tree is left in dir.
+// patchOf returns git's diff between two trees, and leaves the base tree in dir.
 func patchOf(t *testing.T, dir string, from, to tree) string {
 	t.Helper()
 	git(t, dir, "init", "-q")
@@ -88,7 +87,7 @@ func read(t *testing.T, dir string) tree {
 	return out
 }
 
-// perform does what the edit and bash tools document.
+// perform executes a call as the documentation of edit and bash describes.
 func perform(t *testing.T, dir string, c schemas.ToolCall) {
 	t.Helper()
 	var a struct {
@@ -143,7 +142,7 @@ func checkGold(t *testing.T, from, to tree) {
 	if patch == "" {
 		return
 	}
-	calls, err := agents.GoldEdits(patch)
+	calls, err := goldEdits(patch)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, patch)
 	}
@@ -214,7 +213,7 @@ func TestGoldEditsRefuse(t *testing.T) {
 		"binary":     "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n",
 		"no context": "--- a/x.py\n+++ b/x.py\n@@ -1,0 +2 @@\n+b\n",
 	} {
-		if calls, err := agents.GoldEdits(patch); err == nil {
+		if calls, err := goldEdits(patch); err == nil {
 			t.Errorf("%s: got %v", name, calls)
 		}
 	}
@@ -225,14 +224,14 @@ func TestGoldLine(t *testing.T) {
 	patch := patchOf(t, dir,
 		tree{"tests/test_a.py": "x\n", "src/a.py": "# c\n\ndef f():\n    return 1\n"},
 		tree{"tests/test_a.py": "y\n", "src/a.py": "# c\n\ndef f():\n    return 2\n"})
-	if file, line, ok := agents.GoldLine(patch); !ok || file != "src/a.py" || line != 4 {
+	if file, line, ok := goldLine(patch); !ok || file != "src/a.py" || line != 4 {
 		t.Errorf("got %s:%d %v", file, line, ok)
 	}
 }
 
 // Patches written by hand often lack git's header line.
 func TestGoldEditsWithoutGitHeader(t *testing.T) {
-	calls, err := agents.GoldEdits("--- a/src/x.py\n+++ b/src/x.py\n@@ -1 +1 @@\n-a\n+b\n")
+	calls, err := goldEdits("--- a/src/x.py\n+++ b/src/x.py\n@@ -1 +1 @@\n-a\n+b\n")
 	if err != nil || len(calls) != 1 || string(calls[0].Arguments) != `{"end":1,"new_code":"b\n","path":"src/x.py","start":1}` {
 		t.Errorf("%v, %v", calls, err)
 	}
@@ -243,7 +242,7 @@ func FuzzGoldEdits(f *testing.F) {
 	f.Add("diff --git a/x b/y\nsimilarity index 90%\nrename from x\nrename to y\n")
 	f.Add("diff --git a/x b/x\nnew file mode 100755\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n")
 	f.Fuzz(func(t *testing.T, patch string) {
-		calls, err := agents.GoldEdits(patch)
+		calls, err := goldEdits(patch)
 		if err != nil {
 			return
 		}
@@ -252,6 +251,6 @@ func FuzzGoldEdits(f *testing.F) {
 				t.Fatalf("bad call %+v", c)
 			}
 		}
-		agents.GoldLine(patch)
+		goldLine(patch)
 	})
 }
