@@ -94,7 +94,7 @@ func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at
 	}
 	read := staged.Trajectory()
 	read.Steps = nil
-	for row, err := range formats.ReadSteps(info.Path) {
+	for row, err := range formats.Read[schemas.StepRow](info.Path, arrowrec.Steps) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,11 +53,6 @@ func (r *Registry[C, D]) Register(s Spec[C, D]) {
 	}
 }
 
-// Clone returns a copy of r that can be extended separately.
-func (r *Registry[C, D]) Clone() *Registry[C, D] {
-	return &Registry[C, D]{What: r.What, specs: maps.Clone(r.specs), aliases: maps.Clone(r.aliases)}
-}
-
 // Kinds returns the names of all components in alphabetical order, without aliases.
 func (r *Registry[C, D]) Kinds() []string {
 	var out []string

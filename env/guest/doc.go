@@ -9,6 +9,4 @@
 // The host's end (Client) speaks to the guest over one byte stream and treats its answers
 // as hostile: every call is bounded, and a guest that breaks the protocol or does not
 // answer is a dead sandbox.
-//
-// It imports env, schemas and guestpb; creack/pty and ttrpc are used only here.
 package guest

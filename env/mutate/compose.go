@@ -13,12 +13,6 @@ type Composition struct {
 	Scope string
 }
 
-// Without is the composition without one of its parts. A part is needed if the tests have other
-// results without it.
-func (c Composition) Without(i int) []Site {
-	return slices.Delete(slices.Clone(c.Sites), i, i+1)
-}
-
 // ComposeSpec says what to combine.
 type ComposeSpec struct {
 	Sites []Site // single mutations that were found to be good bugs

@@ -53,19 +53,6 @@ func Sample(sites []Site, n int, seed uint64, caps Caps) []Site {
 	return out
 }
 
-// Capped returns the sites within the caps, in their order. It bounds a set for release, after
-// candidates have been tried.
-func Capped(sites []Site, caps Caps) []Site {
-	taken := newTally(caps)
-	var out []Site
-	for _, s := range sites {
-		if taken.take(s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
 type tally struct {
 	caps  Caps
 	count map[[3]string]int

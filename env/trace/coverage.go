@@ -91,20 +91,6 @@ func (l Lines) add(file string, ranges [][2]int) {
 	l[file] = slices.Compact(lines)
 }
 
-// TestsOf are the tests that executed one of the lines first to last of a file,
-// sorted. Lines that run at import concern every test.
-func (c Coverage) TestsOf(file string, first, last int) []string {
-	imported := c.Outside.Has(file, first, last)
-	var out []string
-	for id, lines := range c.Tests {
-		if imported || lines.Has(file, first, last) {
-			out = append(out, id)
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
 // Suspect is a line and how strongly its execution correlates with failures.
 type Suspect struct {
 	File  string

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
@@ -218,25 +217,6 @@ def test_rude():
 		if len(v) > 200 {
 			t.Errorf("%s has %d bytes", name, len(v))
 		}
-	}
-}
-
-func TestProbeRecordsTypesOfLocals(t *testing.T) {
-	for version, python := range pythons(t) {
-		t.Run(version, func(t *testing.T) {
-			t.Parallel()
-			got, err := Types(t.Context(), verifier(t, python), task("python3 -m unittest"), till.tree(t), nil, verify.Variant{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := map[string][]string{"amount": {"int"}, "price": {"int"}, "prices": {"list"}}
-			if diff := cmp.Diff(want, got["till.py:total"]); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-			if self := got["till.py:Till.sum"]["self"]; !slices.Equal(self, []string{"till.Till"}) {
-				t.Errorf("self is %v", self)
-			}
-		})
 	}
 }
 

@@ -1,7 +1,7 @@
 """Traces the tests of one run from inside the process: the lines that each executes,
-every step of one test, or the types of local variables. Only files of the workspace are
-traced. The probe never calls code of the program: it shows values by their built-in
-parts, not by their own __repr__. Runs on Python 3.6 to 3.14.
+or every step of one test. Only files of the workspace are traced. The probe never calls
+code of the program: it shows values by their built-in parts, not by their own __repr__.
+Runs on Python 3.6 to 3.14.
 
 The output has one JSON array per line; its first item names the kind of record.
 """
@@ -13,7 +13,7 @@ import threading
 
 
 def start(config, path, place):
-    kind = {"cover": Cover, "steps": Steps, "types": Types}[config["mode"]]
+    kind = {"cover": Cover, "steps": Steps}[config["mode"]]
 
     def where(code):
         file = place(code.co_filename)
@@ -365,31 +365,3 @@ class Steps(object):
         elif kind == "exception":
             out["<exception>"] = typename(type(arg))
         return out
-
-
-class Types(object):
-    """Records the types that local variables have when their functions return."""
-
-    def __init__(self, config, out, where):
-        self.out, self.names, self.known, self.new = out, Names(), set(), []
-        self.left = config["events"]
-        self.events = backend(self.see, where, "return")
-
-    def begin(self, name):
-        self.events.on()
-
-    def end(self, name):
-        self.events.off()
-        records, self.new = self.new, []
-        self.out.write(records)
-
-    def see(self, kind, file, frame, arg):
-        self.left -= 1
-        if self.left < 0:
-            self.events.off()
-        function = file + ":" + self.names.of(frame.f_code)
-        for name, value in list(frame.f_locals.items())[:200]:
-            fact = ("type", function, name, typename(type(value)))
-            if fact not in self.known:
-                self.known.add(fact)
-                self.new.append(fact)

@@ -14,6 +14,4 @@
 // everything. guard.go lists the layers of defense, and testdata/cheats contains what they notice.
 // They cannot notice a program that recognizes the inputs of tests or returns objects that compare
 // equal to everything, because no observer can distinguish it from a fix.
-//
-// It may import env, env/workspace and schemas.
 package verify

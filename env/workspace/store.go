@@ -10,8 +10,6 @@
 // agent leaves behind are data and cannot act. The package reads and writes objects
 // itself (the loose object format of gitformat-loose); the git program makes and
 // applies patches in a hermetic environment.
-//
-// It may import env and schemas.
 package workspace
 
 import (

@@ -1,4 +1,3 @@
-// It imports the standard library only.
 package workspace
 
 import (

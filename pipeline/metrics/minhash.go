@@ -27,14 +27,3 @@ func MinHash(rows []schemas.StepRow) string {
 	}
 	return s.String()
 }
-
-// Similar estimates the similarity of two episodes by their signatures, 0 to 1. ok is
-// false if one of them is not a signature.
-func Similar(a, b string) (float64, bool) {
-	x, okX := overlap.ParseSignature(a)
-	y, okY := overlap.ParseSignature(b)
-	if !okX || !okY {
-		return 0, false
-	}
-	return x.Similar(y), true
-}

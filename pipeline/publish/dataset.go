@@ -162,16 +162,6 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// Verify checks every file of the manifest.
-func (d *Dataset) Verify(ctx context.Context) error {
-	for _, f := range d.Manifest.Files {
-		if _, err := d.File(ctx, f); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Episodes streams table episodes in its sort order.
 func (d *Dataset) Episodes(ctx context.Context) iter.Seq2[schemas.EpisodeRow, error] {
 	return rows[schemas.EpisodeRow](ctx, d, arrowrec.Episodes)
@@ -180,16 +170,6 @@ func (d *Dataset) Episodes(ctx context.Context) iter.Seq2[schemas.EpisodeRow, er
 // Steps streams table steps in its sort order.
 func (d *Dataset) Steps(ctx context.Context) iter.Seq2[schemas.StepRow, error] {
 	return rows[schemas.StepRow](ctx, d, arrowrec.Steps)
-}
-
-// Blobs streams table blobs.
-func (d *Dataset) Blobs(ctx context.Context) iter.Seq2[schemas.BlobRow, error] {
-	return rows[schemas.BlobRow](ctx, d, arrowrec.Blobs)
-}
-
-// Selection streams the decisions of the version's selection.
-func (d *Dataset) Selection(ctx context.Context) iter.Seq2[schemas.SelectionRow, error] {
-	return rows[schemas.SelectionRow](ctx, d, arrowrec.Selection)
 }
 
 // DeadLetters returns the jobs that have no episode in this version.

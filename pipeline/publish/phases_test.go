@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/internal/sinktest"
+	"github.com/tracesmith/tracesmith/sinks"
 )
 
 // Every list of tools of an episode with several conversations is published, and each turn refers
@@ -20,9 +21,14 @@ func TestPhasesKeepTheirTools(t *testing.T) {
 	if err != nil || len(sets) != 1+1+3 { // of the others; all of this one; each of its lists
 		t.Errorf("%d tool sets, %v", len(sets), err)
 	}
-	got, err := d.Trajectory(t.Context(), phased.Episode.EpisodeID)
-	if err != nil {
-		t.Fatal(err)
+	var got sinks.Trajectory
+	for each, err := range d.Trajectories(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if each.Episode.EpisodeID == phased.Episode.EpisodeID {
+			got = each
+		}
 	}
 	for step, want := range map[int]string{2: "view handover", 3: "handover", 6: "edit submit"} {
 		names := ""

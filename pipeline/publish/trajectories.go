@@ -3,7 +3,6 @@ package publish
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 
@@ -11,9 +10,6 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 	"github.com/tracesmith/tracesmith/sinks"
 )
-
-// ErrNoEpisode means that no episode of the dataset has the requested id.
-var ErrNoEpisode = errors.New("no such episode")
 
 // Trajectories streams whole episodes in the sort order of table episodes. It reads each
 // table once. An error ends the sequence.
@@ -69,33 +65,6 @@ func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, 
 	}
 }
 
-// Trajectory returns the episode with the given id. A prefix of at least 4 characters is
-// enough if only one id begins with it. Trajectory returns ErrNoEpisode if no id matches,
-// and another error if several do.
-func (d *Dataset) Trajectory(ctx context.Context, id string) (sinks.Trajectory, error) {
-	var found sinks.Trajectory
-	n := 0
-	for t, err := range d.Trajectories(ctx) {
-		if err != nil {
-			return found, err
-		}
-		switch {
-		case t.Episode.EpisodeID == id:
-			return t, nil
-		case len(id) >= 4 && len(id) < len(t.Episode.EpisodeID) && t.Episode.EpisodeID[:len(id)] == id:
-			found = t
-			n++
-		}
-	}
-	switch n {
-	case 0:
-		return found, fmt.Errorf("%w %q in %s", ErrNoEpisode, id, d.store.URI())
-	case 1:
-		return found, nil
-	}
-	return sinks.Trajectory{}, fmt.Errorf("episode %q: %d ids begin with it: give more characters", id, n)
-}
-
 // annotations returns the annotations, keyed by episode_id.
 func (d *Dataset) annotations(ctx context.Context) (map[string][]schemas.AnnotationRow, error) {
 	out := map[string][]schemas.AnnotationRow{}
@@ -122,18 +91,4 @@ func (d *Dataset) ToolSets(ctx context.Context) (map[string][]schemas.ToolSchema
 		out[row.ToolSetSHA256] = tools
 	}
 	return out, nil
-}
-
-// Kept returns the ids of the episodes that the version's selection kept.
-func (d *Dataset) Kept(ctx context.Context) (map[string]bool, error) {
-	kept := map[string]bool{}
-	for row, err := range d.Selection(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		if row.Kept {
-			kept[row.EpisodeID] = true
-		}
-	}
-	return kept, nil
 }

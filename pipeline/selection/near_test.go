@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tracesmith/tracesmith/pipeline/metrics"
+	"github.com/tracesmith/tracesmith/env/tasks/provenance/overlap"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -78,8 +78,9 @@ func TestNearFindsAllPairs(t *testing.T) {
 		var kept []schemas.EpisodeRow
 		for _, e := range rows {
 			if !slices.ContainsFunc(kept, func(k schemas.EpisodeRow) bool {
-				s, _ := metrics.Similar(*k.MinhashB64, *e.MinhashB64)
-				return s >= threshold
+				a, _ := overlap.ParseSignature(*k.MinhashB64)
+				b, _ := overlap.ParseSignature(*e.MinhashB64)
+				return a.Similar(b) >= threshold
 			}) {
 				kept = append(kept, e)
 				want = append(want, e.EpisodeID)

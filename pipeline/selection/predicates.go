@@ -53,19 +53,6 @@ func parseLibrary(raw []byte) (*library, error) {
 	return lib, nil
 }
 
-// Predicates returns the named predicates in the order of predicates.yaml.
-func Predicates() []Named {
-	lib, err := loadLibrary()
-	if err != nil {
-		panic(err) // embedded
-	}
-	var out []Named
-	for _, n := range lib.list {
-		out = append(out, *n)
-	}
-	return out
-}
-
 // definitions returns the expressions of the named predicates.
 func definitions(used map[string]bool) map[string]string {
 	if len(used) == 0 {

@@ -265,7 +265,7 @@ func TestDamagedFilesGiveOneClearError(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got error
-		for _, err := range formats.ReadSteps(path) {
+		for _, err := range formats.Read[schemas.StepRow](path, arrowrec.Steps) {
 			got = err
 		}
 		var corrupt *formats.CorruptError
@@ -273,12 +273,12 @@ func TestDamagedFilesGiveOneClearError(t *testing.T) {
 			t.Errorf("%s: %v, want a CorruptError naming the file", name, got)
 		}
 	}
-	for _, err := range formats.ReadEpisodes(info.Path) {
+	for _, err := range formats.Read[schemas.EpisodeRow](info.Path, arrowrec.Episodes) {
 		if err == nil || !strings.Contains(err.Error(), `table "steps"`) {
 			t.Errorf("steps read as episodes: %v", err)
 		}
 	}
-	for _, err := range formats.ReadSteps(filepath.Join(dir, "absent")) {
+	for _, err := range formats.Read[schemas.StepRow](filepath.Join(dir, "absent"), arrowrec.Steps) {
 		if !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("absent file: %v", err)
 		}
@@ -301,7 +301,7 @@ func TestUnknownColumnsAreSkippedAndAbsentOnesNull(t *testing.T) {
 	}
 	major := arrowrec.NewTable[other]("steps", "3.0.0")
 	info = write(t, t.TempDir(), major, []other{{"e", nil, 1}})
-	for _, err := range formats.ReadSteps(info.Path) {
+	for _, err := range formats.Read[schemas.StepRow](info.Path, arrowrec.Steps) {
 		if err == nil || !strings.Contains(err.Error(), `schema version "3.0.0"`) {
 			t.Errorf("a later major version: %v", err)
 		}
@@ -329,7 +329,7 @@ func FuzzReadSteps(f *testing.F) {
 		if err := os.WriteFile(path, body, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for range formats.ReadSteps(path) {
+		for range formats.Read[schemas.StepRow](path, arrowrec.Steps) {
 		}
 	})
 }

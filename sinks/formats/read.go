@@ -29,17 +29,6 @@ func (e *CorruptError) Error() string {
 
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// ReadEpisodes streams the rows of an episodes file. A damaged file ends the
-// sequence with a *CorruptError.
-func ReadEpisodes(path string) iter.Seq2[schemas.EpisodeRow, error] {
-	return Read[schemas.EpisodeRow](path, arrowrec.Episodes)
-}
-
-// ReadSteps streams the rows of a steps file.
-func ReadSteps(path string) iter.Seq2[schemas.StepRow, error] {
-	return Read[schemas.StepRow](path, arrowrec.Steps)
-}
-
 // Read streams the rows of a file of table t, whose row type must be T. It skips
 // columns that this version does not know; columns that the file lacks are null.
 func Read[T any](path string, t *arrowrec.Table) iter.Seq2[T, error] {

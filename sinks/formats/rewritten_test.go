@@ -9,6 +9,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
@@ -31,7 +33,7 @@ func TestATableOfAnotherProgramIsNotCalledDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got error
-	for _, err := range formats.ReadSteps(path) {
+	for _, err := range formats.Read[schemas.StepRow](path, arrowrec.Steps) {
 		got = err
 	}
 	if _, corrupt := errors.AsType[*formats.CorruptError](got); corrupt || got == nil {

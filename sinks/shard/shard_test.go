@@ -59,7 +59,7 @@ func TestShardsHoldWholeEpisodesInOrder(t *testing.T) {
 			t.Errorf("shard of %d bytes", s.Uncompressed)
 		}
 		steps := map[string]int{}
-		for row, err := range formats.ReadSteps(s.Path) {
+		for row, err := range formats.Read[schemas.StepRow](s.Path, arrowrec.Steps) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,9 +39,15 @@ func newEnv(s *State) *cobra.Command {
 	var f envFlags
 	c := &cobra.Command{
 		Use:   "env",
-		Short: "Drive one environment: JSON operations on stdin, answers on stdout",
-		Long: `Drive one debugging environment from any language. Each line on stdin is one
-operation, and each line on stdout is its answer:
+		Short: "Drive one environment: by hand, in JSON, or over MCP",
+		Long: `Drive one debugging environment by hand or from any language.
+
+On a terminal, you get the prompt of the agent human: write a tool and its
+arguments, such as: pdb command="b app.py:10". Ctrl-D or submit ends, shows your
+change and grades it in a fresh sandbox. With --text, lines may be piped in.
+
+Otherwise each line on stdin is one operation, and each line on stdout is its
+answer:
 
   {"op":"reset"}                                    start, instructions first
   {"op":"step","tool":"pdb","arguments":{"command":"b app.py:10"}}
@@ -52,23 +58,25 @@ operation, and each line on stdout is its answer:
 An operation may carry an id, which its answer repeats. Arguments may also be
 the text of an object, as model servers send them.
 
-With --text, output is for people, and input may be: reset, patch, grade, close,
-or a tool and its argument, such as: pdb b app.py:10
-
 With --mcp, the environment is a Model Context Protocol server on standard input
 and output, for any MCP client: it offers the environment's tools, env_reset,
 env_patch and env_grade. With --mcp-listen, it serves streamable HTTP, with one
 environment per session.
 
 Exit code 7: no sandbox could be started.`,
-		Example: "  echo '{\"op\":\"reset\"}' | tracesmith env --task stockroom\n" +
-			"  tracesmith env --text --path ./my-project --entrypoint 'python3 -m pytest -q'\n" +
+		Example: "  tracesmith env --path ./my-project --entrypoint 'python3 -m pytest -q'\n" +
+			"  echo '{\"op\":\"reset\"}' | tracesmith env --task stockroom\n" +
 			"  tracesmith env --mcp --task stockroom",
 		Args: RangeArgs(0, 0),
-		RunE: func(c *cobra.Command, _ []string) error { return f.serve(c.Context(), s) },
 	}
 	f.Add(c)
 	fl := c.Flags()
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if !fl.Changed("text") {
+			f.text = s.StdinTTY && !f.servesMCP()
+		}
+		return f.serve(c.Context(), s)
+	}
 	fl.StringVar(&f.task, "task", "", "task of the source: instance id, source/instance or id prefix")
 	fl.StringVar(&f.path, "path", "", "directory of a program, instead of --task")
 	fl.StringVar(&f.entrypoint, "entrypoint", "", "with --path: command that shows the bug")
@@ -79,16 +87,17 @@ Exit code 7: no sandbox could be started.`,
 	f.AddSandbox(c, "")
 	fl.StringVar(&f.image, "image", "", "container image, for docker (the default with --image) or kubernetes")
 	fl.StringVar(&f.tools, "tools", "", "tools to offer, separated by commas, some with settings: 'pdb,{bash: {timeout: 120}}'")
-	fl.BoolVar(&f.text, "text", false, "human-readable input and output instead of JSON")
+	fl.BoolVar(&f.text, "text", false, "a prompt for people instead of JSON (default on a terminal)")
 	fl.Float64Var(&f.timeout, "timeout", 0, "seconds that a command may take (default: sandbox.command_timeout)")
 	fl.BoolVar(&f.mcp, "mcp", false, "serve MCP on standard input and output")
 	fl.StringVar(&f.mcpListen, "mcp-listen", "", "serve MCP at this address (HOST:PORT; without a host: loopback)")
 	return c
 }
 
+func (f *envFlags) servesMCP() bool { return f.mcp || f.mcpListen != "" }
+
 // contradiction refuses flags that exclude each other or have no effect.
 func (f *envFlags) contradiction(sandbox string) error {
-	mcp := f.mcp || f.mcpListen != ""
 	switch {
 	case f.path == "" && f.task == "":
 		return &Error{Code: ExitUsage, Try: "tracesmith tasks list", Err: errors.New("name a task with --task, or a directory with --path and --entrypoint")}
@@ -100,7 +109,7 @@ func (f *envFlags) contradiction(sandbox string) error {
 		return errors.New("--entrypoint, --debug-entrypoint, --instructions and --setup describe the program of --path: a task has its own")
 	case f.mcp && f.mcpListen != "":
 		return errors.New("give --mcp or --mcp-listen, not both")
-	case f.text && mcp:
+	case f.text && f.servesMCP():
 		return errors.New("--text does not apply to MCP: leave it out with --mcp and --mcp-listen")
 	case f.image != "" && (sandbox == "bubblewrap" || sandbox == "local"):
 		return fmt.Errorf("--image needs a sandbox that runs images: choose --sandbox docker or kubernetes, not %s", sandbox)
@@ -183,7 +192,7 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
 	open := func(ctx context.Context) (*envLoop, error) { return newEnvLoop(ctx, s, bench, task) }
-	if f.mcp || f.mcpListen != "" {
+	if f.servesMCP() {
 		m, err := newMCPEnv(task, bench.Toolbox.Schemas(), open)
 		switch {
 		case err != nil:
@@ -197,19 +206,15 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	if err != nil {
 		return err
 	}
-	loop.text = f.text
+	defer func() { _ = loop.env.Close(context.WithoutCancel(ctx)) }()
+	if f.text {
+		return person(ctx, s, cfg, task, loop, bench.Toolbox.Schemas())
+	}
 	return serveLines(ctx, s, loop)
 }
 
 // serveLines answers the operations on standard input.
 func serveLines(ctx context.Context, s *State, loop *envLoop) error {
-	defer func() { _ = loop.env.Close(context.WithoutCancel(ctx)) }()
-	switch {
-	case s.StdinTTY && loop.text:
-		fmt.Fprintln(s.Stderr, "type reset, then a tool and its argument (pdb b app.py:10); Ctrl-D ends")
-	case s.StdinTTY:
-		fmt.Fprintln(s.Stderr, `one JSON operation per line, {"op":"reset"} first (or use --text); Ctrl-D ends`)
-	}
 	if err := loop.serve(ctx, s.Stdin, s.Stdout); err != nil {
 		return err
 	}
@@ -228,7 +233,6 @@ func newEnvLoop(ctx context.Context, s *State, bench *wire.Workbench, task schem
 	started := s.Now()
 	return &envLoop{
 		env:   e,
-		tools: bench.Toolbox.Schemas(),
 		grade: grader(bench, task),
 		now:   func() float64 { return float64(s.Now().Sub(started)) / float64(time.Millisecond) },
 	}, nil

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,8 +72,6 @@ type envLoop struct {
 	tried bool           // a reset was requested
 	began bool           // a reset has succeeded
 	ready bool           // the last reset has succeeded
-	text  bool           // input and output are for people
-	tools []schemas.ToolSchema
 	calls int
 }
 
@@ -85,11 +82,8 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	// A read of standard input cannot be interrupted: after a signal this goroutine
 	// blocks until the process ends.
 	go readLines(ctx, in, lines)
-	parse, write := parseOp, writeJSON
-	if l.text {
-		parse = func(line []byte) (op, error) { return parseWords(line, l.tools) }
-		write = writeText
-	}
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
 	for {
 		var got line
 		select {
@@ -109,14 +103,14 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		start := l.now()
 		o, err := op{}, got.err
 		if err == nil {
-			o, err = parse(got.text)
+			o, err = parseOp(got.text)
 		}
 		a := failed(err)
 		if err == nil {
 			a = l.handle(ctx, o)
 		}
 		a.DurationMS, a.ID = l.now()-start, o.ID
-		if err := write(out, o, a); err != nil {
+		if err := enc.Encode(a); err != nil {
 			return unread(err)
 		}
 		if err == nil && o.Op == "close" {
@@ -134,12 +128,6 @@ func unread(err error) error {
 	return Usage(fmt.Errorf("writing an answer: %w", err))
 }
 
-func writeJSON(out io.Writer, _ op, a answer) error {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(a)
-}
-
 // handle answers one operation; it refuses those that need a reset first.
 func (l *envLoop) handle(ctx context.Context, o op) answer {
 	switch {
@@ -150,8 +138,6 @@ func (l *envLoop) handle(ctx context.Context, o op) answer {
 			a.Breakpoints = []breakpoint{}
 		}
 		return a
-	case !l.ready && l.text && slices.Contains([]string{"step", "patch", "grade"}, o.Op):
-		return failed(fmt.Errorf("%s before reset: type reset first", cmp.Or(o.Tool, o.Op)))
 	case !l.ready && slices.Contains([]string{"step", "patch", "grade"}, o.Op):
 		return failed(fmt.Errorf(`%s before reset: send {"op":"reset"} first`, o.Op))
 	}

@@ -218,7 +218,7 @@ func resultOf(a answer) *mcp.CallToolResult {
 	case a.Verdict != nil:
 		say(verdictLine(*a.Verdict))
 	case a.Patch != nil && *a.Patch == "":
-		say("Nothing has been changed.")
+		say(unchanged)
 	case a.Patch != nil:
 		say(*a.Patch)
 	}
@@ -226,6 +226,9 @@ func resultOf(a answer) *mcp.CallToolResult {
 	r.StructuredContent = a
 	return r
 }
+
+// unchanged replaces an empty patch.
+const unchanged = "Nothing has been changed."
 
 func verdictLine(v schemas.Verdict) string {
 	word := "Not resolved"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -170,8 +169,7 @@ func (r gcReport) print(s *State) error {
 		fmt.Fprintln(s.Stdout, "nothing to clean up")
 		return nil
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "STATUS\tKIND\tAGE\tNAME\tWHAT FOR")
+	w := newTable(s.Stdout, "STATUS\tKIND\tAGE\tNAME\tWHAT FOR")
 	for _, i := range r.Items {
 		age, what := "-", i.What
 		if i.Since != nil {

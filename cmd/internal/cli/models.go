@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -59,8 +58,7 @@ func (f *modelFlags) served(c *cobra.Command, s *State) error {
 	if f.asJSON {
 		return PrintJSON(s, map[string]any{"schema": "tracesmith.served_models/1", "base_url": f.baseURL, "models": append([]llms.ModelInfo{}, models...)})
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "MODEL\tCONTEXT")
+	w := newTable(s.Stdout, "MODEL\tCONTEXT")
 	for _, m := range models {
 		limit := "-"
 		if m.ContextLimit > 0 {
@@ -102,8 +100,7 @@ func (f *modelFlags) configured(s *State, cfg configs.Config) error {
 		fmt.Fprintln(s.Stderr, "no model is configured: give a configuration with -c, or a server with --base-url")
 		return nil
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tPROVIDER\tMODEL\tBASE URL\tPRICED")
+	w := newTable(s.Stdout, "NAME\tPROVIDER\tMODEL\tBASE URL\tPRICED")
 	for _, r := range rows {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%v\n", r.Name, r.Provider, r.Model, r.BaseURL, r.Priced)
 	}

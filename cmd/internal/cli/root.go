@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -232,15 +231,4 @@ func (f *ConfigFlags) Load(s *State) (configs.Config, error) {
 		}
 	}
 	return cfg, nil
-}
-
-// PrintJSON writes one indented JSON document.
-func PrintJSON(s *State, v any) error {
-	enc := json.NewEncoder(s.Stdout)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("writing output: %w", err)
-	}
-	return nil
 }

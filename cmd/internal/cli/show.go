@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -101,8 +100,7 @@ func (f *showFlags) list(ctx context.Context, s *State, data *wire.Data, found [
 		}
 		return PrintJSON(s, map[string]any{"schema": "tracesmith.episodes/1", "episodes": rows, "dead_letters": without})
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "EPISODE\tTASK\tATTEMPT\tAGENT\tOUTCOME\tTURNS\tSECONDS")
+	w := newTable(s.Stdout, "EPISODE\tTASK\tATTEMPT\tAGENT\tOUTCOME\tTURNS\tSECONDS")
 	for _, t := range found {
 		e := t.Episode
 		seconds := ""
@@ -267,12 +265,4 @@ func (f *showFlags) indent(w io.Writer, prefix, body string) {
 	if len(shown) < len(lines) {
 		fmt.Fprintf(w, "%s… %d more lines: show them with --full\n", prefix, len(lines)-len(shown))
 	}
-}
-
-// text returns a nullable text, "" for nil.
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

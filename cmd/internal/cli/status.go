@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -110,11 +109,11 @@ func printStatus(s *State, r observe.Status) error {
 	if r.Orphaned > 0 {
 		fmt.Fprintf(s.Stdout, "  %d of the running episodes belong to silent workers: other workers get them when the leases expire\n", r.Orphaned)
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
-	for i, k := range r.Workers {
-		if i == 0 {
-			fmt.Fprintln(w, "  WORKER\tHOST\tVERSION\tSTATE\tJOBS\tLOAD\tSEEN\tWHY")
-		}
+	if len(r.Workers) == 0 {
+		return nil
+	}
+	w := newTable(s.Stdout, "  WORKER\tHOST\tVERSION\tSTATE\tJOBS\tLOAD\tSEEN\tWHY")
+	for _, k := range r.Workers {
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%d/%d\t%.1f\t%.0fs ago\t%s\n", k.Name, k.Host, k.Version, k.State, len(k.Running), k.Slots, k.Load, k.Silent, clip(strings.TrimSpace(k.Reason), 60))
 	}
 	return w.Flush()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -130,8 +129,7 @@ func newTasksList(s *State) *cobra.Command {
 				}
 				return PrintJSON(s, map[string]any{"schema": "tracesmith.tasks/1", "tasks": tasks})
 			}
-			w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
-			fmt.Fprintln(w, "TASK\tKIND\tTESTS\tGOLD\tINSTRUCTIONS")
+			w := newTable(s.Stdout, "TASK\tKIND\tTESTS\tGOLD\tINSTRUCTIONS")
 			for _, t := range tasks {
 				fmt.Fprintf(w, "%s/%s\t%s\t%d+%d\t%s\t%s\n", t.Source, t.InstanceID, t.BugKind,
 					len(t.Tests.FailToPass), len(t.Tests.PassToPass), yesNo(t.GoldPatch != ""), clip(firstLine(t.Instructions), 70))
@@ -201,29 +199,4 @@ func printTask(s *State, t schemas.Task) {
 	if t.GoldPatch != "" {
 		fmt.Fprintf(s.Stdout, "\n%s", t.GoldPatch)
 	}
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
-
-func firstLine(text string) string {
-	for line := range strings.SplitSeq(text, "\n") {
-		if line = strings.TrimSpace(strings.TrimLeft(line, "# ")); line != "" {
-			return line
-		}
-	}
-	return ""
-}
-
-// clip shortens text to n runes.
-func clip(text string, n int) string {
-	r := []rune(text)
-	if len(r) <= n {
-		return text
-	}
-	return string(r[:n-1]) + "…"
 }

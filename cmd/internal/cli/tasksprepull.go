@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -94,11 +93,12 @@ func (f *prepullFlags) print(s *State, list []wire.Image) error {
 	if f.asJSON {
 		return PrintJSON(s, prepullOutput{"tracesmith.tasks.prepull/1", append([]wire.Image{}, list...)})
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
-	counts := map[string]int{}
-	if len(list) > 0 {
-		fmt.Fprintln(w, "IMAGE\tSTATUS\tTASKS\tSECONDS")
+	if len(list) == 0 {
+		fmt.Fprintln(s.Stdout, "no task runs in an image")
+		return nil
 	}
+	w := newTable(s.Stdout, "IMAGE\tSTATUS\tTASKS\tSECONDS")
+	counts := map[string]int{}
 	for _, i := range list {
 		counts[i.Status]++
 		fmt.Fprintf(w, "%s\t%s\t%d\t%.1f\n", i.Name, i.Status, i.Tasks, i.Seconds)
@@ -111,9 +111,6 @@ func (f *prepullFlags) print(s *State, list []wire.Image) error {
 		if counts[status] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[status], status))
 		}
-	}
-	if len(parts) == 0 {
-		parts = []string{"no task runs in an image"}
 	}
 	fmt.Fprintln(s.Stdout, strings.Join(parts, ", "))
 	return nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -140,8 +139,7 @@ func (f *verifyFlags) print(s *State, r check.Result, tasks int) error {
 	if f.asJSON {
 		return PrintJSON(s, verifyOutput{"tracesmith.tasks.verify/1", tasks, counts, r})
 	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "TASK\tSTATUS\tTESTS\tRUNS\tSECONDS\tREASON")
+	w := newTable(s.Stdout, "TASK\tSTATUS\tTESTS\tRUNS\tSECONDS\tREASON")
 	rows := 0
 	for _, report := range r.Reports {
 		if report.Status.Usable() && len(r.Reports) > maxSoundRows {

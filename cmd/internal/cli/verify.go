@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -52,14 +51,6 @@ neither a dataset nor a run.`,
 	return c
 }
 
-// count returns a number of things, such as "1 file" or "2 files".
-func count(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprintf("%d %s", n, thing)
-}
-
 // unreadable returns the error of a place that cannot be read, with its exit code.
 func unreadable(place string, err error) error {
 	if remote(place) && !errors.Is(err, publish.ErrNoDataset) && CodeOf(err) == ExitBug {
@@ -70,8 +61,7 @@ func unreadable(place string, err error) error {
 
 func printAudit(s *State, r publish.AuditReport) error {
 	if len(r.Findings) > 0 {
-		w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', 0)
-		fmt.Fprintln(w, "PROBLEM\tOBJECT\tDETAIL")
+		w := newTable(s.Stdout, "PROBLEM\tOBJECT\tDETAIL")
 		for _, f := range r.Findings {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Problem, f.Object, firstLine(f.Detail))
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env/guest"
-	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/internal/enginetest"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -110,7 +110,7 @@ func newChaosChild(s *cli.State) *cobra.Command {
 
 // newChaosNode returns the command that runs one NATS server of a fleet.
 func newChaosNode() *cobra.Command {
-	var n engine.Node
+	var n enginetest.Node
 	c := &cobra.Command{
 		Use: "node", Hidden: true, Args: cli.RangeArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error { return n.Serve(c.Context()) },

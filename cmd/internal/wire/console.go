@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/tracesmith/tracesmith/agents"
 )
 
 // console is an agents.Console, with line editing, history and completion if its input
@@ -27,7 +29,8 @@ type console struct {
 // maxLine bounds a line, in bytes.
 const maxLine = 1 << 20
 
-func newConsole(in io.Reader, out io.Writer) *console {
+// NewConsole returns the console of a person who types at in and reads out.
+func NewConsole(in io.Reader, out io.Writer) agents.Console {
 	c := &console{Writer: out}
 	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		c.tty = f

@@ -12,7 +12,7 @@ import (
 // Input that is not a terminal is read line by line, over all episodes.
 func TestConsoleReadsLines(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
-	c := newConsole(strings.NewReader("one\r\n\n"+long+"\nlast"), io.Discard)
+	c := NewConsole(strings.NewReader("one\r\n\n"+long+"\nlast"), io.Discard)
 	for _, want := range []string{"one", "", long, "last"} {
 		if got, err := c.ReadLine(t.Context(), "> ", nil); err != nil || got != want {
 			t.Fatalf("%q, %v", got, err)
@@ -21,7 +21,7 @@ func TestConsoleReadsLines(t *testing.T) {
 	if _, err := c.ReadLine(t.Context(), "> ", nil); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
-	c = newConsole(strings.NewReader(strings.Repeat("y", maxLine+2)), io.Discard)
+	c = NewConsole(strings.NewReader(strings.Repeat("y", maxLine+2)), io.Discard)
 	if _, err := c.ReadLine(t.Context(), "> ", nil); err == nil || errors.Is(err, io.EOF) {
 		t.Errorf("a line without end was read: %v", err)
 	}
@@ -39,7 +39,7 @@ func TestConsoleStopsWaiting(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := make(chan error)
 	go func() {
-		_, err := newConsole(r, io.Discard).ReadLine(ctx, "> ", nil)
+		_, err := NewConsole(r, io.Discard).ReadLine(ctx, "> ", nil)
 		done <- err
 	}()
 	cancel(gone)

@@ -66,7 +66,7 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 	}
 	agent.Warn = opt.Warn
 	if agent.needs.Console {
-		agent.Console = newConsole(opt.Stdin, opt.Progress)
+		agent.Console = NewConsole(opt.Stdin, opt.Progress)
 		cfg.Run.Workers = 1
 		if cfg.Agent.Wall == configs.Default().Agent.Wall { // people may think as long as they like
 			cfg.Agent.Wall = 0

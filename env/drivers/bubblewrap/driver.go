@@ -1,6 +1,4 @@
 // Package bubblewrap starts sandboxes with bwrap: namespaces of the Linux kernel, without a daemon or an image.
-//
-// It imports env, env/drivers, env/guest, schemas and configs/plugin.
 package bubblewrap
 
 import (

@@ -1,7 +1,4 @@
 // Package docker starts sandboxes as containers of a Docker daemon, on this machine or elsewhere.
-//
-// It imports env, env/drivers, env/guest, schemas and configs/plugin, and is the only package that imports the Docker
-// client.
 package docker
 
 import (

@@ -1,7 +1,4 @@
 // Package kubernetes starts sandboxes as pods of a Kubernetes cluster.
-//
-// It imports env, env/drivers, env/guest, schemas and configs/plugin, and is the only package of the product that
-// imports the Kubernetes client.
 package kubernetes
 
 import (

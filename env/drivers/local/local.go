@@ -1,6 +1,4 @@
 // Package local runs programs as plain processes of the user who runs tracesmith, without isolation.
-//
-// It imports env, env/drivers, env/guest, schemas and configs/plugin.
 package local
 
 import (

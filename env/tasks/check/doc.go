@@ -4,6 +4,4 @@
 //
 // Task checks a task (check.go lists the steps). Base checks a healthy repository to which bugs
 // will be added. env/verify runs all tests, in sandboxes of their own.
-//
-// It may import env, env/verify, env/workspace and schemas.
 package check

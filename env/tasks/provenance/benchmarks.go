@@ -1,10 +1,6 @@
 package provenance
 
-import (
-	_ "embed"
-	"maps"
-	"slices"
-)
+import _ "embed"
 
 // ListVersion is the version of the data files.
 const ListVersion = 1
@@ -17,9 +13,6 @@ var benchmarks = pairs(benchmarksText)
 // Benchmark names the public benchmark that takes tasks from a repository, "" if there is
 // none. The name need not be canonical.
 func Benchmark(repo string) string { return benchmarks[Canonical(repo)] }
-
-// Benchmarks lists the canonical names of all repositories of benchmarks, sorted.
-func Benchmarks() []string { return slices.Sorted(maps.Keys(benchmarks)) }
 
 // Listed returns the number of repositories of each benchmark.
 func Listed() map[string]int {

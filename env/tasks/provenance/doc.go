@@ -3,6 +3,4 @@
 // from it (benchmarks.go, instance.go), the split that it falls into (split.go), and the
 // hashes by which copies of benchmarks are found (prints.go, taskprints.go, library.go,
 // known.go, compare.go). The lists are the data files beside this one.
-//
-// It imports schemas and overlap.
 package provenance

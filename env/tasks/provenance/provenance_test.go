@@ -45,7 +45,7 @@ func TestBenchmarksAreKnownUnderEveryName(t *testing.T) {
 		t.Errorf("a repository of nobody's is of %q", got)
 	}
 	swe := 0
-	for _, name := range Benchmarks() {
+	for name := range benchmarks {
 		if Canonical(name) != name {
 			t.Errorf("%s in the list is not canonical: %s", name, Canonical(name))
 		}

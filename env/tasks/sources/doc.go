@@ -8,6 +8,4 @@
 //	task.yaml    the instructions, how the program runs, how a fix is verified
 //	repo/        the program, tests included
 //	gold.patch   optional: unified diff from repo/ to the fixed program
-//
-// It may import env, env/tasks/taskfile, env/workspace, schemas, sinks/formats and configs/plugin.
 package sources

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -19,7 +20,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/gofrs/flock"
 )
 
 // download fetches a file once, atomically, into Dir under the hash of its address. An interrupted
@@ -29,7 +30,6 @@ type download struct {
 	URL    string // pinned: it names a revision
 	SHA256 string // "" = the one that the server names, or any if it names none
 	Dir    string
-	Client *http.Client  // nil: one with bounds
 	Wait   time.Duration // before a retry, longer each time; 0 = downloadWait
 }
 
@@ -42,7 +42,6 @@ const (
 // partial describes a file whose download is not complete. It is stored beside the file.
 type partial struct {
 	ETag   string `json:"etag,omitempty"`   // of the version that is being downloaded
-	Size   int64  `json:"size,omitempty"`   // of the whole file; 0 = unknown
 	SHA256 string `json:"sha256,omitempty"` // as the server names it
 }
 
@@ -57,14 +56,11 @@ func (d download) get(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("making the cache of datasets: %w", err)
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return "", fmt.Errorf("making the cache of datasets: %w", err)
-	}
-	defer lock.Close()
-	if err := waitLock(ctx, lock); err != nil {
+	lock := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, 100*time.Millisecond); err != nil {
 		return "", fmt.Errorf("waiting for another download of %s: %w", d.URL, err)
 	}
+	defer func() { _ = lock.Close() }()
 	if exists(name) {
 		if err := d.check(name, d.SHA256); err != nil {
 			return "", fmt.Errorf("%w: delete %s to download it again", err, name)
@@ -88,38 +84,13 @@ func (d download) get(ctx context.Context) (string, error) {
 	return name, nil
 }
 
-// waitLock waits for another process no longer than ctx lasts.
-func waitLock(ctx context.Context, f *os.File) error {
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			return err
-		}
-		if err := pause(ctx, 100*time.Millisecond); err != nil {
-			return err
-		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
-}
-
 // errAgain marks a failure after which a retry may succeed.
 var errAgain = errors.New("the connection was cut")
 
 // whole requests the missing part until the file is complete or the server has sent nothing for
 // downloadTries times in a row.
 func (d download) whole(ctx context.Context, part string) error {
-	wait := d.Wait
-	if wait == 0 {
-		wait = downloadWait
-	}
+	wait := cmp.Or(d.Wait, downloadWait)
 	for failed, came := 0, false; ; {
 		before := sizeOf(part)
 		err := d.fetch(ctx, part)
@@ -141,8 +112,9 @@ func (d download) whole(ctx context.Context, part string) error {
 			}
 			return fmt.Errorf("%w: this machine may be offline", err)
 		}
-		if err := pause(ctx, wait<<(failed-1)); err != nil {
-			return err
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait << (failed - 1)):
 		}
 	}
 }
@@ -200,9 +172,6 @@ func (d download) fetch(ctx context.Context, part string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	have, known := sizeOf(part), readPartial(part)
-	if known.Size > 0 && have == known.Size {
-		return nil
-	}
 	res, err := d.ask(ctx, have, known)
 	if err != nil {
 		return err
@@ -251,13 +220,10 @@ func (d download) ask(ctx context.Context, have int64, known partial) (*http.Res
 			req.Header.Set("If-Range", known.ETag)
 		}
 	}
-	client := d.Client
-	if client == nil {
-		client = &http.Client{Timeout: time.Hour, Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 30 * time.Second, ResponseHeaderTimeout: time.Minute,
-			ForceAttemptHTTP2: true, DisableKeepAlives: true,
-		}}
-	}
+	client := &http.Client{Timeout: time.Hour, Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 30 * time.Second, ResponseHeaderTimeout: time.Minute,
+		ForceAttemptHTTP2: true, DisableKeepAlives: true,
+	}}
 	res, err := client.Do(req)
 	if err != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("%w: %w", errAgain, err)
@@ -270,7 +236,7 @@ var sha256Pattern = regexp.MustCompile(`^"?([0-9a-f]{64})"?$`)
 // notePartial stores what the answer says about the whole file. The Hugging Face Hub names the SHA-256
 // of large files (X-Linked-ETag) in its redirects.
 func notePartial(part string, res *http.Response) error {
-	p := partial{ETag: res.Header.Get("ETag"), Size: max(res.ContentLength, 0)}
+	p := partial{ETag: res.Header.Get("ETag")}
 	for step := res; step != nil; step = step.Request.Response {
 		if m := sha256Pattern.FindStringSubmatch(step.Header.Get("X-Linked-ETag")); m != nil {
 			p.SHA256 = m[1]

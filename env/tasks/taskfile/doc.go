@@ -11,6 +11,4 @@
 // tree_sha256 pins the tree after the patch: a mismatch is refused. Task files
 // come from anywhere: every field is checked, and repo_tree cannot lead out of
 // the directory the file lies in.
-//
-// It imports env/tasks/provenance, env/workspace, schemas and sinks/formats.
 package taskfile

@@ -4,7 +4,7 @@
 // The commands find an active virtual environment at Prefix that also sees the
 // system's packages; what they install there is kept, mounted read-only in
 // every other sandbox, with Prefix/bin first in PATH. What they do to the
-// repository is not kept. It imports env and schemas only.
+// repository is not kept.
 package setup
 
 import (
