@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // usage prints cobra's text with the descriptions of flags wrapped. It does not set a template: a
@@ -20,13 +19,10 @@ func usage(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	changes := []string{" for more information about a command.", " for more about a command."}
-	for _, flags := range []*pflag.FlagSet{c.LocalFlags(), c.InheritedFlags()} {
-		if flags.HasAvailableFlags() {
-			changes = append(changes, trimRight(flags.FlagUsages()), trimRight(flags.FlagUsagesWrapped(columns)))
-		}
-	}
-	_, err = io.WriteString(out, strings.NewReplacer(changes...).Replace(text.String()))
+	own, inherited := c.LocalFlags(), c.InheritedFlags()
+	help := strings.Replace(text.String(), trimRight(own.FlagUsages()), trimRight(own.FlagUsagesWrapped(columns)), 1)
+	help = strings.Replace(help, trimRight(inherited.FlagUsages()), trimRight(inherited.FlagUsagesWrapped(columns)), 1)
+	_, err = io.WriteString(out, strings.Replace(help, " for more information about a command.", " for more about a command.", 1))
 	return err
 }
 
