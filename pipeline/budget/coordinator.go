@@ -82,7 +82,7 @@ func (c *Coordinator) create(ctx context.Context, d *draft, s Setup) error {
 	d.Closed = run
 	totals := map[string][]byte{}
 	put := func(key string, spent float64) {
-		if spent != 0 {
+		if spent != 0 && err == nil {
 			totals[key], err = json.Marshal(closedTotal{Spent: spent})
 		}
 	}

@@ -79,14 +79,6 @@ func (f *StatusFile) change(do func()) {
 	defer f.mu.Unlock()
 	do()
 	f.now.At, f.now.Running = time.Now().UTC(), slices.Sorted(maps.Keys(f.running))
-	f.now.Done, f.now.Failed = 0, 0
-	for _, staged := range f.ended {
-		if staged {
-			f.now.Done++
-		} else {
-			f.now.Failed++
-		}
-	}
 	body, err := json.Marshal(f.now)
 	if err == nil { // not synced: it is about this moment
 		err = os.WriteFile(f.path+".tmp", body, 0o600)
@@ -123,10 +115,26 @@ func (f *StatusFile) JobFinished(j schemas.Job, e observe.Episode) {
 	f.change(func() {
 		delete(f.running, j.EpisodeID)
 		if e.Outcome != schemas.OutcomeCancelled { // cancelled jobs can be resumed
-			f.ended[j.EpisodeID] = e.Outcome != schemas.OutcomeInfra
+			f.end(j.EpisodeID, e.Outcome != schemas.OutcomeInfra)
 		}
 	})
 	f.Observer.JobFinished(j, e)
+}
+
+// end counts an episode, once even if its job ends again.
+func (f *StatusFile) end(id string, staged bool) {
+	if before, again := f.ended[id]; again {
+		*f.counter(before)--
+	}
+	f.ended[id] = staged
+	*f.counter(staged)++
+}
+
+func (f *StatusFile) counter(staged bool) *int {
+	if staged {
+		return &f.now.Done
+	}
+	return &f.now.Failed
 }
 
 // SetEarlier sets how many jobs an earlier process gave up that are not retried.

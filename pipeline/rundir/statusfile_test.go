@@ -2,11 +2,17 @@ package rundir_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -63,5 +69,39 @@ func TestStatusOfARunningRunAddsUp(t *testing.T) {
 	h.MustRun(t)
 	if s, err = h.Status(t); err != nil || s.Phase != "completed" || s.Reused != 11 || s.Done != 12 || s.Ran != 1 {
 		t.Errorf("with --retry infra: %+v, %v", s, err)
+	}
+}
+
+// Each episode counts once, by its last end, and the file does not grow with the episodes that
+// have ended.
+func TestStatusFileCountsEachEpisodeOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := rundir.NewStatusFile(&rundir.Dir{Path: dir}, rundir.Counts{Selected: 300, Slots: 1}, observe.Silent{}, slog.New(slog.DiscardHandler))
+	finish := func(i int, outcome string) (raw []byte) {
+		job := schemas.Job{EpisodeID: fmt.Sprint("e", i)}
+		f.JobStarted(job, 1)
+		f.JobFinished(job, observe.Episode{Outcome: outcome})
+		raw, err := os.ReadFile(filepath.Join(dir, "status.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return raw
+	}
+	finish(0, schemas.OutcomeInfra)
+	first := len(finish(1, schemas.OutcomeInfra))
+	finish(1, schemas.OutcomeResolved)
+	finish(1, schemas.OutcomeResolved)
+	finish(2, schemas.OutcomeCancelled)
+	var last []byte
+	for i := range 200 {
+		last = finish(3+i, schemas.OutcomeResolved)
+	}
+	var got struct{ Done, Failed int }
+	if err := json.Unmarshal(last, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Done != 201 || got.Failed != 1 || len(last) > first+2 {
+		t.Errorf("%+v, %d bytes after %d", got, len(last), first)
 	}
 }
