@@ -33,7 +33,7 @@ func (c *Checker) Check(object string, v any) error { return c.CheckAfter(New(ni
 // checker knows. It skips texts in which the redactor found nothing, and searches all
 // others.
 func (c *Checker) CheckAfter(r *Redactor, object string, v any) error {
-	w := &walker{red: New(c.known), clear: r.clear}
+	w := &walker{red: New(c.known), clear: r.clear, seen: map[string]bool{}}
 	if found := w.walk(reflect.ValueOf(v)); found != nil {
 		found.Object, found.Place = object, strings.TrimPrefix(found.Place, ".")
 		return found
@@ -43,7 +43,8 @@ func (c *Checker) CheckAfter(r *Redactor, object string, v any) error {
 
 type walker struct {
 	red   *Redactor
-	clear map[string]bool
+	clear map[string]bool // texts that need no search
+	seen  map[string]bool // texts of this object without secrets, many of which repeat in every row
 }
 
 // numbers are columns of numbers in base64. They contain no text, and about one in
@@ -129,11 +130,12 @@ func nameOf(f reflect.StructField) string {
 }
 
 func (w *walker) text(s string) *Found {
-	if w.clear[s] {
+	if w.clear[s] || w.seen[s] {
 		return nil
 	}
 	w.red.Text(s)
 	if w.red.Take() == 0 {
+		w.seen[s] = true
 		return nil
 	}
 	kinds := w.red.Counts()

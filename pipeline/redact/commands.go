@@ -10,6 +10,9 @@ func (c *command) look(f *finder, from, to int) {
 	}
 	line := text[to:min(len(text), to+window)]
 	line = line[:lineEnd(line)]
+	if f.commandEnd == nil {
+		f.commandEnd = map[*command]int{}
+	}
 	f.commandEnd[c] = to + len(line)
 	f.work.spend(perRun + len(line))
 	flag := ""

@@ -7,8 +7,6 @@ import (
 	"strings"
 )
 
-var ()
-
 // encoded replaces texts in base64 that contain secrets by the secrets' placeholders.
 func (r *Redactor) encoded(s string, depth int) string {
 	var out strings.Builder

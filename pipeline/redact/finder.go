@@ -89,6 +89,9 @@ func (f *finder) runRule(r *rule, from, to int) {
 	f.work.spend(r.cost + perRead*f.run(from, end))
 	if m == nil {
 		if r.line {
+			if f.failed == nil {
+				f.failed = map[*rule]int{}
+			}
 			f.failed[r] = from
 		}
 		return

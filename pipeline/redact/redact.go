@@ -100,17 +100,18 @@ func (r *Redactor) plain(s string) string {
 			r.learned[s[h.from:h.to]] = h.kind
 		}
 	}
-	var again Known
+	var again []form // learned values, which the rest of the text may repeat
+	var values []string
 	for _, h := range found {
-		if h.learn && len(again.forms) < maxLearned {
-			again.forms = append(again.forms, form{s[h.from:h.to], h.kind, len(again.values)})
-			again.values = append(again.values, s[h.from:h.to])
+		if h.learn && len(again) < maxLearned {
+			again = append(again, form{s[h.from:h.to], h.kind, len(values)})
+			values = append(values, s[h.from:h.to])
 		}
 	}
-	if s = r.replace(s, found, nil); len(again.forms) > 0 {
-		r.work.spend(len(s)/8 + len(again.forms)*perName)
-		again.ready()
-		s = r.replace(s, again.find(s), again.values)
+	if s = r.replace(s, found, nil); len(again) > 0 {
+		r.work.spend(len(s)/8 + len(again)*perName)
+		// Known is large: it is only built for texts that need it.
+		s = r.replace(s, (&Known{values: values, forms: again}).ready().find(s), values)
 	}
 	if r.aws {
 		found = awsSecretCandidates(s)

@@ -2,7 +2,7 @@ package redact
 
 // find returns the secrets of a text, apart from each other and in order.
 func find(text string, work *meter) []span {
-	f := &finder{text: text, lower: lower(text), work: work, failed: map[*rule]int{}, commandEnd: map[*command]int{}}
+	f := &finder{text: text, lower: lower(text), work: work}
 	work.spend(len(text) / 4)
 	f.placeholders = placeholder.FindAllStringIndex(text, -1)
 	d := compiled()
