@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
@@ -50,7 +51,7 @@ func TestEveryFaultIsClassifiedAndAccounted(t *testing.T) {
 }
 
 func faultTwice(t *testing.T, kind string, want llms.Class, build func(*testing.T, string, map[string]any) llms.Client) {
-	srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
+	srv := mocktest.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
 		Content: ptr("hello, and a little more"), Usage: &mock.Usage{Prompt: 100, Completion: 7}, Fault: &mock.Fault{Kind: kind, Times: 2},
 	}}}}})
 	patient := build(t, srv.URL, map[string]any{"timeout": "5m"})
@@ -81,7 +82,7 @@ func faultTwice(t *testing.T, kind string, want llms.Class, build func(*testing.
 // How long to wait is said in four ways.
 func TestFaultsThatSayHowLong(t *testing.T) {
 	for kind, want := range map[string]time.Duration{"rate_limit": time.Second, "rate_limit_date": time.Second, "rate_limit_ms": 20 * time.Millisecond, "rate_limit_bare": 0} {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Kind: kind}}}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Kind: kind}}}}}})
 		_, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 		if e := asError(err); e == nil || e.RetryAfter != want {
 			t.Errorf("%s: %v", kind, err)
@@ -102,7 +103,7 @@ func TestStallsAreToldApart(t *testing.T) {
 		for provider, build := range map[string]func(*testing.T, string, map[string]any) llms.Client{"openai": client, "anthropic": messagesClient} {
 			t.Run(kind+"/"+provider, func(t *testing.T) {
 				t.Parallel()
-				srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
+				srv := mocktest.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
 					Content: ptr("hello"), Usage: &mock.Usage{Prompt: 100, Completion: 7}, Fault: &mock.Fault{Kind: kind},
 				}}}}})
 				_, err := build(t, srv.URL, map[string]any{"timeout": "2s"}).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
@@ -120,7 +121,7 @@ func TestStallsAreToldApart(t *testing.T) {
 
 // A fault may strike the server's requests by their number, whoever makes them.
 func TestFaultsByNumber(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
 		Faults: []mock.Fault{{Kind: "overloaded", On: []int{2, 4}}, {Kind: "server_error", On: []int{5}}}})
 	var struck []int
 	for n := 1; n <= 6; n++ {
@@ -140,17 +141,14 @@ func TestStallsLeaveNothing(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	running := goleak.IgnoreCurrent()
 	for _, kind := range []string{"stall_start", "stall_headers", "stall_body", "slow_loris"} {
-		srv, err := mock.Listen(mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x"), Fault: &mock.Fault{Kind: kind}}}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		srv := mocktest.Listen(mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x"), Fault: &mock.Fault{Kind: kind}}}}}})
 		ctx := t.Context()
 		done := make(chan error, 1)
 		go func() {
 			_, err := client(t, srv.URL, nil).Chat(ctx, llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 			done <- err
 		}()
-		_, err = client(t, srv.URL, map[string]any{"timeout": "50ms"}).Chat(ctx, llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
+		_, err := client(t, srv.URL, map[string]any{"timeout": "50ms"}).Chat(ctx, llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 		if llms.ClassOf(err) != llms.ClassTimeout {
 			t.Errorf("%s: %v", kind, err)
 		}
@@ -167,7 +165,7 @@ func TestStallsLeaveNothing(t *testing.T) {
 // every run, whoever comes first.
 func TestFaultsByChanceRepeat(t *testing.T) {
 	strikes := func(seed int64, sessions []string) map[string]bool {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
 			Faults: []mock.Fault{{Kind: "overloaded", P: 0.3, Seed: seed}}})
 		out := map[string]bool{}
 		for _, id := range sessions {
