@@ -122,7 +122,7 @@ func debugGymReply(b *builder, s debugGymStep) schemas.Reply {
 			r.Usage = &schemas.Usage{Prompt: *p.Usage.Prompt, Completion: *p.Usage.Response}
 			r.LLMCalls = 1
 		}
-		r.Message, r.Reasoning = str(p.Response), str(p.Reasoning)
+		r.Message, r.Reasoning = schemas.Value(p.Response), schemas.Value(p.Reasoning)
 	}
 	if s.Content != nil {
 		r.Message = *s.Content
