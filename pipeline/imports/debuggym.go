@@ -58,8 +58,7 @@ func parseDebugGym(_ string, raw []byte) (*record, error) {
 		claim: f.Success, claimedBy: "debug-gym.success", style: native,
 	}
 	var settings struct {
-		Name string          `json:"llm_name"`
-		LLM  json.RawMessage `json:"llm"`
+		Name string `json:"llm_name"`
 	}
 	if json.Unmarshal(f.Config, &settings) == nil {
 		r.model = settings.Name
