@@ -50,19 +50,16 @@ func classOf(table, column string) class {
 // Measured settings (engine-storage.md §4.2): pages of 4 MiB looked at every 8
 // rows, zstd 3.
 const (
-	pageBytes  = 4 << 20
-	batchRows  = 8
-	zstdLevel  = 3
-	groupRows  = 100_000
-	firstGroup = 16 << 20 // small, for viewers
-	groupBytes = 64 << 20
+	pageBytes   = 4 << 20
+	batchRows   = 8
+	zstdLevel   = 3
+	groupRows   = 100_000
+	firstGroup  = 16 << 20 // small, for viewers
+	groupBytes  = 64 << 20
+	batchGroups = 16 // Append calls (episodes) per record batch
 )
 
-// BatchUnits is the number of Append calls, each with one episode, per record batch.
-const BatchUnits = 16
-
-// WriterProperties returns how the library writes a table.
-func WriterProperties(t *arrowrec.Table) *parquet.WriterProperties {
+func writerProperties(t *arrowrec.Table) *parquet.WriterProperties {
 	opts := []parquet.WriterProperty{
 		parquet.WithVersion(parquet.V2_LATEST),
 		parquet.WithCompression(compress.Codecs.Zstd),

@@ -94,7 +94,7 @@ func CreateParquet[T any](dir, name string, t *arrowrec.Table, m arrowrec.Meta) 
 		builder: arrowrec.NewBuilder[T](memory.NewGoAllocator(), t, m),
 	}
 	props := pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema())
-	p.writer, err = pqarrow.NewFileWriter(p.builder.Schema(), p.sink, WriterProperties(t), props)
+	p.writer, err = pqarrow.NewFileWriter(p.builder.Schema(), p.sink, writerProperties(t), props)
 	if err != nil {
 		p.Abort()
 		return nil, fmt.Errorf("creating shard of %s: %w", t.Name, err)
@@ -112,7 +112,7 @@ func (p *parquetShard[T]) Append(rows []T) error {
 	}
 	p.rows += int64(len(rows))
 	p.pending++
-	if p.pending >= BatchUnits || p.builder.RawBytes() >= firstGroup/4 {
+	if p.pending >= batchGroups || p.builder.RawBytes() >= firstGroup/4 {
 		return p.flush()
 	}
 	return nil

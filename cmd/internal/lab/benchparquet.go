@@ -259,7 +259,7 @@ func (r *parquetReport) write(ctx context.Context, place string, made []sinks.St
 			return err
 		}
 		began := time.Now()
-		if err := writeBare(filepath.Join(place, "bare.parquet"), arrowrec.Steps, units); err != nil {
+		if err := formats.WriteBare(filepath.Join(place, "bare.parquet"), arrowrec.Steps, units); err != nil {
 			return err
 		}
 		alone := time.Since(began)

@@ -1,28 +1,27 @@
-package lab
+package formats
 
 import (
 	"errors"
 	"fmt"
 	"os"
 
-	arrowmemory "github.com/apache/arrow/go/v17/arrow/memory"
+	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
-	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-// writeBare writes units of rows to a new file with the library alone: without
-// hashing, syncing, naming or reading back.
-func writeBare[T any](path string, t *arrowrec.Table, units [][]T) (err error) {
+// WriteBare writes units of rows to a new file with the library alone: without
+// hashing, syncing, naming or reading back. Benchmarks compare ShardWriter with it.
+func WriteBare[T any](path string, t *arrowrec.Table, units [][]T) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("creating %s: %w", path, err)
 	}
 	defer func() { _ = f.Close() }() // the writer closes it first
-	b := arrowrec.NewBuilder[T](arrowmemory.NewGoAllocator(), t, arrowrec.Meta{})
+	b := arrowrec.NewBuilder[T](memory.NewGoAllocator(), t, arrowrec.Meta{})
 	defer b.Release()
-	w, err := pqarrow.NewFileWriter(b.Schema(), f, formats.WriterProperties(t), pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
+	w, err := pqarrow.NewFileWriter(b.Schema(), f, writerProperties(t), pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema()))
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
@@ -33,7 +32,7 @@ func writeBare[T any](path string, t *arrowrec.Table, units [][]T) (err error) {
 				return fmt.Errorf("writing %s: %w", path, err)
 			}
 		}
-		if i%formats.BatchUnits < formats.BatchUnits-1 && i < len(units)-1 {
+		if i%batchGroups < batchGroups-1 && i < len(units)-1 {
 			continue
 		}
 		rec := b.Record()
