@@ -1,0 +1,133 @@
+package leak
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// source notes which parts of the repository's code are in use. What only code has that nothing
+// uses is not taken off the needles: it may have been put there to show the fix.
+type source struct {
+	imported map[string]bool
+	named    map[string]int // occurrences of names in code that may stand for a function
+	defined  map[string]int
+	seen     []place
+}
+
+// place is a part of the fix in code, outside of the changed files.
+type place struct {
+	way    way
+	hash   uint64
+	module string // path of its file, if the place counts only if the file is imported
+	name   string // of the function around it, if the place counts only if it is used
+}
+
+func newSource() source {
+	return source{imported: map[string]bool{}, named: map[string]int{}, defined: map[string]int{}}
+}
+
+var (
+	importLine = regexp.MustCompile(`(?m)^[ \t]*(?:from[ \t]+\S+[ \t]+)?import[ \t]+.*`)
+	importList = regexp.MustCompile(`(?s)import[ \t]*\(.*?\)`)
+	nameIn     = regexp.MustCompile(`[A-Za-z_]\w*`)
+	// Programs start by themselves, or a tool starts them.
+	program = regexp.MustCompile(`^(?:__init__|__main__|conftest|setup|test|tests|test_.*|.*_tests?|manage|noxfile)$`)
+	// A framework calls functions of these names.
+	called = regexp.MustCompile(`^(?:__\w+__|test\w*|setup\w*|teardown\w*|setUp\w*|tearDown\w*|visit_\w+|depart_\w+|do_\w+|on_\w+|pytest_\w+|handle\w*|main)$`)
+)
+
+// read notes the code of a file, and the parts of the fix in it.
+func (n *needles) readSource(name, raw string) {
+	if leftover(name) {
+		return
+	}
+	same := false
+	for _, c := range n.changes {
+		same = same || path.Ext(c.Path) == path.Ext(name)
+	}
+	python := isPython(name)
+	if !python && (!same || proseExt(name)) {
+		return
+	}
+	t := n.read(raw, python)
+	n.exactHits(t.raw, t.toks, func(h hit) {
+		if h.way == pair {
+			if x := n.of[pair][h.hash]; x != nil && !n.own[name] {
+				x.files++
+			}
+		}
+	})
+	list := functions(t.code)
+	if python {
+		n.source.uses(t.code, list)
+	}
+	stem := strings.TrimSuffix(path.Base(name), path.Ext(name))
+	module := stem
+	if !python || n.own[name] || program.MatchString(stem) || strings.Contains("/"+name, "/tests/") {
+		module = ""
+	}
+	var hits []place
+	n.forget(t, func(h hit) bool {
+		p := place{way: h.way, hash: h.hash, module: module}
+		if f := enclosing(list, h.first); f != nil && !f.decorated && !called.MatchString(f.name) {
+			p.name = f.name
+		}
+		hits = append(hits, p)
+		return false
+	})
+	n.source.seen = append(n.source.seen, hits...)
+}
+
+// uses counts the names in code.
+func (s *source) uses(code string, list []function) {
+	for _, m := range append(importLine.FindAllString(code, -1), importList.FindAllString(code, -1)...) {
+		for _, name := range nameIn.FindAllString(m, -1) {
+			s.imported[name] = true
+		}
+	}
+	for _, f := range list {
+		s.defined[f.name]++
+	}
+	for _, at := range nameIn.FindAllStringIndex(code, -1) {
+		s.named[code[at[0]:at[1]]]++
+	}
+}
+
+// subtract drops the parts that code in use has.
+func (n *needles) subtract() {
+	s := n.source
+	for _, p := range s.seen {
+		if (p.module == "" || s.imported[p.module]) && (p.name == "" || s.named[p.name] > s.defined[p.name]) {
+			delete(n.of[p.way], p.hash)
+		}
+	}
+	for hash, x := range n.of[pair] {
+		if x.files > 2 {
+			delete(n.of[pair], hash)
+		}
+	}
+}
+
+// leftover reports whether a path is of a product of builds, runs or editors, which may come from
+// another version.
+func leftover(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if slices.Contains(leftovers, part) || strings.HasSuffix(part, ".egg-info") || strings.HasSuffix(part, ".dist-info") {
+			return true
+		}
+	}
+	return strings.HasSuffix(name, "~") || slices.Contains(leftovers, path.Ext(name))
+}
+
+var leftovers = strings.Fields(`.git __pycache__ build dist .eggs .tox .nox .mypy_cache .ruff_cache .pytest_cache htmlcov
+.pyc .pyo .orig .rej .bak .swp .patch .diff .whl .egg`)
+
+func proseExt(name string) bool {
+	switch path.Ext(name) {
+	case ".md", ".rst", ".txt", "":
+		return true
+	}
+	return false
+}
