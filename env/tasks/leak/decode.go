@@ -22,17 +22,9 @@ const maxText = 4 << 20
 
 var (
 	marks   = regexp.MustCompile(`<[^<>]{0,200}>|\x1b\[[0-9;]*m`)
-	escapes = regexp.MustCompile(`\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-7]{3}|[nrt"'\\/_*.()\[\]{}=#-])`)
-	numbers = regexp.MustCompile(`(?:\b(?:0x[0-9a-fA-F]{1,6}|0b[01]{1,21}|0o[0-7]{1,7}|[01]{7,8}|[0-9]{1,7})\b[\s,;:|)(\]\[+-]*(?:chr|ord|\\|&|#)?\(?){12,}`)
-	number  = regexp.MustCompile(`\b(?:0x[0-9a-fA-F]+|0b[01]+|0o[0-7]+|[0-9]+)\b`)
-	bytesIn = regexp.MustCompile(`(?:\b(?:0x|\\x)?[0-9a-fA-F]{2}\b[\s,:;-]*){12,}`)
-	byteIn  = regexp.MustCompile(`[0-9a-fA-F]{2}\b`)
-	spaced  = regexp.MustCompile(`(?m)^(?:[^\s] ){8,}.*$`)
-	soft    = regexp.MustCompile(`=[0-9A-F]{2}|=\n`)
 	percent = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 	inserts = regexp.MustCompile(`\[-[^\n]*?-\]|\{\+|\+\}`)
-	changed = regexp.MustCompile(`(?m)^[+-]`)
-	guttery = regexp.MustCompile(`(?m)^[ \t]*(?:[|>*!%;]+|//+|--+|/\*+|\d+[:|.)]?(?:[ \t]|$))[ \t]?`)
+	guttery = regexp.MustCompile(`^[ \t]*(?:[|>*!%;]+|//+|--+|/\*+|\d+[:|.)]?(?:[ \t]|$))[ \t]?`)
 )
 
 // encoded looks into a text for what is encoded in it, and gives the text in other readings.
@@ -42,23 +34,16 @@ func (u *unpacker) encoded(text string, next func(string, []byte)) {
 	}
 	u.readings(text, next)
 	u.alphabets(text, next)
-	if n := len(percent.FindAllStringIndex(text, 5)); n > 3 {
+	if strings.Count(text, "%") > 3 && len(percent.FindAllStringIndex(text, 5)) > 3 {
 		if plain, err := url.QueryUnescape(badPercent.ReplaceAllString(text, "%25$1")); err == nil {
 			next("url-encoded", []byte(plain))
 		}
 	}
-	if n := len(soft.FindAllStringIndex(text, 5)); n > 3 {
+	if strings.Contains(text, "=\n") || strings.Contains(text, "=3D") || strings.Contains(text, "=20") {
 		plain, _ := io.ReadAll(quotedprintable.NewReader(strings.NewReader(text))) // what was read before an error counts
 		next("quoted-printable", plain)
 	}
-	for _, list := range numbers.FindAllString(text, 50) {
-		u.codes(list, next)
-	}
-	for _, list := range bytesIn.FindAllString(text, 50) {
-		if plain, err := hex.DecodeString(strings.Join(byteIn.FindAllString(list, -1), "")); err == nil {
-			next("hex", plain)
-		}
-	}
+	lists(text, next)
 	u.uuencoded(text, next)
 }
 
@@ -66,8 +51,8 @@ var badPercent = regexp.MustCompile(`%([^0-9a-fA-F]|[0-9a-fA-F][^0-9a-fA-F]|.?$)
 
 // readings gives the text without what belongs to the way in which it is stored.
 func (u *unpacker) readings(text string, next func(string, []byte)) {
-	if len(escapes.FindAllStringIndex(text, 2)) > 1 {
-		next("escaped", []byte(escapes.ReplaceAllStringFunc(text, unescaped)))
+	if strings.Count(text, `\`) > 1 {
+		next("escaped", unescaped(text))
 	}
 	if strings.Contains(text, "&") || strings.Contains(text, "</") || strings.Contains(text, "\x1b[") {
 		if plain := html.UnescapeString(marks.ReplaceAllString(text, "")); plain != text {
@@ -77,7 +62,7 @@ func (u *unpacker) readings(text string, next func(string, []byte)) {
 	if trimmed := strings.TrimSpace(text); trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') {
 		next("JSON", jsonStrings(trimmed))
 	}
-	if len(changed.FindAllStringIndex(text, 2)) > 1 || len(guttery.FindAllStringIndex(text, 2)) > 1 {
+	if signs(text) {
 		lines := strings.Split(text, "\n")
 		for _, side := range []string{"-", "+"} {
 			var out strings.Builder
@@ -97,7 +82,7 @@ func (u *unpacker) readings(text string, next func(string, []byte)) {
 	if plain := norm.NFKC.String(text); len(plain) != len(text) {
 		next("other forms of letters", []byte(plain))
 	}
-	if lines := spaced.FindAllString(text, 1000); len(lines) > 0 {
+	if lines := spacedLines(text); len(lines) > 0 {
 		var out strings.Builder
 		for _, line := range lines {
 			for _, w := range strings.Split(line, "  ") {
@@ -109,22 +94,75 @@ func (u *unpacker) readings(text string, next func(string, []byte)) {
 	}
 }
 
-func unescaped(e string) string {
-	switch e[1] {
-	case 'n':
-		return "\n"
-	case 't', 'r':
-		return " "
-	case 'x', 'u', 'U':
-		if c, err := strconv.ParseUint(e[2:], 16, 32); err == nil {
-			return string(rune(c))
+// signs reports whether lines of a text begin with signs, as in patches, mails and listings.
+func signs(text string) bool {
+	found := 0
+	for line := range strings.Lines(text) {
+		body := strings.TrimLeft(line, " \t")
+		if body == "" {
+			continue
 		}
-	case '0', '1', '2', '3', '4', '5', '6', '7':
-		if c, err := strconv.ParseUint(e[1:], 8, 32); err == nil {
-			return string(rune(c))
+		if line[0] == '+' || line[0] == '-' || strings.IndexByte("|>*!%;/-0123456789", body[0]) >= 0 && guttery.MatchString(line) {
+			if found++; found > 1 {
+				return true
+			}
 		}
 	}
-	return e[1:]
+	return false
+}
+
+// spacedLines returns the lines that have a space behind each letter.
+func spacedLines(text string) (out []string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		is := len(line) > 16
+		for i := 1; is && i < 16; i += 2 {
+			is = line[i] == ' '
+		}
+		if is {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// unescaped undoes the escapes of strings.
+func unescaped(text string) []byte {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			out = append(out, text[i])
+			continue
+		}
+		i++
+		digits, base := 0, 16
+		switch c := text[i]; {
+		case c == 'n':
+			out = append(out, '\n')
+			continue
+		case c == 't' || c == 'r':
+			out = append(out, ' ')
+			continue
+		case c == 'x':
+			digits = 2
+		case c == 'u':
+			digits = 4
+		case c == 'U':
+			digits = 8
+		case c >= '0' && c <= '7':
+			digits, base = 3, 8
+			i--
+		}
+		if digits > 0 && i+digits < len(text) {
+			if c, err := strconv.ParseUint(text[i+1:i+1+digits], base, 32); err == nil {
+				out = append(out, string(rune(c))...)
+				i += digits
+				continue
+			}
+		}
+		out = append(out, text[max(i, 0)])
+	}
+	return out
 }
 
 // jsonStrings returns the strings of JSON values.
@@ -144,27 +182,79 @@ func jsonStrings(text string) []byte {
 	}
 }
 
-// codes reads a list of numbers as characters.
-func (u *unpacker) codes(list string, next func(string, []byte)) {
-	var plain []byte
-	binary := len(regexp.MustCompile(`\b[01]{7,8}\b`).FindAllString(list, 12)) == 12
-	for _, n := range number.FindAllString(list, maxText) {
-		base := 0
-		if binary {
-			base = 2
-		} else if n = strings.TrimLeft(n, "0"); n == "" || n[0] == 'x' || n[0] == 'b' || n[0] == 'o' {
-			n = "0" + n
+// minCodes is how many numbers in a row may be a text.
+const minCodes = 12
+
+// lists reads lists of numbers as characters.
+func lists(text string, next func(string, []byte)) {
+	var row []string
+	flush := func() {
+		if len(row) >= minCodes {
+			codes(row, next)
 		}
-		c, err := strconv.ParseUint(n, base, 21)
-		if err != nil {
-			return
+		row = row[:0]
+	}
+	gap, found := 0, 0
+	for i := 0; i < len(text) && found < 1<<16; {
+		if classes[text[i]] != letter {
+			i++
+			gap++
+			continue
 		}
-		plain = append(plain, string(rune(c))...)
-		if c > 126 {
-			plain = append(plain[:len(plain)-len(string(rune(c)))], byte(c))
+		from := i
+		for i < len(text) && classes[text[i]] == letter {
+			i++
+		}
+		switch w := text[from:i]; {
+		case w == "chr" || w == "ord" || w == "x":
+		case !numeral(w):
+			flush()
+		default:
+			if gap > 12 {
+				flush()
+			}
+			row = append(row, w)
+			found++
+		}
+		gap = 0
+	}
+	flush()
+}
+
+func numeral(w string) bool {
+	if len(w) > 10 {
+		return false
+	}
+	for i := range len(w) {
+		if c := w[i] | 0x20; (c < '0' || c > '9') && (c < 'a' || c > 'f') && c != 'x' && c != 'o' {
+			return false
 		}
 	}
-	next("character codes", plain)
+	return w[0] >= '0' && w[0] <= '9' || len(w) == 2
+}
+
+// codes reads numbers in every base that fits all of them.
+func codes(row []string, next func(string, []byte)) {
+	for _, base := range []int{2, 8, 10, 16, 0} {
+		plain := make([]byte, 0, len(row))
+		for _, n := range row {
+			c, err := strconv.ParseUint(n, base, 21)
+			switch {
+			case err != nil:
+				plain = nil
+			case c < 256 && plain != nil:
+				plain = append(plain, byte(c))
+			case plain != nil:
+				plain = append(plain, string(rune(c))...)
+			}
+			if plain == nil {
+				break
+			}
+		}
+		if mostlyText(plain) || begins(plain) {
+			next("character codes", plain)
+		}
+	}
 }
 
 func (u *unpacker) uuencoded(text string, next func(string, []byte)) {

@@ -15,10 +15,11 @@ type Change struct {
 
 // needle is a part of the fixed version that the repository's own code does not have.
 type needle struct {
-	shown string // the lines of it, or their beginning
-	form  string // how it is changed: "", rot13, reversed, ...
-	lines int    // of the fixed version that it touches
-	files int    // other files that have it as it is, comments included
+	text    string // that has it
+	at, end int
+	form    string // how it is changed: "", rot13, reversed, ...
+	lines   int    // of the fixed version that it touches
+	files   int    // other files that have it as it is, comments included
 }
 
 // needles are looked for.
@@ -30,6 +31,8 @@ type needles struct {
 	names   map[uint64]bool // of changed files and functions
 	source  source
 }
+
+func (x *needle) shown() string { return show(x.text, x.at, x.end) }
 
 // maxNeedles bounds the needles of one way.
 const maxNeedles = 40_000
@@ -81,8 +84,12 @@ func (n *needles) collect(c Change) {
 		}
 	}
 	within := functions(t.code)
+	from, to := changedRegion(c, around)
 	add := func(in string, toks []token, h hit) {
 		at, end := toks[h.first].at, toks[h.last].end
+		if end < from || at > to {
+			return
+		}
 		if h.way == pair && !bothNew(*c.Fixed, at, end, had) || (h.way == whole || h.way == short) && had[lineAt(*c.Fixed, at)] {
 			return
 		}
@@ -92,7 +99,7 @@ func (n *needles) collect(c Change) {
 		if f := enclosing(within, at); (h.way == shape || h.way == naming) && (f == nil || end > f.end) {
 			return
 		}
-		n.of[h.way][h.hash] = &needle{shown: show(*c.Fixed, at, end), lines: strings.Count((*c.Fixed)[at:end], "\n") + 1}
+		n.of[h.way][h.hash] = &needle{text: *c.Fixed, at: at, end: end, lines: strings.Count((*c.Fixed)[at:end], "\n") + 1}
 	}
 	n.exactHits(t.code, t.run, func(h hit) {
 		if t.quoted != nil && connected(t.quoted, t.run[h.first].at, t.run[h.last].end-1) {
@@ -187,12 +194,18 @@ func (n *needles) forget(t text, counts func(hit) bool) {
 // disguise adds the parts that are left in forms that no decoder undoes.
 func (n *needles) disguise(c Change) {
 	fixed, base := *c.Fixed, ""
-	if c.Base != nil {
-		base = *c.Base
-	}
 	if isPython(c.Path) {
 		fixed, _ = code(fixed)
-		base, _ = code(base)
+	}
+	from, to := changedRegion(c, 3)
+	fixed = fixed[from:to]
+	if c.Base != nil {
+		back := Change{Base: c.Fixed, Fixed: c.Base}
+		if base = *c.Base; isPython(c.Path) {
+			base, _ = code(base)
+		}
+		from, to = changedRegion(back, 6)
+		base = base[from:to]
 	}
 	for _, d := range disguises {
 		other := n.scanner
@@ -206,7 +219,7 @@ func (n *needles) disguise(c Change) {
 			case h.way != phrase && (h.way != whole || !startsLine(text, at) || !endsLine(text, end)):
 			case had[h.hash^uint64(h.way)], n.of[h.way][h.hash] != nil, len(n.of[h.way]) >= 4*maxNeedles, !n.says(h.way, text, toks[h.first:h.last+1]):
 			default:
-				n.of[h.way][h.hash] = &needle{shown: show(text, at, end), form: d.form, lines: 1}
+				n.of[h.way][h.hash] = &needle{text: text, at: at, end: end, form: d.form, lines: 1}
 			}
 		})
 	}
@@ -251,6 +264,31 @@ func reversed(text string) string {
 	out := []rune(text)
 	slices.Reverse(out)
 	return string(out)
+}
+
+// around is how many lines beside a change are compared with it.
+const around = 60
+
+// changedRegion returns the offsets of the changed lines of a fixed file and of some lines around.
+func changedRegion(c Change, around int) (from, to int) {
+	if c.Base == nil {
+		return 0, len(*c.Fixed)
+	}
+	first, last := changedLines(*c.Fixed, *c.Base)
+	line := 1
+	to = len(*c.Fixed)
+	for i, b := range []byte(*c.Fixed) {
+		if b != '\n' {
+			continue
+		}
+		if line++; line == first-around {
+			from = i + 1
+		}
+		if line == last+around+1 {
+			return from, i + 1
+		}
+	}
+	return from, to
 }
 
 func lineAt(text string, at int) string {

@@ -3,6 +3,7 @@ package leak
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,6 +17,9 @@ var (
 
 // patch finds a diff of a changed file, in any direction and of any other change to it.
 func (s *Searcher) patch(raw string) Finding {
+	if !slices.ContainsFunc(s.needles.changes, func(c Change) bool { return strings.Contains(raw, path.Base(c.Path)) }) {
+		return Finding{}
+	}
 	for _, at := range diffHeader.FindAllStringSubmatchIndex(raw, 1000) {
 		name := raw[at[2]:at[3]]
 		for _, c := range s.needles.changes {

@@ -128,31 +128,36 @@ type function struct {
 	decorated bool
 }
 
-var defLine = regexp.MustCompile(`(?m)^([ \t]*)(?:async[ \t]+)?def[ \t]+(\w+)|^([ \t]*)class[ \t]+(\w+)`)
-
 // functions returns the defs of code, with nested ones, in order.
 func functions(text string) []function {
 	var out []function
-	for _, m := range defLine.FindAllStringSubmatchIndex(text, -1) {
-		if m[4] < 0 {
-			continue
-		}
-		f := function{name: text[m[4]:m[5]], at: m[3], end: len(text)}
-		before := strings.TrimRight(text[:m[0]], " \t\r\n")
-		f.decorated = strings.HasPrefix(strings.TrimLeft(before[strings.LastIndexByte(before, '\n')+1:], " \t"), "@")
-		column, depth := m[3]-m[2], 0
-		for at := m[2]; at < len(text); {
-			line, _, _ := strings.Cut(text[at:], "\n")
-			body := strings.TrimLeft(line, " \t")
-			if at > m[2] && depth == 0 && strings.TrimSpace(body) != "" && len(line)-len(body) <= column {
-				f.end = at
-				break
+	var open []int // indexes in out of functions that have not ended
+	var columns []int
+	depth, before := 0, ""
+	for at := 0; at < len(text); {
+		line, _, _ := strings.Cut(text[at:], "\n")
+		body := strings.TrimLeft(line, " \t")
+		column := len(line) - len(body)
+		if depth == 0 && strings.TrimSpace(body) != "" {
+			for len(open) > 0 && column <= columns[len(columns)-1] {
+				out[open[len(open)-1]].end = at
+				open, columns = open[:len(open)-1], columns[:len(columns)-1]
 			}
-			depth = max(0, depth+strings.Count(body, "(")+strings.Count(body, "[")+strings.Count(body, "{")-
-				strings.Count(body, ")")-strings.Count(body, "]")-strings.Count(body, "}"))
-			at += len(line) + 1
+			if rest, ok := strings.CutPrefix(strings.TrimPrefix(body, "async "), "def "); ok {
+				open, columns = append(open, len(out)), append(columns, column)
+				out = append(out, function{name: nameIn.FindString(rest[:min(len(rest), 200)]), at: at + column, end: len(text), decorated: strings.HasPrefix(before, "@")})
+			}
+			before = body
 		}
-		out = append(out, f)
+		for _, c := range []byte(body) {
+			switch c {
+			case '(', '[', '{':
+				depth++
+			case ')', ']', '}':
+				depth = max(depth-1, 0)
+			}
+		}
+		at += len(line) + 1
 	}
 	return out
 }

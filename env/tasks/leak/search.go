@@ -171,7 +171,7 @@ func (s *Searcher) exact(text string, toks []token, near, own bool) Finding {
 			}
 		}
 		if best.Token == "" || rank[kind] < rank[best.Kind] {
-			best = Finding{Kind: kind, Token: x.shown, Form: x.form, Line: 1 + strings.Count(text[:toks[h.first].at], "\n")}
+			best = Finding{Kind: kind, Token: x.shown(), Form: x.form, Line: 1 + strings.Count(text[:toks[h.first].at], "\n")}
 		}
 	})
 	return best

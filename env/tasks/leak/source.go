@@ -29,9 +29,7 @@ func newSource() source {
 }
 
 var (
-	importLine = regexp.MustCompile(`(?m)^[ \t]*(?:from[ \t]+\S+[ \t]+)?import[ \t]+.*`)
-	importList = regexp.MustCompile(`(?s)import[ \t]*\(.*?\)`)
-	nameIn     = regexp.MustCompile(`[A-Za-z_]\w*`)
+	nameIn = regexp.MustCompile(`[A-Za-z_]\w*`)
 	// Programs start by themselves, or a tool starts them.
 	program = regexp.MustCompile(`^(?:__init__|__main__|conftest|setup|test|tests|test_.*|.*_tests?|manage|noxfile)$`)
 	// A framework calls functions of these names.
@@ -82,16 +80,33 @@ func (n *needles) readSource(name, raw string) {
 
 // uses counts the names in code.
 func (s *source) uses(code string, list []function) {
-	for _, m := range append(importLine.FindAllString(code, -1), importList.FindAllString(code, -1)...) {
-		for _, name := range nameIn.FindAllString(m, -1) {
+	depth := 0 // of the list of an import
+	for line := range strings.Lines(code) {
+		from := strings.Index(line, "import")
+		if from < 0 && depth == 0 {
+			continue
+		}
+		if body := strings.TrimLeft(line, " \t"); depth == 0 && !strings.HasPrefix(body, "import") && !strings.HasPrefix(body, "from") {
+			continue
+		}
+		for _, name := range nameIn.FindAllString(line, -1) {
 			s.imported[name] = true
 		}
+		depth = max(0, depth+strings.Count(line, "(")-strings.Count(line, ")"))
 	}
 	for _, f := range list {
 		s.defined[f.name]++
 	}
-	for _, at := range nameIn.FindAllStringIndex(code, -1) {
-		s.named[code[at[0]:at[1]]]++
+	for i := 0; i < len(code); {
+		from := i
+		for i < len(code) && classes[code[i]] == letter {
+			i++
+		}
+		if i > from {
+			s.named[code[from:i]]++
+		} else {
+			i++
+		}
 	}
 }
 
