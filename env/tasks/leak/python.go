@@ -2,6 +2,7 @@ package leak
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -186,3 +187,35 @@ var fixedNames = func() map[uint64]bool {
 	}
 	return out
 }()
+
+// Functions returns the names of the functions that a change alters.
+func Functions(c Change) []string {
+	var out []string
+	sides := [2]string{}
+	for i, text := range []*string{c.Base, c.Fixed} {
+		if text != nil && isPython(c.Path) {
+			sides[i], _ = code(*text)
+		}
+	}
+	for i, text := range sides {
+		for _, f := range functions(text) {
+			if !strings.Contains(sides[1-i], strings.TrimRight(text[f.at:f.end], " \t\n")) && !slices.Contains(out, f.name) {
+				out = append(out, f.name)
+			}
+		}
+	}
+	return out
+}
+
+// Lines returns the lines of the file before the change that it alters, and those beside them.
+func Lines(c Change) map[int]bool {
+	out := map[int]bool{}
+	if c.Base == nil || c.Fixed == nil {
+		return out
+	}
+	from, to := changedLines(*c.Base, *c.Fixed)
+	for line := from - 1; line <= to+1; line++ {
+		out[line] = true
+	}
+	return out
+}

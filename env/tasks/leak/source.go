@@ -38,7 +38,7 @@ var (
 
 // read notes the code of a file, and the parts of the fix in it.
 func (n *needles) readSource(name, raw string) {
-	if leftover(name) {
+	if Leftover(name) {
 		return
 	}
 	same := false
@@ -125,9 +125,9 @@ func (n *needles) subtract() {
 	}
 }
 
-// leftover reports whether a path is of a product of builds, runs or editors, which may come from
+// Leftover reports whether a path is of a product of builds, runs or editors, which may come from
 // another version.
-func leftover(name string) bool {
+func Leftover(name string) bool {
 	for part := range strings.SplitSeq(name, "/") {
 		if slices.Contains(leftovers, part) || strings.HasSuffix(part, ".egg-info") || strings.HasSuffix(part, ".dist-info") {
 			return true
