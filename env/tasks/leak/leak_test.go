@@ -93,3 +93,45 @@ func TestHealthyRepositoryHasNoFindings(t *testing.T) {
 		t.Errorf("%v", found)
 	}
 }
+
+// A file that unpacks to gigabytes costs no more than the bounds say, and other files are still searched.
+func TestBombsAreBounded(t *testing.T) {
+	bomb := strings.Repeat("\x00", 64<<20)
+	for range 2 {
+		bomb = gzipped(t, bomb)
+	}
+	nested := strings.Repeat("a", 1000)
+	for range 2 * maxDepth {
+		nested = packedAs(t, "zip", "x", nested)
+	}
+	total := 0
+	for _, text := range []string{bomb, nested, strings.Repeat("x\x9c", 1<<20), strings.Repeat("BZh9", 1<<18), strings.Repeat("PK\x03\x04", 1<<18), strings.Repeat("[", 1<<20), strings.Repeat("0 ", 1<<20)} {
+		n := 0
+		unpack([]byte(text), func(_, text string) { n += len(text) })
+		if n > maxPerFile+maxStream+len(text) {
+			t.Errorf("%d bytes of %d", n, len(text))
+		}
+		total += n
+	}
+	found := search(t, shelf.with("a.gz", bomb).with("b.txt", fixPatch), fixedStore)
+	if len(found) != 1 || found[0].Path != "b.txt" {
+		t.Errorf("%v after %d bytes", found, total)
+	}
+}
+
+// A part of the fix that code in use has elsewhere is no secret. Code that nothing uses makes nothing public.
+func TestOnlyCodeInUseIsTakenOff(t *testing.T) {
+	twin := shelf["shelf/twin.py"] + strings.ReplaceAll(fixedLookup, "lookup", "find")
+	for name, c := range map[string]struct {
+		path, text string
+		found      bool
+	}{
+		"in use":                  {"shelf/twin.py", twin + "\n    def all(self):\n        return self.find(1)\n", false},
+		"a method nobody calls":   {"shelf/twin.py", twin, true},
+		"a module nobody imports": {"shelf/spare.py", twin + "\n    def all(self):\n        return self.find(1)\n", true},
+	} {
+		if found := search(t, shelf.with(c.path, c.text), fixedStore); len(found) > 0 != c.found {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}
