@@ -163,10 +163,8 @@ func (u *unpacker) streams(data []byte, next func(string, []byte)) {
 }
 
 func (u *unpacker) stream(name string, open func(io.Reader) (io.Reader, error), data []byte) []byte {
-	if name == "xz" || name == "lzma" {
-		if !modest(name, data) {
-			return nil
-		}
+	if !likely(name, data) {
+		return nil
 	}
 	r, err := open(bytes.NewReader(data))
 	if err != nil {
@@ -178,13 +176,16 @@ func (u *unpacker) stream(name string, open func(io.Reader) (io.Reader, error), 
 	return u.all(r)
 }
 
-// modest reports whether an lzma stream needs little memory. Its header names the size of the
-// dictionary, which is allocated at once.
-func modest(name string, data []byte) bool {
-	if name == "lzma" {
+// likely reports whether a stream may be what its beginning says, and needs little memory: the header
+// of lzma names the size of the dictionary, which is allocated at once.
+func likely(name string, data []byte) bool {
+	switch name {
+	case "lzma":
 		return len(data) > 13 && binary.LittleEndian.Uint32(data[1:]) <= maxStream
+	case "bz2":
+		return len(data) > 10 && string(data[4:10]) == "1AY&SY"
 	}
-	return len(data) > 24
+	return true
 }
 
 // wideText returns the text of UTF-16 and UTF-32.
