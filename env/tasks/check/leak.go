@@ -44,7 +44,7 @@ func (c *checker) leaks(ctx context.Context, sb env.Sandbox, t schemas.Task) (fi
 	c.checkText("set-up commands", strings.Join(t.Setup, "\n"), secret)
 	c.checkText("image", t.Image, secret)
 	c.lintText(t, secret)
-	if err := c.searchRepository(ctx, secret); err != nil {
+	if err := c.searchRepository(ctx, t.Workdir, secret); err != nil {
 		return finding{}, fmt.Errorf("looking for leaks in the repository: %w", err)
 	}
 	found, err := c.search(ctx, sb, t, secret)
@@ -52,7 +52,7 @@ func (c *checker) leaks(ctx context.Context, sb env.Sandbox, t schemas.Task) (fi
 		return finding{}, err
 	}
 	for _, l := range found {
-		if inside, ok := strings.CutPrefix(l.Place, t.Workdir+"/"); ok && slices.ContainsFunc(c.rep.Leaks, func(k Leak) bool { return k.Place == inside }) {
+		if slices.ContainsFunc(c.rep.Leaks, func(k Leak) bool { return k.Place == l.Place && k.Kind == l.Kind }) {
 			continue
 		}
 		l.From = c.owner(l.Place, t)

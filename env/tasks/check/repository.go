@@ -18,7 +18,7 @@ import (
 const maxFile = 32 << 20
 
 // searchRepository looks for the fix in the files that an agent may read.
-func (c *checker) searchRepository(ctx context.Context, s secrets) error {
+func (c *checker) searchRepository(ctx context.Context, workdir string, s secrets) error {
 	found, err := leak.Search(s.changes, func(each func(name string, data []byte) error) error {
 		return env.Stream(
 			func(w io.Writer) error { return c.Store.Export(ctx, c.base, w) },
@@ -26,7 +26,7 @@ func (c *checker) searchRepository(ctx context.Context, s secrets) error {
 		)
 	})
 	for _, f := range found {
-		c.rep.Leaks = append(c.rep.Leaks, Leak{Place: clip(f.Path), Line: f.Line, Token: clip(f.Token), Kind: f.Kind, Form: clip(f.Form), From: FromTask})
+		c.rep.Leaks = append(c.rep.Leaks, Leak{Place: clip(path.Join(workdir, f.Path)), Line: f.Line, Token: clip(f.Token), Kind: f.Kind, Form: clip(f.Form), From: FromTask})
 	}
 	return err
 }
@@ -89,13 +89,3 @@ func generated(t schemas.Task) bool { return t.Origin != nil && t.Origin.ParentT
 // prose reports whether a function has a name so common that a text which contains it may mean
 // something else.
 func prose(name string) bool { return len(name) < 4 }
-
-func ofPatch(patch string, changes []leak.Change) []leak.Change {
-	var out []leak.Change
-	for _, c := range changes {
-		if strings.Contains(patch, "/"+c.Path) && path.Ext(c.Path) != "" {
-			out = append(out, c)
-		}
-	}
-	return out
-}

@@ -244,3 +244,14 @@ func asCode(text string, from, to int) bool {
 	before, after := text[:from], text[to:]
 	return strings.HasSuffix(before, "`") || strings.HasSuffix(before, ".") || strings.HasPrefix(after, "(") || strings.HasPrefix(after, "`")
 }
+
+// ofPatch returns the changes that a patch makes.
+func ofPatch(patch string, changes []leak.Change) []leak.Change {
+	var out []leak.Change
+	for _, c := range changes {
+		if strings.Contains(patch, "/"+c.Path) && path.Ext(c.Path) != "" {
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -7,12 +7,6 @@ import (
 	"strings"
 )
 
-// Change is a file that the fix changes. A side is nil if the file is not there.
-type Change struct {
-	Path        string
-	Base, Fixed *string
-}
-
 // needle is a part of the fixed version that the repository's own code does not have.
 type needle struct {
 	text    string // that has it
@@ -36,14 +30,6 @@ func (x *needle) shown() string { return show(x.text, x.at, x.end) }
 
 // maxNeedles bounds the needles of one way.
 const maxNeedles = 40_000
-
-func isPython(name string) bool {
-	switch path.Ext(name) {
-	case ".py", ".pyi", ".pyx", ".pyw":
-		return true
-	}
-	return false
-}
 
 func newNeedles(changes []Change) *needles {
 	n := &needles{changes: changes, own: map[string]bool{}, names: map[uint64]bool{}}
@@ -264,31 +250,6 @@ func reversed(text string) string {
 	out := []rune(text)
 	slices.Reverse(out)
 	return string(out)
-}
-
-// around is how many lines beside a change are compared with it.
-const around = 60
-
-// changedRegion returns the offsets of the changed lines of a fixed file and of some lines around.
-func changedRegion(c Change, around int) (from, to int) {
-	if c.Base == nil {
-		return 0, len(*c.Fixed)
-	}
-	first, last := changedLines(*c.Fixed, *c.Base)
-	line := 1
-	to = len(*c.Fixed)
-	for i, b := range []byte(*c.Fixed) {
-		if b != '\n' {
-			continue
-		}
-		if line++; line == first-around {
-			from = i + 1
-		}
-		if line == last+around+1 {
-			return from, i + 1
-		}
-	}
-	return from, to
 }
 
 func lineAt(text string, at int) string {

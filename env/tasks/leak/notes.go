@@ -84,16 +84,3 @@ func (s *Searcher) location(name, raw string) Finding {
 	}
 	return Finding{}
 }
-
-// changedLines returns the first and the last line of base that differ from fixed.
-func changedLines(base, fixed string) (from, to int) {
-	a, b := strings.Split(base, "\n"), strings.Split(fixed, "\n")
-	for from < min(len(a), len(b)) && a[from] == b[from] {
-		from++
-	}
-	end := 0
-	for end < min(len(a), len(b))-from && a[len(a)-1-end] == b[len(b)-1-end] {
-		end++
-	}
-	return from + 1, max(from+1, len(a)-end)
-}

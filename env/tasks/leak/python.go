@@ -81,8 +81,9 @@ func stringEnd(text string, i int) (end int, long bool) {
 }
 
 var (
-	never = regexp.MustCompile(`^(?:if|while|elif)\s*\(?\s*(?:False|0|None|not True|not 1|\[\]|\(\)|\{\})\s*\)?\s*:`)
-	leave = regexp.MustCompile(`^(?:return|raise|continue|break)\b`)
+	nameIn = regexp.MustCompile(`[A-Za-z_]\w*`)
+	never  = regexp.MustCompile(`^(?:if|while|elif)\s*\(?\s*(?:False|0|None|not True|not 1|\[\]|\(\)|\{\})\s*\)?\s*:`)
+	leave  = regexp.MustCompile(`^(?:return|raise|continue|break)\b`)
 )
 
 // unreachable blanks blocks of conditions that never hold, and statements behind one that leaves.
