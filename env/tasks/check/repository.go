@@ -73,6 +73,9 @@ func (c *checker) lintText(t schemas.Task, s secrets) {
 		}
 	}
 	for _, f := range lint.Text(t.Instructions, names) {
+		if (f.What == lint.Module || f.What == lint.Identifier) && !generated(t) && plain(f.Token) {
+			continue // a word of a sentence, most likely
+		}
 		l := Leak{Place: textPlace, Token: clip(f.Token), Kind: f.What, From: FromTask}
 		named := f.What == lint.File || f.What == lint.Function && !prose(f.Token) || f.What == lint.Line && lines[lint.Number(f.Token)]
 		if !published(t) && (generated(t) || named) {
