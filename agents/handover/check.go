@@ -93,7 +93,7 @@ func (c checker) pack(a arguments) (Pack, []string) {
 func (c checker) step(n int) (schemas.Step, string) {
 	i := slices.IndexFunc(c.steps, func(s schemas.Step) bool { return s.Index == n })
 	if i < 0 {
-		return schemas.Step{}, fmt.Sprintf("there is no step %d in your work", n)
+		return schemas.Step{}, fmt.Sprintf("step %d does not exist", n)
 	}
 	s := c.steps[i]
 	switch {
