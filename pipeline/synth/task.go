@@ -63,6 +63,7 @@ func (st *factory) task(s *repoState, t *Trial, r release) schemas.Task {
 		},
 	}
 	out.Origin.Commit, out.Origin.Model, out.Origin.PromptSHA256 = t.Commit, t.Model, t.PromptSHA256
+	out.Origin.Text, out.Origin.TextVersion = kind, TextVersion
 	if len(t.Operators) > 1 {
 		out.Origin.Operators = t.Operators
 	}
