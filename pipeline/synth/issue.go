@@ -3,10 +3,7 @@ package synth
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-
-	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // The kinds of issue texts.
@@ -36,17 +33,9 @@ type issue struct {
 	Pick     picker
 }
 
-// picker chooses among wordings. The choice depends on its key alone.
-type picker string
-
-func (p picker) of(what string, options ...string) string {
-	n, _ := strconv.ParseUint(schemas.HashBytes([]byte(string(p) + "\x00" + what))[:8], 16, 64) // a hash in hex
-	return options[n%uint64(len(options))]
-}
-
-// kind returns the kind of the task's text: want, or what TextMixed chooses. Only kinds that
+// kindOf returns the kind of the task's text: want, or what TextMixed chooses. Only kinds that
 // have a text count.
-func (p picker) kind(want string, texts map[string]string) string {
+func kindOf(p picker, want string, texts map[string]string) string {
 	if want == TextMixed {
 		want = p.of("kind", mixture...)
 	}

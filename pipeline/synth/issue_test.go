@@ -70,7 +70,7 @@ func TestTextsWithoutAScene(t *testing.T) {
 	if text := i.testRun(); !strings.Contains(text, "`test_a` fails") || !strings.Contains(text, "- `t.py::test_a`: `AssertionError: no way`") {
 		t.Errorf("%q", text)
 	}
-	if kind := i.Pick.kind(TextSymptom, map[string]string{TextNote: "n", TextTestRun: "t"}); kind != TextNote {
+	if kind := kindOf(i.Pick, TextSymptom, map[string]string{TextNote: "n", TextTestRun: "t"}); kind != TextNote {
 		t.Errorf("a task without a symptom gets %s", kind)
 	}
 }

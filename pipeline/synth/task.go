@@ -46,7 +46,7 @@ func shown(t *Trial, c command) string {
 // task returns the task of a released trial. Its id says nothing about the bug.
 func (st *factory) task(s *repoState, t *Trial, r release) schemas.Task {
 	from := s.repo.Task
-	kind := picker(fmt.Sprintf("%d %s", st.cfg.Seed, t.Patch)).kind(st.cfg.Text, r.Texts)
+	kind := kindOf(picker(fmt.Sprintf("%d %s", st.cfg.Seed, t.Patch)), st.cfg.Text, r.Texts)
 	out := schemas.Task{
 		Source: "synth", InstanceID: instance(from.InstanceID, t.Patch),
 		Repo: from.Repo, RepoSource: from.RepoSource, BaseCommit: from.BaseCommit, License: from.License,

@@ -2,11 +2,13 @@
 it, without the test's assertions."""
 import ast
 import linecache
+import re
+import sys
 import textwrap
 
-MAX_LINES, MAX_CHARS, MAX_REPR = 12, 700, 80
+MAX_LINES, MAX_CHARS, MAX_REPR = 18, 900, 80
 SIMPLE = (int, float, complex, str, bytes, bool, type(None))
-BINDERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 COMPARED = {"assertIn": "in", "assertNotIn": "not in", "assertGreater": ">", "assertGreaterEqual": ">=", "assertLess": "<",
             "assertLessEqual": "<=", "assertNotEqual": "!=", "assertIsNot": "is not"}
 EQUAL = ("assertEqual", "assertEquals", "assertIs", "assertAlmostEqual", "assertListEqual", "assertTupleEqual", "assertDictEqual",
@@ -40,6 +42,7 @@ def scene(frame, line):
     if raises:
         out.update(relation="raises", raises=raises)
     nodes = out.pop("nodes")
+    out["call"] = of_class(out["call"], frame.f_locals.get("self"))
     try:
         out.update(context(frame, tree, path[inside:], stmt, nodes, text))
     except Opaque:
@@ -165,13 +168,20 @@ def context(frame, tree, path, stmt, nodes, text):
                 before.append(text.of(part))
                 nodes.append(part)
             continue
-        if expected_error(s, text) or isinstance(s, BINDERS) or any(assertion(n)[1] is not None for n in ast.walk(s) if isinstance(n, ast.stmt)) or has(s, ast.Assert):
+        error = expected_error(s, text)
+        if error and len(s.body) == 1 and isinstance(s.body[0], ast.Expr):
+            before.append("try:\n    %s\nexcept %s:\n    pass" % (text.of(s.body[0]).replace("\n", "\n    "), error))
+            nodes += s.body
+            continue
+        if error or any(assertion(n)[1] is not None for n in ast.walk(s) if isinstance(n, ast.stmt)) or has(s, ast.Assert):
             raise Opaque
         before.append(text.of(s))
         nodes.append(s)
-    if any(has(n, (ast.Await, ast.Yield, ast.YieldFrom, ast.Return)) for n in nodes):
+    if any(has(n, (ast.Await, ast.Yield, ast.YieldFrom)) or isinstance(n, ast.Return) for n in nodes):
         raise Opaque
     imports, given = needed(frame, tree, nodes)
+    fixture = frame.f_locals.get("self")
+    before = [of_class(b, fixture) for b in before]
     shown = "\n".join(imports + given + before)
     if len(shown.split("\n")) > MAX_LINES or len(shown) > MAX_CHARS:
         raise Opaque
@@ -186,8 +196,24 @@ def needed(frame, tree, nodes):
     """Returns the imports, and the assignments of values, that nodes need."""
     bound = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     bound |= {n.arg for node in nodes for n in ast.walk(node) if isinstance(n, ast.arg)}
+    for node in nodes:
+        for n in ast.walk(node):
+            if isinstance(n, DEFINITIONS):
+                bound.add(n.name)
+            elif isinstance(n, ast.alias):
+                bound.add(n.asname or n.name.split(".")[0])
+    fixture, imports = frame.f_locals.get("self"), set()
+    attributes = [n for node in nodes for n in ast.walk(node) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "self"]
+    for n in attributes:
+        value = resolved(fixture, n.attr)
+        if isinstance(value, type):
+            imports.add(import_line(value))
+    if any(n.id == "self" for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)):
+        if len(attributes) != sum(n.id == "self" for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)):
+            raise Opaque
+        bound.add("self")
     used = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)} - bound
-    imports, given = [], []
+    given = []
     for name in sorted(used):
         if name in frame.f_locals:
             given.append("%s = %s" % (name, simple(frame.f_locals[name])))
@@ -196,10 +222,37 @@ def needed(frame, tree, nodes):
             continue  # of the language
         line = import_of(tree, name)
         if line:
-            imports.append(line)
+            imports.add(line)
         else:
             given.append("%s = %s" % (name, simple(frame.f_globals[name])))
-    return imports, given
+    return sorted(imports), given
+
+
+def resolved(fixture, attribute):
+    """Returns a class of the program, or a plain value, that a test case names as an attribute of its class."""
+    value = getattr(type(fixture), attribute, None)
+    if attribute in getattr(fixture, "__dict__", {}) or isinstance(value, type) and import_line(value) is None or not isinstance(value, type) and (value is None or not plain(value)):
+        raise Opaque
+    return value
+
+
+def import_line(cls):
+    root = cls.__module__.split(".")[0]
+    for module in (root, cls.__module__):
+        if getattr(sys.modules.get(module), cls.__name__, None) is cls and not re.search(r"(^|[._])tests?([._]|$)", module):
+            return "from %s import %s" % (module, cls.__name__)
+    return None
+
+
+def of_class(code, fixture):
+    """Replaces self.NAME by the class or value that it stands for, where there is one."""
+    def known(match):
+        try:
+            value = resolved(fixture, match.group(1))
+        except Opaque:
+            return match.group(0)
+        return value.__name__ if isinstance(value, type) else repr(value)
+    return re.sub(r"\bself\.([A-Za-z_]\w*)\b", known, code)
 
 
 def import_of(tree, name):
