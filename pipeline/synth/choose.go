@@ -9,17 +9,6 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Caps bound how many tasks come from one place; 0 is no bound.
-type Caps struct {
-	Function int     `json:"per_function"`
-	Operator int     `json:"per_operator"` // of one operator in one function
-	File     int     `json:"per_file"`
-	Share    float64 `json:"repo_share"` // of all tasks that one repository may have, if there are at least 2/Share repositories
-}
-
-// DefaultCaps keep tasks diverse. A package of two files can still give a thousand.
-var DefaultCaps = Caps{Function: 20, Operator: 5, Share: 0.05}
-
 // choose marks valid trials that do not become tasks: duplicates, equivalents, those of
 // another difficulty, and those beyond a cap. It chooses the rest. The order of planning decides, not the order
 // in which the trials finished.

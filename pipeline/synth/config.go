@@ -71,6 +71,17 @@ type Config struct {
 	Progress func(Progress)
 }
 
+// Caps bound how many tasks come from one place; 0 is no bound.
+type Caps struct {
+	Function int     `json:"per_function"`
+	Operator int     `json:"per_operator"` // of one operator in one function
+	File     int     `json:"per_file"`
+	Share    float64 `json:"repo_share"` // of all tasks that one repository may have, if there are at least 2/Share repositories
+}
+
+// DefaultCaps keep tasks diverse. A package of two files can still give a thousand.
+var DefaultCaps = Caps{Function: 20, Operator: 5, Share: 0.05}
+
 // Defaults of Config.
 const (
 	DefaultRuns        = 5

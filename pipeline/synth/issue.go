@@ -148,11 +148,11 @@ func (i issue) suite(s story) string {
 func (i issue) note() string {
 	s, ok := i.first(story.told)
 	if !ok {
-		if s, ok = i.first(func(s story) bool { return s.error != "" }); !ok {
+		if s, ok = i.first(func(s story) bool { return s.error+s.raised != "" }); !ok {
 			return ""
 		}
 	}
-	title := "`" + s.test + "`: " + s.error
+	title := "`" + s.test + "`: " + s.error + s.raised
 	if s.told() {
 		title = s.brief(i.Pick)
 	}
@@ -169,7 +169,7 @@ func (i issue) note() string {
 
 // question returns what a user asks who does not know whether it is a bug.
 func (i issue) question(imports bool) string {
-	s, ok := i.first(func(s story) bool { return s.told() && !strings.Contains(s.call, "self.") })
+	s, ok := i.first(story.told)
 	if !ok {
 		return ""
 	}

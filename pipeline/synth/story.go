@@ -33,7 +33,7 @@ func storyOf(f Failure) story {
 	if scene == nil {
 		scene = &Scene{}
 	}
-	if line := strings.ReplaceAll(scene.Call, "\n", " "); utf8.RuneCountInString(line) <= maxCall && !strings.Contains(line, "`") {
+	if line := strings.ReplaceAll(scene.Call, "\n", " "); utf8.RuneCountInString(line) <= maxCall && !strings.Contains(line, "`") && !strings.Contains(line, "self.") && !strings.HasPrefix(line, "return ") {
 		s.call = line
 	}
 	if scene.Whole {
