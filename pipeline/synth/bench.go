@@ -13,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -40,7 +41,8 @@ type bench struct {
 	spec     env.SandboxSpec
 	tree     *workspace.Tree
 	command  command
-	compiled []byte // tar of compiled code of the healthy tree, placed for every run
+	compiled []byte  // tar of compiled code of the healthy tree, placed for every run
+	cpu      float64 // seconds of CPU time of all runs
 
 	mutatorSandbox env.Sandbox // has the healthy tree and the mutator; tests never run in it
 	mutator        *mutate.Mutator
@@ -62,6 +64,8 @@ type request struct {
 	Describe int               `json:"describe,omitempty"` // number of failures to describe
 	Timeout  float64           `json:"timeout"`            // seconds
 	Probe    *probe            `json:"probe,omitempty"`
+	Passes   []pass            `json:"passes,omitempty"` // runs in forks of one interpreter, instead of one run
+	Budget   float64           `json:"budget,omitempty"` // seconds of all passes
 }
 
 type probe struct {
@@ -75,6 +79,7 @@ type answer struct {
 	Records  []record `json:"records"`
 	TimedOut bool     `json:"timed_out"`
 	Seconds  float64  `json:"seconds"`
+	CPU      float64  `json:"cpu"`
 	Log      string   `json:"log"`
 	Left     []string `json:"left"`
 }
@@ -86,6 +91,7 @@ type record struct {
 	Detail string `json:"text"`
 	What   string `json:"what"`
 	Code   int    `json:"code"`
+	endOfPass
 	Failure
 }
 
@@ -98,15 +104,20 @@ type run struct {
 	whole       bool // the runner finished
 	code        int
 	probe       []byte // output of the probe
+	passes      []run  // in order, if there were several
+	number      int    // of a pass
 }
 
-// openBench starts the mutator on the healthy tree and runs the tests of the tree once,
-// to keep the compiled code.
-func openBench(ctx context.Context, d env.Driver, spec env.SandboxSpec, tree *workspace.Tree, c command) (*bench, error) {
+// openBench starts the mutator on the healthy tree. The first bench of a repository collects the
+// tests of the tree once, to keep the compiled code.
+func openBench(ctx context.Context, d env.Driver, spec env.SandboxSpec, tree *workspace.Tree, c command, shared *compiledCode) (*bench, error) {
 	b := &bench{driver: d, spec: spec, tree: tree, command: c}
 	err := b.startMutator(ctx)
 	if err == nil {
-		err = b.warm(ctx)
+		b.compiled, err = shared.get(func() ([]byte, error) {
+			err := b.warm(ctx)
+			return b.compiled, err
+		})
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.close(ctx))
@@ -191,10 +202,27 @@ func writeScripts(w io.Writer) error {
 	return out.Close()
 }
 
-// warm runs the tests of the healthy tree once and keeps the compiled code, which
-// speeds up later runs.
+// compiledCode is the compiled code of a repository, which its benches share.
+type compiledCode struct {
+	mu    sync.Mutex
+	known bool
+	tar   []byte
+}
+
+func (c *compiledCode) get(compile func() ([]byte, error)) (tar []byte, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.known {
+		c.tar, err = compile()
+		c.known = err == nil
+	}
+	return c.tar, err
+}
+
+// warm collects the tests of the healthy tree and keeps the compiled code, which speeds up later
+// runs.
 func (b *bench) warm(ctx context.Context) error {
-	_, err := b.runAndInspect(ctx, firstSeed, request{Compile: true, Timeout: warmBound}, func(sb env.Sandbox) error {
+	_, err := b.runAndInspect(ctx, firstSeed, request{Compile: true, Only: []string{}, Timeout: warmBound}, func(sb env.Sandbox) error {
 		var kept []byte
 		err := env.Stream(
 			func(w io.Writer) error { return sb.TarOut(ctx, b.workdir(sb), w) },
@@ -260,12 +288,15 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, look 
 	defer func() { err = errors.Join(err, closeSandbox(ctx, sb)) }()
 	q.Runner, q.Argv, q.Module, q.Env = b.command.runner, b.command.argv, b.command.module, b.command.env
 	q.Changed = slices.Sorted(maps.Keys(q.Files))
-	out.tests = map[string]string{}
 	err = b.ask(ctx, sb, seed, q, &out.answer)
+	out.sort()
 	if err == nil && q.Probe != nil {
 		if out.probe, _, err = sb.ReadFile(ctx, scratch(sb)+"/probe", q.Probe.Limit); errors.Is(err, env.ErrNotExist) || errors.Is(err, env.ErrRefused) {
 			err = nil
 		}
+	}
+	if err == nil {
+		err = b.readPasses(ctx, sb, q, &out)
 	}
 	if err == nil {
 		err = look(sb)
@@ -276,7 +307,7 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, look 
 	if err != nil {
 		return run{}, fmt.Errorf("running the tests: %w", err)
 	}
-	out.sort()
+	b.cpu += out.CPU
 	return out, nil
 }
 
@@ -291,26 +322,6 @@ func (b *bench) replaced(files map[string]string) (*workspace.Tree, error) {
 		changes = append(changes, workspace.Edit{Path: name, Exec: exec, Link: link, Data: []byte(files[name])})
 	}
 	return b.tree.Edit(changes)
-}
-
-// sort distributes the records to the fields of the run.
-func (r *run) sort() {
-	for _, rec := range r.Records {
-		switch rec.Kind {
-		case "test":
-			r.tests[rec.ID] = rec.Status
-		case "failure":
-			rec.Failure.Test = rec.ID
-			rec.Failure.Text = rec.Detail
-			rec.Failure.settle()
-			r.failures = append(r.failures, rec.Failure)
-		case "collect":
-			r.uncollected = append(r.uncollected, rec.ID)
-		case "end":
-			r.whole, r.code = true, rec.Code
-		}
-	}
-	r.Records = nil
 }
 
 // functionFacts are measurements of a function's source.

@@ -147,7 +147,7 @@ type settings struct {
 
 func (c Config) settings() settings {
 	s := settings{
-		Schema: "tracesmith.synth/2", Seed: c.Seed, Candidates: c.Candidates, Operators: c.Operators, Kinds: c.Kinds,
+		Schema: "tracesmith.synth/3", Seed: c.Seed, Candidates: c.Candidates, Operators: c.Operators, Kinds: c.Kinds,
 		Runs: c.Runs, ReleaseRuns: c.ReleaseRuns, MaxFailing: c.MaxFailing, Text: c.Text, Repos: map[string]string{},
 		Commits: c.Commits, Functions: c.Functions, Model: c.Model.identity(), Benchmarks: c.Benchmarks.Hash(),
 	}

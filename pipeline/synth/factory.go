@@ -11,8 +11,10 @@ import (
 
 // job is one unit of work for a repository.
 type job struct {
-	do  func(context.Context, *worker) error
-	key string
+	do    func(context.Context, *worker) error
+	key   string
+	kind  jobKind
+	units int // of work, by which the remaining time is estimated
 }
 
 // jobQueue hands out jobs. A worker stays with its repository while that has jobs,
@@ -101,6 +103,8 @@ type factory struct {
 
 	mu       sync.Mutex
 	progress Progress
+	paces    [jobKinds]pace
+	busy     float64 // seconds that jobs took, together
 }
 
 // worker does jobs, one at a time, on the bench of a repository.
@@ -122,7 +126,14 @@ type repoState struct {
 	note    string
 	calls   map[string][]string
 
+	first    *piece   // of the survey
+	pieces   []string // names of the others
+	surveyed bool
+	compiled compiledCode
+
 	kept     []string
+	cpu      float64 // seconds of CPU time of the survey
+	runCPU   float64 // of one run of all tests
 	seconds  float64
 	litter   []string
 	coverage coverage
@@ -145,7 +156,7 @@ func (w *worker) enter(ctx context.Context, s *repoState) error {
 		return nil
 	}
 	w.leave(ctx)
-	b, err := openBench(ctx, s.driver, s.spec, s.repo.Tree, s.command)
+	b, err := openBench(ctx, s.driver, s.spec, s.repo.Tree, s.command, &s.compiled)
 	if err != nil {
 		return err
 	}
@@ -167,5 +178,6 @@ func (st *factory) update(change func(*Progress)) {
 	defer st.mu.Unlock()
 	change(&st.progress)
 	st.progress.Seconds = time.Since(st.begun).Seconds()
+	st.progress.Remaining = st.remaining()
 	st.cfg.Progress(st.progress)
 }

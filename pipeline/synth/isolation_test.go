@@ -45,15 +45,30 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Candidates, cfg.ReleaseRuns = *candidates, 2
-	st := &factory{cfg: cfg}
-	s := &repoState{repo: cfg.Repos[0], seed: cfg.Seed}
+	journal, err := openJournal(cfg.Out, cfg.settings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &factory{cfg: cfg, journal: journal}
+	s := &repoState{repo: cfg.Repos[0], seed: cfg.Seed, trials: map[string]*Trial{}}
 	surveyor := &worker{factory: st}
-	found, err := surveyor.survey(t.Context(), s)
-	if err != nil || found.Refused != "" || len(found.Drawn) != *candidates {
-		t.Fatalf("%d candidates, %v, %q", len(found.Drawn), err, found.Refused)
+	if err := s.begin(t.Context(), surveyor); err != nil {
+		t.Fatal(err)
+	}
+	for !s.surveyed {
+		if err := st.advance(s); err != nil {
+			t.Fatal(err)
+		}
+		for ; !s.surveyed && len(s.pending) > 0; s.pending = s.pending[1:] {
+			if err := s.pending[0].do(t.Context(), surveyor); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if s.refused != "" || len(s.drawn) != *candidates {
+		t.Fatalf("%d candidates, %q", len(s.drawn), s.refused)
 	}
 	surveyor.leave(t.Context())
-	s.applySurvey(found)
 
 	judge := func(w *worker, c candidate) (*Trial, error) {
 		if err := w.enter(t.Context(), s); err != nil {
@@ -92,7 +107,7 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 		}
 		return out
 	}
-	want := pass(1, found.Drawn)
+	want := pass(1, s.drawn)
 	outcomes := map[Outcome]int{}
 	for _, trial := range want {
 		outcomes[trial.Outcome]++
@@ -101,7 +116,7 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 	if outcomes[Valid] == 0 || outcomes[Flaky] > 0 {
 		t.Errorf("the outcomes are %v", outcomes)
 	}
-	turned := slices.Clone(found.Drawn)
+	turned := slices.Clone(s.drawn)
 	slices.Reverse(turned)
 	if diff := cmp.Diff(want, pass(4, turned)); diff != "" {
 		t.Errorf("in another order, with four workers: %s", diff)

@@ -20,6 +20,7 @@ const journalName = "journal.jsonl"
 // entry is one line of the journal; exactly one field is set.
 type entry struct {
 	Settings *settings    `json:"settings,omitempty"`
+	Piece    *piece       `json:"piece,omitempty"`
 	Repo     *survey      `json:"repo,omitempty"`
 	Trial    *Trial       `json:"trial,omitempty"`
 	Release  *release     `json:"release,omitempty"`
@@ -31,6 +32,7 @@ type entry struct {
 type journal struct {
 	mu       sync.Mutex
 	file     *os.File
+	pieces   map[string]map[string]*piece      // by repository and name
 	surveys  map[string]*survey                // by repository
 	trials   map[string]map[string]*Trial      // by repository and key
 	releases map[string]map[string]release     // by repository and key
@@ -44,7 +46,7 @@ func openJournal(dir string, s settings) (*journal, error) {
 	}
 	j := &journal{
 		surveys: map[string]*survey{}, trials: map[string]map[string]*Trial{}, releases: map[string]map[string]release{},
-		answers: map[string]map[string]modelAnswer{},
+		answers: map[string]map[string]modelAnswer{}, pieces: map[string]map[string]*piece{},
 	}
 	path := filepath.Join(dir, journalName)
 	whole, err := j.load(path, s)
@@ -120,6 +122,11 @@ func refuseForeign(dir string) error {
 
 func (j *journal) remember(e entry) {
 	switch {
+	case e.Piece != nil:
+		if j.pieces[e.Piece.Repo] == nil {
+			j.pieces[e.Piece.Repo] = map[string]*piece{}
+		}
+		j.pieces[e.Piece.Repo][e.Piece.Name] = e.Piece
 	case e.Repo != nil:
 		j.surveys[e.Repo.Repo] = e.Repo
 	case e.Trial != nil:
@@ -167,6 +174,13 @@ func (j *journal) trial(repo, key string) *Trial {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.trials[repo][key]
+}
+
+// piece returns a finished part of a survey; nil if there is none.
+func (j *journal) piece(repo, name string) *piece {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.pieces[repo][name]
 }
 
 func (j *journal) survey(repo string) *survey {

@@ -7,12 +7,14 @@ type survey struct {
 	Repo     string   `json:"repo"`
 	Refused  string   `json:"refused,omitempty"` // why the repository cannot be used
 	Method   string   `json:"method,omitempty"`
-	Kept     []string `json:"kept,omitempty"`    // tests that pass in every run, sorted
-	Seconds  float64  `json:"seconds,omitempty"` // duration of the slowest run in a bench
-	Litter   []string `json:"litter,omitempty"`  // files that its tests leave
-	Coverage coverage `json:"coverage,omitempty"`
-	Sites    int      `json:"sites,omitempty"` // number of possible mutations
-	Note     string   `json:"note,omitempty"`  // what could not be searched
+	Kept     []string `json:"kept,omitempty"`            // tests that pass in every run, sorted
+	Seconds  float64  `json:"seconds,omitempty"`         // duration of the slowest run in a bench
+	CPU      float64  `json:"cpu_seconds,omitempty"`     // of all runs of the survey
+	RunCPU   float64  `json:"run_cpu_seconds,omitempty"` // of one run of all tests
+	Litter   []string `json:"litter,omitempty"`          // files that its tests leave
+	Coverage coverage `json:"-"`                         // of a piece
+	Sites    int      `json:"sites,omitempty"`           // number of possible mutations
+	Note     string   `json:"note,omitempty"`            // what could not be searched
 	// Calls are the functions that each function calls, for composing bugs along calls.
 	Calls map[string][]string `json:"calls,omitempty"`
 	// Drawn are the candidates in order, except composed ones.

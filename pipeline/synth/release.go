@@ -22,7 +22,7 @@ func (st *factory) planReleases(s *repoState) {
 			st.settle(s, t, known)
 			continue
 		}
-		s.pending = append(s.pending, job{key: "the task of " + t.Key + " of " + t.Repo, do: func(ctx context.Context, w *worker) error {
+		s.pending = append(s.pending, job{key: "the task of " + t.Key + " of " + t.Repo, kind: jobRelease, units: 1, do: func(ctx context.Context, w *worker) error {
 			if err := w.enter(ctx, s); err != nil {
 				return err
 			}

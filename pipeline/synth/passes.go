@@ -1,0 +1,72 @@
+package synth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tracesmith/tracesmith/env"
+)
+
+// pass is one of several runs in forks of an interpreter that has collected the tests once. They
+// share a sandbox, so that one pass can meet what an earlier one left there.
+type pass struct {
+	Only     []string `json:"only"`
+	Shuffle  int64    `json:"shuffle,omitempty"`
+	Most     int      `json:"most,omitempty"`
+	Describe int      `json:"describe,omitempty"`
+	Timeout  float64  `json:"timeout"` // seconds
+	Probe    *probe   `json:"probe,omitempty"`
+	// Follows makes a pass depend on the first one: it runs only if tests failed there, but no more
+	// than Most of the first pass.
+	Follows bool `json:"follows,omitempty"`
+	// TraceFailure runs only the first failing test of the first pass.
+	TraceFailure bool `json:"trace_failure,omitempty"`
+}
+
+// endOfPass is the part of a record that ends a pass.
+type endOfPass struct {
+	Number   int  `json:"n"`
+	TimedOut bool `json:"timed_out"`
+	Whole    bool `json:"whole"`
+}
+
+// sort distributes the records to the fields of the run and of its passes.
+func (r *run) sort() {
+	all := r.Records
+	r.Records, r.tests = nil, map[string]string{}
+	for _, rec := range all {
+		switch rec.Kind {
+		case "test":
+			r.tests[rec.ID] = rec.Status
+		case "failure":
+			rec.Failure.Test = rec.ID
+			rec.Failure.Text = rec.Detail
+			rec.Failure.settle()
+			r.failures = append(r.failures, rec.Failure)
+		case "collect":
+			r.uncollected = append(r.uncollected, rec.ID)
+		case "pass":
+			done := run{tests: r.tests, failures: r.failures, whole: rec.Whole, code: rec.Code, number: rec.Number}
+			done.TimedOut = rec.TimedOut
+			r.passes = append(r.passes, done)
+			r.tests, r.failures = map[string]string{}, nil
+		case "end":
+			r.whole, r.code = true, rec.Code
+		}
+	}
+}
+
+// readPasses reads what the probes of the passes wrote.
+func (b *bench) readPasses(ctx context.Context, sb env.Sandbox, q request, r *run) (err error) {
+	for i, p := range r.passes {
+		if p.number < 0 || p.number >= len(q.Passes) || q.Passes[p.number].Probe == nil {
+			continue
+		}
+		r.passes[i].probe, _, err = sb.ReadFile(ctx, fmt.Sprintf("%s/probe.%d", scratch(sb), p.number), q.Passes[p.number].Probe.Limit)
+		if err != nil && !errors.Is(err, env.ErrNotExist) && !errors.Is(err, env.ErrRefused) {
+			return err
+		}
+	}
+	return nil
+}
