@@ -51,8 +51,7 @@ type Failure struct {
 
 // follow runs one test and reads a window of its events.
 func follow(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, test string, first int) (steps, error) {
-	run, err := watch(ctx, r, t, tree, patch, verify.Variant{Only: []string{test}},
-		map[string]any{"mode": "steps", "first": first, "size": window})
+	run, err := watch(ctx, r, t, tree, patch, verify.Variant{Only: []string{test}, Probe: stepsProbe(first)})
 	if err != nil {
 		return steps{}, err
 	}

@@ -68,8 +68,8 @@ type Config struct {
 
 // Defaults of Config.
 const (
-	DefaultRuns        = 5
-	DefaultReleaseRuns = 20
+	DefaultRuns        = 2
+	DefaultReleaseRuns = 3
 	DefaultCommits     = 50
 	DefaultFunctions   = 20
 	DefaultMaxFailing  = 0.5

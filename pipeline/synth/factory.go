@@ -130,6 +130,8 @@ type repoState struct {
 	pieces   []string // names of the others
 	surveyed bool
 	compiled compiledCode
+	once     map[string]bool // tests that cannot be repeated in one place
+	known    known
 
 	kept     []string
 	cpu      float64 // seconds of CPU time of the survey

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/verify"
 )
 
 // pass is one of several runs in forks of an interpreter that has collected the tests once. They
@@ -22,6 +23,46 @@ type pass struct {
 	Follows bool `json:"follows,omitempty"`
 	// TraceFailure runs only the first failing test of the first pass.
 	TraceFailure bool `json:"trace_failure,omitempty"`
+}
+
+// limit sets the timeout of the tests.
+func (q *request) limit(seconds float64) {
+	if q.Timeout = seconds; len(q.Passes) == 0 {
+		return
+	}
+	q.Budget = 0
+	for i := range q.Passes {
+		q.Passes[i].Timeout = seconds
+		if q.Passes[i].Probe != nil {
+			q.Passes[i].Timeout *= coverFactor
+		}
+		q.Budget += q.Passes[i].Timeout
+	}
+	q.Timeout = q.Budget + grace.Seconds()
+}
+
+// verdicts returns the run that gives the verdicts: the first pass, if there is one.
+func (r run) verdicts() run {
+	first := r.pass(0)
+	if first == nil {
+		return r
+	}
+	first.Left, first.Log, first.uncollected = r.Left, r.Log, r.uncollected
+	return *first
+}
+
+// pass returns a pass of the run; nil if it did not run.
+func (r run) pass(number int) *run {
+	for _, p := range r.passes {
+		if p.number == number {
+			return &p
+		}
+	}
+	return nil
+}
+
+func probeOf(p *verify.Probe) *probe {
+	return &probe{Source: p.Source, Config: p.Config, Limit: p.Limit}
 }
 
 // endOfPass is the part of a record that ends a pass.

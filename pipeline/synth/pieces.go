@@ -20,7 +20,8 @@ type piece struct {
 	Method string `json:"method,omitempty"` // of the first piece
 	// Tests are those that pass in the first piece, sorted; of the others, those that ran.
 	Tests    []string  `json:"tests,omitempty"`
-	Bad      vector    `json:"bad,omitempty"` // verdicts on the tests that did not pass
+	Bad      vector    `json:"bad,omitempty"`  // verdicts on the tests that did not pass
+	Once     []string  `json:"once,omitempty"` // tests that do not pass again in the same place
 	Left     []string  `json:"left,omitempty"`
 	Broken   string    `json:"broken,omitempty"` // why the run gave no verdicts
 	Coverage *coverage `json:"coverage,omitempty"`
@@ -34,11 +35,13 @@ const (
 	pieceCoverage = "coverage"
 	pieceWhole    = "run "
 	pieceAlone    = "alone "
+	pieceAgain    = ", repeated"
 )
 
 // Sizes of a survey.
 const (
 	wholeRuns    = 4  // of all tests in a bench, beside the first run and the coverage
+	repeated     = 1  // the one of them that repeats the tests in the same place
 	aloneSeconds = 10 // of the whole suite, for each part of the tests that run alone
 	maxAlone     = 16 // parts
 	minAlone     = 20 // tests in a part
@@ -104,7 +107,11 @@ func (st *factory) planPieces(s *repoState) {
 		})
 	}
 	for i := range max(wholeRuns, st.cfg.ReleaseRuns-1) {
-		add(fmt.Sprintf("%s%d", pieceWhole, i+2), all, func(ctx context.Context, w *worker, p *piece) error {
+		name := fmt.Sprintf("%s%d", pieceWhole, i+2)
+		if i == repeated {
+			name += pieceAgain
+		}
+		add(name, all, func(ctx context.Context, w *worker, p *piece) error {
 			return w.runWhole(ctx, s, p, i)
 		})
 	}
@@ -117,18 +124,25 @@ func aloneSize(tests int, seconds float64) int {
 	return max(minAlone, (tests+parts-1)/parts)
 }
 
-// runWhole runs all tests; i counts these runs.
+// runWhole runs all tests; i counts these runs. The second of them runs the tests twice in one place.
 func (w *worker) runWhole(ctx context.Context, s *repoState, p *piece, i int) error {
 	q := request{Only: s.first.Tests, Timeout: warmBound}
 	if i > 0 {
 		q.Shuffle = s.shuffle("", i)
 	}
+	if i == repeated {
+		q.Passes = []pass{{Only: q.Only, Shuffle: q.Shuffle}, {Only: q.Only}}
+		q.limit(warmBound)
+	}
 	r, err := w.bench.run(ctx, hashSeed(i), q)
 	if err != nil {
 		return err
 	}
-	p.Seconds, p.Left, p.Bad = r.Seconds, r.Left, vectorOf(s.first.Tests, r)
-	if r.TimedOut || !r.whole && len(r.tests) == 0 {
+	p.Seconds, p.Left, p.Bad = r.Seconds, r.Left, vectorOf(s.first.Tests, r.verdicts())
+	if i == repeated {
+		p.Once = onlyOnce(s.first.Tests, r.pass(1))
+	}
+	if r := r.verdicts(); r.TimedOut || !r.whole && len(r.tests) == 0 {
 		p.Broken, p.Bad = verify.Cause([]byte(r.Log)), nil
 	}
 	return nil
@@ -174,7 +188,8 @@ func (st *factory) combine(s *repoState, out *survey) error {
 			return &RepoError{Kind: ErrUnlike, Detail: p.Broken, Remedy: "such a repository is not supported"}
 		}
 		out.CPU += p.CPU
-		if strings.HasPrefix(name, pieceWhole) {
+		out.Once = append(out.Once, p.Once...)
+		if strings.HasPrefix(name, pieceWhole) && !strings.HasSuffix(name, pieceAgain) {
 			whole = append(whole, p.CPU)
 			out.Seconds = max(out.Seconds, p.Seconds)
 		}

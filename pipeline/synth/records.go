@@ -11,6 +11,7 @@ type survey struct {
 	Seconds  float64  `json:"seconds,omitempty"`         // duration of the slowest run in a bench
 	CPU      float64  `json:"cpu_seconds,omitempty"`     // of all runs of the survey
 	RunCPU   float64  `json:"run_cpu_seconds,omitempty"` // of one run of all tests
+	Once     []string `json:"once,omitempty"`            // tests that do not pass again in the same place
 	Litter   []string `json:"litter,omitempty"`          // files that its tests leave
 	Coverage coverage `json:"-"`                         // of a piece
 	Sites    int      `json:"sites,omitempty"`           // number of possible mutations
@@ -23,16 +24,19 @@ type survey struct {
 
 // release is the result of a chosen trial's release checks, a line of the journal.
 type release struct {
-	Repo    string            `json:"repo"`
-	Key     string            `json:"key"`
-	Outcome Outcome           `json:"outcome"` // Released, Flaky, Litters, Unverified
-	Reason  string            `json:"reason,omitempty"`
-	Vectors []vector          `json:"vectors,omitempty"`
-	Runs    int               `json:"runs"`
-	Gold    string            `json:"gold,omitempty"`
-	Tree    string            `json:"tree,omitempty"` // sha256 of the buggy tree
-	Texts   map[string]string `json:"texts,omitempty"`
-	Leaks   map[string]string `json:"leaks,omitempty"` // rejected text -> reason of the linter
+	Repo    string   `json:"repo"`
+	Key     string   `json:"key"`
+	Outcome Outcome  `json:"outcome"` // Released, Flaky, Litters, Unverified
+	Reason  string   `json:"reason,omitempty"`
+	Vectors []vector `json:"vectors,omitempty"`
+	// FailToPass are the tests that fail in every run.
+	FailToPass []string          `json:"fail_to_pass,omitempty"`
+	Runs       int               `json:"runs"`
+	Gold       string            `json:"gold,omitempty"`
+	Tree       string            `json:"tree,omitempty"` // sha256 of the buggy tree
+	Texts      map[string]string `json:"texts,omitempty"`
+	Leaks      map[string]string `json:"leaks,omitempty"` // rejected text -> reason of the linter
+	CPU        float64           `json:"cpu_seconds"`
 }
 
 // modelAnswer is a model's answer: a line of the journal, so that it is never asked for

@@ -116,6 +116,7 @@ const (
 	phaseTrials
 	phaseComposed
 	phaseRelease
+	phaseForge
 	phaseDone
 )
 
@@ -135,8 +136,14 @@ func (st *factory) advance(s *repoState) error {
 		case s.phase == phaseComposed && slices.Contains(st.cfg.Kinds, KindComposed):
 			st.plan(s, s.compose())
 		case s.phase == phaseRelease:
+			st.dropUnreliable(s)
 			s.choose()
 			st.planReleases(s)
+		case s.phase == phaseForge:
+			st.planForgeries(s)
+		case s.phase == phaseDone:
+			st.rejectForgeable(s)
+			st.rejectUnreliable(s)
 		}
 	}
 	return nil

@@ -142,6 +142,10 @@ func (w *worker) prepare(ctx context.Context, s *repoState) (err error) {
 // applySurvey uses the result of a survey, by this run or an earlier one.
 func (s *repoState) applySurvey(v *survey) {
 	s.kept, s.seconds, s.litter, s.coverage, s.refused = v.Kept, v.Seconds, v.Litter, v.Coverage, v.Refused
+	s.once = map[string]bool{}
+	for _, id := range v.Once {
+		s.once[id] = true
+	}
 	s.note, s.calls, s.cpu, s.runCPU = v.Note, v.Calls, v.CPU, v.RunCPU
 }
 
