@@ -140,8 +140,9 @@ type repoState struct {
 	litter   []string
 	coverage coverage
 
-	drawn    []candidate
-	releases map[string]release
+	drawn     []candidate
+	operators map[string]string // names by id
+	releases  map[string]release
 
 	phase   int
 	pending []job

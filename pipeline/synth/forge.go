@@ -2,7 +2,6 @@ package synth
 
 import (
 	"context"
-	"time"
 
 	"github.com/tracesmith/tracesmith/env/tasks/check"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
@@ -47,15 +46,13 @@ func (st *factory) planForgeries(s *repoState) {
 }
 
 func (w *worker) forge(ctx context.Context, s *repoState, t *Trial, kind string) (forgery, error) {
-	begun := time.Now()
-	f := forgery{Repo: t.Repo, Kind: kind, Key: t.Key}
+	f := forgery{Repo: t.Repo, Kind: kind, Key: t.Key, CPU: s.runCPU}
 	buggy, err := taskfile.Apply(s.repo.Tree, []byte(t.Patch))
 	if err != nil {
 		return f, err
 	}
 	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store})
 	f.Resolves, err = check.CheatedBy(ctx, v, w.cfg.Store, w.task(s, t, s.releases[t.Key]), buggy, []string{kind})
-	f.CPU = time.Since(begun).Seconds()
 	return f, err
 }
 

@@ -2,14 +2,12 @@ package synth
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/tracesmith/tracesmith/env/trace"
-	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -105,17 +103,18 @@ func (w *worker) judge(ctx context.Context, s *repoState, c candidate) (*Trial, 
 }
 
 // trialRequest is the first run of a candidate's tests. If they can be repeated in one place, it also
-// runs them in another order under coverage and traces the first failing one twice, all in forks of
-// one interpreter.
+// runs them in another order, the failing ones under coverage, and traces the first failing one twice,
+// all in forks of one interpreter.
 func (s *repoState) trialRequest(t *Trial, files map[string]string, tests []string, most int) request {
 	q := request{Files: files, Only: tests, Most: most, Describe: described}
 	if slices.ContainsFunc(tests, func(id string) bool { return s.once[id] }) {
 		return q
 	}
-	steps := pass{TraceFailure: true, Follows: true, Probe: probeOf(trace.StepsProbe())}
+	steps := pass{Failing: 1, Follows: true, Probe: probeOf(trace.StepsProbe())}
 	q.Passes = []pass{
 		{Only: tests, Most: most, Describe: described},
-		{Only: tests, Shuffle: s.shuffle(t.Key, 1), Follows: true, Probe: probeOf(trace.CoverProbe())},
+		{Only: tests, Shuffle: s.shuffle(t.Key, 1), Follows: true},
+		{Failing: most, Follows: true, Probe: probeOf(trace.CoverProbe())},
 		steps, steps,
 	}
 	return q
@@ -123,55 +122,30 @@ func (s *repoState) trialRequest(t *Trial, files map[string]string, tests []stri
 
 // observed is what a trial's runs have shown beside the verdicts.
 type observed struct {
-	coverage *trace.Coverage // of the candidate's tests; nil: unknown
+	coverage *trace.Coverage // of the failing tests; nil: unknown
 	test     string          // that steps trace
 	steps    []run
 }
 
-// repeat repeats a trial's tests until there are enough equal verdicts. The second run also measures
-// coverage. A second run in the place of the first one counts only if it agrees: it may have met what
+// repeat repeats a trial's tests until there are enough equal verdicts. A second run in the place of the first one counts only if it agrees: it may have met what
 // the first one left.
 func (w *worker) repeat(ctx context.Context, s *repoState, t *Trial, files map[string]string, tests []string, first run) (observed, error) {
 	var seen observed
 	again := first.pass(1)
 	if again != nil && len(differing(t.Verdicts, vectorOf(tests, *again), w.unreliable(s))) == 0 {
 		t.Runs = 2
-		if c, err := trace.ReadCoverage(again.probe); err == nil {
+	}
+	if covered := first.pass(2); covered != nil {
+		if c, err := trace.ReadCoverage(covered.probe); err == nil {
 			seen.coverage = &c
 		}
-		for _, p := range first.passes[2:] {
-			if _, ran := p.tests[t.traced()]; ran {
-				seen.test, seen.steps = t.traced(), append(seen.steps, p)
-			}
-		}
 	}
-	if again == nil {
-		c, r, err := w.coverAgain(ctx, s, t, tests)
-		if err != nil {
-			return seen, err
-		}
-		if r != nil {
-			if t.Runs++; !w.agrees(s, t, tests, *r) {
-				return seen, nil
-			}
-			seen.coverage = c
+	for _, p := range first.passes {
+		if _, ran := p.tests[t.traced()]; ran && p.number > 2 {
+			seen.test, seen.steps = t.traced(), append(seen.steps, p)
 		}
 	}
 	return seen, w.rerun(ctx, s, t, files, tests, w.cfg.Runs)
-}
-
-// coverAgain runs a candidate's tests under coverage in a sandbox of their own. The run is nil if it
-// was too slow, which coverage may cause.
-func (w *worker) coverAgain(ctx context.Context, s *repoState, t *Trial, tests []string) (*trace.Coverage, *run, error) {
-	o := &observer{w: w, s: s}
-	c, _, err := trace.Cover(ctx, o, s.repo.Task, s.repo.Tree, []byte(t.Patch), verify.Variant{
-		Only: tests, HashSeed: hashSeed(1), Shuffle: s.shuffle(t.Key, 1),
-		Timeout: time.Duration(coverFactor * timeout(s.seconds) * float64(time.Second)),
-	})
-	if errors.Is(err, trace.ErrNoTrace) || err == nil && !o.last.whole {
-		return nil, nil, nil
-	}
-	return &c, &o.last, err
 }
 
 // traced is the failing test whose execution is compared with the fixed one's.

@@ -19,8 +19,7 @@ type observer struct {
 	w     *worker
 	s     *repoState
 	known observed // runs of the buggy tree that need not be repeated
-	last  run
-	fixed int // traces of the healthy tree
+	fixed int      // traces of the healthy tree
 }
 
 var _ trace.Runner = (*observer)(nil)
@@ -53,7 +52,6 @@ func (o *observer) Observe(ctx context.Context, _ schemas.Task, _ env.Tree, patc
 	if err != nil {
 		return verify.Run{}, err
 	}
-	o.last = r
 	return o.result(r), nil
 }
 
@@ -68,11 +66,11 @@ func (o *observer) result(r run) verify.Run {
 	return out
 }
 
-// cover returns the lines that each kept test executes.
-func (w *worker) cover(ctx context.Context, s *repoState, kept []string) (coverage, error) {
-	found, _, err := trace.Cover(ctx, &observer{w: w, s: s}, s.repo.Task, s.repo.Tree, nil, verify.Variant{Only: kept})
+// cover returns the lines that each test executes, and the run.
+func (w *worker) cover(ctx context.Context, s *repoState, kept []string) (coverage, verify.Run, error) {
+	found, run, err := trace.Cover(ctx, &observer{w: w, s: s}, s.repo.Task, s.repo.Tree, nil, verify.Variant{Only: kept})
 	if err != nil {
-		return coverage{}, err
+		return coverage{}, run, err
 	}
 	compact := func(lines trace.Lines) map[string]string {
 		out := map[string]string{}
@@ -87,7 +85,7 @@ func (w *worker) cover(ctx context.Context, s *repoState, kept []string) (covera
 	for id, lines := range found.Tests {
 		c.Tests[id] = compact(lines)
 	}
-	return c, nil
+	return c, run, nil
 }
 
 // measure fills the difficulty of a trial. It rejects a trial whose failing test
@@ -139,12 +137,11 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 
 // rank computes the rank of the changed lines among all lines, by how strongly executing
 // a line correlates with failing. If no changed line runs, because the interpreter
-// removes `if False:`, it ranks the line of the first divergence. Tests that do not
-// reach the bug execute the same lines as in the healthy tree.
+// removes `if False:`, it ranks the line of the first divergence. Tests that pass are
+// taken to execute the same lines as in the healthy tree.
 func (w *worker) rank(ctx context.Context, s *repoState, t *Trial, d0 *trace.Divergence, known *trace.Coverage) error {
-	near := s.near(t)
 	if known == nil {
-		c, _, err := trace.Cover(ctx, &observer{w: w, s: s}, s.repo.Task, s.repo.Tree, []byte(t.Patch), verify.Variant{Only: near})
+		c, _, err := trace.Cover(ctx, &observer{w: w, s: s}, s.repo.Task, s.repo.Tree, []byte(t.Patch), verify.Variant{Only: t.FailToPass})
 		if err != nil {
 			return err
 		}
@@ -158,7 +155,7 @@ func (w *worker) rank(ctx context.Context, s *repoState, t *Trial, d0 *trace.Div
 	failing := func(id string) bool { _, bad := slices.BinarySearch(t.FailToPass, id); return bad }
 	doubted := suspects(found, failing)
 	for _, id := range s.kept {
-		if _, known := slices.BinarySearch(near, id); !known {
+		if !failing(id) {
 			found.Tests[id] = s.coverage.linesOfTest(id, doubted, old)
 		}
 	}

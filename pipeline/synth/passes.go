@@ -21,8 +21,8 @@ type pass struct {
 	// Follows makes a pass depend on the first one: it runs only if tests failed there, but no more
 	// than Most of the first pass.
 	Follows bool `json:"follows,omitempty"`
-	// TraceFailure runs only the first failing test of the first pass.
-	TraceFailure bool `json:"trace_failure,omitempty"`
+	// Failing replaces Only by the first failing tests of the first pass, so many of them.
+	Failing int `json:"failing,omitempty"`
 }
 
 // limit sets the timeout of the tests.

@@ -26,7 +26,7 @@ type piece struct {
 	Broken   string    `json:"broken,omitempty"` // why the run gave no verdicts
 	Coverage *coverage `json:"coverage,omitempty"`
 	Seconds  float64   `json:"seconds"`
-	CPU      float64   `json:"cpu_seconds"`
+	CPU      float64   `json:"cpu_seconds"` // 0 for the first run, which is not measured
 }
 
 // Names of pieces.
@@ -40,7 +40,7 @@ const (
 
 // Sizes of a survey.
 const (
-	wholeRuns    = 4  // of all tests in a bench, beside the first run and the coverage
+	wholeRuns    = 3  // of all tests in a bench, beside the first run and the coverage
 	repeated     = 1  // the one of them that repeats the tests in the same place
 	aloneSeconds = 10 // of the whole suite, for each part of the tests that run alone
 	maxAlone     = 16 // parts
@@ -56,7 +56,7 @@ func (w *worker) firstRun(ctx context.Context, s *repoState) (*piece, error) {
 		return p, &RepoError{Kind: ErrRed, Detail: fmt.Sprintf("%s %s", suite.Dropped[d].ID, suite.Dropped[d].Why), Remedy: "give a healthy repository"}
 	}
 	p.Method, p.Tests = suite.Method, suite.Kept
-	p.Seconds, p.CPU = suite.Wall.Seconds(), suite.Wall.Seconds() // the verifier does not measure CPU time
+	p.Seconds = suite.Wall.Seconds()
 	return p, err
 }
 
@@ -96,8 +96,8 @@ func (st *factory) planPieces(s *repoState) {
 	}
 	all := s.first.Tests
 	add(pieceCoverage, all, func(ctx context.Context, w *worker, p *piece) error {
-		c, err := w.cover(ctx, s, all)
-		p.Coverage = &c
+		c, r, err := w.cover(ctx, s, all)
+		p.Coverage, p.Bad = &c, vectorOf(all, run{tests: r.Tests})
 		return err
 	})
 	parts := slices.Collect(slices.Chunk(all, aloneSize(len(all), s.first.Seconds)))
@@ -180,7 +180,6 @@ func (w *worker) runAlone(ctx context.Context, s *repoState, p *piece, tests []s
 // combine makes a survey of its pieces: it drops tests that do not pass every time.
 func (st *factory) combine(s *repoState, out *survey) error {
 	out.Method, out.Kept = s.first.Method, slices.Clone(s.first.Tests)
-	out.CPU = s.first.CPU
 	var whole []float64
 	for _, name := range s.pieces {
 		p := st.journal.piece(out.Repo, name)
@@ -202,6 +201,7 @@ func (st *factory) combine(s *repoState, out *survey) error {
 	}
 	slices.Sort(whole)
 	out.RunCPU = whole[len(whole)/2]
+	out.CPU += out.RunCPU // the first run, whose CPU time the verifier does not measure
 	slices.Sort(out.Litter)
 	if len(out.Kept) < check.MinKept {
 		return &RepoError{Kind: ErrNoTests, Detail: fmt.Sprintf("%d of %d pass in every order and alone", len(out.Kept), len(s.first.Tests)),

@@ -15,7 +15,9 @@ type survey struct {
 	Litter   []string `json:"litter,omitempty"`          // files that its tests leave
 	Coverage coverage `json:"-"`                         // of a piece
 	Sites    int      `json:"sites,omitempty"`           // number of possible mutations
-	Note     string   `json:"note,omitempty"`            // what could not be searched
+	// Operators are the names of the mutation operators, by id.
+	Operators map[string]string `json:"operators,omitempty"`
+	Note      string            `json:"note,omitempty"` // what could not be searched
 	// Calls are the functions that each function calls, for composing bugs along calls.
 	Calls map[string][]string `json:"calls,omitempty"`
 	// Drawn are the candidates in order, except composed ones.
@@ -36,7 +38,9 @@ type release struct {
 	Tree       string            `json:"tree,omitempty"` // sha256 of the buggy tree
 	Texts      map[string]string `json:"texts,omitempty"`
 	Leaks      map[string]string `json:"leaks,omitempty"` // rejected text -> reason of the linter
-	CPU        float64           `json:"cpu_seconds"`
+	// CPU is the CPU time of the runs. Those of the verifier, which does not measure it, count as
+	// that of a run of all tests.
+	CPU float64 `json:"cpu_seconds"`
 }
 
 // modelAnswer is a model's answer: a line of the journal, so that it is never asked for

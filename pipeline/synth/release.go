@@ -94,8 +94,8 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (release, 
 	}
 	task := w.task(s, again, r)
 	if r.Reason = whyUnusable(task); r.Reason == "" {
-		verdict, run, err := v.Try(ctx, task, buggy, gold, "", verify.Variant{})
-		if r.CPU += run.Wall.Seconds(); err != nil {
+		verdict, _, err := v.Try(ctx, task, buggy, gold, "", verify.Variant{})
+		if r.CPU += s.runCPU; err != nil {
 			return r, err
 		}
 		if !resolved(verdict) {
@@ -147,7 +147,7 @@ func (w *worker) runAll(ctx context.Context, s *repoState, v *verify.Verifier, t
 // task cannot be used.
 func (w *worker) emptyPatch(ctx context.Context, s *repoState, v *verify.Verifier, task schemas.Task, buggy *workspace.Tree, r *release) (why string, got vector, err error) {
 	verdict, run, err := v.Try(ctx, task, buggy, nil, "", verify.Variant{})
-	if r.CPU += run.Wall.Seconds(); err != nil {
+	if r.CPU += s.runCPU; err != nil {
 		return "", nil, err
 	}
 	if resolved(verdict) {

@@ -65,6 +65,10 @@ func (st *factory) planDraw(s *repoState) {
 		if err == nil {
 			s.applySurvey(found)
 			err = w.draw(ctx, s, found)
+			found.Operators = map[string]string{}
+			for _, op := range w.bench.mutator.Operators() {
+				found.Operators[op.ID] = op.Title
+			}
 		}
 		if err != nil {
 			if found, err = w.refusal(s, err); err != nil {
@@ -142,6 +146,7 @@ func (w *worker) prepare(ctx context.Context, s *repoState) (err error) {
 // applySurvey uses the result of a survey, by this run or an earlier one.
 func (s *repoState) applySurvey(v *survey) {
 	s.kept, s.seconds, s.litter, s.coverage, s.refused = v.Kept, v.Seconds, v.Litter, v.Coverage, v.Refused
+	s.operators = v.Operators
 	s.once = map[string]bool{}
 	for _, id := range v.Once {
 		s.once[id] = true

@@ -95,8 +95,8 @@ def run_pass(session, n, one, failed, run, timeout):
             os.close(reading)
             os.setpgid(0, 0)
             session.out = writing
-            if one.get("trace_failure"):
-                one = dict(one, only=failed[:1])
+            if one.get("failing"):
+                one = dict(one, only=failed[:one["failing"]])
             session.configure(one, n)
             code = run(session)
         except SystemExit as e:
