@@ -210,8 +210,8 @@ func (w *worker) rerun(ctx context.Context, s *repoState, t *Trial, files map[st
 		if err != nil {
 			return err
 		}
-		if !w.agrees(s, t, tests, r) {
-			return nil
+		if ok, err := w.agrees(s, t, tests, r); err != nil || !ok {
+			return err
 		}
 	}
 	return nil
@@ -219,15 +219,15 @@ func (w *worker) rerun(ctx context.Context, s *repoState, t *Trial, files map[st
 
 // agrees compares a run of some tests with a trial's verdicts. It returns false if the run settles
 // the outcome.
-func (w *worker) agrees(s *repoState, t *Trial, tests []string, r run) bool {
-	if !w.consistent(s, t, vectorOf(tests, r)) {
-		return false
+func (w *worker) agrees(s *repoState, t *Trial, tests []string, r run) (bool, error) {
+	if ok, err := w.consistent(s, t, vectorOf(tests, r)); err != nil || !ok {
+		return false, err
 	}
 	if path := s.newLitter(r); path != "" {
 		t.Outcome, t.Reason = Litters, path
-		return false
+		return false, nil
 	}
-	return true
+	return true, nil
 }
 
 // near returns the kept tests that a trial may affect, sorted: the tests that execute

@@ -129,8 +129,8 @@ func (w *worker) runAll(ctx context.Context, s *repoState, v *verify.Verifier, t
 			}
 		}
 	}
-	if !w.consistent(s, t, got) || len(far) == 0 {
-		return nil
+	if ok, err := w.consistent(s, t, got); err != nil || !ok || len(far) == 0 {
+		return err
 	}
 	if len(far)+len(t.Verdicts) > w.mayFail(s) {
 		t.Outcome, t.Reason = BreaksAll, fmt.Sprintf("%d of %d tests", len(far)+len(t.Verdicts), len(s.kept))

@@ -28,27 +28,23 @@ func (st *factory) unreliable(s *repoState) map[string]bool {
 
 // consistent compares the verdicts of a run with those of a trial. A test that differs is left out of
 // the trial and marked for the whole repository; too many of them make the trial flaky.
-func (w *worker) consistent(s *repoState, t *Trial, got vector) bool {
+func (w *worker) consistent(s *repoState, t *Trial, got vector) (bool, error) {
 	diff := differing(t.Verdicts, got, w.unreliable(s))
 	if len(diff) == 0 {
-		return true
-	}
-	flaky := func(reason string) bool {
-		t.Vectors = []vector{t.Verdicts, got}
-		t.Outcome, t.Reason = Flaky, reason
-		return false
+		return true, nil
 	}
 	if len(diff) > max(minUnreliable, int(maxUnreliable*float64(len(s.kept)))) {
-		return flaky("")
+		t.Outcome, t.Vectors = Flaky, []vector{t.Verdicts, got}
+		return false, nil
 	}
 	if err := w.journal.add(entry{Unreliable: &unreliable{s.repo.Task.InstanceID, diff, t.Key, t.Outcome == Valid}}); err != nil {
-		return flaky(err.Error())
+		return false, err
 	}
 	was := t.Verdicts
 	if t.leaveOut(w.unreliable(s)); t.Outcome == Flaky {
 		t.Vectors = []vector{was, got}
 	}
-	return t.Outcome != Flaky
+	return t.Outcome != Flaky, nil
 }
 
 // differing returns the tests on which two vectors disagree, sorted, except some. The ways to fail
