@@ -91,7 +91,7 @@ func TestReplayOfBothConversations(t *testing.T) {
 	}
 	deps.Tools = deps.Tools[2:]
 	deps.Task = task()
-	if _, err := agents.Registry.Build("replay", map[string]any{"from": "run"}, deps); err == nil || !strings.Contains(err.Error(), `cannot be repeated: there is no tool "view"`) {
+	if _, err := agents.Registry.Build("replay", map[string]any{"from": "run"}, deps); err == nil || !strings.Contains(err.Error(), `cannot be repeated: unknown tool "view"`) {
 		t.Error(err)
 	}
 }

@@ -165,12 +165,12 @@ func TestSeekerSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, with := range map[string]map[string]any{
-		"seek_tools: submit is not for the seeker":                     {"seek_tools": []string{"submit"}},
-		`solve_tools: there is no tool "bash": list it in agent.tools`: {"solve_tools": []string{"bash"}},
-		"solve_tools: a solver cannot hand over":                       {"solve_tools": []string{"handover"}},
-		"must not be negative, handover_turns at least 1":              {"handover_turns": 0},
-		`solver_model: there is no "other" in section models`:          {"solver_model": "other"},
-		`unknown field "seek_step"`:                                    {"seek_step": 1},
+		"seek_tools: submit is not for the seeker":                 {"seek_tools": []string{"submit"}},
+		`solve_tools: unknown tool "bash": list it in agent.tools`: {"solve_tools": []string{"bash"}},
+		"solve_tools: a solver cannot hand over":                   {"solve_tools": []string{"handover"}},
+		"must not be negative, handover_turns at least 1":          {"handover_turns": 0},
+		`solver_model: there is no "other" in section models`:      {"solver_model": "other"},
+		`unknown field "seek_step"`:                                {"seek_step": 1},
 	} {
 		_, err := agents.Registry.Build("seeker", with, agents.Deps{Client: client, Tools: libraryTools()})
 		if err == nil || !strings.Contains(err.Error(), want) {

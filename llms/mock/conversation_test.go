@@ -98,7 +98,7 @@ func TestScriptedConversation(t *testing.T) {
 	}
 }
 
-func TestProblemsAreSeen(t *testing.T) {
+func TestProblemsAreReported(t *testing.T) {
 	cases := map[string]struct {
 		messages []string
 		problem  string
@@ -147,7 +147,7 @@ func TestProblemsAreSeen(t *testing.T) {
 func TestParseIsStrict(t *testing.T) {
 	for _, bad := range []string{"sesions: []", "sessions: [{turns: [{fault: {break: bend}}]}]", "sessions: [{turns: [{tool_calls: [{}]}]}]", "a: ["} {
 		if _, err := mock.Parse([]byte(bad)); err == nil {
-			t.Errorf("%q is accepted", bad)
+			t.Errorf("%q was accepted", bad)
 		}
 	}
 	s, err := mock.Parse([]byte("sessions: [{turns: [{fault: {delay: 2s, break: stall, times: 1}}]}]"))

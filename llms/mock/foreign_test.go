@@ -14,7 +14,7 @@ import (
 
 // The official OpenAI client works with the server: it lists models, receives parallel
 // tool calls, retries after a temporary error, and reports a permanent one.
-func TestForeignClient(t *testing.T) {
+func TestOfficialOpenAIClient(t *testing.T) {
 	text := "Grüße, and more text"
 	srv := mock.Serve(t, mock.Script{Key: "k", Models: []string{"m"}, Sessions: []mock.Session{{Model: "m", Turns: []mock.Turn{
 		{Content: &text, ToolCalls: []mock.Call{
@@ -45,7 +45,7 @@ func TestForeignClient(t *testing.T) {
 	}
 	ask.Messages = append(ask.Messages, openai.UserMessage("on"))
 	if _, err := c.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: "other", Messages: ask.Messages}); err == nil {
-		t.Error("a model nobody scripted has answered")
+		t.Error("a model that is not in the script answered")
 	}
 	if got := srv.Totals(); got.Requests != 4 || got.Answered != 2 || got.Prompt != 12 || got.Completion != 5 || got.Faults["status 503"] != 1 || got.Faults["refused"] != 1 {
 		t.Errorf("totals %+v", got)
@@ -73,7 +73,7 @@ func TestLimitsOfTheServer(t *testing.T) {
 		t.Errorf("%d %v", r.StatusCode, r.Header)
 	}
 	if r := post(1500); r.StatusCode != 429 || len(r.Header.Get("Retry-After-Ms")) < 5 {
-		t.Errorf("over the tokens: %d %v", r.StatusCode, r.Header)
+		t.Errorf("over the token limit: %d %v", r.StatusCode, r.Header)
 	}
 	for range 2 {
 		if r := post(1); r.StatusCode != 200 {
@@ -81,7 +81,7 @@ func TestLimitsOfTheServer(t *testing.T) {
 		}
 	}
 	if r := post(1); r.StatusCode != 429 || r.Header.Get("X-Ratelimit-Limit-Requests") != "3" {
-		t.Errorf("over the requests: %d %v", r.StatusCode, r.Header)
+		t.Errorf("over the request limit: %d %v", r.StatusCode, r.Header)
 	}
 	if got := srv.Totals(); got.Faults["over a limit"] != 2 || got.Answered != 3 || got.Peak != 1 {
 		t.Errorf("totals %+v", got)

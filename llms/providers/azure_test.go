@@ -30,7 +30,7 @@ func azureScript(key string) mock.Script {
 	return mock.Script{Key: key, Models: []string{"mine"}, Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("hello")}, Repeat: true}}}
 }
 
-// entra gives numbered tokens to the application that knows the secret.
+// entra is a token server that issues numbered tokens to clients with the right secret.
 func entra(t *testing.T) (address string, given *atomic.Int64) {
 	t.Helper()
 	given = &atomic.Int64{}
@@ -98,9 +98,9 @@ func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 		}
 	}
 	if given.Load() != 1 {
-		t.Errorf("%d tokens for three calls", given.Load())
+		t.Errorf("%d tokens requested for three calls", given.Load())
 	}
-	// Withdrawn before its time: one more token, and the call is made again.
+	// If a token is revoked early, the client requests another one and retries the call.
 	moved := mock.Serve(t, azureScript("token-3"))
 	if c, err = azure(t, moved, with); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 	if resp, err := c.Chat(t.Context(), hello); err != nil || resp.Reply.Message != "hello" || given.Load() != 3 {
 		t.Errorf("after %d tokens: %v", given.Load(), err)
 	}
-	// Refused for good: one renewal, then the error.
+	// If the new token is refused as well, the client returns the error.
 	never := mock.Serve(t, azureScript("no token"))
 	if c, err = azure(t, never, with); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 	if llms.ClassOf(err) != llms.ClassAuth || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "Entra ID issued no token") {
 		t.Errorf("no token: %v", err)
 	}
-	// A status says that nothing was asked, so that nothing counts as paid.
+	// The status shows that no model was called, so the call costs nothing.
 	if e, ok := errors.AsType[*llms.Error](err); !ok || e.Status != http.StatusUnauthorized {
 		t.Errorf("no token: %#v", err)
 	}
@@ -134,7 +134,7 @@ func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.(llms.Checker).Check(t.Context()); llms.ClassOf(err) != llms.ClassUnreachable {
-		t.Errorf("no authority: %v", err)
+		t.Errorf("token server unreachable: %v", err)
 	}
 }
 

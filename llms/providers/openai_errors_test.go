@@ -83,7 +83,7 @@ func TestErrors(t *testing.T) {
 				t.Errorf("class %s, wait %s (%v); want %s, %s", e.Class, e.RetryAfter, err, c.class, c.wait)
 			}
 			if strings.Contains(err.Error(), secret) || (e.Err != nil && strings.Contains(e.Err.Error(), secret)) {
-				t.Errorf("the key is in the message: %v", err)
+				t.Errorf("the message contains the key: %v", err)
 			}
 			if e.Message == "" {
 				t.Error("no message")
@@ -92,8 +92,9 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Where a server asks for no key, any text will do; words are not torn apart by it.
-func TestShortKeysTearNoWordsApart(t *testing.T) {
+// For servers that need no key, users set any short text. Masking it must not damage the
+// words of messages.
+func TestShortKeysDoNotDamageMessages(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
@@ -106,9 +107,9 @@ func TestShortKeysTearNoWordsApart(t *testing.T) {
 	}
 }
 
-// A refused key says where it stands: there may be several, and the variable may
-// be an old one.
-func TestRefusedKeyNamesItsPlace(t *testing.T) {
+// The error for a refused key names where the key was set, because there may be several and
+// a variable may be outdated.
+func TestRefusedKeyNamesItsSource(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprintf(w, `{"error":{"message":"bad key %s","code":"invalid_api_key"}}`, r.Header.Get("Authorization"))
@@ -125,8 +126,8 @@ func TestRefusedKeyNamesItsPlace(t *testing.T) {
 	}
 }
 
-func TestNoServer(t *testing.T) {
-	// A port that is taken, so that nobody else gets it, and on which nobody listens.
+func TestUnreachableServer(t *testing.T) {
+	// The port is bound, so that no other process gets it, but nothing listens on it.
 	taken, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +168,7 @@ func TestCancelledCallIsNotAnLLMError(t *testing.T) {
 	defer cancel()
 	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := http.DefaultTransport.RoundTrip(r)
-		cancel() // half of the answer has arrived
+		cancel() // after half of the answer has arrived
 		return resp, err
 	})
 	c, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{Transport: transport})

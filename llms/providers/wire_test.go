@@ -1,6 +1,6 @@
 package providers_test
 
-// The rows of docs/wire.md that one call, or two, show.
+// These tests cover the rows of docs/wire.md that need only one or two calls.
 
 import (
 	"encoding/json"
@@ -16,13 +16,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// talk plays turns one after the other, answers each call, and returns the
-// replies and the message list of the last request as the server saw it.
+// talk requests all turns, answers each call, and returns the replies and the messages of
+// the last request as the server got them.
 func talk(t *testing.T, with map[string]any, turns ...mock.Turn) ([]schemas.Reply, []map[string]any) {
 	t.Helper()
 	session := "s1"
 	if with["echo_reasoning"] == "last" {
-		session = "" // it takes back what it sent, which the server minds of a conversation that it knows
+		session = "" // the client changes sent messages, which the server reports for a known conversation
 	}
 	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{ID: session, Turns: turns}}})
 	c := client(t, srv.URL, with)
@@ -60,11 +60,11 @@ func TestWireReasoningFieldName(t *testing.T) {
 		turn.ToolCalls = []mock.Call{{Name: "view"}}
 		replies, sent := talk(t, nil, turn, mock.Text("done"))
 		if replies[0].Reasoning != "because" {
-			t.Errorf("%s: read %q", name, replies[0].Reasoning)
+			t.Errorf("%s: reasoning %q", name, replies[0].Reasoning)
 		}
 		for _, field := range []string{"reasoning_content", "reasoning", "reasoning_details"} {
 			if _, there := sent[1][field]; there != (field == name) {
-				t.Errorf("came as %s, %s sent back: %v", name, field, there)
+				t.Errorf("received as %s, %s sent back: %v", name, field, there)
 			}
 		}
 	}
@@ -111,7 +111,7 @@ func TestWireUnknownFieldsComeBack(t *testing.T) {
 			t.Error(diff)
 		}
 		if sent[1]["annotations"] == nil {
-			t.Error("an unknown field of the message was lost")
+			t.Error("an unknown field of the message was not sent back")
 		}
 	}
 }
@@ -120,10 +120,10 @@ func TestWireFinishReasonIsNotTrusted(t *testing.T) {
 	for _, word := range []string{"stop", "tool_calls", "TOOL_CALL", "eos"} {
 		replies, _ := talk(t, nil, mock.Turn{FinishReason: word, ToolCalls: []mock.Call{{Name: "view"}}})
 		if r := replies[0]; len(r.Calls) != 1 || r.FinishReason != word {
-			t.Errorf("%s: %d calls, kept %q", word, len(r.Calls), r.FinishReason)
+			t.Errorf("%s: %d calls, finish reason %q", word, len(r.Calls), r.FinishReason)
 		}
 		if replies, _ := talk(t, nil, mock.Turn{FinishReason: word, Content: ptr("only text")}); len(replies[0].Calls) != 0 {
-			t.Errorf("%s made a call", word)
+			t.Errorf("finish reason %s produced a call", word)
 		}
 	}
 }
@@ -148,8 +148,8 @@ func TestWireToolChoice(t *testing.T) {
 	}
 }
 
-// Several calls keep their order and get one answer each; the tool that models
-// make up for this is taken apart.
+// Several calls keep their order and get one answer each. Calls of the tool that models
+// invent for parallel calls are split.
 func TestWireParallelCalls(t *testing.T) {
 	replies, sent := talk(t, nil,
 		mock.Turn{ToolCalls: []mock.Call{{Name: "view", Arguments: map[string]any{"n": 1}}, {Name: "view", Arguments: map[string]any{"n": 2}}}},
@@ -165,12 +165,12 @@ func TestWireParallelCalls(t *testing.T) {
 	if diff := cmp.Diff([]string{`view {"n":1} false`, `view {"n":2} false`, `view {"n":3} true`, `view {"n":4} true`}, seen); diff != "" {
 		t.Error(diff)
 	}
-	if len(sent[4]["tool_calls"].([]any)) != 2 || sent[6]["role"] != "tool" { // the server itself checks that each has its answer
+	if len(sent[4]["tool_calls"].([]any)) != 2 || sent[6]["role"] != "tool" { // the mock server checks that each call has its answer
 		t.Errorf("sent back as %v", sent[4])
 	}
 	broken := mock.Turn{ToolCalls: []mock.Call{{Name: "multi_tool_use.parallel", Raw: ptr(`{"tool_uses":[{"recipient_na`)}}}
 	if replies, _ := talk(t, nil, broken); replies[0].Calls[0].Invalid == "" {
-		t.Errorf("half of it was taken: %+v", replies[0].Calls)
+		t.Errorf("a part of it was used: %+v", replies[0].Calls)
 	}
 }
 
@@ -192,16 +192,16 @@ func TestWireCallIDs(t *testing.T) {
 		}
 	}
 	if replies[0].Calls[0].ID != "call_with_a_long_id" || !seen["abcDEF123"] {
-		t.Errorf("the record holds %q, the server saw %v", replies[0].Calls[0].ID, seen)
+		t.Errorf("the record has id %q, the server got %v", replies[0].Calls[0].ID, seen)
 	}
 }
 
-// What is sound is not touched; what can be meant in one way is mended and
-// marked; the rest is never run.
+// Valid arguments are not changed. Malformed ones with a single reading are repaired and
+// marked. All others are never executed.
 func TestWireMalformedArguments(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"path":"x"}`:                         `{"path":"x"}`,
-		`{"code":"a\\d {\"k\": 1,}"}`:          `{"code":"a\\d {\"k\": 1,}"}`, // a repair would spoil it
+		`{"code":"a\\d {\"k\": 1,}"}`:          `{"code":"a\\d {\"k\": 1,}"}`, // a repair would corrupt it
 		`"{\"path\": \"x\"}"`:                  `repaired {"path":"x"}`,
 		"```json\n{\"path\": \"x\"}\n```":      `repaired {"path":"x"}`,
 		"{\"code\": \"a\n\tb\"}":               `repaired {"code":"a\n\tb"}`,
@@ -233,12 +233,12 @@ func TestWireMalformedArguments(t *testing.T) {
 			t.Errorf("%s: got %s (%s), want %s", raw, got, c.Invalid, want)
 		}
 		if c.Raw != raw && string(c.Arguments) != raw {
-			t.Errorf("%s: the model's own text is lost: %q", raw, c.Raw)
+			t.Errorf("%s: the model's original text is missing: %q", raw, c.Raw)
 		}
 	}
 	replies, _ := talk(t, nil, mock.Turn{ToolCalls: []mock.Call{{Name: "view", Object: map[string]any{"path": "x"}}}})
 	if c := replies[0].Calls[0]; string(c.Arguments) != `{"path":"x"}` || c.Repaired {
-		t.Errorf("object in the place of a text: %+v", c)
+		t.Errorf("object instead of a string: %+v", c)
 	}
 }
 
@@ -263,7 +263,7 @@ func TestWireCallAsText(t *testing.T) {
 	both := mock.Tool("view", nil)
 	both.Content = ptr("<tool_call>")
 	if replies, _ := talk(t, nil, both); replies[0].CallAsText {
-		t.Error("a reply with a call is one")
+		t.Error("a reply with a call was taken for a call as text")
 	}
 }
 
@@ -277,7 +277,7 @@ func TestWireTruncation(t *testing.T) {
 		whole := mock.Tool("view", nil)
 		whole.FinishReason = word
 		if replies, _ := talk(t, nil, whole); replies[0].Calls[0].Invalid != "" {
-			t.Errorf("%s: a whole call is refused", word)
+			t.Errorf("%s: a complete call was refused", word)
 		}
 	}
 }
@@ -318,8 +318,8 @@ func TestWireSamplingParameters(t *testing.T) {
 	}
 }
 
-// What bounds the cost of a call stays in it, and so does what it asks.
-func TestDropKeepsWhatACallNeeds(t *testing.T) {
+// drop cannot remove fields that limit the cost of a call or state its request.
+func TestDropRefusesRequiredFields(t *testing.T) {
 	for _, name := range []string{"model", "messages", "tools", "max_tokens", "max_completion_tokens"} {
 		_, err := llms.Providers.Build("openai", map[string]any{"model": "m", "base_url": "http://127.0.0.1:1/v1", "drop": []string{name}}, llms.Deps{})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("drop must not name %q", name)) {

@@ -48,7 +48,7 @@ func place(raw []byte, err error, at int64) error {
 	case *json.SyntaxError:
 		at = e.Offset
 	}
-	return fmt.Errorf("line %d: it is no JSON, or damaged: %w", lineOf(raw, at), err)
+	return fmt.Errorf("line %d: not valid JSON: %w", lineOf(raw, at), err)
 }
 
 func lineOf(raw []byte, at int64) int {

@@ -273,15 +273,15 @@ func (r *Report) judge() {
 			r.Verdict, r.ExitCode = WithGaps, 3
 		}
 	}
-	r.Next = r.Mend()
+	r.Next = r.FailureCommands()
 	if r.Outcome.Episodes > 0 {
 		r.Next = append(r.Next, shellwords.Command("tracesmith", "show", r.RunDir), shellwords.Command("tracesmith", "publish", r.RunDir, "--to", "out/dataset"))
 	}
 }
 
-// Mend returns the commands that show failures or retry them. They are part of Next
+// FailureCommands returns the commands that show failures or retry them. They are part of Next
 // even if the run is published immediately.
-func (r *Report) Mend() []string {
+func (r *Report) FailureCommands() []string {
 	var next []string
 	switch {
 	case r.Raise != "":
