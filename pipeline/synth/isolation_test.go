@@ -35,16 +35,9 @@ func TestRunsAreIsolated(t *testing.T) {
 	}
 }
 
-// A verdict depends on the candidate only: it is the same after every other candidate of a worker,
-// in another order beside three other workers, and on a bench that judges nothing else.
-func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
-	suite.Factory.Need(t)
-	t.Parallel()
-	cfg, err := configOf(t, t.TempDir(), healthy(t, "littering", "python -m pytest -q", envtest.Littering(max(5, *candidates/12)))).withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Candidates, cfg.ReleaseRuns = *candidates, 2
+// surveyed surveys the first repository of a configuration.
+func surveyed(t *testing.T, cfg Config) (*factory, *repoState) {
+	t.Helper()
 	journal, err := openJournal(cfg.Out, cfg.settings())
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +45,7 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 	st := &factory{cfg: cfg, journal: journal}
 	s := &repoState{repo: cfg.Repos[0], seed: cfg.Seed, trials: map[string]*Trial{}}
 	surveyor := &worker{factory: st}
+	defer surveyor.leave(t.Context())
 	if err := s.begin(t.Context(), surveyor); err != nil {
 		t.Fatal(err)
 	}
@@ -65,10 +59,23 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 			}
 		}
 	}
+	return st, s
+}
+
+// A verdict depends on the candidate only: it is the same after every other candidate of a worker,
+// in another order beside three other workers, and on a bench that judges nothing else.
+func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
+	suite.Factory.Need(t)
+	t.Parallel()
+	cfg, err := configOf(t, t.TempDir(), healthy(t, "littering", "python -m pytest -q", envtest.Littering(max(5, *candidates/12)))).withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Candidates, cfg.ReleaseRuns = *candidates, 2
+	st, s := surveyed(t, cfg)
 	if s.refused != "" || len(s.drawn) != *candidates {
 		t.Fatalf("%d candidates, %q", len(s.drawn), s.refused)
 	}
-	surveyor.leave(t.Context())
 
 	judge := func(w *worker, c candidate) (*Trial, error) {
 		if err := w.enter(t.Context(), s); err != nil {
