@@ -33,6 +33,9 @@ type Coverage struct {
 	Cut     bool // there are more lines than the bounds allow
 }
 
+// CoverProbe is the probe of Cover, for runners that trace several runs at once.
+func CoverProbe() *verify.Probe { return probe(map[string]any{"mode": "cover"}) }
+
 // Cover runs the tests of a tree with a patch and returns the lines of the workspace that each test
 // executed. Run.Tests has the statuses. If no test was traced, the error is ErrNoTrace.
 func Cover(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (Coverage, verify.Run, error) {

@@ -36,16 +36,6 @@ func probe(order map[string]any) *verify.Probe {
 	return &verify.Probe{Source: program, Config: order, Limit: maxOutput}
 }
 
-// CoverProbe is the probe of Cover, for runners that trace several runs at once.
-func CoverProbe() *verify.Probe { return probe(map[string]any{"mode": "cover"}) }
-
-// StepsProbe is the probe of the first runs of Compare.
-func StepsProbe() *verify.Probe { return stepsProbe(0) }
-
-func stepsProbe(first int) *verify.Probe {
-	return probe(map[string]any{"mode": "steps", "first": first, "size": window})
-}
-
 // watch runs the tests under the probe.
 func watch(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (verify.Run, error) {
 	run, err := r.Observe(ctx, t, tree, patch, how)

@@ -29,8 +29,7 @@ const (
 	maxAnswer   = 64 << 20 // bytes of one answer of a runner
 	maxCompiled = 64 << 20 // bytes of compiled code kept of a healthy tree
 	startBound  = 60 * time.Second
-	grace       = 20 * time.Second // wait for an answer after the run's own timeout
-	warmBound   = 300              // timeout of a run of the healthy tree, in seconds
+	warmBound   = 300 // timeout of a run of the healthy tree, in seconds
 )
 
 // bench runs the tests of one healthy tree with some files replaced. Each run has its
@@ -46,66 +45,6 @@ type bench struct {
 
 	mutatorSandbox env.Sandbox // has the healthy tree and the mutator; tests never run in it
 	mutator        *mutate.Mutator
-}
-
-// request is one run of the tests (python/tracesmith_session.py).
-type request struct {
-	Runner   string            `json:"runner"` // pytest or unittest
-	Argv     []string          `json:"argv"`
-	Module   bool              `json:"module"` // started with python -m
-	Env      map[string]string `json:"env,omitempty"`
-	Compile  bool              `json:"compile,omitempty"` // the run may write compiled code to the tree
-	Files    map[string]string `json:"-"`                 // replacements of files of the tree
-	Changed  []string          `json:"changed,omitempty"` // their names
-	First    []string          `json:"first,omitempty"`   // tests that run first; if all of them pass, the run ends
-	Only     []string          `json:"only"`              // nil = all
-	Shuffle  int64             `json:"shuffle,omitempty"`
-	Most     int               `json:"most,omitempty"`     // failures after which the run ends; 0 = none
-	Describe int               `json:"describe,omitempty"` // number of failures to describe
-	Timeout  float64           `json:"timeout"`            // seconds
-	Probe    *probe            `json:"probe,omitempty"`
-	Passes   []pass            `json:"passes,omitempty"` // runs in forks of one interpreter, instead of one run
-	Budget   float64           `json:"budget,omitempty"` // seconds of all passes
-}
-
-type probe struct {
-	Source string `json:"source"`
-	Config any    `json:"config"`
-	Limit  int64  `json:"-"`
-}
-
-// answer is a runner's report of one run. It is untrusted.
-type answer struct {
-	Records  []record `json:"records"`
-	TimedOut bool     `json:"timed_out"`
-	Seconds  float64  `json:"seconds"`
-	CPU      float64  `json:"cpu"`
-	Log      string   `json:"log"`
-	Left     []string `json:"left"`
-}
-
-type record struct {
-	Kind   string `json:"k"` // test, failure, collect, end, broke
-	ID     string `json:"id"`
-	Status string `json:"s"`
-	Detail string `json:"text"`
-	What   string `json:"what"`
-	Code   int    `json:"code"`
-	endOfPass
-	Failure
-}
-
-// run is one run of the tests.
-type run struct {
-	answer
-	tests       map[string]string
-	failures    []Failure
-	uncollected []string
-	whole       bool // the runner finished
-	code        int
-	probe       []byte // output of the probe
-	passes      []run  // in order, if there were several
-	number      int    // of a pass
 }
 
 // openBench starts the mutator on the healthy tree. The first bench of a repository collects the
@@ -309,6 +248,20 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, look 
 	}
 	b.cpu += out.CPU
 	return out, nil
+}
+
+// readPasses reads what the probes of the passes wrote.
+func (b *bench) readPasses(ctx context.Context, sb env.Sandbox, q request, r *run) (err error) {
+	for i, p := range r.passes {
+		if p.number < 0 || p.number >= len(q.Passes) || q.Passes[p.number].Probe == nil {
+			continue
+		}
+		r.passes[i].probe, _, err = sb.ReadFile(ctx, fmt.Sprintf("%s/probe.%d", scratch(sb), p.number), q.Passes[p.number].Probe.Limit)
+		if err != nil && !errors.Is(err, env.ErrNotExist) && !errors.Is(err, env.ErrRefused) {
+			return err
+		}
+	}
+	return nil
 }
 
 // replaced returns the healthy tree with some files replaced.

@@ -8,17 +8,6 @@ import (
 	"github.com/tracesmith/tracesmith/env/verify"
 )
 
-// forgery is a line of the journal: whether a kind of patch that fixes nothing resolves tasks of a
-// repository. The tasks of a repository have the same test files and settings, so one of them
-// stands for all.
-type forgery struct {
-	Repo     string  `json:"repo"`
-	Kind     string  `json:"kind"`     // one of check.Cheats
-	Key      string  `json:"key"`      // of the trial whose task was tried
-	Resolves string  `json:"resolves"` // the patch; "" if none resolves the task
-	CPU      float64 `json:"cpu_seconds"`
-}
-
 // planForgeries adds the tries of each kind of patch that fixes nothing.
 func (st *factory) planForgeries(s *repoState) {
 	var first *Trial

@@ -29,7 +29,6 @@ func vectorOf(kept []string, r run) vector {
 const (
 	minTimeout    = 3 * time.Second
 	timeoutFactor = 5
-	coverFactor   = 3 // how much slower coverage may make a run
 	described     = 4 // failures that a trial describes
 )
 

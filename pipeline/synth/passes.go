@@ -1,13 +1,75 @@
 package synth
 
 import (
-	"context"
-	"errors"
-	"fmt"
+	"time"
 
-	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/verify"
 )
+
+const (
+	grace       = 20 * time.Second // wait for an answer after the run's own timeout
+	coverFactor = 3                // how much slower a probe may make a run
+)
+
+// request is one run of the tests (python/tracesmith_session.py).
+type request struct {
+	Runner   string            `json:"runner"` // pytest or unittest
+	Argv     []string          `json:"argv"`
+	Module   bool              `json:"module"` // started with python -m
+	Env      map[string]string `json:"env,omitempty"`
+	Compile  bool              `json:"compile,omitempty"` // the run may write compiled code to the tree
+	Files    map[string]string `json:"-"`                 // replacements of files of the tree
+	Changed  []string          `json:"changed,omitempty"` // their names
+	First    []string          `json:"first,omitempty"`   // tests that run first; if all of them pass, the run ends
+	Only     []string          `json:"only"`              // nil = all
+	Shuffle  int64             `json:"shuffle,omitempty"`
+	Most     int               `json:"most,omitempty"`     // failures after which the run ends; 0 = none
+	Describe int               `json:"describe,omitempty"` // number of failures to describe
+	Timeout  float64           `json:"timeout"`            // seconds
+	Probe    *probe            `json:"probe,omitempty"`
+	Passes   []pass            `json:"passes,omitempty"` // runs in forks of one interpreter, instead of one run
+	Budget   float64           `json:"budget,omitempty"` // seconds of all passes
+}
+
+type probe struct {
+	Source string `json:"source"`
+	Config any    `json:"config"`
+	Limit  int64  `json:"-"`
+}
+
+// answer is a runner's report of one run. It is untrusted.
+type answer struct {
+	Records  []record `json:"records"`
+	TimedOut bool     `json:"timed_out"`
+	Seconds  float64  `json:"seconds"`
+	CPU      float64  `json:"cpu"`
+	Log      string   `json:"log"`
+	Left     []string `json:"left"`
+}
+
+type record struct {
+	Kind   string `json:"k"` // test, failure, collect, end, broke
+	ID     string `json:"id"`
+	Status string `json:"s"`
+	Detail string `json:"text"`
+	What   string `json:"what"`
+	Code   int    `json:"code"`
+	endOfPass
+	Failure
+}
+
+// run is one run of the tests.
+type run struct {
+	answer
+	tests       map[string]string
+	failures    []Failure
+	uncollected []string
+	whole       bool // the runner finished
+	code        int
+	probe       []byte // output of the probe
+	passes      []run  // in order, if there were several
+	number      int    // of a pass
+}
 
 // pass is one of several runs in forks of an interpreter that has collected the tests once. They
 // share a sandbox, so that one pass can meet what an earlier one left there.
@@ -96,18 +158,4 @@ func (r *run) sort() {
 			r.whole, r.code = true, rec.Code
 		}
 	}
-}
-
-// readPasses reads what the probes of the passes wrote.
-func (b *bench) readPasses(ctx context.Context, sb env.Sandbox, q request, r *run) (err error) {
-	for i, p := range r.passes {
-		if p.number < 0 || p.number >= len(q.Passes) || q.Passes[p.number].Probe == nil {
-			continue
-		}
-		r.passes[i].probe, _, err = sb.ReadFile(ctx, fmt.Sprintf("%s/probe.%d", scratch(sb), p.number), q.Passes[p.number].Probe.Limit)
-		if err != nil && !errors.Is(err, env.ErrNotExist) && !errors.Is(err, env.ErrRefused) {
-			return err
-		}
-	}
-	return nil
 }

@@ -12,23 +12,6 @@ import (
 	"github.com/tracesmith/tracesmith/env/verify"
 )
 
-// piece is one finished part of a survey, a line of the journal: an interrupted survey repeats only
-// the parts that were under way.
-type piece struct {
-	Repo   string `json:"repo"`
-	Name   string `json:"name"`
-	Method string `json:"method,omitempty"` // of the first piece
-	// Tests are those that pass in the first piece, sorted; of the others, those that ran.
-	Tests    []string  `json:"tests,omitempty"`
-	Bad      vector    `json:"bad,omitempty"`  // verdicts on the tests that did not pass
-	Once     []string  `json:"once,omitempty"` // tests that do not pass again in the same place
-	Left     []string  `json:"left,omitempty"`
-	Broken   string    `json:"broken,omitempty"` // why the run gave no verdicts
-	Coverage *coverage `json:"coverage,omitempty"`
-	Seconds  float64   `json:"seconds"`
-	CPU      float64   `json:"cpu_seconds"` // 0 for the first run, which is not measured
-}
-
 // Names of pieces.
 const (
 	pieceFirst    = "first run"

@@ -43,30 +43,3 @@ const (
 
 // pace is how long the jobs of a kind take.
 type pace struct{ units, seconds float64 }
-
-// worked records that a worker has finished a job.
-func (st *factory) worked(j job, seconds float64) {
-	st.mu.Lock()
-	st.busy += seconds
-	st.mu.Unlock()
-	st.spend(j.kind, j.units, seconds)
-}
-
-// spend records how long units of work took.
-func (st *factory) spend(kind jobKind, units int, seconds float64) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.paces[kind].units += float64(units)
-	st.paces[kind].seconds += seconds
-}
-
-// remaining estimates the seconds until all planned jobs are done. The caller holds the lock.
-func (st *factory) remaining() float64 {
-	p, total := st.progress, 0.0
-	for kind, left := range map[jobKind]int{jobSurvey: p.SurveyRuns - p.SurveyDone, jobTrial: p.Planned - p.Judged - p.Unasked, jobRelease: p.Chosen - p.Checked} {
-		if at := st.paces[kind]; at.units > 0 {
-			total += float64(left) * at.seconds / at.units
-		}
-	}
-	return total / float64(st.cfg.Workers)
-}

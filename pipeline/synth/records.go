@@ -54,3 +54,40 @@ type modelAnswer struct {
 	Refused      string          `json:"refused,omitempty"` // why there is no answer
 	Payment      schemas.Payment `json:"payment"`
 }
+
+// piece is one finished part of a survey, a line of the journal: an interrupted survey repeats only
+// the parts that were under way.
+type piece struct {
+	Repo   string `json:"repo"`
+	Name   string `json:"name"`
+	Method string `json:"method,omitempty"` // of the first piece
+	// Tests are those that pass in the first piece, sorted; of the others, those that ran.
+	Tests    []string  `json:"tests,omitempty"`
+	Bad      vector    `json:"bad,omitempty"`  // verdicts on the tests that did not pass
+	Once     []string  `json:"once,omitempty"` // tests that do not pass again in the same place
+	Left     []string  `json:"left,omitempty"`
+	Broken   string    `json:"broken,omitempty"` // why the run gave no verdicts
+	Coverage *coverage `json:"coverage,omitempty"`
+	Seconds  float64   `json:"seconds"`
+	CPU      float64   `json:"cpu_seconds"` // 0 for the first run, which is not measured
+}
+
+// forgery is a line of the journal: whether a kind of patch that fixes nothing resolves tasks of a
+// repository. The tasks of a repository have the same test files and settings, so one of them
+// stands for all.
+type forgery struct {
+	Repo     string  `json:"repo"`
+	Kind     string  `json:"kind"`     // one of check.Cheats
+	Key      string  `json:"key"`      // of the trial whose task was tried
+	Resolves string  `json:"resolves"` // the patch; "" if none resolves the task
+	CPU      float64 `json:"cpu_seconds"`
+}
+
+// unreliable is a line of the journal: tests that gave different verdicts in runs of the same code.
+// No task of the repository lists them.
+type unreliable struct {
+	Repo    string   `json:"repo"`
+	Tests   []string `json:"tests"`
+	Key     string   `json:"key"`               // of the candidate whose runs differ
+	Release bool     `json:"release,omitempty"` // found after the tasks were chosen
+}

@@ -4,22 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"sync"
 
 	"github.com/tracesmith/tracesmith/env/trace"
 	"github.com/tracesmith/tracesmith/env/verify"
 )
-
-// maxHealthySteps bounds the traces that a repository keeps, in bytes.
-const maxHealthySteps = 64 << 20
-
-// known is what the healthy tree of a repository has shown. The workers share it.
-type known struct {
-	mu    sync.Mutex
-	steps map[string][]run // by test: two traces
-	size  int
-	facts map[[2]string]functionFacts
-}
 
 // isFirstSteps reports whether a run has the probe that Compare begins with.
 func isFirstSteps(how verify.Variant) bool {
@@ -53,22 +41,6 @@ func (s *repoState) healthySteps(ctx context.Context, w *worker, test string, n 
 	}
 	s.known.put(test, found[:2])
 	return found[n%2], nil
-}
-
-func (k *known) take(test string) []run {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.steps[test]
-}
-
-func (k *known) put(test string, found []run) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.size > maxHealthySteps || k.steps == nil {
-		k.steps, k.size = map[string][]run{}, 0
-	}
-	k.steps[test] = found
-	k.size += len(found[0].probe) + len(found[1].probe)
 }
 
 // factsOf returns measurements of a function of the healthy tree.

@@ -5,15 +5,6 @@ import (
 	"slices"
 )
 
-// unreliable is a line of the journal: tests that gave different verdicts in runs of the same code.
-// No task of the repository lists them.
-type unreliable struct {
-	Repo    string   `json:"repo"`
-	Tests   []string `json:"tests"`
-	Key     string   `json:"key"`               // of the candidate whose runs differ
-	Release bool     `json:"release,omitempty"` // found after the tasks were chosen
-}
-
 // maxUnreliable is the largest share of the tests that one candidate can mark as unreliable. If more
 // of them give different verdicts, then the bug is what makes the results random.
 const maxUnreliable = 0.05
