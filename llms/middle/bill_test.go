@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/middle"
 	"github.com/tracesmith/tracesmith/llms/mock"
@@ -34,7 +35,7 @@ func (p *payer) End(ctx context.Context, paid schemas.Payment) error {
 
 // vendor is a server with a random price list, and its client.
 type vendor struct {
-	server *mock.Server
+	server *mocktest.Server
 	client llms.Client
 	exact  bool // the client knows all prices
 	extra  map[string]any
@@ -56,7 +57,7 @@ func drawVendor(t *testing.T, rng *rand.Rand) vendor {
 		mine.Cached, theirs.Cached, v.exact = new(mine.Input), new(mine.Input/4), false
 	}
 	messages := rng.IntN(3) > 0
-	v.server = mock.Serve(t, mock.Script{Tokenizer: "toy", Prices: []mock.Price{theirs}, CacheMinimum: rng.Int64N(3) * 150,
+	v.server = mocktest.Serve(t, mock.Script{Tokenizer: "toy", Prices: []mock.Price{theirs}, CacheMinimum: rng.Int64N(3) * 150,
 		Sessions: []mock.Session{{Rewrites: true, Repeat: true, Turns: drawTurns(rng, messages)}}})
 	at := providers.Endpoint{BaseURL: v.server.URL, Model: "m", Timeout: "30s"}
 	var err error
@@ -86,7 +87,7 @@ func drawVendor(t *testing.T, rng *rand.Rand) vendor {
 func drawTurns(rng *rand.Rand, messages bool) []mock.Turn {
 	var turns []mock.Turn
 	for range 12 {
-		turn := mock.Text(strings.Repeat("word ", rng.IntN(60)) + ".")
+		turn := mocktest.Text(strings.Repeat("word ", rng.IntN(60)) + ".")
 		turn.CacheLost = rng.IntN(6) == 0
 		if !messages && rng.IntN(3) > 0 {
 			u := mock.Usage{Prompt: 100 + rng.Int64N(400), Completion: rng.Int64N(100)}
@@ -195,9 +196,9 @@ func TestCacheWritesAreReserved(t *testing.T) {
 		"dear reads":              {"openai", "", nil, middle.Price{Cached: new(4.0)}, []float64{4, 4}},
 		"free":                    {"anthropic", "1h", nil, middle.Price{Free: true}, []float64{0, 0}},
 	} {
-		answer := mock.Text("a")
+		answer := mocktest.Text("a")
 		answer.Usage = &mock.Usage{Prompt: 20, CacheWrite: 20, CacheWrite1h: 20}
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Rewrites: true, Repeat: true, Turns: []mock.Turn{answer}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Rewrites: true, Repeat: true, Turns: []mock.Turn{answer}}}})
 		at := providers.Endpoint{BaseURL: srv.URL, Model: "m", Timeout: "30s"}
 		var provider llms.Client
 		var err error

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
@@ -23,16 +24,16 @@ sessions:
     turns: [{content: again, usage: {prompt: 3, completion: 1}}]
 `
 
-func serve(t *testing.T) *mock.Server {
+func serve(t *testing.T) *mocktest.Server {
 	t.Helper()
 	s, err := mock.Parse([]byte(script))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mock.Serve(t, s)
+	return mocktest.Serve(t, s)
 }
 
-func post(t *testing.T, srv *mock.Server, session, model string, messages ...string) (int, string) {
+func post(t *testing.T, srv *mocktest.Server, session, model string, messages ...string) (int, string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"model":%q,"messages":[%s]}`, model, strings.Join(messages, ","))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/chat/completions", strings.NewReader(body))

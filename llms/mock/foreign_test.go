@@ -9,6 +9,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
@@ -16,7 +17,7 @@ import (
 // tool calls, retries after a temporary error, and reports a permanent one.
 func TestOfficialOpenAIClient(t *testing.T) {
 	text := "Grüße, and more text"
-	srv := mock.Serve(t, mock.Script{Key: "k", Models: []string{"m"}, Sessions: []mock.Session{{Model: "m", Turns: []mock.Turn{
+	srv := mocktest.Serve(t, mock.Script{Key: "k", Models: []string{"m"}, Sessions: []mock.Session{{Model: "m", Turns: []mock.Turn{
 		{Content: &text, ToolCalls: []mock.Call{
 			{Name: "view", Arguments: map[string]any{"path": "a/long/path/of/a/file.py"}}, {Name: "grep", Arguments: map[string]any{"pattern": "ü"}},
 		}, Usage: &mock.Usage{Prompt: 12, Completion: 5, Cached: 4}, Fault: &mock.Fault{Status: 503, Body: `{"error":{"message":"busy"}}`, Headers: map[string]string{"Retry-After-Ms": "1"}, Times: 1}},
@@ -55,7 +56,7 @@ func TestOfficialOpenAIClient(t *testing.T) {
 
 // The server refuses requests over its limits and says how long to wait.
 func TestLimitsOfTheServer(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Limits: mock.Limits{RPM: 3, TPM: 2000}, Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("a")}}}})
+	srv := mocktest.Serve(t, mock.Script{Limits: mock.Limits{RPM: 3, TPM: 2000}, Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Text("a")}}}})
 	post := func(maxTokens int) *http.Response {
 		t.Helper()
 		body, err := json.Marshal(map[string]any{"model": "m", "max_tokens": maxTokens, "messages": []any{map[string]any{"role": "user", "content": "go"}}})

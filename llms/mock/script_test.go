@@ -8,17 +8,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 // start serves a script. The test checks the problems itself.
-func start(t *testing.T, text string) *mock.Server {
+func start(t *testing.T, text string) *mocktest.Server {
 	t.Helper()
 	s, err := mock.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mock.Serve(t, s)
+	return mocktest.Serve(t, s)
 }
 
 // call sends one request and returns the status and body of the answer.

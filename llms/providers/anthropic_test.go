@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -33,7 +34,7 @@ var viewTool = schemas.ToolSchema{Name: "view", Description: "show a file", Para
 // The mock server compares each request with its previous answers, so the test fails if a
 // thinking block is changed, moved or missing.
 func TestAnthropicConversation(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{ID: "s1", Turns: []mock.Turn{
+	srv := mocktest.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{ID: "s1", Turns: []mock.Turn{
 		{Content: ptr("first"), Reasoning: "because\n\"ü\"", Redacted: "b64==", ToolCalls: []mock.Call{
 			{Name: "view", Arguments: map[string]any{"path": "x.py", "line": 12345678901234567}}, {Name: "view"},
 		}, Usage: &mock.Usage{Prompt: 100, Completion: 9, Cached: 60, CacheWrite: 30}},
@@ -97,7 +98,7 @@ func TestAnthropicConversation(t *testing.T) {
 }
 
 func TestAnthropicCacheControl(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("a")}}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Text("a")}}}})
 	for _, cache := range []string{"off", "5m", "1h"} {
 		resp, err := messagesClient(t, srv.URL, map[string]any{"cache": cache}).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "system", Content: "s"}, {Role: "user", Content: "u"}}})
 		if err != nil {
@@ -115,7 +116,7 @@ func TestAnthropicCacheControl(t *testing.T) {
 // Conversations recorded with another provider can be continued: ids are converted to the
 // form that the API accepts, in both calls and results.
 func TestAnthropicForeignHistory(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{}, {Content: ptr("ok")}}}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{}, {Content: ptr("ok")}}}}})
 	_, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{
 		{Role: "user", Content: "go"},
 		{Role: "assistant", ToolCalls: []schemas.ToolCall{{ID: "functions.view:0", Name: "view", Arguments: json.RawMessage(`{"path":"a"}`)}},
@@ -133,7 +134,7 @@ func TestAnthropicForeignHistory(t *testing.T) {
 
 // Arguments of a truncated reply are still a valid object, but the call must not be executed.
 func TestAnthropicTruncatedCall(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
 		{FinishReason: "max_tokens", ToolCalls: []mock.Call{{Name: "view", Arguments: map[string]any{"path": "a"}}, {Name: "edit"}}},
 	}}}})
 	resp, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
@@ -169,7 +170,7 @@ func TestAnthropicErrors(t *testing.T) {
 		"reset":       {mock.Fault{Break: "reset"}, llms.ClassServer, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x"), Fault: &c.fault}}}}})
+			srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x"), Fault: &c.fault}}}}})
 			_, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 			e, ok := err.(*llms.Error)
 			if !ok || e.Class != c.class || e.RetryAfter != c.wait || strings.Contains(e.Error(), secret) {
@@ -183,7 +184,7 @@ func TestAnthropicErrors(t *testing.T) {
 }
 
 func TestAnthropicCheck(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Key: secret, Models: []string{"m"}})
+	srv := mocktest.Serve(t, mock.Script{Key: secret, Models: []string{"m"}})
 	check := func(with map[string]any) error {
 		return messagesClient(t, srv.URL, with).(llms.Checker).Check(t.Context())
 	}

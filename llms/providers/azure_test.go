@@ -13,11 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-func azure(t *testing.T, srv *mock.Server, with map[string]any) (llms.Client, error) {
+func azure(t *testing.T, srv *mocktest.Server, with map[string]any) (llms.Client, error) {
 	t.Helper()
 	cfg := map[string]any{"base_url": strings.TrimSuffix(srv.URL, "/v1"), "model": "gpt", "deployment": "mine", "api_version": "2024-10-21"}
 	for k, v := range with {
@@ -27,7 +28,7 @@ func azure(t *testing.T, srv *mock.Server, with map[string]any) (llms.Client, er
 }
 
 func azureScript(key string) mock.Script {
-	return mock.Script{Key: key, Models: []string{"mine"}, Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("hello")}, Repeat: true}}}
+	return mock.Script{Key: key, Models: []string{"mine"}, Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Text("hello")}, Repeat: true}}}
 }
 
 // entra is a token server that issues numbered tokens to clients with the right secret.
@@ -50,7 +51,7 @@ func entra(t *testing.T) (address string, given *atomic.Int64) {
 var hello = llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}}
 
 func TestG12AzureKeyAndDeployment(t *testing.T) {
-	srv := mock.Serve(t, azureScript(secret))
+	srv := mocktest.Serve(t, azureScript(secret))
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte("  "+secret+" \nnot this\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -75,7 +76,7 @@ func TestG12AzureKeyAndDeployment(t *testing.T) {
 	if _, err := c.Chat(t.Context(), hello); llms.ClassOf(err) != llms.ClassNotFound {
 		t.Errorf("unknown deployment: %v", err)
 	}
-	refuses := mock.Serve(t, azureScript("another"))
+	refuses := mocktest.Serve(t, azureScript("another"))
 	if c, err = azure(t, refuses, map[string]any{"api_key": "env:TEST_KEY"}); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestG12AzureKeyAndDeployment(t *testing.T) {
 func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 	at, given := entra(t)
 	with := map[string]any{"scope": "res/.default", "tenant": "ten", "client_id": "app", "client_secret": "env:TEST_KEY", "authority": at}
-	srv := mock.Serve(t, azureScript("token-1"))
+	srv := mocktest.Serve(t, azureScript("token-1"))
 	c, err := azure(t, srv, with)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +102,7 @@ func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 		t.Errorf("%d tokens requested for three calls", given.Load())
 	}
 	// If a token is revoked early, the client requests another one and retries the call.
-	moved := mock.Serve(t, azureScript("token-3"))
+	moved := mocktest.Serve(t, azureScript("token-3"))
 	if c, err = azure(t, moved, with); err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 		t.Errorf("after %d tokens: %v", given.Load(), err)
 	}
 	// If the new token is refused as well, the client returns the error.
-	never := mock.Serve(t, azureScript("no token"))
+	never := mocktest.Serve(t, azureScript("no token"))
 	if c, err = azure(t, never, with); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 }
 
 func TestAzureSettings(t *testing.T) {
-	srv := mock.Serve(t, azureScript(""))
+	srv := mocktest.Serve(t, azureScript(""))
 	missing := filepath.Join(t.TempDir(), "none")
 	for want, with := range map[string]map[string]any{
 		"api_version is missing":       {"api_key": "env:TEST_KEY", "api_version": ""},

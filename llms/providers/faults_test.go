@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
@@ -50,7 +51,7 @@ func TestEveryFaultIsClassifiedAndAccounted(t *testing.T) {
 }
 
 func faultTwice(t *testing.T, kind string, want llms.Class, build func(*testing.T, string, map[string]any) llms.Client) {
-	srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
+	srv := mocktest.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
 		Content: ptr("hello, and a little more"), Usage: &mock.Usage{Prompt: 100, Completion: 7}, Fault: &mock.Fault{Kind: kind, Times: 2},
 	}}}}})
 	patient := build(t, srv.URL, map[string]any{"timeout": "5m"})
@@ -81,7 +82,7 @@ func faultTwice(t *testing.T, kind string, want llms.Class, build func(*testing.
 // A server can say in four ways how long to wait.
 func TestRetryAfterForms(t *testing.T) {
 	for kind, want := range map[string]time.Duration{"rate_limit": time.Second, "rate_limit_date": time.Second, "rate_limit_ms": 20 * time.Millisecond, "rate_limit_bare": 0} {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Kind: kind}}}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Kind: kind}}}}}})
 		_, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 		if e := asError(err); e == nil || e.RetryAfter != want {
 			t.Errorf("%s: %v", kind, err)
@@ -101,7 +102,7 @@ func TestStallsAreDistinguished(t *testing.T) {
 		for provider, build := range map[string]func(*testing.T, string, map[string]any) llms.Client{"openai": client, "anthropic": messagesClient} {
 			t.Run(kind+"/"+provider, func(t *testing.T) {
 				t.Parallel()
-				srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
+				srv := mocktest.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
 					Content: ptr("hello"), Usage: &mock.Usage{Prompt: 100, Completion: 7}, Fault: &mock.Fault{Kind: kind},
 				}}}}})
 				_, err := build(t, srv.URL, map[string]any{"timeout": "2s"}).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
@@ -119,7 +120,7 @@ func TestStallsAreDistinguished(t *testing.T) {
 
 // A fault can be bound to the number of a request, whichever client sends it.
 func TestFaultsByNumber(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
 		Faults: []mock.Fault{{Kind: "overloaded", On: []int{2, 4}}, {Kind: "server_error", On: []int{5}}}})
 	var struck []int
 	for n := 1; n <= 6; n++ {
@@ -138,17 +139,14 @@ func TestStallsLeaveNoGoroutines(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	running := goleak.IgnoreCurrent()
 	for _, kind := range []string{"stall_start", "stall_headers", "stall_body", "slow_loris"} {
-		srv, err := mock.Listen(mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x"), Fault: &mock.Fault{Kind: kind}}}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		srv := mocktest.Listen(mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x"), Fault: &mock.Fault{Kind: kind}}}}}})
 		ctx := t.Context()
 		done := make(chan error, 1)
 		go func() {
 			_, err := client(t, srv.URL, nil).Chat(ctx, llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 			done <- err
 		}()
-		_, err = client(t, srv.URL, map[string]any{"timeout": "50ms"}).Chat(ctx, llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
+		_, err := client(t, srv.URL, map[string]any{"timeout": "50ms"}).Chat(ctx, llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 		if llms.ClassOf(err) != llms.ClassTimeout {
 			t.Errorf("%s: %v", kind, err)
 		}
@@ -165,7 +163,7 @@ func TestStallsLeaveNoGoroutines(t *testing.T) {
 // in every run, whatever the order of requests.
 func TestRandomFaultsAreReproducible(t *testing.T) {
 	strikes := func(seed int64, sessions []string) map[string]bool {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
 			Faults: []mock.Fault{{Kind: "overloaded", P: 0.3, Seed: seed}}})
 		out := map[string]bool{}
 		for _, id := range sessions {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
@@ -69,7 +70,7 @@ func TestErrors(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("hello"), Fault: &c.fault}}}}})
+			srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("hello"), Fault: &c.fault}}}}})
 			with := map[string]any{}
 			if c.class == llms.ClassTimeout && c.fault.Status == 0 {
 				with["timeout"] = "200ms"
@@ -100,7 +101,7 @@ func TestShortKeysDoNotDamageMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	fault := mock.Fault{Status: 400, Body: `{"error":{"message":"unexpected text"}}`}
-	srv := mock.Serve(t, mock.Script{Key: "x", Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("hello"), Fault: &fault}}}}})
+	srv := mocktest.Serve(t, mock.Script{Key: "x", Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("hello"), Fault: &fault}}}}})
 	_, err := client(t, srv.URL, map[string]any{"api_key": "file:" + key}).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 	if err == nil || !strings.Contains(err.Error(), "unexpected text") {
 		t.Errorf("got %v", err)
@@ -152,18 +153,18 @@ func TestUnreachableServer(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Key: "another", Models: []string{"m"}})
+	srv := mocktest.Serve(t, mock.Script{Key: "another", Models: []string{"m"}})
 	if err := client(t, srv.URL, nil).(llms.Checker).Check(t.Context()); llms.ClassOf(err) != llms.ClassAuth || strings.Contains(err.Error(), secret) {
 		t.Errorf("refused key: %v", err)
 	}
-	srv = mock.Serve(t, mock.Script{Key: secret, Models: []string{"m"}})
+	srv = mocktest.Serve(t, mock.Script{Key: secret, Models: []string{"m"}})
 	if err := client(t, srv.URL, nil).(llms.Checker).Check(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestCancelledCallIsNotAnLLMError(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Break: "stall"}}}}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Break: "stall"}}}}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	transport := roundTripper(func(r *http.Request) (*http.Response, error) {

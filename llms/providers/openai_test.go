@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/llms/providers"
@@ -37,7 +38,7 @@ func client(t *testing.T, url string, with map[string]any) llms.Client {
 	return c
 }
 
-func ask(t *testing.T, turn mock.Turn, history ...llms.Message) (llms.Response, *mock.Server) {
+func ask(t *testing.T, turn mock.Turn, history ...llms.Message) (llms.Response, *mocktest.Server) {
 	t.Helper()
 	before := 0
 	for _, m := range history {
@@ -46,7 +47,7 @@ func ask(t *testing.T, turn mock.Turn, history ...llms.Message) (llms.Response, 
 		}
 	}
 	turns := append(make([]mock.Turn, before), turn)
-	srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{ID: "s1", Turns: turns}}})
+	srv := mocktest.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{ID: "s1", Turns: turns}}})
 	if len(history) == 0 {
 		history = []llms.Message{{Role: "system", Content: "sys"}, {Role: "user", Content: "go"}}
 	}
@@ -182,14 +183,14 @@ func TestDuplicateIDsAreReplaced(t *testing.T) {
 // Fields that a server adds to its messages are sent back, and settings that the SDK has no
 // field for are sent.
 func TestRequestAsSent(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{ID: "s1", Turns: []mock.Turn{
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{ID: "s1", Turns: []mock.Turn{
 		{Reasoning: "hm", ReasoningField: "reasoning", Message: map[string]any{"vendor": map[string]any{"n": 1}},
 			ToolCalls: []mock.Call{
 				{ID: ptr("a"), Name: "view", Raw: ptr(`{"path" :"x"}`),
 					Extra: map[string]any{"extra_content": map[string]any{"google": map[string]any{"thought_signature": "sig=="}}}},
 				{ID: ptr("b"), Name: "view", Raw: ptr(`{"path`)},
 			}},
-		mock.Text("done"),
+		mocktest.Text("done"),
 	}}}})
 	c := client(t, srv.URL, map[string]any{"headers": map[string]string{"X-Team": "blue"}})
 	zero, maxTokens := 0.0, 50

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -17,7 +18,7 @@ import (
 // sent makes one call and returns the body of its request, and the reply.
 func sent(t *testing.T, provider string, with map[string]any, r llms.Request, turn mock.Turn) (map[string]any, schemas.Reply) {
 	t.Helper()
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{turn}}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{turn}}}})
 	cfg := map[string]any{"base_url": srv.URL, "model": "m"}
 	for k, v := range with {
 		cfg[k] = v
@@ -97,7 +98,7 @@ func TestG13ChatTemplateArguments(t *testing.T) {
 	for _, name := range []string{"enable_thinking", "thinking"} {
 		extra := map[string]any{"chat_template_kwargs": map[string]any{name: false}}
 		body, _ := sent(t, "openai", nil, llms.Request{Messages: hello.Messages, Tools: []schemas.ToolSchema{viewTool},
-			Sampling: llms.Sampling{ToolChoice: "required", Extra: extra}}, mock.Tool("view", map[string]any{"path": "x"}))
+			Sampling: llms.Sampling{ToolChoice: "required", Extra: extra}}, mocktest.Tool("view", map[string]any{"path": "x"}))
 		if diff := cmp.Diff(extra["chat_template_kwargs"], body["chat_template_kwargs"]); diff != "" || body["tool_choice"] != "required" {
 			t.Errorf("%v: %s", body["tool_choice"], diff)
 		}
@@ -123,7 +124,7 @@ func TestG14AnthropicMessages(t *testing.T) {
 	}
 	var again []int
 	for _, status := range []int{400, 401, 403, 404, 413, 429, 500, 502, 503, 504, 529} {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Status: status, Body: `{"type":"error","error":{"type":"api_error","message":"no"}}`}}}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Status: status, Body: `{"type":"error","error":{"type":"api_error","message":"no"}}`}}}}}})
 		_, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), hello)
 		if llms.ClassOf(err) == "" {
 			t.Fatalf("%d: %v", status, err)
@@ -140,7 +141,7 @@ func TestG14AnthropicMessages(t *testing.T) {
 // Reasoning is separate from the message, and is sent back in the field in which it came.
 func TestG17ReasoningIsKeptApart(t *testing.T) {
 	for _, provider := range []string{"openai", "anthropic"} {
-		turn := mock.Tool("view", map[string]any{"path": "x"})
+		turn := mocktest.Tool("view", map[string]any{"path": "x"})
 		turn.Content, turn.Reasoning = ptr("said"), "thought"
 		_, reply := sent(t, provider, nil, llms.Request{Messages: hello.Messages, Tools: []schemas.ToolSchema{viewTool}}, turn)
 		if reply.Message != "said" || reply.Reasoning != "thought" {
@@ -149,7 +150,7 @@ func TestG17ReasoningIsKeptApart(t *testing.T) {
 		history := append(slices.Clone(hello.Messages),
 			llms.Message{Role: "assistant", Content: reply.Message, ToolCalls: reply.Calls, Raw: reply.Extra},
 			llms.Message{Role: "tool", ToolCallID: reply.Calls[0].ID, Content: "seen"})
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{}, mock.Text("done")}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{}, mocktest.Text("done")}}}})
 		c, err := llms.Providers.Build(provider, map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
 		if err != nil {
 			t.Fatal(err)

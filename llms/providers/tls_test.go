@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/llms/providers"
@@ -23,7 +24,7 @@ func serveTLS(t *testing.T, until time.Time, hosts ...string) (url string, pem [
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewUnstartedServer(mock.NewHandler(mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("hello")}}}}))
+	srv := httptest.NewUnstartedServer(mock.NewHandler(mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Text("hello")}}}}))
 	srv.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	srv.StartTLS()
@@ -58,7 +59,7 @@ func TestCertificateErrorsHaveARemedy(t *testing.T) {
 	}
 	elsewhere, elsewherePEM := serveTLS(t, later, "elsewhere.example")
 	expired, expiredPEM := serveTLS(t, time.Now().Add(-time.Minute), "127.0.0.1")
-	plain := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Kind: "tls_port"}}}}}})
+	plain := mocktest.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Kind: "tls_port"}}}}}})
 	for name, c := range map[string]struct {
 		url     string
 		pem     []byte

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -17,7 +18,7 @@ import (
 func errorFor(t *testing.T, status int, body string, headers map[string]string) *llms.Error {
 	t.Helper()
 	fault := &mock.Fault{Status: status, Body: body, Headers: headers}
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: fault}}}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: fault}}}}})
 	_, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 	e, ok := errors.AsType[*llms.Error](err)
 	if !ok {
@@ -105,7 +106,7 @@ func TestWireRefusalClasses(t *testing.T) {
 func TestWireUnrequestedStream(t *testing.T) {
 	for _, kind := range []string{"text/event-stream; charset=utf-8", "application/json"} {
 		fault := &mock.Fault{ContentType: kind, Body: "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n"}
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: fault}}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: fault}}}}})
 		for _, provider := range []string{"openai", "anthropic"} {
 			c, err := llms.Providers.Build(provider, map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{Getenv: getenv})
 			if err != nil {
@@ -133,7 +134,7 @@ func TestWireUsageForms(t *testing.T) {
 		"nowhere":        message + `}]`,
 		"nothing usable": message + `}],"usage":{"total_tokens":5}`,
 	} {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Body: "{" + body + "}"}}}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Body: "{" + body + "}"}}}}}})
 		resp, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 		if err != nil {
 			t.Fatal(err)

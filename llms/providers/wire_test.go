@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -24,7 +25,7 @@ func talk(t *testing.T, with map[string]any, turns ...mock.Turn) ([]schemas.Repl
 	if with["echo_reasoning"] == "last" {
 		session = "" // the client changes sent messages, which the server reports for a known conversation
 	}
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{ID: session, Turns: turns}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{ID: session, Turns: turns}}})
 	c := client(t, srv.URL, with)
 	req := llms.Request{SessionID: session, Tools: []schemas.ToolSchema{viewTool}, Messages: []llms.Message{{Role: "user", Content: "go"}}}
 	var replies []schemas.Reply
@@ -58,7 +59,7 @@ func TestWireReasoningFieldName(t *testing.T) {
 		"reasoning_details": {Message: map[string]any{"reasoning_details": details}},
 	} {
 		turn.ToolCalls = []mock.Call{{Name: "view"}}
-		replies, sent := talk(t, nil, turn, mock.Text("done"))
+		replies, sent := talk(t, nil, turn, mocktest.Text("done"))
 		if replies[0].Reasoning != "because" {
 			t.Errorf("%s: reasoning %q", name, replies[0].Reasoning)
 		}
@@ -71,7 +72,7 @@ func TestWireReasoningFieldName(t *testing.T) {
 }
 
 func TestWireReasoningEcho(t *testing.T) {
-	call, plain := mock.Tool("view", nil), mock.Text("thinking aloud")
+	call, plain := mocktest.Tool("view", nil), mocktest.Text("thinking aloud")
 	call.Reasoning, plain.Reasoning = "r", "r"
 	signed := plain
 	signed.Message = map[string]any{"reasoning_details": []any{map[string]any{"text": "r"}}}
@@ -81,7 +82,7 @@ func TestWireReasoningEcho(t *testing.T) {
 		"never":  {"1 call []", "3 plain []", "5 signed []"},
 		"last":   {"1 call []", "3 plain []", "5 signed [reasoning_content reasoning_details]"},
 	} {
-		_, sent := talk(t, map[string]any{"echo_reasoning": policy}, call, plain, signed, mock.Text("done"))
+		_, sent := talk(t, map[string]any{"echo_reasoning": policy}, call, plain, signed, mocktest.Text("done"))
 		var got []string
 		for name, at := range map[string]int{"call": 1, "plain": 3, "signed": 5} {
 			fields := []string{}
@@ -105,7 +106,7 @@ func TestWireUnknownFieldsComeBack(t *testing.T) {
 		_, sent := talk(t, nil, mock.Turn{
 			Message:   map[string]any{"annotations": []any{"a"}},
 			ToolCalls: []mock.Call{{Name: "view", Extra: extra}, {Name: "view"}},
-		}, mock.Text("done"))
+		}, mocktest.Text("done"))
 		calls := sent[1]["tool_calls"].([]any)
 		if diff := cmp.Diff(extra["extra_content"], calls[0].(map[string]any)["extra_content"]); diff != "" {
 			t.Error(diff)
@@ -133,7 +134,7 @@ func TestWireToolChoice(t *testing.T) {
 		"": nil, "auto": "auto", "required": "required", "none": "none",
 		"view": map[string]any{"type": "function", "function": map[string]any{"name": "view"}},
 	} {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mock.Tool("view", nil)}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Tool("view", nil)}}}})
 		if _, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Tools: []schemas.ToolSchema{viewTool}, Sampling: llms.Sampling{ToolChoice: choice},
 			Messages: []llms.Message{{Role: "user", Content: "go"}}}); err != nil {
 			t.Fatal(err)
@@ -155,7 +156,7 @@ func TestWireParallelCalls(t *testing.T) {
 		mock.Turn{ToolCalls: []mock.Call{{Name: "view", Arguments: map[string]any{"n": 1}}, {Name: "view", Arguments: map[string]any{"n": 2}}}},
 		mock.Turn{ToolCalls: []mock.Call{{ID: ptr("p"), Name: "multi_tool_use.parallel", Raw: ptr(
 			`{"tool_uses":[{"recipient_name":"functions.view","parameters":{"n":3}},{"recipient_name":"view","parameters":{"n":4}}]}`)}}},
-		mock.Text("done"))
+		mocktest.Text("done"))
 	var seen []string
 	for _, r := range replies {
 		for _, c := range r.Calls {
@@ -178,7 +179,7 @@ func TestWireCallIDs(t *testing.T) {
 	turns := []mock.Turn{
 		{ToolCalls: []mock.Call{{ID: ptr("call_with_a_long_id"), Name: "view"}, {ID: ptr("abcDEF123"), Name: "view"}}},
 		{ToolCalls: []mock.Call{{ID: ptr(""), Name: "view"}, {ID: ptr("abcDEF123"), Name: "view"}}},
-		mock.Text("done"),
+		mocktest.Text("done"),
 	}
 	replies, sent := talk(t, map[string]any{"call_ids": "nine"}, turns...)
 	seen := map[string]bool{}
@@ -255,12 +256,12 @@ func TestWireCallAsText(t *testing.T) {
 		`{"name": "view"}`:                                             false,
 		"I call view next.":                                            false,
 	} {
-		replies, _ := talk(t, nil, mock.Text(text))
+		replies, _ := talk(t, nil, mocktest.Text(text))
 		if r := replies[0]; r.CallAsText != want || len(r.Calls) != 0 || r.Message != text {
 			t.Errorf("%s: %v, %d calls, message %q", text, r.CallAsText, len(r.Calls), r.Message)
 		}
 	}
-	both := mock.Tool("view", nil)
+	both := mocktest.Tool("view", nil)
 	both.Content = ptr("<tool_call>")
 	if replies, _ := talk(t, nil, both); replies[0].CallAsText {
 		t.Error("a reply with a call was taken for a call as text")
@@ -274,7 +275,7 @@ func TestWireTruncation(t *testing.T) {
 		if c := replies[0].Calls[0]; !c.Truncated || c.Invalid == "" || !replies[0].Truncated || replies[0].FinishReason != word {
 			t.Errorf("%s: %+v", word, replies[0])
 		}
-		whole := mock.Tool("view", nil)
+		whole := mocktest.Tool("view", nil)
 		whole.FinishReason = word
 		if replies, _ := talk(t, nil, whole); replies[0].Calls[0].Invalid != "" {
 			t.Errorf("%s: a complete call was refused", word)
@@ -284,7 +285,7 @@ func TestWireTruncation(t *testing.T) {
 
 func TestWireEmptyContent(t *testing.T) {
 	for setting, want := range map[string][]any{"null": {nil, ""}, "empty": {"", ""}, "space": {" ", " "}} {
-		_, sent := talk(t, map[string]any{"empty_content": setting}, mock.Tool("view", nil), mock.Text(""), mock.Text("done"))
+		_, sent := talk(t, map[string]any{"empty_content": setting}, mocktest.Tool("view", nil), mocktest.Text(""), mocktest.Text("done"))
 		if diff := cmp.Diff(want, []any{sent[1]["content"], sent[3]["content"]}); diff != "" {
 			t.Errorf("%s: %s", setting, diff)
 		}
@@ -302,7 +303,7 @@ func TestWireSamplingParameters(t *testing.T) {
 		"other spelling":  {map[string]any{"max_tokens_field": "max_completion_tokens", "drop": []string{"seed"}}, map[string]any{"temperature": 0.0, "top_p": 0.0, "max_completion_tokens": 50.0, "reasoning_effort": "low"}},
 		"reasoning model": {map[string]any{"drop": []string{"temperature", "top_p"}}, map[string]any{"max_tokens": 50.0, "seed": 7.0, "reasoning_effort": "low"}},
 	} {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("x")}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Text("x")}}}})
 		if _, err := client(t, srv.URL, c.with).Chat(t.Context(), llms.Request{Sampling: sampling, Messages: []llms.Message{{Role: "user", Content: "go"}}}); err != nil {
 			t.Fatal(err)
 		}

@@ -55,13 +55,6 @@ func lineOf(raw []byte, at int64) int {
 	return 1 + bytes.Count(raw[:min(max(at, 0), int64(len(raw)))], []byte("\n"))
 }
 
-func str(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // stem is a file's name without what says that it is a trajectory.
 func stem(name string) string {
 	name = path.Base(name)

@@ -58,8 +58,8 @@ func (st *factory) settle(s *repoState, t *Trial, r release) {
 
 // release does the final checks of a trial: more runs, the gold patch byte for byte, and
 // the verifier in new sandboxes. It also writes the texts.
-func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (release, error) {
-	r := release{Repo: t.Repo, Key: t.Key, Outcome: Released}
+func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release, err error) {
+	r = release{Repo: t.Repo, Key: t.Key, Outcome: Released}
 	before := w.bench.cpu
 	defer func() { r.CPU += w.bench.cpu - before }()
 	files, err := s.changed(t.Patch)
