@@ -148,10 +148,10 @@ func TestFactoryModelWritesBugsWithinItsBudget(t *testing.T) {
 		t.Fatalf("of five: %+v", sum)
 	}
 	cfg.MaxCost, cfg.Text = 100, TextReporter
-	if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "text symptom, not reporter") {
+	if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "text mixed, not reporter") {
 		t.Errorf("another text in the same directory: %v", err)
 	}
-	cfg.Text = TextSymptom
+	cfg.Text = ""
 	if sum, err = Run(t.Context(), cfg); err != nil || sum.Unasked != 0 || sum.Candidates != 5 || sum.CostUSD < 5 || sum.CostUSD > 6 || sum.Operators[KindModel].Outcomes[Refused] != 4 {
 		t.Fatalf("%+v, %v", sum, err)
 	}
@@ -168,14 +168,13 @@ func TestFactoryModelWritesBugsWithinItsBudget(t *testing.T) {
 	}
 }
 
-// The task's text is the model's report if that gives nothing away, and otherwise only the
-// command.
+// The task's text is the model's report if that gives nothing away, and otherwise a generated one.
 func TestFactoryReportIsTheTaskIfItGivesNothingAway(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	for report, want := range map[string]string{
 		"I took the largest of some numbers and it was not the one I expected.":          "I took the largest",
-		"I think that amount > best was turned round in bank.py, look at line 35 of it.": "`python -m pytest -q` fails",
+		"I think that amount > best was turned round in bank.py, look at line 35 of it.": "",
 	} {
 		model := writer(t)
 		model.Client = &reporter{model.Client, report}
@@ -186,7 +185,7 @@ func TestFactoryReportIsTheTaskIfItGivesNothingAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		entries, err := taskfile.Read(t.Context(), sum.File, t.TempDir())
-		if err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].Task.Instructions, want) {
+		if err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].Task.Instructions, want) || strings.Contains(entries[0].Task.Instructions, "turned round") {
 			t.Errorf("%d tasks, %v, want %q: %+v", len(entries), err, want, sum)
 		}
 	}

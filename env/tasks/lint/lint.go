@@ -59,7 +59,7 @@ func Text(text string, s Names) []Finding {
 	for _, file := range s.Files {
 		stem := strings.TrimSuffix(path.Base(file), ".py")
 		switch {
-		case strings.Contains(text, file) && !strings.Contains(s.Output, file):
+		case names(text, file) && !names(s.Output, file):
 			found = append(found, Finding{File, file})
 		case told[stem] && !shown[stem] && strings.Contains(text, path.Base(file)):
 			found = append(found, Finding{File, path.Base(file)})
@@ -83,6 +83,13 @@ func Text(text string, s Names) []Finding {
 		}
 	}
 	return found
+}
+
+// names reports whether a text names a path, and not only one that ends in it, such as
+// test_bank.py for bank.py.
+func names(text, path string) bool {
+	found, err := regexp.MatchString(`(?:^|[^\w.-])`+regexp.QuoteMeta(path)+`(?:$|\W)`, text)
+	return found && err == nil
 }
 
 func wordsOf(text string) map[string]bool {

@@ -15,6 +15,7 @@ func TestLinterFindsWhatATextGivesAway(t *testing.T) {
 		"I get nothing back.":                                           "", // a plain word that is also a name
 		"The bug is in pkg/ledger.py.":                                  "file",
 		"Look at ledger.py.":                                            "file",
+		"test_total of tests/pkg/test_ledger.py fails.":                 "",
 		"The module ledger is wrong.":                                   "module",
 		"settle_all forgets an entry.":                                  "function",
 		"It calls `get` wrongly.":                                       "function",
