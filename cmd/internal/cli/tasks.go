@@ -110,7 +110,7 @@ func (l liveLine) show(format string, args ...any) {
 func (l liveLine) erase() { l.show("") }
 
 func newTasks(s *State) *cobra.Command {
-	return Group("tasks", "Browse, check, make and split tasks", newTasksList(s), newTasksShow(s), newTasksVerify(s), newTasksPrepull(s), newTasksSynth(s), newTasksSplit(s), newTasksHashes(s))
+	return Group("tasks", "Browse, check, make and split tasks", newTasksList(s), newTasksShow(s), newTasksVerify(s), newTasksPrepull(s), newTasksNew(s), newTasksSynth(s), newTasksSplit(s), newTasksHashes(s))
 }
 
 func newTasksList(s *State) *cobra.Command {
