@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -163,7 +164,7 @@ func newTasksShow(s *State) *cobra.Command {
 				return PrintJSON(s, struct {
 					Schema string `json:"schema"`
 					schemas.Task
-				}{"tracesmith.task/1", t})
+				}{taskfile.Schema, t})
 			}
 			printTask(s, t)
 			return nil

@@ -112,6 +112,9 @@ func describe(found discover.Result) schemas.Task {
 		}
 	}
 	t.Instructions = scaffold.FromTests(t.Entrypoint, failing)
+	if len(failing) == 0 {
+		t.Instructions = "Describe the bug here. All tests of this program pass.\n"
+	}
 	t.Tests = schemas.TestSpec{}
 	return t
 }
@@ -184,15 +187,19 @@ func withFiles(tree *workspace.Tree, found discover.Result) (*workspace.Tree, er
 	return tree.Edit(edits)
 }
 
-// testFiles are the files that grading restores: the usual ones, and those of the fix that are no usual ones.
+// testFiles are the files that grading restores: nil for the usual ones, which are extended by tests of the fix that
+// lie elsewhere.
 func testFiles(fix scaffold.Fix) []string {
-	out := taskfile.DefaultTestFiles()
+	var other []string
 	for _, file := range fix.TestFiles {
 		if !strings.HasPrefix(file, "tests/") {
-			out = append(out, file)
+			other = append(other, file)
 		}
 	}
-	return out
+	if len(other) == 0 {
+		return nil
+	}
+	return append(taskfile.DefaultTestFiles(), other...)
 }
 
 // comments say where the values of a task come from.

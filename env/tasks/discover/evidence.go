@@ -18,13 +18,12 @@ type Fact struct {
 
 // set is a list of requirements from one place.
 type set struct {
-	from    string
-	rank    int      // lower ranks are tried first
-	extra   string   // of the project
-	group   string   // of [dependency-groups]
-	file    string   // a requirements file
-	listed  []string // requirements
-	toolbox bool     // for developers: linters and the like are left out
+	from   string
+	rank   int      // lower ranks are tried first
+	extra  string   // of the project
+	group  string   // of [dependency-groups]
+	file   string   // a requirements file
+	listed []string // requirements
 }
 
 // Ranks of sets.
@@ -40,11 +39,11 @@ type evidence struct {
 	paths []string
 	facts []Fact
 
-	project      string // the file that makes the checkout installable, "" if none does
-	version      string // of the project, "" if unknown
-	versionFile  string // written by the build, relative to the root
-	versionTools bool   // the build asks git for the version
-	python       []Fact // version specifiers
+	project      string   // the file that makes the checkout installable, "" if none does
+	version      string   // of the project, "" if unknown
+	versionFile  string   // written by the build, relative to the root
+	versionTools []string // through which the build asks git for the version
+	python       []Fact   // version specifiers
 	classifiers  []string
 	dependencies bool // the project needs other packages
 	sets         []set

@@ -73,9 +73,10 @@ func (e *evidence) readSetupCfg() {
 		extras[key.Name()] = list
 	}
 	e.readExtras(extras, file+": options.extras_require")
-	if setup := options.Key("setup_requires").String(); strings.Contains(setup, "pbr") || strings.Contains(setup, "scm") || f.HasSection("pbr") {
-		e.versionTools = true
-		e.fact("version", "from git", file)
+	for _, r := range requirementsIn(options.Key("setup_requires").String()) {
+		if name := distribution(r); versionVariables[name] != "" {
+			e.fromGit(name, file+": options.setup_requires")
+		}
 	}
 	if s, err := f.GetSection("tool:pytest"); err == nil {
 		e.settings(file+": tool:pytest", func(key string) string { return s.Key(key).String() })
@@ -126,7 +127,7 @@ func (e *evidence) tox(text, from string) {
 		var listed []string
 		for _, line := range lines(s.Key("deps").String()) {
 			if m := condition.FindStringSubmatch(line); m != nil {
-				if linters.MatchString(m[1]) {
+				if linters.MatchString(m[1]) || strings.HasPrefix(m[1], "py") {
 					continue
 				}
 				line = m[2]

@@ -52,7 +52,9 @@ func (p *plan) take(s set) {
 	grow(&p.extras, s.extra)
 	grow(&p.groups, s.group)
 	grow(&p.files, s.file)
-	grow(&p.needs, s.listed...)
+	for _, r := range s.listed {
+		p.need(r)
+	}
 	grow(&p.reasons, s.from)
 }
 
@@ -114,10 +116,10 @@ func (e *evidence) variables(newest time.Time) string {
 	if !newest.IsZero() {
 		out += " UV_EXCLUDE_NEWER=" + newest.UTC().Format(time.RFC3339)
 	}
-	if e.versionTools {
-		v := shellwords.Command(cmp.Or(e.version, "0.0.1"))
-		out += " SETUPTOOLS_SCM_PRETEND_VERSION=" + v + " PBR_VERSION=" + v + " PDM_BUILD_SCM_VERSION=" + v +
-			" POETRY_DYNAMIC_VERSIONING_BYPASS=" + v + " UV_DYNAMIC_VERSIONING_BYPASS=" + v
+	for _, name := range unique(e.versionTools) {
+		if v := versionVariables[name]; v != "" {
+			out += " " + v + "=" + shellwords.Command(cmp.Or(e.version, "0.0.1"))
+		}
 	}
 	return out
 }
@@ -160,32 +162,24 @@ func (e *evidence) plans(installedPythons []Interpreter) ([]plan, error) {
 		project = fromPath
 	}
 	base.project = project
-	tests, all := base.clone(), base.clone()
-	for _, s := range e.sets {
-		if s.extra != "" && project != installed {
-			continue
+	first := len(out)
+	for rank := rankTest; rank <= rankTools; rank++ { // each plan adds to the one before
+		p, more := base.clone(), false
+		for _, s := range e.sets {
+			if s.rank <= rank && (s.extra == "" || project == installed) {
+				p.take(s)
+				more = more || s.rank == rank
+			}
 		}
-		if s.rank == rankTest {
-			tests.take(s)
-		}
-		all.take(s)
-	}
-	dev := tests.clone()
-	for _, s := range e.sets {
-		if s.rank == rankDev {
-			dev.take(s)
+		if more {
+			out = append(out, p)
 		}
 	}
-	if len(tests.reasons) > 0 {
-		out = append(out, tests)
-	}
-	out = append(out, dev, all, base)
-	if len(pythons) > 1 {
-		if i := slices.IndexFunc(pythons, func(p Interpreter) bool { return p.minor() != pythons[0].minor() }); i > 0 {
-			other := tests.clone()
-			other.python = pythons[i]
-			out = append(out, other)
-		}
+	out = append(out, base)
+	if i := slices.IndexFunc(pythons, func(p Interpreter) bool { return p.minor() != pythons[0].minor() }); i > 0 {
+		other := out[first].clone()
+		other.python = pythons[i]
+		out = append(out, other)
 	}
 	if project == installed { // the build may fail where the tests need none
 		bare := base.clone()

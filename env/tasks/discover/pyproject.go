@@ -121,21 +121,20 @@ func (e *evidence) depends(list []string, from string) {
 	}
 }
 
-// versionTools ask git for the version.
-var versionTools = []string{"setuptools-scm", "setuptools_scm", "hatch-vcs", "versioningit", "flit-scm", "flit_scm", "pbr", "vcs-versioning",
-	"setuptools-git-versioning", "poetry-dynamic-versioning", "uv-dynamic-versioning", "versioneer", "dunamai"}
+// versionVariables tell tools the version that they would ask git for.
+var versionVariables = pairs(`setuptools-scm SETUPTOOLS_SCM_PRETEND_VERSION hatch-vcs SETUPTOOLS_SCM_PRETEND_VERSION
+	flit-scm SETUPTOOLS_SCM_PRETEND_VERSION vcs-versioning SETUPTOOLS_SCM_PRETEND_VERSION pbr PBR_VERSION pdm-backend PDM_BUILD_SCM_VERSION
+	poetry-dynamic-versioning POETRY_DYNAMIC_VERSIONING_BYPASS uv-dynamic-versioning UV_DYNAMIC_VERSIONING_BYPASS`)
 
 // readVersioning looks for a version that comes from git, and for the file that it is written to.
 func (e *evidence) readVersioning(build, tool table) {
 	for _, r := range build.list("requires") {
-		if name := distribution(r); slices.Contains(versionTools, name) {
-			e.versionTools = true
-			e.fact("version", "from git, by "+name, pyproject+": build-system.requires")
+		if name := distribution(r); name != "pdm-backend" && versionVariables[name] != "" {
+			e.fromGit(name, pyproject+": build-system.requires")
 		}
 	}
 	if tool.at("pdm", "version").text("source") == "scm" {
-		e.versionTools = true
-		e.fact("version", "from git, by pdm", pyproject+": tool.pdm.version")
+		e.fromGit("pdm-backend", pyproject+": tool.pdm.version")
 	}
 	for _, place := range []struct {
 		t   table
@@ -148,6 +147,11 @@ func (e *evidence) readVersioning(build, tool table) {
 			e.versionFile = file
 		}
 	}
+}
+
+func (e *evidence) fromGit(tool, from string) {
+	e.versionTools = append(e.versionTools, tool)
+	e.fact("version", "from git, by "+tool, from)
 }
 
 // readExtras keeps the extras for tests, or else those for developers.

@@ -27,6 +27,15 @@ func (p Interpreter) version() pep440.Version {
 	return v
 }
 
+func compareMinor(a, b Interpreter) int {
+	x, errX := pep440.Parse(a.minor())
+	y, errY := pep440.Parse(b.minor())
+	if errX != nil || errY != nil {
+		return 0
+	}
+	return x.Compare(y)
+}
+
 // minor is a version like 3.12.
 func (p Interpreter) minor() string {
 	parts := strings.SplitN(p.Version, ".", 3)
@@ -103,8 +112,9 @@ func (e *evidence) interpreters(installed []Interpreter) ([]Interpreter, error) 
 	if len(allowed) == 0 {
 		return nil, &NoPythonError{e.python, installed}
 	}
+	// Of one minor version the system's comes first, because other machines are more likely to have it.
 	newest := func(a, b Interpreter) int {
-		return cmp.Or(b.version().Compare(a.version()), cmp.Compare(len(a.Path), len(b.Path)))
+		return cmp.Or(compareMinor(b, a), cmp.Compare(min(1, len(a.Path)), min(1, len(b.Path))), b.version().Compare(a.version()))
 	}
 	slices.SortStableFunc(allowed, newest)
 	if len(e.python)+len(e.classifiers) == 0 {

@@ -70,9 +70,10 @@ func (e *evidence) readSetupPy() {
 		}
 		e.readExtras(extras, file+": extras_require")
 	}
-	if strings.Contains(text, "use_scm_version") || strings.Contains(text, "pbr=True") || strings.Contains(text, "versioneer") {
-		e.versionTools = true
-		e.fact("version", "from git", file)
+	for _, t := range [][2]string{{"use_scm_version", "setuptools-scm"}, {"pbr=True", "pbr"}} {
+		if strings.Contains(text, t[0]) {
+			e.fromGit(t[1], file+": "+t[0])
+		}
 	}
 	if m := writesVersion.FindStringSubmatch(text); m != nil {
 		e.versionFile = m[1]
