@@ -111,10 +111,13 @@ func lastOf(setup []string, entrypoint string) string {
 
 // attempted says what an attempt gave.
 func attempted(a discover.Attempt) string {
-	if a.Passed == 0 {
+	if a.Passed == 0 || !a.Usable {
 		return strings.Join(strings.Fields(a.Error), " ")
 	}
-	out := fmt.Sprintf("%d tests pass", a.Passed)
+	out := count(a.Passed, "test") + " pass"
+	if a.Passed == 1 {
+		out = "1 test passes"
+	}
 	if a.Failed > 0 {
 		out += fmt.Sprintf(", %d fail", a.Failed)
 	}
@@ -148,7 +151,7 @@ func printMade(s *State, made wire.Made) {
 		row("generated", file)
 	}
 	if n := len(made.Task.Tests.FailToPass); n > 0 {
-		row("graded by", fmt.Sprintf("%d tests must be fixed, %d must keep passing", n, len(made.Task.Tests.PassToPass)))
+		row("graded by", fmt.Sprintf("%s must be fixed, %d must keep passing", count(n, "test"), len(made.Task.Tests.PassToPass)))
 	}
 	for _, file := range made.Left {
 		row("left out", file+", which the fix also changes")

@@ -43,6 +43,7 @@ type Attempt struct {
 	Uncollected []string `json:"uncollected,omitempty"`
 	Error       string   `json:"error,omitempty"` // "" if all tests pass
 	Seconds     float64  `json:"seconds"`         // set-up and tests
+	Usable      bool     `json:"usable"`          // tests are collected, and some pass
 }
 
 // Result is a setup that works.
@@ -61,6 +62,7 @@ type Result struct {
 type NotFoundError struct {
 	Facts    []Fact
 	Attempts []Attempt
+	Slow     bool // tests pass in the last attempt, but not all of them end in time
 }
 
 func (e *NotFoundError) Error() string {
@@ -68,9 +70,14 @@ func (e *NotFoundError) Error() string {
 		return "no way to run the tests was found: the repository has no test files"
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "no way to run the tests was found in %d attempts:", len(e.Attempts))
+	out.WriteString("no way to run the tests was found")
+	if e.Slow {
+		out.WriteString(" within the time limit (raise sandbox.verify_timeout)")
+	}
+	out.WriteString(", having tried:")
 	for i, a := range e.Attempts {
-		fmt.Fprintf(&out, "\n  %d. Python %s, %s (%s)\n     %s", i+1, a.Python, strings.Join(append(slices.Clone(a.Setup), a.Entrypoint), "; "), a.Why, a.Error)
+		commands := a.Setup[max(0, len(a.Setup)-1):] // those before it only get uv and set variables
+		fmt.Fprintf(&out, "\n  %d. Python %s, %s (%s)\n     %s", i+1, a.Python, strings.Join(append(slices.Clone(commands), a.Entrypoint), "; "), a.Why, a.Error)
 	}
 	return out.String()
 }
@@ -113,6 +120,7 @@ type search struct {
 	seen     map[string]bool
 	best     outcome
 	why      string
+	slow     bool // the tests work, but not within the time limit
 }
 
 // Find finds out how the tests of a checkout run. base holds the other fields of the task: its name is used
@@ -137,12 +145,12 @@ func Find(ctx context.Context, cfg Config, base schemas.Task, tree *workspace.Tr
 		if err := s.pursue(ctx, p); err != nil {
 			return Result{Facts: e.facts, Attempts: s.attempts}, err
 		}
-		if s.best.complete() || len(s.attempts) >= cfg.Attempts {
+		if s.best.complete() || s.slow || len(s.attempts) >= cfg.Attempts {
 			break
 		}
 	}
 	if !s.best.usable {
-		return Result{Facts: e.facts, Attempts: s.attempts}, &NotFoundError{e.facts, s.attempts}
+		return Result{Facts: e.facts, Attempts: s.attempts}, &NotFoundError{e.facts, s.attempts, s.slow}
 	}
 	return Result{Task: s.best.task, Tree: tree, Python: s.best.plan.python, Added: added, Why: s.why, Facts: e.facts,
 		Attempts: s.attempts, Run: s.best.run}, nil
@@ -161,6 +169,9 @@ func (s *search) pursue(ctx context.Context, p plan) error {
 		o, fresh, err := s.try(ctx, p, why)
 		if err != nil || !fresh {
 			return err
+		}
+		if s.slow = o.run.TimedOut && o.passed > 0; s.slow {
+			return nil
 		}
 		if o.better(s.best) {
 			s.best, s.why = o, why
@@ -194,7 +205,7 @@ func (s *search) try(ctx context.Context, p plan, why string) (o outcome, fresh 
 	}
 	o.plan, o.task = p, t
 	a := Attempt{Python: p.python.Version, Setup: t.Setup, Entrypoint: t.Entrypoint, Why: why, Passed: o.passed, Failed: o.failed,
-		Uncollected: o.uncollected, Error: o.cause, Seconds: time.Since(start).Seconds()}
+		Uncollected: o.uncollected, Error: o.cause, Seconds: time.Since(start).Seconds(), Usable: o.usable}
 	s.attempts = append(s.attempts, a)
 	if s.cfg.Tried != nil {
 		s.cfg.Tried(a)

@@ -102,7 +102,7 @@ func TestFailuresAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"found in 3 attempts:", "1. Python 3.11.2, command -v uv", "uv pip install -e . pytest; python3 -m pytest -q (from pyproject.toml)",
+		"was found, having tried:", "1. Python 3.11.2, uv pip install -e . pytest; python3 -m pytest -q (from pyproject.toml)",
 		"a command ended with exit code 1: error: no compiler", "2. Python 3.12.1", "/testbed/conftest.py: ImportError: broken",
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -146,6 +146,18 @@ func TestTheBestPlanWins(t *testing.T) {
 	}).find(t, project+"[dependency-groups]\ntest = [\"attrs\"]\n"+pytestFile)
 	if err != nil || len(found.Attempts) < 3 || found.Task.Entrypoint != found.Attempts[1].Entrypoint || strings.Join(found.Task.Setup, ";") != strings.Join(found.Attempts[1].Setup, ";") {
 		t.Errorf("%v: %v", err, found)
+	}
+}
+
+// Another plan would not make the tests faster.
+func TestSlowTestsEndTheSearch(t *testing.T) {
+	_, err := world(func(string) (verify.Run, error) {
+		r := passing("", "passed")
+		r.TimedOut, r.Finding = true, "the tests ran out of time"
+		return r, nil
+	}).find(t, project+pytestFile)
+	if none, ok := errors.AsType[*NotFoundError](err); !ok || len(none.Attempts) != 1 || !strings.Contains(err.Error(), "raise sandbox.verify_timeout") {
+		t.Error(err)
 	}
 }
 

@@ -186,6 +186,12 @@ func (e *evidence) plans(installedPythons []Interpreter) ([]plan, error) {
 		bare.project, bare.extras, bare.groups = fromPath, nil, nil
 		out = append(out, bare)
 	}
+	if base.unit { // pytest runs these tests as well, and finds them in more places
+		other := out[first].clone()
+		other.unit, other.options = false, e.options()
+		other.need("pytest")
+		out = append(out, other)
+	}
 	return out, nil
 }
 
@@ -246,17 +252,32 @@ func (e *evidence) options() []string {
 
 // discovery are the arguments of unittest.
 func (e *evidence) discovery() []string {
-	if len(e.tests) == 0 || strings.HasSuffix(e.tests[0], ".py") {
-		return []string{"discover"}
-	}
-	dir, pattern := e.tests[0], ""
-	for _, file := range e.paths {
-		if name, below := strings.CutPrefix(file, dir+"/"); below && strings.HasSuffix(name, "_test.py") {
-			pattern = "*_test.py"
-		} else if below && strings.HasPrefix(path.Base(name), "test") && strings.HasSuffix(name, ".py") {
-			pattern = ""
-			break
+	dir, most, pattern := "", 0, ""
+	for _, place := range e.tests {
+		usual, suffixed := 0, 0
+		for _, file := range e.paths {
+			name := path.Base(file)
+			switch {
+			case !strings.HasPrefix(file, place+"/") || !strings.HasSuffix(name, ".py"):
+			case strings.HasPrefix(name, "test"):
+				usual++
+			case strings.HasSuffix(name, "_test.py"):
+				suffixed++
+			}
 		}
+		n := max(usual, suffixed)
+		if testDir.MatchString(path.Base(place)) {
+			n += len(e.paths) // a directory called tests comes before a package with a test in it
+		}
+		if n > most {
+			dir, most, pattern = place, n, ""
+			if usual == 0 && suffixed > 0 {
+				pattern = "*_test.py"
+			}
+		}
+	}
+	if dir == "" {
+		return []string{"discover"}
 	}
 	out := []string{"discover", "-s", dir}
 	if pattern != "" {
