@@ -156,7 +156,9 @@ func printMade(s *State, made wire.Made) {
 	for _, file := range made.Left {
 		row("left out", file+", which the fix also changes")
 	}
-	if made.Task.GoldPatch == "" && last.Failed == 0 {
+	if made.Setup.Slow {
+		fmt.Fprintln(s.Stdout, "\nThe tests did not end in time: raise sandbox.verify_timeout, or make the entrypoint run fewer of them.")
+	} else if made.Task.GoldPatch == "" && last.Failed == 0 {
 		fmt.Fprintln(s.Stdout, "\nAll tests pass: there is nothing to fix yet. Make bugs with tracesmith tasks synth, or name a fix with --fix.")
 	}
 	fmt.Fprintf(s.Stdout, "\nnext: tracesmith tasks verify --dir %s %s\n", shell(filepath.Dir(made.Dir)), made.Task.InstanceID)

@@ -56,13 +56,13 @@ type Result struct {
 	Facts    []Fact   // all evidence
 	Attempts []Attempt
 	Run      verify.Run // of the tests
+	Slow     bool       // the tests did not end within the time limit
 }
 
 // NotFoundError says that no plan worked.
 type NotFoundError struct {
 	Facts    []Fact
 	Attempts []Attempt
-	Slow     bool // tests pass in the last attempt, but not all of them end in time
 }
 
 func (e *NotFoundError) Error() string {
@@ -70,11 +70,7 @@ func (e *NotFoundError) Error() string {
 		return "no way to run the tests was found: the repository has no test files"
 	}
 	var out strings.Builder
-	out.WriteString("no way to run the tests was found")
-	if e.Slow {
-		out.WriteString(" within the time limit (raise sandbox.verify_timeout)")
-	}
-	out.WriteString(", having tried:")
+	out.WriteString("no way to run the tests was found, having tried:")
 	for i, a := range e.Attempts {
 		commands := a.Setup[max(0, len(a.Setup)-1):] // those before it only get uv and set variables
 		fmt.Fprintf(&out, "\n  %d. Python %s, %s (%s)\n     %s", i+1, a.Python, strings.Join(append(slices.Clone(commands), a.Entrypoint), "; "), a.Why, a.Error)
@@ -110,6 +106,11 @@ func (o outcome) complete() bool {
 	return o.usable && len(o.uncollected) == 0 && o.failed*20 <= o.passed
 }
 
+// slow reports whether all tests are collected and some pass, but not all end within the time limit.
+func (o outcome) slow() bool {
+	return o.run.TimedOut && o.passed > 0 && len(o.uncollected) == 0
+}
+
 // search is one call of Find.
 type search struct {
 	cfg      Config
@@ -120,7 +121,7 @@ type search struct {
 	seen     map[string]bool
 	best     outcome
 	why      string
-	slow     bool // the tests work, but not within the time limit
+	slow     bool // another plan would not make the tests faster
 }
 
 // Find finds out how the tests of a checkout run. base holds the other fields of the task: its name is used
@@ -150,10 +151,10 @@ func Find(ctx context.Context, cfg Config, base schemas.Task, tree *workspace.Tr
 		}
 	}
 	if !s.best.usable {
-		return Result{Facts: e.facts, Attempts: s.attempts}, &NotFoundError{e.facts, s.attempts, s.slow}
+		return Result{Facts: e.facts, Attempts: s.attempts}, &NotFoundError{e.facts, s.attempts}
 	}
 	return Result{Task: s.best.task, Tree: tree, Python: s.best.plan.python, Added: added, Why: s.why, Facts: e.facts,
-		Attempts: s.attempts, Run: s.best.run}, nil
+		Attempts: s.attempts, Run: s.best.run, Slow: s.best.slow()}, nil
 }
 
 // pursue tries a plan, and repairs it as long as the errors suggest something new.
@@ -170,11 +171,11 @@ func (s *search) pursue(ctx context.Context, p plan) error {
 		if err != nil || !fresh {
 			return err
 		}
-		if s.slow = o.run.TimedOut && o.passed > 0; s.slow {
-			return nil
-		}
 		if o.better(s.best) {
 			s.best, s.why = o, why
+		}
+		if s.slow = o.slow(); s.slow {
+			return nil
 		}
 		if o.usable && o.failed == 0 && len(o.uncollected) == 0 {
 			return nil
@@ -239,7 +240,7 @@ func judge(run verify.Run, err error) (outcome, error) {
 	o.uncollected = slices.Clone(run.Uncollected)
 	slices.Sort(o.uncollected)
 	runner := run.Method != schemas.VerifyExitCode
-	o.usable = runner && o.passed > 0 && run.Finding == ""
+	o.usable = runner && o.passed > 0 && run.Finding == "" || runner && o.slow()
 	switch {
 	case run.Finding != "" && !run.Unstarted && run.TimedOut:
 		o.cause = run.Finding
