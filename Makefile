@@ -26,7 +26,7 @@ GOTESTSUM := $(CURDIR)/out/tools/gotestsum
 AT_ONCE := $(shell n=$$(nproc 2>/dev/null); echo $$((n > 4 ? n : 4)))
 gotest = $(GOTESTSUM) --format standard-quiet --packages='$(1)' -- -vet=off -ldflags=-w -timeout $(if $(FULL),90m,30m) -p $(AT_ONCE) -parallel $(AT_ONCE) $(if $(FULL),,-short) $(2)
 
-.PHONY: demo lab test toolchain race full guest build install deps check pythons factory soak docs s3 s3-second cluster interop trainers docker test-k8s fuzz versitygw clean help
+.PHONY: demo lab test sandboxes toolchain race full guest build install deps check pythons factory soak docs s3 s3-second cluster interop trainers docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -61,12 +61,17 @@ $(GOTESTSUM): | toolchain
 	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 scripts/again.sh go install gotest.tools/gotestsum@v1.13.0
 
 # The packages that take longest begin first: one that began last would run on alone.
-LONG := ./cmd/tracesmith ./env/drivers/bubblewrap ./env/drivers/kubernetes ./env/drivers/local ./env/pdb ./env/verify ./internal/hostile ./pipeline ./pipeline/fleet ./tools/builtin ./pipeline/publish
+LONG := ./cmd/tracesmith ./env/drivers/bubblewrap ./env/drivers/local ./env/pdb ./env/verify ./pipeline ./pipeline/fleet ./tools/builtin ./pipeline/publish
+# These wait for minutes; make sandboxes runs them.
+APART := ./env/drivers/kubernetes ./internal/hostile
 # The compiler comes before the tests: programs in sandboxes are niced and would starve beside it.
 test: deps guest $(GOTESTSUM) ## every test that needs no daemon
-	@echo "make test leaves these to other targets, which .ci/run makes: race, docker, s3, cluster, interop, pythons, factory, soak"
+	@echo "make test leaves these to other targets, which .ci/run makes: sandboxes, race, docker, s3, cluster, interop, pythons, factory, soak"
 	@go build -buildvcs=false ./...
-	$(call gotest,$(LONG) ./...)
+	all=$$(go list ./...) && rest=$$(grep -vxF "$$(printf '%s\n' $(APART:./%=$(PKG)/%))" <<<"$$all" | tr '\n' ' ') && $(call gotest,'"$(LONG) $$rest"')
+
+sandboxes: deps guest $(GOTESTSUM) ## hostile programs in sandboxes, and all sandbox tests against a Kubernetes API server
+	$(call gotest,$(APART))
 
 # The packages whose goroutines share memory, and the guest that their sandboxes start.
 RACED := ./pipeline ./pipeline/budget ./pipeline/engine ./pipeline/fleet ./pipeline/rundir ./pipeline/publish ./llms/middle ./llms/tape ./env/guest
@@ -81,7 +86,7 @@ race: deps toolchain $(GOTESTSUM) ## the packages whose goroutines share memory,
 
 # What .ci/run cuts short or leaves out, too.
 full: ## everything, in its long form: all Pythons, the race detector everywhere, 300,000 jobs, long disturbed runs, a second S3 server
-	$(MAKE) FULL=1 check test demo race docker factory cluster pythons s3 s3-second soak interop
+	$(MAKE) FULL=1 check test sandboxes demo race docker factory cluster pythons s3 s3-second soak interop
 
 # A suite is turned on by a variable, and the names of its tests begin alike: see internal/suite.
 pythons: deps guest $(GOTESTSUM) ## the debugger on the oldest, a middle and the newest Python; FULL=1: on each from 3.6 to 3.14 that can be had

@@ -13,11 +13,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// relay is a plan with two conversations. The first ends when its own tool pass is called after the
-// counter has shown 2. It gives up after limit turns.
+// relay is a plan with two conversations. The policy answers the tool pass itself: a call of pass
+// ends the first conversation once the counter has shown 2.
 type relay struct {
 	plan
-	limit int
+	limit int   // turns after which the first conversation gives up; 0: no limit
 	seen  []int // number of steps in the conversation at each turn
 }
 
@@ -90,8 +90,8 @@ func runRelay(t *testing.T, w *world, p *relay, more func(*agents.Config)) (agen
 	return agents.Run(t.Context(), cfg)
 }
 
-// Each conversation has its own opening and tools. Calls of tools that the phase does not show, and
-// calls after the end of a phase, are not executed.
+// Each conversation has its own opening and tools. Calls to tools that the phase does not offer,
+// and calls after the end of a phase, are not executed.
 func TestPhasesOfAnEpisode(t *testing.T) {
 	w, p := newRelay()
 	res, err := runRelay(t, w, p, nil)
@@ -117,7 +117,7 @@ func TestPhasesOfAnEpisode(t *testing.T) {
 	if diff := cmp.Diff([]int{3, 5, 6, 7, 2, 4, 5, 6}, p.seen); diff != "" {
 		t.Errorf("steps a model was shown: %s", diff)
 	}
-	// add 1, add 2, add 3, die; the three adds again, and nothing else, in the new sandbox; add 4.
+	// Three adds and die. In the new sandbox: only the three adds again, then the fourth add and submit.
 	if !slices.Equal(w.calls, []string{"add", "add", "add", "die", "add", "add", "add", "add", "submit"}) {
 		t.Errorf("executed %v", w.calls)
 	}
@@ -217,7 +217,7 @@ func TestConversationBeginsShort(t *testing.T) {
 	}
 }
 
-// A call that the policy answers has the previous state without changed files.
+// A call that the policy answers itself records the previous state, but without FilesChanged.
 func TestAnsweredCallsLeaveTheState(t *testing.T) {
 	w, p := newRelay()
 	w.changed = []string{"a.py"}

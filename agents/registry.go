@@ -10,13 +10,14 @@ import (
 // Deps holds what a policy is built from. Each episode builds its own policy.
 type Deps struct {
 	Task schemas.Task // as Task.Public returns it
-	// Gold is non-nil only for specs whose policy declares GoldUsed.
+	// Gold is nil unless the policy declares AgentInfo.GoldUsed.
 	Gold   *Privileged
 	Client llms.Client          // nil if no model is configured
 	Models map[string]Model     // the models that Needs.Models names
 	Tools  []schemas.ToolSchema // the environment's tools
 	Seed   int64
-	// Recording is the recording of this task that Needs asks for, or nil.
+	// Recording is the recording of this task from the run or dataset that Needs.Recording
+	// names, or nil.
 	Recording *Recording
 	// Console is nil if there is no terminal.
 	Console Console
@@ -35,7 +36,7 @@ type Recording struct {
 // RecordedTurn is one turn of a recording.
 type RecordedTurn struct {
 	Reply schemas.Reply
-	Phase string   // name of its conversation
+	Phase string   // Phase.Name during the turn
 	Tools []string // names of the tools that the model was shown; nil if not recorded
 	// Answers holds the AnswerHash of the answer to each call, or of the one answer to a
 	// reply without a call. A hash is "" if the record lacks part of the answer.
@@ -70,10 +71,11 @@ type Needs struct {
 	Models []string
 	// Tools lists tools that the policy answers itself. No toolbox contains them.
 	Tools []schemas.ToolSchema
-	// Console says that a person acts. Their episodes run one at a time and without time limit.
+	// Console means that a person acts as the agent. Such episodes run one at a time and
+	// without a time limit.
 	Console bool
-	// Recording is the run directory or dataset of Deps.Recording. Episode is the beginning
-	// of its id.
+	// Recording is the run directory or dataset that contains Deps.Recording. Episode is a
+	// prefix of the recorded episode's id.
 	Recording, Episode string
 }
 

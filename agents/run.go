@@ -27,22 +27,22 @@ type Config struct {
 type Limits struct {
 	MaxSteps        int           // turns
 	MaxFormatErrors int           // turns in a row without one well-formed call
-	MaxRepeats      int           // repetitions of the same call, or cycle of up to three calls, with the same answers
-	Wall            time.Duration // from the start of this delivery
-	MaxPromptTokens int64         // conversation length, as the provider counted it
+	MaxRepeats      int           // repetitions of a call, or of a cycle of up to three calls, that get the same answers
+	Wall            time.Duration // since the call of Run; a resumed episode gets all of it again
+	MaxPromptTokens int64         // tokens of the conversation, as the provider counts them
 }
 
-// Result is the record of an episode, without patch and verdict.
+// Result is the record of an episode, without its patch and verdict.
 type Result struct {
 	Agent          schemas.AgentInfo
 	Tools          []schemas.ToolSchema   // all tools that the model saw
-	ToolSets       [][]schemas.ToolSchema // each list of tools that the model saw; nil if it always saw all of the environment's
+	ToolSets       [][]schemas.ToolSchema // each distinct list of tools that the model saw; nil if it always saw all tools of the environment
 	Steps          []schemas.Step
 	ExitReason     string // schemas.Exit*
 	ErrorClass     string
 	ErrorMessage   string
 	Started, Ended time.Time
-	Replayed       int   // number of steps that an earlier delivery recorded
+	Replayed       int   // number of steps that an earlier delivery of the job recorded
 	Compared       int   // number of answers that were compared with recorded ones
 	Diverged       []int // sorted indexes of the steps whose answers differ from the recorded ones
 }
@@ -53,9 +53,10 @@ const recordTimeout = time.Minute
 
 var errWall = errors.New("wall-clock limit of the episode")
 
-// Run runs an episode to its end. Its errors are InfraError and FatalError, and the result then
-// holds the steps so far. Everything else that ends an episode, such as the end of ctx, is an
-// exit reason. Run does not close the environment, so that the caller can call Env.Patch.
+// Run runs an episode to its end. If it returns an error, which is an *InfraError or a
+// *FatalError, the result holds the steps so far. Everything else that ends an episode, such as
+// the end of ctx, is an exit reason and not an error. Run does not close the environment, so that
+// the caller can call Env.Patch.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
@@ -105,8 +106,8 @@ type run struct {
 	conversationTokens int64    // tokens of the conversation after the last reply, 0: unknown
 }
 
-// finish returns the result of the episode. If a context has ended, finish takes this as the
-// cause of err.
+// finish returns the result of the episode. If a context has ended, finish assumes that this
+// caused err.
 func (r *run) finish(ctx context.Context, exit string, err error) (Result, error) {
 	if err != nil {
 		switch {
@@ -278,7 +279,7 @@ func (r *run) explainNoCall(reply schemas.Reply) (class, text string) {
 }
 
 // call executes one call. When the agent kills its sandbox, call starts a new one and repeats the
-// earlier calls in it. The second time, the episode ends.
+// earlier calls in it. When the agent kills that one as well, the episode ends.
 func (r *run) call(ctx context.Context, step schemas.Step) error {
 	if o, ok := r.answerLocally(*step.ToolCall); ok {
 		step.Observation, step.State = &o, r.stateBefore()
@@ -287,7 +288,7 @@ func (r *run) call(ctx context.Context, step schemas.Step) error {
 	info, err := r.Env.Step(ctx, *step.ToolCall)
 	died := errors.Is(err, env.ErrSandboxDied)
 	if how, ok := errors.AsType[*env.DiedError](err); ok && !how.DuringCommand {
-		died = false // the agent did not cause this, so the job is tried again and the model is not told
+		died = false // the agent did not cause this, so the error makes the job run again, and the model does not see it
 	}
 	if ctx.Err() != nil && (err != nil || r.parent.Err() != nil) {
 		return ctx.Err() // the observation only shows the cancellation

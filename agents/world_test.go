@@ -21,9 +21,9 @@ type world struct {
 	onReset  func()
 	done     bool
 	calls    []string // executed calls, across resets
-	recorded []string // repeated calls with their recorded answers
+	recorded []string // calls of Repeat, each with its recorded answer
 	initial  []schemas.Observation
-	tools    []schemas.ToolSchema // nil: add
+	tools    []schemas.ToolSchema // nil: only add
 	passed   *bool
 	changed  []string // files that each call changes
 	stepErr  error
@@ -86,11 +86,12 @@ func (w *world) Patch(context.Context) ([]byte, string, error) { return nil, "",
 func (w *world) Key() schemas.EnvKey                           { return schemas.EnvKey{} }
 func (w *world) Close(context.Context) error                   { return nil }
 
-// plan is a policy with fixed turns. It depends only on the transcript.
+// plan is a policy with fixed turns. The number of replies in the transcript selects the turn, and
+// the last turn repeats.
 type plan struct {
 	turns  []any // schemas.Reply, error, or func(context.Context, *agents.Transcript) (schemas.Reply, error)
 	policy string
-	asked  []int
+	asked  []int // numbers of the turns that Next was called for
 }
 
 func (p *plan) Info() schemas.AgentInfo {
@@ -136,7 +137,8 @@ func calls(names ...string) schemas.Reply {
 	return r
 }
 
-// tape is a Recorder in memory. Like a killed process, it fails after failAt writes.
+// tape is an in-memory Recorder. Its writes fail after the first failAt, as if the process had been
+// killed.
 type tape struct {
 	steps   []schemas.Step
 	replies map[int]schemas.Reply

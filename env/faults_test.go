@@ -39,7 +39,7 @@ func TestWorkspaceIsWhereTheTaskSays(t *testing.T) {
 	}
 }
 
-// Every reset requests the same sandbox as the first one, and its programs find the same state.
+// Every reset starts a sandbox with the same spec, in which programs find the same state.
 func TestResetsReuseTheFirstSandboxSpec(t *testing.T) {
 	var driver *starts
 	f := open(t, counted(&driver), func(c *env.Config) {
@@ -85,7 +85,7 @@ func TestPatchIncludesCreatedAndCommittedFiles(t *testing.T) {
 	}
 }
 
-// A step allocates as much after 400 steps as after 100, because it copies nothing of earlier
+// A step allocates no more after 320 steps than after 20, because it copies nothing from earlier
 // steps.
 func TestStepsDoNotCopyEarlierSteps(t *testing.T) {
 	f := open(t, withTree(t, fstest.MapFS{"big.txt": {Data: []byte(strings.Repeat("a line of text\n", 2000)), Mode: 0o644}}))
@@ -101,7 +101,7 @@ func TestStepsDoNotCopyEarlierSteps(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		return (after.TotalAlloc - before.TotalAlloc) / uint64(steps)
 	}
-	bytes(20) // pools fill
+	bytes(20) // warm up the pools
 	early := bytes(80)
 	bytes(220)
 	late := bytes(80)
@@ -111,8 +111,8 @@ func TestStepsDoNotCopyEarlierSteps(t *testing.T) {
 	}
 }
 
-// The tests run, and their results are read, only when an evaluation is requested, not for the
-// state after later steps.
+// Only an evaluation runs the tests and reads their results. Later steps reuse the results for
+// their state.
 func TestEvaluationIsReadOnce(t *testing.T) {
 	runs := 0
 	f := open(t, func(c *env.Config) {
@@ -132,7 +132,7 @@ func TestEvaluationIsReadOnce(t *testing.T) {
 		t.Errorf("%d runs of the tests for one evaluation", runs)
 	}
 
-	// Nor does a step read again what the tests have printed, however much it is.
+	// Later steps do not copy the tests' output either, however long it is.
 	const size = 16 << 20
 	f = open(t, func(c *env.Config) {
 		c.Evaluate = func(context.Context, env.Sandbox, schemas.Task, time.Duration) (env.EvalReport, error) {
@@ -153,9 +153,9 @@ func TestEvaluationIsReadOnce(t *testing.T) {
 	}
 }
 
-// Neither the fix nor the content of hidden tests is anywhere an agent can read. The test searches
-// every file of the sandbox except the host's read-only /usr, the objects of its .git, and the
-// environments and arguments of its processes.
+// The agent can read neither the fix nor the names of hidden tests anywhere in the sandbox. The
+// test searches all files except those in /usr, which is the host's and read-only. It also searches
+// the objects in .git and the environments and arguments of processes.
 func TestSandboxContainsNoFixAndNoHiddenTests(t *testing.T) {
 	marker := "M4RK" + strings.Repeat("Zq7", 5)
 	f := open(t, func(c *env.Config) {
@@ -166,8 +166,7 @@ func TestSandboxContainsNoFixAndNoHiddenTests(t *testing.T) {
 	f.step("eval", `{}`)
 	f.step("pdb", `{"command":"n"}`)
 	search := func(what string) string {
-		// The marker is put together in the sandbox, so that the search itself
-		// does not hold it.
+		// The command assembles the text from two halves, so that the search does not find itself.
 		half := len(what) / 2
 		return f.step("bash", fmt.Sprintf(`{"command":"m='%s'; m=$m'%s'; `+
 			`grep -rlaF --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr -f <(printf %%s \"$m\") / 2>/dev/null; cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | grep -caF -f <(printf %%s \"$m\"); `+
@@ -176,7 +175,7 @@ func TestSandboxContainsNoFixAndNoHiddenTests(t *testing.T) {
 	if got := search(marker); got != "0\n0\n[exit code 1]\n" {
 		t.Errorf("found: %s", got)
 	}
-	// The search itself works.
+	// Check that the search does find text that is there.
 	if got := search("def double"[4:] + "(x):"); !strings.Contains(got, "/testbed/calc.py\n") || !strings.HasSuffix(got, "\n1\n") {
 		t.Errorf("what is there: %s", got)
 	}

@@ -11,26 +11,27 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Bounds of a pack, so that the solver can read all of it.
+// Limits of a pack, so that the solver can read all of it.
 const (
-	maxItems   = 40   // excerpts; also values
-	maxLines   = 1000 // of all excerpts
-	maxCause   = 1000 // bytes
-	maxNote    = 500
-	maxValue   = 4000
-	maxPack    = 64 << 10 // bytes of all excerpts and values
-	maxProblem = 12       // problems in one answer
+	maxItems   = 40       // excerpts; the same limit applies to values and to cause steps
+	maxLines   = 1000     // in all excerpts together
+	maxCause   = 1000     // bytes
+	maxNote    = 500      // bytes
+	maxValue   = 4000     // bytes
+	maxPack    = 64 << 10 // bytes of all excerpts and values together
+	maxProblem = 12       // problems listed in one answer
 )
 
-// checker compares a call with the steps before it.
+// checker checks a call of the handover tool against the steps before it.
 type checker struct {
 	workdir   string
 	steps     []schemas.Step
-	seenSteps int // steps that the model had been shown
-	prompt    schemas.ContextOp
+	seenSteps int               // number of steps that the model saw before this call
+	prompt    schemas.ContextOp // how the prompt before this call was shortened
 }
 
-// pack returns the call as a pack, and all problems with it.
+// pack converts the arguments of a call to a Pack. It also returns the problems with them, as texts
+// for the model. If there are more than maxProblem, the last text counts the rest.
 func (c checker) pack(a arguments) (Pack, []string) {
 	var problems []string
 	bad := func(where, format string, args ...any) {
@@ -87,8 +88,8 @@ func (c checker) pack(a arguments) (Pack, []string) {
 	return p, problems
 }
 
-// step returns the step with number n, with its text as the model saw it, or says why the step
-// shows nothing that can be handed over.
+// step returns step n with its text as the model saw it. If nothing in the step can be handed over,
+// the second result says why.
 func (c checker) step(n int) (schemas.Step, string) {
 	i := slices.IndexFunc(c.steps, func(s schemas.Step) bool { return s.Index == n })
 	if i < 0 {
@@ -109,8 +110,8 @@ func (c checker) step(n int) (schemas.Step, string) {
 	return s, ""
 }
 
-// notCarriedOut reports whether calls of an error class were not executed as the model intended.
-// Their answers may repeat words of the call.
+// notCarriedOut reports whether calls with this error class were not executed as the model
+// intended. Their answers prove nothing, because they may repeat words of the call.
 func notCarriedOut(class string) bool {
 	switch class {
 	case schemas.ErrNotExecuted, schemas.ErrBadArguments, schemas.ErrUnknownTool, schemas.ErrSandboxDied, schemas.ErrToolException:
@@ -119,12 +120,11 @@ func notCarriedOut(class string) bool {
 	return false
 }
 
-// hiddenRune replaces each character that the model was not shown. Texts of tools do not
-// contain it.
+// hiddenRune replaces each character that the model did not see. No tool output contains it.
 const hiddenRune = '\x00'
 
-// visible returns the text of an answer as the model first saw it. It replaces what was trimmed
-// to save space with hiddenRune, and keeps the line breaks.
+// visible returns the text of step i as the model first saw it. It replaces trimmed characters with
+// hiddenRune but keeps line breaks, so that lines can still be counted.
 func (c checker) visible(i int) string {
 	text, prompt := schemas.Plain(c.steps[i].Observation.Text), c.prompt
 	for _, s := range c.steps[i+1:] {
@@ -164,7 +164,6 @@ func (c checker) aliased(before int) bool {
 	})
 }
 
-// stepsBefore returns the steps before the given one.
 func (c checker) stepsBefore(step int) []schemas.Step {
 	i := slices.IndexFunc(c.steps, func(s schemas.Step) bool { return s.Index >= step })
 	return c.steps[:max(i, 0)]
@@ -252,7 +251,7 @@ func (c checker) value(v valueArgs) (Value, string) {
 	return e, ""
 }
 
-// relative returns a path as tools show it, relative to the workspace.
+// relative cleans a path. A path in the workspace becomes relative to it, as tools show it.
 func (c checker) relative(p string) string {
 	p = path.Clean(strings.TrimSpace(p))
 	if below, ok := strings.CutPrefix(p, strings.TrimSuffix(c.workdir, "/")+"/"); ok && c.workdir != "" {

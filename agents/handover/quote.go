@@ -12,18 +12,18 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// This file finds values in answers. A value consists of whole words of the output of a program or
-// tool. Line numbers and parts of longer numbers do not count.
+// This file finds values in the output of programs and tools. A value matches only whole words
+// and numbers. Line numbers do not count.
 
-// quote finds words in a text, with any blanks between them, and returns them as the text has
-// them. It skips matches that are part of a longer word or number, or that lie within one of the
-// ranges in skip.
+// quote finds a sequence of words in a text, with any white space between them, and returns the
+// match as it is written in the text. It skips matches that are part of a longer word or number,
+// or that lie within one of the ranges in skip.
 func quote(text, words string, skip [][]int) (string, bool) {
 	fields := strings.Fields(words)
 	for i := range fields {
 		fields[i] = regexp.QuoteMeta(fields[i])
 	}
-	re, err := regexp.Compile(strings.Join(fields, `[\s\v\x{85}\pZ]+`)) // the same blanks as in strings.Fields
+	re, err := regexp.Compile(strings.Join(fields, `[\s\v\x{85}\pZ]+`)) // the same white space as in strings.Fields
 	if err != nil {                                                     // not UTF-8
 		return "", false
 	}
@@ -70,20 +70,21 @@ func isWhole(text string, from, to int) bool {
 // thousandsGroup matches the rest of a number like 12,500 after its comma.
 var thousandsGroup = regexp.MustCompile(`^\d{3}(?:\D|$)`)
 
-// isWordRune reports whether a character belongs to the word or number beside it. Combining marks
-// and invisible characters do.
+// isWordRune reports whether r can be part of a word or number. Combining marks and invisible
+// format characters can.
 func isWordRune(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || unicode.Is(unicode.Cf, r)
 }
 
-// locationNumbers matches, by tool, numbers that only say where something is. They are in groups.
+// locationNumbers has a pattern for each tool whose answers contain line numbers. Its groups
+// capture the text that only says where something is.
 var locationNumbers = map[string]*regexp.Regexp{
 	"view": regexp.MustCompile(`(?m)(\A.*)|^[ B] *(\d+)  `),
 	"grep": regexp.MustCompile(`(?m)^ *(\d+)[:-] `),
 	"pdb":  regexp.MustCompile(`(?m)^ *(\d+) *B? *(?:->|>>)? *\t|^Current frame: .*:(\d+) in `),
 }
 
-// locationRanges returns the ranges of such numbers in an answer.
+// locationRanges returns the ranges that locationNumbers captures in the answer to a call.
 func locationRanges(call *schemas.ToolCall, text string) [][]int {
 	if call == nil || locationNumbers[call.Name] == nil {
 		return nil
@@ -99,7 +100,7 @@ func locationRanges(call *schemas.ToolCall, text string) [][]int {
 	return out
 }
 
-// splitSource separates an answer into output and, for pdb, the source listing at its end.
+// splitSource splits an answer into its output and, for pdb, the source listing at its end.
 func splitSource(s schemas.Step) (said, code string) {
 	text := s.Observation.Text
 	if s.ToolCall == nil || s.ToolCall.Name != "pdb" {
@@ -115,8 +116,8 @@ func splitSource(s schemas.Step) (said, code string) {
 	return text, ""
 }
 
-// echoesCall reports whether a value consists only of words of the call itself, in an answer that
-// found nothing or refused the call.
+// echoesCall reports whether an answer can have the value only from the call itself: the call was
+// refused or found nothing, and every word of the value occurs in the call.
 func echoesCall(s schemas.Step, value string) bool {
 	o := s.Observation
 	if s.ToolCall == nil || o.ErrorClass != schemas.ErrUserError && (s.ToolCall.Name != "grep" || len(o.Targets) > 0) {
@@ -127,8 +128,8 @@ func echoesCall(s schemas.Step, value string) bool {
 	return !slices.ContainsFunc(strings.FieldsFunc(value, apart), func(w string) bool { return !slices.Contains(own, w) })
 }
 
-// callWords returns the name of the tool and the texts among the call's arguments. For the
-// observations at the reset, it returns their source.
+// callWords returns the tool's name and the string arguments of the call, one per line. For an
+// observation at reset, which has no call, it returns the observation's source.
 func callWords(s schemas.Step) string {
 	if s.ToolCall == nil {
 		return s.Observation.Source

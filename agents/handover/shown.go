@@ -10,12 +10,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// This file reads the lines of files that a step showed from its text. For view, and for the listing
-// at the end of an answer of pdb, Observation.Targets holds the range. For a listing that the
-// model requested, it holds the file. grep writes the name of each file above its lines. All other
-// text, such as a program's output, does not count.
+// This file extracts the file lines that a step showed to the model. The source depends on the tool:
+//   - view, and the listing that pdb appends to an answer: Observation.Targets has the file and the
+//     range.
+//   - a listing that the model requested from pdb: Observation.Targets has the file, and the text
+//     has the line numbers.
+//   - grep: the text has the name of each file above its lines.
+//
+// It ignores all other text, such as a program's output.
 
-// Forms of a numbered line.
+// Formats of a numbered line, by tool.
 var (
 	viewLine = regexp.MustCompile(`^[ B] *(\d+)  (.*)$`)
 	grepLine = regexp.MustCompile(`^ *(\d+)[:-] (.*)$`)
@@ -23,7 +27,7 @@ var (
 )
 
 // shownLines returns the lines that a step showed, by file and number. numbered is false for
-// tools that show no numbered lines. aliased says that pdb commands may have been redefined.
+// tools that show no numbered lines. aliased means that pdb commands may have been redefined.
 func shownLines(s schemas.Step, aliased bool) (files map[string]map[int]string, numbered bool) {
 	if s.ToolCall == nil || s.Observation == nil {
 		return nil, false
@@ -47,7 +51,7 @@ func shownLines(s schemas.Step, aliased bool) (files map[string]map[int]string, 
 			of = pdbListings(lines)
 		case from >= 0:
 			var whole bool
-			if of, whole = consecutiveLines(lines[from:], first, last, pdbLine, false); !whole { // there is no listing
+			if of, whole = consecutiveLines(lines[from:], first, last, pdbLine, false); !whole { // no listing at the end
 				of = nil
 			}
 		}
@@ -60,7 +64,8 @@ func shownLines(s schemas.Step, aliased bool) (files map[string]map[int]string, 
 	return map[string]map[int]string{file: of}, true
 }
 
-// targetRange parses the target of an observation that has exactly one, path:first[-last].
+// targetRange parses the target of an observation, path:first[-last]. ok is false if the
+// observation does not have exactly one target or the target has no line numbers.
 func targetRange(o *schemas.Observation) (file string, first, last int, ok bool) {
 	if len(o.Targets) != 1 {
 		return "", 0, 0, false
@@ -81,8 +86,9 @@ func targetRange(o *schemas.Observation) (file string, first, last int, ok bool)
 	return o.Targets[0][:at], first, last, true
 }
 
-// consecutiveLines reads lines first to last and stops at the first that is not in place. whole
-// reports whether all were. It skips lines that are partly hidden.
+// consecutiveLines reads the lines numbered first to last from the start of lines. Each must match
+// form and have the expected number; if bare, lines have no numbers. It stops at the first
+// mismatch, and whole is then false. It skips lines that are partly hidden.
 func consecutiveLines(lines []string, first, last int, form *regexp.Regexp, bare bool) (read map[int]string, whole bool) {
 	read = map[int]string{}
 	for n := first; n <= last; n++ {
@@ -105,7 +111,8 @@ func consecutiveLines(lines []string, first, last int, form *regexp.Regexp, bare
 	return read, true
 }
 
-// pdbListings reads the listings at the end of an answer of pdb, before the current frame.
+// pdbListings reads the numbered lines that directly precede the line "Current frame: " in an
+// answer of pdb.
 func pdbListings(lines []string) map[int]string {
 	out := map[int]string{}
 	end := len(lines) - 1
@@ -129,14 +136,15 @@ func pdbListings(lines []string) map[int]string {
 }
 
 // listCommand matches commands that show source, and moveCommand commands that select a frame.
-// Their arguments must be numbers, because l = 1 is an assignment.
+// Their arguments must be numbers, because pdb runs "l = 1" as an assignment.
 var (
 	listCommand = regexp.MustCompile(`^(?:l|list|ll|longlist)(?:[ \t][ \t\d,.]*)?$`)
 	moveCommand = regexp.MustCompile(`^(?:u|up|d|down)(?:[ \t][ \t\d]*)?$`)
 )
 
-// onlyLists reports whether a call of pdb only listed source, possibly after it moved in the stack.
-// The program then could not print text that looks like a listing. onlyLists ignores aliases.
+// onlyLists reports whether a call of pdb only listed source, possibly after moving in the stack.
+// If so, the program did not run and cannot have printed text that looks like a listing. The caller
+// must check for aliases.
 func onlyLists(call *schemas.ToolCall) bool {
 	list := false
 	for _, c := range strings.FieldsFunc(commandArgument(call), func(r rune) bool { return r == ';' || r == '\n' }) {
@@ -150,8 +158,8 @@ func onlyLists(call *schemas.ToolCall) bool {
 	return list
 }
 
-// grepLines reads an answer of grep. After an empty line comes the name of a file, which must be a
-// target, and then lines of that file.
+// grepLines reads an answer of grep, in which an empty line and the name of a file precede the
+// lines of that file. It ignores files that are not targets.
 func grepLines(lines, targets []string) map[string]map[int]string {
 	out := map[string]map[int]string{}
 	file := ""

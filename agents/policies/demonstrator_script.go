@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// Bounds of a demonstration, close to what a careful engineer does.
+// Limits of a demonstration, close to what a careful engineer would do.
 const (
-	maxReads       = 5 // functions read on the way from the test to the target
-	maxStops       = 3 // breakpoints tried until one is hit
+	maxReads       = 5 // functions read on the call path from the test to the target
+	maxStops       = 3 // at most twice as many breakpoints are tried until one is hit
 	minInspections = 2
 	maxInspections = 4
 )
 
 var (
 	errNoFailure = errors.New("the tests show no failure")
-	// errNoEvidence says that the program did not stop in a call that the failing test makes to a
-	// function that was read, so the demonstrator knows nothing about the values in it.
+	// errNoEvidence means that the program did not stop where the failing test calls a function that
+	// the demonstrator has read. The demonstrator then has not seen any values in that function.
 	errNoEvidence = errors.New("the program did not stop in a call by the failing test")
 )
 
@@ -62,8 +62,8 @@ type hop struct {
 	from string
 }
 
-// readRoute reads functions on the way from the test to the function that the fix changes. It
-// returns them with the best places to stop first.
+// readRoute reads functions on the call path from the test to a function that the fix changes. It
+// returns them in reverse order, because the last one is the best place for a breakpoint.
 func (s *script) readRoute(failing failure) ([]definition, error) {
 	goal := s.known.enclosing(s.target)
 	var frontier []hop
@@ -95,9 +95,10 @@ func (s *script) readRoute(failing failure) ([]definition, error) {
 	return read, nil
 }
 
-// nextHop chooses an unread function and the message that goes with it. It prefers the goal if the
-// frontier contains it, then a function in the goal's file, then the first function called. When
-// reads run out, it chooses the goal itself, whose name the search for definitions has shown.
+// nextHop chooses the function to read next and the message for that step. In the frontier it
+// prefers a function of the goal, then one in the same file as the goal, then the first that is not
+// an error class. If the frontier has none of these or only one read remains, it chooses a function
+// of the goal, which the search for definitions has shown.
 func nextHop(frontier []hop, goal, read []definition) (next *definition, message string) {
 	frontier = slices.DeleteFunc(slices.Clone(frontier), func(h hop) bool { return slices.Contains(read, h.definition) })
 	inReach := func(good func(definition) bool) *hop {
@@ -128,8 +129,9 @@ func nextHop(frontier []hop, goal, read []definition) (next *definition, message
 	return nil, ""
 }
 
-// stopInside sets breakpoints until the program stops in one of the functions. It runs only the
-// failing test, because other tests call the functions with other values.
+// stopInside sets breakpoints until the program stops in one of the functions. It reports whether
+// the program stopped there in a call by the failing test. It runs only that test, because other
+// tests call the functions with other values.
 func (s *script) stopInside(route []definition, failing failure) (bool, error) {
 	tried, entry := 0, onlyTest(s.known.command, failing.id, true)
 	for _, d := range route {
@@ -177,8 +179,8 @@ func (s *script) runTo(message string, d definition, line int, entry string) err
 	return s.act(sayContinue(where), "pdb", map[string]any{"command": "c"})
 }
 
-// inspect prints arguments and local variables at the current line. If a line of the fix lies ahead
-// in the same function, inspect runs to it and prints the variables there.
+// inspect prints arguments at the current line, then local variables. If a line of the fix lies
+// ahead in the same function, inspect runs to it before it prints the local variables.
 func (s *script) inspect() error {
 	frame := *s.known.frame
 	asked := map[string]bool{}
@@ -230,7 +232,8 @@ func (s *script) inspect() error {
 	return nil
 }
 
-// lineAhead returns a line of the fix that lies ahead in the current function and was shown, or 0.
+// lineAhead returns an executable line of the fix that a step has shown and that lies ahead in the
+// current function. It returns 0 if there is none.
 func (s *script) lineAhead(file string, from int) int {
 	here := s.known.at(file, from)
 	for _, t := range s.target {
@@ -244,7 +247,7 @@ func (s *script) lineAhead(file string, from int) int {
 	return 0
 }
 
-// repair applies the gold edits, runs the tests and submits.
+// repair applies the gold edits, runs the tests and submits, even if the tests still fail.
 func (s *script) repair() error {
 	for i, call := range s.edits {
 		call.GoldEdit = true

@@ -17,10 +17,11 @@ var (
 	noSelectText  = "unrecognized arguments: -k"
 )
 
-// unittestAlone narrows the arguments of `python -m unittest` to one test. If discovery names
-// modules relative to the current directory, as Python does, it names the test. Otherwise it
-// keeps discovery and selects the test with -k. Python 3.6 has no -k, so there the name begins
-// with the directory.
+// unittestAlone narrows a command `python -m unittest`, whose arguments are words, to one test.
+// If discovery starts in the current directory, Python can import the test by its id, and the
+// result names the id. Otherwise the result keeps the discovery and selects the test with -k.
+// Python 3.6 has no -k (canSelect is false), so the result names the id with the directory as a
+// package in front. The result is "" if the id or an option has an unknown form.
 func unittestAlone(command string, words []string, id string, canSelect bool) string {
 	if !dottedID.MatchString(id) {
 		return ""
@@ -78,7 +79,8 @@ func dottedName(id string) string {
 	return strings.TrimSuffix(m[2], "."+m[1]) + "." + m[1]
 }
 
-// readUnittest finds the file and the claim of the failing test in unittest's output.
+// readUnittest reads the failing test from unittest's output: its id, its file, and its claim,
+// which is the exception with its message.
 func (e *evidence) readUnittest(text string) {
 	for _, block := range strings.Split(text, "\n"+strings.Repeat("=", 70)+"\n")[1:] {
 		m := unittestHead.FindStringSubmatch(block)

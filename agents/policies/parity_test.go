@@ -11,7 +11,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// An agent records the settings it is given, and refuses unknown ones with a list of the known ones.
+// The names of the tests in this file contain rows of docs/internals/parity.md.
+
+// An agent records its settings. It refuses an unknown setting, and the error lists the known ones.
 func TestF1SettingsAreDeclared(t *testing.T) {
 	b := &bench{}
 	res, _ := talk(t, "react", map[string]any{"sampling": map[string]any{"temperature": 0.5}, "history": map[string]any{"max_steps": 7}}, b, raw("submit", `{}`))
@@ -26,8 +28,8 @@ func TestF1SettingsAreDeclared(t *testing.T) {
 	}
 }
 
-// Each alias leads to one agent, which is recorded by its kind. Names cannot load code that is not
-// registered.
+// An alias selects an agent, and the record has the agent's kind instead of the alias. A name that
+// is not registered is refused, and loads no code.
 func TestF2AgentsByName(t *testing.T) {
 	for alias, kind := range map[string]string{
 		"froggy": "react", "froggy_agent": "react", "react": "react", "simple_agent": "simple", "solution_agent": "solution",
@@ -65,7 +67,7 @@ func TestF5PromptsAreRenderedOnce(t *testing.T) {
 	}
 }
 
-// The gold check skips steps whose tools are missing, and requires a tool that edits.
+// The solution agent skips steps whose tools are missing, and requires a tool that edits.
 func TestF10SolutionChecksWhatThereIs(t *testing.T) {
 	for tools, want := range map[string][]string{
 		"eval pdb edit submit": {"eval", "pdb", "pdb", "pdb", "pdb", "edit", "eval", "submit"},
@@ -86,7 +88,7 @@ func TestF10SolutionChecksWhatThereIs(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "agent.tools") {
 		t.Error(err)
 	}
-	// Tests that pass before the patch, and a debugger that does not answer, end it.
+	// The agent gives up if the tests pass before the patch, or if the debugger does not work.
 	for why, b := range map[string]*bench{"The tests pass before": {passed: true}, "The debugger does not work": {broken: "pdb"}} {
 		res := episode(t, b, build(t, "solution", nil, agents.Deps{Gold: &agents.Privileged{GoldPatch: gold}}))
 		if last := res.Steps[len(res.Steps)-1]; res.ExitReason != schemas.ExitGaveUp || !strings.HasPrefix(last.Reply.Message, why) {

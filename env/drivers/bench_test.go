@@ -21,7 +21,7 @@ func measure(b *testing.B, fn func() time.Duration) {
 	b.ReportMetric(float64(all[len(all)*99/100].Microseconds()), "µs-p99")
 }
 
-// BenchmarkRun is a command's time beyond the program's own.
+// BenchmarkRun measures the overhead of a command: its duration minus the program's own.
 func BenchmarkRun(b *testing.B) {
 	for _, kind := range kinds(b) {
 		b.Run(kind, func(b *testing.B) {
@@ -38,7 +38,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkTerminal is one line through cat on a pseudo terminal and back.
+// BenchmarkTerminal measures the round trip of one line through cat on a pseudoterminal.
 func BenchmarkTerminal(b *testing.B) {
 	for _, kind := range kinds(b) {
 		b.Run(kind, func(b *testing.B) {
@@ -60,12 +60,12 @@ func BenchmarkTerminal(b *testing.B) {
 	}
 }
 
-// BenchmarkStart is a cold sandbox until its guest has answered.
+// BenchmarkStart measures a cold start of a sandbox, until its guest answers.
 func BenchmarkStart(b *testing.B) {
 	for _, kind := range kinds(b) {
 		b.Run(kind, func(b *testing.B) {
 			d := envtest.Driver(b, kind)
-			if kind != "docker" { // the first start asks the interpreter
+			if kind != "docker" { // the first start also queries the Python interpreter
 				_ = envtest.Sandbox(b, kind, env.SandboxSpec{}).Close(b.Context())
 			}
 			measure(b, func() time.Duration {

@@ -17,8 +17,8 @@ import (
 	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
-// If a guest is stopped or killed from outside while a command runs, the command ends with a death, and closing the
-// sandbox leaves nothing behind.
+// If a guest is stopped or killed from outside while a command runs, Run returns ErrSandboxDied, and closing the
+// sandbox leaves no process behind.
 func TestEachDriverGuestStoppedOrKilledFromOutside(t *testing.T) {
 	for i, kind := range kinds(t) {
 		for j, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
@@ -65,7 +65,7 @@ func TestEachDriverGuestStoppedOrKilledFromOutside(t *testing.T) {
 	}
 }
 
-// guestOf returns the pid, on the host, of the guest that serves a label.
+// guestOf returns the host pid of the guest of the sandbox with a label.
 func guestOf(t *testing.T, kind, label string) int {
 	t.Helper()
 	if kind == "docker" {
@@ -87,7 +87,7 @@ func guestOf(t *testing.T, kind, label string) int {
 		if kind == "local" {
 			return pid
 		}
-		inner := envtest.Children(t, pid) // of bwrap
+		inner := envtest.Children(t, pid) // pid is bwrap, whose command line names the guest
 		if len(inner) != 1 {
 			t.Fatalf("bwrap has the children %v", inner)
 		}
@@ -97,7 +97,7 @@ func guestOf(t *testing.T, kind, label string) int {
 	return 0
 }
 
-// containerGuest returns the pid, on the host, of the first process of the container with a label.
+// containerGuest returns the host pid of the first process in the container with a label.
 func containerGuest(t *testing.T, label string) int {
 	t.Helper()
 	id, err := exec.Command("docker", "ps", "--quiet", "--filter", "label=tracesmith.label="+label).Output()

@@ -5,20 +5,20 @@ import (
 	"runtime/metrics"
 )
 
-// releaseAfter is how many bytes must have been allocated for a release to be worth
-// its cost: about what a hundred calls need.
+// releaseAfter is the number of allocated bytes after which a release is worth its cost.
+// About a hundred calls allocate as much.
 const releaseAfter = 1 << 20
 
-// heapReleaser gives memory back to the system while the guest is idle. A guest spends
-// most of its life between two calls. Without this its heap, which holds little, would
-// stay at the runtime's smallest size, many times over on a machine with many sandboxes.
+// heapReleaser returns memory to the system while the guest is idle, which is most of the
+// time. Without it, the heap would stay at the size at which the runtime first collects
+// garbage, although little of it is in use. On a machine with many sandboxes, this adds up.
 type heapReleaser struct {
-	allocated uint64 // bytes, up to the last release
+	allocated uint64 // bytes that the guest had allocated in total at the last release
 	releases  int
 }
 
-// release takes about a millisecond, and does nothing if little was allocated since the
-// last time.
+// release returns free memory to the system, which takes about a millisecond. It does
+// nothing if fewer than releaseAfter bytes were allocated since the last release.
 func (r *heapReleaser) release() {
 	now := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(now)

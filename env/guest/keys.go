@@ -19,9 +19,9 @@ import (
 // keyBound is how long a process may take to read its key.
 const keyBound = time.Second
 
-// keyring gives out the keys of one command (see env.Keys). A process gets a tag of its
-// own before it gets its key. Its children inherit the tag, and a tag cannot be changed
-// back, so none of them can ask for a key again.
+// keyring gives out the keys of one command (see env.Keys). Before a process gets its key,
+// it gets a tag of its own (see scope). Its children inherit the tag, and no process can
+// restore the old one, so none of them can get another key.
 type keyring struct {
 	key     tagKey
 	killer  *killer
@@ -29,15 +29,15 @@ type keyring struct {
 	keys    env.Keys
 	socket  *net.UnixListener
 	serving sync.WaitGroup
-	holders []holder // belongs to serve until that has ended
+	holders []holder // only serve may use it until serve returns
 }
 
 type holder struct {
 	process
-	outlived bool // it still ran when the next key was given out
+	outlived bool // it was still running when the next process asked for a key
 }
 
-// giveKeys starts to give out the keys that a request asks for; nil if it asks for none.
+// giveKeys starts giving out the keys that r asks for. It returns nil if r asks for none.
 func giveKeys(r *guestpb.RunRequest, key tagKey, killer *killer, sc *scope) (*keyring, error) {
 	if r.KeysName == "" {
 		return nil, nil
@@ -51,7 +51,7 @@ func giveKeys(r *guestpb.RunRequest, key tagKey, killer *killer, sc *scope) (*ke
 	return k, nil
 }
 
-// stop gives out no more keys, and returns the value of RunResponse.Keys.
+// stop stops serving keys and returns the value of RunResponse.Keys.
 func (k *keyring) stop() []bool {
 	if k == nil {
 		return nil
@@ -71,7 +71,7 @@ func (k *keyring) serve() {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // out of descriptors for a moment
+		if err != nil { // probably out of file descriptors: retry
 			time.Sleep(time.Millisecond)
 			continue
 		}
@@ -83,7 +83,8 @@ func (k *keyring) serve() {
 	}
 }
 
-// give returns a key for the process at the other end, "" to refuse it.
+// give returns the line with the next key for the process that opened conn, or "" to refuse
+// it. First it kills the processes that ended holders of earlier keys left behind.
 func (k *keyring) give(conn *net.UnixConn) string {
 	p, ok := peerProcess(conn)
 	if !ok || p.tag != k.sc.tag {
@@ -112,7 +113,8 @@ func (k *keyring) give(conn *net.UnixConn) string {
 	return strconv.Itoa(n) + " " + hex.EncodeToString(k.keys.Key(n)) + "\n"
 }
 
-// peerProcess identifies the process at the other end of a new connection.
+// peerProcess returns the process that opened conn, with its tag. It returns false if it
+// cannot identify the process, for example because it has ended.
 func peerProcess(conn *net.UnixConn) (process, bool) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -128,7 +130,7 @@ func peerProcess(conn *net.UnixConn) (process, bool) {
 	return p, alive && known
 }
 
-// sealedFile makes a file with this content that no process can change.
+// sealedFile returns an in-memory file with this content that no process can change.
 func sealedFile(key tagKey, content []byte) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := key.memfd(flags | unix.MFD_NOEXEC_SEAL)

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// segments lists the System V shared memory segments that no process has mapped, and their
-// size in bytes. Their pages are not part of the resident size of any process.
+// segments returns the System V shared memory segments that no process has mapped, and the
+// bytes of memory they occupy. These bytes are not part of any process's resident set size.
 func segments() (ids []int, size int64) {
 	raw, err := os.ReadFile("/proc/sysvipc/shm")
 	if err != nil {
 		return nil, 0
 	}
 	for i, line := range bytes.Split(raw, []byte("\n")) {
-		// key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap
+		// Columns: key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap
 		f := bytes.Fields(line)
 		if i == 0 || len(f) < 16 || string(f[6]) != "0" {
 			continue
@@ -30,7 +30,6 @@ func segments() (ids []int, size int64) {
 	return ids, size
 }
 
-// dropSegments removes segments.
 func dropSegments(ids []int) {
 	for _, id := range ids {
 		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) // fails if it is gone or belongs to another user

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,27 +28,18 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// pythons are the interpreters tested: those of TRACESMITH_TEST_PYTHONS (a
-// PATH-like list, see scripts/pythons.sh), else the system's and the one in PATH.
+// pythons returns the interpreters to test: those of TRACESMITH_TEST_PYTHONS (a
+// PATH-like list, see scripts/pythons.sh), or else the python3 in PATH.
 func pythons(t *testing.T) []string {
 	t.Helper()
 	if list := filepath.SplitList(suite.Pythons.Value(t)); len(list) > 0 {
 		return list
 	}
-	var list []string
-	for _, name := range []string{"/usr/bin/python3", "python3"} {
-		found, err := exec.LookPath(name)
-		if err != nil {
-			t.Fatalf("finding an interpreter (install python3): %v", err)
-		}
-		out, err := exec.Command(found, "-c", "import os,sys;print(os.path.realpath(sys.executable))").Output()
-		if err != nil {
-			t.Fatalf("running %s: %v", found, err)
-		}
-		list = append(list, strings.TrimSpace(string(out)))
+	out, err := exec.Command("python3", "-c", "import os,sys;print(os.path.realpath(sys.executable))").Output()
+	if err != nil {
+		t.Fatalf("running python3 (install it): %v", err)
 	}
-	slices.Sort(list)
-	return slices.Compact(list)
+	return []string{strings.TrimSpace(string(out))}
 }
 
 // eachPython runs f once per interpreter; py is its path.

@@ -16,21 +16,22 @@ import (
 //go:embed probe.py
 var program string
 
-// Bounds of what a probe reads and writes.
+// Limits of a probe.
 const (
-	maxOutput = 64 << 20 // bytes of one run
+	maxOutput = 64 << 20 // bytes that it may write in one run
 	maxEvents = 2_000_000
 )
 
-// ErrNoTrace is the error if the tests ran but the probe recorded nothing.
+// ErrNoTrace is returned if the tests ran but the probe recorded nothing.
 var ErrNoTrace = errors.New("nothing was traced")
 
-// Runner runs the tests of a task on a tree with a patch; see the method of *verify.Verifier.
+// Runner runs the tests of a task on a tree with a patch. *verify.Verifier implements it.
 type Runner interface {
 	Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (verify.Run, error)
 }
 
-// watch runs the tests under the probe.
+// watch runs the tests under the probe, with order as the probe's configuration. It adds the limits
+// to order.
 func watch(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant, order map[string]any) (verify.Run, error) {
 	order["limit"], order["events"] = maxOutput-64, maxEvents
 	how.Probe = &verify.Probe{Source: program, Config: order, Limit: maxOutput}
@@ -41,13 +42,14 @@ func watch(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch [
 	return run, nil
 }
 
-// record is one line of the probe: its kind and its items.
+// record is one line of the probe's output: a kind and its items.
 type record struct {
 	kind string
 	rest []json.RawMessage
 }
 
-// into decodes the items; ok is false if there are too few or one has another type.
+// into decodes the first items into targets. ok is false if there are too few items or one does not
+// match the type of its target.
 func (r record) into(targets ...any) (ok bool) {
 	if len(r.rest) < len(targets) {
 		return false

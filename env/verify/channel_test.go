@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// recorded writes records as the hooks do.
+// recorded returns the lines that the hooks in interpreter number process write for the given record bodies.
 func recorded(c channel, process int, bodies ...string) string {
 	var out strings.Builder
 	mac := ""
@@ -34,7 +34,7 @@ func testChannel() channel {
 	return channel{dir: "x", keys: env.Keys{Name: "x", Secret: []byte(strings.Repeat("k", 32))}}
 }
 
-// four interpreters got keys, one after the other.
+// four is env.Result.Keys of a run in which four interpreters got keys, each after the one before had ended.
 var four = make([]bool, 4)
 
 func TestReadAcceptsWholeRecords(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// zeros are read without end.
+// zeros is an endless stream of zero bytes.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {
@@ -21,7 +21,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// packed streams a tar of entries; content beyond text is zeros.
+// packed streams a tar archive with these headers. Files that are not in texts contain zeros.
 func packed(t *testing.T, heads []tar.Header, texts map[string]string) io.Reader {
 	t.Helper()
 	r, w := io.Pipe()
@@ -63,7 +63,7 @@ func TestLargeNewFilesAreLeftOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		more []tar.Header
 		left []schemas.LeftOut
-		in   string // what the patch holds beside the fix
+		in   string // what the patch contains in addition to the fix
 	}{
 		"one":          {[]tar.Header{regular("core.1", large)}, []schemas.LeftOut{{Path: "core.1", Bytes: large}}, ""},
 		"at the limit": {[]tar.Header{regular("core.1", MaxFileBytes)}, nil, "core.1"},
@@ -107,7 +107,8 @@ func TestLargeNewFilesAreLeftOut(t *testing.T) {
 	}
 }
 
-// A file of the base tree cannot be left out, because the patch would then leave it unchanged.
+// A large change to a file of the base tree is an error: without the file, the patch would silently
+// keep its old content.
 func TestLargeKnownFilesAreRefused(t *testing.T) {
 	base := files{"data.bin": {text: "old"}}
 	_, _, _, err := open(t).Diff(t.Context(), repo{t, base}, packed(t, []tar.Header{regular("data.bin", MaxFileBytes+1)}, nil))

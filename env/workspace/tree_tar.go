@@ -14,9 +14,10 @@ import (
 	"unicode/utf8"
 )
 
-// FromTar reads an uncompressed tar file. The tree reads the file again when it is
-// written; nothing is unpacked. What FromDir passes over is passed over here, too;
-// names that lead elsewhere, doubled names and devices are errors.
+// FromTar returns the tree in an uncompressed tar file. It unpacks nothing: the tree
+// reads the content from the file when the tree is written, so the file must remain.
+// FromTar omits the same files as FromDir. It returns an error for names outside the
+// tree, duplicate names, sparse files and files of other types, such as devices.
 func FromTar(name string) (*Tree, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -60,7 +61,8 @@ func FromTar(name string) (*Tree, error) {
 	return t, nil
 }
 
-// tarEntry is one header as an entry; ok is false for what a tree does not hold.
+// tarEntry converts a header to an entry. ok is false if trees omit the file. index is
+// the one of add.
 func (t *Tree) tarEntry(head *tar.Header, index map[string]int) (e entry, ok bool, err error) {
 	clean := path.Clean(head.Name)
 	switch {
@@ -99,8 +101,8 @@ func (t *Tree) tarEntry(head *tar.Header, index map[string]int) (e entry, ok boo
 	return e, true, nil
 }
 
-// add appends an entry and the directories it lies in. index holds each path's
-// place in t.entries.
+// add appends an entry and those of its parent directories that are missing. index maps
+// each path to its position in t.entries.
 func (t *Tree) add(index map[string]int, e entry) error {
 	for dir := path.Dir(e.path); dir != "."; dir = path.Dir(dir) {
 		i, known := index[dir]
@@ -126,7 +128,7 @@ func (t *Tree) add(index map[string]int, e entry) error {
 	return nil
 }
 
-// section opens one file's part of a tar file.
+// section opens the content of one entry in a tar file.
 func section(name string, e entry) (io.ReadCloser, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -138,7 +140,8 @@ func section(name string, e entry) (io.ReadCloser, error) {
 	}{io.NewSectionReader(f, e.offset, e.size), f}, nil
 }
 
-// counter knows how far a file was read; it has no Seek, so nothing is skipped.
+// counter counts the bytes read from r. It has no Seek method, so the tar reader reads
+// what it skips, and n remains the offset in the file.
 type counter struct {
 	r io.Reader
 	n int64

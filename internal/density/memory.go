@@ -14,9 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// Memory is the memory of the processes of this host's sandboxes, by their role. PSS is
-// the proportional set size, in which a page that n processes share counts 1/n for each;
-// in RSS it counts fully.
+// Memory is the memory of this process and of the processes of its sandboxes, by role.
 type Memory struct {
 	Host   Part `json:"host"`   // this process
 	Helper Part `json:"helper"` // the driver's processes outside the sandbox: bwrap, containerd's shim
@@ -26,7 +24,9 @@ type Memory struct {
 	Other  Part `json:"other"`
 }
 
-// Part sums up the processes of one role.
+// Part holds the totals of the processes of one role. Sizes are in bytes. The proportional set
+// size (PSS) counts a page that n processes share as 1/n for each of them, and the resident
+// set size (RSS) counts it in full for each.
 type Part struct {
 	Processes int   `json:"processes"`
 	Threads   int   `json:"threads"`
@@ -36,7 +36,7 @@ type Part struct {
 	cpu time.Duration
 }
 
-// cpu returns the CPU time that all sandboxes have used so far, without this process.
+// cpu returns the CPU time that all sandboxes have used so far. It excludes Host.
 func (m Memory) cpu() time.Duration {
 	return m.Helper.cpu + m.Guest.cpu + m.Python.cpu + m.Shell.cpu + m.Other.cpu
 }
@@ -46,7 +46,7 @@ func (m Memory) PSS() int64 {
 	return m.Host.PSS + m.Helper.PSS + m.Guest.PSS + m.Python.PSS + m.Shell.PSS + m.Other.PSS
 }
 
-// Kernel is memory that does not belong to a process, from /proc/meminfo.
+// Kernel is memory in bytes that does not belong to a process, from /proc/meminfo.
 type Kernel struct {
 	Slab       int64 `json:"slab"`
 	Stacks     int64 `json:"stacks"`
@@ -75,7 +75,7 @@ func readMachine() (machine, error) {
 	}}, nil
 }
 
-// field returns the number after a name at the start of a line; 0 if there is none.
+// field returns the number after a name at the start of a line, or 0 if there is none.
 func field(raw []byte, name string) int64 {
 	_, rest, _ := bytes.Cut(append([]byte("\n"), raw...), []byte("\n"+name))
 	if f := bytes.Fields(rest[:min(len(rest), 40)]); len(f) > 0 {
@@ -136,16 +136,16 @@ func readMemory(containers bool) (Memory, error) {
 	return m, nil
 }
 
-// ownGuest reports whether p is a guest of this process. A guest in its own namespace has
-// cleared the owner from its command line; then the parent's command line has it. If the
-// parent is containerd's shim, which does not, containers younger than this process count
-// as its own.
+// ownGuest reports whether p is a guest that this process started. The owner is in the
+// guest's command line or, if the guest runs in its own namespace and has cleared it there,
+// in the parent's. containerd's shim does not have it. Under a shim, every guest that is
+// younger than this process counts as its own.
 func ownGuest(all map[int]process, p process, containers bool) bool {
 	if !p.guest {
 		return false
 	}
 	host, parent := os.Getpid(), all[p.parent]
-	mine := func(owner string) bool { // field 4 of an owner is its pid
+	mine := func(owner string) bool { // the fourth of the five fields is the pid
 		f := strings.Split(owner, ".")
 		return len(f) == 5 && f[3] == strconv.Itoa(host)
 	}
@@ -212,7 +212,7 @@ func (p process) withSizes() process {
 	return p
 }
 
-// summarize returns nearest-rank quantiles.
+// summarize returns nearest-rank quantiles of the durations, which it sorts in place.
 func summarize(all []time.Duration) Latency {
 	if len(all) == 0 {
 		return Latency{}

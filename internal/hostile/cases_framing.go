@@ -7,8 +7,8 @@ func python(program string) string {
 	return "python3 - <<'END_OF_PROGRAM'\n" + program + "\nEND_OF_PROGRAM"
 }
 
-// framingCases imitate or disturb the protocol between the host and the shell or the
-// debugger, and steal the nonce for it.
+// framingCases forge or disrupt the framing of the shell's output, or steal the nonce that
+// protects it.
 var framingCases = []Case{
 	{Name: "prints a debugger prompt", Surface: Bash, Harmless: true,
 		Text: `printf '(Pdb) \n(Pdb) '; echo done`, Want: Want{Exit: exits(0), Has: []string{"(Pdb) done"}}},

@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// Expect is what requests must look like; fields that are not set are not checked.
-// An unmet expectation is a problem, and the request is answered anyway.
+// Expect describes what requests must contain. Fields that are not set are not checked. The
+// server records an unmet expectation as a problem and still answers the request.
 type Expect struct {
-	Tools   []string       `yaml:"tools"`   // names of all tools offered; []: none
+	Tools   []string       `yaml:"tools"`   // names of all offered tools; []: no tools
 	Present []string       `yaml:"present"` // parameters that must be sent
 	Absent  []string       `yaml:"absent"`  // parameters that must not be sent
 	Params  map[string]any `yaml:"params"`  // parameters and their values
-	// Cache lists all places of cache_control: tools, system, and message N, where a
-	// negative N counts from the end.
+	// Cache lists all places that have cache_control: "tools", "system" or "message N". N
+	// counts from 0; -1 is the last message.
 	Cache []string `yaml:"cache"`
-	// Echo requires the previous answer back with all its fields: reasoning,
-	// signatures, what a vendor added to calls.
+	// Echo requires that the request repeats the previous answer with all its fields,
+	// including reasoning, signatures, and fields that a vendor adds to calls.
 	Echo     bool   `yaml:"echo"`
 	System   string `yaml:"system"`   // regular expression that matches the system prompt
 	Last     string `yaml:"last"`     // regular expression that matches the last message
-	Messages int    `yaml:"messages"` // how many there are
+	Messages int    `yaml:"messages"` // number of messages; 0: any
 }
 
 func (e *Expect) check() error {
@@ -50,7 +50,7 @@ func (e *Expect) check() error {
 	return nil
 }
 
-// unmet lists which expectations a request does not meet, except Echo.
+// unmet returns the expectations that a request does not meet. It does not check Echo.
 func (e *Expect) unmet(body []byte, messages []textMessage) []string {
 	if e == nil {
 		return nil
@@ -99,7 +99,7 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(a, b)
 }
 
-// toolDef is a tool definition of either API.
+// toolDef is a tool definition, in the form of the chat API or of the Messages API.
 type toolDef struct {
 	Type     string          `json:"type"`
 	Name     string          `json:"name"`
@@ -129,8 +129,8 @@ func toolNames(raw json.RawMessage) (names []string) {
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// checkTools finds what every vendor refuses in tool definitions. wrapped: each
-// definition is in a field function, as in the chat API.
+// checkTools returns the faults in tool definitions that every vendor refuses. wrapped says
+// that each definition must be inside a field "function", as in the chat API.
 func checkTools(raw json.RawMessage, wrapped bool) (out []string) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
@@ -242,8 +242,8 @@ func withoutArguments(calls any) any {
 	return out
 }
 
-// Difference describes the first message in which two conversations differ, "" for
-// none.
+// Difference describes the first message in which two conversations differ. It returns "" if
+// they are equal.
 func Difference(want, got []json.RawMessage) string {
 	for i := range max(len(want), len(got)) {
 		switch {
@@ -258,7 +258,7 @@ func Difference(want, got []json.RawMessage) string {
 	return ""
 }
 
-// lineDiff shows two messages from shortly before they differ.
+// lineDiff shows an excerpt of each message around the first difference.
 func lineDiff(want, got json.RawMessage) string {
 	a, b := string(canonical(want)), string(canonical(got))
 	n := 0
@@ -271,7 +271,7 @@ func lineDiff(want, got json.RawMessage) string {
 	return fmt.Sprintf("  - %s\n  + %s", show(a), show(b))
 }
 
-// canonical returns a JSON value with sorted keys.
+// canonical returns a JSON value with sorted keys, or raw if it is invalid.
 func canonical(raw json.RawMessage) []byte {
 	var v any
 	if json.Unmarshal(raw, &v) != nil {

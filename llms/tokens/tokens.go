@@ -19,7 +19,7 @@ import (
 // Default is the vocabulary for unknown models.
 const Default = "o200k_base"
 
-// vocabularies creates a counter when it is first needed; each takes a few megabytes.
+// vocabularies creates each counter when it is first needed, because it takes a few megabytes.
 var vocabularies = map[string]func() *Counter{
 	Default:       sync.OnceValue(func() *Counter { return newCounter(codec.NewO200kBase(), newAlphabet().o200k) }),
 	"cl100k_base": sync.OnceValue(func() *Counter { return newCounter(codec.NewCl100kBase(), newAlphabet().cl100k) }),
@@ -31,8 +31,8 @@ func Vocabularies() []string { return []string{"cl100k_base", Default} }
 // older matches models whose vocabulary is cl100k_base or derived from it.
 var older = regexp.MustCompile(`(?i)(^|/)(gpt-4($|-)|gpt-35|gpt-3\.5|llama-?3|meta-llama-3|qwen)`)
 
-// For returns the counter for the name of a model. Unknown models get the one for the
-// default vocabulary.
+// For returns the counter for a model, by its name. An unknown model gets the default
+// vocabulary.
 func For(model string) *Counter {
 	if older.MatchString(model) {
 		return vocabularies["cl100k_base"]()
@@ -49,7 +49,7 @@ func Named(vocabulary string) (*Counter, error) {
 		vocabulary, strings.Join(Vocabularies(), ", "))
 }
 
-// Choose returns the counter for a vocabulary, or for the model's name if it is "".
+// Choose returns the counter for a vocabulary, or for the model if vocabulary is "".
 func Choose(vocabulary, model string) (*Counter, error) {
 	if vocabulary == "" {
 		return For(model), nil
@@ -71,15 +71,16 @@ func newCounter(c *codec.Codec, split splitter) *Counter {
 }
 
 // piece is the maximum size in bytes of the parts of a text that are counted separately. It
-// limits the length of a word and the time for long runs of blanks. Text cuts after a line
-// if possible; another cut adds at most one token.
+// limits the length of a word and the time for long runs of white space. Text cuts at the
+// end of a line if possible. A cut elsewhere adds at most one token.
 const piece = 1024
 
 // exact is the size in bytes up to which a text is counted completely. For a longer text,
 // Text counts every n-th piece and extrapolates.
 const exact = 1 << 20
 
-// Text counts the tokens of a text, which need not be valid UTF-8.
+// Text counts the tokens of a text, which need not be valid UTF-8. Above 1 MiB, the count is
+// an estimate.
 func (c *Counter) Text(s string) int {
 	if len(s) <= 64 {
 		return c.count(s)
@@ -102,7 +103,7 @@ func (c *Counter) Text(s string) int {
 }
 
 // count counts word by word, because most words have been counted before. The codec never
-// fails in this mode; one token per byte would be an upper bound.
+// fails in this mode. If it did, count would use an upper bound, one token per byte.
 func (c *Counter) count(s string) (n int) {
 	for s != "" {
 		end := c.split(s)
@@ -138,8 +139,8 @@ func cutAt(s string) int {
 // framing is the number of tokens that a chat template adds to a message or a tool.
 const framing = 4
 
-// Message counts one message with its tool calls. It counts all of Raw, including the
-// reasoning, if the message has it.
+// Message counts one message with its tool calls. If the message has Raw, Message counts all
+// of Raw, including the reasoning.
 func (c *Counter) Message(m llms.Message) int {
 	if len(m.Raw) > 0 {
 		return framing + c.Text(string(m.Raw))

@@ -13,8 +13,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// The node configuration that docs/fleet.md shows is valid, refuses clients without a certificate
-// and a password, and encrypts the traffic between nodes.
+// The node configuration in docs/fleet.md is valid, refuses clients that lack a password or a
+// certificate of the cluster's CA, and encrypts the traffic between nodes.
 func TestNodeConfigurationInDocumentationIsValid(t *testing.T) {
 	page, err := os.ReadFile("../../docs/fleet.md")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestNodeConfigurationInDocumentationIsValid(t *testing.T) {
 	if !opts.SyncAlways || opts.TLSConfig.ClientAuth != tls.RequireAndVerifyClientCert || opts.Cluster.TLSConfig == nil || opts.Cluster.Name == "" || len(opts.Routes) != 2 {
 		t.Errorf("sync %v, asks for certificates %v, routes %v with TLS %v", opts.SyncAlways, opts.TLSConfig.ClientAuth, opts.Routes, opts.Cluster.TLSConfig != nil)
 	}
-	opts.Cluster, opts.Routes = server.ClusterOpts{}, nil // the others are not there
+	opts.Cluster, opts.Routes = server.ClusterOpts{}, nil // the other nodes do not run
 	opts.TLSTimeout, opts.NoSigs, opts.NoLog = 60, true, true
 	srv, err := server.NewServer(opts)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// toolDefinitions redacts the tool definitions that the agent was shown, because
-// descriptions by other servers may contain addresses with passwords. A list is
-// identified by the hash of its redacted form. Tool names stay, because calls use them.
+// toolDefinitions redacts the tool definitions that the agent saw, because descriptions from
+// MCP servers may contain URLs with passwords. It keeps tool names, because calls use them.
+// Rows identify a list of tools by the hash of its redacted form.
 func (n *normaliser) toolDefinitions() error {
 	var err error
 	if n.tools, err = n.toolList(n.ep.Tools); err != nil {
@@ -49,7 +49,7 @@ func (n *normaliser) toolList(tools []schemas.ToolSchema) ([]schemas.ToolSchema,
 	return out, nil
 }
 
-// toolSet returns the hash of the redacted form of a list that was shown.
+// toolSet returns the hash of the redacted form of the list of tools whose hash is shown.
 func (n *normaliser) toolSet(shown string) string {
 	if kept, ok := n.redactedSets[shown]; ok {
 		return kept

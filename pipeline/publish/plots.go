@@ -7,31 +7,31 @@ import (
 	"strings"
 )
 
-// Plot is one figure of the card: a small SVG without scripts and fonts.
+// Plot is one figure of the dataset card: a small SVG without scripts or embedded fonts.
 type Plot struct {
 	Name  string // of the file, without extension
 	Title string
 	SVG   []byte
 }
 
-// bar is one bar of a figure.
 type bar struct {
 	label string
 	n     int
 }
 
-// Geometry of all figures, in pixels; labels are left of the bars, numbers right.
+// Geometry of all figures, in pixels unless noted. Each row has a label, a bar and a
+// number, from left to right.
 const (
 	plotWidth  = 640
 	plotLabel  = 200
 	plotRow    = 22
 	plotTop    = 40
 	plotNumber = 70
-	maxBars    = 16
+	maxBars    = 16 // rows
 	maxLabel   = 28 // characters
 )
 
-// Plots draws the figures of the counted episodes, without empty ones.
+// Plots draws the figures of the counted episodes. It omits figures without data.
 func (t *Tally) Plots() []Plot {
 	s := t.stats
 	var out []Plot
@@ -122,7 +122,7 @@ func drawBars(title string, bars []bar) []byte {
 	return []byte(out.String())
 }
 
-// roomFor estimates the maximum width of a label in pixels, for any sans-serif font.
+// roomFor returns an upper estimate of a label's width in pixels in any sans-serif font.
 func roomFor(label string) int {
 	room := 0
 	for _, r := range label {

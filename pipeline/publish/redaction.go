@@ -6,23 +6,23 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// redactionPath is the path of Redaction in a version.
+// redactionPath is where a version of a dataset stores its Redaction.
 const redactionPath = "reports/redaction.json"
 
-// Redaction is reports/redaction.json: the secrets that the runs replaced, by type,
-// as counted in redactions_json, and the number of episodes withheld because of a
-// secret that was found only now.
+// Redaction is the content of reports/redaction.json. It counts, by type, the secrets
+// that placeholders replaced during the runs, as the column redactions_json has them.
+// It also counts the episodes withheld because publish found a further possible secret.
 type Redaction struct {
 	Schema       string                  `json:"schema"` // tracesmith.redaction/1
 	Episodes     int                     `json:"episodes"`
 	Redacted     int                     `json:"episodes_redacted"`
-	Unknown      int                     `json:"episodes_unknown"` // without redactions_json
+	Unknown      int                     `json:"episodes_unknown"` // without valid redactions_json
 	Placeholders int                     `json:"placeholders"`
 	Types        map[string]RedactedType `json:"types"`
 	HeldBack     int                     `json:"held_back"` // listed in exclusions/dead-letters.parquet
 }
 
-// RedactedType counts the replacements of one type of secret.
+// RedactedType counts the placeholders of one type of secret, and the episodes that have any.
 type RedactedType struct {
 	Placeholders int `json:"placeholders"`
 	Episodes     int `json:"episodes"`
@@ -32,7 +32,6 @@ func newRedaction() Redaction {
 	return Redaction{Schema: "tracesmith.redaction/1", Types: map[string]RedactedType{}}
 }
 
-// add counts an episode.
 func (r *Redaction) add(e schemas.EpisodeRow) {
 	r.Episodes++
 	var counts map[string]int

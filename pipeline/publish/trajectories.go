@@ -59,7 +59,9 @@ func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, 
 				return
 			}
 		}
-		if more {
+		if err != nil {
+			yield(none, err)
+		} else if more {
 			yield(none, d.corrupt("data/steps", fmt.Errorf("steps of episode %s have no episode", step.EpisodeID)))
 		}
 	}

@@ -1,6 +1,7 @@
 package redact
 
-// keyForms put a generated value behind the name of a key or a token.
+// keyForms lists contexts in which secrets occur, one per line. assigned replaces %s with a generated
+// secret and ⏎ with a line break.
 const keyForms = `
 Cookie: sessionid=%s; theme=dark
 Set-Cookie: session=%s; Path=/; HttpOnly

@@ -1,18 +1,19 @@
 package redact
 
-// Private keys in PEM (RFC 7468, RFC 4880), whole and cut.
+// This file finds private keys in PEM (RFC 7468) and in OpenPGP's ASCII armor (RFC 4880),
+// complete or cut off, and the secret keys of AWS.
 
 import (
 	"regexp"
 	"strings"
 )
 
-// Parts of a private key, as it is and escaped for a URL.
+// Patterns for the parts of a private key, plain or escaped for a URL.
 const (
 	pemSpace = `(?: |%20|\+)`
 	pemLabel = `(?:[A-Z0-9]+` + pemSpace + `)*PRIVATE` + pemSpace + `KEY(?:` + pemSpace + `BLOCK)?-----`
 	pemByte  = `(?:[A-Za-z0-9+/=]|%2[BbFf]|%3[Dd])`
-	pemSep   = `(?:[\s"',+|>\\]|%0[AaDd])` // ends of lines, and what quoting puts between them
+	pemSep   = `(?:[\s"',+|>\\]|%0[AaDd])` // line ends, and the characters that quoting puts around them
 )
 
 var (
@@ -24,8 +25,8 @@ var (
 	pemRest = regexp.MustCompile(`(?:` + pemByte + `{16,}` + pemSep + `+)+(?:` + pemByte + `+` + pemSep + `*)?n?$`)
 )
 
-// lookKeyBegin looks for a private key at its first line. Where only that stands, as
-// in a program that reads keys, there is none.
+// lookKeyBegin looks for a private key whose BEGIN line is at from. A BEGIN line alone, as
+// in a program that reads keys, is not a key.
 func lookKeyBegin(f *finder, from, _ int) {
 	f.work.spend(perRun * 4)
 	head := pemBegin.FindString(f.text[from:min(len(f.text), from+160)])
@@ -58,7 +59,7 @@ func lookKeyBegin(f *finder, from, _ int) {
 	}
 }
 
-// lookKeyEnd looks for the tail of a private key before its last line.
+// lookKeyEnd looks for the tail of a private key before the END line at from.
 func lookKeyEnd(f *finder, from, _ int) {
 	f.work.spend(perRun * 4)
 	end := pemEnd.FindString(f.text[from:min(len(f.text), from+160)])
@@ -74,7 +75,7 @@ func lookKeyEnd(f *finder, from, _ int) {
 	}
 }
 
-// pemPart are the characters between the lines of a private key that were not escaped.
+// pemPart marks the characters that can occur between the BEGIN and END lines, apart from headers.
 var pemPart = func() (t [256]bool) {
 	for c := range 256 {
 		t[c] = alnum(byte(c)) || strings.IndexByte("+/=% \t\r\n\"',|>\\", byte(c)) >= 0
@@ -82,8 +83,8 @@ var pemPart = func() (t [256]bool) {
 	return t
 }()
 
-// awsSecretCandidates returns the runs of 40 characters that may be the secret half of an
-// AWS key, which has no prefix to recognize it by.
+// awsSecretCandidates returns the runs of 40 characters that may be an AWS secret access key.
+// Such a key has no prefix that identifies it.
 func awsSecretCandidates(s string) (out []span) {
 	for i := 0; i < len(s); {
 		from := i

@@ -18,14 +18,14 @@ import (
 // program is one compiled predicate.
 type program struct {
 	prg   cel.Program
-	text  string          // the expression with named predicates expanded, if possible
-	steps bool            // it uses steps
+	text  string          // see expandedText
+	steps bool            // it uses the episode's steps or calls
 	group bool            // it uses variables of the group
 	used  map[string]bool // named predicates that it uses
 }
 
-// verdict is the value of a predicate for an episode; unknown if it depends on a null
-// column.
+// verdict is the value of a predicate for an episode. It is unknown if it depends on a
+// null column.
 type verdict uint8
 
 const (
@@ -70,9 +70,11 @@ func compile(expr string) (program, error) {
 	return p, nil
 }
 
+// isKnown matches the expansion of the macro known; see expandKnown.
 var isKnown = regexp.MustCompile(`!\("(\w+)" in ` + nullColumns + `\)`)
 
-// expandedText returns an expression with named predicates expanded, except with loops.
+// expandedText returns an expression with named predicates expanded, or expr itself if CEL
+// cannot format the result, as with macros that loop.
 func expandedText(expr string, used map[string]bool, checked *cel.Ast) string {
 	if len(used) == 0 {
 		return expr
@@ -84,7 +86,8 @@ func expandedText(expr string, used map[string]bool, checked *cel.Ast) string {
 	return isKnown.ReplaceAllString(text, "known($1)")
 }
 
-// rejectIntDivision rejects int / int, which drops the fraction of a rate.
+// rejectIntDivision returns an error if expr divides integers, because a rate would lose
+// its fraction.
 func rejectIntDivision(expr string, tree *ast.AST) error {
 	var found *offsetError
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -100,8 +103,8 @@ func rejectIntDivision(expr string, tree *ast.AST) error {
 	return found.in(expr)
 }
 
-// activation binds the columns of an episode. Null columns are unknown, so the logic is
-// three-valued.
+// activation binds the variables of a predicate to the values of an episode and its group.
+// Null values are unknown to CEL, so the logic is three-valued.
 func activation(e *Episode, g *groupCounts) (cel.PartialActivation, error) {
 	vars := map[string]any{}
 	null := []string{}

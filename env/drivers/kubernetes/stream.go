@@ -23,8 +23,8 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// exec runs a command of the driver in a container and waits for its end. It uses WebSocket, or SPDY if the server or
-// a proxy refuses that. Both send pings, so a dead connection ends.
+// exec runs a command of the driver in a container and waits until it exits. It uses WebSocket, or SPDY if the server
+// or a proxy refuses WebSocket. Both send pings, so exec also returns if the connection is dead.
 func (a *client) exec(ctx context.Context, pod, container string, args []string, in io.Reader, out, errOut io.Writer) error {
 	url := a.core.Post().Namespace(a.namespace).Resource("pods").Name(pod).SubResource("exec").VersionedParams(&corev1.PodExecOptions{
 		Container: container, Command: args, Stdin: in != nil, Stdout: out != nil, Stderr: errOut != nil,
@@ -37,7 +37,7 @@ func (a *client) exec(ctx context.Context, pod, container string, args []string,
 	if err != nil {
 		return err
 	}
-	var refusal error // SPDY's errors do not contain it
+	var refusal error // why the server refused WebSocket; SPDY's error does not say why
 	both, err := remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
 		if upgrade, ok := errors.AsType[*httpstream.UpgradeFailureError](err); ok {
 			refusal = upgrade.Cause
@@ -55,8 +55,8 @@ func (a *client) exec(ctx context.Context, pod, container string, args []string,
 	return err
 }
 
-// deliver copies the guest's binary into the pod through the init container, completely or not at all: a stream that
-// breaks leaves nothing that the pod would start.
+// deliver copies the guest's binary into the pod through the init container. If the stream breaks, the pod does not
+// start an incomplete binary.
 func (a *client) deliver(ctx context.Context, pod, binary string) error {
 	f, err := os.Open(binary)
 	if err != nil {
@@ -71,16 +71,16 @@ func (a *client) deliver(ctx context.Context, pod, binary string) error {
 	script := fmt.Sprintf(`cat > %[1]s && test "$(wc -c < %[1]s)" -eq %[2]d && chmod 755 %[1]s && mv %[1]s %[3]s`, part, fi.Size(), guestPath)
 	var stderr drivers.Tail
 	err = a.retry(ctx, func(context.Context) error {
-		// The stream may take longer than a control call; ctx limits it.
+		// Use ctx, because the context that retry passes has the timeout of a control call, which is too short here.
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
-		// Without the file's other methods, client-go copies through Read.
+		// Hide the file's other methods, so that client-go copies through Read.
 		return a.exec(ctx, pod, initName, []string{"sh", "-c", script}, struct{ io.Reader }{f}, nil, &stderr)
 	})
 	if exit, ok := errors.AsType[exec.CodeExitError](err); ok && exit.Code == 128+9 && stderr.String() == "" {
-		// The init container ends when the guest is complete, and may kill the end of the script with it. If it had
-		// ended otherwise, the pod's status would say so.
+		// The init container exits as soon as the guest is complete, which may kill the script before it ends. If the
+		// container ended for another reason, the pod's status says so.
 		return nil
 	}
 	if text := stderr.String(); err != nil && text != "" {
@@ -89,17 +89,17 @@ func (a *client) deliver(ctx context.Context, pod, binary string) error {
 	return err
 }
 
-// podStream is the byte stream to a relay: one end of a pipe whose other end client-go serves.
+// podStream is the byte stream to the relay in a pod: one end of a pipe whose other end client-go reads and writes.
 type podStream struct {
 	net.Conn
 	stderr drivers.Tail
 	cancel context.CancelFunc
-	done   chan struct{} // closed after the exec has ended and ended is set
-	ended  error
+	done   chan struct{} // closed once exec has returned
+	ended  error         // of exec; valid once done is closed
 }
 
-// openStream execs the relay. If a stream cannot be opened, nothing has reached the guest yet, and another one may be
-// opened. A stream that was open is never replaced.
+// openStream starts the relay in the pod. If the stream cannot be opened, the caller may try again, because nothing has
+// reached the guest yet. After a stream was open, the caller must not replace it.
 func (a *client) openStream(pod string) *podStream {
 	host, inner := net.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -107,12 +107,13 @@ func (a *client) openStream(pod string) *podStream {
 	go func() {
 		s.ended = a.exec(ctx, pod, relayName, []string{guestPath, guest.ServeArg, "-relay", socketPath}, inner, inner, &s.stderr)
 		close(s.done)
-		_ = inner.Close() // ends the reads of host, which may then look at s.ended
+		_ = inner.Close() // ends reads from host, after which s.ended may be read
 	}()
 	return s
 }
 
-// wait waits for the relay, whose input Close has ended, and cuts the connection after drivers.CloseTimeout.
+// wait waits until the relay exits. Close must be called first, because it ends the relay's input. After
+// drivers.CloseTimeout, wait cuts the connection.
 func (s *podStream) wait() {
 	select {
 	case <-s.done:
@@ -122,7 +123,8 @@ func (s *podStream) wait() {
 	<-s.done
 }
 
-// lost says how the connection ended, "" if the relay ended first.
+// lost returns a message that says how the connection broke. It returns "" if the connection is still open, the relay
+// exited or the driver closed the connection.
 func (s *podStream) lost(pod string) string {
 	select {
 	case <-s.done:
@@ -136,11 +138,12 @@ func (s *podStream) lost(pod string) string {
 	return "the stream to pod " + pod + " broke: " + printable(s.ended.Error())
 }
 
-// outsideCause finds out what ended a sandbox whose stream broke. It returns "" if its own programs may have done it.
+// outsideCause returns a message that says what ended a sandbox whose stream broke. It returns "" if the sandbox's own
+// programs may have ended it.
 func (a *client) outsideCause(name string, s *podStream) string {
 	ctx, cancel := context.WithTimeout(context.Background(), drivers.CauseTimeout)
 	defer cancel()
-	silent := true // until the stream has ended
+	silent := true // the stream has not ended
 	select {
 	case <-s.done:
 		silent = false

@@ -1,4 +1,4 @@
-"""The program that ordinary debugger calls stand in."""
+"""The program that ordinary debugger calls debug."""
 
 
 def total(items):
