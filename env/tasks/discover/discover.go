@@ -121,7 +121,7 @@ type search struct {
 	seen     map[string]bool
 	best     outcome
 	why      string
-	slow     bool // another plan would not make the tests faster
+	end      bool // no other plan may be tried: it could not make the tests faster, or would hide that results are not to be trusted
 }
 
 // Find finds out how the tests of a checkout run. base holds the other fields of the task: its name is used
@@ -146,7 +146,7 @@ func Find(ctx context.Context, cfg Config, base schemas.Task, tree *workspace.Tr
 		if err := s.pursue(ctx, p); err != nil {
 			return Result{Facts: e.facts, Attempts: s.attempts}, err
 		}
-		if s.best.complete() || s.slow || len(s.attempts) >= cfg.Attempts {
+		if s.best.complete() || s.end || len(s.attempts) >= cfg.Attempts {
 			break
 		}
 	}
@@ -171,10 +171,12 @@ func (s *search) pursue(ctx context.Context, p plan) error {
 		if err != nil || !fresh {
 			return err
 		}
-		if o.better(s.best) {
+		if o.run.Untrusted {
+			s.best = outcome{}
+		} else if o.better(s.best) {
 			s.best, s.why = o, why
 		}
-		if s.slow = o.slow(); s.slow {
+		if s.end = o.slow() || o.run.Untrusted; s.end {
 			return nil
 		}
 		if o.usable && o.failed == 0 && len(o.uncollected) == 0 {
@@ -242,7 +244,7 @@ func judge(run verify.Run, err error) (outcome, error) {
 	runner := run.Method != schemas.VerifyExitCode
 	o.usable = runner && o.passed > 0 && run.Finding == "" || runner && o.slow()
 	switch {
-	case run.Finding != "" && !run.Unstarted && run.TimedOut:
+	case run.Untrusted || run.TimedOut:
 		o.cause = run.Finding
 	case run.Finding != "" || !runner || len(o.uncollected) > 0:
 		o.cause = cmp.Or(verify.Cause(run.Output), run.Finding)

@@ -59,6 +59,7 @@ func TestPlansAreRepaired(t *testing.T) {
 		"required plugins":    {project + pytestFile, unstarted("ERROR: Missing required plugins: pytest-django, pytest-env>=1\n"), "pytest-django 'pytest-env>=1'"},
 		"a module":            {project + pytestFile, uncollected("E   ModuleNotFoundError: No module named 'yaml'\n", "tests/test_a.py"), "PyYAML"},
 		"what tests import":   {project + pytestFile + "import odd_one.part\n", uncollected("E   ModuleNotFoundError: No module named 'odd_one'\n", "tests/test_a.py"), "odd-one"},
+		"part of an extra":    {project + "[project.optional-dependencies]\ndiagrams = [\"railroad-diagrams\"]\n" + pytestFile + "import railroad\n", uncollected("E   ModuleNotFoundError: No module named 'railroad'\n", "tests/test_a.py"), "railroad-diagrams"},
 		"a fixture":           {project + pytestFile, passing("E       fixture 'mocker' not found\n", "passed", "error"), "pytest-mock"},
 		"async tests":         {project + pytestFile + "import anyio\n", passing("async def functions are not natively supported.\n", "passed", "failed"), "anyio"},
 		"a version of pytest": {project + pytestFile, passing("E   pytest.PytestRemovedIn9Warning: no\n", "passed", "failed"), "'pytest<9'"},
@@ -158,6 +159,22 @@ func TestSlowTestsEndTheSearch(t *testing.T) {
 	}).find(t, project+pytestFile)
 	if err != nil || !found.Slow || len(found.Attempts) != 1 {
 		t.Error(found, err)
+	}
+}
+
+// A repository whose results cannot be trusted is refused: no plan is tried that would hide it.
+func TestUntrustedResultsEndTheSearch(t *testing.T) {
+	n := 0
+	_, err := world(func(string) (verify.Run, error) {
+		if n++; n > 1 {
+			return passing("", "passed"), nil
+		}
+		r := passing("1 passed in 1s", "passed")
+		r.Finding, r.Untrusted = "pluggy was loaded from the workspace", true
+		return r, nil
+	}).find(t, project+pytestFile)
+	if none, ok := errors.AsType[*NotFoundError](err); !ok || len(none.Attempts) != 1 || none.Attempts[0].Error != "pluggy was loaded from the workspace" {
+		t.Error(err)
 	}
 }
 

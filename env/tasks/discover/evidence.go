@@ -47,6 +47,7 @@ type evidence struct {
 	classifiers  []string
 	dependencies bool // the project needs other packages
 	sets         []set
+	known        []string // requirements of all extras and groups
 	addopts      string
 	plugins      []string // distributions that the settings of pytest need
 	pytest       bool     // something names pytest

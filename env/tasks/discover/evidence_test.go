@@ -41,7 +41,7 @@ func TestFirstPlans(t *testing.T) {
 	for name, c := range map[string]struct{ files, python, want string }{
 		"nothing to install": {"-- a.py --\n" + pytestFile, "3.11.2", "python3 -m pytest -q"},
 		"src without dependencies": {"-- pyproject.toml --\n[project]\nname = \"a\"\nrequires-python = \">=3.8\"\n-- src/a/__init__.py --\n" + pytestFile, "3.11.2",
-			`echo /testbed/src > "$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/project.pth"; python3 -m pytest -q`},
+			`echo "import sys; sys.path.insert(0, '/testbed/src')" > "$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/project.pth"; python3 -m pytest -q`},
 		"an extra": {"-- pyproject.toml --\n[project]\nname = \"a\"\nrequires-python = \">=3.8\"\n[project.optional-dependencies]\ndocs = [\"sphinx\"]\ntest = [\"attrs\"]\n" + pytestFile,
 			"3.12.1", get + "; uv pip install -e '.[test]' pytest; python3 -m pytest -q"},
 		"groups": {"-- pyproject.toml --\n[project]\nname = \"a\"\n[dependency-groups]\ntests = [{include-group = \"more\"}, \"attrs\"]\nmore = [\"six\"]\n" + pytestFile,

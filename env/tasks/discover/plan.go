@@ -78,8 +78,9 @@ func (p *plan) need(requirement string) bool {
 func (p plan) setup(e *evidence, newest time.Time) []string {
 	var out []string
 	if p.project == fromPath {
-		out = append(out, fmt.Sprintf(`echo %s > "$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/project.pth"`,
-			shellwords.Command(path.Join(schemas.DefaultWorkdir, e.source))))
+		// First on the module path: a copy that a plugin of pytest needs must not be tested instead.
+		out = append(out, fmt.Sprintf(`echo "import sys; sys.path.insert(0, '%s')" > "$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/project.pth"`,
+			path.Join(schemas.DefaultWorkdir, e.source)))
 	}
 	var words []string
 	if p.project == installed {

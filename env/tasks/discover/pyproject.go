@@ -156,6 +156,9 @@ func (e *evidence) fromGit(tool, from string) {
 
 // readExtras keeps the extras for tests, or else those for developers.
 func (e *evidence) readExtras(extras table, from string) {
+	for _, name := range slices.Sorted(maps.Keys(extras)) {
+		e.known = append(e.known, e.clean(extras.list(name))...)
+	}
 	for rank, names := range [][]string{testNames, devNames} {
 		for _, name := range names {
 			if _, found := extras[name]; !found {
@@ -172,6 +175,9 @@ func (e *evidence) readExtras(extras table, from string) {
 
 // readGroups keeps dependency groups; those for developers are listed without their tools.
 func (e *evidence) readGroups(groups table, from string) {
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		e.known = append(e.known, e.clean(groups.list(name))...)
+	}
 	for rank, names := range [][]string{testNames, devNames} {
 		for _, name := range names {
 			if _, found := groups[name]; !found {

@@ -128,9 +128,17 @@ func (e *evidence) provider(module string) string {
 	if d := distributionOf[top]; d != "" {
 		return d
 	}
+	name := strings.ReplaceAll(strings.ToLower(top), "_", "-")
+	known := slices.Clone(e.known)
 	for _, s := range e.sets {
-		for _, r := range s.listed {
-			if distribution(r) == strings.ReplaceAll(strings.ToLower(top), "_", "-") {
+		known = append(known, s.listed...)
+	}
+	for _, fits := range []func(d string) bool{
+		func(d string) bool { return d == name },
+		func(d string) bool { return strings.HasPrefix(d, name+"-") || d == "python-"+name },
+	} {
+		for _, r := range known {
+			if fits(distribution(r)) {
 				return r
 			}
 		}
