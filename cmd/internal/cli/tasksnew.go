@@ -27,8 +27,8 @@ func newTasksNew(s *State) *cobra.Command {
 		Use: "new REPO", Short: "Make a task of a checkout: find its setup, write task.yaml", Args: RangeArgs(1, 1),
 		Long: `Find out how the checkout in REPO is installed and tested, and write a task
 directory: task.yaml, in which comments say where each value comes from, and
-repo/. The command reads packaging metadata, requirements, tox, nox and CI files,
-and tries setups in a sandbox with network access until the tests can be
+repo/. The command reads packaging metadata, requirements, tox, nox and CI
+files, and tries setups in a sandbox with network access until the tests can be
 collected and some of them pass. Setups use uv, and the newest installed
 interpreter that the repository allows.
 
