@@ -1,27 +1,27 @@
-# Two commands matter: `make demo` and `make test`. Both install what is missing.
+# The main commands are `make demo` and `make test`. Both install missing packages.
 SHELL := /bin/bash
 export CGO_ENABLED := 0
-# scripts/find-go.sh puts a Go there if the PATH has none that is new enough.
+# scripts/find-go.sh installs Go there if no Go on the PATH is new enough.
 export PATH := $(CURDIR)/.tools/bin:$(PATH)
 
-# The release is what the file VERSION says; the commit is appended, so that data from two builds of one release can be told apart.
+# The release is in the file VERSION. The commit is appended to distinguish data from two builds of one release.
 BUILD   := $(shell git describe --always --dirty --exclude='*' 2>/dev/null)
 VERSION := $(shell cat VERSION)$(BUILD:%=+%)
 COMMIT  := $(shell git rev-parse HEAD 2>/dev/null)
 PKG     := github.com/tracesmith/tracesmith
 CLI     := $(PKG)/cmd/internal/cli
 LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
-# Without this tag, grpc executes a template to show traces, and then the linker keeps all methods of all types.
+# Without this tag, grpc executes a template to show traces, which makes the linker keep all methods of all types.
 TAGS    := grpcnotrace
 GUEST   := env/guest/bin/tracesmith-guest
 export TRACESMITH_TEST_GUEST := $(CURDIR)/$(GUEST)
 
-# FULL=1 plays the long form of every suite: all Pythons, all packages under the race
-# detector, and the tests that -short cuts short. `make full` sets it.
+# FULL=1 runs the long form of every suite: all Python versions, all packages under the race
+# detector, and tests without -short. `make full` sets it.
 FULL ?=
-# $(call gotest,PACKAGES,FLAGS) is go test that names what failed and what was skipped
-# at its end. Tests wait more than they compute, so four run at once also on two
-# processors. go vet is part of check.
+# $(call gotest,PACKAGES,FLAGS) runs go test and lists failed and skipped tests at the
+# end. Tests wait more than they compute, so at least four run at once, even on two
+# processors. The target check runs go vet.
 GOTESTSUM := $(CURDIR)/out/tools/gotestsum
 AT_ONCE := $(shell n=$$(nproc 2>/dev/null); echo $$((n > 4 ? n : 4)))
 gotest = $(GOTESTSUM) --format standard-quiet --packages='$(1)' -- -vet=off -ldflags=-w -timeout $(if $(FULL),90m,30m) -p $(AT_ONCE) -parallel $(AT_ONCE) $(if $(FULL),,-short) $(2)
@@ -43,7 +43,7 @@ guest: toolchain ## the static helper of sandboxes, which build embeds and tests
 build: guest ## bin/tracesmith, static
 	@go build -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/tracesmith ./cmd/tracesmith
 
-# It builds nothing, because it often runs as root.
+# This target builds nothing, because it often runs as root.
 PREFIX ?= /usr/local
 install: ## copy bin/tracesmith to $(DESTDIR)$(PREFIX)/bin, by default /usr/local/bin; run make build first
 	@test -x bin/tracesmith || { echo "bin/tracesmith does not exist: run make build first" >&2; exit 2; }
@@ -60,20 +60,20 @@ demo: deps build ## run the quickstart profile into out/quickstart
 $(GOTESTSUM): | toolchain
 	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 scripts/again.sh go install gotest.tools/gotestsum@v1.13.0
 
-# The packages that take longest begin first: one that began last would run on alone.
+# The packages that take longest start first, so that none of them runs alone at the end.
 LONG := ./cmd/tracesmith ./env/drivers/bubblewrap ./env/drivers/local ./env/pdb ./env/verify ./pipeline ./pipeline/fleet ./tools/builtin ./pipeline/publish
-# These wait for minutes; make sandboxes runs them.
+# The tests of these packages wait for minutes, so make sandboxes runs them.
 APART := ./env/drivers/kubernetes ./internal/hostile
-# The compiler comes before the tests: programs in sandboxes are niced and would starve beside it.
-test: deps guest $(GOTESTSUM) ## every test that needs no daemon
-	@echo "make test leaves these to other targets, which .ci/run makes: sandboxes, race, docker, s3, cluster, interop, pythons, factory, soak"
+# Everything is compiled before the tests run, because programs in sandboxes have a low priority and would starve beside the compiler.
+test: deps guest $(GOTESTSUM) ## the tests that need no daemon
+	@echo "make test does not run these targets, but .ci/run does: sandboxes, race, docker, s3, cluster, interop, pythons, factory, soak"
 	@go build -buildvcs=false ./...
 	all=$$(go list ./...) && rest=$$(grep -vxF "$$(printf '%s\n' $(APART:./%=$(PKG)/%))" <<<"$$all" | tr '\n' ' ') && $(call gotest,'"$(LONG) $$rest"')
 
 sandboxes: deps guest $(GOTESTSUM) ## hostile programs in sandboxes, and all sandbox tests against a Kubernetes API server
 	$(call gotest,$(APART))
 
-# The packages whose goroutines share memory, and the guest that their sandboxes start.
+# The packages whose goroutines share memory, and the guest that runs in their sandboxes.
 RACED := ./pipeline ./pipeline/budget ./pipeline/engine ./pipeline/fleet ./pipeline/rundir ./pipeline/publish ./llms/middle ./llms/tape ./env/guest
 ifdef FULL
 RACED := ./...
@@ -84,19 +84,19 @@ race: deps toolchain $(GOTESTSUM) ## the packages whose goroutines share memory,
 	CGO_ENABLED=1 go build -race -buildvcs=false -o $(RACE_GUEST) ./cmd/tracesmith-guest
 	TRACESMITH_TEST_GUEST=$(RACE_GUEST) CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(call gotest,$(RACED),-race -shuffle=on)
 
-# What .ci/run cuts short or leaves out, too.
-full: ## everything, in its long form: all Pythons, the race detector everywhere, 300,000 jobs, long disturbed runs, a second S3 server
+# This includes what .ci/run shortens or leaves out.
+full: ## all checks and tests in their long form: all Python versions, the race detector everywhere, 300,000 jobs, long runs with faults, a second S3 server
 	$(MAKE) FULL=1 check test sandboxes demo race docker factory cluster pythons s3 s3-second soak interop
 
-# A suite is turned on by a variable, and the names of its tests begin alike: see internal/suite.
-pythons: deps guest $(GOTESTSUM) ## the debugger on the oldest, a middle and the newest Python; FULL=1: on each from 3.6 to 3.14 that can be had
+# An environment variable turns each suite on, and the names of its tests share a prefix: see internal/suite.
+pythons: deps guest $(GOTESTSUM) ## tests of the debugger on the oldest, a middle and the newest Python; FULL=1: on every version from 3.6 to 3.14 that can be found
 	list=$$(scripts/pythons.sh $(if $(FULL),,three)) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/pdb,-count=1 -run '^TestEachPython')
 
-factory: deps guest $(GOTESTSUM) ## the long tests of the task check and the bug factory
+factory: deps guest $(GOTESTSUM) ## long tests of the task check and the bug factory
 	TRACESMITH_TEST_FACTORY=1 $(call gotest,./env/tasks/check ./env/trace ./pipeline/synth,-count=1 -run '^TestFactory')
 	TRACESMITH_TEST_FACTORY=1 $(call gotest,./cmd/tracesmith,-count=1 -run '^TestScripts$$/^factory_')
 
-soak: deps guest $(GOTESTSUM) ## a run disturbed in every way, and power cut on a disk of its own (as root)
+soak: deps guest $(GOTESTSUM) ## a run with every kind of fault, and a power cut on a separate disk (needs root)
 	TRACESMITH_TEST_SOAK=1 $(call gotest,./cmd/tracesmith,-count=1 -run '^TestScripts$$/^soak_')
 	TRACESMITH_TEST_SOAK=1 $(call gotest,./pipeline,-count=1 -run '^TestSoak')
 
@@ -109,8 +109,8 @@ s3: versitygw guest $(GOTESTSUM) ## tests against a real S3 server on loopback
 	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./sinks/stores ./pipeline/publish,-count=1 -run '^TestS3')
 	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./cmd/tracesmith,-count=1 -run '^TestScripts$$/^s3')
 
-# An old version of a server that is no longer kept up: what it says otherwise than
-# the first is what is wanted of it.
+# An old version of a server that is no longer maintained. Its purpose is to answer
+# differently from the first server.
 SECOND_SERVER := $(CURDIR)/out/tools/minio
 $(SECOND_SERVER): | toolchain
 	GOBIN=$(dir $(SECOND_SERVER)) scripts/again.sh go install -ldflags '-s -w' github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
@@ -119,32 +119,32 @@ s3-second: $(SECOND_SERVER) guest $(GOTESTSUM) ## the same tests against a secon
 	TRACESMITH_TEST_MINIO=$(SECOND_SERVER) $(call gotest,./sinks/stores ./pipeline/publish,-count=1 -run '^TestS3')
 	TRACESMITH_TEST_MINIO=$(SECOND_SERVER) $(call gotest,./cmd/tracesmith,-count=1 -run '^TestScripts$$/^s3')
 
-cluster: guest $(GOTESTSUM) ## three NATS nodes and three workers, killed on the way; FULL=1: 300,000 jobs
+cluster: guest $(GOTESTSUM) ## three NATS nodes and three workers, which are killed during the run; FULL=1: 300,000 jobs
 	TRACESMITH_TEST_CLUSTER=1 $(call gotest,./pipeline/fleet ./pipeline/engine,-count=1 -run '^TestCluster')
 
-interop: deps build $(GOTESTSUM) ## other readers on a small dataset and every view of it, with chat templates of two model families
+interop: deps build $(GOTESTSUM) ## read a small dataset and all its views with other libraries, and with the chat templates of two model families
 	scripts/interop.sh $(CURDIR)/bin/tracesmith
 	TRACESMITH_TEST_ATIF=$(CURDIR)/out/tools/interop/bin/python $(call gotest,./sinks/views,-count=1 -run '^TestATIF')
 
-trainers: deps toolchain ## measure again what TRL trains on in the fixture rows of sft-trl (installs 5 GB; not part of .ci/run)
+trainers: deps toolchain ## measure again which tokens TRL trains on in the fixture rows of sft-trl (installs 5 GB; not part of .ci/run)
 	scripts/trainers.sh
 
-docker: build $(GOTESTSUM) ## tests against a real Docker daemon, on an image of Debian packages
+docker: build $(GOTESTSUM) ## tests against a real Docker daemon, with an image made of Debian packages
 	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "$(call gotest,./env/drivers ./env/drivers/docker ./env/workspace/setup ./internal/hostile,-count=1 -run '^Test(Docker|EachDriver)') && $(call gotest,./cmd/tracesmith,-count=1 -run '^Test(Scripts|Docker|EachDriver)/^docker') && scripts/check-dockerfile.sh"
 
-test-k8s: guest ## tests against the cluster of TRACESMITH_TEST_KUBECONFIG, on TRACESMITH_TEST_K8S_IMAGE
-	@test -n "$$TRACESMITH_TEST_KUBECONFIG" || { echo "set TRACESMITH_TEST_KUBECONFIG to a kubeconfig, and TRACESMITH_TEST_K8S_IMAGE to an image with Python that its nodes can get"; exit 2; }
+test-k8s: guest ## tests against the cluster of TRACESMITH_TEST_KUBECONFIG, with the image TRACESMITH_TEST_K8S_IMAGE
+	@test -n "$$TRACESMITH_TEST_KUBECONFIG" || { echo "set TRACESMITH_TEST_KUBECONFIG to a kubeconfig, and TRACESMITH_TEST_K8S_IMAGE to an image with Python that its nodes can pull"; exit 2; }
 	go test -count=1 -run '^TestKubernetesCluster' ./env/drivers/kubernetes
 
 fuzz: toolchain ## a short run of every fuzz target
 	scripts/fuzz.sh 10s
 
-check: toolchain ## formatting, vet, linters, tidy, the size of the release
+check: toolchain ## check formatting, vet, linters, go.mod and the size of the release
 	scripts/check.sh
 
-docs: toolchain ## write the pages that come from the code: docs/reference and a table of docs/filter.md
+docs: toolchain ## generate the pages that come from the code: docs/reference and a table in docs/filter.md
 	@go test ./cmd/internal/cli -count=1 -run '^TestReferencePages$$' -update
 	@go test ./pipeline/selection -count=1 -run '^TestPageHasThePredicates$$' -update
 
-clean: ## remove build output; runs and datasets under out/ stay
+clean: ## remove build output but keep runs and datasets under out/
 	rm -rf bin $(GUEST)

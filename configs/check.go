@@ -3,6 +3,7 @@ package configs
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -181,11 +182,7 @@ func scalarFits(n *yaml.Node, t reflect.Type) (want string, ok bool) {
 
 // suggest returns the end of a message with the closest known key, or with all known keys.
 func suggest(key string, fields map[string]reflect.Type) string {
-	names := make([]string, 0, len(fields))
-	for name := range fields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(fields))
 	if near := nearest.Name(key, names, 2); near != "" {
 		return fmt.Sprintf(": did you mean %q?", near)
 	}

@@ -83,7 +83,6 @@ type EvalReport struct {
 	ExitCode    int
 	TimedOut    bool
 	Wall        time.Duration
-	FullOutput  string // uncut up to the spool limit, when Output was cut
 	OutputBytes int64
 	// Died: the process of the tests ended before its tests did, or without its exit
 	// handlers. Running is the test that had begun and has no result, NotRun those

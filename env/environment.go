@@ -57,7 +57,7 @@ func (e *Environment) reset(ctx context.Context, soft bool) (Info, error) {
 	began := time.Now()
 	if soft && e.sess != nil {
 		if _, err := e.sess.Sandbox.Stat(ctx, e.sess.Workdir); err != nil {
-			return Info{}, fmt.Errorf("keeping the sandbox, which has to be a new one: %w", err)
+			return Info{}, fmt.Errorf("the sandbox cannot be kept, so a soft reset is impossible: %w", err)
 		}
 		if err := e.sess.Debugger.Reset(ctx, true); err != nil {
 			return Info{}, fmt.Errorf("resetting the debugger: %w", err)
@@ -184,7 +184,7 @@ func notRun(class, text string) schemas.Observation {
 func (e *Environment) failed(err error, own schemas.Observation, began time.Time) (Info, error) {
 	if errors.Is(err, ErrSandboxDied) {
 		e.terminated = true
-		own = notRun(schemas.ErrSandboxDied, "The sandbox died while this call ran. Everything in it is lost.")
+		own = notRun(schemas.ErrSandboxDied, "The sandbox died while this call was running, and everything in it is lost.")
 	}
 	return e.info(own, nil, began), err
 }

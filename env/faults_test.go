@@ -137,7 +137,7 @@ func TestEvaluationIsReadOnce(t *testing.T) {
 	f = open(t, func(c *env.Config) {
 		c.Evaluate = func(context.Context, env.Sandbox, schemas.Task, time.Duration) (env.EvalReport, error) {
 			text := strings.Repeat("test_calc.py::test_double FAILED\n", size/33)
-			return env.EvalReport{Tests: map[string]string{"test_calc.py::test_double": "failed"}, Output: text, FullOutput: text}, nil
+			return env.EvalReport{Tests: map[string]string{"test_calc.py::test_double": "failed"}, Output: text}, nil
 		}
 	})
 	f.reset(false)

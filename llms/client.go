@@ -61,7 +61,6 @@ type Response struct {
 	Reply   schemas.Reply
 	Request json.RawMessage // bytes as sent, without headers
 	Raw     json.RawMessage // bytes as received
-	Headers map[string]string
 	Status  int
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The hash is that of canonical JSON, which can be made from rows.
+// The hash is the hash of canonical JSON, which can be computed from rows.
 func TestPromptSHA256(t *testing.T) {
 	call := schemas.ToolCall{ID: "c1", Name: "edit", Arguments: json.RawMessage(`{"z":1.50, "a":"<b>&"}`), Raw: "{"}
 	messages := []llms.Message{
@@ -31,14 +31,15 @@ func TestPromptSHA256(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got := llms.PromptSHA256(nil); got != schemas.Hash([]any{}) {
-		t.Errorf("of no message: %s", got)
+		t.Errorf("hash of no messages: %s", got)
 	}
 	if llms.PromptSHA256(messages[:3]) == want {
-		t.Error("a message less is the same prompt")
+		t.Error("a prompt without its last message has the same hash")
 	}
 }
 
-// The prompts have common prefixes, end early, or change in the middle.
+// PromptHash agrees with PromptSHA256 for prompts that share prefixes, are shorter, or differ
+// in the middle.
 func TestPromptHashOfAConversation(t *testing.T) {
 	talk := func(texts ...string) (out []llms.Message) {
 		for i, text := range texts {
@@ -60,22 +61,23 @@ func TestPromptHashOfAConversation(t *testing.T) {
 	}
 }
 
-type silent struct{ llms.Client }
+// fakeClient answers with status 1.
+type fakeClient struct{ llms.Client }
 
-func (silent) Chat(context.Context, llms.Request) (llms.Response, error) {
+func (fakeClient) Chat(context.Context, llms.Request) (llms.Response, error) {
 	return llms.Response{Status: 1}, nil
 }
 
 func TestTraits(t *testing.T) {
 	want := llms.Traits{ContextLimit: 8192, NoSystem: true}
-	c := llms.WithTraits(silent{}, want)
+	c := llms.WithTraits(fakeClient{}, want)
 	if got := llms.TraitsOf(c); got != want {
 		t.Errorf("%+v", got)
 	}
-	if got := llms.TraitsOf(silent{}); got != (llms.Traits{}) {
-		t.Errorf("of a client that was given none: %+v", got)
+	if got := llms.TraitsOf(fakeClient{}); got != (llms.Traits{}) {
+		t.Errorf("traits of a client without traits: %+v", got)
 	}
 	if resp, err := c.Chat(t.Context(), llms.Request{}); err != nil || resp.Status != 1 {
-		t.Errorf("the client was not asked: %+v, %v", resp, err)
+		t.Errorf("the client was not called: %+v, %v", resp, err)
 	}
 }

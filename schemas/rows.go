@@ -260,3 +260,11 @@ type StepRow struct {
 	ResponseSHA256       *string    `col:"response_sha256" json:"response_sha256,omitempty"`       // since 1.1.0
 	LeakPatterns         []string   `col:"leak_patterns" json:"leak_patterns,omitzero"`            // since 1.3.0
 }
+
+// Value returns what a column holds, or the zero value for null.
+func Value[T any](column *T) (v T) {
+	if column != nil {
+		v = *column
+	}
+	return v
+}

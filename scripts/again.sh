@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Runs a command that fetches something, up to five times: registries have hiccups.
+# Runs a command that downloads something, and retries it up to four times, because
+# registries fail now and then.
 #
 # usage: again.sh COMMAND ARGS...
 for pause in 3 10 30 60; do
   "$@" && exit
-  echo "in $pause s once more: $*" >&2
+  echo "retrying in $pause s: $*" >&2
   sleep "$pause"
 done
 exec "$@"

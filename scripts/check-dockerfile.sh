@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the image of the product and runs one task in it. Needs Docker and
-# tracesmith-base:latest, which with-docker.sh brings, and bin/tracesmith.
+# Builds the image from Dockerfile and runs one task in it. Needs bin/tracesmith, Docker and
+# tracesmith-base:latest; with-docker.sh provides the last two.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# What must hold before anything lands: formatting, vet, static analysis, a tidy
-# module, generated files up to date, a release of at most 100 MB.
+# Checks what must hold before a change is merged: formatting, vet, static analysis, a
+# tidy module, and a release of at most 100 MB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unformatted=$(git ls-files '*.go' | xargs gofmt -l)
-[ -z "$unformatted" ] || { echo "gofmt would change:"; echo "$unformatted"; exit 1; }
+[ -z "$unformatted" ] || { echo "run gofmt -w on these files:"; echo "$unformatted"; exit 1; }
 go vet ./...
 GOBIN=$PWD/out/tools scripts/again.sh go install honnef.co/go/tools/cmd/staticcheck@v0.8.2
-out/tools/staticcheck ./... || { echo "staticcheck found the above"; exit 1; }
-# Only the fetching, of what tests of libraries need, is tried again: a difference is an answer.
+out/tools/staticcheck ./... || { echo "staticcheck found the problems above"; exit 1; }
+# Only failed downloads (tidy also needs the modules that tests of libraries import) are
+# retried. A difference is a result, and the next line reports it.
 scripts/again.sh bash -c 'diff=$(go mod tidy -diff) || [ -n "$diff" ]'
 go mod tidy -diff
 CGO_ENABLED=0 go build -o /dev/null ./cmd/...

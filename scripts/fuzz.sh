@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for the given time (default 10s) after its seeds.
+# Runs every fuzz target on its seeds and then for the given time (default 10s).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-10s}

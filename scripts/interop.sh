@@ -1,25 +1,27 @@
 #!/usr/bin/env bash
-# Loads a small published dataset, and every view of it, with what its readers use
-# and compares each call and each answer with the table of steps:
-# pyarrow, pandas, polars, duckdb, datasets; has croissant.json checked and read by
-# mlcroissant; runs the snippets of the card and of docs/python.md; renders the TRL view with the chat
-# templates of two model families that ship in the package trl. Packages, of the
-# versions in interop.txt, go to out/tools/interop; all that came along stands in
-# out/interop/versions.txt.
+# Checks a small published dataset and all its views with the libraries of its readers:
+#   - loads them with pyarrow, pandas, polars, duckdb and datasets, and compares each call
+#     and each answer with the steps table;
+#   - validates and reads croissant.json with mlcroissant;
+#   - runs the snippets of the dataset card and of docs/python.md;
+#   - renders the TRL view with the chat templates of two model families, which ship with
+#     the package trl.
+# It installs the packages of interop.txt into out/tools/interop, and lists all installed
+# versions in out/interop/versions.txt.
 #
 # usage: interop.sh TRACESMITH
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tracesmith=$1
 venv=$PWD/out/tools/interop work=$PWD/out/interop
-if [ ! -e "$venv/ready-matplotlib" ]; then # an environment without its last package is made anew
+if [ ! -e "$venv/ready-matplotlib" ]; then # an environment that lacks the package installed last is made again
   python=$(command -v python3)
-  "$python" -c 'import venv, ensurepip' 2>/dev/null || EXTRA=python3-venv EXTRA_TOOLS=python3-venv scripts/install-deps.sh # no such tool: it is missing
+  "$python" -c 'import venv, ensurepip' 2>/dev/null || EXTRA=python3-venv EXTRA_TOOLS=python3-venv scripts/install-deps.sh # venv is no command: without EXTRA_TOOLS the script would not notice that it is missing
   "$python" -c 'import venv, ensurepip' 2>/dev/null || { echo "interop needs a python3 with venv (Debian: python3-venv)" >&2; exit 2; }
   rm -rf "$venv"
   "$python" -m venv "$venv"
   scripts/again.sh "$venv/bin/pip" install -q --retries 10 -r scripts/interop.txt
-  scripts/again.sh "$venv/bin/pip" install -q --retries 10 --no-deps trl==1.16.0 # its templates; the rest of it would bring a tensor library
+  scripts/again.sh "$venv/bin/pip" install -q --retries 10 --no-deps trl==1.16.0 # only for its chat templates; its dependencies include a tensor library
   touch "$venv/ready-matplotlib"
 fi
 rm -rf "$work"
@@ -28,7 +30,7 @@ mkdir -p "$work"
 grep -iE '^(pyarrow|pandas|polars|duckdb|datasets|transformers|jinja2|trl|atif|mlcroissant)=' "$work/versions.txt" | tr '\n' ' '
 echo
 
-# attempt plays a script as the next attempt of a run of so many.
+# attempt SCRIPT N runs the next attempt of a run of N attempts with a scripted model.
 attempt() {
   "$tracesmith" mock "$1.yaml" --listen 127.0.0.1:0 >"$1.address" &
   local server=$!
@@ -40,9 +42,10 @@ attempt() {
   trap - EXIT
 }
 
-# attempts makes a pass and a fail of one task by a scripted model, with what is hard
-# to carry over: calls made at once, a reply without one, arguments that are no JSON,
-# empty texts, thoughts, letters of the world; and says what the failure got wrong.
+# attempts makes one passing and one failing episode of a task with a scripted model. They
+# have features that readers can get wrong: parallel calls, a reply without a call,
+# arguments that are not JSON, empty texts, reasoning, non-ASCII text. It also annotates
+# the failing episode.
 attempts() {
   cat >pass.yaml <<'EOF'
 sessions:
@@ -78,7 +81,7 @@ EOF
   printf '{"annotation_id":"1","episode_id":"%s","kind":"fact","label":"wrong","text":"The levels are copied.","uses_gold":false,"annotator":"interop","created_at":"2026-01-01T00:00:00Z"}\n{"annotation_id":"2","episode_id":"%s","kind":"fact","label":"true","text":"The report compares two counts.","uses_gold":false,"annotator":"interop","created_at":"2026-01-01T00:00:00Z"}\n' "$fail" "$fail" >attempts/annotations.jsonl
 }
 
-# lost makes a run whose one unit has no episode: its server only fails.
+# lost makes a run whose only job has no episode, because every answer of the model server is an error.
 lost() {
   printf 'sessions:\n  - model: m\n    turns:\n      - fault: {kind: server_error}\n' >lost.yaml
   "$tracesmith" mock lost.yaml --listen 127.0.0.1:0 >lost.address &
@@ -109,7 +112,7 @@ for view in $("$tracesmith" export --help | sed -nE 's/^  ([a-z-]+)  +.*/\1/p');
   sft-text | sft-verl) out=$view.parquet ;;
   *) out=$view.jsonl ;;
   esac
-  case $view in # whole conversations, where the default would cut them
+  case $view in # export whole conversations, which these views split by default
   sft-text | sft-verl | sft-sharegpt | debug-gym-sft) mask=(--mask none) ;;
   *) mask=() ;;
   esac

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Finds Python interpreters, one per minor version from 3.6 to 3.14, and prints
-# them as a list separated by colons. What this machine lacks comes from other
-# Debian releases where that is possible: packages are unpacked below
-# out/pythons and run with their own C library; nothing is installed. Python 3.15
-# is fetched only where there would be fewer than five. Those without pytest get
-# one below out/pythons/pytest.
+# Finds Python interpreters, one for each minor version from 3.6 to 3.14, and prints
+# them as a list separated by colons. On Debian it downloads missing versions from
+# other Debian releases: it unpacks their packages below out/pythons, where they run
+# with their own C library, and installs nothing. It downloads Python 3.15 only if it
+# finds fewer than five others. Interpreters without pytest get it below
+# out/pythons/pytest.
 #
 # usage: pythons.sh [three]     three: only the oldest, a middle and the newest
 #
-# Fails when there are fewer than five, and says what was tried.
+# If there are fewer than five, it fails and says where it looked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 versions=(3.6 3.7 3.8 3.9 3.10 3.11 3.12 3.13 3.14)
@@ -34,10 +34,10 @@ done
 
 lacking() { for version in "${versions[@]}"; do [ -n "${found[$version]:-}" ] || echo "$version"; done; }
 
-# mirror is where this machine gets Debian from.
+# mirror prints the Debian mirror that this machine uses.
 mirror() { apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 2>/dev/null | grep -m 1 -E '/debian/?$'; }
 
-# unpack RELEASE VERSION...: packages of a Debian release, with the C library of sid.
+# unpack RELEASE VERSION... unpacks Python versions from a Debian release. They run with the C library of sid.
 unpack() {
   local release=$1 apt=$here/apt-$1 root=$here/$1 options
   shift
@@ -68,7 +68,7 @@ exec $libc/ld-linux-*.so.2 --argv0 "\$0" --library-path $root/usr/$libs:$root/$l
 END
     chmod +x "$root/usr/bin/python$version"
     timeout 60 "$root/usr/bin/python$version" -m compileall -q -j 0 -x '/(test|idlelib|tkinter|lib2to3|ensurepip|pydoc_data)/' \
-      "$root/usr/lib/python$version" >/dev/null 2>&1 || true # start-up takes seconds without
+      "$root/usr/lib/python$version" >/dev/null 2>&1 || true # without byte code, startup takes seconds
     consider "$root/usr/bin/python$version"
   done
 }
@@ -85,14 +85,14 @@ for version in "${versions[@]}" 3.15; do
 done
 [ -z "$(lacking)" ] || echo "not found: $(lacking | tr '\n' ' ')${tried:+(tried ${tried[*]})}" >&2
 if [ ${#list[@]} -lt 5 ]; then
-  echo "${#list[@]} versions of Python are too few, five are needed. Looked in PATH, /usr/bin, ~/.pyenv/versions, ~/.local/share/uv/python" \
+  echo "found ${#list[@]} versions of Python, but five are needed. Looked in PATH, /usr/bin, ~/.pyenv/versions, ~/.local/share/uv/python" \
     "and ${tried[*]:-no Debian packages: this is not Debian}. Install more, for example with pyenv or uv." >&2
   exit 1
 fi
 [ "${1:-}" != three ] || list=("${list[0]}" "${list[${#list[@]} / 2]}" "${list[-1]}")
 echo "Python interpreters: ${list[*]}" >&2
 
-# pytest for those that have none; tried until it fails once.
+# Install pytest for interpreters that lack it. After the first failure, try no others.
 pip=() without=()
 for version in 3.13 3.12 3.11 3.10 3.9; do
   [ ${#pip[@]} -gt 0 ] || ! "${found[$version]:-false}" -c 'import pip' 2>/dev/null || pip=("${found[$version]}" -m pip)
@@ -108,6 +108,6 @@ for version in "${versions[@]}"; do
   fi
   without+=("$version")
 done
-[ ${#without[@]} -eq 0 ] || echo "without pytest, whose tests leave them out: ${without[*]}" >&2
+[ ${#without[@]} -eq 0 ] || echo "these versions have no pytest, so the tests of pytest skip them: ${without[*]}" >&2
 
 (IFS=:; echo "${list[*]}")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures which tokens of the fixture rows TRL trains on with its default settings, and
 # writes them to sinks/views/testdata/trl. The chat templates come with TRL, and
-# trainers.py trains a small tokenizer, so it needs no network but package registries.
-# Packages, of the versions in trainers.txt (5 GB), go to out/tools/trainers.
+# trainers.py trains a small tokenizer, so only pip needs the network. It installs the
+# packages of trainers.txt (5 GB) into out/tools/trainers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=$PWD/out/tools/trainers

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a command with a Docker daemon and the base image at hand: installs and
-# starts what is missing, and stops the daemon it started.
+# Runs a command that needs a Docker daemon and the base image: installs Docker, starts
+# the daemon and builds the image if they are missing, and stops the daemon it started.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,13 +11,13 @@ if ! docker version >/dev/null 2>&1; then
   dockerd >"$log" 2>&1 &
   started=$!
   trap 'kill "$started" 2>/dev/null; wait "$started" 2>/dev/null || true' EXIT
-  for _ in $(seq 1500); do # five minutes: a busy machine is slow
+  for _ in $(seq 1500); do # five minutes, because a busy machine is slow
     docker version >/dev/null 2>&1 && break
     kill -0 "$started" 2>/dev/null || { echo "dockerd ended:" >&2; tail -5 "$log" >&2; exit 1; }
     sleep 0.2
   done
   docker version >/dev/null
 fi
-# An image from before bubblewrap was part of it is made again.
+# Older images lack bubblewrap, so they are rebuilt.
 docker run --rm --network none tracesmith-base:latest sh -c "command -v bwrap" >/dev/null 2>&1 || scripts/docker-image.sh
 "$@"

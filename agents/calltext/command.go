@@ -45,9 +45,9 @@ func ParseCommand(line string, tools []schemas.ToolSchema) (schemas.ToolCall, er
 	case known < 0:
 		names := toolNames(tools)
 		if near := nearest.Name(name, names, max(len(name)/2, 1)); near != "" {
-			return schemas.ToolCall{}, mistake(start, "there is no tool %q: did you mean %s?", name, near)
+			return schemas.ToolCall{}, mistake(start, "unknown tool %q: did you mean %s?", name, near)
 		}
-		return schemas.ToolCall{}, mistake(start, "there is no tool %q: choose one of %s", name, strings.Join(names, ", "))
+		return schemas.ToolCall{}, mistake(start, "unknown tool %q: choose one of %s", name, strings.Join(names, ", "))
 	}
 	args, err := p.arguments(findTool(tools, name))
 	if err != nil {
@@ -97,12 +97,12 @@ func (p *commandReader) arguments(tool *jsonschema.Tool) (map[string]any, error)
 		}
 		if known == nil {
 			if near := nearest.Name(key, tool.Names(), max(len(key)/3, 1)); near != "" {
-				return nil, mistake(start, "there is no argument %q: did you mean %s?", key, near)
+				return nil, mistake(start, "unknown argument %q: did you mean %s?", key, near)
 			}
 			if len(tool.Names()) == 0 {
-				return nil, mistake(start, "there is no argument %q: the tool takes none", key)
+				return nil, mistake(start, "unknown argument %q: the tool takes no arguments", key)
 			}
-			return nil, mistake(start, "there is no argument %q: choose one of %s", key, strings.Join(tool.Names(), ", "))
+			return nil, mistake(start, "unknown argument %q: choose one of %s", key, strings.Join(tool.Names(), ", "))
 		}
 		p.at++
 		p.space()

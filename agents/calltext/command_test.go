@@ -76,8 +76,8 @@ var commandLines = map[string]string{
 	`2bash command=x`:                 `0: "2bash" is not a tool name`,
 	`bash! command=x`:                 `0: "bash!" is not a tool name`,
 	`command=x`:                       `0: "command=x" is not a tool name`,
-	`bahs command=x`:                  `0: there is no tool "bahs": did you mean bash?`,
-	`teleport`:                        `0: there is no tool "teleport": choose one of bash, view`,
+	`bahs command=x`:                  `0: unknown tool "bahs": did you mean bash?`,
+	`teleport`:                        `0: unknown tool "teleport": choose one of bash, view`,
 	`bash`:                            `4: command is missing: add command=`,
 	`bash timeout=5`:                  `14: command is missing`,
 	`bash ls -la`:                     `5: "ls" is not key=value`,
@@ -92,8 +92,8 @@ var commandLines = map[string]string{
 	`bash command='ls"`:               `13: the quoted value of command has no closing quote`,
 	`bash command="ls\"`:              `13: the quoted value of command has no closing quote`,
 	`bash command=a command=b`:        `15: command is given twice`,
-	`bash comand=ls`:                  `5: there is no argument "comand": did you mean command?`,
-	`submit now=yes`:                  `7: there is no argument "now": the tool takes none`,
+	`bash comand=ls`:                  `5: unknown argument "comand": did you mean command?`,
+	`submit now=yes`:                  `7: unknown argument "now": the tool takes no arguments`,
 	`bash command=x timeout=soon`:     `23: timeout must be number, not "soon"`,
 	`bash command=x timeout=1e999999`: `23: timeout must be number, not "1e999999"`,
 	`view path=a start=one`:           `18: start must be integer, not "one"`,
@@ -102,7 +102,7 @@ var commandLines = map[string]string{
 	`probe mode=slow`:                 `11: mode must be one of fast, full`,
 	`probe levels=[1,`:                `13: the value of levels is not JSON`,
 	`probe levels=3`:                  `13: levels must be array, not "3"`,
-	`strange x=1`:                     `8: there is no argument "x": the tool takes none`,
+	`strange x=1`:                     `8: unknown argument "x": the tool takes no arguments`,
 }
 
 // A line of key=value pairs gives a call, or a *Mistake with a byte offset. The tool's schema

@@ -93,7 +93,7 @@ func (c checker) pack(a arguments) (Pack, []string) {
 func (c checker) step(n int) (schemas.Step, string) {
 	i := slices.IndexFunc(c.steps, func(s schemas.Step) bool { return s.Index == n })
 	if i < 0 {
-		return schemas.Step{}, fmt.Sprintf("there is no step %d in your work", n)
+		return schemas.Step{}, fmt.Sprintf("step %d does not exist", n)
 	}
 	s := c.steps[i]
 	switch {
@@ -170,7 +170,7 @@ func (c checker) stepsBefore(step int) []schemas.Step {
 }
 
 func (c checker) excerpt(f excerptArgs) (Excerpt, string) {
-	e := Excerpt{Path: c.relative(f.Path), Start: f.Start, End: f.Start, Step: f.Step, Note: note(f.Note)}
+	e := Excerpt{Path: c.relative(f.Path), Start: f.Start, End: f.Start, Step: f.Step, Note: oneLine(schemas.Value(f.Note))}
 	if f.End != nil {
 		e.End = *f.End
 	}
@@ -213,7 +213,7 @@ func (c checker) excerpt(f excerptArgs) (Excerpt, string) {
 }
 
 func (c checker) value(v valueArgs) (Value, string) {
-	e := Value{Expression: oneLine(v.Expression), Value: strings.TrimSpace(v.Value), Step: v.Step, Note: note(v.Note)}
+	e := Value{Expression: oneLine(v.Expression), Value: strings.TrimSpace(v.Value), Step: v.Step, Note: oneLine(schemas.Value(v.Note))}
 	s, why := c.step(v.Step)
 	switch {
 	case why != "":
@@ -265,13 +265,6 @@ func toolOf(s schemas.Step) string {
 		return s.Observation.Source
 	}
 	return s.ToolCall.Name
-}
-
-func note(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return oneLine(*s)
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

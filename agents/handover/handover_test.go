@@ -101,7 +101,7 @@ func TestUnseenItemsAreRefused(t *testing.T) {
 		item  any
 		want  string
 	}{
-		"a step that is not there":       {"files", file("src/cart.py", 9, 9, 99), "files[1] (src/cart.py): there is no step 99 in your work"},
+		"a step that is not there":       {"files", file("src/cart.py", 9, 9, 99), "files[1] (src/cart.py): step 99 does not exist"},
 		"the problem itself":             {"files", file("src/cart.py", 9, 9, 1), "step 1 showed nothing"},
 		"a reply without a call":         {"files", file("src/cart.py", 9, 9, 8), "step 8 is not the answer of a tool"},
 		"lines beside those shown":       {"files", file("src/cart.py", 9, 12, 3), "step 3 did not show line 12 of this file, only 9-11"},
@@ -120,7 +120,7 @@ func TestUnseenItemsAreRefused(t *testing.T) {
 		"the value of another step":      {"values", observed("lines", "Decimal('0.335')", 3), "step 3 did not show the value"},
 		"no value":                       {"values", observed("lines", " ", 6), "must both be given"},
 		"no cause":                       {"cause", " ", "cause: is empty"},
-		"a cause from nowhere":           {"cause_steps", []int{1, 44}, "cause_steps: there is no step 44"},
+		"a cause from nowhere":           {"cause_steps", []int{1, 44}, "cause_steps: step 44 does not exist"},
 		"no step for the cause":          {"cause_steps", []int{}, "name at least one"},
 		"a whole log":                    {"values", observed("in all", "-13.50 "+strings.Repeat("x", 5000), 7), "at most 4000"},
 		"an essay":                       {"cause", strings.Repeat("because ", 200), "one sentence of at most"},

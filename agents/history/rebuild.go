@@ -38,7 +38,7 @@ func PromptsRebuild(rows []schemas.StepRow) []*bool {
 			out[i] = new(false)
 			continue
 		}
-		phase := value(rows[i].Phase)
+		phase := schemas.Value(rows[i].Phase)
 		if prompts[phase] == nil {
 			prompts[phase] = &rebuiltPrompt{}
 		}
@@ -77,7 +77,7 @@ func promptOf(steps []schemas.Step, reply schemas.StepRow) ([]llms.Message, erro
 	}
 	var own []schemas.Step
 	for _, s := range steps {
-		if s.Phase == value(reply.Phase) {
+		if s.Phase == schemas.Value(reply.Phase) {
 			own = append(own, s)
 		}
 	}
@@ -86,7 +86,7 @@ func promptOf(steps []schemas.Step, reply schemas.StepRow) ([]llms.Message, erro
 
 // contextOpOfRow returns the operation that made the prompt of a reply.
 func contextOpOfRow(reply schemas.StepRow) (op schemas.ContextOp, err error) {
-	if text := value(reply.ContextOpJSON); text != "" {
+	if text := schemas.Value(reply.ContextOpJSON); text != "" {
 		if err := json.Unmarshal([]byte(text), &op); err != nil {
 			return op, fmt.Errorf("context_op_json of step %d: %w", reply.StepIndex, err)
 		}
@@ -100,7 +100,7 @@ func Steps(rows []schemas.StepRow) ([]schemas.Step, error) {
 	var reply *schemas.Reply // the current turn's
 	for i := range rows {
 		r := &rows[i]
-		s := schemas.Step{Index: int(r.StepIndex), Turn: -1, Call: -1, Source: r.Source, Phase: value(r.Phase)}
+		s := schemas.Step{Index: int(r.StepIndex), Turn: -1, Call: -1, Source: r.Source, Phase: schemas.Value(r.Phase)}
 		if r.CallIndex != nil {
 			s.Call = int(*r.CallIndex)
 		}
@@ -118,13 +118,13 @@ func Steps(rows []schemas.StepRow) ([]schemas.Step, error) {
 			if reply == nil {
 				return nil, fmt.Errorf("step %d is a call, but no reply comes before it", r.StepIndex)
 			}
-			s.ToolCall = &schemas.ToolCall{ID: value(r.ToolCallID), Name: *r.ToolName, Arguments: json.RawMessage(value(r.ArgumentsJSON))}
+			s.ToolCall = &schemas.ToolCall{ID: schemas.Value(r.ToolCallID), Name: *r.ToolName, Arguments: json.RawMessage(schemas.Value(r.ArgumentsJSON))}
 			reply.Calls = append(reply.Calls, *s.ToolCall)
 		}
 		if r.Observation != nil {
 			s.Observation = &schemas.Observation{Text: *r.Observation}
 		}
-		if more := value(r.TriggeredJSON); more != "" {
+		if more := schemas.Value(r.TriggeredJSON); more != "" {
 			if err := json.Unmarshal([]byte(more), &s.Triggered); err != nil {
 				return nil, fmt.Errorf("triggered_json of step %d: %w", r.StepIndex, err)
 			}
@@ -132,11 +132,4 @@ func Steps(rows []schemas.StepRow) ([]schemas.Step, error) {
 		out = append(out, s)
 	}
 	return out, nil
-}
-
-func value(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

@@ -22,7 +22,6 @@ const demonstratorVersion = "5"
 // what earlier observations have shown. The edits are the exception: they come from
 // the gold patch and are marked GoldEdit.
 type demonstrator struct {
-	deps   agents.Deps
 	edits  []schemas.ToolCall
 	target []goldSpot
 }
@@ -44,7 +43,7 @@ func init() {
 			if err != nil {
 				return nil, fmt.Errorf("reading the gold patch of %s: %w", deps.Task.InstanceID, err)
 			}
-			return &demonstrator{deps: deps, edits: edits, target: spots}, nil
+			return &demonstrator{edits: edits, target: spots}, nil
 		},
 	})
 }

@@ -53,7 +53,7 @@ func TestG16HumanActs(t *testing.T) {
 	if diff := cmp.Diff(want, reply); diff != "" {
 		t.Error(diff)
 	}
-	for _, text := range []string{"The counts are wrong.", "no such file", "bash command=string\nRuns a command.", "> bash comand=x\n       ^ there is no argument"} {
+	for _, text := range []string{"The counts are wrong.", "no such file", "bash command=string\nRuns a command.", "> bash comand=x\n       ^ unknown argument"} {
 		if !strings.Contains(seen, text) {
 			t.Errorf("%q was not seen:\n%s", text, seen)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/agents"
 	_ "github.com/tracesmith/tracesmith/agents/policies"
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/middle"
 	"github.com/tracesmith/tracesmith/llms/mock"
@@ -104,10 +105,10 @@ func outline(asked []schemas.ToolCall) []string {
 // messages are in order, and that the prefix never changes.
 func TestReactOverHTTP(t *testing.T) {
 	text := func(s string) *string { return &s }
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Model: "m", Tag: "expert Python debugger", Turns: []mock.Turn{
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Model: "m", Tag: "expert Python debugger", Turns: []mock.Turn{
 		{Content: text("Let me see it fail."), Reasoning: "hm", ReasoningField: "reasoning", Usage: &mock.Usage{Prompt: 1000, Completion: 10, Cached: 500},
 			ToolCalls: []mock.Call{{Name: "eval"}, {ID: text(""), Name: "view", Arguments: map[string]any{"path": "m.py"}}}},
-		mock.Text("I think I know."),
+		mocktest.Text("I think I know."),
 		{ToolCalls: []mock.Call{{Name: "edit", Raw: text(`{"path": "m.py`)}}, Fault: &mock.Fault{Status: 503, Body: "busy", Times: 2}},
 		{ToolCalls: []mock.Call{{Name: "warp"}}},
 		{ToolCalls: []mock.Call{{Name: "submit"}}},

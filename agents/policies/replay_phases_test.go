@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -75,8 +76,8 @@ func TestReplayOfBothConversations(t *testing.T) {
 	both := handOver(3)
 	both.ToolCalls = append(both.ToolCalls, mock.Call{Name: "grep"})
 	_, whole, _ := seekAndSolve(t, map[string]any{"seek_steps": 2},
-		[]mock.Turn{mock.Tool("view", map[string]any{"path": "m.py"}), handOver(2), both},
-		[]mock.Turn{mock.Tool("edit", nil), mock.Tool("submit", nil)})
+		[]mock.Turn{mocktest.Tool("view", map[string]any{"path": "m.py"}), handOver(2), both},
+		[]mock.Turn{mocktest.Tool("edit", nil), mocktest.Tool("submit", nil)})
 	rec := recordedFrom(whole)
 	deps := agents.Deps{Recording: rec, Tools: libraryTools()}
 	res := episode(t, &library{}, build(t, "replay", map[string]any{"from": "run"}, deps))
@@ -91,7 +92,7 @@ func TestReplayOfBothConversations(t *testing.T) {
 	}
 	deps.Tools = deps.Tools[2:]
 	deps.Task = task()
-	if _, err := agents.Registry.Build("replay", map[string]any{"from": "run"}, deps); err == nil || !strings.Contains(err.Error(), `cannot be repeated: there is no tool "view"`) {
+	if _, err := agents.Registry.Build("replay", map[string]any{"from": "run"}, deps); err == nil || !strings.Contains(err.Error(), `cannot be repeated: unknown tool "view"`) {
 		t.Error(err)
 	}
 }
@@ -99,7 +100,7 @@ func TestReplayOfBothConversations(t *testing.T) {
 // If the program has changed, the result lists the steps whose answers differ. The
 // episode ends before a reply would go to the wrong conversation.
 func TestReplayNamesWhatDiverges(t *testing.T) {
-	_, whole, _ := seekAndSolve(t, nil, []mock.Turn{mock.Tool("view", map[string]any{"path": "m.py"}), handOver(3)}, []mock.Turn{mock.Tool("submit", nil)})
+	_, whole, _ := seekAndSolve(t, nil, []mock.Turn{mocktest.Tool("view", map[string]any{"path": "m.py"}), handOver(3)}, []mock.Turn{mocktest.Tool("submit", nil)})
 	deps := agents.Deps{Recording: recordedFrom(whole), Tools: libraryTools()}
 	l := &changed{}
 	res := episode(t, l, build(t, "replay", map[string]any{"from": "run"}, deps))
@@ -130,16 +131,16 @@ func (*log) Step(context.Context, schemas.Step) error        { return nil }
 
 // A model continues a seeker's recording as a seeker, in either conversation.
 func TestReplayGoesOnAsASeeker(t *testing.T) {
-	look := mock.Tool("view", map[string]any{"path": "m.py"})
-	_, whole, _ := seekAndSolve(t, nil, []mock.Turn{look, handOver(3)}, []mock.Turn{mock.Tool("edit", nil), mock.Tool("submit", nil)})
+	look := mocktest.Tool("view", map[string]any{"path": "m.py"})
+	_, whole, _ := seekAndSolve(t, nil, []mock.Turn{look, handOver(3)}, []mock.Turn{mocktest.Tool("edit", nil), mocktest.Tool("submit", nil)})
 	for turns, want := range map[int]struct{ asked, said string }{
 		1: {"seek solve solve", "view handover edit submit"},
 		2: {"solve solve", "view handover edit submit"},
 		3: {"solve", "view handover edit submit"},
 	} {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{
 			{Model: "seek", Turns: []mock.Turn{look, handOver(3)}},
-			{Model: "solve", Turns: []mock.Turn{mock.Tool("edit", nil), mock.Tool("submit", nil)}},
+			{Model: "solve", Turns: []mock.Turn{mocktest.Tool("edit", nil), mocktest.Tool("submit", nil)}},
 		}})
 		client := func(model string) llms.Client {
 			c, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": model}, llms.Deps{})
@@ -194,8 +195,8 @@ func TestReplayOfTexts(t *testing.T) {
 	if !slices.Equal(classes, want) || res.ExitReason != schemas.ExitGaveUp || res.Agent.ToolCallStyle != "text" || len(b.asked) != 1 {
 		t.Errorf("exit %s, %s, executed %v, errors %q", res.ExitReason, res.Agent.ToolCallStyle, outline(b.asked), classes)
 	}
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
-		mock.Text("zero"), mock.Text("one"), mock.Text("two"), mock.Text("Done.\n<function=submit></function>"),
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
+		mocktest.Text("zero"), mocktest.Text("one"), mocktest.Text("two"), mocktest.Text("Done.\n<function=submit></function>"),
 	}}}})
 	var err error
 	if deps.Client, err = llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{}); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/agents/handover"
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -27,8 +28,8 @@ func recording(texts ...string) *agents.Recording {
 // A replay repeats the recorded replies in order without asking a model. The model
 // continues after the last one, and its prompt contains them all.
 func TestF12RecordingThenModel(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
-		mock.Text("zero"), mock.Text("one"), // never sent: the server counts the replies in a request to find its turn
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
+		mocktest.Text("zero"), mocktest.Text("one"), // never sent: the server counts the replies in a request to find its turn
 		raw("edit", `{}`), raw("submit", `{}`),
 	}}}})
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})

@@ -141,7 +141,7 @@ func pickTools(offered []schemas.ToolSchema, names []string) ([]schemas.ToolSche
 	for _, name := range names {
 		i := slices.IndexFunc(offered, func(t schemas.ToolSchema) bool { return t.Name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no tool %q: list it in agent.tools", name)
+			return nil, fmt.Errorf("unknown tool %q: list it in agent.tools", name)
 		}
 		out = append(out, offered[i])
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -50,13 +51,13 @@ func (l *library) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error
 
 // handOver is a turn that hands over line 2 of m.py, which it says step showed.
 func handOver(step int) mock.Turn {
-	return mock.Tool("handover", map[string]any{"cause": "x is 1", "cause_steps": []int{step}, "files": []any{map[string]any{"path": "m.py", "start": 2, "step": step}}})
+	return mocktest.Tool("handover", map[string]any{"cause": "x is 1", "cause_steps": []int{step}, "files": []any{map[string]any{"path": "m.py", "start": 2, "step": step}}})
 }
 
 // seekAndSolve runs the seeker against a server with one script for each model.
-func seekAndSolve(t *testing.T, with map[string]any, seek, solve []mock.Turn) (*library, agents.Result, *mock.Server) {
+func seekAndSolve(t *testing.T, with map[string]any, seek, solve []mock.Turn) (*library, agents.Result, *mocktest.Server) {
 	t.Helper()
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{
 		{Model: "seek", Turns: seek, Repeat: true, Rewrites: true}, {Model: "solve", Turns: solve, Repeat: true}}})
 	client := func(model string) llms.Client {
 		c, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": model}, llms.Deps{})
@@ -78,7 +79,7 @@ func seekAndSolve(t *testing.T, with map[string]any, seek, solve []mock.Turn) (*
 
 // The exit reasons of a seeker, and the number of replies in each conversation.
 func TestSeekerEnds(t *testing.T) {
-	look, used := mock.Tool("view", map[string]any{"path": "m.py"}), mock.Tool("view", map[string]any{"path": "n.py"})
+	look, used := mocktest.Tool("view", map[string]any{"path": "m.py"}), mocktest.Tool("view", map[string]any{"path": "n.py"})
 	used.Usage = &mock.Usage{Prompt: 90, Completion: 10}
 	for name, c := range map[string]struct {
 		with        map[string]any
@@ -86,14 +87,14 @@ func TestSeekerEnds(t *testing.T) {
 		exit        string
 		replies     string // of the seeker, of the solver
 	}{
-		"solved":                  {nil, []mock.Turn{look, handOver(3)}, []mock.Turn{mock.Tool("edit", nil), mock.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
+		"solved":                  {nil, []mock.Turn{look, handOver(3)}, []mock.Turn{mocktest.Tool("edit", nil), mocktest.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
 		"steps used up":           {map[string]any{"seek_steps": 3}, []mock.Turn{look}, nil, schemas.ExitNoHandover, "5 0"},
-		"fixed beyond the budget": {map[string]any{"seek_steps": 1}, []mock.Turn{look, handOver(2), handOver(3)}, []mock.Turn{mock.Tool("submit", nil)}, schemas.ExitSubmitted, "3 1"},
+		"fixed beyond the budget": {map[string]any{"seek_steps": 1}, []mock.Turn{look, handOver(2), handOver(3)}, []mock.Turn{mocktest.Tool("submit", nil)}, schemas.ExitSubmitted, "3 1"},
 		"one turn beyond":         {map[string]any{"seek_steps": 1, "handover_turns": 1}, []mock.Turn{look, handOver(2), handOver(3)}, nil, schemas.ExitNoHandover, "2 0"},
 		"tokens used up":          {map[string]any{"seek_tokens": 150, "handover_turns": 1}, []mock.Turn{used}, nil, schemas.ExitNoHandover, "3 0"},
 		"no budget":               {map[string]any{"seek_steps": 0, "seek_tokens": 0}, []mock.Turn{used}, nil, schemas.ExitMaxSteps, "50 0"},
-		"solver without end":      {map[string]any{"solve_steps": 4}, []mock.Turn{look, handOver(3)}, []mock.Turn{mock.Tool("edit", nil)}, schemas.ExitMaxSteps, "2 4"},
-		"solver may look":         {map[string]any{"solve_tools": []string{"view", "submit"}}, []mock.Turn{look, handOver(3)}, []mock.Turn{look, mock.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
+		"solver without end":      {map[string]any{"solve_steps": 4}, []mock.Turn{look, handOver(3)}, []mock.Turn{mocktest.Tool("edit", nil)}, schemas.ExitMaxSteps, "2 4"},
+		"solver may look":         {map[string]any{"solve_tools": []string{"view", "submit"}}, []mock.Turn{look, handOver(3)}, []mock.Turn{look, mocktest.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, res, _ := seekAndSolve(t, c.with, c.seek, c.solve)
@@ -114,8 +115,8 @@ func TestSeekerEnds(t *testing.T) {
 // at the reset.
 func TestSolverKnowsIssueAndPack(t *testing.T) {
 	l, res, srv := seekAndSolve(t, map[string]any{"sampling": map[string]any{"temperature": 0.1}, "seek_steps": 2},
-		[]mock.Turn{mock.Tool("edit", nil), mock.Tool("view", map[string]any{"path": "m.py"}), handOver(4)},
-		[]mock.Turn{mock.Tool("handover", nil), mock.Tool("edit", nil), mock.Tool("submit", nil)})
+		[]mock.Turn{mocktest.Tool("edit", nil), mocktest.Tool("view", map[string]any{"path": "m.py"}), handOver(4)},
+		[]mock.Turn{mocktest.Tool("handover", nil), mocktest.Tool("edit", nil), mocktest.Tool("submit", nil)})
 	if res.ExitReason != schemas.ExitSubmitted || !slices.Equal(outline(l.asked), []string{`view {"path":"m.py"}`, "edit {}", "submit {}"}) {
 		t.Fatalf("exit %s, executed %v", res.ExitReason, outline(l.asked))
 	}
@@ -165,12 +166,12 @@ func TestSeekerSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, with := range map[string]map[string]any{
-		"seek_tools: submit is not for the seeker":                     {"seek_tools": []string{"submit"}},
-		`solve_tools: there is no tool "bash": list it in agent.tools`: {"solve_tools": []string{"bash"}},
-		"solve_tools: a solver cannot hand over":                       {"solve_tools": []string{"handover"}},
-		"must not be negative, handover_turns at least 1":              {"handover_turns": 0},
-		`solver_model: there is no "other" in section models`:          {"solver_model": "other"},
-		`unknown field "seek_step"`:                                    {"seek_step": 1},
+		"seek_tools: submit is not for the seeker":                 {"seek_tools": []string{"submit"}},
+		`solve_tools: unknown tool "bash": list it in agent.tools`: {"solve_tools": []string{"bash"}},
+		"solve_tools: a solver cannot hand over":                   {"solve_tools": []string{"handover"}},
+		"must not be negative, handover_turns at least 1":          {"handover_turns": 0},
+		`solver_model: there is no "other" in section models`:      {"solver_model": "other"},
+		`unknown field "seek_step"`:                                {"seek_step": 1},
 	} {
 		_, err := agents.Registry.Build("seeker", with, agents.Deps{Client: client, Tools: libraryTools()})
 		if err == nil || !strings.Contains(err.Error(), want) {

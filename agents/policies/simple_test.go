@@ -8,16 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // talk runs an episode of an agent whose model is a mock server that answers with turns.
-func talk(t *testing.T, kind string, with map[string]any, b *bench, turns ...mock.Turn) (agents.Result, *mock.Server) {
+func talk(t *testing.T, kind string, with map[string]any, b *bench, turns ...mock.Turn) (agents.Result, *mocktest.Server) {
 	t.Helper()
 	// Without Rewrites, the server would report that debug5 changes its tools.
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: turns, Rewrites: strings.HasPrefix(kind, "debug")}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: turns, Rewrites: strings.HasPrefix(kind, "debug")}}})
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +44,7 @@ func (s sent) toolNames() []string {
 	return out
 }
 
-func asked(t *testing.T, srv *mock.Server) []sent {
+func asked(t *testing.T, srv *mocktest.Server) []sent {
 	t.Helper()
 	var out []sent
 	for _, r := range srv.Log() {
@@ -71,9 +72,9 @@ func TestF9TextProtocolOverHTTP(t *testing.T) {
 	}
 	var turns []mock.Turn
 	for _, s := range said {
-		turns = append(turns, mock.Text(s))
+		turns = append(turns, mocktest.Text(s))
 	}
-	cut := mock.Text("<function=edit>\n<parameter=path>m.p")
+	cut := mocktest.Text("<function=edit>\n<parameter=path>m.p")
 	cut.FinishReason = "length"
 	turns = append(turns[:4], append([]mock.Turn{cut}, turns[4:]...)...)
 	b := &bench{tools: []schemas.ToolSchema{

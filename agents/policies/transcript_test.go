@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -16,9 +17,9 @@ import (
 
 // scripted runs an episode of the react agent against a model server that replies with
 // turns.
-func scripted(t *testing.T, with map[string]any, job schemas.Job, turns ...mock.Turn) (*bench, agents.Result, *mock.Server) {
+func scripted(t *testing.T, with map[string]any, job schemas.Job, turns ...mock.Turn) (*bench, agents.Result, *mocktest.Server) {
 	t.Helper()
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: turns}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: turns}}})
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +95,7 @@ func TestWP7PromptGrowsByAppending(t *testing.T) {
 	text := "I look."
 	_, _, srv := scripted(t, nil, schemas.Job{},
 		mock.Turn{Content: &text, Reasoning: "hm", ToolCalls: []mock.Call{{Name: "eval"}, {Name: "view", Arguments: map[string]any{"path": "m.py", "a": 1.0}}}},
-		raw("pdb", `{ "command" : "b m.py:2" }`), mock.Text("I think."), raw("view", `{"broken`),
+		raw("pdb", `{ "command" : "b m.py:2" }`), mocktest.Text("I think."), raw("view", `{"broken`),
 		raw("edit", `{"path":"m.py"}`), raw("eval", `{}`), raw("submit", `{}`))
 	log := srv.Log()
 	if len(log) != 7 {

@@ -59,7 +59,7 @@ func newDebug5(cfg Debug5Config, deps agents.Deps) (agents.Policy, error) {
 	case cfg.After < 1:
 		return nil, errors.New("after must be at least 1: agent react has the debugger from the start")
 	case !offers(deps.Tools, pdbTool):
-		return nil, fmt.Errorf("there is no tool %s to unlock: list it in agent.tools, or take agent rewrite", pdbTool)
+		return nil, fmt.Errorf("the tool %s, which this agent unlocks, is missing: add it to agent.tools, or use the agent rewrite", pdbTool)
 	}
 	r, err := newReact(cfg.ReactConfig, deps)
 	if err != nil {

@@ -98,7 +98,7 @@ func TestDebug5CountsWhatFailed(t *testing.T) {
 }
 
 func TestDebug5NeedsTheDebugger(t *testing.T) {
-	for want, with := range map[string]map[string]any{"list it in agent.tools": nil, "at least 1": {"after": 0}} {
+	for want, with := range map[string]map[string]any{"add it to agent.tools": nil, "at least 1": {"after": 0}} {
 		_, err := agents.Registry.Build("debug5", with, agents.Deps{Task: task(), Tools: offered("eval")})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -25,6 +25,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tracesmith/tracesmith/internal/kubetest"
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/internal/sinktest"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/llms/tape"
@@ -163,8 +164,7 @@ func cut(ts *testscript.TestScript, _ bool, args []string) {
 func startLLM(ts *testscript.TestScript, _ bool, args []string) {
 	script, err := mock.Parse([]byte(ts.ReadFile(args[1])))
 	ts.Check(err)
-	srv, err := mock.Listen(script)
-	ts.Check(err)
+	srv := mocktest.Listen(script)
 	ts.Setenv(args[0], srv.URL)
 	ts.Defer(func() {
 		srv.Close()

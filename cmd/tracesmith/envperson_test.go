@@ -42,7 +42,7 @@ func TestEnvPromptsAPersonAtATerminal(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"The evening report", "Enter a tool and its arguments", "^ there is no argument", "+        return {article:"} {
+	for _, want := range []string{"The evening report", "Enter a tool and its arguments", "^ unknown argument", "+        return {article:"} {
 		if !strings.Contains(shown.String(), want) {
 			t.Errorf("%q was not shown:\n%s", want, shown.String())
 		}

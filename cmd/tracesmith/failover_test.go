@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
@@ -38,10 +39,7 @@ func TestRunOutlivesAnEndpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mortal, err := mock.Listen(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mortal := mocktest.Listen(script)
 	t.Cleanup(mortal.Close)
 	config := strings.ReplaceAll(mending, `base_url: "SERVER"`, fmt.Sprintf(`endpoints: [{base_url: %q}, {base_url: "SERVER"}]`, mortal.URL))
 	b := newBatch(t, mender, strings.NewReplacer("ATTEMPTS", "16", "workers: 16", "workers: 4").Replace(config))

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
@@ -14,7 +15,7 @@ func TestPreflightBillsNothing(t *testing.T) {
 	const key = "sk-right-0a1b2c3d4e5f"
 	t.Setenv("RIGHT_KEY", key)
 	t.Setenv("WRONG_KEY", "sk-wrong-5f4e3d2c1b0a")
-	srv := mock.Serve(t, mock.Script{Key: key, Models: []string{"glm-4", "other"}})
+	srv := mocktest.Serve(t, mock.Script{Key: key, Models: []string{"glm-4", "other"}})
 	const nobody = "http://127.0.0.1:1/v1" // a port that was free a moment ago may be another test's now
 	for _, provider := range []string{"openai", "anthropic"} {
 		for name, c := range map[string]struct {

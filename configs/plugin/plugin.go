@@ -55,12 +55,7 @@ func (r *Registry[C, D]) Register(s Spec[C, D]) {
 
 // Kinds returns the names of all components in alphabetical order, without aliases.
 func (r *Registry[C, D]) Kinds() []string {
-	var out []string
-	for k := range r.specs {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
+	return slices.Sorted(maps.Keys(r.specs))
 }
 
 // Lookup returns the spec of a component by its kind or an alias.

@@ -139,15 +139,15 @@ func call[Q, R any](ctx context.Context, c *Client, bound time.Duration,
 		limit = min(limit, max(0, time.Until(end)))
 	}
 	waiting, cancel := context.WithCancel(ctx)
-	watched := make(chan struct{})
+	checked := make(chan struct{})
 	watch := time.AfterFunc(limit+askAfter, func() {
-		defer close(watched)
+		defer close(checked)
 		c.overdue(waiting, bound-limit+slowGrace)
 	})
 	r, err := method(waiting, req)
 	cancel()
 	if !watch.Stop() {
-		<-watched
+		<-checked
 	}
 	switch {
 	case err == nil:

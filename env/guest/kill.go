@@ -20,7 +20,7 @@ func none(process) bool { return false }
 // some processes are left after sweepBound.
 func sweep(accept func(uint64) bool, spare func(process) bool) bool {
 	end := time.Now().Add(sweepBound)
-	victims := func() []process {
+	targets := func() []process {
 		var out []process
 		for _, p := range processes(accept) {
 			if !spare(p) {
@@ -31,12 +31,12 @@ func sweep(accept func(uint64) bool, spare func(process) bool) bool {
 	}
 	pause := time.Millisecond
 	for round := 0; time.Now().Before(end); round++ {
-		found := victims()
+		found := targets()
 		if len(found) == 0 {
 			return true
 		}
 		if round >= plainSweeps {
-			found = freeze(found, victims, end)
+			found = freeze(found, targets, end)
 		}
 		for _, p := range found {
 			p.signal(unix.SIGKILL)
@@ -44,7 +44,7 @@ func sweep(accept func(uint64) bool, spare func(process) bool) bool {
 		time.Sleep(pause) // the kernel tears them down
 		pause = min(2*pause, 16*time.Millisecond)
 	}
-	return len(victims()) == 0
+	return len(targets()) == 0
 }
 
 // freeze stops processes until no new one appears.

@@ -32,16 +32,16 @@ func CodeCommits(ctx context.Context, h *workspace.History, n, scan int, isTest 
 		if err != nil {
 			return nil, fmt.Errorf("reading commit %.12s: %w", c, err)
 		}
-		if files, err := inverted(changed, isTest); err == nil && len(files) > 0 {
+		if files, err := invertibleFiles(changed, isTest); err == nil && len(files) > 0 {
 			out = append(out, c)
 		}
 	}
 	return out, nil
 }
 
-// inverted returns the files that the inversion of a commit reverts. It returns a *RefusedError
+// invertibleFiles returns the files that inverting a commit would change. It returns a *RefusedError
 // if the commit is too large.
-func inverted(changed []workspace.Change, isTest func(path string) bool) ([]string, error) {
+func invertibleFiles(changed []workspace.Change, isTest func(path string) bool) ([]string, error) {
 	var files []string
 	lines := 0
 	for _, c := range changed {
@@ -64,7 +64,7 @@ func (m *Mutator) Invert(ctx context.Context, h *workspace.History, commit strin
 	if err != nil {
 		return Mutation{}, fmt.Errorf("reading commit %.12s: %w", commit, err)
 	}
-	files, err := inverted(changed, isTest)
+	files, err := invertibleFiles(changed, isTest)
 	if err == nil && len(files) == 0 {
 		err = &RefusedError{Why: "the commit changes no code"}
 	}

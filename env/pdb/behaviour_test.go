@@ -166,7 +166,7 @@ func TestObservationLayout(t *testing.T) {
 	b := open(t, "python3 long.py")
 	b.write("long.py", strings.Repeat("#\n", 996)+"x = 1\ny = 2\nz = 3\nprint(x)\n"+strings.Repeat("#\n", 3)+"w = 4")
 	r := b.do("b 1000 ;; c ;; n")
-	want := `The program stands before its first line: python3 long.py
+	want := `The program is paused before its first line: python3 long.py
 > long.py(997)<module>()
 -> x = 1
 Breakpoint 1 set at long.py:1000

@@ -152,7 +152,7 @@ func (c *call) ready(ctx context.Context) (bool, error) {
 		c.say("%s", d.why)
 		d.why = ""
 	}
-	c.say("The program stands before its first line: %s", d.entrypoint)
+	c.say("The program is paused before its first line: %s", d.entrypoint)
 	if out := r.text(); out != "" {
 		c.say("%s", out)
 	}

@@ -42,7 +42,7 @@ func (g *Debugger) Command(ctx context.Context, asked env.DebuggerCommand) (env.
 	}
 	for i, line := range commands {
 		if c.size > d.cfg.MaxOutput {
-			c.say("The limit of output was reached.")
+			c.say("The output limit was reached.")
 			c.stop = true
 		}
 		if c.stop {

@@ -10,7 +10,7 @@ func TestEachPythonScriptStepByStep(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" main.py kiwi pear")
 		r := b.do("b pkg/prices.py:19")
-		b.has(r, "Breakpoint 1 set at pkg/prices.py:19", "The program stands before its first line")
+		b.has(r, "Breakpoint 1 set at pkg/prices.py:19", "The program is paused before its first line")
 		b.at(r, "main.py", 1)
 		r = b.do("c")
 		b.at(r, "pkg/prices.py", 19)
@@ -297,7 +297,7 @@ func TestPytestsOwnDebuggerOptions(t *testing.T) {
 func TestLongOutputOfSeveralCommandsIsBounded(t *testing.T) {
 	b := open(t, "python3 main.py")
 	r := b.do("p 'x' * 15000 ;; p 'y' * 15000 ;; p 'z'")
-	b.has(r, "The limit of output was reached.", "Not run: p 'z'")
+	b.has(r, "The output limit was reached.", "Not run: p 'z'")
 }
 
 // A file that changed on disk is named until the program has loaded the new version. A file that

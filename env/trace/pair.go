@@ -115,7 +115,7 @@ func noise(a, b steps) (mask map[string]bool, stable int) {
 			return mask, stable
 		}
 		for _, name := range names(x.changes, y.changes) {
-			if text(x.changes[name]) != text(y.changes[name]) {
+			if schemas.Value(x.changes[name]) != schemas.Value(y.changes[name]) {
 				mask[x.file+":"+x.function+" "+name] = true
 			}
 		}
@@ -131,13 +131,6 @@ func names(a, b map[string]*string) []string {
 	}
 	maps.Copy(all, b)
 	return slices.Sorted(maps.Keys(all))
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // compare looks for the first difference in a window of both runs.

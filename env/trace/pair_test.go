@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/internal/suite"
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 func (p project) with(name, from, to string) project {
@@ -197,7 +198,7 @@ def test_rude():
 	for _, e := range s.events {
 		if e.function == "test_rude" {
 			for name, v := range e.changes {
-				values[name] = text(v)
+				values[name] = schemas.Value(v)
 			}
 		}
 	}

@@ -143,7 +143,7 @@ func (c channel) read(raw []byte, outlived []bool) results {
 		var rec record
 		if len(fields) != 3 || err != nil || n < 0 || n >= len(chains) || !strings.HasSuffix(line, "\n") ||
 			json.Unmarshal([]byte(fields[2]), &rec) != nil {
-			return forged("holds a line that is not a record")
+			return forged("contains a line that is not a record")
 		}
 		p := &chains[n]
 		if !hmac.Equal([]byte(mac), []byte(c.sign(n, p.mac+" "+body))) || fields[1] != strconv.Itoa(p.next) || p.ended {

@@ -83,7 +83,7 @@ func refusals(changes []workspace.Change, final []workspace.File, before, after 
 	for _, c := range changes {
 		why := refuse(c, present, before, after)
 		if module := shadowed(c, present); why == "" && c.Status == "A" && slices.Contains(helpers, module) {
-			why = "takes the place of the module " + module + ", which the tests import"
+			why = "shadows the module " + module + ", which the tests import"
 		}
 		if why != "" {
 			out = append(out, refusal{c.Path, why})
@@ -113,9 +113,9 @@ func refuse(c workspace.Change, present map[string]bool, before, after content) 
 	case base == "entry_points.txt" && strings.Contains(after(c.Path), "pytest11"):
 		return "registers a plugin of the test runner"
 	case c.NewMode == workspace.ModeSymlink && slices.Contains(settingsFiles, base):
-		return "is a link to settings"
+		return "replaces a settings file with a symbolic link"
 	case slices.Contains([]string{".pyc", ".pyo", ".so", ".pyd"}, path.Ext(base)):
-		return "is code without a source"
+		return "is compiled code without its source"
 	case strings.HasSuffix(base, ".pth"), strings.HasSuffix(base, "._pth"):
 		return "is run by the interpreter at start-up"
 	}
@@ -129,9 +129,9 @@ func shadows(c workspace.Change, present map[string]bool) string {
 	case module == "sitecustomize", module == "usercustomize":
 		return "is run by the interpreter at start-up"
 	case slices.Contains(runners, module):
-		return "takes the place of the module " + module + " of the test runner"
+		return "shadows the module " + module + " of the test runner"
 	case c.Status != "M" && slices.Contains(loadedEarly, module):
-		return "takes the place of the module " + module + ", which the test runner uses"
+		return "shadows the module " + module + ", which the test runner uses"
 	}
 	return ""
 }

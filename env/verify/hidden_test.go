@@ -219,7 +219,7 @@ func TestExpectedMapDecides(t *testing.T) {
 		"one is missing":               {map[string]string{"t/test_1.py::T::test_a": "passed"}, 0, "test_b[x - y] did not run"},
 		"the same name fails elsewhere": {
 			ran("t/test_2.py::T::test_a", "failed"), 1, "T.test_a failed, not passed"},
-		"unclean end": {ran(), 3, "unclean end"},
+		"unclean end": {ran(), 3, "unexpected exit"},
 	} {
 		j := judge(schemas.TestSpec{Method: schemas.VerifyPytest, Expected: want}, run(c.tests, c.exit))
 		if c.reason == "" && j.reason != "" || !strings.Contains(j.reason, c.reason) {

@@ -107,10 +107,10 @@ func firstReason(spec schemas.TestSpec, run testRun, bad []string, otherFails bo
 	case len(run.tampered) > 0:
 		return "tampering: " + run.tampered[0]
 	case run.unfinished:
-		return fmt.Sprintf("the test runner did not come to its end (exit code %d)", run.ExitCode)
+		return fmt.Sprintf("the test runner did not finish (exit code %d)", run.ExitCode)
 	case spec.Method == schemas.VerifyExitCode:
 		if run.ExitCode != 0 {
-			return fmt.Sprintf("the entrypoint ended with exit code %d", run.ExitCode)
+			return fmt.Sprintf("the entrypoint exited with code %d", run.ExitCode)
 		}
 		return ""
 	case run.runners == 0:
@@ -127,9 +127,9 @@ func firstReason(spec schemas.TestSpec, run testRun, bad []string, otherFails bo
 	case len(spec.FailToPass)+len(spec.PassToPass) == 0:
 		return "the task expects no test to pass"
 	case unclean(run.exit):
-		return fmt.Sprintf("unclean end: the test runner ended with status %d", run.exit)
+		return fmt.Sprintf("unexpected exit: the test runner exited with code %d", run.exit)
 	case unclean(run.ExitCode):
-		return fmt.Sprintf("unclean end: the entrypoint ended with exit code %d", run.ExitCode)
+		return fmt.Sprintf("unexpected exit: the entrypoint exited with code %d", run.ExitCode)
 	}
 	return ""
 }

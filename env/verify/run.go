@@ -124,7 +124,7 @@ func (r testRun) public() Run {
 	case len(r.tampered) > 0:
 		out.Finding, out.Untrusted = r.tampered[0], true
 	case r.unfinished:
-		out.Finding = fmt.Sprintf("the test runner did not come to its end (exit code %d)", r.ExitCode)
+		out.Finding = fmt.Sprintf("the test runner did not finish (exit code %d)", r.ExitCode)
 		if out.Unstarted = len(r.tests)+len(r.uncollected) == 0 && r.ExitCode != 0; out.Unstarted {
 			out.Finding += ": " + Cause(r.Output)
 		}

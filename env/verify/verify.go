@@ -75,7 +75,7 @@ func (v *Verifier) Try(ctx context.Context, t schemas.Task, tree env.Tree, patch
 	verdict.FinalSHA = final
 	if finalSHA != "" && final != finalSHA {
 		verdict.FinalSHA = finalSHA
-		verdict.Reason = fmt.Sprintf("base and patch give the tree %s, not %s: the patch is not what the agent left behind", final, finalSHA)
+		verdict.Reason = fmt.Sprintf("applying the patch to the base gives tree %s, not %s: the patch does not match the files that the agent left", final, finalSHA)
 		return verdict, Run{}, nil
 	}
 	return v.grade(ctx, t, spec, base, final, verdict, how)

@@ -179,7 +179,7 @@ func TestBrokenPatchIsCalledBroken(t *testing.T) {
 	v := verifier(t)
 	patch, sha := patchTo(t, v, base, base.edited("shop/prices.py", "def total(:\n"))
 	for entry, want := range map[string]string{
-		pytestEntry:   "the test runner did not come to its end (exit code 4)",
+		pytestEntry:   "the test runner did not finish (exit code 4)",
 		unittestEntry: "expected tests did not pass",
 	} {
 		spec := pytestSpec

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -147,12 +148,7 @@ func (s *Store) writePlacement(ctx context.Context, base string, files map[strin
 			return err
 		}
 	}
-	names := make([]string, 0, len(files))
-	for name := range files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if err := writeTarFile(out, ".git/"+name, 0o644, files[name]); err != nil {
 			return err
 		}

@@ -7,8 +7,6 @@ package cassettes
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +19,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // Exchange is one line of a cassette.
@@ -199,14 +199,9 @@ var notInFileName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 func fileName(session string) string {
 	name := notInFileName.ReplaceAllString(session, "_")
 	if name != session || len(name) > 100 {
-		name = name[:min(len(name), 80)] + "-" + digest([]byte(session))[:12]
+		name = name[:min(len(name), 80)] + "-" + schemas.HashBytes([]byte(session))[:12]
 	}
 	return name + ".jsonl"
-}
-
-func digest(raw []byte) string {
-	sum := sha256.Sum256(raw)
-	return hex.EncodeToString(sum[:])
 }
 
 // volatile lists the fields of a request that do not affect the answer.
@@ -226,7 +221,7 @@ func HashRequest(method, path string, body []byte) string {
 			body = sorted
 		}
 	}
-	return digest(slices.Concat([]byte(method+" "+path+"\n"), body))
+	return schemas.HashBytes(slices.Concat([]byte(method+" "+path+"\n"), body))
 }
 
 // Other is the session of requests that do not belong to a conversation.
@@ -255,7 +250,7 @@ func sessionOf(h http.Header, body []byte) string {
 	if err != nil {
 		return Other
 	}
-	return "begins-" + digest(raw)[:16]
+	return "begins-" + schemas.HashBytes(raw)[:16]
 }
 
 // messagesOf returns a request's messages. The system prompt of the Messages API comes

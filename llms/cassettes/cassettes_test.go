@@ -18,7 +18,8 @@ import (
 
 const key = "sk-not/to-be-\"seen"
 
-// upstream answers with the client's key, and does what a path says.
+// upstream is a server that includes the client's key in its answers. The path selects the
+// kind of answer.
 func upstream(t *testing.T) *httptest.Server {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		flush := http.NewResponseController(w).Flush
@@ -54,7 +55,7 @@ type answer struct {
 	status int
 	body   string
 	header http.Header
-	err    error // while the body was read
+	err    error // from reading the body
 }
 
 func do(t *testing.T, base, path, session, body string) answer {
@@ -128,9 +129,9 @@ func tapes(t *testing.T, dir string) string {
 	return string(all)
 }
 
-// What a client sees through the recorder is what it would see without; what is
-// written has its bytes, its pieces and times, and none of its secrets.
-func TestRecordedAsItWasWithoutSecrets(t *testing.T) {
+// A client gets the same answers through the recorder as without it. The cassettes contain
+// the bytes, chunks and times of the answers, and no secrets.
+func TestRecorderKeepsBytesAndMasksSecrets(t *testing.T) {
 	dir := t.TempDir()
 	up := upstream(t)
 	r, srv := record(t, dir, up.URL+"/v1")
@@ -150,7 +151,7 @@ func TestRecordedAsItWasWithoutSecrets(t *testing.T) {
 	text := tapes(t, dir)
 	for _, secret := range []string{"sk-not", `be-\"seen`, "cookie-value", "other-cookie", "query-secret", "Set-Cookie", "Authorization", "X-Auth-Token"} {
 		if strings.Contains(text, secret) {
-			t.Errorf("%s is in the cassettes:\n%s", secret, text)
+			t.Errorf("the cassettes contain %s:\n%s", secret, text)
 		}
 	}
 	for _, want := range []string{`my key: ***`, `"X-Request-Id":["r1"]`, `"end":"cut"`, "packed ***", `"session":"s/1"`} {
@@ -163,8 +164,8 @@ func TestRecordedAsItWasWithoutSecrets(t *testing.T) {
 	}
 }
 
-// Each mode against the same, a changed and a surplus request.
-func TestModesOfPlayingBack(t *testing.T) {
+// Each mode gets equal, changed and surplus requests.
+func TestPlaybackModes(t *testing.T) {
 	dir := t.TempDir()
 	up := upstream(t)
 	_, srv := record(t, dir, up.URL)
@@ -226,9 +227,9 @@ func (p pieces) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{Request: r, StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(readers...)), ContentLength: -1}, nil
 }
 
-// A secret that two pieces cut is found, and the pieces keep their bounds, also
-// within a character.
-func TestPiecesKeepTheirBounds(t *testing.T) {
+// A secret that is split between two chunks is masked, and the boundaries of chunks stay the
+// same, even within a character.
+func TestChunksKeepTheirBoundaries(t *testing.T) {
 	dir := t.TempDir()
 	r, err := cassettes.NewRecorder(dir, "http://upstream/v1", pieces{"data: " + key[:7], key[7:] + " \xc3", "\xbc"})
 	if err != nil {
@@ -253,9 +254,8 @@ func TestPiecesKeepTheirBounds(t *testing.T) {
 	}
 }
 
-// At speed 1 the pieces come when they came; the count of pieces says that they
-// were not gathered.
-func TestPiecesComeAsTheyCame(t *testing.T) {
+// At speed 1, chunks arrive at their recorded times and are not joined.
+func TestChunksArriveAtTheirTimes(t *testing.T) {
 	ex := cassettes.Exchange{Version: 1, Session: "s", Method: "POST", Path: "/x", Status: 200, Hash: cassettes.HashRequest("POST", "/x", []byte("{}")),
 		Chunks: []cassettes.Chunk{{Millis: 0, Text: "now"}, {Millis: 3_600_000, Text: "in an hour"}}}
 	p, err := cassettes.NewPlayer(map[string][]cassettes.Exchange{"s": {ex}}, cassettes.Strict, 1, nil)
@@ -277,11 +277,11 @@ func TestPiecesComeAsTheyCame(t *testing.T) {
 	}
 	cancel()
 	_ = resp.Body.Close()
-	p.Wait() // the rest ends with its client
+	p.Wait() // the player stops when the client leaves
 }
 
-// A client that leaves is written down, and a recorder outlives it.
-func TestClientThatLeaves(t *testing.T) {
+// The recorder records that a client left, and continues to work.
+func TestClientLeaves(t *testing.T) {
 	dir := t.TempDir()
 	r, srv := record(t, dir, upstream(t).URL)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -296,7 +296,7 @@ func TestClientThatLeaves(t *testing.T) {
 	if n, err := r.Wait(); n != 1 || err != nil || !strings.Contains(tapes(t, dir), `"end":"left"`) {
 		t.Errorf("%d: %v\n%s", n, err, tapes(t, dir))
 	}
-	// An upstream that is not there.
+	// The upstream server does not exist.
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	_, srv = record(t, t.TempDir(), gone.URL)
@@ -305,9 +305,9 @@ func TestClientThatLeaves(t *testing.T) {
 	}
 }
 
-// A cassette that ends anywhere is read up to there, and what is recorded next
-// stands on a line of its own.
-func TestCutAnywhere(t *testing.T) {
+// A cassette that is cut off anywhere is read up to the last complete line, and the next
+// recording begins on a new line.
+func TestTruncatedCassette(t *testing.T) {
 	dir := t.TempDir()
 	up := upstream(t).URL
 	_, srv := record(t, dir, up)

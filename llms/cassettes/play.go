@@ -42,7 +42,6 @@ type Player struct {
 
 // recording is the recorded exchanges of one session.
 type recording struct {
-	name    string
 	list    []Exchange
 	used    []bool
 	next    int
@@ -64,7 +63,7 @@ func NewPlayer(sessions map[string][]Exchange, mode string, speed float64, upstr
 	for name, list := range sessions {
 		// Without its client, an exchange has no complete answer.
 		list = slices.DeleteFunc(slices.Clone(list), func(ex Exchange) bool { return ex.End == "left" })
-		p.sessions[name] = &recording{name: name, list: list, used: make([]bool, len(list))}
+		p.sessions[name] = &recording{list: list, used: make([]bool, len(list))}
 	}
 	return p, nil
 }

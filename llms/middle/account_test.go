@@ -16,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Under a budget an answer has an end, whatever the request says of it.
+// With a budget, every request limits the length of its answer, whatever the caller's settings say.
 func TestNoAnswerIsWithoutEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		s    llms.Sampling
@@ -28,7 +28,7 @@ func TestNoAnswerIsWithoutEnd(t *testing.T) {
 		"minus one, more": {llms.Sampling{MaxTokens: new(500), Extra: map[string]any{"max_tokens": -1.0, "top_k": 3}}, 500},
 		"as a text":       {llms.Sampling{Extra: map[string]any{"max_completion_tokens": "1000000"}}, llms.DefaultAnswer},
 	} {
-		s, p := &steps{usage: &schemas.Usage{}}, &purse{}
+		s, p := &steps{usage: &schemas.Usage{}}, &recordingAccount{}
 		client := wrap(t, s, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Output: 1}}})
 		had := len(c.s.Extra)
 		if _, err := client.Chat(llms.WithAccount(t.Context(), p), llms.Request{Sampling: c.s}); err != nil {
@@ -36,11 +36,11 @@ func TestNoAnswerIsWithoutEnd(t *testing.T) {
 		}
 		sent := s.last.Sampling
 		if sent.MaxTokens == nil || *sent.MaxTokens != c.want || p.worst[0] != float64(c.want)/1e6 {
-			t.Errorf("%s: sent %v, set aside $%g", name, sent.MaxTokens, p.worst[0])
+			t.Errorf("%s: sent max_tokens %v, reserved $%g", name, sent.MaxTokens, p.worst[0])
 		}
 		for _, field := range []string{"max_tokens", "max_completion_tokens"} {
 			if v, ok := sent.Extra[field]; ok {
-				t.Errorf("%s: %s of %v is sent", name, field, v)
+				t.Errorf("%s: the request contains %s = %v", name, field, v)
 			}
 		}
 		if len(c.s.Extra) != had {
@@ -49,9 +49,9 @@ func TestNoAnswerIsWithoutEnd(t *testing.T) {
 	}
 }
 
-// An answer that nobody counted may have cost all that was set aside.
+// If an answer has no usage, the whole reservation counts as possibly spent.
 func TestUncountedAnswersKeepTheirWorstCase(t *testing.T) {
-	p := &purse{}
+	p := &recordingAccount{}
 	client := wrap(t, &steps{}, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Output: 1}}})
 	if _, err := client.Chat(llms.WithAccount(t.Context(), p), llms.Request{}); err != nil {
 		t.Fatal(err)
@@ -61,68 +61,67 @@ func TestUncountedAnswersKeepTheirWorstCase(t *testing.T) {
 	}
 }
 
-// strict is an account that cannot write down how calls end, and knows the
-// context under which they are made.
-type strict struct {
-	purse
+// failingAccount is an account whose Begin returns the context calling, and whose End fails.
+type failingAccount struct {
+	recordingAccount
 	calling context.Context
 }
 
-func (s *strict) Begin(ctx context.Context, worst float64) (context.Context, error) {
-	_, err := s.purse.Begin(ctx, worst)
+func (s *failingAccount) Begin(ctx context.Context, worst float64) (context.Context, error) {
+	_, err := s.recordingAccount.Begin(ctx, worst)
 	return s.calling, err
 }
 
-func (s *strict) End(ctx context.Context, paid schemas.Payment) error {
-	return errors.Join(s.purse.End(ctx, paid), syscall.ENOSPC)
+func (s *failingAccount) End(ctx context.Context, paid schemas.Payment) error {
+	return errors.Join(s.recordingAccount.End(ctx, paid), syscall.ENOSPC)
 }
 
-type seeing struct {
+// contextClient records the context of a call.
+type contextClient struct {
 	steps
 	ctx context.Context
 }
 
-func (s *seeing) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+func (s *contextClient) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	s.ctx = ctx
 	return s.steps.Chat(ctx, r)
 }
 
-// A call is made under the context it was begun with, and one whose end cannot be
-// written down is no answer.
+// A call uses the context that Begin returns, and fails if End fails.
 func TestAccountDecidesHowACallIsMade(t *testing.T) {
 	type key struct{}
-	model, account := &seeing{}, &strict{calling: context.WithValue(t.Context(), key{}, "begun")}
+	model, account := &contextClient{}, &failingAccount{calling: context.WithValue(t.Context(), key{}, "begun")}
 	_, err := wrap(t, model, middle.Config{}).Chat(llms.WithAccount(t.Context(), account), llms.Request{})
 	if !errors.Is(err, syscall.ENOSPC) || len(model.at) != 1 || len(account.paid) != 1 {
-		t.Errorf("%d calls, %d paid, %v", len(model.at), len(account.paid), err)
+		t.Errorf("%d calls, %d payments, error %v", len(model.at), len(account.paid), err)
 	}
 	if model.ctx.Value(key{}) != "begun" {
-		t.Error("the call is not under the account's context")
+		t.Error("the call did not use the account's context")
 	}
 }
 
-// A failed call whose bytes cannot be kept is not made again: the answer to the
-// next one would be paid and lost, too.
+// If the tape cannot record a failed call, the call is not retried, because the next
+// answer would be paid for and lost as well.
 func TestFullTapeEndsTheTries(t *testing.T) {
-	model := &speaking{failures: 1}
+	model := &flakyClient{failures: 1}
 	client := wrap(t, model, middle.Config{Retry: middle.RetryConfig{Initial: 1}})
-	_, err := client.Chat(llms.WithTape(t.Context(), &shelf{err: syscall.ENOSPC}), llms.Request{})
+	_, err := client.Chat(llms.WithTape(t.Context(), &memoryTape{err: syscall.ENOSPC}), llms.Request{})
 	if !errors.Is(err, syscall.ENOSPC) || model.calls != 1 || llms.ClassOf(err) != "" {
 		t.Errorf("%d calls, %v", model.calls, err)
 	}
 }
 
-// Tokens are used up where a server may have worked, and nowhere else.
+// A failed call uses tokens of the rate limit only if the server may have worked on it.
 func TestTokensOfFailedCalls(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		free bool
 	}{
-		"refused":          {&llms.Error{Class: llms.ClassServer, Status: 500}, true},
-		"nobody there":     {&llms.Error{Class: llms.ClassUnreachable}, true},
-		"no money":         {llms.ErrBudget, true},
-		"too late":         {&llms.Error{Class: llms.ClassTimeout}, false},
-		"gateway too late": {&llms.Error{Class: llms.ClassTimeout, Status: 504}, false},
+		"refused":         {&llms.Error{Class: llms.ClassServer, Status: 500}, true},
+		"unreachable":     {&llms.Error{Class: llms.ClassUnreachable}, true},
+		"budget used up":  {llms.ErrBudget, true},
+		"timeout":         {&llms.Error{Class: llms.ClassTimeout}, false},
+		"gateway timeout": {&llms.Error{Class: llms.ClassTimeout, Status: 504}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -153,12 +152,12 @@ type panicking struct{ steps }
 func (p *panicking) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	if len(p.at) == 0 {
 		p.at = append(p.at, time.Now())
-		panic("a bug of ours")
+		panic("a bug")
 	}
 	return p.steps.Chat(ctx, r)
 }
 
-// A panic gives its place back, so that nobody waits for it.
+// A call that panics releases its slot, so that other calls do not wait forever.
 func TestPanicLeavesThePace(t *testing.T) {
 	client, err := middle.Wrap([]middle.Endpoint{{Client: &panicking{}, Pace: middle.NewPace(middle.PaceConfig{Parallel: 1})}}, middle.Config{})
 	if err != nil {
@@ -171,16 +170,16 @@ func TestPanicLeavesThePace(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := client.Chat(ctx, llms.Request{}); err != nil {
-		t.Errorf("the next call: %v", err)
+		t.Errorf("the next call failed: %v", err)
 	}
 }
 
-// What a server does not count is counted here, and said to be no more than that:
-// it is neither usage nor money.
+// If a server reports no usage, the client estimates it. The estimate counts neither as
+// usage nor as cost.
 func TestUncountedAnswersAreEstimated(t *testing.T) {
 	ask := llms.Request{Messages: []llms.Message{{Role: "user", Content: "What does the evening report say?"}}}
 	for name, usage := range map[string]*schemas.Usage{"counted": {Prompt: 7, Completion: 3}, "not counted": nil} {
-		p := &purse{}
+		p := &recordingAccount{}
 		resp, err := wrap(t, &steps{usage: usage}, middle.Config{}).Chat(llms.WithAccount(t.Context(), p), ask)
 		if err != nil {
 			t.Fatal(err)

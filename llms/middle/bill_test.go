@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/middle"
 	"github.com/tracesmith/tracesmith/llms/mock"
@@ -18,7 +19,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// payer is the account of one conversation: it adds up the payments reported to it.
+// payer is the account of one conversation. It adds up the payments reported to it.
 type payer struct {
 	*share
 	paid, atRisk float64
@@ -32,9 +33,9 @@ func (p *payer) End(ctx context.Context, paid schemas.Payment) error {
 	return p.share.End(ctx, paid)
 }
 
-// vendor is a server, its price list and a client of it, drawn at random.
+// vendor is a server with a random price list, and its client.
 type vendor struct {
-	server *mock.Server
+	server *mocktest.Server
 	client llms.Client
 	exact  bool // the client knows all prices
 	extra  map[string]any
@@ -56,7 +57,7 @@ func drawVendor(t *testing.T, rng *rand.Rand) vendor {
 		mine.Cached, theirs.Cached, v.exact = new(mine.Input), new(mine.Input/4), false
 	}
 	messages := rng.IntN(3) > 0
-	v.server = mock.Serve(t, mock.Script{Tokenizer: "toy", Prices: []mock.Price{theirs}, CacheMinimum: rng.Int64N(3) * 150,
+	v.server = mocktest.Serve(t, mock.Script{Tokenizer: "toy", Prices: []mock.Price{theirs}, CacheMinimum: rng.Int64N(3) * 150,
 		Sessions: []mock.Session{{Rewrites: true, Repeat: true, Turns: drawTurns(rng, messages)}}})
 	at := providers.Endpoint{BaseURL: v.server.URL, Model: "m", Timeout: "30s"}
 	var err error
@@ -81,12 +82,12 @@ func drawVendor(t *testing.T, rng *rand.Rand) vendor {
 	return v
 }
 
-// drawTurns are answers with faults. Chat completions say what they read and wrote;
-// the Messages API finds that out by itself.
+// drawTurns returns random answers with faults. Chat completions get their cache usage from
+// the script; for the Messages API the mock server computes it.
 func drawTurns(rng *rand.Rand, messages bool) []mock.Turn {
 	var turns []mock.Turn
 	for range 12 {
-		turn := mock.Text(strings.Repeat("word ", rng.IntN(60)) + ".")
+		turn := mocktest.Text(strings.Repeat("word ", rng.IntN(60)) + ".")
 		turn.CacheLost = rng.IntN(6) == 0
 		if !messages && rng.IntN(3) > 0 {
 			u := mock.Usage{Prompt: 100 + rng.Int64N(400), Completion: rng.Int64N(100)}
@@ -103,9 +104,9 @@ func drawTurns(rng *rand.Rand, messages bool) []mock.Turn {
 	return turns
 }
 
-// Over vendors, price lists, lifetimes of prompt caches, lost caches, retries and
-// conversations at once: no limit is passed, no call costs more than was set aside
-// for it, and our account and the server's agree.
+// For random vendors, price lists, cache lifetimes, lost caches, retries and parallel
+// conversations, no limit is exceeded, no call costs more than its reservation, and the
+// client's account agrees with the server's.
 func TestTheBillIsWhatTheServerBills(t *testing.T) {
 	t.Parallel()
 	stopped, written, forHour, lost := 0, int64(0), int64(0), 0
@@ -138,21 +139,21 @@ func TestTheBillIsWhatTheServerBills(t *testing.T) {
 		const rounding = 1e-12
 		switch {
 		case v.exact && math.Abs(paid-billed) > rounding:
-			t.Errorf("seed %d: $%.12f were counted, $%.12f billed", seed, paid, billed)
+			t.Errorf("seed %d: counted $%.12f, billed $%.12f", seed, paid, billed)
 		case paid < billed-rounding:
-			t.Errorf("seed %d: $%.12f were counted, less than the $%.12f billed", seed, paid, billed)
+			t.Errorf("seed %d: counted $%.12f, less than the $%.12f billed", seed, paid, billed)
 		case atRisk < lostBilled-rounding:
-			t.Errorf("seed %d: $%.12f were at risk, $%.12f billed", seed, atRisk, lostBilled)
+			t.Errorf("seed %d: $%.12f at risk, but $%.12f billed for lost answers", seed, atRisk, lostBilled)
 		case paid+atRisk > f.limit+rounding || billed+lostBilled > f.limit+rounding:
-			t.Errorf("seed %d: $%.12f counted, $%.12f billed of $%.12f", seed, paid+atRisk, billed+lostBilled, f.limit)
+			t.Errorf("seed %d: counted $%.12f, billed $%.12f, limit $%.12f", seed, paid+atRisk, billed+lostBilled, f.limit)
 		}
 	}
 	if stopped < 10 || written == 0 || forHour == 0 || lost == 0 {
-		t.Errorf("too little happened: %d conversations stopped, %d tokens written, %d for an hour, %d runs with lost answers", stopped, written, forHour, lost)
+		t.Errorf("the test covers too little: %d conversations stopped, %d cache tokens written, %d for an hour, %d runs with lost answers", stopped, written, forHour, lost)
 	}
 }
 
-// converse holds one conversation and tells whether it ended for its budget.
+// converse holds one conversation and reports whether the budget stopped it.
 func converse(t *testing.T, v vendor, p *payer, rng *rand.Rand) (refused bool) {
 	r := llms.Request{SessionID: fmt.Sprint(rng.Uint64()), Sampling: llms.Sampling{MaxTokens: new(100), Extra: v.extra},
 		Messages: []llms.Message{{Role: "system", Content: strings.Repeat("rule ", 200)}, {Role: "user", Content: "go"}}}
@@ -162,26 +163,26 @@ func converse(t *testing.T, v vendor, p *payer, rng *rand.Rand) (refused bool) {
 			return true
 		}
 		if err != nil {
-			return false // its tries are used up
+			return false // no retries left
 		}
 		r.Messages = append(r.Messages, llms.Message{Role: "assistant", Content: resp.Reply.Message, Raw: resp.Reply.Extra},
 			llms.Message{Role: "user", Content: strings.Repeat("look ", rng.IntN(150)) + "!"})
-		if rng.IntN(6) == 0 { // a shorter history: nothing of it is known
+		if rng.IntN(6) == 0 { // a new, shorter history, of which the server has cached nothing
 			r.Messages = append([]llms.Message{{Role: "system", Content: strings.Repeat("other ", 150)}}, r.Messages[len(r.Messages)-1])
 		}
 	}
 	return false
 }
 
-// What is set aside for a prompt, in multiples of the price of input: its dearest
-// way through the server's cache.
-func TestCacheWritesAreSetAside(t *testing.T) {
+// The reservation for a prompt, in multiples of the input price, assumes the most expensive
+// use of the server's cache.
+func TestCacheWritesAreReserved(t *testing.T) {
 	hour := map[string]any{"cache_control": map[string]any{"type": "ephemeral", "ttl": "1h"}}
 	for name, c := range map[string]struct {
 		provider, cache string
 		extra           map[string]any
 		price           middle.Price
-		want            []float64 // of two calls; the first one's answer reports a write for an hour
+		want            []float64 // for two calls; the answer to the first reports a write for an hour
 	}{
 		"five minutes":            {"anthropic", "5m", nil, middle.Price{}, []float64{1.25, 2}},
 		"an hour":                 {"anthropic", "1h", nil, middle.Price{}, []float64{2, 2}},
@@ -195,9 +196,9 @@ func TestCacheWritesAreSetAside(t *testing.T) {
 		"dear reads":              {"openai", "", nil, middle.Price{Cached: new(4.0)}, []float64{4, 4}},
 		"free":                    {"anthropic", "1h", nil, middle.Price{Free: true}, []float64{0, 0}},
 	} {
-		answer := mock.Text("a")
+		answer := mocktest.Text("a")
 		answer.Usage = &mock.Usage{Prompt: 20, CacheWrite: 20, CacheWrite1h: 20}
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Rewrites: true, Repeat: true, Turns: []mock.Turn{answer}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Rewrites: true, Repeat: true, Turns: []mock.Turn{answer}}}})
 		at := providers.Endpoint{BaseURL: srv.URL, Model: "m", Timeout: "30s"}
 		var provider llms.Client
 		var err error
@@ -214,14 +215,14 @@ func TestCacheWritesAreSetAside(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &purse{}
+		p := &recordingAccount{}
 		r := llms.Request{Messages: []llms.Message{{Role: "user", Content: strings.Repeat("a", 936)}}, Sampling: llms.Sampling{MaxTokens: new(10), Extra: c.extra}}
 		for i, want := range c.want {
 			if _, err := client.Chat(llms.WithAccount(t.Context(), p), r); err != nil {
 				t.Fatal(err)
 			}
-			if got := p.worst[i] * 1e6 / 1000; math.Abs(got-want) > 1e-9 { // 1,000 bytes with what frames the message
-				t.Errorf("%s: call %d set %g times input aside, want %g", name, i, got, want)
+			if got := p.worst[i] * 1e6 / 1000; math.Abs(got-want) > 1e-9 { // 1,000 bytes, including the frame of the message
+				t.Errorf("%s: call %d reserved %g times the input price, want %g", name, i, got, want)
 			}
 		}
 	}

@@ -37,12 +37,12 @@ func entries(t *testing.T, dir string) (files []string) {
 	return files
 }
 
-// abroad is the same model at another provider.
-type abroad struct{ *steps }
+// otherProvider is the same model at another provider.
+type otherProvider struct{ *steps }
 
-func (abroad) Provider() string { return "other" }
+func (otherProvider) Provider() string { return "other" }
 
-// The same question is asked once; what makes it another question is asked anew.
+// Equal requests are sent once. A request that differs in any relevant part is sent.
 func TestCacheAsksOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	s := &steps{usage: &schemas.Usage{Prompt: 7, Completion: 2}}
@@ -50,8 +50,8 @@ func TestCacheAsksOnce(t *testing.T) {
 	open := func(s *steps) llms.Client {
 		return wrap(t, s, middle.Config{Cache: dir, Note: func(n string) { notes = append(notes, n) }, Prices: middle.Prices{{Model: "m", Input: 1}}})
 	}
-	c, p := open(s), &purse{}
-	ask := func(c llms.Client, p *purse, r llms.Request) schemas.Reply {
+	c, p := open(s), &recordingAccount{}
+	ask := func(c llms.Client, p *recordingAccount, r llms.Request) schemas.Reply {
 		t.Helper()
 		resp, err := c.Chat(llms.WithAccount(t.Context(), p), r)
 		if err != nil {
@@ -76,20 +76,20 @@ func TestCacheAsksOnce(t *testing.T) {
 	}
 	for i, r := range others {
 		if ask(c, p, r); len(s.at) != 2+i {
-			t.Errorf("question %d was not asked", i)
+			t.Errorf("request %d was not sent", i)
 		}
 	}
-	if ask(c, &purse{attempt: 1}, question); len(s.at) != 6 {
-		t.Error("another sample of the task got the first one's reply")
+	if ask(c, &recordingAccount{attempt: 1}, question); len(s.at) != 6 {
+		t.Error("another attempt at the task got the reply of the first")
 	}
-	elsewhere := wrap(t, abroad{s}, middle.Config{Cache: dir})
-	if ask(elsewhere, &purse{}, question); len(s.at) != 7 {
-		t.Error("another provider's model got this one's reply")
+	elsewhere := wrap(t, otherProvider{s}, middle.Config{Cache: dir})
+	if ask(elsewhere, &recordingAccount{}, question); len(s.at) != 7 {
+		t.Error("a model of another provider got this model's reply")
 	}
 	if len(entries(t, dir)) != 7 || len(notes) != 0 {
 		t.Errorf("%d entries, %q", len(entries(t, dir)), notes)
 	}
-	// Another process, whatever it finds: a broken entry, half of one, another's.
+	// Another process replaces an entry that is broken, incomplete or of another request.
 	for _, damage := range []string{"", "{", `{"version":1,"key":"other","reply":{}}`, `{"version":99}`} {
 		for _, file := range entries(t, dir) {
 			if err := os.WriteFile(file, []byte(damage), 0o600); err != nil {
@@ -103,20 +103,20 @@ func TestCacheAsksOnce(t *testing.T) {
 			t.Errorf("%q: %d calls, %q", damage, len(s.at), notes)
 		}
 		if ask(c, p, question); len(s.at) != 1 {
-			t.Errorf("%q was not mended", damage)
+			t.Errorf("the entry %q was not replaced", damage)
 		}
 	}
 }
 
-// Failures are not kept, and workers that ask the same wait for the first.
+// Failures are not cached, and workers with the same request wait for the first of them.
 func TestCacheIsOneFlight(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{errs: []error{&llms.Error{Class: llms.ClassQuota}}}
-		slow := &slowly{s}
+		slow := &slowClient{s}
 		c := wrap(t, slow, middle.Config{Cache: dir, Note: func(n string) { t.Error(n) }})
 		if _, err := c.Chat(t.Context(), llms.Request{}); err == nil || len(entries(t, dir)) != 0 {
-			t.Fatalf("a failure was kept: %v", err)
+			t.Fatalf("a failure was cached: %v", err)
 		}
 		var wg sync.WaitGroup
 		for i := range 16 {
@@ -128,17 +128,17 @@ func TestCacheIsOneFlight(t *testing.T) {
 		}
 		wg.Wait()
 		if len(s.at) != 2 {
-			t.Errorf("%d calls for one question", len(s.at)-1)
+			t.Errorf("%d calls for equal requests", len(s.at)-1)
 		}
 	})
 }
 
-// slowly lets others come while it answers.
-type slowly struct {
+// slowClient answers so slowly that other calls arrive before it is done.
+type slowClient struct {
 	*steps
 }
 
-func (s *slowly) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
-	time.Sleep(time.Second) // until all others wait
+func (s *slowClient) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+	time.Sleep(time.Second) // until all other calls wait
 	return s.steps.Chat(ctx, r)
 }

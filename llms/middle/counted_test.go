@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// meter is a server that counts messages one by one, each conversation at a rate
-// of its own, up to a token for a byte, and answers up to the limit.
+// meter is a server that counts each message separately, with a different rate of up to one
+// token per byte in each conversation. Its answers are as long as allowed.
 type meter struct {
 	llms.Client
 	seed uint64
@@ -33,8 +33,8 @@ func (m meter) Chat(_ context.Context, r llms.Request) (llms.Response, error) {
 		Prompt: prompt, Completion: rng.Int64N(int64(*r.Sampling.MaxTokens) + 1)}}}, nil
 }
 
-// fund is a budget that all conversations share: it waits while calls under way
-// hold what is left, and refuses what can never fit.
+// fund is a budget that all conversations share. A reservation waits while running calls
+// hold the rest of the budget, and fails if it can never fit.
 type fund struct {
 	mu              sync.Mutex
 	back            *sync.Cond
@@ -66,7 +66,7 @@ func (s *share) End(_ context.Context, p schemas.Payment) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.Spent() > s.worst {
-		s.t.Errorf("a call cost $%g, $%g were set aside", p.Spent(), s.worst)
+		s.t.Errorf("a call cost $%g, but reserved $%g", p.Spent(), s.worst)
 	}
 	s.reserved, s.spent = s.reserved-s.worst, s.spent+p.Spent()
 	s.back.Broadcast()
@@ -76,8 +76,8 @@ func (s *share) End(_ context.Context, p schemas.Payment) error {
 func (*share) Attempt() int { return 0 }
 func (*share) FromCache()   {}
 
-// Whatever a server counts and answers, sixteen conversations at once never pass
-// the limit that they share, and no call costs more than was set aside for it.
+// Whatever a server counts and answers, sixteen parallel conversations never exceed
+// their common limit, and no call costs more than its reservation.
 func TestWorstCasesHold(t *testing.T) {
 	for seed := range uint64(25) {
 		f := &fund{limit: 0.05}
@@ -100,7 +100,7 @@ func TestWorstCasesHold(t *testing.T) {
 					if err != nil {
 						return
 					}
-					if rng.IntN(8) == 0 { // cut: nothing is known of this prompt
+					if rng.IntN(8) == 0 { // a shortened history, so the count of no earlier prompt applies
 						r.Messages = append([]llms.Message{{Role: "system", Content: strings.Repeat("t", 3000)}}, r.Messages[len(r.Messages)-1])
 					}
 					r.Messages = append(r.Messages, llms.Message{Role: "assistant", Content: resp.Reply.Message},
@@ -110,15 +110,15 @@ func TestWorstCasesHold(t *testing.T) {
 		}
 		wg.Wait()
 		if f.spent > f.limit || f.reserved > 1e-9 || f.spent < f.limit/3 {
-			t.Errorf("seed %d: $%g of $%g are spent, $%g still set aside", seed, f.spent, f.limit, f.reserved)
+			t.Errorf("seed %d: spent $%g of $%g, $%g still reserved", seed, f.spent, f.limit, f.reserved)
 		}
 	}
 }
 
-// What is set aside for the call after a counted one: its count, and the bytes of
-// what is new; for a prompt that begins otherwise, all its bytes.
+// The reservation for a prompt that extends a counted one is that count plus the bytes of
+// the new messages. For any other prompt it is all bytes.
 func TestTheCountOfAPromptBoundsTheNext(t *testing.T) {
-	s, p := &steps{usage: &schemas.Usage{Prompt: 1000, Completion: 100}}, &purse{}
+	s, p := &steps{usage: &schemas.Usage{Prompt: 1000, Completion: 100}}, &recordingAccount{}
 	client := wrap(t, s, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Input: 1}}})
 	ctx := llms.WithAccount(t.Context(), p)
 	r := llms.Request{SessionID: "one", Messages: []llms.Message{{Role: "system", Content: strings.Repeat("s", 4000)}}}
@@ -145,9 +145,9 @@ func TestTheCountOfAPromptBoundsTheNext(t *testing.T) {
 	if n := ask(r); n != 4000+6+5+4*32 {
 		t.Errorf("another beginning: %d tokens", n)
 	}
-	r.Messages = append(r.Messages, llms.Message{Role: "user", Content: strings.Repeat("u", 20000)}) // 1000 tokens of 24,000 bytes: no count
+	r.Messages = append(r.Messages, llms.Message{Role: "user", Content: strings.Repeat("u", 20000)}) // 1000 tokens for 24,000 bytes cannot be a correct count
 	ask(r)
 	if n := ask(r); n < 24000 {
-		t.Errorf("a count that cannot be one is believed: %d tokens", n)
+		t.Errorf("an impossible count was used: %d tokens", n)
 	}
 }

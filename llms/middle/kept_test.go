@@ -14,26 +14,26 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// shelf is a tape in memory, which may be full.
-type shelf struct {
+// memoryTape is a tape in memory, which may be full.
+type memoryTape struct {
 	seen []string
 	err  error
 }
 
-func (s *shelf) Keep(ex llms.Exchange) error {
+func (s *memoryTape) Keep(ex llms.Exchange) error {
 	s.seen = append(s.seen, fmt.Sprintf("%s %d %s %s", ex.Request, ex.Status, ex.Failure, ex.Response))
 	return s.err
 }
 
-// speaking answers with bytes: failing ones first.
-type speaking struct {
+// flakyClient fails the given number of times and then succeeds. Its responses have raw bytes.
+type flakyClient struct {
 	failures int
 	calls    int
 }
 
-func (*speaking) Provider() string { return "p" }
-func (*speaking) Model() string    { return "m" }
-func (s *speaking) Chat(context.Context, llms.Request) (llms.Response, error) {
+func (*flakyClient) Provider() string { return "p" }
+func (*flakyClient) Model() string    { return "m" }
+func (s *flakyClient) Chat(context.Context, llms.Request) (llms.Response, error) {
 	if s.calls++; s.calls <= s.failures {
 		return llms.Response{Request: []byte("asked"), Raw: []byte("boom"), Status: 500}, &llms.Error{Class: llms.ClassServer, Status: 500}
 	}
@@ -41,11 +41,11 @@ func (s *speaking) Chat(context.Context, llms.Request) (llms.Response, error) {
 }
 
 func TestEveryTryIsKept(t *testing.T) {
-	c, err := middle.Wrap([]middle.Endpoint{{Client: &speaking{failures: 2}}}, middle.Config{Retry: middle.RetryConfig{Initial: 1}})
+	c, err := middle.Wrap([]middle.Endpoint{{Client: &flakyClient{failures: 2}}}, middle.Config{Retry: middle.RetryConfig{Initial: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tape := &shelf{}
+	tape := &memoryTape{}
 	resp, err := c.Chat(llms.WithTape(t.Context(), tape), llms.Request{})
 	if err != nil {
 		t.Fatal(err)
@@ -58,15 +58,15 @@ func TestEveryTryIsKept(t *testing.T) {
 	}
 }
 
-// What cannot be kept is nobody's answer: the error goes up as it is, and
-// nothing is asked again.
+// If the tape cannot record an exchange, the caller gets the tape's error unchanged and
+// the call is not retried.
 func TestFullTapeIsAnError(t *testing.T) {
-	model := &speaking{}
+	model := &flakyClient{}
 	c, err := middle.Wrap([]middle.Endpoint{{Client: model}}, middle.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Chat(llms.WithTape(t.Context(), &shelf{err: fmt.Errorf("writing: %w", syscall.ENOSPC)}), llms.Request{})
+	_, err = c.Chat(llms.WithTape(t.Context(), &memoryTape{err: fmt.Errorf("writing: %w", syscall.ENOSPC)}), llms.Request{})
 	if !errors.Is(err, syscall.ENOSPC) || model.calls != 1 {
 		t.Errorf("%d calls, %v", model.calls, err)
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// steps is a model that goes through a list of answers and notes when it was
-// asked; the network would stop the bubble's clock.
+// steps is a client that returns a list of answers and records the times of calls. A real
+// connection would stop the clock of synctest.
 type steps struct {
 	mu    sync.Mutex
 	errs  []error
@@ -65,10 +65,10 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 			t.Fatalf("%+v, %v", resp.Reply, err)
 		}
 		if first := s.at[1].Sub(s.at[0]); first != 40*time.Second {
-			t.Errorf("waited %s, the server asked for 40s", first)
+			t.Errorf("waited %s, but the server asked for 40s", first)
 		}
 		if second := s.at[2].Sub(s.at[1]); second <= 0 || second > 3*time.Second {
-			t.Errorf("own wait %s", second)
+			t.Errorf("waited %s without a Retry-After", second)
 		}
 	})
 }
@@ -83,7 +83,7 @@ func TestWC27RetriesAreBoundedAndEndTyped(t *testing.T) {
 		if llms.ClassOf(err) != llms.ClassUnreachable || !strings.Contains(err.Error(), "after 4 calls") || len(s.at) != 4 {
 			t.Errorf("%d calls: %v", len(s.at), err)
 		}
-		// A server's own error (500) is worth another call, a refused key is not;
+		// An internal error (500) is retried, a refused key is not;
 		// without settings there are six calls, not a hundred.
 		for class, calls := range map[llms.Class]int{llms.ClassServer: 6, llms.ClassAuth: 1} {
 			s := &steps{errs: slices.Repeat([]error{&llms.Error{Class: class}}, 20)}
@@ -94,15 +94,15 @@ func TestWC27RetriesAreBoundedAndEndTyped(t *testing.T) {
 	})
 }
 
-// Five ways to be turned away, and what each of them does to the call, to its
-// neighbours and to the number of calls at once.
+// Each of five failures has its own effect on the call, on other calls and on the number of
+// parallel calls.
 func TestG9EachFailureHasItsOwnAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		err         llms.Error
-		calls       int           // of the call itself, the answer included
-		least, most time.Duration // before it is made again
-		neighbour   time.Duration // how long another call is held back
-		parallel    float64       // afterwards, of 10
+		calls       int           // tries of the call, including the successful one
+		least, most time.Duration // wait before the retry
+		neighbour   time.Duration // how long another call waits
+		parallel    float64       // parallel calls afterwards, of 10
 	}{
 		"throttle, with its end":   {llms.Error{Class: llms.ClassRateLimit, Status: 429, RetryAfter: 20 * time.Second}, 2, 20 * time.Second, 20 * time.Second, 20 * time.Second, 1},
 		"throttle, without":        {llms.Error{Class: llms.ClassRateLimit, Status: 429}, 2, 500 * time.Millisecond, 1500 * time.Millisecond, 0, 1},
@@ -127,9 +127,9 @@ func TestG9EachFailureHasItsOwnAnswer(t *testing.T) {
 				start := time.Now()
 				var neighbour time.Duration
 				wg.Go(func() {
-					time.Sleep(time.Nanosecond) // the first has failed by then
+					time.Sleep(time.Nanosecond) // lets the first call fail
 					if got := pace.Parallel(); got != c.parallel {
-						t.Errorf("%v at once, want %v", got, c.parallel)
+						t.Errorf("%v parallel calls, want %v", got, c.parallel)
 					}
 					if err := pace.Begin(t.Context(), 0); err != nil {
 						t.Error(err)
@@ -143,10 +143,10 @@ func TestG9EachFailureHasItsOwnAnswer(t *testing.T) {
 					t.Fatalf("%d calls, %+v, %v", len(s.at), resp.Reply, err)
 				}
 				if again := s.at[len(s.at)-1].Sub(start); again < c.least || again > c.most {
-					t.Errorf("made again after %s, want %s to %s", again, c.least, c.most)
+					t.Errorf("retried after %s, want %s to %s", again, c.least, c.most)
 				}
 				if neighbour.Round(time.Millisecond) != c.neighbour {
-					t.Errorf("a neighbour was held back for %s, want %s", neighbour, c.neighbour)
+					t.Errorf("another call waited %s, want %s", neighbour, c.neighbour)
 				}
 			})
 		})
@@ -210,8 +210,8 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// purse is an account that notes what goes through it.
-type purse struct {
+// recordingAccount is an account that records reservations and payments.
+type recordingAccount struct {
 	worst []float64
 	paid  []schemas.Payment
 	deny  error
@@ -219,7 +219,7 @@ type purse struct {
 	attempt, fromCache int
 }
 
-func (p *purse) Begin(ctx context.Context, worst float64) (context.Context, error) {
+func (p *recordingAccount) Begin(ctx context.Context, worst float64) (context.Context, error) {
 	if p.deny != nil {
 		return nil, p.deny
 	}
@@ -227,20 +227,20 @@ func (p *purse) Begin(ctx context.Context, worst float64) (context.Context, erro
 	return ctx, nil
 }
 
-func (p *purse) End(_ context.Context, paid schemas.Payment) error {
+func (p *recordingAccount) End(_ context.Context, paid schemas.Payment) error {
 	p.paid = append(p.paid, paid)
 	return nil
 }
 
-func (p *purse) FromCache()   { p.fromCache++ }
-func (p *purse) Attempt() int { return p.attempt }
+func (p *recordingAccount) FromCache()   { p.fromCache++ }
+func (p *recordingAccount) Attempt() int { return p.attempt }
 
-// Each try is begun and ended in the account, and none that it denies is made.
+// Each try begins and ends in the account, and a try that the account refuses is not made.
 func TestEveryTryIsAccountedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{usage: &schemas.Usage{Prompt: 10, Completion: 5}, errs: []error{&llms.Error{Class: llms.ClassServer, Status: 503}, &llms.Error{Class: llms.ClassTimeout}}}
 		c := wrap(t, s, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Output: 1}}})
-		p := &purse{}
+		p := &recordingAccount{}
 		ctx := llms.WithAccount(t.Context(), p)
 		if _, err := c.Chat(ctx, llms.Request{}); err != nil {
 			t.Fatal(err)
@@ -251,7 +251,7 @@ func TestEveryTryIsAccountedFor(t *testing.T) {
 			t.Errorf("%v %s", p.worst, diff)
 		}
 		if got := s.last.Sampling.MaxTokens; got == nil || *got != llms.DefaultAnswer {
-			t.Errorf("an answer without end was asked for: %v", got)
+			t.Errorf("a request has no limit for the answer: %v", got)
 		}
 		p.deny = fmt.Errorf("no: %w", llms.ErrBudget)
 		if _, err := c.Chat(ctx, llms.Request{}); !errors.Is(err, llms.ErrBudget) || len(s.at) != 3 {
@@ -260,14 +260,14 @@ func TestEveryTryIsAccountedFor(t *testing.T) {
 	})
 }
 
-// The worst case is one: a byte is never more than a token, and the longest
-// answer any field allows counts.
+// The worst case assumes one token per byte, and the longest answer that any field of the
+// request allows.
 func TestWorstCaseIsAnUpperBound(t *testing.T) {
 	text := strings.Repeat("\u4e16", 1000)
 	many := 100
 	for name, c := range map[string]struct {
 		r    llms.Request
-		want float64 // USD at least, at $1 per million prompt tokens and $10 per million of the answer
+		want float64 // lower bound in millionths of a USD, at $1 per million prompt tokens and $10 per million output tokens
 	}{
 		"bytes":   {llms.Request{Messages: []llms.Message{{Role: "user", Content: text}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
 		"calls":   {llms.Request{Messages: []llms.Message{{ToolCalls: []schemas.ToolCall{{Raw: text}}}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
@@ -277,7 +277,7 @@ func TestWorstCaseIsAnUpperBound(t *testing.T) {
 		"extra":   {llms.Request{Sampling: llms.Sampling{MaxTokens: &many, Extra: map[string]any{"max_completion_tokens": 5000.0}}}, 50_000},
 		"no end":  {llms.Request{}, 10 * llms.DefaultAnswer},
 	} {
-		p := &purse{}
+		p := &recordingAccount{}
 		s := &steps{usage: &schemas.Usage{}}
 		price := middle.Price{Model: "m", Input: 1, Output: 10}
 		if name == "written" {
@@ -288,7 +288,7 @@ func TestWorstCaseIsAnUpperBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := p.worst[0] * 1e6; got < c.want || got > c.want+1000 {
-			t.Errorf("%s: %g millionths, want %g and a little more", name, got, c.want)
+			t.Errorf("%s: worst case %g millionths, want slightly more than %g", name, got, c.want)
 		}
 	}
 }
@@ -301,18 +301,18 @@ func TestCost(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if price.Cost(nil) != nil {
-		t.Error("an unknown usage has a cost")
+		t.Error("an answer without usage has a cost")
 	}
 	if free := (middle.Price{Free: true}).Cost(nil); free == nil || *free != 0 {
-		t.Error("a free model has no cost of 0")
+		t.Error("an answer of a free model does not have cost 0")
 	}
-	// Unknown price: no cost in the reply; with a limit it is refused at once.
+	// With an unknown price the reply has no cost, and a budget is refused at once.
 	resp, err := wrap(t, &steps{usage: &schemas.Usage{Prompt: 1}}, middle.Config{}).Chat(t.Context(), llms.Request{})
 	if err != nil || resp.Reply.CostUSD != nil {
 		t.Errorf("cost %v, %v", resp.Reply.CostUSD, err)
 	}
 	if _, err := middle.Wrap([]middle.Endpoint{{Client: &steps{}}}, middle.Config{Limited: true}); err == nil {
-		t.Error("a budget over an unknown price is accepted")
+		t.Error("a budget with an unknown price was accepted")
 	}
 }
 
@@ -336,7 +336,7 @@ func TestFailedCallsKeepWhatTheyMayHaveCost(t *testing.T) {
 		"cancelled":        {context.Canceled, 1},
 		"never built":      {&llms.Error{Class: llms.ClassRefused}, 0},
 	} {
-		p := &purse{}
+		p := &recordingAccount{}
 		s := &steps{errs: []error{c.err}}
 		client := wrap(t, s, middle.Config{Retry: middle.RetryConfig{MaxTries: 1}, Prices: middle.Prices{{Model: "m", Output: 1}}})
 		if _, err := client.Chat(llms.WithAccount(t.Context(), p), llms.Request{Sampling: llms.Sampling{MaxTokens: &tokens}}); !errors.Is(err, c.err) {

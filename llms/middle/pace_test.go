@@ -17,7 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// called is one call through a pace: when it began, and what its end was told.
+// called makes one call through a pace and returns when it began.
 func called(t *testing.T, p *middle.Pace, reserve, used float64, lasts time.Duration, err error) time.Time {
 	t.Helper()
 	if err := p.Begin(t.Context(), reserve); err != nil {
@@ -31,13 +31,13 @@ func called(t *testing.T, p *middle.Pace, reserve, used float64, lasts time.Dura
 
 func TestPaceTokensAreReservedAndSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := middle.NewPace(middle.PaceConfig{TPM: 6000}) // 100 a second, 1500 at once
+		p := middle.NewPace(middle.PaceConfig{TPM: 6000}) // refills 100 per second, holds 1500
 		start := time.Now()
 		first := called(t, p, 1500, 1500, 0, nil)
-		second := called(t, p, 1000, 200, 0, nil) // waits for its reservation, not for its use
-		third := called(t, p, 1000, 1000, 0, nil) // finds the 800 that came back
+		second := called(t, p, 1000, 200, 0, nil) // waits for the tokens it reserves, not for those it uses
+		third := called(t, p, 1000, 1000, 0, nil) // can use the 800 that were returned
 		fourth := called(t, p, 9000, 9000, 0, nil)
-		fifth := called(t, p, 1, 1, 0, nil) // the debt is paid first
+		fifth := called(t, p, 1, 1, 0, nil) // waits until the overdraft is refilled
 		for i, want := range []time.Duration{0, 10 * time.Second, 12 * time.Second, 27 * time.Second, 102*time.Second + 10*time.Millisecond} {
 			if got := []time.Time{first, second, third, fourth, fifth}[i].Sub(start); got.Round(time.Millisecond) != want {
 				t.Errorf("call %d began after %s, want %s", i, got, want)
@@ -59,7 +59,7 @@ func TestPaceFollowsTheServer(t *testing.T) {
 					if err := p.Begin(t.Context(), 0); err != nil {
 						t.Error(err)
 					}
-					for n := running.Add(1); ; { // others are at it, too
+					for n := running.Add(1); ; { // other goroutines do the same
 						if m := most.Load(); n <= m || most.CompareAndSwap(m, n) {
 							break
 						}
@@ -73,22 +73,22 @@ func TestPaceFollowsTheServer(t *testing.T) {
 		}
 		round(&llms.Error{Class: llms.ClassServer, Status: 503})
 		if most.Load() != 10 || p.Parallel() != 10 {
-			t.Errorf("%d at once, then %v: errors of the server are no refusals", most.Load(), p.Parallel())
+			t.Errorf("%d parallel calls, then %v: server errors must not reduce them", most.Load(), p.Parallel())
 		}
 		called(t, p, 0, 0, 0, limit)
 		if p.Parallel() != 1 {
-			t.Errorf("%v at once: one call was too many", p.Parallel())
+			t.Errorf("%v parallel calls after one refusal", p.Parallel())
 		}
 		round(nil)
 		if got := p.Parallel(); got < 5 || got > 10 {
-			t.Errorf("%v at once after 40 answers", got)
+			t.Errorf("%v parallel calls after 40 answers", got)
 		}
 		round(nil)
 		time.Sleep(time.Minute)
 		round(limit)
-		// 40 refusals within the cooling time count once, or twice where it ends.
+		// 40 refusals within the cooldown count once, or twice if it ends between them.
 		if got := p.Parallel(); got < 6 || got > 8 {
-			t.Errorf("%v at once after a wave of refusals", got)
+			t.Errorf("%v parallel calls after a wave of refusals", got)
 		}
 	})
 }
@@ -105,7 +105,7 @@ func TestPaceWithoutLimitLearnsOne(t *testing.T) {
 		}
 		wg.Wait()
 		if p.Parallel() != 16 {
-			t.Errorf("%v at once after 20 were too many", p.Parallel())
+			t.Errorf("%v parallel calls after 20 were too many", p.Parallel())
 		}
 	})
 }
@@ -152,22 +152,22 @@ func TestPaceOrderAndCancel(t *testing.T) {
 	})
 }
 
-// threefold is an endpoint that counts three tokens where we count one.
-type threefold struct{ llms.Client }
+// tripleCounter is an endpoint that reports three times as many tokens as the client estimates.
+type tripleCounter struct{ llms.Client }
 
-func (threefold) Model() string { return "m" }
-func (threefold) Chat(_ context.Context, r llms.Request) (llms.Response, error) {
+func (tripleCounter) Model() string { return "m" }
+func (tripleCounter) Chat(_ context.Context, r llms.Request) (llms.Response, error) {
 	n := int64(3 * tokens.For("m").Prompt(r))
 	return llms.Response{Reply: schemas.Reply{Usage: &schemas.Usage{Prompt: n}}}, nil
 }
 
-// What is reserved for a prompt is what its server will count, once it has
-// counted one.
+// After a server has counted one prompt, the reservation for the next is scaled to the
+// server's count.
 func TestReservationsFollowTheServersCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ask := llms.Request{Messages: []llms.Message{{Content: strings.Repeat("word ", 400)}}, Sampling: llms.Sampling{MaxTokens: new(1)}}
 		counted := tokens.For("m").Prompt(ask)
-		c, err := middle.Wrap([]middle.Endpoint{{Client: threefold{}, Pace: middle.NewPace(middle.PaceConfig{TPM: 6000})}}, middle.Config{})
+		c, err := middle.Wrap([]middle.Endpoint{{Client: tripleCounter{}, Pace: middle.NewPace(middle.PaceConfig{TPM: 6000})}}, middle.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,23 +177,23 @@ func TestReservationsFollowTheServersCount(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want := time.Duration(2*3*counted+1-1500) * 10 * time.Millisecond // 100 a second, 1500 at once
+		want := time.Duration(2*3*counted+1-1500) * 10 * time.Millisecond // refills 100 per second, holds 1500
 		if got := time.Since(start); got.Round(10*time.Millisecond) != want {
 			t.Errorf("the second call began after %s, want %s", got, want)
 		}
 	})
 }
 
-// slow is an endpoint whose calls last five seconds.
-type slow struct{ threefold }
+// slow is an endpoint whose calls take five seconds.
+type slow struct{ tripleCounter }
 
 func (s slow) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	time.Sleep(5 * time.Second)
-	return s.threefold.Chat(ctx, r)
+	return s.tripleCounter.Chat(ctx, r)
 }
 
-// A call that says nothing of its answer's length may take all that it may have,
-// and keeps the tokens of a minute until it has ended; a short one keeps few.
+// A call without a limit for its answer reserves the longest possible answer, and holds these
+// tokens until it has ended. A call with a low limit reserves few.
 func TestTheWholeAnswerIsReserved(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit llms.Sampling
@@ -205,7 +205,7 @@ func TestTheWholeAnswerIsReserved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client, err := middle.Wrap([]middle.Endpoint{{Client: slow{}, Pace: middle.NewPace(middle.PaceConfig{TPM: 60000})}}, middle.Config{}) // 15,000 at once
+				client, err := middle.Wrap([]middle.Endpoint{{Client: slow{}, Pace: middle.NewPace(middle.PaceConfig{TPM: 60000})}}, middle.Config{}) // holds 15,000
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -220,7 +220,7 @@ func TestTheWholeAnswerIsReserved(t *testing.T) {
 				}
 				wg.Wait()
 				if got := time.Since(start).Round(time.Second); got != c.want {
-					t.Errorf("both have ended after %s, want %s", got, c.want)
+					t.Errorf("both calls ended after %s, want %s", got, c.want)
 				}
 			})
 		})

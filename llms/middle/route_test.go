@@ -28,7 +28,7 @@ func routed(t *testing.T, tries uint, endpoints ...middle.Endpoint) llms.Client 
 	return c
 }
 
-// Endpoints are shared by weight, not in turn: a conversation stays where its prompt is cached.
+// Conversations are distributed by weight and stay with the endpoint that has cached their prompt.
 func TestG3ConversationsAreSharedAndStick(t *testing.T) {
 	a, b, more := &steps{}, &steps{}, &steps{}
 	two := routed(t, 1, middle.Endpoint{Client: a, Name: "a"}, middle.Endpoint{Client: b, Name: "b", Weight: 3})
@@ -45,13 +45,13 @@ func TestG3ConversationsAreSharedAndStick(t *testing.T) {
 			onA = append(onA, session)
 		case 0:
 		default:
-			t.Fatalf("conversation %s was torn apart", session)
+			t.Fatalf("conversation %s was split between two endpoints", session)
 		}
 	}
 	if len(onA) < 440 || len(onA) > 560 {
-		t.Errorf("%d of 2000 conversations at weight 1 of 4", len(onA))
+		t.Errorf("%d of 2000 conversations went to an endpoint with weight 1 of 4", len(onA))
 	}
-	// A third server takes from both and moves no conversation between them.
+	// A third endpoint takes conversations from both, and none moves between those two.
 	c := &steps{}
 	three := routed(t, 1, middle.Endpoint{Client: more, Name: "a"}, middle.Endpoint{Client: b, Name: "b", Weight: 3}, middle.Endpoint{Client: c, Name: "c"})
 	for i := range 2000 {
@@ -74,9 +74,9 @@ func TestRouteLeavesFailingServersAlone(t *testing.T) {
 			t.Errorf("%v: %d calls of the failing server, %d of the other", err, len(bad.at), len(good.at))
 		}
 		if err := asked(t, c, "s"); err != nil || len(bad.at) != 3 {
-			t.Errorf("%v: a server that failed was asked at once: %d", err, len(bad.at))
+			t.Errorf("%v: a failed endpoint got a call too early: %d", err, len(bad.at))
 		}
-		time.Sleep(31 * time.Second) // one trial, which fails
+		time.Sleep(31 * time.Second) // one trial call, which fails
 		if err := asked(t, c, "s"); err != nil || len(bad.at) != 4 {
 			t.Errorf("%v: %d calls", err, len(bad.at))
 		}
@@ -84,7 +84,7 @@ func TestRouteLeavesFailingServersAlone(t *testing.T) {
 		if err := asked(t, c, "s"); err != nil || len(bad.at) != 5 || len(good.at) != 3 {
 			t.Errorf("%v: the conversation did not return: %d, %d", err, len(bad.at), len(good.at))
 		}
-		// Where nothing answers once is enough; refusals and cancellations are no failures.
+		// One failure is enough if the server is unreachable. Refusals and cancellations do not count.
 		bad.errs = []error{&llms.Error{Class: llms.ClassUnreachable}}
 		if err := asked(t, c, "s"); err != nil || len(bad.at) != 6 || len(good.at) != 4 {
 			t.Errorf("%v: %d, %d", err, len(bad.at), len(good.at))
@@ -96,7 +96,7 @@ func TestRouteLeavesFailingServersAlone(t *testing.T) {
 			_ = asked(t, c, "s")
 		}
 		if len(good.at) != 4 {
-			t.Errorf("the conversation was moved without a failure")
+			t.Errorf("the conversation moved to another endpoint without a failure")
 		}
 	})
 }
@@ -116,7 +116,7 @@ func TestRouteSaysWhenAllFailed(t *testing.T) {
 	})
 }
 
-// One address with two keys is two endpoints: each has its share.
+// Two endpoints with the same address and different keys each get a share.
 func TestKeysOfOneServerShareTheConversations(t *testing.T) {
 	a, b := &steps{}, &steps{}
 	two := routed(t, 1, middle.Endpoint{Client: a, Name: "same"}, middle.Endpoint{Client: b, Name: "same"})
@@ -128,7 +128,7 @@ func TestKeysOfOneServerShareTheConversations(t *testing.T) {
 			}
 		}
 		if n := len(a.at) - before; n == 1 {
-			t.Fatalf("conversation %s was torn apart", session)
+			t.Fatalf("conversation %s was split between two endpoints", session)
 		}
 	}
 	if len(a.at) < 300 || len(b.at) < 300 {
@@ -136,7 +136,7 @@ func TestKeysOfOneServerShareTheConversations(t *testing.T) {
 	}
 }
 
-// Conversations that are cancelled say nothing of a server.
+// Canceled calls do not count as failures of an endpoint.
 func TestCancelledCallsTripNothing(t *testing.T) {
 	a, b := &steps{}, &steps{}
 	two := routed(t, 1, middle.Endpoint{Client: a, Name: "a"}, middle.Endpoint{Client: b, Name: "b"})
@@ -152,6 +152,6 @@ func TestCancelledCallsTripNothing(t *testing.T) {
 		_ = asked(t, two, session)
 	}
 	if err := asked(t, two, session); err != nil || len(b.at) != 0 {
-		t.Errorf("%v, %d calls went to the other", err, len(b.at))
+		t.Errorf("%v, %d calls went to the other endpoint", err, len(b.at))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
@@ -23,16 +24,16 @@ sessions:
     turns: [{content: again, usage: {prompt: 3, completion: 1}}]
 `
 
-func serve(t *testing.T) *mock.Server {
+func serve(t *testing.T) *mocktest.Server {
 	t.Helper()
 	s, err := mock.Parse([]byte(script))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mock.Serve(t, s)
+	return mocktest.Serve(t, s)
 }
 
-func post(t *testing.T, srv *mock.Server, session, model string, messages ...string) (int, string) {
+func post(t *testing.T, srv *mocktest.Server, session, model string, messages ...string) (int, string) {
 	t.Helper()
 	body := fmt.Sprintf(`{"model":%q,"messages":[%s]}`, model, strings.Join(messages, ","))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+"/chat/completions", strings.NewReader(body))
@@ -98,7 +99,7 @@ func TestScriptedConversation(t *testing.T) {
 	}
 }
 
-func TestProblemsAreSeen(t *testing.T) {
+func TestProblemsAreReported(t *testing.T) {
 	cases := map[string]struct {
 		messages []string
 		problem  string
@@ -147,7 +148,7 @@ func TestProblemsAreSeen(t *testing.T) {
 func TestParseIsStrict(t *testing.T) {
 	for _, bad := range []string{"sesions: []", "sessions: [{turns: [{fault: {break: bend}}]}]", "sessions: [{turns: [{tool_calls: [{}]}]}]", "a: ["} {
 		if _, err := mock.Parse([]byte(bad)); err == nil {
-			t.Errorf("%q is accepted", bad)
+			t.Errorf("%q was accepted", bad)
 		}
 	}
 	s, err := mock.Parse([]byte("sessions: [{turns: [{fault: {delay: 2s, break: stall, times: 1}}]}]"))

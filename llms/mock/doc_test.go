@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// The page names every field of a script, every kind of fault and every break;
-// its examples are scripts.
-func TestThePageHasEveryField(t *testing.T) {
+// docs/mock.md documents every field of a script, every kind of fault and every break, and
+// its first example is a valid script.
+func TestDocsHaveEveryField(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/mock.md")
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestThePageHasEveryField(t *testing.T) {
 	}
 	for _, name := range names {
 		if !strings.Contains(page, "`"+name+"`") {
-			t.Errorf("docs/mock.md does not say what %s is", name)
+			t.Errorf("docs/mock.md does not document %s", name)
 		}
 	}
 	_, rest, _ := strings.Cut(page, "```yaml\n")

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// The account after each fault: answers that a client could read whole are
-// answered, all others are not.
-func TestFaultsInTheAccount(t *testing.T) {
+// After each fault, an answer counts as answered only if a client could read all of it.
+func TestFaultsInTotals(t *testing.T) {
 	for kind, want := range map[string]struct{ broken, answered bool }{
 		"cut": {broken: true}, "reset": {broken: true}, "reset_body": {broken: true}, "error_in_200": {}, "truncated_json": {}, "overloaded": {},
 		"reset_end": {broken: true, answered: true}, "gzip": {answered: true},
@@ -23,7 +22,7 @@ func TestFaultsInTheAccount(t *testing.T) {
 			body = string(raw)
 			_ = resp.Body.Close()
 		}
-		if kind != "reset_end" && (err != nil) != want.broken { // the client may have all of it before the reset
+		if kind != "reset_end" && (err != nil) != want.broken { // the client may read everything before the reset
 			t.Errorf("%s: %v", kind, err)
 		}
 		if whole := strings.HasSuffix(body, `"total_tokens":5}}`); whole != want.answered || (kind == "error_in_200") != strings.HasPrefix(body, `{"error":{"code":"server_error"`) {
@@ -35,7 +34,7 @@ func TestFaultsInTheAccount(t *testing.T) {
 	}
 }
 
-// A request for a stream is refused in one sentence, in either API's words.
+// Both APIs refuse a request for streaming in their own error format.
 func TestStreamsAreRefused(t *testing.T) {
 	srv := start(t, `sessions: [{repeat: true, turns: [{content: a}]}]`)
 	for path, form := range map[string]string{"/chat/completions": `{"error":{"code":`, "/messages": `{"error":{"message":`} {

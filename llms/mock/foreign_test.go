@@ -9,14 +9,15 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
 // The official OpenAI client works with the server: it lists models, receives parallel
 // tool calls, retries after a temporary error, and reports a permanent one.
-func TestForeignClient(t *testing.T) {
+func TestOfficialOpenAIClient(t *testing.T) {
 	text := "Grüße, and more text"
-	srv := mock.Serve(t, mock.Script{Key: "k", Models: []string{"m"}, Sessions: []mock.Session{{Model: "m", Turns: []mock.Turn{
+	srv := mocktest.Serve(t, mock.Script{Key: "k", Models: []string{"m"}, Sessions: []mock.Session{{Model: "m", Turns: []mock.Turn{
 		{Content: &text, ToolCalls: []mock.Call{
 			{Name: "view", Arguments: map[string]any{"path": "a/long/path/of/a/file.py"}}, {Name: "grep", Arguments: map[string]any{"pattern": "ü"}},
 		}, Usage: &mock.Usage{Prompt: 12, Completion: 5, Cached: 4}, Fault: &mock.Fault{Status: 503, Body: `{"error":{"message":"busy"}}`, Headers: map[string]string{"Retry-After-Ms": "1"}, Times: 1}},
@@ -45,7 +46,7 @@ func TestForeignClient(t *testing.T) {
 	}
 	ask.Messages = append(ask.Messages, openai.UserMessage("on"))
 	if _, err := c.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: "other", Messages: ask.Messages}); err == nil {
-		t.Error("a model nobody scripted has answered")
+		t.Error("a model that is not in the script answered")
 	}
 	if got := srv.Totals(); got.Requests != 4 || got.Answered != 2 || got.Prompt != 12 || got.Completion != 5 || got.Faults["status 503"] != 1 || got.Faults["refused"] != 1 {
 		t.Errorf("totals %+v", got)
@@ -55,7 +56,7 @@ func TestForeignClient(t *testing.T) {
 
 // The server refuses requests over its limits and says how long to wait.
 func TestLimitsOfTheServer(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Limits: mock.Limits{RPM: 3, TPM: 2000}, Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("a")}}}})
+	srv := mocktest.Serve(t, mock.Script{Limits: mock.Limits{RPM: 3, TPM: 2000}, Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Text("a")}}}})
 	post := func(maxTokens int) *http.Response {
 		t.Helper()
 		body, err := json.Marshal(map[string]any{"model": "m", "max_tokens": maxTokens, "messages": []any{map[string]any{"role": "user", "content": "go"}}})
@@ -73,7 +74,7 @@ func TestLimitsOfTheServer(t *testing.T) {
 		t.Errorf("%d %v", r.StatusCode, r.Header)
 	}
 	if r := post(1500); r.StatusCode != 429 || len(r.Header.Get("Retry-After-Ms")) < 5 {
-		t.Errorf("over the tokens: %d %v", r.StatusCode, r.Header)
+		t.Errorf("over the token limit: %d %v", r.StatusCode, r.Header)
 	}
 	for range 2 {
 		if r := post(1); r.StatusCode != 200 {
@@ -81,7 +82,7 @@ func TestLimitsOfTheServer(t *testing.T) {
 		}
 	}
 	if r := post(1); r.StatusCode != 429 || r.Header.Get("X-Ratelimit-Limit-Requests") != "3" {
-		t.Errorf("over the requests: %d %v", r.StatusCode, r.Header)
+		t.Errorf("over the request limit: %d %v", r.StatusCode, r.Header)
 	}
 	if got := srv.Totals(); got.Faults["over a limit"] != 2 || got.Answered != 3 || got.Peak != 1 {
 		t.Errorf("totals %+v", got)

@@ -15,11 +15,11 @@ func FromEpisode(e schemas.EpisodeRow, steps []schemas.StepRow) []Session {
 	turn := int32(-1)
 	users := map[string]string{}
 	for _, s := range steps {
-		phase := value(s.Phase)
+		phase := schemas.Value(s.Phase)
 		if s.Source == "user" && users[phase] == "" {
 			users[phase] = s.Message
 		}
-		if s.Source != "agent" || s.LLMCallCount == nil && s.TurnIndex == nil || value(s.IsCopiedContext) {
+		if s.Source != "agent" || s.LLMCallCount == nil && s.TurnIndex == nil || schemas.Value(s.IsCopiedContext) {
 			continue
 		}
 		i, known := at[phase]
@@ -34,11 +34,11 @@ func FromEpisode(e schemas.EpisodeRow, steps []schemas.StepRow) []Session {
 				turn = -1 // written by the policy, not by a model
 				continue
 			}
-			turn = value(s.TurnIndex)
+			turn = schemas.Value(s.TurnIndex)
 			session.Turns = append(session.Turns, turnOf(s))
 			session.Rewrites = session.Rewrites || s.ContextOp != nil && *s.ContextOp != schemas.ContextNone
 		}
-		if s.ToolName == nil || !native || turn < 0 || value(s.TurnIndex) != turn {
+		if s.ToolName == nil || !native || turn < 0 || schemas.Value(s.TurnIndex) != turn {
 			continue
 		}
 		last := &session.Turns[len(session.Turns)-1]
@@ -55,28 +55,21 @@ func FromEpisode(e schemas.EpisodeRow, steps []schemas.StepRow) []Session {
 
 // turnOf returns a turn without its calls.
 func turnOf(s schemas.StepRow) Turn {
-	t := Turn{Reasoning: value(s.Reasoning), FinishReason: value(s.FinishReason)}
+	t := Turn{Reasoning: schemas.Value(s.Reasoning), FinishReason: schemas.Value(s.FinishReason)}
 	if s.Message != "" || s.ToolName == nil {
 		t.Content = &s.Message
 	}
 	if s.PromptTokens != nil || s.CompletionTokens != nil {
-		t.Usage = &Usage{Prompt: value(s.PromptTokens), Completion: value(s.CompletionTokens), Cached: value(s.CachedTokens), Reasoning: value(s.ReasoningTokens)}
+		t.Usage = &Usage{Prompt: schemas.Value(s.PromptTokens), Completion: schemas.Value(s.CompletionTokens), Cached: schemas.Value(s.CachedTokens), Reasoning: schemas.Value(s.ReasoningTokens)}
 	}
 	return t
 }
 
 // callOf returns a call with its arguments as the model wrote them.
 func callOf(s schemas.StepRow) Call {
-	raw := value(s.ArgumentsJSON)
+	raw := schemas.Value(s.ArgumentsJSON)
 	if s.ArgumentsRaw != nil {
 		raw = *s.ArgumentsRaw
 	}
 	return Call{ID: s.ToolCallID, Name: *s.ToolName, Raw: &raw}
-}
-
-func value[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Two conversations with parallel, mended and copied calls, and a policy's own
-// words between them: the script has what the models said, and nothing else.
+// An episode has two conversations with parallel, repaired and copied calls, and steps of the
+// policy between them. The script contains only what the models said.
 func TestScriptOfAnEpisode(t *testing.T) {
 	said := func(phase string, turn int32, calls int32, text string) schemas.StepRow {
 		return schemas.StepRow{Source: "agent", Phase: &phase, TurnIndex: &turn, LLMCallCount: &calls, Message: text, PromptTokens: new(int64(10 + turn))}

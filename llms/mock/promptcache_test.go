@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ask uses the prompt cache for a conversation of some blocks, each with its mark.
+// ask sends a conversation of blocks through the prompt cache.
 func (c *promptCache) ask(t *testing.T, now time.Time, blocks ...string) Usage {
 	t.Helper()
 	body := fmt.Sprintf(`{"model":"m","messages":[{"role":"user","content":[%s]}]}`, strings.Join(blocks, ","))
@@ -19,7 +19,7 @@ func (c *promptCache) ask(t *testing.T, now time.Time, blocks ...string) Usage {
 	return c.use(r.prompt(), now)
 }
 
-// block is a text with a mark, if ttl is set.
+// block returns a text block, with cache_control if ttl is set.
 func block(word, ttl string) string {
 	mark := ""
 	if ttl != "" {
@@ -34,7 +34,7 @@ func TestPromptCacheBillsLikeTheVendor(t *testing.T) {
 	empty := func(minimum int64) *promptCache {
 		return &promptCache{minimum: minimum, kept: map[[32]byte]keptPrefix{}}
 	}
-	const one = 11 // tokens of a block: three, type, text, its value, and five of the text
+	const one = 11 // tokens of one block
 	expect := func(what string, got, want Usage) {
 		t.Helper()
 		if got != want {
@@ -69,7 +69,7 @@ func TestPromptCacheBillsLikeTheVendor(t *testing.T) {
 	expect("too far back", c.ask(t, start, long...), Usage{Prompt: 21 * one, CacheWrite: 21 * one})
 }
 
-// Dollars of the example prices of a vendor: exactly, whatever the order.
+// Amounts computed from example prices of a vendor are exact, whatever the order of calls.
 func TestBillsAreExact(t *testing.T) {
 	u := Usage{Prompt: 100_000, Cached: 500, CacheWrite: 99_000, Completion: 1000}
 	for want, p := range map[string]Price{

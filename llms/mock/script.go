@@ -156,11 +156,3 @@ func checkShared(faults []Fault, expect *Expect) (at []any, err error) {
 	}
 	return []any{"expect"}, expect.check()
 }
-
-// Text returns a turn with a text.
-func Text(content string) Turn { return Turn{Content: &content} }
-
-// Tool returns a turn with one tool call.
-func Tool(name string, arguments map[string]any) Turn {
-	return Turn{ToolCalls: []Call{{Name: name, Arguments: arguments}}}
-}

@@ -8,20 +8,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// start serves a script; the test says which problems it causes.
-func start(t *testing.T, text string) *mock.Server {
+// start serves a script. The test checks the problems itself.
+func start(t *testing.T, text string) *mocktest.Server {
 	t.Helper()
 	s, err := mock.Parse([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mock.Serve(t, s)
+	return mocktest.Serve(t, s)
 }
 
-// call sends one request and returns what came.
+// call sends one request and returns the status and body of the answer.
 func call(t *testing.T, url, session, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
@@ -43,8 +44,8 @@ func call(t *testing.T, url, session, body string) (int, string) {
 	return resp.StatusCode, string(raw)
 }
 
-// A session is found by header, by what follows the model's last @, or by a tag
-// in the system prompt, in whatever order requests come.
+// The server finds a session by header, by the suffix of the model after the last @, or by a
+// tag in the system prompt, in any order of requests.
 func TestSessionsByHeaderSuffixAndTag(t *testing.T) {
 	srv := start(t, `
 sessions:
@@ -60,7 +61,7 @@ sessions:
 			t.Errorf("%+v: %d %s", c, status, got)
 		}
 	}
-	srv.TakeProblems() // s1 was asked twice
+	srv.TakeProblems() // s1 was requested twice
 	status, got := call(t, srv.URL+"/chat/completions", "s9", `{"model":"n","messages":[{"role":"system","content":"plain"},{"role":"user","content":"u"}]}`)
 	for _, want := range []string{`- session: \"s1\"`, `+ session: \"s9\"`, `- model: \"m\"`, `+ system: \"plain\"`} {
 		if status != 400 || !strings.Contains(got, want) {
@@ -73,7 +74,7 @@ sessions:
 	}
 }
 
-func TestTurnsAreWordedFromTheRequest(t *testing.T) {
+func TestTemplatesUseTheRequest(t *testing.T) {
 	srv := start(t, `
 sessions:
   - session: s
@@ -101,7 +102,7 @@ sessions:
 	}
 }
 
-// Every odd form in which tool calls come, in both APIs.
+// Tool calls have many unusual forms, in both APIs.
 func TestKindsOfToolCalls(t *testing.T) {
 	srv := start(t, `
 sessions:
@@ -152,7 +153,7 @@ sessions:
 	one := `{"role":"system","content":[{"type":"text","text":"scene"}]},{"role":"user","content":[{"type":"text","text":"go",` + mark + `}]}`
 	call(t, srv.URL+"/chat/completions", "s", `{"model":"m","max_tokens":4,"temperature":0.5,`+tools+`,"system":[{`+mark+`}],"messages":[`+one+`]}`)
 	if p := srv.TakeProblems(); len(p) != 0 {
-		t.Errorf("a request as expected: %q", p)
+		t.Errorf("problems with a request as expected: %q", p)
 	}
 	srv.Reset()
 	call(t, srv.URL+"/chat/completions", "s", `{"model":"m","temperature":1,"seed":1,"messages":[{"role":"user","content":"went"}]}`)
@@ -179,7 +180,7 @@ sessions:
 		t.Errorf("%s", p)
 	}
 	if p := echo(`},null],"reasoning_content":"because"`); !strings.Contains(p, `previous answer unchanged: tool_calls was`) {
-		t.Errorf("a call that is no object: %s", p)
+		t.Errorf("a call that is not an object: %s", p)
 	}
 	if p := echo(`}],"reasoning_content":"because"`); !strings.Contains(p, `previous answer unchanged: tool_calls was`) {
 		t.Errorf("%s", p)
@@ -203,8 +204,9 @@ func TestToolDefinitionsAreChecked(t *testing.T) {
 	}
 }
 
-// A client that shortens its history is followed by the answers it was given.
-func TestRewritingSessionsAreCountedByAnswers(t *testing.T) {
+// If a client shortens its history, the server finds the next turn by the number of answers
+// that it gave.
+func TestSessionsWithRewrittenHistory(t *testing.T) {
 	srv := start(t, `sessions: [{session: s, rewrites: true, turns: [{content: one}, {content: two, fault: {kind: overloaded, times: 1}}, {content: three}]}]`)
 	var got []string
 	for _, text := range []string{"a", "b", "b", "c"} {
@@ -221,8 +223,9 @@ func TestRewritingSessionsAreCountedByAnswers(t *testing.T) {
 	}
 }
 
-// The account: given or counted, told or not, lost, by session and model.
-func TestLedger(t *testing.T) {
+// The totals cover scripted and computed usage, usage that is not reported, lost answers,
+// sessions and models.
+func TestTotals(t *testing.T) {
 	srv := start(t, `
 tokenizer: toy
 sessions:
@@ -243,7 +246,7 @@ sessions:
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(resp.Body); err == nil {
-		t.Error("a cut answer was read to its end")
+		t.Error("the client read a truncated answer to its end")
 	}
 	_ = resp.Body.Close()
 	told := map[string]string{}
@@ -326,7 +329,7 @@ func TestOtherEndpoints(t *testing.T) {
 	}
 }
 
-// A bad script is one message with its line.
+// The error for a bad script is one line that names the line of the script.
 func TestBadScriptsNameTheirLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "it is empty",
@@ -358,7 +361,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("a: &a [*a]")
 	f.Fuzz(func(t *testing.T, text string) {
 		if _, err := mock.Parse([]byte(text)); err != nil && err.Error() == "" {
-			t.Error("an error says nothing")
+			t.Error("the error has no message")
 		}
 	})
 }

@@ -3,9 +3,7 @@ package mock
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,8 +15,6 @@ import (
 type Handler struct {
 	script Script
 	limits *limiter
-
-	running sync.WaitGroup // requests
 
 	mu            sync.Mutex
 	log           []*Exchange
@@ -66,64 +62,8 @@ func NewHandler(s Script) *Handler {
 	return h
 }
 
-// Server is a Handler listening on a loopback port.
-type Server struct {
-	*Handler
-	// URL is the base_url of the server, with /v1.
-	URL  string
-	done func()
-}
-
-// Listen starts a server on a free loopback port; Close ends it.
-func Listen(s Script) (*Server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("starting the scripted model server: %w", err)
-	}
-	h := NewHandler(s)
-	ended := make(chan error, 1)
-	web := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
-	go func() { ended <- web.Serve(l) }()
-	return &Server{Handler: h, URL: "http://" + l.Addr().String() + "/v1", done: sync.OnceFunc(func() {
-		_ = web.Close()
-		<-ended
-		h.running.Wait()
-	})}, nil
-}
-
-// Close breaks all connections, including stalled ones, and waits until every
-// request has ended.
-func (s *Server) Close() { s.done() }
-
-// TB is the part of testing.TB that Serve needs.
-type TB interface {
-	Helper()
-	Fatalf(format string, args ...any)
-	Errorf(format string, args ...any)
-	Cleanup(func())
-}
-
-// Serve starts a server for one test and ends it with the test. The test fails
-// for each problem that the server found (see Problems).
-func Serve(t TB, s Script) *Server {
-	t.Helper()
-	srv, err := Listen(s)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	t.Cleanup(func() {
-		srv.Close()
-		for _, p := range srv.Problems() {
-			t.Errorf("scripted model server: %s", p)
-		}
-	})
-	return srv
-}
-
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.running.Add(1)
-	defer h.running.Done()
 	switch {
 	case strings.HasPrefix(strings.TrimPrefix(r.URL.Path, "/v1"), "/__"):
 		h.inspect(w, r)

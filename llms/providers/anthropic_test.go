@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -30,10 +31,10 @@ func messagesClient(t *testing.T, url string, with map[string]any) llms.Client {
 
 var viewTool = schemas.ToolSchema{Name: "view", Description: "show a file", Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"],"additionalProperties":false}`)}
 
-// The server compares each request with its own answer to the one before: a
-// thinking block that is changed, moved or left out is a problem of the test.
+// The mock server compares each request with its previous answers, so the test fails if a
+// thinking block is changed, moved or missing.
 func TestAnthropicConversation(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{ID: "s1", Turns: []mock.Turn{
+	srv := mocktest.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{ID: "s1", Turns: []mock.Turn{
 		{Content: ptr("first"), Reasoning: "because\n\"ü\"", Redacted: "b64==", ToolCalls: []mock.Call{
 			{Name: "view", Arguments: map[string]any{"path": "x.py", "line": 12345678901234567}}, {Name: "view"},
 		}, Usage: &mock.Usage{Prompt: 100, Completion: 9, Cached: 60, CacheWrite: 30}},
@@ -92,12 +93,12 @@ func TestAnthropicConversation(t *testing.T) {
 		t.Errorf("schema %s", got)
 	}
 	if n := strings.Count(string(sent), `"cache_control"`); n != 2 {
-		t.Errorf("%d cache marks in %s", n, sent)
+		t.Errorf("%d cache_control fields in %s", n, sent)
 	}
 }
 
-func TestAnthropicCacheMarks(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("a")}}}})
+func TestAnthropicCacheControl(t *testing.T) {
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Text("a")}}}})
 	for _, cache := range []string{"off", "5m", "1h"} {
 		resp, err := messagesClient(t, srv.URL, map[string]any{"cache": cache}).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "system", Content: "s"}, {Role: "user", Content: "u"}}})
 		if err != nil {
@@ -112,10 +113,10 @@ func TestAnthropicCacheMarks(t *testing.T) {
 	}
 }
 
-// Conversations recorded with another provider can be continued: ids are brought
-// into the form the API takes, in call and result alike.
+// Conversations recorded with another provider can be continued: ids are converted to the
+// form that the API accepts, in both calls and results.
 func TestAnthropicForeignHistory(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{}, {Content: ptr("ok")}}}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{}, {Content: ptr("ok")}}}}})
 	_, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{
 		{Role: "user", Content: "go"},
 		{Role: "assistant", ToolCalls: []schemas.ToolCall{{ID: "functions.view:0", Name: "view", Arguments: json.RawMessage(`{"path":"a"}`)}},
@@ -131,9 +132,9 @@ func TestAnthropicForeignHistory(t *testing.T) {
 	}
 }
 
-// Arguments that were cut off are an object all the same; they must not run.
-func TestAnthropicCutOffCall(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
+// Arguments of a truncated reply are still a valid object, but the call must not be executed.
+func TestAnthropicTruncatedCall(t *testing.T) {
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
 		{FinishReason: "max_tokens", ToolCalls: []mock.Call{{Name: "view", Arguments: map[string]any{"path": "a"}}, {Name: "edit"}}},
 	}}}})
 	resp, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
@@ -162,28 +163,28 @@ func TestAnthropicErrors(t *testing.T) {
 		"overloaded":  {mock.Fault{Status: 529, Body: body("overloaded_error", "Overloaded")}, llms.ClassOverload, 0},
 		"500":         {mock.Fault{Status: 500, Body: body("api_error", "Internal server error")}, llms.ClassServer, 0},
 		"error in ok": {mock.Fault{Body: body("overloaded_error", "Overloaded")}, llms.ClassOverload, 0},
-		"our mistake": {mock.Fault{Status: 400, Body: body("invalid_request_error", "tools.0.name: too long")}, llms.ClassRefused, 0},
+		"bad request": {mock.Fault{Status: 400, Body: body("invalid_request_error", "tools.0.name: too long")}, llms.ClassRefused, 0},
 		"html":        {mock.Fault{Body: "<html>hello", ContentType: "text/html"}, llms.ClassNotFound, 0},
 		"cut":         {mock.Fault{Break: "cut"}, llms.ClassServer, 0},
 		"truncated":   {mock.Fault{Break: "truncate"}, llms.ClassServer, 0},
 		"reset":       {mock.Fault{Break: "reset"}, llms.ClassServer, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x"), Fault: &c.fault}}}}})
+			srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x"), Fault: &c.fault}}}}})
 			_, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 			e, ok := err.(*llms.Error)
 			if !ok || e.Class != c.class || e.RetryAfter != c.wait || strings.Contains(e.Error(), secret) {
 				t.Errorf("got %v (%T), want class %s", err, err, c.class)
 			}
 			if len(srv.Log()) != 1 {
-				t.Errorf("%d calls: the SDK must not retry", len(srv.Log()))
+				t.Errorf("%d requests, but the SDK must not retry", len(srv.Log()))
 			}
 		})
 	}
 }
 
 func TestAnthropicCheck(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Key: secret, Models: []string{"m"}})
+	srv := mocktest.Serve(t, mock.Script{Key: secret, Models: []string{"m"}})
 	check := func(with map[string]any) error {
 		return messagesClient(t, srv.URL, with).(llms.Checker).Check(t.Context())
 	}
@@ -201,8 +202,8 @@ func TestAnthropicCheck(t *testing.T) {
 	}
 }
 
-// Nothing of the SDK's own environment reaches a call.
-func TestAnthropicIgnoresItsEnvironment(t *testing.T) {
+// The SDK's environment variables do not affect calls.
+func TestAnthropicIgnoresSDKEnvironment(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "sk-from-the-environment")
 	t.Setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")
 	var seen http.Header

@@ -13,11 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-func azure(t *testing.T, srv *mock.Server, with map[string]any) (llms.Client, error) {
+func azure(t *testing.T, srv *mocktest.Server, with map[string]any) (llms.Client, error) {
 	t.Helper()
 	cfg := map[string]any{"base_url": strings.TrimSuffix(srv.URL, "/v1"), "model": "gpt", "deployment": "mine", "api_version": "2024-10-21"}
 	for k, v := range with {
@@ -27,10 +28,10 @@ func azure(t *testing.T, srv *mock.Server, with map[string]any) (llms.Client, er
 }
 
 func azureScript(key string) mock.Script {
-	return mock.Script{Key: key, Models: []string{"mine"}, Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("hello")}, Repeat: true}}}
+	return mock.Script{Key: key, Models: []string{"mine"}, Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Text("hello")}, Repeat: true}}}
 }
 
-// entra gives numbered tokens to the application that knows the secret.
+// entra is a token server that issues numbered tokens to clients with the right secret.
 func entra(t *testing.T) (address string, given *atomic.Int64) {
 	t.Helper()
 	given = &atomic.Int64{}
@@ -50,7 +51,7 @@ func entra(t *testing.T) (address string, given *atomic.Int64) {
 var hello = llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}}
 
 func TestG12AzureKeyAndDeployment(t *testing.T) {
-	srv := mock.Serve(t, azureScript(secret))
+	srv := mocktest.Serve(t, azureScript(secret))
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte("  "+secret+" \nnot this\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -75,7 +76,7 @@ func TestG12AzureKeyAndDeployment(t *testing.T) {
 	if _, err := c.Chat(t.Context(), hello); llms.ClassOf(err) != llms.ClassNotFound {
 		t.Errorf("unknown deployment: %v", err)
 	}
-	refuses := mock.Serve(t, azureScript("another"))
+	refuses := mocktest.Serve(t, azureScript("another"))
 	if c, err = azure(t, refuses, map[string]any{"api_key": "env:TEST_KEY"}); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestG12AzureKeyAndDeployment(t *testing.T) {
 func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 	at, given := entra(t)
 	with := map[string]any{"scope": "res/.default", "tenant": "ten", "client_id": "app", "client_secret": "env:TEST_KEY", "authority": at}
-	srv := mock.Serve(t, azureScript("token-1"))
+	srv := mocktest.Serve(t, azureScript("token-1"))
 	c, err := azure(t, srv, with)
 	if err != nil {
 		t.Fatal(err)
@@ -98,18 +99,18 @@ func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 		}
 	}
 	if given.Load() != 1 {
-		t.Errorf("%d tokens for three calls", given.Load())
+		t.Errorf("%d tokens requested for three calls", given.Load())
 	}
-	// Withdrawn before its time: one more token, and the call is made again.
-	moved := mock.Serve(t, azureScript("token-3"))
+	// If a token is revoked early, the client requests another one and retries the call.
+	moved := mocktest.Serve(t, azureScript("token-3"))
 	if c, err = azure(t, moved, with); err != nil {
 		t.Fatal(err)
 	}
 	if resp, err := c.Chat(t.Context(), hello); err != nil || resp.Reply.Message != "hello" || given.Load() != 3 {
 		t.Errorf("after %d tokens: %v", given.Load(), err)
 	}
-	// Refused for good: one renewal, then the error.
-	never := mock.Serve(t, azureScript("no token"))
+	// If the new token is refused as well, the client returns the error.
+	never := mocktest.Serve(t, azureScript("no token"))
 	if c, err = azure(t, never, with); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 	if llms.ClassOf(err) != llms.ClassAuth || strings.Contains(err.Error(), secret) || !strings.Contains(err.Error(), "Entra ID issued no token") {
 		t.Errorf("no token: %v", err)
 	}
-	// A status says that nothing was asked, so that nothing counts as paid.
+	// The status shows that no model was called, so the call costs nothing.
 	if e, ok := errors.AsType[*llms.Error](err); !ok || e.Status != http.StatusUnauthorized {
 		t.Errorf("no token: %#v", err)
 	}
@@ -134,12 +135,12 @@ func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.(llms.Checker).Check(t.Context()); llms.ClassOf(err) != llms.ClassUnreachable {
-		t.Errorf("no authority: %v", err)
+		t.Errorf("token server unreachable: %v", err)
 	}
 }
 
 func TestAzureSettings(t *testing.T) {
-	srv := mock.Serve(t, azureScript(""))
+	srv := mocktest.Serve(t, azureScript(""))
 	missing := filepath.Join(t.TempDir(), "none")
 	for want, with := range map[string]map[string]any{
 		"api_version is missing":       {"api_key": "env:TEST_KEY", "api_version": ""},

@@ -132,18 +132,7 @@ func (e *endpoint) response(ex *exchange) llms.Response {
 	if ex.status != http.StatusOK && body != nil {
 		body = []byte(e.mask(string(body)))
 	}
-	return llms.Response{Request: ex.sent, Raw: body, Headers: e.keepHeaders(ex.header), Status: ex.status}
-}
-
-// keepHeaders returns an answer's headers without cookies and secrets.
-func (e *endpoint) keepHeaders(h http.Header) map[string]string {
-	out := map[string]string{}
-	for name, values := range h {
-		if name != "Set-Cookie" {
-			out[name] = e.mask(strings.Join(values, ", "))
-		}
-	}
-	return out
+	return llms.Response{Request: ex.sent, Raw: body, Status: ex.status}
 }
 
 // mask replaces every configured secret in s.

@@ -10,12 +10,13 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// faultClasses is what each named fault of the scripted server must look like to
-// whoever asked; "" is an answer as if nothing had been.
+// faultClasses maps each named fault of the mock server to the error class that a client
+// must report, "" if the client gets a normal answer.
 var faultClasses = map[string]llms.Class{
 	"overflow_openai": llms.ClassContext, "overflow_anthropic": llms.ClassContext, "overflow_vllm": llms.ClassContext, "overflow_gemini": llms.ClassContext,
 	"unsupported_parameter": llms.ClassRefused, "unprocessable": llms.ClassRefused, "redirect": llms.ClassRefused,
@@ -31,13 +32,13 @@ var faultClasses = map[string]llms.Class{
 	"reset_end": "", "wrong_type": "", "gzip": "",
 }
 
-// Every fault there is, over real HTTP, seen by both providers: twice, then the
-// same call succeeds; the class, the wait and both sides' accounts are right.
+// Each named fault occurs twice over real HTTP, with both providers, and then the call
+// succeeds. The error class, the wait and the accounts of client and server are right.
 func TestEveryFaultIsClassifiedAndAccounted(t *testing.T) {
 	for _, kind := range mock.Kinds() {
 		want, known := faultClasses[kind]
 		if !known {
-			t.Errorf("nobody says what %s looks like", kind)
+			t.Errorf("faultClasses lacks %s", kind)
 			continue
 		}
 		for provider, build := range map[string]func(*testing.T, string, map[string]any) llms.Client{"openai": client, "anthropic": messagesClient} {
@@ -50,7 +51,7 @@ func TestEveryFaultIsClassifiedAndAccounted(t *testing.T) {
 }
 
 func faultTwice(t *testing.T, kind string, want llms.Class, build func(*testing.T, string, map[string]any) llms.Client) {
-	srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
+	srv := mocktest.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
 		Content: ptr("hello, and a little more"), Usage: &mock.Usage{Prompt: 100, Completion: 7}, Fault: &mock.Fault{Kind: kind, Times: 2},
 	}}}}})
 	patient := build(t, srv.URL, map[string]any{"timeout": "5m"})
@@ -71,17 +72,17 @@ func faultTwice(t *testing.T, kind string, want llms.Class, build func(*testing.
 			}
 		}
 	}
-	srv.Close() // what stalled has seen its client leave
+	srv.Close() // stalled handlers have seen their clients leave
 	got := srv.Totals()
 	if got.Requests != 3 || got.Faults[kind] != 2 || int64(got.Answered) != answered || got.Prompt != 100*answered || got.Completion != 7*answered {
 		t.Errorf("%d answered; totals %+v", answered, got)
 	}
 }
 
-// How long to wait is said in four ways.
-func TestFaultsThatSayHowLong(t *testing.T) {
+// A server can say in four ways how long to wait.
+func TestRetryAfterForms(t *testing.T) {
 	for kind, want := range map[string]time.Duration{"rate_limit": time.Second, "rate_limit_date": time.Second, "rate_limit_ms": 20 * time.Millisecond, "rate_limit_bare": 0} {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Kind: kind}}}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Kind: kind}}}}}})
 		_, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 		if e := asError(err); e == nil || e.RetryAfter != want {
 			t.Errorf("%s: %v", kind, err)
@@ -89,10 +90,9 @@ func TestFaultsThatSayHowLong(t *testing.T) {
 	}
 }
 
-// Silence from the start, after the headers and in the middle are three things to
-// whoever looks for the reason; each is a call that may be made again, and may
-// have been billed.
-func TestStallsAreToldApart(t *testing.T) {
+// Errors distinguish a server that stalls before the headers, after them or in the body.
+// Each of these calls can be retried and may have been billed.
+func TestStallsAreDistinguished(t *testing.T) {
 	for kind, want := range map[string]string{
 		"stall_start":   "no sign of an answer within 2s",
 		"stall_headers": "an answer was begun, but nothing of it came within 2s",
@@ -102,7 +102,7 @@ func TestStallsAreToldApart(t *testing.T) {
 		for provider, build := range map[string]func(*testing.T, string, map[string]any) llms.Client{"openai": client, "anthropic": messagesClient} {
 			t.Run(kind+"/"+provider, func(t *testing.T) {
 				t.Parallel()
-				srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
+				srv := mocktest.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{
 					Content: ptr("hello"), Usage: &mock.Usage{Prompt: 100, Completion: 7}, Fault: &mock.Fault{Kind: kind},
 				}}}}})
 				_, err := build(t, srv.URL, map[string]any{"timeout": "2s"}).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
@@ -111,16 +111,16 @@ func TestStallsAreToldApart(t *testing.T) {
 				}
 				srv.Close()
 				if got := srv.Totals(); got.Answered != 0 || got.Lost.Prompt != 100 || got.Lost.Completion != 7 {
-					t.Errorf("what the client left is in the account as %+v", got)
+					t.Errorf("the abandoned answer is counted as %+v", got)
 				}
 			})
 		}
 	}
 }
 
-// A fault may strike the server's requests by their number, whoever makes them.
+// A fault can be bound to the number of a request, whichever client sends it.
 func TestFaultsByNumber(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
 		Faults: []mock.Fault{{Kind: "overloaded", On: []int{2, 4}}, {Kind: "server_error", On: []int{5}}}})
 	var struck []int
 	for n := 1; n <= 6; n++ {
@@ -130,44 +130,40 @@ func TestFaultsByNumber(t *testing.T) {
 		}
 	}
 	if want := []int{2, 529, 4, 529, 5, 500}; !slices.Equal(struck, want) {
-		t.Errorf("struck %d, want %d", struck, want)
+		t.Errorf("failed requests and their status: %d, want %d", struck, want)
 	}
 }
 
-// What stalls ends when its client leaves or the server closes: no goroutine
-// outlives it.
-func TestStallsLeaveNothing(t *testing.T) {
+// A stalled answer ends when the client leaves or the server closes, and leaves no goroutine.
+func TestStallsLeaveNoGoroutines(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	running := goleak.IgnoreCurrent()
 	for _, kind := range []string{"stall_start", "stall_headers", "stall_body", "slow_loris"} {
-		srv, err := mock.Listen(mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x"), Fault: &mock.Fault{Kind: kind}}}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		srv := mocktest.Listen(mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x"), Fault: &mock.Fault{Kind: kind}}}}}})
 		ctx := t.Context()
 		done := make(chan error, 1)
 		go func() {
 			_, err := client(t, srv.URL, nil).Chat(ctx, llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 			done <- err
 		}()
-		_, err = client(t, srv.URL, map[string]any{"timeout": "50ms"}).Chat(ctx, llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
+		_, err := client(t, srv.URL, map[string]any{"timeout": "50ms"}).Chat(ctx, llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 		if llms.ClassOf(err) != llms.ClassTimeout {
 			t.Errorf("%s: %v", kind, err)
 		}
-		srv.Close() // while the other still waits
+		srv.Close() // while the other client still waits
 		if err := <-done; err == nil {
-			t.Errorf("%s: an answer", kind)
+			t.Errorf("%s: got an answer", kind)
 		}
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	goleak.VerifyNone(t, running)
 }
 
-// A fault with a probability strikes by seed, conversation and turn: the same in
-// every run, whoever comes first.
-func TestFaultsByChanceRepeat(t *testing.T) {
+// Whether a random fault occurs depends only on seed, conversation and turn, so it is the same
+// in every run, whatever the order of requests.
+func TestRandomFaultsAreReproducible(t *testing.T) {
 	strikes := func(seed int64, sessions []string) map[string]bool {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
 			Faults: []mock.Fault{{Kind: "overloaded", P: 0.3, Seed: seed}}})
 		out := map[string]bool{}
 		for _, id := range sessions {
@@ -193,7 +189,7 @@ func TestFaultsByChanceRepeat(t *testing.T) {
 		same = same && first[id] == other[id]
 	}
 	if n < 6 || n > 32 || same {
-		t.Errorf("%d of 60 struck with probability 0.3; another seed is the same: %v", n, same)
+		t.Errorf("%d of 60 requests failed with probability 0.3; another seed gave the same faults: %v", n, same)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
@@ -69,7 +70,7 @@ func TestErrors(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("hello"), Fault: &c.fault}}}}})
+			srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("hello"), Fault: &c.fault}}}}})
 			with := map[string]any{}
 			if c.class == llms.ClassTimeout && c.fault.Status == 0 {
 				with["timeout"] = "200ms"
@@ -83,7 +84,7 @@ func TestErrors(t *testing.T) {
 				t.Errorf("class %s, wait %s (%v); want %s, %s", e.Class, e.RetryAfter, err, c.class, c.wait)
 			}
 			if strings.Contains(err.Error(), secret) || (e.Err != nil && strings.Contains(e.Err.Error(), secret)) {
-				t.Errorf("the key is in the message: %v", err)
+				t.Errorf("the message contains the key: %v", err)
 			}
 			if e.Message == "" {
 				t.Error("no message")
@@ -92,23 +93,24 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Where a server asks for no key, any text will do; words are not torn apart by it.
-func TestShortKeysTearNoWordsApart(t *testing.T) {
+// For servers that need no key, users set any short text. Masking it must not damage the
+// words of messages.
+func TestShortKeysDoNotDamageMessages(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(key, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	fault := mock.Fault{Status: 400, Body: `{"error":{"message":"unexpected text"}}`}
-	srv := mock.Serve(t, mock.Script{Key: "x", Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("hello"), Fault: &fault}}}}})
+	srv := mocktest.Serve(t, mock.Script{Key: "x", Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("hello"), Fault: &fault}}}}})
 	_, err := client(t, srv.URL, map[string]any{"api_key": "file:" + key}).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 	if err == nil || !strings.Contains(err.Error(), "unexpected text") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// A refused key says where it stands: there may be several, and the variable may
-// be an old one.
-func TestRefusedKeyNamesItsPlace(t *testing.T) {
+// The error for a refused key names where the key was set, because there may be several and
+// a variable may be outdated.
+func TestRefusedKeyNamesItsSource(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprintf(w, `{"error":{"message":"bad key %s","code":"invalid_api_key"}}`, r.Header.Get("Authorization"))
@@ -125,8 +127,8 @@ func TestRefusedKeyNamesItsPlace(t *testing.T) {
 	}
 }
 
-func TestNoServer(t *testing.T) {
-	// A port that is taken, so that nobody else gets it, and on which nobody listens.
+func TestUnreachableServer(t *testing.T) {
+	// The port is bound, so that no other process gets it, but nothing listens on it.
 	taken, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -151,23 +153,23 @@ func TestNoServer(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Key: "another", Models: []string{"m"}})
+	srv := mocktest.Serve(t, mock.Script{Key: "another", Models: []string{"m"}})
 	if err := client(t, srv.URL, nil).(llms.Checker).Check(t.Context()); llms.ClassOf(err) != llms.ClassAuth || strings.Contains(err.Error(), secret) {
 		t.Errorf("refused key: %v", err)
 	}
-	srv = mock.Serve(t, mock.Script{Key: secret, Models: []string{"m"}})
+	srv = mocktest.Serve(t, mock.Script{Key: secret, Models: []string{"m"}})
 	if err := client(t, srv.URL, nil).(llms.Checker).Check(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestCancelledCallIsNotAnLLMError(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Break: "stall"}}}}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Break: "stall"}}}}}})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	transport := roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := http.DefaultTransport.RoundTrip(r)
-		cancel() // half of the answer has arrived
+		cancel() // after half of the answer has arrived
 		return resp, err
 	})
 	c, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{Transport: transport})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/llms/providers"
@@ -37,7 +38,7 @@ func client(t *testing.T, url string, with map[string]any) llms.Client {
 	return c
 }
 
-func ask(t *testing.T, turn mock.Turn, history ...llms.Message) (llms.Response, *mock.Server) {
+func ask(t *testing.T, turn mock.Turn, history ...llms.Message) (llms.Response, *mocktest.Server) {
 	t.Helper()
 	before := 0
 	for _, m := range history {
@@ -46,7 +47,7 @@ func ask(t *testing.T, turn mock.Turn, history ...llms.Message) (llms.Response, 
 		}
 	}
 	turns := append(make([]mock.Turn, before), turn)
-	srv := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{ID: "s1", Turns: turns}}})
+	srv := mocktest.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{ID: "s1", Turns: turns}}})
 	if len(history) == 0 {
 		history = []llms.Message{{Role: "system", Content: "sys"}, {Role: "user", Content: "go"}}
 	}
@@ -82,16 +83,16 @@ func TestReply(t *testing.T) {
 	}
 	sent := srv.Log()[0].Body
 	if string(sent) != string(resp.Request) {
-		t.Errorf("recorded request\n%s\nserver saw\n%s", resp.Request, sent)
+		t.Errorf("recorded request\n%s\nrequest that the server got\n%s", resp.Request, sent)
 	}
 	for _, s := range []string{string(resp.Request), string(resp.Raw)} {
 		if strings.Contains(s, secret) {
-			t.Error("the key is in the record")
+			t.Error("the recorded request contains the key")
 		}
 	}
 }
 
-func TestQuirksOfReplies(t *testing.T) {
+func TestReplyVariants(t *testing.T) {
 	cases := map[string]struct {
 		turn    mock.Turn
 		message string
@@ -162,7 +163,7 @@ func TestQuirksOfReplies(t *testing.T) {
 	}
 }
 
-func TestDoubledIDsAreReplaced(t *testing.T) {
+func TestDuplicateIDsAreReplaced(t *testing.T) {
 	old := schemas.ToolCall{ID: "x", Name: "eval", Arguments: json.RawMessage(`{}`)}
 	resp, _ := ask(t, mock.Turn{ToolCalls: []mock.Call{
 		{ID: ptr("x"), Name: "eval"}, {ID: ptr("y"), Name: "eval"}, {ID: ptr("y"), Name: "eval"},
@@ -179,17 +180,17 @@ func TestDoubledIDsAreReplaced(t *testing.T) {
 	}
 }
 
-// What a server sends with its message must come back to it, and what the SDK
-// cannot say must still be said.
+// Fields that a server adds to its messages are sent back, and settings that the SDK has no
+// field for are sent.
 func TestRequestAsSent(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{ID: "s1", Turns: []mock.Turn{
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{ID: "s1", Turns: []mock.Turn{
 		{Reasoning: "hm", ReasoningField: "reasoning", Message: map[string]any{"vendor": map[string]any{"n": 1}},
 			ToolCalls: []mock.Call{
 				{ID: ptr("a"), Name: "view", Raw: ptr(`{"path" :"x"}`),
 					Extra: map[string]any{"extra_content": map[string]any{"google": map[string]any{"thought_signature": "sig=="}}}},
 				{ID: ptr("b"), Name: "view", Raw: ptr(`{"path`)},
 			}},
-		mock.Text("done"),
+		mocktest.Text("done"),
 	}}}})
 	c := client(t, srv.URL, map[string]any{"headers": map[string]string{"X-Team": "blue"}})
 	zero, maxTokens := 0.0, 50
@@ -288,13 +289,13 @@ func FuzzReply(f *testing.F) {
 		}
 		for _, call := range resp.Reply.Calls {
 			if !json.Valid(call.Arguments) || call.ID == "" {
-				t.Fatalf("bad call %+v", call)
+				t.Fatalf("invalid call %+v", call)
 			}
 		}
-		// The reply must be fit to be sent back.
+		// It must be possible to send the reply back.
 		req.Messages = append(req.Messages, llms.Message{Role: "assistant", Content: resp.Reply.Message, ToolCalls: resp.Reply.Calls, Raw: resp.Reply.Extra})
 		if resp, _ := c.Chat(t.Context(), req); !json.Valid(resp.Request) {
-			t.Fatalf("request is not JSON: %q", resp.Request)
+			t.Fatalf("the request is not JSON: %q", resp.Request)
 		}
 	})
 }

@@ -9,15 +9,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// sent is the body of one call, with the reply.
+// sent makes one call and returns the body of its request, and the reply.
 func sent(t *testing.T, provider string, with map[string]any, r llms.Request, turn mock.Turn) (map[string]any, schemas.Reply) {
 	t.Helper()
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{turn}}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{turn}}}})
 	cfg := map[string]any{"base_url": srv.URL, "model": "m"}
 	for k, v := range with {
 		cfg[k] = v
@@ -37,11 +38,11 @@ func sent(t *testing.T, provider string, with map[string]any, r llms.Request, tu
 	return body, resp.Reply
 }
 
-// A provider is named, never guessed from tags or from the model's name.
+// The configuration names the provider. It is never guessed from tags or from the model's name.
 func TestG2ProvidersAreNamed(t *testing.T) {
 	for _, kind := range []string{"openai", "azure", "anthropic"} {
 		if _, ok := llms.Providers.Lookup(kind); !ok {
-			t.Errorf("no provider %s", kind)
+			t.Errorf("provider %s is missing", kind)
 		}
 	}
 	_, err := llms.Providers.Build("opneai", nil, llms.Deps{})
@@ -53,8 +54,8 @@ func TestG2ProvidersAreNamed(t *testing.T) {
 	}
 }
 
-// Tools go out as functions with the schema they have; every call of a reply
-// counts, not the first alone; arguments are an object, or the call is not run.
+// Tools are sent as functions with their schemas. All calls of a reply are used. A call whose
+// arguments are not an object is not executed.
 func TestG10ToolsAndCalls(t *testing.T) {
 	params := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a"],"additionalProperties":false}`)
 	body, reply := sent(t, "openai", nil, llms.Request{
@@ -74,30 +75,30 @@ func TestG10ToolsAndCalls(t *testing.T) {
 	}
 }
 
-// What is asked again: too much at once, failures of the server and on the way;
-// never what is wrong with the request or the account.
+// Rate limits, server errors and network errors are retried. Errors of the request or the
+// account are not.
 func TestG10WhatIsRetried(t *testing.T) {
 	var again []int
 	for _, status := range []int{400, 401, 402, 403, 404, 408, 409, 413, 422, 425, 429, 500, 502, 503, 504, 524, 529} {
-		if refused(t, status, `{"error":{"message":"no"}}`, nil).Retryable() {
+		if errorFor(t, status, `{"error":{"message":"no"}}`, nil).Retryable() {
 			again = append(again, status)
 		}
 	}
 	if diff := cmp.Diff([]int{408, 409, 425, 429, 500, 502, 503, 504, 524, 529}, again); diff != "" {
 		t.Error(diff)
 	}
-	if e := refused(t, 500, `{"error":{"code":"context_length_exceeded","message":"no"}}`, nil); e.Retryable() {
-		t.Error("a prompt that is too long is sent again")
+	if e := errorFor(t, 500, `{"error":{"code":"context_length_exceeded","message":"no"}}`, nil); e.Retryable() {
+		t.Error("a prompt that is too long was retried")
 	}
 }
 
-// There is no flag of its own for thinking: extra says it under any name, and
-// what it says goes out as it is. tool_choice is the user's word too.
+// There is no setting for thinking: users set any field in extra, and it is sent unchanged.
+// tool_choice is sent unchanged as well.
 func TestG13ChatTemplateArguments(t *testing.T) {
 	for _, name := range []string{"enable_thinking", "thinking"} {
 		extra := map[string]any{"chat_template_kwargs": map[string]any{name: false}}
 		body, _ := sent(t, "openai", nil, llms.Request{Messages: hello.Messages, Tools: []schemas.ToolSchema{viewTool},
-			Sampling: llms.Sampling{ToolChoice: "required", Extra: extra}}, mock.Tool("view", map[string]any{"path": "x"}))
+			Sampling: llms.Sampling{ToolChoice: "required", Extra: extra}}, mocktest.Tool("view", map[string]any{"path": "x"}))
 		if diff := cmp.Diff(extra["chat_template_kwargs"], body["chat_template_kwargs"]); diff != "" || body["tool_choice"] != "required" {
 			t.Errorf("%v: %s", body["tool_choice"], diff)
 		}
@@ -111,19 +112,19 @@ func TestG14AnthropicMessages(t *testing.T) {
 		Tools:    []schemas.ToolSchema{viewTool}, Sampling: llms.Sampling{ToolChoice: "required"},
 	}, thinking)
 	if n := len(body["messages"].([]any)); n != 1 {
-		t.Errorf("%d messages: what is empty is refused, and users must not follow each other", n)
+		t.Errorf("%d messages: the API refuses empty messages and consecutive user messages", n)
 	}
 	if diff := cmp.Diff(map[string]any{"type": "any"}, body["tool_choice"]); diff != "" {
 		t.Error(diff)
 	}
 	for _, part := range []string{"signed-0-0==", "b64=="} {
 		if !strings.Contains(string(reply.ReasoningBlocks), part) || !strings.Contains(string(reply.Extra), part) {
-			t.Errorf("%s is lost: %s", part, reply.ReasoningBlocks)
+			t.Errorf("%s is missing: %s", part, reply.ReasoningBlocks)
 		}
 	}
 	var again []int
 	for _, status := range []int{400, 401, 403, 404, 413, 429, 500, 502, 503, 504, 529} {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Status: status, Body: `{"type":"error","error":{"type":"api_error","message":"no"}}`}}}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Status: status, Body: `{"type":"error","error":{"type":"api_error","message":"no"}}`}}}}}})
 		_, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), hello)
 		if llms.ClassOf(err) == "" {
 			t.Fatalf("%d: %v", status, err)
@@ -133,14 +134,14 @@ func TestG14AnthropicMessages(t *testing.T) {
 		}
 	}
 	if want := []int{429, 500, 502, 503, 504, 529}; !slices.Equal(again, want) {
-		t.Errorf("asked again after %v, want %v", again, want)
+		t.Errorf("retryable %v, want %v", again, want)
 	}
 }
 
-// Thoughts are kept apart from what is said, and go back under their own name.
+// Reasoning is separate from the message, and is sent back in the field in which it came.
 func TestG17ReasoningIsKeptApart(t *testing.T) {
 	for _, provider := range []string{"openai", "anthropic"} {
-		turn := mock.Tool("view", map[string]any{"path": "x"})
+		turn := mocktest.Tool("view", map[string]any{"path": "x"})
 		turn.Content, turn.Reasoning = ptr("said"), "thought"
 		_, reply := sent(t, provider, nil, llms.Request{Messages: hello.Messages, Tools: []schemas.ToolSchema{viewTool}}, turn)
 		if reply.Message != "said" || reply.Reasoning != "thought" {
@@ -149,7 +150,7 @@ func TestG17ReasoningIsKeptApart(t *testing.T) {
 		history := append(slices.Clone(hello.Messages),
 			llms.Message{Role: "assistant", Content: reply.Message, ToolCalls: reply.Calls, Raw: reply.Extra},
 			llms.Message{Role: "tool", ToolCallID: reply.Calls[0].ID, Content: "seen"})
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{}, mock.Text("done")}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{}, mocktest.Text("done")}}}})
 		c, err := llms.Providers.Build(provider, map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
 		if err != nil {
 			t.Fatal(err)

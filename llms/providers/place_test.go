@@ -12,16 +12,15 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 )
 
-// placed is a server that has endpoints at some paths, and answers what else is
-// asked for in a way of its own. It fails the test when it is asked something that
-// it could bill.
-type placed struct {
+// pathServer is a server with endpoints at some paths. The handler other answers all other
+// paths. It fails the test if it gets a request that it could bill.
+type pathServer struct {
 	t     *testing.T
 	paths []string
 	other http.HandlerFunc
 }
 
-func (p placed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p pathServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil || r.Method == http.MethodPost && json.Valid(body) {
 		p.t.Errorf("%s %s could be billed: %s (%v)", r.Method, r.URL.Path, body, err)
@@ -62,7 +61,7 @@ func redirects(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "https://example.com/login", http.StatusFound)
 }
 
-func TestBaseURLsThatAreNotQuiteRight(t *testing.T) {
+func TestWrongBaseURLs(t *testing.T) {
 	usual, noModels := []string{"/v1/models", "/v1/chat/completions"}, []string{"/v1/chat/completions"}
 	claude := []string{"/anthropic/v1/messages"}
 	for name, c := range map[string]struct {
@@ -70,7 +69,7 @@ func TestBaseURLsThatAreNotQuiteRight(t *testing.T) {
 		paths    []string
 		other    http.HandlerFunc
 		base     string
-		want     string // the base URL that is recommended, "" where there is nothing wrong or nothing to be told
+		want     string // the recommended base URL, "" if there is none
 	}{
 		"right":                      {"openai", usual, notFound, "/v1", ""},
 		"a slash":                    {"openai", usual, notFound, "/v1/", ""},
@@ -100,7 +99,7 @@ func TestBaseURLsThatAreNotQuiteRight(t *testing.T) {
 		"messages at the root":       {"anthropic", []string{"/v1/messages"}, notFound, "/v1/messages", "/"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := httptest.NewServer(placed{t, c.paths, c.other})
+			srv := httptest.NewServer(pathServer{t, c.paths, c.other})
 			defer srv.Close()
 			at := Endpoint{BaseURL: srv.URL + c.base, Model: "m", Timeout: "10s"}
 			var client llms.Checker

@@ -11,19 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/llms/providers"
 )
 
-// secured serves a script over TLS with a self-made certificate, and returns it.
-func secured(t *testing.T, until time.Time, hosts ...string) (url string, pem []byte) {
+// serveTLS serves a script over TLS and returns its URL and its self-signed certificate.
+func serveTLS(t *testing.T, until time.Time, hosts ...string) (url string, pem []byte) {
 	t.Helper()
 	cert, pem, err := mock.Certificate(until, hosts...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewUnstartedServer(mock.NewHandler(mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("hello")}}}}))
+	srv := httptest.NewUnstartedServer(mock.NewHandler(mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Text("hello")}}}}))
 	srv.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	srv.StartTLS()
@@ -31,8 +32,8 @@ func secured(t *testing.T, until time.Time, hosts ...string) (url string, pem []
 	return srv.URL + "/v1", pem
 }
 
-// trusting is a client that trusts one certificate alone.
-func trusting(t *testing.T, url string, pem []byte) *providers.OpenAI {
+// trustingOnly returns a client that trusts only one certificate.
+func trustingOnly(t *testing.T, url string, pem []byte) *providers.OpenAI {
 	t.Helper()
 	pool := x509.NewCertPool()
 	if pem != nil && !pool.AppendCertsFromPEM(pem) {
@@ -48,17 +49,17 @@ func trusting(t *testing.T, url string, pem []byte) *providers.OpenAI {
 	return c
 }
 
-// What is wrong with a certificate, or with the scheme, is told with its remedy,
-// before a call as well as by one; nothing can have been billed.
-func TestTrustIsToldWithItsRemedy(t *testing.T) {
+// Errors about a certificate or a wrong scheme say what to do. Check and Chat report them, and
+// no such call can have been billed.
+func TestCertificateErrorsHaveARemedy(t *testing.T) {
 	later, ask := time.Now().Add(time.Hour), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}}
-	good, pem := secured(t, later, "127.0.0.1")
-	if r, err := trusting(t, good, pem).Chat(t.Context(), ask); err != nil || r.Reply.Message != "hello" {
-		t.Fatalf("a certificate that is trusted: %v", err)
+	good, pem := serveTLS(t, later, "127.0.0.1")
+	if r, err := trustingOnly(t, good, pem).Chat(t.Context(), ask); err != nil || r.Reply.Message != "hello" {
+		t.Fatalf("a trusted certificate was refused: %v", err)
 	}
-	elsewhere, elsewherePEM := secured(t, later, "elsewhere.example")
-	expired, expiredPEM := secured(t, time.Now().Add(-time.Minute), "127.0.0.1")
-	plain := mock.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Kind: "tls_port"}}}}}})
+	elsewhere, elsewherePEM := serveTLS(t, later, "elsewhere.example")
+	expired, expiredPEM := serveTLS(t, time.Now().Add(-time.Minute), "127.0.0.1")
+	plain := mocktest.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Kind: "tls_port"}}}}}})
 	for name, c := range map[string]struct {
 		url     string
 		pem     []byte
@@ -73,7 +74,7 @@ func TestTrustIsToldWithItsRemedy(t *testing.T) {
 		"TLS behind http": {plain.URL, nil, []string{"write https:// in base_url"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := trusting(t, c.url, c.pem)
+			client := trustingOnly(t, c.url, c.pem)
 			_, err := client.Chat(t.Context(), ask)
 			errs := []error{err}
 			if c.byCheck {
@@ -85,7 +86,7 @@ func TestTrustIsToldWithItsRemedy(t *testing.T) {
 				}
 				for _, want := range c.want {
 					if err == nil || !strings.Contains(err.Error(), want) {
-						t.Errorf("%v\nhas no %q", err, want)
+						t.Errorf("%v\nlacks %q", err, want)
 					}
 				}
 			}

@@ -8,16 +8,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// refused is the error that a server's answer becomes.
-func refused(t *testing.T, status int, body string, headers map[string]string) *llms.Error {
+// errorFor returns the error that a client makes of a server's answer.
+func errorFor(t *testing.T, status int, body string, headers map[string]string) *llms.Error {
 	t.Helper()
 	fault := &mock.Fault{Status: status, Body: body, Headers: headers}
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: fault}}}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: fault}}}}})
 	_, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 	e, ok := errors.AsType[*llms.Error](err)
 	if !ok {
@@ -47,29 +48,29 @@ func TestWireContextOverflow(t *testing.T) {
 		"Please reduce the length of the messages or completion.":                                                                                           0,
 		"Prompt exceeds max length": 0,
 	} {
-		e := refused(t, 400, `{"error":{"type":"invalid_request_error","message":"`+message+`"}}`, nil)
+		e := errorFor(t, 400, `{"error":{"type":"invalid_request_error","message":"`+message+`"}}`, nil)
 		if e.Class != llms.ClassContext || e.ContextLimit != limit || e.Retryable() {
 			t.Errorf("%s: %s, limit %d", message, e.Class, e.ContextLimit)
 		}
 	}
-	// Numbers say it where no words do, and a code where neither does.
-	if e := refused(t, 400, `{"error":{"code":400,"message":"no","type":"x","n_prompt_tokens":9000,"n_ctx":4096}}`, nil); e.Class != llms.ClassContext || e.ContextLimit != 4096 {
+	// The limit can also be in numeric fields, and an error code can name the class.
+	if e := errorFor(t, 400, `{"error":{"code":400,"message":"no","type":"x","n_prompt_tokens":9000,"n_ctx":4096}}`, nil); e.Class != llms.ClassContext || e.ContextLimit != 4096 {
 		t.Errorf("numeric fields: %+v", e)
 	}
-	if e := refused(t, 400, `{"error":{"code":"context_length_exceeded","message":"no"}}`, nil); e.Class != llms.ClassContext {
+	if e := errorFor(t, 400, `{"error":{"code":"context_length_exceeded","message":"no"}}`, nil); e.Class != llms.ClassContext {
 		t.Errorf("code: %+v", e)
 	}
 	for _, message := range []string{
 		"max_tokens is too large: 100000. This model supports at most 16384 completion tokens.",
 		"Unsupported parameter: temperature", "messages: the field is required",
 	} {
-		if e := refused(t, 400, `{"error":{"message":"`+message+`"}}`, nil); e.Class != llms.ClassRefused {
+		if e := errorFor(t, 400, `{"error":{"message":"`+message+`"}}`, nil); e.Class != llms.ClassRefused {
 			t.Errorf("%s: %s", message, e.Class)
 		}
 	}
 }
 
-func TestWireRefusalsAreToldApart(t *testing.T) {
+func TestWireRefusalClasses(t *testing.T) {
 	for name, c := range map[string]struct {
 		status  int
 		body    string
@@ -95,17 +96,17 @@ func TestWireRefusalsAreToldApart(t *testing.T) {
 		"refusal, moderation":  {403, `{"error":{"code":403,"message":"This model requires moderation and your input was flagged"}}`, nil, llms.ClassRefusal, 0, false},
 		"key":                  {403, `{"error":{"message":"no access"}}`, nil, llms.ClassAuth, 0, false},
 	} {
-		e := refused(t, c.status, c.body, c.headers)
+		e := errorFor(t, c.status, c.body, c.headers)
 		if e.Class != c.class || e.RetryAfter != c.wait || e.Retryable() != c.again {
-			t.Errorf("%s: %s, wait %s, again %v; want %s", name, e.Class, e.RetryAfter, e.Retryable(), c.class)
+			t.Errorf("%s: %s, wait %s, retryable %v; want %s", name, e.Class, e.RetryAfter, e.Retryable(), c.class)
 		}
 	}
 }
 
-func TestWireUnaskedStream(t *testing.T) {
+func TestWireUnrequestedStream(t *testing.T) {
 	for _, kind := range []string{"text/event-stream; charset=utf-8", "application/json"} {
 		fault := &mock.Fault{ContentType: kind, Body: "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n"}
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: fault}}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: fault}}}}})
 		for _, provider := range []string{"openai", "anthropic"} {
 			c, err := llms.Providers.Build(provider, map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{Getenv: getenv})
 			if err != nil {
@@ -116,11 +117,11 @@ func TestWireUnaskedStream(t *testing.T) {
 				t.Errorf("%s, %s: %v", provider, kind, err)
 			}
 		}
-		srv.Reset() // the same turn was asked for twice
+		srv.Reset() // the test requested the same turn twice
 	}
 }
 
-func TestWireUsageFromWherever(t *testing.T) {
+func TestWireUsageForms(t *testing.T) {
 	want := schemas.Usage{Prompt: 100, Completion: 7, Cached: 64, Reasoning: 3}
 	message := `"model":"m","choices":[{"message":{"content":"x"},"finish_reason":"stop"`
 	for name, body := range map[string]string{
@@ -133,14 +134,14 @@ func TestWireUsageFromWherever(t *testing.T) {
 		"nowhere":        message + `}]`,
 		"nothing usable": message + `}],"usage":{"total_tokens":5}`,
 	} {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Body: "{" + body + "}"}}}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Body: "{" + body + "}"}}}}}})
 		resp, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(body, "100") {
 			if resp.Reply.Usage != nil {
-				t.Errorf("%s: made up %+v", name, resp.Reply.Usage)
+				t.Errorf("%s: invented usage %+v", name, resp.Reply.Usage)
 			}
 			continue
 		}

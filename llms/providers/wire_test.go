@@ -1,6 +1,6 @@
 package providers_test
 
-// The rows of docs/wire.md that one call, or two, show.
+// These tests cover the rows of docs/wire.md that need only one or two calls.
 
 import (
 	"encoding/json"
@@ -11,20 +11,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// talk plays turns one after the other, answers each call, and returns the
-// replies and the message list of the last request as the server saw it.
+// talk requests all turns, answers each call, and returns the replies and the messages of
+// the last request as the server got them.
 func talk(t *testing.T, with map[string]any, turns ...mock.Turn) ([]schemas.Reply, []map[string]any) {
 	t.Helper()
 	session := "s1"
 	if with["echo_reasoning"] == "last" {
-		session = "" // it takes back what it sent, which the server minds of a conversation that it knows
+		session = "" // the client changes sent messages, which the server reports for a known conversation
 	}
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{ID: session, Turns: turns}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{ID: session, Turns: turns}}})
 	c := client(t, srv.URL, with)
 	req := llms.Request{SessionID: session, Tools: []schemas.ToolSchema{viewTool}, Messages: []llms.Message{{Role: "user", Content: "go"}}}
 	var replies []schemas.Reply
@@ -58,20 +59,20 @@ func TestWireReasoningFieldName(t *testing.T) {
 		"reasoning_details": {Message: map[string]any{"reasoning_details": details}},
 	} {
 		turn.ToolCalls = []mock.Call{{Name: "view"}}
-		replies, sent := talk(t, nil, turn, mock.Text("done"))
+		replies, sent := talk(t, nil, turn, mocktest.Text("done"))
 		if replies[0].Reasoning != "because" {
-			t.Errorf("%s: read %q", name, replies[0].Reasoning)
+			t.Errorf("%s: reasoning %q", name, replies[0].Reasoning)
 		}
 		for _, field := range []string{"reasoning_content", "reasoning", "reasoning_details"} {
 			if _, there := sent[1][field]; there != (field == name) {
-				t.Errorf("came as %s, %s sent back: %v", name, field, there)
+				t.Errorf("received as %s, %s sent back: %v", name, field, there)
 			}
 		}
 	}
 }
 
 func TestWireReasoningEcho(t *testing.T) {
-	call, plain := mock.Tool("view", nil), mock.Text("thinking aloud")
+	call, plain := mocktest.Tool("view", nil), mocktest.Text("thinking aloud")
 	call.Reasoning, plain.Reasoning = "r", "r"
 	signed := plain
 	signed.Message = map[string]any{"reasoning_details": []any{map[string]any{"text": "r"}}}
@@ -81,7 +82,7 @@ func TestWireReasoningEcho(t *testing.T) {
 		"never":  {"1 call []", "3 plain []", "5 signed []"},
 		"last":   {"1 call []", "3 plain []", "5 signed [reasoning_content reasoning_details]"},
 	} {
-		_, sent := talk(t, map[string]any{"echo_reasoning": policy}, call, plain, signed, mock.Text("done"))
+		_, sent := talk(t, map[string]any{"echo_reasoning": policy}, call, plain, signed, mocktest.Text("done"))
 		var got []string
 		for name, at := range map[string]int{"call": 1, "plain": 3, "signed": 5} {
 			fields := []string{}
@@ -105,13 +106,13 @@ func TestWireUnknownFieldsComeBack(t *testing.T) {
 		_, sent := talk(t, nil, mock.Turn{
 			Message:   map[string]any{"annotations": []any{"a"}},
 			ToolCalls: []mock.Call{{Name: "view", Extra: extra}, {Name: "view"}},
-		}, mock.Text("done"))
+		}, mocktest.Text("done"))
 		calls := sent[1]["tool_calls"].([]any)
 		if diff := cmp.Diff(extra["extra_content"], calls[0].(map[string]any)["extra_content"]); diff != "" {
 			t.Error(diff)
 		}
 		if sent[1]["annotations"] == nil {
-			t.Error("an unknown field of the message was lost")
+			t.Error("an unknown field of the message was not sent back")
 		}
 	}
 }
@@ -120,10 +121,10 @@ func TestWireFinishReasonIsNotTrusted(t *testing.T) {
 	for _, word := range []string{"stop", "tool_calls", "TOOL_CALL", "eos"} {
 		replies, _ := talk(t, nil, mock.Turn{FinishReason: word, ToolCalls: []mock.Call{{Name: "view"}}})
 		if r := replies[0]; len(r.Calls) != 1 || r.FinishReason != word {
-			t.Errorf("%s: %d calls, kept %q", word, len(r.Calls), r.FinishReason)
+			t.Errorf("%s: %d calls, finish reason %q", word, len(r.Calls), r.FinishReason)
 		}
 		if replies, _ := talk(t, nil, mock.Turn{FinishReason: word, Content: ptr("only text")}); len(replies[0].Calls) != 0 {
-			t.Errorf("%s made a call", word)
+			t.Errorf("finish reason %s produced a call", word)
 		}
 	}
 }
@@ -133,7 +134,7 @@ func TestWireToolChoice(t *testing.T) {
 		"": nil, "auto": "auto", "required": "required", "none": "none",
 		"view": map[string]any{"type": "function", "function": map[string]any{"name": "view"}},
 	} {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mock.Tool("view", nil)}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Tool("view", nil)}}}})
 		if _, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{Tools: []schemas.ToolSchema{viewTool}, Sampling: llms.Sampling{ToolChoice: choice},
 			Messages: []llms.Message{{Role: "user", Content: "go"}}}); err != nil {
 			t.Fatal(err)
@@ -148,14 +149,14 @@ func TestWireToolChoice(t *testing.T) {
 	}
 }
 
-// Several calls keep their order and get one answer each; the tool that models
-// make up for this is taken apart.
+// Several calls keep their order and get one answer each. Calls of the tool that models
+// invent for parallel calls are split.
 func TestWireParallelCalls(t *testing.T) {
 	replies, sent := talk(t, nil,
 		mock.Turn{ToolCalls: []mock.Call{{Name: "view", Arguments: map[string]any{"n": 1}}, {Name: "view", Arguments: map[string]any{"n": 2}}}},
 		mock.Turn{ToolCalls: []mock.Call{{ID: ptr("p"), Name: "multi_tool_use.parallel", Raw: ptr(
 			`{"tool_uses":[{"recipient_name":"functions.view","parameters":{"n":3}},{"recipient_name":"view","parameters":{"n":4}}]}`)}}},
-		mock.Text("done"))
+		mocktest.Text("done"))
 	var seen []string
 	for _, r := range replies {
 		for _, c := range r.Calls {
@@ -165,12 +166,12 @@ func TestWireParallelCalls(t *testing.T) {
 	if diff := cmp.Diff([]string{`view {"n":1} false`, `view {"n":2} false`, `view {"n":3} true`, `view {"n":4} true`}, seen); diff != "" {
 		t.Error(diff)
 	}
-	if len(sent[4]["tool_calls"].([]any)) != 2 || sent[6]["role"] != "tool" { // the server itself checks that each has its answer
+	if len(sent[4]["tool_calls"].([]any)) != 2 || sent[6]["role"] != "tool" { // the mock server checks that each call has its answer
 		t.Errorf("sent back as %v", sent[4])
 	}
 	broken := mock.Turn{ToolCalls: []mock.Call{{Name: "multi_tool_use.parallel", Raw: ptr(`{"tool_uses":[{"recipient_na`)}}}
 	if replies, _ := talk(t, nil, broken); replies[0].Calls[0].Invalid == "" {
-		t.Errorf("half of it was taken: %+v", replies[0].Calls)
+		t.Errorf("a part of it was used: %+v", replies[0].Calls)
 	}
 }
 
@@ -178,7 +179,7 @@ func TestWireCallIDs(t *testing.T) {
 	turns := []mock.Turn{
 		{ToolCalls: []mock.Call{{ID: ptr("call_with_a_long_id"), Name: "view"}, {ID: ptr("abcDEF123"), Name: "view"}}},
 		{ToolCalls: []mock.Call{{ID: ptr(""), Name: "view"}, {ID: ptr("abcDEF123"), Name: "view"}}},
-		mock.Text("done"),
+		mocktest.Text("done"),
 	}
 	replies, sent := talk(t, map[string]any{"call_ids": "nine"}, turns...)
 	seen := map[string]bool{}
@@ -192,16 +193,16 @@ func TestWireCallIDs(t *testing.T) {
 		}
 	}
 	if replies[0].Calls[0].ID != "call_with_a_long_id" || !seen["abcDEF123"] {
-		t.Errorf("the record holds %q, the server saw %v", replies[0].Calls[0].ID, seen)
+		t.Errorf("the record has id %q, the server got %v", replies[0].Calls[0].ID, seen)
 	}
 }
 
-// What is sound is not touched; what can be meant in one way is mended and
-// marked; the rest is never run.
+// Valid arguments are not changed. Malformed ones with a single reading are repaired and
+// marked. All others are never executed.
 func TestWireMalformedArguments(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"path":"x"}`:                         `{"path":"x"}`,
-		`{"code":"a\\d {\"k\": 1,}"}`:          `{"code":"a\\d {\"k\": 1,}"}`, // a repair would spoil it
+		`{"code":"a\\d {\"k\": 1,}"}`:          `{"code":"a\\d {\"k\": 1,}"}`, // a repair would corrupt it
 		`"{\"path\": \"x\"}"`:                  `repaired {"path":"x"}`,
 		"```json\n{\"path\": \"x\"}\n```":      `repaired {"path":"x"}`,
 		"{\"code\": \"a\n\tb\"}":               `repaired {"code":"a\n\tb"}`,
@@ -233,12 +234,12 @@ func TestWireMalformedArguments(t *testing.T) {
 			t.Errorf("%s: got %s (%s), want %s", raw, got, c.Invalid, want)
 		}
 		if c.Raw != raw && string(c.Arguments) != raw {
-			t.Errorf("%s: the model's own text is lost: %q", raw, c.Raw)
+			t.Errorf("%s: the model's original text is missing: %q", raw, c.Raw)
 		}
 	}
 	replies, _ := talk(t, nil, mock.Turn{ToolCalls: []mock.Call{{Name: "view", Object: map[string]any{"path": "x"}}}})
 	if c := replies[0].Calls[0]; string(c.Arguments) != `{"path":"x"}` || c.Repaired {
-		t.Errorf("object in the place of a text: %+v", c)
+		t.Errorf("object instead of a string: %+v", c)
 	}
 }
 
@@ -255,15 +256,15 @@ func TestWireCallAsText(t *testing.T) {
 		`{"name": "view"}`:                                             false,
 		"I call view next.":                                            false,
 	} {
-		replies, _ := talk(t, nil, mock.Text(text))
+		replies, _ := talk(t, nil, mocktest.Text(text))
 		if r := replies[0]; r.CallAsText != want || len(r.Calls) != 0 || r.Message != text {
 			t.Errorf("%s: %v, %d calls, message %q", text, r.CallAsText, len(r.Calls), r.Message)
 		}
 	}
-	both := mock.Tool("view", nil)
+	both := mocktest.Tool("view", nil)
 	both.Content = ptr("<tool_call>")
 	if replies, _ := talk(t, nil, both); replies[0].CallAsText {
-		t.Error("a reply with a call is one")
+		t.Error("a reply with a call was taken for a call as text")
 	}
 }
 
@@ -274,17 +275,17 @@ func TestWireTruncation(t *testing.T) {
 		if c := replies[0].Calls[0]; !c.Truncated || c.Invalid == "" || !replies[0].Truncated || replies[0].FinishReason != word {
 			t.Errorf("%s: %+v", word, replies[0])
 		}
-		whole := mock.Tool("view", nil)
+		whole := mocktest.Tool("view", nil)
 		whole.FinishReason = word
 		if replies, _ := talk(t, nil, whole); replies[0].Calls[0].Invalid != "" {
-			t.Errorf("%s: a whole call is refused", word)
+			t.Errorf("%s: a complete call was refused", word)
 		}
 	}
 }
 
 func TestWireEmptyContent(t *testing.T) {
 	for setting, want := range map[string][]any{"null": {nil, ""}, "empty": {"", ""}, "space": {" ", " "}} {
-		_, sent := talk(t, map[string]any{"empty_content": setting}, mock.Tool("view", nil), mock.Text(""), mock.Text("done"))
+		_, sent := talk(t, map[string]any{"empty_content": setting}, mocktest.Tool("view", nil), mocktest.Text(""), mocktest.Text("done"))
 		if diff := cmp.Diff(want, []any{sent[1]["content"], sent[3]["content"]}); diff != "" {
 			t.Errorf("%s: %s", setting, diff)
 		}
@@ -302,7 +303,7 @@ func TestWireSamplingParameters(t *testing.T) {
 		"other spelling":  {map[string]any{"max_tokens_field": "max_completion_tokens", "drop": []string{"seed"}}, map[string]any{"temperature": 0.0, "top_p": 0.0, "max_completion_tokens": 50.0, "reasoning_effort": "low"}},
 		"reasoning model": {map[string]any{"drop": []string{"temperature", "top_p"}}, map[string]any{"max_tokens": 50.0, "seed": 7.0, "reasoning_effort": "low"}},
 	} {
-		srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("x")}}}})
+		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Text("x")}}}})
 		if _, err := client(t, srv.URL, c.with).Chat(t.Context(), llms.Request{Sampling: sampling, Messages: []llms.Message{{Role: "user", Content: "go"}}}); err != nil {
 			t.Fatal(err)
 		}
@@ -318,8 +319,8 @@ func TestWireSamplingParameters(t *testing.T) {
 	}
 }
 
-// What bounds the cost of a call stays in it, and so does what it asks.
-func TestDropKeepsWhatACallNeeds(t *testing.T) {
+// drop cannot remove fields that limit the cost of a call or state its request.
+func TestDropRefusesRequiredFields(t *testing.T) {
 	for _, name := range []string{"model", "messages", "tools", "max_tokens", "max_completion_tokens"} {
 		_, err := llms.Providers.Build("openai", map[string]any{"model": "m", "base_url": "http://127.0.0.1:1/v1", "drop": []string{name}}, llms.Deps{})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("drop must not name %q", name)) {

@@ -18,7 +18,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// noise is text that hardly compresses, always the same for a seed.
+// noise returns text that hardly compresses, always the same for a seed.
 func noise(seed uint64, n int) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	out := make([]byte, n)
@@ -28,7 +28,7 @@ func noise(seed uint64, n int) string {
 	return string(out)
 }
 
-// request is the body of turn n: the conversation grows in the middle of it.
+// request returns the body of turn n. The conversation grows in the middle of the body.
 func request(conversation string, n int) []byte {
 	messages := []string{conversation + noise(99, 3000)}
 	for i := range n {
@@ -45,8 +45,8 @@ func exchange(body []byte, answer string) llms.Exchange {
 	return llms.Exchange{At: time.Unix(1, 0).UTC(), Request: body, Response: []byte(answer), Status: 200}
 }
 
-// played writes an episode and returns its size.
-func played(t *testing.T, turns int) (string, int64) {
+// writeEpisode writes an episode and returns the path and size of its file.
+func writeEpisode(t *testing.T, turns int) (string, int64) {
 	t.Helper()
 	path := Path(t.TempDir(), "abcdef")
 	w := New(path, nil)
@@ -68,20 +68,20 @@ func played(t *testing.T, turns int) (string, int64) {
 	return path, info.Size()
 }
 
-// Bytes grow with the turns, not with their square.
+// The size of a file grows linearly with the number of turns, not quadratically.
 func TestSizeIsLinear(t *testing.T) {
-	_, thirty := played(t, 30)
-	path, sixty := played(t, 60)
+	_, thirty := writeEpisode(t, 30)
+	path, sixty := writeEpisode(t, 60)
 	sent := 0
 	for n := range 60 {
 		sent += len(request("", n))
 	}
-	t.Logf("60 turns: %d bytes sent, %d kept; 30 turns: %d", sent, sixty, thirty)
+	t.Logf("60 turns: %d bytes sent, %d recorded; 30 turns: %d", sent, sixty, thirty)
 	if sixty > thirty*22/10 {
 		t.Errorf("30 turns take %d bytes, 60 take %d", thirty, sixty)
 	}
 	if last := int64(len(request("", 59))); sixty > last*2 {
-		t.Errorf("%d bytes kept where the last request has %d", sixty, last)
+		t.Errorf("%d bytes recorded, but the last request has %d", sixty, last)
 	}
 	all, err := Read(path, func(string) bool { return true })
 	if err != nil || len(all) != 60 {
@@ -89,14 +89,13 @@ func TestSizeIsLinear(t *testing.T) {
 	}
 	for n, ex := range all {
 		if !bytes.Equal(ex.Request, request("", n)) || string(ex.Response) != fmt.Sprint("answer", n) {
-			t.Fatalf("turn %d came back otherwise", n)
+			t.Fatalf("turn %d differs from what was recorded", n)
 		}
 	}
 }
 
-// Conversations that alternate, tries that fail, and a shorter request after a
-// longer one.
-func TestWhateverIsSentComesBack(t *testing.T) {
+// Conversations alternate, tries fail, and a shorter request follows a longer one.
+func TestReadReturnsWhatWasRecorded(t *testing.T) {
 	path := Path(t.TempDir(), "abcdef")
 	sent := []llms.Exchange{
 		exchange(request("a", 3), "one"), exchange(request("b", 0), "two"), exchange(request("a", 4), "three"), exchange(request("b", 1), "three"),
@@ -105,7 +104,7 @@ func TestWhateverIsSentComesBack(t *testing.T) {
 		exchange(request("a", 5), ""), exchange([]byte("{}"), "x"), exchange([]byte(""), "x"), exchange(request("a", 1), "y"),
 	}
 	for _, ex := range sent {
-		w := New(path, nil) // each time as another process would
+		w := New(path, nil) // a new Writer each time, as in a new process
 		if err := w.Keep(ex); err != nil {
 			t.Fatal(err)
 		}
@@ -126,14 +125,14 @@ func TestWhateverIsSentComesBack(t *testing.T) {
 	}
 	tries, err := Read(path, func(sha string) bool { return sha == schemas.HashBytes(request("a", 5)) })
 	if err != nil || len(tries) != 3 {
-		t.Errorf("%d tries of one request, %v", len(tries), err)
+		t.Errorf("%d tries of one request, error %v", len(tries), err)
 	}
 }
 
-// Wherever a process was killed, what was whole before is there, and the next
-// one goes on.
-func TestTornEnd(t *testing.T) {
-	path, size := played(t, 3)
+// Wherever a file is cut off, Read returns the complete records before that, and a new
+// Writer can append.
+func TestTruncatedFile(t *testing.T) {
+	path, size := writeEpisode(t, 3)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +161,7 @@ func TestDamageAndMissingFiles(t *testing.T) {
 	if got, err := Read(filepath.Join(t.TempDir(), "none"), nil); got != nil || err != nil {
 		t.Errorf("no file: %v, %v", got, err)
 	}
-	path, _ := played(t, 2)
+	path, _ := writeEpisode(t, 2)
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -175,11 +174,11 @@ func TestDamageAndMissingFiles(t *testing.T) {
 		t.Errorf("damaged: %v", err)
 	}
 	if err := New(path, nil).Keep(exchange([]byte("{}"), "x")); err == nil || !strings.Contains(err.Error(), "move it away") {
-		t.Errorf("continuing a damaged file: %v", err)
+		t.Errorf("appending to a damaged file: %v", err)
 	}
 }
 
-// A full disk is an error that says so, and nothing of the record counts.
+// A full disk is an error, and no part of the record counts.
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
 	if err != nil {
@@ -196,10 +195,10 @@ func TestFullDisk(t *testing.T) {
 	_ = w.Close()
 }
 
-// What was written of a record that found no room is taken back: nothing of it
-// stands behind a shorter one that comes after.
-func TestHalfARecordIsTakenBack(t *testing.T) {
-	path, size := played(t, 1)
+// If a record does not fit, the part that was written is removed, so that no rest of it
+// follows the next, shorter record.
+func TestPartialRecordIsRemoved(t *testing.T) {
+	path, size := writeEpisode(t, 1)
 	w := New(path, nil)
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
@@ -226,7 +225,7 @@ func TestHalfARecordIsTakenBack(t *testing.T) {
 	}
 }
 
-// The hash stays that of what was said, secrets or not.
+// Secrets are masked, but the hash is still the hash of the original bytes.
 func TestSecretsAreMasked(t *testing.T) {
 	path := Path(t.TempDir(), "abcdef")
 	w := New(path, strings.NewReplacer(`secret\"1`, "***", "secret-2", "***").Replace)
@@ -243,13 +242,13 @@ func TestSecretsAreMasked(t *testing.T) {
 	}
 }
 
-// A frame takes the memory of what comes out of it, not of what it claims, and no
-// frame holds more than a body may.
+// Reading a frame allocates memory for its contents, not for the size that it claims, and
+// refuses contents that are longer than maxBody.
 func TestFramesAreBounded(t *testing.T) {
-	const megabyte = "\x50" // a window's descriptor
+	const megabyte = "\x50" // a window descriptor
 	liar := []byte("\x28\xb5\x2f\xfd\x80" + megabyte + "\x00\x00\x00\x03" + "\x01\x00\x00")
 	zeros := []byte("\x28\xb5\x2f\xfd\x00" + megabyte)
-	zeros = append(zeros, bytes.Repeat([]byte("\x02\x00\x10\x00"), maxBody>>17)...) // a byte 128 Ki times, in each block
+	zeros = append(zeros, bytes.Repeat([]byte("\x02\x00\x10\x00"), maxBody>>17)...) // each block repeats a byte 128 Ki times
 	bomb := append(bytes.Clone(zeros), "\x02\x00\x10\x00\x01\x00\x00"...)
 	zeros = append(zeros, "\x01\x00\x00"...)
 
@@ -257,17 +256,17 @@ func TestFramesAreBounded(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	if body, err := r.body(liar); err == nil {
-		t.Errorf("%d bytes of a frame without any", len(body))
+		t.Errorf("read %d bytes from a frame without contents", len(body))
 	}
 	runtime.ReadMemStats(&after)
 	if taken := after.TotalAlloc - before.TotalAlloc; taken > 8<<20 {
-		t.Errorf("%d bytes were taken for a frame of %d", taken, len(liar))
+		t.Errorf("allocated %d bytes for a frame of %d", taken, len(liar))
 	}
 	if _, err := r.body(bomb); !errors.Is(err, errTooLong) {
-		t.Errorf("more than a body may hold: %v", err)
+		t.Errorf("contents longer than maxBody: %v", err)
 	}
 	if body, err := r.body(zeros); err != nil || len(body) != maxBody {
-		t.Errorf("as much as a body may hold: %d bytes, %v", len(body), err)
+		t.Errorf("contents as long as maxBody: %d bytes, %v", len(body), err)
 	}
 	if body, err := r.body(pack([]byte(noise(3, 5*window)))); err != nil || string(body) != noise(3, 5*window) {
 		t.Errorf("a body of several windows: %d bytes, %v", len(body), err)
@@ -295,13 +294,13 @@ func FuzzRead(f *testing.F) {
 				return
 			}
 			if r.end > int64(len(file)) {
-				t.Fatalf("%d bytes read of %d", r.end, len(file))
+				t.Fatalf("read %d bytes of %d", r.end, len(file))
 			}
 		}
 	})
 }
 
-// FuzzFrame goes where no hash keeps a damaged body away.
+// FuzzFrame reads damaged frames directly, because FuzzRead rejects them by their hash.
 func FuzzFrame(f *testing.F) {
 	f.Add(pack([]byte("abcabcabc")))
 	f.Add([]byte("\x28\xb5\x2f\xfd\x00\x50\x02\x00\x10\x00\x01\x00\x00"))

@@ -12,9 +12,8 @@ import (
 	"unicode"
 )
 
-// agree compares the words of a text with what the library makes of the text:
-// the same tokens, one by one, so that no word begins or ends elsewhere, and the
-// same count, at first and from memory.
+// agree checks that splitting a text into words and encoding each gives the tokens that the
+// library gives for the whole text, and that the count is the same with and without cached words.
 func agree(t *testing.T, text string) {
 	t.Helper()
 	for _, name := range Vocabularies() {
@@ -27,7 +26,7 @@ func agree(t *testing.T, text string) {
 		for rest := text; rest != ""; {
 			n := c.split(rest)
 			if n <= 0 || n > len(rest) {
-				t.Fatalf("%s: %q begins with a word of %d bytes", name, rest, n)
+				t.Fatalf("%s: the first word of %q has %d bytes", name, rest, n)
 			}
 			ids, _, err := c.codec.Encode(rest[:n])
 			if err != nil {
@@ -36,7 +35,7 @@ func agree(t *testing.T, text string) {
 			got, rest = append(got, ids...), rest[n:]
 		}
 		if !slices.Equal(got, want) {
-			t.Fatalf("%s: %q is %v, the library says %v", name, text, got, want)
+			t.Fatalf("%s: %q has tokens %v, the library gives %v", name, text, got, want)
 		}
 		for range 2 {
 			if n := c.count(text); n != len(want) {
@@ -46,7 +45,7 @@ func agree(t *testing.T, text string) {
 	}
 }
 
-// samples are what a splitter can stumble over.
+// samples are texts that are hard to split.
 var samples = []string{
 	"def parse(self, HTTPResponse):\n\treturn self._items[0x1F] != None  # don't\r\n\r\n",
 	"Traceback (most recent call last):\n  File \"/w/src/app.py\", line 1234, in <module>\nZeroDivisionError: division by zero\n",
@@ -70,7 +69,7 @@ func TestCountAgreesWithTheLibrary(t *testing.T) {
 	}
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("there is no source beside the test: %v", err)
+		t.Fatalf("found no source files: %v", err)
 	}
 	for _, f := range files {
 		b, err := os.ReadFile(f)
@@ -81,7 +80,7 @@ func TestCountAgreesWithTheLibrary(t *testing.T) {
 	}
 }
 
-// Parts of samples in any order: what stands beside what is what splitting is about.
+// Parts of samples in random order, because splitting depends on neighboring characters.
 func TestShuffledTextAgreesWithTheLibrary(t *testing.T) {
 	var parts []string
 	for _, s := range samples {
@@ -102,7 +101,7 @@ func TestShuffledTextAgreesWithTheLibrary(t *testing.T) {
 	}
 }
 
-// Characters on both sides of where a class begins or ends, in all places of a word.
+// Characters on both sides of each boundary of a character class, in all positions of a word.
 func TestEveryClassAgreesWithTheLibrary(t *testing.T) {
 	a := newAlphabet()
 	var b strings.Builder
@@ -119,9 +118,9 @@ func TestEveryClassAgreesWithTheLibrary(t *testing.T) {
 	agree(t, b.String())
 }
 
-// More words than there is room for, from many sides: some are forgotten, none
-// has another's count.
-func TestWordsForgetAndNeverMistake(t *testing.T) {
+// Several goroutines add more words than the cache can hold. Some are evicted, but no word gets
+// the count of another.
+func TestWordCacheEvictsButNeverConfuses(t *testing.T) {
 	w := newWords()
 	var all sync.WaitGroup
 	for g := range 4 {
@@ -141,11 +140,11 @@ func TestWordsForgetAndNeverMistake(t *testing.T) {
 	long, last := w.of("long", 4), w.of("new", 3)
 	w.put(long, 1<<rowBits)
 	if n, ok := w.get(long); ok {
-		t.Errorf("a count that has no room is %d", n)
+		t.Errorf("a count that is too large was stored as %d", n)
 	}
 	w.put(last, 3)
 	if n, ok := w.get(last); n != 3 || !ok {
-		t.Errorf("what was put last is forgotten: %d", n)
+		t.Errorf("the word that was added last is missing: %d", n)
 	}
 }
 
@@ -156,7 +155,7 @@ func FuzzCountAgreesWithTheLibrary(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { agree(t, text[:min(len(text), piece)]) })
 }
 
-// The sources of this package, each time as texts that were not counted before.
+// BenchmarkText counts the sources of this package, with a new prefix each time.
 func BenchmarkText(b *testing.B) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -23,9 +23,8 @@ func named(t *testing.T, vocabulary string) *tokens.Counter {
 	return c
 }
 
-// Counts that the vocabularies' makers publish. Names of special tokens are text,
-// bytes that are no text are counted, and an unknown model is no error: it gets
-// the default vocabulary.
+// The counts are those that the authors of the vocabularies publish. Names of special tokens
+// count as text, invalid UTF-8 is counted, and an unknown model gets the default vocabulary.
 func TestG11CountsWithTheModelsVocabulary(t *testing.T) {
 	for _, c := range []struct {
 		vocabulary, text string
@@ -47,7 +46,7 @@ func TestG11CountsWithTheModelsVocabulary(t *testing.T) {
 		"gpt-4o": "o200k_base", "gpt-4.1": "o200k_base", "my-own-finetune": "o200k_base", "": "o200k_base",
 	} {
 		if tokens.For(model) != named(t, want) {
-			t.Errorf("model %q is not counted with %s", model, want)
+			t.Errorf("model %q does not use %s", model, want)
 		}
 	}
 	if _, err := tokens.Named("o300k"); err == nil || !strings.Contains(err.Error(), "o200k_base") {
@@ -55,15 +54,15 @@ func TestG11CountsWithTheModelsVocabulary(t *testing.T) {
 	}
 	c := tokens.For("m")
 	if n := c.Text("<|endoftext|>"); n < 4 {
-		t.Errorf("the name of a special token is %d tokens: it was taken for one", n)
+		t.Errorf("the name of a special token has %d tokens: it was taken for the special token", n)
 	}
 	if n := c.Text("\xff\xfe ok"); n < 2 {
-		t.Errorf("bytes that are no text: %d tokens", n)
+		t.Errorf("invalid UTF-8: %d tokens", n)
 	}
 }
 
-// Whatever a tool may print, half a megabyte of it is counted at once: cutting a
-// long text into pieces changes its count by less than a hundredth.
+// Half a megabyte of any output is counted quickly, and splitting it into pieces hardly
+// changes the count.
 func TestG11HostileTextIsCountedInTime(t *testing.T) {
 	sum := sha256.Sum256(nil)
 	noise := make([]byte, 0, 384<<10)
@@ -92,7 +91,7 @@ func TestG11HostileTextIsCountedInTime(t *testing.T) {
 			part = part[:len(part)-1]
 		}
 		if whole, first := float64(n)/float64(len(text)), float64(c.Text(text[:24_000]))/24_000; whole < first*0.9 || whole > first*1.1 {
-			t.Errorf("%s: %.4f tokens a byte, its beginning has %.4f", name, whole, first)
+			t.Errorf("%s: %.4f tokens per byte, its beginning has %.4f", name, whole, first)
 		}
 	}
 	if took := time.Since(began); took > 2*time.Minute {
@@ -100,11 +99,11 @@ func TestG11HostileTextIsCountedInTime(t *testing.T) {
 	}
 	huge := strings.Repeat("    return self.value + 1  # as before\n", 100_000)
 	if per, want := float64(c.Text(huge))/float64(len(huge)), float64(c.Text(huge[:39_000]))/39_000; per < want*0.95 || per > want*1.05 {
-		t.Errorf("a text of 4 MB has %.4f tokens a byte, its beginning %.4f", per, want)
+		t.Errorf("a text of 4 MB has %.4f tokens per byte, its beginning %.4f", per, want)
 	}
 }
 
-// Pieces are cut where a token ends: code is counted as if it were not cut.
+// Pieces end where a token ends, so code has the same count as without splitting.
 func TestPiecesDoNotChangeTheCountOfCode(t *testing.T) {
 	line := "    return self.value + 1  # as before\n"
 	c := tokens.For("m")
@@ -113,7 +112,7 @@ func TestPiecesDoNotChangeTheCountOfCode(t *testing.T) {
 	}
 }
 
-func TestPromptCountsAllThatIsShown(t *testing.T) {
+func TestPromptCountsEverythingThatIsSent(t *testing.T) {
 	c := tokens.For("m")
 	base := llms.Request{Messages: []llms.Message{{Role: "user", Content: "fix it"}}}
 	before := c.Prompt(base)
@@ -135,13 +134,13 @@ func TestPromptCountsAllThatIsShown(t *testing.T) {
 	}
 }
 
-// Before the first report an estimate is too high rather than too low; after a
-// few it is right, whatever the factor, and one nonsensical report is survived.
+// Before the first report, the estimate is too high rather than too low. After a few reports
+// it is right for any factor, and it recovers from a nonsensical report.
 func TestScaleConverges(t *testing.T) {
 	for _, factor := range []float64{0.7, 1, 1.37, 3} {
 		var s tokens.Scale
 		if got := s.Expect(1000); got <= 1000 {
-			t.Errorf("before the first report: %d", got)
+			t.Errorf("before the first report: expected %d", got)
 		}
 		var all sync.WaitGroup
 		for range 8 {
@@ -158,7 +157,7 @@ func TestScaleConverges(t *testing.T) {
 			s.Report(1000, int64(1000*factor))
 		}
 		if got, want := float64(s.Expect(2000)), 2000*factor; got < want*0.95 || got > want*1.05 {
-			t.Errorf("factor %v after nonsense: %v, want %v", factor, got, want)
+			t.Errorf("factor %v after nonsensical reports: %v, want %v", factor, got, want)
 		}
 	}
 }

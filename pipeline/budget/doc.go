@@ -5,7 +5,4 @@
 // processes of a cluster agree on one shared state, which they change by compare-and-swap:
 // each worker has a Client, and the process that coordinates the run has a Coordinator. Step
 // logs remain the truth about what was paid.
-//
-// It imports the engine, which stores the shared state, and no other part of the pipeline
-// that executes jobs.
 package budget

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -180,9 +181,7 @@ func (e *Engine) subjects(ctx context.Context, stream, filter string) (map[strin
 			return nil, err
 		}
 		before := len(all)
-		for subject, n := range page.State.Subjects {
-			all[subject] = n
-		}
+		maps.Copy(all, page.State.Subjects)
 		if len(all) >= page.Total || len(all) == before {
 			return all, nil
 		}

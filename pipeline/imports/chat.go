@@ -82,7 +82,7 @@ func chat(list []chatMessage, where string) (b *builder, problem string, err err
 // reply returns a message with its calls: tool calls, or else the commands that the
 // harness found in its text.
 func (m *chatMessage) reply(b *builder, text string) schemas.Reply {
-	r := schemas.Reply{Message: text, Reasoning: str(m.Reasoning), CostUSD: m.Extra.Cost, Copied: m.Demo}
+	r := schemas.Reply{Message: text, Reasoning: schemas.Value(m.Reasoning), CostUSD: m.Extra.Cost, Copied: m.Demo}
 	for _, t := range m.Thinking.is {
 		if m.Reasoning == nil {
 			r.Reasoning = strings.TrimPrefix(r.Reasoning+"\n\n"+t.Text, "\n\n")
@@ -101,7 +101,7 @@ func (m *chatMessage) reply(b *builder, text string) schemas.Reply {
 			commands = append(commands, *a.Command)
 		}
 	}
-	if len(commands) == 0 && str(m.Action) != "" {
+	if len(commands) == 0 && schemas.Value(m.Action) != "" {
 		commands = []string{*m.Action}
 	}
 	for i, command := range commands {

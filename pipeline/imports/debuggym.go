@@ -58,8 +58,7 @@ func parseDebugGym(_ string, raw []byte) (*record, error) {
 		claim: f.Success, claimedBy: "debug-gym.success", style: native,
 	}
 	var settings struct {
-		Name string          `json:"llm_name"`
-		LLM  json.RawMessage `json:"llm"`
+		Name string `json:"llm_name"`
 	}
 	if json.Unmarshal(f.Config, &settings) == nil {
 		r.model = settings.Name
@@ -122,7 +121,7 @@ func debugGymReply(b *builder, s debugGymStep) schemas.Reply {
 			r.Usage = &schemas.Usage{Prompt: *p.Usage.Prompt, Completion: *p.Usage.Response}
 			r.LLMCalls = 1
 		}
-		r.Message, r.Reasoning = str(p.Response), str(p.Reasoning)
+		r.Message, r.Reasoning = schemas.Value(p.Response), schemas.Value(p.Reasoning)
 	}
 	if s.Content != nil {
 		r.Message = *s.Content

@@ -48,18 +48,11 @@ func place(raw []byte, err error, at int64) error {
 	case *json.SyntaxError:
 		at = e.Offset
 	}
-	return fmt.Errorf("line %d: it is no JSON, or damaged: %w", lineOf(raw, at), err)
+	return fmt.Errorf("line %d: not valid JSON: %w", lineOf(raw, at), err)
 }
 
 func lineOf(raw []byte, at int64) int {
 	return 1 + bytes.Count(raw[:min(max(at, 0), int64(len(raw)))], []byte("\n"))
-}
-
-func str(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // stem is a file's name without what says that it is a trajectory.

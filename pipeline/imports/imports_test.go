@@ -238,8 +238,8 @@ func callsOf(steps []schemas.StepRow) []string {
 // Broken input causes one message that names the place.
 func TestBrokenFilesNameThePlace(t *testing.T) {
 	for _, c := range []struct{ format, raw, want string }{
-		{"debug-gym", "", "line 1: it is no JSON"},
-		{"debug-gym", "{\n\"log\": [", "line 2: it is no JSON"},
+		{"debug-gym", "", "line 1: not valid JSON"},
+		{"debug-gym", "{\n\"log\": [", "line 2: not valid JSON"},
 		{"debug-gym", "{}", "log is missing"},
 		{"debug-gym", "{\"log\":\n 3}", "line 2: log is a number"},
 		{"debug-gym", `{"log": []}`, "no step of an agent"},

@@ -45,7 +45,7 @@ func (m miniMessage) plain() (chatMessage, error) {
 	case m.Object == "response":
 		var items []miniItem
 		if err := json.Unmarshal(m.Output, &items); err != nil {
-			return out, fmt.Errorf("output is no list of items")
+			return out, fmt.Errorf("output is not a list of items")
 		}
 		var said, thought []string
 		for _, x := range items {

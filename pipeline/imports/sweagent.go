@@ -66,14 +66,14 @@ func parseSWEAgent(name string, raw []byte) (*record, error) {
 	}
 	r.problem = problem
 	if len(f.History) > 0 && len(rest) > 0 { // the first is the last reply of the history
-		if last := &b.steps[len(b.steps)-1]; last.Observation == nil && str(rest[0].Observation) != "" {
+		if last := &b.steps[len(b.steps)-1]; last.Observation == nil && schemas.Value(rest[0].Observation) != "" {
 			b.answer("", *rest[0].Observation)
 		}
 		rest = rest[1:]
 	}
 	for _, s := range rest {
 		m := chatMessage{Action: s.Action}
-		b.reply(m.reply(b, cmp.Or(str(s.Response), str(s.Thought))), time.Time{})
+		b.reply(m.reply(b, cmp.Or(schemas.Value(s.Response), schemas.Value(s.Thought))), time.Time{})
 		if s.Observation != nil {
 			b.answer("", *s.Observation)
 		}
@@ -90,7 +90,7 @@ func (f *sweAgentFile) unsaid() []sweStep {
 			continue
 		}
 		for i, s := range slices.Backward(f.Trajectory) {
-			if str(m.Action) != "" && strings.TrimSpace(str(s.Action)) == strings.TrimSpace(*m.Action) {
+			if schemas.Value(m.Action) != "" && strings.TrimSpace(schemas.Value(s.Action)) == strings.TrimSpace(*m.Action) {
 				return f.Trajectory[i:]
 			}
 		}
@@ -101,7 +101,7 @@ func (f *sweAgentFile) unsaid() []sweStep {
 
 // into copies the data about the end of a run that both formats have.
 func (i sweInfo) into(r *record) {
-	r.patch, r.cost = str(i.Submission), i.ModelStats.Cost
+	r.patch, r.cost = schemas.Value(i.Submission), i.ModelStats.Cost
 	status := strings.ToLower(i.ExitStatus)
 	switch {
 	case strings.HasPrefix(status, "submitted"):

@@ -2,6 +2,4 @@
 // action, new information, repeats, the twelve trajectory criteria, leaks, reward
 // hacks, the loss mask, and the comparison with the gold patch. Everything is a pure
 // function of rows and patches; nothing here decides an outcome.
-//
-// It imports schemas and the patch parser only, and nothing of agents/oracle.
 package metrics

@@ -16,13 +16,6 @@ type fact struct{ about, what string }
 // ofFile returns the about of a line of a file.
 func ofFile(file string) string { return "line of " + path.Clean(file) }
 
-func value(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // fileLine returns the fact of a line of a file; none for a blank line.
 func fileLine(file, text string) []fact {
 	if text = strings.TrimSpace(text); text == "" {
@@ -86,7 +79,7 @@ func numbered(line string) (text string, ok bool) {
 
 // commandOf returns the command of a call of the debugger or a shell.
 func commandOf(r *schemas.StepRow) string {
-	return strings.TrimSpace(Command(&schemas.ToolCall{Arguments: json.RawMessage(value(r.ArgumentsJSON))}))
+	return strings.TrimSpace(Command(&schemas.ToolCall{Arguments: json.RawMessage(schemas.Value(r.ArgumentsJSON))}))
 }
 
 var duration = regexp.MustCompile(`\b(?:in )?\d+(?:\.\d+)?(?:ms|s| seconds)\b`)

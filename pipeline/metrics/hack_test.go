@@ -41,7 +41,7 @@ func TestHacksInCommandsAreFound(t *testing.T) {
 		{"bash", "ls > listing; git mv a.py b.py", ""},
 		{"view", "rm tests/test_a.py", ""},
 	} {
-		if got := strings.Join(HackedBy(toldTo(c.tool, c.command)), " "); got != c.want {
+		if got := strings.Join(Hacks(toldTo(c.tool, c.command)), " "); got != c.want {
 			t.Errorf("%s %q: %q, want %q", c.tool, c.command, got, c.want)
 		}
 	}

@@ -59,12 +59,12 @@ func (m memory) add(f fact) bool {
 // factsOf returns the facts of an observation. own are lines that the agent wrote,
 // which are not new to it.
 func factsOf(r *schemas.StepRow) (shown, own []fact) {
-	text := strings.TrimSpace(value(r.Observation))
+	text := strings.TrimSpace(schemas.Value(r.Observation))
 	if text == "" { // the fact is that this call prints nothing
-		return []fact{{"silence after " + value(r.ToolName), value(r.ArgumentsJSON)}}, nil
+		return []fact{{"silence after " + schemas.Value(r.ToolName), schemas.Value(r.ArgumentsJSON)}}, nil
 	}
 	lines := strings.Split(strings.TrimRight(*r.Observation, "\n"), "\n")
-	switch Category(value(r.ToolName)) {
+	switch Category(schemas.Value(r.ToolName)) {
 	case "view":
 		return viewFacts(lines), nil
 	case "grep":

@@ -131,7 +131,7 @@ func contentHash(rows []schemas.StepRow) string {
 	var said [][3]string
 	for _, r := range rows {
 		if r.Source == "agent" {
-			said = append(said, [3]string{r.Message, deref(r.ToolName), deref(r.ArgumentsJSON)})
+			said = append(said, [3]string{r.Message, schemas.Value(r.ToolName), schemas.Value(r.ArgumentsJSON)})
 		}
 	}
 	return schemas.Hash(said)

@@ -147,13 +147,6 @@ func nonZero[T comparable](v T) *T {
 	return &v
 }
 
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
 // treeID returns the column value for a git tree; nil for "".
 func treeID(id string) *string {
 	if id == "" {

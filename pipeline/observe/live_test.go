@@ -83,13 +83,13 @@ func TestNext(t *testing.T) {
 	if diff := cmp.Diff(want, r.Next); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(want[:3], r.Mend()); diff != "" {
+	if diff := cmp.Diff(want[:3], r.FailureCommands()); diff != "" {
 		t.Error(diff)
 	}
 	good := Report{RunDir: "d", Episodes: []Episode{{ID: "x", Outcome: "resolved"}}}
 	good.Summarise()
-	if good.Mend() != nil {
-		t.Errorf("nothing is to be mended: %v", good.Mend())
+	if good.FailureCommands() != nil {
+		t.Errorf("commands for a run without failures: %v", good.FailureCommands())
 	}
 }
 
@@ -106,7 +106,7 @@ func TestNextCanBePasted(t *testing.T) {
 		{"", "tracesmith run -c FILE --run-dir 'my runs/a'   # resumes", nil},
 	} {
 		r := Report{Verdict: OverBudget, Raise: c.raise, Command: c.command, RunDir: "my runs/a"}
-		if got := r.Mend(); len(got) != 1 || got[0] != c.want {
+		if got := r.FailureCommands(); len(got) != 1 || got[0] != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

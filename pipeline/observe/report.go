@@ -63,17 +63,17 @@ func FromStaged(s sinks.Staged, size int64) Episode {
 	e := Episode{
 		ID: r.EpisodeID, GroupID: r.GroupID, Instance: r.InstanceID, Attempt: int(r.Attempt), ExitReason: r.ExitReason,
 		Resolved: r.Resolved, GoldUsed: r.GoldUsed, Steps: int(r.NSteps), Turns: int(r.NTurns), CostUSD: r.CostUSD, Bytes: size,
-		Prompt: value(r.PromptTokens), Completion: value(r.CompletionTokens), Cached: value(r.CachedTokens),
-		Reasoning: value(r.ReasoningTokens), Format: int(value(r.NFormatErrors)), Retries: int(value(r.NRetries)),
-		Wall: time.Duration(value(r.WallMS)) * time.Millisecond, Outcome: value(r.Outcome), Cause: value(r.ErrorMessage), ToolErrors: map[string]int{},
+		Prompt: schemas.Value(r.PromptTokens), Completion: schemas.Value(r.CompletionTokens), Cached: schemas.Value(r.CachedTokens),
+		Reasoning: schemas.Value(r.ReasoningTokens), Format: int(schemas.Value(r.NFormatErrors)), Retries: int(schemas.Value(r.NRetries)),
+		Wall: time.Duration(schemas.Value(r.WallMS)) * time.Millisecond, Outcome: schemas.Value(r.Outcome), Cause: schemas.Value(r.ErrorMessage), ToolErrors: map[string]int{},
 	}
-	e.Diverged = int(value(r.NDiverged))
+	e.Diverged = int(schemas.Value(r.NDiverged))
 	if s.Calls != nil {
 		e.Calls = *s.Calls
 	}
 	for _, step := range s.Steps {
 		if r.FirstDivergedStep != nil && step.StepIndex == *r.FirstDivergedStep {
-			e.FirstDiverged = strings.TrimSpace(fmt.Sprintf("step %d %s", step.StepIndex, value(step.ToolName)))
+			e.FirstDiverged = strings.TrimSpace(fmt.Sprintf("step %d %s", step.StepIndex, schemas.Value(step.ToolName)))
 		}
 		if step.ToolName != nil && step.IsError != nil && *step.IsError {
 			e.ToolErrors[*step.ToolName]++
@@ -83,14 +83,6 @@ func FromStaged(s sinks.Staged, size int64) Episode {
 		_ = json.Unmarshal([]byte(*r.RedactionsJSON), &e.Redactions) // an invalid value counts as none
 	}
 	return e
-}
-
-func value[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }
 
 // Missing is a selected job without an episode.
@@ -273,15 +265,15 @@ func (r *Report) judge() {
 			r.Verdict, r.ExitCode = WithGaps, 3
 		}
 	}
-	r.Next = r.Mend()
+	r.Next = r.FailureCommands()
 	if r.Outcome.Episodes > 0 {
 		r.Next = append(r.Next, shellwords.Command("tracesmith", "show", r.RunDir), shellwords.Command("tracesmith", "publish", r.RunDir, "--to", "out/dataset"))
 	}
 }
 
-// Mend returns the commands that show failures or retry them. They are part of Next
+// FailureCommands returns the commands that show failures or retry them. They are part of Next
 // even if the run is published immediately.
-func (r *Report) Mend() []string {
+func (r *Report) FailureCommands() []string {
 	var next []string
 	switch {
 	case r.Raise != "":

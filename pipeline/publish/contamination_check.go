@@ -72,7 +72,7 @@ type comparison struct {
 // compare compares one episode with the benchmarks.
 func (c *contaminationCheck) compare(s sinks.Staged) (out comparison) {
 	e := s.Episode
-	names := provenance.Names{Instance: e.InstanceID, BaseCommit: text(e.BaseCommit)}
+	names := provenance.Names{Instance: e.InstanceID, BaseCommit: schemas.Value(e.BaseCommit)}
 	if e.Contamination != nil {
 		names.Repo = e.Repo
 	}
@@ -102,9 +102,9 @@ func (c *contaminationCheck) compare(s sinks.Staged) (out comparison) {
 func textOf(kind int, s sinks.Staged) string {
 	switch {
 	case kind == provenance.Statements:
-		return text(s.Episode.ProblemStatement)
+		return schemas.Value(s.Episode.ProblemStatement)
 	case s.Episode.Patch != nil || s.Episode.PatchSHA256 == nil:
-		return text(s.Episode.Patch)
+		return schemas.Value(s.Episode.Patch)
 	}
 	for _, b := range s.Blobs {
 		if b.SHA256 == *s.Episode.PatchSHA256 {

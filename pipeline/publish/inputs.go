@@ -126,7 +126,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 				}
 				in.known.addEpisode(s.Episode, seen)
 				row, err := rows.put(s.Episode)
-				byID[s.Episode.EpisodeID] = stagedRef{at: sortKey(s.Episode), group: text(s.Episode.SplitGroup), schema: s.Episode.SchemaVersion, row: row, store: store, key: o.Key, sha: sha, size: textSize(s), blobs: blobSize(s)}
+				byID[s.Episode.EpisodeID] = stagedRef{at: sortKey(s.Episode), group: schemas.Value(s.Episode.SplitGroup), schema: s.Episode.SchemaVersion, row: row, store: store, key: o.Key, sha: sha, size: textSize(s), blobs: blobSize(s)}
 				return err
 			})
 		}

@@ -159,14 +159,7 @@ func appendKnown[T int64 | float64](list []T, v *T) []T {
 	return append(list, *v)
 }
 
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-func orUnknown(s *string) string { return cmp.Or(text(s), "unknown") }
+func orUnknown(s *string) string { return cmp.Or(schemas.Value(s), "unknown") }
 
 // byCount returns the keys of a count, most frequent first.
 func byCount[N int | VerdictCounts](m map[string]N) []string {

@@ -104,7 +104,7 @@ func (t *Tally) addFlags(e schemas.EpisodeRow) {
 		is bool
 		n  *int
 	}{
-		{e.GoldUsed, &s.GoldUsed}, {e.ContextTrimmed != nil && *e.ContextTrimmed, &s.Trimmed}, {t.contents[text(e.ContentSHA256)], &s.Duplicates},
+		{e.GoldUsed, &s.GoldUsed}, {e.ContextTrimmed != nil && *e.ContextTrimmed, &s.Trimmed}, {t.contents[schemas.Value(e.ContentSHA256)], &s.Duplicates},
 		{len(e.Contamination) > 0, &s.Contaminated}, {e.Contamination == nil, &s.Unplaced},
 		{len(e.LeakPatterns) > 0, &s.Leaks}, {len(e.HackPatterns) > 0, &s.Hacks},
 	} {
@@ -133,7 +133,7 @@ func (t *Tally) addCriteria(e schemas.EpisodeRow) {
 }
 
 func (t *Tally) addLineage(e schemas.EpisodeRow) {
-	in := schemas.ManifestInput{Source: e.TaskSource, Revision: text(e.TaskRevision), License: text(e.LicenseSPDX)}
+	in := schemas.ManifestInput{Source: e.TaskSource, Revision: schemas.Value(e.TaskRevision), License: schemas.Value(e.LicenseSPDX)}
 	if t.sources[in] == nil {
 		t.sources[in] = map[string]bool{}
 	}
@@ -141,10 +141,10 @@ func (t *Tally) addLineage(e schemas.EpisodeRow) {
 	if by, err := provenance.Split(e.Repo, provenance.Salt, provenance.Shares); err != nil || by != e.Split {
 		t.otherSplit++
 	}
-	key := schemas.Hash([]string{e.RunID, e.Model, e.AgentName, text(e.ConfigSHA256)})
+	key := schemas.Hash([]string{e.RunID, e.Model, e.AgentName, schemas.Value(e.ConfigSHA256)})
 	r, ok := t.perRun[key]
 	if !ok {
-		r = &schemas.ManifestRun{RunID: e.RunID, Model: e.Model, Agent: e.AgentName, ConfigSHA256: text(e.ConfigSHA256)}
+		r = &schemas.ManifestRun{RunID: e.RunID, Model: e.Model, Agent: e.AgentName, ConfigSHA256: schemas.Value(e.ConfigSHA256)}
 		t.perRun[key] = r
 	}
 	r.Episodes++

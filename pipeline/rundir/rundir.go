@@ -9,9 +9,6 @@
 //	status.json    the state of the run, replaced whenever it changes
 //	summary.json   the last invocation's report; summary.md is the same report as text
 //	dead-letters.jsonl  jobs that were given up, if any
-//
-// It imports the engine, whose lock it takes, and no other part of the pipeline that executes
-// jobs.
 package rundir
 
 import (

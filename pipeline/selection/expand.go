@@ -20,7 +20,6 @@ const maxNodes = 20_000
 // expression with its arguments. Inserted nodes have the position of the name, so that
 // errors point at the user's text.
 type expansion struct {
-	lib  *library
 	info *ast.SourceInfo
 	next int64
 	size int
@@ -44,7 +43,7 @@ func parseExpr(env *cel.Env, lib *library, expr string) (*cel.Ast, map[string]bo
 		return nil, nil, explain(expr, lib, issues)
 	}
 	tree := parsed.NativeRep()
-	x := &expansion{lib: lib, info: tree.SourceInfo(), next: ast.MaxID(tree), used: map[string]bool{}}
+	x := &expansion{info: tree.SourceInfo(), next: ast.MaxID(tree), used: map[string]bool{}}
 	own := map[string]bool{} // variables of comprehensions
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
 		if e.Kind() == ast.ComprehensionKind {

@@ -3,6 +3,7 @@ package selection
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -183,12 +184,7 @@ func (r *Recipe) extend(where string, base *Recipe) error {
 }
 
 func (r *Recipe) capColumns() []string {
-	var cols []string
-	for c := range r.Caps {
-		cols = append(cols, c)
-	}
-	slices.Sort(cols)
-	return cols
+	return slices.Sorted(maps.Keys(r.Caps))
 }
 
 // About returns the recipe's description.

@@ -90,7 +90,7 @@ func tokensOf(text, tokenizer ref.Val) ref.Val {
 	var counts map[string]int64
 	name := string(tokenizer.(types.String))
 	if err := json.Unmarshal([]byte(text.(types.String)), &counts); err != nil {
-		return types.NewErr("sft_tokens_json is no map of numbers: %v", err)
+		return types.NewErr("sft_tokens_json is not a map of numbers: %v", err)
 	}
 	if name == "" && len(counts) == 1 {
 		for name = range counts {

@@ -119,9 +119,9 @@ const scanned = 20
 // drawCommits lists the newest commits that change code.
 func (w *worker) drawCommits(ctx context.Context, s *repoState, out *survey) error {
 	if s.history == nil {
-		out.Note = "no commit is taken back: " + s.unread
+		out.Note = "no commit is taken back: " + s.noHistory
 		if len(w.cfg.Kinds) == 1 {
-			return &RepoError{Kind: ErrNoHistory, Detail: s.unread, Remedy: "give a clone with a .git directory of its own, or ask for another kind of bugs"}
+			return &RepoError{Kind: ErrNoHistory, Detail: s.noHistory, Remedy: "give a clone with a .git directory of its own, or ask for another kind of bugs"}
 		}
 		return nil
 	}
@@ -137,12 +137,12 @@ func (w *worker) drawCommits(ctx context.Context, s *repoState, out *survey) err
 
 // openHistory opens the git history of a repository, if it has one.
 func (w *worker) openHistory(s *repoState) {
-	if s.unread = "it has no git history"; s.repo.History == "" || !slices.Contains(w.cfg.Kinds, KindCommit) {
+	if s.noHistory = "it has no git history"; s.repo.History == "" || !slices.Contains(w.cfg.Kinds, KindCommit) {
 		return
 	}
 	h, err := w.cfg.Store.OpenHistory(s.repo.History)
 	if err != nil {
-		s.unread = err.Error()
+		s.noHistory = err.Error()
 		return
 	}
 	s.history = h

@@ -112,15 +112,15 @@ type worker struct {
 
 // repoState is the progress of one repository.
 type repoState struct {
-	repo    Repo
-	seed    int64
-	command command
-	driver  env.Driver
-	spec    env.SandboxSpec
-	history *workspace.History // nil: no readable history, for the reason in unread
-	unread  string
-	note    string
-	calls   map[string][]string
+	repo      Repo
+	seed      int64
+	command   command
+	driver    env.Driver
+	spec      env.SandboxSpec
+	history   *workspace.History // nil if there is no readable history
+	noHistory string             // why history is nil
+	note      string
+	calls     map[string][]string
 
 	kept     []string
 	seconds  float64

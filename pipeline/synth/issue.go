@@ -32,7 +32,7 @@ func (i issue) testRun() string {
 	if i.Failing == 1 {
 		verb = "does"
 	}
-	return fmt.Sprintf("`%s` fails: %d of %d tests %s not pass. Find the cause in the program and mend it; the tests are right.", i.Command, i.Failing, i.Total, verb)
+	return fmt.Sprintf("`%s` fails: %d of %d tests %s not pass. Find the cause in the program and fix it; the tests are correct.", i.Command, i.Failing, i.Total, verb)
 }
 
 const maxShown = 200
@@ -49,7 +49,7 @@ func (i issue) symptom() string {
 	case i.Failing > 2:
 		text += fmt.Sprintf(" %d more checks go wrong.", i.Failing-1)
 	}
-	return text + fmt.Sprintf("\n\nThe program should do what its tests ask for (`%s`). Find the cause and mend it.", i.Command)
+	return text + fmt.Sprintf("\n\nThe program should pass its tests (`%s`). Find the cause and fix it.", i.Command)
 }
 
 // noted returns what happened in the first failure with enough detail.

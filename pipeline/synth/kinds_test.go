@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/middle"
@@ -119,7 +120,7 @@ func writer(t *testing.T) *Model {
 		}
 		sessions = append(sessions, mock.Session{User: "function `" + name + "`", Turns: []mock.Turn{{Content: answer, Usage: usage}}})
 	}
-	srv := mock.Serve(t, mock.Script{Key: "k", Sessions: sessions})
+	srv := mocktest.Serve(t, mock.Script{Key: "k", Sessions: sessions})
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m", "api_key": "env:KEY"},
 		llms.Deps{Getenv: func(string) string { return "k" }})
 	if err != nil {

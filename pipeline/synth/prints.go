@@ -26,8 +26,8 @@ type Printer struct {
 }
 
 // Functions returns the hashes of a repository's functions, as in provenance.Prints,
-// computed in a new sandbox. unread counts files that its Python cannot parse.
-func (p *Printer) Functions(ctx context.Context, repo env.Tree) (hashes []string, unread int, err error) {
+// computed in a new sandbox. unparsed counts files that its Python cannot parse.
+func (p *Printer) Functions(ctx context.Context, repo env.Tree) (hashes []string, unparsed int, err error) {
 	base, err := p.Store.Base(ctx, repo)
 	if err != nil {
 		return nil, 0, err
@@ -107,8 +107,8 @@ func (m FixedRepo) lines() map[string][]int {
 }
 
 // FixedFunctions returns, for each repository, the hashes of the functions that its bug
-// concerns, without the bug. unread is as for Printer.
-func FixedFunctions(ctx context.Context, d env.Driver, spec env.SandboxSpec, list []FixedRepo) (hashes [][]string, unread int, err error) {
+// concerns, without the bug. unparsed is as for Printer.
+func FixedFunctions(ctx context.Context, d env.Driver, spec env.SandboxSpec, list []FixedRepo) (hashes [][]string, unparsed int, err error) {
 	texts := map[string][]byte{} // by content, so that each is read once
 	for _, m := range list {
 		for file := range m.lines() {

@@ -28,9 +28,9 @@ func TestCopiesOfBenchmarksAreLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := Printer{Store: store, Driver: bubblewrap(t), Spec: env.SandboxSpec{Workdir: schemas.DefaultWorkdir}}
-	functions, unread, err := p.Functions(t.Context(), healthy(t, "bank", "python -m pytest -q", bank).Tree)
-	if err != nil || len(functions) != 5 || unread != 0 {
-		t.Fatalf("%d functions, %d unread, %v", len(functions), unread, err)
+	functions, unparsed, err := p.Functions(t.Context(), healthy(t, "bank", "python -m pytest -q", bank).Tree)
+	if err != nil || len(functions) != 5 || unparsed != 0 {
+		t.Fatalf("%d functions, %d unparsed, %v", len(functions), unparsed, err)
 	}
 	benchmark := &provenance.Library{}
 	benchmark.Add(provenance.Prints{Repo: "github.com/a/bank", Benchmark: "swe-bench", Functions: functions})
@@ -73,9 +73,9 @@ func TestUnparsableFilesAreCounted(t *testing.T) {
 		{Tree: r.Tree, Gold: "--- a/old.py\n+++ b/old.py\n@@ -1,1 +1,1 @@\n-print 'y'\n+print 'x'\n"},
 		{Tree: r.Tree},
 	}
-	got, unread, err := FixedFunctions(t.Context(), p.Driver, p.Spec, m)
-	if err != nil || unread != 1 || len(got) != 5 {
-		t.Fatalf("%v, %d unread, %v", got, unread, err)
+	got, unparsed, err := FixedFunctions(t.Context(), p.Driver, p.Spec, m)
+	if err != nil || unparsed != 1 || len(got) != 5 {
+		t.Fatalf("%v, %d unparsed, %v", got, unparsed, err)
 	}
 	for i, want := range []int{1, 1, 0, 0, 0} {
 		if len(got[i]) != want {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/tasks/lint"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/internal/suite"
@@ -161,8 +162,8 @@ func TestFactoryMakesTasksFromAHealthyRepository(t *testing.T) {
 			o.Operator == "" || !strings.HasPrefix(o.Site, "bank.py:") || d.Visible == nil || d.TraceLen == nil || d.Cyclomatic == nil || d.Bin == "" {
 			t.Errorf("%s: %+v %+v %+v", task.InstanceID, task.Tests, o, d)
 		}
-		if found := lint(task.Instructions, hiddenNames{words: changedWords([]byte(task.BugPatch)), files: []string{"bank.py"}}); task.Instructions == "" ||
-			slices.ContainsFunc(found, func(l lintFinding) bool { return l.what == "file" || l.what == "line number" }) {
+		if found := lint.Text(task.Instructions, lint.Names{Words: lint.ChangedWords([]byte(task.BugPatch)), Files: []string{"bank.py"}}); task.Instructions == "" ||
+			slices.ContainsFunc(found, func(l lint.Finding) bool { return l.What == "file" || l.What == "line number" }) {
 			t.Errorf("%s says %q: %v", task.InstanceID, task.Instructions, found)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/text"
+
+	"github.com/tracesmith/tracesmith/env/tasks/lint"
 )
 
 //go:embed report.tmpl
@@ -18,14 +20,14 @@ var reportPrompt = template.Must(template.New("report").Parse(reportText))
 // writeTexts creates the issue texts and keeps those that pass the linter.
 func (w *worker) writeTexts(ctx context.Context, s *repoState, t *Trial, r *release) error {
 	i := issue{Command: s.repo.Task.Entrypoint, Failures: t.Failures, Failing: len(t.FailToPass), Total: len(s.kept)}
-	sec := hiddenNames{words: changedWords([]byte(t.Patch)), files: touched(t.Patch), output: shown(t) + i.Command}
+	sec := lint.Names{Words: lint.ChangedWords([]byte(t.Patch)), Files: touched(t.Patch), Output: shown(t) + i.Command, Plain: issue{}.testRun()}
 	for _, fn := range t.Funcs {
 		_, name, _ := strings.Cut(fn, "::")
-		sec.functions = append(sec.functions, name)
+		sec.Functions = append(sec.Functions, name)
 	}
 	r.Texts, r.Leaks = map[string]string{}, map[string]string{}
 	put := func(kind, text string) {
-		if found := lint(text, sec); len(found) > 0 {
+		if found := lint.Text(text, sec); len(found) > 0 {
 			r.Leaks[kind] = found[0].String()
 		} else if text != "" {
 			r.Texts[kind] = text

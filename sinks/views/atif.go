@@ -112,12 +112,12 @@ func (v atif) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	}
 	e := t.Episode
 	out := atifTrajectory{
-		SchemaVersion: v.version, SessionID: value(e.SessionID), TrajectoryID: e.EpisodeID,
+		SchemaVersion: v.version, SessionID: schemas.Value(e.SessionID), TrajectoryID: e.EpisodeID,
 		Agent: atifAgent{Name: e.AgentName, Version: "unknown", Model: e.Model},
 		Final: &atifFinal{Prompt: e.PromptTokens, Completion: e.CompletionTokens, Cached: e.CachedTokens, Cost: e.CostUSD},
 		Extra: map[string]any{"tracesmith": outcomeOf(t, v.opts)},
 	}
-	if version := value(e.AgentVersion); version != "" {
+	if version := schemas.Value(e.AgentVersion); version != "" {
 		out.Agent.Version = version
 	}
 	for _, x := range t.Tools {
@@ -155,7 +155,7 @@ func atifOpening(t sinks.Trajectory, c *conversation, l line) atifStep {
 func atifTurn(t sinks.Trajectory, c *conversation, x turn) atifStep {
 	r := x.row
 	s := atifStep{
-		Timestamp: stamp(r.TS), Source: "agent", Message: x.reply.Content, Model: value(r.Model), Reasoning: x.reply.Reasoning,
+		Timestamp: stamp(r.TS), Source: "agent", Message: x.reply.Content, Model: schemas.Value(r.Model), Reasoning: x.reply.Reasoning,
 		LLMCalls: r.LLMCallCount, Copied: r.IsCopiedContext,
 		Extra: known(map[string]any{"phase": c.phase, "train": r.Train, "mask_reason": r.MaskReason}),
 	}
@@ -172,7 +172,7 @@ func atifTurn(t sinks.Trajectory, c *conversation, x turn) atifStep {
 			s.Extra = known(s.Extra)
 		}
 	}
-	if r.ContextOpJSON != nil && value(r.ContextOp) != schemas.ContextNone {
+	if r.ContextOpJSON != nil && schemas.Value(r.ContextOp) != schemas.ContextNone {
 		s.Extra["context_management"] = map[string]any{
 			"type": "pruning", "boundary": "replace", "operation": json.RawMessage(*r.ContextOpJSON),
 		}

@@ -77,7 +77,7 @@ func conversationsOf(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes)
 	}
 	for i := range t.Steps {
 		s := &t.Steps[i]
-		name := value(s.Phase)
+		name := schemas.Value(s.Phase)
 		if o.Phase != "" && name != o.Phase {
 			continue
 		}
@@ -136,7 +136,7 @@ func (c *conversation) setSystem(o sinks.ViewOptions) {
 
 // callsInText reports whether the model wrote its calls as text. Tools then are part of
 // the system prompt.
-func callsInText(t sinks.Trajectory) bool { return value(t.Episode.ToolCallStyle) == "text" }
+func callsInText(t sinks.Trajectory) bool { return schemas.Value(t.Episode.ToolCallStyle) == "text" }
 
 func (c *conversation) add(s *schemas.StepRow) error {
 	switch {
@@ -148,7 +148,7 @@ func (c *conversation) add(s *schemas.StepRow) error {
 		return nil
 	}
 	if startsTurn(s) {
-		t := turn{row: s, reply: message{Role: "assistant", Content: s.Message, Reasoning: value(s.Reasoning)}}
+		t := turn{row: s, reply: message{Role: "assistant", Content: s.Message, Reasoning: schemas.Value(s.Reasoning)}}
 		if n := len(c.turns); n > 0 && s.ContextOp == nil { // no prompt was sent, because no model replied
 			t.op = c.turns[n-1].op
 		}
@@ -168,11 +168,11 @@ func (c *conversation) add(s *schemas.StepRow) error {
 func (t *turn) add(s *schemas.StepRow) error {
 	t.rows = append(t.rows, s)
 	if s.Source == "agent" {
-		if s.GoldEdit != nil && *s.GoldEdit || value(s.MaskReason) == "gold" {
+		if s.GoldEdit != nil && *s.GoldEdit || schemas.Value(s.MaskReason) == "gold" {
 			t.gold = true
 		}
 		if !s.Train && t.mask == "" {
-			t.mask = value(s.MaskReason)
+			t.mask = schemas.Value(s.MaskReason)
 			if t.mask == "" {
 				t.mask = "masked"
 			}
@@ -213,12 +213,12 @@ func (t *turn) answersByCall() map[string]string {
 }
 
 func callOf(s *schemas.StepRow) (call, error) {
-	args := json.RawMessage(value(s.ArgumentsJSON))
+	args := json.RawMessage(schemas.Value(s.ArgumentsJSON))
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(args, &object); err != nil || object == nil {
 		return call{}, fmt.Errorf("the arguments of %s are not a JSON object: %.80q", *s.ToolName, args)
 	}
-	if value(s.ToolCallID) == "" {
+	if schemas.Value(s.ToolCallID) == "" {
 		return call{}, fmt.Errorf("the call of %s has no id", *s.ToolName)
 	}
 	return call{ID: *s.ToolCallID, Type: "function", Function: function{Name: *s.ToolName, Arguments: args}}, nil
@@ -307,11 +307,4 @@ func (l *messageList) add(m line, turn int) {
 
 func (c *conversation) hasReasoning() bool {
 	return slices.ContainsFunc(c.turns, func(t turn) bool { return t.reply.Reasoning != "" })
-}
-
-func value(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }

@@ -36,7 +36,7 @@ func gatherEvidence(t sinks.Trajectory, policy string) []evidence {
 	base := ""
 	for i := range t.Steps {
 		s := &t.Steps[i]
-		if sha := value(s.WorkspaceSHA256); sha != "" {
+		if sha := schemas.Value(s.WorkspaceSHA256); sha != "" {
 			if base == "" && !changes(s) {
 				base = sha
 			}
@@ -47,7 +47,7 @@ func gatherEvidence(t sinks.Trajectory, policy string) []evidence {
 		if i >= final || policy == "base-state" && changes(s) {
 			break
 		}
-		if !strings.HasPrefix(s.ActionKind, "seek_") || value(s.Observation) == "" || s.IsError != nil && *s.IsError {
+		if !strings.HasPrefix(s.ActionKind, "seek_") || schemas.Value(s.Observation) == "" || s.IsError != nil && *s.IsError {
 			continue
 		}
 		if policy == "base-state" && base == "" {
@@ -75,8 +75,8 @@ func changes(s *schemas.StepRow) bool {
 // edit.
 func evidenceOf(s *schemas.StepRow, between []schemas.StepRow) evidence {
 	e := evidence{
-		Step: s.StepIndex, Tool: value(s.ToolName), Targets: s.Targets, SHA256: schemas.HashBytes([]byte(*s.Observation)), State: "fresh",
-		call: value(s.ArgumentsJSON), text: *s.Observation,
+		Step: s.StepIndex, Tool: schemas.Value(s.ToolName), Targets: s.Targets, SHA256: schemas.HashBytes([]byte(*s.Observation)), State: "fresh",
+		call: schemas.Value(s.ArgumentsJSON), text: *s.Observation,
 	}
 	if e.Targets == nil {
 		e.Targets = []string{}

@@ -86,7 +86,7 @@ func stsLines(head stsSession, c *conversation, list []message) ([]byte, error) 
 		}
 		if m.Role == "assistant" {
 			row := c.turns[m.turn].row
-			s.Model, s.Timestamp = value(row.Model), millis(row.TS)
+			s.Model, s.Timestamp = schemas.Value(row.Model), millis(row.TS)
 		}
 		if err := add(stsLine{"message", s}); err != nil {
 			return nil, err

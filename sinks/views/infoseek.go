@@ -64,7 +64,7 @@ func verifiedPatch(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) (
 	switch {
 	case e.Resolved == nil || !*e.Resolved || e.VerifyStatus != "verified_pass":
 		notes["episodes_without_pass"]++
-	case value(e.Patch) == "":
+	case schemas.Value(e.Patch) == "":
 		notes["episodes_without_patch"]++
 	case !usedGold(t):
 		return *e.Patch, "agent"

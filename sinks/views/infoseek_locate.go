@@ -106,7 +106,7 @@ func inspectedFiles(t sinks.Trajectory, positives []place) []string {
 	out := []string{}
 	tests := testNames(t)
 	for _, s := range t.Steps {
-		if !strings.HasPrefix(s.ActionKind, "seek_") || value(s.ToolCategory) == "listdir" || s.IsError != nil && *s.IsError {
+		if !strings.HasPrefix(s.ActionKind, "seek_") || schemas.Value(s.ToolCategory) == "listdir" || s.IsError != nil && *s.IsError {
 			continue
 		}
 		for _, target := range s.Targets {
@@ -132,10 +132,10 @@ type namedTests struct{ files, dotted []string }
 func testNames(t sinks.Trajectory) namedTests {
 	var out namedTests
 	for _, s := range t.Steps {
-		for _, m := range nodeID.FindAllStringSubmatch(value(s.Observation), -1) {
+		for _, m := range nodeID.FindAllStringSubmatch(schemas.Value(s.Observation), -1) {
 			out.files = append(out.files, m[1])
 		}
-		for _, m := range dottedTest.FindAllStringSubmatch(value(s.Observation), -1) {
+		for _, m := range dottedTest.FindAllStringSubmatch(schemas.Value(s.Observation), -1) {
 			out.dotted = append(out.dotted, m[1]+m[2])
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -53,7 +54,7 @@ func nextActionRowOf(v *renderer, x example) (sinks.Row, error) {
 	turn := x.conversation.turns[x.span.from]
 	found, _ := turn.newInformation()
 	return sinks.Row{Value: nextActionRow{
-		row.Value.(sftTRLRow), found.StepIndex, found.ActionKind, value(found.ToolName), turn.row.PromptTokens,
+		row.Value.(sftTRLRow), found.StepIndex, found.ActionKind, schemas.Value(found.ToolName), turn.row.PromptTokens,
 	}}, nil
 }
 

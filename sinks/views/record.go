@@ -74,7 +74,7 @@ func safeName(s string) string {
 // patch.
 func usedGold(t sinks.Trajectory) bool {
 	return slices.ContainsFunc(t.Steps, func(s schemas.StepRow) bool {
-		return s.GoldEdit != nil && *s.GoldEdit || value(s.MaskReason) == "gold"
+		return s.GoldEdit != nil && *s.GoldEdit || schemas.Value(s.MaskReason) == "gold"
 	})
 }
 

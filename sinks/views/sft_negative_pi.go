@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -71,7 +72,7 @@ func (v *negativePI) facts(t sinks.Trajectory) (wrong []string, share float64) {
 			continue
 		}
 		all++
-		if value(a.Label) != "wrong" {
+		if schemas.Value(a.Label) != "wrong" {
 			continue
 		}
 		bad++

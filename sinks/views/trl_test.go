@@ -238,8 +238,8 @@ func TestTRLTrainsOnlyOnTheAgent(t *testing.T) {
 					agent = append(agent, c.Function.Name, string(c.Function.Arguments))
 				}
 			}
-			want := spoken(strings.Join(agent, " "))
-			if diff := cmp.Diff(want, slices.DeleteFunc(spoken(got.Spans[0]), func(s string) bool { return slices.Contains(trlMarkup, s) })); diff != "" || len(want) == 0 {
+			want := wordsOf(strings.Join(agent, " "))
+			if diff := cmp.Diff(want, slices.DeleteFunc(wordsOf(got.Spans[0]), func(s string) bool { return slices.Contains(trlMarkup, s) })); diff != "" || len(want) == 0 {
 				t.Errorf("%s, line %s: TRL trains on other words than the agent's:\n%s", name, line, diff)
 			}
 		}
@@ -251,15 +251,15 @@ var trlMarkup = strings.Fields("think tool_call tool_call_start tool_call_end fu
 
 var word = regexp.MustCompile(`[\pL\pN_]+`)
 
-// spoken returns the words of a text.
-func spoken(text string) []string { return word.FindAllString(text, -1) }
+// wordsOf returns the words of a text.
+func wordsOf(text string) []string { return word.FindAllString(text, -1) }
 
 // Each text of the agent in the fixtures is trained on in exactly one row, and no other text in any.
 func TestTRLTrainsOnEachTurnOnce(t *testing.T) {
 	masks, _ := readTRL(t)
 	count := map[string]int{}
 	for _, row := range masks.Trained["qwen3"] {
-		for _, s := range spoken(strings.Join(row.Spans, " ")) {
+		for _, s := range wordsOf(strings.Join(row.Spans, " ")) {
 			if regexp.MustCompile(`^[a-z]+\d\d$`).MatchString(s) {
 				count[s]++
 			}

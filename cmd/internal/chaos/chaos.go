@@ -231,7 +231,7 @@ type trial struct {
 	report Report
 	server *server
 	lone   *singleProcess // nil in a fleet
-	victims
+	processFaults
 	proxy *proxy // in front of the store; nil if that is a directory
 	pids  []int  // of the run's processes
 

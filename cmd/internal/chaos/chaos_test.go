@@ -118,7 +118,7 @@ func TestFailureMessagesAreReadFromStandardError(t *testing.T) {
 		"warning: tracesmith: odd\ntracesmith: bad field\n":                                                               {"bad field", ""},
 		"tracesmith: an old one\n       try: this\ntracesmith: bad field\n            and another\n       try: mend it\n": {"bad field\nand another", "mend it"},
 	} {
-		if text, try := words(errs); text != want[0] || try != want[1] {
+		if text, try := errorMessage(errs); text != want[0] || try != want[1] {
 			t.Errorf("%q says %q, try %q", errs, text, try)
 		}
 	}
@@ -127,7 +127,7 @@ func TestFailureMessagesAreReadFromStandardError(t *testing.T) {
 // The coordinator of a fleet also creates objects, and can be killed in one.
 func TestTornObjectsKillCoordinatorsToo(t *testing.T) {
 	for _, r := range []role{aCoordinator, aWorker} {
-		f := &clusterRun{t: &trial{}, ctx: t.Context(), done: make(chan error, 1), unwatch: func() {}}
+		f := &clusterRun{t: &trial{}, ctx: t.Context(), done: make(chan error, 1), cancelBatch: func() {}}
 		cmd := exec.Command("sleep", "600")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

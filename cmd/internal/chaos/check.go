@@ -190,7 +190,7 @@ func digest(tr sinks.Trajectory) (e episode, err error) {
 func (t *trial) runJSON(ctx context.Context, into any, args ...string) error {
 	out, err := t.cfg.Child(ctx, args...).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		text, _ := words(string(exit.Stderr))
+		text, _ := errorMessage(string(exit.Stderr))
 		err = fmt.Errorf("%w: %s", err, text)
 	}
 	if err == nil {

@@ -33,8 +33,8 @@ func (d *disk) fill(free uint64) error {
 	return d.size((st.Blocks-st.Bfree)*uint64(st.Bsize) + free)
 }
 
-// empty undoes fill: the disk has its normal size again and keeps its files.
-func (d *disk) empty() error { return d.size(room) }
+// restore undoes fill: the disk has its normal size again and keeps its files.
+func (d *disk) restore() error { return d.size(room) }
 
 func (d *disk) size(bytes uint64) error {
 	if err := unix.Mount("tmpfs", d.dir, "tmpfs", unix.MS_REMOUNT|unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%d", bytes)); err != nil {

@@ -19,12 +19,12 @@ const model = "scripted"
 // turns are the model's replies in each episode. The commands count up, so that later
 // observations show whether a replay left out or repeated one.
 var turns = []mock.Turn{
-	mock.Tool("listdir", map[string]any{}),
-	mock.Tool("bash", map[string]any{"command": "echo once >> count.txt; wc -l < count.txt"}),
-	mock.Tool("view", map[string]any{"path": "level.py"}),
-	mock.Tool("bash", map[string]any{"command": "echo twice >> count.txt; wc -l < count.txt"}),
-	mock.Tool("edit", map[string]any{"path": "level.py", "old_code": "level - 1", "new_code": "level + 1"}),
-	mock.Tool("submit", map[string]any{}),
+	toolTurn("listdir", map[string]any{}),
+	toolTurn("bash", map[string]any{"command": "echo once >> count.txt; wc -l < count.txt"}),
+	toolTurn("view", map[string]any{"path": "level.py"}),
+	toolTurn("bash", map[string]any{"command": "echo twice >> count.txt; wc -l < count.txt"}),
+	toolTurn("edit", map[string]any{"path": "level.py", "old_code": "level - 1", "new_code": "level + 1"}),
+	toolTurn("submit", map[string]any{}),
 }
 
 // script returns the answers of the model server and its faults.
@@ -114,4 +114,9 @@ func layTasks(list string, n int) error {
 		}
 	}
 	return w.Close()
+}
+
+// toolTurn returns a turn with one tool call.
+func toolTurn(name string, arguments map[string]any) mock.Turn {
+	return mock.Turn{ToolCalls: []mock.Call{{Name: name, Arguments: arguments}}}
 }

@@ -33,13 +33,13 @@ const (
 // clusterRun is a run over a cluster: nodes, a coordinator and workers. A process that ends
 // is started again, like a service.
 type clusterRun struct {
-	t       *trial
-	ctx     context.Context
-	watched context.Context // canceled if the batch fails
-	unwatch context.CancelFunc
-	url     string
-	wg      sync.WaitGroup
-	working atomic.Bool // a model call has arrived
+	t           *trial
+	ctx         context.Context
+	batchCtx    context.Context // canceled if the batch fails
+	cancelBatch context.CancelFunc
+	url         string
+	wg          sync.WaitGroup
+	working     atomic.Bool // a model call has arrived
 
 	mu       sync.Mutex
 	members  []*member
@@ -57,9 +57,9 @@ type clusterRun struct {
 func (t *trial) playFleet(ctx context.Context) (err error) {
 	ctx, over := context.WithCancel(ctx)
 	f := &clusterRun{t: t, ctx: ctx, done: make(chan error, 1), handed: map[string]int{}, adrift: map[string]bool{}}
-	f.watched, f.unwatch = context.WithCancel(ctx)
+	f.batchCtx, f.cancelBatch = context.WithCancel(ctx)
 	defer func() { f.clear(); over(); f.wg.Wait() }()
-	t.victims = f
+	t.processFaults = f
 	if t.server, err = serve(t.cfg, t.plan, f, t.report.struck); err != nil {
 		return err
 	}
@@ -79,11 +79,11 @@ func (t *trial) playFleet(ctx context.Context) (err error) {
 			return t.cfg.Run(ctx, storePlanFile, 0, "worker", "--nats", f.url, "-n", strconv.Itoa(slots), "--name", name)
 		})
 	}
-	conn, err := engine.Dial(f.watched, engine.Cluster{URL: f.url, Patience: 2 * time.Minute})
+	conn, err := engine.Dial(f.batchCtx, engine.Cluster{URL: f.url, Patience: 2 * time.Minute})
 	if err == nil {
 		defer func() { _ = conn.Close() }()
 		err = f.follow(conn)
-	} else if f.watched.Err() != nil && ctx.Err() == nil { // the batch ended before
+	} else if f.batchCtx.Err() != nil && ctx.Err() == nil { // the batch ended before
 		err = <-f.done
 	} else {
 		err = fmt.Errorf("watching the cluster: %w", err)
@@ -207,7 +207,7 @@ func (f *clusterRun) end(err error) {
 // fail records how a batch ended that cannot continue.
 func (f *clusterRun) fail(err error) {
 	f.end(err)
-	f.unwatch()
+	f.cancelBatch()
 }
 
 // follow observes the run until the batch has ended.
@@ -216,7 +216,7 @@ func (f *clusterRun) follow(conn *engine.Conn) error {
 	defer tick.Stop()
 	known, asked, since := map[string]string{}, 0, time.Now()
 	for n := 0; ; n++ {
-		if err := f.look(conn); err != nil && f.watched.Err() == nil {
+		if err := f.checkStatus(conn); err != nil && f.batchCtx.Err() == nil {
 			return err
 		}
 		if n%10 == 0 {
@@ -243,14 +243,14 @@ func (f *clusterRun) follow(conn *engine.Conn) error {
 	}
 }
 
-// look reads the status of the cluster's runs, whose figures must always add up.
-func (f *clusterRun) look(conn *engine.Conn) error {
-	runs, err := conn.Runs(f.watched)
+// checkStatus reads the status of each run of the cluster and reports figures that do not add up.
+func (f *clusterRun) checkStatus(conn *engine.Conn) error {
+	runs, err := conn.Runs(f.batchCtx)
 	if err != nil {
 		return fmt.Errorf("reading the status: %w", err)
 	}
 	for _, r := range runs {
-		s, ok, err := fleet.ReadStatus(f.watched, conn, r.RunID, time.Now())
+		s, ok, err := fleet.ReadStatus(f.batchCtx, conn, r.RunID, time.Now())
 		if err != nil {
 			return fmt.Errorf("reading the status: %w", err)
 		}
@@ -261,7 +261,7 @@ func (f *clusterRun) look(conn *engine.Conn) error {
 				f.t.breach("status", "%s", text)
 			}
 		}
-		entries, err := conn.Entries(f.watched, r.RunID)
+		entries, err := conn.Entries(f.batchCtx, r.RunID)
 		if err != nil {
 			return fmt.Errorf("reading the jobs: %w", err)
 		}
@@ -336,10 +336,10 @@ func (f *clusterRun) held(conn *engine.Conn) error {
 	return nil
 }
 
-// asked implements victims.
+// asked implements processFaults.
 func (f *clusterRun) asked() { f.working.Store(true) }
 
-// strike implements victims.
+// strike implements processFaults.
 func (f *clusterRun) strike(fault planned, asker string) (found bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,7 +22,7 @@ const silence = 10 * time.Minute
 // play runs the batch again and again until a process finishes it.
 func (t *trial) play(ctx context.Context) (err error) {
 	t.lone = &singleProcess{guest: t.cfg.Guest, disk: t.disk}
-	t.victims = t.lone
+	t.processFaults = t.lone
 	t.server, err = serve(t.cfg, t.plan, t.lone, t.report.struck)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (t *trial) play(ctx context.Context) (err error) {
 			return err
 		}
 		if ended[Disk] {
-			if err := t.disk.empty(); err != nil {
+			if err := t.disk.restore(); err != nil {
 				return err
 			}
 		}

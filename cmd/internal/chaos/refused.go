@@ -25,13 +25,13 @@ func (e *RefusedError) Hint() string { return e.Try }
 
 // refusal returns the error of a process that ended before its first model call.
 func refusal(who string, code int, errs string) *RefusedError {
-	text, try := words(errs)
+	text, try := errorMessage(errs)
 	return &RefusedError{Code: code, Err: fmt.Errorf("%s cannot start: %s", who, text), Try: try}
 }
 
-// words extracts the last error message of a tracesmith command, and the remedy after
+// errorMessage extracts the last error message of a tracesmith command, and the remedy after
 // "try: ", from its standard error. If there is no such message, text is the end of errs.
-func words(errs string) (text, try string) {
+func errorMessage(errs string) (text, try string) {
 	const begin, remedy = "tracesmith: ", "try: "
 	at := strings.LastIndex("\n"+errs, "\n"+begin)
 	if at < 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// victims are the processes that the faults of processes strike.
-type victims interface {
+// processFaults injects the faults of processes.
+type processFaults interface {
 	// asked is called for each request before its answer.
 	asked()
 	// strike injects a fault, if possible into the process that asks from that
@@ -28,20 +28,20 @@ type server struct {
 	web *http.Server
 	cfg Config
 
-	mu       sync.Mutex
-	asked    int
-	due      []planned // by At
-	victims  victims
-	struck   map[Kind]int
-	failures []error
+	mu        sync.Mutex
+	asked     int
+	due       []planned // by At
+	processes processFaults
+	struck    map[Kind]int
+	failures  []error
 }
 
-func serve(cfg Config, p plan, v victims, struck map[Kind]int) (*server, error) {
+func serve(cfg Config, p plan, v processFaults, struck map[Kind]int) (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the model server: %w", err)
 	}
-	s := &server{Handler: mock.NewHandler(script(p.server)), URL: "http://" + l.Addr().String() + "/v1", cfg: cfg, due: p.process, victims: v, struck: struck}
+	s := &server{Handler: mock.NewHandler(script(p.server)), URL: "http://" + l.Addr().String() + "/v1", cfg: cfg, due: p.process, processes: v, struck: struck}
 	s.web = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.web.Serve(l) }() // ends with close
 	return s, nil
@@ -64,7 +64,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.asked++
-	s.victims.asked()
+	s.processes.asked()
 	fault, ok := s.next()
 	s.mu.Unlock()
 	if ok && !fault.Late {
@@ -91,7 +91,7 @@ func (s *server) next() (planned, bool) {
 func (s *server) strike(f planned, asker string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := s.victims.strike(f, asker)
+	found, err := s.processes.strike(f, asker)
 	if !found && err == nil {
 		s.again(f)
 		return

@@ -111,7 +111,7 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		}
 		a.DurationMS, a.ID = l.now()-start, o.ID
 		if err := enc.Encode(a); err != nil {
-			return unread(err)
+			return answerError(err)
 		}
 		if err == nil && o.Op == "close" {
 			return nil
@@ -119,9 +119,9 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	}
 }
 
-// unread returns the error for an answer that could not be written. A reader that
+// answerError returns the error for an answer that could not be written. A reader that
 // closed the pipe needs no message.
-func unread(err error) error {
+func answerError(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return silentExit{ExitPipe}
 	}

@@ -56,7 +56,7 @@ func person(ctx context.Context, s *State, cfg configs.Config, task schemas.Task
 		_, err = fmt.Fprintln(s.Stdout, verdictLine(*a.Verdict))
 	}
 	if err != nil {
-		return unread(err)
+		return answerError(err)
 	}
 	return nil
 }

@@ -14,20 +14,20 @@ import (
 
 // Exit codes. Scripts rely on them.
 const (
-	ExitOK        = 0
-	ExitBug       = 1   // unexpected failure
-	ExitUsage     = 2   // usage, configuration or unusable output directory
-	ExitGaps      = 3   // finished with infrastructure errors or missing tasks
-	ExitAuth      = 4   // credentials missing or refused
-	ExitBudget    = 5   // stopped by a budget; resumable
-	ExitGate      = 6   // a check failed
-	ExitPreflight = 7   // unreachable model or unusable sandbox: nothing was billed
-	ExitStorage   = 8   // remote storage failed; local data complete
-	ExitLocked    = 9   // run directory held by a live process
-	ExitHangup    = 129 // SIGHUP
-	ExitInt       = 130 // SIGINT
-	ExitPipe      = 141 // SIGPIPE: the reader of the output is gone
-	ExitTerm      = 143 // SIGTERM
+	ExitOK          = 0
+	ExitFailure     = 1   // unexpected failure
+	ExitUsage       = 2   // usage, configuration or unusable output directory
+	ExitIncomplete  = 3   // finished with infrastructure errors or missing tasks
+	ExitAuth        = 4   // credentials missing or refused
+	ExitBudget      = 5   // stopped by a budget; resumable
+	ExitCheckFailed = 6   // a check failed
+	ExitPreflight   = 7   // unreachable model or unusable sandbox: nothing was billed
+	ExitStorage     = 8   // remote storage failed; local data complete
+	ExitLocked      = 9   // run directory held by a live process
+	ExitHangup      = 129 // SIGHUP
+	ExitInt         = 130 // SIGINT
+	ExitPipe        = 141 // SIGPIPE: the reader of the output is gone
+	ExitTerm        = 143 // SIGTERM
 )
 
 // Error is a failure with an exit code and a suggestion.
@@ -35,9 +35,9 @@ type Error struct {
 	Code int
 	Try  string // what to try next; "" if the message says it
 	Err  error
-	// Stands makes the command report this error even if a signal stopped it. Otherwise it
+	// OverridesSignal makes the command report this error even if a signal stopped it. Otherwise it
 	// reports the signal. Servers set it, because a signal is the normal way to stop them.
-	Stands bool
+	OverridesSignal bool
 }
 
 func (e *Error) Error() string { return e.Err.Error() }
@@ -51,9 +51,9 @@ func (e *Error) ExitCode() int { return e.Code }
 func (e *Error) Hint() string { return e.Try }
 
 // Usage gives err the exit code ExitUsage. It returns err as it is if CodeOf returns a code
-// other than ExitBug.
+// other than ExitFailure.
 func Usage(err error) error {
-	if err == nil || CodeOf(err) != ExitBug {
+	if err == nil || CodeOf(err) != ExitFailure {
 		return err
 	}
 	return &Error{Code: ExitUsage, Err: err}
@@ -62,7 +62,7 @@ func Usage(err error) error {
 // shell joins words into a command line that can be pasted into a shell.
 var shell = shellwords.Command
 
-// CodeOf returns the exit code for err: ExitOK for nil, ExitBug if nothing else fits.
+// CodeOf returns the exit code for err: ExitOK for nil, ExitFailure if nothing else fits.
 func CodeOf(err error) int {
 	if err == nil {
 		return ExitOK
@@ -89,7 +89,7 @@ func CodeOf(err error) int {
 	case unwritable(err):
 		return ExitUsage
 	}
-	return ExitBug
+	return ExitFailure
 }
 
 // unwritable reports whether err comes from a full disk, an exceeded quota or a read-only

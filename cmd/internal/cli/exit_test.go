@@ -24,7 +24,7 @@ func TestFullDiskHasAnExitCodeAndARemedy(t *testing.T) {
 	if got, text := CodeOf(own), Describe(own); got != ExitStorage || strings.Contains(text, "free some space") {
 		t.Errorf("an error that says what it is: %d, %s", got, text)
 	}
-	if got := CodeOf(errors.New("something else")); got != ExitBug {
+	if got := CodeOf(errors.New("something else")); got != ExitFailure {
 		t.Errorf("anything else: %d", got)
 	}
 }

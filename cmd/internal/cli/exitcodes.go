@@ -7,12 +7,12 @@ var exitCodes = []struct {
 	meaning string
 }{
 	{ExitOK, "The command finished; every task of a `run` has an outcome, solved or not."},
-	{ExitBug, "An unexpected failure, which is a bug in tracesmith. `mock --strict` also exits with 1 if clients made mistakes."},
+	{ExitFailure, "An unexpected failure, which is a bug in tracesmith. `mock --strict` also exits with 1 if clients made mistakes."},
 	{ExitUsage, "A wrong argument or setting, a directory that cannot be used, a full disk, or damaged data."},
-	{ExitGaps, "The command finished with gaps: infrastructure errors or missing tasks, leftovers that `gc` could not remove, images that `tasks prepull` could not pull."},
+	{ExitIncomplete, "The command finished with gaps: infrastructure errors or missing tasks, leftovers that `gc` could not remove, images that `tasks prepull` could not pull."},
 	{ExitAuth, "Credentials are missing or were refused."},
 	{ExitBudget, "A budget stopped the command; it resumes if you raise the budget and repeat it."},
-	{ExitGate, "A check failed: a task of `tasks verify` is not sound, or `verify` found objects that are damaged, missing or surplus."},
+	{ExitCheckFailed, "A check failed: a task of `tasks verify` is not sound, or `verify` found objects that are damaged, missing or surplus."},
 	{ExitPreflight, "A model server, a sandbox or a NATS cluster cannot be used. If the first check finds this, nothing was billed; if it happens later, the run resumes when you repeat the command."},
 	{ExitStorage, "Remote storage failed; local data is complete."},
 	{ExitLocked, "Another live process uses the run directory or the output file."},

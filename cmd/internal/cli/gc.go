@@ -193,9 +193,9 @@ func (r gcReport) failure() error {
 	}
 	switch {
 	case failed > 0:
-		return &Error{Code: ExitGaps, Err: fmt.Errorf("could not remove %d of %s", failed, count(len(r.Items), "leftover"))}
+		return &Error{Code: ExitIncomplete, Err: fmt.Errorf("could not remove %d of %s", failed, count(len(r.Items), "leftover"))}
 	case len(r.Errors) > 0:
-		return &Error{Code: ExitGaps, Err: fmt.Errorf("could not check every location: %s", r.Errors[0])}
+		return &Error{Code: ExitIncomplete, Err: fmt.Errorf("could not check every location: %s", r.Errors[0])}
 	}
 	return nil
 }

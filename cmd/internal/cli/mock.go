@@ -172,7 +172,7 @@ func (f mockFlags) verdict(s *State, problems []string) error {
 		fmt.Fprintf(s.Stderr, "problem: %s\n", p)
 	}
 	if f.strict && len(problems) > 0 {
-		return &Error{Code: ExitBug, Stands: true, Err: fmt.Errorf("the clients made %s, listed above", count(len(problems), "mistake"))}
+		return &Error{Code: ExitFailure, OverridesSignal: true, Err: fmt.Errorf("the clients made %s, listed above", count(len(problems), "mistake"))}
 	}
 	return nil
 }

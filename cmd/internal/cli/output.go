@@ -60,11 +60,3 @@ func clip(text string, n int) string {
 	}
 	return string(r[:n-1]) + "…"
 }
-
-// text returns a nullable text, "" for nil.
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}

@@ -160,7 +160,7 @@ func unpublished(err error, to string) error {
 	_, local := errors.AsType[*fs.PathError](err)
 	_, choice := errors.AsType[*selection.Error](err)
 	switch {
-	case err == nil, CodeOf(err) != ExitBug && !errors.Is(err, sinks.ErrUnsafe):
+	case err == nil, CodeOf(err) != ExitFailure && !errors.Is(err, sinks.ErrUnsafe):
 		return err
 	case choice, errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrName), errors.Is(err, publish.ErrHeld), errors.Is(err, publish.ErrSchemas), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged), errors.Is(err, publish.ErrConflict):
 		return Usage(err)

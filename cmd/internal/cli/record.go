@@ -39,7 +39,7 @@ and answers as they are. tracesmith mock --cassettes DIR plays cassettes back.`,
 			n, err := r.Wait()
 			fmt.Fprintf(s.Stderr, "%d exchanges recorded in %s\n", n, to)
 			if err != nil {
-				return &Error{Code: ExitUsage, Stands: true, Try: "free some space, and record again", Err: err}
+				return &Error{Code: ExitUsage, OverridesSignal: true, Try: "free some space, and record again", Err: err}
 			}
 			return nil
 		},

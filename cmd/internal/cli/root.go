@@ -43,7 +43,7 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	done := make(chan struct{})
-	watched := make(chan struct{})
+	signalsDone := make(chan struct{})
 	root := newRoot(s)
 	root.SetArgs(s.Args)
 	stopping := "closing sandboxes"
@@ -53,7 +53,7 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 		misused = topicOnly(c, rest)
 	}
 	go func() {
-		defer close(watched)
+		defer close(signalsDone)
 		watchSignals(s, stopping, cancel, done)
 	}()
 	err := misused
@@ -61,9 +61,9 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 		err = root.ExecuteContext(ctx)
 	}
 	close(done)
-	<-watched
+	<-signalsDone
 	stated, ok := errors.AsType[*Error](err)
-	if cause := context.Cause(ctx); err != nil && cause != nil && CodeOf(err) != CodeOf(cause) && !(ok && stated.Stands) {
+	if cause := context.Cause(ctx); err != nil && cause != nil && CodeOf(err) != CodeOf(cause) && !(ok && stated.OverridesSignal) {
 		err = cause
 	}
 	if err != nil && err.Error() != "" {

@@ -137,7 +137,7 @@ func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, ru
 	begun := report.Ledger.Reused+report.Ledger.Ran > 0
 	if begun && !f.asJSON {
 		if err == nil && cfg.Publish.To != "" && report.Data.Episodes > 0 {
-			report.Next = report.Mend() // only how to handle failures; publishing prints the other next steps
+			report.Next = report.FailureCommands() // only how to handle failures; publishing prints the other next steps
 		}
 		if werr := report.WriteText(s.Stdout); werr != nil {
 			return fmt.Errorf("writing the summary: %w", werr)

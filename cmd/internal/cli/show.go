@@ -65,7 +65,7 @@ func newShow(s *State) *cobra.Command {
 			case len(found) > 1:
 				fmt.Fprintf(s.Stderr, "%d episodes match %q; showing the first. Name one by its id:\n", len(found), args[1])
 				for _, t := range found {
-					fmt.Fprintf(s.Stderr, "  %s  attempt %d  %s\n", t.Episode.EpisodeID, t.Episode.Attempt, text(t.Episode.Outcome))
+					fmt.Fprintf(s.Stderr, "  %s  attempt %d  %s\n", t.Episode.EpisodeID, t.Episode.Attempt, schemas.Value(t.Episode.Outcome))
 				}
 			}
 			return f.episode(s, data, found[0])
@@ -131,23 +131,23 @@ func printDead(w io.Writer, data *wire.Data, dead []wire.Dead) {
 	}
 	fmt.Fprintf(w, "\n%s without an episode: %s\n", count(len(dead), "job"), tally.Stats().NoEpisode())
 	for _, d := range dead[:min(len(dead), 20)] {
-		fmt.Fprintf(w, "  %s  %s  %s\n", d.UnitKey[:min(12, len(d.UnitKey))], cmp.Or(d.Instance, "task "+clip(text(d.InputRef), 12)), deadReason(d))
+		fmt.Fprintf(w, "  %s  %s  %s\n", d.UnitKey[:min(12, len(d.UnitKey))], cmp.Or(d.Instance, "task "+clip(schemas.Value(d.InputRef), 12)), deadReason(d))
 	}
 	fmt.Fprintf(w, "  all of them: %s\n", data.DeadPlace())
 }
 
 // deadReason returns on one line why a job has no episode.
 func deadReason(d wire.Dead) string {
-	return fmt.Sprintf("%s after %s: %s", text(d.ErrorClass), count(int(d.Attempts), "attempt"), firstLine(text(d.ErrorMessage)))
+	return fmt.Sprintf("%s after %s: %s", schemas.Value(d.ErrorClass), count(int(d.Attempts), "attempt"), firstLine(schemas.Value(d.ErrorMessage)))
 }
 
 // outcomeText returns the outcome of an episode. It marks an episode whose policy could see
 // the gold patch, because that is not an agent's success.
 func outcomeText(e schemas.EpisodeRow) string {
-	if e.GoldUsed && text(e.Outcome) == "resolved" {
+	if e.GoldUsed && schemas.Value(e.Outcome) == "resolved" {
 		return "resolved with gold"
 	}
-	return text(e.Outcome)
+	return schemas.Value(e.Outcome)
 }
 
 func (f *showFlags) episode(s *State, data *wire.Data, t sinks.Trajectory) error {
@@ -180,8 +180,8 @@ func (f *showFlags) episode(s *State, data *wire.Data, t sinks.Trajectory) error
 
 func printEpisodeHead(w io.Writer, e schemas.EpisodeRow) {
 	fmt.Fprintf(w, "episode %s\n", e.EpisodeID)
-	fmt.Fprintf(w, "task    %s/%s (%s)\n", e.TaskSource, e.InstanceID, text(e.BugKind))
-	fmt.Fprintf(w, "agent   %s %s, %d turns, %d steps\n", e.AgentName, text(e.AgentVersion), e.NTurns, e.NSteps)
+	fmt.Fprintf(w, "task    %s/%s (%s)\n", e.TaskSource, e.InstanceID, schemas.Value(e.BugKind))
+	fmt.Fprintf(w, "agent   %s %s, %d turns, %d steps\n", e.AgentName, schemas.Value(e.AgentVersion), e.NTurns, e.NSteps)
 	var acts []string
 	for i, phase := range e.Phases[:min(len(e.Phases), len(e.PhaseModels))] {
 		acts = append(acts, phase+" "+e.PhaseModels[i])
@@ -192,7 +192,7 @@ func printEpisodeHead(w io.Writer, e schemas.EpisodeRow) {
 	if e.NDiverged != nil && *e.NDiverged > 0 && e.FirstDivergedStep != nil {
 		fmt.Fprintf(w, "again   %d answers differ from the recorded ones; the first is that of step %d\n", *e.NDiverged, *e.FirstDivergedStep)
 	}
-	fmt.Fprintf(w, "outcome %s (%s), graded by %s: %s\n", outcomeText(e), e.ExitReason, text(e.VerifyMethod), e.VerifyStatus)
+	fmt.Fprintf(w, "outcome %s (%s), graded by %s: %s\n", outcomeText(e), e.ExitReason, schemas.Value(e.VerifyMethod), e.VerifyStatus)
 }
 
 func printEpisodeEnd(w io.Writer, e schemas.EpisodeRow) {
@@ -224,20 +224,20 @@ func (f *showFlags) printStep(w io.Writer, s schemas.StepRow) {
 		head = append(head, fmt.Sprintf("%d ms", *s.EnvMS))
 	}
 	if s.FrameFile != nil && s.FrameLine != nil {
-		head = append(head, fmt.Sprintf("at %s:%d in %s", *s.FrameFile, *s.FrameLine, text(s.FrameFunction)))
+		head = append(head, fmt.Sprintf("at %s:%d in %s", *s.FrameFile, *s.FrameLine, schemas.Value(s.FrameFunction)))
 	}
 	if s.IsError != nil && *s.IsError {
-		head = append(head, "error: "+text(s.ErrorClass))
+		head = append(head, "error: "+schemas.Value(s.ErrorClass))
 	}
 	if s.Source == "agent" && !s.Train {
-		head = append(head, "not trained on: "+text(s.MaskReason))
+		head = append(head, "not trained on: "+schemas.Value(s.MaskReason))
 	}
 	fmt.Fprintf(w, "\n%s\n", strings.Join(head, " · "))
 	if s.Message != "" {
 		f.indent(w, "", s.Message)
 	}
 	if s.ArgumentsJSON != nil {
-		f.indent(w, "→ ", text(s.ToolName)+" "+*s.ArgumentsJSON)
+		f.indent(w, "→ ", schemas.Value(s.ToolName)+" "+*s.ArgumentsJSON)
 	}
 	if s.Observation != nil {
 		f.indent(w, "  ", *s.Observation)

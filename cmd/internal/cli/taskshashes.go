@@ -101,12 +101,12 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 			tasks = append(tasks, provenance.PrintsOf(t, r.Benchmark))
 		}
 		if !f.noFunctions {
-			p, unread, err := functionsOf(ctx, r)
+			p, unparsed, err := functionsOf(ctx, r)
 			if err != nil {
 				return err
 			}
 			fmt.Fprintf(s.Stderr, "hashes: %s (%s): %d functions of %d trees\n", p.Repo, p.Benchmark, len(p.Functions), p.Trees)
-			prints, row.Trees, row.Functions, row.Unread = append(prints, p), p.Trees, len(p.Functions), unread
+			prints, row.Trees, row.Functions, row.Unread = append(prints, p), p.Trees, len(p.Functions), unparsed
 		}
 		rows = append(rows, row)
 	}
@@ -134,11 +134,11 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 // functionsOf returns the hashes of a repository's functions, or an error if it has too
 // few to recognize it by.
 func functionsOf(ctx context.Context, r *wire.HashedRepo) (provenance.Prints, int, error) {
-	p, unread, err := r.Prints(ctx)
+	p, unparsed, err := r.Prints(ctx)
 	if err == nil && len(p.Functions) < provenance.CopyLeast {
 		err = Usage(fmt.Errorf("%s has %d functions of three statements or more, too few to recognize it by: name the directory that holds its .py files, or hash tasks with --no-functions", p.Repo, len(p.Functions)))
 	}
-	return p, unread, err
+	return p, unparsed, err
 }
 
 // comparisonOf reads files of hashes to compare with; it returns nil without files.

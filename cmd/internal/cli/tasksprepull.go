@@ -79,7 +79,7 @@ func pullEnd(ctx context.Context, list []wire.Image) error {
 	case len(list):
 		return &Error{Code: ExitPreflight, Err: fmt.Errorf("could not pull any image; the first error: %s", reason)}
 	}
-	return &Error{Code: ExitGaps, Err: fmt.Errorf("could not pull %d of %d images; the first error: %s", failed, len(list), reason),
+	return &Error{Code: ExitIncomplete, Err: fmt.Errorf("could not pull %d of %d images; the first error: %s", failed, len(list), reason),
 		Try: "the same command again: it pulls what is missing"}
 }
 

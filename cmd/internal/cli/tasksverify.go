@@ -110,11 +110,11 @@ func verifyEnd(r check.Result, stopped error) error {
 		return stopped
 	}
 	if len(r.Gaps) > 0 {
-		return silentExit{ExitGaps}
+		return silentExit{ExitIncomplete}
 	}
 	for _, report := range r.Reports {
 		if !report.Status.Usable() {
-			return silentExit{ExitGate}
+			return silentExit{ExitCheckFailed}
 		}
 	}
 	return nil
@@ -147,7 +147,7 @@ func (f *verifyFlags) print(s *State, r check.Result, tasks int) error {
 		}
 		rows++
 		fmt.Fprintf(w, "%s/%s\t%s\t%d+%d\t%d\t%.1f\t%s\n", report.Source, report.InstanceID, report.Status,
-			len(report.FailToPass), len(report.PassToPass), report.Runs, report.Seconds, clip(remark(report), 160))
+			len(report.FailToPass), len(report.PassToPass), report.Runs, report.Seconds, clip(reasonOrNote(report), 160))
 	}
 	if rows > 0 {
 		if err := w.Flush(); err != nil {
@@ -175,8 +175,8 @@ func (f *verifyFlags) print(s *State, r check.Result, tasks int) error {
 	return nil
 }
 
-// remark returns what the check found, or a note.
-func remark(r check.Report) string {
+// reasonOrNote returns the reason of the status, or a note if there is none.
+func reasonOrNote(r check.Report) string {
 	if r.Reason == "" && len(r.Quoted) > 0 {
 		return fmt.Sprintf("note: the issue itself quotes the %s %q of the fix", r.Quoted[0].Kind, r.Quoted[0].Token)
 	}
@@ -224,8 +224,8 @@ func (p *verifyProgress) done(t schemas.Task, r check.Report, err error) {
 	switch {
 	case err != nil:
 		line = fmt.Sprintf("  [%d/%d] %-10s %s: %s", p.at, p.total, "gap", t.InstanceID, firstLine(err.Error()))
-	case remark(r) != "":
-		line += "  " + clip(remark(r), 160)
+	case reasonOrNote(r) != "":
+		line += "  " + clip(reasonOrNote(r), 160)
 	default:
 		line += fmt.Sprintf("  %d runs of %d+%d tests, %.1fs", r.Runs, len(r.FailToPass), len(r.PassToPass), r.Seconds)
 	}

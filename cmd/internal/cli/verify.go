@@ -41,7 +41,7 @@ neither a dataset nor a run.`,
 				err = printAudit(s, report)
 			}
 			if err == nil && len(report.Findings) > 0 {
-				err = &Error{Code: ExitGate, Err: fmt.Errorf("%s of %s failed verification", count(len(report.Findings), "object"), args[0])}
+				err = &Error{Code: ExitCheckFailed, Err: fmt.Errorf("%s of %s failed verification", count(len(report.Findings), "object"), args[0])}
 			}
 			return err
 		},
@@ -53,7 +53,7 @@ neither a dataset nor a run.`,
 
 // unreadable returns the error of a place that cannot be read, with its exit code.
 func unreadable(place string, err error) error {
-	if remote(place) && !errors.Is(err, publish.ErrNoDataset) && CodeOf(err) == ExitBug {
+	if remote(place) && !errors.Is(err, publish.ErrNoDataset) && CodeOf(err) == ExitFailure {
 		return &Error{Code: ExitStorage, Try: "the same command again", Err: err}
 	}
 	return Usage(err)

@@ -179,7 +179,7 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 	}
 	report, err := chaos.Run(ctx, *cfg)
 	if !kept && err == nil && len(report.Breaches) == 0 {
-		report.Dir, err = "", errors.Join(os.RemoveAll(cfg.Dir), f.empty(ctx))
+		report.Dir, err = "", errors.Join(os.RemoveAll(cfg.Dir), f.clearStore(ctx))
 	} else if err != nil {
 		err = f.failed(ctx, kept, err)
 	}
@@ -192,7 +192,7 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 		err = printChaos(s, report)
 	}
 	if n := len(report.Breaches); err == nil && n > 0 {
-		err = &cli.Error{Code: cli.ExitBug, Err: fmt.Errorf("%d promises did not hold (seed %d): %s", n, report.Seed, report.Breaches[0].Name), Try: "look into " + report.Dir}
+		err = &cli.Error{Code: cli.ExitFailure, Err: fmt.Errorf("%d promises did not hold (seed %d): %s", n, report.Seed, report.Breaches[0].Name), Try: "look into " + report.Dir}
 	}
 	return err
 }
@@ -217,8 +217,8 @@ func (f *chaosFlags) failed(ctx context.Context, kept bool, err error) error {
 	}
 	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if emptied := f.empty(brief); !refused { // the store itself may have refused
-		err = errors.Join(err, emptied)
+	if clearing := f.clearStore(brief); !refused { // the store itself may have refused
+		err = errors.Join(err, clearing)
 	}
 	return err
 }
@@ -229,8 +229,8 @@ func isURL(s string) bool {
 	return s == "" || err == nil && u.Host != "" && strings.HasPrefix(u.Scheme, "http")
 }
 
-// empty removes what a trial stored on an S3 server.
-func (f *chaosFlags) empty(ctx context.Context) error {
+// clearStore removes what a trial stored on an S3 server.
+func (f *chaosFlags) clearStore(ctx context.Context) error {
 	if f.cfg.Store == "" {
 		return nil
 	}

@@ -80,7 +80,7 @@ func soakCommands(ctx context.Context, s *cli.State, f *cli.ConfigFlags, cfg soa
 	cfg.Isolated = settings.Sandbox.Kind != "local"
 	cfg.Open = func(ctx context.Context) (env.Env, func() env.Sandbox, error) {
 		var now env.Sandbox
-		e, err := bench.NewEnvOn(ctx, watched{bench.Driver(tasks[0]), func(sb env.Sandbox) { now = sb }}, tasks[0])
+		e, err := bench.NewEnvOn(ctx, hookedDriver{bench.Driver(tasks[0]), func(sb env.Sandbox) { now = sb }}, tasks[0])
 		return e, func() env.Sandbox { return now }, err
 	}
 	lines := 0
@@ -180,13 +180,13 @@ func printSoak(s *cli.State, r soak.Report) error {
 	return nil
 }
 
-// watched is a driver that calls started with each new sandbox.
-type watched struct {
+// hookedDriver is a driver that calls started with each new sandbox.
+type hookedDriver struct {
 	env.Driver
 	started func(env.Sandbox)
 }
 
-func (d watched) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
+func (d hookedDriver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
 	sb, err := d.Driver.Start(ctx, spec)
 	if err == nil {
 		d.started(sb)

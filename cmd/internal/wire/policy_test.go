@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/internal/mocktest"
 	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/llms/mock"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -19,7 +20,7 @@ import (
 
 // Without retries the model is called once, and its failure is reported.
 func TestNoRetriesMeansOneCall(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{
 		{Fault: &mock.Fault{Status: 500, Body: `{"error":{"message":"boom"}}`}},
 	}}}})
 	cfg := configs.Default()
@@ -65,7 +66,7 @@ func TestSecretsOfModels(t *testing.T) {
 // The configured traits of a model reach the prompts, and must not change during a run.
 func TestTraitsOfAModelReachThePrompts(t *testing.T) {
 	text := "hm"
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: &text}}}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: &text}}}}})
 	cfg := configs.Default()
 	cfg.Agent.Kind, cfg.LLM.BaseURL, cfg.LLM.Model = "react", srv.URL, "m"
 	plain, err := NewAgent(cfg, os.Getenv)
@@ -125,7 +126,7 @@ func TestTraitsOfAModelReachThePrompts(t *testing.T) {
 // agent's own sampling. A parameter that the model refuses is dropped, and each episode
 // has its own session.
 func TestLaterModelSettingsWin(t *testing.T) {
-	srv := mock.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mock.Text("x")}, Repeat: true}}})
+	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Text("x")}, Repeat: true}}})
 	file := filepath.Join(t.TempDir(), "run.yaml")
 	text := `
 models:

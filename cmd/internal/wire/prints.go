@@ -68,9 +68,9 @@ func (w *Workbench) Hashed(ctx context.Context, dirs []string, tasks configs.Tas
 	return list, nil
 }
 
-// Prints hashes the functions in all states of the repository. unread counts the files
+// Prints hashes the functions in all states of the repository. unparsed counts the files
 // that the sandbox's interpreter cannot parse.
-func (h *HashedRepo) Prints(ctx context.Context) (p provenance.Prints, unread int, err error) {
+func (h *HashedRepo) Prints(ctx context.Context) (p provenance.Prints, unparsed int, err error) {
 	p = provenance.Prints{Schema: provenance.PrintsSchema, Repo: h.Repo, Benchmark: h.Benchmark}
 	seen := map[string]bool{}
 	for _, state := range h.states {
@@ -86,10 +86,10 @@ func (h *HashedRepo) Prints(ctx context.Context) (p provenance.Prints, unread in
 		if err != nil {
 			return p, 0, err
 		}
-		p.Trees, unread = p.Trees+1, unread+skipped
+		p.Trees, unparsed = p.Trees+1, unparsed+skipped
 		p.Add(functions)
 	}
-	return p, unread, nil
+	return p, unparsed, nil
 }
 
 // Kinship says which repositories of tasks belong together; the zero value relates none.
@@ -140,7 +140,7 @@ func (w *Workbench) Kinship(ctx context.Context, entries []*taskfile.Entry) (k K
 		mended = append(mended, m)
 	}
 	p := w.Printer()
-	functions, unread, err := synth.FixedFunctions(ctx, p.Driver, p.Spec, mended)
+	functions, unparsed, err := synth.FixedFunctions(ctx, p.Driver, p.Spec, mended)
 	if err != nil {
 		return k, err
 	}
@@ -150,7 +150,7 @@ func (w *Workbench) Kinship(ctx context.Context, entries []*taskfile.Entry) (k K
 			having[f] = append(having[f], provenance.Upstream(e.Task))
 		}
 	}
-	return Kinship{Unread: unread, groupOf: provenance.Groups(having)}, nil
+	return Kinship{Unread: unparsed, groupOf: provenance.Groups(having)}, nil
 }
 
 // Copies returns the repositories of tasks that copy one of a benchmark in library,

@@ -74,7 +74,7 @@ func (a *Agent) recording(j schemas.Job, t schemas.Task) *agents.Recording {
 
 // recordingOf makes a recording from the rows of an episode.
 func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
-	rec := agents.Recording{Episode: t.Episode.EpisodeID, GoldUsed: t.Episode.GoldUsed, Style: text(t.Episode.ToolCallStyle)}
+	rec := agents.Recording{Episode: t.Episode.EpisodeID, GoldUsed: t.Episode.GoldUsed, Style: schemas.Value(t.Episode.ToolCallStyle)}
 	steps, err := history.Steps(t.Steps)
 	if err != nil {
 		return rec, err
@@ -85,15 +85,15 @@ func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
 			continue
 		}
 		if s.Reply != nil { // a reply holds all its calls
-			s.Reply.Reasoning = text(row.Reasoning)
-			s.Reply.CallAsText = text(row.ErrorClass) == schemas.ErrCallAsText
+			s.Reply.Reasoning = schemas.Value(row.Reasoning)
+			s.Reply.CallAsText = schemas.Value(row.ErrorClass) == schemas.ErrCallAsText
 			turn := agents.RecordedTurn{Reply: *s.Reply, Phase: s.Phase}
 			if row.ToolSetSHA256 != nil {
 				for _, tool := range t.ToolsAt(row) {
 					turn.Tools = append(turn.Tools, tool.Name)
 				}
 			}
-			if op := text(row.ContextOpJSON); op != "" && s.Phase != "" { // a handover needs what was seen then
+			if op := schemas.Value(row.ContextOpJSON); op != "" && s.Phase != "" { // a handover needs what was seen then
 				if err := json.Unmarshal([]byte(op), &turn.Reply.Context); err != nil {
 					return rec, fmt.Errorf("context_op_json of step %d: %w", row.StepIndex, err)
 				}
@@ -101,14 +101,14 @@ func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
 			rec.Turns = append(rec.Turns, turn)
 		}
 		turn := &rec.Turns[len(rec.Turns)-1]
-		turn.Reply.Truncated = turn.Reply.Truncated || text(row.ErrorClass) == schemas.ErrCutOff
+		turn.Reply.Truncated = turn.Reply.Truncated || schemas.Value(row.ErrorClass) == schemas.ErrCutOff
 		invalid := row.ArgumentsValid != nil && !*row.ArgumentsValid
 		if s.ToolCall != nil {
 			call := &turn.Reply.Calls[s.Call]
 			call.GoldEdit = row.GoldEdit != nil && *row.GoldEdit
 			if invalid {
-				call.Raw, call.Invalid = text(row.ArgumentsRaw), "it could not be read when it was recorded"
-				call.Truncated = text(row.ErrorClass) == schemas.ErrCutOff
+				call.Raw, call.Invalid = schemas.Value(row.ArgumentsRaw), "it could not be read when it was recorded"
+				call.Truncated = schemas.Value(row.ErrorClass) == schemas.ErrCutOff
 			}
 		}
 		answer := ""
@@ -124,13 +124,6 @@ func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
 func complete(row *schemas.StepRow) bool {
 	secret := row.Redacted != nil && *row.Redacted > 0
 	return !secret && len(*row.Observation) <= normalise.MaxObservation-utf8.UTFMax
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // recordedHash returns the hash of a task's recordings, for Identity.

@@ -59,7 +59,7 @@ func (a *Agent) checkToolChoice(offered []schemas.ToolSchema) error {
 			guess = fmt.Sprintf("did you mean %q? ", near)
 		}
 		return Placed(a.cfg, section, fmt.Errorf("%s.%w", section, &plugin.FieldError{Path: "tool_choice",
-			Message: fmt.Sprintf("tool_choice: there is no tool %q: %schoose one of %s", choice, guess, strings.Join(choices, ", "))}))
+			Message: fmt.Sprintf("tool_choice: unknown tool %q: %schoose one of %s", choice, guess, strings.Join(choices, ", "))}))
 	}
 	problems := []error{check("llm", a.cfg.LLM.ToolChoice)}
 	for _, name := range slices.Sorted(maps.Keys(a.models)) {

@@ -197,8 +197,8 @@ func TestKubernetesDeliversTheGuestOnce(t *testing.T) {
 
 func TestKubernetesExecProtocols(t *testing.T) {
 	for name, c := range map[string]struct {
-		offered []string
-		spoken  string
+		offered  []string
+		protocol string
 	}{
 		"WebSocket": {[]string{"v5.channel.k8s.io", "v4.channel.k8s.io"}, "v5.channel.k8s.io"},
 		// v4 over WebSocket cannot end an input, which client-go therefore declines.
@@ -214,8 +214,8 @@ func TestKubernetesExecProtocols(t *testing.T) {
 				t.Fatal(err)
 			}
 			envtest.CloseAtEnd(t, sb)
-			if n := s.Calls(c.spoken); n != 3 {
-				t.Errorf("%s was spoken %d times", c.spoken, n)
+			if n := s.Calls(c.protocol); n != 3 {
+				t.Errorf("%d calls used %s, want 3", n, c.protocol)
 			}
 			big := []byte(strings.Repeat("0123456789abcdef", 1<<18))
 			r, err := sb.Run(t.Context(), env.Command{Args: []string{"cat"}, Stdin: big, MaxOutput: 1000})

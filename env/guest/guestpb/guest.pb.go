@@ -115,14 +115,14 @@ func (*Empty) Descriptor() ([]byte, []int) {
 
 type HelloRequest struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
-	Workdir        []byte                 `protobuf:"bytes,1,opt,name=workdir,proto3" json:"workdir,omitempty"`                                      // created if absent; "" = the guest's own directory
-	Env            [][]byte               `protobuf:"bytes,2,rep,name=env,proto3" json:"env,omitempty"`                                              // NAME=value: the whole environment of programs
-	MemoryBytes    int64                  `protobuf:"varint,3,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`          // all programs together
-	Processes      int64                  `protobuf:"varint,4,opt,name=processes,proto3" json:"processes,omitempty"`                                 // alive at once
+	Workdir        []byte                 `protobuf:"bytes,1,opt,name=workdir,proto3" json:"workdir,omitempty"`                                      // created if it does not exist; "" = the guest's own directory
+	Env            [][]byte               `protobuf:"bytes,2,rep,name=env,proto3" json:"env,omitempty"`                                              // NAME=value: the environment of every program; Run and Open add to it
+	MemoryBytes    int64                  `protobuf:"varint,3,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`          // limit for all programs together
+	Processes      int64                  `protobuf:"varint,4,opt,name=processes,proto3" json:"processes,omitempty"`                                 // limit on processes that exist at the same time
 	FileBytes      int64                  `protobuf:"varint,5,opt,name=file_bytes,json=fileBytes,proto3" json:"file_bytes,omitempty"`                // largest file a program may write
 	OpenFiles      int64                  `protobuf:"varint,6,opt,name=open_files,json=openFiles,proto3" json:"open_files,omitempty"`                // per process
 	CpuSeconds     int64                  `protobuf:"varint,7,opt,name=cpu_seconds,json=cpuSeconds,proto3" json:"cpu_seconds,omitempty"`             // per process
-	LimitProcesses bool                   `protobuf:"varint,8,opt,name=limit_processes,json=limitProcesses,proto3" json:"limit_processes,omitempty"` // RLIMIT_NPROC counts this sandbox alone
+	LimitProcesses bool                   `protobuf:"varint,8,opt,name=limit_processes,json=limitProcesses,proto3" json:"limit_processes,omitempty"` // RLIMIT_NPROC counts only the processes of this sandbox
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -280,11 +280,11 @@ type RunRequest struct {
 	Dir            []byte                 `protobuf:"bytes,3,opt,name=dir,proto3" json:"dir,omitempty"`
 	Env            [][]byte               `protobuf:"bytes,4,rep,name=env,proto3" json:"env,omitempty"`
 	Stdin          []byte                 `protobuf:"bytes,5,opt,name=stdin,proto3" json:"stdin,omitempty"`
-	StdinTransfer  uint64                 `protobuf:"varint,6,opt,name=stdin_transfer,json=stdinTransfer,proto3" json:"stdin_transfer,omitempty"` // id of a finished Push of INPUT, 0 = use stdin
+	StdinTransfer  uint64                 `protobuf:"varint,6,opt,name=stdin_transfer,json=stdinTransfer,proto3" json:"stdin_transfer,omitempty"` // id of a finished Push with kind INPUT; 0 = use stdin
 	TimeoutNs      int64                  `protobuf:"varint,7,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
 	MaxOutput      int64                  `protobuf:"varint,8,opt,name=max_output,json=maxOutput,proto3" json:"max_output,omitempty"`
-	SealedTransfer uint64                 `protobuf:"varint,9,opt,name=sealed_transfer,json=sealedTransfer,proto3" json:"sealed_transfer,omitempty"` // id of a finished Push of INPUT: the program's sealed file, 0 = none
-	KeysName       string                 `protobuf:"bytes,10,opt,name=keys_name,json=keysName,proto3" json:"keys_name,omitempty"`                   // abstract Unix socket at which keys are given out, "" = none
+	SealedTransfer uint64                 `protobuf:"varint,9,opt,name=sealed_transfer,json=sealedTransfer,proto3" json:"sealed_transfer,omitempty"` // id of a finished Push with kind INPUT that holds the program's sealed file; 0 = none
+	KeysName       string                 `protobuf:"bytes,10,opt,name=keys_name,json=keysName,proto3" json:"keys_name,omitempty"`                   // abstract Unix socket on which the guest hands out keys; "" = none
 	KeysSecret     []byte                 `protobuf:"bytes,11,opt,name=keys_secret,json=keysSecret,proto3" json:"keys_secret,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -399,16 +399,16 @@ func (x *RunRequest) GetKeysSecret() []byte {
 
 type RunResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Output        []byte                 `protobuf:"bytes,1,opt,name=output,proto3" json:"output,omitempty"`                                  // the first piece of it
-	RestTransfer  uint64                 `protobuf:"varint,2,opt,name=rest_transfer,json=restTransfer,proto3" json:"rest_transfer,omitempty"` // Pull the remainder from here, 0 = output is whole
-	Length        int64                  `protobuf:"varint,3,opt,name=length,proto3" json:"length,omitempty"`                                 // of the whole output kept
+	Output        []byte                 `protobuf:"bytes,1,opt,name=output,proto3" json:"output,omitempty"`                                  // the beginning of the output
+	RestTransfer  uint64                 `protobuf:"varint,2,opt,name=rest_transfer,json=restTransfer,proto3" json:"rest_transfer,omitempty"` // id for Pull of the rest; 0 = output is complete
+	Length        int64                  `protobuf:"varint,3,opt,name=length,proto3" json:"length,omitempty"`                                 // bytes of output that were kept
 	Head          int64                  `protobuf:"varint,4,opt,name=head,proto3" json:"head,omitempty"`
 	Total         int64                  `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`
 	ExitCode      int64                  `protobuf:"varint,6,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
 	TimedOut      bool                   `protobuf:"varint,7,opt,name=timed_out,json=timedOut,proto3" json:"timed_out,omitempty"`
 	Limit         string                 `protobuf:"bytes,8,opt,name=limit,proto3" json:"limit,omitempty"`
 	WallNs        int64                  `protobuf:"varint,9,opt,name=wall_ns,json=wallNs,proto3" json:"wall_ns,omitempty"`
-	Keys          []bool                 `protobuf:"varint,10,rep,packed,name=keys,proto3" json:"keys,omitempty"` // one for each key given out: its holder ran when the next was
+	Keys          []bool                 `protobuf:"varint,10,rep,packed,name=keys,proto3" json:"keys,omitempty"` // one for each key that was handed out: whether its holder was still running when the next key was handed out
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -741,8 +741,8 @@ type ReadResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
 	Eof           bool                   `protobuf:"varint,2,opt,name=eof,proto3" json:"eof,omitempty"`                           // the program ended and all output is read
-	ExitCode      int64                  `protobuf:"varint,3,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"` // valid with eof
-	Limit         string                 `protobuf:"bytes,4,opt,name=limit,proto3" json:"limit,omitempty"`                        // the limit that was hit since the last read
+	ExitCode      int64                  `protobuf:"varint,3,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"` // valid only if eof is true
+	Limit         string                 `protobuf:"bytes,4,opt,name=limit,proto3" json:"limit,omitempty"`                        // the limit that was reached since the last Read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1068,8 +1068,8 @@ func (x *StatResponse) GetReal() []byte {
 type WalkRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Dir           []byte                 `protobuf:"bytes,1,opt,name=dir,proto3" json:"dir,omitempty"`
-	Depth         int64                  `protobuf:"varint,2,opt,name=depth,proto3" json:"depth,omitempty"`  // 0 = all
-	Ignore        [][]byte               `protobuf:"bytes,3,rep,name=ignore,proto3" json:"ignore,omitempty"` // globs of names
+	Depth         int64                  `protobuf:"varint,2,opt,name=depth,proto3" json:"depth,omitempty"`  // 0 = unlimited
+	Ignore        [][]byte               `protobuf:"bytes,3,rep,name=ignore,proto3" json:"ignore,omitempty"` // glob patterns for names
 	MaxEntries    int64                  `protobuf:"varint,4,opt,name=max_entries,json=maxEntries,proto3" json:"max_entries,omitempty"`
 	TimeoutNs     int64                  `protobuf:"varint,5,opt,name=timeout_ns,json=timeoutNs,proto3" json:"timeout_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1144,7 +1144,7 @@ func (x *WalkRequest) GetTimeoutNs() int64 {
 type WalkResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*Entry               `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	Levels        []int64                `protobuf:"varint,2,rep,packed,name=levels,proto3" json:"levels,omitempty"` // entries of level 1, 2, ...
+	Levels        []int64                `protobuf:"varint,2,rep,packed,name=levels,proto3" json:"levels,omitempty"` // number of entries at level 1, 2, ...
 	Unreadable    int64                  `protobuf:"varint,3,opt,name=unreadable,proto3" json:"unreadable,omitempty"`
 	Incomplete    bool                   `protobuf:"varint,4,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1212,7 +1212,7 @@ func (x *WalkResponse) GetIncomplete() bool {
 type Entry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          []byte                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	Kind          uint32                 `protobuf:"varint,2,opt,name=kind,proto3" json:"kind,omitempty"` // the letter: d, f, l, ?
+	Kind          uint32                 `protobuf:"varint,2,opt,name=kind,proto3" json:"kind,omitempty"` // a letter: d, f, l or ?
 	Mode          uint32                 `protobuf:"varint,3,opt,name=mode,proto3" json:"mode,omitempty"`
 	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
 	Target        []byte                 `protobuf:"bytes,5,opt,name=target,proto3" json:"target,omitempty"`
@@ -1730,7 +1730,7 @@ type PullRequest struct {
 	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Kind          Kind                   `protobuf:"varint,2,opt,name=kind,proto3,enum=tracesmith.guest.Kind" json:"kind,omitempty"`
 	Path          []byte                 `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`    // FILE, ARCHIVE
-	Limit         int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"` // FILE: bytes wanted
+	Limit         int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"` // FILE: largest number of bytes to read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

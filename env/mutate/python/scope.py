@@ -233,7 +233,7 @@ def leaves(stmt):
     return isinstance(stmt, JUMP)
 
 
-def unread(stmt, scope):
+def dead_assignment(stmt, scope):
     """Whether a statement only assigns to names that are never read."""
     if not scope.function or not isinstance(stmt, ast.Assign) or any(isinstance(n, (ast.Call, ast.Await, ast.Yield)) for n in ast.walk(stmt.value)):
         return False
@@ -262,7 +262,7 @@ def places(src, types):
                     live[field].discard(id(block[0]))
         found = []
         for field, child in children(node):
-            if field in live and id(child) not in live[field] or skipped(node, field, child) or unread(child, below):
+            if field in live and id(child) not in live[field] or skipped(node, field, child) or dead_assignment(child, below):
                 continue
             child._parent, child._field = node, field
             found.append((child, below if field in ("body", "args") else scope))

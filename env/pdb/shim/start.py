@@ -146,7 +146,7 @@ def finish(shim, code):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if shim.foreign:
             shim.channel.settle()
-            shim.message("(%s called sys.settrace: the debugger was blind from there on.)" % shim.foreign)
+            shim.message("(%s called sys.settrace: the debugger could not trace the program from then on.)" % shim.foreign)
         shim.over = True
         shim.channel.send(dict(shim.base("finished"), exit_code=code, missed=shim.missed(), children=shim.had_children()))
     finally:

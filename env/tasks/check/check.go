@@ -62,6 +62,8 @@ type checker struct {
 	base string              // git tree hash of the repository
 	full map[string][]string // the tests that a listed id stands for, in the first run
 	rep  *Report
+
+	output string // of the first run of the tests, without the fix
 }
 
 // Task checks one task. The report says what is wrong with the task. An error means that the
@@ -145,7 +147,7 @@ func (c *checker) before(ctx context.Context) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	c.rep.Before, c.rep.TestWall = c.vector(run), run.Wall.Seconds()
+	c.rep.Before, c.rep.TestWall, c.output = c.vector(run), run.Wall.Seconds(), string(run.Output)
 	_, c.full = run.Of(c.listed())
 	if found := c.whole(verdict, run); found.status != "" {
 		return found, nil

@@ -37,18 +37,24 @@ func (c *checker) leaks(ctx context.Context, sb env.Sandbox, t schemas.Task) (fi
 	if published(t) {
 		c.rep.Quoted = secret.quoted(t.Instructions)
 	} else {
-		c.checkText("task text", t.Instructions, secret)
+		c.checkText(textPlace, t.Instructions, secret)
 	}
 	c.checkText("entrypoint", t.Entrypoint, secret)
 	c.checkText("debug entrypoint", t.DebugEntrypoint, secret)
 	c.checkText("set-up commands", strings.Join(t.Setup, "\n"), secret)
 	c.checkText("image", t.Image, secret)
-	c.rep.Leaks = append(c.rep.Leaks, secret.copies...)
+	c.lintText(t, secret)
+	if err := c.searchRepository(ctx, t.Workdir, secret); err != nil {
+		return finding{}, fmt.Errorf("looking for leaks in the repository: %w", err)
+	}
 	found, err := c.search(ctx, sb, t, secret)
 	if err != nil {
 		return finding{}, err
 	}
 	for _, l := range found {
+		if slices.ContainsFunc(c.rep.Leaks, func(k Leak) bool { return k.Place == l.Place && k.Kind == l.Kind }) {
+			continue
+		}
 		l.From = c.owner(l.Place, t)
 		c.rep.Leaks = append(c.rep.Leaks, l)
 	}
@@ -64,7 +70,7 @@ func published(t schemas.Task) bool {
 // checkText searches text that an agent gets.
 func (c *checker) checkText(place, text string, secret secrets) {
 	if token, kind := secret.in(text); token != "" {
-		c.rep.Leaks = append(c.rep.Leaks, Leak{place, token, kind, FromTask})
+		c.rep.Leaks = append(c.rep.Leaks, Leak{Place: place, Token: token, Kind: kind, From: FromTask})
 	}
 }
 
@@ -92,7 +98,14 @@ func leaking(leaks []Leak) finding {
 	if i := slices.IndexFunc(leaks, func(l Leak) bool { return l.From == FromTask }); i >= 0 {
 		status, first = Leaking, leaks[i]
 	}
-	return finding{status, fmt.Sprintf("%d places, the first: %s has the %s %q of the gold patch", len(leaks), first.Place, first.Kind, first.Token)}
+	return finding{status, fmt.Sprintf("%d %s, the first: %s", len(leaks), plural(len(leaks)), first)}
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return "place"
+	}
+	return "places"
 }
 
 // search runs the program that searches the sandbox.

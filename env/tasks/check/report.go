@@ -1,8 +1,11 @@
 package check
 
 import (
+	"fmt"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/env/tasks/leak"
+	"github.com/tracesmith/tracesmith/env/tasks/lint"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -55,8 +58,8 @@ var Meanings = map[Status]Meaning{
 		"make a new gold patch against the task's repository"},
 	Unprotected: {"A patch that fixes nothing resolves the task.",
 		"name all test files in tests.files, and list the tests that fail"},
-	Leaking: {"The sandbox or the task's text shows words of the fix.",
-		"remove the places that the findings name from the repository, the image or the set-up"},
+	Leaking: {"The repository, the sandbox or the task's text shows the fix or its place.",
+		"remove the places that the findings name from the repository, the image or the set-up, or reword the text"},
 	Exposed: {"A copy of the library that came with the interpreter or the host shows the fix; the task's own places do not.",
 		"hide the copy in the recipe (hide: [pip/_vendor/NAME]), give the recipe a bare interpreter without it, or take it off the host"},
 	PDBSilent: {"The debugger does not answer on the task's entrypoint.",
@@ -97,7 +100,7 @@ type Report struct {
 	Flake      *Flake   `json:"flake,omitempty"`
 	PDB        string   `json:"pdb,omitempty"` // where the debugger stopped: file:line function
 	Leaks      []Leak   `json:"leaks,omitempty"`
-	Quoted     []Leak   `json:"quoted,omitempty"` // tokens of the fix in the text of a published task; not a failure
+	Quoted     []Leak   `json:"quoted,omitempty"` // what the task's text shows of the fix or its place, without making the task unusable
 	Tokens     int      `json:"leak_tokens"`      // number of words, texts and lines of the gold patch that the check searched for
 	TestWall   float64  `json:"test_wall_s"`      // wall time of the first run
 	Seconds    float64  `json:"seconds"`          // duration of the whole check
@@ -113,11 +116,47 @@ type Flake struct {
 
 // Leak is a place that shows a token of the gold patch.
 type Leak struct {
-	Place string `json:"place"` // a path in the sandbox, "task text", "environment", ...
+	Place string `json:"place"`          // a path in the sandbox, "task text", "environment", ...
+	Line  int    `json:"line,omitempty"` // of the file at that path
 	Token string `json:"token"`
-	Kind  string `json:"kind"` // word, text, line, code, file
-	From  string `json:"from"` // where the place comes from: FromTask, FromPip or FromHost
+	// Kind is word, text, line, lines, code, renamed code, file, patch or location; of a text that says
+	// where the bug is, file, module, function, line number or changed identifier.
+	Kind string `json:"kind"`
+	Form string `json:"form,omitempty"` // how it is packed or encoded, from the outside to the inside
+	From string `json:"from"`           // where the place comes from: FromTask, FromPip or FromHost
 }
+
+// String says where the leak is and what it shows.
+func (l Leak) String() string {
+	place := l.Place
+	if l.Line > 0 {
+		place = fmt.Sprintf("%s:%d", place, l.Line)
+	}
+	if l.Form != "" {
+		place += " (" + l.Form + ")"
+	}
+	switch l.Kind {
+	case leak.KindPatch:
+		return fmt.Sprintf("%s has a patch of %s", place, l.Token)
+	case leak.KindFile:
+		if l.Place != textPlace {
+			return fmt.Sprintf("%s is a copy of the fixed %s", place, l.Token)
+		}
+	case leak.KindRenamed:
+		return fmt.Sprintf("%s has the fixed code with other names or in another layout: %q", place, l.Token)
+	case leak.KindLocation:
+		return fmt.Sprintf("%s says where the bug is: %q", place, l.Token)
+	case leak.KindLines:
+		return fmt.Sprintf("%s has lines of the gold patch: %q", place, l.Token)
+	case lint.Function, lint.Line, lint.Module:
+	default:
+		return fmt.Sprintf("%s has the %s %q of the gold patch", place, l.Kind, l.Token)
+	}
+	return fmt.Sprintf("%s names the %s %q of the bug", place, l.Kind, l.Token)
+}
+
+// textPlace is the place of what the instructions show.
+const textPlace = "task text"
 
 // Values of Leak.From.
 const (

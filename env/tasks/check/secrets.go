@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/tasks/leak"
 )
 
 // secrets are the lines, words and texts that only the fixed version of a repository has.
@@ -23,7 +24,8 @@ type secrets struct {
 	Files    map[string][2]*string `json:"files"` // changed files: text in the repository, in the fixed version
 	Packages []string              `json:"packages"`
 
-	copies []Leak // visible files that equal a fixed version
+	changes []leak.Change // files that the gold patch and the hidden tests change
+	gold    []leak.Change // those of the gold patch
 }
 
 // minToken is how long a token must be to reveal anything by itself.
@@ -72,6 +74,7 @@ func (c *checker) secrets(ctx context.Context) (secrets, error) {
 			}
 		}
 		s.Files[change.Path] = sides
+		s.changes = append(s.changes, leak.Change{Path: change.Path, Base: sides[0], Fixed: sides[1]})
 		top, _, nested := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(change.Path, "src/"), "lib/"), "/")
 		if name := strings.TrimSuffix(top, ".py"); nested || name != top {
 			packages[strings.ToLower(strings.ReplaceAll(name, "-", "_"))] = true
@@ -87,38 +90,19 @@ func (c *checker) secrets(ctx context.Context) (secrets, error) {
 		delete(words, w)
 	}
 	err = c.visible(ctx, func(name, text string) {
-		if _, changed := s.Files[name]; !changed && leftover(name) {
+		if _, changed := s.Files[name]; !changed && leak.Leftover(name) {
 			return // it makes nothing public, and is searched like the rest
 		}
 		s.Visible = append(s.Visible, name)
 		without(text, lines, words, texts)
-		for of, sides := range s.Files {
-			if of != name && sides[1] != nil && sides[0] != nil && text == *sides[1] && len(text) > minToken {
-				s.copies = append(s.copies, Leak{name, of, "file", FromTask})
-			}
-		}
 	})
 	// A new file may have a name that is visible elsewhere.
 	without(strings.Join(s.Visible, "\n"), lines, words, texts)
 	s.Lines, s.Words, s.Texts = long(lines), long(words), long(texts)
+	s.gold = ofPatch(c.task.GoldPatch, s.changes)
 	s.Packages = slices.Sorted(maps.Keys(packages))
 	return s, err
 }
-
-// leftover reports whether a file of the repository looks like a product of builds, runs or
-// editors, which may come from another version of it.
-func leftover(name string) bool {
-	for part := range strings.SplitSeq(name, "/") {
-		switch {
-		case slices.Contains(leftovers, part), strings.HasSuffix(part, ".egg-info"), strings.HasSuffix(part, ".dist-info"):
-			return true
-		}
-	}
-	return strings.HasSuffix(name, "~") || slices.Contains(leftovers, path.Ext(name))
-}
-
-var leftovers = strings.Fields(`.git __pycache__ build dist .eggs .tox .nox .mypy_cache .ruff_cache .pytest_cache htmlcov
-.pyc .pyo .orig .rej .bak .swp .patch .diff .whl .egg`)
 
 // visible reads every file of the repository.
 func (c *checker) visible(ctx context.Context, each func(name, text string)) error {
@@ -227,7 +211,7 @@ func (s *secrets) quoted(text string) (found []Leak) {
 		if token == "" {
 			break
 		}
-		found = append(found, Leak{"task text", token, kind, FromTask})
+		found = append(found, Leak{Place: textPlace, Token: token, Kind: kind, From: FromTask})
 		gone := func(have string) bool { return have == token }
 		rest.Lines = slices.DeleteFunc(slices.Clone(rest.Lines), gone)
 		rest.Words = slices.DeleteFunc(slices.Clone(rest.Words), gone)
@@ -259,4 +243,15 @@ func plain(w string) bool {
 func asCode(text string, from, to int) bool {
 	before, after := text[:from], text[to:]
 	return strings.HasSuffix(before, "`") || strings.HasSuffix(before, ".") || strings.HasPrefix(after, "(") || strings.HasPrefix(after, "`")
+}
+
+// ofPatch returns the changes that a patch makes.
+func ofPatch(patch string, changes []leak.Change) []leak.Change {
+	var out []leak.Change
+	for _, c := range changes {
+		if strings.Contains(patch, "/"+c.Path) && path.Ext(c.Path) != "" {
+			out = append(out, c)
+		}
+	}
+	return out
 }

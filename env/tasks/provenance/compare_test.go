@@ -135,7 +135,7 @@ func TestTaskHashFilesCompareEqually(t *testing.T) {
 		"nobody":  {strings.Replace(good, `"instance_id":"a"`, `"instance_id":""`, 1), "line 1: it names no repo, no benchmark or no instance_id"},
 		"later":   {strings.Replace(good, "task/1", "task/2", 1), `line 1: its schema is "tracesmith.hashes.task/2"`},
 		"unknown": {strings.Replace(good, "base_commit", "commit", 1), "unknown field"},
-		"grams":   {strings.Replace(good, `"grams":"`, `"grams":"!`, 1), "grams are no hashes"},
+		"grams":   {strings.Replace(good, `"grams":"`, `"grams":"!`, 1), "grams are not hashes"},
 		"other":   {good + "\n" + other, "line 2: task a of bench was there before with other texts"},
 		"two":     {good + good, "something follows"},
 	} {

@@ -71,8 +71,8 @@ var (
 	classifiers = regexp.MustCompile(`(?i)License :: OSI Approved :: ([^"'\n,]+)`)
 )
 
-// spoken maps common names of licenses to SPDX ids.
-var spoken = map[string]string{
+// licenseNames maps common names of licenses to SPDX ids.
+var licenseNames = map[string]string{
 	"mit": "MIT", "mit license": "MIT", "mit licence": "MIT", "expat": "MIT", "apache-2.0": "Apache-2.0", "apache 2.0": "Apache-2.0",
 	"apache license 2.0": "Apache-2.0", "apache license, version 2.0": "Apache-2.0", "apache software license": "Apache-2.0",
 	"bsd-3-clause": "BSD-3-Clause", "bsd 3-clause": "BSD-3-Clause", "bsd-2-clause": "BSD-2-Clause", "isc": "ISC",
@@ -87,7 +87,7 @@ var spoken = map[string]string{
 func Declared(text string) string {
 	for _, form := range []*regexp.Regexp{declared, classifiers} {
 		for _, m := range form.FindAllStringSubmatch(text, -1) {
-			if id := spoken[strings.ToLower(strings.TrimSpace(m[1]))]; id != "" {
+			if id := licenseNames[strings.ToLower(strings.TrimSpace(m[1]))]; id != "" {
 				return id
 			}
 		}

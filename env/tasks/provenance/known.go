@@ -64,13 +64,8 @@ func (l *Library) Comparison() *Comparison {
 	for repo, benchmark := range l.benchmark {
 		known(benchmark).repos[repo] = true
 	}
-	names := make([]taskName, 0, len(l.tasks))
-	for name := range l.tasks {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, taskName.compare)
-	hashes := make([]string, 0, len(names))
-	for _, name := range names {
+	hashes := make([]string, 0, len(l.tasks))
+	for _, name := range slices.SortedFunc(maps.Keys(l.tasks), taskName.compare) {
 		p := l.tasks[name]
 		hashes = append(hashes, schemas.Hash(p))
 		known(p.Benchmark).add(p)

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -103,16 +105,8 @@ func WritePrints(name string, list []Prints, tasks []TaskPrints) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return fmt.Errorf("writing hashes: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".hashes-*")
-	if err != nil {
+	if err := renameio.WriteFile(name, text.Bytes(), 0o644, renameio.WithTempDir(filepath.Dir(name)), renameio.IgnoreUmask()); err != nil {
 		return fmt.Errorf("writing hashes: %w", err)
-	}
-	_, err = f.Write(text.Bytes())
-	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("writing hashes: %w", err), os.Remove(f.Name()))
 	}
 	return nil
 }

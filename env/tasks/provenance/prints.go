@@ -46,7 +46,7 @@ func strictly(line []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		return fmt.Errorf("it is no line of hashes (%s)", strings.TrimPrefix(err.Error(), "json: "))
+		return fmt.Errorf("not a line of hashes (%s)", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("something follows the JSON object")
@@ -62,13 +62,13 @@ func parsePrints(line []byte) (p Prints, err error) {
 	case p.Schema != PrintsSchema:
 		return p, fmt.Errorf("its schema is not %s", PrintsSchema)
 	case p.Repo == "" || p.Benchmark == "":
-		return p, errors.New("it names no repo or no benchmark")
+		return p, errors.New("it lacks a repo or a benchmark")
 	case len(p.Functions) > maxFunctions:
 		return p, fmt.Errorf("it has more than %d functions", maxFunctions)
 	}
 	for _, f := range p.Functions {
 		if !functionHash.MatchString(f) {
-			return p, fmt.Errorf("%.70q is no hash of a function", f)
+			return p, fmt.Errorf("%.70q is not the hash of a function", f)
 		}
 	}
 	return p, nil

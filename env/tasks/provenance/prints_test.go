@@ -57,10 +57,10 @@ func TestHashFilesCompareEqually(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"good":    {good + "\n" + good + "\n", ""},
 		"empty":   {"", "is empty"},
-		"text":    {good + "\nhello\n", "line 2: it is no line of hashes"},
+		"text":    {good + "\nhello\n", "line 2: not a line of hashes"},
 		"schema":  {strings.Replace(good, "hashes/1", "hashes/9", 1), `line 1: its schema is "tracesmith.hashes/9"`},
-		"nobody":  {strings.Replace(good, "a/b", "", 1), "names no repo"},
-		"hash":    {strings.Replace(good, strings.Repeat("0", 64), "x", 1), `"x" is no hash of a function`},
+		"nobody":  {strings.Replace(good, "a/b", "", 1), "lacks a repo"},
+		"hash":    {strings.Replace(good, strings.Repeat("0", 64), "x", 1), `"x" is not the hash of a function`},
 		"unknown": {strings.Replace(good, "trees", "tree", 1), "unknown field"},
 		"two":     {good + good, "something follows"},
 	} {

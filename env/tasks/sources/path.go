@@ -75,7 +75,7 @@ func (cfg PathConfig) read(context.Context) ([]placedTask, error) {
 	}
 	if strings.TrimSpace(instructions) == "" {
 		instructions = fmt.Sprintf("Running `%s` in this directory fails. Find the cause in the program, "+
-			"not in its tests, and mend it so that the command succeeds.\n", cfg.Entrypoint)
+			"not in its tests, and fix it so that the command succeeds.\n", cfg.Entrypoint)
 	}
 	files, err := workspace.FromDir(cfg.Path)
 	if err != nil {

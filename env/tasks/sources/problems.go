@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -72,10 +73,7 @@ func (p Problems) choose(ids []string, splits map[string][]string, excluded []st
 }
 
 func splitNames(splits map[string][]string) string {
-	names := []string{"all"}
-	for name := range splits {
-		names = append(names, name)
-	}
+	names := slices.AppendSeq([]string{"all"}, maps.Keys(splits))
 	slices.Sort(names)
 	return strings.Join(names, ", ")
 }

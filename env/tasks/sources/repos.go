@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/renameio/v2"
+
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
@@ -211,18 +213,17 @@ func writeBlob(out *tar.Writer, in *bufio.Reader, mode, path string) error {
 
 // writeTar makes a tar file atomically.
 func writeTar(name string, fill func(*tar.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
+	f, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)))
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // harmless after the rename
+	defer f.Cleanup() // does nothing after the rename
 	out := tar.NewWriter(f)
-	err = fill(out)
-	if err == nil {
-		err = out.Close()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
+	if err := fill(out); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), name)
+	if err := out.Close(); err != nil {
+		return err
+	}
+	return f.CloseAtomicallyReplace()
 }

@@ -99,7 +99,7 @@ func TestDirProblems(t *testing.T) {
 	}{
 		"unknown key":     {files: map[string]string{"t/task.yaml": goodTask + "entry_point: x\n"}, want: []string{`t/task.yaml:8: unknown key "entry_point": choose from base_commit, `}},
 		"unknown test":    {files: map[string]string{"t/task.yaml": goodTask + "  flaky: []\n"}, want: []string{`t/task.yaml:8: unknown key "tests.flaky": choose from command, fail_to_pass, `}},
-		"key twice":       {files: map[string]string{"t/task.yaml": goodTask + "license: MIT\n"}, want: []string{`t/task.yaml:8: key "license" stands already on line 3`}},
+		"key twice":       {files: map[string]string{"t/task.yaml": goodTask + "license: MIT\n"}, want: []string{`t/task.yaml:8: key "license" is already on line 3`}},
 		"wrong type":      {files: map[string]string{"t/task.yaml": "instructions: [a]\nentrypoint: x\nsetup: make\ncreated_at: soon\n"}, want: []string{"t/task.yaml:1: instructions: want text", "t/task.yaml:3: setup: want a list of texts", "t/task.yaml:4: created_at: want a date"}},
 		"tests a list":    {files: map[string]string{"t/task.yaml": "instructions: a\nentrypoint: x\ntests: [a]\n"}, want: []string{"t/task.yaml:3: want keys and values (command, fail_to_pass, "}},
 		"no mapping":      {files: map[string]string{"t/task.yaml": "- a\n"}, want: []string{"t/task.yaml:1: want keys and values"}},

@@ -57,7 +57,7 @@ func sweSmith(r *row) instance {
 		Origin: &schemas.Origin{Operator: operatorOf(id), UpstreamRepo: "github.com/" + upstream, BaseCommit: commit},
 	}
 	if strings.TrimSpace(t.Instructions) == "" {
-		t.Instructions = "Some tests of this repository fail. Find the cause in the program, not in its tests, and mend it.\n"
+		t.Instructions = "Some tests of this repository fail. Find the cause in the program, not in its tests, and fix it.\n"
 	}
 	t.Tests = schemas.TestSpec{Method: schemas.VerifyPytest, XFailPasses: true, Files: append(taskfile.DefaultTestFiles(), "**/tests/**")}
 	t.Tests.FailToPass, t.Tests.PassToPass = distinct(r.list("FAIL_TO_PASS"), r.list("PASS_TO_PASS"))

@@ -93,7 +93,7 @@ func (f *taskFile) mapping(prefix string, node *yaml.Node, into map[string]any) 
 		case !known:
 			f.problem(key.Line, "unknown key %q: choose from %s", name, strings.Join(slices.Sorted(maps.Keys(into)), ", "))
 		case twice:
-			f.problem(key.Line, "key %q stands already on line %d", name, first)
+			f.problem(key.Line, "key %q is already on line %d", name, first)
 		default:
 			f.value(name, value, dest)
 		}

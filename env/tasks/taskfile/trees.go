@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/google/renameio/v2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tracesmith/tracesmith/env/workspace"
@@ -153,17 +154,13 @@ func unpacked(name, cache string) (string, error) {
 // writeAtomic writes a file under a temporary name and renames it, so other processes never
 // see a partial file.
 func writeAtomic(name string, fill func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
+	f, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)))
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // fails harmlessly after the rename
-	err = fill(f)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
+	defer f.Cleanup() // does nothing after the rename
+	if err := fill(f); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), name)
+	return f.CloseAtomicallyReplace()
 }

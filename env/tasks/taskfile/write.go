@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/renameio/v2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tracesmith/tracesmith/env/workspace"
@@ -25,7 +26,7 @@ import (
 // by whomever. Equal tasks give equal bytes. One goroutine uses it.
 type Writer struct {
 	name string
-	file *os.File
+	file *renameio.PendingFile
 	out  *bufio.Writer
 	seen map[string]bool
 	err  error
@@ -40,7 +41,7 @@ func Create(name string) (*Writer, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("making the directory of the task file: %w", err)
 	}
-	f, err := os.CreateTemp(dir, ".tasks-*")
+	f, err := renameio.NewPendingFile(name, renameio.WithTempDir(dir), renameio.WithStaticPermissions(0o644))
 	if err != nil {
 		return nil, fmt.Errorf("creating the task file: %w", err)
 	}
@@ -103,12 +104,12 @@ func (w *Writer) Add(t schemas.Task, ref string) error {
 
 // Close completes the file and gives it its name, in the place of an older one.
 func (w *Writer) Close() error {
-	err := errors.Join(w.err, w.out.Flush(), w.file.Chmod(0o644), w.file.Sync(), w.file.Close())
+	defer w.Abort()
+	err := errors.Join(w.err, w.out.Flush())
 	if err == nil {
-		err = os.Rename(w.file.Name(), w.name)
+		err = w.file.CloseAtomicallyReplace()
 	}
 	if err != nil {
-		_ = os.Remove(w.file.Name()) // nothing of it is of use
 		return fmt.Errorf("writing %s: %w", w.name, err)
 	}
 	return nil
@@ -116,7 +117,5 @@ func (w *Writer) Close() error {
 
 // Abort drops the file; harmless after Close.
 func (w *Writer) Abort() {
-	if w.file.Close() == nil {
-		_ = os.Remove(w.file.Name()) // a dot file, and nobody's
-	}
+	_ = w.file.Cleanup() // at worst a hidden file stays
 }

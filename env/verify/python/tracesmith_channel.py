@@ -99,7 +99,7 @@ class Ledger(object):
             no_runner = no_runner and file == self.file
             frame = frame.f_back
         if no_runner:
-            self.note("found", "results were reported by none of the runner's code")
+            self.note("found", "results were not reported by the test runner's code")
 
     def put(self, record):
         self.waiting.append(record)
@@ -125,7 +125,7 @@ class Ledger(object):
     def returned(self, key, test, function):
         then = self.expected.get(key)
         if then is None or then[0] is not test or then[1] is not function:
-            self.note("found", "something else was run in the place of the test %s" % key)
+            self.note("found", "something else ran in place of the test %s" % key)
         self.ran.add(key)
         self.stop(key)
 
@@ -135,7 +135,7 @@ class Ledger(object):
 
     def done(self, key, name, status, doc=None):
         if status == "passed" and key in self.expected and key not in self.ran:
-            self.note("found", "%s was reported as passed, but did not come to its end" % name)
+            self.note("found", "%s was reported as passed, but did not finish" % name)
         self.stop(key)
         record = {"k": "test", "id": name, "s": status}
         if key in self.took:

@@ -232,7 +232,7 @@ class Guard(object):
             if inner.f_code.co_name == "_compile_bytecode":
                 file = inner.f_locals.get("bytecode_path")
                 if file and self.inside(file) and (sys.dont_write_bytecode or not inner.f_locals.get("source_path")):
-                    self.add_finding("%s is code without a source" % self.relative(file))
+                    self.add_finding("%s is compiled code without its source" % self.relative(file))
                 return
             inner = inner.f_back
         self._note("marshal.loads", frame)

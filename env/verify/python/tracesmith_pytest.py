@@ -135,7 +135,7 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
             guard.add_finding("the test function %s was replaced while the tests ran" % name)
         for attr in ("runtest", "setup", "teardown", "repr_failure", "listchain", "reportinfo"):
             if attr in vars(item):
-                guard.add_finding("the test %s was given a %s of its own" % (name, attr))
+                guard.add_finding("the method %s of the test %s was replaced" % (attr, name))
 
     def own_function(item):
         """Returns the plain function that is the test, or None if there is none or if its
@@ -158,14 +158,14 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                 code = fn.__code__
                 if getattr(fn, "__builtins__", vars(builtins)) is not vars(builtins) or \
                         not any(fn.__globals__.get("__builtins__", builtins) is b for b in (builtins, vars(builtins))):
-                    guard.add_finding("the test function %s has builtins of its own" % known[2])
+                    guard.add_finding("the test function %s uses its own builtins" % known[2])
                 if file is None or os.path.realpath(code.co_filename) != os.path.realpath(file):
                     files.add(code.co_filename)
                     continue
                 if file not in sources:
                     sources[file] = compiled(file, here["config"])
                 if sources[file] and code not in sources[file]:
-                    guard.add_finding("the test function %s is not what its file says" % known[2])
+                    guard.add_finding("the test function %s does not match its source file" % known[2])
         return files
 
     def status_of(seen):

@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// watched is a driver that remembers what it was asked for.
-type watched struct {
+// recordingDriver is a driver that records the specs it was asked to start.
+type recordingDriver struct {
 	env.Driver
 	up    func() // if set, called when a sandbox is up
 	mu    sync.Mutex
@@ -38,7 +38,7 @@ type watched struct {
 	boxes []env.Sandbox
 }
 
-func (w *watched) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
+func (w *recordingDriver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
 	w.mu.Lock()
 	w.specs = append(w.specs, spec)
 	w.mu.Unlock()
@@ -71,13 +71,13 @@ func (t tree) WriteTar(w io.Writer) error {
 type bench struct {
 	*testing.T
 	Builder
-	driver *watched
+	driver *recordingDriver
 	spec   env.SandboxSpec
 }
 
 func open(t *testing.T, kind string) *bench {
 	t.Helper()
-	b := &bench{T: t, driver: &watched{Driver: envtest.Driver(t, kind)}, spec: env.SandboxSpec{Label: t.Name(), Workdir: schemas.DefaultWorkdir}}
+	b := &bench{T: t, driver: &recordingDriver{Driver: envtest.Driver(t, kind)}, spec: env.SandboxSpec{Label: t.Name(), Workdir: schemas.DefaultWorkdir}}
 	b.Cache.Dir = filepath.Join(t.TempDir(), "cache")
 	t.Cleanup(func() { _ = b.Close() })
 	b.Placement = func(_ context.Context, tr env.Tree, w io.Writer) error { return tr.WriteTar(w) }

@@ -44,7 +44,7 @@ func (p *Print) UnmarshalJSON(text []byte) error {
 	*p = Print{Shingles: w.Shingles}
 	raw, err := base64.StdEncoding.DecodeString(w.Grams)
 	if err != nil || len(raw)%8 != 0 {
-		return errors.New("grams are no hashes in base64")
+		return errors.New("grams are not hashes in base64")
 	}
 	for ; len(raw) > 0; raw = raw[8:] {
 		p.Grams = append(p.Grams, binary.BigEndian.Uint64(raw))
@@ -57,7 +57,7 @@ func (p *Print) UnmarshalJSON(text []byte) error {
 	}
 	known := false
 	if p.Signature, known = ParseSignature(w.Signature); known != (p.Shingles > 0) || !known && w.Signature != "" {
-		return errors.New("minhash is no signature of its shingles")
+		return errors.New("minhash is not the signature of its shingles")
 	}
 	return nil
 }

@@ -1,4 +1,6 @@
-package synth
+// Package lint finds what the text of a task gives away of its bug: a file, a line, a function or a
+// name that the fix changes.
+package lint
 
 import (
 	"fmt"
@@ -6,59 +8,78 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// hiddenNames are names that an issue text must not contain unless the failing output does.
-type hiddenNames struct {
-	files     []string // paths of the gold patch
-	functions []string // qualified names that it changes
-	words     []string // identifiers on only one side of its changed lines
-	output    string   // output of the failing tests
+// Names are what an issue text must not contain unless the failing output does.
+type Names struct {
+	Files     []string // paths of the gold patch
+	Functions []string // qualified names that it changes
+	Words     []string // identifiers on only one side of its changed lines
+	Output    string   // output of the failing tests
+	Plain     string   // a text whose words give nothing away unless they are written as code
 }
 
-// lintFinding is a name that a text gives away.
-type lintFinding struct{ what, token string }
+// What a finding is.
+const (
+	File       = "file"
+	Module     = "module"
+	Function   = "function"
+	Line       = "line number"
+	Identifier = "changed identifier"
+)
 
-func (l lintFinding) String() string { return fmt.Sprintf("%s %q", l.what, l.token) }
+// Number returns the line that a finding of a line number names.
+func Number(token string) int {
+	n, _ := strconv.Atoi(strings.TrimLeft(digits.FindString(token), "0")) // 0 is no line
+	return n
+}
+
+// Finding is a name that a text gives away.
+type Finding struct{ What, Token string }
+
+func (f Finding) String() string { return fmt.Sprintf("%s %q", f.What, f.Token) }
 
 var (
 	lineNumber = regexp.MustCompile(`(?i)\b(?:on |at |in )?lines? *(?:number|no\.?)? *:? *#?(\d+)\b|\.py:(\d+)\b|\bL(\d+)\b`)
+	digits     = regexp.MustCompile(`\d+`)
 	identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 )
 
-// lint returns what a text gives away: a file or function of the gold patch that the
+// Text returns what a text gives away: a file or function of the gold patch that the
 // failing output does not name, an identifier that the patch changes, or a line number.
-func lint(text string, s hiddenNames) []lintFinding {
-	var found []lintFinding
-	shown, told := wordsOf(s.output), wordsOf(text)
+func Text(text string, s Names) []Finding {
+	var found []Finding
+	shown, told, plain := wordsOf(s.Output), wordsOf(text), wordsOf(s.Plain)
+	ordinary := func(word string) bool { return plainWords[word] || plain[word] }
 	if m := lineNumber.FindString(text); m != "" {
-		found = append(found, lintFinding{"line number", m})
+		found = append(found, Finding{Line, m})
 	}
-	for _, file := range s.files {
+	for _, file := range s.Files {
 		stem := strings.TrimSuffix(path.Base(file), ".py")
 		switch {
-		case strings.Contains(text, file) && !strings.Contains(s.output, file):
-			found = append(found, lintFinding{"file", file})
+		case strings.Contains(text, file) && !strings.Contains(s.Output, file):
+			found = append(found, Finding{File, file})
 		case told[stem] && !shown[stem] && strings.Contains(text, path.Base(file)):
-			found = append(found, lintFinding{"file", path.Base(file)})
+			found = append(found, Finding{File, path.Base(file)})
 		case told[stem] && !shown[stem] && !ordinary(stem):
-			found = append(found, lintFinding{"module", stem})
+			found = append(found, Finding{Module, stem})
 		}
 	}
-	for _, function := range s.functions {
+	for _, function := range s.Functions {
 		for _, name := range strings.Split(function, ".") {
 			if name == "<locals>" || name == "" {
 				continue
 			}
 			if told[name] && !shown[name] && !(ordinary(name) && !codelike(text, name)) {
-				found = append(found, lintFinding{"function", name})
+				found = append(found, Finding{Function, name})
 			}
 		}
 	}
-	for _, word := range s.words {
+	for _, word := range s.Words {
 		if told[word] && !shown[word] && !(ordinary(word) && !codelike(text, word)) {
-			found = append(found, lintFinding{"changed identifier", word})
+			found = append(found, Finding{Identifier, word})
 		}
 	}
 	return found
@@ -72,10 +93,8 @@ func wordsOf(text string) map[string]bool {
 	return out
 }
 
-// ordinary reports whether a name is also a common English word or common in Python
-// programs, so that its presence gives nothing away.
-func ordinary(word string) bool { return plainWords[word] }
-
+// plainWords are common English words and common names in Python programs, whose presence gives
+// nothing away.
 var plainWords = func() map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.Fields(`a add all an and any append are as ask be but by call cause check checks command copy count data do does end ends
@@ -85,7 +104,6 @@ var plainWords = func() map[string]bool {
 		stop string sum test tests text than that the then this time to total two type update use user value values was what when where which with word wrong write`) {
 		out[w] = true
 	}
-	maps.Copy(out, wordsOf(issue{}.testRun()))
 	return out
 }()
 
@@ -101,8 +119,8 @@ func codelike(text, word string) bool {
 	return quoted.MatchString(text)
 }
 
-// changedWords returns the identifiers on only one side of a patch's changed lines.
-func changedWords(patch []byte) []string {
+// ChangedWords returns the identifiers on only one side of a patch's changed lines.
+func ChangedWords(patch []byte) []string {
 	removed, added := map[string]int{}, map[string]int{}
 	for line := range strings.Lines(string(patch)) {
 		side := removed

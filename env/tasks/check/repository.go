@@ -1,0 +1,94 @@
+package check
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/tasks/leak"
+	"github.com/tracesmith/tracesmith/env/tasks/lint"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// maxFile bounds the bytes of one file of the repository that are searched for the fix.
+const maxFile = 32 << 20
+
+// searchRepository looks for the fix in the files that an agent may read.
+func (c *checker) searchRepository(ctx context.Context, workdir string, s secrets) error {
+	found, err := leak.Search(s.changes, func(each func(name string, data []byte) error) error {
+		return env.Stream(
+			func(w io.Writer) error { return c.Store.Export(ctx, c.base, w) },
+			func(r io.Reader) error { return eachFile(r, each) },
+		)
+	})
+	for _, f := range found {
+		c.rep.Leaks = append(c.rep.Leaks, Leak{Place: clip(path.Join(workdir, f.Path)), Line: f.Line, Token: clip(f.Token), Kind: f.Kind, Form: clip(f.Form), From: FromTask})
+	}
+	return err
+}
+
+// eachFile calls each with every file of an archive. A symlink's content is its target.
+func eachFile(r io.Reader, each func(name string, data []byte) error) error {
+	for in := tar.NewReader(r); ; {
+		head, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		data := []byte(head.Linkname)
+		switch head.Typeflag {
+		case tar.TypeDir:
+			continue
+		case tar.TypeReg:
+			if data, err = io.ReadAll(io.LimitReader(in, maxFile)); err != nil {
+				return err
+			}
+		}
+		if err := each(strings.TrimSuffix(head.Name, "/"), data); err != nil {
+			return err
+		}
+	}
+}
+
+// lintText reports what the instructions give away of the place of the bug. What real users wrote is a
+// note. What the generator wrote must say nothing; other texts must not name the file, the function
+// or the line.
+func (c *checker) lintText(t schemas.Task, s secrets) {
+	names := lint.Names{
+		Words: lint.ChangedWords([]byte(c.task.GoldPatch)), Plain: "pytest tests fail pass expected instead returns",
+		Output: strings.Join([]string{c.output, t.Entrypoint, t.DebugEntrypoint, strings.Join(c.listed(), "\n")}, "\n"),
+	}
+	lines := map[int]bool{}
+	for _, change := range s.gold {
+		names.Files = append(names.Files, change.Path)
+		names.Functions = append(names.Functions, leak.Functions(change)...)
+		for line := range leak.Lines(change) {
+			lines[line] = true
+		}
+	}
+	for _, f := range lint.Text(t.Instructions, names) {
+		if (f.What == lint.Module || f.What == lint.Identifier) && !generated(t) && plain(f.Token) {
+			continue // a word of a sentence, most likely
+		}
+		l := Leak{Place: textPlace, Token: clip(f.Token), Kind: f.What, From: FromTask}
+		named := f.What == lint.File || f.What == lint.Function && !prose(f.Token) || f.What == lint.Line && lines[lint.Number(f.Token)]
+		if !published(t) && (generated(t) || named) {
+			c.rep.Leaks = append(c.rep.Leaks, l)
+		} else if len(c.rep.Quoted) < maxQuoted {
+			c.rep.Quoted = append(c.rep.Quoted, l)
+		}
+	}
+}
+
+// generated reports whether tasks synth made the task.
+func generated(t schemas.Task) bool { return t.Origin != nil && t.Origin.ParentTreeSHA256 != "" }
+
+// prose reports whether a function has a name so common that a text which contains it may mean
+// something else.
+func prose(name string) bool { return len(name) < 4 }

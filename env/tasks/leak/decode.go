@@ -1,0 +1,282 @@
+package leak
+
+import (
+	"encoding/json"
+	"html"
+	"io"
+	"mime/quotedprintable"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// maxText bounds a text in which encoded parts are looked for.
+const maxText = 4 << 20
+
+var (
+	marks   = regexp.MustCompile(`<[^<>]{0,200}>|\x1b\[[0-9;]*m`)
+	percent = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
+	inserts = regexp.MustCompile(`\[-[^\n]*?-\]|\{\+|\+\}`)
+	guttery = regexp.MustCompile(`^[ \t]*(?:[|>*!%;]+|//+|--+|/\*+|\d+[:|.)]?(?:[ \t]|$))[ \t]?`)
+)
+
+// encoded looks into a text for what is encoded in it, and gives the text in other readings.
+func (u *unpacker) encoded(text string, next func(string, []byte)) {
+	if len(text) > maxText {
+		text = text[:maxText]
+	}
+	u.readings(text, next)
+	u.alphabets(text, next)
+	if strings.Count(text, "%") > 3 && len(percent.FindAllStringIndex(text, 5)) > 3 {
+		if plain, err := url.QueryUnescape(badPercent.ReplaceAllString(text, "%25$1")); err == nil {
+			next("url-encoded", []byte(plain))
+		}
+	}
+	if strings.Contains(text, "=\n") || strings.Contains(text, "=3D") || strings.Contains(text, "=20") {
+		plain, _ := io.ReadAll(quotedprintable.NewReader(strings.NewReader(text))) // what was read before an error counts
+		next("quoted-printable", plain)
+	}
+	lists(text, next)
+	u.uuencoded(text, next)
+}
+
+var badPercent = regexp.MustCompile(`%([^0-9a-fA-F]|[0-9a-fA-F][^0-9a-fA-F]|.?$)`)
+
+// readings gives the text without what belongs to the way in which it is stored.
+func (u *unpacker) readings(text string, next func(string, []byte)) {
+	if strings.Count(text, `\`) > 1 {
+		next("escaped", unescaped(text))
+	}
+	if strings.Contains(text, "&") || strings.Contains(text, "</") || strings.Contains(text, "\x1b[") {
+		if plain := html.UnescapeString(marks.ReplaceAllString(text, "")); plain != text {
+			next("markup", []byte(plain))
+		}
+	}
+	if trimmed := strings.TrimSpace(text); trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') {
+		next("JSON", jsonStrings(trimmed))
+	}
+	if signs(text) {
+		lines := strings.Split(text, "\n")
+		for _, side := range []string{"-", "+"} {
+			var out strings.Builder
+			for _, line := range lines {
+				if strings.HasPrefix(line, side) {
+					continue
+				}
+				line = strings.TrimLeft(line, "+-")
+				out.WriteString(line[len(guttery.FindString(line)):] + "\n")
+			}
+			next("lines with signs", []byte(out.String()))
+		}
+	}
+	if strings.Contains(text, "{+") {
+		next("words with signs", []byte(inserts.ReplaceAllString(text, "")))
+	}
+	if plain := norm.NFKC.String(text); len(plain) != len(text) {
+		next("other forms of letters", []byte(plain))
+	}
+	if lines := spacedLines(text); len(lines) > 0 {
+		var out strings.Builder
+		for _, line := range lines {
+			for _, w := range strings.Split(line, "  ") {
+				out.WriteString(strings.ReplaceAll(w, " ", "") + " ")
+			}
+			out.WriteByte('\n')
+		}
+		next("spaced letters", []byte(out.String()))
+	}
+}
+
+// signs reports whether lines of a text begin with signs, as in patches, mails and listings.
+func signs(text string) bool {
+	found := 0
+	for line := range strings.Lines(text) {
+		body := strings.TrimLeft(line, " \t")
+		if body == "" {
+			continue
+		}
+		if line[0] == '+' || line[0] == '-' || strings.IndexByte("|>*!%;/-0123456789", body[0]) >= 0 && guttery.MatchString(line) {
+			if found++; found > 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// spacedLines returns the lines that have a space behind each letter.
+func spacedLines(text string) (out []string) {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		is := len(line) > 16
+		for i := 1; is && i < 16; i += 2 {
+			is = line[i] == ' '
+		}
+		if is {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// unescaped undoes the escapes of strings.
+func unescaped(text string) []byte {
+	out := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			out = append(out, text[i])
+			continue
+		}
+		i++
+		digits, base := 0, 16
+		switch c := text[i]; {
+		case c == 'n':
+			out = append(out, '\n')
+			continue
+		case c == 't' || c == 'r':
+			out = append(out, ' ')
+			continue
+		case c == 'x':
+			digits = 2
+		case c == 'u':
+			digits = 4
+		case c == 'U':
+			digits = 8
+		case c >= '0' && c <= '7':
+			digits, base = 3, 8
+			i--
+		}
+		if digits > 0 && i+digits < len(text) {
+			if c, err := strconv.ParseUint(text[i+1:i+1+digits], base, 32); err == nil {
+				out = append(out, string(rune(c))...)
+				i += digits
+				continue
+			}
+		}
+		out = append(out, text[max(i, 0)])
+	}
+	return out
+}
+
+// jsonStrings returns the strings of JSON values.
+func jsonStrings(text string) []byte {
+	var out strings.Builder
+	for d := json.NewDecoder(strings.NewReader(text)); ; {
+		tok, err := d.Token()
+		if err != nil {
+			return []byte(out.String())
+		}
+		if s, ok := tok.(string); ok {
+			out.WriteString(s)
+			if !strings.HasSuffix(s, "\n") {
+				out.WriteByte('\n')
+			}
+		}
+	}
+}
+
+// minCodes is how many numbers in a row may be a text.
+const minCodes = 12
+
+// lists reads lists of numbers as characters.
+func lists(text string, next func(string, []byte)) {
+	var row []string
+	flush := func() {
+		if len(row) >= minCodes {
+			codes(row, next)
+		}
+		row = row[:0]
+	}
+	gap, found := 0, 0
+	for i := 0; i < len(text) && found < 1<<16; {
+		if classes[text[i]] != letter {
+			i++
+			gap++
+			continue
+		}
+		from := i
+		for i < len(text) && classes[text[i]] == letter {
+			i++
+		}
+		switch w := text[from:i]; {
+		case w == "chr" || w == "ord" || w == "x":
+		case !numeral(w):
+			flush()
+		default:
+			if gap > 12 {
+				flush()
+			}
+			row = append(row, w)
+			found++
+		}
+		gap = 0
+	}
+	flush()
+}
+
+func numeral(w string) bool {
+	if len(w) > 10 {
+		return false
+	}
+	for i := range len(w) {
+		if c := w[i] | 0x20; (c < '0' || c > '9') && (c < 'a' || c > 'f') && c != 'x' && c != 'o' {
+			return false
+		}
+	}
+	return w[0] >= '0' && w[0] <= '9' || len(w) == 2
+}
+
+// codes reads numbers in every base that fits all of them.
+func codes(row []string, next func(string, []byte)) {
+	for _, base := range []int{2, 8, 10, 16, 0} {
+		plain := make([]byte, 0, len(row))
+		for _, n := range row {
+			c, err := strconv.ParseUint(n, base, 21)
+			switch {
+			case err != nil:
+				plain = nil
+			case c < 256 && plain != nil:
+				plain = append(plain, byte(c))
+			case plain != nil:
+				plain = append(plain, string(rune(c))...)
+			}
+			if plain == nil {
+				break
+			}
+		}
+		if mostlyText(plain) || begins(plain) {
+			next("character codes", plain)
+		}
+	}
+}
+
+func (u *unpacker) uuencoded(text string, next func(string, []byte)) {
+	at := strings.Index(text, "begin ")
+	if at < 0 || !strings.Contains(text[at:], "\nend") {
+		return
+	}
+	var out []byte
+	for line := range strings.Lines(text[at:]) {
+		line = strings.TrimRight(line, "\r\n")
+		if line == "end" {
+			break
+		}
+		if line == "" || strings.HasPrefix(line, "begin ") {
+			continue
+		}
+		n := int(line[0]-' ') & 63
+		var row []byte
+		for i := 1; i+3 < len(line); i += 4 {
+			var v [4]byte
+			for k := range v {
+				v[k] = (line[i+k] - ' ') & 63
+			}
+			row = append(row, v[0]<<2|v[1]>>4, v[1]<<4|v[2]>>2, v[2]<<6|v[3])
+		}
+		out = append(out, row[:min(n, len(row))]...)
+	}
+	next("uuencode", out)
+}

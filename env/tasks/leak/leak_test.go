@@ -1,0 +1,137 @@
+package leak
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// repo is a repository by path and text.
+type repo map[string]string
+
+func (r repo) with(name, text string) repo {
+	out := maps.Clone(r)
+	out[name] = text
+	return out
+}
+
+func (r repo) files(each func(name string, data []byte) error) error {
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		if err := each(name, []byte(r[name])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shelf is a healthy repository whose bug is in lookup.
+var shelf = repo{
+	"shelf/__init__.py": "from .store import Store\nfrom .twin import Mirror\n",
+	"shelf/store.py": `"""Keeps books."""
+import bisect
+
+
+class Store:
+    def __init__(self, books=()):
+        self.books = sorted(books)
+        self.limit = 10
+
+    def add(self, book):
+        if len(self.books) >= self.limit:
+            raise ValueError("the shelf is full")
+        bisect.insort(self.books, book)
+
+    def lookup(self, title, default=None):
+        """Return the first book of that title."""
+        position = bisect.bisect_right(self.books, title)
+        if position < len(self.books):
+            return self.books[position]
+        return default
+
+    def titles(self, start, count):
+        chosen = self.books[start:start + count]
+        return [book.title() for book in chosen]
+`,
+	"shelf/twin.py": `class Mirror:
+    def titles(self, start, count):
+        chosen = self.books[start:start + count]
+        return [book.title() for book in chosen]
+
+    def lookup_all(self, wanted):
+        found = []
+        for title in wanted:
+            found.append(self.lookup(title))
+        return found
+`,
+	"tests/test_store.py": "from shelf import Store\n\n\ndef test_lookup():\n    assert Store([\"a\"]).lookup(\"a\") == \"a\"\n\n\ndef test_titles():\n    assert Store([\"a\"]).titles(0, 1) == [\"A\"]\n",
+	"README.md":           "# Shelf\n\nKeeps books in order.\n\n```python\nStore([\"a\"]).lookup(\"a\", default=None)\n```\n",
+	"CHANGELOG.md":        "- lookup returns the first book of a title\n- fixed a bug in titles()\n",
+	"data/blob.json":      `{"names": ["lookup", "titles"], "image": "aGVsbG8gd29ybGQgaGVsbG8gd29ybGQ="}`,
+}
+
+var fixedStore = strings.NewReplacer(
+	"bisect.bisect_right(self.books, title)", "bisect.bisect_left(self.books, title)",
+	"if position < len(self.books):", "if position < len(self.books) and self.books[position] == title:",
+).Replace(shelf["shelf/store.py"])
+
+func changesOf(path, base, fixed string) []Change {
+	return []Change{{Path: path, Base: &base, Fixed: &fixed}}
+}
+
+func search(t testing.TB, base repo, fixed string) []Finding {
+	t.Helper()
+	found, err := Search(changesOf("shelf/store.py", shelf["shelf/store.py"], fixed), base.files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestHealthyRepositoryHasNoFindings(t *testing.T) {
+	if found := search(t, shelf, fixedStore); len(found) > 0 {
+		t.Errorf("%v", found)
+	}
+}
+
+// A file that unpacks to gigabytes costs no more than the bounds say, and other files are still searched.
+func TestBombsAreBounded(t *testing.T) {
+	bomb := strings.Repeat("\x00", 64<<20)
+	for range 2 {
+		bomb = gzipped(t, bomb)
+	}
+	nested := strings.Repeat("a", 1000)
+	for range 2 * maxDepth {
+		nested = packedAs(t, "zip", "x", nested)
+	}
+	total := 0
+	for _, text := range []string{bomb, nested, strings.Repeat("x\x9c", 1<<20), strings.Repeat("BZh9", 1<<18), strings.Repeat("PK\x03\x04", 1<<18), strings.Repeat("[", 1<<20), strings.Repeat("0 ", 1<<20)} {
+		n := 0
+		unpack([]byte(text), func(_, text string) { n += len(text) })
+		if n > maxPerFile+maxStream+len(text) {
+			t.Errorf("%d bytes of %d", n, len(text))
+		}
+		total += n
+	}
+	found := search(t, shelf.with("a.gz", bomb).with("b.txt", fixPatch), fixedStore)
+	if len(found) != 1 || found[0].Path != "b.txt" {
+		t.Errorf("%v after %d bytes", found, total)
+	}
+}
+
+// A part of the fix that code in use has elsewhere is no secret. Code that nothing uses makes nothing public.
+func TestOnlyCodeInUseIsTakenOff(t *testing.T) {
+	twin := shelf["shelf/twin.py"] + strings.ReplaceAll(fixedLookup, "lookup", "find")
+	for name, c := range map[string]struct {
+		path, text string
+		found      bool
+	}{
+		"in use":                  {"shelf/twin.py", twin + "\n    def all(self):\n        return self.find(1)\n", false},
+		"a method nobody calls":   {"shelf/twin.py", twin, true},
+		"a module nobody imports": {"shelf/spare.py", twin + "\n    def all(self):\n        return self.find(1)\n", true},
+	} {
+		if found := search(t, shelf.with(c.path, c.text), fixedStore); len(found) > 0 != c.found {
+			t.Errorf("%s: %v", name, found)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package lint
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestLinterFindsWhatATextGivesAway(t *testing.T) {
+	s := Names{
+		Files: []string{"pkg/ledger.py"}, Functions: []string{"Book.settle_all", "get"}, Words: []string{"overdraft"},
+		Output: "test_book.py::test_total\nassert Book().total() == 3\n",
+	}
+	for text, want := range map[string]string{
+		"Book().total() gives 2, but 3 is expected.":                    "",
+		"I get nothing back.":                                           "", // a plain word that is also a name
+		"The bug is in pkg/ledger.py.":                                  "file",
+		"Look at ledger.py.":                                            "file",
+		"The module ledger is wrong.":                                   "module",
+		"settle_all forgets an entry.":                                  "function",
+		"It calls `get` wrongly.":                                       "function",
+		"Book.get() is wrong.":                                          "function",
+		"Line 14 is wrong.":                                             "line number",
+		"It goes wrong on line number 3.":                               "line number",
+		"See book.py:12.":                                               "line number",
+		"The overdraft is not taken into account.":                      "changed identifier",
+		"The line is wrong, three of four values are not there.":        "",
+		"`python -m pytest -q` fails: 2 of 10 tests do not pass.":       "",
+		"When I run this:\n\n    settle_all(3)\n\nit ends with `Oops`.": "function",
+	} {
+		found := Text(text, s)
+		switch {
+		case want == "" && len(found) > 0:
+			t.Errorf("%q: found %v", text, found)
+		case want != "" && (len(found) == 0 || found[0].What != want):
+			t.Errorf("%q: found %v, want a %s", text, found, want)
+		}
+	}
+	s.Output += "ledger.py: in settle_all, overdraft get\n"
+	for _, text := range []string{"settle_all forgets an entry.", "The overdraft is not taken into account.", "The module ledger is wrong."} {
+		if found := Text(text, s); len(found) > 0 {
+			t.Errorf("%q: found %v, and the failing output names it", text, found)
+		}
+	}
+}
+
+func TestChangedWordsOccurOnOneSide(t *testing.T) {
+	patch := "--- a/m.py\n+++ b/m.py\n@@ -1,2 +1,2 @@\n def f(first, other):\n-    return first if first else limit\n+    return other if first else limit\n"
+	if got := strings.Join(ChangedWords([]byte(patch)), " "); got != "other" {
+		t.Errorf("changed words %q, want other", got)
+	}
+}
