@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tracesmith/tracesmith/env/tasks/discover"
+	"github.com/tracesmith/tracesmith/env/tasks/lint"
 	"github.com/tracesmith/tracesmith/env/tasks/scaffold"
 	"github.com/tracesmith/tracesmith/env/tasks/sources"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
@@ -161,7 +162,7 @@ func (w *Workbench) fixed(ctx context.Context, made *Made, r synth.Repo, fix sca
 		return err
 	}
 	t.Tests = schemas.TestSpec{Method: spec.Method, FailToPass: spec.FailToPass, PassToPass: spec.PassToPass, Files: testFiles(fix)}
-	t.Instructions = scaffold.Instructions(fix, nil)
+	t.Instructions = scaffold.Instructions(fix, linter(fix))
 	if t.Instructions == "" {
 		t.Instructions = scaffold.FromTests(t.Entrypoint, spec.FailToPass)
 	} else {
@@ -169,6 +170,18 @@ func (w *Workbench) fixed(ctx context.Context, made *Made, r synth.Repo, fix sca
 	}
 	made.Task = t
 	return nil
+}
+
+// linter finds in a text what tasks verify would find.
+func linter(fix scaffold.Fix) scaffold.Linter {
+	names := lint.Names{Files: fix.Files, Words: lint.ChangedWords([]byte(fix.Gold))}
+	return func(text string) []string {
+		var out []string
+		for _, f := range lint.Text(text, names) {
+			out = append(out, f.What+" "+f.Token)
+		}
+		return out
+	}
 }
 
 // withFiles adds to a tree the generated files of a setup.

@@ -90,6 +90,19 @@ func TestUnknownModulesAreNotInstalled(t *testing.T) {
 	}
 }
 
+// A module of the repository itself is never taken from a registry.
+func TestOwnModulesAreNotInstalled(t *testing.T) {
+	_, err := world(func(commands string) (verify.Run, error) {
+		if strings.Contains(commands, "PyYAML") {
+			t.Errorf("installs it: %s", commands)
+		}
+		return uncollected("E   ModuleNotFoundError: No module named 'yaml'\n", "tests/test_a.py"), nil
+	}).find(t, project+"-- lib/yaml/__init__.py --\n"+pytestFile+"import yaml\n")
+	if _, ok := errors.AsType[*NotFoundError](err); !ok {
+		t.Error(err)
+	}
+}
+
 // If nothing works, the error lists every attempt with its cause.
 func TestFailuresAreListed(t *testing.T) {
 	_, err := world(func(commands string) (verify.Run, error) {

@@ -121,10 +121,13 @@ func (e *evidence) asyncPlugin() string {
 // provider returns the distribution of a module, "" if it is unknown. Only modules with a known distribution
 // and those that the tests import are looked up in a registry: a name in an error message is not enough.
 func (e *evidence) provider(module string) string {
+	top, _, _ := strings.Cut(module, ".")
+	if e.own(top) { // a released copy must not be tested in its place
+		return ""
+	}
 	if d := distributionOf[module]; d != "" {
 		return d
 	}
-	top, _, _ := strings.Cut(module, ".")
 	if d := distributionOf[top]; d != "" {
 		return d
 	}
@@ -143,7 +146,7 @@ func (e *evidence) provider(module string) string {
 			}
 		}
 	}
-	if !e.imports[top] || e.own(top) {
+	if !e.imports[top] {
 		return ""
 	}
 	return strings.ReplaceAll(top, "_", "-")
