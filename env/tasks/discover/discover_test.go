@@ -191,6 +191,15 @@ func TestUntrustedResultsEndTheSearch(t *testing.T) {
 	}
 }
 
+func TestHardlyAnyTestPasses(t *testing.T) {
+	_, err := world(func(string) (verify.Run, error) {
+		return passing("E   AssertionError: no extension\n", strings.Fields("passed"+strings.Repeat(" error", 11))...), nil
+	}).find(t, project+pytestFile)
+	if _, ok := errors.AsType[*NotFoundError](err); !ok || !strings.Contains(err.Error(), "11 of 12 tests do not pass, the first: tests/test_a.py::test_b error: AssertionError: no extension") {
+		t.Error(err)
+	}
+}
+
 func TestErrorsOfTheMachineryEndTheSearch(t *testing.T) {
 	broken := errors.New("no sandbox")
 	n := 0
