@@ -83,6 +83,10 @@ type Tasks struct {
 	With   Block    `mapstructure:"with" json:"with,omitempty"`     // settings of the source
 	IDs    []string `mapstructure:"ids" json:"ids,omitempty"`       // instance ids to select; unset = all
 	Filter string   `mapstructure:"filter" json:"filter,omitempty"` // regular expression that selects instance ids
+	// Levels of difficulty to select, T0 to T4, measured without the fix; unset = all.
+	Difficulty []string `mapstructure:"difficulty" json:"difficulty,omitempty"`
+	// Levels of difficulty to select, T0 to T4, measured with the fix; unset = all.
+	GoldDifficulty []string `mapstructure:"gold_difficulty" json:"gold_difficulty,omitempty"`
 	// A part of the selected tasks: from:to, by position from 0; either number may be left out.
 	Slice string `mapstructure:"slice" json:"slice,omitempty"`
 }

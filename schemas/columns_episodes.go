@@ -161,4 +161,15 @@ var episodeColumns = []section{
 		{"patch_left_out", "", "new files of the workspace that the patch leaves out because they are too large; null if there are none", "workspace", "2.0.0"},
 		{"verify_warnings", "", "reasons to doubt the verdict: the patch changed files that the tests may use; null if it changed no such file", "verifier", "2.0.0"},
 	}},
+	{"Since 2.1.0", []columnDoc{
+		{"difficulty", "", "T0 to T4: how much of the program the failing test leaves to search, measured without the fix; null if the task was not measured", "task: executed_functions, traceback_functions", "2.1.0"},
+		{"traceback_functions", "functions", "functions of the program in the traceback of the first failing test", "task", "2.1.0"},
+		{"executed_functions", "functions", "functions of the program that the first failing test executes", "task", "2.1.0"},
+		{"executed_files", "files", "files of executed_functions", "task", "2.1.0"},
+		{"gold_difficulty", "", "T0 to T4: how much the failing tests say about the place of the bug", "privileged: reference fix", "2.1.0"},
+		{"gold_visible", "", "what the traceback shows: 0 a changed line, 1 a frame of the program, 2 only frames of tests", "privileged: reference fix", "2.1.0"},
+		{"gold_function_shown", "", "the traceback shows a function that the fix changes", "privileged: reference fix", "2.1.0"},
+		{"gold_symptom_distance", "events", "events and frames from the first wrong value to the failure", "privileged: reference fix", "2.1.0"},
+		{"gold_ochiai_rank", "", "rank of the changed lines among all lines, from 1, by how strongly executing a line goes with failing", "privileged: reference fix", "2.1.0"},
+	}},
 }

@@ -13,6 +13,8 @@ type Origin struct {
 	ParentTreeSHA256 string   `json:"parent_tree_sha256,omitempty"` // tree of the repository before the bug patch
 	Site             string   `json:"site,omitempty"`               // file:line of the bug
 	Commit           string   `json:"commit,omitempty"`             // upstream commit that the bug reverts
+	Text             string   `json:"text,omitempty"`               // kind of the instructions that the bug factory wrote, such as symptom
+	TextVersion      int      `json:"text_version,omitempty"`       // version of its wordings
 	Model            string   `json:"model,omitempty"`              // model that wrote the bug
 	PromptSHA256     string   `json:"prompt_sha256,omitempty"`      // hash of the model's prompt, see llms.PromptSHA256
 	UpstreamRepo     string   `json:"upstream_repo,omitempty"`      // canonical, such as github.com/owner/name
@@ -21,31 +23,18 @@ type Origin struct {
 	Split            string   `json:"split,omitempty"` // train, validation, test
 }
 
-// Difficulty holds measurements of a task's difficulty; nil means not measured. All
-// of them are privileged, because they are derived from the gold patch.
-type Difficulty struct {
-	Visible           *int     `json:"visible,omitempty"`            // what the traceback shows: 0 the root line, 1 a frame of the program, 2 only frames of tests
-	SymptomDistance   *int     `json:"symptom_distance,omitempty"`   // number of frames and events from the root to the failure
-	ExecutedFunctions *int     `json:"executed_functions,omitempty"` // functions that the failing tests execute
-	OchiaiRank        *int     `json:"ochiai_rank,omitempty"`        // rank of the root, from 1
-	Cyclomatic        *int     `json:"cyclomatic,omitempty"`         // complexity of the changed function
-	Centrality        *int     `json:"centrality,omitempty"`         // callers of the changed function
-	Edits             *int     `json:"n_edits,omitempty"`
-	Files             *int     `json:"files,omitempty"`
-	TraceLen          *int     `json:"trace_len,omitempty"` // events of the failing run
-	PPolicy           *float64 `json:"p_policy,omitempty"`  // pass rate of Policy over PolicyN attempts
-	Policy            string   `json:"policy,omitempty"`
-	PolicyN           int      `json:"policy_n,omitempty"`
-	Bin               string   `json:"bin,omitempty"` // T0 to T4
-}
-
 // Public returns the task without anything that reveals its solution. A policy, a
 // prompt or the agent's sandbox may see the result. If the tests are hidden, it also
 // removes the lists of tests, because they name tests that the agent must not know.
 func (t Task) Public() Task {
-	t.GoldPatch, t.BugPatch, t.Difficulty = "", "", nil
+	t.GoldPatch, t.BugPatch = "", ""
+	if t.Difficulty != nil {
+		d := t.Difficulty.Public()
+		t.Difficulty = &d
+	}
 	t.Tests.Patch, t.Tests.Expected, t.Tests.Excluded = "", nil, nil
 	if t.Visibility == TestsHidden {
+		t.Difficulty = nil // measured with these tests
 		t.Tests.FailToPass, t.Tests.PassToPass, t.Tests.Command = nil, nil, ""
 	}
 	if t.Origin != nil {

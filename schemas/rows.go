@@ -174,6 +174,17 @@ type EpisodeRow struct {
 	// Since 2.0.0.
 	PatchLeftOut   []string `col:"patch_left_out" json:"patch_left_out,omitzero"`
 	VerifyWarnings []string `col:"verify_warnings" json:"verify_warnings,omitzero"`
+
+	// Since 2.1.0.
+	Difficulty          *string `col:"difficulty" json:"difficulty,omitempty"`
+	TracebackFunctions  *int32  `col:"traceback_functions" json:"traceback_functions,omitempty"`
+	ExecutedFunctions   *int32  `col:"executed_functions" json:"executed_functions,omitempty"`
+	ExecutedFiles       *int32  `col:"executed_files" json:"executed_files,omitempty"`
+	GoldDifficulty      *string `col:"gold_difficulty" json:"gold_difficulty,omitempty"`
+	GoldVisible         *int32  `col:"gold_visible" json:"gold_visible,omitempty"`
+	GoldFunctionShown   *bool   `col:"gold_function_shown" json:"gold_function_shown,omitempty"`
+	GoldSymptomDistance *int32  `col:"gold_symptom_distance" json:"gold_symptom_distance,omitempty"`
+	GoldOchiaiRank      *int32  `col:"gold_ochiai_rank" json:"gold_ochiai_rank,omitempty"`
 }
 
 // StepRow is one row of table steps: one per event. Key: (episode_id,

@@ -155,7 +155,7 @@ func (m *Mutator) change(ctx context.Context, r request) (Mutation, error) {
 	if err := m.ask(ctx, r, &got); err != nil {
 		return Mutation{}, fmt.Errorf("making a mutation: %w", err)
 	}
-	return Mutation{Patch: got.Patch, Funcs: got.Funcs, BodyHash: bodyHash(got.Funcs)}, nil
+	return Mutation{Patch: got.Patch, Funcs: got.Funcs, BodyHash: bodyHash(got.Funcs), Shape: shapeHash(got.Funcs)}, nil
 }
 
 // ask sends a request and reads its answer. If the program has ended or does not answer, ask

@@ -73,7 +73,7 @@ func TestSitesOfRealCodeApply(t *testing.T) {
 		}
 		listing += time.Since(began)
 		tried := map[string]int{}
-		for _, s := range Sample(got.Sites, len(got.Sites), 1, Caps{}) {
+		for _, s := range Sample(got.Sites, len(got.Sites), 1) {
 			count[s.Operator]++
 			if tried[s.Operator]++; tried[s.Operator] > 2 {
 				continue

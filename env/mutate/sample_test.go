@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// many are sites of ten files with five functions each: most of them r1, few m1.
+// many are sites of ten files with five functions each: most of them a1, few m1.
 func many() []Site {
 	var out []Site
 	for i := range 2000 {
-		op := "r1"
+		op := "a1"
 		switch {
 		case i%50 == 0:
 			op = "m1"
@@ -28,57 +29,65 @@ func many() []Site {
 
 func TestSamplesDependOnTheirSeedOnly(t *testing.T) {
 	sites := many()
-	one := Sample(sites, 50, 7, Caps{})
+	one := Sample(sites, 50, 7)
 	rand.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
-	if diff := cmp.Diff(one, Sample(sites, 50, 7, Caps{})); diff != "" {
+	if diff := cmp.Diff(one, Sample(sites, 50, 7)); diff != "" {
 		t.Error(diff)
 	}
-	if cmp.Equal(one, Sample(sites, 50, 8, Caps{})) {
+	if cmp.Equal(one, Sample(sites, 50, 8)) {
 		t.Error("another seed gives the same sample")
 	}
-	if cmp.Diff(one[:20], Sample(sites, 20, 7, Caps{})) != "" {
+	if cmp.Diff(one[:20], Sample(sites, 20, 7)) != "" {
 		t.Error("a shorter sample is no prefix of a longer one")
 	}
 }
 
 func TestRareOperatorsAreSampledAndPreferredOnesMore(t *testing.T) {
 	count := map[string]int{}
-	for _, s := range Sample(many(), 60, 1, Caps{}) {
+	for _, s := range Sample(many(), 60, 1) {
 		count[s.Operator]++
 	}
-	if count["m1"] < 18 || count["m1"] <= count["r1"] || count["k1"] < 5 || count["r1"] < 5 {
+	if count["m1"] < 18 || count["m1"] <= count["a1"] || count["k1"] < 5 || count["a1"] < 5 {
 		t.Errorf("%v: m1 has 2 of 100 sites and three times the weight", count)
 	}
 }
 
-func TestSamplesRespectTheirCaps(t *testing.T) {
-	for name, got := range map[string][]Site{"some": Sample(many(), 60, 3, DefaultCaps), "all": Sample(many(), 2000, 3, DefaultCaps)} {
-		funcs, operators, files := map[string]int{}, map[string]int{}, map[string]int{}
-		for _, s := range got {
-			funcs[s.File+s.Func]++
-			operators[s.File+s.Func+s.Operator]++
-			files[s.File]++
+// Obvious changes are the ones that a reader sees at once, whatever the code means.
+func TestObviousChangesAreMarked(t *testing.T) {
+	b := start(t, "testdata/shop")
+	obvious, others := 0, 0
+	for _, s := range b.sites("stock.py", "odd.py") {
+		want := slices.Contains([]string{"d1", "d2", "d3", "d4"}, s.Operator) || s.Operator == "d5" && strings.HasSuffix(s.Note, "-> `None`") ||
+			s.Operator == "r5" && strings.HasSuffix(s.Note, "-> `False`")
+		if s.Obvious != want {
+			t.Errorf("%s %s: obvious is %v", s.Operator, s.Note, s.Obvious)
 		}
-		for _, c := range []struct {
-			of  map[string]int
-			cap int
-		}{{funcs, 3}, {operators, 2}, {files, 25}} {
-			for k, n := range c.of {
-				if n > c.cap {
-					t.Errorf("%s: %s has %d, cap %d", name, k, n, c.cap)
-				}
-			}
-		}
-		if len(got) < 50 {
-			t.Errorf("%s: only %d", name, len(got))
+		if want {
+			obvious++
+		} else {
+			others++
 		}
 	}
-	same := make([]Site, 100)
-	for i := range same {
-		same[i] = Site{ID: fmt.Sprintf("%016x", i), File: "a.py", Func: fmt.Sprint("f", i), Operator: "r1"}
+	if obvious < 5 || others < 20 {
+		t.Errorf("only %d obvious sites and %d others", obvious, others)
 	}
-	if n := len(Sample(same, 100, 3, DefaultCaps)); n != 25 {
-		t.Errorf("%d of one file", n)
+}
+
+// The same change of a function and of its copy under other names has one shape.
+func TestShapesIgnoreNames(t *testing.T) {
+	b := start(t, "testdata/shop")
+	text := "def low(a, b):\n    best = a.size\n    return best < b\n\n\ndef floor(x, y):\n    least = x.size\n    return least < y\n\n\ndef odd(a, b):\n    best = a.weight\n    return best < b\n"
+	if err := b.sb.WriteFile(t.Context(), workdir+"/copies.py", []byte(text), 0); err != nil {
+		t.Fatal(err)
+	}
+	shapes := map[string]string{}
+	for _, s := range b.sites("copies.py") {
+		if s.Operator == "r1" {
+			shapes[s.Func] = b.apply(s).Shape
+		}
+	}
+	if len(shapes) != 3 || shapes["low"] == "" || shapes["low"] != shapes["floor"] || shapes["low"] == shapes["odd"] {
+		t.Errorf("%v", shapes)
 	}
 }
 

@@ -25,6 +25,9 @@ type Site struct {
 	Operator string `json:"operator"`
 	Family   string `json:"family"`
 	Note     string `json:"note"` // old text -> new text
+	// Obvious changes show in the code: they take a statement away, or leave
+	// "return None" or "if False" behind.
+	Obvious bool `json:"obvious,omitempty"`
 }
 
 // Skipped is a file that was not searched, and why.
@@ -47,6 +50,9 @@ type Function struct {
 	// does not exist then.
 	Before string `json:"before"`
 	After  string `json:"after"`
+	// Shape is a hash of both versions, equal for the same change of copies of a function
+	// that differ in its name and in the names of its variables only; "" without both versions.
+	Shape string `json:"shape,omitempty"`
 }
 
 // Mutation is one bug.
@@ -59,6 +65,8 @@ type Mutation struct {
 	// BodyHash is the SHA-256 in hex of the changed functions after the change, whatever their
 	// files: mutations with equal hashes are the same bug.
 	BodyHash string
+	// Shape is the hash of the functions' shapes; "" if one of them has none.
+	Shape string
 }
 
 // Outlined is a function of a file, before any change.

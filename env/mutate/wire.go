@@ -148,7 +148,7 @@ func (c *change) check(r request) error {
 	}
 	for _, f := range c.Funcs {
 		if !slices.Contains(files, f.File) || f.Line < 0 || f.EndLine < f.Line || !hash.MatchString(f.Before) ||
-			!hash.MatchString(f.After) || f.Before == f.After || !plain(f.Name) {
+			!hash.MatchString(f.After) || !hash.MatchString(f.Shape) || f.Before == f.After || !plain(f.Name) {
 			return fmt.Errorf("%w sensibly: function %.40q", errGone, f.Name)
 		}
 	}
@@ -168,6 +168,19 @@ func bodyHash(funcs []Function) string {
 	var keys []string
 	for _, f := range funcs {
 		keys = append(keys, f.Name+"\x00"+f.After+"\n")
+	}
+	slices.Sort(keys)
+	sum := sha256.Sum256([]byte(strings.Join(keys, "")))
+	return hex.EncodeToString(sum[:])
+}
+
+func shapeHash(funcs []Function) string {
+	var keys []string
+	for _, f := range funcs {
+		if f.Shape == "" {
+			return ""
+		}
+		keys = append(keys, f.Shape+"\n")
 	}
 	slices.Sort(keys)
 	sum := sha256.Sum256([]byte(strings.Join(keys, "")))

@@ -60,6 +60,9 @@ func (n *normaliser) task(e *schemas.EpisodeRow) {
 	e.RepoSource, e.BaseCommit, e.Language = nonZero(n.text(provenance.Source(given))), nonZero(t.BaseCommit), nonZero(t.Language)
 	e.BugKind, e.TestVisibility = nonZero(t.BugKind), nonZero(t.Visibility)
 	n.provenance(e)
+	if t.Difficulty != nil {
+		difficulty(e, *t.Difficulty)
+	}
 	if !t.CreatedAt.IsZero() {
 		e.TaskCreatedAt = new(micro(t.CreatedAt))
 	}
@@ -67,6 +70,22 @@ func (n *normaliser) task(e *schemas.EpisodeRow) {
 	e.ProblemStatement, e.ProblemSHA256 = &problem, new(schemas.HashBytes([]byte(problem)))
 	e.EnvImage, e.EnvImageDigest = nonZero(n.ep.EnvKey.Image), nonZero(n.ep.EnvKey.ImageDigest)
 	e.HistoryStripped = new(true) // a Tree never has history
+}
+
+// difficulty fills the measurements of the task.
+func difficulty(e *schemas.EpisodeRow, d schemas.Difficulty) {
+	e.Difficulty, e.GoldDifficulty, e.GoldFunctionShown = nonZero(d.Level), nonZero(d.GoldLevel), d.GoldFunctionShown
+	for _, f := range []struct {
+		from *int
+		to   **int32
+	}{
+		{d.TracebackFunctions, &e.TracebackFunctions}, {d.ExecutedFunctions, &e.ExecutedFunctions}, {d.ExecutedFiles, &e.ExecutedFiles},
+		{d.GoldVisible, &e.GoldVisible}, {d.GoldSymptomDistance, &e.GoldSymptomDistance}, {d.GoldOchiaiRank, &e.GoldOchiaiRank},
+	} {
+		if f.from != nil {
+			*f.to = new(int32(*f.from))
+		}
+	}
 }
 
 // provenance fills the license, and the benchmarks that contain the task. A repository

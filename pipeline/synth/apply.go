@@ -29,7 +29,7 @@ func (w *worker) apply(ctx context.Context, s *repoState, c candidate, t *Trial)
 		t.Operators = append(t.Operators, site.Operator)
 		t.Sites = append(t.Sites, fmt.Sprintf("%s:%d", site.File, site.Line))
 	}
-	t.Patch, t.Body = string(m.Patch), m.BodyHash
+	t.Patch, t.Body, t.Shape = string(m.Patch), m.BodyHash, m.Shape
 	_, t.Lines = linesOf(t.Patch)
 	return nil
 }

@@ -316,6 +316,7 @@ func (r *run) sort() {
 // functionFacts are measurements of a function's source.
 type functionFacts struct {
 	Cyclomatic int `json:"cyclomatic"` // 0 = no such function
+	Lines      int `json:"lines"`
 	Callers    int `json:"callers"`
 }
 

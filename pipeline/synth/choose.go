@@ -9,25 +9,17 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Caps on the number of tasks.
-const (
-	maxPerFunction = 3
-	maxPerOperator = 2 // per operator in a function
-	maxPerFile     = 25
-	maxShare       = 20 // 1/maxShare of the tasks may be of one repository, if there are enough repositories
-)
-
-// choose marks valid trials that do not become tasks: duplicates, equivalents, and
-// those beyond a cap. It chooses the rest. The order of planning decides, not the order
+// choose marks valid trials that do not become tasks: duplicates, equivalents, those of
+// another difficulty, and those beyond a cap. It chooses the rest. The order of planning decides, not the order
 // in which the trials finished.
-func (s *repoState) choose() {
+func (s *repoState) choose(cfg Config) {
 	var valid []*Trial
 	for _, key := range s.order {
 		if t := s.trials[key]; t != nil && t.Outcome == Valid {
 			valid = append(valid, t)
 		}
 	}
-	bodies := map[string]string{}
+	bodies, shapes := map[string]string{}, map[string]string{}
 	same := map[string]*Trial{}
 	for _, t := range valid {
 		if other, ok := bodies[t.Body]; ok && t.Body != "" {
@@ -35,6 +27,11 @@ func (s *repoState) choose() {
 			continue
 		}
 		bodies[t.Body] = t.Key
+		if other, ok := shapes[t.Shape]; ok && t.Shape != "" {
+			t.Outcome, t.Reason = Equivalent, "makes the change of "+other+" in a copy of the function"
+			continue
+		}
+		shapes[t.Shape] = t.Key
 		alike := t.behaviour(s)
 		other := same[alike]
 		switch {
@@ -47,7 +44,18 @@ func (s *repoState) choose() {
 			t.Outcome, t.Reason = Equivalent, "does what "+other.Key+" does"
 		}
 	}
-	s.cap(valid)
+	for _, t := range valid {
+		if t.Outcome == Valid && !cfg.wants(t.Difficulty) {
+			t.Outcome, t.Reason = OtherDifficulty, "difficulty "+t.Difficulty.Level+", from the fix "+t.Difficulty.GoldLevel
+		}
+	}
+	s.cap(valid, cfg.Caps)
+}
+
+// wants reports whether a bug has one of the requested levels of difficulty.
+func (c Config) wants(d schemas.Difficulty) bool {
+	return (len(c.Difficulty) == 0 || slices.Contains(c.Difficulty, d.Level)) &&
+		(len(c.GoldDifficulty) == 0 || slices.Contains(c.GoldDifficulty, d.GoldLevel))
 }
 
 // behaviour identifies what a trial does: function, verdicts, first divergence.
@@ -60,7 +68,7 @@ func (t *Trial) behaviour(s *repoState) string {
 }
 
 // cap applies the caps and chooses the rest.
-func (s *repoState) cap(valid []*Trial) {
+func (s *repoState) cap(valid []*Trial, bounds Caps) {
 	count := map[string]int{}
 	// Rarer operators first, so that the caps do not keep only common ones.
 	operators := map[string]int{}
@@ -77,15 +85,19 @@ func (s *repoState) cap(valid []*Trial) {
 		}
 		var caps []string
 		limit := map[string]int{}
-		add := func(name string, most int) { caps = append(caps, name); limit[name] = most }
+		add := func(name string, most int) {
+			if most > 0 {
+				caps, limit[name] = append(caps, name), most
+			}
+		}
 		for _, fn := range t.Funcs {
-			add("function "+fn, maxPerFunction)
+			add("function "+fn, bounds.Function)
 			for _, op := range slices.Compact(slices.Sorted(slices.Values(t.Operators))) {
-				add(op+" in "+fn, maxPerOperator)
+				add(op+" in "+fn, bounds.Operator)
 			}
 		}
 		for file := range t.Lines {
-			add("file "+file, maxPerFile)
+			add("file "+file, bounds.File)
 		}
 		slices.Sort(caps)
 		if full := slices.IndexFunc(caps, func(c string) bool { return count[c] >= limit[c] }); full >= 0 {

@@ -44,17 +44,22 @@ type Config struct {
 
 	Seed        int64
 	Candidates  int      // of one mutation, in each repository; 0 = every site
-	Operators   []string // nil = all
+	Operators   []string // nil = all, without their obvious changes (mutate.Site.Obvious)
 	Commits     int      // of KindCommit, the newest, in each repository; 0 = DefaultCommits
 	Functions   int      // of KindModel, in each repository; 0 = DefaultFunctions
 	Kinds       []string // nil = KindSingle alone
 	Runs        int      // identical verdicts that make a candidate valid; 0 = DefaultRuns
 	ReleaseRuns int      // identical verdicts that make it a task; 0 = DefaultReleaseRuns
 	MaxFailing  float64  // share of the tests that a bug may break, never all of them; 0 = DefaultMaxFailing
-	Text        string   // of the issue: one of Texts; "" = the first
-	Workers     int      // 0 = 1
-	Model       *Model   // writes bugs and reports; nil: none
-	MaxCost     float64  // USD that its calls may cost, those of earlier runs included; 0 = no limit
+	Caps        Caps
+	// Difficulty and GoldDifficulty are the levels of the bugs that become tasks
+	// (schemas.DifficultyLevels); nil = all.
+	Difficulty     []string
+	GoldDifficulty []string
+	Text           string  // of the issue: one of Texts; "" = the first
+	Workers        int     // 0 = 1
+	Model          *Model  // writes bugs and reports; nil: none
+	MaxCost        float64 // USD that its calls may cost, those of earlier runs included; 0 = no limit
 	// Benchmarks identifies the repositories of public benchmarks by their functions,
 	// to reject them under any name. nil: no check.
 	Benchmarks *provenance.Library
@@ -65,6 +70,17 @@ type Config struct {
 	// Progress is called after every change, not concurrently.
 	Progress func(Progress)
 }
+
+// Caps bound how many tasks come from one place; 0 is no bound.
+type Caps struct {
+	Function int     `json:"per_function"`
+	Operator int     `json:"per_operator"` // of one operator in one function
+	File     int     `json:"per_file"`
+	Share    float64 `json:"repo_share"` // of all tasks that one repository may have, if there are at least 2/Share repositories
+}
+
+// DefaultCaps keep tasks diverse. A package of two files can still give a thousand.
+var DefaultCaps = Caps{Function: 20, Operator: 5, Share: 0.05}
 
 // Defaults of Config.
 const (
@@ -93,6 +109,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Progress == nil {
 		c.Progress = func(Progress) {}
 	}
+	for _, level := range slices.Concat(c.Difficulty, c.GoldDifficulty) {
+		if !slices.Contains(schemas.DifficultyLevels, level) {
+			return c, wrong("there is no difficulty %q: choose from %s", level, strings.Join(schemas.DifficultyLevels, ", "))
+		}
+	}
 	for _, k := range c.Kinds {
 		if !slices.Contains(Kinds, k) {
 			return c, wrong("there is no kind %q of candidates: choose from %s", k, strings.Join(Kinds, ", "))
@@ -109,6 +130,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, wrong("bugs of the kind %s need a model: set llm.model and llm.base_url", KindModel)
 	case c.Text == TextReporter && c.Model == nil:
 		return c, wrong("the text %s needs a model: set llm.model and llm.base_url", TextReporter)
+	case min(c.Caps.Function, c.Caps.Operator, c.Caps.File) < 0 || c.Caps.Share < 0 || c.Caps.Share > 1:
+		return c, wrong("a cap cannot be negative, and a share cannot be more than 1: 0 is no cap")
 	case c.MaxFailing < 0 || c.MaxFailing > 1:
 		return c, wrong("a bug can break a share of the tests between 0 and 1, not %v", c.MaxFailing)
 	case min(c.Candidates, c.Commits, c.Functions) < 0:
@@ -129,27 +152,32 @@ func (c Config) withDefaults() (Config, error) {
 
 // settings are the values on which the results depend, the first line of a journal.
 type settings struct {
-	Schema      string            `json:"schema"`
-	Seed        int64             `json:"seed"`
-	Candidates  int               `json:"candidates"`
-	Operators   []string          `json:"operators"`
-	Commits     int               `json:"commits,omitempty"`
-	Functions   int               `json:"functions,omitempty"`
-	Model       string            `json:"model,omitempty"`
-	Kinds       []string          `json:"kinds"`
-	Runs        int               `json:"runs"`
-	ReleaseRuns int               `json:"release_runs"`
-	MaxFailing  float64           `json:"max_failing"`
-	Text        string            `json:"text"`
-	Benchmarks  string            `json:"benchmark_hashes,omitempty"`
-	Repos       map[string]string `json:"repos"` // instance -> content and entrypoint
+	Schema         string            `json:"schema"`
+	Seed           int64             `json:"seed"`
+	Candidates     int               `json:"candidates"`
+	Operators      []string          `json:"operators"`
+	Commits        int               `json:"commits,omitempty"`
+	Functions      int               `json:"functions,omitempty"`
+	Model          string            `json:"model,omitempty"`
+	Kinds          []string          `json:"kinds"`
+	Runs           int               `json:"runs"`
+	ReleaseRuns    int               `json:"release_runs"`
+	MaxFailing     float64           `json:"max_failing"`
+	Caps           Caps              `json:"caps"`
+	Difficulty     []string          `json:"difficulty,omitempty"`
+	GoldDifficulty []string          `json:"gold_difficulty,omitempty"`
+	Text           string            `json:"text"`
+	TextVersion    int               `json:"text_version"`
+	Benchmarks     string            `json:"benchmark_hashes,omitempty"`
+	Repos          map[string]string `json:"repos"` // instance -> content and entrypoint
 }
 
 func (c Config) settings() settings {
 	s := settings{
-		Schema: "tracesmith.synth/2", Seed: c.Seed, Candidates: c.Candidates, Operators: c.Operators, Kinds: c.Kinds,
+		Schema: "tracesmith.synth/3", Seed: c.Seed, Candidates: c.Candidates, Operators: c.Operators, Kinds: c.Kinds,
 		Runs: c.Runs, ReleaseRuns: c.ReleaseRuns, MaxFailing: c.MaxFailing, Text: c.Text, Repos: map[string]string{},
 		Commits: c.Commits, Functions: c.Functions, Model: c.Model.identity(), Benchmarks: c.Benchmarks.Hash(),
+		TextVersion: TextVersion, Caps: c.Caps, Difficulty: c.Difficulty, GoldDifficulty: c.GoldDifficulty,
 	}
 	for _, r := range c.Repos {
 		s.Repos[r.Task.InstanceID] = schemas.ShortHash([]any{r.Tree.SHA256(), r.Task.Entrypoint, r.Task.Setup, r.Task.Python, r.Task.Image})
@@ -166,8 +194,10 @@ func (s settings) differs(other settings) string {
 		{"schema", s.Schema, other.Schema}, {"seed", s.Seed, other.Seed}, {"candidates", s.Candidates, other.Candidates},
 		{"operators", s.Operators, other.Operators}, {"kinds", s.Kinds, other.Kinds}, {"runs", s.Runs, other.Runs},
 		{"commits", s.Commits, other.Commits}, {"functions", s.Functions, other.Functions}, {"model", s.Model, other.Model},
-		{"release runs", s.ReleaseRuns, other.ReleaseRuns}, {"text", s.Text, other.Text},
+		{"release runs", s.ReleaseRuns, other.ReleaseRuns}, {"text", s.Text, other.Text}, {"version of the texts", s.TextVersion, other.TextVersion},
 		{"largest share of failing tests", s.MaxFailing, other.MaxFailing},
+		{"caps", s.Caps, other.Caps}, {"difficulty", s.Difficulty, other.Difficulty},
+		{"gold difficulty", s.GoldDifficulty, other.GoldDifficulty},
 		{"benchmark hashes", s.Benchmarks, other.Benchmarks},
 	} {
 		if fmt.Sprint(f.a) != fmt.Sprint(f.b) {

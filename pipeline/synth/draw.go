@@ -47,6 +47,8 @@ func (w *worker) drawSites(ctx context.Context, s *repoState, out *survey) error
 			return err
 		}
 		sites = slices.DeleteFunc(sites, func(x mutate.Site) bool { return !slices.Contains(w.cfg.Operators, x.Operator) })
+	} else {
+		sites = slices.DeleteFunc(sites, func(x mutate.Site) bool { return x.Obvious })
 	}
 	out.Sites = len(sites)
 	var narrow, broad []mutate.Site
@@ -59,8 +61,8 @@ func (w *worker) drawSites(ctx context.Context, s *repoState, out *survey) error
 		}
 	}
 	n := cmp.Or(w.cfg.Candidates, math.MaxInt)
-	drawn := mutate.Sample(narrow, n, uint64(s.seed), mutate.Caps{})
-	drawn = append(drawn, mutate.Sample(broad, n-len(drawn), uint64(s.seed), mutate.Caps{})...)
+	drawn := mutate.Sample(narrow, n, uint64(s.seed))
+	drawn = append(drawn, mutate.Sample(broad, n-len(drawn), uint64(s.seed))...)
 	for _, site := range drawn {
 		out.Drawn = append(out.Drawn, single(site))
 	}

@@ -15,13 +15,41 @@ type Failure struct {
 	Statement string  `json:"statement"`
 	Left      string  `json:"left,omitempty"` // of the failed comparison
 	Right     string  `json:"right,omitempty"`
+	Scene     *Scene  `json:"scene,omitempty"` // nil: the statement cannot be told apart from its test
 }
+
+// Scene is what the failing statement of a test does (python/tracesmith_scene.py).
+type Scene struct {
+	Relation string   `json:"relation"` // one of relation*
+	Call     string   `json:"call"`     // the expression under test, or the statement
+	Want     string   `json:"want,omitempty"`
+	Swapped  bool     `json:"swapped,omitempty"` // the test names the expected value first
+	Raises   string   `json:"raises,omitempty"`  // the expected exception
+	Imports  []string `json:"imports,omitempty"` // that the code needs
+	Before   []string `json:"before,omitempty"`  // code of the test that runs before
+	Whole    bool     `json:"whole,omitempty"`   // Imports, Before and Call run without the test
+}
+
+// What a test expects of an expression.
+const (
+	relationEqual  = "equal"
+	relationTrue   = "true"
+	relationFalse  = "false"
+	relationRaises = "raises"
+	// relationOther stands for other assertions, "run" for statements that assert nothing.
+)
 
 var address = regexp.MustCompile(`\b0x[0-9a-fA-F]{6,}`)
 
 // settle removes details that differ between runs.
 func (f *Failure) settle() {
-	for _, text := range []*string{&f.Message, &f.Text, &f.Left, &f.Right} {
+	texts := []*string{&f.Message, &f.Text, &f.Left, &f.Right}
+	if f.Scene != nil {
+		for i := range f.Scene.Before {
+			texts = append(texts, &f.Scene.Before[i])
+		}
+	}
+	for _, text := range texts {
 		*text = address.ReplaceAllString(*text, "0x...")
 	}
 }

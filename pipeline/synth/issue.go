@@ -2,181 +2,206 @@ package synth
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // The kinds of issue texts.
 const (
-	TextTestRun  = "test-run" // the command that fails
-	TextSymptom  = "symptom"  // the action, the result and the expected result
+	TextMixed    = "mixed"    // one of the next four, by the seed
+	TextSymptom  = "symptom"  // a user's report: code, the result and the expected result
+	TextNote     = "note"     // a developer's note
+	TextQuestion = "question" // of a user who does not know whether it is a bug
+	TextTestRun  = "test-run" // the command that fails, and the tests
 	TextReporter = "reporter" // a user's report, written by a model
 )
 
 // Texts lists the kinds of issue texts, the default first.
-var Texts = []string{TextSymptom, TextTestRun, TextReporter}
+var Texts = []string{TextMixed, TextSymptom, TextNote, TextQuestion, TextTestRun, TextReporter}
 
-// facts an issue may be told from: nothing of the gold patch.
+// TextVersion counts the versions of the wordings. Raise it with every change to them.
+const TextVersion = 2
+
+// mixture has the kinds that TextMixed chooses from, as often as their share.
+var mixture = []string{TextSymptom, TextSymptom, TextSymptom, TextSymptom, TextNote, TextNote, TextQuestion, TextQuestion, TextTestRun, TextTestRun}
+
+// issue holds the facts that a text may tell: nothing of the gold patch.
 type issue struct {
 	Command  string
 	Failures []Failure
-	Failing  int // tests
-	Total    int
+	Failing  []string // tests
+	Pick     picker
 }
 
-// testRun returns the text that only names the failing command.
+// kindOf returns the kind of the task's text: want, or what TextMixed chooses. Only kinds that
+// have a text count.
+func kindOf(p picker, want string, texts map[string]string) string {
+	if want == TextMixed {
+		want = p.of("kind", mixture...)
+	}
+	for _, kind := range []string{want, TextNote, TextTestRun} {
+		if texts[kind] != "" {
+			return kind
+		}
+	}
+	return TextTestRun
+}
+
+// testRun returns a report about the tests that fail.
 func (i issue) testRun() string {
-	verb := "do"
-	if i.Failing == 1 {
-		verb = "does"
+	const listed = 5
+	var lines []string
+	for _, id := range i.Failing[:min(len(i.Failing), listed)] {
+		line := "- `" + id + "`"
+		if k := slices.IndexFunc(i.Failures, func(f Failure) bool { return f.Test == id }); k >= 0 {
+			if said := strings.TrimSuffix(clip(firstLine(i.Failures[k].Text)), ":"); said != "" {
+				line += ": `" + said + "`"
+			}
+		}
+		lines = append(lines, line)
 	}
-	return fmt.Sprintf("`%s` fails: %d of %d tests %s not pass. Find the cause in the program and fix it; the tests are correct.", i.Command, i.Failing, i.Total, verb)
+	if more := len(i.Failing) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("- and %d more", more))
+	}
+	title, lead := fmt.Sprintf("%d tests fail", len(i.Failing)), i.Pick.of("lead", "`"+i.Command+"` fails:", "These tests fail with `"+i.Command+"`:", "Failures of `"+i.Command+"`:")
+	if file := i.file(); file != "" {
+		title += " in " + file
+	}
+	if len(i.Failing) == 1 {
+		title, lead = "`"+shortName(i.Failing[0])+"` fails", i.Pick.of("lead", "`"+i.Command+"` fails:", "This test fails with `"+i.Command+"`:")
+	}
+	title = i.Pick.of("title", title, "CI: "+title)
+	return paragraphs(title, lead, strings.Join(lines, "\n"), i.closing())
 }
 
-const maxShown = 200
-
-// symptom describes the behavior in a user's words, from the first failure with enough
-// detail; "" if there is none.
-func (i issue) symptom() string {
-	text := i.noted()
-	switch {
-	case text == "":
-		return ""
-	case i.Failing == 2:
-		text += " One more check goes wrong."
-	case i.Failing > 2:
-		text += fmt.Sprintf(" %d more checks go wrong.", i.Failing-1)
-	}
-	return text + fmt.Sprintf("\n\nThe program should pass its tests (`%s`). Find the cause and fix it.", i.Command)
+// names returns a report that only names the tests that fail.
+func (i issue) names() string {
+	i.Failures = nil
+	return i.testRun()
 }
 
-// noted returns what happened in the first failure with enough detail.
-func (i issue) noted() string {
+// file returns the file of all failing tests; "" if there are several.
+func (i issue) file() string {
+	file := ""
+	for k, id := range i.Failing {
+		at, _, named := strings.Cut(id, "::")
+		if !named || k > 0 && at != file {
+			return ""
+		}
+		file = at
+	}
+	return file
+}
+
+// closing says what to do.
+func (i issue) closing() string {
+	return i.Pick.of("closing", "The tests are correct, so please fix the program.", "Please find the cause and fix it. The tests are right and should stay as they are.",
+		"Please fix the code, not the tests.", "Could you fix this? The tests describe the intended behavior.")
+}
+
+// first returns the first story that a condition holds for; ok is false if there is none.
+func (i issue) first(holds func(story) bool) (s story, ok bool) {
 	for _, f := range i.Failures {
-		if text := f.symptom(); text != "" {
-			return text
+		if s = storyOf(f); holds(s) {
+			return s, true
 		}
 	}
-	return ""
+	return story{}, false
 }
 
-func (f Failure) symptom() string {
-	calls := callsOf(f.Statement)
-	doing := "When I run this:\n\n    " + strings.ReplaceAll(calls, "\n", "\n    ") + "\n\n"
-	switch {
-	case calls == "" || len(calls) > 600:
+// symptom returns the report of a user, with or without imports in its code; "" if no failure
+// can be shown without its test.
+func (i issue) symptom(imports bool) string {
+	s, ok := i.first(func(s story) bool { return s.told() && s.code != "" })
+	if !ok {
 		return ""
-	case f.Left != "" || f.Right != "":
-		got, want := f.Left, f.Right
-		if expectedFirst(f.Statement) {
-			got, want = want, got
-		}
-		return doing + fmt.Sprintf("I get `%s`, but `%s` is expected.", clip(got), clip(want))
-	case f.Type == "AssertionError" && strings.Contains(f.Message, "not raised"):
-		return doing + fmt.Sprintf("nothing happens, but an error is expected (%s).", clip(strings.TrimSuffix(f.Message, " not raised")))
-	case f.Type == "AssertionError":
-		line := clip(firstLine(f.Message))
-		if line == "" {
-			return doing + "the answer is not what it should be."
-		}
-		return doing + fmt.Sprintf("the answer is not what it should be: `%s`.", line)
 	}
-	return doing + fmt.Sprintf("it ends with `%s`.", clip(strings.Trim(f.Type+": "+firstLine(f.Message), ": ")))
+	code, title := s.bare, s.title()
+	if imports {
+		code = s.code
+	}
+	if !strings.Contains(s.bare, "\n") && strings.Contains(title, s.call) {
+		body := i.suite(s) + " " + i.closing() // code would repeat the title
+		if s.raised != "" {
+			body = strings.TrimSpace(s.expected(i.Pick) + " " + body)
+		}
+		return paragraphs(title, body)
+	}
+	if s.got != "" {
+		title = i.Pick.of("title", title, "Wrong result of `"+s.call+"`", title)
+	}
+	intro := i.Pick.of("intro", "To reproduce:", "Steps to reproduce:", "This code shows the problem:", "Example:", "What I run:")
+	return paragraphs(title, intro, indented(code), s.outcome(i.Pick), i.suite(s)+" "+i.closing())
 }
 
-var assertCall = regexp.MustCompile(`^(?:await )?(?:self|cls|case|test)\.assert\w+\(`)
-
-// callsOf returns the calls of a test's statement, without the assertion around them.
-func callsOf(statement string) string {
-	s := strings.TrimSpace(statement)
-	if at := assertCall.FindString(s); at != "" && strings.HasSuffix(s, ")") {
-		s = strings.TrimSpace(strings.TrimSuffix(s[len(at):], ")"))
-		if args := splitArguments(s); len(args) > 0 {
-			i := slices.IndexFunc(args, func(a string) bool { return strings.Contains(a, "(") })
-			s = args[max(i, 0)]
-		}
-		return strings.TrimSpace(s)
+// suite says what the test suite shows.
+func (i issue) suite(s story) string {
+	test, command := "`"+s.test+"`", "`"+i.Command+"`"
+	if n := len(i.Failing); n > 1 {
+		return i.Pick.of("suite", fmt.Sprintf("%s shows it: %d tests fail, %s among them.", command, n, test),
+			fmt.Sprintf("Because of this, %d tests fail when I run %s, including %s.", n, command, test), fmt.Sprintf("%d tests fail because of this, for example %s (run %s).", n, test, command))
 	}
-	if rest, ok := strings.CutPrefix(s, "assert "); ok {
-		for _, op := range []string{" == ", " is "} {
-			if left, right, found := strings.Cut(rest, op); found {
-				if !strings.Contains(left, "(") && strings.Contains(right, "(") {
-					return strings.TrimSpace(right)
-				}
-				return strings.TrimSpace(left)
-			}
-		}
-		return strings.TrimSpace(rest)
-	}
-	return s
+	return i.Pick.of("suite", command+" shows it: "+test+" fails.", "Because of this, "+test+" fails when I run "+command+".", "You can see it in "+test+", which fails ("+command+").")
 }
 
-// expectedFirst reports whether the first operand of the test's statement is the
-// expected value, which is so if it is a plain value and the second operand is a call.
-func expectedFirst(statement string) bool {
-	s := strings.TrimSpace(statement)
-	var left, right string
-	if at := assertCall.FindString(s); at != "" {
-		args := splitArguments(strings.TrimSuffix(s[len(at):], ")"))
-		if len(args) < 2 {
-			return false
-		}
-		left, right = args[0], args[1]
-	} else if rest, ok := strings.CutPrefix(s, "assert "); ok {
-		left, right, _ = strings.Cut(rest, " == ")
-	}
-	return !strings.Contains(left, "(") && strings.Contains(right, "(")
-}
-
-// splitArguments splits the text between a call's parentheses at its commas.
-func splitArguments(text string) []string {
-	var out []string
-	depth, start := 0, 0
-	var quote rune
-	escaped := false
-	for i, r := range text {
-		switch {
-		case escaped:
-			escaped = false
-		case quote != 0 && r == '\\':
-			escaped = true
-		case quote != 0:
-			if r == quote {
-				quote = 0
-			}
-		case r == '"' || r == '\'':
-			quote = r
-		case strings.ContainsRune("([{", r):
-			depth++
-		case strings.ContainsRune(")]}", r):
-			depth--
-		case r == ',' && depth == 0:
-			out = append(out, strings.TrimSpace(text[start:i]))
-			start = i + 1
+// note returns a developer's note.
+func (i issue) note() string {
+	s, ok := i.first(story.told)
+	if !ok {
+		if s, ok = i.first(func(s story) bool { return s.error+s.raised != "" }); !ok {
+			return ""
 		}
 	}
-	if rest := strings.TrimSpace(text[start:]); rest != "" {
-		out = append(out, rest)
+	title := "`" + s.test + "`: " + s.error + s.raised
+	if s.told() {
+		title = s.brief(i.Pick)
 	}
-	return out
-}
-
-func clip(text string) string {
-	text = strings.ReplaceAll(strings.TrimSpace(text), "`", "'")
-	if utf8.RuneCountInString(text) <= maxShown {
-		return text
+	test, command := "`"+s.test+"`", "`"+i.Command+"`"
+	where := i.Pick.of("where", "Seen in "+test+" ("+command+").", test+" fails ("+command+").")
+	switch more := len(i.Failing) - 1; {
+	case more == 1:
+		where = i.Pick.of("where", "Seen in "+test+" and one more test ("+command+").", test+" and one other test fail ("+command+").")
+	case more > 1:
+		where = i.Pick.of("where", fmt.Sprintf("Seen in %s and %d more tests (%s).", test, more, command), fmt.Sprintf("%s and %d other tests fail (%s).", test, more, command))
 	}
-	return string([]rune(text)[:maxShown-1]) + "…"
+	return paragraphs(title, where+" "+i.Pick.of("ending", "Fix the code, not the tests.", "The tests are fine, the code is not.", "To do: find out why and fix it. Leave the tests alone."))
 }
 
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return line
+// question returns what a user asks who does not know whether it is a bug.
+func (i issue) question(imports bool) string {
+	s, ok := i.first(story.told)
+	if !ok {
+		return ""
+	}
+	parts := []string{s.asks(i.Pick)}
+	code := s.bare
+	if imports {
+		code = s.code
+	}
+	if strings.Contains(s.bare, "\n") {
+		parts = append(parts, i.Pick.of("intro", "I run this:", "My code:", "Here is the code:"), indented(code))
+	}
+	test := "the test `" + s.test + "`"
+	expects := i.Pick.of("expects", "T"+test[1:]+" says otherwise and fails", "I think not, because "+test+" fails")
+	if s.want != "" {
+		expects = i.Pick.of("expects", "I would expect `"+s.want+"`, and so does "+test, "According to "+test+", it should be `"+s.want+"`")
+	}
+	expects += " (`" + i.Command + "`)."
+	ending := i.Pick.of("ending", "If this is a bug, please fix it. The tests are right.", "Please fix the program if it is wrong. The tests should not change.", "It looks like a bug to me. Can you fix it without changing the tests?")
+	return paragraphs(append(parts, expects+" "+ending)...)
 }
 
-func lastLine(text string) string {
-	text = strings.TrimSpace(text)
-	return text[strings.LastIndexByte(text, '\n')+1:]
+// noted returns what happened, for a model that writes a report; "" if no failure says it.
+func (i issue) noted() string {
+	s, ok := i.first(func(s story) bool { return s.told() && s.code != "" })
+	if !ok {
+		return ""
+	}
+	return paragraphs(indented(s.bare), s.outcome(i.Pick))
+}
+
+func paragraphs(parts ...string) string { return strings.Join(parts, "\n\n") }
+
+func indented(code string) string {
+	return strings.ReplaceAll("    "+strings.ReplaceAll(code, "\n", "\n    "), "\n    \n", "\n\n")
 }

@@ -1,45 +1,110 @@
 package synth
 
 import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/env/trace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-func TestSymptomSaysWhatWasDoneGotAndExpected(t *testing.T) {
-	for name, c := range map[string]struct {
-		f    Failure
-		want []string
-		none bool
-	}{
-		"pytest": {f: Failure{Type: "AssertionError", Statement: "assert add(1, 2) == 3", Left: "-1", Right: "3"},
-			want: []string{"    add(1, 2)\n", "I get `-1`, but `3` is expected"}},
-		"pytest, the expected value first": {f: Failure{Type: "AssertionError", Statement: "assert 3 == add(1, 2)", Left: "3", Right: "-1"},
-			want: []string{"    add(1, 2)\n", "I get `-1`, but `3` is expected"}},
-		"unittest": {f: Failure{Type: "AssertionError", Statement: `self.assertEqual(name("a, b"), "x")`, Left: "'y'", Right: "'x'"},
-			want: []string{`    name("a, b")`, "I get `'y'`, but `'x'` is expected"}},
-		"unittest, the expected value first": {f: Failure{Type: "AssertionError", Statement: `self.assertEqual("x", name(1))`, Left: "'x'", Right: "'y'"},
-			want: []string{"    name(1)", "I get `'y'`, but `'x'` is expected"}},
-		"another exception": {f: Failure{Type: "KeyError", Message: "'a'", Statement: "assert look(1) == 2"},
-			want: []string{"    look(1)", "it ends with `KeyError: 'a'`"}},
-		"nothing raised": {f: Failure{Type: "AssertionError", Message: "ValueError not raised", Statement: "parse(0)"},
-			want: []string{"    parse(0)", "nothing happens, but an error is expected (ValueError)"}},
-		"no statement": {f: Failure{Type: "KeyError"}, none: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := issue{Command: "pytest", Failures: []Failure{c.f}, Failing: 1, Total: 4}.symptom()
-			if c.none != (got == "") {
-				t.Fatalf("the text is %q", got)
-			}
-			for _, want := range c.want {
-				if !strings.Contains(got, want) {
-					t.Errorf("%q does not say %q", got, want)
+// failures are of a test of each kind, with what their texts must say.
+var failures = map[string]struct {
+	f    Failure
+	want []string
+}{
+	"equal": {Failure{Type: "AssertionError", Left: "-1", Right: "3", Scene: &Scene{Relation: relationEqual, Call: "add(1, 2)", Whole: true}},
+		[]string{"add(1, 2)", "`-1`", "`3`"}},
+	"the expected value first": {Failure{Type: "AssertionError", Left: "'x'", Right: "'y'", Scene: &Scene{Relation: relationEqual, Call: "name(1)", Swapped: true, Whole: true}},
+		[]string{"`name(1)`", "`'y'`", "`'x'`"}},
+	"several lines": {Failure{Type: "AssertionError", Left: "3", Right: "2",
+		Scene: &Scene{Relation: relationEqual, Call: "len(c)", Imports: []string{"from store import Cache"}, Before: []string{"c = Cache(2)", "c.put(1)"}, Whole: true}},
+		[]string{"    from store import Cache\n\n    c = Cache(2)\n    c.put(1)\n    len(c)\n", "`3`", "`2`"}},
+	"true": {Failure{Type: "AssertionError", Scene: &Scene{Relation: relationTrue, Call: "1 in found(3)", Whole: true}}, []string{"`1 in found(3)`", "true"}},
+	"another exception": {Failure{Type: "KeyError", Message: "'a'", Scene: &Scene{Relation: relationEqual, Call: "look(1)", Want: "2", Whole: true}},
+		[]string{"`look(1)`", "`KeyError"}},
+	"nothing raised": {Failure{Type: "Failed", Message: "DID NOT RAISE <class 'ValueError'>", Scene: &Scene{Relation: relationRaises, Call: "parse(0)", Raises: "ValueError", Whole: true}},
+		[]string{"`parse(0)`", "`ValueError`"}},
+	"the wrong exception": {Failure{Type: "KeyError", Message: "0", Scene: &Scene{Relation: relationRaises, Call: "parse(0)", Raises: "ValueError", Whole: true}},
+		[]string{"`parse(0)`", "`ValueError`", "KeyError"}},
+}
+
+func TestUserTextsSayWhatWasDoneGotAndExpected(t *testing.T) {
+	for name, c := range failures {
+		for key := range 40 {
+			c.f.Test = "tests/test_a.py::TestIt::test_it[1]"
+			i := issue{Command: "pytest -q", Failures: []Failure{c.f}, Failing: []string{c.f.Test, "tests/test_a.py::test_other"}, Pick: picker(fmt.Sprint(key))}
+			for kind, text := range map[string]string{TextSymptom: i.symptom(true), TextQuestion: i.question(true)} {
+				for _, want := range append(c.want, "`test_it`", "`pytest -q`") {
+					if kind == TextQuestion && want == "`2`" && name == "several lines" {
+						continue
+					}
+					if !strings.Contains(text, want) {
+						t.Errorf("%s, %s: %q does not say %q", name, kind, text, want)
+					}
+				}
+				if title := firstLine(text); len(title) > maxTitle+20 || strings.Contains(text, "``") || strings.Contains(text, "  `") {
+					t.Errorf("%s, %s: the form of %q", name, kind, text)
 				}
 			}
-		})
+		}
+	}
+}
+
+// A failure that needs its test has no user's report.
+func TestTextsWithoutAScene(t *testing.T) {
+	f := Failure{Test: "t.py::test_a", Type: "AssertionError", Message: "no way", Text: "AssertionError: no way"}
+	i := issue{Command: "pytest", Failures: []Failure{f}, Failing: []string{f.Test}}
+	if i.symptom(true) != "" || i.question(true) != "" || !strings.HasPrefix(i.note(), "`test_a`: no way\n") {
+		t.Errorf("%q, %q, %q", i.symptom(true), i.question(true), i.note())
+	}
+	if text := i.testRun(); !strings.Contains(text, "`test_a` fails") || !strings.Contains(text, "- `t.py::test_a`: `AssertionError: no way`") {
+		t.Errorf("%q", text)
+	}
+	if kind := kindOf(i.Pick, TextSymptom, map[string]string{TextNote: "n", TextTestRun: "t"}); kind != TextNote {
+		t.Errorf("a task without a symptom gets %s", kind)
+	}
+}
+
+var updateTexts = flag.Bool("update", false, "write the golden texts")
+
+// The wordings are data. A change to them changes TextVersion, the golden file and the changelog.
+func TestTextsMatchTheirGoldenFile(t *testing.T) {
+	var got strings.Builder
+	fmt.Fprintf(&got, "version %d\n", TextVersion)
+	for _, name := range slices.Sorted(maps.Keys(failures)) {
+		for key := range 3 {
+			f := failures[name].f
+			f.Test = "tests/test_a.py::test_it"
+			f.Text = f.Type + ": " + f.Message
+			failing := []string{f.Test, "tests/test_a.py::test_b", "tests/test_a.py::test_c"}[:key+1]
+			i := issue{Command: "python -m pytest -q", Failures: []Failure{f}, Failing: failing, Pick: picker(fmt.Sprint(name, key))}
+			for _, text := range []string{i.symptom(true), i.note(), i.question(true), i.testRun()} {
+				fmt.Fprintf(&got, "\n==== %s\n%s\n", name, text)
+			}
+		}
+	}
+	const file = "testdata/texts.txt"
+	if *updateTexts {
+		if err := errors.Join(os.MkdirAll("testdata", 0o755), os.WriteFile(file, []byte(got.String()), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("raise TextVersion, run with -update and describe the change in CHANGELOG.md:\n%s", diff)
 	}
 }
 

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -77,10 +78,12 @@ func (w *worker) cover(ctx context.Context, s *repoState, kept []string) (covera
 // executes the same with and without the bug.
 func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[string]string) error {
 	d := &t.Difficulty
-	d.Edits, d.Files = number(max(len(t.Operators), 1)), number(len(files))
+	d.GoldEdits, d.GoldFiles = number(max(len(t.Operators), 1)), number(len(files))
+	d.RepoFiles, d.RepoLines = s.size()
 	test := t.FailToPass[0]
 	if len(t.Failures) > 0 {
-		d.Visible, test = number(visible(t.Failures[0], t.Lines)), t.Failures[0].Test
+		test = t.Failures[0].Test
+		t.judgeTraceback(t.Failures[0])
 	}
 	if len(t.Funcs) > 0 {
 		file, name, _ := strings.Cut(t.Funcs[0], "::")
@@ -89,7 +92,7 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 			return err
 		}
 		if f.Cyclomatic > 0 {
-			d.Cyclomatic, d.Centrality = number(f.Cyclomatic), number(f.Callers)
+			d.GoldCyclomatic, d.GoldCentrality, d.GoldFunctionLines = number(f.Cyclomatic), number(f.Callers), number(f.Lines)
 		}
 	}
 	pair, err := trace.Compare(ctx, observer{w, s}, s.repo.Task, s.repo.Tree, []byte(t.Patch), nil, test)
@@ -106,8 +109,10 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 			names += " " + v.Name
 		}
 		t.Divergence = fmt.Sprintf("%s:%d%s", pair.D0.File, pair.D0.Line, names)
-		d.SymptomDistance = number(pair.Events + pair.Frames)
-		d.ExecutedFunctions, d.TraceLen = number(len(pair.Executed)), number(pair.Length)
+		d.GoldSymptomDistance = number(pair.Events + pair.Frames)
+	}
+	if err == nil {
+		t.judgePath(pair)
 	}
 	err = w.rank(ctx, s, t, pair.D0)
 	if errors.Is(err, trace.ErrNoTrace) {
@@ -116,7 +121,7 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 	if err != nil {
 		return err
 	}
-	d.Bin = bin(*d, t.crossesFiles())
+	d.GoldLevel = goldLevel(*d, t.crossesFiles())
 	return nil
 }
 
@@ -143,11 +148,11 @@ func (w *worker) rank(ctx context.Context, s *repoState, t *Trial, d0 *trace.Div
 	}
 	for _, suspect := range found.Ochiai(failing, func(file string) bool { return !isTest(file) }) {
 		if slices.Contains(t.Lines[suspect.File], suspect.Line) {
-			t.Difficulty.OchiaiRank = number(suspect.Rank)
+			t.Difficulty.GoldOchiaiRank = number(suspect.Rank)
 			return nil
 		}
 		if d0 != nil && d0.File == suspect.File && d0.Line == suspect.Line {
-			t.Difficulty.OchiaiRank = number(suspect.Rank)
+			t.Difficulty.GoldOchiaiRank = number(suspect.Rank)
 		}
 	}
 	return nil
@@ -187,21 +192,62 @@ func (t *Trial) crossesFiles() bool {
 	return last != "" && t.Lines[last] == nil
 }
 
-// bin returns the coarse difficulty: T0 if the traceback shows the bug and it ranks
-// first, T1 to T3 by the rank of the changed lines, T4 if failing tests do not execute
-// them.
-func bin(d schemas.Difficulty, elsewhere bool) string {
+// goldLevel returns the difficulty as the fix shows it: T0 if the traceback shows the
+// bug and it ranks first, T1 to T3 by the rank of the changed lines, T4 if failing tests do
+// not execute them.
+func goldLevel(d schemas.Difficulty, elsewhere bool) string {
+	rank := d.GoldOchiaiRank
 	switch {
-	case d.OchiaiRank == nil:
+	case rank == nil:
 		return "T4"
-	case elsewhere || *d.OchiaiRank > 10:
+	case elsewhere || *rank > 10:
 		return "T3"
-	case *d.OchiaiRank > 3:
+	case *rank > 3:
 		return "T2"
-	case *d.OchiaiRank <= 1 && d.Visible != nil && *d.Visible == seenRoot:
+	case *rank <= 1 && d.GoldVisible != nil && *d.GoldVisible == seenRoot:
 		return "T0"
 	}
 	return "T1"
+}
+
+// judgeTraceback fills what the traceback of the first failure says.
+func (t *Trial) judgeTraceback(f Failure) {
+	shown := map[string]bool{}
+	for _, frame := range f.Frames {
+		if !isTest(frame.File) {
+			shown[frame.File+"::"+strings.ReplaceAll(frame.Function, ".<locals>", "")] = true
+		}
+	}
+	changed := slices.ContainsFunc(t.Funcs, func(fn string) bool { return shown[fn] })
+	d := &t.Difficulty
+	d.TracebackFunctions, d.GoldVisible, d.GoldFunctionShown = number(len(shown)), number(visible(f, t.Lines)), &changed
+}
+
+// judgePath fills how much of the program the failing test executes, and the level.
+func (t *Trial) judgePath(pair trace.Pair) {
+	functions, files := map[string]bool{}, map[string]bool{}
+	for _, place := range pair.Executed {
+		if file, name, _ := strings.Cut(place, ":"); !isTest(file) && name != "<module>" {
+			functions[place], files[file] = true, true
+		}
+	}
+	d := &t.Difficulty
+	d.ExecutedFunctions, d.ExecutedFiles, d.TraceLen = number(len(functions)), number(len(files)), number(pair.Length)
+	if d.TracebackFunctions != nil && !pair.Cut {
+		d.Level = schemas.LevelOf(len(functions), *d.TracebackFunctions)
+	}
+}
+
+// size returns the number of the program's Python files and of their lines.
+func (s *repoState) size() (files, lines *int) {
+	list := s.sources()
+	total := 0
+	for _, path := range list {
+		if text, _, link, err := s.repo.Tree.File(path); err == nil && !link {
+			total += bytes.Count(text, []byte("\n"))
+		}
+	}
+	return number(len(list)), number(total)
 }
 
 func number(n int) *int { return &n }

@@ -149,7 +149,7 @@ func (st *factory) advance(s *repoState) error {
 		case s.phase == phaseComposed && slices.Contains(st.cfg.Kinds, KindComposed):
 			st.plan(s, s.compose())
 		case s.phase == phaseRelease:
-			s.choose()
+			s.choose(st.cfg)
 			st.planReleases(s)
 		}
 	}

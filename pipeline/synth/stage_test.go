@@ -159,7 +159,7 @@ func TestFactoryMakesTasksFromAHealthyRepository(t *testing.T) {
 		}
 		d, o := task.Difficulty, task.Origin
 		if len(task.Tests.FailToPass) == 0 || 2*len(task.Tests.FailToPass) > 10 || len(task.Tests.FailToPass)+len(task.Tests.PassToPass) != 10 ||
-			o.Operator == "" || !strings.HasPrefix(o.Site, "bank.py:") || d.Visible == nil || d.TraceLen == nil || d.Cyclomatic == nil || d.Bin == "" {
+			o.Operator == "" || !strings.HasPrefix(o.Site, "bank.py:") || d.GoldVisible == nil || d.TraceLen == nil || d.GoldCyclomatic == nil || d.GoldLevel == "" || d.Level == "" || d.GoldFunctionShown == nil {
 			t.Errorf("%s: %+v %+v %+v", task.InstanceID, task.Tests, o, d)
 		}
 		if found := lint.Text(task.Instructions, lint.Names{Words: lint.ChangedWords([]byte(task.BugPatch)), Files: []string{"bank.py"}}); task.Instructions == "" ||
@@ -269,7 +269,7 @@ func TestFactoryBugWithoutExecutedLinesIsRanked(t *testing.T) {
 		t.Fatalf("%d tasks, %v: %+v", len(entries), err, sum)
 	}
 	for _, e := range entries {
-		if d := e.Task.Difficulty; d.OchiaiRank == nil || d.Bin == "T4" {
+		if d := e.Task.Difficulty; d.GoldOchiaiRank == nil || d.GoldLevel == "T4" {
 			t.Errorf("%s: %+v", e.Task.BugPatch, d)
 		}
 	}

@@ -22,7 +22,10 @@ type Summary struct {
 	// NoFrame is the share of tasks whose first failing traceback shows no frame
 	// of the program.
 	NoFrame float64 `json:"no_program_frame"`
-	Texts   int     `json:"texts_refused"` // texts that the linter rejected
+	// Difficulty and GoldDifficulty count the tasks by level; "" is not measured.
+	Difficulty     map[string]int `json:"difficulty"`
+	GoldDifficulty map[string]int `json:"gold_difficulty"`
+	Texts          int            `json:"texts_refused"` // texts that the linter rejected
 }
 
 // Tally counts the results of the candidates of one operator.
@@ -47,14 +50,12 @@ func (t *Tally) add(o Outcome) {
 	}
 }
 
-var ()
-
 func (st *factory) summary() Summary {
 	p := st.progress
 	sum := Summary{
 		Schema: "tracesmith.synth/1", Repos: len(st.states), Refused: map[string]string{}, Resumed: p.Kept,
 		Operators: map[string]*Tally{}, Reasons: map[Outcome]map[string]int{}, Seconds: p.Seconds,
-		Unasked: p.Unasked, CostUSD: st.budget.total(), Notes: map[string]string{},
+		Unasked: p.Unasked, CostUSD: st.budget.total(), Notes: map[string]string{}, Difficulty: map[string]int{}, GoldDifficulty: map[string]int{},
 	}
 	all := Tally{Outcomes: map[Outcome]int{}}
 	for _, s := range st.states {

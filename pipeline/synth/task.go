@@ -21,7 +21,9 @@ const (
 )
 
 // shown returns the output of the failing tests; an issue text may contain its names.
-func shown(t *Trial) string {
+// pytest shows the code of a test up to the statement that fails.
+func shown(t *Trial, c command) string {
+	code := c.runner == runPytest && !slices.ContainsFunc(c.argv, func(arg string) bool { return strings.HasPrefix(arg, "--tb") })
 	var b strings.Builder
 	for _, id := range t.FailToPass {
 		b.WriteString(id + "\n")
@@ -31,6 +33,12 @@ func shown(t *Trial) string {
 		for _, frame := range f.Frames {
 			b.WriteString(frame.File + " " + frame.Function + "\n")
 		}
+		if f.Scene != nil {
+			b.WriteString(f.Scene.Call + " " + f.Scene.Raises + "\n")
+			if code {
+				b.WriteString(strings.Join(f.Scene.Before, "\n") + "\n")
+			}
+		}
 	}
 	return b.String()
 }
@@ -38,14 +46,11 @@ func shown(t *Trial) string {
 // task returns the task of a released trial. Its id says nothing about the bug.
 func (st *factory) task(s *repoState, t *Trial, r release) schemas.Task {
 	from := s.repo.Task
-	text := r.Texts[st.cfg.Text]
-	if text == "" {
-		text = r.Texts[TextTestRun]
-	}
+	kind := kindOf(picker(fmt.Sprintf("%d %s", st.cfg.Seed, t.Patch)), st.cfg.Text, r.Texts)
 	out := schemas.Task{
 		Source: "synth", InstanceID: instance(from.InstanceID, t.Patch),
 		Repo: from.Repo, RepoSource: from.RepoSource, BaseCommit: from.BaseCommit, License: from.License,
-		BugKind: "synth", Instructions: text,
+		BugKind: "synth", Instructions: r.Texts[kind],
 		Entrypoint: from.Entrypoint, DebugEntrypoint: from.DebugEntrypoint, Setup: from.Setup, Python: from.Python,
 		Image: from.Image, Workdir: from.Workdir, TreeSHA256: r.Tree, GoldPatch: r.Gold, BugPatch: t.Patch,
 		Tests: schemas.TestSpec{
@@ -58,6 +63,7 @@ func (st *factory) task(s *repoState, t *Trial, r release) schemas.Task {
 		},
 	}
 	out.Origin.Commit, out.Origin.Model, out.Origin.PromptSHA256 = t.Commit, t.Model, t.PromptSHA256
+	out.Origin.Text, out.Origin.TextVersion = kind, TextVersion
 	if len(t.Operators) > 1 {
 		out.Origin.Operators = t.Operators
 	}
@@ -100,9 +106,11 @@ func (st *factory) finish() (Summary, error) {
 		if err := w.Add(t.task, ref); err != nil {
 			return sum, err
 		}
-		if v := t.task.Difficulty.Visible; v != nil && *v == seenTests {
+		if v := t.task.Difficulty.GoldVisible; v != nil && *v == seenTests {
 			unseen++
 		}
+		sum.Difficulty[t.task.Difficulty.Level]++
+		sum.GoldDifficulty[t.task.Difficulty.GoldLevel]++
 		sum.Texts += len(t.release.Leaks)
 		texts.WriteString(textLine(t.task, t.release))
 	}
@@ -132,8 +140,8 @@ func (st *factory) released() []releasedTask {
 	var out []releasedTask
 	total := st.markDuplicates()
 	most := total
-	if len(st.states) >= 2*maxShare {
-		most = max(total/maxShare, 1)
+	if share := st.cfg.Caps.Share; float64(len(st.states))*share >= 2 {
+		most = max(int(share*float64(total)), 1)
 	}
 	for _, s := range st.states {
 		count := 0

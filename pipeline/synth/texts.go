@@ -19,22 +19,31 @@ var reportPrompt = template.Must(template.New("report").Parse(reportText))
 
 // writeTexts creates the issue texts and keeps those that pass the linter.
 func (w *worker) writeTexts(ctx context.Context, s *repoState, t *Trial, r *release) error {
-	i := issue{Command: s.repo.Task.Entrypoint, Failures: t.Failures, Failing: len(t.FailToPass), Total: len(s.kept)}
-	sec := lint.Names{Words: lint.ChangedWords([]byte(t.Patch)), Files: touched(t.Patch), Output: shown(t) + i.Command, Plain: issue{}.testRun()}
+	i := issue{Command: s.repo.Task.Entrypoint, Failures: t.Failures, Failing: t.FailToPass, Pick: picker(fmt.Sprintf("%d %s", w.cfg.Seed, t.Patch))}
+	sec := lint.Names{Words: lint.ChangedWords([]byte(t.Patch)), Files: touched(t.Patch), Output: shown(t, s.command) + i.Command, Plain: issue{}.testRun()}
 	for _, fn := range t.Funcs {
 		_, name, _ := strings.Cut(fn, "::")
 		sec.Functions = append(sec.Functions, name)
 	}
 	r.Texts, r.Leaks = map[string]string{}, map[string]string{}
-	put := func(kind, text string) {
-		if found := lint.Text(text, sec); len(found) > 0 {
+	put := func(kind string, versions ...string) {
+		for _, text := range versions {
+			if text == "" {
+				continue
+			}
+			found := lint.Text(text, sec)
+			if len(found) == 0 {
+				r.Texts[kind] = text
+				delete(r.Leaks, kind)
+				return
+			}
 			r.Leaks[kind] = found[0].String()
-		} else if text != "" {
-			r.Texts[kind] = text
 		}
 	}
-	put(TextTestRun, i.testRun())
-	put(TextSymptom, i.symptom())
+	put(TextTestRun, i.testRun(), i.names())
+	put(TextSymptom, i.symptom(true), i.symptom(false))
+	put(TextNote, i.note())
+	put(TextQuestion, i.question(true), i.question(false))
 	if w.cfg.Model == nil {
 		return nil
 	}

@@ -26,12 +26,14 @@ const (
 	Duplicate  Outcome = "duplicate"  // valid, but the same code as another
 	Equivalent Outcome = "equivalent" // valid, but behaves like another
 	Capped     Outcome = "capped"     // valid, but there are enough similar ones
-	Unverified Outcome = "unverified" // the verifier did not confirm it
-	Released   Outcome = "released"   // a task
+	// OtherDifficulty is the outcome of a valid bug whose difficulty was not requested.
+	OtherDifficulty Outcome = "other_difficulty"
+	Unverified      Outcome = "unverified" // the verifier did not confirm it
+	Released        Outcome = "released"   // a task
 )
 
 // Outcomes lists all outcomes.
-var Outcomes = []Outcome{Refused, Collect, Hang, Crash, Survived, BreaksAll, Litters, Flaky, NoTrace, Valid, Duplicate, Equivalent, Capped, Unverified, Released}
+var Outcomes = []Outcome{Refused, Collect, Hang, Crash, Survived, BreaksAll, Litters, Flaky, NoTrace, Valid, Duplicate, Equivalent, OtherDifficulty, Capped, Unverified, Released}
 
 // Trial is the result of one candidate, a line of the journal.
 type Trial struct {
@@ -50,6 +52,7 @@ type Trial struct {
 
 	Patch      string             `json:"patch,omitempty"` // healthy -> buggy
 	Body       string             `json:"body,omitempty"`  // hash of the changed functions, without their files and other irrelevant details
+	Shape      string             `json:"shape,omitempty"` // hash of the change, equal in copies of the functions
 	Lines      map[string][]int   `json:"lines,omitempty"` // changed lines of the buggy files
 	FailToPass []string           `json:"fail_to_pass,omitempty"`
 	Failures   []Failure          `json:"failures,omitempty"`
@@ -99,7 +102,7 @@ func (t *Trial) because() string {
 
 // Sound reports whether a candidate passed its trial, even if it did not become a task.
 func (o Outcome) Sound() bool {
-	return slices.Contains([]Outcome{Valid, Duplicate, Equivalent, Capped, Unverified, Released}, o)
+	return slices.Contains([]Outcome{Valid, Duplicate, Equivalent, OtherDifficulty, Capped, Unverified, Released}, o)
 }
 
 var aboutFile = regexp.MustCompile(`^\S+\.py: `)

@@ -19,6 +19,7 @@ import (
 type taskFlags struct {
 	ConfigFlags
 	source, dir, file string
+	levels, gold      []string // of difficulty
 }
 
 func (f *taskFlags) Add(c *cobra.Command) {
@@ -26,6 +27,13 @@ func (f *taskFlags) Add(c *cobra.Command) {
 	c.Flags().StringVar(&f.source, "source", "", "task source: "+strings.Join(wire.SourceKinds(), ", "))
 	c.Flags().StringVar(&f.dir, "dir", "", "directory of tasks (task.yaml + repo/); short for --source dir -p tasks.with.path=DIR")
 	c.Flags().StringVar(&f.file, "tasks", "", "task file (.jsonl or .parquet); short for --source file -p tasks.with.path=FILE")
+}
+
+// AddLevels adds the flags that select tasks by their difficulty.
+func (f *taskFlags) AddLevels(c *cobra.Command) {
+	levels := strings.Join(schemas.DifficultyLevels, ", ")
+	c.Flags().StringSliceVar(&f.levels, "difficulty", nil, "only tasks of these levels, measured without the fix ("+levels+"); short for -p tasks.difficulty")
+	c.Flags().StringSliceVar(&f.gold, "gold-difficulty", nil, "only tasks of these levels, measured with the fix; short for -p tasks.gold_difficulty")
 }
 
 // named reports whether a flag chooses the source.
@@ -45,6 +53,12 @@ func (f *taskFlags) Load(s *State) (configs.Config, error) {
 		cfg.Tasks.Source, cfg.Tasks.With = "file", configs.Block{"path": f.file}
 	case f.source != "":
 		cfg.Tasks.Source = f.source
+	}
+	if len(f.levels) > 0 {
+		cfg.Tasks.Difficulty = f.levels
+	}
+	if len(f.gold) > 0 {
+		cfg.Tasks.GoldDifficulty = f.gold
 	}
 	return cfg, nil
 }
@@ -130,17 +144,38 @@ func newTasksList(s *State) *cobra.Command {
 				}
 				return PrintJSON(s, map[string]any{"schema": "tracesmith.tasks/1", "tasks": tasks})
 			}
-			w := newTable(s.Stdout, "TASK\tKIND\tTESTS\tGOLD\tINSTRUCTIONS")
+			w := newTable(s.Stdout, "TASK\tKIND\tDIFFICULTY\tTESTS\tGOLD\tSUMMARY")
 			for _, t := range tasks {
-				fmt.Fprintf(w, "%s/%s\t%s\t%d+%d\t%s\t%s\n", t.Source, t.InstanceID, t.BugKind,
-					len(t.Tests.FailToPass), len(t.Tests.PassToPass), yesNo(t.GoldPatch != ""), clip(firstLine(t.Instructions), 70))
+				fmt.Fprintf(w, "%s/%s\t%s\t%s\t%d+%d\t%s\t%s\n", t.Source, t.InstanceID, t.BugKind, levelOf(t),
+					len(t.Tests.FailToPass), len(t.Tests.PassToPass), yesNo(t.GoldPatch != ""), clip(summaryLine(t.Instructions), 70))
 			}
 			return w.Flush()
 		},
 	}
 	f.Add(c)
+	f.AddLevels(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+// levelOf returns the difficulty of a task without its fix; "-" if it was not measured.
+func levelOf(t schemas.Task) string {
+	if t.Difficulty == nil || t.Difficulty.Level == "" {
+		return "-"
+	}
+	return t.Difficulty.Level
+}
+
+// summaryLine returns the first line of a text that says something: a title without its
+// marks, or a line that does not only lead to the next one.
+func summaryLine(text string) string {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), "#"))
+		if line != "" && !strings.HasSuffix(line, ":") {
+			return line
+		}
+	}
+	return firstLine(text)
 }
 
 func newTasksShow(s *State) *cobra.Command {

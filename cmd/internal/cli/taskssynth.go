@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -55,7 +57,13 @@ output directory again.`,
 	fl.IntVar(&f.cfg.Functions, "functions", synth.DefaultFunctions, "functions in each repository that kind model has the model of section llm write")
 	fl.Float64Var(&f.cost, "max-cost", 0, "stop asking the model before its calls cost more than this many USD")
 	fl.Int64Var(&f.cfg.Seed, "seed", 1, "seed of every random choice")
-	fl.StringSliceVar(&f.cfg.Operators, "operators", nil, "use only these operators")
+	fl.StringSliceVar(&f.cfg.Operators, "operators", nil, "use only these operators, and also their obvious changes (return None, if False, dropped statements)")
+	fl.IntVar(&f.cfg.Caps.Function, "per-function", synth.DefaultCaps.Function, "largest number of tasks of one function; 0: no cap")
+	fl.IntVar(&f.cfg.Caps.Operator, "per-operator", synth.DefaultCaps.Operator, "largest number of tasks of one operator in one function; 0: no cap")
+	fl.IntVar(&f.cfg.Caps.File, "per-file", synth.DefaultCaps.File, "largest number of tasks of one file; 0: no cap")
+	fl.Float64Var(&f.cfg.Caps.Share, "repo-share", synth.DefaultCaps.Share, "largest share of the tasks that one repository may have, if there are at least twice as many as needed; 0: no cap")
+	fl.StringSliceVar(&f.cfg.Difficulty, "difficulty", nil, "keep only bugs of these levels, measured without the fix: "+strings.Join(schemas.DifficultyLevels, ", "))
+	fl.StringSliceVar(&f.cfg.GoldDifficulty, "gold-difficulty", nil, "keep only bugs of these levels, measured with the fix: "+strings.Join(schemas.DifficultyLevels, ", "))
 	fl.StringSliceVar(&f.cfg.Kinds, "kinds", []string{synth.KindSingle}, "kinds of bugs: "+strings.Join(synth.Kinds, ", "))
 	fl.IntVar(&f.cfg.Workers, "workers", runtime.NumCPU(), "sandboxes to run at once")
 	fl.IntVar(&f.cfg.Runs, "runs", synth.DefaultRuns, "identical verdicts that make a candidate valid")
@@ -201,6 +209,17 @@ func synthLine(p synth.Progress) string {
 	return line
 }
 
+// levels lists how many tasks have each level of difficulty.
+func levels(count map[string]int) string {
+	var out []string
+	for _, level := range append(slices.Clone(schemas.DifficultyLevels), "") {
+		if n := count[level]; n > 0 {
+			out = append(out, fmt.Sprintf("%s %d", cmp.Or(level, "unknown"), n))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
 // printSynth prints the summary: the results of each operator, reasons, and totals.
 func printSynth(s *State, sum synth.Summary) error {
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
@@ -237,7 +256,9 @@ func printSynth(s *State, sum synth.Summary) error {
 		fmt.Fprintf(s.Stdout, "%.0f candidates an hour, %.0f s\n", sum.PerHour, sum.Seconds)
 	}
 	if sum.Tasks > 0 {
-		fmt.Fprintf(s.Stdout, "%.0f%% of the failing tracebacks show no frame of the program\n", 100*sum.NoFrame)
+		fmt.Fprintf(s.Stdout, "difficulty: %s; with the fix known: %s\n", levels(sum.Difficulty), levels(sum.GoldDifficulty))
+		unseen := int(math.Round(sum.NoFrame * float64(sum.Tasks)))
+		fmt.Fprintf(s.Stdout, "in %d of %d tasks, the traceback of the failing test names only the test, not the program's code\n", unseen, sum.Tasks)
 	}
 	if sum.CostUSD > 0 {
 		fmt.Fprintf(s.Stdout, "%.4f USD for the model's answers, at most\n", sum.CostUSD)

@@ -60,6 +60,12 @@ func SelectTasks(ctx context.Context, src env.Source, cfg configs.Tasks) ([]sche
 		}
 		selected = slices.DeleteFunc(slices.Clone(selected), func(t schemas.Task) bool { return !re.MatchString(t.InstanceID) })
 	}
+	for _, level := range slices.Concat(cfg.Difficulty, cfg.GoldDifficulty) {
+		if !slices.Contains(schemas.DifficultyLevels, level) {
+			return nil, fmt.Errorf("there is no difficulty %q: choose from %s", level, strings.Join(schemas.DifficultyLevels, ", "))
+		}
+	}
+	selected = slices.DeleteFunc(slices.Clone(selected), func(t schemas.Task) bool { return !ofLevel(t, cfg) })
 	from, to, err := configs.ParseSlice(cfg.Slice)
 	if err != nil {
 		return nil, fmt.Errorf("tasks.slice: %w", err)
@@ -69,9 +75,20 @@ func SelectTasks(ctx context.Context, src env.Source, cfg configs.Tasks) ([]sche
 	}
 	selected = selected[min(from, to):to]
 	if len(selected) == 0 {
-		return nil, fmt.Errorf("none of the %d tasks of source %q is selected: loosen tasks.ids, tasks.filter or tasks.slice", len(all), src.Name())
+		return nil, fmt.Errorf("none of the %d tasks of source %q is selected: loosen tasks.ids, tasks.filter, tasks.difficulty, tasks.gold_difficulty or tasks.slice", len(all), src.Name())
 	}
 	return selected, nil
+}
+
+// ofLevel reports whether a task has one of the selected levels of difficulty. A task that
+// was not measured has none.
+func ofLevel(t schemas.Task, cfg configs.Tasks) bool {
+	var d schemas.Difficulty
+	if t.Difficulty != nil {
+		d = *t.Difficulty
+	}
+	return (len(cfg.Difficulty) == 0 || slices.Contains(cfg.Difficulty, d.Level)) &&
+		(len(cfg.GoldDifficulty) == 0 || slices.Contains(cfg.GoldDifficulty, d.GoldLevel))
 }
 
 // FindTask finds a task by its instance id, source/instance or a prefix of its id.

@@ -20,7 +20,7 @@ def operator(ident, family, title, symptom, *kinds):
 
 class Change:
     """One change, described twice: edits are (begin, end, new bytes) in the file, swaps are (old node, new node) in the syntax
-    tree. The edited file must parse to the swapped tree."""
+    tree. The edited file must parse to the swapped tree. A reader of the code notices an obvious change at once."""
 
-    def __init__(self, edits, swaps):
-        self.edits, self.swaps = edits, swaps
+    def __init__(self, edits, swaps, obvious=False):
+        self.edits, self.swaps, self.obvious = edits, swaps, obvious

@@ -11,9 +11,10 @@ from patch import unified
 from registry import OPERATORS
 from scope import places
 from source import Refused, parse
-from trees import clone, fingerprint, functions, rebuild, same
+from trees import anonymous, clone, fingerprint, functions, rebuild, same
 
 MAX_SITES = 20000  # of one file
+OBVIOUS = {"d1", "d2", "d3", "d4"}  # operators that take a statement away
 
 
 class Site:
@@ -29,7 +30,7 @@ class Site:
         last = self.end - 1 if self.end > self.start else self.end
         return {"id": self.id, "file": src.path, "line": src.line_of(self.start), "end_line": src.line_of(last),
                 "start": self.start, "end": self.end, "func": self.func, "operator": self.op.id, "family": self.op.family,
-                "note": note(src, self.edits)}
+                "note": note(src, self.edits), "obvious": self.change.obvious or self.op.id in OBVIOUS}
 
 
 def note(src, edits):
@@ -150,7 +151,8 @@ def difference(src, data, tree, edits):
         after = fingerprint(new[name]) if name in new else ""
         if before != after:
             funcs.append({"file": src.path, "name": name, "line": node.lineno if node else 0,
-                          "end_line": node.end_lineno if node else 0, "before": before, "after": after})
+                          "end_line": node.end_lineno if node else 0, "before": before, "after": after,
+                          "shape": anonymous(node, new[name]) if node and name in new else ""})
     if not funcs:  # module or class level
         if fingerprint(src.tree) == fingerprint(tree):
             raise Refused("the change changes nothing that runs")

@@ -106,6 +106,35 @@ def fingerprint(node):
     return hashlib.sha256("".join(out).encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def anonymous(*versions):
+    """Returns one hash of versions of a function, equal for copies of it that differ in the names of the function and of its
+    variables only."""
+    names, out = {}, []
+    for function in versions:
+        names.setdefault(function.name, "f")
+        for n in ast.walk(function):
+            if isinstance(n, ast.arg):
+                names.setdefault(n.arg, "v%d" % len(names))
+            elif isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+                names.setdefault(n.id, "v%d" % len(names))
+    for function in versions:
+        write(renamed(function, names), out)
+    return hashlib.sha256("".join(out).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def renamed(node, names):
+    """Returns a copy of a tree with other names of functions, parameters and variables."""
+    if isinstance(node, list):
+        return [renamed(n, names) for n in node]
+    if not isinstance(node, ast.AST):
+        return node
+    fields = {f: renamed(getattr(node, f, None), names) for f in node._fields}
+    for f in ("id", "arg", "name"):
+        if f in fields and not isinstance(node, ast.keyword) and isinstance(fields[f], str):
+            fields[f] = names.get(fields[f], fields[f])
+    return type(node)(**fields)
+
+
 def definitions(tree):
     """Yields (qualified name, node) of all functions and classes: names joined by dots, with #2, #3... for repeated definitions."""
     taken = set()

@@ -63,7 +63,7 @@ func task(t testing.TB, base *workspace.Tree, id string) schemas.Task {
 		GoldPatch: gold, BugPatch: bug, TreeSHA256: broken.SHA256(),
 		Tests:      schemas.TestSpec{FailToPass: []string{"tests/test_calc.py::test_double"}},
 		Origin:     &schemas.Origin{Operator: "constant", Seed: 7, ParentTreeSHA256: base.SHA256(), Site: "pkg/calc.py:2", Split: "train"},
-		Difficulty: &schemas.Difficulty{Visible: &visible},
+		Difficulty: &schemas.Difficulty{GoldVisible: &visible},
 	}
 }
 

@@ -1,4 +1,4 @@
-"""Measures of a function in its project: its cyclomatic complexity and how many functions call it."""
+"""Measures of a function in its project: its cyclomatic complexity, its lines and how many functions call it."""
 import ast
 import json
 import os
@@ -33,7 +33,7 @@ def cyclomatic(node):
 
 
 def facts(root, file, function):
-    """Returns {"cyclomatic": ..., "callers": ...}; callers are matched by the function's name only."""
+    """Returns {"cyclomatic": ..., "lines": ..., "callers": ...}; callers are matched by the function's name only."""
     out = {}
     callers = set()
     last = function.rpartition(".")[2]
@@ -52,6 +52,7 @@ def facts(root, file, function):
             for qualified, node in functions(tree):
                 if here == file and qualified == function:
                     out["cyclomatic"] = cyclomatic(node)
+                    out["lines"] = (getattr(node, "end_lineno", None) or node.lineno) - node.lineno + 1
                 for n in ast.walk(node):
                     if isinstance(n, ast.Call) and last in (getattr(n.func, "id", None), getattr(n.func, "attr", None)):
                         callers.add((here, qualified))

@@ -4,6 +4,8 @@ import ast
 import linecache
 import traceback
 
+import tracesmith_scene
+
 MAX_TEXT, MAX_VALUE, MAX_FRAMES = 4000, 300, 200
 
 
@@ -16,16 +18,19 @@ def describe(kind, value, tb, place):
         if where:
             frames.append({"file": where, "line": line, "function": getattr(code, "co_qualname", code.co_name)})
             if is_test(where):
-                test = (code.co_filename, line)
+                test = (code.co_filename, line, frame)
         elif code.co_name.startswith("assert") and asserted is None and test is not None:
             asserted = operands(frame)
         tb = tb.tb_next
     message = guarded(lambda: str(value))
     out = {"type": kind.__name__, "message": message[:MAX_TEXT], "frames": frames,
-           "statement": statement(*test)[:MAX_TEXT] if test else ""}
+           "statement": statement(*test[:2])[:MAX_TEXT] if test else ""}
     out["text"] = guarded(lambda: "".join(traceback.format_exception_only(kind, value)))[-MAX_TEXT:]
     if asserted is None and issubclass(kind, AssertionError):
         asserted = compared(message)
+    scene = guarded(lambda: tracesmith_scene.scene(test[2], test[1])) if test else None
+    if isinstance(scene, dict):
+        out["scene"] = scene
     if asserted:
         out["left"], out["right"] = asserted
     return out

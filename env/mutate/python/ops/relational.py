@@ -108,7 +108,7 @@ def guard(src, node, scope):
         yield Change(edits, swaps)
     else:
         begin, end = src.outer(node.test, src.start(node), None)
-        yield Change([(begin, end, b"False")], [(node.test, ast.Constant(value=False, kind=None))])
+        yield Change([(begin, end, b"False")], [(node.test, ast.Constant(value=False, kind=None))], obvious=True)
 
 
 def is_elif(src, node):

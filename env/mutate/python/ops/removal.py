@@ -74,7 +74,7 @@ def result(src, node, scope):
     if value is None or isinstance(value, ast.Constant) and value.value is None or not scope.function or generator(scope):
         return
     begin, end = src.outer(value, src.start(node))
-    yield Change([(begin, end, b"None")], [(value, ast.Constant(value=None, kind=None))])
+    yield Change([(begin, end, b"None")], [(value, ast.Constant(value=None, kind=None))], obvious=True)
     kind = scope.kind_of(value)
     names = [n for n in scope.bound() if n not in ("self", "cls", "_") and scope.bound_before(n, src.start(node))]
     for name in sorted(names, key=lambda n: -max(at for at in scope.bound()[n] if at < src.start(node)))[:6]:

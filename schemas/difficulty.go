@@ -1,0 +1,96 @@
+package schemas
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// DifficultyLevels lists the values of Difficulty.Level and Difficulty.GoldLevel, the easiest
+// first.
+var DifficultyLevels = []string{"T0", "T1", "T2", "T3", "T4"}
+
+// Difficulty holds measurements of a task's difficulty; nil means not measured. The fields
+// whose names begin with Gold are derived from the gold patch, and PPolicy from attempts at
+// the task. They are privileged: Public removes them. The other fields are measured on the
+// first failing test without knowing the fix.
+type Difficulty struct {
+	Level              string `json:"level,omitempty"`               // T0 to T4, from TracebackFunctions and ExecutedFunctions: see LevelOf
+	TracebackFunctions *int   `json:"traceback_functions,omitempty"` // functions of the program in the failing traceback
+	ExecutedFunctions  *int   `json:"executed_functions,omitempty"`  // functions of the program that the failing test executes
+	ExecutedFiles      *int   `json:"executed_files,omitempty"`      // files of these functions
+	TraceLen           *int   `json:"trace_len,omitempty"`           // events of the failing run
+	RepoFiles          *int   `json:"repo_files,omitempty"`          // Python files of the program, without tests
+	RepoLines          *int   `json:"repo_lines,omitempty"`          // their lines
+
+	GoldLevel           string `json:"gold_level,omitempty"`            // T0 to T4, by how much the failing tests say about the place of the bug
+	GoldVisible         *int   `json:"gold_visible,omitempty"`          // what the traceback shows: 0 a changed line, 1 a frame of the program, 2 only frames of tests
+	GoldFunctionShown   *bool  `json:"gold_function_shown,omitempty"`   // the traceback shows a changed function
+	GoldSymptomDistance *int   `json:"gold_symptom_distance,omitempty"` // number of frames and events from the first wrong value to the failure
+	GoldOchiaiRank      *int   `json:"gold_ochiai_rank,omitempty"`      // rank of the changed lines, from 1
+	GoldCyclomatic      *int   `json:"gold_cyclomatic,omitempty"`       // complexity of the changed function
+	GoldFunctionLines   *int   `json:"gold_function_lines,omitempty"`   // lines of the changed function
+	GoldCentrality      *int   `json:"gold_centrality,omitempty"`       // callers of the changed function
+	GoldEdits           *int   `json:"gold_edits,omitempty"`
+	GoldFiles           *int   `json:"gold_files,omitempty"`
+
+	PPolicy *float64 `json:"p_policy,omitempty"` // pass rate of Policy over PolicyN attempts
+	Policy  string   `json:"policy,omitempty"`
+	PolicyN int      `json:"policy_n,omitempty"`
+}
+
+// Public returns the fields that say nothing about the fix.
+func (d Difficulty) Public() Difficulty {
+	return Difficulty{
+		Level: d.Level, TracebackFunctions: d.TracebackFunctions, ExecutedFunctions: d.ExecutedFunctions,
+		ExecutedFiles: d.ExecutedFiles, TraceLen: d.TraceLen, RepoFiles: d.RepoFiles, RepoLines: d.RepoLines,
+	}
+}
+
+// LevelOf returns the level of a bug whose failing test executes a number of functions of
+// the program, some of them in the traceback: T0 for up to 3 executed functions, T1 for up
+// to 10, T2 for up to 30, T3 for more, and one level more if the traceback shows none.
+func LevelOf(executed, shown int) string {
+	level := 0
+	for _, most := range []int{3, 10, 30} {
+		if executed > most {
+			level++
+		}
+	}
+	if shown == 0 {
+		level++
+	}
+	return DifficultyLevels[level]
+}
+
+// renamedDifficulty has the names of fields in task files of version 0.2.0, in which every
+// measurement was privileged. The number of executed functions is left out: it counted
+// those of tests too.
+var renamedDifficulty = map[string]string{
+	"visible": "gold_visible", "symptom_distance": "gold_symptom_distance", "ochiai_rank": "gold_ochiai_rank",
+	"cyclomatic": "gold_cyclomatic", "centrality": "gold_centrality", "n_edits": "gold_edits", "files": "gold_files", "bin": "gold_level",
+}
+
+// UnmarshalJSON also reads the names that version 0.2.0 wrote. It rejects unknown names.
+func (d *Difficulty) UnmarshalJSON(text []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return err
+	}
+	if _, old := fields["bin"]; old {
+		delete(fields, "executed_functions")
+	}
+	for was, now := range renamedDifficulty {
+		if value, ok := fields[was]; ok {
+			fields[now] = value
+			delete(fields, was)
+		}
+	}
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return err
+	}
+	type plain Difficulty
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	return dec.Decode((*plain)(d))
+}
