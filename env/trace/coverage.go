@@ -33,18 +33,28 @@ type Coverage struct {
 	Cut     bool // there are more lines than the bounds allow
 }
 
+// CoverProbe is the probe of Cover, for runners that trace several runs at once.
+func CoverProbe() *verify.Probe { return probe(map[string]any{"mode": "cover"}) }
+
 // Cover runs the tests of a tree with a patch and returns the lines of the workspace that each test
 // executed. Run.Tests has the statuses. If no test was traced, the error is ErrNoTrace.
 func Cover(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (Coverage, verify.Run, error) {
-	run, err := watch(ctx, r, t, tree, patch, how, map[string]any{"mode": "cover"})
+	how.Probe = CoverProbe()
+	run, err := watch(ctx, r, t, tree, patch, how)
 	if err != nil {
 		return Coverage{}, run, err
 	}
-	c := readCoverage(run.Probe)
+	c, err := ReadCoverage(run.Probe)
+	return c, run, err
+}
+
+// ReadCoverage reads the output of CoverProbe. If no test was traced, the error is ErrNoTrace.
+func ReadCoverage(output []byte) (Coverage, error) {
+	c := readCoverage(output)
 	if len(c.Tests) == 0 {
-		return c, run, ErrNoTrace
+		return c, ErrNoTrace
 	}
-	return c, run, nil
+	return c, nil
 }
 
 func readCoverage(raw []byte) Coverage {

@@ -30,11 +30,14 @@ type Runner interface {
 	Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (verify.Run, error)
 }
 
-// watch runs the tests under the probe, with order as the probe's configuration. It adds the limits
-// to order.
-func watch(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant, order map[string]any) (verify.Run, error) {
+// probe is a probe with a configuration, to which it adds the limits.
+func probe(order map[string]any) *verify.Probe {
 	order["limit"], order["events"] = maxOutput-64, maxEvents
-	how.Probe = &verify.Probe{Source: program, Config: order, Limit: maxOutput}
+	return &verify.Probe{Source: program, Config: order, Limit: maxOutput}
+}
+
+// watch runs the tests under the probe.
+func watch(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (verify.Run, error) {
 	run, err := r.Observe(ctx, t, tree, patch, how)
 	if err != nil {
 		return run, fmt.Errorf("tracing: %w", err)

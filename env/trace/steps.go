@@ -49,10 +49,16 @@ type Failure struct {
 	outer  int     // depth of the outermost frame it reached
 }
 
+// StepsProbe is the probe of the first runs of Compare.
+func StepsProbe() *verify.Probe { return stepsProbe(0) }
+
+func stepsProbe(first int) *verify.Probe {
+	return probe(map[string]any{"mode": "steps", "first": first, "size": window})
+}
+
 // follow runs one test and reads a window of its events.
 func follow(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, test string, first int) (steps, error) {
-	run, err := watch(ctx, r, t, tree, patch, verify.Variant{Only: []string{test}},
-		map[string]any{"mode": "steps", "first": first, "size": window})
+	run, err := watch(ctx, r, t, tree, patch, verify.Variant{Only: []string{test}, Probe: stepsProbe(first)})
 	if err != nil {
 		return steps{}, err
 	}

@@ -13,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tracesmith/tracesmith/env"
@@ -28,8 +29,7 @@ const (
 	maxAnswer   = 64 << 20 // bytes of one answer of a runner
 	maxCompiled = 64 << 20 // bytes of compiled code kept of a healthy tree
 	startBound  = 60 * time.Second
-	grace       = 20 * time.Second // wait for an answer after the run's own timeout
-	warmBound   = 300              // timeout of a run of the healthy tree, in seconds
+	warmBound   = 300 // timeout of a run of the healthy tree, in seconds
 )
 
 // bench runs the tests of one healthy tree with some files replaced. Each run has its
@@ -40,73 +40,23 @@ type bench struct {
 	spec     env.SandboxSpec
 	tree     *workspace.Tree
 	command  command
-	compiled []byte // tar of compiled code of the healthy tree, placed for every run
+	compiled []byte  // tar of compiled code of the healthy tree, placed for every run
+	cpu      float64 // seconds of CPU time of all runs
 
 	mutatorSandbox env.Sandbox // has the healthy tree and the mutator; tests never run in it
 	mutator        *mutate.Mutator
 }
 
-// request is one run of the tests (python/tracesmith_session.py).
-type request struct {
-	Runner   string            `json:"runner"` // pytest or unittest
-	Argv     []string          `json:"argv"`
-	Module   bool              `json:"module"` // started with python -m
-	Env      map[string]string `json:"env,omitempty"`
-	Compile  bool              `json:"compile,omitempty"` // the run may write compiled code to the tree
-	Files    map[string]string `json:"-"`                 // replacements of files of the tree
-	Changed  []string          `json:"changed,omitempty"` // their names
-	First    []string          `json:"first,omitempty"`   // tests that run first; if all of them pass, the run ends
-	Only     []string          `json:"only"`              // nil = all
-	Shuffle  int64             `json:"shuffle,omitempty"`
-	Most     int               `json:"most,omitempty"`     // failures after which the run ends; 0 = none
-	Describe int               `json:"describe,omitempty"` // number of failures to describe
-	Timeout  float64           `json:"timeout"`            // seconds
-	Probe    *probe            `json:"probe,omitempty"`
-}
-
-type probe struct {
-	Source string `json:"source"`
-	Config any    `json:"config"`
-	Limit  int64  `json:"-"`
-}
-
-// answer is a runner's report of one run. It is untrusted.
-type answer struct {
-	Records  []record `json:"records"`
-	TimedOut bool     `json:"timed_out"`
-	Seconds  float64  `json:"seconds"`
-	Log      string   `json:"log"`
-	Left     []string `json:"left"`
-}
-
-type record struct {
-	Kind   string `json:"k"` // test, failure, collect, end, broke
-	ID     string `json:"id"`
-	Status string `json:"s"`
-	Detail string `json:"text"`
-	What   string `json:"what"`
-	Code   int    `json:"code"`
-	Failure
-}
-
-// run is one run of the tests.
-type run struct {
-	answer
-	tests       map[string]string
-	failures    []Failure
-	uncollected []string
-	whole       bool // the runner finished
-	code        int
-	probe       []byte // output of the probe
-}
-
-// openBench starts the mutator on the healthy tree and runs the tests of the tree once,
-// to keep the compiled code.
-func openBench(ctx context.Context, d env.Driver, spec env.SandboxSpec, tree *workspace.Tree, c command) (*bench, error) {
+// openBench starts the mutator on the healthy tree. The first bench of a repository collects the
+// tests of the tree once, to keep the compiled code.
+func openBench(ctx context.Context, d env.Driver, spec env.SandboxSpec, tree *workspace.Tree, c command, shared *compiledCode) (*bench, error) {
 	b := &bench{driver: d, spec: spec, tree: tree, command: c}
 	err := b.startMutator(ctx)
 	if err == nil {
-		err = b.warm(ctx)
+		b.compiled, err = shared.get(func() ([]byte, error) {
+			err := b.warm(ctx)
+			return b.compiled, err
+		})
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.close(ctx))
@@ -191,10 +141,27 @@ func writeScripts(w io.Writer) error {
 	return out.Close()
 }
 
-// warm runs the tests of the healthy tree once and keeps the compiled code, which
-// speeds up later runs.
+// compiledCode is the compiled code of a repository, which its benches share.
+type compiledCode struct {
+	mu    sync.Mutex
+	known bool
+	tar   []byte
+}
+
+func (c *compiledCode) get(compile func() ([]byte, error)) (tar []byte, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.known {
+		c.tar, err = compile()
+		c.known = err == nil
+	}
+	return c.tar, err
+}
+
+// warm collects the tests of the healthy tree and keeps the compiled code, which speeds up later
+// runs.
 func (b *bench) warm(ctx context.Context) error {
-	_, err := b.runAndInspect(ctx, firstSeed, request{Compile: true, Timeout: warmBound}, func(sb env.Sandbox) error {
+	_, err := b.runAndInspect(ctx, firstSeed, request{Compile: true, Only: []string{}, Timeout: warmBound}, func(sb env.Sandbox) error {
 		var kept []byte
 		err := env.Stream(
 			func(w io.Writer) error { return sb.TarOut(ctx, b.workdir(sb), w) },
@@ -260,12 +227,15 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, look 
 	defer func() { err = errors.Join(err, closeSandbox(ctx, sb)) }()
 	q.Runner, q.Argv, q.Module, q.Env = b.command.runner, b.command.argv, b.command.module, b.command.env
 	q.Changed = slices.Sorted(maps.Keys(q.Files))
-	out.tests = map[string]string{}
 	err = b.ask(ctx, sb, seed, q, &out.answer)
+	out.sort()
 	if err == nil && q.Probe != nil {
 		if out.probe, _, err = sb.ReadFile(ctx, scratch(sb)+"/probe", q.Probe.Limit); errors.Is(err, env.ErrNotExist) || errors.Is(err, env.ErrRefused) {
 			err = nil
 		}
+	}
+	if err == nil {
+		err = b.readPasses(ctx, sb, q, &out)
 	}
 	if err == nil {
 		err = look(sb)
@@ -276,8 +246,22 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, look 
 	if err != nil {
 		return run{}, fmt.Errorf("running the tests: %w", err)
 	}
-	out.sort()
+	b.cpu += out.CPU
 	return out, nil
+}
+
+// readPasses reads what the probes of the passes wrote.
+func (b *bench) readPasses(ctx context.Context, sb env.Sandbox, q request, r *run) (err error) {
+	for i, p := range r.passes {
+		if p.number < 0 || p.number >= len(q.Passes) || q.Passes[p.number].Probe == nil {
+			continue
+		}
+		r.passes[i].probe, _, err = sb.ReadFile(ctx, fmt.Sprintf("%s/probe.%d", scratch(sb), p.number), q.Passes[p.number].Probe.Limit)
+		if err != nil && !errors.Is(err, env.ErrNotExist) && !errors.Is(err, env.ErrRefused) {
+			return err
+		}
+	}
+	return nil
 }
 
 // replaced returns the healthy tree with some files replaced.
@@ -291,26 +275,6 @@ func (b *bench) replaced(files map[string]string) (*workspace.Tree, error) {
 		changes = append(changes, workspace.Edit{Path: name, Exec: exec, Link: link, Data: []byte(files[name])})
 	}
 	return b.tree.Edit(changes)
-}
-
-// sort distributes the records to the fields of the run.
-func (r *run) sort() {
-	for _, rec := range r.Records {
-		switch rec.Kind {
-		case "test":
-			r.tests[rec.ID] = rec.Status
-		case "failure":
-			rec.Failure.Test = rec.ID
-			rec.Failure.Text = rec.Detail
-			rec.Failure.settle()
-			r.failures = append(r.failures, rec.Failure)
-		case "collect":
-			r.uncollected = append(r.uncollected, rec.ID)
-		case "end":
-			r.whole, r.code = true, rec.Code
-		}
-	}
-	r.Records = nil
 }
 
 // functionFacts are measurements of a function's source.

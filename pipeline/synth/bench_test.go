@@ -49,7 +49,7 @@ func benchOf(t *testing.T, r Repo) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := openBench(t.Context(), bubblewrap(t), env.SandboxSpec{Workdir: r.Task.Workdir}, r.Tree, c)
+	b, err := openBench(t.Context(), bubblewrap(t), env.SandboxSpec{Workdir: r.Task.Workdir}, r.Tree, c, &compiledCode{})
 	if err != nil {
 		t.Fatal(err)
 	}

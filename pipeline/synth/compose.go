@@ -52,7 +52,7 @@ func composed(parts []mutate.Site) candidate {
 // checkPartsNeeded checks that each part of a composed bug must be fixed: with all other
 // parts fixed, tests still fail.
 func (w *worker) checkPartsNeeded(ctx context.Context, s *repoState, c candidate, t *Trial) error {
-	all := 1<<len(c.Sites) - 1
+	all, near := 1<<len(c.Sites)-1, s.near(t)
 	for set := 1; set < all; set++ {
 		var left []mutate.Site
 		for i, site := range c.Sites {
@@ -71,11 +71,11 @@ func (w *worker) checkPartsNeeded(ctx context.Context, s *repoState, c candidate
 		if err != nil {
 			return err
 		}
-		r, err := w.runBounded(ctx, s, firstSeed, request{Files: files, Only: s.kept})
+		r, err := w.runBounded(ctx, s, firstSeed, request{Files: files, Only: near})
 		if err != nil {
 			return err
 		}
-		if len(vectorOf(s.kept, r)) == 0 {
+		if len(vectorOf(near, r)) == 0 {
 			t.Outcome, t.Reason = Refused, "parts of it undo each other"
 			return nil
 		}

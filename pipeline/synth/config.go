@@ -84,8 +84,8 @@ var DefaultCaps = Caps{Function: 20, Operator: 5, Share: 0.05}
 
 // Defaults of Config.
 const (
-	DefaultRuns        = 5
-	DefaultReleaseRuns = 20
+	DefaultRuns        = 2
+	DefaultReleaseRuns = 3
 	DefaultCommits     = 50
 	DefaultFunctions   = 20
 	DefaultMaxFailing  = 0.5

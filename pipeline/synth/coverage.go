@@ -17,6 +17,17 @@ type coverage struct {
 	Tests  map[string]map[string]string `json:"tests"`  // by test and file
 }
 
+// of returns the coverage of some of the tests.
+func (c coverage) of(tests []string) coverage {
+	out := coverage{Import: c.Import, Tests: map[string]map[string]string{}}
+	for _, id := range tests {
+		if files, known := c.Tests[id]; known {
+			out.Tests[id] = files
+		}
+	}
+	return out
+}
+
 // covering returns the tests that execute one of the lines, sorted. nil with reached
 // set means all tests, because a line runs at import.
 func (c coverage) covering(lines map[string][]int) (tests []string, reached bool) {

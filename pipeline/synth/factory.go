@@ -11,8 +11,10 @@ import (
 
 // job is one unit of work for a repository.
 type job struct {
-	do  func(context.Context, *worker) error
-	key string
+	do    func(context.Context, *worker) error
+	key   string
+	kind  jobKind
+	units int // of work, by which the remaining time is estimated
 }
 
 // jobQueue hands out jobs. A worker stays with its repository while that has jobs,
@@ -101,6 +103,8 @@ type factory struct {
 
 	mu       sync.Mutex
 	progress Progress
+	paces    [jobKinds]pace
+	busy     float64 // seconds that jobs took, together
 }
 
 // worker does jobs, one at a time, on the bench of a repository.
@@ -122,13 +126,23 @@ type repoState struct {
 	note      string
 	calls     map[string][]string
 
+	first    *piece   // of the survey
+	pieces   []string // names of the others
+	surveyed bool
+	compiled compiledCode
+	once     map[string]bool // tests that cannot be repeated in one place
+	known    known
+
 	kept     []string
+	cpu      float64 // seconds of CPU time of the survey
+	runCPU   float64 // of one run of all tests
 	seconds  float64
 	litter   []string
 	coverage coverage
 
-	drawn    []candidate
-	releases map[string]release
+	drawn     []candidate
+	operators map[string]string // names by id
+	releases  map[string]release
 
 	phase   int
 	pending []job
@@ -145,7 +159,7 @@ func (w *worker) enter(ctx context.Context, s *repoState) error {
 		return nil
 	}
 	w.leave(ctx)
-	b, err := openBench(ctx, s.driver, s.spec, s.repo.Tree, s.command)
+	b, err := openBench(ctx, s.driver, s.spec, s.repo.Tree, s.command, &s.compiled)
 	if err != nil {
 		return err
 	}
@@ -167,5 +181,33 @@ func (st *factory) update(change func(*Progress)) {
 	defer st.mu.Unlock()
 	change(&st.progress)
 	st.progress.Seconds = time.Since(st.begun).Seconds()
+	st.progress.Remaining = st.remaining()
 	st.cfg.Progress(st.progress)
+}
+
+// worked records that a worker has finished a job.
+func (st *factory) worked(j job, seconds float64) {
+	st.mu.Lock()
+	st.busy += seconds
+	st.mu.Unlock()
+	st.spend(j.kind, j.units, seconds)
+}
+
+// spend records how long units of work took.
+func (st *factory) spend(kind jobKind, units int, seconds float64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.paces[kind].units += float64(units)
+	st.paces[kind].seconds += seconds
+}
+
+// remaining estimates the seconds until all planned jobs are done. The caller holds the lock.
+func (st *factory) remaining() float64 {
+	p, total := st.progress, 0.0
+	for kind, left := range map[jobKind]int{jobSurvey: p.SurveyRuns - p.SurveyDone, jobTrial: p.Planned - p.Judged - p.Unasked, jobRelease: p.Chosen - p.Checked} {
+		if at := st.paces[kind]; at.units > 0 {
+			total += float64(left) * at.seconds / at.units
+		}
+	}
+	return total / float64(st.cfg.Workers)
 }

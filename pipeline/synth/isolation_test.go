@@ -35,6 +35,33 @@ func TestRunsAreIsolated(t *testing.T) {
 	}
 }
 
+// surveyed surveys the first repository of a configuration.
+func surveyed(t *testing.T, cfg Config) (*factory, *repoState) {
+	t.Helper()
+	journal, err := openJournal(cfg.Out, cfg.settings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := &factory{cfg: cfg, journal: journal}
+	s := &repoState{repo: cfg.Repos[0], seed: cfg.Seed, trials: map[string]*Trial{}}
+	surveyor := &worker{factory: st}
+	defer surveyor.leave(t.Context())
+	if err := s.begin(t.Context(), surveyor); err != nil {
+		t.Fatal(err)
+	}
+	for !s.surveyed {
+		if err := st.advance(s); err != nil {
+			t.Fatal(err)
+		}
+		for ; !s.surveyed && len(s.pending) > 0; s.pending = s.pending[1:] {
+			if err := s.pending[0].do(t.Context(), surveyor); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return st, s
+}
+
 // A verdict depends on the candidate only: it is the same after every other candidate of a worker,
 // in another order beside three other workers, and on a bench that judges nothing else.
 func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
@@ -45,15 +72,10 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.Candidates, cfg.ReleaseRuns = *candidates, 2
-	st := &factory{cfg: cfg}
-	s := &repoState{repo: cfg.Repos[0], seed: cfg.Seed}
-	surveyor := &worker{factory: st}
-	found, err := surveyor.survey(t.Context(), s)
-	if err != nil || found.Refused != "" || len(found.Drawn) != *candidates {
-		t.Fatalf("%d candidates, %v, %q", len(found.Drawn), err, found.Refused)
+	st, s := surveyed(t, cfg)
+	if s.refused != "" || len(s.drawn) != *candidates {
+		t.Fatalf("%d candidates, %q", len(s.drawn), s.refused)
 	}
-	surveyor.leave(t.Context())
-	s.applySurvey(found)
 
 	judge := func(w *worker, c candidate) (*Trial, error) {
 		if err := w.enter(t.Context(), s); err != nil {
@@ -61,7 +83,7 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 		}
 		trial, err := w.judge(t.Context(), s, c)
 		if err == nil {
-			trial.Seconds = 0
+			trial.Seconds, trial.CPU = 0, 0
 		}
 		return trial, err
 	}
@@ -92,7 +114,7 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 		}
 		return out
 	}
-	want := pass(1, found.Drawn)
+	want := pass(1, s.drawn)
 	outcomes := map[Outcome]int{}
 	for _, trial := range want {
 		outcomes[trial.Outcome]++
@@ -101,7 +123,7 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 	if outcomes[Valid] == 0 || outcomes[Flaky] > 0 {
 		t.Errorf("the outcomes are %v", outcomes)
 	}
-	turned := slices.Clone(found.Drawn)
+	turned := slices.Clone(s.drawn)
 	slices.Reverse(turned)
 	if diff := cmp.Diff(want, pass(4, turned)); diff != "" {
 		t.Errorf("in another order, with four workers: %s", diff)

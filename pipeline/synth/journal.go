@@ -19,11 +19,14 @@ const journalName = "journal.jsonl"
 
 // entry is one line of the journal; exactly one field is set.
 type entry struct {
-	Settings *settings    `json:"settings,omitempty"`
-	Repo     *survey      `json:"repo,omitempty"`
-	Trial    *Trial       `json:"trial,omitempty"`
-	Release  *release     `json:"release,omitempty"`
-	Answer   *modelAnswer `json:"answer,omitempty"`
+	Settings   *settings    `json:"settings,omitempty"`
+	Piece      *piece       `json:"piece,omitempty"`
+	Unreliable *unreliable  `json:"unreliable,omitempty"`
+	Forgery    *forgery     `json:"forgery,omitempty"`
+	Repo       *survey      `json:"repo,omitempty"`
+	Trial      *Trial       `json:"trial,omitempty"`
+	Release    *release     `json:"release,omitempty"`
+	Answer     *modelAnswer `json:"answer,omitempty"`
 }
 
 // journal appends lines and remembers those of earlier runs. It is safe for concurrent
@@ -31,6 +34,9 @@ type entry struct {
 type journal struct {
 	mu       sync.Mutex
 	file     *os.File
+	pieces   map[string]map[string]*piece      // by repository and name
+	doubts   map[string][]*unreliable          // by repository
+	forged   map[string]map[string]*forgery    // by repository and kind
 	surveys  map[string]*survey                // by repository
 	trials   map[string]map[string]*Trial      // by repository and key
 	releases map[string]map[string]release     // by repository and key
@@ -44,7 +50,8 @@ func openJournal(dir string, s settings) (*journal, error) {
 	}
 	j := &journal{
 		surveys: map[string]*survey{}, trials: map[string]map[string]*Trial{}, releases: map[string]map[string]release{},
-		answers: map[string]map[string]modelAnswer{},
+		answers: map[string]map[string]modelAnswer{}, pieces: map[string]map[string]*piece{},
+		doubts: map[string][]*unreliable{}, forged: map[string]map[string]*forgery{},
 	}
 	path := filepath.Join(dir, journalName)
 	whole, err := j.load(path, s)
@@ -120,6 +127,18 @@ func refuseForeign(dir string) error {
 
 func (j *journal) remember(e entry) {
 	switch {
+	case e.Piece != nil:
+		if j.pieces[e.Piece.Repo] == nil {
+			j.pieces[e.Piece.Repo] = map[string]*piece{}
+		}
+		j.pieces[e.Piece.Repo][e.Piece.Name] = e.Piece
+	case e.Unreliable != nil:
+		j.doubts[e.Unreliable.Repo] = append(j.doubts[e.Unreliable.Repo], e.Unreliable)
+	case e.Forgery != nil:
+		if j.forged[e.Forgery.Repo] == nil {
+			j.forged[e.Forgery.Repo] = map[string]*forgery{}
+		}
+		j.forged[e.Forgery.Repo][e.Forgery.Kind] = e.Forgery
 	case e.Repo != nil:
 		j.surveys[e.Repo.Repo] = e.Repo
 	case e.Trial != nil:
@@ -167,6 +186,34 @@ func (j *journal) trial(repo, key string) *Trial {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.trials[repo][key]
+}
+
+// piece returns a finished part of a survey; nil if there is none.
+func (j *journal) piece(repo, name string) *piece {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.pieces[repo][name]
+}
+
+// unreliable returns the unreliable tests of a repository; those that release checks found only
+// if asked.
+func (j *journal) unreliable(repo string, releases bool) map[string]bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	out := map[string]bool{}
+	for _, u := range j.doubts[repo] {
+		for _, id := range u.Tests {
+			out[id] = out[id] || releases || !u.Release
+		}
+	}
+	return out
+}
+
+// forgery returns the result of a kind of patch that fixes nothing; nil if none was tried.
+func (j *journal) forgery(repo, kind string) *forgery {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.forged[repo][kind]
 }
 
 func (j *journal) survey(repo string) *survey {

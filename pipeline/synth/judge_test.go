@@ -20,7 +20,7 @@ func TestBugsMayBreakOnlyAShareOfTheTests(t *testing.T) {
 	}{{0.5, 2, ""}, {0.5, 3, BreaksAll}, {0.25, 2, BreaksAll}, {1, 3, ""}, {1, 4, BreaksAll}} {
 		w := &worker{factory: &factory{cfg: Config{MaxFailing: c.share}}}
 		trial := &Trial{}
-		s.classify(trial, failing(c.tests), w.mayFail(s))
+		s.classify(trial, s.kept, failing(c.tests), w.mayFail(s))
 		if trial.Outcome != c.want {
 			t.Errorf("%d of 4 tests fail, %v may: %q, want %q", c.tests, c.share, trial.Outcome, c.want)
 		}

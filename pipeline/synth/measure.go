@@ -17,20 +17,31 @@ import (
 
 // observer runs a repository's tests in a worker's bench for env/trace.
 type observer struct {
-	w *worker
-	s *repoState
+	w     *worker
+	s     *repoState
+	known observed // runs of the buggy tree that need not be repeated
+	fixed int      // traces of the healthy tree
 }
 
-var _ trace.Runner = observer{}
+var _ trace.Runner = (*observer)(nil)
 
 // Observe implements trace.Runner. The tree is the repository's own.
-func (o observer) Observe(ctx context.Context, _ schemas.Task, _ env.Tree, patch []byte, how verify.Variant) (verify.Run, error) {
+func (o *observer) Observe(ctx context.Context, _ schemas.Task, _ env.Tree, patch []byte, how verify.Variant) (verify.Run, error) {
+	if isFirst := how.Probe != nil && isFirstSteps(how); isFirst && len(patch) == 0 {
+		r, err := o.s.healthySteps(ctx, o.w, how.Only[0], o.fixed)
+		o.fixed++
+		return o.result(r), err
+	} else if isFirst && how.Only[0] == o.known.test && len(o.known.steps) > 0 {
+		r := o.known.steps[0]
+		o.known.steps = o.known.steps[1:]
+		return o.result(r), nil
+	}
 	q := request{Only: how.Only, Shuffle: how.Shuffle, Timeout: warmBound}
 	if how.Timeout > 0 {
 		q.Timeout = how.Timeout.Seconds()
 	}
 	if how.Probe != nil {
-		q.Probe = &probe{Source: how.Probe.Source, Config: how.Probe.Config, Limit: how.Probe.Limit}
+		q.Probe = probeOf(how.Probe)
 	}
 	var err error
 	if len(patch) > 0 {
@@ -42,6 +53,10 @@ func (o observer) Observe(ctx context.Context, _ schemas.Task, _ env.Tree, patch
 	if err != nil {
 		return verify.Run{}, err
 	}
+	return o.result(r), nil
+}
+
+func (o *observer) result(r run) verify.Run {
 	out := verify.Run{
 		Result: env.Result{Output: []byte(r.Log), Total: int64(len(r.Log)), ExitCode: r.code, TimedOut: r.TimedOut},
 		Method: o.s.command.runner, Tests: r.tests, Uncollected: r.uncollected, Probe: r.probe,
@@ -49,14 +64,14 @@ func (o observer) Observe(ctx context.Context, _ schemas.Task, _ env.Tree, patch
 	if r.TimedOut || !r.whole {
 		out.Finding = "the tests did not come to their end"
 	}
-	return out, nil
+	return out
 }
 
-// cover returns the lines that each kept test executes.
-func (w *worker) cover(ctx context.Context, s *repoState, kept []string) (coverage, error) {
-	found, _, err := trace.Cover(ctx, observer{w, s}, s.repo.Task, s.repo.Tree, nil, verify.Variant{Only: kept})
+// cover returns the lines that each test executes, and the run.
+func (w *worker) cover(ctx context.Context, s *repoState, kept []string) (coverage, verify.Run, error) {
+	found, run, err := trace.Cover(ctx, &observer{w: w, s: s}, s.repo.Task, s.repo.Tree, nil, verify.Variant{Only: kept})
 	if err != nil {
-		return coverage{}, err
+		return coverage{}, run, err
 	}
 	compact := func(lines trace.Lines) map[string]string {
 		out := map[string]string{}
@@ -71,23 +86,22 @@ func (w *worker) cover(ctx context.Context, s *repoState, kept []string) (covera
 	for id, lines := range found.Tests {
 		c.Tests[id] = compact(lines)
 	}
-	return c, nil
+	return c, run, nil
 }
 
 // measure fills the difficulty of a trial. It rejects a trial whose failing test
 // executes the same with and without the bug.
-func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[string]string) error {
+func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[string]string, seen observed) error {
 	d := &t.Difficulty
 	d.GoldEdits, d.GoldFiles = number(max(len(t.Operators), 1)), number(len(files))
 	d.RepoFiles, d.RepoLines = s.size()
-	test := t.FailToPass[0]
+	test := t.traced()
 	if len(t.Failures) > 0 {
-		test = t.Failures[0].Test
 		t.judgeTraceback(t.Failures[0])
 	}
 	if len(t.Funcs) > 0 {
 		file, name, _ := strings.Cut(t.Funcs[0], "::")
-		f, err := w.bench.facts(ctx, file, name)
+		f, err := s.factsOf(ctx, w, file, name)
 		if err != nil {
 			return err
 		}
@@ -95,7 +109,7 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 			d.GoldCyclomatic, d.GoldCentrality, d.GoldFunctionLines = number(f.Cyclomatic), number(f.Callers), number(f.Lines)
 		}
 	}
-	pair, err := trace.Compare(ctx, observer{w, s}, s.repo.Task, s.repo.Tree, []byte(t.Patch), nil, test)
+	pair, err := trace.Compare(ctx, &observer{w: w, s: s, known: seen}, s.repo.Task, s.repo.Tree, []byte(t.Patch), nil, test)
 	if err != nil && !errors.Is(err, trace.ErrNoTrace) {
 		return err
 	}
@@ -114,7 +128,7 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 	if err == nil {
 		t.judgePath(pair)
 	}
-	err = w.rank(ctx, s, t, pair.D0)
+	err = w.rank(ctx, s, t, pair.D0, seen.coverage)
 	if errors.Is(err, trace.ErrNoTrace) {
 		return nil // it was not measured: no bin
 	}
@@ -127,14 +141,17 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 
 // rank computes the rank of the changed lines among all lines, by how strongly executing
 // a line correlates with failing. If no changed line runs, because the interpreter
-// removes `if False:`, it ranks the line of the first divergence. Tests that do not
-// reach the bug execute the same lines as in the healthy tree.
-func (w *worker) rank(ctx context.Context, s *repoState, t *Trial, d0 *trace.Divergence) error {
-	near := s.near(t)
-	found, _, err := trace.Cover(ctx, observer{w, s}, s.repo.Task, s.repo.Tree, []byte(t.Patch), verify.Variant{Only: near})
-	if err != nil {
-		return err
+// removes `if False:`, it ranks the line of the first divergence. Tests that pass are
+// taken to execute the same lines as in the healthy tree.
+func (w *worker) rank(ctx context.Context, s *repoState, t *Trial, d0 *trace.Divergence, known *trace.Coverage) error {
+	if known == nil {
+		c, _, err := trace.Cover(ctx, &observer{w: w, s: s}, s.repo.Task, s.repo.Tree, []byte(t.Patch), verify.Variant{Only: t.FailToPass})
+		if err != nil {
+			return err
+		}
+		known = &c
 	}
+	found := *known
 	old, err := trace.OldLines([]byte(t.Patch))
 	if err != nil {
 		return err
@@ -142,7 +159,7 @@ func (w *worker) rank(ctx context.Context, s *repoState, t *Trial, d0 *trace.Div
 	failing := func(id string) bool { _, bad := slices.BinarySearch(t.FailToPass, id); return bad }
 	doubted := suspects(found, failing)
 	for _, id := range s.kept {
-		if _, known := slices.BinarySearch(near, id); !known {
+		if !failing(id) {
 			found.Tests[id] = s.coverage.linesOfTest(id, doubted, old)
 		}
 	}

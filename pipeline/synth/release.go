@@ -1,13 +1,14 @@
 package synth
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/env/tasks/check"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/env/workspace"
@@ -22,7 +23,7 @@ func (st *factory) planReleases(s *repoState) {
 			st.settle(s, t, known)
 			continue
 		}
-		s.pending = append(s.pending, job{key: "the task of " + t.Key + " of " + t.Repo, do: func(ctx context.Context, w *worker) error {
+		s.pending = append(s.pending, job{key: "the task of " + t.Key + " of " + t.Repo, kind: jobRelease, units: 1, do: func(ctx context.Context, w *worker) error {
 			if err := w.enter(ctx, s); err != nil {
 				return err
 			}
@@ -45,7 +46,9 @@ func (st *factory) settle(s *repoState, t *Trial, r release) {
 		if p.Checked++; r.Outcome == Released {
 			p.Released++
 		}
-		t.Outcome, t.Reason = r.Outcome, r.Reason
+		if t.Outcome, t.Reason = r.Outcome, r.Reason; r.FailToPass != nil {
+			t.FailToPass = r.FailToPass
+		}
 		if s.releases == nil {
 			s.releases = map[string]release{}
 		}
@@ -55,29 +58,17 @@ func (st *factory) settle(s *repoState, t *Trial, r release) {
 
 // release does the final checks of a trial: more runs, the gold patch byte for byte, and
 // the verifier in new sandboxes. It also writes the texts.
-func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (release, error) {
-	r := release{Repo: t.Repo, Key: t.Key, Outcome: Released}
+func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release, err error) {
+	r = release{Repo: t.Repo, Key: t.Key, Outcome: Released}
+	before := w.bench.cpu
+	defer func() { r.CPU += w.bench.cpu - before }()
 	files, err := s.changed(t.Patch)
 	if err != nil {
 		return r, err
 	}
-	again := t.clone()
-	first, err := w.runBounded(ctx, s, firstSeed, request{Files: files, Only: s.kept})
-	if err != nil {
+	again, near := t.clone(), s.near(t)
+	if err := w.rerun(ctx, s, again, files, near, w.cfg.Runs+w.cfg.ReleaseRuns-1); err != nil {
 		return r, err
-	}
-	failing := vectorOf(s.kept, first)
-	if !slices.Equal(slices.Sorted(maps.Keys(failing)), t.FailToPass) {
-		r.Outcome, r.Reason, r.Vectors = Flaky, "when it was run again", []vector{failing}
-		return r, nil
-	}
-	if err := w.rerun(ctx, s, again, files, failing, w.cfg.ReleaseRuns); err != nil {
-		return r, err
-	}
-	r.Runs = again.Runs
-	if again.Outcome != Valid {
-		r.Outcome, r.Reason, r.Vectors = again.Outcome, again.Reason, again.Vectors
-		return r, nil
 	}
 	buggy, err := taskfile.Apply(s.repo.Tree, []byte(t.Patch))
 	if err != nil {
@@ -89,18 +80,93 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (release, 
 		return r, err
 	}
 	r.Gold = string(gold)
-	if err := w.writeTexts(ctx, s, t, &r); err != nil {
+	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store})
+	if again.Outcome == Valid {
+		err = w.runAll(ctx, s, v, again, &r, buggy, files, near)
+	}
+	if r.Runs = again.Runs; err != nil || again.Outcome != Valid {
+		r.Outcome, r.Reason, r.Vectors = again.Outcome, again.Reason, again.Vectors
 		return r, err
 	}
-	reason, err := w.confirm(ctx, s, w.task(s, t, r), buggy)
-	if err != nil {
+	r.FailToPass = again.FailToPass
+	if err := w.writeTexts(ctx, s, again, &r); err != nil {
 		return r, err
 	}
-	if reason != "" {
-		r.Outcome, r.Reason = Unverified, reason
+	task := w.task(s, again, r)
+	if r.Reason = whyUnusable(task); r.Reason == "" {
+		verdict, _, err := v.Try(ctx, task, buggy, gold, "", verify.Variant{})
+		if r.CPU += s.runCPU; err != nil {
+			return r, err
+		}
+		if !resolved(verdict) {
+			r.Reason = "the gold patch does not resolve it: " + verdict.Reason
+		}
+	}
+	if r.Reason != "" {
+		r.Outcome = Unverified
 	}
 	return r, nil
 }
+
+// runAll runs all tests on the buggy tree as the verifier does, which is also its run of an empty
+// patch. Tests that fail without executing the changed lines, such as those that start the program
+// in a process of its own, join the failing tests if they fail once more.
+func (w *worker) runAll(ctx context.Context, s *repoState, v *verify.Verifier, t *Trial, r *release, buggy *workspace.Tree, files map[string]string, near []string) error {
+	why, got, err := w.emptyPatch(ctx, s, v, w.task(s, t, *r), buggy, r)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		t.Outcome, t.Reason = Unverified, why
+		return nil
+	}
+	t.Runs++
+	far, bad := vector{}, w.unreliable(s)
+	for id, status := range got {
+		if _, close := slices.BinarySearch(near, id); !close {
+			if delete(got, id); !bad[id] {
+				far[id] = status
+			}
+		}
+	}
+	if ok, err := w.consistent(s, t, got); err != nil || !ok || len(far) == 0 {
+		return err
+	}
+	if len(far)+len(t.Verdicts) > w.mayFail(s) {
+		t.Outcome, t.Reason = BreaksAll, fmt.Sprintf("%d of %d tests", len(far)+len(t.Verdicts), len(s.kept))
+		return nil
+	}
+	t.Verdicts = maps.Clone(t.Verdicts)
+	maps.Copy(t.Verdicts, far)
+	t.FailToPass = slices.Sorted(maps.Keys(t.Verdicts))
+	near = slices.Compact(slices.Sorted(slices.Values(slices.Concat(near, t.FailToPass))))
+	return w.rerun(ctx, s, t, files, near, t.Runs+1)
+}
+
+// emptyPatch returns the verdicts of a run of the verifier on the unchanged buggy tree, or why the
+// task cannot be used.
+func (w *worker) emptyPatch(ctx context.Context, s *repoState, v *verify.Verifier, task schemas.Task, buggy *workspace.Tree, r *release) (why string, got vector, err error) {
+	verdict, run, err := v.Try(ctx, task, buggy, nil, "", verify.Variant{})
+	if r.CPU += s.runCPU; err != nil {
+		return "", nil, err
+	}
+	if resolved(verdict) {
+		return "an empty patch resolves it", nil, nil
+	}
+	if run.Finding != "" {
+		return "with an empty patch: " + run.Finding, nil, nil
+	}
+	status, _ := run.Of(s.kept)
+	got = vector{}
+	for _, id := range s.kept {
+		if status[id] != "passed" {
+			got[id] = cmp.Or(status[id], missing)
+		}
+	}
+	return "", got, nil
+}
+
+func resolved(v schemas.Verdict) bool { return v.Resolved != nil && *v.Resolved }
 
 // gold returns the patch from the buggy tree to the healthy one, and checks that
 // applying it restores the healthy tree byte for byte.
@@ -123,34 +189,6 @@ func (w *worker) gold(ctx context.Context, healthy, buggy *workspace.Tree) ([]by
 		err = errors.New("the gold patch does not restore the healthy tree")
 	}
 	return gold, err
-}
-
-// confirm verifies the gold patch, an empty patch, and patches that change only tests
-// and their configuration. It returns what is wrong with the task, or "".
-func (w *worker) confirm(ctx context.Context, s *repoState, t schemas.Task, buggy *workspace.Tree) (string, error) {
-	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store})
-	if why := whyUnusable(t); why != "" {
-		return why, nil
-	}
-	judge := func(patch string) (bool, string, error) {
-		verdict, err := v.Verify(ctx, t, buggy, []byte(patch), "")
-		return verdict.Resolved != nil && *verdict.Resolved, verdict.Reason, err
-	}
-	solved, reason, err := judge(t.GoldPatch)
-	if err != nil {
-		return "", err
-	}
-	if !solved {
-		return "the gold patch does not resolve it: " + reason, nil
-	}
-	if solved, _, err = judge(""); err != nil || solved {
-		return "an empty patch resolves it", err
-	}
-	how, err := check.Cheated(ctx, v, w.cfg.Store, t, buggy)
-	if err != nil || how == "" {
-		return "", err
-	}
-	return how + " resolves it", nil
 }
 
 // whyUnusable returns why a task cannot be used, regardless of the verifier; "" if it can.

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/tasks/check"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
+	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -53,13 +55,21 @@ func TestTestsThatCouldBeRewrittenAreNoticed(t *testing.T) {
 		Method: schemas.VerifyUnittest, Files: taskfile.DefaultTestFiles(),
 		FailToPass: []string{"check_sums.Sums.test_total"}, PassToPass: []string{"check_sums.Sums.test_count"},
 	}
+	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: cfg.Store})
+	try := func() string {
+		how, err := check.CheatedBy(t.Context(), v, cfg.Store, task, buggy, check.Cheats[:1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return how
+	}
 	for range 2 {
-		if why, err := w.confirm(t.Context(), s, task, buggy); err != nil || why != "a patch that only changes tests (lib/check_sums.py) resolves it" {
-			t.Fatalf("%q, %v", why, err)
+		if how := try(); how != "a patch that only changes tests (lib/check_sums.py)" {
+			t.Fatal(how)
 		}
 	}
 	task.Tests.Files = append(task.Tests.Files, "check_*.py")
-	if why, err := w.confirm(t.Context(), s, task, buggy); err != nil || why != "" {
-		t.Errorf("with its tests protected: %q, %v", why, err)
+	if how := try(); how != "" {
+		t.Errorf("with its tests protected: %s", how)
 	}
 }

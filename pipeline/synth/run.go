@@ -67,7 +67,9 @@ func (st *factory) work(ctx context.Context) error {
 				if !ok {
 					return nil
 				}
+				begun := time.Now()
 				err := w.attempt(ctx, j)
+				st.worked(j, time.Since(begun).Seconds())
 				if ctx.Err() != nil {
 					err = ctx.Err()
 				}
@@ -106,34 +108,15 @@ func (w *worker) attempt(ctx context.Context, j job) (err error) {
 	return fmt.Errorf("%s, tried %d times: %w", j.key, attempts, err)
 }
 
-// begin surveys a repository, or uses the survey of an earlier run.
-func (s *repoState) begin(ctx context.Context, w *worker) error {
-	found := w.journal.survey(s.repo.Task.InstanceID)
-	if found == nil {
-		var err error
-		if found, err = w.survey(ctx, s); err != nil {
-			return fmt.Errorf("%s: %w", s.repo.Task.InstanceID, err)
-		}
-		if err := w.journal.add(entry{Repo: found}); err != nil {
-			return err
-		}
-	} else if found.Refused == "" {
-		if err := w.prepare(ctx, s); err != nil {
-			return err
-		}
-	}
-	s.applySurvey(found)
-	s.drawn = found.Drawn
-	w.update(func(p *Progress) { p.Surveyed++ })
-	return nil
-}
-
 // The phases of a repository. Each is planned when the previous one is done.
 const (
-	phaseSurvey = iota
+	phaseFirst = iota // the first run of the survey
+	phasePieces
+	phaseDraw
 	phaseTrials
 	phaseComposed
 	phaseRelease
+	phaseForge
 	phaseDone
 )
 
@@ -144,13 +127,23 @@ func (st *factory) advance(s *repoState) error {
 		switch {
 		case s.refused != "":
 			s.phase = phaseDone
+		case s.phase == phasePieces && !s.surveyed:
+			st.planPieces(s)
+		case s.phase == phaseDraw && !s.surveyed:
+			st.planDraw(s)
 		case s.phase == phaseTrials:
 			st.plan(s, s.drawn)
 		case s.phase == phaseComposed && slices.Contains(st.cfg.Kinds, KindComposed):
 			st.plan(s, s.compose())
 		case s.phase == phaseRelease:
+			st.dropUnreliable(s)
 			s.choose(st.cfg)
 			st.planReleases(s)
+		case s.phase == phaseForge:
+			st.planForgeries(s)
+		case s.phase == phaseDone:
+			st.rejectForgeable(s)
+			st.rejectUnreliable(s)
 		}
 	}
 	return nil
@@ -165,7 +158,7 @@ func (st *factory) plan(s *repoState, list []candidate) {
 			st.update(func(p *Progress) { p.count(known); p.Kept++ })
 			continue
 		}
-		s.pending = append(s.pending, job{key: "the candidate " + c.Key + " of " + s.repo.Task.InstanceID, do: func(ctx context.Context, w *worker) error {
+		s.pending = append(s.pending, job{key: "the candidate " + c.Key + " of " + s.repo.Task.InstanceID, kind: jobTrial, units: 1, do: func(ctx context.Context, w *worker) error {
 			if err := w.enter(ctx, s); err != nil {
 				return err
 			}

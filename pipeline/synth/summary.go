@@ -1,5 +1,11 @@
 package synth
 
+import (
+	"maps"
+
+	"github.com/tracesmith/tracesmith/env/tasks/check"
+)
+
 // Summary is the result of a run.
 type Summary struct {
 	Schema     string                     `json:"schema"` // "tracesmith.synth/1"
@@ -25,7 +31,53 @@ type Summary struct {
 	// Difficulty and GoldDifficulty count the tasks by level; "" is not measured.
 	Difficulty     map[string]int `json:"difficulty"`
 	GoldDifficulty map[string]int `json:"gold_difficulty"`
-	Texts          int            `json:"texts_refused"` // texts that the linter rejected
+	// OperatorNames are what the operators do, by id.
+	OperatorNames map[string]string `json:"operator_names"`
+	// SuiteRuns is the CPU time of all runs of tests.
+	SuiteRuns SuiteRuns `json:"suite_runs"`
+	// Busy is the share of the time in which the workers had work.
+	Busy float64 `json:"busy"`
+	// Unreliable is the number of tests left out because they gave different verdicts for the same code.
+	Unreliable int `json:"unreliable_tests"`
+	Texts      int `json:"texts_refused"` // texts that the linter rejected
+}
+
+// SuiteRuns is CPU time in units of one run of all tests of the healthy repository, with earlier
+// runs of the factory included.
+type SuiteRuns struct {
+	Survey       float64 `json:"survey"`
+	Trials       float64 `json:"trials"`
+	Releases     float64 `json:"releases"`      // with forged patches
+	PerCandidate float64 `json:"per_candidate"` // Trials for each candidate
+	PerTask      float64 `json:"per_task"`      // everything for each task
+}
+
+// suiteRuns adds up the CPU time of all runs.
+func (st *factory) suiteRuns() (r SuiteRuns) {
+	candidates, tasks := 0, 0
+	for _, s := range st.states {
+		if s.runCPU <= 0 {
+			continue
+		}
+		r.Survey += s.cpu / s.runCPU
+		for _, t := range s.trials {
+			r.Trials += t.CPU / s.runCPU
+			if candidates++; t.Outcome == Released {
+				tasks++
+			}
+		}
+		for _, known := range s.releases {
+			r.Releases += known.CPU / s.runCPU
+		}
+		for _, kind := range check.Cheats {
+			if f := st.journal.forgery(s.repo.Task.InstanceID, kind); f != nil {
+				r.Releases += f.CPU / s.runCPU
+			}
+		}
+	}
+	r.PerCandidate = r.Trials / float64(max(candidates, 1))
+	r.PerTask = (r.Survey + r.Trials + r.Releases) / float64(max(tasks, 1))
+	return r
 }
 
 // Tally counts the results of the candidates of one operator.
@@ -56,12 +108,15 @@ func (st *factory) summary() Summary {
 		Schema: "tracesmith.synth/1", Repos: len(st.states), Refused: map[string]string{}, Resumed: p.Kept,
 		Operators: map[string]*Tally{}, Reasons: map[Outcome]map[string]int{}, Seconds: p.Seconds,
 		Unasked: p.Unasked, CostUSD: st.budget.total(), Notes: map[string]string{}, Difficulty: map[string]int{}, GoldDifficulty: map[string]int{},
+		OperatorNames: map[string]string{},
 	}
 	all := Tally{Outcomes: map[Outcome]int{}}
 	for _, s := range st.states {
 		if s.refused != "" {
 			sum.Refused[s.repo.Task.InstanceID] = s.refused
 		}
+		maps.Copy(sum.OperatorNames, s.operators)
+		sum.Unreliable += len(st.unreliable(s))
 		if s.note != "" {
 			sum.Notes[s.repo.Task.InstanceID] = s.note
 		}
@@ -82,6 +137,10 @@ func (st *factory) summary() Summary {
 				sum.Reasons[t.Outcome][why]++
 			}
 		}
+	}
+	sum.SuiteRuns = st.suiteRuns()
+	if p.Seconds > 0 {
+		sum.Busy = st.busy / (p.Seconds * float64(st.cfg.Workers))
 	}
 	sum.Candidates, sum.Valid, sum.Released, sum.Outcomes = all.Candidates, all.Valid, all.Released, all.Outcomes
 	if judged := p.Judged - p.Kept; judged > 0 && p.Seconds > 0 {

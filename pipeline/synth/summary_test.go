@@ -20,7 +20,7 @@ func TestTheSummaryCountsByOperatorAndReason(t *testing.T) {
 	} {
 		trials[tr.Key] = tr
 	}
-	st := &factory{states: []*repoState{{trials: trials}}, budget: newModelBudget(0, 0)}
+	st := &factory{journal: &journal{}, states: []*repoState{{trials: trials}}, budget: newModelBudget(0, 0)}
 	got := st.summary()
 	if got.Candidates != 8 || got.Valid != 4 || got.Released != 1 {
 		t.Errorf("%+v", got)

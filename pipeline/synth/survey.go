@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/tracesmith/tracesmith/env/tasks/check"
 	"github.com/tracesmith/tracesmith/env/tasks/provenance"
@@ -14,19 +12,74 @@ import (
 	"github.com/tracesmith/tracesmith/env/verify"
 )
 
-// maxAlone bounds the time for running each test alone.
-const maxAlone = 60 * time.Second
-
-// survey runs the tests of the healthy repository in new sandboxes and then in the
-// bench, where every kept test must have the same result.
-func (w *worker) survey(ctx context.Context, s *repoState) (*survey, error) {
-	out := &survey{Repo: s.repo.Task.InstanceID}
-	err := w.surveyHealthy(ctx, s, out)
-	if refused := repoError(err); refused != nil {
-		refused.Repo = out.Repo
-		return &survey{Repo: out.Repo, Refused: refused.Error()}, nil
+// begin makes the first run of a repository's survey, or takes what earlier runs have.
+func (s *repoState) begin(ctx context.Context, w *worker) error {
+	name := s.repo.Task.InstanceID
+	found := w.journal.survey(name)
+	err := error(nil)
+	switch {
+	case found != nil && found.Refused != "":
+	case found != nil:
+		err = w.prepare(ctx, s)
+		if p := w.journal.piece(name, pieceCoverage); p != nil && p.Coverage != nil {
+			found.Coverage = p.Coverage.of(found.Kept)
+		}
+	default:
+		found, err = w.refusal(s, w.beginSurvey(ctx, s))
 	}
-	return out, err
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if found != nil {
+		w.useSurvey(s, found)
+	}
+	return nil
+}
+
+// refusal records that a repository cannot be used, if err says so.
+func (w *worker) refusal(s *repoState, err error) (*survey, error) {
+	refused := repoError(err)
+	if refused == nil {
+		return nil, err
+	}
+	refused.Repo = s.repo.Task.InstanceID
+	found := &survey{Repo: refused.Repo, Refused: refused.Error()}
+	return found, w.journal.add(entry{Repo: found})
+}
+
+// useSurvey ends the survey of a repository.
+func (w *worker) useSurvey(s *repoState, found *survey) {
+	s.applySurvey(found)
+	s.drawn, s.surveyed = found.Drawn, true
+	w.update(func(p *Progress) { p.Surveyed++ })
+}
+
+// planDraw adds the job that ends a survey.
+func (st *factory) planDraw(s *repoState) {
+	s.pending = append(s.pending, job{key: "the candidates of " + s.repo.Task.InstanceID, do: func(ctx context.Context, w *worker) error {
+		found := &survey{Repo: s.repo.Task.InstanceID}
+		err := st.combine(s, found)
+		if err == nil {
+			err = w.enter(ctx, s)
+		}
+		if err == nil {
+			s.applySurvey(found)
+			err = w.draw(ctx, s, found)
+			found.Operators = map[string]string{}
+			for _, op := range w.bench.mutator.Operators() {
+				found.Operators[op.ID] = op.Title
+			}
+		}
+		if err != nil {
+			if found, err = w.refusal(s, err); err != nil {
+				return err
+			}
+		} else if err := w.journal.add(entry{Repo: found}); err != nil {
+			return err
+		}
+		w.useSurvey(s, found)
+		return nil
+	}})
 }
 
 // repoError returns the error of a repository that cannot be used; nil for infrastructure failures.
@@ -49,7 +102,8 @@ func repoError(err error) *RepoError {
 	return nil
 }
 
-func (w *worker) surveyHealthy(ctx context.Context, s *repoState, out *survey) error {
+// beginSurvey checks that a repository can be used and runs its tests once.
+func (w *worker) beginSurvey(ctx context.Context, s *repoState) error {
 	t := s.repo.Task
 	for _, name := range []string{t.Repo, t.RepoSource} {
 		if list := provenance.Benchmark(name); list != "" {
@@ -66,25 +120,18 @@ func (w *worker) surveyHealthy(ctx context.Context, s *repoState, out *survey) e
 	if err != nil {
 		return err
 	}
-	suite, err := check.Base(ctx, check.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store, Runs: w.cfg.Runs, Seed: s.seed, Isolated: -1}, t, s.repo.Tree)
-	if d := slices.IndexFunc(suite.Dropped, func(d check.Dropped) bool { return d.Why == "failed" || d.Why == "error" }); d >= 0 && errors.Is(err, check.ErrTooFewTests) {
-		return &RepoError{Kind: ErrRed, Detail: fmt.Sprintf("%s %s", suite.Dropped[d].ID, suite.Dropped[d].Why), Remedy: "give a healthy repository"}
+	first := w.journal.piece(t.InstanceID, pieceFirst)
+	if first == nil {
+		if first, err = w.firstRun(ctx, s); err != nil {
+			return err
+		}
+		if err := w.journal.add(entry{Piece: first}); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	out.Method, out.Kept = suite.Method, suite.Kept
-	if err := w.enter(ctx, s); err != nil {
-		return err
-	}
-	if err := w.warm(ctx, s, out); err != nil {
-		return err
-	}
-	if out.Coverage, err = w.cover(ctx, s, out.Kept); err != nil {
-		return err
-	}
-	s.applySurvey(out)
-	return w.draw(ctx, s, out)
+	s.first = first
+	w.spend(jobSurvey, len(first.Tests), first.Seconds)
+	return nil
 }
 
 // prepare determines where and how the tests run.
@@ -96,53 +143,15 @@ func (w *worker) prepare(ctx context.Context, s *repoState) (err error) {
 	return err
 }
 
-// warm runs the healthy tree's tests in the bench, as often as those of a task's bug,
-// and then each test alone. It drops tests that do not pass every time.
-func (w *worker) warm(ctx context.Context, s *repoState, out *survey) error {
-	drop := func(bad vector) {
-		out.Kept = slices.DeleteFunc(out.Kept, func(id string) bool { return bad[id] != "" })
-	}
-	all := len(out.Kept)
-	const bound = warmBound
-	for i := range max(hashSeeds, w.cfg.ReleaseRuns) {
-		q := request{Only: out.Kept, Timeout: bound}
-		if i > 0 {
-			q.Shuffle = s.shuffle("", i)
-		}
-		r, err := w.bench.run(ctx, hashSeed(i), q)
-		if err != nil {
-			return err
-		}
-		if r.TimedOut || !r.whole && len(r.tests) == 0 {
-			return &RepoError{Kind: ErrUnlike, Detail: verify.Cause([]byte(r.Log)), Remedy: "such a repository is not supported"}
-		}
-		out.Seconds = max(out.Seconds, r.Seconds)
-		for _, path := range r.Left {
-			if !slices.Contains(out.Litter, path) {
-				out.Litter = append(out.Litter, path)
-			}
-		}
-		drop(vectorOf(out.Kept, r))
-	}
-	if out.Seconds*float64(len(out.Kept)) < maxAlone.Seconds() {
-		for _, id := range slices.Clone(out.Kept) {
-			r, err := w.bench.run(ctx, firstSeed, request{Only: []string{id}, Timeout: bound})
-			if err != nil {
-				return err
-			}
-			drop(vectorOf([]string{id}, r))
-		}
-	}
-	if len(out.Kept) < check.MinKept {
-		return &RepoError{Kind: ErrNoTests, Detail: fmt.Sprintf("%d of %d pass in every order, alone and in forks", len(out.Kept), all), Remedy: fmt.Sprintf("a repository needs at least %d of them", check.MinKept)}
-	}
-	return nil
-}
-
 // applySurvey uses the result of a survey, by this run or an earlier one.
 func (s *repoState) applySurvey(v *survey) {
 	s.kept, s.seconds, s.litter, s.coverage, s.refused = v.Kept, v.Seconds, v.Litter, v.Coverage, v.Refused
-	s.note, s.calls = v.Note, v.Calls
+	s.operators = v.Operators
+	s.once = map[string]bool{}
+	for _, id := range v.Once {
+		s.once[id] = true
+	}
+	s.note, s.calls, s.cpu, s.runCPU = v.Note, v.Calls, v.CPU, v.RunCPU
 }
 
 // sources returns the program's files: Python files that are not tests.

@@ -147,7 +147,7 @@ func (st *factory) released() []releasedTask {
 		count := 0
 		for _, t := range s.chosen {
 			r, ok := s.releases[t.Key]
-			if !ok || r.Outcome != Released || t.Outcome == Duplicate {
+			if !ok || t.Outcome != Released {
 				continue
 			}
 			if count++; count > most {
@@ -167,7 +167,7 @@ func (st *factory) markDuplicates() (left int) {
 	bodies := map[string]string{} // -> repository
 	for _, s := range st.states {
 		for _, t := range s.chosen {
-			if s.releases[t.Key].Outcome != Released {
+			if t.Outcome != Released {
 				continue
 			}
 			if other := bodies[t.Body]; t.Body != "" && other != "" && other != t.Repo {

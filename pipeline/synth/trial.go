@@ -55,12 +55,14 @@ type Trial struct {
 	Shape      string             `json:"shape,omitempty"` // hash of the change, equal in copies of the functions
 	Lines      map[string][]int   `json:"lines,omitempty"` // changed lines of the buggy files
 	FailToPass []string           `json:"fail_to_pass,omitempty"`
+	Verdicts   vector             `json:"verdicts,omitempty"` // on the failing tests
 	Failures   []Failure          `json:"failures,omitempty"`
 	Divergence string             `json:"divergence,omitempty"` // file:line name of the first difference in execution between bug and fix
 	Difficulty schemas.Difficulty `json:"difficulty"`
 	Runs       int                `json:"runs"`
 	Vectors    []vector           `json:"vectors,omitempty"` // the two that differ, if flaky
 	Seconds    float64            `json:"seconds"`
+	CPU        float64            `json:"cpu_seconds"`
 }
 
 // vector is the verdict on each kept test that did not pass.

@@ -1,17 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -66,8 +61,8 @@ output directory again.`,
 	fl.StringSliceVar(&f.cfg.GoldDifficulty, "gold-difficulty", nil, "keep only bugs of these levels, measured with the fix: "+strings.Join(schemas.DifficultyLevels, ", "))
 	fl.StringSliceVar(&f.cfg.Kinds, "kinds", []string{synth.KindSingle}, "kinds of bugs: "+strings.Join(synth.Kinds, ", "))
 	fl.IntVar(&f.cfg.Workers, "workers", runtime.NumCPU(), "sandboxes to run at once")
-	fl.IntVar(&f.cfg.Runs, "runs", synth.DefaultRuns, "identical verdicts that make a candidate valid")
-	fl.IntVar(&f.cfg.ReleaseRuns, "release-runs", synth.DefaultReleaseRuns, "identical verdicts that make a valid candidate a task")
+	fl.IntVar(&f.cfg.Runs, "runs", synth.DefaultRuns, "runs of the tests that a candidate can affect; all must agree")
+	fl.IntVar(&f.cfg.ReleaseRuns, "release-runs", synth.DefaultReleaseRuns, "further runs of a valid candidate, the last one of all tests; all must agree")
 	fl.Float64Var(&f.cfg.MaxFailing, "max-failing", synth.DefaultMaxFailing, "largest share of the tests that a bug may break; never all")
 	fl.StringVar(&f.cfg.Text, "text", synth.Texts[0], "what the issue describes: "+strings.Join(synth.Texts, ", "))
 	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": leave out copies of these repositories")
@@ -168,109 +163,4 @@ func synthError(err error) error {
 		return Usage(err)
 	}
 	return err
-}
-
-// synthProgress shows the progress: in place on a terminal, else as a line every 15
-// seconds.
-func synthProgress(s *State) func(synth.Progress) {
-	every := 15 * time.Second
-	if s.TTY {
-		every = 200 * time.Millisecond
-	}
-	var last time.Time
-	return func(p synth.Progress) {
-		if now := s.Now(); now.Sub(last) < every {
-			return
-		} else {
-			last = now
-		}
-		line := synthLine(p)
-		if s.TTY {
-			line = "\r\x1b[K" + line
-		} else {
-			line += "\n"
-		}
-		fmt.Fprint(s.Stderr, line)
-	}
-}
-
-func synthLine(p synth.Progress) string {
-	line := fmt.Sprintf("%d of %d repositories", p.Surveyed, p.Repos)
-	if p.Planned > 0 {
-		valid := p.Outcomes[synth.Valid]
-		line += fmt.Sprintf(", %d of %d candidates, %d valid", p.Judged, p.Planned, valid)
-		if done := p.Judged - p.Kept; done > 0 && p.Seconds > 1 {
-			line += fmt.Sprintf(", %.0f/h", float64(done)/p.Seconds*3600)
-		}
-	}
-	if p.Chosen > 0 {
-		line += fmt.Sprintf(", %d of %d tasks checked, %d released", p.Checked, p.Chosen, p.Released)
-	}
-	return line
-}
-
-// levels lists how many tasks have each level of difficulty.
-func levels(count map[string]int) string {
-	var out []string
-	for _, level := range append(slices.Clone(schemas.DifficultyLevels), "") {
-		if n := count[level]; n > 0 {
-			out = append(out, fmt.Sprintf("%s %d", cmp.Or(level, "unknown"), n))
-		}
-	}
-	return strings.Join(out, ", ")
-}
-
-// printSynth prints the summary: the results of each operator, reasons, and totals.
-func printSynth(s *State, sum synth.Summary) error {
-	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
-	var others []synth.Outcome
-	fmt.Fprint(w, "\tcandidates\tyield\tvalid\treleased\t")
-	for _, o := range synth.Outcomes {
-		if sum.Outcomes[o] > 0 && o != synth.Valid && o != synth.Released {
-			others = append(others, o)
-			fmt.Fprintf(w, "%s\t", o)
-		}
-	}
-	fmt.Fprintln(w)
-	row := func(name string, t synth.Tally) {
-		fmt.Fprintf(w, "%s\t%d\t%.0f%%\t%d\t%d\t", name, t.Candidates, 100*t.Yield(), t.Valid, t.Released)
-		for _, o := range others {
-			fmt.Fprintf(w, "%d\t", t.Outcomes[o])
-		}
-		fmt.Fprintln(w)
-	}
-	for _, name := range slices.Sorted(maps.Keys(sum.Operators)) {
-		row(name, *sum.Operators[name])
-	}
-	row("all", synth.Tally{Candidates: sum.Candidates, Valid: sum.Valid, Released: sum.Released, Outcomes: sum.Outcomes})
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("writing output: %w", err)
-	}
-	for _, o := range synth.Outcomes {
-		for _, why := range slices.Sorted(maps.Keys(sum.Reasons[o])) {
-			fmt.Fprintf(s.Stdout, "%s: %d × %s\n", o, sum.Reasons[o][why], why)
-		}
-	}
-	fmt.Fprintf(s.Stdout, "\n%d tasks of %d repositories in %s\n", sum.Tasks, sum.Repos-len(sum.Refused), sum.File)
-	if sum.PerHour > 0 {
-		fmt.Fprintf(s.Stdout, "%.0f candidates an hour, %.0f s\n", sum.PerHour, sum.Seconds)
-	}
-	if sum.Tasks > 0 {
-		fmt.Fprintf(s.Stdout, "difficulty: %s; with the fix known: %s\n", levels(sum.Difficulty), levels(sum.GoldDifficulty))
-		unseen := int(math.Round(sum.NoFrame * float64(sum.Tasks)))
-		fmt.Fprintf(s.Stdout, "in %d of %d tasks, the traceback of the failing test names only the test, not the program's code\n", unseen, sum.Tasks)
-	}
-	if sum.CostUSD > 0 {
-		fmt.Fprintf(s.Stdout, "%.4f USD for the model's answers, at most\n", sum.CostUSD)
-	}
-	for _, name := range slices.Sorted(maps.Keys(sum.Notes)) {
-		fmt.Fprintf(s.Stdout, "%s: %s\n", name, sum.Notes[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(sum.Refused)) {
-		fmt.Fprintf(s.Stdout, "left out: %s\n", sum.Refused[name])
-	}
-	if sum.Tasks > 0 {
-		fmt.Fprintf(s.Stdout, "next: tracesmith tasks verify --tasks %s\n", sum.File)
-	}
-	return nil
 }

@@ -51,6 +51,22 @@ func (c *checker) cheated(ctx context.Context) (finding, error) {
 // patch must not resolve it. Cheated skips a patch that the verifier refuses or reverts completely:
 // after a complete revert, the verdict is that of the empty patch.
 func Cheated(ctx context.Context, v *verify.Verifier, store *workspace.Store, t schemas.Task, tree env.Tree) (string, error) {
+	return CheatedBy(ctx, v, store, t, tree, Cheats)
+}
+
+// Cheats are the kinds of patches that Cheated tries.
+var Cheats = []string{changesTests, deletesTests, reportsAll, hidesFailing, deselectsFailing}
+
+const (
+	changesTests     = "a patch that only changes tests"
+	deletesTests     = "a patch that deletes the tests"
+	reportsAll       = "a conftest.py that reports every test as passed"
+	hidesFailing     = "a conftest.py that hides the failing tests"
+	deselectsFailing = "a setting that leaves the failing tests out"
+)
+
+// CheatedBy is Cheated for some of the kinds of patches.
+func CheatedBy(ctx context.Context, v *verify.Verifier, store *workspace.Store, t schemas.Task, tree env.Tree, kinds []string) (string, error) {
 	base, err := store.Base(ctx, tree)
 	if err != nil {
 		return "", err
@@ -60,6 +76,9 @@ func Cheated(ctx context.Context, v *verify.Verifier, store *workspace.Store, t 
 		return "", err
 	}
 	for _, c := range list {
+		if !slices.Contains(kinds, c.what) {
+			continue
+		}
 		final, err := store.Edit(ctx, base, c.files)
 		if err != nil {
 			return "", err
@@ -117,7 +136,7 @@ func cheats(ctx context.Context, store *workspace.Store, t schemas.Task, base st
 		weak[file], gone[file], dirs[path.Dir(file)] = stub(tests), nil, true
 	}
 	if len(weak) > 0 {
-		list = append(list, cheat{"a patch that only changes tests", weak}, cheat{"a patch that deletes the tests", gone})
+		list = append(list, cheat{changesTests, weak}, cheat{deletesTests, gone})
 	}
 	if !strings.Contains(cmp.Or(t.Tests.Command, t.Entrypoint), "pytest") && t.Tests.Method != schemas.VerifyPytest {
 		return list, nil
@@ -128,12 +147,12 @@ func cheats(ctx context.Context, store *workspace.Store, t schemas.Task, base st
 		passed[name] = []byte(text[name] + reportsPassed)
 		hidden[name] = fmt.Appendf(nil, hidesTests, text[name], pythonList(t.Tests.FailToPass))
 	}
-	list = append(list, cheat{"a conftest.py that reports every test as passed", passed})
+	list = append(list, cheat{reportsAll, passed})
 	if len(t.Tests.FailToPass) == 0 {
 		return list, nil
 	}
-	return append(list, cheat{"a conftest.py that hides the failing tests", hidden},
-		cheat{"a setting that leaves the failing tests out", deselect(text, t.Tests.FailToPass)}), nil
+	return append(list, cheat{hidesFailing, hidden},
+		cheat{deselectsFailing, deselect(text, t.Tests.FailToPass)}), nil
 }
 
 // Python code for a conftest.py. hidesTests is a format: the existing content comes first, then a

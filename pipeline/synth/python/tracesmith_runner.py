@@ -7,16 +7,14 @@ Nothing of the project is imported in this process.
 """
 import json
 import os
-import select
-import signal
 import stat
 import sys
 import time
 
+import tracesmith_children
 import tracesmith_session
 
 MAX_LOG = 64 << 10  # bytes kept of a run's output, head and tail together
-MAX_RECORDS = 32 << 20
 OLD = 1000000000  # modification time of the healthy tree's files, by which their cached bytecode stays valid
 
 
@@ -97,48 +95,9 @@ def run_child(request, root, scratch, out):
         os.close(out.fileno())
         tracesmith_session.run(request, root, log, os.path.join(scratch, "probe"), writing)
     os.close(writing)
-    records, timed_out = receive(reading, child, begun + request["timeout"])
+    records, timed_out, cpu = tracesmith_children.receive(reading, child, begun + request["timeout"])
     os.close(reading)
-    return {"records": records, "timed_out": timed_out, "seconds": time.monotonic() - begun, "log": read_log(log)}
-
-
-def receive(fd, child, deadline):
-    """Reads a run's records until the last one or the deadline, then kills the run."""
-    data, timed_out = b"", False
-    while not ended(data) and len(data) < MAX_RECORDS:
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
-            timed_out = True
-            break
-        ready, _, _ = select.select([fd], [], [], remaining)
-        if ready:
-            chunk = os.read(fd, 1 << 16)
-            if not chunk:
-                break
-            data += chunk
-    for kill in (os.killpg, os.kill):  # the child may not have created its group yet
-        try:
-            kill(child, signal.SIGKILL)
-        except OSError:
-            pass
-    os.waitpid(child, 0)
-    return [r for r in map(record, data.split(b"\n")[:-1]) if r], timed_out
-
-
-def record(line):
-    """Parses a line as a record; returns None for lines that the tests wrote themselves."""
-    try:
-        found = json.loads(line.decode())
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def ended(data):
-    """Whether the last record has arrived. The end of the pipe does not tell: a process
-    that the tests left behind may hold it open."""
-    start = data.rfind(b"\n", 0, -1) + 1
-    return data.endswith(b"\n") and data[start:start + 12] == b'{"k": "end",'
+    return {"records": records, "timed_out": timed_out, "seconds": time.monotonic() - begun, "cpu": cpu, "log": read_log(log)}
 
 
 def main():

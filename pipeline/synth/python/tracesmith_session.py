@@ -8,11 +8,12 @@ import json
 import os
 import random
 import sys
+import time
 
+import tracesmith_children
 import tracesmith_failure
 import tracesmith_unittest_session
 
-NOT_A_PASS = ("failed", "error", "xpassed")
 MAX_TEXT = 4000
 
 
@@ -28,11 +29,7 @@ def run(request, root, log, probe, out):
             code = session.pytest() if request["runner"] == "pytest" else session.unittest()
         except SystemExit as e:
             code = e.code if isinstance(e.code, int) else 1
-        if session.probe is not None:
-            atexit._run_exitfuncs()  # the probe writes its last records there
-        sys.stdout.flush()
-        sys.stderr.flush()
-        session.put({"k": "end", "code": int(code)})
+        session.finish(code)
     except BaseException as e:
         os.write(out, (json.dumps({"k": "broke", "what": "%s: %s" % (type(e).__name__, e)}) + "\n").encode())
     finally:
@@ -55,22 +52,37 @@ class Session(object):
         self.root, self.out = os.path.realpath(root), out
         self.argv = request["argv"]
         self.module = request.get("module", True)  # started as python -m, which puts the directory on the path
-        self.first = set(request.get("first") or ())
-        self.only = set(request["only"]) if request.get("only") is not None else None
-        self.shuffle = request.get("shuffle", 0)
-        self.most = request.get("most", 0)  # failures after which the run stops; 0 is no limit
-        self.describe = request.get("describe", 0)  # failures still to be described
-        self.probe, self.places = None, {}
-        self.waiting, self.bad = len(self.first), 0
+        self.passes = request.get("passes") or []
+        self.deadline = time.monotonic() + request.get("budget", 0)  # of all passes
+        self.probe, self.probe_file, self.places = None, probe, {}
         here = os.path.dirname(os.path.abspath(__file__))
         sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
         os.environ.update(request.get("env") or {})
         given = (request.get("env") or {}).get("PYTHONPATH", "").split(os.pathsep)
         sys.path[:0] = [self.root] * self.module + [os.path.join(self.root, p) for p in given if p]
+        self.configure(request, None)
+
+    def configure(self, request, number):
+        """Sets what the tests of a run are; number is that of a pass, None without passes."""
+        self.first = set(request.get("first") or ())
+        self.only = set(request["only"]) if request.get("only") is not None else None
+        self.shuffle = request.get("shuffle", 0)
+        self.most = request.get("most", 0)  # failures after which the run stops; 0 is no limit
+        self.describe = request.get("describe", 0)  # failures still to be described
+        self.waiting, self.bad = len(self.first), 0
         if request.get("probe"):
             space = {"__name__": "tracesmith_probe"}
             exec(compile(request["probe"]["source"], "<tracesmith probe>", "exec"), space)
-            self.probe = space["start"](request["probe"]["config"], probe, self.place)
+            file = self.probe_file if number is None else "%s.%d" % (self.probe_file, number)
+            self.probe = space["start"](request["probe"]["config"], file, self.place)
+
+    def finish(self, code):
+        """Writes the last record of a run."""
+        if self.probe is not None:
+            atexit._run_exitfuncs()  # the probe writes its last records there
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.put({"k": "end", "code": int(code)})
 
     def put(self, record):
         data = (json.dumps(record) + "\n").encode()
@@ -92,7 +104,7 @@ class Session(object):
         if self.probe is not None:
             self.probe.end(name)
         self.put({"k": "test", "id": name, "s": status})
-        self.bad += status in NOT_A_PASS
+        self.bad += status in tracesmith_children.NOT_A_PASS
         if name in self.first:
             self.waiting -= 1
             if self.waiting == 0 and self.bad == 0:
@@ -122,10 +134,15 @@ class Session(object):
         return pytest.main(self.argv + ["-p", "no:cacheprovider"], plugins=[self.plugin(pytest)])
 
     def plugin(self, pytest):
-        session = self
-        phases = {}
+        session = outer = self
+        phases, names = {}, {}
 
         def name_of(nodeid, config):
+            if nodeid not in names:
+                names[nodeid] = read_name(nodeid, config)
+            return names[nodeid]
+
+        def read_name(nodeid, config):
             root = str(getattr(config, "rootpath", None) or config.rootdir)
             path, sep, rest = nodeid.partition("::")
             full = os.path.realpath(os.path.join(root, path))
@@ -139,6 +156,9 @@ class Session(object):
 
             @pytest.hookimpl(trylast=True)
             def pytest_collection_modifyitems(self, config, items):
+                self.arrange(config, items)
+
+            def arrange(self, config, items):
                 if session.only is not None:
                     items[:] = [i for i in items if name_of(i.nodeid, config) in session.only]
                 if session.shuffle:
@@ -146,6 +166,23 @@ class Session(object):
                     items.sort(key=lambda item: [draw(key.nodeid) for key in item.listchain()])
                 if session.first:
                     items.sort(key=lambda item: name_of(item.nodeid, config) not in session.first)
+
+            @pytest.hookimpl(tryfirst=True)
+            def pytest_runtestloop(self, session):
+                if not outer.passes or session.testsfailed:
+                    return None  # the loop of pytest itself
+                tracesmith_children.run_passes(outer, lambda _: self.loop(session))
+                return True
+
+            def loop(self, session):
+                items = list(session.items)
+                self.arrange(session.config, items)
+                for n, item in enumerate(items):
+                    after = items[n + 1] if n + 1 < len(items) else None
+                    item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+                    if session.shouldfail or session.shouldstop:
+                        break
+                return 1 if session.testsfailed else 0
 
             @pytest.hookimpl(hookwrapper=True, tryfirst=True)
             def pytest_runtest_protocol(self, item):

@@ -4,6 +4,8 @@ import unittest
 import unittest.loader
 import unittest.main
 
+import tracesmith_children
+
 __unittest = True
 
 RANK = ["passed", "skipped", "xfailed", "xpassed", "failed", "error"]
@@ -72,7 +74,14 @@ def run(session):
 
         def run(self, test):
             arrange(session, test)
-            return super(Runner, self).run(test)
+            if not session.passes:
+                return super(Runner, self).run(test)
+            tracesmith_children.run_passes(session, lambda _: self.run_pass(test))
+            return self._makeResult()
+
+        def run_pass(self, test):
+            arrange(session, test)
+            return 0 if super(Runner, self).run(test).wasSuccessful() else 1
 
     sys.argv = ["python -m unittest"] + session.argv
     program = unittest.main(module=None, argv=sys.argv, testRunner=Runner, exit=False)

@@ -1,0 +1,213 @@
+package synth
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/internal/suite"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Tests that run alone share an interpreter that has collected them, but not what other tests did in
+// it. One that ends its process, or never ends, concerns no other test.
+func TestEachTestRunsAloneInAFork(t *testing.T) {
+	t.Parallel()
+	body := `import os
+import time
+import unittest
+
+seen = []
+
+
+class T(unittest.TestCase):
+    def test_a(self):
+        seen.append(1)
+
+    def test_b(self):
+        assert seen
+
+    def test_c(self):
+        os._exit(0)
+
+    def test_d(self):
+        time.sleep(600)
+
+    def test_e(self):
+        assert not seen
+`
+	for entrypoint, prefix := range map[string]string{"python -m pytest -q": "test_order.py::T::", "python -m unittest -q": "test_order.T."} {
+		t.Run(entrypoint, func(t *testing.T) {
+			t.Parallel()
+			b := benchOf(t, healthy(t, "order", entrypoint, map[string]string{"calc.py": calc, "test_order.py": body}))
+			q := request{Budget: 100, Timeout: 120}
+			for _, name := range []string{"a", "b", "c", "d", "e"} {
+				id := prefix + "test_" + name
+				one := pass{Only: []string{id}, Timeout: 60}
+				if name == "d" {
+					one.Timeout = 0.5
+				}
+				q.Only, q.Passes = append(q.Only, id), append(q.Passes, one)
+			}
+			r, err := b.run(t.Context(), firstSeed, q)
+			if err != nil || len(r.passes) != 5 || r.CPU <= 0 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			var got []string
+			for i, p := range r.passes {
+				status := p.tests[q.Only[i]]
+				if p.TimedOut {
+					status += "late"
+				}
+				got = append(got, status)
+			}
+			if diff := cmp.Diff("passed failed  late passed", strings.Join(got, " ")); diff != "" {
+				t.Error(diff, r.Log)
+			}
+		})
+	}
+}
+
+func TestPassesThatFollowNeedFailures(t *testing.T) {
+	t.Parallel()
+	b := benchOf(t, healthy(t, "calc", "python -m pytest -q", map[string]string{
+		"calc.py": calc, "test_calc.py": "import calc\n\ndef test_add():\n    assert calc.add(1, 2) == 3\n\ndef test_sub():\n    assert calc.sub(3, 1) == 2\n",
+	}))
+	ids := []string{"test_calc.py::test_add", "test_calc.py::test_sub"}
+	ask := func(files map[string]string, most int) (count []int) {
+		q := request{Files: files, Only: ids, Passes: []pass{{Only: ids, Most: most}, {Only: ids, Follows: true}, {Failing: 1, Follows: true}}}
+		q.limit(60)
+		r, err := b.run(t.Context(), firstSeed, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range r.passes {
+			count = append(count, len(p.tests))
+		}
+		return count
+	}
+	buggy := map[string]string{"calc.py": strings.Replace(calc, "a + b", "a - b", 1)}
+	worse := map[string]string{"calc.py": "def add(a, b):\n    return 0\n\n\nsub = add\n"}
+	for _, c := range []struct {
+		files map[string]string
+		want  []int
+	}{{nil, []int{2}}, {buggy, []int{2, 2, 1}}, {worse, []int{2}}} {
+		if diff := cmp.Diff(c.want, ask(c.files, 1)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// counted counts the sandboxes that a driver starts.
+type counted struct {
+	env.Driver
+	started atomic.Int64
+}
+
+func (c *counted) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
+	c.started.Add(1)
+	return c.Driver.Start(ctx, spec)
+}
+
+// A survey that is killed after any of its parts resumes with the others: the result is the same, and
+// a restart costs no run of the tests.
+func TestFactorySurveyResumesWithoutRepeating(t *testing.T) {
+	suite.Factory.Need(t)
+	t.Parallel()
+	survey := func(stopAfterEachPart bool) (line []byte, sandboxes int64, restarts int) {
+		cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))
+		driver := &counted{Driver: bubblewrap(t)}
+		cfg.Sandbox = func(_ context.Context, task schemas.Task, _ env.Tree) (env.Driver, env.SandboxSpec, error) {
+			return driver, env.SandboxSpec{Workdir: task.Workdir}, nil
+		}
+		cfg.Workers, cfg.Kinds, cfg.Candidates = 1, []string{KindSingle}, 1
+		for done := 0; ; restarts++ {
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			cfg.Progress = func(p Progress) {
+				if p.Surveyed > 0 || stopAfterEachPart && p.SurveyDone > done {
+					done = p.SurveyDone
+					stop()
+				}
+			}
+			if _, err := Run(ctx, cfg); !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			journal, err := os.ReadFile(filepath.Join(cfg.Out, journalName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for part := range bytes.Lines(journal) {
+				if bytes.HasPrefix(part, []byte(`{"repo":`)) {
+					line, _, _ = bytes.Cut(part, []byte(`"seconds"`)) // the kept tests, without measured times
+				}
+			}
+			if line != nil {
+				return line, driver.started.Load(), restarts
+			}
+		}
+	}
+	whole, once, _ := survey(false)
+	parts, all, restarts := survey(true)
+	if diff := cmp.Diff(string(whole), string(parts)); diff != "" || restarts < 4 {
+		t.Errorf("%d restarts: %s", restarts, diff)
+	}
+	const entering = 2 // sandboxes of a bench: the mutator's and the one that compiles
+	if all > once+int64(restarts*entering) {
+		t.Errorf("%d sandboxes instead of %d with %d restarts", all, once, restarts)
+	}
+}
+
+func TestATestThatDisagreesIsLeftOut(t *testing.T) {
+	j, err := openJournal(t.TempDir(), settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for _, name := range strings.Split("abcdefghij", "") {
+		kept = append(kept, name)
+	}
+	w := &worker{factory: &factory{journal: j}}
+	s := &repoState{repo: Repo{Task: schemas.Task{InstanceID: "r"}}, kept: kept}
+	trial := func() *Trial {
+		return &Trial{Repo: "r", Key: "k", FailToPass: []string{"a", "b"}, Verdicts: vector{"a": "failed", "b": "error"},
+			Failures: []Failure{{Test: "a"}, {Test: "b"}}}
+	}
+	agrees := func(t *Trial, got vector) bool {
+		ok, err := w.consistent(s, t, got)
+		return ok && err == nil
+	}
+	one := trial()
+	if !agrees(one, vector{"a": "error", "b": "failed"}) || len(one.FailToPass) != 2 {
+		t.Errorf("other ways to fail: %+v", one)
+	}
+	if agrees(one, vector{"c": "failed", "d": "failed", "e": "failed", "f": "failed"}) || one.Outcome != Flaky || len(w.unreliable(s)) > 0 {
+		t.Errorf("many tests disagree: %+v", one)
+	}
+	two := trial()
+	if !agrees(two, vector{"b": "error"}) || strings.Join(two.FailToPass, " ") != "b" || len(two.Failures) != 1 {
+		t.Errorf("one test disagrees: %+v", two)
+	}
+	if three := trial(); !agrees(three, vector{"b": "error"}) || !w.unreliable(s)["a"] {
+		t.Errorf("the same test again: %+v", three)
+	}
+	if two.Outcome = Valid; agrees(two, vector{}) || two.Outcome != Flaky {
+		t.Errorf("no failing test is left: %+v", two)
+	}
+	if early := j.unreliable("r", false); !early["a"] || early["b"] {
+		t.Errorf("tests that were found before the tasks were chosen: %v", early)
+	}
+	s.chosen = []*Trial{{Outcome: Released, FailToPass: []string{"b", "c"}}, {Outcome: Released, FailToPass: []string{"c"}}}
+	w.rejectUnreliable(s)
+	if s.chosen[0].Outcome != Flaky || s.chosen[1].Outcome != Released || strings.Join(s.kept, "") != "cdefghij" {
+		t.Errorf("%v %+v", s.kept, s.chosen)
+	}
+}
