@@ -99,6 +99,9 @@ type Run struct {
 	Uncollected []string           // what the runner could not collect
 	// Finding explains why the results are untrusted or incomplete; "" for a complete run.
 	Finding string
+	// Untrusted is true if Finding is about the results themselves, for example because the repository contains
+	// a part of the runner. Another way to run the tests would only hide that.
+	Untrusted bool
 	// Unstarted is true if the runner ended before any test, for example because it could not
 	// load its configuration. Finding then has the end of its output.
 	Unstarted bool
@@ -119,7 +122,7 @@ func (r testRun) public() Run {
 	case r.Limit != "":
 		out.Finding = "the tests reached the sandbox's limit of " + r.Limit
 	case len(r.tampered) > 0:
-		out.Finding = r.tampered[0]
+		out.Finding, out.Untrusted = r.tampered[0], true
 	case r.unfinished:
 		out.Finding = fmt.Sprintf("the test runner did not finish (exit code %d)", r.ExitCode)
 		if out.Unstarted = len(r.tests)+len(r.uncollected) == 0 && r.ExitCode != 0; out.Unstarted {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -124,7 +125,7 @@ func (l liveLine) show(format string, args ...any) {
 func (l liveLine) erase() { l.show("") }
 
 func newTasks(s *State) *cobra.Command {
-	return Group("tasks", "Browse, check, make and split tasks", newTasksList(s), newTasksShow(s), newTasksVerify(s), newTasksPrepull(s), newTasksSynth(s), newTasksSplit(s), newTasksHashes(s))
+	return Group("tasks", "Browse, check, make and split tasks", newTasksList(s), newTasksShow(s), newTasksVerify(s), newTasksPrepull(s), newTasksNew(s), newTasksSynth(s), newTasksSplit(s), newTasksHashes(s))
 }
 
 func newTasksList(s *State) *cobra.Command {
@@ -198,7 +199,7 @@ func newTasksShow(s *State) *cobra.Command {
 				return PrintJSON(s, struct {
 					Schema string `json:"schema"`
 					schemas.Task
-				}{"tracesmith.task/1", t})
+				}{taskfile.Schema, t})
 			}
 			printTask(s, t)
 			return nil

@@ -72,6 +72,15 @@ func (r repositories) at(ctx context.Context, git, commit, instance string) (*wo
 	return workspace.FromTar(cached)
 }
 
+// AtCommit is the tree of a commit in a checkout or bare repository on this machine.
+func AtCommit(ctx context.Context, dir, commit string) (*workspace.Tree, error) {
+	git := filepath.Join(dir, ".git")
+	if !exists(git) {
+		git = dir
+	}
+	return repositories{cache: taskfile.DefaultCache()}.at(ctx, git, commit, dir)
+}
+
 func exists(name string) bool {
 	_, err := os.Stat(name)
 	return err == nil

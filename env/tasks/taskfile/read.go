@@ -30,7 +30,11 @@ const (
 type line struct {
 	schemas.Task
 	RepoTree string `json:"repo_tree"`
+	Schema   string `json:"schema,omitempty"` // of the object that tasks show prints
 }
+
+// Schema is the value of schema in the object of one task.
+const Schema = "tracesmith.task/1"
 
 // Entry is a task of a file with the way to its repository. Safe for concurrent use.
 type Entry struct {
@@ -121,15 +125,29 @@ func (r *reader) jsonl(ctx context.Context) error {
 	}
 	in := bufio.NewScanner(f)
 	in.Buffer(make([]byte, 64<<10), maxLine)
-	n := 0
+	n, first := 0, 0
+	var open []byte // an object over several lines, as tasks show prints it
 	for in.Scan() && len(r.problems) < maxSaid {
 		n++
-		if text := bytes.TrimSpace(in.Bytes()); len(text) > 0 {
+		text := bytes.TrimSpace(in.Bytes())
+		if open == nil && string(text) == "{" {
+			first = n
+		}
+		if first > 0 {
+			open = append(append(open, in.Bytes()...), '\n')
+			if string(in.Bytes()) == "}" || len(open) > maxLine {
+				r.add(fmt.Sprintf("%s:%d", r.name, first), open)
+				first, open = 0, nil
+			}
+		} else if len(text) > 0 {
 			r.add(fmt.Sprintf("%s:%d", r.name, n), text)
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+	}
+	if open != nil {
+		r.add(fmt.Sprintf("%s:%d", r.name, first), open)
 	}
 	if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
 		r.problem(fmt.Sprintf("%s:%d", r.name, n+1), "the line is longer than %d MB", maxLine>>20)
@@ -178,6 +196,9 @@ func (r *reader) add(where string, text []byte) {
 	before := len(r.problems)
 	for _, p := range Problems(l.Task) {
 		r.problem(where, "%s", p.Text)
+	}
+	if l.Schema != "" && l.Schema != Schema {
+		r.problem(where, "schema %.40q: want %s, or leave it out", l.Schema, Schema)
 	}
 	if l.RepoTree == "" {
 		r.problem(where, "repo_tree is missing: name the directory or archive of the repository")

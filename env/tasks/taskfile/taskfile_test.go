@@ -330,3 +330,30 @@ func FuzzTaskFile(f *testing.F) {
 		}
 	})
 }
+
+// An object as tasks show prints it is accepted, on one line or several.
+func TestObjectsThatTasksShowPrints(t *testing.T) {
+	object := map[string]any{"schema": Schema, "instance_id": "a", "instructions": "x", "entrypoint": "python3 -m pytest", "repo_tree": "repo"}
+	for name, c := range map[string]struct {
+		schema string
+		indent bool
+		want   string
+	}{
+		"one line": {Schema, false, ""}, "several": {Schema, true, ""}, "another": {"tracesmith.task/9", false, `tasks.jsonl:1: schema "tracesmith.task/9": want tracesmith.task/1`},
+	} {
+		object["schema"] = c.schema
+		var out bytes.Buffer
+		enc := json.NewEncoder(&out)
+		if c.indent {
+			enc.SetIndent("", "  ")
+		}
+		if err := enc.Encode(object); err != nil {
+			t.Fatal(err)
+		}
+		dir := put(t, map[string]string{"repo/a.py": "pass\n", "tasks.jsonl": out.String()})
+		entries, err := Read(t.Context(), filepath.Join(dir, "tasks.jsonl"), t.TempDir())
+		if c.want == "" && (err != nil || len(entries) != 1) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, %v", name, entries, err)
+		}
+	}
+}

@@ -90,7 +90,7 @@ func (w *Writer) Add(t schemas.Task, ref string) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(line{t, ref}); err != nil {
+	if err := enc.Encode(line{Task: t, RepoTree: ref}); err != nil {
 		return fmt.Errorf("writing task %s: %w", t.InstanceID, err)
 	}
 	if buf.Len() > maxLine {

@@ -30,16 +30,40 @@ func runCommands(ctx context.Context, sb env.Sandbox, commands []string, dir str
 	switch {
 	case err != nil:
 		return fmt.Errorf("running the set-up commands: %w", err)
-	case res.TimedOut:
-		return fmt.Errorf("the commands took longer than %s (sandbox.setup_timeout); the end of their output: %s", timeout, lastLines(res.Output, 5))
-	case res.ExitCode != 0:
-		said := lastLines(res.Output, 5)
-		if said == "" {
-			return fmt.Errorf("a command ended with exit code %d and printed nothing: correct the setup commands", res.ExitCode)
+	case res.TimedOut, res.ExitCode != 0:
+		e := &CommandError{ExitCode: res.ExitCode, Output: strings.ToValidUTF8(string(res.Output), "\uFFFD")}
+		if res.TimedOut {
+			e.Timeout = timeout
 		}
-		return fmt.Errorf("a command ended with exit code %d: %s: correct the setup commands", res.ExitCode, said)
+		return e
 	}
 	return nil
+}
+
+// CommandError says that a set-up command failed, which is a defect of the task.
+type CommandError struct {
+	ExitCode int
+	Timeout  time.Duration // if the commands took longer; else 0
+	Output   string        // of all commands
+}
+
+func (e *CommandError) Error() string {
+	if e.Timeout > 0 {
+		return e.Summary()
+	}
+	return e.Summary() + ": correct the setup commands"
+}
+
+// Summary is the error without the remedy.
+func (e *CommandError) Summary() string {
+	said := lastLines([]byte(e.Output), 5)
+	switch {
+	case e.Timeout > 0:
+		return fmt.Sprintf("the commands took longer than %s (sandbox.setup_timeout); the end of their output: %s", e.Timeout, said)
+	case said == "":
+		return fmt.Sprintf("a command ended with exit code %d and printed nothing", e.ExitCode)
+	}
+	return fmt.Sprintf("a command ended with exit code %d: %s", e.ExitCode, said)
 }
 
 // lastLines returns the last n lines of an output, joined in one line.

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/env/tasks/discover"
+	"github.com/tracesmith/tracesmith/env/tasks/scaffold"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+type newFlags struct {
+	ConfigFlags
+	task   wire.NewTask
+	asJSON bool
+}
+
+func newTasksNew(s *State) *cobra.Command {
+	var f newFlags
+	c := &cobra.Command{
+		Use: "new REPO", Short: "Make a task of a checkout: find its setup, write task.yaml", Args: RangeArgs(1, 1),
+		Long: `Find out how the checkout in REPO is installed and tested, and write a task
+directory: task.yaml, in which comments say where each value comes from, and
+repo/. The command reads packaging metadata, requirements, tox, nox and CI
+files, and tries setups in a sandbox with network access until the tests can be
+collected and some of them pass. Setups use uv, and the newest installed
+interpreter that the repository allows.
+
+With --fix, the task is the bug that a commit fixes: repo/ is the state before
+it, together with the tests that it changes; gold.patch is its change to the
+program; and its message becomes the instructions, without what reveals the fix.`,
+		Example: "  tracesmith tasks new ../mypackage\n  tracesmith tasks new ../mypackage --fix 3f2a91c -o tasks/empty-cache\n  tracesmith tasks verify --dir tasks",
+		RunE: func(c *cobra.Command, args []string) error {
+			f.task.Repo = args[0]
+			if !c.Flags().Changed("pin-date") {
+				f.task.PinDate = f.task.Fix != ""
+			}
+			return f.run(c.Context(), s)
+		},
+	}
+	f.Add(c)
+	f.AddSandbox(c, " (default bubblewrap)")
+	fl := c.Flags()
+	fl.StringVar(&f.task.Fix, "fix", "", "commit that fixes the bug: a hash, a tag or a branch")
+	fl.StringVar(&f.task.Name, "name", "", "name of the task (default: the name of REPO)")
+	fl.StringVarP(&f.task.Out, "out", "o", "", "directory of the task (default: tasks/NAME)")
+	fl.BoolVar(&f.task.PinDate, "pin-date", false, "install no package released after the commit (default with --fix)")
+	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (f *newFlags) run(ctx context.Context, s *State) error {
+	cfg, err := f.Load(s)
+	if err != nil {
+		return err
+	}
+	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
+	if err != nil {
+		return Usage(err)
+	}
+	defer func() { _ = bench.Close() }()
+	if _, err := bench.Reap(ctx, []schemas.Task{{}}); err != nil {
+		return err
+	}
+	f.task.Tried = func(a discover.Attempt) {
+		fmt.Fprintf(s.Stderr, "  Python %s, %s: %s, %.0fs\n", a.Python, clip(lastOf(a.Setup, a.Entrypoint), 90), clip(attempted(a), 160), a.Seconds)
+	}
+	made, err := bench.NewTask(ctx, f.task)
+	if err != nil {
+		return newTaskError(err)
+	}
+	if f.asJSON {
+		return PrintJSON(s, struct {
+			Schema   string             `json:"schema"`
+			Dir      string             `json:"dir"`
+			Task     schemas.Task       `json:"task"`
+			Evidence []discover.Fact    `json:"evidence"`
+			Attempts []discover.Attempt `json:"attempts"`
+			Added    []string           `json:"added,omitempty"`
+			Left     []string           `json:"left,omitempty"`
+		}{"tracesmith.tasks.new/1", made.Dir, made.Task, made.Setup.Facts, made.Setup.Attempts, made.Setup.Added, made.Left})
+	}
+	printMade(s, made)
+	return nil
+}
+
+// newTaskError marks a repository or commit of which no task can be made as a usage error.
+func newTaskError(err error) error {
+	_, none := errors.AsType[*discover.NotFoundError](err)
+	_, python := errors.AsType[*discover.NoPythonError](err)
+	_, fix := errors.AsType[*scaffold.FixError](err)
+	if none || python || fix || errors.Is(err, scaffold.ErrNotEmpty) || errors.Is(err, scaffold.ErrNoHistory) {
+		return Usage(err)
+	}
+	return err
+}
+
+// lastOf is the last set-up command, which installs the packages, or else the entrypoint.
+func lastOf(setup []string, entrypoint string) string {
+	if len(setup) == 0 {
+		return entrypoint
+	}
+	return setup[len(setup)-1]
+}
+
+// attempted says what an attempt gave.
+func attempted(a discover.Attempt) string {
+	if a.Passed == 0 || !a.Usable {
+		return strings.Join(strings.Fields(a.Error), " ")
+	}
+	out := count(a.Passed, "test") + " pass"
+	if a.Passed == 1 {
+		out = "1 test passes"
+	}
+	if a.Failed > 0 {
+		out += fmt.Sprintf(", %d fail", a.Failed)
+	}
+	if n := len(a.Uncollected); n > 0 {
+		out += fmt.Sprintf(", %d cannot be collected", n)
+	}
+	return out
+}
+
+func printMade(s *State, made wire.Made) {
+	row := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(s.Stdout, "  %-12s %s\n", name, value)
+		}
+	}
+	fmt.Fprintf(s.Stdout, "%s\n", made.Dir)
+	row("python", made.Setup.Python.String())
+	for _, c := range made.Task.Setup {
+		row("setup", c)
+	}
+	row("entrypoint", made.Task.Entrypoint)
+	last := made.Setup.Attempts[len(made.Setup.Attempts)-1]
+	for _, a := range made.Setup.Attempts {
+		if a.Entrypoint == made.Task.Entrypoint && strings.Join(a.Setup, "\n") == strings.Join(made.Task.Setup, "\n") {
+			last = a
+		}
+	}
+	row("tests", attempted(last))
+	row("evidence", made.Setup.Why)
+	for _, file := range made.Setup.Added {
+		row("generated", file)
+	}
+	if n := len(made.Task.Tests.FailToPass); n > 0 {
+		row("graded by", fmt.Sprintf("%s must be fixed, %d must keep passing", count(n, "test"), len(made.Task.Tests.PassToPass)))
+	}
+	for _, file := range made.Left {
+		row("left out", file+", which the fix also changes")
+	}
+	if made.Setup.Slow {
+		fmt.Fprintln(s.Stdout, "\nThe tests did not end in time: raise sandbox.verify_timeout, or make the entrypoint run fewer of them.")
+	} else if made.Task.GoldPatch == "" && last.Failed == 0 {
+		fmt.Fprintln(s.Stdout, "\nAll tests pass: there is nothing to fix yet. Make bugs with tracesmith tasks synth, or name a fix with --fix.")
+	}
+	fmt.Fprintf(s.Stdout, "\nnext: tracesmith tasks verify --dir %s %s\n", shell(filepath.Dir(made.Dir)), made.Task.InstanceID)
+}

@@ -1,0 +1,289 @@
+package discover
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
+	"github.com/tracesmith/tracesmith/env/verify"
+	"github.com/tracesmith/tracesmith/env/workspace"
+	"github.com/tracesmith/tracesmith/env/workspace/setup"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// DefaultAttempts bounds the plans that Find tries.
+const DefaultAttempts = 12
+
+// Config says what Find may use.
+type Config struct {
+	// Try sets up a task and runs its tests once. Set-up commands that fail give a *setup.CommandError, a task
+	// that cannot be tested a *verify.TaskError; any other error ends the search.
+	Try          func(ctx context.Context, t schemas.Task, tree *workspace.Tree) (verify.Run, error)
+	Interpreters []Interpreter // installed
+	Newest       time.Time     // packages released later are not used; zero: no limit
+	Version      string        // of the project, from git; "" if unknown
+	Attempts     int           // 0 = DefaultAttempts
+	Tried        func(Attempt) // is told of every attempt; may be nil
+}
+
+// Attempt is a plan that was tried.
+type Attempt struct {
+	Python      string   `json:"python"` // version
+	Setup       []string `json:"setup,omitempty"`
+	Entrypoint  string   `json:"entrypoint"`
+	Why         string   `json:"why"` // evidence for the plan, or what it changed in the one before
+	Passed      int      `json:"passed"`
+	Failed      int      `json:"failed"`
+	Uncollected []string `json:"uncollected,omitempty"`
+	Error       string   `json:"error,omitempty"` // "" if all tests pass
+	Seconds     float64  `json:"seconds"`         // set-up and tests
+	Usable      bool     `json:"usable"`          // tests are collected, and some pass
+}
+
+// Result is a setup that works.
+type Result struct {
+	Task     schemas.Task    // the given task with Python, Setup, Entrypoint and Tests.Method
+	Tree     *workspace.Tree // the given files, with those that the build would generate
+	Python   Interpreter
+	Added    []string // generated files in Tree
+	Why      string   // evidence for the setup
+	Facts    []Fact   // all evidence
+	Attempts []Attempt
+	Run      verify.Run // of the tests
+	Slow     bool       // the tests did not end within the time limit
+}
+
+// NotFoundError says that no plan worked.
+type NotFoundError struct {
+	Facts    []Fact
+	Attempts []Attempt
+}
+
+func (e *NotFoundError) Error() string {
+	if len(e.Attempts) == 0 {
+		return "no way to run the tests was found: the repository has no test files"
+	}
+	var out strings.Builder
+	out.WriteString("no way to run the tests was found, having tried:")
+	for i, a := range e.Attempts {
+		commands := a.Setup[max(0, len(a.Setup)-1):] // those before it only get uv and set variables
+		fmt.Fprintf(&out, "\n  %d. Python %s, %s (%s)\n     %s", i+1, a.Python, strings.Join(append(slices.Clone(commands), a.Entrypoint), "; "), a.Why, a.Error)
+	}
+	return out.String()
+}
+
+// outcome is what an attempt gave.
+type outcome struct {
+	plan        plan
+	task        schemas.Task
+	run         verify.Run
+	setupFailed bool
+	output      string
+	cause       string
+	passed      int
+	failed      int
+	uncollected []string
+	usable      bool
+}
+
+// better reports whether o is a better setup than other.
+func (o outcome) better(other outcome) bool {
+	if o.usable != other.usable {
+		return o.usable
+	}
+	// A test that can be collected counts more than one that fails.
+	return cmp.Or(o.passed-other.passed, len(other.uncollected)-len(o.uncollected), other.failed-o.failed) > 0
+}
+
+// complete reports whether another plan could hardly be better: all tests are collected, and nearly all pass.
+func (o outcome) complete() bool {
+	return o.usable && len(o.uncollected) == 0 && o.failed*20 <= o.passed
+}
+
+// slow reports whether all tests are collected and some pass, but not all end within the time limit.
+func (o outcome) slow() bool {
+	return o.run.TimedOut && o.passed > 0 && len(o.uncollected) == 0
+}
+
+// search is one call of Find.
+type search struct {
+	cfg      Config
+	e        *evidence
+	base     schemas.Task
+	tree     *workspace.Tree
+	attempts []Attempt
+	seen     map[string]bool
+	best     outcome
+	why      string
+	end      bool // no other plan may be tried: it could not make the tests faster, or would hide that results are not to be trusted
+}
+
+// Find finds out how the tests of a checkout run. base holds the other fields of the task: its name is used
+// in messages. If no plan works, the error is a *NotFoundError or a *NoPythonError.
+func Find(ctx context.Context, cfg Config, base schemas.Task, tree *workspace.Tree) (Result, error) {
+	cfg.Attempts = cmp.Or(cfg.Attempts, DefaultAttempts)
+	e := gather(tree)
+	e.version = cmp.Or(e.version, cfg.Version)
+	plans, err := e.plans(cfg.Interpreters)
+	if err != nil {
+		return Result{Facts: e.facts}, err
+	}
+	if len(e.tests) == 0 {
+		return Result{Facts: e.facts}, &NotFoundError{Facts: e.facts}
+	}
+	tree, added, err := e.generated(tree)
+	if err != nil {
+		return Result{}, err
+	}
+	s := &search{cfg: cfg, e: e, base: base, tree: tree, seen: map[string]bool{}}
+	for _, p := range plans {
+		if err := s.pursue(ctx, p); err != nil {
+			return Result{Facts: e.facts, Attempts: s.attempts}, err
+		}
+		if s.best.complete() || s.end || len(s.attempts) >= cfg.Attempts {
+			break
+		}
+	}
+	if !s.best.usable {
+		return Result{Facts: e.facts, Attempts: s.attempts}, &NotFoundError{e.facts, s.attempts}
+	}
+	return Result{Task: s.best.task, Tree: tree, Python: s.best.plan.python, Added: added, Why: s.why, Facts: e.facts,
+		Attempts: s.attempts, Run: s.best.run, Slow: s.best.slow()}, nil
+}
+
+// pursue tries a plan, and repairs it as long as the errors suggest something new.
+func (s *search) pursue(ctx context.Context, p plan) error {
+	why := "from " + strings.Join(p.reasons, ", ")
+	if len(p.reasons) == 0 {
+		why = "from the layout"
+		if s.e.project != "" {
+			why = "from " + s.e.project
+		}
+	}
+	for len(s.attempts) < s.cfg.Attempts {
+		o, fresh, err := s.try(ctx, p, why)
+		if err != nil || !fresh {
+			return err
+		}
+		if o.run.Untrusted {
+			s.best = outcome{}
+		} else if o.better(s.best) {
+			s.best, s.why = o, why
+		}
+		if s.end = o.slow() || o.run.Untrusted; s.end {
+			return nil
+		}
+		if o.usable && o.failed == 0 && len(o.uncollected) == 0 {
+			return nil
+		}
+		if p, why = s.e.repair(p, o); why == "" {
+			return nil
+		}
+	}
+	return nil
+}
+
+// try runs one plan; fresh is false if it was tried before.
+func (s *search) try(ctx context.Context, p plan, why string) (o outcome, fresh bool, err error) {
+	t := s.base
+	t.Python, t.Setup, t.Entrypoint = p.python.Path, p.setup(s.e, s.cfg.Newest), p.entrypoint()
+	t.Tests.Method, t.Visibility = "", ""
+	key := strings.Join(append(slices.Clone(t.Setup), t.Python, t.Entrypoint), "\x00")
+	if s.seen[key] {
+		return o, false, nil
+	}
+	s.seen[key] = true
+	t = taskfile.Complete(t, t.Source)
+	start := time.Now()
+	run, err := s.cfg.Try(ctx, t, s.tree)
+	o, err = judge(run, err)
+	if err != nil {
+		return o, false, err
+	}
+	o.plan, o.task = p, t
+	a := Attempt{Python: p.python.Version, Setup: t.Setup, Entrypoint: t.Entrypoint, Why: why, Passed: o.passed, Failed: o.failed,
+		Uncollected: o.uncollected, Error: o.cause, Seconds: time.Since(start).Seconds(), Usable: o.usable}
+	s.attempts = append(s.attempts, a)
+	if s.cfg.Tried != nil {
+		s.cfg.Tried(a)
+	}
+	return o, true, nil
+}
+
+// maxFailing is how many tests may fail for each one that passes.
+const maxFailing = 10
+
+// judge counts the results of a run. An error that is not about the plan is returned.
+func judge(run verify.Run, err error) (outcome, error) {
+	o := outcome{run: run, output: string(run.Output)}
+	if e, ok := errors.AsType[*setup.CommandError](err); ok {
+		o.setupFailed, o.output, o.cause = true, e.Output, e.Summary()
+		return o, nil
+	}
+	if e, ok := errors.AsType[*verify.TaskError](err); ok {
+		o.cause = e.Summary()
+		return o, nil
+	}
+	if err != nil {
+		return o, err
+	}
+	for _, id := range slices.Sorted(maps.Keys(run.Tests)) {
+		switch run.Tests[id] {
+		case "passed":
+			o.passed++
+		case "failed", "error":
+			o.failed++
+			o.cause = cmp.Or(o.cause, id+" "+run.Tests[id])
+		}
+	}
+	o.uncollected = slices.Clone(run.Uncollected)
+	slices.Sort(o.uncollected)
+	runner := run.Method != schemas.VerifyExitCode
+	// A bug breaks some tests; if hardly any passes, the setup lacks something.
+	o.usable = runner && o.passed > 0 && o.failed <= maxFailing*o.passed && (run.Finding == "" || o.slow())
+	switch {
+	case run.Untrusted || run.TimedOut:
+		o.cause = run.Finding
+	case run.Finding != "" || !runner || len(o.uncollected) > 0:
+		o.cause = cmp.Or(verify.Cause(run.Output), run.Finding)
+		if !run.Unstarted && run.Finding != "" {
+			o.cause = run.Finding + ": " + o.cause
+		}
+	case o.passed == 0 && o.failed == 0:
+		o.cause = "the runner found no tests"
+	case o.failed > 0:
+		o.cause = fmt.Sprintf("%d of %d tests do not pass, the first: %s: %s", o.failed, o.failed+o.passed, o.cause, verify.Cause(run.Output))
+	}
+	return o, nil
+}
+
+// generated adds the file that the build writes the version to, if the checkout lacks it: sandboxes keep
+// nothing that set-up commands change in the repository.
+func (e *evidence) generated(tree *workspace.Tree) (*workspace.Tree, []string, error) {
+	if e.versionFile == "" || !strings.HasSuffix(e.versionFile, ".py") {
+		return tree, nil, nil
+	}
+	if _, found := slices.BinarySearch(e.paths, e.versionFile); found {
+		return tree, nil, nil
+	}
+	version := cmp.Or(e.version, "0.0.1")
+	parts := strings.Split(version, ".")
+	for i, p := range parts {
+		if strings.Trim(p, "0123456789") != "" {
+			parts[i] = fmt.Sprintf("%q", p)
+		}
+	}
+	text := fmt.Sprintf("__version__ = version = %q\n__version_tuple__ = version_tuple = (%s,)\n", version, strings.Join(parts, ", "))
+	out, err := tree.Edit([]workspace.Edit{{Path: e.versionFile, Data: []byte(text)}})
+	if err != nil {
+		return tree, nil, fmt.Errorf("adding the version file: %w", err)
+	}
+	e.fact("version", e.versionFile+" is generated", e.project)
+	return out, []string{e.versionFile}, nil
+}

@@ -1,0 +1,225 @@
+package discover
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/verify"
+	"github.com/tracesmith/tracesmith/env/workspace"
+	"github.com/tracesmith/tracesmith/env/workspace/setup"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// world answers attempts. It looks at the commands.
+type world func(commands string) (verify.Run, error)
+
+func (w world) find(t *testing.T, files string) (Result, error) {
+	t.Helper()
+	return Find(t.Context(), Config{
+		Interpreters: pythons,
+		Try: func(_ context.Context, task schemas.Task, _ *workspace.Tree) (verify.Run, error) {
+			return w(strings.Join(append(task.Setup, task.Entrypoint), "; "))
+		},
+	}, schemas.Task{InstanceID: "a", Source: "dir"}, treeOf(t, files))
+}
+
+func passing(output string, statuses ...string) verify.Run {
+	r := verify.Run{Result: env.Result{Output: []byte(output)}, Method: schemas.VerifyPytest, Tests: map[string]string{}}
+	for i, s := range statuses {
+		r.Tests["tests/test_a.py::test_"+string(rune('a'+i))] = s
+	}
+	return r
+}
+
+func unstarted(output string) verify.Run {
+	return verify.Run{Result: env.Result{Output: []byte(output), ExitCode: 4}, Method: schemas.VerifyPytest,
+		Finding: "the test runner did not come to its end (exit code 4): " + verify.Cause([]byte(output)), Unstarted: true}
+}
+
+func uncollected(output string, files ...string) verify.Run {
+	r := passing(output)
+	r.Uncollected = files
+	return r
+}
+
+const project = "-- pyproject.toml --\n[project]\nname = \"a\"\ndependencies = [\"six\"]\n"
+
+// What one plan lacks is read from its error, and added.
+func TestPlansAreRepaired(t *testing.T) {
+	for name, c := range map[string]struct {
+		files string
+		fails verify.Run // until the commands contain want
+		want  string
+	}{
+		"an option":           {project + pytestFile, unstarted("usage: x\n__main__.py: error: unrecognized arguments: --timeout=3 --durations=2\n  rootdir: /testbed\n"), "pytest-timeout"},
+		"required plugins":    {project + pytestFile, unstarted("ERROR: Missing required plugins: pytest-django, pytest-env>=1\n"), "pytest-django 'pytest-env>=1'"},
+		"a module":            {project + pytestFile, uncollected("E   ModuleNotFoundError: No module named 'yaml'\n", "tests/test_a.py"), "PyYAML"},
+		"what tests import":   {project + pytestFile + "import odd_one.part\n", uncollected("E   ModuleNotFoundError: No module named 'odd_one'\n", "tests/test_a.py"), "odd-one"},
+		"part of an extra":    {project + "[project.optional-dependencies]\ndiagrams = [\"railroad-diagrams\"]\n" + pytestFile + "import railroad\n", uncollected("E   ModuleNotFoundError: No module named 'railroad'\n", "tests/test_a.py"), "railroad-diagrams"},
+		"a fixture":           {project + pytestFile, passing("E       fixture 'mocker' not found\n", "passed", "error"), "pytest-mock"},
+		"async tests":         {project + pytestFile + "import anyio\n", passing("async def functions are not natively supported.\n", "passed", "failed"), "anyio"},
+		"a version of pytest": {project + pytestFile, passing("E   pytest.PytestRemovedIn9Warning: no\n", "passed", "failed"), "'pytest<9'"},
+		"a setting":           {project + pytestFile, unstarted("pytest.PytestConfigWarning: Unknown config option: asyncio_mode\n"), "pytest-asyncio"},
+	} {
+		found, err := world(func(commands string) (verify.Run, error) {
+			if strings.Contains(commands, c.want) {
+				return passing("", "passed"), nil
+			}
+			return c.fails, nil
+		}).find(t, c.files)
+		if err != nil || len(found.Attempts) != 2 {
+			t.Errorf("%s: %v, %v", name, err, found.Attempts)
+		}
+	}
+}
+
+// A name that only an error message contains is not looked up in a registry.
+func TestUnknownModulesAreNotInstalled(t *testing.T) {
+	_, err := world(func(commands string) (verify.Run, error) {
+		if strings.Contains(commands, "evil") {
+			t.Errorf("installs it: %s", commands)
+		}
+		return uncollected("E   ModuleNotFoundError: No module named 'evil'\n", "tests/test_a.py"), nil
+	}).find(t, project+pytestFile)
+	if none, ok := errors.AsType[*NotFoundError](err); !ok || none.Attempts[0].Error != "ModuleNotFoundError: No module named 'evil'" {
+		t.Error(err)
+	}
+}
+
+// A module of the repository itself is never taken from a registry.
+func TestOwnModulesAreNotInstalled(t *testing.T) {
+	_, err := world(func(commands string) (verify.Run, error) {
+		if strings.Contains(commands, "PyYAML") {
+			t.Errorf("installs it: %s", commands)
+		}
+		return uncollected("E   ModuleNotFoundError: No module named 'yaml'\n", "tests/test_a.py"), nil
+	}).find(t, project+"-- lib/yaml/__init__.py --\n"+pytestFile+"import yaml\n")
+	if _, ok := errors.AsType[*NotFoundError](err); !ok {
+		t.Error(err)
+	}
+}
+
+// If nothing works, the error lists every attempt with its cause.
+func TestFailuresAreListed(t *testing.T) {
+	_, err := world(func(commands string) (verify.Run, error) {
+		if strings.Contains(commands, "-e .") {
+			return verify.Run{}, &setup.CommandError{ExitCode: 1, Output: "error: no compiler\n"}
+		}
+		return unstarted("ImportError while loading conftest '/testbed/conftest.py'.\nE   ImportError: broken\n  rootdir: /testbed\n"), nil
+	}).find(t, project+pytestFile)
+	none, ok := errors.AsType[*NotFoundError](err)
+	if !ok || len(none.Attempts) != 3 {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"was found, having tried:", "1. Python 3.11.2, uv pip install -e . pytest; python3 -m pytest -q (from pyproject.toml)",
+		"a command ended with exit code 1: error: no compiler", "2. Python 3.12.1", "/testbed/conftest.py: ImportError: broken",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%v\nlacks %s", err, want)
+		}
+	}
+	if strings.Contains(err.Error(), "rootdir") {
+		t.Error(err)
+	}
+}
+
+// Files that cannot be collected are left out if there are few of them, after everything outside of the tests.
+func TestPlansAreNarrowed(t *testing.T) {
+	files := project + pytestFile
+	for _, n := range []string{"b", "c", "d", "e"} {
+		files += "-- tests/test_" + n + ".py --\n"
+	}
+	files += "-- examples/test_x.py --\n"
+	found, err := world(func(commands string) (verify.Run, error) {
+		switch {
+		case strings.HasSuffix(commands, "-q tests --ignore=tests/test_b.py"):
+			return passing("", "passed", "passed"), nil
+		case strings.HasSuffix(commands, "-q tests"):
+			return uncollected("E   OSError: b\n", "tests/test_b.py"), nil
+		}
+		return uncollected("E   OSError: x\n", "examples/test_x.py", "tests/test_b.py"), nil
+	}).find(t, files)
+	if err != nil || found.Task.Entrypoint != "python3 -m pytest -q tests --ignore=tests/test_b.py" {
+		t.Errorf("%v: %v", err, found.Attempts)
+	}
+}
+
+// The plan that lets most tests pass wins, even if it is not the last.
+func TestTheBestPlanWins(t *testing.T) {
+	n := 0
+	found, err := world(func(string) (verify.Run, error) {
+		if n++; n == 2 {
+			return passing("", "passed", "passed", "failed"), nil
+		}
+		return passing("", "passed", "failed", "failed"), nil
+	}).find(t, project+"[dependency-groups]\ntest = [\"attrs\"]\n"+pytestFile)
+	if err != nil || len(found.Attempts) < 3 || found.Task.Entrypoint != found.Attempts[1].Entrypoint || strings.Join(found.Task.Setup, ";") != strings.Join(found.Attempts[1].Setup, ";") {
+		t.Errorf("%v: %v", err, found)
+	}
+}
+
+// Another plan would not make the tests faster.
+func TestSlowTestsEndTheSearch(t *testing.T) {
+	found, err := world(func(string) (verify.Run, error) {
+		r := passing("", "passed")
+		r.TimedOut, r.Finding = true, "the tests ran out of time"
+		return r, nil
+	}).find(t, project+pytestFile)
+	if err != nil || !found.Slow || len(found.Attempts) != 1 {
+		t.Error(found, err)
+	}
+}
+
+// A repository whose results cannot be trusted is refused: no plan is tried that would hide it.
+func TestUntrustedResultsEndTheSearch(t *testing.T) {
+	n := 0
+	_, err := world(func(string) (verify.Run, error) {
+		if n++; n > 1 {
+			return passing("", "passed"), nil
+		}
+		r := passing("1 passed in 1s", "passed")
+		r.Finding, r.Untrusted = "pluggy was loaded from the workspace", true
+		return r, nil
+	}).find(t, project+pytestFile)
+	if none, ok := errors.AsType[*NotFoundError](err); !ok || len(none.Attempts) != 1 || none.Attempts[0].Error != "pluggy was loaded from the workspace" {
+		t.Error(err)
+	}
+}
+
+func TestHardlyAnyTestPasses(t *testing.T) {
+	_, err := world(func(string) (verify.Run, error) {
+		return passing("E   AssertionError: no extension\n", strings.Fields("passed"+strings.Repeat(" error", 11))...), nil
+	}).find(t, project+pytestFile)
+	if _, ok := errors.AsType[*NotFoundError](err); !ok || !strings.Contains(err.Error(), "11 of 12 tests do not pass, the first: tests/test_a.py::test_b error: AssertionError: no extension") {
+		t.Error(err)
+	}
+}
+
+func TestErrorsOfTheMachineryEndTheSearch(t *testing.T) {
+	broken := errors.New("no sandbox")
+	n := 0
+	_, err := world(func(string) (verify.Run, error) { n++; return verify.Run{}, broken }).find(t, project+pytestFile)
+	if !errors.Is(err, broken) || n != 1 {
+		t.Error(n, err)
+	}
+	if _, err := (world(nil)).find(t, project); err == nil || !strings.Contains(err.Error(), "no test files") {
+		t.Error(err)
+	}
+}
+
+func TestDatesLimitPackages(t *testing.T) {
+	found, err := Find(t.Context(), Config{
+		Interpreters: pythons, Newest: time.Date(2024, 5, 6, 0, 0, 0, 0, time.UTC),
+		Try: func(context.Context, schemas.Task, *workspace.Tree) (verify.Run, error) {
+			return passing("", "passed"), nil
+		},
+	}, schemas.Task{InstanceID: "a"}, treeOf(t, project+pytestFile))
+	if err != nil || !strings.Contains(found.Task.Setup[1], " UV_EXCLUDE_NEWER=2024-05-06T00:00:00Z") {
+		t.Error(found.Task.Setup, err)
+	}
+}

@@ -1,0 +1,100 @@
+package discover
+
+import "strings"
+
+// tools help developers and run no tests; plans leave them out of lists.
+var tools = words(`black isort flake8 mypy ruff pre-commit tox nox twine build sphinx furo mkdocs pylint pyright bandit codecov coveralls
+	bump2version bumpversion towncrier wheel check-manifest codespell doc8 pip uv zest-releaser tox-uv tox-gh-actions sphinx-rtd-theme
+	mkdocs-material pyupgrade virtualenv commitizen flit poetry hatch cibuildwheel pdm`)
+
+func words(text string) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(text) {
+		out[w] = true
+	}
+	return out
+}
+
+// pairs reads a table of two columns.
+func pairs(text string) map[string]string {
+	out := map[string]string{}
+	f := strings.Fields(text)
+	for i := 0; i+1 < len(f); i += 2 {
+		out[f[i]] = f[i+1]
+	}
+	return out
+}
+
+// distributionOf names the distributions of modules that have another name.
+var distributionOf = pairs(`yaml PyYAML bs4 beautifulsoup4 dateutil python-dateutil PIL Pillow cv2 opencv-python-headless sklearn scikit-learn
+	skimage scikit-image OpenSSL pyOpenSSL Crypto pycryptodome attr attrs attrs attrs pkg_resources setuptools<81 setuptools setuptools<81
+	distutils setuptools<81 git GitPython jwt PyJWT serial pyserial usb pyusb docx python-docx pptx python-pptx dotenv python-dotenv
+	magic python-magic slugify python-slugify markdown Markdown jose python-jose multipart python-multipart ruamel ruamel.yaml
+	google protobuf zmq pyzmq gi PyGObject win32api pywin32 MySQLdb mysqlclient psycopg2 psycopg2-binary ldap python-ldap
+	fitz PyMuPDF nacl PyNaCl socks PySocks websocket websocket-client Xlib python-xlib snappy python-snappy lzma backports.lzma
+	mock mock nose nose six six toml toml tomli tomli simplejson simplejson pytz pytz freezegun freezegun hypothesis hypothesis
+	importlib_metadata importlib-metadata importlib_resources importlib-resources typing_extensions typing-extensions
+	exceptiongroup exceptiongroup sortedcontainers sortedcontainers pytest pytest trustme trustme parameterized parameterized
+	pytest_cov pytest-cov xdist pytest-xdist pytest_mock pytest-mock pytest_asyncio pytest-asyncio pytest_timeout pytest-timeout
+	pytest_benchmark pytest-benchmark pytest_httpserver pytest-httpserver pytest_subtests pytest-subtests pyfakefs pyfakefs
+	time_machine time-machine flask Flask jinja2 Jinja2 django Django sqlalchemy SQLAlchemy babel Babel pygments Pygments
+	genshi Genshi chameleon Chameleon html5lib html5lib lxml lxml numpy numpy pandas pandas scipy scipy matplotlib matplotlib
+	absl absl-py odf odfpy Levenshtein python-Levenshtein dns dnspython rest_framework djangorestframework faker Faker
+	flask_sqlalchemy Flask-SQLAlchemy zope zope.interface tests_common pytest testfixtures testfixtures ddt ddt`)
+
+// pluginOfFixture names the plugins that provide fixtures of pytest.
+var pluginOfFixture = pairs(`mocker pytest-mock benchmark pytest-benchmark subtests pytest-subtests requests_mock requests-mock
+	httpserver pytest-httpserver faker Faker snapshot syrupy freezer pytest-freezer fs pyfakefs datadir pytest-datadir
+	shared_datadir pytest-datadir data_regression pytest-regressions file_regression pytest-regressions num_regression pytest-regressions
+	aiohttp_client pytest-aiohttp httpbin pytest-httpbin respx_mock respx time_machine time-machine nursery pytest-trio
+	autojump_clock pytest-trio anyio_backend anyio qtbot pytest-qt httpx_mock pytest-httpx event_loop pytest-asyncio
+	script_runner pytest-console-scripts cov pytest-cov check pytest-check vcr pytest-vcr worker_id pytest-xdist
+	responses pytest-responses mongodb pytest-mongodb settings pytest-django client pytest-django db pytest-django fp pytest-subprocess
+	fake_process pytest-subprocess caplog_workaround pytest lazy_fixture pytest-lazy-fixtures image_regression pytest-regressions`)
+
+// pluginOfModule names the plugins that settings load with -p.
+var pluginOfModule = pairs(`pytest_cov pytest-cov xdist pytest-xdist pytest_asyncio pytest-asyncio pytest_timeout pytest-timeout
+	pytest_mock pytest-mock pytest_benchmark pytest-benchmark pytest_randomly pytest-randomly hypothesis.extra.pytestplugin hypothesis
+	sphinx.testing.fixtures sphinx pytest_subtests pytest-subtests sybil sybil`)
+
+// pluginOfSetting names the plugins that define settings of pytest.
+var pluginOfSetting = pairs(`asyncio_mode pytest-asyncio asyncio_default_fixture_loop_scope pytest-asyncio timeout pytest-timeout
+	timeout_method pytest-timeout trio_mode pytest-trio env pytest-env django_settings_module pytest-django
+	DJANGO_SETTINGS_MODULE pytest-django mypy_plugin pytest-mypy-plugins qt_api pytest-qt doctest_plus pytest-doctestplus
+	remote_data_strict pytest-remotedata mock_use_standalone_module pytest-mock anyio_mode anyio markdown-docs-syntax pytest-markdown-docs
+	randomly_seed pytest-randomly rerun_except pytest-rerunfailures reruns pytest-rerunfailures benchmark_disable pytest-benchmark
+	flake8-max-line-length pytest-flake8 spec_header_format pytest-spec python_files_and_fixtures pytest flakes-ignore pytest-flakes
+	pep8ignore pytest-pep8 collect_ignore_doctest pytest-doctestplus xvfb_width pytest-xvfb text_file_format pytest-doctestplus`)
+
+// options of plugins, by the beginning of their names.
+var optionPlugins = [][2]string{
+	{"--no-cov", "pytest-cov"}, {"--cov", "pytest-cov"}, {"--numprocesses", "pytest-xdist"}, {"--dist", "pytest-xdist"}, {"--maxprocesses", "pytest-xdist"},
+	{"--timeout", "pytest-timeout"}, {"--session-timeout", "pytest-timeout"}, {"--benchmark", "pytest-benchmark"},
+	{"--asyncio", "pytest-asyncio"}, {"--mypy-", "pytest-mypy-plugins"}, {"--mypy", "pytest-mypy"}, {"--flake8", "pytest-flake8"}, {"--flakes", "pytest-flakes"},
+	{"--black", "pytest-black"}, {"--isort", "pytest-isort"}, {"--pylint", "pytest-pylint"}, {"--ruff", "pytest-ruff"},
+	{"--reruns", "pytest-rerunfailures"}, {"--randomly", "pytest-randomly"}, {"--random-order", "pytest-random-order"},
+	{"--doctest-plus", "pytest-doctestplus"}, {"--doctest-rst", "pytest-doctestplus"}, {"--remote-data", "pytest-remotedata"},
+	{"--open-files", "pytest-openfiles"}, {"--arraydiff", "pytest-arraydiff"}, {"--mpl", "pytest-mpl"}, {"--html", "pytest-html"}, {"--self-contained", "pytest-html"},
+	{"--ds", "pytest-django"}, {"--reuse-db", "pytest-django"}, {"--nomigrations", "pytest-django"}, {"--create-db", "pytest-django"},
+	{"--nbval", "nbval"}, {"--codspeed", "pytest-codspeed"}, {"--instafail", "pytest-instafail"}, {"--snapshot", "syrupy"},
+	{"--vcr", "pytest-recording"}, {"--record-mode", "pytest-recording"}, {"--block-network", "pytest-recording"}, {"--disable-socket", "pytest-socket"}, {"--allow-hosts", "pytest-socket"},
+	{"--splits", "pytest-split"}, {"--parallel-threads", "pytest-run-parallel"}, {"--iterations", "pytest-run-parallel"}, {"--memray", "pytest-memray"},
+	{"--xdoctest", "xdoctest"}, {"--beartype", "pytest-beartype"}, {"--typeguard", "typeguard"}, {"--retries", "pytest-retry"},
+	{"--hypothesis", "hypothesis"}, {"--checkdocs", "pytest-checkdocs"}, {"--enabler", "pytest-enabler"}, {"--test-alembic", "pytest-alembic"},
+	{"--mock-use", "pytest-mock"}, {"--pspec", "pytest-pspec"}, {"--spec", "pytest-spec"}, {"--clarity", "pytest-clarity"}, {"--picked", "pytest-picked"}, {"--tldr", "pytest-tldr"},
+	{"--markdown-docs", "pytest-markdown-docs"}, {"--doctest-mdcodeblocks", "pytest-codeblocks"}, {"--codeblocks", "pytest-codeblocks"}, {"--count", "pytest-repeat"},
+}
+
+// pluginOfOption returns the plugin that defines an option, "" if it is pytest's own or unknown.
+func pluginOfOption(option string) string {
+	if option == "-n" {
+		return "pytest-xdist"
+	}
+	for _, p := range optionPlugins {
+		if option == p[0] || strings.HasPrefix(option, p[0]+"-") || strings.HasPrefix(option, p[0]) && strings.HasSuffix(p[0], "-") ||
+			strings.HasPrefix(option, p[0]+"=") {
+			return p[1]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,134 @@
+package discover
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	pep440 "github.com/aquasecurity/go-pep440-version"
+)
+
+// Interpreter is an installed Python.
+type Interpreter struct {
+	Path    string // "" is the system's
+	Version string // such as 3.12.1
+	Pytest  bool   // it can import pytest
+}
+
+// oldest is the version of Python below which uv and the hooks of the tests do not work.
+const oldest = "3.8"
+
+func (p Interpreter) version() pep440.Version {
+	v, err := pep440.Parse(p.Version)
+	if err != nil {
+		v, _ = pep440.Parse("0")
+	}
+	return v
+}
+
+func compareMinor(a, b Interpreter) int {
+	x, errX := pep440.Parse(a.minor())
+	y, errY := pep440.Parse(b.minor())
+	if errX != nil || errY != nil {
+		return 0
+	}
+	return x.Compare(y)
+}
+
+// minor is a version like 3.12.
+func (p Interpreter) minor() string {
+	parts := strings.SplitN(p.Version, ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
+}
+
+func (p Interpreter) String() string {
+	return fmt.Sprintf("%s (%s)", p.Version, cmp.Or(p.Path, "/usr/bin/python3"))
+}
+
+func (e *evidence) requires(specifier, from string) {
+	if specifier = strings.TrimSpace(specifier); specifier != "" {
+		e.python = append(e.python, Fact{"python", specifier, from})
+		e.fact("python", specifier, from)
+	}
+}
+
+func (e *evidence) classified(classifiers []string, from string) {
+	var found []string
+	for _, c := range classifiers {
+		if m := classifier.FindStringSubmatch(c); m != nil && !slices.Contains(e.classifiers, m[1]) {
+			found = append(found, m[1])
+		}
+	}
+	if len(found) > 0 {
+		e.classifiers = append(e.classifiers, found...)
+		e.fact("python", "tested with "+strings.Join(found, " "), from)
+	}
+}
+
+// NoPythonError says that no installed interpreter fits.
+type NoPythonError struct {
+	Needed    []Fact
+	Installed []Interpreter
+}
+
+func (e *NoPythonError) Error() string {
+	var needed, installed []string
+	for _, f := range e.Needed {
+		needed = append(needed, fmt.Sprintf("Python %s (%s)", f.Value, f.From))
+	}
+	for _, p := range e.Installed {
+		installed = append(installed, p.String())
+	}
+	if len(needed) == 0 {
+		needed = []string{"Python " + oldest + " or newer"}
+	}
+	if len(installed) == 0 {
+		installed = []string{"none"}
+	}
+	return fmt.Sprintf("no installed Python fits: the repository needs %s; installed: %s: install a version that fits, or name one with sandbox.python",
+		strings.Join(needed, " and "), strings.Join(installed, ", "))
+}
+
+// interpreters returns those that the repository allows, the best first: the newest that its classifiers
+// name, else the oldest that is newer than all of them. Without any evidence the system's is the best.
+func (e *evidence) interpreters(installed []Interpreter) ([]Interpreter, error) {
+	var allowed []Interpreter
+	floor, err := pep440.NewSpecifiers(">=" + oldest)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range installed {
+		fits := floor.Check(p.version())
+		for _, f := range e.python {
+			if spec, err := pep440.NewSpecifiers(f.Value); err == nil && !spec.Check(p.version()) {
+				fits = false
+			}
+		}
+		if fits {
+			allowed = append(allowed, p)
+		}
+	}
+	if len(allowed) == 0 {
+		return nil, &NoPythonError{e.python, installed}
+	}
+	// Of one minor version the system's comes first, because other machines are more likely to have it.
+	newest := func(a, b Interpreter) int {
+		return cmp.Or(compareMinor(b, a), cmp.Compare(min(1, len(a.Path)), min(1, len(b.Path))), b.version().Compare(a.version()))
+	}
+	slices.SortStableFunc(allowed, newest)
+	if len(e.python)+len(e.classifiers) == 0 {
+		slices.SortStableFunc(allowed, func(a, b Interpreter) int { return cmp.Compare(min(1, len(a.Path)), min(1, len(b.Path))) })
+		return allowed, nil
+	}
+	var named, other []Interpreter
+	for _, p := range allowed {
+		if len(e.classifiers) == 0 || slices.Contains(e.classifiers, p.minor()) {
+			named = append(named, p)
+		} else {
+			other = append(other, p)
+		}
+	}
+	slices.Reverse(other)
+	return append(named, other...), nil
+}

@@ -1,0 +1,196 @@
+package discover
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	noModule     = regexp.MustCompile(`No module named ['"]?([A-Za-z_][\w.]*)`)
+	unrecognized = regexp.MustCompile(`unrecognized arguments: (.+)`)
+	required     = regexp.MustCompile(`Missing required plugins: (.+)`)
+	fixture      = regexp.MustCompile(`fixture '(\w+)' not found`)
+	unknownKey   = regexp.MustCompile(`Unknown config option: ([\w-]+)`)
+	marker       = regexp.MustCompile(`'(asyncio|trio|anyio|django_db|timeout|benchmark|flaky|vcr|xdist_group)' not found in .markers. configuration|Unknown pytest\.mark\.(asyncio|trio|anyio|django_db|timeout|benchmark|flaky|vcr|xdist_group)\b`)
+	asyncTests   = regexp.MustCompile(`async def functions are not natively supported`)
+	minVersion   = regexp.MustCompile(`requires pytest-(\d+\.\d+)`)
+	removed      = regexp.MustCompile(`PytestRemovedIn(\d+)Warning|Plugin\w+ has no attribute|cannot import name '\w+' from '_pytest|'Package' object has no attribute '(?:session|obj)'`)
+	notFoundDist = regexp.MustCompile(`(?i)because ([A-Za-z0-9._-]+) was not found in the package registry`)
+	noExtra      = regexp.MustCompile(`does not have an extra named .?([\w.-]+)`)
+	buildNeeds   = regexp.MustCompile(`ModuleNotFoundError: No module named '(setuptools|pkg_resources|distutils|wheel)'`)
+	buildFailed  = regexp.MustCompile(`(?i)failed to build|build backend|does not support editable|unable to find installation candidates|build_editable`)
+	pluginOfMark = pairs(`asyncio pytest-asyncio trio pytest-trio anyio anyio django_db pytest-django timeout pytest-timeout benchmark pytest-benchmark
+		flaky pytest-rerunfailures vcr pytest-vcr xdist_group pytest-xdist`)
+)
+
+// repair changes a plan after an attempt. The reason says what it changed and why; it is "" if the output
+// suggests nothing new.
+func (e *evidence) repair(p plan, o outcome) (_ plan, reason string) {
+	p = p.clone()
+	if o.setupFailed {
+		return e.repairSetup(p, o.output)
+	}
+	var changed []string
+	need := func(requirement, because string) {
+		if requirement != "" && p.need(requirement) {
+			changed = append(changed, fmt.Sprintf("added %s: %s", requirement, because))
+		}
+	}
+	for _, m := range required.FindAllStringSubmatch(o.output, -1) {
+		for _, r := range strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' }) {
+			if distribution(r) != "" {
+				need(r, "a required plugin")
+			}
+		}
+	}
+	for _, m := range unrecognized.FindAllStringSubmatch(o.output, -1) {
+		for _, w := range strings.Fields(m[1]) {
+			need(pluginOfOption(w), "it defines "+w)
+		}
+	}
+	for _, m := range fixture.FindAllStringSubmatch(o.output, -1) {
+		need(pluginOfFixture[m[1]], "it defines the fixture "+m[1])
+	}
+	for _, m := range unknownKey.FindAllStringSubmatch(o.output, -1) {
+		need(pluginOfSetting[m[1]], "it defines the setting "+m[1])
+	}
+	for _, m := range marker.FindAllStringSubmatch(o.output, -1) {
+		name := m[1] + m[2]
+		need(pluginOfMark[name], "it defines the marker "+name)
+	}
+	if asyncTests.MatchString(o.output) {
+		need(e.asyncPlugin(), "tests are async functions")
+	}
+	for _, m := range noModule.FindAllStringSubmatch(o.output, -1) {
+		need(e.provider(m[1]), "it provides the module "+m[1])
+	}
+	if m := minVersion.FindStringSubmatch(o.output); m != nil {
+		need("pytest>="+m[1], "the settings require it")
+	}
+	if m := removed.FindStringSubmatch(o.output); m != nil && len(changed) == 0 {
+		version := "8"
+		if m[1] != "" {
+			version = m[1]
+		}
+		need("pytest<"+version, "the tests use what that version removed")
+	}
+	if len(changed) == 0 {
+		return e.narrow(p, o)
+	}
+	if p.project == fromRoot && e.project != "" { // an offline plan needs an installation now
+		p.project = installed
+	}
+	return p, strings.Join(changed, "; ")
+}
+
+// repairSetup changes a plan whose set-up commands failed.
+func (e *evidence) repairSetup(p plan, output string) (plan, string) {
+	if m := notFoundDist.FindStringSubmatch(output); m != nil {
+		name := distribution(m[1])
+		if i := slices.IndexFunc(p.needs, func(r string) bool { return distribution(r) == name }); i >= 0 {
+			p.needs = slices.Delete(p.needs, i, i+1)
+			return p, "left out " + name + ": no registry has it"
+		}
+	}
+	if m := noExtra.FindStringSubmatch(output); m != nil {
+		if i := slices.Index(p.extras, m[1]); i >= 0 {
+			p.extras = slices.Delete(p.extras, i, i+1)
+			return p, "left out the extra " + m[1] + ": the package has none of that name"
+		}
+	}
+	if p.isolate && buildNeeds.MatchString(output) {
+		p.isolate = false
+		return p, "built without isolation: the build needs setuptools but does not say so"
+	}
+	return p, ""
+}
+
+// asyncPlugin is the plugin that the tests' imports suggest for async functions.
+func (e *evidence) asyncPlugin() string {
+	switch {
+	case e.imports["trio"] && !e.imports["asyncio"]:
+		return "pytest-trio"
+	case e.imports["anyio"]:
+		return "anyio"
+	}
+	return "pytest-asyncio"
+}
+
+// provider returns the distribution of a module, "" if it is unknown. Only modules with a known distribution
+// and those that the tests import are looked up in a registry: a name in an error message is not enough.
+func (e *evidence) provider(module string) string {
+	top, _, _ := strings.Cut(module, ".")
+	if e.own(top) { // a released copy must not be tested in its place
+		return ""
+	}
+	if d := distributionOf[module]; d != "" {
+		return d
+	}
+	if d := distributionOf[top]; d != "" {
+		return d
+	}
+	name := strings.ReplaceAll(strings.ToLower(top), "_", "-")
+	known := slices.Clone(e.known)
+	for _, s := range e.sets {
+		known = append(known, s.listed...)
+	}
+	for _, fits := range []func(d string) bool{
+		func(d string) bool { return d == name },
+		func(d string) bool { return strings.HasPrefix(d, name+"-") || d == "python-"+name },
+	} {
+		for _, r := range known {
+			if fits(distribution(r)) {
+				return r
+			}
+		}
+	}
+	if !e.imports[top] {
+		return ""
+	}
+	return strings.ReplaceAll(top, "_", "-")
+}
+
+// own reports whether a module is part of the repository.
+func (e *evidence) own(module string) bool {
+	return slices.ContainsFunc(e.paths, func(p string) bool {
+		return p == module || p == module+".py" || strings.HasSuffix(p, "/"+module) || strings.HasSuffix(p, "/"+module+".py")
+	})
+}
+
+// maxIgnored is the largest share of the test files that a plan may leave out.
+const maxIgnored = 0.25
+
+// narrow leaves out files that cannot be collected: first everything outside of the directories of tests, then
+// single files.
+func (e *evidence) narrow(p plan, o outcome) (plan, string) {
+	if p.unit || len(o.uncollected) == 0 {
+		return p, ""
+	}
+	outside := slices.ContainsFunc(o.uncollected, func(file string) bool {
+		return !slices.ContainsFunc(e.tests, func(dir string) bool { return file == dir || strings.HasPrefix(file, dir+"/") })
+	})
+	dirs := slices.DeleteFunc(slices.Clone(e.tests), func(d string) bool { return strings.HasSuffix(d, ".py") })
+	if outside && len(dirs) > 0 && len(dirs) <= 3 && !slices.Contains(p.options, dirs[0]) {
+		p.options = append(p.options, dirs...)
+		return p, "only " + strings.Join(dirs, " ") + ": other files cannot be collected"
+	}
+	total := 0
+	for _, file := range e.paths {
+		if isTest(file) && testFile.MatchString(file[strings.LastIndexByte(file, '/')+1:]) {
+			total++
+		}
+	}
+	if o.passed == 0 && total <= len(o.uncollected) || float64(len(o.uncollected)) > maxIgnored*float64(total) {
+		return p, ""
+	}
+	for _, file := range o.uncollected {
+		if option := "--ignore=" + file; !slices.Contains(p.options, option) && strings.HasSuffix(file, ".py") {
+			p.options = append(p.options, option)
+		} else {
+			return p, ""
+		}
+	}
+	return p, "left out " + strings.Join(o.uncollected, " ") + ": it cannot be collected (" + o.cause + ")"
+}

@@ -1,0 +1,223 @@
+package scaffold
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Linter lists what a text reveals about a fix.
+type Linter func(text string) []string
+
+var (
+	trailer    = regexp.MustCompile(`(?i)^(?:[\w-]+-by|fix(?:e[sd])?|close[sd]?|resolve[sd]?|ref(?:s|erences)?|see(?: also)?|cc|change-id|pr|issue|bug|ticket|refs?)\s*:?\s*(?:#|gh-|bpo-|http|[A-Z][a-z]+ [A-Z].*<|issue|pr\b).*$|^[\w-]+-by:.*$`)
+	reference  = regexp.MustCompile(`(?i)\s*[\[(]?(?:(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|refs?|see|issue|bug|ticket|pr|pull request|part of)\s*:?\s*)?(?:[\w./-]+#\d+|\bgh-?\d+|\bbpo-\d+|#\d+|https?://\S+)[\])]?`)
+	scope      = regexp.MustCompile(`^(?:\[[^\]]*\]\s*|[\w./()!-]+:\s+)+`)
+	sentenceAt = regexp.MustCompile(`[.!?](?:\s+|$)`)
+	leadingFix = regexp.MustCompile(`(?i)^(?:(?:bug)?fix(?:e[sd])?|correct(?:ed|s)?|resolve[sd]?|address(?:e[sd])?|solve[sd]?|repair(?:ed)?)\b:?\s+(?:(?:a|an|the|some|this)\s+)?(?:(?:bug|issue|problem|error)s?\s+(?:where|when|in which|with|that|of)\s+)?`)
+	// How a sentence about the change begins or what it contains, in contrast to one about the bug.
+	solution = regexp.MustCompile(`(?i)^(?:use|chang|replac|remov|mov|renam|refactor|return|call|pass|check|add|set|convert|skip|updat|bump|test|revert|switch|simplif|also|now|instead|make|ensure|allow|support|handl|avoid|don'?t|do not|only|always|never|introduc|implement|improv|apply|merge|drop|keep|stop|prevent|restor|rewrit|clean|minor|wip|tweak|adjust)\w*\b` +
+		`|\b(?:now|instead|this (?:commit|patch|change|pr|fix)|we|fixed|regression test|changelog|by (?:using|adding|checking|removing|making|changing|moving))\b`)
+	codeBlock = regexp.MustCompile("(?s)```.*?```|~~~.*?~~~")
+	listItem  = regexp.MustCompile(`^[-*+]\s+`)
+	wordForm  = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
+	hunk      = regexp.MustCompile(`(?m)^@@ .* @@.*$`)
+	defined   = regexp.MustCompile(`\b(?:def|class)\s+(\w+)`)
+)
+
+// minWords is the length below which a text describes no bug.
+const minWords = 5
+
+// Instructions turns the message of a fix into what the agent is told. It keeps sentences that describe the bug,
+// without numbers of issues, and leaves out those that describe the change or name something that the patch
+// changes. If nothing harmless remains, it returns "".
+func Instructions(f Fix, lint Linter) string {
+	hidden := namesOf(f)
+	var kept []string
+	for _, s := range sentences(f.Message) {
+		if revealing(s, hidden) || lint != nil && len(lint(s)) > 0 {
+			continue
+		}
+		kept = append(kept, s)
+	}
+	text := strings.Join(kept, " ")
+	if len(strings.Fields(text)) < minWords {
+		return ""
+	}
+	return text
+}
+
+// FromTests describes a bug by the tests that fail.
+func FromTests(entrypoint string, failing []string) string {
+	const most = 20
+	var out strings.Builder
+	switch len(failing) {
+	case 0:
+		fmt.Fprintf(&out, "The command `%s` fails.\n", entrypoint)
+	case 1:
+		fmt.Fprintf(&out, "The command `%s` fails because this test does not pass:\n\n", entrypoint)
+	default:
+		fmt.Fprintf(&out, "The command `%s` fails because these tests do not pass:\n\n", entrypoint)
+	}
+	for _, id := range failing[:min(most, len(failing))] {
+		fmt.Fprintf(&out, "- %s\n", id)
+	}
+	if len(failing) > most {
+		fmt.Fprintf(&out, "- and %d more\n", len(failing)-most)
+	}
+	out.WriteString("\nFind the cause in the program and fix it. Do not change the tests.\n")
+	return out.String()
+}
+
+// sentences returns the sentences of a commit message that describe a bug.
+func sentences(message string) []string {
+	message = codeBlock.ReplaceAllString(strings.ReplaceAll(message, "\r", ""), "")
+	subject, body, _ := strings.Cut(strings.TrimSpace(message), "\n")
+	subject = scope.ReplaceAllString(strings.TrimSpace(subject), "")
+	var paragraphs []string
+	if fixed := leadingFix.ReplaceAllString(subject, ""); fixed != subject {
+		paragraphs = append(paragraphs, fixed)
+	} else if !solution.MatchString(subject) {
+		paragraphs = append(paragraphs, subject)
+	}
+	var lines []string
+	flush := func() {
+		paragraphs = append(paragraphs, strings.Join(lines, " "))
+		lines = nil
+	}
+	for line := range strings.Lines(body) {
+		text := strings.TrimSpace(line)
+		switch {
+		case text == "":
+			flush()
+		case trailer.MatchString(text), strings.HasPrefix(text, ">>>"), strings.HasPrefix(text, ">"),
+			strings.HasPrefix(line, "    "), strings.HasPrefix(line, "\t"):
+			flush() // a trailer, a quotation or code
+		case listItem.MatchString(text):
+			flush()
+			lines = append(lines, listItem.ReplaceAllString(text, ""))
+		default:
+			lines = append(lines, text)
+		}
+	}
+	flush()
+	var out []string
+	for i, p := range paragraphs {
+		p = strings.TrimSpace(reference.ReplaceAllString(p, ""))
+		for _, s := range split(p) {
+			if i > 0 {
+				if solution.MatchString(s) {
+					continue
+				}
+				s = leadingFix.ReplaceAllString(s, "")
+			}
+			if s = finish(s); s != "" {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+func split(paragraph string) []string {
+	var out []string
+	for paragraph != "" {
+		at := sentenceAt.FindStringIndex(paragraph)
+		if at == nil {
+			return append(out, paragraph)
+		}
+		out = append(out, paragraph[:at[0]+1])
+		paragraph = paragraph[at[1]:]
+	}
+	return out
+}
+
+// finish makes a whole sentence of a part of one.
+func finish(s string) string {
+	s = strings.Trim(strings.Join(strings.Fields(s), " "), " ,;:-")
+	if !strings.ContainsFunc(s, unicode.IsLetter) {
+		return ""
+	}
+	if !strings.ContainsAny(s[len(s)-1:], ".!?") {
+		s += "."
+	}
+	first, size := utf8.DecodeRuneInString(s)
+	word, _, _ := strings.Cut(s, " ")
+	if unicode.IsLower(first) && !strings.ContainsAny(word, "_.()`") {
+		s = string(unicode.ToUpper(first)) + s[size:]
+	}
+	return s
+}
+
+// names are what a text must not contain.
+type names struct {
+	files     map[string]bool // paths and names of files
+	functions map[string]bool // also classes and modules
+	changed   map[string]bool // identifiers on one side of the changed lines only
+}
+
+func namesOf(f Fix) names {
+	n := names{files: map[string]bool{}, functions: map[string]bool{}, changed: map[string]bool{}}
+	for _, file := range f.Files {
+		n.files[file], n.files[path.Base(file)] = true, true
+		if stem := strings.TrimSuffix(path.Base(file), path.Ext(file)); stem != "__init__" {
+			n.functions[stem] = true
+		}
+	}
+	for _, text := range hunk.FindAllString(f.Gold, -1) {
+		for _, m := range defined.FindAllStringSubmatch(text, -1) {
+			n.functions[m[1]] = true
+		}
+	}
+	sides := map[byte]map[string]bool{'+': {}, '-': {}}
+	for line := range strings.Lines(f.Gold) {
+		if line[0] != '+' && line[0] != '-' || strings.HasPrefix(line, "+++") || strings.HasPrefix(line, "---") {
+			continue
+		}
+		for _, m := range defined.FindAllStringSubmatch(line, -1) {
+			n.functions[m[1]] = true
+		}
+		for _, w := range wordForm.FindAllString(line, -1) {
+			sides[line[0]][w] = true
+		}
+	}
+	for side, words := range sides {
+		for w := range words {
+			if !sides['+'+'-'-side][w] {
+				n.changed[w] = true
+			}
+		}
+	}
+	return n
+}
+
+// revealing reports whether a sentence names something that the fix changes.
+func revealing(sentence string, n names) bool {
+	for file := range n.files {
+		if strings.Contains(sentence, file) {
+			return true
+		}
+	}
+	for _, at := range wordForm.FindAllStringIndex(sentence, -1) {
+		w := sentence[at[0]:at[1]]
+		if n.functions[w] || n.changed[w] && codelike(sentence, at[0], at[1]) {
+			return true
+		}
+	}
+	return strings.Contains(sentence, ".py")
+}
+
+// codelike reports whether the word between two positions is code: by its form, or because it is quoted, called
+// or an attribute.
+func codelike(s string, from, to int) bool {
+	w := s[from:to]
+	if strings.ContainsAny(w, "_0123456789") || w[1:] != strings.ToLower(w[1:]) && w != strings.ToUpper(w) {
+		return true
+	}
+	before, after := s[:from], s[to:]
+	return strings.HasPrefix(after, "(") || strings.HasSuffix(before, ".") || strings.Count(before, "`")%2 == 1 ||
+		strings.HasSuffix(before, "'") && strings.HasPrefix(after, "'") || strings.HasSuffix(before, `"`) && strings.HasPrefix(after, `"`)
+}

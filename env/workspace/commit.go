@@ -1,0 +1,127 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Commit describes a commit.
+type Commit struct {
+	Hash    string
+	Parents []string
+	Time    time.Time // when it was committed
+	Message string
+}
+
+var revision = regexp.MustCompile(`^(?:HEAD|[0-9a-f]{4,40})(?:[~^]\d*)*$`)
+
+// Commit finds a commit: HEAD, a hash or the beginning of one, or the name of a tag or branch, each with
+// suffixes such as ~2.
+func (h *History) Commit(ctx context.Context, rev string) (Commit, error) {
+	name, suffix := rev, ""
+	if i := strings.IndexAny(rev, "~^"); i >= 0 {
+		name, suffix = rev[:i], rev[i:]
+	}
+	if name == "HEAD" {
+		name = h.head
+	} else if hash := h.refs()[name]; hash != "" {
+		name = hash
+	}
+	if !revision.MatchString(name + suffix) {
+		return Commit{}, fmt.Errorf("the repository has no commit %q", rev)
+	}
+	out, err := h.store.run(ctx, command{limit: 1 << 20, args: []string{
+		"log", "-1", "--no-show-signature", "--encoding=UTF-8", "--format=%H%n%P%n%cI%n%B", name + suffix + "^{commit}", "--"}})
+	if err != nil {
+		return Commit{}, fmt.Errorf("the repository has no commit %q", rev)
+	}
+	part := strings.SplitN(string(out), "\n", 4)
+	if len(part) < 4 {
+		return Commit{}, fmt.Errorf("reading commit %q: %.200q", rev, out)
+	}
+	at, err := time.Parse(time.RFC3339, part[2])
+	if err != nil {
+		return Commit{}, fmt.Errorf("reading commit %q: %w", rev, err)
+	}
+	return Commit{part[0], strings.Fields(part[1]), at, strings.TrimSpace(strings.ToValidUTF8(part[3], "\uFFFD"))}, nil
+}
+
+// Patch is the change of a commit to some files.
+func (h *History) Patch(ctx context.Context, commit string, paths []string) ([]byte, error) {
+	if _, err := parseHash(commit); err != nil {
+		return nil, err
+	}
+	args := append([]string{"diff-tree", "-r", "-p", "--full-index", "--binary", "--no-renames", "--no-color", "--no-ext-diff", "--no-textconv",
+		"--unified=3", "--src-prefix=a/", "--dst-prefix=b/", commit + "^", commit, "--"}, literal(paths)...)
+	return h.store.run(ctx, command{limit: MaxPatch, args: args})
+}
+
+// Tag is the newest tag that a commit contains and that looks like a version, without its prefix; "" if there
+// is none.
+func (h *History) Tag(ctx context.Context, commit string) (string, error) {
+	versions := map[string]string{}
+	for name, hash := range h.refs() {
+		if m := versionTag.FindStringSubmatch(name); m != nil {
+			versions[hash] = m[1]
+		}
+	}
+	if len(versions) == 0 {
+		return "", nil
+	}
+	for hash, v := range versions { // annotated tags
+		if out, err := h.store.run(ctx, command{limit: 128, args: []string{"rev-parse", "--verify", "--quiet", hash + "^{commit}"}}); err == nil {
+			versions[strings.TrimSpace(string(out))] = v
+		}
+	}
+	out, err := h.store.run(ctx, command{limit: 4 << 20, args: []string{"rev-list", "--max-count=50000", commit, "--"}})
+	if err != nil {
+		return "", fmt.Errorf("reading history: %w", err)
+	}
+	for hash := range strings.FieldsSeq(string(out)) {
+		if v := versions[hash]; v != "" {
+			return v, nil
+		}
+	}
+	return "", nil
+}
+
+var versionTag = regexp.MustCompile(`^(?:[A-Za-z_.-]*[-_/])?v?(\d+(?:\.\d+)+(?:(?:a|b|rc|\.post|\.dev)\d+)?)$`)
+
+// refs maps the names of branches and tags to hashes.
+func (h *History) refs() map[string]string {
+	out := map[string]string{}
+	keep := func(ref, hash string) {
+		for _, prefix := range []string{"refs/tags/", "refs/heads/", "refs/remotes/"} {
+			if name, ok := strings.CutPrefix(ref, prefix); ok && out[name] == "" {
+				if _, err := parseHash(hash); err == nil {
+					out[name] = hash
+				}
+			}
+		}
+	}
+	git := filepath.Dir(h.store.objects)
+	_ = filepath.WalkDir(filepath.Join(git, "refs"), func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if text, err := os.ReadFile(p); err == nil {
+				if ref, err := filepath.Rel(git, p); err == nil {
+					keep(filepath.ToSlash(ref), strings.TrimSpace(string(text)))
+				}
+			}
+		}
+		return nil
+	})
+	if text, err := os.ReadFile(filepath.Join(git, "packed-refs")); err == nil {
+		for line := range strings.Lines(string(text)) {
+			if hash, ref, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+				keep(ref, hash)
+			}
+		}
+	}
+	return out
+}
