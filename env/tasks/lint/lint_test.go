@@ -15,7 +15,6 @@ func TestLinterFindsWhatATextGivesAway(t *testing.T) {
 		"I get nothing back.":                                           "", // a plain word that is also a name
 		"The bug is in pkg/ledger.py.":                                  "file",
 		"Look at ledger.py.":                                            "file",
-		"test_total of tests/pkg/test_ledger.py fails.":                 "",
 		"The module ledger is wrong.":                                   "module",
 		"settle_all forgets an entry.":                                  "function",
 		"It calls `get` wrongly.":                                       "function",
@@ -48,5 +47,18 @@ func TestChangedWordsOccurOnOneSide(t *testing.T) {
 	patch := "--- a/m.py\n+++ b/m.py\n@@ -1,2 +1,2 @@\n def f(first, other):\n-    return first if first else limit\n+    return other if first else limit\n"
 	if got := strings.Join(ChangedWords([]byte(patch)), " "); got != "other" {
 		t.Errorf("changed words %q, want other", got)
+	}
+}
+
+// A path that only ends in the file's path, such as the test file's, does not name the file.
+func TestFilesAreNamedWhole(t *testing.T) {
+	n := Names{Files: []string{"bank.py"}, Output: "test_bank.py::test_total fails"}
+	if found := Text("test_bank.py fails.", n); len(found) > 0 {
+		t.Errorf("the test file gives away %v", found)
+	}
+	for _, text := range []string{"Look at bank.py.", "See /testbed/bank.py", "bank.py is wrong"} {
+		if found := Text(text, n); len(found) != 1 || found[0].What != File {
+			t.Errorf("%q: found %v, want the file", text, found)
+		}
 	}
 }
