@@ -171,10 +171,7 @@ func TestATestThatDisagreesIsLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var kept []string
-	for _, name := range strings.Split("abcdefghij", "") {
-		kept = append(kept, name)
-	}
+	kept := strings.Split("abcdefghij", "")
 	w := &worker{factory: &factory{journal: j}}
 	s := &repoState{repo: Repo{Task: schemas.Task{InstanceID: "r"}}, kept: kept}
 	trial := func() *Trial {

@@ -20,7 +20,6 @@ var (
 	notFoundDist = regexp.MustCompile(`(?i)because ([A-Za-z0-9._-]+) was not found in the package registry`)
 	noExtra      = regexp.MustCompile(`does not have an extra named .?([\w.-]+)`)
 	buildNeeds   = regexp.MustCompile(`ModuleNotFoundError: No module named '(setuptools|pkg_resources|distutils|wheel)'`)
-	buildFailed  = regexp.MustCompile(`(?i)failed to build|build backend|does not support editable|unable to find installation candidates|build_editable`)
 	pluginOfMark = pairs(`asyncio pytest-asyncio trio pytest-trio anyio anyio django_db pytest-django timeout pytest-timeout benchmark pytest-benchmark
 		flaky pytest-rerunfailures vcr pytest-vcr xdist_group pytest-xdist`)
 )
