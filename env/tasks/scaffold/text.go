@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -13,19 +14,29 @@ import (
 type Linter func(text string) []string
 
 var (
-	trailer    = regexp.MustCompile(`(?i)^(?:[\w-]+-by|fix(?:e[sd])?|close[sd]?|resolve[sd]?|ref(?:s|erences)?|see(?: also)?|cc|change-id|pr|issue|bug|ticket|refs?)\s*:?\s*(?:#|gh-|bpo-|http|[A-Z][a-z]+ [A-Z].*<|issue|pr\b).*$|^[\w-]+-by:.*$`)
-	reference  = regexp.MustCompile(`(?i)\s*[\[(]?(?:(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|refs?|see|issue|bug|ticket|pr|pull request|part of)\s*:?\s*)?(?:[\w./-]+#\d+|\bgh-?\d+|\bbpo-\d+|#\d+|https?://\S+)[\])]?`)
 	scope      = regexp.MustCompile(`^(?:\[[^\]]*\]\s*|[\w./()!-]+:\s+)+`)
 	sentenceAt = regexp.MustCompile(`[.!?](?:\s+|$)`)
 	leadingFix = regexp.MustCompile(`(?i)^(?:(?:bug)?fix(?:e[sd])?|correct(?:ed|s)?|resolve[sd]?|address(?:e[sd])?|solve[sd]?|repair(?:ed)?)\b:?\s+(?:(?:a|an|the|some|this)\s+)?(?:(?:bug|issue|problem|error)s?\s+(?:where|when|in which|with|that|of)\s+)?`)
+	codeBlock  = regexp.MustCompile("(?s)```.*?```|~~~.*?~~~")
+	listItem   = regexp.MustCompile(`^[-*+]\s+`)
+	wordForm   = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
+	hunk       = regexp.MustCompile(`(?m)^@@ .* @@.*$`)
+	defined    = regexp.MustCompile(`\b(?:def|class)\s+(\w+)`)
+)
+
+// These are large, so that they are compiled at their first use.
+var (
+	trailer = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^(?:[\w-]+-by|fix(?:e[sd])?|close[sd]?|resolve[sd]?|ref(?:s|erences)?|see(?: also)?|cc|change-id|pr|issue|bug|ticket|refs?)\s*:?\s*(?:#|gh-|bpo-|http|[A-Z][a-z]+ [A-Z].*<|issue|pr\b).*$|^[\w-]+-by:.*$`)
+	})
+	reference = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\s*[\[(]?(?:(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|refs?|see|issue|bug|ticket|pr|pull request|part of)\s*:?\s*)?(?:[\w./-]+#\d+|\bgh-?\d+|\bbpo-\d+|#\d+|https?://\S+)[\])]?`)
+	})
 	// How a sentence about the change begins or what it contains, in contrast to one about the bug.
-	solution = regexp.MustCompile(`(?i)^(?:use|chang|replac|remov|mov|renam|refactor|return|call|pass|check|add|set|convert|skip|updat|bump|test|revert|switch|simplif|also|now|instead|make|ensure|allow|support|handl|avoid|don'?t|do not|only|always|never|introduc|implement|improv|apply|merge|drop|keep|stop|prevent|restor|rewrit|clean|minor|wip|tweak|adjust)\w*\b` +
-		`|\b(?:now|instead|this (?:commit|patch|change|pr|fix)|we|fixed|regression test|changelog|by (?:using|adding|checking|removing|making|changing|moving))\b`)
-	codeBlock = regexp.MustCompile("(?s)```.*?```|~~~.*?~~~")
-	listItem  = regexp.MustCompile(`^[-*+]\s+`)
-	wordForm  = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
-	hunk      = regexp.MustCompile(`(?m)^@@ .* @@.*$`)
-	defined   = regexp.MustCompile(`\b(?:def|class)\s+(\w+)`)
+	solution = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^(?:use|chang|replac|remov|mov|renam|refactor|return|call|pass|check|add|set|convert|skip|updat|bump|test|revert|switch|simplif|also|now|instead|make|ensure|allow|support|handl|avoid|don'?t|do not|only|always|never|introduc|implement|improv|apply|merge|drop|keep|stop|prevent|restor|rewrit|clean|minor|wip|tweak|adjust)\w*\b` +
+			`|\b(?:now|instead|this (?:commit|patch|change|pr|fix)|we|fixed|regression test|changelog|by (?:using|adding|checking|removing|making|changing|moving))\b`)
+	})
 )
 
 // minWords is the length below which a text describes no bug.
@@ -80,7 +91,7 @@ func sentences(message string) []string {
 	var paragraphs []string
 	if fixed := leadingFix.ReplaceAllString(subject, ""); fixed != subject {
 		paragraphs = append(paragraphs, fixed)
-	} else if !solution.MatchString(subject) {
+	} else if !solution().MatchString(subject) {
 		paragraphs = append(paragraphs, subject)
 	}
 	var lines []string
@@ -93,7 +104,7 @@ func sentences(message string) []string {
 		switch {
 		case text == "":
 			flush()
-		case trailer.MatchString(text), strings.HasPrefix(text, ">>>"), strings.HasPrefix(text, ">"),
+		case trailer().MatchString(text), strings.HasPrefix(text, ">>>"), strings.HasPrefix(text, ">"),
 			strings.HasPrefix(line, "    "), strings.HasPrefix(line, "\t"):
 			flush() // a trailer, a quotation or code
 		case listItem.MatchString(text):
@@ -106,10 +117,10 @@ func sentences(message string) []string {
 	flush()
 	var out []string
 	for i, p := range paragraphs {
-		p = strings.TrimSpace(reference.ReplaceAllString(p, ""))
+		p = strings.TrimSpace(reference().ReplaceAllString(p, ""))
 		for _, s := range split(p) {
 			if i > 0 {
-				if solution.MatchString(s) {
+				if solution().MatchString(s) {
 					continue
 				}
 				s = leadingFix.ReplaceAllString(s, "")
