@@ -101,7 +101,7 @@ func TestStatusFileCountsEachEpisodeOnce(t *testing.T) {
 	if err := json.Unmarshal(last, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Done != 201 || got.Failed != 1 || len(last) > first+2 {
+	if got.Done != 201 || got.Failed != 1 || len(last) > first+50 { // times and counts may get digits, but 200 episodes add nothing
 		t.Errorf("%+v, %d bytes after %d", got, len(last), first)
 	}
 }
