@@ -233,7 +233,7 @@ func (s *script) inspect() error {
 }
 
 // lineAhead returns an executable line of the fix that a step has shown and that lies ahead in the
-// current function. It returns 0 if there is none.
+// current function. It returns 0 if no line qualifies.
 func (s *script) lineAhead(file string, from int) int {
 	here := s.known.at(file, from)
 	for _, t := range s.target {

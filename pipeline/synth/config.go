@@ -111,7 +111,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	for _, level := range slices.Concat(c.Difficulty, c.GoldDifficulty) {
 		if !slices.Contains(schemas.DifficultyLevels, level) {
-			return c, wrong("there is no difficulty %q: choose from %s", level, strings.Join(schemas.DifficultyLevels, ", "))
+			return c, wrong("unknown difficulty %q: choose from %s", level, strings.Join(schemas.DifficultyLevels, ", "))
 		}
 	}
 	for _, k := range c.Kinds {

@@ -175,7 +175,7 @@ func (f *verifyFlags) print(s *State, r check.Result, tasks int) error {
 	return nil
 }
 
-// reasonOrNote returns the reason of the status, or a note if there is none.
+// reasonOrNote returns the reason of the status, or else the first note of the report; "" without either.
 func reasonOrNote(r check.Report) string {
 	if r.Reason == "" && len(r.Quoted) > 0 {
 		return fmt.Sprintf("note: the issue itself quotes the %s %q of the fix", r.Quoted[0].Kind, r.Quoted[0].Token)

@@ -62,7 +62,7 @@ func SelectTasks(ctx context.Context, src env.Source, cfg configs.Tasks) ([]sche
 	}
 	for _, level := range slices.Concat(cfg.Difficulty, cfg.GoldDifficulty) {
 		if !slices.Contains(schemas.DifficultyLevels, level) {
-			return nil, fmt.Errorf("there is no difficulty %q: choose from %s", level, strings.Join(schemas.DifficultyLevels, ", "))
+			return nil, fmt.Errorf("unknown difficulty %q: choose from %s", level, strings.Join(schemas.DifficultyLevels, ", "))
 		}
 	}
 	selected = slices.DeleteFunc(slices.Clone(selected), func(t schemas.Task) bool { return !ofLevel(t, cfg) })
