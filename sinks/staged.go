@@ -1,10 +1,10 @@
 package sinks
 
 import (
-	"encoding/json"
 	"fmt"
 	"sync"
 
+	"github.com/go-json-experiment/json"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tracesmith/tracesmith/schemas"

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -43,11 +44,22 @@ func TestDecodeStagedRefusesDamage(t *testing.T) {
 	empty, _ := sinks.EncodeStaged(sinks.Staged{})
 	for name, body := range map[string][]byte{
 		"nothing": nil, "text": []byte("hello"), "cut": good[:len(good)-5], "no id": empty,
+		"a name twice": compressed(t, `{"episode":{"episode_id":"a","episode_id":"b"}}`),
+		"bad UTF-8":    compressed(t, "{\"episode\":{\"episode_id\":\"a\xff\"}}"),
 	} {
 		if _, err := sinks.DecodeStaged(body); err == nil || !strings.Contains(err.Error(), "staged episode") {
 			t.Errorf("%s: got %v, want an error that says what was read", name, err)
 		}
 	}
+}
+
+func compressed(t *testing.T, text string) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.EncodeAll([]byte(text), nil)
 }
 
 func FuzzDecodeStaged(f *testing.F) {
