@@ -44,6 +44,7 @@ type Config struct {
 
 	Seed        int64
 	Candidates  int      // of one mutation, in each repository; 0 = every site
+	Tasks       int      // stop trying candidates when about so many tasks are found, evenly in all repositories; 0 = try all
 	Operators   []string // nil = all, without their obvious changes (mutate.Site.Obvious)
 	Commits     int      // of KindCommit, the newest, in each repository; 0 = DefaultCommits
 	Functions   int      // of KindModel, in each repository; 0 = DefaultFunctions
@@ -134,6 +135,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, wrong("a cap cannot be negative, and a share cannot be more than 1: 0 is no cap")
 	case c.MaxFailing < 0 || c.MaxFailing > 1:
 		return c, wrong("a bug can break a share of the tests between 0 and 1, not %v", c.MaxFailing)
+	case c.Tasks < 0:
+		return c, wrong("%d tasks cannot be made", c.Tasks)
 	case min(c.Candidates, c.Commits, c.Functions) < 0:
 		return c, wrong("%d candidates cannot be tried", min(c.Candidates, c.Commits, c.Functions))
 	}
@@ -155,6 +158,7 @@ type settings struct {
 	Schema         string            `json:"schema"`
 	Seed           int64             `json:"seed"`
 	Candidates     int               `json:"candidates"`
+	Tasks          int               `json:"tasks,omitempty"`
 	Operators      []string          `json:"operators"`
 	Commits        int               `json:"commits,omitempty"`
 	Functions      int               `json:"functions,omitempty"`
@@ -174,7 +178,7 @@ type settings struct {
 
 func (c Config) settings() settings {
 	s := settings{
-		Schema: "tracesmith.synth/3", Seed: c.Seed, Candidates: c.Candidates, Operators: c.Operators, Kinds: c.Kinds,
+		Schema: "tracesmith.synth/3", Seed: c.Seed, Candidates: c.Candidates, Tasks: c.Tasks, Operators: c.Operators, Kinds: c.Kinds,
 		Runs: c.Runs, ReleaseRuns: c.ReleaseRuns, MaxFailing: c.MaxFailing, Text: c.Text, Repos: map[string]string{},
 		Commits: c.Commits, Functions: c.Functions, Model: c.Model.identity(), Benchmarks: c.Benchmarks.Hash(),
 		TextVersion: TextVersion, Caps: c.Caps, Difficulty: c.Difficulty, GoldDifficulty: c.GoldDifficulty,
@@ -191,7 +195,7 @@ func (s settings) differs(other settings) string {
 		name string
 		a, b any
 	}{
-		{"schema", s.Schema, other.Schema}, {"seed", s.Seed, other.Seed}, {"candidates", s.Candidates, other.Candidates},
+		{"schema", s.Schema, other.Schema}, {"seed", s.Seed, other.Seed}, {"candidates", s.Candidates, other.Candidates}, {"tasks", s.Tasks, other.Tasks},
 		{"operators", s.Operators, other.Operators}, {"kinds", s.Kinds, other.Kinds}, {"runs", s.Runs, other.Runs},
 		{"commits", s.Commits, other.Commits}, {"functions", s.Functions, other.Functions}, {"model", s.Model, other.Model},
 		{"release runs", s.ReleaseRuns, other.ReleaseRuns}, {"text", s.Text, other.Text}, {"version of the texts", s.TextVersion, other.TextVersion},

@@ -141,6 +141,7 @@ type repoState struct {
 	coverage coverage
 
 	drawn     []candidate
+	tried     int               // drawn candidates that are planned, in a run with a number of tasks
 	operators map[string]string // names by id
 	releases  map[string]release
 

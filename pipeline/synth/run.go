@@ -120,17 +120,33 @@ const (
 	phaseDone
 )
 
-// advance plans the next phase that has jobs.
+// advance plans the next work of a repository that has none left.
 func (st *factory) advance(s *repoState) error {
-	for s.phase < phaseDone && len(s.pending) == 0 {
-		s.phase++
+	if !st.waitsForRound(s) {
+		if err := st.advanceFrom(s, s.phase+1); err != nil {
+			return err
+		}
+	}
+	if st.cfg.Tasks > 0 {
+		return st.nextRound()
+	}
+	return nil
+}
+
+// advanceFrom plans the first phase that has jobs, beginning with the given one.
+func (st *factory) advanceFrom(s *repoState, phase int) error {
+	for ; phase <= phaseDone && len(s.pending) == 0; phase++ {
+		s.phase = phase
 		switch {
 		case s.refused != "":
 			s.phase = phaseDone
+			return nil
 		case s.phase == phasePieces && !s.surveyed:
 			st.planPieces(s)
 		case s.phase == phaseDraw && !s.surveyed:
 			st.planDraw(s)
+		case st.waitsForRound(s):
+			return nil
 		case s.phase == phaseTrials:
 			st.plan(s, s.drawn)
 		case s.phase == phaseComposed && slices.Contains(st.cfg.Kinds, KindComposed):

@@ -1,0 +1,100 @@
+package synth
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/internal/suite"
+)
+
+func TestTasksAreSharedEvenly(t *testing.T) {
+	for _, c := range []struct {
+		n          int
+		most, want []int
+	}{
+		{10, []int{100, 100}, []int{5, 5}},
+		{10, []int{2, 100, 100}, []int{2, 4, 4}},
+		{10, []int{100, 0, 3}, []int{7, 0, 3}},
+		{10, []int{1, 2}, []int{1, 2}},
+		{1, []int{5, 5, 5}, []int{1, 0, 0}},
+		{0, []int{5}, []int{0}},
+		{3, nil, []int{}},
+	} {
+		if diff := cmp.Diff(c.want, shares(c.n, c.most)); diff != "" {
+			t.Errorf("%d among %v: %s", c.n, c.most, diff)
+		}
+	}
+}
+
+// A number of tasks ends the trials early, and gives the same tasks with any number of
+// workers and after an interruption.
+func TestFactoryStopsAtANumberOfTasks(t *testing.T) {
+	suite.Factory.Need(t)
+	dir := t.TempDir()
+	config := func(out string) Config {
+		cfg := configOf(t, filepath.Join(dir, out), healthy(t, "bank", "python -m pytest -q", bank), healthy(t, "slots", "PYTHONPATH=src python -m unittest -q", slotted))
+		cfg.Kinds, cfg.Candidates, cfg.Tasks, cfg.ReleaseRuns = []string{KindSingle}, 0, 4, 2
+		return cfg
+	}
+	one := config("one")
+	one.Workers = 1
+	sum, err := Run(t.Context(), one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Tasks < 4 || sum.Tasks > 8 || sum.Candidates > 30 {
+		t.Errorf("%d tasks of %d candidates, want about 4 tasks", sum.Tasks, sum.Candidates)
+	}
+	three := config("three")
+	three.Workers = 3
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	three.Progress = func(p Progress) {
+		if p.Judged >= 3 {
+			stop()
+		}
+	}
+	if _, err := Run(ctx, three); !errors.Is(err, context.Canceled) {
+		t.Fatalf("a run that was stopped ends with %v", err)
+	}
+	three.Progress = nil
+	if _, err := Run(t.Context(), three); err != nil {
+		t.Fatal(err)
+	}
+	read := func(out string) string {
+		text, err := os.ReadFile(filepath.Join(dir, out, TasksName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if diff := cmp.Diff(read("one"), read("three")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Repositories without enough bugs give what they have.
+func TestFactoryEndsWithoutEnoughBugs(t *testing.T) {
+	suite.Factory.Need(t)
+	t.Parallel()
+	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))
+	cfg.Kinds, cfg.Operators, cfg.Candidates, cfg.Tasks, cfg.ReleaseRuns = []string{KindSingle}, []string{"r1"}, 0, 1000, 2
+	sum, err := Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := cfg
+	all.Out, all.Tasks = filepath.Join(t.TempDir(), "all"), 0
+	want, err := Run(t.Context(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Tasks == 0 || sum.Tasks != want.Tasks || sum.Candidates != want.Candidates {
+		t.Errorf("%d tasks of %d candidates, want %d of %d", sum.Tasks, sum.Candidates, want.Tasks, want.Candidates)
+	}
+}
