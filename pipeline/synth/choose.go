@@ -109,7 +109,11 @@ func (s *repoState) cap(valid []*Trial, bounds Caps) {
 		}
 	}
 	for _, t := range valid {
-		if t.Outcome == Valid {
+		switch {
+		case t.Outcome != Valid:
+		case s.quota != nil && len(s.chosen) == *s.quota:
+			t.Outcome, t.Reason = Capped, "enough tasks"
+		default:
 			s.chosen = append(s.chosen, t)
 		}
 	}

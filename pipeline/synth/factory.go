@@ -142,6 +142,7 @@ type repoState struct {
 
 	drawn     []candidate
 	tried     int               // drawn candidates that are planned, in a run with a number of tasks
+	quota     *int              // bugs to choose at most; nil = no limit
 	operators map[string]string // names by id
 	releases  map[string]release
 

@@ -43,18 +43,25 @@ func (st *factory) nextRound() error {
 			return nil
 		}
 	}
-	for _, s := range waiting {
-		if err := st.advanceFrom(s, phaseTrials+1); err != nil {
+	have := make([]int, len(waiting))
+	for i, s := range waiting {
+		have[i] = s.choosable(st.cfg)
+	}
+	for i, share := range shares(st.wanted(), have) {
+		waiting[i].quota = &share
+		if err := st.advanceFrom(waiting[i], phaseTrials+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// wanted is the number of bugs to choose.
+func (st *factory) wanted() int { return int(math.Ceil(float64(st.cfg.Tasks) * (1 + spare))) }
+
 // planRound plans candidates of the repositories that can contribute to the missing
 // tasks. It returns false if none is missing or no candidate is left.
 func (st *factory) planRound(waiting []*repoState) bool {
-	want := int(math.Ceil(float64(st.cfg.Tasks) * (1 + spare)))
 	have, most, yields := make([]int, len(waiting)), make([]int, len(waiting)), make([]float64, len(waiting))
 	for i, s := range waiting {
 		have[i] = s.choosable(st.cfg)
@@ -62,7 +69,7 @@ func (st *factory) planRound(waiting []*repoState) bool {
 		most[i] = have[i] + int(math.Ceil(float64(len(s.drawn)-s.tried)*yields[i]))
 	}
 	planned := false
-	for i, share := range shares(want, most) {
+	for i, share := range shares(st.wanted(), most) {
 		s := waiting[i]
 		if share <= have[i] || s.tried == len(s.drawn) {
 			continue

@@ -47,7 +47,7 @@ func TestFactoryStopsAtANumberOfTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sum.Tasks < 4 || sum.Tasks > 8 || sum.Candidates > 30 {
+	if sum.Tasks < 4 || sum.Tasks > 5 || sum.Candidates > 30 {
 		t.Errorf("%d tasks of %d candidates, want about 4 tasks", sum.Tasks, sum.Candidates)
 	}
 	three := config("three")

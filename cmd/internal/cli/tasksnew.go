@@ -12,6 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/env/tasks/discover"
 	"github.com/tracesmith/tracesmith/env/tasks/scaffold"
+	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -80,14 +81,25 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 			Schema   string             `json:"schema"`
 			Dir      string             `json:"dir"`
 			Task     schemas.Task       `json:"task"`
+			Tests    int                `json:"tests"`   // that pass
+			Suite    float64            `json:"suite_s"` // seconds of one run of all tests
 			Evidence []discover.Fact    `json:"evidence"`
 			Attempts []discover.Attempt `json:"attempts"`
 			Added    []string           `json:"added,omitempty"`
 			Left     []string           `json:"left,omitempty"`
-		}{"tracesmith.tasks.new/1", made.Dir, made.Task, made.Setup.Facts, made.Setup.Attempts, made.Setup.Added, made.Left})
+		}{"tracesmith.tasks.new/1", made.Dir, made.Task, passing(made.Setup.Run), made.Setup.Run.Wall.Seconds(), made.Setup.Facts, made.Setup.Attempts, made.Setup.Added, made.Left})
 	}
 	printMade(s, made)
 	return nil
+}
+
+func passing(run verify.Run) (n int) {
+	for _, status := range run.Tests {
+		if status == schemas.StatusPassed {
+			n++
+		}
+	}
+	return n
 }
 
 // newTaskError marks a repository or commit of which no task can be made as a usage error.

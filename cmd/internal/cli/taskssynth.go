@@ -38,6 +38,9 @@ output directory again.`,
 		Example: "  tracesmith tasks synth ../mypackage -n 200 -o bugs\n  tracesmith tasks list --tasks bugs/tasks.jsonl",
 		Args:    RangeArgs(0, -1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if f.cfg.Tasks > 0 && !c.Flags().Changed("candidates") {
+				f.cfg.Candidates = 0
+			}
 			return Resumable(c.Context(), f.run(c.Context(), s, args))
 		},
 	}
@@ -48,6 +51,7 @@ output directory again.`,
 	fl.StringArrayVar(&f.task.Setup, "setup", nil, "command that prepares the sandbox, run once; may be repeated")
 	fl.StringVar(&f.task.License, "license", "", "SPDX id of the repository's license (default: from its license file)")
 	fl.IntVarP(&f.cfg.Candidates, "candidates", "n", 100, "single mutations to try in each repository; 0: every site")
+	fl.IntVar(&f.cfg.Tasks, "stop-at", 0, "stop trying mutations when there are about this many tasks, spread evenly over the repositories; -n then is 0 by default")
 	fl.IntVar(&f.cfg.Commits, "commits", synth.DefaultCommits, "newest commits in each repository that kind commit reverts")
 	fl.IntVar(&f.cfg.Functions, "functions", synth.DefaultFunctions, "functions in each repository that kind model has the model of section llm write")
 	fl.Float64Var(&f.cost, "max-cost", 0, "stop asking the model before its calls cost more than this many USD")

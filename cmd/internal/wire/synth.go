@@ -99,6 +99,34 @@ func Repositories(paths []string, base schemas.Task) ([]synth.Repo, error) {
 	return out, nil
 }
 
+// Checkout is a directory with a repository, and the name of its tasks.
+type Checkout struct{ Dir, Name string }
+
+// Checkouts lists the repositories in directories, which are repositories or contain
+// some. No two have the same name.
+func Checkouts(paths []string) ([]Checkout, error) {
+	var out []Checkout
+	seen := map[string]string{}
+	for _, path := range paths {
+		list, err := repositoriesIn(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, dir := range list {
+			name, err := repositoryName(dir)
+			if err != nil {
+				return nil, err
+			}
+			if other, ok := seen[name]; ok {
+				return nil, fmt.Errorf("%s and %s have the same name: rename one of the directories", other, dir)
+			}
+			seen[name] = dir
+			out = append(out, Checkout{dir, name})
+		}
+	}
+	return out, nil
+}
+
 // repositoriesIn returns path if it looks like a repository, or else the directories in
 // it that do.
 func repositoriesIn(path string) ([]string, error) {
@@ -140,15 +168,28 @@ func isRepository(dir string) bool {
 
 var notInID = regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
 
+// repositoryName is the directory's name as the name of a task.
+func repositoryName(dir string) (string, error) {
+	full, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	name := strings.Trim(notInID.ReplaceAllString(filepath.Base(full), "-"), "-.")
+	if !taskfile.InstancePattern.MatchString(name) {
+		return "", fmt.Errorf("%s: the directory's name cannot become the name of a task: rename it", dir)
+	}
+	return name, nil
+}
+
 func repository(dir string, base schemas.Task) (synth.Repo, error) {
+	t := base
+	var err error
+	if t.InstanceID, err = repositoryName(dir); err != nil {
+		return synth.Repo{}, err
+	}
 	full, err := filepath.Abs(dir)
 	if err != nil {
 		return synth.Repo{}, err
-	}
-	t := base
-	t.InstanceID = strings.Trim(notInID.ReplaceAllString(filepath.Base(full), "-"), "-.")
-	if !taskfile.InstancePattern.MatchString(t.InstanceID) {
-		return synth.Repo{}, fmt.Errorf("%s: the directory's name cannot become the name of a task: rename it", dir)
 	}
 	snapshot, err := workspace.FromDir(dir)
 	if err != nil {
