@@ -64,7 +64,7 @@ func (c *Child) Connect(ctx context.Context, cfg guest.Config) (*guest.Client, e
 	return nil, err
 }
 
-// KilledFromOutside returns a reason if the child was killed, and "" otherwise. It suits guest.Config.Outside of a
+// KilledFromOutside returns a reason if the child was killed, and "" otherwise. It suits guest.Config.OutsideCause of a
 // guest whose programs can see neither the child nor the host: they cannot have killed it.
 func (c *Child) KilledFromOutside() string {
 	select {

@@ -92,7 +92,7 @@ func (d *driver) start(ctx context.Context, bwrap string, spec env.SandboxSpec, 
 	perSandbox := countsPerNamespace() && way.user == drivers.User
 	client, err := child.Connect(ctx, guest.Config{
 		Workdir: spec.Workdir, Env: drivers.Environ(drivers.Home, searchPath(python), spec.Env), Limits: spec.Limits, LimitProcesses: perSandbox,
-		Outside: child.KilledFromOutside,
+		OutsideCause: child.KilledFromOutside,
 	})
 	if err != nil {
 		return nil, err

@@ -101,7 +101,7 @@ func (d *driver) boot(ctx context.Context, cli *client.Client, id string, img *i
 	}
 	c, err := guest.Connect(ctx, stream, guest.Config{
 		Workdir: spec.Workdir, Env: d.environ(img, spec), Limits: spec.Limits,
-		Outside: func() string { return outsideCause(cli, id) },
+		OutsideCause: func() string { return outsideCause(cli, id) },
 	})
 	if err != nil {
 		stream.wait()

@@ -125,7 +125,7 @@ func (d *driver) connectGuest(ctx context.Context, api *client, pod string, spec
 		stream = api.openStream(pod)
 		c, err := guest.Connect(ctx, stream, guest.Config{
 			Workdir: spec.Workdir, Env: append(programs, spec.Env...), Limits: spec.Limits, LimitProcesses: d.config.User == 0,
-			Outside: func() string { return api.outsideCause(pod, stream) },
+			OutsideCause: func() string { return api.outsideCause(pod, stream) },
 		})
 		if connected = c; err == nil {
 			return nil
