@@ -40,7 +40,7 @@ func TestEachDriverHostDies(t *testing.T) {
 	_ = cmd.Wait() // returns "signal: killed"
 	for end := time.Now().Add(60 * time.Second); len(envtest.Sleepers(t, envtest.Nap(0))) > 0; {
 		if time.Now().After(end) {
-			t.Fatalf("alive: %q", envtest.Sleepers(t, envtest.Nap(0)))
+			t.Fatalf("programs that still run: %q", envtest.Sleepers(t, envtest.Nap(0)))
 		}
 	}
 	for _, kind := range kinds {

@@ -77,10 +77,10 @@ func (d *driver) tmpfs(spec env.SandboxSpec, uid, gid int) map[string]string {
 		access string
 	}{
 		// The runtime gives a mount the mode that the image has there. The owner can write even if others cannot.
-		{"/tmp", drivers.Share(disk, 4), fmt.Sprintf(",mode=1777,uid=%d,gid=%d", uid, gid)},
-		{"/dev/shm", drivers.Share(disk, 1), ",mode=1777"},
-		{drivers.Home, drivers.Share(disk, 1), own},
-		{spec.Workdir, drivers.Share(disk, 10), own},
+		{"/tmp", drivers.DiskShare(disk, 4), fmt.Sprintf(",mode=1777,uid=%d,gid=%d", uid, gid)},
+		{"/dev/shm", drivers.DiskShare(disk, 1), ",mode=1777"},
+		{drivers.Home, drivers.DiskShare(disk, 1), own},
+		{spec.Workdir, drivers.DiskShare(disk, 10), own},
 		{drivers.BinPath, 1 << 20, own},
 	} {
 		out[place.path] = tmpfsOptions(cmp.Or(d.config.Tmpfs[place.path], place.size)) + place.access
@@ -99,5 +99,5 @@ func tmpfsOptions(size int64) string {
 	if size < 0 {
 		return all
 	}
-	return fmt.Sprintf("%s,size=%d,nr_inodes=%d", all, size, drivers.Inodes(size))
+	return fmt.Sprintf("%s,size=%d,nr_inodes=%d", all, size, drivers.InodeLimit(size))
 }

@@ -56,7 +56,7 @@ func (d *driver) mounts(ctx context.Context, cli *client.Client, spec env.Sandbo
 		wanted = append(wanted, env.Mount{Host: m.Host, Path: m.Path})
 	}
 	for _, m := range wanted {
-		if err := drivers.CheckContainerPlace("mount", m.Path); err != nil {
+		if err := drivers.CheckContainerPath("mount", m.Path); err != nil {
 			return done, err
 		}
 		if m.Write {

@@ -45,7 +45,7 @@ func stale(err error) bool {
 }
 
 func (d *driver) start(ctx context.Context, cli *client.Client, spec env.SandboxSpec) (env.Sandbox, error) {
-	if err := drivers.CheckContainerPlace("workdir", spec.Workdir); err != nil {
+	if err := drivers.CheckContainerPath("workdir", spec.Workdir); err != nil {
 		return nil, err
 	}
 	img, err := d.image(ctx, cli, spec.Image)

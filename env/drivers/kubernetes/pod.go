@@ -29,10 +29,10 @@ type directory struct {
 func directories(spec env.SandboxSpec) []directory {
 	disk := spec.Limits.DiskBytes
 	return []directory{
-		{"workspace", spec.Workdir, drivers.Share(disk, 10), "0755"},
-		{"tmp", "/tmp", drivers.Share(disk, 4), ""}, // its root, so that programs cannot lock it
-		{"home", drivers.Home, drivers.Share(disk, 1), "0755"},
-		{"shm", "/dev/shm", drivers.Share(disk, 1), ""},
+		{"workspace", spec.Workdir, drivers.DiskShare(disk, 10), "0755"},
+		{"tmp", "/tmp", drivers.DiskShare(disk, 4), ""}, // its root, so that programs cannot lock it
+		{"home", drivers.Home, drivers.DiskShare(disk, 1), "0755"},
+		{"shm", "/dev/shm", drivers.DiskShare(disk, 1), ""},
 		{"bin", drivers.BinPath, 1 << 20, ""},
 	}
 }

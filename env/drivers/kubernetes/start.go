@@ -42,7 +42,7 @@ func (d *driver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, 
 }
 
 func (d *driver) start(ctx context.Context, api *client, spec env.SandboxSpec) (*drivers.Sandbox, error) {
-	if err := drivers.CheckContainerPlace("workdir", spec.Workdir); err != nil {
+	if err := drivers.CheckContainerPath("workdir", spec.Workdir); err != nil {
 		return nil, err
 	}
 	if len(spec.Mounts) > 0 {
