@@ -64,8 +64,9 @@ func (c *Child) Connect(ctx context.Context, cfg guest.Config) (*guest.Client, e
 	return nil, err
 }
 
-// KilledFromOutside returns a message if the child was killed, and "" otherwise. It can be the guest.Config.OutsideCause
-// of a guest whose programs see neither the child nor the host's processes, and therefore cannot have killed the child.
+// KilledFromOutside returns a message if the child was killed, and "" otherwise. It can be the
+// guest.Config.OutsideCause of a guest whose programs see neither the child nor the host's processes, and therefore
+// cannot have killed the child.
 func (c *Child) KilledFromOutside() string {
 	select {
 	case <-c.wait():

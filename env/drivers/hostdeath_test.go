@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
-// TestEachDriverHostDies kills a process that owns sandboxes and checks that their programs end and that Reap removes the
-// rest. A second process of this test binary is the owner.
+// TestEachDriverHostDies kills a process that owns sandboxes and checks that their programs end and that Reap removes
+// the rest. A second process of this test binary is the owner.
 func TestEachDriverHostDies(t *testing.T) {
 	kinds := append(kinds(t), "kubernetes")
 	t.Setenv("KUBECONFIG", kubetest.Start(t).Kubeconfig())

@@ -25,8 +25,8 @@ type imagePython struct {
 }
 
 // Prepare makes sure that both python and python3 are in the PATH of a sandbox, and returns the version of Python. If
-// the image has no Python, Prepare returns "" and no error. If image, the id of the image, is "", Prepare always queries
-// the sandbox.
+// the image has no Python, Prepare returns "" and no error. If image, the id of the image, is "", Prepare always
+// queries the sandbox.
 func (i *ImagePythons) Prepare(ctx context.Context, sandbox *guest.Client, image string) (version string, err error) {
 	i.mu.Lock()
 	python, known := i.known[image]

@@ -43,8 +43,8 @@ func thisMachine() Owner {
 	}
 }
 
-// String returns the text that ParseOwner reads: machine, boot, pid namespace, pid and start time, separated by dots. It
-// is longer than the 63 characters that a Kubernetes label can contain.
+// String returns the text that ParseOwner reads: machine, boot, pid namespace, pid and start time, separated by dots.
+// It is longer than the 63 characters that a Kubernetes label can contain.
 func (o Owner) String() string {
 	return fmt.Sprintf("%s.%s.%s.%d.%d", o.host, o.boot, o.pidNS, o.pid, o.start)
 }

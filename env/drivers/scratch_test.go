@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// After an interrupted removal, the directory still contains the file with its owner, so that the next removal finds it.
+// After an interrupted removal, the directory still contains the file with its owner, so that the next removal finds
+// it.
 func TestRemovalDeletesTheOwnerFileLast(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("LEFT OUT: only root may mount a file system that cannot be removed")

@@ -57,8 +57,8 @@ func (a *arguments) addBind(flag, host, dest string) {
 	a.add(flag, host, dest)
 }
 
-// addTmpfs mounts a file system of size bytes at dest. Its limit on the number of files depends on size. A negative size
-// means no limits.
+// addTmpfs mounts a file system of size bytes at dest. Its limit on the number of files depends on size. A negative
+// size means no limits.
 func (a *arguments) addTmpfs(dest, perms string, size int64) {
 	a.addDir(dest)
 	files := int64(0) // to the kernel, 0 means no limit

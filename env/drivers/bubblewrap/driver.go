@@ -1,5 +1,5 @@
-// Package bubblewrap starts sandboxes with bwrap, which uses namespaces of the Linux kernel and needs neither a daemon nor
-// an image.
+// Package bubblewrap starts sandboxes with bwrap, which uses namespaces of the Linux kernel and needs neither a daemon
+// nor an image.
 package bubblewrap
 
 import (
@@ -29,8 +29,9 @@ func init() {
 	})
 }
 
-// driver starts each sandbox as a bwrap child process in new namespaces. The sandbox sees the host's /usr read-only, all
-// writable directories are tmpfs with a size limit, and the guest is the first process and has an unprivileged user.
+// driver starts each sandbox as a bwrap child process in new namespaces. The sandbox sees the host's /usr read-only,
+// all writable directories are tmpfs with a size limit, and the guest is the first process and has an unprivileged
+// user.
 type driver struct {
 	pythons drivers.Interpreters
 }

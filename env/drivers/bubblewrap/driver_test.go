@@ -19,8 +19,8 @@ func TestBubblewrap(t *testing.T) {
 	envtest.Run(t, envtest.Suite{Driver: envtest.Driver(t, "bubblewrap"), Isolated: true, Remove: killGuest})
 }
 
-// If the guest is killed from outside, the sandbox has died. The agent is not the cause, because its programs cannot kill
-// the first process.
+// If the guest is killed from outside, the sandbox has died. The agent is not the cause, because its programs cannot
+// kill the first process.
 func TestKilledGuestIsNotTheAgentsFault(t *testing.T) {
 	for _, running := range []bool{false, true} {
 		label := fmt.Sprintf("to be killed %d %v", os.Getpid(), running)

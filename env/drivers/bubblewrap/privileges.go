@@ -21,8 +21,8 @@ type privilegeMode struct {
 	user        int  // uid and gid of programs inside the sandbox
 }
 
-// privilegeModes returns the modes to try, in order. As root, the driver first tries to create a user namespace that maps
-// the programs' user to hostUser. If the kernel refuses that, programs run as hostUser without a user namespace.
+// privilegeModes returns the modes to try, in order. As root, the driver first tries to create a user namespace that
+// maps the programs' user to hostUser. If the kernel refuses that, programs run as hostUser without a user namespace.
 func privilegeModes() []privilegeMode {
 	if os.Getuid() != 0 {
 		return []privilegeMode{{user: drivers.User}}
@@ -47,8 +47,8 @@ func (w privilegeMode) attributes() *syscall.SysProcAttr {
 	return a
 }
 
-// countsPerNamespace reports whether RLIMIT_NPROC counts only the processes of one user namespace, as it does since Linux
-// 5.14. Earlier kernels count all processes of a user on the host.
+// countsPerNamespace reports whether RLIMIT_NPROC counts only the processes of one user namespace, as it does since
+// Linux 5.14. Earlier kernels count all processes of a user on the host.
 func countsPerNamespace() bool {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {

@@ -71,8 +71,8 @@ func TestLocalLeavesNothing(t *testing.T) {
 	}
 }
 
-// Reap removes the directories of processes that have ended, and no others. It also kills orphans of other tests, so the
-// test only checks that the count is large enough.
+// Reap removes the directories of processes that have ended, and no others. It also kills orphans of other tests, so
+// the test only checks that the count is large enough.
 func TestReapLocal(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOwnerOfADirectory$")
