@@ -68,11 +68,11 @@ func TestHostileTars(t *testing.T) {
 	for want, heads := range map[string][]tar.Header{
 		"leads outside the tree":  {{Name: "../x", Typeflag: tar.TypeReg}},
 		`"/etc/x" leads outside`:  {{Name: "/etc/x", Typeflag: tar.TypeReg}},
-		"comes twice":             {{Name: "x", Typeflag: tar.TypeReg}, {Name: "./x", Typeflag: tar.TypeReg}},
+		"occurs twice":            {{Name: "x", Typeflag: tar.TypeReg}, {Name: "./x", Typeflag: tar.TypeReg}},
 		"lies below l, which":     {{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, {Name: "l/x", Typeflag: tar.TypeReg}},
 		"did not come before it":  {{Name: "x", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}},
 		"neither a file, a direc": {{Name: "x", Typeflag: tar.TypeFifo}},
-		"is no tar file":          nil,
+		"is not a tar file":       nil,
 	} {
 		var buf bytes.Buffer
 		w := tar.NewWriter(&buf)
