@@ -71,7 +71,7 @@ type Client struct {
 	svc     guestpb.GuestService
 	config  Config
 	ids     atomic.Uint64
-	running atomic.Int32 // calls under way that run the agent's programs
+	running atomic.Int32 // calls in progress that run the agent's programs
 	probes  sync.WaitGroup
 	dieOnce sync.Once
 	death   atomic.Pointer[env.DiedError]

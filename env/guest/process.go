@@ -91,7 +91,7 @@ func processesAndZombies(accept func(tag uint64) bool) (live, zombies []process)
 	return live, zombies
 }
 
-// readStat reads /proc/PID/stat; ok is false for a process that is gone or a zombie. The
+// readStat reads /proc/PID/stat. ok is false if the process has ended or is a zombie. The
 // kernel shows a process as a zombie without memory once its first thread has ended;
 // readStat then reads another of its threads.
 func readStat(pid int) (_ process, ok bool) {
@@ -144,7 +144,7 @@ func parseStat(id int) (process, bool) {
 func (p process) pss() int64 {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.memThread))
 	if err != nil {
-		now, _ := readStat(p.pid) // a process that has ended holds nothing
+		now, _ := readStat(p.pid) // a process that has ended uses no memory
 		return now.rss
 	}
 	_, rest, ok := bytes.Cut(raw, []byte("\nPss:"))

@@ -148,7 +148,7 @@ func (s *runs) execute(ctx context.Context, r *guestpb.RunRequest, stdin, sealed
 // startFailure returns the result of a command whose program could not be started, with the
 // exit code that a shell would report. It returns err itself if the command is not the cause.
 func startFailure(out *capture, err error) (*execution, error) {
-	var start *errStart
+	var start *startError
 	if !errors.As(err, &start) {
 		return nil, err
 	}

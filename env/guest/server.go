@@ -91,7 +91,7 @@ func toStatus(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
-	start, _ := errors.AsType[*errStart](err)
+	start, _ := errors.AsType[*startError](err)
 	code := codes.InvalidArgument
 	switch {
 	case start != nil && start.code == 127:

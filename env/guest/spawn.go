@@ -30,15 +30,15 @@ type program struct {
 	tty    bool // files are a pseudo terminal, which becomes the controlling terminal
 }
 
-// errStart is the error of a program that could not be started, with the exit code that
+// startError is the error of a program that could not be started, with the exit code that
 // a shell would report.
-type errStart struct {
+type startError struct {
 	code int
 	err  error
 }
 
-func (e *errStart) Error() string { return e.err.Error() }
-func (e *errStart) Unwrap() error { return e.err }
+func (e *startError) Error() string { return e.err.Error() }
+func (e *startError) Unwrap() error { return e.err }
 
 // starter starts programs. Safe for concurrent use.
 type starter struct {
@@ -86,10 +86,10 @@ func (s *starter) spawn(p program, sc *scope) (*child, error) {
 	environ := s.environ(p.env)
 	path, err := lookPath(p.args[0], p.dir, environ)
 	if err != nil {
-		return nil, &errStart{127, err}
+		return nil, &startError{127, err}
 	}
 	if fi, err := os.Stat(p.dir); err != nil || !fi.IsDir() {
-		return nil, &errStart{126, fmt.Errorf("%s: no such directory to run in", p.dir)}
+		return nil, &startError{126, fmt.Errorf("%s: no such directory to run in", p.dir)}
 	}
 	attr := &syscall.ProcAttr{Dir: p.dir, Env: environ, Sys: &syscall.SysProcAttr{
 		Setsid: true, Setctty: p.tty, Ptrace: s.traced,
@@ -126,7 +126,7 @@ const (
 	stuckAfter   = 100 * time.Millisecond
 )
 
-var errKilledAtStart = &errStart{128 + int(unix.SIGKILL), errors.New("killed before it began")}
+var errKilledAtStart = &startError{128 + int(unix.SIGKILL), errors.New("killed before it began")}
 
 // startOne tries once to start p.
 func (s *starter) startOne(path string, p program, attr *syscall.ProcAttr, sc *scope) (*child, error) {
@@ -150,7 +150,7 @@ func (s *starter) startOne(path string, p program, attr *syscall.ProcAttr, sc *s
 	case errors.Is(err, errKilledAtStart):
 		return nil, errKilledAtStart
 	case pid == 0:
-		return nil, &errStart{126, fmt.Errorf("%s: %w", p.args[0], err)}
+		return nil, &startError{126, fmt.Errorf("%s: %w", p.args[0], err)}
 	}
 	c := &child{pid: pid, start: began, done: make(chan struct{})}
 	s.reaper.children[pid] = c
@@ -193,7 +193,7 @@ func (s *starter) killStuckStarts() (stop func()) {
 	}
 }
 
-// arguments returns the arguments of a process as /proc shows them, or nil if it is gone.
+// arguments returns the arguments of a process as /proc shows them, or nil if it has ended.
 func arguments(pid int) []byte {
 	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return raw

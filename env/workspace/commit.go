@@ -62,7 +62,7 @@ func (h *History) Patch(ctx context.Context, commit string, paths []string) ([]b
 	return h.store.run(ctx, command{limit: MaxPatch, args: args})
 }
 
-// Tag returns the version in the newest tag that is an ancestor of a commit and looks like a version, without the tag's
+// Tag returns the version in the newest tag that is reachable from a commit and looks like a version, without the tag's
 // prefix. It returns "" if there is no such tag.
 func (h *History) Tag(ctx context.Context, commit string) (string, error) {
 	versions := map[string]string{}

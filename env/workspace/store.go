@@ -8,8 +8,9 @@
 //
 // A Store has no work tree, so names, symlinks, .gitattributes and hooks that an agent
 // leaves behind are only data and have no effect. The package itself reads and writes
-// objects (in the loose object format of gitformat-loose). It runs the git program only
-// to make and apply patches, without any configuration of the host.
+// objects (in the loose object format of gitformat-loose). To make and apply patches and
+// to read other repositories, it runs the git program without any configuration of the
+// host.
 package workspace
 
 import (
