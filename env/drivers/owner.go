@@ -28,8 +28,8 @@ func Self() Owner {
 	return o
 }
 
-// Machine returns 12 hexadecimal digits that identify this machine.
-func Machine() string { return thisMachine().host }
+// MachineID returns 12 hexadecimal digits that identify this machine.
+func MachineID() string { return thisMachine().host }
 
 // thisMachine returns an Owner without a process.
 func thisMachine() Owner {

@@ -22,9 +22,9 @@ const StageArg = "tracesmith-guest-stage"
 // stageDir is where stages mount. It exists everywhere, and sandboxes show nothing below it.
 const stageDir = "/sys"
 
-// StagePlace returns the directory at which a stage mounts the file system of argument i,
+// StageMountPoint returns the directory at which a stage mounts the file system of argument i,
 // counted from 0.
-func StagePlace(i int) string { return stageDir + "/" + strconv.Itoa(i) }
+func StageMountPoint(i int) string { return stageDir + "/" + strconv.Itoa(i) }
 
 // stage does not return unless it fails.
 func stage(args []string) error {
@@ -44,11 +44,11 @@ func stage(args []string) error {
 		if len(f) != 3 {
 			return fmt.Errorf("%q does not have the form BYTES:FILES:MODE", arg)
 		}
-		if err := os.Mkdir(StagePlace(i), 0o755); err != nil {
+		if err := os.Mkdir(StageMountPoint(i), 0o755); err != nil {
 			return err
 		}
 		options := fmt.Sprintf("size=%s,nr_inodes=%s,mode=%s", f[0], f[1], f[2])
-		if err := unix.Mount("tmpfs", StagePlace(i), "tmpfs", flags, options); err != nil {
+		if err := unix.Mount("tmpfs", StageMountPoint(i), "tmpfs", flags, options); err != nil {
 			return fmt.Errorf("mounting a file system of %s: %w", options, err)
 		}
 	}

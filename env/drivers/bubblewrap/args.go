@@ -65,7 +65,7 @@ func (a *arguments) addTmpfs(dest, perms string, size int64) {
 	if size >= 0 {
 		files = drivers.InodeLimit(size)
 	}
-	a.add("--bind", guest.StagePlace(len(a.stage)), dest)
+	a.add("--bind", guest.StageMountPoint(len(a.stage)), dest)
 	a.stage = append(a.stage, fmt.Sprintf("%d:%d:%s", max(size, 0), files, perms))
 }
 

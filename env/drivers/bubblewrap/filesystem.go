@@ -142,8 +142,8 @@ func isWithin(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// searchPath returns the directories that come before the system's PATH. They include the interpreter's directory only
-// if another interpreter comes first in the system's PATH.
+// searchPath returns the directories that come before the system's PATH. They include the interpreter's directory,
+// unless the interpreter is the first one in the system's PATH.
 func searchPath(p drivers.Interpreter) []string {
 	for _, dir := range strings.Split(drivers.SystemPath, ":") {
 		if dir == p.Bin() {

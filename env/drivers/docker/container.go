@@ -76,8 +76,8 @@ func (d *driver) tmpfsMounts(spec env.SandboxSpec, uid, gid int) map[string]stri
 		size   int64
 		access string
 	}{
-		// The runtime may give the mount the mode of the image's directory. Set the owner, who can then write in any
-		// case.
+		// The runtime may give the mount the mode of the image's directory. Set the owner, so that programs can write in
+		// any case.
 		{"/tmp", drivers.DiskShare(disk, 4), fmt.Sprintf(",mode=1777,uid=%d,gid=%d", uid, gid)},
 		{"/dev/shm", drivers.DiskShare(disk, 1), ",mode=1777"},
 		{drivers.Home, drivers.DiskShare(disk, 1), own},

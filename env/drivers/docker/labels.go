@@ -13,7 +13,7 @@ const (
 // labelsOfFile returns the labels of a copy of a path of this host. If the path no longer exists, the copy may be
 // removed.
 func labelsOfFile(p string) map[string]string {
-	return map[string]string{labelMark: "1", labelSource: drivers.Machine() + ":" + p}
+	return map[string]string{labelMark: "1", labelSource: drivers.MachineID() + ":" + p}
 }
 
 // labelsOfOwner returns the labels of an object that belongs to this process and must not outlive it.

@@ -63,7 +63,7 @@ func (d *driver) Leftovers(ctx context.Context) (_ []env.Leftover, err error) {
 	for _, v := range volumes.Volumes {
 		created, _ := time.Parse(time.RFC3339, v.CreatedAt)
 		o, owned := drivers.ParseOwner(v.Labels[labelOwner])
-		source, isLocal := strings.CutPrefix(v.Labels[labelSource], drivers.Machine()+":")
+		source, isLocal := strings.CutPrefix(v.Labels[labelSource], drivers.MachineID()+":")
 		if owned && !o.Dead() || !owned && time.Since(created) < maxVolumeAge && !(isLocal && !exists(source)) {
 			continue
 		}

@@ -72,14 +72,14 @@ func (d *driver) addMounts(ctx context.Context, cli *client.Client, spec env.San
 		if err != nil {
 			return cleanup, fmt.Errorf("mounting %s: %w", m.Host, err)
 		}
-		made := mount.Mount{Type: mount.TypeBind, Source: m.Host, Target: path.Clean(m.Path), ReadOnly: !m.Write}
+		dockerMount := mount.Mount{Type: mount.TypeBind, Source: m.Host, Target: path.Clean(m.Path), ReadOnly: !m.Write}
 		if !shared {
-			made.Type, made.VolumeOptions = mount.TypeVolume, &mount.VolumeOptions{NoCopy: true}
-			if made.Source, err = d.mountVolume(ctx, cli, img.id, m, &cleanup); err != nil {
+			dockerMount.Type, dockerMount.VolumeOptions = mount.TypeVolume, &mount.VolumeOptions{NoCopy: true}
+			if dockerMount.Source, err = d.mountVolume(ctx, cli, img.id, m, &cleanup); err != nil {
 				return cleanup, fmt.Errorf("copying %s to the daemon: %w", m.Host, err)
 			}
 		}
-		host.Mounts = append(host.Mounts, made)
+		host.Mounts = append(host.Mounts, dockerMount)
 	}
 	cleanup.addDeclared(img, host)
 	return cleanup, nil
@@ -112,7 +112,7 @@ func (d *driver) mountVolume(ctx context.Context, cli *client.Client, imageID st
 		if err != nil {
 			return "", err
 		}
-		name, labels = "tracesmith-mount-"+digest(drivers.Machine(), sum), labelsOfFile(m.Host)
+		name, labels = "tracesmith-mount-"+digest(drivers.MachineID(), sum), labelsOfFile(m.Host)
 	}
 	return name, d.fillVolume(ctx, cli, imageID, name, labels, func(w *tar.Writer) error { return tarDir(w, m.Host) })
 }

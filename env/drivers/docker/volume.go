@@ -45,7 +45,7 @@ func (d *driver) guestVolume(ctx context.Context, cli *client.Client, imageID st
 	}
 	// Path, size and time identify a build of the guest on this machine. The machine is part of the name because other
 	// machines may use the same daemon.
-	name := "tracesmith-guest-" + digest(drivers.Machine(), binary, fi.Size(), fi.ModTime().UnixNano())
+	name := "tracesmith-guest-" + digest(drivers.MachineID(), binary, fi.Size(), fi.ModTime().UnixNano())
 	return name, d.fillVolume(ctx, cli, imageID, name, labelsOfFile(binary), func(w *tar.Writer) error { return tarFile(w, binary, "guest") })
 }
 
@@ -91,14 +91,14 @@ func (d *driver) withHelper(ctx context.Context, cli *client.Client, imageID, na
 	labels := labelsOfOwner()
 	labels[labelName] = "copying files"
 	for {
-		made, err := cli.ContainerCreate(ctx,
+		created, err := cli.ContainerCreate(ctx,
 			&container.Config{Image: imageID, Entrypoint: []string{"/never"}, Labels: labels},
 			&container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{m}}, nil, d.config.platform(), name)
 		if err == nil {
-			err = use(made.ID)
+			err = use(created.ID)
 			late, done := context.WithTimeout(context.WithoutCancel(ctx), drivers.RemoveTimeout)
 			defer done()
-			return errors.Join(err, cli.ContainerRemove(late, made.ID, container.RemoveOptions{Force: true}))
+			return errors.Join(err, cli.ContainerRemove(late, created.ID, container.RemoveOptions{Force: true}))
 		}
 		if !cerrdefs.IsConflict(err) || ctx.Err() != nil {
 			return err
@@ -130,8 +130,8 @@ func (d *driver) sharesFiles(ctx context.Context, cli *client.Client, imageID, p
 	same := false
 	err = d.withHelper(ctx, cli, imageID, fillPrefix+drivers.RandomName(),
 		mount.Mount{Type: mount.TypeBind, Source: p, Target: fillPath, ReadOnly: true}, func(id string) error {
-			there, err := cli.ContainerStatPath(ctx, id, fillPath+"/.")
-			same = err == nil && there.Mtime.Equal(fi.ModTime())
+			stat, err := cli.ContainerStatPath(ctx, id, fillPath+"/.")
+			same = err == nil && stat.Mtime.Equal(fi.ModTime())
 			return err
 		})
 	if err != nil && strings.Contains(err.Error(), "bind source path does not exist") {

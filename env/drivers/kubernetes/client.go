@@ -135,19 +135,19 @@ func (a *client) transient(err error) bool {
 func (a *client) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	var out *corev1.Pod
 	err := a.retry(ctx, func(ctx context.Context) error {
-		made := &corev1.Pod{}
-		err := a.core.Post().Namespace(a.namespace).Resource("pods").Body(pod).MaxRetries(0).Do(ctx).Into(made)
+		created := &corev1.Pod{}
+		err := a.core.Post().Namespace(a.namespace).Resource("pods").Body(pod).MaxRetries(0).Do(ctx).Into(created)
 		if apierrors.IsAlreadyExists(err) {
-			there, getErr := a.getOnce(ctx, pod.Name)
+			existing, getErr := a.getOnce(ctx, pod.Name)
 			if getErr != nil {
 				return getErr
 			}
-			if there.Annotations[annotationAttempt] != pod.Annotations[annotationAttempt] {
+			if existing.Annotations[annotationAttempt] != pod.Annotations[annotationAttempt] {
 				return fmt.Errorf("%w, and another process created it", err)
 			}
-			made, err = there, nil
+			created, err = existing, nil
 		}
-		out = made
+		out = created
 		return err
 	})
 	return out, err

@@ -51,7 +51,7 @@ func (c config) pod(spec env.SandboxSpec, guestBytes int64) (*corev1.Pod, error)
 		annotations = map[string]string{}
 	}
 	maps.Copy(labels, map[string]string{
-		labelManagedBy: managedBy, labelHost: drivers.Machine(), labelSandbox: labelValue(spec.Label), labelNetwork: network,
+		labelManagedBy: managedBy, labelHost: drivers.MachineID(), labelSandbox: labelValue(spec.Label), labelNetwork: network,
 	})
 	name := drivers.RandomName()
 	maps.Copy(annotations, map[string]string{annotationOwner: drivers.Self().String(), annotationLabel: spec.Label, annotationAttempt: name})
@@ -162,8 +162,7 @@ func (c config) sandboxContainer(spec env.SandboxSpec, user int64, s *corev1.Pod
 	return k, nil
 }
 
-// helperContainer returns a container for the driver's own programs, which has a part of the pod apart from the
-// sandbox.
+// helperContainer returns a container that runs a program of the driver beside the sandbox container.
 func (c config) helperContainer(name, image string, user, room int64, host corev1.VolumeMount) corev1.Container {
 	return corev1.Container{
 		Name: name, Image: image, ImagePullPolicy: corev1.PullPolicy(c.ImagePullPolicy), WorkingDir: "/",

@@ -41,7 +41,7 @@ func TestKubernetesOptions(t *testing.T) {
 	}, env.SandboxSpec{Label: "run 7/task:ä"})
 	s := p.Spec
 	if p.Namespace != kubetest.Namespace || p.Labels["team"] != "a" || p.Annotations["Note"] != "b" || p.Annotations[annotationLabel] != "run 7/task:ä" ||
-		p.Labels[labelSandbox] != "run-7-task" || p.Labels[labelManagedBy] != "tracesmith" || p.Labels[labelHost] != drivers.Machine() {
+		p.Labels[labelSandbox] != "run-7-task" || p.Labels[labelManagedBy] != "tracesmith" || p.Labels[labelHost] != drivers.MachineID() {
 		t.Errorf("names: %+v", p.ObjectMeta)
 	}
 	if s.ImagePullSecrets[0].Name != "registry" || s.Containers[0].ImagePullPolicy != "Never" || s.Containers[0].Image != "base:1" || s.Containers[1].Image != "shell:1" {

@@ -158,8 +158,8 @@ func (s *Scanner) parse() (frame *Frame, ok bool) {
 	return &f, true
 }
 
-// Flush passes an unfinished escape sequence to text as output. Call it at the end of the stream, and before
-// Expect.
+// Flush passes an unfinished escape sequence to text as output. Call it at the end of the stream,
+// and before Expect.
 func (s *Scanner) Flush(text func([]byte)) {
 	if len(s.held) > 0 {
 		text(s.held)

@@ -158,11 +158,11 @@ func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec,
 		return fmt.Errorf("making the set-up cache: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(fresh) }()
-	held, err := lock(fresh, (*flock.Flock).Lock)
+	buildLock, err := lock(fresh, (*flock.Flock).Lock)
 	if err != nil {
 		return fmt.Errorf("making the set-up cache: %w", err)
 	}
-	defer held.Close()
+	defer buildLock.Close()
 	prefix := filepath.Join(fresh, prefixDir)
 	if err := os.Mkdir(prefix, 0o755); err != nil {
 		return fmt.Errorf("making the set-up cache: %w", err)
