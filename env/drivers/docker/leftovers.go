@@ -17,8 +17,8 @@ import (
 	"github.com/tracesmith/tracesmith/env/drivers"
 )
 
-// maxVolumeAge is how long the copy of a guest or a mount is kept if no container uses it. A later sandbox creates it
-// again if necessary.
+// maxVolumeAge is the age after which the copy of a guest or a mount is removed if no container uses it. A later sandbox
+// creates it again if necessary.
 const maxVolumeAge = 7 * 24 * time.Hour
 
 // Reap implements env.Driver.

@@ -29,7 +29,7 @@ const (
 	fillPrefix = "tracesmith-fill-"
 	guestDir   = "/run/tracesmith/host" // where containers mount the guest's volume
 	guestPath  = guestDir + "/guest"
-	// fillTimeout limits the time to fill a volume, including the time to wait for another process that fills it.
+	// fillTimeout is how long withHelper waits while another process has a container with the same name.
 	fillTimeout = 5 * time.Minute
 )
 
