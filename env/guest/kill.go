@@ -69,9 +69,9 @@ func stopAll(found []process, list func() []process, end time.Time) []process {
 	return found
 }
 
-// KillPrograms kills the programs of a guest that has ended, if they have not ended with its
-// namespace. first is the first tag that the guest was started with. KillPrograms returns an
-// error if some programs survive.
+// KillPrograms kills the programs of a guest that has ended. It is for guests without their own
+// pid namespace, whose programs do not end with them. first is the first tag that the guest was
+// started with. KillPrograms returns an error if some programs survive.
 func KillPrograms(first uint64) error {
 	if first >= highestTag {
 		return nil

@@ -12,9 +12,9 @@ import (
 )
 
 // A scope is a program that the guest started, together with all its descendants.
-// Ancestry cannot identify them because a double fork breaks it. Neither can sessions or
-// the environment, because a program can change both. A hard resource limit can: fork and
-// exec inherit it, other processes can read it, and an unprivileged process may only lower
+// Ancestry cannot identify them, because a double fork breaks it. Sessions and the environment
+// cannot either, because a program can change both. A hard resource limit can: fork and exec
+// inherit it, other processes can read it, and an unprivileged process may only lower
 // it. RLIMIT_RTTIME limits only real-time threads, which programs here cannot have, so its
 // value serves as the tag. Later scopes have lower tags, so a process that lowers its own
 // (if no filter forbids that, see tagKey) can only claim to belong to a later scope.

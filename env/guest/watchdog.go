@@ -32,7 +32,7 @@ func (w *watchdog) wake() {
 // while it does not, and not at all while no program runs. While the guest is idle, run
 // releases the guest's heap. It never returns.
 func (w *watchdog) run() {
-	var last [2]int64
+	var last [2]int64            // threads and MiB of memory at the last check
 	interval := time.Duration(0) // 0 = no program runs
 	timer := time.NewTimer(0)
 	var heap heapReleaser
@@ -49,7 +49,8 @@ func (w *watchdog) run() {
 		u, resume := w.measure()
 		switch now := [2]int64{u.threads, u.memory >> 20}; {
 		case len(u.processes) == 0 && interval != fastInterval, now == last && interval == slowInterval:
-			if reaper := w.killer.reaper; reaper.mu.TryLock() { // the lock means that no program is being started, see startOne
+			// While the reaper is locked, no program is being started (see startOne).
+			if reaper := w.killer.reaper; reaper.mu.TryLock() {
 				heap.release()
 				reaper.mu.Unlock()
 			}
@@ -74,7 +75,7 @@ func (w *watchdog) run() {
 // usage is the use of resources by all programs, from one measurement.
 type usage struct {
 	processes       []process
-	threads, memory int64
+	threads, memory int64 // memory is in bytes
 	segments        []int // shared memory that no process has mapped; its size is part of memory
 }
 
@@ -95,8 +96,8 @@ func (w *watchdog) measure() (u usage, resume func()) {
 }
 
 func (w *watchdog) count() (u usage) {
-	live, dead := processesAndZombies(w.killer.scopes.hasTag)
-	u.processes = append(live, dead...)
+	live, zombies := processesAndZombies(w.killer.scopes.hasTag)
+	u.processes = append(live, zombies...)
 	for _, p := range u.processes {
 		u.threads += p.threads
 		u.memory += p.rss

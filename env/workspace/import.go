@@ -55,7 +55,7 @@ func (i *importer) read(ctx context.Context, r io.Reader) (tree string, err erro
 		if err != nil {
 			return "", fmt.Errorf("reading workspace tar: %w", err)
 		}
-		if err := i.entry(in, head); err != nil {
+		if err := i.importEntry(in, head); err != nil {
 			return "", err
 		}
 	}
@@ -72,7 +72,7 @@ func (i *importer) read(ctx context.Context, r io.Reader) (tree string, err erro
 	return h.String(), nil
 }
 
-func (i *importer) entry(in io.Reader, head *tar.Header) error {
+func (i *importer) importEntry(in io.Reader, head *tar.Header) error {
 	path, skip, err := cleanPath(head.Name)
 	if err != nil || skip {
 		return err

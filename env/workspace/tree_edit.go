@@ -98,7 +98,7 @@ func (t *Tree) find(name string) (entry, bool) {
 }
 
 // File returns the content of a file, or the target of a symlink, which link reports. exec reports whether the file is
-// executable. The error is fs.ErrNotExist if the file does not exist, and it is an error if the file has changed since
+// executable. The error is fs.ErrNotExist if the file does not exist. It is another error if the file has changed since
 // it was hashed.
 func (t *Tree) File(name string) (data []byte, exec, link bool, err error) {
 	e, ok := t.find(name)
