@@ -15,7 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
-// The environment of programs is fixed and the same in every kind of sandbox.
+// Programs have the same fixed environment in every kind of sandbox.
 func TestEachDriverSetsTheSameEnvironment(t *testing.T) {
 	for _, kind := range kinds(t) {
 		s := envtest.Sandbox(t, kind, env.SandboxSpec{Label: t.Name() + kind})
@@ -51,7 +51,7 @@ func TestEachDriverHidesTheHostsEnvironment(t *testing.T) {
 	for _, kind := range kinds(t) {
 		s := envtest.Sandbox(t, kind, env.SandboxSpec{Label: t.Name() + kind})
 		got := envtest.Output(t, s, "sh", "-c", "env; cat /proc/self/environ /proc/1/environ 2>/dev/null; exit 0")
-		if kind == "local" { // which sees the host's processes, this test among them
+		if kind == "local" { // its programs see the host's processes, including this test
 			got = envtest.Output(t, s, "sh", "-c", "env; cat /proc/self/environ")
 		}
 		if strings.Contains(got, "s3cret") {
@@ -74,7 +74,7 @@ os.write(1, b"got " + c.recv(10) + b"\n")
 	const send = `import socket; socket.create_connection(("127.0.0.1", 8731)).sendall(%s)`
 	for _, kind := range kinds(t) {
 		if kind == "local" {
-			continue // has the host's network, and says so
+			continue // it has the host's network, which its key records
 		}
 		d := envtest.Driver(t, kind)
 		terms := map[string]env.Terminal{}
@@ -134,7 +134,7 @@ for family in (socket.AF_PACKET, 40):
 print([name for _, name in socket.if_nameindex()])`, tcp.Addr().(*net.TCPAddr).Port, name, file.Addr())
 	for _, kind := range kinds(t) {
 		if kind == "local" {
-			continue // shares all of it, and says so
+			continue // it is not isolated, which its key records
 		}
 		s := envtest.Sandbox(t, kind, env.SandboxSpec{Label: t.Name() + kind})
 		if got := envtest.Output(t, s, "python3", "-c", program); got != "['lo']\n" {
@@ -143,7 +143,6 @@ print([name for _, name in socket.if_nameindex()])`, tcp.Addr().(*net.TCPAddr).P
 	}
 }
 
-// A driver is chosen by its name.
 func TestDriversAreChosenByName(t *testing.T) {
 	all := []string{"bubblewrap", "docker", "kubernetes", "local"}
 	if !slices.Equal(env.Drivers.Kinds(), all) {
@@ -151,7 +150,7 @@ func TestDriversAreChosenByName(t *testing.T) {
 	}
 	for _, kind := range all {
 		if d := envtest.Driver(t, kind); d.Name() != kind {
-			t.Errorf("%s calls itself %s", kind, d.Name())
+			t.Errorf("the driver %s has the name %s", kind, d.Name())
 		}
 	}
 	for want, c := range map[string]struct {

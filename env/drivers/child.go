@@ -16,15 +16,15 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// How long a driver waits.
+// Time limits of drivers.
 const (
 	CauseTimeout  = 2 * time.Second  // to find out what ended a sandbox
 	CloseTimeout  = 2 * time.Second  // for a sandbox to end by itself
 	RemoveTimeout = 30 * time.Second // to remove a sandbox, also after its context has ended
 )
 
-// Child is a child process of the host, connected by a socket that is its standard input and output. Its methods
-// are safe for concurrent use.
+// Child is a child process of the host. A socket is its standard input and output. Its methods are safe for concurrent
+// use.
 type Child struct {
 	Conn net.Conn
 
@@ -34,7 +34,7 @@ type Child struct {
 	ended  chan struct{} // closed after the process has ended and been waited for
 }
 
-// StartChild connects the standard streams of cmd and calls start with it. End the child with Conn.Close and Stop.
+// StartChild sets the standard streams of cmd and calls start with it. To end the child, call Conn.Close and then Stop.
 func StartChild(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Child, error) {
 	host, inner, err := socketPair()
 	if err != nil {
@@ -50,8 +50,8 @@ func StartChild(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Child, error) {
 	return c, nil
 }
 
-// Connect returns the client of a child that is a guest. If the guest does not answer, Connect stops the child, and
-// the error is the child's error output, or the error of the connection if there is no output.
+// Connect returns a client for a child that is a guest. If the guest does not answer, Connect stops the child and
+// returns the child's error output, or the error of the connection if there is no output.
 func (c *Child) Connect(ctx context.Context, cfg guest.Config) (*guest.Client, error) {
 	client, err := guest.Connect(ctx, c.Conn, cfg)
 	if err == nil {
@@ -64,8 +64,9 @@ func (c *Child) Connect(ctx context.Context, cfg guest.Config) (*guest.Client, e
 	return nil, err
 }
 
-// KilledFromOutside returns a reason if the child was killed, and "" otherwise. It suits guest.Config.Outside of a
-// guest whose programs can see neither the child nor the host: they cannot have killed it.
+// KilledFromOutside returns a message if the child was killed, and "" otherwise. It can be the
+// guest.Config.OutsideCause of a guest whose programs see neither the child nor the host's processes, and therefore
+// cannot have killed the child.
 func (c *Child) KilledFromOutside() string {
 	select {
 	case <-c.wait():
@@ -74,30 +75,31 @@ func (c *Child) KilledFromOutside() string {
 	}
 	status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if ok && (status.Signaled() || status.ExitStatus() == 128+9) {
-		return "somebody killed its process"
+		return "its process was killed from outside"
 	}
 	return ""
 }
 
-// wait starts to wait for the process. Drivers call it near the end of a sandbox only, because a waiting sandbox
-// holds one thread of the host.
+// wait starts to wait for the process and returns a channel that is closed when it has ended. Call it only near the end
+// of a sandbox, because waiting occupies one thread of the host.
 func (c *Child) wait() <-chan struct{} {
 	c.once.Do(func() {
 		go func() {
 			defer close(c.ended)
-			_ = c.cmd.Wait() // the end of the stream tells how the guest ended
+			_ = c.cmd.Wait() // callers use ProcessState
 		}()
 	})
 	return c.ended
 }
 
-// Stop waits until the process ends, which closing its stream causes, and kills it after CloseTimeout. It reports
-// whether the process exited with status 0.
+// Stop waits until the process ends, which it does when its stream is closed, and kills it after CloseTimeout. It
+// reports whether the process exited with status 0.
 func (c *Child) Stop() (clean bool) {
 	select {
 	case <-c.wait():
 	case <-time.After(CloseTimeout):
-		// A stopped guest runs behind bwrap, which may not signal another user's process.
+		// If the child is bwrap, killing it may not end a stopped guest, because bwrap may not signal another user's
+		// process.
 		_ = killChildren(c.cmd.Process.Pid)
 		_ = c.cmd.Process.Kill()
 		<-c.ended

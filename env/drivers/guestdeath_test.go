@@ -38,7 +38,7 @@ func TestEachDriverGuestStoppedOrKilledFromOutside(t *testing.T) {
 				}()
 				for end := time.Now().Add(time.Minute); len(envtest.Sleepers(t, nap)) != 2; {
 					if time.Now().After(end) {
-						t.Fatal("the command does not run")
+						t.Fatal("the command has not started")
 					}
 				}
 				if err := syscall.Kill(guestOf(t, kind, label), signal); err != nil {
@@ -47,7 +47,7 @@ func TestEachDriverGuestStoppedOrKilledFromOutside(t *testing.T) {
 				select {
 				case err := <-result:
 					if !errors.Is(err, env.ErrSandboxDied) {
-						t.Errorf("%v, want a death", err)
+						t.Errorf("Run = %v, want ErrSandboxDied", err)
 					}
 				case <-time.After(time.Minute):
 					t.Error("the command still runs")
@@ -57,7 +57,7 @@ func TestEachDriverGuestStoppedOrKilledFromOutside(t *testing.T) {
 				}
 				for end := time.Now().Add(time.Minute); len(envtest.Sleepers(t, nap)) > 0; {
 					if time.Now().After(end) {
-						t.Fatalf("alive: %q", envtest.Sleepers(t, nap))
+						t.Fatalf("processes that still run: %q", envtest.Sleepers(t, nap))
 					}
 				}
 			})

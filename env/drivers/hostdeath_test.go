@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
-// TestEachDriverHostDies kills a process that owns sandboxes and checks that their programs end and that Reap removes the
-// rest. A second process of this test binary is the owner.
+// TestEachDriverHostDies kills a process that owns sandboxes and checks that their programs end and that Reap removes
+// the rest. A second process of this test binary is the owner.
 func TestEachDriverHostDies(t *testing.T) {
 	kinds := append(kinds(t), "kubernetes")
 	t.Setenv("KUBECONFIG", kubetest.Start(t).Kubeconfig())
@@ -40,7 +40,7 @@ func TestEachDriverHostDies(t *testing.T) {
 	_ = cmd.Wait() // returns "signal: killed"
 	for end := time.Now().Add(60 * time.Second); len(envtest.Sleepers(t, envtest.Nap(0))) > 0; {
 		if time.Now().After(end) {
-			t.Fatalf("alive: %q", envtest.Sleepers(t, envtest.Nap(0)))
+			t.Fatalf("programs that still run: %q", envtest.Sleepers(t, envtest.Nap(0)))
 		}
 	}
 	for _, kind := range kinds {

@@ -11,21 +11,22 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// ImagePythons looks up the interpreters of container images and asks each image only once. The zero value is ready.
-// Safe for concurrent use.
+// ImagePythons finds the interpreters of container images. It queries each image only once. The zero value is ready to
+// use. Safe for concurrent use.
 type ImagePythons struct {
 	mu    sync.Mutex
 	known map[string]imagePython // by image id
 }
 
 type imagePython struct {
-	version string // "" if the image has none
-	program string // path of the interpreter
-	missing []string
+	version string   // "" if the image has none
+	program string   // path of the interpreter
+	missing []string // those of the names python and python3 that are not in PATH
 }
 
-// Prepare makes both python and python3 resolve in a sandbox of an image, and returns the version. An image without
-// Python is not an error and has the version "". Without an image id, the sandbox is always asked.
+// Prepare makes sure that both python and python3 are in the PATH of a sandbox, and returns the version of Python. If
+// the image has no Python, Prepare returns "" and no error. If image, the id of the image, is "", Prepare always
+// queries the sandbox.
 func (i *ImagePythons) Prepare(ctx context.Context, sandbox *guest.Client, image string) (version string, err error) {
 	i.mu.Lock()
 	python, known := i.known[image]
@@ -44,8 +45,8 @@ func (i *ImagePythons) Prepare(ctx context.Context, sandbox *guest.Client, image
 	return python.version, python.link(ctx, sandbox)
 }
 
-// imageProbe needs nothing of an image but an interpreter, of any age.
-const imageProbe = `import os, platform, sys
+// imageQueryScript runs in an image with any version of Python, and needs no other program.
+const imageQueryScript = `import os, platform, sys
 print(platform.python_version())
 print(sys.executable)
 for n in ("python", "python3"):
@@ -54,7 +55,7 @@ for n in ("python", "python3"):
 
 func findImagePython(ctx context.Context, sandbox *guest.Client) (imagePython, error) {
 	for _, name := range []string{"python3", "python"} {
-		r, err := sandbox.Run(ctx, env.Command{Args: []string{name, "-c", imageProbe}, Dir: "/"})
+		r, err := sandbox.Run(ctx, env.Command{Args: []string{name, "-c", imageQueryScript}, Dir: "/"})
 		if err != nil {
 			return imagePython{}, err
 		}
@@ -65,7 +66,7 @@ func findImagePython(ctx context.Context, sandbox *guest.Client) (imagePython, e
 	return imagePython{}, nil
 }
 
-// link makes the missing names resolve.
+// link creates links for the missing names.
 func (p imagePython) link(ctx context.Context, sandbox *guest.Client) error {
 	if len(p.missing) == 0 {
 		return nil

@@ -8,7 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// WithDefaults replaces the limits that are 0 by env.DefaultLimits. A limit below 0 stays: it means no limit.
+// WithDefaults replaces limits that are 0 with those of env.DefaultLimits. It keeps negative values, which mean no
+// limit.
 func WithDefaults(l env.Limits) env.Limits {
 	d := env.DefaultLimits
 	return env.Limits{
@@ -21,23 +22,23 @@ func WithDefaults(l env.Limits) env.Limits {
 	}
 }
 
-// Share is the size of one of the file systems among which a sandbox splits its disk limit, in bytes, at least 1 MiB:
-// the workspace gets 10 sixteenths, temporary files 4, the home directory and shared memory 1 each. Without a limit
-// it is -1.
-func Share(disk, sixteenths int64) int64 {
+// DiskShare returns the size in bytes of a file system that gets some sixteenths of a sandbox's disk limit, at least
+// 1 MiB. The workspace gets 10 sixteenths, temporary files 4, and the home directory and shared memory 1 each. If the
+// disk is not limited, DiskShare returns -1.
+func DiskShare(disk, sixteenths int64) int64 {
 	if disk < 0 {
 		return -1
 	}
 	return max(disk/16*sixteenths, 1<<20)
 }
 
-// Inodes is the number of files that a file system of size bytes may hold: one per block of 4 KiB, and some more to
-// keep small ones usable.
-func Inodes(size int64) int64 { return size/4096 + 1024 }
+// InodeLimit returns the number of files that a file system of size bytes may contain: one per block of 4 KiB, plus
+// some to keep small file systems usable.
+func InodeLimit(size int64) int64 { return size/4096 + 1024 }
 
-// RecordLifted moves the limits that the caller lifted from k.Limits to k.Unenforced, and sorts the latter.
+// RecordLifted moves the limits that are negative in l from k.Limits to k.Unenforced, and sorts k.Unenforced.
 func RecordLifted(k *schemas.EnvKey, l env.Limits) {
-	for _, one := range []struct {
+	for _, limit := range []struct {
 		lifted bool
 		names  []string
 	}{
@@ -48,8 +49,8 @@ func RecordLifted(k *schemas.EnvKey, l env.Limits) {
 		{l.CPUTime < 0, []string{"cpu_time"}},
 		{l.OpenFiles < 0, []string{"open_files"}},
 	} {
-		for _, name := range one.names {
-			if _, held := k.Limits[name]; one.lifted && held {
+		for _, name := range limit.names {
+			if _, enforced := k.Limits[name]; limit.lifted && enforced {
 				delete(k.Limits, name)
 				k.Unenforced = append(k.Unenforced, name)
 			}

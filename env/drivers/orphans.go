@@ -17,13 +17,14 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// GuestArgs is the command line of a guest of this process: label is that of the sandbox, more are further flags.
+// GuestArgs returns the arguments that start a guest for this process. label is the label of the sandbox, and more are
+// further flags.
 func GuestArgs(label string, more ...string) []string {
 	return append([]string{guest.ServeArg, "-owner", Self().String(), "-label", label}, more...)
 }
 
 // Orphans finds the guests on this machine whose owner is dead. When a guest is killed, the kernel ends the rest of
-// its sandbox. If ctx ends, Orphans returns its error and what it found before.
+// its sandbox. If ctx ends, Orphans returns the error of ctx with the guests that it has found so far.
 func Orphans(ctx context.Context) ([]env.Leftover, error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -36,10 +37,11 @@ func Orphans(ctx context.Context) ([]env.Leftover, error) {
 		}
 		raw, err := os.ReadFile(line)
 		if err != nil {
-			continue // it has ended, or belongs to another user
+			continue // the process has ended or belongs to another user
 		}
 		args := strings.Split(string(raw), "\x00")
-		// Either a guest or the bwrap that started it: a guest in its own pid namespace has cleared its command line.
+		// This matches a guest, or the bwrap that started one, because a guest in its own pid namespace clears its
+		// command line.
 		at := slices.Index(args, guest.ServeArg)
 		if at < 1 || len(args) < at+5 || args[at+1] != "-owner" {
 			continue
@@ -55,19 +57,19 @@ func Orphans(ctx context.Context) ([]env.Leftover, error) {
 		}
 		out = append(out, env.Leftover{
 			Kind: "process", Name: strconv.Itoa(pid), What: args[at+4], Since: startedAt(start),
-			Remove: func(context.Context) error { return errors.Join(killChildren(pid), killOne(pid, start)) },
+			Remove: func(context.Context) error { return errors.Join(killChildren(pid), killProcess(pid, start)) },
 		})
 	}
 	return out, nil
 }
 
-// killChildren kills the processes that a process has started itself.
+// killChildren kills the children of a process, but not their descendants.
 func killChildren(parent int) error {
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range files {
 		raw, readErr := os.ReadFile(file)
 		if readErr != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		f := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
 		pid, pidErr := strconv.Atoi(filepath.Base(filepath.Dir(file)))
@@ -75,14 +77,14 @@ func killChildren(parent int) error {
 			continue
 		}
 		if start, alive := startTime(pid); alive {
-			err = errors.Join(err, killOne(pid, start))
+			err = errors.Join(err, killProcess(pid, start))
 		}
 	}
 	return err
 }
 
-// killOne kills a process unless another one has its pid by now.
-func killOne(pid int, start int64) error {
+// killProcess kills a process, unless it has ended and another process has its pid.
+func killProcess(pid int, start int64) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return ignoreGone(err)
@@ -101,7 +103,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// startedAt is the time of a number of clock ticks (of 10 ms) after boot.
+// startedAt returns the time that is a number of clock ticks (of 10 ms) after boot.
 func startedAt(ticks int64) time.Time {
 	var up unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {

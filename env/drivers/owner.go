@@ -10,44 +10,46 @@ import (
 	"strings"
 )
 
-// Owner identifies the process that made a sandbox. No later process and no process of another machine or pid
-// namespace has the same Owner.
+// Owner identifies the process that created a sandbox. No two processes have the same Owner, even on different
+// machines or in different pid namespaces.
 type Owner struct {
-	host, boot, space string // machine, its boot, pid namespace
-	pid, start        int64
+	host       string // identifies the machine
+	boot       string // identifies the boot of the machine
+	pidNS      string // the number of the pid namespace
+	pid, start int64  // start is in clock ticks since boot
 }
 
-// Self is this process.
+// Self returns the Owner of this process.
 func Self() Owner {
-	o := here()
+	o := thisMachine()
 	pid := os.Getpid()
 	o.pid = int64(pid)
 	o.start, _ = startTime(pid)
 	return o
 }
 
-// Machine identifies this machine in 12 hexadecimal digits.
-func Machine() string { return here().host }
+// MachineID returns 12 hexadecimal digits that identify this machine.
+func MachineID() string { return thisMachine().host }
 
-// here is an owner without a process.
-func here() Owner {
+// thisMachine returns an Owner without a process.
+func thisMachine() Owner {
 	name, _ := os.Hostname()
 	sum := sha256.Sum256([]byte(firstLine("/etc/machine-id") + "/" + name))
-	space, _ := os.Readlink("/proc/self/ns/pid")
+	pidNS, _ := os.Readlink("/proc/self/ns/pid")
 	return Owner{
 		host:  hex.EncodeToString(sum[:6]),
 		boot:  strings.ReplaceAll(firstLine("/proc/sys/kernel/random/boot_id"), "-", ""),
-		space: strings.Trim(space, "pid:[]"),
+		pidNS: strings.Trim(pidNS, "pid:[]"),
 	}
 }
 
-// String returns the form that ParseOwner reads: machine, boot, pid namespace, pid and start time, with dots between
-// them. It has more than the 63 characters of a Kubernetes label.
+// String returns the text that ParseOwner reads: machine, boot, pid namespace, pid and start time, separated by dots.
+// It is longer than the 63 characters that a Kubernetes label can contain.
 func (o Owner) String() string {
-	return fmt.Sprintf("%s.%s.%s.%d.%d", o.host, o.boot, o.space, o.pid, o.start)
+	return fmt.Sprintf("%s.%s.%s.%d.%d", o.host, o.boot, o.pidNS, o.pid, o.start)
 }
 
-// ParseOwner reads what String wrote; ok is false for any other text.
+// ParseOwner parses the result of String. ok is false for any other text.
 func ParseOwner(s string) (o Owner, ok bool) {
 	f := strings.Split(s, ".")
 	if len(f) != 5 {
@@ -58,18 +60,18 @@ func ParseOwner(s string) (o Owner, ok bool) {
 	return Owner{f[0], f[1], f[2], pid, start}, err1 == nil && err2 == nil
 }
 
-// Dead reports whether the owner ran on this machine and has certainly ended. It is false if this process cannot
-// tell, such as for an owner on another machine.
+// Dead reports whether the owner certainly has ended. It returns false if this process cannot know that, for example
+// for an owner on another machine.
 func (o Owner) Dead() bool {
-	at := here()
-	if o.host != at.host || at.boot == "" {
+	current := thisMachine()
+	if o.host != current.host || current.boot == "" {
 		return false
 	}
-	if o.boot != at.boot {
+	if o.boot != current.boot {
 		return true
 	}
-	if o.space != at.space {
-		return false // this process does not see it
+	if o.pidNS != current.pidNS {
+		return false // this process cannot see the owner
 	}
 	start, alive := startTime(int(o.pid))
 	return !alive || start != o.start
@@ -84,7 +86,7 @@ func firstLine(file string) string {
 	return strings.TrimSpace(line)
 }
 
-// startTime is field 22 of /proc/PID/stat, in clock ticks since boot.
+// startTime returns field 22 of /proc/PID/stat, the start time of a process in clock ticks since boot.
 func startTime(pid int) (ticks int64, alive bool) {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

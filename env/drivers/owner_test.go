@@ -3,20 +3,20 @@ package drivers
 import "testing"
 
 func TestOwner(t *testing.T) {
-	me := Self()
-	if back, ok := ParseOwner(me.String()); !ok || back != me || me.Dead() {
-		t.Errorf("%v came back as %v, dead %v", me, back, me.Dead())
+	self := Self()
+	if parsed, ok := ParseOwner(self.String()); !ok || parsed != self || self.Dead() {
+		t.Errorf("%v is parsed as %v, dead %v", self, parsed, self.Dead())
 	}
 	for _, c := range []struct {
 		change func(*Owner)
 		dead   bool
 	}{
-		{func(o *Owner) { o.start++ }, true}, // its pid belongs to a later process
+		{func(o *Owner) { o.start++ }, true}, // a later process has the pid
 		{func(o *Owner) { o.boot = "another" }, true},
 		{func(o *Owner) { o.boot, o.host = "another", "another" }, false}, // unknown: another machine
-		{func(o *Owner) { o.start++; o.space = "1" }, false},              // unknown: another pid namespace
+		{func(o *Owner) { o.start++; o.pidNS = "1" }, false},              // unknown: another pid namespace
 	} {
-		o := me
+		o := self
 		c.change(&o)
 		if o.Dead() != c.dead {
 			t.Errorf("%v: dead %v", o, o.Dead())
@@ -24,7 +24,7 @@ func TestOwner(t *testing.T) {
 	}
 	for _, s := range []string{"", "a.b", "a.b.c.d.e", "a.b.c.1.x"} {
 		if _, ok := ParseOwner(s); ok {
-			t.Errorf("%q is an owner", s)
+			t.Errorf("%q is parsed as an owner", s)
 		}
 	}
 }

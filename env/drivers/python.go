@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Interpreter is a Python of the host, as it describes itself. All paths are absolute.
+// Interpreter describes a Python interpreter of the host. All paths are absolute.
 type Interpreter struct {
 	Version    string `json:"version"`
 	Executable string `json:"executable"`
@@ -20,10 +20,10 @@ type Interpreter struct {
 	BasePrefix string `json:"base_prefix"`
 }
 
-// Bin is the directory of the executable.
+// Bin returns the directory of the executable.
 func (p Interpreter) Bin() string { return filepath.Dir(p.Executable) }
 
-// Missing lists which of the names python and python3 Bin lacks.
+// Missing returns those of the names python and python3 that do not exist in Bin.
 func (p Interpreter) Missing() []string {
 	var out []string
 	for _, name := range []string{"python", "python3"} {
@@ -34,19 +34,19 @@ func (p Interpreter) Missing() []string {
 	return out
 }
 
-const probe = `import json, platform, sys
+const queryScript = `import json, platform, sys
 print(json.dumps(dict(version=platform.python_version(), executable=sys.executable,
     prefix=sys.prefix, base_prefix=sys.base_prefix)))`
 
-// Interpreters looks up the host's interpreters and asks each only once. The zero value is ready. Safe for
-// concurrent use.
+// Interpreters finds the host's interpreters. It queries each of them only once. The zero value is ready to use. Safe
+// for concurrent use.
 type Interpreters struct {
 	mu    sync.Mutex
 	known map[string]Interpreter
 }
 
-// Find starts the interpreter at path to let it describe itself, because that sees through shims, symlinks and
-// virtual environments. An empty path means the system's Python. The error says what to install or to set.
+// Find runs the interpreter at path to query its version and paths, because only the interpreter can resolve shims,
+// symlinks and virtual environments. If path is empty, Find uses the system's Python.
 func (i *Interpreters) Find(ctx context.Context, path string) (Interpreter, error) {
 	if path == "" {
 		path = "/usr/bin/python3"
@@ -58,7 +58,7 @@ func (i *Interpreters) Find(ctx context.Context, path string) (Interpreter, erro
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, "-I", "-c", probe)
+	cmd := exec.CommandContext(ctx, path, "-I", "-c", queryScript)
 	cmd.WaitDelay = time.Second
 	var stderr Tail
 	cmd.Stderr = &stderr

@@ -13,13 +13,14 @@ import (
 
 var _ env.Placed = (*Sandbox)(nil)
 
-// Sandbox implements env.Sandbox with a guest and what must be torn down around it. Set the fields before the first
-// call; the methods are safe for concurrent use.
+// Sandbox implements env.Sandbox with the client of a guest and a function that removes everything around the guest.
+// Set the fields before the first call. The methods are safe for concurrent use.
 type Sandbox struct {
 	*guest.Client
 	EnvKey schemas.EnvKey
 	Temp   string // the directory for temporary files; "" = /tmp
-	// Destroy removes the sandbox. It runs once, after the stream was closed, with RemoveTimeout as its limit.
+	// Destroy removes the sandbox. Close calls it once, after it has closed the stream. Its context ends after
+	// RemoveTimeout.
 	Destroy func(context.Context) error
 
 	once sync.Once
@@ -29,7 +30,7 @@ type Sandbox struct {
 // Key implements env.Sandbox.
 func (s *Sandbox) Key() schemas.EnvKey { return s.EnvKey }
 
-// TempDir implements env.Placed, as the client's Workdir does.
+// TempDir implements env.Placed. The other method, Workdir, is that of the client.
 func (s *Sandbox) TempDir() string { return s.Temp }
 
 // Close implements env.Sandbox. It cleans up even if ctx has ended, and returns the same error each time.
@@ -43,5 +44,5 @@ func (s *Sandbox) Close(ctx context.Context) error {
 	return s.err
 }
 
-// RandomName returns 16 random lower-case letters and digits, which no other sandbox has.
+// RandomName returns 16 random lower-case letters and digits. Two calls never return the same name in practice.
 func RandomName() string { return strings.ToLower(rand.Text()[:16]) }

@@ -13,21 +13,20 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// Names in the directory for temporary files: of scratch directories, and of the files in them that name the owner
-// and the tags of its processes.
+// Names of scratch directories and of the files in them that record the owner and its tags.
 const (
-	scratchPrefix = "tracesmith-"
-	scratchOwner  = "owner"
-	scratchTags   = "tags"
+	scratchPrefix = "tracesmith-" // of a directory in the directory for temporary files
+	scratchOwner  = "owner"       // file with the Owner
+	scratchTags   = "tags"        // file with the first tag of the guest's programs
 )
 
-// MakeScratch makes a directory for this process in the directory for temporary files; what becomes part of its name.
-// The caller removes it at the end, with RemoveScratch if programs could write to it.
-func MakeScratch(what string) (string, error) {
-	dir, err := os.MkdirTemp("", scratchPrefix+what+"-")
+// MakeScratch creates a directory for this process in the directory for temporary files. Its name contains purpose. The
+// caller must remove it at the end, with RemoveScratch if programs could write to it.
+func MakeScratch(purpose string) (string, error) {
+	dir, err := os.MkdirTemp("", scratchPrefix+purpose+"-")
 	if err == nil {
 		if err = os.WriteFile(filepath.Join(dir, scratchOwner), []byte(Self().String()), 0o600); err != nil {
-			_ = os.RemoveAll(dir) // the first error says more
+			_ = os.RemoveAll(dir) // the first error is more useful
 		}
 	}
 	if err != nil {
@@ -36,14 +35,14 @@ func MakeScratch(what string) (string, error) {
 	return dir, nil
 }
 
-// TagScratch records the first tag of a guest that works in a scratch directory. If its owner dies, the guest's
-// programs are killed before the directory is removed; see guest.KillPrograms.
+// TagScratch records the first tag of a guest that uses a scratch directory. If the owner dies, a later process kills
+// the guest's programs with guest.KillPrograms before it removes the directory.
 func TagScratch(dir string, tags uint64) error {
 	return os.WriteFile(filepath.Join(dir, scratchTags), strconv.AppendUint(nil, tags, 10), 0o600)
 }
 
-// RemoveScratch removes a directory even if a program took away its own permissions in it. The owner's name goes last,
-// so that a removal that is cut off leaves a directory that Scratch.Leftovers still finds.
+// RemoveScratch removes a directory even if a program removed its own permissions on files in it. It removes the file
+// with the owner last, so that Scratch.Leftovers still finds the directory after an interrupted removal.
 func RemoveScratch(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -66,7 +65,7 @@ func removeAll(dir string) error {
 	}
 	_ = filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() {
-			_ = os.Chmod(p, 0o700) // before the walk reads it
+			_ = os.Chmod(p, 0o700) // WalkDir reads the directory after this call
 		}
 		return nil
 	})
@@ -83,7 +82,7 @@ func (Scratch) Leftovers(context.Context) ([]env.Leftover, error) {
 	for _, dir := range dirs {
 		raw, err := os.ReadFile(filepath.Join(dir, scratchOwner))
 		if err != nil {
-			continue // it is being made or removed, or another program's
+			continue // it is being created or removed, or belongs to another program
 		}
 		o, ok := ParseOwner(string(raw))
 		if !ok || !o.Dead() {
@@ -98,12 +97,12 @@ func (Scratch) Leftovers(context.Context) ([]env.Leftover, error) {
 	return out, err
 }
 
-// removeOrphaned kills the programs that still work in a directory, and removes it.
+// removeOrphaned kills the programs that still use a directory, and removes it.
 func removeOrphaned(dir string) error {
 	raw, err := os.ReadFile(filepath.Join(dir, scratchTags))
 	if tags, numErr := strconv.ParseUint(string(raw), 10, 64); err == nil && numErr == nil {
 		if err := guest.KillPrograms(tags); err != nil {
-			return err // keep the directory: only its tags lead to the programs
+			return err // keep the directory, because only its tags identify the programs
 		}
 	}
 	return RemoveScratch(dir)

@@ -7,25 +7,26 @@ import (
 	"testing"
 )
 
-// An interrupted removal leaves a directory that still names its owner, so that the next one finds it.
+// After an interrupted removal, the directory still contains the file with its owner, so that the next removal finds
+// it.
 func TestRemovalDeletesTheOwnerFileLast(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("LEFT OUT: only root may mount what cannot be removed")
+		t.Skip("LEFT OUT: only root may mount a file system that cannot be removed")
 	}
 	dir := filepath.Join(t.TempDir(), "scratch")
-	held := filepath.Join(dir, "work")
-	if err := os.MkdirAll(held, 0o755); err != nil {
+	mounted := filepath.Join(dir, "work")
+	if err := os.MkdirAll(mounted, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	owner := filepath.Join(dir, scratchOwner)
 	if err := os.WriteFile(owner, []byte(Self().String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("tmpfs", held, "tmpfs", 0, ""); err != nil {
+	if err := syscall.Mount("tmpfs", mounted, "tmpfs", 0, ""); err != nil {
 		t.Fatal(err)
 	}
 	err := RemoveScratch(dir)
-	if uerr := syscall.Unmount(held, 0); uerr != nil {
+	if uerr := syscall.Unmount(mounted, 0); uerr != nil {
 		t.Fatal(uerr)
 	}
 	if _, serr := os.Stat(owner); err == nil || serr != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Tail keeps the last 4 KiB written to it. The zero value is ready. Safe for concurrent use.
+// Tail keeps the last 4 KiB written to it. The zero value is ready to use. Safe for concurrent use.
 type Tail struct {
 	mu  sync.Mutex
 	buf []byte
@@ -17,9 +17,9 @@ type Tail struct {
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// The guest of a test under the race detector has the detector too, and nothing else reads its reports.
+	// In a test with the race detector, the guest has the detector as well, and nothing else reads its reports.
 	if testing.Testing() && bytes.Contains(p, []byte("WARNING: DATA RACE")) {
-		panic("in a guest: " + string(p))
+		panic("data race in a guest: " + string(p))
 	}
 	t.buf = append(t.buf, p...)
 	if over := len(t.buf) - 4096; over > 0 {

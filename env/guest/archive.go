@@ -19,7 +19,7 @@ import (
 // maxPath is PATH_MAX of Linux: a file with a longer path has no absolute name.
 const maxPath = 4096
 
-// unpackInto unpacks an archive below dir as it arrives.
+// unpackInto returns a transfer that unpacks an archive below dir while it arrives.
 func unpackInto(dir string) (*transfer, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func unpackInto(dir string) (*transfer, error) {
 	go func() {
 		err := unpack(root, pr)
 		if err == nil {
-			_, err = io.Copy(io.Discard, pr) // padding after the end mark
+			_, err = io.Copy(io.Discard, pr) // padding after the end of the archive
 		}
 		pr.CloseWithError(err)
 		done <- errors.Join(err, root.Close())
@@ -45,8 +45,9 @@ func unpackInto(dir string) (*transfer, error) {
 	}, nil
 }
 
-// unpack writes the entries of a tar archive below root. It refuses names that leave root,
-// directly or through a symlink, and anything but files, directories and symlinks.
+// unpack writes the entries of a tar archive below root. It returns an error for names that
+// lead outside root, directly or through a symlink, and for entries that are not files,
+// directories or symlinks.
 func unpack(root *os.Root, r io.Reader) error {
 	type dirMode struct {
 		name string
@@ -120,9 +121,9 @@ func unpackEntry(root *os.Root, name string, mode fs.FileMode, h *tar.Header, r 
 	return fmt.Errorf("entry type %q is not accepted", string(h.Typeflag))
 }
 
-// packFrom offers dir as an archive.
+// packFrom returns a transfer of dir as an archive.
 func packFrom(dir string) (*transfer, error) {
-	root, relock, err := openRoot(dir)
+	root, restoreMode, err := openRoot(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func packFrom(dir string) (*transfer, error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer relock()
+		defer restoreMode()
 		tw := tar.NewWriter(pw)
 		err := errors.Join(pack(tw, root, ""), tw.Close(), root.Close())
 		pw.CloseWithError(err)
@@ -139,33 +140,33 @@ func packFrom(dir string) (*transfer, error) {
 }
 
 // openRoot opens a directory even if a program has removed its own permission to read it;
-// relock restores the mode.
-func openRoot(dir string) (root *os.Root, relock func(), err error) {
-	relock = func() {}
+// restoreMode restores the mode.
+func openRoot(dir string) (root *os.Root, restoreMode func(), err error) {
+	restoreMode = func() {}
 	root, err = os.OpenRoot(dir)
 	if !errors.Is(err, fs.ErrPermission) {
-		return root, relock, err
+		return root, restoreMode, err
 	}
 	fi, statErr := os.Stat(dir)
 	if statErr != nil || os.Chmod(dir, 0o700) != nil {
 		return nil, nil, err
 	}
-	relock = func() { _ = os.Chmod(dir, fi.Mode().Perm()) }
+	restoreMode = func() { _ = os.Chmod(dir, fi.Mode().Perm()) }
 	if root, err = os.OpenRoot(dir); err != nil {
-		relock()
+		restoreMode()
 	}
-	return root, relock, err
+	return root, restoreMode, err
 }
 
-// pack writes the content of root, whose name in the archive is dir, in order of names,
-// without times and owners. It leaves out sockets, pipes and devices. It opens each
-// directory as a root of its own, because a path from the top takes longer the deeper it is.
+// pack writes the content of root, whose name in the archive is dir, sorted by name and
+// without times and owners. It omits sockets, pipes and devices. It opens each directory as a
+// new root, because resolving a path from the top takes longer the deeper the path is.
 func pack(tw *tar.Writer, root *os.Root, dir string) error {
-	f, relock, err := openReadable(root, ".", unix.O_DIRECTORY)
+	f, restoreMode, err := openReadable(root, ".", unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
-	defer relock()
+	defer restoreMode()
 	entries, err := f.ReadDir(-1)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
@@ -179,14 +180,14 @@ func pack(tw *tar.Writer, root *os.Root, dir string) error {
 	return nil
 }
 
-// packEntry writes base of root, whose name in the archive is name.
+// packEntry writes the entry base of root, whose name in the archive is name.
 func packEntry(tw *tar.Writer, root *os.Root, base, name string) error {
 	if len(name) > maxPath {
 		return fmt.Errorf("%.100s...: path longer than %d bytes", name, maxPath)
 	}
 	fi, err := root.Lstat(base)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // gone since it was listed
+		return nil // removed since it was listed
 	}
 	if err != nil {
 		return err
@@ -212,11 +213,11 @@ func packEntry(tw *tar.Writer, root *os.Root, base, name string) error {
 }
 
 func packDir(tw *tar.Writer, root *os.Root, base, name string) error {
-	relock, err := unlock(root, base)
+	restoreMode, err := makeReadable(root, base)
 	if err != nil {
 		return err
 	}
-	defer relock()
+	defer restoreMode()
 	sub, err := root.OpenRoot(base)
 	if err != nil {
 		return err
@@ -225,11 +226,11 @@ func packDir(tw *tar.Writer, root *os.Root, base, name string) error {
 }
 
 func packFile(tw *tar.Writer, root *os.Root, name string, h *tar.Header) error {
-	f, relock, err := openReadable(root, name, 0)
+	f, restoreMode, err := openReadable(root, name, 0)
 	if err != nil {
 		return err
 	}
-	defer relock()
+	defer restoreMode()
 	defer f.Close()
 	fi, err := f.Stat()
 	if err != nil || !fi.Mode().IsRegular() {
@@ -243,26 +244,26 @@ func packFile(tw *tar.Writer, root *os.Root, name string, h *tar.Header) error {
 	if err != nil || n == h.Size {
 		return err
 	}
-	_, err = io.CopyN(tw, zeros{}, h.Size-n) // it shrank while it was read
+	_, err = io.CopyN(tw, zeros{}, h.Size-n) // the file shrank while it was read
 	return err
 }
 
 // openReadable opens a file or directory of this user even if its mode forbids reading;
-// relock restores the mode.
-func openReadable(root *os.Root, name string, flag int) (f *os.File, relock func(), err error) {
-	relock, err = unlock(root, name)
+// restoreMode restores the mode.
+func openReadable(root *os.Root, name string, flag int) (f *os.File, restoreMode func(), err error) {
+	restoreMode, err = makeReadable(root, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	f, err = root.OpenFile(name, flag|os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		relock()
+		restoreMode()
 	}
-	return f, relock, err
+	return f, restoreMode, err
 }
 
-// unlock makes a file or directory of this user readable; relock restores the mode.
-func unlock(root *os.Root, name string) (relock func(), err error) {
+// makeReadable makes a file or directory of this user readable; restoreMode restores the mode.
+func makeReadable(root *os.Root, name string) (restoreMode func(), err error) {
 	fi, err := root.Lstat(name)
 	if err != nil {
 		return nil, err
@@ -278,7 +279,7 @@ func unlock(root *os.Root, name string) (relock func(), err error) {
 	if err := root.Chmod(name, mode|need); err != nil {
 		return nil, err
 	}
-	return func() { _ = root.Chmod(name, mode) }, nil // fails only if it is gone
+	return func() { _ = root.Chmod(name, mode) }, nil // fails only if the file is gone
 }
 
 type zeros struct{}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A tree as deep as the longest path is packed completely, including directories without
-// permissions, which keep their modes.
+// pack archives a tree as deep as the longest path allows, including a directory without
+// permissions, and restores the mode of that directory.
 func TestPackDeepDirectories(t *testing.T) {
 	const depth, locked = 2000, 1000
 	top := t.TempDir()
@@ -98,9 +98,9 @@ func FuzzUnpack(f *testing.F) {
 		}
 		defer root.Close()
 		_ = unpack(root, bytes.NewReader(raw))
-		left, err := os.ReadDir(base)
-		if err != nil || len(left) != 1 {
-			t.Fatalf("beside the directory: %v, %v", left, err)
+		found, err := os.ReadDir(base)
+		if err != nil || len(found) != 1 {
+			t.Fatalf("files beside the directory: %v, %v", found, err)
 		}
 	})
 }

@@ -17,11 +17,12 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// bin holds the guest binary if `make guest` has built one.
+// bin contains the guest binary if `make guest` has built one.
 //
 //go:embed all:bin
 var bin embed.FS
 
+// testGuest is the environment variable that names a guest for tests.
 const testGuest = "TRACESMITH_TEST_GUEST"
 
 // Binary returns the path, on the host, of an executable that acts as the guest when it is
@@ -29,8 +30,9 @@ const testGuest = "TRACESMITH_TEST_GUEST"
 // directory once. If no guest is embedded, or the directory cannot be written, it is the
 // running executable.
 //
-// A test binary is its own guest, so that no test runs against an earlier build. It takes
-// twenty times as long to start, so testGuest can name a guest that was built for the test.
+// In a test, the guest is the test binary, so that tests do not use an outdated build. A test
+// binary takes twenty times as long to start, so testGuest can name a guest that was built for
+// the test.
 func Binary() (string, error) {
 	if testing.Testing() {
 		if name := os.Getenv(testGuest); name != "" {
@@ -46,7 +48,7 @@ func Binary() (string, error) {
 		return "", fmt.Errorf("reading the embedded guest: %w", err)
 	}
 	cache, err := os.UserCacheDir()
-	if err != nil { // no home directory; a file below /tmp may belong to another user
+	if err != nil { // no home directory; do not use /tmp, where a file may belong to another user
 		return os.Executable()
 	}
 	name, err := cached.path(cache, raw)
@@ -76,7 +78,7 @@ func (c *cachedGuest) path(cache string, raw []byte) (string, error) {
 	if fi, err := os.Stat(name); err == nil && c.file != nil && os.SameFile(fi, c.file) && fi.ModTime().Equal(c.file.ModTime()) {
 		return name, nil
 	}
-	if there, err := os.ReadFile(name); err != nil || !bytes.Equal(there, raw) {
+	if current, err := os.ReadFile(name); err != nil || !bytes.Equal(current, raw) {
 		if err := writeExecutable(name, raw); err != nil {
 			return "", err
 		}

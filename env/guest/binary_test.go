@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// A guest can be started as soon as it is written, even if this process starts other programs at
+// A guest can be started as soon as it has been written, even if this process starts other programs at
 // the same time.
-func TestCachedGuestStartsAtOnce(t *testing.T) {
+func TestNewGuestCanBeStartedAtOnce(t *testing.T) {
 	path, err := exec.LookPath("true")
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestCachedGuestStartsAtOnce(t *testing.T) {
 				case <-done:
 					return
 				default:
-					_ = exec.Command(path).Run() // what it says is of no matter
+					_ = exec.Command(path).Run() // only the forks matter
 				}
 			}
 		})
@@ -56,11 +56,11 @@ func TestGuestWithoutACache(t *testing.T) {
 		t.Fatal(err)
 	}
 	if name, err := new(cachedGuest).path(file, []byte("guest")); err == nil {
-		t.Errorf("placed below a file: %s", name)
+		t.Errorf("path = %s, want an error because the cache is a file", name)
 	}
 }
 
-// A cached guest that lost its content, as after a power cut, is written again.
+// If a cached guest has lost its content, for example in a power failure, path writes it again.
 func TestDamagedGuestIsReplaced(t *testing.T) {
 	raw := []byte("a guest")
 	cache := t.TempDir()
@@ -74,15 +74,15 @@ func TestDamagedGuestIsReplaced(t *testing.T) {
 		}
 		again, err := new(cachedGuest).path(cache, raw)
 		if err != nil || again != name {
-			t.Fatalf("placed at %s, then at %s: %v", name, again, err)
+			t.Fatalf("path = %s, then %s: %v", name, again, err)
 		}
 		if got, err := os.ReadFile(name); err != nil || string(got) != string(raw) {
-			t.Errorf("after %q the guest handed out is %q: %v", content, got, err)
+			t.Errorf("after the content %q, the cached guest is %q: %v", content, got, err)
 		}
 	}
 }
 
-// A process compares the content once, and again if the file has changed.
+// A process compares the content once, and compares it again if the file has changed.
 func TestChangedGuestIsNoticed(t *testing.T) {
 	raw := []byte("a guest")
 	cache := t.TempDir()
@@ -98,11 +98,11 @@ func TestChangedGuestIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(name); err != nil || string(got) != string(raw) {
-		t.Errorf("the guest handed out is %q: %v", got, err)
+		t.Errorf("the cached guest is %q: %v", got, err)
 	}
 }
 
-func TestGuestIsCached(t *testing.T) {
+func TestWriteExecutable(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "cache", "guest")
 	for _, content := range []string{"one", "another"} {
 		if err := writeExecutable(name, []byte(content)); err != nil {
@@ -116,6 +116,6 @@ func TestGuestIsCached(t *testing.T) {
 	}
 	left, err := os.ReadDir(filepath.Dir(name))
 	if err != nil || len(left) != 1 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("files in the directory: %v, %v; want one", left, err)
 	}
 }

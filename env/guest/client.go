@@ -24,25 +24,26 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// Bounds of calls that have none of their own.
+// Time limits of calls whose requests contain none.
 const (
-	helloBound = 30 * time.Second
-	fileBound  = 30 * time.Second // one piece of a file or an archive
-	shortBound = 10 * time.Second
-	// If a guest has not answered a call within its bound, the client asks it after askAfter
-	// whether it lives. Without an answer within answerGrace the client treats it as dead. A
-	// guest that lives but is slow gets slowGrace.
-	askAfter    = 100 * time.Millisecond
-	answerGrace = time.Second
-	slowGrace   = 10 * time.Second
-	writeGrace  = 5 * time.Second
-	cancelBound = 900 * time.Millisecond
+	helloTimeout = 30 * time.Second
+	fileTimeout  = 30 * time.Second // one piece of a file or an archive
+	shortTimeout = 10 * time.Second
+	// If a guest has not answered a call in time, the client waits for probeDelay and then
+	// sends another call to check whether the guest is alive. If neither is answered within
+	// answerGrace, the client treats the guest as dead. A guest that is alive but slow gets
+	// slowGrace to answer the first call.
+	probeDelay    = 100 * time.Millisecond
+	answerGrace   = time.Second
+	slowGrace     = 10 * time.Second
+	writeGrace    = 5 * time.Second
+	cancelTimeout = 900 * time.Millisecond
 
-	maxReadFile = 256 << 20
+	maxReadFile = 256 << 20 // bytes
 )
 
-// init silences the log of the RPC library: late answers are expected, and a hostile guest
-// must not write to the host's standard error.
+// init silences the log of the RPC library, because late answers are normal and a hostile
+// guest must not be able to write to the host's standard error.
 func init() {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
@@ -51,39 +52,39 @@ func init() {
 
 // Config is the configuration of a guest.
 type Config struct {
-	Workdir string   // absolute, created if absent; "" = where the guest was started
-	Alias   string   // another name for Workdir in callers' paths, "" = none
-	Env     []string // the whole environment of programs
+	Workdir string   // absolute, created if absent; "" = the directory that the guest was started in
+	Alias   string   // another name for Workdir in the paths of callers; "" = none
+	Env     []string // the complete environment of programs
 	Limits  env.Limits
 	// LimitProcesses is true if RLIMIT_NPROC counts this sandbox's processes alone.
 	LimitProcesses bool
-	// Outside is called once, after the connection to the guest was lost. It returns what
-	// ended the sandbox if the sandbox's own programs cannot have done it, else "", and takes
-	// at most seconds. It may be nil.
-	Outside func() string
+	// OutsideCause is called once, after the connection to the guest was lost. It returns what
+	// ended the sandbox, or "" if the sandbox's own programs may have done it. It must return
+	// within a few seconds. It may be nil.
+	OutsideCause func() string
 }
 
-// Client is the host's end: it has every method of env.Sandbox but Key and Close. Safe for
-// concurrent use.
+// Client is the host's end of the connection to a guest. It has every method of env.Sandbox
+// except Key and Close. Safe for concurrent use.
 type Client struct {
 	rpc     *ttrpc.Client
 	svc     guestpb.GuestService
 	config  Config
 	ids     atomic.Uint64
-	running atomic.Int32 // calls under way that run the agent's programs
-	asking  sync.WaitGroup
-	inquest sync.Once
+	running atomic.Int32 // calls in progress that run the agent's programs
+	probes  sync.WaitGroup
+	dieOnce sync.Once
 	death   atomic.Pointer[env.DiedError]
 }
 
-// Connect configures the guest at the other end of conn. It owns conn from then on, and
-// closes it if it returns an error.
+// Connect configures the guest at the other end of conn. The client then owns conn. If Connect
+// returns an error, it has closed conn.
 func Connect(ctx context.Context, conn net.Conn, cfg Config) (*Client, error) {
 	rpc := ttrpc.NewClient(boundedConn{conn})
 	c := &Client{rpc: rpc, svc: guestpb.NewGuestClient(rpc), config: cfg}
 	l := cfg.Limits
-	r, err := call(ctx, c, helloBound, c.svc.Hello, &guestpb.HelloRequest{
-		Workdir: []byte(cfg.Workdir), Env: byteSlices(cfg.Env),
+	r, err := call(ctx, c, helloTimeout, c.svc.Hello, &guestpb.HelloRequest{
+		Workdir: []byte(cfg.Workdir), Env: toByteSlices(cfg.Env),
 		MemoryBytes: l.MemoryBytes, Processes: int64(l.Processes), FileBytes: l.DiskBytes,
 		OpenFiles: int64(l.OpenFiles), CpuSeconds: int64(l.CPUTime / time.Second),
 		LimitProcesses: cfg.LimitProcesses,
@@ -102,17 +103,17 @@ func Connect(ctx context.Context, conn net.Conn, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Workdir is the absolute path of the workspace as programs see it.
+// Workdir returns the absolute path of the workspace as programs see it.
 func (c *Client) Workdir() string { return c.config.Workdir }
 
-// Hangup ends the stream, which ends the guest, and waits until no call is under way.
+// Hangup closes the stream, which ends the guest, and waits until no call is in progress.
 func (c *Client) Hangup() {
 	c.death.CompareAndSwap(nil, &env.DiedError{Reason: "the sandbox is closed"})
 	_ = c.rpc.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), shortBound)
+	ctx, cancel := context.WithTimeout(context.Background(), shortTimeout)
 	defer cancel()
 	_ = c.rpc.UserOnCloseWait(ctx)
-	c.asking.Wait()
+	c.probes.Wait()
 }
 
 // boundedConn bounds each write, so that a guest that does not read cannot delay the sender
@@ -126,23 +127,23 @@ func (c boundedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// call makes one call. bound is how long the guest may take, or less if env.AnswerBy says
-// so. A guest that does not answer or breaks the protocol is dead; if ctx ends, only the
-// call ends.
-func call[Q, R any](ctx context.Context, c *Client, bound time.Duration,
+// call makes one call. The guest may take timeout, or less if env.AnswerBy says so. If the
+// guest does not answer or breaks the protocol, the client treats it as dead. If ctx ends,
+// only the call fails.
+func call[Q, R any](ctx context.Context, c *Client, timeout time.Duration,
 	method func(context.Context, *Q) (*R, error), req *Q) (*R, error) {
 	if d := c.death.Load(); d != nil {
 		return nil, d
 	}
-	limit := bound
+	limit := timeout
 	if end, ok := env.AnswerEnd(ctx); ok {
 		limit = min(limit, max(0, time.Until(end)))
 	}
 	waiting, cancel := context.WithCancel(ctx)
 	checked := make(chan struct{})
-	watch := time.AfterFunc(limit+askAfter, func() {
+	watch := time.AfterFunc(limit+probeDelay, func() {
 		defer close(checked)
-		c.overdue(waiting, bound-limit+slowGrace)
+		c.checkAlive(waiting, timeout-limit+slowGrace)
 	})
 	r, err := method(waiting, req)
 	cancel()
@@ -158,33 +159,33 @@ func call[Q, R any](ctx context.Context, c *Client, bound time.Duration,
 	return nil, c.translate(err)
 }
 
-// overdue is called when a call should have been answered. It ends the connection if the
-// guest does not live or does not answer in the time left.
-func (c *Client) overdue(waiting context.Context, left time.Duration) {
-	lives := make(chan error, 1)
-	c.asking.Go(func() {
+// checkAlive runs when a call should have been answered. It closes the connection if the guest
+// is not alive, or if the call, whose context is waiting, is still not answered after grace.
+func (c *Client) checkAlive(waiting context.Context, grace time.Duration) {
+	probe := make(chan error, 1)
+	c.probes.Go(func() {
 		_, err := c.svc.Cancel(waiting, &guestpb.CancelRequest{}) // cancels nothing
-		lives <- err
+		probe <- err
 	})
 	select {
 	case <-waiting.Done():
 		return
-	case err := <-lives:
+	case err := <-probe:
 		if err == nil {
 			select {
 			case <-waiting.Done():
 				return
-			case <-time.After(left):
+			case <-time.After(grace):
 			}
 		}
-	case <-time.After(answerGrace - askAfter):
+	case <-time.After(answerGrace - probeDelay):
 	}
 	if waiting.Err() == nil {
 		_ = c.die("no answer from the guest")
 	}
 }
 
-// translate maps an error of the guest to the errors of env.Sandbox.
+// translate converts an error of the guest to an error of package env.
 func (c *Client) translate(err error) error {
 	if d := c.death.Load(); d != nil {
 		return d
@@ -213,11 +214,11 @@ func (c *Client) translate(err error) error {
 
 // die closes the connection. Only the first failure is recorded as the cause.
 func (c *Client) die(reason string) error {
-	c.inquest.Do(func() {
+	c.dieOnce.Do(func() {
 		d := &env.DiedError{DuringCommand: c.running.Load() > 0, Reason: reason}
 		_ = c.rpc.Close()
-		if c.config.Outside != nil && c.death.Load() == nil {
-			if cause := c.config.Outside(); cause != "" {
+		if c.config.OutsideCause != nil && c.death.Load() == nil {
+			if cause := c.config.OutsideCause(); cause != "" {
 				d = &env.DiedError{Reason: cause}
 			}
 		}
@@ -226,22 +227,22 @@ func (c *Client) die(reason string) error {
 	return c.death.Load()
 }
 
-// agent marks a call that runs the agent's programs: they are the cause if the guest dies
-// before done is called.
-func (c *Client) agent() (done func()) {
+// trackRunning marks a call that runs the agent's programs. If the guest dies before done is
+// called, the agent's programs count as the cause.
+func (c *Client) trackRunning() (done func()) {
 	c.running.Add(1)
 	return func() { c.running.Add(-1) }
 }
 
 // Run implements env.Sandbox.
 func (c *Client) Run(ctx context.Context, cmd env.Command) (env.Result, error) {
-	defer c.agent()()
+	defer c.trackRunning()()
 	if len(cmd.Args) == 0 {
 		return env.Result{}, errors.New("running a command: no program given")
 	}
 	timeout := cmp.Or(cmd.Timeout, env.DefaultCommandTimeout)
 	req := &guestpb.RunRequest{
-		Id: c.ids.Add(1), Args: byteSlices(cmd.Args), Dir: c.path(cmd.Dir), Env: byteSlices(cmd.Env), Stdin: cmd.Stdin,
+		Id: c.ids.Add(1), Args: toByteSlices(cmd.Args), Dir: c.guestPath(cmd.Dir), Env: toByteSlices(cmd.Env), Stdin: cmd.Stdin,
 		TimeoutNs: int64(timeout), MaxOutput: min(cmp.Or(cmd.MaxOutput, env.DefaultMaxOutput), maxOutput),
 	}
 	if len(cmd.Stdin) > pieceBytes {
@@ -261,9 +262,9 @@ func (c *Client) Run(ctx context.Context, cmd env.Command) (env.Result, error) {
 	}
 	r, err := call(ctx, c, timeout, c.svc.Run, req)
 	if ctx.Err() != nil {
-		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelBound)
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 		defer cancel()
-		_, _ = call(late, c, cancelBound, c.svc.Cancel, &guestpb.CancelRequest{Id: req.Id})
+		_, _ = call(late, c, cancelTimeout, c.svc.Cancel, &guestpb.CancelRequest{Id: req.Id})
 		return env.Result{}, ctx.Err()
 	}
 	if err != nil {
@@ -286,8 +287,8 @@ func (c *Client) Run(ctx context.Context, cmd env.Command) (env.Result, error) {
 	}, nil
 }
 
-// path translates a caller's path for the guest: it replaces the alias by the workspace.
-func (c *Client) path(p string) []byte {
+// guestPath converts a caller's path for the guest, by replacing the alias with the workspace.
+func (c *Client) guestPath(p string) []byte {
 	if a := c.config.Alias; a != "" {
 		if rest, ok := strings.CutPrefix(path.Clean(p), a); ok && (rest == "" || rest[0] == '/') {
 			return []byte(c.config.Workdir + rest)
@@ -296,8 +297,9 @@ func (c *Client) path(p string) []byte {
 	return []byte(p)
 }
 
-// unpath translates a path of the guest for the caller.
-func (c *Client) unpath(p string) string {
+// callerPath converts a path from the guest for the caller, by replacing the workspace with the
+// alias.
+func (c *Client) callerPath(p string) string {
 	if a := c.config.Alias; a != "" {
 		if rest, ok := strings.CutPrefix(p, c.config.Workdir); ok && (rest == "" || rest[0] == '/') {
 			return a + rest
@@ -306,7 +308,7 @@ func (c *Client) unpath(p string) string {
 	return p
 }
 
-// printable makes text of the guest safe for a message: short, without control codes.
+// printable makes text from the guest safe for a message: short and without control codes.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -316,7 +318,7 @@ func printable(s string) string {
 	}, s[:min(len(s), 500)])
 }
 
-// oneOf is s if it is one of the known words, else "".
+// oneOf returns s if it is one of the known words, and "" otherwise.
 func oneOf(s string, known ...string) string {
 	for _, k := range known {
 		if s == k {

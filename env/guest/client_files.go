@@ -12,10 +12,10 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// ReadFile implements env.Sandbox; with limit 0 it reads up to 256 MiB.
+// ReadFile implements env.Sandbox. It never reads more than 256 MiB.
 func (c *Client) ReadFile(ctx context.Context, path string, limit int64) ([]byte, int64, error) {
 	limit = min(cmp.Or(max(limit, 0), maxReadFile), maxReadFile)
-	data, total, err := c.pull(ctx, &guestpb.PullRequest{Id: c.ids.Add(1), Path: c.path(path), Limit: limit}, limit)
+	data, total, err := c.pull(ctx, &guestpb.PullRequest{Id: c.ids.Add(1), Path: c.guestPath(path), Limit: limit}, limit)
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading %s: %w", path, err)
 	}
@@ -24,7 +24,7 @@ func (c *Client) ReadFile(ctx context.Context, path string, limit int64) ([]byte
 
 // WriteFile implements env.Sandbox.
 func (c *Client) WriteFile(ctx context.Context, path string, data []byte, mode uint32) error {
-	req := &guestpb.PushRequest{Id: c.ids.Add(1), Path: c.path(path), Mode: mode & 0o777}
+	req := &guestpb.PushRequest{Id: c.ids.Add(1), Path: c.guestPath(path), Mode: mode & 0o777}
 	if err := c.push(ctx, req, data); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
@@ -33,13 +33,13 @@ func (c *Client) WriteFile(ctx context.Context, path string, data []byte, mode u
 
 // Stat implements env.Sandbox.
 func (c *Client) Stat(ctx context.Context, path string) (env.FileInfo, error) {
-	r, err := call(ctx, c, shortBound, c.svc.Stat, &guestpb.StatRequest{Path: c.path(path)})
+	r, err := call(ctx, c, shortTimeout, c.svc.Stat, &guestpb.StatRequest{Path: c.guestPath(path)})
 	if err != nil {
 		return env.FileInfo{}, fmt.Errorf("looking at %s: %w", path, err)
 	}
 	return env.FileInfo{
 		Size: max(r.Size, 0), Mode: r.Mode & 0o777, IsDir: r.IsDir,
-		Symlink: string(r.Symlink), Real: c.unpath(string(r.Real)),
+		Symlink: string(r.Symlink), Real: c.callerPath(string(r.Real)),
 	}, nil
 }
 
@@ -48,16 +48,16 @@ func (c *Client) TarIn(ctx context.Context, dir string, r io.Reader) error {
 	id := c.ids.Add(1)
 	in := bufio.NewReaderSize(r, pieceBytes)
 	for {
-		// Peek tells whether this piece is the last one.
+		// Peek, because the piece must say whether it is the last one.
 		data, err := in.Peek(pieceBytes)
 		if err != nil && err != io.EOF {
 			c.drop(ctx, id)
 			return fmt.Errorf("reading the archive: %w", err)
 		}
 		req := &guestpb.PushRequest{
-			Id: id, Kind: guestpb.Kind_ARCHIVE, Path: c.path(dir), Data: data, Last: err == io.EOF,
+			Id: id, Kind: guestpb.Kind_ARCHIVE, Path: c.guestPath(dir), Data: data, Last: err == io.EOF,
 		}
-		if _, err := call(ctx, c, fileBound, c.svc.Push, req); err != nil {
+		if _, err := call(ctx, c, fileTimeout, c.svc.Push, req); err != nil {
 			c.drop(ctx, id)
 			return fmt.Errorf("unpacking into %s: %w", dir, err)
 		}
@@ -73,20 +73,20 @@ func (c *Client) TarIn(ctx context.Context, dir string, r io.Reader) error {
 // TarOut implements env.Sandbox. It refuses an archive much larger than the sandbox's disk,
 // because sparse files can claim any size.
 func (c *Client) TarOut(ctx context.Context, dir string, w io.Writer) error {
-	most := int64(math.MaxInt64)
+	maxBytes := int64(math.MaxInt64)
 	if disk := cmp.Or(c.config.Limits.DiskBytes, env.DefaultLimits.DiskBytes); disk > 0 {
-		most = 2*disk + 64<<20
+		maxBytes = 2*disk + 64<<20
 	}
-	req := &guestpb.PullRequest{Id: c.ids.Add(1), Kind: guestpb.Kind_ARCHIVE, Path: c.path(dir)}
-	for sent := int64(0); ; {
-		r, err := call(ctx, c, fileBound, c.svc.Pull, req)
+	req := &guestpb.PullRequest{Id: c.ids.Add(1), Kind: guestpb.Kind_ARCHIVE, Path: c.guestPath(dir)}
+	for received := int64(0); ; {
+		r, err := call(ctx, c, fileTimeout, c.svc.Pull, req)
 		if err != nil {
 			c.drop(ctx, req.Id)
 			return fmt.Errorf("archiving %s: %w", dir, err)
 		}
-		sent += int64(len(r.Data))
-		if sent > most {
-			err = fmt.Errorf("%w: more than %d bytes", env.ErrRefused, most)
+		received += int64(len(r.Data))
+		if received > maxBytes {
+			err = fmt.Errorf("%w: more than %d bytes", env.ErrRefused, maxBytes)
 		} else {
 			_, err = w.Write(r.Data)
 		}
@@ -106,7 +106,7 @@ func (c *Client) push(ctx context.Context, req *guestpb.PushRequest, data []byte
 		n := min(len(data), pieceBytes)
 		req.Data, data = data[:n], data[n:]
 		req.Last = len(data) == 0
-		if _, err := call(ctx, c, fileBound, c.svc.Push, req); err != nil {
+		if _, err := call(ctx, c, fileTimeout, c.svc.Push, req); err != nil {
 			c.drop(ctx, req.Id)
 			return err
 		}
@@ -119,7 +119,7 @@ func (c *Client) push(ctx context.Context, req *guestpb.PushRequest, data []byte
 // pull fetches a whole transfer of at most limit bytes.
 func (c *Client) pull(ctx context.Context, req *guestpb.PullRequest, limit int64) (data []byte, total int64, err error) {
 	for {
-		r, err := call(ctx, c, fileBound, c.svc.Pull, req)
+		r, err := call(ctx, c, fileTimeout, c.svc.Pull, req)
 		if err != nil {
 			c.drop(ctx, req.Id)
 			return nil, 0, err
@@ -134,9 +134,9 @@ func (c *Client) pull(ctx context.Context, req *guestpb.PullRequest, limit int64
 	}
 }
 
-// drop abandons a transfer after a failure. It ignores its own failure.
+// drop abandons a transfer after a failure. It ignores errors.
 func (c *Client) drop(ctx context.Context, id uint64) {
-	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelBound)
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer cancel()
-	_, _ = call(late, c, cancelBound, c.svc.Drop, &guestpb.DropRequest{Id: id})
+	_, _ = call(late, c, cancelTimeout, c.svc.Drop, &guestpb.DropRequest{Id: id})
 }

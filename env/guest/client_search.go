@@ -13,15 +13,15 @@ import (
 
 // Walk implements env.Sandbox.
 func (c *Client) Walk(ctx context.Context, w env.WalkSpec) (env.WalkResult, error) {
-	timeout := within(ctx, cmp.Or(w.Timeout, env.DefaultSearchTimeout))
-	most := cmp.Or(w.MaxEntries, env.DefaultMaxEntries)
+	timeout := beforeDeadline(ctx, cmp.Or(w.Timeout, env.DefaultSearchTimeout))
+	maxCount := cmp.Or(w.MaxEntries, env.DefaultMaxEntries)
 	r, err := call(ctx, c, timeout, c.svc.Walk, &guestpb.WalkRequest{
-		Dir: c.path(w.Dir), Depth: int64(w.Depth), Ignore: byteSlices(w.Ignore), MaxEntries: int64(most), TimeoutNs: int64(timeout),
+		Dir: c.guestPath(w.Dir), Depth: int64(w.Depth), Ignore: toByteSlices(w.Ignore), MaxEntries: int64(maxCount), TimeoutNs: int64(timeout),
 	})
 	if err != nil {
 		return env.WalkResult{}, fmt.Errorf("listing %s: %w", w.Dir, err)
 	}
-	if len(r.Entries) > most {
+	if len(r.Entries) > maxCount {
 		return env.WalkResult{}, c.die("more entries than asked for")
 	}
 	out := env.WalkResult{Unreadable: int(max(r.Unreadable, 0)), Incomplete: r.Incomplete}
@@ -49,13 +49,13 @@ func (c *Client) Walk(ctx context.Context, w env.WalkSpec) (env.WalkResult, erro
 
 // Search implements env.Sandbox.
 func (c *Client) Search(ctx context.Context, q env.SearchSpec) (env.SearchResult, error) {
-	timeout := within(ctx, cmp.Or(q.Timeout, env.DefaultSearchTimeout))
-	most, bytes := cmp.Or(q.MaxMatches, 100), min(cmp.Or(max(q.MaxBytes, 0), maxFound), maxFound)
+	timeout := beforeDeadline(ctx, cmp.Or(q.Timeout, env.DefaultSearchTimeout))
+	maxCount, maxBytes := cmp.Or(q.MaxMatches, 100), min(cmp.Or(max(q.MaxBytes, 0), maxFound), maxFound)
 	r, err := call(ctx, c, timeout, c.svc.Search, &guestpb.SearchRequest{
-		Path: c.path(q.Path), Pattern: []byte(q.Pattern), Literal: q.Literal, IgnoreCase: q.IgnoreCase,
-		Within: byteSlices(q.Within), Include: byteSlices(q.Include), Exclude: byteSlices(q.Exclude), Ignore: byteSlices(q.Ignore),
+		Path: c.guestPath(q.Path), Pattern: []byte(q.Pattern), Literal: q.Literal, IgnoreCase: q.IgnoreCase,
+		Within: toByteSlices(q.Within), Include: toByteSlices(q.Include), Exclude: toByteSlices(q.Exclude), Ignore: toByteSlices(q.Ignore),
 		First: int64(q.First), Last: int64(q.Last), Context: int64(min(max(q.Context, 0), 100)),
-		MaxMatches: int64(most), MaxBytes: int64(bytes), MaxLine: int64(cmp.Or(max(q.MaxLine, 0), 2000)), TimeoutNs: int64(timeout),
+		MaxMatches: int64(maxCount), MaxBytes: int64(maxBytes), MaxLine: int64(cmp.Or(max(q.MaxLine, 0), 2000)), TimeoutNs: int64(timeout),
 	})
 	if err != nil {
 		return env.SearchResult{}, fmt.Errorf("searching %s: %w", q.Path, err)
@@ -67,7 +67,7 @@ func (c *Client) Search(ctx context.Context, q env.SearchSpec) (env.SearchResult
 	}
 	file, matches := "", 0
 	for _, l := range r.Lines {
-		if len(l.File) > 0 { // named with its first line
+		if len(l.File) > 0 { // only the first line of each file has the name
 			file = string(l.File)
 		}
 		if l.Match {
@@ -80,14 +80,14 @@ func (c *Client) Search(ctx context.Context, q env.SearchSpec) (env.SearchResult
 			File: file, Number: l.Number, Text: string(l.Text), Match: l.Match, Cut: l.Cut, Size: l.Size,
 		})
 	}
-	if matches > most || int64(matches) > out.Matches {
+	if matches > maxCount || int64(matches) > out.Matches {
 		return env.SearchResult{}, c.die("more lines than asked for")
 	}
 	return out, nil
 }
 
-// within is d, or the time until ctx ends if that is less.
-func within(ctx context.Context, d time.Duration) time.Duration {
+// beforeDeadline returns d, or the time until the deadline of ctx if that is less.
+func beforeDeadline(ctx context.Context, d time.Duration) time.Duration {
 	if end, ok := ctx.Deadline(); ok {
 		return max(min(d, time.Until(end)), 0)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// writeBound is how long a program may leave its input unread.
-const writeBound = 30 * time.Second
+// writeTimeout is how long a program may leave its input unread.
+const writeTimeout = 30 * time.Second
 
 // Terminal implements env.Terminal.
 type Terminal struct {
@@ -32,8 +32,8 @@ func (c *Client) Open(ctx context.Context, spec env.TerminalSpec) (env.Terminal,
 		return nil, errors.New("opening a terminal: no program given")
 	}
 	t := &Terminal{c: c, id: c.ids.Add(1)}
-	_, err := call(ctx, c, shortBound, c.svc.Open, &guestpb.OpenRequest{
-		Id: t.id, Args: byteSlices(spec.Args), Dir: c.path(spec.Dir), Env: byteSlices(spec.Env), Pty: spec.PTY,
+	_, err := call(ctx, c, shortTimeout, c.svc.Open, &guestpb.OpenRequest{
+		Id: t.id, Args: toByteSlices(spec.Args), Dir: c.guestPath(spec.Dir), Env: toByteSlices(spec.Env), Pty: spec.PTY,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening a terminal for %s: %w", spec.Args[0], err)
@@ -41,15 +41,15 @@ func (c *Client) Open(ctx context.Context, spec env.TerminalSpec) (env.Terminal,
 	return t, nil
 }
 
-// Write implements env.Terminal. It waits while the program does not read, until ctx ends
-// or 30 s have passed; what the program has got by then stays written.
+// Write implements env.Terminal. It waits while the program does not read, until ctx ends or
+// writeTimeout has passed. The program may have received a part of p by then.
 func (t *Terminal) Write(ctx context.Context, p []byte) error {
-	defer t.c.agent()()
-	bounded, cancel := context.WithTimeout(ctx, writeBound)
+	defer t.c.trackRunning()()
+	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	for len(p) > 0 {
 		n := min(len(p), pieceBytes)
-		if _, err := call(bounded, t.c, writeBound, t.c.svc.Write, &guestpb.WriteRequest{Id: t.id, Data: p[:n]}); err != nil {
+		if _, err := call(bounded, t.c, writeTimeout, t.c.svc.Write, &guestpb.WriteRequest{Id: t.id, Data: p[:n]}); err != nil {
 			return fmt.Errorf("writing to the terminal: %w", err)
 		}
 		p = p[n:]
@@ -59,7 +59,7 @@ func (t *Terminal) Write(ctx context.Context, p []byte) error {
 
 // Read implements env.Terminal.
 func (t *Terminal) Read(ctx context.Context, wait time.Duration) ([]byte, error) {
-	defer t.c.agent()()
+	defer t.c.trackRunning()()
 	if _, ended := t.Exit(); ended {
 		return nil, io.EOF
 	}
@@ -84,13 +84,13 @@ func (t *Terminal) Read(ctx context.Context, wait time.Duration) ([]byte, error)
 
 // Interrupt implements env.Terminal.
 func (t *Terminal) Interrupt(ctx context.Context) error {
-	_, err := call(ctx, t.c, shortBound, t.c.svc.Interrupt, &guestpb.TerminalRequest{Id: t.id})
+	_, err := call(ctx, t.c, shortTimeout, t.c.svc.Interrupt, &guestpb.TerminalRequest{Id: t.id})
 	return err
 }
 
-// Mark implements env.Terminal; the guest remembers the last 16 marks.
+// Mark implements env.Terminal. The guest remembers the last 16 marks.
 func (t *Terminal) Mark(ctx context.Context) (uint64, error) {
-	r, err := call(ctx, t.c, shortBound, t.c.svc.Mark, &guestpb.TerminalRequest{Id: t.id})
+	r, err := call(ctx, t.c, shortTimeout, t.c.svc.Mark, &guestpb.TerminalRequest{Id: t.id})
 	if err != nil {
 		return 0, fmt.Errorf("marking the terminal's processes: %w", err)
 	}
@@ -99,8 +99,8 @@ func (t *Terminal) Mark(ctx context.Context) (uint64, error) {
 
 // KillChildren implements env.Terminal.
 func (t *Terminal) KillChildren(ctx context.Context, mark uint64) error {
-	defer t.c.agent()()
-	_, err := call(ctx, t.c, shortBound, t.c.svc.KillChildren, &guestpb.KillRequest{Id: t.id, Mark: mark})
+	defer t.c.trackRunning()()
+	_, err := call(ctx, t.c, shortTimeout, t.c.svc.KillChildren, &guestpb.KillRequest{Id: t.id, Mark: mark})
 	if err != nil {
 		return fmt.Errorf("killing the terminal's processes: %w", err)
 	}
@@ -109,7 +109,7 @@ func (t *Terminal) KillChildren(ctx context.Context, mark uint64) error {
 
 // Close implements env.Terminal. Safe to call twice.
 func (t *Terminal) Close(ctx context.Context) error {
-	_, err := call(ctx, t.c, shortBound, t.c.svc.Close, &guestpb.TerminalRequest{Id: t.id})
+	_, err := call(ctx, t.c, shortTimeout, t.c.svc.Close, &guestpb.TerminalRequest{Id: t.id})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.ended {
@@ -121,7 +121,7 @@ func (t *Terminal) Close(ctx context.Context) error {
 	return err
 }
 
-// Exit implements env.Terminal; ended is true once Read has returned io.EOF.
+// Exit implements env.Terminal. ended is true once Read has returned io.EOF.
 func (t *Terminal) Exit() (code int, ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

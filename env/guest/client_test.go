@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// liar is a guest that answers as the test says.
-type liar struct {
+// fakeGuest is a guest whose answers the test sets.
+type fakeGuest struct {
 	guestpb.GuestService
 	hello  guestpb.HelloResponse
 	run    func() (*guestpb.RunResponse, error)
@@ -34,29 +34,29 @@ type liar struct {
 	search *guestpb.SearchResponse
 }
 
-func (l *liar) Hello(context.Context, *guestpb.HelloRequest) (*guestpb.HelloResponse, error) {
+func (l *fakeGuest) Hello(context.Context, *guestpb.HelloRequest) (*guestpb.HelloResponse, error) {
 	return &l.hello, nil
 }
-func (l *liar) Run(context.Context, *guestpb.RunRequest) (*guestpb.RunResponse, error) {
+func (l *fakeGuest) Run(context.Context, *guestpb.RunRequest) (*guestpb.RunResponse, error) {
 	return l.run()
 }
-func (l *liar) Pull(context.Context, *guestpb.PullRequest) (*guestpb.PullResponse, error) {
+func (l *fakeGuest) Pull(context.Context, *guestpb.PullRequest) (*guestpb.PullResponse, error) {
 	return l.pull()
 }
-func (l *liar) Drop(context.Context, *guestpb.DropRequest) (*guestpb.Empty, error) {
+func (l *fakeGuest) Drop(context.Context, *guestpb.DropRequest) (*guestpb.Empty, error) {
 	return &guestpb.Empty{}, nil
 }
-func (l *liar) Cancel(context.Context, *guestpb.CancelRequest) (*guestpb.Empty, error) {
+func (l *fakeGuest) Cancel(context.Context, *guestpb.CancelRequest) (*guestpb.Empty, error) {
 	return &guestpb.Empty{}, nil
 }
 
-// one hands out one connection and then waits for its own end.
-type one struct {
+// singleConn is a listener with one connection. Its second Accept waits until ended is closed.
+type singleConn struct {
 	conn  chan net.Conn
 	ended chan struct{}
 }
 
-func (l one) Accept() (net.Conn, error) {
+func (l singleConn) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.conn:
 		return c, nil
@@ -64,37 +64,37 @@ func (l one) Accept() (net.Conn, error) {
 		return nil, io.EOF
 	}
 }
-func (l one) Close() error   { return nil }
-func (l one) Addr() net.Addr { return &net.UnixAddr{} }
+func (l singleConn) Close() error   { return nil }
+func (l singleConn) Addr() net.Addr { return &net.UnixAddr{} }
 
-func serveLiar(t *testing.T, l *liar) net.Conn {
+func serveFakeGuest(t *testing.T, l *fakeGuest) net.Conn {
 	t.Helper()
-	ours, theirs := net.Pipe()
+	hostEnd, guestEnd := net.Pipe()
 	server, err := ttrpc.NewServer()
 	if err != nil {
 		t.Fatal(err)
 	}
 	guestpb.RegisterGuestService(server, l)
-	lis := one{make(chan net.Conn, 1), make(chan struct{})}
-	lis.conn <- theirs
+	lis := singleConn{make(chan net.Conn, 1), make(chan struct{})}
+	lis.conn <- guestEnd
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		_ = server.Serve(context.Background(), lis)
 	}()
 	t.Cleanup(func() {
-		_ = theirs.Close()
+		_ = guestEnd.Close()
 		close(lis.ended)
 		<-done
 		_ = server.Close()
 	})
-	return ours
+	return hostEnd
 }
 
-func connect(t *testing.T, l *liar) *Client {
+func connect(t *testing.T, l *fakeGuest) *Client {
 	t.Helper()
 	l.hello.Protocol, l.hello.Workdir = protocol, []byte("/w")
-	c, err := Connect(t.Context(), serveLiar(t, l), Config{})
+	c, err := Connect(t.Context(), serveFakeGuest(t, l), Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,13 +103,13 @@ func connect(t *testing.T, l *liar) *Client {
 }
 
 func TestInvalidHelloIsRefused(t *testing.T) {
-	for want, hello := range map[string]*liar{
+	for want, hello := range map[string]*fakeGuest{
 		"protocol 99":   {hello: guestpb.HelloResponse{Protocol: 99, Workdir: []byte("/w")}},
 		`"relative"`:    {hello: guestpb.HelloResponse{Protocol: protocol, Workdir: []byte("relative")}},
 		"make build":    {hello: guestpb.HelloResponse{Protocol: 99}},
 		`its workspace`: {hello: guestpb.HelloResponse{Protocol: protocol}},
 	} {
-		_, err := Connect(t.Context(), serveLiar(t, hello), Config{})
+		_, err := Connect(t.Context(), serveFakeGuest(t, hello), Config{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %s: %v", want, err)
 		}
@@ -118,22 +118,22 @@ func TestInvalidHelloIsRefused(t *testing.T) {
 
 func TestInvalidRunAnswersAreRefused(t *testing.T) {
 	for name, r := range map[string]*guestpb.RunResponse{
-		"more than asked": {Output: make([]byte, 100), Total: 100, Head: 100},
-		"head beyond":     {Output: []byte("abc"), Total: 3, Head: 4},
-		"negative head":   {Output: []byte("abc"), Total: 3, Head: -1},
-		"total too small": {Output: []byte("abc"), Total: 1, Head: 3},
+		"more than requested": {Output: make([]byte, 100), Total: 100, Head: 100},
+		"head too large":      {Output: []byte("abc"), Total: 3, Head: 4},
+		"negative head":       {Output: []byte("abc"), Total: 3, Head: -1},
+		"total too small":     {Output: []byte("abc"), Total: 1, Head: 3},
 	} {
-		c := connect(t, &liar{run: func() (*guestpb.RunResponse, error) { return r, nil }})
+		c := connect(t, &fakeGuest{run: func() (*guestpb.RunResponse, error) { return r, nil }})
 		_, err := c.Run(t.Context(), env.Command{Args: []string{"x"}, MaxOutput: 10})
 		died, _ := errors.AsType[*env.DiedError](err)
 		if died == nil || !died.DuringCommand {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := c.Stat(t.Context(), "x"); !errors.Is(err, env.ErrSandboxDied) {
-			t.Errorf("%s: the call after it: %v", name, err)
+			t.Errorf("%s: the next call: %v", name, err)
 		}
 	}
-	c := connect(t, &liar{run: func() (*guestpb.RunResponse, error) {
+	c := connect(t, &fakeGuest{run: func() (*guestpb.RunResponse, error) {
 		return &guestpb.RunResponse{Limit: "because"}, nil
 	}})
 	if r, err := c.Run(t.Context(), env.Command{Args: []string{"x"}}); err != nil || r.Limit != "" {
@@ -143,15 +143,15 @@ func TestInvalidRunAnswersAreRefused(t *testing.T) {
 
 func TestInvalidPullAnswersAreRefused(t *testing.T) {
 	for name, r := range map[string]*guestpb.PullResponse{
-		"more than asked": {Data: make([]byte, 100)},
-		"nothing, ever":   {},
+		"more than requested": {Data: make([]byte, 100)},
+		"never any data":      {},
 	} {
-		c := connect(t, &liar{pull: func() (*guestpb.PullResponse, error) { return r, nil }})
+		c := connect(t, &fakeGuest{pull: func() (*guestpb.PullResponse, error) { return r, nil }})
 		if _, _, err := c.ReadFile(t.Context(), "x", 10); !errors.Is(err, env.ErrSandboxDied) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	endless := &liar{pull: func() (*guestpb.PullResponse, error) {
+	endless := &fakeGuest{pull: func() (*guestpb.PullResponse, error) {
 		return &guestpb.PullResponse{Data: make([]byte, pieceBytes)}, nil
 	}}
 	c := connect(t, endless)
@@ -161,13 +161,13 @@ func TestInvalidPullAnswersAreRefused(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheGuest(t *testing.T) {
+func TestGuestErrorsAreTranslated(t *testing.T) {
 	for code, want := range map[codes.Code]error{
 		codes.NotFound: env.ErrNotExist, codes.OutOfRange: env.ErrNoSpace, codes.InvalidArgument: env.ErrRefused,
 		codes.DeadlineExceeded: context.DeadlineExceeded, codes.Unimplemented: env.ErrSandboxDied,
 		codes.Code(12345): env.ErrSandboxDied,
 	} {
-		c := connect(t, &liar{pull: func() (*guestpb.PullResponse, error) {
+		c := connect(t, &fakeGuest{pull: func() (*guestpb.PullResponse, error) {
 			return nil, status.Error(code, "\x1b[31mred\u202e"+strings.Repeat("x", 10_000))
 		}})
 		_, _, err := c.ReadFile(t.Context(), "x", 10)
@@ -182,45 +182,45 @@ func TestErrorsOfTheGuest(t *testing.T) {
 func TestCallsEndIfTheGuestIsSilent(t *testing.T) {
 	for _, reads := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			ours, theirs := net.Pipe()
+			hostEnd, guestEnd := net.Pipe()
 			if reads {
-				go func() { _, _ = io.Copy(io.Discard, theirs) }()
+				go func() { _, _ = io.Copy(io.Discard, guestEnd) }()
 			}
 			began := time.Now()
-			_, err := Connect(t.Context(), ours, Config{})
-			if took := time.Since(began); !errors.Is(err, env.ErrSandboxDied) || took > helloBound+answerGrace {
+			_, err := Connect(t.Context(), hostEnd, Config{})
+			if took := time.Since(began); !errors.Is(err, env.ErrSandboxDied) || took > helloTimeout+answerGrace {
 				t.Errorf("reads %v: %v after %v", reads, err, took)
 			}
-			_ = theirs.Close()
+			_ = guestEnd.Close()
 		})
 	}
 }
 
-// FuzzStream plays arbitrary bytes as everything a guest says.
+// FuzzStream sends arbitrary bytes as the answers of a guest.
 func FuzzStream(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("\x00\x00\x00\x02\x00\x00\x00\x01\x02\x00\x0a\x00"))
 	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x00\x00\x00\x00\x01\x02\x00"))
 	f.Add([]byte("\xff\xff\xff\xff\x00\x00\x00\x01\x02\x00"))
 	f.Add([]byte("\x00\x00\x00\x08\x00\x00\x00\x01\x02\x00\x12\x06\x08\x01\x12\x02/w"))
-	f.Fuzz(func(t *testing.T, said []byte) {
-		ours, theirs := net.Pipe()
-		heard := make(chan struct{})
+	f.Fuzz(func(t *testing.T, input []byte) {
+		hostEnd, guestEnd := net.Pipe()
+		drained := make(chan struct{})
 		go func() {
-			defer close(heard)
-			_, _ = io.Copy(io.Discard, theirs)
+			defer close(drained)
+			_, _ = io.Copy(io.Discard, guestEnd)
 		}()
-		spoken := make(chan struct{})
+		written := make(chan struct{})
 		go func() {
-			defer close(spoken)
-			_, _ = theirs.Write(said)
-			_ = theirs.Close()
+			defer close(written)
+			_, _ = guestEnd.Write(input)
+			_ = guestEnd.Close()
 		}()
-		if c, err := Connect(t.Context(), ours, Config{}); err == nil {
+		if c, err := Connect(t.Context(), hostEnd, Config{}); err == nil {
 			_, _ = c.Run(t.Context(), env.Command{Args: []string{"x"}})
 			c.Hangup()
 		}
-		<-spoken
-		<-heard
+		<-written
+		<-drained
 	})
 }

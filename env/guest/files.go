@@ -35,8 +35,8 @@ func stat(path string) (*guestpb.StatResponse, error) {
 	return resp, nil
 }
 
-// openFile opens a file without ever blocking, and does not follow the links of /proc,
-// through which a path could lead to the guest's own descriptors.
+// openFile opens a file without blocking. It does not follow the magic links of /proc, which
+// could lead to the guest's own descriptors.
 func openFile(path string, flags int, mode uint32) (*os.File, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags:   uint64(flags | unix.O_CLOEXEC | unix.O_NONBLOCK),
@@ -51,7 +51,7 @@ func openFile(path string, flags int, mode uint32) (*os.File, error) {
 
 func randomName() string { return strings.ToLower(rand.Text()[:10]) }
 
-// readFile offers the first limit bytes of a regular file.
+// readFile returns a transfer of the first limit bytes of a regular file.
 func readFile(path string, limit int64) (*transfer, error) {
 	f, err := openFile(path, unix.O_RDONLY, 0)
 	if err != nil {
@@ -70,10 +70,10 @@ func readFile(path string, limit int64) (*transfer, error) {
 	return &transfer{r: io.LimitReader(f, limit), total: fi.Size(), abort: func() { _ = f.Close() }}, nil
 }
 
-// writeFile replaces path atomically at the end: what arrives goes to a temporary file
-// beside it that is renamed. A symlink stays one, because writeFile follows it. But no path
-// of the workspace leads out of it: each step starts from an open directory, whatever a
-// program replaces meanwhile.
+// writeFile returns a transfer that replaces the file at path. Data goes to a temporary file
+// beside it, which replaces the file atomically at the end. writeFile follows symlinks, but a
+// path in the workspace cannot lead out of it, even if a program replaces a directory
+// meanwhile, because each step starts from an open directory.
 func writeFile(w workspace, path string, mode uint32) (*transfer, error) {
 	root, name, err := w.follow(path)
 	if err != nil {
@@ -86,7 +86,7 @@ func writeFile(w workspace, path string, mode uint32) (*transfer, error) {
 	return t, nil
 }
 
-// replaceIn is writeFile in a directory, which it closes.
+// replaceIn is writeFile for a name relative to root. The transfer closes root.
 func replaceIn(root *os.Root, name string, mode uint32) (*transfer, error) {
 	perm := fs.FileMode(0o644)
 	switch fi, err := root.Lstat(name); {

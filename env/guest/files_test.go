@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// Links in /proc lead to the guest's open descriptors, so no path of the host may pass through
-// them.
-func TestOpenFileFollowsNoLinkOfProc(t *testing.T) {
+// Magic links in /proc lead to the guest's open descriptors, so no path from the host may pass
+// through them.
+func TestOpenFileRefusesMagicLinksOfProc(t *testing.T) {
 	dir := t.TempDir()
 	open, err := os.Create(filepath.Join(dir, "open"))
 	if err != nil {
@@ -34,7 +34,7 @@ func TestOpenFileFollowsNoLinkOfProc(t *testing.T) {
 	}
 	f, err := openFile(open.Name(), os.O_RDONLY, 0)
 	if err := errors.Join(err, f.Close()); err != nil {
-		t.Errorf("the file by its own name: %v", err)
+		t.Errorf("opening the file by its name: %v", err)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestOpenFileFollowsNoLinkOfProc(t *testing.T) {
 func TestWriteFileStaysInTheWorkspace(t *testing.T) {
 	top := t.TempDir()
 	work, outside := filepath.Join(top, "w"), filepath.Join(top, "outside")
-	err := errors.Join(os.Mkdir(work, 0o755), os.WriteFile(outside, []byte("as it was"), 0o644),
+	err := errors.Join(os.Mkdir(work, 0o755), os.WriteFile(outside, []byte("original"), 0o644),
 		os.Symlink(outside, filepath.Join(work, "file")), os.Symlink("..", filepath.Join(work, "up")))
 	if err != nil {
 		t.Fatal(err)
@@ -57,11 +57,11 @@ func TestWriteFileStaysInTheWorkspace(t *testing.T) {
 			t.Errorf("%s was written", name)
 		}
 	}
-	if got, err := os.ReadFile(outside); err != nil || string(got) != "as it was" {
+	if got, err := os.ReadFile(outside); err != nil || string(got) != "original" {
 		t.Errorf("the file outside holds %q: %v", got, err)
 	}
 	if left, err := os.ReadDir(top); err != nil || len(left) != 2 {
-		t.Errorf("beside the workspace: %v, %v", left, err)
+		t.Errorf("files beside the workspace: %v, %v", left, err)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestWriteFileStaysInTheWorkspace(t *testing.T) {
 func TestUnpackRefusesSparseEntries(t *testing.T) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
-	// The writer makes no sparse entries, so the records get their names afterwards.
+	// tar.Writer cannot write sparse entries, so write records with other names and rename them.
 	head := &tar.Header{Name: "huge", Typeflag: tar.TypeReg, Mode: 0o644, Size: 1, Format: tar.FormatPAX, PAXRecords: map[string]string{
 		"XXX.sparse.major": "0", "XXX.sparse.minor": "1", "XXX.sparse.size": "1048576", "XXX.sparse.map": "0,1", "XXX.sparse.numblocks": "1",
 	}}

@@ -16,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// frame is one message of the host as ttrpc sends it: length, stream, type, flags.
+// frame returns one message of the host as ttrpc sends it: length, stream, type, flags, body.
 func frame(f *testing.F, stream uint32, method string, body proto.Message) []byte {
 	f.Helper()
 	payload, err := proto.Marshal(body)
@@ -32,14 +32,14 @@ func frame(f *testing.F, stream uint32, method string, body proto.Message) []byt
 	return append(append(head, 1, 0), raw...)
 }
 
-// deaf is a guest that was told nothing: it does nothing to its machine.
-type deaf struct{ *server }
+// unconfiguredServer is a guest that refuses Hello, so that no other call affects this machine.
+type unconfiguredServer struct{ *server }
 
-func (deaf) Hello(context.Context, *guestpb.HelloRequest) (*guestpb.HelloResponse, error) {
-	return nil, errors.New("not here")
+func (unconfiguredServer) Hello(context.Context, *guestpb.HelloRequest) (*guestpb.HelloResponse, error) {
+	return nil, errors.New("refused by the test")
 }
 
-// FuzzHostStream plays arbitrary bytes as everything a host says.
+// FuzzHostStream sends arbitrary bytes as the calls of a host.
 func FuzzHostStream(f *testing.F) {
 	f.Add(frame(f, 1, "Hello", &guestpb.HelloRequest{Workdir: []byte("/w"), Env: [][]byte{[]byte("A=b")}}))
 	f.Add(append(frame(f, 1, "Run", &guestpb.RunRequest{Id: 1, Args: [][]byte{[]byte("x")}, TimeoutNs: 1}),
@@ -49,35 +49,35 @@ func FuzzHostStream(f *testing.F) {
 	f.Add(frame(f, 1, "Read", &guestpb.ReadRequest{Id: 1, WaitNs: -1}))
 	f.Add(frame(f, 1, "Search", &guestpb.SearchRequest{}))
 	f.Add([]byte("\xff\xff\xff\xff\x00\x00\x00\x01\x01\x00"))
-	f.Fuzz(func(t *testing.T, said []byte) {
-		ours, theirs := net.Pipe()
+	f.Fuzz(func(t *testing.T, input []byte) {
+		hostEnd, guestEnd := net.Pipe()
 		rpc, err := ttrpc.NewServer()
 		if err != nil {
 			t.Fatal(err)
 		}
-		guestpb.RegisterGuestService(rpc, deaf{newServer(tagKey{}, 0)})
-		heard := make(chan struct{})
+		guestpb.RegisterGuestService(rpc, unconfiguredServer{newServer(tagKey{}, 0)})
+		drained := make(chan struct{})
 		go func() {
-			defer close(heard)
-			_, _ = io.Copy(io.Discard, ours)
+			defer close(drained)
+			_, _ = io.Copy(io.Discard, hostEnd)
 		}()
-		l := one{make(chan net.Conn, 1), make(chan struct{})}
-		l.conn <- theirs
+		l := singleConn{make(chan net.Conn, 1), make(chan struct{})}
+		l.conn <- guestEnd
 		served := make(chan struct{})
 		go func() {
 			defer close(served)
 			_ = rpc.Serve(t.Context(), l)
 		}()
-		_, _ = ours.Write(said) // fails where the guest has hung up
-		_ = ours.Close()
+		_, _ = hostEnd.Write(input) // fails if the guest has closed the connection
+		_ = hostEnd.Close()
 		close(l.ended)
 		<-served
 		_ = rpc.Close()
-		<-heard
+		<-drained
 	})
 }
 
-// FuzzAnswers plays arbitrary messages as the answers to single calls.
+// FuzzAnswers sends arbitrary messages as the answers to single calls.
 func FuzzAnswers(f *testing.F) {
 	add := func(kind byte, m proto.Message) {
 		raw, err := proto.Marshal(m)
@@ -92,7 +92,7 @@ func FuzzAnswers(f *testing.F) {
 	add(2, &guestpb.WalkResponse{Entries: []*guestpb.Entry{{}, nil}})
 	add(3, &guestpb.SearchResponse{Lines: []*guestpb.Line{{}}})
 	f.Fuzz(func(t *testing.T, kind byte, raw []byte) {
-		l := &liar{run: func() (*guestpb.RunResponse, error) { return &guestpb.RunResponse{}, nil }, walk: &guestpb.WalkResponse{}, search: &guestpb.SearchResponse{}}
+		l := &fakeGuest{run: func() (*guestpb.RunResponse, error) { return &guestpb.RunResponse{}, nil }, walk: &guestpb.WalkResponse{}, search: &guestpb.SearchResponse{}}
 		pulled := &guestpb.PullResponse{Eof: true}
 		l.pull = func() (*guestpb.PullResponse, error) { return pulled, nil }
 		var err error
@@ -109,12 +109,12 @@ func FuzzAnswers(f *testing.F) {
 			err = proto.Unmarshal(raw, l.search)
 		}
 		if err != nil {
-			return // the protocol's own decoder refuses it
+			return // not a valid message
 		}
 		c := connect(t, l)
 		r, err := c.Run(t.Context(), env.Command{Args: []string{"x"}, MaxOutput: 100})
 		if err == nil && (len(r.Output) > 100 || r.Head < 0 || r.Head > len(r.Output) || r.Total < int64(len(r.Output))) {
-			t.Errorf("believed %+v", r)
+			t.Errorf("accepted %+v", r)
 		}
 		if data, _, err := c.ReadFile(t.Context(), "x", 100); err == nil && len(data) > 100 {
 			t.Errorf("%d bytes of a file", len(data))

@@ -14,11 +14,11 @@ import (
 )
 
 // harden prevents programs of the same user from tracing, reading or signaling the guest,
-// makes orphans its children, and denies system calls (see rules). pinned programs may not
-// choose other processors than the ones they start with.
+// makes orphans its children, and filters system calls (see rules). If pinned is true, programs
+// cannot move to other processors than the ones they start on.
 func harden(key tagKey, pinned bool) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("closing the guest's memory: %w", err)
+		return fmt.Errorf("protecting the guest's memory: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("adopting orphans: %w", err)
@@ -26,7 +26,7 @@ func harden(key tagKey, pinned bool) error {
 	// Descriptors that leaked into the host's children must not reach programs.
 	if unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil { // before Linux 5.11
 		if err := closeEachOnExec(); err != nil {
-			return fmt.Errorf("closing inherited descriptors to programs: %w", err)
+			return fmt.Errorf("keeping inherited descriptors from programs: %w", err)
 		}
 	}
 	if os.Getpid() == 1 {
@@ -37,9 +37,9 @@ func harden(key tagKey, pinned bool) error {
 	unix.Umask(0o022)
 	// The runtime receives signals and drops them, because this channel is never read.
 	signal.Notify(make(chan os.Signal, 1))
-	// The runtime leaves two signals to the C library. Their default action does not harm
-	// the first process of a namespace, except while its first thread blocks them, as the
-	// runtime does for moments.
+	// The runtime leaves two signals to the C library, so ignore them here. The kernel
+	// discards them for the first process of a namespace, except while its first thread
+	// blocks them, which the runtime does briefly.
 	for _, sig := range []uintptr{32, 34} {
 		if err := ignoreSignal(sig); err != nil {
 			return fmt.Errorf("ignoring signal %d: %w", sig, err)
@@ -49,7 +49,7 @@ func harden(key tagKey, pinned bool) error {
 	return nil
 }
 
-// ignoreSignal is sigaction(2) for signals that os/signal does not know.
+// ignoreSignal ignores a signal that os/signal does not know, with sigaction(2).
 func ignoreSignal(sig uintptr) error {
 	action := [4]uintptr{1} // struct kernel_sigaction: SIG_IGN, no flags, no restorer, no mask
 	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
@@ -59,9 +59,9 @@ func ignoreSignal(sig uintptr) error {
 	return nil
 }
 
-// warmThreads makes the runtime create the threads that the guest will need, which the
-// runtime then keeps: the guest must not need a new one when agent code has used up the
-// processes of a container.
+// warmThreads makes the runtime create the threads that the guest will need. The runtime keeps
+// them, so that the guest can still work after agent code has used up the process limit of a
+// container.
 func warmThreads() {
 	const threads = 12
 	var ready, done sync.WaitGroup
@@ -80,7 +80,7 @@ func warmThreads() {
 	done.Wait()
 }
 
-// closeEachOnExec keeps programs from inheriting any open descriptor from 3 on.
+// closeEachOnExec sets close-on-exec for every open descriptor from 3 on.
 func closeEachOnExec() error {
 	open, err := os.ReadDir("/proc/self/fd")
 	for _, e := range open {
@@ -91,11 +91,11 @@ func closeEachOnExec() error {
 	return err
 }
 
-// forgetArguments clears the command line, which programs can read and which describes the
-// host.
+// forgetArguments clears the command line, because programs can read it and it contains
+// information about the host.
 func forgetArguments() {
 	for _, arg := range os.Args[2:] {
-		clear(unsafe.Slice(unsafe.StringData(arg), len(arg))) // the process's own memory, not a constant
+		clear(unsafe.Slice(unsafe.StringData(arg), len(arg))) // arguments are in writable memory, unlike constants
 	}
 	os.Args = os.Args[:2]
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // releaseAfter is the number of allocated bytes after which a release is worth its cost.
-// About a hundred calls allocate as much.
+// The guest allocates that much in about a hundred calls.
 const releaseAfter = 1 << 20
 
 // heapReleaser returns memory to the system while the guest is idle, which is most of the

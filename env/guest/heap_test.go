@@ -2,21 +2,21 @@ package guest
 
 import "testing"
 
-var kept [][]byte
+var retained [][]byte
 
-func TestIdleGuestReleasesItsHeapOncePerWork(t *testing.T) {
+func TestHeapIsReleasedOnlyAfterAllocations(t *testing.T) {
 	var r heapReleaser
 	r.release()
 	before := r.releases
 	r.release()
 	if r.releases != before {
-		t.Error("released again although nothing was done in between")
+		t.Error("released again without allocations in between")
 	}
 	for range 4 {
-		kept = append(kept, make([]byte, releaseAfter))
+		retained = append(retained, make([]byte, releaseAfter))
 	}
-	kept = nil
+	retained = nil
 	if r.release(); r.releases != before+1 {
-		t.Errorf("%d releases after work, want %d", r.releases, before+1)
+		t.Errorf("%d releases after allocations, want %d", r.releases, before+1)
 	}
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// keyBound is how long a process may take to read its key.
-const keyBound = time.Second
+// keyTimeout is how long a process may take to read its key.
+const keyTimeout = time.Second
 
 // keyring gives out the keys of one command (see env.Keys). Before a process gets its key,
-// it gets a tag of its own (see scope). Its children inherit the tag, and no process can
+// it gets its own tag (see scope). Its children inherit the tag, and no process can
 // restore the old one, so none of them can get another key.
 type keyring struct {
 	key     tagKey
 	killer  *killer
-	sc      *scope
+	sc      *scope // of the command
 	keys    env.Keys
 	socket  *net.UnixListener
 	serving sync.WaitGroup
@@ -75,17 +75,17 @@ func (k *keyring) serve() {
 			time.Sleep(time.Millisecond)
 			continue
 		}
-		if key := k.give(conn); key != "" {
-			_ = conn.SetWriteDeadline(time.Now().Add(keyBound))
+		if key := k.issue(conn); key != "" {
+			_ = conn.SetWriteDeadline(time.Now().Add(keyTimeout))
 			_, _ = conn.Write([]byte(key)) // fails if the process has ended, which does not matter
 		}
 		_ = conn.Close()
 	}
 }
 
-// give returns the line with the next key for the process that opened conn, or "" to refuse
-// it. First it kills the processes that ended holders of earlier keys left behind.
-func (k *keyring) give(conn *net.UnixConn) string {
+// issue returns the line with the next key for the process that opened conn, or "" to refuse
+// it. First, issue kills the processes that earlier holders left behind when they ended.
+func (k *keyring) issue(conn *net.UnixConn) string {
 	p, ok := peerProcess(conn)
 	if !ok || p.tag != k.sc.tag {
 		return ""
@@ -96,11 +96,11 @@ func (k *keyring) give(conn *net.UnixConn) string {
 			h.outlived = h.outlived || i == len(k.holders)-1
 			continue
 		}
-		left := func(tag uint64) bool { return tag == h.tag }
-		if len(processes(left)) == 0 {
+		hasTag := func(tag uint64) bool { return tag == h.tag }
+		if len(processes(hasTag)) == 0 {
 			continue
 		}
-		if !k.killer.kill(left, none) {
+		if !k.killer.kill(hasTag, spareNone) {
 			return ""
 		}
 	}
@@ -138,7 +138,7 @@ func sealedFile(key tagKey, content []byte) (*os.File, error) {
 		fd, err = key.memfd(flags)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("making a sealed file: %w", err)
+		return nil, fmt.Errorf("creating a sealed file: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "sealed")
 	_, err = f.Write(content)
@@ -146,7 +146,7 @@ func sealedFile(key tagKey, content []byte) (*os.File, error) {
 		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("making a sealed file: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("creating a sealed file: %w", err), f.Close())
 	}
 	return f, nil
 }

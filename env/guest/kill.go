@@ -8,18 +8,19 @@ import (
 )
 
 const (
-	sweepBound  = 900 * time.Millisecond
-	plainSweeps = 3 // sweeps before the processes are stopped first
+	sweepTimeout = 900 * time.Millisecond
+	plainSweeps  = 3 // rounds in which sweep kills processes without stopping them first
 )
 
-// none spares no process.
-func none(process) bool { return false }
+// spareNone is a spare function that spares no process.
+func spareNone(process) bool { return false }
 
-// sweep kills every process of an accepted tag that spare does not accept, until none is
-// left. It first stops a tree that forks faster than it is killed. It returns false if
-// some processes are left after sweepBound.
+// sweep kills all processes whose tag accept accepts, except those that spare accepts, and
+// repeats this until none is left. After plainSweeps rounds it stops the processes before it
+// kills them, because they fork faster than they die. It returns false if some processes are
+// left after sweepTimeout.
 func sweep(accept func(uint64) bool, spare func(process) bool) bool {
-	end := time.Now().Add(sweepBound)
+	end := time.Now().Add(sweepTimeout)
 	targets := func() []process {
 		var out []process
 		for _, p := range processes(accept) {
@@ -36,19 +37,20 @@ func sweep(accept func(uint64) bool, spare func(process) bool) bool {
 			return true
 		}
 		if round >= plainSweeps {
-			found = freeze(found, targets, end)
+			found = stopAll(found, targets, end)
 		}
 		for _, p := range found {
 			p.signal(unix.SIGKILL)
 		}
-		time.Sleep(pause) // the kernel tears them down
+		time.Sleep(pause) // the kernel needs time to remove them
 		pause = min(2*pause, 16*time.Millisecond)
 	}
 	return len(targets()) == 0
 }
 
-// freeze stops processes until no new one appears.
-func freeze(found []process, again func() []process, end time.Time) []process {
+// stopAll stops processes until list returns no new one, and returns those that list returned
+// last.
+func stopAll(found []process, list func() []process, end time.Time) []process {
 	stopped := map[identity]bool{}
 	for time.Now().Before(end) {
 		fresh := 0
@@ -62,20 +64,21 @@ func freeze(found []process, again func() []process, end time.Time) []process {
 		if fresh == 0 {
 			break
 		}
-		found = again()
+		found = list()
 	}
 	return found
 }
 
-// KillPrograms kills the programs of a guest that was started with this first tag and has ended,
-// on hosts where they do not end with its namespace. It returns an error if some survive.
+// KillPrograms kills the programs of a guest that has ended. It is for guests without their own
+// pid namespace, whose programs do not end with them. first is the first tag that the guest was
+// started with. KillPrograms returns an error if some programs survive.
 func KillPrograms(first uint64) error {
 	if first >= highestTag {
 		return nil
 	}
-	accept := func(tag uint64) bool { return tag <= first && first-tag < manyTags }
-	if !sweep(accept, none) {
-		return fmt.Errorf("killing the programs of a sandbox: some still run after %s", sweepBound)
+	accept := func(tag uint64) bool { return tag <= first && first-tag < maxTags }
+	if !sweep(accept, spareNone) {
+		return fmt.Errorf("killing the programs of a sandbox: some still run after %s", sweepTimeout)
 	}
 	return nil
 }
@@ -84,25 +87,25 @@ func KillPrograms(first uint64) error {
 type killer struct {
 	scopes *scopes
 	reaper *reaper
-	pauses int // callers of pauseAll that have not resumed; under the reaper's lock
+	pauses int // calls of pauseAll that have not been resumed; guarded by reaper.mu
 }
 
-// crowd is the number of processes above which all are stopped before they are killed.
-const crowd = 24
+// crowdSize is the number of processes above which kill stops all of them first.
+const crowdSize = 24
 
-// pauseAll stops every program of the sandbox if there are more than most processes, with
-// one system call, until resume is called. While a fork bomb runs, it leaves the guest
-// little processor time and forks meanwhile; to read hundreds of processes and kill them
-// takes a long time. Stopped, it takes none, and a fork under way starts over only after
-// the stop. pauseAll does nothing if the signal would reach processes of others.
-func (k *killer) pauseAll(most int) (resume func()) {
-	if !k.scopes.alone || len(processNumbers()) <= most {
+// pauseAll stops every program of the sandbox with one system call, until resume is called. It
+// does nothing if there are at most limit processes, or if the signal would reach processes
+// outside the sandbox. A fork bomb leaves the guest little processor time, and continues to
+// fork while the guest reads and kills hundreds of processes, which takes long. A stopped one
+// uses no processor time and does not fork.
+func (k *killer) pauseAll(limit int) (resume func()) {
+	if !k.scopes.isInit || len(listPIDs()) <= limit {
 		return func() {}
 	}
-	k.reaper.mu.Lock() // a program about to begin would hold the thread that starts it
+	k.reaper.mu.Lock() // a program stopped before its exec would block the thread that starts it
 	defer k.reaper.mu.Unlock()
 	k.pauses++
-	_ = unix.Kill(-1, unix.SIGSTOP) // an error means that there is none
+	_ = unix.Kill(-1, unix.SIGSTOP) // fails only if there are no processes
 	return func() {
 		k.reaper.mu.Lock()
 		defer k.reaper.mu.Unlock()
@@ -112,14 +115,14 @@ func (k *killer) pauseAll(most int) (resume func()) {
 	}
 }
 
-// kill sweeps and then reaps, so that the dead no longer count as processes. It returns
-// false if some processes survive.
+// kill sweeps, and then reaps the dead processes so that they no longer count toward limits.
+// It returns false if some processes survive.
 func (k *killer) kill(accept func(uint64) bool, spare func(process) bool) bool {
-	defer k.pauseAll(crowd)()
-	dead := sweep(accept, spare)
+	defer k.pauseAll(crowdSize)()
+	allDead := sweep(accept, spare)
 	k.reaper.reap()
-	return dead
+	return allDead
 }
 
-// end kills a whole scope, and returns false if some of it survives.
-func (k *killer) end(sc *scope) bool { return k.kill(k.scopes.of(sc), none) }
+// killScope kills all processes of a scope. It returns false if some survive.
+func (k *killer) killScope(sc *scope) bool { return k.kill(k.scopes.tagFilter(sc), spareNone) }

@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tagged starts a program under a tag and waits for it when the test ends.
-func tagged(t *testing.T, tag uint64) {
+// startTagged starts a program with a tag, and kills and reaps it at the end of the test.
+func startTagged(t *testing.T, tag uint64) {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // dead already, unless the sweep missed it
+		_ = cmd.Process.Kill() // it is dead unless the sweep missed it
 		_ = cmd.Wait()
 	})
 	if err := unix.Prlimit(cmd.Process.Pid, unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: tag, Max: tag}, nil); err != nil {
@@ -26,25 +26,24 @@ func tagged(t *testing.T, tag uint64) {
 // A sweep reports whether everything is dead: processes that start others as fast as it scans
 // survive it.
 func TestSweepReportsSurvivors(t *testing.T) {
-	nobody := func(process) bool { return false }
 	first := FirstTag()
 	newest := first
-	mine := func(tag uint64) bool { return tag <= first && tag >= newest }
-	tagged(t, newest)
-	if !sweep(mine, nobody) {
-		t.Error("one process that dies is said to survive")
+	ownTags := func(tag uint64) bool { return tag <= first && tag >= newest }
+	startTagged(t, newest)
+	if !sweep(ownTags, spareNone) {
+		t.Error("sweep reports that a killed process survived")
 	}
-	grows := func(tag uint64) bool {
+	replaceKilled := func(tag uint64) bool {
 		if tag == newest {
 			newest--
-			tagged(t, newest)
+			startTagged(t, newest)
 		}
-		return mine(tag)
+		return ownTags(tag)
 	}
 	newest--
-	tagged(t, newest)
-	if sweep(grows, nobody) {
-		t.Error("processes that keep coming are said to be dead")
+	startTagged(t, newest)
+	if sweep(replaceKilled, spareNone) {
+		t.Error("sweep reports that all processes are dead although new ones keep starting")
 	}
 	if err := KillPrograms(first); err != nil {
 		t.Error(err)

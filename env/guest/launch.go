@@ -6,26 +6,27 @@ import (
 	"syscall"
 )
 
-// launchArg makes the guest's executable a launcher, which waits until the guest has set the
-// scope's tag and limits for it, and then becomes the program. It is for kernels that forbid
-// tracing (kernel.yama.ptrace_scope of 2 or 3), and costs the start of one more program.
+// launchArg makes the guest's executable a launcher. The launcher waits until the guest has
+// given it the scope's tag and limits, and then becomes the program with exec. The guest uses
+// it if the kernel forbids tracing (kernel.yama.ptrace_scope is 2 or 3). Each program then
+// takes one more exec to start.
 const launchArg = "tracesmith-guest-launch"
 
-// launchGate is the descriptor the launcher waits on.
+// launchGate is the descriptor that the launcher waits on.
 const launchGate = 3
 
 // launch never returns. args are the program's path and arguments.
 func launch(args []string) {
 	gate := os.NewFile(launchGate, "gate")
 	if _, err := gate.Read(make([]byte, 1)); err != nil || gate.Close() != nil || len(args) < 2 {
-		os.Exit(126) // the guest gave up
+		os.Exit(126) // the guest has given up
 	}
 	err := syscall.Exec(args[0], args[1:], os.Environ())
 	fmt.Fprintf(os.Stderr, "%s: %v\n", args[1], err)
 	os.Exit(126)
 }
 
-// startLaunched does what startTraced does, with a launcher.
+// startLaunched is like startTraced, but uses a launcher instead of tracing.
 func startLaunched(path string, args []string, attr *syscall.ProcAttr, limit func(pid int) error) (pid int, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -36,7 +37,7 @@ func startLaunched(path string, args []string, attr *syscall.ProcAttr, limit fun
 		return 0, err
 	}
 	defer r.Close()
-	defer w.Close() // the launcher exits if nothing was written
+	defer w.Close() // without a byte before it, this makes the launcher exit
 	if len(attr.Files) > launchGate {
 		attr.Files[launchGate] = r.Fd()
 	} else {

@@ -20,17 +20,17 @@ func TestProgramsStartWithoutTracing(t *testing.T) {
 	s := newServer(tagKey{}, 0)
 	s.starter.traced = false
 	s.configure(&guestpb.HelloRequest{Workdir: []byte(t.TempDir()), Env: [][]byte{[]byte("PATH=" + os.Getenv("PATH"))}, OpenFiles: 100})
-	ended := make(chan os.Signal, 1)
-	signal.Notify(ended, unix.SIGCHLD)
-	reaping := make(chan struct{})
+	childEnded := make(chan os.Signal, 1)
+	signal.Notify(childEnded, unix.SIGCHLD)
+	reaperDone := make(chan struct{})
 	go func() {
-		defer close(reaping)
-		s.killer.reaper.run(ended)
+		defer close(reaperDone)
+		s.killer.reaper.run(childEnded)
 	}()
 	defer func() {
-		signal.Stop(ended)
-		close(ended)
-		<-reaping
+		signal.Stop(childEnded)
+		close(childEnded)
+		<-reaperDone
 	}()
 	run := func(timeout time.Duration, env string, args ...string) *guestpb.RunResponse {
 		t.Helper()
@@ -49,12 +49,12 @@ func TestProgramsStartWithoutTracing(t *testing.T) {
 		t.Errorf("got %q, exit code %d; want %q and 7", r.Output, r.ExitCode, want)
 	}
 	if r := run(20*time.Second, "A=", "/etc/passwd"); r.ExitCode != 126 || !strings.Contains(string(r.Output), "permission denied") {
-		t.Errorf("what cannot run: %q, exit code %d", r.Output, r.ExitCode)
+		t.Errorf("a file that is not executable: %q, exit code %d", r.Output, r.ExitCode)
 	}
 	if r := run(20*time.Second, "A=", "no-such-program"); r.ExitCode != 127 {
-		t.Errorf("what is not there: exit code %d", r.ExitCode)
+		t.Errorf("a missing program: exit code %d", r.ExitCode)
 	}
 	if r := run(300*time.Millisecond, "A=", "sh", "-c", "trap '' TERM; (setsid sleep 100 &); sleep 100"); !r.TimedOut || r.ExitCode != 137 {
-		t.Errorf("a program without end: %+v", r)
+		t.Errorf("a program that exceeds its time limit: %+v", r)
 	}
 }

@@ -29,7 +29,7 @@ func MainIfGuest() {
 	}
 }
 
-// Main serves the host on standard input and output, or on the socket that its arguments
+// Main serves the host over standard input and output, or over the socket that its arguments
 // name, until the stream ends. It then kills everything that the guest started, and exits.
 func Main() {
 	if len(os.Args) > 1 && os.Args[1] == StageArg {
@@ -40,7 +40,7 @@ func Main() {
 		launch(os.Args[2:])
 	}
 	if len(os.Args) < 2 || os.Args[1] != ServeArg {
-		fmt.Fprintf(os.Stderr, "%s serves inside sandboxes and is started by tracesmith only\n", os.Args[0])
+		fmt.Fprintf(os.Stderr, "%s runs inside sandboxes; only tracesmith starts it\n", os.Args[0])
 		exit(2)
 	}
 	if err := serve(os.Args[2:]); err != nil {
@@ -57,16 +57,16 @@ func exit(code int) { syscall.Exit(code) }
 func serve(args []string) error {
 	flags := flag.NewFlagSet(ServeArg, flag.ContinueOnError)
 	drop := flags.Int("drop", 0, "uid and gid to become before serving")
-	own := flags.String("own", "", "directories to hand to that uid, separated by colons")
-	tags := flags.Uint64("tags", 0, "the first tag of programs, by which KillPrograms finds them; 0: a random one")
-	pinned := flags.Bool("pinned", false, "programs may not choose other processors than the ones they start with")
+	ownDirs := flags.String("own", "", "directories to hand over to that uid, separated by colons")
+	tags := flags.Uint64("tags", 0, "the first tag of programs, by which KillPrograms finds them; 0 = a random one")
+	pinned := flags.Bool("pinned", false, "programs may run only on the processors that they start on")
 	flags.String("owner", "", "the host process, for cleaning up after it")
-	flags.String("label", "", "what the sandbox is for, for humans")
+	flags.String("label", "", "a description of the sandbox for people")
 	socket := flags.String("dial", "", "serve on this Unix socket instead of standard input and output")
 	inherit := flags.String("inherit", "", "programs get this process's environment, with this directory first in its PATH")
-	relayTo := flags.String("relay", "", "do not serve: listen there and pass bytes between the guest and standard input and output")
-	holdFor := flags.Duration("hold", 0, "do not serve: stay while others run here, and this long for the first")
-	reachOut := flags.Bool("reach", false, "do not serve: see whether the cluster's API server can be reached from here")
+	relayTo := flags.String("relay", "", "do not serve: listen on this socket and copy bytes between the guest and standard input and output")
+	holdFor := flags.Duration("hold", 0, "do not serve: run as long as other processes run here; wait this long for the first one")
+	checkServer := flags.Bool("reach", false, "do not serve: check whether the cluster's API server can be reached from here")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -74,14 +74,14 @@ func serve(args []string) error {
 	case *relayTo != "":
 		return relay(*relayTo)
 	case *holdFor != 0:
-		return hold(*holdFor)
-	case *reachOut:
-		return reach()
+		return waitForRelays(*holdFor)
+	case *checkServer:
+		return checkAPIServer()
 	}
 	if *drop != 0 {
-		return become(*drop, strings.Split(*own, ":"))
+		return dropPrivileges(*drop, strings.Split(*ownDirs, ":"))
 	}
-	dialTo, inheritBin := strings.Clone(*socket), strings.Clone(*inherit) // flags are parts of the arguments
+	dialTo, inheritBin := strings.Clone(*socket), strings.Clone(*inherit) // forgetArguments clears the originals
 	if os.Getpid() == 1 {
 		forgetArguments()
 	}
@@ -100,7 +100,7 @@ func serve(args []string) error {
 	}
 	s := newServer(key, *tags)
 	if inheritBin != "" {
-		s.starter.inherited = inherited(os.Environ(), inheritBin)
+		s.starter.inherited = inheritedEnviron(os.Environ(), inheritBin)
 	}
 	childEnded := make(chan os.Signal, 1)
 	signal.Notify(childEnded, unix.SIGCHLD)
@@ -115,12 +115,12 @@ func serve(args []string) error {
 	}
 	guestpb.RegisterGuestService(rpc, s)
 	// Serve returns when the stream has ended, because the listener ends with it.
-	if err := rpc.Serve(context.Background(), &oneConn{conn: conn}); !errors.Is(err, io.EOF) {
+	if err := rpc.Serve(context.Background(), &singleConnListener{conn: conn}); !errors.Is(err, io.EOF) {
 		return err
 	}
-	if scopes := s.killer.scopes; !scopes.alone { // the kernel does it for the first process of a namespace
-		if !s.killer.kill(scopes.ours, none) {
-			return errors.New("some programs of the sandbox still run")
+	if scopes := s.killer.scopes; !scopes.isInit { // otherwise the kernel kills all processes of the namespace
+		if !s.killer.kill(scopes.hasTag, spareNone) {
+			return errors.New("some programs of the sandbox could not be killed and still run")
 		}
 	}
 	return nil

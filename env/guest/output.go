@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// capture keeps the first and the last half of what is written to it, so that
-// memory is bounded by max whatever the length.
+// capture keeps the beginning and the end of what is written to it, max bytes in all.
 type capture struct {
 	max   int64
 	head  []byte
-	tail  []byte // a ring once full
+	tail  []byte // a ring buffer once it is full
 	at    int    // next position in the full ring
 	total int64
 }
@@ -42,8 +41,8 @@ func (c *capture) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// bytes returns head and tail; headLen is the length of the head, or of all if nothing was
-// cut.
+// bytes returns head and tail. headLen is the length of the head, or of everything if nothing
+// was dropped.
 func (c *capture) bytes() (out []byte, headLen int) {
 	out = append(c.head, c.tail[c.at:]...)
 	out = append(out, c.tail[:c.at]...)
@@ -53,12 +52,12 @@ func (c *capture) bytes() (out []byte, headLen int) {
 	return out, len(c.head)
 }
 
-// settle is how long the guest waits for output after a program's end while background
-// processes of it still hold the pipe.
-const settle = 50 * time.Millisecond
+// drainTimeout is how long the guest waits for output after a program has ended, because its
+// background processes may still hold the pipe.
+const drainTimeout = 50 * time.Millisecond
 
-// outputReader reads a program's output to its end. That may come long after the end of
-// the program, whose background processes must be able to continue writing.
+// outputReader reads the output of a program until all writers have closed it. That may be
+// long after the program has ended, because its background processes may continue to write.
 type outputReader struct {
 	mu     sync.Mutex
 	out    *capture // nil once finished
@@ -86,11 +85,11 @@ func readOutput(f *os.File, out *capture) *outputReader {
 	return o
 }
 
-// finish waits for the end of the output, at most settle; later output is dropped.
+// finish waits for the end of the output, at most drainTimeout. Later output is dropped.
 func (o *outputReader) finish() {
 	select {
 	case <-o.closed:
-	case <-time.After(settle):
+	case <-time.After(drainTimeout):
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

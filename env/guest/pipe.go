@@ -6,15 +6,15 @@ import (
 	"os"
 )
 
-// Permissions of the pipes that programs get. Every process of the same user can open a
-// pipe again through /proc/PID/fd, and what it reads there the other end does not get. The
-// pipe's mode decides whether it may.
+// Modes of the pipes that programs get. A process of the same user can open a pipe again
+// through /proc/PID/fd if the pipe's mode allows it. Without these modes, such a process could
+// read data that another process should get.
 const (
-	onlyWrite fs.FileMode = 0o200 // output: programs may open /dev/stdout
-	onlyHeld  fs.FileMode = 0     // the input of a shell or debugger
+	writeOnly fs.FileMode = 0o200 // for output, because programs may open /dev/stdout
+	noReopen  fs.FileMode = 0     // for the input of a shell or debugger
 )
 
-// pipe is os.Pipe with permissions.
+// pipe is like os.Pipe, and sets the mode of the pipe.
 func pipe(mode fs.FileMode) (r, w *os.File, err error) {
 	if r, w, err = os.Pipe(); err != nil {
 		return nil, nil, err
@@ -25,39 +25,39 @@ func pipe(mode fs.FileMode) (r, w *os.File, err error) {
 	return r, w, nil
 }
 
-// feeder writes a program's input.
-type feeder struct {
+// inputWriter writes the standard input of a program.
+type inputWriter struct {
 	w    *os.File // nil if the program reads /dev/null
 	done chan struct{}
 }
 
-func newFeeder(stdin []byte) (*feeder, *os.File, error) {
+func newInputWriter(stdin []byte) (*inputWriter, *os.File, error) {
 	if len(stdin) == 0 {
 		null, err := os.Open(os.DevNull)
-		return &feeder{}, null, err
+		return &inputWriter{}, null, err
 	}
 	r, w, err := os.Pipe()
-	return &feeder{w: w}, r, err
+	return &inputWriter{w: w}, r, err
 }
 
-func (f *feeder) start(stdin []byte) {
-	if f.w == nil {
+func (iw *inputWriter) start(stdin []byte) {
+	if iw.w == nil {
 		return
 	}
-	f.done = make(chan struct{})
+	iw.done = make(chan struct{})
 	go func() {
-		defer close(f.done)
-		_, _ = f.w.Write(stdin) // fails if the program does not read all of it
-		_ = f.w.Close()
+		defer close(iw.done)
+		_, _ = iw.w.Write(stdin) // fails if the program does not read all of it
+		_ = iw.w.Close()
 	}()
 }
 
-func (f *feeder) stop() {
-	if f.w == nil {
+func (iw *inputWriter) stop() {
+	if iw.w == nil {
 		return
 	}
-	_ = f.w.Close()
-	if f.done != nil {
-		<-f.done
+	_ = iw.w.Close()
+	if iw.done != nil {
+		<-iw.done
 	}
 }

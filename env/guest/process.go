@@ -9,17 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is one live process of a scope as /proc shows it.
+// process describes a process as /proc shows it.
 type process struct {
-	pid     int
-	start   uint64 // clock ticks since boot; pid and start together never name another process
-	tag     uint64
-	parent  int
-	stopped bool // by a signal or a tracer
-	zombie  bool // of the first thread, if threads > 1
-	view    int  // the thread whose files in /proc are read for memory
-	threads int64
-	rss     int64 // bytes, shared pages included
+	pid       int
+	start     uint64 // clock ticks since boot; pid and start together never name another process
+	tag       uint64
+	parent    int
+	stopped   bool // by a signal or a tracer
+	zombie    bool // if threads > 1, only the first thread is one
+	memThread int  // the thread whose files in /proc tell the memory use
+	threads   int64
+	rss       int64 // bytes, shared pages included
 }
 
 type identity struct {
@@ -43,8 +43,8 @@ func tagOf(pid int) (tag uint64, ok bool) {
 	}
 }
 
-// processNumbers lists the numbers of all processes in /proc, including zombies.
-func processNumbers() []string {
+// listPIDs returns the names of the directories of all processes in /proc, including zombies.
+func listPIDs() []string {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -62,15 +62,15 @@ func processNumbers() []string {
 
 // processes lists every live process whose tag is accepted.
 func processes(accept func(tag uint64) bool) []process {
-	live, _ := processesAndDead(accept)
+	live, _ := processesAndZombies(accept)
 	return live
 }
 
-// processesAndDead also lists the zombies whose parent, other than the guest, has not
-// waited for them yet: the kernel counts them as processes.
-func processesAndDead(accept func(tag uint64) bool) (live, dead []process) {
+// processesAndZombies also lists zombies, because the kernel counts them as processes. It
+// omits those whose parent is the guest, which waits for them soon.
+func processesAndZombies(accept func(tag uint64) bool) (live, zombies []process) {
 	self := os.Getpid()
-	for _, name := range processNumbers() {
+	for _, name := range listPIDs() {
 		pid, err := strconv.Atoi(name)
 		if err != nil || pid == self {
 			continue
@@ -85,13 +85,13 @@ func processesAndDead(accept func(tag uint64) bool) (live, dead []process) {
 		case ok:
 			live = append(live, p)
 		case p.zombie && p.parent != self:
-			dead = append(dead, p)
+			zombies = append(zombies, p)
 		}
 	}
-	return live, dead
+	return live, zombies
 }
 
-// readStat reads /proc/PID/stat; ok is false for a process that is gone or a zombie. The
+// readStat reads /proc/PID/stat. ok is false if the process has ended or is a zombie. The
 // kernel shows a process as a zombie without memory once its first thread has ended;
 // readStat then reads another of its threads.
 func readStat(pid int) (_ process, ok bool) {
@@ -111,7 +111,7 @@ func readStat(pid int) (_ process, ok bool) {
 	for _, name := range threads {
 		tid, err := strconv.Atoi(name)
 		if t, ok := parseStat(tid); err == nil && ok && !t.zombie {
-			p.view, p.rss, p.stopped = tid, t.rss, t.stopped
+			p.memThread, p.rss, p.stopped = tid, t.rss, t.stopped
 			return p, true
 		}
 	}
@@ -124,7 +124,7 @@ func parseStat(id int) (process, bool) {
 	if err != nil {
 		return process{}, false
 	}
-	// The name in parentheses may hold anything; fields are counted after it.
+	// The name in parentheses may contain anything, so count the fields after it.
 	f := bytes.Fields(raw[bytes.LastIndexByte(raw, ')')+1:])
 	if len(f) < 22 || f[0][0] == 'X' {
 		return process{}, false
@@ -134,17 +134,17 @@ func parseStat(id int) (process, bool) {
 		return n
 	}
 	return process{
-		pid: id, view: id, zombie: f[0][0] == 'Z', stopped: f[0][0]|0x20 == 't', parent: int(num(1)), threads: num(17),
+		pid: id, memThread: id, zombie: f[0][0] == 'Z', stopped: f[0][0]|0x20 == 't', parent: int(num(1)), threads: num(17),
 		start: uint64(num(19)), rss: num(21) * int64(os.Getpagesize()),
 	}, true
 }
 
-// pss is the proportional set size in bytes: pages shared by n processes count 1/n. It is
-// the resident size if the kernel does not report it.
+// pss returns the proportional set size in bytes, in which pages shared by n processes count
+// 1/n. If the kernel does not report it, pss returns the resident set size.
 func (p process) pss() int64 {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.view))
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.memThread))
 	if err != nil {
-		now, _ := readStat(p.pid) // a process that has ended holds nothing
+		now, _ := readStat(p.pid) // a process that has ended uses no memory
 		return now.rss
 	}
 	_, rest, ok := bytes.Cut(raw, []byte("\nPss:"))
@@ -156,7 +156,7 @@ func (p process) pss() int64 {
 	return p.rss
 }
 
-// signal sends sig unless another process has taken the number since p was read.
+// signal sends sig to p, unless p has ended and another process has its number.
 func (p process) signal(sig unix.Signal) {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err != nil {

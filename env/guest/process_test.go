@@ -8,7 +8,7 @@ import (
 
 // A process that ends between two measurements counts as using no memory. Its last value would
 // make it look as if it exceeded its limit.
-func TestEndedProcessHoldsNoMemory(t *testing.T) {
+func TestEndedProcessUsesNoMemory(t *testing.T) {
 	cmd := exec.Command("python3", "-c", "hold = bytearray(20 << 20); print('up', flush=True); input()")
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -34,6 +34,6 @@ func TestEndedProcessHoldsNoMemory(t *testing.T) {
 	}
 	_ = cmd.Wait() // killed
 	if got := seen.pss(); got != 0 {
-		t.Errorf("an ended process holds %d bytes", got)
+		t.Errorf("an ended process uses %d bytes", got)
 	}
 }

@@ -8,26 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reaper waits for every child of the guest: programs that it started, and orphans that it
-// gets as the first process or a subreaper. The starter holds the same lock, so no program
-// is reaped before it is in children.
+// reaper waits for every child of the guest: the programs that the guest started, and orphans
+// that become its children because it is the first process or a subreaper. The starter holds
+// mu until a new program is in children, so that the program is not reaped before.
 type reaper struct {
 	mu       sync.Mutex
 	children map[int]*child
 }
 
-// child is a program that the guest started. code and end are set once done is closed.
+// child is a program that the guest started. code and end are valid once done is closed.
 type child struct {
 	pid   int
 	start time.Time
 	done  chan struct{}
-	code  int // exit status, 128+n for signal n
+	code  int // exit status, or 128+n if signal n killed it
 	end   time.Time
 }
 
 func newReaper() *reaper { return &reaper{children: map[int]*child{}} }
 
-// run reaps whenever a signal arrives, until signals is closed.
+// run reaps children whenever a signal arrives, until signals is closed.
 func (r *reaper) run(signals <-chan os.Signal) {
 	for range signals {
 		r.reap()
@@ -49,8 +49,8 @@ func (r *reaper) reap() {
 		if !ws.Exited() && !ws.Signaled() {
 			continue
 		}
-		c, ours := r.children[pid]
-		if !ours {
+		c, isProgram := r.children[pid]
+		if !isProgram {
 			continue
 		}
 		delete(r.children, pid)

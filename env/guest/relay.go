@@ -11,43 +11,43 @@ import (
 	"time"
 )
 
-// In a Kubernetes pod no byte stream reaches the first process of a sandbox. It dials a
-// socket that both containers of the pod see, and a second process, the relay, passes bytes
-// between that socket and the stream it was started with. The relay runs in a container
-// where programs of the sandbox cannot see it, and the socket is removed before any of them
-// runs.
+// In a Kubernetes pod, the host has no byte stream to the first process of a sandbox. The
+// guest therefore dials a socket in a volume that two containers of the pod share. A process
+// in the other container, the relay, copies bytes between that socket and its own standard
+// streams. Programs of the sandbox cannot see the relay, and the relay removes the socket
+// before any of them runs.
 
 const (
-	// meetBound is how long guest and relay wait for each other.
-	meetBound = 2 * time.Minute
-	meetPace  = 20 * time.Millisecond
-	// holdGrace is how long hold waits without a relay.
-	holdGrace = 10 * time.Second
+	// connectTimeout is how long guest and relay wait for each other.
+	connectTimeout = 2 * time.Minute
+	pollInterval   = 20 * time.Millisecond
+	// relayGrace is how long waitForRelays runs without a relay.
+	relayGrace = 10 * time.Second
 )
 
-// dial waits for the socket of a relay and connects to it.
+// dial connects to the socket of a relay, and waits until the relay has created it.
 func dial(path string) (*hostConn, error) {
-	for end := time.Now().Add(meetBound); ; time.Sleep(meetPace) {
+	for end := time.Now().Add(connectTimeout); ; time.Sleep(pollInterval) {
 		conn, err := net.Dial("unix", path)
 		if err == nil {
 			return &hostConn{Conn: conn, ended: make(chan struct{})}, nil
 		}
 		if time.Now().After(end) {
-			return nil, fmt.Errorf("waiting for the host: %w", err)
+			return nil, fmt.Errorf("connecting to the relay: %w", err)
 		}
 	}
 }
 
-// relay passes bytes between standard input and output and the guest, which is the first to
-// connect, until the guest closes the connection.
+// relay copies bytes between the guest and standard input and output, until the guest closes
+// the connection. The guest is the first process to connect to the socket.
 func relay(path string) error {
-	_ = os.Remove(path) // of an earlier relay that no guest connected to
+	_ = os.Remove(path) // left by an earlier relay that no guest connected to
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	if err := errors.Join(os.Chmod(path, 0o666), l.SetDeadline(time.Now().Add(meetBound))); err != nil {
+	if err := errors.Join(os.Chmod(path, 0o666), l.SetDeadline(time.Now().Add(connectTimeout))); err != nil {
 		return err
 	}
 	conn, err := l.AcceptUnix()
@@ -65,11 +65,12 @@ func relay(path string) error {
 	return err
 }
 
-// hold is the first process of the container in which relays run. It ends soon after the
-// last of them, so that a pod whose host is gone ends by itself.
-func hold(first time.Duration) error {
-	last := time.Now().Add(max(first-holdGrace, 0))
-	for time.Since(last) < holdGrace {
+// waitForRelays is the first process of the container in which relays run. It returns soon
+// after the last of them has ended, so that a pod ends by itself when its host is gone. It
+// waits for the first relay as long as first says.
+func waitForRelays(first time.Duration) error {
+	last := time.Now().Add(max(first-relayGrace, 0))
+	for time.Since(last) < relayGrace {
 		others, err := filepath.Glob("/proc/[0-9]*")
 		if err != nil {
 			return err
@@ -77,15 +78,15 @@ func hold(first time.Duration) error {
 		if now := time.Now(); len(others) > 1 && now.After(last) {
 			last = now
 		}
-		time.Sleep(10 * meetPace)
+		time.Sleep(10 * pollInterval)
 	}
 	return nil
 }
 
-// reach tries a TCP connection to the cluster's API server, whose address every container of
-// a pod has in its environment. It returns nil if the server can be reached, or if its
-// address is not known.
-func reach() error {
+// checkAPIServer tries a TCP connection to the cluster's API server, whose address is in the
+// environment of every container. It returns nil if the server can be reached, or if the
+// environment does not contain its address.
+func checkAPIServer() error {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" {
 		return nil
@@ -97,9 +98,9 @@ func reach() error {
 	return conn.Close()
 }
 
-// inherited is the environment of programs that follows from environ, this process's own: it
-// is the image's, without the variables that the cluster adds, and with dir first in PATH.
-func inherited(environ []string, dir string) [][]byte {
+// inheritedEnviron returns the base environment of programs: environ, which is the image's
+// environment, without the variables that the cluster adds and with dir first in PATH.
+func inheritedEnviron(environ []string, dir string) [][]byte {
 	var out [][]byte
 	search := ""
 	for _, kv := range environ {

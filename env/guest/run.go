@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// runs executes programs to their end. Safe for concurrent use.
+// runs executes programs until they end. Safe for concurrent use.
 type runs struct {
 	starter   *starter
 	killer    *killer
@@ -23,10 +23,10 @@ type runs struct {
 	transfers *transfers
 
 	mu      sync.Mutex
-	cancels map[uint64]context.CancelFunc // by the host's number of the run
+	cancels map[uint64]context.CancelFunc // by the id that the host gave the run
 }
 
-// run starts a program, waits for its end or its time limit, and reports.
+// run runs a program until it ends or its time limit is reached, and returns the result.
 func (s *runs) run(ctx context.Context, r *guestpb.RunRequest) (*guestpb.RunResponse, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -61,7 +61,7 @@ func (s *runs) run(ctx context.Context, r *guestpb.RunRequest) (*guestpb.RunResp
 	return s.report(x)
 }
 
-// cancel ends a run early; it does nothing if there is no such run.
+// cancel ends a run early. It does nothing if the run does not exist.
 func (s *runs) cancel(id uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,13 +81,13 @@ type execution struct {
 }
 
 func (s *runs) execute(ctx context.Context, r *guestpb.RunRequest, stdin, sealed []byte) (*execution, error) {
-	p := program{args: texts(r.Args), dir: s.workspace.path(r.Dir), env: r.Env}
+	p := program{args: toStrings(r.Args), dir: s.workspace.path(r.Dir), env: r.Env}
 	out := &capture{max: min(max(r.MaxOutput, 1), maxOutput)}
-	pr, pw, err := pipe(onlyWrite)
+	pr, pw, err := pipe(writeOnly)
 	if err != nil {
 		return nil, err
 	}
-	feed, in, err := newFeeder(stdin)
+	input, in, err := newInputWriter(stdin)
 	if err != nil {
 		return nil, errors.Join(err, pr.Close(), pw.Close())
 	}
@@ -109,46 +109,46 @@ func (s *runs) execute(ctx context.Context, r *guestpb.RunRequest, stdin, sealed
 	if err != nil {
 		keys.stop()
 		_ = pr.Close()
-		feed.stop()
-		return notStarted(out, err)
+		input.stop()
+		return startFailure(out, err)
 	}
 	s.watchdog.wake()
-	feed.start(stdin)
-	defer feed.stop()
+	input.start(stdin)
+	defer input.stop()
 	o := readOutput(pr, out)
 
 	x := &execution{out: out}
-	bound := time.NewTimer(cmp.Or(time.Duration(r.TimeoutNs), env.DefaultCommandTimeout))
-	defer bound.Stop()
+	timer := time.NewTimer(cmp.Or(time.Duration(r.TimeoutNs), env.DefaultCommandTimeout))
+	defer timer.Stop()
 	select {
 	case <-c.done:
-	case <-bound.C:
+	case <-timer.C:
 		x.timedOut = true
 	case <-ctx.Done():
 		x.timedOut = true
 	}
-	dead := true
+	allDead := true
 	if x.limit = sc.takeLimit(); x.timedOut || x.limit != "" {
-		dead = s.killer.end(sc) // also if the watchdog has begun to
+		allDead = s.killer.killScope(sc) // even if the watchdog is already killing it
 	}
 	select {
 	case <-c.done:
 		x.code, x.wall = c.code, c.end.Sub(c.start)
-	case <-time.After(sweepBound): // stuck in the kernel until the sandbox ends
+	case <-time.After(sweepTimeout): // stuck in the kernel until the sandbox ends
 		x.code, x.wall = 128+int(syscall.SIGKILL), time.Since(c.start)
 	}
 	o.finish()
-	if !dead {
+	if !allDead {
 		fmt.Fprintln(out, "\nSome processes that this command started could not be killed and still run.")
 	}
 	x.keys = keys.stop()
 	return x, nil
 }
 
-// notStarted is the result of a command that names no runnable program: its exit code is
-// a shell's.
-func notStarted(out *capture, err error) (*execution, error) {
-	var start *errStart
+// startFailure returns the result of a command whose program could not be started, with the
+// exit code that a shell would report. It returns err itself if the command is not the cause.
+func startFailure(out *capture, err error) (*execution, error) {
+	var start *startError
 	if !errors.As(err, &start) {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func notStarted(out *capture, err error) (*execution, error) {
 	return x, nil
 }
 
-// report answers with the first piece of the output and keeps the rest for Pull.
+// report returns the result with the first piece of the output, and keeps the rest for Pull.
 func (s *runs) report(x *execution) (*guestpb.RunResponse, error) {
 	raw, head := x.out.bytes()
 	resp := &guestpb.RunResponse{

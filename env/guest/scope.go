@@ -11,35 +11,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A scope is a program that the guest started together with all of its descendants.
-// Ancestry cannot identify them (a double fork breaks it), nor can sessions or the
-// environment (a program changes both). A hard resource limit can: fork and exec
-// inherit it, it is readable from outside, and an unprivileged process may only lower
-// it. RLIMIT_RTTIME binds real-time threads alone, which no program here can have, so
-// its value serves as the tag. Tags descend, so a process that lowers its own, where
-// no filter forbids it (see tagKey), can only pretend to belong to a younger scope.
+// A scope is a program that the guest started, together with all its descendants.
+// Ancestry cannot identify them, because a double fork breaks it. Sessions and the environment
+// cannot either, because a program can change both. A hard resource limit can: fork and exec
+// inherit it, other processes can read it, and an unprivileged process may only lower
+// it. RLIMIT_RTTIME limits only real-time threads, which programs here cannot have, so its
+// value serves as the tag. Later scopes have lower tags, so a process that lowers its own
+// (if no filter forbids that, see tagKey) can only claim to belong to a later scope.
 type scope struct {
-	tag    uint64
-	extra  []uint64     // tags of the holders of keys in it; under the lock of scopes
-	leader atomic.Int64 // pid of the program that was started
-	keep   bool         // the leader is a terminal's program, which outlives its children
-	mu     sync.Mutex
-	limit  string
-	// How many limits were hit in a row, and when the last one was.
-	hits    int
+	tag        uint64
+	keyTags    []uint64     // tags of the processes that hold keys; guarded by scopes.mu
+	leader     atomic.Int64 // pid of the program that was started
+	isTerminal bool         // the leader is a terminal's program, which outlives its children
+
+	mu      sync.Mutex
+	limit   string // the first limit exceeded since takeLimit
+	repeats int    // limits exceeded in a row, each within hitInterval of the one before
 	lastHit time.Time
 }
 
-// A terminal's program whose children exceed a limit more than maxHits times, each
-// within hitInterval of the one before, starts them again and again: it is killed too.
+// If the children of a terminal's program exceed a limit more than maxHits times in a row,
+// each within hitInterval of the one before, the guest also kills the program, because it
+// probably restarts them in a loop.
 const (
 	maxHits     = 2
 	hitInterval = 2 * time.Second
 )
 
-// hit records which limit ended the scope; the first one since takeLimit counts. It
-// returns true if the scope has exceeded limits again and again.
-func (sc *scope) hit(limit string) (repeated bool) {
+// recordHit records that the scope exceeded a limit. It reports whether this has happened
+// more than maxHits times in a row.
+func (sc *scope) recordHit(limit string) (repeated bool) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
 	if sc.limit == "" {
@@ -47,13 +48,13 @@ func (sc *scope) hit(limit string) (repeated bool) {
 	}
 	now := time.Now()
 	if now.Sub(sc.lastHit) > hitInterval {
-		sc.hits = 0
+		sc.repeats = 0
 	}
-	sc.hits, sc.lastHit = sc.hits+1, now
-	return sc.hits > maxHits
+	sc.repeats, sc.lastHit = sc.repeats+1, now
+	return sc.repeats > maxHits
 }
 
-// takeLimit returns which limit was hit, "" if none, and forgets it.
+// takeLimit returns the first limit that was exceeded since the last call, or "".
 func (sc *scope) takeLimit() string {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -62,22 +63,23 @@ func (sc *scope) takeLimit() string {
 	return l
 }
 
-// scopes hands out tags and knows which scopes are open. Safe for concurrent use.
+// scopes assigns tags and keeps the open scopes. Safe for concurrent use.
 type scopes struct {
-	first uint64 // the tag of the first scope
-	alone bool   // this guest is the first process of its namespace: all others descend from it
-	mu    sync.Mutex
-	next  uint64
-	open  map[uint64]*scope
+	firstTag uint64 // the tag of the first scope
+	isInit   bool   // the guest is the first process of its namespace, so all others descend from it
+
+	mu      sync.Mutex
+	nextTag uint64
+	open    map[uint64]*scope // by tag, including keyTags
 }
 
 const (
-	manyTags   = 1 << 32 // more than one guest gives
-	highestTag = 1 << 62 // far below "no limit"
+	maxTags    = 1 << 32 // more than a guest can assign
+	highestTag = 1 << 62 // far below RLIM_INFINITY, which means no limit
 )
 
-// FirstTag is a random tag for the first scope of a guest, so that the tags of two guests
-// differ.
+// FirstTag returns a random tag for the first scope of a guest, so that the tags of two
+// guests differ.
 func FirstTag() uint64 {
 	ceiling := uint64(highestTag)
 	var own unix.Rlimit
@@ -88,14 +90,14 @@ func FirstTag() uint64 {
 }
 
 func newScopes(first uint64) *scopes {
-	return &scopes{first: first, next: first, alone: os.Getpid() == 1, open: map[uint64]*scope{}}
+	return &scopes{firstTag: first, nextTag: first, isInit: os.Getpid() == 1, open: map[uint64]*scope{}}
 }
 
-func (s *scopes) create(keep bool) *scope {
+func (s *scopes) create(isTerminal bool) *scope {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sc := &scope{tag: s.next, keep: keep}
-	s.next--
+	sc := &scope{tag: s.nextTag, isTerminal: isTerminal}
+	s.nextTag--
 	s.open[sc.tag] = sc
 	return sc
 }
@@ -104,49 +106,50 @@ func (s *scopes) forget(sc *scope) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.open, sc.tag)
-	for _, tag := range sc.extra {
+	for _, tag := range sc.keyTags {
 		delete(s.open, tag)
 	}
 }
 
-// extend makes a further tag for a part of a scope.
+// extend adds another tag to a scope, for some of its processes.
 func (s *scopes) extend(sc *scope) uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tag := s.next
-	s.next--
+	tag := s.nextTag
+	s.nextTag--
 	s.open[tag] = sc
-	sc.extra = append(sc.extra, tag)
+	sc.keyTags = append(sc.keyTags, tag)
 	return tag
 }
 
-// owner is the open scope of a tag, nil if its program has ended and left processes
-// behind.
-func (s *scopes) owner(tag uint64) *scope {
+// byTag returns the open scope with a tag. It returns nil if the scope's program has ended
+// but some of its processes still run.
+func (s *scopes) byTag(tag uint64) *scope {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open[tag]
 }
 
-// ours accepts the tags of all scopes, open or not, and in a namespace of its own also
-// tags below all that were given out: a process can lower its tag.
-func (s *scopes) ours(tag uint64) bool {
+// hasTag reports whether tag belongs to any scope, open or not. If the guest has its own
+// namespace, that includes tags below all assigned ones, because a process can lower its tag.
+func (s *scopes) hasTag(tag uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return tag <= s.first && (tag > s.next || s.alone)
+	return tag <= s.firstTag && (tag > s.nextTag || s.isInit)
 }
 
-// untagged accepts processes that have no tag yet.
-func (s *scopes) untagged(tag uint64) bool { return tag > s.first }
+// isUntagged reports whether a process with this limit has no tag yet.
+func (s *scopes) isUntagged(tag uint64) bool { return tag > s.firstTag }
 
-// of accepts the tags of one scope and, in a namespace of its own, lowered ones.
-func (s *scopes) of(sc *scope) func(uint64) bool {
+// tagFilter returns a function that accepts the tags of one scope. If the guest has its own
+// namespace, the function also accepts lowered tags.
+func (s *scopes) tagFilter(sc *scope) func(uint64) bool {
 	return func(tag uint64) bool {
 		if tag == sc.tag {
 			return true
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return slices.Contains(sc.extra, tag) || s.alone && tag <= s.next
+		return slices.Contains(sc.keyTags, tag) || s.isInit && tag <= s.nextTag
 	}
 }

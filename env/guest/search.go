@@ -17,19 +17,19 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// A search reads each file once, line by line, through one buffer. The bounds of a walk
-// apply, and these.
+// A search reads each file once, line by line, through one buffer. These limits apply in
+// addition to those of a walk.
 const (
 	maxPattern = 2000     // bytes
-	maxCost    = 5000     // instructions of a compiled pattern, about
-	smallFile  = 16 << 20 // a single file up to this size is read to its end
-	binaryHead = 8 << 10  // a NUL in this part makes a file binary, as in git
+	maxCost    = 5000     // approximate number of instructions of a compiled pattern
+	smallFile  = 16 << 20 // bytes; a single file up to this size is read to its end
+	binaryHead = 8 << 10  // bytes; a NUL in them makes a file binary, as in git
 )
 
-// searcher is one search under way.
+// searcher performs one search.
 type searcher struct {
 	matches
-	re                       *regexp.Regexp // nil: literal, in the same case
+	re                       *regexp.Regexp // nil if literal is the whole pattern
 	literal                  []byte         // every matching line contains it
 	within, include, exclude []string
 	walk                     *walker
@@ -53,9 +53,9 @@ func search(path string, r *guestpb.SearchRequest) (*guestpb.SearchResponse, err
 		return nil, err
 	case fi.IsDir():
 		q.walk.visit = q.visit
-		q.walk.below(root, "", 1)
+		q.walk.walkDir(root, "", 1)
 	case fi.Mode().IsRegular():
-		q.file(root, "", fi.Size() > smallFile)
+		q.searchFile(root, "", fi.Size() > smallFile)
 	default:
 		return nil, fmt.Errorf("%s: not a regular file", r.Path)
 	}
@@ -85,8 +85,8 @@ func newSearcher(r *guestpb.SearchRequest) (*searcher, error) {
 	return q, err
 }
 
-// compile returns what a matching line must contain and, unless that is all, the expression
-// that it must match.
+// compile returns a text that every matching line contains and the expression that it matches.
+// The expression is nil if every line that contains the text matches.
 func compile(pattern string, literal, ignoreCase bool) ([]byte, *regexp.Regexp, error) {
 	if len(pattern) > maxPattern {
 		return nil, nil, fmt.Errorf("the pattern has %d bytes, more than %d", len(pattern), maxPattern)
@@ -136,7 +136,7 @@ func (q *searcher) visit(dir *os.File, e *entry) (enter bool) {
 		return true
 	case e.stat.Mode&unix.S_IFMT != unix.S_IFREG,
 		len(q.include) > 0 && !matchPath(q.include, e),
-		len(q.within) > 0 && !matchAbove(q.within, e.path):
+		len(q.within) > 0 && !matchPathOrParent(q.within, e.path):
 		return false
 	}
 	f, err := openIn(dir, e.name, 0)
@@ -146,13 +146,13 @@ func (q *searcher) visit(dir *os.File, e *entry) (enter bool) {
 	}
 	defer f.Close()
 	if fi, err := f.Stat(); err == nil && fi.Mode().IsRegular() { // it may have been replaced
-		q.file(f, e.path, true)
+		q.searchFile(f, e.path, true)
 	}
 	return false
 }
 
-// matchPath matches a glob with a slash against the path, any other against the
-// name.
+// matchPath reports whether a glob matches an entry. It matches a glob with a slash against the
+// path, and any other glob against the name.
 func matchPath(globs []string, e *entry) bool {
 	for _, g := range globs {
 		name := e.name
@@ -166,8 +166,8 @@ func matchPath(globs []string, e *entry) bool {
 	return false
 }
 
-// matchAbove matches globs against a path and every directory above it.
-func matchAbove(globs []string, path string) bool {
+// matchPathOrParent reports whether a glob matches a path or a directory above it.
+func matchPathOrParent(globs []string, path string) bool {
 	for path != "" {
 		if anyMatch(globs, path) {
 			return true
@@ -177,9 +177,9 @@ func matchAbove(globs []string, path string) bool {
 	return false
 }
 
-// file searches one file. If stop, it ends after the last line asked for; else it counts
-// the lines to the end.
-func (q *searcher) file(f *os.File, path string, stop bool) {
+// searchFile searches one file. If stopAfterLast is true, it stops after the last requested
+// line. Otherwise it counts the lines to the end.
+func (q *searcher) searchFile(f *os.File, path string, stopAfterLast bool) {
 	q.reader.reset(f)
 	head := q.reader.peek(binaryHead)
 	if bytes.IndexByte(head, 0) >= 0 {
@@ -188,14 +188,14 @@ func (q *searcher) file(f *os.File, path string, stop bool) {
 	}
 	q.resp.Searched++
 	n, found := int64(0), false
-	in := fileMatches{to: &q.matches, path: path}
+	results := fileMatches{all: &q.matches, path: path}
 	for {
 		line, size, err := q.reader.next()
 		if err != nil {
 			q.walk.incomplete = q.walk.incomplete || !errors.Is(err, io.EOF)
 			break
 		}
-		if q.req.Last > 0 && n >= q.req.Last && stop {
+		if q.req.Last > 0 && n >= q.req.Last && stopAfterLast {
 			q.resp.Stopped = true
 			break
 		}
@@ -206,9 +206,9 @@ func (q *searcher) file(f *os.File, path string, stop bool) {
 		if at := q.match(line); at >= 0 {
 			q.resp.Matches++
 			found = true
-			in.matched(n, line, size, at)
+			results.addMatch(n, line, size, at)
 		} else {
-			in.passed(n, line, size)
+			results.addOther(n, line, size)
 		}
 	}
 	if found {
@@ -218,7 +218,7 @@ func (q *searcher) file(f *os.File, path string, stop bool) {
 	q.resp.Bytes += q.reader.read
 }
 
-// match returns where a line first matches, -1 if it does not.
+// match returns the index of the first match in a line, or -1 if the line does not match.
 func (q *searcher) match(line []byte) int {
 	line = bytes.TrimSuffix(line, []byte{'\r'})
 	at := 0
@@ -232,9 +232,9 @@ func (q *searcher) match(line []byte) int {
 	if len(line) < longLine {
 		loc = q.re.FindIndex(line)
 	} else {
-		runes := &clockedRunes{text: line, end: q.walk.end}
+		runes := &deadlineRunes{text: line, end: q.walk.end}
 		loc = q.re.FindReaderIndex(runes)
-		q.walk.incomplete = q.walk.incomplete || runes.late
+		q.walk.incomplete = q.walk.incomplete || runes.expired
 	}
 	if loc == nil {
 		return -1
@@ -242,20 +242,20 @@ func (q *searcher) match(line []byte) int {
 	return loc[0]
 }
 
-// clockedRunes ends a text at the time limit, which bounds even a slow pattern on a long
-// line.
-type clockedRunes struct {
-	text []byte
-	at   int
-	end  time.Time
-	n    int
-	late bool
+// deadlineRunes reads the runes of a text and reports its end when the time limit has passed.
+// This limits even a slow pattern on a long line.
+type deadlineRunes struct {
+	text    []byte
+	at      int
+	end     time.Time
+	n       int
+	expired bool
 }
 
-func (r *clockedRunes) ReadRune() (rune, int, error) {
+func (r *deadlineRunes) ReadRune() (rune, int, error) {
 	r.n++
-	r.late = r.late || r.n%1024 == 0 && !time.Now().Before(r.end)
-	if r.late || r.at >= len(r.text) {
+	r.expired = r.expired || r.n%1024 == 0 && !time.Now().Before(r.end)
+	if r.expired || r.at >= len(r.text) {
 		return 0, 0, io.EOF
 	}
 	c, size := utf8.DecodeRune(r.text[r.at:])

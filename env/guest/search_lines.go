@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	maxScanLine = 16 << 20 // bytes of a line that are searched
-	longLine    = 64 << 10 // from this length on the time limit is also checked within a line
+	maxScanLine = 16 << 20 // bytes; the rest of a longer line is not searched
+	longLine    = 64 << 10 // bytes; in a line of at least this length, the time limit is checked
 )
 
-// lineReader reads lines, of one file after another.
+// lineReader reads the lines of one file after another.
 type lineReader struct {
 	in   *bufio.Reader
 	file countedFile
 	long []byte // a line that did not fit the buffer
 	end  time.Time
-	n    int
-	read int64 // bytes of this file
+	n    int   // reads, to check the time limit only at some
+	read int64 // bytes of the current file
 }
 
 type countedFile struct {
@@ -47,28 +47,28 @@ func (r *lineReader) peek(n int) []byte {
 	return head
 }
 
-var errTime = errors.New("out of time")
+var errTimeUp = errors.New("out of time")
 
-// next returns the next line without its newline, valid until the next call, and the
-// line's length. It returns only the beginning of a line longer than maxScanLine.
+// next returns the next line without its newline, and the line's length. It returns only the
+// beginning of a line longer than maxScanLine. The line is valid until the next call.
 func (r *lineReader) next() (line []byte, size int64, err error) {
 	r.long = r.long[:0]
 	for {
 		if r.n++; r.n%256 == 0 && !time.Now().Before(r.end) {
-			return nil, 0, errTime
+			return nil, 0, errTimeUp
 		}
-		piece, err := r.in.ReadSlice('\n')
-		size += int64(len(piece))
-		whole := err == nil
-		if whole {
-			piece, size = piece[:len(piece)-1], size-1
+		chunk, err := r.in.ReadSlice('\n')
+		size += int64(len(chunk))
+		complete := err == nil
+		if complete {
+			chunk, size = chunk[:len(chunk)-1], size-1
 		}
-		if whole && len(r.long) == 0 {
-			return piece, size, nil
+		if complete && len(r.long) == 0 {
+			return chunk, size, nil
 		}
-		r.long = append(r.long, piece[:min(len(piece), maxScanLine-len(r.long))]...)
+		r.long = append(r.long, chunk[:min(len(chunk), maxScanLine-len(r.long))]...)
 		switch {
-		case whole, errors.Is(err, io.EOF) && size > 0:
+		case complete, errors.Is(err, io.EOF) && size > 0:
 			return r.long, size, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
 			return nil, 0, err

@@ -7,80 +7,84 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// matches collects the answer to a search within the limits of the request.
+// matches collects the response to a search, within the limits of the request.
 type matches struct {
-	req     *guestpb.SearchRequest
-	resp    *guestpb.SearchResponse
-	size    int   // bytes of resp
-	matched int64 // matching lines in resp
-	full    bool
+	req        *guestpb.SearchRequest
+	resp       *guestpb.SearchResponse
+	size       int   // bytes of resp
+	matchCount int64 // matching lines in resp
+	full       bool
 }
 
-// fileMatches adds the matching lines of one file, and the lines around them, to matches.
+// fileMatches adds the matching lines of one file, and the context lines around them, to the
+// matches of all files.
 type fileMatches struct {
-	to     *matches
-	path   string
-	before []*guestpb.Line // the last lines passed that are not in the answer
-	after  int64           // how many lines after a match are still wanted
-	named  bool            // a line in the answer has the path
+	all         *matches
+	path        string
+	before      []*guestpb.Line // the last lines before this one that are not in the response
+	contextLeft int64           // number of lines after the last match that are still to be added
+	hasPath     bool            // a line in the response has the path
 }
 
-func (s *fileMatches) matched(n int64, line []byte, size int64, at int) {
-	if s.to.matched >= s.to.req.MaxMatches {
-		s.to.full = true
+// addMatch adds line number n, which has size bytes and matches at index at, with the context
+// lines before it.
+func (s *fileMatches) addMatch(n int64, line []byte, size int64, at int) {
+	if s.all.matchCount >= s.all.req.MaxMatches {
+		s.all.full = true
 	}
-	if s.to.full {
+	if s.all.full {
 		return
 	}
 	for _, l := range s.before {
 		s.add(l)
 	}
 	s.before = s.before[:0]
-	l := s.line(n, line, size, at)
+	l := s.clip(n, line, size, at)
 	l.Match = true
 	s.add(l)
-	s.to.matched++
-	s.after = s.to.req.Context
+	s.all.matchCount++
+	s.contextLeft = s.all.req.Context
 }
 
-func (s *fileMatches) passed(n int64, line []byte, size int64) {
+// addOther adds a line that does not match if it is a context line of a match.
+func (s *fileMatches) addOther(n int64, line []byte, size int64) {
 	switch {
-	case s.to.full || s.to.req.Context == 0:
-	case s.after > 0:
-		s.after--
-		s.add(s.line(n, line, size, 0))
+	case s.all.full || s.all.req.Context == 0:
+	case s.contextLeft > 0:
+		s.contextLeft--
+		s.add(s.clip(n, line, size, 0))
 	default:
-		if len(s.before) == int(s.to.req.Context) {
+		if len(s.before) == int(s.all.req.Context) {
 			s.before = append(s.before[:0], s.before[1:]...)
 		}
-		s.before = append(s.before, s.line(n, line, size, 0))
+		s.before = append(s.before, s.clip(n, line, size, 0))
 	}
 }
 
-// add appends a line unless the answer is full.
+// add appends a line unless the response is full.
 func (s *fileMatches) add(l *guestpb.Line) {
-	if !s.named {
+	if !s.hasPath {
 		l.File = []byte(s.path)
 	}
 	cost := len(l.Text) + len(l.File)
-	if s.to.full || s.to.size > 0 && s.to.size+cost > int(s.to.req.MaxBytes) {
-		s.to.full = true
+	if s.all.full || s.all.size > 0 && s.all.size+cost > int(s.all.req.MaxBytes) {
+		s.all.full = true
 		return
 	}
-	s.named = true
-	s.to.size += cost
-	s.to.resp.Lines = append(s.to.resp.Lines, l)
+	s.hasPath = true
+	s.all.size += cost
+	s.all.resp.Lines = append(s.all.resp.Lines, l)
 }
 
-// line copies the part of a line that is shown: at most MaxLine bytes around at, whole
-// characters.
-func (s *fileMatches) line(n int64, line []byte, size int64, at int) *guestpb.Line {
+// clip returns a line with at most MaxLine bytes of its text around index at. It does not cut
+// characters in two.
+func (s *fileMatches) clip(n int64, line []byte, size int64, at int) *guestpb.Line {
 	from, to := 0, len(line)
-	if most := int(s.to.req.MaxLine); to > most {
-		if at > most/2 {
-			from = min(at-most/4, to-most)
+	if maxLen := int(s.all.req.MaxLine); to > maxLen {
+		if at > maxLen/2 {
+			from = min(at-maxLen/4, to-maxLen)
 		}
-		to = from + most
+		to = from + maxLen
 		for from < to && from > 0 && !utf8.RuneStart(line[from]) {
 			from++
 		}

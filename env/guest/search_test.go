@@ -15,25 +15,25 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-func (l *liar) Walk(context.Context, *guestpb.WalkRequest) (*guestpb.WalkResponse, error) {
+func (l *fakeGuest) Walk(context.Context, *guestpb.WalkRequest) (*guestpb.WalkResponse, error) {
 	return l.walk, nil
 }
-func (l *liar) Search(context.Context, *guestpb.SearchRequest) (*guestpb.SearchResponse, error) {
+func (l *fakeGuest) Search(context.Context, *guestpb.SearchRequest) (*guestpb.SearchResponse, error) {
 	return l.search, nil
 }
 
 func TestInvalidWalkAnswersAreRefused(t *testing.T) {
 	for name, r := range map[string]*guestpb.WalkResponse{
-		"out of the tree":     {Entries: []*guestpb.Entry{{Path: []byte("../x")}}},
+		"outside the tree":    {Entries: []*guestpb.Entry{{Path: []byte("../x")}}},
 		"more than counted":   {Entries: []*guestpb.Entry{{Path: []byte("x")}}},
 		"absolute":            {Entries: []*guestpb.Entry{{Path: []byte("/etc")}}},
-		"more than asked for": {Entries: make([]*guestpb.Entry, 3)},
+		"more than requested": {Entries: make([]*guestpb.Entry, 3)},
 	} {
-		if _, err := connect(t, &liar{walk: r}).Walk(t.Context(), env.WalkSpec{MaxEntries: 2}); !errors.Is(err, env.ErrSandboxDied) {
+		if _, err := connect(t, &fakeGuest{walk: r}).Walk(t.Context(), env.WalkSpec{MaxEntries: 2}); !errors.Is(err, env.ErrSandboxDied) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	c := connect(t, &liar{walk: &guestpb.WalkResponse{Levels: []int64{1, -1}, Unreadable: -1, Entries: []*guestpb.Entry{{Path: []byte("a"), Kind: 999, Mode: 1 << 31, Size: -5}}}})
+	c := connect(t, &fakeGuest{walk: &guestpb.WalkResponse{Levels: []int64{1, -1}, Unreadable: -1, Entries: []*guestpb.Entry{{Path: []byte("a"), Kind: 999, Mode: 1 << 31, Size: -5}}}})
 	if r, err := c.Walk(t.Context(), env.WalkSpec{}); err != nil || r.Total() != 1 || r.Unreadable != 0 || r.Entries[0] != (env.WalkEntry{Path: "a", Kind: '?'}) {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -45,14 +45,14 @@ func TestInvalidSearchAnswersAreRefused(t *testing.T) {
 		return &guestpb.SearchResponse{Matches: 5, Lines: []*guestpb.Line{l}}
 	}
 	for name, r := range map[string]*guestpb.SearchResponse{
-		"no number":       line(&guestpb.Line{}),
-		"outside":         line(&guestpb.Line{Number: 1, File: []byte("a/../../b")}),
-		"longer than all": line(&guestpb.Line{Number: 1, Text: []byte("abc"), Size: 2}),
-		"negative cut":    line(&guestpb.Line{Number: 1, Cut: -1}),
-		"more than all":   {Matches: 0, Lines: line(&guestpb.Line{Number: 1}).Lines},
-		"more than asked": {Matches: 9, Lines: slices.Repeat(line(&guestpb.Line{Number: 1}).Lines, 3)},
+		"no number":             line(&guestpb.Line{}),
+		"outside":               line(&guestpb.Line{Number: 1, File: []byte("a/../../b")}),
+		"text longer than line": line(&guestpb.Line{Number: 1, Text: []byte("abc"), Size: 2}),
+		"negative cut":          line(&guestpb.Line{Number: 1, Cut: -1}),
+		"more than counted":     {Matches: 0, Lines: line(&guestpb.Line{Number: 1}).Lines},
+		"more than requested":   {Matches: 9, Lines: slices.Repeat(line(&guestpb.Line{Number: 1}).Lines, 3)},
 	} {
-		if _, err := connect(t, &liar{search: r}).Search(t.Context(), env.SearchSpec{MaxMatches: 2}); !errors.Is(err, env.ErrSandboxDied) {
+		if _, err := connect(t, &fakeGuest{search: r}).Search(t.Context(), env.SearchSpec{MaxMatches: 2}); !errors.Is(err, env.ErrSandboxDied) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestNaturalOrder(t *testing.T) {
 	want := []string{".a", "01", "1", "1a", "2", "10", "A", "a", "a1", "a1b", "a2", "a2.txt", "a10.txt", "a010b", "a18446744073709551617", "b"}
 	got := slices.Clone(want)
 	rand.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
-	slices.SortFunc(got, natural)
+	slices.SortFunc(got, compareNatural)
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
@@ -72,11 +72,11 @@ func FuzzNaturalOrder(f *testing.F) {
 	f.Add("a1", "a01", "a2")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
 		sign := func(n int) int { return min(max(n, -1), 1) }
-		if sign(natural(a, b)) != -sign(natural(b, a)) || (natural(a, b) == 0) != (a == b) {
-			t.Fatalf("%q and %q have no order", a, b)
+		if sign(compareNatural(a, b)) != -sign(compareNatural(b, a)) || (compareNatural(a, b) == 0) != (a == b) {
+			t.Fatalf("the order of %q and %q is not antisymmetric", a, b)
 		}
-		if natural(a, b) <= 0 && natural(b, c) <= 0 && natural(a, c) > 0 {
-			t.Fatalf("%q, %q, %q go in a circle", a, b, c)
+		if compareNatural(a, b) <= 0 && compareNatural(b, c) <= 0 && compareNatural(a, c) > 0 {
+			t.Fatalf("the order of %q, %q, %q is not transitive", a, b, c)
 		}
 	})
 }

@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tagKey lets the guest alone change the resource limit that tags a process (see
-// scope) and make files without a name. The guest passes the key in two arguments
-// that these system calls do not use, and the filter, which programs cannot read,
-// compares it.
+// tagKey is a secret that lets only the guest change the resource limit that tags a process
+// (see scope) and create anonymous files. The guest passes the key in two arguments that these
+// system calls do not use, and the filter compares it. Programs cannot read the filter.
 type tagKey [2]uint64
 
 func newTagKey() tagKey {
@@ -21,7 +20,7 @@ func newTagKey() tagKey {
 	return tagKey{binary.LittleEndian.Uint64(raw[:8]), binary.LittleEndian.Uint64(raw[8:])}
 }
 
-// memfd makes a file without a name.
+// memfd creates an anonymous file.
 func (k tagKey) memfd(flags int) (int, error) {
 	name := [...]byte{'s', 'e', 'a', 'l', 'e', 'd', 0}
 	fd, _, errno := unix.RawSyscall6(unix.SYS_MEMFD_CREATE, uintptr(unsafe.Pointer(&name)), uintptr(flags), 0, 0,
@@ -42,14 +41,15 @@ func (k tagKey) prlimit(pid, resource int, l unix.Rlimit) error {
 	return nil
 }
 
-// condition compares 32 bits of a system call's arguments.
+// condition tests 32 bits of a system call's arguments.
 type condition struct {
 	offset, value uint32
-	test          uint16 // unix.BPF_JEQ, or unix.BPF_JSET: the argument has one of the bits of value
-	want          bool
+	test          uint16 // unix.BPF_JEQ, or unix.BPF_JSET: the argument has at least one of the bits of value
+	want          bool   // the result of the test that fulfills the condition
 }
 
-// low and high are the offsets of the halves of argument i, from 0, in struct seccomp_data.
+// low and high return the offsets of the halves of argument i, counted from 0, in struct
+// seccomp_data.
 func low(i uint32) uint32  { return 16 + 8*i }
 func high(i uint32) uint32 { return low(i) + 4 }
 
@@ -57,7 +57,8 @@ func equal(offset, value uint32) condition    { return condition{offset, value, 
 func notEqual(offset, value uint32) condition { return condition{offset, value, unix.BPF_JEQ, false} }
 func noBits(offset, bits uint32) condition    { return condition{offset, bits, unix.BPF_JSET, false} }
 
-// passed holds for a system call that passes the key in its last two arguments.
+// passed returns the conditions that hold if a system call passes the key in its last two
+// arguments.
 func (k tagKey) passed() []condition {
 	return []condition{
 		equal(low(4), uint32(k[0])), equal(high(4), uint32(k[0]>>32)),
@@ -65,24 +66,25 @@ func (k tagKey) passed() []condition {
 	}
 }
 
-// rule refuses a system call with an error, unless all conditions of one exception hold.
+// rule makes a system call fail with an error, unless all conditions of one exception hold.
 type rule struct {
 	call       uint32
-	refusal    unix.Errno
+	errno      unix.Errno
 	exceptions [][]condition
 }
 
-// rules refuse what namespaces do not contain. Programs see a system without it.
+// rules returns rules for system calls that reach what namespaces do not isolate. To programs,
+// the system seems to lack these calls.
 func rules(key tagKey, pinned bool) []rule {
 	except := func(exceptions ...[]condition) [][]condition { return exceptions }
 	when := func(all ...condition) []condition { return all }
 	out := []rule{
-		// vsock reaches the hypervisor and knows no network namespaces. io_uring makes
+		// vsock reaches the hypervisor and ignores network namespaces. io_uring can create
 		// sockets without the system call.
 		{unix.SYS_SOCKET, unix.EAFNOSUPPORT, except(when(notEqual(low(0), unix.AF_VSOCK)))},
 		{unix.SYS_IO_URING_SETUP, unix.ENOSYS, nil},
-		// The owner of a user namespace reaches far more of the kernel. The flags of
-		// clone3 lie in memory, where a filter cannot read them; libraries fall back to clone.
+		// A user namespace gives its owner access to far more of the kernel. A filter cannot
+		// read the flags of clone3, which are in memory; libraries fall back to clone.
 		{unix.SYS_CLONE, unix.EPERM, except(when(noBits(low(0), unix.CLONE_NEWUSER)))},
 		{unix.SYS_UNSHARE, unix.EPERM, except(when(noBits(low(0), unix.CLONE_NEWUSER)))},
 		{unix.SYS_CLONE3, unix.ENOSYS, nil},
@@ -92,8 +94,8 @@ func rules(key tagKey, pinned bool) []rule {
 			when(equal(low(2), 0), equal(high(2), 0)), key.passed())},
 		// Every process inherits the host's session keyring.
 		{unix.SYS_ADD_KEY, unix.EPERM, nil}, {unix.SYS_REQUEST_KEY, unix.EPERM, nil}, {unix.SYS_KEYCTL, unix.EPERM, nil},
-		// What files without a name hold counts for no process and no file system;
-		// libraries fall back to other files.
+		// The content of an anonymous file counts toward no limit on memory or disk; libraries
+		// fall back to other files.
 		{unix.SYS_MEMFD_SECRET, unix.ENOSYS, nil},
 		{unix.SYS_MEMFD_CREATE, unix.ENOSYS, except(key.passed())},
 	}
@@ -103,10 +105,11 @@ func rules(key tagKey, pinned bool) []rule {
 	return out
 }
 
-// x32 system calls of amd64 have this bit, and other numbers than the rules name.
+// x32 is set in the numbers of the x32 system calls of amd64. The rules do not name these
+// numbers, so the filter refuses all of them.
 const x32 = 0x40000000
 
-// filterProgram is the seccomp filter of these rules. Whatever they do not refuse is allowed.
+// filterProgram compiles rules to a seccomp filter. The filter allows calls without a rule.
 func filterProgram(arch uint32, rules []rule) []unix.SockFilter {
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
@@ -116,10 +119,10 @@ func filterProgram(arch uint32, rules []rule) []unix.SockFilter {
 	}
 	answer := func(k uint32) unix.SockFilter { return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k} }
 	refuse := func(e unix.Errno) unix.SockFilter { return answer(unix.SECCOMP_RET_ERRNO | uint32(e)) }
-	const number, archAt = 0, 4 // offsets in struct seccomp_data
+	const callOffset, archOffset = 0, 4 // offsets in struct seccomp_data
 	out := []unix.SockFilter{
-		load(archAt), jump(unix.BPF_JEQ, arch, 1, 0), refuse(unix.ENOSYS),
-		load(number), jump(unix.BPF_JGE, x32, 0, 1), refuse(unix.ENOSYS),
+		load(archOffset), jump(unix.BPF_JEQ, arch, 1, 0), refuse(unix.ENOSYS),
+		load(callOffset), jump(unix.BPF_JGE, x32, 0, 1), refuse(unix.ENOSYS),
 	}
 	for _, r := range rules {
 		var body []unix.SockFilter
@@ -133,15 +136,15 @@ func filterProgram(arch uint32, rules []rule) []unix.SockFilter {
 			}
 			body = append(body, answer(unix.SECCOMP_RET_ALLOW))
 		}
-		body = append(body, refuse(r.refusal))
+		body = append(body, refuse(r.errno))
 		out = append(append(out, jump(unix.BPF_JEQ, r.call, 0, len(body))), body...)
 	}
 	return append(out, answer(unix.SECCOMP_RET_ALLOW))
 }
 
-// filterSyscalls binds this process, all its threads and everything it will start. It
-// needs no_new_privs, which every driver with isolation sets. pinned keeps a sandbox
-// on the processors it was given.
+// filterSyscalls installs the filter for all threads of this process and for everything that
+// it starts later. It needs no_new_privs, which every driver with isolation sets. pinned keeps
+// programs on the processors that they start on.
 func filterSyscalls(key tagKey, pinned bool) error {
 	arch, known := map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
 	if !known {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// verdict runs a filter for a system call as the kernel does.
-func verdict(t *testing.T, filter []unix.SockFilter, arch, call uint32, args ...uint64) uint32 {
+// runFilter returns the result of a filter for a system call, as the kernel computes it.
+func runFilter(t *testing.T, filter []unix.SockFilter, arch, call uint32, args ...uint64) uint32 {
 	t.Helper()
 	data := binary.NativeEndian.AppendUint64(nil, 0)
 	binary.NativeEndian.PutUint32(data, call)
@@ -40,7 +40,7 @@ func verdict(t *testing.T, filter []unix.SockFilter, arch, call uint32, args ...
 			}
 		}
 	}
-	t.Fatal("the filter has no end")
+	t.Fatal("the filter ended without a result")
 	return 0
 }
 
@@ -67,20 +67,20 @@ func TestFilterRefuses(t *testing.T) {
 		{"a new tag, its address above 4 GiB", refused(unix.EPERM), unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_RTTIME, 1 << 32}},
 		{"a new tag with the key", allow, unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_RTTIME, 1, 0, key[0], key[1]}},
 		{"a new tag with half the key", refused(unix.EPERM), unix.SYS_PRLIMIT64, []uint64{0, unix.RLIMIT_RTTIME, 1, 0, key[0], 4}},
-		{"a file without a name", refused(unix.ENOSYS), unix.SYS_MEMFD_CREATE, nil},
-		{"a file without a name, with the key", allow, unix.SYS_MEMFD_CREATE, []uint64{0, 0, 0, 0, key[0], key[1]}},
+		{"an anonymous file", refused(unix.ENOSYS), unix.SYS_MEMFD_CREATE, nil},
+		{"an anonymous file, with the key", allow, unix.SYS_MEMFD_CREATE, []uint64{0, 0, 0, 0, key[0], key[1]}},
 		{"the keyring", refused(unix.EPERM), unix.SYS_KEYCTL, nil},
 	} {
-		if got := verdict(t, filterProgram(arch, rules(key, false)), arch, c.call, c.args...); got != c.want {
+		if got := runFilter(t, filterProgram(arch, rules(key, false)), arch, c.call, c.args...); got != c.want {
 			t.Errorf("%s: %x, want %x", c.name, got, c.want)
 		}
 	}
 	for pinned, want := range map[bool]uint32{true: refused(unix.EPERM), false: allow} {
-		if got := verdict(t, filterProgram(arch, rules(key, pinned)), arch, unix.SYS_SCHED_SETAFFINITY); got != want {
-			t.Errorf("choosing processors, pinned %v: %x, want %x", pinned, got, want)
+		if got := runFilter(t, filterProgram(arch, rules(key, pinned)), arch, unix.SYS_SCHED_SETAFFINITY); got != want {
+			t.Errorf("sched_setaffinity with pinned %v: %x, want %x", pinned, got, want)
 		}
 	}
-	if got := verdict(t, filterProgram(arch, rules(key, false)), arch+1, unix.SYS_READ); got != refused(unix.ENOSYS) {
+	if got := runFilter(t, filterProgram(arch, rules(key, false)), arch+1, unix.SYS_READ); got != refused(unix.ENOSYS) {
 		t.Errorf("another architecture: %x", got)
 	}
 }

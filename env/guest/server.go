@@ -18,14 +18,14 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// server answers the calls of one host. It passes each call to the part that it concerns.
+// server answers the calls of one host, by passing each call to the part that handles it.
 type server struct {
 	killer   *killer
 	starter  *starter
 	watchdog *watchdog
 
 	once  sync.Once
-	ready chan struct{} // closed by Hello, once what follows is set
+	ready chan struct{} // closed by configure, after it has set the fields below
 
 	workspace workspace
 	transfers *transfers
@@ -38,11 +38,11 @@ func newServer(key tagKey, firstTag uint64) *server {
 	return &server{
 		killer: k, ready: make(chan struct{}),
 		starter:  &starter{key: key, scopes: k.scopes, reaper: k.reaper, traced: canTrace()},
-		watchdog: &watchdog{killer: k, busy: make(chan struct{}, 1)},
+		watchdog: &watchdog{killer: k, wakeups: make(chan struct{}, 1)},
 	}
 }
 
-// configure makes the parts that need the host's configuration.
+// configure creates the parts that need the host's configuration.
 func (s *server) configure(config *guestpb.HelloRequest) {
 	s.starter.config, s.watchdog.limits = config, config
 	s.workspace = workspace(config.Workdir)
@@ -67,29 +67,31 @@ func (s *server) configured() bool {
 	}
 }
 
-// answer makes one call, unless the host has not said hello yet, and translates its error.
-func answer[R any](s *server, call func() (R, error)) (r R, err error) {
+// respond handles one call and converts its error to a status. Before Hello, it returns an
+// error without calling call.
+func respond[R any](s *server, call func() (R, error)) (r R, err error) {
 	if !s.configured() {
-		return r, status.Error(codes.FailedPrecondition, "hello comes first")
+		return r, status.Error(codes.FailedPrecondition, "the first call must be Hello")
 	}
 	r, err = call()
-	return r, fault(err)
+	return r, toStatus(err)
 }
 
-// done is answer for a call without a result.
-func done(s *server, call func() error) (*guestpb.Empty, error) {
-	return answer(s, func() (*guestpb.Empty, error) { return &guestpb.Empty{}, call() })
+// respondEmpty is respond for a call without a result.
+func respondEmpty(s *server, call func() error) (*guestpb.Empty, error) {
+	return respond(s, func() (*guestpb.Empty, error) { return &guestpb.Empty{}, call() })
 }
 
-// fault turns an error into a status that the host maps to the errors of its contract.
-func fault(err error) error {
+// toStatus converts an error to a status. Client.translate converts the status to an error of
+// package env.
+func toStatus(err error) error {
 	if err == nil {
 		return nil
 	}
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
-	start, _ := errors.AsType[*errStart](err)
+	start, _ := errors.AsType[*startError](err)
 	code := codes.InvalidArgument
 	switch {
 	case start != nil && start.code == 127:
@@ -105,7 +107,7 @@ func fault(err error) error {
 }
 
 func (s *server) Hello(_ context.Context, r *guestpb.HelloRequest) (*guestpb.HelloResponse, error) {
-	err := errors.New("a second hello")
+	err := errors.New("the host called Hello twice")
 	s.once.Do(func() {
 		if len(r.Workdir) == 0 {
 			var dir string
@@ -119,16 +121,16 @@ func (s *server) Hello(_ context.Context, r *guestpb.HelloRequest) (*guestpb.Hel
 		}
 	})
 	if err != nil {
-		return nil, fault(err)
+		return nil, toStatus(err)
 	}
 	return &guestpb.HelloResponse{Protocol: protocol, Workdir: r.Workdir, Pid: int64(os.Getpid())}, nil
 }
 
 func (s *server) Run(ctx context.Context, r *guestpb.RunRequest) (*guestpb.RunResponse, error) {
-	return answer(s, func() (*guestpb.RunResponse, error) { return s.runs.run(ctx, r) })
+	return respond(s, func() (*guestpb.RunResponse, error) { return s.runs.run(ctx, r) })
 }
 
-// Cancel also answers before Hello: the host uses it to see whether the guest lives.
+// Cancel also works before Hello, because the host uses it to check whether the guest is alive.
 func (s *server) Cancel(_ context.Context, r *guestpb.CancelRequest) (*guestpb.Empty, error) {
 	if s.configured() {
 		s.runs.cancel(r.Id)
@@ -137,11 +139,11 @@ func (s *server) Cancel(_ context.Context, r *guestpb.CancelRequest) (*guestpb.E
 }
 
 func (s *server) Open(_ context.Context, r *guestpb.OpenRequest) (*guestpb.Empty, error) {
-	return done(s, func() error { return s.terminals.start(r) })
+	return respondEmpty(s, func() error { return s.terminals.start(r) })
 }
 
 func (s *server) Read(ctx context.Context, r *guestpb.ReadRequest) (*guestpb.ReadResponse, error) {
-	return answer(s, func() (*guestpb.ReadResponse, error) {
+	return respond(s, func() (*guestpb.ReadResponse, error) {
 		t, err := s.terminals.get(r.Id)
 		if err != nil {
 			return nil, err
@@ -151,39 +153,39 @@ func (s *server) Read(ctx context.Context, r *guestpb.ReadRequest) (*guestpb.Rea
 }
 
 func (s *server) Write(ctx context.Context, r *guestpb.WriteRequest) (*guestpb.Empty, error) {
-	return done(s, func() error { return s.terminals.write(ctx, r) })
+	return respondEmpty(s, func() error { return s.terminals.write(ctx, r) })
 }
 
 func (s *server) Interrupt(_ context.Context, r *guestpb.TerminalRequest) (*guestpb.Empty, error) {
-	return done(s, func() error { return s.terminals.interrupt(r.Id) })
+	return respondEmpty(s, func() error { return s.terminals.interrupt(r.Id) })
 }
 
 func (s *server) Mark(_ context.Context, r *guestpb.TerminalRequest) (*guestpb.MarkResponse, error) {
-	return answer(s, func() (*guestpb.MarkResponse, error) { return s.terminals.mark(r.Id) })
+	return respond(s, func() (*guestpb.MarkResponse, error) { return s.terminals.mark(r.Id) })
 }
 
 func (s *server) KillChildren(_ context.Context, r *guestpb.KillRequest) (*guestpb.Empty, error) {
-	return done(s, func() error { return s.terminals.killChildren(r) })
+	return respondEmpty(s, func() error { return s.terminals.killChildren(r) })
 }
 
 func (s *server) Close(_ context.Context, r *guestpb.TerminalRequest) (*guestpb.Empty, error) {
-	return done(s, func() error { return s.terminals.end(r.Id) })
+	return respondEmpty(s, func() error { return s.terminals.close(r.Id) })
 }
 
 func (s *server) Stat(_ context.Context, r *guestpb.StatRequest) (*guestpb.StatResponse, error) {
-	return answer(s, func() (*guestpb.StatResponse, error) { return stat(s.workspace.path(r.Path)) })
+	return respond(s, func() (*guestpb.StatResponse, error) { return stat(s.workspace.path(r.Path)) })
 }
 
 func (s *server) Walk(_ context.Context, r *guestpb.WalkRequest) (*guestpb.WalkResponse, error) {
-	return answer(s, func() (*guestpb.WalkResponse, error) { return walk(s.workspace.path(r.Dir), r) })
+	return respond(s, func() (*guestpb.WalkResponse, error) { return walk(s.workspace.path(r.Dir), r) })
 }
 
 func (s *server) Search(_ context.Context, r *guestpb.SearchRequest) (*guestpb.SearchResponse, error) {
-	return answer(s, func() (*guestpb.SearchResponse, error) { return search(s.workspace.path(r.Path), r) })
+	return respond(s, func() (*guestpb.SearchResponse, error) { return search(s.workspace.path(r.Path), r) })
 }
 
 func (s *server) Push(_ context.Context, r *guestpb.PushRequest) (*guestpb.Empty, error) {
-	return done(s, func() error {
+	return respondEmpty(s, func() error {
 		return s.transfers.push(r, func() (*transfer, error) {
 			switch r.Kind {
 			case guestpb.Kind_FILE:
@@ -197,7 +199,7 @@ func (s *server) Push(_ context.Context, r *guestpb.PushRequest) (*guestpb.Empty
 }
 
 func (s *server) Pull(_ context.Context, r *guestpb.PullRequest) (*guestpb.PullResponse, error) {
-	return answer(s, func() (*guestpb.PullResponse, error) {
+	return respond(s, func() (*guestpb.PullResponse, error) {
 		return s.transfers.pull(r.Id, func() (*transfer, error) {
 			switch r.Kind {
 			case guestpb.Kind_FILE:
@@ -211,7 +213,7 @@ func (s *server) Pull(_ context.Context, r *guestpb.PullRequest) (*guestpb.PullR
 }
 
 func (s *server) Drop(_ context.Context, r *guestpb.DropRequest) (*guestpb.Empty, error) {
-	return done(s, func() error {
+	return respondEmpty(s, func() error {
 		s.transfers.drop(r.Id)
 		return nil
 	})

@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// segments returns the System V shared memory segments that no process has mapped, and the
-// bytes of memory they occupy. These bytes are not part of any process's resident set size.
-func segments() (ids []int, size int64) {
+// unmappedSegments returns the System V shared memory segments that no process has mapped,
+// and the bytes of memory that they occupy. These bytes are not part of any process's
+// resident set size.
+func unmappedSegments() (ids []int, size int64) {
 	raw, err := os.ReadFile("/proc/sysvipc/shm")
 	if err != nil {
 		return nil, 0
@@ -30,8 +31,8 @@ func segments() (ids []int, size int64) {
 	return ids, size
 }
 
-func dropSegments(ids []int) {
+func removeSegments(ids []int) {
 	for _, id := range ids {
-		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) // fails if it is gone or belongs to another user
+		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil) // fails if the segment is gone or belongs to another user
 	}
 }

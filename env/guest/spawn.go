@@ -19,66 +19,66 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// program is what spawn starts. All three standard descriptors are files.
+// program describes a program for spawn to start.
 type program struct {
 	args  []string
 	dir   string
-	env   [][]byte // added to the environment that all programs get
-	files [3]*os.File
-	// sealed, unless nil, becomes descriptor env.SealedFile.
+	env   [][]byte    // added to the environment that all programs get
+	files [3]*os.File // standard input, output and error
+	// sealed becomes descriptor env.SealedFile. It may be nil.
 	sealed *os.File
-	tty    bool // files are a terminal that becomes the controlling one
+	tty    bool // files are a pseudo terminal, which becomes the controlling terminal
 }
 
-// errStart is the error of a program that could not be started, with the exit code that
+// startError is the error of a program that could not be started, with the exit code that
 // a shell would report.
-type errStart struct {
+type startError struct {
 	code int
 	err  error
 }
 
-func (e *errStart) Error() string { return e.err.Error() }
-func (e *errStart) Unwrap() error { return e.err }
+func (e *startError) Error() string { return e.err.Error() }
+func (e *startError) Unwrap() error { return e.err }
 
 // starter starts programs. Safe for concurrent use.
 type starter struct {
 	key    tagKey
 	scopes *scopes
 	reaper *reaper
-	traced bool // programs are stopped at their start by tracing, else by a launcher
-	// inherited goes before the environment that the host sends, which wins.
+	traced bool // tracing stops programs at their start; if false, a launcher does
+	// inherited is the base environment. The environment that the host sends overrides it.
 	inherited [][]byte
 	config    *guestpb.HelloRequest // environment and limits of programs
 }
 
-// canTrace tells whether the kernel lets the guest stop a program at its first
-// instruction.
+// canTrace reports whether the kernel lets the guest trace programs, which stops them at
+// their first instruction.
 func canTrace() bool {
 	raw, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 	scope := strings.TrimSpace(string(raw))
-	return err != nil || scope != "2" && scope != "3" // without the setting there is no such rule
+	return err != nil || scope != "2" && scope != "3" // a kernel without the setting allows tracing
 }
 
-// environ is the environment of a program; later settings of a name win.
+// environ returns the environment of a program. Of several settings of a name, it keeps the last.
 func (s *starter) environ(extra [][]byte) []string {
 	var out []string
-	at := map[string]int{}
+	index := map[string]int{}
 	for _, list := range [][][]byte{s.inherited, s.config.Env, extra} {
 		for _, kv := range list {
 			name, _, _ := strings.Cut(string(kv), "=")
-			if i, known := at[name]; known {
+			if i, known := index[name]; known {
 				out[i] = string(kv)
 				continue
 			}
-			at[name] = len(out)
+			index[name] = len(out)
 			out = append(out, string(kv))
 		}
 	}
 	return out
 }
 
-// spawn starts p as the leader of a session of its own. Before the first instruction
-// of p it sets the scope's tag and limits: the child stops at its exec until they are set.
+// spawn starts p as the leader of a new session. It sets the scope's tag and limits before
+// the first instruction of p, which waits until they are set.
 func (s *starter) spawn(p program, sc *scope) (*child, error) {
 	if len(p.args) == 0 {
 		return nil, errors.New("no program given")
@@ -86,10 +86,10 @@ func (s *starter) spawn(p program, sc *scope) (*child, error) {
 	environ := s.environ(p.env)
 	path, err := lookPath(p.args[0], p.dir, environ)
 	if err != nil {
-		return nil, &errStart{127, err}
+		return nil, &startError{127, err}
 	}
 	if fi, err := os.Stat(p.dir); err != nil || !fi.IsDir() {
-		return nil, &errStart{126, fmt.Errorf("%s: no such directory to run in", p.dir)}
+		return nil, &startError{126, fmt.Errorf("%s: no such directory to run in", p.dir)}
 	}
 	attr := &syscall.ProcAttr{Dir: p.dir, Env: environ, Sys: &syscall.SysProcAttr{
 		Setsid: true, Setctty: p.tty, Ptrace: s.traced,
@@ -99,21 +99,21 @@ func (s *starter) spawn(p program, sc *scope) (*child, error) {
 	}
 	if p.sealed != nil {
 		for len(attr.Files) < env.SealedFile {
-			attr.Files = append(attr.Files, ^uintptr(0)) // closed
+			attr.Files = append(attr.Files, ^uintptr(0)) // a closed descriptor
 		}
 		attr.Files = append(attr.Files, p.sealed.Fd())
 	}
-	// Only the thread that forked may let a traced child go.
+	// Only the thread that forked a traced child may detach from it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer runtime.KeepAlive(p)
-	for end := time.Now().Add(startBound); ; {
+	for end := time.Now().Add(startTimeout); ; {
 		c, err := s.startOne(path, p, attr, sc)
-		again := errors.Is(err, errKilledAtStart) || errors.Is(err, unix.EAGAIN) // the dead still count for a moment
+		again := errors.Is(err, errKilledAtStart) || errors.Is(err, unix.EAGAIN) // killed processes count against the limit for a moment
 		if !again || time.Now().After(end) {
 			return c, err
 		}
-		time.Sleep(startPause)
+		time.Sleep(retryPause)
 	}
 }
 
@@ -121,14 +121,14 @@ func (s *starter) spawn(p program, sc *scope) (*child, error) {
 // and the program's first instruction, while the guest's thread waits for it. The guest
 // kills a program that has been stopped there for stuckAfter, and tries again.
 const (
-	startBound = 500 * time.Millisecond
-	startPause = 5 * time.Millisecond
-	stuckAfter = 100 * time.Millisecond
+	startTimeout = 500 * time.Millisecond
+	retryPause   = 5 * time.Millisecond
+	stuckAfter   = 100 * time.Millisecond
 )
 
-var errKilledAtStart = &errStart{128 + int(unix.SIGKILL), errors.New("killed before it began")}
+var errKilledAtStart = &startError{128 + int(unix.SIGKILL), errors.New("killed before it began")}
 
-// startOne is one try of a start.
+// startOne tries once to start p.
 func (s *starter) startOne(path string, p program, attr *syscall.ProcAttr, sc *scope) (*child, error) {
 	s.reaper.mu.Lock()
 	defer s.reaper.mu.Unlock()
@@ -137,19 +137,20 @@ func (s *starter) startOne(path string, p program, attr *syscall.ProcAttr, sc *s
 	if !s.traced {
 		start = startLaunched
 	}
-	endRescue := s.killStuckStarts()
-	// Go forks with vfork. The runtime cannot stop a thread whose child agent code has
-	// stopped: a garbage collection would wait for it, and everything, including the
-	// rescue, for the collection. This ends a collection under way and starts none.
+	stopRescue := s.killStuckStarts()
+	// Go forks with vfork, so a child that agent code has stopped also blocks the guest's
+	// thread. A garbage collection would wait for that thread, and everything else, including
+	// killStuckStarts, for the collection. SetGCPercent(-1) completes a collection that is
+	// under way and prevents new ones.
 	percent := debug.SetGCPercent(-1)
 	pid, err := start(path, p.args, attr, func(pid int) error { return s.limit(pid, sc.tag) })
 	debug.SetGCPercent(percent)
-	endRescue()
+	stopRescue()
 	switch {
 	case errors.Is(err, errKilledAtStart):
 		return nil, errKilledAtStart
 	case pid == 0:
-		return nil, &errStart{126, fmt.Errorf("%s: %w", p.args[0], err)}
+		return nil, &startError{126, fmt.Errorf("%s: %w", p.args[0], err)}
 	}
 	c := &child{pid: pid, start: began, done: make(chan struct{})}
 	s.reaper.children[pid] = c
@@ -164,22 +165,22 @@ func (s *starter) startOne(path string, p program, attr *syscall.ProcAttr, sc *s
 	return c, nil
 }
 
-// killStuckStarts kills, until end is called, the guest's children that have no tag yet
-// and were stopped before their exec, while they still have the guest's own arguments. At
-// their exec all children stop, and wait for a guest that may be slow.
-func (s *starter) killStuckStarts() (end func()) {
-	over := make(chan struct{})
+// killStuckStarts kills children of the guest that were stopped before their exec, until stop
+// is called. Such a child has no tag and still has the guest's arguments. A child that is
+// stopped at its exec has other arguments, and is left alone because it waits for the guest.
+func (s *starter) killStuckStarts() (stop func()) {
+	done := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {
 		tick := time.NewTicker(stuckAfter)
 		defer tick.Stop()
 		for self := os.Getpid(); ; {
 			select {
-			case <-over:
+			case <-done:
 				return
 			case <-tick.C:
 			}
-			for _, p := range processes(s.scopes.untagged) {
+			for _, p := range processes(s.scopes.isUntagged) {
 				if p.parent == self && p.stopped && bytes.Equal(arguments(p.pid), arguments(self)) {
 					p.signal(unix.SIGKILL)
 				}
@@ -187,19 +188,19 @@ func (s *starter) killStuckStarts() (end func()) {
 		}
 	})
 	return func() {
-		close(over)
+		close(done)
 		watch.Wait()
 	}
 }
 
-// arguments returns a process's arguments as the kernel shows them, nil if it is gone.
+// arguments returns the arguments of a process as /proc shows them, or nil if it has ended.
 func arguments(pid int) []byte {
 	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	return raw
 }
 
-// startTraced starts a program, which stops at its exec, and resumes it after limit has
-// tagged it. If it returns an error and a pid, the caller must kill that process.
+// startTraced starts a program, which stops at its exec, calls limit to tag and limit it, and
+// resumes it. If it returns an error and a pid, the caller must kill that process.
 func startTraced(path string, args []string, attr *syscall.ProcAttr, limit func(pid int) error) (pid int, err error) {
 	if pid, _, err = syscall.StartProcess(path, args, attr); err != nil {
 		return 0, err
@@ -223,8 +224,8 @@ func startTraced(path string, args []string, attr *syscall.ProcAttr, limit func(
 	return pid, unix.PtraceDetach(pid)
 }
 
-// lookPath finds name as a shell would: a name with a slash is taken from dir,
-// another is searched in the PATH of env.
+// lookPath finds a program as a shell does: it resolves a name with a slash relative to dir,
+// and searches any other name in the PATH of env.
 func lookPath(name, dir string, env []string) (string, error) {
 	if name == "" {
 		return "", errors.New("empty program name")

@@ -11,25 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StageArg is the first argument that makes an executable a stage: a program that a driver
-// starts before bwrap to make file systems that bwrap cannot make, with a limit on the
-// number of files. It runs in a mount namespace of its own, as root of a user namespace or
-// as root, and becomes the program in its arguments.
+// StageArg is the first argument that makes an executable a stage. A driver starts the stage
+// before bwrap to mount file systems with a limit on the number of files, which bwrap cannot
+// do. The stage runs in a new mount namespace, as root or as root of a user namespace, and
+// then becomes the program in its arguments with exec.
 //
 //	tracesmith-guest-stage BYTES:FILES:MODE... -- PROGRAM ARG...
 const StageArg = "tracesmith-guest-stage"
 
-// stageDir exists everywhere, and no sandbox shows anything below it.
+// stageDir is where stages mount. It exists everywhere, and sandboxes show nothing below it.
 const stageDir = "/sys"
 
-// StagePlace is where a stage mounts the file system of argument i, from 0.
-func StagePlace(i int) string { return stageDir + "/" + strconv.Itoa(i) }
+// StageMountPoint returns the directory at which a stage mounts the file system of argument i,
+// counted from 0.
+func StageMountPoint(i int) string { return stageDir + "/" + strconv.Itoa(i) }
 
-// stage returns only with an error.
+// stage does not return unless it fails.
 func stage(args []string) error {
 	end := slices.Index(args, "--")
 	if end < 0 || end+1 == len(args) {
-		return errors.New("a stage without a program")
+		return errors.New("no program given after --")
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
@@ -41,13 +42,13 @@ func stage(args []string) error {
 	for i, arg := range args[:end] {
 		f := strings.SplitN(arg, ":", 3)
 		if len(f) != 3 {
-			return fmt.Errorf("%q describes no file system", arg)
+			return fmt.Errorf("%q does not have the form BYTES:FILES:MODE", arg)
 		}
-		if err := os.Mkdir(StagePlace(i), 0o755); err != nil {
+		if err := os.Mkdir(StageMountPoint(i), 0o755); err != nil {
 			return err
 		}
 		options := fmt.Sprintf("size=%s,nr_inodes=%s,mode=%s", f[0], f[1], f[2])
-		if err := unix.Mount("tmpfs", StagePlace(i), "tmpfs", flags, options); err != nil {
+		if err := unix.Mount("tmpfs", StageMountPoint(i), "tmpfs", flags, options); err != nil {
 			return fmt.Errorf("mounting a file system of %s: %w", options, err)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostConn is the stream to the host; closing it ends the guest.
+// hostConn is the stream to the host. Closing it ends the guest.
 type hostConn struct {
 	net.Conn
 	ended chan struct{}
@@ -22,12 +22,12 @@ func (c *hostConn) Close() error {
 	return nil
 }
 
-// stdio makes a connection of standard input and output.
+// stdio is a net.Conn over standard input and output. It has no deadlines.
 type stdio struct{ in, out *os.File }
 
 func (c stdio) Read(p []byte) (int, error)  { return c.in.Read(p) }
 func (c stdio) Write(p []byte) (int, error) { return c.out.Write(p) }
-func (c stdio) Close() error                { return nil } // with the process
+func (c stdio) Close() error                { return nil } // the descriptors close when the process exits
 
 func (c stdio) LocalAddr() net.Addr                { return &net.UnixAddr{Name: "guest", Net: "stdio"} }
 func (c stdio) RemoteAddr() net.Addr               { return &net.UnixAddr{Name: "host", Net: "stdio"} }
@@ -35,8 +35,8 @@ func (c stdio) SetDeadline(t time.Time) error      { return os.ErrNoDeadline }
 func (c stdio) SetReadDeadline(t time.Time) error  { return os.ErrNoDeadline }
 func (c stdio) SetWriteDeadline(t time.Time) error { return os.ErrNoDeadline }
 
-// takeStdio moves the stream away from descriptors 0 and 1, which children inherit, and
-// opens /dev/null there.
+// takeStdio moves the stream away from descriptors 0 and 1, which programs inherit, and
+// opens /dev/null in their place.
 func takeStdio() (*hostConn, error) {
 	var moved [2]*os.File
 	for fd := range moved {
@@ -61,13 +61,14 @@ func takeStdio() (*hostConn, error) {
 	return &hostConn{Conn: stdio{in: moved[0], out: moved[1]}, ended: make(chan struct{})}, unix.Close(null)
 }
 
-// oneConn is a listener with one connection; its second Accept waits for the end of it.
-type oneConn struct {
+// singleConnListener is a listener with one connection. Its second Accept waits until that
+// connection is closed, and returns io.EOF.
+type singleConnListener struct {
 	conn  *hostConn
 	taken bool
 }
 
-func (l *oneConn) Accept() (net.Conn, error) {
+func (l *singleConnListener) Accept() (net.Conn, error) {
 	if l.taken {
 		<-l.conn.ended
 		return nil, io.EOF
@@ -76,5 +77,5 @@ func (l *oneConn) Accept() (net.Conn, error) {
 	return l.conn, nil
 }
 
-func (l *oneConn) Close() error   { return nil }
-func (l *oneConn) Addr() net.Addr { return &net.UnixAddr{Name: "host", Net: "stdio"} }
+func (l *singleConnListener) Close() error   { return nil }
+func (l *singleConnListener) Addr() net.Addr { return &net.UnixAddr{Name: "host", Net: "stdio"} }

@@ -16,12 +16,11 @@ import (
 
 const (
 	maxTerminals   = 64
-	terminalBuffer = 256 << 10 // output waiting for the host; a program that writes more waits
-	keptMarks      = 16
+	terminalBuffer = 256 << 10 // bytes of output that wait for the host; a program that writes more is blocked
+	maxMarks       = 16
 )
 
-// terminals runs programs with an open input, by the host's numbers. Safe for concurrent
-// use.
+// terminals runs programs with an open input. Safe for concurrent use.
 type terminals struct {
 	starter   *starter
 	killer    *killer
@@ -29,7 +28,7 @@ type terminals struct {
 	workspace workspace
 
 	mu   sync.Mutex
-	open map[uint64]*terminal
+	open map[uint64]*terminal // by the id that the host gave the terminal
 }
 
 // start starts a terminal's program.
@@ -51,18 +50,18 @@ func (ts *terminals) start(r *guestpb.OpenRequest) error {
 	}
 	t := &terminal{
 		scope: ts.killer.scopes.create(true), in: l.in, marks: map[uint64]map[identity]bool{},
-		change: make(chan struct{}), closed: make(chan struct{}), gone: make(chan struct{}),
+		changed: make(chan struct{}), closed: make(chan struct{}), pumpDone: make(chan struct{}),
 	}
 	t.child, err = ts.starter.spawn(program{
-		args: texts(r.Args), dir: ts.workspace.path(r.Dir), env: r.Env, files: l.child, tty: r.Pty,
+		args: toStrings(r.Args), dir: ts.workspace.path(r.Dir), env: r.Env, files: l.programSide, tty: r.Pty,
 	}, t.scope)
-	l.started()
+	l.closeProgramSide()
 	if err != nil {
 		ts.killer.scopes.forget(t.scope)
 		l.close()
 		return err
 	}
-	t.group = func() int { return l.foreground(t.child.pid) }
+	t.group = func() int { return l.foregroundGroup(t.child.pid) }
 	go t.pump(l)
 	ts.mu.Lock()
 	ts.open[r.Id] = t
@@ -80,7 +79,7 @@ func (ts *terminals) get(id uint64) (*terminal, error) {
 	return nil, status.Errorf(codes.NotFound, "no terminal %d", id)
 }
 
-// write gives the program input; see terminal.write.
+// write sends input to the program; see terminal.write.
 func (ts *terminals) write(ctx context.Context, r *guestpb.WriteRequest) error {
 	t, err := ts.get(r.Id)
 	if err != nil {
@@ -96,10 +95,10 @@ func (ts *terminals) interrupt(id uint64) error {
 	if err != nil {
 		return err
 	}
-	// Under the reaper's lock a program that has not ended keeps its number.
+	// While the reaper is locked, it cannot reap the program, so the program keeps its number.
 	ts.killer.reaper.mu.Lock()
 	defer ts.killer.reaper.mu.Unlock()
-	if g := t.group(); g > 1 && !t.over() {
+	if g := t.group(); g > 1 && !t.hasExited() {
 		if err := unix.Kill(-g, unix.SIGINT); err != nil && err != unix.ESRCH {
 			return err
 		}
@@ -107,21 +106,21 @@ func (ts *terminals) interrupt(id uint64) error {
 	return nil
 }
 
-// mark remembers which processes of the terminal live now.
+// mark records the processes of the terminal that are alive now.
 func (ts *terminals) mark(id uint64) (*guestpb.MarkResponse, error) {
 	t, err := ts.get(id)
 	if err != nil {
 		return nil, err
 	}
 	alive := map[identity]bool{}
-	for _, p := range processes(ts.killer.scopes.of(t.scope)) {
+	for _, p := range processes(ts.killer.scopes.tagFilter(t.scope)) {
 		alive[p.identity()] = true
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lastMark++
 	t.marks[t.lastMark] = alive
-	delete(t.marks, t.lastMark-keptMarks)
+	delete(t.marks, t.lastMark-maxMarks)
 	return &guestpb.MarkResponse{Mark: t.lastMark}, nil
 }
 
@@ -135,21 +134,21 @@ func (ts *terminals) killChildren(r *guestpb.KillRequest) error {
 	before, known := t.marks[r.Mark]
 	t.mu.Unlock()
 	if !known && r.Mark != 0 {
-		return status.Errorf(codes.InvalidArgument, "mark %d is not among the last %d", r.Mark, keptMarks)
+		return status.Errorf(codes.InvalidArgument, "mark %d is not among the last %d", r.Mark, maxMarks)
 	}
-	ts.killer.kill(ts.killer.scopes.of(t.scope), func(p process) bool {
+	ts.killer.kill(ts.killer.scopes.tagFilter(t.scope), func(p process) bool {
 		return p.pid == t.child.pid || before[p.identity()]
 	})
 	ts.killer.reaper.mu.Lock()
 	defer ts.killer.reaper.mu.Unlock()
-	if !t.over() { // a killed process may have stopped it
+	if !t.hasExited() { // the killed processes may have stopped it
 		_ = unix.Kill(t.child.pid, unix.SIGCONT)
 	}
 	return nil
 }
 
-// end kills the program and everything it started.
-func (ts *terminals) end(id uint64) error {
+// close kills the program and everything that it started.
+func (ts *terminals) close(id uint64) error {
 	t, err := ts.get(id)
 	if err != nil {
 		return err
@@ -158,10 +157,10 @@ func (ts *terminals) end(id uint64) error {
 	delete(ts.open, id)
 	ts.mu.Unlock()
 	t.once.Do(func() { close(t.closed) })
-	ts.killer.end(t.scope)
+	ts.killer.killScope(t.scope)
 	select {
-	case <-t.gone:
-	case <-time.After(sweepBound):
+	case <-t.pumpDone:
+	case <-time.After(sweepTimeout):
 		return errors.New("the program is stuck in the kernel")
 	}
 	ts.killer.scopes.forget(t.scope)
@@ -175,22 +174,22 @@ type terminal struct {
 	in    *os.File
 	group func() int // the foreground process group
 
-	mu     sync.Mutex
-	buf    []byte
-	ended  bool          // no more output will be kept
-	change chan struct{} // closed and replaced whenever buf, ended or limit change
-	closed chan struct{}
-	once   sync.Once
-	gone   chan struct{} // closed when pump has returned
+	mu       sync.Mutex
+	buf      []byte
+	ended    bool          // no more output is added to buf
+	changed  chan struct{} // closed and replaced whenever buf or ended changes
+	closed   chan struct{}
+	once     sync.Once
+	pumpDone chan struct{} // closed when pump has returned
 
 	marks    map[uint64]map[identity]bool
 	lastMark uint64
 }
 
-// pump moves output into the buffer until its end. Once the program has ended, background
-// processes of it may hold the line for settle only.
-func (t *terminal) pump(l *line) {
-	defer close(t.gone)
+// pump copies output into the buffer until it ends. After the program has ended, pump waits at
+// most drainTimeout for output of its background processes.
+func (t *terminal) pump(l *terminalIO) {
+	defer close(t.pumpDone)
 	var reader sync.WaitGroup
 	eof := make(chan struct{})
 	reader.Go(func() {
@@ -199,7 +198,7 @@ func (t *terminal) pump(l *line) {
 		for {
 			n, err := l.out.Read(chunk)
 			t.put(chunk[:n])
-			if err != nil { // EOF, or EIO from a terminal that no process holds
+			if err != nil { // EOF, or EIO from a pseudo terminal that no process has open
 				return
 			}
 		}
@@ -207,7 +206,7 @@ func (t *terminal) pump(l *line) {
 	<-t.child.done
 	select {
 	case <-eof:
-	case <-time.After(settle):
+	case <-time.After(drainTimeout):
 	case <-t.closed:
 	}
 	t.mu.Lock()
@@ -222,7 +221,8 @@ func (t *terminal) pump(l *line) {
 	reader.Wait()
 }
 
-// put waits for room in the buffer, so that memory is bounded and the program waits too.
+// put appends output to the buffer. It waits for room in the buffer, which limits memory and
+// blocks the program.
 func (t *terminal) put(p []byte) {
 	if len(p) == 0 {
 		return
@@ -230,10 +230,10 @@ func (t *terminal) put(p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.buf) > terminalBuffer && !t.ended {
-		change := t.change
+		changed := t.changed
 		t.mu.Unlock()
 		select {
-		case <-change:
+		case <-changed:
 		case <-t.closed:
 		}
 		t.mu.Lock()
@@ -249,19 +249,19 @@ func (t *terminal) put(p []byte) {
 	}
 }
 
-// notify is called with mu held.
+// notify wakes the waiters for a change. The caller holds mu.
 func (t *terminal) notify() {
-	close(t.change)
-	t.change = make(chan struct{})
+	close(t.changed)
+	t.changed = make(chan struct{})
 }
 
 // read returns when there is output, at the end of the output, or after wait.
 func (t *terminal) read(ctx context.Context, wait time.Duration) *guestpb.ReadResponse {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	for over := false; ; {
+	for expired := false; ; {
 		t.mu.Lock()
-		if len(t.buf) > 0 || t.ended || over {
+		if len(t.buf) > 0 || t.ended || expired {
 			resp := &guestpb.ReadResponse{Data: t.buf, Limit: t.scope.takeLimit()}
 			if len(t.buf) > pieceBytes {
 				resp.Data, t.buf = t.buf[:pieceBytes:pieceBytes], t.buf[pieceBytes:]
@@ -275,20 +275,20 @@ func (t *terminal) read(ctx context.Context, wait time.Duration) *guestpb.ReadRe
 			t.mu.Unlock()
 			return resp
 		}
-		change := t.change
+		changed := t.changed
 		t.mu.Unlock()
 		select {
-		case <-change:
+		case <-changed:
 		case <-timer.C:
-			over = true
+			expired = true
 		case <-ctx.Done():
-			over = true
+			expired = true
 		}
 	}
 }
 
-// write waits while the program does not read its input. It drops input for a program
-// that has ended: the next read reports the end.
+// write waits while the program does not read its input. It drops input for a program that has
+// ended, because the next read reports the end.
 func (t *terminal) write(ctx context.Context, data []byte) (err error) {
 	if end, ok := ctx.Deadline(); ok {
 		err = t.in.SetWriteDeadline(end)
@@ -296,14 +296,14 @@ func (t *terminal) write(ctx context.Context, data []byte) (err error) {
 	if err == nil {
 		_, err = t.in.Write(data)
 	}
-	if err != nil && !t.over() && !errors.Is(err, unix.EPIPE) {
+	if err != nil && !t.hasExited() && !errors.Is(err, unix.EPIPE) {
 		return err
 	}
 	return nil
 }
 
-// over tells whether the program has ended.
-func (t *terminal) over() bool {
+// hasExited reports whether the program has ended.
+func (t *terminal) hasExited() bool {
 	select {
 	case <-t.child.done:
 		return true

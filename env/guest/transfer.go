@@ -13,28 +13,28 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/guestpb"
 )
 
-// transfer is something too large for one message, on its way in or out. Its calls come
-// one after another.
+// transfer is data that takes several messages, from or to the host. The host sends the calls
+// of a transfer one after another.
 type transfer struct {
 	mu     sync.Mutex
-	input  []byte       // INPUT: what arrived so far
-	w      io.Writer    // FILE, ARCHIVE on their way in
-	finish func() error // makes what arrived take effect
-	r      io.Reader    // on its way out
-	total  int64        // FILE: its size
-	abort  func()       // releases everything; called once, on failure or drop
+	input  []byte       // INPUT: the data received so far
+	w      io.Writer    // FILE and ARCHIVE from the host: receives the data
+	finish func() error // completes a transfer from the host
+	r      io.Reader    // to the host: the source of the data
+	total  int64        // FILE to the host: the size of the file
+	abort  func()       // releases everything; called once, after a failure or by drop
 }
 
 const maxTransfers = 64
 
-// transfers are the transfers under way, by number. Safe for concurrent use.
+// transfers holds the transfers in progress. Safe for concurrent use.
 type transfers struct {
 	opening sync.Mutex // held while a transfer is opened; locked before mu
 	mu      sync.Mutex
-	known   map[uint64]*transfer
+	known   map[uint64]*transfer // by id
 }
 
-// push takes the next piece of a transfer, and opens the transfer with the first one.
+// push receives the next piece of a transfer. The first piece opens the transfer.
 func (ts *transfers) push(r *guestpb.PushRequest, open func() (*transfer, error)) error {
 	if r.Kind == guestpb.Kind_INPUT {
 		open = func() (*transfer, error) { return &transfer{abort: func() {}}, nil }
@@ -51,7 +51,7 @@ func (ts *transfers) push(r *guestpb.PushRequest, open func() (*transfer, error)
 			return fmt.Errorf("input exceeds %d bytes", maxOutput)
 		}
 		t.input = append(t.input, r.Data...)
-		return nil // Run takes it
+		return nil // Run takes the data later
 	}
 	if _, err := t.w.Write(r.Data); err != nil {
 		ts.drop(r.Id)
@@ -64,7 +64,7 @@ func (ts *transfers) push(r *guestpb.PushRequest, open func() (*transfer, error)
 	return t.finish()
 }
 
-// pull returns the next piece of a transfer, which open opens unless it is known.
+// pull returns the next piece of a transfer. The first call opens the transfer with open.
 func (ts *transfers) pull(id uint64, open func() (*transfer, error)) (*guestpb.PullResponse, error) {
 	t, err := ts.open(id, open)
 	if err != nil {
@@ -84,8 +84,8 @@ func (ts *transfers) pull(id uint64, open func() (*transfer, error)) (*guestpb.P
 	return &guestpb.PullResponse{Data: data, Eof: eof, Total: t.total}, nil
 }
 
-// open returns a transfer, and opens it unless it is known. Only one call opens at a time,
-// so that two calls with the same new id do not both open it.
+// open returns the transfer with an id, and opens it if it does not exist. Only one call can
+// open a transfer at a time, so that two calls with the same new id do not both open it.
 func (ts *transfers) open(id uint64, open func() (*transfer, error)) (*transfer, error) {
 	if t, _ := ts.find(id); t != nil {
 		return t, nil
@@ -109,15 +109,15 @@ func (ts *transfers) open(id uint64, open func() (*transfer, error)) (*transfer,
 	return t, nil
 }
 
-// find returns a transfer, nil if there is none of that id, and how many there are.
+// find returns the transfer with an id, or nil, and the number of all transfers.
 func (ts *transfers) find(id uint64) (t *transfer, n int) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	return ts.known[id], len(ts.known)
 }
 
-// keep offers data to pull under a new id. The host numbers its transfers from 1, the
-// guest uses numbers from 2^63.
+// keep makes data available to pull under a new id. The ids of the host start at 1, and those
+// of the guest at 2^63.
 func (ts *transfers) keep(data []byte) (uint64, error) {
 	id := 1<<63 | rand.Uint64()
 	_, err := ts.open(id, func() (*transfer, error) {
@@ -126,7 +126,7 @@ func (ts *transfers) keep(data []byte) (uint64, error) {
 	return id, err
 }
 
-// take removes a transfer and hands it to the caller.
+// take removes a transfer and returns it.
 func (ts *transfers) take(id uint64) (*transfer, error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// If several calls name a new transfer at once, it is opened once: a second one would leak with
-// its descriptor.
+// If several calls with the same new id arrive at once, the transfer is opened once. A second one
+// would leak its descriptor.
 func TestTransfersAreOpenedOnce(t *testing.T) {
 	ts := &transfers{known: map[uint64]*transfer{}}
 	for id := range uint64(maxTransfers) {
@@ -19,7 +19,7 @@ func TestTransfersAreOpenedOnce(t *testing.T) {
 				_, err := ts.open(id, func() (*transfer, error) {
 					opened.Add(1)
 					for range 100 {
-						runtime.Gosched() // so that the other calls come meanwhile
+						runtime.Gosched() // let the other calls arrive
 					}
 					return &transfer{abort: func() {}}, nil
 				})

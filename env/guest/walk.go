@@ -29,7 +29,7 @@ const (
 type walker struct {
 	ignore     []string
 	end        time.Time
-	left       int // number of entries that may still be visited
+	remaining  int // number of entries that it may still visit
 	unreadable int64
 	incomplete bool
 	// visit is called for each entry. Its result matters only for directories.
@@ -46,19 +46,19 @@ func (e *entry) isDir() bool { return e.stat.Mode&unix.S_IFMT == unix.S_IFDIR }
 
 func newWalker(ignore [][]byte, timeout time.Duration) (*walker, error) {
 	globs, err := globs(ignore)
-	return &walker{ignore: globs, end: time.Now().Add(timeout), left: maxVisited}, err
+	return &walker{ignore: globs, end: time.Now().Add(timeout), remaining: maxVisited}, err
 }
 
-// below walks dir, whose path relative to the root is path. It returns false if the whole
+// walkDir walks dir, whose path relative to the root is path. It returns false if the whole
 // walk must stop.
-func (w *walker) below(dir *os.File, path string, level int) bool {
-	names, _ := dir.Readdirnames(w.left + 1)
-	if len(names) > w.left || level > maxWalkDepth {
+func (w *walker) walkDir(dir *os.File, path string, level int) bool {
+	names, _ := dir.Readdirnames(w.remaining + 1)
+	if len(names) > w.remaining || level > maxWalkDepth {
 		w.incomplete = true
-		names = names[:min(len(names), w.left)]
+		names = names[:min(len(names), w.remaining)]
 	}
-	w.left -= len(names)
-	slices.SortFunc(names, natural)
+	w.remaining -= len(names)
+	slices.SortFunc(names, compareNatural)
 	for _, name := range names {
 		if level > maxWalkDepth {
 			break
@@ -82,13 +82,13 @@ func (w *walker) below(dir *os.File, path string, level int) bool {
 			w.unreadable++
 			continue
 		}
-		more := w.below(sub, e.path, level+1)
+		more := w.walkDir(sub, e.path, level+1)
 		_ = sub.Close()
 		if !more {
 			return false
 		}
 	}
-	return w.left > 0 || !w.incomplete
+	return w.remaining > 0 || !w.incomplete
 }
 
 // openIn opens an entry of dir for reading. It fails if the entry is a symbolic link.
@@ -112,25 +112,25 @@ func walk(path string, r *guestpb.WalkRequest) (*guestpb.WalkResponse, error) {
 	}
 	defer dir.Close()
 	resp := &guestpb.WalkResponse{}
-	size, most := 0, min(int(r.MaxEntries), maxEntries)
+	size, maxCount := 0, min(int(r.MaxEntries), maxEntries)
 	w.visit = func(dir *os.File, e *entry) bool {
 		if len(resp.Levels) < e.level {
 			resp.Levels = append(resp.Levels, 0)
 		}
 		resp.Levels[e.level-1]++
-		if len(resp.Entries) < most && size < maxFound {
-			made := entryOf(dir, e)
-			resp.Entries = append(resp.Entries, made)
-			size += len(made.Path) + len(made.Target)
+		if len(resp.Entries) < maxCount && size < maxFound {
+			out := newEntry(dir, e)
+			resp.Entries = append(resp.Entries, out)
+			size += len(out.Path) + len(out.Target)
 		}
 		return r.Depth <= 0 || e.level < int(r.Depth)
 	}
-	w.below(dir, "", 1)
+	w.walkDir(dir, "", 1)
 	resp.Unreadable, resp.Incomplete = w.unreadable, w.incomplete
 	return resp, nil
 }
 
-func entryOf(dir *os.File, e *entry) *guestpb.Entry {
+func newEntry(dir *os.File, e *entry) *guestpb.Entry {
 	out := &guestpb.Entry{Path: []byte(e.path), Kind: '?', Mode: e.stat.Mode & 0o777, Size: e.stat.Size}
 	switch e.stat.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
@@ -147,10 +147,10 @@ func entryOf(dir *os.File, e *entry) *guestpb.Entry {
 	return out
 }
 
-// globs returns raw as strings, or an error if one is not a valid pattern. It limits the
-// alternatives of a pattern because their number multiplies with each pair of braces.
+// globs converts raw to strings. It returns an error if one of them is not a valid glob or has
+// too many alternatives, whose number multiplies with each pair of braces.
 func globs(raw [][]byte) ([]string, error) {
-	out := texts(raw)
+	out := toStrings(raw)
 	if len(out) > 100 {
 		return nil, errors.New("more than 100 globs")
 	}
@@ -169,8 +169,9 @@ func anyMatch(globs []string, name string) bool {
 	return slices.ContainsFunc(globs, func(g string) bool { return doublestar.MatchUnvalidated(g, name) })
 }
 
-// natural compares two names, runs of digits by their value: file2 is before file10.
-func natural(a, b string) int {
+// compareNatural compares two names, and runs of digits in them by value: file2 comes before
+// file10.
+func compareNatural(a, b string) int {
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {
 		if !isDigit(a[i]) || !isDigit(b[j]) {
@@ -193,7 +194,7 @@ func natural(a, b string) int {
 	if rest := (len(a) - i) - (len(b) - j); rest != 0 {
 		return rest
 	}
-	return strings.Compare(a, b) // such as 01 and 1
+	return strings.Compare(a, b) // they differ only in leading zeros
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -9,156 +9,157 @@ import (
 )
 
 const (
-	fastPace = 50 * time.Millisecond
-	slowPace = time.Second
+	fastInterval = 50 * time.Millisecond
+	slowInterval = time.Second
 )
 
-// watchdog enforces the limits on memory and processes over all programs together.
+// watchdog enforces the limits on memory and processes, which apply to all programs together.
 type watchdog struct {
-	killer *killer
-	limits *guestpb.HelloRequest
-	busy   chan struct{} // of one element: something may have started
+	killer  *killer
+	limits  *guestpb.HelloRequest
+	wakeups chan struct{} // has room for one value: a program may have started
 }
 
-// wake makes the watchdog look soon.
+// wake makes the watchdog check the limits soon.
 func (w *watchdog) wake() {
 	select {
-	case w.busy <- struct{}{}:
+	case w.wakeups <- struct{}{}:
 	default:
 	}
 }
 
-// run never returns. It looks every 50 ms while something changes, less often while
-// nothing does, and not at all while nothing runs. While the guest is idle it releases
-// the guest's heap.
+// run checks the limits every 50 ms while the use of memory or threads changes, less often
+// while it does not, and not at all while no program runs. While the guest is idle, run
+// releases the guest's heap. It never returns.
 func (w *watchdog) run() {
-	var last [2]int64
-	pace := time.Duration(0) // 0: nothing runs
+	var last [2]int64            // threads and MiB of memory at the last check
+	interval := time.Duration(0) // 0 = no program runs
 	timer := time.NewTimer(0)
 	var heap heapReleaser
 	for {
 		select {
-		case <-w.busy:
-			if pace != fastPace { // else a look is due soon anyway
-				pace = fastPace
-				timer.Reset(pace)
+		case <-w.wakeups:
+			if interval != fastInterval { // otherwise a check is due soon anyway
+				interval = fastInterval
+				timer.Reset(interval)
 			}
 			continue
 		case <-timer.C:
 		}
-		c, resume := w.look()
-		switch now := [2]int64{c.threads, c.rss >> 20}; {
-		case len(c.all) == 0 && pace != fastPace, now == last && pace == slowPace:
-			if reaper := w.killer.reaper; reaper.mu.TryLock() { // no program is about to start: see startOne
+		u, resume := w.measure()
+		switch now := [2]int64{u.threads, u.memory >> 20}; {
+		case len(u.processes) == 0 && interval != fastInterval, now == last && interval == slowInterval:
+			// While the reaper is locked, no program is being started (see startOne).
+			if reaper := w.killer.reaper; reaper.mu.TryLock() {
 				heap.release()
 				reaper.mu.Unlock()
 			}
-			if len(c.all) == 0 {
-				pace = 0
+			if len(u.processes) == 0 {
+				interval = 0
 			}
-		case len(c.all) == 0:
-			pace = slowPace
+		case len(u.processes) == 0:
+			interval = slowInterval
 		case now == last:
-			pace = min(2*max(pace, fastPace), slowPace)
+			interval = min(2*max(interval, fastInterval), slowInterval)
 		default:
-			last, pace = now, fastPace
+			last, interval = now, fastInterval
 		}
-		w.enforce(c)
+		w.enforce(u)
 		resume()
-		if pace > 0 {
-			timer.Reset(pace)
+		if interval > 0 {
+			timer.Reset(interval)
 		}
 	}
 }
 
-// census is what one look found.
-type census struct {
-	all          []process
-	threads, rss int64
-	segments     []int // shared memory that no process has mapped; its size is part of rss
+// usage is the use of resources by all programs, from one measurement.
+type usage struct {
+	processes       []process
+	threads, memory int64 // memory is in bytes
+	segments        []int // shared memory that no process has mapped; its size is part of memory
 }
 
-// look counts what runs. It stops a crowd that may exceed a limit, until resume is called:
-// processes that fork meanwhile are never counted completely, and to read the size of each
-// can take long.
-func (w *watchdog) look() (c census, resume func()) {
+// measure counts the processes and their memory. If many processes may exceed a limit, it stops
+// all of them until resume is called, because reading the size of each can take long, and
+// processes that fork meanwhile would not be counted.
+func (w *watchdog) measure() (u usage, resume func()) {
 	resume = func() {}
 	if limit := w.limits.Processes; limit > 0 {
 		resume = w.killer.pauseAll(int(limit))
 	}
-	c = w.count()
-	if limit := w.limits.MemoryBytes; limit > 0 && c.rss > limit && len(c.all) > crowd {
-		first, second := resume, w.killer.pauseAll(crowd)
-		return w.count(), func() { second(); first() }
+	u = w.count()
+	if limit := w.limits.MemoryBytes; limit > 0 && u.memory > limit && len(u.processes) > crowdSize {
+		resumeFirst, resumeSecond := resume, w.killer.pauseAll(crowdSize)
+		return w.count(), func() { resumeSecond(); resumeFirst() }
 	}
-	return c, resume
+	return u, resume
 }
 
-func (w *watchdog) count() (c census) {
-	live, dead := processesAndDead(w.killer.scopes.ours)
-	c.all = append(live, dead...)
-	for _, p := range c.all {
-		c.threads += p.threads
-		c.rss += p.rss
+func (w *watchdog) count() (u usage) {
+	live, zombies := processesAndZombies(w.killer.scopes.hasTag)
+	u.processes = append(live, zombies...)
+	for _, p := range u.processes {
+		u.threads += p.threads
+		u.memory += p.rss
 	}
-	if w.killer.scopes.alone { // else the segments may belong to other users of the machine
+	if w.killer.scopes.isInit { // otherwise the segments may belong to other users of the machine
 		var size int64
-		c.segments, size = segments()
-		c.rss += size
+		u.segments, size = unmappedSegments()
+		u.memory += size
 	}
-	return c
+	return u
 }
 
-// enforce kills the heaviest scope if a limit is exceeded. It first sums the resident
-// sizes, which count shared pages once for each process. Only if that sum is too large
-// does it read the proportional sizes, which decide.
-func (w *watchdog) enforce(c census) {
-	if limit := w.limits.Processes; limit > 0 && c.threads > limit {
-		w.killHeaviest("processes", c.all, func(p process) int64 { return p.threads })
+// enforce kills the heaviest scope if a limit is exceeded. The sum of the resident set sizes
+// counts shared pages once for each process. If that sum exceeds the memory limit, enforce
+// reads the proportional set sizes, which cost more to read, and compares their sum.
+func (w *watchdog) enforce(u usage) {
+	if limit := w.limits.Processes; limit > 0 && u.threads > limit {
+		w.killHeaviest("processes", u.processes, func(p process) int64 { return p.threads })
 		return
 	}
 	limit := w.limits.MemoryBytes
-	if limit <= 0 || c.rss <= limit {
+	if limit <= 0 || u.memory <= limit {
 		return
 	}
-	sum := c.rss
+	sum := u.memory
 	size := map[int]int64{}
-	for _, p := range c.all {
+	for _, p := range u.processes {
 		size[p.pid] = p.pss()
 		sum += size[p.pid] - p.rss
 	}
 	if sum > limit {
-		dropSegments(c.segments)
-		w.killHeaviest("memory", c.all, func(p process) int64 { return size[p.pid] })
+		removeSegments(u.segments)
+		w.killHeaviest("memory", u.processes, func(p process) int64 { return size[p.pid] })
 	}
 }
 
-// killHeaviest kills the scope of greatest weight. It spares a terminal's own process if
-// most of the weight is its children's, unless it starts them again and again.
+// killHeaviest kills the scope of the greatest weight. It spares a terminal's program if its
+// children have most of the weight, unless they exceed limits repeatedly.
 func (w *watchdog) killHeaviest(limit string, all []process, weight func(process) int64) {
 	sums := map[uint64]int64{}
-	var worst uint64
+	var heaviest uint64
 	for _, p := range all {
 		sums[p.tag] += weight(p)
-		if sums[p.tag] >= sums[worst] {
-			worst = p.tag
+		if sums[p.tag] >= sums[heaviest] {
+			heaviest = p.tag
 		}
 	}
-	sc := w.killer.scopes.owner(worst)
+	sc := w.killer.scopes.byTag(heaviest)
 	if sc == nil {
-		w.killer.kill(func(tag uint64) bool { return tag == worst }, none)
+		w.killer.kill(func(tag uint64) bool { return tag == heaviest }, spareNone)
 		return
 	}
 	leader := 0
-	if repeated := sc.hit(limit); sc.keep && !repeated {
+	if repeated := sc.recordHit(limit); sc.isTerminal && !repeated {
 		for _, p := range all {
-			if int64(p.pid) == sc.leader.Load() && 2*weight(p) < sums[worst] {
+			if int64(p.pid) == sc.leader.Load() && 2*weight(p) < sums[heaviest] {
 				leader = p.pid
-				// While it is stopped, it starts no new children that would be killed with the old.
+				// Stop it, so that it does not start new children, which would be killed as well.
 				p.signal(unix.SIGSTOP)
 				defer p.signal(unix.SIGCONT)
 			}
 		}
 	}
-	w.killer.kill(w.killer.scopes.of(sc), func(p process) bool { return p.pid == leader })
+	w.killer.kill(w.killer.scopes.tagFilter(sc), func(p process) bool { return p.pid == leader })
 }

@@ -13,7 +13,7 @@ import (
 // workspace is the directory that the host's relative paths start at.
 type workspace string
 
-// path makes a path of the host absolute.
+// path makes a path from the host absolute.
 func (w workspace) path(p []byte) string {
 	if name := string(p); filepath.IsAbs(name) {
 		return filepath.Clean(name)
@@ -21,9 +21,9 @@ func (w workspace) path(p []byte) string {
 	return filepath.Join(string(w), string(p))
 }
 
-// follow opens the directory that path must stay below, which is the workspace for a path
-// inside it, and returns the name of the file relative to it. If path is a symlink, the
-// file is what it points to, even if that does not exist.
+// follow returns the directory that path must stay below (the workspace if path is inside it)
+// and the name of the file relative to that directory. If path is a symlink, the file is the
+// link's target, even if the target does not exist.
 func (w workspace) follow(path string) (*os.Root, string, error) {
 	inside := w.contains(path)
 	for range 40 {
@@ -52,8 +52,8 @@ func (w workspace) contains(path string) bool {
 	return strings.HasPrefix(path, strings.TrimSuffix(string(w), "/")+"/")
 }
 
-// root splits an absolute path into a directory, which is the workspace or the nearest one
-// above the file that exists, and the rest.
+// root splits an absolute path into a directory and the rest. The directory is the workspace if
+// path is inside it, and otherwise the nearest existing directory above path.
 func (w workspace) root(path string) (*os.Root, string, error) {
 	dir := string(w)
 	if !w.contains(path) {

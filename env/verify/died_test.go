@@ -61,7 +61,7 @@ func TestDeadSandboxesAreRetried(t *testing.T) {
 func TestKilledSandboxesDecideNothing(t *testing.T) {
 	base := fixture(t)
 	v := verifier(t)
-	driver := &mortal{Driver: v.cfg.Driver, how: &env.DiedError{Reason: "somebody killed its process"}, kills: maxDeaths}
+	driver := &mortal{Driver: v.cfg.Driver, how: &env.DiedError{Reason: "its process was killed from outside"}, kills: maxDeaths}
 	v.cfg.Driver = driver
 	patch, sha := patchTo(t, v, base, honest(t))
 	got, err := v.Verify(t.Context(), task(base, pytestEntry, pytestSpec), base, patch, sha)

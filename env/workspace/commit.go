@@ -21,7 +21,7 @@ type Commit struct {
 
 var revision = regexp.MustCompile(`^(?:HEAD|[0-9a-f]{4,40})(?:[~^]\d*)*$`)
 
-// Commit finds a commit: HEAD, a hash or the beginning of one, or the name of a tag or branch, each with
+// Commit returns a commit. rev is HEAD, a hash or the beginning of one, or the name of a tag or branch, and may have
 // suffixes such as ~2.
 func (h *History) Commit(ctx context.Context, rev string) (Commit, error) {
 	name, suffix := rev, ""
@@ -41,18 +41,18 @@ func (h *History) Commit(ctx context.Context, rev string) (Commit, error) {
 	if err != nil {
 		return Commit{}, fmt.Errorf("the repository has no commit %q", rev)
 	}
-	part := strings.SplitN(string(out), "\n", 4)
-	if len(part) < 4 {
+	fields := strings.SplitN(string(out), "\n", 4)
+	if len(fields) < 4 {
 		return Commit{}, fmt.Errorf("reading commit %q: %.200q", rev, out)
 	}
-	at, err := time.Parse(time.RFC3339, part[2])
+	at, err := time.Parse(time.RFC3339, fields[2])
 	if err != nil {
 		return Commit{}, fmt.Errorf("reading commit %q: %w", rev, err)
 	}
-	return Commit{part[0], strings.Fields(part[1]), at, strings.TrimSpace(strings.ToValidUTF8(part[3], "\uFFFD"))}, nil
+	return Commit{fields[0], strings.Fields(fields[1]), at, strings.TrimSpace(strings.ToValidUTF8(fields[3], "\uFFFD"))}, nil
 }
 
-// Patch is the change of a commit to some files.
+// Patch returns the change that a commit makes to some files.
 func (h *History) Patch(ctx context.Context, commit string, paths []string) ([]byte, error) {
 	if _, err := parseHash(commit); err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func (h *History) Patch(ctx context.Context, commit string, paths []string) ([]b
 	return h.store.run(ctx, command{limit: MaxPatch, args: args})
 }
 
-// Tag is the newest tag that a commit contains and that looks like a version, without its prefix; "" if there
-// is none.
+// Tag returns the version in the newest tag that is reachable from a commit and looks like a version, without the tag's
+// prefix. It returns "" if there is no such tag.
 func (h *History) Tag(ctx context.Context, commit string) (string, error) {
 	versions := map[string]string{}
 	for name, hash := range h.refs() {
@@ -74,7 +74,7 @@ func (h *History) Tag(ctx context.Context, commit string) (string, error) {
 	if len(versions) == 0 {
 		return "", nil
 	}
-	for hash, v := range versions { // annotated tags
+	for hash, v := range versions { // an annotated tag has its own hash, so add that of its commit
 		if out, err := h.store.run(ctx, command{limit: 128, args: []string{"rev-parse", "--verify", "--quiet", hash + "^{commit}"}}); err == nil {
 			versions[strings.TrimSpace(string(out))] = v
 		}
@@ -93,10 +93,10 @@ func (h *History) Tag(ctx context.Context, commit string) (string, error) {
 
 var versionTag = regexp.MustCompile(`^(?:[A-Za-z_.-]*[-_/])?v?(\d+(?:\.\d+)+(?:(?:a|b|rc|\.post|\.dev)\d+)?)$`)
 
-// refs maps the names of branches and tags to hashes.
+// refs returns the hashes of branches and tags by name.
 func (h *History) refs() map[string]string {
 	out := map[string]string{}
-	keep := func(ref, hash string) {
+	addRef := func(ref, hash string) {
 		for _, prefix := range []string{"refs/tags/", "refs/heads/", "refs/remotes/"} {
 			if name, ok := strings.CutPrefix(ref, prefix); ok && out[name] == "" {
 				if _, err := parseHash(hash); err == nil {
@@ -110,7 +110,7 @@ func (h *History) refs() map[string]string {
 		if err == nil && d.Type().IsRegular() {
 			if text, err := os.ReadFile(p); err == nil {
 				if ref, err := filepath.Rel(git, p); err == nil {
-					keep(filepath.ToSlash(ref), strings.TrimSpace(string(text)))
+					addRef(filepath.ToSlash(ref), strings.TrimSpace(string(text)))
 				}
 			}
 		}
@@ -119,7 +119,7 @@ func (h *History) refs() map[string]string {
 	if text, err := os.ReadFile(filepath.Join(git, "packed-refs")); err == nil {
 		for line := range strings.Lines(string(text)) {
 			if hash, ref, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
-				keep(ref, hash)
+				addRef(ref, hash)
 			}
 		}
 	}

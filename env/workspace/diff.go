@@ -14,9 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// DiffTrees is the patch from base to final: git's format with full hashes and
-// binary hunks, without renames, in bytes that depend on the two trees alone.
-// Apply(base, DiffTrees(base, final)) is final, exactly.
+// DiffTrees returns the patch from base to final in git's format, with full hashes and binary hunks and without
+// renames. The bytes of the patch depend only on the two trees. Apply(base, patch) returns final exactly.
 func (s *Store) DiffTrees(ctx context.Context, base, final string) ([]byte, error) {
 	if base == final {
 		return nil, nil
@@ -32,10 +31,9 @@ func (s *Store) DiffTrees(ctx context.Context, base, final string) ([]byte, erro
 	return patch, err
 }
 
-// Diff imports the final workspace of a task's tree and returns the patch that leads
-// to it, with the hash of its tree. Neither holds the files that it leaves out: new
-// ones that are too large, by themselves or all together.
-func (s *Store) Diff(ctx context.Context, tree env.Tree, final io.Reader) (patch []byte, treeSHA string, left []schemas.LeftOut, err error) {
+// Diff imports the final workspace of a task and returns the patch from the task's tree to it, and the hash of its
+// tree. Both omit new files that are too large, alone or together, which Diff returns in omitted.
+func (s *Store) Diff(ctx context.Context, tree env.Tree, final io.Reader) (patch []byte, treeSHA string, omitted []schemas.LeftOut, err error) {
 	base, err := s.Base(ctx, tree)
 	if err != nil {
 		return nil, "", nil, err
@@ -53,22 +51,21 @@ func (s *Store) Diff(ctx context.Context, tree env.Tree, final io.Reader) (patch
 		return nil, "", nil, err
 	}
 	patch, err = s.DiffTrees(ctx, base, treeSHA)
-	return patch, treeSHA, i.leftOut(), err
+	return patch, treeSHA, i.omittedFiles(), err
 }
 
-// ApplyError says which hunk of a patch does not fit.
+// ApplyError says which hunk of a patch does not apply.
 type ApplyError struct{ Detail string }
 
 func (e *ApplyError) Error() string { return "patch does not apply: " + e.Detail }
 
-// Apply returns the tree that a patch makes of base. The patch must fit without
-// merging; one that does not is an *ApplyError naming file and line.
+// Apply applies a patch to base and returns the resulting tree. If the patch does not apply without merging, the error
+// is an *ApplyError that names the file and the line.
 func (s *Store) Apply(ctx context.Context, base string, patch []byte) (tree string, err error) {
 	return s.apply(ctx, base, patch)
 }
 
-// Reverse takes a patch back: the tree from which it leads to final, as far as
-// the patch alone can tell. Errors are those of Apply.
+// Reverse applies a patch to final in reverse and returns the resulting tree. Its errors are those of Apply.
 func (s *Store) Reverse(ctx context.Context, final string, patch []byte) (tree string, err error) {
 	return s.apply(ctx, final, patch, "--reverse")
 }
@@ -103,13 +100,13 @@ func (s *Store) apply(ctx context.Context, base string, patch []byte, flags ...s
 type Change struct {
 	Path    string
 	Status  string // A added, M modified, D deleted, T type changed
-	OldMode uint32 // 0: did not exist
-	NewMode uint32 // 0: does not exist
-	Added   int    // lines; -1: binary
-	Deleted int    // lines; -1: binary
+	OldMode uint32 // 0 = did not exist
+	NewMode uint32 // 0 = no longer exists
+	Added   int    // lines; -1 = binary
+	Deleted int    // lines; -1 = binary
 }
 
-// Changed lists the differences between two trees, sorted by path.
+// Changed returns the differences between two trees, sorted by path.
 func (s *Store) Changed(ctx context.Context, base, final string) ([]Change, error) {
 	out, err := s.run(ctx, command{limit: MaxPatch, args: []string{
 		"diff-tree", "-r", "-z", "--raw", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv", base, final, "--",
@@ -120,8 +117,8 @@ func (s *Store) Changed(ctx context.Context, base, final string) ([]Change, erro
 	return parseChanges(strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"))
 }
 
-// parseChanges reads the NUL-separated raw records (":modes status", path)
-// followed by the numstat ones ("added\tdeleted\tpath").
+// parseChanges parses the output of git diff-tree --raw --numstat, split at NULs: raw records of two fields (":modes
+// hashes status" and the path), followed by numstat records ("added\tdeleted\tpath").
 func parseChanges(fields []string) ([]Change, error) {
 	byPath := map[string]*Change{}
 	for i := 0; i < len(fields) && fields[i] != ""; i++ {

@@ -44,8 +44,8 @@ func TestPatchRebuildsFinalTree(t *testing.T) {
 	}
 }
 
-// randomFiles draws a workspace from few names, so that two draws collide in
-// every way: file, directory and link under one name.
+// randomFiles returns a random workspace with few possible names, so that two of them often have a file, a directory
+// and a symlink under the same name.
 func randomFiles(r *rand.Rand) files {
 	names := []string{"a", "a/b", "a/b/c", "a.py", "d/e", "d", "d/f", "x y", "é"}
 	lines := []string{"one\n", "two\r\n", "\x00", "three", "\n", "  \t\n", "-- a\n", "\\ No newline at end of file\n"}
@@ -139,7 +139,7 @@ func TestChanged(t *testing.T) {
 func TestRestore(t *testing.T) {
 	s := open(t)
 	base := s.mustImport(t, files{"tests/a": {text: "1"}, "tests/b": {text: "2"}, "p": {text: "3"}})
-	prot := func(p string) bool { return p == "tests" || strings.HasPrefix(p, "tests/") }
+	isProtected := func(p string) bool { return p == "tests" || strings.HasPrefix(p, "tests/") }
 	for name, c := range map[string]struct {
 		final, want files
 		restored    []string
@@ -150,7 +150,7 @@ func TestRestore(t *testing.T) {
 		"mode":    {files{"tests/a": {text: "1", exec: true}, "tests/b": {text: "2"}, "tests/c": {text: "9"}}, files{"tests/a": {text: "1"}, "tests/b": {text: "2"}}, []string{"tests/a", "tests/c"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tree, restored, err := s.Restore(t.Context(), base, s.mustImport(t, c.final), prot)
+			tree, restored, err := s.Restore(t.Context(), base, s.mustImport(t, c.final), isProtected)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-func TestReverseTakesAPatchBack(t *testing.T) {
+func TestReverseUndoesAPatch(t *testing.T) {
 	s := open(t)
 	base := s.mustImport(t, files{"a": {text: "1\n2\n3\n"}, "b": {text: "x\n"}})
 	final := s.mustImport(t, files{"a": {text: "1\n9\n3\n"}, "c": {text: "new\n"}})
@@ -172,11 +172,11 @@ func TestReverseTakesAPatchBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back, err := s.Reverse(t.Context(), final, patch); err != nil || back != base {
-		t.Errorf("Reverse = %s, %v; want %s", back, err, base)
+	if reversed, err := s.Reverse(t.Context(), final, patch); err != nil || reversed != base {
+		t.Errorf("Reverse = %s, %v; want %s", reversed, err, base)
 	}
-	var unfit *ApplyError
-	if _, err := s.Reverse(t.Context(), base, patch); !errors.As(err, &unfit) {
+	var applyErr *ApplyError
+	if _, err := s.Reverse(t.Context(), base, patch); !errors.As(err, &applyErr) {
 		t.Errorf("Reverse of a patch that was not applied = %v", err)
 	}
 }
@@ -189,6 +189,6 @@ func TestEditReplacesAddsAndRemoves(t *testing.T) {
 		t.Errorf("Edit = %s, %v; want %s", got, err, want)
 	}
 	if _, err := s.Edit(t.Context(), base, map[string][]byte{"a/b": []byte("x")}); err == nil {
-		t.Error("a file was put below a file")
+		t.Error("Edit created a file below a file")
 	}
 }

@@ -11,16 +11,15 @@ import (
 	"strings"
 )
 
-// History reads the commits of a git repository that lies on the host. Nothing of
-// the repository but its objects and references is read: no configuration, hook,
-// filter or attribute of it can act.
+// History reads the commits of a git repository on the host. It reads only the objects and references of the
+// repository, so the repository's configuration, hooks, filters and attributes have no effect.
 type History struct {
 	store *Store
 	head  string
 }
 
-// OpenHistory opens the repository whose work tree or .git directory dir is. Its
-// objects become readable through the store; nothing is copied or written there.
+// OpenHistory opens the repository whose work tree or .git directory is dir. The History reads the repository's objects
+// in place. It does not write to the repository.
 func (s *Store) OpenHistory(dir string) (*History, error) {
 	git := filepath.Join(dir, ".git")
 	if _, err := os.Stat(git); err != nil {
@@ -31,13 +30,13 @@ func (s *Store) OpenHistory(dir string) (*History, error) {
 		return nil, fmt.Errorf("opening history: %w", err)
 	}
 	if info, err := os.Stat(objects); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("opening history: %s is no git repository with its own objects", dir)
+		return nil, fmt.Errorf("opening history: %s is not a git repository with its own objects", dir)
 	}
 	head, err := headOf(git)
 	if err != nil {
 		return nil, fmt.Errorf("opening history of %s: %w", dir, err)
 	}
-	view := &Store{dir: s.dir, git: s.git, bin: s.bin, objects: objects}
+	view := &Store{dir: s.dir, git: s.git, program: s.program, objects: objects}
 	if shallow, err := filepath.Abs(filepath.Join(git, "shallow")); err == nil {
 		if _, err := os.Stat(shallow); err == nil {
 			view.shallow = shallow
@@ -46,8 +45,7 @@ func (s *Store) OpenHistory(dir string) (*History, error) {
 	return &History{store: view, head: head}, nil
 }
 
-// headOf resolves HEAD: a hash, or a reference in a file of its own or among the
-// packed ones.
+// headOf returns the hash of HEAD, which is a hash, or a reference in a file or in packed-refs.
 func headOf(git string) (string, error) {
 	raw, err := os.ReadFile(filepath.Join(git, "HEAD"))
 	if err != nil {
@@ -80,10 +78,10 @@ func headOf(git string) (string, error) {
 	return "", fmt.Errorf("HEAD names %s, which does not exist", ref)
 }
 
-// Head is the hash of the newest commit.
+// Head returns the hash of HEAD.
 func (h *History) Head() string { return h.head }
 
-// Commits lists up to n commits with exactly one parent, newest first, from HEAD.
+// Commits returns the hashes of up to n commits with exactly one parent, from HEAD, newest first.
 func (h *History) Commits(ctx context.Context, n int) ([]string, error) {
 	out, err := h.store.run(ctx, command{limit: 1 << 20, args: []string{
 		"rev-list", "--no-merges", "--min-parents=1", "--max-count=" + strconv.Itoa(min(n, 20_000)), h.head, "--"}})
@@ -93,7 +91,7 @@ func (h *History) Commits(ctx context.Context, n int) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// Changed lists what a commit changed against its parent, sorted by path.
+// Changed returns the differences between a commit and its parent, sorted by path.
 func (h *History) Changed(ctx context.Context, commit string) ([]Change, error) {
 	if _, err := parseHash(commit); err != nil {
 		return nil, err
@@ -101,7 +99,7 @@ func (h *History) Changed(ctx context.Context, commit string) ([]Change, error) 
 	return h.store.Changed(ctx, commit+"^", commit)
 }
 
-// Reverse is the patch that takes some files of a commit back to its parent.
+// Reverse returns the patch from a commit to its parent, for some files.
 func (h *History) Reverse(ctx context.Context, commit string, paths []string) ([]byte, error) {
 	if _, err := parseHash(commit); err != nil {
 		return nil, err
@@ -111,7 +109,7 @@ func (h *History) Reverse(ctx context.Context, commit string, paths []string) ([
 	return h.store.run(ctx, command{limit: MaxPatch, args: args})
 }
 
-// literal are paths that git takes for no pattern.
+// literal returns paths in a form that git does not treat as patterns.
 func literal(paths []string) []string {
 	out := slices.Clone(paths)
 	for i := range out {
@@ -120,8 +118,8 @@ func literal(paths []string) []string {
 	return out
 }
 
-// File returns a file as it is in a commit (found false: it has none), or in its
-// parent.
+// File returns the content of a file in a commit, or in the commit's parent. found is false if the file does not exist
+// there.
 func (h *History) File(ctx context.Context, commit, path string, parent bool) (content []byte, found bool, err error) {
 	if _, err := parseHash(commit); err != nil {
 		return nil, false, err
@@ -130,14 +128,14 @@ func (h *History) File(ctx context.Context, commit, path string, parent bool) (c
 		commit += "^"
 	}
 	content, err = h.store.run(ctx, command{limit: MaxFileBytes, args: []string{"cat-file", "blob", commit + ":" + path}})
-	if _, no := errors.AsType[*gitError](err); no {
+	if _, failed := errors.AsType[*gitError](err); failed {
 		return nil, false, nil
 	}
 	return content, err == nil, err
 }
 
-// ApplyHead returns what a patch makes of files of HEAD, in the order of paths. A
-// patch that does not fit is an *ApplyError.
+// ApplyHead applies a patch to HEAD and returns the resulting contents of the files in paths. If the patch does not
+// apply, the error is an *ApplyError.
 func (h *History) ApplyHead(ctx context.Context, patch []byte, paths []string) ([][]byte, error) {
 	out, err := h.store.run(ctx, command{limit: 128, args: []string{"rev-parse", "--verify", h.head + "^{tree}"}})
 	if err != nil {

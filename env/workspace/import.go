@@ -14,11 +14,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Import stores the files of a tar stream and returns the hash of their tree: regular files
-// (with the executable bit), hard links as copies, symlinks as links. Directories exist only
-// through their content, so empty ones vanish; like git, Import skips sockets, pipes and
-// devices. Entries that could reach outside, that hold a .git below the top, or that exceed
-// the limits are a *RefusedError.
+// Import stores the files of a tar stream and returns the hash of their tree. It keeps regular
+// files, with the executable bit, and symlinks, and stores hard links as copies. Like git, it
+// omits empty directories, sockets, pipes and devices. If an entry leads outside the workspace,
+// belongs to a nested .git or exceeds the limits, the error is a *RefusedError.
 func (s *Store) Import(ctx context.Context, r io.Reader) (tree string, err error) {
 	return newImporter(s, func(string) bool { return false }).read(ctx, r)
 }
@@ -26,21 +25,21 @@ func (s *Store) Import(ctx context.Context, r io.Reader) (tree string, err error
 // importer reads one tar stream into a store.
 type importer struct {
 	*Store
-	optional func(path string) bool // may be left out: a file that the base tree lacks
+	isNew func(path string) bool // a file that the base tree lacks, which may be omitted
 
-	root    *node
-	seen    map[string]File  // regular files, for hard links
-	sizes   map[string]int64 // of regular files that were taken
-	fresh   []File           // optional ones, which are added last
-	left    map[string]int64 // sizes of those that were not taken
-	entries int
-	total   int64
+	root     *node
+	seen     map[string]File  // regular files, for hard links
+	sizes    map[string]int64 // of stored regular files
+	newFiles []File           // stored new files, which are added last
+	omitted  map[string]int64 // sizes of omitted files
+	entries  int
+	total    int64
 }
 
-func newImporter(s *Store, optional func(path string) bool) *importer {
+func newImporter(s *Store, isNew func(path string) bool) *importer {
 	return &importer{
-		Store: s, optional: optional, root: &node{mode: modeDir, children: map[string]*node{}},
-		seen: map[string]File{}, sizes: map[string]int64{}, left: map[string]int64{},
+		Store: s, isNew: isNew, root: &node{mode: modeDir, children: map[string]*node{}},
+		seen: map[string]File{}, sizes: map[string]int64{}, omitted: map[string]int64{},
 	}
 }
 
@@ -56,12 +55,12 @@ func (i *importer) read(ctx context.Context, r io.Reader) (tree string, err erro
 		if err != nil {
 			return "", fmt.Errorf("reading workspace tar: %w", err)
 		}
-		if err := i.entry(in, head); err != nil {
+		if err := i.importEntry(in, head); err != nil {
 			return "", err
 		}
 	}
-	i.fit()
-	for _, f := range i.fresh {
+	i.omitLargest()
+	for _, f := range i.newFiles {
 		if err := i.add(f); err != nil {
 			return "", err
 		}
@@ -73,15 +72,15 @@ func (i *importer) read(ctx context.Context, r io.Reader) (tree string, err erro
 	return h.String(), nil
 }
 
-func (i *importer) entry(in io.Reader, head *tar.Header) error {
+func (i *importer) importEntry(in io.Reader, head *tar.Header) error {
 	path, skip, err := cleanPath(head.Name)
 	if err != nil || skip {
 		return err
 	}
 	i.entries++
 	size := max(head.Size, 0)
-	if (size > MaxFileBytes || i.total+size > MaxTreeBytes) && head.Typeflag != tar.TypeLink && i.optional(path) {
-		i.left[path] = size
+	if (size > MaxFileBytes || i.total+size > MaxTreeBytes) && head.Typeflag != tar.TypeLink && i.isNew(path) {
+		i.omitted[path] = size
 		return nil
 	}
 	i.total += size
@@ -91,33 +90,33 @@ func (i *importer) entry(in io.Reader, head *tar.Header) error {
 	case i.total > MaxTreeBytes:
 		return &RefusedError{path, fmt.Sprintf("the workspace has more than %d bytes", MaxTreeBytes)}
 	}
-	f, ok, err := i.take(in, head, path)
+	f, ok, err := i.store(in, head, path)
 	if err != nil || !ok {
 		return err
 	}
-	if _, regular := i.sizes[path]; regular && i.optional(path) {
-		i.fresh = append(i.fresh, f)
+	if _, regular := i.sizes[path]; regular && i.isNew(path) {
+		i.newFiles = append(i.newFiles, f)
 		return nil
 	}
 	return i.add(f)
 }
 
-// fit leaves out the largest new files until those that stay fit into a patch.
-func (i *importer) fit() {
-	slices.SortFunc(i.fresh, func(a, b File) int {
+// omitLargest omits the largest new files until the rest fits into a patch.
+func (i *importer) omitLargest() {
+	slices.SortFunc(i.newFiles, func(a, b File) int {
 		return cmp.Or(cmp.Compare(i.sizes[a.Path], i.sizes[b.Path]), strings.Compare(a.Path, b.Path))
 	})
 	sum, fitting := int64(0), 0
-	for _, f := range i.fresh {
+	for _, f := range i.newFiles {
 		if sum += i.sizes[f.Path]; sum > MaxNewBytes {
 			break
 		}
 		fitting++
 	}
-	for _, f := range i.fresh[fitting:] {
-		i.left[f.Path] = i.sizes[f.Path]
+	for _, f := range i.newFiles[fitting:] {
+		i.omitted[f.Path] = i.sizes[f.Path]
 	}
-	i.fresh = i.fresh[:fitting]
+	i.newFiles = i.newFiles[:fitting]
 }
 
 func (i *importer) add(f File) error {
@@ -127,16 +126,16 @@ func (i *importer) add(f File) error {
 	return nil
 }
 
-func (i *importer) leftOut() []schemas.LeftOut {
+func (i *importer) omittedFiles() []schemas.LeftOut {
 	var out []schemas.LeftOut
-	for _, path := range slices.Sorted(maps.Keys(i.left)) {
-		out = append(out, schemas.LeftOut{Path: path, Bytes: i.left[path]})
+	for _, path := range slices.Sorted(maps.Keys(i.omitted)) {
+		out = append(out, schemas.LeftOut{Path: path, Bytes: i.omitted[path]})
 	}
 	return out
 }
 
-// take stores one entry's content; ok is false for what a tree does not hold.
-func (i *importer) take(in io.Reader, head *tar.Header, path string) (f File, ok bool, err error) {
+// store stores the content of one entry. ok is false for entries that trees omit.
+func (i *importer) store(in io.Reader, head *tar.Header, path string) (f File, ok bool, err error) {
 	switch head.Typeflag {
 	case tar.TypeReg, tar.TypeGNUSparse:
 		if head.Size > MaxFileBytes {
@@ -159,7 +158,7 @@ func (i *importer) take(in io.Reader, head *tar.Header, path string) (f File, ok
 		return i.link(head.Linkname, path)
 	case tar.TypeSymlink:
 		if head.Linkname == "" || len(head.Linkname) > MaxPathBytes || strings.ContainsRune(head.Linkname, 0) {
-			return f, false, &RefusedError{path, "has an impossible link target"}
+			return f, false, &RefusedError{path, "has an invalid link target"}
 		}
 		f = File{Path: path, Mode: ModeSymlink}
 		f.hash, err = i.put("blob", []byte(head.Linkname))
@@ -169,18 +168,18 @@ func (i *importer) take(in io.Reader, head *tar.Header, path string) (f File, ok
 	}
 }
 
-// link takes a hard link as a copy of its target, or leaves it out as that was.
+// link stores a hard link as a copy of its target, or omits it if the target was omitted.
 func (i *importer) link(name, path string) (f File, ok bool, err error) {
 	target, _, err := cleanPath(name)
 	if err != nil {
 		return f, false, err
 	}
-	if size, left := i.left[target]; left && i.optional(path) {
-		i.left[path] = size
+	if size, wasOmitted := i.omitted[target]; wasOmitted && i.isNew(path) {
+		i.omitted[path] = size
 		return f, false, nil
 	}
 	if f, ok = i.seen[target]; !ok {
-		return f, false, &RefusedError{path, fmt.Sprintf("is a hard link to %q, which did not come before it", name)}
+		return f, false, &RefusedError{path, fmt.Sprintf("is a hard link to %q, which is not an earlier file of the archive", name)}
 	}
 	f.Path = path
 	i.sizes[path] = i.sizes[target]

@@ -21,8 +21,8 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// packed streams a tar archive with these headers. Files that are not in texts contain zeros.
-func packed(t *testing.T, heads []tar.Header, texts map[string]string) io.Reader {
+// tarStream returns a tar archive with these headers. Files that are not in texts contain zeros.
+func tarStream(t *testing.T, heads []tar.Header, texts map[string]string) io.Reader {
 	t.Helper()
 	r, w := io.Pipe()
 	t.Cleanup(func() { r.Close() })
@@ -63,7 +63,7 @@ func TestLargeNewFilesAreLeftOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		more []tar.Header
 		left []schemas.LeftOut
-		in   string // what the patch contains in addition to the fix
+		in   string // a text that the patch contains in addition to the fix
 	}{
 		"one":          {[]tar.Header{regular("core.1", large)}, []schemas.LeftOut{{Path: "core.1", Bytes: large}}, ""},
 		"at the limit": {[]tar.Header{regular("core.1", MaxFileBytes)}, nil, "core.1"},
@@ -81,7 +81,7 @@ func TestLargeNewFilesAreLeftOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
-			patch, tree, left, err := s.Diff(t.Context(), repo{t, base}, packed(t, append(c.more, fix...), fixed))
+			patch, tree, left, err := s.Diff(t.Context(), repo{t, base}, tarStream(t, append(c.more, fix...), fixed))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +93,7 @@ func TestLargeNewFilesAreLeftOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := s.Apply(t.Context(), start, patch); err != nil || got != tree {
-				t.Errorf("the patch makes %s of the base (error %v), want %s", got, err, tree)
+				t.Errorf("applying the patch returns %s (error %v), want %s", got, err, tree)
 			}
 			if !bytes.Contains(patch, []byte("+x = 2")) || !bytes.Contains(patch, []byte(c.in)) {
 				t.Errorf("the patch lacks the fix or %q", c.in)
@@ -107,11 +107,11 @@ func TestLargeNewFilesAreLeftOut(t *testing.T) {
 	}
 }
 
-// A large change to a file of the base tree is an error: without the file, the patch would silently
-// keep its old content.
+// It is an error if a file of the base tree becomes too large. If the patch omitted that file, it would silently keep
+// the old content.
 func TestLargeKnownFilesAreRefused(t *testing.T) {
 	base := files{"data.bin": {text: "old"}}
-	_, _, _, err := open(t).Diff(t.Context(), repo{t, base}, packed(t, []tar.Header{regular("data.bin", MaxFileBytes+1)}, nil))
+	_, _, _, err := open(t).Diff(t.Context(), repo{t, base}, tarStream(t, []tar.Header{regular("data.bin", MaxFileBytes+1)}, nil))
 	if err == nil || !strings.Contains(err.Error(), `"data.bin": has 67108865 bytes`) {
 		t.Errorf("Diff = %v", err)
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Many small entries may together be too many or too large. The test begins when most of a
-// workspace has been read, because a real one of that size takes many seconds.
+// The limits apply to all entries together. The test sets the counters as if most of a workspace had been read, because
+// reading a workspace of that size takes many seconds.
 func TestImportRefusesTooMuchInAll(t *testing.T) {
 	for _, c := range []struct {
 		entries int
 		total   int64
-		want    string // "" = taken
+		want    string // "" = accepted
 	}{
 		{MaxEntries - 2, MaxTreeBytes - 4, ""},
 		{0, MaxTreeBytes - 3, fmt.Sprintf("more than %d bytes", MaxTreeBytes)},

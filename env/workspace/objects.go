@@ -16,11 +16,11 @@ import (
 	"strings"
 )
 
-// Loose objects, as git lays them down: zlib("<kind> <size>\0<content>") under
-// the hex SHA-1 of what was compressed. SHA-1 because patches carry it and
-// other repositories must be able to apply them.
+// The store uses git's format of loose objects: zlib("<kind> <size>\0<content>") in a file named after the SHA-1 of the
+// uncompressed data. Patches contain these hashes, so the store uses SHA-1 like the repositories that apply the
+// patches.
 
-// hash names one object.
+// hash is the name of an object.
 type hash [sha1.Size]byte
 
 func (h hash) String() string { return hex.EncodeToString(h[:]) }
@@ -29,7 +29,7 @@ func (h hash) String() string { return hex.EncodeToString(h[:]) }
 func parseHash(s string) (hash, error) {
 	var h hash
 	if raw, err := hex.DecodeString(s); err != nil || len(raw) != len(h) {
-		return h, fmt.Errorf("%q is no tree hash (40 hex digits)", s)
+		return h, fmt.Errorf("%q is not a hash of 40 hexadecimal digits", s)
 	} else {
 		copy(h[:], raw)
 	}
@@ -41,7 +41,7 @@ func (s *Store) objectPath(h hash) string {
 	return s.path("objects", name[:2], name[2:])
 }
 
-// put stores one object unless it is already there.
+// put stores an object, unless the store already has it.
 func (s *Store) put(kind string, content []byte) (hash, error) {
 	head := kind + " " + strconv.Itoa(len(content)) + "\x00"
 	sum := sha1.New()
@@ -71,7 +71,7 @@ func (s *Store) put(kind string, content []byte) (hash, error) {
 	return h, nil
 }
 
-// get reads one object of the given kind and checks it against its name.
+// get returns the content of an object of the given kind. It checks the hash of the content.
 func (s *Store) get(kind string, h hash) ([]byte, error) {
 	f, err := os.Open(s.objectPath(h))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,15 +110,15 @@ const (
 	modeDir     = 0o040000
 )
 
-// node is one entry of a tree being built: a directory when children is set.
+// node is an entry of a tree that is being built. It is a directory if children is not nil.
 type node struct {
 	mode     uint32
 	hash     hash
 	children map[string]*node
 }
 
-// add places an entry; it reports false when the path is taken, or leads
-// through something that is no directory.
+// add adds an entry below n. It returns false if the path already exists or leads through an entry that is not a
+// directory.
 func (n *node) add(path string, mode uint32, h hash) bool {
 	parts := strings.Split(path, "/")
 	for _, p := range parts[:len(parts)-1] {
@@ -140,7 +140,7 @@ func (n *node) add(path string, mode uint32, h hash) bool {
 	return true
 }
 
-// writeTree stores the directories below n and returns the hash of n's own.
+// writeTree stores n and the directories below it as tree objects, and returns the hash of n.
 func (s *Store) writeTree(n *node) (hash, error) {
 	type entry struct{ sortKey, name string }
 	var order []entry
@@ -175,8 +175,8 @@ type File struct {
 	hash hash
 }
 
-// walk calls fn for every entry below a tree in git's order, directories
-// (with a trailing slash in Path) before what they hold.
+// walk calls fn for every entry below a tree in git's order. Directories, whose Path ends with a slash, come before
+// their contents.
 func (s *Store) walk(tree hash, prefix string, fn func(File) error) error {
 	entries, err := s.entries(tree)
 	if err != nil {
@@ -201,7 +201,7 @@ func (s *Store) walk(tree hash, prefix string, fn func(File) error) error {
 	return nil
 }
 
-// entries returns what one directory holds, in git's order; Path is the bare name.
+// entries returns the entries of one directory in git's order. Their Path is only the name.
 func (s *Store) entries(dir hash) ([]File, error) {
 	content, err := s.get("tree", dir)
 	if err != nil {
@@ -221,8 +221,8 @@ func (s *Store) entries(dir hash) ([]File, error) {
 	return out, nil
 }
 
-// find follows a path from a tree to its entry, reading only the directories on the
-// way; found is false if there is no such file or symlink.
+// find returns the entry at a path of a tree. It reads only the directories above the entry. found is false if the tree
+// has no file or symlink at that path.
 func (s *Store) find(tree hash, path string) (f File, found bool, err error) {
 	f = File{Mode: modeDir, hash: tree}
 	for name := range strings.SplitSeq(path, "/") {

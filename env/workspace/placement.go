@@ -17,15 +17,15 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Base imports a task's repository and returns its tree hash. The work is done
-// once per content and remembered on disk.
+// Base imports a task's repository and returns the hash of its tree. It records the hash on disk, so that each content
+// is imported only once.
 func (s *Store) Base(ctx context.Context, tree env.Tree) (string, error) {
 	key, err := contentKey(tree)
 	if err != nil {
 		return "", err
 	}
-	note := filepath.Join(s.dir, "trees", key)
-	if known, err := os.ReadFile(note); err == nil {
+	record := filepath.Join(s.dir, "trees", key)
+	if known, err := os.ReadFile(record); err == nil {
 		if h, err := parseHash(string(known)); err == nil {
 			return h.String(), nil
 		}
@@ -38,10 +38,10 @@ func (s *Store) Base(ctx context.Context, tree env.Tree) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("importing repository: %w", err)
 	}
-	return sha, writeAtomic(note, []byte(sha))
+	return sha, writeAtomic(record, []byte(sha))
 }
 
-// contentKey is a tree's SHA-256, checked because it becomes a file name.
+// contentKey returns a tree's SHA-256. It checks the format, because the hash becomes a file name.
 func contentKey(tree env.Tree) (string, error) {
 	key := tree.SHA256()
 	if raw, err := hex.DecodeString(key); err != nil || len(raw) != 32 {
@@ -50,10 +50,10 @@ func contentKey(tree env.Tree) (string, error) {
 	return key, nil
 }
 
-// Placement writes what an agent's workspace starts from: the tree, plus a .git
-// holding it as one commit ("base", fixed author and date, branch main, no
-// remotes, no other history) so that git status, diff and stash work. It is
-// built once per content and kept on disk.
+// Placement writes the initial content of an agent's workspace as a tar archive: the tree, and a .git directory in
+// which the tree is the only commit, so that git status, diff and stash work. The commit has the message "base" and a
+// fixed author and date, and the repository has the branch main and no remotes. Each archive is built once per content
+// and kept on disk.
 func (s *Store) Placement(ctx context.Context, tree env.Tree, w io.Writer) error {
 	key, err := contentKey(tree)
 	if err != nil {
@@ -77,8 +77,7 @@ func (s *Store) Placement(ctx context.Context, tree env.Tree, w io.Writer) error
 	return nil
 }
 
-// The repository an agent finds. The identity lets it commit; caches do not
-// show up as untracked files.
+// The configuration of the agent's repository, and the author of its commit. The identity lets the agent commit.
 const (
 	placedConfig = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n" +
 		"[user]\n\tname = agent\n\temail = agent@localhost\n[gc]\n\tauto = 0\n"
@@ -112,7 +111,7 @@ func (s *Store) buildPlacement(ctx context.Context, tree env.Tree, path string) 
 	files := map[string][]byte{
 		"HEAD": []byte("ref: refs/heads/main\n"), "config": []byte(placedConfig),
 		"refs/heads/main": []byte(commit.String() + "\n"),
-		"info/exclude":    []byte(strings.Join(Ignored, "\n") + "\n"),
+		"info/exclude":    []byte(strings.Join(Ignored, "\n") + "\n"), // not shown as untracked files
 	}
 	found, err := filepath.Glob(filepath.Join(dir, "pack-*"))
 	if err != nil {
@@ -134,7 +133,7 @@ func (s *Store) buildPlacement(ctx context.Context, tree env.Tree, path string) 
 	return s.writePlacement(ctx, base, files, path)
 }
 
-// writePlacement lays down the finished tar: .git first, then the tree.
+// writePlacement writes the archive to path: first .git, then the tree.
 func (s *Store) writePlacement(ctx context.Context, base string, files map[string][]byte, path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "tmp-")
 	if err != nil {

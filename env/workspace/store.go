@@ -1,15 +1,16 @@
-// Package workspace holds states of a repository on the host.
+// Package workspace stores states of a repository on the host, and compares and patches them.
 //
-// A Tree is what a task starts from: the files of a directory, an fs.FS or a tar
-// file, hashed once and checked against those hashes when they are written into a
-// sandbox. A Store keeps the states that follow as git objects: it imports the tar
-// stream of a workspace, compares two states, makes and applies patches, and writes
-// a state as a deterministic tar.
+// A Tree is the state that a task starts from: the files of a directory, an fs.FS or a
+// tar file. It is hashed once, and the hashes are checked when the files are written to
+// a sandbox. A Store keeps later states as git objects: it imports the tar stream of a
+// workspace, compares two states, makes and applies patches, and writes a state as a
+// deterministic tar.
 //
-// A Store has no work tree, so names, symlinks, .gitattributes and hooks that an
-// agent leaves behind are data and cannot act. The package reads and writes objects
-// itself (the loose object format of gitformat-loose); the git program makes and
-// applies patches in a hermetic environment.
+// A Store has no work tree, so names, symlinks, .gitattributes and hooks that an agent
+// leaves behind are only data and have no effect. The package itself reads and writes
+// objects (in the loose object format of gitformat-loose). To make and apply patches and
+// to read other repositories, it runs the git program without any configuration of the
+// host.
 package workspace
 
 import (
@@ -29,32 +30,33 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Store is a bare object store in one directory. It is safe for concurrent use
-// by many goroutines and processes; nothing in it is ever changed, only added.
-// It is meant for a directory that lasts no longer than the processes that use it:
-// what it writes is not synced, which would cost an fsync for every file of a
-// repository, so a power cut can damage it.
+// Store is a bare object store in one directory. It is safe for concurrent use by
+// several goroutines and processes, because objects are only added and never changed. It
+// is meant for a directory that is deleted when the processes that use it have ended: a
+// power failure can damage it, because it does not sync what it writes, which would take
+// an fsync for every file of a repository.
 type Store struct {
-	dir   string // private: objects, index of imported trees, placements
-	git   string // the bare repository below dir
-	bin   string // the git program
-	built singleflight.Group
+	dir     string // contains the objects, the index of imported trees and the placements
+	git     string // the bare repository below dir
+	program string // the git program
+	built   singleflight.Group
 
-	// Of a History: objects and the list of cut-off commits of another repository.
+	// Only in the store of a History: the objects directory of another repository, and its file
+	// of shallow commits.
 	objects, shallow string
 }
 
-// What a workspace may hold. A stream beyond it is refused.
+// Limits of a workspace. It is an error if a stream exceeds them.
 const (
 	MaxEntries   = 200_000
 	MaxFileBytes = env.MaxFileBytes
 	MaxTreeBytes = 1 << 30
 	MaxPathBytes = 4096
 	MaxPatch     = 128 << 20 // bytes of one patch
-	MaxNewBytes  = 96 << 20  // bytes of all new files in a patch, which grow by a third in it
+	MaxNewBytes  = 96 << 20  // bytes of all new files in a patch, where binary files take a third more
 )
 
-// storeConfig is the whole configuration git sees.
+// storeConfig is the complete configuration that git uses.
 const storeConfig = `[core]
 	repositoryformatversion = 0
 	bare = true
@@ -68,9 +70,9 @@ const storeConfig = `[core]
 	auto = 0
 `
 
-// Open opens the store in dir and creates it (mode 0700) where there is none.
+// Open opens the store in dir, and creates it (mode 0700) if it does not exist.
 func Open(dir string) (*Store, error) {
-	bin, err := exec.LookPath("git")
+	program, err := exec.LookPath("git")
 	if err != nil {
 		return nil, errors.New("the program git is not installed: install the package git")
 	}
@@ -78,7 +80,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening object store: %w", err)
 	}
-	s := &Store{dir: dir, git: filepath.Join(dir, "store.git"), bin: bin}
+	s := &Store{dir: dir, git: filepath.Join(dir, "store.git"), program: program}
 	for _, d := range []string{s.git, s.path("objects"), s.path("refs"), filepath.Join(dir, "trees"), filepath.Join(dir, "placements")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			return nil, fmt.Errorf("creating object store: %w", err)
@@ -96,18 +98,18 @@ func (s *Store) path(parts ...string) string {
 	return filepath.Join(append([]string{s.git}, parts...)...)
 }
 
-// command is one run of git.
+// command describes one run of git.
 type command struct {
 	index string // GIT_INDEX_FILE
 	stdin io.Reader
-	limit int64 // bytes of output taken; more is an error
+	limit int64 // maximum bytes of output; more is an error
 	args  []string
 }
 
-// errTooLong ends a git program whose output passes the limit.
+// errTooLong means that the output of git exceeds the limit.
 var errTooLong = errors.New("output is longer than allowed")
 
-// gitError is git's refusal, with what it wrote to standard error.
+// gitError is a failure of git, with its standard error.
 type gitError struct {
 	verb, stderr string
 	err          error
@@ -122,10 +124,9 @@ func (e *gitError) Error() string {
 
 func (e *gitError) Unwrap() error { return e.err }
 
-// run executes git without any configuration, attribute or identity of the
-// host, and returns its standard output.
+// run runs git without any configuration, attributes or identity of the host, and returns its standard output.
 func (s *Store) run(ctx context.Context, c command) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, s.bin, c.args...)
+	cmd := exec.CommandContext(ctx, s.program, c.args...)
 	cmd.Dir = s.git
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC", "GIT_DIR=" + s.git,
@@ -142,35 +143,35 @@ func (s *Store) run(ctx context.Context, c command) ([]byte, error) {
 		cmd.Env = append(cmd.Env, "GIT_INDEX_FILE="+c.index)
 	}
 	cmd.Stdin = c.stdin
-	out := capped{left: c.limit, fail: true}
-	diag := capped{left: 4096}
-	cmd.Stdout, cmd.Stderr = &out, &diag
+	out := capped{remaining: c.limit, fail: true}
+	stderr := capped{remaining: 4096}
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	err := cmd.Run()
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("git %s: %w", c.args[0], ctx.Err())
-	case out.full:
+	case out.exceeded:
 		return nil, fmt.Errorf("git %s: %w (%d bytes)", c.args[0], errTooLong, c.limit)
 	case err != nil:
-		return nil, &gitError{verb: c.args[0], stderr: strings.TrimSpace(diag.String()), err: err}
+		return nil, &gitError{verb: c.args[0], stderr: strings.TrimSpace(stderr.String()), err: err}
 	}
 	return out.Bytes(), nil
 }
 
-// capped keeps the first bytes written to it; past them it fails or drops.
+// capped keeps the first bytes written to it. Further writes fail, or drop their data.
 type capped struct {
 	bytes.Buffer
-	left int64
-	fail bool // refuse further writes instead of dropping them
-	full bool
+	remaining int64
+	fail      bool // fail further writes instead of dropping their data
+	exceeded  bool // more was written than remaining allowed
 }
 
 func (c *capped) Write(p []byte) (int, error) {
-	keep := p[:min(int64(len(p)), c.left)]
-	c.left -= int64(len(keep))
+	keep := p[:min(int64(len(p)), c.remaining)]
+	c.remaining -= int64(len(keep))
 	c.Buffer.Write(keep)
 	if len(keep) < len(p) {
-		c.full = true
+		c.exceeded = true
 		if c.fail {
 			return len(keep), errTooLong
 		}
@@ -178,7 +179,7 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// withIndex runs fn with the name of an index file of its own.
+// withIndex calls fn with the name of a new temporary index file.
 func (s *Store) withIndex(fn func(index string) error) error {
 	dir, err := os.MkdirTemp(s.dir, "index-")
 	if err != nil {
@@ -194,7 +195,7 @@ func writeAtomic(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // harmless after the rename
+	defer os.Remove(f.Name()) // fails after the rename
 	_, err = f.Write(data)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err

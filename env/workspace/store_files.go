@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Files lists the entries of a tree, sorted by path; directories are implied.
+// Files returns the files and symlinks of a tree, sorted by path.
 func (s *Store) Files(ctx context.Context, tree string) ([]File, error) {
 	root, err := parseHash(tree)
 	if err != nil {
@@ -25,8 +25,8 @@ func (s *Store) Files(ctx context.Context, tree string) ([]File, error) {
 	return out, err
 }
 
-// ReadFile returns the content of one file of a tree (a symlink's target text);
-// found is false when the tree has no such entry.
+// ReadFile returns the content of a file of a tree, or the target of a symlink. found is false if the tree has no such
+// file or symlink.
 func (s *Store) ReadFile(ctx context.Context, tree, path string) (content []byte, found bool, err error) {
 	root, err := parseHash(tree)
 	if err != nil {
@@ -43,8 +43,7 @@ func (s *Store) ReadFile(ctx context.Context, tree, path string) (content []byte
 	return content, err == nil, err
 }
 
-// Texts returns the contents of the files of a tree that want accepts, by path;
-// links have none.
+// Texts returns the contents of those files of a tree that want accepts, by path. It omits symlinks.
 func (s *Store) Texts(ctx context.Context, tree string, want func(path string) bool) (map[string]string, error) {
 	files, err := s.Files(ctx, tree)
 	texts := map[string]string{}
@@ -59,11 +58,9 @@ func (s *Store) Texts(ctx context.Context, tree string, want func(path string) b
 	return texts, err
 }
 
-// Restore returns final with every path for which protected answers true put
-// back to what base has: changed and deleted ones restored, added ones removed.
-// Whatever stands in a restored path's way (a symlink in place of its
-// directory, a directory in its place) goes. restored lists the paths that
-// differed, sorted.
+// Restore returns a tree like final in which all paths that protected accepts are as in base: changed and deleted files
+// are restored, and added ones removed. It removes files that prevent that, such as a symlink in the place of a
+// restored file's directory. restored lists the paths that differed, sorted.
 func (s *Store) Restore(ctx context.Context, base, final string, protected func(path string) bool) (tree string, restored []string, err error) {
 	before, err := s.Files(ctx, base)
 	if err != nil {
@@ -73,23 +70,23 @@ func (s *Store) Restore(ctx context.Context, base, final string, protected func(
 	if err != nil {
 		return "", nil, err
 	}
-	left := map[string]File{}
+	remaining := map[string]File{} // files of final, without protected files of base
 	for _, f := range after {
-		left[f.Path] = f
+		remaining[f.Path] = f
 	}
 	root := &node{mode: modeDir, children: map[string]*node{}}
 	for _, f := range before {
 		if !protected(f.Path) {
 			continue
 		}
-		if left[f.Path] != f {
+		if remaining[f.Path] != f {
 			restored = append(restored, f.Path)
 		}
-		delete(left, f.Path)
+		delete(remaining, f.Path)
 		root.add(f.Path, f.Mode, f.hash)
 	}
 	for _, f := range after {
-		if _, still := left[f.Path]; !still {
+		if _, found := remaining[f.Path]; !found {
 			continue
 		}
 		if protected(f.Path) || !root.add(f.Path, f.Mode, f.hash) {
@@ -104,8 +101,8 @@ func (s *Store) Restore(ctx context.Context, base, final string, protected func(
 	return h.String(), restored, nil
 }
 
-// Edit returns the tree with some files given another text; nil removes one. A
-// new file is a plain one, the others keep their mode.
+// Edit returns a tree in which some files have other contents. A nil content removes a file. New files are regular
+// files that are not executable, and existing ones keep their mode.
 func (s *Store) Edit(ctx context.Context, tree string, texts map[string][]byte) (string, error) {
 	files, err := s.Files(ctx, tree)
 	if err != nil {
@@ -114,7 +111,7 @@ func (s *Store) Edit(ctx context.Context, tree string, texts map[string][]byte) 
 	modes := map[string]uint32{}
 	root := &node{mode: modeDir, children: map[string]*node{}}
 	for _, f := range files {
-		if _, other := texts[f.Path]; other {
+		if _, changed := texts[f.Path]; changed {
 			modes[f.Path] = f.Mode
 		} else {
 			root.add(f.Path, f.Mode, f.hash)
@@ -129,7 +126,7 @@ func (s *Store) Edit(ctx context.Context, tree string, texts map[string][]byte) 
 			return "", err
 		}
 		if !root.add(path, cmp.Or(modes[path], ModeFile), h) {
-			return "", fmt.Errorf("editing a tree: %s stands in the way of another file", path)
+			return "", fmt.Errorf("editing a tree: %s conflicts with another file or directory", path)
 		}
 	}
 	h, err := s.writeTree(root)

@@ -17,7 +17,7 @@ import (
 var Ignored = []string{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
 // RefusedError means that a workspace cannot be imported or diffed because an entry is hostile
-// or impossible, or because it exceeds a limit. The cause is the workspace, not tracesmith.
+// or invalid, or because it exceeds a limit. The cause is the workspace, not tracesmith.
 // Path may be empty.
 type RefusedError struct{ Path, Why string }
 
@@ -66,7 +66,7 @@ func cleanPath(name string) (path string, skip bool, err error) {
 	return strings.Join(parts, "/"), len(parts) == 0, nil
 }
 
-// Export writes a tree to w as a tar archive. Equal trees give equal bytes: entries are in
+// Export writes a tree to w as a tar archive. Equal trees result in equal bytes: entries are in
 // git's order, a directory comes before its contents, and there are no times or owners.
 func (s *Store) Export(ctx context.Context, tree string, w io.Writer) error {
 	out := tar.NewWriter(w)

@@ -17,13 +17,13 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of one tree. A repository beyond them is refused, not cut.
+// Limits of one tree. It is an error if a repository exceeds them.
 const (
 	MaxRepositoryBytes = 512 << 20
 	MaxRepositoryFiles = 100_000
 )
 
-// Tree is a snapshot of names and hashes over the files it came from. It is
+// Tree is a snapshot of the names and hashes of files. It reads their content from the source when it is needed. It is
 // safe for concurrent use.
 type Tree struct {
 	open    func(entry) (io.ReadCloser, error)
@@ -32,23 +32,22 @@ type Tree struct {
 	sum     string
 }
 
-// entry is one path. mode is fs.ModeDir, fs.ModeSymlink or a regular file's
-// permission bits.
+// entry is one path. mode is fs.ModeDir, fs.ModeSymlink, or the permission bits of a regular file.
 type entry struct {
 	path   string
 	mode   fs.FileMode
 	size   int64
 	target string
-	from   string // path in the tree it was taken from, see Sub
-	offset int64  // of the content in a tar file
-	data   []byte // the content of an edited file, which is in memory
+	source string // path in the original tree, see Sub
+	offset int64  // offset of the content in a tar file
+	data   []byte // the content of an edited file
 	edited bool
 	sum    [sha256.Size]byte
 }
 
-// skipped names the files and directories that are never part of a tree:
-// history, installed packages and what test runs leave behind.
-func skipped(name string) bool {
+// isOmitted reports whether a file or directory with this name is never part of a tree: history, installed packages and
+// files that test runs leave behind.
+func isOmitted(name string) bool {
 	switch name {
 	case ".git", ".venv", "__pycache__", "node_modules", ".pytest_cache":
 		return true
@@ -56,8 +55,8 @@ func skipped(name string) bool {
 	return false
 }
 
-// FromDir reads the directory at path. Symlinks below it are kept as links and
-// never followed. Errors name the path that is in the way.
+// FromDir returns the tree of the directory at path. It keeps symlinks below path and does not follow them. Errors name
+// the file that caused them.
 func FromDir(path string) (*Tree, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -73,8 +72,7 @@ func FromDir(path string) (*Tree, error) {
 	return read(os.DirFS(real), path)
 }
 
-// FromFS reads the directory root of fsys; "." is all of it. Symlinks need
-// fsys to implement fs.ReadLinkFS.
+// FromFS returns the tree of the directory root of fsys. If it contains symlinks, fsys must implement fs.ReadLinkFS.
 func FromFS(fsys fs.FS, root string) (*Tree, error) {
 	sub, err := fs.Sub(fsys, root)
 	if err != nil {
@@ -84,7 +82,7 @@ func FromFS(fsys fs.FS, root string) (*Tree, error) {
 }
 
 func read(fsys fs.FS, label string) (*Tree, error) {
-	t := &Tree{label: label, open: func(e entry) (io.ReadCloser, error) { return fsys.Open(e.from) }}
+	t := &Tree{label: label, open: func(e entry) (io.ReadCloser, error) { return fsys.Open(e.source) }}
 	if err := t.list(fsys); err != nil {
 		return nil, err
 	}
@@ -100,13 +98,13 @@ func read(fsys fs.FS, label string) (*Tree, error) {
 	return t, nil
 }
 
-// finish sorts the entries and takes the hash of all.
+// finish sorts the entries and computes the hash of the tree.
 func (t *Tree) finish() {
 	slices.SortFunc(t.entries, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	t.sum = digest(t.entries)
 }
 
-// list collects what there is without opening any file.
+// list adds the entries of a file system without opening any file.
 func (t *Tree) list(fsys fs.FS) error {
 	return fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -114,9 +112,9 @@ func (t *Tree) list(fsys fs.FS) error {
 			return t.unreadable(name, err)
 		case name == ".":
 			return nil
-		case skipped(d.Name()) && d.IsDir():
+		case isOmitted(d.Name()) && d.IsDir():
 			return fs.SkipDir
-		case skipped(d.Name()):
+		case isOmitted(d.Name()):
 			return nil
 		case !utf8.ValidString(name):
 			return fmt.Errorf("%s: the file name %q is not UTF-8: rename it", t.label, name)
@@ -128,7 +126,7 @@ func (t *Tree) list(fsys fs.FS) error {
 		if err != nil {
 			return t.unreadable(name, err)
 		}
-		e := entry{path: name, from: name}
+		e := entry{path: name, source: name}
 		switch kind := info.Mode().Type(); kind {
 		case fs.ModeDir, fs.ModeSymlink:
 			e.mode = kind
@@ -146,7 +144,7 @@ func (t *Tree) list(fsys fs.FS) error {
 	})
 }
 
-// checkSize refuses a tree above MaxRepositoryBytes and says what fills it.
+// checkSize returns an error if the tree is larger than MaxRepositoryBytes. The error names the largest directory.
 func (t *Tree) checkSize() error {
 	var total int64
 	top := map[string]int64{}
@@ -168,12 +166,13 @@ func (t *Tree) checkSize() error {
 		t.label, total>>20, MaxRepositoryBytes>>20, path.Join(t.label, largest), top[largest]>>20)
 }
 
+// hash sets the hash and the link target of e.
 func (t *Tree) hash(fsys fs.FS, e *entry) error {
 	switch e.mode.Type() {
 	case fs.ModeDir:
 		return nil
 	case fs.ModeSymlink:
-		target, err := fs.ReadLink(fsys, e.from)
+		target, err := fs.ReadLink(fsys, e.source)
 		if err != nil {
 			return t.unreadable(e.path, err)
 		}
@@ -185,8 +184,7 @@ func (t *Tree) hash(fsys fs.FS, e *entry) error {
 	return err
 }
 
-// copy writes e's bytes to w and returns their hash. A file that is no longer
-// as long as it was listed is an error.
+// copy writes the content of e to w and returns its hash. It returns an error if the size of the file has changed.
 func (t *Tree) copy(w io.Writer, e entry) (sum [sha256.Size]byte, err error) {
 	f, err := t.reader(e)
 	if err != nil {
@@ -198,7 +196,7 @@ func (t *Tree) copy(w io.Writer, e entry) (sum [sha256.Size]byte, err error) {
 	if err != nil {
 		return sum, fmt.Errorf("%s: copying %s: %w", t.label, e.path, err)
 	}
-	// One more byte must be the end of the file.
+	// Reading one more byte must return the end of the file.
 	more, err := io.ReadFull(f, make([]byte, 1))
 	if n != e.size || more != 0 {
 		return sum, t.changed(e.path)
@@ -221,8 +219,7 @@ func (t *Tree) changed(name string) error {
 	return fmt.Errorf("%s: %s changed while it was in use: start again", t.label, name)
 }
 
-// digest hashes type, mode, content hash and path of every entry; the NUL after
-// the path keeps names apart.
+// digest hashes the mode, content hash and path of every entry. The NUL after each path separates entries.
 func digest(entries []entry) string {
 	h := sha256.New()
 	for _, e := range entries {
@@ -231,11 +228,11 @@ func digest(entries []entry) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// SHA256 identifies the content: 64 hex characters over sorted names, modes,
-// link targets and bytes. Times and owners do not count.
+// SHA256 returns the hash of the tree in 64 hexadecimal digits. It covers sorted names, modes, link targets and
+// contents, but no times and owners.
 func (t *Tree) SHA256() string { return t.sum }
 
-// Paths lists every path of the tree in order, directories included.
+// Paths returns every path of the tree, including directories, sorted.
 func (t *Tree) Paths() []string {
 	paths := make([]string, len(t.entries))
 	for i, e := range t.entries {
@@ -244,8 +241,8 @@ func (t *Tree) Paths() []string {
 	return paths
 }
 
-// WriteTar streams the tree: sorted names, owner 0, time 0, modes 0644 and
-// 0755. A file that differs from what was hashed is an error.
+// WriteTar writes the tree as a tar archive with sorted names, owner 0, time 0 and the modes 0644 and 0755. It returns
+// an error if a file has changed since it was hashed.
 func (t *Tree) WriteTar(w io.Writer) error {
 	tw := tar.NewWriter(w)
 	for _, e := range t.entries {

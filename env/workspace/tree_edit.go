@@ -11,34 +11,34 @@ import (
 	"strings"
 )
 
-// Edit is what becomes of one path in Edit.
+// Edit describes a change of one path, for Tree.Edit.
 type Edit struct {
 	Path   string
 	Delete bool
-	Exec   bool   // the file is executable
-	Link   bool   // a symlink; Data is its target
-	Data   []byte // the new content; it belongs to the tree from now on
+	Exec   bool   // the new file is executable
+	Link   bool   // the new file is a symlink whose target is Data
+	Data   []byte // the new content; the tree keeps the slice
 }
 
-// Edit is the tree with some files added, replaced or deleted, and directories
-// that become empty by that removed. It shares everything else with t.
+// Edit returns a tree with some files added, replaced or deleted. Directories that become empty are removed. The new
+// tree shares everything else with t.
 func (t *Tree) Edit(changes []Edit) (*Tree, error) {
 	out := &Tree{open: t.open, label: t.label}
-	index, gone := map[string]int{}, map[string]bool{}
+	index, changed := map[string]int{}, map[string]bool{}
 	for _, c := range changes {
-		if !fs.ValidPath(c.Path) || c.Path == "." || slices.ContainsFunc(strings.Split(c.Path, "/"), skipped) {
-			return nil, fmt.Errorf("%s: no file of a repository may be called %q", t.label, c.Path)
+		if !fs.ValidPath(c.Path) || c.Path == "." || slices.ContainsFunc(strings.Split(c.Path, "/"), isOmitted) {
+			return nil, fmt.Errorf("%s: a repository cannot contain a file %q", t.label, c.Path)
 		}
 		if e, known := t.find(c.Path); known && e.mode.IsDir() {
 			return nil, fmt.Errorf("%s: %s is a directory", t.label, c.Path)
 		} else if !known && c.Delete {
 			return nil, fmt.Errorf("%s has no %s to delete", t.label, c.Path)
 		}
-		gone[c.Path] = true
+		changed[c.Path] = true
 	}
 	emptied := t.emptied(changes)
 	for _, e := range t.entries {
-		if gone[e.path] || emptied[e.path] {
+		if changed[e.path] || emptied[e.path] {
 			continue
 		}
 		if err := out.add(index, e); err != nil {
@@ -67,26 +67,26 @@ func (t *Tree) Edit(changes []Edit) (*Tree, error) {
 	return out, nil
 }
 
-// emptied are the directories that lose their last entry by the deletions. Those
-// that a new file lies in come back by themselves.
+// emptied returns the directories that lose their last entry by the deletions. If a change adds a file to one of them,
+// add creates the directory again.
 func (t *Tree) emptied(changes []Edit) map[string]bool {
-	left := map[string]int{}
+	count := map[string]int{} // entries of each directory
 	for _, e := range t.entries {
-		left[path.Dir(e.path)]++
+		count[path.Dir(e.path)]++
 	}
-	gone := map[string]bool{}
+	emptied := map[string]bool{}
 	for _, c := range changes {
 		for name := c.Path; c.Delete; {
 			dir := path.Dir(name)
-			left[dir]--
-			if dir == "." || left[dir] > 0 {
+			count[dir]--
+			if dir == "." || count[dir] > 0 {
 				break
 			}
-			gone[dir] = true
+			emptied[dir] = true
 			name = dir
 		}
 	}
-	return gone
+	return emptied
 }
 
 func (t *Tree) find(name string) (entry, bool) {
@@ -97,8 +97,9 @@ func (t *Tree) find(name string) (entry, bool) {
 	return t.entries[i], true
 }
 
-// File is the content of a file (of a symlink, its target) as it was hashed;
-// exec and link say what it is. One that is not there gives fs.ErrNotExist.
+// File returns the content of a file, or the target of a symlink, which link reports. exec reports whether the file is
+// executable. The error is fs.ErrNotExist if the file does not exist. It is another error if the file has changed since
+// it was hashed.
 func (t *Tree) File(name string) (data []byte, exec, link bool, err error) {
 	e, ok := t.find(name)
 	switch {
@@ -123,8 +124,8 @@ func (t *Tree) reader(e entry) (io.ReadCloser, error) {
 	return t.open(e)
 }
 
-// Sub is the tree below a directory, of the paths (relative to it) that keep
-// accepts; directories are kept as far as something lies in them.
+// Sub returns the tree below a directory, with those files whose paths, relative to the directory, keep accepts. It has
+// no empty directories.
 func (t *Tree) Sub(dir string, keep func(path string) bool) (*Tree, error) {
 	out := &Tree{open: t.open, label: path.Join(t.label, dir)}
 	index := map[string]int{}

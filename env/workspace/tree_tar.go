@@ -33,7 +33,7 @@ func FromTar(name string) (*Tree, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s is no tar file, or is cut off: %w", name, err)
+			return nil, fmt.Errorf("%s is not a tar file or is truncated: %w", name, err)
 		}
 		e, ok, err := t.tarEntry(head, index)
 		if err != nil {
@@ -46,7 +46,7 @@ func FromTar(name string) (*Tree, error) {
 			e.offset = counted.n
 			h := sha256.New()
 			if _, err := io.Copy(h, in); err != nil {
-				return nil, fmt.Errorf("%s is cut off at %s: %w", name, e.path, err)
+				return nil, fmt.Errorf("%s is truncated at %s: %w", name, e.path, err)
 			}
 			h.Sum(e.sum[:0])
 		}
@@ -61,8 +61,7 @@ func FromTar(name string) (*Tree, error) {
 	return t, nil
 }
 
-// tarEntry converts a header to an entry. ok is false if trees omit the file. index is
-// the one of add.
+// tarEntry converts a header to an entry. ok is false if trees omit the file. For index, see add.
 func (t *Tree) tarEntry(head *tar.Header, index map[string]int) (e entry, ok bool, err error) {
 	clean := path.Clean(head.Name)
 	switch {
@@ -72,10 +71,10 @@ func (t *Tree) tarEntry(head *tar.Header, index map[string]int) (e entry, ok boo
 		return e, false, fmt.Errorf("%s: the file name %q is not UTF-8", t.label, head.Name)
 	case !fs.ValidPath(clean):
 		return e, false, fmt.Errorf("%s: %q leads outside the tree", t.label, head.Name)
-	case slices.ContainsFunc(strings.Split(clean, "/"), skipped):
+	case slices.ContainsFunc(strings.Split(clean, "/"), isOmitted):
 		return e, false, nil
 	case head.Typeflag == tar.TypeGNUSparse || head.PAXRecords["GNU.sparse.major"] != "":
-		return e, false, fmt.Errorf("%s: %s is stored with holes: write the tar without --sparse", t.label, clean)
+		return e, false, fmt.Errorf("%s: %s is stored as a sparse file: write the tar without --sparse", t.label, clean)
 	}
 	e = entry{path: clean}
 	switch head.Typeflag {
@@ -91,7 +90,7 @@ func (t *Tree) tarEntry(head *tar.Header, index map[string]int) (e entry, ok boo
 	case tar.TypeLink:
 		i, known := index[path.Clean(head.Linkname)]
 		if !known || !t.entries[i].mode.IsRegular() {
-			return e, false, fmt.Errorf("%s: %s is a hard link to %q, which did not come before it", t.label, clean, head.Linkname)
+			return e, false, fmt.Errorf("%s: %s is a hard link to %q, which is not an earlier file of the archive", t.label, clean, head.Linkname)
 		}
 		e = t.entries[i]
 		e.path = clean
@@ -107,7 +106,7 @@ func (t *Tree) add(index map[string]int, e entry) error {
 	for dir := path.Dir(e.path); dir != "."; dir = path.Dir(dir) {
 		i, known := index[dir]
 		if known && !t.entries[i].mode.IsDir() {
-			return fmt.Errorf("%s: %s lies below %s, which is no directory", t.label, e.path, dir)
+			return fmt.Errorf("%s: %s lies below %s, which is not a directory", t.label, e.path, dir)
 		}
 		if !known {
 			index[dir] = len(t.entries)
@@ -118,7 +117,7 @@ func (t *Tree) add(index map[string]int, e entry) error {
 		if t.entries[i].mode.IsDir() && e.mode.IsDir() {
 			return nil
 		}
-		return fmt.Errorf("%s: %s comes twice", t.label, e.path)
+		return fmt.Errorf("%s: %s occurs twice", t.label, e.path)
 	}
 	if len(t.entries) >= MaxRepositoryFiles {
 		return fmt.Errorf("%s holds more than %d files", t.label, MaxRepositoryFiles)
@@ -140,8 +139,8 @@ func section(name string, e entry) (io.ReadCloser, error) {
 	}{io.NewSectionReader(f, e.offset, e.size), f}, nil
 }
 
-// counter counts the bytes read from r. It has no Seek method, so the tar reader reads
-// what it skips, and n remains the offset in the file.
+// counter counts the bytes read from r. It has no Seek method, so the tar reader reads the
+// bytes that it skips, and n remains the offset in the file.
 type counter struct {
 	r io.Reader
 	n int64

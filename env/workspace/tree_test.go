@@ -23,7 +23,7 @@ import (
 
 var _ env.Tree = (*workspace.Tree)(nil)
 
-// write makes a file below dir, parents included.
+// write creates a file below dir, and its parent directories.
 func write(t *testing.T, dir, name, text string, mode fs.FileMode) {
 	t.Helper()
 	full := filepath.Join(dir, name)
@@ -102,7 +102,7 @@ func TestTarIsComplete(t *testing.T) {
 	}
 }
 
-// Every part of the identity changes the hash, and nothing else does.
+// Names, modes, link targets and contents change the hash, and nothing else does.
 func TestSHA256(t *testing.T) {
 	base := func(t *testing.T) string {
 		dir := t.TempDir()
@@ -250,11 +250,10 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// locked refuses to open one file, as the system does for a user who is not
-// root.
-type locked struct{ fstest.MapFS }
+// unreadableFS returns a permission error for one file, as the system does for users who are not root.
+type unreadableFS struct{ fstest.MapFS }
 
-func (l locked) Open(name string) (fs.File, error) {
+func (l unreadableFS) Open(name string) (fs.File, error) {
 	if name == "secret.py" {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
 	}
@@ -262,7 +261,7 @@ func (l locked) Open(name string) (fs.File, error) {
 }
 
 func TestUnreadableFileIsNamed(t *testing.T) {
-	_, err := workspace.FromFS(locked{fstest.MapFS{"secret.py": {Data: []byte("x")}}}, ".")
+	_, err := workspace.FromFS(unreadableFS{fstest.MapFS{"secret.py": {Data: []byte("x")}}}, ".")
 	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "secret.py") {
 		t.Errorf("error = %v, want one naming secret.py", err)
 	}

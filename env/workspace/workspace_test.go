@@ -22,7 +22,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// tarEntry is one path of a test's workspace; a link when target is set.
+// tarEntry is one path of a test's workspace. It is a symlink if target is not empty.
 type tarEntry struct {
 	text   string
 	exec   bool
@@ -78,7 +78,7 @@ func readTar(t testing.TB, raw []byte) files {
 	}
 }
 
-// repo is an env.Tree made of files.
+// repo is an env.Tree with these files.
 type repo struct {
 	t testing.TB
 	f files
@@ -141,7 +141,7 @@ func TestImportExportKeepsEverything(t *testing.T) {
 	}
 }
 
-func TestTreeHashIsGits(t *testing.T) {
+func TestTreeHashEqualsThatOfGit(t *testing.T) {
 	f := files{"a.py": {text: "x\n"}, "a/b": {text: "y\n", exec: true}, "a-b": {text: ""}, "l": {target: "a.py"}}
 	dir := t.TempDir()
 	for name, e := range f {
@@ -174,12 +174,12 @@ func TestTreeHashIsGits(t *testing.T) {
 
 func TestImportIgnoresCachesAndOwnGit(t *testing.T) {
 	s := open(t)
-	kept := files{"a.py": {text: "1\n"}, "sub/x": {text: "2\n"}}
-	dropped := maps.Clone(kept)
+	wanted := files{"a.py": {text: "1\n"}, "sub/x": {text: "2\n"}}
+	withCaches := maps.Clone(wanted)
 	for _, name := range []string{".git/config", "__pycache__/a.pyc", "sub/__pycache__/x.pyc", ".pytest_cache/v", ".git/hooks/.git/x"} {
-		dropped[name] = tarEntry{text: "junk"}
+		withCaches[name] = tarEntry{text: "junk"}
 	}
-	if a, b := s.mustImport(t, kept), s.mustImport(t, dropped); a != b {
+	if a, b := s.mustImport(t, wanted), s.mustImport(t, withCaches); a != b {
 		t.Errorf("caches changed the tree: %s, %s", a, b)
 	}
 }
@@ -220,7 +220,7 @@ func TestImportRefusesHostileEntries(t *testing.T) {
 	}
 }
 
-func TestImportTakesHardLinksAndPassesOverDevices(t *testing.T) {
+func TestImportCopiesHardLinksAndSkipsDevices(t *testing.T) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	for _, h := range []tar.Header{
@@ -253,7 +253,7 @@ func TestPlacementIsAGitRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := open(t).Placement(t.Context(), r, &second); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
-		t.Errorf("another store places other bytes (error %v)", err)
+		t.Errorf("the placement of another store differs (error %v)", err)
 	}
 	dir := t.TempDir()
 	un := exec.Command("tar", "-x")
@@ -272,14 +272,14 @@ func TestPlacementIsAGitRepository(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	if got := sh("git status --porcelain; git fsck --strict; git log --format='%an %s %ad' --date=short; git stash list; git remote; git reflog"); got != "tracesmith base 2000-01-01" {
-		t.Errorf("fresh repository says %q", got)
+		t.Errorf("git reports %q for the new repository", got)
 	}
 	sh("mkdir __pycache__ && touch __pycache__/a.pyc && echo 'x = 2' > a.py")
 	if got := sh("git status --porcelain"); got != "M a.py" {
 		t.Errorf("git status = %q", got)
 	}
 	if got := sh("git diff --stat | tail -1; git stash -q; cat a.py; git stash pop -q; cat a.py"); got != "1 file changed, 1 insertion(+), 1 deletion(-)\nx = 1\nx = 2" {
-		t.Errorf("git diff and stash say %q", got)
+		t.Errorf("git diff and stash report %q", got)
 	}
 	pack := exec.Command("tar", "-c", ".")
 	pack.Dir = dir

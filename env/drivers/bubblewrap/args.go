@@ -12,12 +12,12 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// arguments is bwrap's command line with the files that it names by descriptor.
+// arguments is the command line of bwrap, with the files that it refers to by descriptor.
 type arguments struct {
 	args  []string
 	files []*os.File
-	dirs  []string // made so far
-	stage []string // file systems to make before bwrap starts, see guest.StageArg
+	dirs  []string // directories that the command line creates so far
+	stage []string // file systems to mount before bwrap starts, see guest.StageArg
 }
 
 func (a *arguments) add(args ...string) { a.args = append(a.args, args...) }
@@ -28,8 +28,9 @@ func (a *arguments) close() {
 	}
 }
 
-// dir makes a directory, and those above it, that every user may enter; those that bwrap makes itself are private.
-func (a *arguments) dir(p string) {
+// addDir creates a directory and those above it. Every user may enter them, unlike directories that bwrap creates
+// implicitly.
+func (a *arguments) addDir(p string) {
 	for _, d := range append(parents(p), p) {
 		if !slices.Contains(a.dirs, d) {
 			a.dirs = append(a.dirs, d)
@@ -38,7 +39,7 @@ func (a *arguments) dir(p string) {
 	}
 }
 
-// parents lists the directories above p, outermost first, without the root.
+// parents returns the directories above p, outermost first, without the root.
 func parents(p string) []string {
 	var out []string
 	for d := path.Dir(p); d != "/" && d != "."; d = path.Dir(d) {
@@ -48,33 +49,34 @@ func parents(p string) []string {
 	return out
 }
 
-// bind shows a host path at place.
-func (a *arguments) bind(flag, host, place string) {
-	if p := path.Dir(place); p != "/" {
-		a.dir(p)
+// addBind mounts a host path at dest.
+func (a *arguments) addBind(flag, host, dest string) {
+	if p := path.Dir(dest); p != "/" {
+		a.addDir(p)
 	}
-	a.add(flag, host, place)
+	a.add(flag, host, dest)
 }
 
-// tmpfs mounts a file system of size bytes at place, with files in proportion. A size below 0 is no limit.
-func (a *arguments) tmpfs(place, perms string, size int64) {
-	a.dir(place)
-	files := int64(0) // no limit to the kernel
+// addTmpfs mounts a file system of size bytes at dest. Its limit on the number of files depends on size. A negative
+// size means no limits.
+func (a *arguments) addTmpfs(dest, perms string, size int64) {
+	a.addDir(dest)
+	files := int64(0) // to the kernel, 0 means no limit
 	if size >= 0 {
-		files = drivers.Inodes(size)
+		files = drivers.InodeLimit(size)
 	}
-	a.add("--bind", guest.StagePlace(len(a.stage)), place)
+	a.add("--bind", guest.StageMountPoint(len(a.stage)), dest)
 	a.stage = append(a.stage, fmt.Sprintf("%d:%d:%s", max(size, 0), files, perms))
 }
 
-// file puts a small read-only file at place.
-func (a *arguments) file(place, content string) error {
+// addFile creates a small read-only file at dest.
+func (a *arguments) addFile(dest, content string) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	a.files = append(a.files, r)
-	a.add("--perms", "0644", "--file", strconv.Itoa(2+len(a.files)), place)
-	_, err = w.WriteString(content) // much less than a pipe holds
+	a.add("--perms", "0644", "--file", strconv.Itoa(2+len(a.files)), dest)
+	_, err = w.WriteString(content) // does not block, because a pipe can hold much more
 	return errors.Join(err, w.Close())
 }

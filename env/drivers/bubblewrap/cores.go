@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startPinned starts cmd, and everything below it, on as many of this process's processors as limit rounds up to. If
-// there are no more than that, or limit is below 0, cmd may use all.
+// startPinned starts cmd so that it and its descendants run on only some of this process's processors, as many as limit
+// rounded up. If there are no more than that, or limit is negative, cmd may use all processors.
 func startPinned(cmd *exec.Cmd, limit float64) error {
 	cores, ok := chooseCores(limit)
 	if !ok {
@@ -28,16 +28,16 @@ func startPinned(cmd *exec.Cmd, limit float64) error {
 	}
 	defer func() {
 		if unix.SchedSetaffinity(0, &all) != nil {
-			runtime.LockOSThread() // one unlock is not enough then, so the thread ends with its goroutine
+			runtime.LockOSThread() // a second lock, so that the thread ends with its goroutine
 		}
 	}()
 	return cmd.Start()
 }
 
-// nextCore spreads sandboxes over the processors.
+// nextCore is the index of the first processor of the next sandbox, which spreads sandboxes over the processors.
 var nextCore atomic.Uint32
 
-// chooseCores chooses the processors of a sandbox; ok is false if there is nothing to choose.
+// chooseCores returns the processors of a sandbox. ok is false if it may use all of them.
 func chooseCores(limit float64) (chosen unix.CPUSet, ok bool) {
 	var all unix.CPUSet
 	n := int(math.Ceil(limit))

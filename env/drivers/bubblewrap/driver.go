@@ -1,4 +1,5 @@
-// Package bubblewrap starts sandboxes with bwrap: namespaces of the Linux kernel, without a daemon or an image.
+// Package bubblewrap starts sandboxes with bwrap, which uses namespaces of the Linux kernel and needs neither a daemon
+// nor an image.
 package bubblewrap
 
 import (
@@ -28,8 +29,9 @@ func init() {
 	})
 }
 
-// driver starts each sandbox as a bwrap child: the host's /usr read-only, sized tmpfs for everything writable, all
-// namespaces unshared, the guest as the first process under an unprivileged user.
+// driver starts each sandbox as a bwrap child process in new namespaces. The sandbox sees the host's /usr read-only,
+// all writable directories are tmpfs with a size limit, and the guest is the first process and has an unprivileged
+// user.
 type driver struct {
 	pythons drivers.Interpreters
 }
@@ -49,57 +51,57 @@ func (d *driver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, 
 		return nil, fmt.Errorf("starting a bubblewrap sandbox: %w", err)
 	}
 	var userns error
-	for _, start := range startWays() {
-		s, err := d.start(ctx, bwrap, spec, python, start)
+	for _, mode := range privilegeModes() {
+		s, err := d.start(ctx, bwrap, spec, python, mode)
 		if err == nil {
 			return s, nil
 		}
-		if start.needsUserns && errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) {
+		if mode.needsUserns && errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) {
 			userns = err
 			continue
 		}
-		if userns != nil { // the missing user namespaces matter more than what fails without them
-			err = fmt.Errorf("making a user namespace: %w (and without one: %v)", userns, err) //nolint:errorlint // one cause
+		if userns != nil { // the lack of user namespaces is the more important cause
+			err = fmt.Errorf("creating a user namespace: %w (without one: %v)", userns, err) //nolint:errorlint // one cause
 		}
-		return nil, fmt.Errorf("starting a bubblewrap sandbox: %w%s", err, remedy(err))
+		return nil, fmt.Errorf("starting a bubblewrap sandbox: %w%s", err, hint(err))
 	}
-	return nil, fmt.Errorf("starting a bubblewrap sandbox: %w%s", userns, remedy(userns))
+	return nil, fmt.Errorf("starting a bubblewrap sandbox: %w%s", userns, hint(userns))
 }
 
-func (d *driver) start(ctx context.Context, bwrap string, spec env.SandboxSpec, python drivers.Interpreter, way startWay) (env.Sandbox, error) {
+func (d *driver) start(ctx context.Context, bwrap string, spec env.SandboxSpec, python drivers.Interpreter, mode privilegeMode) (env.Sandbox, error) {
 	binary, err := guest.Binary()
 	if err != nil {
 		return nil, err
 	}
 	a := &arguments{}
 	defer a.close()
-	if err := a.build(spec, python, binary, way); err != nil {
+	if err := a.build(spec, python, binary, mode); err != nil {
 		return nil, err
 	}
 	serve := []string{"-pinned"}
-	if way.root {
-		serve = append(serve, "-drop", strconv.Itoa(way.user), "-own", spec.Workdir+":"+drivers.Home+":/tmp")
+	if mode.root {
+		serve = append(serve, "-drop", strconv.Itoa(mode.user), "-own", spec.Workdir+":"+drivers.Home+":/tmp")
 	}
 	a.add("--", guestPath)
 	a.add(drivers.GuestArgs(spec.Label, serve...)...)
 	cmd := exec.Command(binary, slices.Concat([]string{guest.StageArg}, a.stage, []string{"--", bwrap}, a.args)...)
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = []string{"GOMAXPROCS=2"}, "/", a.files
-	cmd.SysProcAttr = way.attributes()
+	cmd.SysProcAttr = mode.attributes()
 	child, err := drivers.StartChild(cmd, func(cmd *exec.Cmd) error { return startPinned(cmd, spec.Limits.CPUs) })
 	if err != nil {
 		return nil, err
 	}
-	perSandbox := countsPerNamespace() && way.user == drivers.User
+	perSandbox := countsPerNamespace() && mode.user == drivers.User
 	client, err := child.Connect(ctx, guest.Config{
 		Workdir: spec.Workdir, Env: drivers.Environ(drivers.Home, searchPath(python), spec.Env), Limits: spec.Limits, LimitProcesses: perSandbox,
-		Outside: child.KilledFromOutside,
+		OutsideCause: child.KilledFromOutside,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &drivers.Sandbox{
 		Client: client,
-		EnvKey: key(spec.Limits, python.Version, way, perSandbox),
+		EnvKey: envKey(spec.Limits, python.Version, mode, perSandbox),
 		Destroy: func(context.Context) error {
 			child.Stop()
 			return nil
@@ -110,10 +112,10 @@ func (d *driver) start(ctx context.Context, bwrap string, spec env.SandboxSpec, 
 // Reap implements env.Driver.
 func (d *driver) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
 
-// Leftovers implements env.Keeper. A sandbox dies with its owner, so there rarely are any.
+// Leftovers implements env.Keeper. It rarely finds any, because a sandbox ends with its owner.
 func (*driver) Leftovers(ctx context.Context) ([]env.Leftover, error) { return drivers.Orphans(ctx) }
 
-func key(l env.Limits, version string, way startWay, perSandbox bool) schemas.EnvKey {
+func envKey(l env.Limits, version string, mode privilegeMode, perSandbox bool) schemas.EnvKey {
 	k := schemas.EnvKey{Driver: "bubblewrap", Python: version, Limits: map[string]string{
 		"network":    "network namespace",
 		"memory":     "guest watchdog, RLIMIT_AS",
@@ -132,14 +134,14 @@ func key(l env.Limits, version string, way startWay, perSandbox bool) schemas.En
 		k.Limits["cpus"] = "host has no more"
 	}
 	drivers.RecordLifted(&k, l)
-	if way.root && !way.needsUserns {
+	if mode.root && !mode.needsUserns {
 		k.Unenforced = append(k.Unenforced, "user namespace")
 	}
 	return k
 }
 
-// remedy explains the usual cause of a refusal.
-func remedy(err error) string {
+// hint returns what to check if err is a refusal of the kernel, and "" otherwise.
+func hint(err error) string {
 	text := err.Error()
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || strings.Contains(text, "ermission") || strings.Contains(text, "not permitted") || strings.Contains(text, "namespace") {
 		return " (does this system allow user namespaces? See user.max_user_namespaces, kernel.unprivileged_userns_clone and kernel.apparmor_restrict_unprivileged_userns; a container must be privileged for it; else choose --sandbox docker)"

@@ -19,9 +19,9 @@ func TestBubblewrap(t *testing.T) {
 	envtest.Run(t, envtest.Suite{Driver: envtest.Driver(t, "bubblewrap"), Isolated: true, Remove: killGuest})
 }
 
-// If the guest is killed from outside, the sandbox has died, and the agent is not to blame: its programs cannot kill
-// the first process.
-func TestGuestKilled(t *testing.T) {
+// If the guest is killed from outside, the sandbox has died. The agent is not the cause, because its programs cannot
+// kill the first process.
+func TestKilledGuestIsNotTheAgentsFault(t *testing.T) {
 	for _, running := range []bool{false, true} {
 		label := fmt.Sprintf("to be killed %d %v", os.Getpid(), running)
 		s, err := envtest.Driver(t, "bubblewrap").Start(t.Context(), env.SandboxSpec{Label: label})
@@ -57,7 +57,7 @@ func TestGuestKilled(t *testing.T) {
 	}
 }
 
-// killGuest kills the guest of a label and its bwrap.
+// killGuest kills the guest of the sandbox with a label, and its bwrap.
 func killGuest(t *testing.T, label string) {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -18,8 +18,8 @@ import (
 
 // Names in the archives that fill a volume.
 const (
-	fillRoot = "fill"   // the directory of all entries
-	fillDone = ".whole" // the last file
+	fillRoot     = "fill"   // the directory that contains all entries
+	completeMark = ".whole" // the last file, which marks a complete volume
 )
 
 // fingerprint identifies the content of a directory by the names, sizes, modes, link targets and times in it.
@@ -57,7 +57,7 @@ func tarFile(w *tar.Writer, file, name string) error {
 	return err
 }
 
-// tarDir writes a directory, itself first, with owners, modes and times.
+// tarDir writes a directory and everything in it, with owners, modes and times.
 func tarDir(w *tar.Writer, dir string) error {
 	return filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
 		if err != nil {
@@ -68,7 +68,7 @@ func tarDir(w *tar.Writer, dir string) error {
 			return err
 		}
 		if !fi.Mode().IsRegular() && !fi.IsDir() && fi.Mode()&fs.ModeSymlink == 0 {
-			return nil // sockets and the like are useless on another machine
+			return nil // sockets, pipes and devices are useless on another machine
 		}
 		target, _ := os.Readlink(p)
 		h, err := tar.FileInfoHeader(fi, target)
@@ -93,10 +93,11 @@ func tarDir(w *tar.Writer, dir string) error {
 	})
 }
 
-// maxCopyBack limits the bytes that are copied back of a writable mount.
+// maxCopyBack limits the size in bytes of the archive that is copied back from a writable mount.
 const maxCopyBack = 16 << 30
 
-// copyDirBack copies a container's directory into dir. Nothing in the stream can leave dir.
+// copyDirBack copies the directory at place of a container into dir. It writes nothing outside dir, whatever the
+// archive contains.
 func copyDirBack(ctx context.Context, cli *client.Client, id, place, dir string) error {
 	stream, _, err := cli.CopyFromContainer(ctx, id, place+"/.")
 	if err != nil {
@@ -125,7 +126,7 @@ func copyDirBack(ctx context.Context, cli *client.Client, id, place, dir string)
 
 func copyEntryBack(root *os.Root, h *tar.Header, in io.Reader) error {
 	name := path.Clean(h.Name)
-	if name == "." || name == fillDone {
+	if name == "." || name == completeMark {
 		return nil
 	}
 	mode := fs.FileMode(h.Mode).Perm()
@@ -144,5 +145,5 @@ func copyEntryBack(root *os.Root, h *tar.Header, in io.Reader) error {
 		_, err = io.Copy(f, in)
 		return errors.Join(err, f.Close())
 	}
-	return nil // ignore devices and the like
+	return nil // ignore devices and other special files
 }

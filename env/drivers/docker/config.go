@@ -73,7 +73,7 @@ func (c config) check() error {
 	}
 	for name := range c.Labels {
 		if name == "" || name == labelMark || strings.HasPrefix(name, labelMark+".") {
-			bad("label %q: names that begin with %s are taken", name, labelMark)
+			bad("label %q: names that begin with %s are reserved", name, labelMark)
 		}
 	}
 	for name := range c.Env {
@@ -94,7 +94,7 @@ func (c config) check() error {
 	return errors.Join(wrong...)
 }
 
-// user is the uid and gid of programs.
+// user returns the uid and gid of programs.
 func (c config) user() (uid, gid int, err error) {
 	u, g, pair := strings.Cut(c.User, ":")
 	uid, err = strconv.Atoi(u)
@@ -102,7 +102,7 @@ func (c config) user() (uid, gid int, err error) {
 		gid, err = strconv.Atoi(g)
 	}
 	if err != nil || uid <= 0 || gid <= 0 || uid > 1<<31 || gid > 1<<31 {
-		return 0, 0, fmt.Errorf("user %q: write UID or UID:GID in numbers (names differ between images); 0 is refused, as no program here runs as root", c.User)
+		return 0, 0, fmt.Errorf("user %q: write UID or UID:GID in numbers (names differ between images); 0 is refused, because programs must not run as root", c.User)
 	}
 	return uid, gid, nil
 }
@@ -115,7 +115,7 @@ func (c config) environ() []string {
 	return out
 }
 
-// platform is the platform to request; nil leaves it to the image.
+// platform returns the platform to request, or nil if it is not configured.
 func (c config) platform() *ocispec.Platform {
 	f := strings.SplitN(c.Platform, "/", 3)
 	if len(f) < 2 {
@@ -124,7 +124,7 @@ func (c config) platform() *ocispec.Platform {
 	return &ocispec.Platform{OS: f[0], Architecture: f[1], Variant: strings.Join(f[2:], "/")}
 }
 
-// auth is the header for a pull, "" if there are no credentials.
+// auth returns the authentication header for a pull, or "" if no credentials are configured.
 func (c config) auth() (string, error) {
 	name, ok := strings.CutPrefix(c.RegistryAuth, "env:")
 	if !ok {

@@ -13,10 +13,10 @@ import (
 	"github.com/tracesmith/tracesmith/env/drivers"
 )
 
-// container describes a sandbox: the guest is the first process, the user is unprivileged, and only sized tmpfs are
-// writable. It overrides the image's ENTRYPOINT, USER, HEALTHCHECK and STOPSIGNAL, and makes the volumes that the
-// image declares as read-only as the rest of it.
-func (d *driver) container(spec env.SandboxSpec, img *image, guestVolume string) (*container.Config, *container.HostConfig, error) {
+// containerConfig returns the configuration of a sandbox's container. The guest is the first process, the user is
+// unprivileged, and only tmpfs mounts with a size limit are writable. The configuration overrides the image's
+// ENTRYPOINT, USER, HEALTHCHECK and STOPSIGNAL.
+func (d *driver) containerConfig(spec env.SandboxSpec, img *image, guestVolume string) (*container.Config, *container.HostConfig, error) {
 	uid, gid, err := d.config.user()
 	if err != nil {
 		return nil, nil, err
@@ -31,7 +31,7 @@ func (d *driver) container(spec env.SandboxSpec, img *image, guestVolume string)
 		Entrypoint: []string{guestPath}, Cmd: drivers.GuestArgs(spec.Label), Env: []string{"GOMAXPROCS=2"},
 		OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true,
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
-		StopSignal:  "SIGKILL", // the guest ignores all others
+		StopSignal:  "SIGKILL", // the guest ignores all other signals
 		Labels:      labels,
 	}
 	l := spec.Limits
@@ -40,15 +40,15 @@ func (d *driver) container(spec env.SandboxSpec, img *image, guestVolume string)
 		SecurityOpt: []string{"no-new-privileges"},
 		LogConfig:   container.LogConfig{Type: "none"},
 		Runtime:     d.config.Runtime,
-		Tmpfs:       d.tmpfs(spec, uid, gid),
+		Tmpfs:       d.tmpfsMounts(spec, uid, gid),
 		Mounts: []mount.Mount{{
 			Type: mount.TypeVolume, Source: guestVolume, Target: guestDir, ReadOnly: true,
 			VolumeOptions: &mount.VolumeOptions{NoCopy: true},
 		}},
 	}
 	if l.MemoryBytes > 0 {
-		// tmpfs counts as memory of the container. The watchdog enforces MemoryBytes; the cgroup is the second line.
-		// If its limit were closer, the kernel would stall the guest before the watchdog sees a burst.
+		// tmpfs counts as memory of the container. The watchdog enforces MemoryBytes, and the cgroup is a second line
+		// of defense. If its limit were lower, the kernel could stall the guest before the watchdog sees a burst.
 		host.Memory = 2*l.MemoryBytes + max(l.DiskBytes, 0) + 64<<20
 		host.MemorySwap = host.Memory
 	}
@@ -56,7 +56,7 @@ func (d *driver) container(spec env.SandboxSpec, img *image, guestVolume string)
 		host.NanoCPUs = int64(l.CPUs * 1e9)
 	}
 	if l.Processes > 0 {
-		// The guest's threads count as well, and must never hit the limit.
+		// The guest's threads count as well, and must never reach the limit.
 		pids := int64(l.Processes + l.Processes/4 + 96)
 		host.PidsLimit = &pids
 	}
@@ -66,8 +66,8 @@ func (d *driver) container(spec env.SandboxSpec, img *image, guestVolume string)
 	return cfg, host, nil
 }
 
-// tmpfs lists the writable places with their mount options.
-func (d *driver) tmpfs(spec env.SandboxSpec, uid, gid int) map[string]string {
+// tmpfsMounts returns the mount options of the writable directories, by path.
+func (d *driver) tmpfsMounts(spec env.SandboxSpec, uid, gid int) map[string]string {
 	own := fmt.Sprintf(",mode=0755,uid=%d,gid=%d", uid, gid)
 	disk := spec.Limits.DiskBytes
 	out := map[string]string{}
@@ -76,11 +76,12 @@ func (d *driver) tmpfs(spec env.SandboxSpec, uid, gid int) map[string]string {
 		size   int64
 		access string
 	}{
-		// The runtime gives a mount the mode that the image has there. The owner can write even if others cannot.
-		{"/tmp", drivers.Share(disk, 4), fmt.Sprintf(",mode=1777,uid=%d,gid=%d", uid, gid)},
-		{"/dev/shm", drivers.Share(disk, 1), ",mode=1777"},
-		{drivers.Home, drivers.Share(disk, 1), own},
-		{spec.Workdir, drivers.Share(disk, 10), own},
+		// The runtime may give the mount the mode of the image's directory. Set the owner, so that programs can write in
+		// any case.
+		{"/tmp", drivers.DiskShare(disk, 4), fmt.Sprintf(",mode=1777,uid=%d,gid=%d", uid, gid)},
+		{"/dev/shm", drivers.DiskShare(disk, 1), ",mode=1777"},
+		{drivers.Home, drivers.DiskShare(disk, 1), own},
+		{spec.Workdir, drivers.DiskShare(disk, 10), own},
 		{drivers.BinPath, 1 << 20, own},
 	} {
 		out[place.path] = tmpfsOptions(cmp.Or(d.config.Tmpfs[place.path], place.size)) + place.access
@@ -93,11 +94,11 @@ func (d *driver) tmpfs(spec env.SandboxSpec, uid, gid int) map[string]string {
 	return out
 }
 
-// tmpfsOptions limits both bytes and inodes; a size below 0 limits neither.
+// tmpfsOptions returns mount options that limit bytes and inodes. A negative size means no limits.
 func tmpfsOptions(size int64) string {
-	const all = "rw,exec,nosuid,nodev"
+	const base = "rw,exec,nosuid,nodev"
 	if size < 0 {
-		return all
+		return base
 	}
-	return fmt.Sprintf("%s,size=%d,nr_inodes=%d", all, size, drivers.Inodes(size))
+	return fmt.Sprintf("%s,size=%d,nr_inodes=%d", base, size, drivers.InodeLimit(size))
 }

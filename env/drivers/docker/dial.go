@@ -19,7 +19,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/drivers"
 )
 
-// dial makes the client. It sends nothing yet.
+// dial returns a new client. It does not contact the daemon yet.
 func (c config) dial() (*client.Client, error) {
 	opts := []client.Opt{client.WithAPIVersionNegotiation()}
 	host, tls := c.Host, c.TLS
@@ -47,13 +47,13 @@ func (c config) dial() (*client.Client, error) {
 	}
 	cli, err := client.NewClientWithOpts(opts...)
 	if err != nil {
-		return nil, fmt.Errorf("%w: check DOCKER_HOST and its companions, or sandbox.with.host and sandbox.with.tls", err)
+		return nil, fmt.Errorf("%w: check DOCKER_HOST and the related variables, or sandbox.with.host and sandbox.with.tls", err)
 	}
 	return cli, nil
 }
 
-// contextHost reads a context of the docker command, which stores metadata and certificates in directories named by
-// the SHA-256 of the context's name.
+// contextHost returns the address and the directory of certificates of a context of the docker command. The command
+// stores them in directories named after the SHA-256 of the context's name.
 func contextHost(name string) (host, tls string, err error) {
 	base := cmp.Or(os.Getenv("DOCKER_CONFIG"), filepath.Join(os.Getenv("HOME"), ".docker"))
 	sum := sha256.Sum256([]byte(name))
@@ -79,7 +79,8 @@ func exists(p string) bool {
 	return err == nil
 }
 
-// dialSSH opens one stream to the daemon of another machine through the docker command there. It never prompts.
+// dialSSH opens one stream to the daemon of another machine, through ssh and the docker command there. It never
+// prompts.
 func dialSSH(u *url.URL) (net.Conn, error) {
 	args := []string{"-o", "BatchMode=yes", "-o", "ConnectTimeout=30"}
 	if u.User != nil {
@@ -111,7 +112,7 @@ func (c *sshConn) Close() error {
 // halfCloser is a stream of which one direction can be closed.
 type halfCloser interface{ CloseWrite() error }
 
-// CloseWrite ends the output; hijacked streams need it.
+// CloseWrite closes the output. The Docker client needs it for hijacked streams.
 func (c *sshConn) CloseWrite() error {
 	if half, ok := c.Conn.(halfCloser); ok {
 		return half.CloseWrite()

@@ -18,7 +18,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
-// needDocker skips a test unless the suite is on, and returns a client of the daemon.
+// needDocker skips the test unless the Docker suite is enabled, and returns a client of the daemon.
 func needDocker(t testing.TB) *client.Client {
 	t.Helper()
 	suite.Docker.Need(t)
@@ -60,7 +60,7 @@ func TestDocker(t *testing.T) {
 	}})
 }
 
-// Image, limits, labels, environment, user and places come from the settings.
+// The settings determine the image, limits, labels, environment, user and mounts.
 func TestDockerSettings(t *testing.T) {
 	cli := needDocker(t)
 	host := t.TempDir()
@@ -84,7 +84,7 @@ cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/pids/pids.max /sy
 		t.Errorf("name %s, labels %v, runtime %s, swap %d", c.Name, c.Config.Labels, c.HostConfig.Runtime, c.HostConfig.MemorySwap)
 	}
 
-	// Below zero lifts a limit, which the key says.
+	// A negative value lifts a limit, and the key records that.
 	s = envtest.Start(t, d, env.SandboxSpec{Label: t.Name() + " unlimited", Limits: env.Limits{MemoryBytes: -1, DiskBytes: -1, Processes: -1, CPUs: -1, CPUTime: -1, OpenFiles: -1}})
 	h := containerOf(t, cli, t.Name()+" unlimited").HostConfig
 	if h.Memory != 0 || h.NanoCPUs != 0 || h.PidsLimit != nil && *h.PidsLimit > 0 || strings.Contains(h.Tmpfs["/workspace"], "size=") {
@@ -95,7 +95,7 @@ cat /sys/fs/cgroup/memory/memory.limit_in_bytes /sys/fs/cgroup/pids/pids.max /sy
 	}
 }
 
-// A container is made when it is needed, has its owner as a label, and is removed with the sandbox.
+// A container has its owner as a label and is removed with the sandbox.
 func TestDockerContainersAreLabeled(t *testing.T) {
 	cli := needDocker(t)
 	d := envtest.Driver(t, "docker")
@@ -129,7 +129,7 @@ func TestDockerContainersAreLabeled(t *testing.T) {
 	list, err := cli.ContainerList(t.Context(), container.ListOptions{All: true})
 	for _, l := range list {
 		if l.ID == c.ID {
-			t.Error("the container stayed")
+			t.Error("the container still exists")
 		}
 	}
 	if err != nil || envtest.Output(t, other, "echo", "on") != "on\n" {
@@ -137,8 +137,8 @@ func TestDockerContainersAreLabeled(t *testing.T) {
 	}
 }
 
-// Programs that stay in the background do not delay the end of a command, even if they hold its output open, and an
-// exit code 124 of the program is not a timeout.
+// Programs in the background do not delay the end of a command, even if they keep its output open. An exit code of 124
+// is not a timeout.
 func TestDockerBackgroundProcessesDoNotDelayCommands(t *testing.T) {
 	needDocker(t)
 	s := envtest.Sandbox(t, "docker", env.SandboxSpec{})
@@ -148,21 +148,21 @@ func TestDockerBackgroundProcessesDoNotDelayCommands(t *testing.T) {
 			t.Errorf("%s: %+v, %v", script, r, err)
 		}
 	}
-	// The shell ends before its background program has begun, so both are awaited.
+	// The shell may end before its background program has started, so wait for both programs.
 	both := "until [ $(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -cx '50[.]1') = 2 ]; do :; done"
 	if r, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", both}, Timeout: 20 * time.Second}); err != nil || r.ExitCode != 0 || r.TimedOut {
 		t.Errorf("background programs: %+v, %v", r, err)
 	}
 	r, err := s.Run(t.Context(), env.Command{Args: []string{"bash", "-c", "trap '' TERM; echo begun; sleep 50.2 & wait; sleep 50.2"}, Timeout: time.Second})
 	if err != nil || !r.TimedOut || string(r.Output) != "begun\n" {
-		t.Errorf("what ignores TERM: %+v, %v", r, err)
+		t.Errorf("a program that ignores TERM: %+v, %v", r, err)
 	}
 	if got := envtest.Output(t, s, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -cx '50[.]2'; exit 0"); got != "0\n" {
-		t.Errorf("left of it: %q", got)
+		t.Errorf("processes left after the timeout: %q", got)
 	}
 }
 
-// The driver checks its settings, names the wrong one, and does not change what the caller passed.
+// The driver checks its settings, names an invalid one in the error, and does not modify the caller's map.
 func TestDockerSettingsAreChecked(t *testing.T) {
 	with := map[string]any{"image": "x", "env": map[string]any{"A": "1"}, "labels": map[string]any{"a": "b"}}
 	before := map[string]any{"image": "x", "env": map[string]any{"A": "1"}, "labels": map[string]any{"a": "b"}}
@@ -179,7 +179,7 @@ func TestDockerSettingsAreChecked(t *testing.T) {
 		"names differ between images": {"user": "postgres"},
 		"both be absolute":            {"mounts": []any{map[string]any{"host": "relative", "path": "/x"}}},
 		"write env:NAME":              {"registry_auth": "me:password"},
-		"are taken":                   {"labels": map[string]any{"tracesmith.owner": "x"}},
+		"are reserved":                {"labels": map[string]any{"tracesmith.owner": "x"}},
 		"os/arch":                     {"platform": "amd64"},
 		"at least 4096 bytes":         {"tmpfs": map[string]any{"tmp": 5}},
 		"name of a variable":          {"env": map[string]any{"A=B": "x"}},
@@ -204,7 +204,7 @@ func TestDockerContainersAreConfined(t *testing.T) {
 	s := envtest.Sandbox(t, "docker", env.SandboxSpec{Limits: env.Limits{DiskBytes: 64 << 20}})
 	got := envtest.Output(t, s, "sh", "-c", `id -u; grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\t'
 for p in / /usr /etc /var /opt /root; do touch $p/x 2>/dev/null && echo wrote $p; done
-for p in /workspace /tmp /home/user /dev/shm; do head -c 70M /dev/zero >$p/big 2>/dev/null && echo $p has no end; rm -f $p/big; done; exit 0`)
+for p in /workspace /tmp /home/user /dev/shm; do head -c 70M /dev/zero >$p/big 2>/dev/null && echo $p has no limit; rm -f $p/big; done; exit 0`)
 	if want := "1000\nCapBnd:0000000000000000\nCapEff:0000000000000000\nNoNewPrivs:1\nSeccomp:2\n"; sorted(got) != sorted(want) {
 		t.Errorf("%q", got)
 	}

@@ -35,27 +35,27 @@ func init() {
 	})
 }
 
-// driver starts each sandbox as a container whose first process is the guest, and speaks to it through the attached
-// standard streams. The guest reaches the daemon in a volume, so the daemon may run anywhere.
+// driver starts each sandbox as a container whose first process is the guest, and connects to the guest through the
+// container's standard streams. The driver copies the guest to a volume of the daemon, so the daemon can be on another
+// machine.
 type driver struct {
 	config  config
 	pulls   *semaphore.Weighted // limits the concurrent pulls for sandboxes
 	pythons drivers.ImagePythons
 
 	mu     sync.Mutex
-	client *client.Client // made at first use, then shared
-	users  int            // sandboxes and calls that use it now
-	images map[string]*image
+	client *client.Client    // created at first use and then shared
+	users  int               // number of sandboxes and calls that use client
+	images map[string]*image // by name
 
-	filling sync.Mutex      // held while a volume is filled or a path is compared
-	filled  map[string]bool // volumes that are known to be complete
-	shared  map[string]bool // host paths: whether the daemon sees the same files there
+	filling sync.Mutex      // held while filled or shared is used
+	filled  map[string]bool // names of volumes that are known to be complete
+	shared  map[string]bool // by host path: whether the daemon sees the same files there
 }
 
 func (*driver) Name() string { return "docker" }
 
-// connect returns the client, which negotiates the API version only once. Its connections stay open until the last
-// user has called release.
+// connect returns the shared client. Its connections stay open until the last user has called release.
 func (d *driver) connect() (*client.Client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -76,17 +76,17 @@ func (d *driver) release() error {
 	if d.users--; d.users > 0 {
 		return nil
 	}
-	return d.client.Close() // closes idle connections; the client stays usable
+	return d.client.Close() // closes only idle connections, so the client can be used again
 }
 
-// knownImage returns what the daemon said about an image earlier, or nil.
+// knownImage returns the description of an image that was looked up earlier, or nil.
 func (d *driver) knownImage(name string) *image {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.images[name]
 }
 
-// forget drops what is known about an image and the volumes.
+// forget drops the cached description of an image and the list of complete volumes.
 func (d *driver) forget(name string) {
 	d.mu.Lock()
 	delete(d.images, name)
@@ -96,8 +96,8 @@ func (d *driver) forget(name string) {
 	clear(d.filled)
 }
 
-// remedy adds to the usual errors what to do about them.
-func (d *driver) remedy(err error, name string) error {
+// withRemedy adds the remedy to a common error. name is the name of the image.
+func (d *driver) withRemedy(err error, name string) error {
 	switch {
 	case client.IsErrConnectionFailed(err), errors.Is(err, os.ErrPermission):
 		return fmt.Errorf("%w: start the daemon, see that this user may talk to it (group docker) and that DOCKER_HOST or sandbox.with.host is right, or choose --sandbox bubblewrap", err)

@@ -20,8 +20,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
-// busybox is a static program that is a whole system: images of it hold no C
-// library, no bash and no Python.
+// busybox returns a static program that contains the usual commands, for images without a C library, bash and Python.
 func busybox(t *testing.T) []byte {
 	t.Helper()
 	name, err := exec.LookPath("busybox")
@@ -38,8 +37,8 @@ func busybox(t *testing.T) []byte {
 	return raw
 }
 
-// makeImage imports an image of a few files, links written as "-> target", and
-// removes it with the test.
+// makeImage imports an image with a few files, and removes it at the end of the test. The content "-> target" means a
+// symlink, and a name that ends with a slash means a directory, which every user may write to if its content is "open".
 func makeImage(t *testing.T, cli *client.Client, files map[string]string, changes ...string) string {
 	t.Helper()
 	var root bytes.Buffer
@@ -81,10 +80,10 @@ func makeImage(t *testing.T, cli *client.Client, files map[string]string, change
 	return name
 }
 
-// loadForeign loads an empty image made for a mainframe.
+// loadForeign loads an empty image for the architecture s390x.
 func loadForeign(t *testing.T, cli *client.Client) string {
 	t.Helper()
-	layer := make([]byte, 1024) // an archive of nothing
+	layer := make([]byte, 1024) // an empty archive
 	name := "tracesmith-test-" + drivers.RandomName() + ":latest"
 	var all bytes.Buffer
 	w := tar.NewWriter(&all)
@@ -115,7 +114,7 @@ func loadForeign(t *testing.T, cli *client.Client) string {
 	return name
 }
 
-// small makes an image with sh and a few programs only.
+// small creates an image with only sh and a few programs.
 func small(t *testing.T, cli *client.Client, changes ...string) string {
 	t.Helper()
 	files := map[string]string{"bin/": "", "bin/busybox": string(busybox(t))}
@@ -172,11 +171,11 @@ func TestDockerImageWithoutLibraryBashAndPython(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	if got := envtest.Output(t, s, "sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"); strings.Contains(got, "sleep 60 ") {
-		t.Errorf("left: %q", got)
+		t.Errorf("processes left after the timeout: %q", got)
 	}
 }
 
-// The declarations of an image do not change a sandbox.
+// The declarations of an image, except ENV, do not affect a sandbox.
 func TestDockerImageDeclarations(t *testing.T) {
 	cli := needDocker(t)
 	files := map[string]string{
@@ -198,7 +197,7 @@ touch /seed/x /fresh/x 2>/dev/null || echo refused; touch /tmp/x ./x && echo wro
 	}
 }
 
-// The driver refuses an image for another processor, with the reason, before it runs anything of it.
+// The driver refuses an image for another architecture before it starts a container, and the error says why.
 func TestDockerImageOfAnotherPlatform(t *testing.T) {
 	cli := needDocker(t)
 	name := loadForeign(t, cli)

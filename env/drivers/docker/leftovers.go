@@ -17,8 +17,8 @@ import (
 	"github.com/tracesmith/tracesmith/env/drivers"
 )
 
-// maxVolumeAge is how long the copy of a guest or a mount stays if no container uses it. A later sandbox makes it
-// again.
+// maxVolumeAge is the age after which the copy of a guest or a mount is removed if no container uses it. A later sandbox
+// creates it again if necessary.
 const maxVolumeAge = 7 * 24 * time.Hour
 
 // Reap implements env.Driver.
@@ -26,8 +26,8 @@ func (d *driver) Reap(ctx context.Context) (int, error) {
 	return env.RemoveLeftovers(ctx, d)
 }
 
-// Leftovers implements env.Keeper: containers of dead processes, their volumes, and copies that have been unused for
-// long.
+// Leftovers implements env.Keeper. It returns the containers and volumes of dead processes, and old copies that no
+// container uses.
 func (d *driver) Leftovers(ctx context.Context) (_ []env.Leftover, err error) {
 	cli, err := d.connect()
 	if err != nil {
@@ -48,7 +48,7 @@ func (d *driver) Leftovers(ctx context.Context) (_ []env.Leftover, err error) {
 			out = append(out, env.Leftover{
 				Kind: "container", Name: fmt.Sprintf("%.12s", c.ID), What: c.Labels[labelName], Since: time.Unix(c.Created, 0),
 				Remove: func(ctx context.Context) error {
-					return d.with(func(cli *client.Client) error {
+					return d.withClient(func(cli *client.Client) error {
 						return cli.ContainerRemove(ctx, c.ID, container.RemoveOptions{Force: true, RemoveVolumes: true})
 					})
 				},
@@ -61,24 +61,24 @@ func (d *driver) Leftovers(ctx context.Context) (_ []env.Leftover, err error) {
 		return out, fmt.Errorf("looking for old volumes: %w", err)
 	}
 	for _, v := range volumes.Volumes {
-		made, _ := time.Parse(time.RFC3339, v.CreatedAt)
+		created, _ := time.Parse(time.RFC3339, v.CreatedAt)
 		o, owned := drivers.ParseOwner(v.Labels[labelOwner])
-		source, here := strings.CutPrefix(v.Labels[labelSource], drivers.Machine()+":")
-		if owned && !o.Dead() || !owned && time.Since(made) < maxVolumeAge && !(here && !exists(source)) {
+		source, isLocal := strings.CutPrefix(v.Labels[labelSource], drivers.MachineID()+":")
+		if owned && !o.Dead() || !owned && time.Since(created) < maxVolumeAge && !(isLocal && !exists(source)) {
 			continue
 		}
 		out = append(out, env.Leftover{
-			Kind: "volume", Name: v.Name, What: v.Labels[labelSource], Since: made,
+			Kind: "volume", Name: v.Name, What: v.Labels[labelSource], Since: created,
 			Remove: func(ctx context.Context) error {
-				return d.with(func(cli *client.Client) error { return cli.VolumeRemove(ctx, v.Name, false) })
+				return d.withClient(func(cli *client.Client) error { return cli.VolumeRemove(ctx, v.Name, false) })
 			},
 		})
 	}
 	return out, nil
 }
 
-// with runs one removal. It is not an error if another process removes the same thing.
-func (d *driver) with(remove func(*client.Client) error) error {
+// withClient runs one removal. It is not an error if another process removes the same object.
+func (d *driver) withClient(remove func(*client.Client) error) error {
 	cli, err := d.connect()
 	if err != nil {
 		return err

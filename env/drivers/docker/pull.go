@@ -17,7 +17,7 @@ import (
 
 var _ env.Puller = (*driver)(nil)
 
-// Pull implements env.Puller. It does not depend on the setting pull.
+// Pull implements env.Puller. It ignores the setting pull.
 func (d *driver) Pull(ctx context.Context, name string, progress func(have, total int64)) (fetched bool, err error) {
 	cli, err := d.connect()
 	if err != nil {
@@ -28,7 +28,7 @@ func (d *driver) Pull(ctx context.Context, name string, progress func(have, tota
 		fetched, err = true, d.pull(ctx, cli, name, progress)
 	}
 	if err != nil {
-		return false, fmt.Errorf("fetching an image: %w", d.remedy(err, name))
+		return false, fmt.Errorf("fetching an image: %w", d.withRemedy(err, name))
 	}
 	return fetched, nil
 }
@@ -45,19 +45,19 @@ func (d *driver) Ensure(ctx context.Context, name string) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.release()) }()
 	if _, err := d.image(ctx, cli, name); err != nil {
-		return fmt.Errorf("starting a docker sandbox: %w", d.remedy(err, name))
+		return fmt.Errorf("starting a docker sandbox: %w", d.withRemedy(err, name))
 	}
 	return nil
 }
 
-// image looks up an image, and pulls a missing one if the settings say so.
+// image looks up an image. It pulls a missing one if the setting pull allows that.
 func (d *driver) image(ctx context.Context, cli *client.Client, name string) (*image, error) {
 	if known := d.knownImage(name); known != nil {
 		return known, nil
 	}
 	found, err := cli.ImageInspect(ctx, name)
 	if cerrdefs.IsNotFound(err) && d.config.Pull == pullMissing {
-		found, err = d.pullInTurn(ctx, cli, name)
+		found, err = d.pullLimited(ctx, cli, name)
 	}
 	if err != nil {
 		return nil, err
@@ -72,10 +72,11 @@ func (d *driver) image(ctx context.Context, cli *client.Client, name string) (*i
 	return img, nil
 }
 
-// pullInTurn pulls an image that a sandbox needs, unless another sandbox has pulled it while this one waited.
-func (d *driver) pullInTurn(ctx context.Context, cli *client.Client, name string) (found imagetypes.InspectResponse, err error) {
+// pullLimited pulls an image for a sandbox. It first waits until fewer than the configured number of pulls run, and
+// does not pull if another sandbox has pulled the image meanwhile.
+func (d *driver) pullLimited(ctx context.Context, cli *client.Client, name string) (found imagetypes.InspectResponse, err error) {
 	if err := d.pulls.Acquire(ctx, 1); err != nil {
-		return found, fmt.Errorf("waiting for a turn to pull %s: %w", name, err)
+		return found, fmt.Errorf("waiting to pull %s: %w", name, err)
 	}
 	defer d.pulls.Release(1)
 	if found, err = cli.ImageInspect(ctx, name); !cerrdefs.IsNotFound(err) {
@@ -87,7 +88,7 @@ func (d *driver) pullInTurn(ctx context.Context, cli *client.Client, name string
 	return cli.ImageInspect(ctx, name)
 }
 
-// pull fetches an image. The daemon reports a failure within the stream that it answers with.
+// pull fetches an image. The daemon reports progress and failures in the stream of its response.
 func (d *driver) pull(ctx context.Context, cli *client.Client, name string, progress func(have, total int64)) error {
 	auth, err := d.config.auth()
 	if err != nil {
@@ -117,7 +118,7 @@ func (d *driver) pull(ctx context.Context, cli *client.Client, name string, prog
 	}
 }
 
-// pullLine is one message of the daemon about a pull.
+// pullLine is one message of the daemon about the progress of a pull.
 type pullLine struct {
 	ID       string     `json:"id"` // of the layer
 	Status   string     `json:"status"`
@@ -130,21 +131,21 @@ type layerBytes struct {
 	Total   int64 `json:"total"` // 0 = unknown
 }
 
-// layerProgress holds how many bytes of each layer have arrived, and its size.
+// layerProgress has the number of bytes of each layer that have arrived, and the size of the layer, by the layer's id.
 type layerProgress map[string][2]int64
 
 func (l layerProgress) add(line pullLine) (changed bool) {
-	at := l[line.ID]
+	now := l[line.ID]
 	switch line.Status {
 	case "Downloading":
-		at = [2]int64{line.Progress.Current, max(line.Progress.Total, line.Progress.Current)}
+		now = [2]int64{line.Progress.Current, max(line.Progress.Total, line.Progress.Current)}
 	case "Download complete", "Pull complete":
-		at[0] = at[1]
+		now[0] = now[1]
 	default:
 		return false
 	}
-	changed = at != l[line.ID]
-	l[line.ID] = at
+	changed = now != l[line.ID]
+	l[line.ID] = now
 	return changed
 }
 

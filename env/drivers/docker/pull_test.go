@@ -20,7 +20,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
-// serveImage starts a registry with one image for one user.
+// serveImage starts a registry with one image. pulls counts the requests for its manifest.
 func serveImage(t *testing.T, user, password string) (address string, pulls *atomic.Int32) {
 	t.Helper()
 	var layer bytes.Buffer
@@ -64,8 +64,8 @@ func serveImage(t *testing.T, user, password string) (address string, pulls *ato
 	return strings.TrimPrefix(s.URL, "http://"), pulls
 }
 
-// If the settings say so, a missing image is pulled once, with the credentials of the environment. Otherwise the
-// error names the command that pulls it.
+// If the settings allow it, the driver pulls a missing image once, with the credentials from the environment. Otherwise
+// the error names the command that pulls the image.
 func TestDockerMissingImagesArePulledOnce(t *testing.T) {
 	cli := needDocker(t)
 	address, pulls := serveImage(t, "me", "s3cret")
@@ -104,7 +104,7 @@ func TestDockerMissingImagesArePulledOnce(t *testing.T) {
 	}
 }
 
-// Pull fetches an image ahead of its use and reports bytes. A canceled pull can be repeated.
+// Pull fetches an image before it is used, and reports the progress in bytes. A canceled pull can be repeated.
 func TestDockerImagesArePulledAhead(t *testing.T) {
 	cli := needDocker(t)
 	address, _ := serveImage(t, "", "")
@@ -116,7 +116,7 @@ func TestDockerImagesArePulledAhead(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	if _, err := d.Pull(stopped, name, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("called off: %v", err)
+		t.Errorf("canceled pull: %v", err)
 	}
 	for i, want := range []bool{true, false} {
 		fetched, err := d.Pull(t.Context(), name, func(have, total int64) {
@@ -129,12 +129,12 @@ func TestDockerImagesArePulledAhead(t *testing.T) {
 		}
 	}
 	if _, err := d.Pull(t.Context(), address+"/none:1", nil); err == nil || !strings.Contains(err.Error(), "pulling "+address+"/none:1") {
-		t.Errorf("an image that is not there: %v", err)
+		t.Errorf("a missing image: %v", err)
 	}
 }
 
-// The setting pulls limits concurrent pulls for sandboxes. A sandbox that waited for its turn uses an image that has
-// arrived meanwhile.
+// The setting pulls limits concurrent pulls for sandboxes. A sandbox that waited uses an image that has been pulled
+// meanwhile.
 func TestDockerConcurrentPullsAreLimited(t *testing.T) {
 	cli := needDocker(t)
 	address, pulls := serveImage(t, "", "")
@@ -151,7 +151,7 @@ func TestDockerConcurrentPullsAreLimited(t *testing.T) {
 	go func() { ended <- d.Ensure(stopped, name) }()
 	stop()
 	if err := <-ended; !errors.Is(err, context.Canceled) || pulls.Load() != 0 {
-		t.Errorf("while another fetches: %v after %d pulls", err, pulls.Load())
+		t.Errorf("while another pull runs: %v after %d pulls", err, pulls.Load())
 	}
 	if _, err := d.Pull(t.Context(), name, nil); err != nil {
 		t.Fatal(err)
@@ -160,11 +160,11 @@ func TestDockerConcurrentPullsAreLimited(t *testing.T) {
 	d.pulls.Release(1)
 	for range 2 {
 		if err := d.Ensure(t.Context(), name); err != nil || pulls.Load() != before {
-			t.Errorf("an image that is there: %v after %d pulls, %d before", err, pulls.Load(), before)
+			t.Errorf("an existing image: %v after %d pulls, %d before", err, pulls.Load(), before)
 		}
 	}
 	if err := d.Ensure(t.Context(), address+"/none:1"); err == nil || !strings.Contains(err.Error(), "pulling "+address+"/none:1") {
-		t.Errorf("an image that is not there: %v", err)
+		t.Errorf("a missing image: %v", err)
 	}
 }
 

@@ -30,9 +30,9 @@ import (
 	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
-// daemon is a Docker daemon of the test. Its mount namespace has another /tmp, so that it sees no files of a test, like
-// a daemon on another machine. Its network namespace keeps it from disturbing the bridges of this machine. It inherits
-// the socket that it listens on.
+// daemon is a Docker daemon that a test starts. Its mount namespace has another /tmp, so that it sees no files of the
+// test, like a daemon on another machine. Its network namespace prevents changes to the bridges of this machine. It
+// inherits the socket that it listens on.
 type daemon struct {
 	root string // its files
 	cmd  *exec.Cmd
@@ -41,8 +41,8 @@ type daemon struct {
 	done chan struct{}
 }
 
-// startDaemon starts one that listens on a TCP port, with TLS if certs is a
-// directory of certificates.
+// startDaemon starts a daemon that listens on a TCP port. If certs, a directory of certificates, is not empty, the
+// daemon uses TLS.
 func startDaemon(t *testing.T, certs string) *daemon {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -86,11 +86,11 @@ func startDaemon(t *testing.T, certs string) *daemon {
 	}()
 	t.Cleanup(func() { d.stop(t) })
 	up := make(chan error, 1)
-	go func() { // it listens from the start and answers when it can
+	go func() { // the socket accepts connections at once, and the daemon answers when it is ready
 		if certs != "" {
 			c, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // only whether it answers
 			if err == nil {
-				_, _ = c.Read(make([]byte, 1)) // refuses us, as we have no certificate
+				_, _ = c.Read(make([]byte, 1)) // the daemon closes a connection without a client certificate
 				_ = c.Close()
 			}
 			up <- nil
@@ -133,8 +133,8 @@ func (d *daemon) stop(t *testing.T) {
 	}
 }
 
-// certificates makes a directory with a CA, a server's and a client's pair, under
-// the names that the docker command uses.
+// certificates creates a directory with the certificates and keys of a CA, a server and a client, under the names that
+// the docker command uses.
 func certificates(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -176,7 +176,7 @@ func certificates(t *testing.T) string {
 	return dir
 }
 
-// A daemon that shares no files with this host works as well: the driver copies the guest and the mounts to it, and the
+// For a daemon that shares no files with this host, the driver copies the guest and the mounts to the daemon, and the
 // content of a writable mount back.
 func TestDockerRemoteDaemon(t *testing.T) {
 	needDocker(t)
@@ -211,9 +211,9 @@ func TestDockerRemoteDaemon(t *testing.T) {
 		t.Error(err)
 	}
 	if got, err := os.ReadFile(filepath.Join(write, "bin/x")); err != nil || string(got) != "made\n" {
-		t.Errorf("what was written: %q, %v", got, err)
+		t.Errorf("the copied file: %q, %v", got, err)
 	}
-	// The next sandbox sees what changed here, and nothing but the copies is left.
+	// The next sandbox sees the changes on this host, and only the copies are left at the daemon.
 	if err := os.WriteFile(filepath.Join(read, "f"), []byte("changed\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestDockerRemoteDaemonWithTLS(t *testing.T) {
 	certs := certificates(t)
 	d := startDaemon(t, certs)
 	if _, err := envtest.Build(t, "docker", map[string]any{"host": d.host}).Start(t.Context(), env.SandboxSpec{}); err == nil {
-		t.Error("a daemon with TLS answered without")
+		t.Error("a daemon with TLS accepted a connection without TLS")
 	}
 	cli, err := client.NewClientWithOpts(client.WithHost(d.host), client.WithAPIVersionNegotiation(),
 		client.WithTLSClientConfig(filepath.Join(certs, "ca.pem"), filepath.Join(certs, "cert.pem"), filepath.Join(certs, "key.pem")))
@@ -281,8 +281,8 @@ func TestDockerRemoteDaemonWithTLS(t *testing.T) {
 	}
 }
 
-// The driver reaches a daemon behind ssh through the docker command there. A script called ssh replaces the other
-// machine.
+// The driver reaches a daemon on another machine through ssh and the docker command there. In the test, a script called
+// ssh runs the command on this machine.
 func TestDockerOverSSH(t *testing.T) {
 	needDocker(t)
 	bin := t.TempDir()
@@ -301,12 +301,12 @@ func TestDockerOverSSH(t *testing.T) {
 	}
 }
 
-// When the daemon ends, the sandbox has died at once, and the agent is not to blame.
+// When the daemon ends, the sandbox dies immediately, and the agent is not the cause.
 func TestDockerDaemonThatEndsKillsTheSandbox(t *testing.T) {
 	needDocker(t)
 	for how, why := range map[syscall.Signal]string{
-		syscall.SIGTERM: "", // it kills its containers first, and may still answer
-		syscall.SIGKILL: "the Docker daemon went away",
+		syscall.SIGTERM: "", // the daemon kills its containers first, and may still answer
+		syscall.SIGKILL: "the Docker daemon can no longer be reached",
 	} {
 		d := startDaemon(t, "")
 		cli, err := client.NewClientWithOpts(client.WithHost(d.host), client.WithAPIVersionNegotiation())
@@ -324,12 +324,12 @@ func TestDockerDaemonThatEndsKillsTheSandbox(t *testing.T) {
 			}
 		})
 		<-d.done
-		_ = s.Close(t.Context()) // it cannot reach the daemon
+		_ = s.Close(t.Context()) // fails because the daemon has ended
 		_ = cli.Close()
 	}
 }
 
-// The limit of a call ends it if the daemon is stopped.
+// If the daemon is stopped, a call ends at its time limit.
 func TestDockerCallsEndIfTheDaemonHangs(t *testing.T) {
 	needDocker(t)
 	d := startDaemon(t, "")

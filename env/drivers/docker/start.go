@@ -29,23 +29,23 @@ func (d *driver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, 
 		return nil, fmt.Errorf("starting a docker sandbox: %w", err)
 	}
 	s, err := d.start(ctx, cli, spec)
-	if err != nil && stale(err) {
+	if err != nil && isStale(err) {
 		d.forget(spec.Image)
 		s, err = d.start(ctx, cli, spec)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("starting a docker sandbox: %w", errors.Join(d.remedy(err, spec.Image), d.release()))
+		return nil, fmt.Errorf("starting a docker sandbox: %w", errors.Join(d.withRemedy(err, spec.Image), d.release()))
 	}
 	return s, nil
 }
 
-// stale reports whether an error means that the daemon no longer has an image or a volume that it had before.
-func stale(err error) bool {
+// isStale reports whether err means that the daemon no longer has an image or a volume that it had before.
+func isStale(err error) bool {
 	return cerrdefs.IsNotFound(err) || strings.Contains(err.Error(), guestPath) && strings.Contains(err.Error(), "no such file")
 }
 
 func (d *driver) start(ctx context.Context, cli *client.Client, spec env.SandboxSpec) (env.Sandbox, error) {
-	if err := drivers.CheckContainerPlace("workdir", spec.Workdir); err != nil {
+	if err := drivers.CheckContainerPath("workdir", spec.Workdir); err != nil {
 		return nil, err
 	}
 	img, err := d.image(ctx, cli, spec.Image)
@@ -54,13 +54,13 @@ func (d *driver) start(ctx context.Context, cli *client.Client, spec env.Sandbox
 	}
 	guestVolume, err := d.guestVolume(ctx, cli, img.id)
 	if err != nil {
-		return nil, fmt.Errorf("handing the guest to the daemon: %w", err)
+		return nil, fmt.Errorf("copying the guest to the daemon: %w", err)
 	}
-	cfg, host, err := d.container(spec, img, guestVolume)
+	cfg, host, err := d.containerConfig(spec, img, guestVolume)
 	if err != nil {
 		return nil, err
 	}
-	mounts, err := d.mounts(ctx, cli, spec, img, host)
+	mounts, err := d.addMounts(ctx, cli, spec, img, host)
 	if err != nil {
 		return nil, errors.Join(err, mounts.removeVolumes(ctx, cli))
 	}
@@ -101,7 +101,7 @@ func (d *driver) boot(ctx context.Context, cli *client.Client, id string, img *i
 	}
 	c, err := guest.Connect(ctx, stream, guest.Config{
 		Workdir: spec.Workdir, Env: d.environ(img, spec), Limits: spec.Limits,
-		Outside: func() string { return outsideCause(cli, id) },
+		OutsideCause: func() string { return outsideCause(cli, id) },
 	})
 	if err != nil {
 		stream.wait()
@@ -117,13 +117,13 @@ func (d *driver) boot(ctx context.Context, cli *client.Client, id string, img *i
 		return nil, err
 	}
 	return &drivers.Sandbox{
-		Client: c, EnvKey: key(spec, img, python),
+		Client: c, EnvKey: envKey(spec, img, python),
 		Destroy: func(context.Context) error { stream.wait(); return nil },
 	}, nil
 }
 
-// environ is the environment of programs. The sandbox's variables override the image's, the configured ones both,
-// and those of the task all.
+// environ returns the environment of programs. In order of precedence, the variables come from the task, the settings,
+// the sandbox and the image.
 func (d *driver) environ(img *image, spec env.SandboxSpec) []string {
 	var all []string
 	search := drivers.SystemPath
@@ -139,9 +139,9 @@ func (d *driver) environ(img *image, spec env.SandboxSpec) []string {
 	return append(append(all, d.config.environ()...), spec.Env...)
 }
 
-// outsideCause finds out what ended a container whose stream broke. It returns "" if its own programs may have done
-// it: they cannot kill the guest, which is the first process, but the daemon, its other clients and the memory cgroup
-// can.
+// outsideCause returns a message that says what ended a container whose stream broke, or "" if its own programs may be
+// the cause. Programs cannot kill the guest, which is the first process, but can make the memory cgroup kill it. The
+// daemon and its other clients can kill it as well.
 func outsideCause(cli *client.Client, id string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), drivers.CauseTimeout)
 	defer cancel()
@@ -149,17 +149,17 @@ func outsideCause(cli *client.Client, id string) string {
 		c, err := cli.ContainerInspect(ctx, id)
 		switch {
 		case cerrdefs.IsNotFound(err):
-			return "somebody removed its container"
+			return "its container was removed"
 		case ctx.Err() != nil:
 			return "the Docker daemon does not answer"
 		case err != nil:
-			return "the Docker daemon went away"
+			return "the Docker daemon can no longer be reached"
 		case c.State.OOMKilled:
 			return ""
 		case c.State.Dead, c.State.Status == container.StateRemoving:
-			return "somebody removed its container"
+			return "its container was removed"
 		case !c.State.Running && c.State.ExitCode == 128+9:
-			return "somebody killed its container"
+			return "its container was killed from outside"
 		case !c.State.Running:
 			return ""
 		}
@@ -171,7 +171,7 @@ func outsideCause(cli *client.Client, id string) string {
 	}
 }
 
-func key(spec env.SandboxSpec, img *image, python string) schemas.EnvKey {
+func envKey(spec env.SandboxSpec, img *image, python string) schemas.EnvKey {
 	k := schemas.EnvKey{
 		Driver: "docker", Python: python, Image: spec.Image, ImageDigest: img.digest,
 		Limits: map[string]string{

@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/env/drivers"
 )
 
-// attachedStream is the stream to a container's first process. The daemon interleaves output and error output; Read
-// returns the output only.
+// attachedStream is the stream to a container's first process. The daemon multiplexes standard output and standard
+// error; Read returns only standard output.
 type attachedStream struct {
 	net.Conn
 	out    *io.PipeReader
@@ -49,5 +49,5 @@ func (a *attachedStream) Close() error {
 	return err
 }
 
-// wait waits until the copying goroutine ends, after Close.
+// wait waits until the copying goroutine ends. Call Close first.
 func (a *attachedStream) wait() { <-a.done }

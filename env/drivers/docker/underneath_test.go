@@ -18,7 +18,7 @@ func TestDockerRemovedContainerIsASandboxDeath(t *testing.T) {
 		"removed": func(id string) error {
 			return cli.ContainerRemove(t.Context(), id, container.RemoveOptions{Force: true})
 		},
-		"killed its container": func(id string) error { return cli.ContainerKill(t.Context(), id, "KILL") },
+		"container was killed": func(id string) error { return cli.ContainerKill(t.Context(), id, "KILL") },
 	} {
 		s, err := envtest.Driver(t, "docker").Start(t.Context(), env.SandboxSpec{Label: t.Name() + why})
 		if err != nil {
@@ -30,15 +30,15 @@ func TestDockerRemovedContainerIsASandboxDeath(t *testing.T) {
 			}
 		})
 		if err := s.Close(t.Context()); err != nil {
-			t.Errorf("closing what is gone: %v", err)
+			t.Errorf("closing a sandbox without a container: %v", err)
 		}
 	}
 }
 
-// A volume that is removed between two sandboxes of one driver is made again.
-func TestDockerRemovedVolumeIsMadeAgain(t *testing.T) {
+// If the volume with the guest is removed between two sandboxes of one driver, the driver creates it again.
+func TestDockerRemovedVolumeIsCreatedAgain(t *testing.T) {
 	cli := needDocker(t)
-	// A guest of its own, because other tests use the volume of the usual one.
+	// Use a copy of the guest, because other tests use the volume of the original.
 	binary, err := guest.Binary()
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestDockerRemovedVolumeIsMadeAgain(t *testing.T) {
 	}
 }
 
-// A start that fails after it made its container removes the container.
+// If a start fails after it has created the container, it removes the container.
 func TestDockerFailedStartLeavesNothing(t *testing.T) {
 	cli := needDocker(t)
 	name := makeImage(t, cli, map[string]string{"file": ""})
@@ -82,7 +82,7 @@ func TestDockerFailedStartLeavesNothing(t *testing.T) {
 		Image: name, Label: t.Name(), Mounts: []env.Mount{{Host: t.TempDir(), Path: "/file/below"}},
 	})
 	if err == nil {
-		t.Fatal("it started")
+		t.Fatal("the sandbox started")
 	}
 	list, err := cli.ContainerList(t.Context(), container.ListOptions{All: true})
 	if err != nil {
@@ -90,7 +90,7 @@ func TestDockerFailedStartLeavesNothing(t *testing.T) {
 	}
 	for _, c := range list {
 		if c.Labels[labelName] == t.Name() {
-			t.Errorf("container %s stays", c.ID)
+			t.Errorf("container %s still exists", c.ID)
 		}
 	}
 }

@@ -21,15 +21,15 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// The driver copies what a daemon needs of this host's files into a volume, once per daemon, and every sandbox mounts
-// it read-only. A container that is never started serves to fill the volume; its fixed name is the lock between
-// processes. The file fillDone, written last, marks a complete copy.
+// The driver copies the host's files that sandboxes need into volumes of the daemon, once per daemon, and every sandbox
+// mounts them read-only. To fill a volume, it copies to a container that it never starts. The fixed name of that
+// container is the lock between processes. The file completeMark, written last, marks a complete copy.
 const (
-	fillPlace  = "/" + fillRoot
+	fillPath   = "/" + fillRoot
 	fillPrefix = "tracesmith-fill-"
 	guestDir   = "/run/tracesmith/host" // where containers mount the guest's volume
 	guestPath  = guestDir + "/guest"
-	// fillTimeout is how long this process waits for another one that fills a volume.
+	// fillTimeout is how long withHelper waits while another process has a container with the same name.
 	fillTimeout = 5 * time.Minute
 )
 
@@ -43,22 +43,22 @@ func (d *driver) guestVolume(ctx context.Context, cli *client.Client, imageID st
 	if err != nil {
 		return "", err
 	}
-	// Path, size and time identify a build on this machine. The machine is part of the name because others may use the
-	// same daemon.
-	name := "tracesmith-guest-" + digest(drivers.Machine(), binary, fi.Size(), fi.ModTime().UnixNano())
-	return name, d.fill(ctx, cli, imageID, name, labelsOfFile(binary), func(w *tar.Writer) error { return tarFile(w, binary, "guest") })
+	// Path, size and time identify a build of the guest on this machine. The machine is part of the name because other
+	// machines may use the same daemon.
+	name := "tracesmith-guest-" + digest(drivers.MachineID(), binary, fi.Size(), fi.ModTime().UnixNano())
+	return name, d.fillVolume(ctx, cli, imageID, name, labelsOfFile(binary), func(w *tar.Writer) error { return tarFile(w, binary, "guest") })
 }
 
-// fill makes the volume called name hold what write writes, unless it does already.
-func (d *driver) fill(ctx context.Context, cli *client.Client, imageID, name string, labels map[string]string, write func(*tar.Writer) error) error {
+// fillVolume fills the volume called name with the archive that write writes, unless the volume is already complete.
+func (d *driver) fillVolume(ctx context.Context, cli *client.Client, imageID, name string, labels map[string]string, write func(*tar.Writer) error) error {
 	d.filling.Lock()
 	defer d.filling.Unlock()
 	if d.filled[name] {
 		return nil
 	}
-	place := mount.Mount{Type: mount.TypeVolume, Source: name, Target: fillPlace, VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: labels}}
-	err := d.withHelper(ctx, cli, imageID, fillPrefix+name, place, func(id string) error {
-		_, err := cli.ContainerStatPath(ctx, id, fillPlace+"/"+fillDone)
+	target := mount.Mount{Type: mount.TypeVolume, Source: name, Target: fillPath, VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: labels}}
+	err := d.withHelper(ctx, cli, imageID, fillPrefix+name, target, func(id string) error {
+		_, err := cli.ContainerStatPath(ctx, id, fillPath+"/"+completeMark)
 		if !cerrdefs.IsNotFound(err) {
 			return err
 		}
@@ -69,13 +69,13 @@ func (d *driver) fill(ctx context.Context, cli *client.Client, imageID, name str
 			out := tar.NewWriter(w)
 			err := write(out)
 			if err == nil {
-				err = out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: fillRoot + "/" + fillDone, Mode: 0o444})
+				err = out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: fillRoot + "/" + completeMark, Mode: 0o444})
 			}
 			w.CloseWithError(errors.Join(err, out.Close()))
 		}()
-		// The archive starts at the root, because the daemon does not change the directory that it copies to.
+		// Copy to the root, because the daemon does not change the owner and mode of the directory that it copies to.
 		err = cli.CopyToContainer(ctx, id, "/", r, container.CopyToContainerOptions{})
-		r.CloseWithError(errors.New("the daemon has answered"))
+		r.CloseWithError(errors.New("the daemon stopped reading"))
 		<-written
 		return err
 	})
@@ -83,29 +83,29 @@ func (d *driver) fill(ctx context.Context, cli *client.Client, imageID, name str
 	return err
 }
 
-// withHelper makes a container with one mount, calls use without starting the container, and removes it. It waits
-// while another process has a container of this name.
+// withHelper creates a container with one mount, calls use without starting the container, and removes the container.
+// It waits while another process has a container with this name.
 func (d *driver) withHelper(ctx context.Context, cli *client.Client, imageID, name string, m mount.Mount, use func(id string) error) error {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
 	labels := labelsOfOwner()
 	labels[labelName] = "copying files"
 	for {
-		made, err := cli.ContainerCreate(ctx,
+		created, err := cli.ContainerCreate(ctx,
 			&container.Config{Image: imageID, Entrypoint: []string{"/never"}, Labels: labels},
 			&container.HostConfig{NetworkMode: "none", Mounts: []mount.Mount{m}}, nil, d.config.platform(), name)
 		if err == nil {
-			err = use(made.ID)
+			err = use(created.ID)
 			late, done := context.WithTimeout(context.WithoutCancel(ctx), drivers.RemoveTimeout)
 			defer done()
-			return errors.Join(err, cli.ContainerRemove(late, made.ID, container.RemoveOptions{Force: true}))
+			return errors.Join(err, cli.ContainerRemove(late, created.ID, container.RemoveOptions{Force: true}))
 		}
 		if !cerrdefs.IsConflict(err) || ctx.Err() != nil {
 			return err
 		}
 		if c, err := cli.ContainerInspect(ctx, name); err == nil {
 			if o, ok := drivers.ParseOwner(c.Config.Labels[labelOwner]); ok && o.Dead() {
-				_ = cli.ContainerRemove(ctx, c.ID, container.RemoveOptions{Force: true}) // unless another process has
+				_ = cli.ContainerRemove(ctx, c.ID, container.RemoveOptions{Force: true}) // fails if another process has removed it
 			}
 		}
 		select {
@@ -115,9 +115,9 @@ func (d *driver) withHelper(ctx context.Context, cli *client.Client, imageID, na
 	}
 }
 
-// shares reports whether the daemon sees at a path the same files as this host, by comparing the time of the last
-// change in nanoseconds. The address does not tell: even a daemon with a local socket may have another file system.
-func (d *driver) shares(ctx context.Context, cli *client.Client, imageID, p string) (bool, error) {
+// sharesFiles reports whether the daemon sees the same files at path p as this host. It compares the modification time
+// in nanoseconds, because even a daemon with a local socket may have another file system.
+func (d *driver) sharesFiles(ctx context.Context, cli *client.Client, imageID, p string) (bool, error) {
 	d.filling.Lock()
 	defer d.filling.Unlock()
 	if known, ok := d.shared[p]; ok {
@@ -129,9 +129,9 @@ func (d *driver) shares(ctx context.Context, cli *client.Client, imageID, p stri
 	}
 	same := false
 	err = d.withHelper(ctx, cli, imageID, fillPrefix+drivers.RandomName(),
-		mount.Mount{Type: mount.TypeBind, Source: p, Target: fillPlace, ReadOnly: true}, func(id string) error {
-			there, err := cli.ContainerStatPath(ctx, id, fillPlace+"/.")
-			same = err == nil && there.Mtime.Equal(fi.ModTime())
+		mount.Mount{Type: mount.TypeBind, Source: p, Target: fillPath, ReadOnly: true}, func(id string) error {
+			stat, err := cli.ContainerStatPath(ctx, id, fillPath+"/.")
+			same = err == nil && stat.Mtime.Equal(fi.ModTime())
 			return err
 		})
 	if err != nil && strings.Contains(err.Error(), "bind source path does not exist") {

@@ -30,35 +30,35 @@ import (
 	"github.com/tracesmith/tracesmith/env/drivers"
 )
 
-// scheme knows the few types that the driver uses. client-go's own knows all types and would slow down the start of
-// every command.
+// scheme contains the few types that the driver uses. The scheme of client-go contains all types and would slow down
+// the start of every command.
 var scheme = sync.OnceValue(func() *runtime.Scheme {
-	klog.SetLogger(logr.Discard()) // errors are returned, and nothing else may write to standard error
+	klog.SetLogger(logr.Discard()) // errors are returned; logs must not go to standard error
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, networkingv1.AddToScheme} {
 		if err := add(s); err != nil {
-			panic(err) // two types of one name: a bug in the libraries
+			panic(err) // two types have the same name, which is a bug in the libraries
 		}
 	}
 	return s
 })
 
-// client makes the control calls in one namespace, each of which may be repeated safely, and execs the driver's own
-// commands. Safe for concurrent use.
+// client makes the control calls in one namespace and execs the driver's commands in pods. Each control call can be
+// repeated safely. A client is safe for concurrent use.
 type client struct {
 	config    *rest.Config
 	namespace string
 	core, net *rest.RESTClient
 	params    runtime.ParameterCodec
-	reached   atomic.Bool // the server has answered once
+	reached   atomic.Bool // the server has answered at least once
 	http      *http.Client
-	users     atomic.Int64 // sandboxes and calls that use it now
+	users     atomic.Int64 // number of sandboxes and calls that use the client
 }
 
-// release closes idle connections after the last user.
+// release must be called by each user of the client. The last call closes idle connections.
 func (a *client) release() {
 	if a.users.Add(-1) == 0 {
-		utilnet.CloseIdleConnectionsFor(a.http.Transport) // http.Client does not see through client-go's wrappers
+		utilnet.CloseIdleConnectionsFor(a.http.Transport) // http.Client.CloseIdleConnections does not unwrap client-go's transports
 	}
 }
 
@@ -69,34 +69,35 @@ func newClient(cfg *rest.Config, namespace string) (*client, error) {
 		return nil, err
 	}
 	a.http = transport
-	of := func(path string, gv schema.GroupVersion) (*rest.RESTClient, error) {
+	newREST := func(path string, gv schema.GroupVersion) (*rest.RESTClient, error) {
 		c := rest.CopyConfig(cfg)
 		c.APIPath, c.GroupVersion = path, &gv
 		c.NegotiatedSerializer = serializer.NewCodecFactory(scheme()).WithoutConversion()
 		return rest.RESTClientForConfigAndClient(c, transport)
 	}
-	if a.core, err = of("/api", corev1.SchemeGroupVersion); err != nil {
+	if a.core, err = newREST("/api", corev1.SchemeGroupVersion); err != nil {
 		return nil, err
 	}
-	a.net, err = of("/apis", networkingv1.SchemeGroupVersion)
+	a.net, err = newREST("/apis", networkingv1.SchemeGroupVersion)
 	return a, err
 }
 
-// Limits of control calls: the time of one, and how often it is tried.
+// Limits of control calls: the time of one attempt, and the number of attempts.
 const (
 	callTimeout = 30 * time.Second
 	maxAttempts = 8
 )
 
-// watchTimeout is when a silent watch is renewed, so that a half-open connection cannot delay a start for longer.
+// watchTimeout is how long a watch may be silent before the driver renews it. It limits the delay that a half-open
+// connection can cause.
 const watchTimeout = 20 * time.Second
 
 // retry repeats an idempotent call while its errors are transient.
 func (a *client) retry(ctx context.Context, call func(context.Context) error) error {
 	pause := wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.3, Steps: maxAttempts, Cap: 30 * time.Second}
 	for attempt := 1; ; attempt++ {
-		one, cancel := context.WithTimeout(ctx, callTimeout)
-		err := call(one)
+		callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+		err := call(callCtx)
 		cancel()
 		if status := apierrors.APIStatus(nil); err == nil || errors.As(err, &status) {
 			a.reached.Store(true)
@@ -116,8 +117,8 @@ func (a *client) retry(ctx context.Context, call func(context.Context) error) er
 	}
 }
 
-// transient reports whether repeating a call may help. A broken connection counts only if the server was reached
-// before: otherwise the address is probably wrong.
+// transient reports whether repeating a call may help. A broken connection is transient only if the server was reached
+// before. Otherwise the address is probably wrong.
 func (a *client) transient(err error) bool {
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		code := status.Status().Code
@@ -129,38 +130,38 @@ func (a *client) transient(err error) bool {
 	return broken && a.reached.Load()
 }
 
-// create makes a pod. If the answer is lost, the repeated call finds the pod. Another process's pod of the same name
-// is an error.
+// create creates a pod. If the response is lost, the repeated call finds the pod. It is an error if another process has
+// created a pod with the same name.
 func (a *client) create(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	var out *corev1.Pod
 	err := a.retry(ctx, func(ctx context.Context) error {
-		made := &corev1.Pod{}
-		err := a.core.Post().Namespace(a.namespace).Resource("pods").Body(pod).MaxRetries(0).Do(ctx).Into(made)
+		created := &corev1.Pod{}
+		err := a.core.Post().Namespace(a.namespace).Resource("pods").Body(pod).MaxRetries(0).Do(ctx).Into(created)
 		if apierrors.IsAlreadyExists(err) {
-			there, getErr := a.get1(ctx, pod.Name)
+			existing, getErr := a.getOnce(ctx, pod.Name)
 			if getErr != nil {
 				return getErr
 			}
-			if there.Annotations[noteAttempt] != pod.Annotations[noteAttempt] {
-				return fmt.Errorf("%w, and it is somebody else's", err)
+			if existing.Annotations[annotationAttempt] != pod.Annotations[annotationAttempt] {
+				return fmt.Errorf("%w, and another process created it", err)
 			}
-			made, err = there, nil
+			created, err = existing, nil
 		}
-		out = made
+		out = created
 		return err
 	})
 	return out, err
 }
 
-// get1 is get without repetitions.
-func (a *client) get1(ctx context.Context, name string) (*corev1.Pod, error) {
+// getOnce is get without retries.
+func (a *client) getOnce(ctx context.Context, name string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	return pod, a.core.Get().Namespace(a.namespace).Resource("pods").Name(name).MaxRetries(0).Do(ctx).Into(pod)
 }
 
 func (a *client) get(ctx context.Context, name string) (pod *corev1.Pod, err error) {
 	err = a.retry(ctx, func(ctx context.Context) error {
-		pod, err = a.get1(ctx, name)
+		pod, err = a.getOnce(ctx, name)
 		return err
 	})
 	return pod, err
@@ -175,7 +176,7 @@ func (a *client) list(ctx context.Context, selector string) ([]corev1.Pod, error
 		err := a.retry(ctx, func(ctx context.Context) error {
 			return a.core.Get().Namespace(a.namespace).Resource("pods").VersionedParams(&opts, a.params).MaxRetries(0).Do(ctx).Into(page)
 		})
-		if apierrors.IsResourceExpired(err) && opts.Continue != "" { // paging took too long: start again
+		if apierrors.IsResourceExpired(err) && opts.Continue != "" { // paging took too long: start over
 			all, opts.Continue = nil, ""
 			continue
 		}
@@ -189,29 +190,29 @@ func (a *client) list(ctx context.Context, selector string) ([]corev1.Pod, error
 	}
 }
 
-// remove deletes a pod, unless it has another uid.
+// remove deletes a pod if it has this uid.
 func (a *client) remove(ctx context.Context, name string, uid types.UID) error {
-	grace := int64(1) // 0 would not wait for the node
+	grace := int64(1) // with 0, the deletion would not wait for the node
 	return a.retry(ctx, func(ctx context.Context) error {
 		err := a.core.Delete().Namespace(a.namespace).Resource("pods").Name(name).MaxRetries(0).
 			Body(&metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &uid}}).Do(ctx).Error()
-		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // gone, or another of that name
+		if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // deleted already, or replaced by another pod
 			return nil
 		}
 		return err
 	})
 }
 
-// watch reports the changes of one pod after a version, until the watch ends or is cut.
+// watch returns the changes of one pod after a version. The server ends the watch after watchTimeout.
 func (a *client) watch(ctx context.Context, name, version string) (watch.Interface, error) {
-	bound := int64(watchTimeout / time.Second)
+	timeout := int64(watchTimeout / time.Second)
 	return a.core.Get().Namespace(a.namespace).Resource("pods").VersionedParams(&metav1.ListOptions{
-		Watch: true, FieldSelector: "metadata.name=" + name, ResourceVersion: version, TimeoutSeconds: &bound, AllowWatchBookmarks: true,
+		Watch: true, FieldSelector: "metadata.name=" + name, ResourceVersion: version, TimeoutSeconds: &timeout, AllowWatchBookmarks: true,
 	}, a.params).MaxRetries(0).Watch(ctx)
 }
 
-// deny creates the policy against all traffic of sandboxes if it does not exist.
-func (a *client) deny(ctx context.Context) error {
+// createPolicy creates the network policy that denies all traffic of sandboxes, if it does not exist.
+func (a *client) createPolicy(ctx context.Context) error {
 	policy := &networkingv1.NetworkPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "tracesmith-no-network", Labels: map[string]string{labelManagedBy: managedBy}},
 		Spec: networkingv1.NetworkPolicySpec{
@@ -228,7 +229,7 @@ func (a *client) deny(ctx context.Context) error {
 	})
 }
 
-// warning returns the last warning of the cluster about a pod, "" if there is none or this account may not read it.
+// warning returns the last warning of the cluster about a pod, or "" if there is none or this account may not read it.
 func (a *client) warning(ctx context.Context, name string) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drivers.CauseTimeout)
 	defer cancel()

@@ -20,7 +20,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
-// connected is the client of a driver for a server of the test.
+// connected returns the client of a driver for a test server.
 func connected(t *testing.T, s *kubetest.Server) *client {
 	t.Helper()
 	api, err := kube(t, s, nil).(*driver).connect()
@@ -31,16 +31,16 @@ func connected(t *testing.T, s *kubetest.Server) *client {
 	return api
 }
 
-// The client identifies a pod by more than its name: it neither adopts nor removes another pod of the same name.
+// The client does not adopt or remove another pod of the same name.
 func TestKubernetesPodsOfTheSameName(t *testing.T) {
 	s := kubetest.Start(t)
 	api := connected(t, s)
-	theirs := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "one", Annotations: map[string]string{noteAttempt: "theirs"}}}
+	theirs := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "one", Annotations: map[string]string{annotationAttempt: "theirs"}}}
 	s.Put(theirs)
 	ours := theirs.DeepCopy()
-	ours.Annotations[noteAttempt] = "ours"
-	if _, err := api.create(t.Context(), ours); err == nil || !strings.Contains(err.Error(), "somebody else's") {
-		t.Errorf("created beside another: %v", err)
+	ours.Annotations[annotationAttempt] = "ours"
+	if _, err := api.create(t.Context(), ours); err == nil || !strings.Contains(err.Error(), "another process created it") {
+		t.Errorf("creating a pod whose name exists: %v", err)
 	}
 	if err := api.remove(t.Context(), "one", "another uid"); err != nil || len(s.Pods()) != 1 {
 		t.Errorf("%d pods, %v", len(s.Pods()), err)
@@ -50,20 +50,20 @@ func TestKubernetesPodsOfTheSameName(t *testing.T) {
 	}
 }
 
-// The client waits as long as the server says before it asks again.
-func TestKubernetesClientWaitsAsLongAsTheServerSays(t *testing.T) {
+// Before it repeats a call, the client waits as long as the server requests.
+func TestKubernetesClientObeysRetryAfter(t *testing.T) {
 	s := kubetest.Start(t)
 	api := connected(t, s)
 	s.Fail(kubetest.Fault{Verb: "get", Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, RetryAfter: 50})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // left alone it would ask every quarter of a second at first
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // without a request, it would wait only 0.25 s at first
 	defer cancel()
 	if _, err := api.get(ctx, "one"); err == nil || s.Calls("get") != 1 {
-		t.Errorf("asked %d times, %v", s.Calls("get"), err)
+		t.Errorf("%d calls, %v", s.Calls("get"), err)
 	}
 }
 
-// In a pod the service account takes precedence over any kubeconfig. Its path is fixed, so the test mounts an account
-// there in a mount namespace.
+// In a pod, the service account takes precedence over a kubeconfig. Its path is fixed, so the test mounts an account
+// there in a new mount namespace.
 func TestKubernetesServiceAccountTakesPrecedence(t *testing.T) {
 	_, err := envtest.Build(t, "kubernetes", map[string]any{"kubeconfig": inCluster}).Start(t.Context(), env.SandboxSpec{})
 	if err == nil || !strings.Contains(err.Error(), "give this pod a service account") {
@@ -89,11 +89,11 @@ func TestKubernetesServiceAccountTakesPrecedence(t *testing.T) {
 	}
 }
 
-// TestServiceAccountInAMountNamespace is what TestKubernetesServiceAccountTakesPrecedence runs.
+// TestServiceAccountInAMountNamespace runs in the process that TestKubernetesServiceAccountTakesPrecedence starts.
 func TestServiceAccountInAMountNamespace(t *testing.T) {
 	with, inside := strings.CutSuffix(os.Getenv("TRACESMITH_TEST_IN_POD"), "?")
 	if !inside {
-		return // this process is in no pod
+		return // not started by TestKubernetesServiceAccountTakesPrecedence
 	}
 	d := envtest.Build(t, "kubernetes", map[string]any{"kubeconfig": with}).(*driver)
 	api, err := d.connect()
@@ -106,7 +106,7 @@ func TestServiceAccountInAMountNamespace(t *testing.T) {
 	}
 }
 
-// account is a service account as a cluster mounts it into a pod.
+// account is a service account. dir has the files that a cluster mounts into a pod.
 type account struct{ dir, server string }
 
 func serviceAccount(t *testing.T, s *kubetest.Server) account {

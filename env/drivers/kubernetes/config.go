@@ -59,19 +59,20 @@ type seconds time.Duration
 func (s *seconds) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err == nil && d < time.Second {
-		err = fmt.Errorf("duration %q: at least 1s", text)
+		err = fmt.Errorf("duration %q: must be at least 1s", text)
 	}
 	*s = seconds(d)
 	return err
 }
 
-// The range of random users: above those that systems and clusters assign. They are even, because the relay takes the
-// next one.
+// The range of random uids, which is above those that systems and clusters assign. Programs get an even uid, and the
+// relay of the same pod the next one.
 const (
 	firstUser = 1 << 30
 	users     = 1 << 29
 )
 
+// user returns the uid and gid of the programs in a new pod.
 func (c config) user() int64 {
 	if c.User > 0 {
 		return c.User
@@ -79,7 +80,8 @@ func (c config) user() int64 {
 	return firstUser + 2*rand.Int64N(users/2)
 }
 
-// inCluster as the kubeconfig means the service account of the pod that this process runs in.
+// inCluster is the value of the setting kubeconfig that selects the service account of the pod that this process runs
+// in.
 const inCluster = "in-cluster"
 
 func defaultConfig() *config {
@@ -100,12 +102,12 @@ func (c config) check() error {
 			bad("label %s=%s: %s", name, value, strings.Join(said, "; "))
 		}
 		if strings.HasPrefix(name, namePrefix) || name == labelManagedBy {
-			bad("label %q: this name is taken", name)
+			bad("label %q: this name is reserved", name)
 		}
 	}
 	for name := range c.Annotations {
 		if said := validation.IsQualifiedName(strings.ToLower(name)); len(said) > 0 || strings.HasPrefix(name, namePrefix) {
-			bad("annotation %q: not a name that can be used: %s", name, strings.Join(said, "; "))
+			bad("annotation %q: not an allowed name: %s", name, strings.Join(said, "; "))
 		}
 	}
 	for name, value := range c.Requests {
@@ -114,23 +116,23 @@ func (c config) check() error {
 		}
 	}
 	if c.User < 0 || c.User >= 1<<31-1 {
-		bad("user %d: write a uid, or 0 for one of each pod's own; no program here runs as root", c.User)
+		bad("user %d: write a uid, or 0 to give each pod another one; programs must not run as root", c.User)
 	}
 	if len(c.PodSpec) > 0 {
 		dec := json.NewDecoder(bytes.NewReader(c.PodSpec))
 		dec.DisallowUnknownFields()
 		var typed corev1.PodSpec
 		if err := dec.Decode(&typed); err != nil {
-			bad("pod_spec: not a fragment of a pod's spec: %w", err)
+			bad("pod_spec: not a part of a pod's spec: %w", err)
 		}
 		if typed.HostNetwork || typed.HostPID || typed.HostIPC || typed.ShareProcessNamespace != nil && *typed.ShareProcessNamespace {
-			bad("pod_spec: hostNetwork, hostPID, hostIPC and shareProcessNamespace would open the sandbox: leave them out")
+			bad("pod_spec: hostNetwork, hostPID, hostIPC and shareProcessNamespace would break the isolation of the sandbox: remove them")
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-// node is the only node allowed, "" = any.
+// node returns the name of the only allowed node, or "" if all are allowed.
 func (c config) node() (string, error) {
 	name, indirect := strings.CutPrefix(c.OnlyNode, "env:")
 	if !indirect {
@@ -143,13 +145,13 @@ func (c config) node() (string, error) {
 	return node, nil
 }
 
-// dial finds the API server, its credentials and the namespace.
+// dial returns the address and credentials of the API server, and the namespace.
 func (c config) dial() (*rest.Config, string, error) {
 	cfg, namespace, err := c.locate()
 	if err != nil {
 		return nil, "", err
 	}
-	cfg.QPS = -1 // retry obeys the server's own limits
+	cfg.QPS = -1 // no limit in the client, because retry obeys the server's limits
 	cfg.UserAgent = "tracesmith"
 	cfg.WarningHandler = rest.NoWarnings{}
 	return cfg, cmp.Or(c.Namespace, namespace, corev1.NamespaceDefault), nil
@@ -168,7 +170,7 @@ func (c config) locate() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig
 	if rules.WarnIfAllMissing = false; c.Kubeconfig != "" && !exists(c.Kubeconfig) {
-		return nil, "", fmt.Errorf("no kubeconfig at %s: set sandbox.with.kubeconfig to a file that is there", c.Kubeconfig)
+		return nil, "", fmt.Errorf("no kubeconfig at %s: set sandbox.with.kubeconfig to an existing file", c.Kubeconfig)
 	}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
 		&clientcmd.ConfigOverrides{CurrentContext: c.Context, Context: clientcmdapi.Context{Namespace: c.Namespace}})
@@ -180,7 +182,7 @@ func (c config) locate() (*rest.Config, string, error) {
 	case clientcmd.IsContextNotFound(err), err != nil && c.Context != "" && strings.Contains(err.Error(), "does not exist"):
 		return nil, "", fmt.Errorf("%w: see `kubectl config get-contexts` and set sandbox.with.context", err)
 	case err != nil:
-		return nil, "", fmt.Errorf("reading the kubeconfig: %w: set KUBECONFIG or sandbox.with.kubeconfig to a kubeconfig that is whole", err)
+		return nil, "", fmt.Errorf("reading the kubeconfig: %w: set KUBECONFIG or sandbox.with.kubeconfig to a valid kubeconfig", err)
 	}
 	namespace, _, err := loader.Namespace()
 	return cfg, namespace, err

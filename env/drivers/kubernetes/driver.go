@@ -33,22 +33,23 @@ func init() {
 	})
 }
 
-// driver starts each sandbox as a pod. The guest is the first process of the main container. One exec stream connects
-// it to the host and keeps the pod alive: without the stream the guest ends, and the pod with it.
+// driver starts each sandbox as a pod. The guest is the first process of the sandbox container. An exec stream connects
+// it to the host. When the stream ends, the guest ends, and then the pod.
 type driver struct {
 	config  config
 	pythons drivers.ImagePythons
 
 	mu        sync.Mutex
 	api       *client
-	policyErr error // of creating the network policy; nil before the first try and after success
-	policySet bool  // the result is final
-	isolated  bool  // the policy was seen to hold a pod back from the network
+	policyErr error // from creating the network policy; nil before the first attempt and after success
+	policySet bool  // policyErr is final
+	isolated  bool  // a pod with the policy could not reach the network
 }
 
 func (*driver) Name() string { return "kubernetes" }
 
-// connect finds the API server at first use, and sends nothing yet. The caller releases the client.
+// connect returns the shared client, which it creates at first use. It does not contact the API server yet. The caller
+// must call release on the client.
 func (d *driver) connect() (*client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,8 +66,8 @@ func (d *driver) connect() (*client, error) {
 	return d.api, nil
 }
 
-// ensurePolicy creates the network policy that denies all traffic of sandboxes, and reports whether it exists. Whether
-// the cluster enforces it is another question, see isolates.
+// ensurePolicy creates the network policy that denies all traffic of sandboxes, and reports whether the policy exists.
+// The cluster may not enforce it, see isolates.
 func (d *driver) ensurePolicy(ctx context.Context, api *client, spec env.SandboxSpec) bool {
 	if spec.Network || !d.config.NetworkPolicy {
 		return false
@@ -74,16 +75,17 @@ func (d *driver) ensurePolicy(ctx context.Context, api *client, spec env.Sandbox
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.policySet {
-		err := api.deny(ctx)
-		// A refusal is final. After any other error the next sandbox tries again.
+		err := api.createPolicy(ctx)
+		// A refusal is final. After any other error, the next sandbox tries again.
 		d.policySet = err == nil || apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 		d.policyErr = err
 	}
 	return d.policyErr == nil
 }
 
-// isolates reports whether the policy holds a pod back from the network, by trying to reach the API server from it:
-// policies are enforced by a plugin, which not every cluster has. One success counts for all later pods.
+// isolates reports whether the cluster enforces the policy, by trying to reach the API server from a pod. Enforcement
+// needs a network plugin, which not every cluster has. After one pod was isolated, isolates returns true for all later
+// pods.
 func (d *driver) isolates(ctx context.Context, api *client, pod string) bool {
 	d.mu.Lock()
 	isolated := d.isolated
@@ -99,24 +101,24 @@ func (d *driver) isolates(ctx context.Context, api *client, pod string) bool {
 	return isolated
 }
 
-// remedy adds to the usual errors of an API server what to do about them.
-func (d *driver) remedy(err error, api *client) error {
+// withRemedy adds the remedy to a common error of an API server.
+func (d *driver) withRemedy(err error, api *client) error {
 	text := err.Error()
 	switch {
 	case apierrors.IsForbidden(err) && strings.Contains(text, "exceeded quota"):
 		return fmt.Errorf("%w: run fewer at once, lower sandbox.memory, sandbox.cpus or sandbox.with.requests, or have the namespace's quota raised", err)
 	case apierrors.IsForbidden(err) && (strings.Contains(text, "admission") || strings.Contains(text, "violates PodSecurity")):
-		return fmt.Errorf("%w: an admission rule of the cluster refused the pod: fit sandbox.with.pod_spec to it", err)
+		return fmt.Errorf("%w: an admission rule of the cluster refused the pod: change sandbox.with.pod_spec to comply with it", err)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w: let this account create, get, list, watch and delete pods and create pods/exec in namespace %s (see `kubectl auth can-i --list`)", err, api.namespace)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%w: the credentials are missing or have expired: renew them (see `kubectl auth whoami`)", err)
 	case apierrors.IsNotFound(err) && strings.Contains(text, "namespaces"):
-		return fmt.Errorf("%w: make the namespace, or set sandbox.with.namespace", err)
+		return fmt.Errorf("%w: create the namespace, or set sandbox.with.namespace", err)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return fmt.Errorf("%w: check sandbox.with.pod_spec", err)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: not ready within start_timeout (%v): see `kubectl describe pod` for what it waited for, or raise sandbox.with.start_timeout", err, time.Duration(d.config.StartTimeout))
+		return fmt.Errorf("%w: not ready within start_timeout (%v): see `kubectl describe pod` for the cause, or raise sandbox.with.start_timeout", err, time.Duration(d.config.StartTimeout))
 	case !api.reached.Load():
 		return fmt.Errorf("%w: the API server at %s does not answer: check the kubeconfig, its context and the network, or choose --sandbox bubblewrap", err, api.config.Host)
 	}

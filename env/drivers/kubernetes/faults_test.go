@@ -27,11 +27,11 @@ func TestKubernetesRepeatsOnlySafeRequests(t *testing.T) {
 		"throttled create":    {of(busy, "create"), 3},
 		"failing create":      {of(broken, "create"), 3},
 		"quota conflict":      {kubetest.Fault{Verb: "create", Times: 1, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict}, 2},
-		"answer lost":         {kubetest.Fault{Verb: "create", Times: 1, Lost: true}, 2},
+		"response lost":       {kubetest.Fault{Verb: "create", Times: 1, Lost: true}, 2},
 		"watch refused":       {of(broken, "watch"), 1},
 		"watch expired":       {kubetest.Fault{Verb: "watch", Times: 1, Code: http.StatusGone, Reason: metav1.StatusReasonExpired}, 1},
 		"expired in a watch":  {kubetest.Fault{Verb: "event", Times: 2, Code: http.StatusGone, Reason: metav1.StatusReasonExpired}, 1},
-		"watches are cut":     {kubetest.Fault{Verb: "event", Times: 3}, 1},
+		"watches break":       {kubetest.Fault{Verb: "event", Times: 3}, 1},
 		"failing get":         {of(broken, "get"), 1},
 		"failing delete":      {of(broken, "delete"), 1},
 		"exec fails at first": {kubetest.Fault{Verb: "exec", Times: 2, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable}, 1},
@@ -39,7 +39,7 @@ func TestKubernetesRepeatsOnlySafeRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := kubetest.Start(t)
 			d := kube(t, s, map[string]any{"network_policy": false})
-			// A server that was never reached is not waited for: reach it.
+			// The driver retries only if it has reached the server before, so make one call first.
 			if n, err := d.Reap(t.Context()); n != 0 || err != nil {
 				t.Fatal(n, err)
 			}
@@ -61,7 +61,7 @@ func TestKubernetesRepeatsOnlySafeRequests(t *testing.T) {
 				t.Errorf("%d creates, want %d", got, c.creates)
 			}
 			if left := s.Pods(); len(left) != 0 {
-				t.Errorf("%d pods stay", len(left))
+				t.Errorf("%d pods are left", len(left))
 			}
 		})
 	}
@@ -104,37 +104,37 @@ func TestKubernetesFailsAtOnceOnLastingProblems(t *testing.T) {
 			sb, err := kube(t, s, c.with).Start(t.Context(), env.SandboxSpec{})
 			if err == nil {
 				envtest.CloseAtEnd(t, sb)
-				t.Fatal("it started")
+				t.Fatal("the sandbox started")
 			}
 			for _, want := range c.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%v: it does not say %q", err, want)
+					t.Errorf("error %q lacks %q", err, want)
 				}
 			}
 			if n := s.Calls("create"); n > 1 {
 				t.Errorf("%d creates", n)
 			}
 			if left := s.Pods(); len(left) != 0 {
-				t.Errorf("%d pods stay", len(left))
+				t.Errorf("%d pods are left", len(left))
 			}
 		})
 	}
 }
 
-// ends are the ways in which the stream of a pod can end during a command, with the reason.
+// ends are the ways in which the stream of a pod can end during a command, each with a part of the expected reason.
 var ends = map[string]struct {
 	end  func(*kubetest.Server, string)
 	want string
 }{
-	"deleted":      {func(s *kubetest.Server, pod string) { s.Delete(pod) }, "was deleted"},
-	"evicted":      {func(s *kubetest.Server, pod string) { s.Evict(pod, "Evicted", "The node was low on memory") }, "Evicted: The node was low on memory"},
-	"node lost":    {func(s *kubetest.Server, pod string) { s.Evict(pod, "NodeLost", "") }, "NodeLost"},
-	"stream cut":   {func(s *kubetest.Server, _ string) { s.Cut() }, "stream"},
-	"stream still": {func(s *kubetest.Server, _ string) { s.Freeze() }, "pod"},
+	"deleted":       {func(s *kubetest.Server, pod string) { s.Delete(pod) }, "was deleted"},
+	"evicted":       {func(s *kubetest.Server, pod string) { s.Evict(pod, "Evicted", "The node was low on memory") }, "Evicted: The node was low on memory"},
+	"node lost":     {func(s *kubetest.Server, pod string) { s.Evict(pod, "NodeLost", "") }, "NodeLost"},
+	"stream broken": {func(s *kubetest.Server, _ string) { s.Cut() }, "stream"},
+	"stream silent": {func(s *kubetest.Server, _ string) { s.Freeze() }, "pod"},
 }
 
-// TestKubernetesNeverRunsACommandAgain: a command whose stream ends has run once. The sandbox has died, and the agent is
-// not to blame.
+// If the stream ends during a command, the driver does not run the command again. The sandbox has died, and the agent
+// is not the cause.
 func TestKubernetesNeverRunsACommandAgain(t *testing.T) {
 	for name, c := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -143,12 +143,12 @@ func TestKubernetesNeverRunsACommandAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before, failed, bound := s.Calls("exec"), make(chan error, 1), time.Minute
-			if name == "stream still" { // whose end is only seen by the call's own bound
-				bound = 5 * time.Second
+			before, failed, timeout := s.Calls("exec"), make(chan error, 1), time.Minute
+			if name == "stream silent" { // only the time limit of the call detects this
+				timeout = 5 * time.Second
 			}
 			go func() {
-				_, err := sb.Run(t.Context(), env.Command{Args: []string{"sleep", envtest.Nap(9)}, Timeout: bound})
+				_, err := sb.Run(t.Context(), env.Command{Args: []string{"sleep", envtest.Nap(9)}, Timeout: timeout})
 				failed <- err
 			}()
 			for end := time.Now().Add(30 * time.Second); len(envtest.Sleepers(t, envtest.Nap(9))) != 1; {
@@ -166,16 +166,16 @@ func TestKubernetesNeverRunsACommandAgain(t *testing.T) {
 				t.Errorf("afterwards: %v", err)
 			}
 			if n := s.Calls("exec"); n != before {
-				t.Errorf("%d more execs after the stream's end", n-before)
+				t.Errorf("%d more exec calls after the end of the stream", n-before)
 			}
-			if err := sb.Close(t.Context()); err != nil && name != "stream still" {
+			if err := sb.Close(t.Context()); err != nil && name != "stream silent" {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// TestKubernetesDeliversTheGuestOnce: a start makes three exec calls, one of which carries the guest.
+// A start makes three exec calls, one of which copies the guest.
 func TestKubernetesDeliversTheGuestOnce(t *testing.T) {
 	s := kubetest.Start(t)
 	sb, err := kube(t, s, nil).Start(t.Context(), env.SandboxSpec{})
@@ -183,15 +183,15 @@ func TestKubernetesDeliversTheGuestOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	envtest.CloseAtEnd(t, sb)
-	if n := s.Calls("exec"); n != 3 { // deliver, look at the network, relay
-		t.Errorf("%d execs", n)
+	if n := s.Calls("exec"); n != 3 { // copy the guest, check the network, start the relay
+		t.Errorf("%d exec calls, want 3", n)
 	}
 	data := strings.Repeat("x", 5<<20)
 	if err := sb.WriteFile(t.Context(), "big", []byte(data), 0); err != nil {
 		t.Fatal(err)
 	}
 	if n := s.Calls("exec"); n != 3 {
-		t.Errorf("%d execs after copying a file", n)
+		t.Errorf("%d exec calls after copying a file, want 3", n)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestKubernetesExecProtocols(t *testing.T) {
 		protocol string
 	}{
 		"WebSocket": {[]string{"v5.channel.k8s.io", "v4.channel.k8s.io"}, "v5.channel.k8s.io"},
-		// v4 over WebSocket cannot end an input, which client-go therefore declines.
+		// client-go does not use v4 over WebSocket, because it cannot close the input.
 		"old WebSocket": {[]string{"v4.channel.k8s.io"}, "spdy v4.channel.k8s.io"},
 		"SPDY":          {nil, "spdy v4.channel.k8s.io"},
 	} {
@@ -222,7 +222,7 @@ func TestKubernetesExecProtocols(t *testing.T) {
 			if err != nil || r.Total != int64(len(big)) || len(r.Output) != 1000 {
 				t.Errorf("%d of %d bytes, %d kept, %v", r.Total, len(big), len(r.Output), err)
 			}
-			// Exit codes of what we exec come over the channel of errors.
+			// Exit codes arrive on the error channel.
 			var out drivers.Tail
 			err = d.api.exec(t.Context(), s.Pods()[0].Name, relayName, []string{"sh", "-c", "cat; exit 7"}, strings.NewReader("in"), &out, &out)
 			if exit, ok := errors.AsType[interface {
@@ -240,12 +240,12 @@ func TestKubernetesNetwork(t *testing.T) {
 		with     map[string]any
 		noPlugin bool
 		fault    kubetest.Fault
-		held     bool
+		isolated bool
 	}{
-		"policy":        {held: true},
-		"no plugin":     {noPlugin: true},
-		"not asked for": {with: map[string]any{"network_policy": false}},
-		"forbidden":     {fault: kubetest.Fault{Verb: "policy", Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}},
+		"policy":    {isolated: true},
+		"no plugin": {noPlugin: true},
+		"disabled":  {with: map[string]any{"network_policy": false}},
+		"forbidden": {fault: kubetest.Fault{Verb: "policy", Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}},
 	} {
 		s := kubetest.Start(t)
 		s.NoPlugin = c.noPlugin
@@ -258,13 +258,13 @@ func TestKubernetesNetwork(t *testing.T) {
 		}
 		envtest.CloseAtEnd(t, sb)
 		k := sb.Key()
-		if held := k.Limits["network"] != ""; held != c.held || held == strings.Contains(strings.Join(k.Unenforced, " "), "network") {
+		if isolated := k.Limits["network"] != ""; isolated != c.isolated || isolated == strings.Contains(strings.Join(k.Unenforced, " "), "network") {
 			t.Errorf("%s: %+v", name, k)
 		}
 	}
 }
 
-// Reap removes the pods of dead owners, and none of a living one.
+// Reap removes the pods of dead owners, and keeps those of live ones.
 func TestKubernetesReap(t *testing.T) {
 	s := kubetest.Start(t)
 	d := kube(t, s, nil)
@@ -283,7 +283,7 @@ func TestKubernetesReap(t *testing.T) {
 		at := metav1.NewTime(time.Now().Add(-age))
 		s.Put(corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
-				Name: name, CreationTimestamp: at, Labels: map[string]string{labelManagedBy: managedBy}, Annotations: map[string]string{noteOwner: o},
+				Name: name, CreationTimestamp: at, Labels: map[string]string{labelManagedBy: managedBy}, Annotations: map[string]string{annotationOwner: o},
 			},
 			Status: corev1.PodStatus{Phase: phase},
 		})
@@ -301,7 +301,7 @@ func TestKubernetesReap(t *testing.T) {
 		left = append(left, p.Name)
 	}
 	if text := strings.Join(left, " "); len(left) != 3 || !strings.Contains(text, "running-elsewhere") || !strings.Contains(text, "just-ended") {
-		t.Errorf("left are %s", text)
+		t.Errorf("pods left: %s", text)
 	}
 	if r, err := sb.Run(t.Context(), env.Command{Args: []string{"echo", "still"}}); err != nil || string(r.Output) != "still\n" {
 		t.Errorf("%q, %v", r.Output, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
-// kube builds a driver for a server of the test.
+// kube builds a driver for a test server.
 func kube(t *testing.T, s *kubetest.Server, with map[string]any) env.Driver {
 	t.Helper()
 	all := map[string]any{"kubeconfig": s.Kubeconfig()}
@@ -20,7 +20,7 @@ func kube(t *testing.T, s *kubetest.Server, with map[string]any) env.Driver {
 	return envtest.Build(t, "kubernetes", all)
 }
 
-// removePod deletes the pod of a label from outside.
+// removePod returns a function that deletes the pod of the sandbox with a label.
 func removePod(d env.Driver) func(*testing.T, string) {
 	return func(t *testing.T, label string) {
 		t.Helper()
@@ -34,7 +34,7 @@ func removePod(d env.Driver) func(*testing.T, string) {
 			t.Fatal(err)
 		}
 		for _, p := range pods {
-			if p.Annotations[noteLabel] == label {
+			if p.Annotations[annotationLabel] == label {
 				if err := api.remove(t.Context(), p.Name, p.UID); err != nil {
 					t.Fatal(err)
 				}
@@ -45,11 +45,11 @@ func removePod(d env.Driver) func(*testing.T, string) {
 	}
 }
 
-// TestKubernetes runs the suite over an API server of the test, with the real protocols.
+// TestKubernetes runs the suite with a test API server, which uses the real protocols.
 func TestKubernetes(t *testing.T) {
 	d := kube(t, kubetest.Start(t), nil)
-	// The test server has no node with control groups: TestKubernetesLimitsAreSettings checks
-	// the requested limits, and TestKubernetesCluster their effect.
+	// The test server has no node with control groups. TestKubernetesLimitsAreSettings checks the requested limits, and
+	// TestKubernetesCluster checks their effect.
 	envtest.Run(t, envtest.Suite{Driver: d, Isolated: true, Absent: []string{"cpus"}, Remove: removePod(d)})
 }
 

@@ -13,8 +13,9 @@ import (
 // Reap implements env.Driver.
 func (d *driver) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
 
-// Leftovers implements env.Keeper: the pods of dead processes of this machine, and the ended pods of other machines. A
-// running pod of another machine has an owner, because it ends with its owner's stream, or its deadline ends it.
+// Leftovers implements env.Keeper. It returns the pods of dead processes of this machine, and pods of other machines
+// that have ended. A running pod of another machine has a live owner or will end soon, because it ends with its owner's
+// stream or at its deadline.
 func (d *driver) Leftovers(ctx context.Context) ([]env.Leftover, error) {
 	api, err := d.connect()
 	switch {
@@ -29,16 +30,16 @@ func (d *driver) Leftovers(ctx context.Context) ([]env.Leftover, error) {
 		if !api.reached.Load() {
 			return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
 		}
-		return nil, fmt.Errorf("looking for old pods: %w", d.remedy(err, api))
+		return nil, fmt.Errorf("looking for old pods: %w", d.withRemedy(err, api))
 	}
 	var out []env.Leftover
 	for _, p := range pods {
-		o, ok := drivers.ParseOwner(p.Annotations[noteOwner])
-		if !ok || p.DeletionTimestamp != nil || !o.Dead() && !ended(&p, time.Now()) {
+		o, ok := drivers.ParseOwner(p.Annotations[annotationOwner])
+		if !ok || p.DeletionTimestamp != nil || !o.Dead() && !endedLongAgo(&p, time.Now()) {
 			continue
 		}
 		out = append(out, env.Leftover{
-			Kind: "pod", Name: p.Namespace + "/" + p.Name, What: p.Annotations[noteLabel], Since: p.CreationTimestamp.Time,
+			Kind: "pod", Name: p.Namespace + "/" + p.Name, What: p.Annotations[annotationLabel], Since: p.CreationTimestamp.Time,
 			Remove: func(ctx context.Context) error {
 				api, err := d.connect()
 				if err != nil {

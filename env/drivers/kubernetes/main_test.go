@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) {
 	guest.MainIfGuest()
-	// The heartbeat of client-go ends at a close message, or at its next ping, within 5 s. A connection that broke in
-	// the last test leaves it behind for that long.
+	// client-go's heartbeat goroutine ends when it gets a close message, or else at its next ping, up to 5 s later.
+	// If a connection breaks in the last test, the goroutine still runs when goleak checks.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/client-go/tools/remotecommand.(*heartbeat).start"))
 }

@@ -18,49 +18,49 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// directory is one writable directory of the sandbox: a sized tmpfs. If mode is set, programs get a directory inside
-// the volume that belongs to them, because the volume's root belongs to root.
+// directory is a writable directory of the sandbox, on a tmpfs with a size limit. The root of the volume belongs to
+// root. If mode is set, the sandbox gets a directory inside the volume instead, which belongs to the programs' user.
 type directory struct {
-	name, place string
-	size        int64
-	mode        string // "" = the volume's root, writable by all
+	name, path string
+	size       int64
+	mode       string // "" = the volume's root, which all users may write to
 }
 
 func directories(spec env.SandboxSpec) []directory {
 	disk := spec.Limits.DiskBytes
 	return []directory{
-		{"workspace", spec.Workdir, drivers.Share(disk, 10), "0755"},
-		{"tmp", "/tmp", drivers.Share(disk, 4), ""}, // its root, so that programs cannot lock it
-		{"home", drivers.Home, drivers.Share(disk, 1), "0755"},
-		{"shm", "/dev/shm", drivers.Share(disk, 1), ""},
+		{"workspace", spec.Workdir, drivers.DiskShare(disk, 10), "0755"},
+		{"tmp", "/tmp", drivers.DiskShare(disk, 4), ""}, // the volume's root, whose permissions programs cannot remove
+		{"home", drivers.Home, drivers.DiskShare(disk, 1), "0755"},
+		{"shm", "/dev/shm", drivers.DiskShare(disk, 1), ""},
 		{"bin", drivers.BinPath, 1 << 20, ""},
 	}
 }
 
-// pod describes the pod of one sandbox.
+// pod returns the pod of a sandbox.
 func (c config) pod(spec env.SandboxSpec, guestBytes int64) (*corev1.Pod, error) {
 	network := "none"
 	if spec.Network {
 		network = "any"
 	}
-	labels, notes := maps.Clone(c.Labels), maps.Clone(c.Annotations)
+	labels, annotations := maps.Clone(c.Labels), maps.Clone(c.Annotations)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	if notes == nil {
-		notes = map[string]string{}
+	if annotations == nil {
+		annotations = map[string]string{}
 	}
 	maps.Copy(labels, map[string]string{
-		labelManagedBy: managedBy, labelHost: drivers.Machine(), labelName: labelValue(spec.Label), labelNetwork: network,
+		labelManagedBy: managedBy, labelHost: drivers.MachineID(), labelSandbox: labelValue(spec.Label), labelNetwork: network,
 	})
 	name := drivers.RandomName()
-	maps.Copy(notes, map[string]string{noteOwner: drivers.Self().String(), noteLabel: spec.Label, noteAttempt: name})
+	maps.Copy(annotations, map[string]string{annotationOwner: drivers.Self().String(), annotationLabel: spec.Label, annotationAttempt: name})
 	podSpec, err := c.podSpec(spec, guestBytes)
 	if err != nil {
 		return nil, err
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "tracesmith-" + name, Labels: labels, Annotations: notes},
+		ObjectMeta: metav1.ObjectMeta{Name: "tracesmith-" + name, Labels: labels, Annotations: annotations},
 		Spec:       *podSpec,
 	}, nil
 }
@@ -102,7 +102,7 @@ func (c config) podSpec(spec env.SandboxSpec, guestBytes int64) (*corev1.PodSpec
 	room := guestBytes + 64<<20
 	s.Volumes = append(s.Volumes, emptyDir("host", "", room))
 	host := corev1.VolumeMount{Name: "host", MountPath: guestDir}
-	s.InitContainers = []corev1.Container{c.helper(initName, helper, user, room, host)}
+	s.InitContainers = []corev1.Container{c.helperContainer(initName, helper, user, room, host)}
 	deliver := &s.InitContainers[0]
 	script := "umask 022; "
 	for _, d := range directories(spec) {
@@ -112,7 +112,7 @@ func (c config) podSpec(spec env.SandboxSpec, guestBytes int64) (*corev1.PodSpec
 		}
 	}
 	deliver.Command = []string{"sh", "-c", script + "while ! test -x " + guestPath + "; do sleep 0.1 || sleep 1; done"}
-	relay := c.helper(relayName, helper, user+1, room, host)
+	relay := c.helperContainer(relayName, helper, user+1, room, host)
 	relay.Command = []string{guestPath, guest.ServeArg, "-hold", time.Duration(c.StartTimeout).String()}
 	host.ReadOnly = true
 	sandbox.VolumeMounts = append(sandbox.VolumeMounts, host)
@@ -120,19 +120,20 @@ func (c config) podSpec(spec env.SandboxSpec, guestBytes int64) (*corev1.PodSpec
 	return c.patch(s)
 }
 
-// sandboxContainer runs the guest, which waits for the socket of the relay.
+// sandboxContainer returns the container that runs the guest, and adds its volumes to s.
 func (c config) sandboxContainer(spec env.SandboxSpec, user int64, s *corev1.PodSpec) (*corev1.Container, error) {
 	l := spec.Limits
 	k := &corev1.Container{
 		Name: sandboxName, Image: spec.Image, ImagePullPolicy: corev1.PullPolicy(c.ImagePullPolicy), WorkingDir: spec.Workdir,
 		Command:         append([]string{guestPath}, drivers.GuestArgs(spec.Label, "-dial", socketPath, "-inherit", drivers.BinPath)...),
 		Env:             []corev1.EnvVar{{Name: "GOMAXPROCS", Value: "2"}},
-		SecurityContext: locked(user),
+		SecurityContext: restrictedContext(user),
 		Resources:       corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}},
 	}
 	limits, requests := k.Resources.Limits, k.Resources.Requests
 	if l.MemoryBytes > 0 && l.DiskBytes > 0 {
-		// tmpfs counts as memory of the container. The watchdog enforces MemoryBytes; the cgroup is the second line.
+		// tmpfs counts as memory of the container. The watchdog enforces MemoryBytes, and the cgroup is a second line
+		// of defense.
 		limits[corev1.ResourceMemory] = bytesQuantity(2*l.MemoryBytes + l.DiskBytes + 64<<20)
 		requests[corev1.ResourceMemory] = bytesQuantity((l.MemoryBytes + l.DiskBytes + 64<<20) / 2)
 	}
@@ -152,7 +153,7 @@ func (c config) sandboxContainer(spec env.SandboxSpec, user int64, s *corev1.Pod
 	}
 	for _, d := range directories(spec) {
 		s.Volumes = append(s.Volumes, emptyDir(d.name, corev1.StorageMediumMemory, d.size))
-		mount := corev1.VolumeMount{Name: d.name, MountPath: d.place}
+		mount := corev1.VolumeMount{Name: d.name, MountPath: d.path}
 		if d.mode != "" {
 			mount.SubPath = "own"
 		}
@@ -161,11 +162,11 @@ func (c config) sandboxContainer(spec env.SandboxSpec, user int64, s *corev1.Pod
 	return k, nil
 }
 
-// helper is a container of tracesmith beside the sandbox.
-func (c config) helper(name, image string, user, room int64, host corev1.VolumeMount) corev1.Container {
+// helperContainer returns a container that runs a program of the driver beside the sandbox container.
+func (c config) helperContainer(name, image string, user, room int64, host corev1.VolumeMount) corev1.Container {
 	return corev1.Container{
 		Name: name, Image: image, ImagePullPolicy: corev1.PullPolicy(c.ImagePullPolicy), WorkingDir: "/",
-		SecurityContext: locked(user), VolumeMounts: []corev1.VolumeMount{host},
+		SecurityContext: restrictedContext(user), VolumeMounts: []corev1.VolumeMount{host},
 		Env: []corev1.EnvVar{{Name: "GOMAXPROCS", Value: "2"}},
 		Resources: corev1.ResourceRequirements{
 			Limits: corev1.ResourceList{
@@ -191,8 +192,8 @@ func emptyDir(name string, medium corev1.StorageMedium, size int64) corev1.Volum
 
 func bytesQuantity(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
 
-// locked removes every privilege that a container does not need.
-func locked(user int64) *corev1.SecurityContext {
+// restrictedContext returns a security context without any privilege that a container does not need.
+func restrictedContext(user int64) *corev1.SecurityContext {
 	yes, no := true, false
 	return &corev1.SecurityContext{
 		RunAsNonRoot: &yes, RunAsUser: &user, RunAsGroup: &user,
@@ -202,7 +203,7 @@ func locked(user int64) *corev1.SecurityContext {
 	}
 }
 
-// patch merges the configured fragment.
+// patch merges the setting pod_spec into s.
 func (c config) patch(s *corev1.PodSpec) (*corev1.PodSpec, error) {
 	if len(c.PodSpec) == 0 {
 		return s, nil
@@ -219,13 +220,14 @@ func (c config) patch(s *corev1.PodSpec) (*corev1.PodSpec, error) {
 	return out, json.Unmarshal(merged, out)
 }
 
-// labelValue replaces what the value of a label cannot hold.
+// labelValue converts text to a valid value of a label. It replaces invalid characters by hyphens and drops characters
+// after the 63rd.
 func labelValue(text string) string {
-	fit := strings.Map(func(r rune) rune {
+	valid := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' {
 			return r
 		}
 		return '-'
 	}, text)
-	return strings.Trim(fit[:min(len(fit), 63)], "-._")
+	return strings.Trim(valid[:min(len(valid), 63)], "-._")
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
-// started starts one sandbox and returns its pod as the server has it.
-func started(t *testing.T, s *kubetest.Server, with map[string]any, spec env.SandboxSpec) (env.Sandbox, corev1.Pod) {
+// startSandbox starts a sandbox and returns it with the pod that the server has.
+func startSandbox(t *testing.T, s *kubetest.Server, with map[string]any, spec env.SandboxSpec) (env.Sandbox, corev1.Pod) {
 	t.Helper()
 	sb, err := kube(t, s, with).Start(t.Context(), spec)
 	if err != nil {
@@ -28,7 +28,7 @@ func started(t *testing.T, s *kubetest.Server, with map[string]any, spec env.San
 
 func TestKubernetesOptions(t *testing.T) {
 	t.Setenv("THIS_NODE", "node-7")
-	_, p := started(t, kubetest.Start(t), map[string]any{
+	_, p := startSandbox(t, kubetest.Start(t), map[string]any{
 		"context": "test", "namespace": kubetest.Namespace, "image": "base:1", "helper_image": "shell:1", "image_pull_policy": "Never",
 		"image_pull_secrets": []any{"registry"}, "labels": map[string]any{"team": "a"}, "annotations": map[string]any{"Note": "b"},
 		"only_node": "env:THIS_NODE",
@@ -40,8 +40,8 @@ func TestKubernetesOptions(t *testing.T) {
 		},
 	}, env.SandboxSpec{Label: "run 7/task:ä"})
 	s := p.Spec
-	if p.Namespace != kubetest.Namespace || p.Labels["team"] != "a" || p.Annotations["Note"] != "b" || p.Annotations[noteLabel] != "run 7/task:ä" ||
-		p.Labels[labelName] != "run-7-task" || p.Labels[labelManagedBy] != "tracesmith" || p.Labels[labelHost] != drivers.Machine() {
+	if p.Namespace != kubetest.Namespace || p.Labels["team"] != "a" || p.Annotations["Note"] != "b" || p.Annotations[annotationLabel] != "run 7/task:ä" ||
+		p.Labels[labelSandbox] != "run-7-task" || p.Labels[labelManagedBy] != "tracesmith" || p.Labels[labelHost] != drivers.MachineID() {
 		t.Errorf("names: %+v", p.ObjectMeta)
 	}
 	if s.ImagePullSecrets[0].Name != "registry" || s.Containers[0].ImagePullPolicy != "Never" || s.Containers[0].Image != "base:1" || s.Containers[1].Image != "shell:1" {
@@ -52,16 +52,16 @@ func TestKubernetesOptions(t *testing.T) {
 	}
 	if s.Tolerations[0].Key != "CriticalAddonsOnly" || s.NodeSelector["disk"] != "fast" || s.PriorityClassName != "batch" || *s.RuntimeClassName != "gvisor" ||
 		len(s.Containers) != 2 || len(s.Containers[0].VolumeMounts) == 0 || len(s.Containers[0].Env) != 2 {
-		t.Errorf("the fragment was not merged: %+v", s)
+		t.Errorf("pod_spec was not merged: %+v", s)
 	}
 	if *s.AutomountServiceAccountToken || *s.EnableServiceLinks || s.HostNetwork || s.RestartPolicy != corev1.RestartPolicyNever {
-		t.Errorf("the pod is open: %+v", s)
+		t.Errorf("the pod is not confined: %+v", s)
 	}
 	for _, c := range append(s.Containers, s.InitContainers...) {
 		sc := c.SecurityContext
 		if !*sc.RunAsNonRoot || *sc.RunAsUser < firstUser || *sc.AllowPrivilegeEscalation || !*sc.ReadOnlyRootFilesystem || sc.Capabilities.Drop[0] != "ALL" ||
 			sc.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
-			t.Errorf("%s is open: %+v", c.Name, sc)
+			t.Errorf("container %s is not confined: %+v", c.Name, sc)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestKubernetesPodsHaveDistinctUsers(t *testing.T) {
 			seen[*c.SecurityContext.RunAsUser] = true
 		}
 	}
-	if len(seen) != 6 { // programs and relay of each
+	if len(seen) != 6 { // two users for each pod: programs and relay
 		t.Errorf("users %v", seen)
 	}
 }
@@ -95,13 +95,13 @@ func TestKubernetesRefusesWrongOptions(t *testing.T) {
 		}
 	}
 	for want, with := range map[string]map[string]any{
-		"pod_spec":                {"pod_spec": map[string]any{"toleration": []any{}}},
-		"hostNetwork":             {"pod_spec": map[string]any{"hostNetwork": true}},
-		"this name is taken":      {"labels": map[string]any{noteOwner: "me"}},
-		"choose Always":           {"image_pull_policy": "sometimes"},
-		"write a quantity":        {"requests": map[string]any{"cpu": "half"}},
-		"at least 1s":             {"deadline": "1ms"},
-		"no program here runs as": {"user": -1},
+		"pod_spec":              {"pod_spec": map[string]any{"toleration": []any{}}},
+		"hostNetwork":           {"pod_spec": map[string]any{"hostNetwork": true}},
+		"this name is reserved": {"labels": map[string]any{annotationOwner: "me"}},
+		"choose Always":         {"image_pull_policy": "sometimes"},
+		"write a quantity":      {"requests": map[string]any{"cpu": "half"}},
+		"at least 1s":           {"deadline": "1ms"},
+		"must not run as root":  {"user": -1},
 	} {
 		if _, err := env.Drivers.Build("kubernetes", with, struct{}{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v", with, err)
@@ -110,7 +110,7 @@ func TestKubernetesRefusesWrongOptions(t *testing.T) {
 	if _, err := kube(t, s, nil).Start(t.Context(), env.SandboxSpec{Mounts: []env.Mount{{Host: "/tmp", Path: "/opt/x"}}}); err == nil || !strings.Contains(err.Error(), "into its image") || len(s.Pods()) > 0 {
 		t.Errorf("a mount of this host: %v, %d pods", err, len(s.Pods()))
 	}
-	// Without any kubeconfig the message names what would help.
+	// Without a kubeconfig, the error says what to set.
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	_, err := envtest.Driver(t, "kubernetes").Start(t.Context(), env.SandboxSpec{})
@@ -120,7 +120,7 @@ func TestKubernetesRefusesWrongOptions(t *testing.T) {
 }
 
 func TestKubernetesLimitsAreSettings(t *testing.T) {
-	_, p := started(t, kubetest.Start(t), map[string]any{"deadline": "90m", "requests": map[string]any{"cpu": "125m", "example.com/gpu": "1"}},
+	_, p := startSandbox(t, kubetest.Start(t), map[string]any{"deadline": "90m", "requests": map[string]any{"cpu": "125m", "example.com/gpu": "1"}},
 		env.SandboxSpec{Limits: env.Limits{MemoryBytes: 1 << 30, DiskBytes: 512 << 20, CPUs: 1.5, Processes: 50}})
 	if *p.Spec.ActiveDeadlineSeconds != 5400 {
 		t.Errorf("deadline %d", *p.Spec.ActiveDeadlineSeconds)
@@ -146,14 +146,14 @@ func TestKubernetesLimitsAreSettings(t *testing.T) {
 	}
 }
 
-// TestKubernetesPodsContainNothingOfTheHost: neither the pod's object nor its programs have the host's environment, and pod_spec
-// does not expand variables.
+// Neither the pod object nor the environment of its programs contains anything of the host's environment, and variables
+// in pod_spec are not expanded.
 func TestKubernetesPodsContainNothingOfTheHost(t *testing.T) {
 	const secret = "s3cret-of-the-host"
 	t.Setenv("HOST_SECRET", secret)
 	t.Setenv("PATH", os.Getenv("PATH")+":/only/on/this/host")
 	s := kubetest.Start(t)
-	sb, p := started(t, s, map[string]any{"pod_spec": map[string]any{
+	sb, p := startSandbox(t, s, map[string]any{"pod_spec": map[string]any{
 		"containers": []any{map[string]any{"name": "sandbox", "env": []any{map[string]any{"name": "T", "value": "{{ env.HOST_SECRET }} $HOST_SECRET"}}}},
 	}}, env.SandboxSpec{})
 	raw, err := json.Marshal(p)
@@ -178,27 +178,27 @@ func TestKubernetesPodsContainNothingOfTheHost(t *testing.T) {
 	}
 }
 
-// TestKubernetesDriverMakesNoClientUntilUsed: building the driver makes no client.
-func TestKubernetesDriverMakesNoClientUntilUsed(t *testing.T) {
+// Building the driver does not create a client.
+func TestKubernetesClientIsCreatedAtFirstUse(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/no/such/file")
 	if d := envtest.Driver(t, "kubernetes").(*driver); d.api != nil {
-		t.Error("a client was made before it was needed")
+		t.Error("a client was created before it was needed")
 	}
 }
 
-// Programs could lock a directory that belongs to the sandbox's user, and later commands could not use it.
-func TestKubernetesSharedDirectoriesAreNotWritable(t *testing.T) {
-	_, p := started(t, kubetest.Start(t), nil, env.SandboxSpec{})
+// If /tmp belonged to the programs' user, a program could remove its permissions, and later commands could not use it.
+func TestKubernetesSharedDirectoriesBelongToRoot(t *testing.T) {
+	_, p := startSandbox(t, kubetest.Start(t), nil, env.SandboxSpec{})
 	found := 0
 	for _, m := range p.Spec.Containers[0].VolumeMounts {
 		if m.MountPath == "/tmp" || m.MountPath == "/dev/shm" {
 			found++
 			if m.SubPath != "" {
-				t.Errorf("%s is a directory inside its volume, made by the sandbox's user", m.MountPath)
+				t.Errorf("%s is a directory inside its volume, which belongs to the programs' user", m.MountPath)
 			}
 		}
 	}
 	if found != 2 {
-		t.Errorf("%d of 2 places found", found)
+		t.Errorf("found %d of 2 directories", found)
 	}
 }

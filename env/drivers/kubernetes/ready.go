@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// follow watches a pod until done returns true, or until the pod cannot become ready. It gets the pod anew if a watch
-// is cut, has expired or stays silent.
+// follow watches a pod until done returns true, or until the pod can no longer become ready. If a watch breaks, expires
+// or stays silent, follow gets the pod again and starts another watch.
 func (d *driver) follow(ctx context.Context, api *client, pod *corev1.Pod, done func(*corev1.Pod) bool) (*corev1.Pod, error) {
 	grace := time.Duration(d.config.ScheduleGrace)
-	var waiting time.Time // unschedulable since, by the clock of this machine
+	var waiting time.Time // since when the pod has been unschedulable, by the clock of this machine
 	check := func(p *corev1.Pod) (bool, error) {
 		if err := permanentFailure(p); err != nil {
 			return false, err
@@ -47,30 +47,30 @@ func (d *driver) follow(ctx context.Context, api *client, pod *corev1.Pod, done 
 		}
 		name := pod.Name
 		if pod, err = api.get(ctx, name); apierrors.IsNotFound(err) {
-			return nil, gone(name)
+			return nil, deletedError(name)
 		} else if err != nil {
-			return nil, fmt.Errorf("looking at pod %s: %w", name, err)
+			return nil, fmt.Errorf("getting pod %s: %w", name, err)
 		}
 	}
 }
 
-// events follows one watch until it ends; ok reports whether check returned true.
+// events reads one watch until it ends. It returns the last state of the pod and whether check returned true.
 func (d *driver) events(ctx context.Context, w watch.Interface, pod *corev1.Pod, check func(*corev1.Pod) (bool, error)) (*corev1.Pod, bool, error) {
 	defer w.Stop()
-	bound := time.NewTimer(watchTimeout + 5*time.Second)
-	defer bound.Stop()
-	// Some states count as permanent if they last.
-	again := time.NewTicker(500 * time.Millisecond)
-	defer again.Stop()
+	timeout := time.NewTimer(watchTimeout + 5*time.Second)
+	defer timeout.Stop()
+	// Check repeatedly, because some states count as permanent only after some time.
+	recheck := time.NewTicker(500 * time.Millisecond)
+	defer recheck.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return pod, false, ctx.Err()
-		case <-bound.C:
+		case <-timeout.C:
 			return pod, false, nil
-		case <-again.C:
+		case <-recheck.C:
 		case e, open := <-w.ResultChan():
-			if !open || e.Type == watch.Error { // expired or cut: the caller starts another watch
+			if !open || e.Type == watch.Error { // expired or broken: the caller starts another watch
 				return pod, false, nil
 			}
 			seen, isPod := e.Object.(*corev1.Pod)
@@ -78,7 +78,7 @@ func (d *driver) events(ctx context.Context, w watch.Interface, pod *corev1.Pod,
 				continue
 			}
 			if e.Type == watch.Deleted {
-				return seen, false, gone(seen.Name)
+				return seen, false, deletedError(seen.Name)
 			}
 			pod = seen
 		}

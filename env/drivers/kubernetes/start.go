@@ -32,7 +32,7 @@ func (d *driver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, 
 	defer cancel()
 	s, err := d.start(bounded, api, spec)
 	if err != nil && ctx.Err() == nil {
-		err = d.remedy(err, api)
+		err = d.withRemedy(err, api)
 	}
 	if err != nil {
 		api.release()
@@ -42,11 +42,11 @@ func (d *driver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, 
 }
 
 func (d *driver) start(ctx context.Context, api *client, spec env.SandboxSpec) (*drivers.Sandbox, error) {
-	if err := drivers.CheckContainerPlace("workdir", spec.Workdir); err != nil {
+	if err := drivers.CheckContainerPath("workdir", spec.Workdir); err != nil {
 		return nil, err
 	}
 	if len(spec.Mounts) > 0 {
-		return nil, errors.New("mounts of this host cannot be shown to a pod: put what a task needs into its image, or choose another --sandbox")
+		return nil, errors.New("a pod cannot mount directories of this host: put what a task needs into its image, or choose another --sandbox")
 	}
 	binary, err := guest.Binary()
 	if err != nil {
@@ -69,8 +69,8 @@ func (d *driver) start(ctx context.Context, api *client, spec env.SandboxSpec) (
 	s, err := d.boot(ctx, api, pod, binary, spec, policy)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			if trouble := api.warning(ctx, pod.Name); trouble != "" {
-				err = fmt.Errorf("pod %s: %s: %w", pod.Name, trouble, err)
+			if warning := api.warning(ctx, pod.Name); warning != "" {
+				err = fmt.Errorf("pod %s: %s: %w", pod.Name, warning, err)
 			}
 		}
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), drivers.RemoveTimeout)
@@ -85,17 +85,17 @@ func (d *driver) start(ctx context.Context, api *client, spec env.SandboxSpec) (
 	return s, nil
 }
 
-// boot waits for a created pod, delivers the guest to it and connects to the guest.
+// boot waits for a created pod, copies the guest to it and connects to the guest.
 func (d *driver) boot(ctx context.Context, api *client, pod *corev1.Pod, binary string, spec env.SandboxSpec, policy bool) (*drivers.Sandbox, error) {
 	pod, err := d.follow(ctx, api, pod, running(initName))
 	if err != nil {
 		return nil, err
 	}
 	if err := api.deliver(ctx, pod.Name, binary); err != nil {
-		return nil, fmt.Errorf("handing the guest to pod %s: %w", pod.Name, err)
+		return nil, fmt.Errorf("copying the guest to pod %s: %w", pod.Name, err)
 	}
-	both := func(p *corev1.Pod) bool { return running(relayName)(p) && running(sandboxName)(p) }
-	if pod, err = d.follow(ctx, api, pod, both); err != nil {
+	bothRunning := func(p *corev1.Pod) bool { return running(relayName)(p) && running(sandboxName)(p) }
+	if pod, err = d.follow(ctx, api, pod, bothRunning); err != nil {
 		return nil, err
 	}
 	isolated := policy && d.isolates(ctx, api, pod.Name)
@@ -103,7 +103,7 @@ func (d *driver) boot(ctx context.Context, api *client, pod *corev1.Pod, binary 
 	if err != nil {
 		return nil, err
 	}
-	id := imageOf(pod)
+	id := imageDigest(pod)
 	python, err := d.pythons.Prepare(ctx, c, id)
 	if err != nil {
 		c.Hangup()
@@ -111,12 +111,12 @@ func (d *driver) boot(ctx context.Context, api *client, pod *corev1.Pod, binary 
 		return nil, err
 	}
 	return &drivers.Sandbox{
-		Client: c, EnvKey: key(spec, id, python, d.config.User == 0, isolated),
+		Client: c, EnvKey: envKey(spec, id, python, d.config.User == 0, isolated),
 		Destroy: func(context.Context) error { stream.wait(); return nil },
 	}, nil
 }
 
-// connectGuest opens the stream to the guest of a pod.
+// connectGuest opens the stream to the guest of a pod and configures the guest.
 func (d *driver) connectGuest(ctx context.Context, api *client, pod string, spec env.SandboxSpec) (*guest.Client, *podStream, error) {
 	programs := slices.DeleteFunc(drivers.Environ(drivers.Home, nil, nil), func(kv string) bool { return strings.HasPrefix(kv, "PATH=") })
 	var connected *guest.Client
@@ -125,25 +125,26 @@ func (d *driver) connectGuest(ctx context.Context, api *client, pod string, spec
 		stream = api.openStream(pod)
 		c, err := guest.Connect(ctx, stream, guest.Config{
 			Workdir: spec.Workdir, Env: append(programs, spec.Env...), Limits: spec.Limits, LimitProcesses: d.config.User == 0,
-			Outside: func() string { return api.outsideCause(pod, stream) },
+			OutsideCause: func() string { return api.outsideCause(pod, stream) },
 		})
 		if connected = c; err == nil {
 			return nil
 		}
 		stream.wait()
-		if stream.ended != nil && !errors.Is(stream.ended, context.Canceled) {
-			err = stream.ended
+		if stream.err != nil && !errors.Is(stream.err, context.Canceled) {
+			err = stream.err
 		}
 		if text := stream.stderr.String(); text != "" && ctx.Err() == nil {
 			err = fmt.Errorf("%w: %s", err, printable(text))
 		}
-		return fmt.Errorf("speaking to the guest in pod %s: %w", pod, err)
+		return fmt.Errorf("connecting to the guest in pod %s: %w", pod, err)
 	})
 	return connected, stream, err
 }
 
-// key describes a sandbox: ownUser says that no other pod has its user, isolated that it cannot reach the network.
-func key(spec env.SandboxSpec, digest, python string, ownUser, isolated bool) schemas.EnvKey {
+// envKey describes a sandbox. ownUser means that no other pod has the same user, and isolated that the sandbox cannot
+// reach the network.
+func envKey(spec env.SandboxSpec, digest, python string, ownUser, isolated bool) schemas.EnvKey {
 	k := schemas.EnvKey{
 		Driver: "kubernetes", Python: python, Image: spec.Image, ImageDigest: digest,
 		Limits: map[string]string{
@@ -154,7 +155,7 @@ func key(spec env.SandboxSpec, digest, python string, ownUser, isolated bool) sc
 			"cpu_time":   "RLIMIT_CPU",
 			"open_files": "RLIMIT_NOFILE",
 		},
-		Unenforced: []string{"inodes"}, // a volume in memory has no such option
+		Unenforced: []string{"inodes"}, // a volume in memory has no option to limit them
 	}
 	if ownUser {
 		k.Limits["processes"] += ", RLIMIT_NPROC"

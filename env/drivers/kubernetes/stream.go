@@ -23,8 +23,8 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest"
 )
 
-// exec runs a command of the driver in a container and waits until it exits. It uses WebSocket, or SPDY if the server
-// or a proxy refuses WebSocket. Both send pings, so exec also returns if the connection is dead.
+// exec runs a command in a container and waits until it exits. It uses WebSocket, or SPDY if the server or a proxy
+// refuses WebSocket. Both send pings, so exec also returns if the connection is dead.
 func (a *client) exec(ctx context.Context, pod, container string, args []string, in io.Reader, out, errOut io.Writer) error {
 	url := a.core.Post().Namespace(a.namespace).Resource("pods").Name(pod).SubResource("exec").VersionedParams(&corev1.PodExecOptions{
 		Container: container, Command: args, Stdin: in != nil, Stdout: out != nil, Stderr: errOut != nil,
@@ -37,7 +37,7 @@ func (a *client) exec(ctx context.Context, pod, container string, args []string,
 	if err != nil {
 		return err
 	}
-	var refusal error // why the server refused WebSocket; SPDY's error does not say why
+	var refusal error // of WebSocket; the later error of SPDY does not say why the server refuses
 	both, err := remotecommand.NewFallbackExecutor(socket, spdy, func(err error) bool {
 		if upgrade, ok := errors.AsType[*httpstream.UpgradeFailureError](err); ok {
 			refusal = upgrade.Cause
@@ -55,8 +55,8 @@ func (a *client) exec(ctx context.Context, pod, container string, args []string,
 	return err
 }
 
-// deliver copies the guest's binary into the pod through the init container. If the stream breaks, the pod does not
-// start an incomplete binary.
+// deliver copies the guest's binary to the pod through the init container. If the stream breaks, the incomplete binary
+// never gets the name that the pod starts.
 func (a *client) deliver(ctx context.Context, pod, binary string) error {
 	f, err := os.Open(binary)
 	if err != nil {
@@ -75,12 +75,12 @@ func (a *client) deliver(ctx context.Context, pod, binary string) error {
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
-		// Hide the file's other methods, so that client-go copies through Read.
+		// Hide the file's other methods, so that client-go uses Read.
 		return a.exec(ctx, pod, initName, []string{"sh", "-c", script}, struct{ io.Reader }{f}, nil, &stderr)
 	})
 	if exit, ok := errors.AsType[exec.CodeExitError](err); ok && exit.Code == 128+9 && stderr.String() == "" {
-		// The init container exits as soon as the guest is complete, which may kill the script before it ends. If the
-		// container ended for another reason, the pod's status says so.
+		// The init container exits as soon as the guest is complete, which may kill the script first. If the container
+		// ended for another reason, the pod's status says so.
 		return nil
 	}
 	if text := stderr.String(); err != nil && text != "" {
@@ -89,25 +89,25 @@ func (a *client) deliver(ctx context.Context, pod, binary string) error {
 	return err
 }
 
-// podStream is the byte stream to the relay in a pod: one end of a pipe whose other end client-go reads and writes.
+// podStream is the byte stream to the relay in a pod: one end of a pipe. client-go reads and writes the other end.
 type podStream struct {
 	net.Conn
 	stderr drivers.Tail
 	cancel context.CancelFunc
 	done   chan struct{} // closed once exec has returned
-	ended  error         // of exec; valid once done is closed
+	err    error         // result of exec; valid once done is closed
 }
 
-// openStream starts the relay in the pod. If the stream cannot be opened, the caller may try again, because nothing has
-// reached the guest yet. After a stream was open, the caller must not replace it.
+// openStream starts the relay in the pod. The caller may try again if it cannot connect to the guest through the
+// stream, but must not replace a stream through which it has connected.
 func (a *client) openStream(pod string) *podStream {
 	host, inner := net.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &podStream{Conn: host, cancel: cancel, done: make(chan struct{})}
 	go func() {
-		s.ended = a.exec(ctx, pod, relayName, []string{guestPath, guest.ServeArg, "-relay", socketPath}, inner, inner, &s.stderr)
+		s.err = a.exec(ctx, pod, relayName, []string{guestPath, guest.ServeArg, "-relay", socketPath}, inner, inner, &s.stderr)
 		close(s.done)
-		_ = inner.Close() // ends reads from host, after which s.ended may be read
+		_ = inner.Close() // ends reads from host, after which s.err may be read
 	}()
 	return s
 }
@@ -123,27 +123,27 @@ func (s *podStream) wait() {
 	<-s.done
 }
 
-// lost returns a message that says how the connection broke. It returns "" if the connection is still open, the relay
-// exited or the driver closed the connection.
+// lost returns a message that says how the connection broke, or "" if the connection is still open, the relay has
+// exited or the driver has closed the connection.
 func (s *podStream) lost(pod string) string {
 	select {
 	case <-s.done:
 	default:
 		return ""
 	}
-	_, exited := errors.AsType[exec.CodeExitError](s.ended)
-	if s.ended == nil || exited || errors.Is(s.ended, context.Canceled) {
+	_, exited := errors.AsType[exec.CodeExitError](s.err)
+	if s.err == nil || exited || errors.Is(s.err, context.Canceled) {
 		return ""
 	}
-	return "the stream to pod " + pod + " broke: " + printable(s.ended.Error())
+	return "the stream to pod " + pod + " broke: " + printable(s.err.Error())
 }
 
-// outsideCause returns a message that says what ended a sandbox whose stream broke. It returns "" if the sandbox's own
-// programs may have ended it.
+// outsideCause returns a message that says what ended a sandbox whose stream broke, or "" if the sandbox's own programs
+// may be the cause.
 func (a *client) outsideCause(name string, s *podStream) string {
 	ctx, cancel := context.WithTimeout(context.Background(), drivers.CauseTimeout)
 	defer cancel()
-	silent := true // the stream has not ended
+	silent := true // the stream is still open
 	select {
 	case <-s.done:
 		silent = false
@@ -151,23 +151,23 @@ func (a *client) outsideCause(name string, s *podStream) string {
 	case <-time.After(drivers.CauseTimeout / 2):
 	}
 	for {
-		pod, err := a.get1(ctx, name)
+		pod, err := a.getOnce(ctx, name)
 		switch {
 		case apierrors.IsNotFound(err):
 			return "pod " + name + " was deleted"
 		case err == nil:
-			if reason, sure := podEnd(pod); sure && reason == "" && !outOfMemory(pod) {
+			if reason, sure := endReason(pod); sure && reason == "" && !outOfMemory(pod) {
 				return s.lost(name) // the guest ends when its stream does
 			} else if sure {
 				return reason
 			}
 		default:
-			return "pod " + name + " is out of reach: " + printable(err.Error())
+			return "pod " + name + " cannot be inspected: " + printable(err.Error())
 		}
 		select {
 		case <-ctx.Done():
 			if silent {
-				return "the stream to pod " + name + " fell silent while the pod ran"
+				return "the stream to pod " + name + " became silent while the pod was running"
 			}
 			return s.lost(name)
 		case <-time.After(100 * time.Millisecond):

@@ -26,16 +26,16 @@ func init() {
 	})
 }
 
-// driver runs programs in a temporary directory. It enforces timeouts and output limits; nothing else is limited or
-// hidden.
+// driver runs programs in a temporary directory. It enforces only timeouts and output limits, and hides nothing of the
+// host.
 type driver struct {
 	pythons drivers.Interpreters
 }
 
 func (*driver) Name() string { return "local" }
 
-// Start implements env.Driver. The workspace is a new directory, which the sandbox's Workdir method names, and not
-// spec.Workdir; the sandbox's methods map paths below spec.Workdir to it.
+// Start implements env.Driver. The workspace is a new directory, not spec.Workdir. The sandbox's Workdir method returns
+// its path, and the other methods map paths below spec.Workdir to it.
 func (d *driver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
 	if len(spec.Mounts) > 0 {
 		return nil, errors.New("starting a local sandbox: mounts need isolation: use --sandbox bubblewrap")
@@ -98,7 +98,7 @@ func (d *driver) start(ctx context.Context, spec env.SandboxSpec, python drivers
 		EnvKey: schemas.EnvKey{Driver: "local", Python: python.Version, Limits: map[string]string{},
 			Unenforced: []string{"cpu_time", "cpus", "disk", "inodes", "memory", "network", "open_files", "processes"}},
 		Destroy: func(context.Context) error {
-			if clean := child.Stop(); !clean { // otherwise the guest has killed its programs
+			if clean := child.Stop(); !clean { // otherwise the guest has already killed its programs
 				if err := guest.KillPrograms(tags); err != nil {
 					return err
 				}
@@ -111,7 +111,7 @@ func (d *driver) start(ctx context.Context, spec env.SandboxSpec, python drivers
 // Reap implements env.Driver.
 func (d *driver) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
 
-// Leftovers implements env.Keeper: guests of dead processes and their directories.
+// Leftovers implements env.Keeper. It returns the guests and the directories of dead processes.
 func (*driver) Leftovers(ctx context.Context) ([]env.Leftover, error) {
 	guests, err := drivers.Orphans(ctx)
 	dirs, dirErr := drivers.Scratch{}.Leftovers(ctx)

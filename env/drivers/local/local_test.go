@@ -29,7 +29,7 @@ func TestLocalHidesTheHostsEnvironment(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	if got := envtest.Output(t, s, "pwd"); !strings.HasPrefix(got, filepath.Join(os.TempDir(), "tracesmith-local-")) {
-		t.Errorf("it works in %q", got)
+		t.Errorf("the working directory is %q", got)
 	}
 }
 
@@ -67,12 +67,12 @@ func TestLocalLeavesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
-		t.Errorf("left: %v, %v", left, err)
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 
-// Reap removes the directory of a process that has ended, and no other. It also kills orphans of other tests, so that
-// its count says nothing.
+// Reap removes the directories of processes that have ended, and no others. It also kills orphans of other tests, so
+// the test only checks that the count is large enough.
 func TestReapLocal(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOwnerOfADirectory$")
@@ -132,7 +132,7 @@ func TestReapLocal(t *testing.T) {
 // TestOwnerOfADirectory is the process that TestReapLocal starts.
 func TestOwnerOfADirectory(t *testing.T) {
 	if os.Getenv("TRACESMITH_TEST_OWNER") == "" {
-		return // nothing to own
+		return // not started by TestReapLocal
 	}
 	dir, err := drivers.MakeScratch("local")
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// BenchmarkScan is output of a program on its way to the spool: plain, and full
-// of escapes that are not ours.
+// BenchmarkScan measures how fast output passes through a Scanner to a Spool: plain output, and
+// output full of escape sequences that are not frames.
 func BenchmarkScan(b *testing.B) {
 	for name, line := range map[string]string{
 		"plain":   "a line of ordinary output, as programs print it by the thousand\n",
@@ -19,7 +19,7 @@ func BenchmarkScan(b *testing.B) {
 			s.Expect("NONCE")
 			for b.Loop() {
 				if f, _ := s.Next(chunk, out.Add); f != nil {
-					b.Fatal("a frame out of nothing")
+					b.Fatal("Next returned a frame")
 				}
 			}
 		})

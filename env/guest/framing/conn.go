@@ -12,20 +12,20 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// ErrBusy is the error if the process has not answered the previous command yet.
+// ErrBusy means that the process has not answered the previous command yet.
 var ErrBusy = errors.New("the previous command is still running")
 
-// DefaultLimit is how much output of one command a Conn keeps, in bytes.
+// DefaultLimit is the default number of bytes that a Conn keeps of the output of one command.
 const DefaultLimit = 1 << 20
 
-// Conn talks to one framed process: a command goes in, output comes out, and a
-// frame ends it. One goroutine uses it at a time.
+// Conn sends commands to one process and reads the output of each, which ends with a frame. It is
+// not safe for concurrent use.
 type Conn struct {
 	term env.Terminal
 	scan *Scanner
 	out  Spool
 	rest []byte // read after the last frame
-	busy bool
+	busy bool   // the frame of the last command has not arrived
 }
 
 // Reply is the answer to one command.
@@ -37,8 +37,8 @@ type Reply struct {
 	ExitCode int             // with Exited: 128+n when killed by signal n
 }
 
-// NewConn reads term, keeping limit bytes of output per command (0 =
-// DefaultLimit).
+// NewConn returns a Conn over term that keeps limit bytes of the output of each command. If limit
+// is 0, it keeps DefaultLimit.
 func NewConn(term env.Terminal, limit int) *Conn {
 	if limit <= 0 {
 		limit = DefaultLimit
@@ -46,8 +46,8 @@ func NewConn(term env.Terminal, limit int) *Conn {
 	return &Conn{term: term, scan: &Scanner{}, out: Spool{Limit: limit}}
 }
 
-// Expect returns a new nonce. Only frames with it count from now on, so the next command must
-// pass it to the process. Do not call Expect while a command is running.
+// Expect returns a new nonce. From now on, only frames with this nonce are accepted, so the next
+// command must pass it to the process. Do not call Expect while a command is running.
 func (c *Conn) Expect() (nonce string) {
 	c.drain()
 	nonce = rand.Text()
@@ -63,11 +63,10 @@ func (c *Conn) drain() {
 	c.scan.Flush(c.out.Add)
 }
 
-// Exchange writes input and waits for the next frame, at most timeout. Output
-// that came between two exchanges belongs to the later one. After a timeout the
-// command is still running: interrupt it and Await its frame, or close the
-// terminal; until then Exchange returns ErrBusy. After any other error, of the
-// terminal or ctx, only Close is possible.
+// Exchange writes input and waits for the next frame, at most timeout. Output that arrived between
+// two exchanges belongs to the later one. After a timeout the command is still running, and
+// Exchange returns ErrBusy until Await has returned its frame; Interrupt can end the command. After
+// an error of the terminal or of ctx, call only Close.
 func (c *Conn) Exchange(ctx context.Context, input []byte, timeout time.Duration) (Reply, error) {
 	if c.busy {
 		return Reply{}, ErrBusy
@@ -80,9 +79,9 @@ func (c *Conn) Exchange(ctx context.Context, input []byte, timeout time.Duration
 	return c.await(ctx, deadline)
 }
 
-// write returns nil at the deadline, if the process does not read, because await reports the
-// timeout. It also returns nil if the process has ended, because its output and exit code say
-// more than a broken pipe.
+// write writes input. If the process does not read it before the deadline, write returns nil,
+// because await reports the timeout. It also returns nil if the process has ended, because its
+// output and exit code are more useful than the error.
 func (c *Conn) write(ctx context.Context, input []byte, deadline time.Time) error {
 	bounded, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
@@ -103,14 +102,14 @@ func (c *Conn) Await(ctx context.Context, timeout time.Duration) (Reply, error) 
 // another process has read it.
 func (c *Conn) Ended() { c.busy = false }
 
-// lastLooks bounds the reads after the deadline if a process never pauses.
-const lastLooks = 16
+// maxLateReads limits the reads after the deadline if a process never stops writing.
+const maxLateReads = 16
 
-// await reads until a frame, the end or the deadline, and then what has already arrived: if this
-// process was stopped or its machine suspended, the deadline passes before it has read what arrived
-// in time.
+// await reads until a frame arrives, the process ends or the deadline passes. After the deadline it
+// still reads what has already arrived, because this process may have been stopped, or its machine
+// suspended, until after the deadline.
 func (c *Conn) await(ctx context.Context, deadline time.Time) (Reply, error) {
-	for late, nothing := 0, false; ; {
+	for lateReads, empty := 0, false; ; {
 		var frame *Frame
 		frame, c.rest = c.scan.Next(c.rest, c.out.Add)
 		if frame != nil {
@@ -119,13 +118,13 @@ func (c *Conn) await(ctx context.Context, deadline time.Time) (Reply, error) {
 		}
 		wait := max(time.Until(deadline), 0)
 		if wait == 0 {
-			if late > 0 && nothing || late == lastLooks {
+			if lateReads > 0 && empty || lateReads == maxLateReads {
 				return Reply{Output: c.out.Take(), TimedOut: true}, nil
 			}
-			late++
+			lateReads++
 		}
 		p, err := c.term.Read(ctx, wait)
-		c.rest, nothing = p, len(p) == 0
+		c.rest, empty = p, len(p) == 0
 		switch {
 		case errors.Is(err, io.EOF):
 			return c.ended()
@@ -135,7 +134,7 @@ func (c *Conn) await(ctx context.Context, deadline time.Time) (Reply, error) {
 	}
 }
 
-// ended reports the end of the process, with the bytes that were read last.
+// ended returns the reply for a process that has ended.
 func (c *Conn) ended() (Reply, error) {
 	c.drain()
 	c.busy = false
@@ -146,5 +145,5 @@ func (c *Conn) ended() (Reply, error) {
 // Interrupt sends SIGINT to the process's foreground group.
 func (c *Conn) Interrupt(ctx context.Context) error { return c.term.Interrupt(ctx) }
 
-// Close kills the process and what it started.
+// Close kills the process and everything that it started.
 func (c *Conn) Close(ctx context.Context) error { return c.term.Close(ctx) }

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// open starts a program in a sandbox of its own.
+// open starts a program in a new sandbox.
 func open(t *testing.T, args ...string) env.Terminal {
 	t.Helper()
 	sb := envtest.Sandbox(t, "local", env.SandboxSpec{Label: "framing-test"})
@@ -31,22 +31,22 @@ func open(t *testing.T, args ...string) env.Terminal {
 	return term
 }
 
-// shell evaluates each line it reads and announces the status behind it.
+// shell is a script that evaluates each line it reads, and then sends a frame with the exit code.
 const shell = `trap : INT
 while IFS= read -r nonce && IFS= read -r line || [ $? -gt 128 ]; do
   eval "$line"; s=$?
   printf '\033]7717;%s;1;%d;1;1;%s\007' "$nonce" $$ "$(printf '{"code":%d}' $s | base64 -w0)"
 done`
 
-// say is what the shell reads for one command.
-func say(c *Conn, command string) []byte { return []byte(c.Expect() + "\n" + command + "\n") }
+// input returns the lines that the shell reads for one command.
+func input(c *Conn, command string) []byte { return []byte(c.Expect() + "\n" + command + "\n") }
 
 const wait = 2 * time.Minute
 
 func TestConnExchanges(t *testing.T) {
 	c := NewConn(open(t, "bash", "-c", shell), 0)
 	for range 3 {
-		r, err := c.Exchange(t.Context(), say(c, "echo hällo; (exit 3)"), wait)
+		r, err := c.Exchange(t.Context(), input(c, "echo hällo; (exit 3)"), wait)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestConnExchanges(t *testing.T) {
 			t.Errorf("got %q and %s", got, r.Frame)
 		}
 	}
-	r, err := c.Exchange(t.Context(), say(c, "echo bye; exit 4"), wait)
+	r, err := c.Exchange(t.Context(), input(c, "echo bye; exit 4"), wait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,17 +66,17 @@ func TestConnExchanges(t *testing.T) {
 func TestConnTimeoutThenInterrupt(t *testing.T) {
 	c := NewConn(open(t, "bash", "-c", shell), 0)
 	const pause = 300 * time.Millisecond
-	r, err := c.Exchange(t.Context(), say(c, "sh -c 'echo begun; exec sleep 1000'"), pause)
-	said := r.Text()
-	for end := time.Now().Add(wait); err == nil && r.TimedOut && said == "" && time.Now().Before(end); {
-		r, err = c.Await(t.Context(), pause) // until it has begun, on a busy machine
-		said += r.Text()
+	r, err := c.Exchange(t.Context(), input(c, "sh -c 'echo begun; exec sleep 1000'"), pause)
+	output := r.Text()
+	for end := time.Now().Add(wait); err == nil && r.TimedOut && output == "" && time.Now().Before(end); {
+		r, err = c.Await(t.Context(), pause) // until the command has begun, which takes long on a busy machine
+		output += r.Text()
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.TimedOut || said != "begun\n" {
-		t.Fatalf("got %+v %q", r, said)
+	if !r.TimedOut || output != "begun\n" {
+		t.Fatalf("got %+v %q", r, output)
 	}
 	if _, err := c.Exchange(t.Context(), []byte("echo no\n"), wait); !errors.Is(err, ErrBusy) {
 		t.Fatalf("got %v, want ErrBusy", err)
@@ -87,26 +87,26 @@ func TestConnTimeoutThenInterrupt(t *testing.T) {
 	if r, err = c.Await(t.Context(), wait); err != nil || string(r.Frame) != `{"code":130}` {
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	r, err = c.Exchange(t.Context(), say(c, "echo next"), wait)
+	r, err = c.Exchange(t.Context(), input(c, "echo next"), wait)
 	if err != nil || r.Text() != "next\n" {
 		t.Errorf("after a timeout: %q, %v", r.Text(), err)
 	}
 }
 
-// held is a terminal whose Write is carried out and answered after its deadline,
-// as to a process that was stopped meanwhile.
-type held struct{ env.Terminal }
+// delayedTerminal is a terminal whose Write succeeds but returns only after its deadline, as if
+// this process had been stopped meanwhile.
+type delayedTerminal struct{ env.Terminal }
 
-func (h held) Write(ctx context.Context, p []byte) error {
+func (h delayedTerminal) Write(ctx context.Context, p []byte) error {
 	err := h.Terminal.Write(context.WithoutCancel(ctx), p)
 	<-ctx.Done()
 	return err
 }
 
-func TestConnReadsOutputThatCameWhileSuspended(t *testing.T) {
+func TestConnReadsOutputThatArrivedWhileSuspended(t *testing.T) {
 	term := open(t, "bash", "-c", shell)
-	c := NewConn(held{term}, 0)
-	r, err := c.Exchange(t.Context(), say(c, "printf '%3000s'; (exit 3)"), 5*time.Second)
+	c := NewConn(delayedTerminal{term}, 0)
+	r, err := c.Exchange(t.Context(), input(c, "printf '%3000s'; (exit 3)"), 5*time.Second)
 	if err != nil || string(r.Frame) != `{"code":3}` || r.Total != 3000 {
 		t.Errorf("%d bytes and %q, %v, timed out: %v", r.Total, r.Frame, err, r.TimedOut)
 	}
@@ -114,7 +114,7 @@ func TestConnReadsOutputThatCameWhileSuspended(t *testing.T) {
 
 func TestConnCapsOutput(t *testing.T) {
 	c := NewConn(open(t, "bash", "-c", shell), 1000)
-	r, err := c.Exchange(t.Context(), say(c, "head -c 3000000 /dev/zero | tr '\\0' x"), wait)
+	r, err := c.Exchange(t.Context(), input(c, "head -c 3000000 /dev/zero | tr '\\0' x"), wait)
 	if err != nil {
 		t.Fatal(err)
 	}

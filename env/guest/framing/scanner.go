@@ -7,11 +7,10 @@ import (
 	"strconv"
 )
 
-// Limits in bytes of one escape, and of the body of a frame that several escapes make up. What is
-// longer counts as output.
+// Limits in bytes. Anything longer counts as output.
 const (
-	MaxPiece = 8 << 10
-	MaxFrame = 1 << 20
+	MaxPiece = 8 << 10 // of one escape sequence
+	MaxFrame = 1 << 20 // of the body of a frame, which may consist of several pieces
 )
 
 const (
@@ -20,7 +19,7 @@ const (
 	prefix = "\x1b]7717;"
 )
 
-// Frame is one announcement of the process: it is ready for the next command.
+// Frame is a message in which the process announces that it is ready for the next command.
 type Frame struct {
 	Seq  uint64
 	PID  int
@@ -28,20 +27,21 @@ type Frame struct {
 }
 
 // Scanner splits a stream into output and frames. The stream may arrive in chunks of any size. A
-// Scanner holds back at most one unfinished escape. Until Expect is called, everything is output. A
-// Scanner is not safe for concurrent use.
+// Scanner holds back at most one unfinished escape sequence. Until Expect is called, everything is
+// output. A Scanner is not safe for concurrent use.
 type Scanner struct {
-	start  []byte // the first bytes of every escape with the expected nonce
-	held   []byte // an unfinished escape
-	seq    uint64 // of the last complete frame with this nonce
-	pid    int    // of the process; 0: no frame yet
-	begun  Frame  // an incomplete frame
-	pieces int    // number of its pieces so far
-	of     int    // number of its pieces in all
+	start []byte // the first bytes of every escape sequence with the expected nonce
+	held  []byte // an unfinished escape sequence
+	seq   uint64 // of the last complete frame with this nonce
+	pid   int    // of the process; 0 = no frame yet
+
+	partial Frame // an incomplete frame
+	pieces  int   // number of its pieces so far
+	total   int   // number of all its pieces
 }
 
-// Expect sets the nonce, which must consist of letters and digits. From then on, only escapes with this
-// nonce count as frames. Call Flush first.
+// Expect sets the nonce, which must consist of letters and digits. From then on, only escape
+// sequences with this nonce count as frames. Call Flush first.
 func (s *Scanner) Expect(nonce string) {
 	s.start, s.seq, s.pieces = []byte(prefix+nonce+";"), 0, 0
 }
@@ -83,10 +83,9 @@ func (s *Scanner) Next(p []byte, text func([]byte)) (frame *Frame, rest []byte) 
 	return nil, nil
 }
 
-// hold appends to the held escape the bytes of p that can continue it, up to and
-// including BEL, and returns their number. ok is false if p[n] cannot continue the
-// escape, so that it is no frame. hold does not consume that byte, because it may
-// begin the next escape.
+// hold appends the bytes of p that can continue the held escape sequence, up to and including BEL,
+// and returns their number. If p[n] cannot continue the sequence, ok is false and the sequence is
+// not a frame. hold does not consume that byte, because it may begin the next sequence.
 func (s *Scanner) hold(p []byte) (n int, ok bool) {
 	for n < len(p) {
 		c, at := p[n], len(s.held)
@@ -94,7 +93,7 @@ func (s *Scanner) hold(p []byte) (n int, ok bool) {
 		case at < len(s.start):
 			ok = c == s.start[at]
 		default:
-			ok = at < MaxPiece && (c == bel || bodyByte(c))
+			ok = at < MaxPiece && (c == bel || isBodyByte(c))
 		}
 		if !ok {
 			return n, false
@@ -108,13 +107,13 @@ func (s *Scanner) hold(p []byte) (n int, ok bool) {
 	return n, true
 }
 
-func bodyByte(c byte) bool {
+func isBodyByte(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
 		c == '+' || c == '/' || c == '=' || c == ';'
 }
 
-// parse reads the held escape from ESC to BEL. ok is false if the escape is malformed, out of order
-// or from another process. frame is nil while pieces are missing.
+// parse parses the held escape sequence. ok is false if the sequence is malformed, out of order or
+// from another process. frame is nil while pieces are missing.
 func (s *Scanner) parse() (frame *Frame, ok bool) {
 	fields := bytes.Split(s.held[len(s.start):len(s.held)-1], []byte{';'})
 	if len(fields) != 5 {
@@ -124,15 +123,15 @@ func (s *Scanner) parse() (frame *Frame, ok bool) {
 	if err != nil || seq <= s.seq {
 		return nil, false
 	}
-	var number [3]int // process, piece, pieces
-	for i := range number {
+	var numbers [3]int // process, piece, number of pieces
+	for i := range numbers {
 		n, err := strconv.ParseInt(string(fields[1+i]), 10, 32)
 		if err != nil || n < 1 {
 			return nil, false
 		}
-		number[i] = int(n)
+		numbers[i] = int(n)
 	}
-	pid, piece, of := number[0], number[1], number[2]
+	pid, piece, total := numbers[0], numbers[1], numbers[2]
 	if s.pid != 0 && pid != s.pid {
 		return nil, false
 	}
@@ -141,26 +140,26 @@ func (s *Scanner) parse() (frame *Frame, ok bool) {
 		return nil, false
 	}
 	if piece == 1 {
-		s.begun, s.pieces, s.of = Frame{Seq: seq, PID: pid}, 0, of
+		s.partial, s.pieces, s.total = Frame{Seq: seq, PID: pid}, 0, total
 	}
-	if piece != s.pieces+1 || of != s.of || seq != s.begun.Seq || pid != s.begun.PID || len(s.begun.Body)+len(data) > MaxFrame {
+	if piece != s.pieces+1 || total != s.total || seq != s.partial.Seq || pid != s.partial.PID || len(s.partial.Body)+len(data) > MaxFrame {
 		return nil, false
 	}
-	s.begun.Body, s.pieces = append(s.begun.Body, data...), piece
-	if piece < of {
+	s.partial.Body, s.pieces = append(s.partial.Body, data...), piece
+	if piece < total {
 		return nil, true
 	}
 	s.pieces = 0
-	if piece > of || !json.Valid(s.begun.Body) {
+	if piece > total || !json.Valid(s.partial.Body) {
 		return nil, false
 	}
-	f := s.begun
-	s.begun, s.seq, s.pid = Frame{}, seq, pid
+	f := s.partial
+	s.partial, s.seq, s.pid = Frame{}, seq, pid
 	return &f, true
 }
 
-// Flush passes an unfinished escape to text as output. Call it at the end of the stream, and before
-// Expect.
+// Flush passes an unfinished escape sequence to text as output. Call it at the end of the stream,
+// and before Expect.
 func (s *Scanner) Flush(text func([]byte)) {
 	if len(s.held) > 0 {
 		text(s.held)

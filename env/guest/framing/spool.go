@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Spool keeps the first and the last bytes written to it, Limit in all, and counts the rest. The zero value keeps nothing. Not safe for
-// concurrent use.
+// Spool keeps the first and the last bytes written to it, Limit in all, and counts the rest. The
+// zero value keeps nothing. A Spool is not safe for concurrent use.
 type Spool struct {
 	Limit int
 
 	head  []byte
-	tail  []byte // ring of Limit - Limit/2 bytes once it is full
-	next  int    // where the ring's oldest byte is
+	tail  []byte // a ring buffer of Limit - Limit/2 bytes once it is full
+	next  int    // index of the oldest byte in the ring buffer
 	total int64
 }
 
@@ -37,7 +37,7 @@ func (s *Spool) Add(p []byte) {
 	}
 }
 
-// Take returns the output and empties the spool.
+// Take returns the output so far and empties the spool.
 func (s *Spool) Take() Output {
 	b := append(s.head, s.tail[s.next:]...)
 	o := Output{Bytes: append(b, s.tail[:s.next]...), Head: len(s.head), Total: s.total}
@@ -53,10 +53,10 @@ type Output struct {
 	Total int64
 }
 
-// Cut is the number of bytes left out.
+// Cut returns the number of bytes that were dropped.
 func (o Output) Cut() int64 { return o.Total - int64(len(o.Bytes)) }
 
-// Then is o followed by next. If either was cut, the result counts as cut in its middle.
+// Then returns o followed by next. If either was cut, the result counts as cut in its middle.
 func (o Output) Then(next Output) Output {
 	out := Output{Bytes: append(o.Bytes, next.Bytes...), Head: o.Head, Total: o.Total + next.Total}
 	if o.Cut() == 0 {
@@ -65,7 +65,8 @@ func (o Output) Then(next Output) Output {
 	return out
 }
 
-// Text is the output as valid UTF-8 with LF line ends. A line of its own says how much was cut.
+// Text returns the output as valid UTF-8 with LF line endings. If the middle was cut, a separate
+// line says how many bytes are missing.
 func (o Output) Text() string {
 	if o.Cut() <= 0 {
 		return clean(o.Bytes)
@@ -80,7 +81,7 @@ func (o Output) Text() string {
 	return text + mark + clean(tail)
 }
 
-// trimEnd drops a character that the cut left incomplete at the end of b.
+// trimEnd drops an incomplete character at the end of b.
 func trimEnd(b []byte) []byte {
 	for i := 1; i <= min(3, len(b)); i++ {
 		c := b[len(b)-i]
@@ -95,7 +96,7 @@ func trimEnd(b []byte) []byte {
 	return b
 }
 
-// trimStart drops the remains of a character at the start of b.
+// trimStart drops the rest of a character at the start of b.
 func trimStart(b []byte) []byte {
 	for i := 0; i < 3 && len(b) > 0 && b[0]&0xC0 == 0x80; i++ {
 		b = b[1:]

@@ -23,8 +23,8 @@ func TestPatches(t *testing.T) {
 		"misfit":  {"--- a/a.py\n+++ b/a.py\n@@ -2 +2 @@\n-x\n+y\n", "does not apply to a.py"},
 		"missing": {"--- a/z.py\n+++ b/z.py\n@@ -1 +1 @@\n-x\n+y\n", "does not apply to z.py: file does not exist"},
 		"there":   {"--- /dev/null\n+++ b/a.py\n@@ -0,0 +1 @@\n+y\n", "does not apply to a.py: file already exists"},
-		"outside": {"--- /dev/null\n+++ b/../x\n@@ -0,0 +1 @@\n+y\n", "no file of a repository"},
-		"git":     {"--- /dev/null\n+++ b/.git/hooks/x\n@@ -0,0 +1 @@\n+y\n", "no file of a repository"},
+		"outside": {"--- /dev/null\n+++ b/../x\n@@ -0,0 +1 @@\n+y\n", "a repository cannot contain"},
+		"git":     {"--- /dev/null\n+++ b/.git/hooks/x\n@@ -0,0 +1 @@\n+y\n", "a repository cannot contain"},
 		"below":   {"--- /dev/null\n+++ b/a.py/x\n@@ -0,0 +1 @@\n+y\n", "lies below a.py"},
 		"text":    {"hello", "changes no file"},
 	} {
@@ -68,11 +68,11 @@ func TestHostileTars(t *testing.T) {
 	for want, heads := range map[string][]tar.Header{
 		"leads outside the tree":  {{Name: "../x", Typeflag: tar.TypeReg}},
 		`"/etc/x" leads outside`:  {{Name: "/etc/x", Typeflag: tar.TypeReg}},
-		"comes twice":             {{Name: "x", Typeflag: tar.TypeReg}, {Name: "./x", Typeflag: tar.TypeReg}},
+		"occurs twice":            {{Name: "x", Typeflag: tar.TypeReg}, {Name: "./x", Typeflag: tar.TypeReg}},
 		"lies below l, which":     {{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, {Name: "l/x", Typeflag: tar.TypeReg}},
-		"did not come before it":  {{Name: "x", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}},
+		"is not an earlier file":  {{Name: "x", Typeflag: tar.TypeLink, Linkname: "/etc/passwd"}},
 		"neither a file, a direc": {{Name: "x", Typeflag: tar.TypeFifo}},
-		"is no tar file":          nil,
+		"is not a tar file":       nil,
 	} {
 		var buf bytes.Buffer
 		w := tar.NewWriter(&buf)

@@ -20,21 +20,19 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Names in the cache: KEY/prefix is mounted, KEY/path has the PATH that follows it, KEY/hidden lists
-// the places at which KEY/empty is mounted, KEY/size has the bytes of prefix, and .building-* are
-// unfinished entries.
+// Names in the cache. Each entry is a directory named after its key.
 const (
-	prefixDir  = "prefix"
-	searchFile = "path"
-	hiddenFile = "hidden"
-	emptyDir   = "empty"
-	sizeFile   = "size"
-	building   = ".building-"
+	prefixDir  = "prefix"     // directory to mount at Prefix
+	searchFile = "path"       // the PATH of sandboxes, without that of Prefix; its access time is that of the last use
+	hiddenFile = "hidden"     // JSON list of directories to hide
+	emptyDir   = "empty"      // directory to mount over hidden directories
+	sizeFile   = "size"       // number of bytes in prefixDir
+	building   = ".building-" // beginning of the names of unfinished entries
 )
 
-// DefaultCache is a directory of this user: tracesmith/setup in the user's cache directory
-// ($XDG_CACHE_HOME or ~/.cache). Without a home it is a directory named after the user below the
-// directory for temporary files. It may be deleted whenever nothing runs.
+// DefaultCache returns tracesmith/setup in the user's cache directory ($XDG_CACHE_HOME or ~/.cache). If the user has no
+// home directory, it returns a directory named after the user in the directory for temporary files. Users may delete
+// the cache while no process of tracesmith runs.
 func DefaultCache() string {
 	if dir, err := os.UserCacheDir(); err == nil {
 		return filepath.Join(dir, "tracesmith", "setup")
@@ -42,8 +40,9 @@ func DefaultCache() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("tracesmith-setup-%d", os.Getuid()))
 }
 
-// openCache makes the directory, or accepts one that only this user can enter, because every sandbox runs
-// programs from it. Sandboxes need not reach the path itself; the entries are mounted.
+// openCache creates the cache directory if it does not exist. It returns an error if other users can enter the
+// directory, because every sandbox runs programs from it. Sandboxes do not need access to the directory, because
+// drivers mount its entries.
 func openCache(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("making the set-up cache: %w", err)
@@ -62,20 +61,18 @@ func openCache(dir string) error {
 	return nil
 }
 
-// Cache is a directory of set-up results that any number of processes share. Who
-// uses an entry, or builds one, holds a lock on its directory, which the kernel
-// drops with the process.
+// Cache is a directory of set-up results that any number of processes can share. A process that uses or builds an entry
+// holds a lock on the entry's directory. The kernel releases the lock when the process ends.
 type Cache struct {
-	Dir   string // see openCache; made when first needed
-	Limit int64  // bytes of all entries together; 0 = none
+	Dir   string // only this user may have access; created at first use
+	Limit int64  // bytes of all entries together; 0 = no limit
 }
 
-// maxIdle is how long an entry stays that nothing uses.
+// maxIdle is how long an unused entry is kept.
 const maxIdle = 60 * 24 * time.Hour
 
-// Leftovers implements env.Keeper: builds that were killed, entries unused for
-// long, and the least recently used ones as far as the rest exceeds the limit.
-// What a live process uses is not among them.
+// Leftovers implements env.Keeper. It returns interrupted builds, entries that have not been used for maxIdle, and, if
+// the rest exceeds the limit, the least recently used entries. It omits what a live process uses.
 func (c Cache) Leftovers(context.Context) ([]env.Leftover, error) {
 	entries, err := os.ReadDir(c.Dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -89,7 +86,7 @@ func (c Cache) Leftovers(context.Context) ([]env.Leftover, error) {
 		used time.Time
 		size int64
 	}
-	var whole []entry
+	var complete []entry
 	var out []env.Leftover
 	total := int64(0)
 	for _, e := range entries {
@@ -99,7 +96,7 @@ func (c Cache) Leftovers(context.Context) ([]env.Leftover, error) {
 			continue
 		}
 		if strings.HasPrefix(e.Name(), building) {
-			// One that is being made is locked a moment after it is there.
+			// A process locks a new directory only shortly after it has created it.
 			if time.Since(fi.ModTime()) > time.Minute {
 				out = append(out, c.leftover("set-up build", dir, fi.ModTime()))
 			}
@@ -108,11 +105,11 @@ func (c Cache) Leftovers(context.Context) ([]env.Leftover, error) {
 		var path unix.Stat_t
 		if unix.Stat(filepath.Join(dir, searchFile), &path) == nil {
 			size := sizeOf(dir)
-			whole, total = append(whole, entry{dir, time.Unix(path.Atim.Unix()), size}), total+size // Builder.use sets the time
+			complete, total = append(complete, entry{dir, time.Unix(path.Atim.Unix()), size}), total+size // Builder.use sets the time
 		}
 	}
-	slices.SortFunc(whole, func(a, b entry) int { return a.used.Compare(b.used) })
-	for _, e := range whole {
+	slices.SortFunc(complete, func(a, b entry) int { return a.used.Compare(b.used) })
+	for _, e := range complete {
 		over := c.Limit > 0 && total > c.Limit
 		if (over || time.Since(e.used) > maxIdle) && !inUse(e.dir) {
 			total -= e.size
@@ -122,50 +119,49 @@ func (c Cache) Leftovers(context.Context) ([]env.Leftover, error) {
 	return slices.DeleteFunc(out, func(l env.Leftover) bool { return inUse(l.Name) }), nil
 }
 
-// leftover is a directory whose lock must be had before it goes.
+// leftover returns the Leftover of a directory. Its Remove locks the directory first, and keeps one that is in use.
 func (c Cache) leftover(kind, dir string, since time.Time) env.Leftover {
 	return env.Leftover{Kind: kind, Name: dir, Since: since, Remove: func(context.Context) error {
 		f, err := lock(dir, tryLock)
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, errInUse) {
-			return nil // gone, or in use again
+			return nil // removed already, or in use again
 		}
 		if err != nil {
 			return err
 		}
 		defer f.Close()
-		// Renamed first: half an entry must not look like one.
-		gone := filepath.Join(c.Dir, building+rand.Text())
-		if err := os.Rename(dir, gone); err != nil {
+		// Rename it first, so that an interrupted removal leaves no incomplete entry.
+		removed := filepath.Join(c.Dir, building+rand.Text())
+		if err := os.Rename(dir, removed); err != nil {
 			return err
 		}
-		return os.RemoveAll(gone)
+		return os.RemoveAll(removed)
 	}}
 }
 
 // errInUse means that another process has locked the directory.
 var errInUse = errors.New("the directory is in use")
 
-// tryLock takes an exclusive lock without waiting; errInUse if it is not free.
+// tryLock acquires an exclusive lock without waiting. It returns errInUse if another process holds the lock.
 func tryLock(f *flock.Flock) error {
-	got, err := f.TryLock()
-	if err == nil && !got {
+	locked, err := f.TryLock()
+	if err == nil && !locked {
 		err = errInUse
 	}
 	return err
 }
 
-// lock locks a directory with take, a method of flock.Flock or tryLock. It returns
-// os.ErrNotExist if the directory was removed or replaced meanwhile. The caller closes
-// the lock.
-func lock(dir string, take func(*flock.Flock) error) (*flock.Flock, error) {
+// lock locks a directory by calling acquire, which is tryLock or a method of flock.Flock. It returns os.ErrNotExist if
+// the directory was removed or replaced meanwhile. The caller must close the lock.
+func lock(dir string, acquire func(*flock.Flock) error) (*flock.Flock, error) {
 	f := flock.New(dir, flock.SetFlag(os.O_RDONLY))
-	if err := take(f); err != nil {
+	if err := acquire(f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	ours, err := f.Stat()
+	lockedInfo, err := f.Stat()
 	if err == nil {
 		var now os.FileInfo
-		if now, err = os.Stat(dir); err == nil && !os.SameFile(ours, now) {
+		if now, err = os.Stat(dir); err == nil && !os.SameFile(lockedInfo, now) {
 			err = os.ErrNotExist // replaced meanwhile
 		}
 	}
@@ -183,10 +179,10 @@ func inUse(dir string) bool {
 	return errors.Is(err, errInUse)
 }
 
-// sizeOf is what an entry holds, counted once and written beside it.
+// sizeOf returns the size of an entry. It counts the size once and records it in the entry.
 func sizeOf(dir string) int64 {
-	note := filepath.Join(dir, sizeFile)
-	if raw, err := os.ReadFile(note); err == nil {
+	record := filepath.Join(dir, sizeFile)
+	if raw, err := os.ReadFile(record); err == nil {
 		if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
 			return n
 		}
@@ -197,10 +193,10 @@ func sizeOf(dir string) int64 {
 			return nil
 		}
 		if fi, err := e.Info(); err == nil {
-			n += fi.Size() + 512 // and an inode
+			n += fi.Size() + 512 // 512 for the inode
 		}
 		return nil
 	})
-	_ = os.WriteFile(note, strconv.AppendInt(nil, n, 10), 0o600) // counted again if this fails
+	_ = os.WriteFile(record, strconv.AppendInt(nil, n, 10), 0o600) // if this fails, the size is counted again
 	return n
 }

@@ -14,9 +14,10 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// lookUp prints the paths of directories below an interpreter's module path, as a JSON list. It
-// removes those in the virtual environment, where only the set-up can have put them.
-const lookUp = `import json, os, shutil, sys
+// findScript is a Python script that searches an interpreter's module path for directories and prints
+// their paths as a JSON list. It removes those in the virtual environment instead, because the set-up has
+// created them.
+const findScript = `import json, os, shutil, sys
 found = []
 for name in sys.argv[2:]:
     for top in sys.path:
@@ -29,57 +30,58 @@ for name in sys.argv[2:]:
             found.append(place)
 print(json.dumps(found))`
 
-// places finds the directories that a task hides, in the build sandbox. It refuses directories
-// of the host's system, which cannot be covered because sandboxes need the rest of it.
-func places(ctx context.Context, sb env.Sandbox, driver string, names []string) ([]string, error) {
+// findHidden returns the directories that a task hides, which it searches in the build sandbox. It returns an error
+// if one of them belongs to the system, because sandboxes need the system's directories.
+func findHidden(ctx context.Context, sb env.Sandbox, driver string, names []string) ([]string, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
 	var out []string
 	for _, python := range []string{"python3", Prefix + "/bin/python3"} { // their versions may differ
-		args := append([]string{python, "-I", "-c", lookUp, Prefix}, names...)
+		args := append([]string{python, "-I", "-c", findScript, Prefix}, names...)
 		res, err := sb.Run(ctx, env.Command{Args: args, Dir: "/", MaxOutput: 1 << 20})
 		if err != nil {
-			return nil, fmt.Errorf("looking for what the task hides: %w", err)
+			return nil, fmt.Errorf("searching the directories that the task hides: %w", err)
 		}
 		var found []string
 		if err := json.Unmarshal(res.Output, &found); err != nil || res.ExitCode != 0 {
-			return nil, fmt.Errorf("looking for what the task hides: exit code %d: %s", res.ExitCode, lastLines(res.Output, 3))
+			return nil, fmt.Errorf("searching the directories that the task hides: exit code %d: %s", res.ExitCode, lastLines(res.Output, 3))
 		}
 		out = append(out, found...)
 	}
 	slices.Sort(out)
 	out = slices.Compact(out)
-	for _, place := range out {
-		if strings.HasPrefix(place, "/usr/lib/") || driver == "bubblewrap" && strings.HasPrefix(place, "/usr/") {
-			return nil, fmt.Errorf("hide: %s is part of the system: give the task an interpreter outside of it (python: a path or version), or use docker", place)
+	for _, dir := range out {
+		if strings.HasPrefix(dir, "/usr/lib/") || driver == "bubblewrap" && strings.HasPrefix(dir, "/usr/") {
+			return nil, fmt.Errorf("hide: %s is part of the system: give the task an interpreter outside of it (python: a path or version), or use docker", dir)
 		}
 	}
 	return out, nil
 }
 
-// keepHidden writes the places into an entry, with the empty directory to mount there.
-func keepHidden(entry string, places []string) error {
-	if len(places) == 0 {
+// writeHidden records the hidden directories in a cache entry, and creates the empty directory to mount over them.
+func writeHidden(entry string, dirs []string) error {
+	if len(dirs) == 0 {
 		return nil
 	}
-	text, err := json.Marshal(places)
+	text, err := json.Marshal(dirs)
 	if err != nil {
 		return err
 	}
 	return errors.Join(os.Mkdir(filepath.Join(entry, emptyDir), 0o755), os.WriteFile(filepath.Join(entry, hiddenFile), text, 0o600))
 }
 
-func hiddenPlaces(entry string) (places []string, err error) {
+// hiddenDirs returns the hidden directories that a cache entry records.
+func hiddenDirs(entry string) (dirs []string, err error) {
 	text, err := os.ReadFile(filepath.Join(entry, hiddenFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(text, &places)
+		err = json.Unmarshal(text, &dirs)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the set-up cache: %w", err)
 	}
-	return places, nil
+	return dirs, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A recipe hides a copy of the library that came with the interpreter.
+// A task can hide a copy of its library that the interpreter brings along.
 func TestHiddenPathsAreEmptyInSandboxes(t *testing.T) {
 	b := open(t, "bubblewrap")
 	python := t.TempDir()
@@ -38,17 +38,17 @@ func TestHiddenPathsAreEmptyInSandboxes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := b.in(open, look); strings.TrimSpace(got) != "/other.py /till /till /till/money.py" {
-		t.Errorf("without hide there is %q", got)
+	if got := b.output(open, look); strings.TrimSpace(got) != "/other.py /till /till /till/money.py" {
+		t.Errorf("without hide, the sandbox has %q", got)
 	}
 	task.Hide = []string{"pip/_vendor/till", "no/such"}
 	closed, err := b.Prepare(t.Context(), b.driver, b.spec, task, tree("seven"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time out of the cache
-		if got := b.in(closed, look); strings.TrimSpace(got) != "/other.py /till" {
-			t.Errorf("with hide there is %q", got)
+	for range 2 { // the second time from the cache
+		if got := b.output(closed, look); strings.TrimSpace(got) != "/other.py /till" {
+			t.Errorf("with hide, the sandbox has %q", got)
 		}
 		if closed, err = b.Prepare(t.Context(), b.driver, b.spec, task, tree("seven")); err != nil {
 			t.Fatal(err)

@@ -9,13 +9,13 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Prefix is the directory of a set-up's results in a sandbox, a virtual environment.
+// Prefix is the directory of the set-up's results in a sandbox. It is a virtual environment.
 const Prefix = "/opt/task"
 
-// activate makes the virtual environment and enters it. Its pip is the system's, if there is
-// one, and acts on the environment. Installed modules are compiled: setup.py reads the
-// variable that is unset here, and without compiled modules every later sandbox would compile
-// them again, with the compiler's warnings each time.
+// activate creates and activates the virtual environment. Its pip is the system's, if there is
+// one, and installs into the environment. PYTHONDONTWRITEBYTECODE is unset so that installers
+// compile modules. Otherwise every later sandbox would compile them again, with the compiler's
+// warnings each time.
 const activate = `unset PYTHONDONTWRITEBYTECODE
 python3 -m venv --system-site-packages --without-pip ` + Prefix + `
 export VIRTUAL_ENV=` + Prefix + ` PATH=` + Prefix + `/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -40,10 +40,10 @@ func runCommands(ctx context.Context, sb env.Sandbox, commands []string, dir str
 	return nil
 }
 
-// CommandError says that a set-up command failed, which is a defect of the task.
+// CommandError means that a set-up command failed, which is a defect of the task.
 type CommandError struct {
 	ExitCode int
-	Timeout  time.Duration // if the commands took longer; else 0
+	Timeout  time.Duration // the time limit if the commands exceeded it, else 0
 	Output   string        // of all commands
 }
 
@@ -54,19 +54,19 @@ func (e *CommandError) Error() string {
 	return e.Summary() + ": correct the setup commands"
 }
 
-// Summary is the error without the remedy.
+// Summary returns the error message without the remedy.
 func (e *CommandError) Summary() string {
-	said := lastLines([]byte(e.Output), 5)
+	output := lastLines([]byte(e.Output), 5)
 	switch {
 	case e.Timeout > 0:
-		return fmt.Sprintf("the commands took longer than %s (sandbox.setup_timeout); the end of their output: %s", e.Timeout, said)
-	case said == "":
+		return fmt.Sprintf("the commands took longer than %s (sandbox.setup_timeout); the end of their output: %s", e.Timeout, output)
+	case output == "":
 		return fmt.Sprintf("a command ended with exit code %d and printed nothing", e.ExitCode)
 	}
-	return fmt.Sprintf("a command ended with exit code %d: %s", e.ExitCode, said)
+	return fmt.Sprintf("a command ended with exit code %d: %s", e.ExitCode, output)
 }
 
-// lastLines returns the last n lines of an output, joined in one line.
+// lastLines returns the last n lines of an output, joined to one line.
 func lastLines(out []byte, n int) string {
 	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(out), "�")), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], " | ")

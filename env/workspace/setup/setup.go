@@ -1,10 +1,9 @@
-// Package setup runs a task's set-up commands once, in a build sandbox that may
-// use the network, and keeps the result for every later sandbox of that task.
+// Package setup runs a task's set-up commands once, in a build sandbox that may use the network, and keeps the result
+// for every later sandbox of that task.
 //
-// The commands find an active virtual environment at Prefix that also sees the
-// system's packages; what they install there is kept, mounted read-only in
-// every other sandbox, with Prefix/bin first in PATH. What they do to the
-// repository is not kept.
+// The commands run in an active virtual environment at Prefix that also sees the system's packages. The package keeps
+// what they install there and mounts it read-only in every other sandbox, with Prefix/bin first in PATH. It does not
+// keep their changes to the repository.
 package setup
 
 import (
@@ -24,19 +23,19 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Builder prepares sandbox specs. Safe for concurrent use, also by several
-// processes on one cache.
+// Builder prepares sandbox specs. Safe for concurrent use. Several processes can use Builders with the same cache.
 type Builder struct {
-	Cache     Cache
-	Timeout   time.Duration // of all commands together; 0 = DefaultTimeout
+	Cache   Cache
+	Timeout time.Duration // of all commands together; 0 = DefaultTimeout
+	// Placement writes the initial content of a workspace as a tar archive, see workspace.Store.
 	Placement func(ctx context.Context, tree env.Tree, w io.Writer) error
 
 	mu    sync.Mutex
-	turns map[string]*turn        // by key, while a caller builds it or waits
-	used  map[string]*flock.Flock // shared locks by entry, so that other processes do not remove it
+	locks map[string]*keyLock     // by key, while a caller holds or waits for the lock
+	used  map[string]*flock.Flock // shared locks of entries by path, so that no process removes them
 }
 
-// Close releases the entries in use. The sandboxes that use them must have ended.
+// Close releases the cache entries in use. Close the sandboxes that use them first.
 func (b *Builder) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -48,11 +47,11 @@ func (b *Builder) Close() error {
 	return errors.Join(errs...)
 }
 
-// DefaultTimeout bounds the commands of one set-up.
+// DefaultTimeout is the default time limit of the commands of one set-up.
 const DefaultTimeout = 10 * time.Minute
 
-// Prepare returns spec with the results of the task's set-up mounted. A task
-// without set-up commands gets spec back unchanged.
+// Prepare returns spec with mounts for the results of the task's set-up, which it runs if the cache does not have them.
+// It returns spec unchanged for a task without set-up commands and hidden modules.
 func (b *Builder) Prepare(ctx context.Context, d env.Driver, spec env.SandboxSpec, t schemas.Task, tree env.Tree) (env.SandboxSpec, error) {
 	if len(t.Setup)+len(t.Hide) == 0 {
 		return spec, nil
@@ -65,32 +64,32 @@ func (b *Builder) Prepare(ctx context.Context, d env.Driver, spec env.SandboxSpe
 		content = append(content, t.Hide)
 	}
 	key := schemas.ShortHash(content)
-	final := filepath.Join(b.Cache.Dir, key)
-	done, err := b.await(ctx, key)
+	entry := filepath.Join(b.Cache.Dir, key)
+	unlock, err := b.lockKey(ctx, key)
 	if err != nil {
 		return spec, fmt.Errorf("waiting for the same set-up of %s: %w", t.InstanceID, err)
 	}
-	defer done()
-	search, err := b.use(final)
+	defer unlock()
+	search, err := b.use(entry)
 	if errors.Is(err, os.ErrNotExist) {
-		if err := b.build(ctx, d, spec, t, tree, final); err != nil {
+		if err := b.build(ctx, d, spec, t, tree, entry); err != nil {
 			return spec, fmt.Errorf("setting up %s: %w", t.InstanceID, err)
 		}
-		search, err = b.use(final)
+		search, err = b.use(entry)
 	}
 	if err != nil {
 		return spec, fmt.Errorf("reading the set-up cache: %w", err)
 	}
-	spec.Mounts = append(slices.Clone(spec.Mounts), env.Mount{Host: filepath.Join(final, prefixDir), Path: Prefix})
-	hidden, err := hiddenPlaces(final)
-	for _, place := range hidden {
-		spec.Mounts = append(spec.Mounts, env.Mount{Host: filepath.Join(final, emptyDir), Path: place})
+	spec.Mounts = append(slices.Clone(spec.Mounts), env.Mount{Host: filepath.Join(entry, prefixDir), Path: Prefix})
+	hidden, err := hiddenDirs(entry)
+	for _, dir := range hidden {
+		spec.Mounts = append(spec.Mounts, env.Mount{Host: filepath.Join(entry, emptyDir), Path: dir})
 	}
 	spec.Env = append(slices.Clone(spec.Env), "VIRTUAL_ENV="+Prefix, "PATH="+Prefix+"/bin:"+string(search))
 	return spec, err
 }
 
-// use locks an entry until Close and reads its PATH.
+// use locks an entry until Close and returns its PATH.
 func (b *Builder) use(entry string) ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,44 +108,44 @@ func (b *Builder) use(entry string) ([]byte, error) {
 	return os.ReadFile(name)
 }
 
-// turn lets one caller at a time look up or build a key.
-type turn struct {
-	held    chan struct{} // holds one value while a caller has the turn
-	callers int           // that have the turn or wait for it
+// keyLock lets one caller at a time look up or build the entry of a key.
+type keyLock struct {
+	held    chan struct{} // contains one value while a caller holds the lock
+	callers int           // number of callers that hold the lock or wait for it
 }
 
-// await waits for the turn of a key, or for the end of ctx; done passes it on.
-func (b *Builder) await(ctx context.Context, key string) (done func(), err error) {
+// lockKey acquires the lock of a key. It returns an error if ctx ends first.
+func (b *Builder) lockKey(ctx context.Context, key string) (unlock func(), err error) {
 	b.mu.Lock()
-	if b.turns == nil {
-		b.turns = map[string]*turn{}
+	if b.locks == nil {
+		b.locks = map[string]*keyLock{}
 	}
-	t := b.turns[key]
-	if t == nil {
-		t = &turn{held: make(chan struct{}, 1)}
-		b.turns[key] = t
+	l := b.locks[key]
+	if l == nil {
+		l = &keyLock{held: make(chan struct{}, 1)}
+		b.locks[key] = l
 	}
-	t.callers++
+	l.callers++
 	b.mu.Unlock()
 	leave := func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if t.callers--; t.callers == 0 {
-			delete(b.turns, key)
+		if l.callers--; l.callers == 0 {
+			delete(b.locks, key)
 		}
 	}
 	select {
-	case t.held <- struct{}{}:
-		return func() { <-t.held; leave() }, nil
+	case l.held <- struct{}{}:
+		return func() { <-l.held; leave() }, nil
 	case <-ctx.Done():
 		leave()
 		return nil, ctx.Err()
 	}
 }
 
-// build fills a fresh directory and renames it into place, so that a killed build leaves
-// nothing that looks finished. If two processes build an entry, the first one wins.
-func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec, t schemas.Task, tree env.Tree, final string) error {
+// build runs the set-up in a new directory and renames it to entry, so that an interrupted build leaves no incomplete
+// entry. If two processes build the same entry, the cache keeps the first result.
+func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec, t schemas.Task, tree env.Tree, entry string) error {
 	timeout := b.Timeout
 	if timeout <= 0 {
 		timeout = DefaultTimeout
@@ -159,11 +158,11 @@ func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec,
 		return fmt.Errorf("making the set-up cache: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(fresh) }()
-	held, err := lock(fresh, (*flock.Flock).Lock)
+	buildLock, err := lock(fresh, (*flock.Flock).Lock)
 	if err != nil {
 		return fmt.Errorf("making the set-up cache: %w", err)
 	}
-	defer held.Close()
+	defer buildLock.Close()
 	prefix := filepath.Join(fresh, prefixDir)
 	if err := os.Mkdir(prefix, 0o755); err != nil {
 		return fmt.Errorf("making the set-up cache: %w", err)
@@ -172,20 +171,20 @@ func (b *Builder) build(ctx context.Context, d env.Driver, spec env.SandboxSpec,
 	if err != nil {
 		return err
 	}
-	if err := keepHidden(fresh, hidden); err != nil {
+	if err := writeHidden(fresh, hidden); err != nil {
 		return fmt.Errorf("keeping the set-up result: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(fresh, searchFile), []byte(search), 0o600); err != nil {
 		return fmt.Errorf("keeping the set-up result: %w", err)
 	}
-	if err := os.Rename(fresh, final); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := os.Rename(fresh, entry); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("keeping the set-up result: %w", err)
 	}
 	return nil
 }
 
-// runAll runs the commands in a build sandbox with dir mounted at Prefix. It returns the PATH
-// that sandboxes of this kind have, and the directories to hide in them.
+// runAll runs the commands in a build sandbox with dir mounted at Prefix. It returns the PATH of such sandboxes and the
+// directories to hide in them.
 func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec, t schemas.Task, tree env.Tree,
 	dir string, timeout time.Duration) (search string, hidden []string, err error) {
 	spec.Label = "setup " + spec.Label
@@ -195,9 +194,9 @@ func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec
 	if err != nil {
 		return "", nil, fmt.Errorf("starting the build sandbox: %w", err)
 	}
-	defer func() { // closing may copy what was written back to the host
+	defer func() { // Close may copy the written files back to the host, so its error matters
 		if closeErr := sb.Close(context.WithoutCancel(ctx)); err == nil && closeErr != nil {
-			err = fmt.Errorf("ending the build sandbox: %w", closeErr)
+			err = fmt.Errorf("closing the build sandbox: %w", closeErr)
 		}
 	}()
 	if err := b.place(ctx, sb, spec.Workdir, tree); err != nil {
@@ -205,16 +204,17 @@ func (b *Builder) runAll(ctx context.Context, d env.Driver, spec env.SandboxSpec
 	}
 	res, err := sb.Run(ctx, env.Command{Args: []string{"sh", "-c", `printf %s "$PATH"`}, Dir: "/", MaxOutput: 16 << 10})
 	if err != nil {
-		return "", nil, fmt.Errorf("asking the build sandbox for its PATH: %w", err)
+		return "", nil, fmt.Errorf("reading the PATH of the build sandbox: %w", err)
 	}
 	search = string(res.Output)
 	if err := runCommands(ctx, sb, t.Setup, spec.Workdir, timeout); err != nil {
 		return "", nil, err
 	}
-	hidden, err = places(ctx, sb, d.Name(), t.Hide)
+	hidden, err = findHidden(ctx, sb, d.Name(), t.Hide)
 	return search, hidden, err
 }
 
+// place writes the repository to dir in a sandbox.
 func (b *Builder) place(ctx context.Context, sb env.Sandbox, dir string, tree env.Tree) error {
 	return env.Stream(
 		func(w io.Writer) error { return b.Placement(ctx, tree, w) },

@@ -29,13 +29,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// recordingDriver is a driver that records the specs it was asked to start.
+// recordingDriver is a driver that records the specs and sandboxes of its starts.
 type recordingDriver struct {
 	env.Driver
-	up    func() // if set, called when a sandbox is up
-	mu    sync.Mutex
-	specs []env.SandboxSpec
-	boxes []env.Sandbox
+	onStart func() // if not nil, called after a sandbox has started
+	mu      sync.Mutex
+	specs   []env.SandboxSpec
+	boxes   []env.Sandbox
 }
 
 func (w *recordingDriver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
@@ -43,8 +43,8 @@ func (w *recordingDriver) Start(ctx context.Context, spec env.SandboxSpec) (env.
 	w.specs = append(w.specs, spec)
 	w.mu.Unlock()
 	s, err := w.Driver.Start(ctx, spec)
-	if w.up != nil {
-		w.up()
+	if w.onStart != nil {
+		w.onStart()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +52,7 @@ func (w *recordingDriver) Start(ctx context.Context, spec env.SandboxSpec) (env.
 	return s, err
 }
 
-// tree is a repository of one file.
+// tree is a repository with one file, need.txt, whose content is the string.
 type tree string
 
 func (t tree) SHA256() string { return schemas.HashBytes([]byte(t)) }
@@ -68,28 +68,29 @@ func (t tree) WriteTar(w io.Writer) error {
 	return out.Close()
 }
 
-type bench struct {
+// fixture is a Builder with an empty cache for one test.
+type fixture struct {
 	*testing.T
 	Builder
 	driver *recordingDriver
 	spec   env.SandboxSpec
 }
 
-func open(t *testing.T, kind string) *bench {
+func open(t *testing.T, kind string) *fixture {
 	t.Helper()
-	b := &bench{T: t, driver: &recordingDriver{Driver: envtest.Driver(t, kind)}, spec: env.SandboxSpec{Label: t.Name(), Workdir: schemas.DefaultWorkdir}}
+	b := &fixture{T: t, driver: &recordingDriver{Driver: envtest.Driver(t, kind)}, spec: env.SandboxSpec{Label: t.Name(), Workdir: schemas.DefaultWorkdir}}
 	b.Cache.Dir = filepath.Join(t.TempDir(), "cache")
 	t.Cleanup(func() { _ = b.Close() })
 	b.Placement = func(_ context.Context, tr env.Tree, w io.Writer) error { return tr.WriteTar(w) }
 	return b
 }
 
-func (b *bench) prepare(commands ...string) (env.SandboxSpec, error) {
+func (b *fixture) prepare(commands ...string) (env.SandboxSpec, error) {
 	return b.Prepare(b.Context(), b.driver, b.spec, schemas.Task{InstanceID: "x", Setup: commands}, tree("seven"))
 }
 
-// in runs a script in a sandbox of spec and returns what it printed.
-func (b *bench) in(spec env.SandboxSpec, script string) string {
+// output runs a script in a sandbox of spec and returns its output.
+func (b *fixture) output(spec env.SandboxSpec, script string) string {
 	b.Helper()
 	sb, err := b.driver.Start(b.Context(), spec)
 	if err != nil {
@@ -103,8 +104,8 @@ func (b *bench) in(spec env.SandboxSpec, script string) string {
 	return string(r.Output)
 }
 
-// kept lists the cache.
-func (b *bench) kept() []string {
+// kept returns the names in the cache directory.
+func (b *fixture) kept() []string {
 	b.Helper()
 	entries, err := os.ReadDir(b.Cache.Dir)
 	if err != nil {
@@ -119,22 +120,22 @@ func (b *bench) kept() []string {
 
 const install = `python3 -c "import sysconfig; open(sysconfig.get_path('purelib') + '/extra.py', 'w').write('x = %r' % open('need.txt').read())"`
 
-func testPrepare(b *bench) {
+func testPrepare(b *fixture) {
 	spec, err := b.prepare(install, "echo $RANDOM$RANDOM >$VIRTUAL_ENV/once", "echo made >made.txt")
 	if err != nil {
 		b.Fatal(err)
 	}
 	const look = `python3 -c "import extra, sys; print(extra.x, sys.prefix)"; command -v python3 pip; cat /opt/task/once; ls; touch /opt/task/new 2>/dev/null || echo read-only`
-	first := b.in(spec, look)
+	first := b.output(spec, look)
 	if lines := strings.Split(first, "\n"); len(lines) != 6 || lines[0] != "seven /opt/task" || lines[1] != "/opt/task/bin/python3" ||
 		lines[2] != "/opt/task/bin/pip" || lines[4] != "read-only" {
 		b.Errorf("in a sandbox: %q", first)
 	}
-	if got := b.in(spec, "pip --version"); !strings.HasPrefix(got, "pip ") && !strings.Contains(got, "No module named pip") {
+	if got := b.output(spec, "pip --version"); !strings.HasPrefix(got, "pip ") && !strings.Contains(got, "No module named pip") {
 		b.Errorf("pip: %q", got)
 	}
 	again, err := b.prepare(install, "echo $RANDOM$RANDOM >$VIRTUAL_ENV/once", "echo made >made.txt")
-	if err != nil || b.in(again, look) != first || len(b.kept()) != 1 {
+	if err != nil || b.output(again, look) != first || len(b.kept()) != 1 {
 		b.Errorf("a second time: %v, cache %v", err, b.kept())
 	}
 	var network []bool
@@ -170,14 +171,13 @@ func TestPrepareKeepsTheInterpreter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := b.in(spec, "command -v python3; tool"); got != "/opt/task/bin/python3\ntool\n" {
+	if got := b.output(spec, "command -v python3; tool"); got != "/opt/task/bin/python3\ntool\n" {
 		t.Errorf("got %q", got)
 	}
 }
 
-// What a setup installs is compiled once: installers such as setup.py that ask the interpreter
-// whether to compile are told to, so that compiler warnings do not fail runs with warnings as
-// errors.
+// Installed modules are compiled once, during the setup. Otherwise the compiler's warnings would fail later commands
+// that treat warnings as errors.
 func TestPrepareCompilesWhatIsInstalled(t *testing.T) {
 	b := open(t, "bubblewrap")
 	spec, err := b.prepare(`python3 -c "
@@ -188,7 +188,7 @@ sys.dont_write_bytecode or py_compile.compile(name, doraise=True)"`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := b.in(spec, `python3 -W error -c "import legacy; print(legacy.x)"; echo $PYTHONDONTWRITEBYTECODE`); got != "5\n1\n" {
+	if got := b.output(spec, `python3 -W error -c "import legacy; print(legacy.x)"; echo $PYTHONDONTWRITEBYTECODE`); got != "5\n1\n" {
 		t.Errorf("in a sandbox: %q", got)
 	}
 }
@@ -208,7 +208,7 @@ func TestFailedSetupIsAnErrorWithItsOutput(t *testing.T) {
 			t.Errorf("%s: %v", command, err)
 		}
 	}
-	b.leftNothing()
+	b.checkNothingLeft()
 }
 
 // The limit covers the whole setup, including the creation of its environment. The test doubles
@@ -225,18 +225,18 @@ func TestSetupOutOfTime(t *testing.T) {
 			t.Fatalf("slow: %v", err)
 		}
 	}
-	b.leftNothing()
+	b.checkNothingLeft()
 }
 
-// leftNothing fails the test if a failed build left an entry or a sandbox.
-func (b *bench) leftNothing() {
+// checkNothingLeft reports an error if a failed build left an entry or a sandbox.
+func (b *fixture) checkNothingLeft() {
 	b.Helper()
 	if names := b.kept(); len(names) > 0 {
 		b.Errorf("failed builds left %v", names)
 	}
 	for _, s := range b.driver.boxes {
 		if _, err := s.Run(b.Context(), env.Command{Args: []string{"true"}}); !errors.Is(err, env.ErrSandboxDied) {
-			b.Errorf("a build's sandbox lives on: %v", err)
+			b.Errorf("the sandbox of a build is still alive: %v", err)
 		}
 	}
 }
@@ -244,13 +244,13 @@ func (b *bench) leftNothing() {
 func TestCancelledBuild(t *testing.T) {
 	b := open(t, "bubblewrap")
 	ctx, cancel := context.WithCancel(t.Context())
-	b.driver.up = cancel
+	b.driver.onStart = cancel
 	_, err := b.Prepare(ctx, b.driver, b.spec, schemas.Task{InstanceID: "x", Setup: []string{"sleep 600"}}, tree(""))
 	if names := b.kept(); !errors.Is(err, context.Canceled) || len(names) > 0 {
 		t.Errorf("%v, left %v", err, names)
 	}
-	b.driver.up = nil
-	// A process that was killed leaves its directory to the next one.
+	b.driver.onStart = nil
+	// A later build removes the directory of a killed process.
 	old, young := filepath.Join(b.Cache.Dir, building+"old"), filepath.Join(b.Cache.Dir, building+"young")
 	for _, dir := range []string{old, young} {
 		if err := os.MkdirAll(filepath.Join(dir, prefixDir), 0o755); err != nil {
@@ -270,7 +270,7 @@ func TestCancelledBuild(t *testing.T) {
 
 func TestConcurrentBuilds(t *testing.T) {
 	b := open(t, "bubblewrap")
-	other := &Builder{Cache: b.Cache, Placement: b.Placement} // as another process
+	other := &Builder{Cache: b.Cache, Placement: b.Placement} // acts like another process
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
@@ -286,21 +286,21 @@ func TestConcurrentBuilds(t *testing.T) {
 	}
 }
 
-// A cache that others can write to would let them run programs in every sandbox.
-func TestCacheOfOthersIsRefused(t *testing.T) {
-	for name, plant := range map[string]func(dir string) error{
+// Other users who can write to the cache could run programs in every sandbox.
+func TestCacheThatOthersCanAccessIsRefused(t *testing.T) {
+	for name, create := range map[string]func(dir string) error{
 		"open to all": func(dir string) error { return errors.Join(os.Mkdir(dir, 0o755), os.Chmod(dir, 0o777)) },
 		"link":        func(dir string) error { return os.Symlink(t.TempDir(), dir) },
 		"file":        func(dir string) error { return os.WriteFile(dir, nil, 0o600) },
 		"another's": func(dir string) error {
-			if os.Geteuid() != 0 { // only root can plant this one
+			if os.Geteuid() != 0 { // only root can give a directory to another user
 				return os.WriteFile(dir, nil, 0o600)
 			}
 			return errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 12345, 12345))
 		},
 	} {
 		b := open(t, "bubblewrap")
-		if err := plant(b.Cache.Dir); err != nil {
+		if err := create(b.Cache.Dir); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := b.prepare("true"); err == nil || !strings.Contains(err.Error(), "only you can enter") || len(b.driver.specs) > 0 {
@@ -342,12 +342,12 @@ func TestCacheStaysWithinItsLimit(t *testing.T) {
 		return out
 	}
 	if got := names(); len(got) != 0 {
-		t.Errorf("in use, and yet to be removed: %v", got)
+		t.Errorf("entries in use are to be removed: %v", got)
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	other := &Builder{Cache: small} // as another process that uses the oldest
+	other := &Builder{Cache: small} // acts like another process, which uses the oldest entry
 	if _, err := other.use(entries[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestCacheStaysWithinItsLimit(t *testing.T) {
 		t.Errorf("to be removed: %v, want %v", got, entries[1:2])
 	}
 	b.Cache = small
-	fourth := fill("d") // makes room as it builds
+	fourth := fill("d") // the build makes room first
 	for i, e := range append(entries, fourth) {
 		if _, err := os.Stat(e); (err == nil) == (i == 1) {
 			t.Errorf("entry %d: %v", i, err)

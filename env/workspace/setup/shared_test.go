@@ -12,15 +12,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// stuck is a driver whose starts last until the test releases them.
-type stuck struct {
+// blockingDriver is a driver whose Start blocks until the test closes release.
+type blockingDriver struct {
 	env.Driver
 	release chan struct{}
 }
 
-func (stuck) Name() string { return "stuck" }
+func (blockingDriver) Name() string { return "stuck" }
 
-func (d stuck) Start(context.Context, env.SandboxSpec) (env.Sandbox, error) {
+func (d blockingDriver) Start(context.Context, env.SandboxSpec) (env.Sandbox, error) {
 	<-d.release
 	return nil, errors.New("released")
 }
@@ -30,7 +30,7 @@ func TestWaitingForABuildEndsWithTheContext(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	synctest.Test(t, func(t *testing.T) {
 		b := &Builder{Cache: Cache{Dir: dir}}
-		driver := stuck{release: make(chan struct{})}
+		driver := blockingDriver{release: make(chan struct{})}
 		prepare := func(ctx context.Context) chan error {
 			ended := make(chan error, 1)
 			go func() {
@@ -52,8 +52,8 @@ func TestWaitingForABuildEndsWithTheContext(t *testing.T) {
 		if err := <-first; err == nil {
 			t.Error("the build succeeded without a sandbox")
 		}
-		if len(b.turns) != 0 {
-			t.Errorf("%d keys are kept although nothing is being built", len(b.turns))
+		if len(b.locks) != 0 {
+			t.Errorf("%d locks are left although no build runs", len(b.locks))
 		}
 	})
 }
@@ -75,7 +75,7 @@ func TestResultsAreKeptPerTreeAndInterpreter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := b.in(spec, `python3 -c 'import extra; print(extra.x)'`); got != string(c.tree)+"\n" {
+		if got := b.output(spec, `python3 -c 'import extra; print(extra.x)'`); got != string(c.tree)+"\n" {
 			t.Errorf("tree %s, interpreter %q: the set-up read %q", c.tree, c.python, got)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // However bwrap gets its privileges, the programs of the sandbox have none.
-func TestStartWays(t *testing.T) {
+func TestPrivilegeModes(t *testing.T) {
 	bwrap, err := exec.LookPath("bwrap")
 	if err != nil {
 		t.Fatal(err)
@@ -21,14 +21,14 @@ func TestStartWays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, way := range startWays() {
-		s, err := d.start(t.Context(), bwrap, env.SandboxSpec{Workdir: "/w", Limits: env.DefaultLimits}, python, way)
+	for _, mode := range privilegeModes() {
+		s, err := d.start(t.Context(), bwrap, env.SandboxSpec{Workdir: "/w", Limits: env.DefaultLimits}, python, mode)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r, err := s.Run(t.Context(), env.Command{Args: []string{"sh", "-c", "id -un; pwd; grep -cE '^Cap...:[[:space:]]0+$' /proc/self/status; touch x ~/x; mkdir /x 2>/dev/null || echo refused; kill -0 1 && echo same user"}})
 		if want := "user\n/w\n5\nrefused\nsame user\n"; err != nil || string(r.Output) != want {
-			t.Errorf("%+v: %q, %v", way, r.Output, err)
+			t.Errorf("%+v: %q, %v", mode, r.Output, err)
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -36,12 +36,12 @@ func TestStartWays(t *testing.T) {
 	}
 }
 
-// The driver works without root as well: limits and isolation hold for a user without any privilege.
+// The driver also works without root: limits and isolation hold for a user without privileges.
 func TestBubblewrapWithoutRoot(t *testing.T) {
 	if os.Getuid() != 0 {
-		return // this process has no root to lose
+		return // the other tests already run without root
 	}
-	out, err := envtest.AsAnother(t, "^(TestStartWays|TestMounts|TestBubblewrap)$/"+
+	out, err := envtest.AsAnother(t, "^(TestPrivilegeModes|TestMounts|TestBubblewrap)$/"+
 		"(output_and|cancelling|timeout|close|no_|host_is|read-only|fork_bomb|memory|full_disk|bytes_of|files_of|open_files|threads|keys|removal)",
 		64_321, nil)
 	if err != nil || !strings.Contains(out, "--- PASS: TestBubblewrap/files_of_every_writable_directory") || !strings.Contains(out, "--- PASS: TestMounts") {
@@ -54,7 +54,7 @@ func TestBubblewrapWithoutUserNamespaces(t *testing.T) {
 	if os.Getuid() != 0 {
 		return // only root can forbid them
 	}
-	// The limit counts for a user namespace and all below it, here one of the test.
+	// The limit applies to a user namespace, here one that the test creates, and all namespaces below it.
 	forbid := []string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", `echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"`, "sh"}
 	out, err := envtest.AsAnother(t, "^TestStartWithUserNamespacesForbidden$", 0, []string{"TRACESMITH_TEST_ANOTHER=forbidden"}, forbid...)
 	if err != nil || !strings.Contains(out, "--- PASS: TestStartWithUserNamespacesForbidden") {
@@ -62,18 +62,18 @@ func TestBubblewrapWithoutUserNamespaces(t *testing.T) {
 	}
 }
 
-// TestStartWithUserNamespacesForbidden is what TestBubblewrapWithoutUserNamespaces runs.
+// TestStartWithUserNamespacesForbidden runs in the process that TestBubblewrapWithoutUserNamespaces starts.
 func TestStartWithUserNamespacesForbidden(t *testing.T) {
 	if os.Getenv("TRACESMITH_TEST_ANOTHER") != "forbidden" {
-		return // in this process nothing is forbidden
+		return // not started by TestBubblewrapWithoutUserNamespaces
 	}
 	_, err := envtest.Driver(t, "bubblewrap").Start(t.Context(), env.SandboxSpec{})
 	if err == nil {
-		t.Fatal("a sandbox started although nothing can make one")
+		t.Fatal("a sandbox started although user namespaces are forbidden")
 	}
 	for _, want := range []string{"user.max_user_namespaces", "kernel.unprivileged_userns_clone", "--sandbox docker"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: no word of %s", err, want)
+			t.Errorf("error %q lacks %q", err, want)
 		}
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// become gives the directories in own to uid, gives up root and every capability, including
-// the inheritable and bounding sets, and restarts this executable as uid. Capabilities belong
-// to a thread: after the exec only the thread that has given them up is left. It returns only
-// with an error.
-func become(uid int, own []string) error {
-	for _, dir := range own {
+// dropPrivileges gives the directories to uid, drops root and every capability, including the
+// inheritable and bounding sets, and runs this executable again as uid. Each thread has its own
+// capabilities; after the exec, only the thread that dropped them is left. dropPrivileges does
+// not return unless it fails.
+func dropPrivileges(uid int, dirs []string) error {
+	for _, dir := range dirs {
 		if err := os.Chown(dir, uid, uid); err != nil {
 			return err
 		}
@@ -26,7 +26,7 @@ func become(uid int, own []string) error {
 			break
 		}
 		if err != nil {
-			return fmt.Errorf("giving up capability %d: %w", c, err)
+			return fmt.Errorf("dropping capability %d: %w", c, err)
 		}
 	}
 	if err := syscall.Setgroups(nil); err != nil {
@@ -40,11 +40,11 @@ func become(uid int, own []string) error {
 	}
 	var none [2]unix.CapUserData
 	if err := unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0]); err != nil {
-		return fmt.Errorf("giving up capabilities: %w", err)
+		return fmt.Errorf("dropping capabilities: %w", err)
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("starting over: %w", unix.Exec(self, append(os.Args, "-drop=0"), os.Environ()))
+	return fmt.Errorf("restarting the guest without privileges: %w", unix.Exec(self, append(os.Args, "-drop=0"), os.Environ()))
 }

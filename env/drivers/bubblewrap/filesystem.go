@@ -14,19 +14,19 @@ import (
 
 const guestPath = "/run/tracesmith/guest"
 
-// taken lists the directories of a sandbox that no workspace or mount may hide.
-var taken = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/proc", "/dev", "/sys", "/run", "/var/tmp"}
+// reservedDirs are the directories that no workspace or mount may hide.
+var reservedDirs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/proc", "/dev", "/sys", "/run", "/var/tmp"}
 
-// build adds everything that the sandbox sees. Order matters: later mounts cover earlier ones, and the root becomes
-// read-only last.
-func (a *arguments) build(spec env.SandboxSpec, python drivers.Interpreter, binary string, way startWay) error {
-	if err := drivers.CheckPlace("workdir", spec.Workdir, taken); err != nil {
+// build adds the arguments for everything that the sandbox sees. The order matters: later mounts hide earlier ones, and
+// the root becomes read-only last.
+func (a *arguments) build(spec env.SandboxSpec, python drivers.Interpreter, binary string, mode privilegeMode) error {
+	if err := drivers.CheckPath("workdir", spec.Workdir, reservedDirs); err != nil {
 		return err
 	}
 	a.add("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try",
 		"--hostname", "sandbox", "--die-with-parent", "--new-session", "--as-pid-1")
-	if way.root {
-		// The guest needs these to hand the workspace over and to drop its privileges.
+	if mode.root {
+		// The guest needs these capabilities to give the workspace to its user and to drop its privileges.
 		a.add("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_CHOWN", "--cap-add", "CAP_SETPCAP")
 	} else {
 		id := fmt.Sprint(drivers.User)
@@ -35,35 +35,35 @@ func (a *arguments) build(spec env.SandboxSpec, python drivers.Interpreter, bina
 	if !spec.Network {
 		a.add("--unshare-net")
 	}
-	if err := a.system(spec.Network); err != nil {
+	if err := a.addSystem(spec.Network); err != nil {
 		return err
 	}
 	disk := spec.Limits.DiskBytes
 	a.add("--proc", "/proc", "--dev", "/dev")
-	a.tmpfs("/dev/shm", "1777", drivers.Share(disk, 1))
+	a.addTmpfs("/dev/shm", "1777", drivers.DiskShare(disk, 1))
 	a.add("--remount-ro", "/dev")
-	a.tmpfs("/tmp", "1777", drivers.Share(disk, 4))
+	a.addTmpfs("/tmp", "1777", drivers.DiskShare(disk, 4))
 	a.add("--symlink", "../tmp", "/var/tmp")
-	a.tmpfs(drivers.Home, "0755", drivers.Share(disk, 1))
+	a.addTmpfs(drivers.Home, "0755", drivers.DiskShare(disk, 1))
 
-	for _, dir := range outside(python) {
-		a.bind("--ro-bind", dir, dir)
+	for _, dir := range interpreterDirs(python) {
+		a.addBind("--ro-bind", dir, dir)
 	}
-	a.dir(drivers.BinPath)
+	a.addDir(drivers.BinPath)
 	for _, name := range python.Missing() {
 		a.add("--symlink", python.Executable, path.Join(drivers.BinPath, name))
 	}
-	a.bind("--ro-bind", binary, guestPath)
-	if err := a.mounts(spec.Mounts, way); err != nil {
+	a.addBind("--ro-bind", binary, guestPath)
+	if err := a.addMounts(spec.Mounts, mode); err != nil {
 		return err
 	}
-	a.tmpfs(spec.Workdir, "0755", drivers.Share(disk, 10))
+	a.addTmpfs(spec.Workdir, "0755", drivers.DiskShare(disk, 10))
 	a.add("--chdir", spec.Workdir, "--remount-ro", "/")
 	return nil
 }
 
-// system shows the host's programs, and of /etc only what they need.
-func (a *arguments) system(network bool) error {
+// addSystem mounts the directories of the host's programs, and only those files of /etc that programs need.
+func (a *arguments) addSystem(network bool) error {
 	a.add("--ro-bind", "/usr", "/usr")
 	for _, dir := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
 		fi, err := os.Lstat(dir)
@@ -77,23 +77,23 @@ func (a *arguments) system(network bool) error {
 		}
 	}
 	for _, dir := range []string{"/etc", "/var", "/run/tracesmith"} {
-		a.dir(dir)
+		a.addDir(dir)
 	}
-	for place, content := range map[string]string{
+	for dest, content := range map[string]string{
 		"/etc/passwd": "root:x:0:0:root:/root:/usr/sbin/nologin\nuser:x:1000:1000:user:" + drivers.Home + ":/bin/bash\n" +
 			fmt.Sprintf("user:x:%d:%d:user:%s:/bin/bash\n", hostUser, hostUser, drivers.Home),
 		"/etc/group":         fmt.Sprintf("root:x:0:\nuser:x:1000:\nuser:x:%d:\n", hostUser),
 		"/etc/hosts":         "127.0.0.1 localhost\n127.0.1.1 sandbox\n::1 localhost\n",
 		"/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 	} {
-		if err := a.file(place, content); err != nil {
+		if err := a.addFile(dest, content); err != nil {
 			return err
 		}
 	}
 	shown := []string{"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives"}
 	if network {
 		shown = append(shown, "/etc/ssl", "/etc/ca-certificates", "/etc/pki")
-		// The target of a symlink would not be in the sandbox; the source of a bind is resolved outside.
+		// If this is a symlink, bwrap mounts its target, which may be outside the directories that the sandbox sees.
 		a.add("--ro-bind-try", "/etc/resolv.conf", "/etc/resolv.conf")
 	}
 	for _, p := range shown {
@@ -102,27 +102,27 @@ func (a *arguments) system(network bool) error {
 	return nil
 }
 
-func (a *arguments) mounts(mounts []env.Mount, way startWay) error {
+func (a *arguments) addMounts(mounts []env.Mount, mode privilegeMode) error {
 	for _, m := range mounts {
-		if err := drivers.CheckPlace("mount", m.Path, taken); err != nil {
+		if err := drivers.CheckPath("mount", m.Path, reservedDirs); err != nil {
 			return err
 		}
 		flag := "--ro-bind"
 		if m.Write {
 			flag = "--bind"
-			if way.root { // programs are hostUser on the host
+			if mode.root { // to the host, the sandbox's programs run as hostUser
 				if err := os.Chown(m.Host, hostUser, hostUser); err != nil {
 					return fmt.Errorf("handing the mount %s over to the sandbox: %w", m.Host, err)
 				}
 			}
 		}
-		a.bind(flag, m.Host, path.Clean(m.Path))
+		a.addBind(flag, m.Host, path.Clean(m.Path))
 	}
 	return nil
 }
 
-// outside lists the directories of an interpreter that are not part of /usr, outermost first and none below another.
-func outside(p drivers.Interpreter) []string {
+// interpreterDirs returns the directories of an interpreter that are not below /usr. None of them is below another.
+func interpreterDirs(p drivers.Interpreter) []string {
 	dirs := []string{filepath.Clean(p.BasePrefix), filepath.Clean(p.Prefix), p.Bin()}
 	if real, err := filepath.EvalSymlinks(p.Executable); err == nil {
 		dirs = append(dirs, filepath.Dir(real))
@@ -130,20 +130,20 @@ func outside(p drivers.Interpreter) []string {
 	slices.Sort(dirs)
 	var out []string
 	for _, d := range dirs {
-		if !slices.ContainsFunc(append([]string{"/usr", "/bin"}, out...), func(have string) bool { return within(d, have) }) {
+		if !slices.ContainsFunc(append([]string{"/usr", "/bin"}, out...), func(have string) bool { return isWithin(d, have) }) {
 			out = append(out, d)
 		}
 	}
 	return out
 }
 
-// within reports whether p is dir or below it.
-func within(p, dir string) bool {
+// isWithin reports whether p is dir or below it.
+func isWithin(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// searchPath is what comes before the system's PATH. It includes the interpreter's own directory only if the
-// system's PATH would lead to another interpreter.
+// searchPath returns the directories that come before the system's PATH. They include the interpreter's directory,
+// unless the interpreter is the first one in the system's PATH.
 func searchPath(p drivers.Interpreter) []string {
 	for _, dir := range strings.Split(drivers.SystemPath, ":") {
 		if dir == p.Bin() {

@@ -46,7 +46,7 @@ func TestManifestInDocumentationIsValid(t *testing.T) {
 	}
 	for _, m := range d.Spec.Template.Spec.Containers[0].VolumeMounts {
 		if !volumes[m.Name] {
-			t.Errorf("nothing is the volume %s", m.Name)
+			t.Errorf("the volume %s is mounted but not declared", m.Name)
 		}
 	}
 }
