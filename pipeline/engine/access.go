@@ -19,7 +19,7 @@ import (
 
 // accessError returns the *AccessError that explains err, nil for other errors.
 func (o Cluster) accessError(err error) error {
-	message := strings.ToLower(text(err))
+	message := strings.ToLower(errorText(err))
 	for _, refusal := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
 		if errors.Is(err, refusal) {
 			return o.newAccessError(strings.TrimPrefix(refusal.Error(), "nats: "), false)
@@ -61,7 +61,7 @@ func (o Cluster) newAccessError(why string, certificate bool) error {
 	return e
 }
 
-// hasUser reports whether an address contains a user.
+// hasUser reports whether one of the addresses contains a user.
 func (o Cluster) hasUser() bool {
 	return slices.ContainsFunc(strings.Split(o.URL, ","), func(part string) bool {
 		u, err := url.Parse(strings.TrimSpace(part))
