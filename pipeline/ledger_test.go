@@ -190,9 +190,9 @@ func TestExhaustedQuotaStopsNewCalls(t *testing.T) {
 			return &llms.Error{Class: llms.ClassQuota, Status: 429, Message: "insufficient_quota"}
 		}
 		<-exhausted
-		turn, _ := turnContexts.Load(j.EpisodeID)
+		turnCtx, _ := turnContexts.Load(j.EpisodeID)
 		select {
-		case <-turn.(context.Context).Done():
+		case <-turnCtx.(context.Context).Done():
 		case <-time.After(2 * time.Minute):
 			return errors.New("further calls may still start")
 		}

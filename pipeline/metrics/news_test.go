@@ -175,8 +175,8 @@ func TestNewsIsInformationNotShownBefore(t *testing.T) {
 	}
 }
 
-// In recorded episodes, a value that the debugger command "args" has shown is not new when it is
-// printed, although the source listing next to it looks different.
+// In recorded episodes, a value that was shown among the arguments of a function is not new when it
+// is printed later, although the source listing next to it looks different.
 func TestNewsOfRecordedEpisodes(t *testing.T) {
 	files, err := filepath.Glob("../../schemas/testdata/1.3.0/run/staging/*/*.json.zst")
 	if err != nil || len(files) != 2 {
