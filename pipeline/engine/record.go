@@ -57,7 +57,7 @@ func (r *Record) recordFailure(stage, class, cause string, now, due time.Time, l
 }
 
 // exhausted reports whether the job must not run again. It also limits the claims, to three times
-// the failures, because a job that kills its process reports no failure.
+// as many, because a job that kills its process reports no failure.
 func (r Record) exhausted(limit int) bool { return r.Failures >= limit || r.Tries >= 3*limit }
 
 // Entry is a Record with its id and its revision for compare-and-swap.
