@@ -26,7 +26,7 @@ func TestNodeConfigurationInDocumentationIsValid(t *testing.T) {
 	if !ok {
 		t.Fatal("docs/fleet.md has no text block with the configuration of a node under \"Three nodes\"")
 	}
-	ca, strangers := newAuthority(t, "ca"), newAuthority(t, "strangers")
+	ca, other := newAuthority(t, "ca"), newAuthority(t, "other")
 	cert, key := ca.pair(t, "server", time.Now().Add(24*time.Hour))
 	config := strings.NewReplacer("/etc/nats/server.pem", cert, "/etc/nats/server.key", key, "/etc/nats/ca.pem", ca.ca,
 		"/var/lib/nats", t.TempDir(), "port: 4222", "port: -1", "port: 6222", "port: -1").Replace(block)
@@ -53,20 +53,20 @@ func TestNodeConfigurationInDocumentationIsValid(t *testing.T) {
 	if !srv.ReadyForConnections(3 * time.Minute) {
 		t.Fatal("the NATS server did not start")
 	}
-	mine, mineKey := ca.pair(t, "worker", time.Now().Add(24*time.Hour))
-	alien, alienKey := strangers.pair(t, "alien", time.Now().Add(24*time.Hour))
+	workerCert, workerKey := ca.pair(t, "worker", time.Now().Add(24*time.Hour))
+	foreign, foreignKey := other.pair(t, "foreign", time.Now().Add(24*time.Hour))
 	at := func(user string) string {
 		return fmt.Sprintf("nats://%s127.0.0.1:%d", user, srv.Addr().(*net.TCPAddr).Port)
 	}
-	conn, err := Dial(t.Context(), Cluster{URL: at("tracesmith:right-one@"), CA: ca.ca, Cert: mine, Key: mineKey})
+	conn, err := Dial(t.Context(), Cluster{URL: at("tracesmith:right-one@"), CA: ca.ca, Cert: workerCert, Key: workerKey})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
 	for name, c := range map[string]Cluster{
-		"no password":    {URL: at(""), CA: ca.ca, Cert: mine, Key: mineKey},
+		"no password":    {URL: at(""), CA: ca.ca, Cert: workerCert, Key: workerKey},
 		"no certificate": {URL: at("tracesmith:right-one@"), CA: ca.ca},
-		"a stranger's":   {URL: at("tracesmith:right-one@"), CA: ca.ca, Cert: alien, Key: alienKey},
+		"foreign cert":   {URL: at("tracesmith:right-one@"), CA: ca.ca, Cert: foreign, Key: foreignKey},
 	} {
 		c.Patience = time.Hour
 		if _, err := Dial(t.Context(), c); err == nil {

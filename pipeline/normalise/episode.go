@@ -191,8 +191,8 @@ func (n *normaliser) noPatch() bool { return len(n.ep.Patch) == 0 && n.ep.FinalS
 // patch fills the columns of the patch, which keep its exact bytes except for secrets. A long patch
 // goes to a blob.
 func (n *normaliser) patch(e *schemas.EpisodeRow) {
-	for _, left := range n.ep.LeftOut {
-		e.PatchLeftOut = append(e.PatchLeftOut, n.text(left.Path))
+	for _, file := range n.ep.LeftOut {
+		e.PatchLeftOut = append(e.PatchLeftOut, n.text(file.Path))
 	}
 	if n.noPatch() {
 		return

@@ -86,10 +86,10 @@ func TestNext(t *testing.T) {
 	if diff := cmp.Diff(want[:3], r.FailureCommands()); diff != "" {
 		t.Error(diff)
 	}
-	good := Report{RunDir: "d", Episodes: []Episode{{ID: "x", Outcome: "resolved"}}}
-	good.Summarise()
-	if good.FailureCommands() != nil {
-		t.Errorf("commands for a run without failures: %v", good.FailureCommands())
+	complete := Report{RunDir: "d", Episodes: []Episode{{ID: "x", Outcome: "resolved"}}}
+	complete.Summarise()
+	if complete.FailureCommands() != nil {
+		t.Errorf("commands for a run without failures: %v", complete.FailureCommands())
 	}
 }
 

@@ -90,8 +90,8 @@ func (p *progress) statusLine() string {
 	}
 	parts = append(parts, fmt.Sprintf("%d running", len(p.running)), duration(elapsed.Round(time.Second)))
 	if p.done > 0 && p.done < p.start.ToDo {
-		left := time.Duration(float64(elapsed) / float64(p.done) * float64(p.start.ToDo-p.done))
-		parts = append(parts, "about "+duration(left.Round(time.Second))+" left")
+		remaining := time.Duration(float64(elapsed) / float64(p.done) * float64(p.start.ToDo-p.done))
+		parts = append(parts, "about "+duration(remaining.Round(time.Second))+" left")
 	}
 	if p.cost > 0 {
 		parts = append(parts, usd(p.cost))

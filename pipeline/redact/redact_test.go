@@ -92,9 +92,9 @@ func jsonOf(s string) string {
 
 func TestKnownValuesInOtherForms(t *testing.T) {
 	value := `p@ss "w/rd\-0123456789`
-	twice := quoted(quoted(value))
+	quotedTwice := quoted(quoted(value))
 	for _, text := range []string{
-		value, url.QueryEscape(value), url.PathEscape(value), strings.ReplaceAll(url.QueryEscape(value), "+", "%20"), quoted(value), twice,
+		value, url.QueryEscape(value), url.PathEscape(value), strings.ReplaceAll(url.QueryEscape(value), "+", "%20"), quoted(value), quotedTwice,
 		`p@ss "w/rd\\-0123456789`, base64.StdEncoding.EncodeToString([]byte(value)), base64.URLEncoding.EncodeToString([]byte(value)),
 	} {
 		if got := New(NewKnown([]string{value})).Text("x " + text + " y"); !strings.HasPrefix(got, "x [REDACTED:known:1]") {
