@@ -38,8 +38,8 @@ func opening(text string, to int) int {
 
 var mailAddress = regexp.MustCompile(`^[\w.+-]+@[\w-]+(?:\.[a-z]+)+$`)
 
-// lookInArguments looks at the literals in a list that begins at at, starting with item number
-// first, counted from 0.
+// lookInArguments looks at the literals in the list that begins at position at. It skips the items
+// before number first, counted from 0.
 func (f *finder) lookInArguments(a assignment, at, first int) {
 	a.quoted = true
 	inBrackets := strings.IndexByte("([", f.text[at-1]) >= 0

@@ -28,8 +28,8 @@ var plainWord = regexp.MustCompile(`^[a-z]{1,11}$|^[0-9]+$`)
 // Environment returns the values of variables (NAME=value) whose names say that they
 // are secret, and the passwords in URLs in all variables. It skips paths, numbers, and
 // words of less than 12 letters, because replacing a password "postgres" would damage
-// every text about the database. If a name only may be that of a secret, Environment
-// also skips values made of words.
+// every text about the database. If the name of a variable is not certain to be that of
+// a secret, Environment also skips values made of words.
 func Environment(environ []string) []string {
 	var out []string
 	add := func(value string) {
