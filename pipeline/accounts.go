@@ -7,8 +7,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// AddEarlierCalls adds to the ledger what earlier processes paid for episodes that are not
-// staged.
+// AddEarlierCalls adds to the ledger the model calls that earlier processes made for episodes
+// that are not staged.
 func (b *Batch) AddEarlierCalls(ctx context.Context) error {
 	counts, err := b.countCalls(ctx)
 	for id, c := range counts {
@@ -17,8 +17,9 @@ func (b *Batch) AddEarlierCalls(ctx context.Context) error {
 	return err
 }
 
-// RestoreCalls makes the ledger what the staged episodes, and the step logs of the others, say.
-// The process that coordinates a run needs this because other processes made the calls.
+// RestoreCalls sets the ledger to the calls that the staged episodes record and, for the other
+// episodes, to those in the step logs. The coordinator of a run needs this because its workers
+// made the calls.
 func (b *Batch) RestoreCalls(ctx context.Context) error {
 	b.mu.Lock()
 	for _, e := range b.episodes {
@@ -47,7 +48,7 @@ func (b *Batch) countCalls(ctx context.Context) (map[string]*callCount, error) {
 		return counts[id].add(e)
 	})
 	for _, c := range counts {
-		c.lose()
+		c.countLost()
 	}
 	return counts, err
 }

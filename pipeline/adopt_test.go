@@ -12,26 +12,26 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// creating counts the objects that a run creates.
-type creating struct {
+// countingStore counts the staged objects that a run creates.
+type countingStore struct {
 	sinks.Store
 	n *atomic.Int32
 }
 
-func (c creating) Create(ctx context.Context, key string, body []byte) error {
+func (c countingStore) Create(ctx context.Context, key string, body []byte) error {
 	if strings.HasPrefix(key, "staging/") {
 		c.n.Add(1)
 	}
 	return c.Store.Create(ctx, key, body)
 }
 
-// A job that comes again after its episode was staged ends with that episode: nothing is
-// run, graded, normalized or written once more.
-func TestAStagedEpisodeIsAdopted(t *testing.T) {
+// A job that is delivered again after its episode was staged adopts that episode: nothing is
+// run, graded, normalized or written again.
+func TestStagedEpisodeIsAdopted(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	var staged, created atomic.Int32
-	h.Store = func(s sinks.Store) sinks.Store { return creating{s, &created} }
+	h.Store = func(s sinks.Store) sinks.Store { return countingStore{s, &created} }
 	h.Change = func(d *pipeline.Deps) {
 		d.Hooks = pipelinetest.Hooks(func(point string) {
 			if point == "staged" && staged.Add(1) == 1 {

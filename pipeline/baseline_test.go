@@ -11,9 +11,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A job that is canceled while the tests of its task run for the first time takes no
-// try from the other jobs of the task.
-func TestABaselineOutlivesTheJobThatBegan(t *testing.T) {
+// Canceling the job that started the baseline run of its task does not cancel the baseline run:
+// the other jobs of the task get its result.
+func TestBaselineOutlivesTheJobThatStartedIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		b := newBatch(Config{}, Deps{Baseline: func(ctx context.Context, _ schemas.Task) (schemas.TestSpec, error) {
@@ -45,7 +45,7 @@ func TestABaselineOutlivesTheJobThatBegan(t *testing.T) {
 		}
 		close(release)
 		if err := <-second; err != nil {
-			t.Errorf("the job beside it: %v", err)
+			t.Errorf("the other job: %v", err)
 		}
 	})
 }

@@ -18,39 +18,39 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// StagedEpisode is the staged object of a job.
+// StagedEpisode is the episode of a job after staging.
 type StagedEpisode struct {
 	Episode observe.Episode
-	hash    string
+	hash    string // of the staged object
 }
 
-// Batch is one invocation of a run: its plan, the jobs that are left, and how they end. Run
-// and package fleet set Engine, Stop and Drain before the first job starts.
+// Batch is one invocation of a run: its plan, the jobs that still have to run, and their
+// results. Run and package fleet set Engine, Stop and Drain before the first job starts.
 type Batch struct {
 	Config Config
 	Deps   Deps
 	RunID  string
-	ToDo   map[string]schemas.Job // by episode: the jobs that are not staged
+	ToDo   map[string]schemas.Job // jobs without a staged episode, by episode ID
 	Ledger *budget.Ledger
 	Engine *engine.Engine
-	Stop   func(reason error) // ends running jobs
-	Drain  func(reason error) // ends the taking of jobs
+	Stop   func(reason error) // cancels the running jobs
+	Drain  func(reason error) // stops taking new jobs
 
 	plan    plan
-	dir     *rundir.Dir // nil: this process only executes jobs for another one
+	dir     *rundir.Dir // nil on a worker, which executes jobs for a coordinator
 	started time.Time
-	status  *rundir.StatusFile // nil: the run has a cluster
-	staged  int                // objects of the run when it began
+	status  *rundir.StatusFile // nil if the run uses a cluster
+	staged  int                // staged objects of the run when this invocation began
 
 	mu       sync.Mutex
-	episodes map[string]observe.Episode // by ID: reused ones and those that ended now
-	dead     map[string]engine.Entry    // jobs that were given up, by episode
+	episodes map[string]observe.Episode // results by ID, reused and new ones
+	dead     map[string]engine.Entry    // jobs that the engine gave up, by episode ID
 	friction observe.Friction
 	fatal    fatal
 }
 
-// Open selects the tasks of a run and opens its run directory. limits are those that this
-// process enforces. After Open succeeds, the caller must call Finish.
+// Open selects the tasks of a run and opens its run directory. limits are the cost limits that
+// this process enforces. After Open succeeds, the caller must call Finish.
 func Open(ctx context.Context, cfg Config, deps Deps, limits budget.Limits) (*Batch, error) {
 	cfg, deps = cfg.withDefaults(), deps.withDefaults()
 	if err := cfg.validate(deps); err != nil {
@@ -82,8 +82,8 @@ func Open(ctx context.Context, cfg Config, deps Deps, limits budget.Limits) (*Ba
 	return b, nil
 }
 
-// Join returns the batch of a process that executes jobs of a run that another process
-// coordinates. It has no run directory of its own and plans no jobs.
+// Join returns the batch of a worker, which executes jobs of a run that another process
+// coordinates. The batch has no run directory and plans no jobs.
 func Join(ctx context.Context, cfg Config, deps Deps, limits budget.Limits) (*Batch, error) {
 	cfg, deps = cfg.withDefaults(), deps.withDefaults()
 	if err := cfg.validate(deps); err != nil {
@@ -103,7 +103,7 @@ func newBatch(cfg Config, deps Deps, runID string, p plan, limits budget.Limits)
 	}
 }
 
-// Selected is how many jobs the run has.
+// Selected returns the number of jobs of the run.
 func (b *Batch) Selected() int { return len(b.plan.jobs) }
 
 // HasTask reports whether a task is selected.
@@ -112,7 +112,7 @@ func (b *Batch) HasTask(id string) bool {
 	return ok
 }
 
-// Key identifies the run directory under any path.
+// Key returns the random key that identifies the run directory even if it is moved.
 func (b *Batch) Key() string { return b.dir.Info.Key }
 
 // AnnounceStart tells the observer that the run starts.
@@ -122,7 +122,8 @@ func (b *Batch) AnnounceStart() {
 	})
 }
 
-// Preflight finds out whether jobs can run at all, before the first one starts.
+// Preflight calls Deps.Preflight, which checks whether jobs can run at all. An error stops the
+// run.
 func (b *Batch) Preflight(ctx context.Context) error {
 	err := b.Deps.Preflight(ctx)
 	switch f := asFatal(err, false); {
@@ -136,7 +137,7 @@ func (b *Batch) Preflight(ctx context.Context) error {
 	return &StopError{Code: 7, Err: err}
 }
 
-// Reuse finds the episodes that are staged already. The others become ToDo.
+// Reuse reads the episodes that are staged already. Jobs without a staged episode go into ToDo.
 func (b *Batch) Reuse(ctx context.Context) error {
 	staged := map[string]int64{}
 	for o, err := range b.Deps.Staging.List(ctx, rundir.StagedPrefix(b.RunID)) {
@@ -191,7 +192,7 @@ func (b *Batch) SetReused(job schemas.Job, e observe.Episode) {
 	delete(b.ToDo, e.ID)
 }
 
-// Has reports whether an episode is reused or has ended.
+// Has reports whether an episode has a result, reused or new.
 func (b *Batch) Has(episode string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -199,7 +200,7 @@ func (b *Batch) Has(episode string) bool {
 	return ok
 }
 
-// Reused is how many episodes are reused.
+// Reused returns the number of reused episodes.
 func (b *Batch) Reused() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -212,7 +213,7 @@ func (b *Batch) Reused() (n int) {
 }
 
 // Enqueue hands ToDo to the engine. Jobs that the engine gave up earlier return to the queue if
-// the run retries them, or if they were only not selected.
+// Config.Retry is set, or if the only reason was that they were not selected then.
 func (b *Batch) Enqueue(ctx context.Context) error {
 	var jobs []engine.Job
 	for _, j := range b.plan.jobs {
@@ -232,7 +233,7 @@ func (b *Batch) Enqueue(ctx context.Context) error {
 		return err
 	}
 	var revive []string
-	dead := 0 // that stay
+	stillDead := 0
 	for _, e := range entries {
 		if _, ok := b.ToDo[e.ID]; !ok {
 			continue
@@ -242,17 +243,17 @@ func (b *Batch) Enqueue(ctx context.Context) error {
 		if e.State == engine.Dead && (len(b.Config.Retry) > 0 || e.Class == ClassNotSelected) || e.State == engine.Done {
 			revive = append(revive, e.ID)
 		} else if e.State == engine.Dead {
-			dead++
+			stillDead++
 		}
 	}
 	if b.status != nil {
-		b.status.SetEarlier(dead)
+		b.status.SetEarlier(stillDead)
 	}
 	_, err = b.Engine.Revive(ctx, revive)
 	return err
 }
 
-// CollectDead collects the jobs that were given up, in whichever process.
+// CollectDead reads from the engine which jobs of ToDo were given up, by this process or another.
 func (b *Batch) CollectDead(ctx context.Context) error {
 	entries, err := b.Engine.Entries(ctx)
 	if err != nil {
@@ -268,8 +269,9 @@ func (b *Batch) CollectDead(ctx context.Context) error {
 	return nil
 }
 
-// Fail stops the run for a reason. The first reason counts. If it lies with the model, running
-// calls end and are recorded, because they are paid for, and no further call begins.
+// Fail stops the run because of an error; only the first error counts. If the model server, the
+// account or the budget is the cause, running calls may finish and are recorded, because they
+// are paid for, but no further call starts. Any other error cancels the running jobs.
 func (b *Batch) Fail(err error) {
 	f := asFatal(err, b.Ledger.Answered())
 	if f == nil {
@@ -287,8 +289,8 @@ func (b *Batch) Fail(err error) {
 	}
 }
 
-// SetFatal records the reason for which the run fails, and stops nothing. It returns false if
-// there is one already, or if err carries no exit code.
+// SetFatal records the error with which the run fails, without stopping anything. It returns
+// false if an error is already recorded, or if err has no exit code.
 func (b *Batch) SetFatal(err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -300,7 +302,7 @@ func (b *Batch) SetFatal(err error) bool {
 	return true
 }
 
-// Fatal returns the reason for which the run failed, or nil.
+// Fatal returns the error that SetFatal recorded, or nil.
 func (b *Batch) Fatal() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -310,16 +312,16 @@ func (b *Batch) Fatal() error {
 	return b.fatal
 }
 
-// Left counts the jobs of ToDo without a result, and those that CollectDead found.
-func (b *Batch) Left() (unended, dead int) {
+// Unfinished returns how many jobs of ToDo have no result, and how many jobs CollectDead found.
+func (b *Batch) Unfinished() (withoutResult, dead int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for id := range b.ToDo {
-		if _, ended := b.episodes[id]; !ended {
-			unended++
+		if _, ok := b.episodes[id]; !ok {
+			withoutResult++
 		}
 	}
-	return unended, len(b.dead)
+	return withoutResult, len(b.dead)
 }
 
 // finish records the result of a job.

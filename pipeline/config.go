@@ -17,18 +17,18 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Config of one run. RunDir, AgentKey and Identity are required.
+// Config configures one run. RunDir, AgentKey and Identity are required.
 type Config struct {
 	RunDir string
-	RunID  string // "": the directory's own, or a new one
-	Fresh  bool   // move a used directory aside first; it is never deleted
+	RunID  string // empty: the ID that RunDir has already, or a new one
+	Fresh  bool   // move a used RunDir aside instead of resuming it
 
-	Tasks    []string // instance IDs to run; empty: all of the source
+	Tasks    []string // instance IDs to run; empty: all tasks of the source
 	Attempts int      // samples per task; default 1
 	AgentKey string   // hash of agent, prompts, tools, model and sampling: part of every job's ID
-	// Identity lists what must not change when a run directory is used again, under names for
-	// messages: "agent", "model", "prompts", "tools". The run adds the task set and the schema
-	// version.
+	// Identity holds what must not change when a run directory is resumed, by the names that
+	// messages use: "agent", "model", "prompts", "tools". The run adds the task set and the
+	// schema version.
 	Identity map[string]string
 	Resolved json.RawMessage // the full configuration; run.json gets it without secrets
 	Command  []string        // the user's command, for the summary
@@ -37,17 +37,17 @@ type Config struct {
 	Retry   []string      // outcomes to run again; only "infra" is possible
 	Limits  agents.Limits // of each episode
 
-	// What the model may cost, in USD, including earlier invocations; 0: no limit. A run at its
-	// limit stops and can be resumed. An episode at its own limit, or at that of its task, which
-	// all attempts share, ends as max_cost.
+	// Limits on the cost of model calls in USD, including those of earlier invocations; 0: no
+	// limit. A run that reaches MaxCost stops and can be resumed. An episode that reaches
+	// EpisodeCost, or TaskCost, which all attempts at the task share, ends as max_cost.
 	MaxCost, TaskCost, EpisodeCost float64
 
-	// Staging says for run.json where Deps.Staging is; "": in RunDir.
+	// Staging is the location of Deps.Staging as run.json records it; empty: in RunDir.
 	Staging string
-	Lease   time.Duration // a silent owner loses its job after this; default 60s
+	Lease   time.Duration // a worker that is silent for this long loses its job; default 60s
 
-	// Unsynced leaves it to the kernel when the embedded engine's files are written. A power cut
-	// then loses acknowledged steps. Only tests set it.
+	// Unsynced lets the embedded engine write its files without syncing them, so that a power
+	// cut loses acknowledged steps. Only tests set it.
 	Unsynced bool
 
 	Normalise     normalise.Config
@@ -56,26 +56,27 @@ type Config struct {
 	MinFree       uint64        // bytes that must be free in RunDir; 0: the engine's default
 }
 
-// Deps are the parts of a run. Source, NewEnv, NewPolicy, Verifier and Staging are required.
+// Deps holds the components of a run. Source, NewEnv, NewPolicy, Verifier and Staging are
+// required.
 type Deps struct {
 	Source    env.Source
 	NewEnv    func(ctx context.Context, j schemas.Job, t schemas.Task) (env.Env, error)
 	NewPolicy func(j schemas.Job, t schemas.Task) (agents.Policy, error)
 	Verifier  env.Verifier
-	// Baseline finds the test lists of a task that comes without them; nil: the verifier gets
-	// such tasks as they are. A *TaskError of NewEnv, Baseline or Verifier is final for that job.
+	// Baseline finds the test lists of a task that has none; nil: the verifier gets such tasks
+	// unchanged. If NewEnv, Baseline or Verifier returns a *TaskError, the job is not retried.
 	Baseline func(ctx context.Context, t schemas.Task) (schemas.TestSpec, error)
-	// Preflight is called before the first job of an invocation, and not if everything is
-	// staged already. Its error stops the run before a job starts. It may be nil.
+	// Preflight is called before the first job of an invocation, unless everything is staged
+	// already. If it returns an error, the run stops before any job starts. It may be nil.
 	Preflight func(ctx context.Context) error
 	// Staging holds staging/<run>/<episode>.json.zst. It may be rooted at RunDir but must not
 	// write there before its first Create.
 	Staging  sinks.Store
-	Observer observe.Observer // nil: silent
-	// Drain stops the run from taking further jobs once it is closed. Running ones finish.
+	Observer observe.Observer // nil: observe.Silent
+	// Closing Drain makes the run take no further jobs. Running jobs finish.
 	Drain <-chan struct{}
 	Clock func() time.Time // nil: time.Now
-	Log   *slog.Logger     // nil: nowhere
+	Log   *slog.Logger     // nil: discards everything
 	Hooks Hooks
 }
 

@@ -14,12 +14,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A dead letter says how far its job came and what was paid for it.
-func TestDeadLettersSayStageAndCost(t *testing.T) {
+// A dead letter contains the stage in which its job failed and the cost of the job.
+func TestDeadLettersContainStageAndCost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		fails func(h *harness)
-		want  schemas.DeadLetterRow
+		inject func(h *harness)
+		want   schemas.DeadLetterRow
 	}{
 		"environment": {
 			func(h *harness) {
@@ -44,7 +44,7 @@ func TestDeadLettersSayStageAndCost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
-			c.fails(h)
+			c.inject(h)
 			h.MustRun(t)
 			line, err := os.ReadFile(filepath.Join(h.Dir, "dead-letters.jsonl"))
 			if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// StopError stops a whole run, because no other job could succeed. Errors of the engine, of
-// budgets and of run directories have the same methods.
+// StopError stops a whole run, because no other job could succeed either. Packages engine,
+// budget and rundir have errors with the same methods.
 type StopError struct {
 	Code   int    // process exit code
 	Remedy string // what to do, "" if the message says it
@@ -28,7 +28,7 @@ func (e *StopError) Unwrap() error { return e.Err }
 // ExitCode is the process exit code for this error.
 func (e *StopError) ExitCode() int { return e.Code }
 
-// Hint says what to do about it.
+// Hint says what the user can do about the error.
 func (e *StopError) Hint() string { return e.Remedy }
 
 // fatal is an error that stops a whole run.
@@ -38,8 +38,8 @@ type fatal interface {
 	Hint() string
 }
 
-// TaskError says that a job cannot succeed because of its task, so that trying again would
-// not help. The run gives the job up as infra and continues with the others.
+// TaskError says that a job cannot succeed because of its task, so that a retry would not help.
+// The run gives the job up with the outcome infra and continues with the other jobs.
 type TaskError struct{ Err error }
 
 func (e *TaskError) Error() string { return e.Err.Error() }
@@ -48,15 +48,16 @@ func (e *TaskError) Unwrap() error { return e.Err }
 
 const resumes = "start the same command again: it resumes"
 
-// ErrDrained says that a run stopped taking jobs on request, and that jobs are left.
+// ErrDrained is the error of a run that stopped taking jobs on request before all had run.
 var ErrDrained = &StopError{Code: 130, Err: errors.New("stopped as requested; running episodes finished"), Remedy: resumes}
 
-// Interrupted returns the error of a run whose context has ended.
+// Interrupted returns the error of a run whose context ctx was canceled.
 func Interrupted(ctx context.Context) error {
 	return &StopError{Code: 130, Err: fmt.Errorf("interrupted: %w", context.Cause(ctx)), Remedy: resumes}
 }
 
-// WithExitCode gives an error without an exit code that of failures on tracesmith's side.
+// WithExitCode returns err with exit code 1, an internal failure. It returns nil, cancellations
+// and errors that have an exit code unchanged.
 func WithExitCode(err error) error {
 	if _, ok := errors.AsType[fatal](err); ok || err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -64,8 +65,9 @@ func WithExitCode(err error) error {
 	return &StopError{Code: 1, Err: err, Remedy: resumes}
 }
 
-// asFatal returns the error in err that stops the whole run, or nil. answered says that a model
-// has answered in this run. Before that, an unreachable host is a matter of configuration.
+// asFatal returns err as an error that stops the whole run, or nil if it concerns only one job.
+// answered says whether a model has answered in this run. If none has, an unreachable server
+// is taken for a configuration error and stops the run.
 func asFatal(err error, answered bool) fatal {
 	if f, ok := errors.AsType[fatal](err); ok {
 		return f
@@ -93,7 +95,7 @@ func asFatal(err error, answered bool) fatal {
 	return nil
 }
 
-// modelRemedy says what to do about a model server that cannot be used.
+// modelRemedy says what to do if the model server refuses or fails requests.
 func modelRemedy(class llms.Class) string {
 	switch class {
 	case llms.ClassNotFound:
@@ -104,16 +106,16 @@ func modelRemedy(class llms.Class) string {
 	return "check the base URL and that the model server runs"
 }
 
-// withheld turns the error of an episode that holds a secret into one of its task, because
-// another attempt would hold the same.
-func withheld(err error) error {
+// secretAsTaskError turns a *redact.Found into a *TaskError: a retry would find the same secret
+// in the recorded steps. It returns any other error unchanged.
+func secretAsTaskError(err error) error {
 	if _, ok := errors.AsType[*redact.Found](err); ok {
 		return &TaskError{err}
 	}
 	return err
 }
 
-// Stages of a job, as dead letters name them.
+// Names of the stages of a job, for dead letters.
 const (
 	stageRollout   = "rollout"
 	stageGrade     = "grade"
@@ -121,15 +123,15 @@ const (
 	stageStage     = "stage"
 )
 
-// Classes of jobs that are given up for a reason other than a failure of infrastructure.
+// Error classes of jobs that are given up for a reason other than an infrastructure failure.
 const (
-	// ClassNotSelected is the class of jobs of an earlier, larger selection.
+	// ClassNotSelected is the class of jobs that only an earlier, larger selection contained.
 	ClassNotSelected = "not_selected"
-	// classSecret is the class of episodes that hold a secret and cannot be staged.
+	// classSecret is the class of episodes that cannot be staged because they contain a secret.
 	classSecret = "secret_found"
 )
 
-// stageError says in which stage a job failed. It adds nothing to the message.
+// stageError records in which stage a job failed. Its message is that of err.
 type stageError struct {
 	stage string
 	err   error
@@ -138,7 +140,7 @@ type stageError struct {
 func (e *stageError) Error() string { return e.err.Error() }
 func (e *stageError) Unwrap() error { return e.err }
 
-// stagePanic is a panic in a stage, which becomes a failure of its job alone.
+// stagePanic is a panic in a stage of a job. Only this job fails.
 type stagePanic struct {
 	value any
 	stack []byte
@@ -146,7 +148,7 @@ type stagePanic struct {
 
 func (p *stagePanic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.value, p.stack) }
 
-// stageOf returns the stage of a failure.
+// stageOf returns the stage in which a job failed.
 func stageOf(err error) string {
 	if e, ok := errors.AsType[*stageError](err); ok {
 		return e.stage
@@ -154,7 +156,7 @@ func stageOf(err error) string {
 	return stageRollout
 }
 
-// classOf returns the short name of an infrastructure failure, for records.
+// classOf returns the error class of a failed job, for dead letters and reports.
 func classOf(err error) string {
 	if e, ok := errors.AsType[*agents.InfraError](err); ok {
 		if class := llms.ClassOf(err); class != "" {
@@ -177,7 +179,8 @@ func classOf(err error) string {
 	return "infra"
 }
 
-// ignoreLost drops the error of settling a lease that another worker has taken.
+// ignoreLost returns nil for engine.ErrLeaseLost: another worker has the lease and settles the
+// job.
 func ignoreLost(err error) error {
 	if errors.Is(err, engine.ErrLeaseLost) {
 		return nil

@@ -19,14 +19,13 @@ import (
 
 // Executor executes jobs of a batch in this process.
 type Executor struct {
-	// Job returns the job of a lease. ok is false if it is not selected.
+	// Job returns the job of a lease. ok is false if the job is not selected.
 	Job func(*engine.Lease) (job schemas.Job, ok bool, err error)
-	// Shared says that other processes execute jobs of the run as well, and that one of them
-	// coordinates it.
+	// Shared is true if the run has a coordinator, and other processes may execute its jobs.
 	Shared bool
-	// Budget is nil if no other process spends from the budget of the run.
+	// Budget is nil if no other process shares the budget of the run.
 	Budget *budget.Client
-	// Patience is how much longer than usual the settling of a job may take.
+	// Patience is added to the time that settling a job may take.
 	Patience time.Duration
 
 	batch     *Batch
@@ -35,7 +34,7 @@ type Executor struct {
 	running   map[string]bool // episodes that this process executes
 }
 
-// NewExecutor returns an executor of the jobs of ToDo.
+// NewExecutor returns an executor for the jobs in b.ToDo.
 func NewExecutor(b *Batch) *Executor {
 	return &Executor{batch: b, running: map[string]bool{}, Job: func(lease *engine.Lease) (schemas.Job, bool, error) {
 		job, ok := b.ToDo[lease.ID]
@@ -43,7 +42,8 @@ func NewExecutor(b *Batch) *Executor {
 	}}
 }
 
-// Run takes jobs on Config.Workers slots until claims ends. all is the context of the jobs.
+// Run takes and executes up to Config.Workers jobs at a time until the context claims ends. The
+// jobs run in the context all.
 func (x *Executor) Run(claims, all context.Context) {
 	var slots sync.WaitGroup
 	for n := range x.batch.Config.Workers {
@@ -86,7 +86,7 @@ func (x *Executor) takeJobs(claims, all context.Context, slot string) {
 	}
 }
 
-// execute executes one job and settles its lease. An error is one of the engine.
+// execute executes one job and settles its lease. It returns only errors of the engine.
 func (x *Executor) execute(all context.Context, lease *engine.Lease) error {
 	b := x.batch
 	job, ok, err := x.Job(lease)
@@ -98,26 +98,26 @@ func (x *Executor) execute(all context.Context, lease *engine.Lease) error {
 	}
 	x.setRunning(job, true)
 	defer x.setRunning(job, false)
-	ctx, end := context.WithCancelCause(all)
-	defer end(nil)
-	defer context.AfterFunc(lease.Context(), func() { end(context.Cause(lease.Context())) })()
+	ctx, cancelJob := context.WithCancelCause(all)
+	defer cancelJob(nil)
+	defer context.AfterFunc(lease.Context(), func() { cancelJob(context.Cause(lease.Context())) })()
 	b.Deps.Hooks.Reach(pointClaimed)
 	b.Deps.Observer.JobStarted(job, lease.Delivery)
 	run := &jobRun{batch: b, baselines: &x.baselines, lease: lease, job: job, task: b.plan.tasks[job.TaskID]}
 	done, err := run.execute(ctx, func() (*recorder, error) { return x.openRecorder(ctx, job, lease.Delivery) })
-	settle, cancel := context.WithTimeout(context.WithoutCancel(all), closeTimeout+x.Patience)
+	settleCtx, cancel := context.WithTimeout(context.WithoutCancel(all), closeTimeout+x.Patience)
 	defer cancel()
 	if err == nil {
 		if x.Budget != nil {
 			x.Budget.Restore(job, lease.Delivery, done.Episode.Calls.Spent()) // another worker may have staged it
-			x.Budget.CloseShare(settle, job, lease.Delivery)
+			x.Budget.CloseShare(settleCtx, job, lease.Delivery)
 		}
-		return x.settleStaged(settle, lease, job, done)
+		return x.settleStaged(settleCtx, lease, job, done)
 	}
-	return x.settleFailed(settle, ctx, lease, run, err)
+	return x.settleFailed(settleCtx, ctx, lease, run, err)
 }
 
-// openRecorder opens the step log of a job and reads it back.
+// openRecorder opens the step log of a job and restores a recorder from it.
 func (x *Executor) openRecorder(ctx context.Context, job schemas.Job, delivery int) (*recorder, error) {
 	log, entries, err := x.batch.Engine.OpenLog(ctx, job.EpisodeID)
 	if err != nil {
@@ -132,13 +132,13 @@ func (x *Executor) openRecorder(ctx context.Context, job schemas.Job, delivery i
 	return rec, rec.read(entries)
 }
 
-// settleStaged settles a job that is staged.
+// settleStaged settles a job whose episode is staged.
 func (x *Executor) settleStaged(ctx context.Context, lease *engine.Lease, job schemas.Job, done StagedEpisode) error {
 	b := x.batch
 	if err := lease.Done(ctx, done.hash); err != nil && !errors.Is(err, engine.ErrLeaseLost) {
 		return err
 	} else if err != nil {
-		// Another worker has the job. It finds the object and settles the job.
+		// Another worker has the job. It will find the staged object and settle the job.
 		b.Deps.Log.Warn("lease lost after staging", "episode", job.EpisodeID)
 	} else {
 		b.Deps.Hooks.Reach(pointDone)
@@ -151,27 +151,29 @@ func (x *Executor) settleStaged(ctx context.Context, lease *engine.Lease, job sc
 	return nil
 }
 
-// cleanUp removes what is left of a job that is done. If another process coordinates the run, it
-// may have ended the run by now, and repairs what this one leaves.
+// cleanUp removes the message and the step log of a job that is done. If the run has a
+// coordinator, errors are only logged: the coordinator may have ended the run already, and it
+// repairs what this process leaves behind.
 func (x *Executor) cleanUp(ctx context.Context, lease *engine.Lease) error {
 	if !x.Shared {
 		return errors.Join(lease.Ack(ctx), x.batch.Engine.PurgeLog(ctx, lease.ID))
 	}
-	brief, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	if err := errors.Join(lease.Ack(brief), x.batch.Engine.PurgeLog(brief, lease.ID)); err != nil {
+	if err := errors.Join(lease.Ack(ctx), x.batch.Engine.PurgeLog(ctx, lease.ID)); err != nil {
 		x.batch.Deps.Log.Warn("cleaning up after a job", "episode", lease.ID, "error", err)
 	}
 	return nil
 }
 
-// settleFailed settles a job that did not end: it returns the job unchanged if the run stops, and
-// otherwise counts a failure, after which the engine hands the job out again or gives it up.
-func (x *Executor) settleFailed(settle, ctx context.Context, lease *engine.Lease, run *jobRun, err error) error {
+// settleFailed settles a job that ended with err. If the run stops, it returns the job to the
+// queue unchanged. Otherwise it counts a failure, and the engine hands the job out again or
+// gives it up. ctx is the context of the job, which may be canceled.
+func (x *Executor) settleFailed(settleCtx, ctx context.Context, lease *engine.Lease, run *jobRun, err error) error {
 	b, job := x.batch, run.job
 	if errors.Is(err, engine.ErrLeaseLost) || errors.Is(context.Cause(ctx), engine.ErrLeaseLost) {
 		b.Deps.Observer.JobRetried(job, engine.ErrLeaseLost)
-		return ignoreLost(lease.Release(settle))
+		return ignoreLost(lease.Release(settleCtx))
 	}
 	f := asFatal(err, b.Ledger.Answered())
 	if run.rec != nil {
@@ -183,26 +185,26 @@ func (x *Executor) settleFailed(settle, ctx context.Context, lease *engine.Lease
 		b.Fail(f)
 	}
 	if x.Budget != nil {
-		x.Budget.CloseShare(settle, job, lease.Delivery)
+		x.Budget.CloseShare(settleCtx, job, lease.Delivery)
 	}
 	if f != nil || ctx.Err() != nil {
 		b.JobUnstaged(job, schemas.OutcomeCancelled, schemas.ExitCancelled, "")
-		return ignoreLost(lease.Release(settle))
+		return ignoreLost(lease.Release(settleCtx))
 	}
 	if _, ok := errors.AsType[*TaskError](err); ok {
-		if failing := ignoreLost(lease.Abandon(settle, stageOf(err), classOf(err), err.Error())); failing != nil {
-			return failing
+		if settleErr := ignoreLost(lease.Abandon(settleCtx, stageOf(err), classOf(err), err.Error())); settleErr != nil {
+			return settleErr
 		}
 		b.JobUnstaged(job, schemas.OutcomeInfra, classOf(err), err.Error())
 		return nil
 	}
 	delay := b.Config.RetryDelay << min(lease.Delivery-1, 5)
 	delay += rand.N(delay/2 + 1)
-	state, failing := lease.Fail(settle, stageOf(err), classOf(err), err.Error(), delay)
+	state, settleErr := lease.Fail(settleCtx, stageOf(err), classOf(err), err.Error(), delay)
 	switch {
-	case errors.Is(failing, engine.ErrLeaseLost):
-	case failing != nil:
-		return failing
+	case errors.Is(settleErr, engine.ErrLeaseLost):
+	case settleErr != nil:
+		return settleErr
 	case state.State == engine.Dead:
 		b.JobUnstaged(job, schemas.OutcomeInfra, classOf(err), err.Error())
 	default:

@@ -55,7 +55,7 @@ func TestWallLimitEndsOnlyItsJob(t *testing.T) {
 }
 
 // A job whose reset fails is retried. If its resets keep failing, here by a panic, it is
-// given up. The other jobs go on.
+// given up. The other jobs continue.
 func TestFailedResetsFailOnlyTheirJob(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
@@ -76,7 +76,7 @@ func TestFailedResetsFailOnlyTheirJob(t *testing.T) {
 		t.Errorf("%+v, exit %d, %d tries", l, rep.ExitCode, tries.Load())
 	}
 	if n := h.Count("ask "); n != 2*turns {
-		t.Errorf("%d questions asked, want %d", n, 2*turns)
+		t.Errorf("%d model calls, want %d", n, 2*turns)
 	}
 	if n := len(h.Staged(t)); n != 2 || rep.Verdict != observe.WithGaps {
 		t.Errorf("%d staged, %s", n, rep.Verdict)

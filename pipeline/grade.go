@@ -7,8 +7,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// grade has the patch verified in a fresh sandbox. If no patch can hold the workspace, there is
-// no verdict, because it would be one on the base tree.
+// grade verifies the patch in a fresh sandbox and records the verdict. If the changes in the
+// workspace cannot be expressed as a patch, grade does not run the tests, because they would
+// judge the unchanged repository.
 func (j *jobRun) grade(ctx context.Context, ep *schemas.Episode) error {
 	b, task := j.batch, j.task
 	if ep.ExitReason == schemas.ExitBadWorkspace {
@@ -29,7 +30,7 @@ func (j *jobRun) grade(ctx context.Context, ep *schemas.Episode) error {
 		return context.Cause(ctx)
 	case err != nil:
 		return fmt.Errorf("verifying: %w", err)
-	case v.Status == schemas.VerifyError: // a failure of tracesmith is tried again, never scored
+	case v.Status == schemas.VerifyError: // a failure of tracesmith: the job is retried, the agent not blamed
 		return fmt.Errorf("verifying: %s", v.Reason)
 	}
 	return j.setVerdict(ctx, v.Without(ep.LeftOut))
@@ -40,7 +41,8 @@ func (j *jobRun) setVerdict(ctx context.Context, v schemas.Verdict) error {
 	return j.rec.append(ctx, kindVerdict, v)
 }
 
-// tests returns the task's own test lists, or those of a baseline run that its jobs share.
+// tests returns the test lists of the task, or those of a baseline run, which all jobs of the
+// task share.
 func (j *jobRun) tests(ctx context.Context) (schemas.TestSpec, error) {
 	if j.batch.Deps.Baseline == nil || !j.task.Tests.NeedsBaseline() {
 		return j.task.Tests, nil

@@ -13,9 +13,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A workspace that no patch can represent is the agent's failure, not an infrastructure failure.
-// It is not retried, and the base tree is not judged instead.
-func TestRefusedWorkspacesAreTheAgentsFailure(t *testing.T) {
+// A workspace that a patch cannot represent is the agent's failure, not an infrastructure
+// failure. The job is not retried, and no tests run.
+func TestWorkspaceWithoutPatchIsTheAgentsFailure(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	h.OnPatch = func() error { return fmt.Errorf("reading the patch: %w: sub/.git", env.ErrRefused) }
@@ -35,8 +35,8 @@ func TestRefusedWorkspacesAreTheAgentsFailure(t *testing.T) {
 	}
 }
 
-// If the patch leaves files out, a failure may be due to their absence and is not a
-// verdict. A pass stands.
+// If the patch lacks files, failing tests give no verdict, because the missing files may be the
+// cause. Passing tests do.
 func TestPatchesThatLeaveFilesOut(t *testing.T) {
 	for _, resolved := range []bool{false, true} {
 		h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
@@ -54,11 +54,11 @@ func TestPatchesThatLeaveFilesOut(t *testing.T) {
 				t.Error(diff)
 			}
 			if resolved && (*e.Outcome != schemas.OutcomeResolved || e.ExitReason != schemas.ExitSubmitted) {
-				t.Errorf("a pass: %+v", e)
+				t.Errorf("passing tests: %+v", e)
 			}
 			if !resolved && (e.Resolved != nil || e.Reward != nil || e.VerifyStatus != schemas.VerifyNotRun || e.ExitReason != schemas.ExitBadWorkspace ||
 				*e.Outcome != schemas.OutcomeAgentError || !strings.Contains(*e.VerifyReason, "core.1 (70000000 bytes)") || !strings.Contains(*e.VerifyReason, "test_add fails")) {
-				t.Errorf("a failure: %+v", e)
+				t.Errorf("failing tests: %+v", e)
 			}
 		}
 	}

@@ -18,10 +18,11 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// closeTimeout bounds what is done for an episode after its end.
+// closeTimeout bounds the work after the end of an episode: closing its environment and settling
+// its job.
 const closeTimeout = 30 * time.Second
 
-// jobRun carries one delivery of a job through its stages.
+// jobRun executes one delivery of a job.
 type jobRun struct {
 	batch     *Batch
 	baselines *env.Baselines
@@ -31,7 +32,8 @@ type jobRun struct {
 	rec       *recorder // nil until the step log is open
 }
 
-// execute carries the job from its log to staging. open opens the step log.
+// execute runs the stages that the step log does not contain yet, and stages the episode. open
+// opens the step log.
 func (j *jobRun) execute(ctx context.Context, open func() (*recorder, error)) (done StagedEpisode, err error) {
 	b, stage := j.batch, stageRollout
 	defer func() {
@@ -43,7 +45,7 @@ func (j *jobRun) execute(ctx context.Context, open func() (*recorder, error)) (d
 			err = &stageError{stage, err}
 		}
 	}()
-	if j.lease.Delivery > 1 { // an earlier delivery may have died between staging and settling
+	if j.lease.Delivery > 1 { // the process of an earlier delivery may have died between staging and settling
 		if done, err = b.adopt(ctx, j.job); !errors.Is(err, sinks.ErrNotFound) {
 			return done, err
 		}
@@ -72,14 +74,14 @@ func (j *jobRun) execute(ctx context.Context, open func() (*recorder, error)) (d
 	stage = stageNormalise
 	staged, err := normalise.Episode(&ep, b.Config.Normalise)
 	if err != nil {
-		return done, withheld(err)
+		return done, secretAsTaskError(err)
 	}
 	staged.Calls = new(b.Ledger.Calls(j.rec.account))
 	stage = stageStage
 	return b.stage(ctx, j.job, staged)
 }
 
-// rollOut runs the agent in an environment and records how it ended.
+// rollOut runs the agent in an environment and records the result.
 func (j *jobRun) rollOut(ctx context.Context) error {
 	b := j.batch
 	e, err := b.Deps.NewEnv(ctx, j.job, j.task)
@@ -87,9 +89,9 @@ func (j *jobRun) rollOut(ctx context.Context) error {
 		return fmt.Errorf("making the environment: %w", err)
 	}
 	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		closeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
-		if err := e.Close(end); err != nil {
+		if err := e.Close(closeCtx); err != nil {
 			b.Deps.Log.Warn("closing an environment", "episode", j.job.EpisodeID, "error", err)
 		}
 	}()
@@ -121,8 +123,8 @@ func (j *jobRun) rollOut(ctx context.Context) error {
 	case errors.Is(err, env.ErrSandboxDied) && res.ExitReason == schemas.ExitKilledSandbox:
 		patch, sha = nil, "" // the work is lost with the sandbox
 	case errors.Is(err, env.ErrRefused):
-		// The agent left something that no patch can hold, a repository of its own for example.
-		// Another attempt would find the same, so the episode has no patch.
+		// The workspace contains something that a patch cannot express, such as a nested Git
+		// repository. A retry would find the same, so the episode ends without a patch.
 		patch, sha = nil, ""
 		res.ExitReason, res.ErrorClass, res.ErrorMessage = schemas.ExitBadWorkspace, schemas.ExitBadWorkspace, err.Error()
 	case err != nil:
@@ -131,28 +133,28 @@ func (j *jobRun) rollOut(ctx context.Context) error {
 	if res.Agent.ConfigJSON, err = agentConfig(res.Agent.ConfigJSON, b.Config); err != nil {
 		return fmt.Errorf("encoding the agent's configuration: %w", err)
 	}
-	var left []schemas.LeftOut
+	var leftOut []schemas.LeftOut
 	if t, ok := e.(env.Trimming); ok {
-		left = t.LeftOut()
+		leftOut = t.LeftOut()
 	}
 	var base string
 	if t, ok := e.(env.Based); ok {
 		if base, err = t.Base(ctx); err != nil {
-			return fmt.Errorf("naming the tree the workspace began with: %w", err)
+			return fmt.Errorf("finding the base tree of the workspace: %w", err)
 		}
 	}
 	j.rec.steps = res.Steps
 	j.rec.rollout = &rollout{Replayed: res.Replayed, Episode: schemas.Episode{
 		Job: j.job, Started: res.Started, Ended: res.Ended, Agent: res.Agent, EnvKey: e.Key(), Tools: res.Tools, ToolSets: res.ToolSets,
 		Compared: res.Compared, Diverged: res.Diverged,
-		Patch: patch, FinalSHA: sha, BaseSHA: base, LeftOut: left, ExitReason: res.ExitReason, ErrorClass: res.ErrorClass, ErrorMessage: res.ErrorMessage,
+		Patch: patch, FinalSHA: sha, BaseSHA: base, LeftOut: leftOut, ExitReason: res.ExitReason, ErrorClass: res.ErrorClass, ErrorMessage: res.ErrorMessage,
 		QueueMS: j.lease.Waited.Milliseconds(), Delivery: j.lease.Delivery,
 	}}
 	return j.rec.append(ctx, kindRollout, j.rec.rollout)
 }
 
-// agentConfig returns the settings of the agent and the limits of its run, which may change when
-// a run is resumed. A limit of 0 means none.
+// agentConfig returns the settings of the agent and the limits of its episode as canonical JSON.
+// The limits may change when a run is resumed. 0 means no limit.
 func agentConfig(settings string, cfg Config) (string, error) {
 	l := cfg.Limits
 	b, err := schemas.CanonicalJSON(map[string]any{
@@ -166,8 +168,8 @@ func agentConfig(settings string, cfg Config) (string, error) {
 	return string(b), err
 }
 
-// markUndecided ends an episode whose patch lacks files, and did not pass without them, as one
-// whose workspace no patch can hold.
+// markUndecided sets the exit reason of an episode that has no verdict because its patch lacks
+// files.
 func markUndecided(ep *schemas.Episode) {
 	if len(ep.LeftOut) > 0 && ep.Verdict.Status == schemas.VerifyNotRun {
 		ep.ExitReason, ep.ErrorClass, ep.ErrorMessage = schemas.ExitBadWorkspace, schemas.ExitBadWorkspace, ep.Verdict.Reason

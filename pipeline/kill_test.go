@@ -25,9 +25,9 @@ const (
 	childDir   = "PIPELINE_TEST_DIR"
 	childPoint = "PIPELINE_TEST_POINT"
 	childNth   = "PIPELINE_TEST_NTH"
-	childNotes = "PIPELINE_TEST_NOTES" // where, if not beside the directory
-	childCut   = "PIPELINE_TEST_CUT"   // a file system whose power is cut before
-	childLazy  = "PIPELINE_TEST_LAZY"  // nothing of the engine is synced
+	childNotes = "PIPELINE_TEST_NOTES" // path of the notes, if not beside the directory
+	childCut   = "PIPELINE_TEST_CUT"   // mount point of a file system to cut the power of first
+	childLazy  = "PIPELINE_TEST_LAZY"  // the engine does not sync its files
 )
 
 const killTasks = 3
@@ -42,13 +42,13 @@ func child() bool {
 	h.Config.Workers = 1
 	h.Config.RunID = "fixed"
 	h.Beside, h.Config.Unsynced = os.Getenv(childNotes), os.Getenv(childLazy) != ""
-	var met atomic.Int32
+	var reached atomic.Int32
 	h.Change = func(d *pipeline.Deps) {
 		d.Hooks = pipelinetest.Hooks(func(point string) {
 			if h.Beside != "" {
 				h.Note("at " + point)
 			}
-			if point == os.Getenv(childPoint) && int(met.Add(1)) == nth {
+			if point == os.Getenv(childPoint) && int(reached.Add(1)) == nth {
 				if at := os.Getenv(childCut); at != "" {
 					if err := cutPower(at); err != nil {
 						fmt.Println(err)
@@ -67,8 +67,8 @@ func child() bool {
 	return true
 }
 
-// A run that is killed at any boundary and started again ends with the same episodes as an
-// undisturbed one, each once, and requests no recorded reply again.
+// A run that is killed at any boundary and started again stages the same episodes as an
+// undisturbed run, each once, and asks the model for no recorded reply again.
 func TestKillAtEveryBoundary(t *testing.T) {
 	t.Parallel()
 	reference := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
@@ -83,7 +83,7 @@ func TestKillAtEveryBoundary(t *testing.T) {
 			cmd.Env = append(os.Environ(), childDir+"="+h.Dir, childPoint+"="+point, childNth+"=2")
 			out, err := cmd.CombinedOutput()
 			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
-				t.Fatalf("the child was to be killed, but: %v\n%s", err, out)
+				t.Fatalf("the child was not killed: %v\n%s", err, out)
 			}
 			checkKilled(t, h)
 			rep := h.MustRun(t)
@@ -116,7 +116,7 @@ func TestKillAtEveryBoundary(t *testing.T) {
 				}
 			}
 			if len(asked) != killTasks*turns || rep.Calls.LostInFlight != 0 {
-				t.Errorf("%d questions, %d lost", len(asked), rep.Calls.LostInFlight)
+				t.Errorf("%d model calls, %d lost", len(asked), rep.Calls.LostInFlight)
 			}
 		})
 	}
@@ -127,6 +127,6 @@ func checkKilled(t *testing.T, h *harness) {
 	t.Helper()
 	s, err := h.Status(t)
 	if err != nil || s.Phase != rundir.Killed || s.Selected != killTasks || s.Done != len(h.Staged(t)) || s.Running != 0 {
-		t.Errorf("of a killed run: %+v, %v, %d staged", s, err, len(h.Staged(t)))
+		t.Errorf("status of a killed run: %+v, %v, %d staged", s, err, len(h.Staged(t)))
 	}
 }

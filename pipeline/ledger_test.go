@@ -22,7 +22,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Any number of workers use the budget up to less than one call's worst case and never exceed it.
+// Sixteen workers never exceed the budget, and what they leave of it is less than the worst case
+// of one call.
 func TestBudgetHoldsWithSixteenWorkers(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 40)
@@ -36,11 +37,12 @@ func TestBudgetHoldsWithSixteenWorkers(t *testing.T) {
 	rep = h.MustRun(t)
 	h.CheckCalls(t, rep, 0, 0)
 	if n := h.Count("ask "); n != 40*turns || math.Abs(rep.Effort.SpentNowUSD-(rep.Calls.CostUSD-float64(100)*callCost)) > 2*callWorst {
-		t.Errorf("%d questions, $%f now", n, rep.Effort.SpentNowUSD)
+		t.Errorf("%d model calls, $%f now", n, rep.Effort.SpentNowUSD)
 	}
 }
 
-// An episode at its limit, or its task's, ends and is graded; the run continues.
+// An episode that reaches its own cost limit or that of its task ends and is graded. The run
+// continues.
 func TestBudgetsOfEpisodesAndTasks(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -58,15 +60,15 @@ func TestBudgetsOfEpisodesAndTasks(t *testing.T) {
 			h.OnVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
 			rep := h.MustRun(t)
 			if diff := cmp.Diff(c.outcomes, pipelinetest.Ledger(t, rep).Outcomes); diff != "" || h.Count("ask ") != c.asked {
-				t.Errorf("%d questions: %s", h.Count("ask "), diff)
+				t.Errorf("%d model calls: %s", h.Count("ask "), diff)
 			}
 			h.CheckCalls(t, rep, 0, 0)
 		})
 	}
 }
 
-// A process that is killed during a call loses only that call, which counts with its worst case as
-// soon as the next process starts.
+// A process that is killed during a call loses only that call. The next process counts it at its
+// worst-case cost.
 func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 	t.Parallel()
 	for point, asked := range map[string]int{"logged-call": killTasks * turns, "answered-call": killTasks*turns + 1} {
@@ -77,9 +79,9 @@ func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 			cmd.Env = append(os.Environ(), childDir+"="+h.Dir, childPoint+"="+point, childNth+"=3")
 			out, err := cmd.CombinedOutput()
 			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
-				t.Fatalf("the child was to be killed, but: %v\n%s", err, out)
+				t.Fatalf("the child was not killed: %v\n%s", err, out)
 			}
-			// Two answers are paid, one call is lost: 0.04 are gone.
+			// Two answers at 0.01 are paid, and one call is lost at its worst case of 0.02.
 			h.Config.MaxCost = 0.05
 			rep, err := h.Run(t.Context())
 			if pipelinetest.ExitCode(t, err) != 5 || rep.Calls.Made != 3 || rep.Calls.LostInFlight != 1 {
@@ -88,7 +90,7 @@ func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 			h.Config.MaxCost = 0
 			rep = h.MustRun(t)
 			if h.Count("ask ") != asked || rep.Calls.Answered != killTasks*turns {
-				t.Errorf("%d questions, %+v", h.Count("ask "), rep.Calls)
+				t.Errorf("%d model calls, %+v", h.Count("ask "), rep.Calls)
 			}
 			h.CheckCalls(t, rep, 0, 1)
 			if again := h.MustRun(t); !cmp.Equal(rep.Calls, again.Calls, pipelinetest.Cents) {
@@ -98,9 +100,9 @@ func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 	}
 }
 
-// Answers that contain no reply are paid for, so they are recorded: with the call that repeats
-// them, and at the end of the job.
-func TestAnswersWithoutAReplyAreOnRecord(t *testing.T) {
+// An answer that contains no usable reply is paid for, so it is recorded: with the entry of the
+// call that repeats it, or at the end of the job.
+func TestAnswersWithoutReplyAreRecorded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	answers := 0
@@ -122,9 +124,9 @@ func TestAnswersWithoutAReplyAreOnRecord(t *testing.T) {
 	h.CheckCalls(t, rep, 0, 0)
 }
 
-// A failed call is recorded before the next one begins, even if it ends with its run, so the next
-// process knows that it repeats the call.
-func TestCancelledCallsAreOnRecord(t *testing.T) {
+// A failed call is recorded before the next one starts, even if the run is canceled, so that the
+// next process knows that it repeats the call.
+func TestCanceledCallsAreRecorded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -145,16 +147,16 @@ func TestCancelledCallsAreOnRecord(t *testing.T) {
 	h.CheckCalls(t, rep, 1, 0)
 }
 
-// A call that a panic interrupts counts with its worst case, and its reservation blocks no other
-// call.
-func TestPanicInACallIsSettled(t *testing.T) {
+// A call that a panic interrupts counts at its worst-case cost, and its reservation does not
+// block other calls.
+func TestPanicInCallIsSettled(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 	h.Config.Workers, h.Config.MaxCost = 1, 2*turns*callCost+2*callWorst
 	var once atomic.Bool
 	h.OnAsk = func(context.Context, schemas.Job, int) error {
 		if !once.Swap(true) {
-			panic("a bug of ours")
+			panic("a bug")
 		}
 		return nil
 	}
@@ -168,30 +170,31 @@ func TestPanicInACallIsSettled(t *testing.T) {
 	}
 }
 
-// When the provider's credit ends, no further call begins. Running calls end and are recorded.
-func TestQuotaClosesTheQueue(t *testing.T) {
+// When the provider's account has no credit left, no further call starts. Running calls end and
+// are recorded.
+func TestExhaustedQuotaStopsNewCalls(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 8)
 	h.Config.Workers = 4
 	var asking, refused atomic.Int32
-	out := make(chan struct{})
-	var closed sync.Map // by episode: a context that ends when no call is begun any more
-	h.OnTurn = func(ctx context.Context, j schemas.Job, _ int) { closed.Store(j.EpisodeID, ctx) }
+	exhausted := make(chan struct{})
+	var turnContexts sync.Map // by episode: a context that ends when no further call may start
+	h.OnTurn = func(ctx context.Context, j schemas.Job, _ int) { turnContexts.Store(j.EpisodeID, ctx) }
 	h.OnAsk = func(ctx context.Context, j schemas.Job, turn int) error {
 		if turn < 1 {
 			return nil
 		}
-		if asking.Add(1) == 4 { // the other three are under way
+		if asking.Add(1) == 4 { // the other three are in progress
 			refused.Add(1)
-			close(out)
+			close(exhausted)
 			return &llms.Error{Class: llms.ClassQuota, Status: 429, Message: "insufficient_quota"}
 		}
-		<-out
-		until, _ := closed.Load(j.EpisodeID)
+		<-exhausted
+		turnCtx, _ := turnContexts.Load(j.EpisodeID)
 		select {
-		case <-until.(context.Context).Done():
+		case <-turnCtx.(context.Context).Done():
 		case <-time.After(2 * time.Minute):
-			return errors.New("the queue stays open")
+			return errors.New("further calls may still start")
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("a paid call was cut off: %w", ctx.Err())
@@ -209,7 +212,7 @@ func TestQuotaClosesTheQueue(t *testing.T) {
 	h.OnTurn, h.OnAsk = nil, nil
 	rep = h.MustRun(t)
 	if n := h.Count("ask "); n != 8*turns {
-		t.Errorf("%d questions, want %d", n, 8*turns)
+		t.Errorf("%d model calls, want %d", n, 8*turns)
 	}
 	h.CheckCalls(t, rep, 1, 0)
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// plan is the selection of a run.
+// plan holds the selected tasks of a run and the jobs derived from them.
 type plan struct {
 	tasks map[string]schemas.Task // by ID
 	order []string                // task IDs in the order of the source
 	jobs  []schemas.Job
-	set   string // names the task set for people and for comparison
+	set   string // identifies the task set: its size and a hash of its task IDs
 }
 
-// selectTasks lists the tasks of a run.
+// selectTasks returns a plan with the selected tasks and no jobs.
 func selectTasks(ctx context.Context, cfg Config, src env.Source) (plan, error) {
 	all, err := src.Tasks(ctx)
 	if err != nil {
@@ -31,7 +31,7 @@ func selectTasks(ctx context.Context, cfg Config, src env.Source) (plan, error) 
 		if len(cfg.Tasks) > 0 && !slices.Contains(cfg.Tasks, t.InstanceID) {
 			continue
 		}
-		if _, twice := p.tasks[t.ID]; twice {
+		if _, duplicate := p.tasks[t.ID]; duplicate {
 			continue
 		}
 		p.tasks[t.ID] = t
@@ -50,8 +50,8 @@ func selectTasks(ctx context.Context, cfg Config, src env.Source) (plan, error) 
 	return p, nil
 }
 
-// Jobs returns the jobs of a batch, in the order in which a run takes them. Config must have a
-// RunID. Jobs opens and writes nothing.
+// Jobs returns the jobs of a run in the order in which the run takes them, without opening a run
+// directory. cfg must have a RunID.
 func Jobs(ctx context.Context, cfg Config, src env.Source) ([]schemas.Job, error) {
 	cfg = cfg.withDefaults()
 	p, err := selectTasks(ctx, cfg, src)
@@ -59,8 +59,8 @@ func Jobs(ctx context.Context, cfg Config, src env.Source) ([]schemas.Job, error
 	return p.jobs, err
 }
 
-// derive creates the jobs: all first attempts before the second ones, so that a stopped run has
-// seen as many tasks as possible.
+// derive creates the jobs, all first attempts before all second ones, so that a run that stops
+// early has tried as many tasks as possible.
 func (p *plan) derive(runID string, cfg Config) {
 	for attempt := range cfg.Attempts {
 		for _, id := range p.order {

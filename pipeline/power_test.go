@@ -20,31 +20,31 @@ import (
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
-// Power is cut on a file system of its own: an ext4 image on a loop device that
-// is stopped at one instant, with what the kernel has not written yet thrown away
-// (EXT4_IOC_SHUTDOWN of include/uapi/linux/ext4.h, NOLOGFLUSH). Then it is
-// mounted again, and the run resumes.
+// The run directory is on a separate file system, an ext4 image on a loop device. To simulate a
+// power cut, a test shuts the file system down and discards everything that the kernel has not
+// written yet (EXT4_IOC_SHUTDOWN of include/uapi/linux/ext4.h with NOLOGFLUSH). Then it mounts
+// the image again and resumes the run.
 
 const (
-	shutdownFS  = 0x8004587d
-	withoutSync = 2 // EXT4_GOING_FLAGS_NOLOGFLUSH
+	ioctlShutdown = 0x8004587d // EXT4_IOC_SHUTDOWN
+	noLogFlush    = 2          // EXT4_GOING_FLAGS_NOLOGFLUSH
 )
 
-// cutPower stops the file system at dir. Nothing can be written there any more.
+// cutPower shuts down the file system at dir. Later writes there fail.
 func cutPower(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := unix.IoctlSetPointerInt(int(f.Fd()), shutdownFS, withoutSync); err != nil {
+	if err := unix.IoctlSetPointerInt(int(f.Fd()), ioctlShutdown, noLogFlush); err != nil {
 		return fmt.Errorf("cutting the power of %s: %w", dir, err)
 	}
 	return nil
 }
 
-// needDisk skips the test if no image can be mounted.
-func needDisk(t *testing.T) {
+// requireMount skips the test if it cannot mount an image.
+func requireMount(t *testing.T) {
 	t.Helper()
 	suite.Soak.Need(t)
 	if os.Getuid() != 0 {
@@ -54,15 +54,15 @@ func needDisk(t *testing.T) {
 
 // image is an ext4 file system in a file.
 type image struct {
-	t           *testing.T
-	file, dir   string
-	notesBeside string
+	t         *testing.T
+	file, dir string // the image and its mount point
+	notes     string // a file outside the image
 }
 
 func newImage(t *testing.T) *image {
 	t.Helper()
 	base := t.TempDir()
-	m := &image{t: t, file: filepath.Join(base, "disk.img"), dir: filepath.Join(base, "disk"), notesBeside: filepath.Join(base, "notes")}
+	m := &image{t: t, file: filepath.Join(base, "disk.img"), dir: filepath.Join(base, "disk"), notes: filepath.Join(base, "notes")}
 	if err := errors.Join(os.WriteFile(m.file, nil, 0o600), os.Truncate(m.file, 192<<20), os.Mkdir(m.dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
@@ -83,9 +83,9 @@ func (m *image) command(name string, args ...string) {
 // power cut, even on a busy machine.
 func (m *image) mount() { m.t.Helper(); m.command("mount", "-o", "loop,commit=300", m.file, m.dir) }
 
-// again is the machine after its power came back. What was on the disk is copied,
-// because a mount may live on in the namespaces of others for a while.
-func (m *image) again() {
+// remount unmounts the image and mounts a copy of it, as after a reboot. It mounts a copy because
+// the old mount may stay alive for a while in the mount namespaces of other processes.
+func (m *image) remount() {
 	m.t.Helper()
 	m.command("umount", m.dir)
 	m.command("cp", "--sparse=always", m.file, m.file+".after")
@@ -95,22 +95,22 @@ func (m *image) again() {
 
 func (m *image) harness() *harness {
 	h := newHarness(filepath.Join(m.dir, "run"), killTasks)
-	h.Config.RunID, h.Beside = "fixed", m.notesBeside
+	h.Config.RunID, h.Beside = "fixed", m.notes
 	return h
 }
 
-// child is a process that runs the batch on the image.
-func (m *image) child(settings ...string) *exec.Cmd {
+// child returns the command of a process that runs the batch on the image. environ is added to
+// its environment.
+func (m *image) child(environ ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), append(settings, childDir+"="+filepath.Join(m.dir, "run"), childNotes+"="+m.notesBeside)...)
+	cmd.Env = append(os.Environ(), append(environ, childDir+"="+filepath.Join(m.dir, "run"), childNotes+"="+m.notes)...)
 	return cmd
 }
 
-// asked counts the questions of the notes, and those whose answers were recorded
-// before the notes end.
+// asked counts each model call in the notes and returns which of them have recorded replies.
 func (m *image) asked() (asked map[string]int, recorded map[string]bool) {
 	m.t.Helper()
-	raw, err := os.ReadFile(m.notesBeside)
+	raw, err := os.ReadFile(m.notes)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		m.t.Fatal(err)
 	}
@@ -128,8 +128,8 @@ func (m *image) asked() (asked map[string]int, recorded map[string]bool) {
 	return asked, recorded
 }
 
-// resume runs the batch to its end and holds it to what was recorded before the
-// cut.
+// resume finishes the batch, and checks that it stages the episodes want and does not repeat the
+// calls whose replies were recorded before the cut.
 func (m *image) resume(want []string, recorded map[string]bool) {
 	m.t.Helper()
 	h := m.harness()
@@ -147,14 +147,14 @@ func (m *image) resume(want []string, recorded map[string]bool) {
 		}
 	}
 	asked, _ := m.asked()
-	again := 0
+	repeated := 0
 	for line, n := range asked {
-		if again += n - 1; n > 1 && recorded[line] {
+		if repeated += n - 1; n > 1 && recorded[line] {
 			m.t.Errorf("recorded, and asked %d times: %s", n, line)
 		}
 	}
-	if len(asked) != killTasks*turns || again > 1 { // one worker: one answer can be under way
-		m.t.Errorf("%d questions, %d asked again", len(asked), again)
+	if len(asked) != killTasks*turns || repeated > 1 { // the only worker may have been waiting for one answer
+		m.t.Errorf("%d model calls, %d repeated", len(asked), repeated)
 	}
 	for _, name := range []string{"summary.json", "summary.md", "run.json"} {
 		if _, err := os.Stat(filepath.Join(h.Dir, name)); err != nil {
@@ -163,14 +163,15 @@ func (m *image) resume(want []string, recorded map[string]bool) {
 	}
 }
 
-func killed(t *testing.T, cmd *exec.Cmd, err error, out []byte) {
+func checkWasKilled(t *testing.T, cmd *exec.Cmd, err error, out []byte) {
 	t.Helper()
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
-		t.Fatalf("the child was to be killed, but: %v\n%s", err, out)
+		t.Fatalf("the child was not killed: %v\n%s", err, out)
 	}
 }
 
-func wanted(t *testing.T) []string {
+// wantEpisodes returns the names of the objects that an undisturbed run stages.
+func wantEpisodes(t *testing.T) []string {
 	t.Helper()
 	reference := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
 	reference.Config.RunID = "fixed"
@@ -181,15 +182,15 @@ func wanted(t *testing.T) []string {
 // A power cut at any boundary of an episode loses nothing that was acknowledged.
 func TestSoakPowerCutAtEveryBoundary(t *testing.T) {
 	t.Parallel()
-	needDisk(t)
-	want := wanted(t)
+	requireMount(t)
+	want := wantEpisodes(t)
 	for _, point := range pipelinetest.Points {
 		t.Run(point, func(t *testing.T) {
 			m := newImage(t)
 			cmd := m.child(childPoint+"="+point, childNth+"=2", childCut+"="+m.dir)
 			out, err := cmd.CombinedOutput()
-			killed(t, cmd, err, out)
-			m.again()
+			checkWasKilled(t, cmd, err, out)
+			m.remount()
 			_, recorded := m.asked()
 			m.resume(want, recorded)
 		})
@@ -199,8 +200,8 @@ func TestSoakPowerCutAtEveryBoundary(t *testing.T) {
 // A power cut at a random moment loses nothing that was acknowledged.
 func TestSoakPowerCutAtRandomMoments(t *testing.T) {
 	t.Parallel()
-	needDisk(t)
-	want := wanted(t)
+	requireMount(t)
+	want := wantEpisodes(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range 8 {
 		lines, late := 1+rnd.IntN(30), time.Duration(rnd.IntN(20))*time.Millisecond
@@ -211,11 +212,11 @@ func TestSoakPowerCutAtRandomMoments(t *testing.T) {
 				t.Fatal(err)
 			}
 			for done := false; !done; time.Sleep(time.Millisecond) {
-				raw, _ := os.ReadFile(m.notesBeside) // not there yet
+				raw, _ := os.ReadFile(m.notes) // may not exist yet
 				done = strings.Count(string(raw), "\n") >= lines
 			}
 			time.Sleep(late)
-			// Stopped first, so that it cannot take what comes after the cut for done.
+			// The process is stopped first, so that it cannot acknowledge anything after the cut.
 			if err := errors.Join(cmd.Process.Signal(syscall.SIGSTOP), waitStopped(cmd.Process.Pid)); err != nil {
 				t.Fatal(err)
 			}
@@ -224,7 +225,7 @@ func TestSoakPowerCutAtRandomMoments(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait()
-			m.again()
+			m.remount()
 			m.resume(want, recorded)
 		})
 	}
@@ -247,18 +248,19 @@ func waitStopped(pid int) error {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return errors.New("the process does not stand still")
+	return errors.New("the process did not stop")
 }
 
-// Without syncs, a power cut loses recorded replies: the checks of the other tests would notice.
+// Without syncs, a power cut loses recorded replies. This shows that the other tests can detect
+// such losses.
 func TestSoakPowerCutWithoutSyncsLosesReplies(t *testing.T) {
 	t.Parallel()
-	needDisk(t)
+	requireMount(t)
 	m := newImage(t)
 	cmd := m.child(childPoint+"=logged-step", childNth+"=4", childCut+"="+m.dir, childLazy+"=1")
 	out, err := cmd.CombinedOutput()
-	killed(t, cmd, err, out)
-	m.again()
+	checkWasKilled(t, cmd, err, out)
+	m.remount()
 	_, recorded := m.asked()
 	if len(recorded) == 0 {
 		t.Fatal("nothing was recorded before the cut")
@@ -267,7 +269,7 @@ func TestSoakPowerCutWithoutSyncsLosesReplies(t *testing.T) {
 	asked, _ := m.asked()
 	for line := range recorded {
 		if err == nil && asked[line] < 2 {
-			t.Errorf("it was not lost: %s", line)
+			t.Errorf("a reply survived the power cut without a sync: %s", line)
 		}
 	}
 }

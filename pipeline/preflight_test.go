@@ -17,18 +17,18 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// A failed preflight stops the run before any job is taken. A successful one runs once, and not if
-// there is nothing to do.
+// A failed preflight stops the run before any job is taken. Each invocation calls Preflight once,
+// or not at all if there is nothing to do.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
-	trouble, asked := errors.New("no sandbox here"), 0
+	failure, calls := errors.New("no sandbox here"), 0
 	h.Change = func(d *pipeline.Deps) {
-		d.Preflight = func(context.Context) error { asked++; return trouble }
+		d.Preflight = func(context.Context) error { calls++; return failure }
 	}
 	rep, err := h.Run(t.Context())
 	stop, ok := errors.AsType[*pipeline.StopError](err)
-	if !ok || stop.Code != 7 || rep.ExitCode != 7 || rep.Verdict != observe.Stopped || rep.Error != trouble.Error() {
+	if !ok || stop.Code != 7 || rep.ExitCode != 7 || rep.Verdict != observe.Stopped || rep.Error != failure.Error() {
 		t.Errorf("%v; %+v", err, rep)
 	}
 	if l := rep.Ledger; l.Missing != 3 || l.Ran != 0 || h.Count("env") != 0 {
@@ -37,61 +37,61 @@ func TestPreflight(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(h.Dir, "engine")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the engine was opened: %v", err)
 	}
-	trouble = nil
+	failure = nil
 	h.MustRun(t)
 	h.MustRun(t)
-	if asked != 2 {
-		t.Errorf("asked %d times", asked)
+	if calls != 2 {
+		t.Errorf("Preflight was called %d times, want 2", calls)
 	}
 }
 
-// unsafe is a store that ignores conditional writes.
-type unsafe struct {
+// unsafeStore is a store whose Probe finds that it ignores conditional writes.
+type unsafeStore struct {
 	sinks.Store
-	asked *int
+	probes *int
 }
 
-func (u unsafe) Probe(context.Context) error { *u.asked++; return sinks.ErrUnsafe }
+func (u unsafeStore) Probe(context.Context) error { *u.probes++; return sinks.ErrUnsafe }
 
-// If episodes could overwrite each other, none starts. The store is not probed if there is nothing
-// to do.
+// If episodes could overwrite each other, no episode starts. The store is not probed if there is
+// nothing to do.
 func TestUnsafeStagingIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 	h.Config.Staging, h.Config.RunID = h.Dir, "elsewhere"
-	asked := 0
-	h.Store = func(s sinks.Store) sinks.Store { return unsafe{s, &asked} }
+	probes := 0
+	h.Store = func(s sinks.Store) sinks.Store { return unsafeStore{s, &probes} }
 	_, err := h.Run(t.Context())
 	stop, ok := errors.AsType[*pipeline.StopError](err)
-	if !ok || stop.Code != 8 || !errors.Is(err, sinks.ErrUnsafe) || h.Count("env") != 0 || asked != 1 {
-		t.Errorf("%v; %d environments, asked %d times", err, h.Count("env"), asked)
+	if !ok || stop.Code != 8 || !errors.Is(err, sinks.ErrUnsafe) || h.Count("env") != 0 || probes != 1 {
+		t.Errorf("%v; %d environments, probed %d times", err, h.Count("env"), probes)
 	}
 	h.Store = nil
 	h.MustRun(t)
-	h.Store = func(s sinks.Store) sinks.Store { return unsafe{s, &asked} }
-	if h.MustRun(t); asked != 1 {
-		t.Errorf("asked %d times", asked)
+	h.Store = func(s sinks.Store) sinks.Store { return unsafeStore{s, &probes} }
+	if h.MustRun(t); probes != 1 {
+		t.Errorf("probed %d times", probes)
 	}
 }
 
 // The run's own directory is probed as well: its file system may not support hard links.
-func TestAnUnsafeRunDirectoryIsRefused(t *testing.T) {
+func TestUnsafeRunDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
-	asked := 0
-	h.Store = func(s sinks.Store) sinks.Store { return unsafe{s, &asked} }
+	probes := 0
+	h.Store = func(s sinks.Store) sinks.Store { return unsafeStore{s, &probes} }
 	_, err := h.Run(t.Context())
 	stop, ok := errors.AsType[*pipeline.StopError](err)
 	if !ok || stop.Code != 8 || !strings.Contains(stop.Remedy, "run.staging") || strings.Contains(err.Error(), "run.staging: ") {
-		t.Errorf("got %v, want a stop that names another place", err)
+		t.Errorf("got %v, want an error with exit code 8 whose remedy names run.staging", err)
 	}
-	if n := h.Count("env"); n != 0 || asked != 1 {
-		t.Errorf("%d environments, asked %d times", n, asked)
+	if n := h.Count("env"); n != 0 || probes != 1 {
+		t.Errorf("%d environments, probed %d times", n, probes)
 	}
 }
 
-// The remedy for a model server depends on its answer.
-func TestRemedyFitsTheModelServer(t *testing.T) {
+// The remedy for a failed preflight depends on the class of the model server's error.
+func TestRemedyFitsTheModelError(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[llms.Class]string{
 		llms.ClassNotFound:    "models list",
@@ -109,8 +109,8 @@ func TestRemedyFitsTheModelServer(t *testing.T) {
 	}
 }
 
-// A failure caused by the task is given up at once and runs again when infrastructure failures are
-// rerun.
+// A job that fails because of its task is given up at once. It runs again if the run retries
+// infrastructure failures.
 func TestTaskErrorsAreNotRetried(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
@@ -132,7 +132,7 @@ func TestTaskErrorsAreNotRetried(t *testing.T) {
 	}
 }
 
-func TestBadSettingsAreRefusedBeforeAnythingIsMade(t *testing.T) {
+func TestBadSettingsAreRefusedBeforeTheRunDirectoryExists(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*pipeline.Config){
 		"run id":       func(c *pipeline.Config) { c.RunID = "my run" },
@@ -147,7 +147,7 @@ func TestBadSettingsAreRefusedBeforeAnythingIsMade(t *testing.T) {
 			t.Errorf("%s: exit %d: %v", name, code, err)
 		}
 		if _, err := os.Stat(h.Dir); !os.IsNotExist(err) {
-			t.Errorf("%s: the run directory was made", name)
+			t.Errorf("%s: the run directory was created", name)
 		}
 	}
 }

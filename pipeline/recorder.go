@@ -13,15 +13,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// recordTimeout bounds the log entry of a call. The entry does not depend on the context of the
-// episode: a call that was paid for is recorded even if the episode is cancelled.
+// recordTimeout bounds the append of a call to the step log, which does not use the context of
+// the episode: a call that was paid for is recorded even if the episode is canceled.
 const recordTimeout = time.Minute
 
-// recorder is an agents.Recorder that writes to a step log, the llms.Account of its episode, and
-// the memory of what earlier deliveries of the job achieved.
+// recorder records an episode. As an agents.Recorder it appends to the step log and returns
+// what earlier deliveries of the job recorded there. As an llms.Account it pays for the calls.
 type recorder struct {
 	batch    *Batch
-	budget   *budget.Client // nil: no other process spends from the run's budget
+	budget   *budget.Client // nil: no other process shares the budget of the run
 	job      schemas.Job
 	delivery int
 	log      *engine.StepLog
@@ -29,18 +29,18 @@ type recorder struct {
 	account  *budget.Account
 
 	steps   []schemas.Step
-	pending *schemas.Reply
+	pending *schemas.Reply // recorded, but none of its steps are
 	rollout *rollout
 	verdict *schemas.Verdict
 
-	asking context.Context // of the policy's turn
-	begun  bool            // a call is running
-	worst  float64         // of that call
-	call   string          // its name in the shared budget
-	ended  *schemas.Payment
+	turnCtx  context.Context  // of the policy's current turn
+	inCall   bool             // a call is running
+	worst    float64          // worst-case cost of that call in USD
+	callID   string           // ID of that call in the shared budget
+	unlogged *schemas.Payment // of the last call, until an entry of the step log has it
 }
 
-// read restores what the entries of the step log say.
+// read restores the recorder from the entries of the step log.
 func (r *recorder) read(entries []engine.LogEntry) error {
 	pendingTurn := -1
 	for _, e := range entries {
@@ -73,8 +73,8 @@ func (r *recorder) read(entries []engine.LogEntry) error {
 	return nil
 }
 
-// restoreCalls makes the episode's account, and its share of the shared budget, what the step
-// log says: other processes may have paid for calls.
+// restoreCalls sets the episode's account, and its share of the shared budget, to the calls in
+// the step log, because other processes may have made them.
 func (r *recorder) restoreCalls(entries []engine.LogEntry) error {
 	var c callCount
 	for _, e := range entries {
@@ -82,7 +82,7 @@ func (r *recorder) restoreCalls(entries []engine.LogEntry) error {
 			return err
 		}
 	}
-	c.lose()
+	c.countLost()
 	r.batch.Ledger.Restore(r.account, c.calls, c.failed)
 	if r.budget != nil && r.delivery > 1 {
 		r.budget.Restore(r.job, r.delivery, c.calls.Spent())
@@ -94,9 +94,10 @@ func (r *recorder) restoreCalls(entries []engine.LogEntry) error {
 func (r *recorder) Replayed() ([]schemas.Step, *schemas.Reply) { return r.steps, r.pending }
 
 // Asking implements agents.Recorder. The episode's account pays for the calls of the turn. When
-// no further call of the run may begin, waiting ones end and a running one continues.
+// the run may start no further calls, the returned context ends, which cancels waiting calls. A
+// running call continues, because its context comes from Begin.
 func (r *recorder) Asking(ctx context.Context) (context.Context, func()) {
-	r.asking = ctx
+	r.turnCtx = ctx
 	turn, cancel := context.WithCancelCause(llms.WithTape(llms.WithAccount(ctx, r), r.tape))
 	open := r.batch.Ledger.Open()
 	stop := context.AfterFunc(open, func() { cancel(context.Cause(open)) })
@@ -113,9 +114,9 @@ func (r *recorder) Begin(ctx context.Context, worst float64) (context.Context, e
 	}
 	err := r.reserveShared(ctx, worst)
 	if err == nil {
-		// If the log gives no answer, it may have the call, which then counts until another worker
-		// reads the log.
-		if err = r.note(kindCall, callEntry{worst, r.ended}); errors.Is(err, engine.ErrLeaseLost) {
+		// After any other error the log may contain the call. Its reservation then stays until
+		// another worker reads the log.
+		if err = r.note(kindCall, callEntry{worst, r.unlogged}); errors.Is(err, engine.ErrLeaseLost) {
 			r.settleShared(&schemas.Payment{})
 		}
 	}
@@ -123,12 +124,12 @@ func (r *recorder) Begin(ctx context.Context, worst float64) (context.Context, e
 		r.batch.Ledger.Withdraw(r.account, worst)
 		return nil, err
 	}
-	r.begun, r.worst, r.ended = true, worst, nil
-	return r.asking, nil
+	r.inCall, r.worst, r.unlogged = true, worst, nil
+	return r.turnCtx, nil
 }
 
-// reserveShared reserves a call in the shared budget. Before that, it records and settles the
-// previous call.
+// reserveShared reserves the worst-case cost of a call in the shared budget. Before that, it
+// records and settles the previous call.
 func (r *recorder) reserveShared(ctx context.Context, worst float64) error {
 	if r.budget == nil || worst == 0 {
 		return nil
@@ -137,26 +138,26 @@ func (r *recorder) reserveShared(ctx context.Context, worst float64) error {
 		return err
 	}
 	var err error
-	if r.call, err = r.budget.Reserve(ctx, r.job, r.delivery, worst); budget.Exhausted(err) {
+	if r.callID, err = r.budget.Reserve(ctx, r.job, r.delivery, worst); budget.Exhausted(err) {
 		r.batch.Ledger.Close(err)
 	}
 	return err
 }
 
-// settleShared settles a call in the shared budget. The log has the payment.
+// settleShared settles a call in the shared budget. The step log must have the payment already.
 func (r *recorder) settleShared(p *schemas.Payment) {
 	if r.budget != nil && p != nil {
-		r.budget.Settle(r.job, r.delivery, r.call, p.Spent())
+		r.budget.Settle(r.job, r.delivery, r.callID, p.Spent())
 	}
 }
 
-// End implements llms.Account. The log gets an answer together with the reply that it becomes,
-// and a failure at once, because the next attempt may come much later.
+// End implements llms.Account. The payment for an answer is logged together with the reply; that
+// for a failed call is logged at once, because the next call may start much later.
 func (r *recorder) End(_ context.Context, p schemas.Payment) error {
-	r.begun = false
+	r.inCall = false
 	r.batch.Ledger.Settle(r.account, r.worst, p)
 	r.batch.Deps.Hooks.Reach(pointAnswered)
-	r.ended = &p
+	r.unlogged = &p
 	if p.Failed {
 		return r.flush()
 	}
@@ -169,30 +170,31 @@ func (r *recorder) FromCache() { r.batch.Ledger.CountCached(r.account) }
 // Attempt implements llms.Account.
 func (r *recorder) Attempt() int { return r.job.Attempt }
 
-// flush records the end of a call that no reply contains. A call that a panic left running may
-// have been billed, and holds money that other calls wait for.
+// flush logs the payment of the last call if it did not lead to a reply. If a panic interrupted
+// the call, it may have been billed, and its reservation blocks other calls, so flush ends it
+// first.
 func (r *recorder) flush() error {
-	if r.begun {
-		return r.End(r.asking, schemas.Payment{Failed: true, AtRiskUSD: r.worst})
+	if r.inCall {
+		return r.End(r.turnCtx, schemas.Payment{Failed: true, AtRiskUSD: r.worst})
 	}
-	if r.ended == nil {
+	if r.unlogged == nil {
 		return nil
 	}
-	if err := r.note(kindPaid, r.ended); err != nil {
+	if err := r.note(kindPaid, r.unlogged); err != nil {
 		return err
 	}
-	r.settleShared(r.ended)
-	r.ended = nil
+	r.settleShared(r.unlogged)
+	r.unlogged = nil
 	return nil
 }
 
 // Reply implements agents.Recorder.
 func (r *recorder) Reply(ctx context.Context, turn int, reply schemas.Reply) error {
-	if err := r.append(ctx, kindReply, replyEntry{turn, reply, r.ended}); err != nil {
+	if err := r.append(ctx, kindReply, replyEntry{turn, reply, r.unlogged}); err != nil {
 		return err
 	}
-	r.settleShared(r.ended)
-	r.ended = nil
+	r.settleShared(r.unlogged)
+	r.unlogged = nil
 	return nil
 }
 
@@ -207,7 +209,7 @@ func (r *recorder) Step(ctx context.Context, s schemas.Step) error {
 
 // note appends an entry even if the episode has ended.
 func (r *recorder) note(kind string, v any) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.asking), recordTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.turnCtx), recordTimeout)
 	defer cancel()
 	return r.append(ctx, kind, v)
 }

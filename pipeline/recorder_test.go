@@ -17,23 +17,23 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A call that could not be announced keeps its reservation if the step log may have it, and
-// keeps nothing if another worker has the episode.
+// If a call cannot be recorded, its reservation stays if the step log may contain the call, and
+// is dropped if another worker has the episode.
 func TestUnrecordedCallsKeepTheirReservation(t *testing.T) {
 	t.Parallel()
 	url := enginetest.NATS(t).ClientURL()
-	owner, err := engine.Dial(t.Context(), engine.Cluster{URL: url})
+	coordConn, err := engine.Dial(t.Context(), engine.Cluster{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = owner.Close() }()
-	own, err := engine.Open(t.Context(), engine.Options{RunID: "r", Conn: owner})
+	defer func() { _ = coordConn.Close() }()
+	coordinator, err := engine.Open(t.Context(), engine.Options{RunID: "r", Conn: coordConn})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = own.Close() }()
-	free := func(context.Context) error { return nil }
-	if _, err := budget.Open(t.Context(), own, budget.Setup{Limits: budget.Limits{Run: 1}, Ledger: budget.NewLedger(budget.Limits{}), Confirm: free}); err != nil {
+	defer func() { _ = coordinator.Close() }()
+	confirm := func(context.Context) error { return nil }
+	if _, err := budget.Open(t.Context(), coordinator, budget.Setup{Limits: budget.Limits{Run: 1}, Ledger: budget.NewLedger(budget.Limits{}), Confirm: confirm}); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: url, Patience: time.Nanosecond, CallTimeout: time.Minute})
@@ -47,22 +47,22 @@ func TestUnrecordedCallsKeepTheirReservation(t *testing.T) {
 	}
 	defer func() { _ = e.Close() }()
 	batch := newBatch(Config{}, Deps{}, "r", plan{}, budget.Limits{})
-	store, err := own.JoinBudget(t.Context())
+	store, err := coordinator.JoinBudget(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	client := budget.NewClient(t.Context(), store, "one", 20*time.Millisecond, slog.New(slog.DiscardHandler))
-	record := func(id string) *recorder {
+	newRecorder := func(id string) *recorder {
 		log, _, err := e.OpenLog(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &recorder{batch: batch, budget: client, job: schemas.Job{EpisodeID: id, TaskID: "x"}, delivery: 1, log: log, account: batch.Ledger.Account(id, "x"), asking: t.Context()}
+		return &recorder{batch: batch, budget: client, job: schemas.Job{EpisodeID: id, TaskID: "x"}, delivery: 1, log: log, account: batch.Ledger.Account(id, "x"), turnCtx: t.Context()}
 	}
-	lost, unsure := record("a"), record("b")
-	record("a")
+	lost, unsure := newRecorder("a"), newRecorder("b")
+	newRecorder("a") // takes the step log over
 	if _, err := lost.Begin(t.Context(), 0.2); !errors.Is(err, engine.ErrLeaseLost) {
-		t.Errorf("for another worker's episode: %v", err)
+		t.Errorf("Begin after another worker opened the step log: %v", err)
 	}
 	nc, err := nats.Connect(url)
 	if err != nil {
@@ -73,10 +73,10 @@ func TestUnrecordedCallsKeepTheirReservation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := unsure.Begin(t.Context(), 0.3); err == nil || errors.Is(err, engine.ErrLeaseLost) {
-		t.Errorf("without an answer: %v", err)
+		t.Errorf("Begin without an answer from the step log: %v", err)
 	}
 	client.Close()
-	got, err := budget.Read(t.Context(), owner, "r")
+	got, err := budget.Read(t.Context(), coordConn, "r")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 )
 
 // Finish writes the report of the invocation, which ended with err, and closes the run directory.
+// The returned error includes err.
 func (b *Batch) Finish(err error) (observe.Report, error) {
 	rep := b.report(err)
 	if b.status != nil {
@@ -24,8 +25,8 @@ func (b *Batch) Finish(err error) (observe.Report, error) {
 	return rep, errors.Join(err, b.dir.Close())
 }
 
-// writeFiles writes the report and the dead letters. A complete run no longer needs its private
-// working data.
+// writeFiles writes the report and the dead letters. It removes the engine's files of a complete
+// run, which no longer needs them.
 func (b *Batch) writeFiles(rep observe.Report) error {
 	body, err := rep.JSON()
 	if err != nil {
@@ -59,7 +60,7 @@ func (b *Batch) writeDeadLetters() error {
 		}
 		state := "failed"
 		if e.Class == classSecret {
-			state = "filtered" // publishing uses the same word
+			state = "filtered" // package publish uses the same word
 		}
 		line, err := json.Marshal(schemas.DeadLetterRow{
 			RunID: b.RunID, UnitKey: e.ID, Stage: cmp.Or(e.Stage, stageRollout), State: state, ErrorClass: &e.Class, ErrorMessage: new(b.Config.public(e.Cause)),
@@ -83,7 +84,7 @@ func (b *Batch) report(err error) observe.Report {
 	}
 	rep.Calls, rep.Effort.SpentNowUSD = b.Ledger.Totals()
 	for _, j := range b.plan.jobs {
-		if _, ended := b.episodes[j.EpisodeID]; ended {
+		if _, ok := b.episodes[j.EpisodeID]; ok {
 			continue
 		}
 		reason := "not finished"

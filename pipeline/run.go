@@ -11,9 +11,9 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
 
-// Run runs or resumes a batch in this process. The report is complete whenever the run directory
-// could be opened, even with an error. An error carries ExitCode and Hint. Cancelling ctx cancels
-// running episodes, which can be resumed.
+// Run runs or resumes a batch in this process. If the run directory could be opened, the report
+// is complete even if Run returns an error. The error has the methods ExitCode and Hint.
+// Canceling ctx cancels running episodes, which can be resumed.
 func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 	b, err := Open(ctx, cfg, deps, budget.Limits{Run: cfg.MaxCost, Task: cfg.TaskCost, Episode: cfg.EpisodeCost})
 	if err != nil {
@@ -22,7 +22,7 @@ func Run(ctx context.Context, cfg Config, deps Deps) (observe.Report, error) {
 	return b.Finish(b.run(ctx))
 }
 
-// run executes what is not staged yet.
+// run executes the jobs that are not staged yet.
 func (b *Batch) run(ctx context.Context) error {
 	if err := b.RemoveTorn(ctx); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (b *Batch) run(ctx context.Context) error {
 	return b.work(ctx)
 }
 
-// work executes jobs until each has ended, ctx ends, or an error stops the run.
+// work executes jobs until all have ended, ctx ends, or an error stops the run.
 func (b *Batch) work(ctx context.Context) (err error) {
 	all, cancelAll := context.WithCancelCause(ctx)
 	defer cancelAll(nil)
@@ -89,19 +89,19 @@ func (b *Batch) work(ctx context.Context) (err error) {
 	if err := b.CollectDead(context.WithoutCancel(ctx)); err != nil {
 		return WithExitCode(err)
 	}
-	unended, _ := b.Left()
+	unfinished, _ := b.Unfinished()
 	switch fatal := b.Fatal(); {
 	case fatal != nil:
 		return fatal
 	case ctx.Err() != nil:
 		return Interrupted(ctx)
-	case errors.Is(context.Cause(claims), ErrDrained) && unended > 0:
+	case errors.Is(context.Cause(claims), ErrDrained) && unfinished > 0:
 		return ErrDrained
 	}
 	return nil
 }
 
-// watch returns when every job of ToDo has ended.
+// watch returns when every job in ToDo has ended, or ctx ends.
 func (b *Batch) watch(ctx context.Context) error {
 	ended := map[string]bool{}
 	return b.Engine.Watch(ctx, func(e engine.Entry) bool {

@@ -61,11 +61,11 @@ func TestSecondRunExecutesNothing(t *testing.T) {
 	}
 	for _, f := range []string{"run.json", "summary.json", "summary.md"} {
 		if info, err := os.Stat(filepath.Join(h.Dir, f)); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, or readable for others: a configuration may hold what they must not see", f, err)
+			t.Errorf("%s: %v, or others can read it, although a configuration may contain private values", f, err)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(h.Dir, "engine")); !os.IsNotExist(err) {
-		t.Errorf("private working data outlives a complete run: %v", err)
+		t.Errorf("the engine's files are left after a complete run: %v", err)
 	}
 
 	before, times := h.Count(""), modTimes(t, h.Dir)
@@ -74,7 +74,7 @@ func TestSecondRunExecutesNothing(t *testing.T) {
 		t.Error(diff)
 	}
 	if again.ExitCode != 0 || h.Count("") != before {
-		t.Errorf("the second run did something: exit %d, %d notes more", again.ExitCode, h.Count("")-before)
+		t.Errorf("the second run executed something: exit %d, %d more notes", again.ExitCode, h.Count("")-before)
 	}
 	if diff := cmp.Diff(times, modTimes(t, h.Dir)); diff != "" {
 		t.Errorf("staged objects were touched: %s", diff)
@@ -125,7 +125,7 @@ func TestInfraFailuresAreRetriedAndThenGivenUp(t *testing.T) {
 		t.Errorf("%+v %+v", l, rep.Friction)
 	}
 	if n := h.Count("ask "); n != 2*turns {
-		t.Errorf("%d questions asked, want %d: a retry asks nothing again", n, 2*turns)
+		t.Errorf("%d model calls, want %d: a retry repeats no call", n, 2*turns)
 	}
 
 	h = newHarness(filepath.Join(t.TempDir(), "run"), 2)
@@ -148,7 +148,7 @@ func TestInfraFailuresAreRetriedAndThenGivenUp(t *testing.T) {
 		t.Errorf("dead letters: %s %v", letters, err)
 	}
 
-	rep = h.MustRun(t) // without --retry it stays
+	rep = h.MustRun(t) // without --retry the job is not run again
 	if l := pipelinetest.Ledger(t, rep); l.Reused != 1 || l.Missing != 1 || rep.ExitCode != 3 || !strings.Contains(rep.Missing[0].Reason, "container vanished") {
 		t.Errorf("%+v %+v", l, rep.Missing)
 	}
@@ -158,16 +158,16 @@ func TestInfraFailuresAreRetriedAndThenGivenUp(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	if _, err := os.Stat(filepath.Join(h.Dir, "dead-letters.jsonl")); !os.IsNotExist(err) {
-		t.Errorf("dead letters stay: %v", err)
+		t.Errorf("the dead letters were not removed: %v", err)
 	}
 }
 
-func TestPanicInAStageIsAnInfraFailureOfThatJob(t *testing.T) {
+func TestPanicInStageFailsOnlyThatJob(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 	h.OnStep = func(_ context.Context, j schemas.Job, _ schemas.ToolCall) error {
 		if j.Instance == "bug-00" {
-			panic("a bug of ours")
+			panic("a bug")
 		}
 		return nil
 	}
@@ -211,13 +211,13 @@ func TestBudgetStopsAndResumes(t *testing.T) {
 		t.Errorf("%d calls for 0.06 at 0.01 each", n)
 	}
 	if _, err := h.Run(t.Context()); pipelinetest.ExitCode(t, err) != 5 || h.Count("ask ") != 5 {
-		t.Errorf("the same budget bought %d calls more", h.Count("ask ")-5)
+		t.Errorf("the used-up budget paid for %d more calls", h.Count("ask ")-5)
 	}
 	h.Config.MaxCost = 1
 	rep = h.MustRun(t)
 	pipelinetest.Ledger(t, rep)
 	if n := h.Count("ask "); n != 3*turns || len(h.Staged(t)) != 3 || rep.Calls.LostInFlight != 0 {
-		t.Errorf("%d calls over all, want %d; %d lost", n, 3*turns, rep.Calls.LostInFlight)
+		t.Errorf("%d calls in total, want %d; %d lost", n, 3*turns, rep.Calls.LostInFlight)
 	}
 }
 
@@ -245,11 +245,11 @@ func TestCancelKeepsEverythingResumable(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	if n := h.Count("ask "); n != 4*turns {
-		t.Errorf("%d questions, want %d", n, 4*turns)
+		t.Errorf("%d model calls, want %d", n, 4*turns)
 	}
 }
 
-func TestDrainFinishesWhatRuns(t *testing.T) {
+func TestDrainFinishesRunningJobs(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 5)
 	h.Config.Workers = 1
@@ -269,15 +269,15 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 	}
 }
 
-// flaky is a store that fails creations with an error first.
-type flaky struct {
+// flakyStore is a store whose first calls of Create fail with err.
+type flakyStore struct {
 	sinks.Store
-	left atomic.Int32
-	err  error
+	failures atomic.Int32 // calls that still have to fail
+	err      error
 }
 
-func (f *flaky) Create(ctx context.Context, key string, body []byte) error {
-	if f.left.Add(-1) >= 0 {
+func (f *flakyStore) Create(ctx context.Context, key string, body []byte) error {
+	if f.failures.Add(-1) >= 0 {
 		return f.err
 	}
 	return f.Store.Create(ctx, key, body)
@@ -286,9 +286,9 @@ func (f *flaky) Create(ctx context.Context, key string, body []byte) error {
 func TestStoreErrorsLoseNothing(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		err  error
-		left int32
-		code int // 0: recovers within the run
+		err      error
+		failures int32
+		code     int // 0: recovers within the run
 	}{
 		"outage":    {errors.New("503 slow down"), 2, 0},
 		"denied":    {sinks.ErrDenied, 1000, 8},
@@ -299,8 +299,8 @@ func TestStoreErrorsLoseNothing(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 			h.Config.Workers = 1
 			h.Store = func(s sinks.Store) sinks.Store {
-				f := &flaky{Store: s, err: c.err}
-				f.left.Store(c.left)
+				f := &flakyStore{Store: s, err: c.err}
+				f.failures.Store(c.failures)
 				return f
 			}
 			rep, err := h.Run(t.Context())
@@ -313,7 +313,7 @@ func TestStoreErrorsLoseNothing(t *testing.T) {
 				rep, err = h.Run(t.Context())
 			}
 			if err != nil || len(h.Staged(t)) != 2 || h.Count("ask ") != 2*turns || h.Count("verify ") != 2 {
-				t.Errorf("%v: %d staged, %d questions, %d verifications", err, len(h.Staged(t)), h.Count("ask "), h.Count("verify "))
+				t.Errorf("%v: %d staged, %d model calls, %d verifications", err, len(h.Staged(t)), h.Count("ask "), h.Count("verify "))
 			}
 			if rep.ExitCode != 0 {
 				t.Errorf("exit %d", rep.ExitCode)
@@ -322,7 +322,7 @@ func TestStoreErrorsLoseNothing(t *testing.T) {
 	}
 }
 
-func TestSummaryFileSaysWhatTheReportSays(t *testing.T) {
+func TestSummaryFileMatchesReport(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 	rep := h.MustRun(t)

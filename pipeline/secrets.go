@@ -8,7 +8,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Clean removes the secrets from a text and leaves everything else as it is.
+// Clean replaces the secrets in a text.
 func (c *Config) Clean(text string) string {
 	red := redact.New(c.Normalise.Secrets)
 	out := red.Text(text)
@@ -18,12 +18,12 @@ func (c *Config) Clean(text string) string {
 	return out
 }
 
-// keepNoSecrets removes the secrets from what the run directory keeps of the configuration. It
-// refuses a run whose ID holds one before anything is paid for: the ID is in every row, so that
-// no episode could be staged.
+// keepNoSecrets removes secrets from the parts of the configuration that the run directory
+// keeps. It returns an error if the run ID contains a secret: the ID is part of every row, so no
+// episode of the run could be staged.
 func (c *Config) keepNoSecrets() error {
 	if c.Clean(c.RunID) != c.RunID {
-		return &StopError{Code: 2, Err: errors.New("the name of the run looks like a secret"), Remedy: "choose another run.name: it stands in every row"}
+		return &StopError{Code: 2, Err: errors.New("the name of the run looks like a secret"), Remedy: "choose another run.name: it appears in every row"}
 	}
 	c.Resolved = []byte(c.Clean(string(c.Resolved)))
 	c.Command = slices.Clone(c.Command)
@@ -33,5 +33,5 @@ func (c *Config) keepNoSecrets() error {
 	return nil
 }
 
-// public returns the text of an error as it may be kept.
+// public returns an error text without secrets and control characters, for files and reports.
 func (c *Config) public(text string) string { return c.Clean(schemas.Plain(text)) }

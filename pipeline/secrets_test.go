@@ -16,29 +16,29 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// An error of another program may hold a key. It reaches neither the progress of a run, nor its
-// report, nor the dead letters.
+// The error of another program may contain a key. The key appears neither in the progress of a
+// run, nor in its report, nor in the dead letters.
 func TestErrorsAreReportedWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	key, value := "ghp_"+strings.Repeat("a1B2", 9), "counting-house-7"
-	said := "no account for " + key + " and " + value
+	message := "no account for " + key + " and " + value
 	for name, c := range map[string]struct {
-		fails func(h *harness)
-		code  int
+		inject func(h *harness)
+		code   int
 	}{
 		"given up": {func(h *harness) {
-			h.OnStep = func(context.Context, schemas.Job, schemas.ToolCall) error { return errors.New(said) }
+			h.OnStep = func(context.Context, schemas.Job, schemas.ToolCall) error { return errors.New(message) }
 		}, 3},
 		"stopped": {func(h *harness) {
 			h.OnAsk = func(context.Context, schemas.Job, int) error {
-				return &llms.Error{Class: llms.ClassAuth, Message: said}
+				return &llms.Error{Class: llms.ClassAuth, Message: message}
 			}
 		}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 			h.Config.Normalise.Secrets = redact.NewKnown([]string{value})
-			c.fails(h)
+			c.inject(h)
 			var shown bytes.Buffer
 			h.Change = func(d *pipeline.Deps) { d.Observer = observe.NewPlain(&shown) }
 			rep, _ := h.Run(t.Context())
@@ -51,15 +51,15 @@ func TestErrorsAreReportedWithoutSecrets(t *testing.T) {
 					texts[file] = string(b)
 				}
 			}
-			told := false
+			found := false
 			for place, text := range texts {
-				told = told || strings.Contains(text, "no account for [REDACTED:github_token:1] and [REDACTED:known:1]")
+				found = found || strings.Contains(text, "no account for [REDACTED:github_token:1] and [REDACTED:known:1]")
 				if strings.Contains(text, key) || strings.Contains(text, value) {
 					t.Errorf("%s: %s", place, text)
 				}
 			}
-			if !told {
-				t.Errorf("nothing says why: %v", texts)
+			if !found {
+				t.Errorf("the cause appears nowhere: %v", texts)
 			}
 		})
 	}

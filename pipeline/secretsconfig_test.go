@@ -10,9 +10,9 @@ import (
 	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 )
 
-// The configuration and command line in the run directory contain no secret, and no secret becomes
-// the name of a run.
-func TestConfigurationIsKeptWithoutSecrets(t *testing.T) {
+// The configuration and command line in the run directory contain no secret, and a secret cannot
+// be the name of a run.
+func TestRecordedConfigurationHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	key := "ghp_" + strings.Repeat("a1B2", 9)
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
@@ -26,15 +26,15 @@ func TestConfigurationIsKeptWithoutSecrets(t *testing.T) {
 		}
 	}
 	if h.Config.Command[3] != "agent.with.note="+key {
-		t.Error("the caller's words were changed")
+		t.Error("the caller's slice was changed")
 	}
 
 	named := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	named.Config.RunID = key
 	if _, err := named.Run(t.Context()); err == nil || pipelinetest.ExitCode(t, err) != 2 || strings.Contains(err.Error(), key) {
-		t.Errorf("a key for a name: %v", err)
+		t.Errorf("a key as run ID: %v", err)
 	}
 	if _, err := os.Stat(named.Dir); !os.IsNotExist(err) {
-		t.Errorf("it left something behind: %v", err)
+		t.Errorf("the refused run left something behind: %v", err)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// StoreError gives an error of the staging store an exit code.
+// StoreError returns an error of the staging store with exit code 8. It returns cancellations and
+// errors that have an exit code unchanged.
 func (b *Batch) StoreError(err error) error {
 	if _, ok := errors.AsType[fatal](err); ok || errors.Is(err, context.Canceled) {
 		return err
@@ -19,8 +20,8 @@ func (b *Batch) StoreError(err error) error {
 	return &StopError{Code: 8, Err: err, Remedy: "check the staging store " + b.Deps.Staging.URI() + "; " + resumes}
 }
 
-// ProbeStaging refuses a staging store in which episodes cannot be staged, or could overwrite
-// each other, before anything is paid for.
+// ProbeStaging returns an error if the staging store is unusable or would let episodes overwrite
+// each other. Run calls it before the first job, so that no model call is paid for in vain.
 func (b *Batch) ProbeStaging(ctx context.Context) error {
 	where, remedy := "run.staging", "stage in another place, or leave run.staging out to stage in the run's directory"
 	if b.Config.Staging == "" {
@@ -38,8 +39,8 @@ func (b *Batch) ProbeStaging(ctx context.Context) error {
 	}
 }
 
-// RemoveTorn removes objects that killed processes did not stage completely, if the run stages in
-// its own directory. No other process may execute jobs of the run.
+// RemoveTorn removes incomplete objects that killed processes left behind, if the run stages in
+// its own directory. No other process may execute jobs of the run at that time.
 func (b *Batch) RemoveTorn(ctx context.Context) error {
 	s, ok := b.Deps.Staging.(sinks.Sweeper)
 	if !ok || b.Config.Staging != "" {
@@ -69,7 +70,7 @@ func (b *Batch) WithStore(ctx context.Context, do func(sinks.Store) error) error
 		if time.Now().Add(wait).After(deadline) {
 			return b.StoreError(err)
 		}
-		b.Deps.Log.Warn("staging store", "error", err, "retry_in", wait)
+		b.Deps.Log.Warn("staging store failed", "error", err, "retry_in", wait)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -78,7 +79,7 @@ func (b *Batch) WithStore(ctx context.Context, do func(sinks.Store) error) error
 	}
 }
 
-// Fetch reads the staged object of a job. The error is sinks.ErrNotFound if there is none.
+// Fetch reads the staged episode of a job. The error wraps sinks.ErrNotFound if there is none.
 func (b *Batch) Fetch(ctx context.Context, job schemas.Job) (StagedEpisode, error) {
 	key := sinks.StagedKey(job.RunID, job.EpisodeID)
 	var body []byte
@@ -96,8 +97,8 @@ func (b *Batch) Fetch(ctx context.Context, job schemas.Job) (StagedEpisode, erro
 	return StagedEpisode{observe.FromStaged(s, int64(len(body))), schemas.HashBytes(body)}, nil
 }
 
-// stage writes the episode create-only. If another worker has staged it, stage returns that
-// object.
+// stage writes an episode without overwriting. If another worker has staged the episode, stage
+// returns that one.
 func (b *Batch) stage(ctx context.Context, job schemas.Job, s sinks.Staged) (StagedEpisode, error) {
 	body, err := sinks.EncodeStaged(s)
 	if err != nil {
@@ -114,7 +115,7 @@ func (b *Batch) stage(ctx context.Context, job schemas.Job, s sinks.Staged) (Sta
 	return StagedEpisode{observe.FromStaged(s, int64(len(body))), schemas.HashBytes(body)}, nil
 }
 
-// adopt makes the staged object of another worker, or of an earlier attempt, the result of a job.
+// adopt returns the episode that another worker, or an earlier delivery of the job, has staged.
 func (b *Batch) adopt(ctx context.Context, job schemas.Job) (StagedEpisode, error) {
 	done, err := b.Fetch(ctx, job)
 	if err == nil {

@@ -10,11 +10,11 @@ import (
 
 // Kinds of entries in a step log.
 const (
-	kindCall    = "call" // a call to a model is about to be made
-	kindPaid    = "paid" // a call ended without a reply to record
+	kindCall    = "call" // a model call is about to start
+	kindPaid    = "paid" // a model call ended without a reply to record
 	kindReply   = "reply"
 	kindStep    = "step"
-	kindRollout = "rollout" // the episode without its steps: the agent has ended
+	kindRollout = "rollout" // the agent has ended; holds the episode without its steps
 	kindVerdict = "verdict"
 )
 
@@ -24,12 +24,13 @@ type rollout struct {
 	Replayed int             `json:"replayed"` // how many of the first steps were replayed
 }
 
-// callEntry announces a call. Before is the end of the previous call, if no other entry has it.
+// callEntry is the entry kindCall.
 type callEntry struct {
-	Worst  float64          `json:"worst"`
-	Before *schemas.Payment `json:"before,omitempty"`
+	Worst  float64          `json:"worst"`            // worst-case cost in USD
+	Before *schemas.Payment `json:"before,omitempty"` // of the previous call, if no other entry has it
 }
 
+// replyEntry is the entry kindReply.
 type replyEntry struct {
 	Turn  int              `json:"turn"`
 	Reply schemas.Reply    `json:"reply"`
@@ -39,9 +40,9 @@ type replyEntry struct {
 // callCount adds up the calls of a step log, entry by entry.
 type callCount struct {
 	calls  schemas.Calls
-	open   bool // the last call is announced and has no end
-	worst  float64
-	failed bool
+	open   bool    // the last call started and has not ended
+	worst  float64 // worst-case cost of that call in USD
+	failed bool    // the last call failed, so that the next one repeats it
 }
 
 func (c *callCount) add(e engine.LogEntry) error {
@@ -51,7 +52,7 @@ func (c *callCount) add(e engine.LogEntry) error {
 		var call callEntry
 		err = json.Unmarshal(e.Data, &call)
 		c.end(call.Before)
-		c.lose()
+		c.countLost()
 		c.calls.Made++
 		if c.failed {
 			c.calls.Retried++
@@ -86,8 +87,8 @@ func (c *callCount) end(p *schemas.Payment) {
 	}
 }
 
-// lose counts a call that has no end because its process died. It costs its worst case.
-func (c *callCount) lose() {
+// countLost counts a call that never ended because its process died, at its worst-case cost.
+func (c *callCount) countLost() {
 	if c.open {
 		c.calls.LostInFlight++
 		c.calls.AtRiskUSD += c.worst

@@ -11,10 +11,10 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
 
-// Cents compares amounts of money.
+// Cents makes cmp compare amounts in USD with a tolerance for rounding errors.
 var Cents = cmpopts.EquateApprox(0, 1e-9)
 
-// ExitCode returns the exit code that an error carries.
+// ExitCode returns the exit code of an error. It fails the test if the error has none.
 func ExitCode(t *testing.T, err error) int {
 	t.Helper()
 	e, ok := errors.AsType[interface {
@@ -23,12 +23,12 @@ func ExitCode(t *testing.T, err error) int {
 		Hint() string
 	}](err)
 	if !ok {
-		t.Fatalf("%v carries no exit code", err)
+		t.Fatalf("the error has no exit code: %v", err)
 	}
 	return e.ExitCode()
 }
 
-// Ledger returns the ledger of a report, whose numbers must add up.
+// Ledger returns the ledger of a report. It fails the test if its numbers do not add up.
 func Ledger(t *testing.T, rep observe.Report) observe.Ledger {
 	t.Helper()
 	l := rep.Ledger
@@ -42,7 +42,8 @@ func Ledger(t *testing.T, rep observe.Report) observe.Ledger {
 	return l
 }
 
-// CheckCalls compares the calls of a report with the notes of the policy.
+// CheckCalls compares the calls of a report with the notes of the policy. failed and lost are
+// the numbers of failed calls and of calls that never ended.
 func (h *Harness) CheckCalls(t *testing.T, rep observe.Report, failed, lost int) {
 	t.Helper()
 	c, asked := rep.Calls, h.Count("ask ")
@@ -50,14 +51,14 @@ func (h *Harness) CheckCalls(t *testing.T, rep observe.Report, failed, lost int)
 		t.Errorf("the calls do not add up: %+v", c)
 	}
 	if diff := cmp.Diff(float64(asked)*CallCost, c.CostUSD, Cents); lost == 0 && (diff != "" || c.Answered != asked || c.Prompt != int64(100*asked)) {
-		t.Errorf("%d questions, %+v", asked, c)
+		t.Errorf("the policy noted %d calls, the report has %+v", asked, c)
 	}
 	if diff := cmp.Diff(float64(lost)*CallWorst, c.AtRiskUSD, Cents); diff != "" {
-		t.Error("at risk", diff)
+		t.Error("cost at risk:", diff)
 	}
 }
 
-// Status reads the status of the run, whose numbers must add up.
+// Status reads the status of the run. It fails the test if its numbers do not add up.
 func (h *Harness) Status(t *testing.T) (observe.Status, error) {
 	t.Helper()
 	store, err := h.Open(t.Context(), h.Dir)

@@ -1,5 +1,5 @@
-// Package pipelinetest runs batches of fake tasks, with a scripted policy and a verifier that
-// knows the fix, for tests of the pipeline and of what executes it. Only tests import it.
+// Package pipelinetest runs batches of fake tasks with a scripted policy and a verifier that
+// knows the fix, for tests of packages pipeline and fleet. Only tests import it.
 package pipelinetest
 
 import (
@@ -26,10 +26,11 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Turns is how many Turns a fake episode has: view, pdb, edit, submit.
+// Turns is the number of turns of a fake episode: view, pdb, edit, submit.
 const Turns = 4
 
-// CallCost is what a call of the fake policy costs, CallWorst what it reserves, in USD.
+// CallCost is the cost of a model call of the fake policy, and CallWorst the worst-case cost
+// that it reserves, in USD.
 const CallCost, CallWorst = 0.01, 0.02
 
 const patchText = "diff --git a/calc.py b/calc.py\nindex 1111111..2222222 100644\n--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n"
@@ -116,7 +117,7 @@ func (f *fakeEnv) Patch(context.Context) ([]byte, string, error) {
 func (f *fakeEnv) Key() schemas.EnvKey         { return schemas.EnvKey{Driver: "fake"} }
 func (f *fakeEnv) Close(context.Context) error { f.h.Note("close"); return nil }
 
-// policy follows a script and writes a note of every call to a file, so that a test sees the
+// policy follows a script. It notes every model call in a file, so that a test can count the
 // calls of all processes.
 type policy struct {
 	h   *Harness
@@ -143,12 +144,12 @@ func (p *policy) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 }
 
 func (p *policy) ask(ctx context.Context, account llms.Account, turn int) (schemas.Reply, error) {
-	calling, err := account.Begin(ctx, CallWorst)
+	callCtx, err := account.Begin(ctx, CallWorst)
 	if err != nil {
 		return schemas.Reply{}, err
 	}
 	if p.h.OnAsk != nil {
-		if err := p.h.OnAsk(calling, p.job, turn); err != nil {
+		if err := p.h.OnAsk(callCtx, p.job, turn); err != nil {
 			return schemas.Reply{}, errors.Join(err, account.End(ctx, schemas.Payment{Failed: true}))
 		}
 	}
@@ -158,9 +159,9 @@ func (p *policy) ask(ctx context.Context, account llms.Account, turn int) (schem
 		return schemas.Reply{}, err
 	}
 	if p.h.OnAnswer != nil {
-		if again, err := p.h.OnAnswer(turn); err != nil {
+		if askAgain, err := p.h.OnAnswer(turn); err != nil {
 			return schemas.Reply{}, err
-		} else if again {
+		} else if askAgain {
 			return p.ask(ctx, account, turn)
 		}
 	}
@@ -186,28 +187,30 @@ func (v verifier) Verify(_ context.Context, t schemas.Task, _ env.Tree, patch []
 	return schemas.Verdict{Resolved: &ok, Status: status, Method: t.Tests.Method, F2PPassed: 1, F2PTotal: 1, FinalSHA: sha}, nil
 }
 
-// Harness makes runs in one directory. It writes notes of what happens to a file, which
-// outlives the process.
+// Harness makes runs in one directory. It notes events in a file, which survives the process.
+// The functions, which may be nil, let a test intervene: an error from one of them is the error
+// of the corresponding operation.
 type Harness struct {
 	Dir      string // of the run
-	Beside   string // the file of notes; "": beside the directory
+	Beside   string // path of the notes; "": beside Dir
 	Config   pipeline.Config
 	Tasks    int
 	Open     func(ctx context.Context, dir string) (sinks.Store, error)
-	Store    func(sinks.Store) sinks.Store // wraps the staging store; nil: as it is
+	Store    func(sinks.Store) sinks.Store // wraps the staging store
 	OnReset  func(context.Context, schemas.Job) error
 	OnStep   func(context.Context, schemas.Job, schemas.ToolCall) error
-	OnTurn   func(context.Context, schemas.Job, int) // before the call is reserved; the context ends when no further call may begin
+	OnTurn   func(context.Context, schemas.Job, int) // before a model call is reserved; the context ends when no further call may start
 	OnAsk    func(context.Context, schemas.Job, int) error
-	OnAnswer func(turn int) (again bool, err error) // after the call is settled
+	OnAnswer func(turn int) (askAgain bool, err error) // after the model call is settled
 	OnPatch  func() error
 	LeftOut  []schemas.LeftOut
-	OnVerify func(schemas.Task) (schemas.Verdict, error)
+	OnVerify func(schemas.Task) (schemas.Verdict, error) // a verdict without a status stands for the real one
 	Change   func(*pipeline.Deps)
 	mu       sync.Mutex
 }
 
-// New returns a harness with some tasks. open opens the staging store in the run directory.
+// New returns a harness with the given number of tasks. open opens the staging store in the run
+// directory.
 func New(dir string, tasks int, open func(ctx context.Context, dir string) (sinks.Store, error)) *Harness {
 	return &Harness{Dir: dir, Tasks: tasks, Open: open, Config: pipeline.Config{
 		RunDir: dir, AgentKey: "agent-1", Identity: map[string]string{"agent": "scripted", "model": "fake-1"},
@@ -215,7 +218,7 @@ func New(dir string, tasks int, open func(ctx context.Context, dir string) (sink
 	}}
 }
 
-// Notes is the path of the file of notes.
+// Notes returns the path of the notes.
 func (h *Harness) Notes() string { return cmp.Or(h.Beside, h.Dir+".notes") }
 
 // Note appends a line to the notes.
@@ -285,7 +288,7 @@ func (h *Harness) MustRun(t *testing.T) observe.Report {
 	return rep
 }
 
-// Staged reads every staged object, by name.
+// Staged reads all staged objects and returns them by file name.
 func (h *Harness) Staged(t *testing.T) map[string]sinks.Staged {
 	t.Helper()
 	out := map[string]sinks.Staged{}

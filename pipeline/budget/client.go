@@ -14,22 +14,22 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// maxReads is how many totals a client reads for one write of the state.
+// maxReads limits the totals that a client reads before it writes the state.
 const maxReads = 40
 
-// closeTimeout bounds what Client.Close writes.
+// closeTimeout bounds Client.Close.
 const closeTimeout = 30 * time.Second
 
-// Client batches the reservations and settlements of one process into changes of the shared
-// state, so that processes compete for it and not episodes. Its methods may be called from
-// several goroutines.
+// Client batches the reservations and settlements of one process into few changes of the shared
+// state, so that processes compete for writing it rather than episodes. Its methods may be called
+// from several goroutines.
 type Client struct {
 	store *engine.BudgetStore
 	name  string        // of the process
-	poll  time.Duration // how long a reservation waits until the state is read again
+	poll  time.Duration // interval at which the state is read while a reservation waits
 	log   *slog.Logger
 	wake  chan struct{}
-	ctx   context.Context // of the calls to the cluster
+	ctx   context.Context // of the requests to the cluster
 	stop  context.CancelFunc
 	quit  chan struct{}
 	wg    sync.WaitGroup
@@ -37,26 +37,26 @@ type Client struct {
 	mu    sync.Mutex
 	queue []*request
 
-	// Only serve uses these, and Close after serve has ended.
-	known    *draft // the state as it was last seen; nil: unknown
+	// Only serve uses these fields, and Close after serve has ended.
+	known    *draft // the last known state, or nil
 	revision uint64
 	writes   int
 }
 
-// request is a change of the state. A reservation waits for its answer, and may wait for
-// money. Other requests wait for neither.
+// request is a change of the state: a reservation, which may have to wait until the budget has
+// room, or any other change, which is made at once.
 type request struct {
-	do        func(*draft) error
+	do        func(*draft) error // nil for a reservation
 	job       schemas.Job
 	want      share         // of a reservation
-	answer    chan error    // has room for one; nil: no reservation
+	answer    chan error    // of a reservation; buffers one answer
 	abandoned bool          // the caller no longer waits for the answer
-	done      chan struct{} // closed once the state is written; nil: no caller waits for that
+	done      chan struct{} // closed once the state is written; nil if no caller waits for that
 }
 
-// NewClient returns a client for a process, which name identifies. While a reservation waits
-// for money, the client reads the state again after poll. ctx provides values, not
-// cancellation.
+// NewClient returns a client for the process with the given unique name. While a reservation
+// waits, the client reads the state again after poll. Canceling ctx does not stop the client;
+// Close does.
 func NewClient(ctx context.Context, store *engine.BudgetStore, name string, poll time.Duration, log *slog.Logger) *Client {
 	c := &Client{store: store, name: name, poll: poll, log: log, wake: make(chan struct{}, 1), quit: make(chan struct{})}
 	c.ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -64,19 +64,19 @@ func NewClient(ctx context.Context, store *engine.BudgetStore, name string, poll
 	return c
 }
 
-// Close writes the remaining changes, as far as the cluster answers within closeTimeout. No
-// reservation may be waiting.
+// Close stops the client and writes the remaining changes, if the cluster answers within
+// closeTimeout. No reservation may be waiting.
 func (c *Client) Close() {
 	defer time.AfterFunc(closeTimeout, c.stop).Stop()
 	close(c.quit)
 	c.wg.Wait()
 	if err := c.write(c.ctx); err != nil {
-		c.log.Warn("settling with the budget", "error", err)
+		c.log.Warn("writing the last changes of the budget", "error", err)
 	}
 }
 
-// Reserve sets worst USD aside for a call of a job's delivery. It waits while others hold what
-// is left. Settle takes the call's name.
+// Reserve reserves worst USD for a model call of a job's delivery. It waits while the reservations
+// of other calls take up the rest of the budget. call identifies the reservation for Settle.
 func (c *Client) Reserve(ctx context.Context, job schemas.Job, delivery int, worst float64) (call string, err error) {
 	call = strconv.FormatUint(rand.Uint64(), 36)
 	r := &request{job: job, want: share{Task: job.TaskID, Held: worst, Call: call, Delivery: delivery}, answer: make(chan error, 1)}
@@ -91,11 +91,11 @@ func (c *Client) Reserve(ctx context.Context, job schemas.Job, delivery int, wor
 	c.mu.Lock()
 	r.abandoned = true
 	c.mu.Unlock()
-	c.Settle(job, delivery, call, 0) // the reservation may be granted at this moment
+	c.Settle(job, delivery, call, 0) // in case the reservation is granted at this moment
 	return call, fmt.Errorf("waiting for the budget: %w", context.Cause(ctx))
 }
 
-// Settle turns what a call of a job's delivery has reserved into what was paid.
+// Settle replaces the reservation of a call with the amount that was paid.
 func (c *Client) Settle(job schemas.Job, delivery int, call string, paid float64) {
 	c.push(settlement(job, delivery, call, paid))
 }
@@ -107,13 +107,13 @@ func settlement(job schemas.Job, delivery int, call string, paid float64) *reque
 	}}
 }
 
-// Restore makes the share of a job what its step log says.
+// Restore sets the share of a job to spent, the sum of the calls in its step log.
 func (c *Client) Restore(job schemas.Job, delivery int, spent float64) {
 	c.push(&request{do: func(d *draft) error { return d.restore(job.EpisodeID, job.TaskID, delivery, spent) }})
 }
 
-// CloseShare closes the share of a job that this process no longer executes. It waits until
-// that is written or ctx ends.
+// CloseShare closes the share of a job that this process no longer executes. It waits until the
+// change is written or ctx ends.
 func (c *Client) CloseShare(ctx context.Context, job schemas.Job, delivery int) {
 	r := &request{do: func(d *draft) error { return d.closeShare(job.EpisodeID, delivery) }, done: make(chan struct{})}
 	c.push(r)
@@ -133,27 +133,28 @@ func (c *Client) push(r *request) {
 	}
 }
 
+// serve writes the queue whenever a request arrives and, for waiting reservations, after poll.
 func (c *Client) serve() {
-	again := time.NewTimer(c.poll)
-	defer again.Stop()
+	timer := time.NewTimer(c.poll)
+	defer timer.Stop()
 	for {
 		select {
 		case <-c.quit:
 			return
 		case <-c.wake:
-		case <-again.C:
+		case <-timer.C:
 		}
 		if err := c.write(c.ctx); err != nil {
 			c.log.Warn("reading or writing the budget", "error", err)
-			c.refuse(err)
+			c.failReservations(err)
 		}
-		again.Reset(c.poll + rand.N(c.poll/2))
+		timer.Reset(c.poll + rand.N(c.poll/2))
 	}
 }
 
-// refuse answers all waiting reservations with err. The write may have succeeded without an
-// answer, so that what it reserved for them is settled as soon as possible.
-func (c *Client) refuse(err error) {
+// failReservations answers all waiting reservations with err. The write that failed may have
+// succeeded without an answer, so failReservations also queues the release of what it reserved.
+func (c *Client) failReservations(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, r := range c.queue {
@@ -164,7 +165,8 @@ func (c *Client) refuse(err error) {
 	}
 }
 
-// write applies the queue to the state, as far as there is money.
+// write applies the queue to the state. Reservations for which the budget has no room yet stay in
+// the queue.
 func (c *Client) write(ctx context.Context) error {
 	for tries := 1; ; tries++ {
 		c.mu.Lock()
@@ -181,17 +183,17 @@ func (c *Client) write(ctx context.Context) error {
 			}
 		}
 		next := c.known.clone()
-		answers, all, more, err := next.apply(queue)
+		answers, allGranted, more, err := next.apply(queue)
 		if err != nil {
 			c.known = nil
 			return err
 		}
-		if !all && !next.changed { // no write will tell whether this state is current
-			_, now, err := c.store.State(ctx)
+		if !allGranted && !next.changed { // there is no write that would fail if the known state is outdated
+			_, current, err := c.store.State(ctx)
 			if err != nil {
 				return err
 			}
-			if now != c.revision {
+			if current != c.revision {
 				c.known = nil
 				continue
 			}
@@ -205,7 +207,7 @@ func (c *Client) write(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if !ok { // another process was faster
+			if !ok { // another process wrote the state first
 				if err := engine.Pause(ctx, rand.N(time.Duration(min(tries, 10))*5*time.Millisecond)); err != nil {
 					return err
 				}
@@ -221,7 +223,7 @@ func (c *Client) write(ctx context.Context) error {
 	}
 }
 
-// deliver sends the answers and removes their requests from the queue.
+// deliver sends the answers to the callers and removes their requests from the queue.
 func (c *Client) deliver(answers map[*request]error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -237,12 +239,12 @@ func (c *Client) deliver(answers map[*request]error) {
 	})
 }
 
-// apply carries out requests in their order. Those without an answer have to wait; all says
-// that none has to and that none is refused. If the requests take many totals, whose reading
-// takes time in which other processes write the state, apply stops early and returns more.
-func (d *draft) apply(queue []*request) (answers map[*request]error, all, more bool, err error) {
-	answers, all = map[*request]error{}, true
-	before := &waitList{tasks: map[string]bool{}}
+// apply applies requests to the draft in their order. Requests without an entry in answers have to
+// wait. allGranted is true if every reservation was granted. apply stops after reading maxReads
+// totals and then returns more: reading takes time, in which other processes change the state.
+func (d *draft) apply(queue []*request) (answers map[*request]error, allGranted, more bool, err error) {
+	answers, allGranted = map[*request]error{}, true
+	waiting := &waitList{tasks: map[string]bool{}}
 	for _, r := range queue {
 		if d.changed && d.reads >= maxReads {
 			return answers, false, true, nil
@@ -254,11 +256,11 @@ func (d *draft) apply(queue []*request) (answers map[*request]error, all, more b
 			answers[r] = nil
 			continue
 		}
-		ok, err := d.reserve(r.job.EpisodeID, r.want, before)
+		ok, err := d.reserve(r.job.EpisodeID, r.want, waiting)
 		if ok || err != nil {
 			answers[r] = err
 		}
-		all = all && ok
+		allGranted = allGranted && ok
 	}
-	return answers, all, false, nil
+	return answers, allGranted, false, nil
 }

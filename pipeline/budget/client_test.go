@@ -18,21 +18,21 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// bank is the shared budget of a run on a real server.
-type bank struct {
+// sharedBudget is the shared budget of a run on a real server.
+type sharedBudget struct {
 	t     *testing.T
 	e     *engine.Engine
 	store *engine.BudgetStore
 }
 
-func newBank(t *testing.T, limit, taskLimit float64) *bank {
+func newSharedBudget(t *testing.T, limit, taskLimit float64) *sharedBudget {
 	t.Helper()
 	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: enginetest.NATS(t).ClientURL()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	b := &bank{t: t}
+	b := &sharedBudget{t: t}
 	if b.e, err = engine.Open(t.Context(), engine.Options{RunID: "r", Conn: conn}); err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,8 @@ func newBank(t *testing.T, limit, taskLimit float64) *bank {
 	return b
 }
 
-// change writes the state as a coordinator does.
-func (b *bank) change(do func(*draft)) {
+// change changes the state as a coordinator does.
+func (b *sharedBudget) change(do func(*draft)) {
 	b.t.Helper()
 	for {
 		s, revision, err := readState(b.t.Context(), b.store)
@@ -61,7 +61,7 @@ func (b *bank) change(do func(*draft)) {
 	}
 }
 
-func (b *bank) draft() *draft {
+func (b *sharedBudget) draft() *draft {
 	b.t.Helper()
 	s, _, err := readState(b.t.Context(), b.store)
 	if err != nil {
@@ -70,8 +70,8 @@ func (b *bank) draft() *draft {
 	return s
 }
 
-// open returns the client of a process.
-func (b *bank) open(name string) *Client {
+// open returns a client for the process with the given name.
+func (b *sharedBudget) open(name string) *Client {
 	b.t.Helper()
 	store, err := b.e.JoinBudget(b.t.Context())
 	if err != nil {
@@ -82,8 +82,8 @@ func (b *bank) open(name string) *Client {
 
 func job(id, task string) schemas.Job { return schemas.Job{EpisodeID: id, TaskID: task} }
 
-// is compares what the run has spent and reserved.
-func (b *bank) is(when string, spent, reserved float64) {
+// check compares the amounts that the run has spent and reserved.
+func (b *sharedBudget) check(when string, spent, reserved float64) {
 	b.t.Helper()
 	run, _, err := b.draft().limits("")
 	if err != nil || math.Abs(run.spent-spent) > rounding || math.Abs(run.reserved-reserved) > rounding {
@@ -91,48 +91,48 @@ func (b *bank) is(when string, spent, reserved float64) {
 	}
 }
 
-// What a killed worker had reserved is held until the coordinator knows that the worker is
-// gone, and counts as spent until the step log says otherwise.
-func TestKilledWorkersReservationsAreHeld(t *testing.T) {
+// The reservation of a killed worker stays until the coordinator knows that the worker is gone.
+// From then on it counts as spent until the step log shows the cost.
+func TestReservationOfKilledWorkerStays(t *testing.T) {
 	t.Parallel()
-	b := newBank(t, 1, 0)
+	b := newSharedBudget(t, 1, 0)
 	dead, alive := b.open("dead"), b.open("alive")
 	defer alive.Close()
 	lost, err := dead.Reserve(t.Context(), job("a", "x"), 1, 0.6)
 	if err != nil {
 		t.Fatal(err)
 	}
-	close(dead.quit) // as if it were killed: nothing of it comes any more
+	close(dead.quit) // as if the process were killed: it sends nothing more
 	dead.wg.Wait()
 	got := make(chan error, 1)
 	go func() {
 		_, err := alive.Reserve(t.Context(), job("b", "y"), 1, 0.5)
 		got <- err
 	}()
-	b.is("held", 0, 0.6)
+	b.check("held", 0, 0.6)
 	b.change(func(s *draft) { s.markLost("a") })
 	if err := <-got; !Exhausted(err) {
-		t.Errorf("with the worst case lost: %v", err)
+		t.Errorf("Reserve after the worst case was lost: %v", err)
 	}
-	b.is("lost", 0.6, 0)
+	b.check("lost", 0.6, 0)
 	if _, err := alive.Reserve(t.Context(), job("c", "y"), 1, 0.1); !Exhausted(err) {
-		t.Errorf("a run that is over: %v", err)
+		t.Errorf("Reserve after the budget was used up: %v", err)
 	}
 	b.change(func(s *draft) { s.Exhausted = "" })
-	alive.Restore(job("a", "x"), 2, 0.2) // the log knows the answer
+	alive.Restore(job("a", "x"), 2, 0.2) // the step log has the answer
 	call, err := alive.Reserve(t.Context(), job("b", "y"), 1, 0.5)
 	if err != nil {
 		t.Error(err)
 	}
-	b.is("restored", 0.2, 0.5)
-	late := b.open("late") // the first owner of a was only slow
+	b.check("restored", 0.2, 0.5)
+	late := b.open("late") // the first owner of episode a was only slow
 	defer late.Close()
 	late.Settle(job("a", "x"), 1, lost, 0.3)
 	late.CloseShare(t.Context(), job("a", "x"), 1)
 	if _, err := late.Reserve(t.Context(), job("a", "x"), 1, 0.1); !errors.Is(err, engine.ErrLeaseLost) {
-		t.Errorf("an owner of before: %v", err)
+		t.Errorf("Reserve with an earlier delivery: %v", err)
 	}
-	b.is("fenced", 0.2, 0.5)
+	b.check("fenced", 0.2, 0.5)
 	alive.Settle(job("b", "y"), 1, call, 0.4)
 	alive.CloseShare(t.Context(), job("a", "x"), 2)
 	alive.CloseShare(t.Context(), job("b", "y"), 1)
@@ -140,13 +140,14 @@ func TestKilledWorkersReservationsAreHeld(t *testing.T) {
 	if _, err := alive.Reserve(t.Context(), job("a", "x"), 3, 0.35); err != nil {
 		t.Error(err)
 	}
-	b.is("taken up again", 0.65, 0.35)
+	b.check("continued by another worker", 0.65, 0.35)
 }
 
-// A call that gives up waiting takes no money with it, even if it is granted at that moment.
-func TestWaitingForTheSharedBudgetEnds(t *testing.T) {
+// A call whose context ends while it waits reserves nothing, even if the reservation is granted at
+// that moment.
+func TestCanceledReservationHoldsNothing(t *testing.T) {
 	t.Parallel()
-	b := newBank(t, 1, 0)
+	b := newSharedBudget(t, 1, 0)
 	client := b.open("one")
 	if _, err := client.Reserve(t.Context(), job("a", "x"), 1, 0.9); err != nil {
 		t.Fatal(err)
@@ -162,17 +163,17 @@ func TestWaitingForTheSharedBudgetEnds(t *testing.T) {
 		cancel()
 	}
 	client.Close()
-	b.is("cancelled", 0, 0.9)
+	b.check("after canceled reservations", 0, 0.9)
 }
 
-// Processes that reserve calls of any price without a break never exceed the limits of the
-// run and of a task together, and each amount is counted once.
+// Several processes that keep reserving calls of different prices together never exceed the limits
+// of the run and of its tasks, and each amount is counted once.
 func TestClientsOfManyProcesses(t *testing.T) {
 	t.Parallel()
-	b := newBank(t, 2, 1.2)
+	b := newSharedBudget(t, 2, 1.2)
 	var mu sync.Mutex
 	spent := map[string]float64{}
-	var all sync.WaitGroup
+	var processes sync.WaitGroup
 	for p := range 4 {
 		client := b.open(fmt.Sprint("p", p))
 		var calls sync.WaitGroup
@@ -191,36 +192,36 @@ func TestClientsOfManyProcesses(t *testing.T) {
 					paid := worst * rand.Float64()
 					mu.Lock()
 					spent[j.TaskID] += paid
-					of := spent[j.EpisodeID] + paid
-					spent[j.EpisodeID] = of
+					episodeSpent := spent[j.EpisodeID] + paid
+					spent[j.EpisodeID] = episodeSpent
 					mu.Unlock()
 					client.Settle(j, 1+n/4, call, paid)
 					if n%4 == 3 { // another delivery
 						client.CloseShare(t.Context(), j, 1+n/4)
-						client.Restore(j, 2+n/4, of)
+						client.Restore(j, 2+n/4, episodeSpent)
 					}
 				}
 			})
 		}
-		all.Go(func() { calls.Wait(); client.Close() })
+		processes.Go(func() { calls.Wait(); client.Close() })
 	}
-	all.Wait()
-	b.is("at the end", spent["task0"]+spent["task1"], 0)
+	processes.Wait()
+	b.check("at the end", spent["task0"]+spent["task1"], 0)
 	for _, task := range []string{"task0", "task1"} {
-		if _, own, err := b.draft().limits(task); err != nil || math.Abs(own.spent-spent[task]) > rounding || own.spent > 1.2+rounding {
-			t.Errorf("%s: %+v, %v; paid %f", task, own, err, spent[task])
+		if _, taskLimit, err := b.draft().limits(task); err != nil || math.Abs(taskLimit.spent-spent[task]) > rounding || taskLimit.spent > 1.2+rounding {
+			t.Errorf("%s: %+v, %v; paid %f", task, taskLimit, err, spent[task])
 		}
 	}
 	if sum := spent["task0"] + spent["task1"]; sum > 2+rounding || sum < 1 {
-		t.Errorf("$%f of $2", sum)
+		t.Errorf("$%f spent of a budget of $2", sum)
 	}
 }
 
-// A state that has grown too large for the servers stops the run with one message. Settling
-// makes room.
-func TestMoreEpisodesThanTheStateHolds(t *testing.T) {
+// If a reservation would make the state too large for one message, Reserve returns a
+// *engine.FullBudgetError. Settlements still succeed.
+func TestStateTooLargeForOneMessage(t *testing.T) {
 	t.Parallel()
-	b := newBank(t, 1, 0)
+	b := newSharedBudget(t, 1, 0)
 	client := b.open("one")
 	call, err := client.Reserve(t.Context(), job("a", "x"), 1, 0.5)
 	if err != nil {
@@ -233,5 +234,5 @@ func TestMoreEpisodesThanTheStateHolds(t *testing.T) {
 	}
 	client.Settle(job("a", "x"), 1, call, 0.2)
 	client.Close()
-	b.is("settled", 0.2, 0)
+	b.check("settled", 0.2, 0)
 }

@@ -14,20 +14,20 @@ import (
 const maxRepairs = 20
 
 // Coordinator maintains the shared budget of a run, in the process that coordinates the run. It
-// sets the limits and marks the calls whose workers have lost their jobs.
+// sets the limits and marks the running calls of workers that have lost their jobs.
 type Coordinator struct {
 	store  *engine.BudgetStore
 	name   string // of this process
 	writes int
 }
 
-// Setup is what Open needs to know about a run.
+// Setup describes a run for Open.
 type Setup struct {
 	Limits  Limits                      // Open ignores Episode
-	Ledger  *Ledger                     // what earlier processes paid
+	Ledger  *Ledger                     // contains the calls of earlier processes
 	Jobs    []engine.Entry              // records of the jobs, read before the step logs that Ledger counts
 	Staged  func(episode string) bool   // reports whether an episode is staged
-	Confirm func(context.Context) error // called before Open writes the first state; Open returns its error
+	Confirm func(context.Context) error // called before Open creates a budget; Open returns its error
 }
 
 // Open opens the shared budget of a run and sets its limits. If the run has no budget, Open
@@ -98,9 +98,9 @@ func (c *Coordinator) create(ctx context.Context, d *draft, s Setup) error {
 	return c.store.PutTotals(ctx, totals)
 }
 
-// repair corrects the shares of episodes that are staged, or that no worker executes: it sets what
-// they spent to what the ledger says, and closes them. It stops after maxRepairs shares and returns
-// more if shares remain, because a long repair would let workers change the state before the write.
+// repair corrects the shares of episodes that are staged, or that no worker executes: it sets the
+// amount spent to that in the ledger, and closes the shares. It stops after maxRepairs shares and
+// returns more if shares remain, because during a long repair workers would change the state.
 func repair(d *draft, s Setup) (more bool, err error) {
 	_, _, spent := s.Ledger.spent()
 	jobs := map[string]engine.Entry{}

@@ -8,16 +8,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A coordinator repairs the shares of many episodes with several writes of the state: nothing
-// is counted twice, and the shares of episodes that a worker executes stay as they are.
-func TestRepairsInParts(t *testing.T) {
+// A coordinator repairs the shares of many episodes with several writes of the state. Nothing
+// is counted twice, and the shares of episodes that a worker executes do not change.
+func TestRepairInSeveralWrites(t *testing.T) {
 	t.Parallel()
 	const open = 2*maxRepairs + 5
 	p := newMemoryStore(t, 100, 100)
 	setup := Setup{Ledger: NewLedger(Limits{}), Staged: func(string) bool { return false }}
 	for n := range open + 1 {
 		id := fmt.Sprint("e", n)
-		p.grant(asking("1", id, 1, 0.02))
+		p.apply(reservation("1", id, 1, 0.02))
 		state := engine.Queued
 		if n == open {
 			state = engine.Running
@@ -35,11 +35,11 @@ func TestRepairsInParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left := len(p.draft().Open); before-left > maxRepairs {
-			t.Errorf("%d shares with one write", before-left)
+			t.Errorf("%d shares repaired in one write, want at most %d", before-left, maxRepairs)
 		}
 	}
 	if left := p.draft().Open; writes != 3 || len(left) != 1 {
-		t.Errorf("%d writes, %d left", writes, len(left))
+		t.Errorf("%d writes, %d open shares left; want 3 and 1", writes, len(left))
 	}
-	p.is("repaired", "x", open*0.01, 0.02)
+	p.check("repaired", "x", open*0.01, 0.02)
 }

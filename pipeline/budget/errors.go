@@ -2,7 +2,7 @@ package budget
 
 import "errors"
 
-// RunFlag is the flag that sets the limit of a run.
+// RunFlag is the command-line flag that sets the cost limit of a run.
 const RunFlag = "--max-cost"
 
 // ExhaustedError says that the budget of a run is used up: the run stops and can be resumed.

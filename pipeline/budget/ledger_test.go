@@ -11,22 +11,22 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A call that waits for money continues when some is released, ends with its episode or with the
-// run, and never takes any with it.
-func TestWaitingForMoney(t *testing.T) {
+// A waiting call is granted when another call releases its reservation, or ends with its episode
+// or with the run. In the latter cases it reserves nothing.
+func TestWaitingForAReservation(t *testing.T) {
 	t.Parallel()
 	errStop := errors.New("no credit left")
 	for name, c := range map[string]struct {
 		limits Limits
-		then   func(l *Ledger, holder *Account, cancel func())
+		act    func(l *Ledger, holder *Account, cancel func())
 		want   error
 	}{
-		"of the run":             {Limits{Run: 1}, func(l *Ledger, h *Account, _ func()) { l.Settle(h, 0.8, schemas.Payment{Failed: true}) }, nil},
-		"of the task":            {Limits{Task: 1}, func(l *Ledger, h *Account, _ func()) { l.Settle(h, 0.8, schemas.Payment{Failed: true}) }, nil},
-		"withdrawn":              {Limits{Task: 1}, func(l *Ledger, h *Account, _ func()) { l.Withdraw(h, 0.8) }, nil},
-		"cancelled":              {Limits{Run: 1}, func(_ *Ledger, _ *Account, cancel func()) { cancel() }, context.Canceled},
-		"the run stops":          {Limits{Run: 1}, func(l *Ledger, _ *Account, _ func()) { l.Close(errStop) }, errStop},
-		"cancelled as it is due": {Limits{Run: 1}, func(l *Ledger, h *Account, cancel func()) { cancel(); l.Withdraw(h, 0.8) }, context.Canceled},
+		"run limit":             {Limits{Run: 1}, func(l *Ledger, h *Account, _ func()) { l.Settle(h, 0.8, schemas.Payment{Failed: true}) }, nil},
+		"task limit":            {Limits{Task: 1}, func(l *Ledger, h *Account, _ func()) { l.Settle(h, 0.8, schemas.Payment{Failed: true}) }, nil},
+		"withdrawn":             {Limits{Task: 1}, func(l *Ledger, h *Account, _ func()) { l.Withdraw(h, 0.8) }, nil},
+		"canceled":              {Limits{Run: 1}, func(_ *Ledger, _ *Account, cancel func()) { cancel() }, context.Canceled},
+		"the run stops":         {Limits{Run: 1}, func(l *Ledger, _ *Account, _ func()) { l.Close(errStop) }, errStop},
+		"canceled when granted": {Limits{Run: 1}, func(l *Ledger, h *Account, cancel func()) { cancel(); l.Withdraw(h, 0.8) }, context.Canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -43,9 +43,9 @@ func TestWaitingForMoney(t *testing.T) {
 				wg.Go(func() { got, returned = l.Reserve(ctx, waiter, 0.5), true })
 				synctest.Wait()
 				if returned {
-					t.Fatalf("it did not wait: %v", got)
+					t.Fatalf("Reserve did not wait: %v", got)
 				}
-				c.then(l, holder, cancel)
+				c.act(l, holder, cancel)
 				wg.Wait()
 				if !errors.Is(got, c.want) || got != nil && (waiter.calls.Made != 0 || waiter.limits[2].reserved != 0) {
 					t.Errorf("%v, %+v, %+v", got, waiter.calls, *waiter.limits[2])
@@ -59,9 +59,9 @@ func TestWaitingForMoney(t *testing.T) {
 }
 
 // First come, first served: a call that would fit does not overtake one that waits for the same
-// limit, or a large call would wait as long as there are small ones. A call that waits only for the
-// limit of its task delays no call of another task.
-func TestMoneyIsGivenInOrder(t *testing.T) {
+// limit. Otherwise a large call could wait forever while small ones are granted. A call that waits
+// only for the limit of its task does not delay calls of other tasks.
+func TestReservationsAreGrantedInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLedger(Limits{Run: 1, Task: 0.9})
@@ -71,7 +71,7 @@ func TestMoneyIsGivenInOrder(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var served []string
-		ask := func(name, task string, worst float64) {
+		reserve := func(name, task string, worst float64) {
 			a := l.Account(name, task)
 			go func() {
 				if err := l.Reserve(t.Context(), a, worst); err != nil {
@@ -83,25 +83,25 @@ func TestMoneyIsGivenInOrder(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		is := func(when string, want ...string) {
+		checkServed := func(when string, want ...string) {
 			t.Helper()
 			synctest.Wait()
 			mu.Lock()
 			defer mu.Unlock()
-			got := slices.Sorted(slices.Values(served)) // who was served; those served at once return as they like
+			got := slices.Sorted(slices.Values(served)) // calls that are granted together return in any order
 			if slices.Sort(want); !slices.Equal(got, want) {
 				t.Errorf("%s: served %v, want %v", when, served, want)
 			}
 		}
-		ask("of the same task", "a", 0.35) // 0.4 of the run's are free, 0.3 of the task's
-		ask("of another task", "b", 0.1)
-		is("the task's money is held", "of another task")
-		ask("large", "c", 0.5)
-		ask("small", "d", 0.1)
-		is("the run's money is held", "of another task")
+		reserve("of the same task", "a", 0.35) // the run has 0.4 left, the task 0.3
+		reserve("of another task", "b", 0.1)
+		checkServed("the task has too little left", "of another task")
+		reserve("large", "c", 0.5)
+		reserve("small", "d", 0.1)
+		checkServed("the run has too little left", "of another task")
 		l.Settle(holder, 0.6, schemas.Payment{Failed: true})
-		is("all comes back", "of another task", "of the same task", "large")
+		checkServed("the first reservation is released", "of another task", "of the same task", "large")
 		l.Settle(l.Account("large", "c"), 0.5, schemas.Payment{Failed: true})
-		is("at the end", "of another task", "of the same task", "large", "small")
+		checkServed("the large reservation is released", "of another task", "of the same task", "large", "small")
 	})
 }

@@ -2,14 +2,15 @@ package budget
 
 import "fmt"
 
-// Limits are in USD; 0 means that there is none.
+// Limits holds cost limits in USD; 0 means no limit.
 type Limits struct {
 	Run     float64
 	Task    float64 // of all attempts at one task
 	Episode float64
 }
 
-// limit is one maximum in USD and what counts against it. With a maximum of 0 it only counts.
+// limit is a maximum in USD together with the amounts that count against it. If the maximum is 0,
+// there is no limit, but the amounts are still added up.
 type limit struct {
 	max, spent, reserved float64
 }
@@ -25,7 +26,7 @@ func (l *limit) fits(worst float64) bool {
 	return l.max <= 0 || l.spent+l.reserved+worst <= l.max+rounding
 }
 
-// refusal says why no call is made that may cost worst.
-func (l *limit) refusal(of string, worst float64) string {
-	return fmt.Sprintf("%s: $%.4f of $%.4f are spent and the next call may cost $%.4f", of, l.spent, l.max, worst)
+// refusal explains why a call that may cost worst is refused. name is the name of the limit.
+func (l *limit) refusal(name string, worst float64) string {
+	return fmt.Sprintf("%s: $%.4f of $%.4f are spent and the next call may cost $%.4f", name, l.spent, l.max, worst)
 }

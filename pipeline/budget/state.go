@@ -9,45 +9,46 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 )
 
-// sharedState is what the processes of a run on a cluster agree on. Each of them changes it
-// by compare-and-swap, so that no call is made that it has no room for. Amounts are USD.
+// sharedState is the budget that the processes of a run on a cluster share. They change it by
+// compare-and-swap, so that no call starts for which it has no room. Amounts are in USD.
 type sharedState struct {
-	Limit     float64 `json:"limit"`      // of the run; 0: none
-	TaskLimit float64 `json:"task_limit"` // of all attempts at one task; 0: none
-	// Closed is what the closed shares have spent. What each episode and task has of it is in
-	// closedTotals of their own.
+	Limit     float64 `json:"limit"`      // of the run; 0: no limit
+	TaskLimit float64 `json:"task_limit"` // of all attempts at one task; 0: no limit
+	// Closed is the sum of the closed shares. The sums per episode and per task are stored
+	// separately, as closedTotals.
 	Closed    float64          `json:"shelved"`
-	Open      map[string]share `json:"open"`           // of the episodes that workers execute
-	Exhausted string           `json:"over,omitempty"` // why no further call may begin
-	Writer    string           `json:"by"`             // who wrote this state, with a number: no two are equal
+	Open      map[string]share `json:"open"`           // by episode ID: shares of the episodes that workers execute
+	Exhausted string           `json:"over,omitempty"` // the reason why no further call may start
+	Writer    string           `json:"by"`             // process and counter, which make every state different
 }
 
-// share is what one episode has of the budget while a worker executes it.
+// share is the part of the budget that one episode has spent or reserved while a worker executes
+// the episode.
 type share struct {
 	Task  string  `json:"task"`
 	Spent float64 `json:"spent"`
-	// Held is reserved for the running call, whose name is Call. No two calls have the same name.
+	// Held is reserved for the running call, which Call identifies.
 	Held float64 `json:"held,omitempty"`
 	Call string  `json:"call,omitempty"`
 	// Lost says that the worker that made the call has lost the episode. Held counts as spent
-	// until the step log says what became of the call.
+	// until the step log shows the result of the call.
 	Lost     bool `json:"lost,omitempty"`
-	Delivery int  `json:"delivery"` // of the job; a worker with an earlier one changes nothing
+	Delivery int  `json:"delivery"` // of the job; changes from workers with an earlier delivery are ignored
 }
 
-// closedTotal is what the closed shares of one episode or task have spent.
+// closedTotal is the sum of the closed shares of one episode or task.
 type closedTotal struct {
 	Spent    float64 `json:"spent"`
 	Delivery int     `json:"delivery,omitempty"` // of the episode's last share
 }
 
-// draft is a copy of the shared state that is being changed, with the totals that this takes.
+// draft is a copy of the shared state for changes, together with the totals that these concern.
 type draft struct {
 	sharedState
 	read    func(key string) (closedTotal, error)
-	totals  map[string]closedTotal
-	reads   int             // of totals
-	written map[string]bool // keys of the totals to write
+	totals  map[string]closedTotal // those that were read or changed
+	reads   int                    // calls of read
+	written map[string]bool        // keys of the totals to write
 	changed bool
 }
 
@@ -88,6 +89,7 @@ func (d *draft) encode(writer string) (state []byte, totals map[string][]byte, e
 func episodeKey(id string) string { return "episode-" + engine.WorkerID(id) }
 func taskKey(id string) string    { return "task-" + engine.WorkerID(id) }
 
+// total returns a total. It reads the total if the draft does not contain it yet.
 func (d *draft) total(key string) (closedTotal, error) {
 	if v, ok := d.totals[key]; ok {
 		return v, nil
@@ -100,23 +102,23 @@ func (d *draft) total(key string) (closedTotal, error) {
 	return v, err
 }
 
-// limits returns those of the run and of a task.
-func (d *draft) limits(task string) (run, own limit, err error) {
-	run, own = limit{max: d.Limit, spent: d.Closed}, limit{max: d.TaskLimit}
+// limits returns the limit of the run and that of a task.
+func (d *draft) limits(task string) (runLimit, taskLimit limit, err error) {
+	runLimit, taskLimit = limit{max: d.Limit, spent: d.Closed}, limit{max: d.TaskLimit}
 	if d.TaskLimit > 0 {
-		of, err := d.total(taskKey(task))
+		closed, err := d.total(taskKey(task))
 		if err != nil {
-			return run, own, err
+			return runLimit, taskLimit, err
 		}
-		own.spent = of.Spent
+		taskLimit.spent = closed.Spent
 	}
 	for _, sh := range d.Open {
-		sh.addTo(&run)
+		sh.addTo(&runLimit)
 		if sh.Task == task {
-			sh.addTo(&own)
+			sh.addTo(&taskLimit)
 		}
 	}
-	return run, own, nil
+	return runLimit, taskLimit, nil
 }
 
 func (sh share) addTo(l *limit) {
@@ -128,15 +130,16 @@ func (sh share) addTo(l *limit) {
 	}
 }
 
-// waitList has the limits that earlier requests wait for.
+// waitList holds the limits that earlier requests in the queue wait for.
 type waitList struct {
 	run   bool
 	tasks map[string]bool
 }
 
-// reserve sets aside what want holds. ok is false if it has to wait. A caller that does not
-// know whether it got the money may ask again.
-func (d *draft) reserve(episode string, want share, before *waitList) (ok bool, err error) {
+// reserve reserves want.Held for a call of an episode. ok is false without an error if the call
+// has to wait, which reserve notes in waiting. A caller that does not know whether reserve
+// succeeded may repeat it.
+func (d *draft) reserve(episode string, want share, waiting *waitList) (ok bool, err error) {
 	sh, open := d.Open[episode]
 	switch {
 	case open && sh.Held > 0 && sh.Call == want.Call && sh.Delivery == want.Delivery:
@@ -152,18 +155,18 @@ func (d *draft) reserve(episode string, want share, before *waitList) (ok bool, 
 		return false, engine.ErrLeaseLost
 	}
 	worst := want.Held
-	run, own, err := d.limits(want.Task)
+	run, task, err := d.limits(want.Task)
 	switch {
 	case err != nil:
 		return false, err
 	case run.excludes(worst):
 		d.Exhausted, d.changed = run.refusal("the run's budget", worst), true
 		return false, &ExhaustedError{d.Exhausted}
-	case own.excludes(worst):
-		return false, fmt.Errorf("%w: %s", llms.ErrBudget, own.refusal("limits.task_cost", worst))
-	case before.run || before.tasks[want.Task] || !run.fits(worst) || !own.fits(worst):
-		before.run = before.run || !run.fits(worst)
-		before.tasks[want.Task] = before.tasks[want.Task] || d.TaskLimit > 0
+	case task.excludes(worst):
+		return false, fmt.Errorf("%w: %s", llms.ErrBudget, task.refusal("limits.task_cost", worst))
+	case waiting.run || waiting.tasks[want.Task] || !run.fits(worst) || !task.fits(worst):
+		waiting.run = waiting.run || !run.fits(worst)
+		waiting.tasks[want.Task] = waiting.tasks[want.Task] || d.TaskLimit > 0
 		return false, nil
 	}
 	if !open {
@@ -176,21 +179,24 @@ func (d *draft) reserve(episode string, want share, before *waitList) (ok bool, 
 	return true, nil
 }
 
-// settle turns what is held for a call into what was paid, once the step log has the payment.
+// settle replaces the reservation of a call with the amount that was paid. The step log must have
+// the payment already.
 func (d *draft) settle(episode string, delivery int, call string, paid float64) {
 	if sh, ok := d.Open[episode]; ok && sh.Delivery == delivery && sh.Held > 0 && sh.Call == call {
 		d.Open[episode], d.changed = share{Task: sh.Task, Spent: sh.Spent + paid, Delivery: delivery}, true
 	}
 }
 
-// markLost counts a call as spent because the worker that made it has lost the episode.
+// markLost counts the reservation of an episode as spent, because the worker that made the call
+// has lost the episode.
 func (d *draft) markLost(episode string) {
 	sh := d.Open[episode]
 	sh.Lost = true
 	d.Open[episode], d.changed = sh, true
 }
 
-// restore makes a share what the step log of its episode says.
+// restore sets the share of an episode to spent, the sum of the calls in its step log. It ignores
+// an earlier delivery than the last one.
 func (d *draft) restore(episode, task string, delivery int, spent float64) error {
 	sh, open := d.Open[episode]
 	if !open {
@@ -214,7 +220,8 @@ func (d *draft) restore(episode, task string, delivery int, spent float64) error
 	return nil
 }
 
-// closeShare closes the share of an episode that no worker executes any more.
+// closeShare closes the share of an episode that no worker executes any longer. It ignores an
+// earlier delivery than the last one, and a share with a running call.
 func (d *draft) closeShare(episode string, delivery int) error {
 	sh, open := d.Open[episode]
 	if !open || sh.Delivery > delivery || sh.Held > 0 {
@@ -227,22 +234,23 @@ func (d *draft) closeShare(episode string, delivery int) error {
 
 // closedShare returns the share of an episode that no worker executes.
 func (d *draft) closedShare(episode string) (share, error) {
-	of, err := d.total(episodeKey(episode))
-	return share{Spent: of.Spent, Delivery: of.Delivery}, err
+	total, err := d.total(episodeKey(episode))
+	return share{Spent: total.Spent, Delivery: total.Delivery}, err
 }
 
-// addClosed adds to what closed shares have spent. The total of the episode becomes own.
-func (d *draft) addClosed(episode, task string, more float64, own closedTotal) error {
+// addClosed adds more to the sums of the closed shares of the run and the task, and sets the total
+// of the episode to episodeTotal.
+func (d *draft) addClosed(episode, task string, more float64, episodeTotal closedTotal) error {
 	if more == 0 {
 		return nil
 	}
-	of, err := d.total(taskKey(task))
+	taskTotal, err := d.total(taskKey(task))
 	if err != nil {
 		return err
 	}
 	d.Closed += more
-	of.Spent += more
-	for key, total := range map[string]closedTotal{taskKey(task): of, episodeKey(episode): own} {
+	taskTotal.Spent += more
+	for key, total := range map[string]closedTotal{taskKey(task): taskTotal, episodeKey(episode): episodeTotal} {
 		d.totals[key], d.written[key] = total, true
 	}
 	return nil

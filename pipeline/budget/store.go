@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 )
 
-// readState reads the shared state of a run as it is now.
+// readState reads the current shared state of a run and its revision.
 func readState(ctx context.Context, store *engine.BudgetStore) (*draft, uint64, error) {
 	body, revision, err := store.State(ctx)
 	if err != nil {
@@ -31,7 +31,8 @@ func readState(ctx context.Context, store *engine.BudgetStore) (*draft, uint64, 
 	return d, revision, err
 }
 
-// replaceState replaces the shared state. ok is false if another process did so before.
+// replaceState replaces the shared state if it still has the given revision. ok is false if
+// another process has changed it.
 func replaceState(ctx context.Context, store *engine.BudgetStore, d *draft, writer string, revision uint64) (next uint64, ok bool, err error) {
 	state, totals, err := d.encode(writer)
 	if err != nil {
@@ -40,7 +41,7 @@ func replaceState(ctx context.Context, store *engine.BudgetStore, d *draft, writ
 	return store.Replace(ctx, state, revision, totals)
 }
 
-// Read returns what a run on a cluster has spent. It is nil if the run has no budget there.
+// Read returns the shared budget of a run on a cluster, or nil if the run has none.
 func Read(ctx context.Context, conn *engine.Conn, runID string) (*observe.Budget, error) {
 	store, err := conn.Budget(ctx, runID)
 	if err != nil || store == nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// accessError returns the *AccessError that explains err, nil for other errors.
+// accessError returns the *AccessError that explains err, or nil if the servers did not refuse access.
 func (o Cluster) accessError(err error) error {
-	message := strings.ToLower(text(err))
+	message := strings.ToLower(errorText(err))
 	for _, refusal := range []error{nats.ErrAuthorization, nats.ErrAuthExpired, nats.ErrAuthRevoked, nats.ErrAccountAuthExpired} {
 		if errors.Is(err, refusal) {
 			return o.newAccessError(strings.TrimPrefix(refusal.Error(), "nats: "), false)
@@ -42,8 +42,8 @@ func (o Cluster) accessError(err error) error {
 	return nil
 }
 
-// newAccessError returns an *AccessError whose remedy fits what the client showed: a
-// certificate, credentials, or a user and a password.
+// newAccessError returns an *AccessError with a remedy for the way in which the client
+// authenticates: with a certificate, with credentials, or with a user and a password.
 func (o Cluster) newAccessError(why string, certificate bool) error {
 	e := &AccessError{Place: o.Place(), Why: why}
 	switch {
@@ -61,7 +61,7 @@ func (o Cluster) newAccessError(why string, certificate bool) error {
 	return e
 }
 
-// hasUser reports whether an address contains a user.
+// hasUser reports whether one of the addresses contains a user.
 func (o Cluster) hasUser() bool {
 	return slices.ContainsFunc(strings.Split(o.URL, ","), func(part string) bool {
 		u, err := url.Parse(strings.TrimSpace(part))
@@ -69,7 +69,7 @@ func (o Cluster) hasUser() bool {
 	})
 }
 
-// certificateProblem says what is wrong with the certificate, because not all servers do.
+// certificateProblem says what is wrong with the client certificate, because not all servers say so.
 func (o Cluster) certificateProblem() string {
 	pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
 	if err != nil || pair.Leaf == nil {
@@ -106,8 +106,8 @@ func (o Cluster) credentialsProblem() string {
 	return fmt.Sprintf(": %s expired at %s", o.Creds, time.Unix(claims.Expires, 0).UTC().Format(time.RFC3339))
 }
 
-// untrustedError returns the *UntrustedError that explains err, nil for other errors.
-// Retrying does not help with those.
+// untrustedError returns the *UntrustedError that explains err, or nil for other errors. Retrying
+// does not help with an *UntrustedError.
 func (o Cluster) untrustedError(err error) error {
 	e := &UntrustedError{Place: o.Place(), Err: err}
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)

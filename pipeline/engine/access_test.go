@@ -21,6 +21,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
+// listen starts a NATS server and returns its URL.
 func listen(t *testing.T, opts *server.Options) string {
 	t.Helper()
 	opts.Host, opts.Port, opts.NoSigs, opts.NoLog, opts.JetStream, opts.StoreDir = "127.0.0.1", -1, true, true, true, t.TempDir()
@@ -31,7 +32,7 @@ func listen(t *testing.T, opts *server.Options) string {
 	srv.Start()
 	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
 	if !srv.ReadyForConnections(60 * time.Second) {
-		t.Fatal("the NATS server does not start")
+		t.Fatal("the NATS server did not start")
 	}
 	return srv.ClientURL()
 }
@@ -43,8 +44,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// operator makes the keys of an operator with one account that may use JetStream.
-func operator() (op *jwt.OperatorClaims, resolver *server.MemAccResolver, sys string, account nkeys.KeyPair) {
+// newOperator returns a new operator with one account that may use JetStream.
+func newOperator() (op *jwt.OperatorClaims, resolver *server.MemAccResolver, sys string, account nkeys.KeyPair) {
 	keys, sysKeys := must(nkeys.CreateOperator()), must(nkeys.CreateAccount())
 	account = must(nkeys.CreateAccount())
 	sys = must(sysKeys.PublicKey())
@@ -64,8 +65,8 @@ func operator() (op *jwt.OperatorClaims, resolver *server.MemAccResolver, sys st
 	return op, resolver, sys, account
 }
 
-// creds writes the credentials of a new user; its seed.
-func creds(t *testing.T, name string, account nkeys.KeyPair, expires time.Time) (file, seed string) {
+// writeCreds writes the credentials of a new user to a file. It also returns the user's seed.
+func writeCreds(t *testing.T, name string, account nkeys.KeyPair, expires time.Time) (file, seed string) {
 	t.Helper()
 	user := must(nkeys.CreateUser())
 	claims := jwt.NewUserClaims(must(user.PublicKey()))
@@ -83,9 +84,9 @@ func creds(t *testing.T, name string, account nkeys.KeyPair, expires time.Time) 
 
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	op, resolver, sys, account := operator()
+	op, resolver, sys, account := newOperator()
 	url := listen(t, &server.Options{TrustedOperators: []*jwt.OperatorClaims{op}, AccountResolver: resolver, SystemAccount: sys})
-	good, _ := creds(t, "good", account, time.Time{})
+	good, _ := writeCreds(t, "good", account, time.Time{})
 	conn, err := Dial(t.Context(), Cluster{URL: url, Creds: good})
 	if err != nil {
 		t.Fatal(err)
@@ -93,8 +94,8 @@ func TestCredentials(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	stranger, strangerSeed := creds(t, "stranger", must(nkeys.CreateAccount()), time.Time{})
-	expired, expiredSeed := creds(t, "expired", account, time.Now().Add(-time.Hour))
+	stranger, strangerSeed := writeCreds(t, "stranger", must(nkeys.CreateAccount()), time.Time{})
+	expired, expiredSeed := writeCreds(t, "expired", account, time.Now().Add(-time.Hour))
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	if err := os.WriteFile(garbage, []byte("hunter2-secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -112,14 +113,14 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if said := denied.Error() + denied.Hint(); strings.Contains(said, c.secret) || strings.Contains(said, "pass-w0rd") || strings.Contains(said, "\n") {
-			t.Errorf("%s: %s", name, said)
+		if message := denied.Error() + denied.Hint(); strings.Contains(message, c.secret) || strings.Contains(message, "pass-w0rd") || strings.Contains(message, "\n") {
+			t.Errorf("%s: %s", name, message)
 		}
 	}
 }
 
-// greet is a server that only says its version; its address.
-func greet(t *testing.T, version string) string {
+// startGreeter starts a server that only sends its version and answers pings. It returns the URL.
+func startGreeter(t *testing.T, version string) string {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))
 	var open sync.WaitGroup
 	t.Cleanup(func() { _ = l.Close(); open.Wait() })
@@ -145,7 +146,7 @@ func greet(t *testing.T, version string) string {
 
 func TestOldServersAreRefused(t *testing.T) {
 	t.Parallel()
-	_, err := Dial(t.Context(), Cluster{URL: greet(t, "2.11.17"), Patience: time.Hour})
+	_, err := Dial(t.Context(), Cluster{URL: startGreeter(t, "2.11.17"), Patience: time.Hour})
 	old, ok := errors.AsType[*OutdatedError](err)
 	if !ok || old.Version != "2.11.17" || old.ExitCode() != 7 || !strings.Contains(old.Hint(), "2.12") {
 		t.Errorf("%v", err)
@@ -157,7 +158,7 @@ func TestOldServersAreRefused(t *testing.T) {
 	}
 }
 
-// Jobs of any size pass, also over the limit of a message.
+// Jobs may be larger than the size limit of a message.
 func TestLargeJobsGoThroughTheObjectStore(t *testing.T) {
 	t.Parallel()
 	conn, err := Dial(t.Context(), Cluster{URL: listen(t, &server.Options{})})
@@ -187,12 +188,12 @@ func TestLargeJobsGoThroughTheObjectStore(t *testing.T) {
 		t.Error(err)
 	}
 	if held, err := conn.Held(t.Context()); err != nil || len(held) != 0 {
-		t.Errorf("left: %v, %v", held, err)
+		t.Errorf("runs left after Sweep: %v, %v", held, err)
 	}
 }
 
-// Jobs that are recorded while the reconciler runs are queued once.
-func TestReconcilingWhileQueueingQueuesNothingTwice(t *testing.T) {
+// Jobs that are enqueued while the reconciler runs are queued only once.
+func TestReconcilingWhileQueueingDuplicatesNothing(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	done := make(chan error, 1)
@@ -225,13 +226,13 @@ func TestClusterWatchOutlivesItsConsumer(t *testing.T) {
 	enqueue(t, e, 1)
 	kv := must(e.js.Stream(t.Context(), "KV_EPISODES_r1"))
 	watching := make(chan error, 1)
-	ctx, enough := context.WithCancel(t.Context())
+	ctx, stopWatch := context.WithCancel(t.Context())
 	go func() {
 		watching <- e.Watch(ctx, func(x Entry) bool { return x.State != Done })
 	}()
-	for begun := time.Now(); time.Since(begun) < 12*time.Second; {
+	for start := time.Now(); time.Since(start) < 12*time.Second; {
 		for name := range kv.ConsumerNames(t.Context()).Name() {
-			_ = kv.DeleteConsumer(t.Context(), name) // it may have gone by itself
+			_ = kv.DeleteConsumer(t.Context(), name) // it may be gone already
 		}
 	}
 	if err := next(t, e).Done(t.Context(), "h"); err != nil {
@@ -243,9 +244,9 @@ func TestClusterWatchOutlivesItsConsumer(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(patience):
-		t.Error("the watch sees nothing any more")
+		t.Error("the watch no longer sees changes")
 	}
-	enough()
+	stopWatch()
 }
 
 func TestClusterThreeHundredThousandJobs(t *testing.T) {
@@ -260,34 +261,33 @@ func TestClusterThreeHundredThousandJobs(t *testing.T) {
 	}
 	t.Run("queue", func(t *testing.T) {
 		e := open(t, dir, nil)
-		begun := time.Now()
+		start := time.Now()
 		if added, err := e.Enqueue(t.Context(), many); err != nil || added != n {
 			t.Fatalf("%d, %v", added, err)
 		}
-		t.Logf("queued in %s", time.Since(begun))
+		t.Logf("queued in %s", time.Since(start))
 	})
 	t.Run("restart", func(t *testing.T) {
-		begun := time.Now()
+		start := time.Now()
 		e := open(t, dir, nil)
 		entries, err := e.Entries(t.Context())
 		if err != nil || len(entries) != n {
 			t.Fatalf("%d, %v", len(entries), err)
 		}
-		t.Logf("again in %s", time.Since(begun))
+		t.Logf("reopened and listed in %s", time.Since(start))
 		next(t, e)
 	})
 }
 
-// Credentials that expire during use cause an *AccessError; the engine does not wait for the
-// cluster.
-func TestCredentialsThatExpireInMidRun(t *testing.T) {
+// Credentials that expire during use cause an *AccessError at once, without waiting for Patience.
+func TestCredentialsThatExpireDuringARun(t *testing.T) {
 	t.Parallel()
-	op, resolver, sys, account := operator()
+	op, resolver, sys, account := newOperator()
 	url := listen(t, &server.Options{TrustedOperators: []*jwt.OperatorClaims{op}, AccountResolver: resolver, SystemAccount: sys})
 	var conn *Conn
 	var seed string
-	for life := 3 * time.Second; conn == nil; life *= 2 { // a slow machine may see them expire before
-		file, secret := creds(t, "brief", account, time.Now().Add(life))
+	for life := 3 * time.Second; conn == nil; life *= 2 { // on a slow machine they may expire before the connection is made
+		file, secret := writeCreds(t, "brief", account, time.Now().Add(life))
 		c, err := Dial(t.Context(), Cluster{URL: url, Creds: file, Patience: 5 * time.Minute})
 		if err != nil && life > time.Minute {
 			t.Fatal(err)

@@ -23,12 +23,13 @@ type BudgetStore struct {
 // stateKey is the key of the state.
 const stateKey = "page"
 
-// headers is room for those of a message.
-const headers = 1 << 10
+// headerRoom is the number of bytes kept free for the headers of a message.
+const headerRoom = 1 << 10
 
 func budgetBucket(runID string) string { return "BUDGET_" + runID }
 
-// OpenBudget opens the budget of the run. If there is none, it creates one or returns nil.
+// OpenBudget opens the budget of the run. If there is none, it creates one if create is true, and
+// returns nil otherwise.
 func (e *Engine) OpenBudget(ctx context.Context, create bool) (*BudgetStore, error) {
 	b := &BudgetStore{caller: e.caller, e: e, prefix: "$KV." + budgetBucket(e.opt.RunID) + "."}
 	var err error
@@ -87,7 +88,8 @@ func (b *BudgetStore) read(ctx context.Context, key string) (body []byte, revisi
 	return body, revision, err
 }
 
-// PutTotals writes totals before there is a state. Each is written at least once.
+// PutTotals writes totals before the first state is written. It is not atomic, and retries may
+// write a total more than once.
 func (b *BudgetStore) PutTotals(ctx context.Context, totals map[string][]byte) error {
 	var msgs []*nats.Msg
 	for key, body := range totals {
@@ -104,15 +106,15 @@ func (b *BudgetStore) PutTotals(ctx context.Context, totals map[string][]byte) e
 	return nil
 }
 
-// Replace replaces the state together with totals, all or none, and returns the new
-// revision. ok is false if the state no longer has the given revision. No two states may
-// be equal.
+// Replace atomically replaces the state together with totals, and returns the new revision. ok
+// is false if the state no longer has the given revision. Every state must be different, so that
+// Replace recognizes its own state after a try without an answer.
 func (b *BudgetStore) Replace(ctx context.Context, state []byte, revision uint64, totals map[string][]byte) (next uint64, ok bool, err error) {
 	var msgs []*nats.Msg
 	for key, body := range totals {
 		msgs = append(msgs, b.message(key, body))
 	}
-	if limit := b.e.nc.MaxPayload() - headers; int64(len(state)) > limit {
+	if limit := b.e.nc.MaxPayload() - headerRoom; int64(len(state)) > limit {
 		return 0, false, &FullBudgetError{Size: int64(len(state)), Limit: limit}
 	}
 	last := b.message(stateKey, state) // the acknowledgement of a batch has the revision of its last message

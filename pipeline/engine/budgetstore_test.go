@@ -8,20 +8,20 @@ import (
 	"testing"
 )
 
-// Of several concurrent replacements of the state one succeeds, together with its totals.
-// Repeating it, because its answer was lost, succeeds as well.
+// Of several concurrent replacements of the state, one succeeds together with its totals.
+// Repeating that one, as after a lost answer, succeeds as well.
 func TestOneOfSeveralReplacementsSucceeds(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	if none, err := e.OpenBudget(t.Context(), false); err != nil || none != nil {
-		t.Fatalf("before there is one: %v, %v", none, err)
+		t.Fatalf("OpenBudget of a run without a budget: %v, %v", none, err)
 	}
 	b, err := e.OpenBudget(t.Context(), true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if body, revision, err := b.State(t.Context()); err != nil || revision != 0 || body != nil {
-		t.Fatalf("an empty state: %q %d %v", body, revision, err)
+		t.Fatalf("state of a new budget: %q %d %v", body, revision, err)
 	}
 	totals := map[string][]byte{}
 	for i := range 1100 { // two batches
@@ -34,11 +34,11 @@ func TestOneOfSeveralReplacementsSucceeds(t *testing.T) {
 	for round := range 8 {
 		var replaced atomic.Int32
 		var next atomic.Uint64
-		var won atomic.Value
-		var all sync.WaitGroup
-		for who := range 4 {
-			all.Go(func() {
-				body := fmt.Sprint(round, " by ", who)
+		var winner atomic.Value
+		var writers sync.WaitGroup
+		for writer := range 4 {
+			writers.Go(func() {
+				body := fmt.Sprint(round, " by ", writer)
 				rev, ok, err := b.Replace(t.Context(), []byte(body), revision, map[string][]byte{"total7": []byte(body), "other": []byte(body)})
 				if err != nil {
 					t.Error(err)
@@ -46,22 +46,22 @@ func TestOneOfSeveralReplacementsSucceeds(t *testing.T) {
 				if ok {
 					replaced.Add(1)
 					next.Store(rev)
-					won.Store(body)
+					winner.Store(body)
 				}
 			})
 		}
-		all.Wait()
+		writers.Wait()
 		body, now, err := b.State(t.Context())
-		if err != nil || replaced.Load() != 1 || now != next.Load() || string(body) != won.Load() {
-			t.Fatalf("%d replaced it; state %q of %d, %v; %v won with %d", replaced.Load(), body, now, err, won.Load(), next.Load())
+		if err != nil || replaced.Load() != 1 || now != next.Load() || string(body) != winner.Load() {
+			t.Fatalf("%d replacements succeeded; state %q with revision %d, %v; the winner wrote %v with revision %d", replaced.Load(), body, now, err, winner.Load(), next.Load())
 		}
 		for _, name := range []string{"total7", "other"} {
 			if total, err := b.Total(t.Context(), name); err != nil || string(total) != string(body) {
-				t.Fatalf("%s: %q, %v beside the state %q", name, total, err, body)
+				t.Fatalf("total %s is %q, %v, but the state is %q", name, total, err, body)
 			}
 		}
 		if again, ok, err := b.Replace(t.Context(), body, revision, nil); err != nil || !ok || again != now {
-			t.Fatalf("the same once more: %d %v %v", again, ok, err)
+			t.Fatalf("repeating the successful replacement: %d %v %v", again, ok, err)
 		}
 		revision = now
 	}
@@ -72,6 +72,6 @@ func TestOneOfSeveralReplacementsSucceeds(t *testing.T) {
 		t.Error(err)
 	}
 	if held := strings.Join(streamsOf("r1"), " "); !strings.Contains(held, "KV_"+budgetBucket("r1")) {
-		t.Errorf("a run that is removed leaves its budget: %s", held)
+		t.Errorf("Sweep does not remove the budget, only %s", held)
 	}
 }

@@ -22,10 +22,10 @@ type caller struct {
 // call runs one request with a deadline per try, and retries transient errors. If
 // patience runs out, the error says what the cause most probably is.
 func (c caller) call(ctx context.Context, op string, f func(context.Context) error) error {
-	begun := time.Now()
+	start := time.Now()
 	for tries := 1; ; tries++ {
-		try, cancel := context.WithTimeout(ctx, c.timeout)
-		err := f(try)
+		tryCtx, cancel := context.WithTimeout(ctx, c.timeout)
+		err := f(tryCtx)
 		cancel()
 		if err == nil {
 			return nil
@@ -46,7 +46,7 @@ func (c caller) call(ctx context.Context, op string, f func(context.Context) err
 		if !transient(err) {
 			return fmt.Errorf("%s: %w", op, err)
 		}
-		if tries >= 3 && time.Since(begun) >= c.patience {
+		if tries >= 3 && time.Since(start) >= c.patience {
 			return &StuckError{Op: op, Place: c.place, Err: err}
 		}
 		if c.patience > 0 {
@@ -86,11 +86,11 @@ var retryCodes = map[jetstream.ErrorCode]bool{
 	10049: true,              // error creating store for stream: a young cluster
 	10118: true,              // stream is offline
 	10119: true,              // consumer is offline
-	10158: true,              // a message of this id is on its way
-	10164: true,              // a message for this subject is on its way
-	10176: true,              // a batch lost its beginning
+	10158: true,              // a message with this id is in process
+	10164: true,              // a message for this subject is in process
+	10176: true,              // incomplete batch: its first messages were lost
 	10194: true, 10195: true, // offline, with a reason
-	10210: true, // too many batches under way
+	10210: true, // too many batches in process
 }
 
 // transient reports whether the same request may succeed later.

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// A job that was pulled when its owner was told to stop is returned at once, so that nobody waits
-// for its lease to expire.
-func TestCanceledClaimsReturnTheirJob(t *testing.T) {
+// If ctx is canceled while a job is being claimed, the job returns to the queue at once, so that
+// other workers need not wait for its lease to expire.
+func TestCanceledClaimReturnsTheJob(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	enqueue(t, e, 1)
@@ -24,7 +24,7 @@ func TestCanceledClaimsReturnTheirJob(t *testing.T) {
 		t.Fatalf("%+v, %v", l, err)
 	}
 	if r := record(t, e, "job00000"); r.State != Queued || r.Owner != "" || r.Tries != 0 {
-		t.Errorf("given back: %+v", r)
+		t.Errorf("record of the returned job: %+v", r)
 	}
 	if l := next(t, e); l.Delivery != 2 {
 		t.Errorf("delivery %d", l.Delivery)

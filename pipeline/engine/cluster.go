@@ -60,7 +60,7 @@ func Dial(ctx context.Context, opt Cluster) (*Conn, error) {
 	}
 	c := &Conn{opt: opt}
 	c.caller = caller{timeout: opt.CallTimeout, patience: opt.Patience, refused: c.refused, place: opt.Place()}
-	for begun := time.Now(); ; {
+	for start := time.Now(); ; {
 		c.nc, err = nats.Connect(opt.URL, opts...)
 		if err == nil {
 			break
@@ -71,8 +71,8 @@ func Dial(ctx context.Context, opt Cluster) (*Conn, error) {
 		if untrusted := opt.untrustedError(err); untrusted != nil {
 			return nil, untrusted
 		}
-		if time.Since(begun) >= opt.Patience {
-			return nil, &UnreachableError{Place: opt.Place(), Waited: time.Since(begun), Err: err}
+		if time.Since(start) >= opt.Patience {
+			return nil, &UnreachableError{Place: opt.Place(), Waited: time.Since(start), Err: err}
 		}
 		if err := Pause(ctx, 250*time.Millisecond); err != nil {
 			return nil, err
@@ -113,7 +113,7 @@ func (o Cluster) options() ([]nats.Option, error) {
 		body, err := os.ReadFile(o.CA)
 		pool := x509.NewCertPool()
 		if err != nil || !pool.AppendCertsFromPEM(body) {
-			return nil, &AccessError{Place: o.Place(), Why: "nats.tls.ca: " + cmp.Or(text(err), o.CA+" contains no PEM certificate"), Remedy: "set it to the certificate of the servers' CA"}
+			return nil, &AccessError{Place: o.Place(), Why: "nats.tls.ca: " + cmp.Or(errorText(err), o.CA+" contains no PEM certificate"), Remedy: "set it to the certificate of the servers' CA"}
 		}
 		opts = append(opts, nats.RootCAs(o.CA))
 	}
@@ -126,7 +126,7 @@ func (o Cluster) options() ([]nats.Option, error) {
 	return opts, nil
 }
 
-func text(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -205,9 +205,9 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// ensure opens a stream, or creates it and waits until it has a leader. It retries
+// ensureStream opens a stream, or creates it and waits until it has a leader. It retries
 // because a cluster that just started may answer late, with an error, or not at all.
-func ensure(ctx context.Context, c caller, js jetstream.JetStream, op string, cfg jetstream.StreamConfig, update bool) (s jetstream.Stream, err error) {
+func ensureStream(ctx context.Context, c caller, js jetstream.JetStream, op string, cfg jetstream.StreamConfig, update bool) (s jetstream.Stream, err error) {
 	err = c.call(ctx, op, func(ctx context.Context) error {
 		if update {
 			s, err = js.CreateOrUpdateStream(ctx, cfg)
@@ -219,7 +219,7 @@ func ensure(ctx context.Context, c caller, js jetstream.JetStream, op string, cf
 		}
 		info, err := s.Info(ctx)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return errNotYet // created, but not on every node
+			return errNotYet // created, but not on every node yet
 		}
 		if err == nil && info.Cluster != nil && info.Cluster.Leader == "" {
 			return errNoLeader
@@ -232,7 +232,7 @@ func ensure(ctx context.Context, c caller, js jetstream.JetStream, op string, cf
 // bucket opens or creates a key-value bucket that keeps one value per key and accepts
 // atomic batches. In a cluster, reads go to the leader.
 func bucket(ctx context.Context, c caller, js jetstream.JetStream, name string, replicas int, age time.Duration, embedded bool) (jetstream.KeyValue, error) {
-	_, err := ensure(ctx, c, js, "creating the bucket "+name, jetstream.StreamConfig{
+	_, err := ensureStream(ctx, c, js, "creating the bucket "+name, jetstream.StreamConfig{
 		Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}, MaxMsgsPerSubject: 1, MaxAge: age, Storage: jetstream.FileStorage,
 		Discard: jetstream.DiscardNew, AllowRollup: true, DenyDelete: true, AllowDirect: embedded, AllowAtomicPublish: true,
 		Duplicates: min(2*time.Minute, cmp.Or(age, 2*time.Minute)), Replicas: replicas,

@@ -30,7 +30,7 @@ func (e *Engine) connectEmbedded() (err error) {
 	if e.opt.Lock == nil {
 		return errors.New("an embedded engine needs the lock of its run directory")
 	}
-	e.caller = caller{timeout: e.opt.CallTimeout, patience: startPatience, diskFull: e.space}
+	e.caller = caller{timeout: e.opt.CallTimeout, patience: startPatience, diskFull: e.checkSpace}
 	if err := e.serve(); err != nil {
 		return err
 	}
@@ -83,8 +83,9 @@ func (e *Engine) shutdown() {
 	}
 }
 
-// space returns a *DiskFullError, caused by cause, if less than MinFree is free.
-func (e *Engine) space(cause error) error {
+// checkSpace returns a *DiskFullError, caused by cause, if less than MinFree is free. On a
+// cluster it returns nil.
+func (e *Engine) checkSpace(cause error) error {
 	if e.dir == "" {
 		return nil
 	}

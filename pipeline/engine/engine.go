@@ -131,10 +131,10 @@ func Open(ctx context.Context, opt Options) (*Engine, error) {
 		}
 		return e, nil
 	}
-	if err := errors.Join(e.space(nil), e.createStreams(ctx)); err != nil {
+	if err := errors.Join(e.checkSpace(nil), e.createStreams(ctx)); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	if e.srv != nil { // on a cluster, the coordinator first looks at what is staged
+	if e.srv != nil { // on a cluster, the coordinator first checks which episodes are staged
 		if err := e.reconcile(ctx, true); err != nil {
 			return nil, errors.Join(fmt.Errorf("reconciling at start-up: %w", err), e.Close())
 		}
@@ -162,7 +162,7 @@ func (e *Engine) connect() (err error) {
 // createStreams creates the streams, the bucket and the consumer, or opens existing ones.
 func (e *Engine) createStreams(ctx context.Context) (err error) {
 	run, r, embedded := e.opt.RunID, e.replicas(), e.srv != nil
-	e.tasks, err = ensure(ctx, e.caller, e.js, "creating the job stream", jetstream.StreamConfig{
+	e.tasks, err = ensureStream(ctx, e.caller, e.js, "creating the job stream", jetstream.StreamConfig{
 		Name: "TASKS_" + run, Subjects: []string{e.taskSubject("*")}, Retention: jetstream.WorkQueuePolicy,
 		Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew, MaxBytes: 4 << 30, Duplicates: 2 * time.Minute,
 		AllowAtomicPublish: true, AllowDirect: embedded, Replicas: r,
@@ -170,7 +170,7 @@ func (e *Engine) createStreams(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	e.steps, err = ensure(ctx, e.caller, e.js, "creating the step log", jetstream.StreamConfig{
+	e.steps, err = ensureStream(ctx, e.caller, e.js, "creating the step log", jetstream.StreamConfig{
 		Name: "STEPS_" + run, Subjects: []string{e.stepSubject("*")}, Storage: jetstream.FileStorage,
 		Discard: jetstream.DiscardNew, Duplicates: 2 * time.Minute, AllowDirect: embedded, Replicas: r,
 	}, embedded)
@@ -207,16 +207,16 @@ func (e *Engine) replicas() int {
 	return 1
 }
 
-// createConsumer creates the workers' consumer. With anew it deletes an existing one
-// first, so that its unacknowledged jobs are available at once. Deliveries are counted
-// in the records, so nothing is lost.
-func (e *Engine) createConsumer(ctx context.Context, anew bool) error {
+// createConsumer creates the workers' consumer. If recreate is true, it deletes an existing one
+// first, so that jobs that were delivered but not acknowledged are available at once. The
+// records count the deliveries, so no count is lost.
+func (e *Engine) createConsumer(ctx context.Context, recreate bool) error {
 	deliver := e.opt.MaxDeliver
 	if e.opt.Conn != nil {
 		deliver = -1 // elections and lost nodes redeliver jobs that did not fail; records count failures
 	}
 	return e.call(ctx, "creating the worker consumer", func(ctx context.Context) (err error) {
-		if anew {
+		if recreate {
 			if err := e.tasks.DeleteConsumer(ctx, "workers"); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 				return err
 			}

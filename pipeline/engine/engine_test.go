@@ -13,11 +13,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// patience is for what must come: only a defect makes a test wait for so long.
+// patience is how long a test waits for an event that must happen. Only a bug makes a test wait
+// so long.
 const patience = 3 * time.Minute
 
-// open starts an embedded engine on dir, with short times so that a test sees
-// leases run out.
+// open starts an embedded engine on dir. It stops the engine at the end of the test.
 func open(t *testing.T, dir string, change func(*Options)) *Engine {
 	t.Helper()
 	lock, err := LockDir(dir)
@@ -124,14 +124,14 @@ func TestJobsAreHandedOutOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.State.Msgs != 2501-30 {
-		t.Errorf("%d messages left, want %d", info.State.Msgs, 2501-30)
+		t.Errorf("%d messages in the queue, want %d", info.State.Msgs, 2501-30)
 	}
 }
 
 func TestStaleOwnerIsRefused(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), func(o *Options) {
-		o.AckWait, o.Heartbeat = 400*time.Millisecond, time.Hour // a worker that never beats
+		o.AckWait, o.Heartbeat = 400*time.Millisecond, time.Hour // a worker that never renews its lease
 	})
 	enqueue(t, e, 1)
 	old := next(t, e)
@@ -142,11 +142,11 @@ func TestStaleOwnerIsRefused(t *testing.T) {
 	if err := oldLog.Append(t.Context(), "reply", []byte("first")); err != nil {
 		t.Fatal(err)
 	}
-	taken := next(t, e)
-	if taken.ID != old.ID || taken.Delivery != 2 {
-		t.Fatalf("second claim: %s delivery %d", taken.ID, taken.Delivery)
+	current := next(t, e)
+	if current.ID != old.ID || current.Delivery != 2 {
+		t.Fatalf("second claim: %s delivery %d", current.ID, current.Delivery)
 	}
-	_, entries, err := e.OpenLog(t.Context(), taken.ID)
+	_, entries, err := e.OpenLog(t.Context(), current.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,27 +159,27 @@ func TestStaleOwnerIsRefused(t *testing.T) {
 	if err := old.Done(t.Context(), "wrong"); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("Done of a stale owner: %v", err)
 	}
-	if err := taken.Done(t.Context(), "right"); err != nil {
+	if err := current.Done(t.Context(), "right"); err != nil {
 		t.Fatal(err)
 	}
-	if r := record(t, e, taken.ID); r.Hash != "right" || r.Failures != 1 {
+	if r := record(t, e, current.ID); r.Hash != "right" || r.Failures != 1 {
 		t.Errorf("record: %+v", r)
 	}
 }
 
-func TestHeartbeatHoldsTheLeaseAndNoticesItsLoss(t *testing.T) {
+func TestHeartbeatKeepsTheLeaseAndNoticesItsLoss(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), func(o *Options) { o.Heartbeat = 50 * time.Millisecond })
 	enqueue(t, e, 1)
 	l := next(t, e)
-	for last, beats, begun := record(t, e, l.ID).Lease, 0, time.Now(); beats < 3; {
+	for last, beats, start := record(t, e, l.ID).Lease, 0, time.Now(); beats < 3; {
 		if r := record(t, e, l.ID); r.Lease.After(last) {
 			last, beats = r.Lease, beats+1
-		} else if time.Since(begun) > patience {
-			t.Fatal("no beat renews the lease")
+		} else if time.Since(start) > patience {
+			t.Fatal("the lease is not renewed")
 		}
 	}
-	if err := e.publish(t.Context(), []string{l.ID}); err != nil { // as the queue hands out what it heard nothing of
+	if err := e.publish(t.Context(), []string{l.ID}); err != nil { // as if the queue had missed the renewals
 		t.Fatal(err)
 	}
 	msg, err := e.pull(t.Context())
@@ -190,13 +190,13 @@ func TestHeartbeatHoldsTheLeaseAndNoticesItsLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	if other, err := e.claim(t.Context(), msg, "thief"); other != nil || err != nil {
-		t.Fatalf("the job was handed out although its owner beats, %v", err)
+		t.Fatalf("the job was handed out although its owner renews the lease, %v", err)
 	}
 	entry, _, err := e.Get(t.Context(), l.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for { // the owner's beats race with us
+	for { // the owner renews its lease at the same time
 		stolen := entry.Record
 		stolen.Owner = "thief"
 		if err = e.swap(t.Context(), &entry, stolen); !errors.Is(err, ErrLeaseLost) {
@@ -212,7 +212,7 @@ func TestHeartbeatHoldsTheLeaseAndNoticesItsLoss(t *testing.T) {
 	select {
 	case <-l.Context().Done():
 	case <-time.After(patience):
-		t.Fatal("the owner did not notice")
+		t.Fatal("the owner did not notice that it lost the lease")
 	}
 	if cause := context.Cause(l.Context()); !errors.Is(cause, ErrLeaseLost) {
 		t.Errorf("cause %v", cause)
@@ -259,7 +259,7 @@ func TestFailuresEndInADeadJobThatCanBeRevived(t *testing.T) {
 	}
 }
 
-func TestReleaseCostsNothing(t *testing.T) {
+func TestReleaseCountsNoFailure(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	enqueue(t, e, 1)
@@ -275,12 +275,12 @@ func TestReleaseCostsNothing(t *testing.T) {
 	if r := entry.Record; r.State != Queued || r.Failures != 0 || r.Tries != 0 {
 		t.Fatalf("record: %+v", r)
 	}
-	long := entry.Record // due for longer than a worker may be silent
-	long.Due = long.Due.Add(-time.Hour)
-	if err := e.swap(t.Context(), &entry, long); err != nil {
+	overdue := entry.Record // due for longer than AckWait
+	overdue.Due = overdue.Due.Add(-time.Hour)
+	if err := e.swap(t.Context(), &entry, overdue); err != nil {
 		t.Fatal(err)
 	}
-	// The queue is exhausted; the reconciler notices and starts afresh.
+	// The message has used up its deliveries. The reconciler notices that and publishes a new one.
 	if err := e.reconcile(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +366,7 @@ func TestDiskFullStopsClaiming(t *testing.T) {
 	}
 }
 
-func TestStuckServersAreNamed(t *testing.T) {
+func TestUnresponsiveServerGivesStuckError(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	e.timeout, e.patience = 20*time.Millisecond, 0

@@ -36,12 +36,13 @@ func consumerGone(err error) bool {
 	return errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, errSkipped)
 }
 
-var errSkipped = errors.New("messages were lost on the way")
+var errSkipped = errors.New("messages were lost in transit")
 
 // pageSize is the number of messages of one fetch.
 const pageSize = 2000
 
-// followOnce follows with one consumer.
+// followOnce follows with one consumer. It updates from and answered. done is false if follow
+// must continue with a new consumer.
 func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64, answered *time.Time, show func(jetstream.Msg, uint64) error, more func() bool) (done bool, err error) {
 	var cons jetstream.Consumer
 	err = c.call(ctx, "listing a stream", func(ctx context.Context) (err error) {
@@ -56,9 +57,9 @@ func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64
 	}
 	*answered = time.Now()
 	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		deleteCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = s.DeleteConsumer(end, cons.CachedInfo().Name) // otherwise the server deletes it after InactiveThreshold
+		_ = s.DeleteConsumer(deleteCtx, cons.CachedInfo().Name) // otherwise the server deletes it after InactiveThreshold
 	}()
 	if cons.CachedInfo().NumPending == 0 && !more() {
 		return true, nil
@@ -70,7 +71,7 @@ func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64
 			cancel()
 			return false, err
 		}
-		got := false
+		received := false
 		for m := range batch.Messages() {
 			meta, metaErr := m.Metadata()
 			if metaErr != nil || meta.Sequence.Consumer != next {
@@ -81,14 +82,14 @@ func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64
 				cancel()
 				return true, err
 			}
-			*from, got, next = meta.Sequence.Stream+1, true, next+1
+			*from, received, next = meta.Sequence.Stream+1, true, next+1
 			if meta.NumPending == 0 && !more() {
 				cancel()
 				return true, nil
 			}
 		}
 		cancel()
-		if got {
+		if received {
 			*answered = time.Now()
 		}
 		if err == nil {
@@ -99,7 +100,7 @@ func (c caller) followOnce(ctx context.Context, s jetstream.Stream, from *uint64
 			return true, context.Cause(ctx)
 		case err != nil && !errors.Is(err, context.DeadlineExceeded):
 			return false, err
-		case got:
+		case received:
 			continue
 		}
 		info, err := cons.Info(ctx)

@@ -18,7 +18,7 @@ import (
 // killed from outside.
 const childDir, childRole = "ENGINE_TEST_DIR", "ENGINE_TEST_ROLE"
 
-// child runs the child's part and reports whether this process is one.
+// child does the work of the child and reports whether this process is one.
 func child() bool {
 	dir, role := os.Getenv(childDir), os.Getenv(childRole)
 	if dir == "" {
@@ -31,7 +31,8 @@ func child() bool {
 	return true
 }
 
-// childMain writes without end, and prints to standard output what is durable.
+// childMain appends steps until it is killed, and prints each one that was acknowledged. With the
+// role "hold" it only holds the lock of the directory.
 func childMain(ctx context.Context, dir, role string) error {
 	lock, err := LockDir(dir)
 	if err != nil {
@@ -112,7 +113,7 @@ func TestKilledProcessLosesNothingAcknowledged(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		for out.Scan() { // acknowledged before the signal struck
+		for out.Scan() { // acknowledged before the signal took effect
 			if n, ok := strings.CutPrefix(out.Text(), "step "); ok {
 				acked, _ = strconv.Atoi(n)
 			}
@@ -163,8 +164,8 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	}
 }
 
-// A job that kills its process every time is given up in the end.
-func TestPoisonJobDies(t *testing.T) {
+// A job that kills its process every time is given up after MaxDeliver*3 claims.
+func TestJobThatKillsItsProcessIsGivenUp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for i := range 13 {
@@ -178,7 +179,7 @@ func TestPoisonJobDies(t *testing.T) {
 		}
 		enqueue(t, e, 1)
 		if i < 12 {
-			next(t, e).cancel(context.Canceled) // as a dead process leaves it: claimed, not returned
+			next(t, e).cancel(context.Canceled) // as after a crash: claimed, but not returned
 		} else if r := record(t, e, "job00000"); r.State != Dead || r.Class != "process_died" {
 			t.Errorf("after 12 deaths: %+v", r)
 		}
@@ -188,7 +189,7 @@ func TestPoisonJobDies(t *testing.T) {
 	}
 }
 
-// tornPart is the first of two parts: what a crash in the middle leaves.
+// tornPart returns the first of two parts of an entry, which a crash in Append leaves behind.
 func tornPart(e *Engine, id string) *nats.Msg {
 	msg := nats.NewMsg(e.stepSubject(id))
 	msg.Header.Set(headKind, "torn")

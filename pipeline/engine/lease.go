@@ -61,8 +61,8 @@ func (l *Lease) beat() {
 		next := l.entry.Record
 		next.Lease = time.Now().UTC().Add(l.e.opt.AckWait)
 		deadline := l.e.opt.AckWait - l.e.opt.Heartbeat
-		try, cancel := context.WithDeadline(l.ctx, renewed.Add(deadline))
-		err := l.e.swap(try, &l.entry, next)
+		tryCtx, cancel := context.WithDeadline(l.ctx, renewed.Add(deadline))
+		err := l.e.swap(tryCtx, &l.entry, next)
 		cancel()
 		switch {
 		case err == nil:
@@ -110,7 +110,7 @@ func (l *Lease) Fail(ctx context.Context, stage, class, cause string, delay time
 		return Record{}, ErrLeaseLost
 	}
 	next, now := l.entry.Record, time.Now().UTC()
-	next.failed(stage, class, cause, now, now.Add(delay), l.e.opt.MaxDeliver)
+	next.recordFailure(stage, class, cause, now, now.Add(delay), l.e.opt.MaxDeliver)
 	if err := l.e.swap(ctx, &l.entry, next); err != nil {
 		return Record{}, err
 	}

@@ -44,12 +44,13 @@ func LockDir(dir string) (*Lock, error) {
 	return &Lock{dir: dir, file: f}, nil
 }
 
-// tryLock waits briefly for an exclusive lock, whose process may be about to end, and
-// up to sharedLockPatience for shared ones, which Locked holds for a moment. It counts
-// tries instead of measuring time, because a busy machine may suspend this process.
+// tryLock waits briefly if another process has an exclusive lock, because that process may be
+// about to end. It waits up to sharedLockPatience for shared locks, which Locked holds only for
+// a moment. It counts tries instead of measuring time, because a busy machine may suspend this
+// process.
 func tryLock(f *flock.Flock) (got bool, err error) {
 	const tries, pause = 20, 15 * time.Millisecond
-	for begun, refused := time.Now(), 0; refused < tries && time.Since(begun) < sharedLockPatience; refused++ {
+	for start, refused := time.Now(), 0; refused < tries && time.Since(start) < sharedLockPatience; refused++ {
 		if got, err := f.TryLock(); got || err != nil {
 			return got, err
 		}

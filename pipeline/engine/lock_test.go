@@ -10,19 +10,19 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Inspecting a lock returns its holder, does not block other processes, and leaves nothing behind.
-func TestInspectingALockDoesNotTakeIt(t *testing.T) {
+// Locked does not keep other processes from locking the directory, and creates no file.
+func TestLockedDoesNotBlockLockDir(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if held, err := Locked(dir); held || err != nil {
-		t.Errorf("of nobody: %v, %v", held, err)
+		t.Errorf("Locked of an unlocked directory: %v, %v", held, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, LockFile)); err == nil {
-		t.Error("looking has made a lock")
+		t.Error("Locked created the lock file")
 	}
 	stop := make(chan struct{})
-	var looking sync.WaitGroup
-	looking.Go(func() {
+	var checker sync.WaitGroup
+	checker.Go(func() {
 		for {
 			select {
 			case <-stop:
@@ -40,15 +40,15 @@ func TestInspectingALockDoesNotTakeIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if held, err := Locked(dir); !held || err != nil {
-			t.Errorf("held: %v, %v", held, err)
+			t.Errorf("Locked of a locked directory: %v, %v", held, err)
 		}
 		if err := lock.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	close(stop)
-	looking.Wait()
-	// Who looks may be stopped in the middle of it, on a busy machine for long.
+	checker.Wait()
+	// A busy machine may suspend a process inside Locked for a long time.
 	slow := flock.New(filepath.Join(dir, LockFile), flock.SetFlag(os.O_RDONLY))
 	if got, err := slow.TryRLock(); !got || err != nil {
 		t.Fatal(got, err)

@@ -1,6 +1,6 @@
 //go:build !race
 
-// Not under the race detector, which takes memory of its own.
+// The race detector would add its own memory to the measurement.
 
 package engine
 
@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// memoryBound is what the embedded engine may add to a process, in KiB.
+// memoryBound is how much memory the embedded engine may add to a process, in KiB.
 const memoryBound = 40 << 10
 
 // An embedded engine with a thousand jobs, while steps are being written, uses little memory. It
@@ -30,7 +30,7 @@ func TestEmbeddedEngineIsSmall(t *testing.T) {
 		}
 		return
 	}
-	before := resident(t)
+	before := residentMemory(t)
 	e := open(t, t.TempDir(), nil)
 	enqueue(t, e, 1000)
 	l := next(t, e)
@@ -44,18 +44,18 @@ func TestEmbeddedEngineIsSmall(t *testing.T) {
 		}
 	}
 	debug.FreeOSMemory()
-	grown := resident(t) - before
+	grown := residentMemory(t) - before
 	t.Logf("resident memory: %d KiB before, %d KiB more with the engine", before, grown)
 	if grown > memoryBound {
-		t.Errorf("the engine takes %d KiB, %d are the bound", grown, memoryBound)
+		t.Errorf("the engine takes %d KiB, more than the limit of %d KiB", grown, memoryBound)
 	}
 	if err := l.Release(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// resident is the resident memory of this process in KiB.
-func resident(t *testing.T) int {
+// residentMemory returns the resident memory of this process in KiB.
+func residentMemory(t *testing.T) int {
 	t.Helper()
 	raw, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -24,14 +24,14 @@ func TestNodeConfigurationInDocumentationIsValid(t *testing.T) {
 	_, block, _ := strings.Cut(section, "```text\n")
 	block, _, ok := strings.Cut(block, "```")
 	if !ok {
-		t.Fatal("docs/fleet.md shows no configuration of a node")
+		t.Fatal("docs/fleet.md has no text block with the configuration of a node under \"Three nodes\"")
 	}
-	ca, strangers := newAuthority(t, "ca"), newAuthority(t, "strangers")
+	ca, other := newAuthority(t, "ca"), newAuthority(t, "other")
 	cert, key := ca.pair(t, "server", time.Now().Add(24*time.Hour))
-	alone := strings.NewReplacer("/etc/nats/server.pem", cert, "/etc/nats/server.key", key, "/etc/nats/ca.pem", ca.ca,
+	config := strings.NewReplacer("/etc/nats/server.pem", cert, "/etc/nats/server.key", key, "/etc/nats/ca.pem", ca.ca,
 		"/var/lib/nats", t.TempDir(), "port: 4222", "port: -1", "port: 6222", "port: -1").Replace(block)
 	file := filepath.Join(t.TempDir(), "n1.conf")
-	if err := os.WriteFile(file, []byte("host: 127.0.0.1\n"+alone), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("host: 127.0.0.1\n"+config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("TRACESMITH_PASSWORD", "right-one")
@@ -51,26 +51,26 @@ func TestNodeConfigurationInDocumentationIsValid(t *testing.T) {
 	srv.Start()
 	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
 	if !srv.ReadyForConnections(3 * time.Minute) {
-		t.Fatal("the NATS server does not start")
+		t.Fatal("the NATS server did not start")
 	}
-	mine, mineKey := ca.pair(t, "worker", time.Now().Add(24*time.Hour))
-	alien, alienKey := strangers.pair(t, "alien", time.Now().Add(24*time.Hour))
+	workerCert, workerKey := ca.pair(t, "worker", time.Now().Add(24*time.Hour))
+	foreign, foreignKey := other.pair(t, "foreign", time.Now().Add(24*time.Hour))
 	at := func(user string) string {
 		return fmt.Sprintf("nats://%s127.0.0.1:%d", user, srv.Addr().(*net.TCPAddr).Port)
 	}
-	conn, err := Dial(t.Context(), Cluster{URL: at("tracesmith:right-one@"), CA: ca.ca, Cert: mine, Key: mineKey})
+	conn, err := Dial(t.Context(), Cluster{URL: at("tracesmith:right-one@"), CA: ca.ca, Cert: workerCert, Key: workerKey})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = conn.Close()
 	for name, c := range map[string]Cluster{
-		"no password":    {URL: at(""), CA: ca.ca, Cert: mine, Key: mineKey},
+		"no password":    {URL: at(""), CA: ca.ca, Cert: workerCert, Key: workerKey},
 		"no certificate": {URL: at("tracesmith:right-one@"), CA: ca.ca},
-		"a stranger's":   {URL: at("tracesmith:right-one@"), CA: ca.ca, Cert: alien, Key: alienKey},
+		"foreign cert":   {URL: at("tracesmith:right-one@"), CA: ca.ca, Cert: foreign, Key: foreignKey},
 	} {
 		c.Patience = time.Hour
 		if _, err := Dial(t.Context(), c); err == nil {
-			t.Errorf("%s: let in", name)
+			t.Errorf("%s: the server accepted the connection", name)
 		}
 	}
 }

@@ -166,14 +166,14 @@ func (e *Engine) batch(ctx context.Context, msgs []*nats.Msg) (last uint64, err 
 }
 
 // Next waits for a job, claims it for owner and returns its lease. It returns the
-// cause of ctx if ctx ends first, and a *DiskFullError, without claiming, if the
-// disk is short of space.
+// cause of ctx if ctx ends first, and a *DiskFullError, without claiming a job, if the
+// disk has too little free space.
 func (e *Engine) Next(ctx context.Context, owner string) (*Lease, error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		if err := e.space(nil); err != nil {
+		if err := e.checkSpace(nil); err != nil {
 			return nil, err
 		}
 		msg, err := e.pull(ctx)
@@ -193,11 +193,11 @@ func (e *Engine) Next(ctx context.Context, owner string) (*Lease, error) {
 // accept claims a pulled message, or gives it back if ctx has ended: an unanswered
 // message is redelivered only after AckWait.
 func (e *Engine) accept(ctx context.Context, msg jetstream.Msg, owner string) (*Lease, error) {
-	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opt.AckWait)
+	settleCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opt.AckWait)
 	defer cancel()
-	lease, err := e.claim(settle, msg, owner)
+	lease, err := e.claim(settleCtx, msg, owner)
 	if err == nil && lease != nil && ctx.Err() != nil {
-		return nil, cmp.Or(lease.Release(settle), context.Cause(ctx))
+		return nil, cmp.Or(lease.Release(settleCtx), context.Cause(ctx))
 	}
 	return lease, err
 }
@@ -261,13 +261,13 @@ func (e *Engine) claim(ctx context.Context, msg jetstream.Msg, owner string) (*L
 	case !ok, entry.Terminal():
 		return nil, e.ack(ctx, msg)
 	case entry.State == Running && now.Before(entry.Lease):
-		// A copy of the message, or the owner's renewals of the message were lost:
-		// check again when the lease has expired.
+		// The message is a duplicate, or the owner's renewals of it were lost: check again
+		// when the lease has expired.
 		return nil, e.giveBack(msg, min(entry.Lease.Sub(now), e.opt.AckWait))
 	}
 	next := entry.Record
 	if next.State == Running {
-		next.failed("", "lease_expired", "the worker stopped renewing its lease", now, now, e.opt.MaxDeliver)
+		next.recordFailure("", "lease_expired", "the worker stopped renewing its lease", now, now, e.opt.MaxDeliver)
 	}
 	if next.State == Dead || next.exhausted(e.opt.MaxDeliver) {
 		next.State = Dead
@@ -308,9 +308,9 @@ func (e *Engine) giveBack(msg jetstream.Msg, after time.Duration) error {
 // ack removes a message from the queue and waits for the server's confirmation.
 func (e *Engine) ack(ctx context.Context, msg jetstream.Msg) error {
 	err := e.call(ctx, "acknowledging a job", func(ctx context.Context) error {
-		try, cancel := context.WithTimeout(ctx, 2*time.Second)
+		tryCtx, cancel := context.WithTimeout(ctx, 2*time.Second)
 		defer cancel()
-		return msg.DoubleAck(try)
+		return msg.DoubleAck(tryCtx)
 	})
 	if errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
 		return nil
@@ -318,12 +318,12 @@ func (e *Engine) ack(ctx context.Context, msg jetstream.Msg) error {
 	return err
 }
 
-// Revive requeues those of the jobs that are done or dead, with their counts reset,
-// and returns how many it requeued.
+// Revive requeues the given jobs that are done or dead, resets their counts of tries and
+// failures, and returns how many jobs it requeued.
 func (e *Engine) Revive(ctx context.Context, ids []string) (int, error) {
 	e.queueing.RLock()
 	defer e.queueing.RUnlock()
-	var back []string
+	var revived []string
 	for _, id := range ids {
 		entry, ok, err := e.Get(ctx, id)
 		if err != nil {
@@ -337,7 +337,7 @@ func (e *Engine) Revive(ctx context.Context, ids []string) (int, error) {
 		if err := e.swap(ctx, &entry, next); err != nil {
 			return 0, err
 		}
-		back = append(back, id)
+		revived = append(revived, id)
 	}
-	return len(back), e.publish(ctx, back)
+	return len(revived), e.publish(ctx, revived)
 }

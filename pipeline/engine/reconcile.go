@@ -27,9 +27,9 @@ func (e *Engine) reconcileLoop(ctx context.Context) {
 }
 
 // reconcile makes the queue agree with the records: the queue may have lost a
-// message, kept one of a finished job, or used up its deliveries. alone means that
-// no other process can be alive (embedded start-up), so every running record is an
-// orphan.
+// message, kept one of a finished job, or used up its deliveries. alone is true if
+// no other process can be alive (at the start of an embedded engine), so that every
+// running record is an orphan.
 func (e *Engine) reconcile(ctx context.Context, alone bool) error {
 	e.queueing.Lock() // otherwise jobs recorded but not yet published look lost
 	defer e.queueing.Unlock()
@@ -58,13 +58,13 @@ func (e *Engine) reconcile(ctx context.Context, alone bool) error {
 			if present {
 				err = e.dropMessage(ctx, entry.ID)
 			}
-			if _, left := logs[e.stepSubject(entry.ID)]; left && err == nil && entry.State == Done {
+			if _, hasLog := logs[e.stepSubject(entry.ID)]; hasLog && err == nil && entry.State == Done {
 				err = e.PurgeLog(ctx, entry.ID) // the owner died between Done and the purge
 			}
 		case entry.State == Running && (alone || e.expired(entry, now)) && !e.owns(entry.ID):
-			var again bool
-			again, err = e.requeueOrphan(ctx, entry, alone, now)
-			if again && !present {
+			var requeued bool
+			requeued, err = e.requeueOrphan(ctx, entry, alone, now)
+			if requeued && !present {
 				publish = append(publish, entry.ID)
 			}
 		case entry.State == Queued && !present:
@@ -83,9 +83,9 @@ func (e *Engine) reconcile(ctx context.Context, alone bool) error {
 	return e.publish(ctx, publish)
 }
 
-// requeueOrphan takes a running record from an owner that is gone. again is false if
+// requeueOrphan takes a running job from an owner that seems to be gone. requeued is false if
 // the owner is alive after all or the job is now dead.
-func (e *Engine) requeueOrphan(ctx context.Context, entry Entry, alone bool, now time.Time) (again bool, err error) {
+func (e *Engine) requeueOrphan(ctx context.Context, entry Entry, alone bool, now time.Time) (requeued bool, err error) {
 	next := entry.Record
 	if alone { // the process died with its workers, so no failure can be attributed to the job
 		next.State, next.Owner, next.Lease, next.Due = Queued, "", time.Time{}, now
@@ -93,7 +93,7 @@ func (e *Engine) requeueOrphan(ctx context.Context, entry Entry, alone bool, now
 			next.State, next.Class, next.Cause, next.LastAt = Dead, "process_died", "the process died every time it ran this job", now
 		}
 	} else {
-		next.failed("", "lease_expired", "the worker stopped renewing its lease", now, now, e.opt.MaxDeliver)
+		next.recordFailure("", "lease_expired", "the worker stopped renewing its lease", now, now, e.opt.MaxDeliver)
 	}
 	switch err := e.swap(ctx, &entry, next); {
 	case errors.Is(err, ErrLeaseLost): // the owner is alive
@@ -161,11 +161,11 @@ func (e *Engine) subjects(ctx context.Context, stream, filter string) (map[strin
 			} `json:"state"`
 		}
 		err := e.call(ctx, "listing a stream", func(ctx context.Context) error {
-			ask, err := json.Marshal(map[string]any{"subjects_filter": filter, "offset": len(all)})
+			request, err := json.Marshal(map[string]any{"subjects_filter": filter, "offset": len(all)})
 			if err != nil {
 				return err
 			}
-			resp, err := e.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, ask)
+			resp, err := e.nc.RequestWithContext(ctx, "$JS.API.STREAM.INFO."+stream, request)
 			if err != nil {
 				return err
 			}

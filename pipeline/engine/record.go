@@ -19,7 +19,7 @@ const (
 	Dead    State = "dead" // after MaxDeliver failures; Revive requeues it
 )
 
-// Record is the truth about one job.
+// Record is the authoritative state of one job.
 type Record struct {
 	State State           `json:"state"`
 	Data  json.RawMessage `json:"data,omitempty"` // the job, as enqueued
@@ -32,7 +32,7 @@ type Record struct {
 	Tries    int       `json:"tries"`
 	Failures int       `json:"failures"`
 	Enqueued time.Time `json:"enqueued"`
-	Due      time.Time `json:"due"` // no worker has the job before this time
+	Due      time.Time `json:"due"` // when the job becomes available to workers
 	Lease    time.Time `json:"lease,omitzero"`
 	Hash     string    `json:"hash,omitempty"`  // of the result, when done
 	Stage    string    `json:"stage,omitempty"` // of the last failure, if its worker reported one
@@ -45,9 +45,8 @@ type Record struct {
 // Terminal reports whether the job is done or dead.
 func (r Record) Terminal() bool { return r.State == Done || r.State == Dead }
 
-// failed counts a failure and makes the job queued again or dead. Claims are capped
-// as well, more leniently: a job that kills its process reports no failure.
-func (r *Record) failed(stage, class, cause string, now, due time.Time, limit int) {
+// recordFailure counts a failure and makes the job queued again or dead.
+func (r *Record) recordFailure(stage, class, cause string, now, due time.Time, limit int) {
 	r.Failures++
 	r.Owner, r.Lease = "", time.Time{}
 	r.Stage, r.Class, r.Cause, r.LastAt, r.Due = stage, class, cause, now, due
@@ -57,6 +56,8 @@ func (r *Record) failed(stage, class, cause string, now, due time.Time, limit in
 	}
 }
 
+// exhausted reports whether the job must not run again. It also limits the claims, to three times
+// as many, because a job that kills its process reports no failure.
 func (r Record) exhausted(limit int) bool { return r.Failures >= limit || r.Tries >= 3*limit }
 
 // Entry is a Record with its id and its revision for compare-and-swap.

@@ -58,7 +58,7 @@ func (e *Engine) Entries(ctx context.Context) ([]Entry, error) {
 	var out []Entry
 	at := map[string]int{}
 	err := e.entries(ctx, func(entry Entry) error {
-		if i, twice := at[entry.ID]; twice {
+		if i, duplicate := at[entry.ID]; duplicate {
 			out[i] = entry
 			return nil
 		}
@@ -69,24 +69,25 @@ func (e *Engine) Entries(ctx context.Context) ([]Entry, error) {
 	return out, err
 }
 
-// errEnough ends a watch from within.
-var errEnough = errors.New("enough")
+// errStopWatch ends Watch when its function returns false.
+var errStopWatch = errors.New("the watch was stopped")
 
 // Watch calls f with every record and then with every change by any process, until
 // ctx ends or f returns false. It resumes after servers were unavailable.
 func (e *Engine) Watch(ctx context.Context, f func(Entry) bool) error {
 	err := e.entries(ctx, func(entry Entry) error {
 		if !f(entry) {
-			return errEnough
+			return errStopWatch
 		}
 		return nil
 	}, func() bool { return true })
-	if errors.Is(err, errEnough) {
+	if errors.Is(err, errStopWatch) {
 		return nil
 	}
 	return err
 }
 
+// entries calls show with the records of the run; see follow.
 func (e *Engine) entries(ctx context.Context, show func(Entry) error, more func() bool) error {
 	var s jetstream.Stream
 	err := e.call(ctx, "listing records", func(ctx context.Context) (err error) {

@@ -154,7 +154,7 @@ func (c *Conn) Workers(ctx context.Context) ([]WorkerEntry, error) {
 			return fmt.Errorf("reading the registry: %w", err)
 		}
 		w.Seen = at
-		if i, twice := seen[w.ID]; twice {
+		if i, duplicate := seen[w.ID]; duplicate {
 			out[i] = w
 			return nil
 		}
@@ -222,7 +222,7 @@ func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, err
 	host, _ := os.Hostname()
 	r.Host, r.PID, r.Protocol, r.Begun, r.Phase = host, os.Getpid(), Protocol, time.Now().UTC(), Planning
 	l := &CoordinatorLease{c: c}
-	first, quiet := uint64(0), time.Now()
+	first, start := uint64(0), time.Now()
 	for {
 		old, ok, err := c.Run(ctx, r.RunID)
 		if err != nil {
@@ -232,7 +232,7 @@ func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, err
 			first = old.Revision
 		}
 		vacant := !ok || old.Phase == Stopped || old.Phase == Completed || old.Host == r.Host && old.Dir == r.Dir && old.Key == r.Key && r.Key != ""
-		if vacant || time.Since(quiet) > max(10*registryBeat, r.Lease) {
+		if vacant || time.Since(start) > max(10*registryBeat, r.Lease) {
 			l.entry = r
 			l.entry.Revision = old.Revision
 			if r.Info == nil { // keep the previous coordinator's info until SetPhase stores new info
@@ -247,7 +247,7 @@ func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, err
 				return nil, err
 			}
 		}
-		if !vacant && old.Revision > first { // renewed since the first look
+		if !vacant && old.Revision > first { // renewed while LeaseRun waited
 			return nil, &LockedError{Dir: r.RunID + " on " + c.Place(), What: "run", Holder: fmt.Sprintf("pid %d on %s, in %s", old.PID, old.Host, old.Dir)}
 		}
 		if err := Pause(ctx, time.Second); err != nil {
@@ -328,7 +328,7 @@ func (l *CoordinatorLease) Release() {
 	l.wg.Wait()
 }
 
-// WorkerID turns a name into a valid key of the registry. Different names may get one key.
+// WorkerID turns a name into a valid key of the registry. Different names may get the same key.
 func WorkerID(name string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '-' || r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {

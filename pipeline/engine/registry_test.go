@@ -12,57 +12,58 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Run directories with equal host names and paths, as in two containers, may differ: only an equal
-// key makes them the same.
-func TestOnlyItsOwnPredecessorLosesTheCoordinatorLease(t *testing.T) {
+// A coordinator takes the lease from an earlier one at once only if both use the same run
+// directory. The key identifies the directory, because two containers may have equal host names
+// and paths.
+func TestLeaseRunReplacesOnlyTheSameRunDirectory(t *testing.T) {
 	t.Parallel()
 	conn, err := Dial(t.Context(), Cluster{URL: listen(t, &server.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	preside := func(key string) (*CoordinatorLease, error) {
+	leaseRun := func(key string) (*CoordinatorLease, error) {
 		return conn.LeaseRun(t.Context(), RunEntry{RunID: "r1", Dir: "/run", Key: key})
 	}
-	first, err := preside("one")
+	first, err := leaseRun("one")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.Release()
-	_, err = preside("two")
+	_, err = leaseRun("two")
 	locked, ok := errors.AsType[*LockedError](err)
 	if !ok || locked.ExitCode() != 9 || !strings.Contains(locked.Error(), "run r1 on nats://127.0.0.1") || !strings.Contains(locked.Hint(), "engine.lease") {
-		t.Fatalf("another directory's process: %v", err)
+		t.Fatalf("LeaseRun from another directory: %v", err)
 	}
 	if err := first.SetPhase(t.Context(), Working, nil); err != nil {
-		t.Errorf("the first coordinator has lost its lease: %v", err)
+		t.Errorf("the first coordinator lost its lease: %v", err)
 	}
-	next, err := preside("one")
+	next, err := leaseRun("one")
 	if err != nil {
-		t.Fatalf("the next process of the same directory: %v", err)
+		t.Fatalf("LeaseRun from the same directory: %v", err)
 	}
 	defer next.Release()
 	if err := first.SetPhase(t.Context(), Draining, nil); !errors.Is(err, ErrLeaseLost) {
-		t.Errorf("two coordinators have the lease: %v", err)
+		t.Errorf("the replaced coordinator still has the lease: %v", err)
 	}
-	<-first.Context().Done() // its beat finds out
+	<-first.Context().Done() // the next heartbeat notices the loss
 	if context.Cause(first.Context()) == nil {
-		t.Error("without a reason")
+		t.Error("the context ended without a cause")
 	}
 	if err := next.SetPhase(t.Context(), Stopped, nil); err != nil {
 		t.Fatal(err)
 	}
-	third, err := preside("two")
+	third, err := leaseRun("two")
 	if err != nil {
-		t.Fatalf("a stopped run is anybody's: %v", err)
+		t.Fatalf("LeaseRun of a stopped run from another directory: %v", err)
 	}
 	third.Release()
 }
 
-// holding relays connections to a server, whose answers it holds back while it is locked.
-type holding struct{ sync.Mutex }
+// answerGate relays a connection to a server. While it is locked, it holds the answers back.
+type answerGate struct{ sync.Mutex }
 
-func (h *holding) relay(t *testing.T, server string) (addr string) {
+func (g *answerGate) relay(t *testing.T, server string) (addr string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -73,37 +74,37 @@ func (h *holding) relay(t *testing.T, server string) (addr string) {
 		if err != nil {
 			return
 		}
-		far, err := net.Dial("tcp", server)
+		upstream, err := net.Dial("tcp", server)
 		if err != nil {
 			t.Error(err)
 			_ = client.Close()
 			return
 		}
 		go func() {
-			_, _ = io.Copy(far, client)
-			_ = far.Close()
+			_, _ = io.Copy(upstream, client)
+			_ = upstream.Close()
 		}()
 		buf := make([]byte, 64<<10)
 		for {
-			n, err := far.Read(buf)
+			n, err := upstream.Read(buf)
 			if err != nil {
 				_ = client.Close()
 				return
 			}
-			h.Lock()
+			g.Lock()
 			_, _ = client.Write(buf[:n])
-			h.Unlock()
+			g.Unlock()
 		}
 	}()
 	return l.Addr().String()
 }
 
-// An interrupt between a new phase and the answer to it leaves the lease to its holder,
-// who can still tell the workers that the run has stopped.
-func TestAnInterruptedPhaseIsFollowedByAnother(t *testing.T) {
+// If SetPhase is canceled before the servers answer, the coordinator keeps its lease and can still
+// set another phase.
+func TestSetPhaseAfterCanceledSetPhase(t *testing.T) {
 	t.Parallel()
 	url := listen(t, &server.Options{})
-	var answers holding
+	var answers answerGate
 	conn, err := Dial(t.Context(), Cluster{URL: "nats://" + answers.relay(t, strings.TrimPrefix(url, "nats://"))})
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +134,7 @@ func TestAnInterruptedPhaseIsFollowedByAnother(t *testing.T) {
 	}
 	interrupt()
 	if err := <-set; !errors.Is(err, context.Canceled) {
-		t.Fatalf("interrupted: %v", err)
+		t.Fatalf("the canceled SetPhase returned %v", err)
 	}
 	answers.Unlock()
 	if err := lease.SetPhase(t.Context(), Stopped, nil); err != nil {

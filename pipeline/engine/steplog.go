@@ -64,7 +64,7 @@ func (l *StepLog) Append(ctx context.Context, kind string, data []byte) error {
 		msg.Header.Set(headParts, strconv.Itoa(parts))
 		msg.Data = data[i*maxPart : min(len(data), (i+1)*maxPart)]
 		l.n++
-		id := l.writer + "-" + strconv.Itoa(l.n) // the server drops repeated tries by it
+		id := l.writer + "-" + strconv.Itoa(l.n) // lets the server drop repeated tries
 		err := l.e.call(ctx, "writing the step log", func(ctx context.Context) error {
 			ack, err := l.e.js.PublishMsg(ctx, msg, jetstream.WithMsgID(id), jetstream.WithExpectLastSequencePerSubject(l.last))
 			if conflict(err) {
@@ -83,7 +83,7 @@ func (l *StepLog) Append(ctx context.Context, kind string, data []byte) error {
 	return nil
 }
 
-// read returns the complete entries in order, without one torn by a crash.
+// read returns the complete entries in order. It skips an entry that a crash cut off.
 func (l *StepLog) read(ctx context.Context) ([]LogEntry, error) {
 	var out []LogEntry
 	var parts assembly
@@ -100,7 +100,7 @@ func (l *StepLog) read(ctx context.Context) ([]LogEntry, error) {
 }
 
 // ReadLogs calls show with the complete entries of all logs and the ids of their
-// jobs; the entries of one log come in order. It does not fence off their writers.
+// jobs. The entries of one log are in order. ReadLogs does not fence off the writers.
 func (e *Engine) ReadLogs(ctx context.Context, show func(id string, entry LogEntry) error) error {
 	parts := map[string]*assembly{}
 	prefix := e.stepSubject("")

@@ -42,11 +42,11 @@ func TestStepLogKeepsOrderAndSize(t *testing.T) {
 		t.Errorf("after purge: %d entries, %v", len(got), err)
 	}
 	if _, got, err := e.OpenLog(t.Context(), "ep2"); err != nil || len(got) != len(want) {
-		t.Errorf("the neighbour's log: %d entries, %v", len(got), err)
+		t.Errorf("the other job's log: %d entries, %v", len(got), err)
 	}
 }
 
-func TestTornEntryIsLeftOut(t *testing.T) {
+func TestTornEntryIsSkipped(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), nil)
 	log, _, err := e.OpenLog(t.Context(), "ep")

@@ -55,13 +55,13 @@ func (c *Conn) Forget(ctx context.Context, runID string) error {
 	return c.call(ctx, "removing the run's entry", func(ctx context.Context) error { return c.runs.Purge(ctx, runID) })
 }
 
-// Led reports whether a run has a coordinator, which is whether its entry is renewed
-// within a few heartbeats. It compares no clocks.
+// Led reports whether a run has a coordinator. It waits up to four heartbeats for a renewal of
+// the run's entry after r, because the clocks of the machines may differ.
 func (c *Conn) Led(ctx context.Context, r RunEntry) (bool, error) {
 	if r.Phase == Stopped || r.Phase == Completed {
 		return false, nil
 	}
-	for begun := time.Now(); time.Since(begun) < 4*registryBeat; {
+	for start := time.Now(); time.Since(start) < 4*registryBeat; {
 		now, ok, err := c.Run(ctx, r.RunID)
 		if err != nil || !ok {
 			return false, err

@@ -22,7 +22,7 @@ import (
 
 // authority signs certificates for tests.
 type authority struct {
-	dir, ca string // ca is the file of its own certificate
+	dir, ca string // ca is the file of the authority's own certificate
 	cert    *x509.Certificate
 	key     *ecdsa.PrivateKey
 }
@@ -46,34 +46,36 @@ func (a *authority) write(t *testing.T, name, kind string, der []byte) string {
 	return path
 }
 
-// pair makes a certificate for 127.0.0.1 that ends at a time.
+// pair writes a certificate for 127.0.0.1, which expires at end, and its key.
 func (a *authority) pair(t *testing.T, name string, end time.Time) (cert, key string) {
-	own := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	private := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
 	der := must(x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: end,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, a.cert, &own.PublicKey, a.key))
-	return a.write(t, name+".pem", "CERTIFICATE", der), a.write(t, name+".key", "EC PRIVATE KEY", must(x509.MarshalECPrivateKey(own)))
+	}, a.cert, &private.PublicKey, a.key))
+	return a.write(t, name+".pem", "CERTIFICATE", der), a.write(t, name+".key", "EC PRIVATE KEY", must(x509.MarshalECPrivateKey(private)))
 }
 
-// secured starts a server that shows a certificate and asks for one of the authority.
-func (a *authority) secured(t *testing.T, end time.Time, wants tls.ClientAuthType) string {
+// startServer starts a server with a certificate of the authority, which expires at end, and
+// returns its URL. clientAuth says whether the server requires client certificates.
+func (a *authority) startServer(t *testing.T, end time.Time, clientAuth tls.ClientAuthType) string {
 	cert, key := a.pair(t, "server", end)
 	pool := x509.NewCertPool()
 	pool.AddCert(must(x509.ParseCertificate(must(tls.LoadX509KeyPair(cert, key)).Certificate[0])))
 	pool.AppendCertsFromPEM(must(os.ReadFile(a.ca)))
-	return listen(t, &server.Options{TLS: true, TLSTimeout: 60, TLSVerify: wants == tls.RequireAndVerifyClientCert, TLSConfig: &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{must(tls.LoadX509KeyPair(cert, key))}, ClientAuth: wants, ClientCAs: pool,
+	return listen(t, &server.Options{TLS: true, TLSTimeout: 60, TLSVerify: clientAuth == tls.RequireAndVerifyClientCert, TLSConfig: &tls.Config{
+		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{must(tls.LoadX509KeyPair(cert, key))}, ClientAuth: clientAuth, ClientCAs: pool,
 	}})
 }
 
-// Every problem with certificates is reported at once, with the side that has it and a remedy.
+// Every certificate problem is reported without waiting for Patience. The error says whether the
+// server's or the client's certificate is the cause, and what to do.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	ours, strangers := newAuthority(t, "ours"), newAuthority(t, "strangers")
 	soon, past := time.Now().Add(24*time.Hour), time.Now().Add(-time.Hour)
-	strict, open, old := ours.secured(t, soon, tls.RequireAndVerifyClientCert), ours.secured(t, soon, tls.NoClientCert), ours.secured(t, past, tls.NoClientCert)
+	strict, open, old := ours.startServer(t, soon, tls.RequireAndVerifyClientCert), ours.startServer(t, soon, tls.NoClientCert), ours.startServer(t, past, tls.NoClientCert)
 	plain := listen(t, &server.Options{})
 	good, goodKey := ours.pair(t, "worker", soon)
 	late, lateKey := ours.pair(t, "late", past)
@@ -89,7 +91,7 @@ func TestTLS(t *testing.T) {
 	for name, c := range map[string]struct {
 		at   Cluster
 		code int
-		said []string // in the message and the hint
+		want []string // in the message or the hint
 	}{
 		"no authority":          {Cluster{URL: open}, 7, []string{"are not trusted", "unknown authority", "nats.tls.ca"}},
 		"another authority":     {Cluster{URL: open, CA: strangers.ca}, 7, []string{"are not trusted", "unknown authority", "nats.tls.ca"}},
@@ -101,20 +103,20 @@ func TestTLS(t *testing.T) {
 		"an expired one":        {Cluster{URL: strict, CA: ours.ca, Cert: late, Key: lateKey}, 4, []string{"late.pem expired at", "valid"}},
 		"junk for an authority": {Cluster{URL: open, CA: junk}, 4, []string{"contains no PEM certificate"}},
 	} {
-		c.at.Patience = time.Hour // none of them is waited for
+		c.at.Patience = time.Hour // the test would time out if Dial retried
 		_, err := Dial(t.Context(), c.at)
-		said := ""
+		message := ""
 		coded, ok := errors.AsType[interface {
 			error
 			ExitCode() int
 			Hint() string
 		}](err)
 		if ok {
-			said = coded.Error() + " " + coded.Hint()
+			message = coded.Error() + " " + coded.Hint()
 		}
-		for _, want := range c.said {
-			if !strings.Contains(said, want) {
-				t.Errorf("%s: %q stands not in %q (%v)", name, want, said, err)
+		for _, want := range c.want {
+			if !strings.Contains(message, want) {
+				t.Errorf("%s: %q is not in %q (%v)", name, want, message, err)
 			}
 		}
 		if ok && coded.ExitCode() != c.code {
@@ -123,18 +125,18 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// The error for a wrong password mentions the password.
+// The hint for a wrong password says to check it, and the error does not contain it.
 func TestWrongPasswords(t *testing.T) {
 	t.Parallel()
-	at := listen(t, &server.Options{Username: "tracesmith", Password: "right-one"})
+	serverURL := listen(t, &server.Options{Username: "tracesmith", Password: "right-one"})
 	for user, want := range map[string]string{"": "set nats.creds to a credentials file", "tracesmith:wrong-one@": "check the user and the password in nats.url"} {
-		_, err := Dial(t.Context(), Cluster{URL: strings.Replace(at, "nats://", "nats://"+user, 1), Patience: time.Hour})
+		_, err := Dial(t.Context(), Cluster{URL: strings.Replace(serverURL, "nats://", "nats://"+user, 1), Patience: time.Hour})
 		denied, ok := errors.AsType[*AccessError](err)
 		if !ok || !strings.Contains(denied.Hint(), want) || strings.Contains(denied.Error(), "wrong-one") {
 			t.Errorf("%q: %v", user, err)
 		}
 	}
-	conn, err := Dial(t.Context(), Cluster{URL: strings.Replace(at, "nats://", "nats://tracesmith:right-one@", 1)})
+	conn, err := Dial(t.Context(), Cluster{URL: strings.Replace(serverURL, "nats://", "nats://tracesmith:right-one@", 1)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,11 +19,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// over has a run executed by workers of a cluster and returns what the coordinator
-// says; no worker may end with an error.
-func (h *harness) over(t *testing.T, conns ...*engine.Conn) result {
+// runWithWorkers coordinates a run that one worker per connection executes, and returns the result
+// of the coordinator. It fails the test if a worker returns an error.
+func (h *harness) runWithWorkers(t *testing.T, conns ...*engine.Conn) result {
 	t.Helper()
-	end := h.counted(t, conns[0])
+	end := h.coordinateAndWatchBudget(t, conns[0])
 	var workers sync.WaitGroup
 	for i, conn := range conns {
 		workers.Go(func() {
@@ -37,40 +37,40 @@ func (h *harness) over(t *testing.T, conns ...*engine.Conn) result {
 	return got
 }
 
-// cashier reads the budget from the cluster when a job has ended.
-type cashier struct {
+// budgetReader is an observer that reads the budget from the cluster whenever a job has ended.
+type budgetReader struct {
 	observe.Silent
 	read func() *observe.Budget
 	mu   sync.Mutex
 	last *observe.Budget
 }
 
-func (c *cashier) JobFinished(schemas.Job, observe.Episode) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last = c.read()
+func (r *budgetReader) JobFinished(schemas.Job, observe.Episode) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = r.read()
 }
 
-// counted coordinates a run. It keeps the shared budget as it is after the last job for
-// checkBudget, because a complete run removes it.
-func (h *harness) counted(t *testing.T, conn *engine.Conn) <-chan result {
+// coordinateAndWatchBudget coordinates a run in the background. The result contains the shared
+// budget as it was after the last job, because a complete run removes it.
+func (h *harness) coordinateAndWatchBudget(t *testing.T, conn *engine.Conn) <-chan result {
 	t.Helper()
-	at := &cashier{read: func() *observe.Budget {
+	reader := &budgetReader{read: func() *observe.Budget {
 		s, ok, err := fleet.ReadStatus(t.Context(), conn, h.Config.RunID, time.Now())
 		if err != nil || !ok {
 			t.Errorf("reading the budget: %+v, %v", s, err)
 		}
 		return s.Budget
 	}}
-	h.Change = func(d *pipeline.Deps) { d.Observer = at }
+	h.Change = func(d *pipeline.Deps) { d.Observer = reader }
 	end := h.coordinate(t.Context())
 	h.Change = nil
 	out := make(chan result, 1)
 	go func() {
 		got := <-end
-		at.mu.Lock()
-		defer at.mu.Unlock()
-		got.page = at.last
+		reader.mu.Lock()
+		defer reader.mu.Unlock()
+		got.budget = reader.last
 		out <- got
 	}()
 	return out
@@ -81,21 +81,21 @@ func checkBudget(t *testing.T, conn *engine.Conn, got result) {
 	t.Helper()
 	rep := got.rep
 	s, ok, err := fleet.ReadStatus(t.Context(), conn, rep.RunID, time.Now())
-	if err != nil || !ok || s.Budget == nil && got.page == nil {
+	if err != nil || !ok || s.Budget == nil && got.budget == nil {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	if s.Phase == string(engine.Completed) {
-		s.Budget = got.page
+		s.Budget = got.budget
 	}
 	if b := s.Budget; b == nil || math.Abs(b.SpentUSD-rep.Calls.Spent()) > 1e-9 || b.ReservedUSD != 0 || b.LostUSD != 0 || b.Over != (rep.ExitCode == 5) {
-		t.Errorf("%+v on the cluster, reported %+v", b, rep.Calls)
+		t.Errorf("the cluster has the budget %+v, the report has the calls %+v", b, rep.Calls)
 	}
 }
 
-// Several processes together keep a limit as one does: less than one call's worst case is left, the
-// limit is never exceeded, and the run ends as it does without a cluster. With a higher limit it
-// resumes, and what was spent counts.
-func TestBudgetHoldsOverACluster(t *testing.T) {
+// Several worker processes together keep the budget of a run: they never exceed it, leave less of
+// it than the worst case of one call, and the run ends as it does without a cluster. With a higher
+// limit the run resumes, and the earlier calls count.
+func TestRunBudgetHoldsOnCluster(t *testing.T) {
 	t.Parallel()
 	alone := newHarness(filepath.Join(t.TempDir(), "run"), 24)
 	alone.Config.Workers, alone.Config.MaxCost = 12, 0.6
@@ -103,12 +103,12 @@ func TestBudgetHoldsOverACluster(t *testing.T) {
 
 	h, conn := newFleet(t, 24)
 	h.Config.Workers, h.Config.MaxCost = 4, 0.6
-	got := h.over(t, conn, dialNATS(t, conn.Place()), dialNATS(t, conn.Place()))
+	got := h.runWithWorkers(t, conn, dialNATS(t, conn.Place()), dialNATS(t, conn.Place()))
 	if pipelinetest.ExitCode(t, got.err) != pipelinetest.ExitCode(t, wantErr) || got.rep.Verdict != want.Verdict || got.rep.Raise != want.Raise || got.rep.Hint != want.Hint {
 		t.Errorf("%v (%s), without a cluster %v (%s)", got.err, got.rep.Verdict, wantErr, want.Verdict)
 	}
-	if is, was := got.err.Error(), wantErr.Error(); is[:strings.Index(is, "$")] != was[:strings.Index(was, "$")] {
-		t.Errorf("%q, without a cluster %q", is, was)
+	if message, want := got.err.Error(), wantErr.Error(); message[:strings.Index(message, "$")] != want[:strings.Index(want, "$")] {
+		t.Errorf("%q, without a cluster %q", message, want)
 	}
 	if c := got.rep.Calls; c.Spent() > 0.6+1e-9 || c.Spent() <= 0.6-callWorst {
 		t.Errorf("%+v", c)
@@ -116,21 +116,22 @@ func TestBudgetHoldsOverACluster(t *testing.T) {
 	h.CheckCalls(t, got.rep, 0, 0)
 	checkBudget(t, conn, got)
 	h.Config.MaxCost = 100
-	last := h.over(t, conn, dialNATS(t, conn.Place()))
+	last := h.runWithWorkers(t, conn, dialNATS(t, conn.Place()))
 	if last.err != nil || h.Count("ask ") != 24*turns || len(h.Staged(t)) != 24 {
-		t.Errorf("%v: %d questions, %d staged", last.err, h.Count("ask "), len(h.Staged(t)))
+		t.Errorf("%v: %d model calls, %d staged", last.err, h.Count("ask "), len(h.Staged(t)))
 	}
 	h.CheckCalls(t, last.rep, 0, 0)
 	checkBudget(t, conn, last)
 }
 
-// A task's budget holds for attempts that different workers make; the run continues.
-func TestTaskBudgetHoldsOverACluster(t *testing.T) {
+// The attempts at a task together keep the budget of the task, even if different workers execute
+// them. The run continues.
+func TestTaskBudgetHoldsOnCluster(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 3)
 	h.Config.Workers, h.Config.Attempts, h.Config.TaskCost = 2, 3, 0.06
 	h.OnVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
-	got := h.over(t, conn, dialNATS(t, conn.Place()))
+	got := h.runWithWorkers(t, conn, dialNATS(t, conn.Place()))
 	l := pipelinetest.Ledger(t, got.rep)
 	if got.err != nil || l.Ran != 9 || l.Outcomes[schemas.OutcomeLimit] == 0 || l.Outcomes[schemas.OutcomeLimit]+l.Outcomes[schemas.OutcomeResolved] != 9 {
 		t.Errorf("%v: %+v", got.err, l)
@@ -148,20 +149,20 @@ func TestTaskBudgetHoldsOverACluster(t *testing.T) {
 	checkBudget(t, conn, got)
 }
 
-// A run that was begun without limits gets a budget from what its episodes have cost,
-// and refuses where a worker may be at work that does not know of it.
-func TestBudgetsMayBeSetLater(t *testing.T) {
+// A run that was started without limits can get a budget later, which counts the earlier calls.
+// It is refused while a worker may be running that does not know about the budget.
+func TestBudgetMayBeSetLater(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 6)
 	h.Config.Workers = 1
 	ctx, cancel := context.WithCancel(t.Context())
-	h.OnAsk = func(calling context.Context, _ schemas.Job, _ int) error {
-		if h.Count("ask ") < 6 { // the second episode's third never ends
+	h.OnAsk = func(callCtx context.Context, _ schemas.Job, _ int) error {
+		if h.Count("ask ") < 6 { // the third call of the second episode never ends
 			return nil
 		}
 		cancel()
-		<-calling.Done()
-		return context.Cause(calling)
+		<-callCtx.Done()
+		return context.Cause(callCtx)
 	}
 	end := h.coordinate(ctx)
 	if err := h.join(t.Context(), conn, "w"); err != nil {
@@ -178,13 +179,13 @@ func TestBudgetsMayBeSetLater(t *testing.T) {
 	}
 	h.Config.MaxCost = 0.12
 	if got := <-h.coordinate(t.Context()); pipelinetest.ExitCode(t, got.err) != 2 || !strings.Contains(got.err.Error(), "worker x may still work") {
-		t.Errorf("beside a worker that counts nothing: %v", got.err)
+		t.Errorf("a budget while a worker may run without one: %v", got.err)
 	}
-	h.Config.MaxCost = 0 // as it was told: without these limits, and interrupted
-	without, interrupt := context.WithCancel(t.Context())
+	h.Config.MaxCost = 0 // the remedy of the error: start without these limits, and interrupt
+	unlimited, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	end = h.coordinate(without)
-	for without.Err() == nil {
+	end = h.coordinate(unlimited)
+	for unlimited.Err() == nil {
 		entry, _, err := conn.Run(t.Context(), h.Config.RunID)
 		if err == nil && entry.Phase == engine.Working {
 			err = conn.PutWorker(t.Context(), engine.WorkerEntry{ID: "x", Name: "x", State: "left"})
@@ -195,94 +196,94 @@ func TestBudgetsMayBeSetLater(t *testing.T) {
 		}
 		select {
 		case got := <-end:
-			t.Fatalf("without limits, beside that worker: %v", got.err)
+			t.Fatalf("without limits, while that worker may run: %v", got.err)
 		default:
 		}
 	}
 	if got := <-end; got.err == nil {
-		t.Error("it was interrupted")
+		t.Error("the interrupted coordinator returned no error")
 	}
 	h.Config.MaxCost = 0.12
-	got := h.over(t, conn)
+	got := h.runWithWorkers(t, conn)
 	if c := got.rep.Calls; pipelinetest.ExitCode(t, got.err) != 5 || c.Spent() > 0.12+1e-9 || c.Spent() <= 0.12-callWorst {
 		t.Errorf("%v: %+v", got.err, c)
 	}
 	checkBudget(t, conn, got)
 	h.Config.MaxCost = 0 // calls are still counted
-	got = h.over(t, conn)
+	got = h.runWithWorkers(t, conn)
 	if got.err != nil || len(h.Staged(t)) != 6 {
 		t.Errorf("without a limit: %v", got.err)
 	}
 }
 
-// The limit of an episode holds beside that of its run.
-func TestEpisodeBudgetHoldsOverACluster(t *testing.T) {
+// The budget of an episode holds in addition to that of its run.
+func TestEpisodeBudgetHoldsOnCluster(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 4)
 	h.Config.EpisodeCost, h.Config.MaxCost = 0.03, 10
 	h.OnVerify = func(schemas.Task) (schemas.Verdict, error) { return schemas.Verdict{}, nil }
-	got := h.over(t, conn)
+	got := h.runWithWorkers(t, conn)
 	if got.err != nil || got.rep.Ledger.Outcomes[schemas.OutcomeLimit] != 4 || h.Count("ask ") != 4*2 {
-		t.Errorf("%v: %+v, %d questions", got.err, got.rep.Ledger, h.Count("ask "))
+		t.Errorf("%v: %+v, %d model calls", got.err, got.rep.Ledger, h.Count("ask "))
 	}
 	checkBudget(t, conn, got)
 }
 
-// Calls that fail and answers that become no reply cost the budget what is on record
-// for them, and an episode that another worker takes up keeps its share.
+// The budget counts all recorded calls, including failed ones and answers that did not become a
+// reply. An episode that another worker continues keeps its share of the budget.
 func TestBudgetCountsAllRecordedCalls(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 3)
 	h.Config.Workers, h.Config.MaxCost = 1, 10
-	vanish, vanished := context.WithCancelCause(t.Context())
-	var once, gone sync.Once
-	h.OnAnswer = func(turn int) (again bool, err error) {
+	first, kill := context.WithCancelCause(t.Context())
+	var repeatOnce, killOnce sync.Once
+	h.OnAnswer = func(turn int) (askAgain bool, err error) {
 		if turn == 1 {
-			once.Do(func() { again = true })
+			repeatOnce.Do(func() { askAgain = true })
 		}
-		return again, nil
+		return askAgain, nil
 	}
 	h.OnStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) (err error) {
 		if h.Count("ask ") < 7 {
 			return nil
 		}
-		gone.Do(func() {
-			vanished(errors.New("pulled the plug"))
+		killOnce.Do(func() {
+			kill(errors.New("pulled the plug"))
 			<-ctx.Done()
 			err = context.Cause(ctx)
 		})
 		return err
 	}
-	end := h.counted(t, conn)
-	if err := h.join(vanish, conn, "first"); err == nil {
-		t.Fatal("the worker was to vanish")
+	end := h.coordinateAndWatchBudget(t, conn)
+	if err := h.join(first, conn, "first"); err == nil {
+		t.Fatal("the canceled worker returned no error")
 	}
 	if err := h.join(t.Context(), conn, "second"); err != nil {
 		t.Fatal(err)
 	}
 	got := <-end
 	if got.err != nil || h.Count("ask ") != 3*turns+1 {
-		t.Errorf("%v: %d questions", got.err, h.Count("ask "))
+		t.Errorf("%v: %d model calls", got.err, h.Count("ask "))
 	}
 	h.CheckCalls(t, got.rep, 0, 0)
 	checkBudget(t, conn, got)
 }
 
-// Workers start while jobs are still being queued. An interrupt then leaves no call out of the
-// report.
-func TestAnInterruptWhileQueueingCountsTheCalls(t *testing.T) {
+// Workers start while jobs are still being queued. If the coordinator is interrupted then, its
+// report still contains all calls.
+func TestInterruptWhileQueueingCountsTheCalls(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
 	h.Config.Workers, h.Config.Attempts = 2, 400
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	h.OnAsk = func(calling context.Context, _ schemas.Job, turn int) error {
+	h.OnAsk = func(callCtx context.Context, _ schemas.Job, turn int) error {
 		if turn < 1 {
 			return nil
 		}
 		cancel()
-		<-calling.Done()
-		return context.Cause(calling)
+		<-callCtx.Done()
+		return context.Cause(callCtx)
 	}
 	end := h.coordinate(ctx)
 	if err := h.join(t.Context(), conn, "w"); err != nil {
@@ -293,21 +294,21 @@ func TestAnInterruptWhileQueueingCountsTheCalls(t *testing.T) {
 	}
 }
 
-// A budget that is set later counts what attempts have cost that are no longer selected.
-func TestATaskPaysForAttemptsThatAreNotSelected(t *testing.T) {
+// A task budget that is set later counts the calls of attempts that are no longer selected.
+func TestTaskBudgetCountsUnselectedAttempts(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
 	h.Config.Workers, h.Config.Attempts = 2, 2
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stuck := make(chan struct{}, 100)
-	h.OnAsk = func(calling context.Context, _ schemas.Job, turn int) error {
+	h.OnAsk = func(callCtx context.Context, _ schemas.Job, turn int) error {
 		if turn < 2 {
 			return nil
 		}
-		stuck <- struct{}{} // the third call of both never ends
-		<-calling.Done()
-		return context.Cause(calling)
+		stuck <- struct{}{} // the third call of either attempt never ends
+		<-callCtx.Done()
+		return context.Cause(callCtx)
 	}
 	go func() { <-stuck; <-stuck; cancel() }()
 	end := h.coordinate(ctx)
@@ -321,8 +322,8 @@ func TestATaskPaysForAttemptsThatAreNotSelected(t *testing.T) {
 	h.OnAsk = nil
 	asked := h.Count("ask ")
 	h.Config.Attempts, h.Config.TaskCost = 1, first.rep.Calls.Spent()+callWorst/2
-	got := h.over(t, conn)
+	got := h.runWithWorkers(t, conn)
 	if got.err != nil || got.rep.Ledger.Outcomes[schemas.OutcomeLimit] != 1 || h.Count("ask ") != asked {
-		t.Errorf("%v: %+v, %d questions more", got.err, got.rep.Ledger, h.Count("ask ")-asked)
+		t.Errorf("%v: %+v, %d more model calls", got.err, got.rep.Ledger, h.Count("ask ")-asked)
 	}
 }

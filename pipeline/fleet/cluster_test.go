@@ -28,25 +28,26 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The test binary starts itself as the parts of a cluster.
+// The test binary starts itself as the processes of a cluster.
 const (
 	childDir   = "FLEET_TEST_DIR"
 	childRole  = "FLEET_TEST_ROLE" // node, worker, coordinator
 	childName  = "FLEET_TEST_NAME"
 	childURL   = "FLEET_TEST_NATS"
 	childCost  = "FLEET_TEST_COST"  // limits.total_cost
-	childPorts = "FLEET_TEST_PORTS" // of a node: client,route,route,route; its own route first
+	childPorts = "FLEET_TEST_PORTS" // of a node, as JSON: client port, own route port, route ports of the other nodes
 )
 
 const (
 	clusterTasks = 36
-	clusterLease = 40 * time.Second // elections take up to 9 s, on a busy machine more
+	clusterLease = 40 * time.Second // elections take up to 9 s, or longer on a busy machine
 )
 
-// heldCalls is how many calls the model answers before it waits for the release file.
+// heldCalls is the number of calls that the model answers before it waits for the release file.
 const heldCalls = 50
 
-// releaseFile tells the models of a run with a budget to answer all further calls.
+// releaseFile returns the path of the release file, which makes the models of a run with a budget
+// answer all further calls.
 func releaseFile(dir string) string { return filepath.Join(filepath.Dir(dir), "release") }
 
 func release(t *testing.T, dir string) {
@@ -56,20 +57,21 @@ func release(t *testing.T, dir string) {
 	}
 }
 
-// clusterChild plays a part of a cluster and reports whether this process has one.
+// clusterChild runs this process as the part of a cluster that childRole names. It returns false
+// if this process is not a child.
 func clusterChild() bool {
 	var err error
 	switch os.Getenv(childRole) {
 	case "":
 		return false
 	case "node":
-		err = node()
+		err = runNode()
 	case "worker":
-		err = clusterPart(func(ctx context.Context, h *harness, conn *engine.Conn) error {
+		err = withHarness(func(ctx context.Context, h *harness, conn *engine.Conn) error {
 			return h.join(ctx, conn, os.Getenv(childName))
 		})
 	case "coordinator":
-		err = clusterPart(func(ctx context.Context, h *harness, _ *engine.Conn) error {
+		err = withHarness(func(ctx context.Context, h *harness, _ *engine.Conn) error {
 			rep, err := h.run(ctx)
 			return errors.Join(err, json.NewEncoder(os.Stdout).Encode(rep))
 		})
@@ -81,7 +83,8 @@ func clusterChild() bool {
 	return true
 }
 
-func clusterPart(do func(context.Context, *harness, *engine.Conn) error) error {
+// withHarness calls do with a harness that the environment of this child process configures.
+func withHarness(do func(context.Context, *harness, *engine.Conn) error) error {
 	conn, err := engine.Dial(context.Background(), engine.Cluster{URL: os.Getenv(childURL), Patience: 2 * time.Minute})
 	if err != nil {
 		return err
@@ -90,7 +93,7 @@ func clusterPart(do func(context.Context, *harness, *engine.Conn) error) error {
 	h := newHarness(os.Getenv(childDir), clusterTasks)
 	h.Config.RunID, h.Config.Lease, h.Config.Workers = "cluster-1", clusterLease, 2
 	h.OnStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
-		time.Sleep(300 * time.Millisecond) // what a tool takes
+		time.Sleep(300 * time.Millisecond) // the time that a tool takes
 		return nil
 	}
 	if usd := os.Getenv(childCost); usd != "" {
@@ -98,7 +101,7 @@ func clusterPart(do func(context.Context, *harness, *engine.Conn) error) error {
 			return err
 		}
 		h.OnAsk = func(context.Context, schemas.Job, int) error {
-			time.Sleep(300 * time.Millisecond) // what a model takes
+			time.Sleep(300 * time.Millisecond) // the time that a model takes
 			for h.Count("ask ") >= heldCalls {
 				if _, err := os.Stat(releaseFile(h.Dir)); err == nil {
 					break
@@ -112,8 +115,8 @@ func clusterPart(do func(context.Context, *harness, *engine.Conn) error) error {
 	return do(context.Background(), h, conn)
 }
 
-// node is one server of three, until it is killed.
-func node() error {
+// runNode runs one of three servers until the process is killed.
+func runNode() error {
 	var ports []int
 	if err := json.Unmarshal([]byte(os.Getenv(childPorts)), &ports); err != nil {
 		return err
@@ -135,8 +138,8 @@ func node() error {
 	return nil
 }
 
-// part starts a process of the cluster, which is killed at the end of the test.
-func part(t *testing.T, role, name string, env ...string) *exec.Cmd {
+// startProcess starts a process of the cluster and kills it at the end of the test.
+func startProcess(t *testing.T, role, name string, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), append(env, childRole+"="+role, childName+"="+name)...)
@@ -152,14 +155,14 @@ func part(t *testing.T, role, name string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// givenPorts are those that freePorts has named, to whichever test.
-var givenPorts sync.Map
+// usedPorts holds the ports that freePorts has returned to any test.
+var usedPorts sync.Map
 
 func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
-	for len(ports) < n { // below those that the kernel gives away
+	for len(ports) < n { // below the ephemeral ports of the kernel
 		port := 10_000 + rand.IntN(20_000)
-		if _, given := givenPorts.LoadOrStore(port, true); given {
+		if _, used := usedPorts.LoadOrStore(port, true); used {
 			continue
 		}
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
@@ -172,49 +175,49 @@ func freePorts(t *testing.T, n int) (ports []int) {
 	return ports
 }
 
-// threeNodes starts a cluster; its processes and its URL.
-func threeNodes(t *testing.T) (nodes []*exec.Cmd, urls string) {
+// startNodes starts a cluster of three nodes and returns its processes and URLs.
+func startNodes(t *testing.T) (nodes []*exec.Cmd, urls string) {
 	t.Helper()
 	ports := freePorts(t, 6)
 	var list []string
 	for i := range 3 {
-		own, err := json.Marshal(append([]int{ports[i], ports[3+i]}, slices.Delete(slices.Clone(ports[3:]), i, i+1)...))
+		nodePorts, err := json.Marshal(append([]int{ports[i], ports[3+i]}, slices.Delete(slices.Clone(ports[3:]), i, i+1)...))
 		if err != nil {
 			t.Fatal(err)
 		}
 		name := fmt.Sprintf("n%d", i+1)
-		nodes = append(nodes, part(t, "node", name, childDir+"="+t.TempDir(), childPorts+"="+string(own)))
+		nodes = append(nodes, startProcess(t, "node", name, childDir+"="+t.TempDir(), childPorts+"="+string(nodePorts)))
 		list = append(list, fmt.Sprintf("nats://127.0.0.1:%d", ports[i]))
 	}
 	return nodes, strings.Join(list, ",")
 }
 
-// Three nodes, three workers, one coordinator, all processes: one of each is
-// killed on the way. The run completes, each episode is staged once, no recorded
-// reply is asked for again, and the status adds up throughout.
+// A cluster has three nodes, three workers and a coordinator, each a process. One process of each
+// kind is killed during the run. The run still completes, each episode is staged once, no recorded
+// reply is requested again, and the numbers of the status always add up.
 func TestCluster(t *testing.T) {
 	suite.Cluster.Need(t)
 	t.Parallel()
-	nodes, urls := threeNodes(t)
+	nodes, urls := startNodes(t)
 	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: urls, Patience: 2 * time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
 	if conn.Replicas() != 3 {
-		t.Fatalf("%d copies of each stream on three nodes", conn.Replicas())
+		t.Fatalf("%d replicas of each stream on three nodes, want 3", conn.Replicas())
 	}
 	dir := filepath.Join(t.TempDir(), "run")
 	env := []string{childDir + "=" + dir, childURL + "=" + urls}
-	coordinator := part(t, "coordinator", "c", env...)
-	workers := []*exec.Cmd{part(t, "worker", "w1", env...), part(t, "worker", "w2", env...), part(t, "worker", "w3", env...)}
+	coordinator := startProcess(t, "coordinator", "c", env...)
+	workers := []*exec.Cmd{startProcess(t, "worker", "w1", env...), startProcess(t, "worker", "w2", env...), startProcess(t, "worker", "w3", env...)}
 
 	kill := func(what string, cmd *exec.Cmd) {
 		t.Logf("killing %s", what)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}
-	until := func(done int) {
+	waitForDone := func(done int) {
 		t.Helper()
 		for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
 			s, ok, err := fleet.ReadStatus(t.Context(), conn, "cluster-1", time.Now())
@@ -235,16 +238,16 @@ func TestCluster(t *testing.T) {
 				return
 			}
 		}
-		t.Fatalf("never %d done", done)
+		t.Fatalf("%d jobs were not done within 5 minutes", done)
 	}
-	until(4)
+	waitForDone(4)
 	kill("a worker", workers[0])
 	kill("a node", nodes[2])
-	until(12)
+	waitForDone(12)
 	kill("the coordinator", coordinator)
-	until(15) // the workers go on without it
-	coordinator = part(t, "coordinator", "c", env...)
-	until(clusterTasks)
+	waitForDone(15) // the workers continue without a coordinator
+	coordinator = startProcess(t, "coordinator", "c", env...)
+	waitForDone(clusterTasks)
 	if err := coordinator.Wait(); err != nil {
 		t.Fatalf("the coordinator: %v", err)
 	}
@@ -256,7 +259,8 @@ func TestCluster(t *testing.T) {
 	checkCluster(t, dir, coordinator.Stdout.(*strings.Builder).String())
 }
 
-// checkCluster compares the coordinator's report with the staged episodes and the model server.
+// checkCluster compares the coordinator's report with the staged episodes and the notes of the
+// model calls.
 func checkCluster(t *testing.T, dir, printed string) {
 	t.Helper()
 	var rep observe.Report
@@ -277,17 +281,17 @@ func checkCluster(t *testing.T, dir, printed string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked, twice := map[string]int{}, 0
+	asked, repeated := map[string]int{}, 0
 	for line := range strings.Lines(string(raw)) {
 		if strings.HasPrefix(line, "ask ") {
 			if asked[line]++; asked[line] > 1 {
-				twice++
+				repeated++
 			}
 		}
 	}
-	// A reply that was on its way when a worker was killed was recorded nowhere.
-	if len(asked) != clusterTasks*turns || int64(twice) > int64(rep.Calls.LostInFlight) || rep.Calls.LostInFlight > 2 {
-		t.Errorf("%d questions, %d of them twice, %d lost", len(asked), twice, rep.Calls.LostInFlight)
+	// A reply that was in flight when a worker was killed was not recorded.
+	if len(asked) != clusterTasks*turns || int64(repeated) > int64(rep.Calls.LostInFlight) || rep.Calls.LostInFlight > 2 {
+		t.Errorf("%d model calls, %d repeated, %d lost", len(asked), repeated, rep.Calls.LostInFlight)
 	}
-	t.Logf("%d staged, %d questions, %d lost in flight, %d retries", len(staged), len(asked), rep.Calls.LostInFlight, rep.Friction.InfraRetries)
+	t.Logf("%d staged, %d model calls, %d lost in flight, %d retries", len(staged), len(asked), rep.Calls.LostInFlight, rep.Friction.InfraRetries)
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 )
 
-// Config of a run on a cluster.
+// Config configures a run on a cluster.
 type Config struct {
 	pipeline.Config
 	Conn *engine.Conn
-	// Poll is how often a worker renews its entry in the registry and reads the phase of the run;
-	// default 2s. The coordinator reads the budget twice as often, and a worker that waits for
-	// money four times as often.
+	// Poll is the interval at which a worker renews its entry in the registry and reads the phase
+	// of the run; default 2s. The coordinator reads the budget twice as often, and a worker that
+	// waits for budget does so four times as often.
 	Poll     time.Duration
-	InFlight int    // how many jobs workers execute at once; default 65536
-	Offer    []byte // what workers need to execute jobs of this run
+	InFlight int    // how many jobs all workers together execute at once; default 65536
+	Offer    []byte // the data that workers need to execute jobs of this run
 }
 
 func (c Config) withDefaults() Config {
@@ -30,8 +30,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// limits are those that one process enforces. The shared budget enforces the others.
+// limits returns the cost limits that each process enforces. The shared budget enforces the others.
 func (c Config) limits() budget.Limits { return budget.Limits{Episode: c.EpisodeCost} }
 
-// sharedLimits are those that the shared budget enforces.
+// sharedLimits returns the cost limits that the shared budget enforces.
 func (c Config) sharedLimits() budget.Limits { return budget.Limits{Run: c.MaxCost, Task: c.TaskCost} }

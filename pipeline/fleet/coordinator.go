@@ -17,7 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// stopPatience bounds how long a cancelled run waits until workers have returned its jobs.
+// stopPatience is how long a canceled run waits for its workers to return their jobs.
 const stopPatience = 15 * time.Second
 
 // coordinator coordinates one invocation of a run.
@@ -26,13 +26,14 @@ type coordinator struct {
 	batch     *pipeline.Batch
 	lease     *engine.CoordinatorLease
 	jobs      *tracker
-	budget    *budget.Coordinator // nil: the run has no shared budget
+	budget    *budget.Coordinator // nil if the run has no shared budget
 	exhausted chan struct{}       // closed when the shared budget is used up
 }
 
-// Coordinate runs or resumes a batch whose jobs workers on the cluster execute. The report is
-// complete whenever the run directory could be opened, even with an error. An error carries
-// ExitCode and Hint. Cancelling ctx has workers return their jobs, which can be resumed.
+// Coordinate runs or resumes a batch whose jobs workers on the cluster execute. If the run
+// directory could be opened, the report is complete even if Coordinate returns an error. The
+// error has the methods ExitCode and Hint. If ctx is canceled, the workers return their jobs to
+// the queue, and the run can be resumed.
 func Coordinate(ctx context.Context, cfg Config, deps pipeline.Deps) (observe.Report, error) {
 	cfg = cfg.withDefaults()
 	b, err := pipeline.Open(ctx, cfg.Config, deps, cfg.limits())
@@ -43,7 +44,7 @@ func Coordinate(ctx context.Context, cfg Config, deps pipeline.Deps) (observe.Re
 	return b.Finish(c.prepare(ctx))
 }
 
-// prepare finds out what is left to do, and then runs.
+// prepare finds the jobs that are not staged yet, and runs them.
 func (c *coordinator) prepare(ctx context.Context) error {
 	b := c.batch
 	if err := b.Reuse(ctx); err != nil {
@@ -62,7 +63,7 @@ func (c *coordinator) prepare(ctx context.Context) error {
 	return err
 }
 
-// run has workers execute the jobs until each has ended, ctx ends or the run is drained.
+// run lets workers execute the jobs until all have ended, ctx ends or the run is drained.
 func (c *coordinator) run(ctx context.Context) (err error) {
 	b, conn := c.batch, c.cfg.Conn
 	owner, _ := os.Hostname()
@@ -92,7 +93,7 @@ func (c *coordinator) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.Engine.Close()) }()
 	err = c.begin(ctx)
-	if err == nil { // workers start while jobs are still being queued: if ctx ends meanwhile, lead stops them
+	if err == nil { // workers start while jobs are still being queued: if ctx ends meanwhile, supervise stops them
 		if err = b.Enqueue(ctx); ctx.Err() != nil {
 			err = nil
 		}
@@ -100,8 +101,8 @@ func (c *coordinator) run(ctx context.Context) (err error) {
 	if err != nil {
 		return pipeline.WithExitCode(errors.Join(err, c.lease.SetPhase(context.WithoutCancel(ctx), engine.Stopped, nil)))
 	}
-	// Workers of an earlier coordinator may have ended the last jobs: then there is nothing to watch.
-	drained := len(b.ToDo) > 0 && c.lead(all)
+	// Workers of an earlier coordinator may have ended the last jobs, so that none is left to watch.
+	drained := len(b.ToDo) > 0 && c.supervise(all)
 	if err := c.jobs.reads.Wait(); err != nil && all.Err() == nil {
 		b.Fail(err)
 	}
@@ -115,8 +116,8 @@ func (c *coordinator) end(ctx context.Context, drained bool) error {
 		return pipeline.WithExitCode(err)
 	}
 	fatal := b.Fatal()
-	unended, dead := b.Left()
-	if unended == 0 && dead == 0 {
+	unfinished, dead := b.Unfinished()
+	if unfinished == 0 && dead == 0 {
 		return pipeline.WithExitCode(c.complete(last))
 	}
 	err := c.lease.SetPhase(last, engine.Stopped, nil)
@@ -125,14 +126,14 @@ func (c *coordinator) end(ctx context.Context, drained bool) error {
 		return fatal
 	case ctx.Err() != nil:
 		return pipeline.Interrupted(ctx)
-	case drained && unended > 0:
+	case drained && unfinished > 0:
 		return pipeline.ErrDrained
 	}
 	return pipeline.WithExitCode(err)
 }
 
-// complete sets the last phase of a run with nothing left to do. It removes what the cluster has
-// of the run, and what killed workers did not stage completely.
+// complete marks a run as completed, if all its jobs are done. It removes the run's data from the
+// cluster, and incomplete objects that killed workers left in staging.
 func (c *coordinator) complete(ctx context.Context) error {
 	b := c.batch
 	details := RunDetails{Selected: b.Selected(), Reused: b.Reused(), Attempts: b.Config.Attempts, Staging: b.Deps.Staging.URI()}
@@ -150,8 +151,8 @@ func (c *coordinator) complete(ctx context.Context) error {
 	return errors.Join(b.RemoveTorn(ctx), c.cfg.Conn.Sweep(ctx, b.RunID))
 }
 
-// begin offers the run to workers. It reuses what workers of an earlier coordinator have staged
-// since this one made its plan.
+// begin opens the run to workers. Before that, it reuses the episodes that workers of an earlier
+// coordinator have staged since this one made its plan.
 func (c *coordinator) begin(ctx context.Context) error {
 	b := c.batch
 	if err := writeMarker(ctx, b); err != nil {
@@ -187,15 +188,15 @@ func (c *coordinator) begin(ctx context.Context) error {
 	return c.lease.SetPhase(ctx, engine.Working, body)
 }
 
-// reuseDone reuses the episodes of jobs that are done by now. settled are reused episodes whose
-// records do not say that they are done.
+// reuseDone reuses the episodes of jobs that are done by now. settled lists the reused episodes
+// whose records do not say that they are done.
 func (c *coordinator) reuseDone(ctx context.Context, entries []engine.Entry) (settled []string, err error) {
 	b := c.batch
 	for _, e := range entries {
 		c.jobs.since = max(c.jobs.since, e.Revision)
 		job, ok := b.ToDo[e.ID]
 		var other schemas.Job
-		if !ok && json.Unmarshal(e.Data, &other) == nil { // the calls in its log count for its task
+		if !ok && json.Unmarshal(e.Data, &other) == nil { // the calls in its step log count for its task
 			b.Ledger.Account(e.ID, other.TaskID)
 		}
 		if e.State != engine.Done {
@@ -219,9 +220,9 @@ func (c *coordinator) reuseDone(ctx context.Context, entries []engine.Entry) (se
 	return settled, nil
 }
 
-// lead watches the jobs until they end. drained says that the run was asked to take no further
-// jobs, and that running ones have ended.
-func (c *coordinator) lead(all context.Context) (drained bool) {
+// supervise watches the jobs until all have ended, all is canceled, or the run has to drain or
+// stop. drained is true if the run took no further jobs and the running ones have ended.
+func (c *coordinator) supervise(all context.Context) (drained bool) {
 	b := c.batch
 	watching, done := context.WithCancel(context.WithoutCancel(all))
 	defer done()
@@ -231,7 +232,7 @@ func (c *coordinator) lead(all context.Context) (drained bool) {
 	ended := make(chan struct{})
 	watch.Go(func() {
 		defer close(ended)
-		if err := b.Engine.Watch(watching, c.jobs.see); err != nil && watching.Err() == nil {
+		if err := b.Engine.Watch(watching, c.jobs.update); err != nil && watching.Err() == nil {
 			b.Fail(pipeline.WithExitCode(err))
 		}
 	})
@@ -265,8 +266,8 @@ func (c *coordinator) setPhase(ctx context.Context, p engine.Phase) {
 	}
 }
 
-// confirmBudget refuses a budget for a run that had none while a worker may be at work that knows
-// of no budget.
+// confirmBudget is called when a run that had no budget gets one. It returns an error if a worker
+// may still execute jobs of the run without knowing about the budget.
 func (c *coordinator) confirmBudget(ctx context.Context) error {
 	workers, err := c.cfg.Conn.Workers(ctx)
 	if err != nil {
@@ -295,12 +296,12 @@ func (c *coordinator) checkBudget(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		why, err := c.budget.Check(ctx, c.jobs.lost)
+		reason, err := c.budget.Check(ctx, c.jobs.isLost)
 		if err != nil && ctx.Err() == nil {
 			c.batch.Deps.Log.Warn("checking the budget", "error", err)
 		}
-		if why != "" {
-			c.batch.SetFatal(&budget.ExhaustedError{Why: why})
+		if reason != "" {
+			c.batch.SetFatal(&budget.ExhaustedError{Why: reason})
 			close(c.exhausted)
 			return
 		}

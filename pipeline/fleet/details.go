@@ -8,24 +8,24 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 )
 
-// RunDetails is what a coordinator adds to the registry's entry of its run.
+// RunDetails holds the data that a coordinator adds to the registry entry of its run.
 type RunDetails struct {
 	Selected int    `json:"selected"`
 	Reused   int    `json:"reused"`   // staged before this coordinator started
-	Since    uint64 `json:"since"`    // records with a later revision changed under this coordinator
-	Attempts int    `json:"attempts"` // jobs of higher attempts are not selected
-	Offer    string `json:"offer"`    // name of the body with what workers need to execute jobs
+	Since    uint64 `json:"since"`    // records with a higher revision changed under this coordinator
+	Attempts int    `json:"attempts"` // jobs with higher attempt numbers are not selected
+	Offer    string `json:"offer"`    // name of the body with the data that workers need to execute jobs
 	Staging  string `json:"staging"`
-	// Budgeted says that no worker may make a call that the run's shared budget has no room for.
+	// Budgeted says that workers must reserve every call in the run's shared budget.
 	Budgeted bool `json:"budgeted,omitempty"`
-	// Budget is what a complete run has spent, if it had a limit.
+	// Budget shows how much a completed run has spent, if it had a limit.
 	Budget *observe.Budget `json:"budget,omitempty"`
 	// Settled lists reused episodes whose records do not say that they are done: their workers were
 	// killed before they could update the record, or are about to update it.
 	Settled []string `json:"settled,omitempty"`
 }
 
-// readDetails returns the details of an entry, empty ones if the coordinator has not set any yet.
+// readDetails returns the details in an entry. They are empty if the coordinator has not set any yet.
 func readDetails(entry engine.RunEntry) (d RunDetails, err error) {
 	if len(entry.Info) == 0 {
 		return d, nil
@@ -39,7 +39,7 @@ func readDetails(entry engine.RunEntry) (d RunDetails, err error) {
 func (d RunDetails) encode() ([]byte, error) {
 	body, err := json.Marshal(d)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the run's figures: %w", err)
+		return nil, fmt.Errorf("encoding the details of the run: %w", err)
 	}
 	return body, nil
 }

@@ -2,9 +2,10 @@
 // and workers execute the jobs.
 //
 // Coordinate plans and queues the jobs, watches them and writes the report. Work executes jobs of
-// a run that another process coordinates. What must last is in the cluster and in staging, so that
-// another coordinator can continue with the same run directory at any time, and other workers with
-// the episodes of those that vanish.
+// a run that another process coordinates. All durable state is in the cluster and in staging. So
+// another coordinator can continue the run from the same run directory at any time, and other
+// workers can continue the episodes of workers that vanish.
 //
-// It builds on pipeline, which executes the same jobs in one process, and on pipeline/engine.
+// The package builds on pipeline, which executes the same jobs in one process, and on
+// pipeline/engine.
 package fleet

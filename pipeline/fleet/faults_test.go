@@ -19,14 +19,14 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// moody fails the first creation and the first reading of each key below fleet/.
-type moody struct {
+// flakyStore fails the first Create and the first Get of keys below fleet/.
+type flakyStore struct {
 	sinks.Store
 	mu     sync.Mutex
 	failed map[string]bool
 }
 
-func (f *moody) fail(op, key string) error {
+func (f *flakyStore) fail(op, key string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !strings.HasPrefix(key, "fleet/") || f.failed[op] {
@@ -36,26 +36,26 @@ func (f *moody) fail(op, key string) error {
 	return errors.New("the store answers 503 Service Unavailable")
 }
 
-func (f *moody) Create(ctx context.Context, key string, body []byte) error {
+func (f *flakyStore) Create(ctx context.Context, key string, body []byte) error {
 	if err := f.fail("create", key); err != nil {
 		return err
 	}
 	return f.Store.Create(ctx, key, body)
 }
 
-func (f *moody) Get(ctx context.Context, key string) ([]byte, error) {
+func (f *flakyStore) Get(ctx context.Context, key string) ([]byte, error) {
 	if err := f.fail("get", key); err != nil {
 		return nil, err
 	}
 	return f.Store.Get(ctx, key)
 }
 
-// A short outage of the store stops neither the coordinator, which writes its mark there, nor a
+// A short outage of the store stops neither the coordinator, which writes the run's marker, nor a
 // worker, which reads it.
-func TestMarkersOutliveStoreOutages(t *testing.T) {
+func TestMarkerSurvivesStoreOutage(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
-	f := &moody{failed: map[string]bool{}}
+	f := &flakyStore{failed: map[string]bool{}}
 	h.Store = func(s sinks.Store) sinks.Store { f.Store = s; return f }
 	end := h.coordinate(t.Context())
 	if err := h.join(t.Context(), conn, "w"); err != nil {
@@ -66,16 +66,16 @@ func TestMarkersOutliveStoreOutages(t *testing.T) {
 	}
 }
 
-// A second coordinator of the same run, in another directory, is refused, and the
-// first one does not notice.
-func TestASecondCoordinatorElsewhereIsRefused(t *testing.T) {
+// A second coordinator of the same run in another directory is refused, without affecting the
+// first one.
+func TestSecondCoordinatorElsewhereIsRefused(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
 	end := h.coordinate(t.Context())
 	other := newHarness(filepath.Join(t.TempDir(), "elsewhere"), 1)
 	other.Config.RunID, other.Config.Lease = h.Config.RunID, h.Config.Lease
 	other.conn = conn
-	for { // until the first coordinates
+	for { // until the first one coordinates the run
 		if _, ok, err := conn.Run(t.Context(), h.Config.RunID); err != nil {
 			t.Fatal(err)
 		} else if ok {
@@ -95,12 +95,12 @@ func TestASecondCoordinatorElsewhereIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 	if got := <-end; got.err != nil || got.rep.Ledger.Ran != 1 || len(other.Staged(t)) != 0 {
-		t.Errorf("the first: %v, %+v", got.err, got.rep.Ledger)
+		t.Errorf("the first coordinator: %v, %+v", got.err, got.rep.Ledger)
 	}
 }
 
-// What a killed worker had begun to stage goes when the run is complete.
-func TestACompleteFleetLeavesNothingTorn(t *testing.T) {
+// A complete run removes the incomplete objects that killed workers left in staging.
+func TestCompleteRunRemovesTornObjects(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
 	end := h.coordinate(t.Context())
@@ -115,13 +115,13 @@ func TestACompleteFleetLeavesNothingTorn(t *testing.T) {
 		t.Error(got.err)
 	}
 	if _, err := os.Stat(half); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("left behind: %v", err)
+		t.Errorf("the incomplete object was not removed: %v", err)
 	}
 }
 
-// If the servers refuse the credentials in the middle of a run, coordinator and worker end with 4.
-// With valid credentials the run resumes.
-func TestCredentialsThatAreWithdrawnEndTheRun(t *testing.T) {
+// If the servers revoke the credentials during a run, the coordinator and the worker end with exit
+// code 4. With valid credentials the run resumes.
+func TestRevokedCredentialsEndTheRun(t *testing.T) {
 	t.Parallel()
 	var opts *server.Options
 	srv := enginetest.NATS(t, func(o *server.Options) {
@@ -144,18 +144,18 @@ func TestCredentialsThatAreWithdrawnEndTheRun(t *testing.T) {
 		return err
 	}
 	end := h.coordinate(t.Context())
-	refused := func(who string, err error) {
+	checkDenied := func(who string, err error) {
 		t.Helper()
 		denied, ok := errors.AsType[*engine.AccessError](err)
 		if !ok || denied.ExitCode() != 4 || strings.Contains(err.Error(), "first") {
 			t.Errorf("%s: %v", who, err)
 		}
 	}
-	refused("worker", h.join(t.Context(), conn, "w"))
+	checkDenied("worker", h.join(t.Context(), conn, "w"))
 	got := <-end
-	refused("coordinator", got.err)
+	checkDenied("coordinator", got.err)
 	if got.rep.ExitCode != 4 {
-		t.Errorf("the summary says %d", got.rep.ExitCode)
+		t.Errorf("the report has exit code %d, want 4", got.rep.ExitCode)
 	}
 	conn = dial("second")
 	h.conn = conn

@@ -48,28 +48,28 @@ func TestWorkersExecuteAndTheCoordinatorRecords(t *testing.T) {
 	}
 	again, err := h.run(t.Context())
 	if err != nil || again.Ledger.Reused != 12 || again.Ledger.Ran != 0 {
-		t.Errorf("again: %+v, %v", again.Ledger, err)
+		t.Errorf("coordinating the complete run again: %+v, %v", again.Ledger, err)
 	}
 }
 
-// If a worker vanishes in the middle of an episode, another one continues from the step log and
-// requests no recorded reply again.
-func TestWorkersContinueForVanishedOnes(t *testing.T) {
+// If a worker vanishes during an episode, another one continues from the step log and requests no
+// recorded reply again.
+func TestWorkerContinuesForVanishedOne(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
 	var steps atomic.Int32
-	vanish, vanished := context.WithCancelCause(t.Context())
+	first, kill := context.WithCancelCause(t.Context())
 	h.OnStep = func(ctx context.Context, _ schemas.Job, _ schemas.ToolCall) error {
-		if steps.Add(1) == 3 { // its third call never ends
-			vanished(errors.New("pulled the plug"))
+		if steps.Add(1) == 3 { // the worker's third tool call never ends
+			kill(errors.New("pulled the plug"))
 			<-ctx.Done()
 			return context.Cause(ctx)
 		}
 		return nil
 	}
 	end := h.coordinate(t.Context())
-	if err := h.join(vanish, conn, "first"); err == nil {
-		t.Fatal("the worker was to vanish")
+	if err := h.join(first, conn, "first"); err == nil {
+		t.Fatal("the canceled worker returned no error")
 	}
 	if err := h.join(t.Context(), conn, "second"); err != nil {
 		t.Fatal(err)
@@ -79,11 +79,11 @@ func TestWorkersContinueForVanishedOnes(t *testing.T) {
 		t.Fatal(got.err)
 	}
 	if n := h.Count("ask "); n != turns || h.Count("env ") != 2 || len(h.Staged(t)) != 1 {
-		t.Errorf("%d questions, %d environments, %d staged", n, h.Count("env "), len(h.Staged(t)))
+		t.Errorf("%d model calls, %d environments, %d staged", n, h.Count("env "), len(h.Staged(t)))
 	}
 }
 
-func TestADrainedCoordinatorWaitsForWhatRuns(t *testing.T) {
+func TestDrainedCoordinatorWaitsForRunningJobs(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 6)
 	drain, reached := make(chan struct{}), make(chan struct{})
@@ -110,9 +110,9 @@ func TestADrainedCoordinatorWaitsForWhatRuns(t *testing.T) {
 	}
 }
 
-// If the coordinator is cancelled, workers return their jobs. Other workers can finish the run
+// If the coordinator is canceled, the workers return their jobs. Other workers can finish the run
 // later.
-func TestCanceledCoordinatorsHaveJobsReturned(t *testing.T) {
+func TestCanceledCoordinatorMakesWorkersReturnJobs(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 3)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -128,7 +128,7 @@ func TestCanceledCoordinatorsHaveJobsReturned(t *testing.T) {
 	}
 	end := h.coordinate(ctx)
 	if err := h.join(t.Context(), conn, "w"); err != nil {
-		t.Errorf("a worker of a run that was stopped: %v", err)
+		t.Errorf("a worker of a stopped run: %v", err)
 	}
 	got := <-end
 	if stop, ok := errors.AsType[*pipeline.StopError](got.err); !ok || stop.Code != 130 || len(h.Staged(t)) != 0 {
@@ -147,9 +147,9 @@ func TestCanceledCoordinatorsHaveJobsReturned(t *testing.T) {
 	}
 }
 
-// A worker that has lost the cluster for longer than its patience ends with a
-// message, its episode cancelled.
-func TestAWorkerWithoutItsClusterEnds(t *testing.T) {
+// A worker that cannot reach the cluster for longer than its patience cancels its episode and ends
+// with an error.
+func TestWorkerEndsWithoutItsCluster(t *testing.T) {
 	t.Parallel()
 	srv, url := startNATS(t)
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
@@ -162,15 +162,15 @@ func TestAWorkerWithoutItsClusterEnds(t *testing.T) {
 		return context.Cause(ctx)
 	}
 	end := h.coordinate(ctx)
-	brief, err := engine.Dial(t.Context(), engine.Cluster{URL: url, Patience: 3 * time.Second, CallTimeout: time.Second})
+	impatient, err := engine.Dial(t.Context(), engine.Cluster{URL: url, Patience: 3 * time.Second, CallTimeout: time.Second})
 	for err != nil && t.Context().Err() == nil { // a busy machine may be slower
-		brief, err = engine.Dial(t.Context(), engine.Cluster{URL: url, Patience: 3 * time.Second, CallTimeout: time.Second})
+		impatient, err = engine.Dial(t.Context(), engine.Cluster{URL: url, Patience: 3 * time.Second, CallTimeout: time.Second})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = brief.Close() }()
-	err = h.join(t.Context(), brief, "w")
+	defer func() { _ = impatient.Close() }()
+	err = h.join(t.Context(), impatient, "w")
 	stop, ok := errors.AsType[interface {
 		error
 		ExitCode() int
@@ -184,7 +184,7 @@ func TestAWorkerWithoutItsClusterEnds(t *testing.T) {
 	<-end
 }
 
-func TestAWorkerElsewhereIsToldWhatStagingNeeds(t *testing.T) {
+func TestWorkerWithoutTheRunsStagingIsRefused(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
 	err := h.work(t.Context(), conn, "w")
@@ -194,25 +194,25 @@ func TestAWorkerElsewhereIsToldWhatStagingNeeds(t *testing.T) {
 	}
 }
 
-// ending is a store in which the last jobs of a run end just after its next coordinator
-// has made the plan.
-type ending struct {
+// hookedStore calls beforeMarker before it writes the run's marker, which a coordinator does just
+// after it has made its plan.
+type hookedStore struct {
 	sinks.Store
-	end func(context.Context) error
+	beforeMarker func(context.Context) error
 }
 
-func (s ending) Create(ctx context.Context, key string, body []byte) error {
+func (s hookedStore) Create(ctx context.Context, key string, body []byte) error {
 	if strings.HasPrefix(key, "fleet/") {
-		if err := s.end(ctx); err != nil {
+		if err := s.beforeMarker(ctx); err != nil {
 			return err
 		}
 	}
 	return s.Store.Create(ctx, key, body)
 }
 
-// A coordinator that is replaced leaves its workers at work. The next one completes the
-// run also if they end all its jobs before it watches them.
-func TestAllJobsEndWhileACoordinatorBegins(t *testing.T) {
+// The workers of a lost coordinator continue. The next coordinator completes the run even if they
+// end all its jobs before it watches them.
+func TestAllJobsEndWhileCoordinatorStarts(t *testing.T) {
 	t.Parallel()
 	_, url := startNATS(t)
 	lost, conn := dialNATS(t, url), dialNATS(t, url)
@@ -221,16 +221,16 @@ func TestAllJobsEndWhileACoordinatorBegins(t *testing.T) {
 	first := h.coordinate(t.Context())
 
 	h.conn = conn
-	judged, judge := make(chan struct{}, 2), make(chan struct{})
+	verifying, release := make(chan struct{}, 2), make(chan struct{})
 	h.OnVerify = func(schemas.Task) (schemas.Verdict, error) {
-		judged <- struct{}{}
-		<-judge
+		verifying <- struct{}{}
+		<-release
 		return schemas.Verdict{}, nil
 	}
-	worked := make(chan error, 1)
-	go func() { worked <- h.join(t.Context(), conn, "w") }()
-	<-judged
-	<-judged
+	workerEnd := make(chan error, 1)
+	go func() { workerEnd <- h.join(t.Context(), conn, "w") }()
+	<-verifying
+	<-verifying
 	if err := lost.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -238,22 +238,22 @@ func TestAllJobsEndWhileACoordinatorBegins(t *testing.T) {
 		t.Fatal("a coordinator without a connection completed the run")
 	}
 	h.Store = func(s sinks.Store) sinks.Store {
-		return ending{s, func(ctx context.Context) error {
-			close(judge)
-			return allDone(ctx, conn, h.Config.RunID)
+		return hookedStore{s, func(ctx context.Context) error {
+			close(release)
+			return waitAllDone(ctx, conn, h.Config.RunID)
 		}}
 	}
 	got := <-h.coordinate(t.Context())
 	if got.err != nil || pipelinetest.Ledger(t, got.rep).Reused != 2 {
 		t.Errorf("%v: %+v", got.err, got.rep.Ledger)
 	}
-	if err := <-worked; err != nil {
+	if err := <-workerEnd; err != nil {
 		t.Error(err)
 	}
 }
 
-// allDone returns when the records of all jobs of a run say that they are done.
-func allDone(ctx context.Context, conn *engine.Conn, run string) (err error) {
+// waitAllDone waits until the records of both jobs of a run say that they are done.
+func waitAllDone(ctx context.Context, conn *engine.Conn, run string) (err error) {
 	e, err := engine.Open(ctx, engine.Options{RunID: run, Conn: conn, Join: true, AckWait: 30 * time.Second})
 	if err != nil {
 		return err
@@ -266,9 +266,9 @@ func allDone(ctx context.Context, conn *engine.Conn, run string) (err error) {
 	})
 }
 
-// A worker that begins to join a run while its coordinator completes it has nothing to
-// do: the run's streams are gone by then.
-func TestAWorkerThatJoinsACompletedRunEnds(t *testing.T) {
+// A worker that joins a run while the coordinator completes it ends without an error, although
+// the streams of the run are gone.
+func TestWorkerThatJoinsCompletedRunEnds(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 2)
 	end := h.coordinate(t.Context())

@@ -50,7 +50,7 @@ func (h *harness) run(ctx context.Context) (observe.Report, error) {
 	return fleet.Coordinate(ctx, cfg, deps)
 }
 
-// join has a worker take part once the run takes jobs.
+// join waits until the run takes jobs, and then works on it.
 func (h *harness) join(ctx context.Context, conn *engine.Conn, name string) error {
 	for {
 		entry, ok, err := conn.Run(ctx, h.Config.RunID)
@@ -67,6 +67,7 @@ func (h *harness) join(ctx context.Context, conn *engine.Conn, name string) erro
 	return h.work(ctx, conn, name)
 }
 
+// work executes jobs of the run as a worker.
 func (h *harness) work(ctx context.Context, conn *engine.Conn, name string) error {
 	cfg, deps, err := h.parts(ctx, conn)
 	if err != nil {
@@ -75,17 +76,17 @@ func (h *harness) work(ctx context.Context, conn *engine.Conn, name string) erro
 	return fleet.Work(ctx, cfg, deps, engine.WorkerEntry{ID: name, Name: name})
 }
 
-// result of a coordinator.
+// result is the result of a coordinator.
 type result struct {
-	rep  observe.Report
-	err  error
-	page *observe.Budget // the shared budget when the last job had ended, if the test asked for it
+	rep    observe.Report
+	err    error
+	budget *observe.Budget // the shared budget after the last job, set by coordinateAndWatchBudget
 }
 
 // coordinate coordinates the run in the background.
 func (h *harness) coordinate(ctx context.Context) <-chan result {
 	out := make(chan result, 1)
-	cfg, deps, err := h.parts(ctx, h.conn) // here: the test changes h for the workers
+	cfg, deps, err := h.parts(ctx, h.conn) // not in the goroutine, because the test changes h for the workers
 	if err != nil {
 		out <- result{err: err}
 		return out
@@ -113,7 +114,7 @@ func dialNATS(t *testing.T, url string) *engine.Conn {
 	return conn
 }
 
-// newFleet returns a harness with a cluster of one server.
+// newFleet returns a harness and a connection to a new cluster of one server.
 func newFleet(t *testing.T, tasks int) (*harness, *engine.Conn) {
 	t.Helper()
 	_, url := startNATS(t)

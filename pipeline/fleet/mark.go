@@ -13,19 +13,20 @@ import (
 
 func markerKey(runID string) string { return "fleet/" + runID }
 
-// writeMarker writes the run's marker to staging. A worker that finds it stages in the same place.
+// writeMarker writes the run's marker to staging. A worker that finds the marker in its staging
+// store knows that it stages in the same place.
 func writeMarker(ctx context.Context, b *pipeline.Batch) error {
 	err := b.WithStore(ctx, func(store sinks.Store) error {
 		return store.Create(ctx, markerKey(b.RunID), []byte(b.RunID+"\n"))
 	})
 	if err != nil && !errors.Is(err, sinks.ErrExists) {
-		return b.StoreError(fmt.Errorf("marking the staging store: %w", err))
+		return b.StoreError(fmt.Errorf("writing the run's marker to the staging store: %w", err))
 	}
 	return nil
 }
 
-// checkMark makes sure that this worker stages where the coordinator does.
-func checkMark(ctx context.Context, b *pipeline.Batch) error {
+// checkMarker returns an error unless this worker stages in the same place as the coordinator.
+func checkMarker(ctx context.Context, b *pipeline.Batch) error {
 	staging := b.Deps.Staging
 	var body []byte
 	err := b.WithStore(ctx, func(store sinks.Store) (err error) {
@@ -40,7 +41,7 @@ func checkMark(ctx context.Context, b *pipeline.Batch) error {
 	}
 	host, _ := os.Hostname()
 	return &pipeline.StopError{
-		Code: 2, Err: fmt.Errorf("run %s stages in %s, which is another place on this machine (%s): its mark is not there", b.RunID, staging.URI(), host),
+		Code: 2, Err: fmt.Errorf("run %s stages in %s, which is a different place on this machine (%s): the run's marker is not there", b.RunID, staging.URI(), host),
 		Remedy: "workers on other machines need a bucket (run.staging: s3://BUCKET/PREFIX in the run's configuration) or a directory that is mounted under the same path on all of them",
 	}
 }

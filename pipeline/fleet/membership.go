@@ -15,17 +15,17 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 )
 
-var errRunOver = errors.New("the run takes no jobs any more")
+var errRunOver = errors.New("the run takes no more jobs")
 
 // membership keeps a worker's entry in the registry and follows the phase of its run.
 type membership struct {
 	worker   *worker
 	self     engine.WorkerEntry
 	revision uint64    // of the run's entry
-	changed  time.Time // when that changed
+	changed  time.Time // when the revision changed last
 	begun    time.Time // when the run's coordinator started
 	planning bool      // the coordinator has not published its settings yet
-	// over is closed when the run takes no jobs any more, cannot be followed, or has another
+	// over is closed when the run takes no more jobs, cannot be followed, or has another
 	// coordinator.
 	over chan struct{}
 	once sync.Once
@@ -35,8 +35,9 @@ func newMembership(w *worker, self engine.WorkerEntry) *membership {
 	return &membership{worker: w, self: self, changed: time.Now(), over: make(chan struct{})}
 }
 
-// waitForPlan polls until the coordinator publishes its settings: it may have started after this
-// worker read whether the run has a budget. It returns false if the run cannot be followed.
+// waitForPlan polls until the coordinator publishes its settings. This is necessary because the
+// coordinator may have started after this worker read whether the run has a budget. waitForPlan
+// returns false if the run cannot be followed.
 func (m *membership) waitForPlan(ctx, claims context.Context) bool {
 	tick := time.NewTicker(m.worker.cfg.Poll)
 	defer tick.Stop()
@@ -53,8 +54,8 @@ func (m *membership) waitForPlan(ctx, claims context.Context) bool {
 	return false
 }
 
-// keep polls until ctx ends or the run cannot be followed any more.
-func (m *membership) keep(ctx, claims context.Context) {
+// pollLoop polls until ctx ends or the run can no longer be followed.
+func (m *membership) pollLoop(ctx, claims context.Context) {
 	defer m.end()
 	tick := time.NewTicker(m.worker.cfg.Poll)
 	defer tick.Stop()
@@ -70,8 +71,8 @@ func (m *membership) keep(ctx, claims context.Context) {
 	}
 }
 
-// poll renews the worker's entry and reads that of the run. It returns false if the run cannot be
-// followed any more.
+// poll renews the worker's entry and reads that of the run. It returns false if the run can no
+// longer be followed.
 func (m *membership) poll(ctx, claims context.Context) bool {
 	b, conn := m.worker.batch, m.worker.cfg.Conn
 	m.self.State = "working"
@@ -100,14 +101,14 @@ func (m *membership) poll(ctx, claims context.Context) bool {
 	if m.begun.IsZero() {
 		m.begun = entry.Begun
 	}
-	if !m.begun.Equal(entry.Begun) { // a worker that waits because the money is used up: this coordinator may have more
+	if !m.begun.Equal(entry.Begun) { // a new coordinator: it may have raised the budget that this worker found used up
 		m.end()
 	}
 	m.follow(entry)
 	return true
 }
 
-// follow does what the phase of the run demands.
+// follow acts on the phase of the run.
 func (m *membership) follow(entry engine.RunEntry) {
 	b := m.worker.batch
 	m.planning = entry.Phase == engine.Planning
@@ -118,12 +119,12 @@ func (m *membership) follow(entry engine.RunEntry) {
 			return
 		}
 		m.worker.attempts.Store(int64(details.Attempts))
-		if details.Budgeted && m.worker.executor.Budget == nil { // the run has a budget by now: join again
+		if details.Budgeted && m.worker.executor.Budget == nil { // the run has got a budget: the worker must join again
 			b.Stop(errRunOver)
 			m.end()
 		}
 	case engine.Planning:
-	case engine.Stopping, engine.Stopped: // the first may pass between two polls
+	case engine.Stopping, engine.Stopped: // Stopping may begin and end between two polls
 		b.Stop(errRunOver)
 		m.end()
 	default:
@@ -134,14 +135,14 @@ func (m *membership) follow(entry engine.RunEntry) {
 
 func (m *membership) end() { m.once.Do(func() { close(m.over) }) }
 
-// leave says in the registry that this worker executes no job of the run any more. If that fails,
-// the coordinator finds the worker silent.
+// leave records in the registry that this worker no longer executes jobs of the run. If that
+// fails, the coordinator considers the worker gone after workerTimeout.
 func (m *membership) leave(ctx context.Context) {
-	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	m.self.State, m.self.RunID, m.self.Running = "waiting", "", nil
-	if err := m.worker.cfg.Conn.PutWorker(brief, m.self); err != nil {
-		m.worker.batch.Deps.Log.Debug("writing the end of work to the registry", "error", err)
+	if err := m.worker.cfg.Conn.PutWorker(ctx, m.self); err != nil {
+		m.worker.batch.Deps.Log.Debug("leaving the run in the registry", "error", err)
 	}
 }
 

@@ -22,8 +22,8 @@ func dial(t *testing.T) *engine.Conn {
 	return conn
 }
 
-// lease makes a coordinator of run r, which replaces one that is gone.
-func lease(t *testing.T, conn *engine.Conn) *engine.CoordinatorLease {
+// leaseRun returns the lease of a coordinator of run r. It replaces an earlier lease.
+func leaseRun(t *testing.T, conn *engine.Conn) *engine.CoordinatorLease {
 	t.Helper()
 	held, err := conn.LeaseRun(t.Context(), engine.RunEntry{RunID: "r", Dir: "d", Key: "k", Lease: time.Minute})
 	if err != nil {
@@ -35,9 +35,9 @@ func lease(t *testing.T, conn *engine.Conn) *engine.CoordinatorLease {
 
 // newMember returns the membership of a worker of run r, and the context of its claims.
 func newMember(t *testing.T, conn *engine.Conn) (*membership, context.Context) {
-	claims, end := context.WithCancelCause(t.Context())
-	t.Cleanup(func() { end(nil) })
-	b := &pipeline.Batch{RunID: "r", Stop: end, Drain: end, Ledger: budget.NewLedger(budget.Limits{})}
+	claims, cancel := context.WithCancelCause(t.Context())
+	t.Cleanup(func() { cancel(nil) })
+	b := &pipeline.Batch{RunID: "r", Stop: cancel, Drain: cancel, Ledger: budget.NewLedger(budget.Limits{})}
 	w := newWorker(Config{Conn: conn, Poll: 20 * time.Millisecond}, b)
 	return newMembership(w, engine.WorkerEntry{ID: "w", Name: "w"}), claims
 }
@@ -51,9 +51,9 @@ func (m *membership) isOver() bool {
 	}
 }
 
-// A worker whose budget is used up waits for the end of its run, until another coordinator starts:
-// that one may have a higher limit.
-func TestNewCoordinatorsEndTheWaitForBudget(t *testing.T) {
+// A worker that found the budget used up stops waiting for the end of the run when a new
+// coordinator starts, which may have a higher limit.
+func TestNewCoordinatorEndsTheWaitForBudget(t *testing.T) {
 	t.Parallel()
 	conn := dial(t)
 	publish := func(c *engine.CoordinatorLease) {
@@ -61,25 +61,25 @@ func TestNewCoordinatorsEndTheWaitForBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	killed := lease(t, conn)
+	killed := leaseRun(t, conn)
 	publish(killed)
 	m, claims := newMember(t, conn)
 	if !m.poll(t.Context(), claims) || m.isOver() {
-		t.Fatal("over under the first coordinator")
+		t.Fatal("the membership is over under the first coordinator")
 	}
 	killed.Release()
-	publish(lease(t, conn))
+	publish(leaseRun(t, conn))
 	if !m.poll(t.Context(), claims) || !m.isOver() || claims.Err() != nil {
 		t.Errorf("over %v, claims %v", m.isOver(), context.Cause(claims))
 	}
 }
 
-// A worker that does not know of the budget of its run claims nothing, even if it came while the
-// coordinator made its plan.
-func TestWorkersWithoutTheBudgetClaimNothing(t *testing.T) {
+// A worker that does not know about the budget of its run claims no jobs, even if it joined while
+// the coordinator made its plan.
+func TestWorkerWithoutBudgetClaimsNothing(t *testing.T) {
 	t.Parallel()
 	conn := dial(t)
-	held := lease(t, conn)
+	held := leaseRun(t, conn)
 	m, claims := newMember(t, conn)
 	entered := make(chan bool, 1)
 	go func() { entered <- m.waitForPlan(t.Context(), claims) }()

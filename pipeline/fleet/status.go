@@ -36,14 +36,14 @@ func ReadStatus(ctx context.Context, conn *engine.Conn, runID string, now time.T
 		if err != nil {
 			return s, true, err
 		}
-		again, _, err := conn.Run(ctx, runID)
+		latest, _, err := conn.Run(ctx, runID)
 		if err != nil {
 			return s, true, err
 		}
-		if run.Phase != again.Phase || !bytes.Equal(run.Info, again.Info) {
-			continue // another coordinator has started, or the run has ended, between the two reads
+		if run.Phase != latest.Phase || !bytes.Equal(run.Info, latest.Info) {
+			continue // the phase or the details have changed while the jobs were read
 		}
-		if s, err = statusOf(again, entries, workers, now); spent != nil {
+		if s, err = statusOf(latest, entries, workers, now); spent != nil {
 			s.Budget = spent
 		}
 		return s, true, err
@@ -78,13 +78,13 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 		s.Ran, s.Done = s.Selected-s.Reused, s.Selected
 		return s, nil
 	}
-	earlier := 0
+	deadEarlier := 0
 	for _, e := range entries {
 		var job schemas.Job
 		if err := json.Unmarshal(e.Data, &job); err != nil {
 			return s, fmt.Errorf("reading job %s: %w", e.ID, err)
 		}
-		now := e.Revision > details.Since
+		isNew := e.Revision > details.Since // changed under this coordinator
 		switch {
 		case job.Attempt >= details.Attempts || e.Class == pipeline.ClassNotSelected || slices.Contains(details.Settled, e.ID):
 		case e.State == engine.Running:
@@ -92,16 +92,16 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 			if worker, _, _ := strings.Cut(e.Owner, "/"); !alive[worker] {
 				s.Orphaned++
 			}
-		case e.State == engine.Done && now:
+		case e.State == engine.Done && isNew:
 			s.Done, s.Ran = s.Done+1, s.Ran+1
-		case e.State == engine.Dead && now:
+		case e.State == engine.Dead && isNew:
 			s.Failed, s.Ran = s.Failed+1, s.Ran+1
 		case e.State == engine.Dead:
-			earlier++
+			deadEarlier++
 		}
 	}
 	s.Done += s.Reused
-	s.Failed += earlier
+	s.Failed += deadEarlier
 	s.Missing = s.Selected - s.Reused - s.Ran
 	s.Waiting = s.Selected - s.Running - s.Done - s.Failed
 	return s, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// workerTimeout is how long a worker may be silent until the coordinator stops waiting for it.
+// workerTimeout is how long a worker may be silent before the coordinator stops waiting for it.
 const workerTimeout = 30 * time.Second
 
 // tracker follows the jobs that workers execute.
@@ -24,16 +24,16 @@ type tracker struct {
 	reads errgroup.Group // of staged episodes
 
 	mu         sync.Mutex
-	ended      map[string]bool
-	running    map[string]execution
-	revisions  map[string]uint64   // of the records as they were last seen
-	deliveries map[string]delivery // includes jobs that are not in ToDo
+	ended      map[string]bool      // jobs of ToDo that are done or dead
+	running    map[string]execution // jobs of ToDo
+	revisions  map[string]uint64    // of the records that update has handled
+	deliveries map[string]delivery  // of all jobs, including those not in ToDo
 }
 
-// delivery is how often a job was handed out, and whether a worker executes it now.
+// delivery is the last delivery of a job.
 type delivery struct {
 	number  int
-	running bool
+	running bool // a worker executes it
 }
 
 // execution is a job that a worker executes.
@@ -49,13 +49,14 @@ func newTracker(conn *engine.Conn, b *pipeline.Batch) *tracker {
 	return t
 }
 
-// wait returns when no living worker executes, or may still take, a job of this run, and the
-// tracker has seen all records, or after patience unless that is 0.
+// wait returns when no living worker executes a job of this run, or may still take one, and the
+// tracker has read all records. It also returns when ctx ends, when ended is closed, and after
+// patience unless that is 0.
 func (t *tracker) wait(ctx context.Context, ended <-chan struct{}, patience time.Duration) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	begun, beats := time.Now(), map[string]heartbeat{}
-	for patience == 0 || time.Since(begun) < patience {
+	start, beats := time.Now(), map[string]heartbeat{}
+	for patience == 0 || time.Since(start) < patience {
 		workers, err := t.conn.Workers(ctx)
 		if err != nil {
 			t.batch.Deps.Log.Warn("listing workers", "error", err)
@@ -83,17 +84,18 @@ func (t *tracker) wait(ctx context.Context, ended <-chan struct{}, patience time
 	}
 }
 
-// heartbeat is the last sign of life of a worker.
+// heartbeat is the last renewal of a worker's entry.
 type heartbeat struct {
-	beat  uint64
-	since time.Time
-	gone  bool
+	beat  uint64    // WorkerEntry.Beat
+	since time.Time // when the coordinator first saw it
+	gone  bool      // the worker has left or was refused
 }
 
-// silent reports whether the worker has left or was silent for workerTimeout.
+// silent reports whether the worker is gone or has been silent for workerTimeout.
 func (h heartbeat) silent() bool { return h.gone || time.Since(h.since) > workerTimeout }
 
-// readAll reads the records as they are now, because the watch may lag behind.
+// readAll updates the tracker with the current records, because the watch may lag behind. It
+// returns false if the records cannot be read.
 func (t *tracker) readAll(ctx context.Context) bool {
 	entries, err := t.batch.Engine.Entries(ctx)
 	if err != nil {
@@ -101,13 +103,13 @@ func (t *tracker) readAll(ctx context.Context) bool {
 		return false
 	}
 	for _, e := range entries {
-		t.see(e)
+		t.update(e)
 	}
 	return true
 }
 
-// idle reports whether no living worker executes a job. It does not wait for workers that left or
-// are silent, nor for jobs whose record did not change for a lease.
+// idle reports whether no living worker executes a job. It ignores workers that are silent, and
+// jobs whose record has not changed for the duration of a lease.
 func (t *tracker) idle(beats map[string]heartbeat) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,17 +122,17 @@ func (t *tracker) idle(beats map[string]heartbeat) bool {
 	return true
 }
 
-// see handles a record. It returns false when every job of ToDo has ended.
-func (t *tracker) see(e engine.Entry) bool {
+// update handles the current record of a job. It returns false when every job of ToDo has ended.
+func (t *tracker) update(e engine.Entry) bool {
 	b := t.batch
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	job, ok := b.ToDo[e.ID]
-	if e.Revision <= t.revisions[e.ID] { // both the watch and readAll show it
+	if e.Revision <= t.revisions[e.ID] { // the watch and readAll both pass it
 		return !ok || len(t.ended) < len(b.ToDo)
 	}
 	t.revisions[e.ID], t.deliveries[e.ID] = e.Revision, delivery{e.Delivery, e.State == engine.Running}
-	if !ok { // its call may hold money
+	if !ok { // not selected: only isLost needs its delivery
 		return true
 	}
 	last, running := t.running[e.ID]
@@ -140,7 +142,7 @@ func (t *tracker) see(e engine.Entry) bool {
 		delete(t.running, e.ID)
 		if !t.ended[e.ID] {
 			t.ended[e.ID] = true
-			t.end(e, job)
+			t.recordEnd(e, job)
 		}
 	case e.State == engine.Running:
 		delete(t.ended, e.ID)
@@ -158,11 +160,11 @@ func (t *tracker) see(e engine.Entry) bool {
 	return len(t.ended) < len(b.ToDo)
 }
 
-// end records the end of a job, if it ended under this coordinator.
-func (t *tracker) end(e engine.Entry, job schemas.Job) {
+// recordEnd records the result of a job, if the job ended under this coordinator.
+func (t *tracker) recordEnd(e engine.Entry, job schemas.Job) {
 	b := t.batch
 	if e.Revision <= t.since {
-		return // given up earlier, and not retried
+		return // given up under an earlier coordinator, and not retried
 	}
 	if e.State == engine.Dead {
 		b.JobUnstaged(job, schemas.OutcomeInfra, e.Class, e.Cause)
@@ -180,8 +182,8 @@ func (t *tracker) end(e engine.Entry, job schemas.Job) {
 	})
 }
 
-// lost reports whether no worker executes a delivery of a job any more.
-func (t *tracker) lost(episode string, number int) bool {
+// isLost reports whether a delivery of a job has ended, so that no worker executes it any longer.
+func (t *tracker) isLost(episode string, number int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d, known := t.deliveries[episode]

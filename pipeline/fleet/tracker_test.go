@@ -7,27 +7,27 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 )
 
-// Jobs that are no longer selected can lose their calls as well, and the coordinator does not wait
-// for them.
-func TestJobsThatAreNotSelectedCanBeLost(t *testing.T) {
+// The tracker follows the deliveries of jobs that are no longer selected, but does not wait for
+// these jobs.
+func TestDeliveriesOfUnselectedJobsAreTracked(t *testing.T) {
 	t.Parallel()
 	tr := newTracker(nil, &pipeline.Batch{})
-	see := func(revision uint64, state engine.State, delivery int) {
-		tr.see(engine.Entry{ID: "a", Revision: revision, Record: engine.Record{State: state, Delivery: delivery}})
+	update := func(revision uint64, state engine.State, delivery int) {
+		tr.update(engine.Entry{ID: "a", Revision: revision, Record: engine.Record{State: state, Delivery: delivery}})
 	}
-	if tr.lost("a", 1) {
-		t.Error("before anything was seen")
+	if tr.isLost("a", 1) {
+		t.Error("a job without a record is lost")
 	}
-	see(1, engine.Running, 1)
-	if tr.lost("a", 1) || !tr.idle(nil) {
-		t.Errorf("in a worker's hands: lost %v, idle %v", tr.lost("a", 1), tr.idle(nil))
+	update(1, engine.Running, 1)
+	if tr.isLost("a", 1) || !tr.idle(nil) {
+		t.Errorf("during the first delivery: lost %v, idle %v", tr.isLost("a", 1), tr.idle(nil))
 	}
-	see(2, engine.Running, 2)
-	if !tr.lost("a", 1) || tr.lost("a", 2) {
-		t.Error("in another worker's hands")
+	update(2, engine.Running, 2)
+	if !tr.isLost("a", 1) || tr.isLost("a", 2) {
+		t.Error("during the second delivery: the first must be lost, the second not")
 	}
-	see(3, engine.Dead, 2)
-	if !tr.lost("a", 2) {
-		t.Error("given up")
+	update(3, engine.Dead, 2)
+	if !tr.isLost("a", 2) {
+		t.Error("the last delivery of a dead job is not lost")
 	}
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 )
 
-// Work executes jobs of cfg.RunID on cfg.Workers slots until the run is over or drained. If
-// deps.Drain is closed, it finishes the running jobs and returns. If ctx ends, it returns its jobs
-// to the queue. self describes the worker, and its ID identifies the process. deps.Observer receives
-// only the events of jobs.
+// Work executes up to cfg.Workers jobs of run cfg.RunID at a time until the run is over or
+// drained. If deps.Drain is closed, Work finishes the running jobs and returns. If ctx ends, Work
+// returns its jobs to the queue. self describes the worker, and self.ID identifies the process.
+// deps.Observer receives only the events of jobs.
 func Work(ctx context.Context, cfg Config, deps pipeline.Deps, self engine.WorkerEntry) error {
 	cfg = cfg.withDefaults()
 	b, err := pipeline.Join(ctx, cfg.Config, deps, cfg.limits())
 	if err != nil {
 		return err
 	}
-	if err := checkMark(ctx, b); err != nil {
+	if err := checkMarker(ctx, b); err != nil {
 		return err
 	}
 	if err := b.Preflight(ctx); err != nil {
@@ -50,10 +50,10 @@ func Work(ctx context.Context, cfg Config, deps pipeline.Deps, self engine.Worke
 // the run but is not a failure of this worker.
 func (w *worker) execute(ctx, claims, all context.Context, self engine.WorkerEntry) (exhausted bool) {
 	b := w.batch
-	var members sync.WaitGroup
-	present, leave := context.WithCancel(context.WithoutCancel(ctx))
+	var background sync.WaitGroup
+	memberCtx, endMembership := context.WithCancel(context.WithoutCancel(ctx))
 	m := newMembership(w, self)
-	members.Go(func() {
+	background.Go(func() {
 		select {
 		case <-b.Deps.Drain:
 			b.Drain(pipeline.ErrDrained)
@@ -62,8 +62,8 @@ func (w *worker) execute(ctx, claims, all context.Context, self engine.WorkerEnt
 	})
 	// Enter the registry before the first claim, because a coordinator that drains waits only for
 	// the workers that it finds there.
-	if m.waitForPlan(present, claims) {
-		members.Go(func() { m.keep(present, claims) })
+	if m.waitForPlan(memberCtx, claims) {
+		background.Go(func() { m.pollLoop(memberCtx, claims) })
 	} else {
 		m.end()
 	}
@@ -81,8 +81,8 @@ func (w *worker) execute(ctx, claims, all context.Context, self engine.WorkerEnt
 		case <-b.Deps.Drain:
 		}
 	}
-	leave()
-	members.Wait()
+	endMembership()
+	background.Wait()
 	m.leave(ctx)
 	return exhausted
 }

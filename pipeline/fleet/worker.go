@@ -18,7 +18,7 @@ type worker struct {
 	cfg      Config
 	batch    *pipeline.Batch
 	executor *pipeline.Executor
-	attempts atomic.Int64 // jobs of higher attempts are not selected
+	attempts atomic.Int64 // jobs with higher attempt numbers are not selected
 }
 
 func newWorker(cfg Config, b *pipeline.Batch) *worker {
@@ -68,7 +68,7 @@ func (w *worker) joinBudget(ctx context.Context) error {
 	return err
 }
 
-// job returns the job of a lease. ok is false if it is not selected.
+// job returns the job of a lease. ok is false if the job is not selected.
 func (w *worker) job(lease *engine.Lease) (job schemas.Job, ok bool, err error) {
 	b := w.batch
 	if err := json.Unmarshal(lease.Data, &job); err != nil {

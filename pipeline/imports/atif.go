@@ -26,12 +26,12 @@ type atifFile struct {
 		Cost *float64 `json:"total_cost_usd"`
 	} `json:"final_metrics"`
 	Extra lenient[struct {
-		Ours *atifOurs `json:"tracesmith"`
+		Own *atifOwn `json:"tracesmith"`
 	}] `json:"extra"`
 }
 
-// atifOurs is the extra data of files that tracesmith exported.
-type atifOurs struct {
+// atifOwn is the extra data of files that tracesmith exported.
+type atifOwn struct {
 	RunID    string `json:"run_id"`
 	Source   string `json:"task_source"`
 	Instance string `json:"instance_id"`
@@ -79,7 +79,7 @@ type atifStep struct {
 	Extra    lenient[atifExtra] `json:"extra"`
 }
 
-// The extra data of steps in files that tracesmith exported; other files have anything there.
+// The extra data of steps in files that tracesmith exported. Other files may have any data there.
 type (
 	atifExtra struct {
 		Phase     string `json:"phase"`
@@ -95,15 +95,15 @@ type (
 	}
 )
 
-// parseATIF reads a trajectory of versions 1.0 to 1.8 (Harbor's RFC 0001). Copied
-// context and calls without a model are not trained on.
+// parseATIF reads an ATIF trajectory of version 1.0 to 1.8 (RFC 0001 of Harbor). It marks copied
+// context and calls without a model, so that no model is trained on them.
 func parseATIF(name string, raw []byte) (*record, error) {
 	var f atifFile
 	if err := decode(raw, &f); err != nil {
 		return nil, err
 	}
 	if !strings.HasPrefix(f.SchemaVersion, "ATIF-v1.") {
-		return nil, fmt.Errorf("schema_version is %q, which is no ATIF-v1: it is no ATIF trajectory", f.SchemaVersion)
+		return nil, fmt.Errorf("schema_version is %q, not ATIF-v1.x: the file is not an ATIF trajectory", f.SchemaVersion)
 	}
 	r := &record{
 		harness: f.Agent.Name, agent: f.Agent.Name, version: f.Agent.Version, model: f.Agent.Model, session: f.SessionID,
@@ -112,7 +112,7 @@ func parseATIF(name string, raw []byte) (*record, error) {
 	if r.harness == "" {
 		return nil, fmt.Errorf("agent.name is missing")
 	}
-	if o := f.Extra.is.Ours; o != nil {
+	if o := f.Extra.value.Own; o != nil {
 		r.instance, r.problem, r.runID, r.patch, r.harness = o.Instance, o.Problem, o.RunID, o.Patch, o.Harness
 		r.claim, r.claimedBy = o.Resolved, "atif.extra.tracesmith.resolved"
 		r.policy, r.goldUsed, r.style = o.Policy, o.GoldUsed, o.Style
@@ -126,13 +126,13 @@ func parseATIF(name string, raw []byte) (*record, error) {
 		if s.ID != i+1 {
 			return nil, fmt.Errorf("steps[%d].step_id is %d, want %d: steps are missing or out of order", i, s.ID, i+1)
 		}
-		if f.Extra.is.Ours != nil {
-			b.enter(s.Extra.is.Phase)
+		if f.Extra.value.Own != nil {
+			b.startPhase(s.Extra.value.Phase)
 		}
-		if err := s.into(&b); err != nil {
+		if err := s.addTo(&b); err != nil {
 			return nil, fmt.Errorf("steps[%d].%w", i, err)
 		}
-		if n := s.LLMCalls; n != nil && *n == 0 && s.Source == "agent" && r.policy == "" { // turns of a policy have none either
+		if n := s.LLMCalls; n != nil && *n == 0 && s.Source == "agent" && r.policy == "" { // in exported files of tracesmith, turns of a policy have no calls either
 			for _, at := range b.open {
 				b.steps[at].Synthetic = true
 			}
@@ -142,8 +142,9 @@ func parseATIF(name string, raw []byte) (*record, error) {
 	return r, nil
 }
 
-func (s *atifStep) into(b *builder) error {
-	text, err := words(s.Message)
+// addTo adds the step to the conversation.
+func (s *atifStep) addTo(b *builder) error {
+	text, err := contentText(s.Message)
 	if err != nil {
 		return fmt.Errorf("message: %w", err)
 	}
@@ -153,26 +154,26 @@ func (s *atifStep) into(b *builder) error {
 			at, err = time.Parse("2006-01-02T15:04:05", s.Timestamp) // the time zone is optional in ISO 8601
 		}
 		if err != nil {
-			return fmt.Errorf("timestamp %q is no time: write it as 2025-10-16T14:30:00Z", s.Timestamp)
+			return fmt.Errorf("timestamp %q is not a valid time: write it as 2025-10-16T14:30:00Z", s.Timestamp)
 		}
 	}
 	switch s.Source {
 	case "system", "user":
 		source := s.Source
-		if s.Extra.is.Source == "env" {
+		if s.Extra.value.Source == "env" {
 			source = "env"
 		}
 		b.say(source, text, at.UTC())
 	case "agent":
 		b.reply(s.reply(b, text), at.UTC())
 	default:
-		return fmt.Errorf("source %q is none of system, user, agent", s.Source)
+		return fmt.Errorf("source %q is not system, user or agent", s.Source)
 	}
 	if s.Observation == nil {
 		return nil
 	}
 	for j, result := range s.Observation.Results {
-		text, err := words(result.Content)
+		text, err := contentText(result.Content)
 		if err != nil {
 			return fmt.Errorf("observation.results[%d]: %w", j, err)
 		}
@@ -183,13 +184,13 @@ func (s *atifStep) into(b *builder) error {
 		}
 	}
 	if s.Source == "agent" {
-		s.marks(b)
+		s.markErrors(b)
 	}
 	return nil
 }
 
 func (s *atifStep) reply(b *builder, text string) schemas.Reply {
-	r := schemas.Reply{Message: text, Reasoning: cmp.Or(s.Reasoning, s.Extra.is.Reasoning), Model: s.Model, Copied: s.Copied}
+	r := schemas.Reply{Message: text, Reasoning: cmp.Or(s.Reasoning, s.Extra.value.Reasoning), Model: s.Model, Copied: s.Copied}
 	if m := s.Metrics; m != nil {
 		r.CostUSD = m.Cost
 		if m.Prompt != nil && m.Completion != nil {
@@ -200,25 +201,25 @@ func (s *atifStep) reply(b *builder, text string) schemas.Reply {
 		}
 	}
 	for i, c := range s.Calls {
-		made := call(b.callID(c.ID, i), c.Name, c.Arguments)
-		made.GoldEdit = c.Extra.is.GoldEdit
-		if c.Extra.is.Raw != "" {
-			made.Raw, made.Invalid = c.Extra.is.Raw, notObject
+		tc := call(b.callID(c.ID, i), c.Name, c.Arguments)
+		tc.GoldEdit = c.Extra.value.GoldEdit
+		if c.Extra.value.Raw != "" {
+			tc.Raw, tc.Invalid = c.Extra.value.Raw, notObject
 		}
-		r.Calls = append(r.Calls, made)
+		r.Calls = append(r.Calls, tc)
 	}
 	return r
 }
 
-// marks reads the extra data about the observations of a turn.
-func (s *atifStep) marks(b *builder) {
+// markErrors sets the errors of a turn's observations from the extra data.
+func (s *atifStep) markErrors(b *builder) {
 	for i, at := range b.open {
 		o := b.steps[at].Observation
 		switch {
 		case o == nil:
 		case i < len(s.Calls):
-			o.IsError, o.ErrorClass = s.Calls[i].Extra.is.IsError, s.Calls[i].Extra.is.ErrorClass
-		case s.Extra.is.Mask == metrics.MaskFormat:
+			o.IsError, o.ErrorClass = s.Calls[i].Extra.value.IsError, s.Calls[i].Extra.value.ErrorClass
+		case s.Extra.value.Mask == metrics.MaskFormat:
 			o.IsError, o.ErrorClass = true, schemas.ErrNoToolCall
 		}
 	}

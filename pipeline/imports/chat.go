@@ -47,15 +47,16 @@ type thought struct {
 	Text string `json:"thinking"`
 }
 
-// chat converts a list of messages into steps; where names the list in errors.
+// chat converts a list of messages into steps. problem is the text of the user messages before the
+// first reply. where is the name of the list in errors.
 func chat(list []chatMessage, where string) (b *builder, problem string, err error) {
 	b = &builder{seen: map[string]bool{}}
 	for i, m := range list {
-		text, err := words(m.Content)
+		text, err := contentText(m.Content)
 		if err != nil {
 			return b, "", fmt.Errorf("%s[%d]: %w", where, i, err)
 		}
-		at := second(m.Extra.Timestamp)
+		at := unixTime(m.Extra.Timestamp)
 		switch m.Role {
 		case "assistant":
 			b.reply(m.reply(b, text), at)
@@ -64,26 +65,26 @@ func chat(list []chatMessage, where string) (b *builder, problem string, err err
 			b.say("system", text, at)
 		case "user", "tool", "exit", "environment":
 			if m.Extra.ExitStatus != nil && text == "" {
-				continue // the end, without text
+				continue // the final message, which has no text
 			}
 			if b.turn == 0 {
 				problem = strings.TrimPrefix(problem+"\n\n"+text, "\n\n")
 				b.say("user", text, at)
 				continue
 			}
-			m.heard(b, text)
+			m.addAnswer(b, text)
 		default:
-			return b, "", fmt.Errorf("%s[%d]: role %q is none of system, user, assistant, tool", where, i, m.Role)
+			return b, "", fmt.Errorf("%s[%d]: role %q is not system, user, assistant or tool", where, i, m.Role)
 		}
 	}
 	return b, problem, nil
 }
 
-// reply returns a message with its calls: tool calls, or else the commands that the
-// harness found in its text.
+// reply returns the message with its calls: its tool calls, or else the commands that the harness
+// found in its text.
 func (m *chatMessage) reply(b *builder, text string) schemas.Reply {
 	r := schemas.Reply{Message: text, Reasoning: schemas.Value(m.Reasoning), CostUSD: m.Extra.Cost, Copied: m.Demo}
-	for _, t := range m.Thinking.is {
+	for _, t := range m.Thinking.value {
 		if m.Reasoning == nil {
 			r.Reasoning = strings.TrimPrefix(r.Reasoning+"\n\n"+t.Text, "\n\n")
 		}
@@ -119,14 +120,15 @@ func (m *chatMessage) reply(b *builder, text string) schemas.Reply {
 	return r
 }
 
-func (m *chatMessage) heard(b *builder, text string) {
+// addAnswer adds the message as the answer to a call.
+func (m *chatMessage) addAnswer(b *builder, text string) {
 	id := m.ToolCallID
 	if id == "" && len(m.ToolCallIDs) > 0 {
 		id = m.ToolCallIDs[0]
 	}
 	var o *schemas.Observation
-	if m.Role == "user" && id == "" && b.named { // an answer to a call with an id would have the id
-		o = b.behind(text)
+	if m.Role == "user" && id == "" && b.named { // the answer to a call with an ID would have that ID
+		o = b.appendText(text)
 	} else {
 		o = b.answer(id, text)
 	}
@@ -138,8 +140,8 @@ func (m *chatMessage) heard(b *builder, text string) {
 	}
 }
 
-// second converts a Unix time in seconds; zero if it is missing or implausible.
-func second(s *float64) time.Time {
+// unixTime converts a Unix time in seconds. It returns the zero time if s is nil or implausible.
+func unixTime(s *float64) time.Time {
 	if s == nil || math.IsNaN(*s) || *s <= 0 || *s > 1<<33 {
 		return time.Time{}
 	}

@@ -42,16 +42,16 @@ type debugGymAction struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// parseDebugGym reads a trajectory.json, which base_agent.py and history_tracker.py of
-// debug-gym write. Step 0 is the reset and every later step is a call. The field success
-// is only a claim: it is the result of the last eval, and the code may have changed since.
+// parseDebugGym reads a trajectory.json as base_agent.py and history_tracker.py of debug-gym write
+// it. Step 0 is the reset, and every later step is a call. The field success is only a claim: it is
+// the result of the last eval, and the code may have changed since then.
 func parseDebugGym(_ string, raw []byte) (*record, error) {
 	var f debugGymFile
 	if err := decode(raw, &f); err != nil {
 		return nil, err
 	}
 	if f.Log == nil {
-		return nil, fmt.Errorf("log is missing: it is no debug-gym trajectory")
+		return nil, fmt.Errorf("log is missing: the file is not a debug-gym trajectory")
 	}
 	r := &record{
 		harness: "debug-gym", agent: f.AgentType, instance: f.Problem, runID: f.UUID, tools: toolsOf(f.Tools), config: f.Config,
@@ -108,9 +108,9 @@ func messageText(raw json.RawMessage) (string, error) {
 		Content json.RawMessage `json:"content"`
 	}
 	if len(raw) > 0 && raw[0] == '{' && json.Unmarshal(raw, &m) == nil {
-		return words(m.Content)
+		return contentText(m.Content)
 	}
-	return words(raw)
+	return contentText(raw)
 }
 
 func debugGymReply(b *builder, s debugGymStep) schemas.Reply {

@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// lenient decodes a value, and ignores values of another type.
-type lenient[T any] struct{ is T }
+// lenient decodes a JSON value of type T. It stays zero if the JSON value has another type.
+type lenient[T any] struct{ value T }
 
 func (l *lenient[T]) UnmarshalJSON(raw []byte) error {
 	var v T
 	if json.Unmarshal(raw, &v) == nil {
-		l.is = v
+		l.value = v
 	}
 	return nil
 }
 
-// decode reads exactly one JSON value. Errors contain the line.
+// decode reads exactly one JSON value. Its errors contain the line number.
 func decode(raw []byte, to any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if err := dec.Decode(to); err != nil {
-		return place(raw, err, dec.InputOffset())
+		return withLine(raw, err, dec.InputOffset())
 	}
 	if dec.More() {
 		return fmt.Errorf("line %d: more than one JSON value", lineOf(raw, dec.InputOffset()))
@@ -34,7 +34,8 @@ func decode(raw []byte, to any) error {
 	return nil
 }
 
-func place(raw []byte, err error, at int64) error {
+// withLine returns a decoding error with the line number of its cause.
+func withLine(raw []byte, err error, at int64) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		at = int64(len(raw))
 	}
@@ -44,7 +45,7 @@ func place(raw []byte, err error, at int64) error {
 		if strings.HasPrefix(e.Value, "array") || strings.HasPrefix(e.Value, "object") {
 			article = "an"
 		}
-		return fmt.Errorf("line %d: %s is %s %s, which it must not be", lineOf(raw, e.Offset), cmp.Or(e.Field, "the file"), article, e.Value)
+		return fmt.Errorf("line %d: %s is %s %s, which is not allowed there", lineOf(raw, e.Offset), cmp.Or(e.Field, "the file"), article, e.Value)
 	case *json.SyntaxError:
 		at = e.Offset
 	}
@@ -55,7 +56,7 @@ func lineOf(raw []byte, at int64) int {
 	return 1 + bytes.Count(raw[:min(max(at, 0), int64(len(raw)))], []byte("\n"))
 }
 
-// stem is a file's name without what says that it is a trajectory.
+// stem returns the base name of a file without the extensions of trajectories.
 func stem(name string) string {
 	name = path.Base(name)
 	for _, suffix := range []string{".json", ".traj"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// masks spells for each turn whether it is trained on, or why not.
+// masks returns for each step of the agent "train" or the reason why it is masked.
 func masks(steps []schemas.StepRow) []string {
 	var out []string
 	for _, s := range steps {
@@ -22,7 +22,7 @@ func masks(steps []schemas.StepRow) []string {
 		case s.Train:
 			out = append(out, "train")
 		case s.MaskReason == nil:
-			out = append(out, "not, and no reason")
+			out = append(out, "masked without a reason")
 		default:
 			out = append(out, *s.MaskReason)
 		}
@@ -30,8 +30,8 @@ func masks(steps []schemas.StepRow) []string {
 	return out
 }
 
-// The format says that copied context and steps without a model call must not be trained on. A
-// reply without a call may be an answer to the user.
+// According to the ATIF format, models must not be trained on copied context and on steps without a
+// model call. A reply without a tool call may be an answer to the user.
 func TestATIFMarksUntrainedSteps(t *testing.T) {
 	s := read(t, "atif", `{"schema_version": "ATIF-v1.7", "agent": {"name": "a", "version": "1"}, "steps": [
 		{"step_id": 1, "source": "user", "message": "Fix it."},
@@ -50,9 +50,9 @@ func TestATIFMarksUntrainedSteps(t *testing.T) {
 	}
 	want := []string{
 		"user: Fix it.", "agent: copied > f{} < ", "agent: dispatched > f{} < x", "agent: Which one? < The first.",
-		"agent:  > f{}", "agent:  > g{} < two\n\nAnd now?", // nobody answered f
+		"agent:  > f{}", "agent:  > g{} < two\n\nAnd now?", // the call of f has no result
 	}
-	if diff := cmp.Diff(want, spelt(s.Steps)); diff != "" {
+	if diff := cmp.Diff(want, transcript(s.Steps)); diff != "" {
 		t.Error(diff)
 	}
 	if at := s.Steps[1].TS; at == nil || at.Format("15:04:05.00") != "14:30:00.25" {
@@ -60,8 +60,8 @@ func TestATIFMarksUntrainedSteps(t *testing.T) {
 	}
 }
 
-// Importing our own ATIF file keeps its masks and gold marks, whatever agent the file names.
-func TestOurATIFComesBackWithItsMasks(t *testing.T) {
+// Importing an ATIF file that tracesmith exported keeps its masks and gold edits.
+func TestOwnATIFKeepsMasks(t *testing.T) {
 	in := sinktest.Episode("run", 2).Trajectory()
 	in.Episode.GoldUsed, in.Episode.Repo = true, "github.com/owner/repo2"
 	bad := &in.Steps[4]
@@ -80,12 +80,12 @@ func TestOurATIFComesBackWithItsMasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, s := range got.Steps {
-		was := in.Steps[i]
-		if was.Source == "agent" && was.MaskReason != nil && (s.Train || s.MaskReason == nil || *s.MaskReason != *was.MaskReason) {
-			t.Errorf("step %d was masked for %s and is %s now", i, *was.MaskReason, masks(got.Steps[i:i+1]))
+		exported := in.Steps[i]
+		if exported.Source == "agent" && exported.MaskReason != nil && (s.Train || s.MaskReason == nil || *s.MaskReason != *exported.MaskReason) {
+			t.Errorf("step %d was masked for %s and is %s now", i, *exported.MaskReason, masks(got.Steps[i:i+1]))
 		}
-		if was.GoldEdit != nil && *was.GoldEdit && (s.GoldEdit == nil || !*s.GoldEdit) {
-			t.Errorf("step %d is no gold edit any more", i)
+		if exported.GoldEdit != nil && *exported.GoldEdit && (s.GoldEdit == nil || !*s.GoldEdit) {
+			t.Errorf("step %d is no longer a gold edit", i)
 		}
 	}
 	if s := got.Steps[4]; *s.ArgumentsRaw != "[1" || *s.ArgumentsValid || *s.ErrorClass != "bad_arguments" {
@@ -97,14 +97,14 @@ func TestOurATIFComesBackWithItsMasks(t *testing.T) {
 	}
 }
 
-// With models of the Responses API, the file contains responses instead of messages.
-func TestMiniSWEAgentsResponsesAreRead(t *testing.T) {
+// For models of the Responses API, a mini-swe-agent file contains responses instead of messages.
+func TestMiniSWEAgentResponsesAreRead(t *testing.T) {
 	s := read(t, "mini-swe-agent", `{"info": {}, "messages": [{"role": "system", "content": "You fix."}, {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Fix it."}]},
 		{"object": "response", "output": [{"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "hm"}]},
 			{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Look."}]},
 			{"type": "function_call", "call_id": "c1", "name": "bash", "arguments": "{\"command\": \"ls\"}"}], "extra": {"actions": [{"command": "ls", "tool_call_id": "c1"}]}},
 		{"type": "function_call_output", "call_id": "c1", "output": "a.py", "extra": {"returncode": 0}}]}`)
-	if diff := cmp.Diff([]string{"system: You fix.", "user: Fix it.", `agent: Look. > bash{"command":"ls"} < a.py`}, spelt(s.Steps)); diff != "" {
+	if diff := cmp.Diff([]string{"system: You fix.", "user: Fix it.", `agent: Look. > bash{"command":"ls"} < a.py`}, transcript(s.Steps)); diff != "" {
 		t.Error(diff)
 	}
 	if last := s.Steps[2]; *last.Reasoning != "hm" || *last.ToolCallID != "c1" || *last.ExitCode != 0 {
@@ -112,9 +112,9 @@ func TestMiniSWEAgentsResponsesAreRead(t *testing.T) {
 	}
 }
 
-// The conversations of an episode stay separate: prompts of the second are not answers to the last
-// call of the first.
-func TestOurATIFKeepsItsConversations(t *testing.T) {
+// The conversations of an episode stay separate: prompts of the second one are not taken for
+// answers to the last call of the first one.
+func TestOwnATIFKeepsConversationsSeparate(t *testing.T) {
 	in := sinktest.Phased("run", 1).Trajectory()
 	v, err := sinks.Views.Build("atif", nil, sinks.ViewOptions{})
 	if err != nil {
@@ -125,12 +125,12 @@ func TestOurATIFKeepsItsConversations(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := read(t, "atif", string(rows[0].Body))
-	if diff := cmp.Diff(spelt(in.Steps), spelt(got.Steps)); diff != "" {
+	if diff := cmp.Diff(transcript(in.Steps), transcript(got.Steps)); diff != "" {
 		t.Error(diff)
 	}
 	for i, s := range got.Steps {
 		if s.Phase == nil || *s.Phase != *in.Steps[i].Phase {
-			t.Errorf("step %d is of phase %v", i, s.Phase)
+			t.Errorf("step %d has phase %v", i, s.Phase)
 		}
 	}
 	if diff := cmp.Diff([]string{"seek", "solve"}, got.Episode.Phases); diff != "" {
@@ -138,8 +138,9 @@ func TestOurATIFKeepsItsConversations(t *testing.T) {
 	}
 }
 
-// SWE-agent's history may be shorter than its trajectory and has no answer to the last call.
-func TestSWEAgentsLastStepsAreKept(t *testing.T) {
+// The history in a SWE-agent file may be shorter than the trajectory, and lacks the answer to the
+// last call. Both come from the trajectory.
+func TestLastStepsOfSWEAgentAreKept(t *testing.T) {
 	const file = `{"history": [{"role": "system", "content": "You fix."}, {"role": "user", "content": "Fix it."},
 		{"role": "assistant", "content": "Shown.", "action": "demo", "is_demo": true}, {"role": "user", "content": "seen", "is_demo": true},
 		{"role": "assistant", "content": "Look.", "action": "ls\n", "thinking_blocks": [{"type": "thinking", "thinking": "hm"}]}],
@@ -150,7 +151,7 @@ func TestSWEAgentsLastStepsAreKept(t *testing.T) {
 		"system: You fix.", "user: Fix it.", `agent: Shown. > bash{"command":"demo"} < seen`,
 		`agent: Look. > bash{"command":"ls\n"} < a.py`, `agent: Done. > bash{"command":"submit"} < diff`,
 	}
-	if diff := cmp.Diff(want, spelt(s.Steps)); diff != "" {
+	if diff := cmp.Diff(want, transcript(s.Steps)); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]string{"copied", "train", "train"}, masks(s.Steps)); diff != "" {
@@ -165,8 +166,8 @@ func TestSWEAgentsLastStepsAreKept(t *testing.T) {
 	}
 }
 
-// The first versions of mini-swe-agent have no field for commands; the commands are in the texts.
-func TestMiniSWEAgentsWrittenCommandsAreCalls(t *testing.T) {
+// Files of the first versions of mini-swe-agent contain commands only in the texts of replies.
+func TestCommandsInRepliesOfMiniSWEAgentAreCalls(t *testing.T) {
 	const messages = `[{"role": "system", "content": "You fix."}, {"role": "user", "content": "Fix it."},
 		{"role": "assistant", "content": "Look.\n\n` + "```bash\\nls -la\\n```" + `"}, {"role": "user", "content": "a.py"},
 		{"role": "assistant", "content": "Two:\n` + "```bash\\na\\n```\\n```bash\\nb\\n```" + `"}, {"role": "user", "content": "One, please."},
@@ -193,7 +194,7 @@ func TestMiniSWEAgentsWrittenCommandsAreCalls(t *testing.T) {
 			t.Errorf("the empty answer is %v", last.Observation)
 		}
 	}
-	// The model wrote text and read text: views must not say it twice.
+	// If the model wrote its calls as text, views must not render them as tool calls as well.
 	for _, c := range []struct{ format, raw, style string }{
 		{"mini-swe-agent", messages, "text"}, {"mini-swe-agent", samples["mini-swe-agent"], "native"}, {"swe-agent", samples["swe-agent"], "text"},
 		{"swe-agent", strings.Replace(samples["swe-agent"], `"response": "Look.\n`+"```"+`\nls\n`+"```"+`"`, `"response": "Look."`, 1), "native"},
@@ -217,6 +218,6 @@ func TestMiniSWEAgentsWrittenCommandsAreCalls(t *testing.T) {
 	}
 	own := strings.ReplaceAll(`{"info": {"config": {"agent": {"action_regex": "RUN (.*?) END"}}}, "messages": `+messages+`}`, "<mswea_bash_command>cat a.py</mswea_bash_command>", "RUN x END")
 	if s := read(t, "mini-swe-agent", own); *s.Steps[4].ArgumentsJSON != `{"command":"x"}` || s.Steps[2].ToolName != nil {
-		t.Errorf("configured form: %+v", s.Steps[4])
+		t.Errorf("with a configured regular expression: %+v", s.Steps[4])
 	}
 }

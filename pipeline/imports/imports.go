@@ -1,7 +1,7 @@
-// Package imports converts trajectories of other tools into staged episodes. Each
-// format has its own file, whose parser fills a record (record.go). Columns that a file
-// says nothing about are null. A claim of success in a file stays a claim and does not
-// become a verdict.
+// Package imports converts trajectories of other tools into staged episodes. Each format has
+// its own source file with a parser, which fills a record (record.go). Columns without a value
+// in the trajectory are null. A trajectory that claims success does not get a verdict; the claim
+// goes into verify_reason.
 package imports
 
 import (
@@ -19,8 +19,8 @@ import (
 // MaxBytes is the maximum size of a file.
 const MaxBytes = 256 << 20
 
-// parsers are the parsers by format. A parser takes a file's base name and content;
-// its errors contain the position in the file.
+// parsers holds the parsers by format. A parser takes the base name and the content of a file. Its
+// errors contain the position in the file.
 var parsers = map[string]func(name string, raw []byte) (*record, error){
 	"debug-gym":      parseDebugGym,
 	"swe-agent":      parseSWEAgent,
@@ -31,22 +31,22 @@ var parsers = map[string]func(name string, raw []byte) (*record, error){
 // Formats returns the names of the formats, sorted.
 func Formats() []string { return slices.Sorted(maps.Keys(parsers)) }
 
-// Read converts one file into a staged episode. modified is the time of the episode if
-// the file contains none. cfg applies as for recorded episodes, including redaction.
+// Read converts one file into a staged episode. modified becomes the time of the episode if the
+// file contains no times. cfg applies as for recorded episodes, including redaction.
 func Read(format, name string, raw []byte, modified time.Time, cfg normalise.Config) (sinks.Staged, error) {
 	parse, ok := parsers[format]
 	if !ok {
 		return sinks.Staged{}, fmt.Errorf("unknown format %q: choose one of %s", format, strings.Join(Formats(), ", "))
 	}
 	if len(raw) > MaxBytes {
-		return sinks.Staged{}, fmt.Errorf("%s: it has %d bytes, more than %d", name, len(raw), MaxBytes)
+		return sinks.Staged{}, fmt.Errorf("%s has %d bytes, but at most %d are supported", name, len(raw), MaxBytes)
 	}
 	r, err := parse(name, raw)
 	if err != nil {
 		return sinks.Staged{}, fmt.Errorf("%s: %w", name, err)
 	}
 	if !slices.ContainsFunc(r.steps, func(s schemas.Step) bool { return s.Source == "agent" }) {
-		return sinks.Staged{}, fmt.Errorf("%s: no step of an agent in it: is it a %s trajectory?", name, format)
+		return sinks.Staged{}, fmt.Errorf("%s contains no step of an agent: is it a %s trajectory?", name, format)
 	}
 	ep, err := r.episode(format, name, raw, modified)
 	if err != nil {
@@ -57,6 +57,6 @@ func Read(format, name string, raw []byte, modified time.Time, cfg normalise.Con
 		return sinks.Staged{}, fmt.Errorf("%s: %w", name, err)
 	}
 	out.Episode.TaskSource = "import/" + format
-	r.forget(&out, ep)
+	r.clearUnknown(&out, ep)
 	return out, nil
 }

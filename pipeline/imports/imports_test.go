@@ -57,8 +57,8 @@ func read(t *testing.T, format, raw string) sinks.Staged {
 	return s
 }
 
-// spelt is what was said, called and seen.
-func spelt(steps []schemas.StepRow) []string {
+// transcript returns one line per step with its message, call and observation.
+func transcript(steps []schemas.StepRow) []string {
 	var out []string
 	for _, s := range steps {
 		line := s.Source + ": " + s.Message
@@ -85,7 +85,7 @@ func TestFormatsAreRead(t *testing.T) {
 		"atif":      {"user: Fix it.", `agent:  > view{"p":1} < one`, `agent:  > view{"p":2} < two`},
 	} {
 		s := read(t, format, samples[format])
-		if diff := cmp.Diff(want, spelt(s.Steps)); diff != "" {
+		if diff := cmp.Diff(want, transcript(s.Steps)); diff != "" {
 			t.Errorf("%s: %s", format, diff)
 		}
 		e := s.Episode
@@ -97,7 +97,7 @@ func TestFormatsAreRead(t *testing.T) {
 			"env_key": e.EnvKey == nil, "f2p": e.F2PTotal == nil, "test_visibility": e.TestVisibility == nil,
 		} {
 			if !unknown {
-				t.Errorf("%s: %s is filled, and nobody knows it", format, name)
+				t.Errorf("%s: %s has a value, although the file contains none", format, name)
 			}
 		}
 		var config struct {
@@ -129,7 +129,7 @@ func TestImportedVerdictsStayClaims(t *testing.T) {
 	}
 }
 
-// A repository belongs to one split, no matter where its trajectories come from.
+// All trajectories of a repository belong to one split, including imported ones.
 func TestImportsGetTheSplitOfTheirRepository(t *testing.T) {
 	for instance, want := range map[string][2]string{
 		"django__django-11099":                       {"github.com/django/django", "test"},
@@ -144,8 +144,9 @@ func TestImportsGetTheSplitOfTheirRepository(t *testing.T) {
 	}
 }
 
-// Imports of our own exports keep the repository, the split, and who could see the fix.
-func TestOurOwnExportsKeepTheirPlace(t *testing.T) {
+// An imported export of tracesmith keeps the repository, the split, the policy, and the mark that
+// the policy could see the fix.
+func TestOwnExportsKeepRepositoryAndSplit(t *testing.T) {
 	from := sinktest.Episode("run", 2)
 	from.Episode.TaskSource, from.Episode.Repo, from.Episode.InstanceID, from.Episode.Split = "builtin", "builtin/stockroom", "stockroom", "validation"
 	from.Episode.Policy, from.Episode.GoldUsed = "solution", true
@@ -183,18 +184,18 @@ func TestUnknownCostsAreNull(t *testing.T) {
 			}
 		}
 	}
-	told := read(t, "atif", samples["atif"])
-	if e := told.Episode; *e.PromptTokens != 7 || *e.CompletionTokens != 1 || e.CachedTokens != nil || told.Steps[1].CachedTokens != nil || told.Steps[1].ContextOp != nil {
-		t.Errorf("what a file says: %+v", e)
+	withUsage := read(t, "atif", samples["atif"])
+	if e := withUsage.Episode; *e.PromptTokens != 7 || *e.CompletionTokens != 1 || e.CachedTokens != nil || withUsage.Steps[1].CachedTokens != nil || withUsage.Steps[1].ContextOp != nil {
+		t.Errorf("tokens of a file with usage: %+v", e)
 	}
 	copied := read(t, "atif", strings.Replace(samples["atif"], `"message": "", "reasoning_content"`, `"message": "", "is_copied_context": true, "reasoning_content"`, 1))
 	if s := copied.Steps[1]; !*s.IsCopiedContext || s.Train || *s.MaskReason != "copied" {
-		t.Errorf("what is said again: %+v", s)
+		t.Errorf("copied step: %+v", s)
 	}
 }
 
-// Import reads what export has written: the same texts, calls and answers.
-func TestExportsSurviveARoundTrip(t *testing.T) {
+// Importing an export gives the same calls and observations.
+func TestExportsSurviveRoundTrip(t *testing.T) {
 	for kind, format := range map[string]string{"atif": "atif", "debug-gym-json": "debug-gym"} {
 		for _, from := range []sinks.Staged{sinktest.Episode("run", 2)} {
 			in := from.Trajectory()
@@ -226,23 +227,23 @@ func callsOf(steps []schemas.StepRow) []string {
 		if s.ToolName == nil {
 			continue
 		}
-		seen := ""
+		observation := ""
 		if s.Observation != nil {
-			seen = strings.TrimSpace(strings.Split(*s.Observation, "\n")[0])
+			observation = strings.TrimSpace(strings.Split(*s.Observation, "\n")[0])
 		}
-		out = append(out, *s.ToolName+*s.ArgumentsJSON+" "+strings.ReplaceAll(seen, "\x00", ""))
+		out = append(out, *s.ToolName+*s.ArgumentsJSON+" "+strings.ReplaceAll(observation, "\x00", ""))
 	}
 	return out
 }
 
-// Broken input causes one message that names the place.
-func TestBrokenFilesNameThePlace(t *testing.T) {
+// The error for a broken file is one line with the position in the file.
+func TestErrorsOfBrokenFilesHaveThePosition(t *testing.T) {
 	for _, c := range []struct{ format, raw, want string }{
 		{"debug-gym", "", "line 1: not valid JSON"},
 		{"debug-gym", "{\n\"log\": [", "line 2: not valid JSON"},
 		{"debug-gym", "{}", "log is missing"},
 		{"debug-gym", "{\"log\":\n 3}", "line 2: log is a number"},
-		{"debug-gym", `{"log": []}`, "no step of an agent"},
+		{"debug-gym", `{"log": []}`, "contains no step of an agent"},
 		{"debug-gym", `{"log": []} {}`, "more than one JSON value"},
 		{"debug-gym", `{"log": [{"system_message": 4}]}`, "log[0].system_message: content is neither"},
 		{"swe-agent", "{}", "trajectory and history are missing"},
@@ -262,7 +263,7 @@ func TestBrokenFilesNameThePlace(t *testing.T) {
 	}
 }
 
-// Secrets in foreign files never reach a row.
+// Secrets in imported files do not appear in the rows.
 func TestImportsAreRedacted(t *testing.T) {
 	const key = "AKIAIOSFODNN7EXAMPLQ"
 	s := read(t, "debug-gym", strings.ReplaceAll(samples["debug-gym"], "Breakpoint 1", "aws_access_key_id = "+key))
@@ -285,7 +286,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, kind := range []string{"atif", "sft-openai", "sft-sharegpt", "sft-text"} { // what was read can be rendered
+		for _, kind := range []string{"atif", "sft-openai", "sft-sharegpt", "sft-text"} { // every imported episode can be rendered
 			v, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{})
 			if err != nil {
 				t.Fatal(err)

@@ -16,8 +16,8 @@ type miniSWEFile struct {
 	Format   string        `json:"trajectory_format"`
 }
 
-// miniMessage is a chat message, or an element of the Responses API: a response with
-// its items, or the output of a call.
+// miniMessage is a chat message, or an object of the Responses API: a response with its items, or
+// the output of a call.
 type miniMessage struct {
 	chatMessage
 	Type   string          `json:"type"`
@@ -36,8 +36,8 @@ type miniItem struct {
 	Summary   json.RawMessage `json:"summary"`
 }
 
-// plain converts the message into a chat message.
-func (m miniMessage) plain() (chatMessage, error) {
+// toChat converts the message into a chat message.
+func (m miniMessage) toChat() (chatMessage, error) {
 	out := m.chatMessage
 	switch {
 	case m.Type == "function_call_output":
@@ -47,27 +47,27 @@ func (m miniMessage) plain() (chatMessage, error) {
 		if err := json.Unmarshal(m.Output, &items); err != nil {
 			return out, fmt.Errorf("output is not a list of items")
 		}
-		var said, thought []string
+		var messages, reasoning []string
 		for _, x := range items {
-			text, err := words(x.Content)
-			why, werr := words(x.Summary)
-			if err = cmp.Or(err, werr); err != nil {
+			text, err := contentText(x.Content)
+			summary, summaryErr := contentText(x.Summary)
+			if err = cmp.Or(err, summaryErr); err != nil {
 				return out, err
 			}
 			switch x.Type {
 			case "message":
-				said = append(said, text)
+				messages = append(messages, text)
 			case "reasoning":
-				thought = append(thought, strings.TrimSpace(why+"\n"+text))
+				reasoning = append(reasoning, strings.TrimSpace(summary+"\n"+text))
 			case "function_call":
 				out.ToolCalls = append(out.ToolCalls, chatCall{cmp.Or(x.CallID, x.ID), chatFunction{x.Name, x.Arguments}})
 			}
 		}
 		var err error
-		if out.Content, err = json.Marshal(strings.Join(said, "\n")); err != nil {
+		if out.Content, err = json.Marshal(strings.Join(messages, "\n")); err != nil {
 			return out, err
 		}
-		if text := strings.TrimSpace(strings.Join(thought, "\n")); text != "" {
+		if text := strings.TrimSpace(strings.Join(reasoning, "\n")); text != "" {
 			out.Reasoning = &text
 		}
 		out.Role = "assistant"
@@ -75,8 +75,8 @@ func (m miniMessage) plain() (chatMessage, error) {
 	return out, nil
 }
 
-// parseMiniSWE reads a .traj.json file (docs/usage/output_files.md of mini-swe-agent),
-// or only its list of messages, as the first versions wrote it.
+// parseMiniSWE reads a .traj.json file (see docs/usage/output_files.md of mini-swe-agent), or only
+// its list of messages, which the first versions wrote.
 func parseMiniSWE(name string, raw []byte) (*record, error) {
 	var f miniSWEFile
 	var to any = &f
@@ -87,10 +87,10 @@ func parseMiniSWE(name string, raw []byte) (*record, error) {
 		return nil, err
 	}
 	if f.Messages == nil {
-		return nil, fmt.Errorf("messages are missing: it is no mini-swe-agent trajectory")
+		return nil, fmt.Errorf("messages are missing: the file is not a mini-swe-agent trajectory")
 	}
 	r := &record{harness: "mini-swe-agent", instance: stem(name), version: f.Info.Version, config: f.Info.Config}
-	f.Info.into(r)
+	f.Info.copyTo(r)
 	var settings struct {
 		AgentType string `json:"agent_type"`
 		Agent     struct {
@@ -107,11 +107,11 @@ func parseMiniSWE(name string, raw []byte) (*record, error) {
 	messages := make([]chatMessage, len(f.Messages))
 	for i, m := range f.Messages {
 		var err error
-		if messages[i], err = m.plain(); err != nil {
+		if messages[i], err = m.toChat(); err != nil {
 			return nil, fmt.Errorf("messages[%d]: %w", i, err)
 		}
 	}
-	find(messages, cmp.Or(settings.Model.Regex, settings.Agent.Regex))
+	findCommands(messages, cmp.Or(settings.Model.Regex, settings.Agent.Regex))
 	b, problem, err := chat(messages, "messages")
 	if err != nil {
 		return nil, err
@@ -120,23 +120,23 @@ func parseMiniSWE(name string, raw []byte) (*record, error) {
 	return r, nil
 }
 
-// written matches a command in the text of a reply, in versions without tool calls.
-var written = regexp.MustCompile("(?s)```(?:bash|mswea_bash_command)\\s*\n(.*?)\n```|<mswea_bash_command>(.*?)</mswea_bash_command>")
+// commandInText matches a command in the text of a reply, for versions without tool calls.
+var commandInText = regexp.MustCompile("(?s)```(?:bash|mswea_bash_command)\\s*\n(.*?)\n```|<mswea_bash_command>(.*?)</mswea_bash_command>")
 
-// find fills in the commands of replies if the file has none, as the harness did: a
-// reply without exactly one command had no effect. form is the configured regular
-// expression, "" for the default.
-func find(messages []chatMessage, form string) {
+// findCommands fills in the commands of replies if no message of the file has a call. Like the
+// harness, it ignores replies without exactly one command. pattern is the configured regular
+// expression, or "" for the default.
+func findCommands(messages []chatMessage, pattern string) {
 	if slices.ContainsFunc(messages, func(m chatMessage) bool { return len(m.ToolCalls)+len(m.Extra.Actions) > 0 }) {
 		return
 	}
-	command := written
-	if own, err := regexp.Compile("(?s)" + form); form != "" && err == nil && own.NumSubexp() == 1 {
-		command = own
+	command := commandInText
+	if configured, err := regexp.Compile("(?s)" + pattern); pattern != "" && err == nil && configured.NumSubexp() == 1 {
+		command = configured
 	}
 	for i := range messages {
 		m := &messages[i]
-		text, err := words(m.Content)
+		text, err := contentText(m.Content)
 		if found := command.FindAllStringSubmatch(text, -1); err == nil && m.Role == "assistant" && len(found) == 1 {
 			m.Action = new(strings.TrimSpace(strings.Join(found[0][1:], "")))
 		}

@@ -13,25 +13,25 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// record is the content of a trajectory file; zero values are unknown.
+// record holds the content of a trajectory file. Zero values are unknown.
 type record struct {
 	harness, agent, version, model string
 	instance, problem, runID       string
 	session, style                 string
-	task                           schemas.Task // other known fields; Source is its original source
-	policy                         string       // "": model
+	task                           schemas.Task // other known fields; Source is the original source
+	policy                         string       // "" stands for "model"
 	goldUsed                       bool
 	tools                          []schemas.ToolSchema
 	steps                          []schemas.Step
 	patch                          string
-	exit                           string // an exit reason of schemas; "" if unknown
-	claim                          *bool  // the file's claim of success
-	claimedBy                      string // the field with the claim
+	exit                           string // a key of schemas.Exits, or "" if unknown
+	claim                          *bool  // the claim of success in the file
+	claimedBy                      string // the field that contains the claim
 	config                         json.RawMessage
 	cost                           *float64
 }
 
-// nonZero returns nil for 0, which means that the file does not contain the number.
+// nonZero returns nil if n is 0, because the file does not contain the number then.
 func nonZero(n *int64) *int64 {
 	if n == nil || *n == 0 {
 		return nil
@@ -39,13 +39,15 @@ func nonZero(n *int64) *int64 {
 	return n
 }
 
-func text(s string) *string {
+// nonEmpty returns a pointer to s, or nil if s is empty.
+func nonEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
+// times returns the known times of steps.
 func times(steps []schemas.Step) []time.Time {
 	var out []time.Time
 	for _, s := range steps {
@@ -56,22 +58,22 @@ func times(steps []schemas.Step) []time.Time {
 	return out
 }
 
-// episode converts the record. Ids come from the content, so importing a file twice
-// gives the same episode.
+// episode converts the record into an episode. Its IDs are derived from the content of the file, so
+// that importing a file twice gives the same episode.
 func (r *record) episode(format, name string, raw []byte, modified time.Time) (*schemas.Episode, error) {
 	sum := schemas.HashBytes(raw)
 	config := map[string]any{"import": map[string]string{"format": format, "file": name, "sha256": sum}}
 	if len(r.config) > 0 && string(r.config) != "null" {
 		config["config"] = r.config
 	}
-	text, err := schemas.CanonicalJSON(config)
+	configJSON, err := schemas.CanonicalJSON(config)
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	agent, task := cmp.Or(r.agent, r.harness), r.task
 	task.Source, task.Instructions = cmp.Or(task.Source, "import/"+format), r.problem
 	task.InstanceID = cmp.Or(r.instance, strings.TrimSuffix(name, ".json"))
-	if task.Repo == "" { // derive the repository, which decides the split, from the id
+	if task.Repo == "" { // derive the repository, which determines the split, from the ID
 		task.Repo = provenance.Named(task.InstanceID)
 	}
 	ep := &schemas.Episode{
@@ -81,7 +83,7 @@ func (r *record) episode(format, name string, raw []byte, modified time.Time) (*
 		},
 		Task: task,
 		Agent: schemas.AgentInfo{
-			Name: agent, Version: r.version, Policy: cmp.Or(r.policy, "model"), GoldUsed: r.goldUsed, Model: cmp.Or(r.model, "unknown"), ConfigJSON: string(text),
+			Name: agent, Version: r.version, Policy: cmp.Or(r.policy, "model"), GoldUsed: r.goldUsed, Model: cmp.Or(r.model, "unknown"), ConfigJSON: string(configJSON),
 			ToolCallStyle: r.style,
 		},
 		Tools: r.tools, Steps: r.steps, Patch: []byte(r.patch), ExitReason: r.exit,
@@ -101,12 +103,12 @@ func (r *record) episode(format, name string, raw []byte, modified time.Time) (*
 	return ep, nil
 }
 
-// forget clears the columns that normalizing fills for recorded episodes and that are
-// unknown for imported ones.
-func (r *record) forget(out *sinks.Staged, ep *schemas.Episode) {
+// clearUnknown clears the columns that normalizing fills for recorded episodes but that are unknown
+// for imported ones.
+func (r *record) clearUnknown(out *sinks.Staged, ep *schemas.Episode) {
 	e := &out.Episode
-	e.Harness, e.HarnessVersion, e.HarnessCommit = r.harness, text(r.version), nil
-	e.SessionID = text(r.session)
+	e.Harness, e.HarnessVersion, e.HarnessCommit = r.harness, nonEmpty(r.version), nil
+	e.SessionID = nonEmpty(r.session)
 	e.Seed, e.QueueMS, e.EnvMS, e.EnvKey, e.TaskKey, e.AgentKey = nil, nil, nil, nil, nil, nil
 	e.HistoryStripped, e.ContextTrimmed, e.NRetries, e.LLMMS = nil, nil, nil, nil
 	e.CostUSD, e.PriceTable = r.cost, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Tool call styles, as in schemas.AgentInfo. A command that is not in its reply's text
+// Tool call styles, as in schemas.AgentInfo. A command that does not occur in the text of its reply
 // was a native call.
 const (
 	native = "native"
@@ -20,32 +20,32 @@ const (
 
 // builder collects the steps of a conversation: opening messages, then turns.
 type builder struct {
-	steps []schemas.Step
-	turn  int
-	open  []int           // steps of the current turn, in the order of its calls
-	seen  map[string]bool // ids of calls
-	named bool            // the calls of the current turn have ids
-	talks bool            // a reply without a call is not an error
-	style string          // native or text; "" before the first call
-	phase string          // of the next steps; "" if there is only one conversation
-	began int             // the first turn of the phase
+	steps     []schemas.Step
+	turn      int
+	open      []int           // indexes of the steps of the current turn, in the order of its calls
+	seen      map[string]bool // IDs of calls
+	named     bool            // the calls of the current turn have IDs in the file
+	talks     bool            // a reply without a call is not an error
+	style     string          // native or inText; "" before the first call
+	phase     string          // of the next steps; "" if there is only one conversation
+	firstTurn int             // of the phase
 }
 
-// enter starts another conversation.
-func (b *builder) enter(phase string) {
+// startPhase starts another conversation, unless phase is the current one.
+func (b *builder) startPhase(phase string) {
 	if phase != b.phase {
-		b.phase, b.began, b.open = phase, b.turn, nil
+		b.phase, b.firstTurn, b.open = phase, b.turn, nil
 	}
 }
 
-// say adds a message that opens the conversation. After a turn, the text belongs to the
-// turn's answers, because rows have no place for text between turns.
+// say adds a message that opens the conversation. After the first turn, it appends the text to the
+// answers of the last turn, because rows have no place for text between turns.
 func (b *builder) say(source, text string, at time.Time) {
-	if b.turn == b.began {
+	if b.turn == b.firstTurn {
 		b.steps = append(b.steps, schemas.Step{Turn: -1, Call: -1, Phase: b.phase, Source: source, At: at, Text: text})
 		return
 	}
-	b.behind(text)
+	b.appendText(text)
 }
 
 // reply starts a turn with its calls.
@@ -69,8 +69,9 @@ func (b *builder) reply(r schemas.Reply, at time.Time) {
 	b.turn++
 }
 
-// answer adds an observation to the call with that id, or else to the first call
-// without one, or else appends it to the last observation.
+// answer adds an observation to the call with the given ID. If id is empty, it adds the observation
+// to the first call without one. If there is no such call, it appends the text to the last
+// observation.
 func (b *builder) answer(id, text string) *schemas.Observation {
 	if len(b.open) == 0 {
 		return nil
@@ -84,11 +85,12 @@ func (b *builder) answer(id, text string) *schemas.Observation {
 		}
 	}
 	if at < 0 {
-		return b.behind(text)
+		return b.appendText(text)
 	}
 	return b.observe(&b.steps[at], text)
 }
 
+// observe sets the observation of a step.
 func (b *builder) observe(s *schemas.Step, text string) *schemas.Observation {
 	s.Observation = &schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text))}
 	switch {
@@ -100,8 +102,8 @@ func (b *builder) observe(s *schemas.Step, text string) *schemas.Observation {
 	return s.Observation
 }
 
-// behind appends a text that answers no call to the last observation.
-func (b *builder) behind(text string) *schemas.Observation {
+// appendText appends a text that does not answer a call to the last observation of the turn.
+func (b *builder) appendText(text string) *schemas.Observation {
 	if len(b.open) == 0 {
 		return nil
 	}
@@ -118,8 +120,8 @@ func (b *builder) behind(text string) *schemas.Observation {
 // notObject is the error of arguments that are not a JSON object.
 const notObject = "no JSON object"
 
-// call converts a call whose arguments are a JSON object, or a string that contains
-// one. Other arguments are kept raw and marked as invalid.
+// call returns a tool call. Its arguments must be a JSON object, or a string that contains one.
+// Other arguments are kept as raw text and marked as invalid.
 func call(id, name string, arguments json.RawMessage) schemas.ToolCall {
 	c := schemas.ToolCall{ID: id, Name: name, Arguments: json.RawMessage(`{}`)}
 	raw := bytes.TrimSpace(arguments)
@@ -144,8 +146,7 @@ func call(id, name string, arguments json.RawMessage) schemas.ToolCall {
 	return c
 }
 
-// callID returns the id of a call in the file, or a generated one if it is missing or
-// not unique.
+// callID returns the ID of a call in the file, or a generated one if that is missing or not unique.
 func (b *builder) callID(given string, index int) string {
 	if given == "" {
 		given = fmt.Sprintf("call_%d_%d", b.turn, index)
@@ -157,8 +158,8 @@ func (b *builder) callID(given string, index int) string {
 	return given
 }
 
-// words returns the text of a message's content: a string, a list of parts, or null.
-func words(raw json.RawMessage) (string, error) {
+// contentText returns the text of a message's content, which is a string, a list of parts, or null.
+func contentText(raw json.RawMessage) (string, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil
 	}
@@ -198,7 +199,7 @@ func toolsOf(raw []json.RawMessage) []schemas.ToolSchema {
 			Function *definition `json:"function"`
 		}
 		if json.Unmarshal(r, &t) != nil {
-			continue // a description in prose
+			continue // not a definition, but a text
 		}
 		d := t.definition
 		if t.Function != nil {

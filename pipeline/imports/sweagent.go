@@ -37,26 +37,27 @@ type sweInfo struct {
 	} `json:"model_stats"`
 }
 
-// parseSWEAgent reads a .traj file (docs/usage/trajectories.md of SWE-agent): its
-// history if there is one, with the original calls, or else its trajectory, with each
-// action as a bash command. Steps of the trajectory after the end of the history follow.
+// parseSWEAgent reads a .traj file (see docs/usage/trajectories.md of SWE-agent). If the file has a
+// history, which contains the original calls, parseSWEAgent reads that, followed by the steps that
+// only the trajectory contains. Otherwise it reads the trajectory, with each action as a bash
+// command.
 func parseSWEAgent(name string, raw []byte) (*record, error) {
 	var f sweAgentFile
 	if err := decode(raw, &f); err != nil {
 		return nil, err
 	}
 	if f.Trajectory == nil && f.History == nil {
-		return nil, fmt.Errorf("trajectory and history are missing: it is no SWE-agent trajectory")
+		return nil, fmt.Errorf("trajectory and history are missing: the file is not a SWE-agent trajectory")
 	}
 	r := &record{harness: "swe-agent", instance: stem(name), version: f.Info.SWEVersion, config: f.Config}
-	f.Info.into(r)
-	if len(f.Config) > 0 && f.Config[0] == '"' { // some versions write a string
+	f.Info.copyTo(r)
+	if len(f.Config) > 0 && f.Config[0] == '"' { // some versions write a string instead of an object
 		r.config = nil
 	}
-	opening, where, rest := f.History, "history", f.unsaid()
+	opening, where, rest := f.History, "history", f.afterHistory()
 	if len(opening) == 0 && len(f.Trajectory) > 0 {
 		opening, where, rest = f.Trajectory[0].Query, "trajectory[0].query", f.Trajectory
-		for i := range opening { // messages before the first step were shown to the model
+		for i := range opening { // the model was shown these messages before its first step; it did not write them
 			opening[i].Demo = true
 		}
 	}
@@ -65,7 +66,7 @@ func parseSWEAgent(name string, raw []byte) (*record, error) {
 		return nil, err
 	}
 	r.problem = problem
-	if len(f.History) > 0 && len(rest) > 0 { // the first is the last reply of the history
+	if len(f.History) > 0 && len(rest) > 0 { // rest[0] is the last reply of the history
 		if last := &b.steps[len(b.steps)-1]; last.Observation == nil && schemas.Value(rest[0].Observation) != "" {
 			b.answer("", *rest[0].Observation)
 		}
@@ -82,9 +83,9 @@ func parseSWEAgent(name string, raw []byte) (*record, error) {
 	return r, nil
 }
 
-// unsaid returns the trajectory from the last reply of the history on; nil if it does
-// not contain that reply.
-func (f *sweAgentFile) unsaid() []sweStep {
+// afterHistory returns the part of the trajectory that begins with the last reply of the history.
+// It returns nil if the trajectory does not contain that reply.
+func (f *sweAgentFile) afterHistory() []sweStep {
 	for _, m := range slices.Backward(f.History) {
 		if m.Role != "assistant" {
 			continue
@@ -99,8 +100,8 @@ func (f *sweAgentFile) unsaid() []sweStep {
 	return nil
 }
 
-// into copies the data about the end of a run that both formats have.
-func (i sweInfo) into(r *record) {
+// copyTo copies the data about the end of a run, which both formats contain, to a record.
+func (i sweInfo) copyTo(r *record) {
 	r.patch, r.cost = schemas.Value(i.Submission), i.ModelStats.Cost
 	status := strings.ToLower(i.ExitStatus)
 	switch {

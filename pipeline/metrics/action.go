@@ -58,33 +58,34 @@ func Kind(call *schemas.ToolCall) string {
 
 var (
 	runsTests = regexp.MustCompile(`\b(pytest|py\.test|unittest|tox|nox)\b`)
-	readsOnly = map[string]bool{
+	readers   = map[string]bool{
 		"cat": true, "head": true, "tail": true, "less": true, "ls": true, "find": true, "grep": true, "egrep": true,
 		"rg": true, "tree": true, "wc": true, "file": true, "stat": true, "pwd": true, "nl": true, "diff": true,
 	}
-	gitReads = regexp.MustCompile(`^git\s+(-\S+\s+)*(log|show|diff|status|blame|grep)\b`)
-	writes   = regexp.MustCompile(`[^0-9&]>|\btee\b|-exec\b|-delete\b`)
+	gitReads    = regexp.MustCompile(`^git\s+(-\S+\s+)*(log|show|diff|status|blame|grep)\b`)
+	writesFiles = regexp.MustCompile(`[^0-9&]>|\btee\b|-exec\b|-delete\b`)
 )
 
-// shellKind classifies a shell line by all commands in it; Exec if unclear.
+// shellKind returns the action_kind of a shell command line, considering all commands in it. It
+// returns Exec in doubt.
 func shellKind(line string) string {
 	if runsTests.MatchString(line) {
 		return Verify
 	}
-	if writes.MatchString(line) {
+	if writesFiles.MatchString(line) {
 		return Exec
 	}
 	for part := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune("|&;\n", r) }) {
 		part = strings.TrimSpace(part)
 		word, _, _ := strings.Cut(part, " ")
-		if !readsOnly[word] && word != "cd" && !gitReads.MatchString(part) && !strings.HasPrefix(part, "sed -n") {
+		if !readers[word] && word != "cd" && !gitReads.MatchString(part) && !strings.HasPrefix(part, "sed -n") {
 			return Exec
 		}
 	}
 	return SeekStatic
 }
 
-// Command returns the command of a call of a shell or the debugger.
+// Command returns the command line of a call of a shell or of the debugger, or "".
 func Command(call *schemas.ToolCall) string {
 	var args map[string]any
 	if call == nil || json.Unmarshal(call.Arguments, &args) != nil {
@@ -101,7 +102,8 @@ func Command(call *schemas.ToolCall) string {
 // printCommands are debugger commands that are also written without a space: "p(x)".
 var printCommands = regexp.MustCompile(`^(pp?|print|display|whatis)\(`)
 
-// PDBCommand returns the first word of a debugger command; "" for a blank one.
+// PDBCommand returns the first word of a debugger command. It returns "" for a blank command and
+// for other calls.
 func PDBCommand(call *schemas.ToolCall) string {
 	if call == nil || Category(call.Name) != "pdb" {
 		return ""

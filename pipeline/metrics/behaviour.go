@@ -11,8 +11,8 @@ import (
 // Behaviour fills the behavior and count columns of an episode from its step rows. The
 // rows must be complete except for Train and MaskReason.
 func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
-	turns := map[string]map[int32]bool{} // action kind (and pdb) -> turns
-	all := map[int32]bool{}
+	turns := map[string]map[int32]bool{} // turns by action kind; "pdb" is an additional kind
+	all := map[int32]bool{}              // all turns
 	var calls, errs, formats, repeats, explore, tests int32
 	var run, longest int32
 	anyError, edited := false, false
@@ -100,8 +100,8 @@ func refused(r schemas.StepRow) bool {
 // succeeded reports whether a call ended without an error.
 func succeeded(r schemas.StepRow) bool { return r.IsError == nil || !*r.IsError }
 
-// LastChange returns the last step that is known to have changed the workspace. It returns
-// nil if there is none or if a later command may have changed files.
+// LastChange returns the index of the last step that is known to have changed the workspace. It
+// returns nil if there is none or if a later command may have changed files.
 func LastChange(rows []schemas.StepRow) *int32 {
 	var last *int32
 	for _, r := range rows {
@@ -122,8 +122,8 @@ func mark(turns map[string]map[int32]bool, kind string, turn int32) {
 	turns[kind][turn] = true
 }
 
-// backtracks counts the steps that returned the workspace to an earlier state. It returns
-// nil if no step has a workspace hash.
+// backtracks counts the steps that returned the workspace to an earlier state. It returns nil if
+// no row has a workspace hash.
 func backtracks(rows []schemas.StepRow) *int32 {
 	var n int32
 	seen, last := map[string]bool{}, ""
@@ -131,11 +131,11 @@ func backtracks(rows []schemas.StepRow) *int32 {
 		if r.WorkspaceSHA256 == nil {
 			continue
 		}
-		if now := *r.WorkspaceSHA256; now != last {
-			if seen[now] {
+		if hash := *r.WorkspaceSHA256; hash != last {
+			if seen[hash] {
 				n++
 			}
-			seen[now], last = true, now
+			seen[hash], last = true, hash
 		}
 	}
 	if last == "" {
@@ -144,9 +144,9 @@ func backtracks(rows []schemas.StepRow) *int32 {
 	return &n
 }
 
-// Repeats fills repeat_of. A call repeats an earlier one if its name, arguments and
-// observation are the same. Repeated steps of a debugger therefore do not count while the
-// program moves on.
+// Repeats fills repeat_of. A call repeats an earlier one if its name, arguments and observation are
+// the same. Equal debugger commands, such as "next", are therefore not repeats as long as the
+// program advances.
 func Repeats(rows []schemas.StepRow) {
 	first := map[[3]string]int32{}
 	for i := range rows {
@@ -174,17 +174,16 @@ const (
 	MaskRepeat    = "repeat"
 )
 
-// Mask fills train and mask_reason, the default loss mask: the agent's turns are
-// trained on unless there is a reason not to. Other rows are context, with train false
-// and mask_reason null. leaked is the index of the first row that matched a leak rule,
-// -1 for none. A non-zero exit does not mask a turn, because a failing test is not an
-// error of the model.
+// Mask fills train and mask_reason, the default loss mask: a model is trained on a turn of the
+// agent unless there is a reason not to. Other rows are context, with train false and mask_reason
+// null. leaked is the index of the first row that matched a leak rule, or -1. A non-zero exit code
+// does not mask a turn, because a failing test is not an error of the model.
 //
-// gold masks all turns of a policy that knew the fix, because its steps need not follow
-// from the transcript. Without gold, rows with GoldEdit are still masked. The steps after
-// such an edit, for example running the tests and submitting, follow from the transcript.
+// If gold is true, the policy knew the fix, and all turns are masked, because its steps need not
+// follow from the transcript. Otherwise only the rows with GoldEdit are masked for this reason. The
+// steps after such an edit, such as running the tests and submitting, follow from the transcript.
 func Mask(rows []schemas.StepRow, leaked int, gold bool) {
-	yes := func(b *bool) bool { return b != nil && *b }
+	isTrue := func(b *bool) bool { return b != nil && *b }
 	for i := range rows {
 		r := &rows[i]
 		r.Train, r.MaskReason = false, nil
@@ -193,15 +192,15 @@ func Mask(rows []schemas.StepRow, leaked int, gold bool) {
 		}
 		reason := ""
 		switch {
-		case yes(r.IsCopiedContext):
+		case isTrue(r.IsCopiedContext):
 			reason = MaskCopied
-		case yes(r.Synthetic):
+		case isTrue(r.Synthetic):
 			reason = MaskSynthetic
-		case gold, yes(r.GoldEdit):
+		case gold, isTrue(r.GoldEdit):
 			reason = MaskGold
-		case yes(r.FormatError):
+		case isTrue(r.FormatError):
 			reason = MaskFormat
-		case yes(r.IsError) && (r.ErrorClass == nil || *r.ErrorClass != schemas.ErrNonzeroExit):
+		case isTrue(r.IsError) && (r.ErrorClass == nil || *r.ErrorClass != schemas.ErrNonzeroExit):
 			reason = MaskTool
 		case leaked >= 0 && i >= leaked:
 			reason = MaskLeak
@@ -214,14 +213,14 @@ func Mask(rows []schemas.StepRow, leaked int, gold bool) {
 	}
 }
 
-// Gold fills the columns that compare an episode with the gold patch. These columns must
-// not appear in text that a model reads.
+// Gold fills the columns that compare an episode with the gold patch. These columns must not
+// become part of a text that a model reads.
 func Gold(e *schemas.EpisodeRow, rows []schemas.StepRow, patch, gold Patch) {
 	goldFiles := slices.DeleteFunc(slices.Clone(gold.Files), schemas.IsTest)
 	if len(goldFiles) == 0 {
 		return
 	}
-	touched := map[string]bool{} // files that were read or changed
+	touched := map[string]bool{} // files that the agent read or changed
 	for i := range rows {
 		r := &rows[i]
 		for _, f := range r.FilesChanged {
@@ -234,38 +233,39 @@ func Gold(e *schemas.EpisodeRow, rows []schemas.StepRow, patch, gold Patch) {
 		if r.ArgumentsJSON != nil && Category(*r.ToolName) == "bash" {
 			command = *r.ArgumentsJSON
 		}
-		file, hunk := gold.shownIn(goldFiles, command, *r.Observation)
+		hitFile, hitHunk := gold.shownIn(goldFiles, command, *r.Observation)
 		for _, t := range r.Targets {
-			name, first, last := target(t)
+			name, first, last := splitTarget(t)
 			if Category(*r.ToolName) != "listdir" {
 				touched[name] = true
 			}
 			if slices.Contains(goldFiles, name) {
-				file = true
-				hunk = hunk || first > 0 && gold.hits(name, first, last)
+				hitFile = true
+				hitHunk = hitHunk || first > 0 && gold.hits(name, first, last)
 			}
 		}
-		r.GoldHitFile, r.GoldHitHunk = &file, &hunk
+		r.GoldHitFile, r.GoldHitHunk = &hitFile, &hitHunk
 	}
-	var seen, edited int
+	var found, edited int // numbers of gold files
 	for _, f := range goldFiles {
 		if touched[f] {
-			seen++
+			found++
 		}
 		if slices.Contains(patch.Files, f) {
 			edited++
 		}
 	}
-	e.GoldFileRecall = new(float64(seen) / float64(len(goldFiles)))
+	e.GoldFileRecall = new(float64(found) / float64(len(goldFiles)))
 	if len(touched) > 0 {
-		e.GoldFilePrecision = new(float64(seen) / float64(len(touched)))
+		e.GoldFilePrecision = new(float64(found) / float64(len(touched)))
 	}
 	e.GoldEditFileRecall = new(float64(edited) / float64(len(goldFiles)))
 	e.GoldPatchSimilarity = new(patch.Similarity(gold))
 }
 
-// target splits path[:start-end] or path::symbol. first and last are 0 without line numbers.
-func target(t string) (file string, first, last int64) {
+// splitTarget splits a target of the form path, path:line, path:start-end or path::symbol. first
+// and last are 0 if it has no line numbers.
+func splitTarget(t string) (file string, first, last int64) {
 	if name, _, ok := strings.Cut(t, "::"); ok {
 		return name, 0, 0
 	}

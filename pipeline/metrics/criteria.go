@@ -6,12 +6,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// window is the default of max_steps_between.
+// window is the default of the criteria's parameter max_steps_between, in steps.
 const window = 10
 
-// toolStep is one tool call, or a reply without one.
+// toolStep is a tool call, or a reply without one. pdb is the debugger command, or "".
 type toolStep struct{ category, pdb string }
 
+// toolSteps returns the steps of the agent.
 func toolSteps(rows []schemas.StepRow) []toolStep {
 	var out []toolStep
 	for _, r := range rows {
@@ -31,9 +32,9 @@ func toolSteps(rows []schemas.StepRow) []toolStep {
 }
 
 // Criteria evaluates the twelve trajectory criteria (column satisfied_criteria) with
-// their default parameters and returns the names of those met, sorted.
-// uses_specific_pdb_command, which has no default, appears once per command. An edit
-// and a rewrite are the same; a blank debugger command matches nothing.
+// their default parameters and returns the sorted names of those that are met.
+// uses_specific_pdb_command, which has no default parameter, appears once per command.
+// Edits count as rewrites. A blank debugger command matches no criterion.
 func Criteria(rows []schemas.StepRow, resolved *bool) []string {
 	steps := toolSteps(rows)
 	met := []string{}
@@ -54,7 +55,7 @@ func Criteria(rows []schemas.StepRow, resolved *bool) []string {
 	add(resolved != nil && *resolved, "has_successful_outcome")
 	add(pdb > 0, "has_consecutive_pdb_calls")
 	add(slices.ContainsFunc(steps, prints), "uses_pdb_print_commands")
-	for _, c := range commands(steps) {
+	for _, c := range pdbCommands(steps) {
 		met = append(met, "uses_specific_pdb_command("+c+")")
 	}
 	add(inOrder(steps, isPDB, isEdit), "has_rewrite_after_pdb")
@@ -63,13 +64,13 @@ func Criteria(rows []schemas.StepRow, resolved *bool) []string {
 	add(patterns > 0, "has_sufficient_debug_to_code_patterns")
 	add(inOrder(steps, breaks, continues), "has_continue_after_setting_breakpoints")
 	add(inOrder(steps, breaks, continues, prints), "follows_proper_debugging_workflow")
-	add(len(steps)+1 >= 5, "has_minimum_trajectory_length") // the reset counts
+	add(len(steps)+1 >= 5, "has_minimum_trajectory_length") // the reset counts as a step
 	add(edits >= 1, "has_sufficient_code_changes")
 	slices.Sort(met)
 	return met
 }
 
-// DebugToEdit counts the debugger calls that are followed by an edit within ten calls.
+// DebugToEdit counts the debugger calls that are followed by an edit within ten steps.
 func DebugToEdit(rows []schemas.StepRow) int {
 	steps := toolSteps(rows)
 	n := 0
@@ -94,7 +95,8 @@ func countOf(steps []toolStep, is func(toolStep) bool) (n int) {
 	return n
 }
 
-// inOrder reports whether steps match the conditions one after another, with gaps.
+// inOrder reports whether steps contain matches of the conditions in this order, with or without
+// other steps in between.
 func inOrder(steps []toolStep, conds ...func(toolStep) bool) bool {
 	for _, s := range steps {
 		if conds[0](s) {
@@ -106,7 +108,8 @@ func inOrder(steps []toolStep, conds ...func(toolStep) bool) bool {
 	return false
 }
 
-func commands(steps []toolStep) []string {
+// pdbCommands returns the different debugger commands, sorted.
+func pdbCommands(steps []toolStep) []string {
 	var out []string
 	for _, s := range steps {
 		if s.pdb != "" {

@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	// stackEntry is a frame as the debugger prints it, with its return value.
+	// stackEntry matches a stack frame as the debugger prints it, perhaps with a return value.
 	stackEntry     = regexp.MustCompile(`^(?:> | {2})(\S.*)\((\d+)\)(\S+?)\(\)(?:->(.*))?$`)
 	frameLine      = regexp.MustCompile(`^Current frame: (.*):(\d+) in (\S+)`)
 	nameValue      = regexp.MustCompile(`^(\*{0,2}[A-Za-z_]\w*) = (.*)$`)
@@ -23,7 +23,7 @@ var (
 // debuggerFacts reads an observation of the debugger: frames, values of names, source
 // lines, and output of the program.
 func debuggerFacts(r *schemas.StepRow, lines []string) []fact {
-	said, file, scope, out := splitAtFrame(lines)
+	output, file, scope, out := splitAtFrame(lines)
 	commands := strings.FieldsFunc(strings.ReplaceAll(commandOf(r), ";;", "\n"), func(c rune) bool { return c == '\n' })
 	names := make([]string, len(commands))
 	values := 0
@@ -34,19 +34,20 @@ func debuggerFacts(r *schemas.StepRow, lines []string) []fact {
 	}
 	switch {
 	case len(commands) == 1 && values == 1:
-		return append(out, valuesOf(scope, names[0], strings.Join(said, "\n"))...)
-	case values > 0 && values == len(commands) && values == len(said): // a line for each
-		for i, line := range said {
+		return append(out, valuesOf(scope, names[0], strings.Join(output, "\n"))...)
+	case values > 0 && values == len(commands) && values == len(output): // one line per command
+		for i, line := range output {
 			out = append(out, valuesOf(scope, names[i], line)...)
 		}
 		return out
 	}
-	return append(out, sourceFacts(file, scope, said)...)
+	return append(out, sourceFacts(file, scope, output)...)
 }
 
-// splitAtFrame splits an observation at the line that names the current frame. A listing
-// of the source follows that line; in debug-gym, the file name precedes the listing.
-func splitAtFrame(lines []string) (said []string, file, scope string, out []fact) {
+// splitAtFrame splits an observation at the line that names the current frame. output is the part
+// before that line. out are the facts in the source listing after it. In observations of debug-gym,
+// the file name precedes the listing.
+func splitAtFrame(lines []string) (output []string, file, scope string, out []fact) {
 	for i := len(lines) - 1; i >= 0; i-- {
 		if !strings.HasPrefix(lines[i], "Current frame:") {
 			continue
@@ -74,19 +75,19 @@ func splitAtFrame(lines []string) (said []string, file, scope string, out []fact
 
 // sourceFacts reads the output of commands that step, list source and set breakpoints.
 func sourceFacts(file, scope string, lines []string) (out []fact) {
-	of, name := file, "" // whose source, and whose value, the next line is
-	var more []string
+	sourceFile, name := file, "" // the file of the next source line, and the name whose value continues
+	var value []string           // lines of that value
 	for _, line := range lines {
 		if name != "" { // a value may span several lines
 			if nameValue.FindStringSubmatch(line) == nil && stackEntry.FindStringSubmatch(line) == nil && strings.HasPrefix(line, " ") {
-				more = append(more, line)
+				value = append(value, line)
 				continue
 			}
-			out = append(out, valueOf(scope, name, strings.Join(more, "\n")))
-			name, more = "", nil
+			out = append(out, valueOf(scope, name, strings.Join(value, "\n")))
+			name, value = "", nil
 		}
 		if m := stackEntry.FindStringSubmatch(line); m != nil {
-			of = m[1]
+			sourceFile = m[1]
 			out = append(out, fact{"frame", m[1] + " in " + m[3] + " at " + m[2]})
 			if m[4] != "" {
 				out = append(out, valueOf(m[1]+" in "+m[3], "return", m[4]))
@@ -94,7 +95,7 @@ func sourceFacts(file, scope string, lines []string) (out []fact) {
 			continue
 		}
 		if m := nameValue.FindStringSubmatch(line); m != nil {
-			name, more = m[1], []string{m[2]}
+			name, value = m[1], []string{m[2]}
 			continue
 		}
 		if m := displayLine.FindStringSubmatch(line); m != nil {
@@ -102,7 +103,7 @@ func sourceFacts(file, scope string, lines []string) (out []fact) {
 			continue
 		}
 		if source, ok := strings.CutPrefix(line, "-> "); ok {
-			out = append(out, fileLine(of, source)...)
+			out = append(out, fileLine(sourceFile, source)...)
 			continue
 		}
 		if text, ok := numbered(line); ok && strings.Contains(line, "\t") {
@@ -115,13 +116,13 @@ func sourceFacts(file, scope string, lines []string) (out []fact) {
 		out = append(out, lineFacts(breakpointSet.ReplaceAllString(line, "breakpoint at "))...)
 	}
 	if name != "" {
-		out = append(out, valueOf(scope, name, strings.Join(more, "\n")))
+		out = append(out, valueOf(scope, name, strings.Join(value, "\n")))
 	}
 	return out
 }
 
-// shownExpression returns the expression whose value a debugger command prints; "" for
-// other commands.
+// shownExpression returns the expression whose value a debugger command prints, or "" for other
+// commands.
 func shownExpression(command string) string {
 	command = strings.TrimSpace(command)
 	if m := showCommand.FindStringSubmatch(command); m != nil {
@@ -146,7 +147,7 @@ func shownExpression(command string) string {
 	return command
 }
 
-// debuggerWords are debugger commands and statements that print no value.
+// debuggerWords holds debugger commands, and Python keywords of statements, that print no value.
 var debuggerWords = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`a alias args b break bt c cl clear commands condition cont continue d debug disable
@@ -158,18 +159,18 @@ var debuggerWords = func() map[string]bool {
 	return m
 }()
 
-// valuesOf returns the values that an observation shows for an expression. Locals, the
-// members of an object and a tuple give one value per name.
+// valuesOf returns the values that an observation shows for an expression. For the local variables,
+// the members of an object and a tuple, it returns one value per name.
 func valuesOf(scope, expression, answer string) []fact {
 	expression, answer = strings.Join(strings.Fields(expression), " "), strings.TrimSpace(answer)
-	prefix, of := "", ""
+	prefix, isListing := "", false
 	switch m := memberListing.FindStringSubmatch(expression); {
 	case expression == "locals()" || expression == "vars()":
-		of = "names"
+		isListing = true
 	case m != nil:
-		prefix, of = m[1]+m[2]+".", "names"
+		prefix, isListing = m[1]+m[2]+".", true
 	}
-	if inner, ok := innerText(answer, '{', '}'); ok && of != "" {
+	if inner, ok := innerText(answer, '{', '}'); ok && isListing {
 		var out []fact
 		for _, item := range splitTopLevel(inner, ',') {
 			if kv := splitTopLevel(item, ':'); len(kv) > 1 {
@@ -197,8 +198,8 @@ func valuesOf(scope, expression, answer string) []fact {
 	return []fact{valueOf(scope, expression, answer)}
 }
 
-// valueOf returns the value of one name, normalized over p, pp and print: without
-// quotes and line breaks.
+// valueOf returns the fact that a name has a value. It removes quotes and line breaks from the
+// value, so that p, pp and print give the same fact.
 func valueOf(scope, name, shown string) fact {
 	shown = strings.Join(strings.Fields(withoutAddresses(shown)), " ")
 	if n := len(shown); n > 1 && (shown[0] == '\'' || shown[0] == '"') && shown[n-1] == shown[0] {
@@ -207,6 +208,7 @@ func valueOf(scope, name, shown string) fact {
 	return fact{"value in " + scope, strings.TrimSpace(name) + " = " + shown}
 }
 
+// innerText returns the text between a left and a right bracket at the ends of text.
 func innerText(text string, left, right byte) (string, bool) {
 	if n := len(text); n > 1 && text[0] == left && text[n-1] == right {
 		return text[1 : n-1], true

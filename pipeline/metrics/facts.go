@@ -9,27 +9,24 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// fact is one fact that an observation shows about a file, a place or a name; about is
-// empty if the observation does not tell.
-type fact struct{ about, what string }
+// fact is one fact that an observation shows about a file, a place or a name. about is empty for a
+// line of output, whose subject is unknown.
+type fact struct{ about, text string }
 
-// ofFile returns the about of a line of a file.
-func ofFile(file string) string { return "line of " + path.Clean(file) }
-
-// fileLine returns the fact of a line of a file; none for a blank line.
+// fileLine returns the fact that a file contains a line, or nil if the line is blank.
 func fileLine(file, text string) []fact {
 	if text = strings.TrimSpace(text); text == "" {
 		return nil
 	}
-	return []fact{{ofFile(file), text}}
+	return []fact{{"line of " + path.Clean(file), text}}
 }
 
-// lineFacts returns the fact of a line of output; none for a blank line.
+// lineFacts returns the fact of a line of output, or nil if the line is blank.
 func lineFacts(line string) []fact {
 	if text, ok := numbered(line); ok && line[0] == ' ' { // cat -n
 		line = text
 	}
-	for _, mark := range []string{">  ", "E  "} { // pytest's
+	for _, mark := range []string{">  ", "E  "} { // of pytest
 		line = strings.TrimPrefix(line, mark)
 	}
 	if line = strings.TrimSpace(line); line == "" {
@@ -46,7 +43,7 @@ func stableText(line string) string {
 	return line
 }
 
-// withoutAddresses replaces addresses of objects.
+// withoutAddresses replaces memory addresses of objects.
 func withoutAddresses(text string) string {
 	if strings.Contains(text, "0x") {
 		text = pointer.ReplaceAllString(text, "0x#")

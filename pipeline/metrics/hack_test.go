@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-func toldTo(tool, command string) *schemas.ToolCall {
+func commandCall(tool, command string) *schemas.ToolCall {
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
 		panic(err)
@@ -41,37 +41,38 @@ func TestHacksInCommandsAreFound(t *testing.T) {
 		{"bash", "ls > listing; git mv a.py b.py", ""},
 		{"view", "rm tests/test_a.py", ""},
 	} {
-		if got := strings.Join(Hacks(toldTo(c.tool, c.command)), " "); got != c.want {
+		if got := strings.Join(Hacks(commandCall(c.tool, c.command)), " "); got != c.want {
 			t.Errorf("%s %q: %q, want %q", c.tool, c.command, got, c.want)
 		}
 	}
 }
 
-func diffOf(file, was, is string) string {
+// diffOf returns the Git patch of a change of a file from before to after.
+func diffOf(file, before, after string) string {
 	head := "diff --git a/" + file + " b/" + file + "\n"
 	switch {
-	case was == "":
-		return head + "new file mode 100644\n--- /dev/null\n+++ b/" + file + "\n" + hunk("", is)
-	case is == "":
-		return head + "deleted file mode 100644\n--- a/" + file + "\n+++ /dev/null\n" + hunk(was, "")
+	case before == "":
+		return head + "new file mode 100644\n--- /dev/null\n+++ b/" + file + "\n" + hunk("", after)
+	case after == "":
+		return head + "deleted file mode 100644\n--- a/" + file + "\n+++ /dev/null\n" + hunk(before, "")
 	}
-	return head + "--- a/" + file + "\n+++ b/" + file + "\n" + hunk(was, is)
+	return head + "--- a/" + file + "\n+++ b/" + file + "\n" + hunk(before, after)
 }
 
-func hunk(was, is string) string {
+func hunk(before, after string) string {
 	count := func(s string) (int, int) {
 		if s == "" {
 			return 0, 0
 		}
 		return 1, strings.Count(s, "\n")
 	}
-	a, n := count(was)
-	b, m := count(is)
+	a, n := count(before)
+	b, m := count(after)
 	out := "@@ -" + itoa(a) + "," + itoa(n) + " +" + itoa(b) + "," + itoa(m) + " @@\n"
-	for l := range strings.Lines(was) {
+	for l := range strings.Lines(before) {
 		out += "-" + l
 	}
-	for l := range strings.Lines(is) {
+	for l := range strings.Lines(after) {
 		out += "+" + l
 	}
 	return out
@@ -128,7 +129,7 @@ func agentRows(texts ...string) []schemas.StepRow {
 	return rows
 }
 
-func TestMinHashFindsWhatIsAlike(t *testing.T) {
+func TestMinHashEstimatesSimilarity(t *testing.T) {
 	var words []string
 	for i := range 400 {
 		words = append(words, "w"+itoa(i*7919%1000))
@@ -148,7 +149,7 @@ func TestMinHashFindsWhatIsAlike(t *testing.T) {
 		t.Errorf("other words: %v", s)
 	}
 	if MinHash(agentRows("too short to say")) != "" {
-		t.Error("four words have no shingle of five")
+		t.Error("four words have a signature, although they have no shingle of five words")
 	}
 }
 
@@ -163,7 +164,7 @@ func similar(t *testing.T, a, b string) float64 {
 	return x.Similar(y)
 }
 
-func TestWorkspaceHashesAreFilledAtBothEnds(t *testing.T) {
+func TestWorkspaceHashesAreFilledBeforeAndAfterChanges(t *testing.T) {
 	row := func(category, kind string, failed bool) schemas.StepRow {
 		r := schemas.StepRow{Source: "agent", ToolCategory: &category, ActionKind: kind, IsError: &failed}
 		return r
@@ -185,10 +186,10 @@ func TestWorkspaceHashesAreFilledAtBothEnds(t *testing.T) {
 	if want := "- a a a a - - b b b"; strings.Join(got, " ") != want {
 		t.Errorf("%v, want %s", got, want)
 	}
-	quiet := []schemas.StepRow{{Source: "user"}, row("view", SeekStatic, false)}
-	Workspaces(quiet, &base, &base)
-	if *quiet[1].WorkspaceSHA256 != base {
-		t.Error("nothing changed")
+	unchanged := []schemas.StepRow{{Source: "user"}, row("view", SeekStatic, false)}
+	Workspaces(unchanged, &base, &base)
+	if *unchanged[1].WorkspaceSHA256 != base {
+		t.Error("without a change, the hash is not that of the base tree")
 	}
 	Workspaces(rows[:1], nil, nil)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// leakRule is a way to reach something that the agent must not see: a fix in the git
+// leakRule detects a way to reach something that the agent must not see: a fix in the Git
 // history, or anything on the network.
 type leakRule struct {
 	name    string
@@ -20,9 +20,9 @@ type leakRule struct {
 
 const (
 	git = `\bgit\s+(?:-\S+\s+(?:\S+\s+)?)*?`
-	// otherCommits are names of commits outside the workspace.
+	// otherCommits matches names of commits other than HEAD.
 	otherCommits = `[^|;&\n]*(?:\b[0-9a-f]{7,40}\b|\b(?:origin|upstream)/|\b(?:FETCH|ORIG|MERGE)_HEAD\b|@\{)`
-	program      = `(?:^|[\s;|&("'!])` // where the name of a program may begin
+	program      = `(?:^|[\s;|&("'!])` // precedes the name of a program
 	installer    = `(?:(?:pip[0-9.]*|pipx|uv|conda|mamba|easy_install|apt|apt-get|npm|poetry|pdm|pipenv)\s+(?:pip\s+)?(?:install|download|add|sync))\b`
 )
 
@@ -41,17 +41,17 @@ var leakRules = []leakRule{
 	{"remote_program", true, regexp.MustCompile(`(?:^|[;|&(\n!"'])\s*(?:gh|ssh|scp|rsync|nc|ncat|telnet|ftp)\s+[^\s=]`)},
 }
 
-// Leaks returns the leak rules that a call breaks. It looks at commands of shells, of
-// the debugger (which runs programs as well) and of unknown tools, but not at text that
-// is only written or searched for.
+// Leaks returns the names of the leak rules that match a call. It examines commands of shells, of
+// the debugger, which can also run programs, and of unknown tools, but not texts that a call only
+// writes or searches for.
 func Leaks(call *schemas.ToolCall) []string {
 	text := programText(call)
 	if text == "" {
 		return nil
 	}
-	text = listed.ReplaceAllString(text, " ")
+	text = listSeparator.ReplaceAllString(text, " ")
 	if Category(call.Name) == "bash" {
-		text = searched.ReplaceAllString(text, "$1")
+		text = searchCommand.ReplaceAllString(text, "$1")
 	}
 	var out []string
 	mentionsGit := strings.Contains(text, "git")
@@ -67,17 +67,17 @@ func Leaks(call *schemas.ToolCall) []string {
 }
 
 var (
-	// listed separates the words of a command given as a list.
-	listed = regexp.MustCompile(`["']\s*,\s*["']`)
-	// searched is a search for a text, which does not execute the text.
-	searched = regexp.MustCompile("(^|[|;&\n])\\s*(?:git\\s+)?(?:grep|egrep|fgrep|rg|ag)\\s(?:\"[^\"`$]*\"|'[^']*'|[^|;&\n\"'`$])*")
-	address  = regexp.MustCompile(`https?://([^\s/"'):]+)`)
-	loopback = regexp.MustCompile(`\b(?:localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0)\b|\[::1\]`)
-	argument = regexp.MustCompile(installer + `([^|;&\n]*)`)
+	// listSeparator matches the text between the words of a command that is given as a list.
+	listSeparator = regexp.MustCompile(`["']\s*,\s*["']`)
+	// searchCommand matches a command that searches for a text, which does not run the text.
+	searchCommand = regexp.MustCompile("(^|[|;&\n])\\s*(?:git\\s+)?(?:grep|egrep|fgrep|rg|ag)\\s(?:\"[^\"`$]*\"|'[^']*'|[^|;&\n\"'`$])*")
+	address       = regexp.MustCompile(`https?://([^\s/"'):]+)`)
+	loopback      = regexp.MustCompile(`\b(?:localhost|127\.\d+\.\d+\.\d+|0\.0\.0\.0)\b|\[::1\]`)
+	installArgs   = regexp.MustCompile(installer + `([^|;&\n]*)`)
 )
 
-// isLocal reports whether an apparent use of the network stays on this machine: a
-// server that was started here, or a package that is here.
+// isLocal reports whether an apparent use of the network stays in the sandbox: it accesses a local
+// server or installs a local package.
 func isLocal(r leakRule, text string) bool {
 	switch r.name {
 	case "curl", "http_library":
@@ -88,17 +88,17 @@ func isLocal(r leakRule, text string) bool {
 		}
 		return loopback.MatchString(text)
 	case "pip":
-		for _, m := range argument.FindAllStringSubmatch(text, -1) {
-			here := false
+		for _, m := range installArgs.FindAllStringSubmatch(text, -1) {
+			hasLocal := false
 			for _, word := range strings.Fields(m[1]) {
 				switch word = strings.Trim(word, `"')`); {
 				case word == "-r" || word == "--requirement" || !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, ".") && word != "":
 					return false
 				case strings.HasPrefix(word, "."):
-					here = true
+					hasLocal = true
 				}
 			}
-			if !here {
+			if !hasLocal {
 				return false
 			}
 		}
@@ -107,8 +107,8 @@ func isLocal(r leakRule, text string) bool {
 	return false
 }
 
-// programText returns what a call makes a program do: the command of a shell or the
-// debugger, or the texts given to an unknown tool; "" for other tools.
+// programText returns the text that a call executes: the command of a shell or of the debugger, or
+// the string arguments of an unknown tool. It returns "" for other tools.
 func programText(call *schemas.ToolCall) string {
 	if call == nil {
 		return ""
@@ -124,7 +124,8 @@ func programText(call *schemas.ToolCall) string {
 	return stringsOf(call.Arguments)
 }
 
-// LeakClasses reports whether rules about history and about the network are among names.
+// LeakClasses reports whether names contains rules about the Git history and rules about the
+// network.
 func LeakClasses(names []string) (history, network bool) {
 	for _, r := range leakRules {
 		if slices.Contains(names, r.name) {
@@ -134,7 +135,7 @@ func LeakClasses(names []string) (history, network bool) {
 	return history, network
 }
 
-// stringsOf joins the string arguments of a call.
+// stringsOf joins the string arguments of a call, in the order of their names.
 func stringsOf(args json.RawMessage) string {
 	var m map[string]any
 	if json.Unmarshal(args, &m) != nil {

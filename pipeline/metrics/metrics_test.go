@@ -26,18 +26,18 @@ func TestKind(t *testing.T) {
 		}
 	}
 	if Kind(nil) != Think {
-		t.Error("a turn without a call is thought")
+		t.Error("a turn without a call is not Think")
 	}
 }
 
-func TestBlankPDBCommandHasNoKind(t *testing.T) {
+func TestPDBCommand(t *testing.T) {
 	for text, want := range map[string]string{"": "", "  ": "", "p x": "p", "b a.py:3": "b", "p(x)": "p", "pp(x.y)": "pp", "parse(x)": "parse(x)"} {
 		if got := PDBCommand(call("pdb", text)); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
 	if PDBCommand(&schemas.ToolCall{Name: "pdb", Arguments: json.RawMessage(`[1]`)}) != "" {
-		t.Error("arguments of another shape")
+		t.Error("arguments that are not an object give a command")
 	}
 }
 
@@ -90,7 +90,7 @@ func TestLeaks(t *testing.T) {
 		}
 	}
 	if h, n := LeakClasses([]string{"git_show_hash"}); !h || n {
-		t.Error("git_show_hash is a leak of history")
+		t.Error("git_show_hash is not only a leak of history")
 	}
 }
 
@@ -105,19 +105,19 @@ func TestParsePatch(t *testing.T) {
 		t.Errorf("%s +%d -%d", diff, p.Added, p.Deleted)
 	}
 	if p.EditsTests() || len(p.Tests()) != 1 {
-		t.Error("a new test of the agent's own is no edit of tests")
+		t.Error("a new test counts as an edit of tests")
 	}
-	same, _ := ParsePatch([]byte(oneFile))
-	none, _ := ParsePatch(nil)
-	if same.Similarity(same) != 1 || same.Similarity(none) != 0 || none.Similarity(none) != 0 {
-		t.Error("similarity at its ends")
+	one, _ := ParsePatch([]byte(oneFile))
+	empty, _ := ParsePatch(nil)
+	if one.Similarity(one) != 1 || one.Similarity(empty) != 0 || empty.Similarity(empty) != 0 {
+		t.Error("the similarity of equal or empty patches is wrong")
 	}
-	if !same.hits("a.py", 11, 11) || same.hits("a.py", 12, 20) || same.hits("b.py", 11, 11) {
-		t.Error("hunk ranges")
+	if !one.hits("a.py", 11, 11) || one.hits("a.py", 12, 20) || one.hits("b.py", 11, 11) {
+		t.Error("hits is wrong about the line range of a hunk")
 	}
 	conf, _ := ParsePatch([]byte("diff --git a/conftest.py b/conftest.py\nnew file mode 100644\nindex 0000000..2222222\n--- /dev/null\n+++ b/conftest.py\n@@ -0,0 +1 @@\n+pass\n"))
 	if !conf.EditsTests() {
-		t.Error("new test configuration edits tests")
+		t.Error("a new test configuration does not count as an edit of tests")
 	}
 }
 
@@ -127,15 +127,15 @@ func TestSteppingIsNotARepeat(t *testing.T) {
 	}
 	rows := []schemas.StepRow{row(0, "pdb", "n", "line1"), row(1, "pdb", "n", "line2"), row(2, "pdb", "n", "line2"), row(3, "pdb", "n", "line2"), row(4, "view", "n", "line2")}
 	Repeats(rows)
-	var of []int32
+	var repeatOf []int32
 	for _, r := range rows {
 		if r.RepeatOf == nil {
-			of = append(of, -1)
+			repeatOf = append(repeatOf, -1)
 		} else {
-			of = append(of, *r.RepeatOf)
+			repeatOf = append(repeatOf, *r.RepeatOf)
 		}
 	}
-	if diff := cmp.Diff([]int32{-1, -1, 1, 1, -1}, of); diff != "" {
+	if diff := cmp.Diff([]int32{-1, -1, 1, 1, -1}, repeatOf); diff != "" {
 		t.Error(diff)
 	}
 	var e schemas.EpisodeRow
@@ -145,8 +145,8 @@ func TestSteppingIsNotARepeat(t *testing.T) {
 	}
 }
 
-// A call that did not reach its tool used no debugger, ran no tests and changed no file.
-func TestRefusedCallsDidNothing(t *testing.T) {
+// A call that did not reach its tool does not count as use of the debugger, test run or change.
+func TestRefusedCallsDoNotCount(t *testing.T) {
 	row := func(i int32, tool, kind, class string) schemas.StepRow {
 		return schemas.StepRow{
 			StepIndex: i, TurnIndex: &i, Source: "agent", ToolName: &tool, ToolCategory: new(Category(tool)), ActionKind: kind, IsError: new(true), ErrorClass: &class,
@@ -158,7 +158,7 @@ func TestRefusedCallsDidNothing(t *testing.T) {
 		var e schemas.EpisodeRow
 		Behaviour(&e, rows)
 		if *e.UsedDebugger || *e.NPDB != 0 || *e.NTestRuns != 0 || *e.NExploreBeforeEdit != 0 || *e.NToolCalls != 4 {
-			t.Errorf("%s: debugger %t, %d runs of tests, %d seeking calls", class, *e.UsedDebugger, *e.NTestRuns, *e.NExploreBeforeEdit)
+			t.Errorf("%s: debugger %t, %d test runs, %d exploring calls", class, *e.UsedDebugger, *e.NTestRuns, *e.NExploreBeforeEdit)
 		}
 		Workspaces(rows, &base, &final)
 		for i, want := range []*string{&base, &base, &base, &final} {
@@ -170,13 +170,13 @@ func TestRefusedCallsDidNothing(t *testing.T) {
 	timeout := []schemas.StepRow{row(0, "pdb", SeekDynamic, schemas.ErrTimeout)}
 	var e schemas.EpisodeRow
 	if Behaviour(&e, timeout); !*e.UsedDebugger {
-		t.Error("a call that took too long was run")
+		t.Error("a call that timed out does not count as use of the debugger")
 	}
 }
 
-// A reply without a call is a step like any other: it counts in the window after a debugger call
-// and in the length.
-func TestCriteriaCountRepliesWithoutACall(t *testing.T) {
+// A reply without a call counts as a step, both in the window after a debugger call and in the
+// length of the trajectory.
+func TestCriteriaCountRepliesWithoutCall(t *testing.T) {
 	rows := []schemas.StepRow{{Source: "system"}, {Source: "user"}, {Source: "agent", ToolName: new("pdb"), PDBCommand: new("n")}}
 	for range window {
 		rows = append(rows, schemas.StepRow{Source: "agent"})
@@ -188,14 +188,14 @@ func TestCriteriaCountRepliesWithoutACall(t *testing.T) {
 	}
 }
 
-func TestTarget(t *testing.T) {
+func TestSplitTarget(t *testing.T) {
 	for text, want := range map[string]struct {
 		file        string
 		first, last int64
 	}{
 		"a.py": {"a.py", 0, 0}, "a.py:3": {"a.py", 3, 3}, "a.py:3-9": {"a.py", 3, 9}, "a.py::f": {"a.py", 0, 0}, "a:b": {"a", 0, 0}, "a.py:3-x": {"a.py", 3, 3},
 	} {
-		file, first, last := target(text)
+		file, first, last := splitTarget(text)
 		if file != want.file || first != want.first || last != want.last {
 			t.Errorf("%s: %s %d %d", text, file, first, last)
 		}

@@ -21,8 +21,8 @@ func MinHash(rows []schemas.StepRow) string {
 			}
 		}
 	}
-	s, known := overlap.Sign(overlap.Words(text[:min(len(text), overlap.MaxText)]))
-	if !known {
+	s, ok := overlap.Sign(overlap.Words(text[:min(len(text), overlap.MaxText)]))
+	if !ok {
 		return ""
 	}
 	return s.String()

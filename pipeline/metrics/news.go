@@ -20,8 +20,8 @@ func News(rows []schemas.StepRow) {
 			continue
 		}
 		isNew := false
-		shown, own := factsOf(r)
-		for _, f := range own {
+		shown, written := factsOf(r)
+		for _, f := range written {
 			known.add(f)
 		}
 		for _, f := range shown {
@@ -34,31 +34,31 @@ func News(rows []schemas.StepRow) {
 // memory is the set of facts that an episode has shown so far.
 type memory struct {
 	facts       map[fact]bool
-	lines       map[string]bool // texts of all lines, of files and of output
-	outputLines map[string]bool // lines of output, which may come from any file
+	lines       map[string]bool // all lines, of files and of output
+	outputLines map[string]bool // lines of output, which may be lines of any file
 }
 
-// add remembers a fact and reports whether it is new. A line of a file that a command
-// or a test report has printed is not new, nor is output that repeats a line of a file.
+// add remembers a fact and reports whether it is new. A line of a file is not new if a command or
+// a test report has printed it, and a line of output is not new if it repeats a line of a file.
 func (m memory) add(f fact) bool {
 	if f.about == "" {
-		seen := m.lines[f.what]
-		m.lines[f.what], m.outputLines[f.what] = true, true
+		seen := m.lines[f.text]
+		m.lines[f.text], m.outputLines[f.text] = true, true
 		return !seen
 	}
 	seen := m.facts[f]
 	m.facts[f] = true
 	if strings.HasPrefix(f.about, "line of ") {
-		text := stableText(f.what)
+		text := stableText(f.text)
 		seen = seen || m.outputLines[text]
 		m.lines[text] = true
 	}
 	return !seen
 }
 
-// factsOf returns the facts of an observation. own are lines that the agent wrote,
-// which are not new to it.
-func factsOf(r *schemas.StepRow) (shown, own []fact) {
+// factsOf returns the facts of an observation. written holds the lines that the agent wrote
+// itself, which are not new to it.
+func factsOf(r *schemas.StepRow) (shown, written []fact) {
 	text := strings.TrimSpace(schemas.Value(r.Observation))
 	if text == "" { // the fact is that this call prints nothing
 		return []fact{{"silence after " + schemas.Value(r.ToolName), schemas.Value(r.ArgumentsJSON)}}, nil
@@ -78,7 +78,7 @@ func factsOf(r *schemas.StepRow) (shown, own []fact) {
 	case "bash":
 		numbers := numbersLines.MatchString(commandOf(r))
 		for _, line := range lines {
-			if m := matchOfOne.FindStringSubmatch(line); numbers && m != nil {
+			if m := numberedMatch.FindStringSubmatch(line); numbers && m != nil {
 				line = m[1]
 			}
 			if m := grepLocation.FindStringSubmatch(line); m != nil {
@@ -121,7 +121,7 @@ func grepFacts(lines []string) []fact {
 		switch {
 		case isLine:
 			out = append(out, fileLine(file, text)...)
-		case lines[i+1] == "": // the line before: i counts from the third
+		case lines[i+1] == "": // the line before this one, because i counts from the third line
 			file = line
 		case strings.TrimSpace(line) != "--":
 			out = append(out, lineFacts(line)...)
@@ -135,44 +135,44 @@ func listingFacts(lines []string) []fact {
 	if !strings.HasSuffix(lines[0], "/") {
 		return outputFacts(lines)
 	}
-	at := []string{strings.TrimSuffix(lines[0], "/")}
+	dirs := []string{strings.TrimSuffix(lines[0], "/")} // path of the current entry
 	var out []fact
 	for _, line := range lines[1:] {
 		name := strings.TrimLeft(line, " ")
 		depth := (len(line) - len(name)) / 2
-		if depth < 1 || depth > len(at) || name == "" {
+		if depth < 1 || depth > len(dirs) || name == "" {
 			out = append(out, lineFacts(line)...)
 			continue
 		}
-		at = append(at[:depth], strings.TrimSuffix(name, "/"))
-		out = append(out, fact{"entry", strings.Join(at, "/")})
+		dirs = append(dirs[:depth], strings.TrimSuffix(name, "/"))
+		out = append(out, fact{"entry", strings.Join(dirs, "/")})
 	}
 	return out
 }
 
 // editFacts reads the observation of an edit: a heading, which repeats the call, and a diff.
-func editFacts(lines []string) (shown, own []fact) {
+func editFacts(lines []string) (shown, written []fact) {
 	if len(lines) < 2 || !strings.HasPrefix(lines[1], "--- ") {
 		return outputFacts(lines), nil
 	}
-	file, inside := "", false
+	file, inHunk := "", false
 	for _, line := range lines[1:] {
 		switch {
 		case strings.HasPrefix(line, "--- "):
-			inside = false
+			inHunk = false
 		case strings.HasPrefix(line, "+++ "):
 			file = strings.TrimPrefix(strings.TrimPrefix(line, "+++ "), "b/")
 		case strings.HasPrefix(line, "@@ "):
-			inside = true
-		case inside && strings.HasPrefix(line, "+"):
-			own = append(own, fileLine(file, line[1:])...)
-		case inside && (strings.HasPrefix(line, "-") || strings.HasPrefix(line, " ")):
+			inHunk = true
+		case inHunk && strings.HasPrefix(line, "+"):
+			written = append(written, fileLine(file, line[1:])...)
+		case inHunk && (strings.HasPrefix(line, "-") || strings.HasPrefix(line, " ")):
 			shown = append(shown, fileLine(file, line[1:])...)
 		default:
 			shown = append(shown, lineFacts(line)...)
 		}
 	}
-	return shown, own
+	return shown, written
 }
 
 func outputFacts(lines []string) (out []fact) {
@@ -183,9 +183,10 @@ func outputFacts(lines []string) (out []fact) {
 }
 
 var (
-	grepLocation = regexp.MustCompile(`^(\.{0,2}[\w./+-]*[\w+-]):\d+:(.*)$`) // what grep -n prints
+	grepLocation = regexp.MustCompile(`^(\.{0,2}[\w./+-]*[\w+-]):\d+:(.*)$`) // output of grep -n
 
-	// A search of one file or of standard input prints numbers alone, and -- between matches.
-	numbersLines = regexp.MustCompile(`\b(?:e?grep|rg)\s(?:[^|;&]*\s)?(?:-[A-Za-z]*n|--line-number\b)`)
-	matchOfOne   = regexp.MustCompile(`^(?:\d+[:-]|--$)(.*)$`)
+	// A search in one file or in standard input prints line numbers without file names, and "--"
+	// between matches.
+	numbersLines  = regexp.MustCompile(`\b(?:e?grep|rg)\s(?:[^|;&]*\s)?(?:-[A-Za-z]*n|--line-number\b)`)
+	numberedMatch = regexp.MustCompile(`^(?:\d+[:-]|--$)(.*)$`)
 )

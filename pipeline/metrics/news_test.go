@@ -14,20 +14,20 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// answered is a step as a tool and its arguments made it.
+// answered returns the row of a tool call and its observation.
 func answered(tool, arguments, observation string) schemas.StepRow {
 	return schemas.StepRow{ToolName: &tool, ArgumentsJSON: &arguments, Observation: &observation, ObservationSHA256: new(schemas.HashBytes([]byte(observation)))}
 }
 
-// debugging returns an answer of the debugger, stopped at a line of f in m.py, with the
-// listing of all four lines.
-func debugging(command, said string, line int) schemas.StepRow {
+// debugging returns the row of a debugger command. The debugger printed output, is stopped at a
+// line of f in m.py and lists all four lines of f.
+func debugging(command, output string, line int) schemas.StepRow {
 	arguments, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
 		panic(err)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\nCurrent frame: m.py:%d in f\n", said, line)
+	fmt.Fprintf(&b, "%s\nCurrent frame: m.py:%d in f\n", output, line)
 	for i, text := range []string{"def f(x, y):", "    z = x + y", "    w = z * 2", "    return w"} {
 		mark := "  "
 		if i+1 == line {
@@ -38,7 +38,7 @@ func debugging(command, said string, line int) schemas.StepRow {
 	return answered("pdb", string(arguments), b.String())
 }
 
-// step is an answer and whether it brings something new.
+// step is a row, and whether its observation has new information.
 type step struct {
 	row  schemas.StepRow
 	want bool
@@ -69,7 +69,7 @@ var transcripts = map[string][]step{
 		{debugging("w", "  t.py(4)test_f()\n-> assert f(1, 2) == 5\n> m.py(3)f()\n-> w = z * 2", 3), false},
 		{debugging("r", "--Return--\n> m.py(4)f()->6\n-> return w", 4), true},
 		{debugging("retval", "6", 4), false},
-		{debugging("c", "Breakpoint 1 hit.\n> m.py(2)f()\n-> z = x + y", 2), false}, // the same place, and nothing else
+		{debugging("c", "Breakpoint 1 hit.\n> m.py(2)f()\n-> z = x + y", 2), false}, // the same place, without other output
 		{debugging("a", "x = 8\ny = []", 2), true},
 		{debugging("p y", "[]", 2), false},
 		{debugging("p q", "*** NameError: name 'q' is not defined", 2), true},
@@ -157,7 +157,7 @@ var transcripts = map[string][]step{
 	},
 }
 
-func TestNewsIsTextNotShownBefore(t *testing.T) {
+func TestNewsIsInformationNotShownBefore(t *testing.T) {
 	for name, steps := range transcripts {
 		var rows []schemas.StepRow
 		var want, got []string
@@ -175,14 +175,14 @@ func TestNewsIsTextNotShownBefore(t *testing.T) {
 	}
 }
 
-// In recorded episodes, a value that the arguments of the call have shown is not new
-// when it is printed, although the listing beside it looks different.
+// In recorded episodes, a value that was shown among the arguments of a function is not new when it
+// is printed later, although the source listing next to it looks different.
 func TestNewsOfRecordedEpisodes(t *testing.T) {
 	files, err := filepath.Glob("../../schemas/testdata/1.3.0/run/staging/*/*.json.zst")
 	if err != nil || len(files) != 2 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	want := map[string]string{ // the calls of each episode that bring nothing new
+	want := map[string]string{ // the calls of each episode without new information
 		"archivist": "p user, p document, edit",
 		"taskboard": "edit, edit",
 	}
@@ -196,17 +196,17 @@ func TestNewsOfRecordedEpisodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		News(s.Steps)
-		var old []string
+		var notNew []string
 		for i := range s.Steps {
 			if r := &s.Steps[i]; r.IsNewInformation != nil && !*r.IsNewInformation {
 				name := *r.ToolName
 				if name == "pdb" {
 					name = commandOf(r)
 				}
-				old = append(old, name)
+				notNew = append(notNew, name)
 			}
 		}
-		if diff := cmp.Diff(want[s.Episode.InstanceID], strings.Join(old, ", ")); diff != "" {
+		if diff := cmp.Diff(want[s.Episode.InstanceID], strings.Join(notNew, ", ")); diff != "" {
 			t.Errorf("%s: %s", s.Episode.InstanceID, diff)
 		}
 	}

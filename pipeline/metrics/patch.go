@@ -13,21 +13,21 @@ import (
 
 // Patch describes the changes of a git patch.
 type Patch struct {
-	Files    []string // sorted and unique; both names of a rename
-	Existing []string // those of Files that existed before
-	Removed  []string // those of Existing that are gone, or renamed to a non-test
-	Added    int      // text lines
-	Deleted  int
-	lines    map[string]int    // "file\x00+text" -> how often
-	ranges   map[string][]span // old line ranges per file
-	removed  [][]string        // per hunk, the lines it takes out, trimmed
-	added    map[string]string // per file, the lines it puts in
-	deleted  map[string]string // per file, the lines it takes out
+	Files    []string          // changed files, sorted and unique; both names of a renamed file
+	Existing []string          // the files that existed before
+	Removed  []string          // the existing files that the patch deletes, or tests that it renames to non-tests
+	Added    int               // number of text lines
+	Deleted  int               // number of text lines
+	lines    map[string]int    // counts of changed lines, by "file\x00+text" or "file\x00-text"
+	ranges   map[string][]span // line ranges of the hunks before the change, by file
+	removed  [][]string        // deleted lines of each hunk, trimmed
+	added    map[string]string // added lines by file
+	deleted  map[string]string // deleted lines by file
 }
 
 type span struct{ first, last int64 }
 
-// ParsePatch parses a git patch, which may be binary or empty.
+// ParsePatch parses a Git patch, which may be empty or contain binary files.
 func ParsePatch(patch []byte) (Patch, error) {
 	p := Patch{Files: []string{}, lines: map[string]int{}, ranges: map[string][]span{}, added: map[string]string{}, deleted: map[string]string{}}
 	if len(bytes.TrimSpace(patch)) == 0 {
@@ -53,7 +53,7 @@ func ParsePatch(patch []byte) (Patch, error) {
 			p.Added += int(t.LinesAdded)
 			p.Deleted += int(t.LinesDeleted)
 			p.ranges[f.OldName] = append(p.ranges[f.OldName], span{t.OldPosition, t.OldPosition + max(0, t.OldLines-1)})
-			p.removed = append(p.removed, removed(t))
+			p.removed = append(p.removed, deletedLines(t))
 			for _, l := range t.Lines {
 				if l.Op == gitdiff.OpAdd {
 					p.added[f.NewName] += l.Line
@@ -101,8 +101,8 @@ func (p Patch) Similarity(q Patch) float64 {
 	return 2 * float64(common) / float64(total)
 }
 
-// removed returns the lines that a hunk removes, trimmed.
-func removed(t *gitdiff.TextFragment) []string {
+// deletedLines returns the lines that a hunk deletes, trimmed and without blank lines.
+func deletedLines(t *gitdiff.TextFragment) []string {
 	var out []string
 	for _, l := range t.Lines {
 		if text := strings.TrimSpace(l.Line); l.Op == gitdiff.OpDelete && text != "" {
@@ -112,13 +112,13 @@ func removed(t *gitdiff.TextFragment) []string {
 	return out
 }
 
-// minShownBytes is the total length of a hunk's lines from which their occurrence in a
-// text is not an accident.
+// minShownBytes is the minimum total length of the lines of a hunk. Shorter lines may occur in a
+// text by chance.
 const minShownBytes = 12
 
-// shownIn reports whether a text, or the command it answers, names one of the files,
-// and whether the text also shows all lines that one of the hunks removes, with any
-// prefix.
+// shownIn reports whether a text, or the command that printed it, mentions one of the files, and
+// whether the text also shows all lines that a hunk of the patch deletes. The lines may have any
+// prefix, such as line numbers.
 func (p Patch) shownIn(files []string, command, text string) (file, hunk bool) {
 	file = slices.ContainsFunc(files, func(f string) bool { return mentions(text, f) || mentions(command, f) })
 	hunk = file && slices.ContainsFunc(p.removed, func(lines []string) bool {
@@ -127,19 +127,19 @@ func (p Patch) shownIn(files []string, command, text string) (file, hunk bool) {
 	return file, hunk
 }
 
-// showsLine reports whether a line of text ends with a line of a program.
+// showsLine reports whether a line of text ends with the given line.
 func showsLine(text, line string) bool {
 	for l := range strings.Lines(text) {
 		l = strings.TrimRight(l, " \t\r\n")
-		if rest, ok := strings.CutSuffix(l, line); ok && (rest == "" || !nameBytes(rest[len(rest)-1])) {
+		if rest, ok := strings.CutSuffix(l, line); ok && (rest == "" || !isNameByte(rest[len(rest)-1])) {
 			return true
 		}
 	}
 	return false
 }
 
-// nameBytes are the bytes that continue a name or a file name.
-func nameBytes(c byte) bool {
+// isNameByte reports whether c can be part of an identifier or a file name.
+func isNameByte(c byte) bool {
 	return c == '_' || c == '-' || c == '.' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
@@ -152,15 +152,15 @@ func mentions(text, file string) bool {
 			return false
 		}
 		from, to := at+i, at+i+len(file)
-		ends := to == len(text) || !nameBytes(text[to]) || text[to] == '.' && (to+1 == len(text) || !nameBytes(text[to+1]))
-		if (from == 0 || !nameBytes(text[from-1])) && ends {
+		isWholeName := to == len(text) || !isNameByte(text[to]) || text[to] == '.' && (to+1 == len(text) || !isNameByte(text[to+1]))
+		if (from == 0 || !isNameByte(text[from-1])) && isWholeName {
 			return true
 		}
 		at = from + 1
 	}
 }
 
-// hits reports whether lines first to last of a file overlap an old-side hunk.
+// hits reports whether lines first to last of a file, before the change, overlap a hunk.
 func (p Patch) hits(file string, first, last int64) bool {
 	return slices.ContainsFunc(p.ranges[file], func(s span) bool { return first <= s.last && s.first <= last })
 }

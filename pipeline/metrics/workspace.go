@@ -2,10 +2,9 @@ package metrics
 
 import "github.com/tracesmith/tracesmith/schemas"
 
-// Workspaces fills workspace_sha256 where the tree is known without hashing it: base
-// until the first call that may change files, final after the last such call. In
-// between it keeps the values that the environment recorded. base and final are nil if
-// unknown.
+// Workspaces fills workspace_sha256 of rows whose tree is known without hashing it: base before
+// the first call that may change files, and final from the last such call on. It keeps the values
+// that the environment recorded. base and final are nil if they are unknown.
 func Workspaces(rows []schemas.StepRow, base, final *string) {
 	first, last := len(rows), -1
 	for i := range rows {
@@ -25,8 +24,9 @@ func Workspaces(rows []schemas.StepRow, base, final *string) {
 	}
 }
 
-// mayChange reports whether a step may have changed files: it ran a program or edited.
-// A refused call did neither; a failed one may have.
+// mayChange reports whether a step may have changed files because it ran a program or edited. A
+// refused call did neither. A program that failed may have changed files; an edit that failed has
+// not.
 func mayChange(r *schemas.StepRow) bool {
 	if r.ToolCategory == nil || r.ActionKind == None || refused(*r) {
 		return false

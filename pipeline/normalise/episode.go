@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// episode fills the columns that the episode itself contains.
+// episode returns the episode row, without the columns that derive and countTokens fill.
 func (n *normaliser) episode() (schemas.EpisodeRow, error) {
 	ep, job := n.ep, n.ep.Job
 	stage := sinks.StagedKey(job.RunID, job.EpisodeID)
@@ -26,7 +26,7 @@ func (n *normaliser) episode() (schemas.EpisodeRow, error) {
 		ContextTrimmed: new(false), Invalidated: new(false),
 		WallMS: new(ep.Ended.Sub(ep.Started).Milliseconds()), QueueMS: &ep.QueueMS,
 		Outcome: new(schemas.OutcomeOf(ep.ExitReason, ep.Verdict)), ExitReason: ep.ExitReason,
-		TerminationClass: "infra", // for an unknown exit reason
+		TerminationClass: "infra", // unless the exit reason is known
 		ErrorClass:       nonZero(ep.ErrorClass), ErrorMessage: nonZero(n.text(ep.ErrorMessage)),
 	}
 	if exit, ok := schemas.Exits[ep.ExitReason]; ok {
@@ -53,11 +53,11 @@ func (n *normaliser) task(e *schemas.EpisodeRow) {
 	e.TaskSource, e.TaskRevision, e.InstanceID = t.Source, nonZero(t.Revision), t.InstanceID
 	e.Repo = provenance.Upstream(t)
 	e.SplitGroup, e.Split = &e.Repo, provenance.SplitOf(t, cmp.Or(n.cfg.SplitSalt, provenance.Salt))
-	given := t.RepoSource
-	if given == "" && t.Repo != e.Repo {
-		given = t.Repo
+	source := t.RepoSource
+	if source == "" && t.Repo != e.Repo {
+		source = t.Repo
 	}
-	e.RepoSource, e.BaseCommit, e.Language = nonZero(n.text(provenance.Source(given))), nonZero(t.BaseCommit), nonZero(t.Language)
+	e.RepoSource, e.BaseCommit, e.Language = nonZero(n.text(provenance.Source(source))), nonZero(t.BaseCommit), nonZero(t.Language)
 	e.BugKind, e.TestVisibility = nonZero(t.BugKind), nonZero(t.Visibility)
 	n.provenance(e)
 	if t.Difficulty != nil {
@@ -72,7 +72,7 @@ func (n *normaliser) task(e *schemas.EpisodeRow) {
 	e.HistoryStripped = new(true) // a Tree never has history
 }
 
-// difficulty fills the measurements of the task.
+// difficulty fills the columns about the difficulty of the task.
 func difficulty(e *schemas.EpisodeRow, d schemas.Difficulty) {
 	e.Difficulty, e.GoldDifficulty, e.GoldFunctionShown = nonZero(d.Level), nonZero(d.GoldLevel), d.GoldFunctionShown
 	for _, f := range []struct {
@@ -88,8 +88,8 @@ func difficulty(e *schemas.EpisodeRow, d schemas.Difficulty) {
 	}
 }
 
-// provenance fills the license, and the benchmarks that contain the task. A repository
-// name that was made up says nothing about benchmarks, except for built-in tasks.
+// provenance fills the license, and the benchmarks that may contain the task. A repository name
+// that was derived from the task's ID says nothing about benchmarks, except for built-in tasks.
 func (n *normaliser) provenance(e *schemas.EpisodeRow) {
 	t := n.ep.Task
 	license := t.License
@@ -184,14 +184,15 @@ func (n *normaliser) verdict(e *schemas.EpisodeRow) {
 	}
 }
 
-// noPatch reports whether the final workspace could not be read. An agent that changed
-// nothing has an empty patch instead.
+// noPatch reports whether the episode has no patch because the final workspace could not be read.
+// If the agent changed nothing, the episode has an empty patch instead.
 func (n *normaliser) noPatch() bool { return len(n.ep.Patch) == 0 && n.ep.FinalSHA == "" }
 
-// patch keeps the exact bytes except for secrets; a long patch goes to a blob.
+// patch fills the columns of the patch, which keep its exact bytes except for secrets. A long patch
+// goes to a blob.
 func (n *normaliser) patch(e *schemas.EpisodeRow) {
-	for _, left := range n.ep.LeftOut {
-		e.PatchLeftOut = append(e.PatchLeftOut, n.text(left.Path))
+	for _, file := range n.ep.LeftOut {
+		e.PatchLeftOut = append(e.PatchLeftOut, n.text(file.Path))
 	}
 	if n.noPatch() {
 		return
@@ -205,7 +206,7 @@ func (n *normaliser) patch(e *schemas.EpisodeRow) {
 	}
 }
 
-// score returns the score of a state; nil before the first evaluation.
+// score returns the score in a state, or nil before the first evaluation.
 func score(s *schemas.EnvState) *float64 {
 	if s.EvalPassed == nil {
 		return nil
@@ -213,14 +214,14 @@ func score(s *schemas.EnvState) *float64 {
 	return &s.Score
 }
 
-// addCosts adds up tokens, cost and latency of the replies. A sum is known only if
-// every part is. If no model acts, the cost is 0 and the other columns are null.
+// addCosts adds up tokens, cost and latency of the replies. A sum is null unless all its parts are
+// known. If no model acts, the cost is 0 and the other columns are null.
 func (n *normaliser) addCosts(e *schemas.EpisodeRow) {
 	var usage schemas.Usage
 	var cost float64
 	var llm, env, longest int64
 	var retries int32
-	asked, used, priced, timed := 0, 0, 0, 0
+	asked, withUsage, priced, timed := 0, 0, 0, 0 // numbers of replies
 	for _, s := range n.ep.Steps {
 		env += s.EnvMillis
 		p := s.Reply
@@ -233,7 +234,7 @@ func (n *normaliser) addCosts(e *schemas.EpisodeRow) {
 		}
 		asked++
 		if u := p.Usage; u != nil {
-			used++
+			withUsage++
 			usage.Prompt += u.Prompt
 			usage.Completion += u.Completion
 			usage.Cached += u.Cached
@@ -260,7 +261,7 @@ func (n *normaliser) addCosts(e *schemas.EpisodeRow) {
 	if asked > 0 && priced == asked {
 		e.PriceTable = nonZero(n.cfg.Prices)
 	}
-	if used == asked {
+	if withUsage == asked {
 		e.PromptTokens, e.CompletionTokens, e.CachedTokens, e.ReasoningTokens = &usage.Prompt, &usage.Completion, &usage.Cached, &usage.Reasoning
 		e.MaxPromptTokens = &longest
 	}

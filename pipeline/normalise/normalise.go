@@ -12,10 +12,10 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Episode normalizes one finished episode without changing ep. If a name beside a value
-// reveals a secret, it normalizes the episode again, to find the value in other places
-// as well. If the result still contains a secret, for example in a tool's name, the
-// error is a *redact.Found.
+// Episode normalizes one finished episode without changing ep. If it recognizes a secret by
+// its name, it normalizes the episode a second time, to find the value in other places as
+// well. If the result still contains a secret, for example in the name of a tool, the error
+// wraps a *redact.Found.
 func Episode(ep *schemas.Episode, cfg Config) (sinks.Staged, error) {
 	red := redact.New(cfg.Secrets)
 	out, err := normaliseOnce(ep, cfg, red)
@@ -23,7 +23,7 @@ func Episode(ep *schemas.Episode, cfg Config) (sinks.Staged, error) {
 		red = wiser
 		out, err = normaliseOnce(ep, cfg, red)
 	}
-	if err == nil { // never stage a secret that was missed
+	if err == nil { // search the result again, so that a missed secret is never staged
 		err = redact.NewChecker(cfg.Secrets).CheckAfter(red, "episode "+ep.Job.EpisodeID, out)
 	}
 	if err != nil {
@@ -32,8 +32,8 @@ func Episode(ep *schemas.Episode, cfg Config) (sinks.Staged, error) {
 	return out, nil
 }
 
-// Rows does the first part of Episode, for measurements: it returns the rows without
-// the derived columns, which are metrics, hashes of prompts and token counts.
+// Rows does the first part of Episode, for benchmarks: it returns the rows without the derived
+// columns, which are metrics, hashes and token counts.
 func Rows(ep *schemas.Episode, cfg Config) (schemas.EpisodeRow, []schemas.StepRow, error) {
 	return newNormaliser(ep, cfg, redact.New(cfg.Secrets)).rows()
 }
@@ -70,10 +70,10 @@ func normaliseOnce(ep *schemas.Episode, cfg Config, red *redact.Redactor) (sinks
 
 // derive fills the columns that are computed from the rows.
 func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error {
-	for i, same := range history.PromptsRebuild(rows) {
-		rows[i].PromptRebuilds = same
-		if same != nil {
-			e.PromptsRebuild = new(*same && (e.PromptsRebuild == nil || *e.PromptsRebuild))
+	for i, rebuilds := range history.PromptsRebuild(rows) {
+		rows[i].PromptRebuilds = rebuilds
+		if rebuilds != nil {
+			e.PromptsRebuild = new(*rebuilds && (e.PromptsRebuild == nil || *e.PromptsRebuild))
 		}
 		if op := rows[i].ContextOp; op != nil && *op != schemas.ContextNone {
 			e.ContextTrimmed = new(true)
@@ -82,8 +82,8 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 	metrics.Repeats(rows)
 	metrics.News(rows)
 	metrics.Behaviour(e, rows)
-	// A policy that knew the fix is assumed to have used it in every step, except the
-	// demonstrator, which uses only what its transcript shows.
+	// A policy that knew the fix is assumed to have used it in every step. The demonstrator is an
+	// exception: apart from its edit, its steps use only information from its transcript.
 	metrics.Mask(rows, n.leaked, e.GoldUsed && e.Policy != "demonstrator")
 	history, network := metrics.LeakClasses(n.leaks)
 	slices.Sort(n.leaks)
@@ -95,8 +95,8 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 	metrics.Workspaces(rows, treeID(n.ep.BaseSHA), treeID(n.ep.FinalSHA))
 	e.MinhashB64 = nonZero(metrics.MinHash(rows))
 	hacks := n.hacks
-	// If the patch cannot be parsed, its columns are unknown: the agent chose the file
-	// names in it, and the episode is not lost because of them.
+	// If the patch cannot be parsed, its columns are null. This is not an error, because the agent
+	// chose the file names in the patch.
 	if patch, err := metrics.ParsePatch(n.ep.Patch); err == nil {
 		e.PatchFiles, e.PatchAdded, e.PatchDeleted = n.texts(patch.Files), new(int32(patch.Added)), new(int32(patch.Deleted))
 		e.TestPatchFiles, e.EditsTests = n.texts(patch.Tests()), new(patch.EditsTests())
@@ -126,13 +126,13 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 	return nil
 }
 
-// contentHash returns equal hashes for episodes with the same messages and calls.
+// contentHash returns a hash of the agent's messages and calls.
 func contentHash(rows []schemas.StepRow) string {
-	var said [][3]string
+	var contents [][3]string
 	for _, r := range rows {
 		if r.Source == "agent" {
-			said = append(said, [3]string{r.Message, schemas.Value(r.ToolName), schemas.Value(r.ArgumentsJSON)})
+			contents = append(contents, [3]string{r.Message, schemas.Value(r.ToolName), schemas.Value(r.ArgumentsJSON)})
 		}
 	}
-	return schemas.Hash(said)
+	return schemas.Hash(contents)
 }

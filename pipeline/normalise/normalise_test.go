@@ -21,8 +21,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// planted are secrets of every kind, put together here so that no scanner
-// stumbles over this file.
+// planted holds secrets of several kinds. They are split, so that secret scanners do not report
+// this file.
 var planted = map[string]string{
 	"aws_key":      "AKIA" + "IOSFODNN7EXAMPLE",
 	"github_token": "ghp_" + strings.Repeat("a1B2", 9),
@@ -37,7 +37,7 @@ var planted = map[string]string{
 const patch = "diff --git a/calc.py b/calc.py\nindex 1111111..2222222 100644\n--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n" +
 	"diff --git a/tests/test_calc.py b/tests/test_calc.py\nindex 1111111..2222222 100644\n--- a/tests/test_calc.py\n+++ b/tests/test_calc.py\n@@ -1 +1 @@\n-assert False\r\n+assert True\r\n"
 
-// golden is an episode with a bit of everything.
+// golden returns an episode that fills almost all columns.
 func golden() *schemas.Episode {
 	at := func(s int) time.Time { return time.Date(2026, 1, 2, 3, 4, s, 5678, time.UTC) }
 	task := schemas.Task{
@@ -142,7 +142,7 @@ func TestSameEpisodeSameBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last != nil && !bytes.Equal(last, body) {
-			t.Fatal("the same episode gave other bytes")
+			t.Fatal("the same episode gave different bytes")
 		}
 		last = body
 	}
@@ -228,7 +228,7 @@ func TestLongTextGoesToBlobs(t *testing.T) {
 	blobs := map[string]string{}
 	for _, b := range s.Blobs {
 		if schemas.HashBytes([]byte(b.Content)) != b.SHA256 || b.Bytes != int64(len(b.Content)) {
-			t.Errorf("blob %s is not what it says", b.SHA256)
+			t.Errorf("blob %s has the wrong hash or size", b.SHA256)
 		}
 		blobs[b.SHA256] = b.Content
 	}
@@ -237,10 +237,10 @@ func TestLongTextGoesToBlobs(t *testing.T) {
 		t.Errorf("long observation: %d bytes, truncated %v", len(*r.Observation), *r.ObservationTruncated)
 	}
 	if r := s.Steps[4]; *r.Observation != "cut" || blobs[*r.ObservationSHA256] != "whole" {
-		t.Errorf("observation that was cut: %q, blob %q", *r.Observation, blobs[*r.ObservationSHA256])
+		t.Errorf("truncated observation: %q, blob %q", *r.Observation, blobs[*r.ObservationSHA256])
 	}
 	if blobs[*s.Episode.VerifyLogSHA256] != "1 passed" {
-		t.Error("the verifier's log is not there")
+		t.Error("the verifier's log is not among the blobs")
 	}
 }
 
@@ -281,7 +281,7 @@ func TestSecretsNeverReachStaging(t *testing.T) {
 	for kind, secret := range planted {
 		for _, form := range []string{secret, strings.ReplaceAll(secret, "\n", `\n`), strings.ReplaceAll(secret, "\n", `\\n`)} {
 			if i := bytes.Index(raw, []byte(form)); i >= 0 {
-				t.Errorf("%s got out: ...%s...", kind, raw[max(0, i-80):min(len(raw), i+80)])
+				t.Errorf("%s is in the staged episode: ...%s...", kind, raw[max(0, i-80):min(len(raw), i+80)])
 			}
 		}
 	}
@@ -302,7 +302,7 @@ func TestSecretsNeverReachStaging(t *testing.T) {
 	}
 }
 
-func TestOrdinaryTextIsLeftAlone(t *testing.T) {
+func TestOrdinaryTextIsNotRedacted(t *testing.T) {
 	r := redact.New(nil)
 	for _, s := range []string{
 		"sk-toggleable__label-arrow and sk-estimator-doc-link", "token = tokenizer.next_token_from_stream", "KEY = some_function_name_here",
@@ -315,8 +315,9 @@ func TestOrdinaryTextIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Rows contain the upstream's name in one form, however a source writes it.
-func TestRowsUseTheUpstreamsName(t *testing.T) {
+// Rows contain the name of the upstream repository in one form, no matter how a task source writes
+// it.
+func TestRowsUseTheUpstreamName(t *testing.T) {
 	for _, c := range []struct {
 		task                schemas.Task
 		repo, source, split string
@@ -364,7 +365,7 @@ func FuzzEpisodeText(f *testing.F) {
 			t.Fatal(err)
 		}
 		if strings.ContainsFunc(s.Steps[3].Message, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\n\t\r", r) }) {
-			t.Fatalf("control codes stay in %q", s.Steps[3].Message)
+			t.Fatalf("control codes are still in %q", s.Steps[3].Message)
 		}
 		if _, err := sinks.EncodeStaged(s); err != nil {
 			t.Fatal(err)
@@ -372,8 +373,8 @@ func FuzzEpisodeText(f *testing.F) {
 	})
 }
 
-// Episodes as `tracesmith-lab bench parquet` makes them, each a new one: texts that were
-// counted before are not counted again.
+// BenchmarkEpisode uses the episodes of "tracesmith-lab bench parquet". Each one is new, because
+// the token counts of repeated texts would come from a cache.
 func BenchmarkEpisode(b *testing.B) {
 	size := 0
 	for i := 0; b.Loop(); i++ {

@@ -29,22 +29,23 @@ type normaliser struct {
 
 	tools        []schemas.ToolSchema
 	toolSets     [][]schemas.ToolSchema
-	redactedSets map[string]string // hash of a list of tools: as shown -> as staged
+	redactedSets map[string]string // hashes of redacted lists of tools, by the hash of the original list
 
 	blobs  map[string]sinks.Blob
 	leaks  []string
 	hacks  []string
-	leaked int // index of the first row that leaks, -1
+	leaked int // index of the first row that matches a leak rule, or -1
 }
 
 func newNormaliser(ep *schemas.Episode, cfg Config, red *redact.Redactor) *normaliser {
 	return &normaliser{cfg: cfg, ep: ep, red: red, blobs: map[string]sinks.Blob{}, redactedSets: map[string]string{}}
 }
 
-// text cleans text that a person or a model reads.
+// text returns a text without control codes and secrets, for texts that people and models read.
 func (n *normaliser) text(s string) string { return n.red.Text(schemas.Plain(n.utf8(s))) }
 
-// exact cleans text whose control codes are content: patches, code.
+// exact returns a text without secrets, for texts whose control codes are content, such as patches
+// and code.
 func (n *normaliser) exact(s string) string { return n.red.Text(n.utf8(s)) }
 
 func (n *normaliser) utf8(s string) string {
@@ -53,7 +54,7 @@ func (n *normaliser) utf8(s string) string {
 	return s
 }
 
-// texts cleans a list; nil stays nil.
+// texts applies text to a list. It returns nil for nil.
 func (n *normaliser) texts(list []string) []string {
 	if list == nil {
 		return nil
@@ -65,8 +66,8 @@ func (n *normaliser) texts(list []string) []string {
 	return out
 }
 
-// json redacts the strings inside a JSON value. Without a secret it keeps the bytes,
-// because some blocks are signed.
+// json redacts the strings in a JSON value. If it finds no secret, it keeps the exact bytes,
+// because some reasoning blocks are signed.
 func (n *normaliser) json(raw []byte) (string, error) {
 	v, changed, err := n.value(raw)
 	if err != nil || !changed {
@@ -76,7 +77,7 @@ func (n *normaliser) json(raw []byte) (string, error) {
 	return string(b), err
 }
 
-// value decodes a JSON value and redacts its strings.
+// value decodes a JSON value and redacts its strings. changed says whether it found a secret.
 func (n *normaliser) value(raw []byte) (v any, changed bool, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -102,6 +103,7 @@ func (n *normaliser) canonical(v any) (string, error) {
 	return string(b), err
 }
 
+// walk redacts the strings in a decoded JSON value, which it may change.
 func (n *normaliser) walk(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -113,7 +115,7 @@ func (n *normaliser) walk(v any) any {
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			value := n.walk(v[k])
-			if s, ok := value.(string); ok && value == v[k] { // only name and value together show the secret in "API_KEY": "..."
+			if s, ok := value.(string); ok && value == v[k] { // some secrets are recognized only together with their names: "API_KEY": "..."
 				value = strings.TrimPrefix(n.exact(k+"="+s), k+"=")
 			}
 			delete(v, k)
@@ -123,6 +125,7 @@ func (n *normaliser) walk(v any) any {
 	return v
 }
 
+// blob stores a text as a blob and returns its hash.
 func (n *normaliser) blob(content, media string) string {
 	sha := schemas.HashBytes([]byte(content))
 	n.blobs[sha] = sinks.Blob{SHA256: sha, Bytes: int64(len(content)), MediaType: media, Content: content}
@@ -134,11 +137,11 @@ type Config struct {
 	Producer  string        // version of tracesmith
 	Commit    string        // its commit, "" if unknown
 	Secrets   *redact.Known // exact values that must not be staged, such as API keys; may be nil
-	SplitSalt string        // "" = provenance.Salt
-	Prices    string        // id of the price table used for costs; "" if none
+	SplitSalt string        // "": provenance.Salt
+	Prices    string        // ID of the price table for costs; "" if there is none
 }
 
-// nonZero returns nil for a zero value: the column is unknown.
+// nonZero returns a pointer to v, or nil, which makes the column null, if v is the zero value.
 func nonZero[T comparable](v T) *T {
 	var zero T
 	if v == zero {
@@ -147,7 +150,7 @@ func nonZero[T comparable](v T) *T {
 	return &v
 }
 
-// treeID returns the column value for a git tree; nil for "".
+// treeID returns the column value for the hash of a Git tree, or nil for "".
 func treeID(id string) *string {
 	if id == "" {
 		return nil

@@ -12,11 +12,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// What stays null in the golden episode, and why. Everything else is filled.
+// nullInEpisodes and nullInSteps hold the columns that are null in the golden episode, with the
+// reason. All other columns must have a value.
 var nullInEpisodes = map[string]string{
-	"session_id":            "ours have no sessions",
-	"parent_episode_id":     "it replays nothing",
-	"branch_turn":           "it replays nothing",
+	"session_id":            "only imported episodes have sessions",
+	"parent_episode_id":     "it does not replay another episode",
+	"branch_turn":           "it does not replay another episode",
 	"harness_commit":        "not given to this test",
 	"task_revision":         "its source has none",
 	"base_commit":           "its repository has no history",
@@ -26,7 +27,7 @@ var nullInEpisodes = map[string]string{
 	"env_image_digest":      "no container",
 	"model_provider":        "not given to this test",
 	"tool_call_style":       "not given to this test",
-	"verify_reason":         "a pass needs none",
+	"verify_reason":         "a pass has no reason",
 	"error_class":           "no error",
 	"error_message":         "no error",
 	"price_table":           "not given to this test",
@@ -35,11 +36,11 @@ var nullInEpisodes = map[string]string{
 	"invalidation_reason":   "it is valid",
 	"phases":                "one conversation",
 	"phase_models":          "one conversation",
-	"n_diverged":            "nothing was called before",
-	"first_diverged_step":   "nothing was called before",
+	"n_diverged":            "it does not replay another episode",
+	"first_diverged_step":   "it does not replay another episode",
 	"prompts_rebuild":       "prompts of this test have no hash",
 	"patch_left_out":        "no file is too large",
-	"verify_warnings":       "the patch changes no file in doubt",
+	"verify_warnings":       "the verdict has no warnings",
 	"difficulty":            "the task was not measured",
 	"traceback_functions":   "the task was not measured",
 	"executed_functions":    "the task was not measured",
@@ -83,18 +84,18 @@ func TestNullColumnsOfTheGoldenEpisode(t *testing.T) {
 	}{{"episodes", episodes, nullInEpisodes}, {"steps", steps, nullInSteps}} {
 		for _, name := range x.null {
 			if x.why[name] == "" {
-				t.Errorf("%s.%s is null, and nobody says why", x.table, name)
+				t.Errorf("%s.%s is null, but no reason is listed", x.table, name)
 			}
 		}
 		for name := range x.why {
 			if !slices.Contains(x.null, name) {
-				t.Errorf("%s.%s is filled: take it off the list", x.table, name)
+				t.Errorf("%s.%s has a value: remove it from the list", x.table, name)
 			}
 		}
 	}
 }
 
-func TestLicenceAndBenchmarks(t *testing.T) {
+func TestLicenseAndBenchmarks(t *testing.T) {
 	ep := golden()
 	ep.Task.License, ep.Task.LicenseFile = "Apache-2.0", "LICENSE"
 	ep.Task.Repo = "https://github.com/sympy/sympy.git"
@@ -102,19 +103,19 @@ func TestLicenceAndBenchmarks(t *testing.T) {
 	if *e.LicenseSPDX != "Apache-2.0" || *e.LicenseSource != "LICENSE" || !cmp.Equal(e.Contamination, []string{"swe-bench:repo"}) {
 		t.Errorf("%s of %s, %v", *e.LicenseSPDX, *e.LicenseSource, e.Contamination)
 	}
-	ep.Task.License, ep.Task.LicenseFile, ep.Task.Repo = "", "", "fake/calc-1" // the name that a task without one is given
+	ep.Task.License, ep.Task.LicenseFile, ep.Task.Repo = "", "", "fake/calc-1" // the name of a task without a repository name
 	e = normalised(t, ep, Config{}).Episode
 	if e.LicenseSPDX != nil || e.LicenseSource != nil || e.Contamination != nil {
-		t.Errorf("a repository nobody knows: %v %v %v", e.LicenseSPDX, e.LicenseSource, e.Contamination)
+		t.Errorf("an unknown repository: %v %v %v", e.LicenseSPDX, e.LicenseSource, e.Contamination)
 	}
 	ep.Task.Origin = &schemas.Origin{UpstreamRepo: "github.com/acme/calc", License: "ISC"}
 	e = normalised(t, ep, Config{}).Episode
 	if *e.LicenseSPDX != "ISC" || e.Contamination == nil || len(e.Contamination) != 0 {
-		t.Errorf("the upstream of a made bug: %v %v", e.LicenseSPDX, e.Contamination)
+		t.Errorf("a generated bug with an upstream repository: %v %v", e.LicenseSPDX, e.Contamination)
 	}
 }
 
-func TestTurnsOfAnotherEpisode(t *testing.T) {
+func TestCopiedTurnsAreMasked(t *testing.T) {
 	ep := golden()
 	ep.Agent.Policy, ep.Agent.Parent = "replay", "0123"
 	for i := 2; i < 6; i++ { // turns 0 to 2, the first of two calls
@@ -149,7 +150,7 @@ func TestRewardHacksAreFlagged(t *testing.T) {
 	}
 	ep.Steps[4].ToolCall.Arguments = json.RawMessage(`{"command":"!import subprocess; subprocess.run('git log --all', shell=True)"}`)
 	if s := normalised(t, ep, Config{}); !cmp.Equal(s.Steps[4].LeakPatterns, []string{"git_log_all"}) {
-		t.Errorf("the debugger runs programs too: %v", s.Steps[4].LeakPatterns)
+		t.Errorf("leak patterns of a program that the debugger ran: %v", s.Steps[4].LeakPatterns)
 	}
 }
 

@@ -11,13 +11,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The secret half of an AWS key has no prefix, so it is searched for only if there is an access
-// key.
-func TestSecretHalfOfAnAWSKey(t *testing.T) {
-	half := "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEZ"
+// An AWS secret access key has no prefix, so it is searched for only if the episode contains an
+// access key ID.
+func TestAWSSecretAccessKey(t *testing.T) {
+	secretKey := "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEZ"
 	ep := golden()
-	ep.Steps[2].Observation.Text = "found " + half // before the key itself is seen
-	ep.Steps[3].Observation.Text = planted["aws_key"] + "\n" + half
+	ep.Steps[2].Observation.Text = "found " + secretKey // the access key ID appears only later
+	ep.Steps[3].Observation.Text = planted["aws_key"] + "\n" + secretKey
 	s := normalised(t, ep, Config{})
 	if got := *s.Steps[2].Observation + *s.Steps[3].Observation; got != "found [REDACTED:aws_secret:1][REDACTED:aws_key:1]\n[REDACTED:aws_secret:1]" {
 		t.Errorf("%s", got)
@@ -37,11 +37,11 @@ func TestLearnedSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(body), value) {
-		t.Error("a value that is known to be a secret stays where its name is not")
+		t.Error("a learned secret is still in the rows")
 	}
 	var counts map[string]int
 	if err := json.Unmarshal([]byte(*normalised(t, ep, Config{}).Episode.RedactionsJSON), &counts); err != nil || counts["assigned"] != 3 {
-		t.Errorf("counts are of one reading: %v %v", counts, err)
+		t.Errorf("counts are %v, %v, want 3: those of the last pass only", counts, err)
 	}
 }
 
@@ -58,29 +58,29 @@ func TestRedactionCountsMatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stand := map[string]int{}
+	inRows := map[string]int{}
 	for _, m := range regexp.MustCompile(`\[REDACTED:(\w+):\d+\]`).FindAllSubmatch(raw, -1) {
-		stand[string(m[1])]++
+		inRows[string(m[1])]++
 	}
 	var counted map[string]int
 	if err := json.Unmarshal([]byte(*s.Episode.RedactionsJSON), &counted); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]int{"aws_key": 4, "github_token": 2, "openai_key": 1, "google_key": 1, "slack_token": 2}
-	if !maps.Equal(counted, want) || !maps.Equal(stand, want) {
-		t.Errorf("counted %v, in the rows %v, planted %v", counted, stand, want)
+	if !maps.Equal(counted, want) || !maps.Equal(inRows, want) {
+		t.Errorf("redactions_json has %v, the rows contain %v, want %v", counted, inRows, want)
 	}
 	rows := 0
 	for _, st := range s.Steps {
 		rows += int(*st.Redacted)
 	}
 	if rows != 10 {
-		t.Errorf("the rows count %d", rows)
+		t.Errorf("the sum of the column redacted is %d, want 10", rows)
 	}
 }
 
-// A server's description contains an address with a password: the definitions get placeholders,
-// and every row names the redacted list.
+// Tool definitions can contain secrets, for example in descriptions from MCP servers. They get
+// placeholders, and every row has the hash of the redacted list.
 func TestToolDefinitionsAreRedacted(t *testing.T) {
 	ep := golden()
 	shown := []schemas.ToolSchema{{
@@ -98,20 +98,19 @@ func TestToolDefinitionsAreRedacted(t *testing.T) {
 		t.Error(got)
 	}
 	if string(s.Tools[1].Parameters) != `{"type": "object"}` || strings.Contains(ep.Tools[0].Description, "REDACTED") {
-		t.Error("what holds no secret, or the episode itself, was changed")
+		t.Error("a definition without a secret, or the episode itself, was changed")
 	}
 	if *s.Episode.ToolSetSHA256 != schemas.Hash(s.Tools) || *s.Steps[2].ToolSetSHA256 != schemas.Hash(s.ToolSets[0]) || *s.Steps[4].ToolSetSHA256 != schemas.Hash(s.Tools) {
-		t.Error("rows name lists that are not kept")
+		t.Error("rows have the hash of a list that is not staged")
 	}
 	ep.Tools[0].Name = planted["github_token"]
 	if _, err := Episode(ep, Config{}); err == nil || !strings.Contains(err.Error(), "tool_names[0] still holds a secret (github_token)") {
-		t.Errorf("a secret for a name: %v", err)
+		t.Errorf("a secret as the name of a tool: %v", err)
 	}
 }
 
-// Name and value of "API_KEY": "..." are recognized together, also as parts of a JSON object in
-// arguments, definitions and settings.
-func TestSecretsOfJSONObjects(t *testing.T) {
+// A secret that is recognized by its name is also found as a member of a JSON object.
+func TestSecretsInJSONObjects(t *testing.T) {
 	ep := golden()
 	value := "kq7w" + "2mz9"
 	ep.Steps[4].ToolCall.Arguments = json.RawMessage(`{"command":"p x","env":{"DB_PASSWORD":"` + value + `","HOME":"/root"}}`)

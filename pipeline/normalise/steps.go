@@ -30,7 +30,7 @@ func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 		if s.Call >= 0 {
 			r.CallIndex = new(int32(s.Call))
 		}
-		if s.Source != "system" { // recording a prompt takes no time in the environment
+		if s.Source != "system" { // a system prompt takes no time in the environment
 			r.EnvMS = &s.EnvMillis
 		}
 		r.Synthetic, r.Replayed = &s.Synthetic, &s.Replayed
@@ -73,8 +73,8 @@ func refused(s *schemas.Step) bool {
 	return false
 }
 
-// rules records the leak and reward-hack rules that a call breaks. A call that was not
-// executed breaks none.
+// rules records the leak and reward-hack rules that match a call. A call that was not executed
+// matches none.
 func (n *normaliser) rules(r *schemas.StepRow, s *schemas.Step) {
 	if s.ToolCall == nil {
 		return
@@ -91,7 +91,7 @@ func (n *normaliser) rules(r *schemas.StepRow, s *schemas.Step) {
 	}
 }
 
-// model returns the model that acts in the step's conversation.
+// model returns the model of the step's phase.
 func (n *normaliser) model(e *schemas.EpisodeRow, s *schemas.Step) *string {
 	for _, p := range n.ep.Agent.Phases {
 		if p.Name == s.Phase && p.Model != "" {
@@ -149,13 +149,13 @@ func (n *normaliser) reply(r *schemas.StepRow, p *schemas.Reply) error {
 	if u := cmp.Or(p.Usage, p.Estimated); u != nil {
 		r.PromptTokens, r.CompletionTokens = &u.Prompt, &u.Completion
 	}
-	if u := p.Usage; u != nil { // an estimate does not contain these
+	if u := p.Usage; u != nil { // an estimate does not include these counts
 		r.CachedTokens, r.ReasoningTokens = &u.Cached, &u.Reasoning
 	}
 	r.ToolSetSHA256 = nonZero(n.toolSet(p.ToolSet))
 	r.CostUSD, r.LLMMS = p.CostUSD, p.LLMMillis
 	r.LLMCallCount = new(int32(p.LLMCalls))
-	if p.LLMCalls == 0 && !p.FromCache { // text of a policy: there is no finish reason of a model
+	if p.LLMCalls == 0 && !p.FromCache { // the policy wrote the text itself, so the columns of the model call stay null
 		return nil
 	}
 	r.ModelStep, r.FinishReason, r.PromptSHA256 = nonZero(p.Model), nonZero(p.FinishReason), nonZero(p.PromptSHA256)
@@ -208,17 +208,17 @@ func (n *normaliser) observation(r *schemas.StepRow, s *schemas.Step) error {
 	if o.FullText != "" {
 		full = n.text(o.FullText)
 	}
-	seen := head(shown, MaxObservation)
-	r.Observation, r.ObservationSource = &seen, new(n.text(o.Source))
-	// Hash and size are of the whole text, which is in the blob if there is one, and
-	// of the program's complete output if even that was too large to keep.
+	kept := head(shown, MaxObservation)
+	r.Observation, r.ObservationSource = &kept, new(n.text(o.Source))
+	// The hash is that of the whole text, which is in the blob if there is one. The size is that of
+	// the complete output of the program, even if the output was too large to keep.
 	r.ObservationBytes = new(int64(len(full)))
 	if o.Truncated {
 		r.ObservationBytes = new(max(o.FullBytes, int64(len(full))))
 	}
-	r.ObservationTruncated = new(o.Truncated || len(seen) < len(shown))
+	r.ObservationTruncated = new(o.Truncated || len(kept) < len(shown))
 	r.ObservationSHA256 = new(schemas.HashBytes([]byte(full)))
-	if full != seen {
+	if full != kept {
 		n.blob(full, "text/plain")
 	}
 	r.IsError, r.ErrorClass = &o.IsError, nonZero(o.ErrorClass)
@@ -233,7 +233,8 @@ func (n *normaliser) observation(r *schemas.StepRow, s *schemas.Step) error {
 	return nil
 }
 
-// formatError reports whether a reply has no call or one that cannot be parsed.
+// formatError reports whether a reply has no call, or one that cannot be parsed. It returns nil for
+// steps of other sources.
 func (n *normaliser) formatError(s *schemas.Step, class string) *bool {
 	if s.Source != "agent" {
 		return nil

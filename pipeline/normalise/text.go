@@ -2,7 +2,7 @@ package normalise
 
 import "unicode/utf8"
 
-// head returns at most limit bytes of s, cut at a character.
+// head returns the first limit bytes of s or fewer, without cutting a character.
 func head(s string, limit int) string {
 	if len(s) <= limit {
 		return s

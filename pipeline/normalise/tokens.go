@@ -5,11 +5,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Tokenizer is the vocabulary of sft_tokens.
+// Tokenizer is the name of the tokenizer that sft_tokens is counted with.
 const Tokenizer = tokens.Default
 
-// countTokens counts the tokens of the whole episode as a training text: all texts of
-// the rows, including calls and reasoning, and the tools, without a chat template.
+// countTokens fills the columns with the number of tokens of the episode as a training text: all
+// texts of the rows, including calls and reasoning, and the tool definitions, without a chat
+// template.
 func countTokens(e *schemas.EpisodeRow, rows []schemas.StepRow, tools []schemas.ToolSchema) error {
 	counter, err := tokens.Named(Tokenizer)
 	if err != nil {

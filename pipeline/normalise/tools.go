@@ -28,10 +28,10 @@ func (n *normaliser) toolList(tools []schemas.ToolSchema) ([]schemas.ToolSchema,
 	if tools == nil {
 		return nil, nil
 	}
-	out, same := make([]schemas.ToolSchema, len(tools)), true
+	out, unchanged := make([]schemas.ToolSchema, len(tools)), true
 	for i, t := range tools {
 		out[i] = schemas.ToolSchema{Name: t.Name, Description: n.exact(t.Description), Parameters: t.Parameters}
-		same = same && out[i].Description == t.Description
+		unchanged = unchanged && out[i].Description == t.Description
 		if len(t.Parameters) == 0 {
 			continue
 		}
@@ -39,11 +39,11 @@ func (n *normaliser) toolList(tools []schemas.ToolSchema) ([]schemas.ToolSchema,
 		if err != nil {
 			return nil, fmt.Errorf("parameters of tool %s: %w", t.Name, err)
 		}
-		same = same && parameters == string(t.Parameters)
+		unchanged = unchanged && parameters == string(t.Parameters)
 		out[i].Parameters = []byte(parameters)
 	}
 	shown := schemas.Hash(tools)
-	if n.redactedSets[shown] = shown; !same {
+	if n.redactedSets[shown] = shown; !unchanged {
 		n.redactedSets[shown] = schemas.Hash(out)
 	}
 	return out, nil
@@ -51,8 +51,8 @@ func (n *normaliser) toolList(tools []schemas.ToolSchema) ([]schemas.ToolSchema,
 
 // toolSet returns the hash of the redacted form of the list of tools whose hash is shown.
 func (n *normaliser) toolSet(shown string) string {
-	if kept, ok := n.redactedSets[shown]; ok {
-		return kept
+	if redacted, ok := n.redactedSets[shown]; ok {
+		return redacted
 	}
 	return shown
 }

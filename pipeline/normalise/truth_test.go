@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Columns are null only if the value is unknown.
+// Columns are null if, and only if, their value is unknown.
 
 func TestZeroIsNotNull(t *testing.T) {
 	ep := golden()
@@ -26,28 +26,28 @@ func TestZeroIsNotNull(t *testing.T) {
 	s := normalised(t, ep, Config{})
 	e := s.Episode
 	if e.PromptTokens != nil || e.CompletionTokens != nil || e.CachedTokens != nil || e.ReasoningTokens != nil || e.MaxPromptTokens != nil || e.LLMMS != nil || e.NRetries != nil {
-		t.Error("tokens, waiting or retries of a model that nobody asked")
+		t.Error("tokens, latency or retries are known although no model was asked")
 	}
 	if e.CostUSD == nil || *e.CostUSD != 0 || e.Model != "none" {
-		t.Error("that nothing was paid is known")
+		t.Error("the cost without a model is not 0")
 	}
 	rows := s.Steps
 	if rows[0].EnvMS != nil || rows[1].EnvMS == nil {
-		t.Error("a system prompt takes the environment no time; a reset does")
+		t.Error("env_ms must be null for the system prompt and known for the reset")
 	}
 	if r := rows[2]; r.FinishReason != nil || r.LLMRetries != nil || *r.LLMCallCount != 0 {
-		t.Errorf("a policy without a model: %v %v", r.FinishReason, r.LLMRetries)
+		t.Errorf("finish reason and retries without a model: %v %v", r.FinishReason, r.LLMRetries)
 	}
 	if rows[3].ScoreAfter != nil || rows[10].ScoreAfter == nil || *e.Score != 1 {
-		t.Error("the score is known from the first evaluation on")
+		t.Error("the score must be null before the first evaluation and known afterwards")
 	}
 	ep.Steps = ep.Steps[:2]
 	if e := normalised(t, ep, Config{}).Episode; e.LoopScore != nil || e.Score != nil || *e.NToolCalls != 0 {
-		t.Error("no calls have no share of repeated ones, and no score")
+		t.Error("loop_score or score is known although there were no calls")
 	}
 }
 
-func TestWarningsOfTheVerdictAreColumns(t *testing.T) {
+func TestVerifyWarnings(t *testing.T) {
 	ep := golden()
 	ep.Verdict.Warnings = []string{"the entrypoint runs main.py", "tests name ghp_" + strings.Repeat("k3Xw9", 7) + "Q"}
 	got := normalised(t, ep, Config{}).Episode.VerifyWarnings
@@ -59,7 +59,7 @@ func TestWarningsOfTheVerdictAreColumns(t *testing.T) {
 	}
 }
 
-func TestPricesAreNamedWhereTheyCount(t *testing.T) {
+func TestPriceTableIsKnownWithTheCost(t *testing.T) {
 	ep := golden()
 	cfg := Config{Prices: "prices-1"}
 	if e := normalised(t, ep, cfg).Episode; e.PriceTable == nil || *e.PriceTable != "prices-1" {
@@ -67,7 +67,7 @@ func TestPricesAreNamedWhereTheyCount(t *testing.T) {
 	}
 	ep.Steps[4].Reply.CostUSD = nil
 	if e := normalised(t, ep, cfg).Episode; e.PriceTable != nil {
-		t.Error("prices of an unknown cost")
+		t.Error("price_table is known although the cost is not")
 	}
 }
 
@@ -90,15 +90,15 @@ func TestEmptyIsNotNull(t *testing.T) {
 		"files_changed of view": s.Steps[2].FilesChanged,
 	} {
 		if list == nil || len(list) != 0 {
-			t.Errorf("%s is %v: null, not empty", name, list)
+			t.Errorf("%s is %v, want an empty list", name, list)
 		}
 	}
 	if s.Steps[9].FilesChanged != nil || s.Steps[4].Targets != nil {
-		t.Error("what nobody looked at is null")
+		t.Error("files_changed or targets is known although no tool reported it")
 	}
 }
 
-// A workspace that could not be read is not one without changes.
+// The patch of a workspace that could not be read is null, not empty.
 func TestLostPatchIsNotAnEmptyPatch(t *testing.T) {
 	ep := golden()
 	ep.Patch, ep.FinalSHA = nil, ""
@@ -109,15 +109,15 @@ func TestLostPatchIsNotAnEmptyPatch(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	if e.GoldFileRecall == nil {
-		t.Error("what was looked at is known")
+		t.Error("gold_file_recall is null, although it does not depend on the patch")
 	}
 	ep.FinalSHA = "base"
 	if e := normalised(t, ep, Config{}).Episode; e.Patch == nil || *e.Patch != "" || *e.PatchBytes != 0 || *e.EditsTests {
-		t.Errorf("nothing changed: %v", e.Patch)
+		t.Errorf("the patch of an unchanged workspace is %v, want an empty one", e.Patch)
 	}
 }
 
-func TestIsolationCanBeRead(t *testing.T) {
+func TestEnvKeyIsReadable(t *testing.T) {
 	ep := golden()
 	ep.EnvKey = schemas.EnvKey{Driver: "bubblewrap", Python: "3.11.2", Limits: map[string]string{"pids": "rlimit"}, Unenforced: []string{"cpu"}}
 	want := `{"driver":"bubblewrap","limits":{"pids":"rlimit"},"python":"3.11.2","unenforced":["cpu"]}`
@@ -130,7 +130,7 @@ func TestReasonOfAFailedVerdict(t *testing.T) {
 	ep := golden()
 	ep.Verdict.Reason = "all is well"
 	if e := normalised(t, ep, Config{}).Episode; e.VerifyReason != nil {
-		t.Errorf("a pass needs no reason: %s", *e.VerifyReason)
+		t.Errorf("verify_reason of a pass: %s", *e.VerifyReason)
 	}
 	no := false
 	ep.Verdict = schemas.Verdict{Resolved: &no, Status: schemas.VerifiedFail, Method: "pytest", Reason: "test_add failed: " + planted["aws_key"] + "\nand more"}
@@ -151,20 +151,20 @@ func TestFinishedProgramHasNoFrame(t *testing.T) {
 	}
 }
 
-// Every hash of a text in a row is that of the text in the row.
+// The hash of a text in a row is the hash of the text as it is in the row, after redaction.
 func TestHashesMatchTheirTexts(t *testing.T) {
 	ep := golden()
 	ep.Steps[0].Text = "You debug. Key " + planted["aws_key"]
 	s := normalised(t, ep, Config{})
 	if *s.Episode.SystemPromptSHA256 != schemas.HashBytes([]byte(s.Steps[0].Message)) {
-		t.Error("system_prompt_sha256 is not that of the system row")
+		t.Error("system_prompt_sha256 is not the hash of the system row's message")
 	}
 	for i, r := range s.Steps {
 		if r.Observation == nil {
 			continue
 		}
 		if *r.ObservationSHA256 != schemas.HashBytes([]byte(*r.Observation)) || *r.ObservationBytes != int64(len(*r.Observation)) {
-			t.Errorf("step %d: hash or size of another text", i)
+			t.Errorf("step %d: hash or size is not that of the observation", i)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestEpisodesThatKnewTheFixAreNotTrainedOn(t *testing.T) {
 	if got := masks("solution"); got != strings.TrimSpace(strings.Repeat("gold ", 10)) {
 		t.Errorf("solution: %s", got)
 	}
-	// The demonstrator's steps follow from its transcript, but for the edit.
+	// The demonstrator's steps follow from its transcript, except for the edit.
 	if got := masks("demonstrator"); got != "true true true true repeat format_error gold true true true" {
 		t.Errorf("demonstrator: %s", got)
 	}
@@ -205,17 +205,17 @@ func TestResolvedAtStepIsTheLastExecutedEdit(t *testing.T) {
 		ep.Steps[10].Observation = &schemas.Observation{Source: "edit", IsError: true, ErrorClass: schemas.ErrUserError}
 	})
 	if failed == nil || *failed != 8 {
-		t.Errorf("an edit that failed changed nothing: %v", failed)
+		t.Errorf("resolved_at_step is %v, want that of the edit before the failed one", failed)
 	}
 	shell := at(func(ep *schemas.Episode) {
 		ep.Steps[9].ToolCall.Arguments = json.RawMessage(`{"command":"sed -i s/a/b/ x"}`)
 	})
 	if shell != nil {
-		t.Errorf("who knows what the shell changed: %d", *shell)
+		t.Errorf("resolved_at_step is %d, although a later shell command may have changed files", *shell)
 	}
 }
 
-func TestCallsThatDidNotRunDidNothing(t *testing.T) {
+func TestCallsThatDidNotRunDoNotCount(t *testing.T) {
 	for _, class := range []string{schemas.ErrUnknownTool, schemas.ErrNotExecuted, schemas.ErrBadArguments, schemas.ErrCutOff} {
 		ep := golden() // step 9 would be a leak
 		ep.Steps[9].Observation = &schemas.Observation{Source: "env", Text: "not run", IsError: true, ErrorClass: class}
@@ -224,7 +224,7 @@ func TestCallsThatDidNotRunDidNothing(t *testing.T) {
 			t.Errorf("%s: action_kind %s, train %v", class, r.ActionKind, r.Train)
 		}
 		if *s.Episode.LeakGitHistory {
-			t.Errorf("%s: a call that was not run leaks nothing", class)
+			t.Errorf("%s: a call that was not run counts as a leak", class)
 		}
 		ep = golden()
 		ep.BaseSHA = "tree0"
@@ -238,12 +238,13 @@ func TestCallsThatDidNotRunDidNothing(t *testing.T) {
 			t.Errorf("%s: debugger %t, %d test runs, %d commands", class, *e.UsedDebugger, *e.NTestRuns, *e.NExec)
 		}
 		if base := s.Steps[6].WorkspaceSHA256; base == nil || *base != "git-tree:tree0" {
-			t.Errorf("%s: what was refused changed nothing: %v", class, base)
+			t.Errorf("%s: workspace after refused calls is %v, want the base tree", class, base)
 		}
 	}
 }
 
-// A path that a program shows counts as shown, even if the agent knew it before.
+// A gold file counts as a hit if an observation or the command mentions its path, and a gold hunk if
+// the observation shows its lines.
 func TestShownGoldFilesCountAsHits(t *testing.T) {
 	ep := golden()
 	ep.Steps[9].ToolCall.Arguments = json.RawMessage(`{"command":"head -3 calc.py"}`)
@@ -255,13 +256,13 @@ func TestShownGoldFilesCountAsHits(t *testing.T) {
 		t.Errorf("shell: %v %v", *r.GoldHitFile, *r.GoldHitHunk)
 	}
 	if r := rows[4]; !*r.GoldHitFile || *r.GoldHitHunk {
-		t.Errorf("a line that goes on otherwise: %v %v", *r.GoldHitFile, *r.GoldHitHunk)
+		t.Errorf("a longer line than that of the hunk: %v %v", *r.GoldHitFile, *r.GoldHitHunk)
 	}
 	if r := rows[10]; *r.GoldHitFile || *r.GoldHitHunk {
-		t.Error("another file's name is no hit")
+		t.Error("the name of another file counts as a hit")
 	}
 	if !slices.ContainsFunc(rows, func(r schemas.StepRow) bool { return r.GoldHitFile == nil }) || rows[11].GoldHitFile != nil {
-		t.Error("a step that shows nothing hits nothing: null")
+		t.Error("gold_hit_file must be null for a step without an observation")
 	}
 }
 
@@ -273,8 +274,8 @@ func TestGoldPrecisionCountsFilesOnly(t *testing.T) {
 	}
 }
 
-// Rows of an episode with two conversations name the phase and its model; the tools that a reply
-// was shown are beside its text.
+// Rows of an episode with two phases have the phase and its model. The row of a reply has the hash
+// of the tools that were shown to the model.
 func TestRowsOfPhases(t *testing.T) {
 	ep := golden()
 	ep.Agent.Phases = []schemas.PhaseInfo{{Name: "seek", Model: "m-1"}, {Name: "solve", Model: "m-2"}}
@@ -306,8 +307,8 @@ func TestRowsOfPhases(t *testing.T) {
 	}
 }
 
-// An estimate covers prompt and completion. It cannot know cached and reasoning tokens.
-func TestEstimatedUsageKnowsNoCache(t *testing.T) {
+// Estimated usage covers only prompt and completion tokens. Cached and reasoning tokens are unknown.
+func TestEstimatedUsageHasNoCachedTokens(t *testing.T) {
 	ep := golden()
 	i := slices.IndexFunc(ep.Steps, func(s schemas.Step) bool { return s.Reply != nil })
 	ep.Steps[i].Reply = &schemas.Reply{Message: "m", LLMCalls: 1, Estimated: &schemas.Usage{Prompt: 5, Completion: 3}}

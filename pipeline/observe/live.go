@@ -14,8 +14,8 @@ import (
 // prints a permanent line for each retry and each episode that is not resolved.
 type Live struct {
 	progress
-	width func() int // columns; 0: unknown
-	drawn bool
+	width func() int
+	drawn bool // the terminal shows the status line
 	quit  chan struct{}
 	ticks sync.WaitGroup
 }
@@ -23,7 +23,8 @@ type Live struct {
 // tick is the interval at which the line is redrawn, to update its clock.
 const tick = 250 * time.Millisecond
 
-// NewLive returns a Live that writes to w, a terminal of width columns.
+// NewLive returns a Live that writes to the terminal w. width returns its current number of
+// columns, or 0 if that is unknown.
 func NewLive(w io.Writer, width func() int) *Live {
 	return &Live{progress: newProgress(w), width: width}
 }
@@ -69,16 +70,16 @@ func (l *Live) Step(schemas.Job, schemas.Step) {}
 func (l *Live) JobRetried(j schemas.Job, cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.say(l.retried(j, cause))
+	l.say(l.retryLine(j, cause))
 }
 
 // JobFinished implements Observer.
 func (l *Live) JobFinished(j schemas.Job, e Episode) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.finished(j, e)
+	l.countFinished(j, e)
 	if e.Outcome != schemas.OutcomeResolved {
-		l.say(l.episode(j, e))
+		l.say(l.episodeLine(j, e))
 	}
 	l.draw()
 }
@@ -103,7 +104,7 @@ func (l *Live) say(line string) {
 }
 
 func (l *Live) draw() {
-	fmt.Fprint(l.W, "\r\x1b[K", fit(l.status(), l.width()))
+	fmt.Fprint(l.W, "\r\x1b[K", truncate(l.statusLine(), l.width()))
 	l.drawn = true
 }
 
@@ -114,8 +115,8 @@ func (l *Live) clear() {
 	}
 }
 
-// fit truncates a line so that it does not wrap; the last column stays free.
-func fit(line string, width int) string {
+// truncate shortens a line so that it does not wrap, and leaves the last column free.
+func truncate(line string, width int) string {
 	if width <= 0 || utf8.RuneCountInString(line) < width {
 		return line
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// screen is what a terminal shows of lines that are drawn over each other.
+// screen returns the lines that a terminal shows after the status line was redrawn in place.
 func screen(written string) []string {
 	var lines []string
 	for line := range strings.SplitSeq(written, "\n") {
@@ -25,7 +25,7 @@ func screen(written string) []string {
 	return lines
 }
 
-func TestLiveLineComesAndGoes(t *testing.T) {
+func TestLiveStatusLine(t *testing.T) {
 	var b bytes.Buffer
 	now := time.Unix(0, 0)
 	l := NewLive(&b, func() int { return 60 })
@@ -40,7 +40,7 @@ func TestLiveLineComesAndGoes(t *testing.T) {
 	head := "run r: 1,200 selected, 0 reused, 1,200 to run on 2 workers, in d"
 	l.mu.Lock()
 	if diff := cmp.Diff([]string{head, "  1/1,200 done, 1 resolved, 1 running, 10 s, about 3 h 19 m"}, written()); diff != "" {
-		t.Errorf("a success is counted, in a line that does not wrap: %s", diff)
+		t.Errorf("the status line must count the success and must not wrap: %s", diff)
 	}
 	l.mu.Unlock()
 	l.JobRetried(two, errors.New("boom\nstack"))
@@ -51,25 +51,25 @@ func TestLiveLineComesAndGoes(t *testing.T) {
 	if diff := cmp.Diff(want, written()); diff != "" {
 		t.Error(diff)
 	}
-	l.RunFinished(Report{}) // as after a start that failed
+	l.RunFinished(Report{}) // must do nothing if the ticker does not run
 }
 
-func TestFilesAreNoTerminals(t *testing.T) {
+func TestNewIsPlainWithoutTerminal(t *testing.T) {
 	f, err := os.Create(t.TempDir() + "/log")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	if _, plain := New(f).(*Plain); !plain {
-		t.Error("a file got a live line")
+		t.Error("New of a file is not a Plain")
 	}
 	if _, plain := New(&bytes.Buffer{}).(*Plain); !plain {
-		t.Error("a buffer got a live line")
+		t.Error("New of a buffer is not a Plain")
 	}
 }
 
-// The next step is suggested no matter how the run began, but a run that publishes at once does
-// not suggest publishing.
+// Next suggests commands after failures and commands for the data. FailureCommands, for a run that
+// is published immediately, returns only the former.
 func TestNext(t *testing.T) {
 	r := sample()
 	r.Command = []string{"tracesmith", "run", "-c", "my.yaml", "--retry", "infra", "--fresh"}
@@ -86,15 +86,16 @@ func TestNext(t *testing.T) {
 	if diff := cmp.Diff(want[:3], r.FailureCommands()); diff != "" {
 		t.Error(diff)
 	}
-	good := Report{RunDir: "d", Episodes: []Episode{{ID: "x", Outcome: "resolved"}}}
-	good.Summarise()
-	if good.FailureCommands() != nil {
-		t.Errorf("commands for a run without failures: %v", good.FailureCommands())
+	complete := Report{RunDir: "d", Episodes: []Episode{{ID: "x", Outcome: "resolved"}}}
+	complete.Summarise()
+	if complete.FailureCommands() != nil {
+		t.Errorf("commands for a run without failures: %v", complete.FailureCommands())
 	}
 }
 
-// The printed command can be pasted into a shell and omits settings that need not be repeated.
-func TestNextCanBePasted(t *testing.T) {
+// The command that resumes a run can be pasted into a shell. It omits flags that must not be
+// repeated.
+func TestResumeCommand(t *testing.T) {
 	for _, c := range []struct {
 		raise, want string
 		command     []string
@@ -112,10 +113,10 @@ func TestNextCanBePasted(t *testing.T) {
 	}
 }
 
-func TestNumbersForPeople(t *testing.T) {
+func TestNumberFormats(t *testing.T) {
 	got := []string{
 		number(0), number(999), number(1000), number(-12345), number(int64(1234567)),
-		took(0), took(860 * time.Millisecond), took(1370 * time.Millisecond), took(72 * time.Second), took(3725 * time.Second), usd(0), usd(0.25), usd(12.5),
+		duration(0), duration(860 * time.Millisecond), duration(1370 * time.Millisecond), duration(72 * time.Second), duration(3725 * time.Second), usd(0), usd(0.25), usd(12.5),
 	}
 	want := []string{"0", "999", "1,000", "-12,345", "1,234,567", "0 ms", "860 ms", "1.4 s", "1 min 12 s", "1 h 02 min", "$0", "$0.2500", "$12.50"}
 	if diff := cmp.Diff(want, got); diff != "" {

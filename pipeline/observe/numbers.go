@@ -17,8 +17,8 @@ func number[N int | int64](n N) string {
 	return s
 }
 
-// took formats a duration with a precision that fits its size.
-func took(d time.Duration) string {
+// duration formats a duration with a precision that fits its size.
+func duration(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return fmt.Sprintf("%d ms", d.Milliseconds())

@@ -71,7 +71,7 @@ func TestExitCodes(t *testing.T) {
 	good := Report{Episodes: []Episode{{ID: "x", Outcome: "agent_error"}}}
 	good.Summarise()
 	if good.ExitCode != 0 || good.Verdict != Complete {
-		t.Errorf("an agent's failure is a result: exit %d", good.ExitCode)
+		t.Errorf("a run with a failure of the agent has exit code %d, want 0", good.ExitCode)
 	}
 	budget := Report{Verdict: OverBudget, Raise: "--max-cost", ExitCode: 5, Missing: []Missing{{}}}
 	budget.Summarise()

@@ -36,32 +36,32 @@ func (p *Plain) JobStarted(j schemas.Job, _ int) {
 func (p *Plain) Step(schemas.Job, schemas.Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.due()
+	p.writeStatusIfDue()
 }
 
 // JobRetried implements Observer.
 func (p *Plain) JobRetried(j schemas.Job, cause error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintln(p.W, p.retried(j, cause))
+	fmt.Fprintln(p.W, p.retryLine(j, cause))
 }
 
 // JobFinished implements Observer.
 func (p *Plain) JobFinished(j schemas.Job, e Episode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.finished(j, e)
-	fmt.Fprintln(p.W, p.episode(j, e))
-	p.due()
+	p.countFinished(j, e)
+	fmt.Fprintln(p.W, p.episodeLine(j, e))
+	p.writeStatusIfDue()
 }
 
 // RunFinished implements Observer.
 func (p *Plain) RunFinished(Report) {}
 
-// due writes the status line if it is time.
-func (p *Plain) due() {
+// writeStatusIfDue writes the status line if the last one is at least Every old.
+func (p *Plain) writeStatusIfDue() {
 	if now := p.Now(); now.Sub(p.last) >= p.Every {
 		p.last = now
-		fmt.Fprintln(p.W, p.status())
+		fmt.Fprintln(p.W, p.statusLine())
 	}
 }

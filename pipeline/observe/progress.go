@@ -20,8 +20,8 @@ type progress struct {
 	mu       sync.Mutex
 	start    Start
 	begun    time.Time
-	last     time.Time       // of the status line
-	running  map[string]bool // jobs
+	last     time.Time       // when Plain last wrote the status line
+	running  map[string]bool // by episode ID
 	outcomes map[string]int
 	done     int
 	cost     float64
@@ -34,7 +34,7 @@ func newProgress(w io.Writer) progress {
 func (p *progress) begin(s Start) {
 	p.start, p.begun = s, p.Now()
 	p.last = p.begun
-	if s.Selected == 0 { // a worker sees its own jobs only
+	if s.Selected == 0 { // a worker on a cluster does not know the number of jobs
 		fmt.Fprintf(p.W, "run %s: joined with %d slots, staging in %s\n", s.RunID, s.Workers, s.RunDir)
 		return
 	}
@@ -42,7 +42,7 @@ func (p *progress) begin(s Start) {
 		s.RunID, number(s.Selected), number(s.Reused), number(s.ToDo), s.Workers, s.RunDir)
 }
 
-func (p *progress) finished(j schemas.Job, e Episode) {
+func (p *progress) countFinished(j schemas.Job, e Episode) {
 	delete(p.running, j.EpisodeID)
 	p.done++
 	p.outcomes[e.Outcome]++
@@ -51,15 +51,15 @@ func (p *progress) finished(j schemas.Job, e Episode) {
 	}
 }
 
-// episode returns the line of a finished job.
-func (p *progress) episode(j schemas.Job, e Episode) string {
-	of := ""
+// episodeLine returns the line of a finished job.
+func (p *progress) episodeLine(j schemas.Job, e Episode) string {
+	total := ""
 	if p.start.ToDo > 0 {
-		of = fmt.Sprintf("/%d", p.start.ToDo)
+		total = fmt.Sprintf("/%d", p.start.ToDo)
 	}
-	line := fmt.Sprintf("  [%d%s] %-10s %s#%d  %s", p.done, of, e.Outcome, j.Instance, j.Attempt, e.ExitReason)
+	line := fmt.Sprintf("  [%d%s] %-10s %s#%d  %s", p.done, total, e.Outcome, j.Instance, j.Attempt, e.ExitReason)
 	if e.Steps > 0 {
-		line += fmt.Sprintf(", %d steps, %s", e.Steps, took(e.Wall))
+		line += fmt.Sprintf(", %d steps, %s", e.Steps, duration(e.Wall))
 	}
 	if e.CostUSD != nil && *e.CostUSD > 0 {
 		line += ", " + usd(*e.CostUSD)
@@ -70,13 +70,14 @@ func (p *progress) episode(j schemas.Job, e Episode) string {
 	return line
 }
 
-func (p *progress) retried(j schemas.Job, cause error) string {
+// retryLine returns the line of a job that failed and is queued again.
+func (p *progress) retryLine(j schemas.Job, cause error) string {
 	delete(p.running, j.EpisodeID)
 	return fmt.Sprintf("  retry  %s#%d: %s", j.Instance, j.Attempt, firstLine(cause.Error()))
 }
 
-// status returns the status line, with the most important figures first.
-func (p *progress) status() string {
+// statusLine returns the status line, with the most important numbers first.
+func (p *progress) statusLine() string {
 	elapsed := p.Now().Sub(p.begun)
 	parts := []string{number(p.done) + " done"}
 	if p.start.ToDo > 0 {
@@ -87,10 +88,10 @@ func (p *progress) status() string {
 			parts = append(parts, fmt.Sprintf("%s %s", number(n), o))
 		}
 	}
-	parts = append(parts, fmt.Sprintf("%d running", len(p.running)), took(elapsed.Round(time.Second)))
+	parts = append(parts, fmt.Sprintf("%d running", len(p.running)), duration(elapsed.Round(time.Second)))
 	if p.done > 0 && p.done < p.start.ToDo {
-		left := time.Duration(float64(elapsed) / float64(p.done) * float64(p.start.ToDo-p.done))
-		parts = append(parts, "about "+took(left.Round(time.Second))+" left")
+		remaining := time.Duration(float64(elapsed) / float64(p.done) * float64(p.start.ToDo-p.done))
+		parts = append(parts, "about "+duration(remaining.Round(time.Second))+" left")
 	}
 	if p.cost > 0 {
 		parts = append(parts, usd(p.cost))

@@ -17,7 +17,7 @@ import (
 // ReportVersion is the schema_version of summary.json.
 const ReportVersion = "1"
 
-// Verdicts of a run, which begin its summary.
+// Verdicts of a run. The summary begins with one of them.
 const (
 	Complete    = "COMPLETE"
 	WithGaps    = "COMPLETE WITH GAPS"
@@ -43,7 +43,7 @@ type Episode struct {
 	ToolErrors map[string]int `json:"tool_errors,omitempty"`
 	Format     int            `json:"format_errors"`
 	Retries    int            `json:"llm_retries"`
-	Calls      schemas.Calls  `json:"calls"` // to models, including those that no row shows
+	Calls      schemas.Calls  `json:"calls"` // all model calls, including those that appear in no row
 	Prompt     int64          `json:"prompt_tokens"`
 	Completion int64          `json:"completion_tokens"`
 	Cached     int64          `json:"cached_tokens"`
@@ -53,11 +53,11 @@ type Episode struct {
 	Redactions map[string]int `json:"redactions,omitempty"`
 	Bytes      int64          `json:"staged_bytes"`
 	Diverged   int            `json:"diverged,omitempty"`
-	// FirstDiverged is the first replayed call with a different observation than before.
+	// FirstDiverged names the first replayed call whose observation differs from the recorded one.
 	FirstDiverged string `json:"first_diverged,omitempty"`
 }
 
-// FromStaged returns the summary of a staged episode; size is the object's size in bytes.
+// FromStaged summarizes a staged episode. size is the size of the staged object in bytes.
 func FromStaged(s sinks.Staged, size int64) Episode {
 	r := s.Episode
 	e := Episode{
@@ -110,7 +110,7 @@ type Report struct {
 	ExitCode      int       `json:"exit_code"`
 	RunID         string    `json:"run_id"`
 	RunDir        string    `json:"run_dir"`
-	Command       []string  `json:"command,omitempty"` // the command that started the run, for the next commands
+	Command       []string  `json:"command,omitempty"` // started the run; Next contains variants of it
 	Raise         string    `json:"-"`                 // the flag to raise before running again
 	Started       time.Time `json:"started"`
 	Ended         time.Time `json:"ended"`
@@ -121,8 +121,8 @@ type Report struct {
 	Missing []Missing `json:"missing"`
 	Outcome Outcome   `json:"outcome"`
 	Effort  Effort    `json:"effort"`
-	// Calls are the model calls of the whole run, including unfinished episodes and
-	// earlier processes, as a model server counts them.
+	// Calls counts the model calls of the whole run, including those of unfinished episodes and of
+	// earlier processes.
 	Calls    schemas.Calls `json:"calls"`
 	Friction Friction      `json:"friction"`
 	Data     Data          `json:"data"`
@@ -135,7 +135,7 @@ type Outcome struct {
 	Episodes      int     `json:"episodes"`
 	Verified      int     `json:"verified"` // with a verdict
 	Resolved      int     `json:"resolved"`
-	ResolvedGold  int     `json:"resolved_gold_used"` // by a policy that could see the gold patch; not in Resolved
+	ResolvedGold  int     `json:"resolved_gold_used"` // by a policy that could see the gold patch; not part of Resolved
 	ResolvedRate  float64 `json:"resolved_rate"`      // share of the verified episodes
 	Tasks         int     `json:"tasks"`
 	ResolvedTasks int     `json:"resolved_tasks"` // by at least one attempt
@@ -149,11 +149,11 @@ type Effort struct {
 	PromptTokens    int64    `json:"prompt_tokens"`
 	CachedTokens    int64    `json:"cached_tokens"`
 	ReasoningTokens int64    `json:"reasoning_tokens"`
-	CostUSD         *float64 `json:"cost_usd"` // nil: unknown for at least one episode
-	SpentNowUSD     float64  `json:"spent_now_usd"`
+	CostUSD         *float64 `json:"cost_usd"`      // nil: unknown for at least one episode
+	SpentNowUSD     float64  `json:"spent_now_usd"` // by this invocation
 }
 
-// Spread is the distribution of one quantity.
+// Spread describes the distribution of one quantity.
 type Spread struct {
 	Sum float64 `json:"sum"`
 	P50 float64 `json:"p50"`
@@ -194,7 +194,7 @@ func (r *Report) Summarise() {
 	r.Ledger = Ledger{Selected: len(r.Episodes) + len(r.Missing), Missing: len(r.Missing), Outcomes: map[string]int{}}
 	r.Friction.ToolErrors, r.Data.Redactions = map[string]int{}, map[string]int{}
 	r.Outcome, r.Effort.CostUSD = Outcome{}, new(0.0)
-	tasks, solved := map[string]bool{}, map[string]bool{}
+	tasks, resolved := map[string]bool{}, map[string]bool{}
 	var steps, walls []float64
 	for _, e := range r.Episodes {
 		if e.Reused {
@@ -215,7 +215,7 @@ func (r *Report) Summarise() {
 				r.Outcome.ResolvedGold++
 			case *e.Resolved:
 				r.Outcome.Resolved++
-				solved[e.GroupID] = true
+				resolved[e.GroupID] = true
 			}
 		}
 		steps, walls = append(steps, float64(e.Steps)), append(walls, e.Wall.Seconds())
@@ -224,9 +224,9 @@ func (r *Report) Summarise() {
 	if r.Outcome.Verified > 0 {
 		r.Outcome.ResolvedRate = float64(r.Outcome.Resolved) / float64(r.Outcome.Verified)
 	}
-	r.Outcome.Tasks, r.Outcome.ResolvedTasks = len(tasks), len(solved)
+	r.Outcome.Tasks, r.Outcome.ResolvedTasks = len(tasks), len(resolved)
 	r.Effort.Steps, r.Effort.WallSeconds = spread(steps), spread(walls)
-	r.judge()
+	r.setVerdict()
 }
 
 func (r *Report) add(e Episode) {
@@ -255,9 +255,9 @@ func (r *Report) add(e Episode) {
 	}
 }
 
-// judge sets the verdict, the exit code and the next commands. It keeps a verdict that
+// setVerdict sets the verdict, the exit code and the next commands. It keeps a verdict that
 // is already set (stopped, interrupted).
-func (r *Report) judge() {
+func (r *Report) setVerdict() {
 	infra := r.Ledger.Outcomes[schemas.OutcomeInfra]
 	if r.Verdict == "" {
 		r.Verdict, r.ExitCode = Complete, 0
@@ -271,17 +271,17 @@ func (r *Report) judge() {
 	}
 }
 
-// FailureCommands returns the commands that show failures or retry them. They are part of Next
-// even if the run is published immediately.
+// FailureCommands returns the commands that resume the run, retry its failures or show them. They
+// are the part of Next that also applies if the run is published immediately.
 func (r *Report) FailureCommands() []string {
 	var next []string
 	switch {
 	case r.Raise != "":
-		next = append(next, r.again(r.Raise, "HIGHER")+"   # resumes")
+		next = append(next, r.resumeCommand(r.Raise, "HIGHER")+"   # resumes")
 	case r.Verdict != Complete && r.Verdict != WithGaps:
-		next = append(next, r.again()+"   # resumes")
+		next = append(next, r.resumeCommand()+"   # resumes")
 	case r.Verdict == WithGaps:
-		next = append(next, r.again("--retry", "infra"))
+		next = append(next, r.resumeCommand("--retry", "infra"))
 	}
 	if r.Ledger.Outcomes[schemas.OutcomeInfra] > 0 {
 		next = append(next, shellwords.Command("cat", r.RunDir+"/dead-letters.jsonl")+"   # why they failed")
@@ -310,21 +310,21 @@ func spread(v []float64) Spread {
 
 func sorted(m map[string]int) []string { return slices.Sorted(maps.Keys(m)) }
 
-// again returns the command that resumes the run: the command that started it, without
-// --fresh and without flags that more repeats, followed by more.
-func (r *Report) again(more ...string) string {
+// resumeCommand returns the command that resumes the run: the command that started it, without
+// --fresh, --retry and the flags in more, followed by more.
+func (r *Report) resumeCommand(more ...string) string {
 	command := r.Command
 	if len(command) == 0 {
 		command = []string{"tracesmith", "run", "-c", "FILE", "--run-dir", r.RunDir}
 	}
-	anew := append([]string{"--retry"}, more...)
+	dropped := append([]string{"--retry"}, more...)
 	var words []string
 	for i := 0; i < len(command); i++ {
-		flag, _, whole := strings.Cut(command[i], "=")
+		flag, _, hasValue := strings.Cut(command[i], "=")
 		switch {
 		case flag == "--fresh":
-		case strings.HasPrefix(flag, "--") && slices.Contains(anew, flag):
-			if !whole { // its value is the next word
+		case strings.HasPrefix(flag, "--") && slices.Contains(dropped, flag):
+			if !hasValue { // the value is the next word
 				i++
 			}
 		default:

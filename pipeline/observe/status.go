@@ -1,12 +1,12 @@
 package observe
 
-// Status is the state of a run at one moment. Always, Selected = Reused + Ran + Missing and
-// Selected = Waiting + Running + Done + Failed.
+// Status is the state of a run at one moment. These equations always hold:
+// Selected = Reused + Ran + Missing, and Selected = Waiting + Running + Done + Failed.
 type Status struct {
 	RunID       string `json:"run_id"`
 	Phase       string `json:"phase"`
 	Coordinator string `json:"coordinator"` // pid, host and directory
-	// Silent is how many seconds ago the coordinator was last heard from.
+	// Silent is the number of seconds since the coordinator last reported.
 	Silent   float64 `json:"coordinator_silent_s"`
 	Staging  string  `json:"staging"`
 	Selected int     `json:"selected"`
@@ -17,10 +17,10 @@ type Status struct {
 	Running  int     `json:"running"`
 	Done     int     `json:"done"`
 	Failed   int     `json:"failed"` // given up
-	// Budget is what the run has spent. It is null for runs without limits.total_cost and
+	// Budget shows how much the run has spent. It is nil for runs without limits.total_cost and
 	// limits.task_cost, and for runs without a cluster.
 	Budget *Budget `json:"budget,omitempty"`
-	// Orphaned counts those of Running whose worker is silent or has left.
+	// Orphaned is how many of the running jobs have a worker that is silent or has left.
 	Orphaned int            `json:"orphaned"`
 	Workers  []WorkerStatus `json:"workers"`
 }
@@ -35,16 +35,16 @@ type WorkerStatus struct {
 	Slots   int      `json:"slots"`
 	Running []string `json:"running"`
 	Load    float64  `json:"load"`
-	Silent  float64  `json:"silent_s"`
+	Silent  float64  `json:"silent_s"` // seconds since the worker last reported
 }
 
-// Budget is what a run on a cluster has spent, in USD, as its workers agree on it.
+// Budget is the state of the budget that the workers of a run on a cluster share, in USD.
 type Budget struct {
 	LimitUSD float64 `json:"limit_usd"` // limits.total_cost; 0: none
 	SpentUSD float64 `json:"spent_usd"` // includes LostUSD
-	LostUSD  float64 `json:"lost_usd"`  // worst case of calls whose worker is gone, until a step log says more
-	// ReservedUSD is the worst case of running calls. SpentUSD + ReservedUSD never exceeds
-	// LimitUSD.
+	LostUSD  float64 `json:"lost_usd"`  // worst-case cost of calls whose worker is gone, until the step log shows the cost
+	// ReservedUSD is the worst-case cost of the running calls. SpentUSD + ReservedUSD never
+	// exceeds LimitUSD.
 	ReservedUSD float64 `json:"reserved_usd"`
 	Over        bool    `json:"used_up"`
 }

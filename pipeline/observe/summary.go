@@ -10,8 +10,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// shown is the number of ids of a class in the text; summary.json has them all.
-const shown = 10
+// maxListed is how many episodes of a kind the text lists; summary.json has them all.
+const maxListed = 10
 
 // JSON returns the content of summary.json.
 func (r Report) JSON() ([]byte, error) {
@@ -31,7 +31,7 @@ type block struct {
 // WriteText writes the summary for a terminal.
 func (r Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s in %s, run directory %s\n", r.Verdict, took(r.Ended.Sub(r.Started)), r.RunDir)
+	fmt.Fprintf(&b, "\n%s in %s, run directory %s\n", r.Verdict, duration(r.Ended.Sub(r.Started)), r.RunDir)
 	for _, block := range r.blocks() {
 		for i, line := range block.lines {
 			title := ""
@@ -48,7 +48,7 @@ func (r Report) WriteText(w io.Writer) error {
 // Markdown returns the content of summary.md.
 func (r Report) Markdown() []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\nRun `%s`, %s, directory `%s`.\n", r.Verdict, r.RunID, took(r.Ended.Sub(r.Started)), r.RunDir)
+	fmt.Fprintf(&b, "# %s\n\nRun `%s`, %s, directory `%s`.\n", r.Verdict, r.RunID, duration(r.Ended.Sub(r.Started)), r.RunDir)
 	for _, block := range r.blocks() {
 		fmt.Fprintf(&b, "\n## %s\n\n", block.title)
 		for _, line := range block.lines {
@@ -92,11 +92,11 @@ func (r Report) ledgerLines() []string {
 	}
 	lines = append(lines, fmt.Sprintf("%s ran = %s", number(l.Ran), strings.Join(terms, " + ")))
 	for _, o := range []string{schemas.OutcomeAgentError, schemas.OutcomeInfra, schemas.OutcomeCancelled} {
-		lines = append(lines, r.named(o)...)
+		lines = append(lines, r.episodeLines(o)...)
 	}
 	for i, m := range r.Missing {
-		if i == shown {
-			lines = append(lines, fmt.Sprintf("missing: and %d more, see summary.json", len(r.Missing)-shown))
+		if i == maxListed {
+			lines = append(lines, fmt.Sprintf("missing: and %d more, see summary.json", len(r.Missing)-maxListed))
 			break
 		}
 		lines = append(lines, fmt.Sprintf("missing: %s %s#%d: %s", m.ID, m.Instance, m.Attempt, m.Reason))
@@ -104,13 +104,14 @@ func (r Report) ledgerLines() []string {
 	return lines
 }
 
-func (r Report) named(outcome string) []string {
+// episodeLines lists the episodes that this invocation ended with the given outcome.
+func (r Report) episodeLines(outcome string) []string {
 	var lines []string
 	for _, e := range r.Episodes {
 		if e.Reused || e.Outcome != outcome {
 			continue
 		}
-		if len(lines) == shown {
+		if len(lines) == maxListed {
 			return append(lines, outcome+": and more, see summary.json")
 		}
 		line := fmt.Sprintf("%s: %s %s#%d: %s", outcome, e.ID, e.Instance, e.Attempt, e.ExitReason)
@@ -126,7 +127,7 @@ func (r Report) outcomeLines() []string {
 	o := r.Outcome
 	lines := []string{fmt.Sprintf("resolved %s of %s verified episodes (%.1f%%)", number(o.Resolved), number(o.Verified), 100*o.ResolvedRate)}
 	if o.ResolvedGold > 0 {
-		lines = append(lines, number(o.ResolvedGold)+" more resolved with the gold patch: no successes of an agent")
+		lines = append(lines, number(o.ResolvedGold)+" more resolved with the gold patch, not counted as successes of an agent")
 	}
 	if o.Tasks != o.Episodes {
 		lines = append(lines, fmt.Sprintf("resolved by at least one attempt: %s of %s tasks", number(o.ResolvedTasks), number(o.Tasks)))
@@ -141,7 +142,7 @@ func (r Report) effortLines() []string {
 	e := r.Effort
 	lines := []string{
 		number(int(e.Steps.Sum)) + " steps; per episode " + e.Steps.quantiles(func(v float64) string { return number(int(v)) }),
-		"time per episode " + e.WallSeconds.quantiles(func(v float64) string { return took(time.Duration(v * float64(time.Second))) }),
+		"time per episode " + e.WallSeconds.quantiles(func(v float64) string { return duration(time.Duration(v * float64(time.Second))) }),
 	}
 	if e.Tokens > 0 {
 		lines = append(lines, fmt.Sprintf("tokens %s (%.0f%% of the prompt from cache, %s for reasoning)",
@@ -180,11 +181,11 @@ func (r Report) callLines() []string {
 		first += fmt.Sprintf("; %s of them retries", number(c.Retried))
 	}
 	if c.FromCache > 0 {
-		first += fmt.Sprintf("; %s questions answered from the cache", number(c.FromCache))
+		first += fmt.Sprintf("; %s requests answered from the cache", number(c.FromCache))
 	}
 	paid := fmt.Sprintf("answered: %s prompt and %s completion tokens, %s", number(c.Prompt), number(c.Completion), usd(c.CostUSD))
 	if c.Uncounted > 0 {
-		paid += fmt.Sprintf("; %s answers that the server did not count, estimated at %s and %s tokens", number(c.Uncounted), number(c.EstimatedPrompt), number(c.EstimatedCompletion))
+		paid += fmt.Sprintf("; %s answers without token counts from the server, estimated at %s and %s tokens", number(c.Uncounted), number(c.EstimatedPrompt), number(c.EstimatedCompletion))
 	}
 	if c.Unpriced > 0 {
 		paid += fmt.Sprintf("; no price for %s of them", number(c.Unpriced))
@@ -204,13 +205,13 @@ func (r Report) frictionLines() []string {
 	var parts []string
 	for _, p := range []struct {
 		n    int
-		what string
+		noun string
 	}{
-		{f.InfraRetries, "infrastructure retries"}, {f.FormatErrors, "format errors"},
-		{f.Diverged, "calls made again that were answered otherwise (first: " + f.FirstDiverged + ")"}, {f.Adopted, "staged by another worker first"},
+		{f.InfraRetries, "retries after infrastructure failures"}, {f.FormatErrors, "format errors"},
+		{f.Diverged, "replayed calls with a different observation (first: " + f.FirstDiverged + ")"}, {f.Adopted, "staged by another worker first"},
 	} {
 		if p.n > 0 {
-			parts = append(parts, number(p.n)+" "+p.what)
+			parts = append(parts, number(p.n)+" "+p.noun)
 		}
 	}
 	var lines []string

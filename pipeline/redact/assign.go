@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// mark is a quote that may be left out.
-const mark = "(?:\\\\*[\"'`])?"
+// optionalQuote matches a quote, which may be escaped, or nothing.
+const optionalQuote = "(?:\\\\*[\"'`])?"
 
-// gap is what stands between a name and its value: m[1] tells that the name was in
-// quotes, m[2] is an annotation, m[3] the sign.
+// gap matches the text between a name and its value. Group 1 is the closing quote of the name. One
+// of the other groups, which have the numbers of the constants from apart to setter, is the sign
+// that separates the name and the value.
 var gap = regexp.MustCompile(`^(` + quote + `)?(?:\s?\[?\d*\])?[*_]{0,2}\s*(?:` +
-	`(\s+value=|[,;]?\s*(?:` + mark + `\w+` + mark + `\s*:\s*` + mark + `\w*` + mark + `,?\s*)?` + mark + `\w*[vV]alue` + mark + `\s*[:=]|\{\s*(?:\w+\s*=\s*[^\n]*\s+)*(?:default|value)\s*=)` + // name and value apart
+	`(\s+value=|[,;]?\s*(?:` + optionalQuote + `\w+` + optionalQuote + `\s*:\s*` + optionalQuote + `\w*` + optionalQuote + `,?\s*)?` + optionalQuote + `\w*[vV]alue` + optionalQuote + `\s*[:=]|\{\s*(?:\w+\s*=\s*[^\n]*\s+)*(?:default|value)\s*=)` + // name and value apart
 	`|(:\s?[A-Za-z_&][\w.\[\]|, '"&]*?\s?=)\s?(?:[bBrRuUfF]{0,2}|[\w:.]+\((?:default\s?=\s?)?)\\*["'\x60]` + // annotation
 	`|(\)?\s*(?:\|\|=?|\?\?=?|\?:|or\s|:-)|\)\.(?:unwrap_or|orElse|getOrElse)\(|,\s*default\s*=)` + // what stands for a variable that is not set
 	`|(</\w+>\s*<\w+>|(?:\w[\w:-]*="[^"<>\n]*"\s*)*/?>(?:\s*<[vV]alue>)?)` + // XML
@@ -26,11 +27,12 @@ var gap = regexp.MustCompile(`^(` + quote + `)?(?:\s?\[?\d*\])?[*_]{0,2}\s*(?:` 
 	`|(\()` + // setter
 	`)[*_]{0,2}[ \t]*(?:[|>][+-]?)?(?:\\?\r?\n[ \t]*)?`)
 
+// blanks matches the text between a name and its value if no sign separates them.
 var blanks = regexp.MustCompile(`^` + quote + `?[ \t]{1,8}(?:/t \w+ )?(?:/d |--?(?:body|value|data|secret-string|[bv])[ =])?|^` + quote + `,?\s{1,12}`)
 
-// lookName looks for a value behind the name around text[from:to].
+// lookName looks for the value of the name that contains the word text[from:to].
 func lookName(f *finder, from, to int) {
-	from, to = name(f.text, from, to)
+	from, to = nameBounds(f.text, from, to)
 	if to <= f.nameEnd {
 		return
 	}
@@ -38,9 +40,9 @@ func lookName(f *finder, from, to int) {
 	f.work.spend(perRun)
 	flag := from > 0 && f.text[from:min(from+1, to)] == "-"
 	rest := f.text[to:min(len(f.text), to+maxGap)]
-	sign := flag || maySign(rest, f.set(from)) || strings.HasPrefix(rest, "\t") && f.begins(from)
-	around := f.around(from, rest)
-	if !sign && around == 0 { // most names in programs stand before something else
+	sign := flag || mayHaveValue(rest, f.afterSetCommand(from)) || strings.HasPrefix(rest, "\t") && f.atLineStart(from)
+	around := f.possiblePlaces(from, rest)
+	if !sign && around == 0 { // most names in programs have no value next to them
 		return
 	}
 	s := f.strength(from, to)
@@ -52,7 +54,7 @@ func lookName(f *finder, from, to int) {
 	}
 	f.work.spend(perName)
 	found := len(f.spans)
-	if sign && rest != "" && f.behind(from, to, s, flag) || f.text[from:to] == "pass" && !strings.HasPrefix(rest, " phrase ") {
+	if sign && rest != "" && f.lookAfter(from, to, s, flag) || f.text[from:to] == "pass" && !strings.HasPrefix(rest, " phrase ") {
 		around &^= inSentence
 	}
 	if s < bare {
@@ -63,11 +65,11 @@ func lookName(f *finder, from, to int) {
 	}
 }
 
-// behind looks for a value that a sign or a blank parts from the name before it, and
-// reports whether it was assigned.
-func (f *finder) behind(from, to int, s strength, flag bool) bool {
+// lookAfter looks for a value after the name text[from:to], separated from it by a sign or a
+// blank. It reports whether something is assigned to the name.
+func (f *finder) lookAfter(from, to int, s strength, flag bool) bool {
 	rest := f.text[to:min(len(f.text), to+maxGap)]
-	if from > 0 && f.text[from-1] == ':' && rest[0] == ':' && !strings.HasPrefix(rest, ": ") { // a part of a name in parts, such as an ARN
+	if from > 0 && f.text[from-1] == ':' && rest[0] == ':' && !strings.HasPrefix(rest, ": ") { // part of a longer name, such as an ARN
 		return true
 	}
 	m := gap.FindStringSubmatchIndex(rest)
@@ -81,33 +83,33 @@ func (f *finder) behind(from, to int, s strength, flag bool) bool {
 	a := assignment{name: s}
 	switch {
 	case sign == 0 || sign == comma && !inQuotes && !flag || sign == typed && inQuotes:
-		if at := f.blank(from, to, flag); at > 0 {
-			f.value(a, at, false, true)
+		if at := f.valueAfterBlank(from, to, flag); at > 0 {
+			f.readValue(a, at, false, true)
 		}
-	case sign == mapping && f.text[from:to] == "PASS": // of a test
+	case sign == mapping && f.text[from:to] == "PASS": // the result of a test
 	case sign == element || sign == bar:
-		f.cell(a, from, to+m[1], sign)
-	case sign == comma && !flag && !f.opens(from), sign == setter && (!sets(f.text[from:to]) || strings.Contains(rest[:m[1]], "\n")):
+		f.lookInCell(a, from, to+m[1], sign)
+	case sign == comma && !flag && !f.firstInList(from), sign == setter && (!isSetter(f.text[from:to]) || strings.Contains(rest[:m[1]], "\n")):
 	default:
 		at := to + m[1]
-		if sign == annotated { // its sign ends before the value
+		if sign == annotated { // the match of gap includes the start of the value
 			at = to + m[2*sign+1]
 			at += len(f.text[at:]) - len(strings.TrimLeft(f.text[at:], " "))
 		}
 		tight := sign == assigned && m[1] == m[2*sign+1]
-		a.line = sign != fallback && f.begins(from) || sign == mapping && from > 0 && f.text[from-1] == ' '
-		a.env = tight && m[2*sign] == 0 && (a.line || capital(f.text[to-1]))
-		a.shell = tight && !inQuotes && (f.inCommand(from) || a.line && capital(f.text[to-1])) || sign == fallback && from > 0 && f.text[from-1] == '{'
-		last := sign == assigned && strings.HasSuffix(strings.TrimRight(f.text[max(0, from-3):from], " "), ",") // of several names
-		if last && strings.HasPrefix(f.text[at:], "(") {
+		a.line = sign != fallback && f.atLineStart(from) || sign == mapping && from > 0 && f.text[from-1] == ' '
+		a.env = tight && m[2*sign] == 0 && (a.line || upperOrDigit(f.text[to-1]))
+		a.shell = tight && !inQuotes && (f.inCommand(from) || a.line && upperOrDigit(f.text[to-1])) || sign == fallback && from > 0 && f.text[from-1] == '{'
+		isLast := sign == assigned && strings.HasSuffix(strings.TrimRight(f.text[max(0, from-3):from], " "), ",") // of several names
+		if isLast && strings.HasPrefix(f.text[at:], "(") {
 			head := f.text[max(0, from-nearby):from]
-			f.arguments(a, at+1, strings.Count(head[strings.LastIndexByte(head, '\n')+1:], ","))
+			f.lookInArguments(a, at+1, strings.Count(head[strings.LastIndexByte(head, '\n')+1:], ","))
 			break
 		}
-		if f.value(a, at, sign == setter || sign == comma, flag); last {
-			f.arguments(a, at, 1)
+		if f.readValue(a, at, sign == setter || sign == comma, flag); isLast {
+			f.lookInArguments(a, at, 1)
 		} else if sign == assigned {
-			f.pairs(at)
+			f.lookInPairs(at)
 		}
 	}
 	return sign == annotated || sign == assigned || sign == typed
@@ -118,8 +120,8 @@ var (
 	pair = regexp.MustCompile(`[\[(]\s*["'][^"'\n]*["'],\s*["']([^"'\n]{4,})["']\s*[\])]`)
 )
 
-// pairs looks at the second parts of a list of pairs: [("joe", "VALUE"), ...].
-func (f *finder) pairs(at int) {
+// lookInPairs looks at the second parts of a list of pairs: [("joe", "VALUE"), ...].
+func (f *finder) lookInPairs(at int) {
 	rest := f.text[at:min(len(f.text), at+window)]
 	if !list.MatchString(rest) {
 		return
@@ -130,22 +132,22 @@ func (f *finder) pairs(at int) {
 	}
 }
 
-// Signs between a name and its value, by their places in gap.
+// Signs between a name and its value: the numbers of their groups in gap.
 const (
-	apart = 2 + iota
-	annotated
-	fallback
-	element
-	typed
-	assigned
-	mapping
-	comma
-	bar
-	setter
+	apart     = 2 + iota // name and value are two fields: name: DB_PASSWORD, value: ...
+	annotated            // a type annotation and =
+	fallback             // the value that replaces an unset variable
+	element              // XML
+	typed                // a Go type and =
+	assigned             // =, :=, == and other operators
+	mapping              // :
+	comma                // of a tuple or a call
+	bar                  // of a table
+	setter               // the parenthesis of a call
 )
 
-// cell looks at what stands in an XML element or in a column of a table.
-func (f *finder) cell(a assignment, from, at, sign int) {
+// lookInCell looks at the content of an XML element or of a table cell.
+func (f *finder) lookInCell(a assignment, from, at, sign int) {
 	stop, end := "|\n", min(len(f.text), at+window)
 	if sign == element {
 		if from == 0 || strings.IndexByte("<:>\"'", f.text[from-1]) < 0 || f.text[from-1] == '>' && f.text[at-1] != '>' {
@@ -162,34 +164,35 @@ func (f *finder) cell(a assignment, from, at, sign int) {
 	}
 }
 
-// inCommand reports whether a name stands behind a blank or another sign, as in commands
-// and logs, and not in a list of arguments.
+// inCommand reports whether a name follows a blank or a separator, as in commands and logs, and is
+// not in a list of arguments.
 func (f *finder) inCommand(from int) bool {
 	return from > 0 && strings.IndexByte(" =;?&\t", f.text[from-1]) >= 0 && !strings.HasSuffix(strings.TrimRight(f.text[max(0, from-8):from], " "), ",")
 }
 
-// opens reports whether a name in quotes is the first of a list or a call: others are
-// words beside each other.
-func (f *finder) opens(from int) bool {
+// firstInList reports whether a quoted name is the first item of a list or the first argument of a
+// call. Only then can the next item be its value.
+func (f *finder) firstInList(from int) bool {
 	before := strings.TrimRight(f.text[max(0, from-24):from], "\\\"' \t\nbru")
 	return before != "" && strings.IndexByte("([{", before[len(before)-1]) >= 0
 }
 
-// sets reports whether a name is that of a function which takes a secret.
-func sets(name string) bool {
+// isSetter reports whether a function with the given name may take a secret.
+func isSetter(name string) bool {
 	name = strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
 	return strings.HasPrefix(name, "set") || strings.HasPrefix(name, "with") || strings.HasPrefix(name, "add") || !strings.ContainsAny(name, "_-") && !strings.HasSuffix(name, "pass")
 }
 
-// blank is where the value begins that only a blank parts from its name: behind a
-// flag, in a list of words of a command, in a Dockerfile, in a sentence.
-func (f *finder) blank(from, to int, flag bool) int {
+// valueAfterBlank returns where a value begins that only a blank separates from its name: after a
+// flag, in a command that sets a variable, in a Dockerfile, in a table, or after "is" in a
+// sentence. It returns 0 if there is no such value.
+func (f *finder) valueAfterBlank(from, to int, flag bool) int {
 	text := f.text
 	rest := text[to:min(len(text), to+maxGap)]
-	if flag || f.set(from) {
+	if flag || f.afterSetCommand(from) {
 		return to + len(blanks.FindString(rest))
 	}
-	if strings.HasPrefix(rest, "\t") && f.begins(from) { // a table of names and values
+	if strings.HasPrefix(rest, "\t") && f.atLineStart(from) { // a table of names and values
 		return to + 1
 	}
 	for _, is := range [...]string{" is ", " was "} {
@@ -200,11 +203,11 @@ func (f *finder) blank(from, to int, flag bool) int {
 	return 0
 }
 
-// setterWords are the words before a name in commands that set it.
+// setterWords matches the words before a name in commands that set it.
 var setterWords = regexp.MustCompile(`(?:^|[\s-])(?:ENV|ARG|SET|/v|setx|setenv|set -\w+|#define|(?:secrets?|config|configure|env|vars?|variables?|credentials?|settings?|kv)[: ](?:set|add|put)(?: --?\w+)*|config(?: --?\w+)+)\s+$`)
 
-// set reports whether a command stands before a name that sets it.
-func (f *finder) set(from int) bool {
+// afterSetCommand reports whether a command that sets a variable precedes the name at from.
+func (f *finder) afterSetCommand(from int) bool {
 	for least := max(1, from-maxGap/2); from > least && f.text[from-1] > ' '; from-- {
 	}
 	if from < 4 || f.text[from-1] != ' ' {
@@ -212,18 +215,19 @@ func (f *finder) set(from int) bool {
 	}
 	before := f.text[max(0, from-40):from]
 	word := before[strings.LastIndexByte(before[:len(before)-1], ' ')+1 : len(before)-1]
-	if !setters[strings.ToLower(word[strings.LastIndexAny(word, ":\n")+1:])] && !strings.HasPrefix(word, "-") {
+	if !setCommands[strings.ToLower(word[strings.LastIndexAny(word, ":\n")+1:])] && !strings.HasPrefix(word, "-") {
 		return false
 	}
 	f.work.spend(perName)
 	return setterWords.MatchString(before)
 }
 
-// setters are the last words of such commands.
-var setters = set("env arg set /v setx setenv add put #define")
+// setCommands holds the last words of such commands, for a quick test.
+var setCommands = wordSet("env arg set /v setx setenv add put #define")
 
-// maySign reports whether a sign or a value may follow a name.
-func maySign(rest string, setBefore bool) bool {
+// mayHaveValue reports, by a quick test, whether a sign or a value may follow a name. rest is the
+// text after the name.
+func mayHaveValue(rest string, setBefore bool) bool {
 	for i := range len(rest) {
 		switch c := rest[i]; {
 		case strings.IndexByte(" \t\"'`\\[]*_", c) >= 0:
@@ -251,8 +255,8 @@ func maySign(rest string, setBefore bool) bool {
 	return false
 }
 
-// begins reports whether a name stands at the beginning of a line, perhaps exported.
-func (f *finder) begins(from int) bool {
+// atLineStart reports whether the name at from is the first of its line, perhaps after "export".
+func (f *finder) atLineStart(from int) bool {
 	before := f.text[max(0, from-12):from]
 	before = strings.TrimSuffix(strings.TrimSuffix(before, "export "), "ENV ")
 	before = strings.TrimRight(before, "+- ")
@@ -261,7 +265,7 @@ func (f *finder) begins(from int) bool {
 
 var address = regexp.MustCompile(`^://([^\s:@/"'<>]*)(?::([^\s/"'<>]+))?@[\w\[.%{-]`)
 
-// lookAddress looks for a password in an address.
+// lookAddress looks for a password in a URL, at its "://".
 func lookAddress(f *finder, from, to int) {
 	end := min(len(f.text), from+window)
 	if to == end || strings.IndexByte(f.text[to:end], '@') < 0 {
@@ -272,7 +276,7 @@ func lookAddress(f *finder, from, to int) {
 	if m == nil {
 		return
 	}
-	if m[4] < 0 { // only a user, who may be a token
+	if m[4] < 0 { // only a user name, which may be a token
 		if user := f.text[from+m[2] : from+m[3]]; len(user) >= 20 && generated(user) && !isFiller(user) {
 			f.add(span{from: from + m[2], to: from + m[3], kind: "url_password", rank: 1})
 		}
@@ -283,12 +287,12 @@ func lookAddress(f *finder, from, to int) {
 		return
 	}
 	a := assignment{value: value, quoted: true, name: strong}
-	if a.secret() || len(value) >= 20 && !template.MatchString(value) && letterDigit(value) && !isFiller(value) {
+	if a.secret() || len(value) >= 20 && !template.MatchString(value) && hasLetterAndDigit(value) && !isFiller(value) {
 		f.add(span{from: from + m[4], to: from + m[5], kind: "url_password", rank: 1})
 	}
 }
 
-// lookAt looks for the password of an address without a scheme: joe:VALUE@host.
+// lookAt looks for the password of an address without a scheme, at its "@": joe:VALUE@host.
 func lookAt(f *finder, from, to int) {
 	begin := from
 	for least := max(0, from-maxName); begin > least && f.text[begin-1] > ' ' && strings.IndexByte("\"'`<>(),;=", f.text[begin-1]) < 0; begin-- {
@@ -300,7 +304,7 @@ func lookAt(f *finder, from, to int) {
 	}
 	host := f.text[to:min(len(f.text), to+nearby)]
 	if end := strings.IndexFunc(host, func(r rune) bool { return r != '.' && r != '-' && (r > 'z' || !alnum(byte(r))) }); end >= 0 {
-		if port := host[end] == ':' && end+1 < len(host) && '0' <= host[end+1] && host[end+1] <= '9'; !port && host[end] != '/' && strings.Contains(host[:end], ".") && letters(host[:end]) {
+		if port := host[end] == ':' && end+1 < len(host) && '0' <= host[end+1] && host[end+1] <= '9'; !port && host[end] != '/' && strings.Contains(host[:end], ".") && hasLetter(host[:end]) {
 			return
 		}
 		host = host[:end]
@@ -315,32 +319,34 @@ var (
 	basic  = regexp.MustCompile(`(?i)^basic(?:[ \t]|%20|\+)+([A-Za-z0-9+/_-]{8,}={0,2})`)
 )
 
+// lookBearer looks for the token of an HTTP header: Bearer VALUE.
 func lookBearer(f *finder, from, to int) {
 	f.work.spend(perRun * 2)
 	if m := bearer.FindStringSubmatchIndex(f.text[from:min(len(f.text), from+maxValue)]); m != nil {
 		f.work.spend(m[1] * perRead)
-		if v := f.text[from+m[2] : from+m[3]]; !isFiller(v) && letterDigit(v) && entropy(v) >= 2.8 && !words(v) {
+		if v := f.text[from+m[2] : from+m[3]]; !isFiller(v) && hasLetterAndDigit(v) && entropy(v) >= 2.8 && !madeOfWords(v) {
 			f.add(span{from: from + m[2], to: from + m[3], kind: "bearer", rank: 1})
 		}
 	}
 }
 
+// lookBasic looks for the encoded user and password of an HTTP header: Basic VALUE.
 func lookBasic(f *finder, from, to int) {
 	f.work.spend(perRun * 2)
 	if m := basic.FindStringSubmatchIndex(f.text[from:min(len(f.text), from+maxValue)]); m != nil {
 		f.work.spend(m[1] * perRead)
-		if text := decoded(f.text[from+m[2] : from+m[3]]); strings.Contains(text, ":") {
+		if text := decodeText(f.text[from+m[2] : from+m[3]]); strings.Contains(text, ":") {
 			f.add(span{from: from + m[2], to: from + m[3], kind: "basic_auth", rank: 1})
 		}
 	}
 }
 
-// strength is what the name text[from:to] says about its value, with the word before it
-// where that makes it one: "api key".
+// strength returns the strength of the name text[from:to]. If the name alone is weak, the word
+// before it is included: "api key".
 func (f *finder) strength(from, to int) strength {
 	s := nameStrength(f.text[from:to])
 	if s == loose || s == bare {
-		if from > 0 && (f.text[from-1] == '?' || f.text[from-1] == '&') { // of an address
+		if from > 0 && (f.text[from-1] == '?' || f.text[from-1] == '&') { // a parameter of a URL
 			return special
 		}
 		begin := from - 1

@@ -7,9 +7,10 @@ import (
 
 const (
 	minEncoded = 27 // characters of the shortest key, an AWS key, in base64
-	wrapped    = 60 // a line of at least this length may continue in the next one
+	wrapped    = 60 // minimum length of a line that may continue in the next one
 )
 
+// encodedByte marks the characters of base64, for files and for URLs.
 var encodedByte = func() (t [256]bool) {
 	for c := range 256 {
 		t[c] = alnum(byte(c)) || strings.IndexByte("+/-_", byte(c)) >= 0
@@ -17,11 +18,12 @@ var encodedByte = func() (t [256]bool) {
 	return t
 }()
 
+// plainBase64 turns base64 for URLs or in several lines into standard base64.
 var plainBase64 = strings.NewReplacer("-", "+", "_", "/", "\n", "", "\r", "")
 
-// run is the run of base64 that byte i+minEncoded-1 belongs to, without what lies
-// before i, with the lines in which it goes on; to is 0 where there is none.
-func run(s string, i int) (from, to int) {
+// base64Run returns the bounds of the base64 text around s[i+minEncoded-1], including further
+// lines that continue it, but nothing before s[i]. to is 0 if there is none.
+func base64Run(s string, i int) (from, to int) {
 	if !encodedByte[s[i+minEncoded-1]] {
 		return 0, 0
 	}
@@ -45,7 +47,7 @@ func run(s string, i int) (from, to int) {
 	}
 }
 
-// printable reports whether eight characters of base64 stand for text.
+// printable reports whether eight characters of base64 decode to printable text.
 func printable(text string) bool {
 	b, err := base64.RawStdEncoding.DecodeString(text)
 	for _, c := range b {
@@ -56,8 +58,8 @@ func printable(text string) bool {
 	return err == nil
 }
 
-// decoded is what a value in base64 stands for; "" if that is no text.
-func decoded(value string) string {
+// decodeText decodes a value in base64. It returns "" if the result is not text.
+func decodeText(value string) string {
 	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(plainBase64.Replace(value), "="))
 	for _, c := range b {
 		if c < ' ' || c == 0x7f {

@@ -21,25 +21,25 @@ const (
 // that each begin with a letter for their length.
 var base85Lines = regexp.MustCompile(`(?m)^((?:literal|delta) [0-9]+\n)((?:[A-Za-z][^\s]{5,65}\n)+)`)
 
-// binaries replaces the binary data in patches that contains secrets by the placeholders
-// of the secrets. Such a patch can no longer be applied.
-func (r *Redactor) binaries(s string) string {
+// redactBinaries replaces binary data in patches, if it contains secrets, by the placeholders of
+// the secrets. Such a patch can no longer be applied.
+func (r *Redactor) redactBinaries(s string) string {
 	if !strings.Contains(s, binaryPatch) {
 		return s
 	}
 	return base85Lines.ReplaceAllStringFunc(s, func(part string) string {
 		head, lines, _ := strings.Cut(part, "\n")
 		written := r.n
-		if clean := r.layers(r.unpacked(lines), 0); r.n > written {
+		if clean := r.redactLayers(r.unpack(lines), 0); r.n > written {
 			return head + "\n" + strings.Join(placeholder.FindAllString(clean, -1), " ") + "\n"
 		}
 		return part
 	})
 }
 
-// unpacked decodes lines of a binary patch. It returns what precedes damage, and "" if the
-// data is not zlib's.
-func (r *Redactor) unpacked(lines string) string {
+// unpack decodes lines of a binary patch. If the data is damaged, it returns the part before the
+// damage, or "" if the data is not in zlib format.
+func (r *Redactor) unpack(lines string) string {
 	var raw []byte
 	for line := range strings.Lines(lines) {
 		line = strings.TrimSuffix(line, "\n")
@@ -61,7 +61,7 @@ func (r *Redactor) unpacked(lines string) string {
 	if err != nil {
 		return ""
 	}
-	out, _ := io.ReadAll(io.LimitReader(z, maxUnpacked)) // search what precedes damage
-	r.work.spend(len(out) / 2)                           // the budget counts compressed bytes, which can unpack to many more
+	out, _ := io.ReadAll(io.LimitReader(z, maxUnpacked)) // an error leaves the part before the damage
+	r.work.spend(len(out) / 2)                           // the budget is based on compressed bytes, which can unpack to many more
 	return string(out)
 }

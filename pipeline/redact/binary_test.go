@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// gitPatch is git's own patch that puts a binary file into a repository, and then
-// changes it.
-func gitPatch(t *testing.T, was, is string) string {
+// gitPatch returns the binary patch of git for a change of a file from before to after.
+func gitPatch(t *testing.T, before, after string) string {
 	t.Helper()
 	dir := t.TempDir()
 	git := func(args ...string) string {
@@ -29,19 +28,19 @@ func gitPatch(t *testing.T, was, is string) string {
 		}
 		git("add", "-A")
 	}
-	write(was)
+	write(before)
 	git("commit", "-qm", "a")
-	write(is)
+	write(after)
 	return git("diff", "--cached", "--binary")
 }
 
-// The content of a binary patch is packed text: a key in it is found.
+// Secrets in the compressed content of a binary patch are found.
 func TestSecretsInBinaryPatches(t *testing.T) {
 	noise := strings.Repeat("\x00\x01\xfe\xff~", 40)
 	for _, kind := range []string{"github_token", "anthropic_key", "private_key"} {
 		patch := gitPatch(t, noise, noise+"k = "+planted[kind]+"\n"+noise)
 		if !strings.Contains(patch, binaryPatch) {
-			t.Fatalf("no binary patch: %q", patch)
+			t.Fatalf("git wrote no binary patch: %q", patch)
 		}
 		r := New(nil)
 		got := r.Text(patch)
@@ -49,7 +48,7 @@ func TestSecretsInBinaryPatches(t *testing.T) {
 			t.Errorf("%s: %v: %q", kind, r.Counts(), got)
 		}
 		if again := New(nil).Text(got); again != got {
-			t.Errorf("%s: not stable: %q", kind, again)
+			t.Errorf("%s: redacting again changed the patch: %q", kind, again)
 		}
 	}
 	known := gitPatch(t, "a\x00", "b\x00 counting-house-7 \x00")

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// look looks at the arguments of a call whose name goes on at to.
+// look looks for secrets in the arguments of a call. to is the end of the keyword in its name.
 func (c secretCall) look(f *finder, _, to int) {
 	if at := opening(f.text, to); at > 0 {
-		f.arguments(assignment{name: strong, prose: !c.Sure}, at, c.First)
+		f.lookInArguments(assignment{name: strong, prose: !c.Sure}, at, c.First)
 	}
 }
 
-// opening returns where the arguments of a call begin, or the values assigned to its
-// name. It returns 0 for a name without arguments and values.
+// opening returns where the arguments of a call begin, or the values assigned to its name. It
+// returns 0 if the name has neither.
 func opening(text string, to int) int {
 	end := min(len(text), to+24)
 	for to < end && wordAt(text, to) && text[to-1] != '(' {
@@ -38,8 +38,9 @@ func opening(text string, to int) int {
 
 var mailAddress = regexp.MustCompile(`^[\w.+-]+@[\w-]+(?:\.[a-z]+)+$`)
 
-// arguments looks at the literals in a list, from the one numbered first on.
-func (f *finder) arguments(a assignment, at, first int) {
+// lookInArguments looks at the literals in the list that begins at position at. It skips the items
+// before number first, counted from 0.
+func (f *finder) lookInArguments(a assignment, at, first int) {
 	a.quoted = true
 	inBrackets := strings.IndexByte("([", f.text[at-1]) >= 0
 	end, n, depth := min(len(f.text), at+2*nearby), 0, 0
@@ -70,7 +71,7 @@ func (f *finder) arguments(a assignment, at, first int) {
 			for from > at && f.text[from-1] == '\\' {
 				from--
 			}
-			size := closing(f.text[i+1:end], f.text[from:i+1])
+			size := closingQuote(f.text[i+1:end], f.text[from:i+1])
 			if size < 0 {
 				return
 			}

@@ -4,17 +4,17 @@ import "strings"
 
 func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f' }
 
-func capital(c byte) bool { return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' }
+func upperOrDigit(c byte) bool { return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' }
 
-func alnum(c byte) bool { return capital(c) || 'a' <= c && c <= 'z' }
+func alnum(c byte) bool { return upperOrDigit(c) || 'a' <= c && c <= 'z' }
 
-// mixed reports whether a value has small and capital letters.
+// mixed reports whether a value has lower-case and upper-case letters.
 func mixed(s string) bool { return strings.ToLower(s) != s && strings.ToUpper(s) != s }
 
-// wordAt reports whether a word goes on at i.
+// wordAt reports whether s[i] is a letter, a digit or an underscore.
 func wordAt(s string, i int) bool { return i < len(s) && (alnum(s[i]) || s[i] == '_') }
 
-// keyByte are the characters of which keys are made.
+// keyByte marks the characters of which most keys consist.
 var keyByte = func() (t [256]bool) {
 	for c := range 256 {
 		t[c] = alnum(byte(c)) || c == '_' || c == '-'
@@ -22,7 +22,7 @@ var keyByte = func() (t [256]bool) {
 	return t
 }()
 
-// inKey are the characters that may stand in a secret of any kind.
+// inKey marks the characters that may occur in a secret of any kind.
 var inKey = func() (t [256]bool) {
 	for c := range 256 {
 		t[c] = keyByte[c] || strings.IndexByte("./+=~%|:", byte(c)) >= 0
@@ -30,14 +30,14 @@ var inKey = func() (t [256]bool) {
 	return t
 }()
 
-// escaped reports whether text ends in an escaped character, such as the end of a line
-// in JSON or in a URL.
+// escaped reports whether text ends with an escape sequence, such as a line break in JSON or in a
+// URL.
 func escaped(text string) bool {
 	n := len(text)
 	return n > 1 && text[n-2] == '\\' && strings.IndexByte("nrt", text[n-1]) >= 0 || n > 2 && text[n-3] == '%' && isHex(text[n-2]) && isHex(text[n-1])
 }
 
-// lower is a text with small ASCII letters.
+// lower returns a text with its ASCII letters in lower case.
 func lower(s string) []byte {
 	b := []byte(s)
 	for i, c := range b {
@@ -48,7 +48,8 @@ func lower(s string) []byte {
 	return b
 }
 
-func set(words string) map[string]bool {
+// wordSet returns the set of the words in a text.
+func wordSet(words string) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.Fields(words) {
 		out[w] = true

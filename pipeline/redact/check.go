@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// Found is the error of an object that contains a possible secret and is withheld. It
-// names the place and the type, never the value.
+// Found is the error for an object that contains a possible secret and is therefore withheld. It
+// names the place and the type of the secret, never its value.
 type Found struct {
-	Object string // what is withheld: an episode, a file
+	Object string // the withheld object: an episode, a file
 	Place  string // column or field, such as steps[3].observation
 	Kind   string // type of the secret, as in placeholders
 }
@@ -29,9 +29,8 @@ func NewChecker(known *Known) *Checker { return &Checker{known} }
 // and bytes. It returns the first secret as a *Found.
 func (c *Checker) Check(object string, v any) error { return c.CheckAfter(New(nil), object, v) }
 
-// CheckAfter is Check for the output of a redactor that knows everything that the
-// checker knows. It skips texts in which the redactor found nothing, and searches all
-// others.
+// CheckAfter is like Check, but skips texts in which r found no secret. r must know all values
+// that the checker knows.
 func (c *Checker) CheckAfter(r *Redactor, object string, v any) error {
 	w := &walker{red: New(c.known), clear: r.clear, seen: map[string]bool{}}
 	if found := w.walk(reflect.ValueOf(v)); found != nil {
@@ -43,13 +42,13 @@ func (c *Checker) CheckAfter(r *Redactor, object string, v any) error {
 
 type walker struct {
 	red   *Redactor
-	clear map[string]bool // texts that need no search
-	seen  map[string]bool // texts of this object without secrets, many of which repeat in every row
+	clear map[string]bool // texts that need not be searched
+	seen  map[string]bool // texts that were searched and contain no secret; many repeat in every row
 }
 
-// numbers are columns of numbers in base64. They contain no text, and about one in
-// 80,000 looks like a key by chance.
-var numbers = map[string]bool{"minhash_b64": true}
+// numericColumns holds the columns of numbers in base64. They contain no text, but about one value
+// in 80,000 looks like a key by chance.
+var numericColumns = map[string]bool{"minhash_b64": true}
 
 // walk returns the first secret in v, with its place in v. It builds the place on the
 // way back, because most texts contain no secret.
@@ -80,7 +79,7 @@ func (w *walker) walk(v reflect.Value) *Found {
 			}
 		}
 	case reflect.Struct:
-		for _, i := range texts(v.Type()) {
+		for _, i := range textFieldsOf(v.Type()) {
 			if found := w.walk(v.Field(i)); found != nil {
 				return found.in("." + nameOf(v.Type().Field(i)))
 			}
@@ -91,14 +90,14 @@ func (w *walker) walk(v reflect.Value) *Found {
 
 var textFields sync.Map // reflect.Type -> []int
 
-// texts returns the indexes of the fields of a struct that may contain text.
-func texts(t reflect.Type) []int {
+// textFieldsOf returns the indexes of the fields of a struct that may contain text.
+func textFieldsOf(t reflect.Type) []int {
 	if known, ok := textFields.Load(t); ok {
 		return known.([]int)
 	}
 	var out []int
 	for i := range t.NumField() {
-		if f := t.Field(i); f.IsExported() && mayHold(f.Type) && !numbers[nameOf(f)] {
+		if f := t.Field(i); f.IsExported() && mayContainText(f.Type) && !numericColumns[nameOf(f)] {
 			out = append(out, i)
 		}
 	}
@@ -106,20 +105,21 @@ func texts(t reflect.Type) []int {
 	return out
 }
 
-// mayHold reports whether a value of a type may contain text.
-func mayHold(t reflect.Type) bool {
+// mayContainText reports whether a value of a type may contain text.
+func mayContainText(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return t.Kind() >= reflect.Array // numbers come before
+	return t.Kind() >= reflect.Array // the kinds before Array are numbers and booleans
 }
 
+// in prepends place to the place of the secret.
 func (f *Found) in(place string) *Found {
 	f.Place = place + f.Place
 	return f
 }
 
-// nameOf returns the name of a field in files.
+// nameOf returns the name that a field has in files.
 func nameOf(f reflect.StructField) string {
 	for _, tag := range []string{"col", "json"} {
 		if name, _, _ := strings.Cut(f.Tag.Get(tag), ","); name != "" && name != "-" {
@@ -129,6 +129,7 @@ func nameOf(f reflect.StructField) string {
 	return f.Name
 }
 
+// text searches one text. A secret is reported as "known" only if no rule found any.
 func (w *walker) text(s string) *Found {
 	if w.clear[s] || w.seen[s] {
 		return nil

@@ -2,14 +2,14 @@ package redact
 
 import "strings"
 
-// look looks at the arguments of a command.
+// look looks for secrets in the arguments of a command, whose name is text[from:to].
 func (c *command) look(f *finder, from, to int) {
 	text := f.text
 	if to == len(text) || from > 0 && text[from] > ' ' && (wordAt(text, from-1) || strings.IndexByte("-/.$", text[from-1]) >= 0 && text[from] == '/') || from < f.commandEnd[c] {
 		return
 	}
 	line := text[to:min(len(text), to+window)]
-	line = line[:lineEnd(line)]
+	line = line[:commandLength(line)]
 	if f.commandEnd == nil {
 		f.commandEnd = map[*command]int{}
 	}
@@ -40,8 +40,9 @@ func (c *command) look(f *finder, from, to int) {
 	}
 }
 
-// lineEnd is where a command ends: at a sign outside of quotes, or with its line.
-func lineEnd(line string) int {
+// commandLength returns the length of a command: up to a | or ; outside of quotes, or to the end of
+// its line.
+func commandLength(line string) int {
 	quote := byte(0)
 	for i := range len(line) {
 		switch c := line[i]; {
@@ -56,7 +57,7 @@ func lineEnd(line string) int {
 	return len(line)
 }
 
-// flag is the flag that an argument is or begins with, and what follows it.
+// flag returns the flag that an argument is or begins with, and the rest of the argument.
 func (c *command) flag(word string) (flag, value string) {
 	if word == "" || word[0] != '-' && word[0] != '/' {
 		return "", ""

@@ -10,16 +10,17 @@ import (
 	"testing"
 )
 
-// planting is a secret and its surrounding text, with %s in its place.
-type planting struct{ form, secret string }
+// sample is a secret and its surrounding text, in which %s stands for the secret.
+type sample struct{ form, secret string }
 
-// drawer generates secrets, the same in every run of the tests, so that this file contains none.
-type drawer struct{ *rand.Rand }
+// generator generates secrets, so that this file contains none. They are the same in every run of
+// the tests.
+type generator struct{ *rand.Rand }
 
-// draws is how often every form gets another secret.
-const draws = 20
+// rounds is how many secrets are tried in every form.
+const rounds = 20
 
-func newDrawer(n int) drawer { return drawer{rand.New(rand.NewPCG(uint64(n), 7))} }
+func newGenerator(seed int) generator { return generator{rand.New(rand.NewPCG(uint64(seed), 7))} }
 
 const (
 	lowerDigits = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -29,34 +30,35 @@ const (
 	base64url   = base62 + "-_"
 )
 
-func (d drawer) of(alphabet string, n int) string {
+// of returns n random characters of an alphabet, with at least one letter and one digit.
+func (d generator) of(alphabet string, n int) string {
 	for {
 		b := make([]byte, n)
 		for i := range b {
 			b[i] = alphabet[d.IntN(len(alphabet))]
 		}
-		if s := string(b); strings.ContainsAny(s, "0123456789") && letters(s) && alnum(s[0]) && alnum(s[n-1]) {
+		if s := string(b); strings.ContainsAny(s, "0123456789") && hasLetter(s) && alnum(s[0]) && alnum(s[n-1]) {
 			return s
 		}
 	}
 }
 
-// password is what a person chooses: a word that is spoilt, a number, a sign.
-func (d drawer) password() string {
+// password returns a password like those that people choose: a word, a sign and a number.
+func (d generator) password() string {
 	words := []string{"Summer", "orchid", "Tiger", "winter", "Passw0rd", "dragon", "Sunshine", "monkey", "hunter", "Falcon"}
 	signs := "!@#$%^*?+"
 	w := words[d.IntN(len(words))]
 	return fmt.Sprintf("%s%c%d", w, signs[d.IntN(len(signs))], 10+d.IntN(9990))
 }
 
-// short is a short password of letters and digits.
-func (d drawer) short() string { return d.of(lowerDigits, 7+d.IntN(5)) }
+// short returns a short password of letters and digits.
+func (d generator) short() string { return d.of(lowerDigits, 7+d.IntN(5)) }
 
-// forms of secrets whose surroundings tell them.
-func (d drawer) assigned() (out []planting) {
+// byContext returns secrets that only their context reveals.
+func (d generator) byContext() (out []sample) {
 	add := func(secret string, forms ...string) {
 		for _, f := range forms {
-			out = append(out, planting{f, secret})
+			out = append(out, sample{f, secret})
 		}
 	}
 	for _, f := range strings.Split(passwordForms, "\n") {
@@ -76,8 +78,8 @@ func (d drawer) assigned() (out []planting) {
 	return out
 }
 
-// byPrefix returns keys that their prefix identifies.
-func (d drawer) byPrefix() (out []planting) {
+// byPrefix returns secrets that their own form, mostly a prefix, identifies.
+func (d generator) byPrefix() (out []sample) {
 	for prefix, rest := range map[string]string{
 		"AK" + "IA": d.of(upperDigits, 16), "ghp" + "_": d.of(base62, 36), "github" + "_pat_": d.of(base62, 22) + "_" + d.of(base62, 59), "glpat" + "-": d.of(base64url, 20),
 		"sk-ant" + "-api03-": d.of(base64url, 93) + "AA", "sk-" + "proj-": d.of(base62, 48), "AI" + "za": d.of(base64url, 35), "xox" + "b-": "123456789012-1234567890123-" + d.of(base62, 24),
@@ -88,18 +90,18 @@ func (d drawer) byPrefix() (out []planting) {
 		"xai" + "-": d.of(base62, 80), "gsk" + "_": d.of(base62, 52), "nvapi" + "-": d.of(base64url, 64), "whsec" + "_": d.of(base62, 32), "sq0atp" + "-": d.of(base64url, 22), "sntryu" + "_": d.of(hexDigits, 64), "pscale" + "_tkn_": d.of(base64url, 43),
 		"1234567890:" + "AA": d.of(base64url, 33), "https://hooks.slack.com" + "/services/T00AAAAAA/B00AAAAAA/": d.of(base62, 24), "key" + "-": d.of(hexDigits, 32), "ya29" + ".": d.of(base64url, 60),
 	} {
-		out = append(out, planting{"found %s in the log", prefix + rest}, planting{"x = f('%s', 1)", prefix + rest})
+		out = append(out, sample{"found %s in the log", prefix + rest}, sample{"x = f('%s', 1)", prefix + rest})
 	}
 	jwt := "ey" + "J" + d.of(base64url, 20) + ".ey" + "J" + d.of(base64url, 40) + "." + d.of(base64url, 43)
 	basic := base64.StdEncoding.EncodeToString([]byte("admin:" + d.password()))
 	pem := "-----BEGIN " + "PRIVATE KEY-----\n" + d.of(base62, 64) + "\n" + d.of(base62, 64) + "\n-----END " + "PRIVATE KEY-----"
 	ssh := "-----BEGIN OPENSSH " + "PRIVATE KEY-----\\n" + d.of(base62, 64) + "\\n" + d.of(base62, 64)
 	packed := base64.StdEncoding.EncodeToString([]byte("API_KEY=" + d.of(base62, 32)))
-	return append(out, planting{"cookie: %s;", jwt}, planting{"Authorization: Basic %s", basic}, planting{"%s\n", pem}, planting{`"%s"`, ssh}, planting{"data: %s", packed})
+	return append(out, sample{"cookie: %s;", jwt}, sample{"Authorization: Basic %s", basic}, sample{"%s\n", pem}, sample{`"%s"`, ssh}, sample{"data: %s", packed})
 }
 
-// kept reports whether a cleaned text contains a secret or the greater part of it.
-func kept(text, secret string) bool {
+// contains reports whether a redacted text still contains at least two thirds of a secret.
+func contains(text, secret string) bool {
 	n := max(4, len(secret)*2/3)
 	for i := 0; i+n <= len(secret); i++ {
 		if strings.Contains(text, secret[i:i+n]) {
@@ -109,16 +111,17 @@ func kept(text, secret string) bool {
 	return false
 }
 
-// Figures that the corpus must reach, and that docs/secrets.md states.
+// The share of secrets that are found must reach a minimum, and must be the one that
+// docs/secrets.md states.
 func TestRecall(t *testing.T) {
 	forms, missed, all := map[string]bool{}, 0, 0
-	for n := range draws {
-		d := newDrawer(n)
-		for _, p := range append(d.assigned(), d.byPrefix()...) {
+	for n := range rounds {
+		d := newGenerator(n)
+		for _, p := range append(d.byContext(), d.byPrefix()...) {
 			all++
 			forms[p.form] = true
 			text := "# notes\n" + strings.Replace(p.form, "%s", p.secret, 1) + "\n# end\n"
-			if got := New(nil).Text(text); kept(got, p.secret) {
+			if got := New(nil).Text(text); contains(got, p.secret) {
 				missed++
 				t.Logf("missed %q in %q", p.secret, got)
 			}
@@ -128,24 +131,24 @@ func TestRecall(t *testing.T) {
 	if all < 120 || len(forms) < 40 || recall < 95 {
 		t.Errorf("%d secrets in %d forms, of which %.1f %% are found", all, len(forms), recall)
 	}
-	stated(t, fmt.Sprintf("%.1f %% of %d secrets in %d forms", recall, all, len(forms)))
+	checkDocumented(t, fmt.Sprintf("%.1f %% of %d secrets in %d forms", recall, all, len(forms)))
 }
 
-// stated looks for a figure in the page about secrets.
-func stated(t *testing.T, figure string) {
+// checkDocumented fails the test if docs/secrets.md does not contain a text.
+func checkDocumented(t *testing.T, text string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/secrets.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(regexp.MustCompile(`\s+`).ReplaceAll(page, []byte(" "))), figure) {
-		t.Errorf("docs/secrets.md does not say %q", figure)
+	if !strings.Contains(string(regexp.MustCompile(`\s+`).ReplaceAll(page, []byte(" "))), text) {
+		t.Errorf("docs/secrets.md does not say %q", text)
 	}
 }
 
-// Texts that look like secrets but are not stay unchanged.
+// Texts that only look like secrets stay unchanged.
 func TestFalseAlarms(t *testing.T) {
-	d, all := newDrawer(0), []string(nil)
+	d, all := newGenerator(0), []string(nil)
 	for line := range strings.Lines(lookAlikes) {
 		if line = strings.TrimSuffix(line, "\n"); line != "" {
 			uuid := d.of(hexDigits, 8) + "-" + d.of(hexDigits, 4) + "-4" + d.of(hexDigits, 3) + "-a" + d.of(hexDigits, 3) + "-" + d.of(hexDigits, 12)
@@ -164,5 +167,5 @@ func TestFalseAlarms(t *testing.T) {
 	if len(all) < 120 || alarms > 2 {
 		t.Errorf("%d look-alikes, of which %.1f %% are replaced", len(all), alarms)
 	}
-	stated(t, fmt.Sprintf("%.1f %% of %d look-alikes", alarms, len(all)))
+	checkDocumented(t, fmt.Sprintf("%.1f %% of %d look-alikes", alarms, len(all)))
 }

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// encoded replaces texts in base64 that contain secrets by the secrets' placeholders.
-func (r *Redactor) encoded(s string, depth int) string {
+// redactBase64 replaces base64 texts that contain secrets by the placeholders of the secrets.
+func (r *Redactor) redactBase64(s string, depth int) string {
 	var out strings.Builder
 	at := 0
 	for i := 0; i+minEncoded <= len(s); {
-		from, to := run(s, i)
+		from, to := base64Run(s, i)
 		if to == 0 {
-			i += minEncoded // none that begins before the next place to look at
+			i += minEncoded // a text of minEncoded characters cannot begin before this
 			continue
 		}
 		i = to
-		if places := r.within(s[from:to], depth); places != "" {
+		if places := r.placeholdersIn(s[from:to], depth); places != "" {
 			for to < len(s) && s[to] == '=' {
 				to++
 			}
@@ -34,9 +34,9 @@ func (r *Redactor) encoded(s string, depth int) string {
 	return out.String()
 }
 
-// within returns the placeholders of the secrets in a text in base64. It skips up to
-// three characters, because text directly before it, such as a path, looks like base64.
-func (r *Redactor) within(run string, depth int) string {
+// placeholdersIn returns the placeholders of the secrets in a base64 text. It tries to skip up to
+// three characters, because text directly before it, such as a path, may look like base64.
+func (r *Redactor) placeholdersIn(run string, depth int) string {
 	if len(run) < minEncoded {
 		return ""
 	}
@@ -55,7 +55,7 @@ func (r *Redactor) within(run string, depth int) string {
 			continue
 		}
 		written := r.n
-		if clean := r.layers(string(b), depth+1); r.n > written {
+		if clean := r.redactLayers(string(b), depth+1); r.n > written {
 			return strings.Join(placeholder.FindAllString(clean, -1), " ")
 		}
 	}

@@ -21,10 +21,10 @@ type finder struct {
 	placeholders [][]int          // bounds of the placeholders ahead in the text
 }
 
-// replaced reports whether the keyword at from is part of a placeholder, such as
+// inPlaceholder reports whether the keyword at from is part of a placeholder, such as
 // [REDACTED:private_key:1]. Without this test, searching a redacted text again would take more
 // work than redacting it. Successive calls must not go back in the text.
-func (f *finder) replaced(from int) bool {
+func (f *finder) inPlaceholder(from int) bool {
 	for len(f.placeholders) > 0 && f.placeholders[0][1] <= from {
 		f.placeholders = f.placeholders[1:]
 	}
@@ -60,7 +60,7 @@ func (f *finder) separate() []span {
 
 // runRule applies a rule to the text around its keyword at text[from:to].
 func (f *finder) runRule(r *rule, from, to int) {
-	if r.sign && !f.assigns(to) {
+	if r.sign && !f.mayAssign(to) {
 		f.work.spend(1)
 		return
 	}
@@ -70,7 +70,7 @@ func (f *finder) runRule(r *rule, from, to int) {
 	}
 	end := min(len(f.text), to+r.ahead)
 	if r.line {
-		if f.readBefore(r, from) {
+		if f.failedBefore(r, from) {
 			return
 		}
 		if n := strings.IndexByte(f.text[to:end], '\n'); n >= 0 {
@@ -86,7 +86,7 @@ func (f *finder) runRule(r *rule, from, to int) {
 	if r.back > 0 { // the expression reads the whole window
 		f.work.spend((end - start) * perRead)
 	}
-	f.work.spend(r.cost + perRead*f.run(from, end))
+	f.work.spend(r.cost + perRead*f.runLength(from, end))
 	if m == nil {
 		if r.line {
 			if f.failed == nil {
@@ -117,10 +117,10 @@ func (f *finder) runRule(r *rule, from, to int) {
 	}
 }
 
-// readBefore reports whether a rule that reads its whole line already failed on the text after
+// failedBefore reports whether a rule that reads its whole line already failed on the text after
 // its keyword, at an earlier keyword of the same command. This avoids a second search if the
 // command repeats the keyword.
-func (f *finder) readBefore(r *rule, from int) bool {
+func (f *finder) failedBefore(r *rule, from int) bool {
 	last, ok := f.failed[r]
 	if !ok || from-last > window/2 {
 		return false
@@ -129,8 +129,8 @@ func (f *finder) readBefore(r *rule, from int) bool {
 	return !strings.ContainsAny(f.text[last:from], "\n|;=\"'(")
 }
 
-// assigns reports whether an assignment operator may follow the vendor name that ends at to.
-func (f *finder) assigns(to int) bool {
+// mayAssign reports whether an assignment operator may follow the vendor name that ends at to.
+func (f *finder) mayAssign(to int) bool {
 	end := min(len(f.text), to+24)
 	for to < end && (wordAt(f.text, to) || strings.IndexByte(" \t\r\n\f.-'\"", f.text[to]) >= 0) {
 		to++
@@ -138,9 +138,9 @@ func (f *finder) assigns(to int) bool {
 	return to < end && strings.IndexByte("=>:|?,", f.text[to]) >= 0
 }
 
-// run returns how many key characters follow from without a gap, up to end, less the first
+// runLength returns how many key characters follow from without a gap, up to end, less the first
 // shortRun, which cost nothing extra. Expressions read all of them before they fail.
-func (f *finder) run(from, end int) int {
+func (f *finder) runLength(from, end int) int {
 	for f.runEnd = max(f.runEnd, from); f.runEnd < len(f.text) && inKey[f.text[f.runEnd]]; f.runEnd++ {
 	}
 	return max(0, min(f.runEnd, end)-from-shortRun)
@@ -167,11 +167,11 @@ func (f *finder) isSecret(r *rule, s *span, begin int) bool {
 	switch {
 	case r.bare && (!apart || wordAt(f.text, s.to) || !generated(value)), !apart && r.begins:
 		return false
-	case !apart && (len(value) < keySize && !letterDigit(value) || r.mixed && (len(value) < keySize || !mixed(value))): // such as the end of "task-1" or "disk-a2b"
+	case !apart && (len(value) < keySize && !hasLetterAndDigit(value) || r.mixed && (len(value) < keySize || !mixed(value))): // such as the end of "task-1" or "disk-a2b"
 		return false
 	}
 	if rest := s.to; rest < len(f.text) && alnum(f.text[rest]) {
-		if r.kind == awsKey && !letterDigit(value) { // a longer run of capitals, such as a DNA sequence
+		if r.kind == awsKey && !hasLetterAndDigit(value) { // a longer run of capitals, such as a DNA sequence
 			return false
 		}
 		for rest < len(f.text) && keyByte[f.text[rest]] {

@@ -1,6 +1,7 @@
 package redact
 
-// passwordForms put a password behind a name. ⏎ is the end of a line.
+// passwordForms lists contexts in which passwords occur, one per line. byContext replaces %s with a
+// generated password, ⏎ with a line break and ⇥ with a tab.
 const passwordForms = `
 DB_PASSWORD=%s
 ⏎DB_PASSWORD=%s⏎DEBUG=1⏎

@@ -1,7 +1,7 @@
 package redact
 
-// keyForms lists contexts in which secrets occur, one per line. assigned replaces %s with a generated
-// secret and ⏎ with a line break.
+// keyForms lists contexts in which keys and tokens occur, one per line, in the form of
+// passwordForms.
 const keyForms = `
 Cookie: sessionid=%s; theme=dark
 Set-Cookie: session=%s; Path=/; HttpOnly

@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// secretName matches names of variables with a secret: MY_API_KEY, HF_TOKEN,
-// DB_PASSWORD_2, MYSQL_PWD. maybeName matches less certain names: SECRET_OF_THE_SHOP,
-// TOKEN_TYPE.
+// secretName matches names of variables that hold a secret: MY_API_KEY, HF_TOKEN,
+// DB_PASSWORD_2, MYSQL_PWD. maybeName matches names that may: SECRET_OF_THE_SHOP,
+// TOKEN_TYPE. inAddress matches the password in a URL.
 var (
 	secretName = regexp.MustCompile(`(?i)(?:(?:^|_|[a-z])(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|PAT)|(?:^|_)(?:PASS|PWD|AUTH))(?:_?[0-9]+)?$`)
 	maybeName  = regexp.MustCompile(`(?i)(?:^|_)(?:SECRETS?|PASSWORD|PASSWD|PASSPHRASE|TOKEN|API_?KEY|CREDENTIALS?)_`)
@@ -26,10 +26,10 @@ var (
 var plainWord = regexp.MustCompile(`^[a-z]{1,11}$|^[0-9]+$`)
 
 // Environment returns the values of variables (NAME=value) whose names say that they
-// are secret, and the passwords in addresses in all variables. It skips paths, numbers,
-// and words of less than 12 letters, because replacing a password "postgres" would
-// damage every text about the database. If a name is not certain, it also skips values
-// made of words.
+// are secret, and the passwords in URLs in all variables. It skips paths, numbers, and
+// words of less than 12 letters, because replacing a password "postgres" would damage
+// every text about the database. If the name of a variable is not certain to be that of
+// a secret, Environment also skips values made of words.
 func Environment(environ []string) []string {
 	var out []string
 	add := func(value string) {
@@ -39,7 +39,7 @@ func Environment(environ []string) []string {
 	}
 	for _, v := range environ {
 		name, value, _ := strings.Cut(v, "=")
-		if value = strings.TrimSpace(value); secretName.MatchString(name) || maybeName.MatchString(name) && !words(value) {
+		if value = strings.TrimSpace(value); secretName.MatchString(name) || maybeName.MatchString(name) && !madeOfWords(value) {
 			add(value)
 		}
 		for _, m := range inAddress.FindAllStringSubmatch(value, -1) {
@@ -63,8 +63,8 @@ const MinKnown = 8
 type Known struct {
 	values []string
 	forms  []form
-	begins map[uint64][]int32 // forms by their first eight bytes, longest first
-	filter [1 << 12]uint64    // a bit for each of their first eight bytes, hashed
+	begins map[uint64][]int32 // forms by their first MinKnown bytes, longest first
+	filter [1 << 12]uint64    // bit set of the hashes of these bytes
 }
 
 // form is one way in which a value is written.
@@ -73,13 +73,13 @@ type form struct {
 	value      int
 }
 
-// NewKnown returns an index of values, without those shorter than MinKnown.
+// NewKnown returns an index of values. It ignores values shorter than MinKnown.
 func NewKnown(values []string) *Known {
 	k := &Known{}
 	for _, v := range values {
 		k.add(v, "known")
 	}
-	return k.ready()
+	return k.build()
 }
 
 func (k *Known) add(value, kind string) {
@@ -92,20 +92,20 @@ func (k *Known) add(value, kind string) {
 	}
 }
 
-// ready builds the index.
-func (k *Known) ready() *Known {
+// build builds the index and returns k.
+func (k *Known) build() *Known {
 	slices.SortStableFunc(k.forms, func(a, b form) int { return len(b.text) - len(a.text) })
 	k.begins = make(map[uint64][]int32, len(k.forms))
 	for i, f := range k.forms {
 		head := binary.LittleEndian.Uint64([]byte(f.text[:MinKnown]))
 		k.begins[head] = append(k.begins[head], int32(i))
-		bit := hashed(head)
+		bit := hashHead(head)
 		k.filter[bit>>6] |= 1 << (bit & 63)
 	}
 	return k
 }
 
-func hashed(head uint64) uint64 { return head * 0x9e3779b97f4a7c15 >> 46 }
+func hashHead(head uint64) uint64 { return head * 0x9e3779b97f4a7c15 >> 46 }
 
 // find returns the positions of known values, with the longest form at each.
 func (k *Known) find(s string) (out []span) {
@@ -119,7 +119,7 @@ func (k *Known) find(s string) (out []span) {
 	next := 0 // end of the last match
 	for i := MinKnown - 1; i < len(s); i++ {
 		head = head>>8 | uint64(s[i])<<56
-		if bit := hashed(head); k.filter[bit>>6]&(1<<(bit&63)) == 0 || i-MinKnown+1 < next {
+		if bit := hashHead(head); k.filter[bit>>6]&(1<<(bit&63)) == 0 || i-MinKnown+1 < next {
 			continue
 		}
 		for _, n := range k.begins[head] {
@@ -134,7 +134,7 @@ func (k *Known) find(s string) (out []span) {
 	return out
 }
 
-// lineSecret is the length from which a line of a multi-line value is a value by itself.
+// lineSecret is the minimum length for a line of a multi-line value to be searched for by itself.
 const lineSecret = 16
 
 // forms returns the ways in which a value may be written: unchanged, line by line, in
@@ -153,7 +153,7 @@ func forms(value string) []string {
 			}
 		}
 	}
-	if letterDigit(value) {
+	if hasLetterAndDigit(value) {
 		out = append(out, strings.ToUpper(value), strings.ToLower(value))
 	}
 	query := url.QueryEscape(value)
@@ -163,11 +163,11 @@ func forms(value string) []string {
 	out = append(out, digits, strings.ToUpper(digits), `\x`+strings.Join(pairs(digits), `\x`), strings.Join(pairs(digits), " "))
 	out = append(out, strings.TrimRight(base32.StdEncoding.EncodeToString([]byte(value)), "=")[:len(value)*8/5])
 	out = append(out, strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(value)), "="))
-	for before := range 3 { // bytes of something else in the same group of three
+	for before := range 3 { // number of other bytes before the value in a group of three
 		text := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), value...))
 		from, to := []int{0, 2, 3}[before], len(text)
 		if (before+len(value))%3 != 0 {
-			to-- // the last character has bits of what follows
+			to-- // the last character contains bits of the next byte
 		}
 		out = append(out, text[from:to], urlSafe.Replace(text[from:to]))
 	}
@@ -198,7 +198,7 @@ func quoted(s string) string {
 	return strings.TrimSuffix(b.String(), "\"\n")[1:]
 }
 
-// learnable reports whether a value is specific enough to look for without its name.
+// learnable reports whether a value is specific enough to search for without its name.
 func learnable(v string) bool {
-	return len(v) >= MinKnown && (letterDigit(v) || symbols(v) > 0)
+	return len(v) >= MinKnown && (hasLetterAndDigit(v) || symbols(v) > 0)
 }

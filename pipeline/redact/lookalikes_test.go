@@ -1,7 +1,7 @@
 package redact
 
-// lookAlikes resemble secrets but must stay. UUID, SHA1, SHA256, MD5 and B64 stand for
-// such values.
+// lookAlikes lists texts that resemble secrets but must not be redacted, one per line. The test
+// replaces UUID, SHA1, SHA256, MD5 and B64 with generated values, and ⏎ with a line break.
 const lookAlikes = `
 Set the password to None to disable login.
 atexit2.register(print, "atexit2")

@@ -1,7 +1,7 @@
 package redact
 
-// This file finds private keys in PEM (RFC 7468) and in OpenPGP's ASCII armor (RFC 4880),
-// complete or cut off, and the secret keys of AWS.
+// Private keys in PEM (RFC 7468) and in OpenPGP's ASCII armor (RFC 4880), complete or cut off, and
+// the secret access keys of AWS.
 
 import (
 	"regexp"

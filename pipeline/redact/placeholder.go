@@ -2,6 +2,7 @@ package redact
 
 import "regexp"
 
+// marker is the beginning of every placeholder.
 const marker = "[REDACTED:"
 
 var placeholder = regexp.MustCompile(`\[REDACTED:\w+:\d+\]`)

@@ -1,7 +1,7 @@
 package redact
 
-// Values that are not assigned to the names of secrets: in sentences, in calls that fill
-// in a field, in the answer to a prompt, and before their names.
+// Values that are not assigned to the names of secrets, but stand near them: in sentences, in
+// calls that fill in a field, in the answer to a prompt, and before the name.
 
 import (
 	"regexp"
@@ -18,9 +18,9 @@ const (
 	before                       // use VALUE as password
 )
 
-// around returns, by a quick test, the places in which a value may be around the name
-// that begins at from and ends before rest.
-func (f *finder) around(from int, rest string) (p place) {
+// possiblePlaces returns, by a quick test, the places in which a value may be near the name that
+// begins at from. rest is the text after the name.
+func (f *finder) possiblePlaces(from int, rest string) (p place) {
 	line, next, more := strings.Cut(rest, "\n")
 	if rest != "" {
 		if (rest[0] == ' ' || strings.HasPrefix(rest, "'s ") || strings.HasPrefix(rest, "` ")) && strings.ContainsAny(line, "0123456789") {
@@ -45,40 +45,41 @@ func (f *finder) around(from int, rest string) (p place) {
 	return p
 }
 
-// lookAround looks for the first value in the places around its name.
+// lookAround looks for a value in the places p around the name text[from:to], and stops at the
+// first secret.
 func (f *finder) lookAround(a assignment, from, to int, p place) {
 	found := len(f.spans)
 	rest := f.text[to:min(len(f.text), to+nearby)]
 	if p&inSentence != 0 && !strings.HasPrefix(rest, " |") {
-		f.sentence(a, to, rest)
+		f.lookInSentence(a, to, rest)
 	}
 	if p&inCall != 0 && len(f.spans) == found {
 		f.work.spend(perName)
-		if capital(f.text[to-1]) && strings.HasPrefix(rest, ", ") { // the name of an option
-			f.value(a, to+2, true, false)
+		if upperOrDigit(f.text[to-1]) && strings.HasPrefix(rest, ", ") { // the name of an option
+			f.readValue(a, to+2, true, false)
 		} else if m := filledIn.FindString(rest); m != "" {
-			f.value(a, to+len(m)-1, true, false)
+			f.readValue(a, to+len(m)-1, true, false)
 		} else if m := columns.FindString(rest); m != "" {
-			f.arguments(a, to+len(m), 0)
+			f.lookInArguments(a, to+len(m), 0)
 		} else if m := cases.FindString(rest); m != "" {
 			quoted := f.text[max(0, from-nearby):from]
-			f.arguments(a, to+len(m), strings.Count(quoted[strings.LastIndexByte(quoted, rest[0])+1:], ","))
+			f.lookInArguments(a, to+len(m), strings.Count(quoted[strings.LastIndexByte(quoted, rest[0])+1:], ","))
 		}
 	}
 	if p&below != 0 && len(f.spans) == found {
-		f.answer(a, from, to)
+		f.lookBelow(a, from, to)
 	}
 	if p&before != 0 && len(f.spans) == found {
-		f.reversed(a, from)
+		f.lookBefore(a, from)
 	}
 }
 
-// links are words and signs in a sentence that a value may directly follow.
-var links = set("is lautet ist was are be to now still from we it of use used remains equals got it's -> => - – — as")
+// linkWords are words and signs in a sentence that a value may directly follow.
+var linkWords = wordSet("is lautet ist was are be to now still from we it of use used remains equals got it's -> => - – — as")
 
-// sentence looks for a value among the words after a name: the first one, one after a
-// link, or one in quotes or brackets.
-func (f *finder) sentence(a assignment, to int, rest string) {
+// lookInSentence looks for a value among the words after a name: the first word, one that follows
+// a link word, or one in quotes or brackets.
+func (f *finder) lookInSentence(a assignment, to int, rest string) {
 	at, link := to, true
 	if strings.HasPrefix(rest, "'s ") {
 		at += 2
@@ -103,14 +104,14 @@ func (f *finder) sentence(a assignment, to int, rest string) {
 			found := len(f.spans)
 			a.prose = i == 0 || !link || strings.IndexByte("\"'`", begin[0]) < 0
 			a.env = i > 0 && link && a.name == strong
-			f.value(a, at+len(word)-len(begin), false, false)
+			f.readValue(a, at+len(word)-len(begin), false, false)
 			if len(f.spans) > found {
 				return
 			}
 		}
 		bare := strings.Trim(word, ".")
-		link = bare == "" || links[strings.ToLower(bare)] || strings.HasSuffix(word, ":") || bare == "0" || bare == "7"
-		if at += len(word); !link && !letters(word) {
+		link = bare == "" || linkWords[strings.ToLower(bare)] || strings.HasSuffix(word, ":") || bare == "0" || bare == "7"
+		if at += len(word); !link && !hasLetter(word) {
 			return
 		}
 	}
@@ -139,15 +140,16 @@ var (
 	result = regexp.MustCompile(`^(?:\r?\n[ \t]*){1,2}(?:Out\[\d+\]: |=> |\$\d+ = (?:0x[0-9a-f]+ )?|0x[0-9a-f]+: |val \w+: \w+ = )?`)
 )
 
-// answer looks for a value that is the whole next line: the answer to a prompt that ends
-// with the name, or a value after a sentence that ends with a colon.
-func (f *finder) answer(a assignment, from, to int) {
+// lookBelow looks for a value that is the whole next line: the answer to a prompt that ends
+// with the name, or a value after a sentence that ends with a colon. If there is none, it looks
+// for a table below the name.
+func (f *finder) lookBelow(a assignment, from, to int) {
 	line := strings.IndexByte(f.text[to:], '\n')
 	head := f.text[max(0, from-nearby):from]
 	head = head[strings.LastIndexByte(head, '\n')+1:]
 	f.work.spend((line + len(head)) / 4)
 	if f.text[to+max(0, line-1)] != ':' && (!prompt.MatchString(head) || strings.Contains(f.text[to:to+line], "|")) && !strings.HasSuffix(head, `name="`) {
-		f.column(a, f.separator(from), to, head)
+		f.lookInColumn(a, f.separator(from), to, head)
 		return
 	}
 	rest := f.text[to+line : min(len(f.text), to+line+nearby)]
@@ -156,15 +158,15 @@ func (f *finder) answer(a assignment, from, to int) {
 	if end := strings.IndexAny(rest, "\r\n"); end >= 0 {
 		rest = rest[:end]
 	}
-	if n := strings.Count(head, ","); rest != "" && rest[0] == '(' && (n > 0 || strings.Contains(f.text[to:to+line], ",")) { // the answer to: p user, password
+	if n := strings.Count(head, ","); rest != "" && rest[0] == '(' && (n > 0 || strings.Contains(f.text[to:to+line], ",")) { // the answer to "p user, password"
 		a.prose = true
-		f.arguments(a, at+1, n)
+		f.lookInArguments(a, at+1, n)
 		return
 	}
 	if value := strings.TrimSpace(rest); value != "" && !strings.ContainsAny(value, " \t") {
 		a.line = true
 		a.prose = a.prose && strings.IndexByte("\"'", strings.TrimLeft(value, "brf")[0]) < 0
-		f.value(a, at, false, false)
+		f.readValue(a, at, false, false)
 	}
 }
 
@@ -181,23 +183,23 @@ func (f *finder) separator(from int) byte {
 }
 
 var (
-	names    = regexp.MustCompile(`^[\w ,;|\t"*]+$`)
-	ruleLine = regexp.MustCompile(`^\n[ |:+-]+\n`) // below the names of columns
+	columnNames = regexp.MustCompile(`^[\w ,;|\t"*]+$`)
+	ruleLine    = regexp.MustCompile(`^\n[ |:+-]+\n`) // below the names of columns
 )
 
 // maxRows is the maximum number of rows read of a table.
 const maxRows = 30
 
-// column looks for values in the rows below the names of columns; head are the names
-// before the one that ends at to.
-func (f *finder) column(a assignment, sign byte, to int, head string) {
+// lookInColumn looks for values in the rows below the names of columns, which sign separates. head
+// is the part of the header line before the name that ends at to.
+func (f *finder) lookInColumn(a assignment, sign byte, to int, head string) {
 	rest := f.text[to:min(len(f.text), to+2*nearby)]
 	line := strings.IndexByte(rest, '\n')
-	if f.work.spend(perName); sign == 0 || !names.MatchString(head+rest[:line]) {
+	if f.work.spend(perName); sign == 0 || !columnNames.MatchString(head+rest[:line]) {
 		return
 	}
 	header := to - len(head)
-	if header != f.table[0] && to <= f.table[1] { // it is a row itself
+	if header != f.table[0] && to <= f.table[1] { // the line is a row of the last table
 		return
 	}
 	f.table[0] = header
@@ -228,8 +230,8 @@ var precedes = regexp.MustCompile(`(?:` +
 	`|(?i:value)["']?\s*[:=]\s*["']([^"']{4,})["'],?\s*["']?(?i:name|key)["']?\s*[:=]\s*["']` +
 	`)$`)
 
-// reversed looks for a value before its name.
-func (f *finder) reversed(a assignment, from int) {
+// lookBefore looks for a value before its name.
+func (f *finder) lookBefore(a assignment, from int) {
 	begin := max(0, from-nearby)
 	begin += strings.LastIndexByte(f.text[begin:from], '\n') + 1
 	head := f.text[begin:from]

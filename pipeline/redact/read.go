@@ -1,6 +1,6 @@
 package redact
 
-// Where a value begins and ends.
+// Reads values: finds where they begin and end.
 
 import (
 	"regexp"
@@ -13,10 +13,11 @@ const (
 	nearby   = 100  // bytes around a name that are searched
 )
 
-// quote is a quote as it is, escaped (once or more) and written for HTML, URLs and JSON.
+// quote matches a quote, plain, escaped (once or more), or encoded for HTML, URLs or JSON.
 const quote = "(?:\\\\*[\"'`]|&quot;|&#(?:34|39);|%2[27]|\\\\u002[27])"
 
-// lead is what may stand before the value itself: a call that only wraps it, a prefix of a string.
+// lead matches what may precede a quoted value, such as a call that only wraps it or the prefix of
+// a string literal, and the opening quote, which is group 1.
 var lead = regexp.MustCompile(`^(?:(?:SecretStr|Secret|str|bytes|bytes\.fromhex|bytearray\.fromhex|(?:binascii\.)?unhexlify|Field|String|b64decode|quote|\[\]byte|String::from|Buffer\.from|(?:base64\.)?b64decode|SecureString)\(|[\w.]*\((?:["']\w*["'],\s?)?default\s?=\s?|\(\s*|0x[0-9a-f]+ )?(?:[bBrRuUfF]{1,2}|[@$LN]{1,2})?(\\*"""|\\*'''|` + quote + `)`)
 
 var (
@@ -24,27 +25,28 @@ var (
 	comment = regexp.MustCompile(`[ \t]+(?:#|//)[^\n]*$`)
 )
 
-// value reads the value at text[at:].
-func (f *finder) value(a assignment, at int, onlyQuoted, flag bool) {
+// readValue reads the value at text[at:] and keeps it if it is a secret. If onlyQuoted is true, it
+// ignores values without quotes. flag says whether the name is a command-line flag.
+func (f *finder) readValue(a assignment, at int, onlyQuoted, flag bool) {
 	text := f.text
 	if m := scheme.FindString(text[at:min(len(text), at+40)]); m != "" {
 		at += len(m)
 	}
 	if m := lead.FindStringSubmatchIndex(text[at:min(len(text), at+40)]); m != nil {
-		f.literal(a, at+m[1], text[at+m[2]:at+m[3]])
+		f.readLiteral(a, at+m[1], text[at+m[2]:at+m[3]])
 	} else if !onlyQuoted {
-		f.plain(a, at, flag)
+		f.readUnquoted(a, at, flag)
 	}
 }
 
-// literal reads a value in quotes q.
-func (f *finder) literal(a assignment, at int, q string) {
+// readLiteral reads a value in quotes q.
+func (f *finder) readLiteral(a assignment, at int, q string) {
 	rest := f.text[at:min(len(f.text), at+maxValue)]
-	end := closing(rest, q)
-	if end < 0 && rest != "" && strings.IndexByte("+,)", rest[0]) >= 0 { // the quote closed a literal before
+	end := closingQuote(rest, q)
+	if end < 0 && rest != "" && strings.IndexByte("+,)", rest[0]) >= 0 { // the quote closes an earlier literal
 		return
 	}
-	if end < 0 { // cut off
+	if end < 0 { // the text is cut off
 		if end = strings.IndexAny(rest, "\r\n"); end < 0 {
 			end = len(rest)
 		}
@@ -58,14 +60,14 @@ func (f *finder) literal(a assignment, at int, q string) {
 		a.value, at = a.value[len(m):], at+len(m)
 	}
 	f.take(a, at)
-	f.adjacent(a, at+len(a.value), q)
+	f.readAdjacent(a, at+len(a.value), q)
 }
 
-// maxParts is how many literals behind each other are read as one value.
+// maxParts is the maximum number of consecutive literals that are read as one value.
 const maxParts = 8
 
-// adjacent reads the literals that follow one in the next lines: the compiler joins them.
-func (f *finder) adjacent(a assignment, at int, q string) {
+// readAdjacent reads the literals in the lines after one, which a compiler would join to it.
+func (f *finder) readAdjacent(a assignment, at int, q string) {
 	for range maxParts {
 		if !strings.HasPrefix(f.text[at:], q+"\n") {
 			return
@@ -77,7 +79,7 @@ func (f *finder) adjacent(a assignment, at int, q string) {
 			return
 		}
 		at += len(q) + len(rest) - len(next) + len(q)
-		size := closing(f.text[at:min(len(f.text), at+maxValue)], q)
+		size := closingQuote(f.text[at:min(len(f.text), at+maxValue)], q)
 		if size < 0 {
 			return
 		}
@@ -87,9 +89,9 @@ func (f *finder) adjacent(a assignment, at int, q string) {
 	}
 }
 
-// plain reads a value without quotes: to the end of its line, where that is all there
-// is, or to a blank or a sign.
-func (f *finder) plain(a assignment, at int, flag bool) {
+// readUnquoted reads a value without quotes: the rest of its line if that may be one value, or else
+// the text up to a blank or a separator.
+func (f *finder) readUnquoted(a assignment, at int, flag bool) {
 	rest := f.text[at:min(len(f.text), at+maxValue/8)]
 	if end := strings.IndexAny(rest, "\r\n"); end >= 0 {
 		rest = rest[:end]
@@ -120,8 +122,8 @@ func (f *finder) plain(a assignment, at int, flag bool) {
 	f.take(a, at)
 }
 
-// wholeLine is what a line holds up to a comment if that may be one value; "" if it is
-// more, or code.
+// wholeLine returns a line without its comment if it may be a single value. It returns "" if the
+// line is more than that, or code.
 func (f *finder) wholeLine(line string) string {
 	if strings.Contains(line, " #") || strings.Contains(line, "//") {
 		f.work.spend(len(line) * perRead)
@@ -131,14 +133,15 @@ func (f *finder) wholeLine(line string) string {
 	switch {
 	case line == "", strings.ContainsAny(line, " \t\"'`"), strings.IndexByte(",;)", line[len(line)-1]) >= 0:
 		return ""
-	case strings.ContainsAny(line, "(){}[];") && (call.MatchString(line) || chain.MatchString(line)):
+	case strings.ContainsAny(line, "(){}[];") && (call.MatchString(line) || dottedName.MatchString(line)):
 		return ""
 	}
 	return line
 }
 
-// closing is where a quote closes; -1 if it does not in its line.
-func closing(rest, q string) int {
+// closingQuote returns the position of the closing quote of a literal with the opening quote q. It
+// returns -1 if the line has none.
+func closingQuote(rest, q string) int {
 	long := len(q) > 2 && strings.HasSuffix(q, q[len(q)-1:]+q[len(q)-1:])
 	slashes := strings.Count(q, `\`)
 	for i := 0; i < len(rest); {
@@ -161,10 +164,10 @@ func closing(rest, q string) int {
 	return -1
 }
 
-// take keeps a value that is a secret.
+// take adds the value to the spans if it is a secret. at is its position in the text.
 func (f *finder) take(a assignment, at int) { f.takeFor(perValue, a, at) }
 
-// takeFor is take for values whose examination takes another amount of work.
+// takeFor is like take, but charges the given amount of work for judging the value.
 func (f *finder) takeFor(work int, a assignment, at int) {
 	f.work.spend(len(a.value))
 	trimmed := strings.TrimSpace(a.value)

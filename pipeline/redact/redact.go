@@ -1,6 +1,7 @@
-// Package redact finds secrets in text: known exact values (from settings and the
-// environment), and values that look like secrets. Staging replaces them (Redactor);
-// publishing and exports withhold objects that still contain one (Checker).
+// Package redact finds secrets in text: known values from settings and the environment, and
+// values that look like secrets. Before episodes are staged, a Redactor replaces the secrets.
+// Before data is published or exported, a Checker finds objects that still contain one, which
+// are then withheld.
 //
 // rules.go compiles rules from data to a dictionary of keywords. search.go looks for the
 // keywords in a text and runs the finder at each: rules (finder.go), names of secrets
@@ -21,22 +22,21 @@ import (
 // values that it recognized by their name; Wiser returns a redactor that finds them
 // without their name. A Redactor is not safe for concurrent use.
 type Redactor struct {
-	known   []*Known // known values of the run, and values learned before
-	learned map[string]string
-	aws     bool // an AWS key was found: look for its secret half
-	names   map[string]string
-	counts  map[string]int  // placeholders written, by type
-	kinds   map[string]int  // different values, by type
-	n       int             // placeholders written since the last Take
-	clear   map[string]bool // long texts without secrets
-	work    *meter          // of the current text
+	known   []*Known          // known values of the run, and values that an earlier redactor learned
+	learned map[string]string // type by value
+	aws     bool              // an AWS access key ID was found: look for secret access keys
+	names   map[string]string // placeholder by type and value
+	counts  map[string]int    // placeholders written, by type
+	kinds   map[string]int    // different values, by type
+	n       int               // placeholders written since the last Take
+	clear   map[string]bool   // long texts without secrets
+	work    *meter            // of the current text
 }
 
 const (
-	withheld = "withheld" // type of a text that takes too much work to search
-	// maxLearned bounds the learned values of an episode.
-	maxLearned = 1000
-	maxDepth   = 2 // nested texts in base64
+	withheld   = "withheld" // type of a text that takes too much work to search
+	maxLearned = 1000       // maximum number of learned values of an episode
+	maxDepth   = 2          // maximum depth of base64 within base64
 )
 
 // New returns a redactor for one episode or message. known may be nil.
@@ -48,7 +48,7 @@ func New(known *Known) *Redactor {
 	return r
 }
 
-// Wiser returns a new redactor that knows the values that this one learned; nil if it
+// Wiser returns a new redactor that knows the values that r has learned. It returns nil if r has
 // learned none.
 func (r *Redactor) Wiser(known *Known) *Redactor {
 	if len(r.learned) == 0 && !r.aws {
@@ -59,18 +59,18 @@ func (r *Redactor) Wiser(known *Known) *Redactor {
 	for _, value := range slices.Sorted(maps.Keys(r.learned)) {
 		more.add(value, r.learned[value])
 	}
-	w.known, w.aws = append(w.known, more.ready()), r.aws
+	w.known, w.aws = append(w.known, more.build()), r.aws
 	return w
 }
 
-// Text replaces the secrets in a text. It replaces a text as a whole if searching takes
-// more work than its length allows.
+// Text replaces the secrets in a text. It replaces the whole text if searching it takes more work
+// than its length allows.
 func (r *Redactor) Text(s string) string {
 	written := r.n
 	r.work = &meter{budget: atLeast + perByte*len(s)}
-	out := r.binaries(r.layers(s, 0))
+	out := r.redactBinaries(r.redactLayers(s, 0))
 	if r.work.over() {
-		return r.place(withheld, s)
+		return r.placeholderFor(withheld, s)
 	}
 	if len(s) >= longText && r.n == written && out == s {
 		r.clear[s] = true
@@ -78,19 +78,19 @@ func (r *Redactor) Text(s string) string {
 	return out
 }
 
-// longText is the length from which texts without secrets are remembered, in bytes.
+// longText is the minimum length, in bytes, of texts without secrets that are remembered.
 const longText = 32
 
-// layers replaces secrets in a text and in base64 within it.
-func (r *Redactor) layers(s string, depth int) string {
-	if s = r.plain(s); depth < maxDepth && !r.work.over() {
-		s = r.encoded(s, depth)
+// redactLayers replaces secrets in a text and in base64 texts within it.
+func (r *Redactor) redactLayers(s string, depth int) string {
+	if s = r.redactPlain(s); depth < maxDepth && !r.work.over() {
+		s = r.redactBase64(s, depth)
 	}
 	return s
 }
 
-// plain replaces secrets that are not encoded.
-func (r *Redactor) plain(s string) string {
+// redactPlain replaces secrets that are not encoded.
+func (r *Redactor) redactPlain(s string) string {
 	for _, k := range r.known {
 		s = r.replace(s, k.find(s), k.values)
 	}
@@ -100,18 +100,18 @@ func (r *Redactor) plain(s string) string {
 			r.learned[s[h.from:h.to]] = h.kind
 		}
 	}
-	var again []form // learned values, which the rest of the text may repeat
+	var repeated []form // learned values, which the rest of the text may repeat
 	var values []string
 	for _, h := range found {
-		if h.learn && len(again) < maxLearned {
-			again = append(again, form{s[h.from:h.to], h.kind, len(values)})
+		if h.learn && len(repeated) < maxLearned {
+			repeated = append(repeated, form{s[h.from:h.to], h.kind, len(values)})
 			values = append(values, s[h.from:h.to])
 		}
 	}
-	if s = r.replace(s, found, nil); len(again) > 0 {
-		r.work.spend(len(s)/8 + len(again)*perName)
-		// Known is large: it is only built for texts that need it.
-		s = r.replace(s, (&Known{values: values, forms: again}).ready().find(s), values)
+	if s = r.replace(s, found, nil); len(repeated) > 0 {
+		r.work.spend(len(s)/8 + len(repeated)*perName)
+		// A Known is large, so it is built only for texts that need it.
+		s = r.replace(s, (&Known{values: values, forms: repeated}).build().find(s), values)
 	}
 	if r.aws {
 		found = awsSecretCandidates(s)
@@ -137,14 +137,15 @@ func (r *Redactor) replace(s string, spans []span, values []string) string {
 			value = values[h.value]
 		}
 		out.WriteString(s[at:h.from])
-		out.WriteString(r.place(h.kind, value))
+		out.WriteString(r.placeholderFor(h.kind, value))
 		at = h.to
 	}
 	out.WriteString(s[at:])
 	return out.String()
 }
 
-func (r *Redactor) place(kind, value string) string {
+// placeholderFor returns the placeholder of a value, and counts it as written.
+func (r *Redactor) placeholderFor(kind, value string) string {
 	r.counts[kind]++
 	r.n++
 	key := kind + "\x00" + value

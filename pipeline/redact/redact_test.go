@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// planted are secrets of the kinds there are rules for, put together here so
-// that no scanner stumbles over this file.
+// planted holds a secret for each kind that a rule finds. They are split, so that secret scanners
+// do not report this file.
 var planted = map[string]string{
 	"aws_key":            "AKIA" + "IOSFODNN7EXAMPLE",
 	"github_token":       "ghp_" + strings.Repeat("a1B2", 9),
@@ -37,8 +37,8 @@ var planted = map[string]string{
 	"private_key":        "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow\nIBAAK\n-----END RSA PRIVATE KEY-----",
 }
 
-// around are secrets that only their context reveals.
-var around = map[string]struct{ text, secret string }{
+// inContext holds secrets that only their context reveals.
+var inContext = map[string]struct{ text, secret string }{
 	"assigned":     {"DB_PASSWORD=" + "q7Zk1xVb93LmPw82TyRs", "q7Zk1xVb93LmPw82TyRs"},
 	"bearer":       {"Authorization: Bearer " + "q7Zk1xVb93LmPw82TyRs", "q7Zk1xVb93LmPw82TyRs"},
 	"url_password": {"postgres://app:" + "q7Zk1xVb93LmPw@db.local/", "q7Zk1xVb93LmPw"},
@@ -51,7 +51,7 @@ func TestEveryRuleFindsItsKind(t *testing.T) {
 			t.Errorf("%s: %q", kind, got)
 		}
 	}
-	for kind, c := range around {
+	for kind, c := range inContext {
 		got := New(nil).Text("a " + c.text + " z")
 		if strings.Contains(got, c.secret) || !strings.Contains(got, "[REDACTED:"+kind+":1]") {
 			t.Errorf("%s: %q", kind, got)
@@ -92,9 +92,9 @@ func jsonOf(s string) string {
 
 func TestKnownValuesInOtherForms(t *testing.T) {
 	value := `p@ss "w/rd\-0123456789`
-	twice := quoted(quoted(value))
+	quotedTwice := quoted(quoted(value))
 	for _, text := range []string{
-		value, url.QueryEscape(value), url.PathEscape(value), strings.ReplaceAll(url.QueryEscape(value), "+", "%20"), quoted(value), twice,
+		value, url.QueryEscape(value), url.PathEscape(value), strings.ReplaceAll(url.QueryEscape(value), "+", "%20"), quoted(value), quotedTwice,
 		`p@ss "w/rd\\-0123456789`, base64.StdEncoding.EncodeToString([]byte(value)), base64.URLEncoding.EncodeToString([]byte(value)),
 	} {
 		if got := New(NewKnown([]string{value})).Text("x " + text + " y"); !strings.HasPrefix(got, "x [REDACTED:known:1]") {
@@ -103,7 +103,7 @@ func TestKnownValuesInOtherForms(t *testing.T) {
 	}
 	for _, value := range []string{"counter-9", "p4ss&<w>o'rd", "ZürichÄ-77"} {
 		for name, text := range map[string]string{
-			"as it is": value, "hex": hex.EncodeToString([]byte(value)), "upper hex": strings.ToUpper(hex.EncodeToString([]byte(value))), "HTML": html.EscapeString(value),
+			"unchanged": value, "hex": hex.EncodeToString([]byte(value)), "upper hex": strings.ToUpper(hex.EncodeToString([]byte(value))), "HTML": html.EscapeString(value),
 			"JSON for HTML": jsonOf(value), "base32": base32.StdEncoding.EncodeToString([]byte(value)), "base64": base64.StdEncoding.EncodeToString([]byte("u:" + value)),
 			"URL": url.QueryEscape(value), "URL twice": url.QueryEscape(url.QueryEscape(value)), "capitals": strings.ToUpper(value),
 		} {
@@ -127,9 +127,9 @@ func TestKnownValuesInOtherForms(t *testing.T) {
 	}
 }
 
-// After a redactor, only texts that it left unchanged count as searched: not those it was never
-// given, nor those it changed.
-func TestCheckAfterARedactor(t *testing.T) {
+// CheckAfter skips only texts that the redactor left unchanged, not texts that it changed or never
+// saw.
+func TestCheckAfterSearchesUnknownTexts(t *testing.T) {
 	secret := planted["github_token"]
 	plain, long := strings.Repeat("nothing to see here, ", 20), strings.Repeat("x ", 200)+secret
 	r := New(nil)
@@ -137,9 +137,9 @@ func TestCheckAfterARedactor(t *testing.T) {
 	if err := NewChecker(nil).CheckAfter(r, "episode 1", texts); err != nil {
 		t.Error(err)
 	}
-	for _, never := range []string{long, plain + secret, secret} {
-		if err := NewChecker(nil).CheckAfter(r, "episode 1", append(texts, never)); err == nil {
-			t.Errorf("%.20q... was not searched", never)
+	for _, unknown := range []string{long, plain + secret, secret} {
+		if err := NewChecker(nil).CheckAfter(r, "episode 1", append(texts, unknown)); err == nil {
+			t.Errorf("%.20q... was not searched", unknown)
 		}
 	}
 }
@@ -183,27 +183,27 @@ const (
 func TestPartsOfAPrivateKey(t *testing.T) {
 	body := strings.Join(pemLines, "\n")
 	for name, text := range map[string]string{
-		"whole":        "a\n" + pemFirst + "\n" + body + "\n" + pemLast + "\nz",
-		"end cut":      "a\n" + pemFirst + "\n" + body + "\n\n... cut\n",
-		"begin cut":    "... cut\n" + body + "\n" + pemLast + "\nz",
-		"diff":         "+" + pemFirst + "\n+" + strings.Join(pemLines, "\n+") + "\n+" + pemLast + "\n z",
-		"diff, cut":    "+" + pemFirst + "\n+" + strings.Join(pemLines, "\n+"),
-		"quoted":       `KEY = "` + pemFirst + `\n` + strings.Join(pemLines, `\n`) + `\n` + pemLast + `\n"`,
-		"quoted, cut":  `... cut ` + strings.Join(pemLines, `\n`) + `\n` + pemLast + `\n"`,
-		"encrypted":    pemFirst + "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B\n\n" + body,
-		"body of none": pemFirst + "\n<not a real key>\n" + pemLast + body[:0],
+		"complete":    "a\n" + pemFirst + "\n" + body + "\n" + pemLast + "\nz",
+		"end cut":     "a\n" + pemFirst + "\n" + body + "\n\n... cut\n",
+		"begin cut":   "... cut\n" + body + "\n" + pemLast + "\nz",
+		"diff":        "+" + pemFirst + "\n+" + strings.Join(pemLines, "\n+") + "\n+" + pemLast + "\n z",
+		"diff, cut":   "+" + pemFirst + "\n+" + strings.Join(pemLines, "\n+"),
+		"quoted":      `KEY = "` + pemFirst + `\n` + strings.Join(pemLines, `\n`) + `\n` + pemLast + `\n"`,
+		"quoted, cut": `... cut ` + strings.Join(pemLines, `\n`) + `\n` + pemLast + `\n"`,
+		"encrypted":   pemFirst + "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0A1B\n\n" + body,
+		"no real key": pemFirst + "\n<not a real key>\n" + pemLast + body[:0],
 	} {
 		got := New(nil).Text(text)
 		for _, line := range append(pemLines, "not a real key") {
 			if strings.Contains(got, line) {
-				t.Errorf("%s: %q stays in %q", name, line, got)
+				t.Errorf("%s: %q is still in %q", name, line, got)
 			}
 		}
 		if !strings.Contains(got, "[REDACTED:private_key:1]") {
 			t.Errorf("%s: no placeholder in %q", name, got)
 		}
 		if strings.HasPrefix(text, "a\n") && !strings.HasPrefix(got, "a\n") || strings.HasSuffix(text, "z") && !strings.HasSuffix(got, "z") {
-			t.Errorf("%s: too much went: %q", name, got)
+			t.Errorf("%s: too much was redacted: %q", name, got)
 		}
 	}
 }
@@ -221,16 +221,16 @@ func TestMarkersOfAPrivateKeyAreNotAKey(t *testing.T) {
 	}
 }
 
-// The secret half of an AWS key has no prefix, so it is searched for only if there is an access
-// key.
-func TestSecretHalfOfAnAWSKey(t *testing.T) {
-	half := "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEZ"
-	plainText := "commit 0962d333d9dad15154e97e2149f25742be85f995 of " + half
+// An AWS secret access key has no prefix, so it is searched for only if the text contains an access
+// key ID.
+func TestAWSSecretAccessKey(t *testing.T) {
+	secretKey := "wJalrXUtnFEMI/K7MDENG/" + "bPxRfiCYEXAMPLEKEZ"
+	plainText := "commit 0962d333d9dad15154e97e2149f25742be85f995 of " + secretKey
 	if got := New(nil).Text(plainText); got != plainText {
-		t.Errorf("without a key there is no half: %s", got)
+		t.Errorf("a possible secret access key was redacted without an access key ID: %s", got)
 	}
 	if got := New(nil).Text(planted["aws_key"] + " 0962d333d9dad15154e97e2149f25742be85f995"); !strings.HasSuffix(got, "f995") {
-		t.Errorf("a commit is no secret: %s", got)
+		t.Errorf("a commit hash was redacted: %s", got)
 	}
 }
 
@@ -249,17 +249,17 @@ func FuzzSecrets(f *testing.F) {
 			got := New(nil).Text(text)
 			for _, secret := range []string{first, second} {
 				if strings.Contains(got, secret) {
-					t.Fatalf("%q stays in %q", secret, got)
+					t.Fatalf("%q is still in %q", secret, got)
 				}
 			}
 			if again := New(nil).Text(got); again != got && !strings.Contains(text, "REDACTED") {
-				t.Fatalf("not stable: %q, then %q", got, again)
+				t.Fatalf("redacting again changed %q to %q", got, again)
 			}
 		}
 	})
 }
 
-// Secrets in base64 output of a tool are found, in a whole file in lines and in a header.
+// Secrets in base64 are found, in single values and in a file that is wrapped into lines.
 func TestSecretsInBase64(t *testing.T) {
 	var all []string
 	for _, kind := range slices.Sorted(maps.Keys(planted)) {
@@ -288,7 +288,7 @@ func TestSecretsInBase64(t *testing.T) {
 	}
 }
 
-// Hashes, paths and images are not base64 text.
+// Hashes, paths and other texts that look like base64 stay unchanged.
 func TestBase64WithoutSecrets(t *testing.T) {
 	for _, s := range []string{
 		"integrity sha512-" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("\x01\xfe7", 21))),
@@ -302,8 +302,8 @@ func TestBase64WithoutSecrets(t *testing.T) {
 	}
 }
 
-// Characters directly before a key do not belong to it: an escaped line end in JSON, an encoded
-// space in a URL, the letters that fill a long line.
+// Characters directly before a key are not part of it: an escaped line break in JSON, an encoded
+// space in a URL, letters that fill a long line.
 func TestSecretsAfterLetters(t *testing.T) {
 	for kind, secret := range planted {
 		for _, before := range []string{`a\n`, `b\t`, "x%20", "x%0A", "yyyyyyyyyyyy"} {
@@ -331,15 +331,15 @@ func TestPrivateKeyInAURL(t *testing.T) {
 			got := New(nil).Text("key=" + s)
 			for _, line := range pemLines {
 				if strings.Contains(got, line) || strings.Contains(got, url.QueryEscape(line)) {
-					t.Errorf("%q stays in %q", line, got)
+					t.Errorf("%q is still in %q", line, got)
 				}
 			}
 		}
 	}
 }
 
-// Keys have no end mark: one directly before another must not include it, and both are counted
-// with their own kind.
+// Nothing marks the end of a key. If two keys adjoin, the first must not include the second, and
+// both are counted as their own kind.
 func TestSecretsSideBySide(t *testing.T) {
 	both := func(a, b string) map[string]int {
 		want := map[string]int{a: 1}
@@ -363,13 +363,13 @@ func TestSecretsSideBySide(t *testing.T) {
 	}
 }
 
-// A secret that only its context reveals is redacted as well, even if an adjacent key may be
-// counted with it, because nothing marks its end.
-func TestSecretsByTheirPlaceSideBySide(t *testing.T) {
-	for kind, c := range around {
+// A secret that only its context reveals is redacted even if it adjoins a key. Both may be counted
+// as one, because nothing marks the end of a key.
+func TestSecretsInContextSideBySide(t *testing.T) {
+	for kind, c := range inContext {
 		for other, key := range planted {
 			texts := []string{c.text + key, key + c.text, c.text + " " + key, key + " " + c.text}
-			if other == awsKey && capital(c.text[0]) { // a longer word of capitals is no such key
+			if other == awsKey && upperOrDigit(c.text[0]) { // within a longer word of capitals, it is not an AWS key
 				texts = slices.Delete(texts, 1, 2)
 			}
 			for _, text := range texts {

@@ -1,6 +1,6 @@
 package redact
 
-// Data of rules: expressions at keywords, commands with secret arguments, and
+// The types of rules: expressions that run at keywords, commands with secret arguments, and
 // functions that take secrets.
 
 import "regexp"
@@ -12,44 +12,44 @@ const (
 )
 
 const (
-	window    = 400      // bytes of text that decide most rules
-	maxWindow = 16 << 10 // bytes of the longest secret
-	lookback  = 80       // bytes before a keyword that is in or after its secret
-	capBits   = 1.5      // maximum of the entropy that a rule with a prefix requires, in bits per character
+	window    = 400      // bytes of text that most rules read
+	maxWindow = 16 << 10 // maximum length of a secret in bytes
+	lookback  = 80       // bytes that a rule reads before a keyword that does not begin its match
+	capBits   = 1.5      // upper limit for the entropy that a rule requires, in bits per character
 )
 
 // rule finds one kind of secret.
 type rule struct {
 	kind     string
 	re       *regexp.Regexp
-	group    int
-	back     int    // how far before its keyword a match may begin; 0 if it begins with it
-	ahead    int    // how far behind its keyword a match may go
-	needs    string // must follow the keyword in the window; "" is nothing
-	entropy  float64
-	vendor   bool // the name of a vendor before an arbitrary value
-	line     bool // reads on to the end of its line
-	sign     bool // of such rules, those that have no other form
-	password bool
-	striking bool // the password must be no name
-	mixed    bool // the value must have letters and digits
-	begins   bool // must not begin within a word, since its keyword may be a part of one
-	cost     int  // work of a run that finds nothing
-	bare     bool // a very short keyword, which must stand alone
+	group    int     // of the secret in re; 0: the first group that matches
+	back     int     // how many bytes before its keyword a match may begin; 0 if it begins with the keyword
+	ahead    int     // how many bytes after its keyword a match may extend
+	needs    string  // must follow the keyword in the window, unless ""
+	entropy  float64 // minimum entropy of the secret in bits per character
+	vendor   bool    // the keyword is the name of a vendor, followed by an arbitrary value
+	line     bool    // the expression reads to the end of the line
+	sign     bool    // a vendor rule that requires an assignment
+	password bool    // the value must look like a password
+	striking bool    // the password must not look like a name
+	mixed    bool    // the value must look generated, with letters and digits
+	begins   bool    // a match must not begin within a word, because the keyword may be part of a word
+	cost     int     // work of a run that finds nothing
+	bare     bool    // the keyword is very short, so the secret must not adjoin other letters or digits
 }
 
-// command is one that takes a secret behind a flag that does not name it, such as
-// mysql -pVALUE. A sign at the end of a flag stands before the secret in its argument:
-// "-u:" is that of curl -u joe:VALUE.
+// command is a command that takes a secret after a flag that does not name it, such as
+// mysql -pVALUE. If a flag in Flags ends with a separator, the secret is the part of the argument
+// after it: "-u:" stands for curl -u joe:VALUE.
 type command struct {
-	Words    []string
+	Words    []string // keywords that begin the command
 	Flags    []string
-	Striking bool // the secret must be no name
+	Striking bool // the secret must not look like a name
 }
 
 // secretCall is a function that takes a secret without naming it, such as login("joe", "VALUE").
 type secretCall struct {
-	Words []string // in its name
-	First int      // the first of its arguments that may be a secret
-	Sure  bool     // whatever a person may choose is one
+	Words []string // keywords in its name
+	First int      // number of the first argument that may be a secret, from 0
+	Sure  bool     // any value that a person may choose is a secret
 }

@@ -1,7 +1,7 @@
 package redact
 
-// Rules are data: those of gitleaks, and in rules.toml what it lacks. A rule runs
-// only where one of its keywords stands, on a window of the text.
+// Compiles the rules, which come from gitleaks and, where that lacks them, from rules.toml. A rule
+// runs only at its keywords, on a window of the text.
 
 import (
 	_ "embed"
@@ -20,28 +20,28 @@ import (
 //go:embed rules.toml
 var ownRules string
 
-// ruleSet is what is read of a file of rules.
+// ruleSet holds the parts of a file of rules that the package uses.
 type ruleSet struct {
 	Calls    []secretCall
 	Commands []command
 	Rules    []struct {
 		ID          string
-		Kind        string // of the placeholder; "" follows from the ID
+		Kind        string // of the placeholder; "": derived from the ID
 		Regex       string
 		Keywords    []string
 		Entropy     float64
 		SecretGroup int
 		Needs       string // must follow the keyword in its line
-		Value       string // "password", "striking" or "generated": what the secret must look like; "" is anything
+		Value       string // what the secret must look like: "password", "striking" or "generated"; "": anything
 	}
 }
 
-// Some rules are left out: names, hosts and public halves are not secret, and
-// assignments, headers, curl and private keys are covered by rules of ours, which
-// know more forms and fewer false alarms.
+// excludedRules matches the IDs of gitleaks rules that are not used. Some find names, hosts and
+// public keys, which are not secret. Others find assignments, headers, curl commands and private
+// keys, for which this package has its own rules, with more forms and fewer false alarms.
 var excludedRules = regexp.MustCompile(`^(?:generic-api-key|hashicorp-tf-password|curl-.*|kubernetes-secret-yaml|private-key|pkcs12-file|slack-webhook-url|jwt-base64|sourcegraph-access-token|.*-(?:client|access)-id|.*-pub(?:lic)?-.*key|.*-public-key)$`)
 
-// kinds are the types of placeholders of vendors with several rules.
+// kinds maps prefixes of rule IDs to the placeholder type of the vendor.
 var kinds = [...][2]string{
 	{"github-", "github_token"}, {"gitlab-", "gitlab_token"}, {"slack-", "slack_token"}, {"aws-access-token", "aws_key"}, {"anthropic-", "anthropic_key"},
 	{"openai-", "openai_key"}, {"gcp-api-key", "google_key"}, {"huggingface-", "huggingface_token"}, {"npm-", "npm_token"}, {"pypi-", "pypi_token"},
@@ -57,7 +57,7 @@ func kindOf(id string) string {
 	return strings.ReplaceAll(id, "-", "_")
 }
 
-// keyword is what makes the finder look: rules that run, or a name such as "token".
+// keyword holds what runs where a keyword occurs in a text.
 type keyword struct {
 	rules []*rule
 	looks []look
@@ -66,12 +66,13 @@ type keyword struct {
 // look looks for secrets around the word at f.text[from:to].
 type look func(f *finder, from, to int)
 
+// dictionary holds all keywords and a trie that finds them in one pass over a text.
 type dictionary struct {
 	trie     *ahocorasick.Trie
-	keywords []keyword
+	keywords []keyword // by the number of the pattern in trie
 }
 
-// compiled are all rules and their keywords, read once per process.
+// compiled returns the dictionary of all rules, which is built once per process.
 var compiled = sync.OnceValue(func() *dictionary {
 	words := map[string]*keyword{}
 	word := func(text string) *keyword {
@@ -81,7 +82,7 @@ var compiled = sync.OnceValue(func() *dictionary {
 		}
 		return words[text]
 	}
-	look := func(l look, texts ...string) {
+	addLook := func(l look, texts ...string) {
 		for _, text := range texts {
 			k := word(text)
 			k.looks = append(k.looks, l)
@@ -90,16 +91,16 @@ var compiled = sync.OnceValue(func() *dictionary {
 	for i, text := range []string{ownRules, config.DefaultConfig} {
 		var set ruleSet
 		if err := toml.Unmarshal([]byte(text), &set); err != nil {
-			panic(fmt.Sprintf("redact: reading rules: %v", err)) // they are part of the program
+			panic(fmt.Sprintf("redact: reading rules: %v", err)) // impossible: the rules are part of the program
 		}
 		for _, c := range set.Calls {
-			look(c.look, c.Words...)
+			addLook(c.look, c.Words...)
 		}
 		for _, c := range set.Commands {
-			look(c.look, c.Words...)
-			for _, w := range c.Words { // in a list of arguments
+			addLook(c.look, c.Words...)
+			for _, w := range c.Words { // the command as an item of a list of arguments
 				if name, ok := strings.CutSuffix(w, " "); ok && name != "" {
-					look(c.look, name+"', ", name+`", `)
+					addLook(c.look, name+"', ", name+`", `)
 				}
 			}
 		}
@@ -125,7 +126,7 @@ var compiled = sync.OnceValue(func() *dictionary {
 			} else {
 				c.re = regexp.MustCompile(`^(?:` + expr + `)`)
 			}
-			c.cost = perRun + size(c.re)/3
+			c.cost = perRun + programSize(c.re)/3
 			for _, b := range begins {
 				k := word(b)
 				k.rules = append(k.rules, c)
@@ -135,7 +136,7 @@ var compiled = sync.OnceValue(func() *dictionary {
 		}
 	}
 	for text, l := range keywordLooks {
-		look(l, text)
+		addLook(l, text)
 	}
 	d := &dictionary{}
 	b := ahocorasick.NewTrieBuilder()
@@ -147,22 +148,24 @@ var compiled = sync.OnceValue(func() *dictionary {
 	return d
 })
 
-// size is how many steps an expression has: what a run of it costs at least.
-func size(re *regexp.Regexp) int {
+// programSize returns the number of steps of a compiled expression, which is the minimum cost of
+// running it.
+func programSize(re *regexp.Regexp) int {
 	parsed, _ := syntax.Parse(re.String(), syntax.Perl)
-	prog, _ := syntax.Compile(parsed.Simplify()) // it was compiled before
+	prog, _ := syntax.Compile(parsed.Simplify()) // no error: the expression was compiled before
 	return len(prog.Inst)
 }
 
-// A rule for a value behind the name of a vendor begins with what may stand before
-// that name, and most rules end with what may stand behind the secret: both cost
-// time, and the end misses secrets before a comma or a bracket.
+// Parts of gitleaks expressions that shorten removes. vendorHead is the text before the name of a
+// vendor, and anyTail the text after a secret. Matching them costs time, and a required tail misses
+// secrets before a comma or a bracket.
 var (
 	vendorHead = regexp.MustCompile(`^(?:\[\\w\.-\]\{0,50\}\?)?\(\?i[:)]\[\\w\.-\]\{0,50\}\?`)
 	anyTail    = strings.NewReplacer("(?:[\\x60'\"\\s;]|\\\\[nr]|$)", "", "(?:[\\x60'\"\\s;]|\\\\[nr]|$|\\b)", "")
 )
 
-// shorten takes from an expression what only says where a secret may stand.
+// shorten removes the parts of an expression that only describe the text around a secret. It sets
+// c.vendor if the expression begins with the name of a vendor.
 func (c *rule) shorten(expr string) string {
 	expr = anyTail.Replace(expr)
 	if head := vendorHead.FindString(expr); head != "" {
@@ -179,8 +182,8 @@ func (c *rule) shorten(expr string) string {
 	return strings.TrimSuffix(expr, `\b`)
 }
 
-// prefixes returns lower-case texts so that every match of an expression begins with one
-// of them. It includes "" if there are no such texts.
+// prefixes returns lower-case texts such that every match of an expression begins with one of
+// them. If there are no such texts, the result contains "".
 func prefixes(expr string) []string {
 	re, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
@@ -191,8 +194,8 @@ func prefixes(expr string) []string {
 	return slices.Compact(out)
 }
 
-// starts returns the prefixes of a part of an expression, and whether each is all that
-// the part matches.
+// starts returns the prefixes of a part of an expression. whole says whether they are complete
+// matches of the part.
 func starts(re *syntax.Regexp) (out []string, whole bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -239,7 +242,7 @@ func starts(re *syntax.Regexp) (out []string, whole bool) {
 	return []string{""}, false
 }
 
-// keywordLooks are the words that make the finder look at what stands around them.
+// keywordLooks maps further keywords to the functions that look for secrets around them.
 var keywordLooks = map[string]look{
 	"pass": lookName, "assword": lookName, "pwd": lookName, "pswd": lookName, "psw": lookName, "pw": lookName, "secret": lookName, "token": lookName, "key": lookName,
 	"cred": lookName, "auth": lookName, "_pat": lookName, "psk": lookName, "sessionid": lookName,

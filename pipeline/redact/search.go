@@ -1,6 +1,7 @@
 package redact
 
-// find returns the secrets of a text, apart from each other and in order.
+// find returns the secrets of a text in order and without overlaps. It stops early if the work
+// exceeds its budget.
 func find(text string, work *meter) []span {
 	f := &finder{text: text, lower: lower(text), work: work}
 	work.spend(len(text) / 4)
@@ -9,7 +10,7 @@ func find(text string, work *meter) []span {
 	d.trie.Walk(f.lower, func(end, n, pattern int64) bool {
 		k := &d.keywords[pattern]
 		from, to := int(end-n+1), int(end+1)
-		if f.replaced(from) {
+		if f.inPlaceholder(from) {
 			return true
 		}
 		for _, r := range k.rules {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSecretsOfTheEnvironment(t *testing.T) {
+func TestSecretsInEnvironment(t *testing.T) {
 	got := Environment([]string{
 		"OPENAI_API_KEY=sk-1234567890", "AWS_SECRET_ACCESS_KEY=abc/def", "HF_TOKEN=hf-1", "DB_PASSWORD_2=xY9-zzzz", "apiKey=k1-k1-k1-k1", "GITHUB_PAT=t0ken-1",
 		"HOME=/root", "SSH_KEY=/root/.ssh/id", "PGPASSWORD=postgres", "MONKEY=see-no-evil-1", "MAX_TOKENS=4096", "PIN_SECRET=1234567890", "KEYBOARD=us-intl-99", "EMPTY_TOKEN=",
@@ -18,9 +18,9 @@ func TestSecretsOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// A signature is not text: what looks like a key in it is a coincidence, and redacting it would
-// cost an episode.
-func TestSignaturesContainNoSecrets(t *testing.T) {
+// A MinHash signature is not text. If it looks like a key by chance, the episode must not be
+// withheld.
+func TestSignaturesAreNotSearched(t *testing.T) {
 	type row struct {
 		MinHash *string `col:"minhash_b64"`
 		Text    string  `col:"text"`
@@ -30,6 +30,6 @@ func TestSignaturesContainNoSecrets(t *testing.T) {
 		t.Error(err)
 	}
 	if err := NewChecker(nil).Check("episode e1", row{Text: chance}); err == nil {
-		t.Error("a key in a text is not found")
+		t.Error("the same key in a text was not found")
 	}
 }

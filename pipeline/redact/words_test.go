@@ -6,7 +6,7 @@ import (
 )
 
 // Programs assign names, calls and fields to variables called key or token. Such text stays
-// unchanged, and so does the rest of the episode that repeats it.
+// unchanged.
 func TestCodeIsNotASecret(t *testing.T) {
 	for _, s := range []string{
 		"encoded_key = base64.b64encode(encryption_key).decode()",
@@ -30,14 +30,14 @@ func TestCodeIsNotASecret(t *testing.T) {
 	}
 }
 
-// Words are secrets in places where programs do not write words.
+// Values made of words are secrets in places where programs seldom have words.
 func TestWordsMayBeSecrets(t *testing.T) {
 	for _, s := range []string{
 		"API_KEY=" + "SuperSecretValue2024", `api_key = "` + `SuperSecretValue2024"`, "password=" + "longpasswordwithmanyletters123",
 		`password = "` + `SuperSecretPassw0rd123"`, `"client_secret": "` + `correct-horse-battery-7"`,
 	} {
 		if New(nil).Text(s) == s {
-			t.Errorf("%q stays", s)
+			t.Errorf("%q was not redacted", s)
 		}
 	}
 }
@@ -46,32 +46,32 @@ func TestWordsMayBeSecrets(t *testing.T) {
 func TestGeneratedValuesAreNotWords(t *testing.T) {
 	for name, c := range map[string]struct {
 		alphabet string
-		n, most  int // length; how many of 2,000 may look like words
+		n, max   int // length of a value; how many of 2,000 values may look like words
 	}{
 		"hex, 32":    {"0123456789abcdef", 32, 0},
 		"base36, 24": {"0123456789abcdefghijklmnopqrstuvwxyz", 24, 30},
 		"base62, 20": {"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 20, 60},
 		"base62, 32": {"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", 32, 20},
 	} {
-		r, taken := rand.New(rand.NewPCG(1, 2)), 0 // the same values in every run
+		r, mistaken := rand.New(rand.NewPCG(1, 2)), 0 // the same values in every run
 		for range 2000 {
 			b := make([]byte, c.n)
 			for i := range b {
 				b[i] = c.alphabet[r.IntN(len(c.alphabet))]
 			}
-			if words(string(b)) {
-				taken++
+			if madeOfWords(string(b)) {
+				mistaken++
 			}
 		}
-		if taken > c.most {
-			t.Errorf("%s: %d of 2000 look like words", name, taken)
+		if mistaken > c.max {
+			t.Errorf("%s: %d of 2000 look like words", name, mistaken)
 		}
-		t.Logf("%s: %d", name, taken)
+		t.Logf("%s: %d", name, mistaken)
 	}
 }
 
-// Words and numbers after the name of a password are a password even without quotes, unless they
-// name an encoding or a version.
+// An unquoted value of words and numbers after the name of a password is a password, unless it
+// names an encoding or a version.
 func TestPasswordsOfWordsWithoutQuotes(t *testing.T) {
 	for text, secret := range map[string]bool{
 		"<Client(user=joe, passwd=copper28094_sil)>": true, "INFO user=joe password=falcon.rocket30 ip=10.1.1.1": true,

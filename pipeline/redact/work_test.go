@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// hostile are texts made to keep a finder busy.
+// hostile holds texts whose repetition causes much work.
 var hostile = []string{
 	"KEY=", "sk-a1", "sk-a1b2c3d4e5f6g-", "AKIA", "-----BEGIN ", "-----BEGIN RSA " + "PRIVATE KEY-----\n", "-----END RSA " + "PRIVATE KEY-----", "aGVsbG8gd29ybGQg",
 	`\\\\\\"`, `password=\"`, `password="a`, "password='x1y2", "adafruit = ", "curl -u ", "curl ", "machine a login b password ", "https://a:b", "://:@", "bearer ", "eyJa.eyJ",
@@ -29,26 +29,26 @@ var hostile = []string{
 	"password = 0x1 \"a", "security -p -P a1", "name=\"password\"\n\na1", "pre-shared-key a1 ", "net user a ", "openssl passwd -1 ", "hash::make('a1", "a, password = 'b', 'c1', ",
 }
 
-// The work on a text is bounded by its length; a text that would need more is withheld. The last
-// match may exceed the bound a little.
+// The length of a text limits the work on it. A text that needs more is withheld. The last match
+// may exceed the limit a little.
 func TestWorkIsBounded(t *testing.T) {
 	for _, part := range hostile {
 		text := strings.Repeat(part, 256<<10/len(part))
 		r := New(nil)
 		got := r.Text(text)
-		if most := atLeast + perByte*len(text) + 4*perRead*maxWindow; r.work.spent > most {
-			t.Errorf("%q: %d units of work, of at most %d", part, r.work.spent, most)
+		if limit := atLeast + perByte*len(text) + 4*perRead*maxWindow; r.work.spent > limit {
+			t.Errorf("%q: %d units of work, more than the limit of %d", part, r.work.spent, limit)
 		}
 		if r.work.over() != strings.HasPrefix(got, marker+withheld+":") || r.work.over() != (r.Counts()[withheld] == 1) {
-			t.Errorf("%q: over its budget is %v, but the text is %.60q and counts are %v", part, r.work.over(), got, r.Counts())
+			t.Errorf("%q: over budget is %v, but the result is %.60q and the counts are %v", part, r.work.over(), got, r.Counts())
 		}
 	}
 }
 
-// Go's regexp runs an expression of more than 500 steps on another engine, which takes ten times
-// as long per byte, so our expressions stay below that.
-func TestOwnExpressionsAreShort(t *testing.T) {
-	exprs := []*regexp.Regexp{gap, blanks, address, bearer, basic, lead, scheme, comment, template, placeholderWord, nameWords, call, numeric, pemBegin, pemEnd, pemBody, pemRest, setterWords, filledIn, columns, prompt, result, precedes, names, ruleLine, inner, fileName, verb, mailAddress}
+// Go's package regexp runs an expression of more than 500 steps on another engine, which takes ten
+// times as long per byte. The expressions of this package must be shorter.
+func TestExpressionsAreShort(t *testing.T) {
+	exprs := []*regexp.Regexp{gap, blanks, address, bearer, basic, lead, scheme, comment, template, placeholderWord, nameWords, call, numeric, pemBegin, pemEnd, pemBody, pemRest, setterWords, filledIn, columns, prompt, result, precedes, columnNames, ruleLine, innerNumber, fileName, verb, mailAddress}
 	for _, k := range compiled().keywords {
 		for _, r := range k.rules {
 			if r.password {
@@ -57,25 +57,25 @@ func TestOwnExpressionsAreShort(t *testing.T) {
 		}
 	}
 	for _, re := range exprs {
-		if n := size(re); n > 500 {
+		if n := programSize(re); n > 500 {
 			t.Errorf("%d steps: %.80s", n, re)
 		}
 	}
 }
 
-// A rule that reads on in its line does not read the line again for every command in it: that
-// would be 90 units of work and more per byte.
-func TestWindowsThatOverlapAreReadOnce(t *testing.T) {
+// A rule that reads to the end of its line does not read the line again for every command in it.
+// Otherwise it would take 90 or more units of work per byte.
+func TestOverlappingWindowsAreReadOnce(t *testing.T) {
 	for _, part := range []string{"curl ", "docker login ", "set password "} {
 		m := &meter{budget: 1 << 40}
 		find(strings.Repeat(part, 64<<10/len(part)), m)
-		if share := float64(m.spent) / (64 << 10); share > 20 {
-			t.Errorf("%q: %.1f units of work for each byte", part, share)
+		if perByte := float64(m.spent) / (64 << 10); perByte > 20 {
+			t.Errorf("%q: %.1f units of work per byte", part, perByte)
 		}
 	}
 }
 
-// docs/secrets.md says how many rules there are.
+// docs/secrets.md states the number of rules.
 func TestNumberOfRules(t *testing.T) {
 	rules := map[*rule]bool{}
 	for _, k := range compiled().keywords {
@@ -83,11 +83,11 @@ func TestNumberOfRules(t *testing.T) {
 			rules[r] = true
 		}
 	}
-	stated(t, fmt.Sprintf("%d rules", len(rules)))
+	checkDocumented(t, fmt.Sprintf("%d rules", len(rules)))
 }
 
-// A withheld text is replaced as a whole and counted, and is not changed again.
-func TestTextsAreWithheld(t *testing.T) {
+// A text that needs too much work is replaced as a whole, and its placeholder is not changed again.
+func TestTextsThatNeedTooMuchWorkAreWithheld(t *testing.T) {
 	text := strings.Repeat("KEY=", 64<<10)
 	r := New(nil)
 	if got := r.Text(text); got != "[REDACTED:withheld:1]" {
@@ -97,15 +97,16 @@ func TestTextsAreWithheld(t *testing.T) {
 		t.Errorf("%v", r.Counts())
 	}
 	if err := NewChecker(nil).Check("a file", text); err == nil {
-		t.Error("a checker lets pass what it did not search")
+		t.Error("the checker accepts a text that it could not search")
 	}
 	if err := NewChecker(nil).Check("a file", "[REDACTED:withheld:1]"); err != nil {
 		t.Error(err)
 	}
 }
 
-// source are the programs of the Go distribution: ordinary text.
-func source(t testing.TB, most int) string {
+// goSource returns source code of the Go distribution as a sample of ordinary text, of about limit
+// bytes.
+func goSource(t testing.TB, limit int) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -123,21 +124,21 @@ func source(t testing.TB, most int) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b.Write(text); b.Len() > most {
+		if b.Write(text); b.Len() > limit {
 			break
 		}
 	}
 	return b.String()
 }
 
-// Ordinary text needs at most a third of its budget, so that none is withheld: programs, and
-// one-line documents whose names contain the first words of commands.
+// Ordinary text needs about a third of its budget at most, so that none is withheld: programs, and
+// one-line documents that contain the names of commands within words.
 func TestOrdinaryTextNeedsLittleWork(t *testing.T) {
 	documents, err := filepath.Glob("../../schemas/testdata/1.3.0/dataset/*/croissant.json")
 	if err != nil || len(documents) == 0 {
-		t.Fatalf("no document: %v", err)
+		t.Fatalf("no documents found: %v", err)
 	}
-	texts := map[string]string{"source": source(t, 4<<20), "imports": strings.Repeat("from networkx.algorithms.network import recordSet\n", 200)}
+	texts := map[string]string{"source": goSource(t, 4<<20), "imports": strings.Repeat("from networkx.algorithms.network import recordSet\n", 200)}
 	for _, file := range documents {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -164,7 +165,8 @@ func TestCommentsDoNotDisableRules(t *testing.T) {
 	}
 }
 
-// Known values are indexed once: another redactor costs the same for one value as for a thousand.
+// Redactors share the index of known values, so that a redactor costs no more with a thousand
+// values than with one.
 func TestRedactorsShareKnownValues(t *testing.T) {
 	cost := func(n int) float64 {
 		var values []string
@@ -179,9 +181,9 @@ func TestRedactorsShareKnownValues(t *testing.T) {
 	}
 }
 
-// Programs, which staging must take at 15 MB/s on one core.
+// Redacting programs must reach 15 MB/s on one core.
 func BenchmarkOrdinaryText(b *testing.B) {
-	text := source(b, 2<<20)
+	text := goSource(b, 2<<20)
 	known := NewKnown([]string{"hunter2-hunter2", "another-secret-0123"})
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
@@ -189,7 +191,7 @@ func BenchmarkOrdinaryText(b *testing.B) {
 	}
 }
 
-// Texts that take the most work, in CPU seconds per MB.
+// BenchmarkHostileText measures the texts that take the most work, in CPU seconds per MB.
 func BenchmarkHostileText(b *testing.B) {
 	for _, size := range []int{1 << 10, 8 << 10, 256 << 10} {
 		for _, part := range hostile {
@@ -214,8 +216,8 @@ func cpuSeconds(b *testing.B) float64 {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano()).Seconds()
 }
 
-// The keywords in placeholders, such as private_key, need no work: a redacted text can be
-// checked wherever the text itself could be redacted.
+// The keywords in placeholders, such as private_key, need no work, so that a text that could be
+// redacted can also be checked afterwards.
 func TestPlaceholdersNeedLittleWork(t *testing.T) {
 	text := strings.Repeat(`"[REDACTED:private_key:1]|[REDACTED:aws_secret:2]|[REDACTED:github_token:1]"; `, 40)
 	if got := New(nil).Text(text); got != text {
@@ -223,8 +225,8 @@ func TestPlaceholdersNeedLittleWork(t *testing.T) {
 	}
 }
 
-// One line of many commands, as in JSON, is no reason to withhold a text.
-func TestALineOfCommandsNeedsLittleWork(t *testing.T) {
+// A long line of many commands, as in JSON, does not use up the budget.
+func TestLineOfCommandsNeedsLittleWork(t *testing.T) {
 	text := strings.Repeat("echo abc; printf def; ", 60)
 	if got := New(nil).Text(text); got != text {
 		t.Errorf("became %.80q", got)

@@ -18,7 +18,8 @@ func (e *Error) ExitCode() int { return 2 }
 // Hint says what to do about it.
 func (e *Error) Hint() string { return e.Remedy }
 
-// withCode gives errors without an exit code that of a directory that cannot be written.
+// withCode turns an error without an exit code into an *Error for a directory that cannot be
+// written.
 func withCode(err error) error {
 	if err == nil {
 		return nil

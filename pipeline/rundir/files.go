@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// writeNew writes a file that must not exist, all or nothing.
+// writeNew atomically writes a file, which must not exist.
 func writeNew(path string, body []byte) error {
 	tmp := path + ".tmp"
 	if err := writeSynced(tmp, body); err != nil {
@@ -20,7 +20,7 @@ func writeNew(path string, body []byte) error {
 	return errors.Join(os.Remove(tmp), syncDir(filepath.Dir(path)))
 }
 
-// replaceFile writes a file that may exist, all or nothing.
+// replaceFile atomically writes a file, which may exist.
 func replaceFile(path string, body []byte) error {
 	if err := writeSynced(path+".tmp", body); err != nil {
 		return err
@@ -31,7 +31,7 @@ func replaceFile(path string, body []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// makeDir creates a directory and its parents, and syncs each name.
+// makeDir creates a directory and its missing parents, and syncs the parent of each.
 func makeDir(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -46,8 +46,8 @@ func makeDir(dir string) error {
 	return syncDir(parent)
 }
 
-// syncDir makes the names in a directory survive a power cut: a synced file without a name is
-// lost.
+// syncDir makes the entries of a directory survive a power cut. Without it, a new file could be
+// lost even though its content was synced.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

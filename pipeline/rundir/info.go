@@ -17,15 +17,15 @@ import (
 
 const infoFile = "run.json"
 
-// Options say which run a directory is to hold.
+// Options describes the run for which a directory is opened.
 type Options struct {
 	Path     string
-	RunID    string // "": that of the directory, or a new one
-	Fresh    bool   // moves a used directory aside
-	Staging  string // "": in the directory
-	Identity map[string]string
-	Tasks    string          // names the task set; part of the identity
-	Config   json.RawMessage // without secrets
+	RunID    string            // "": the ID that the directory has already, or a new one
+	Fresh    bool              // move a used directory aside
+	Staging  string            // "": in the directory
+	Identity map[string]string // must not change when the directory is opened again
+	Tasks    string            // identifies the task set; part of the identity
+	Config   json.RawMessage   // without secrets
 	Producer string
 	Now      time.Time
 }
@@ -35,7 +35,7 @@ type Info struct {
 	SchemaVersion string            `json:"schema_version"` // of this file
 	RunID         string            `json:"run_id"`
 	CreatedAt     time.Time         `json:"created_at"`
-	Key           string            `json:"key,omitempty"` // random: identifies the directory under any path
+	Key           string            `json:"key,omitempty"` // random; identifies the directory even if it is moved
 	Producer      string            `json:"producer,omitempty"`
 	Staging       string            `json:"staging,omitempty"` // "": in this directory
 	Identity      map[string]string `json:"identity"`
@@ -51,10 +51,10 @@ func ReadInfo(dir string) (Info, error) {
 	}
 	err = json.Unmarshal(raw, &info)
 	if err == nil && info.RunID == "" {
-		err = errors.New("it has no run_id")
+		err = errors.New("run_id is missing")
 	}
 	if err != nil {
-		return info, &Error{Err: fmt.Errorf("%s: not a run description: %w", filepath.Join(dir, infoFile), err), Remedy: "choose another --run-dir, or put the file back as it was"}
+		return info, &Error{Err: fmt.Errorf("%s: not a run description: %w", filepath.Join(dir, infoFile), err), Remedy: "choose another --run-dir, or restore the file"}
 	}
 	return info, nil
 }
@@ -76,7 +76,8 @@ func createInfo(opt Options, identity map[string]string) (Info, error) {
 	return info, writeNew(filepath.Join(opt.Path, infoFile), append(body, '\n'))
 }
 
-// compare refuses a directory whose run differs in what must not change.
+// compare returns an error if the run of the directory differs from opt and identity in anything
+// that must not change.
 func compare(opt Options, have Info, identity map[string]string) error {
 	var diff []string
 	if opt.RunID != "" && opt.RunID != have.RunID {

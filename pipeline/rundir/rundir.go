@@ -1,13 +1,13 @@
-// Package rundir keeps run directories: what identifies a run, its lock, its files, and its
+// Package rundir manages run directories: the identity of a run, its lock, its files, and its
 // status while it executes in one process. A run directory holds:
 //
-//	run.json       what the run is, written once
+//	run.json       the identity and configuration of the run, written once
 //	run.lock       held while a process uses the directory
 //	engine/        private working data: queue, records, step logs
 //	wire/          private working data: requests to and replies of model servers, byte for byte
 //	staging/       one object per finished episode
 //	status.json    the state of the run, replaced whenever it changes
-//	summary.json   the last invocation's report; summary.md is the same report as text
+//	summary.json   the report of the last invocation; summary.md is the same report as text
 //	dead-letters.jsonl  jobs that were given up, if any
 package rundir
 
@@ -32,8 +32,8 @@ type Dir struct {
 	Lock *engine.Lock
 }
 
-// Open locks a directory and makes sure that it is new or holds the same run. It changes
-// nothing in a directory that holds something else.
+// Open creates or opens a run directory and locks it. It returns an error, and changes nothing, if
+// the directory holds another run or other files.
 func Open(opt Options) (*Dir, error) {
 	if err := prepare(opt.Path); err != nil {
 		return nil, withCode(err)
@@ -68,12 +68,12 @@ func Open(opt Options) (*Dir, error) {
 // Close releases the lock.
 func (d *Dir) Close() error { return d.Lock.Close() }
 
-// Replace writes a file of the directory, all or nothing. It may exist.
+// Replace atomically writes a file of the directory, which may exist.
 func (d *Dir) Replace(name string, body []byte) error {
 	return withCode(replaceFile(filepath.Join(d.Path, name), body))
 }
 
-// Remove removes a file or directory of the directory, if it exists.
+// Remove removes a file or subdirectory of the directory, if it exists.
 func (d *Dir) Remove(name string) error {
 	if err := os.RemoveAll(filepath.Join(d.Path, name)); err != nil {
 		return withCode(fmt.Errorf("removing a file of the run directory: %w", err))
@@ -81,7 +81,8 @@ func (d *Dir) Remove(name string) error {
 	return nil
 }
 
-// prepare creates the directory and refuses one that holds something else.
+// prepare creates the directory. It returns an error if the directory exists and holds files other
+// than those of a run.
 func prepare(dir string) error {
 	if err := makeDir(dir); err != nil {
 		return fmt.Errorf("creating run directory: %w", err)

@@ -43,7 +43,7 @@ func TestRunDirectoryRefusesAnotherRun(t *testing.T) {
 	}
 }
 
-func TestForeignDirectoryIsRefusedUntouched(t *testing.T) {
+func TestDirectoryWithOtherFilesIsRefusedUntouched(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "thesis.tex"), []byte("years"), 0o600); err != nil {

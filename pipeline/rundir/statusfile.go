@@ -32,12 +32,12 @@ type statusContent struct {
 	Phase    string    `json:"phase"`
 	Selected int       `json:"selected"`
 	Reused   int       `json:"reused"`
-	Before   int       `json:"staged_before"` // staged objects of the run when it began, reused or not
+	Before   int       `json:"staged_before"` // staged objects of the run when this process started, reused or not
 	Slots    int       `json:"slots"`
 	Done     int       `json:"done"`    // by this process
 	Failed   int       `json:"failed"`  // given up by this process
-	Earlier  int       `json:"earlier"` // given up by an earlier process, and not retried
-	Running  []string  `json:"running"` // episodes
+	Earlier  int       `json:"earlier"` // given up by an earlier process and not retried
+	Running  []string  `json:"running"` // episode IDs
 }
 
 // Counts are the numbers with which a run starts.
@@ -47,21 +47,22 @@ type Counts struct {
 	Slots            int
 }
 
-// StatusFile is an observer that keeps status.json of a run that executes in one process, so
-// that other processes can read the run's state even after this process is gone.
+// StatusFile is an observer that writes status.json of a run that executes in one process, so
+// that other processes can read the state of the run even after this process is gone.
 type StatusFile struct {
-	observe.Observer // is notified as well
+	observe.Observer // also receives all events
 	path             string
 	log              *slog.Logger
 
 	mu      sync.Mutex
 	now     statusContent
 	running map[string]bool
-	ended   map[string]bool // by episode: whether it was staged
-	failing bool            // the file cannot be written, and the log has it
+	ended   map[string]bool // by episode ID: whether the episode was staged
+	failing bool            // a write failed, which was logged
 }
 
-// NewStatusFile returns the status file of a run. The first event writes it.
+// NewStatusFile returns the status file of a run. The first event writes the file. All events are
+// passed on to next.
 func NewStatusFile(d *Dir, start Counts, next observe.Observer, log *slog.Logger) *StatusFile {
 	host, _ := os.Hostname()
 	return &StatusFile{
@@ -80,7 +81,7 @@ func (f *StatusFile) change(do func()) {
 	do()
 	f.now.At, f.now.Running = time.Now().UTC(), slices.Sorted(maps.Keys(f.running))
 	body, err := json.Marshal(f.now)
-	if err == nil { // not synced: it is about this moment
+	if err == nil { // not synced: after a power cut its content would be obsolete anyway
 		err = os.WriteFile(f.path+".tmp", body, 0o600)
 	}
 	if err == nil {
@@ -88,7 +89,7 @@ func (f *StatusFile) change(do func()) {
 	}
 	if err != nil && !f.failing {
 		f.failing = true
-		f.log.Warn("writing the status", "error", err)
+		f.log.Warn("writing the status file", "error", err)
 	}
 }
 
@@ -114,17 +115,17 @@ func (f *StatusFile) JobRetried(j schemas.Job, cause error) {
 func (f *StatusFile) JobFinished(j schemas.Job, e observe.Episode) {
 	f.change(func() {
 		delete(f.running, j.EpisodeID)
-		if e.Outcome != schemas.OutcomeCancelled { // cancelled jobs can be resumed
-			f.end(j.EpisodeID, e.Outcome != schemas.OutcomeInfra)
+		if e.Outcome != schemas.OutcomeCancelled { // canceled jobs can be resumed
+			f.countEnd(j.EpisodeID, e.Outcome != schemas.OutcomeInfra)
 		}
 	})
 	f.Observer.JobFinished(j, e)
 }
 
-// end counts an episode, once even if its job ends again.
-func (f *StatusFile) end(id string, staged bool) {
-	if before, again := f.ended[id]; again {
-		*f.counter(before)--
+// countEnd counts an ended episode. If its job ends again, the last result counts.
+func (f *StatusFile) countEnd(id string, staged bool) {
+	if wasStaged, ok := f.ended[id]; ok {
+		*f.counter(wasStaged)--
 	}
 	f.ended[id] = staged
 	*f.counter(staged)++
@@ -137,30 +138,30 @@ func (f *StatusFile) counter(staged bool) *int {
 	return &f.now.Failed
 }
 
-// SetEarlier sets how many jobs an earlier process gave up that are not retried.
+// SetEarlier sets the number of jobs that an earlier process gave up and that are not retried.
 func (f *StatusFile) SetEarlier(n int) { f.change(func() { f.now.Earlier = n }) }
 
-// Close writes the end of the run. dead are the episodes whose jobs are given up, including
-// those that an earlier process gave up.
+// Close writes the final state of the run. dead lists the episodes whose jobs are given up,
+// including those that an earlier process gave up.
 func (f *StatusFile) Close(complete bool, dead []string) {
 	f.change(func() {
 		clear(f.running)
 		if f.now.Phase = string(engine.Stopped); complete {
 			f.now.Phase = string(engine.Completed)
 		}
-		known := 0
+		deadNow := 0
 		for _, id := range dead {
 			if staged, ok := f.ended[id]; ok && !staged {
-				known++
+				deadNow++
 			}
 		}
-		f.now.Earlier = len(dead) - known
+		f.now.Earlier = len(dead) - deadNow
 	})
 }
 
-// ReadStatus reads the status of a run that executes, or executed, in one process. The error is
-// fs.ErrNotExist if no process has executed it without a cluster. For a run whose process was
-// killed, ReadStatus counts what is in staging.
+// ReadStatus reads the status of a run that executes, or executed, in one process. The error wraps
+// fs.ErrNotExist if the run was never executed without a cluster. If the process of the run was
+// killed, ReadStatus counts the staged episodes.
 func ReadStatus(ctx context.Context, dir string, staging sinks.Store) (observe.Status, error) {
 	path := filepath.Join(dir, statusFile)
 	for {
@@ -186,11 +187,11 @@ func ReadStatus(ctx context.Context, dir string, staging sinks.Store) (observe.S
 			}
 			staged++
 		}
-		if again, err := engine.Locked(dir); err != nil || again {
+		if alive, err := engine.Locked(dir); err != nil || alive {
 			if err != nil {
 				return observe.Status{}, err
 			}
-			continue // another process has started meanwhile
+			continue // another process has started in the meantime
 		}
 		now.Phase, now.Running = Killed, nil
 		now.Done = min(max(now.Done, staged-now.Before), now.Selected-now.Reused-now.Failed-now.Earlier)

@@ -16,14 +16,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The status of a run adds up at every moment: while jobs run, fail and are tried again, when one is
-// given up, after the end, and when the run is resumed.
+// The numbers of a run's status add up at every moment: while jobs run, fail and are retried, when
+// a job is given up, after the end, and when the run is resumed.
 func TestStatusOfARunningRunAddsUp(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 12)
 	h.Config.Workers = 3
 	if _, err := h.Status(t); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("before it began: %v", err)
+		t.Fatalf("status before the first run: %v", err)
 	}
 	h.OnReset = func(_ context.Context, j schemas.Job) error {
 		if j.Instance == "bug-04" {
@@ -36,8 +36,8 @@ func TestStatusOfARunningRunAddsUp(t *testing.T) {
 		_, err := h.Run(t.Context())
 		end <- err
 	}()
-	looks, seen := 0, 0
-	for ended := false; !ended; looks++ {
+	reads, seen := 0, 0
+	for ended := false; !ended; reads++ {
 		select {
 		case err := <-end:
 			if ended = true; err != nil {
@@ -59,11 +59,11 @@ func TestStatusOfARunningRunAddsUp(t *testing.T) {
 	}
 	s, err := h.Status(t)
 	if err != nil || s.Phase != "stopped" || s.Done != 11 || s.Failed != 1 || s.Ran != 12 || s.Running != 0 {
-		t.Errorf("at its end, after %d looks: %+v, %v", looks, s, err)
+		t.Errorf("at the end, after %d reads: %+v, %v", reads, s, err)
 	}
-	h.MustRun(t) // what was given up is not tried again
+	h.MustRun(t) // does not retry the job that was given up
 	if s, err = h.Status(t); err != nil || s.Reused != 11 || s.Failed != 1 || s.Ran != 0 || s.Missing != 1 {
-		t.Errorf("again: %+v, %v", s, err)
+		t.Errorf("after the second run: %+v, %v", s, err)
 	}
 	h.OnReset, h.Config.Retry = nil, []string{"infra"}
 	h.MustRun(t)
@@ -72,8 +72,8 @@ func TestStatusOfARunningRunAddsUp(t *testing.T) {
 	}
 }
 
-// Each episode counts once, by its last end, and the file does not grow with the episodes that
-// have ended.
+// Each episode counts once, by its last result, and the size of the file does not grow with the
+// number of ended episodes.
 func TestStatusFileCountsEachEpisodeOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -101,7 +101,7 @@ func TestStatusFileCountsEachEpisodeOnce(t *testing.T) {
 	if err := json.Unmarshal(last, &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Done != 201 || got.Failed != 1 || len(last) > first+50 { // times and counts may get digits, but 200 episodes add nothing
+	if got.Done != 201 || got.Failed != 1 || len(last) > first+50 { // times and counts may get more digits, but episodes add nothing
 		t.Errorf("%+v, %d bytes after %d", got, len(last), first)
 	}
 }
