@@ -16,15 +16,15 @@ import (
 // goroutine uses.
 type Policy interface {
 	Info() schemas.AgentInfo
-	// Prompts renders the messages that open the conversation t.Phase, whose model is
-	// shown t.Tools. An empty message is left out.
+	// Prompts renders the messages that open the conversation of phase t.Phase, whose model
+	// sees the tools t.Tools. Run leaves out an empty message.
 	Prompts(t *Transcript) (system, problem string, err error)
-	// Next makes one turn. Run maps an llms error with a class to an exit reason.
-	// Reply.Stop ends the episode.
+	// Next returns the reply of the next turn. Run maps an llms error with a class to an
+	// exit reason. A reply whose Stop is set ends the episode.
 	Next(ctx context.Context, t *Transcript) (schemas.Reply, error)
 }
 
-// Transcript is what the model may know of the episode so far.
+// Transcript holds all that the model may know about the episode so far.
 type Transcript struct {
 	Task  schemas.Task // as Task.Public returns it
 	Phase string       // name of the current conversation, see Phased

@@ -24,9 +24,9 @@ func init() {
 	})
 }
 
-// simple is react without native tool calls. The system prompt describes the tools, calls are parsed
-// from the text of a reply, and their results go back as user messages. Only the first call of
-// a reply is executed. Every other call and every malformed reply gets an explanation.
+// simple is react without native tool calls. The system prompt describes the tools, Next parses the
+// calls from the text of a reply, and user messages hold the results. Only the first call of a
+// reply is executed. Every other call and every malformed reply gets an explanation.
 type simple struct{ *react }
 
 var _ agents.Phased = simple{}
