@@ -331,7 +331,7 @@ func TestChangedToolsCauseAWarning(t *testing.T) {
 	}
 }
 
-// A list that cannot be used as a whole is refused with a remedy. Single tools that cannot
+// If a list as a whole cannot be used, the error says what to do. Single tools that cannot
 // be used are skipped with a warning.
 func TestToolListsThatCannotBeUsed(t *testing.T) {
 	for kind, want := range map[string]string{
