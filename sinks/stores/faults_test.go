@@ -146,8 +146,9 @@ func TestS3FaultsThatPersistAreReported(t *testing.T) {
 // object.
 func TestS3ResumedReadNeverMixes(t *testing.T) { testResumedRead(t, sinktest.Serve(t).URL) }
 
-// The same against the fake server, which is always available. The handler adds
-// If-Match for reads, which the fake does not support.
+// TestResumedReadNeverMixesAgainstFake is TestS3ResumedReadNeverMixes with the fake server,
+// which is always available. The handler adds If-Match for reads, which the fake does not
+// support.
 func TestResumedReadNeverMixesAgainstFake(t *testing.T) {
 	testResumedRead(t, sinktest.Fake(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
