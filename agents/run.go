@@ -28,7 +28,7 @@ type Limits struct {
 	MaxSteps        int           // turns
 	MaxFormatErrors int           // turns in a row without one well-formed call
 	MaxRepeats      int           // repetitions of a call, or of a cycle of up to three calls, that get the same answers
-	Wall            time.Duration // since the call of Run; a resumed episode gets all of it again
+	Wall            time.Duration // time since the call of Run; a resumed episode gets the full time again
 	MaxPromptTokens int64         // tokens of the conversation, as the provider counts them
 }
 

@@ -30,10 +30,12 @@ func init() {
 // and those of the seeker if the recorded agent was a seeker.
 type ReplayConfig struct {
 	SeekerConfig
-	From    string `json:"from"`    // run directory or dataset
-	Episode string `json:"episode"` // id of the episode, or its beginning; unset = each task's own, by attempt
-	Turns   int    `json:"turns"`   // turns that are repeated; 0 = all
-	Then    string `json:"then"`    // what follows: stop or model
+	From string `json:"from"` // run directory or dataset
+	// Id of the episode, or its beginning; unset = the episode of the same task and attempt, or else
+	// of the task's first attempt.
+	Episode string `json:"episode"`
+	Turns   int    `json:"turns"` // maximum number of turns to repeat; 0 = all
+	Then    string `json:"then"`  // what to do after the recording: stop or model
 }
 
 // Values of ReplayConfig.Then.

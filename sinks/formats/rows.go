@@ -29,7 +29,7 @@ func NewRowWriter(w io.Writer, container string) (RowWriter, error) {
 	case "jsonl":
 		return &lineWriter{w: w, close: func() error { return nil }}, nil
 	case "jsonl.gz":
-		zip := gzip.NewWriter(w) // its header has no name and no time
+		zip := gzip.NewWriter(w) // writes neither a name nor a time, so equal rows give equal bytes
 		return &lineWriter{w: zip, close: zip.Close}, nil
 	case "jsonl.zst":
 		zip, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))

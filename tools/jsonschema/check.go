@@ -71,7 +71,7 @@ func (t *Tool) Check(raw []byte) (args []byte, problems []string) {
 	return args, nil
 }
 
-// unknownArgument describes the problem that the tool has no argument with the name.
+// unknownArgument returns the problem with an argument that the tool does not have.
 func (t *Tool) unknownArgument(name string) string {
 	var takes []string // required arguments in the order of the schema, then the others by name
 	for _, known := range append(slices.Clone(t.schema.Required), sortedKeys(t.schema.Properties)...) {
