@@ -31,13 +31,15 @@ func init() {
 type SeekerConfig struct {
 	ReactConfig
 	// Name in section models of the model that writes the fix; unset = the same model.
-	SolverModel   string   `json:"solver_model"`
-	SeekSteps     int      `json:"seek_steps"`     // turns of the first conversation; 0 = no limit
-	SeekTokens    int64    `json:"seek_tokens"`    // total tokens of its prompts and answers; 0 = no limit
-	HandoverTurns int      `json:"handover_turns"` // further turns after that, in which handover is the only tool
-	SolveSteps    int      `json:"solve_steps"`    // turns of the second conversation; 0 = no limit
-	SeekTools     []string `json:"seek_tools"`     // tools of the first conversation
-	SolveTools    []string `json:"solve_tools"`    // tools of the second conversation
+	SolverModel string `json:"solver_model"`
+	SeekSteps   int    `json:"seek_steps"` // turns of the first conversation; 0 = no limit
+	// Total tokens of the prompts and answers of the first conversation; 0 = no limit.
+	SeekTokens int64 `json:"seek_tokens"`
+	// Turns that the first conversation may take beyond these limits, with handover as the only tool.
+	HandoverTurns int      `json:"handover_turns"`
+	SolveSteps    int      `json:"solve_steps"` // turns of the second conversation; 0 = no limit
+	SeekTools     []string `json:"seek_tools"`  // tools of the first conversation
+	SolveTools    []string `json:"solve_tools"` // tools of the second conversation
 }
 
 func seekerDefaults() SeekerConfig {
