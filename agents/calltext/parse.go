@@ -218,6 +218,7 @@ func (c *cursor) value(key string) (string, error) {
 	return strings.TrimPrefix(value, "\n"), nil
 }
 
+// beginning returns the first maxQuoted characters of s.
 func beginning(s string) string {
 	if r := []rune(s[:min(len(s), 4*maxQuoted)]); len(r) > maxQuoted {
 		return string(r[:maxQuoted]) + "…"

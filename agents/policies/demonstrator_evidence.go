@@ -86,6 +86,7 @@ func (e *evidence) addLine(path string, line int, text string) {
 	e.lines[path][line] = text
 }
 
+// readTests reads the first failing test from an answer of eval.
 func (e *evidence) readTests(text string) {
 	e.failure = failure{}
 	if m := failedID.FindStringSubmatch(text); m != nil {
@@ -108,6 +109,7 @@ func (e *evidence) readTests(text string) {
 // quotable reports whether a message can quote a line of output in backquotes.
 func quotable(line string) bool { return len(line) <= 160 && !strings.Contains(line, "`") }
 
+// readView reads the lines in an answer of view.
 func (e *evidence) readView(text string) {
 	head, body, _ := strings.Cut(text, "\n")
 	m := viewHead.FindStringSubmatch(head)
@@ -122,6 +124,7 @@ func (e *evidence) readView(text string) {
 	}
 }
 
+// readGrep reads the lines and the definitions in an answer of grep.
 func (e *evidence) readGrep(text string) {
 	path := ""
 	for line := range strings.SplitSeq(text, "\n") {

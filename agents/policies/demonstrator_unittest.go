@@ -28,7 +28,8 @@ func onlyUnittest(command string, words []string, id string, canSelect bool) str
 	}
 	byID, byDiscovery := []string{command}, []string{command, "discover"} // the words of the two possible results
 	discovers := len(words) > 0 && words[0] == "discover"
-	dirs, positional := map[string]string{}, []string{"s", "p", "t"} // values of discovery options by letter; letters of the positional arguments left
+	options := map[string]string{}        // values of the options of discovery, by letter
+	positional := []string{"s", "p", "t"} // letters of the options that further positional arguments set
 	if discovers {
 		words = words[1:]
 	}
@@ -46,17 +47,17 @@ func onlyUnittest(command string, words []string, id string, canSelect bool) str
 				i++
 				value, byDiscovery = words[i], append(byDiscovery, words[i])
 			}
-			dirs[(m[1] + m[2])[:1]] = strings.Trim(value, `'"`)
+			options[(m[1] + m[2])[:1]] = strings.Trim(value, `'"`)
 		case strings.HasPrefix(w, "-"), discovers && len(positional) == 0:
 			return "" // the option may take the next word
 		case discovers:
-			dirs[positional[0]], positional = strings.Trim(w, `'"`), positional[1:]
+			options[positional[0]], positional = strings.Trim(w, `'"`), positional[1:]
 			byDiscovery = append(byDiscovery, w)
 		}
 	}
-	top, ok := dirs["t"]
+	top, ok := options["t"]
 	if !ok {
-		top = dirs["s"]
+		top = options["s"]
 	}
 	switch top = strings.TrimPrefix(top, "./"); {
 	case top == "" || top == ".":

@@ -15,8 +15,9 @@ import (
 )
 
 // goldEdits converts a unified diff to calls of the tools edit and bash. Run in order
-// on the base tree, the calls produce the patched tree. Each has GoldEdit set and no id.
-// The edits of a file go from the bottom up, so their line numbers are those of the base.
+// on the base tree, the calls produce the patched tree. They have GoldEdit set and no id.
+// The edits of a file go from the bottom up, so that their line numbers are those of the
+// base tree.
 // goldEdits returns an error for an invalid patch, for binary files and symbolic links, and
 // for an insertion without an adjacent context line.
 func goldEdits(patch string) ([]schemas.ToolCall, error) {
@@ -60,6 +61,7 @@ func goldLine(patch string) (file string, line int, ok bool) {
 	return "", 0, false
 }
 
+// isSource reports whether a file is a Python file that is not named like a test.
 func isSource(name string) bool {
 	base := path.Base(name)
 	return strings.HasSuffix(base, ".py") && !strings.HasPrefix(base, "test_") && !strings.HasSuffix(base, "_test.py") && base != "conftest.py"

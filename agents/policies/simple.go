@@ -94,6 +94,7 @@ func isLaterCall(t *agents.Transcript, call schemas.ToolCall) bool {
 	return false
 }
 
+// refusal returns the observation for a call that is not executed.
 func refusal(class, text string) schemas.Observation {
 	return schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true, ErrorClass: class}
 }

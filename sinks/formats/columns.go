@@ -47,8 +47,7 @@ func classOf(table, column string) columnClass {
 	return classKey
 }
 
-// Settings of files. The size of pages, the batch size and the compression level are a
-// compromise between size and speed that was measured on real episodes.
+// Settings of files. They are a compromise between size and speed, chosen by measurement.
 const (
 	pageBytes   = 4 << 20
 	batchRows   = 8 // rows after which the writer checks the size of a page

@@ -16,8 +16,8 @@ func newInformationRequirement() requirement {
 }
 
 // newInformation returns the first row of a turn whose call looked for something and found
-// new information, or nil. known is false if the rows of the turn do not say whether their
-// calls did.
+// new information, or nil. known is false if the rows of the turn do not say whether they
+// found new information.
 func (t turn) newInformation() (row *schemas.StepRow, known bool) {
 	for _, r := range t.rows {
 		if !strings.HasPrefix(r.ActionKind, "seek_") {

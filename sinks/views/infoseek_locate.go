@@ -111,7 +111,7 @@ func inspectedFiles(t sinks.Trajectory, positives []lineRange) []string {
 		}
 		for _, target := range s.Targets {
 			path := fileOfTarget(target)
-			if path != "" && !tests.has(path) && !slices.Contains(out, path) && !slices.ContainsFunc(positives, func(p lineRange) bool { return p.Path == path }) {
+			if path != "" && !tests.contains(path) && !slices.Contains(out, path) && !slices.ContainsFunc(positives, func(p lineRange) bool { return p.Path == path }) {
 				out = append(out, path)
 			}
 		}
@@ -142,8 +142,8 @@ func testNames(t sinks.Trajectory) namedTests {
 	return out
 }
 
-// has reports whether a file is a test, by its own name or because a test runner named it.
-func (n namedTests) has(file string) bool {
+// contains reports whether a file is a test, by its own name or because a test runner named it.
+func (n namedTests) contains(file string) bool {
 	module := strings.ReplaceAll(strings.TrimSuffix(file, ".py"), "/", ".")
 	return schemas.IsTest(file) ||
 		slices.ContainsFunc(n.files, func(f string) bool {

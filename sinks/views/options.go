@@ -27,7 +27,7 @@ var (
 	rowMasks = []string{sinks.MaskSplitRows, sinks.MaskContext, sinks.MaskCut, sinks.MaskNone, sinks.MaskDropEpisode}
 	// wholeMasks are for rows whose trainer trains on every reply; see foldMasked.
 	wholeMasks = []string{sinks.MaskContext, sinks.MaskCut, sinks.MaskNone, sinks.MaskDropEpisode}
-	// recordMasks are for records of what happened, which are not for training.
+	// recordMasks are for formats that record an episode and are not for training.
 	recordMasks  = []string{sinks.MaskContext}
 	objectFirst  = []string{sinks.ArgumentsObject, sinks.ArgumentsString}
 	stringFirst  = []string{sinks.ArgumentsString, sinks.ArgumentsObject}

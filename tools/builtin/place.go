@@ -98,6 +98,7 @@ func relativePath(workdir, arg string) (string, error) {
 	return rel, nil
 }
 
+// outsideError returns the error for a path that is not in the workspace.
 func outsideError(workdir, arg string) error {
 	return tools.Mistake("%s is outside the workspace %s, and this tool works only inside it. "+
 		"Give a path below %s; to read other files, use bash, for example: cat %s", arg, workdir, workdir, arg)

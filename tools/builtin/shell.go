@@ -60,9 +60,9 @@ func (sh *shell) command() string { return sh.dir + "/command" }
 func (sh *shell) state() string   { return sh.dir + "/state" }
 
 // shellStart prepares a new bash. Output and frames go to descriptor 198; the shell's own
-// output is discarded. The body of a frame is a JSON number of three digits, base64 in four
-// characters: 100 plus the exit code, and 300 more under "set -x". After the frame of a
-// command's end the shell saves its state. The functions use no variables, because a
+// output is discarded. The body of a frame is a JSON number of three digits, encoded in base64
+// as four characters: 100 plus the exit code, and 300 more under "set -x". After the frame of
+// a command's end, the shell saves its state. The functions use no variables, because a
 // command may have made any of them read-only. The trap checks the process ID because a job
 // that is killed before it begins also runs the trap, and would save its own state.
 const shellStart = `exec 198>&1 >/dev/null 2>&1
@@ -83,8 +83,8 @@ trap '[[ $BASHPID = $$ ]] && __tracesmith_save' EXIT
 `
 
 // input returns the input with which the shell runs a builtin with its arguments. The shell
-// first sends a frame. It distinguishes a shell that was already dead from one that the command
-// ended. A shell that is restricted, out of descriptors, or that reads "[[" and "{" as commands
+// first sends a frame, which distinguishes a shell that was already dead from a shell that the
+// command ended. A shell that is restricted, out of descriptors, or that reads "[[" and "{" as commands
 // (as bash does after certain syntax errors) sends no frame, and run replaces it. The input is
 // an "&&" list because "set -e" applies only to the last command of such a list.
 func (sh *shell) input(builtin string) []byte {
