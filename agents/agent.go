@@ -32,7 +32,7 @@ type Transcript struct {
 	Tools []schemas.ToolSchema
 	Steps []schemas.Step // the steps of all conversations
 	Seed  int64
-	// Reply is the reply whose calls are being answered. Steps may not contain it yet.
+	// Reply is the reply whose calls are being answered. Steps might not contain it yet.
 	Reply *schemas.Reply
 }
 

@@ -67,8 +67,8 @@ type Phase struct {
 	Recorded []string
 }
 
-// IsDefault reports whether the model is shown all of the environment's tools and the
-// environment answers every call.
+// IsDefault reports whether the model sees all of the environment's tools and the environment
+// answers every call.
 func (ph Phase) IsDefault() bool { return ph.Name == "" && ph.Tools == nil }
 
 func (ph Phase) shownTools(offered []schemas.ToolSchema) []schemas.ToolSchema {

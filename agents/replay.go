@@ -37,8 +37,9 @@ func (r *run) begin(ctx context.Context) (string, error) {
 	return r.resume(ctx, pending)
 }
 
-// resume executes recorded turns again and continues where they end: between two calls of
-// a reply, before the first call of a reply, or at the next turn.
+// resume executes the recorded calls again, replays the recorded turns, and continues where
+// they end: between two calls of a reply, before the first call of a reply, or at the next
+// turn.
 func (r *run) resume(ctx context.Context, pending *schemas.Reply) (string, error) {
 	if err := r.repeat(ctx, r.recorded); err != nil {
 		return "", err
@@ -62,7 +63,7 @@ func (r *run) resume(ctx context.Context, pending *schemas.Reply) (string, error
 }
 
 // replayTurn replays the recorded steps of one turn, and executes the calls of its reply that
-// have no step.
+// do not have a recorded step.
 func (r *run) replayTurn(ctx context.Context) (string, error) {
 	var reply *schemas.Reply
 	done := 0
@@ -84,6 +85,7 @@ func (r *run) replayTurn(ctx context.Context) (string, error) {
 	return r.execute(ctx, *reply, done, r.Clock().UTC())
 }
 
+// replay appends a recorded step.
 func (r *run) replay(s schemas.Step) {
 	s.Replayed = true
 	s.Index = len(r.result.Steps)

@@ -103,7 +103,7 @@ type run struct {
 	formatErrors       int // turns in a row without a well-formed call
 	wellFormed         bool
 	recentCalls        []string // hashes of the last calls with their answers
-	conversationTokens int64    // tokens of the conversation after the last reply, 0: unknown
+	conversationTokens int64    // tokens of the conversation after the last reply; 0 if unknown
 }
 
 // finish returns the result of the episode. If a context has ended, finish assumes that this

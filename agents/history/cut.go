@@ -62,6 +62,7 @@ func (c *conversation) scale() float64 {
 	return c.scaleCache
 }
 
+// contextOpOf returns the operation that a reply records.
 func contextOpOf(r *schemas.Reply) schemas.ContextOp {
 	if r == nil || r.Context == nil {
 		return schemas.ContextOp{}

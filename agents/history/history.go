@@ -101,6 +101,7 @@ func (l *messageList) addTurn(s *schemas.Step) {
 	}
 }
 
+// closeTurn answers the calls of the last reply that do not have an answer.
 func (l *messageList) closeTurn() { l.out, l.unanswered = l.complete(), nil }
 
 // complete returns the messages, with an answer to each call of the last reply.
