@@ -110,10 +110,10 @@ func TestG6OverflowIsCutAndAskedAgain(t *testing.T) {
 		k := newTalk(t, m, history.Config{}, llms.Traits{}, llms.Sampling{})
 		k.turns(t, 80, 100)
 		if n := cuts(k.steps); m.asked == 80 || m.asked > 80+most*n || n < 3 || n > 8 {
-			t.Errorf("limit named as %d: %d refusals, %d cuts", named, m.asked-80, n)
+			t.Errorf("reported limit %d: %d refusals, %d cuts", named, m.asked-80, n)
 		}
 		if n := m.asked - 80; named == 4000 && n != 1 {
-			t.Errorf("a limit that was named was learned %d times", n)
+			t.Errorf("a reported limit was learned from %d refusals", n)
 		}
 	}
 
@@ -157,7 +157,7 @@ func TestF7LongAnswerIsTrimmed(t *testing.T) {
 			op = k.steps[len(k.steps)-2].Reply
 		}
 		if len(op.Context.Trimmed) == 0 || op.Context.Kind() != schemas.ContextTrim {
-			t.Fatalf("nothing is recorded: %+v", op.Context)
+			t.Fatalf("the reply does not record the trim: %+v", op.Context)
 		}
 		shown, byCall := "", map[string]string{}
 		for _, p := range m.prompts[len(m.prompts)-2:] {
@@ -247,7 +247,7 @@ func TestG7OnlyWholeTurnsGo(t *testing.T) {
 			want := "user"
 			for _, msg := range prompt[1:] {
 				if msg.Role != want || msg.ToolCalls != nil || msg.ToolCallID != "" || strings.Contains(msg.Content, "</view>") {
-					t.Fatalf("prompt %d: %s where %s should stand", i, msg.Role, want)
+					t.Fatalf("prompt %d: role %s, want %s", i, msg.Role, want)
 				}
 				want = map[string]string{"user": "assistant", "assistant": "user"}[want]
 			}

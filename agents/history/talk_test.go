@@ -133,7 +133,7 @@ func cuts(steps []schemas.Step) int {
 func wellFormed(t *testing.T, prompt []llms.Message, newest string) {
 	t.Helper()
 	if prompt[0].Role != "system" || prompt[0].Content != "You are a debugger." || prompt[1].Role != "user" || !strings.HasPrefix(prompt[1].Content, "Fix the bug in a.py.\n\n1 failed") {
-		t.Fatalf("the task is gone: %v", prompt[:2])
+		t.Fatalf("the prompt does not begin with the task: %v", prompt[:2])
 	}
 	var open []string
 	last := ""

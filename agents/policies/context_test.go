@@ -357,7 +357,7 @@ func TestRedactedPromptsDoNotRebuild(t *testing.T) {
 	clean := func(turn int) bool { return !strings.Contains(fmt.Sprint(s.received[turn]), "hunter2-hunter2") }
 	comparePrompts(t, s, read.Steps, clean)
 	if !clean(2) || clean(8) || !clean(29) {
-		t.Error("the secret was not there for some turns only")
+		t.Error("want the secret in the prompts of some turns only")
 	}
 }
 

@@ -205,7 +205,7 @@ func TestS3TornUploads(t *testing.T) {
 		t.Fatal("an upload without its parts succeeded")
 	}
 	if _, err := direct.Head(t.Context(), "data/big"); !errors.Is(err, sinks.ErrNotFound) {
-		t.Errorf("half an upload is an object: %v", err)
+		t.Errorf("an unfinished upload is visible as an object: %v", err)
 	}
 	torn, err := direct.(sinks.Sweeper).Torn(t.Context())
 	if err != nil || len(torn) != 1 || torn[0].Key != "data/big" || torn[0].Since.IsZero() {
@@ -217,7 +217,7 @@ func TestS3TornUploads(t *testing.T) {
 		}
 	}
 	if torn, err = direct.(sinks.Sweeper).Torn(t.Context()); err != nil || len(torn) != 0 {
-		t.Errorf("left: %+v, %v", torn, err)
+		t.Errorf("unfinished uploads that remain: %+v, %v", torn, err)
 	}
 }
 

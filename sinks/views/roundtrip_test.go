@@ -49,13 +49,13 @@ func TestEveryViewRoundTrips(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			if withoutCalls[kind] {
 				if _, ok := readers[kind]; ok {
-					t.Error("it has a reader")
+					t.Error("a view without calls has a reader")
 				}
 				return
 			}
 			read, ok := readers[kind]
 			if !ok {
-				t.Fatal("write a reader for it")
+				t.Fatal("add a reader for this view")
 			}
 			in := goldenInput(kind)
 			var want []string
@@ -90,7 +90,7 @@ func TestTheWholeGoldenEpisodeRoundTrips(t *testing.T) {
 		thought = thought || s.Source == "agent" && s.ToolName == nil && s.Message != ""
 	}
 	if len(*in.Steps[3].Observation) < 1<<20 || *in.Steps[4].CallIndex != 1 || !empty || !thought || !strings.Contains(*in.Steps[5].Observation, "\ufffd") {
-		t.Fatal("the golden episode lost what makes it one")
+		t.Fatal("the golden episode no longer contains all the special cases")
 	}
 	for _, kind := range []string{
 		"sft-trl", "sft-openai", "sft-axolotl", "sft-sharegpt", "sft-text", "sft-verl", "atif", "hf-sts", "adp", "debug-gym-sft", "debug-gym-json",

@@ -208,7 +208,7 @@ func TestEveryView(t *testing.T) {
 				}
 			}
 			if masks == 0 {
-				t.Error("it knows no mask")
+				t.Error("it accepts no mask")
 			}
 			if out := outputOf(t, kind, sinks.ViewOptions{AllowGold: true}, in); !strings.Contains(out, "GOLDEN") && !omitsEdits[kind] {
 				t.Error("allowed gold is missing")

@@ -151,7 +151,7 @@ func TestBashTimeout(t *testing.T) {
 				}
 			}
 			if got := b.call("bash", args{"command": "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"}); strings.Contains(got.Text, "sleep 100 ") || c.keeps != strings.Contains(got.Text, "sleep 3000 ") {
-				t.Errorf("left %s", got.Text)
+				t.Errorf("processes that remain: %s", got.Text)
 			}
 		})
 	}

@@ -90,7 +90,7 @@ func TestB21EvalAtReset(t *testing.T) {
 	}
 	b.report = env.EvalReport{Passed: true}
 	if got := b.ok("eval", nil); !strings.HasPrefix(got, "The tests pass.") {
-		t.Errorf("the report is not read anew: %q", got)
+		t.Errorf("eval shows an old report: %q", got)
 	}
 	if b.evals != 2 {
 		t.Errorf("the tests ran %d times, want 2: a changed file does not run them", b.evals)

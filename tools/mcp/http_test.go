@@ -101,7 +101,7 @@ func TestWS11NoOtherHostIsFollowed(t *testing.T) {
 		}
 	}
 	if visits.Load() != 0 {
-		t.Errorf("%d requests went elsewhere", visits.Load())
+		t.Errorf("%d requests went to the other host", visits.Load())
 	}
 }
 
