@@ -1,6 +1,7 @@
-// Package agents defines the Policy interface and runs a policy in an environment. Run is
-// the loop and decides why an episode ends. A Recorder makes every step durable before the
-// next one begins. Policies live in agents/policies, one file each.
+// Package agents defines the Policy interface and runs a policy in an environment. Run asks
+// the policy for replies, executes their calls, and decides when and why an episode ends. A
+// Recorder makes every step durable before the next one begins. The policies are in
+// agents/policies.
 package agents
 
 import (
@@ -16,22 +17,22 @@ import (
 // goroutine uses.
 type Policy interface {
 	Info() schemas.AgentInfo
-	// Prompts renders the messages that open the conversation t.Phase, whose model is
-	// shown t.Tools. An empty message is left out.
+	// Prompts renders the messages that open the conversation of phase t.Phase, whose model
+	// sees the tools t.Tools. Run leaves out an empty message.
 	Prompts(t *Transcript) (system, problem string, err error)
-	// Next makes one turn. Run maps an llms error with a class to an exit reason.
-	// Reply.Stop ends the episode.
+	// Next returns the reply of the next turn. Run maps an llms error with a class to an
+	// exit reason. A reply whose Stop is set ends the episode.
 	Next(ctx context.Context, t *Transcript) (schemas.Reply, error)
 }
 
-// Transcript is what the model may know of the episode so far.
+// Transcript holds all that the model may know about the episode so far.
 type Transcript struct {
 	Task  schemas.Task // as Task.Public returns it
 	Phase string       // name of the current conversation, see Phased
 	Tools []schemas.ToolSchema
 	Steps []schemas.Step // the steps of all conversations
 	Seed  int64
-	// Reply is the reply whose calls are being answered. Steps may not contain it yet.
+	// Reply is the reply whose calls are being answered. Steps might not contain it yet.
 	Reply *schemas.Reply
 }
 
@@ -51,8 +52,8 @@ type Recorder interface {
 	// context are charged to the episode (llms.Account). If the context ends before ctx, its
 	// cause says why no further call may begin. The caller must call done after the turn.
 	Asking(ctx context.Context) (asking context.Context, done func())
-	// Reply records a reply before its calls are executed, Step a step after it has its
-	// observation.
+	// Reply records a reply before its calls are executed. Step records a step together
+	// with its observation.
 	Reply(ctx context.Context, turn int, r schemas.Reply) error
 	Step(ctx context.Context, s schemas.Step) error
 }
@@ -60,7 +61,7 @@ type Recorder interface {
 // Console reads the input of a person and writes what they see. One goroutine uses it.
 type Console interface {
 	io.Writer
-	// ReadLine returns a line without its line break, or io.EOF if there are no more.
+	// ReadLine returns a line without its line break, or io.EOF after the last line.
 	// complete returns the completions of the last word of line, and the byte at which
 	// the word begins. ReadLine calls it only if the input is a terminal.
 	ReadLine(ctx context.Context, prompt string, complete func(line string) (from int, options []string)) (string, error)

@@ -32,8 +32,8 @@ type Phased interface {
 
 // PhasedOf returns p as a Phased policy.
 func PhasedOf(p Policy) Phased {
-	if own, ok := p.(Phased); ok {
-		return own
+	if phased, ok := p.(Phased); ok {
+		return phased
 	}
 	return singlePhase{p}
 }
@@ -54,8 +54,8 @@ type Phase struct {
 	// only the steps with this name.
 	Name string
 	// Tools lists the tools that the model sees in the next turn. They may change within a
-	// conversation. The answer of a step that adds tools ends with their names. Calls of
-	// other tools are answered but not executed.
+	// conversation. If a step adds tools, its answer ends with their names. Run answers
+	// calls of other tools without executing them.
 	Tools []schemas.ToolSchema
 	// Numbered appends the step's number to each answer, so that the model can refer to it.
 	Numbered bool
@@ -67,8 +67,8 @@ type Phase struct {
 	Recorded []string
 }
 
-// IsDefault reports whether the model is shown all of the environment's tools and the
-// environment answers every call.
+// IsDefault reports whether the model sees all of the environment's tools and the environment
+// answers every call.
 func (ph Phase) IsDefault() bool { return ph.Name == "" && ph.Tools == nil }
 
 func (ph Phase) shownTools(offered []schemas.ToolSchema) []schemas.ToolSchema {
@@ -138,7 +138,7 @@ func (r *run) enterPhase(reset *env.Info, began time.Time) (exit string, err err
 }
 
 // openingSteps returns the steps that open a conversation: the system prompt, the problem, and
-// the tools' observations at the reset. Their time is the beginning of the reset.
+// the tools' observations at the reset. Their timestamp is began.
 func (r *run) openingSteps(reset *env.Info, began time.Time) ([]schemas.Step, error) {
 	system, problem, err := r.policy.Prompts(&r.transcript)
 	if err != nil {
@@ -177,8 +177,8 @@ func (r *run) openingSteps(reset *env.Info, began time.Time) ([]schemas.Step, er
 	return steps, nil
 }
 
-// announceTools appends the names of the tools that a step adds to the conversation to its
-// answer, so that the record shows when the model learns of them.
+// announceTools appends to a step's answer the names of the tools that become available after
+// the step, so that the record shows when the model learns of them.
 func (r *run) announceTools(step *schemas.Step) error {
 	if r.current.IsDefault() || step.Turn < 0 || step.Observation == nil {
 		return nil
@@ -196,7 +196,7 @@ func (r *run) announceTools(step *schemas.Step) error {
 	}
 	var names []string
 	for _, t := range after.Tools {
-		if !slices.ContainsFunc(before.Tools, func(had schemas.ToolSchema) bool { return had.Name == t.Name }) {
+		if !slices.ContainsFunc(before.Tools, func(old schemas.ToolSchema) bool { return old.Name == t.Name }) {
 			names = append(names, t.Name)
 		}
 	}
@@ -218,13 +218,13 @@ func Preview(p Policy, t schemas.Task, offered []schemas.ToolSchema) (system, pr
 	return p.Prompts(&tr)
 }
 
-// stepNumber returns the text that tells the model a step's number. It is an observation of its
-// own, so that equal answers stay equal.
+// stepNumber returns the text that tells the model a step's number. It goes into a separate
+// observation, so that equal answers stay equal.
 func stepNumber(index int) string { return fmt.Sprintf("[This was step %d.]", index) }
 
 // showTools sets the tools that the model sees, and adds the list to the result.
 func (r *run) showTools(tools []schemas.ToolSchema) {
-	same := func(a, b schemas.ToolSchema) bool { return a.Name == b.Name } // within an episode, names are unique
+	same := func(a, b schemas.ToolSchema) bool { return a.Name == b.Name } // names are unique within an episode
 	if r.toolSet != "" && slices.EqualFunc(r.transcript.Tools, tools, same) {
 		return
 	}
@@ -245,7 +245,7 @@ func (r *run) showTools(tools []schemas.ToolSchema) {
 
 // answerLocally answers calls that the policy answers, and calls of tools that the model does
 // not see in this phase. ok is false if the environment must answer.
-func (r *run) answerLocally(call schemas.ToolCall) (schemas.Observation, bool) {
+func (r *run) answerLocally(call schemas.ToolCall) (o schemas.Observation, ok bool) {
 	if r.current.IsDefault() {
 		return schemas.Observation{}, false
 	}
@@ -260,8 +260,8 @@ func (r *run) answerLocally(call schemas.ToolCall) (schemas.Observation, bool) {
 	return schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true, ErrorClass: schemas.ErrUnknownTool}, true
 }
 
-// reachedEnv reports whether a recorded call was executed by the environment, in a sandbox that
-// survived it.
+// reachedEnv reports whether the environment executed a recorded call, in a sandbox that
+// survived the call.
 func (r *run) reachedEnv(s schemas.Step) bool {
 	if s.ToolCall == nil || s.Observation == nil {
 		return false

@@ -42,12 +42,12 @@ func (r *run) appendStep(step schemas.Step) {
 	}
 }
 
-// maxCycle is the length of the longest cycle of calls that stuck detects.
+// maxCycle is the length of the longest cycle of calls that isStuck detects.
 const maxCycle = 3
 
-// stuck reports whether the agent has repeated a cycle of at most maxCycle calls
+// isStuck reports whether the agent has repeated a cycle of at most maxCycle calls
 // Limits.MaxRepeats times and got the same answers.
-func (r *run) stuck() bool {
+func (r *run) isStuck() bool {
 	times := r.Limits.MaxRepeats
 	for cycle := 1; times > 0 && cycle <= maxCycle; cycle++ {
 		from := len(r.recentCalls) - cycle*times
@@ -92,7 +92,7 @@ func (r *run) endTurn(reply schemas.Reply) string {
 		return reply.Stop
 	case r.Limits.MaxFormatErrors > 0 && r.formatErrors >= r.Limits.MaxFormatErrors:
 		return schemas.ExitNoToolCall
-	case r.stuck():
+	case r.isStuck():
 		return schemas.ExitStuck
 	}
 	return ""

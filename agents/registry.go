@@ -37,7 +37,7 @@ type Recording struct {
 type RecordedTurn struct {
 	Reply schemas.Reply
 	Phase string   // Phase.Name during the turn
-	Tools []string // names of the tools that the model was shown; nil if not recorded
+	Tools []string // names of the tools that the model saw; nil if not recorded
 	// Answers holds the AnswerHash of the answer to each call, or of the one answer to a
 	// reply without a call. A hash is "" if the record lacks part of the answer.
 	Answers []string

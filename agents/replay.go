@@ -1,8 +1,8 @@
 package agents
 
-// The start of an episode, and its continuation after an interruption. Run executes the
-// calls that an earlier delivery recorded again, to bring the environment to the same
-// state. The policy sees the recorded answers, not the new ones.
+// This file starts an episode and resumes it after an interruption. To bring the environment
+// to the same state, Run executes again the calls that an earlier delivery of the job
+// recorded. The policy sees the recorded answers, not the new ones.
 
 import (
 	"context"
@@ -37,8 +37,9 @@ func (r *run) begin(ctx context.Context) (string, error) {
 	return r.resume(ctx, pending)
 }
 
-// resume executes recorded turns again and continues where they end: between two calls of
-// a reply, before the first call of a reply, or at the next turn.
+// resume executes the recorded calls again, replays the recorded turns, and continues where
+// they end: between two calls of a reply, before the first call of a reply, or at the next
+// turn.
 func (r *run) resume(ctx context.Context, pending *schemas.Reply) (string, error) {
 	if err := r.repeat(ctx, r.recorded); err != nil {
 		return "", err
@@ -62,7 +63,7 @@ func (r *run) resume(ctx context.Context, pending *schemas.Reply) (string, error
 }
 
 // replayTurn replays the recorded steps of one turn, and executes the calls of its reply that
-// have no step.
+// do not have a recorded step.
 func (r *run) replayTurn(ctx context.Context) (string, error) {
 	var reply *schemas.Reply
 	done := 0
@@ -84,6 +85,7 @@ func (r *run) replayTurn(ctx context.Context) (string, error) {
 	return r.execute(ctx, *reply, done, r.Clock().UTC())
 }
 
+// replay appends a recorded step.
 func (r *run) replay(s schemas.Step) {
 	s.Replayed = true
 	s.Index = len(r.result.Steps)
@@ -113,18 +115,18 @@ func (r *run) compareWithRecording(s schemas.Step) {
 	if s.Turn < 0 || s.Observation == nil || call >= len(r.current.Recorded) {
 		return
 	}
-	if then := r.current.Recorded[call]; then != "" {
-		r.compare(s.Index, AnswerHash(s.Observation.Text), then)
+	if recorded := r.current.Recorded[call]; recorded != "" {
+		r.compare(s.Index, AnswerHash(s.Observation.Text), recorded)
 	}
 }
 
-// compare counts a call that was made twice, and lists its step in Diverged if the answers
-// differ.
-func (r *run) compare(step int, now, then string) {
+// compare compares the hash of a new answer with that of the recorded one. It counts the
+// comparison, and lists the step in Diverged if the hashes differ.
+func (r *run) compare(step int, answer, recorded string) {
 	r.result.Compared++
-	at, counted := slices.BinarySearch(r.result.Diverged, step)
-	if now != then && !counted {
-		r.result.Diverged = slices.Insert(r.result.Diverged, at, step)
+	i, found := slices.BinarySearch(r.result.Diverged, step)
+	if answer != recorded && !found {
+		r.result.Diverged = slices.Insert(r.result.Diverged, i, step)
 	}
 }
 
@@ -132,8 +134,8 @@ func (r *run) compare(step int, now, then string) {
 // of the same command. Package canonical removes them only in known contexts.
 var volatileText = regexp.MustCompile(`\b\d+(\.\d+)?\s?(s|ms|µs|us|ns|seconds?)\b|0x[0-9a-f]+`)
 
-// AnswerHash returns a hash of an answer as rows hold it, without what may differ between two
-// runs of the same command. Answers with equal hashes count as the same.
+// AnswerHash returns a hash of an answer as dataset rows store it. The hash ignores the parts
+// that may differ between two runs of the same command. Answers with equal hashes count as equal.
 func AnswerHash(text string) string {
 	text, _ = schemas.ValidUTF8(text)
 	return schemas.ShortHash([]string{volatileText.ReplaceAllString(canonical.Text(schemas.Plain(text)), "#")})

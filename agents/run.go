@@ -28,7 +28,7 @@ type Limits struct {
 	MaxSteps        int           // turns
 	MaxFormatErrors int           // turns in a row without one well-formed call
 	MaxRepeats      int           // repetitions of a call, or of a cycle of up to three calls, that get the same answers
-	Wall            time.Duration // since the call of Run; a resumed episode gets all of it again
+	Wall            time.Duration // time since the call of Run; a resumed episode gets the full time again
 	MaxPromptTokens int64         // tokens of the conversation, as the provider counts them
 }
 
@@ -54,8 +54,8 @@ const recordTimeout = time.Minute
 var errWall = errors.New("wall-clock limit of the episode")
 
 // Run runs an episode to its end. If it returns an error, which is an *InfraError or a
-// *FatalError, the result holds the steps so far. Everything else that ends an episode, such as
-// the end of ctx, is an exit reason and not an error. Run does not close the environment, so that
+// *FatalError, the result holds the steps so far. Anything else that ends an episode, such as a
+// canceled ctx, is an exit reason and not an error. Run does not close the environment, so that
 // the caller can call Env.Patch.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	if cfg.Clock == nil {
@@ -97,13 +97,13 @@ type run struct {
 	toolSet  string         // hash of the tools that the model sees
 	recorded []schemas.Step // steps of an earlier delivery that are not replayed yet
 
-	turnNo             int // of the next turn
+	turnNo             int // number of the next turn
 	terminated         bool
 	sandboxDeaths      int // sandboxes the agent has killed
 	formatErrors       int // turns in a row without a well-formed call
 	wellFormed         bool
 	recentCalls        []string // hashes of the last calls with their answers
-	conversationTokens int64    // tokens of the conversation after the last reply, 0: unknown
+	conversationTokens int64    // tokens of the conversation after the last reply; 0 if unknown
 }
 
 // finish returns the result of the episode. If a context has ended, finish assumes that this
@@ -208,28 +208,28 @@ func (r *run) execute(ctx context.Context, reply schemas.Reply, from int, at tim
 			return "", err
 		}
 	}
-	var ended error // why the remaining calls are not executed
+	var stopErr error // why the remaining calls are not executed
 	for i := from; i < len(reply.Calls); i++ {
 		step := schemas.Step{Turn: r.turnNo, Call: i, Source: "agent", Phase: r.current.Name, At: at, ToolCall: &reply.Calls[i]}
 		if i == 0 {
 			step.Reply = &reply
 		}
-		if ended == nil {
-			ended = ctx.Err()
+		if stopErr == nil {
+			stopErr = ctx.Err()
 		}
 		if r.parent.Err() != nil {
-			return "", ended
+			return "", stopErr
 		}
 		now, err := r.phase()
 		switch {
 		case err != nil:
-		case r.terminated || ended != nil || r.sandboxDeaths > 1:
+		case r.terminated || stopErr != nil || r.sandboxDeaths > 1:
 			err = r.skip(step, "the episode had already ended")
 		case now.Name != r.current.Name:
 			err = r.skip(step, "your part of the work had already ended")
 		default:
 			if err = r.call(ctx, step); err != nil && context.Cause(ctx) == errWall && r.parent.Err() == nil {
-				ended, err = err, r.skip(step, "the episode had already ended")
+				stopErr, err = err, r.skip(step, "the episode had already ended")
 			}
 		}
 		if err != nil {
@@ -237,8 +237,8 @@ func (r *run) execute(ctx context.Context, reply schemas.Reply, from int, at tim
 		}
 		at = r.Clock().UTC()
 	}
-	if ended != nil {
-		return "", ended
+	if stopErr != nil {
+		return "", stopErr
 	}
 	return r.endTurn(reply), nil
 }
@@ -259,8 +259,8 @@ func (r *run) withoutCall(ctx context.Context, reply schemas.Reply, at time.Time
 	return r.add(step)
 }
 
-// explainNoCall returns the answer to a reply without a call if it is known why the reply has
-// none, and "" otherwise.
+// explainNoCall returns the answer to a reply without a call if the reason for the missing call
+// is known, and "" otherwise.
 func (r *run) explainNoCall(reply schemas.Reply) (class, text string) {
 	switch {
 	case reply.CallAsText:
@@ -287,7 +287,7 @@ func (r *run) call(ctx context.Context, step schemas.Step) error {
 	}
 	info, err := r.Env.Step(ctx, *step.ToolCall)
 	died := errors.Is(err, env.ErrSandboxDied)
-	if how, ok := errors.AsType[*env.DiedError](err); ok && !how.DuringCommand {
+	if diedErr, ok := errors.AsType[*env.DiedError](err); ok && !diedErr.DuringCommand {
 		died = false // the agent did not cause this, so the error makes the job run again, and the model does not see it
 	}
 	if ctx.Err() != nil && (err != nil || r.parent.Err() != nil) {
@@ -328,8 +328,8 @@ func (r *run) skip(step schemas.Step, why string) error {
 }
 
 func setObservation(step *schemas.Step, info env.Info) {
-	own, state := info.Observation, info.State
-	step.Observation, step.State = &own, &state
+	observation, state := info.Observation, info.State
+	step.Observation, step.State = &observation, &state
 	if len(info.Observations) > 1 {
 		step.Triggered = info.Observations[1:]
 	}

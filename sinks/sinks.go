@@ -14,8 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Errors of a Store. A create-only write that loses a race returns ErrExists, a swap
-// ErrChanged.
+// Errors of a Store. If another writer was first, Create returns ErrExists and Swap
+// returns ErrChanged.
 var (
 	ErrExists   = errors.New("object already exists")
 	ErrChanged  = errors.New("object was changed by another writer")
@@ -23,7 +23,8 @@ var (
 	// ErrUnsafe means that the store ignores conditional writes, so that two writers
 	// could overwrite each other.
 	ErrUnsafe = errors.New("store ignores conditional writes")
-	// ErrDenied means that credentials are missing or were refused. A retry does not help.
+	// ErrDenied means that credentials are missing or that the server refused them. A retry
+	// does not help.
 	ErrDenied = errors.New("store refused the credentials")
 )
 
@@ -33,15 +34,15 @@ var (
 type Store interface {
 	// URI identifies the store in messages and manifests. It contains no secrets.
 	URI() string
-	// Create writes a new object atomically; ErrExists if the key exists.
+	// Create writes a new object atomically. It returns ErrExists if the key exists.
 	Create(ctx context.Context, key string, body []byte) error
 	// CreateFile is like Create, but streams the content of a local file.
 	CreateFile(ctx context.Context, key, path string) error
-	// Copy creates key with the content of the object from; ErrExists if key exists,
-	// ErrNotFound if from does not.
+	// Copy creates key with the content of the object from. It returns ErrExists if key
+	// exists, and ErrNotFound if from does not.
 	Copy(ctx context.Context, from, key string) error
-	// Swap atomically replaces the content of an object by body if it equals old;
-	// ErrChanged if it does not or the object does not exist.
+	// Swap atomically replaces the content of an object with body if it equals old. It
+	// returns ErrChanged if the content differs or the object does not exist.
 	Swap(ctx context.Context, key string, old, body []byte) error
 	Get(ctx context.Context, key string) ([]byte, error)
 	Open(ctx context.Context, key string) (io.ReadCloser, error)
@@ -51,7 +52,8 @@ type Store interface {
 	// List yields the objects below prefix in key order.
 	List(ctx context.Context, prefix string) iter.Seq2[Object, error]
 	Delete(ctx context.Context, key string) error
-	// Probe checks that the store enforces conditional writes; ErrUnsafe if not.
+	// Probe checks that the store enforces conditional writes. It returns ErrUnsafe if it
+	// does not.
 	Probe(ctx context.Context) error
 }
 
@@ -62,8 +64,8 @@ type Local interface {
 
 // Sweeper is a Store that may contain parts of objects whose writer was killed.
 type Sweeper interface {
-	// Torn lists the unfinished writes in the store, oldest first. It includes those
-	// of running writers, which can be distinguished only by their age.
+	// Torn lists the unfinished writes in the store, oldest first. The list includes
+	// the writes of running writers, which only their age distinguishes.
 	Torn(ctx context.Context) ([]Torn, error)
 }
 
@@ -87,11 +89,12 @@ type Staged struct {
 	Episode schemas.EpisodeRow   `json:"episode"`
 	Steps   []schemas.StepRow    `json:"steps"`
 	Tools   []schemas.ToolSchema `json:"tools"`
-	// ToolSets are the lists of tools that turns were shown, if they differ from Tools.
+	// ToolSets holds the distinct lists of tools that the model saw in a turn, if they
+	// differ from Tools.
 	ToolSets [][]schemas.ToolSchema `json:"tool_sets,omitempty"`
 	Blobs    []Blob                 `json:"blobs,omitempty"`
-	// Calls counts all model calls of the episode, including those that are in no row;
-	// nil if they were not counted.
+	// Calls counts all model calls of the episode, including calls that no row contains.
+	// It is nil if they were not counted.
 	Calls *schemas.Calls `json:"calls,omitempty"`
 }
 

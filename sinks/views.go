@@ -5,15 +5,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Trajectory is one episode with its steps, in order, and the tools that its agent was given.
+// Trajectory is one episode with its steps, in order, and the tools that its agent had.
 type Trajectory struct {
 	Episode schemas.EpisodeRow
 	Steps   []schemas.StepRow
 	Tools   []schemas.ToolSchema // all tools of the episode
-	// ToolSets maps StepRow.ToolSetSHA256 to the tools that a turn was shown, if they
-	// differ from Tools.
+	// ToolSets maps StepRow.ToolSetSHA256 to the tools that the model saw in a turn, if
+	// they differ from Tools.
 	ToolSets map[string][]schemas.ToolSchema
-	// Annotations of the episode, if the dataset has any.
+	// Annotations holds the annotations of the episode, if the dataset has any.
 	Annotations []schemas.AnnotationRow
 }
 
@@ -26,9 +26,10 @@ func (s Staged) Trajectory() Trajectory {
 	return t
 }
 
-// AddToolSet adds a list of tools that turns were shown, unless it is the episode's own.
+// AddToolSet adds a list of tools that the model saw in a turn, unless it is the list of the
+// whole episode.
 func (t *Trajectory) AddToolSet(sha string, tools []schemas.ToolSchema) {
-	if own := t.Episode.ToolSetSHA256; own != nil && *own == sha {
+	if whole := t.Episode.ToolSetSHA256; whole != nil && *whole == sha {
 		return
 	}
 	if t.ToolSets == nil {
@@ -37,7 +38,7 @@ func (t *Trajectory) AddToolSet(sha string, tools []schemas.ToolSchema) {
 	t.ToolSets[sha] = tools
 }
 
-// ToolsAt returns the tools that the turn of a step row was shown.
+// ToolsAt returns the tools that the model saw in the turn of a step row.
 func (t Trajectory) ToolsAt(s *schemas.StepRow) []schemas.ToolSchema {
 	if s.ToolSetSHA256 != nil {
 		if tools, ok := t.ToolSets[*s.ToolSetSHA256]; ok {
@@ -64,22 +65,23 @@ var Containers = []string{JSONL, JSONLGz, JSONLZs, Parquet}
 type Row struct {
 	// Value is encoded as one line of canonical JSON.
 	Value any
-	// Columns is the row as a struct with parquet tags; nil: the view has no
-	// Parquet form.
+	// Columns is the row as a struct with parquet tags. It is nil if the view does not
+	// have a Parquet form.
 	Columns any
-	// Texts are the parts of the row that a model reads, for counting tokens.
+	// Texts holds the parts of the row that a model reads, for counting tokens.
 	Texts []string
-	// Trained are the Texts that the trainer's default loss is on. Masked are the agent's
-	// Texts that are shown but must not be trained on. The others are context.
+	// Trained holds the Texts that the trainer's default loss covers. Masked holds the
+	// agent's Texts that the row shows but that must not be trained on. All other Texts are
+	// context.
 	Trained, Masked []string
 	// File and Body are set by views whose container is Dir: the slash-separated name
 	// of a file below the output, and its content.
 	File string
 	Body []byte
-	// Episodes are the ids of the episodes that a row of Finish is made from.
+	// Episodes holds the ids of the episodes from which Finish made the row.
 	Episodes []string
-	// Origin says where the row comes from, if its format has no place for that. It is
-	// encoded as canonical JSON, one line per row, in a file next to the output.
+	// Origin says where the row comes from, if its format does not have a place for that.
+	// It is encoded as canonical JSON, one line per row, in a file next to the output.
 	Origin any
 }
 
@@ -105,8 +107,8 @@ type Sidecar interface {
 	Sidecar(name string) (suffix string, body []byte, err error)
 }
 
-// Limited is a View whose trainer by default truncates rows that are longer than a
-// number of tokens. remedy names the setting that prevents it.
+// Limited is a View whose trainer by default truncates rows that have more than a number
+// of tokens. remedy says which setting of the trainer prevents this.
 type Limited interface {
 	TokenLimit() (tokens int, remedy string)
 }
@@ -117,9 +119,9 @@ type MissingError struct{ What, Remedy string }
 
 func (e *MissingError) Error() string { return e.What + ": " + e.Remedy }
 
-// Notes counts, by a short name, what a view had to change or omit. Exports sum them
-// up in the lint report. Names that begin with rows_dropped or turns_cut stand for
-// content that is in no row.
+// Notes counts, by a short name, what a view had to change or omit. The lint report of an
+// export contains the sums. Names that begin with rows_dropped or turns_cut stand for
+// content that no row contains.
 type Notes map[string]int
 
 // Add adds other notes.
@@ -132,20 +134,20 @@ func (n Notes) Add(more Notes) {
 // ViewOptions are the options that views share. A view refuses options that it does
 // not support; "" is the view's own default.
 type ViewOptions struct {
-	// Mask determines how turns are rendered that must not be trained on.
+	// Mask determines how a view renders turns that must not be trained on.
 	Mask string
 	// AllowGold includes steps that come from the gold patch and trains on them.
 	// Without it, every view ends a row before the first such step.
 	AllowGold bool
-	// Phase selects one conversation of episodes that have more than one; "" = each
-	// of them, in separate rows.
+	// Phase selects one conversation of episodes that have more than one; "" = all
+	// conversations, in separate rows.
 	Phase string
 	// Arguments of calls: object or string.
 	Arguments string
 	// Thinking: field, inline (in front of the reply's text, in <think> tags) or drop.
 	Thinking string
 	// ChatTemplate names the chat template that the rows are for. Views write
-	// enable_thinking for it; "" writes none.
+	// enable_thinking only if it is set.
 	ChatTemplate string
 	// Tools: list or json-string.
 	Tools string

@@ -24,7 +24,7 @@ type Def[A any] struct {
 	// Example is a correct call. It is part of the description and of observations
 	// about invalid arguments.
 	Example A
-	// Required names arguments that are required although A has them optional.
+	// Required names arguments that are required although their fields of A are optional.
 	Required []string
 	// More tells the model, in a clause, how to see what was cut from a long observation.
 	More string
@@ -35,7 +35,8 @@ type Def[A any] struct {
 	On func(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error)
 }
 
-// Define makes a tool. It panics if A has no JSON Schema.
+// Define returns the tool that d describes. It panics if A does not have a JSON Schema or if
+// d.Required names an unknown argument.
 func Define[A any](d Def[A]) Tool {
 	schema, err := jsonschema.For[A](nil)
 	if err != nil {
@@ -119,9 +120,9 @@ func (t listeningTool[A]) On(ctx context.Context, s *env.Session, e env.Event) (
 	if t.def.On == nil {
 		return o, nil
 	}
-	own, err := t.def.On(ctx, s, e)
+	result, err := t.def.On(ctx, s, e)
 	if o.Text != "" {
-		own.Text, own.IsError, own.ErrorClass = o.Text+own.Text, true, o.ErrorClass
+		result.Text, result.IsError, result.ErrorClass = o.Text+result.Text, true, o.ErrorClass
 	}
-	return own, err
+	return result, err
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Limits of an observation's text, in bytes: of what the model sees, and of the longer
-// text that rows keep.
+// MaxText limits the text of an observation that the model sees, and MaxFullText the longer
+// text that dataset rows keep. Both are in bytes.
 const (
 	MaxText     = 64 << 10
 	MaxFullText = 1 << 20
 )
 
-// defaultMore tells the model how to see what was cut if the tool has no better way.
+// defaultMore tells the model how to see what was cut if the tool does not have a better hint.
 const defaultMore = "to see more, write the output to a file with bash and view parts of it"
 
 // Fit cleans the text of an observation with Clean and shortens it to MaxText bytes by
@@ -38,7 +38,7 @@ func Fit(o schemas.Observation, more string) schemas.Observation {
 }
 
 // cut returns the head and the tail of text with a line between them that says how many
-// of total bytes are missing, at most limit bytes in all.
+// of total bytes are missing. The result has at most limit bytes.
 func cut(text string, limit int, total int64, more string) string {
 	if len(text) <= limit {
 		return text
@@ -68,7 +68,7 @@ func headOf(s string, n int) string {
 	return s
 }
 
-// tailOf does the same as headOf for the last n bytes.
+// tailOf is like headOf, but for the last n bytes.
 func tailOf(s string, n int) string {
 	s = s[len(s)-n:]
 	if i := strings.IndexByte(s, '\n'); i >= 0 && i < n/4 {
@@ -88,7 +88,7 @@ func tailOf(s string, n int) string {
 // itself must keep CRLF and overwritten lines, because it also applies to files and to
 // texts of other programs.
 func Clean(s string) string {
-	if plain(s) {
+	if isPlain(s) {
 		return s
 	}
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
@@ -122,8 +122,8 @@ func Clean(s string) string {
 	return string(text)
 }
 
-// plain reports whether s needs no cleaning.
-func plain(s string) bool {
+// isPlain reports whether s needs no cleaning.
+func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' && c != '\n' && c != '\t' || c == 0x7f || c == 0xc2 {
 			return false // 0xc2 begins the C1 control codes

@@ -116,6 +116,7 @@ func (s *Set) Notify(ctx context.Context, sess *env.Session, ev env.Event) ([]sc
 	return out, nil
 }
 
+// unknownTool returns the text of the observation about a call of an unknown tool.
 func (s *Set) unknownTool(name string) string {
 	var names []string
 	for _, e := range s.entries {
@@ -128,13 +129,14 @@ func (s *Set) unknownTool(name string) string {
 }
 
 // guard runs code of a tool. It turns errors of the model into observations and a panic
-// into a tool_exception. Any other error means that the sandbox failed.
-func (e entry) guard(at string, run func() (schemas.Observation, error)) (o schemas.Observation, err error) {
+// into a tool_exception. Any other error means that the sandbox failed. during is inserted into
+// the message about a panic; it is "" or begins with a space.
+func (e entry) guard(during string, run func() (schemas.Observation, error)) (o schemas.Observation, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			o, err = Fit(mistake(e.name, schemas.ErrToolException, fmt.Sprintf(
 				"The tool %s failed%s because of an internal error (%v, at %s). This is not your mistake; try a different approach.",
-				e.name, at, p, panicSite())), ""), nil
+				e.name, during, p, panicSite())), ""), nil
 		}
 	}()
 	o, err = run()

@@ -17,10 +17,10 @@ type Settings struct {
 // SetupCommands returns Setup. It gives access to Setup in the settings of any tool.
 func (s Settings) SetupCommands() []string { return s.Setup }
 
-// setupOutput limits the output that is shown of a failed command, in bytes.
+// setupOutput limits the output of a failed command that the agent sees, in bytes.
 const setupOutput = 4 << 10
 
-// setUp runs the commands and describes those that failed, "" if none did.
+// setUp runs the commands and returns a description of those that failed, or "" if all succeeded.
 func setUp(ctx context.Context, s *env.Session, commands []string) (failed string, err error) {
 	for _, command := range commands {
 		r, err := s.Sandbox.Run(ctx, env.Command{Args: []string{"sh", "-c", command}, Dir: s.Workdir, MaxOutput: setupOutput})

@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Tool is one tool. Its name, description and parameters are part of the dataset: each
-// changed word changes the dataset.
+// Tool is one tool. Its name, description and parameters are part of the dataset, so changing a
+// word changes the dataset.
 type Tool interface {
 	Schema() schemas.ToolSchema
 	// Category returns the tool_category of rows: view, listdir, pdb, edit, eval,

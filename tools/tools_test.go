@@ -312,7 +312,7 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// foreignTool is a tool whose schema comes from elsewhere. It returns its arguments.
+// foreignTool is a tool with the given schema. It returns its arguments.
 type foreignTool struct{ schema string }
 
 func (f foreignTool) Schema() schemas.ToolSchema {

@@ -26,21 +26,22 @@ func mistake(at int, format string, a ...any) *Mistake {
 	return &Mistake{at, fmt.Sprintf(format, a...)}
 }
 
-var word = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// ParseCommand parses a command line of a person: the name of a tool, then key=value for each
-// argument. A value with spaces is in single or double quotes. In quotes, \n is a line break, \t a
-// tab, and \\, \" and \' stand for the second character; any other backslash is itself. Lists and
-// objects are JSON. The tool's schema decides the types of values. Errors are of type *Mistake.
+// ParseCommand parses a command line that a person typed: the name of a tool, then key=value for
+// each argument. A value with spaces must be in single or double quotes. In quotes, \n is a line
+// break, \t a tab, and \\, \" and \' stand for the second character; any other backslash stands
+// for itself. Lists and objects are JSON. The tool's schema decides the types of values. Errors are
+// of type *Mistake.
 func ParseCommand(line string, tools []schemas.ToolSchema) (schemas.ToolCall, error) {
 	p := commandReader{line: line}
-	p.space()
+	p.skipSpace()
 	start := p.at
 	name := p.until(unicode.IsSpace)
 	switch known := slices.IndexFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == name }); {
 	case name == "":
 		return schemas.ToolCall{}, mistake(start, "the line is empty: enter a tool and its arguments, such as %s", Usage(tools[:min(1, len(tools))]))
-	case !word.MatchString(name):
+	case !identifier.MatchString(name):
 		return schemas.ToolCall{}, mistake(start, "%q is not a tool name", name)
 	case known < 0:
 		names := toolNames(tools)
@@ -53,9 +54,9 @@ func ParseCommand(line string, tools []schemas.ToolSchema) (schemas.ToolCall, er
 	if err != nil {
 		return schemas.ToolCall{}, err
 	}
-	raw, fault := schemas.CanonicalJSON(args)
-	if fault != nil {
-		return schemas.ToolCall{}, mistake(0, "JSON cannot represent the arguments: %v", fault)
+	raw, jsonErr := schemas.CanonicalJSON(args)
+	if jsonErr != nil {
+		return schemas.ToolCall{}, mistake(0, "JSON cannot represent the arguments: %v", jsonErr)
 	}
 	return schemas.ToolCall{Name: name, Arguments: raw}, nil
 }
@@ -66,6 +67,7 @@ type commandReader struct {
 	at   int
 }
 
+// until returns the text up to the first character for which stop is true, and moves past it.
 func (p *commandReader) until(stop func(rune) bool) string {
 	start := p.at
 	for p.at < len(p.line) {
@@ -78,17 +80,17 @@ func (p *commandReader) until(stop func(rune) bool) string {
 	return p.line[start:p.at]
 }
 
-func (p *commandReader) space() { p.until(func(r rune) bool { return !unicode.IsSpace(r) }) }
+func (p *commandReader) skipSpace() { p.until(func(r rune) bool { return !unicode.IsSpace(r) }) }
 
 func (p *commandReader) arguments(tool *jsonschema.Tool) (map[string]any, error) {
 	args := map[string]any{}
-	for p.space(); p.at < len(p.line); p.space() {
+	for p.skipSpace(); p.at < len(p.line); p.skipSpace() {
 		start := p.at
 		key := p.until(func(r rune) bool { return unicode.IsSpace(r) || r == '=' })
 		switch {
 		case p.at == len(p.line) || p.line[p.at] != '=':
 			return nil, mistake(start, "%q is not key=value: put a value with spaces in quotes", key)
-		case !word.MatchString(key):
+		case !identifier.MatchString(key):
 			return nil, mistake(start, "%q is not an argument name", key)
 		}
 		known := tool.Argument(key)
@@ -105,7 +107,7 @@ func (p *commandReader) arguments(tool *jsonschema.Tool) (map[string]any, error)
 			return nil, mistake(start, "unknown argument %q: choose one of %s", key, strings.Join(tool.Names(), ", "))
 		}
 		p.at++
-		p.space()
+		p.skipSpace()
 		value, err := p.value(known)
 		if err != nil {
 			return nil, err
@@ -159,7 +161,7 @@ func checkValue(at int, value any, want *jsonschema.Argument) (any, error) {
 	if n, ok := value.(json.Number); ok && slices.Equal(want.Types, []string{"integer"}) && strings.ContainsAny(n.String(), ".eE") {
 		return nil, mistake(at, "%s must be integer, not %s", want.Name, n)
 	}
-	if len(want.Enum) > 0 && !slices.ContainsFunc(want.Enum, func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(value) }) {
+	if len(want.Enum) > 0 && !slices.ContainsFunc(want.Enum, func(choice any) bool { return fmt.Sprint(choice) == fmt.Sprint(value) }) {
 		return nil, mistake(at, "%s must be one of %s", want.Name, strings.Join(want.Choices(), ", "))
 	}
 	return value, nil
@@ -201,17 +203,17 @@ func Complete(line string, tools []schemas.ToolSchema) (from int, options []stri
 	last := line[from:]
 	fields := strings.Fields(line)
 	var all []string
-	switch key, _, valued := strings.Cut(last, "="); {
+	switch key, _, hasValue := strings.Cut(last, "="); {
 	case len(fields) == 0 || len(fields) == 1 && last != "":
 		for _, name := range toolNames(tools) {
 			all = append(all, name+" ")
 		}
-	case valued:
+	case hasValue:
 		from += len(key) + 1
 		last = last[len(key)+1:]
 		if known := findTool(tools, fields[0]).Argument(key); known != nil {
-			for _, one := range known.Choices() {
-				all = append(all, one+" ")
+			for _, choice := range known.Choices() {
+				all = append(all, choice+" ")
 			}
 		}
 	default:
@@ -221,9 +223,9 @@ func Complete(line string, tools []schemas.ToolSchema) (from int, options []stri
 			}
 		}
 	}
-	for _, one := range all {
-		if strings.HasPrefix(one, last) {
-			options = append(options, one)
+	for _, option := range all {
+		if strings.HasPrefix(option, last) {
+			options = append(options, option)
 		}
 	}
 	return from, options

@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools/jsonschema"
 )
 
-// findTool returns the parameters of a tool. It returns no parameters for a tool that is unknown or
-// whose schema is invalid, because the tool's own check reports that.
+// findTool returns the parameters of a tool. For a tool that is unknown or whose schema is invalid,
+// it returns no parameters, because the call itself reports these errors.
 func findTool(tools []schemas.ToolSchema, name string) *jsonschema.Tool {
 	for _, t := range tools {
 		if t.Name == name {
@@ -21,7 +21,7 @@ func findTool(tools []schemas.ToolSchema, name string) *jsonschema.Tool {
 	return &jsonschema.Tool{}
 }
 
-// Describe describes tools as text, for models that get no native description of them.
+// Describe describes tools as text, for models that do not get a native description of them.
 func Describe(tools []schemas.ToolSchema) string {
 	var out []string
 	for _, t := range tools {

@@ -25,19 +25,19 @@ import (
 )
 
 var (
-	opening   = regexp.MustCompile(`<function\s*=`)
-	parameter = regexp.MustCompile(`^<parameter\s*=\s*([^<>\n]*)>`)
-	ownLine   = regexp.MustCompile(`\n[ \t]*</parameter>`)
-	lastBreak = regexp.MustCompile(`\r?\n[ \t]*$`)
-	// foreignCall matches a call in another syntax and captures its name.
+	functionTag   = regexp.MustCompile(`<function\s*=`)
+	parameterTag  = regexp.MustCompile(`^<parameter\s*=\s*([^<>\n]*)>`)
+	endOnOwnLine  = regexp.MustCompile(`\n[ \t]*</parameter>`)
+	lastLineBreak = regexp.MustCompile(`\r?\n[ \t]*$`)
+	// foreignCall matches a call in another syntax and captures the name of the tool.
 	foreignCall = regexp.MustCompile(`<(?:function|invoke)\s+name\s*=\s*["']?([\w.-]+)|<tool_call>\s*\{\s*"name"\s*:\s*"([\w.-]+)"`)
 )
 
 const (
 	endFunction  = "</function>"
 	endParameter = "</parameter>"
-	maxProblem   = 60 // characters of the model's text that a problem quotes
-	maxCalls     = 32 // the last call's Raw holds the rest of the text
+	maxQuoted    = 60 // characters of the model's text that an error message quotes
+	maxCalls     = 32 // Raw of the last call holds the rest of the text
 )
 
 // Parse splits a model's text into the message before the first call, and the calls in order. The
@@ -45,7 +45,7 @@ const (
 // first type in the tool's schema that fits its value, or keeps it a string. If a call cannot be
 // parsed, its Invalid says why. cut reports whether text ended at the model's output limit.
 func Parse(text string, tools []schemas.ToolSchema, cut bool) (message string, calls []schemas.ToolCall) {
-	first := opening.FindStringIndex(text)
+	first := functionTag.FindStringIndex(text)
 	if first == nil {
 		return parseForeign(text)
 	}
@@ -55,7 +55,7 @@ func Parse(text string, tools []schemas.ToolSchema, cut bool) (message string, c
 		c.at = at
 		call := c.call(tools)
 		next := len(text)
-		if loc := opening.FindStringIndex(text[c.at:]); loc != nil && len(calls) < maxCalls-1 {
+		if loc := functionTag.FindStringIndex(text[c.at:]); loc != nil && len(calls) < maxCalls-1 {
 			next = c.at + loc[0]
 		}
 		call.Raw = text[at:next]
@@ -65,8 +65,8 @@ func Parse(text string, tools []schemas.ToolSchema, cut bool) (message string, c
 	return message, calls
 }
 
-// parseForeign recognizes a call in another syntax and returns it as an invalid call, so that the model
-// learns the right syntax.
+// parseForeign recognizes a call in another syntax and returns it as an invalid call, so that the
+// error tells the model the right syntax.
 func parseForeign(text string) (string, []schemas.ToolCall) {
 	loc := foreignCall.FindStringSubmatchIndex(text)
 	if loc == nil {
@@ -85,11 +85,11 @@ func parseForeign(text string) (string, []schemas.ToolCall) {
 // cursor reads calls one after another.
 type cursor struct {
 	text string
-	at   int
-	cut  bool
-	// noOwnLine says that no closing tag after at begins a line. It saves repeated searches, which
-	// would take quadratic time.
-	noOwnLine bool
+	at   int  // byte offset of the next character
+	cut  bool // text ended at the model's output limit
+	// noEndOnOwnLine means that no closing tag after at begins a line. It saves repeated searches,
+	// which would take quadratic time.
+	noEndOnOwnLine bool
 }
 
 func (c *cursor) rest() string { return c.text[c.at:] }
@@ -100,7 +100,7 @@ func (c *cursor) skipBlanks() { c.at = len(c.text) - len(strings.TrimLeft(c.rest
 // place of the first error in it.
 func (c *cursor) call(tools []schemas.ToolSchema) schemas.ToolCall {
 	out := schemas.ToolCall{Arguments: json.RawMessage("{}")}
-	c.at += opening.FindStringIndex(c.rest())[1]
+	c.at += functionTag.FindStringIndex(c.rest())[1]
 	line, _, _ := strings.Cut(c.rest(), "\n")
 	name, _, closed := strings.Cut(line, ">")
 	out.Name = strings.Trim(name, " \t\r\"'")
@@ -157,8 +157,8 @@ func (c *cursor) object() (json.RawMessage, bool) {
 }
 
 // argument reads the next parameter into args. done reports that the call has ended instead. The
-// end of the text or the next call also ends a call, because models omit </function>, and servers
-// that use it as a stop sequence remove it.
+// end of the text and the beginning of the next call also end a call, because models omit
+// </function>, and servers that use it as a stop sequence remove it.
 func (c *cursor) argument(tool *jsonschema.Tool, args map[string]any) (done bool, err error) {
 	c.skipBlanks()
 	rest := c.rest()
@@ -171,7 +171,7 @@ func (c *cursor) argument(tool *jsonschema.Tool, args map[string]any) (done bool
 	case rest == "", strings.HasPrefix(rest, "<function"):
 		return true, nil
 	}
-	tag := parameter.FindStringSubmatch(rest)
+	tag := parameterTag.FindStringSubmatch(rest)
 	if tag == nil {
 		return false, fmt.Errorf("expected <parameter=...> or </function>, but found %q", beginning(rest))
 	}
@@ -194,11 +194,11 @@ var errCut = errors.New("your reply was cut off at its length limit before the c
 func (c *cursor) value(key string) (string, error) {
 	rest := c.rest()
 	end := strings.Index(rest, endParameter)
-	if !c.noOwnLine && (strings.HasPrefix(rest, "\n") || strings.HasPrefix(rest, "\r\n")) {
-		if loc := ownLine.FindStringIndex(rest); loc != nil {
+	if !c.noEndOnOwnLine && (strings.HasPrefix(rest, "\n") || strings.HasPrefix(rest, "\r\n")) {
+		if loc := endOnOwnLine.FindStringIndex(rest); loc != nil {
 			end = loc[1] - len(endParameter)
 		} else {
-			c.noOwnLine = true
+			c.noEndOnOwnLine = true
 		}
 	}
 	if end < 0 {
@@ -209,7 +209,7 @@ func (c *cursor) value(key string) (string, error) {
 	}
 	c.at += end + len(endParameter)
 	value := rest[:end]
-	if loc := lastBreak.FindStringIndex(value); loc != nil {
+	if loc := lastLineBreak.FindStringIndex(value); loc != nil {
 		value = value[:loc[0]]
 	}
 	if after, ok := strings.CutPrefix(value, "\r\n"); ok {
@@ -218,9 +218,10 @@ func (c *cursor) value(key string) (string, error) {
 	return strings.TrimPrefix(value, "\n"), nil
 }
 
+// beginning returns the first maxQuoted characters of s.
 func beginning(s string) string {
-	if r := []rune(s[:min(len(s), 4*maxProblem)]); len(r) > maxProblem {
-		return string(r[:maxProblem]) + "…"
+	if r := []rune(s[:min(len(s), 4*maxQuoted)]); len(r) > maxQuoted {
+		return string(r[:maxQuoted]) + "…"
 	}
 	return s
 }

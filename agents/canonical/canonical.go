@@ -1,9 +1,10 @@
-// Package canonical removes from the answers of an environment what differs between two runs
-// of the same calls for no reason of interest, such as durations and memory addresses. With
-// the same version of Python, sandboxes of different drivers then give the same answers.
+// Package canonical removes the incidental differences between two runs of the same calls, such
+// as durations and memory addresses, from the answers of an environment. After that, sandboxes
+// of different drivers with the same version of Python give the same answers.
 //
-// Sandboxes already fix variables, locale, hash seed, time zone, names, umask, the order of
-// directory listings and commit times. docs/internals/canonical.md lists the rules for the rest.
+// Sandboxes already fix environment variables, locale, hash seed, time zone, names, umask, the
+// order of directory listings and commit times. docs/internals/canonical.md lists the rules for
+// the rest.
 package canonical
 
 import (
@@ -19,7 +20,7 @@ type Rule struct {
 	Text func(string) string
 	// Fields lists the fields to drop from JSON objects at any depth.
 	Fields []string
-	// Example holds JSON values from two runs. Only this rule makes them equal.
+	// Example holds JSON values from two runs. This rule makes them equal, and no other does.
 	Example [2]string
 }
 
@@ -41,7 +42,7 @@ var Durations = Rule{
 }
 
 // replace applies pattern only if s contains word, which is part of every match. Most texts do
-// not contain it, and patterns are slow.
+// not contain word, and searching for it is much faster than matching the pattern.
 func replace(s, word string, pattern *regexp.Regexp, with string) string {
 	if !strings.Contains(s, word) {
 		return s

@@ -10,10 +10,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// step3 returns the first steps of work, then a step 3 in which tool answers with text.
+// step3 returns the first steps of seekerSteps, then a step 3 in which tool answers with text.
 func step3(tool, args, text string, targets ...string) []schemas.Step {
 	c := schemas.ToolCall{ID: "s", Name: tool, Arguments: json.RawMessage(args)}
-	return append(work()[:3], schemas.Step{Index: 3, Source: "agent", ToolCall: &c, Reply: &schemas.Reply{Calls: []schemas.ToolCall{c}},
+	return append(seekerSteps()[:3], schemas.Step{Index: 3, Source: "agent", ToolCall: &c, Reply: &schemas.Reply{Calls: []schemas.ToolCall{c}},
 		Observation: &schemas.Observation{Source: tool, Text: text, Targets: targets}})
 }
 
@@ -59,7 +59,7 @@ func TestForgedValuesAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps             []schemas.Step
 		expression, value string
-		taken             bool
+		accepted          bool
 	}{
 		"honest":                         {step3("pdb", `{"command":"p total"}`, stepped, "m.py:11-12"), "total", "5", true},
 		"the current frame":              {step3("pdb", `{"command":"p total"}`, stepped, "m.py:11-12"), "total", "m.py:12 in total", true},
@@ -72,8 +72,8 @@ func TestForgedValuesAreRefused(t *testing.T) {
 		"number of a line of grep":       {step3("grep", `{"pattern":"total"}`, "1 match in 1 file:\n\nm.py\n    7: total = 5\n", "m.py"), "total", "7", false},
 		"own words, nothing found":       {step3("grep", `{"pattern":"total = 10"}`, "No line matches \"total = 10\" in the workspace."), "total", "10", false},
 		"nothing found":                  {step3("grep", `{"pattern":"total = 10"}`, "No line matches \"total = 10\" in the workspace."), "total", "No line matches \"total = 10\"", true},
-		"a reset's answer, for all":      {work(), "discount", "1 failed", false},
-		"a reset's answer":               {work(), "eval", "1 failed", true},
+		"a reset's answer, for all":      {seekerSteps(), "discount", "1 failed", false},
+		"a reset's answer":               {seekerSteps(), "eval", "1 failed", true},
 		"a fraction's tail":              {step3("bash", `{"command":"x"}`, "1.5"), "x", ".5", false},
 		"a fraction's head":              {step3("bash", `{"command":"x"}`, "1.5"), "x", "1.", false},
 		"a difference's tail":            {step3("bash", `{"command":"x"}`, "10-5"), "x", "-5", false},
@@ -95,11 +95,11 @@ func TestForgedValuesAreRefused(t *testing.T) {
 			if len(c.steps) > 4 {
 				n = 2
 			}
-			steps := append(c.steps[:len(c.steps):len(c.steps)], work()[3])
+			steps := append(c.steps[:len(c.steps):len(c.steps)], seekerSteps()[3])
 			steps[len(steps)-1].Index = 50
 			o := handover.Answer("", steps, call(map[string]any{"cause": "c", "cause_steps": []int{50}, "files": []any{file("src/cart.py", 9, 9, 50)},
 				"values": []any{observed(c.expression, c.value, n)}}), schemas.ContextOp{})
-			if o.IsError == c.taken {
+			if o.IsError == c.accepted {
 				t.Errorf("%s = %s of %q: %s", c.expression, c.value, c.steps[n].Observation.Text, o.Text)
 			}
 		})
@@ -109,7 +109,7 @@ func TestForgedValuesAreRefused(t *testing.T) {
 // A failed call shows nothing, even if its answer repeats words of the call.
 func TestFailedCallsShowNothing(t *testing.T) {
 	for _, class := range []string{schemas.ErrBadArguments, schemas.ErrUnknownTool, schemas.ErrNotExecuted, schemas.ErrSandboxDied, schemas.ErrToolException} {
-		steps := append(step3("total_is_10", `{}`, "There is no tool named \"total is 10\" here."), work()[3])
+		steps := append(step3("total_is_10", `{}`, "There is no tool named \"total is 10\" here."), seekerSteps()[3])
 		steps[3].Observation.IsError, steps[3].Observation.ErrorClass, steps[4].Index = true, class, 4
 		for field, item := range map[string]any{"values": []any{observed("total", "10", 3)}, "cause_steps": []int{3}} {
 			args := map[string]any{"cause": "c", "cause_steps": []int{4}, "files": []any{file("src/cart.py", 9, 9, 4)}}
@@ -163,8 +163,8 @@ func TestTrimmedTextWasNotSeen(t *testing.T) {
 		t.Error("an empty line that was trimmed was accepted")
 	}
 	c := h(6)
-	taken := append(view[:4:4], schemas.Step{Index: 4, ToolCall: &c, Reply: &schemas.Reply{Calls: []schemas.ToolCall{c}}, Observation: &schemas.Observation{}})
-	if pack, ok := handover.Find("", taken); !ok || len(pack.Files) != 1 {
+	accepted := append(view[:4:4], schemas.Step{Index: 4, ToolCall: &c, Reply: &schemas.Reply{Calls: []schemas.ToolCall{c}}, Observation: &schemas.Observation{}})
+	if pack, ok := handover.Find("", accepted); !ok || len(pack.Files) != 1 {
 		t.Errorf("%v %+v", ok, pack)
 	}
 }
@@ -173,7 +173,7 @@ func TestTrimmedTextWasNotSeen(t *testing.T) {
 func TestFileNamesMayBeQuoted(t *testing.T) {
 	for _, name := range []string{"odd\tname.py", `"odd\tname.py"`} {
 		c := call(map[string]any{"cause": "c", "cause_steps": []int{3}, "files": []any{file(name, 1, 1, 5)}})
-		if o := handover.Answer("/testbed", work(), c, schemas.ContextOp{}); o.IsError {
+		if o := handover.Answer("/testbed", seekerSteps(), c, schemas.ContextOp{}); o.IsError {
 			t.Error(o.Text)
 		}
 	}

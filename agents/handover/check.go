@@ -13,13 +13,13 @@ import (
 
 // Limits of a pack, so that the solver can read all of it.
 const (
-	maxItems   = 40       // excerpts; the same limit applies to values and to cause steps
-	maxLines   = 1000     // in all excerpts together
-	maxCause   = 1000     // bytes
-	maxNote    = 500      // bytes
-	maxValue   = 4000     // bytes
-	maxPack    = 64 << 10 // bytes of all excerpts and values together
-	maxProblem = 12       // problems listed in one answer
+	maxItems    = 40       // excerpts; the same limit applies to values and to cause steps
+	maxLines    = 1000     // in all excerpts together
+	maxCause    = 1000     // bytes
+	maxNote     = 500      // bytes
+	maxValue    = 4000     // bytes
+	maxPack     = 64 << 10 // bytes of all excerpts and values together
+	maxProblems = 12       // problems listed in one answer
 )
 
 // checker checks a call of the handover tool against the steps before it.
@@ -30,37 +30,37 @@ type checker struct {
 	prompt    schemas.ContextOp // how the prompt before this call was shortened
 }
 
-// pack converts the arguments of a call to a Pack. It also returns the problems with them, as texts
-// for the model. If there are more than maxProblem, the last text counts the rest.
+// pack converts the arguments of a call to a Pack. It also returns the problems with the arguments,
+// as texts for the model. If there are more than maxProblems, the last text counts the rest.
 func (c checker) pack(a arguments) (Pack, []string) {
 	var problems []string
-	bad := func(where, format string, args ...any) {
+	addProblem := func(where, format string, args ...any) {
 		problems = append(problems, where+": "+fmt.Sprintf(format, args...))
 	}
 	p := Pack{Cause: oneLine(a.Cause), CauseSteps: a.CauseSteps}
 	switch {
 	case p.Cause == "":
-		bad("cause", "is empty: say in one sentence which code makes which value wrong")
+		addProblem("cause", "is empty: say in one sentence which code makes which value wrong")
 	case len(p.Cause) > maxCause:
-		bad("cause", "has %d bytes: write one sentence of at most %d", len(p.Cause), maxCause)
+		addProblem("cause", "has %d bytes: write one sentence of at most %d", len(p.Cause), maxCause)
 	}
 	if len(a.CauseSteps) == 0 || len(a.CauseSteps) > maxItems {
-		bad("cause_steps", "name at least one and at most %d steps that show the cause", maxItems)
+		addProblem("cause_steps", "name at least one and at most %d steps that show the cause", maxItems)
 	}
 	for _, n := range a.CauseSteps[:min(len(a.CauseSteps), maxItems)] {
 		if _, why := c.step(n); why != "" {
-			bad("cause_steps", "%s", why)
+			addProblem("cause_steps", "%s", why)
 		}
 	}
 	if len(a.Files) == 0 || len(a.Files) > maxItems || len(a.Values) > maxItems {
-		bad("files and values", "give at least one excerpt, and at most %d of each", maxItems)
+		addProblem("files and values", "give at least one excerpt, and at most %d of each", maxItems)
 		return p, problems
 	}
-	lines, size := 0, 0
+	lines, size := 0, 0 // number of lines; bytes
 	for i, f := range a.Files {
 		e, why := c.excerpt(f)
 		if why != "" {
-			bad(fmt.Sprintf("files[%d] (%s)", i, abbreviate(f.Path)), "%s", why)
+			addProblem(fmt.Sprintf("files[%d] (%s)", i, abbreviate(f.Path)), "%s", why)
 		}
 		lines += len(e.Lines)
 		for _, l := range e.Lines {
@@ -69,21 +69,21 @@ func (c checker) pack(a arguments) (Pack, []string) {
 		p.Files = append(p.Files, e)
 	}
 	if lines > maxLines {
-		bad("files", "have %d lines in total, and at most %d are allowed: name only those that matter", lines, maxLines)
+		addProblem("files", "have %d lines in total, and at most %d are allowed: name only those that matter", lines, maxLines)
 	}
 	for i, v := range a.Values {
 		e, why := c.value(v)
 		if why != "" {
-			bad(fmt.Sprintf("values[%d] (%s)", i, abbreviate(v.Expression)), "%s", why)
+			addProblem(fmt.Sprintf("values[%d] (%s)", i, abbreviate(v.Expression)), "%s", why)
 		}
 		size += len(e.Value) + len(e.Expression)
 		p.Values = append(p.Values, e)
 	}
 	if size > maxPack {
-		bad("files and values", "have %d bytes in total, and at most %d are allowed: name only what matters", size, maxPack)
+		addProblem("files and values", "have %d bytes in total, and at most %d are allowed: name only what matters", size, maxPack)
 	}
-	if n := len(problems); n > maxProblem {
-		problems = append(problems[:maxProblem], fmt.Sprintf("and %d more", n-maxProblem))
+	if n := len(problems); n > maxProblems {
+		problems = append(problems[:maxProblems], fmt.Sprintf("and %d more", n-maxProblems))
 	}
 	return p, problems
 }
@@ -143,11 +143,11 @@ func (c checker) visible(i int) string {
 		var out strings.Builder
 		n := 0
 		for _, r := range text {
-			left := t.From <= n && n < t.To
-			if left {
+			isTrimmed := t.From <= n && n < t.To
+			if isTrimmed {
 				out.WriteRune(hiddenRune)
 			}
-			if !left || r == '\n' {
+			if !isTrimmed || r == '\n' {
 				out.WriteRune(r)
 			}
 			n++
@@ -169,6 +169,8 @@ func (c checker) stepsBefore(step int) []schemas.Step {
 	return c.steps[:max(i, 0)]
 }
 
+// excerpt converts the arguments of one excerpt. If the excerpt cannot be handed over, the second
+// result says why.
 func (c checker) excerpt(f excerptArgs) (Excerpt, string) {
 	e := Excerpt{Path: c.relative(f.Path), Start: f.Start, End: f.Start, Step: f.Step, Note: oneLine(schemas.Value(f.Note))}
 	if f.End != nil {
@@ -212,6 +214,8 @@ func (c checker) excerpt(f excerptArgs) (Excerpt, string) {
 	return e, ""
 }
 
+// value converts the arguments of one value. If the value cannot be handed over, the second result
+// says why.
 func (c checker) value(v valueArgs) (Value, string) {
 	e := Value{Expression: oneLine(v.Expression), Value: strings.TrimSpace(v.Value), Step: v.Step, Note: oneLine(schemas.Value(v.Note))}
 	s, why := c.step(v.Step)
@@ -230,8 +234,8 @@ func (c checker) value(v valueArgs) (Value, string) {
 	if _, ok := quote(text+"\n"+callWords(s), e.Expression, nil); !ok {
 		return e, fmt.Sprintf("step %d neither asked for %q nor showed it", v.Step, abbreviate(e.Expression))
 	}
-	said, code := splitSource(s)
-	found, ok := quote(said, e.Value, locationRanges(s.ToolCall, said))
+	output, code := splitSource(s)
+	found, ok := quote(output, e.Value, locationRanges(s.ToolCall, output))
 	if !ok {
 		if _, ok = quote(code, e.Value, locationRanges(s.ToolCall, code)); ok {
 			return e, fmt.Sprintf("in step %d, %q appears only in the source around the current line: name lines of code under files", v.Step, abbreviate(e.Value))
@@ -241,7 +245,7 @@ func (c checker) value(v valueArgs) (Value, string) {
 	if echoesCall(s, found) {
 		return e, fmt.Sprintf("in step %d, %q only repeats words of your own call: quote what the answer says about them", v.Step, abbreviate(e.Value))
 	}
-	switch pairingOf(s, said, e.Expression, found, c.aliased(v.Step+1)) {
+	switch pairingOf(s, output, e.Expression, found, c.aliased(v.Step+1)) {
 	case pairRefuted:
 		return e, fmt.Sprintf("in step %d, %q was printed for another expression than %q: name the expression it was printed for", v.Step, abbreviate(e.Value), abbreviate(e.Expression))
 	case pairUnknown:
@@ -251,7 +255,7 @@ func (c checker) value(v valueArgs) (Value, string) {
 	return e, ""
 }
 
-// relative cleans a path. A path in the workspace becomes relative to it, as tools show it.
+// relative cleans a path and makes a path in the workspace relative, as tools show it.
 func (c checker) relative(p string) string {
 	p = path.Clean(strings.TrimSpace(p))
 	if below, ok := strings.CutPrefix(p, strings.TrimSuffix(c.workdir, "/")+"/"); ok && c.workdir != "" {
@@ -260,6 +264,8 @@ func (c checker) relative(p string) string {
 	return p
 }
 
+// toolOf returns the tool that a step called, or for a step without a call the source of its
+// observation.
 func toolOf(s schemas.Step) string {
 	if s.ToolCall == nil {
 		return s.Observation.Source
@@ -277,6 +283,7 @@ func abbreviate(s string) string {
 	return s
 }
 
+// otherFiles names the files that a step did show, for an error message. It returns "" for no files.
 func otherFiles(files []string) string {
 	if len(files) == 0 {
 		return ""

@@ -1,7 +1,8 @@
-// Package handover defines the tool with which a seeking model ends its part, and the context
-// pack that a solving model gets. Each item of the pack names the step that showed it. The call
-// is refused unless that step did show it. The pack quotes the text of the step, not the disk,
-// so everything in this package is a function of recorded steps.
+// Package handover defines the handover tool, with which a seeking model ends its part of the
+// work, and the context pack that a solving model gets. Each item of the pack names the step that
+// showed it, and the tool refuses a call with an item that its step did not show. The pack quotes
+// recorded steps and not files on disk, so the functions of this package depend only on their
+// arguments.
 package handover
 
 import (
@@ -43,7 +44,7 @@ type Line struct {
 	Text   string
 }
 
-// Value is a value that a step showed, and the expression that it belongs to.
+// Value is a value that a step showed, and the expression that has this value.
 type Value struct {
 	Expression string
 	Value      string
@@ -106,7 +107,7 @@ func Answer(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt 
 	return o
 }
 
-// Find returns the pack of the accepted call among the steps, if there is one.
+// Find returns the pack of the first accepted handover call in steps, if there is one.
 func Find(workdir string, steps []schemas.Step) (Pack, bool) {
 	for i, s := range steps {
 		if Accepted(s) {
@@ -170,8 +171,8 @@ func unverifiedNote(p Pack) string {
 	return fmt.Sprintf(" (for %d of them, it is not verified that the value belongs to its expression)", n)
 }
 
-// seenSteps returns how many of the steps the model had seen when it made its call. It had not
-// seen the answers to other calls of the same reply.
+// seenSteps returns how many of the steps the model had seen when it made the call that follows
+// them. The model had not seen the answers to other calls of the same reply.
 func seenSteps(steps []schemas.Step) int {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if r := steps[i].Reply; r != nil {

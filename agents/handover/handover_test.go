@@ -15,8 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// work returns the steps of a seeker.
-func work() []schemas.Step {
+// seekerSteps returns the steps of a seeker.
+func seekerSteps() []schemas.Step {
 	steps := []schemas.Step{
 		{Turn: -1, Source: "system", Text: "sys"},
 		{Turn: -1, Source: "user", Text: "problem"},
@@ -60,7 +60,7 @@ func observed(expression, value string, step int) map[string]any {
 }
 
 func TestPackQuotesWhatWasShown(t *testing.T) {
-	steps := work()
+	steps := seekerSteps()
 	c := call(map[string]any{"cause": " total() adds\nunrounded nets. ", "cause_steps": []any{"6", 3.0},
 		"files": []any{
 			file("/testbed/src/cart.py", 10, 11, 3), file("./notes.txt", 1, 3, 4), file("src/cart.py", 30, 30, 5), file("odd\tname.py", 1, 1, 5),
@@ -89,7 +89,7 @@ func TestPackQuotesWhatWasShown(t *testing.T) {
 	if diff := cmp.Diff(want, pack); !ok || diff != "" {
 		t.Error(ok, diff)
 	}
-	if _, ok := handover.Find("/testbed", work()); ok {
+	if _, ok := handover.Find("/testbed", seekerSteps()); ok {
 		t.Error("Find returned a pack, but nothing was handed over")
 	}
 }
@@ -136,7 +136,7 @@ func TestUnseenItemsAreRefused(t *testing.T) {
 			default:
 				args[c.field] = item
 			}
-			o := handover.Answer("/testbed", work(), call(args), schemas.ContextOp{})
+			o := handover.Answer("/testbed", seekerSteps(), call(args), schemas.ContextOp{})
 			if !o.IsError || o.ErrorClass != schemas.ErrUserError || !strings.Contains(o.Text, c.want) || !strings.HasPrefix(o.Text, "Nothing was handed over:") {
 				t.Errorf("%s: %s", o.ErrorClass, o.Text)
 			}
@@ -144,7 +144,7 @@ func TestUnseenItemsAreRefused(t *testing.T) {
 	}
 	for _, raw := range []string{``, `{`, `[]`, `{"cause":1}`, `{"cause":"c","cause_steps":3,"files":"src"}`, `{"cause":"c","cause_steps":[1],"files":[{"path":"x"}]}`} {
 		c := schemas.ToolCall{Name: handover.Name, Arguments: []byte(raw)}
-		if o := handover.Answer("/testbed", work(), c, schemas.ContextOp{}); !o.IsError || o.ErrorClass != schemas.ErrBadArguments || !strings.Contains(o.Text, `"cause_steps":[9]`) {
+		if o := handover.Answer("/testbed", seekerSteps(), c, schemas.ContextOp{}); !o.IsError || o.ErrorClass != schemas.ErrBadArguments || !strings.Contains(o.Text, `"cause_steps":[9]`) {
 			t.Errorf("%s: %+v", raw, o)
 		}
 	}
@@ -152,7 +152,7 @@ func TestUnseenItemsAreRefused(t *testing.T) {
 
 // The seeker had not seen the answers to other calls of the same reply.
 func TestAnswersOfTheSameReplyAreNoEvidence(t *testing.T) {
-	steps := work()
+	steps := seekerSteps()
 	h := call(map[string]any{"cause": "c", "cause_steps": []int{3}, "files": []any{file("src/cart.py", 9, 9, 3), file("src/cart.py", 9, 9, 9)}})
 	view := *steps[3].ToolCall
 	steps = append(steps, schemas.Step{Index: 9, Turn: 6, Source: "agent", ToolCall: &view,
@@ -168,7 +168,7 @@ func TestAnswersOfTheSameReplyAreNoEvidence(t *testing.T) {
 
 // Answer accepts any text of a tool and any call, and a pack holds only text that was shown.
 func FuzzAnswer(f *testing.F) {
-	for _, s := range work() {
+	for _, s := range seekerSteps() {
 		if s.ToolCall != nil {
 			f.Add(s.ToolCall.Name, s.Observation.Text, strings.Join(s.Observation.Targets, "|"), string(call(map[string]any{"cause": "c", "cause_steps": []int{0}, "files": []any{file("src/cart.py", 9, 9, 0)}, "values": []any{observed("x", "1", 0)}}).Arguments))
 		}

@@ -7,10 +7,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// This file decides whether a value belongs to its expression. If the step evaluated the expression
-// and its answer shows which part is the result, this can be checked. Otherwise the pack marks
+// This file decides whether a value belongs to its expression. It can tell only if the step
+// evaluated the expression and the answer shows which part is the result. Otherwise the pack marks
 // the value as unverified.
 
+// pairing says whether a value belongs to an expression.
 type pairing int
 
 const (
@@ -23,7 +24,7 @@ const (
 var printCommand = regexp.MustCompile(`(?s)^(?:pp?[ \t]+|print[ \t]*\(|!)(.*)$`)
 
 // printedExpression returns the expression that a pdb command evaluates. prints reports whether the
-// command is sure to print its value; other commands may print something else.
+// command certainly prints the expression's value; other commands may print something else.
 func printedExpression(command string) (expression string, prints bool) {
 	command = oneLine(command)
 	m := printCommand.FindStringSubmatch(command)
@@ -36,10 +37,10 @@ func printedExpression(command string) (expression string, prints bool) {
 	return oneLine(m[1]), true
 }
 
-// pairingOf decides whether value, which was found in said, belongs to expression. aliased says
-// that pdb commands may have been redefined.
-func pairingOf(s schemas.Step, said, expression, value string, aliased bool) pairing {
-	if assignsOnOneLine(said, expression, value) {
+// pairingOf decides whether value, which occurs in the step's output, belongs to expression.
+// aliased means that pdb commands may have been redefined.
+func pairingOf(s schemas.Step, output, expression, value string, aliased bool) pairing {
+	if assignsOnOneLine(output, expression, value) {
 		return pairConfirmed
 	}
 	if s.ToolCall == nil {
@@ -49,7 +50,7 @@ func pairingOf(s schemas.Step, said, expression, value string, aliased bool) pai
 	if s.ToolCall.Name != "pdb" {
 		return confirmedIf(expression == oneLine(command) || expression == s.ToolCall.Name)
 	}
-	if expression == oneLine(command) { // all of the answer belongs to it
+	if expression == oneLine(command) { // the whole answer belongs to it
 		return pairConfirmed
 	}
 	var commands []string
@@ -60,48 +61,44 @@ func pairingOf(s schemas.Step, said, expression, value string, aliased bool) pai
 			}
 		}
 	}
-	at, times, allPrint := -1, 0, true
+	index, count, allPrint := -1, 0, true // index of the command that evaluates expression; number of such commands
 	for i, c := range commands {
 		e, prints := printedExpression(c)
 		allPrint = allPrint && prints
 		if e == expression {
-			at, times = i, times+1
+			index, count = i, count+1
 		}
 	}
-	if times != 1 || aliased {
+	if count != 1 || aliased {
 		return pairUnknown
 	}
-	lines := resultLines(said)
-	has := func(text string) bool {
-		_, ok := quote(text, value, nil)
-		return ok
-	}
+	lines := resultLines(output)
 	switch n := len(lines); {
 	case len(commands) == 1:
 		return pairConfirmed
 	case allPrint && n == len(commands): // one line for each command
-		if has(lines[at]) {
+		if _, found := quote(lines[index], value, nil); found {
 			return pairConfirmed
 		}
 		return pairRefuted
-	case at == len(commands)-1:
+	case index == len(commands)-1:
 		return confirmedIf(strings.HasSuffix(oneLine(strings.Join(lines, "\n")), oneLine(value)))
-	case at == 0:
+	case index == 0:
 		return confirmedIf(strings.HasPrefix(oneLine(strings.Join(lines, "\n")), oneLine(value)))
 	}
 	return pairUnknown
 }
 
-func confirmedIf(is bool) pairing {
-	if is {
+func confirmedIf(confirmed bool) pairing {
+	if confirmed {
 		return pairConfirmed
 	}
 	return pairUnknown
 }
 
 // resultLines returns the lines of an answer of pdb that come before the current frame.
-func resultLines(said string) []string {
-	lines := strings.Split(strings.TrimRight(said, "\n"), "\n")
+func resultLines(output string) []string {
+	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
 	if last := len(lines) - 1; strings.HasPrefix(lines[last], "Current frame: ") {
 		lines = lines[:last]
 	}
@@ -109,7 +106,7 @@ func resultLines(said string) []string {
 }
 
 // assignsOnOneLine reports whether a line has the form "expression = value" or similar.
-func assignsOnOneLine(said, expression, value string) bool {
+func assignsOnOneLine(output, expression, value string) bool {
 	e, v := strings.Fields(expression), strings.Fields(value)
 	for i := range e {
 		e[i] = regexp.QuoteMeta(e[i])
@@ -118,5 +115,5 @@ func assignsOnOneLine(said, expression, value string) bool {
 		v[i] = regexp.QuoteMeta(v[i])
 	}
 	re, err := regexp.Compile(`(?m)^(?:E +)?(?:[^\pL\pN_\n]*[^\pL\pN_.\n])?` + strings.Join(e, `[ \t]+`) + `[ \t]*(?:==?|:|->)[ \t]*` + strings.Join(v, `\s+`) + `[ \t,;]*$`)
-	return err == nil && re.MatchString(said)
+	return err == nil && re.MatchString(output)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// This file finds values in the output of programs and tools. A value matches only whole words
-// and numbers. Line numbers do not count.
+// This file finds values in the output of programs and tools. A value must match whole words and
+// numbers, and must not lie in line numbers.
 
 // quote finds a sequence of words in a text, with any white space between them, and returns the
 // match as it is written in the text. It skips matches that are part of a longer word or number,
@@ -76,8 +76,8 @@ func isWordRune(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r) || unicode.Is(unicode.Cf, r)
 }
 
-// locationNumbers has a pattern for each tool whose answers contain line numbers. Its groups
-// capture the text that only says where something is.
+// locationNumbers has a pattern for each tool whose answers contain line numbers. The groups of a
+// pattern capture text that only says where something is.
 var locationNumbers = map[string]*regexp.Regexp{
 	"view": regexp.MustCompile(`(?m)(\A.*)|^[ B] *(\d+)  `),
 	"grep": regexp.MustCompile(`(?m)^ *(\d+)[:-] `),
@@ -101,7 +101,7 @@ func locationRanges(call *schemas.ToolCall, text string) [][]int {
 }
 
 // splitSource splits an answer into its output and, for pdb, the source listing at its end.
-func splitSource(s schemas.Step) (said, code string) {
+func splitSource(s schemas.Step) (output, code string) {
 	text := s.Observation.Text
 	if s.ToolCall == nil || s.ToolCall.Name != "pdb" {
 		return text, ""
@@ -123,9 +123,9 @@ func echoesCall(s schemas.Step, value string) bool {
 	if s.ToolCall == nil || o.ErrorClass != schemas.ErrUserError && (s.ToolCall.Name != "grep" || len(o.Targets) > 0) {
 		return false
 	}
-	apart := func(r rune) bool { return !isWordRune(r) }
-	own := strings.FieldsFunc(callWords(s), apart)
-	return !slices.ContainsFunc(strings.FieldsFunc(value, apart), func(w string) bool { return !slices.Contains(own, w) })
+	isSeparator := func(r rune) bool { return !isWordRune(r) }
+	fromCall := strings.FieldsFunc(callWords(s), isSeparator)
+	return !slices.ContainsFunc(strings.FieldsFunc(value, isSeparator), func(w string) bool { return !slices.Contains(fromCall, w) })
 }
 
 // callWords returns the tool's name and the string arguments of the call, one per line. For an

@@ -9,14 +9,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// This file reads lines of files from the output of bash. Only commands that do nothing but print
-// one file count. No earlier command may have changed the shell's directory, the meaning of
-// commands, or what else prints to the terminal.
+// This file reads lines of files from the output of bash. The output counts only if the command
+// does nothing but print one file. It also does not count if an earlier command may have changed
+// the shell's directory or the meaning of commands, or started something that prints to the
+// terminal.
 
-// printCommands lists those commands. Group 1 is the file. form matches an output line that begins
-// with its number; it is nil for commands that print no numbers.
+// printCommands lists the commands that only print one file. Group 1 of command is the file.
+// numberedLine matches an output line that begins with its number; it is nil for commands that do
+// not print numbers.
 var printCommands = []struct {
-	command, form *regexp.Regexp
+	command, numberedLine *regexp.Regexp
 }{
 	{regexp.MustCompile(`^(?:cat -n|nl -b ?a) ` + plainPath + `$`), regexp.MustCompile(`^ *(\d+)\t(.*)$`)},
 	{regexp.MustCompile(`^grep -n (?:-[EFi] )*(?:'[^']*'|"[^"$` + "`" + `\\]*"|\w+) ` + plainPath + `$`), regexp.MustCompile(`^(\d+):(.*)$`)},
@@ -33,8 +35,8 @@ var (
 	shellChange = regexp.MustCompile(`\b(?:cd|pushd|popd|alias|function|exec|set|shopt|trap|eval|source|export|PATH)\b|\(\)|(?:^|[^&>])&(?:[^&>]|$)|(?:^|[\s;])\. `)
 )
 
-// shellLines returns the lines of a file that a call of bash printed, by number. It returns nil if
-// the call may have done anything else.
+// shellLines returns the lines of a file that a call of bash printed, by number. before holds the
+// earlier steps. It returns nil if the output may contain anything else.
 func shellLines(s schemas.Step, before []schemas.Step) (file string, lines map[int]string) {
 	o := s.Observation
 	if o.IsError || o.TimedOut || o.ExitCode == nil || *o.ExitCode != 0 {
@@ -48,12 +50,12 @@ func shellLines(s schemas.Step, before []schemas.Step) (file string, lines map[i
 	command := strings.TrimSpace(commandArgument(s.ToolCall))
 	for _, p := range printCommands {
 		m := p.command.FindStringSubmatch(command)
-		if m == nil || p.form == nil && o.Truncated {
+		if m == nil || p.numberedLine == nil && o.Truncated {
 			continue
 		}
 		n := 1
-		if at := firstLine.FindStringSubmatch(command); at != nil {
-			n, _ = strconv.Atoi(at[1]) // the pattern ensures digits; an overflow matches no line
+		if first := firstLine.FindStringSubmatch(command); first != nil {
+			n, _ = strconv.Atoi(first[1]) // the pattern ensures digits; an overflow matches no line
 		}
 		lines = map[int]string{}
 		for i, text := range strings.Split(strings.TrimSuffix(o.Text, "\n"), "\n") {
@@ -61,13 +63,13 @@ func shellLines(s schemas.Step, before []schemas.Step) (file string, lines map[i
 			if strings.ContainsRune(text, hiddenRune) {
 				continue
 			}
-			if p.form != nil {
-				f := p.form.FindStringSubmatch(text)
-				if f == nil {
+			if p.numberedLine != nil {
+				line := p.numberedLine.FindStringSubmatch(text)
+				if line == nil {
 					continue
 				}
-				number, _ = strconv.Atoi(f[1])
-				text = f[2]
+				number, _ = strconv.Atoi(line[1])
+				text = line[2]
 			}
 			lines[number] = text
 		}

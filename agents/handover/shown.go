@@ -17,7 +17,7 @@ import (
 //     has the line numbers.
 //   - grep: the text has the name of each file above its lines.
 //
-// It ignores all other text, such as a program's output.
+// All other text, such as a program's output, does not count.
 
 // Formats of a numbered line, by tool.
 var (
@@ -35,33 +35,33 @@ func shownLines(s schemas.Step, aliased bool) (files map[string]map[int]string, 
 	o := s.Observation
 	lines := strings.Split(strings.TrimSuffix(o.Text, "\n"), "\n")
 	file, first, last, ok := targetRange(o)
-	var of map[int]string
+	var shown map[int]string
 	switch s.ToolCall.Name {
 	case "grep":
 		return grepLines(lines, o.Targets), true
 	case "view":
 		if ok {
-			of, _ = consecutiveLines(lines[1:], first, last, viewLine, !hasLineNumbers(s.ToolCall))
+			shown, _ = consecutiveLines(lines[1:], first, last, viewLine, !hasLineNumbers(s.ToolCall))
 		}
 	case "pdb":
 		from := len(lines) - (last - first + 1)
 		switch {
 		case !ok:
 		case onlyLists(s.ToolCall) && !aliased:
-			of = pdbListings(lines)
+			shown = pdbListings(lines)
 		case from >= 0:
 			var whole bool
-			if of, whole = consecutiveLines(lines[from:], first, last, pdbLine, false); !whole { // no listing at the end
-				of = nil
+			if shown, whole = consecutiveLines(lines[from:], first, last, pdbLine, false); !whole { // no listing at the end
+				shown = nil
 			}
 		}
 	default:
 		return nil, false
 	}
-	if len(of) == 0 {
+	if len(shown) == 0 {
 		return nil, true
 	}
-	return map[string]map[int]string{file: of}, true
+	return map[string]map[int]string{file: shown}, true
 }
 
 // targetRange parses the target of an observation, path:first[-last]. ok is false if the
@@ -87,9 +87,9 @@ func targetRange(o *schemas.Observation) (file string, first, last int, ok bool)
 }
 
 // consecutiveLines reads the lines numbered first to last from the start of lines. Each must match
-// form and have the expected number; if bare, lines have no numbers. It stops at the first
+// format and have the expected number; if bare, lines have no numbers. It stops at the first
 // mismatch, and whole is then false. It skips lines that are partly hidden.
-func consecutiveLines(lines []string, first, last int, form *regexp.Regexp, bare bool) (read map[int]string, whole bool) {
+func consecutiveLines(lines []string, first, last int, format *regexp.Regexp, bare bool) (read map[int]string, whole bool) {
 	read = map[int]string{}
 	for n := first; n <= last; n++ {
 		if n-first >= len(lines) {
@@ -100,7 +100,7 @@ func consecutiveLines(lines []string, first, last int, form *regexp.Regexp, bare
 			continue
 		}
 		if !bare {
-			m := form.FindStringSubmatch(text)
+			m := format.FindStringSubmatch(text)
 			if m == nil || m[1] != strconv.Itoa(n) {
 				return read, false
 			}
@@ -146,16 +146,16 @@ var (
 // If so, the program did not run and cannot have printed text that looks like a listing. The caller
 // must check for aliases.
 func onlyLists(call *schemas.ToolCall) bool {
-	list := false
+	hasList := false
 	for _, c := range strings.FieldsFunc(commandArgument(call), func(r rune) bool { return r == ';' || r == '\n' }) {
 		switch c = strings.TrimSpace(c); {
 		case listCommand.MatchString(c):
-			list = true
-		case list || c != "" && !moveCommand.MatchString(c):
+			hasList = true
+		case hasList || c != "" && !moveCommand.MatchString(c):
 			return false
 		}
 	}
-	return list
+	return hasList
 }
 
 // grepLines reads an answer of grep, in which an empty line and the name of a file precede the

@@ -80,7 +80,7 @@ func TestLinesThatToolsShow(t *testing.T) {
 			t.Fatal(err)
 		}
 		step := schemas.Step{Index: 2, Turn: 0, Source: "agent", ToolCall: &call, Observation: &info.Observation, Reply: &schemas.Reply{Calls: []schemas.ToolCall{call}}}
-		give := func(n int) schemas.Observation {
+		handOver := func(n int) schemas.Observation {
 			raw, err := json.Marshal(map[string]any{"cause": "c", "cause_steps": []int{2}, "files": []any{file(c.file, n, n, 2)}})
 			if err != nil {
 				t.Fatal(err)
@@ -93,11 +93,11 @@ func TestLinesThatToolsShow(t *testing.T) {
 			return o
 		}
 		for n := range c.want {
-			if o := give(n); o.IsError {
+			if o := handOver(n); o.IsError {
 				t.Errorf("%s %s, line %d: %s\n%s", c.tool, c.args, n, o.Text, info.Observation.Text)
 			}
 		}
-		if o := give(c.not); !o.IsError {
+		if o := handOver(c.not); !o.IsError {
 			t.Errorf("%s %s: line %d was accepted\n%s", c.tool, c.args, c.not, info.Observation.Text)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	MaxSteps  int `json:"max_steps"`  // turns that prompts keep; 0 = all
 	MaxTokens int `json:"max_tokens"` // tokens of a prompt; 0 = what the model's context limit leaves
-	// Part that is removed from an answer that is too long by itself: start, middle or end; unset
+	// Part to remove from an answer that alone exceeds the limit: start, middle or end; unset
 	// = middle.
 	Trim string `json:"trim,omitempty"`
 }
@@ -66,10 +66,10 @@ func New(cfg Config, style string, client llms.Client, s llms.Sampling) (*Builde
 	return b, nil
 }
 
-// Ask asks the model for the next turn of a conversation, whose steps so far are
-// steps. r holds the request without its messages. If the server rejects the prompt
-// as too long, Ask shortens and resends it up to three times, and then returns the
-// server's error, whose class is llms.ClassContext.
+// Ask asks the model for the next turn of the conversation that consists of steps. r
+// is the request without its messages. If the server rejects the prompt as too long,
+// Ask shortens and resends it up to three times, and then returns the server's error,
+// whose class is llms.ClassContext.
 func (b *Builder) Ask(ctx context.Context, client llms.Client, steps []schemas.Step, r llms.Request) (schemas.Reply, error) {
 	c := b.conversation(steps, r.Tools)
 	op := c.nextOp()

@@ -32,8 +32,8 @@ func TestF6CutKeepsTheTaskAndTheNewestTurns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &model{factor: 1.4}
-			k := newTalk(t, m, c.cfg, llms.Traits{}, llms.Sampling{})
-			k.turns(t, 60, 100)
+			conv := newConversation(t, m, c.cfg, llms.Traits{}, llms.Sampling{})
+			conv.turns(t, 60, 100)
 			full := 0
 			for i, prompt := range m.prompts {
 				if i == 0 {
@@ -59,7 +59,7 @@ func TestF6CutKeepsTheTaskAndTheNewestTurns(t *testing.T) {
 			if (full == 0) != (name == "off") {
 				t.Errorf("first cut at turn %d", full)
 			}
-			if b, c := breaks(m.prompts), cuts(k.steps); b != c || name != "off" && name != "one" && (c < 2 || c > 25) {
+			if b, c := prefixBreaks(m.prompts), cuts(conv.steps); b != c || name != "off" && name != "one" && (c < 2 || c > 25) {
 				t.Errorf("%d prompts do not extend their predecessor, but there are %d cuts", b, c)
 			}
 		})
@@ -71,12 +71,12 @@ func TestF6CutKeepsTheTaskAndTheNewestTurns(t *testing.T) {
 func TestPromptsStayBelowTheLimitOfTheModel(t *testing.T) {
 	for _, factor := range []float64{0.6, 1, 1.2, 2.5} {
 		m := &model{factor: factor, limit: 5000}
-		k := newTalk(t, m, history.Config{}, llms.Traits{ContextLimit: 6000}, llms.Sampling{MaxTokens: new(1000)})
-		k.turns(t, 50, 200)
+		conv := newConversation(t, m, history.Config{}, llms.Traits{ContextLimit: 6000}, llms.Sampling{MaxTokens: new(1000)})
+		conv.turns(t, 50, 200)
 		if m.asked != 50 {
 			t.Errorf("factor %v: %d prompts were refused", factor, m.asked-50)
 		}
-		if cuts(k.steps) == 0 {
+		if cuts(conv.steps) == 0 {
 			t.Errorf("factor %v: nothing was cut", factor)
 		}
 	}
@@ -86,14 +86,14 @@ func TestPromptsStayBelowTheLimitOfTheModel(t *testing.T) {
 // later turns. It shortens and resends a prompt up to three times.
 func TestG6OverflowIsCutAndAskedAgain(t *testing.T) {
 	m := &model{factor: 1, limit: 4000}
-	k := newTalk(t, m, history.Config{}, llms.Traits{}, llms.Sampling{})
-	k.turns(t, 80, 100)
+	conv := newConversation(t, m, history.Config{}, llms.Traits{}, llms.Sampling{})
+	conv.turns(t, 80, 100)
 	refused := m.asked - 80
-	if n := cuts(k.steps); refused == 0 || n < 3 || refused > n || breaks(m.prompts) != n {
-		t.Errorf("%d refusals, %d cuts, %d breaks", refused, n, breaks(m.prompts))
+	if n := cuts(conv.steps); refused == 0 || n < 3 || refused > n || prefixBreaks(m.prompts) != n {
+		t.Errorf("%d refusals, %d cuts, %d breaks", refused, n, prefixBreaks(m.prompts))
 	}
 	calls := 0
-	for _, s := range k.steps {
+	for _, s := range conv.steps {
 		if s.Reply != nil {
 			calls += s.Reply.LLMCalls
 			if s.Reply.Retries != s.Reply.LLMCalls-1 {
@@ -105,30 +105,30 @@ func TestG6OverflowIsCutAndAskedAgain(t *testing.T) {
 		t.Errorf("%d calls are on record, %d were made", calls, m.asked)
 	}
 
-	for named, most := range map[int]int{4000: 1, 3: 2} { // named is the limit in the server's refusal; the builder ignores 3 as implausible
-		m := &model{factor: 1, limit: 4000, named: named}
-		k := newTalk(t, m, history.Config{}, llms.Traits{}, llms.Sampling{})
-		k.turns(t, 80, 100)
-		if n := cuts(k.steps); m.asked == 80 || m.asked > 80+most*n || n < 3 || n > 8 {
-			t.Errorf("limit named as %d: %d refusals, %d cuts", named, m.asked-80, n)
+	for serverLimit, maxPerCut := range map[int]int{4000: 1, 3: 2} { // serverLimit is the limit in the server's refusal; the builder ignores 3 as implausible
+		m := &model{factor: 1, limit: 4000, serverLimit: serverLimit}
+		conv := newConversation(t, m, history.Config{}, llms.Traits{}, llms.Sampling{})
+		conv.turns(t, 80, 100)
+		if n := cuts(conv.steps); m.asked == 80 || m.asked > 80+maxPerCut*n || n < 3 || n > 8 {
+			t.Errorf("reported limit %d: %d refusals, %d cuts", serverLimit, m.asked-80, n)
 		}
-		if n := m.asked - 80; named == 4000 && n != 1 {
-			t.Errorf("a limit that was named was learned %d times", n)
+		if n := m.asked - 80; serverLimit == 4000 && n != 1 {
+			t.Errorf("a reported limit was learned from %d refusals", n)
 		}
 	}
 
 	m.limit, m.asked = 1, 0
-	if _, err := k.turn(t, ""); llms.ClassOf(err) != llms.ClassContext {
+	if _, err := conv.turn(t, ""); llms.ClassOf(err) != llms.ClassContext {
 		t.Errorf("a server that refuses everything: %v", err)
 	}
 	if m.asked < 2 || m.asked > 4 {
 		t.Errorf("asked %d times, want 4 at most", m.asked)
 	}
 	alone := &model{factor: 1, limit: 1}
-	if _, err := newTalk(t, alone, history.Config{}, llms.Traits{}, llms.Sampling{}).turn(t, ""); llms.ClassOf(err) != llms.ClassContext || alone.asked > 4 {
+	if _, err := newConversation(t, alone, history.Config{}, llms.Traits{}, llms.Sampling{}).turn(t, ""); llms.ClassOf(err) != llms.ClassContext || alone.asked > 4 {
 		t.Errorf("a task that is too long: %v after %d calls", err, alone.asked)
 	}
-	if _, err := newTalk(t, &model{factor: 1}, history.Config{}, llms.Traits{}, llms.Sampling{}).builder.Ask(t.Context(), failing{}, numbered(opening()), llms.Request{}); llms.ClassOf(err) != llms.ClassServer {
+	if _, err := newConversation(t, &model{factor: 1}, history.Config{}, llms.Traits{}, llms.Sampling{}).builder.Ask(t.Context(), failing{}, numbered(opening()), llms.Request{}); llms.ClassOf(err) != llms.ClassServer {
 		t.Errorf("another failure: %v", err)
 	}
 }
@@ -146,18 +146,18 @@ func TestF7LongAnswerIsTrimmed(t *testing.T) {
 	text := "FIRST " + strings.Repeat("mïddlé ", 20_000) + "LAST"
 	for where, want := range map[string][2]bool{"": {true, true}, "middle": {true, true}, "start": {false, true}, "end": {true, false}} {
 		m := &model{factor: 1.3, limit: 8000}
-		k := newTalk(t, m, history.Config{MaxTokens: 8000, Trim: where}, llms.Traits{}, llms.Sampling{})
-		k.turns(t, 5, 20)
-		if _, err := k.turn(t, text); err != nil {
+		conv := newConversation(t, m, history.Config{MaxTokens: 8000, Trim: where}, llms.Traits{}, llms.Sampling{})
+		conv.turns(t, 5, 20)
+		if _, err := conv.turn(t, text); err != nil {
 			t.Fatal(err)
 		}
-		k.turns(t, 2, 20)
-		op := k.steps[len(k.steps)-1].Reply
+		conv.turns(t, 2, 20)
+		op := conv.steps[len(conv.steps)-1].Reply
 		if op == nil {
-			op = k.steps[len(k.steps)-2].Reply
+			op = conv.steps[len(conv.steps)-2].Reply
 		}
 		if len(op.Context.Trimmed) == 0 || op.Context.Kind() != schemas.ContextTrim {
-			t.Fatalf("nothing is recorded: %+v", op.Context)
+			t.Fatalf("the reply does not record the trim: %+v", op.Context)
 		}
 		shown, byCall := "", map[string]string{}
 		for _, p := range m.prompts[len(m.prompts)-2:] {
@@ -182,7 +182,7 @@ func TestF7LongAnswerIsTrimmed(t *testing.T) {
 		if m.asked != 8 {
 			t.Errorf("%q: %d calls for 8 turns", where, m.asked)
 		}
-		if b, c := breaks(m.prompts), cuts(k.steps); b != c {
+		if b, c := prefixBreaks(m.prompts), cuts(conv.steps); b != c {
 			t.Errorf("%q: %d prompts do not extend the one before, %d cuts", where, b, c)
 		}
 	}
@@ -206,11 +206,11 @@ func TestG8TrimIsExact(t *testing.T) {
 		}
 	}
 	m := &model{factor: 1}
-	k := newTalk(t, m, history.Config{MaxTokens: 1000}, llms.Traits{}, llms.Sampling{})
-	if _, err := k.turn(t, strings.Repeat("値 ", 5000)); err != nil {
+	conv := newConversation(t, m, history.Config{MaxTokens: 1000}, llms.Traits{}, llms.Sampling{})
+	if _, err := conv.turn(t, strings.Repeat("値 ", 5000)); err != nil {
 		t.Fatal(err)
 	}
-	reply, err := k.turn(t, "")
+	reply, err := conv.turn(t, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,10 +232,10 @@ func TestG7OnlyWholeTurnsGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := &talk{model: m, steps: numbered(opening()), builder: b}
-		k.turns(t, 40, 60)
-		if cuts(k.steps) < 2 || cuts(k.steps) != breaks(m.prompts) {
-			t.Errorf("%q: %d cuts, %d breaks", style, cuts(k.steps), breaks(m.prompts))
+		conv := &conversation{model: m, steps: numbered(opening()), builder: b}
+		conv.turns(t, 40, 60)
+		if cuts(conv.steps) < 2 || cuts(conv.steps) != prefixBreaks(m.prompts) {
+			t.Errorf("%q: %d cuts, %d breaks", style, cuts(conv.steps), prefixBreaks(m.prompts))
 		}
 		for i, prompt := range m.prompts {
 			if style == "" {
@@ -247,23 +247,23 @@ func TestG7OnlyWholeTurnsGo(t *testing.T) {
 			want := "user"
 			for _, msg := range prompt[1:] {
 				if msg.Role != want || msg.ToolCalls != nil || msg.ToolCallID != "" || strings.Contains(msg.Content, "</view>") {
-					t.Fatalf("prompt %d: %s where %s should stand", i, msg.Role, want)
+					t.Fatalf("prompt %d: role %s, want %s", i, msg.Role, want)
 				}
 				want = map[string]string{"user": "assistant", "assistant": "user"}[want]
 			}
 		}
 	}
 	m := &model{factor: 1}
-	k := newTalk(t, m, history.Config{MaxTokens: 5}, llms.Traits{}, llms.Sampling{})
-	if _, err := k.turn(t, "x"); err != nil || len(m.prompts[0]) != 2 {
+	conv := newConversation(t, m, history.Config{MaxTokens: 5}, llms.Traits{}, llms.Sampling{})
+	if _, err := conv.turn(t, "x"); err != nil || len(m.prompts[0]) != 2 {
 		t.Errorf("an opening that is longer than the limit: %v", err)
 	}
 }
 
 func TestG5SystemTextBeginsTheUserMessage(t *testing.T) {
 	m := &model{factor: 1}
-	k := newTalk(t, m, history.Config{MaxSteps: 3}, llms.Traits{NoSystem: true}, llms.Sampling{})
-	k.turns(t, 8, 20)
+	conv := newConversation(t, m, history.Config{MaxSteps: 3}, llms.Traits{NoSystem: true}, llms.Sampling{})
+	conv.turns(t, 8, 20)
 	for i, prompt := range m.prompts {
 		if slices.ContainsFunc(prompt, func(m llms.Message) bool { return m.Role == "system" }) {
 			t.Errorf("prompt %d has a system message", i)
@@ -272,23 +272,23 @@ func TestG5SystemTextBeginsTheUserMessage(t *testing.T) {
 			t.Errorf("prompt %d begins with %+v", i, prompt[0])
 		}
 	}
-	if got := k.steps[3].Reply.Context; got == nil || got.SystemAs != "user" || got.Kind() != schemas.ContextNone {
+	if got := conv.steps[3].Reply.Context; got == nil || got.SystemAs != "user" || got.Kind() != schemas.ContextNone {
 		t.Errorf("recorded %+v", got)
 	}
 }
 
 // A conversation that is resumed from a log sends the same prompts as before.
 func TestResumedConversationSendsTheSamePrompts(t *testing.T) {
-	for name, m := range map[string]*model{"counted": {factor: 1.7}, "not counted": {factor: 1, mute: true}, "refusing": {factor: 1, limit: 2500}} {
+	for name, m := range map[string]*model{"counted": {factor: 1.7}, "not counted": {factor: 1, hidesUsage: true}, "refusing": {factor: 1, limit: 2500}} {
 		cfg := history.Config{MaxTokens: 3000}
-		k := newTalk(t, m, cfg, llms.Traits{}, llms.Sampling{})
-		k.turns(t, 40, 80)
-		if cuts(k.steps) < 3 {
-			t.Fatalf("%s: %d cuts", name, cuts(k.steps))
+		conv := newConversation(t, m, cfg, llms.Traits{}, llms.Sampling{})
+		conv.turns(t, 40, 80)
+		if cuts(conv.steps) < 3 {
+			t.Fatalf("%s: %d cuts", name, cuts(conv.steps))
 		}
 		for turn := range 40 {
 			var before []schemas.Step
-			for _, s := range k.steps {
+			for _, s := range conv.steps {
 				if s.Turn < turn {
 					before = append(before, s)
 				}
@@ -301,8 +301,8 @@ func TestResumedConversationSendsTheSamePrompts(t *testing.T) {
 			if err := json.Unmarshal(raw, &read); err != nil {
 				t.Fatal(err)
 			}
-			again := &model{factor: m.factor, mute: m.mute, limit: m.limit}
-			if _, err := newTalk(t, again, cfg, llms.Traits{}, llms.Sampling{}).builder.Ask(t.Context(), again, read, llms.Request{}); err != nil {
+			again := &model{factor: m.factor, hidesUsage: m.hidesUsage, limit: m.limit}
+			if _, err := newConversation(t, again, cfg, llms.Traits{}, llms.Sampling{}).builder.Ask(t.Context(), again, read, llms.Request{}); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(m.prompts[turn], again.prompts[0]); diff != "" {

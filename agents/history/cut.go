@@ -8,11 +8,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// keepRatio is the part of a prompt, or of its turns, that a cut keeps. A cut removes much at
-// once, so that the prompts of the next turns share a prefix that the server can cache.
+// keepRatio is the fraction of the limit, in tokens or turns, that a prompt fills after a cut. A
+// cut removes much at once, so that the prompts of the next turns share a prefix that the server
+// can cache.
 const keepRatio = 0.6
 
-// refusedRatio is the part of a refused prompt that is assumed to be the limit.
+// refusedRatio is the assumed ratio of the limit to the size of a refused prompt.
 const refusedRatio = 0.9
 
 // conversation computes how to shorten one conversation's next prompt.
@@ -61,6 +62,7 @@ func (c *conversation) scale() float64 {
 	return c.scaleCache
 }
 
+// contextOpOf returns the operation that a reply records.
 func contextOpOf(r *schemas.Reply) schemas.ContextOp {
 	if r == nil || r.Context == nil {
 		return schemas.ContextOp{}
@@ -78,8 +80,8 @@ func (c *conversation) size(op schemas.ContextOp) int {
 	return int(float64(c.localCount(c.steps, op)) * c.scale())
 }
 
-// nextOp returns the operation for the next prompt. It is that of the last prompt as long as the
-// limits allow it.
+// nextOp returns the operation for the next prompt. It reuses the operation of the last prompt
+// while the limits allow it.
 func (c *conversation) nextOp() schemas.ContextOp {
 	op := schemas.ContextOp{Style: c.style}
 	if c.traits.NoSystem {
@@ -87,8 +89,8 @@ func (c *conversation) nextOp() schemas.ContextOp {
 	}
 	for i := len(c.steps) - 1; i >= 0; i-- {
 		if r := c.steps[i].Reply; r != nil {
-			was := contextOpOf(r)
-			op.Dropped, op.Note, op.Trimmed, op.Limit = was.Dropped, was.Note, was.Trimmed, was.Limit
+			last := contextOpOf(r)
+			op.Dropped, op.Note, op.Trimmed, op.Limit = last.Dropped, last.Note, last.Trimmed, last.Limit
 			break
 		}
 	}
@@ -112,25 +114,27 @@ func (c *conversation) limit(op schemas.ContextOp) int {
 	return limit
 }
 
-// minServerLimit is the smallest context limit that is believed if a server reports it.
+// minServerLimit is the smallest context limit, in tokens, that is plausible in a server's refusal.
 const minServerLimit = 512
 
-// afterRefusal returns a shorter operation after the server has refused a prompt. It assumes that
-// the prompt was too long by a tenth, or by more if the limit that the server named (0 if none)
-// says so. ok is false if the prompt cannot be shortened.
-func (c *conversation) afterRefusal(refused schemas.ContextOp, named int) (op schemas.ContextOp, ok bool) {
-	was := c.size(refused)
+// afterRefusal returns the operation for a shorter prompt after the server has refused one.
+// serverLimit is the context limit that the server reported, or 0. afterRefusal assumes that the
+// prompt must shrink by a tenth, or by more if serverLimit requires it. ok is false if the prompt
+// cannot be shortened.
+func (c *conversation) afterRefusal(refused schemas.ContextOp, serverLimit int) (op schemas.ContextOp, ok bool) {
+	refusedSize := c.size(refused)
 	op = refused
-	op.Limit = max(1, int(float64(was)*refusedRatio))
-	if named >= minServerLimit {
-		op.Limit = min(op.Limit, named-min(c.answerTokens, named/4))
+	op.Limit = max(1, int(float64(refusedSize)*refusedRatio))
+	if serverLimit >= minServerLimit {
+		op.Limit = min(op.Limit, serverLimit-min(c.answerTokens, serverLimit/4))
 	}
 	op = c.fit(op, op.Limit)
-	return op, c.size(op) < was
+	return op, c.size(op) < refusedSize
 }
 
-// fit drops the oldest turns until the prompt is below keepRatio of the limit. It keeps the newest
-// turn. If that does not fit, fit trims its answers and those from before the first turn.
+// fit drops the oldest turns until the prompt is below keepRatio of the limit. It always keeps the
+// newest turn. If the prompt still exceeds the limit, fit trims the answers of that turn and the
+// observations from before the first turn.
 func (c *conversation) fit(op schemas.ContextOp, limit int) schemas.ContextOp {
 	target := int(float64(limit) * keepRatio)
 	for len(c.keptTurns(op)) > 1 && c.size(op) > target {

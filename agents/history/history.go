@@ -2,10 +2,11 @@
 // receives. Messages renders the list for a given schemas.ContextOp. Builder chooses the
 // operation and asks the model.
 //
-// As long as it fits, each list extends the one before it, so that servers can use their prefix
-// caches. Then a cut omits much at once, and stays the same until the limit is reached again.
-// The operation is recorded with each reply and depends only on the record. A conversation that
-// is resumed after a crash therefore sends the same prompts, and Rebuild finds them in the rows.
+// While a conversation fits the limit, each list extends the previous one, so that servers can
+// use their prefix caches. When a list would exceed the limit, a cut omits many turns at once, and
+// stays the same until the limit is reached again. Each reply records the operation, which
+// depends only on the recorded steps. A conversation that is resumed after a crash therefore
+// sends the same prompts, and Rebuild can compute them from the rows of a dataset.
 package history
 
 import (
@@ -18,7 +19,7 @@ import (
 // Messages renders steps as a system message, a user message with the problem and the
 // observations at the reset, and for each turn the assistant's message with its calls, as
 // received, followed by one tool message per call. A user message answers a reply without a
-// call. Calls without an answer get a tool message that says so, because servers refuse lists
+// call. Calls without an answer get a tool message that says so, because servers reject lists
 // in which answers are missing.
 func Messages(steps []schemas.Step, op schemas.ContextOp) []llms.Message {
 	l := messageList{op: op}
@@ -40,26 +41,26 @@ func (l *messageList) add(s *schemas.Step) {
 	switch {
 	case l.op.Drops(s.Index):
 	case s.Turn < 0:
-		l.opening(s)
+		l.addOpening(s)
 	default:
-		l.turn(s)
+		l.addTurn(s)
 	}
 }
 
-// opening adds a step that precedes the first turn.
-func (l *messageList) opening(s *schemas.Step) {
+// addOpening adds a step that precedes the first turn.
+func (l *messageList) addOpening(s *schemas.Step) {
 	text := l.op.Shown(s.Index, schemas.Plain(s.Text))
 	switch {
 	case s.Source == "system" && l.op.SystemAs == "":
 		l.out = append(l.out, llms.Message{Role: "system", Content: text})
 	default:
-		l.user(text)
+		l.addUser(text)
 	}
 }
 
-// user adds text to the last user message, or as a new one. Some servers require that user and
-// assistant alternate.
-func (l *messageList) user(text string) {
+// addUser adds text to the last message if that is a user message, and as a new user message
+// otherwise. Some servers require that user and assistant messages alternate.
+func (l *messageList) addUser(text string) {
 	if n := len(l.out); n > 0 && l.out[n-1].Role == "user" {
 		l.out[n-1].Content += "\n\n" + text
 		return
@@ -67,11 +68,12 @@ func (l *messageList) user(text string) {
 	l.out = append(l.out, llms.Message{Role: "user", Content: text})
 }
 
-func (l *messageList) turn(s *schemas.Step) {
+// addTurn adds a step of a turn.
+func (l *messageList) addTurn(s *schemas.Step) {
 	if !l.hasTurns {
 		l.hasTurns = true
 		if l.op.Note != "" {
-			l.user(l.op.Note)
+			l.addUser(l.op.Note)
 		}
 	}
 	if r := s.Reply; r != nil {
@@ -90,7 +92,7 @@ func (l *messageList) turn(s *schemas.Step) {
 	}
 	text := l.op.Shown(s.Index, Observed(*s))
 	if s.ToolCall == nil || l.op.Style == TextStyle {
-		l.user(text)
+		l.addUser(text)
 		return
 	}
 	l.out = append(l.out, llms.Message{Role: "tool", ToolCallID: s.ToolCall.ID, Content: text})
@@ -99,6 +101,7 @@ func (l *messageList) turn(s *schemas.Step) {
 	}
 }
 
+// closeTurn answers the calls of the last reply that do not have an answer.
 func (l *messageList) closeTurn() { l.out, l.unanswered = l.complete(), nil }
 
 // complete returns the messages, with an answer to each call of the last reply.
@@ -110,8 +113,8 @@ func (l *messageList) complete() []llms.Message {
 	return out
 }
 
-// Observed returns all that a step showed, as rows hold it: its observation and the triggered
-// ones.
+// Observed returns the text of a step's observation and of its triggered observations, as dataset
+// rows store them.
 func Observed(s schemas.Step) string {
 	texts := []string{schemas.Plain(s.Observation.Text)}
 	for _, o := range s.Triggered {

@@ -10,8 +10,8 @@ import (
 )
 
 // Rebuild returns the messages that the reply of row n answered. It uses only the rows of the
-// episode: those of the same conversation before row n, and context_op_json. If the rows still
-// hold what was sent, llms.PromptSHA256 of the result is the row's prompt_sha256.
+// episode: those of the same conversation before row n, and context_op_json of row n. If the rows
+// still hold the text that was sent, llms.PromptSHA256 of the result is the row's prompt_sha256.
 //
 // tracesmith itself calls PromptsRebuild. Rebuild is the reference for programs that read
 // datasets, and tests compare it with what servers received.
@@ -23,8 +23,8 @@ func Rebuild(rows []schemas.StepRow, n int) ([]llms.Message, error) {
 	return promptOf(steps, rows[n])
 }
 
-// PromptsRebuild reports for each row whether Rebuild finds the prompt that was sent. It is nil
-// for rows without a prompt.
+// PromptsRebuild reports for each row whether Rebuild returns the prompt that was sent. The result
+// for a row without a prompt is nil.
 func PromptsRebuild(rows []schemas.StepRow) []*bool {
 	out := make([]*bool, len(rows))
 	steps, err := Steps(rows)
@@ -33,8 +33,8 @@ func PromptsRebuild(rows []schemas.StepRow) []*bool {
 		if rows[i].PromptSHA256 == nil {
 			continue
 		}
-		op, bad := contextOpOfRow(rows[i])
-		if err != nil || bad != nil { // a row cannot be read
+		op, opErr := contextOpOfRow(rows[i])
+		if err != nil || opErr != nil { // a row cannot be read
 			out[i] = new(false)
 			continue
 		}
@@ -47,8 +47,8 @@ func PromptsRebuild(rows []schemas.StepRow) []*bool {
 	return out
 }
 
-// rebuiltPrompt is the last prompt of a phase that was rebuilt. Most prompts extend the one before
-// them by a turn, so it is cheaper to extend it than to start over.
+// rebuiltPrompt is the last prompt of a phase that was rebuilt. Most prompts extend the previous
+// one by a turn, so extending it is cheaper than starting over.
 type rebuiltPrompt struct {
 	list  messageList
 	steps int // number of steps in list
@@ -69,19 +69,19 @@ func (c *rebuiltPrompt) prompt(steps []schemas.Step, phase string, op schemas.Co
 	return c.hash.SHA256(c.list.complete())
 }
 
-// promptOf returns the prompt of a reply that comes after steps.
+// promptOf returns the prompt of the reply in a row that follows steps.
 func promptOf(steps []schemas.Step, reply schemas.StepRow) ([]llms.Message, error) {
 	op, err := contextOpOfRow(reply)
 	if err != nil {
 		return nil, err
 	}
-	var own []schemas.Step
+	var samePhase []schemas.Step
 	for _, s := range steps {
 		if s.Phase == schemas.Value(reply.Phase) {
-			own = append(own, s)
+			samePhase = append(samePhase, s)
 		}
 	}
-	return Messages(own, op), nil
+	return Messages(samePhase, op), nil
 }
 
 // contextOpOfRow returns the operation that made the prompt of a reply.
@@ -94,7 +94,7 @@ func contextOpOfRow(reply schemas.StepRow) (op schemas.ContextOp, err error) {
 	return op, nil
 }
 
-// Steps reads from rows the parts of steps that prompts show.
+// Steps converts rows to steps. It fills in only the fields that prompts show.
 func Steps(rows []schemas.StepRow) ([]schemas.Step, error) {
 	var out []schemas.Step
 	var reply *schemas.Reply // the current turn's

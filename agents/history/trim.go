@@ -18,37 +18,37 @@ const (
 const minTrimmed = 64
 
 // trim shortens the answers of the newest turn and the observations from before the first turn
-// until the prompt has the target size. Texts below a common level stay whole, and longer ones
-// are cut to that level.
+// until the prompt has the target size. It cuts texts that are longer than a common level to that
+// level, and leaves shorter ones whole.
 func (c *conversation) trim(op schemas.ContextOp, target int) schemas.ContextOp {
-	texts := map[int]string{} // by position in steps
-	var at []int
+	texts := map[int]string{} // by index in c.steps
+	var order []int           // the keys of texts, sorted by size below
 	for i := range c.steps {
 		s := &c.steps[i]
 		switch {
 		case s.Observation == nil || op.Drops(s.Index):
 		case s.Turn < 0:
-			texts[i], at = schemas.Plain(s.Text), append(at, i)
+			texts[i], order = schemas.Plain(s.Text), append(order, i)
 		case s.Turn == c.steps[len(c.steps)-1].Turn:
-			texts[i], at = Observed(*s), append(at, i)
+			texts[i], order = Observed(*s), append(order, i)
 		}
 	}
-	if len(at) == 0 {
+	if len(order) == 0 {
 		return op
 	}
 	// Measure the texts as shown now. They may be trimmed already if the server refused a prompt.
 	sizes := map[int]int{}
 	total := 0
-	for _, i := range at {
+	for _, i := range order {
 		sizes[i] = c.counter.Text(op.Shown(c.steps[i].Index, texts[i]))
 		total += sizes[i]
 	}
-	slices.SortStableFunc(at, func(a, b int) int { return sizes[a] - sizes[b] })
-	left := total - int(float64(c.size(op)-target)/c.scale())
+	slices.SortStableFunc(order, func(a, b int) int { return sizes[a] - sizes[b] })
+	budget := total - int(float64(c.size(op)-target)/c.scale()) // local tokens for the texts not handled yet
 	op.Trimmed = slices.Clone(op.Trimmed)
-	for n, i := range at {
-		level := max(minTrimmed, left/(len(at)-n))
-		left -= min(sizes[i], level)
+	for n, i := range order {
+		level := max(minTrimmed, budget/(len(order)-n))
+		budget -= min(sizes[i], level)
 		if sizes[i] <= level {
 			continue
 		}
@@ -59,7 +59,7 @@ func (c *conversation) trim(op schemas.ContextOp, target int) schemas.ContextOp 
 	return op
 }
 
-// shorten returns a trim after which a text has at most level local tokens, its mark included.
+// shorten returns a trim that reduces a text to at most level local tokens, including the trim's mark.
 func (c *conversation) shorten(step int, text string, level int) schemas.Trim {
 	runes := []rune(text)
 	keep := len(runes)
@@ -73,7 +73,7 @@ func (c *conversation) shorten(step int, text string, level int) schemas.Trim {
 	}
 }
 
-// cutOut returns a trim that keeps so many of a text's characters.
+// cutOut returns a trim of a text of length characters that keeps keep of them.
 func (c *conversation) cutOut(step, length, keep int) schemas.Trim {
 	mark := fmt.Sprintf("[... %d characters omitted here to save space ...]", length-keep)
 	switch c.cfg.Trim {

@@ -28,20 +28,20 @@ import (
 	_ "github.com/tracesmith/tracesmith/sinks/views"
 )
 
-// talkative is a bench that gives long answers. at holds answers by the number of the call.
-type talkative struct {
+// verboseBench is a bench that gives long answers. answers holds special answers by the number of the call.
+type verboseBench struct {
 	*bench
-	at map[int]string
+	answers map[int]string
 }
 
-func (b talkative) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+func (b verboseBench) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
 	return b.Step(ctx, call)
 }
 
-func (b talkative) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
+func (b verboseBench) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
 	info, err := b.bench.Step(ctx, c)
 	text := strings.Repeat(fmt.Sprintf("line %d of the file\n", len(b.asked)), 30)
-	if special, ok := b.at[len(b.asked)]; ok {
+	if special, ok := b.answers[len(b.asked)]; ok {
 		text = special
 	}
 	info.Observation.Text = text
@@ -49,17 +49,17 @@ func (b talkative) Step(ctx context.Context, c schemas.ToolCall) (env.Info, erro
 	return info, err
 }
 
-func newTalkative(at map[int]string) talkative {
+func newVerboseBench(answers map[int]string) verboseBench {
 	var tools []schemas.ToolSchema
 	for _, name := range []string{"view", "eval", "pdb", "submit"} {
 		tools = append(tools, schemas.ToolSchema{Name: name, Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)})
 	}
-	return talkative{&bench{tools: tools}, at}
+	return verboseBench{&bench{tools: tools}, answers}
 }
 
-// lengthy runs an episode with a small model, and returns it with its rows as read back from a
+// runSmallModel runs an episode with a small model, and returns it with its rows as read back from a
 // Parquet file.
-func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at map[int]string) (agents.Result, sinks.Trajectory) {
+func runSmallModel(t *testing.T, s *smallModel, with map[string]any, traits llms.Traits, answers map[int]string) (agents.Result, sinks.Trajectory) {
 	t.Helper()
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
@@ -71,9 +71,9 @@ func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at
 	if s.text {
 		kind = "simple"
 	}
-	res := episode(t, newTalkative(at), build(t, kind, with, agents.Deps{Client: llms.WithTraits(client, traits)}))
+	res := episode(t, newVerboseBench(answers), build(t, kind, with, agents.Deps{Client: llms.WithTraits(client, traits)}))
 	if res.ExitReason != schemas.ExitSubmitted {
-		t.Fatalf("exit %s after %d turns", res.ExitReason, len(s.heard))
+		t.Fatalf("exit %s after %d turns", res.ExitReason, len(s.received))
 	}
 	staged, err := normalise.Episode(&schemas.Episode{Job: schemas.NewJob("run", task(), "agent", 1), Task: task(), Agent: res.Agent,
 		Tools: res.Tools, Steps: res.Steps, ExitReason: res.ExitReason}, normalise.Config{Secrets: redact.NewKnown([]string{"hunter2-hunter2"})})
@@ -100,26 +100,26 @@ func lengthy(t *testing.T, s *small, with map[string]any, traits llms.Traits, at
 		}
 		read.Steps = append(read.Steps, row)
 	}
-	if trimmed := *staged.Episode.ContextTrimmed; trimmed != (len(s.heard) > 3) {
+	if trimmed := *staged.Episode.ContextTrimmed; trimmed != (len(s.received) > 3) {
 		t.Errorf("context_trimmed is %v", trimmed)
 	}
 	lost := slices.ContainsFunc(staged.Steps, func(r schemas.StepRow) bool { return r.PromptRebuilds != nil && !*r.PromptRebuilds })
 	if same := staged.Episode.PromptsRebuild; same == nil || *same == lost {
-		t.Errorf("prompts_rebuild of the episode is not what its steps say: one is lost: %v", lost)
+		t.Errorf("prompts_rebuild of the episode contradicts its steps: a prompt does not rebuild: %v", lost)
 	}
 	return res, read
 }
 
-// prompts compares each answered request with the row of its reply, and returns the number of cuts.
-func prompts(t *testing.T, s *small, rows []schemas.StepRow, same func(turn int) bool) (cuts int) {
+// comparePrompts compares each answered request with the row of its reply, and returns the number of cuts.
+func comparePrompts(t *testing.T, s *smallModel, rows []schemas.StepRow, same func(turn int) bool) (cuts int) {
 	t.Helper()
 	turn, dropped := 0, ""
 	for n, r := range rows {
 		if r.PromptSHA256 == nil {
 			continue
 		}
-		heard := s.heard[turn]
-		if *r.PromptSHA256 != schemas.Hash(heard) || int(*r.PromptMessages) != len(heard) {
+		received := s.received[turn]
+		if *r.PromptSHA256 != schemas.Hash(received) || int(*r.PromptMessages) != len(received) {
 			t.Errorf("turn %d: prompt_sha256 is not that of what the server got", turn)
 		}
 		if *r.PromptRebuilds != same(turn) {
@@ -129,15 +129,15 @@ func prompts(t *testing.T, s *small, rows []schemas.StepRow, same func(turn int)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got []said
+		var got []promptMessage
 		for _, m := range messages {
-			one := said{Role: m.Role, Content: m.Content, ToolCallID: m.ToolCallID}
+			message := promptMessage{Role: m.Role, Content: m.Content, ToolCallID: m.ToolCallID}
 			for _, c := range m.ToolCalls {
-				one.ToolCalls = append(one.ToolCalls, saidCall{c.ID, c.Name, c.Arguments})
+				message.ToolCalls = append(message.ToolCalls, promptCall{c.ID, c.Name, c.Arguments})
 			}
-			got = append(got, one)
+			got = append(got, message)
 		}
-		want, err := schemas.CanonicalJSON(heard)
+		want, err := schemas.CanonicalJSON(received)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,32 +162,32 @@ func prompts(t *testing.T, s *small, rows []schemas.StepRow, same func(turn int)
 		}
 		turn++
 	}
-	if turn != len(s.heard) {
-		t.Errorf("%d prompts in the rows, the server answered %d", turn, len(s.heard))
+	if turn != len(s.received) {
+		t.Errorf("%d prompts in the rows, the server answered %d", turn, len(s.received))
 	}
 	return cuts
 }
 
-func all(int) bool { return true }
+func always(int) bool { return true }
 
-// trained checks that each row of an export is a prompt that the server received, and that the rows
+// checkTrainingRows checks that each row of an export is a prompt that the server received, and that the rows
 // contain every reply to train on once.
-func trained(t *testing.T, s *small, read sinks.Trajectory, cuts int) {
+func checkTrainingRows(t *testing.T, s *smallModel, read sinks.Trajectory, cuts int) {
 	t.Helper()
 	sent := map[string]bool{}
-	for _, heard := range s.heard {
-		list, err := schemas.CanonicalJSON(heard)
+	for _, received := range s.received {
+		list, err := schemas.CanonicalJSON(received)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sent[string(list)] = true
 	}
-	for mask, want := range map[string]int{sinks.MaskNone: cuts + 1, sinks.MaskSplitRows: len(s.heard)} {
+	for mask, want := range map[string]int{sinks.MaskNone: cuts + 1, sinks.MaskSplitRows: len(s.received)} {
 		view, err := sinks.Views.Build("sft-trl", nil, sinks.ViewOptions{Mask: mask})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range read.Steps { // every turn may be trained on
+		for i := range read.Steps { // every turn may be checkTrainingRows on
 			read.Steps[i].Train, read.Steps[i].MaskReason = true, nil
 		}
 		rows, notes, err := view.Render(read)
@@ -203,13 +203,13 @@ func trained(t *testing.T, s *small, read sinks.Trajectory, cuts int) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got struct{ Prompt, Completion []trainedOn }
+			var got struct{ Prompt, Completion []trainingMessage }
 			if err := json.Unmarshal(raw, &got); err != nil {
 				t.Fatal(err)
 			}
-			var list []said
+			var list []promptMessage
 			for _, m := range slices.Concat(got.Prompt, got.Completion[:len(got.Completion)-1]) {
-				list = append(list, m.said())
+				list = append(list, m.promptMessage())
 			}
 			for _, m := range got.Completion {
 				if m.Role == "assistant" {
@@ -217,17 +217,17 @@ func trained(t *testing.T, s *small, read sinks.Trajectory, cuts int) {
 				}
 			}
 			if text, err := schemas.CanonicalJSON(list); err != nil || !sent[string(text)] {
-				t.Errorf("mask %s, row %d is no prompt that was sent: %v", mask, i, err)
+				t.Errorf("mask %s, row %d is not a prompt that was sent: %v", mask, i, err)
 			}
 		}
-		if turns != len(s.heard) {
-			t.Errorf("mask %s: %d turns to train on, the model took %d", mask, turns, len(s.heard))
+		if turns != len(s.received) {
+			t.Errorf("mask %s: %d turns to train on, the model took %d", mask, turns, len(s.received))
 		}
 	}
 }
 
-// trainedOn is a message of an exported row.
-type trainedOn struct {
+// trainingMessage is a message of an exported row.
+type trainingMessage struct {
 	Role, Content string
 	ToolCallID    string `json:"tool_call_id"`
 	ToolCalls     []struct {
@@ -239,10 +239,10 @@ type trainedOn struct {
 	} `json:"tool_calls"`
 }
 
-func (m trainedOn) said() said {
-	out := said{Role: m.Role, Content: m.Content, ToolCallID: m.ToolCallID}
+func (m trainingMessage) promptMessage() promptMessage {
+	out := promptMessage{Role: m.Role, Content: m.Content, ToolCallID: m.ToolCallID}
 	for _, c := range m.ToolCalls {
-		out.ToolCalls = append(out.ToolCalls, saidCall{c.ID, c.Function.Name, c.Function.Arguments})
+		out.ToolCalls = append(out.ToolCalls, promptCall{c.ID, c.Function.Name, c.Function.Arguments})
 	}
 	return out
 }
@@ -266,13 +266,13 @@ func TestEveryPromptIsInTheRows(t *testing.T) {
 		"calls as text":         {4000, nil, llms.Traits{NoSystem: true}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &small{limit: c.limit, turns: 30, text: c.text}
-			_, read := lengthy(t, s, c.with, c.traits, map[int]string{3: "\x1b[31mred\x1b[0m\a 10%\r20%\r\n\xff", 12: long})
-			cuts := prompts(t, s, read.Steps, all)
+			s := &smallModel{limit: c.limit, turns: 30, text: c.text}
+			_, read := runSmallModel(t, s, c.with, c.traits, map[int]string{3: "\x1b[31mred\x1b[0m\a 10%\r20%\r\n\xff", 12: long})
+			cuts := comparePrompts(t, s, read.Steps, always)
 			if cuts < 3 {
 				t.Errorf("%d cuts", cuts)
 			}
-			trained(t, s, read, cuts)
+			checkTrainingRows(t, s, read, cuts)
 			if (s.refused > 0) != c.refused {
 				t.Errorf("%d prompts were refused", s.refused)
 			}
@@ -280,7 +280,7 @@ func TestEveryPromptIsInTheRows(t *testing.T) {
 	}
 }
 
-// The Python program in docs/history.md rebuilds the prompts, too.
+// The Python program in docs/history.md also rebuilds the prompts.
 func TestPromptsByTheProgramInTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/history.md")
 	if err != nil {
@@ -288,8 +288,8 @@ func TestPromptsByTheProgramInTheDocs(t *testing.T) {
 	}
 	_, program, _ := strings.Cut(string(page), "```python\n")
 	program, _, _ = strings.Cut(program, "```\n")
-	s := &small{limit: 4000, turns: 30}
-	_, read := lengthy(t, s, nil, llms.Traits{}, map[int]string{6: "\u2028 \u00e9 \U0001f41b <b>\\", 12: strings.Repeat("a very löng line\n", 2000)})
+	s := &smallModel{limit: 4000, turns: 30}
+	_, read := runSmallModel(t, s, nil, llms.Traits{}, map[int]string{6: "\u2028 \u00e9 \U0001f41b <b>\\", 12: strings.Repeat("a very löng line\n", 2000)})
 	raw, err := json.Marshal(read.Steps)
 	if err != nil {
 		t.Fatal(err)
@@ -306,22 +306,22 @@ print(len(same), sum(same), sum(row["prompt_rebuilds"] for row in rows if row.ge
 	}
 }
 
-// recorded is a Recorder with the steps of an earlier delivery.
-type recorded struct{ steps []schemas.Step }
+// earlierSteps is a Recorder with the steps of an earlier delivery.
+type earlierSteps struct{ steps []schemas.Step }
 
-func (r recorded) Replayed() ([]schemas.Step, *schemas.Reply) { return r.steps, nil }
-func (recorded) Asking(ctx context.Context) (context.Context, func()) {
+func (r earlierSteps) Replayed() ([]schemas.Step, *schemas.Reply) { return r.steps, nil }
+func (earlierSteps) Asking(ctx context.Context) (context.Context, func()) {
 	return ctx, func() {}
 }
-func (recorded) Reply(context.Context, int, schemas.Reply) error { return nil }
-func (recorded) Step(context.Context, schemas.Step) error        { return nil }
+func (earlierSteps) Reply(context.Context, int, schemas.Reply) error { return nil }
+func (earlierSteps) Step(context.Context, schemas.Step) error        { return nil }
 
 // An episode that is resumed between turns or within one sends the prompts that it would have sent
 // without the interruption.
 func TestResumedEpisodesSendTheSamePrompts(t *testing.T) {
-	at := map[int]string{12: strings.Repeat("a very long line\n", 2000)}
-	s := &small{limit: 4000, turns: 30}
-	whole, _ := lengthy(t, s, nil, llms.Traits{}, at)
+	answers := map[int]string{12: strings.Repeat("a very long line\n", 2000)}
+	s := &smallModel{limit: 4000, turns: 30}
+	whole, _ := runSmallModel(t, s, nil, llms.Traits{}, answers)
 	raw, err := json.Marshal(whole.Steps)
 	if err != nil {
 		t.Fatal(err)
@@ -331,19 +331,19 @@ func TestResumedEpisodesSendTheSamePrompts(t *testing.T) {
 		if err := json.Unmarshal(raw, &steps); err != nil {
 			t.Fatal(err)
 		}
-		again := &small{limit: 4000, turns: 30, heard: append([][]said{}, s.heard[:steps[cut-1].Turn+1]...)}
+		again := &smallModel{limit: 4000, turns: 30, received: append([][]promptMessage{}, s.received[:steps[cut-1].Turn+1]...)}
 		srv := httptest.NewServer(again)
 		client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := agents.Run(t.Context(), agents.Config{Env: newTalkative(at), Task: task(), Recorder: recorded{steps[:cut]},
+		res, err := agents.Run(t.Context(), agents.Config{Env: newVerboseBench(answers), Task: task(), Recorder: earlierSteps{steps[:cut]},
 			Policy: build(t, "react", nil, agents.Deps{Client: client}), Limits: agents.Limits{MaxSteps: 50}})
 		srv.Close()
 		if err != nil || res.ExitReason != schemas.ExitSubmitted || res.Replayed != cut {
 			t.Fatalf("after %d steps: exit %s, %d replayed, %v", cut, res.ExitReason, res.Replayed, err)
 		}
-		if diff := cmp.Diff(s.heard, again.heard); diff != "" {
+		if diff := cmp.Diff(s.received, again.received); diff != "" {
 			t.Errorf("after %d steps: %s", cut, diff)
 		}
 	}
@@ -352,20 +352,20 @@ func TestResumedEpisodesSendTheSamePrompts(t *testing.T) {
 // prompt_rebuilds is false for prompts that contained a redacted secret, and true again after the
 // secret was cut from the prompt.
 func TestRedactedPromptsDoNotRebuild(t *testing.T) {
-	s := &small{limit: 4000, turns: 30}
-	_, read := lengthy(t, s, nil, llms.Traits{}, map[int]string{5: "password: hunter2-hunter2 is it"})
-	clean := func(turn int) bool { return !strings.Contains(fmt.Sprint(s.heard[turn]), "hunter2-hunter2") }
-	prompts(t, s, read.Steps, clean)
+	s := &smallModel{limit: 4000, turns: 30}
+	_, read := runSmallModel(t, s, nil, llms.Traits{}, map[int]string{5: "password: hunter2-hunter2 is it"})
+	clean := func(turn int) bool { return !strings.Contains(fmt.Sprint(s.received[turn]), "hunter2-hunter2") }
+	comparePrompts(t, s, read.Steps, clean)
 	if !clean(2) || clean(8) || !clean(29) {
-		t.Error("the secret was not there for some turns only")
+		t.Error("want the secret in the prompts of some turns only")
 	}
 }
 
 // Episodes that fit have no context_op_json.
 func TestShortEpisodesAreNotCut(t *testing.T) {
-	s := &small{limit: 100000, turns: 3}
-	res, read := lengthy(t, s, nil, llms.Traits{ContextLimit: 100000}, nil)
-	if n := prompts(t, s, read.Steps, all); n != 0 {
+	s := &smallModel{limit: 100000, turns: 3}
+	res, read := runSmallModel(t, s, nil, llms.Traits{ContextLimit: 100000}, nil)
+	if n := comparePrompts(t, s, read.Steps, always); n != 0 {
 		t.Errorf("%d cuts", n)
 	}
 	for _, r := range read.Steps {

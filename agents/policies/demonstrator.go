@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// demonstratorVersion goes up with every change to what the demonstrator does or
-// says, because its messages are training data.
+// demonstratorVersion must go up with every change to the demonstrator's actions or
+// messages, because they are training data.
 const demonstratorVersion = "5"
 
 // demonstrator shows, without a model, how to find a bug with a debugger: it
@@ -22,8 +22,8 @@ const demonstratorVersion = "5"
 // what earlier observations have shown. The edits are the exception: they come from
 // the gold patch and are marked GoldEdit.
 type demonstrator struct {
-	edits  []schemas.ToolCall
-	target []goldSpot
+	edits  []schemas.ToolCall // the gold patch as calls
+	target []goldSpot         // the lines that the gold patch touches
 }
 
 func init() {
@@ -78,13 +78,13 @@ func (d *demonstrator) Next(_ context.Context, t *agents.Transcript) (schemas.Re
 			past = append(past, s)
 		}
 	}
-	run := &script{demonstrator: d, known: newEvidence(t)}
+	run := &script{demonstrator: d, evidence: newEvidence(t)}
 	for reply := range run.turns() {
 		if len(past) == 0 {
 			return reply, nil
 		}
 		run.last, past = past[0], past[1:]
-		run.known.read(run.last)
+		run.evidence.add(run.last)
 	}
 	return schemas.Reply{}, errors.New("the demonstration is over, but the episode is not")
 }
@@ -92,14 +92,14 @@ func (d *demonstrator) Next(_ context.Context, t *agents.Transcript) (schemas.Re
 // script is one run of the demonstration over a transcript.
 type script struct {
 	*demonstrator
-	known *evidence
-	last  schemas.Step // the step that answered the latest turn
-	count int          // calls so far
-	yield func(schemas.Reply) bool
+	evidence *evidence
+	last     schemas.Step // the step that answered the latest turn
+	count    int          // calls so far
+	yield    func(schemas.Reply) bool
 }
 
-// errOver unwinds the script when the transcript has no further observation.
-var errOver = errors.New("transcript ends here")
+// errStopped unwinds the script when the consumer of its turns stops.
+var errStopped = errors.New("the consumer stopped")
 
 // turns yields the turns of the demonstration. Before it continues, the consumer must set
 // s.last to the step that answers the turn.
@@ -107,7 +107,7 @@ func (s *script) turns() iter.Seq[schemas.Reply] {
 	return func(yield func(schemas.Reply) bool) {
 		s.yield = yield
 		switch err := s.investigate(); {
-		case err == nil, errors.Is(err, errOver):
+		case err == nil, errors.Is(err, errStopped):
 		case errors.Is(err, errNoEvidence):
 			yield(schemas.Reply{Message: sayNoEvidence(), Stop: schemas.ExitNoEvidence})
 		default:
@@ -116,17 +116,18 @@ func (s *script) turns() iter.Seq[schemas.Reply] {
 	}
 }
 
-// act makes a turn with one call. When it returns nil, s.last has the observation. It
-// returns errOver if the transcript has none.
+// act makes a turn with one call. If it returns nil, s.last has the observation. It
+// returns errStopped if the transcript does not have the observation.
 func (s *script) act(message, tool string, args map[string]any) error {
 	return s.do(message, schemas.ToolCall{Name: tool, Arguments: arguments(args)})
 }
 
+// do is act with a complete call.
 func (s *script) do(message string, call schemas.ToolCall) error {
 	s.count++
 	call.ID = fmt.Sprintf("call_%d", s.count)
 	if !s.yield(schemas.Reply{Message: message, Calls: []schemas.ToolCall{call}, FinishReason: "tool_calls"}) {
-		return errOver
+		return errStopped
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ var (
 )
 
 // onlyTest narrows a test command to one test: it keeps the options and replaces the tests that
-// the command names with id. canSelect reports whether unittest accepts -k. The result is ""
-// if alone cannot parse the command or the id.
+// the command names with id. canSelect says whether unittest accepts -k. The result is "" if
+// onlyTest cannot parse the command or the id.
 func onlyTest(command, id string, canSelect bool) string {
 	m := runner.FindStringSubmatch(command)
 	if m == nil || strings.ContainsAny(m[2], "\n;&|<>$`()\\#{}~") {
@@ -39,7 +39,7 @@ func onlyTest(command, id string, canSelect bool) string {
 	}
 	switch {
 	case strings.HasSuffix(m[1], "unittest"):
-		return unittestAlone(m[1], words, id, canSelect)
+		return onlyUnittest(m[1], words, id, canSelect)
 	}
 	out := []string{m[1]}
 	for i := 0; i < len(words); i++ {

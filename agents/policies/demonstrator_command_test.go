@@ -2,7 +2,7 @@ package policies
 
 import "testing"
 
-func TestTheFailingTestAlone(t *testing.T) {
+func TestOnlyTest(t *testing.T) {
 	const id = "tests/test_a.py::test_x"
 	for _, c := range []struct{ command, id, want string }{
 		{"python3 -m pytest -q", id, "python3 -m pytest -q " + id},
@@ -39,7 +39,7 @@ func TestTheFailingTestAlone(t *testing.T) {
 	}
 }
 
-func TestTheFailingTestAloneWithoutSelection(t *testing.T) {
+func TestOnlyTestWithoutSelection(t *testing.T) {
 	for command, want := range map[string]string{
 		"python3 -m unittest discover -s tests":             "python3 -m unittest tests.test_a.A.test_x",
 		"python3 -m unittest discover -b -s ./src/tests/":   "python3 -m unittest -b src.tests.test_a.A.test_x",
@@ -52,7 +52,7 @@ func TestTheFailingTestAloneWithoutSelection(t *testing.T) {
 	}
 }
 
-func TestDottedNames(t *testing.T) {
+func TestDottedName(t *testing.T) {
 	for id, want := range map[string]string{
 		"test_x (pkg.mod.A)":        "pkg.mod.A.test_x",
 		"test_x (pkg.mod.A.test_x)": "pkg.mod.A.test_x",
@@ -65,7 +65,7 @@ func TestDottedNames(t *testing.T) {
 	}
 }
 
-func TestTheClassOfATest(t *testing.T) {
+func TestTestClass(t *testing.T) {
 	for id, want := range map[string]string{
 		"a.py::A::test_x[b::c]": "A", "a.py::test_x": "", "pkg.mod.A.test_x": "A", "test_x": "",
 	} {

@@ -17,8 +17,8 @@ import (
 type evidence struct {
 	lines   map[string]map[int]string // path -> line -> text
 	defs    []definition              // of every file, in order of path and line
-	fail    failure
-	command string         // the test command, if the problem names it
+	failure failure
+	command string         // the test command, if the prompt of the problem contains it
 	workdir string         // the directory of the repository
 	frame   *schemas.Frame // the debugger's current frame
 }
@@ -27,18 +27,19 @@ type evidence struct {
 type definition struct {
 	name, path   string
 	line, indent int
-	class        bool
+	isClass      bool
 }
 
-// failure is the failing test to follow.
+// failure is the failing test that the demonstrator follows. path is the test's file, and message
+// is the line in which the test runner reports the error.
 type failure struct {
-	id, path, claim string
+	id, path, message string
 }
 
 var (
 	failedID   = regexp.MustCompile(`(?m)^  (\S.*) \((?:failed|error)\)$`)
 	location   = regexp.MustCompile(`(?m)^([\w./-]+\.py):\d+:`)
-	claimLine  = regexp.MustCompile(`(?m)^E\s+(\S.*)$`)
+	errorLine  = regexp.MustCompile(`(?m)^E\s+(\S.*)$`)
 	viewLine   = regexp.MustCompile(`^[ B]\s*(\d+)  (.*)$`)
 	viewHead   = regexp.MustCompile(`^(\S+), lines \d+-\d+ of \d+`)
 	grepLine   = regexp.MustCompile(`^ *(\d+): (.*)$`)
@@ -58,8 +59,8 @@ func newEvidence(t *agents.Transcript) *evidence {
 	return e
 }
 
-// read adds the observation of a step.
-func (e *evidence) read(step schemas.Step) {
+// add adds the observation of a step.
+func (e *evidence) add(step schemas.Step) {
 	if step.Observation == nil {
 		return
 	}
@@ -85,21 +86,22 @@ func (e *evidence) addLine(path string, line int, text string) {
 	e.lines[path][line] = text
 }
 
+// readTests reads the first failing test from an answer of eval.
 func (e *evidence) readTests(text string) {
-	e.fail = failure{}
+	e.failure = failure{}
 	if m := failedID.FindStringSubmatch(text); m != nil {
-		e.fail.id = dottedName(m[1])
+		e.failure.id = dottedName(m[1])
 		if path, _, ok := strings.Cut(m[1], "::"); ok {
-			e.fail.path = path
+			e.failure.path = path
 		}
 	}
 	for _, m := range location.FindAllStringSubmatch(text, -1) {
-		if e.fail.path == "" && isTest(m[1]) {
-			e.fail.id, e.fail.path = cmp.Or(e.fail.id, m[1]), m[1]
+		if e.failure.path == "" && isTest(m[1]) {
+			e.failure.id, e.failure.path = cmp.Or(e.failure.id, m[1]), m[1]
 		}
 	}
-	if m := claimLine.FindStringSubmatch(text); m != nil && quotable(m[1]) {
-		e.fail.claim = strings.TrimSpace(m[1])
+	if m := errorLine.FindStringSubmatch(text); m != nil && quotable(m[1]) {
+		e.failure.message = strings.TrimSpace(m[1])
 	}
 	e.readUnittest(text)
 }
@@ -107,6 +109,7 @@ func (e *evidence) readTests(text string) {
 // quotable reports whether a message can quote a line of output in backquotes.
 func quotable(line string) bool { return len(line) <= 160 && !strings.Contains(line, "`") }
 
+// readView reads the lines in an answer of view.
 func (e *evidence) readView(text string) {
 	head, body, _ := strings.Cut(text, "\n")
 	m := viewHead.FindStringSubmatch(head)
@@ -115,12 +118,13 @@ func (e *evidence) readView(text string) {
 	}
 	for line := range strings.SplitSeq(body, "\n") {
 		if n := viewLine.FindStringSubmatch(line); n != nil {
-			number, _ := strconv.Atoi(n[1])
+			number, _ := strconv.Atoi(n[1]) // the pattern ensures digits
 			e.addLine(m[1], number, n[2])
 		}
 	}
 }
 
+// readGrep reads the lines and the definitions in an answer of grep.
 func (e *evidence) readGrep(text string) {
 	path := ""
 	for line := range strings.SplitSeq(text, "\n") {
@@ -130,7 +134,7 @@ func (e *evidence) readGrep(text string) {
 			if d := defLine.FindStringSubmatch(n[2]); d != nil {
 				e.defs = append(e.defs, definition{
 					name: d[2], path: path, line: number, indent: len(d[1]),
-					class: strings.HasPrefix(strings.TrimSpace(n[2]), "class"),
+					isClass: strings.HasPrefix(strings.TrimSpace(n[2]), "class"),
 				})
 			}
 		} else if strings.HasSuffix(line, ".py") && !strings.Contains(line, " ") {
@@ -143,15 +147,14 @@ func (e *evidence) readGrep(text string) {
 	e.defs = slices.Compact(e.defs)
 }
 
-func (e *evidence) failing() failure { return e.fail }
-
-func (e *evidence) text(path string, line int) string {
+// lineText returns a line without leading and trailing white space, or "" if no step has shown it.
+func (e *evidence) lineText(path string, line int) string {
 	return strings.TrimSpace(e.lines[path][line])
 }
 
-// end returns the last line of a definition, derived from the next definition that is not indented
+// lastLine returns the last line of a definition, derived from the next definition that is not indented
 // deeper. It returns 0 for the last definition of a file.
-func (e *evidence) end(d definition) int {
+func (e *evidence) lastLine(d definition) int {
 	for _, other := range e.defs {
 		if other.path == d.path && other.line > d.line && other.indent <= d.indent {
 			return other.line - 1
@@ -162,7 +165,7 @@ func (e *evidence) end(d definition) int {
 
 // extent returns the first and last line of a definition, as far as they are known.
 func (e *evidence) extent(d definition) (start, end int) {
-	if end = e.end(d); end > 0 {
+	if end = e.lastLine(d); end > 0 {
 		return d.line, end
 	}
 	for n := range e.lines[d.path] {
@@ -185,17 +188,17 @@ func (e *evidence) body(d definition) string {
 // testBody returns the source of the failing test, or all shown lines of its file.
 func (e *evidence) testBody(f failure) string {
 	name := testFunction(f.id)
-	var found, around definition
+	var found, class definition // class is the class around the current definition
 	for _, d := range e.defs {
 		switch {
 		case d.path != f.path:
-		case d.class:
-			around = d
+		case d.isClass:
+			class = d
 		case d.name == name:
-			if d.indent <= around.indent {
-				around = definition{}
+			if d.indent <= class.indent {
+				class = definition{}
 			}
-			if found.name == "" || around.name == testClass(f.id) {
+			if found.name == "" || class.name == testClass(f.id) {
 				found = d
 			}
 		}
@@ -211,9 +214,9 @@ func (e *evidence) testBody(f failure) string {
 	return b.String()
 }
 
-// called lists the program's definitions that a source text calls, in the order of their first
-// call. If it calls a class, that stands for the class's methods.
-func (e *evidence) called(source string) []definition {
+// callees returns the program's definitions that a source text calls, in the order of their first
+// call. For a call of a class, it returns the class, whose body contains the methods.
+func (e *evidence) callees(source string) []definition {
 	var out []definition
 	for _, m := range callName.FindAllStringSubmatch(source, -1) {
 		for _, d := range e.defs {
@@ -228,23 +231,23 @@ func (e *evidence) called(source string) []definition {
 	return out
 }
 
-// at returns the innermost function around a line, or nil.
-func (e *evidence) at(path string, line int) *definition {
+// functionAt returns the innermost function around a line, or nil.
+func (e *evidence) functionAt(path string, line int) *definition {
 	var found *definition
 	for i, d := range e.defs {
-		if d.path != path || d.class || d.line > line {
+		if d.path != path || d.isClass || d.line > line {
 			continue
 		}
-		if end := e.end(d); end == 0 || line <= end {
+		if end := e.lastLine(d); end == 0 || line <= end {
 			found = &e.defs[i]
 		}
 	}
 	return found
 }
 
-// enclosing returns the functions around the gold lines. If there are none, it returns the first
+// goldFunctions returns the functions around the gold lines. If there are none, it returns the first
 // function after the first gold line of a file.
-func (e *evidence) enclosing(spots []goldSpot) []definition {
+func (e *evidence) goldFunctions(spots []goldSpot) []definition {
 	var out []definition
 	add := func(d *definition) {
 		if d != nil && !slices.Contains(out, *d) {
@@ -253,12 +256,12 @@ func (e *evidence) enclosing(spots []goldSpot) []definition {
 	}
 	for _, spot := range spots {
 		for _, line := range spot.lines {
-			add(e.at(spot.path, line))
+			add(e.functionAt(spot.path, line))
 		}
 	}
 	for _, spot := range spots {
 		for i, d := range e.defs {
-			if len(out) == 0 && d.path == spot.path && !d.class && d.line >= spot.lines[0] {
+			if len(out) == 0 && d.path == spot.path && !d.isClass && d.line >= spot.lines[0] {
 				add(&e.defs[i])
 			}
 		}
@@ -266,8 +269,8 @@ func (e *evidence) enclosing(spots []goldSpot) []definition {
 	return out
 }
 
-// stops returns up to two shown lines at the start of a function's body where the debugger can stop.
-func (e *evidence) stops(d definition) []int {
+// breakpointLines returns up to two shown lines at the start of a function's body where the debugger can stop.
+func (e *evidence) breakpointLines(d definition) []int {
 	start, end := e.extent(d)
 	n := start
 	for depth := 0; n <= end; n++ { // the signature may take several lines
@@ -279,24 +282,24 @@ func (e *evidence) stops(d definition) []int {
 	}
 	var out []int
 	for n++; n <= end && len(out) < 2; n++ {
-		text := e.text(d.path, n)
-		if quote := docQuote(text); quote != "" && len(out) == 0 {
+		text := e.lineText(d.path, n)
+		if quote := docQuote(text); quote != "" && len(out) == 0 { // skip the docstring
 			for closed := strings.Count(text, quote) >= 2; !closed && n < end; {
 				n++
 				closed = strings.Contains(e.lines[d.path][n], quote)
 			}
 			continue
 		}
-		if e.executable(d.path, n) {
+		if e.isExecutable(d.path, n) {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
-// executable guesses from a line's text whether the debugger can stop there.
-func (e *evidence) executable(path string, line int) bool {
-	text := e.text(path, line)
+// isExecutable guesses from a line's text whether the debugger can stop there.
+func (e *evidence) isExecutable(path string, line int) bool {
+	text := e.lineText(path, line)
 	if text == "" || strings.ContainsAny(text[:1], "#@)]}\"'") {
 		return false
 	}
@@ -304,6 +307,7 @@ func (e *evidence) executable(path string, line int) bool {
 	return !slices.Contains([]string{"def", "class", "global", "nonlocal", "else", "try", "finally", "async"}, first)
 }
 
+// docQuote returns the quotes with which a docstring begins in a line, or "".
 func docQuote(text string) string {
 	for _, q := range []string{`"""`, "'''"} {
 		if strings.HasPrefix(strings.TrimLeft(text, "rRuU"), q) {
@@ -318,7 +322,7 @@ func stripComment(text string) string {
 	return before
 }
 
-// locals lists the names worth printing at a line: those that the line reads, then the parameters
+// locals returns the names worth printing at a line: those that the line reads, then the parameters
 // of its function.
 func (e *evidence) locals(path string, line int) []string {
 	var out []string
@@ -329,7 +333,7 @@ func (e *evidence) locals(path string, line int) []string {
 			}
 		}
 	}
-	d := e.at(path, line)
+	d := e.functionAt(path, line)
 	if d == nil {
 		return nil
 	}
@@ -341,14 +345,14 @@ func (e *evidence) locals(path string, line int) []string {
 			known = append(known, m[1], m[2])
 		}
 	}
-	add(stripStrings(e.text(path, line)), func(n string) bool { return slices.Contains(known, n) })
+	add(stripStrings(e.lineText(path, line)), func(n string) bool { return slices.Contains(known, n) })
 	add(strings.Join(params, " "), func(string) bool { return true })
 	return out
 }
 
-// method reports whether the function at a line takes self.
-func (e *evidence) method(path string, line int) bool {
-	d := e.at(path, line)
+// isMethod reports whether the function at a line takes self.
+func (e *evidence) isMethod(path string, line int) bool {
+	d := e.functionAt(path, line)
 	return d != nil && slices.Contains(parameters(e.body(*d)), "self")
 }
 

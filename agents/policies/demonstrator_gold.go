@@ -8,13 +8,15 @@ import (
 )
 
 // goldSpot lists the lines of one buggy file that the gold patch touches: the lines
-// it removes, and the two lines around a pure insertion. It only helps to choose among
-// the actions that the evidence allows; messages and calls must not reveal it.
+// it removes, and the two lines around a pure insertion. The demonstrator uses it only
+// to choose among the actions that the evidence allows. Messages and calls must not
+// reveal it.
 type goldSpot struct {
 	path  string
 	lines []int
 }
 
+// goldSpots returns a goldSpot for each existing file that the patch touches.
 func goldSpots(patch string) ([]goldSpot, error) {
 	files, _, err := gitdiff.Parse(strings.NewReader(patch))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // Limits of a demonstration, close to what a careful engineer would do.
 const (
 	maxReads       = 5 // functions read on the call path from the test to the target
-	maxStops       = 3 // at most twice as many breakpoints are tried until one is hit
+	maxBreakpoints = 6 // breakpoints tried until the program stops at one
 	minInspections = 2
 	maxInspections = 4
 )
@@ -28,7 +28,7 @@ func (s *script) investigate() error {
 	if err := s.act(sayReproduce(), "eval", map[string]any{}); err != nil {
 		return err
 	}
-	failing := s.known.failing()
+	failing := s.evidence.failure
 	if failing.path == "" {
 		return errNoFailure
 	}
@@ -55,29 +55,29 @@ func (s *script) investigate() error {
 	return s.repair()
 }
 
-// hop is a function that can be read next. from is the function that calls it, or "" if the test
-// calls it.
-type hop struct {
+// candidate is a function that can be read next. caller is the function that calls it, or "" if the
+// test calls it.
+type candidate struct {
 	definition
-	from string
+	caller string
 }
 
 // readRoute reads functions on the call path from the test to a function that the fix changes. It
-// returns them in reverse order, because the last one is the best place for a breakpoint.
+// returns them in reverse order, because the last one that it read is the best place for a breakpoint.
 func (s *script) readRoute(failing failure) ([]definition, error) {
-	goal := s.known.enclosing(s.target)
-	var frontier []hop
-	for _, d := range s.known.called(s.known.testBody(failing)) {
-		frontier = append(frontier, hop{d, ""})
+	goal := s.evidence.goldFunctions(s.target)
+	var frontier []candidate
+	for _, d := range s.evidence.callees(s.evidence.testBody(failing)) {
+		frontier = append(frontier, candidate{d, ""})
 	}
 	var read []definition
 	for range maxReads {
-		next, message := nextHop(frontier, goal, read)
+		next, message := nextCandidate(frontier, goal, read)
 		if next == nil {
 			break
 		}
 		args := map[string]any{"path": next.path, "start": next.line}
-		if end := s.known.end(*next); end > 0 {
+		if end := s.evidence.lastLine(*next); end > 0 {
 			args["end"] = end
 		}
 		if err := s.act(message, "view", args); err != nil {
@@ -87,39 +87,39 @@ func (s *script) readRoute(failing failure) ([]definition, error) {
 		if slices.Contains(goal, *next) {
 			break
 		}
-		for _, d := range s.known.called(s.known.body(*next)) {
-			frontier = append(frontier, hop{d, next.name})
+		for _, d := range s.evidence.callees(s.evidence.body(*next)) {
+			frontier = append(frontier, candidate{d, next.name})
 		}
 	}
 	slices.Reverse(read)
 	return read, nil
 }
 
-// nextHop chooses the function to read next and the message for that step. In the frontier it
+// nextCandidate chooses the function to read next and the message for that step. In the frontier it
 // prefers a function of the goal, then one in the same file as the goal, then the first that is not
 // an error class. If the frontier has none of these or only one read remains, it chooses a function
-// of the goal, which the search for definitions has shown.
-func nextHop(frontier []hop, goal, read []definition) (next *definition, message string) {
-	frontier = slices.DeleteFunc(slices.Clone(frontier), func(h hop) bool { return slices.Contains(read, h.definition) })
-	inReach := func(good func(definition) bool) *hop {
+// of the goal, which the search for definitions has shown. next is nil if there is nothing to read.
+func nextCandidate(frontier []candidate, goal, read []definition) (next *definition, message string) {
+	frontier = slices.DeleteFunc(slices.Clone(frontier), func(c candidate) bool { return slices.Contains(read, c.definition) })
+	find := func(match func(definition) bool) *candidate {
 		for i := range frontier {
-			if good(frontier[i].definition) {
+			if match(frontier[i].definition) {
 				return &frontier[i]
 			}
 		}
 		return nil
 	}
-	at := inReach(func(d definition) bool { return slices.Contains(goal, d) })
-	if at == nil && len(read) < maxReads-1 {
-		at = inReach(func(d definition) bool {
-			return !d.class && slices.ContainsFunc(goal, func(g definition) bool { return g.path == d.path })
+	found := find(func(d definition) bool { return slices.Contains(goal, d) })
+	if found == nil && len(read) < maxReads-1 {
+		found = find(func(d definition) bool {
+			return !d.isClass && slices.ContainsFunc(goal, func(g definition) bool { return g.path == d.path })
 		})
-		if at == nil {
-			at = inReach(func(d definition) bool { return !strings.HasSuffix(d.name, "Error") })
+		if found == nil {
+			found = find(func(d definition) bool { return !strings.HasSuffix(d.name, "Error") })
 		}
 	}
-	if at != nil {
-		return &at.definition, sayFollow(*at)
+	if found != nil {
+		return &found.definition, sayFollow(*found)
 	}
 	for _, g := range goal {
 		if !slices.Contains(read, g) {
@@ -133,10 +133,10 @@ func nextHop(frontier []hop, goal, read []definition) (next *definition, message
 // the program stopped there in a call by the failing test. It runs only that test, because other
 // tests call the functions with other values.
 func (s *script) stopInside(route []definition, failing failure) (bool, error) {
-	tried, entry := 0, onlyTest(s.known.command, failing.id, true)
+	tried, entry := 0, onlyTest(s.evidence.command, failing.id, true)
 	for _, d := range route {
-		for _, line := range s.known.stops(d) {
-			if tried == maxStops*2 || entry == "" {
+		for _, line := range s.evidence.breakpointLines(d) {
+			if tried == maxBreakpoints || entry == "" {
 				return false, nil
 			}
 			tried++
@@ -144,7 +144,7 @@ func (s *script) stopInside(route []definition, failing failure) (bool, error) {
 				return false, err
 			}
 			if strings.Contains(s.last.Observation.Text, noSelectText) {
-				if entry = onlyTest(s.known.command, failing.id, false); entry == "" {
+				if entry = onlyTest(s.evidence.command, failing.id, false); entry == "" {
 					return false, nil
 				}
 				if err := s.runTo(sayNoSelect(), d, line, entry); err != nil {
@@ -157,7 +157,7 @@ func (s *script) stopInside(route []definition, failing failure) (bool, error) {
 			if s.failed() {
 				continue
 			}
-			if f := s.known.frame; f != nil && f.Event != "finished" && f.File == d.path && f.Line == line {
+			if f := s.evidence.frame; f != nil && f.Event != "finished" && f.File == d.path && f.Line == line {
 				if err := s.act(sayStack(d), "pdb", map[string]any{"command": "w"}); err != nil {
 					return false, err
 				}
@@ -182,52 +182,52 @@ func (s *script) runTo(message string, d definition, line int, entry string) err
 // inspect prints arguments at the current line, then local variables. If a line of the fix lies
 // ahead in the same function, inspect runs to it before it prints the local variables.
 func (s *script) inspect() error {
-	frame := *s.known.frame
-	asked := map[string]bool{}
-	good, elsewhere := 0, ""
-	look := func(command, message string) error {
-		if asked[command] || good == maxInspections {
+	frame := *s.evidence.frame
+	done := map[string]bool{} // by command
+	succeeded, prefix := 0, ""
+	inspectWith := func(command, message string) error {
+		if done[command] || succeeded == maxInspections {
 			return nil
 		}
-		asked[command] = true
-		if err := s.act(elsewhere+message, "pdb", map[string]any{"command": command}); err != nil {
+		done[command] = true
+		if err := s.act(prefix+message, "pdb", map[string]any{"command": command}); err != nil {
 			return err
 		}
-		elsewhere = ""
+		prefix = ""
 		if !s.failed() {
-			good++
+			succeeded++
 		}
 		return nil
 	}
-	if err := look("a", sayArguments(frame.Function)); err != nil {
+	if err := inspectWith("a", sayArguments(frame.Function)); err != nil {
 		return err
 	}
 	if line := s.lineAhead(frame.File, frame.Line); line > 0 {
 		if err := s.act(sayUntil(line), "pdb", map[string]any{"command": fmt.Sprintf("until %d", line)}); err != nil {
 			return err
 		}
-		f := s.known.frame
+		f := s.evidence.frame
 		if s.last.Observation.TimedOut || f == nil || f.Event == "finished" || f.Function != frame.Function || f.Depth != frame.Depth {
 			return errNoEvidence
 		}
 		if f.Line != line {
-			elsewhere = sayElsewhere(line, f.Line) + " "
+			prefix = sayElsewhere(line, f.Line) + " "
 		}
 	}
-	if f := s.known.frame; f != nil && f.Event != "finished" {
-		for _, name := range s.known.locals(f.File, f.Line) {
-			if err := look("p "+name, sayPrint(name, s.known.text(f.File, f.Line), f.Line)); err != nil {
+	if f := s.evidence.frame; f != nil && f.Event != "finished" {
+		for _, name := range s.evidence.locals(f.File, f.Line) {
+			if err := inspectWith("p "+name, sayPrint(name, s.evidence.lineText(f.File, f.Line), f.Line)); err != nil {
 				return err
 			}
 		}
 	}
-	if s.known.method(frame.File, frame.Line) {
-		if err := look("p vars(self)", sayObject()); err != nil {
+	if s.evidence.isMethod(frame.File, frame.Line) {
+		if err := inspectWith("p vars(self)", sayObject()); err != nil {
 			return err
 		}
 	}
-	if good < minInspections {
-		return look("pp locals()", sayLocals())
+	if succeeded < minInspections {
+		return inspectWith("pp locals()", sayLocals())
 	}
 	return nil
 }
@@ -235,11 +235,11 @@ func (s *script) inspect() error {
 // lineAhead returns an executable line of the fix that a step has shown and that lies ahead in the
 // current function. It returns 0 if no line qualifies.
 func (s *script) lineAhead(file string, from int) int {
-	here := s.known.at(file, from)
+	here := s.evidence.functionAt(file, from)
 	for _, t := range s.target {
 		for _, line := range t.lines {
-			if t.path == file && line > from && s.known.text(file, line) != "" && s.known.executable(file, line) &&
-				here != nil && s.known.at(file, line) != nil && *s.known.at(file, line) == *here {
+			if t.path == file && line > from && s.evidence.lineText(file, line) != "" && s.evidence.isExecutable(file, line) &&
+				here != nil && s.evidence.functionAt(file, line) != nil && *s.evidence.functionAt(file, line) == *here {
 				return line
 			}
 		}

@@ -8,8 +8,9 @@ import (
 // stackFrame matches a frame in pdb's answer to w. ">" marks the current one.
 var stackFrame = regexp.MustCompile(`(?m)^([> ]) (.+)\(\d+\)([\w<>]+)\(`)
 
-// calledByTest reports whether the failing test is among the callers of the current frame. Because
-// classes inherit tests, the test may be in another test file than its ID names.
+// calledByTest reports whether the failing test is among the callers of the current frame. stack is
+// pdb's answer to w. Because classes inherit tests, the test may be in another test file than its ID
+// names.
 func calledByTest(stack string, f failure) bool {
 	test, found := testFunction(f.id), false
 	for _, m := range stackFrame.FindAllStringSubmatch(stack, -1) {

@@ -43,7 +43,7 @@ func demonstrate(t *testing.T, source env.Source, task schemas.Task) agents.Resu
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := real(t, source, task, tooltest.Kit(t, nil))
+	e := realEnv(t, source, task, tooltest.Kit(t, nil))
 	result, err := agents.Run(t.Context(), agents.Config{Env: e, Policy: policy, Task: task, Limits: agents.Limits{MaxSteps: 60}})
 	if err != nil {
 		t.Fatal(err)
@@ -123,21 +123,21 @@ func checkLicensed(t *testing.T, tree env.Tree, r agents.Result) {
 		if s.ToolCall.GoldEdit {
 			break
 		}
-		said := argumentText(t, s)
+		text := argumentText(t, s)
 		if s.Reply != nil {
-			said += " " + s.Reply.Message
+			text += " " + s.Reply.Message
 		}
-		for _, w := range token.FindAllString(said, -1) {
+		for _, w := range token.FindAllString(text, -1) {
 			number := w[0] >= '0' && w[0] <= '9'
 			program := names[w] && !ownWords[strings.ToLower(w)]
 			if (number && !ownWords[w] || program) && !seen[w] {
-				t.Errorf("step %d names %q before it was seen: %s", s.Index, w, said)
+				t.Errorf("step %d names %q before it was seen: %s", s.Index, w, text)
 			}
 			if number || program {
 				checked++
 			}
 		}
-		for _, p := range pathToken.FindAllString(said, -1) {
+		for _, p := range pathToken.FindAllString(text, -1) {
 			if !strings.Contains(paths, p) {
 				t.Errorf("step %d names path %q before it was seen", s.Index, p)
 			}

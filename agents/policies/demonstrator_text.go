@@ -24,8 +24,8 @@ func sayNoEvidence() string {
 func sayReadTest(f failure) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The failing test is `%s`.", f.id)
-	if f.claim != "" {
-		fmt.Fprintf(&b, " It reports `%s`.", f.claim)
+	if f.message != "" {
+		fmt.Fprintf(&b, " It reports `%s`.", f.message)
 	}
 	b.WriteString(" I read the test to see what it calls and what it expects.")
 	return b.String()
@@ -35,11 +35,11 @@ func sayMap() string {
 	return "Next I want a map of the program: which file defines which function. I search for all definitions at once."
 }
 
-func sayFollow(h hop) string {
-	if h.from == "" {
-		return fmt.Sprintf("The test calls `%s`, which is defined in %s at line %d. I read it.", h.name, h.path, h.line)
+func sayFollow(c candidate) string {
+	if c.caller == "" {
+		return fmt.Sprintf("The test calls `%s`, which is defined in %s at line %d. I read it.", c.name, c.path, c.line)
 	}
-	return fmt.Sprintf("`%s` calls `%s`, which is defined in %s at line %d. I follow it.", h.from, h.name, h.path, h.line)
+	return fmt.Sprintf("`%s` calls `%s`, which is defined in %s at line %d. I follow it.", c.caller, c.name, c.path, c.line)
 }
 
 func sayUnread(d definition) string {

@@ -1,3 +1,3 @@
-// Package policies holds the agents, one file or group of files each. init functions register them
-// in agents.Registry.
+// Package policies implements the agents, each in its own file or group of files. init functions
+// register them in agents.Registry.
 package policies

@@ -15,8 +15,9 @@ import (
 )
 
 // goldEdits converts a unified diff to calls of the tools edit and bash. Run in order
-// on the base tree, the calls produce the patched tree. Each has GoldEdit set and no id.
-// The edits of a file go from the bottom up, so their line numbers are those of the base.
+// on the base tree, the calls produce the patched tree. They have GoldEdit set and no id.
+// The edits of a file go from the bottom up, so that their line numbers are those of the
+// base tree.
 // goldEdits returns an error for an invalid patch, for binary files and symbolic links, and
 // for an insertion without an adjacent context line.
 func goldEdits(patch string) ([]schemas.ToolCall, error) {
@@ -35,10 +36,10 @@ func goldEdits(patch string) ([]schemas.ToolCall, error) {
 	return calls, nil
 }
 
-// goldLine returns a place in the base tree that a gold patch changes: the first line
-// of code that the patch removes from a file, or else the first in the context of its
-// hunks. It prefers Python files that are not named like tests. ok is false if there is
-// no such line or patch is invalid.
+// goldLine returns a line in the base tree that a gold patch changes: the first line of
+// code that the patch removes from a file, or else the first line of code in the context
+// of its hunks. It prefers Python files that are not named like tests. ok is false if
+// there is no such line or if the patch is invalid.
 func goldLine(patch string) (file string, line int, ok bool) {
 	files, err := parsePatch(patch)
 	if err != nil {
@@ -60,11 +61,13 @@ func goldLine(patch string) (file string, line int, ok bool) {
 	return "", 0, false
 }
 
+// isSource reports whether a file is a Python file that is not named like a test.
 func isSource(name string) bool {
 	base := path.Base(name)
 	return strings.HasSuffix(base, ".py") && !strings.HasPrefix(base, "test_") && !strings.HasSuffix(base, "_test.py") && base != "conftest.py"
 }
 
+// firstCode returns the number of the first line of code that has the given operation in the diff.
 func firstCode(f goldFile, op gitdiff.LineOp) (int, bool) {
 	for _, h := range f.TextFragments {
 		n := int(h.OldPosition)
@@ -99,11 +102,11 @@ func parsePatch(patch string) ([]goldFile, error) {
 		return nil, errors.New("reading the gold patch: it changes no file")
 	}
 	// The parser removes a/ and b/ only after a "diff --git" line.
-	bare := !strings.Contains("\n"+patch, "\ndiff --git ")
+	hasHeader := strings.Contains("\n"+patch, "\ndiff --git ")
 	var out []goldFile
 	for _, f := range parsed {
-		if bare {
-			f.OldName, f.NewName = dropSide(f.OldName), dropSide(f.NewName)
+		if !hasHeader {
+			f.OldName, f.NewName = trimSide(f.OldName), trimSide(f.NewName)
 		}
 		for _, name := range []string{f.OldName, f.NewName} {
 			if path.IsAbs(name) || name == ".." || strings.HasPrefix(path.Clean(name), "../") {
@@ -115,7 +118,8 @@ func parsePatch(patch string) ([]goldFile, error) {
 	return out, nil
 }
 
-func dropSide(name string) string {
+// trimSide removes the prefix a/ or b/ from a file name in a diff.
+func trimSide(name string) string {
 	if strings.HasPrefix(name, "a/") || strings.HasPrefix(name, "b/") {
 		return name[2:]
 	}
@@ -156,7 +160,7 @@ func fileEdits(f goldFile) ([]schemas.ToolCall, error) {
 	return calls, nil
 }
 
-// emptyBlob is the abbreviated hash of an empty file in git.
+// emptyBlob is git's abbreviated hash of an empty file.
 const emptyBlob = "e69de29"
 
 // change is a run of adjacent removed and added lines in a hunk.
@@ -203,25 +207,26 @@ func finalNewline(f goldFile) []schemas.ToolCall {
 	if f.IsNew || len(f.TextFragments) == 0 {
 		return nil
 	}
-	var last, now *gitdiff.Line
+	var oldLast, newLast *gitdiff.Line // the last lines before and after the change
 	lines := f.TextFragments[len(f.TextFragments)-1].Lines
 	for i, l := range lines {
 		if l.Old() {
-			last = &lines[i]
+			oldLast = &lines[i]
 		}
 		if l.New() {
-			now = &lines[i]
+			newLast = &lines[i]
 		}
 	}
 	switch {
-	case last == nil || now == nil || last.NoEOL() == now.NoEOL():
+	case oldLast == nil || newLast == nil || oldLast.NoEOL() == newLast.NoEOL():
 		return nil
-	case last.NoEOL():
+	case oldLast.NoEOL():
 		return []schemas.ToolCall{shell(`printf '\n' >> ` + shellwords.Quote(f.NewName))}
 	}
 	return []schemas.ToolCall{shell("truncate -s -1 -- " + shellwords.Quote(f.NewName))}
 }
 
+// splitHunk returns the changes of a hunk in order.
 func splitHunk(h *gitdiff.TextFragment) []change {
 	var out []change
 	n, open := int(h.OldPosition), false

@@ -64,7 +64,7 @@ func (h *human) Prompts(t *agents.Transcript) (system, problem string, err error
 func (h *human) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
 	h.show(t)
 	var thoughts []string
-	wrong := ""
+	lastBad := ""
 	for bad := 0; bad < maxBadLines; {
 		line, err := h.console.ReadLine(ctx, "> ", func(line string) (int, []string) { return calltext.Complete(line, t.Tools) })
 		switch text := strings.TrimSpace(line); {
@@ -82,14 +82,14 @@ func (h *human) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, 
 			if err == nil {
 				return schemas.Reply{Message: strings.Join(thoughts, "\n"), Calls: []schemas.ToolCall{call}}, nil
 			}
-			bad, wrong = bad+1, text
+			bad, lastBad = bad+1, text
 			if m, ok := errors.AsType[*calltext.Mistake](err); ok {
 				fmt.Fprintf(h.console, "  %s^ %s\n", strings.Repeat(" ", len([]rune(line[:m.At]))), m.Message)
 			}
 		}
 	}
 	fmt.Fprintf(h.console, "%d lines without a call in a row: the turn is over.\n", maxBadLines)
-	return schemas.Reply{Message: strings.Join(append(thoughts, wrong), "\n")}, nil
+	return schemas.Reply{Message: strings.Join(append(thoughts, lastBad), "\n")}, nil
 }
 
 // show prints the steps since the last turn.

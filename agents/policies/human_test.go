@@ -14,13 +14,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// typist is an agents.Console that enters lines and records what a person would see.
-type typist struct {
+// fakeConsole is an agents.Console that enters lines and records what a person would see.
+type fakeConsole struct {
 	bytes.Buffer
 	lines []string
 }
 
-func (p *typist) ReadLine(_ context.Context, prompt string, _ func(string) (int, []string)) (string, error) {
+func (p *fakeConsole) ReadLine(_ context.Context, prompt string, _ func(string) (int, []string)) (string, error) {
 	if len(p.lines) == 0 {
 		return "", io.EOF
 	}
@@ -32,9 +32,9 @@ func (p *typist) ReadLine(_ context.Context, prompt string, _ func(string) (int,
 
 var humanTools = []schemas.ToolSchema{{Name: "bash", Description: "Runs a command.", Parameters: json.RawMessage(`{"type":"object","required":["command"],"properties":{"command":{"type":"string"}}}`)}}
 
-func entered(t *testing.T, steps []schemas.Step, lines ...string) (schemas.Reply, string) {
+func enterLines(t *testing.T, steps []schemas.Step, lines ...string) (schemas.Reply, string) {
 	t.Helper()
-	p := &typist{lines: lines}
+	p := &fakeConsole{lines: lines}
 	h := build(t, "human", nil, agents.Deps{Console: p})
 	reply, err := h.Next(t.Context(), &agents.Transcript{Tools: humanTools, Steps: steps})
 	if err != nil {
@@ -48,7 +48,7 @@ func TestG16HumanActs(t *testing.T) {
 		{Turn: -1, Source: "user", Text: "The counts are wrong."},
 		{Turn: 0, Source: "agent", Observation: &schemas.Observation{Text: "no such file"}},
 	}
-	reply, seen := entered(t, steps, "? bash", "", "# the copy", "bash comand=x", "# is shallow", `bash command="ls -l"`)
+	reply, seen := enterLines(t, steps, "? bash", "", "# the copy", "bash comand=x", "# is shallow", `bash command="ls -l"`)
 	want := schemas.Reply{Message: "the copy\nis shallow", Calls: []schemas.ToolCall{{Name: "bash", Arguments: json.RawMessage(`{"command":"ls -l"}`)}}}
 	if diff := cmp.Diff(want, reply); diff != "" {
 		t.Error(diff)
@@ -58,7 +58,7 @@ func TestG16HumanActs(t *testing.T) {
 			t.Errorf("%q was not seen:\n%s", text, seen)
 		}
 	}
-	if reply, _ := entered(t, nil); reply.Stop != schemas.ExitGaveUp {
+	if reply, _ := enterLines(t, nil); reply.Stop != schemas.ExitGaveUp {
 		t.Errorf("the end of input does not end the episode: %+v", reply)
 	}
 }
@@ -67,11 +67,11 @@ func TestG16HumanActs(t *testing.T) {
 // thoughts, which do not count, and the last invalid line.
 func TestG16TenBadLines(t *testing.T) {
 	lines := strings.Split(strings.Repeat("bash ls\n", 9)+"# hm\nwarp\nbash command=x", "\n")
-	reply, seen := entered(t, nil, lines...)
+	reply, seen := enterLines(t, nil, lines...)
 	if len(reply.Calls) != 0 || reply.Message != "hm\nwarp" || !strings.Contains(seen, "10 lines without a call") {
 		t.Errorf("%+v\n%s", reply, seen)
 	}
-	if reply, _ := entered(t, nil, append(strings.Split(strings.Repeat("bash ls\n", 8)+"bash ls", "\n"), "bash command=x")...); len(reply.Calls) != 1 {
+	if reply, _ := enterLines(t, nil, append(strings.Split(strings.Repeat("bash ls\n", 8)+"bash ls", "\n"), "bash command=x")...); len(reply.Calls) != 1 {
 		t.Errorf("nine invalid lines ended the turn: %+v", reply)
 	}
 }

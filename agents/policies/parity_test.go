@@ -11,7 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The names of the tests in this file contain rows of docs/internals/parity.md.
+// The name of each test in this file contains the number of a row of docs/internals/parity.md.
 
 // An agent records its settings. It refuses an unknown setting, and the error lists the known ones.
 func TestF1SettingsAreDeclared(t *testing.T) {
@@ -51,7 +51,7 @@ func TestF2AgentsByName(t *testing.T) {
 
 // The prompts are rendered once and do not change. Each request contains all observations so far.
 func TestF5PromptsAreRenderedOnce(t *testing.T) {
-	b := &bench{said: []schemas.Observation{{Source: "eval", Text: "2 failed"}}}
+	b := &bench{extra: []schemas.Observation{{Source: "eval", Text: "2 failed"}}}
 	_, srv := talk(t, "react", nil, b, raw("view", `{"path":"a"}`), raw("view", `{"path":"b"}`), raw("submit", `{}`))
 	log := asked(t, srv)
 	if len(log) != 3 {

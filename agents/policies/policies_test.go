@@ -24,7 +24,7 @@ import (
 // bench is an environment that answers every call with the call itself, and whose tests pass after
 // the first edit.
 type bench struct {
-	said    []schemas.Observation // additional observations of every call
+	extra   []schemas.Observation // additional observations of every call
 	passed  bool
 	broken  string               // a tool that always fails
 	failing bool                 // the tests fail even after an edit
@@ -34,11 +34,11 @@ type bench struct {
 
 func (b *bench) Reset(context.Context, bool) (env.Info, error) {
 	own := schemas.Observation{Source: "env", Text: "instructions"}
-	said := schemas.Observation{Source: "eval", Text: "1 failed"}
+	testRun := schemas.Observation{Source: "eval", Text: "1 failed"}
 	if b.tools == nil {
 		b.tools = []schemas.ToolSchema{{Name: "eval", Description: "run the tests", Parameters: json.RawMessage(`{"type":"object"}`)}}
 	}
-	return env.Info{Observation: own, Observations: []schemas.Observation{own, said}, Tools: b.tools}, nil
+	return env.Info{Observation: own, Observations: []schemas.Observation{own, testRun}, Tools: b.tools}, nil
 }
 
 func (b *bench) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
@@ -58,7 +58,7 @@ func (b *bench) Step(_ context.Context, c schemas.ToolCall) (env.Info, error) {
 		passed := b.passed && !b.failing
 		state.EvalPassed = &passed
 	}
-	return env.Info{Observation: o, Observations: append([]schemas.Observation{o}, b.said...), State: state}, nil
+	return env.Info{Observation: o, Observations: append([]schemas.Observation{o}, b.extra...), State: state}, nil
 }
 
 func (b *bench) NoCall(context.Context) (env.Info, error) {

@@ -29,7 +29,7 @@ func init() {
 type ReactConfig struct {
 	Sampling llms.Sampling  `json:"sampling"`
 	History  history.Config `json:"history"`
-	// Send the episode's seed if sampling has none; several servers refuse the field.
+	// Send the episode's seed if sampling does not set one; several servers reject the field.
 	Seeded bool `json:"seeded"`
 }
 
@@ -42,7 +42,7 @@ type react struct {
 	client  llms.Client
 	history *history.Builder
 	prompts *prompts.Set
-	opening string // the agent whose templates open the episode
+	opening string // name of the agent whose templates open the episode
 	info    schemas.AgentInfo
 	session string // id of the episode for the server's prefix cache
 }

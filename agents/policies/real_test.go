@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// real returns an environment for a task of source in a bubblewrap sandbox, with the tools in kit.
-func real(t *testing.T, source env.Source, task schemas.Task, kit []tools.Tool) env.Env {
+// realEnv returns an environment for a task of source in a bubblewrap sandbox, with the tools in kit.
+func realEnv(t *testing.T, source env.Source, task schemas.Task, kit []tools.Tool) env.Env {
 	t.Helper()
 	tree, err := source.Tree(t.Context(), task.InstanceID)
 	if err != nil {
@@ -53,7 +53,7 @@ func TestRealEnvironment(t *testing.T) {
 	kit := tooltest.Kit(t, nil)
 	task := tasks[0]
 	for _, kind := range []string{"solution", "noop"} {
-		e := real(t, source, task, kit)
+		e := realEnv(t, source, task, kit)
 		deps := agents.Deps{Task: task}
 		if needs, err := agents.NeedsOf(kind, nil); err != nil {
 			t.Fatal(err)

@@ -30,10 +30,12 @@ func init() {
 // and those of the seeker if the recorded agent was a seeker.
 type ReplayConfig struct {
 	SeekerConfig
-	From    string `json:"from"`    // run directory or dataset
-	Episode string `json:"episode"` // id of the episode, or its beginning; unset = each task's own, by attempt
-	Turns   int    `json:"turns"`   // turns that are repeated; 0 = all
-	Then    string `json:"then"`    // what follows: stop or model
+	From string `json:"from"` // run directory or dataset
+	// Id of the episode, or its beginning; unset = the episode of the same task and attempt, or else
+	// of the task's first attempt.
+	Episode string `json:"episode"`
+	Turns   int    `json:"turns"` // maximum number of turns to repeat; 0 = all
+	Then    string `json:"then"`  // what to do after the recording: stop or model
 }
 
 // Values of ReplayConfig.Then.
@@ -77,23 +79,23 @@ func newReplay(cfg ReplayConfig, deps agents.Deps) (agents.Policy, error) {
 	if cfg.Turns > 0 && cfg.Turns < len(p.turns) {
 		p.turns = p.turns[:cfg.Turns]
 	}
-	as, err := p.buildAgent(cfg, deps, rec)
+	agent, err := p.buildAgent(cfg, deps, rec)
 	if err != nil {
 		return nil, err
 	}
-	if as != nil {
-		p.agent = agents.PhasedOf(as)
+	if agent != nil {
+		p.agent = agents.PhasedOf(agent)
 	}
 	config, err := json.Marshal(cfg.ReactConfig)
 	p.info = schemas.AgentInfo{Version: "1", Policy: "replay", ToolCallStyle: "native"}
 	if p.agent != nil {
-		as := p.agent.Info()
-		config, p.info.ToolCallStyle = []byte(as.ConfigJSON), as.ToolCallStyle
-		for _, ph := range as.Phases {
+		info := p.agent.Info()
+		config, p.info.ToolCallStyle = []byte(info.ConfigJSON), info.ToolCallStyle
+		for _, ph := range info.Phases {
 			p.info.Phases = append(p.info.Phases, schemas.PhaseInfo{Name: ph.Name})
 		}
 		if p.continues {
-			p.info = as
+			p.info = info
 		}
 	}
 	if err == nil {
@@ -107,7 +109,7 @@ func newReplay(cfg ReplayConfig, deps agents.Deps) (agents.Policy, error) {
 }
 
 // config adds the recording to an agent's settings. It identifies the recording by its replies, not
-// by the place it was read from.
+// by its location.
 func (p *replay) config(settings []byte, cfg ReplayConfig, rec agents.Recording) ([]byte, error) {
 	var all map[string]any
 	if err := json.Unmarshal(settings, &all); err != nil {
@@ -179,16 +181,16 @@ func (p *replay) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 	case turn == nil && p.continues:
 		return p.agent.Next(ctx, t)
 	case turn == nil && countTurns(t) < len(p.turns):
-		left := p.turns[countTurns(t)].Phase
+		next := p.turns[countTurns(t)].Phase
 		return schemas.Reply{Stop: schemas.ExitGaveUp,
-			Message: fmt.Sprintf("The recording cannot be followed: its next reply belongs to %s, and this episode is in %s.", left, t.Phase)}, nil
+			Message: fmt.Sprintf("The recording cannot be followed: its next reply belongs to %s, and this episode is in %s.", next, t.Phase)}, nil
 	case turn == nil:
 		return schemas.Reply{Stop: schemas.ExitGaveUp, Message: "The recording has ended."}, nil
 	}
 	r := turn.Reply
 	r.Copied = true
 	r.Calls = slices.Clone(r.Calls)
-	if p.style == history.TextStyle { // parsed as in the recorded episode, mistakes included
+	if p.style == history.TextStyle { // parse as in the recorded episode, including its mistakes
 		_, r.Calls = calltext.Parse(r.Message, t.Tools, r.Truncated)
 		for i := range r.Calls {
 			if r.Calls[i].Invalid == "" {
@@ -225,11 +227,11 @@ func (p *replay) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Ob
 	return p.agent.Answer(t, call)
 }
 
-// noModel is the client of an agent that is never asked.
+// noModel is the client of an agent whose model is never asked.
 type noModel struct{}
 
 func (noModel) Chat(context.Context, llms.Request) (llms.Response, error) {
-	return llms.Response{}, errors.New("a replay without a model asked one")
+	return llms.Response{}, errors.New("a replay without a model tried to ask a model")
 }
 func (noModel) Provider() string { return "" }
 func (noModel) Model() string    { return "" }

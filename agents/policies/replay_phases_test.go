@@ -17,8 +17,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// recordedFrom returns the recording of an episode.
-func recordedFrom(res agents.Result) *agents.Recording {
+// recordingOf returns the recording of an episode.
+func recordingOf(res agents.Result) *agents.Recording {
 	rec := &agents.Recording{Episode: "e1", Style: res.Agent.ToolCallStyle}
 	for _, s := range res.Steps {
 		if s.Turn < 0 {
@@ -78,7 +78,7 @@ func TestReplayOfBothConversations(t *testing.T) {
 	_, whole, _ := seekAndSolve(t, map[string]any{"seek_steps": 2},
 		[]mock.Turn{mocktest.Tool("view", map[string]any{"path": "m.py"}), handOver(2), both},
 		[]mock.Turn{mocktest.Tool("edit", nil), mocktest.Tool("submit", nil)})
-	rec := recordedFrom(whole)
+	rec := recordingOf(whole)
 	deps := agents.Deps{Recording: rec, Tools: libraryTools()}
 	res := episode(t, &library{}, build(t, "replay", map[string]any{"from": "run"}, deps))
 	if diff := cmp.Diff(answersOf(whole.Steps), answersOf(res.Steps)); diff != "" || res.ExitReason != schemas.ExitSubmitted {
@@ -99,9 +99,9 @@ func TestReplayOfBothConversations(t *testing.T) {
 
 // If the program has changed, the result lists the steps whose answers differ. The
 // episode ends before a reply would go to the wrong conversation.
-func TestReplayNamesWhatDiverges(t *testing.T) {
+func TestReplayReportsDivergence(t *testing.T) {
 	_, whole, _ := seekAndSolve(t, nil, []mock.Turn{mocktest.Tool("view", map[string]any{"path": "m.py"}), handOver(3)}, []mock.Turn{mocktest.Tool("submit", nil)})
-	deps := agents.Deps{Recording: recordedFrom(whole), Tools: libraryTools()}
+	deps := agents.Deps{Recording: recordingOf(whole), Tools: libraryTools()}
 	l := &changed{}
 	res := episode(t, l, build(t, "replay", map[string]any{"from": "run"}, deps))
 	last := res.Steps[len(res.Steps)-1]
@@ -112,28 +112,18 @@ func TestReplayNamesWhatDiverges(t *testing.T) {
 		t.Errorf("%q, want %q", last.Reply.Message, want)
 	}
 	// Steps that an earlier delivery recorded are also compared with the recording.
-	rec := &log{steps: res.Steps[:4]}
+	rec := earlierSteps{steps: res.Steps[:4]}
 	again, err := agents.Run(t.Context(), agents.Config{Env: &changed{}, Policy: build(t, "replay", map[string]any{"from": "run"}, deps), Task: task(), Recorder: rec})
 	if err != nil || !slices.Equal(again.Diverged, res.Diverged) || again.Replayed != 4 {
 		t.Errorf("resumed after %d steps, diverged %v, %v", again.Replayed, again.Diverged, err)
 	}
 }
 
-// log is a Recorder with the steps of an earlier delivery.
-type log struct{ steps []schemas.Step }
-
-func (l *log) Replayed() ([]schemas.Step, *schemas.Reply) { return l.steps, nil }
-func (l *log) Asking(ctx context.Context) (context.Context, func()) {
-	return ctx, func() {}
-}
-func (*log) Reply(context.Context, int, schemas.Reply) error { return nil }
-func (*log) Step(context.Context, schemas.Step) error        { return nil }
-
 // A model continues a seeker's recording as a seeker, in either conversation.
-func TestReplayGoesOnAsASeeker(t *testing.T) {
+func TestReplayContinuesAsASeeker(t *testing.T) {
 	look := mocktest.Tool("view", map[string]any{"path": "m.py"})
 	_, whole, _ := seekAndSolve(t, nil, []mock.Turn{look, handOver(3)}, []mock.Turn{mocktest.Tool("edit", nil), mocktest.Tool("submit", nil)})
-	for turns, want := range map[int]struct{ asked, said string }{
+	for turns, want := range map[int]struct{ asked, called string }{
 		1: {"seek solve solve", "view handover edit submit"},
 		2: {"solve solve", "view handover edit submit"},
 		3: {"solve", "view handover edit submit"},
@@ -150,7 +140,7 @@ func TestReplayGoesOnAsASeeker(t *testing.T) {
 			return c
 		}
 		with := map[string]any{"from": "run", "turns": turns, "then": "model", "solver_model": "second"}
-		p := build(t, "replay", with, agents.Deps{Recording: recordedFrom(whole), Tools: libraryTools(), Client: client("seek"),
+		p := build(t, "replay", with, agents.Deps{Recording: recordingOf(whole), Tools: libraryTools(), Client: client("seek"),
 			Models: map[string]agents.Model{"second": {Client: client("solve")}}})
 		res := episode(t, &library{}, p)
 		var asked, called []string
@@ -162,7 +152,7 @@ func TestReplayGoesOnAsASeeker(t *testing.T) {
 				called = append(called, s.ToolCall.Name)
 			}
 		}
-		if got := strings.Join(asked, " "); got != want.asked || strings.Join(called, " ") != want.said || res.ExitReason != schemas.ExitSubmitted {
+		if got := strings.Join(asked, " "); got != want.asked || strings.Join(called, " ") != want.called || res.ExitReason != schemas.ExitSubmitted {
 			t.Errorf("after %d turns: exit %s, asked %s, called %v", turns, res.ExitReason, got, called)
 		}
 		if a := res.Agent; a.Name != "replay" || a.Policy != "model" || len(a.Phases) != 2 || a.Phases[1].Model != "solve" || res.Compared != turns {

@@ -47,9 +47,9 @@ func TestF12RecordingThenModel(t *testing.T) {
 	if n := len(srv.Log()); n != 2 {
 		t.Errorf("%d requests", n)
 	}
-	said := asked(t, srv)[0].Messages
-	if len(said) != 6 || said[2].Content != "first" || said[3].Content != `view {"n":0}` || said[4].Content != "second" {
-		t.Errorf("the model was sent %+v", said)
+	messages := asked(t, srv)[0].Messages
+	if len(messages) != 6 || messages[2].Content != "first" || messages[3].Content != `view {"n":0}` || messages[4].Content != "second" {
+		t.Errorf("the model was sent %+v", messages)
 	}
 	info := res.Agent
 	if info.Name != "replay" || info.Policy != "model" || info.Model != "m" || !strings.Contains(info.ConfigJSON, `"episode":"e1"`) {

@@ -35,7 +35,7 @@ type ScriptedConfig struct {
 type ScriptedCall struct {
 	Tool      string         `json:"tool" yaml:"tool"`           // name of the tool
 	Arguments map[string]any `json:"arguments" yaml:"arguments"` // arguments of the call
-	Message   string         `json:"message" yaml:"message"`     // text that goes with the call
+	Message   string         `json:"message" yaml:"message"`     // text of the reply that makes the call
 }
 
 // maxScript is the largest size of a script in bytes.
@@ -71,7 +71,7 @@ func newScripted(cfg ScriptedConfig) (*scripted, error) {
 		}
 		s.replies = append(s.replies, schemas.Reply{Message: c.Message, Calls: []schemas.ToolCall{{Name: c.Tool, Arguments: args}}})
 	}
-	// The identity depends on the calls, not on where they were read from.
+	// Info identifies the agent by its calls, not by the location of the script.
 	config, err := schemas.CanonicalJSON(map[string]any{"calls": cfg.Calls})
 	if err != nil {
 		return nil, err

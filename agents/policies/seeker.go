@@ -31,13 +31,15 @@ func init() {
 type SeekerConfig struct {
 	ReactConfig
 	// Name in section models of the model that writes the fix; unset = the same model.
-	SolverModel   string   `json:"solver_model"`
-	SeekSteps     int      `json:"seek_steps"`     // turns of the first conversation; 0 = no limit
-	SeekTokens    int64    `json:"seek_tokens"`    // tokens of all its prompts and answers together; 0 = no limit
-	HandoverTurns int      `json:"handover_turns"` // turns beyond that in which handover is the only tool
-	SolveSteps    int      `json:"solve_steps"`    // turns of the second conversation; 0 = no limit
-	SeekTools     []string `json:"seek_tools"`     // tools of the first conversation
-	SolveTools    []string `json:"solve_tools"`    // tools of the second conversation
+	SolverModel string `json:"solver_model"`
+	SeekSteps   int    `json:"seek_steps"` // turns of the first conversation; 0 = no limit
+	// Total tokens of the prompts and answers of the first conversation; 0 = no limit.
+	SeekTokens int64 `json:"seek_tokens"`
+	// Turns that the first conversation may take beyond these limits, with handover as the only tool.
+	HandoverTurns int      `json:"handover_turns"`
+	SolveSteps    int      `json:"solve_steps"` // turns of the second conversation; 0 = no limit
+	SeekTools     []string `json:"seek_tools"`  // tools of the first conversation
+	SolveTools    []string `json:"solve_tools"` // tools of the second conversation
 }
 
 func seekerDefaults() SeekerConfig {
@@ -63,7 +65,7 @@ const (
 )
 
 // seeker has two conversations. The first ends with an accepted handover. The second sees only the
-// task and what was handed over.
+// task and the pack that was handed over.
 type seeker struct {
 	cfg   SeekerConfig
 	seek  *react
@@ -163,19 +165,19 @@ func (s *seeker) Prompts(t *agents.Transcript) (system, problem string, err erro
 
 // Phase implements agents.Phased.
 func (s *seeker) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
-	b := s.spent(t)
+	b := s.spending(t)
 	ph := agents.Phase{Name: phaseSeek, Numbered: true}
 	names := s.cfg.SeekTools
 	switch {
 	case b.handedOver:
 		ph = agents.Phase{Name: phaseSolve}
 		names = s.cfg.SolveTools
-		if s.cfg.SolveSteps > 0 && b.solving >= s.cfg.SolveSteps {
+		if s.cfg.SolveSteps > 0 && b.solveReplies >= s.cfg.SolveSteps {
 			ph.Exit = schemas.ExitMaxSteps
 		}
-	case s.over(b):
+	case s.isUsedUp(b):
 		names = nil
-		if b.beyond >= s.cfg.HandoverTurns {
+		if b.extraReplies >= s.cfg.HandoverTurns {
 			ph.Exit = schemas.ExitNoHandover
 		}
 	}
@@ -186,33 +188,34 @@ func (s *seeker) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agen
 	return ph, err
 }
 
-// spending is what an episode has spent so far.
+// spending is the part of its budgets that an episode has spent so far.
 type spending struct {
-	seeking    int   // replies of the seeker
-	tokens     int64 // tokens of these replies and their prompts
-	beyond     int   // of seeking, replies after the budget was used up
-	handedOver bool
-	solving    int // replies of the solver
+	seekReplies  int   // replies of the seeker
+	tokens       int64 // tokens of these replies and their prompts
+	extraReplies int   // number of seekReplies after the seeker's budget was used up
+	handedOver   bool
+	solveReplies int // replies of the solver
 }
 
-func (s *seeker) over(b spending) bool {
-	return s.cfg.SeekSteps > 0 && b.seeking >= s.cfg.SeekSteps || s.cfg.SeekTokens > 0 && b.tokens >= s.cfg.SeekTokens
+// isUsedUp reports whether the seeker's budget is used up.
+func (s *seeker) isUsedUp(b spending) bool {
+	return s.cfg.SeekSteps > 0 && b.seekReplies >= s.cfg.SeekSteps || s.cfg.SeekTokens > 0 && b.tokens >= s.cfg.SeekTokens
 }
 
-func (s *seeker) spent(t *agents.Transcript) spending {
+func (s *seeker) spending(t *agents.Transcript) spending {
 	var b spending
 	for i, step := range t.Steps {
 		switch {
 		case step.Reply == nil:
 		case b.handedOver:
-			b.solving++
+			b.solveReplies++
 		default:
-			if s.over(b) {
-				b.beyond++
+			if s.isUsedUp(b) {
+				b.extraReplies++
 			}
-			b.seeking++
+			b.seekReplies++
 			if s.cfg.SeekTokens > 0 {
-				b.tokens += s.tokens(t.Steps[:i], step.Reply)
+				b.tokens += s.callTokens(t.Steps[:i], step.Reply)
 			}
 		}
 		b.handedOver = b.handedOver || handover.Accepted(step)
@@ -220,9 +223,9 @@ func (s *seeker) spent(t *agents.Transcript) spending {
 	return b
 }
 
-// tokens returns the size of one call as the server counted it, or as the local tokenizer does if
-// the server did not.
-func (s *seeker) tokens(before []schemas.Step, r *schemas.Reply) int64 {
+// callTokens returns the number of tokens of one call of the model. It uses the server's count, or
+// that of the local tokenizer if the server did not report any.
+func (s *seeker) callTokens(before []schemas.Step, r *schemas.Reply) int64 {
 	if r.Usage != nil {
 		return r.Usage.Prompt + r.Usage.Completion
 	}
@@ -230,8 +233,8 @@ func (s *seeker) tokens(before []schemas.Step, r *schemas.Reply) int64 {
 	if r.Context != nil {
 		op = *r.Context
 	}
-	said := llms.Message{Content: r.Message, ToolCalls: r.Calls}
-	return int64(tokens.For(s.seek.info.Model).Prompt(llms.Request{Messages: append(history.Messages(before, op), said)}))
+	reply := llms.Message{Content: r.Message, ToolCalls: r.Calls}
+	return int64(tokens.For(s.seek.info.Model).Prompt(llms.Request{Messages: append(history.Messages(before, op), reply)}))
 }
 
 // Answer implements agents.Phased.

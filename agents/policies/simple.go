@@ -24,9 +24,9 @@ func init() {
 	})
 }
 
-// simple is react without native tool calls. The system prompt describes the tools, calls are parsed
-// from the text of a reply, and their results go back as user messages. Only the first call of
-// a reply is executed. Every other call and every malformed reply gets an explanation.
+// simple is react without native tool calls. The system prompt describes the tools, Next parses the
+// calls from the text of a reply, and user messages hold the results. Only the first call of a
+// reply is executed. Every other call and every malformed reply gets an explanation.
 type simple struct{ *react }
 
 var _ agents.Phased = simple{}
@@ -94,6 +94,7 @@ func isLaterCall(t *agents.Transcript, call schemas.ToolCall) bool {
 	return false
 }
 
+// refusal returns the observation for a call that is not executed.
 func refusal(class, text string) schemas.Observation {
 	return schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text)), IsError: true, ErrorClass: class}
 }

@@ -62,7 +62,7 @@ func asked(t *testing.T, srv *mocktest.Server) []sent {
 // text messages, alternately from user and assistant.
 func TestF9TextProtocolOverHTTP(t *testing.T) {
 	edit := "I fix it.\n<function=edit>\n<parameter=path>m.py</parameter>\n<parameter=start>2</parameter>\n<parameter=new_code>\n    x = 2\n    y = '</parameter>'\n</parameter>\n</function>"
-	said := []string{
+	replies := []string{
 		"Let me see it fail.\n<function=eval>\n</function>\n<function=submit>\n</function>",
 		"I wonder.",
 		"<function=edit>\n<parameter=path>m.py\n</function>",
@@ -71,7 +71,7 @@ func TestF9TextProtocolOverHTTP(t *testing.T) {
 		"<function=submit></function>",
 	}
 	var turns []mock.Turn
-	for _, s := range said {
+	for _, s := range replies {
 		turns = append(turns, mocktest.Text(s))
 	}
 	cut := mocktest.Text("<function=edit>\n<parameter=path>m.p")
@@ -116,10 +116,10 @@ func TestF9TextProtocolOverHTTP(t *testing.T) {
 		}
 	}
 	for i, part := range []string{
-		"- path (string)\n- start (integer, optional)", "1 failed", said[0],
+		"- path (string)\n- start (integer, optional)", "1 failed", replies[0],
 		"eval {}\n\nNot executed: only the first call of a reply is run, and this call of submit was not the first.",
-		"I wonder.", "<function=NAME>", said[2], `parameter "path" is not closed with </parameter>.` + "\nA correct call looks like this:\n<function=edit>\n<parameter=path>string</parameter>",
-		said[3], `There is no tool named "fly" here. Call one of: eval, edit, submit.`, "<function=edit>\n<parameter=path>m.p", "cut off", edit,
+		"I wonder.", "<function=NAME>", replies[2], `parameter "path" is not closed with </parameter>.` + "\nA correct call looks like this:\n<function=edit>\n<parameter=path>string</parameter>",
+		replies[3], `There is no tool named "fly" here. Call one of: eval, edit, submit.`, "<function=edit>\n<parameter=path>m.p", "cut off", edit,
 	} {
 		if !strings.Contains(last[i].Content, part) {
 			t.Errorf("message %d lacks %q: %q", i, part, last[i].Content)

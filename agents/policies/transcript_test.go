@@ -15,9 +15,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// scripted runs an episode of the react agent against a model server that replies with
+// runReact runs an episode of the react agent against a model server that replies with
 // turns.
-func scripted(t *testing.T, with map[string]any, job schemas.Job, turns ...mock.Turn) (*bench, agents.Result, *mocktest.Server) {
+func runReact(t *testing.T, with map[string]any, job schemas.Job, turns ...mock.Turn) (*bench, agents.Result, *mocktest.Server) {
 	t.Helper()
 	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: turns}}})
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
@@ -41,7 +41,7 @@ func TestWC26MalformedArgumentsAreAnObservation(t *testing.T) {
 	for _, b := range broken {
 		turns = append(turns, raw("view", b))
 	}
-	b, res, _ := scripted(t, nil, schemas.Job{}, append(turns, raw("submit", ""))...)
+	b, res, _ := runReact(t, nil, schemas.Job{}, append(turns, raw("submit", ""))...)
 	if res.ExitReason != schemas.ExitSubmitted || len(b.asked) != len(broken)+1 {
 		t.Fatalf("exit %s after %v", res.ExitReason, outline(b.asked))
 	}
@@ -61,7 +61,7 @@ func TestWC30ArgumentsArriveAsSent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, res, srv := scripted(t, nil, schemas.Job{}, raw("edit", string(encoded)), raw("submit", ""))
+	b, res, srv := runReact(t, nil, schemas.Job{}, raw("edit", string(encoded)), raw("submit", ""))
 	var got map[string]string
 	if err := json.Unmarshal(b.asked[0].Arguments, &got); err != nil {
 		t.Fatal(err)
@@ -83,9 +83,9 @@ func TestWC30ArgumentsArriveAsSent(t *testing.T) {
 	if err := json.Unmarshal(srv.Log()[1].Body, &body); err != nil {
 		t.Fatal(err)
 	}
-	said := body.Messages[2]
-	if said.Role != "assistant" || said.Content != nil && *said.Content != "" || said.ToolCalls[0].Function.Arguments != string(encoded) {
-		t.Errorf("sent back as %+v", said)
+	message := body.Messages[2]
+	if message.Role != "assistant" || message.Content != nil && *message.Content != "" || message.ToolCalls[0].Function.Arguments != string(encoded) {
+		t.Errorf("sent back as %+v", message)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestWC30ArgumentsArriveAsSent(t *testing.T) {
 // that the server's prompt cache stays valid from turn to turn.
 func TestWP7PromptGrowsByAppending(t *testing.T) {
 	text := "I look."
-	_, _, srv := scripted(t, nil, schemas.Job{},
+	_, _, srv := runReact(t, nil, schemas.Job{},
 		mock.Turn{Content: &text, Reasoning: "hm", ToolCalls: []mock.Call{{Name: "eval"}, {Name: "view", Arguments: map[string]any{"path": "m.py", "a": 1.0}}}},
 		raw("pdb", `{ "command" : "b m.py:2" }`), mocktest.Text("I think."), raw("view", `{"broken`),
 		raw("edit", `{"path":"m.py"}`), raw("eval", `{}`), raw("submit", `{}`))
@@ -128,7 +128,7 @@ func TestWP8TokensAreTheServersCount(t *testing.T) {
 	}
 	end := raw("submit", "")
 	end.Usage = &mock.Usage{Prompt: 9, Completion: 9}
-	_, res, srv := scripted(t, nil, schemas.Job{}, turn(1), turn(2), turn(3), end)
+	_, res, srv := runReact(t, nil, schemas.Job{}, turn(1), turn(2), turn(3), end)
 	if n := len(srv.Log()); n != 4 {
 		t.Errorf("%d requests for 4 turns", n)
 	}
@@ -148,7 +148,7 @@ func TestA27SeedOfAJobReachesTheModel(t *testing.T) {
 		t.Errorf("seeds %d, %d, %d", a.Seed, same.Seed, other.Seed)
 	}
 	sent := func(j schemas.Job, with map[string]any) (seed *int64) {
-		_, _, srv := scripted(t, with, j, raw("submit", ""))
+		_, _, srv := runReact(t, with, j, raw("submit", ""))
 		var body struct{ Seed *int64 }
 		if err := json.Unmarshal(srv.Log()[0].Body, &body); err != nil {
 			t.Fatal(err)

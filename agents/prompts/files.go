@@ -1,12 +1,12 @@
 package prompts
 
-// Users can replace embedded templates with their own files. These can use other files and
-// the embedded templates by name.
+// This file loads the files with which users replace embedded templates. These files can use
+// other files and the embedded templates by name.
 //
 // In {{template "NAME" .}}, NAME is a template from a {{define}}, a file (relative to the
 // file that contains the action) or an embedded template. The first that exists wins, in
-// this order. {{include "NAME" .}} accepts the last two. It returns text for a pipeline:
-// {{include "notes.md" . | trim_message "200 tokens" "end"}}.
+// this order. {{include "NAME" .}} accepts a file or an embedded template. It returns text for
+// a pipeline: {{include "notes.md" . | trim_message "200 tokens" "end"}}.
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ type Files struct {
 	SolveProblem string // for a second conversation
 }
 
-// roles returns pairs of a setting's name and a path.
+// roles returns, for each file, the name of its setting under agent.prompts and its path.
 func (f Files) roles() [][2]string {
 	return [][2]string{{"system", f.System}, {"problem", f.Problem}, {"solve_system", f.SolveSystem}, {"solve_problem", f.SolveProblem}}
 }
@@ -41,8 +41,8 @@ const (
 	maxFiles = 100
 )
 
-// Load reads a user's files and all files that they use. Without any, it returns the embedded
-// templates. An error in a template names the file and the line.
+// Load reads a user's files and all files that they use. If no file is set, it returns the
+// embedded templates. An error in a template names the file and the line.
 func Load(files Files) (*Set, error) {
 	if files == (Files{}) {
 		return builtin, nil
@@ -156,7 +156,7 @@ func (l *loader) rename(from string, tree *parse.Tree, n parse.Node) (err error)
 	return err
 }
 
-// include does the same for the name in a call of the function include.
+// include replaces the name in a call of the function include, as rename does.
 func (l *loader) include(from string, tree *parse.Tree, c *parse.CommandNode) error {
 	for i, arg := range c.Args {
 		id, ok := arg.(*parse.IdentifierNode)

@@ -147,7 +147,7 @@ func TestF4DefaultProblem(t *testing.T) {
 // The default prompt mentions the tools that the agent has, and no others. The same tools
 // give the same text.
 func TestF8DefaultPromptFollowsTheTools(t *testing.T) {
-	said := func(names ...string) string {
+	systemPrompt := func(names ...string) string {
 		system, _, err := prompts.Default().Opening("react", prompts.Model{Name: "m-1", ContextLimit: 30}, schemas.Task{Instructions: "Fix it.", Workdir: "/testbed"}, tools(names...))
 		if err != nil {
 			t.Fatal(err)
@@ -155,11 +155,11 @@ func TestF8DefaultPromptFollowsTheTools(t *testing.T) {
 		return system
 	}
 	for tool, words := range map[string]string{"pdb": "breakpoint", "eval": "eval", "submit": "submit"} {
-		if with, without := said("bash", tool), said("bash"); !strings.Contains(with, words) || strings.Contains(without, words) {
+		if with, without := systemPrompt("bash", tool), systemPrompt("bash"); !strings.Contains(with, words) || strings.Contains(without, words) {
 			t.Errorf("%s: with it %q, without %q", tool, with, without)
 		}
 	}
-	if diff := cmp.Diff(said("pdb", "eval"), said("pdb", "eval")); diff != "" {
+	if diff := cmp.Diff(systemPrompt("pdb", "eval"), systemPrompt("pdb", "eval")); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -28,9 +28,9 @@ const ellipsis = "…"
 // returns a percentage as a number of tokens.
 func (s *Set) parseLimit(limit string) (n int, unit string, err error) {
 	digits, unit, _ := strings.Cut(strings.TrimSpace(limit), " ")
-	part, percent := strings.CutSuffix(digits, "%")
+	number, percent := strings.CutSuffix(digits, "%")
 	if percent {
-		digits = part
+		digits = number
 	}
 	n, err = strconv.Atoi(digits)
 	switch {
@@ -45,8 +45,8 @@ func (s *Set) parseLimit(limit string) (n int, unit string, err error) {
 }
 
 // trimMessage shortens a text to a limit by removing its start, middle or end. It counts
-// tokens with the default vocabulary, whatever the model is. It drops bytes that are not
-// valid UTF-8.
+// tokens with the default vocabulary, even if the model uses another one. It drops bytes that
+// are not valid UTF-8.
 func (s *Set) trimMessage(limit, where, text string) (string, error) {
 	n, unit, err := s.parseLimit(limit)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Set) trimMessage(limit, where, text string) (string, error) {
 	return cut(runes, keep, where)
 }
 
-// cut keeps n characters of a text and puts the ellipsis where the others were.
+// cut keeps n characters of a text and replaces the others with the ellipsis.
 func cut(text []rune, n int, where string) (string, error) {
 	switch where {
 	case "start":

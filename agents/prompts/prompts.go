@@ -1,6 +1,8 @@
-// Package prompts renders the messages that open an episode. They are part of the dataset: a
-// change raises the version, and golden files show it. The templates are embedded, and files of
-// the user can replace them. A template that uses an unknown name is an error.
+// Package prompts renders the messages that open an episode. Its templates are embedded, and
+// users can replace them with their own files. A template that uses an unknown name is an error.
+//
+// The prompts are part of the dataset: raise version with every change to the embedded templates,
+// and update the golden files.
 package prompts
 
 import (
@@ -29,7 +31,7 @@ const version = "5"
 type Set struct {
 	templates    *template.Template
 	files        Files
-	fileVersions string // part of Version that describes the user's files
+	fileVersions string // the part of Version that describes the user's files
 
 	mu    sync.Mutex // held by render
 	depth int        // nesting of includes
@@ -73,10 +75,10 @@ type View struct {
 	Entrypoint   string
 	Workdir      string
 	Tools        []schemas.ToolSchema
-	Describe     string         // the tools as text, for models that get no native description of them
+	Describe     string         // the tools as text, for models that do not get a native description of them
 	Model        string         // name of the acting model; "" if none
 	ContextLimit int            // of the model, in tokens; 0 if unknown
-	Steps        int            // limit of replies; 0 if none
+	Steps        int            // maximum number of replies; 0 means no limit
 	Pack         *handover.Pack // what the solver gets; nil for other agents
 }
 
@@ -94,35 +96,36 @@ func has(v View, tool string) bool {
 // Opening renders the system prompt and the problem for an agent. It uses the templates
 // AGENT_system.tmpl and AGENT_problem.tmpl, or the user's files.
 func (s *Set) Opening(agent string, m Model, t schemas.Task, tools []schemas.ToolSchema) (system, problem string, err error) {
-	return s.renderPair(s.files.System, s.files.Problem, view(agent, m, t, tools))
+	return s.renderPair(s.files.System, s.files.Problem, newView(agent, m, t, tools))
 }
 
 // Seek renders the prompts for an agent that finds the cause of a bug but changes nothing. steps
 // limits its replies; 0 means no limit.
 func (s *Set) Seek(m Model, t schemas.Task, tools []schemas.ToolSchema, steps int) (system, problem string, err error) {
-	v := view("seek", m, t, tools)
+	v := newView("seek", m, t, tools)
 	v.Steps = steps
 	return s.renderPair(s.files.System, s.files.Problem, v)
 }
 
 // Solve renders the prompts for an agent that writes a fix from a pack.
 func (s *Set) Solve(m Model, t schemas.Task, tools []schemas.ToolSchema, pack handover.Pack) (system, problem string, err error) {
-	v := view("solve", m, t, tools)
+	v := newView("solve", m, t, tools)
 	v.Pack = &pack
 	return s.renderPair(s.files.SolveSystem, s.files.SolveProblem, v)
 }
 
-func view(agent string, m Model, t schemas.Task, tools []schemas.ToolSchema) View {
+func newView(agent string, m Model, t schemas.Task, tools []schemas.ToolSchema) View {
 	return View{Agent: agent, Model: m.Name, ContextLimit: m.ContextLimit, InstanceID: t.InstanceID, Instructions: t.Instructions,
 		Entrypoint: t.Entrypoint, Workdir: t.Workdir, Tools: tools, Describe: calltext.Describe(tools)}
 }
 
-// renderPair renders two files; "" stands for the agent's own template.
-func (s *Set) renderPair(first, second string, v View) (system, problem string, err error) {
-	if system, err = s.render(cmp.Or(first, v.Agent+"_system.tmpl"), v); err != nil {
+// renderPair renders the two templates in the given files. If a name is "", it renders the
+// agent's embedded template instead.
+func (s *Set) renderPair(systemFile, problemFile string, v View) (system, problem string, err error) {
+	if system, err = s.render(cmp.Or(systemFile, v.Agent+"_system.tmpl"), v); err != nil {
 		return "", "", err
 	}
-	if problem, err = s.render(cmp.Or(second, v.Agent+"_problem.tmpl"), v); err != nil {
+	if problem, err = s.render(cmp.Or(problemFile, v.Agent+"_problem.tmpl"), v); err != nil {
 		return "", "", err
 	}
 	if system == "" && problem == "" {
@@ -159,8 +162,10 @@ func (s *Set) include(name string, data any) (string, error) {
 	return s.execute(name, data)
 }
 
+// maxDepth bounds the nesting of includes.
 const maxDepth = 100
 
+// remedy ends every error about a template.
 const remedy = "correct the template, or leave it out of agent.prompts for the built-in one"
 
 // boundedBuilder is a strings.Builder that fails at maxPrompt bytes.

@@ -6,11 +6,11 @@ import (
 	"text/template/parse"
 )
 
-// visit calls each with the commands and the uses of templates below a node.
-func visit(n parse.Node, each func(parse.Node) error) error {
+// visit calls fn for each command and each template action in the tree below n.
+func visit(n parse.Node, fn func(parse.Node) error) error {
 	all := func(nodes ...parse.Node) error {
-		for _, one := range nodes {
-			if err := visit(one, each); err != nil {
+		for _, node := range nodes {
+			if err := visit(node, fn); err != nil {
 				return err
 			}
 		}
@@ -42,10 +42,10 @@ func visit(n parse.Node, each func(parse.Node) error) error {
 				return err
 			}
 		}
-		return each(n)
+		return fn(n)
 	case *parse.PipeNode:
 		for _, c := range n.Cmds {
-			if err := errors.Join(each(c), all(c.Args...)); err != nil {
+			if err := errors.Join(fn(c), all(c.Args...)); err != nil {
 				return err
 			}
 		}
@@ -53,8 +53,9 @@ func visit(n parse.Node, each func(parse.Node) error) error {
 	return nil
 }
 
-// rewriteHas turns {{.Has "TOOL"}} into a call of the function has. Templates cannot call methods:
-// a program with a template engine that can do so keeps all methods of all its types, 19 MB.
+// rewriteHas turns {{.Has "TOOL"}} into a call of the function has. The template package in use
+// cannot call methods. One that can would make the linker keep all methods of all types, 19 MB of
+// the binary.
 func (s *Set) rewriteHas() {
 	for _, t := range s.templates.Templates() {
 		if t.Tree == nil {

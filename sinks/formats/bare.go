@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// WriteBare writes units of rows to a new file with the library alone: without
-// hashing, syncing, naming or reading back. Benchmarks compare ShardWriter with it.
+// WriteBare writes units of rows to a new file with only the library: it does not hash,
+// sync, rename or read back the file. Benchmarks compare ShardWriter with it.
 func WriteBare[T any](path string, t *arrowrec.Table, units [][]T) (err error) {
 	f, err := os.Create(path)
 	if err != nil {

@@ -9,25 +9,25 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// class determines whether a text column is stored with a dictionary and statistics.
-type class uint8
+// columnClass determines whether files store a text column with a dictionary and statistics.
+type columnClass uint8
 
 const (
-	classKey   class = iota // enums and repeated ids: dictionary, statistics
-	classHash               // unique per row: no dictionary, statistics
-	classProse              // free text: neither; min and max would copy it into footers
+	classKey   columnClass = iota // enums and repeated ids: dictionary, statistics
+	classHash                     // unique per row: no dictionary, statistics
+	classProse                    // free text: neither; min and max would copy it into footers
 )
 
 // proseColumns and hashColumns name the text columns of all tables that are not
 // keys. Names that end in _json are also prose, and names that end in sha256 hashes.
 var (
-	proseColumns = set("problem_statement", "error_message", "verify_reason", "patch", "patch_files", "test_patch_files",
+	proseColumns = nameSet("problem_statement", "error_message", "verify_reason", "patch", "patch_files", "test_patch_files",
 		"message", "reasoning", "arguments_raw", "observation", "targets", "files_changed", "content",
 		"text", "evidence", "invalidation_reason", "minhash_b64")
-	hashColumns = set("tool_call_id", "annotation_id", "stage_path")
+	hashColumns = nameSet("tool_call_id", "annotation_id", "stage_path")
 )
 
-func set(names ...string) map[string]bool {
+func nameSet(names ...string) map[string]bool {
 	m := map[string]bool{}
 	for _, n := range names {
 		m[n] = true
@@ -35,7 +35,7 @@ func set(names ...string) map[string]bool {
 	return m
 }
 
-func classOf(table, column string) class {
+func classOf(table, column string) columnClass {
 	switch {
 	case proseColumns[column] || strings.HasSuffix(column, "_json"):
 		return classProse
@@ -47,16 +47,15 @@ func classOf(table, column string) class {
 	return classKey
 }
 
-// Measured settings (engine-storage.md §4.2): pages of 4 MiB looked at every 8
-// rows, zstd 3.
+// Settings of files. They are a compromise between size and speed, chosen by measurement.
 const (
 	pageBytes   = 4 << 20
-	batchRows   = 8
+	batchRows   = 8 // rows after which the writer checks the size of a page
 	zstdLevel   = 3
 	groupRows   = 100_000
-	firstGroup  = 16 << 20 // small, for viewers
-	groupBytes  = 64 << 20
-	batchGroups = 16 // Append calls (episodes) per record batch
+	firstGroup  = 16 << 20 // bytes of the first row group, which is small so that viewers load fast
+	groupBytes  = 64 << 20 // bytes of the other row groups
+	batchGroups = 16       // Append calls (episodes) per record batch
 )
 
 func writerProperties(t *arrowrec.Table) *parquet.WriterProperties {

@@ -13,8 +13,8 @@ import (
 // digestSeed is random, so digests can be compared only within this process.
 var digestSeed = maphash.MakeSeed()
 
-// digest computes a fingerprint of a sequence of rows: equal sums mean equal values in
-// equal order. It distinguishes nulls, empty texts and empty lists.
+// digest computes a fingerprint of a sequence of rows. Equal sums mean equal values in
+// equal order. Nulls, empty texts and empty lists have different sums.
 type digest struct {
 	table *arrowrec.Table
 	h     maphash.Hash

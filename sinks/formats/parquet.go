@@ -1,6 +1,6 @@
-// Package formats writes and reads the rows of a table as Parquet. It writes with
-// Arrow v17 and reads every file back with parquet-go, an independent
-// implementation, so that no file is published that only its own writer can read.
+// Package formats writes and reads the rows of tables as Parquet, and writes the rows of
+// views. It writes tables with Arrow v17 and reads every file back with parquet-go, an
+// independent implementation, so that no published file can be read only by its writer.
 package formats
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// ParquetWriter is the name of the library in manifests.
+// ParquetWriter is the name that manifests give to the library that writes tables.
 const ParquetWriter = "arrow/go v17.0.0"
 
 // ShardWriter writes one file of rows. It is not safe for concurrent use.
@@ -47,16 +47,16 @@ type ShardInfo struct {
 	ReadBack     time.Duration // time that reading the file back took
 }
 
-// sink hashes the written bytes and remembers the first error, because the library
+// hashingFile hashes the written bytes and remembers the first error, because the library
 // loses errors that occur when it closes a row group to start the next one. It has no
 // Close method, because the library would call it before the file is synced.
-type sink struct {
+type hashingFile struct {
 	file *os.File
 	sum  hash.Hash
 	err  error
 }
 
-func (s *sink) Write(b []byte) (int, error) {
+func (s *hashingFile) Write(b []byte) (int, error) {
 	if s.err != nil {
 		return 0, s.err
 	}
@@ -71,13 +71,13 @@ type parquetShard[T any] struct {
 	table   *arrowrec.Table
 	prefix  string // final path without "-<sha16>.parquet"
 	file    *os.File
-	sink    *sink
+	sink    *hashingFile
 	writer  *pqarrow.FileWriter
 	builder *arrowrec.Builder[T]
 	pending int // Append calls in the builder
 	rows    int64
-	raw     int64
-	groups  int
+	raw     int64 // bytes of the values in row groups, before encoding
+	groups  int   // row groups so far
 	inGroup int64 // raw bytes in the current row group
 	digest  *digest
 }
@@ -90,7 +90,7 @@ func CreateParquet[T any](dir, name string, t *arrowrec.Table, m arrowrec.Meta) 
 		return nil, fmt.Errorf("creating shard: %w", err)
 	}
 	p := &parquetShard[T]{
-		table: t, prefix: filepath.Join(dir, name), file: f, sink: &sink{file: f, sum: sha256.New()}, digest: newDigest(t),
+		table: t, prefix: filepath.Join(dir, name), file: f, sink: &hashingFile{file: f, sum: sha256.New()}, digest: newDigest(t),
 		builder: arrowrec.NewBuilder[T](memory.NewGoAllocator(), t, m),
 	}
 	props := pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema())
@@ -158,9 +158,9 @@ func (p *parquetShard[T]) Close() (ShardInfo, error) {
 		p.Abort()
 		return ShardInfo{}, fmt.Errorf("closing shard of %s: %w", p.table.Name, err)
 	}
-	began := time.Now()
+	start := time.Now()
 	groups, err := p.verify()
-	took := time.Since(began)
+	readBack := time.Since(start)
 	if err != nil {
 		p.Abort()
 		return ShardInfo{}, err
@@ -173,7 +173,7 @@ func (p *parquetShard[T]) Close() (ShardInfo, error) {
 	sha := hex.EncodeToString(p.sink.sum.Sum(nil))
 	info := ShardInfo{
 		Path: fmt.Sprintf("%s-%s.parquet", p.prefix, sha[:16]), SHA256: sha,
-		Rows: p.rows, Bytes: st.Size(), Uncompressed: p.raw, RowGroups: groups, ReadBack: took,
+		Rows: p.rows, Bytes: st.Size(), Uncompressed: p.raw, RowGroups: groups, ReadBack: readBack,
 	}
 	if err := os.Rename(p.file.Name(), info.Path); err != nil {
 		p.Abort()

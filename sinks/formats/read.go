@@ -29,8 +29,9 @@ func (e *CorruptError) Error() string {
 
 func (e *CorruptError) Unwrap() error { return e.Err }
 
-// Read streams the rows of a file of table t, whose row type must be T. It skips
-// columns that this version does not know; columns that the file lacks are null.
+// Read streams the rows of a file of table t, whose row type must be T. It skips columns
+// that this version does not know. Columns that the file lacks are null. After an error,
+// the sequence ends.
 func Read[T any](path string, t *arrowrec.Table) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -103,7 +104,8 @@ func openReader(path string, t *arrowrec.Table) (_ *reader, err error) {
 // maxChunkBytes limits the unpacked size of one column of a row group.
 const maxChunkBytes = 2 << 30
 
-// checkCodecs refuses other codecs, because their pages could unpack to more than the footer claims.
+// checkCodecs accepts only Zstandard and no compression, because pages of other codecs could unpack
+// to more than the footer claims.
 func checkCodecs(m *format.FileMetaData) error {
 	for _, g := range m.RowGroups {
 		for _, c := range g.Columns {
@@ -115,7 +117,8 @@ func checkCodecs(m *format.FileMetaData) error {
 	return nil
 }
 
-// checkSizes refuses footers whose sizes would make the library allocate too much memory.
+// checkSizes returns an error for a footer whose sizes would make the library allocate too much
+// memory. size is the size of the file.
 func checkSizes(m *format.FileMetaData, size int64) error {
 	for _, g := range m.RowGroups {
 		for _, c := range g.Columns {
@@ -132,13 +135,13 @@ func checkSizes(m *format.FileMetaData, size int64) error {
 	return nil
 }
 
-// checkMeta refuses another table and a newer major version.
+// checkMeta returns an error for a file of another table or of a newer major version.
 func (r *reader) checkMeta(t *arrowrec.Table) error {
 	if name, _ := r.pq.Lookup(arrowrec.KeyTable); name != t.Name {
 		return &CorruptError{r.path, fmt.Errorf("it holds table %q, want %q", name, t.Name)}
 	}
 	version, _ := r.pq.Lookup(arrowrec.KeySchemaVersion)
-	if have := schemas.Major(version); have < 1 || have > schemas.Major(t.Version) {
+	if major := schemas.Major(version); major < 1 || major > schemas.Major(t.Version) {
 		return fmt.Errorf("%s has schema version %q, and this program reads versions up to %s: use a newer tracesmith", r.path, version, t.Version)
 	}
 	return nil
@@ -171,7 +174,7 @@ func readRows[T any](r *reader) iter.Seq2[T, error] {
 	}
 }
 
-// nextRows decodes up to 64 rows; a panic inside the library becomes an error.
+// nextRows decodes up to 64 rows. It returns a panic inside the library as an error.
 func nextRows[T any](r *reader, rows parquet.Rows) (out []T, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -192,6 +195,7 @@ func nextRows[T any](r *reader, rows parquet.Rows) (out []T, err error) {
 	return out, err
 }
 
+// decode sets the fields of dst to the values of a row.
 func (r *reader) decode(row parquet.Row, dst reflect.Value) error {
 	for leaf, values := range row.Range {
 		c := r.leaves[leaf]
@@ -202,7 +206,7 @@ func (r *reader) decode(row parquet.Row, dst reflect.Value) error {
 			c.SetValue(dst, textList(values))
 			continue
 		}
-		v, err := scalar(c.Kind, values[0])
+		v, err := decodeScalar(c.Kind, values[0])
 		if err != nil {
 			return fmt.Errorf("column %s: %w", c.Name, err)
 		}
@@ -211,7 +215,8 @@ func (r *reader) decode(row parquet.Row, dst reflect.Value) error {
 	return nil
 }
 
-// textList distinguishes null (definition level 0), empty (1) and elements (3).
+// textList decodes a list of texts. It distinguishes null (definition level 0), an empty list (1)
+// and a list with elements (3).
 func textList(values []parquet.Value) any {
 	if values[0].DefinitionLevel() == 0 {
 		return nil
@@ -225,7 +230,7 @@ func textList(values []parquet.Value) any {
 	return list
 }
 
-func scalar(k arrowrec.Kind, v parquet.Value) (any, error) {
+func decodeScalar(k arrowrec.Kind, v parquet.Value) (any, error) {
 	if v.IsNull() {
 		return nil, nil
 	}

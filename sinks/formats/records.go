@@ -13,8 +13,8 @@ import (
 
 // Records streams the rows of any Parquet file, for example of another project's
 // dataset, as maps of strings, numbers (int64, float64), booleans, lists and maps.
-// Null columns are absent. If the file is damaged, or claims more than maxChunkBytes
-// for a column of a row group, the sequence ends with an error that names the file.
+// Null columns are absent. If the file is damaged, or claims more than 2 GiB for a
+// column of a row group, the sequence ends with an error that names the file.
 func Records(path string) iter.Seq2[map[string]any, error] {
 	return func(yield func(map[string]any, error) bool) {
 		file, err := os.Open(path)
@@ -44,6 +44,7 @@ func Records(path string) iter.Seq2[map[string]any, error] {
 	}
 }
 
+// openForeign opens a file of any schema.
 func openForeign(file *os.File) (pq *parquet.File, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the library panics on some damaged footers
@@ -93,7 +94,7 @@ func nextRecords(schema *parquet.Schema, rows parquet.Rows) (out []map[string]an
 			return nil, rerr
 		}
 		for name, v := range values {
-			if v = plain(v); v == nil {
+			if v = plainValue(v); v == nil {
 				delete(values, name)
 			} else {
 				values[name] = v
@@ -107,9 +108,9 @@ func nextRecords(schema *parquet.Schema, rows parquet.Rows) (out []map[string]an
 	return out, err
 }
 
-// plain converts the library's values to those that Records documents. Parquet's lists
-// are a group "list" of one field each ("element" or "item").
-func plain(v any) any {
+// plainValue converts a value of the library to the types that Records documents. A list in
+// Parquet is a group "list" whose elements have one field, such as "element" or "item".
+func plainValue(v any) any {
 	switch v := v.(type) {
 	case []byte:
 		return string(v)
@@ -122,16 +123,16 @@ func plain(v any) any {
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = plain(v[i])
+			out[i] = plainValue(v[i])
 		}
 		return out
 	case map[string]any:
 		if list, ok := v["list"].([]any); ok && len(v) == 1 {
-			return elements(list)
+			return listElements(list)
 		}
 		out := map[string]any{}
 		for name, value := range v {
-			if value = plain(value); value != nil {
+			if value = plainValue(value); value != nil {
 				out[name] = value
 			}
 		}
@@ -140,7 +141,7 @@ func plain(v any) any {
 	return v
 }
 
-func elements(list []any) []any {
+func listElements(list []any) []any {
 	out := make([]any, 0, len(list))
 	for _, e := range list {
 		if m, ok := e.(map[string]any); ok && len(m) == 1 {
@@ -150,7 +151,7 @@ func elements(list []any) []any {
 				}
 			}
 		}
-		out = append(out, plain(e))
+		out = append(out, plainValue(e))
 	}
 	return out
 }

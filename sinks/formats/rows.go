@@ -29,7 +29,7 @@ func NewRowWriter(w io.Writer, container string) (RowWriter, error) {
 	case "jsonl":
 		return &lineWriter{w: w, close: func() error { return nil }}, nil
 	case "jsonl.gz":
-		zip := gzip.NewWriter(w) // its header has no name and no time
+		zip := gzip.NewWriter(w) // writes neither a name nor a time, so equal rows give equal bytes
 		return &lineWriter{w: zip, close: zip.Close}, nil
 	case "jsonl.zst":
 		zip, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
@@ -43,6 +43,7 @@ func NewRowWriter(w io.Writer, container string) (RowWriter, error) {
 	return nil, fmt.Errorf("unknown container %q", container)
 }
 
+// lineWriter writes JSON lines.
 type lineWriter struct {
 	w     io.Writer
 	close func() error
@@ -72,8 +73,8 @@ var ErrNoColumns = errors.New("these rows have no Parquet form")
 // exportGroup is the number of rows in a row group.
 const exportGroup = 1024
 
-// columnWriter takes its schema from the first row. It uses parquet-go because it
-// writes nested rows from struct tags.
+// columnWriter takes its schema from the first row. It uses parquet-go, which can write
+// nested rows from struct tags.
 type columnWriter struct {
 	w      io.Writer
 	writer *parquet.GenericWriter[any]

@@ -2,9 +2,9 @@ package formats
 
 import "github.com/apache/arrow/go/v17/parquet/compress"
 
-// sharedZstd shares one encoder for zstdLevel. Arrow v17 creates a new encoder of
-// several megabytes for every page of every column; only its Encode method, which uses
-// the default level 3, shares one.
+// sharedZstd shares one encoder for zstdLevel. In Arrow v17, EncodeLevel creates a new
+// encoder of several megabytes for every page of every column. Encode, which uses the
+// default level 3, shares an encoder.
 type sharedZstd struct{ compress.Codec }
 
 func (z sharedZstd) EncodeLevel(dst, src []byte, level int) []byte {

@@ -1,8 +1,8 @@
-// Package shard splits a sorted stream of episodes into files. A new file begins
-// before each repository whose hash ends in a given number of zero bits. The
-// repositories between two such points form a bucket, and new data changes only the
-// files of its bucket. Within a bucket, a new file begins at an episode boundary once
-// a file has MaxBytes of values.
+// Package shard splits a sorted stream of episodes into files such that added data
+// changes few of them. A new file begins before each repository whose hash ends in a
+// given number of zero bits. The repositories between two such points form a bucket,
+// and new data changes only the files of its bucket. Within a bucket, a new file begins
+// at an episode boundary once a file has MaxBytes of values.
 package shard
 
 import (
@@ -29,7 +29,7 @@ type Config struct {
 }
 
 // Buckets is the number of zero bits in which the hash of a repository must end for
-// a file to begin before it. If negative, no repository begins a file.
+// the repository to begin a new file. If it is negative, no repository does.
 type Buckets int
 
 // BucketsFor returns Buckets for a table with the given number of repositories and
@@ -47,7 +47,7 @@ func BucketsFor(repos int, size, maxBytes int64) Buckets {
 	return Buckets(max(0, bits.Len64(uint64(repos))-bits.Len64(uint64(files))))
 }
 
-func (b Buckets) begin(repo string) bool {
+func (b Buckets) startsFile(repo string) bool {
 	if b < 0 {
 		return false
 	}
@@ -55,14 +55,14 @@ func (b Buckets) begin(repo string) bool {
 	return binary.BigEndian.Uint64(sum[:])&(1<<b-1) == 0
 }
 
-// Key is the sort key of a row. Tables without a split leave Split empty; their files
-// are named part-….
+// Key is the sort key of a row. Split is empty in tables that are not split; their files are
+// named part-….
 type Key struct{ Split, Repo, InstanceID, EpisodeID string }
 
 // Compare compares keys in the sort order of tables.
-func (k Key) Compare(o Key) int { return slices.Compare(k.list(), o.list()) }
+func (k Key) Compare(o Key) int { return slices.Compare(k.fields(), o.fields()) }
 
-func (k Key) list() []string { return []string{k.Split, k.Repo, k.InstanceID, k.EpisodeID} }
+func (k Key) fields() []string { return []string{k.Split, k.Repo, k.InstanceID, k.EpisodeID} }
 
 // Shard is one finished file.
 type Shard struct {
@@ -76,12 +76,12 @@ type Shard struct {
 // for concurrent use.
 type Writer[T any] struct {
 	cfg      Config
-	open     formats.ShardWriter[T]
+	current  formats.ShardWriter[T]
 	min, max Key
-	done     []Shard
+	finished []Shard
 }
 
-// New returns a writer; T must be the row type of the table.
+// New returns a writer. T must be the row type of the table.
 func New[T any](cfg Config) *Writer[T] {
 	if cfg.MaxBytes == 0 {
 		cfg.MaxBytes = MaxBytes
@@ -91,12 +91,12 @@ func New[T any](cfg Config) *Writer[T] {
 
 // Append adds the rows of one episode. Keys must not decrease.
 func (w *Writer[T]) Append(k Key, rows []T) error {
-	if w.open != nil && w.cutBefore(k) {
+	if w.current != nil && w.cutBefore(k) {
 		if err := w.finish(); err != nil {
 			return err
 		}
 	}
-	if w.open == nil {
+	if w.current == nil {
 		name := k.Split
 		if name == "" {
 			name = "part"
@@ -105,46 +105,46 @@ func (w *Writer[T]) Append(k Key, rows []T) error {
 		if err != nil {
 			return err
 		}
-		w.open, w.min = f, k
+		w.current, w.min = f, k
 	}
 	w.max = k
-	return w.open.Append(rows)
+	return w.current.Append(rows)
 }
 
 func (w *Writer[T]) cutBefore(k Key) bool {
-	return k.Split != w.max.Split || w.open.Size() >= w.cfg.MaxBytes || k.Repo != w.max.Repo && w.cfg.Buckets.begin(k.Repo)
+	return k.Split != w.max.Split || w.current.Size() >= w.cfg.MaxBytes || k.Repo != w.max.Repo && w.cfg.Buckets.startsFile(k.Repo)
 }
 
 func (w *Writer[T]) finish() error {
-	info, err := w.open.Close()
-	w.open = nil
+	info, err := w.current.Close()
+	w.current = nil
 	if err != nil {
 		return err
 	}
-	w.done = append(w.done, Shard{ShardInfo: info, Split: w.min.Split, MinKey: w.min.list(), MaxKey: w.max.list()})
+	w.finished = append(w.finished, Shard{ShardInfo: info, Split: w.min.Split, MinKey: w.min.fields(), MaxKey: w.max.fields()})
 	return nil
 }
 
 // Close finishes the last file and returns all files in key order.
 func (w *Writer[T]) Close() ([]Shard, error) {
-	if w.open != nil {
+	if w.current != nil {
 		if err := w.finish(); err != nil {
 			return nil, err
 		}
 	}
-	if len(w.done) == 0 {
+	if len(w.finished) == 0 {
 		return nil, errors.New("closing shards: no rows were written")
 	}
-	return w.done, nil
+	return w.finished, nil
 }
 
 // Abort deletes the unfinished file. Finished files remain in Dir.
 func (w *Writer[T]) Abort() {
-	if w.open != nil {
-		w.open.Abort()
-		w.open = nil
+	if w.current != nil {
+		w.current.Abort()
+		w.current = nil
 	}
 }
 
 // Used reports whether any row was appended.
-func (w *Writer[T]) Used() bool { return w.open != nil || len(w.done) > 0 }
+func (w *Writer[T]) Used() bool { return w.current != nil || len(w.finished) > 0 }

@@ -96,7 +96,7 @@ func TestANewRepositoryChangesOnlyItsBucket(t *testing.T) {
 	buckets := shard.BucketsFor(60, 60*4*5_200, 200_000)
 	before := hashes(writeEpisodes(t, 10_000_000, buckets, keys))
 	if len(before) < 6 {
-		t.Fatalf("only %d shards: too few to prove anything", len(before))
+		t.Fatalf("only %d shards, which are too few for this test", len(before))
 	}
 	for at := 0; at <= len(keys); at += 60 {
 		near := "r"

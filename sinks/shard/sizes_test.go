@@ -10,11 +10,11 @@ import (
 // doubling, because every change rewrites all files.
 func TestBucketsAreKeptWhileATableGrows(t *testing.T) {
 	for each := int64(20_000); each < 400_000; each += 10_000 { // average bytes of a repository
-		changes, was, size := 0, shard.Buckets(-1), int64(0)
+		changes, last, size := 0, shard.Buckets(-1), int64(0)
 		for repos := 1; repos <= 2000; repos++ {
 			size += each*3/4 + int64(repos*7919%11)*each/20
-			if now := shard.BucketsFor(repos, size, 1<<20); now != was {
-				changes, was = changes+1, now
+			if buckets := shard.BucketsFor(repos, size, 1<<20); buckets != last {
+				changes, last = changes+1, buckets
 			}
 		}
 		if changes > 22 { // both numbers double 11 times at most

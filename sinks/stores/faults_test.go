@@ -146,8 +146,9 @@ func TestS3FaultsThatPersistAreReported(t *testing.T) {
 // object.
 func TestS3ResumedReadNeverMixes(t *testing.T) { testResumedRead(t, sinktest.Serve(t).URL) }
 
-// The same against the fake server, which is always available. The handler adds
-// If-Match for reads, which the fake does not support.
+// TestResumedReadNeverMixesAgainstFake is TestS3ResumedReadNeverMixes with the fake server,
+// which is always available. The handler adds If-Match for reads, which the fake does not
+// support.
 func TestResumedReadNeverMixesAgainstFake(t *testing.T) {
 	testResumedRead(t, sinktest.Fake(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -204,7 +205,7 @@ func TestS3TornUploads(t *testing.T) {
 		t.Fatal("an upload without its parts succeeded")
 	}
 	if _, err := direct.Head(t.Context(), "data/big"); !errors.Is(err, sinks.ErrNotFound) {
-		t.Errorf("half an upload is an object: %v", err)
+		t.Errorf("an unfinished upload is visible as an object: %v", err)
 	}
 	torn, err := direct.(sinks.Sweeper).Torn(t.Context())
 	if err != nil || len(torn) != 1 || torn[0].Key != "data/big" || torn[0].Since.IsZero() {
@@ -216,7 +217,7 @@ func TestS3TornUploads(t *testing.T) {
 		}
 	}
 	if torn, err = direct.(sinks.Sweeper).Torn(t.Context()); err != nil || len(torn) != 0 {
-		t.Errorf("left: %+v, %v", torn, err)
+		t.Errorf("unfinished uploads that remain: %+v, %v", torn, err)
 	}
 }
 

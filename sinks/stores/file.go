@@ -1,9 +1,9 @@
 package stores
 
-// The file store: a key is a path below the root. An object is written to a
-// temporary file, synced, and linked to its final name. Because link fails if the
-// name exists, creation is atomic and exclusive, and a killed writer leaves nothing
-// under a final name.
+// This file implements the file store, in which a key is a path below the root. The
+// store writes an object to a temporary file, syncs it, and links it to its final name.
+// Because link fails if the name exists, creation is atomic and exclusive, and a killed
+// writer leaves nothing under a final name.
 
 import (
 	"bytes"
@@ -31,7 +31,7 @@ func init() {
 	})
 }
 
-// fileTemp is the directory, inside the root, where objects are written first.
+// fileTemp is the directory below the root for temporary files.
 const fileTemp = reserved + "tmp"
 
 type fileStore struct{ root string }
@@ -119,7 +119,7 @@ func (f *fileStore) write(ctx context.Context, key string, body io.Reader, place
 	return syncDir(filepath.Dir(final))
 }
 
-// mkdir creates dir and syncs every directory that gained an entry.
+// mkdir creates dir and its parents, and syncs every directory that gained an entry.
 func (f *fileStore) mkdir(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -254,11 +254,11 @@ func (f *fileStore) Delete(ctx context.Context, key string) error {
 }
 
 func (f *fileStore) Probe(ctx context.Context) error {
-	return probe(ctx, f, guarded{
+	return probe(ctx, f, conditionalWrites{
 		create: func(key string, body []byte) error { return f.create(ctx, key, bytes.NewReader(body)) },
 		read: func(key string) (func([]byte) error, error) {
-			seen, err := f.Get(ctx, key)
-			return func(body []byte) error { return f.swap(ctx, key, seen, body) }, err
+			old, err := f.Get(ctx, key)
+			return func(body []byte) error { return f.swap(ctx, key, old, body) }, err
 		},
 	})
 }

@@ -1,7 +1,7 @@
 package stores
 
-// Operations of the file store on existing objects, and the search for files of
-// killed writers.
+// This file contains the operations of the file store on existing objects, and the
+// search for files of killed writers.
 
 import (
 	"bytes"
@@ -18,11 +18,12 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// fileLock, in the temporary directory, is held while an object is compared and
-// replaced.
+// fileLock is the file in the temporary directory that is locked while an object is
+// compared and replaced.
 const fileLock = "lock"
 
-// Copy copies the bytes. With a hard link, damage to one object would also damage the other.
+// Copy copies the bytes instead of making a hard link, with which damage to one object would
+// also damage the other.
 func (f *fileStore) Copy(ctx context.Context, from, key string) error {
 	if err := checkNewKey(key); err != nil {
 		return err
@@ -49,8 +50,8 @@ func (f *fileStore) swap(ctx context.Context, key string, old, body []byte) erro
 			return fmt.Errorf("locking the store: %w", err)
 		}
 		defer lock.Close()
-		have, err := os.ReadFile(final)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(have, old) {
+		current, err := os.ReadFile(final)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !bytes.Equal(current, old) {
 			return sinks.ErrChanged
 		}
 		if err != nil {

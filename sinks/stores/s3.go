@@ -44,7 +44,7 @@ type s3Store struct {
 	endpoint string // for messages
 }
 
-// newS3 opens the store at place, BUCKET/PREFIX. Only the SDK repeats requests.
+// newS3 opens the store at place, BUCKET/PREFIX.
 func newS3(ctx context.Context, place string, c S3Config) (*s3Store, error) {
 	bucket, prefix, _ := strings.Cut(place, "/")
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
@@ -104,10 +104,10 @@ func (s *s3Store) URI() string {
 func (s *s3Store) key(key string) *string { return aws.String(s.prefix + key) }
 
 func (s *s3Store) Probe(ctx context.Context) error {
-	return probe(ctx, s, guarded{
+	return probe(ctx, s, conditionalWrites{
 		create: func(key string, body []byte) error { return s.create(ctx, key, body) },
 		read: func(key string) (func([]byte) error, error) {
-			_, tag, err := s.tagged(ctx, key)
+			_, tag, err := s.getWithETag(ctx, key)
 			return func(body []byte) error { return s.replace(ctx, key, tag, body) }, err
 		},
 	})

@@ -12,8 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// mapErr adds the operation, the key and the store to an SDK error. If package sinks has
-// a sentinel error for it, the result wraps that one instead.
+// mapErr adds the operation, the key and the store to an SDK error. If package sinks has a
+// sentinel for the error, the result wraps the sentinel instead.
 func (s *s3Store) mapErr(operation, key string, err error) error {
 	if err == nil {
 		return nil

@@ -16,12 +16,12 @@ import (
 )
 
 func (s *s3Store) Get(ctx context.Context, key string) ([]byte, error) {
-	body, _, err := s.tagged(ctx, key)
+	body, _, err := s.getWithETag(ctx, key)
 	return body, err
 }
 
-// tagged reads an object and its ETag.
-func (s *s3Store) tagged(ctx context.Context, key string) ([]byte, *string, error) {
+// getWithETag reads an object and its ETag.
+func (s *s3Store) getWithETag(ctx context.Context, key string) ([]byte, *string, error) {
 	r, err := s.open(ctx, key)
 	if err != nil {
 		return nil, nil, err
@@ -51,7 +51,8 @@ func (s *s3Store) open(ctx context.Context, key string) (*s3Body, error) {
 }
 
 // s3Body reads an object. If the connection breaks, it requests the rest of the same
-// content. The SDK does not: it counts a request as successful once the body begins.
+// content. The SDK does not do that, because it counts a request as successful once the
+// body begins.
 type s3Body struct {
 	ctx   context.Context
 	store *s3Store
@@ -59,7 +60,7 @@ type s3Body struct {
 	tag   *string
 	body  io.ReadCloser
 	read  int64
-	tries int // since the last byte
+	tries int // failed reads since the last byte
 	err   error
 }
 

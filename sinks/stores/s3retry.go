@@ -14,10 +14,10 @@ import (
 	smithy "github.com/aws/smithy-go"
 )
 
-// s3Retryer tries each request up to 8 times, and nothing else repeats requests. In
+// s3Retryer tries each request up to 8 times. No other layer may repeat requests. In
 // addition to the errors that the SDK considers temporary, it retries a conditional
 // put that conflicts with another one and an answer that breaks off. It does not
-// retry after an untrusted certificate.
+// retry if the server's certificate is not trusted.
 func s3Retryer(maxBackoff time.Duration) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts, o.MaxBackoff = 8, maxBackoff
@@ -37,8 +37,8 @@ func s3Retryer(maxBackoff time.Duration) aws.Retryer {
 	})
 }
 
-// s3Client ends a request if its connection transfers nothing in either direction
-// for the given time. A slow upload continues.
+// s3Client returns an HTTP client that ends a request if its connection transfers
+// nothing in either direction for the given time. A slow upload continues.
 func s3Client(silence time.Duration) *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		dial := t.DialContext

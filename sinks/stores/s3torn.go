@@ -22,8 +22,8 @@ func (s *s3Store) Torn(ctx context.Context) ([]sinks.Torn, error) {
 	}
 	var out []sinks.Torn
 	for _, u := range found {
-		key, ours := strings.CutPrefix(aws.ToString(u.Key), s.prefix)
-		if !ours {
+		key, ok := strings.CutPrefix(aws.ToString(u.Key), s.prefix)
+		if !ok { // not an object of this store
 			continue
 		}
 		out = append(out, sinks.Torn{

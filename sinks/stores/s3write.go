@@ -35,7 +35,7 @@ func (s *s3Store) create(ctx context.Context, key string, body []byte) error {
 		Bucket: &s.bucket, Key: s.key(key), Body: bytes.NewReader(body),
 		IfNoneMatch: aws.String("*"), Metadata: meta,
 	})
-	return s.settle(ctx, key, meta, s.mapErr("creating", key, err))
+	return s.confirm(ctx, key, meta, s.mapErr("creating", key, err))
 }
 
 // s3Meta returns the metadata of a new object: sha, the hash of its content, and a nonce that
@@ -65,13 +65,13 @@ func (s *s3Store) CreateFile(ctx context.Context, key, path string) error {
 		Bucket: &s.bucket, Key: s.key(key), Body: f,
 		IfNoneMatch: aws.String("*"), Metadata: meta,
 	})
-	return s.settle(ctx, key, meta, s.mapErr("creating", key, err))
+	return s.confirm(ctx, key, meta, s.mapErr("creating", key, err))
 }
 
-// settle returns err, the result of a put or copy, unless the object was written after all. If
-// the object has the nonce in meta, an earlier attempt wrote it and only the answer was lost:
-// settle then returns nil.
-func (s *s3Store) settle(ctx context.Context, key string, meta map[string]string, err error) error {
+// confirm checks whether a put or copy that returned err was successful after all. If the object
+// has the nonce in meta, an earlier attempt wrote it and only the answer was lost, so confirm
+// returns nil. Otherwise it returns err.
+func (s *s3Store) confirm(ctx context.Context, key string, meta map[string]string, err error) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, sinks.ErrDenied) {
 		return err
 	}
@@ -82,9 +82,9 @@ func (s *s3Store) settle(ctx context.Context, key string, meta map[string]string
 	return err
 }
 
-// Copy has the server copy the object. Some servers ignore If-None-Match when they copy, so
-// Copy first checks that key does not exist. On such servers, it can still overwrite an object
-// that another writer creates after the check.
+// Copy lets the server copy the object. Some servers ignore If-None-Match when they copy, so
+// Copy first checks that key does not exist. On such servers, Copy can still overwrite an
+// object that another writer creates after the check.
 func (s *s3Store) Copy(ctx context.Context, from, key string) error {
 	if err := checkNewKey(key); err != nil {
 		return err
@@ -106,15 +106,15 @@ func (s *s3Store) Copy(ctx context.Context, from, key string) error {
 		Bucket: &s.bucket, Key: s.key(key), CopySource: aws.String(strings.ReplaceAll(source, "+", "%2B")),
 		IfNoneMatch: aws.String("*"), Metadata: meta, MetadataDirective: types.MetadataDirectiveReplace,
 	})
-	return s.settle(ctx, key, meta, s.mapErr("copying", key, err))
+	return s.confirm(ctx, key, meta, s.mapErr("copying", key, err))
 }
 
 func (s *s3Store) Swap(ctx context.Context, key string, old, body []byte) error {
 	if err := checkNewKey(key); err != nil {
 		return err
 	}
-	have, tag, err := s.tagged(ctx, key)
-	if errors.Is(err, sinks.ErrNotFound) || err == nil && !bytes.Equal(have, old) {
+	current, tag, err := s.getWithETag(ctx, key)
+	if errors.Is(err, sinks.ErrNotFound) || err == nil && !bytes.Equal(current, old) {
 		return fmt.Errorf("replacing %s in %s: %w", key, s.URI(), sinks.ErrChanged)
 	}
 	if err != nil {
@@ -134,7 +134,7 @@ func (s *s3Store) replace(ctx context.Context, key string, tag *string, body []b
 	if errors.Is(err, sinks.ErrExists) || errors.Is(err, sinks.ErrNotFound) { // mapErr reports a failed If-Match as ErrExists
 		err = fmt.Errorf("replacing %s in %s: %w", key, s.URI(), sinks.ErrChanged)
 	}
-	return s.settle(ctx, key, meta, err)
+	return s.confirm(ctx, key, meta, err)
 }
 
 func (s *s3Store) Delete(ctx context.Context, key string) error {

@@ -31,7 +31,7 @@ type S3Config struct {
 	MaxBackoff time.Duration `json:"-"`
 }
 
-// request holds the arguments of Open.
+// request holds the arguments of Open for the constructor of a store.
 type request struct {
 	ctx context.Context
 	uri string // without the scheme
@@ -60,9 +60,9 @@ const reserved = ".tracesmith-"
 
 // checkKey refuses keys that could lead out of the store.
 func checkKey(key string) error {
-	bad := key == "" || path.Clean(key) != key || path.IsAbs(key) || key == "." || key == ".." ||
+	isInvalid := key == "" || path.Clean(key) != key || path.IsAbs(key) || key == "." || key == ".." ||
 		strings.HasPrefix(key, "../") || strings.ContainsAny(key, "\\\x00")
-	if bad {
+	if isInvalid {
 		return fmt.Errorf("object key %q is not a clean relative path with slashes", key)
 	}
 	return nil
@@ -76,17 +76,18 @@ func checkNewKey(key string) error {
 	return checkKey(key)
 }
 
-// guarded holds a store's conditional writes without the check for reserved keys.
-type guarded struct {
+// conditionalWrites holds a store's conditional writes, without the check for reserved keys, for
+// probe.
+type conditionalWrites struct {
 	create func(key string, body []byte) error
 	// read returns a function that replaces the current content of key.
 	read func(key string) (replace func(body []byte) error, err error)
 }
 
-// probe implements Store.Probe. It creates one key twice and replaces the content of
-// one read twice. The first write must succeed; the second must fail and change
-// nothing.
-func probe(ctx context.Context, s sinks.Store, g guarded) (err error) {
+// probe implements Store.Probe. It creates one key twice, and replaces the content that it
+// has read twice. In both cases, the first write must succeed, and the second must fail and
+// change nothing.
+func probe(ctx context.Context, s sinks.Store, w conditionalWrites) (err error) {
 	key := reserved + "probe-" + rand.Text()
 	defer func() {
 		if derr := s.Delete(context.WithoutCancel(ctx), key); derr != nil && err == nil {
@@ -94,10 +95,10 @@ func probe(ctx context.Context, s sinks.Store, g guarded) (err error) {
 		}
 	}()
 	first := []byte("first")
-	if err := g.create(key, first); err != nil {
+	if err := w.create(key, first); err != nil {
 		return fmt.Errorf("probing %s: %w", s.URI(), err)
 	}
-	if err := g.create(key, []byte("second")); !errors.Is(err, sinks.ErrExists) {
+	if err := w.create(key, []byte("second")); !errors.Is(err, sinks.ErrExists) {
 		if err == nil {
 			return fmt.Errorf("probing %s: %w: use a server that honors If-None-Match", s.URI(), sinks.ErrUnsafe)
 		}
@@ -107,7 +108,7 @@ func probe(ctx context.Context, s sinks.Store, g guarded) (err error) {
 		return err
 	}
 	replaced := []byte("replaced")
-	replace, err := g.read(key)
+	replace, err := w.read(key)
 	if err == nil {
 		err = replace(replaced)
 	}

@@ -12,7 +12,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "adp", Summary: "Agent Data Protocol: actions and observations in turns",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := supported{mask: recordMasks}.check(o)
+			o, err := supportedOptions{mask: recordMasks}.check(o)
 			return adp{o}, err
 		},
 	})
@@ -22,8 +22,8 @@ func init() {
 const adpVersion = "1.2.0"
 
 // adp writes each call as an api_action with an id that is unique in the row, followed by
-// its observation, which is empty for a call without an answer: the protocol wants one.
-// Source: schema/*.py of neulab/agent-data-protocol.
+// its observation. For a call without an answer the observation is empty, because the
+// protocol requires one. Source: schema/*.py of neulab/agent-data-protocol.
 type adp struct{ opts sinks.ViewOptions }
 
 type adpRow struct {

@@ -15,7 +15,7 @@ func init() {
 		Kind: "atif", Summary: "Agent Trajectory Interchange Format, one JSON file per episode",
 		Default: func() any { return &atifConfig{Version: "1.7"} },
 		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := supported{mask: recordMasks}.check(o)
+			o, err := supportedOptions{mask: recordMasks}.check(o)
 			if err != nil {
 				return nil, err
 			}
@@ -32,8 +32,8 @@ type atifConfig struct {
 	Version string `json:"version"` // version of the format: 1.7 or 1.8
 }
 
-// atif writes what happened: a step for each message and each turn. Data for which the
-// format has no place goes to extra. Source: Harbor's RFC 0001.
+// atif writes a step for each message and each turn of an episode. Data for which the format
+// does not have a field goes to extra. Source: Harbor's RFC 0001.
 type atif struct {
 	opts    sinks.ViewOptions
 	version string
@@ -106,7 +106,7 @@ func (atif) Container() string { return sinks.Dir }
 
 func (v atif) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	notes := sinks.Notes{}
-	conversations, err := records(t, v.opts, notes)
+	conversations, err := recordConversations(t, v.opts, notes)
 	if err != nil || len(conversations) == 0 {
 		return nil, notes, err
 	}
@@ -123,7 +123,7 @@ func (v atif) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 	for _, x := range t.Tools {
 		out.Agent.Tools = append(out.Agent.Tools, tool{"function", x})
 	}
-	var read []string
+	var allTexts []string
 	for _, c := range conversations {
 		for _, l := range c.before {
 			out.Steps = append(out.Steps, atifOpening(t, c, l))
@@ -131,20 +131,20 @@ func (v atif) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error) {
 		for _, turn := range c.turns {
 			out.Steps = append(out.Steps, atifTurn(t, c, turn))
 		}
-		read = append(read, texts(c.allMessages(), nil)...)
+		allTexts = append(allTexts, texts(c.allMessages(), nil)...)
 	}
 	for i := range out.Steps {
 		out.Steps[i].ID = i + 1
 	}
 	out.Final.Steps = len(out.Steps)
 	body, err := indented(out)
-	return []sinks.Row{{File: fileOf(t, ".json"), Body: body, Texts: read}}, notes, err
+	return []sinks.Row{{File: fileOf(t, ".json"), Body: body, Texts: allTexts}}, notes, err
 }
 
-func atifOpening(t sinks.Trajectory, c *conversation, l line) atifStep {
-	s := atifStep{Source: l.Role, Message: l.Content, Extra: known(map[string]any{"phase": c.phase})}
+func atifOpening(t sinks.Trajectory, c *conversation, l stepMessage) atifStep {
+	s := atifStep{Source: l.Role, Message: l.Content, Extra: withoutEmpty(map[string]any{"phase": c.phase})}
 	if row := stepAt(t, l.step); row != nil {
-		s.Timestamp = stamp(row.TS)
+		s.Timestamp = timestamp(row.TS)
 		if row.Source == "env" {
 			s.Source, s.Extra["source"] = "system", "env"
 		}
@@ -155,21 +155,21 @@ func atifOpening(t sinks.Trajectory, c *conversation, l line) atifStep {
 func atifTurn(t sinks.Trajectory, c *conversation, x turn) atifStep {
 	r := x.row
 	s := atifStep{
-		Timestamp: stamp(r.TS), Source: "agent", Message: x.reply.Content, Model: schemas.Value(r.Model), Reasoning: x.reply.Reasoning,
+		Timestamp: timestamp(r.TS), Source: "agent", Message: x.reply.Content, Model: schemas.Value(r.Model), Reasoning: x.reply.Reasoning,
 		LLMCalls: r.LLMCallCount, Copied: r.IsCopiedContext,
-		Extra: known(map[string]any{"phase": c.phase, "train": r.Train, "mask_reason": r.MaskReason}),
+		Extra: withoutEmpty(map[string]any{"phase": c.phase, "train": r.Train, "mask_reason": r.MaskReason}),
 	}
 	if r.PromptTokens != nil || r.CompletionTokens != nil || r.CostUSD != nil {
 		s.Metrics = &atifMetrics{r.PromptTokens, r.CompletionTokens, r.CachedTokens, r.CostUSD}
 	}
-	if n := r.LLMCallCount; n != nil && *n == 0 { // no call was made: the format allows neither of these then
+	if n := r.LLMCallCount; n != nil && *n == 0 { // no model was called, so the format allows neither reasoning nor metrics
 		switch {
 		case t.Episode.Policy == "model": // the reply came from a cache
 			s.LLMCalls = nil
 		default:
 			s.Extra["reasoning"] = s.Reasoning
 			s.Reasoning, s.Metrics, s.Model = "", nil, ""
-			s.Extra = known(s.Extra)
+			s.Extra = withoutEmpty(s.Extra)
 		}
 	}
 	if r.ContextOpJSON != nil && schemas.Value(r.ContextOp) != schemas.ContextNone {
@@ -182,10 +182,10 @@ func atifTurn(t sinks.Trajectory, c *conversation, x turn) atifStep {
 			continue
 		}
 		extra := map[string]any{"action_kind": row.ActionKind, "is_error": row.IsError, "error_class": row.ErrorClass, "gold_edit": row.GoldEdit}
-		if row.ArgumentsValid != nil && !*row.ArgumentsValid { // the format wants an object, and the model sent something else
+		if row.ArgumentsValid != nil && !*row.ArgumentsValid { // the format requires an object, which the model did not send
 			extra["arguments_raw"] = row.ArgumentsRaw
 		}
-		s.Calls = append(s.Calls, atifCall{*row.ToolCallID, *row.ToolName, json.RawMessage(*row.ArgumentsJSON), known(extra)})
+		s.Calls = append(s.Calls, atifCall{*row.ToolCallID, *row.ToolName, json.RawMessage(*row.ArgumentsJSON), withoutEmpty(extra)})
 	}
 	for _, a := range x.answers {
 		if s.Observation == nil {
@@ -196,11 +196,11 @@ func atifTurn(t sinks.Trajectory, c *conversation, x turn) atifStep {
 	return s
 }
 
-// outcomeOf returns the origin and the outcome of an episode, for which formats of
-// conversations have no place.
+// outcomeOf returns the origin and the outcome of an episode, for the free-form field of a
+// format that does not have fields for them.
 func outcomeOf(t sinks.Trajectory, o sinks.ViewOptions) map[string]any {
 	e := t.Episode
-	out := known(map[string]any{
+	out := withoutEmpty(map[string]any{
 		"schema_version": e.SchemaVersion, "episode_id": e.EpisodeID, "run_id": e.RunID, "group_id": e.GroupID, "attempt": e.Attempt,
 		"task_source": e.TaskSource, "instance_id": e.InstanceID, "repo": e.Repo, "split": e.Split, "base_commit": e.BaseCommit,
 		"license_spdx": e.LicenseSPDX, "problem_statement": e.ProblemStatement, "harness": e.Harness, "policy": e.Policy, "tool_call_style": e.ToolCallStyle,
@@ -213,7 +213,7 @@ func outcomeOf(t sinks.Trajectory, o sinks.ViewOptions) map[string]any {
 	return out
 }
 
-// stepAt finds a row by its step; nil if there is none.
+// stepAt returns the row of a step, or nil.
 func stepAt(t sinks.Trajectory, step int) *schemas.StepRow {
 	for i := range t.Steps {
 		if int(t.Steps[i].StepIndex) == step {
@@ -223,7 +223,7 @@ func stepAt(t sinks.Trajectory, step int) *schemas.StepRow {
 	return nil
 }
 
-// indented returns v as JSON for people, in the order of its fields.
+// indented returns v as indented JSON, in the order of its fields.
 func indented(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

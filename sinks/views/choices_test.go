@@ -12,7 +12,7 @@ import (
 // Trimming keeps the turn that resolved the task whole, because the model made all its
 // calls in one reply. The notes count the omitted turns.
 func TestTrimmingKeepsTurnsWhole(t *testing.T) {
-	in := ungilded(short(1))
+	in := withoutGold(shortEpisode(1))
 	in.Episode.ResolvedAtStep = new(int32(3)) // the first of two calls
 	for _, kind := range []string{"sft-trl", "sft-axolotl", "atif", "sft-negative-pi", "pref-pairs"} {
 		if _, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{Trim: sinks.TrimResolved}); err != nil {
@@ -33,10 +33,10 @@ func TestTrimmingKeepsTurnsWhole(t *testing.T) {
 	}
 }
 
-// The servers would refuse a whole file for one call without an answer. Only the calls at
-// the end of a row have none.
+// The servers would reject a whole file because of one call without an answer. Only the calls
+// at the end of a row may be without an answer.
 func TestOpenAIRowsHaveAllAnswers(t *testing.T) {
-	in := ungilded(short(1))
+	in := withoutGold(shortEpisode(1))
 	in.Steps[8].Observation = nil // of the last call
 	if rows, notes := render(t, "sft-openai", sinks.ViewOptions{}, in); len(rows) != 0 || notes["rows_dropped_unanswered"] != 1 {
 		t.Errorf("%d rows, %v", len(rows), notes)
@@ -49,7 +49,7 @@ func TestOpenAIRowsHaveAllAnswers(t *testing.T) {
 
 // A format with a single system text gets all system prompts.
 func TestShareGPTKeepsEverySystemPrompt(t *testing.T) {
-	in := short(1)
+	in := shortEpisode(1)
 	in.Steps[1].Source, in.Steps[1].Message = "system", "And be brief."
 	rows, _ := render(t, "sft-sharegpt", sinks.ViewOptions{AllowGold: true}, in)
 	if got := rows[0]["system"]; got != "You debug.\n\nAnd be brief." {
@@ -59,7 +59,7 @@ func TestShareGPTKeepsEverySystemPrompt(t *testing.T) {
 
 // Listed directories and files that were not found are not hard negatives.
 func TestLocateTakesViewedFiles(t *testing.T) {
-	in := ungilded(short(1))
+	in := withoutGold(shortEpisode(1))
 	in.Steps[3].Targets, in.Steps[3].ToolCategory = []string{"."}, new("listdir")
 	in.Steps[5].Targets, in.Steps[5].IsError = []string{"cart/missing.py"}, new(true)
 	rows, _ := render(t, "infoseek-locate", sinks.ViewOptions{}, in)
@@ -80,7 +80,7 @@ func TestLocateLeavesOutTests(t *testing.T) {
 		"checks/verify_stock.py, lines 1-3 of 3":                          true,
 		"FAIL: test_total (other.verify_stocks.TotalCase.test_total)":     true,
 	} {
-		in := ungilded(short(1))
+		in := withoutGold(shortEpisode(1))
 		in.Steps[3].Targets = []string{"tests/test_stock.py", "cart/stock_test.py", "conftest.py:1-9", "checks/verify_stock.py::test_total", "cart/price.py"}
 		in.Steps[5].Observation = &answer
 		rows, _ := render(t, "infoseek-locate", sinks.ViewOptions{}, in)
@@ -95,7 +95,7 @@ func TestLocateLeavesOutTests(t *testing.T) {
 }
 
 // Views without conversations refuse the options that would have no effect.
-func TestViewsWithoutConversationsRefuseItsOptions(t *testing.T) {
+func TestViewsWithoutConversationsRefuseTheirOptions(t *testing.T) {
 	for _, kind := range []string{"infoseek-locate", "infoseek-context-patch"} {
 		for word, o := range map[string]sinks.ViewOptions{
 			"--phase": {Phase: "seek"}, "--system": {System: sinks.SystemDrop}, "--trim": {Trim: sinks.TrimResolved},
@@ -120,8 +120,8 @@ func TestPairsNameTheirEpisodes(t *testing.T) {
 	}
 }
 
-// Every view either follows an option, with rows that contain the same calls, or refuses it
-// with a remedy.
+// For each option, a view either writes rows that contain the same calls, or refuses the option
+// and says what to do.
 func TestEveryOptionWithEveryView(t *testing.T) {
 	all := map[string]sinks.ViewOptions{}
 	for _, mask := range sinks.Masks {
@@ -152,7 +152,7 @@ func TestEveryOptionWithEveryView(t *testing.T) {
 			}
 			followed[option]++
 			rows, _ := rowsOf(t, kind, o, goldenInput(kind)...)
-			if option == "--phase" || callless[kind] || some[kind] != nil || o.Mask == sinks.MaskSplitRows || o.Mask == sinks.MaskDropEpisode || kind == "sft-text" {
+			if option == "--phase" || withoutCalls[kind] || callRange[kind] != nil || o.Mask == sinks.MaskSplitRows || o.Mask == sinks.MaskDropEpisode || kind == "sft-text" {
 				continue
 			}
 			if readers[kind] == nil {

@@ -1,8 +1,8 @@
 // Package views renders episodes for trainers and other tools.
 //
-// Every view starts from the conversations of an episode. Views that hold
-// conversations are entries of one table, shapes, and share one renderer; the others
-// implement sinks.View in a file of their own.
+// Every view starts from the conversations of an episode. Views whose rows hold
+// conversations are entries in the table shapes and share one renderer. Each of the other
+// views implements sinks.View in a separate file.
 package views
 
 import (
@@ -41,14 +41,14 @@ type function struct {
 // conversation is an episode, or one phase of it, with all its texts: the messages
 // before the first turn, then the turns.
 type conversation struct {
-	phase  string // "" if the episode has only one
-	text   bool   // calls are part of the text of the replies
-	before []line // system and user messages
+	phase  string        // "" if the episode has only one conversation
+	text   bool          // calls are part of the text of the replies
+	before []stepMessage // system and user messages
 	turns  []turn
 }
 
-// line is a message and the step that it comes from; -1 if it comes from none.
-type line struct {
+// stepMessage is a message and the index of its step, or -1 if it does not come from a step.
+type stepMessage struct {
 	step int
 	message
 }
@@ -56,24 +56,24 @@ type line struct {
 // turn is one reply and the answers to it.
 type turn struct {
 	reply   message
-	answers []line           // from the tool, or from the user if the reply had no call
-	mask    string           // why it must not be trained on; "" if it may be
+	answers []stepMessage    // of the role tool, or user if the reply had no call
+	mask    string           // the reason why the turn must not be trained on; "" if it may be
 	gold    bool             // its content comes from the gold patch
 	row     *schemas.StepRow // the first of rows
 	rows    []*schemas.StepRow
 	skip    bool              // the view does not train on it
-	op      schemas.ContextOp // what the model saw of the messages before it
+	op      schemas.ContextOp // the shortening of the prompt that the reply answers
 }
 
 // conversationsOf rebuilds the conversations of an episode as agents/history built them:
 // messages before the first turn merge into one message of the user, and a tool's answer
-// is its own observation followed by those that it triggered. The options choose a
-// phase, the system prompt and where an episode ends; notes count what that leaves out.
+// is its observation followed by the observations that it triggered. The options choose a
+// phase, the system prompt and the end of an episode; notes count the turns left out.
 func conversationsOf(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*conversation, error) {
 	var all []*conversation
 	end := len(t.Steps)
 	if o.Trim == sinks.TrimResolved {
-		end = resolvedBefore(t, notes)
+		end = endOfResolvingTurn(t, notes)
 	}
 	for i := range t.Steps {
 		s := &t.Steps[i]
@@ -97,14 +97,15 @@ func conversationsOf(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes)
 		}
 	}
 	for _, c := range all {
-		c.setSystem(o)
+		c.applySystemOption(o)
 	}
 	return all, nil
 }
 
-// resolvedBefore returns the index of the first step after the turn that resolved the
-// task. A turn stays whole, because the model made its calls in one reply.
-func resolvedBefore(t sinks.Trajectory, notes sinks.Notes) int {
+// endOfResolvingTurn returns the index of the first step after the turn that resolved the
+// task, or the number of steps if that turn is unknown. A turn stays whole, because the model
+// made all its calls in one reply.
+func endOfResolvingTurn(t sinks.Trajectory, notes sinks.Notes) int {
 	at := slices.IndexFunc(t.Steps, func(s schemas.StepRow) bool {
 		return t.Episode.ResolvedAtStep != nil && s.StepIndex == *t.Episode.ResolvedAtStep
 	})
@@ -124,32 +125,33 @@ func startsTurn(s *schemas.StepRow) bool {
 	return s.TurnIndex != nil && s.Source == "agent" && (s.CallIndex == nil || *s.CallIndex == 0)
 }
 
-func (c *conversation) setSystem(o sinks.ViewOptions) {
+// applySystemOption drops or replaces the system prompt if the options say so.
+func (c *conversation) applySystemOption(o sinks.ViewOptions) {
 	if o.System != sinks.SystemDrop && o.System != sinks.SystemReplace {
 		return
 	}
-	c.before = slices.DeleteFunc(c.before, func(l line) bool { return l.Role == "system" })
+	c.before = slices.DeleteFunc(c.before, func(l stepMessage) bool { return l.Role == "system" })
 	if o.System == sinks.SystemReplace {
-		c.before = slices.Insert(c.before, 0, line{-1, message{Role: "system", Content: o.SystemText}})
+		c.before = slices.Insert(c.before, 0, stepMessage{-1, message{Role: "system", Content: o.SystemText}})
 	}
 }
 
-// callsInText reports whether the model wrote its calls as text. Tools then are part of
-// the system prompt.
+// callsInText reports whether the model wrote its calls as text. The system prompt then
+// describes the tools.
 func callsInText(t sinks.Trajectory) bool { return schemas.Value(t.Episode.ToolCallStyle) == "text" }
 
 func (c *conversation) add(s *schemas.StepRow) error {
 	switch {
 	case s.Source == "system":
-		c.before = append(c.before, line{int(s.StepIndex), message{Role: "system", Content: s.Message}})
+		c.before = append(c.before, stepMessage{int(s.StepIndex), message{Role: "system", Content: s.Message}})
 		return nil
 	case s.TurnIndex == nil:
-		c.before = append(c.before, line{int(s.StepIndex), message{Role: "user", Content: s.Message}})
+		c.before = append(c.before, stepMessage{int(s.StepIndex), message{Role: "user", Content: s.Message}})
 		return nil
 	}
 	if startsTurn(s) {
 		t := turn{row: s, reply: message{Role: "assistant", Content: s.Message, Reasoning: schemas.Value(s.Reasoning)}}
-		if n := len(c.turns); n > 0 && s.ContextOp == nil { // no prompt was sent, because no model replied
+		if n := len(c.turns); n > 0 && s.ContextOp == nil { // the reply did not come from a model, so there was no prompt
 			t.op = c.turns[n-1].op
 		}
 		if s.ContextOpJSON != nil {
@@ -190,7 +192,7 @@ func (t *turn) add(s *schemas.StepRow) error {
 	if s.Observation == nil {
 		return nil
 	}
-	text, err := observed(s)
+	text, err := observationText(s)
 	if err != nil {
 		return err
 	}
@@ -198,7 +200,7 @@ func (t *turn) add(s *schemas.StepRow) error {
 	if id == "" {
 		answer.Role = "user"
 	}
-	t.answers = append(t.answers, line{int(s.StepIndex), answer})
+	t.answers = append(t.answers, stepMessage{int(s.StepIndex), answer})
 	return nil
 }
 
@@ -212,6 +214,7 @@ func (t *turn) answersByCall() map[string]string {
 	return answers
 }
 
+// callOf returns the call of a row.
 func callOf(s *schemas.StepRow) (call, error) {
 	args := json.RawMessage(schemas.Value(s.ArgumentsJSON))
 	var object map[string]json.RawMessage
@@ -224,7 +227,8 @@ func callOf(s *schemas.StepRow) (call, error) {
 	return call{ID: *s.ToolCallID, Type: "function", Function: function{Name: *s.ToolName, Arguments: args}}, nil
 }
 
-func observed(s *schemas.StepRow) (string, error) {
+// observationText returns the observation of a row and the observations that it triggered.
+func observationText(s *schemas.StepRow) (string, error) {
 	texts := []string{*s.Observation}
 	if s.TriggeredJSON != nil {
 		var more []struct{ Text string }
@@ -240,14 +244,14 @@ func observed(s *schemas.StepRow) (string, error) {
 	return strings.Join(texts, "\n\n"), nil
 }
 
-// messages returns what the model saw at the last turn of a row, and its reply: the
-// completion begins and ends with a message of the assistant. With answered, the
-// answers to the last turn follow it.
+// messages returns the messages that the model saw at the last turn of a row, followed by
+// its reply. The completion begins with a reply. It also ends with one, or with the answers
+// to the last turn if answered is true.
 func (c *conversation) messages(s span, answered bool) (prompt, completion []message) {
 	return c.render(s, c.turns[s.to-1].op, answered)
 }
 
-// allMessages returns the conversation as it happened, with the texts that prompts left out.
+// allMessages returns the complete conversation, including texts that prompts left out.
 func (c *conversation) allMessages() []message {
 	prompt, completion := c.render(span{to: len(c.turns)}, schemas.ContextOp{}, true)
 	return slices.Concat(prompt, completion)
@@ -264,13 +268,13 @@ func (c *conversation) render(s span, op schemas.ContextOp, answered bool) (prom
 			continue
 		}
 		if note != "" {
-			l.add(line{-1, message{Role: "user", Content: note}}, -1)
+			l.add(stepMessage{-1, message{Role: "user", Content: note}}, -1)
 			note = ""
 		}
 		if i == s.from {
 			start = len(l.out)
 		}
-		l.add(line{-1, t.reply}, i)
+		l.add(stepMessage{-1, t.reply}, i)
 		for _, answer := range t.answers {
 			if i < s.to-1 || answered {
 				l.add(answer, -1)
@@ -287,9 +291,9 @@ type messageList struct {
 	out  []message
 }
 
-// add appends a message of a turn, -1 if it is not a reply. Consecutive messages of the
-// user become one.
-func (l *messageList) add(m line, turn int) {
+// add appends a message. turn is the index of its turn if it is a reply, and -1 otherwise.
+// Consecutive messages of the user become one.
+func (l *messageList) add(m stepMessage, turn int) {
 	m.turn = turn
 	m.Content = l.op.Shown(m.step, m.Content)
 	if l.text {

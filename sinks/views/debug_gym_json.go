@@ -11,15 +11,15 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "debug-gym-json", Summary: "debug-gym's trajectory.json, one per episode, for its log viewer and replay",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := supported{mask: recordMasks}.check(o)
+			o, err := supportedOptions{mask: recordMasks}.check(o)
 			return debugGymJSON{o}, err
 		},
 	})
 }
 
-// debugGymJSON writes EPISODE/INSTANCE/trajectory.json, the layout of debug-gym's runs:
-// step 0 is the reset, each later step is a call with its answer. A reply without a call
-// is debug-gym's empty_tool_response. Prompts are not repeated.
+// debugGymJSON writes EPISODE/INSTANCE/trajectory.json, the layout of debug-gym's runs.
+// Step 0 is the reset, and each later step is a call with its answer. A reply without a call
+// becomes debug-gym's empty_tool_response. The steps do not repeat the prompts.
 // Source: base_agent.py, history_tracker.py and the log viewer of debug-gym.
 type debugGymJSON struct{ opts sinks.ViewOptions }
 
@@ -53,7 +53,7 @@ type debugGymStep struct {
 	Reasoning *string         `json:"reasoning"`
 	Action    *debugGymAction `json:"action"`
 	Obs       string          `json:"obs"`
-	Pairs     []debugGymPair  `json:"prompt_response_pairs"` // one
+	Pairs     []debugGymPair  `json:"prompt_response_pairs"` // always one
 }
 
 type debugGymAction struct {
@@ -62,8 +62,8 @@ type debugGymAction struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// debugGymPair has the keys that replay.py reads of each step. The prompt is empty,
-// because prompts are not repeated, and usage is 0 if the tokens were not counted.
+// debugGymPair has the keys that replay.py reads from each step. Prompt is empty, and Usage
+// is 0 if the tokens were not counted.
 type debugGymPair struct {
 	Prompt    []any           `json:"prompt"`
 	Response  *string         `json:"response,omitempty"`
@@ -147,7 +147,7 @@ func debugGymTurn(x turn) []debugGymStep {
 		out[i].Pairs = []debugGymPair{{Prompt: []any{}, Tool: out[i].Action}}
 	}
 	first := &out[0]
-	first.Content, first.Reasoning = text(x.reply.Content), text(x.reply.Reasoning)
+	first.Content, first.Reasoning = nilIfEmpty(x.reply.Content), nilIfEmpty(x.reply.Reasoning)
 	first.Pairs[0].Response, first.Pairs[0].Reasoning = first.Content, first.Reasoning
 	if r := x.row; r.PromptTokens != nil && r.CompletionTokens != nil {
 		first.Pairs[0].Usage = debugGymUsage{*r.PromptTokens, *r.CompletionTokens}

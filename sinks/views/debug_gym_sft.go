@@ -10,7 +10,7 @@ type debugGymSFTRow struct {
 	Problem   string        `json:"problem"`
 	RunID     string        `json:"run_id"`
 	Criteria  []string      `json:"satisfied_criteria"`
-	Truncated bool          `json:"truncated"` // less than the episode: turns are cut or were not shown
+	Truncated bool          `json:"truncated"` // the row lacks turns of the episode, which were cut or not in the last prompt
 	Tokens    int           `json:"#tokens"`
 	origin
 }
@@ -18,7 +18,7 @@ type debugGymSFTRow struct {
 func debugGymRow(v *renderer, x example) (sinks.Row, error) {
 	e, c := x.trajectory.Episode, x.conversation
 	row := debugGymSFTRow{
-		Messages: v.wire(x, c.folded(x.messages, v.opts)), Tools: x.tools,
+		Messages: v.wire(x, c.foldMasked(x.messages, v.opts)), Tools: x.tools,
 		Problem: e.InstanceID, RunID: e.RunID, Criteria: e.SatisfiedCriteria, origin: originOf(e),
 		Truncated: x.span.to < len(c.turns) || len(c.turns[x.span.to-1].op.Dropped) > 0,
 	}

@@ -54,8 +54,8 @@ func TestGoldSettingsNeedTheFlag(t *testing.T) {
 }
 
 // Only turns that found new information are trained on.
-func TestInfoseekMaskedTrainsOnNews(t *testing.T) {
-	rows, _ := render(t, "infoseek-masked", sinks.ViewOptions{AllowGold: true}, short(1))
+func TestInfoseekMaskedTrainsOnNewInformation(t *testing.T) {
+	rows, _ := render(t, "infoseek-masked", sinks.ViewOptions{AllowGold: true}, shortEpisode(1))
 	if len(rows) != 1 {
 		t.Fatalf("%d rows", len(rows))
 	}
@@ -71,7 +71,7 @@ func TestInfoseekMaskedTrainsOnNews(t *testing.T) {
 }
 
 func TestNextActionsAreCapped(t *testing.T) {
-	in := short(1)
+	in := shortEpisode(1)
 	in.Steps[5].IsNewInformation = new(true)
 	for n, want := range map[int]string{1: "5", 8: "3 5"} {
 		v, err := sinks.Views.Build("infoseek-next-action", map[string]any{"per_episode": n}, sinks.ViewOptions{})
@@ -104,8 +104,8 @@ func TestNextActionsAreCapped(t *testing.T) {
 // mark evidence stale if its file changed in between. A budget drops the earliest evidence, or
 // the lowest-ranked.
 func TestEvidencePolicies(t *testing.T) {
-	in := ungilded(short(1))
-	later := in.Steps[4] // made a look after the first edit
+	in := withoutGold(shortEpisode(1))
+	later := in.Steps[4] // a look after the first edit
 	later.StepIndex, later.Observation, later.WorkspaceSHA256 = 8, new("looked later"), new("w1")
 	again := in.Steps[7]
 	again.StepIndex, again.ToolCallID = 9, new("again")
@@ -151,7 +151,7 @@ func TestEvidencePolicies(t *testing.T) {
 }
 
 func TestLocatePairsPlacesWithOtherFiles(t *testing.T) {
-	rows, _ := render(t, "infoseek-locate", sinks.ViewOptions{}, ungilded(short(1)))
+	rows, _ := render(t, "infoseek-locate", sinks.ViewOptions{}, withoutGold(shortEpisode(1)))
 	raw, err := json.Marshal(map[string]any{"p": rows[0]["positives"], "n": rows[0]["hard_negatives"], "s": rows[0]["patch_source"]})
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestNegativePIShowsOnlyWrongFacts(t *testing.T) {
 }
 
 func TestStepLabels(t *testing.T) {
-	in := ungilded(short(1))
+	in := withoutGold(shortEpisode(1))
 	in.Steps[8].IsError = new(true)
 	rows, _ := render(t, "step-labels", sinks.ViewOptions{}, in)
 	raw, _ := json.Marshal(rows[0]["labels"])

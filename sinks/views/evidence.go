@@ -17,34 +17,34 @@ type evidence struct {
 	Tool    string   `json:"tool"`
 	Targets []string `json:"targets"`
 	SHA256  string   `json:"sha256"`
-	State   string   `json:"state"` // fresh, or stale if a file that it shows was changed before the final edit
+	State   string   `json:"state"` // stale if a file that it shows was changed between it and the final edit, otherwise fresh
 
 	call, text string
 	gold       int // 2 if it showed a hunk of the gold patch, 1 if it showed a file of it
 }
 
-// gatherEvidence collects the evidence of an episode by a policy. It leaves out failed
-// calls, texts shown twice, and all but the latest view of a place.
+// gatherEvidence collects the evidence of an episode according to a policy. It leaves out
+// failed calls, repeated texts, and all but the latest view of the same lines.
 func gatherEvidence(t sinks.Trajectory, policy string) []evidence {
 	final := len(t.Steps) // the last step that changed something
 	for i := range t.Steps {
-		if changes(&t.Steps[i]) {
+		if changesFiles(&t.Steps[i]) {
 			final = i
 		}
 	}
 	var out []evidence
-	base := ""
+	base := "" // the hash of the workspace before the first change
 	for i := range t.Steps {
 		s := &t.Steps[i]
 		if sha := schemas.Value(s.WorkspaceSHA256); sha != "" {
-			if base == "" && !changes(s) {
+			if base == "" && !changesFiles(s) {
 				base = sha
 			}
 			if policy == "base-state" && sha != base {
 				break
 			}
 		}
-		if i >= final || policy == "base-state" && changes(s) {
+		if i >= final || policy == "base-state" && changesFiles(s) {
 			break
 		}
 		if !strings.HasPrefix(s.ActionKind, "seek_") || schemas.Value(s.Observation) == "" || s.IsError != nil && *s.IsError {
@@ -55,24 +55,24 @@ func gatherEvidence(t sinks.Trajectory, policy string) []evidence {
 		}
 		e := evidenceOf(s, t.Steps[i+1:final])
 		if policy == "base-state" {
-			e.State = "fresh" // for the patch, which applies to the base state
+			e.State = "fresh" // because the patch applies to the base state
 		}
 		out = append(out, e)
 	}
-	out = latest(out)
+	out = keepLatest(out)
 	if policy == "gold-ranked" {
 		slices.SortStableFunc(out, func(a, b evidence) int { return cmp.Compare(b.gold, a.gold) })
 	}
 	return out
 }
 
-// changes reports whether a step changed files.
-func changes(s *schemas.StepRow) bool {
+// changesFiles reports whether a step changed files.
+func changesFiles(s *schemas.StepRow) bool {
 	return len(s.FilesChanged) > 0 || s.ActionKind == "edit" && (s.IsError == nil || !*s.IsError)
 }
 
-// evidenceOf returns the evidence of a step; between are the steps from it to the final
-// edit.
+// evidenceOf returns the evidence of a step. between holds the steps between it and the
+// final edit.
 func evidenceOf(s *schemas.StepRow, between []schemas.StepRow) evidence {
 	e := evidence{
 		Step: s.StepIndex, Tool: schemas.Value(s.ToolName), Targets: s.Targets, SHA256: schemas.HashBytes([]byte(*s.Observation)), State: "fresh",
@@ -83,7 +83,7 @@ func evidenceOf(s *schemas.StepRow, between []schemas.StepRow) evidence {
 	}
 	for _, later := range between {
 		for _, file := range later.FilesChanged {
-			if slices.ContainsFunc(s.Targets, func(target string) bool { return placeOf(target) == file }) {
+			if slices.ContainsFunc(s.Targets, func(target string) bool { return fileOfTarget(target) == file }) {
 				e.State = "stale"
 			}
 		}
@@ -97,9 +97,9 @@ func evidenceOf(s *schemas.StepRow, between []schemas.StepRow) evidence {
 	return e
 }
 
-// latest keeps only the last evidence with the same text, and the last view of
-// the same place.
-func latest(all []evidence) []evidence {
+// keepLatest removes evidence whose text occurs again later, and views whose lines are
+// viewed again later.
+func keepLatest(all []evidence) []evidence {
 	seen := map[string]bool{}
 	var out []evidence
 	for _, e := range slices.Backward(all) {
@@ -114,8 +114,8 @@ func latest(all []evidence) []evidence {
 	return out
 }
 
-// placeOf returns the file of a target: path[:start-end] or path::symbol.
-func placeOf(target string) string {
+// fileOfTarget returns the file of a target: path[:start-end] or path::symbol.
+func fileOfTarget(target string) string {
 	path, _, _ := strings.Cut(target, ":")
 	return path
 }

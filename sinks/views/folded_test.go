@@ -9,10 +9,10 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// mistaken returns an episode with a failed call between correct turns. Each text occurs
+// episodeWithMistake returns an episode with a failed call between correct turns. Each text occurs
 // only once in it.
-func mistaken() sinks.Trajectory {
-	in := ungilded(short(1))
+func episodeWithMistake() sinks.Trajectory {
+	in := withoutGold(shortEpisode(1))
 	first, again := in.Steps[3], in.Steps[3]
 	in.Steps = in.Steps[:2:2]
 	for i, word := range []string{"ALPHA", "WRONG", "OMEGA"} {
@@ -63,7 +63,7 @@ func split(list any, role, content string, agent ...string) (trained, shown stri
 // A failed call is not trained on, but the turns after it are.
 func TestMistakesDoNotEndARow(t *testing.T) {
 	for kind, read := range replies {
-		rows, notes := render(t, kind, sinks.ViewOptions{Count: words}, mistaken())
+		rows, notes := render(t, kind, sinks.ViewOptions{Count: words}, episodeWithMistake())
 		if len(rows) != 1 {
 			t.Errorf("%s: %d rows, %v", kind, len(rows), notes)
 			continue
@@ -89,7 +89,7 @@ func TestMistakesDoNotEndARow(t *testing.T) {
 func TestMistakesAtTheEnds(t *testing.T) {
 	for kind, read := range replies {
 		for name, at := range map[string][]int{"first": {2}, "last": {5}, "all": {2, 3, 4, 5}, "first two": {2, 3}} {
-			in := mistaken()
+			in := episodeWithMistake()
 			in.Steps[3].Train, in.Steps[3].MaskReason = true, nil
 			for _, i := range at {
 				in.Steps[i].Train, in.Steps[i].MaskReason, in.Steps[i].Message = false, new("tool_error"), "MASKED"

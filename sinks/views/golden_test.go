@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// goldless lists the views that omit edits whatever their origin.
-var goldless = map[string]bool{
+// omitsEdits lists the views that omit edits, even those of the agent.
+var omitsEdits = map[string]bool{
 	"infoseek-masked": true, "infoseek-context-patch": true, "infoseek-locate": true, "infoseek-next-action": true, "pref-pairs": true, "sft-negative-pi": true,
 }
 
@@ -67,8 +67,8 @@ func canonical(t *testing.T, v any) []byte {
 	return line
 }
 
-// everything returns all that a view writes for an episode.
-func everything(t *testing.T, kind string, o sinks.ViewOptions, in sinks.Trajectory) string {
+// outputOf returns all that a view writes for an episode.
+func outputOf(t *testing.T, kind string, o sinks.ViewOptions, in sinks.Trajectory) string {
 	t.Helper()
 	rows, _ := rowsOf(t, kind, o, in)
 	var b bytes.Buffer
@@ -82,9 +82,9 @@ func everything(t *testing.T, kind string, o sinks.ViewOptions, in sinks.Traject
 	return b.String()
 }
 
-// short returns sinktest's episode with observations that are short enough for a golden
+// shortEpisode returns sinktest's episode with observations that are short enough for a golden
 // file, and with the columns that metrics and a verifier fill in.
-func short(n int) sinks.Trajectory {
+func shortEpisode(n int) sinks.Trajectory {
 	in := sinktest.Episode("run", n).Trajectory()
 	in.Episode.SchemaVersion = "1.0.0" // so that a new version does not change the golden files
 	in.Episode.ProblemStatement = new("The total is wrong.")
@@ -105,12 +105,12 @@ func short(n int) sinks.Trajectory {
 
 // goldenInput returns the episodes of a view's golden file.
 func goldenInput(kind string) []sinks.Trajectory {
-	first := short(1)
+	first := shortEpisode(1)
 	switch kind {
 	case "pref-pairs":
-		return []sinks.Trajectory{ungilded(first), failure(first)}
+		return []sinks.Trajectory{withoutGold(first), failedEpisode(first)}
 	case "sft-negative-pi":
-		bad := failure(first)
+		bad := failedEpisode(first)
 		for i, label := range []string{"wrong", "true", "wrong"} {
 			bad.Annotations = append(bad.Annotations, schemas.AnnotationRow{
 				EpisodeID: bad.Episode.EpisodeID, Kind: "fact", Label: &label, Text: new(fmt.Sprintf("statement\n%d", i)), UsesGold: i == 2, Evidence: new("EVIDENCE"),
@@ -121,23 +121,23 @@ func goldenInput(kind string) []sinks.Trajectory {
 	return []sinks.Trajectory{first}
 }
 
-// ungilded returns the episode with the agent's own edit instead of a gold one.
-func ungilded(in sinks.Trajectory) sinks.Trajectory {
+// withoutGold returns the episode with the agent's own edit instead of a gold one.
+func withoutGold(in sinks.Trajectory) sinks.Trajectory {
 	in.Steps = slices.Clone(in.Steps)
 	s := &in.Steps[7]
 	s.GoldEdit, s.Train, s.MaskReason = nil, true, nil
 	return in
 }
 
-// failure returns the same episode, failed and one turn shorter.
-func failure(in sinks.Trajectory) sinks.Trajectory {
-	in = ungilded(in)
+// failedEpisode returns the same episode, failed and one turn shorter.
+func failedEpisode(in sinks.Trajectory) sinks.Trajectory {
+	in = withoutGold(in)
 	in.Episode.EpisodeID, in.Episode.VerifyStatus, in.Episode.Resolved = "f"+in.Episode.EpisodeID[1:], "verified_fail", new(false)
 	in.Steps = in.Steps[:9]
 	return in
 }
 
-// A change of a golden file is a change of the published formats: see CONTRIBUTING.md.
+// A change of a golden file changes a published format; see CONTRIBUTING.md.
 func TestGoldenRows(t *testing.T) {
 	for _, kind := range sinks.Views.Kinds() {
 		t.Run(kind, func(t *testing.T) {

@@ -13,13 +13,13 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "hf-sts", Summary: "Session Trace Simple Format of the Hugging Face Hub, one file per episode",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := supported{mask: recordMasks}.check(o)
+			o, err := supportedOptions{mask: recordMasks}.check(o)
 			return hfSTS{o}, err
 		},
 	})
 }
 
-// hfSTS writes a line for the session and one for each message, for the trace viewer of
+// hfSTS writes a line for the session and a line for each message, for the trace viewer of
 // the Hub. Source: session-traces-format.md of huggingface/hub-docs.
 type hfSTS struct{ opts sinks.ViewOptions }
 

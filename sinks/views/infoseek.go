@@ -7,17 +7,17 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// newsRequirement is what the views of turns that look for information require.
-func newsRequirement() requirement {
+// newInformationRequirement returns the requirement of the views of turns that look for information.
+func newInformationRequirement() requirement {
 	return requirement{
 		what:   "no turn that looked for information says whether it found new information (is_new_information)",
 		remedy: "export a run or dataset made by tracesmith, not an imported one; with --phase, choose the conversation that looks for information",
 	}
 }
 
-// newInformation returns the first row of a turn that looked for something and found
-// new information; nil if there is none. known is false if no row of the turn says
-// whether it did.
+// newInformation returns the first row of a turn whose call looked for something and found
+// new information, or nil. known is false if the rows of the turn do not say whether they
+// found new information.
 func (t turn) newInformation() (row *schemas.StepRow, known bool) {
 	for _, r := range t.rows {
 		if !strings.HasPrefix(r.ActionKind, "seek_") {
@@ -34,8 +34,9 @@ func (t turn) newInformation() (row *schemas.StepRow, known bool) {
 	return row, known
 }
 
-// skipOtherTurns skips the turns that looked for nothing or found nothing new.
-func skipOtherTurns(c *conversation, r *requirement) {
+// skipUninformativeTurns skips the turns that did not look for information or did not find
+// new information.
+func skipUninformativeTurns(c *conversation, r *requirement) {
 	for i := range c.turns {
 		row, known := c.turns[i].newInformation()
 		r.observe(known)
@@ -43,7 +44,7 @@ func skipOtherTurns(c *conversation, r *requirement) {
 	}
 }
 
-// issueOf returns the problem that an episode was to solve; "" if it is unknown.
+// issueOf returns the problem of an episode's task, or "" if it is unknown.
 func issueOf(t sinks.Trajectory) string {
 	if t.Episode.ProblemStatement != nil {
 		return *t.Episode.ProblemStatement
@@ -57,8 +58,8 @@ func issueOf(t sinks.Trajectory) string {
 }
 
 // verifiedPatch returns the patch of an episode that passed verification, and its source:
-// gold if content of the episode comes from the gold patch, agent otherwise. The patch
-// is "" if the episode has none that may be used, and notes say why.
+// gold if steps of the episode come from the gold patch, agent otherwise. If the episode
+// does not have a usable patch, the patch is "", and notes count the reason.
 func verifiedPatch(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) (patch, source string) {
 	e := t.Episode
 	switch {

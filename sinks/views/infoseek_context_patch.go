@@ -17,7 +17,7 @@ func init() {
 		Default: func() any { return &contextPatchConfig{Evidence: "base-state", Budget: 8192} },
 		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
 			c := cfg.(*contextPatchConfig)
-			o, err := supported{mask: recordMasks, noConversation: true}.check(o)
+			o, err := supportedOptions{mask: recordMasks, noConversation: true}.check(o)
 			switch {
 			case err != nil:
 				return nil, err
@@ -38,14 +38,15 @@ func init() {
 
 type contextPatchConfig struct {
 	Evidence string `json:"evidence"` // which evidence: base-state, before-final-edit or gold-ranked
-	Budget   int    `json:"budget"`   // tokens of evidence; the earliest is left out first
+	Budget   int    `json:"budget"`   // tokens of evidence; the earliest, or lowest-ranked, is left out first
 }
 
 // contextPatch pairs an issue and the evidence of its episode with the patch that solved
-// it. Evidence is the answers to successful calls that looked for something. With
-// base-state they come from the time before the first change to the workspace. With
-// before-final-edit they include later ones, each marked stale if a file that it shows
-// was changed afterwards.
+// the issue. The evidence consists of the answers to successful calls that looked for
+// something. With base-state, it contains only answers from before the first change to the
+// workspace. With before-final-edit and gold-ranked, it contains all answers from before the
+// final edit, and an answer is stale if a file that it shows was changed afterwards.
+// gold-ranked puts answers that show the places of the gold patch first.
 type contextPatch struct {
 	opts sinks.ViewOptions
 	cfg  contextPatchConfig
@@ -102,17 +103,17 @@ func (v *contextPatch) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, err
 	return []sinks.Row{{Value: row, Columns: row, Texts: []string{row.Prompt, row.Completion}, Trained: []string{row.Completion}}}, notes, nil
 }
 
-// withinBudget drops the evidence that exceeds the budget: the earliest of a list in the
-// order of the episode, the lowest of a ranked one.
+// withinBudget drops the evidence that exceeds the budget: the earliest if the list is in
+// the order of the episode, and the lowest-ranked if it is ranked.
 func (v *contextPatch) withinBudget(found []evidence) []evidence {
 	ranked := v.cfg.Evidence == "gold-ranked"
 	used, n := 0, 0
 	for n < len(found) {
-		at := len(found) - 1 - n
+		i := len(found) - 1 - n
 		if ranked {
-			at = n
+			i = n
 		}
-		if used += v.opts.Count(found[at].text); used > v.cfg.Budget {
+		if used += v.opts.Count(found[i].text); used > v.cfg.Budget {
 			break
 		}
 		n++

@@ -16,7 +16,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "infoseek-locate", Summary: "issue, the places that a verified patch changed, and files viewed but not changed",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := supported{mask: recordMasks, noConversation: true}.check(o)
+			o, err := supportedOptions{mask: recordMasks, noConversation: true}.check(o)
 			return &infoseekLocate{o, requirement{
 				what:   "no verified pass has a usable patch",
 				remedy: "select verified passes; add --allow-gold if their patches come from the gold patch",
@@ -26,28 +26,28 @@ func init() {
 }
 
 // infoseekLocate pairs an issue with the places of its fix. Positives are the lines that
-// the patch changes, as numbered before it; hard negatives are program files that the
-// agent looked at and the patch leaves alone. Tests are not negatives, because reading
-// the failing test leads to the fix.
+// the patch changes, with their numbers before the patch. Hard negatives are program files
+// that the agent looked at and that the patch does not change. Tests are not negatives,
+// because reading the failing test leads to the fix.
 type infoseekLocate struct {
 	opts sinks.ViewOptions
 	requirement
 }
 
 type locateRow struct {
-	Query         string   `json:"query" parquet:"query"`
-	Positives     []place  `json:"positives" parquet:"positives,list"`
-	HardNegatives []string `json:"hard_negatives" parquet:"hard_negatives,list"`
-	Source        string   `json:"patch_source" parquet:"patch_source"`
-	EpisodeID     string   `json:"episode_id" parquet:"episode_id"`
-	InstanceID    string   `json:"instance_id" parquet:"instance_id"`
-	Repo          string   `json:"repo" parquet:"repo"`
-	Split         string   `json:"split" parquet:"split"`
+	Query         string      `json:"query" parquet:"query"`
+	Positives     []lineRange `json:"positives" parquet:"positives,list"`
+	HardNegatives []string    `json:"hard_negatives" parquet:"hard_negatives,list"`
+	Source        string      `json:"patch_source" parquet:"patch_source"`
+	EpisodeID     string      `json:"episode_id" parquet:"episode_id"`
+	InstanceID    string      `json:"instance_id" parquet:"instance_id"`
+	Repo          string      `json:"repo" parquet:"repo"`
+	Split         string      `json:"split" parquet:"split"`
 }
 
-// place is a range of lines before the patch, 1-based, both included. A new file has no
-// lines, and start is 0.
-type place struct {
+// lineRange is a range of lines before the patch, 1-based and inclusive. For a new file,
+// Start and End are 0.
+type lineRange struct {
 	Path  string `json:"path" parquet:"path"`
 	Start int64  `json:"start" parquet:"start"`
 	End   int64  `json:"end" parquet:"end"`
@@ -65,7 +65,7 @@ func (v *infoseekLocate) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, e
 	if patch == "" {
 		return nil, notes, nil
 	}
-	positives, err := changedPlaces(patch)
+	positives, err := changedRanges(patch)
 	if err != nil || len(positives) == 0 {
 		notes["rows_dropped_patch"]++
 		return nil, notes, nil
@@ -78,31 +78,31 @@ func (v *infoseekLocate) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, e
 	return []sinks.Row{{Value: row, Columns: row, Texts: []string{row.Query}}}, notes, nil
 }
 
-// changedPlaces returns the ranges of lines that a unified diff removes or adds to.
-func changedPlaces(patch string) ([]place, error) {
+// changedRanges returns, for each hunk of a unified diff, the lines that it removes or after
+// which it adds lines.
+func changedRanges(patch string) ([]lineRange, error) {
 	files, _, err := gitdiff.Parse(strings.NewReader(patch))
 	if err != nil {
 		return nil, err
 	}
-	var out []place
+	var out []lineRange
 	for _, f := range files {
 		name := f.OldName
 		if f.IsNew || name == "" {
-			out = append(out, place{Path: f.NewName})
+			out = append(out, lineRange{Path: f.NewName})
 			continue
 		}
 		for _, hunk := range f.TextFragments {
-			at := hunk.OldPosition + hunk.LeadingContext
-			lines := hunk.LinesDeleted
-			out = append(out, place{name, at, at + max(lines, 1) - 1})
+			start := hunk.OldPosition + hunk.LeadingContext
+			out = append(out, lineRange{name, start, start + max(hunk.LinesDeleted, 1) - 1})
 		}
 	}
 	return out, nil
 }
 
-// inspectedFiles returns the files that the agent looked into, in its order, without the
-// positives and without tests.
-func inspectedFiles(t sinks.Trajectory, positives []place) []string {
+// inspectedFiles returns the files that the agent looked at, in order, without the positives
+// and without tests.
+func inspectedFiles(t sinks.Trajectory, positives []lineRange) []string {
 	out := []string{}
 	tests := testNames(t)
 	for _, s := range t.Steps {
@@ -110,8 +110,8 @@ func inspectedFiles(t sinks.Trajectory, positives []place) []string {
 			continue
 		}
 		for _, target := range s.Targets {
-			path := placeOf(target)
-			if path != "" && !tests.has(path) && !slices.Contains(out, path) && !slices.ContainsFunc(positives, func(p place) bool { return p.Path == path }) {
+			path := fileOfTarget(target)
+			if path != "" && !tests.contains(path) && !slices.Contains(out, path) && !slices.ContainsFunc(positives, func(p lineRange) bool { return p.Path == path }) {
 				out = append(out, path)
 			}
 		}
@@ -126,7 +126,7 @@ var (
 	dottedTest = regexp.MustCompile(`(?m)^(?:FAIL|ERROR): \w+ \(([\w.]+)\)|^\s*([\w.]+) \((?:failed|error)\)$`)
 )
 
-// namedTests holds the tests that answers of an episode name.
+// namedTests holds the tests that the answers of an episode name.
 type namedTests struct{ files, dotted []string }
 
 func testNames(t sinks.Trajectory) namedTests {
@@ -142,8 +142,8 @@ func testNames(t sinks.Trajectory) namedTests {
 	return out
 }
 
-// has reports whether a file is a test, by its own name or because a test runner named it.
-func (n namedTests) has(file string) bool {
+// contains reports whether a file is a test, by its own name or because a test runner named it.
+func (n namedTests) contains(file string) bool {
 	module := strings.ReplaceAll(strings.TrimSuffix(file, ".py"), "/", ".")
 	return schemas.IsTest(file) ||
 		slices.ContainsFunc(n.files, func(f string) bool {

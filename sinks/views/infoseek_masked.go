@@ -8,14 +8,14 @@ func init() {
 		container: sinks.JSONL, loss: lossByTrain, row: axolotlRow,
 		options: axolotlOptions.withMasks(sinks.MaskContext, sinks.MaskSplitRows),
 		build: func(v *renderer, _ any) (sinks.View, error) {
-			seek := &infoseekMasked{v, newsRequirement()}
-			v.choose = func(c *conversation) { skipOtherTurns(c, &seek.requirement) }
-			return seek, nil
+			view := &infoseekMasked{v, newInformationRequirement()}
+			v.choose = func(c *conversation) { skipUninformativeTurns(c, &view.requirement) }
+			return view, nil
 		},
 	})
 }
 
-// infoseekMasked has the rows of sft-axolotl, with train true only for turns that looked
+// infoseekMasked writes the rows of sft-axolotl, with train true only for turns that looked
 // for something and found new information.
 type infoseekMasked struct {
 	*renderer

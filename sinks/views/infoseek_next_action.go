@@ -19,19 +19,20 @@ func init() {
 			if n < 1 {
 				return nil, fmt.Errorf("per_episode %d: it must be at least 1", n)
 			}
-			seek := &infoseekNextAction{sftTRL{v}, newsRequirement(), n}
-			v.choose = func(c *conversation) { skipOtherTurns(c, &seek.requirement) }
-			return seek, nil
+			view := &infoseekNextAction{sftTRL{v}, newInformationRequirement(), n}
+			v.choose = func(c *conversation) { skipUninformativeTurns(c, &view.requirement) }
+			return view, nil
 		},
 	})
 }
 
 type nextActionConfig struct {
-	PerEpisode int `json:"per_episode"` // rows of one episode at most
+	PerEpisode int `json:"per_episode"` // maximum number of rows of one episode
 }
 
-// infoseekNextAction has the rows of sft-trl with one turn each. Prompts repeat, so an
-// episode gives only a few rows: the last of its turns that found something new.
+// infoseekNextAction writes rows of sft-trl with one turn each. Because the prompts of an
+// episode repeat each other, it writes only a few rows per episode: those of the last turns
+// that found new information.
 type infoseekNextAction struct {
 	sftTRL
 	requirement

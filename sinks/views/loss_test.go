@@ -8,14 +8,14 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Each text of a row that a model reads is trained on, masked or context. A mistake is
-// masked in the way of the format, and answers of tools are context unless the trainer's
-// default loss includes them.
+// Each text of a row that a model reads is trained on, masked or context. Each format masks
+// a mistake in its way, and answers of tools are context unless the trainer's default loss
+// includes them.
 func TestEveryTextIsTrainedMaskedOrContext(t *testing.T) {
 	for kind, whole := range map[string]bool{
 		"sft-openai": true, "sft-axolotl": true, "sft-sharegpt": true, "sft-verl": true, "debug-gym-sft": true, "sft-trl": false, "sft-text": false,
 	} {
-		rows, _ := rowsOf(t, kind, sinks.ViewOptions{}, mistaken())
+		rows, _ := rowsOf(t, kind, sinks.ViewOptions{}, episodeWithMistake())
 		if whole != (len(rows) == 1) {
 			t.Errorf("%s: %d rows", kind, len(rows))
 		}
@@ -47,11 +47,11 @@ func TestEveryTextIsTrainedMaskedOrContext(t *testing.T) {
 			}
 		}
 	}
-	rows, _ := rowsOf(t, "sft-trl", sinks.ViewOptions{Mask: sinks.MaskNone}, mistaken())
+	rows, _ := rowsOf(t, "sft-trl", sinks.ViewOptions{Mask: sinks.MaskNone}, episodeWithMistake())
 	if got := strings.Join(rows[0].Trained, "|"); !strings.Contains(got, "WRONG was answered") {
 		t.Errorf("the default trains on answers in a completion, but the row trains on: %s", got)
 	}
-	rows, _ = rowsOf(t, "atif", sinks.ViewOptions{}, mistaken())
+	rows, _ = rowsOf(t, "atif", sinks.ViewOptions{}, episodeWithMistake())
 	if len(rows[0].Trained)+len(rows[0].Masked) != 0 {
 		t.Error("a record of what happened has texts to train on")
 	}

@@ -7,17 +7,17 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// span is the part of a conversation that makes one row: the turns before to, of which
-// those from from on are the completion. train holds the turns to train on.
+// span is the part of a conversation that makes one row: the turns before to. The turns
+// from from on are the completion. train holds the turns to train on.
 type span struct {
 	from, to int
 	train    map[int]bool
 }
 
-// spans decides which rows a conversation gives, and notes what is lost. Every turn
-// that may be trained on is in train of exactly one of them. Turns share a row as long
-// as each prompt begins with the one before it; a completion also ends at a turn that
-// must not be trained on, because the loss is on all of it.
+// spans divides a conversation into rows, and counts the turns that no row trains on in
+// notes. Every turn that may be trained on is in train of exactly one span. Turns share a
+// row while each prompt begins with the previous one. A completion also ends at a turn
+// that must not be trained on, because the loss is on the whole completion.
 func spans(c *conversation, o sinks.ViewOptions, loss lossKind, notes sinks.Notes) []span {
 	var out []span
 	end := c.cutMasked(o, notes)
@@ -37,8 +37,9 @@ func spans(c *conversation, o sinks.ViewOptions, loss lossKind, notes sinks.Note
 	return out
 }
 
-// cutMasked returns the turn before which the options end a conversation, because it or
-// a later one comes from the gold patch or must not be trained on.
+// cutMasked returns the number of turns after which the options end a conversation, because
+// the next turn comes from the gold patch or must not be trained on. It is 0 if the options
+// drop the conversation.
 func (c *conversation) cutMasked(o sinks.ViewOptions, notes sinks.Notes) int {
 	end := len(c.turns)
 	if gold := slices.IndexFunc(c.turns, func(t turn) bool { return t.gold }); gold >= 0 && !o.AllowGold {
@@ -66,7 +67,7 @@ func (t turn) masked(o sinks.ViewOptions) bool {
 	return t.skip || t.mask != "" && !(o.AllowGold && t.gold)
 }
 
-// reason returns why a turn is masked, in the form that notes use.
+// reason returns the reason why a turn is masked, as part of a name in notes.
 func (t turn) reason() string {
 	if t.skip {
 		return "other"
@@ -74,8 +75,8 @@ func (t turn) reason() string {
 	return t.mask
 }
 
-// promptsExtend reports whether the prompt of each turn from from to before to begins
-// with the prompt of the turn before it, that is, no more steps were dropped.
+// promptsExtend reports whether the prompt of each of the turns [from, to) begins with the
+// prompt of the previous turn, that is, whether no further steps were dropped.
 func (c *conversation) promptsExtend(from, to int) bool {
 	for i := from; i < to; i++ {
 		if !slices.Equal(c.turns[i].op.Dropped, c.turns[i-1].op.Dropped) {
@@ -85,10 +86,10 @@ func (c *conversation) promptsExtend(from, to int) bool {
 	return true
 }
 
-// folded returns a list of messages for trainers that train on every reply. With the
-// mask context, a masked turn and its answers become text of the message before, so that
-// later turns keep their context and every reply of the row may be trained on.
-func (c *conversation) folded(list []message, o sinks.ViewOptions) []message {
+// foldMasked returns a list of messages for trainers that train on every reply. With the
+// mask context, a masked turn and its answers become text of the previous message. Later
+// turns thus keep their context, and every reply of the row may be trained on.
+func (c *conversation) foldMasked(list []message, o sinks.ViewOptions) []message {
 	if o.Mask != sinks.MaskContext {
 		return list
 	}
@@ -111,7 +112,7 @@ func (c *conversation) folded(list []message, o sinks.ViewOptions) []message {
 	return out
 }
 
-// asText returns a message as part of the text of another message.
+// asText returns a message in the form in which foldMasked adds it to another message.
 func (m message) asText() string {
 	var parts []string
 	if m.Content != "" {

@@ -15,9 +15,10 @@ type tool struct {
 	Function schemas.ToolSchema `json:"function"`
 }
 
-// toolsOf returns the tools that turns were shown. Lists grow and shrink within a
-// conversation, so it starts with the longest and adds tools that only others have. It
-// returns none if calls are part of the text, because then the tools are as well.
+// toolsOf returns all tools that the model saw in the given turns. The list of tools may grow
+// and shrink within a conversation, so toolsOf starts with the longest list and adds tools
+// that only other lists contain. It returns an empty list if calls are part of the text,
+// because the text then also describes the tools.
 func toolsOf(t sinks.Trajectory, shown []turn) []tool {
 	out := []tool{}
 	if callsInText(t) {
@@ -30,7 +31,7 @@ func toolsOf(t sinks.Trajectory, shown []turn) []tool {
 	slices.SortStableFunc(lists, func(a, b []schemas.ToolSchema) int { return len(b) - len(a) })
 	for _, list := range lists {
 		for _, x := range list {
-			if !slices.ContainsFunc(out, func(has tool) bool { return has.Function.Name == x.Name }) {
+			if !slices.ContainsFunc(out, func(old tool) bool { return old.Function.Name == x.Name }) {
 				out = append(out, tool{"function", x})
 			}
 		}
@@ -38,7 +39,7 @@ func toolsOf(t sinks.Trajectory, shown []turn) []tool {
 	return out
 }
 
-// toolsValue returns the tools as the options want them.
+// toolsValue returns the tools in the form that the options choose: a list or JSON text.
 func toolsValue(tools []tool, o sinks.ViewOptions) (any, error) {
 	if o.Tools != sinks.ToolsJSON {
 		return tools, nil
@@ -52,7 +53,7 @@ func jsonText(v any) (string, error) {
 	return string(raw), err
 }
 
-// placeReasoning moves the reasoning of replies to where the options want it.
+// placeReasoning moves the reasoning of replies to the place that the options choose.
 func placeReasoning(list []message, o sinks.ViewOptions) []message {
 	out := slices.Clone(list)
 	for i := range out {
@@ -66,7 +67,7 @@ func placeReasoning(list []message, o sinks.ViewOptions) []message {
 	return out
 }
 
-// argumentsValue returns the arguments of a call: an object, or its text.
+// argumentsValue returns the arguments of a call: an object or its JSON text.
 func (c call) argumentsValue(o sinks.ViewOptions) any {
 	if o.Arguments == sinks.ArgumentsString {
 		return string(c.Function.Arguments)
@@ -74,7 +75,7 @@ func (c call) argumentsValue(o sinks.ViewOptions) any {
 	return c.Function.Arguments
 }
 
-// texts returns what a model reads of messages and tools.
+// texts returns the texts of messages and tools that a model reads.
 func texts(list []message, tools []tool) []string {
 	var out []string
 	for _, m := range list {
@@ -89,17 +90,17 @@ func texts(list []message, tools []tool) []string {
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }
 
-// replies returns the texts of the replies whose turns pick accepts.
+// replies returns the texts of the replies for whose turns pick returns true.
 func replies(list []message, pick func(turn int) bool) []string {
 	return texts(slices.DeleteFunc(slices.Clone(list), func(m message) bool { return m.Role != "assistant" || !pick(m.turn) }), nil)
 }
 
-// lintMessages notes properties of messages on which a trainer or its template may fail.
+// lintMessages counts, in notes, properties of messages on which a trainer or its template may fail.
 func lintMessages(list []message, notes sinks.Notes) {
 	if !slices.ContainsFunc(list, func(m message) bool { return m.Role == "user" }) {
 		notes["rows_without_user"]++
 	}
-	open := map[string]bool{}
+	open := map[string]bool{} // ids of calls without an answer so far
 	for i, m := range list {
 		switch m.Role {
 		case "system":
@@ -133,6 +134,7 @@ func lintMessages(list []message, notes sinks.Notes) {
 	}
 }
 
+// hasNull reports whether a JSON value contains a null.
 func hasNull(raw json.RawMessage) bool {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	for {
@@ -146,8 +148,8 @@ func hasNull(raw json.RawMessage) bool {
 	}
 }
 
-// messageColumns is a message in Parquet. Arguments are JSON text, because structs of
-// different calls would take each other's keys.
+// messageColumns is a message in Parquet. Arguments are JSON text, because as structs the
+// arguments of each call would get the keys of all other calls.
 type messageColumns struct {
 	Role       string        `parquet:"role"`
 	Content    string        `parquet:"content"`
@@ -168,11 +170,11 @@ type functionColumns struct {
 	Arguments string `parquet:"arguments"`
 }
 
-// columnsOf returns messages for Parquet, with a column train unless train is nil.
+// columnsOf returns messages for Parquet. It sets the column train unless train is nil.
 func columnsOf(list []message, train map[int]bool) []messageColumns {
 	out := make([]messageColumns, len(list))
 	for i, m := range list {
-		out[i] = messageColumns{Role: m.Role, Content: m.Content, Reasoning: text(m.Reasoning), ToolCallID: text(m.ToolCallID)}
+		out[i] = messageColumns{Role: m.Role, Content: m.Content, Reasoning: nilIfEmpty(m.Reasoning), ToolCallID: nilIfEmpty(m.ToolCallID)}
 		for _, c := range m.ToolCalls {
 			out[i].ToolCalls = append(out[i].ToolCalls, callColumns{c.ID, c.Type, functionColumns{c.Function.Name, string(c.Function.Arguments)}})
 		}
@@ -183,8 +185,8 @@ func columnsOf(list []message, train map[int]bool) []messageColumns {
 	return out
 }
 
-// text returns nil for "".
-func text(s string) *string {
+// nilIfEmpty returns nil for "".
+func nilIfEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}

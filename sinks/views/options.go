@@ -9,14 +9,14 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// supported lists the values that a view accepts for each of the common options, the
+// supportedOptions lists the values that a view accepts for each of the common options, with the
 // default first. A view refuses an option whose list is nil.
-type supported struct {
+type supportedOptions struct {
 	mask, arguments, thinking, tools, content []string
 	// chatTemplate means that rows have a place for enable_thinking.
 	chatTemplate bool
-	// noConversation means that rows hold no conversation, so that options that choose or
-	// change one are refused.
+	// noConversation means that rows do not hold a conversation. The view then refuses the
+	// options that choose or change one.
 	noConversation bool
 }
 
@@ -25,9 +25,9 @@ var (
 	// rowMasks are for trainers whose loss is on whole completions: by default a row trains
 	// one turn.
 	rowMasks = []string{sinks.MaskSplitRows, sinks.MaskContext, sinks.MaskCut, sinks.MaskNone, sinks.MaskDropEpisode}
-	// wholeMasks are for rows in which every reply is trained on; see folded.
+	// wholeMasks are for rows whose trainer trains on every reply; see foldMasked.
 	wholeMasks = []string{sinks.MaskContext, sinks.MaskCut, sinks.MaskNone, sinks.MaskDropEpisode}
-	// recordMasks are for records of what happened, which are not for training.
+	// recordMasks are for formats that record an episode and are not for training.
 	recordMasks  = []string{sinks.MaskContext}
 	objectFirst  = []string{sinks.ArgumentsObject, sinks.ArgumentsString}
 	stringFirst  = []string{sinks.ArgumentsString, sinks.ArgumentsObject}
@@ -40,8 +40,8 @@ var (
 )
 
 // thinkingTemplates lists the chat templates, by their names in TRL, that read
-// enable_thinking and render a prompt as the beginning of prompt and completion, in rows
-// of any mask. `make trainers` measures them; see testdata/trl/masks.json.
+// enable_thinking and render the prompt of every row as the beginning of prompt and
+// completion, whatever the mask. `make trainers` measures this; see testdata/trl/masks.json.
 var thinkingTemplates = []string{
 	"gemma4", "gemma4_v2", "gemma4_v3", "gemma4_v4", "glm4moe", "glm4moe_training",
 	"qwen3_5_nothink", "qwen3_5_nothink_training", "qwen3_5_think", "qwen3_5_think_training", "qwen3_6", "qwen3_6_training",
@@ -49,13 +49,13 @@ var thinkingTemplates = []string{
 }
 
 // withMasks returns the options with another choice of masks.
-func (s supported) withMasks(masks ...string) supported {
+func (s supportedOptions) withMasks(masks ...string) supportedOptions {
 	s.mask = masks
 	return s
 }
 
 // check fills in the defaults and refuses values that the view does not support.
-func (s supported) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
+func (s supportedOptions) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 	system, trim := []string{sinks.SystemKeep, sinks.SystemDrop, sinks.SystemReplace}, []string{sinks.TrimNone, sinks.TrimResolved}
 	if s.noConversation {
 		system, trim = nil, nil
@@ -74,7 +74,7 @@ func (s supported) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 	for _, option := range []struct {
 		name  string
 		value *string
-		can   []string
+		valid []string
 	}{
 		{"mask", &o.Mask, s.mask},
 		{"arguments", &o.Arguments, s.arguments},
@@ -85,13 +85,13 @@ func (s supported) check(o sinks.ViewOptions) (sinks.ViewOptions, error) {
 		{"trim", &o.Trim, trim},
 	} {
 		switch {
-		case *option.value == "" && len(option.can) > 0:
-			*option.value = option.can[0]
+		case *option.value == "" && len(option.valid) > 0:
+			*option.value = option.valid[0]
 		case *option.value == "":
-		case len(option.can) == 0:
+		case len(option.valid) == 0:
 			return o, fmt.Errorf("it does not support %s: omit --%s", option.name, option.name)
-		case !slices.Contains(option.can, *option.value):
-			return o, fmt.Errorf("%s %q: choose one of %s", option.name, *option.value, strings.Join(option.can, ", "))
+		case !slices.Contains(option.valid, *option.value):
+			return o, fmt.Errorf("%s %q: choose one of %s", option.name, *option.value, strings.Join(option.valid, ", "))
 		}
 	}
 	return o, nil

@@ -36,7 +36,7 @@ func TestRowsNameEveryToolOfTheirTurns(t *testing.T) {
 
 // Each phase of an episode is a separate conversation with its own opening messages and
 // tools, and the options can select one phase.
-func TestPhasesAreConversationsOfTheirOwn(t *testing.T) {
+func TestPhasesAreSeparateConversations(t *testing.T) {
 	masked := sinktest.Phased("run", 1).Trajectory()
 	masked.Steps[3].Train, masked.Steps[3].MaskReason = false, new("tool_error")
 	behind := sinktest.Phased("run", 1).Trajectory() // a handover after a mistake

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracesmith/tracesmith/configs/plugin"
+	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -13,7 +14,7 @@ func init() {
 	sinks.Views.Register(plugin.Spec[sinks.View, sinks.ViewOptions]{
 		Kind: "pref-pairs", Summary: "prompt, chosen and rejected: a verified pass and a verified fail of one group",
 		New: func(_ any, o sinks.ViewOptions) (sinks.View, error) {
-			o, err := supported{
+			o, err := supportedOptions{
 				mask: []string{sinks.MaskNone, sinks.MaskDropEpisode}, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst,
 			}.check(o)
 			return &prefPairs{opts: o, groups: map[string]*prefGroup{}}, err
@@ -21,9 +22,10 @@ func init() {
 	})
 }
 
-// prefPairs pairs the shortest verified pass of a group, in turns, with the shortest
-// verified fail. Preference trainers have a loss on whole completions, so no turn can be
-// masked, and episodes with content of the gold patch are left out.
+// prefPairs pairs the verified pass of a group that has the fewest turns with the verified
+// fail that has the fewest turns. The loss of preference trainers is on whole completions, so
+// no turn can be masked. Without AllowGold, prefPairs therefore leaves out episodes with
+// steps from the gold patch.
 type prefPairs struct {
 	opts   sinks.ViewOptions
 	groups map[string]*prefGroup
@@ -31,9 +33,10 @@ type prefPairs struct {
 
 type prefGroup struct{ pass, fail *prefSide }
 
+// prefSide is one conversation of a pair.
 type prefSide struct {
-	t                  sinks.Trajectory // without its steps
-	n                  int              // turns
+	episode            schemas.EpisodeRow
+	turns              int
 	prompt, completion []message
 	tools              []tool
 	phase              string
@@ -87,7 +90,7 @@ func (v *prefPairs) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error)
 		}
 		prompt, completion := c.messages(span{to: n}, false)
 		side := &prefSide{
-			t: sinks.Trajectory{Episode: e}, n: n, phase: c.phase, tools: toolsOf(t, c.turns),
+			episode: e, turns: n, phase: c.phase, tools: toolsOf(t, c.turns),
 			prompt: placeReasoning(prompt, v.opts), completion: placeReasoning(completion, v.opts),
 		}
 		v.keep(side, passed)
@@ -95,20 +98,20 @@ func (v *prefPairs) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error)
 	return nil, notes, nil
 }
 
-// keep keeps the shorter of two sides, or the one with the lower id if both have the same length.
+// keep replaces the side of its group if s has fewer turns, or as many turns and a lower id.
 func (v *prefPairs) keep(s *prefSide, passed bool) {
-	key := s.t.Episode.GroupID + "\x00" + s.phase
+	key := s.episode.GroupID + "\x00" + s.phase
 	g := v.groups[key]
 	if g == nil {
 		g = &prefGroup{}
 		v.groups[key] = g
 	}
-	at := &g.fail
+	best := &g.fail
 	if passed {
-		at = &g.pass
+		best = &g.pass
 	}
-	if *at == nil || cmp.Or(cmp.Compare(s.n, (*at).n), cmp.Compare(s.t.Episode.EpisodeID, (*at).t.Episode.EpisodeID)) < 0 {
-		*at = s
+	if *best == nil || cmp.Or(cmp.Compare(s.turns, (*best).turns), cmp.Compare(s.episode.EpisodeID, (*best).episode.EpisodeID)) < 0 {
+		*best = s
 	}
 }
 
@@ -133,15 +136,15 @@ func (v *prefPairs) Finish() ([]sinks.Row, sinks.Notes, error) {
 		if err != nil {
 			return nil, notes, err
 		}
-		e := g.pass.t.Episode
+		e := g.pass.episode
 		rows = append(rows, sinks.Row{
 			Value: prefRow{
 				wireMessages(g.pass.prompt, v.opts), wireMessages(g.pass.completion, v.opts), wireMessages(g.fail.completion, v.opts), tools,
-				e.GroupID, g.pass.phase, e.InstanceID, e.Repo, e.Split, e.EpisodeID, g.fail.t.Episode.EpisodeID,
+				e.GroupID, g.pass.phase, e.InstanceID, e.Repo, e.Split, e.EpisodeID, g.fail.episode.EpisodeID,
 			},
 			Texts:    texts(slices.Concat(g.pass.prompt, g.pass.completion, g.fail.completion), g.pass.tools),
 			Trained:  texts(slices.Concat(g.pass.completion, g.fail.completion), nil),
-			Episodes: []string{e.EpisodeID, g.fail.t.Episode.EpisodeID},
+			Episodes: []string{e.EpisodeID, g.fail.episode.EpisodeID},
 		})
 	}
 	if len(rows) == 0 && len(v.groups) > 0 {

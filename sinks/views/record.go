@@ -9,9 +9,9 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// records returns the conversations of an episode for formats that record what happened
-// and mask nothing: all turns before the first that comes from the gold patch.
-func records(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*conversation, error) {
+// recordConversations returns the conversations of an episode for formats that record it and do
+// not mask turns: all turns before the first that comes from the gold patch.
+func recordConversations(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*conversation, error) {
 	all, err := conversationsOf(t, o, notes)
 	if err != nil {
 		return nil, err
@@ -27,13 +27,13 @@ func records(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*con
 	return slices.DeleteFunc(all, func(c *conversation) bool { return len(c.turns) == 0 }), nil
 }
 
-// recordRows renders each of the records of an episode with row. A row without a value
-// and a body is omitted.
+// recordRows renders each conversation of an episode with row. It omits rows that have
+// neither a value nor a body.
 func recordRows(
 	t sinks.Trajectory, o sinks.ViewOptions, row func(c *conversation, notes sinks.Notes) (sinks.Row, error),
 ) ([]sinks.Row, sinks.Notes, error) {
 	notes := sinks.Notes{}
-	conversations, err := records(t, o, notes)
+	conversations, err := recordConversations(t, o, notes)
 	if err != nil {
 		return nil, notes, err
 	}
@@ -50,13 +50,13 @@ func recordRows(
 	return rows, notes, nil
 }
 
-// fileOf returns the file name of an episode below the output. It is made from the id of
-// the episode, because several episodes have the same instance.
+// fileOf returns the file name of an episode below the output. The name contains the id of
+// the episode and not of the instance, because several episodes have the same instance.
 func fileOf(t sinks.Trajectory, suffix string) string {
 	return safeName(t.Episode.EpisodeID) + suffix
 }
 
-// safeName turns an id, which may come from elsewhere, into one part of a path.
+// safeName turns an id, which may come from another program, into one part of a path.
 func safeName(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`/\:*?"<>|`, r) || r < ' ' {
@@ -70,7 +70,7 @@ func safeName(s string) string {
 	return s
 }
 
-// usedGold reports whether content of an episode, and so its patch, comes from the gold
+// usedGold reports whether steps of an episode, and therefore its patch, come from the gold
 // patch.
 func usedGold(t sinks.Trajectory) bool {
 	return slices.ContainsFunc(t.Steps, func(s schemas.StepRow) bool {
@@ -78,29 +78,30 @@ func usedGold(t sinks.Trajectory) bool {
 	})
 }
 
-func stamp(t *time.Time) string {
+// timestamp returns a time in RFC 3339, or "" for nil.
+func timestamp(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// known removes the keys that have no value.
-func known(m map[string]any) map[string]any {
+// withoutEmpty removes the keys of m whose value is nil or "", and dereferences pointers.
+func withoutEmpty(m map[string]any) map[string]any {
 	for k, v := range m {
 		switch v := v.(type) {
 		case nil:
 			delete(m, k)
 		case *string:
-			set(m, k, v)
+			setOrDelete(m, k, v)
 		case *bool:
-			set(m, k, v)
+			setOrDelete(m, k, v)
 		case *int32:
-			set(m, k, v)
+			setOrDelete(m, k, v)
 		case *int64:
-			set(m, k, v)
+			setOrDelete(m, k, v)
 		case *float64:
-			set(m, k, v)
+			setOrDelete(m, k, v)
 		case string:
 			if v == "" {
 				delete(m, k)
@@ -110,7 +111,8 @@ func known(m map[string]any) map[string]any {
 	return m
 }
 
-func set[T any](m map[string]any, k string, v *T) {
+// setOrDelete sets a key to the value of v, or deletes it if v is nil.
+func setOrDelete[T any](m map[string]any, k string, v *T) {
 	if v == nil {
 		delete(m, k)
 		return

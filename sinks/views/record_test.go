@@ -52,7 +52,7 @@ func readATIF(t *testing.T, rows []sinks.Row) []string {
 			ids := map[string]bool{"": true}
 			for _, c := range s.Calls {
 				ids[c.ID] = true
-				out = append(out, spell(t, c.Name, c.Arguments))
+				out = append(out, callString(t, c.Name, c.Arguments))
 			}
 			if s.Observation == nil {
 				continue
@@ -84,7 +84,7 @@ func readSTS(t *testing.T, rows []sinks.Row) []string {
 				t.Errorf("line %d is a %s", i, m.Type)
 			}
 			for _, c := range m.Message.ToolCalls {
-				out = append(out, spell(t, c.Function.Name, arguments(t, c.Function.Arguments)))
+				out = append(out, callString(t, c.Function.Name, arguments(t, c.Function.Arguments)))
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func readADP(t *testing.T, rows []sinks.Row) []string {
 			if next := row.Content[i+1]; next.Class != "text_observation" || next.CallID != c.CallID {
 				t.Errorf("%s is not answered by what follows it", c.CallID)
 			}
-			out = append(out, spell(t, c.Function, c.Kwargs))
+			out = append(out, callString(t, c.Function, c.Kwargs))
 		}
 	}
 	return out
@@ -143,7 +143,7 @@ func readDebugGym(t *testing.T, rows []sinks.Row) []string {
 				t.Errorf("step %d cannot be replayed: %+v", i, s.Pairs) // scripts/replay.py asks for each of these
 			}
 			if s.Action != nil && s.Action.Name != "empty_tool_response" {
-				out = append(out, spell(t, s.Action.Name, s.Action.Arguments))
+				out = append(out, callString(t, s.Action.Name, s.Action.Arguments))
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func readDebugGym(t *testing.T, rows []sinks.Row) []string {
 
 // debug-gym's SFT viewer reads seven keys; the others identify the episode.
 func TestDebugGymSFTHasTheViewersKeys(t *testing.T) {
-	rows, _ := render(t, "debug-gym-sft", sinks.ViewOptions{AllowGold: true, Count: words}, short(1))
+	rows, _ := render(t, "debug-gym-sft", sinks.ViewOptions{AllowGold: true, Count: words}, shortEpisode(1))
 	var keys []string
 	for k := range rows[0] {
 		keys = append(keys, k)
@@ -168,7 +168,7 @@ func TestDebugGymSFTHasTheViewersKeys(t *testing.T) {
 
 // If the outcome is unknown, debug-gym's success is false and the notes count it.
 func TestDebugGymSuccessNeedsAVerdict(t *testing.T) {
-	in := short(1)
+	in := shortEpisode(1)
 	in.Episode.Resolved = nil
 	rows, notes := rowsOf(t, "debug-gym-json", sinks.ViewOptions{}, in)
 	if !bytes.Contains(rows[0].Body, []byte(`"success": false`)) || notes["success_not_known"] != 1 {
@@ -179,7 +179,7 @@ func TestDebugGymSuccessNeedsAVerdict(t *testing.T) {
 // ATIF allows neither reasoning nor metrics in steps without a model call. A reply from a
 // cache has both, but no call count.
 func TestATIFDispatchWithoutAModel(t *testing.T) {
-	in := short(1)
+	in := shortEpisode(1)
 	for i := range in.Steps {
 		in.Steps[i].LLMCallCount, in.Steps[i].PromptTokens = new(int32(0)), new(int64(5))
 	}
@@ -212,12 +212,12 @@ func TestATIFFollowsTheRFC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cached := short(1)
+	cached := shortEpisode(1)
 	for i := range cached.Steps {
 		cached.Steps[i].LLMCallCount, cached.Steps[i].PromptTokens, cached.Steps[i].IsCopiedContext = new(int32(0)), new(int64(5)), new(true)
 	}
 	for _, version := range []string{"1.7", "1.8"} {
-		for _, in := range []sinks.Trajectory{short(1), sinktest.Episode("run", 1).Trajectory(), sinktest.Phased("run", 2).Trajectory(), cached} {
+		for _, in := range []sinks.Trajectory{shortEpisode(1), sinktest.Episode("run", 1).Trajectory(), sinktest.Phased("run", 2).Trajectory(), cached} {
 			v, err := sinks.Views.Build("atif", map[string]any{"version": version}, sinks.ViewOptions{AllowGold: true})
 			if err != nil {
 				t.Fatal(err)
@@ -233,9 +233,9 @@ func TestATIFFollowsTheRFC(t *testing.T) {
 			if err := rules.Validate(file); err != nil {
 				t.Errorf("version %s: %v", version, err)
 			}
-			file["steps"].([]any)[0].(map[string]any)["reasoning_content"] = "of a message nobody thought"
+			file["steps"].([]any)[0].(map[string]any)["reasoning_content"] = "reasoning of a system message"
 			if rules.Validate(file) == nil {
-				t.Error("the schema lets a system message think")
+				t.Error("the schema accepts reasoning in a system message")
 			}
 		}
 	}
@@ -266,7 +266,7 @@ func TestRecordsStayInTheOutputDirectory(t *testing.T) {
 func TestATIFPackageAccepts(t *testing.T) {
 	python := suite.ATIF.Need(t)
 	for _, version := range []string{"1.7", "1.8"} {
-		for _, in := range []sinks.Trajectory{short(1), sinktest.Phased("run", 2).Trajectory()} {
+		for _, in := range []sinks.Trajectory{shortEpisode(1), sinktest.Phased("run", 2).Trajectory()} {
 			v, err := sinks.Views.Build("atif", map[string]any{"version": version}, sinks.ViewOptions{AllowGold: true})
 			if err != nil {
 				t.Fatal(err)

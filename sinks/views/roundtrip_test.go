@@ -37,34 +37,34 @@ var readers = map[string]func(*testing.T, []sinks.Row) []string{
 	"infoseek-next-action": readMessages("completion"),
 }
 
-// callless lists the views whose rows contain no calls.
-var callless = map[string]bool{"infoseek-context-patch": true, "infoseek-locate": true}
+// withoutCalls lists the views whose rows contain no calls.
+var withoutCalls = map[string]bool{"infoseek-context-patch": true, "infoseek-locate": true}
 
-// some lists, for views that omit calls, the numbers of the calls that they contain.
-var some = map[string][]int{"infoseek-next-action": {0, 1}, "infoseek-masked": {0, 1}}
+// callRange holds, for views that omit calls, the numbers of the calls that they contain.
+var callRange = map[string][]int{"infoseek-next-action": {0, 1}, "infoseek-masked": {0, 1}}
 
 // The calls read back from each view's rows are those of the episode, in order.
 func TestEveryViewRoundTrips(t *testing.T) {
 	for _, kind := range sinks.Views.Kinds() {
 		t.Run(kind, func(t *testing.T) {
-			if callless[kind] {
+			if withoutCalls[kind] {
 				if _, ok := readers[kind]; ok {
-					t.Error("it has a reader")
+					t.Error("a view without calls has a reader")
 				}
 				return
 			}
 			read, ok := readers[kind]
 			if !ok {
-				t.Fatal("write a reader for it")
+				t.Fatal("add a reader for this view")
 			}
 			in := goldenInput(kind)
 			var want []string
 			for _, s := range in[0].Steps {
 				if s.ToolName != nil {
-					want = append(want, spell(t, *s.ToolName, json.RawMessage(*s.ArgumentsJSON)))
+					want = append(want, callString(t, *s.ToolName, json.RawMessage(*s.ArgumentsJSON)))
 				}
 			}
-			if only, ok := some[kind]; ok {
+			if only, ok := callRange[kind]; ok {
 				want = want[only[0] : only[len(only)-1]+1]
 			}
 			rows, _ := rowsOf(t, kind, sinks.ViewOptions{AllowGold: true}, in...)
@@ -84,13 +84,13 @@ func TestTheWholeGoldenEpisodeRoundTrips(t *testing.T) {
 	empty, thought := false, false
 	for _, s := range in.Steps {
 		if s.ToolName != nil {
-			want = append(want, spell(t, *s.ToolName, json.RawMessage(*s.ArgumentsJSON)))
+			want = append(want, callString(t, *s.ToolName, json.RawMessage(*s.ArgumentsJSON)))
 		}
 		empty = empty || s.Source == "agent" && s.Message == ""
 		thought = thought || s.Source == "agent" && s.ToolName == nil && s.Message != ""
 	}
 	if len(*in.Steps[3].Observation) < 1<<20 || *in.Steps[4].CallIndex != 1 || !empty || !thought || !strings.Contains(*in.Steps[5].Observation, "\ufffd") {
-		t.Fatal("the golden episode lost what makes it one")
+		t.Fatal("the golden episode no longer contains all the special cases")
 	}
 	for _, kind := range []string{
 		"sft-trl", "sft-openai", "sft-axolotl", "sft-sharegpt", "sft-text", "sft-verl", "atif", "hf-sts", "adp", "debug-gym-sft", "debug-gym-json",
@@ -105,12 +105,12 @@ func TestTheWholeGoldenEpisodeRoundTrips(t *testing.T) {
 // The other templates and argument forms contain the same calls, even if their texts look
 // like markup or JSON.
 func TestTemplatesAndArgumentsRoundTrip(t *testing.T) {
-	in := short(1)
+	in := shortEpisode(1)
 	in.Steps[4].ArgumentsJSON = new(`{"a":"3","b":"null","c":"</parameter>","d":"{\"e\":1}","f":"</tool_call>","g":" \n ","h":["x",null]}`)
-	want := readers["sft-trl"](t, must2(rowsOf(t, "sft-trl", sinks.ViewOptions{AllowGold: true}, in)))
+	want := readers["sft-trl"](t, onlyRows(rowsOf(t, "sft-trl", sinks.ViewOptions{AllowGold: true}, in)))
 	for _, o := range []sinks.ViewOptions{{Arguments: "string"}, {Thinking: "inline"}, {Tools: "json-string"}, {System: "drop"}} {
 		o.AllowGold = true
-		if got := readers["sft-trl"](t, must2(rowsOf(t, "sft-trl", o, in))); !cmp.Equal(want, got) {
+		if got := readers["sft-trl"](t, onlyRows(rowsOf(t, "sft-trl", o, in))); !cmp.Equal(want, got) {
 			t.Errorf("%+v: %s", o, cmp.Diff(want, got))
 		}
 	}
@@ -135,9 +135,9 @@ func TestTemplatesAndArgumentsRoundTrip(t *testing.T) {
 	}
 }
 
-func must2(rows []sinks.Row, _ sinks.Notes) []sinks.Row { return rows }
+func onlyRows(rows []sinks.Row, _ sinks.Notes) []sinks.Row { return rows }
 
-func spell(t *testing.T, name string, args any) string {
+func callString(t *testing.T, name string, args any) string {
 	t.Helper()
 	raw, ok := args.(json.RawMessage)
 	if text, isText := args.(string); isText {
@@ -201,7 +201,7 @@ func readMessages(keys ...string) func(*testing.T, []sinks.Row) []string {
 				}
 				for _, m := range list {
 					for _, c := range m.Calls {
-						out = append(out, spell(t, c.Function.Name, arguments(t, c.Function.Arguments)))
+						out = append(out, callString(t, c.Function.Name, arguments(t, c.Function.Arguments)))
 					}
 				}
 			}
@@ -240,7 +240,7 @@ func oneCall(t *testing.T, text, key string) string {
 	if err := json.Unmarshal(call["name"], &name); err != nil {
 		t.Fatal(err)
 	}
-	return spell(t, name, call[key])
+	return callString(t, name, call[key])
 }
 
 func tagged(t *testing.T, text string) []string {
@@ -278,7 +278,7 @@ func elements(t *testing.T, text string) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, spell(t, m[1], json.RawMessage(raw)))
+		out = append(out, callString(t, m[1], json.RawMessage(raw)))
 	}
 	return out
 }

@@ -4,7 +4,7 @@ import "github.com/tracesmith/tracesmith/sinks"
 
 // sftAxolotlRow is a conversation whose messages say whether they are trained on
 // (message_field_training). Arguments and tools are JSON text by default, because
-// the datasets library would give each call the keys of all others.
+// the datasets library would give each object the keys of all others.
 // Source: dataset-formats/conversation.qmd of Axolotl.
 type sftAxolotlRow struct {
 	Messages []wireMessage `json:"messages"`
@@ -25,6 +25,6 @@ func axolotlRow(v *renderer, x example) (sinks.Row, error) {
 	phase, from := x.conversation.phase, originOf(x.trajectory.Episode)
 	return sinks.Row{
 		Value:   sftAxolotlRow{v.wire(x, x.messages), tools, phase, from},
-		Columns: sftAxolotlColumns{columnsOf(x.messages, x.span.train), asText, text(phase), from},
+		Columns: sftAxolotlColumns{columnsOf(x.messages, x.span.train), asText, nilIfEmpty(phase), from},
 	}, err
 }

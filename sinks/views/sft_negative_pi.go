@@ -64,18 +64,18 @@ func (v *negativePI) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error
 	return v.sftTRL.Render(t)
 }
 
-// facts returns the wrong facts that may be shown, and the share of wrong facts.
+// facts returns the wrong facts that rows may show, and the share of wrong facts among all.
 func (v *negativePI) facts(t sinks.Trajectory) (wrong []string, share float64) {
-	all, bad := 0, 0
+	total, wrongTotal := 0, 0
 	for _, a := range t.Annotations {
 		if a.Kind != "fact" || a.Text == nil {
 			continue
 		}
-		all++
+		total++
 		if schemas.Value(a.Label) != "wrong" {
 			continue
 		}
-		bad++
+		wrongTotal++
 		if !a.UsesGold || v.opts.AllowGold {
 			wrong = append(wrong, strings.Join(strings.Fields(*a.Text), " "))
 		}
@@ -83,5 +83,5 @@ func (v *negativePI) facts(t sinks.Trajectory) (wrong []string, share float64) {
 	if t.Episode.WrongFactRatio != nil {
 		return wrong, *t.Episode.WrongFactRatio
 	}
-	return wrong, float64(bad) / float64(max(all, 1))
+	return wrong, float64(wrongTotal) / float64(max(total, 1))
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// sftOpenAIRow has no key for the origin of a row, because the servers refuse keys that
-// they do not know. Exports write the origin to a file beside the output.
+// sftOpenAIRow does not contain the origin of a row, because the servers reject keys that
+// they do not know. Exports write the origin to a file next to the output.
 // Source: OpenAI's guide to supervised fine-tuning.
 type sftOpenAIRow struct {
 	Messages []wireMessage `json:"messages"`
@@ -15,10 +15,10 @@ type sftOpenAIRow struct {
 	Parallel *bool         `json:"parallel_tool_calls,omitempty"`
 }
 
-// openAIRow drops rows in which a call has no answer: the servers refuse the whole file
-// for one of them.
+// openAIRow drops rows in which a call has no answer, because one of them makes the servers
+// reject the whole file.
 func openAIRow(v *renderer, x example) (sinks.Row, error) {
-	if !answered(x.messages) {
+	if !allAnswered(x.messages) {
 		x.notes["rows_dropped_unanswered"]++
 		return sinks.Row{}, nil
 	}
@@ -29,8 +29,8 @@ func openAIRow(v *renderer, x example) (sinks.Row, error) {
 	return sinks.Row{Value: row, Origin: originOf(x.trajectory.Episode)}, nil
 }
 
-// answered reports whether every call has an answer, except those of the last message.
-func answered(list []message) bool {
+// allAnswered reports whether every call has an answer, except those of the last message.
+func allAnswered(list []message) bool {
 	notes := sinks.Notes{}
 	lintMessages(list, notes)
 	return notes["calls_without_answer"] == 0

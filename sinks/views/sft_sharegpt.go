@@ -9,9 +9,9 @@ import (
 
 // sftShareGPT writes rows for LLaMA-Factory's sharegpt converter: an even number of
 // messages in which human or observation alternates with gpt or function_call. Parallel
-// calls become consecutive ones, each with its own answer; the text of a reply becomes a
-// thought before its first call. Every reply is trained on, or only the last one with
-// split-rows (mask_history: true).
+// calls become consecutive calls, each followed by its answer. The text of a reply becomes
+// a thought before its first call. The trainer trains on every reply, or with split-rows
+// only on the last one (mask_history: true).
 // Source: converter.py and formatter.py of LLaMA-Factory.
 type sftShareGPT struct{ *renderer }
 
@@ -40,7 +40,7 @@ const (
 type sftShareGPTRow struct {
 	Conversations []shareGPTMessage `json:"conversations" parquet:"conversations,list"`
 	System        string            `json:"system" parquet:"system"`
-	Tools         string            `json:"tools" parquet:"tools"` // JSON, "" if there are none
+	Tools         string            `json:"tools" parquet:"tools"` // JSON; "" without tools
 	origin                          // LLaMA-Factory drops columns that dataset_info.json does not name
 }
 
@@ -54,7 +54,7 @@ type shareGPTMessage struct {
 
 func shareGPTRow(v *renderer, x example) (sinks.Row, error) {
 	prompt, completion := x.conversation.messages(x.span, true)
-	row, err := shareGPTMessages(x.conversation.folded(placeReasoning(append(prompt, completion...), v.opts), v.opts))
+	row, err := shareGPTMessages(x.conversation.foldMasked(placeReasoning(append(prompt, completion...), v.opts), v.opts))
 	if err != nil {
 		return sinks.Row{}, err
 	}
@@ -78,19 +78,20 @@ func shareGPTRow(v *renderer, x example) (sinks.Row, error) {
 // alternates reports whether LLaMA-Factory would keep the row.
 func (r sftShareGPTRow) alternates() bool {
 	for i, m := range r.Conversations {
-		asks := m.From == shareGPTUser || m.From == shareGPTAnswer
-		if asks != (i%2 == 0) {
+		isInput := m.From == shareGPTUser || m.From == shareGPTAnswer
+		if isInput != (i%2 == 0) {
 			return false
 		}
 	}
 	return len(r.Conversations) > 0 && len(r.Conversations)%2 == 0
 }
 
-// withoutTags removes the tags of thoughts from the text in front of a call. That text
-// gets tags of its own, in the form that most templates of LLaMA-Factory look for
-// ("<think>\n" to "\n</think>\n\n") and that those looking for bare tags also find.
-// Further tags would be read as a part of the call.
-var withoutTags = strings.NewReplacer("<think>\n", "", "\n</think>\n\n", "\n\n", "<think>", "", "</think>", "")
+// thoughtTagRemover removes the tags of thoughts from the text in front of a call.
+// shareGPTMessages encloses the whole text in new tags, in the form that most templates of
+// LLaMA-Factory look for ("<think>\n" to "\n</think>\n\n"). Templates that look only for
+// the tags without line breaks also find this form. They would read further tags as a part
+// of the call.
+var thoughtTagRemover = strings.NewReplacer("<think>\n", "", "\n</think>\n\n", "\n\n", "<think>", "", "</think>", "")
 
 func shareGPTMessages(list []message) (sftShareGPTRow, error) {
 	var row sftShareGPTRow
@@ -100,7 +101,7 @@ func shareGPTMessages(list []message) (sftShareGPTRow, error) {
 			answers[m.ToolCallID] = m.Content
 		}
 	}
-	before := "" // the text of replies without a call that another reply follows
+	pending := "" // the text of replies without a call that another reply follows directly
 	add := func(from, value string) { row.Conversations = append(row.Conversations, shareGPTMessage{from, value}) }
 	for i, m := range list {
 		switch m.Role {
@@ -109,11 +110,11 @@ func shareGPTMessages(list []message) (sftShareGPTRow, error) {
 		case "user":
 			add(shareGPTUser, m.Content)
 		case "assistant":
-			text := strings.TrimPrefix(before+"\n\n"+m.Content, "\n\n")
-			before = ""
+			text := strings.TrimPrefix(pending+"\n\n"+m.Content, "\n\n")
+			pending = ""
 			if len(m.ToolCalls) == 0 {
 				if i+1 < len(list) && list[i+1].Role == "assistant" {
-					before = text
+					pending = text
 					continue
 				}
 				add(shareGPTReply, text)
@@ -124,7 +125,7 @@ func shareGPTMessages(list []message) (sftShareGPTRow, error) {
 					return row, err
 				}
 				if j == 0 && text != "" {
-					call = "<think>\n" + strings.TrimSpace(withoutTags.Replace(text)) + "\n</think>\n\n" + call
+					call = "<think>\n" + strings.TrimSpace(thoughtTagRemover.Replace(text)) + "\n</think>\n\n" + call
 				}
 				add(shareGPTCall, call)
 				add(shareGPTAnswer, answers[c.ID])

@@ -6,8 +6,8 @@ type sftTextConfig struct {
 	Template string `json:"template"` // chatml, llama3 or xml
 }
 
-// sftTextRow is one row of plain text. Under the masks context and split-rows it holds one turn
-// as Prompt and Completion. Under all other masks it holds a whole conversation as Text, for
+// sftTextRow is one row of plain text. With the masks context and split-rows, it holds one turn
+// as Prompt and Completion. With all other masks, it holds a whole conversation as Text, for
 // trainers that find the replies by the template's markers.
 type sftTextRow struct {
 	Prompt     *string `json:"prompt,omitempty" parquet:"prompt,optional"`

@@ -3,9 +3,9 @@ package views
 import "github.com/tracesmith/tracesmith/sinks"
 
 // sftTRL writes rows for TRL with datasets >= 4.7. By default, TRL trains on every
-// token of a completion, so a completion is a single reply. With the other masks, a
-// completion also contains tool results, and training needs assistant_only_loss to
-// leave them out of the loss. Source: dataset_formats.md of TRL.
+// token of a completion, so a completion is a single reply. With other masks than the
+// default, a completion also contains tool results, and training needs
+// assistant_only_loss to leave them out of the loss. Source: dataset_formats.md of TRL.
 type sftTRL struct{ *renderer }
 
 // TokenLimit returns the default max_length of SFTConfig.
@@ -49,6 +49,6 @@ func trlRow(v *renderer, x example) (sinks.Row, error) {
 	}
 	return sinks.Row{
 		Value:   sftTRLRow{v.wire(x, x.prompt), v.wire(x, x.completion), tools, template, phase, from},
-		Columns: sftTRLColumns{columnsOf(x.prompt, nil), columnsOf(x.completion, nil), asText, thinking, text(phase), from},
+		Columns: sftTRLColumns{columnsOf(x.prompt, nil), columnsOf(x.completion, nil), asText, thinking, nilIfEmpty(phase), from},
 	}, nil
 }

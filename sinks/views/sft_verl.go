@@ -6,18 +6,18 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// sftVerlRow holds messages that consist only of a role and a text. verl reads Parquet
-// with pandas, where objects of different calls would take each other's keys, and renders
-// each message separately, which some templates do differently from the whole. Therefore
-// tools are part of the system prompt, calls are part of the replies, and answers are
-// part of user messages, in the format of ChatML templates.
+// sftVerlRow holds messages that consist only of a role and a text. Tools are part of the
+// system prompt, calls are part of the replies, and answers are part of user messages, in
+// the format of ChatML templates. This has two reasons. verl reads Parquet with pandas,
+// which would give the arguments of each call the keys of all other calls. It also renders
+// each message separately, which with some templates differs from rendering all at once.
 type sftVerlRow struct {
 	Messages []sftVerlMessage `json:"messages" parquet:"messages,list"`
 	origin
 }
 
-// sftVerlThinkingRow has the column that verl passes to the chat template. A null in it
-// would be an error there, so either all rows have a value or the column is absent.
+// sftVerlThinkingRow adds the column that verl passes to the chat template. verl fails on a
+// null in this column, so either all rows have a value or the column is absent.
 type sftVerlThinkingRow struct {
 	sftVerlRow
 	Thinking bool `json:"enable_thinking" parquet:"enable_thinking"`
@@ -29,11 +29,11 @@ type sftVerlMessage struct {
 }
 
 func verlRow(v *renderer, x example) (sinks.Row, error) {
-	messages, err := verlMessages(v.template, x.conversation.folded(x.messages, v.opts), x.tools)
+	messages, err := verlMessages(v.template, x.conversation.foldMasked(x.messages, v.opts), x.tools)
 	row := sftVerlRow{messages, originOf(x.trajectory.Episode)}
 	if thinking := v.thinking(x, sinks.ThinkingInline); thinking != nil {
-		with := sftVerlThinkingRow{row, *thinking}
-		return sinks.Row{Value: with, Columns: with}, err
+		row := sftVerlThinkingRow{row, *thinking}
+		return sinks.Row{Value: row, Columns: row}, err
 	}
 	return sinks.Row{Value: row, Columns: row}, err
 }

@@ -9,30 +9,30 @@ import (
 )
 
 // shape describes a view whose rows hold conversations. The renderer does the work that
-// these views share: it chooses the turns of a row, places reasoning and tools, notes
-// problems for trainers, and determines which texts are trained on.
+// these views share: it chooses the turns of a row, places reasoning and tools, counts
+// problems for trainers in the notes, and determines which texts are trained on.
 type shape struct {
 	kind, summary string
 	container     string
-	options       supported
+	options       supportedOptions
 	loss          lossKind
-	// row writes an example in the format of the view. It returns a row without a value,
-	// and notes why, if the trainer would refuse it.
+	// row converts an example to the format of the view. If the trainer would refuse the row,
+	// row returns a row without a value and counts the reason in the notes.
 	row func(v *renderer, x example) (sinks.Row, error)
-	// settings returns a pointer to the view's own settings with their defaults; nil if
-	// it has none.
+	// settings returns a pointer to the settings that only this view has, with their
+	// defaults. It is nil for a view without settings.
 	settings func() any
-	// build applies the settings and adds methods that only this view has; nil if the
+	// build applies the settings and adds methods that only this view has. It is nil if the
 	// renderer is the whole view.
 	build func(v *renderer, settings any) (sinks.View, error)
 }
 
-// lossKind is how a trainer finds the text of a row that it trains on.
+// lossKind is the way in which a trainer finds the text that it trains on in a row.
 type lossKind int
 
 const (
-	lossOnCompletion lossKind = iota // a row is a prompt and a completion, which has the loss
-	lossOnReplies                    // every reply has the loss; see folded
+	lossOnCompletion lossKind = iota // a row is a prompt and a completion, and the loss is on the completion
+	lossOnReplies                    // the loss is on every reply; see foldMasked
 	lossByTrain                      // each message has a bool train
 	lossByWeight                     // each reply has a weight of 0 or 1
 )
@@ -59,19 +59,19 @@ func register(s shape) {
 type renderer struct {
 	shape
 	opts     sinks.ViewOptions
-	template *textTemplate       // of views whose rows hold rendered text
-	choose   func(*conversation) // sets skip of turns; nil if the view skips none
+	template *textTemplate       // nil unless the rows hold rendered text
+	choose   func(*conversation) // sets turn.skip; nil if the view does not skip turns
 }
 
 func (v *renderer) Container() string { return v.container }
 
-// example is one row before it is written in the format of a view.
+// example is one row before its conversion to the format of a view.
 type example struct {
 	trajectory         sinks.Trajectory
 	conversation       *conversation
 	span               span
 	prompt, completion []message
-	messages           []message // prompt and completion
+	messages           []message // prompt, then completion
 	tools              []tool
 	notes              sinks.Notes
 }
@@ -120,11 +120,11 @@ func (v *renderer) example(t sinks.Trajectory, c *conversation, s span, notes si
 	return x
 }
 
-// setLoss fills in which texts of a row are trained on, and which replies must not be.
+// setLoss sets the texts of a row that are trained on, and the replies that must not be.
 func (v *renderer) setLoss(row *sinks.Row, x example) {
 	masked := func(turn int) bool { return x.conversation.turns[turn].masked(v.opts) }
 	if v.loss == lossOnCompletion {
-		row.Trained = texts(x.completion, nil) // with answers of tools, if it has any
+		row.Trained = texts(x.completion, nil) // including answers of tools
 		row.Masked = replies(x.prompt, masked)
 		return
 	}
@@ -136,7 +136,7 @@ func (v *renderer) setLoss(row *sinks.Row, x example) {
 	row.Masked = replies(x.messages, func(turn int) bool { return !trained(turn) && masked(turn) })
 }
 
-// wire returns messages of a row for JSON lines, with the mark that the loss needs.
+// wire returns messages of a row for JSON lines, with the field train or weight if the loss needs it.
 func (v *renderer) wire(x example, list []message) []wireMessage {
 	out := wireMessages(list, v.opts)
 	for i, m := range list {
@@ -154,7 +154,7 @@ func (v *renderer) wire(x example, list []message) []wireMessage {
 	return out
 }
 
-// toolValues returns the tools of a row as the options want them, and as JSON text.
+// toolValues returns the tools of a row in the form that the options choose, and as JSON text.
 func (v *renderer) toolValues(x example) (value any, asText string, err error) {
 	if value, err = toolsValue(x.tools, v.opts); err != nil {
 		return nil, "", err
@@ -164,12 +164,13 @@ func (v *renderer) toolValues(x example) (value any, asText string, err error) {
 }
 
 // thinking returns the value of enable_thinking, which tells a chat template whether to
-// render reasoning; nil if no template is named. place is where the template reads it.
-func (v *renderer) thinking(x example, place string) *bool {
+// render reasoning, or nil if the options do not name a template. position is the value of
+// the option thinking with which the template can read the reasoning.
+func (v *renderer) thinking(x example, position string) *bool {
 	if v.opts.ChatTemplate == "" {
 		return nil
 	}
-	return new(v.opts.Thinking == place && x.conversation.hasReasoning())
+	return new(v.opts.Thinking == position && x.conversation.hasReasoning())
 }
 
 // origin identifies the episode that a row comes from.

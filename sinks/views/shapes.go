@@ -12,8 +12,8 @@ func init() {
 	}
 }
 
-// shapes lists the views that write training formats. The file of a row function
-// describes its format.
+// shapes lists the views that write training formats. The file that contains a row
+// function describes the format.
 var shapes = []shape{
 	{
 		kind: "sft-trl", summary: "conversations for TRL's SFTTrainer: prompt, completion, object arguments",
@@ -24,7 +24,7 @@ var shapes = []shape{
 	{
 		kind: "sft-openai", summary: "chat fine-tuning JSON lines of OpenAI and Together: string arguments, weight",
 		container: sinks.JSONL, loss: lossByWeight, row: openAIRow,
-		options: supported{
+		options: supportedOptions{
 			mask: anyMask, arguments: []string{sinks.ArgumentsString}, thinking: dropOrInline, tools: []string{sinks.ToolsList}, content: emptyFirst,
 		},
 	},
@@ -36,7 +36,7 @@ var shapes = []shape{
 	{
 		kind: "sft-sharegpt", summary: "ShareGPT conversations for LLaMA-Factory, with the entry for dataset_info.json",
 		container: sinks.JSONL, loss: lossOnReplies, row: shareGPTRow,
-		options: supported{
+		options: supportedOptions{
 			mask: append(slices.Clone(wholeMasks), sinks.MaskSplitRows), thinking: inlineOrDrop, tools: []string{sinks.ToolsJSON},
 		},
 		build: func(v *renderer, _ any) (sinks.View, error) { return sftShareGPT{v}, nil },
@@ -44,29 +44,29 @@ var shapes = []shape{
 	{
 		kind: "sft-text", summary: "prompt and completion, or text, rendered with a named template",
 		container: sinks.Parquet, loss: lossOnReplies, row: textRow,
-		options:  supported{mask: anyMask, thinking: inlineOrDrop},
+		options:  supportedOptions{mask: anyMask, thinking: inlineOrDrop},
 		settings: func() any { return &sftTextConfig{Template: "chatml"} },
 		build:    buildText,
 	},
 	{
 		kind: "sft-verl", summary: "conversations for verl's MultiTurnSFTDataset: Parquet, every reply is trained on",
 		container: sinks.Parquet, loss: lossOnReplies, row: verlRow,
-		options: supported{mask: wholeMasks, chatTemplate: true, thinking: dropOrInline},
+		options: supportedOptions{mask: wholeMasks, chatTemplate: true, thinking: dropOrInline},
 		build:   func(v *renderer, _ any) (sinks.View, error) { return v.withTemplate("chatml") },
 	},
 	{
 		kind: "debug-gym-sft", summary: "the seven keys that debug-gym's SFT data viewer reads",
 		container: sinks.JSONL, loss: lossOnReplies, row: debugGymRow,
-		options: supported{mask: wholeMasks, arguments: stringFirst, thinking: fieldFirst, tools: []string{sinks.ToolsList}},
+		options: supportedOptions{mask: wholeMasks, arguments: stringFirst, thinking: fieldFirst, tools: []string{sinks.ToolsList}},
 	},
 }
 
 // Options of sft-trl and sft-axolotl, which other views with the same rows also use.
 var (
-	trlOptions = supported{
+	trlOptions = supportedOptions{
 		mask: rowMasks, chatTemplate: true, arguments: objectFirst, thinking: fieldFirst, tools: listFirst, content: emptyFirst,
 	}
-	axolotlOptions = supported{
+	axolotlOptions = supportedOptions{
 		mask: anyMask, arguments: stringFirst, thinking: fieldFirst, tools: jsonFirst, content: emptyFirst,
 	}
 )

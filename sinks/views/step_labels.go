@@ -16,7 +16,7 @@ func init() {
 		Default: func() any { return &stepLabelsConfig{Labels: "progress", Template: "chatml"} },
 		New: func(cfg any, o sinks.ViewOptions) (sinks.View, error) {
 			c := cfg.(*stepLabelsConfig)
-			o, err := supported{mask: recordMasks, thinking: inlineOrDrop}.check(o)
+			o, err := supportedOptions{mask: recordMasks, thinking: inlineOrDrop}.check(o)
 			switch {
 			case err != nil:
 				return nil, err
@@ -39,10 +39,10 @@ type stepLabelsConfig struct {
 	Template string `json:"template"` // as in sft-text
 }
 
-// stepLabels labels each turn. With progress, a label is true if no call failed or
-// repeated an earlier one and calls that looked for something found something new. With
-// gold, a call that looks for something must show a file of the gold patch instead. A
-// completion is a reply and the answers to it.
+// stepLabels labels each turn. With progress, the label is true if no call of the turn
+// failed or repeated an earlier call, and all calls that looked for something found new
+// information. With gold, calls that look for something must instead show a file of the gold
+// patch. A completion is a reply and the answers to it.
 // Source: dataset_formats.md of TRL, stepwise supervision.
 type stepLabels struct {
 	opts     sinks.ViewOptions
@@ -103,7 +103,7 @@ func (v *stepLabels) row(t sinks.Trajectory, c *conversation, notes sinks.Notes)
 	return out, nil
 }
 
-// label returns the label of a turn; known is false if its rows do not say enough.
+// label returns the label of a turn. known is false if the rows lack the data for it.
 func (v *stepLabels) label(x turn) (label, known bool) {
 	label = true
 	for _, r := range x.rows {
@@ -119,6 +119,8 @@ func (v *stepLabels) label(x turn) (label, known bool) {
 	return label, true
 }
 
+// progress reports whether the call of a row made progress. known is false if the row lacks the
+// data for it.
 func (v *stepLabels) progress(r *schemas.StepRow) (ok, known bool) {
 	if strings.HasPrefix(r.ActionKind, "seek_") {
 		found := r.IsNewInformation

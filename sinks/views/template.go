@@ -17,8 +17,8 @@ import (
 //go:embed templates/*.tmpl
 var templateFiles embed.FS
 
-// textTemplate renders messages as text. It renders each message alone, so that a prompt
-// is always the beginning of prompt and completion.
+// textTemplate renders messages as text. It renders each message separately, so that the
+// rendered prompt is always the beginning of the rendered prompt and completion.
 type textTemplate struct {
 	name, sha256 string
 	tmpl         *template.Template
@@ -66,9 +66,9 @@ func (t *textTemplate) execute(part string, data any) (string, error) {
 	return b.String(), nil
 }
 
-// render renders messages one after the other; consecutive answers of tools are one
-// part. replies[i] holds the byte offsets at which the i-th reply begins, after the
-// generation prompt, and ends.
+// render renders messages one after the other. Consecutive answers of tools are one part.
+// replies[i] holds the byte offsets of the start, after the generation prompt, and of the end
+// of the i-th reply.
 func (t *textTemplate) render(list []message, tools []tool) (whole string, replies [][2]int, err error) {
 	var b strings.Builder
 	add := func(part string, data any) {
@@ -105,25 +105,25 @@ func (t *textTemplate) render(list []message, tools []tool) (whole string, repli
 	return b.String(), replies, err
 }
 
-// templateCalls converts calls for templates. As a parameter, a text that cannot be
-// mistaken for JSON is written as it is; every other value is JSON.
+// templateCalls converts calls for templates. A parameter whose value is a text that cannot
+// be mistaken for JSON is the text itself. Every other parameter is JSON.
 func templateCalls(calls []call) []templateCall {
 	var out []templateCall
 	for _, c := range calls {
-		s := templateCall{Name: c.Function.Name, Arguments: c.Function.Arguments}
+		call := templateCall{Name: c.Function.Name, Arguments: c.Function.Arguments}
 		var args map[string]json.RawMessage
-		_ = json.Unmarshal(c.Function.Arguments, &args) // callOf made sure that it is an object
+		_ = json.Unmarshal(c.Function.Arguments, &args) // callOf has checked that it is an object
 		for name, raw := range args {
-			s.Parameters = append(s.Parameters, parameter{name, plainText(raw)})
+			call.Parameters = append(call.Parameters, parameter{name, plainText(raw)})
 		}
-		slices.SortFunc(s.Parameters, func(a, b parameter) int { return strings.Compare(a.Name, b.Name) })
-		out = append(out, s)
+		slices.SortFunc(call.Parameters, func(a, b parameter) int { return strings.Compare(a.Name, b.Name) })
+		out = append(out, call)
 	}
 	return out
 }
 
-// plainText returns a JSON string without its quotes, unless the text is JSON itself or
-// holds a tag of the template; other values stay JSON.
+// plainText returns the text of a JSON string, unless the text is valid JSON or contains
+// </parameter>. Other values stay JSON.
 func plainText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil || string(raw) == "null" || json.Valid([]byte(s)) || strings.Contains(s, "</parameter>") {

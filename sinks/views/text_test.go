@@ -19,9 +19,9 @@ func TestTextEpisodesStayText(t *testing.T) {
 		t.Fatalf("rows %v", rows)
 	}
 	list := slices.Concat(rows[0]["prompt"].([]any), rows[0]["completion"].([]any))
-	spelt := roles(list)
-	if strings.Contains(spelt, "t") || strings.Contains(spelt, "uu") {
-		t.Errorf("roles %s", spelt)
+	letters := roles(list)
+	if strings.Contains(letters, "t") || strings.Contains(letters, "uu") {
+		t.Errorf("roles %s", letters)
 	}
 	for _, m := range list {
 		if m := m.(map[string]any); m["tool_calls"] != nil || m["tool_call_id"] != nil {

@@ -11,13 +11,13 @@ import (
 // enable_thinking changes how a template renders a prompt. It is written only for templates
 // that still render the prompt as the beginning of prompt and completion.
 func TestThinkingIsWrittenForNamedTemplatesOnly(t *testing.T) {
-	in := ungilded(short(1)) // its first turn has reasoning
-	silent := ungilded(short(1))
+	in := withoutGold(shortEpisode(1)) // its first turn has reasoning
+	silent := withoutGold(shortEpisode(1))
 	for i := range silent.Steps {
 		silent.Steps[i].Reasoning = nil
 	}
 	for kind, thinking := range map[string]string{"sft-trl": sinks.ThinkingField, "infoseek-next-action": sinks.ThinkingField, "sft-verl": sinks.ThinkingInline} {
-		if out := everything(t, kind, sinks.ViewOptions{Thinking: thinking}, in); strings.Contains(out, "enable_thinking") || strings.Contains(out, "chat_template_kwargs") {
+		if out := outputOf(t, kind, sinks.ViewOptions{Thinking: thinking}, in); strings.Contains(out, "enable_thinking") || strings.Contains(out, "chat_template_kwargs") {
 			t.Errorf("%s writes enable_thinking for no template", kind)
 		}
 		for want, in := range map[string]sinks.Trajectory{`"enable_thinking":true`: in, `"enable_thinking":false`: silent} {

@@ -41,7 +41,7 @@ type trlRow struct {
 	Refused string   `json:"refused"`
 }
 
-// trlTemplates lists TRL's chat templates in masks.json, and which parts of a reply each renders.
+// trlTemplates lists TRL's chat templates in masks.json, and the parts of a reply that each renders.
 var trlTemplates = map[string]struct{ thoughts, textBesideCalls, callsAtOnce bool }{
 	"glm4moe":          {true, true, true},
 	"lfm2_v2":          {false, true, true},
@@ -53,7 +53,7 @@ var trlTemplates = map[string]struct{ thoughts, textBesideCalls, callsAtOnce boo
 	"qwen3_training":   {true, true, true},
 }
 
-// reply is a turn of the agent in a fixture; masked is the reason why it is not trained on, if it is not.
+// reply is a turn of the agent in a fixture. masked is the reason why it must not be trained on, or "".
 type reply struct {
 	thought, text string
 	calls         []fixtureCall
@@ -152,7 +152,7 @@ func TestTRLRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("sft-trl writes other rows than those that TRL was measured on; if this is meant, run `make trainers`:\n%s", diff)
+		t.Errorf("sft-trl writes other rows than those that TRL was measured on; if this is intended, run `make trainers`:\n%s", diff)
 	}
 }
 
@@ -280,7 +280,7 @@ func TestThinkingTemplatesAreTheMeasuredOnes(t *testing.T) {
 	masks, _ := readTRL(t)
 	_, err := sinks.Views.Build("sft-trl", nil, sinks.ViewOptions{ChatTemplate: "none"})
 	if err == nil {
-		t.Fatal("a template that does not exist is taken")
+		t.Fatal("a template that does not exist is accepted")
 	}
 	list := regexp.MustCompile(`choose one of (.*), or omit`).FindStringSubmatch(err.Error())
 	if list == nil {

@@ -191,7 +191,7 @@ func TestSFTTRLMasks(t *testing.T) {
 func TestEveryView(t *testing.T) {
 	for _, kind := range sinks.Views.Kinds() {
 		t.Run(kind, func(t *testing.T) {
-			in := short(1)
+			in := shortEpisode(1)
 			in.Steps[7].ArgumentsJSON = new(`{"path":"cart/stock.py","text":"GOLDEN"}`)
 			in.Episode.Patch = new(strings.ReplaceAll(*in.Episode.Patch, "+y", "+GOLDEN"))
 			masks := 0
@@ -203,14 +203,14 @@ func TestEveryView(t *testing.T) {
 					continue
 				}
 				masks++
-				if out := everything(t, kind, sinks.ViewOptions{Mask: mask}, in); strings.Contains(out, "GOLDEN") {
+				if out := outputOf(t, kind, sinks.ViewOptions{Mask: mask}, in); strings.Contains(out, "GOLDEN") {
 					t.Errorf("mask %s shows the gold edit", mask)
 				}
 			}
 			if masks == 0 {
-				t.Error("it knows no mask")
+				t.Error("it accepts no mask")
 			}
-			if out := everything(t, kind, sinks.ViewOptions{AllowGold: true}, in); !strings.Contains(out, "GOLDEN") && !goldless[kind] {
+			if out := outputOf(t, kind, sinks.ViewOptions{AllowGold: true}, in); !strings.Contains(out, "GOLDEN") && !omitsEdits[kind] {
 				t.Error("allowed gold is missing")
 			}
 			v, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{Count: words})

@@ -22,9 +22,10 @@ type wireCall struct {
 
 type wireFunction struct {
 	Name      string `json:"name"`
-	Arguments any    `json:"arguments"` // an object, or its text, see ViewOptions.Arguments
+	Arguments any    `json:"arguments"` // an object or its JSON text; see ViewOptions.Arguments
 }
 
+// wire returns the message for JSON lines.
 func (m message) wire(o sinks.ViewOptions) wireMessage {
 	out := wireMessage{Role: m.Role, Content: &m.Content, Reasoning: m.Reasoning, ToolCallID: m.ToolCallID}
 	if o.ContentNull == sinks.ContentOmit && m.Content == "" && len(m.ToolCalls) > 0 {

@@ -64,28 +64,28 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 	if strings.Contains(text, "bash: line ") {
 		text = killedBy.ReplaceAllString(text, "$1 $2")
 	}
-	if r.traced || traces.MatchString(a.Command) {
+	if r.traced || enablesTrace.MatchString(a.Command) {
 		text = tracedLine.ReplaceAllString(text, "$1")
 	}
 	switch {
 	case r.timedOut:
 		o.TimedOut, o.IsError, o.ErrorClass = true, true, schemas.ErrTimeout
-		text = line(text, fmt.Sprintf("[the command took longer than %s, so it was killed along with every process it had started. "+
+		text = appendLine(text, fmt.Sprintf("[the command took longer than %s, so it was killed along with every process it had started. "+
 			"If it needs more time, set timeout; if it never ends on its own, run it in the background.]", limit))
 	default:
 		o.ExitCode = &r.exit
 		if r.exit != 0 {
 			o.IsError, o.ErrorClass = true, schemas.ErrNonzeroExit
-			text = line(text, fmt.Sprintf("[exit code %d]", r.exit))
+			text = appendLine(text, fmt.Sprintf("[exit code %d]", r.exit))
 		} else if text == "" {
 			text = "[the command succeeded and printed nothing]\n"
 		}
 	}
 	if r.stolen {
-		text = line(text, "[another program is reading the shell's output, so some of this command's output may be missing]")
+		text = appendLine(text, "[another program is reading the shell's output, so some of this command's output may be missing]")
 	}
 	if r.exited {
-		text = line(text, fmt.Sprintf("[the shell exited; the next command runs in a new shell in %s, which keeps exported variables "+
+		text = appendLine(text, fmt.Sprintf("[the shell exited; the next command runs in a new shell in %s, which keeps exported variables "+
 			"but no other variables, functions, aliases, shell options or background jobs]", r.dir))
 	}
 	o.Text = text
@@ -95,15 +95,16 @@ func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (sch
 // killedBy matches bash's notice that a signal ended a program.
 var killedBy = regexp.MustCompile(`(?m)^(bash: line \d+:) +\d+ ([A-Z][a-z])`)
 
-// tracedLine matches a command that "set -x" prints. Bash prints one plus sign more than in a
-// terminal because it reads each command from a file. traces matches commands that turn this on.
+// tracedLine matches a command that "set -x" prints. Because bash reads each command from a file,
+// it prints one more plus sign than in a terminal. enablesTrace matches commands that turn tracing
+// on.
 var (
-	tracedLine = regexp.MustCompile(`(?m)^\+(\++ )`)
-	traces     = regexp.MustCompile(`\bset -[a-z]*x|\bxtrace\b`)
+	tracedLine   = regexp.MustCompile(`(?m)^\+(\++ )`)
+	enablesTrace = regexp.MustCompile(`\bset -[a-z]*x|\bxtrace\b`)
 )
 
-// line appends more to text as a separate line.
-func line(text, more string) string {
+// appendLine appends more to text as a separate line.
+func appendLine(text, more string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}

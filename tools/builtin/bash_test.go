@@ -11,12 +11,13 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
+// sh returns the text of a bash call that must succeed.
 func (b *bench) sh(command string) string {
 	b.t.Helper()
 	return b.ok("bash", args{"command": command})
 }
 
-// The peer starts a new process for each call.
+// All calls share one shell.
 func TestWC18BashKeepsItsState(t *testing.T) {
 	b := newBench(t, files{"sub/a.txt": "A\n"})
 	for _, step := range []struct{ command, want string }{
@@ -131,7 +132,7 @@ func TestBashTimeout(t *testing.T) {
 			b.sh("sleep 3000 & echo $! >/tmp/earlier; x=1")
 			began := time.Now()
 			o := b.call("bash", args{"command": c.command, "timeout": 4})
-			if took := time.Since(began); took > time.Minute { // each would go on for longer
+			if took := time.Since(began); took > time.Minute { // without the timeout, each command would run longer
 				t.Errorf("took %s", took)
 			}
 			if !o.TimedOut || o.ErrorClass != schemas.ErrTimeout || o.ExitCode != nil || !strings.HasPrefix(o.Text, "begun\n") ||
@@ -150,7 +151,7 @@ func TestBashTimeout(t *testing.T) {
 				}
 			}
 			if got := b.call("bash", args{"command": "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"}); strings.Contains(got.Text, "sleep 100 ") || c.keeps != strings.Contains(got.Text, "sleep 3000 ") {
-				t.Errorf("left %s", got.Text)
+				t.Errorf("processes that remain: %s", got.Text)
 			}
 		})
 	}

@@ -138,7 +138,7 @@ func TestB23PdbSchema(t *testing.T) {
 	required, entrypoint, text = schema(map[string]any{"set_default_entrypoint": false})
 	if !slices.Equal(required, []string{"command", "entrypoint"}) || string(entrypoint) != `"string"` ||
 		!strings.Contains(text, "Every call must give the entrypoint") || !strings.Contains(text, `"entrypoint":"python -m pytest`) {
-		t.Errorf("mandatory %q, %s: %s", required, entrypoint, text)
+		t.Errorf("with a mandatory entrypoint %q, %s: %s", required, entrypoint, text)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package builtin contains the tools with which an agent debugs, one file each, and
-// registers them in tools.Registry. They use a sandbox only through env.Session and accept
-// only paths in the workspace. The observation of a wrong call says what to do instead.
+// registers them in tools.Registry. The tools use a sandbox only through env.Session and accept
+// only paths in the workspace. If a call is wrong, the observation says what to do instead.
 package builtin
 
 import (

@@ -71,11 +71,11 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 		}
 		old = string(data)
 	}
-	cuts, summary, err := plan(p, old, a)
+	splices, summary, err := planEdit(p, old, a)
 	if err != nil {
 		return schemas.Observation{}, err
 	}
-	text := apply(old, cuts)
+	text := applySplices(old, splices)
 	switch {
 	case p.Exists && text == old:
 		return schemas.Observation{}, tools.Mistake("Nothing changed: %s already contains exactly this text. View the file before you edit it again.", p)
@@ -85,7 +85,7 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 	if err := s.Sandbox.WriteFile(ctx, p.Abs, []byte(text), 0); err != nil {
 		return schemas.Observation{}, err
 	}
-	changes := editEvents(p.Rel, old, cuts)
+	changes := editEvents(p.Rel, old, splices)
 	for _, c := range changes {
 		s.FileChanged(ctx, c)
 	}
@@ -100,7 +100,7 @@ func editTargets(p place, changes []env.Edit) []string {
 	for i := len(changes) - 1; i >= 0 && len(out) < most; i-- {
 		c := changes[i]
 		if p.Exists && c.Added > 0 {
-			out = append(out, lines(p.Rel, c.First+offset, c.First+offset+c.Added-1))
+			out = append(out, lineRange(p.Rel, c.First+offset, c.First+offset+c.Added-1))
 		}
 		offset += c.Added - c.Removed
 	}
@@ -110,7 +110,7 @@ func editTargets(p place, changes []env.Edit) []string {
 	return out
 }
 
-// editDiff returns the diff with lines escaped and shortened as in view.
+// editDiff returns the unified diff of an edit. It escapes and shortens lines as view does.
 func editDiff(p place, old, text string) string {
 	from := quoteName("a/" + p.Rel)
 	if !p.Exists {
@@ -119,7 +119,7 @@ func editDiff(p place, old, text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(udiff.Unified(from, quoteName("b/"+p.Rel), old, text)) {
 		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
-		b.WriteString(shorten(visible(line), viewMaxLine) + "\n")
+		b.WriteString(shorten(escapeControls(line), viewMaxLine) + "\n")
 	}
 	return b.String()
 }
@@ -137,8 +137,8 @@ func lineCount(s string) int {
 	return n
 }
 
-// asLines returns a range of lines as words.
-func asLines(start, end int) string {
+// describeLines returns a range of lines in words, such as "lines 3-5".
+func describeLines(start, end int) string {
 	if start == end {
 		return fmt.Sprintf("line %d", start)
 	}

@@ -13,11 +13,11 @@ type splice struct {
 	text     string
 }
 
-// apply applies splices, which are in order and do not overlap.
-func apply(old string, cuts []splice) string {
+// applySplices applies splices, which are in order and do not overlap.
+func applySplices(old string, splices []splice) string {
 	var b strings.Builder
 	at := 0
-	for _, c := range cuts {
+	for _, c := range splices {
 		b.WriteString(old[at:c.from])
 		b.WriteString(c.text)
 		at = c.to
@@ -29,9 +29,9 @@ func apply(old string, cuts []splice) string {
 // bom is the byte order mark that some editors put at the start of UTF-8 files.
 const bom = "\uFEFF"
 
-// plan returns the splices of an edit and a sentence that describes them. A byte order
+// planEdit returns the splices of an edit and a sentence that describes them. A byte order
 // mark stays and is not part of line 1.
-func plan(p place, old string, a editArgs) (cuts []splice, summary string, err error) {
+func planEdit(p place, old string, a editArgs) (splices []splice, summary string, err error) {
 	code := ""
 	if a.NewCode != nil {
 		code = *a.NewCode
@@ -40,16 +40,17 @@ func plan(p place, old string, a editArgs) (cuts []splice, summary string, err e
 	if hasBOM {
 		code = strings.TrimPrefix(code, bom)
 	}
-	cuts, summary, err = planBody(p, body, code, a)
+	splices, summary, err = planBody(p, body, code, a)
 	if hasBOM {
-		for i := range cuts {
-			cuts[i].from += len(bom)
-			cuts[i].to += len(bom)
+		for i := range splices {
+			splices[i].from += len(bom)
+			splices[i].to += len(bom)
 		}
 	}
-	return cuts, summary, err
+	return splices, summary, err
 }
 
+// planBody is planEdit for a text without a byte order mark.
 func planBody(p place, old, code string, a editArgs) ([]splice, string, error) {
 	ways := 0
 	for _, given := range []bool{a.Start != nil || a.End != nil, a.InsertAfter != nil, a.OldCode != nil && *a.OldCode != ""} {
@@ -89,6 +90,7 @@ func planBody(p place, old, code string, a editArgs) ([]splice, string, error) {
 		plural(lineCount(old), "line"), plural(lineCount(code), "line")), nil
 }
 
+// create plans a new file.
 func create(p place, code string, a editArgs) ([]splice, string, error) {
 	line := 0
 	for _, n := range []*int{a.Start, a.InsertAfter} {
@@ -105,7 +107,7 @@ func create(p place, code string, a editArgs) ([]splice, string, error) {
 	return []splice{{0, 0, code}}, fmt.Sprintf("Created %s with %s.", p, plural(lineCount(code), "line")), nil
 }
 
-// insert adds lines after line n.
+// insert plans the insertion of lines after line n.
 func insert(p place, old, code string, n int) ([]splice, string, error) {
 	total := lineCount(old)
 	switch {
@@ -118,8 +120,8 @@ func insert(p place, old, code string, n int) ([]splice, string, error) {
 	return []splice{cut}, fmt.Sprintf("Inserted %s after line %d of %s.", plural(lineCount(code), "line"), n, p), nil
 }
 
-// replaceLines replaces whole lines. A newline at the end of the new code does not add an
-// empty line.
+// replaceLines plans the replacement of whole lines. A newline at the end of the new code does
+// not add an empty line.
 func replaceLines(p place, old, code string, a editArgs) ([]splice, string, error) {
 	start, end := *a.Start, *a.Start
 	if a.End != nil {
@@ -144,14 +146,14 @@ func replaceLines(p place, old, code string, a editArgs) ([]splice, string, erro
 	case end < start:
 		return []splice{cut}, fmt.Sprintf("Appended %s to %s.", plural(added, "line"), p), nil
 	case code == "":
-		return []splice{cut}, fmt.Sprintf("Deleted %s of %s.", asLines(start, end), p), nil
+		return []splice{cut}, fmt.Sprintf("Deleted %s of %s.", describeLines(start, end), p), nil
 	}
-	return []splice{cut}, fmt.Sprintf("Replaced %s of %s with %s.", asLines(start, end), p, plural(added, "line")), nil
+	return []splice{cut}, fmt.Sprintf("Replaced %s of %s with %s.", describeLines(start, end), p, plural(added, "line")), nil
 }
 
-// cutLines replaces lines start..end with code as whole lines; end = start-1 only inserts.
-// The new lines get the line ending of the first replaced line, or of the one before it. A
-// file without a final newline stays without one.
+// cutLines returns the splice that replaces lines start to end with code as whole lines. If end
+// is start-1, it only inserts. The new lines get the line ending of the first replaced line, or
+// of the line before it. A file without a final newline stays without one.
 func cutLines(old string, start, end int, code string) splice {
 	all := strings.SplitAfter(old, "\n")
 	if all[len(all)-1] == "" {

@@ -19,12 +19,12 @@ func existing(rel string) place { return place{Rel: rel, Exists: true} }
 
 // rewrite plans an edit of the file f and applies it. It returns the new text, the answer
 // that describes the edit, and the splices.
-func rewrite(old string, a editArgs) (text, summary string, cuts []splice, err error) {
-	cuts, summary, err = plan(existing("f"), old, a)
+func rewrite(old string, a editArgs) (text, summary string, splices []splice, err error) {
+	splices, summary, err = planEdit(existing("f"), old, a)
 	if err != nil {
 		return "", "", nil, err
 	}
-	return apply(old, cuts), summary, cuts, nil
+	return applySplices(old, splices), summary, splices, nil
 }
 
 func TestB11EditArguments(t *testing.T) {
@@ -90,7 +90,7 @@ func TestB12EditModes(t *testing.T) {
 		{"insert among crlf", "a\r\nb\r\n", editArgs{NewCode: some("x\ny"), InsertAfter: num(1)}, "a\r\nx\r\ny\r\nb\r\n", ""},
 		{"mixed ends, crlf line", "a\r\nb\nc\n", editArgs{NewCode: some("x\ny"), Start: num(1)}, "x\r\ny\r\nb\nc\n", ""},
 		{"mixed ends, by text", "a\r\nb\nc\r\n", editArgs{OldCode: some("a\nb"), NewCode: some("x\ny")}, "x\r\ny\nc\r\n", ""},
-		{"mixed ends, the end too", "a\r\nb\nc\r\n", editArgs{OldCode: some("a\nb\nc\n"), NewCode: some("x\n")}, "x\r\n", ""},
+		{"mixed ends, up to the last line", "a\r\nb\nc\r\n", editArgs{OldCode: some("a\nb\nc\n"), NewCode: some("x\n")}, "x\r\n", ""},
 		{"delete crlf at the end", "a\r\nb", editArgs{Start: num(2)}, "a", ""},
 		{"mark stays, line 1", bom + "a\nb\n", editArgs{NewCode: some("x"), Start: num(1)}, bom + "x\nb\n", ""},
 		{"mark stays, whole", bom + "a\n", editArgs{NewCode: some(bom + "x")}, bom + "x\n", ""},
@@ -153,8 +153,8 @@ func TestB14EditMistakes(t *testing.T) {
 	}
 }
 
-// Events go from the last line to the first and use the old line numbers, so none
-// shifts the lines of the next. They do not remove lines that stay.
+// Events go from the last line to the first and use the old line numbers, so no event
+// shifts the lines of the next one. Unchanged lines are not part of an event.
 func TestB15EditEvents(t *testing.T) {
 	type at struct{ first, removed, added int }
 	const ten = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n"
@@ -187,7 +187,7 @@ func TestB15EditEvents(t *testing.T) {
 		{"behind a mark", bom + "a\nb\nc\n", editArgs{Start: num(1)}, []at{{1, 1, 0}}},
 		{"more than are told apart", strings.Repeat("a\nb\n", 150), editArgs{OldCode: some("a"), NewCode: some("x\ny"), ReplaceAll: yes()}, []at{{1, 299, 449}}},
 	} {
-		text, _, cuts, err := rewrite(c.old, c.args)
+		text, _, splices, err := rewrite(c.old, c.args)
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -196,7 +196,7 @@ func TestB15EditEvents(t *testing.T) {
 			continue
 		}
 		var got []at
-		for _, e := range editEvents("f", c.old, cuts) {
+		for _, e := range editEvents("f", c.old, splices) {
 			if e.File != "f" || e.Whole {
 				t.Errorf("%s: %+v", c.name, e)
 			}
@@ -313,11 +313,11 @@ func TestWP3NoProcessPerPrimitive(t *testing.T) {
 func TestEventsOfAHugeEdit(t *testing.T) {
 	old := strings.Repeat("a line\n", 500_000)
 	began := time.Now()
-	text, _, cuts, err := rewrite(old, editArgs{OldCode: some("line"), NewCode: some("row"), ReplaceAll: yes()})
+	text, _, splices, err := rewrite(old, editArgs{OldCode: some("line"), NewCode: some("row"), ReplaceAll: yes()})
 	if err != nil || len(text) != 500_000*len("a row\n") {
 		t.Fatalf("%d bytes, %v", len(text), err)
 	}
-	if got := editEvents("f", old, cuts); len(got) != 1 || got[0] != (env.Edit{File: "f", First: 1, Removed: 500_000, Added: 500_000}) {
+	if got := editEvents("f", old, splices); len(got) != 1 || got[0] != (env.Edit{File: "f", First: 1, Removed: 500_000, Added: 500_000}) {
 		t.Errorf("%+v", got)
 	}
 	if took := time.Since(began); took > 30*time.Second { // quadratic time would be minutes
@@ -334,26 +334,25 @@ func FuzzRewrite(f *testing.F) {
 			{NewCode: &newCode, Start: &start, End: &end}, {NewCode: &newCode, OldCode: &oldCode}, {NewCode: &newCode},
 			{NewCode: &newCode, InsertAfter: &start}, {NewCode: &newCode, OldCode: &oldCode, ReplaceAll: yes()},
 		} {
-			text, _, cuts, err := rewrite(old, a)
+			text, _, splices, err := rewrite(old, a)
 			if err != nil || text == old {
 				continue
 			}
-			was, now := plainLines(strings.TrimPrefix(old, bom)), plainLines(strings.TrimPrefix(text, bom))
-			shift, kept := 0, slices.Clone(was)
-			edits := editEvents("f", old, cuts)
+			oldLines, newLines := plainLines(strings.TrimPrefix(old, bom)), plainLines(strings.TrimPrefix(text, bom))
+			shift, edited := 0, slices.Clone(oldLines)
+			edits := editEvents("f", old, splices)
 			for _, e := range edits {
 				shift += e.Added - e.Removed
 			}
-			at := shift               // what to add to an old line number to get the new one
 			for _, e := range edits { // from the last to the first
-				if e.First < 1 || e.Removed < 0 || e.Added < 0 || e.First-1+e.Removed > len(kept) {
+				if e.First < 1 || e.Removed < 0 || e.Added < 0 || e.First-1+e.Removed > len(edited) {
 					t.Fatalf("%q -> %q: %+v", old, text, edits)
 				}
-				at -= e.Added - e.Removed
-				begin := e.First - 1 + at
-				kept = slices.Concat(kept[:e.First-1], now[begin:begin+e.Added], kept[e.First-1+e.Removed:])
+				shift -= e.Added - e.Removed // now the new line number minus the old one, at the start of e
+				begin := e.First - 1 + shift
+				edited = slices.Concat(edited[:e.First-1], newLines[begin:begin+e.Added], edited[e.First-1+e.Removed:])
 			}
-			if len(edits) > 0 && !slices.Equal(kept, now) {
+			if len(edits) > 0 && !slices.Equal(edited, newLines) {
 				t.Fatalf("%q -> %q is not %+v", old, text, edits)
 			}
 		}

@@ -41,6 +41,7 @@ func init() {
 	})
 }
 
+// on runs the tests at a reset if OnReset is set.
 func (c evalSettings) on(ctx context.Context, s *env.Session, e env.Event) (schemas.Observation, error) {
 	if e.Kind != env.EventReset || !c.OnReset {
 		return schemas.Observation{}, nil
@@ -53,7 +54,7 @@ func (c evalSettings) call(ctx context.Context, s *env.Session, _ evalArgs) (sch
 	if err != nil {
 		return schemas.Observation{}, err
 	}
-	large, err := tooLarge(ctx, s)
+	large, err := largeFileWarning(ctx, s)
 	if err != nil {
 		return schemas.Observation{}, err
 	}
@@ -69,9 +70,9 @@ func (c evalSettings) call(ctx context.Context, s *env.Session, _ evalArgs) (sch
 	return o, nil
 }
 
-// tooLarge returns a warning about files that are too large for a patch, or "" if there are
+// largeFileWarning returns a warning about files that are too large for a patch, or "" if there are
 // none. It looks at no more than walkMaxEntries entries of the workspace.
-func tooLarge(ctx context.Context, s *env.Session) (string, error) {
+func largeFileWarning(ctx context.Context, s *env.Session) (string, error) {
 	r, err := s.Sandbox.Walk(ctx, env.WalkSpec{
 		Dir: s.Workdir, Ignore: defaultIgnore, MaxEntries: walkMaxEntries, Timeout: s.CommandTimeout,
 	})
@@ -102,7 +103,7 @@ const (
 // evalListed is the maximum length of each list of tests in the summary.
 const evalListed = 20
 
-// summary describes a test run. It uses the results in the report and never the output.
+// summary describes a test run from the results in the report. It does not read the output.
 func (c evalSettings) summary(r env.EvalReport) string {
 	var failing []string
 	passed, failed := r.Counts()
@@ -129,10 +130,10 @@ func (c evalSettings) summary(r env.EvalReport) string {
 		fmt.Fprintf(&b, " The command ended with exit code %d.", r.ExitCode)
 	}
 	b.WriteString(earlyEnd(r))
-	list(&b, failing)
+	writeList(&b, failing)
 	if len(r.NotRun) > 0 {
 		b.WriteString("\n" + plural(len(r.NotRun), "test") + " did not run:")
-		list(&b, r.NotRun)
+		writeList(&b, r.NotRun)
 	}
 	return b.String()
 }
@@ -159,8 +160,8 @@ func earlyEnd(r env.EvalReport) string {
 	return " The test process ended early, " + where + ", with " + how + "."
 }
 
-// list writes test IDs, one per line. After evalListed of them it writes how many remain.
-func list(b *strings.Builder, ids []string) {
+// writeList writes test IDs, one per line. After evalListed of them it writes how many remain.
+func writeList(b *strings.Builder, ids []string) {
 	for i, id := range ids {
 		if i == evalListed {
 			fmt.Fprintf(b, "\n  and %d more", len(ids)-i)
@@ -177,10 +178,12 @@ var (
 	pytestDirs   = regexp.MustCompile(`/tmp/pytest-of-\w+/pytest-\d+\b`)
 )
 
-// stableEnds is how many bytes at each end of an output stableOutput rewrites. A model never
-// sees more than that. Rewriting all of a huge output could take longer than the tests' timeout.
+// stableEnds is the number of bytes at each end of an output that stableOutput rewrites. A model
+// never sees more. Rewriting all of a huge output could take longer than the tests' timeout.
 const stableEnds = tools.MaxText
 
+// stableOutput removes the parts of a test run's output that vary although the workspace is the
+// same.
 func stableOutput(s string) string {
 	if len(s) > 2*stableEnds {
 		return stableOutput(s[:stableEnds]) + s[stableEnds:len(s)-stableEnds] + stableOutput(s[len(s)-stableEnds:])

@@ -5,6 +5,7 @@ import (
 	"strings"
 )
 
+// numbered returns n lines of text.
 func numbered(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -13,6 +14,7 @@ func numbered(n int) string {
 	return b.String()
 }
 
+// project is a workspace with unusual files.
 var project = files{
 	"a.py":              "import os\n\ndef f(x):\n    return x\n",
 	"crlf.py":           "a = 1\r\nb = 2\r\n",

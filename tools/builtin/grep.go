@@ -40,13 +40,13 @@ func init() {
 	dir, include := "src", "*.py"
 	register("search file contents", func(c grepSettings) (tools.Def[grepArgs], error) {
 		var err error
-		c.Ignore, err = ignored(c.Ignore)
+		c.Ignore, err = ignoreGlobs(c.Ignore)
 		return tools.Def[grepArgs]{
 			Name: "grep", Category: "grep",
 			Description: "Search the text files in the workspace for a pattern. You get the matching lines with their line " +
 				"numbers, grouped by file; context lines have a - after the number. Hidden files are searched, symbolic " +
 				"links are not followed, and binary files are skipped" +
-				listed(c.Ignore, ", as are directories named %s") + ".",
+				formatNames(c.Ignore, ", as are directories named %s") + ".",
 			Example: grepArgs{Pattern: `def \w+_total`, Path: &dir, Include: &include},
 			More:    "narrow the pattern, or give path, include or a smaller max_results",
 			Call:    c.call,
@@ -54,8 +54,9 @@ func init() {
 	})
 }
 
-// ignored returns the globs of a setting, or the defaults if it is unset.
-func ignored(globs []string) ([]string, error) {
+// ignoreGlobs returns the globs of a setting, or the defaults if the setting is unset. It returns
+// an error if a glob is invalid.
+func ignoreGlobs(globs []string) ([]string, error) {
 	if globs == nil {
 		return defaultIgnore, nil
 	}
@@ -67,8 +68,8 @@ func ignored(globs []string) ([]string, error) {
 	return globs, nil
 }
 
-// listed formats a list of names. It returns "" if there are none.
-func listed(names []string, format string) string {
+// formatNames formats a list of names, such as "a, b and c". It returns "" for an empty list.
+func formatNames(names []string, format string) string {
 	switch len(names) {
 	case 0:
 		return ""
@@ -111,7 +112,7 @@ func (c grepSettings) call(ctx context.Context, s *env.Session, a grepArgs) (sch
 	return grepObservation(scope, r, q.Context > 0), nil
 }
 
-// grepSpec returns the search, without where to look.
+// grepSpec returns the search without its path.
 func grepSpec(a grepArgs) (env.SearchSpec, error) {
 	q := env.SearchSpec{Pattern: a.Pattern, MaxMatches: 100, MaxLine: grepMaxLine, MaxBytes: grepMaxBytes}
 	q.Literal, q.IgnoreCase = a.Fixed != nil && *a.Fixed, a.IgnoreCase != nil && *a.IgnoreCase
@@ -151,10 +152,10 @@ func grepSpec(a grepArgs) (env.SearchSpec, error) {
 	return q, nil
 }
 
-// grepPlace says where a search looks.
+// grepPlace is the part of the workspace that a search covers.
 type grepPlace struct {
 	rel  string // a path relative to the workspace
-	glob string // below rel; "" for everything
+	glob string // glob of the files below rel; "" means all files
 }
 
 func (p grepPlace) String() string {
@@ -169,8 +170,8 @@ func (p grepPlace) String() string {
 	return quoteName(p.rel)
 }
 
-// grepScope sets where q looks. If the path does not exist and contains wildcards, it is a
-// glob below its part without wildcards.
+// grepScope sets the path and the globs of q. If the path in the arguments does not exist and
+// contains wildcards, it is a glob below its part without wildcards.
 func grepScope(ctx context.Context, s *env.Session, a grepArgs, q *env.SearchSpec) (grepPlace, error) {
 	arg := "."
 	if a.Path != nil && strings.TrimSpace(*a.Path) != "" {
@@ -208,7 +209,8 @@ func grepScope(ctx context.Context, s *env.Session, a grepArgs, q *env.SearchSpe
 	return place, nil
 }
 
-// nothingFound describes where grep searched, and what may be wrong with the search.
+// nothingFound says which part of the workspace grep searched, and what may be wrong with the
+// search.
 func nothingFound(a grepArgs, place grepPlace, r env.SearchResult) string {
 	where := place.String()
 	for _, g := range []struct {
@@ -242,7 +244,7 @@ func grepObservation(scope grepPlace, r env.SearchResult, context bool) schemas.
 	var targets []string
 	file, last, shown := "", int64(0), 0
 	for i, l := range r.Lines {
-		if name := joined(scope.rel, l.File); i == 0 || name != file {
+		if name := joinPath(scope.rel, l.File); i == 0 || name != file {
 			file, last = name, 0
 			fmt.Fprintf(&b, "\n%s\n", quoteName(file))
 			targets = append(targets, file)

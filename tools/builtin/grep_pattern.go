@@ -8,9 +8,9 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// insteadOf maps syntax that RE2 lacks to its name and, after a semicolon, to what to
-// write instead.
-var insteadOf = map[string]string{
+// missingSyntax maps syntax that RE2 lacks to its name. After a semicolon or colon follows a hint
+// for the model.
+var missingSyntax = map[string]string{
 	`(?=`: "lookahead",
 	`(?!`: "negative lookahead",
 	`(?<`: "lookbehind",
@@ -33,26 +33,27 @@ var insteadOf = map[string]string{
 	`(?P`: "backreferences",
 }
 
-// patternMistake explains why a pattern is invalid and what to do instead.
+// patternMistake returns an error that tells the model why its pattern is invalid and what to do
+// instead.
 func patternMistake(err error) error {
-	parse, ok := errors.AsType[*syntax.Error](err)
+	syntaxErr, ok := errors.AsType[*syntax.Error](err)
 	if !ok {
 		return tools.Mistake("grep cannot read the pattern: %v.", err)
 	}
-	const perl = "The pattern uses %s: this syntax (RE2) has no %s. "
-	expr := parse.Expr
+	const format = "The pattern uses %s: this syntax (RE2) has no %s. "
+	expr := syntaxErr.Expr
 	for n := min(len(expr), 4); n > 1; n-- {
-		if what, known := insteadOf[expr[:n]]; known {
+		if what, known := missingSyntax[expr[:n]]; known {
 			hint := ""
 			if !strings.ContainsAny(what, ";:") {
 				hint = "Search with a simpler pattern and pick from the matches, or use bash: grep -rnP."
 			}
-			return tools.Mistake(strings.TrimSpace(perl+hint), expr[:n], what)
+			return tools.Mistake(strings.TrimSpace(format+hint), expr[:n], what)
 		}
 	}
-	if parse.Code == syntax.ErrInvalidEscape && len(expr) == 2 && '1' <= expr[1] && expr[1] <= '9' {
-		return tools.Mistake(perl+"Search with a simpler pattern and pick from the matches, or use bash: grep -rnP.", expr, "backreferences")
+	if syntaxErr.Code == syntax.ErrInvalidEscape && len(expr) == 2 && '1' <= expr[1] && expr[1] <= '9' {
+		return tools.Mistake(format+"Search with a simpler pattern and pick from the matches, or use bash: grep -rnP.", expr, "backreferences")
 	}
 	return tools.Mistake("grep cannot read the pattern: %s: %s. To search for text that contains special characters, "+
-		"set fixed to true.", parse.Code, expr)
+		"set fixed to true.", syntaxErr.Code, expr)
 }

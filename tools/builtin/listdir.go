@@ -29,12 +29,12 @@ func init() {
 	dir, depth := "src", 2
 	register("list a directory tree", func(c listdirSettings) (tools.Def[listdirArgs], error) {
 		var err error
-		c.Ignore, err = ignored(c.Ignore)
+		c.Ignore, err = ignoreGlobs(c.Ignore)
 		return tools.Def[listdirArgs]{
 			Name: "listdir", Category: "listdir",
 			Description: "List the files and directories in the workspace, including hidden ones, as an indented tree in " +
 				"natural order (a2 before a10). The names of directories end with /, those of executable files with *; symbolic links " +
-				"show their targets and are not followed." + listed(c.Ignore, " The contents of directories named %s are omitted."),
+				"show their targets and are not followed." + formatNames(c.Ignore, " The contents of directories named %s are omitted."),
 			Example: listdirArgs{Path: &dir, Depth: &depth},
 			More:    listdirRemedy,
 			Call:    c.call,
@@ -46,7 +46,7 @@ const (
 	listdirMaxDepth   = 20
 	listdirMaxEntries = 1000
 
-	// listdirRemedy tells the model how to see what was left out.
+	// listdirRemedy tells the model how to see the omitted entries.
 	listdirRemedy = "list a subdirectory, or use a smaller depth"
 )
 
@@ -105,7 +105,7 @@ func fittingLevels(levels []int, limit int) int {
 	return len(levels)
 }
 
-// listdirRest describes what a listing of depth levels omits from the whole.
+// listdirRest describes the entries of whole that a listing r of depth levels omits.
 func listdirRest(r, whole env.WalkResult, depth int) string {
 	out := ""
 	if missing := whole.Total() - len(r.Entries); missing > 0 {
@@ -149,19 +149,19 @@ func quoteName(name string) string {
 }
 
 // otherNames returns the names that arg may mean besides its trimmed text: arg with the
-// spaces around it, and the names for which quoteName returns arg or the last part of arg.
+// spaces around it, and the names that quoteName quotes as arg or as the last part of arg.
 func otherNames(arg string) []string {
 	var out []string
-	if bare := strings.TrimSpace(arg); bare != arg {
+	if trimmed := strings.TrimSpace(arg); trimmed != arg {
 		out = append(out, arg)
-		arg = bare
+		arg = trimmed
 	}
 	if name, err := strconv.Unquote(arg); err == nil {
 		out = append(out, name)
 	}
-	if at := strings.Index(arg, `/"`); at >= 0 {
-		if name, err := strconv.Unquote(arg[at+1:]); err == nil {
-			out = append(out, arg[:at+1]+name)
+	if i := strings.Index(arg, `/"`); i >= 0 {
+		if name, err := strconv.Unquote(arg[i+1:]); err == nil {
+			out = append(out, arg[:i+1]+name)
 		}
 	}
 	return out

@@ -18,22 +18,23 @@ type pdbArgs struct {
 
 type pdbSettings struct {
 	tools.Settings
-	// A call without an entrypoint uses the last one, initially the task's; unset = true.
+	// Let a call without an entrypoint use the last one, initially the task's; unset = true.
 	SetDefaultEntrypoint  *bool `json:"set_default_entrypoint,omitempty"`
 	AutoList              *bool `json:"auto_list,omitempty"`              // show the source around the position after each command; unset = true
 	PersistentBreakpoints *bool `json:"persistent_breakpoints,omitempty"` // keep breakpoints when the program restarts; unset = true
 }
 
-func off(setting *bool) bool { return setting != nil && !*setting }
+// isOff reports whether a setting whose default is true was set to false.
+func isOff(setting *bool) bool { return setting != nil && !*setting }
 
 // describe returns the description of the tool with these settings.
 func (c pdbSettings) describe() string {
 	shows := "You get pdb's output, the place where the program is stopped, and the source around that line. "
-	if off(c.AutoList) {
+	if isOff(c.AutoList) {
 		shows = "You get pdb's output and the place where the program is stopped; l lists the source around that line. "
 	}
 	kept := "Breakpoints are kept. "
-	if off(c.PersistentBreakpoints) {
+	if isOff(c.PersistentBreakpoints) {
 		kept = "Breakpoints are removed when the program is restarted. "
 	}
 	text := "Send a command to the Python debugger pdb. The session starts with your first command, before " +
@@ -46,7 +47,7 @@ func (c pdbSettings) describe() string {
 		"Commands on separate lines, or separated by ;;, run one after the other. " + shows + kept +
 		"After the program has ended, or after you change a file with the edit tool, the next command " +
 		"restarts the program automatically; after you change a file in any other way, send restart."
-	if off(c.SetDefaultEntrypoint) {
+	if isOff(c.SetDefaultEntrypoint) {
 		text += " Every call must give the entrypoint; a different one starts a new session."
 	}
 	return text
@@ -55,7 +56,7 @@ func (c pdbSettings) describe() string {
 func init() {
 	register("debug the program with pdb", func(c pdbSettings) (tools.Def[pdbArgs], error) {
 		example, required := pdbArgs{Command: "b src/main.py:42"}, []string(nil)
-		if off(c.SetDefaultEntrypoint) {
+		if isOff(c.SetDefaultEntrypoint) {
 			entrypoint := "python -m pytest tests/test_cart.py -x"
 			example.Entrypoint, required = &entrypoint, []string{"entrypoint"}
 		}
@@ -77,12 +78,12 @@ func (c pdbSettings) call(ctx context.Context, s *env.Session, a pdbArgs) (schem
 	if a.Entrypoint != nil {
 		entrypoint = strings.TrimSpace(*a.Entrypoint)
 	}
-	if entrypoint == "" && off(c.SetDefaultEntrypoint) {
+	if entrypoint == "" && isOff(c.SetDefaultEntrypoint) {
 		return schemas.Observation{}, tools.Mistake("The entrypoint is empty. Give the command line of the program to debug, for example \"python -m pytest tests/test_cart.py -x\".")
 	}
 	r, err := s.Debugger.Command(ctx, env.DebuggerCommand{
 		Text: a.Command, Entrypoint: entrypoint, Timeout: timeout(s, a.Timeout),
-		NoListing: off(c.AutoList), Forget: off(c.PersistentBreakpoints),
+		NoListing: isOff(c.AutoList), Forget: isOff(c.PersistentBreakpoints),
 	})
 	if err != nil {
 		return schemas.Observation{}, err
@@ -97,8 +98,8 @@ func (c pdbSettings) call(ctx context.Context, s *env.Session, a pdbArgs) (schem
 	return o, nil
 }
 
-// timeout returns the time limit of a call: seconds, within 1 s and 1 h, or the
-// environment's limit if seconds is nil.
+// timeout returns the time limit of a call: seconds, limited to 1 s to 1 h, or the environment's
+// limit if seconds is nil.
 func timeout(s *env.Session, seconds *int) time.Duration {
 	if seconds == nil {
 		return s.CommandTimeout

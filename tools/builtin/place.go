@@ -28,25 +28,25 @@ type place struct {
 // String returns the path as it is shown to the model.
 func (p place) String() string { return quoteName(p.Rel) }
 
-// locate resolves a path that a model gave. If it does not exist, locate tries other
-// readings of it; see otherNames.
+// locate resolves a path that a model gave. If the path does not exist, locate tries the other
+// names that the model may mean; see otherNames.
 func locate(ctx context.Context, s *env.Session, arg string) (place, error) {
-	p, err := find(ctx, s, strings.TrimSpace(arg))
+	p, err := resolve(ctx, s, strings.TrimSpace(arg))
 	if err != nil || p.Exists {
 		return p, err
 	}
 	for _, other := range otherNames(arg) {
-		if q, err := find(ctx, s, other); err == nil && q.Exists {
+		if q, err := resolve(ctx, s, other); err == nil && q.Exists {
 			return q, nil
 		}
 	}
 	return p, nil
 }
 
-// find resolves a path. It refuses paths that lead out of the workspace, by .. or through
-// a symbolic link.
-func find(ctx context.Context, s *env.Session, arg string) (place, error) {
-	rel, err := within(s.Workdir, arg)
+// resolve returns the place of a path. It refuses paths that lead out of the workspace, by ..
+// or through a symbolic link.
+func resolve(ctx context.Context, s *env.Session, arg string) (place, error) {
+	rel, err := relativePath(s.Workdir, arg)
 	if err != nil {
 		return place{}, err
 	}
@@ -54,7 +54,7 @@ func find(ctx context.Context, s *env.Session, arg string) (place, error) {
 	p.FileInfo, err = s.Sandbox.Stat(ctx, p.Abs)
 	switch {
 	case errors.Is(err, env.ErrNotExist):
-		return p, contained(ctx, s, path.Dir(p.Abs), arg)
+		return p, checkContained(ctx, s, path.Dir(p.Abs), arg)
 	case err != nil:
 		return p, err
 	}
@@ -65,7 +65,7 @@ func find(ctx context.Context, s *env.Session, arg string) (place, error) {
 	if p.Symlink != "" && p.Real == "" {
 		return p, tools.Mistake("%s is a symbolic link to %s, which does not exist.", rel, p.Symlink)
 	}
-	if err := contained(ctx, s, p.Abs, arg); err != nil {
+	if err := checkContained(ctx, s, p.Abs, arg); err != nil {
 		return p, err
 	}
 	p.Abs = p.Real
@@ -76,8 +76,8 @@ func find(ctx context.Context, s *env.Session, arg string) (place, error) {
 	return p, err
 }
 
-// within returns arg relative to the workspace. It does not resolve symbolic links.
-func within(workdir, arg string) (string, error) {
+// relativePath returns arg relative to the workspace. It does not resolve symbolic links.
+func relativePath(workdir, arg string) (string, error) {
 	if strings.TrimSpace(arg) == "" {
 		return "", tools.Mistake("The path is empty. Give a path relative to %s, for example \"src/main.py\".", workdir)
 	}
@@ -93,19 +93,20 @@ func within(workdir, arg string) (string, error) {
 	}
 	rel, below := strings.CutPrefix(abs, strings.TrimSuffix(workdir, "/")+"/")
 	if !below {
-		return "", outside(workdir, arg)
+		return "", outsideError(workdir, arg)
 	}
 	return rel, nil
 }
 
-func outside(workdir, arg string) error {
+// outsideError returns the error for a path that is not in the workspace.
+func outsideError(workdir, arg string) error {
 	return tools.Mistake("%s is outside the workspace %s, and this tool works only inside it. "+
 		"Give a path below %s; to read other files, use bash, for example: cat %s", arg, workdir, workdir, arg)
 }
 
-// contained checks that abs, or the nearest directory above it that exists, is in the
+// checkContained checks that abs, or the nearest directory above it that exists, is in the
 // workspace after symbolic links are resolved.
-func contained(ctx context.Context, s *env.Session, abs, arg string) error {
+func checkContained(ctx context.Context, s *env.Session, abs, arg string) error {
 	root, err := s.Sandbox.Stat(ctx, s.Workdir)
 	if err != nil {
 		return err
@@ -118,7 +119,7 @@ func contained(ctx context.Context, s *env.Session, abs, arg string) error {
 		case err == nil && (info.Real == root.Real || strings.HasPrefix(info.Real, root.Real+"/")):
 			return nil
 		case err == nil:
-			return outside(s.Workdir, arg)
+			return outsideError(s.Workdir, arg)
 		case !errors.Is(err, env.ErrNotExist) || abs == "/":
 			return err
 		}
@@ -126,8 +127,8 @@ func contained(ctx context.Context, s *env.Session, abs, arg string) error {
 	}
 }
 
-// file is like locate, but refuses missing files and directories.
-func file(ctx context.Context, s *env.Session, arg string) (place, error) {
+// locateFile is like locate, but refuses missing files and directories.
+func locateFile(ctx context.Context, s *env.Session, arg string) (place, error) {
 	p, err := locate(ctx, s, arg)
 	switch {
 	case err != nil:
@@ -183,22 +184,22 @@ func suggestions(ctx context.Context, s *env.Session, rel string) string {
 	return fmt.Sprintf(" Did you mean %s?", strings.Join(names, " or "))
 }
 
-// joined joins rel and a path below it.
-func joined(rel, below string) string {
+// joinPath joins rel and a path below it, which may be empty.
+func joinPath(rel, below string) string {
 	if below == "" {
 		return rel
 	}
 	return path.Join(rel, below)
 }
 
-// visible replaces control characters other than tab by escapes such as \x1b.
-func visible(text string) string {
-	if !strings.ContainsFunc(text, invisible) {
+// escapeControls replaces control characters other than tab by escapes such as \x1b.
+func escapeControls(text string) string {
+	if !strings.ContainsFunc(text, isControl) {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
-		if invisible(r) {
+		if isControl(r) {
 			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
 		} else {
 			b.WriteRune(r)
@@ -207,7 +208,8 @@ func visible(text string) string {
 	return b.String()
 }
 
-func invisible(r rune) bool { return r != '\t' && unicode.IsControl(r) }
+// isControl reports whether r is a control character other than tab.
+func isControl(r rune) bool { return r != '\t' && unicode.IsControl(r) }
 
 // lineText returns a line of a search as it is shown: control characters are escaped, and
 // bytes that the search cut off are counted.
@@ -217,7 +219,7 @@ func lineText(l env.SearchLine) string {
 	if after == 0 {
 		text = strings.TrimSuffix(text, "\r")
 	}
-	text = visible(text)
+	text = escapeControls(text)
 	if l.Cut > 0 {
 		text = fmt.Sprintf("[%s before] ...%s", plural(int(l.Cut), "byte"), text)
 	}
@@ -227,15 +229,15 @@ func lineText(l env.SearchLine) string {
 	return text
 }
 
-// lines returns a range in the format of Observation.Targets.
-func lines(rel string, start, end int) string {
+// lineRange returns a range in the format of Observation.Targets.
+func lineRange(rel string, start, end int) string {
 	if start == end {
 		return fmt.Sprintf("%s:%d", rel, start)
 	}
 	return fmt.Sprintf("%s:%d-%d", rel, start, end)
 }
 
-// plural returns a number with a noun, such as "1 line" and "2 lines".
+// plural returns a number with a noun, such as "1 line" or "2 lines".
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

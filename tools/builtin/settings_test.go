@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// reset tells the tools about a reset and returns what they say.
+// reset notifies the tools of a reset and returns their observations.
 func (b *bench) reset() []schemas.Observation {
 	b.t.Helper()
 	observations, err := b.set.Notify(b.t.Context(), b.Session, env.Event{Kind: env.EventReset})
@@ -19,7 +19,7 @@ func (b *bench) reset() []schemas.Observation {
 	return observations
 }
 
-// A failure is reported to the model, not swallowed.
+// The model sees the failure of a command.
 func TestB2SetupCommandsRunAtEachReset(t *testing.T) {
 	b := newBenchWith(t, files{}, settings{
 		"view": {"setup": []string{"pwd >>/tmp/runs", "echo oh; echo no >&2; exit 3", "echo done >>/tmp/runs"}},
@@ -44,7 +44,7 @@ func TestB2SetupCommandsRunAtEachReset(t *testing.T) {
 }
 
 // A tool has the same name in the registry and for the model, because statistics over a
-// dataset rely on it. No suffix registers a tool twice.
+// dataset rely on it. A suffix does not make a second tool.
 func TestB3ToolsHaveOneName(t *testing.T) {
 	for _, name := range []string{"bash:2", "Bash", "bashtool"} {
 		if _, err := tools.Registry.Build(name, nil, struct{}{}); err == nil || !strings.Contains(err.Error(), "choose one of bash, edit, eval, grep, listdir, pdb, submit, view") {
@@ -90,7 +90,7 @@ func TestB21EvalAtReset(t *testing.T) {
 	}
 	b.report = env.EvalReport{Passed: true}
 	if got := b.ok("eval", nil); !strings.HasPrefix(got, "The tests pass.") {
-		t.Errorf("the report is not read anew: %q", got)
+		t.Errorf("eval shows an old report: %q", got)
 	}
 	if b.evals != 2 {
 		t.Errorf("the tests ran %d times, want 2: a changed file does not run them", b.evals)

@@ -19,16 +19,18 @@ import (
 // shell is one long-lived bash. It sources each command from a file, with input, output
 // and error redirected, so that nothing in the command, such as an unclosed quote or a
 // redirection, can affect the stream of the frames. After each command the shell saves its
-// directory and exported variables. If it ends, the next shell loads them.
+// directory and exported variables. If the shell ends, the next one loads them.
 type shell struct {
 	term  env.Terminal
 	conn  *framing.Conn
-	dir   string // of the shell's own files
-	mark  uint64 // of the running command
-	nonce string // of the running command's frames
+	dir   string // directory of the shell's own files
+	mark  uint64 // value of Terminal.Mark from before the running command
+	nonce string // nonce of the running command's frames
 	saved bool   // an earlier shell may have saved its state
-	tidy  bool   // the last command was killed, and bash has yet to report that
-	last  int    // exit code of the last command, the next one's $?
+	// unreported means that the last command was killed and that bash has not printed its
+	// notice about that yet.
+	unreported bool
+	last       int // exit code of the last command, which the next command sees as $?
 }
 
 // result describes the end of one command.
@@ -39,14 +41,15 @@ type result struct {
 	traced   bool   // set -x was on at the beginning or at the end
 	exited   bool   // the shell has ended
 	stolen   bool   // another program has read some of the shell's output
-	dir      string // if exited: the directory of the next shell
+	dir      string // directory of the next shell; set only if exited
 }
 
 const (
-	// shellGrace is the time a killed command and the shell get to end.
+	// shellGrace bounds how long the shell may take to report the end of a killed command.
 	shellGrace = 400 * time.Millisecond
-	// shellBegin is the time a shell gets to begin a command. A shell that needs longer is
-	// broken: an earlier command forged its end, consumed its input, or stopped it.
+	// shellBegin bounds how long a shell may take to begin a command. A shell that needs longer
+	// is broken: an earlier command forged its end, consumed the shell's input, or stopped the
+	// shell.
 	shellBegin = 2 * time.Second
 	// firstPoll is the time after which await first reads the state file in addition to
 	// waiting for the frame.
@@ -57,9 +60,9 @@ func (sh *shell) command() string { return sh.dir + "/command" }
 func (sh *shell) state() string   { return sh.dir + "/state" }
 
 // shellStart prepares a new bash. Output and frames go to descriptor 198; the shell's own
-// output is discarded. The body of a frame is a JSON number of three digits, base64 in four
-// characters: 100 plus the exit code, and 300 more under "set -x". After the frame of a
-// command's end the shell saves its state. The functions use no variables, because a
+// output is discarded. The body of a frame is a JSON number of three digits, encoded in base64
+// as four characters: 100 plus the exit code, and 300 more under "set -x". After the frame of
+// a command's end, the shell saves its state. The functions use no variables, because a
 // command may have made any of them read-only. The trap checks the process ID because a job
 // that is killed before it begins also runs the trap, and would save its own state.
 const shellStart = `exec 198>&1 >/dev/null 2>&1
@@ -80,19 +83,19 @@ trap '[[ $BASHPID = $$ ]] && __tracesmith_save' EXIT
 `
 
 // input returns the input with which the shell runs a builtin with its arguments. The shell
-// first sends a frame, so that a shell that has died earlier can be told from one that the
-// command ended. A shell that is restricted, out of descriptors, or that reads "[[" and "{"
-// as commands (as bash does after certain syntax errors) sends no frame and is replaced.
-// The input is an "&&" list because "set -e" applies only to its last command.
+// first sends a frame, which distinguishes a shell that was already dead from a shell that the
+// command ended. A shell that is restricted, out of descriptors, or that reads "[[" and "{" as commands
+// (as bash does after certain syntax errors) sends no frame, and run replaces it. The input is
+// an "&&" list because "set -e" applies only to the last command of such a list.
 func (sh *shell) input(builtin string) []byte {
-	nonce, tidy := sh.conn.Expect(), ""
+	nonce, report := sh.conn.Expect(), ""
 	sh.nonce = nonce
-	if sh.tidy {
-		sh.tidy, tidy = false, `\builtin jobs; `
+	if sh.unreported {
+		sh.unreported, report = false, `\builtin jobs; `
 	}
 	return fmt.Appendf(nil, `%s[[ $- != *r* ]] && \builtin : </dev/null 3>&198 4>&3 5>&3 6>&3 && { `+
 		`\__tracesmith_frame 0 %s 1; \__tracesmith_status %d; \builtin %s </dev/null >&198 2>&1 198>&-; \__tracesmith_frame "$?" %s 2; }`+"\n",
-		tidy, nonce, sh.last, builtin, nonce)
+		report, nonce, sh.last, builtin, nonce)
 }
 
 // start starts a shell with the state of the previous one, if there was one.
@@ -119,12 +122,13 @@ func (sh *shell) start(ctx context.Context, s *env.Session) error {
 	return nil
 }
 
+// stop ends the shell, if there is one.
 func (sh *shell) stop(ctx context.Context) error {
 	if sh.term == nil {
 		return nil
 	}
 	term := sh.term
-	sh.term, sh.conn, sh.tidy, sh.last = nil, nil, false, 0
+	sh.term, sh.conn, sh.unreported, sh.last = nil, nil, false, 0
 	if err := term.Close(ctx); err != nil {
 		return fmt.Errorf("closing the shell: %w", err)
 	}
@@ -164,7 +168,7 @@ func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit 
 		if err != nil {
 			return result{}, err
 		}
-		res.out = join(res.out, r.Output) // of background jobs
+		res.out = join(res.out, r.Output) // output of background jobs
 		res.timedOut, res.exit = r.TimedOut && last, r.ExitCode
 		if r.Frame != nil {
 			_, res.traced = exitCode(r.Frame)
@@ -203,6 +207,7 @@ func (sh *shell) forget(ctx context.Context, s *env.Session) error {
 	return sh.remove(ctx, s, sh.state())
 }
 
+// remove deletes a file or directory, even if an earlier command has made it read-only.
 func (*shell) remove(ctx context.Context, s *env.Session, name string) error {
 	_, err := s.Sandbox.Run(ctx, env.Command{
 		Args: []string{"sh", "-c", `[ -w "${1%/*}" ] || chmod u+rwx "${1%/*}"; [ -L "$1" ] || chmod -R u+rwx "$1"; rm -rf "$1"`, "sh", name}, Dir: "/", Timeout: 5 * time.Second,
@@ -254,7 +259,7 @@ func (sh *shell) finish(ctx context.Context, s *env.Session, res result, command
 		if r, err = sh.conn.Await(ctx, shellGrace); err != nil {
 			return result{}, err
 		}
-		res.out, sh.tidy = join(res.out, r.Output), true
+		res.out, sh.unreported = join(res.out, r.Output), true
 	}
 	if r.Frame != nil {
 		code, traced := exitCode(r.Frame)
@@ -271,14 +276,15 @@ func (sh *shell) finish(ctx context.Context, s *env.Session, res result, command
 func (sh *shell) await(ctx context.Context, s *env.Session, limit time.Duration) (r framing.Reply, err error) {
 	end := time.Now().Add(limit)
 	for pause := firstPoll; ; pause *= 2 {
-		left := time.Until(end)
-		part, err := sh.conn.Await(ctx, min(pause, left))
+		remaining := time.Until(end)
+		part, err := sh.conn.Await(ctx, min(pause, remaining))
 		part.Output = join(r.Output, part.Output)
 		if r = part; err != nil || !r.TimedOut {
 			return r, err
 		}
 		if _, code := sh.readState(ctx, s); code >= 0 {
-			// The frame comes before the state, so it has arrived if nothing else read it.
+			// The shell sends the frame before it saves the state, so the frame has arrived
+			// unless another program read it.
 			part, err := sh.conn.Await(ctx, 0)
 			part.Output = join(r.Output, part.Output)
 			if r = part; err != nil || !r.TimedOut {
@@ -288,7 +294,7 @@ func (sh *shell) await(ctx context.Context, s *env.Session, limit time.Duration)
 			r.TimedOut, r.ExitCode = false, code
 			return r, nil
 		}
-		if pause >= left {
+		if pause >= remaining {
 			return r, nil
 		}
 	}
@@ -302,8 +308,8 @@ func (sh *shell) savedDir(ctx context.Context, s *env.Session) string {
 	return s.Workdir
 }
 
-// readState returns the directory that the shell saved last and, if it saved it at the end
-// of the running command, the exit code, else -1.
+// readState returns the directory that the shell saved last. code is the exit code of the
+// running command if the shell saved its state after it, and -1 otherwise.
 func (sh *shell) readState(ctx context.Context, s *env.Session) (dir string, code int) {
 	state, _, err := s.Sandbox.ReadFile(ctx, sh.state(), 64<<10)
 	first, rest, _ := strings.Cut(string(state), "\n")
@@ -331,7 +337,7 @@ func exitCode(frame []byte) (code int, traced bool) {
 	return n - 100, traced
 }
 
-// join appends output of the same command that came after a timeout.
+// join appends later output of the same command.
 func join(a, b framing.Output) framing.Output {
 	head := len(a.Bytes) + b.Head
 	if a.Cut() > 0 {

@@ -51,13 +51,13 @@ const (
 // call reads the range with a search that matches every line, so that only the shown lines
 // leave the sandbox, however large the file is.
 func (c viewSettings) call(ctx context.Context, s *env.Session, a viewArgs) (schemas.Observation, error) {
-	p, err := file(ctx, s, a.Path)
+	p, err := locateFile(ctx, s, a.Path)
 	if err != nil {
 		return schemas.Observation{}, err
 	}
-	most := viewMaxLines
+	maxLines := viewMaxLines
 	if c.MaxLines > 0 {
-		most = min(c.MaxLines, most)
+		maxLines = min(c.MaxLines, maxLines)
 	}
 	start, end := 1, math.MaxInt32
 	if a.Start != nil {
@@ -67,13 +67,13 @@ func (c viewSettings) call(ctx context.Context, s *env.Session, a viewArgs) (sch
 		end = *a.End
 	}
 	first := min(max(start, 1), math.MaxInt32)
-	last := min(max(end, first), first+most-1)
-	if start < 1 || end < 1 { // an error whose message needs only the number of lines
+	last := min(max(end, first), first+maxLines-1)
+	if start < 1 || end < 1 { // an error, whose message needs only the number of lines
 		last = first
 	}
 	r, err := s.Sandbox.Search(ctx, env.SearchSpec{
 		Path: p.Abs, Literal: true, First: first, Last: last,
-		MaxMatches: most, MaxBytes: viewMaxBytes, MaxLine: viewMaxLine, Timeout: s.CommandTimeout,
+		MaxMatches: maxLines, MaxBytes: viewMaxBytes, MaxLine: viewMaxLine, Timeout: s.CommandTimeout,
 	})
 	switch {
 	case err != nil:
@@ -91,7 +91,7 @@ func (c viewSettings) call(ctx context.Context, s *env.Session, a viewArgs) (sch
 	return viewObservation(s, p, end, a.LineNumbers == nil || *a.LineNumbers, r), nil
 }
 
-// viewMistake returns an error if a range, 1-based and inclusive, is wrong.
+// viewMistake returns an error for the model if the range from start to end is not in the file.
 func viewMistake(p place, start, end int, r env.SearchResult) error {
 	total := plural(int(r.LineCount), "line")
 	if r.Stopped || r.Incomplete {
@@ -142,9 +142,9 @@ func viewObservation(s *env.Session, p place, end int, numbers bool, r env.Searc
 		}
 		b.WriteByte('\n')
 	}
-	counted := !r.Stopped && !r.Incomplete
+	knowsTotal := !r.Stopped && !r.Incomplete
 	head := fmt.Sprintf("%s, lines %d-%d", p, first, last)
-	if counted {
+	if knowsTotal {
 		head += fmt.Sprintf(" of %d", r.LineCount)
 	} else {
 		head += fmt.Sprintf(" of a file of %d bytes", p.Size)
@@ -157,12 +157,12 @@ func viewObservation(s *env.Session, p place, end int, numbers bool, r env.Searc
 	}
 	switch rest := min(end, int(r.LineCount)); {
 	case last >= end:
-	case !counted:
+	case !knowsTotal:
 		fmt.Fprintf(&b, "[more lines follow; view them with start=%d]\n", last+1)
 	case last < rest:
 		fmt.Fprintf(&b, "[lines %d-%d are not shown; view them with start=%d]\n", last+1, rest, last+1)
 	}
-	return schemas.Observation{Text: head + "\n" + b.String(), Targets: []string{lines(p.Rel, first, last)}}
+	return schemas.Observation{Text: head + "\n" + b.String(), Targets: []string{lineRange(p.Rel, first, last)}}
 }
 
 // fittingLines returns the lines that fit into one observation, and the width of their
@@ -178,6 +178,7 @@ func fittingLines(all []env.SearchLine) (fit []env.SearchLine, width int) {
 	return all, width
 }
 
+// endsCRLF reports whether a line ends in CRLF. Only the end of the whole line counts.
 func endsCRLF(l env.SearchLine) bool {
 	return l.Cut+int64(len(l.Text)) == l.Size && strings.HasSuffix(l.Text, "\r")
 }

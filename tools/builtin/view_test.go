@@ -37,7 +37,7 @@ func TestB7ViewArguments(t *testing.T) {
 		"a.py, lines 1-1 of 4\n    1  import os\n":    {"path": "a.py", "start": nil, "end": 1},
 	})
 	if o := b.call("view", args{"path": "a.py", "start": 2.5}); o.ErrorClass != schemas.ErrBadArguments {
-		t.Errorf("half a line: %+v", o)
+		t.Errorf("a fractional line number: %+v", o)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestViewOfHugeFiles(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if counted.read > 1<<20 || counted.moved > 100 || counted.processes != 0 {
-		t.Errorf("two lines of 900 MiB: %+v", counted)
+		t.Errorf("viewing two lines of a file of 900 MiB: %+v", counted)
 	}
 	b.refused("view", args{"path": "huge.log", "start": -1}, "has more than 1 line.")
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Check turns the arguments that a model sent into canonical JSON that satisfies the
-// schema, or returns every problem with what was expected. It converts values that have
-// only one possible meaning: "12" or 12.0 for the integer 12, "true" for a boolean, null
-// for an optional argument, a number for a string.
+// Check converts the arguments that a model sent to canonical JSON that satisfies the
+// schema, or returns every problem together with the expected value. It converts values
+// that can have only one meaning: "12" or 12.0 for the integer 12, "true" for a boolean,
+// null for an optional argument, a number for a string.
 func (t *Tool) Check(raw []byte) (args []byte, problems []string) {
-	given, err := object(raw)
+	given, err := decodeObject(raw)
 	if err != nil {
 		return nil, []string{err.Error()}
 	}
@@ -29,8 +29,8 @@ func (t *Tool) Check(raw []byte) (args []byte, problems []string) {
 	for _, name := range sortedKeys(given) {
 		prop, known := t.schema.Properties[name]
 		if !known {
-			if more := t.schema.AdditionalProperties; more != nil && more.Not != nil {
-				problems = append(problems, t.unknown(name))
+			if extra := t.schema.AdditionalProperties; extra != nil && extra.Not != nil { // {"not": {}} allows nothing
+				problems = append(problems, t.unknownArgument(name))
 			} else {
 				out[name] = given[name]
 			}
@@ -39,12 +39,12 @@ func (t *Tool) Check(raw []byte) (args []byte, problems []string) {
 		value, keep, ok := coerce(prop, given[name])
 		switch {
 		case ok && !keep && !slices.Contains(t.schema.Required, name):
-			// omit it
+			// Omit the argument.
 		case given[name] == nil && admitsNull(prop):
 			out[name] = nil // validation decides
 		case !ok || !keep:
 			problems = append(problems, fmt.Sprintf("argument %q must be %s, but it was %s",
-				name, typeName(prop), show(given[name])))
+				name, typeName(prop), describeValue(given[name])))
 		case hasNUL(value):
 			problems = append(problems, fmt.Sprintf("argument %q must not contain NUL characters", name))
 		default:
@@ -52,7 +52,7 @@ func (t *Tool) Check(raw []byte) (args []byte, problems []string) {
 		}
 	}
 	for _, name := range t.schema.Required {
-		if _, there := given[name]; !there {
+		if _, ok := given[name]; !ok {
 			problems = append(problems, fmt.Sprintf("argument %q (%s) is missing", name, typeName(t.schema.Properties[name])))
 		}
 	}
@@ -71,7 +71,8 @@ func (t *Tool) Check(raw []byte) (args []byte, problems []string) {
 	return args, nil
 }
 
-func (t *Tool) unknown(name string) string {
+// unknownArgument returns the problem with an argument that the tool does not have.
+func (t *Tool) unknownArgument(name string) string {
 	var takes []string // required arguments in the order of the schema, then the others by name
 	for _, known := range append(slices.Clone(t.schema.Required), sortedKeys(t.schema.Properties)...) {
 		optional := known + " (optional)"
@@ -95,9 +96,9 @@ func (t *Tool) unknown(name string) string {
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// object decodes one JSON object; numbers keep their text. An empty text or null is an
-// empty object, because models send these to tools without arguments.
-func object(raw []byte) (map[string]any, error) {
+// decodeObject decodes one JSON object. Numbers keep their text. An empty text and null count as
+// an empty object, because models send them to tools without arguments.
+func decodeObject(raw []byte) (map[string]any, error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {
 		return map[string]any{}, nil
@@ -108,11 +109,12 @@ func object(raw []byte) (map[string]any, error) {
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("the arguments must be one JSON object, but they were %s", show(v))
+		return nil, fmt.Errorf("the arguments must be one JSON object, but they were %s", describeValue(v))
 	}
 	return m, nil
 }
 
+// decode decodes one JSON value. Numbers keep their text.
 func decode(raw []byte) (v any, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -133,16 +135,16 @@ func coerce(prop *jsonschema.Schema, v any) (out any, keep, ok bool) {
 	for _, t := range types {
 		switch t {
 		case "integer", "number", "boolean":
-			if isNothing(v) {
+			if meansNoValue(v) {
 				return nil, false, true
 			}
-			out, ok = scalar(t, v)
+			out, ok = toScalar(t, v)
 		case "string":
-			out, ok = text(v)
+			out, ok = toText(v)
 		case "array":
-			out, ok = list(prop, v)
+			out, ok = coerceItems(prop, v)
 		case "object":
-			out, ok = properties(prop, v)
+			out, ok = coerceProperties(prop, v)
 		}
 		if ok {
 			return out, true, true
@@ -151,8 +153,8 @@ func coerce(prop *jsonschema.Schema, v any) (out any, keep, ok bool) {
 	return nil, false, false
 }
 
-// unpack decodes a string that contains JSON. Models send one in place of a list or an
-// object.
+// unpack returns the value that a string contains as JSON, and any other v unchanged. Models
+// send such strings in place of lists and objects.
 func unpack(v any) any {
 	if s, ok := v.(string); ok && json.Valid([]byte(s)) {
 		if inner, err := decode([]byte(s)); err == nil {
@@ -162,9 +164,9 @@ func unpack(v any) any {
 	return v
 }
 
-// list coerces the items of a list. It keeps items that cannot be converted, so that
+// coerceItems coerces the items of a list. It keeps items that cannot be converted, so that
 // validation reports them.
-func list(prop *jsonschema.Schema, v any) (any, bool) {
+func coerceItems(prop *jsonschema.Schema, v any) (any, bool) {
 	items, ok := unpack(v).([]any)
 	if !ok {
 		return nil, false
@@ -179,8 +181,8 @@ func list(prop *jsonschema.Schema, v any) (any, bool) {
 	return out, true
 }
 
-// properties coerces the properties of an object and drops those that are not given.
-func properties(prop *jsonschema.Schema, v any) (any, bool) {
+// coerceProperties coerces the properties of an object and drops those that are not given.
+func coerceProperties(prop *jsonschema.Schema, v any) (any, bool) {
 	fields, ok := unpack(v).(map[string]any)
 	if !ok {
 		return nil, false
@@ -202,25 +204,25 @@ func properties(prop *jsonschema.Schema, v any) (any, bool) {
 	return out, true
 }
 
-// isNothing reports whether v is a string with which models mean "no value" for a number
+// meansNoValue reports whether v is a string with which models mean "no value" for a number
 // or a boolean.
-func isNothing(v any) bool {
+func meansNoValue(v any) bool {
 	s, ok := v.(string)
 	return ok && slices.Contains([]string{"", "null", "none", "None"}, strings.TrimSpace(s))
 }
 
-func scalar(kind string, v any) (any, bool) {
+func toScalar(kind string, v any) (any, bool) {
 	if kind == "boolean" {
-		return boolean(v)
+		return toBool(v)
 	}
-	f, ok := number(v)
+	f, ok := toNumber(v)
 	if !ok || kind == "number" {
 		return f, ok
 	}
 	return int64(f), f == math.Trunc(f) && math.Abs(f) <= 1<<53
 }
 
-func number(v any) (float64, bool) {
+func toNumber(v any) (float64, bool) {
 	var s string
 	switch v := v.(type) {
 	case json.Number:
@@ -230,14 +232,14 @@ func number(v any) (float64, bool) {
 	default:
 		return 0, false
 	}
-	if strings.ContainsAny(s, "xXpP_iInN") { // no hexadecimal, no infinities
+	if strings.ContainsAny(s, "xXpP_iInN") { // hexadecimal numbers, infinities and NaN
 		return 0, false
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	return f, err == nil
 }
 
-func boolean(v any) (any, bool) {
+func toBool(v any) (any, bool) {
 	switch v := v.(type) {
 	case bool:
 		return v, true
@@ -252,7 +254,7 @@ func boolean(v any) (any, bool) {
 	return nil, false
 }
 
-func text(v any) (any, bool) {
+func toText(v any) (any, bool) {
 	switch v := v.(type) {
 	case string:
 		return v, true

@@ -33,10 +33,11 @@ type Argument struct {
 	Required    bool
 	Types       []string // without null; empty if the schema names no type
 	Enum        []any
-	Items       string // schema of a list's items as JSON; "" if there is none
+	Items       string // schema of a list's items as JSON; "" if the schema does not have one
 }
 
-// Read reads the schema of t. An unresolvable reference is an error.
+// Read reads the schema of t. It returns an error if the schema is invalid or contains a reference
+// that cannot be resolved.
 func Read(t schemas.ToolSchema) (tool *Tool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -50,12 +51,12 @@ func Read(t schemas.ToolSchema) (tool *Tool, err error) {
 	if tool.resolved, err = tool.schema.Resolve(nil); err != nil {
 		return nil, err
 	}
-	return tool, tool.list(t.Parameters)
+	return tool, tool.setArguments(t.Parameters)
 }
 
-// list sets Arguments. It reads the order of properties and the JSON of items from the
+// setArguments sets Arguments. It reads the order of properties and the JSON of items from the
 // text, because jsonschema.Schema does not keep them.
-func (t *Tool) list(parameters []byte) error {
+func (t *Tool) setArguments(parameters []byte) error {
 	var raw struct{ Properties json.RawMessage }
 	if len(t.schema.Properties) == 0 {
 		return nil
@@ -88,7 +89,7 @@ func (t *Tool) list(parameters []byte) error {
 	return nil
 }
 
-// Argument returns the argument with the name, nil if there is none.
+// Argument returns the argument with the name, or nil.
 func (t *Tool) Argument(name string) *Argument {
 	for i := range t.Arguments {
 		if t.Arguments[i].Name == name {
@@ -111,6 +112,7 @@ func (t *Tool) Names() []string {
 // that the schema does not declare.
 func (t *Tool) Required() []string { return t.schema.Required }
 
+// typesOf returns the types that s names, without null.
 func typesOf(s *jsonschema.Schema) []string {
 	if s == nil {
 		return nil
@@ -121,7 +123,7 @@ func typesOf(s *jsonschema.Schema) []string {
 	return slices.DeleteFunc(slices.Clone(s.Types), func(t string) bool { return t == "null" })
 }
 
-// admitsNull reports whether null is a type of s or s names no type.
+// admitsNull reports whether null is one of the types that s names, or s does not name a type.
 func admitsNull(s *jsonschema.Schema) bool {
 	return s != nil && (s.Type == "" && len(s.Types) == 0 || s.Type == "null" || slices.Contains(s.Types, "null"))
 }
@@ -132,6 +134,7 @@ var typeNames = map[string]string{
 	"string": "a string", "array": "a list", "object": "an object",
 }
 
+// typeName returns the types of s for messages.
 func typeName(s *jsonschema.Schema) string {
 	var names []string
 	for _, t := range typesOf(s) {
@@ -143,8 +146,8 @@ func typeName(s *jsonschema.Schema) string {
 	return strings.Join(names, " or ")
 }
 
-// show describes a value in about one line.
-func show(v any) string {
+// describeValue describes a value in about one line.
+func describeValue(v any) string {
 	if v == nil {
 		return "null"
 	}

@@ -8,42 +8,42 @@ import (
 	"strings"
 )
 
-var numeral = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$`)
+var numberPattern = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$`)
 
-// Cast converts a text that a model or a person wrote as an argument to the first of
-// the argument's types that it can represent. It returns the text itself if it
-// represents none of them or a is nil.
+// Cast converts a text that a model or a person wrote as the value of a to the first of a's
+// types that can represent it. It returns the text itself if there is no such type or if a is
+// nil.
 func (a *Argument) Cast(text string) any {
 	if a == nil {
 		return text
 	}
-	bare := strings.TrimSpace(text)
+	trimmed := strings.TrimSpace(text)
 	for _, t := range a.Types {
 		switch t {
 		case "string":
 			return text
 		case "integer", "number":
-			if numeral.MatchString(bare) {
-				return json.Number(bare)
+			if numberPattern.MatchString(trimmed) {
+				return json.Number(trimmed)
 			}
 		case "boolean":
-			switch strings.ToLower(bare) {
+			switch strings.ToLower(trimmed) {
 			case "true", "1":
 				return true
 			case "false", "0":
 				return false
 			}
 		case "array", "object":
-			want := map[string]string{"array": "[", "object": "{"}[t]
-			if strings.HasPrefix(bare, want) && json.Valid([]byte(bare)) {
-				return json.RawMessage(bare)
+			prefix := map[string]string{"array": "[", "object": "{"}[t]
+			if strings.HasPrefix(trimmed, prefix) && json.Valid([]byte(trimmed)) {
+				return json.RawMessage(trimmed)
 			}
 		}
 	}
 	return text
 }
 
-// IsText reports whether the argument may be a string.
+// IsText reports whether string is one of the argument's types.
 func (a *Argument) IsText() bool { return slices.Contains(a.Types, "string") }
 
 // Choices lists the values of an argument that is an enumeration or a boolean.

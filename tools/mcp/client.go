@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,16 +22,16 @@ import (
 type client struct {
 	cfg     Config
 	deps    Deps
-	changed *sync.Once // for the warning that the server's tools have changed
+	changed *sync.Once // runs the warning that the server's tools have changed
 
-	turn   chan struct{} // holds the right to make or replace conn
-	mu     sync.Mutex
-	conn   *connection // nil if there is none
-	ending sync.WaitGroup
+	connecting chan struct{} // a lock of capacity 1, held while a connection is made
+	mu         sync.Mutex
+	conn       *connection    // nil if there is no connection
+	ending     sync.WaitGroup // connections that are being closed
 }
 
 func newClient(cfg Config, deps Deps) *client {
-	return &client{cfg: cfg, deps: deps, changed: &sync.Once{}, turn: make(chan struct{}, 1)}
+	return &client{cfg: cfg, deps: deps, changed: &sync.Once{}, connecting: make(chan struct{}, 1)}
 }
 
 // fork returns a client of the same server for one episode.
@@ -52,7 +53,7 @@ type link interface {
 	sdk.Transport
 	// received returns the number of bytes received so far.
 	received() int64
-	// cause returns more about why the link failed, "" if nothing is known.
+	// cause returns what is known about why the link failed, or "".
 	cause() string
 	// cut ends the link without the server's cooperation and returns when it has ended.
 	cut()
@@ -63,15 +64,15 @@ var (
 	errCall  = errors.New("call timeout")
 )
 
-// closeGrace is the time a server gets to close its session.
+// closeGrace bounds how long a server may take to close its session.
 const closeGrace = 2 * time.Second
 
-// acquire returns the connection and connects if there is none. The caller must release
-// it.
+// acquire returns the connection. If there is no connection, it makes one. The caller must
+// release the connection.
 func (c *client) acquire(ctx context.Context) (*connection, error) {
 	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
+	case c.connecting <- struct{}{}:
+		defer func() { <-c.connecting }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -134,8 +135,8 @@ func (c *client) newLink() (link, error) {
 	return newHTTPLink(c.cfg, headers)
 }
 
-// explain adds to an error that start_timeout has passed, and the cause that the link
-// knows.
+// explain adds the cause that the link knows to an error and, if start_timeout has passed,
+// says so.
 func (conn *connection) explain(ctx context.Context, err error) error {
 	if errors.Is(context.Cause(ctx), errStart) {
 		err = fmt.Errorf("no answer within its start_timeout (%w)", err)
@@ -165,9 +166,9 @@ func (conn *connection) end() {
 	conn.link.cut()
 }
 
-// close closes the connection and waits for all that are ending.
+// close closes the connection and waits until all dropped connections are closed.
 func (c *client) close() {
-	c.turn <- struct{}{} // prevents new connections
+	c.connecting <- struct{}{} // prevents new connections
 	c.mu.Lock()
 	conn := c.conn
 	c.mu.Unlock()
@@ -175,15 +176,15 @@ func (c *client) close() {
 		c.drop(conn)
 	}
 	c.ending.Wait()
-	<-c.turn
+	<-c.connecting
 }
 
-// brokenCodes are error codes of the SDK, not of a server: the connection is closing, was
-// closed by the server, or rejected the message.
+// brokenCodes are error codes that the SDK returns, and not a server: the connection is
+// closing, the server has closed it, or it rejected the message.
 var brokenCodes = []int64{-32003, -32004, -32005}
 
-// delivery tells whether a call may have reached the server. Links get it from the
-// context of the message they send.
+// delivery records whether a call may have reached the server. Links get it from the
+// context of the message that they send.
 type delivery struct{ sent atomic.Bool }
 
 type deliveryKey struct{}
@@ -193,14 +194,14 @@ func deliveryOf(ctx context.Context) *delivery {
 	return d
 }
 
-// maybeSent notes that the server may have the call now. d may be nil.
+// maybeSent records that the server may have the call now. d may be nil.
 func (d *delivery) maybeSent() {
 	if d != nil {
 		d.sent.Store(true)
 	}
 }
 
-// notSent notes that the server did not accept the call. d may be nil.
+// notSent records that the server did not accept the call. d may be nil.
 func (d *delivery) notSent() {
 	if d != nil {
 		d.sent.Store(false)
@@ -208,8 +209,8 @@ func (d *delivery) notSent() {
 }
 
 // call sends one call. If the connection is broken and the call was not sent, call
-// reconnects once; if it may have been sent, a UserError says so. Other errors are
-// *timeoutError and the cancellation of ctx.
+// reconnects once. Its errors are a *tools.UserError, which also says whether the server
+// may have the call, a *timeoutError, or the error of ctx.
 func (c *client) call(ctx context.Context, limit time.Duration, name string, args []byte) (*sdk.CallToolResult, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, errCall)
 	defer cancel()
@@ -226,8 +227,8 @@ func (c *client) call(ctx context.Context, limit time.Duration, name string, arg
 		}
 		d := &delivery{}
 		received := conn.link.received()
-		res, err := conn.session.CallTool(context.WithValue(bounded, deliveryKey{}, d), &sdk.CallToolParams{Name: name, Arguments: raw(args)})
-		alone := conn.calls.Add(-1) == 0
+		res, err := conn.session.CallTool(context.WithValue(bounded, deliveryKey{}, d), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(args)})
+		isLast := conn.calls.Add(-1) == 0
 		if err == nil {
 			return res, nil
 		}
@@ -235,13 +236,13 @@ func (c *client) call(ctx context.Context, limit time.Duration, name string, arg
 			return nil, ctx.Err()
 		}
 		if bounded.Err() != nil {
-			if alone && conn.link.received() == received {
-				c.drop(conn) // no sign of life
+			if isLast && conn.link.received() == received {
+				c.drop(conn) // the server has sent nothing, so it may be dead
 			}
 			return nil, &timeoutError{limit: limit, sent: d.sent.Load()}
 		}
-		if refusal, ok := errors.AsType[*jsonrpc.Error](err); ok && !slices.Contains(brokenCodes, refusal.Code) {
-			return nil, tools.Mistake("The server %s refused the call: %s", c.cfg.ID, brief(refusal))
+		if rpcErr, ok := errors.AsType[*jsonrpc.Error](err); ok && !slices.Contains(brokenCodes, rpcErr.Code) {
+			return nil, tools.Mistake("The server %s refused the call: %s", c.cfg.ID, brief(rpcErr))
 		}
 		c.drop(conn)
 		if d.sent.Load() {

@@ -21,21 +21,21 @@ import (
 
 // httpLink connects to a server at a URL. Every request, including redirects and event
 // streams, goes to the configured scheme and host, without a proxy, and only to addresses
-// that the configuration allows. The link checks the address that it dials, so a host name
-// that resolves to another address later gains nothing.
+// that the configuration allows. The link checks each address that it dials, so a host name
+// that later resolves to another address cannot bypass the check.
 type httpLink struct {
 	sdk.Transport
 	base      *url.URL
 	headers   http.Header
-	inner     *http.Transport
+	transport *http.Transport
 	bytes     atomic.Int64            // received
-	elsewhere atomic.Pointer[url.URL] // another host to which the server pointed, if any
-	life      context.Context         // of every request
-	end       context.CancelFunc
+	otherHost atomic.Pointer[url.URL] // a URL on another host to which the server pointed, if any
+	lifetime  context.Context         // the end of lifetime ends all requests
+	end       context.CancelFunc      // ends lifetime
 }
 
 var (
-	errElsewhere = errors.New("refers to another host")
+	errOtherHost = errors.New("refers to another host")
 	errPrivate   = errors.New("is a loopback or private address: set allow_private: true to reach it")
 )
 
@@ -46,12 +46,12 @@ func newHTTPLink(cfg Config, headers http.Header) (*httpLink, error) {
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	if !cfg.AllowPrivate {
-		dialer.Control = func(_, address string, _ syscall.RawConn) error { return public(address) }
+		dialer.Control = func(_, address string, _ syscall.RawConn) error { return checkPublic(address) }
 	}
-	l := &httpLink{base: base, headers: headers, inner: &http.Transport{
+	l := &httpLink{base: base, headers: headers, transport: &http.Transport{
 		DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, MaxResponseHeaderBytes: 64 << 10,
 	}}
-	l.life, l.end = context.WithCancel(context.Background())
+	l.lifetime, l.end = context.WithCancel(context.Background())
 	client := &http.Client{Transport: l}
 	if cfg.SSE {
 		l.Transport = &sdk.SSEClientTransport{Endpoint: cfg.URL, HTTPClient: client, MaxEventSize: maxMessage}
@@ -66,7 +66,7 @@ func (l *httpLink) received() int64 { return l.bytes.Load() }
 // cause implements link. It returns the other host to which the server pointed, because
 // the error of a stream that ends at the same time may hide it.
 func (l *httpLink) cause() string {
-	if u := l.elsewhere.Load(); u != nil {
+	if u := l.otherHost.Load(); u != nil {
 		return fmt.Sprintf("the server refers to %s://%s, which is not the configured host: not followed", u.Scheme, u.Host)
 	}
 	return ""
@@ -75,7 +75,7 @@ func (l *httpLink) cause() string {
 // cut implements link.
 func (l *httpLink) cut() {
 	l.end()
-	l.inner.CloseIdleConnections()
+	l.transport.CloseIdleConnections()
 }
 
 // Connect implements sdk.Transport. The event stream of the SSE transport ends with the
@@ -87,12 +87,12 @@ func (l *httpLink) Connect(ctx context.Context) (sdk.Connection, error) {
 // RoundTrip implements http.RoundTripper.
 func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != l.base.Scheme || req.URL.Host != l.base.Host {
-		l.elsewhere.Store(req.URL)
-		return nil, errElsewhere
+		l.otherHost.Store(req.URL)
+		return nil, errOtherHost
 	}
 	d := deliveryOf(req.Context())
 	ctx, cancel := context.WithCancel(req.Context())
-	stop := context.AfterFunc(l.life, cancel)
+	stop := context.AfterFunc(l.lifetime, cancel)
 	if req.Method == http.MethodPost {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: d.maybeSent})
 	}
@@ -100,7 +100,7 @@ func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 	for name, values := range l.headers {
 		req.Header[name] = values
 	}
-	resp, err := l.inner.RoundTrip(req)
+	resp, err := l.transport.RoundTrip(req)
 	if err != nil {
 		stop()
 		cancel()
@@ -109,9 +109,9 @@ func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode == http.StatusNotFound {
 		d.notSent() // unknown session or path
 	}
-	body := &body{ReadCloser: resp.Body, link: l, left: -1, release: func() { stop(); cancel() }}
+	body := &body{ReadCloser: resp.Body, link: l, remaining: -1, release: func() { stop(); cancel() }}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
-		body.left = maxMessage
+		body.remaining = maxMessage
 	}
 	resp.Body = body
 	return resp, nil
@@ -121,17 +121,17 @@ func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 // size limit, because the SDK limits each event.
 type body struct {
 	io.ReadCloser
-	link    *httpLink
-	left    int // bytes; negative: no limit
-	nesting nesting
-	release func()
+	link      *httpLink
+	remaining int // bytes that may still be read; negative: no limit
+	nesting   nesting
+	release   func()
 }
 
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.link.bytes.Add(int64(n))
-	if b.left >= 0 {
-		if b.left -= n; b.left < 0 {
+	if b.remaining >= 0 {
+		if b.remaining -= n; b.remaining < 0 {
 			return 0, fmt.Errorf("the server's answer is longer than %d MiB", maxMessage>>20)
 		}
 	}
@@ -147,8 +147,8 @@ func (b *body) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// nesting counts the open brackets of JSON text. A newline ends an open string, because
-// messages in event streams are lines.
+// nesting counts the open brackets of JSON text that arrives in pieces. A newline ends an open
+// string, because each message in an event stream is a line.
 type nesting struct {
 	depth           int
 	quoted, escaped bool
@@ -156,6 +156,7 @@ type nesting struct {
 
 const maxNesting = 1000
 
+// fits adds text and reports whether the depth has stayed within maxNesting.
 func (s *nesting) fits(text []byte) bool {
 	for _, c := range text {
 		switch {
@@ -178,42 +179,43 @@ func (s *nesting) fits(text []byte) bool {
 	return true
 }
 
-// reserved lists networks that are not on the public internet and for which netip has no
-// predicate: shared addresses (RFC 6598), 0/8, 240/4, benchmarking, and networks that
-// embed an IPv4 address (NAT64, 6to4).
+// reserved lists networks that are not on the public internet and that the predicates of
+// netip do not cover: shared addresses (RFC 6598), 0/8, 240/4, benchmarking, and networks
+// that embed an IPv4 address (NAT64, 6to4).
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("240.0.0.0/4"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"),
 }
 
-// public returns an error unless an address (IP:PORT) is on the public internet.
-func public(address string) error {
-	at, err := netip.ParseAddrPort(address)
+// checkPublic returns an error unless an address (IP:PORT) is on the public internet.
+func checkPublic(address string) error {
+	addrPort, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("%s: %w", address, errPrivate)
 	}
-	ip := at.Addr().Unmap().WithZone("")
-	bad := !ip.IsGlobalUnicast() || ip.IsPrivate()
+	ip := addrPort.Addr().Unmap().WithZone("")
+	isPrivate := !ip.IsGlobalUnicast() || ip.IsPrivate()
 	for _, p := range reserved {
-		bad = bad || p.Contains(ip)
+		isPrivate = isPrivate || p.Contains(ip)
 	}
-	if bad {
+	if isPrivate {
 		return fmt.Errorf("%s %w", ip, errPrivate)
 	}
 	return nil
 }
 
-// headers returns the configured headers with the values of env:NAME at their end.
+// headers returns the configured headers. If the last word of a value is env:NAME, it becomes the
+// value of that variable.
 func (c Config) headers(getenv func(string) string) (http.Header, error) {
 	out := http.Header{}
 	for name, value := range c.Headers {
-		at := strings.LastIndexByte(value, ' ') + 1
-		if strings.HasPrefix(value[at:], "env:") {
-			v, err := variable(value[at:], getenv)
+		lastWord := strings.LastIndexByte(value, ' ') + 1
+		if strings.HasPrefix(value[lastWord:], "env:") {
+			v, err := variable(value[lastWord:], getenv)
 			if err != nil {
 				return nil, fmt.Errorf("headers.%s: %w", name, err)
 			}
-			value = value[:at] + v
+			value = value[:lastWord] + v
 		}
 		out.Set(name, value)
 	}

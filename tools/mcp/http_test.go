@@ -70,12 +70,12 @@ func TestWS11PrivateAddressesAreRefused(t *testing.T) {
 		"127.0.0.1:80", "10.1.2.3:80", "172.16.0.1:80", "192.168.1.1:80", "169.254.169.254:80", "100.64.0.1:80", "0.0.0.0:80", "224.0.0.1:80", "255.255.255.255:80",
 		"[::1]:80", "[::]:80", "[::ffff:127.0.0.1]:80", "[fe80::1%eth0]:80", "[fd00::1]:80", "[64:ff9b::a00:1]:80", "[2002:7f00:1::]:80", "nonsense",
 	} {
-		if public(a) == nil {
+		if checkPublic(a) == nil {
 			t.Errorf("%s is allowed", a)
 		}
 	}
 	for _, a := range []string{"1.1.1.1:443", "[2606:4700:4700::1111]:443", "[::ffff:1.1.1.1]:443"} {
-		if err := public(a); err != nil {
+		if err := checkPublic(a); err != nil {
 			t.Error(err)
 		}
 	}
@@ -101,7 +101,7 @@ func TestWS11NoOtherHostIsFollowed(t *testing.T) {
 		}
 	}
 	if visits.Load() != 0 {
-		t.Errorf("%d requests went elsewhere", visits.Load())
+		t.Errorf("%d requests went to the other host", visits.Load())
 	}
 }
 

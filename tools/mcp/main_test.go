@@ -80,7 +80,7 @@ func serve(kind string, args []string) {
 	}
 }
 
-// offers are lists of tools that a well-behaved server would not send.
+// offers returns a list of tools that a well-behaved server would not send.
 func offers(kind string) string {
 	tool := func(name, schema string) string { return fmt.Sprintf(`{"name":%q,"inputSchema":%s}`, name, schema) }
 	const object = `{"type":"object"}`
@@ -103,8 +103,8 @@ func offers(kind string) string {
 	return strings.Join(out, ",")
 }
 
-// answerAll answers every request with a result made by hand, server/discover
-// with an error, as servers do that do not know it.
+// answerAll answers every request with the JSON text that result returns. It answers
+// server/discover with an error, like servers that do not know this method.
 func answerAll(result func(method string) string) {
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {

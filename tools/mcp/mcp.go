@@ -3,11 +3,11 @@
 // their tool lists for the run. Each call has a time limit, is canceled with its
 // step, and is never sent again if the server may have executed it.
 //
-// Texts of a server go into prompts and datasets. The package checks names and
-// schemas, and cleans and shortens descriptions. Servers do not run in a sandbox: a
-// command runs on the host.
+// Texts of a server go into prompts and datasets. The package therefore checks names
+// and schemas, and cleans and shortens descriptions. Servers do not run in a sandbox:
+// a command runs on the host.
 //
-// The protocol: https://modelcontextprotocol.io
+// See https://modelcontextprotocol.io for the protocol.
 package mcp
 
 import (
@@ -25,22 +25,22 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// Config is one server. Exactly one of Command and URL is set.
+// Config describes one server. Exactly one of Command and URL is set.
 type Config struct {
 	ID      string
 	Command string
 	Args    []string
-	Env     map[string]string // NAME: env:HOSTNAME
+	Env     map[string]string // values have the form env:NAME, with the name of a variable of the host
 
 	URL          string
 	Headers      map[string]string // a value may end in env:NAME
 	SSE          bool              // the older HTTP transport
 	AllowPrivate bool              // allow loopback and private addresses
 
-	Prefix       string        // of the tools' names
-	Tools        []string      // globs of the server's own names; empty: all
-	Timeout      time.Duration // of one call
-	StartTimeout time.Duration // of start, handshake and tool list together
+	Prefix       string        // prefix of the tools' names
+	Tools        []string      // globs of the tools to use, by the server's names; empty: all
+	Timeout      time.Duration // limit of one call
+	StartTimeout time.Duration // limit of start, handshake and tool list together
 	PerEpisode   bool          // the server keeps state: each episode gets its own connection
 	Optional     bool          // a server that cannot be used is skipped with a warning
 }
@@ -70,25 +70,25 @@ type Servers struct {
 	tools   []tools.Tool
 }
 
-// Open connects to all servers concurrently and lists their tools. It closes the
-// connections to servers with PerEpisode again. It returns a *StartError for each
-// server that cannot be used and is not optional. Without an error, the caller must
-// call Close.
+// Open connects to all servers concurrently and lists their tools. It then closes the
+// connections to servers with PerEpisode. The error joins a *StartError for each server
+// that cannot be used and is not optional. If there is no error, the caller must call
+// Close.
 func Open(ctx context.Context, list []Config, deps Deps) (*Servers, error) {
 	s := &Servers{}
-	offers, errs := make([][]tools.Tool, len(list)), make([]error, len(list))
+	loaded, errs := make([][]tools.Tool, len(list)), make([]error, len(list))
 	var wg sync.WaitGroup
 	for i, cfg := range list {
 		c := newClient(cfg, deps)
 		s.clients = append(s.clients, c)
-		wg.Go(func() { offers[i], errs[i] = c.offer(ctx) })
+		wg.Go(func() { loaded[i], errs[i] = c.loadTools(ctx) })
 	}
 	wg.Wait()
 	var failed []error
 	for i, err := range errs {
 		switch {
 		case err == nil:
-			s.tools = append(s.tools, offers[i]...)
+			s.tools = append(s.tools, loaded[i]...)
 		case ctx.Err() == nil && list[i].Optional:
 			deps.Warn(fmt.Sprintf("mcp.%s is skipped: %s", list[i].ID, brief(err)))
 		default:
@@ -116,11 +116,11 @@ func (s *Servers) Close() {
 
 const (
 	maxListed  = 20_000 // tools in a server's list
-	maxOffered = 128    // tools that the setting tools allows; providers accept no more
+	maxOffered = 128    // tools that match the setting tools; providers do not accept more
 )
 
-// offer connects to the server, lists its tools and converts them.
-func (c *client) offer(ctx context.Context) ([]tools.Tool, error) {
+// loadTools connects to the server, lists its tools and converts them.
+func (c *client) loadTools(ctx context.Context) ([]tools.Tool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.StartTimeout, errStart)
 	defer cancel()
 	conn, err := c.acquire(ctx)
@@ -131,7 +131,7 @@ func (c *client) offer(ctx context.Context) ([]tools.Tool, error) {
 	if c.cfg.PerEpisode {
 		defer c.drop(conn)
 	}
-	listed, err := c.list(ctx, conn)
+	listed, err := c.allowedTools(ctx, conn)
 	if err != nil {
 		return nil, conn.explain(ctx, fmt.Errorf("listing its tools: %w", err))
 	}
@@ -143,15 +143,15 @@ func (c *client) offer(ctx context.Context) ([]tools.Tool, error) {
 	}
 	slices.SortFunc(listed, func(a, b *sdk.Tool) int { return strings.Compare(a.Name, b.Name) })
 	var out []tools.Tool
-	seen := map[string]string{}
+	seen := map[string]string{} // the server's names by the tools' names
 	for _, foreign := range listed {
 		t, err := newTool(c, foreign)
 		if err != nil {
-			c.deps.Warn(fmt.Sprintf("mcp.%s: tool %s is skipped: %s", c.cfg.ID, show(foreign.Name), brief(err)))
+			c.deps.Warn(fmt.Sprintf("mcp.%s: tool %s is skipped: %s", c.cfg.ID, quoteStart(foreign.Name), brief(err)))
 			continue
 		}
-		if twin, twice := seen[t.schema.Name]; twice {
-			return nil, fmt.Errorf("its tools %s and %s would both be named %s: allow only one of them with the setting tools", show(twin), show(foreign.Name), t.schema.Name)
+		if other, ok := seen[t.schema.Name]; ok {
+			return nil, fmt.Errorf("its tools %s and %s would both be named %s: allow only one of them with the setting tools", quoteStart(other), quoteStart(foreign.Name), t.schema.Name)
 		}
 		seen[t.schema.Name] = foreign.Name
 		out = append(out, t)
@@ -159,8 +159,8 @@ func (c *client) offer(ctx context.Context) ([]tools.Tool, error) {
 	return out, nil
 }
 
-// list returns the tools that the setting tools allows.
-func (c *client) list(ctx context.Context, conn *connection) ([]*sdk.Tool, error) {
+// allowedTools returns the tools that the setting tools allows.
+func (c *client) allowedTools(ctx context.Context, conn *connection) ([]*sdk.Tool, error) {
 	var out []*sdk.Tool
 	n := 0
 	for t, err := range conn.session.Tools(ctx, nil) {
@@ -177,8 +177,8 @@ func (c *client) list(ctx context.Context, conn *connection) ([]*sdk.Tool, error
 	return out, nil
 }
 
-// sdkClient returns a client that supports tools only: no roots, no sampling, no
-// elicitation.
+// sdkClient returns a client that supports only tools, and neither roots nor sampling
+// nor elicitation.
 func (c *client) sdkClient() *sdk.Client {
 	return sdk.NewClient(&sdk.Implementation{Name: "tracesmith", Version: c.deps.Version}, &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{},

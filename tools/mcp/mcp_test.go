@@ -169,7 +169,7 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 			good := program(t, "ordinary")
 			good.ID, good.Prefix, good.Tools = "good", "good__", []string{"add", "par*"}
 			if got := names(open(t, w, cfg, good)); !slices.Equal(got, []string{"good__add", "good__parts"}) {
-				t.Errorf("beside it: %v", got)
+				t.Errorf("tools of the other server: %v", got)
 			}
 			if !strings.Contains(w.String(), "mcp.srv is skipped: ") || !strings.Contains(w.String(), want) {
 				t.Errorf("warnings: %s", w)
@@ -229,7 +229,7 @@ func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it did not happen within a minute")
+			t.Fatal("the condition was not met within a minute")
 		}
 	}
 }
@@ -244,13 +244,13 @@ func TestDeadServers(t *testing.T) {
 	}
 	o := call(t, set, session(), "srv__die", `{}`)
 	if !o.IsError || !strings.Contains(o.Text, "may have executed the call, so it was not sent again") {
-		t.Errorf("it died: %+v", o)
+		t.Errorf("the call during which the server died: %+v", o)
 	}
 	if n := strings.Count(read(log), "die"); n != 1 {
 		t.Errorf("die ran %d times", n)
 	}
 	if o := call(t, set, session(), "srv__count", `{}`); o.Text != "1" || o.IsError {
-		t.Errorf("after it: %+v", o)
+		t.Errorf("the call after the restart: %+v", o)
 	}
 }
 
@@ -331,7 +331,7 @@ func TestChangedToolsCauseAWarning(t *testing.T) {
 	}
 }
 
-// A list that cannot be used as a whole is refused with a remedy. Single tools that cannot
+// If a list as a whole cannot be used, the error says what to do. Single tools that cannot
 // be used are skipped with a warning.
 func TestToolListsThatCannotBeUsed(t *testing.T) {
 	for kind, want := range map[string]string{
@@ -350,7 +350,7 @@ func TestToolListsThatCannotBeUsed(t *testing.T) {
 	}
 	w := newWarnings()
 	if got := names(open(t, w, program(t, "mixed"))); !slices.Equal(got, []string{"srv__good"}) {
-		t.Errorf("the good ones: %v", got)
+		t.Errorf("usable tools: %v", got)
 	}
 	for _, want := range []string{`tool "\x1b]0;x\abad" is skipped: `, `tool "" is skipped: it has no name`, `tool "remote" is skipped: its schema cannot be used: `} {
 		if !strings.Contains(w.String(), want) {

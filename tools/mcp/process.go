@@ -22,8 +22,8 @@ import (
 )
 
 // process is the link to a server that it starts. Messages go over the server's standard
-// input and output; its standard error is kept for error messages. The server leads a
-// process group that is killed as a whole, and it dies with this program.
+// input and output. Error messages quote the end of its standard error. The server leads a
+// process group, which process kills as a whole, and dies with this program.
 type process struct {
 	command string
 	args    []string
@@ -34,7 +34,7 @@ type process struct {
 	mu      sync.Mutex
 	cmd     *exec.Cmd     // nil if not started
 	in, out *os.File      // this program's ends of the pipes
-	reaped  bool          // another process may have its ID by now
+	reaped  bool          // the process ID may belong to another process by now
 	ended   chan struct{} // closed when the process has been reaped
 	cutOnce sync.Once
 }
@@ -95,6 +95,8 @@ func (p *process) killGroup() {
 }
 
 func (p *process) received() int64 { return p.bytes.Load() }
+
+// cause implements link.
 func (p *process) cause() string {
 	if text := p.stderr.String(); text != "" {
 		return "the server printed: " + text
@@ -133,7 +135,7 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// processConn ends a write with its context and notes in the call's delivery whether
+// processConn ends a write when its context ends, and records in the call's delivery whether
 // anything was sent.
 type processConn struct {
 	sdk.Connection
@@ -184,7 +186,7 @@ func (w writer) Write(b []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (w writer) Close() error { return nil } // reader.Close ends both
+func (w writer) Close() error { return nil } // reader.Close also ends the input
 
 // environment returns the environment of the process: PATH, HOME, LANG, TMPDIR and the
 // configured variables.

@@ -66,11 +66,11 @@ func TestProcessEnvironmentAndChildren(t *testing.T) {
 	o := call(t, set, session(), "srv__environment", `{}`)
 	for line := range strings.Lines(o.Text) {
 		if name, _, _ := strings.Cut(line, "="); !slices.Contains([]string{"PATH", "HOME", "LANG", "TMPDIR", "TOKEN"}, name) {
-			t.Errorf("it sees %s", line)
+			t.Errorf("the environment contains %s", line)
 		}
 	}
 	if !strings.Contains(o.Text, "TOKEN=hunter2") {
-		t.Errorf("it sees %s", o.Text)
+		t.Errorf("the environment contains %s", o.Text)
 	}
 	s.Close()
 	pid, err := strconv.Atoi(read(pids))

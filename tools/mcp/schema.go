@@ -15,17 +15,17 @@ import (
 
 // Limits of one tool's schema, which every prompt contains.
 const (
-	maxSchema     = 32 << 10 // bytes
-	maxSchemaText = 500      // characters of one description in it
-	maxSchemaDeep = 64
+	maxSchema      = 32 << 10 // bytes
+	maxSchemaText  = 500      // characters of one description in it
+	maxSchemaDepth = 64       // nested objects and lists
 )
 
-// accept converts a server's input schema to function parameters that model providers
+// convertSchema converts a server's input schema to function parameters that model providers
 // accept, and makes an example call. It keeps enums, array types, references and
-// combinations. It adds a missing type and properties of the object, allows null for
-// optional arguments, and cleans and shortens texts. The error says why the schema
-// cannot be used.
-func accept(foreign any) (params json.RawMessage, example string, err error) {
+// combinations. It adds the type and the properties of the object if they are missing,
+// allows null for optional arguments, and cleans and shortens texts. The error says why
+// the schema cannot be used.
+func convertSchema(foreign any) (params json.RawMessage, example string, err error) {
 	b, err := json.Marshal(foreign)
 	if err != nil {
 		return nil, "", err
@@ -46,11 +46,11 @@ func accept(foreign any) (params json.RawMessage, example string, err error) {
 		root["type"] = "object"
 	}
 	if root["type"] != "object" {
-		return nil, "", fmt.Errorf("the arguments of a tool must be an object, not %s", show(fmt.Sprint(root["type"])))
+		return nil, "", fmt.Errorf("the arguments of a tool must be an object, not %s", quoteStart(fmt.Sprint(root["type"])))
 	}
-	delete(root, "$schema") // useless to a model
+	delete(root, "$schema") // not useful to a model
 	delete(root, "$id")
-	if err := tidy(root, 0); err != nil {
+	if err := cleanSchema(root, 0); err != nil {
 		return nil, "", err
 	}
 	props, _ := root["properties"].(map[string]any)
@@ -76,13 +76,14 @@ func accept(foreign any) (params json.RawMessage, example string, err error) {
 	return params, example, err
 }
 
-// kinds lists the types of JSON Schema.
-var kinds = []string{"string", "integer", "number", "boolean", "object", "array", "null"}
+// validTypes lists the types of JSON Schema.
+var validTypes = []string{"string", "integer", "number", "boolean", "object", "array", "null"}
 
-// tidy cleans and shortens the texts of a schema in place. It refuses deep nesting and
-// unknown types, for which model servers would refuse every request.
-func tidy(v any, depth int) error {
-	if depth > maxSchemaDeep {
+// cleanSchema cleans and shortens the texts of a schema in place. It returns an error for deep
+// nesting and unknown types, because model servers would reject every request that contains
+// them.
+func cleanSchema(v any, depth int) error {
+	if depth > maxSchemaDepth {
 		return errors.New("it is nested too deeply")
 	}
 	switch v := v.(type) {
@@ -93,17 +94,17 @@ func tidy(v any, depth int) error {
 			case slices.Contains([]string{"default", "const", "enum", "examples"}, key): // values, not schemas
 			case isText && slices.Contains([]string{"description", "title", "$comment"}, key):
 				v[key] = clip(strings.TrimSpace(tools.Clean(text)), maxSchemaText)
-			case isText && key == "type" && !slices.Contains(kinds, text):
-				return fmt.Errorf("unknown type %s", show(text))
+			case isText && key == "type" && !slices.Contains(validTypes, text):
+				return fmt.Errorf("unknown type %s", quoteStart(text))
 			default:
-				if err := tidy(sub, depth+1); err != nil {
+				if err := cleanSchema(sub, depth+1); err != nil {
 					return err
 				}
 			}
 		}
 	case []any:
 		for _, sub := range v {
-			if err := tidy(sub, depth+1); err != nil {
+			if err := cleanSchema(sub, depth+1); err != nil {
 				return err
 			}
 		}
@@ -129,8 +130,8 @@ func nullable(s map[string]any) map[string]any {
 	if enum, ok := s["enum"].([]any); ok && !slices.Contains(enum, nil) {
 		s["enum"] = append(slices.Clone(enum), nil)
 	}
-	if _, fixed := s["const"]; fixed || combined(s) {
-		return either(s)
+	if _, fixed := s["const"]; fixed || hasCombinators(s) {
+		return orNull(s)
 	}
 	return s
 }
@@ -153,13 +154,14 @@ func nullableUntyped(s map[string]any) map[string]any {
 		}
 		return s
 	}
-	if _, fixed := s["const"]; fixed || combined(s) {
-		return either(s)
+	if _, fixed := s["const"]; fixed || hasCombinators(s) {
+		return orNull(s)
 	}
 	return s
 }
 
-func combined(s map[string]any) bool {
+// hasCombinators reports whether s has a keyword that refers to or combines other schemas.
+func hasCombinators(s map[string]any) bool {
 	for _, key := range []string{"$ref", "$dynamicRef", "anyOf", "oneOf", "allOf", "not", "if"} {
 		if s[key] != nil {
 			return true
@@ -173,9 +175,9 @@ func isNull(v any) bool {
 	return ok && s["type"] == "null"
 }
 
-// either returns anyOf of the schema and null. The description stays at the top level,
+// orNull returns anyOf of the schema and null. The description stays at the top level,
 // where models look for it.
-func either(s map[string]any) map[string]any {
+func orNull(s map[string]any) map[string]any {
 	out := map[string]any{}
 	inner := maps.Clone(s)
 	for _, key := range []string{"description", "title", "default"} {
@@ -199,7 +201,7 @@ func exampleOf(props map[string]any, required []string) (string, error) {
 	return string(b), err
 }
 
-// sample returns a value that the schema p names, or a simple one of its type.
+// sample returns a value that the schema p names, or else a simple value of its type.
 func sample(p map[string]any) any {
 	for _, key := range []string{"examples", "enum"} {
 		if list, ok := p[key].([]any); ok && len(list) > 0 {

@@ -22,7 +22,7 @@ import (
 // tool is one tool of a server.
 type tool struct {
 	c       *client
-	name    string // the server's own
+	name    string // the server's name for the tool
 	schema  schemas.ToolSchema
 	example string
 }
@@ -43,7 +43,7 @@ func newTool(c *client, foreign *sdk.Tool) (*tool, error) {
 	case len(name) > 64:
 		return nil, errors.New("its name with the prefix is longer than the 64 characters that providers allow: choose a shorter prefix")
 	}
-	params, example, err := accept(foreign.InputSchema)
+	params, example, err := convertSchema(foreign.InputSchema)
 	if err != nil {
 		return nil, fmt.Errorf("its schema cannot be used: %w", err)
 	}
@@ -54,7 +54,7 @@ func newTool(c *client, foreign *sdk.Tool) (*tool, error) {
 	return &tool{c: c, name: foreign.Name, example: example, schema: schemas.ToolSchema{Name: name, Description: description, Parameters: params}}, nil
 }
 
-// clip shortens s to n characters including a mark.
+// clip shortens s to n characters, including a mark.
 func clip(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s
@@ -63,10 +63,10 @@ func clip(s string, n int) string {
 	return string([]rune(s)[:n-len(mark)]) + mark
 }
 
-// show quotes the beginning of a server's text for a message.
-func show(s string) string { return strconv.QuoteToASCII(clip(s, 80)) }
+// quoteStart quotes the beginning of a server's text for a message.
+func quoteStart(s string) string { return strconv.QuoteToASCII(clip(s, 80)) }
 
-// allows reports whether the setting tools allows a tool, by the server's own name.
+// allows reports whether a tool matches the setting tools. name is the server's name for it.
 func (c Config) allows(name string) bool {
 	for _, glob := range c.Tools {
 		if ok, err := path.Match(glob, name); ok && err == nil || glob == name {
@@ -81,13 +81,13 @@ func (t *tool) Category() string           { return "other" }
 func (t *tool) Example() string            { return t.example }
 func (t *tool) More() string               { return "ask the tool for a smaller part if it supports that" }
 
-// episodeClients holds the connections of one episode, by server.
+// episodeClients holds the clients of one episode.
 type episodeClients struct {
 	mu      sync.Mutex
-	clients map[string]*client
+	clients map[string]*client // by Config.ID
 }
 
-// Close implements io.Closer; the session calls it at its end.
+// Close implements io.Closer. The session calls it at its end.
 func (e *episodeClients) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,7 +100,7 @@ func (e *episodeClients) Close() error {
 	return nil
 }
 
-// client returns the shared client, or with PerEpisode that of the episode.
+// client returns the shared client or, if PerEpisode is set, the client of the episode.
 func (t *tool) client(s *env.Session) *client {
 	if !t.c.cfg.PerEpisode {
 		return t.c
@@ -117,8 +117,8 @@ func (t *tool) client(s *env.Session) *client {
 	return e.clients[t.c.cfg.ID]
 }
 
-// On implements tools.Listener. A reset closes the episode's own connections, so that
-// servers that keep state start over.
+// On implements tools.Listener. A reset closes the connections that only the episode uses,
+// so that servers that keep state start over.
 func (t *tool) On(_ context.Context, s *env.Session, e env.Event) (schemas.Observation, error) {
 	if t.c.cfg.PerEpisode && e.Kind == env.EventReset {
 		return schemas.Observation{}, env.Local[episodeClients](s).Close()
@@ -126,9 +126,9 @@ func (t *tool) On(_ context.Context, s *env.Session, e env.Event) (schemas.Obser
 	return schemas.Observation{}, nil
 }
 
-// Call implements tools.Tool. When an episode is resumed, a shared server does not get the
-// call again: Call returns the recorded observation. An episode's own server gets all calls
-// again, which restores its state.
+// Call implements tools.Tool. When an episode is resumed, Call does not send recorded calls to
+// a shared server again, but returns the recorded observation. A server that only this episode
+// uses gets all calls again, which restores its state.
 func (t *tool) Call(ctx context.Context, s *env.Session, args []byte) (schemas.Observation, error) {
 	if s.Recorded != nil && !t.c.cfg.PerEpisode {
 		return *s.Recorded, nil
@@ -138,8 +138,8 @@ func (t *tool) Call(ctx context.Context, s *env.Session, args []byte) (schemas.O
 		limit = min(limit, s.CommandTimeout)
 	}
 	res, err := t.client(s).call(ctx, limit, t.name, args)
-	if late, ok := errors.AsType[*timeoutError](err); ok {
-		return schemas.Observation{Text: late.Error(), IsError: true, TimedOut: true, ErrorClass: schemas.ErrTimeout}, nil
+	if timeoutErr, ok := errors.AsType[*timeoutError](err); ok {
+		return schemas.Observation{Text: timeoutErr.Error(), IsError: true, TimedOut: true, ErrorClass: schemas.ErrTimeout}, nil
 	}
 	if err != nil {
 		return schemas.Observation{}, err
@@ -151,17 +151,15 @@ func (t *tool) Call(ctx context.Context, s *env.Session, args []byte) (schemas.O
 	return o, nil
 }
 
-func raw(args []byte) any { return json.RawMessage(args) }
-
 // render returns a result as text: its text parts, a line for each other part, and
-// its structured content if it has no text.
+// its structured content if it does not contain text.
 func render(res *sdk.CallToolResult) string {
 	var parts []string
-	text := false
+	hasText := false
 	for _, c := range res.Content {
 		switch c := c.(type) {
 		case *sdk.TextContent:
-			parts, text = append(parts, c.Text), text || c.Text != ""
+			parts, hasText = append(parts, c.Text), hasText || c.Text != ""
 		case *sdk.ImageContent:
 			parts = append(parts, omitted("image", c.MIMEType, len(c.Data)))
 		case *sdk.AudioContent:
@@ -170,7 +168,7 @@ func render(res *sdk.CallToolResult) string {
 			switch r := c.Resource; {
 			case r == nil:
 			case r.Text != "":
-				parts, text = append(parts, fmt.Sprintf("[resource %s]\n%s", clip(r.URI, 200), r.Text)), true
+				parts, hasText = append(parts, fmt.Sprintf("[resource %s]\n%s", clip(r.URI, 200), r.Text)), true
 			default:
 				parts = append(parts, omitted("resource "+clip(r.URI, 200), r.MIMEType, len(r.Blob)))
 			}
@@ -180,7 +178,7 @@ func render(res *sdk.CallToolResult) string {
 			parts = append(parts, fmt.Sprintf("[content of unknown type omitted: %T]", c))
 		}
 	}
-	if !text && res.StructuredContent != nil {
+	if !hasText && res.StructuredContent != nil {
 		if b, err := json.Marshal(res.StructuredContent); err == nil {
 			parts = append(parts, string(b))
 		}
@@ -194,6 +192,7 @@ func render(res *sdk.CallToolResult) string {
 	return strings.Join(parts, "\n")
 }
 
+// omitted returns a line that stands for a part that is not text.
 func omitted(what, kind string, size int) string {
 	if kind == "" {
 		kind = "unknown type"

@@ -12,13 +12,13 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-func accepted(t *testing.T, schema string) (params, example string) {
+func mustConvert(t *testing.T, schema string) (params, example string) {
 	t.Helper()
 	var v any
 	if err := json.Unmarshal([]byte(schema), &v); err != nil {
 		t.Fatal(err)
 	}
-	p, example, err := accept(v)
+	p, example, err := convertSchema(v)
 	if err != nil {
 		t.Fatalf("%s: %v", schema, err)
 	}
@@ -48,7 +48,7 @@ func TestB40SchemasOfExternalServers(t *testing.T) {
 		{`true`, `true`},
 	} {
 		defs := `"$defs":{"P":{"type":"string"}},`
-		got, _ := accepted(t, `{`+defs+`"type":"object","properties":{"x":`+c.property+`,"y":{"type":"integer"}},"required":["y"]}`)
+		got, _ := mustConvert(t, `{`+defs+`"type":"object","properties":{"x":`+c.property+`,"y":{"type":"integer"}},"required":["y"]}`)
 		want := `{` + defs + strings.TrimPrefix(object(`"x":`+c.want+`,"y":{"type":"integer"}`, `"y"`), "{")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", c.property, diff)
@@ -72,7 +72,7 @@ func TestB40SchemasOfExternalServers(t *testing.T) {
 			`{"definitions":{"P":{"type":"string"}},"properties":{"a":{"$ref":"#/definitions/P"}},"required":["a"],"type":"object"}`, `{"a":"..."}`,
 		},
 	} {
-		got, example := accepted(t, c.schema)
+		got, example := mustConvert(t, c.schema)
 		if got != c.want || example != c.example {
 			t.Errorf("%s:\n got %s %s\nwant %s %s", c.schema, got, example, c.want, c.example)
 		}
@@ -91,7 +91,7 @@ func TestSchemasThatCannotBeUsed(t *testing.T) {
 		if err := json.Unmarshal([]byte(schema), &v); err != nil {
 			t.Fatal(err)
 		}
-		if p, _, err := accept(v); err == nil {
+		if p, _, err := convertSchema(v); err == nil {
 			t.Errorf("%.100s became %s", schema, p)
 		}
 	}
@@ -144,7 +144,7 @@ func FuzzAccept(f *testing.F) {
 		if json.Unmarshal(b, &v) != nil {
 			return
 		}
-		p, example, err := accept(v)
+		p, example, err := convertSchema(v)
 		if err != nil {
 			return
 		}

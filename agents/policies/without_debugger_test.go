@@ -57,18 +57,18 @@ func TestDebug5UnlocksTheDebugger(t *testing.T) {
 	if res.ExitReason != schemas.ExitSubmitted || res.Agent.Name != "debug5" || !strings.Contains(res.Agent.ConfigJSON, `"after":3`) {
 		t.Fatal(res.ExitReason, res.Agent)
 	}
-	var told []string
+	var notes []string
 	sets := map[string]bool{}
 	for _, s := range res.Steps {
 		for _, o := range s.Triggered {
-			told = append(told, s.ToolCall.Name+": "+o.Text)
+			notes = append(notes, s.ToolCall.Name+": "+o.Text)
 		}
 		if s.Reply != nil {
 			sets[s.Reply.ToolSet] = true
 		}
 	}
-	if len(told) != 1 || told[0] != "edit: [From now on you can also call: pdb.]" || len(sets) != 2 || len(res.ToolSets) != 2 {
-		t.Errorf("told %q, %d sets of tools", told, len(sets))
+	if len(notes) != 1 || notes[0] != "edit: [From now on you can also call: pdb.]" || len(sets) != 2 || len(res.ToolSets) != 2 {
+		t.Errorf("notes %q, %d sets of tools", notes, len(sets))
 	}
 	for i, body := range asked(t, srv) {
 		if got := slices.Contains(body.toolNames(), "pdb"); got != (i >= 6) {
@@ -82,7 +82,7 @@ func TestDebug5UnlocksTheDebugger(t *testing.T) {
 
 // An evaluation that passes resets the count of failed edits, but does not lock the
 // debugger again.
-func TestDebug5CountsWhatFailed(t *testing.T) {
+func TestDebug5CountsFailedEdits(t *testing.T) {
 	b := &bench{tools: offered("eval", "pdb", "edit", "submit")} // evaluations pass after the first edit
 	res, srv := talk(t, "debug5", map[string]any{"after": 2}, b,
 		raw("edit", `{"n":1}`), raw("eval", `{}`), raw("edit", `{"n":2}`), raw("eval", `{}`),

@@ -42,11 +42,11 @@ type Debug5Config struct {
 	After int `json:"after"` // failed edits after which the agent gets the debugger
 }
 
-// pdbTool is the name of the tool that the policies hide.
+// pdbTool is the name of the tool that the policies in this file hide.
 const pdbTool = "pdb"
 
-// withoutDebugger is react without the debugger. If after is not 0, the agent gets the debugger once
-// after edits have failed.
+// withoutDebugger is react without the debugger. If after is not 0, the agent gets the debugger when
+// that many edits in a row have failed.
 type withoutDebugger struct {
 	*react
 	after int

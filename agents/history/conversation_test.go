@@ -19,12 +19,12 @@ import (
 // refuses prompts of more than limit tokens; 0 = no limit.
 type model struct {
 	llms.Client
-	limit   int
-	factor  float64
-	mute    bool             // replies have no usage
-	named   int              // the context limit that a refusal reports
-	asked   int              // calls of Chat, refused ones included
-	prompts [][]llms.Message // the prompts it answered
+	limit       int
+	factor      float64
+	hidesUsage  bool             // replies have no usage
+	serverLimit int              // the context limit that a refusal reports
+	asked       int              // calls of Chat, refused ones included
+	prompts     [][]llms.Message // the prompts it answered
 }
 
 func (m *model) Model() string { return "m" }
@@ -33,7 +33,7 @@ func (m *model) Chat(_ context.Context, r llms.Request) (llms.Response, error) {
 	m.asked++
 	n := int(float64(tokens.For("m").Prompt(r)) * m.factor)
 	if m.limit > 0 && n > m.limit {
-		return llms.Response{}, &llms.Error{Class: llms.ClassContext, Status: 400, Message: "too long", ContextLimit: int64(m.named)}
+		return llms.Response{}, &llms.Error{Class: llms.ClassContext, Status: 400, Message: "too long", ContextLimit: int64(m.serverLimit)}
 	}
 	m.prompts = append(m.prompts, r.Messages)
 	i := len(m.prompts)
@@ -42,7 +42,7 @@ func (m *model) Chat(_ context.Context, r llms.Request) (llms.Response, error) {
 	if i%3 == 0 {
 		reply.Calls = append(reply.Calls, schemas.ToolCall{ID: fmt.Sprintf("d%d", i), Name: "eval", Arguments: json.RawMessage(`{}`), Raw: "<view></view>"})
 	}
-	if m.mute {
+	if m.hidesUsage {
 		reply.Usage = nil
 	}
 	return llms.Response{Reply: reply}, nil
@@ -56,53 +56,53 @@ func opening() []schemas.Step {
 	}
 }
 
-// talk is a conversation with a model: its steps so far, and the builder of its prompts.
-type talk struct {
+// conversation is a conversation with a model: its steps so far, and the builder of its prompts.
+type conversation struct {
 	*model
 	steps   []schemas.Step
 	builder *history.Builder
 }
 
-func newTalk(t *testing.T, m *model, cfg history.Config, traits llms.Traits, s llms.Sampling) *talk {
+func newConversation(t *testing.T, m *model, cfg history.Config, traits llms.Traits, s llms.Sampling) *conversation {
 	t.Helper()
 	b, err := history.New(cfg, "", llms.WithTraits(m, traits), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &talk{model: m, steps: numbered(opening()), builder: b}
+	return &conversation{model: m, steps: numbered(opening()), builder: b}
 }
 
 // turn asks for one reply and answers each of its calls with text.
-func (k *talk) turn(t *testing.T, text string) (schemas.Reply, error) {
+func (conv *conversation) turn(t *testing.T, text string) (schemas.Reply, error) {
 	t.Helper()
-	reply, err := k.builder.Ask(t.Context(), k.model, k.steps, llms.Request{})
+	reply, err := conv.builder.Ask(t.Context(), conv.model, conv.steps, llms.Request{})
 	if err != nil {
 		return reply, err
 	}
-	turn := len(k.prompts) - 1
+	turn := len(conv.prompts) - 1
 	for i := range reply.Calls {
-		s := schemas.Step{Index: len(k.steps), Turn: turn, Call: i, Source: "agent", ToolCall: &reply.Calls[i], Observation: obs(text)}
+		s := schemas.Step{Index: len(conv.steps), Turn: turn, Call: i, Source: "agent", ToolCall: &reply.Calls[i], Observation: obs(text)}
 		if i == 0 {
 			s.Reply = &reply
 		}
-		k.steps = append(k.steps, s)
+		conv.steps = append(conv.steps, s)
 	}
 	return reply, nil
 }
 
 // turns makes n turns, with answers of about the given number of words.
-func (k *talk) turns(t *testing.T, n, words int) {
+func (conv *conversation) turns(t *testing.T, n, words int) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, uint64(n)))
 	for range n {
-		if _, err := k.turn(t, strings.Repeat("value ", words/2+rng.IntN(words))); err != nil {
+		if _, err := conv.turn(t, strings.Repeat("value ", words/2+rng.IntN(words))); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// breaks counts the prompts that do not begin with the prompt before them.
-func breaks(prompts [][]llms.Message) int {
+// prefixBreaks counts the prompts that do not begin with the prompt before them.
+func prefixBreaks(prompts [][]llms.Message) int {
 	n := 0
 	for i := 1; i < len(prompts); i++ {
 		before := prompts[i-1]
@@ -133,7 +133,7 @@ func cuts(steps []schemas.Step) int {
 func wellFormed(t *testing.T, prompt []llms.Message, newest string) {
 	t.Helper()
 	if prompt[0].Role != "system" || prompt[0].Content != "You are a debugger." || prompt[1].Role != "user" || !strings.HasPrefix(prompt[1].Content, "Fix the bug in a.py.\n\n1 failed") {
-		t.Fatalf("the task is gone: %v", prompt[:2])
+		t.Fatalf("the prompt does not begin with the task: %v", prompt[:2])
 	}
 	var open []string
 	last := ""

@@ -7,32 +7,32 @@ import (
 	"sync"
 )
 
-// said is a message in a request or in rows.
-type said struct {
-	Role       string     `json:"role"`
-	Content    string     `json:"content"`
-	ToolCalls  []saidCall `json:"tool_calls,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"`
+// promptMessage is a message in a request or in rows.
+type promptMessage struct {
+	Role       string       `json:"role"`
+	Content    string       `json:"content"`
+	ToolCalls  []promptCall `json:"tool_calls,omitempty"`
+	ToolCallID string       `json:"tool_call_id,omitempty"`
 }
 
-type saidCall struct {
+type promptCall struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// small is a model server with a small context. It counts prompts in its own way, refuses prompts
+// smallModel is a model server with a small context. It counts prompts in its own way, refuses prompts
 // that are too long, and calls tools until it has answered turns requests.
-type small struct {
+type smallModel struct {
 	limit, turns int
 	text         bool // writes its calls as text
 
-	mu      sync.Mutex
-	heard   [][]said // messages of the answered requests
-	refused int
+	mu       sync.Mutex
+	received [][]promptMessage // messages of the answered requests
+	refused  int
 }
 
-func (s *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *smallModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Messages []struct {
 			Role       string
@@ -50,18 +50,18 @@ func (s *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var list []said
+	var list []promptMessage
 	count := 0
 	for _, m := range body.Messages {
-		one := said{Role: m.Role, ToolCallID: m.ToolCallID}
+		message := promptMessage{Role: m.Role, ToolCallID: m.ToolCallID}
 		if m.Content != nil {
-			one.Content = *m.Content
+			message.Content = *m.Content
 		}
 		for _, c := range m.ToolCalls {
-			one.ToolCalls = append(one.ToolCalls, saidCall{c.ID, c.Function.Name, json.RawMessage(c.Function.Arguments)})
+			message.ToolCalls = append(message.ToolCalls, promptCall{c.ID, c.Function.Name, json.RawMessage(c.Function.Arguments)})
 		}
-		list = append(list, one)
-		count += 20 + len(one.Content)/3
+		list = append(list, message)
+		count += 20 + len(message.Content)/3
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if count > s.limit {
@@ -70,8 +70,8 @@ func (s *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"error":{"code":"context_length_exceeded","message":"too long"}}`)
 		return
 	}
-	s.heard = append(s.heard, list)
-	n := len(s.heard)
+	s.received = append(s.received, list)
+	n := len(s.received)
 	call := func(i int, name, args string) string {
 		text, _ := json.Marshal(args)
 		return fmt.Sprintf(`{"id":"c%d_%d","type":"function","function":{"name":%q,"arguments":%s}}`, n, i, name, text)
@@ -87,14 +87,14 @@ func (s *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	content := fmt.Sprintf("thought %d", n)
 	if s.text {
-		content, calls = written(n, s.turns), ""
+		content, calls = textReply(n, s.turns), ""
 	}
 	quoted, _ := json.Marshal(content)
 	fmt.Fprintf(w, `{"model":"m","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":%s,"reasoning":"hm","tool_calls":[%s]}}],"usage":{"prompt_tokens":%d,"completion_tokens":5}}`, quoted, calls, count)
 }
 
-// written returns a reply with its call as text. Some of these replies are malformed.
-func written(n, turns int) string {
+// textReply returns a reply with its call as text. Some of these replies are malformed.
+func textReply(n, turns int) string {
 	switch {
 	case n >= turns:
 		return "<function=submit></function>"
