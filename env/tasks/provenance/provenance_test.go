@@ -30,7 +30,7 @@ func TestCanonicalNames(t *testing.T) {
 			t.Errorf("Canonical(%q) = %q, want %q", given, got, want)
 		}
 		if got := Canonical(Canonical(given)); got != want {
-			t.Errorf("%q is not canonical when taken again: %q", given, got)
+			t.Errorf("Canonical(Canonical(%q)) = %q, want the same as once", given, got)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestBenchmarksAreKnownUnderEveryName(t *testing.T) {
 		}
 	}
 	if got := Benchmark("github.com/example/healthy"); got != "" {
-		t.Errorf("a repository of nobody's is of %q", got)
+		t.Errorf("an unlisted repository belongs to %q", got)
 	}
 	swe := 0
 	for name := range benchmarks {
@@ -82,7 +82,7 @@ func TestSplitDependsOnTheRepository(t *testing.T) {
 	}
 	for _, wrong := range [][3]float64{{1, 1, 0}, {0.5, 0, 0}, {1.5, -0.5, 0}} {
 		if _, err := Split("a/b", "s", wrong); err == nil {
-			t.Errorf("the shares %v are taken", wrong)
+			t.Errorf("the shares %v are accepted", wrong)
 		}
 	}
 }
