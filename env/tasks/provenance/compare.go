@@ -53,8 +53,8 @@ func (n Names) Comparable(test string) bool {
 // hasHostedRepo reports whether the repository's name is valid on every machine.
 func (n Names) hasHostedRepo() bool { return n.Repo != "" && !strings.HasPrefix(n.Repo, "local/") }
 
-// Names returns the findings of the tests of names. An id alone is a finding only if it names a merged pull request. Any
-// other id may occur in several datasets, so the repository must also be the same.
+// Names returns the findings of the tests of names. An id alone is a finding only if it names a merged pull request.
+// Any other id may occur in several datasets, so the repository must also be the same.
 func (c *Comparison) Names(n Names) (out []Finding) {
 	number := requestOf(n.Instance)
 	for _, k := range c.Benchmarks {

@@ -1,8 +1,8 @@
 package provenance
 
 // Groups groups repositories that share something, such as a function. sharing maps whatever is shared to the names of
-// the repositories that have it. The result maps each name to the first name, in sorted order, of its group. It does not
-// contain names that share nothing with another one.
+// the repositories that have it. The result maps each name to the first name, in sorted order, of its group. It does
+// not contain names that share nothing with another one.
 func Groups(sharing map[string][]string) map[string]string {
 	parents := map[string]string{} // a disjoint-set forest; the root of each tree is the first name of its group
 	var find func(string) string

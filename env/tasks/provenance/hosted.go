@@ -20,8 +20,8 @@ var (
 // and not owner/name.
 var systemDirs = []string{"home", "users", "root", "srv", "var", "mnt", "media", "opt", "tmp", "usr", "etc", "volumes", "private", "export", "data", "nfs"}
 
-// Hosted returns the canonical name of a repository on a public host. It returns "" for anything else, such as a path on
-// a machine. A name of the form owner/name is a repository on GitHub.
+// Hosted returns the canonical name of a repository on a public host. It returns "" for anything else, such as a path
+// on a machine. A name of the form owner/name is a repository on GitHub.
 func Hosted(given string) string {
 	given = strings.TrimSpace(given)
 	if address := Remote(given); address != "" {
@@ -63,8 +63,8 @@ func Remote(address string) string {
 	return u.String()
 }
 
-// isRepositoryPath reports whether a path on a host names a repository. If mayBeDirectory is set, as for a server that is
-// reached by ssh, it returns false for the absolute path of a directory on that server.
+// isRepositoryPath reports whether a path on a host names a repository. If mayBeDirectory is set, as for a server that
+// is reached by ssh, it returns false for the absolute path of a directory on that server.
 func isRepositoryPath(path string, mayBeDirectory bool) bool {
 	first, _, found := strings.Cut(path, "/")
 	return found && areSegments(path) && !(mayBeDirectory && slices.Contains(systemDirs, strings.ToLower(first)))

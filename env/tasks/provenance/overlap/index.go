@@ -13,9 +13,9 @@ const (
 	// Common is the number of texts of a benchmark that may share a run. A run that occurs in more texts is part of a
 	// template, and is ignored.
 	Common = 2
-	// GramShare is the share of the shorter text's runs of 13 words that must also occur in the other text. NearShare is
-	// the smallest estimated Jaccard similarity of signatures. Different issues and fixes of SWE-bench reach 0.54 and
-	// 0.29 (see docs/contamination.md).
+	// GramShare is the share of the shorter text's runs of 13 words that must also occur in the other text. NearShare
+	// is the smallest estimated Jaccard similarity of signatures. Different issues and fixes of SWE-bench reach 0.54
+	// and 0.29 (see docs/contamination.md).
 	GramShare = 0.6
 	NearShare = 0.6
 )
@@ -26,8 +26,8 @@ type Match struct {
 	Share float64 // similarity, from 0 to 1
 }
 
-// Index finds the most similar of many texts. Add all texts, then call Seal; after that, an Index is safe for concurrent
-// use. It needs about 20 bytes for each run of 13 words and 2 KiB for each text.
+// Index finds the most similar of many texts. Add all texts, then call Seal; after that, an Index is safe for
+// concurrent use. It needs about 20 bytes for each run of 13 words and 2 KiB for each text.
 type Index struct {
 	names    []string
 	prints   []Print
