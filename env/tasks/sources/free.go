@@ -13,8 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// FreeConfig describes an environment without tests, for exploration. It needs an image, a
-// directory or both.
+// FreeConfig configures an environment without tests, for exploration. Image, Path or both must be set.
 type FreeConfig struct {
 	Image        string   `json:"image"`        // container image; unset = sandbox.image
 	Path         string   `json:"path"`         // directory that is copied to workdir; unset = an empty one
@@ -41,7 +40,7 @@ func newFree(cfg FreeConfig) (env.Source, error) {
 		return nil, errors.New(`give "image", "path" or both: there is nothing to explore`)
 	}
 	if cfg.Path != "" {
-		if err := wantDirectory(cfg.Path); err != nil {
+		if err := checkDirectory(cfg.Path); err != nil {
 			return nil, err
 		}
 	}
@@ -61,6 +60,6 @@ func newFree(cfg FreeConfig) (env.Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []placedTask{place(t, "free", files)}, nil
+		return []placedTask{newPlacedTask(t, "free", files)}, nil
 	}}, nil
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// PathConfig describes one program on disk. Its task has no test lists: a baseline finds which tests
-// fail.
+// PathConfig configures a source with one task: a program on disk. The task has no lists of tests; a baseline run finds
+// the failing tests.
 type PathConfig struct {
 	Path             string   `json:"path"`              // directory of the program
 	Entrypoint       string   `json:"entrypoint"`        // shell command that shows the bug
@@ -41,7 +41,7 @@ func init() {
 }
 
 func newPath(cfg PathConfig) (env.Source, error) {
-	if err := wantDirectory(cfg.Path); err != nil {
+	if err := checkDirectory(cfg.Path); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(cfg.Entrypoint) == "" {
@@ -84,14 +84,14 @@ func (cfg PathConfig) read(context.Context) ([]placedTask, error) {
 	if len(files.Paths()) == 0 {
 		return nil, fmt.Errorf("%s is empty: name the directory of a program", cfg.Path)
 	}
-	return []placedTask{place(schemas.Task{
+	return []placedTask{newPlacedTask(schemas.Task{
 		InstanceID: cfg.InstanceID, Instructions: instructions,
 		Entrypoint: cfg.Entrypoint, DebugEntrypoint: cfg.DebugEntrypoint,
 		Setup: cfg.Setup, Python: cfg.Python, Image: cfg.Image,
 	}, "path", files)}, nil
 }
 
-// instanceName makes an instance id of any directory name.
+// instanceName returns an instance id for a directory name.
 func instanceName(name string) string {
 	id := strings.Map(func(r rune) rune {
 		if taskfile.InstancePattern.MatchString("a" + string(r)) {
