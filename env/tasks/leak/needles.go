@@ -32,7 +32,7 @@ func (x *needle) excerpt() string { return excerpt(x.text, x.at, x.end) }
 const maxNeedles = 40_000
 
 func newNeedles(changes []Change) *needles {
-	n := &needles{changes: changes, own: map[string]bool{}, names: map[uint64]bool{}}
+	n := &needles{changes: changes, changed: map[string]bool{}, names: map[uint64]bool{}}
 	n.exact = !slices.ContainsFunc(changes, func(c Change) bool {
 		return c.Fixed != nil && (c.Base == nil || !strings.EqualFold(*c.Base, *c.Fixed))
 	})

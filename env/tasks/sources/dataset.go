@@ -125,7 +125,7 @@ func (s *datasetSource) load(ctx context.Context) error {
 }
 
 // complete applies recipes to the chosen instances and returns their tasks. Other instances do not need recipes.
-func (s *datasetSource) complete(chosen []string, by map[string]instance, recipes recipeBook) (list []schemas.Task, err error) {
+func (s *datasetSource) complete(chosen []string, byID map[string]instance, recipes recipeBook) (list []schemas.Task, err error) {
 	var problems []error
 	for _, id := range chosen {
 		in := byID[id]
