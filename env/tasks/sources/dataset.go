@@ -21,13 +21,13 @@ type DatasetConfig struct {
 	Path     string              `json:"path"`     // file or directory with the rows; unset = downloaded
 	Split    string              `json:"split"`    // split; unset = the benchmark's own
 	Problems Problems            `json:"problems"` // all, an id, the name of a split, or a list of ids
-	Exclude  []string            `json:"exclude"`  // ids, or their beginnings up to a dot, to leave out of all
+	Exclude  []string            `json:"exclude"`  // ids, or prefixes of ids up to a dot, that "all" leaves out
 	Splits   map[string][]string `json:"splits"`   // further splits: a name and its ids
 	Repos    string              `json:"repos"`    // directory of git clones
-	Trees    string              `json:"trees"`    // directory of finished repositories by instance
-	Image    string              `json:"image"`    // image; unset = the official one, build = a recipe makes the environment
+	Trees    string              `json:"trees"`    // directory of prepared repositories, named by instance id
+	Image    string              `json:"image"`    // container image; unset = the official one, build = a recipe makes the environment
 	Recipes  string              `json:"recipes"`  // file of recipes
-	URL      string              `json:"url"`      // where rows are downloaded from; unset = the pinned edition
+	URL      string              `json:"url"`      // address of the rows; unset = the official dataset at a fixed revision
 	SHA256   string              `json:"sha256"`   // hash of the download
 }
 

@@ -21,7 +21,7 @@ type DirConfig struct {
 func init() {
 	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 		Kind:    "dir",
-		Summary: "a directory of tasks, each with task.yaml, repo/ and perhaps gold.patch",
+		Summary: "a directory of tasks, each with task.yaml, repo/ and optionally gold.patch",
 		Default: func() any { return &DirConfig{} },
 		New: func(cfg any, _ struct{}) (env.Source, error) {
 			return newDir(*cfg.(*DirConfig))

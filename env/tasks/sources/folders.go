@@ -17,7 +17,7 @@ type CollectionConfig struct {
 	Path     string              `json:"path"`     // directory, git clone, .zip or .tar
 	Commit   string              `json:"commit"`   // commit of a clone; unset = HEAD
 	Problems Problems            `json:"problems"` // all, an id, the name of a split, or a list of ids
-	Exclude  []string            `json:"exclude"`  // ids to leave out of all
+	Exclude  []string            `json:"exclude"`  // ids that "all" leaves out
 	Splits   map[string][]string `json:"splits"`   // further splits: a name and its ids
 }
 

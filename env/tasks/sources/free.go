@@ -18,16 +18,16 @@ type FreeConfig struct {
 	Image        string   `json:"image"`        // container image; unset = sandbox.image
 	Path         string   `json:"path"`         // directory that is copied to workdir; unset = an empty one
 	Workdir      string   `json:"workdir"`      // working directory in the sandbox
-	Setup        []string `json:"setup"`        // commands that install what is needed
+	Setup        []string `json:"setup"`        // commands that install dependencies
 	Entrypoint   string   `json:"entrypoint"`   // what eval and the debugger run; unset = nothing
-	Instructions string   `json:"instructions"` // what the agent is told
+	Instructions string   `json:"instructions"` // instructions for the agent
 	InstanceID   string   `json:"instance_id"`  // name of the task
 }
 
 func init() {
 	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 		Kind:    "free",
-		Summary: "any image or directory, to be explored: nothing is judged",
+		Summary: "any image or directory, to explore without tests",
 		Default: func() any { return &FreeConfig{InstanceID: "free", Workdir: schemas.DefaultWorkdir} },
 		New: func(cfg any, _ struct{}) (env.Source, error) {
 			return newFree(*cfg.(*FreeConfig))

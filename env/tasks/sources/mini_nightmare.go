@@ -14,7 +14,7 @@ import (
 func init() {
 	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 		Kind:    "mini_nightmare",
-		Summary: "ten small programs that are hard to mend without a debugger",
+		Summary: "ten small programs that are hard to fix without a debugger",
 		Default: func() any { return &CollectionConfig{} },
 		New: func(cfg any, _ struct{}) (env.Source, error) {
 			c := *cfg.(*CollectionConfig)

@@ -21,9 +21,9 @@ type PathConfig struct {
 	Path             string   `json:"path"`              // directory of the program
 	Entrypoint       string   `json:"entrypoint"`        // shell command that shows the bug
 	DebugEntrypoint  string   `json:"debug_entrypoint"`  // what the debugger runs; unset = entrypoint
-	Instructions     string   `json:"instructions"`      // what the agent is told about the bug
-	InstructionsFile string   `json:"instructions_file"` // file that holds instructions
-	Setup            []string `json:"setup"`             // commands that install what the program needs
+	Instructions     string   `json:"instructions"`      // instructions for the agent: how the bug shows itself
+	InstructionsFile string   `json:"instructions_file"` // file with the instructions
+	Setup            []string `json:"setup"`             // commands that install the program's dependencies
 	Python           string   `json:"python"`            // interpreter; see sandbox.python
 	Image            string   `json:"image"`             // container image
 	InstanceID       string   `json:"instance_id"`       // name of the task; unset = the name of the directory

@@ -17,7 +17,7 @@ import (
 func init() {
 	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 		Kind:    "r2egym",
-		Summary: "R2E-Gym: commits of real repositories with generated tests, judged by a whole map of results",
+		Summary: "R2E-Gym: commits of real repositories with generated tests; a fix must give the expected result of every test",
 		Default: func() any { return &DatasetConfig{} },
 		New: func(cfg any, _ struct{}) (env.Source, error) {
 			return &datasetSource{name: "r2egym", cfg: *cfg.(*DatasetConfig), make: r2eGym, ids: r2eID,

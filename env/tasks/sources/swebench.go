@@ -27,8 +27,8 @@ const sweBenchURL = "https://huggingface.co/datasets/SWE-bench/SWE-bench_Verifie
 
 func init() {
 	for kind, summary := range map[string]string{
-		"swebench":       "SWE-bench (Verified, Lite, full): real issues, judged by hidden tests",
-		"swebench-debug": "SWE-bench with its tests in the repository: the failure can be run and debugged",
+		"swebench":       "SWE-bench (Verified, Lite, full): real issues, verified by hidden tests",
+		"swebench-debug": "SWE-bench with its tests in the repository, so that agents can run and debug the failure",
 	} {
 		env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 			Kind: kind, Summary: summary,

@@ -14,7 +14,7 @@ import (
 func init() {
 	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 		Kind:    "sweqa",
-		Summary: "SWE-QA: questions about 15 repositories; the answer goes into submit, and is judged elsewhere",
+		Summary: "SWE-QA: questions about 15 repositories; agents submit answers, which are not graded",
 		Default: func() any { return &DatasetConfig{} },
 		New: func(cfg any, _ struct{}) (env.Source, error) {
 			return &datasetSource{name: "sweqa", cfg: *cfg.(*DatasetConfig), make: sweQA}, nil

@@ -13,7 +13,7 @@ import (
 func init() {
 	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 		Kind:    "swesmith",
-		Summary: "SWE-smith: made bugs in real repositories, their tests runnable",
+		Summary: "SWE-smith: generated bugs in real repositories, with tests that agents can run",
 		Default: func() any { return &DatasetConfig{Exclude: sweSmithExcluded()} },
 		New: func(cfg any, _ struct{}) (env.Source, error) {
 			return &datasetSource{name: "swesmith", cfg: *cfg.(*DatasetConfig), make: sweSmith,
