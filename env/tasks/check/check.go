@@ -104,8 +104,8 @@ func (c *checker) runSteps(ctx context.Context) (finding, error) {
 
 // checkTree checks that the repository is the one for which the task was made.
 func (c *checker) checkTree(ctx context.Context) (finding, error) {
-	if have := c.tree.SHA256(); c.task.TreeSHA256 != "" && have != c.task.TreeSHA256 {
-		return finding{Broken, fmt.Sprintf("the repository is %s, the task was made for %s", have, c.task.TreeSHA256)}, nil
+	if hash := c.tree.SHA256(); c.task.TreeSHA256 != "" && hash != c.task.TreeSHA256 {
+		return finding{Broken, fmt.Sprintf("the repository has the hash %s, but the task was made for %s", hash, c.task.TreeSHA256)}, nil
 	}
 	var err error
 	c.base, err = c.Store.Base(ctx, c.tree)

@@ -132,7 +132,7 @@ func TestFactoryRerunsAreIsolated(t *testing.T) {
 	}
 }
 
-func TestFactoryEachKindOfBrokenTaskIsNamed(t *testing.T) {
+func TestFactoryBrokenTasksGetTheirStatus(t *testing.T) {
 	suite.Factory.Need(t)
 	cfg := config(t)
 	gold := patch(t, cfg, shop, fixedShop)

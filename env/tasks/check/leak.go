@@ -61,8 +61,7 @@ func (c *checker) findLeaks(ctx context.Context, sb env.Sandbox, t schemas.Task)
 	return leakFinding(c.rep.Leaks), nil
 }
 
-// published reports whether the text of a task comes from a public dataset. Such a text is not changed, even if it
-// reveals the fix.
+// published reports whether the text of a task comes from a public dataset, so that all it reveals is already public.
 func published(t schemas.Task) bool {
 	return t.Origin != nil && t.Origin.UpstreamRepo != "" && t.Origin.ParentTreeSHA256 == ""
 }

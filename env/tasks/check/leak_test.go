@@ -289,7 +289,7 @@ func TestProseIsNotALeak(t *testing.T) {
 	}
 }
 
-func TestForeignFindingsAreRead(t *testing.T) {
+func TestReadLeaksSkipsInvalidLines(t *testing.T) {
 	leaks, done := readLeaks([]byte("junk\n{\"place\": 7}\n{\"place\":\"/a\",\"token\":\"" + strings.Repeat("x", 1000) + "\",\"kind\":\"word\"}\n{}\n[1]\n"))
 	if done || len(leaks) != 1 || len(leaks[0].Token) > 210 {
 		t.Errorf("%+v, %v", leaks, done)

@@ -255,7 +255,7 @@ func TestPlantedCopiesAreFound(t *testing.T) {
 	}
 }
 
-func TestLookAlikesAreNotFound(t *testing.T) {
+func TestUnrelatedTextsAreNotFound(t *testing.T) {
 	store := shelf["shelf/store.py"]
 	for name, c := range map[string]planted{
 		"the file as it is":         {path: "docs/store.txt", text: store},

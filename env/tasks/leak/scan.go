@@ -54,6 +54,7 @@ type scanner struct {
 	renamable, local []bool         // see measureNames
 }
 
+// read splits a text into tokens. python says whether to look for Python's strings and for code that does not run.
 func (s *scanner) read(raw string, python bool) text {
 	t := text{raw: raw}
 	s.toks = words(raw, s.exact, s.toks)
@@ -152,7 +153,7 @@ func (s *scanner) mergeStrings(t text) []token {
 			continue
 		}
 		if inside < 0 || !allInString(t.inString, inside, tok.at) {
-			out = append(out, token{hash: 1, at: tok.at, end: tok.end})
+			out = append(out, token{hash: 1, at: tok.at, end: tok.end}) // all strings are equal
 		}
 		inside = tok.at
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTextFindsWhatIsGivenAway(t *testing.T) {
+func TestText(t *testing.T) {
 	s := Names{
 		Files: []string{"pkg/ledger.py"}, Functions: []string{"Book.settle_all", "get"}, Words: []string{"overdraft"},
 		Output: "test_book.py::test_total\nassert Book().total() == 3\n",

@@ -97,7 +97,7 @@ func TestTextsOfBenchmarksAreFound(t *testing.T) {
 
 // The same tasks give the same comparison in any order and with repetitions. A file of an older
 // version can be read.
-func TestTaskHashFilesCompareEqually(t *testing.T) {
+func TestTaskPrintsGiveTheSameComparison(t *testing.T) {
 	repo := Prints{Schema: PrintsSchema, Repo: "github.com/x/a", Benchmark: "bench", Functions: hashes(0, 3)}
 	one, two := PrintsOf(task("a", "x/a", someCommit, issue("alpha")), "bench"), PrintsOf(task("b", "x/b", "", issue("beta")), "bench")
 	read := func(repos []Prints, tasks ...TaskPrints) *Comparison {

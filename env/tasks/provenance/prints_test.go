@@ -19,7 +19,7 @@ func hashes(from, to int) (out []string) {
 	return out
 }
 
-func TestCopiesAreMostlyOfOneRepository(t *testing.T) {
+func TestCopyNeedsHalfOfTheFunctions(t *testing.T) {
 	var l Library
 	if repo, _, n := l.Copy(hashes(0, 9)); repo != "" || n != 0 {
 		t.Errorf("an empty library has %q", repo)
@@ -48,7 +48,7 @@ func TestCopiesAreMostlyOfOneRepository(t *testing.T) {
 	}
 }
 
-func TestHashFilesCompareEqually(t *testing.T) {
+func TestReadPrintsChecksFiles(t *testing.T) {
 	line, err := json.Marshal(Prints{Schema: PrintsSchema, Repo: "a/b", Benchmark: "x", Trees: 1, Functions: hashes(0, 3)})
 	if err != nil {
 		t.Fatal(err)

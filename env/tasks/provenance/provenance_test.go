@@ -88,7 +88,7 @@ func TestSplitDependsOnTheRepository(t *testing.T) {
 }
 
 // The usual ids of tasks from hosted repositories contain the repository's name.
-func TestInstancesNameTheirRepository(t *testing.T) {
+func TestNamed(t *testing.T) {
 	for id, want := range map[string]string{
 		"django__django-11099":                               "github.com/django/django",
 		"sympy__sympy.360290c4":                              "github.com/sympy/sympy",

@@ -355,7 +355,7 @@ func r2eRow(commit string) map[string]any {
 	}
 }
 
-func TestR2EGymIsJudgedByItsWholeMap(t *testing.T) {
+func TestR2EGymExpectsAResultOfEveryTest(t *testing.T) {
 	repos, commit := clone(t, base())
 	task, files := one(t, source(t, "r2egym", map[string]any{"repos": repos, "problems": "name_final:" + strings.Repeat("c", 40)}, r2eRow(commit)))
 	if diff := cmp.Diff(map[string]string{"Test.test_two": "passed", "test_x": "failed"}, task.Tests.Expected); diff != "" {

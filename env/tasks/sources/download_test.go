@@ -167,7 +167,7 @@ func TestWrongDownloadsAreRefusedAndDeleted(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNotTheFile(t *testing.T) {
+func TestDownloadErrors(t *testing.T) {
 	m := serve(t, digits)
 	d := m.download(t)
 	for url, want := range map[string]string{

@@ -259,7 +259,7 @@ func TestBrokenTaskFiles(t *testing.T) {
 }
 
 // A repository that is not the task's is refused; the message has both hashes.
-func TestOtherTreesAreRefused(t *testing.T) {
+func TestWrongTreesAreRefused(t *testing.T) {
 	base, dir := healthy(t), t.TempDir()
 	name := filepath.Join(dir, "tasks.jsonl")
 	wrong := task(t, base, "one")

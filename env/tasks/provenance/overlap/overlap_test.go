@@ -14,7 +14,7 @@ import (
 )
 
 // The definition of a word must not change, because signatures of different versions are compared.
-func TestWordsMatchTheDocumentedPattern(t *testing.T) {
+func TestWordsMatchTheirPattern(t *testing.T) {
 	text := []byte("def f_1(x2): return 'don't' # 汉字 e\u0301 ½ ⅷ ٣ ʰ _ __ -- \u200b\u00a0\xff\xe6\xb1z\x00É\n👍🏽a.b,c\tª")
 	want := regexp.MustCompile(`[\pL\pN_]+`).FindAll(text, -1)
 	if got := Words(text); !slices.EqualFunc(got, want, bytes.Equal) {
@@ -40,7 +40,7 @@ func sealedIndex(texts map[string]string) *Index {
 	return &x
 }
 
-func TestTextsAreFoundAgain(t *testing.T) {
+func TestSimilarTextsAreFound(t *testing.T) {
 	template := " Before you report a problem please make sure that you have read all of the following questions and answers with great care "
 	x := sealedIndex(map[string]string{
 		"one": numberedWords(0, 100), "two": numberedWords(1000, 60) + template, "three": numberedWords(2000, 60) + template, "four": numberedWords(3000, 60) + template, "short": numberedWords(4000, 15),
@@ -81,7 +81,7 @@ func TestTextsAreFoundAgain(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatAPatchChangesCounts(t *testing.T) {
+func TestChangedLeavesOutContext(t *testing.T) {
 	patch := "diff --git a/pkg/calc.py b/pkg/calc.py\n--- a/pkg/calc.py\n+++ b/pkg/calc.py\n@@ -1,3 +1,3 @@ def total\n around\n--- minus\n+++ plus\n around\n"
 	if got, want := Changed(patch), "pkg/calc.py\n-- minus\n++ plus\n\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -93,7 +93,7 @@ func TestOnlyWhatAPatchChangesCounts(t *testing.T) {
 	}
 }
 
-func TestHashesSurviveARoundTrip(t *testing.T) {
+func TestPrintsSurviveARoundTrip(t *testing.T) {
 	for _, text := range []string{"", "one two three four", numberedWords(0, 7), numberedWords(0, 300)} {
 		p := PrintOf(text)
 		raw, err := json.Marshal(p)
