@@ -92,7 +92,7 @@ type Report struct {
 	Method     string   `json:"method"`
 	FailToPass []string `json:"fail_to_pass,omitempty"`
 	PassToPass []string `json:"pass_to_pass,omitempty"`
-	Runs       int      `json:"runs"`               // runs with equal verdicts, without the fix and with it
+	Runs       int      `json:"runs"`               // number of runs with equal verdicts, each without the fix and with it
 	Isolated   int      `json:"isolated,omitempty"` // number of tests that were also run alone
 	Before     Vector   `json:"before,omitempty"`   // verdicts on the repository without the fix
 	After      Vector   `json:"after,omitempty"`    // verdicts with the gold patch

@@ -25,7 +25,7 @@ type Config struct {
 	// Try sets up a task and runs its tests once. It returns a *setup.CommandError if a set-up command fails and a
 	// *verify.TaskError if the task cannot be tested; any other error ends the search.
 	Try          func(ctx context.Context, t schemas.Task, tree *workspace.Tree) (verify.Run, error)
-	Interpreters []Interpreter // those installed
+	Interpreters []Interpreter // installed interpreters
 	Newest       time.Time     // packages released later are not installed; zero means no limit
 	Version      string        // version of the project, from git; "" if unknown
 	Attempts     int           // largest number of plans to try; 0 means DefaultAttempts

@@ -33,7 +33,7 @@ func lines(value string) []string {
 	return out
 }
 
-// requirementsIn returns the requirements in a value: one on each line, or several separated by semicolons.
+// requirementsIn returns the requirements in a value, one from each line.
 func requirementsIn(value string) []string {
 	var out []string
 	for _, line := range lines(value) {

@@ -198,8 +198,8 @@ func (e *evidence) plans(installedPythons []Interpreter) ([]plan, error) {
 	return out, nil
 }
 
-// offlinePlan returns a plan that installs nothing. ok is false if the evidence mentions something to install, or if
-// no interpreter has pytest.
+// offlinePlan returns a plan that installs nothing. ok is false if the evidence mentions something to install, or if the
+// tests need pytest and no interpreter has it.
 func (e *evidence) offlinePlan(base plan, pythons []Interpreter) (_ plan, ok bool) {
 	if e.dependencies || len(e.plugins) > 0 || e.versionFile != "" {
 		return plan{}, false
