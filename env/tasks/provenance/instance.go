@@ -12,7 +12,7 @@ const (
 	TestRepo     = "repo"     // the benchmark takes tasks from the repository
 )
 
-// sources maps task sources to the benchmarks whose tasks they have.
+// benchmarkOfSource maps task sources to the benchmarks that they read.
 var benchmarkOfSource = map[string]string{
 	"swebench": "swe-bench", "swebench-debug": "swe-bench", "mini_nightmare": "mini-nightmare", "aider": "aider-polyglot", "r2egym": "r2e-gym", "swesmith": "swe-smith", "sweqa": "swe-qa",
 }
