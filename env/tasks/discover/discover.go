@@ -70,7 +70,7 @@ func (e *NotFoundError) Error() string {
 		return "no way to run the tests was found: the repository has no test files"
 	}
 	var out strings.Builder
-	out.WriteString("no way to run the tests was found, having tried:")
+	out.WriteString("no way to run the tests was found. These plans were tried:")
 	for i, a := range e.Attempts {
 		commands := a.Setup[max(0, len(a.Setup)-1):] // the earlier ones only install uv and set variables
 		fmt.Fprintf(&out, "\n  %d. Python %s, %s (%s)\n     %s", i+1, a.Python, strings.Join(append(slices.Clone(commands), a.Entrypoint), "; "), a.Why, a.Error)

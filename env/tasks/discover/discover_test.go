@@ -116,7 +116,7 @@ func TestFailuresAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"was found, having tried:", "1. Python 3.11.2, uv pip install -e . pytest; python3 -m pytest -q (from pyproject.toml)",
+		"was found. These plans were tried:", "1. Python 3.11.2, uv pip install -e . pytest; python3 -m pytest -q (from pyproject.toml)",
 		"a command ended with exit code 1: error: no compiler", "2. Python 3.12.1", "/testbed/conftest.py: ImportError: broken",
 	} {
 		if !strings.Contains(err.Error(), want) {
