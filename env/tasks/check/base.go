@@ -14,40 +14,40 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// MinKept is how many tests a repository must have that pass in all runs.
+// MinKept is the number of tests that a repository must have that pass in all runs.
 const MinKept = 5
 
 // ErrTooFewTests is the error for a repository with fewer than MinKept tests that always pass.
 var ErrTooFewTests = errors.New("too few tests that always pass")
 
-// Suite describes the tests of a healthy repository.
+// Suite describes the tests of a repository without bugs.
 type Suite struct {
 	Method  string             `json:"method"`
 	Kept    []string           `json:"kept"`    // tests that pass in all runs, sorted
 	Dropped []Dropped          `json:"dropped"` // the others, sorted by id
-	Seconds map[string]float64 `json:"seconds"` // median time of each kept test's own function, if known
-	Wall    time.Duration      `json:"wall_ns"` // of a whole run, the longest
+	Seconds map[string]float64 `json:"seconds"` // median duration of each kept test's function, if known
+	Wall    time.Duration      `json:"wall_ns"` // duration of the longest run
 	Runs    int                `json:"runs"`
-	// Isolated is how many tests were also run alone; 0 if that would take too long.
+	// Isolated is the number of tests that were also run alone; 0 if that would take too long.
 	Isolated int `json:"isolated,omitempty"`
 }
 
-// Dropped is a test that verification does not use, and why.
+// Dropped is a test that verification does not use.
 type Dropped struct {
 	ID  string `json:"id"`
 	Why string `json:"why"` // flaky, failed, error, skipped, xfailed, xpassed, order-dependent
 }
 
-// Base runs the tests of a healthy repository Runs times, each time under another hash seed and in
-// another order, and each kept test once alone if that is cheap. It uses only Entrypoint, Workdir,
-// Python, Image and Setup of the task. The error for an unusable repository is a *verify.TaskError
-// or ErrTooFewTests; other errors are failures of the machinery.
+// Base runs the tests of a repository without bugs Runs times, each time with another hash seed and in another order.
+// It also runs each kept test alone, if that is cheap. It uses only Entrypoint, Workdir, Python, Image and Setup of the
+// task. The error for an unusable repository is a *verify.TaskError or ErrTooFewTests. Other errors mean that the check
+// itself failed.
 func Base(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree) (Suite, error) {
 	cfg = cfg.withDefaults()
 	v := cfg.verifier()
 	var s Suite
-	seen := map[string]map[string]int{} // id -> status -> runs
-	took := map[string][]float64{}
+	counts := map[string]map[string]int{} // id -> status -> runs
+	seconds := map[string][]float64{}
 	for s.Runs < cfg.Runs {
 		how := verify.Variant{}
 		if s.Runs > 0 {
@@ -57,23 +57,23 @@ func Base(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree) (Suite
 		if err != nil {
 			return s, err
 		}
-		if err := usable(ctx, cfg, t, tree, run); err != nil {
+		if err := checkRun(ctx, cfg, t, tree, run); err != nil {
 			return s, err
 		}
 		s.Runs++
 		s.Method, s.Wall = run.Method, max(s.Wall, run.Wall)
 		for id, status := range run.Tests {
-			if seen[id] == nil {
-				seen[id] = map[string]int{}
+			if counts[id] == nil {
+				counts[id] = map[string]int{}
 			}
-			seen[id][status]++
+			counts[id][status]++
 			if sec, known := run.Seconds[id]; known {
-				took[id] = append(took[id], sec)
+				seconds[id] = append(seconds[id], sec)
 			}
 		}
 	}
-	s.sort(seen, took)
-	if err := s.alone(ctx, cfg, v, t, tree); err != nil {
+	s.classify(counts, seconds)
+	if err := s.dropOrderDependent(ctx, cfg, v, t, tree); err != nil {
 		return s, err
 	}
 	if len(s.Kept) < MinKept {
@@ -82,8 +82,8 @@ func Base(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree) (Suite
 	return s, nil
 }
 
-// usable refuses a run that proves nothing about the repository.
-func usable(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree, run verify.Run) error {
+// checkRun returns an error if the results of a run cannot be used.
+func checkRun(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree, run verify.Run) error {
 	fail := func(kind error, detail, remedy string) error {
 		return &verify.TaskError{Instance: t.InstanceID, Kind: kind, Detail: detail, Remedy: remedy}
 	}
@@ -104,31 +104,31 @@ func usable(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree, run 
 	return nil
 }
 
-// noTests is the exit code of pytest, and of unittest from Python 3.12 on, if there are no tests.
+// noTests is the exit code of pytest, and of unittest since Python 3.12, if there are no tests.
 const noTests = 5
 
-// sort divides the tests by their statuses in all runs.
-func (s *Suite) sort(seen map[string]map[string]int, took map[string][]float64) {
+// classify divides the tests into kept and dropped ones by their statuses in all runs.
+func (s *Suite) classify(counts map[string]map[string]int, seconds map[string][]float64) {
 	s.Seconds = map[string]float64{}
-	for _, id := range slices.Sorted(maps.Keys(seen)) {
-		only := slices.Sorted(maps.Keys(seen[id]))
+	for _, id := range slices.Sorted(maps.Keys(counts)) {
+		statuses := slices.Sorted(maps.Keys(counts[id]))
 		switch {
-		case seen[id]["passed"] == s.Runs:
+		case counts[id]["passed"] == s.Runs:
 			s.Kept = append(s.Kept, id)
-			if list := took[id]; len(list) > 0 {
+			if list := seconds[id]; len(list) > 0 {
 				slices.Sort(list)
 				s.Seconds[id] = list[len(list)/2]
 			}
-		case len(only) > 1 || seen[id][only[0]] < s.Runs:
+		case len(statuses) > 1 || counts[id][statuses[0]] < s.Runs:
 			s.Dropped = append(s.Dropped, Dropped{id, "flaky"})
 		default:
-			s.Dropped = append(s.Dropped, Dropped{id, only[0]})
+			s.Dropped = append(s.Dropped, Dropped{id, statuses[0]})
 		}
 	}
 }
 
-// alone drops the tests that pass only after others.
-func (s *Suite) alone(ctx context.Context, cfg Config, v *verify.Verifier, t schemas.Task, tree env.Tree) error {
+// dropOrderDependent drops the tests that do not pass alone.
+func (s *Suite) dropOrderDependent(ctx context.Context, cfg Config, v *verify.Verifier, t schemas.Task, tree env.Tree) error {
 	if s.Wall*time.Duration(len(s.Kept)) > cfg.Isolated {
 		return nil
 	}

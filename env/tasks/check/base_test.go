@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// testFile has one test of each kind beside the healthy ones.
+// testFile has tests that always pass, and one test of each other kind.
 const testFile = `import os
 import pytest
 
@@ -90,13 +90,13 @@ func TestBaseRefusesRepositories(t *testing.T) {
 	}
 }
 
-// The tests depend on their order only, not on the hash seed.
+// The tests depend only on their order, not on the hash seed.
 func TestOrderDependentTaskIsFlaky(t *testing.T) {
 	cfg := config(t)
 	cfg.Runs = 8
 	ordered := shop.with(project{"tests/test_shop.py": "from shop import total\n\nSEEN = []\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n\n\n" +
 		"def test_first():\n    SEEN.append(1)\n\n\ndef test_second():\n    assert SEEN\n"})
-	task := shopTask(patch(t, cfg, ordered, ordered.with(project{"shop.py": mended["shop.py"]})))
+	task := shopTask(patch(t, cfg, ordered, ordered.with(project{"shop.py": fixedShop["shop.py"]})))
 	task.Tests.PassToPass = []string{"tests/test_shop.py::test_first", "tests/test_shop.py::test_second"}
 	rep, err := Task(t.Context(), cfg, task, ordered.tree(t))
 	if err != nil || rep.Status != Flaky || rep.Flake == nil || !slices.Equal(rep.Flake.Tests, []string{"tests/test_shop.py::test_second"}) {
@@ -107,12 +107,12 @@ func TestOrderDependentTaskIsFlaky(t *testing.T) {
 	}
 }
 
-// Hidden tests judge the task, and what they check is as secret as the fix.
-func TestFactoryHiddenTestsAreCheckedToo(t *testing.T) {
+// Hidden tests verify the task, and their content is as secret as the fix.
+func TestFactoryHiddenTestsAreChecked(t *testing.T) {
 	suite.Factory.Need(t)
 	cfg := config(t)
 	cfg.Runs, cfg.Isolated = 2, -1
-	task := shopTask(patch(t, cfg, shop, mended))
+	task := shopTask(patch(t, cfg, shop, fixedShop))
 	task.Visibility = schemas.TestsHidden
 	task.Tests = schemas.TestSpec{
 		Method: schemas.VerifyPytest, FailToPass: []string{"tests/test_unseen.py::test_three"},

@@ -13,21 +13,20 @@ import (
 // Batch checks many tasks.
 type Batch struct {
 	Ledger  *Ledger
-	Workers int // checks at once; below 1 is 1
-	Runs    int // a known report with fewer is not enough
-	// Check checks one task. An error makes a gap, which is not kept.
+	Workers int // number of concurrent checks; at least 1
+	Runs    int // reports in the ledger with fewer runs are not reused
+	// Check checks one task. If it returns an error, the task becomes a gap, which the ledger does not keep.
 	Check func(context.Context, schemas.Task) (Report, error)
-	// Begun and Done are called for each task, from one goroutine at a time; err is set for a
-	// gap.
+	// Begun is called before each check, and Done after it; the error is that of Check. Calls are not concurrent.
 	Begun func(schemas.Task)
 	Done  func(schemas.Task, Report, error)
 }
 
-// Result of a batch. Reports are in the order of the tasks, known ones included.
+// Result is the result of a batch.
 type Result struct {
-	Reports []Report `json:"reports"`
+	Reports []Report `json:"reports"` // in the order of the tasks, including reused ones
 	Gaps    []Gap    `json:"gaps,omitempty"`
-	Reused  int      `json:"reused"` // reports that were known before
+	Reused  int      `json:"reused"` // number of reports that were already in the ledger
 }
 
 // Gap is a task that could not be checked, for a reason outside of the task.
@@ -36,14 +35,14 @@ type Gap struct {
 	Reason     string `json:"reason"`
 }
 
-// Run checks the tasks that the ledger does not know. If ctx ends, it returns an error; the result
-// and the ledger have the checks that were finished by then.
+// Run checks the tasks without a usable report in the ledger. If ctx ends, it returns an error, and the result and the
+// ledger contain the checks that were finished by then.
 func (b Batch) Run(ctx context.Context, tasks []schemas.Task) (Result, error) {
 	var mu sync.Mutex
 	var out Result
 	reports := make([]*Report, len(tasks))
 	gaps := make([]*Gap, len(tasks))
-	group, within := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(max(b.Workers, 1))
 	for i, t := range tasks {
 		if r, ok := b.Ledger.Known(t.ID, b.Runs); ok {
@@ -52,15 +51,15 @@ func (b Batch) Run(ctx context.Context, tasks []schemas.Task) (Result, error) {
 			continue
 		}
 		group.Go(func() error {
-			if within.Err() != nil {
-				return within.Err()
+			if groupCtx.Err() != nil {
+				return groupCtx.Err()
 			}
 			mu.Lock()
 			b.Begun(t)
 			mu.Unlock()
-			r, err := b.Check(within, t)
-			if within.Err() != nil {
-				return within.Err()
+			r, err := b.Check(groupCtx, t)
+			if groupCtx.Err() != nil {
+				return groupCtx.Err()
 			}
 			if err == nil {
 				if err := b.Ledger.Add(r); err != nil {

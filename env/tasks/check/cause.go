@@ -17,7 +17,7 @@ var (
 	noPlugin = regexp.MustCompile(`^Missing required plugins: (\S+?)(?:,|$)`)
 )
 
-// uncollected says why tests could not be collected, and what to do about it, if known.
+// uncollected says why tests could not be collected, and what to do about it.
 func uncollected(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree, run verify.Run) (detail, remedy string, err error) {
 	detail = verify.Cause(run.Output)
 	cause := detail
@@ -29,7 +29,7 @@ func uncollected(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree,
 		}
 	}
 	if m := noPlugin.FindStringSubmatch(cause); m != nil {
-		return detail, installs(m[1]), nil
+		return detail, installHint(m[1]), nil
 	}
 	if strings.Contains(cause, "file or directory not found") {
 		return detail, "correct the entrypoint", nil
@@ -42,26 +42,26 @@ func uncollected(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree,
 		return detail, "correct the repository, or install what it needs with setup commands", nil
 	}
 	if m[1] == "pytest" {
-		return detail, installs("pytest") + ", or give an entrypoint that runs unittest", nil
+		return detail, installHint("pytest") + ", or give an entrypoint that runs unittest", nil
 	}
-	dir, packaged, err := inside(ctx, cfg, tree, m[1])
+	dir, packaged, err := findModule(ctx, cfg, tree, m[1])
 	if err != nil || dir == "" {
-		return detail, installs(m[1]) + ", or the package that provides this module", err
+		return detail, installHint(m[1]) + ", or the package that provides this module", err
 	}
 	remedy = fmt.Sprintf("give the entrypoint %q", "PYTHONPATH="+dir+" "+t.Entrypoint)
 	if packaged {
-		remedy += ", or " + strings.Replace(installs("--no-deps -e ."), "install it", "install the repository", 1)
+		remedy += ", or " + strings.Replace(installHint("--no-deps -e ."), "install it", "install the repository", 1)
 	}
 	return detail, remedy, nil
 }
 
-func installs(what string) string {
-	return fmt.Sprintf("install it with the setup command %q", "python3 -m pip install "+what)
+func installHint(requirement string) string {
+	return fmt.Sprintf("install it with the setup command %q", "python3 -m pip install "+requirement)
 }
 
-// inside finds the directory of a repository, other than its top, from which a module can be
-// imported; packaged is true if pip can install the repository.
-func inside(ctx context.Context, cfg Config, tree env.Tree, module string) (dir string, packaged bool, err error) {
+// findModule finds the directory of a repository, other than its root, from which a module can be imported. packaged is
+// true if pip can install the repository.
+func findModule(ctx context.Context, cfg Config, tree env.Tree, module string) (dir string, packaged bool, err error) {
 	sha, err := cfg.Store.Base(ctx, tree)
 	if err != nil {
 		return "", false, err
@@ -72,15 +72,15 @@ func inside(ctx context.Context, cfg Config, tree env.Tree, module string) (dir 
 	}
 	for _, f := range files {
 		packaged = packaged || f.Path == "pyproject.toml" || f.Path == "setup.py"
-		at := ""
+		parent := ""
 		switch {
 		case path.Base(f.Path) == module+".py":
-			at = path.Dir(f.Path)
+			parent = path.Dir(f.Path)
 		case strings.HasSuffix("/"+f.Path, "/"+module+"/__init__.py"):
-			at = path.Dir(path.Dir(f.Path))
+			parent = path.Dir(path.Dir(f.Path))
 		}
-		if at != "" && at != "." && (dir == "" || len(at) < len(dir)) {
-			dir = at
+		if parent != "" && parent != "." && (dir == "" || len(parent) < len(dir)) {
+			dir = parent
 		}
 	}
 	return dir, packaged, nil

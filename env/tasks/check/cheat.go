@@ -17,9 +17,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// reversed checks that reverting the gold patch after applying it restores the repository byte
-// for byte.
-func (c *checker) reversed(ctx context.Context) (finding, error) {
+// checkReversal checks that applying and reverting the gold patch restores the repository byte for byte.
+func (c *checker) checkReversal(ctx context.Context) (finding, error) {
 	if c.task.GoldPatch == "" {
 		return finding{}, nil
 	}
@@ -27,29 +26,29 @@ func (c *checker) reversed(ctx context.Context) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	back, err := c.Store.Reverse(ctx, final, []byte(c.task.GoldPatch))
-	if unfit, ok := errors.AsType[*workspace.ApplyError](err); ok {
-		return finding{GoldInexact, "it cannot be reverted: " + unfit.Detail}, nil
+	reverted, err := c.Store.Reverse(ctx, final, []byte(c.task.GoldPatch))
+	if applyErr, ok := errors.AsType[*workspace.ApplyError](err); ok {
+		return finding{GoldInexact, "it cannot be reverted: " + applyErr.Detail}, nil
 	}
-	if err == nil && back != c.base {
-		return finding{GoldInexact, fmt.Sprintf("reverting it gives the tree %s, not %s", back, c.base)}, nil
+	if err == nil && reverted != c.base {
+		return finding{GoldInexact, fmt.Sprintf("reverting it gives the tree %s, not %s", reverted, c.base)}, nil
 	}
 	return finding{}, err
 }
 
-// cheated reports the finding Unprotected if a patch that fixes nothing resolves the task.
-func (c *checker) cheated(ctx context.Context) (finding, error) {
-	how, err := Cheated(ctx, c.v, c.Store, c.task, c.tree)
-	if err != nil || how == "" {
+// checkCheats returns the finding Unprotected if a patch that fixes nothing resolves the task.
+func (c *checker) checkCheats(ctx context.Context) (finding, error) {
+	cheat, err := Cheated(ctx, c.v, c.Store, c.task, c.tree)
+	if err != nil || cheat == "" {
 		return finding{}, err
 	}
-	return finding{Unprotected, how + " resolves the task"}, nil
+	return finding{Unprotected, cheat + " resolves the task"}, nil
 }
 
-// Cheated tries patches that change only tests or their configuration. It describes the first one
-// that resolves the task, and returns "" if none does. The task must name its tests, and the empty
-// patch must not resolve it. Cheated skips a patch that the verifier refuses or reverts completely:
-// after a complete revert, the verdict is that of the empty patch.
+// Cheated tries patches that change only tests or their configuration. It returns a description of the first one that
+// resolves the task, or "" if none does. The task must name its tests, and the empty patch must not resolve it. Cheated
+// skips patches that the verifier refuses, and patches that it reverts completely, because their verdict is that of
+// the empty patch.
 func Cheated(ctx context.Context, v *verify.Verifier, store *workspace.Store, t schemas.Task, tree env.Tree) (string, error) {
 	return CheatedBy(ctx, v, store, t, tree, Cheats)
 }
@@ -87,11 +86,11 @@ func CheatedBy(ctx context.Context, v *verify.Verifier, store *workspace.Store, 
 		if err != nil {
 			return "", err
 		}
-		left, refused, err := v.Graded(ctx, t, tree, patch)
+		changed, refused, err := v.Graded(ctx, t, tree, patch)
 		if err != nil {
 			return "", err
 		}
-		if !left || len(refused) > 0 {
+		if !changed || len(refused) > 0 {
 			continue
 		}
 		verdict, err := v.Verify(ctx, t, tree, patch, final)
@@ -112,9 +111,9 @@ type cheat struct {
 	files map[string][]byte
 }
 
-// cheats returns a patch that replaces the tests of a task with tests that assert nothing, and one
-// that deletes them. For pytest it adds a conftest.py that reports every test as passed, one that
-// hides the failing tests, and settings that deselect them.
+// cheats returns a patch that replaces the tests of a task with tests that assert nothing, and one that deletes them.
+// For tasks that use pytest it also returns patches with a conftest.py that reports every test as passed, with one that
+// hides the failing tests, and with settings that deselect them.
 func cheats(ctx context.Context, store *workspace.Store, t schemas.Task, base string) ([]cheat, error) {
 	files, err := store.Files(ctx, base)
 	if err != nil {
@@ -131,23 +130,23 @@ func cheats(ctx context.Context, store *workspace.Store, t schemas.Task, base st
 		}
 	}
 	var list []cheat
-	weak, gone, dirs := map[string][]byte{}, map[string][]byte{}, map[string]bool{"": true}
+	stubs, deleted, dirs := map[string][]byte{}, map[string][]byte{}, map[string]bool{"": true}
 	for file, tests := range testFiles(t.Tests, files) {
-		weak[file], gone[file], dirs[path.Dir(file)] = stub(tests), nil, true
+		stubs[file], deleted[file], dirs[path.Dir(file)] = stub(tests), nil, true
 	}
-	if len(weak) > 0 {
-		list = append(list, cheat{changesTests, weak}, cheat{deletesTests, gone})
+	if len(stubs) > 0 {
+		list = append(list, cheat{changesTests, stubs}, cheat{deletesTests, deleted})
 	}
 	if !strings.Contains(cmp.Or(t.Tests.Command, t.Entrypoint), "pytest") && t.Tests.Method != schemas.VerifyPytest {
 		return list, nil
 	}
-	passed, hidden := map[string][]byte{}, map[string][]byte{}
+	allPass, hidden := map[string][]byte{}, map[string][]byte{}
 	for dir := range dirs {
 		name := path.Join(dir, "conftest.py")
-		passed[name] = []byte(text[name] + reportsPassed)
+		allPass[name] = []byte(text[name] + reportsPassed)
 		hidden[name] = fmt.Appendf(nil, hidesTests, text[name], pythonList(t.Tests.FailToPass))
 	}
-	list = append(list, cheat{reportsAll, passed})
+	list = append(list, cheat{reportsAll, allPass})
 	if len(t.Tests.FailToPass) == 0 {
 		return list, nil
 	}
@@ -155,8 +154,8 @@ func cheats(ctx context.Context, store *workspace.Store, t schemas.Task, base st
 		cheat{deselectsFailing, deselect(text, t.Tests.FailToPass)}), nil
 }
 
-// Python code for a conftest.py. hidesTests is a format: the existing content comes first, then a
-// list of test ids.
+// Python code for a conftest.py. hidesTests is a format string for the existing content of the file and a list of test
+// ids.
 const (
 	reportsPassed = `
 
@@ -174,8 +173,8 @@ def pytest_collection_modifyitems(items):
 `
 )
 
-// settingsFiles are the files that can configure pytest, in the order in which pytest looks for
-// them. It reads only the first one that has a section for it.
+// settingsFiles are the files that can configure pytest, in the order in which pytest looks for them. Pytest reads only
+// the first one that has a section for it.
 var settingsFiles = []string{"pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"}
 
 var (
@@ -191,12 +190,12 @@ func deselect(text map[string]string, ids []string) map[string][]byte {
 		id, _, _ = strings.Cut(id, "[") // parameters may need quotes, so deselect all cases of the test
 		b.WriteString("--deselect=" + id + " ")
 	}
-	words := strings.ReplaceAll(b.String(), "$", "$$")
+	replacement := strings.ReplaceAll(b.String(), "$", "$$")
 	for _, name := range settingsFiles {
 		switch at := section.FindStringIndex(text[name]); {
 		case at == nil:
 		case options.MatchString(text[name]):
-			return map[string][]byte{name: options.ReplaceAll([]byte(text[name]), []byte("${1}${2}"+words))}
+			return map[string][]byte{name: options.ReplaceAll([]byte(text[name]), []byte("${1}${2}"+replacement))}
 		case name == "pyproject.toml":
 			return map[string][]byte{name: []byte(text[name][:at[1]] + "addopts = '" + b.String() + "'\n" + text[name][at[1]:])}
 		default:

@@ -52,17 +52,17 @@ func mixedTask() schemas.Task {
 	}
 }
 
-// Each cheat makes a plain test run pass. The verifier must not accept any of them as a fix, whether
-// it restores the changed files or refuses them.
+// Each cheat makes a plain run of the tests pass. The verifier must not accept any cheat as a fix, whether it restores
+// the changed files or refuses them.
 func TestFactoryCheatsDoNotFoolTheVerifier(t *testing.T) {
 	suite.Factory.Need(t)
 	settings := mixed.with(project{"pyproject.toml": "[project]\nname = 'shop'\n\n[tool.pytest.ini_options]\naddopts = \"-q\"\n"})
 	for name, c := range map[string]struct {
 		tree  project
-		files []string // nil: those of the task
+		files []string // protected files; nil for those of the task
 		only  string   // run only the cheats whose description contains this
 	}{
-		"put back": {tree: mixed}, "refused": {tree: mixed, files: []string{"nothing"}},
+		"restored": {tree: mixed}, "refused": {tree: mixed, files: []string{"nothing"}},
 		"settings": {tree: settings, only: "a setting"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,13 +99,13 @@ func TestFactoryCheatsDoNotFoolTheVerifier(t *testing.T) {
 						t.Errorf("a plain run ends with %d, %v\n%s", plain.ExitCode, err, plain.Output)
 					}
 					got, err := v.Verify(t.Context(), task, tree, patch, final)
-					touched := slices.Sorted(maps.Keys(cheat.files))
+					changedFiles := slices.Sorted(maps.Keys(cheat.files))
 					if err != nil || resolved(got) || got.Reason == "" || len(got.Restored)+len(got.Refused) == 0 {
-						t.Errorf("%v: %+v, %v", touched, got, err)
+						t.Errorf("%v: %+v, %v", changedFiles, got, err)
 					}
-					left, refused, err := v.Graded(t.Context(), task, tree, patch)
-					if err != nil || left != (len(got.Refused) > 0) || !slices.Equal(refused, got.Refused) {
-						t.Errorf("%v: left %v, refused %v; the verdict refuses %v, %v", touched, left, refused, got.Refused, err)
+					changed, refused, err := v.Graded(t.Context(), task, tree, patch)
+					if err != nil || changed != (len(got.Refused) > 0) || !slices.Equal(refused, got.Refused) {
+						t.Errorf("%v: changed %v, refused %v; the verdict refuses %v, %v", changedFiles, changed, refused, got.Refused, err)
 					}
 				})
 			}
@@ -115,7 +115,7 @@ func TestFactoryCheatsDoNotFoolTheVerifier(t *testing.T) {
 
 // Cheated detects unprotected tests: a patch that changes only these tests resolves the task.
 func TestUnprotectedTestsAreReported(t *testing.T) {
-	open := project{
+	unprotected := project{
 		"lib/shop.py":       shop["shop.py"],
 		"lib/check_shop.py": "import unittest\nfrom shop import total\n\n\nclass Shop(unittest.TestCase):\n    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n",
 	}
@@ -124,13 +124,13 @@ func TestUnprotectedTestsAreReported(t *testing.T) {
 		Method: schemas.VerifyUnittest, Files: []string{"tests/**"}, FailToPass: []string{"check_shop.Shop.test_total"},
 	}
 	cfg := config(t)
-	how, err := Cheated(t.Context(), cfg.verifier(), cfg.Store, task, open.tree(t))
-	if want := "a patch that only changes tests (lib/check_shop.py)"; err != nil || how != want {
-		t.Errorf("%q, %v, want %q", how, err, want)
+	got, err := Cheated(t.Context(), cfg.verifier(), cfg.Store, task, unprotected.tree(t))
+	if want := "a patch that only changes tests (lib/check_shop.py)"; err != nil || got != want {
+		t.Errorf("%q, %v, want %q", got, err, want)
 	}
 	task.Tests.Files = []string{"check_*.py"}
-	if how, err = Cheated(t.Context(), cfg.verifier(), cfg.Store, task, open.tree(t)); err != nil || how != "" {
-		t.Errorf("protected: %q, %v", how, err)
+	if got, err = Cheated(t.Context(), cfg.verifier(), cfg.Store, task, unprotected.tree(t)); err != nil || got != "" {
+		t.Errorf("protected: %q, %v", got, err)
 	}
 }
 

@@ -16,20 +16,19 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Config of a check. Driver, Store and NewDebugger are required. Any number of checks may use one
-// Config at the same time.
+// Config configures checks. Driver and Store are required; Task also requires NewDebugger. Any number of checks may use
+// a Config at the same time.
 type Config struct {
 	Driver env.Driver
-	// Spec is the base of every sandbox. Workdir, Image and Python come from the task if Spec
-	// does not set them.
+	// Spec is the base of every sandbox's spec. If it does not set Workdir, Image or Python, the task does.
 	Spec        env.SandboxSpec
 	Store       *workspace.Store
 	NewDebugger func(env.Sandbox, schemas.Task) env.Debugger
 
-	Timeout  time.Duration // of one run of the tests; 0 = verify.DefaultTimeout
-	Runs     int           // of each side; 0 = DefaultRuns
-	Seed     int64         // of hash seeds and orders
-	Isolated time.Duration // for runs of one test alone; 0 = DefaultIsolated, below 0 = none
+	Timeout  time.Duration // limit of one run of the tests; 0 means verify.DefaultTimeout
+	Runs     int           // runs without the fix, and with it; 0 means DefaultRuns
+	Seed     int64         // seed for the hash seeds and orders of reruns
+	Isolated time.Duration // tests run alone only if that takes no longer; 0 means DefaultIsolated, below 0 never
 }
 
 // Defaults of Config.
@@ -52,68 +51,69 @@ func (c Config) verifier() *verify.Verifier {
 	return verify.New(verify.Config{Driver: c.Driver, Spec: c.Spec, Store: c.Store, Timeout: c.Timeout})
 }
 
-// checker is one check under way.
+// checker is the state of one check.
 type checker struct {
 	Config
-	v    *verify.Verifier
-	task schemas.Task
-	tree env.Tree
-	spec schemas.TestSpec
-	base string              // git tree hash of the repository
-	full map[string][]string // the tests that a listed id stands for, in the first run
-	rep  *Report
+	v        *verify.Verifier
+	task     schemas.Task
+	tree     env.Tree
+	spec     schemas.TestSpec
+	base     string              // git tree hash of the repository
+	expanded map[string][]string // for each listed id, the tests of the first run that it stands for
+	rep      *Report
 
-	output string // of the first run of the tests, without the fix
+	output string // output of the first run of the tests, without the fix
 }
 
-// Task checks one task. The report says what is wrong with the task. An error means that the
-// machinery failed and the caller may try again.
+// Task checks one task. The report says what is wrong with the task. An error means that the check itself failed, for
+// example because a sandbox did not start; the caller may try again.
 func Task(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree) (Report, error) {
-	begun := time.Now()
+	start := time.Now()
 	rep := newReport(t)
 	cfg = cfg.withDefaults()
 	c := &checker{Config: cfg, v: cfg.verifier(), task: t, tree: tree, rep: &rep}
-	found, err := c.all(ctx)
+	found, err := c.runSteps(ctx)
 	if err != nil {
 		return rep, fmt.Errorf("checking task %s: %w", t.InstanceID, err)
 	}
-	rep.close(found)
-	rep.Seconds = time.Since(begun).Seconds()
+	rep.finish(found)
+	rep.Seconds = time.Since(start).Seconds()
 	return rep, nil
 }
 
-// all runs the steps up to the first finding, cheap and fundamental ones first.
-func (c *checker) all(ctx context.Context) (finding, error) {
+// runSteps runs the steps of the check up to the first finding. Cheap and fundamental steps come first.
+func (c *checker) runSteps(ctx context.Context) (finding, error) {
 	steps := []func(context.Context) (finding, error){
-		c.placed, c.golden, c.lists, c.before, c.after, c.reversed, c.cheated, c.inside, c.stable, c.alone,
+		c.checkTree, c.checkGoldPatch, c.findTests, c.runBefore, c.runAfter, c.checkReversal, c.checkCheats, c.checkSandbox,
+		c.checkStability, c.checkAlone,
 	}
-	end := finding{status: Sound}
+	noFinding := finding{status: Sound}
 	switch {
 	case c.task.Tests.Method == schemas.VerifyNone:
-		steps, end.status = []func(context.Context) (finding, error){c.placed, c.inside}, Unjudged
+		steps, noFinding.status = []func(context.Context) (finding, error){c.checkTree, c.checkSandbox}, Unjudged
 	case c.task.GoldPatch == "":
-		end.status = NoGold
+		noFinding.status = NoGold
 	}
 	for _, step := range steps {
 		if found, err := step(ctx); err != nil || found.status != "" {
 			return found, err
 		}
 	}
-	return end, nil
+	return noFinding, nil
 }
 
-// placed checks that the repository is the one for which the task was made.
-func (c *checker) placed(ctx context.Context) (finding, error) {
-	if have := c.tree.SHA256(); c.task.TreeSHA256 != "" && have != c.task.TreeSHA256 {
-		return finding{Broken, fmt.Sprintf("the repository is %s, the task was made for %s", have, c.task.TreeSHA256)}, nil
+// checkTree checks that the repository is the one for which the task was made.
+func (c *checker) checkTree(ctx context.Context) (finding, error) {
+	if hash := c.tree.SHA256(); c.task.TreeSHA256 != "" && hash != c.task.TreeSHA256 {
+		return finding{Broken, fmt.Sprintf("the repository has the hash %s, but the task was made for %s", hash, c.task.TreeSHA256)}, nil
 	}
 	var err error
 	c.base, err = c.Store.Base(ctx, c.tree)
 	return finding{}, err
 }
 
-// lists finds the task's test lists, or makes them by a baseline.
-func (c *checker) lists(ctx context.Context) (finding, error) {
+// findTests gets the task's lists of tests. If it has none, a baseline run of the tests provides them.
+func (c *checker) findTests(ctx context.Context) (finding, error) {
 	spec, err := c.v.Spec(ctx, c.task, c.tree)
 	if defect, ok := errors.AsType[*verify.TaskError](err); ok {
 		return finding{statusOf(defect), defect.Summary()}, nil
@@ -129,6 +129,7 @@ func (c *checker) lists(ctx context.Context) (finding, error) {
 	return finding{}, nil
 }
 
+// statusOf returns the status that corresponds to the error about a task.
 func statusOf(defect *verify.TaskError) Status {
 	for kind, status := range map[error]Status{
 		verify.ErrNothingToFix: NotFailing, verify.ErrTooSlow: TooSlow,
@@ -141,15 +142,15 @@ func statusOf(defect *verify.TaskError) Status {
 	return Broken
 }
 
-// before runs the tests on the unchanged repository, which is also the verdict on an empty patch.
-func (c *checker) before(ctx context.Context) (finding, error) {
+// runBefore runs the tests on the unchanged repository. The result is also the verdict on an empty patch.
+func (c *checker) runBefore(ctx context.Context) (finding, error) {
 	verdict, run, err := c.v.Try(ctx, c.task, c.tree, nil, "", verify.Variant{})
 	if err != nil {
 		return finding{}, err
 	}
 	c.rep.Before, c.rep.TestWall, c.output = c.vector(run), run.Wall.Seconds(), string(run.Output)
-	_, c.full = run.Of(c.listed())
-	if found := c.whole(verdict, run); found.status != "" {
+	_, c.expanded = run.Of(c.listed())
+	if found := c.runFinding(verdict, run); found.status != "" {
 		return found, nil
 	}
 	for _, id := range c.spec.FailToPass {
@@ -173,8 +174,8 @@ func (c *checker) before(ctx context.Context) (finding, error) {
 	return finding{}, nil
 }
 
-// after is the verdict on the gold patch.
-func (c *checker) after(ctx context.Context) (finding, error) {
+// runAfter runs the tests with the gold patch, which must resolve the task.
+func (c *checker) runAfter(ctx context.Context) (finding, error) {
 	if c.task.GoldPatch == "" {
 		return finding{}, nil
 	}
@@ -183,7 +184,7 @@ func (c *checker) after(ctx context.Context) (finding, error) {
 		return finding{}, err
 	}
 	c.rep.After = c.vector(run)
-	switch found := c.whole(verdict, run); {
+	switch found := c.runFinding(verdict, run); {
 	case found.status == TooSlow, found.status == Untrusted:
 		return found, nil
 	case !resolved(verdict):
@@ -192,8 +193,8 @@ func (c *checker) after(ctx context.Context) (finding, error) {
 	return finding{}, nil
 }
 
-// whole returns the finding of a run that proves nothing.
-func (c *checker) whole(verdict schemas.Verdict, run verify.Run) finding {
+// runFinding returns the finding if the results of a run cannot be used, for example because it timed out.
+func (c *checker) runFinding(verdict schemas.Verdict, run verify.Run) finding {
 	switch {
 	case verdict.Status == schemas.VerifyError:
 		return finding{Broken, verdict.Reason}
@@ -214,14 +215,14 @@ func resolved(v schemas.Verdict) bool { return v.Resolved != nil && *v.Resolved 
 // missing is the status of a listed test that did not run.
 const missing = "missing"
 
-// vector is the statuses of the listed tests in a run.
+// vector returns the verdicts on the listed tests in a run.
 func (c *checker) vector(run verify.Run) Vector {
 	if c.spec.Method == schemas.VerifyExitCode {
-		word := "failed"
+		verdict := "failed"
 		if run.ExitCode == 0 && !run.TimedOut {
-			word = "passed"
+			verdict = "passed"
 		}
-		return Vector{schemas.VerifyExitCode: word}
+		return Vector{schemas.VerifyExitCode: verdict}
 	}
 	out := Vector{}
 	status, _ := run.Of(c.listed())
@@ -231,7 +232,7 @@ func (c *checker) vector(run verify.Run) Vector {
 	return out
 }
 
-// listed are the ids that decide the verdict.
+// listed returns the ids of the tests that decide the verdict.
 func (c *checker) listed() []string {
 	if c.spec.Expected != nil {
 		return slices.Sorted(maps.Keys(c.spec.Expected))

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// project is a repository by path and text.
+// project maps paths of a repository to texts.
 type project map[string]string
 
 func (p project) with(more project) project {
@@ -68,7 +68,7 @@ func config(t testing.TB) Config {
 	}
 }
 
-// patch leads from one project to another.
+// patch returns the patch that turns one project into another.
 func patch(t testing.TB, cfg Config, from, to project) string {
 	t.Helper()
 	var buf bytes.Buffer
@@ -88,7 +88,7 @@ var shop = project{
 		"@pytest.mark.parametrize('n', [0, 3])\ndef test_count(n):\n    assert count([1] * n) == n\n",
 }
 
-var mended = shop.with(project{"shop.py": "def total(prices):\n    return sum(prices)\n\n\ndef count(prices):\n    return len(prices)\n"})
+var fixedShop = shop.with(project{"shop.py": "def total(prices):\n    return sum(prices)\n\n\ndef count(prices):\n    return len(prices)\n"})
 
 func shopTask(gold string) schemas.Task {
 	return schemas.Task{
@@ -104,7 +104,7 @@ func shopTask(gold string) schemas.Task {
 func TestFactoryValidTaskPasses(t *testing.T) {
 	suite.Factory.Need(t)
 	cfg := config(t)
-	rep, err := Task(t.Context(), cfg, shopTask(patch(t, cfg, shop, mended)), shop.tree(t))
+	rep, err := Task(t.Context(), cfg, shopTask(patch(t, cfg, shop, fixedShop)), shop.tree(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestFactoryValidTaskPasses(t *testing.T) {
 	}
 }
 
-// No rerun of a check sees what the tests of another rerun left behind.
+// A rerun does not see files that the tests of another run left behind.
 func TestFactoryRerunsAreIsolated(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
@@ -132,10 +132,10 @@ func TestFactoryRerunsAreIsolated(t *testing.T) {
 	}
 }
 
-func TestFactoryEachKindOfBrokenTaskIsNamed(t *testing.T) {
+func TestFactoryBrokenTasksGetTheirStatus(t *testing.T) {
 	suite.Factory.Need(t)
 	cfg := config(t)
-	gold := patch(t, cfg, shop, mended)
+	gold := patch(t, cfg, shop, fixedShop)
 	useless := patch(t, cfg, shop, shop.with(project{"shop.py": strings.Replace(shop["shop.py"], "len(prices)", "len(prices) + 0", 1)}))
 	ofTests := patch(t, cfg, shop, shop.with(project{"tests/test_shop.py": strings.Replace(shop["tests/test_shop.py"], "== 3", "== 2", 1)}))
 	cases := map[string]struct {
@@ -150,7 +150,7 @@ func TestFactoryEachKindOfBrokenTaskIsNamed(t *testing.T) {
 		"no such test":     {shop, func(t *schemas.Task) { t.GoldPatch, t.Tests.FailToPass = "", []string{"tests/test_shop.py::test_no"} }, Broken, "there is no test tests/test_shop.py::test_no"},
 		"wrong entrypoint": {shop, func(t *schemas.Task) { t.Entrypoint, t.GoldPatch, t.Tests = "pytset", "", schemas.TestSpec{} }, Broken, "cannot be collected"},
 		"cannot start":     {shop.with(project{"conftest.py": "import no_such_library\n"}), func(*schemas.Task) {}, Broken, "conftest.py: ModuleNotFoundError: No module named 'no_such_library'"},
-		"healthy":          {mended, func(t *schemas.Task) { t.GoldPatch = "" }, NotFailing, "test_total passed before the fix"},
+		"healthy":          {fixedShop, func(t *schemas.Task) { t.GoldPatch = "" }, NotFailing, "test_total passed before the fix"},
 		"wrong list": {shop, func(t *schemas.Task) {
 			t.Tests.PassToPass = append(t.Tests.PassToPass, t.Tests.FailToPass...)
 			t.Tests.FailToPass = nil
@@ -159,7 +159,7 @@ func TestFactoryEachKindOfBrokenTaskIsNamed(t *testing.T) {
 			t.Tests.PassToPass = append(t.Tests.PassToPass, "tests/test_shop.py::test_gone")
 		}, NotPassing, "test_gone missing before the fix"},
 		"useless gold":    {shop, func(t *schemas.Task) { t.GoldPatch = useless }, GoldFails, "1 of 3 expected tests did not pass"},
-		"gold of tests":   {shop, func(t *schemas.Task) { t.GoldPatch = ofTests }, GoldFails, "nothing but tests"},
+		"gold of tests":   {shop, func(t *schemas.Task) { t.GoldPatch = ofTests }, GoldFails, "only tests"},
 		"foreign gold":    {shop, func(t *schemas.Task) { t.GoldPatch = "--- a/no.py\n+++ b/no.py\n@@ -1 +1 @@\n-a\n+b\n" }, GoldFails, "does not apply"},
 		"slow":            {shop.with(project{"tests/test_slow.py": "import time\ndef test_slow(): time.sleep(60)\n"}), func(*schemas.Task) {}, TooSlow, "ran out of time"},
 		"silent debugger": {shop, func(t *schemas.Task) { t.DebugEntrypoint = "echo hello | cat" }, PDBSilent, "pipes"},

@@ -10,14 +10,14 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// golden refuses a gold patch that cannot fix anything, before any test runs.
-func (c *checker) golden(ctx context.Context) (finding, error) {
+// checkGoldPatch refuses a gold patch that cannot fix anything, before any test runs.
+func (c *checker) checkGoldPatch(ctx context.Context) (finding, error) {
 	if c.task.GoldPatch == "" {
 		return finding{}, nil
 	}
 	final, err := c.Store.Apply(ctx, c.base, []byte(c.task.GoldPatch))
-	if unfit, ok := errors.AsType[*workspace.ApplyError](err); ok {
-		return finding{GoldFails, "it does not apply: " + unfit.Detail}, nil
+	if applyErr, ok := errors.AsType[*workspace.ApplyError](err); ok {
+		return finding{GoldFails, "it does not apply: " + applyErr.Detail}, nil
 	}
 	if err != nil {
 		return finding{}, err
@@ -40,6 +40,6 @@ func (c *checker) golden(ctx context.Context) (finding, error) {
 		}
 		names = append(names, change.Path)
 	}
-	return finding{GoldFails, fmt.Sprintf("it changes nothing but tests and their settings (%s), which are put back before a patch is judged",
+	return finding{GoldFails, fmt.Sprintf("it changes only tests and their settings (%s), which the verifier restores before it runs the tests",
 		strings.Join(names[:min(len(names), 3)], ", "))}, nil
 }

@@ -12,7 +12,7 @@ func TestUselessGoldPatchesAreRefused(t *testing.T) {
 	onlyTests := till.with(project{"tests/test_money.py": strings.Replace(till["tests/test_money.py"], "== 3", "== 2", 1)})
 	for name, c := range map[string]struct{ gold, want string }{
 		"no change":     {"--- a/README\n+++ b/README\n@@ -1 +1 @@\n-A till.\n+A till.\n", "it changes no file"},
-		"tests alone":   {patch(t, cfg, till, onlyTests), "it changes nothing but tests and their settings (tests/test_money.py)"},
+		"tests alone":   {patch(t, cfg, till, onlyTests), "it changes only tests and their settings (tests/test_money.py)"},
 		"another state": {"--- a/till/money.py\n+++ b/till/money.py\n@@ -1 +1 @@\n-import x\n+import y\n", "it does not apply"},
 	} {
 		for lists, task := range map[string]bool{"with lists": true, "without": false} {

@@ -12,8 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// inside checks an agent's sandbox: what it reveals of the fix, and whether the debugger answers.
-func (c *checker) inside(ctx context.Context) (found finding, err error) {
+// checkSandbox checks a sandbox like those of agents: whether it reveals the fix, and whether the debugger answers.
+func (c *checker) checkSandbox(ctx context.Context) (found finding, err error) {
 	spec, t := c.Spec, c.task
 	t = t.Public()
 	t.Workdir = cmp.Or(spec.Workdir, t.Workdir, schemas.DefaultWorkdir)
@@ -23,26 +23,26 @@ func (c *checker) inside(ctx context.Context) (found finding, err error) {
 		return found, fmt.Errorf("starting a %s sandbox: %w", c.Driver.Name(), err)
 	}
 	defer func() {
-		closing := sb.Close(context.WithoutCancel(ctx))
-		if err == nil && closing != nil && !errors.Is(closing, env.ErrSandboxDied) {
-			err = fmt.Errorf("closing sandbox: %w", closing)
+		closeErr := sb.Close(context.WithoutCancel(ctx))
+		if err == nil && closeErr != nil && !errors.Is(closeErr, env.ErrSandboxDied) {
+			err = fmt.Errorf("closing sandbox: %w", closeErr)
 		}
 	}()
 	t.Workdir = env.WorkdirOf(sb, t.Workdir)
-	if err := c.place(ctx, sb, t.Workdir); err != nil {
+	if err := c.placeRepository(ctx, sb, t.Workdir); err != nil {
 		return found, err
 	}
-	if found, err = c.leaks(ctx, sb, t); err != nil || found.status != "" {
+	if found, err = c.findLeaks(ctx, sb, t); err != nil || found.status != "" {
 		return found, err
 	}
 	if t.Entrypoint == "" && t.DebugEntrypoint == "" {
 		return finding{}, nil
 	}
-	return c.debugged(ctx, sb, t)
+	return c.tryDebugger(ctx, sb, t)
 }
 
-// place unpacks the repository with the .git that agents get.
-func (c *checker) place(ctx context.Context, sb env.Sandbox, dir string) error {
+// placeRepository unpacks the repository, with the .git directory that agents get.
+func (c *checker) placeRepository(ctx context.Context, sb env.Sandbox, dir string) error {
 	err := env.Stream(
 		func(w io.Writer) error { return c.Store.Placement(ctx, c.tree, w) },
 		func(r io.Reader) error { return sb.TarIn(ctx, dir, r) },
@@ -53,8 +53,8 @@ func (c *checker) place(ctx context.Context, sb env.Sandbox, dir string) error {
 	return nil
 }
 
-// debugged starts the entrypoint under the debugger and sends two commands.
-func (c *checker) debugged(ctx context.Context, sb env.Sandbox, t schemas.Task) (found finding, err error) {
+// tryDebugger starts the entrypoint in the debugger and sends two commands.
+func (c *checker) tryDebugger(ctx context.Context, sb env.Sandbox, t schemas.Task) (found finding, err error) {
 	d := c.NewDebugger(sb, t)
 	defer func() { err = errors.Join(err, d.Close(context.WithoutCancel(ctx))) }()
 	for _, question := range []struct{ command, answer string }{{"p 6 * 7", "42"}, {"where", ""}} {

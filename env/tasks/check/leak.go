@@ -17,15 +17,15 @@ import (
 //go:embed leak.py
 var leakProgram string
 
-// Bounds of the search for leaks.
+// Limits of the search for leaks.
 const (
-	leakTimeout = 15 * time.Minute // usually seconds; generous, because a task without this check has no verdict
+	leakTimeout = 15 * time.Minute // the search usually takes seconds, but without it the check fails
 	maxLeaks    = 50
 )
 
-// leaks searches for what only the gold patch adds, everywhere an agent could find it: in the task's
-// text, and in a sandbox outside of the visible files of the repository.
-func (c *checker) leaks(ctx context.Context, sb env.Sandbox, t schemas.Task) (finding, error) {
+// findLeaks searches for content that only the gold patch adds, wherever an agent could find it: in the task's text, in
+// the repository and in the rest of the sandbox.
+func (c *checker) findLeaks(ctx context.Context, sb env.Sandbox, t schemas.Task) (finding, error) {
 	if c.task.GoldPatch == "" {
 		return finding{}, nil
 	}
@@ -35,7 +35,7 @@ func (c *checker) leaks(ctx context.Context, sb env.Sandbox, t schemas.Task) (fi
 	}
 	c.rep.Tokens = len(secret.Words) + len(secret.Texts) + len(secret.Lines)
 	if published(t) {
-		c.rep.Quoted = secret.quoted(t.Instructions)
+		c.rep.Quoted = secret.takeQuoted(t.Instructions)
 	} else {
 		c.checkText(textPlace, t.Instructions, secret)
 	}
@@ -47,7 +47,7 @@ func (c *checker) leaks(ctx context.Context, sb env.Sandbox, t schemas.Task) (fi
 	if err := c.searchRepository(ctx, t.Workdir, secret); err != nil {
 		return finding{}, fmt.Errorf("looking for leaks in the repository: %w", err)
 	}
-	found, err := c.search(ctx, sb, t, secret)
+	found, err := c.searchSandbox(ctx, sb, t, secret)
 	if err != nil {
 		return finding{}, err
 	}
@@ -58,23 +58,22 @@ func (c *checker) leaks(ctx context.Context, sb env.Sandbox, t schemas.Task) (fi
 		l.From = c.owner(l.Place, t)
 		c.rep.Leaks = append(c.rep.Leaks, l)
 	}
-	return leaking(c.rep.Leaks), nil
+	return leakFinding(c.rep.Leaks), nil
 }
 
-// published reports whether the text of a task comes from a public dataset. What it reveals is known
-// to everyone who works on the dataset.
+// published reports whether the text of a task comes from a public dataset, so that all it reveals is already public.
 func published(t schemas.Task) bool {
 	return t.Origin != nil && t.Origin.UpstreamRepo != "" && t.Origin.ParentTreeSHA256 == ""
 }
 
-// checkText searches text that an agent gets.
+// checkText searches a text that agents get.
 func (c *checker) checkText(place, text string, secret secrets) {
-	if token, kind := secret.in(text); token != "" {
+	if token, kind := secret.find(text); token != "" {
 		c.rep.Leaks = append(c.rep.Leaks, Leak{Place: place, Token: token, Kind: kind, From: FromTask})
 	}
 }
 
-// owner says to whom a path of the sandbox belongs.
+// owner returns where a path in the sandbox comes from, as a value of Leak.From.
 func (c *checker) owner(place string, t schemas.Task) string {
 	below := func(dir string) bool {
 		return place == dir || strings.HasPrefix(place, strings.TrimSuffix(dir, "/")+"/")
@@ -89,8 +88,8 @@ func (c *checker) owner(place string, t schemas.Task) string {
 	return FromHost
 }
 
-// leaking makes a finding of leaks. A leak in the task's own files matters most.
-func leaking(leaks []Leak) finding {
+// leakFinding returns the finding for a list of leaks. A leak in the task's own files matters most.
+func leakFinding(leaks []Leak) finding {
 	if len(leaks) == 0 {
 		return finding{}
 	}
@@ -108,17 +107,17 @@ func plural(n int) string {
 	return "places"
 }
 
-// search runs the program that searches the sandbox.
-func (c *checker) search(ctx context.Context, sb env.Sandbox, t schemas.Task, secret secrets) ([]Leak, error) {
-	order := struct {
+// searchSandbox runs leak.py in the sandbox.
+func (c *checker) searchSandbox(ctx context.Context, sb env.Sandbox, t schemas.Task, secret secrets) ([]Leak, error) {
+	request := struct {
 		secrets
 		Workdir string   `json:"workdir"`
 		Roots   []string `json:"roots"`
 	}{secret, t.Workdir, []string{"/"}}
 	if c.Driver.Name() == "local" {
-		order.Roots = nil // the agent can read the whole machine there: search its module path at least
+		request.Roots = nil // agents can read the whole machine: search only Python's module path
 	}
-	input, err := json.Marshal(order)
+	input, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +135,7 @@ func (c *checker) search(ctx context.Context, sb env.Sandbox, t schemas.Task, se
 	return leaks, nil
 }
 
-// readLeaks reads the findings of the program; done is true if the program finished.
+// readLeaks reads the findings of leak.py. done is true if the program finished.
 func readLeaks(out []byte) (leaks []Leak, done bool) {
 	for line := range bytes.Lines(out) {
 		var l struct {
@@ -158,6 +157,7 @@ func readLeaks(out []byte) (leaks []Leak, done bool) {
 	return leaks, done
 }
 
+// clip shortens a string to about 200 bytes of valid UTF-8.
 func clip(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) > 200 {

@@ -1,6 +1,6 @@
 # Searches a sandbox, except for the repository's visible files, for content that only the fixed
-# version of the repository has. Reads one JSON object from standard input and writes one JSON line
-# per finding. Runs on Python 3.6 to 3.14.
+# version of the repository has. Reads one JSON object from standard input. Writes one JSON line per
+# finding, and {"done": true} at the end. Runs on Python 3.6 to 3.14.
 import glob
 import importlib.util
 import json
@@ -13,15 +13,15 @@ import types
 import zipfile
 import zlib
 
-ORDER = json.load(sys.stdin)
-HERE = ORDER["workdir"].rstrip("/")
-LINES, WORDS, TEXTS = set(ORDER["lines"]), set(ORDER["words"]), ORDER["texts"]
-VISIBLE = set(ORDER["visible"])
-FILES = ORDER["files"]  # path -> [text of the repository or None, text of the fixed version]
-PACKAGES = set(ORDER["packages"])  # names, as file names spell them
+REQUEST = json.load(sys.stdin)
+WORKDIR = REQUEST["workdir"].rstrip("/")
+LINES, WORDS, TEXTS = set(REQUEST["lines"]), set(REQUEST["words"]), REQUEST["texts"]
+VISIBLE = set(REQUEST["visible"])
+FILES = REQUEST["files"]  # path -> [text without the fix or None, text with the fix or None]
+PACKAGES = set(REQUEST["packages"])  # names, as file names spell them
 NAMES = {os.path.basename(p) for p in FILES}
 STEMS = {os.path.splitext(os.path.basename(p))[0]: p for p in FILES if p.endswith(".py")}
-BIG = 32 << 20
+MAX_FILE = 32 << 20  # bytes that are read of one file
 ARCHIVES = (".whl", ".zip", ".egg", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 reported = set()
 
@@ -37,12 +37,12 @@ def read(path):
         if not os.path.isfile(path):
             return b""
         with open(path, "rb") as f:
-            return f.read(BIG)
+            return f.read(MAX_FILE)
     except OSError:
         return b""
 
 
-MIN_LINE = 20  # characters of a line that does not occur in unrelated code by chance
+MIN_LINE = 20  # characters; a shorter line may occur in unrelated code by chance
 
 
 def search(place, raw, unrelated=False):
@@ -72,6 +72,7 @@ def shape(code):
 
 
 def shapes(code, into):
+    """Adds the shapes of a code object and of those nested in it to a set, and returns the set."""
     into.add(shape(code))
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
@@ -79,8 +80,8 @@ def shapes(code, into):
     return into
 
 
-def compiled(path, level):
-    """Returns the shapes of code that only the fixed version compiles to."""
+def fixed_shapes(path, level):
+    """Returns the shapes of the code that only the fixed version of a file compiles to."""
     try:
         base, fixed = ([shapes(compile(text or "", path, "exec", dont_inherit=True, optimize=level), set())
                         for text in FILES[path]])
@@ -109,7 +110,7 @@ def search_bytecode(place, path, unrelated):
     if raw[:4] == importlib.util.MAGIC_NUMBER:
         try:
             code = marshal.loads(raw[16 if sys.version_info >= (3, 7) else 12:])
-            common = shapes(code, set()) & compiled(path, level) if path else ()
+            common = shapes(code, set()) & fixed_shapes(path, level) if path else ()
             if common:
                 report(place, min(c[0] for c in common), "code")
             return search(place, "\n".join(names(code)).encode("utf-8", "replace"), unrelated)
@@ -137,7 +138,7 @@ def objects(pack):
             at += 20
         unpack = zlib.decompressobj()
         try:
-            yield unpack.decompress(raw[at:], BIG)
+            yield unpack.decompress(raw[at:], MAX_FILE)
         except zlib.error:
             return
         if not unpack.eof:
@@ -146,6 +147,7 @@ def objects(pack):
 
 
 def search_git(git):
+    """Searches a .git directory, or a directory of git objects."""
     for folder, folders, files in os.walk(git):
         for name in files:
             path = os.path.join(folder, name)
@@ -154,7 +156,7 @@ def search_git(git):
                     search(path, content)
             elif re.search(r"/objects/[0-9a-f]{2}$", folder):
                 try:
-                    search(path, zlib.decompressobj().decompress(read(path), BIG))
+                    search(path, zlib.decompressobj().decompress(read(path), MAX_FILE))
                 except zlib.error:
                     pass
             elif not name.endswith((".idx", ".rev")):
@@ -162,16 +164,16 @@ def search_git(git):
 
 
 def same_file(path):
-    """Returns the changed file that a path may be a copy of, by its name and that of its directory, or None."""
+    """Returns the changed file that has the same name, and the same name of its directory, as a path, or None."""
     for known in FILES:
         parts = known.split("/")[-2:]
-        if path.endswith("/" + "/".join(parts)) and (len(parts) == 2 or os.path.dirname(path) != HERE):
+        if path.endswith("/" + "/".join(parts)) and (len(parts) == 2 or os.path.dirname(path) != WORKDIR):
             return known
     return None
 
 
 def relocated_module(path):
-    """Returns the changed module that a path may be in a version of the package with another layout, or None."""
+    """Returns the changed module that a path may stand for in another version of its package, or None."""
     for known in FILES:
         parts = known.split("/")
         top = parts[1 if parts[0] in ("src", "lib") else 0]
@@ -181,6 +183,7 @@ def relocated_module(path):
 
 
 def check_copy(place, raw, known, own=False):
+    """Searches a file that may be a copy of a changed file, known. own says that it is in the working directory."""
     fixed = FILES[known][1]
     if fixed is not None and raw.decode("utf-8", "replace").strip() == fixed.strip():
         report(place, known, "file")
@@ -204,17 +207,19 @@ def search_archive(path):
 def search_members(path, members):
     for name, size, content in members[:100000]:
         known = same_file("/" + name)
-        if known and size <= BIG:
+        if known and size <= MAX_FILE:
             check_copy(path + "!" + name, content(), known)
 
 
-def of_package(name):
+def belongs_to_package(name):
+    """Tells whether an archive or a directory of metadata may belong to a package that the fix changes."""
     return any(name.lower().replace("-", "_").startswith(p) for p in PACKAGES)
 
 
 def check_file(folder, name, own):
+    """Searches a file if it can contain the fix. own says that it is in the working directory."""
     path = os.path.join(folder, name)
-    if own and path[len(HERE) + 1:] in VISIBLE:
+    if own and path[len(WORKDIR) + 1:] in VISIBLE:
         return
     stem = name.split(".")[0]
     if name.endswith((".pyc", ".pyo")):
@@ -224,7 +229,7 @@ def check_file(folder, name, own):
             search_bytecode(path, known or STEMS.get(stem), unrelated=not own and "/" not in known)
         elif relocated:
             search_bytecode(path, relocated, unrelated=True)
-    elif name.endswith(ARCHIVES) and (own or of_package(name)):
+    elif name.endswith(ARCHIVES) and (own or belongs_to_package(name)):
         search_archive(path)
     elif own:
         known = same_file(path)
@@ -238,7 +243,7 @@ def check_file(folder, name, own):
             check_copy(path, read(path), known)
         elif relocated_module(path):
             search(path, read(path), unrelated=True)
-    elif os.path.basename(folder).endswith(("-info", ".egg")) and of_package(os.path.basename(folder)):
+    elif os.path.basename(folder).endswith(("-info", ".egg")) and belongs_to_package(os.path.basename(folder)):
         search(path, read(path))
 
 
@@ -249,7 +254,7 @@ def walk(top, own):
             path = os.path.join(folder, name)
             if name == ".git" or "HEAD" in files and name == "objects":
                 search_git(folder if name == "objects" else path)
-            elif path not in ("/proc", "/sys", "/dev", HERE) and not os.path.islink(path):
+            elif path not in ("/proc", "/sys", "/dev", WORKDIR) and not os.path.islink(path):
                 keep.append(name)
         folders[:] = keep
         if ".git" in files:  # the directory is a worktree or submodule
@@ -263,7 +268,7 @@ for name, value in os.environ.items():
 for path in glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"):
     if not path.startswith("/proc/%d/" % os.getpid()):
         search(path, read(path).replace(b"\0", b"\n"))
-walk(HERE, True)
-for root in ORDER["roots"] or sys.path:
+walk(WORKDIR, True)
+for root in REQUEST["roots"] or sys.path:
     walk(root, False)
 print(json.dumps({"done": True}), flush=True)

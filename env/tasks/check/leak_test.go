@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The fixed version has a word, a text and a line that the repository lacks.
+// till is a repository with a bug. tillFixed has a word, a text and a line that the repository lacks.
 var till = project{
 	"till/__init__.py": "",
 	"till/money.py":    "def total(prices):\n    return sum(prices[1:])\n",
@@ -35,8 +35,8 @@ func tillTask(gold string) schemas.Task {
 	}
 }
 
-// place writes files below a directory of the host that will be mounted.
-func placed(t *testing.T, files map[string]string) string {
+// mountedFiles writes files to a directory of the host that a test mounts into the sandbox.
+func mountedFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -51,7 +51,7 @@ func placed(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func host(t *testing.T, dir string, args ...string) {
+func runOnHost(t *testing.T, dir string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Dir = dir
@@ -61,28 +61,28 @@ func host(t *testing.T, dir string, args ...string) {
 	}
 }
 
-// history is a mounted directory whose .git alone has the fixed version.
+// history returns a function that makes a directory to mount. Only its .git directory contains the fixed version.
 func history(packed bool) func(t *testing.T) string {
 	return func(t *testing.T) string {
-		dir := placed(t, map[string]string{"src/till/money.py": tillFixed})
+		dir := mountedFiles(t, map[string]string{"src/till/money.py": tillFixed})
 		src := filepath.Join(dir, "src")
-		host(t, src, "git", "init", "-q")
-		host(t, src, "git", "add", "-A")
-		host(t, src, "git", "commit", "-qm", "next")
+		runOnHost(t, src, "git", "init", "-q")
+		runOnHost(t, src, "git", "add", "-A")
+		runOnHost(t, src, "git", "commit", "-qm", "next")
 		if packed {
-			host(t, src, "git", "gc", "-q")
+			runOnHost(t, src, "git", "gc", "-q")
 		}
-		host(t, src, "rm", "-r", "till")
+		runOnHost(t, src, "rm", "-r", "till")
 		return dir
 	}
 }
 
-// compiled is a mounted directory with a compiled text.
+// compiled returns a function that makes a directory to mount, with a compiled Python file.
 func compiled(text string) func(t *testing.T) string {
 	return func(t *testing.T) string {
-		dir := placed(t, map[string]string{"lib/till/money.py": text})
-		host(t, dir, "/usr/bin/python3", "-m", "compileall", "-q", "lib")
-		host(t, dir, "rm", "lib/till/money.py")
+		dir := mountedFiles(t, map[string]string{"lib/till/money.py": text})
+		runOnHost(t, dir, "/usr/bin/python3", "-m", "compileall", "-q", "lib")
+		runOnHost(t, dir, "rm", "lib/till/money.py")
 		return dir
 	}
 }
@@ -92,7 +92,7 @@ func TestFactoryLeaksAreFoundWithPathAndToken(t *testing.T) {
 	cfg := config(t)
 	gold := patch(t, cfg, till, till.with(project{"till/money.py": tillFixed}))
 	files := func(list map[string]string) func(t *testing.T) string {
-		return func(t *testing.T) string { return placed(t, list) }
+		return func(t *testing.T) string { return mountedFiles(t, list) }
 	}
 	cases := map[string]struct {
 		mount  func(t *testing.T) string
@@ -106,9 +106,9 @@ func TestFactoryLeaksAreFoundWithPathAndToken(t *testing.T) {
 		"installed copy":           {mount: files(map[string]string{"lib/till/money.py": tillFixed}), place: "/opt/task/lib/till/money.py", token: "till/money.py"},
 		"another version's layout": {mount: files(map[string]string{"lib/till/core/money.py": tillFixed}), place: "/opt/task/lib/till/core/money.py", token: "running_sum = sum(prices)"},
 		"its bytecode": {mount: func(t *testing.T) string {
-			dir := placed(t, map[string]string{"lib/till/core/money.py": tillFixed})
-			host(t, dir, "/usr/bin/python3", "-m", "compileall", "-q", "-b", "lib")
-			host(t, dir, "rm", "lib/till/core/money.py")
+			dir := mountedFiles(t, map[string]string{"lib/till/core/money.py": tillFixed})
+			runOnHost(t, dir, "/usr/bin/python3", "-m", "compileall", "-q", "-b", "lib")
+			runOnHost(t, dir, "rm", "lib/till/core/money.py")
 			return dir
 		}, place: "/opt/task/lib/till/core/money.pyc", token: "<module>"},
 		"a word in another layout":   {mount: files(map[string]string{"lib/till/core/money.py": "running_sum = 7\n", "lib/tillage/core/money.py": tillFixed})},
@@ -118,9 +118,9 @@ func TestFactoryLeaksAreFoundWithPathAndToken(t *testing.T) {
 		"bytecode of the repository": {mount: compiled(till["till/money.py"])},
 		"metadata":                   {mount: files(map[string]string{"lib/till-1.0.dist-info/METADATA": "Name: till\n\nKeeps a running_sum now.\n"}), place: "dist-info/METADATA", token: "running_sum"},
 		"archive": {mount: func(t *testing.T) string {
-			dir := placed(t, map[string]string{"till/money.py": tillFixed})
-			host(t, dir, "/usr/bin/python3", "-m", "zipfile", "-c", "till-1.0-py3-none-any.whl", "till")
-			host(t, dir, "rm", "-r", "till")
+			dir := mountedFiles(t, map[string]string{"till/money.py": tillFixed})
+			runOnHost(t, dir, "/usr/bin/python3", "-m", "zipfile", "-c", "till-1.0-py3-none-any.whl", "till")
+			runOnHost(t, dir, "rm", "-r", "till")
 			return dir
 		}, place: "till-1.0-py3-none-any.whl!till/money.py", token: "till/money.py"},
 		"environment": {change: func(_ *schemas.Task, c *Config) { c.Spec.Env = []string{"HINT=use running_sum"} }, place: "environment: HINT", token: "running_sum"},
@@ -153,19 +153,19 @@ func TestFactoryLeaksAreFoundWithPathAndToken(t *testing.T) {
 				}
 				return
 			}
-			hit := false
+			found := false
 			for _, l := range rep.Leaks {
-				hit = hit || strings.Contains(l.Place, c.place) && l.Token == c.token
+				found = found || strings.Contains(l.Place, c.place) && l.Token == c.token
 			}
-			if rep.Status != Leaking || !hit {
+			if rep.Status != Leaking || !found {
 				t.Errorf("%s: %s %+v; want %s in %s", rep.Status, rep.Reason, rep.Leaks, c.token, c.place)
 			}
 		})
 	}
 }
 
-// What the authors of a public dataset wrote about the fix is only a note, because it is public. A
-// copy that came with pip is distinguished from the task's own places.
+// What a published text reveals about the fix is only a note. A copy that pip bundles has another status than one in
+// the task's own places.
 func TestQuotedWordsAreNotesAndPipCopiesHaveTheirRemedy(t *testing.T) {
 	cfg := config(t)
 	gold := patch(t, cfg, till, till.with(project{"till/money.py": tillFixed}))
@@ -174,7 +174,7 @@ func TestQuotedWordsAreNotesAndPipCopiesHaveTheirRemedy(t *testing.T) {
 		task.Instructions, task.Origin = text, &schemas.Origin{UpstreamRepo: "github.com/owner/till"}
 		return task
 	}
-	vendored := placed(t, map[string]string{"lib/pip/_vendor/till/money.py": tillFixed})
+	vendored := mountedFiles(t, map[string]string{"lib/pip/_vendor/till/money.py": tillFixed})
 	for name, c := range map[string]struct {
 		task   schemas.Task
 		mounts []env.Mount
@@ -185,16 +185,16 @@ func TestQuotedWordsAreNotesAndPipCopiesHaveTheirRemedy(t *testing.T) {
 		"the issue quotes a word": {task: published("It should use `running_sum`."), want: Sound, quoted: []string{"running_sum"}},
 		"the issue quotes the fix, which lies elsewhere too": {
 			task:   published("I changed it:\n\n" + tillFixed),
-			mounts: []env.Mount{{Host: placed(t, map[string]string{"notes/till-1.dist-info/METADATA": "running_sum\n"}), Path: "/opt/task"}},
+			mounts: []env.Mount{{Host: mountedFiles(t, map[string]string{"notes/till-1.dist-info/METADATA": "running_sum\n"}), Path: "/opt/task"}},
 			want:   Sound, quoted: []string{"running_sum", "never below nothing"}},
-		"a made task says it": {task: func() schemas.Task {
+		"a generated task says it": {task: func() schemas.Task {
 			task := published("Use running_sum.")
 			task.Origin.ParentTreeSHA256 = strings.Repeat("0", 64)
 			return task
 		}(), want: Leaking, from: FromTask},
 		"pip's copy": {task: published("too small"), mounts: []env.Mount{{Host: vendored, Path: "/opt/python"}}, want: Exposed, from: FromPip},
 		"pip's copy and an own one": {task: published("too small"), want: Leaking, from: FromTask, mounts: []env.Mount{
-			{Host: vendored, Path: "/opt/python"}, {Host: placed(t, map[string]string{"lib/till/money.py": tillFixed}), Path: "/opt/task"}}},
+			{Host: vendored, Path: "/opt/python"}, {Host: mountedFiles(t, map[string]string{"lib/till/money.py": tillFixed}), Path: "/opt/task"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := cfg
@@ -203,12 +203,12 @@ func TestQuotedWordsAreNotesAndPipCopiesHaveTheirRemedy(t *testing.T) {
 			if err != nil || rep.Status != c.want {
 				t.Fatalf("%s: %s %+v, %v; want %s", rep.Status, rep.Reason, rep.Leaks, err, c.want)
 			}
-			told := map[string]bool{}
+			quoted := map[string]bool{}
 			for _, q := range rep.Quoted {
-				told[q.Token] = true
+				quoted[q.Token] = true
 			}
 			for _, token := range c.quoted {
-				if !told[token] {
+				if !quoted[token] {
 					t.Errorf("%q is not among what the text quotes: %+v", token, rep.Quoted)
 				}
 			}
@@ -222,8 +222,8 @@ func TestQuotedWordsAreNotesAndPipCopiesHaveTheirRemedy(t *testing.T) {
 	}
 }
 
-// A file of the host that has the name of a module and a word of the fix is not a copy; one that
-// has lines of the fix is.
+// A file of the host with the name of a changed module is a copy if it has lines of the fix, but not if it has only a
+// word.
 func TestUnrelatedFilesOfTheSameNameAreNotLeaks(t *testing.T) {
 	cfg := config(t)
 	flat := project{"till.py": till["till/money.py"], "test_till.py": "from till import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"}
@@ -233,7 +233,7 @@ func TestUnrelatedFilesOfTheSameNameAreNotLeaks(t *testing.T) {
 	for text, want := range map[string]Status{
 		"running_sum = 7\n": Sound, "def other(prices):\n    assert running_sum >= 0, \"never below nothing\"\n": Leaking,
 	} {
-		cfg.Spec.Mounts = []env.Mount{{Host: placed(t, map[string]string{"lib/other/till.py": text}), Path: "/opt/task"}}
+		cfg.Spec.Mounts = []env.Mount{{Host: mountedFiles(t, map[string]string{"lib/other/till.py": text}), Path: "/opt/task"}}
 		rep, err := Task(t.Context(), cfg, task, flat.tree(t))
 		if err != nil || rep.Status != want {
 			t.Errorf("%q: %s %s %+v, %v", text, rep.Status, rep.Reason, rep.Leaks, err)
@@ -283,13 +283,13 @@ func TestProseIsNotALeak(t *testing.T) {
 		"Write\n\n    return running_sum + offset\n": "return running_sum + offset",
 		"in_reversed_order is another":               "",
 	} {
-		if got, _ := s.in(text); got != want {
+		if got, _ := s.find(text); got != want {
 			t.Errorf("%q gives %q away, want %q", text, got, want)
 		}
 	}
 }
 
-func TestForeignFindingsAreRead(t *testing.T) {
+func TestReadLeaksSkipsInvalidLines(t *testing.T) {
 	leaks, done := readLeaks([]byte("junk\n{\"place\": 7}\n{\"place\":\"/a\",\"token\":\"" + strings.Repeat("x", 1000) + "\",\"kind\":\"word\"}\n{}\n[1]\n"))
 	if done || len(leaks) != 1 || len(leaks[0].Token) > 210 {
 		t.Errorf("%+v, %v", leaks, done)

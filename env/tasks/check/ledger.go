@@ -13,23 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxLine bounds one line of a ledger.
+// maxLine is the largest length of a line of a ledger, in bytes.
 const maxLine = 64 << 20
 
-// Ledger is a file of reports, one JSON line per finished task; of two lines on a task the later one
-// counts. It is the state of a batch, which continues from it after it was killed. Safe for
-// concurrent use by one process at a time.
+// Ledger is a file of reports, one JSON line per checked task. If a task has several lines, the last one counts. A
+// batch that was killed continues from its ledger. A Ledger is safe for concurrent use, but only one process can open
+// the file at a time.
 type Ledger struct {
 	mu    sync.Mutex
 	file  *os.File
 	known map[string]Report // by task id
 }
 
-// ErrHeld is the error if another process writes the ledger.
+// ErrHeld is the error of OpenLedger if another process has the ledger open.
 var ErrHeld = errors.New("another process is writing it")
 
-// OpenLedger opens and reads a ledger, or makes an empty one. It drops an incomplete last line. With
-// the name "" the ledger has no file.
+// OpenLedger opens and reads a ledger, or creates an empty one. It drops an incomplete last line. If the name is "",
+// the ledger exists only in memory.
 func OpenLedger(name string) (*Ledger, error) {
 	l := &Ledger{known: map[string]Report{}}
 	if name == "" {
@@ -40,48 +40,49 @@ func OpenLedger(name string) (*Ledger, error) {
 		return nil, fmt.Errorf("opening the report: %w", err)
 	}
 	l.file = f
-	if err := l.take(); err != nil {
+	if err := l.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading the report %s: %w", name, err), f.Close())
 	}
 	return l, nil
 }
 
-func (l *Ledger) take() error {
+// load locks and reads the file.
+func (l *Ledger) load() error {
 	if err := unix.Flock(int(l.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
 		return ErrHeld
 	} else if err != nil {
 		return err
 	}
-	var whole int64
+	var size int64 // of the complete lines
 	lines := bufio.NewScanner(l.file)
 	lines.Buffer(nil, maxLine)
-	lines.Split(wholeLines)
+	lines.Split(completeLines)
 	for n := 1; lines.Scan(); n++ {
-		whole += int64(len(lines.Bytes()))
+		size += int64(len(lines.Bytes()))
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
 		var r Report
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return fmt.Errorf("line %d is no report: %w", n, err)
+			return fmt.Errorf("line %d is not a report: %w", n, err)
 		}
 		if _, known := Meanings[r.Status]; r.TaskID == "" || !known {
-			return fmt.Errorf("line %d is no report: it names no task or the unknown status %q", n, r.Status)
+			return fmt.Errorf("line %d is not a report: it has no task_id, or its status %q is unknown", n, r.Status)
 		}
 		l.known[r.TaskID] = r
 	}
 	if err := lines.Err(); err != nil {
 		return err
 	}
-	if err := l.file.Truncate(whole); err != nil {
+	if err := l.file.Truncate(size); err != nil {
 		return err
 	}
-	_, err := l.file.Seek(whole, io.SeekStart)
+	_, err := l.file.Seek(size, io.SeekStart)
 	return err
 }
 
-// wholeLines splits at newlines and leaves out an incomplete last line.
-func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
+// completeLines splits at newlines and leaves out an incomplete last line.
+func completeLines(data []byte, atEOF bool) (int, []byte, error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i+1], nil
 	}
@@ -91,13 +92,13 @@ func wholeLines(data []byte, atEOF bool) (int, []byte, error) {
 	return 0, nil, nil
 }
 
-// Known returns the report on a task, if it was checked with at least that many runs or found
-// unusable.
-func (l *Ledger) Known(taskID string, runs int) (Report, bool) {
+// Known returns the report on a task. ok is false if there is none, or if the task is usable but was checked with fewer
+// runs.
+func (l *Ledger) Known(taskID string, runs int) (_ Report, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r, ok := l.known[taskID]
-	return r, ok && (r.Runs >= runs || !r.Status.Usable())
+	r, found := l.known[taskID]
+	return r, found && (r.Runs >= runs || !r.Status.Usable())
 }
 
 // Add appends a report.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestLedgerContinuesAfterATornLine(t *testing.T) {
+func TestLedgerContinuesAfterAnIncompleteLine(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "checks.jsonl")
 	l, err := OpenLedger(name)
 	if err != nil {
@@ -46,10 +46,10 @@ func TestLedgerContinuesAfterATornLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l, err = OpenLedger(name); err != nil {
-		t.Fatalf("after a torn line: %v", err)
+		t.Fatalf("after an incomplete line: %v", err)
 	}
 	if _, ok := l.Known("c", 5); !ok {
-		t.Error("what was added behind a torn line is lost")
+		t.Error("the report that was added after an incomplete line is lost")
 	}
 	_ = l.Close()
 }

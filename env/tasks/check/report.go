@@ -12,7 +12,7 @@ import (
 // Status is the result of a check: one of the constants below.
 type Status string
 
-// The statuses, in the order in which a check looks for them.
+// The statuses. Meanings explains them.
 const (
 	Broken      Status = "broken"
 	TooSlow     Status = "too_slow"
@@ -31,7 +31,7 @@ const (
 	Sound       Status = "sound"
 )
 
-// Statuses lists all statuses, in the same order.
+// Statuses lists all statuses in the order in which summaries show them.
 var Statuses = []Status{
 	Broken, TooSlow, Untrusted, NotFailing, NotPassing, GoldFails, GoldInexact, Unprotected, Leaking, Exposed, PDBSilent, Flaky, Unjudged, NoGold, Sound,
 }
@@ -44,39 +44,38 @@ type Meaning struct{ Sentence, Remedy string }
 var Meanings = map[Status]Meaning{
 	Broken: {"The task cannot be run as it is described.",
 		"correct the repository, the entrypoint, the test lists or the set-up commands"},
-	TooSlow: {"A run of the tests takes longer than it may.",
+	TooSlow: {"A run of the tests takes longer than the time limit.",
 		"make the entrypoint run fewer tests, or raise sandbox.verify_timeout"},
 	Untrusted: {"The results of the tests cannot be trusted.",
 		"leave the test runner as it is, or choose an entrypoint that runs one runner per command"},
-	NotFailing: {"A test that must show the bug does not fail on the repository as it is.",
-		"take it from fail_to_pass, or give a repository that has the bug"},
-	NotPassing: {"A test that must stay passing does not pass on the repository as it is.",
-		"take it from pass_to_pass, or install what it needs with set-up commands"},
+	NotFailing: {"A test that must show the bug does not fail without the fix.",
+		"remove it from fail_to_pass, or give a repository that has the bug"},
+	NotPassing: {"A test that must keep passing does not pass without the fix.",
+		"remove it from pass_to_pass, or install what it needs with set-up commands"},
 	GoldFails: {"The gold patch does not resolve the task.",
 		"correct the gold patch or the test lists: all listed tests must pass with it"},
-	GoldInexact: {"Reverting the gold patch does not give the repository byte for byte.",
+	GoldInexact: {"Reverting the gold patch does not restore the repository byte for byte.",
 		"make a new gold patch against the task's repository"},
 	Unprotected: {"A patch that fixes nothing resolves the task.",
 		"name all test files in tests.files, and list the tests that fail"},
-	Leaking: {"The repository, the sandbox or the task's text shows the fix or its place.",
+	Leaking: {"The repository, the sandbox or the task's text reveals the fix or its place.",
 		"remove the places that the findings name from the repository, the image or the set-up, or reword the text"},
-	Exposed: {"A copy of the library that came with the interpreter or the host shows the fix; the task's own places do not.",
-		"hide the copy in the recipe (hide: [pip/_vendor/NAME]), give the recipe a bare interpreter without it, or take it off the host"},
+	Exposed: {"A copy of the library in the interpreter or on the host reveals the fix; the task itself does not.",
+		"hide the copy in the recipe (hide: [pip/_vendor/NAME]), give the recipe a bare interpreter without it, or remove it from the host"},
 	PDBSilent: {"The debugger does not answer on the task's entrypoint.",
 		"give a debug_entrypoint that is one Python command"},
-	Flaky: {"The same code got different verdicts; both are kept.",
+	Flaky: {"Runs of the same code gave different verdicts; the report has both.",
 		"drop the tests that change, or make them independent of order, hash seed and time"},
-	Unjudged: {"There is no way to verify this task; only the debugger was tried.", ""},
-	NoGold:   {"Nothing is wrong as far as it can be told without a gold patch.", ""},
+	Unjudged: {"The task cannot be verified; only the debugger was checked.", ""},
+	NoGold:   {"No problem was found, but some checks need a gold patch.", ""},
 	Sound:    {"All checks passed.", ""},
 }
 
 // Usable reports whether agents may work on a task with this status.
 func (s Status) Usable() bool { return s == Sound || s == NoGold || s == Unjudged }
 
-// Vector maps the id of each listed test to its verdict in one run: passed, failed,
-// error, skipped, xfailed, xpassed or missing. A task without per-test results has
-// the single id "exit_code".
+// Vector maps the id of each listed test to its verdict in one run: passed, failed, error, skipped, xfailed, xpassed or
+// missing. A task without results of single tests has only the id "exit_code".
 type Vector map[string]string
 
 // Report is the result of checking one task.
@@ -87,46 +86,46 @@ type Report struct {
 	InstanceID string `json:"instance_id"`
 
 	Status Status `json:"status"`
-	Reason string `json:"reason,omitempty"` // what was found, in one line
+	Reason string `json:"reason,omitempty"` // why the task has this status, in one line
 	Remedy string `json:"remedy,omitempty"`
 
 	Method     string   `json:"method"`
 	FailToPass []string `json:"fail_to_pass,omitempty"`
 	PassToPass []string `json:"pass_to_pass,omitempty"`
-	Runs       int      `json:"runs"`               // runs of each side with equal verdicts, including the first
-	Isolated   int      `json:"isolated,omitempty"` // tests of each side that were also run alone
+	Runs       int      `json:"runs"`               // number of runs with equal verdicts, each without the fix and with it
+	Isolated   int      `json:"isolated,omitempty"` // number of tests that were also run alone
 	Before     Vector   `json:"before,omitempty"`   // verdicts on the repository without the fix
 	After      Vector   `json:"after,omitempty"`    // verdicts with the gold patch
 	Flake      *Flake   `json:"flake,omitempty"`
 	PDB        string   `json:"pdb,omitempty"` // where the debugger stopped: file:line function
 	Leaks      []Leak   `json:"leaks,omitempty"`
-	Quoted     []Leak   `json:"quoted,omitempty"` // what the task's text shows of the fix or its place, without making the task unusable
-	Tokens     int      `json:"leak_tokens"`      // number of words, texts and lines of the gold patch that the check searched for
-	TestWall   float64  `json:"test_wall_s"`      // wall time of the first run
+	Quoted     []Leak   `json:"quoted,omitempty"` // what the text reveals of the fix; does not make the task unusable
+	Tokens     int      `json:"leak_tokens"`      // number of words, texts and lines of the fix that were searched for
+	TestWall   float64  `json:"test_wall_s"`      // wall time of the first run, in seconds
 	Seconds    float64  `json:"seconds"`          // duration of the whole check
 }
 
 // Flake describes two runs of the same code with different verdicts.
 type Flake struct {
 	Side    string    `json:"side"`  // before, after
-	Tests   []string  `json:"tests"` // those that differ
-	Kinds   [2]string `json:"kinds"` // the conditions of each run
+	Tests   []string  `json:"tests"` // tests with different verdicts
+	Kinds   [2]string `json:"kinds"` // conditions of each run: "as it is", "alone", or the hash seed and order
 	Vectors [2]Vector `json:"vectors"`
 }
 
-// Leak is a place that shows a token of the gold patch.
+// Leak is a place that reveals a part of the fix.
 type Leak struct {
-	Place string `json:"place"`          // a path in the sandbox, "task text", "environment", ...
-	Line  int    `json:"line,omitempty"` // of the file at that path
-	Token string `json:"token"`
-	// Kind is word, text, line, lines, code, renamed code, file, patch or location; of a text that says
-	// where the bug is, file, module, function, line number or changed identifier.
+	Place string `json:"place"`          // a path in the sandbox, "task text", "environment: NAME", ...
+	Line  int    `json:"line,omitempty"` // line in the file at that path; 0 if unknown
+	Token string `json:"token"`          // what the place reveals
+	// Kind is word, text, line, lines, code, renamed code, file, patch or location. For instructions that reveal the
+	// place of the bug it is file, module, function, line number or changed identifier.
 	Kind string `json:"kind"`
-	Form string `json:"form,omitempty"` // how it is packed or encoded, from the outside to the inside
+	Form string `json:"form,omitempty"` // how the token is packed or encoded, outermost first
 	From string `json:"from"`           // where the place comes from: FromTask, FromPip or FromHost
 }
 
-// String says where the leak is and what it shows.
+// String says where the leak is and what it reveals.
 func (l Leak) String() string {
 	place := l.Place
 	if l.Line > 0 {
@@ -155,7 +154,7 @@ func (l Leak) String() string {
 	return fmt.Sprintf("%s names the %s %q of the bug", place, l.Kind, l.Token)
 }
 
-// textPlace is the place of what the instructions show.
+// textPlace is the place of leaks in the instructions.
 const textPlace = "task text"
 
 // Values of Leak.From.
@@ -171,16 +170,15 @@ type finding struct {
 	reason string
 }
 
-func (r *Report) close(f finding) {
+func (r *Report) finish(f finding) {
 	r.Status, r.Reason, r.Remedy = f.status, f.reason, Meanings[f.status].Remedy
 }
 
-// Unreadable returns the report on a task whose repository cannot be read because of
-// err.
+// Unreadable returns the report on a task whose repository cannot be read because of err.
 func Unreadable(t schemas.Task, err error) Report {
 	r := newReport(t)
 	reason, _, _ := strings.Cut(err.Error(), "\n")
-	r.close(finding{Broken, reason})
+	r.finish(finding{Broken, reason})
 	return r
 }
 

@@ -14,10 +14,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// maxFile bounds the bytes of one file of the repository that are searched for the fix.
+// maxFile is the number of bytes that are searched at the start of each file of the repository.
 const maxFile = 32 << 20
 
-// searchRepository looks for the fix in the files that an agent may read.
+// searchRepository searches the files of the repository for the fix.
 func (c *checker) searchRepository(ctx context.Context, workdir string, s secrets) error {
 	found, err := leak.Search(s.changes, func(each func(name string, data []byte) error) error {
 		return env.Stream(
@@ -31,7 +31,7 @@ func (c *checker) searchRepository(ctx context.Context, workdir string, s secret
 	return err
 }
 
-// eachFile calls each with every file of an archive. A symlink's content is its target.
+// eachFile calls each with every file of an archive. The content of a symlink is its target.
 func eachFile(r io.Reader, each func(name string, data []byte) error) error {
 	for in := tar.NewReader(r); ; {
 		head, err := in.Next()
@@ -56,9 +56,8 @@ func eachFile(r io.Reader, each func(name string, data []byte) error) error {
 	}
 }
 
-// lintText reports what the instructions give away of the place of the bug. What real users wrote is a
-// note. What the generator wrote must say nothing; other texts must not name the file, the function
-// or the line.
+// lintText reports what the instructions reveal about the place of the bug. In a published text this is only a note. A
+// generated text must not reveal anything; other texts must not name the file, the function or the line.
 func (c *checker) lintText(t schemas.Task, s secrets) {
 	names := lint.Names{
 		Words: lint.ChangedWords([]byte(c.task.GoldPatch)), Plain: "pytest tests fail pass expected instead returns",
@@ -73,11 +72,11 @@ func (c *checker) lintText(t schemas.Task, s secrets) {
 		}
 	}
 	for _, f := range lint.Text(t.Instructions, names) {
-		if (f.What == lint.Module || f.What == lint.Identifier) && !generated(t) && plain(f.Token) {
+		if (f.What == lint.Module || f.What == lint.Identifier) && !generated(t) && mayBeProse(f.Token) {
 			continue // a word of a sentence, most likely
 		}
 		l := Leak{Place: textPlace, Token: clip(f.Token), Kind: f.What, From: FromTask}
-		named := f.What == lint.File || f.What == lint.Function && !prose(f.Token) || f.What == lint.Line && lines[lint.Number(f.Token)]
+		named := f.What == lint.File || f.What == lint.Function && !isShortName(f.Token) || f.What == lint.Line && lines[lint.Number(f.Token)]
 		if !published(t) && (generated(t) || named) {
 			c.rep.Leaks = append(c.rep.Leaks, l)
 		} else if len(c.rep.Quoted) < maxQuoted {
@@ -86,9 +85,8 @@ func (c *checker) lintText(t schemas.Task, s secrets) {
 	}
 }
 
-// generated reports whether tasks synth made the task.
+// generated reports whether the task was made by adding a bug to a repository.
 func generated(t schemas.Task) bool { return t.Origin != nil && t.Origin.ParentTreeSHA256 != "" }
 
-// prose reports whether a function has a name so common that a text which contains it may mean
-// something else.
-func prose(name string) bool { return len(name) < 4 }
+// isShortName reports whether a function's name is so short that it may mean something else in a text.
+func isShortName(name string) bool { return len(name) < 4 }

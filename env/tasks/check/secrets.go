@@ -17,43 +17,43 @@ import (
 
 // secrets are the lines, words and texts that only the fixed version of a repository has.
 type secrets struct {
-	Lines    []string              `json:"lines"` // whole added lines, without indent
-	Words    []string              `json:"words"` // identifiers
-	Texts    []string              `json:"texts"` // contents of string literals
-	Visible  []string              `json:"visible"`
-	Files    map[string][2]*string `json:"files"` // changed files: text in the repository, in the fixed version
-	Packages []string              `json:"packages"`
+	Lines    []string              `json:"lines"`    // whole added lines, without indentation
+	Words    []string              `json:"words"`    // identifiers
+	Texts    []string              `json:"texts"`    // contents of string literals
+	Visible  []string              `json:"visible"`  // paths of the files that agents may read
+	Files    map[string][2]*string `json:"files"`    // path of a changed file -> its text without and with the fix
+	Packages []string              `json:"packages"` // names of the packages that the fix changes
 
 	changes []leak.Change // files that the gold patch and the hidden tests change
-	gold    []leak.Change // those of the gold patch
+	gold    []leak.Change // files that the gold patch changes
 }
 
-// minToken is how long a token must be to reveal anything by itself.
+// minToken is the length of the shortest token that reveals anything by itself, in bytes.
 const minToken = 6
 
-// maxSearched bounds the bytes of one file that are compared.
+// maxSearched is the number of bytes of a file that are compared.
 const maxSearched = 4 << 20
 
 var (
 	word    = regexp.MustCompile(`[\p{L}_][\p{L}\p{N}_]*`)
 	literal = regexp.MustCompile(`"""[^"]*"""|'''[^']*'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'`)
-	// Words of the language reveal nothing.
-	ofLanguage = strings.Fields(`assert async await break class continue except finally global import lambda nonlocal
+	// languageWords are keywords and builtins of Python, which reveal nothing.
+	languageWords = strings.Fields(`assert async await break class continue except finally global import lambda nonlocal
 return yield isinstance issubclass enumerate reversed sorted filter property staticmethod classmethod getattr setattr
 hasattr delattr callable bytearray bytes object memoryview complex divmod format frozenset globals locals
 __init__ __name__ __class__ __dict__ ValueError TypeError KeyError IndexError AttributeError RuntimeError
 StopIteration Exception NotImplementedError NotImplemented ZeroDivisionError OverflowError`)
 )
 
-// secrets compares the fixed version with every visible file of the repository.
+// secrets compares the fixed files with every visible file of the repository.
 func (c *checker) secrets(ctx context.Context) (secrets, error) {
 	s := secrets{Files: map[string][2]*string{}}
 	final, err := c.Store.Apply(ctx, c.base, []byte(c.task.GoldPatch))
 	if err != nil {
 		return s, err
 	}
-	if with, err := c.Store.Apply(ctx, final, []byte(c.task.Tests.Patch)); err == nil {
-		final = with // the hidden tests are secret as well
+	if withTests, err := c.Store.Apply(ctx, final, []byte(c.task.Tests.Patch)); err == nil {
+		final = withTests // hidden tests are also secret
 	}
 	changes, err := c.Store.Changed(ctx, c.base, final)
 	if err != nil {
@@ -64,13 +64,13 @@ func (c *checker) secrets(ctx context.Context) (secrets, error) {
 	for _, change := range changes {
 		var sides [2]*string
 		for i, tree := range []string{c.base, final} {
-			text, there, err := c.Store.ReadFile(ctx, tree, change.Path)
+			text, exists, err := c.Store.ReadFile(ctx, tree, change.Path)
 			if err != nil {
 				return s, err
 			}
-			if there && len(text) <= maxSearched {
-				shown := strings.ToValidUTF8(string(text), "\uFFFD")
-				sides[i] = &shown
+			if exists && len(text) <= maxSearched {
+				valid := strings.ToValidUTF8(string(text), "\uFFFD")
+				sides[i] = &valid
 			}
 		}
 		s.Files[change.Path] = sides
@@ -80,39 +80,40 @@ func (c *checker) secrets(ctx context.Context) (secrets, error) {
 			packages[strings.ToLower(strings.ReplaceAll(name, "-", "_"))] = true
 		}
 		if sides[1] != nil {
-			tokens(*sides[1], lines, words, texts)
+			addTokens(*sides[1], lines, words, texts)
 		}
 		if change.Status == "A" {
 			words[strings.TrimSuffix(path.Base(change.Path), path.Ext(change.Path))] = true
 		}
 	}
-	for _, w := range ofLanguage {
+	for _, w := range languageWords {
 		delete(words, w)
 	}
-	err = c.visible(ctx, func(name, text string) {
+	err = c.eachVisible(ctx, func(name, text string) {
 		if _, changed := s.Files[name]; !changed && leak.Leftover(name) {
-			return // it makes nothing public, and is searched like the rest
+			return // a generated file makes nothing public, and leak.py searches it
 		}
 		s.Visible = append(s.Visible, name)
-		without(text, lines, words, texts)
+		removeTokens(text, lines, words, texts)
 	})
 	// A new file may have a name that is visible elsewhere.
-	without(strings.Join(s.Visible, "\n"), lines, words, texts)
-	s.Lines, s.Words, s.Texts = long(lines), long(words), long(texts)
-	s.gold = ofPatch(c.task.GoldPatch, s.changes)
+	removeTokens(strings.Join(s.Visible, "\n"), lines, words, texts)
+	s.Lines, s.Words, s.Texts = longTokens(lines), longTokens(words), longTokens(texts)
+	s.gold = changesIn(c.task.GoldPatch, s.changes)
 	s.Packages = slices.Sorted(maps.Keys(packages))
 	return s, err
 }
 
-// visible reads every file of the repository.
-func (c *checker) visible(ctx context.Context, each func(name, text string)) error {
+// eachVisible calls each with the text of every file of the repository.
+func (c *checker) eachVisible(ctx context.Context, each func(name, text string)) error {
 	return env.Stream(
 		func(w io.Writer) error { return c.Store.Export(ctx, c.base, w) },
 		func(r io.Reader) error { return eachText(r, each) },
 	)
 }
 
-// eachText calls each with every file and symlink of an archive, and the beginning of its text.
+// eachText calls each with the path of every file and symlink in an archive, and with the first maxSearched bytes of
+// its content.
 func eachText(r io.Reader, each func(name, text string)) error {
 	for in := tar.NewReader(r); ; {
 		head, err := in.Next()
@@ -132,7 +133,8 @@ func eachText(r io.Reader, each func(name, text string)) error {
 	}
 }
 
-func tokens(text string, lines, words, texts map[string]bool) {
+// addTokens adds the lines, words and string literals of a text to the sets.
+func addTokens(text string, lines, words, texts map[string]bool) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); word.MatchString(line) {
 			lines[line] = true
@@ -146,8 +148,8 @@ func tokens(text string, lines, words, texts map[string]bool) {
 	}
 }
 
-// without removes the lines, words and literals of a text.
-func without(text string, lines, words, texts map[string]bool) {
+// removeTokens removes the lines, words and string literals of a text from the sets.
+func removeTokens(text string, lines, words, texts map[string]bool) {
 	for line := range strings.Lines(text) {
 		delete(lines, strings.TrimSpace(line))
 	}
@@ -161,7 +163,8 @@ func without(text string, lines, words, texts map[string]bool) {
 	}
 }
 
-func long(set map[string]bool) []string {
+// longTokens returns the tokens of a set that have at least minToken bytes, sorted.
+func longTokens(set map[string]bool) []string {
 	out := []string{}
 	for _, token := range slices.Sorted(maps.Keys(set)) {
 		if len(token) >= minToken {
@@ -171,9 +174,9 @@ func long(set map[string]bool) []string {
 	return out
 }
 
-// in finds a token in text for an agent. It ignores a plain word of prose unless it is written as
-// code: in backquotes, called, or after a dot.
-func (s secrets) in(text string) (token, kind string) {
+// find finds a token in a text that agents get. It ignores ordinary words unless they are written as code: in
+// backquotes, called, or after a dot.
+func (s secrets) find(text string) (token, kind string) {
 	bare := strings.NewReplacer("`", "", "\r", "").Replace(text)
 	for line := range strings.Lines(bare) {
 		if _, ok := slices.BinarySearch(s.Lines, strings.TrimSpace(line)); ok {
@@ -187,7 +190,7 @@ func (s secrets) in(text string) (token, kind string) {
 	}
 	for _, at := range word.FindAllStringIndex(text, -1) {
 		w := text[at[0]:at[1]]
-		if _, ok := slices.BinarySearch(s.Words, w); ok && (!plain(w) || asCode(text, at[0], at[1])) {
+		if _, ok := slices.BinarySearch(s.Words, w); ok && (!mayBeProse(w) || isCode(text, at[0], at[1])) {
 			return w, "word"
 		}
 	}
@@ -199,35 +202,35 @@ func (s secrets) in(text string) (token, kind string) {
 	return "", ""
 }
 
-// maxQuoted bounds how many tokens of one text are reported.
+// maxQuoted is the largest number of tokens that are reported for one text.
 const maxQuoted = 20
 
-// quoted returns the tokens of the fix in a text, and removes them from the secrets: a reader of the
-// text knows them, wherever else they occur.
-func (s *secrets) quoted(text string) (found []Leak) {
-	lines, words, texts := set(s.Lines), set(s.Words), set(s.Texts)
+// takeQuoted returns the tokens of the fix in a text, and removes them from the secrets: agents know them from the
+// text, so other places that contain them reveal nothing.
+func (s *secrets) takeQuoted(text string) (found []Leak) {
+	lines, words, texts := setOf(s.Lines), setOf(s.Words), setOf(s.Texts)
 	for rest := *s; len(found) < maxQuoted; {
-		token, kind := rest.in(text)
+		token, kind := rest.find(text)
 		if token == "" {
 			break
 		}
 		found = append(found, Leak{Place: textPlace, Token: token, Kind: kind, From: FromTask})
-		gone := func(have string) bool { return have == token }
-		rest.Lines = slices.DeleteFunc(slices.Clone(rest.Lines), gone)
-		rest.Words = slices.DeleteFunc(slices.Clone(rest.Words), gone)
-		rest.Texts = slices.DeleteFunc(slices.Clone(rest.Texts), gone)
+		isToken := func(s string) bool { return s == token }
+		rest.Lines = slices.DeleteFunc(slices.Clone(rest.Lines), isToken)
+		rest.Words = slices.DeleteFunc(slices.Clone(rest.Words), isToken)
+		rest.Texts = slices.DeleteFunc(slices.Clone(rest.Texts), isToken)
 	}
 	for line := range lines {
 		if strings.Contains(text, line) {
 			delete(lines, line)
 		}
 	}
-	without(text, lines, words, texts)
-	s.Lines, s.Words, s.Texts = long(lines), long(words), long(texts)
+	removeTokens(text, lines, words, texts)
+	s.Lines, s.Words, s.Texts = longTokens(lines), longTokens(words), longTokens(texts)
 	return found
 }
 
-func set(list []string) map[string]bool {
+func setOf(list []string) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range list {
 		out[s] = true
@@ -235,18 +238,19 @@ func set(list []string) map[string]bool {
 	return out
 }
 
-// plain reports whether a name could be a word of a sentence.
-func plain(w string) bool {
+// mayBeProse reports whether a name could be an ordinary word of a sentence.
+func mayBeProse(w string) bool {
 	return !strings.ContainsAny(w, "_0123456789") && (strings.ToLower(w) == w || strings.ToLower(w[1:]) == w[1:])
 }
 
-func asCode(text string, from, to int) bool {
+// isCode reports whether text[from:to] is written as code.
+func isCode(text string, from, to int) bool {
 	before, after := text[:from], text[to:]
 	return strings.HasSuffix(before, "`") || strings.HasSuffix(before, ".") || strings.HasPrefix(after, "(") || strings.HasPrefix(after, "`")
 }
 
-// ofPatch returns the changes that a patch makes.
-func ofPatch(patch string, changes []leak.Change) []leak.Change {
+// changesIn returns the changes to files that a patch names.
+func changesIn(patch string, changes []leak.Change) []leak.Change {
 	var out []leak.Change
 	for _, c := range changes {
 		if strings.Contains(patch, "/"+c.Path) && path.Ext(c.Path) != "" {

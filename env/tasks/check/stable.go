@@ -12,7 +12,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/verify"
 )
 
-// variant returns the hash seed and the order of the n-th rerun, which depend on the seed.
+// variant returns the hash seed and the order of the nth rerun. They depend only on seed and n.
 func variant(seed int64, n int) verify.Variant {
 	source := rand.New(rand.NewPCG(uint64(seed), uint64(n)))
 	return verify.Variant{
@@ -21,6 +21,7 @@ func variant(seed int64, n int) verify.Variant {
 	}
 }
 
+// describe returns the conditions of a run, for reports.
 func describe(how verify.Variant) string {
 	switch {
 	case how.Only != nil:
@@ -31,11 +32,11 @@ func describe(how verify.Variant) string {
 	return fmt.Sprintf("hash seed %s, order %d", how.HashSeed, how.Shuffle)
 }
 
-// side is one state of the repository that must always get the same verdicts.
+// side is a state of the repository, without the fix or with it, that must always get the same verdicts.
 type side struct {
-	name  string
+	name  string // "before" or "after" the fix
 	patch []byte
-	first Vector
+	first Vector // verdicts of the first run
 }
 
 func (c *checker) sides() []side {
@@ -46,11 +47,11 @@ func (c *checker) sides() []side {
 	return out
 }
 
-// stable repeats both sides until each has run Runs times or one has two different verdicts.
-func (c *checker) stable(ctx context.Context) (finding, error) {
+// checkStability runs the tests of both sides again, until each side has run Runs times or a verdict differs.
+func (c *checker) checkStability(ctx context.Context) (finding, error) {
 	for c.rep.Runs = 1; c.rep.Runs < c.Runs; c.rep.Runs++ {
 		for _, s := range c.sides() {
-			found, err := c.again(ctx, s, variant(c.Seed, c.rep.Runs), s.first)
+			found, err := c.rerun(ctx, s, variant(c.Seed, c.rep.Runs), s.first)
 			if err != nil || found.status != "" {
 				return found, err
 			}
@@ -59,9 +60,9 @@ func (c *checker) stable(ctx context.Context) (finding, error) {
 	return finding{}, nil
 }
 
-// alone runs each listed test by itself, if that is cheap: all of them on the last side, where they
-// must pass, and those that show the bug also on the first.
-func (c *checker) alone(ctx context.Context) (finding, error) {
+// checkAlone runs each listed test by itself, if that is cheap: all of them with the fix, where they must pass, and
+// those that show the bug also without it.
+func (c *checker) checkAlone(ctx context.Context) (finding, error) {
 	type run struct {
 		side
 		id   string
@@ -70,9 +71,9 @@ func (c *checker) alone(ctx context.Context) (finding, error) {
 	sides := c.sides()
 	var runs []run
 	for _, id := range slices.Sorted(maps.Keys(c.rep.Before)) {
-		only := c.full[id]
+		only := c.expanded[id]
 		if only == nil {
-			only = []string{id} // no such test ran before the fix
+			only = []string{id} // the test did not run before the fix
 		}
 		runs = append(runs, run{sides[len(sides)-1], id, only})
 		if len(sides) > 1 && slices.Contains(c.spec.FailToPass, id) {
@@ -84,7 +85,7 @@ func (c *checker) alone(ctx context.Context) (finding, error) {
 		return finding{}, nil
 	}
 	for _, r := range runs {
-		found, err := c.again(ctx, r.side, verify.Variant{Only: r.only}, Vector{r.id: r.first[r.id]})
+		found, err := c.rerun(ctx, r.side, verify.Variant{Only: r.only}, Vector{r.id: r.first[r.id]})
 		if err != nil || found.status != "" {
 			return found, err
 		}
@@ -93,23 +94,23 @@ func (c *checker) alone(ctx context.Context) (finding, error) {
 	return finding{}, nil
 }
 
-// again runs a side once more and compares the result with the expected vector.
-func (c *checker) again(ctx context.Context, s side, how verify.Variant, want Vector) (finding, error) {
+// rerun runs the tests of a side again and compares their verdicts with the expected ones.
+func (c *checker) rerun(ctx context.Context, s side, how verify.Variant, want Vector) (finding, error) {
 	verdict, run, err := c.v.Try(ctx, c.task, c.tree, s.patch, "", how)
 	if err != nil {
 		return finding{}, err
 	}
-	if found := c.whole(verdict, run); found.status != "" {
+	if found := c.runFinding(verdict, run); found.status != "" {
 		found.reason += " (" + s.name + ", " + describe(how) + ")"
 		return found, nil
 	}
 	got := c.vector(run)
 	for id := range got {
-		if _, asked := want[id]; !asked {
+		if _, wanted := want[id]; !wanted {
 			delete(got, id)
 		}
 	}
-	changed := differ(want, got)
+	changed := differing(want, got)
 	if changed == nil {
 		return finding{}, nil
 	}
@@ -119,9 +120,9 @@ func (c *checker) again(ctx context.Context, s side, how verify.Variant, want Ve
 		fmt.Sprint(len(changed)), len(want), id, want[id], got[id], describe(how), s.name)}, nil
 }
 
-// differ lists the tests on which two vectors disagree. A failed assertion, another exception and a
-// test that did not run because of one are the same verdict.
-func differ(a, b Vector) []string {
+// differing returns the tests on which two vectors disagree. A failed test, one with an error and one that did not run
+// count as the same verdict.
+func differing(a, b Vector) []string {
 	var out []string
 	for _, id := range slices.Sorted(maps.Keys(a)) {
 		if verdictWord(a[id]) != verdictWord(b[id]) {

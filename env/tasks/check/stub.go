@@ -11,16 +11,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// testName is the name of one listed test in its file: a function, perhaps in nested classes, and
-// perhaps with a parameter.
+// testName is the name of a listed test in its file: a function, which may be in nested classes and have a parameter.
 type testName struct {
 	classes         []string
 	function, param string
 	unittest        bool
 }
 
-// testFiles finds the files of the listed tests by their ids, including unprotected files and those
-// of hidden tests. For a task without ids, it finds the files that are named like tests.
+// testFiles returns the files of the listed tests, with the names of the tests. It finds them by the ids of the tests,
+// so they include unprotected files and those of hidden tests. For a task without ids, it returns the files that are
+// named like tests.
 func testFiles(spec schemas.TestSpec, files []workspace.File) map[string][]testName {
 	out := map[string][]testName{}
 	for _, id := range slices.Concat(spec.FailToPass, spec.PassToPass) {
@@ -56,39 +56,39 @@ func testFiles(spec schemas.TestSpec, files []workspace.File) map[string][]testN
 	return out
 }
 
-// group is a class of a stub, or its module: functions with their parameters, and nested classes,
-// in order.
-type group struct {
+// scope is the module or a class of a test file, with its functions, their parameters, and its classes, in order.
+type scope struct {
 	name      string
 	unittest  bool
 	functions []string
 	params    map[string][]string
-	inside    []*group
+	nested    []*scope
 }
 
-func (s *group) class(name string) *group {
-	at := slices.IndexFunc(s.inside, func(c *group) bool { return c.name == name })
+// class returns the class of that name in a scope, and adds it if it is missing.
+func (s *scope) class(name string) *scope {
+	at := slices.IndexFunc(s.nested, func(c *scope) bool { return c.name == name })
 	if at < 0 {
-		s.inside, at = append(s.inside, &group{name: name, params: map[string][]string{}}), len(s.inside)
+		s.nested, at = append(s.nested, &scope{name: name, params: map[string][]string{}}), len(s.nested)
 	}
-	return s.inside[at]
+	return s.nested[at]
 }
 
-// stub is a test file whose tests have no assertion.
+// stub returns a test file with tests of the given names that assert nothing.
 func stub(tests []testName) []byte {
-	module := &group{params: map[string][]string{}}
+	module := &scope{params: map[string][]string{}}
 	for _, t := range tests {
-		at := module
+		s := module
 		for _, name := range t.classes {
-			at = at.class(name)
-			// pytest finds a class with another name only if it is a TestCase.
-			at.unittest = at.unittest || t.unittest || !strings.HasPrefix(name, "Test")
+			s = s.class(name)
+			// If the name of a class does not start with Test, pytest collects it only if it is a TestCase.
+			s.unittest = s.unittest || t.unittest || !strings.HasPrefix(name, "Test")
 		}
-		if !slices.Contains(at.functions, t.function) {
-			at.functions = append(at.functions, t.function)
+		if !slices.Contains(s.functions, t.function) {
+			s.functions = append(s.functions, t.function)
 		}
 		if t.param != "" {
-			at.params[t.function] = append(at.params[t.function], t.param)
+			s.params[t.function] = append(s.params[t.function], t.param)
 		}
 	}
 	var b strings.Builder
@@ -98,7 +98,7 @@ func stub(tests []testName) []byte {
 	return []byte(b.String())
 }
 
-func (s *group) write(b *strings.Builder, indent string) {
+func (s *scope) write(b *strings.Builder, indent string) {
 	for _, function := range s.functions {
 		var arguments []string
 		if indent != "" {
@@ -110,7 +110,7 @@ func (s *group) write(b *strings.Builder, indent string) {
 		}
 		fmt.Fprintf(b, "%sdef %s(%s): pass\n", indent, function, strings.Join(arguments, ", "))
 	}
-	for _, c := range s.inside {
+	for _, c := range s.nested {
 		base := ""
 		if c.unittest && len(c.params) == 0 {
 			base = "(unittest.TestCase)"
@@ -120,8 +120,8 @@ func (s *group) write(b *strings.Builder, indent string) {
 	}
 }
 
-// pythonList is a list of strings in Python.
+// pythonList returns a list of strings as Python code.
 func pythonList(list []string) []byte {
-	text, _ := json.Marshal(list) // strings always can be encoded
+	text, _ := json.Marshal(list) // encoding strings cannot fail
 	return text
 }

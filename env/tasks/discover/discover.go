@@ -17,46 +17,46 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// DefaultAttempts bounds the plans that Find tries.
+// DefaultAttempts is the largest number of plans that Find tries by default.
 const DefaultAttempts = 12
 
 // Config says what Find may use.
 type Config struct {
-	// Try sets up a task and runs its tests once. Set-up commands that fail give a *setup.CommandError, a task
-	// that cannot be tested a *verify.TaskError; any other error ends the search.
+	// Try sets up a task and runs its tests once. It returns a *setup.CommandError if a set-up command fails and a
+	// *verify.TaskError if the task cannot be tested; any other error ends the search.
 	Try          func(ctx context.Context, t schemas.Task, tree *workspace.Tree) (verify.Run, error)
-	Interpreters []Interpreter // installed
-	Newest       time.Time     // packages released later are not used; zero: no limit
-	Version      string        // of the project, from git; "" if unknown
-	Attempts     int           // 0 = DefaultAttempts
-	Tried        func(Attempt) // is told of every attempt; may be nil
+	Interpreters []Interpreter // installed interpreters
+	Newest       time.Time     // packages released later are not installed; zero means no limit
+	Version      string        // version of the project, from git; "" if unknown
+	Attempts     int           // largest number of plans to try; 0 means DefaultAttempts
+	Tried        func(Attempt) // called after every attempt; may be nil
 }
 
 // Attempt is a plan that was tried.
 type Attempt struct {
-	Python      string   `json:"python"` // version
+	Python      string   `json:"python"` // version of the interpreter
 	Setup       []string `json:"setup,omitempty"`
 	Entrypoint  string   `json:"entrypoint"`
-	Why         string   `json:"why"` // evidence for the plan, or what it changed in the one before
+	Why         string   `json:"why"` // evidence for the plan, or what was changed in the previous plan
 	Passed      int      `json:"passed"`
 	Failed      int      `json:"failed"`
 	Uncollected []string `json:"uncollected,omitempty"`
 	Error       string   `json:"error,omitempty"` // "" if all tests pass
-	Seconds     float64  `json:"seconds"`         // set-up and tests
-	Usable      bool     `json:"usable"`          // tests are collected, and some pass
+	Seconds     float64  `json:"seconds"`         // duration of set-up and tests
+	Usable      bool     `json:"usable"`          // the runner collected tests, and enough of them pass
 }
 
 // Result is a setup that works.
 type Result struct {
 	Task     schemas.Task    // the given task with Python, Setup, Entrypoint and Tests.Method
-	Tree     *workspace.Tree // the given files, with those that the build would generate
+	Tree     *workspace.Tree // the given files and those that the build would generate
 	Python   Interpreter
 	Added    []string // generated files in Tree
 	Why      string   // evidence for the setup
 	Facts    []Fact   // all evidence
 	Attempts []Attempt
-	Run      verify.Run // of the tests
-	Slow     bool       // the tests did not end within the time limit
+	Run      verify.Run // the test run with this setup
+	Slow     bool       // the tests did not finish within the time limit
 }
 
 // NotFoundError says that no plan worked.
@@ -70,22 +70,22 @@ func (e *NotFoundError) Error() string {
 		return "no way to run the tests was found: the repository has no test files"
 	}
 	var out strings.Builder
-	out.WriteString("no way to run the tests was found, having tried:")
+	out.WriteString("no way to run the tests was found. These plans were tried:")
 	for i, a := range e.Attempts {
-		commands := a.Setup[max(0, len(a.Setup)-1):] // those before it only get uv and set variables
+		commands := a.Setup[max(0, len(a.Setup)-1):] // the earlier ones only install uv and set variables
 		fmt.Fprintf(&out, "\n  %d. Python %s, %s (%s)\n     %s", i+1, a.Python, strings.Join(append(slices.Clone(commands), a.Entrypoint), "; "), a.Why, a.Error)
 	}
 	return out.String()
 }
 
-// outcome is what an attempt gave.
+// outcome is the result of an attempt.
 type outcome struct {
 	plan        plan
 	task        schemas.Task
 	run         verify.Run
 	setupFailed bool
-	output      string
-	cause       string
+	output      string // of the failed set-up command, or of the tests
+	cause       string // why tests do not pass; "" if all do
 	passed      int
 	failed      int
 	uncollected []string
@@ -101,12 +101,13 @@ func (o outcome) better(other outcome) bool {
 	return cmp.Or(o.passed-other.passed, len(other.uncollected)-len(o.uncollected), other.failed-o.failed) > 0
 }
 
-// complete reports whether another plan could hardly be better: all tests are collected, and nearly all pass.
+// complete reports whether o is so good that no other plan needs to be tried: all tests are collected, and at least
+// 20 pass for each one that fails.
 func (o outcome) complete() bool {
 	return o.usable && len(o.uncollected) == 0 && o.failed*20 <= o.passed
 }
 
-// slow reports whether all tests are collected and some pass, but not all end within the time limit.
+// slow reports whether all tests are collected and some pass, but not all finish within the time limit.
 func (o outcome) slow() bool {
 	return o.run.TimedOut && o.passed > 0 && len(o.uncollected) == 0
 }
@@ -118,14 +119,17 @@ type search struct {
 	base     schemas.Task
 	tree     *workspace.Tree
 	attempts []Attempt
-	seen     map[string]bool
+	seen     map[string]bool // commands that were tried
 	best     outcome
-	why      string
-	end      bool // no other plan may be tried: it could not make the tests faster, or would hide that results are not to be trusted
+	why      string // evidence for best
+	// stop ends the search: another plan cannot make slow tests faster, and must not hide that the repository makes
+	// results untrustworthy.
+	stop bool
 }
 
-// Find finds out how the tests of a checkout run. base holds the other fields of the task: its name is used
-// in messages. If no plan works, the error is a *NotFoundError or a *NoPythonError.
+// Find finds out how to set up a checkout and run its tests. base provides the other fields of the returned task;
+// messages mention its name. The error is a *NotFoundError if no plan works, and a *NoPythonError if no installed
+// interpreter fits.
 func Find(ctx context.Context, cfg Config, base schemas.Task, tree *workspace.Tree) (Result, error) {
 	cfg.Attempts = cmp.Or(cfg.Attempts, DefaultAttempts)
 	e := gather(tree)
@@ -137,16 +141,16 @@ func Find(ctx context.Context, cfg Config, base schemas.Task, tree *workspace.Tr
 	if len(e.tests) == 0 {
 		return Result{Facts: e.facts}, &NotFoundError{Facts: e.facts}
 	}
-	tree, added, err := e.generated(tree)
+	tree, added, err := e.addVersionFile(tree)
 	if err != nil {
 		return Result{}, err
 	}
 	s := &search{cfg: cfg, e: e, base: base, tree: tree, seen: map[string]bool{}}
 	for _, p := range plans {
-		if err := s.pursue(ctx, p); err != nil {
+		if err := s.tryWithRepairs(ctx, p); err != nil {
 			return Result{Facts: e.facts, Attempts: s.attempts}, err
 		}
-		if s.best.complete() || s.end || len(s.attempts) >= cfg.Attempts {
+		if s.best.complete() || s.stop || len(s.attempts) >= cfg.Attempts {
 			break
 		}
 	}
@@ -157,8 +161,8 @@ func Find(ctx context.Context, cfg Config, base schemas.Task, tree *workspace.Tr
 		Attempts: s.attempts, Run: s.best.run, Slow: s.best.slow()}, nil
 }
 
-// pursue tries a plan, and repairs it as long as the errors suggest something new.
-func (s *search) pursue(ctx context.Context, p plan) error {
+// tryWithRepairs tries a plan, and repairs and tries it again as long as its errors suggest a change.
+func (s *search) tryWithRepairs(ctx context.Context, p plan) error {
 	why := "from " + strings.Join(p.reasons, ", ")
 	if len(p.reasons) == 0 {
 		why = "from the layout"
@@ -176,7 +180,7 @@ func (s *search) pursue(ctx context.Context, p plan) error {
 		} else if o.better(s.best) {
 			s.best, s.why = o, why
 		}
-		if s.end = o.slow() || o.run.Untrusted; s.end {
+		if s.stop = o.slow() || o.run.Untrusted; s.stop {
 			return nil
 		}
 		if o.usable && o.failed == 0 && len(o.uncollected) == 0 {
@@ -189,7 +193,7 @@ func (s *search) pursue(ctx context.Context, p plan) error {
 	return nil
 }
 
-// try runs one plan; fresh is false if it was tried before.
+// try runs one plan. fresh is false if a plan with the same commands was tried before.
 func (s *search) try(ctx context.Context, p plan, why string) (o outcome, fresh bool, err error) {
 	t := s.base
 	t.Python, t.Setup, t.Entrypoint = p.python.Path, p.setup(s.e, s.cfg.Newest), p.entrypoint()
@@ -219,7 +223,7 @@ func (s *search) try(ctx context.Context, p plan, why string) (o outcome, fresh 
 // maxFailing is how many tests may fail for each one that passes.
 const maxFailing = 10
 
-// judge counts the results of a run. An error that is not about the plan is returned.
+// judge makes an outcome of what Config.Try returned. It returns an error that the plan did not cause.
 func judge(run verify.Run, err error) (outcome, error) {
 	o := outcome{run: run, output: string(run.Output)}
 	if e, ok := errors.AsType[*setup.CommandError](err); ok {
@@ -244,13 +248,13 @@ func judge(run verify.Run, err error) (outcome, error) {
 	}
 	o.uncollected = slices.Clone(run.Uncollected)
 	slices.Sort(o.uncollected)
-	runner := run.Method != schemas.VerifyExitCode
-	// A bug breaks some tests; if hardly any passes, the setup lacks something.
-	o.usable = runner && o.passed > 0 && o.failed <= maxFailing*o.passed && (run.Finding == "" || o.slow())
+	knownRunner := run.Method != schemas.VerifyExitCode
+	// A bug makes some tests fail. If nearly all fail, the setup is incomplete.
+	o.usable = knownRunner && o.passed > 0 && o.failed <= maxFailing*o.passed && (run.Finding == "" || o.slow())
 	switch {
 	case run.Untrusted || run.TimedOut:
 		o.cause = run.Finding
-	case run.Finding != "" || !runner || len(o.uncollected) > 0:
+	case run.Finding != "" || !knownRunner || len(o.uncollected) > 0:
 		o.cause = cmp.Or(verify.Cause(run.Output), run.Finding)
 		if !run.Unstarted && run.Finding != "" {
 			o.cause = run.Finding + ": " + o.cause
@@ -263,9 +267,9 @@ func judge(run verify.Run, err error) (outcome, error) {
 	return o, nil
 }
 
-// generated adds the file that the build writes the version to, if the checkout lacks it: sandboxes keep
-// nothing that set-up commands change in the repository.
-func (e *evidence) generated(tree *workspace.Tree) (*workspace.Tree, []string, error) {
+// addVersionFile adds the file to which the build writes the version, if the checkout lacks it. The build cannot
+// add it, because changes that set-up commands make in the repository are discarded.
+func (e *evidence) addVersionFile(tree *workspace.Tree) (*workspace.Tree, []string, error) {
 	if e.versionFile == "" || !strings.HasSuffix(e.versionFile, ".py") {
 		return tree, nil, nil
 	}
@@ -284,6 +288,6 @@ func (e *evidence) generated(tree *workspace.Tree) (*workspace.Tree, []string, e
 	if err != nil {
 		return tree, nil, fmt.Errorf("adding the version file: %w", err)
 	}
-	e.fact("version", e.versionFile+" is generated", e.project)
+	e.addFact("version", e.versionFile+" is generated", e.project)
 	return out, []string{e.versionFile}, nil
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// world answers attempts. It looks at the commands.
-type world func(commands string) (verify.Run, error)
+// fakeSandbox returns the result of an attempt with the given commands.
+type fakeSandbox func(commands string) (verify.Run, error)
 
-func (w world) find(t *testing.T, files string) (Result, error) {
+func (w fakeSandbox) find(t *testing.T, files string) (Result, error) {
 	t.Helper()
 	return Find(t.Context(), Config{
 		Interpreters: pythons,
@@ -37,7 +37,7 @@ func passing(output string, statuses ...string) verify.Run {
 
 func unstarted(output string) verify.Run {
 	return verify.Run{Result: env.Result{Output: []byte(output), ExitCode: 4}, Method: schemas.VerifyPytest,
-		Finding: "the test runner did not come to its end (exit code 4): " + verify.Cause([]byte(output)), Unstarted: true}
+		Finding: "the test runner did not finish (exit code 4): " + verify.Cause([]byte(output)), Unstarted: true}
 }
 
 func uncollected(output string, files ...string) verify.Run {
@@ -48,7 +48,7 @@ func uncollected(output string, files ...string) verify.Run {
 
 const project = "-- pyproject.toml --\n[project]\nname = \"a\"\ndependencies = [\"six\"]\n"
 
-// What one plan lacks is read from its error, and added.
+// The search adds what the error of a plan says is missing.
 func TestPlansAreRepaired(t *testing.T) {
 	for name, c := range map[string]struct {
 		files string
@@ -65,7 +65,7 @@ func TestPlansAreRepaired(t *testing.T) {
 		"a version of pytest": {project + pytestFile, passing("E   pytest.PytestRemovedIn9Warning: no\n", "passed", "failed"), "'pytest<9'"},
 		"a setting":           {project + pytestFile, unstarted("pytest.PytestConfigWarning: Unknown config option: asyncio_mode\n"), "pytest-asyncio"},
 	} {
-		found, err := world(func(commands string) (verify.Run, error) {
+		found, err := fakeSandbox(func(commands string) (verify.Run, error) {
 			if strings.Contains(commands, c.want) {
 				return passing("", "passed"), nil
 			}
@@ -77,9 +77,9 @@ func TestPlansAreRepaired(t *testing.T) {
 	}
 }
 
-// A name that only an error message contains is not looked up in a registry.
+// A package is not installed because only an error message names it.
 func TestUnknownModulesAreNotInstalled(t *testing.T) {
-	_, err := world(func(commands string) (verify.Run, error) {
+	_, err := fakeSandbox(func(commands string) (verify.Run, error) {
 		if strings.Contains(commands, "evil") {
 			t.Errorf("installs it: %s", commands)
 		}
@@ -90,9 +90,9 @@ func TestUnknownModulesAreNotInstalled(t *testing.T) {
 	}
 }
 
-// A module of the repository itself is never taken from a registry.
+// A module of the repository itself is never installed from a registry.
 func TestOwnModulesAreNotInstalled(t *testing.T) {
-	_, err := world(func(commands string) (verify.Run, error) {
+	_, err := fakeSandbox(func(commands string) (verify.Run, error) {
 		if strings.Contains(commands, "PyYAML") {
 			t.Errorf("installs it: %s", commands)
 		}
@@ -103,9 +103,9 @@ func TestOwnModulesAreNotInstalled(t *testing.T) {
 	}
 }
 
-// If nothing works, the error lists every attempt with its cause.
+// If no plan works, the error lists every attempt with its cause.
 func TestFailuresAreListed(t *testing.T) {
-	_, err := world(func(commands string) (verify.Run, error) {
+	_, err := fakeSandbox(func(commands string) (verify.Run, error) {
 		if strings.Contains(commands, "-e .") {
 			return verify.Run{}, &setup.CommandError{ExitCode: 1, Output: "error: no compiler\n"}
 		}
@@ -116,7 +116,7 @@ func TestFailuresAreListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"was found, having tried:", "1. Python 3.11.2, uv pip install -e . pytest; python3 -m pytest -q (from pyproject.toml)",
+		"was found. These plans were tried:", "1. Python 3.11.2, uv pip install -e . pytest; python3 -m pytest -q (from pyproject.toml)",
 		"a command ended with exit code 1: error: no compiler", "2. Python 3.12.1", "/testbed/conftest.py: ImportError: broken",
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -128,14 +128,14 @@ func TestFailuresAreListed(t *testing.T) {
 	}
 }
 
-// Files that cannot be collected are left out if there are few of them, after everything outside of the tests.
+// If tests cannot be collected, the search first leaves out files outside of the test directories, then a few files.
 func TestPlansAreNarrowed(t *testing.T) {
 	files := project + pytestFile
 	for _, n := range []string{"b", "c", "d", "e"} {
 		files += "-- tests/test_" + n + ".py --\n"
 	}
 	files += "-- examples/test_x.py --\n"
-	found, err := world(func(commands string) (verify.Run, error) {
+	found, err := fakeSandbox(func(commands string) (verify.Run, error) {
 		switch {
 		case strings.HasSuffix(commands, "-q tests --ignore=tests/test_b.py"):
 			return passing("", "passed", "passed"), nil
@@ -149,10 +149,10 @@ func TestPlansAreNarrowed(t *testing.T) {
 	}
 }
 
-// The plan that lets most tests pass wins, even if it is not the last.
+// The plan with which most tests pass wins, even if it is not the last.
 func TestTheBestPlanWins(t *testing.T) {
 	n := 0
-	found, err := world(func(string) (verify.Run, error) {
+	found, err := fakeSandbox(func(string) (verify.Run, error) {
 		if n++; n == 2 {
 			return passing("", "passed", "passed", "failed"), nil
 		}
@@ -165,7 +165,7 @@ func TestTheBestPlanWins(t *testing.T) {
 
 // Another plan would not make the tests faster.
 func TestSlowTestsEndTheSearch(t *testing.T) {
-	found, err := world(func(string) (verify.Run, error) {
+	found, err := fakeSandbox(func(string) (verify.Run, error) {
 		r := passing("", "passed")
 		r.TimedOut, r.Finding = true, "the tests ran out of time"
 		return r, nil
@@ -175,10 +175,10 @@ func TestSlowTestsEndTheSearch(t *testing.T) {
 	}
 }
 
-// A repository whose results cannot be trusted is refused: no plan is tried that would hide it.
+// A repository with untrusted results is refused: no other plan may hide the reason.
 func TestUntrustedResultsEndTheSearch(t *testing.T) {
 	n := 0
-	_, err := world(func(string) (verify.Run, error) {
+	_, err := fakeSandbox(func(string) (verify.Run, error) {
 		if n++; n > 1 {
 			return passing("", "passed"), nil
 		}
@@ -191,8 +191,8 @@ func TestUntrustedResultsEndTheSearch(t *testing.T) {
 	}
 }
 
-func TestHardlyAnyTestPasses(t *testing.T) {
-	_, err := world(func(string) (verify.Run, error) {
+func TestPlansWithFewPassingTestsAreRefused(t *testing.T) {
+	_, err := fakeSandbox(func(string) (verify.Run, error) {
 		return passing("E   AssertionError: no extension\n", strings.Fields("passed"+strings.Repeat(" error", 11))...), nil
 	}).find(t, project+pytestFile)
 	if _, ok := errors.AsType[*NotFoundError](err); !ok || !strings.Contains(err.Error(), "11 of 12 tests do not pass, the first: tests/test_a.py::test_b error: AssertionError: no extension") {
@@ -200,14 +200,14 @@ func TestHardlyAnyTestPasses(t *testing.T) {
 	}
 }
 
-func TestErrorsOfTheMachineryEndTheSearch(t *testing.T) {
+func TestOtherErrorsEndTheSearch(t *testing.T) {
 	broken := errors.New("no sandbox")
 	n := 0
-	_, err := world(func(string) (verify.Run, error) { n++; return verify.Run{}, broken }).find(t, project+pytestFile)
+	_, err := fakeSandbox(func(string) (verify.Run, error) { n++; return verify.Run{}, broken }).find(t, project+pytestFile)
 	if !errors.Is(err, broken) || n != 1 {
 		t.Error(n, err)
 	}
-	if _, err := (world(nil)).find(t, project); err == nil || !strings.Contains(err.Error(), "no test files") {
+	if _, err := (fakeSandbox(nil)).find(t, project); err == nil || !strings.Contains(err.Error(), "no test files") {
 		t.Error(err)
 	}
 }

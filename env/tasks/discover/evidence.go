@@ -13,51 +13,51 @@ import (
 type Fact struct {
 	About string `json:"about"` // python, install, requirements, options, layout, version
 	Value string `json:"value"`
-	From  string `json:"from"` // file, and the place in it
+	From  string `json:"from"` // file and place in it, such as "setup.cfg: options.python_requires"
 }
 
-// set is a list of requirements from one place.
-type set struct {
-	from   string
+// requirementSet is a set of requirements that one place states: an extra, a group, a file or a list.
+type requirementSet struct {
+	from   string   // as in Fact
 	rank   int      // lower ranks are tried first
-	extra  string   // of the project
-	group  string   // of [dependency-groups]
-	file   string   // a requirements file
+	extra  string   // extra of the project
+	group  string   // name in [dependency-groups]
+	file   string   // requirements file
 	listed []string // requirements
 }
 
-// Ranks of sets.
+// Ranks of requirement sets.
 const (
 	rankTest  = iota // meant for the tests
 	rankDev          // meant for developers
 	rankTools        // what tox, nox and CI install
 )
 
-// evidence is all that was read.
+// evidence is all that the repository says about its setup and tests.
 type evidence struct {
 	tree  *workspace.Tree
 	paths []string
 	facts []Fact
 
 	project      string   // the file that makes the checkout installable, "" if none does
-	version      string   // of the project, "" if unknown
-	versionFile  string   // written by the build, relative to the root
-	versionTools []string // through which the build asks git for the version
+	version      string   // version of the project, "" if unknown
+	versionFile  string   // file to which the build writes the version, relative to the root
+	versionTools []string // tools through which the build reads the version from git
 	python       []Fact   // version specifiers
-	classifiers  []string
-	dependencies bool // the project needs other packages
-	sets         []set
-	known        []string // requirements of all extras and groups
-	addopts      string
-	plugins      []string // distributions that the settings of pytest need
-	pytest       bool     // something names pytest
-	unittest     bool     // test files contain unittest.TestCase
-	source       string   // directory of the packages, "" if it is the root
-	tests        []string // directories of tests, or test files in the root
-	imports      map[string]bool
+	classifiers  []string // minor versions of Python that trove classifiers name
+	dependencies bool     // the project needs other packages
+	sets         []requirementSet
+	known        []string        // requirements of all extras and groups
+	addopts      string          // pytest options in settings
+	plugins      []string        // distributions that the settings of pytest need
+	pytest       bool            // something names pytest
+	unittest     bool            // test files contain unittest.TestCase
+	source       string          // directory of the packages, "" if it is the root
+	tests        []string        // directories of tests, or test files in the root
+	imports      map[string]bool // top-level modules that the tests import
 }
 
-// gather reads a tree.
+// gather reads the evidence from the files of a checkout.
 func gather(tree *workspace.Tree) *evidence {
 	e := &evidence{tree: tree, paths: tree.Paths(), imports: map[string]bool{}}
 	e.readPyproject()
@@ -70,14 +70,15 @@ func gather(tree *workspace.Tree) *evidence {
 	e.readRequirements()
 	e.readMetadata()
 	e.readLayout()
-	slices.SortStableFunc(e.sets, func(a, b set) int { return a.rank - b.rank })
+	slices.SortStableFunc(e.sets, func(a, b requirementSet) int { return a.rank - b.rank })
 	e.plugins = unique(e.plugins)
 	return e
 }
 
+// maxText is the size in bytes of the largest file that is read.
 const maxText = 1 << 20
 
-// text returns a file's content, "" if there is no such file or it is large.
+// text returns a file's content, or "" if the file does not exist, is a link or is larger than maxText.
 func (e *evidence) text(name string) string {
 	if _, found := slices.BinarySearch(e.paths, name); !found {
 		return ""
@@ -89,14 +90,14 @@ func (e *evidence) text(name string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n")
 }
 
-func (e *evidence) fact(about, value, from string) {
+func (e *evidence) addFact(about, value, from string) {
 	if value = strings.Join(strings.Fields(value), " "); value != "" {
 		e.facts = append(e.facts, Fact{about, value, from})
 	}
 }
 
-// add keeps a set of requirements.
-func (e *evidence) add(s set) {
+// addRequirements records a set of requirements, unless it is empty or known.
+func (e *evidence) addRequirements(s requirementSet) {
 	s.listed = e.clean(s.listed)
 	if s.extra == "" && s.group == "" && s.file == "" && len(s.listed) == 0 {
 		return
@@ -116,15 +117,16 @@ func (e *evidence) add(s set) {
 	case s.file != "":
 		value = "file " + s.file
 	}
-	e.fact("requirements", value, s.from)
+	e.addFact("requirements", value, s.from)
 }
 
-// clean leaves out what is no requirement of a package on its own.
+// clean returns the requirements of a list without duplicates, developer tools, and entries that do not name a
+// package, such as URLs and variables.
 func (e *evidence) clean(list []string) []string {
 	var out []string
 	for _, r := range list {
 		r = strings.TrimSpace(r)
-		if name := distribution(r); name == "" || tools[name] || strings.ContainsAny(r, "{}$\n") {
+		if name := distribution(r); name == "" || developerTools[name] || strings.ContainsAny(r, "{}$\n") {
 			continue
 		}
 		if !slices.Contains(out, r) {
@@ -134,37 +136,37 @@ func (e *evidence) clean(list []string) []string {
 	return out
 }
 
-// settings keeps options of pytest.
-func (e *evidence) settings(from string, get func(key string) string) {
+// readPytestSettings records the settings of pytest that name options, plugins or directories of tests.
+func (e *evidence) readPytestSettings(from string, get func(key string) string) {
 	e.pytest = true
 	if opts := get("addopts"); opts != "" {
 		e.addopts += " " + opts
-		e.fact("options", "addopts "+opts, from)
+		e.addFact("options", "addopts "+opts, from)
 	}
 	for _, r := range strings.FieldsFunc(get("required_plugins"), func(r rune) bool { return r == ' ' || r == '\n' || r == ',' }) {
 		if distribution(r) != "" {
 			e.plugins = append(e.plugins, r)
-			e.fact("options", "required_plugins "+r, from)
+			e.addFact("options", "required_plugins "+r, from)
 		}
 	}
 	for _, key := range []string{"asyncio_mode", "timeout", "trio_mode", "env", "django_settings_module", "mypy_plugin", "qt_api", "doctest_plus", "remote_data_strict"} {
 		if get(key) != "" {
 			e.plugins = append(e.plugins, pluginOfSetting[key])
-			e.fact("options", key, from)
+			e.addFact("options", key, from)
 		}
 	}
 	for _, dir := range strings.Fields(get("testpaths")) {
 		if dir = path.Clean(dir); !strings.ContainsAny(dir, "*[") {
-			e.fact("layout", "testpaths "+dir, from)
+			e.addFact("layout", "testpaths "+dir, from)
 		}
 	}
 }
 
-var nameForm = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*(?:[<>=!~;@(,].*)?$`)
+var requirementForm = regexp.MustCompile(`^([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[^\]]*\])?\s*(?:[<>=!~;@(,].*)?$`)
 
-// distribution returns the normalized name of a requirement, "" if it is none.
+// distribution returns the normalized package name of a requirement, or "" if the text is not a requirement.
 func distribution(requirement string) string {
-	m := nameForm.FindStringSubmatch(strings.TrimSpace(requirement))
+	m := requirementForm.FindStringSubmatch(strings.TrimSpace(requirement))
 	if m == nil {
 		return ""
 	}
@@ -173,6 +175,7 @@ func distribution(requirement string) string {
 
 var separators = regexp.MustCompile(`[-_.]+`)
 
+// unique returns the non-empty strings of a list without duplicates.
 func unique(list []string) []string {
 	var out []string
 	for _, s := range list {

@@ -11,7 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// treeOf makes a tree of files; a text names each file in a line of its own that begins with "-- ".
+// treeOf makes a tree of the files in a text. A line such as "-- name --" begins each file.
 func treeOf(t *testing.T, text string) *workspace.Tree {
 	t.Helper()
 	dir := t.TempDir()
@@ -118,7 +118,7 @@ func TestGeneratedVersionFile(t *testing.T) {
 	tree := treeOf(t, "-- pyproject.toml --\n[project]\nname = \"a\"\n[tool.setuptools_scm]\nversion_file = \"src/a/_version.py\"\n-- src/a/__init__.py --\n"+pytestFile)
 	e := gather(tree)
 	e.version = "1.2rc1"
-	out, added, err := e.generated(tree)
+	out, added, err := e.addVersionFile(tree)
 	if err != nil || !slices.Equal(added, []string{"src/a/_version.py"}) {
 		t.Fatal(added, err)
 	}

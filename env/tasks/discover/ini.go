@@ -9,7 +9,7 @@ import (
 	"gopkg.in/ini.v1"
 )
 
-// readINI reads a file as Python's configparser does; nil if it cannot be read.
+// readINI parses a file as Python's configparser does. It returns nil if that fails.
 func readINI(text string) *ini.File {
 	f, err := ini.LoadSources(ini.LoadOptions{
 		AllowPythonMultilineValues: true, SkipUnrecognizableLines: true, IgnoreInlineComment: true,
@@ -21,7 +21,7 @@ func readINI(text string) *ini.File {
 	return f
 }
 
-// lines returns the lines of a value without blank ones and comments.
+// lines returns the lines of a value, without comments and blank lines.
 func lines(value string) []string {
 	var out []string
 	for line := range strings.Lines(value) {
@@ -33,7 +33,7 @@ func lines(value string) []string {
 	return out
 }
 
-// requirementsIn splits the value of a list of requirements.
+// requirementsIn returns the requirements in a value, one from each line.
 func requirementsIn(value string) []string {
 	var out []string
 	for _, line := range lines(value) {
@@ -58,12 +58,12 @@ func (e *evidence) readSetupCfg() {
 	}
 	options := f.Section("options")
 	if f.Section("metadata").HasKey("name") {
-		e.installable(file, "")
+		e.setProject(file, "")
 	}
-	e.requires(options.Key("python_requires").String(), file+": options.python_requires")
-	e.classified(lines(f.Section("metadata").Key("classifiers").String()), file+": metadata.classifiers")
-	e.depends(requirementsIn(options.Key("install_requires").String()), file+": options.install_requires")
-	e.add(set{from: file + ": options.tests_require", rank: rankTest, listed: requirementsIn(options.Key("tests_require").String())})
+	e.requirePython(options.Key("python_requires").String(), file+": options.python_requires")
+	e.addClassifiers(lines(f.Section("metadata").Key("classifiers").String()), file+": metadata.classifiers")
+	e.addDependencies(requirementsIn(options.Key("install_requires").String()), file+": options.install_requires")
+	e.addRequirements(requirementSet{from: file + ": options.tests_require", rank: rankTest, listed: requirementsIn(options.Key("tests_require").String())})
 	extras := table{}
 	for _, key := range f.Section("options.extras_require").Keys() {
 		var list []any
@@ -75,11 +75,11 @@ func (e *evidence) readSetupCfg() {
 	e.readExtras(extras, file+": options.extras_require")
 	for _, r := range requirementsIn(options.Key("setup_requires").String()) {
 		if name := distribution(r); versionVariables[name] != "" {
-			e.fromGit(name, file+": options.setup_requires")
+			e.addVersionTool(name, file+": options.setup_requires")
 		}
 	}
 	if s, err := f.GetSection("tool:pytest"); err == nil {
-		e.settings(file+": tool:pytest", func(key string) string { return s.Key(key).String() })
+		e.readPytestSettings(file+": tool:pytest", func(key string) string { return s.Key(key).String() })
 	}
 }
 
@@ -94,7 +94,7 @@ func (e *evidence) readPytestFiles() {
 func (e *evidence) pytestSection(text, file string) {
 	if f := readINI(text); f != nil {
 		if s, err := f.GetSection("pytest"); err == nil {
-			e.settings(file+": pytest", func(key string) string { return s.Key(key).String() })
+			e.readPytestSettings(file+": pytest", func(key string) string { return s.Key(key).String() })
 		}
 	}
 }
@@ -102,74 +102,74 @@ func (e *evidence) pytestSection(text, file string) {
 func (e *evidence) readTox() {
 	if text := e.text("tox.ini"); text != "" {
 		e.pytestSection(text, "tox.ini")
-		e.tox(text, "tox.ini")
+		e.readToxEnvs(text, "tox.ini")
 	}
 }
 
-// condition is a prefix that limits a line of tox to some environments.
-var condition = regexp.MustCompile(`^([A-Za-z0-9_.{},!-]+)\s*:\s+(.*)$`)
+// toxFactor matches a line of a tox setting that applies only to some environments.
+var toxFactor = regexp.MustCompile(`^([A-Za-z0-9_.{},!-]+)\s*:\s+(.*)$`)
 
-// linters are environments of tox and sessions of nox that run no tests.
-var linters = regexp.MustCompile(`(?i)lint|docs?\b|format|style|mypy|typ(e|ing)|flake|black|build|release|publish|coverage|pre-?commit|bench|check`)
+// nonTestNames matches the names of tox environments, extras and CI jobs that do not run tests.
+var nonTestNames = regexp.MustCompile(`(?i)lint|docs?\b|format|style|mypy|typ(e|ing)|flake|black|build|release|publish|coverage|pre-?commit|bench|check`)
 
-// tox reads the environments that run tests.
-func (e *evidence) tox(text, from string) {
+// readToxEnvs reads the environments of tox that run tests.
+func (e *evidence) readToxEnvs(text, from string) {
 	f := readINI(text)
 	if f == nil {
 		return
 	}
 	for _, s := range f.Sections() {
 		name, isEnv := strings.CutPrefix(s.Name(), "testenv")
-		if !isEnv || linters.MatchString(name) || name != "" && !strings.Contains(name, "py") && !strings.Contains(name, "test") {
+		if !isEnv || nonTestNames.MatchString(name) || name != "" && !strings.Contains(name, "py") && !strings.Contains(name, "test") {
 			continue
 		}
 		place := from + ": " + s.Name()
 		var listed []string
 		for _, line := range lines(s.Key("deps").String()) {
-			if m := condition.FindStringSubmatch(line); m != nil {
-				if linters.MatchString(m[1]) || strings.HasPrefix(m[1], "py") {
+			if m := toxFactor.FindStringSubmatch(line); m != nil {
+				if nonTestNames.MatchString(m[1]) || strings.HasPrefix(m[1], "py") {
 					continue
 				}
 				line = m[2]
 			}
 			if file, ok := strings.CutPrefix(line, "-r"); ok {
-				e.file(path.Clean(strings.TrimPrefix(strings.TrimSpace(file), "{toxinidir}/")), place, rankTools)
+				e.addFile(path.Clean(strings.TrimPrefix(strings.TrimSpace(file), "{toxinidir}/")), place, rankTools)
 			} else {
 				listed = append(listed, line)
 			}
 		}
-		e.add(set{from: place, rank: rankTools, listed: listed})
+		e.addRequirements(requirementSet{from: place, rank: rankTools, listed: listed})
 		for _, key := range []string{"extras", "dependency_groups"} {
 			for _, word := range strings.FieldsFunc(strings.Join(lines(s.Key(key).String()), ","), func(r rune) bool { return r == ',' || r == ' ' }) {
-				if strings.ContainsAny(word, "{}:") || linters.MatchString(word) {
+				if strings.ContainsAny(word, "{}:") || nonTestNames.MatchString(word) {
 					continue
 				}
 				if key == "extras" {
-					e.add(set{from: place, rank: rankTools, extra: word})
+					e.addRequirements(requirementSet{from: place, rank: rankTools, extra: word})
 				} else {
-					e.add(set{from: place, rank: rankTools, group: word})
+					e.addRequirements(requirementSet{from: place, rank: rankTools, group: word})
 				}
 			}
 		}
-		e.runners(s.Key("commands").String(), place)
+		e.readCommands(s.Key("commands").String(), place)
 	}
 }
 
-// runners notes which test runner commands call.
-func (e *evidence) runners(commands, from string) {
+// readCommands records which test runner the commands use.
+func (e *evidence) readCommands(commands, from string) {
 	for _, line := range lines(commands) {
 		if strings.Contains(line, "pytest") || strings.Contains(line, "py.test") {
 			e.pytest = true
-			e.fact("options", line, from)
+			e.addFact("options", line, from)
 		} else if strings.Contains(line, "-m unittest") {
-			e.fact("options", line, from)
+			e.addFact("options", line, from)
 		}
 	}
 }
 
-// file keeps a requirements file that exists.
-func (e *evidence) file(name, from string, rank int) {
+// addFile records a requirements file if it exists.
+func (e *evidence) addFile(name, from string, rank int) {
 	if _, found := slices.BinarySearch(e.paths, name); found {
-		e.add(set{from: from, rank: rank, file: name})
+		e.addRequirements(requirementSet{from: from, rank: rank, file: name})
 	}
 }

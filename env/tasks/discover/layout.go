@@ -8,14 +8,14 @@ import (
 )
 
 var (
-	imported  = regexp.MustCompile(`(?m)^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)`)
-	testCase  = regexp.MustCompile(`\bTestCase\b`)
-	testFile  = regexp.MustCompile(`^(?:test_.*|.*_tests?|tests?)\.py$`)
-	testDir   = regexp.MustCompile(`^_?(?:tests?|testing|unittests?)$`)
-	plainTest = regexp.MustCompile(`(?m)^(?:async )?def test_`)
+	importLine   = regexp.MustCompile(`(?m)^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)`)
+	testCaseName = regexp.MustCompile(`\bTestCase\b`)
+	testFile     = regexp.MustCompile(`^(?:test_.*|.*_tests?|tests?)\.py$`)
+	testDir      = regexp.MustCompile(`^_?(?:tests?|testing|unittests?)$`)
+	testFunction = regexp.MustCompile(`(?m)^(?:async )?def test_`)
 )
 
-// isTest reports whether a path is a file of tests.
+// isTest reports whether a Python file contains tests or code for tests.
 func isTest(file string) bool {
 	if !strings.HasSuffix(file, ".py") {
 		return false
@@ -26,7 +26,7 @@ func isTest(file string) bool {
 
 // readLayout finds the tests, what they import, and the directory of the packages.
 func (e *evidence) readLayout() {
-	var cases, functions, usesPytest bool
+	var hasTestCases, hasTestFunctions, importsPytest bool
 	for _, file := range e.paths {
 		if strings.HasPrefix(file, "src/") && path.Base(file) == "__init__.py" && strings.Count(file, "/") == 2 ||
 			strings.HasPrefix(file, "src/") && strings.HasSuffix(file, ".py") && strings.Count(file, "/") == 1 && e.project != "" {
@@ -36,31 +36,32 @@ func (e *evidence) readLayout() {
 			continue
 		}
 		text := e.text(file)
-		for _, m := range imported.FindAllStringSubmatch(text, -1) {
+		for _, m := range importLine.FindAllStringSubmatch(text, -1) {
 			e.imports[m[1]] = true
 		}
-		cases = cases || testCase.MatchString(text)
-		functions = functions || plainTest.MatchString(text)
-		usesPytest = usesPytest || strings.Contains(text, "import pytest") || strings.Contains(text, "from pytest")
+		hasTestCases = hasTestCases || testCaseName.MatchString(text)
+		hasTestFunctions = hasTestFunctions || testFunction.MatchString(text)
+		importsPytest = importsPytest || strings.Contains(text, "import pytest") || strings.Contains(text, "from pytest")
 		if testFile.MatchString(path.Base(file)) {
-			e.tests = append(e.tests, testPlace(file))
+			e.tests = append(e.tests, testRoot(file))
 		}
 	}
 	if e.source != "" {
-		e.fact("layout", "packages in "+e.source, e.source)
+		e.addFact("layout", "packages in "+e.source, e.source)
 	}
-	e.tests = outermost(e.tests)
+	e.tests = withoutNested(e.tests)
 	if len(e.tests) > 0 {
-		e.fact("layout", "tests in "+strings.Join(e.tests[:min(len(e.tests), 5)], " "), e.tests[0])
+		e.addFact("layout", "tests in "+strings.Join(e.tests[:min(len(e.tests), 5)], " "), e.tests[0])
 	}
-	e.pytest = e.pytest || usesPytest || functions || slices.ContainsFunc(e.sets, func(s set) bool {
+	e.pytest = e.pytest || importsPytest || hasTestFunctions || slices.ContainsFunc(e.sets, func(s requirementSet) bool {
 		return slices.ContainsFunc(s.listed, func(r string) bool { return strings.HasPrefix(distribution(r), "pytest") })
 	})
-	e.unittest = cases && !e.pytest
+	e.unittest = hasTestCases && !e.pytest
 }
 
-// testPlace is the directory of tests that a test file lies in, or the file itself if that is the root.
-func testPlace(file string) string {
+// testRoot returns the outermost directory of tests around a test file, or else the file's directory. It returns the
+// file itself if that directory is the root of the repository.
+func testRoot(file string) string {
 	parts := strings.Split(path.Dir(file), "/")
 	for i, p := range parts {
 		if testDir.MatchString(p) {
@@ -73,8 +74,8 @@ func testPlace(file string) string {
 	return path.Dir(file)
 }
 
-// outermost leaves out what lies below another directory.
-func outermost(list []string) []string {
+// withoutNested sorts the paths and returns those that do not lie below another one.
+func withoutNested(list []string) []string {
 	slices.Sort(list)
 	var out []string
 	for _, p := range list {

@@ -2,12 +2,12 @@ package discover
 
 import "strings"
 
-// tools help developers and run no tests; plans leave them out of lists.
-var tools = words(`black isort flake8 mypy ruff pre-commit tox nox twine build sphinx furo mkdocs pylint pyright bandit codecov coveralls
+// developerTools are packages that tests do not need. Plans do not install them.
+var developerTools = wordSet(`black isort flake8 mypy ruff pre-commit tox nox twine build sphinx furo mkdocs pylint pyright bandit codecov coveralls
 	bump2version bumpversion towncrier wheel check-manifest codespell doc8 pip uv zest-releaser tox-uv tox-gh-actions sphinx-rtd-theme
 	mkdocs-material pyupgrade virtualenv commitizen flit poetry hatch cibuildwheel pdm`)
 
-func words(text string) map[string]bool {
+func wordSet(text string) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.Fields(text) {
 		out[w] = true
@@ -15,8 +15,8 @@ func words(text string) map[string]bool {
 	return out
 }
 
-// pairs reads a table of two columns.
-func pairs(text string) map[string]string {
+// parsePairs parses alternating keys and values, separated by spaces.
+func parsePairs(text string) map[string]string {
 	out := map[string]string{}
 	f := strings.Fields(text)
 	for i := 0; i+1 < len(f); i += 2 {
@@ -25,8 +25,8 @@ func pairs(text string) map[string]string {
 	return out
 }
 
-// distributionOf names the distributions of modules that have another name.
-var distributionOf = pairs(`yaml PyYAML bs4 beautifulsoup4 dateutil python-dateutil PIL Pillow cv2 opencv-python-headless sklearn scikit-learn
+// distributionOf maps modules to the distributions that provide them.
+var distributionOf = parsePairs(`yaml PyYAML bs4 beautifulsoup4 dateutil python-dateutil PIL Pillow cv2 opencv-python-headless sklearn scikit-learn
 	skimage scikit-image OpenSSL pyOpenSSL Crypto pycryptodome attr attrs attrs attrs pkg_resources setuptools<81 setuptools setuptools<81
 	distutils setuptools<81 git GitPython jwt PyJWT serial pyserial usb pyusb docx python-docx pptx python-pptx dotenv python-dotenv
 	magic python-magic slugify python-slugify markdown Markdown jose python-jose multipart python-multipart ruamel ruamel.yaml
@@ -42,8 +42,8 @@ var distributionOf = pairs(`yaml PyYAML bs4 beautifulsoup4 dateutil python-dateu
 	absl absl-py odf odfpy Levenshtein python-Levenshtein dns dnspython rest_framework djangorestframework faker Faker
 	flask_sqlalchemy Flask-SQLAlchemy zope zope.interface tests_common pytest testfixtures testfixtures ddt ddt`)
 
-// pluginOfFixture names the plugins that provide fixtures of pytest.
-var pluginOfFixture = pairs(`mocker pytest-mock benchmark pytest-benchmark subtests pytest-subtests requests_mock requests-mock
+// pluginOfFixture maps fixtures of pytest to the plugins that provide them.
+var pluginOfFixture = parsePairs(`mocker pytest-mock benchmark pytest-benchmark subtests pytest-subtests requests_mock requests-mock
 	httpserver pytest-httpserver faker Faker snapshot syrupy freezer pytest-freezer fs pyfakefs datadir pytest-datadir
 	shared_datadir pytest-datadir data_regression pytest-regressions file_regression pytest-regressions num_regression pytest-regressions
 	aiohttp_client pytest-aiohttp httpbin pytest-httpbin respx_mock respx time_machine time-machine nursery pytest-trio
@@ -52,13 +52,13 @@ var pluginOfFixture = pairs(`mocker pytest-mock benchmark pytest-benchmark subte
 	responses pytest-responses mongodb pytest-mongodb settings pytest-django client pytest-django db pytest-django fp pytest-subprocess
 	fake_process pytest-subprocess caplog_workaround pytest lazy_fixture pytest-lazy-fixtures image_regression pytest-regressions`)
 
-// pluginOfModule names the plugins that settings load with -p.
-var pluginOfModule = pairs(`pytest_cov pytest-cov xdist pytest-xdist pytest_asyncio pytest-asyncio pytest_timeout pytest-timeout
+// pluginOfModule maps modules that pytest loads with -p to the plugins that provide them.
+var pluginOfModule = parsePairs(`pytest_cov pytest-cov xdist pytest-xdist pytest_asyncio pytest-asyncio pytest_timeout pytest-timeout
 	pytest_mock pytest-mock pytest_benchmark pytest-benchmark pytest_randomly pytest-randomly hypothesis.extra.pytestplugin hypothesis
 	sphinx.testing.fixtures sphinx pytest_subtests pytest-subtests sybil sybil`)
 
-// pluginOfSetting names the plugins that define settings of pytest.
-var pluginOfSetting = pairs(`asyncio_mode pytest-asyncio asyncio_default_fixture_loop_scope pytest-asyncio timeout pytest-timeout
+// pluginOfSetting maps settings of pytest to the plugins that define them.
+var pluginOfSetting = parsePairs(`asyncio_mode pytest-asyncio asyncio_default_fixture_loop_scope pytest-asyncio timeout pytest-timeout
 	timeout_method pytest-timeout trio_mode pytest-trio env pytest-env django_settings_module pytest-django
 	DJANGO_SETTINGS_MODULE pytest-django mypy_plugin pytest-mypy-plugins qt_api pytest-qt doctest_plus pytest-doctestplus
 	remote_data_strict pytest-remotedata mock_use_standalone_module pytest-mock anyio_mode anyio markdown-docs-syntax pytest-markdown-docs
@@ -66,7 +66,7 @@ var pluginOfSetting = pairs(`asyncio_mode pytest-asyncio asyncio_default_fixture
 	flake8-max-line-length pytest-flake8 spec_header_format pytest-spec python_files_and_fixtures pytest flakes-ignore pytest-flakes
 	pep8ignore pytest-pep8 collect_ignore_doctest pytest-doctestplus xvfb_width pytest-xvfb text_file_format pytest-doctestplus`)
 
-// options of plugins, by the beginning of their names.
+// optionPlugins lists prefixes of command-line options and the plugins that define these options.
 var optionPlugins = [][2]string{
 	{"--no-cov", "pytest-cov"}, {"--cov", "pytest-cov"}, {"--numprocesses", "pytest-xdist"}, {"--dist", "pytest-xdist"}, {"--maxprocesses", "pytest-xdist"},
 	{"--timeout", "pytest-timeout"}, {"--session-timeout", "pytest-timeout"}, {"--benchmark", "pytest-benchmark"},
@@ -85,7 +85,7 @@ var optionPlugins = [][2]string{
 	{"--markdown-docs", "pytest-markdown-docs"}, {"--doctest-mdcodeblocks", "pytest-codeblocks"}, {"--codeblocks", "pytest-codeblocks"}, {"--count", "pytest-repeat"},
 }
 
-// pluginOfOption returns the plugin that defines an option, "" if it is pytest's own or unknown.
+// pluginOfOption returns the plugin that defines an option, or "" if pytest itself defines it or it is unknown.
 func pluginOfOption(option string) string {
 	if option == "-n" {
 		return "pytest-xdist"

@@ -12,78 +12,78 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// How the project itself becomes importable.
+// Ways to make the project importable.
 const (
-	fromRoot  = iota // the working directory is on the module path
-	fromPath         // a .pth file names its directory
-	installed        // an editable installation
+	importFromRoot  = iota // the working directory is on the module path
+	importFromPath         // a .pth file names the project's source directory
+	importInstalled        // editable installation
 )
 
 // plan is one way to set up and test the repository.
 type plan struct {
-	python  Interpreter
-	project int
-	extras  []string
-	groups  []string
-	files   []string // requirements files
-	needs   []string // requirements
-	isolate bool     // false: build without isolation, with setuptools from the environment
-	unit    bool     // unittest instead of pytest
-	options []string // of the test runner
-	reasons []string // where the parts come from
+	python       Interpreter
+	project      int // importFromRoot, importFromPath or importInstalled
+	extras       []string
+	groups       []string
+	files        []string // requirements files
+	requirements []string
+	isolate      bool     // build in isolation, and not with the environment's setuptools
+	unittest     bool     // run the tests with unittest, not with pytest
+	options      []string // options of the test runner
+	reasons      []string // evidence for the plan: files, and the places in them
 }
 
 func (p plan) clone() plan {
-	for _, list := range []*[]string{&p.extras, &p.groups, &p.files, &p.needs, &p.options, &p.reasons} {
+	for _, list := range []*[]string{&p.extras, &p.groups, &p.files, &p.requirements, &p.options, &p.reasons} {
 		*list = slices.Clone(*list)
 	}
 	return p
 }
 
-// take adds a set of requirements.
-func (p *plan) take(s set) {
-	grow := func(list *[]string, values ...string) {
-		for _, v := range values {
-			if v != "" && !slices.Contains(*list, v) {
-				*list = append(*list, v)
-			}
+// addSet adds a set of requirements, and its source to the reasons.
+func (p *plan) addSet(s requirementSet) {
+	addTo := func(list *[]string, v string) {
+		if v != "" && !slices.Contains(*list, v) {
+			*list = append(*list, v)
 		}
 	}
-	grow(&p.extras, s.extra)
-	grow(&p.groups, s.group)
-	grow(&p.files, s.file)
+	addTo(&p.extras, s.extra)
+	addTo(&p.groups, s.group)
+	addTo(&p.files, s.file)
 	for _, r := range s.listed {
-		p.need(r)
+		p.addRequirement(r)
 	}
-	grow(&p.reasons, s.from)
+	addTo(&p.reasons, s.from)
 }
 
-// need adds a requirement unless the plan has one of that name; version limits replace it.
-func (p *plan) need(requirement string) bool {
+// addRequirement adds a requirement and reports whether this changed the plan. If the plan already requires the
+// package, the new requirement replaces the old one only if it limits the version.
+func (p *plan) addRequirement(requirement string) bool {
 	name := distribution(requirement)
-	for i, have := range p.needs {
+	for i, have := range p.requirements {
 		if distribution(have) == name {
 			if have == requirement || requirement == name {
 				return false
 			}
-			p.needs[i] = requirement
+			p.requirements[i] = requirement
 			return true
 		}
 	}
-	p.needs = append(p.needs, requirement)
+	p.requirements = append(p.requirements, requirement)
 	return true
 }
 
-// setup are the commands of the plan.
+// setup returns the set-up commands of the plan. newest is Config.Newest.
 func (p plan) setup(e *evidence, newest time.Time) []string {
 	var out []string
-	if p.project == fromPath {
-		// First on the module path: a copy that a plugin of pytest needs must not be tested instead.
+	if p.project == importFromPath {
+		// The project comes first on the module path, because the tests must not import a released copy of it that
+		// some pytest plugin requires.
 		out = append(out, fmt.Sprintf(`echo "import sys; sys.path.insert(0, '%s')" > "$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/project.pth"`,
 			path.Join(schemas.DefaultWorkdir, e.source)))
 	}
 	var words []string
-	if p.project == installed {
+	if p.project == importInstalled {
 		target := "."
 		if len(p.extras) > 0 {
 			target += "[" + strings.Join(p.extras, ",") + "]"
@@ -96,7 +96,7 @@ func (p plan) setup(e *evidence, newest time.Time) []string {
 	for _, f := range p.files {
 		words = append(words, "-r", f)
 	}
-	words = append(words, p.needs...)
+	words = append(words, p.requirements...)
 	if len(words) == 0 {
 		return out
 	}
@@ -108,10 +108,12 @@ func (p plan) setup(e *evidence, newest time.Time) []string {
 		shellwords.Command(append([]string{"uv", "pip", "install", "--no-build-isolation"}, words...)...))
 }
 
-// getUV makes uv available to the following commands if the sandbox has none. It stays out of the environment.
+// getUV makes uv available to the commands after it if the sandbox lacks uv. It does not install uv into the
+// environment of the tests.
 const getUV = `command -v uv >/dev/null || { python3 -m pip install -q --target /tmp/uv uv && PATH=/tmp/uv/bin:$PATH; }`
 
-// variables are settings of uv and of build tools, which have no git history to ask.
+// variables returns assignments that configure uv, and that give build tools the version of the project, which they
+// cannot read from git because the sandbox has no history.
 func (e *evidence) variables(newest time.Time) string {
 	out := ""
 	if !newest.IsZero() {
@@ -125,54 +127,54 @@ func (e *evidence) variables(newest time.Time) string {
 	return out
 }
 
-// entrypoint is the command that runs the tests.
+// entrypoint returns the command that runs the tests.
 func (p plan) entrypoint() string {
 	words := []string{"python3", "-m", "pytest", "-q"}
-	if p.unit {
+	if p.unittest {
 		words = []string{"python3", "-m", "unittest"}
 	}
 	return shellwords.Command(append(words, p.options...)...)
 }
 
-// plans lists candidates, the most promising first.
+// plans returns the plans to try, most promising first.
 func (e *evidence) plans(installedPythons []Interpreter) ([]plan, error) {
 	pythons, err := e.interpreters(installedPythons)
 	if err != nil {
 		return nil, err
 	}
 	base := plan{python: pythons[0], isolate: true}
-	base.options = e.options()
+	base.options = e.pytestOptions()
 	if e.unittest {
-		base.unit, base.options = true, e.discovery()
+		base.unittest, base.options = true, e.unittestArguments()
 	}
 	var out []plan
-	if p, ok := e.offline(base, pythons); ok {
+	if p, ok := e.offlinePlan(base, pythons); ok {
 		out = append(out, p)
 	}
-	if !base.unit {
-		base.need("pytest")
+	if !base.unittest {
+		base.addRequirement("pytest")
 		for _, r := range e.plugins {
-			base.need(r)
+			base.addRequirement(r)
 		}
 	}
-	project := fromRoot
+	project := importFromRoot
 	switch {
 	case e.project != "":
-		project = installed
+		project = importInstalled
 	case e.source != "":
-		project = fromPath
+		project = importFromPath
 	}
 	base.project = project
 	first := len(out)
-	for rank := rankTest; rank <= rankTools; rank++ { // each plan adds to the one before
-		p, more := base.clone(), false
+	for rank := rankTest; rank <= rankTools; rank++ { // each plan adds requirements to the previous one
+		p, added := base.clone(), false
 		for _, s := range e.sets {
-			if s.rank <= rank && (s.extra == "" || project == installed) {
-				p.take(s)
-				more = more || s.rank == rank
+			if s.rank <= rank && (s.extra == "" || project == importInstalled) {
+				p.addSet(s)
+				added = added || s.rank == rank
 			}
 		}
-		if more {
+		if added {
 			out = append(out, p)
 		}
 	}
@@ -182,22 +184,23 @@ func (e *evidence) plans(installedPythons []Interpreter) ([]plan, error) {
 		other.python = pythons[i]
 		out = append(out, other)
 	}
-	if project == installed { // the build may fail where the tests need none
+	if project == importInstalled { // the tests may run without the build, which may fail
 		bare := base.clone()
-		bare.project, bare.extras, bare.groups = fromPath, nil, nil
+		bare.project, bare.extras, bare.groups = importFromPath, nil, nil
 		out = append(out, bare)
 	}
-	if base.unit { // pytest runs these tests as well, and finds them in more places
+	if base.unittest { // pytest can run these tests, and finds them in more places
 		other := out[first].clone()
-		other.unit, other.options = false, e.options()
-		other.need("pytest")
+		other.unittest, other.options = false, e.pytestOptions()
+		other.addRequirement("pytest")
 		out = append(out, other)
 	}
 	return out, nil
 }
 
-// offline is a plan that needs no network, if the evidence mentions nothing that would have to be installed.
-func (e *evidence) offline(base plan, pythons []Interpreter) (plan, bool) {
+// offlinePlan returns a plan that installs nothing. ok is false if the evidence mentions something to install, or if the
+// tests need pytest and no interpreter has it.
+func (e *evidence) offlinePlan(base plan, pythons []Interpreter) (_ plan, ok bool) {
 	if e.dependencies || len(e.plugins) > 0 || e.versionFile != "" {
 		return plan{}, false
 	}
@@ -207,7 +210,7 @@ func (e *evidence) offline(base plan, pythons []Interpreter) (plan, bool) {
 		}
 	}
 	p := base.clone()
-	if !p.unit {
+	if !p.unittest {
 		i := slices.IndexFunc(pythons, func(p Interpreter) bool { return p.Pytest })
 		if i < 0 {
 			return plan{}, false
@@ -215,13 +218,14 @@ func (e *evidence) offline(base plan, pythons []Interpreter) (plan, bool) {
 		p.python = pythons[i]
 	}
 	if e.source != "" {
-		p.project = fromPath
+		p.project = importFromPath
 	}
 	return p, true
 }
 
-// options override settings of pytest that would run tests in other processes, stop early, or measure coverage.
-func (e *evidence) options() []string {
+// pytestOptions returns options that override settings to run tests in several processes, to stop early, or to
+// measure coverage. It also adds the plugins of all options in the settings to e.plugins.
+func (e *evidence) pytestOptions() []string {
 	var out []string
 	words := strings.Fields(e.addopts)
 	for i, w := range words {
@@ -251,28 +255,28 @@ func (e *evidence) options() []string {
 	return out
 }
 
-// discovery are the arguments of unittest.
-func (e *evidence) discovery() []string {
-	dir, most, pattern := "", 0, ""
+// unittestArguments returns arguments of unittest for the directory with the most test files.
+func (e *evidence) unittestArguments() []string {
+	dir, maxFiles, pattern := "", 0, ""
 	for _, place := range e.tests {
-		usual, suffixed := 0, 0
+		prefixed, suffixed := 0, 0
 		for _, file := range e.paths {
 			name := path.Base(file)
 			switch {
 			case !strings.HasPrefix(file, place+"/") || !strings.HasSuffix(name, ".py"):
 			case strings.HasPrefix(name, "test"):
-				usual++
+				prefixed++
 			case strings.HasSuffix(name, "_test.py"):
 				suffixed++
 			}
 		}
-		n := max(usual, suffixed)
+		n := max(prefixed, suffixed)
 		if testDir.MatchString(path.Base(place)) {
-			n += len(e.paths) // a directory called tests comes before a package with a test in it
+			n += len(e.paths) // prefer a directory called tests to a package that contains tests
 		}
-		if n > most {
-			dir, most, pattern = place, n, ""
-			if usual == 0 && suffixed > 0 {
+		if n > maxFiles {
+			dir, maxFiles, pattern = place, n, ""
+			if prefixed == 0 && suffixed > 0 {
 				pattern = "*_test.py"
 			}
 		}

@@ -11,13 +11,13 @@ import (
 
 // Interpreter is an installed Python.
 type Interpreter struct {
-	Path    string // "" is the system's
+	Path    string // "" for the system's Python
 	Version string // such as 3.12.1
-	Pytest  bool   // it can import pytest
+	Pytest  bool   // whether it can import pytest
 }
 
-// oldest is the version of Python below which uv and the hooks of the tests do not work.
-const oldest = "3.8"
+// oldestPython is the oldest version of Python that uv and the hooks in the test runner support.
+const oldestPython = "3.8"
 
 func (p Interpreter) version() pep440.Version {
 	v, err := pep440.Parse(p.Version)
@@ -27,6 +27,7 @@ func (p Interpreter) version() pep440.Version {
 	return v
 }
 
+// compareMinor compares two interpreters by their minor versions.
 func compareMinor(a, b Interpreter) int {
 	x, errX := pep440.Parse(a.minor())
 	y, errY := pep440.Parse(b.minor())
@@ -36,7 +37,7 @@ func compareMinor(a, b Interpreter) int {
 	return x.Compare(y)
 }
 
-// minor is a version like 3.12.
+// minor returns the minor version, such as 3.12.
 func (p Interpreter) minor() string {
 	parts := strings.SplitN(p.Version, ".", 3)
 	return strings.Join(parts[:min(2, len(parts))], ".")
@@ -46,14 +47,16 @@ func (p Interpreter) String() string {
 	return fmt.Sprintf("%s (%s)", p.Version, cmp.Or(p.Path, "/usr/bin/python3"))
 }
 
-func (e *evidence) requires(specifier, from string) {
+// requirePython records a version specifier.
+func (e *evidence) requirePython(specifier, from string) {
 	if specifier = strings.TrimSpace(specifier); specifier != "" {
 		e.python = append(e.python, Fact{"python", specifier, from})
-		e.fact("python", specifier, from)
+		e.addFact("python", specifier, from)
 	}
 }
 
-func (e *evidence) classified(classifiers []string, from string) {
+// addClassifiers records the minor versions of Python that trove classifiers name.
+func (e *evidence) addClassifiers(classifiers []string, from string) {
 	var found []string
 	for _, c := range classifiers {
 		if m := classifier.FindStringSubmatch(c); m != nil && !slices.Contains(e.classifiers, m[1]) {
@@ -62,13 +65,13 @@ func (e *evidence) classified(classifiers []string, from string) {
 	}
 	if len(found) > 0 {
 		e.classifiers = append(e.classifiers, found...)
-		e.fact("python", "tested with "+strings.Join(found, " "), from)
+		e.addFact("python", "tested with "+strings.Join(found, " "), from)
 	}
 }
 
-// NoPythonError says that no installed interpreter fits.
+// NoPythonError means that the repository does not allow any installed interpreter.
 type NoPythonError struct {
-	Needed    []Fact
+	Needed    []Fact // version specifiers of the repository
 	Installed []Interpreter
 }
 
@@ -81,7 +84,7 @@ func (e *NoPythonError) Error() string {
 		installed = append(installed, p.String())
 	}
 	if len(needed) == 0 {
-		needed = []string{"Python " + oldest + " or newer"}
+		needed = []string{"Python " + oldestPython + " or newer"}
 	}
 	if len(installed) == 0 {
 		installed = []string{"none"}
@@ -90,11 +93,12 @@ func (e *NoPythonError) Error() string {
 		strings.Join(needed, " and "), strings.Join(installed, ", "))
 }
 
-// interpreters returns those that the repository allows, the best first: the newest that its classifiers
-// name, else the oldest that is newer than all of them. Without any evidence the system's is the best.
+// interpreters returns the installed interpreters that the repository allows, best first: those that its classifiers
+// name from new to old, then the others from old to new. If the repository says nothing about versions, the system's
+// Python comes first.
 func (e *evidence) interpreters(installed []Interpreter) ([]Interpreter, error) {
 	var allowed []Interpreter
-	floor, err := pep440.NewSpecifiers(">=" + oldest)
+	floor, err := pep440.NewSpecifiers(">=" + oldestPython)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +116,7 @@ func (e *evidence) interpreters(installed []Interpreter) ([]Interpreter, error) 
 	if len(allowed) == 0 {
 		return nil, &NoPythonError{e.python, installed}
 	}
-	// Of one minor version the system's comes first, because other machines are more likely to have it.
+	// Within a minor version the system's Python comes first, because other machines are more likely to have it.
 	newest := func(a, b Interpreter) int {
 		return cmp.Or(compareMinor(b, a), cmp.Compare(min(1, len(a.Path)), min(1, len(b.Path))), b.version().Compare(a.version()))
 	}

@@ -16,16 +16,16 @@ var (
 	marker       = regexp.MustCompile(`'(asyncio|trio|anyio|django_db|timeout|benchmark|flaky|vcr|xdist_group)' not found in .markers. configuration|Unknown pytest\.mark\.(asyncio|trio|anyio|django_db|timeout|benchmark|flaky|vcr|xdist_group)\b`)
 	asyncTests   = regexp.MustCompile(`async def functions are not natively supported`)
 	minVersion   = regexp.MustCompile(`requires pytest-(\d+\.\d+)`)
-	removed      = regexp.MustCompile(`PytestRemovedIn(\d+)Warning|Plugin\w+ has no attribute|cannot import name '\w+' from '_pytest|'Package' object has no attribute '(?:session|obj)'`)
+	removedAPI   = regexp.MustCompile(`PytestRemovedIn(\d+)Warning|Plugin\w+ has no attribute|cannot import name '\w+' from '_pytest|'Package' object has no attribute '(?:session|obj)'`)
 	notFoundDist = regexp.MustCompile(`(?i)because ([A-Za-z0-9._-]+) was not found in the package registry`)
 	noExtra      = regexp.MustCompile(`does not have an extra named .?([\w.-]+)`)
 	buildNeeds   = regexp.MustCompile(`ModuleNotFoundError: No module named '(setuptools|pkg_resources|distutils|wheel)'`)
-	pluginOfMark = pairs(`asyncio pytest-asyncio trio pytest-trio anyio anyio django_db pytest-django timeout pytest-timeout benchmark pytest-benchmark
+	pluginOfMark = parsePairs(`asyncio pytest-asyncio trio pytest-trio anyio anyio django_db pytest-django timeout pytest-timeout benchmark pytest-benchmark
 		flaky pytest-rerunfailures vcr pytest-vcr xdist_group pytest-xdist`)
 )
 
-// repair changes a plan after an attempt. The reason says what it changed and why; it is "" if the output
-// suggests nothing new.
+// repair changes a plan after an attempt. The returned reason says what changed and why; it is "" if the output does
+// not suggest a change.
 func (e *evidence) repair(p plan, o outcome) (_ plan, reason string) {
 	p = p.clone()
 	if o.setupFailed {
@@ -33,7 +33,7 @@ func (e *evidence) repair(p plan, o outcome) (_ plan, reason string) {
 	}
 	var changed []string
 	need := func(requirement, because string) {
-		if requirement != "" && p.need(requirement) {
+		if requirement != "" && p.addRequirement(requirement) {
 			changed = append(changed, fmt.Sprintf("added %s: %s", requirement, because))
 		}
 	}
@@ -68,18 +68,18 @@ func (e *evidence) repair(p plan, o outcome) (_ plan, reason string) {
 	if m := minVersion.FindStringSubmatch(o.output); m != nil {
 		need("pytest>="+m[1], "the settings require it")
 	}
-	if m := removed.FindStringSubmatch(o.output); m != nil && len(changed) == 0 {
+	if m := removedAPI.FindStringSubmatch(o.output); m != nil && len(changed) == 0 {
 		version := "8"
 		if m[1] != "" {
 			version = m[1]
 		}
-		need("pytest<"+version, "the tests use what that version removed")
+		need("pytest<"+version, "the tests use a feature that pytest "+version+" removed")
 	}
 	if len(changed) == 0 {
 		return e.narrow(p, o)
 	}
-	if p.project == fromRoot && e.project != "" { // an offline plan needs an installation now
-		p.project = installed
+	if p.project == importFromRoot && e.project != "" { // an offline plan becomes one that installs
+		p.project = importInstalled
 	}
 	return p, strings.Join(changed, "; ")
 }
@@ -88,15 +88,15 @@ func (e *evidence) repair(p plan, o outcome) (_ plan, reason string) {
 func (e *evidence) repairSetup(p plan, output string) (plan, string) {
 	if m := notFoundDist.FindStringSubmatch(output); m != nil {
 		name := distribution(m[1])
-		if i := slices.IndexFunc(p.needs, func(r string) bool { return distribution(r) == name }); i >= 0 {
-			p.needs = slices.Delete(p.needs, i, i+1)
+		if i := slices.IndexFunc(p.requirements, func(r string) bool { return distribution(r) == name }); i >= 0 {
+			p.requirements = slices.Delete(p.requirements, i, i+1)
 			return p, "left out " + name + ": no registry has it"
 		}
 	}
 	if m := noExtra.FindStringSubmatch(output); m != nil {
 		if i := slices.Index(p.extras, m[1]); i >= 0 {
 			p.extras = slices.Delete(p.extras, i, i+1)
-			return p, "left out the extra " + m[1] + ": the package has none of that name"
+			return p, "left out the extra " + m[1] + ": the package does not have it"
 		}
 	}
 	if p.isolate && buildNeeds.MatchString(output) {
@@ -106,7 +106,7 @@ func (e *evidence) repairSetup(p plan, output string) (plan, string) {
 	return p, ""
 }
 
-// asyncPlugin is the plugin that the tests' imports suggest for async functions.
+// asyncPlugin returns the plugin for async test functions that the imports of the tests suggest.
 func (e *evidence) asyncPlugin() string {
 	switch {
 	case e.imports["trio"] && !e.imports["asyncio"]:
@@ -117,11 +117,11 @@ func (e *evidence) asyncPlugin() string {
 	return "pytest-asyncio"
 }
 
-// provider returns the distribution of a module, "" if it is unknown. Only modules with a known distribution
-// and those that the tests import are looked up in a registry: a name in an error message is not enough.
+// provider returns a requirement that provides a module, or "". It returns the module's own name only if the tests
+// import the module: a name that occurs only in an error message must not be looked up in a registry.
 func (e *evidence) provider(module string) string {
 	top, _, _ := strings.Cut(module, ".")
-	if e.own(top) { // a released copy must not be tested in its place
+	if e.hasModule(top) { // the tests must not import a released copy instead
 		return ""
 	}
 	if d := distributionOf[module]; d != "" {
@@ -135,12 +135,12 @@ func (e *evidence) provider(module string) string {
 	for _, s := range e.sets {
 		known = append(known, s.listed...)
 	}
-	for _, fits := range []func(d string) bool{
+	for _, matches := range []func(d string) bool{
 		func(d string) bool { return d == name },
 		func(d string) bool { return strings.HasPrefix(d, name+"-") || d == "python-"+name },
 	} {
 		for _, r := range known {
-			if fits(distribution(r)) {
+			if matches(distribution(r)) {
 				return r
 			}
 		}
@@ -151,8 +151,8 @@ func (e *evidence) provider(module string) string {
 	return strings.ReplaceAll(top, "_", "-")
 }
 
-// own reports whether a module is part of the repository.
-func (e *evidence) own(module string) bool {
+// hasModule reports whether a module is part of the repository.
+func (e *evidence) hasModule(module string) bool {
 	return slices.ContainsFunc(e.paths, func(p string) bool {
 		return p == module || p == module+".py" || strings.HasSuffix(p, "/"+module) || strings.HasSuffix(p, "/"+module+".py")
 	})
@@ -161,10 +161,10 @@ func (e *evidence) own(module string) bool {
 // maxIgnored is the largest share of the test files that a plan may leave out.
 const maxIgnored = 0.25
 
-// narrow leaves out files that cannot be collected: first everything outside of the directories of tests, then
-// single files.
+// narrow leaves out files that cannot be collected: first all files outside of the directories of tests, then single
+// files.
 func (e *evidence) narrow(p plan, o outcome) (plan, string) {
-	if p.unit || len(o.uncollected) == 0 {
+	if p.unittest || len(o.uncollected) == 0 {
 		return p, ""
 	}
 	outside := slices.ContainsFunc(o.uncollected, func(file string) bool {
@@ -191,5 +191,5 @@ func (e *evidence) narrow(p plan, o outcome) (plan, string) {
 			return p, ""
 		}
 	}
-	return p, "left out " + strings.Join(o.uncollected, " ") + ": it cannot be collected (" + o.cause + ")"
+	return p, "left out " + strings.Join(o.uncollected, " ") + ", which cannot be collected (" + o.cause + ")"
 }

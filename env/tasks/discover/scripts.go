@@ -12,29 +12,29 @@ import (
 )
 
 var (
-	quoted         = regexp.MustCompile(`"([^"\n]*)"|'([^'\n]*)'`)
-	pythonRequires = regexp.MustCompile(`python_requires\s*=\s*["']([^"']+)["']`)
-	classifier     = regexp.MustCompile(`Programming Language :: Python :: (\d\.\d+)\b`)
-	extrasDict     = regexp.MustCompile(`(?s)extras_require\s*=\s*(?:dict\()?\{?(.*)`)
-	testsRequire   = regexp.MustCompile(`(?s)tests?_requires?\s*=\s*\[(.*?)\]`)
-	installRequire = regexp.MustCompile(`(?s)install_requires\s*=\s*\[(.*?)\]`)
-	versionIs      = regexp.MustCompile(`\bversion\s*=\s*["'](\d[^"']*)["']`)
-	writesVersion  = regexp.MustCompile(`["']?(?:write_to|version_file)["']?\s*[:=]\s*["']([^"']+\.py)["']`)
-	sessionInstall = regexp.MustCompile(`(?s)session\.install\((.*?)\)`)
-	pipInstall     = regexp.MustCompile(`\bpip3? install\s+(.*)`)
-	extraOfProject = regexp.MustCompile(`^["']?\.\[([A-Za-z0-9_,. -]+)\]["']?$`)
+	stringLiteral   = regexp.MustCompile(`"([^"\n]*)"|'([^'\n]*)'`)
+	pythonRequires  = regexp.MustCompile(`python_requires\s*=\s*["']([^"']+)["']`)
+	classifier      = regexp.MustCompile(`Programming Language :: Python :: (\d\.\d+)\b`)
+	extrasDict      = regexp.MustCompile(`(?s)extras_require\s*=\s*(?:dict\()?\{?(.*)`)
+	testsRequire    = regexp.MustCompile(`(?s)tests?_requires?\s*=\s*\[(.*?)\]`)
+	installRequire  = regexp.MustCompile(`(?s)install_requires\s*=\s*\[(.*?)\]`)
+	versionArgument = regexp.MustCompile(`\bversion\s*=\s*["'](\d[^"']*)["']`)
+	writesVersion   = regexp.MustCompile(`["']?(?:write_to|version_file)["']?\s*[:=]\s*["']([^"']+\.py)["']`)
+	sessionInstall  = regexp.MustCompile(`(?s)session\.install\((.*?)\)`)
+	pipInstall      = regexp.MustCompile(`\bpip3? install\s+(.*)`)
+	extraOfProject  = regexp.MustCompile(`^["']?\.\[([A-Za-z0-9_,. -]+)\]["']?$`)
 )
 
-// quotedIn returns the string literals of a piece of Python.
-func quotedIn(text string) []string {
+// stringLiterals returns the values of the string literals in Python code.
+func stringLiterals(text string) []string {
 	var out []string
-	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
+	for _, m := range stringLiteral.FindAllStringSubmatch(text, -1) {
 		out = append(out, cmp.Or(m[1], m[2]))
 	}
 	return out
 }
 
-// readSetupPy reads what can be seen without running the file.
+// readSetupPy reads the arguments of setup as text. It does not run the file.
 func (e *evidence) readSetupPy() {
 	const file = "setup.py"
 	text := e.text(file)
@@ -42,27 +42,27 @@ func (e *evidence) readSetupPy() {
 		return
 	}
 	if strings.Contains(text, "setup(") {
-		e.installable(file, "")
+		e.setProject(file, "")
 	}
 	if m := pythonRequires.FindStringSubmatch(text); m != nil {
-		e.requires(m[1], file+": python_requires")
+		e.requirePython(m[1], file+": python_requires")
 	}
-	e.classified(quotedIn(text), file+": classifiers")
+	e.addClassifiers(stringLiterals(text), file+": classifiers")
 	if m := installRequire.FindStringSubmatch(text); m != nil {
-		e.depends(e.clean(quotedIn(m[1])), file+": install_requires")
+		e.addDependencies(e.clean(stringLiterals(m[1])), file+": install_requires")
 	} else if strings.Contains(text, "install_requires") {
 		e.dependencies = true
-		e.fact("requirements", "of the package: install_requires", file)
+		e.addFact("requirements", "of the package: install_requires", file)
 	}
 	if m := testsRequire.FindStringSubmatch(text); m != nil {
-		e.add(set{from: file + ": tests_require", rank: rankTest, listed: quotedIn(m[1])})
+		e.addRequirements(requirementSet{from: file + ": tests_require", rank: rankTest, listed: stringLiterals(m[1])})
 	}
 	if m := extrasDict.FindStringSubmatch(text); m != nil {
 		extras := table{}
 		for _, name := range append(testNames, devNames...) {
 			if key := regexp.MustCompile(`["']` + regexp.QuoteMeta(name) + `["']\s*:\s*(?s:\[(.*?)\])?`).FindStringSubmatch(m[1]); key != nil {
 				var list []any
-				for _, r := range quotedIn(key[1]) {
+				for _, r := range stringLiterals(key[1]) {
 					list = append(list, r)
 				}
 				extras[name] = list
@@ -72,13 +72,13 @@ func (e *evidence) readSetupPy() {
 	}
 	for _, t := range [][2]string{{"use_scm_version", "setuptools-scm"}, {"pbr=True", "pbr"}} {
 		if strings.Contains(text, t[0]) {
-			e.fromGit(t[1], file+": "+t[0])
+			e.addVersionTool(t[1], file+": "+t[0])
 		}
 	}
 	if m := writesVersion.FindStringSubmatch(text); m != nil {
 		e.versionFile = m[1]
 	}
-	if m := versionIs.FindStringSubmatch(text); m != nil {
+	if m := versionArgument.FindStringSubmatch(text); m != nil {
 		e.version = cmp.Or(e.version, m[1])
 	}
 }
@@ -93,7 +93,7 @@ func (e *evidence) readNox() {
 		}
 		from := "noxfile.py: session " + name
 		for _, m := range sessionInstall.FindAllStringSubmatch(body, -1) {
-			e.installed(quotedIn(m[1]), from)
+			e.readInstall(stringLiterals(m[1]), from)
 		}
 		if strings.Contains(body, "pytest") {
 			e.pytest = true
@@ -101,8 +101,8 @@ func (e *evidence) readNox() {
 	}
 }
 
-// installed keeps the words of an install command.
-func (e *evidence) installed(words []string, from string) {
+// readInstall records the requirements among the arguments of an install command.
+func (e *evidence) readInstall(words []string, from string) {
 	var listed []string
 	for i := 0; i < len(words); i++ {
 		word := strings.Trim(words[i], `"'`)
@@ -110,28 +110,28 @@ func (e *evidence) installed(words []string, from string) {
 		case (word == "-r" || word == "--requirement" || word == "--group") && i+1 < len(words):
 			i++
 			if next := strings.Trim(words[i], `"'`); word == "--group" {
-				e.add(set{from: from, rank: rankTools, group: next})
+				e.addRequirements(requirementSet{from: from, rank: rankTools, group: next})
 			} else {
-				e.file(path.Clean(next), from, rankTools)
+				e.addFile(path.Clean(next), from, rankTools)
 			}
 		case strings.HasPrefix(word, "-c"):
 			i++
 		case strings.HasPrefix(word, "-r"):
-			e.file(path.Clean(word[2:]), from, rankTools)
+			e.addFile(path.Clean(word[2:]), from, rankTools)
 		case extraOfProject.MatchString(word):
 			for _, extra := range strings.Split(extraOfProject.FindStringSubmatch(word)[1], ",") {
-				if extra = strings.TrimSpace(extra); !linters.MatchString(extra) {
-					e.add(set{from: from, rank: rankTools, extra: extra})
+				if extra = strings.TrimSpace(extra); !nonTestNames.MatchString(extra) {
+					e.addRequirements(requirementSet{from: from, rank: rankTools, extra: extra})
 				}
 			}
 		default:
 			listed = append(listed, word)
 		}
 	}
-	e.add(set{from: from, rank: rankTools, listed: listed})
+	e.addRequirements(requirementSet{from: from, rank: rankTools, listed: listed})
 }
 
-// readCI reads the commands of GitHub's workflows that install packages or run tests.
+// readCI reads the commands in GitHub workflows that install packages or run tests.
 func (e *evidence) readCI() {
 	for _, file := range e.paths {
 		if path.Dir(file) != ".github/workflows" || !strings.HasSuffix(file, ".yml") && !strings.HasSuffix(file, ".yaml") {
@@ -151,24 +151,24 @@ func (e *evidence) readCI() {
 			for _, step := range job.Steps {
 				tests = tests || strings.Contains(step.Run, "pytest") || strings.Contains(step.Run, "unittest")
 			}
-			if !tests || linters.MatchString(name) {
+			if !tests || nonTestNames.MatchString(name) {
 				continue
 			}
 			for _, step := range job.Steps {
 				for line := range strings.Lines(step.Run) {
 					if m := pipInstall.FindStringSubmatch(line); m != nil && !strings.ContainsAny(line, "${}") {
-						e.installed(strings.Fields(m[1]), from)
+						e.readInstall(strings.Fields(m[1]), from)
 					}
 				}
-				e.runners(step.Run, from)
+				e.readCommands(step.Run, from)
 			}
 		}
 	}
 }
 
 var requirementsFiles = []struct {
-	form *regexp.Regexp
-	rank int
+	pattern *regexp.Regexp
+	rank    int
 }{
 	{regexp.MustCompile(`^(?:requirements[-_./])?(?:tests?|testing)[-_/]?(?:requirements)?\.(?:txt|in)$`), rankTest},
 	{regexp.MustCompile(`^requirements[-_.](?:tests?|testing)\.(?:txt|in)$`), rankTest},
@@ -180,22 +180,22 @@ var requirementsFiles = []struct {
 func (e *evidence) readRequirements() {
 	for _, file := range e.paths {
 		for _, f := range requirementsFiles {
-			if f.form.MatchString(file) && !strings.HasSuffix(strings.TrimSuffix(path.Base(file), path.Ext(file)), "docs") {
-				e.file(file, file, f.rank)
+			if f.pattern.MatchString(file) && !strings.HasSuffix(strings.TrimSuffix(path.Base(file), path.Ext(file)), "docs") {
+				e.addFile(file, file, f.rank)
 				break
 			}
 		}
 	}
 	if !e.dependencies {
 		for _, file := range []string{"requirements.txt", "requirements.in", "requirements/base.txt", "requirements/requirements.txt"} {
-			e.file(file, file, rankTest)
+			e.addFile(file, file, rankTest)
 		}
 	}
 }
 
 var metadataVersion = regexp.MustCompile(`(?m)^Version: (\S+)`)
 
-// readMetadata reads the version that a source distribution has.
+// readMetadata reads the version of a source distribution.
 func (e *evidence) readMetadata() {
 	if m := metadataVersion.FindStringSubmatch(e.text("PKG-INFO")); m != nil {
 		e.version = m[1]

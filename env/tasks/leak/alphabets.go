@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// alphabet is a way to write bytes in characters.
+// alphabet is an encoding of bytes as characters, such as base64.
 type alphabet struct {
 	name   string
-	min    int // characters
+	minLen int // characters in the shortest run that is decoded
 	in     [256]bool
 	decode func(string) []byte
 }
@@ -57,15 +57,15 @@ var ascii85Letters = func() string {
 	return string(out)
 }()
 
-func newAlphabet(name string, least int, characters string, decode func(string) []byte) alphabet {
-	a := alphabet{name: name, min: least, decode: decode}
+func newAlphabet(name string, minLen int, characters string, decode func(string) []byte) alphabet {
+	a := alphabet{name: name, minLen: minLen, decode: decode}
 	for i := range len(characters) {
 		a.in[characters[i]] = true
 	}
 	return a
 }
 
-// lenient decodes as many characters as make whole bytes.
+// lenient decodes s, without up to seven characters at its end if they make it invalid.
 func lenient(s string, decode func(string) ([]byte, error)) []byte {
 	for cut := range min(len(s), 8) {
 		if out, err := decode(s[:len(s)-cut]); err == nil {
@@ -92,21 +92,21 @@ func base85(s, alphabet string) []byte {
 	return out[:len(out)-min(pad, len(out))]
 }
 
-// alphabets decodes long runs of the characters of an alphabet, also over several lines and strings.
-func (u *unpacker) alphabets(text string, next func(string, []byte)) {
+// decodeAlphabets decodes long runs of the characters of each alphabet, which may span several lines and strings.
+func (u *unpacker) decodeAlphabets(text string, next func(string, []byte)) {
 	for i := range alphabets {
 		a := &alphabets[i]
 		runs(text, a, func(run string) {
-			if data := a.decode(run); len(data) >= smallest && (mostlyText(data) || begins(data)) {
+			if data := a.decode(run); len(data) >= minBytes && (mostlyText(data) || hasMagic(data)) {
 				next(a.name, data)
 			}
 		})
 	}
 }
 
-// begins reports whether data may be a compressed stream, an archive or a text of wide characters.
-func begins(data []byte) bool {
-	for _, p := range packed {
+// hasMagic reports whether data starts like a compressed stream, an archive or a text in UTF-16 or UTF-32.
+func hasMagic(data []byte) bool {
+	for _, p := range compressedFormats {
 		if strings.HasPrefix(string(data[:min(len(data), 8)]), p.magic) {
 			return true
 		}
@@ -115,8 +115,9 @@ func begins(data []byte) bool {
 	return wide || strings.HasPrefix(string(data), "PK\x03\x04") || len(data) > 262 && string(data[257:262]) == "ustar"
 }
 
-// joiner has what may end one run and begin the next, between what may stand between them.
-var joiner, between = bytesOf("\r\n\"'`\\"), bytesOf(" \t\r\n\"'`,+\\()#")
+// canJoin are the characters that may follow a run that continues after them, such as a line end or a quote.
+// separators are all characters that may occur between the two parts.
+var canJoin, separators = bytesOf("\r\n\"'`\\"), bytesOf(" \t\r\n\"'`,+\\()#")
 
 func bytesOf(list string) (out [256]bool) {
 	for i := range len(list) {
@@ -125,20 +126,20 @@ func bytesOf(list string) (out [256]bool) {
 	return out
 }
 
-// runs calls each with the runs that are long enough. Runs with nothing but line ends, quotes and
-// what stands between strings between them are one.
+// runs calls each with the runs of an alphabet's characters that are long enough. Runs that only line ends, quotes and
+// other separators of string literals divide are joined.
 func runs(text string, a *alphabet, each func(string)) {
 	var joined strings.Builder
 	flush := func() {
-		if joined.Len() >= a.min {
+		if joined.Len() >= a.minLen {
 			each(joined.String())
 		}
 		joined.Reset()
 	}
 	for i := 0; i < len(text); {
-		if !a.in[text[i]] || prefix(text, i) {
-			end, joins := i, joiner[text[i]]
-			for end < len(text) && (!a.in[text[end]] && between[text[end]] || prefix(text, end)) {
+		if !a.in[text[i]] || isStringPrefix(text, i) {
+			end, joins := i, canJoin[text[i]]
+			for end < len(text) && (!a.in[text[end]] && separators[text[end]] || isStringPrefix(text, end)) {
 				end++
 			}
 			if !joins || end-i > 60 {
@@ -158,8 +159,8 @@ func runs(text string, a *alphabet, each func(string)) {
 	flush()
 }
 
-// prefix reports whether a string's prefix is at i, as in b"text".
-func prefix(text string, i int) bool {
+// isStringPrefix reports whether the character at i is the prefix of a string literal, as in b"text".
+func isStringPrefix(text string, i int) bool {
 	return i > 0 && i+1 < len(text) && strings.IndexByte("bBuU", text[i]) >= 0 && (text[i+1] == '"' || text[i+1] == '\'') &&
 		strings.IndexByte(" \t\r\n(,+=[", text[i-1]) >= 0
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// large is a repository of 2,000 files and about 20 MB.
+// large is shelf with additional files of the given size in bytes.
 func large(files, size int) repo {
 	out := repo{}
 	for name, text := range shelf {

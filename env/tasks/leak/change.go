@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Change is a file that the fix changes. A side is nil if the file is not there.
+// Change is a file that the fix changes. Base is nil if the fix adds the file, and Fixed is nil if it deletes the file.
 type Change struct {
 	Path        string
 	Base, Fixed *string
@@ -19,11 +19,12 @@ func isPython(name string) bool {
 	return false
 }
 
-// around is how many lines beside a change are compared with it.
-const around = 60
+// contextLines is the number of lines before and after a change that may also provide needles.
+const contextLines = 60
 
-// changedRegion returns the offsets of the changed lines of a fixed file and of some lines around.
-func changedRegion(c Change, around int) (from, to int) {
+// changedRegion returns the byte offsets in the fixed file of its changed lines, with the given number of lines before
+// and after them.
+func changedRegion(c Change, context int) (from, to int) {
 	if c.Base == nil {
 		return 0, len(*c.Fixed)
 	}
@@ -34,17 +35,17 @@ func changedRegion(c Change, around int) (from, to int) {
 		if b != '\n' {
 			continue
 		}
-		if line++; line == first-around {
+		if line++; line == first-context {
 			from = i + 1
 		}
-		if line == last+around+1 {
+		if line == last+context+1 {
 			return from, i + 1
 		}
 	}
 	return from, to
 }
 
-// changedLines returns the first and the last line of base that differ from fixed.
+// changedLines returns the numbers of the first and the last line of base that differ from fixed.
 func changedLines(base, fixed string) (from, to int) {
 	a, b := strings.Split(base, "\n"), strings.Split(fixed, "\n")
 	for from < min(len(a), len(b)) && a[from] == b[from] {

@@ -13,52 +13,52 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxText bounds a text in which encoded parts are looked for.
+// maxText is the number of bytes of a text in which encoded parts are searched for.
 const maxText = 4 << 20
 
 var (
-	marks   = regexp.MustCompile(`<[^<>]{0,200}>|\x1b\[[0-9;]*m`)
-	percent = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
-	inserts = regexp.MustCompile(`\[-[^\n]*?-\]|\{\+|\+\}`)
-	guttery = regexp.MustCompile(`^[ \t]*(?:[|>*!%;]+|//+|--+|/\*+|\d+[:|.)]?(?:[ \t]|$))[ \t]?`)
+	markupTag    = regexp.MustCompile(`<[^<>]{0,200}>|\x1b\[[0-9;]*m`)
+	percent      = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
+	wordDiffSign = regexp.MustCompile(`\[-[^\n]*?-\]|\{\+|\+\}`)
+	linePrefix   = regexp.MustCompile(`^[ \t]*(?:[|>*!%;]+|//+|--+|/\*+|\d+[:|.)]?(?:[ \t]|$))[ \t]?`)
 )
 
-// encoded looks into a text for what is encoded in it, and gives the text in other readings.
-func (u *unpacker) encoded(text string, next func(string, []byte)) {
+// decode calls next with the decoded parts of a text, and with the text in other readings.
+func (u *unpacker) decode(text string, next func(string, []byte)) {
 	if len(text) > maxText {
 		text = text[:maxText]
 	}
-	u.readings(text, next)
-	u.alphabets(text, next)
+	u.plainReadings(text, next)
+	u.decodeAlphabets(text, next)
 	if strings.Count(text, "%") > 3 && len(percent.FindAllStringIndex(text, 5)) > 3 {
 		if plain, err := url.QueryUnescape(badPercent.ReplaceAllString(text, "%25$1")); err == nil {
 			next("url-encoded", []byte(plain))
 		}
 	}
 	if strings.Contains(text, "=\n") || strings.Contains(text, "=3D") || strings.Contains(text, "=20") {
-		plain, _ := io.ReadAll(quotedprintable.NewReader(strings.NewReader(text))) // what was read before an error counts
+		plain, _ := io.ReadAll(quotedprintable.NewReader(strings.NewReader(text))) // an error keeps the text before it
 		next("quoted-printable", plain)
 	}
-	lists(text, next)
-	u.uuencoded(text, next)
+	numberLists(text, next)
+	u.uudecode(text, next)
 }
 
 var badPercent = regexp.MustCompile(`%([^0-9a-fA-F]|[0-9a-fA-F][^0-9a-fA-F]|.?$)`)
 
-// readings gives the text without what belongs to the way in which it is stored.
-func (u *unpacker) readings(text string, next func(string, []byte)) {
+// plainReadings calls next with the text without escapes, markup, line prefixes and the like.
+func (u *unpacker) plainReadings(text string, next func(string, []byte)) {
 	if strings.Count(text, `\`) > 1 {
 		next("escaped", unescaped(text))
 	}
 	if strings.Contains(text, "&") || strings.Contains(text, "</") || strings.Contains(text, "\x1b[") {
-		if plain := html.UnescapeString(marks.ReplaceAllString(text, "")); plain != text {
+		if plain := html.UnescapeString(markupTag.ReplaceAllString(text, "")); plain != text {
 			next("markup", []byte(plain))
 		}
 	}
 	if trimmed := strings.TrimSpace(text); trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') {
 		next("JSON", jsonStrings(trimmed))
 	}
-	if signs(text) {
+	if hasLinePrefixes(text) {
 		lines := strings.Split(text, "\n")
 		for _, side := range []string{"-", "+"} {
 			var out strings.Builder
@@ -67,13 +67,13 @@ func (u *unpacker) readings(text string, next func(string, []byte)) {
 					continue
 				}
 				line = strings.TrimLeft(line, "+-")
-				out.WriteString(line[len(guttery.FindString(line)):] + "\n")
+				out.WriteString(line[len(linePrefix.FindString(line)):] + "\n")
 			}
 			next("lines with signs", []byte(out.String()))
 		}
 	}
 	if strings.Contains(text, "{+") {
-		next("words with signs", []byte(inserts.ReplaceAllString(text, "")))
+		next("words with signs", []byte(wordDiffSign.ReplaceAllString(text, "")))
 	}
 	if plain := norm.NFKC.String(text); len(plain) != len(text) {
 		next("other forms of letters", []byte(plain))
@@ -90,15 +90,15 @@ func (u *unpacker) readings(text string, next func(string, []byte)) {
 	}
 }
 
-// signs reports whether lines of a text begin with signs, as in patches, mails and listings.
-func signs(text string) bool {
+// hasLinePrefixes reports whether at least two lines start with signs or numbers, as in patches, mails and listings.
+func hasLinePrefixes(text string) bool {
 	found := 0
 	for line := range strings.Lines(text) {
 		body := strings.TrimLeft(line, " \t")
 		if body == "" {
 			continue
 		}
-		if line[0] == '+' || line[0] == '-' || strings.IndexByte("|>*!%;/-0123456789", body[0]) >= 0 && guttery.MatchString(line) {
+		if line[0] == '+' || line[0] == '-' || strings.IndexByte("|>*!%;/-0123456789", body[0]) >= 0 && linePrefix.MatchString(line) {
 			if found++; found > 1 {
 				return true
 			}
@@ -107,22 +107,22 @@ func signs(text string) bool {
 	return false
 }
 
-// spacedLines returns the lines that have a space behind each letter.
+// spacedLines returns the lines with a space after each letter.
 func spacedLines(text string) (out []string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
-		is := len(line) > 16
-		for i := 1; is && i < 16; i += 2 {
-			is = line[i] == ' '
+		spaced := len(line) > 16
+		for i := 1; spaced && i < 16; i += 2 {
+			spaced = line[i] == ' '
 		}
-		if is {
+		if spaced {
 			out = append(out, line)
 		}
 	}
 	return out
 }
 
-// unescaped undoes the escapes of strings.
+// unescaped replaces the escape sequences of string literals by their characters.
 func unescaped(text string) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); i++ {
@@ -161,7 +161,7 @@ func unescaped(text string) []byte {
 	return out
 }
 
-// jsonStrings returns the strings of JSON values.
+// jsonStrings returns the strings in JSON values, each on its own line.
 func jsonStrings(text string) []byte {
 	var out strings.Builder
 	for d := json.NewDecoder(strings.NewReader(text)); ; {
@@ -178,15 +178,15 @@ func jsonStrings(text string) []byte {
 	}
 }
 
-// minCodes is how many numbers in a row may be a text.
+// minCodes is the smallest number of numbers in a row that are read as characters.
 const minCodes = 12
 
-// lists reads lists of numbers as characters.
-func lists(text string, next func(string, []byte)) {
+// numberLists calls next with lists of numbers, read as character codes.
+func numberLists(text string, next func(string, []byte)) {
 	var row []string
 	flush := func() {
 		if len(row) >= minCodes {
-			codes(row, next)
+			characterCodes(row, next)
 		}
 		row = row[:0]
 	}
@@ -203,7 +203,7 @@ func lists(text string, next func(string, []byte)) {
 		}
 		switch w := text[from:i]; {
 		case w == "chr" || w == "ord" || w == "x":
-		case !numeral(w):
+		case !isNumeral(w):
 			flush()
 		default:
 			if gap > 12 {
@@ -217,7 +217,8 @@ func lists(text string, next func(string, []byte)) {
 	flush()
 }
 
-func numeral(w string) bool {
+// isNumeral reports whether a word may be a number in some base.
+func isNumeral(w string) bool {
 	if len(w) > 10 {
 		return false
 	}
@@ -229,8 +230,8 @@ func numeral(w string) bool {
 	return w[0] >= '0' && w[0] <= '9' || len(w) == 2
 }
 
-// codes reads numbers in every base that fits all of them.
-func codes(row []string, next func(string, []byte)) {
+// characterCodes reads a list of numbers in each base that fits all of them.
+func characterCodes(row []string, next func(string, []byte)) {
 	for _, base := range []int{2, 8, 10, 16, 0} {
 		plain := make([]byte, 0, len(row))
 		for _, n := range row {
@@ -247,13 +248,13 @@ func codes(row []string, next func(string, []byte)) {
 				break
 			}
 		}
-		if mostlyText(plain) || begins(plain) {
+		if mostlyText(plain) || hasMagic(plain) {
 			next("character codes", plain)
 		}
 	}
 }
 
-func (u *unpacker) uuencoded(text string, next func(string, []byte)) {
+func (u *unpacker) uudecode(text string, next func(string, []byte)) {
 	at := strings.Index(text, "begin ")
 	if at < 0 || !strings.Contains(text[at:], "\nend") {
 		return

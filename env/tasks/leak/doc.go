@@ -1,8 +1,8 @@
 // Package leak searches the files of a repository for the fix of its bug.
 //
-// The fix is a set of files before and after. Every part of the fixed files that the repository's
-// own code does not have is looked for: some words in a row, whole lines, two lines, and code
-// with other names. A part that code has elsewhere is no secret, but only code in use counts:
-// comments, strings, other texts, modules that nothing imports and functions that nothing calls
-// may be where somebody left the fix. Files are also read as patches, and unpacked and decoded.
+// A fix is given as files before and after the change. The search looks for the parts of the fixed files that the
+// repository's own code does not contain: several words in a row, whole lines, pairs of lines, and code with other
+// names. These parts are called needles. A part of the fix that other code contains is not a secret, unless that code
+// is not in use: comments, strings, modules that nothing imports and functions that nothing calls may have been added
+// to reveal the fix. The search also unpacks and decodes files, and recognizes patches.
 package leak

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// repo is a repository by path and text.
+// repo maps paths of a repository to texts.
 type repo map[string]string
 
 func (r repo) with(name, text string) repo {
@@ -25,7 +25,7 @@ func (r repo) files(each func(name string, data []byte) error) error {
 	return nil
 }
 
-// shelf is a healthy repository whose bug is in lookup.
+// shelf is a repository with a bug in lookup that does not reveal the fix.
 var shelf = repo{
 	"shelf/__init__.py": "from .store import Store\nfrom .twin import Mirror\n",
 	"shelf/store.py": `"""Keeps books."""
@@ -88,13 +88,13 @@ func search(t testing.TB, base repo, fixed string) []Finding {
 	return found
 }
 
-func TestHealthyRepositoryHasNoFindings(t *testing.T) {
+func TestCleanRepositoryHasNoFindings(t *testing.T) {
 	if found := search(t, shelf, fixedStore); len(found) > 0 {
 		t.Errorf("%v", found)
 	}
 }
 
-// A file that unpacks to gigabytes costs no more than the bounds say, and other files are still searched.
+// A file that unpacks to gigabytes is read only up to the limits, and other files are still searched.
 func TestBombsAreBounded(t *testing.T) {
 	bomb := strings.Repeat("\x00", 64<<20)
 	for range 2 {
@@ -119,16 +119,16 @@ func TestBombsAreBounded(t *testing.T) {
 	}
 }
 
-// A part of the fix that code in use has elsewhere is no secret. Code that nothing uses makes nothing public.
-func TestOnlyCodeInUseIsTakenOff(t *testing.T) {
+// A part of the fix that other code in use contains is not a secret. Unused code does not make a part public.
+func TestOnlyCodeInUseIsSubtracted(t *testing.T) {
 	twin := shelf["shelf/twin.py"] + strings.ReplaceAll(fixedLookup, "lookup", "find")
 	for name, c := range map[string]struct {
 		path, text string
 		found      bool
 	}{
-		"in use":                  {"shelf/twin.py", twin + "\n    def all(self):\n        return self.find(1)\n", false},
-		"a method nobody calls":   {"shelf/twin.py", twin, true},
-		"a module nobody imports": {"shelf/spare.py", twin + "\n    def all(self):\n        return self.find(1)\n", true},
+		"in use":                   {"shelf/twin.py", twin + "\n    def all(self):\n        return self.find(1)\n", false},
+		"a method without calls":   {"shelf/twin.py", twin, true},
+		"a module without imports": {"shelf/spare.py", twin + "\n    def all(self):\n        return self.find(1)\n", true},
 	} {
 		if found := search(t, shelf.with(c.path, c.text), fixedStore); len(found) > 0 != c.found {
 			t.Errorf("%s: %v", name, found)

@@ -7,40 +7,40 @@ import (
 	"strings"
 )
 
-// needle is a part of the fixed version that the repository's own code does not have.
+// needle is a part of the fixed files that the repository's own code does not contain.
 type needle struct {
-	text    string // that has it
-	at, end int
-	form    string // how it is changed: "", rot13, reversed, ...
-	lines   int    // of the fixed version that it touches
-	files   int    // other files that have it as it is, comments included
+	text    string // the text that contains it
+	at, end int    // byte offsets in text
+	form    string // transformation of the fixed file: "" for none, "rot13", "reversed" and so on
+	lines   int    // number of lines that it touches
+	files   int    // number of unchanged files that contain it, in code or comments
 }
 
-// needles are looked for.
+// needles is the set of needles to search for.
 type needles struct {
 	scanner
 	changes []Change
-	own     map[string]bool // paths of the changes
-	of      [ways]map[uint64]*needle
-	names   map[uint64]bool // of changed files and functions
-	source  source
+	changed map[string]bool // paths of the changes
+	byKind  [matchKinds]map[uint64]*needle
+	names   map[uint64]bool // hashes of the names of changed files and functions
+	usage   usage
 }
 
-func (x *needle) shown() string { return show(x.text, x.at, x.end) }
+func (x *needle) excerpt() string { return excerpt(x.text, x.at, x.end) }
 
-// maxNeedles bounds the needles of one way.
+// maxNeedles is the largest number of needles of one kind.
 const maxNeedles = 40_000
 
 func newNeedles(changes []Change) *needles {
-	n := &needles{changes: changes, own: map[string]bool{}, names: map[uint64]bool{}}
+	n := &needles{changes: changes, changed: map[string]bool{}, names: map[uint64]bool{}}
 	n.exact = !slices.ContainsFunc(changes, func(c Change) bool {
 		return c.Fixed != nil && (c.Base == nil || !strings.EqualFold(*c.Base, *c.Fixed))
 	})
-	for w := range n.of {
-		n.of[w] = map[uint64]*needle{}
+	for kind := range n.byKind {
+		n.byKind[kind] = map[uint64]*needle{}
 	}
 	for _, c := range changes {
-		n.own[c.Path] = true
+		n.changed[c.Path] = true
 		if c.Fixed != nil {
 			n.collect(c)
 		}
@@ -48,86 +48,87 @@ func newNeedles(changes []Change) *needles {
 	for _, c := range changes {
 		if c.Base != nil {
 			t := n.read(*c.Base, isPython(c.Path))
-			n.forget(t, func(hit) bool { return true })
+			n.removeCode(t, func(hit) bool { return true })
 		}
 	}
 	for _, c := range changes {
 		if c.Fixed != nil {
-			n.disguise(c)
+			n.addTransformed(c)
 		}
 	}
-	n.source = newSource()
+	n.usage = newUsage()
 	return n
 }
 
-// collect adds the parts of a fixed file.
+// collect adds needles from a fixed file.
 func (n *needles) collect(c Change) {
 	t := n.read(*c.Fixed, isPython(c.Path))
-	had := map[string]bool{}
+	baseLines := map[string]bool{}
 	if c.Base != nil {
 		for line := range strings.Lines(*c.Base) {
-			had[strings.TrimSpace(line)] = true
+			baseLines[strings.TrimSpace(line)] = true
 		}
 	}
-	within := functions(t.code)
-	from, to := changedRegion(c, around)
+	funcs := functions(t.code)
+	from, to := changedRegion(c, contextLines)
 	add := func(in string, toks []token, h hit) {
 		at, end := toks[h.first].at, toks[h.last].end
 		if end < from || at > to {
 			return
 		}
-		if h.way == pair && !bothNew(*c.Fixed, at, end, had) || (h.way == whole || h.way == short) && had[lineAt(*c.Fixed, at)] {
+		if h.kind == linePair && !linesAreNew(*c.Fixed, at, end, baseLines) || (h.kind == wholeLine || h.kind == shortLine) && baseLines[lineAt(*c.Fixed, at)] {
 			return
 		}
-		if !n.says(h.way, in, toks[h.first:h.last+1]) || len(n.of[h.way]) >= maxNeedles {
+		if !n.isDistinctive(h.kind, in, toks[h.first:h.last+1]) || len(n.byKind[h.kind]) >= maxNeedles {
 			return
 		}
-		if f := enclosing(within, at); (h.way == shape || h.way == naming) && (f == nil || end > f.end) {
+		if f := enclosing(funcs, at); (h.kind == codeShape || h.kind == shortShape) && (f == nil || end > f.end) {
 			return
 		}
-		n.of[h.way][h.hash] = &needle{text: *c.Fixed, at: at, end: end, lines: strings.Count((*c.Fixed)[at:end], "\n") + 1}
+		n.byKind[h.kind][h.hash] = &needle{text: *c.Fixed, at: at, end: end, lines: strings.Count((*c.Fixed)[at:end], "\n") + 1}
 	}
-	n.exactHits(t.code, t.run, func(h hit) {
-		if t.quoted != nil && connected(t.quoted, t.run[h.first].at, t.run[h.last].end-1) {
-			return // prose of a message
+	n.exactHits(t.code, t.codeToks, func(h hit) {
+		if t.inString != nil && allInString(t.inString, t.codeToks[h.first].at, t.codeToks[h.last].end-1) {
+			return // words in a string are prose
 		}
-		if h.way != whole && h.way != short || startsLine(t.code, t.run[h.first].at) && endsLine(t.code, t.run[h.last].end) {
-			add(t.code, t.run, h)
+		if h.kind != wholeLine && h.kind != shortLine || startsLine(t.code, t.codeToks[h.first].at) && endsLine(t.code, t.codeToks[h.last].end) {
+			add(t.code, t.codeToks, h)
 		}
 	})
 	n.exactHits(t.raw, t.toks, func(h hit) {
-		if h.way == pair {
+		if h.kind == linePair {
 			add(t.raw, t.toks, h)
 		}
 	})
 	if isPython(c.Path) {
-		toks := n.strings(t)
+		toks := n.mergeStrings(t)
 		n.shapeHits(t, func(h hit) { add(t.code, toks, h) })
 	}
-	n.nameFunctions(c, t.code, within)
+	n.collectNames(c, t.code, funcs)
 }
 
-// nameFunctions notes the names that make a few words of the fix more than chance.
-func (n *needles) nameFunctions(c Change, fixed string, within []function) {
-	note := func(name string) {
+// collectNames records the names of the changed file and its changed functions. A few words of the fix are a finding
+// only near one of these names.
+func (n *needles) collectNames(c Change, fixed string, funcs []function) {
+	add := func(name string) {
 		if toks := words(name, n.exact, nil); len(toks) == 1 && len(name) > 3 && !fixedNames[toks[0].hash] {
 			n.names[toks[0].hash] = true
 		}
 	}
-	note(strings.TrimSuffix(path.Base(c.Path), path.Ext(c.Path)))
+	add(strings.TrimSuffix(path.Base(c.Path), path.Ext(c.Path)))
 	base := ""
 	if c.Base != nil {
 		base, _ = code(*c.Base)
 	}
-	for _, f := range within {
+	for _, f := range funcs {
 		if !strings.Contains(base, fixed[f.at:f.end]) {
-			note(f.name)
+			add(f.name)
 		}
 	}
 }
 
-// says reports whether tokens say enough to be no chance.
-func (n *needles) says(w way, in string, toks []token) bool {
+// isDistinctive reports whether tokens are so distinctive that a match is not a coincidence.
+func (n *needles) isDistinctive(kind matchKind, in string, toks []token) bool {
 	seen, score := map[uint64]bool{}, 0
 	for _, t := range toks {
 		if !t.word || seen[t.hash] {
@@ -138,47 +139,49 @@ func (n *needles) says(w way, in string, toks []token) bool {
 			score++
 		}
 	}
-	switch w {
-	case part:
+	switch kind {
+	case shortPhrase:
 		return score >= 4
-	case whole:
+	case wholeLine:
 		return score >= 4 && len(toks) >= 4 || score >= 7
-	case short:
+	case shortLine:
 		return score >= 3 && len(toks) >= 2
-	case pair:
+	case linePair:
 		return score >= 6 && len(toks) >= 6
-	case shape, naming:
+	case codeShape, shortShape:
 		return len(seen) >= 5
-	case body:
+	case wholeFunction:
 		return len(seen) >= 3
 	}
 	return score >= 5
 }
 
-// forget drops what a text has in its code, where there it counts.
-func (n *needles) forget(t text, counts func(hit) bool) {
+// removeCode removes the needles that the code of a text contains, if counts returns true for them. The hits passed to
+// counts hold byte offsets instead of indexes of tokens.
+func (n *needles) removeCode(t text, counts func(hit) bool) {
 	drop := func(toks []token, h hit) {
-		if x := n.of[h.way][h.hash]; x != nil && x.form == "" {
-			at := h
-			at.first, at.last = toks[h.first].at, toks[h.last].end
-			if counts(at) {
-				delete(n.of[h.way], h.hash)
+		if x := n.byKind[h.kind][h.hash]; x != nil && x.form == "" {
+			byOffset := h
+			byOffset.first, byOffset.last = toks[h.first].at, toks[h.last].end
+			if counts(byOffset) {
+				delete(n.byKind[h.kind], h.hash)
 			}
 		}
 	}
-	n.exactHits(t.code, t.run, func(h hit) {
-		if t.quoted == nil || !connected(t.quoted, t.run[h.first].at, t.run[h.last].end-1) {
-			drop(t.run, h)
+	n.exactHits(t.code, t.codeToks, func(h hit) {
+		if t.inString == nil || !allInString(t.inString, t.codeToks[h.first].at, t.codeToks[h.last].end-1) {
+			drop(t.codeToks, h)
 		}
 	})
-	if t.quoted != nil {
-		toks := n.strings(t)
+	if t.inString != nil {
+		toks := n.mergeStrings(t)
 		n.shapeHits(t, func(h hit) { drop(toks, h) })
 	}
 }
 
-// disguise adds the parts that are left in forms that no decoder undoes.
-func (n *needles) disguise(c Change) {
+// addTransformed adds needles from transformed texts of a fixed file, for the transformations that the unpacker does
+// not undo.
+func (n *needles) addTransformed(c Change) {
 	fixed, base := *c.Fixed, ""
 	if isPython(c.Path) {
 		fixed, _ = code(fixed)
@@ -186,41 +189,42 @@ func (n *needles) disguise(c Change) {
 	from, to := changedRegion(c, 3)
 	fixed = fixed[from:to]
 	if c.Base != nil {
-		back := Change{Base: c.Fixed, Fixed: c.Base}
+		reverted := Change{Base: c.Fixed, Fixed: c.Base}
 		if base = *c.Base; isPython(c.Path) {
 			base, _ = code(base)
 		}
-		from, to = changedRegion(back, 6)
+		from, to = changedRegion(reverted, 6)
 		base = base[from:to]
 	}
-	for _, d := range disguises {
+	for _, t := range transforms {
 		other := n.scanner
-		other.toks, other.run = nil, nil
-		had, text := map[uint64]bool{}, d.turn(base)
-		other.exactHits(text, words(text, n.exact, nil), func(h hit) { had[h.hash^uint64(h.way)] = true })
-		text = d.turn(fixed)
+		other.toks, other.codeToks = nil, nil
+		inBase, text := map[uint64]bool{}, t.apply(base)
+		other.exactHits(text, words(text, n.exact, nil), func(h hit) { inBase[h.hash^uint64(h.kind)] = true })
+		text = t.apply(fixed)
 		toks := words(text, n.exact, nil)
 		other.exactHits(text, toks, func(h hit) {
 			switch at, end := toks[h.first].at, toks[h.last].end; {
-			case h.way != phrase && (h.way != whole || !startsLine(text, at) || !endsLine(text, end)):
-			case had[h.hash^uint64(h.way)], n.of[h.way][h.hash] != nil, len(n.of[h.way]) >= 4*maxNeedles, !n.says(h.way, text, toks[h.first:h.last+1]):
+			case h.kind != phrase && (h.kind != wholeLine || !startsLine(text, at) || !endsLine(text, end)):
+			case inBase[h.hash^uint64(h.kind)], n.byKind[h.kind][h.hash] != nil, len(n.byKind[h.kind]) >= 4*maxNeedles, !n.isDistinctive(h.kind, text, toks[h.first:h.last+1]):
 			default:
-				n.of[h.way][h.hash] = &needle{text: text, at: at, end: end, form: d.form, lines: 1}
+				n.byKind[h.kind][h.hash] = &needle{text: text, at: at, end: end, form: t.form, lines: 1}
 			}
 		})
 	}
 }
 
-type disguised struct {
-	form string
-	turn func(string) string
+// transform is a simple way to hide a text.
+type transform struct {
+	form  string // its name in findings
+	apply func(string) string
 }
 
-var disguises = func() []disguised {
-	out := []disguised{{"reversed", reversed}, {"reversed lines", func(text string) string {
+var transforms = func() []transform {
+	out := []transform{{"reversed", reverse}, {"reversed lines", func(text string) string {
 		list := strings.Split(text, "\n")
 		for i := range list {
-			list[i] = reversed(list[i])
+			list[i] = reverse(list[i])
 		}
 		return strings.Join(list, "\n")
 	}}}
@@ -229,14 +233,15 @@ var disguises = func() []disguised {
 		if by == 13 {
 			form = "rot13"
 		}
-		out = append(out, disguised{form, func(text string) string {
-			return strings.Map(func(c rune) rune { return shifted(c, by) }, text)
+		out = append(out, transform{form, func(text string) string {
+			return strings.Map(func(c rune) rune { return shiftLetter(c, by) }, text)
 		}})
 	}
 	return out
 }()
 
-func shifted(c, by rune) rune {
+// shiftLetter moves an ASCII letter by some places in the alphabet.
+func shiftLetter(c, by rune) rune {
 	switch {
 	case c >= 'a' && c <= 'z':
 		return 'a' + (c-'a'+by)%26
@@ -246,26 +251,30 @@ func shifted(c, by rune) rune {
 	return c
 }
 
-func reversed(text string) string {
+func reverse(text string) string {
 	out := []rune(text)
 	slices.Reverse(out)
 	return string(out)
 }
 
+// lineAt returns the line around an offset, without white space at its ends.
 func lineAt(text string, at int) string {
 	from := strings.LastIndexByte(text[:at], '\n') + 1
 	line, _, _ := strings.Cut(text[from:], "\n")
 	return strings.TrimSpace(line)
 }
 
-func bothNew(text string, at, end int, had map[string]bool) bool {
-	return !had[lineAt(text, at)] && !had[lineAt(text, end-1)]
+// linesAreNew reports whether neither the first nor the last line of text[at:end] is in the base file.
+func linesAreNew(text string, at, end int, baseLines map[string]bool) bool {
+	return !baseLines[lineAt(text, at)] && !baseLines[lineAt(text, end-1)]
 }
 
+// startsLine reports whether only white space, quotes and comment signs precede an offset in its line.
 func startsLine(text string, at int) bool {
 	return strings.TrimLeft(text[strings.LastIndexByte(text[:at], '\n')+1:at], " \t'\"`#") == ""
 }
 
+// endsLine reports whether only white space, quotes and separators follow an offset in its line.
 func endsLine(text string, end int) bool {
 	rest, _, _ := strings.Cut(text[end:], "\n")
 	return strings.TrimLeft(rest, " \t\r'\"`;,") == ""
@@ -273,13 +282,14 @@ func endsLine(text string, end int) bool {
 
 var spaces = regexp.MustCompile(`\s+`)
 
-func show(text string, at, end int) string {
-	const most = 120
+// excerpt returns the lines around text[at:end] as one line of at most 120 bytes.
+func excerpt(text string, at, end int) string {
+	const maxLen = 120
 	from := strings.LastIndexByte(text[:at], '\n') + 1
 	rest, _, _ := strings.Cut(text[end:], "\n")
 	out := strings.TrimSpace(spaces.ReplaceAllString(text[from:end+len(rest)], " "))
-	if len(out) > most {
-		out = strings.ToValidUTF8(out[:most], "") + "…"
+	if len(out) > maxLen {
+		out = strings.ToValidUTF8(out[:maxLen], "") + "…"
 	}
 	return out
 }

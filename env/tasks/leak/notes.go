@@ -9,14 +9,14 @@ import (
 )
 
 var (
-	diffHeader = regexp.MustCompile(`(?m)^[ \t#>|]*(?:\+\+\+|---|\*\*\*|Index:|diff .*|# HG .*|rename to|---/\+\+\+)[ \t]+"?(\S+?)"?(?:[ \t].*)?\r?$`)
-	diffLine   = regexp.MustCompile(`(?m)^[ \t#>|]*[-+!<>][-+!<>]?[ \t]*(\S.*?)[ \t]*\r?$`)
-	lineAfter  = regexp.MustCompile(`(?i)^["'` + "`" + `)\]]*(?::|#L|\(|, ?line |,? on line |,? at line |,? lines? |:L| L)\(?(\d{1,6})\b`)
-	blames     = regexp.MustCompile(`(?i)\b(?:bug\w*|fix\w*|wrong|broken|incorrect\w*|mistake|defect|fault\w*|should|culprit|cause\w*|injected|mutat\w*|error is|problem)\b`)
+	diffHeader    = regexp.MustCompile(`(?m)^[ \t#>|]*(?:\+\+\+|---|\*\*\*|Index:|diff .*|# HG .*|rename to|---/\+\+\+)[ \t]+"?(\S+?)"?(?:[ \t].*)?\r?$`)
+	diffLine      = regexp.MustCompile(`(?m)^[ \t#>|]*[-+!<>][-+!<>]?[ \t]*(\S.*?)[ \t]*\r?$`)
+	lineReference = regexp.MustCompile(`(?i)^["'` + "`" + `)\]]*(?::|#L|\(|, ?line |,? on line |,? at line |,? lines? |:L| L)\(?(\d{1,6})\b`)
+	faultWord     = regexp.MustCompile(`(?i)\b(?:bug\w*|fix\w*|wrong|broken|incorrect\w*|mistake|defect|fault\w*|should|culprit|cause\w*|injected|mutat\w*|error is|problem)\b`)
 )
 
-// patch finds a diff of a changed file, in any direction and of any other change to it.
-func (s *Searcher) patch(raw string) Finding {
+// findPatch finds a diff of a file that the fix changes. The diff may be reversed, and may show another change.
+func (s *Searcher) findPatch(raw string) Finding {
 	if !slices.ContainsFunc(s.needles.changes, func(c Change) bool { return strings.Contains(raw, path.Base(c.Path)) }) {
 		return Finding{}
 	}
@@ -27,8 +27,8 @@ func (s *Searcher) patch(raw string) Finding {
 				continue
 			}
 			for _, m := range diffLine.FindAllStringSubmatch(raw[at[1]:min(len(raw), at[1]+(1<<16))], 500) {
-				if len(m[1]) >= smallest && (hasLine(c.Base, m[1]) || hasLine(c.Fixed, m[1])) {
-					return Finding{Kind: KindPatch, Token: c.Path + ": " + show(m[1], 0, len(m[1])), Line: 1 + strings.Count(raw[:at[0]], "\n")}
+				if len(m[1]) >= minBytes && (hasLine(c.Base, m[1]) || hasLine(c.Fixed, m[1])) {
+					return Finding{Kind: KindPatch, Token: c.Path + ": " + excerpt(m[1], 0, len(m[1])), Line: 1 + strings.Count(raw[:at[0]], "\n")}
 				}
 			}
 		}
@@ -36,11 +36,12 @@ func (s *Searcher) patch(raw string) Finding {
 	return Finding{}
 }
 
-// samePath reports whether a diff's header names a path of the repository, with other directories before it.
+// samePath reports whether a path in a diff's header may mean a path of the repository. Directories are ignored.
 func samePath(name, known string) bool {
 	return name == known || strings.HasSuffix(name, "/"+known) || path.Base(name) == path.Base(known)
 }
 
+// hasLine reports whether a text has a line, without regard to white space around it.
 func hasLine(text *string, line string) bool {
 	if text == nil {
 		return false
@@ -53,8 +54,8 @@ func hasLine(text *string, line string) bool {
 	return false
 }
 
-// location finds a sentence that names a changed file, a line of the change and a fault.
-func (s *Searcher) location(name, raw string) Finding {
+// findLocation finds text that names a changed file and a line of the change, near a word such as "bug" or "fix".
+func (s *Searcher) findLocation(name, raw string) Finding {
 	switch path.Ext(name) {
 	case ".po", ".pot", ".lock", ".csv", ".svg", ".html":
 		return Finding{}
@@ -71,13 +72,13 @@ func (s *Searcher) location(name, raw string) Finding {
 				break
 			}
 			at += i + len(base)
-			m := lineAfter.FindStringSubmatch(raw[at:min(len(raw), at+40)])
+			m := lineReference.FindStringSubmatch(raw[at:min(len(raw), at+40)])
 			if m == nil {
 				continue
 			}
 			line, err := strconv.Atoi(m[1])
 			start, end := max(0, at-200), min(len(raw), at+200)
-			if err == nil && line >= from-1 && line <= to+1 && blames.MatchString(raw[start:end]) {
+			if err == nil && line >= from-1 && line <= to+1 && faultWord.MatchString(raw[start:end]) {
 				return Finding{Kind: KindLocation, Token: base + m[0], Line: 1 + strings.Count(raw[:at], "\n")}
 			}
 		}

@@ -128,9 +128,9 @@ func codesOf(text, format string) string {
 	return out.String()
 }
 
-type planted struct{ place, text, kind string }
+type planted struct{ path, text, kind string }
 
-// encodings are the forms of one text. Each is in a file of its own.
+// encodings returns the fix in different encodings, by the name of the encoding.
 func encodings(t testing.TB) map[string]string {
 	b64 := base64.StdEncoding.EncodeToString
 	as85 := func(text string) string {
@@ -179,11 +179,11 @@ func encodings(t testing.TB) map[string]string {
 		"html codes":             codesOf(fixedLookup, "&#%d;"),
 		"quoted-printable":       "position =3D bisect.bisect_left(self.books, title)\nif position < len(self.books) =\nand self.books[position] =3D=3D title: =20\n",
 		"uuencode":               uuencode(fixedLookup),
-		"rot13":                  strings.Map(func(c rune) rune { return shifted(c, 13) }, fixedLookup),
-		"caesar":                 strings.Map(func(c rune) rune { return shifted(c, 3) }, fixedLookup),
-		"reversed":               reversed(fixedLookup),
-		"reversed lines":         "position = x\n" + reversed("        position = bisect.bisect_left(self.books, title)") + "\n",
-		"base64 of reversed":     b64([]byte(reversed(fixedLookup))),
+		"rot13":                  strings.Map(func(c rune) rune { return shiftLetter(c, 13) }, fixedLookup),
+		"caesar":                 strings.Map(func(c rune) rune { return shiftLetter(c, 3) }, fixedLookup),
+		"reversed":               reverse(fixedLookup),
+		"reversed lines":         "position = x\n" + reverse("        position = bisect.bisect_left(self.books, title)") + "\n",
+		"base64 of reversed":     b64([]byte(reverse(fixedLookup))),
 		"utf-16":                 asUTF16(fixedLookup),
 		"utf-16 in gzip":         gzipped(t, asUTF16(fixPatch)),
 		"json string":            `{"note": ` + string(quoted) + `}`,
@@ -245,8 +245,8 @@ func TestPlantedCopiesAreFound(t *testing.T) {
 		"symlink's target":          {"link", fixLine, KindLine},
 		"place of the bug":          {"NOTES", "The bug is in store.py:18, look at the bisection.\n", KindLocation},
 	} {
-		found := search(t, shelf.with(c.place, c.text), fixedStore)
-		if len(found) != 1 || found[0].Path != c.place || c.kind != "" && found[0].Kind != c.kind {
+		found := search(t, shelf.with(c.path, c.text), fixedStore)
+		if len(found) != 1 || found[0].Path != c.path || c.kind != "" && found[0].Kind != c.kind {
 			t.Errorf("%s: %v, want %s", name, found, c.kind)
 		}
 	}
@@ -255,21 +255,21 @@ func TestPlantedCopiesAreFound(t *testing.T) {
 	}
 }
 
-func TestLookAlikesAreNotFound(t *testing.T) {
+func TestUnrelatedTextsAreNotFound(t *testing.T) {
 	store := shelf["shelf/store.py"]
 	for name, c := range map[string]planted{
-		"the file as it is":         {place: "docs/store.txt", text: store},
-		"its copy":                  {place: "build/lib/shelf/store.py", text: store},
-		"patch of another file":     {place: "debian/x.patch", text: "--- a/shelf/twin.py\n+++ b/shelf/twin.py\n@@ -1 +1 @@\n-class Mirror:\n+class Mirrors:\n"},
-		"diff of a namesake":        {place: "tests/data/a.diff", text: "--- a/other/store.py\n+++ b/other/store.py\n@@ -1 +1 @@\n-import os.path\n+import pathlib\n"},
-		"a method of the same kind": {place: "shelf/twin.py", text: shelf["shelf/twin.py"] + "\n    def nearest(self, key, default=None):\n        index = bisect.bisect_right(self.keys, key)\n        if index < len(self.keys):\n            return self.keys[index]\n        return default\n"},
-		"a twin in use":             {place: "shelf/twin.py", text: shelf["shelf/twin.py"] + strings.ReplaceAll(fixedLookup, "lookup", "find") + "\n    def all(self):\n        return self.find(1)\n"},
-		"a changelog":               {place: "CHANGES", text: "- fixed a bug in Store.lookup: it returned the wrong book\n- store.py:1 has a docstring\n"},
-		"documentation":             {place: "docs/api.rst", text: "Use ``bisect.bisect_left`` with sorted lists.\n\n.. method:: Store.lookup(title, default=None)\n\n   Return the first book of that title.\n"},
-		"hashes":                    {place: "poetry.lock", text: strings.Repeat("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n", 200)},
-		"a translation":             {place: "a.po", text: "#: shelf/store.py:18\nmsgid \"the shelf is full, which is wrong\"\n"},
+		"the file as it is":         {path: "docs/store.txt", text: store},
+		"its copy":                  {path: "build/lib/shelf/store.py", text: store},
+		"patch of another file":     {path: "debian/x.patch", text: "--- a/shelf/twin.py\n+++ b/shelf/twin.py\n@@ -1 +1 @@\n-class Mirror:\n+class Mirrors:\n"},
+		"diff of a namesake":        {path: "tests/data/a.diff", text: "--- a/other/store.py\n+++ b/other/store.py\n@@ -1 +1 @@\n-import os.path\n+import pathlib\n"},
+		"a method of the same kind": {path: "shelf/twin.py", text: shelf["shelf/twin.py"] + "\n    def nearest(self, key, default=None):\n        index = bisect.bisect_right(self.keys, key)\n        if index < len(self.keys):\n            return self.keys[index]\n        return default\n"},
+		"a twin in use":             {path: "shelf/twin.py", text: shelf["shelf/twin.py"] + strings.ReplaceAll(fixedLookup, "lookup", "find") + "\n    def all(self):\n        return self.find(1)\n"},
+		"a changelog":               {path: "CHANGES", text: "- fixed a bug in Store.lookup: it returned the wrong book\n- store.py:1 has a docstring\n"},
+		"documentation":             {path: "docs/api.rst", text: "Use ``bisect.bisect_left`` with sorted lists.\n\n.. method:: Store.lookup(title, default=None)\n\n   Return the first book of that title.\n"},
+		"hashes":                    {path: "poetry.lock", text: strings.Repeat("sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n", 200)},
+		"a translation":             {path: "a.po", text: "#: shelf/store.py:18\nmsgid \"the shelf is full, which is wrong\"\n"},
 	} {
-		if found := search(t, shelf.with(c.place, c.text), fixedStore); len(found) > 0 {
+		if found := search(t, shelf.with(c.path, c.text), fixedStore); len(found) > 0 {
 			t.Errorf("%s: %v", name, found)
 		}
 	}
@@ -309,7 +309,7 @@ func uuencode(text string) string {
 	return out.String() + "`\nend\n"
 }
 
-// bzipped is fixedLookup, compressed by Python's bz2.
+// bzipped returns fixedLookup, compressed by Python's bz2.
 func bzipped(testing.TB) string {
 	return "\x42\x5a\x68\x39\x31\x41\x59\x26\x53\x59\x9c\x42\xf3\xa1\x00\x00\x0f\x5f\x80\x44\x50\x50\x65\x00\x16\x00\x01\x10\x0a\xbf\x6d\xde\x00\x30\x00\xab\x68\x4a\x25\x3f\x46\x8a\x7a\x1a\x9a\x68\x34\x34\x36\xa0\x68\xd4\x11\xea\x00\x00\x00\x04\xa2\x86\x8c\x9a\x00\x00\x0c\x86\x12\xf5\xa4\xf3\xe1\x11\x02\x82\x7b\x1a\x56\x9b\x63\xaf\x2f\x1b\x2c\x7c\xc2\x12\x1e\x79\x1a\x67\x03\xeb\xcb\x0b\xa8\x59\x8b\x88\x15\x3a\xd1\x3a\xc0\xb4\x82\x50\xf8\x72\xc0\xd0\xaa\x03\x08\xe0\xf1\x1e\xde\xa8\xc2\xc4\x25\x05\x89\xc3\xa1\x16\x21\x29\x4a\xd8\x62\xa1\x6c\x07\x84\xa0\xd1\x14\x3d\x6b\x50\x5f\x86\x15\xa4\xd2\x17\x58\xa8\x98\x86\xf5\x43\x2d\x43\x8b\xda\xe2\xee\xc9\x4d\x81\x4b\xa3\x98\x05\xab\xce\xda\x7e\x65\x71\xc0\xa0\xa1\x82\x4e\x3f\x24\xfc\x5d\xc9\x14\xe1\x42\x42\x71\x0b\xce\x84"
 }

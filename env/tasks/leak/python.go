@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// code blanks what does not run in a Python text, byte by byte: comments, docstrings and other
-// strings of several lines, statements that cannot be reached. quoted has, for each byte, whether
-// it is inside a string that stays.
-func code(text string) (shown string, quoted []bool) {
-	out, quoted := []byte(text), make([]bool, len(text))
-	depth, fresh := 0, true // fresh: nothing of the statement was seen
+// code replaces everything that does not run in a Python text by spaces: comments, docstrings and other strings of
+// several lines, and statements that cannot be reached. inString says, for each byte, whether it is inside a string
+// that is kept.
+func code(text string) (blanked string, inString []bool) {
+	out, inString := []byte(text), make([]bool, len(text))
+	depth, atStart := 0, true // atStart: i is at the start of a statement
 	for i := 0; i < len(out); {
 		switch c := out[i]; {
 		case c == '#':
@@ -25,14 +25,14 @@ func code(text string) (shown string, quoted []bool) {
 				i++
 				continue
 			}
-			if long || fresh {
+			if long || atStart {
 				blank(out[i:end])
 			} else {
 				for k := i + 1; k < end-1; k++ {
-					quoted[k] = true
+					inString[k] = true
 				}
 			}
-			fresh, i = false, end
+			atStart, i = false, end
 		default:
 			switch c {
 			case '(', '[', '{':
@@ -41,17 +41,18 @@ func code(text string) (shown string, quoted []bool) {
 				depth = max(depth-1, 0)
 			}
 			if c == '\n' && depth == 0 {
-				fresh = true
-			} else if c > ' ' && !(fresh && strings.IndexByte("rRbBuUfF", c) >= 0 && i+1 < len(out) && strings.IndexByte("'\"rRbB", out[i+1]) >= 0) {
-				fresh = false
+				atStart = true
+			} else if c > ' ' && !(atStart && strings.IndexByte("rRbBuUfF", c) >= 0 && i+1 < len(out) && strings.IndexByte("'\"rRbB", out[i+1]) >= 0) {
+				atStart = false
 			}
 			i++
 		}
 	}
-	unreachable(out)
-	return string(out), quoted
+	blankUnreachable(out)
+	return string(out), inString
 }
 
+// blank overwrites everything except for line ends with spaces.
 func blank(b []byte) {
 	for i := range b {
 		if b[i] != '\n' {
@@ -60,8 +61,7 @@ func blank(b []byte) {
 	}
 }
 
-// stringEnd returns the end of the string that starts at i, and whether it has triple quotes; -1 if
-// it does not end.
+// stringEnd returns the end of the string that starts at i, or -1 if it does not end, and whether it has triple quotes.
 func stringEnd(text string, i int) (end int, long bool) {
 	quote := text[i : i+1]
 	if strings.HasPrefix(text[i:], strings.Repeat(quote, 3)) {
@@ -81,14 +81,14 @@ func stringEnd(text string, i int) (end int, long bool) {
 }
 
 var (
-	nameIn = regexp.MustCompile(`[A-Za-z_]\w*`)
-	never  = regexp.MustCompile(`^(?:if|while|elif)\s*\(?\s*(?:False|0|None|not True|not 1|\[\]|\(\)|\{\})\s*\)?\s*:`)
-	leave  = regexp.MustCompile(`^(?:return|raise|continue|break)\b`)
+	identifier     = regexp.MustCompile(`[A-Za-z_]\w*`)
+	falseCondition = regexp.MustCompile(`^(?:if|while|elif)\s*\(?\s*(?:False|0|None|not True|not 1|\[\]|\(\)|\{\})\s*\)?\s*:`)
+	leavesBlock    = regexp.MustCompile(`^(?:return|raise|continue|break)\b`)
 )
 
-// unreachable blanks blocks of conditions that never hold, and statements behind one that leaves.
-func unreachable(out []byte) {
-	from, depth := -1, 0 // column from which lines are blanked
+// blankUnreachable blanks blocks whose condition is never true, and statements after one that leaves the block.
+func blankUnreachable(out []byte) {
+	from, depth := -1, 0 // lines that start at column from or later are blanked; -1 for none
 	for at := 0; at < len(out); {
 		end := at
 		for end < len(out) && out[end] != '\n' {
@@ -104,10 +104,10 @@ func unreachable(out []byte) {
 			body = ""
 		default:
 			from = -1
-			if never.MatchString(body) {
+			if falseCondition.MatchString(body) {
 				blank(out[at:end])
 				from = column + 1
-			} else if leave.MatchString(body) {
+			} else if leavesBlock.MatchString(body) {
 				from = column
 			}
 		}
@@ -123,14 +123,14 @@ func unreachable(out []byte) {
 	}
 }
 
-// function is a def of a Python text.
+// function is a function definition in a Python text.
 type function struct {
 	name      string
-	at, end   int // of its text, from "def"
+	at, end   int // byte offsets of its text, which starts with "def" or "async"
 	decorated bool
 }
 
-// functions returns the defs of code, with nested ones, in order.
+// functions returns the function definitions in code, including nested ones, in order.
 func functions(text string) []function {
 	var out []function
 	var open []int // indexes in out of functions that have not ended
@@ -147,7 +147,7 @@ func functions(text string) []function {
 			}
 			if rest, ok := strings.CutPrefix(strings.TrimPrefix(body, "async "), "def "); ok {
 				open, columns = append(open, len(out)), append(columns, column)
-				out = append(out, function{name: nameIn.FindString(rest[:min(len(rest), 200)]), at: at + column, end: len(text), decorated: strings.HasPrefix(before, "@")})
+				out = append(out, function{name: identifier.FindString(rest[:min(len(rest), 200)]), at: at + column, end: len(text), decorated: strings.HasPrefix(before, "@")})
 			}
 			before = body
 		}
@@ -175,7 +175,7 @@ func enclosing(list []function, at int) *function {
 	return found
 }
 
-// keywords and builtins cannot be renamed in a copy.
+// fixedNames are the hashes of keywords and builtins, which a copy cannot rename.
 var fixedNames = func() map[uint64]bool {
 	out := map[uint64]bool{}
 	for _, t := range words(`False None True and as assert async await break case class continue def del elif else except finally for from
@@ -189,7 +189,7 @@ var fixedNames = func() map[uint64]bool {
 	return out
 }()
 
-// Functions returns the names of the functions that a change alters.
+// Functions returns the names of the Python functions that a change adds, removes or alters.
 func Functions(c Change) []string {
 	var out []string
 	sides := [2]string{}
@@ -208,7 +208,7 @@ func Functions(c Change) []string {
 	return out
 }
 
-// Lines returns the lines of the file before the change that it alters, and those beside them.
+// Lines returns the numbers of the lines of the base file that a change alters, and of one line before and after them.
 func Lines(c Change) map[int]bool {
 	out := map[int]bool{}
 	if c.Base == nil || c.Fixed == nil {

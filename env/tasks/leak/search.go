@@ -12,31 +12,31 @@ const (
 	KindPatch    = "patch"        // a diff of a file that the fix changes
 	KindFile     = "file"         // a copy of a fixed file
 	KindLines    = "lines"        // several lines of the fix in a row
-	KindLine     = "line"         // a line of the fix, or an expression of it
+	KindLine     = "line"         // a line of the fix, or a part of one
 	KindRenamed  = "renamed code" // code of the fix with other names or in another layout
 	KindLocation = "location"     // a sentence that says where the bug is
 )
 
-// Finding is a place that shows the fix.
+// Finding is a place in the repository that reveals the fix.
 type Finding struct {
 	Path  string
-	Line  int    // in the file; 0 if the place is packed or encoded
-	Kind  string // one of the constants
-	Form  string // how it is packed or encoded, from outside to inside: "gzip, base64"; "" if it is not
-	Token string // the beginning of what it shows
+	Line  int    // line in the file; 0 if the place is packed or encoded
+	Kind  string // one of the constants whose names start with Kind
+	Form  string // how the place is packed or encoded, outermost first: "gzip, base64"; "" if it is not
+	Token string // the beginning of the revealing text
 }
 
-// Files calls each with the path and the content of every file of the repository, as often as it is
-// called. A symlink's content is its target.
+// Files calls each with the path and the content of every file of the repository. It may be called several times. The
+// content of a symlink is its target.
 type Files func(each func(name string, data []byte) error) error
 
-// maxFile bounds the bytes of a file that are searched.
+// maxFile is the number of bytes that are searched at the start of each file.
 const maxFile = 32 << 20
 
-// MaxFindings bounds what Search returns.
+// MaxFindings is the largest number of findings that a search returns.
 const MaxFindings = 50
 
-// Search looks for the fix in the files of the repository without it.
+// Search searches the files of a repository for a fix. The files must be those before the fix.
 func Search(changes []Change, files Files) ([]Finding, error) {
 	s, err := New(changes, files)
 	if err != nil {
@@ -49,13 +49,14 @@ func Search(changes []Change, files Files) ([]Finding, error) {
 	return s.Findings(), err
 }
 
-// Searcher searches files for a fix. It is for one goroutine.
+// Searcher searches files for a fix. It is not safe for concurrent use.
 type Searcher struct {
 	needles *needles
 	found   []Finding
 }
 
-// New reads the repository's own code.
+// New returns a Searcher for a fix. It reads the repository's own code, because parts of the fix that this code
+// contains are not findings.
 func New(changes []Change, files Files) (*Searcher, error) {
 	n := newNeedles(changes)
 	err := files(func(name string, data []byte) error {
@@ -71,21 +72,21 @@ func New(changes []Change, files Files) (*Searcher, error) {
 	return &Searcher{needles: n}, nil
 }
 
-// Findings returns what was found so far, at most MaxFindings, in the order of paths.
+// Findings returns the findings so far, at most MaxFindings, sorted by path.
 func (s *Searcher) Findings() []Finding {
 	slices.SortStableFunc(s.found, func(a, b Finding) int { return cmp.Compare(a.Path, b.Path) })
 	return s.found[:min(len(s.found), MaxFindings)]
 }
 
-// File searches one file: its name, its content and what is packed in it. It adds at most one finding of
-// each kind, and none of a weaker kind than it has.
+// File searches one file: its name, its content, and what is packed or encoded in it. It adds at most one finding, of
+// the strongest kind.
 func (s *Searcher) File(name string, data []byte) {
 	if len(s.found) >= MaxFindings {
 		return
 	}
 	var found []Finding
 	unpack(data[:min(len(data), maxFile)], func(form, text string) {
-		for _, f := range s.text(name, form, text) {
+		for _, f := range s.searchText(name, form, text) {
 			f.Path, f.Form = name, joinForms(form, f.Form)
 			if form != "" {
 				f.Line = 0
@@ -93,8 +94,8 @@ func (s *Searcher) File(name string, data []byte) {
 			found = append(found, f)
 		}
 	})
-	if t := s.needles.read(name, false); len(t.toks) >= partWords {
-		if f := s.exact(t.raw, t.toks, true, false); f.Token != "" {
+	if t := s.needles.read(name, false); len(t.toks) >= shortPhraseWords {
+		if f := s.findExact(t.raw, t.toks, true); f.Token != "" {
 			f.Path, f.Line, f.Form = name, 0, joinForms("the file's name", f.Form)
 			found = append(found, f)
 		}
@@ -106,7 +107,7 @@ func (s *Searcher) File(name string, data []byte) {
 	}
 }
 
-// rank orders the kinds by how much they say.
+// rank orders the kinds of findings: the one that reveals most comes first.
 var rank = map[string]int{KindFile: 0, KindPatch: 1, KindLines: 2, KindLine: 3, KindRenamed: 4, KindLocation: 5}
 
 func joinForms(a, b string) string {
@@ -116,70 +117,71 @@ func joinForms(a, b string) string {
 	return a + ", " + b
 }
 
-// text searches a text.
-func (s *Searcher) text(name, form, raw string) []Finding {
+// searchText searches the content of a file, or a text that was unpacked from it. It returns at most one finding of
+// each search.
+func (s *Searcher) searchText(name, form, raw string) []Finding {
 	var found []Finding
-	own := form == "" && s.needles.own[name]
+	isChanged := form == "" && s.needles.changed[name]
 	for _, c := range s.needles.changes {
-		if c.Fixed != nil && (c.Base != nil || name != c.Path) && len(*c.Fixed) >= smallest && strings.TrimSpace(raw) == strings.TrimSpace(*c.Fixed) {
+		if c.Fixed != nil && (c.Base != nil || name != c.Path) && len(*c.Fixed) >= minBytes && strings.TrimSpace(raw) == strings.TrimSpace(*c.Fixed) {
 			found = append(found, Finding{Kind: KindFile, Token: c.Path})
 		}
 	}
-	if f := s.patch(raw); f.Token != "" {
+	if f := s.findPatch(raw); f.Token != "" {
 		found = append(found, f)
 	}
 	if !isPython(name) || form != "" {
-		if f := s.location(name, raw); f.Token != "" {
+		if f := s.findLocation(name, raw); f.Token != "" {
 			found = append(found, f)
 		}
 	}
 	t := s.needles.read(raw, true)
-	if f := s.exact(raw, t.toks, own, own); f.Token != "" {
+	if f := s.findExact(raw, t.toks, isChanged); f.Token != "" {
 		found = append(found, f)
 	}
-	if f := s.exact(t.code, t.run, own, own); f.Token != "" {
+	if f := s.findExact(t.code, t.codeToks, isChanged); f.Token != "" {
 		found = append(found, f)
 	}
-	if f := s.renamed(t); f.Token != "" {
+	if f := s.findRenamed(t); f.Token != "" {
 		found = append(found, f)
 	}
 	return found
 }
 
-// exact finds parts of the fix by their words. near says that a few of them are enough everywhere,
-// as the place is beside the bug.
-func (s *Searcher) exact(text string, toks []token, near, own bool) Finding {
+// findExact finds parts of the fix that keep their names. A short part is a finding only near the name of a changed
+// file or function, unless acceptShort is set.
+func (s *Searcher) findExact(text string, toks []token, acceptShort bool) Finding {
 	n := s.needles
 	var best Finding
-	first, last, rows := -1, -1, 0
+	first, last, lines := -1, -1, 0 // of a run of overlapping phrases
 	n.exactHits(text, toks, func(h hit) {
-		x := n.of[h.way][h.hash]
-		if x == nil || (h.way == part || h.way == short) && !near && !n.named(toks, h.first, h.last) {
+		x := n.byKind[h.kind][h.hash]
+		if x == nil || (h.kind == shortPhrase || h.kind == shortLine) && !acceptShort && !n.isNamed(toks, h.first, h.last) {
 			return
 		}
 		kind := KindLine
-		if h.way == pair {
+		if h.kind == linePair {
 			kind = KindLines
 		}
-		if h.way == phrase {
+		if h.kind == phrase {
 			if first < 0 || h.first > last+1 {
-				first, rows = h.first, 0
+				first, lines = h.first, 0
 			}
-			last, rows = h.last, max(rows, x.lines)
-			if rows > 1 && h.last-first >= 2*phraseWords {
+			last, lines = h.last, max(lines, x.lines)
+			if lines > 1 && h.last-first >= 2*phraseWords {
 				kind = KindLines
 			}
 		}
 		if best.Token == "" || rank[kind] < rank[best.Kind] {
-			best = Finding{Kind: kind, Token: x.shown(), Form: x.form, Line: 1 + strings.Count(text[:toks[h.first].at], "\n")}
+			best = Finding{Kind: kind, Token: x.excerpt(), Form: x.form, Line: 1 + strings.Count(text[:toks[h.first].at], "\n")}
 		}
 	})
 	return best
 }
 
-// named reports whether a changed file or function is named near tokens.
-func (n *needles) named(toks []token, first, last int) bool {
-	const reach = 30
+// isNamed reports whether the name of a changed file or function occurs near the tokens from first to last.
+func (n *needles) isNamed(toks []token, first, last int) bool {
+	const reach = 30 // tokens
 	for i := max(0, first-reach); i < min(len(toks), last+reach); i++ {
 		if n.names[toks[i].hash] && (i < first || i > last) {
 			return true
@@ -188,32 +190,32 @@ func (n *needles) named(toks []token, first, last int) bool {
 	return false
 }
 
-// enough is how many parts of a renamed copy are no chance.
-const enough = 3
+// minRenamedHits is the smallest number of matching parts of renamed code that is not a coincidence.
+const minRenamedHits = 3
 
-// renamed finds code of the fix with other names.
-func (s *Searcher) renamed(t text) Finding {
+// findRenamed finds code of the fix with other names.
+func (s *Searcher) findRenamed(t text) Finding {
 	n := s.needles
-	if len(n.of[shape])+len(n.of[naming])+len(n.of[body]) == 0 {
+	if len(n.byKind[codeShape])+len(n.byKind[shortShape])+len(n.byKind[wholeFunction]) == 0 {
 		return Finding{}
 	}
-	toks := n.strings(t)
+	toks := n.mergeStrings(t)
 	var found Finding
 	hits := map[*needle]bool{}
 	n.shapeHits(t, func(h hit) {
-		x := n.of[h.way][h.hash]
+		x := n.byKind[h.kind][h.hash]
 		if x == nil || found.Token != "" {
 			return
 		}
 		hits[x] = true
-		if h.way == body || len(hits) >= enough {
-			found = Finding{Kind: KindRenamed, Token: show(t.code, toks[h.first].at, toks[h.last].end), Line: 1 + strings.Count(t.code[:toks[h.first].at], "\n")}
+		if h.kind == wholeFunction || len(hits) >= minRenamedHits {
+			found = Finding{Kind: KindRenamed, Token: excerpt(t.code, toks[h.first].at, toks[h.last].end), Line: 1 + strings.Count(t.code[:toks[h.first].at], "\n")}
 		}
 	})
 	return found
 }
 
-// String is the finding as one sentence.
+// String describes the finding in one sentence.
 func (f Finding) String() string {
 	place := f.Path
 	if f.Line > 0 {

@@ -18,35 +18,35 @@ import (
 	"github.com/ulikunitz/xz/lzma"
 )
 
-// Bounds of what is unpacked and decoded.
+// Limits of unpacking and decoding.
 const (
-	maxDepth   = 6        // forms inside one another
-	maxStream  = 8 << 20  // bytes that one stream may give
-	maxPerFile = 32 << 20 // bytes that one file may give, over all its forms
-	maxMembers = 2000     // of an archive
-	maxStreams = 200      // of streams that begin somewhere in a file
-	maxTried   = 2000     // beginnings that are tried in a file
-	smallest   = 8        // bytes that can say anything
+	maxDepth    = 6        // nested forms
+	maxStream   = 8 << 20  // unpacked bytes of one stream
+	maxPerFile  = 32 << 20 // unpacked bytes of one file, in all its forms
+	maxMembers  = 2000     // members of an archive
+	maxStreams  = 200      // compressed streams in a file
+	maxAttempts = 2000     // positions in a file at which a compressed stream is tried
+	minBytes    = 8        // shorter texts are ignored
 )
 
 // unpacker finds the texts in a file.
 type unpacker struct {
-	left  int // bytes that may still be given
-	tried int
-	seen  map[uint64]bool
-	each  func(form, text string)
+	budget   int             // bytes that may still be unpacked
+	attempts int             // compressed streams that were tried
+	seen     map[uint64]bool // hashes of texts
+	each     func(form, text string)
 }
 
-// unpack calls each with the text of a file and with every text that is packed or encoded in it. form
-// says how, from the outermost to the innermost; "" for the file itself.
+// unpack calls each with the text of a file and with every text that is packed or encoded in it. form says how the text
+// is packed or encoded, outermost first; it is "" for the file itself.
 func unpack(data []byte, each func(form, text string)) {
-	u := &unpacker{left: maxPerFile, seen: map[uint64]bool{}, each: each}
-	u.look("", data, 0)
+	u := &unpacker{budget: maxPerFile, seen: map[uint64]bool{}, each: each}
+	u.visit("", data, 0)
 }
 
-// look reports data and what is in it.
-func (u *unpacker) look(form string, data []byte, depth int) {
-	if len(data) < smallest || depth > maxDepth || u.left <= 0 {
+// visit calls u.each with data and with all texts that are packed or encoded in it.
+func (u *unpacker) visit(form string, data []byte, depth int) {
+	if len(data) < minBytes || depth > maxDepth || u.budget <= 0 {
 		return
 	}
 	if depth > 0 {
@@ -58,14 +58,14 @@ func (u *unpacker) look(form string, data []byte, depth int) {
 			return
 		}
 		u.seen[hash] = true
-		u.left -= len(data)
+		u.budget -= len(data)
 	}
 	u.each(form, string(data))
 	next := func(by string, data []byte) {
 		if form != "" {
 			by = form + ", " + by
 		}
-		u.look(by, data, depth+1)
+		u.visit(by, data, depth+1)
 	}
 	if text, ok := wideText(data); ok {
 		next("UTF-16", text)
@@ -74,17 +74,17 @@ func (u *unpacker) look(form string, data []byte, depth int) {
 	u.archives(data, next)
 	u.streams(data, next)
 	if mostlyText(data) {
-		u.encoded(string(data), next)
+		u.decode(string(data), next)
 	}
 }
 
-// archives looks into zip and tar files.
+// archives calls next with the members of zip and tar files.
 func (u *unpacker) archives(data []byte, next func(string, []byte)) {
 	if bytes.Contains(data, []byte("PK\x03\x04")) {
 		if z, err := zip.NewReader(bytes.NewReader(data), int64(len(data))); err == nil {
 			for _, f := range z.File[:min(len(z.File), maxMembers)] {
 				if r, err := f.Open(); err == nil {
-					next("zip: "+f.Name, u.all(r))
+					next("zip: "+f.Name, u.readAll(r))
 				}
 			}
 			next("zip", []byte(z.Comment))
@@ -97,19 +97,20 @@ func (u *unpacker) archives(data []byte, next func(string, []byte)) {
 			if err != nil {
 				return
 			}
-			next("tar: "+head.Name, u.all(r))
+			next("tar: "+head.Name, u.readAll(r))
 		}
 	}
 }
 
-// all reads a stream as far as the bounds allow. What was read before an error counts.
-func (u *unpacker) all(r io.Reader) []byte {
-	out, _ := io.ReadAll(io.LimitReader(r, int64(min(maxStream, max(u.left, 0))))) // a broken stream shows its beginning
+// readAll reads a stream up to the limits. If the stream is broken, it returns the data before the error.
+func (u *unpacker) readAll(r io.Reader) []byte {
+	out, _ := io.ReadAll(io.LimitReader(r, int64(min(maxStream, max(u.budget, 0)))))
 	return out
 }
 
-// packed are the formats of compressed streams by how they begin.
-var packed = []struct {
+// compressedFormats are the formats of compressed streams, with the bytes at their start. Streams of a format with
+// anywhere set are also searched for inside of files.
+var compressedFormats = []struct {
 	name, magic string
 	anywhere    bool
 	open        func(io.Reader) (io.Reader, error)
@@ -135,35 +136,35 @@ var packed = []struct {
 
 func zlibReader(r io.Reader) (io.Reader, error) { return zlib.NewReader(r) }
 
-// streams looks into compressed streams, which may begin anywhere in data.
+// streams calls next with the content of compressed streams, which may start anywhere in data.
 func (u *unpacker) streams(data []byte, next func(string, []byte)) {
 	found := 0
-	for _, p := range packed {
+	for _, p := range compressedFormats {
 		magic := []byte(p.magic)
-		for at := 0; found < maxStreams && u.tried < maxTried && u.left > 0; at++ {
+		for at := 0; found < maxStreams && u.attempts < maxAttempts && u.budget > 0; at++ {
 			i := bytes.Index(data[at:], magic)
 			if i < 0 || i+at > 0 && !p.anywhere {
 				break
 			}
 			at += i
-			u.tried++
-			if text := u.stream(p.name, p.open, data[at:]); len(text) >= smallest {
+			u.attempts++
+			if text := u.stream(p.name, p.open, data[at:]); len(text) >= minBytes {
 				found++
 				next(p.name, text)
 			}
 		}
 	}
-	// Raw deflate has no beginning of its own.
-	if found == 0 && u.tried < maxTried && !mostlyText(data) {
-		u.tried++
-		if text := u.all(flate.NewReader(bytes.NewReader(data))); mostlyText(text) {
+	// Raw deflate has no magic bytes.
+	if found == 0 && u.attempts < maxAttempts && !mostlyText(data) {
+		u.attempts++
+		if text := u.readAll(flate.NewReader(bytes.NewReader(data))); mostlyText(text) {
 			next("deflate", text)
 		}
 	}
 }
 
 func (u *unpacker) stream(name string, open func(io.Reader) (io.Reader, error), data []byte) []byte {
-	if !likely(name, data) {
+	if !isPlausible(name, data) {
 		return nil
 	}
 	r, err := open(bytes.NewReader(data))
@@ -173,12 +174,12 @@ func (u *unpacker) stream(name string, open func(io.Reader) (io.Reader, error), 
 	if c, ok := r.(io.Closer); ok {
 		defer func() { _ = c.Close() }() // only read from memory
 	}
-	return u.all(r)
+	return u.readAll(r)
 }
 
-// likely reports whether a stream may be what its beginning says, and needs little memory: the header
-// of lzma names the size of the dictionary, which is allocated at once.
-func likely(name string, data []byte) bool {
+// isPlausible reports whether the header of a stream is valid and asks for little memory. The header of lzma names the
+// size of the dictionary, which the decoder allocates at once.
+func isPlausible(name string, data []byte) bool {
 	switch name {
 	case "lzma":
 		return len(data) > 13 && binary.LittleEndian.Uint32(data[1:]) <= maxStream
@@ -188,7 +189,7 @@ func likely(name string, data []byte) bool {
 	return true
 }
 
-// wideText returns the text of UTF-16 and UTF-32.
+// wideText decodes UTF-16 and UTF-32. It returns false for other data.
 func wideText(data []byte) ([]byte, bool) {
 	sample := data[:min(len(data), 4096)]
 	var zeros [4]int
@@ -225,7 +226,7 @@ func wideText(data []byte) ([]byte, bool) {
 	return []byte(out.String()), true
 }
 
-// mostlyText reports whether data is a text in ASCII or UTF-8.
+// mostlyText reports whether data is ASCII or UTF-8 text, with few other bytes.
 func mostlyText(data []byte) bool {
 	sample := data[:min(len(data), 4096)]
 	odd := 0
@@ -234,5 +235,5 @@ func mostlyText(data []byte) bool {
 			odd++
 		}
 	}
-	return len(sample) >= smallest && odd*20 < len(sample) && strings.Count(strings.ToValidUTF8(string(sample), "\x00"), "\x00")*20 < len(sample)
+	return len(sample) >= minBytes && odd*20 < len(sample) && strings.Count(strings.ToValidUTF8(string(sample), "\x00"), "\x00")*20 < len(sample)
 }

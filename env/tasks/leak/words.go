@@ -6,39 +6,39 @@ import (
 	"unicode/utf8"
 )
 
-// token is a word or a punctuation character of a text.
+// token is a word or a punctuation character of a text. at and end are byte offsets.
 type token struct {
-	hash    uint64
-	at, end int
-	word    bool
-	opens   bool // the first of its line, or of what follows # or :
+	hash       uint64
+	at, end    int
+	word       bool
+	startsUnit bool // first token of a line, or first after # or :
 }
 
-// lookalikes maps letters that look like ASCII ones.
+// lookalikes maps letters that look like ASCII letters to these.
 var lookalikes = map[rune]rune{
 	'а': 'a', 'е': 'e', 'о': 'o', 'р': 'p', 'с': 'c', 'у': 'y', 'х': 'x', 'і': 'i', 'ѕ': 's', 'ј': 'j', 'ԁ': 'd', 'һ': 'h', 'ո': 'n', 'ʀ': 'r',
 	'А': 'A', 'В': 'B', 'Е': 'E', 'К': 'K', 'М': 'M', 'Н': 'H', 'О': 'O', 'Р': 'P', 'С': 'C', 'Т': 'T', 'Х': 'X', 'ı': 'i', 'ο': 'o', 'ν': 'v',
 }
 
-// class says what a byte is in a token stream.
+// class is the role of a byte in tokens.
 type class byte
 
 const (
-	skipped class = iota // spaces, quotes, backslashes, comment signs: they differ between copies
+	skipped class = iota // spaces, quotes, backslashes and comment signs, which often differ between copies
 	letter
-	mark
-	wide // a byte of a character beyond ASCII
+	punctuation
+	nonASCII // a byte of a character beyond ASCII
 )
 
 var classes = func() (out [256]class) {
 	for b := range 256 {
 		switch c := rune(b); {
 		case b >= utf8.RuneSelf:
-			out[b] = wide
+			out[b] = nonASCII
 		case c == '_', c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
 			out[b] = letter
 		case b > ' ' && b < 127 && !strings.ContainsRune("'\"`\\#;", c):
-			out[b] = mark
+			out[b] = punctuation
 		}
 	}
 	return out
@@ -46,26 +46,26 @@ var classes = func() (out [256]class) {
 
 const fnvOffset, fnvPrime = 14695981039346656037, 1099511628211
 
-// words appends the tokens of a text to into. Words are compared without case unless exact is set.
-// A comma before a closing bracket is left out, as formatters add and remove it.
+// words returns the tokens of a text, in the memory of into. Words that differ only in case have the same hash unless
+// exact is set. A comma before a closing bracket is left out, because formatters add and remove it.
 func words(text string, exact bool, into []token) []token {
-	out, opens := into[:0], true
+	out, startsUnit := into[:0], true
 	for i := 0; i < len(text); {
 		switch classes[text[i]] {
 		case skipped:
-			opens = opens || text[i] == '\n' || text[i] == '#'
+			startsUnit = startsUnit || text[i] == '\n' || text[i] == '#'
 			i++
-		case mark:
-			if text[i] != ',' || !closes(text[i+1:]) {
-				out = append(out, token{hash: fnvOffset ^ uint64(text[i])*fnvPrime, at: i, end: i + 1, opens: opens})
-				opens = text[i] == ':'
+		case punctuation:
+			if text[i] != ',' || !beforeClosing(text[i+1:]) {
+				out = append(out, token{hash: fnvOffset ^ uint64(text[i])*fnvPrime, at: i, end: i + 1, startsUnit: startsUnit})
+				startsUnit = text[i] == ':'
 			}
 			i++
 		default:
 			t, next := word(text, i, exact)
 			if t.word {
-				t.opens = opens
-				out, opens = append(out, t), false
+				t.startsUnit = startsUnit
+				out, startsUnit = append(out, t), false
 			}
 			i = next
 		}
@@ -73,19 +73,20 @@ func words(text string, exact bool, into []token) []token {
 	return out
 }
 
-func closes(rest string) bool {
+// beforeClosing reports whether the next character that is not white space is a closing bracket.
+func beforeClosing(rest string) bool {
 	rest = strings.TrimLeft(rest[:min(len(rest), 200)], " \t\r\n")
 	return rest != "" && strings.ContainsRune(")]}", rune(rest[0]))
 }
 
-// word reads the word at i. Characters that cannot be seen do not end it.
+// word reads the word at i, and returns the offset after it. Invisible characters do not end a word.
 func word(text string, i int, exact bool) (token, int) {
 	t := token{hash: fnvOffset, at: i, end: i}
 	for i < len(text) {
 		c, size := rune(text[i]), 1
 		switch classes[text[i]] {
 		case letter:
-		case wide:
+		case nonASCII:
 			c, size = utf8.DecodeRuneInString(text[i:])
 			if like, ok := lookalikes[c]; ok {
 				c = like
@@ -115,7 +116,7 @@ func word(text string, i int, exact bool) (token, int) {
 
 const rollBase = 0x9E3779B97F4A7C15
 
-// windows calls each with the hash of every n tokens in a row and the index of the first.
+// windows calls each with the hash of every n tokens in a row and the index of the first of them.
 func windows(toks []token, n int, each func(hash uint64, first int)) {
 	if len(toks) < n {
 		return

@@ -1,5 +1,5 @@
-// Package lint finds what the text of a task gives away of its bug: a file, a line, a function or a
-// name that the fix changes.
+// Package lint finds what the text of a task gives away about its fix: the name of a file, function or variable that
+// the fix changes, or a line number.
 package lint
 
 import (
@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// Names are what an issue text must not contain unless the failing output does.
+// Names are the names that an issue text must not contain unless Output does.
 type Names struct {
-	Files     []string // paths of the gold patch
-	Functions []string // qualified names that it changes
+	Files     []string // paths of the files that the gold patch changes
+	Functions []string // qualified names of the functions that it changes
 	Words     []string // identifiers on only one side of its changed lines
 	Output    string   // output of the failing tests
-	Plain     string   // a text whose words give nothing away unless they are written as code
+	Plain     string   // text whose words give nothing away unless they are written as code
 }
 
-// What a finding is.
+// Kinds of findings, for Finding.What.
 const (
 	File       = "file"
 	Module     = "module"
@@ -30,9 +30,9 @@ const (
 	Identifier = "changed identifier"
 )
 
-// Number returns the line that a finding of a line number names.
+// Number returns the number in the token of a Line finding, or 0 if there is none.
 func Number(token string) int {
-	n, _ := strconv.Atoi(strings.TrimLeft(digits.FindString(token), "0")) // 0 is no line
+	n, _ := strconv.Atoi(strings.TrimLeft(digits.FindString(token), "0")) // the error means 0
 	return n
 }
 
@@ -47,11 +47,11 @@ var (
 	identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 )
 
-// Text returns what a text gives away: a file or function of the gold patch that the
-// failing output does not name, an identifier that the patch changes, or a line number.
+// Text returns what a text gives away: line numbers, and the files, functions and identifiers that the gold patch
+// changes and the failing output does not name.
 func Text(text string, s Names) []Finding {
 	var found []Finding
-	shown, told, plain := wordsOf(s.Output), wordsOf(text), wordsOf(s.Plain)
+	inOutput, inText, plain := wordsOf(s.Output), wordsOf(text), wordsOf(s.Plain)
 	ordinary := func(word string) bool { return plainWords[word] || plain[word] }
 	if m := lineNumber.FindString(text); m != "" {
 		found = append(found, Finding{Line, m})
@@ -59,11 +59,11 @@ func Text(text string, s Names) []Finding {
 	for _, file := range s.Files {
 		stem := strings.TrimSuffix(path.Base(file), ".py")
 		switch {
-		case names(text, file) && !names(s.Output, file):
+		case namesPath(text, file) && !namesPath(s.Output, file):
 			found = append(found, Finding{File, file})
-		case told[stem] && !shown[stem] && strings.Contains(text, path.Base(file)):
+		case inText[stem] && !inOutput[stem] && strings.Contains(text, path.Base(file)):
 			found = append(found, Finding{File, path.Base(file)})
-		case told[stem] && !shown[stem] && !ordinary(stem):
+		case inText[stem] && !inOutput[stem] && !ordinary(stem):
 			found = append(found, Finding{Module, stem})
 		}
 	}
@@ -72,22 +72,22 @@ func Text(text string, s Names) []Finding {
 			if name == "<locals>" || name == "" {
 				continue
 			}
-			if told[name] && !shown[name] && !(ordinary(name) && !codelike(text, name)) {
+			if inText[name] && !inOutput[name] && !(ordinary(name) && !occursAsCode(text, name)) {
 				found = append(found, Finding{Function, name})
 			}
 		}
 	}
 	for _, word := range s.Words {
-		if told[word] && !shown[word] && !(ordinary(word) && !codelike(text, word)) {
+		if inText[word] && !inOutput[word] && !(ordinary(word) && !occursAsCode(text, word)) {
 			found = append(found, Finding{Identifier, word})
 		}
 	}
 	return found
 }
 
-// names reports whether a text names a path, and not only one that ends in it, such as
+// namesPath reports whether a text names a path. A longer file name that ends in the path does not count, such as
 // test_bank.py for bank.py.
-func names(text, path string) bool {
+func namesPath(text, path string) bool {
 	found, err := regexp.MatchString(`(?:^|[^\w.-])`+regexp.QuoteMeta(path)+`(?:$|\W)`, text)
 	return found && err == nil
 }
@@ -100,8 +100,7 @@ func wordsOf(text string) map[string]bool {
 	return out
 }
 
-// plainWords are common English words and common names in Python programs, whose presence gives
-// nothing away.
+// plainWords are common English words and common names in Python programs. They give nothing away.
 var plainWords = func() map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.Fields(`a add all an and any append are as ask be but by call cause check checks command copy count data do does end ends
@@ -114,16 +113,16 @@ var plainWords = func() map[string]bool {
 	return out
 }()
 
-// codelike reports whether a word occurs in the text as code: in backquotes, in an
-// indented line, called, or after a dot.
-func codelike(text, word string) bool {
+// occursAsCode reports whether a word occurs in the text as code: in backquotes, in an indented line, called, or after
+// a dot.
+func occursAsCode(text, word string) bool {
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "    ") && wordsOf(line)[word] {
 			return true
 		}
 	}
-	quoted := regexp.MustCompile("`[^`\n]*\\b" + regexp.QuoteMeta(word) + "\\b[^`\n]*`|\\b" + regexp.QuoteMeta(word) + `\(|\.` + regexp.QuoteMeta(word) + `\b`)
-	return quoted.MatchString(text)
+	asCode := regexp.MustCompile("`[^`\n]*\\b" + regexp.QuoteMeta(word) + "\\b[^`\n]*`|\\b" + regexp.QuoteMeta(word) + `\(|\.` + regexp.QuoteMeta(word) + `\b`)
+	return asCode.MatchString(text)
 }
 
 // ChangedWords returns the identifiers on only one side of a patch's changed lines.
@@ -154,7 +153,7 @@ func ChangedWords(patch []byte) []string {
 	return out
 }
 
-// keywords are words of Python that are in many texts about programs.
+// keywords are the keywords of Python, which give nothing away.
 var keywords = func() map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.Fields(`False None True and as assert async await break class continue def del elif else except finally for from

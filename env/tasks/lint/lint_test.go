@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestLinterFindsWhatATextGivesAway(t *testing.T) {
+func TestText(t *testing.T) {
 	s := Names{
 		Files: []string{"pkg/ledger.py"}, Functions: []string{"Book.settle_all", "get"}, Words: []string{"overdraft"},
 		Output: "test_book.py::test_total\nassert Book().total() == 3\n",
@@ -51,7 +51,7 @@ func TestChangedWordsOccurOnOneSide(t *testing.T) {
 }
 
 // A path that only ends in the file's path, such as the test file's, does not name the file.
-func TestFilesAreNamedWhole(t *testing.T) {
+func TestLongerFileNamesAreNotFound(t *testing.T) {
 	n := Names{Files: []string{"bank.py"}, Output: "test_bank.py::test_total fails"}
 	if found := Text("test_bank.py fails.", n); len(found) > 0 {
 		t.Errorf("the test file gives away %v", found)

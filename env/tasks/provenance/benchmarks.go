@@ -8,10 +8,10 @@ const ListVersion = 1
 //go:embed benchmarks.txt
 var benchmarksText string
 
-var benchmarks = pairs(benchmarksText)
+var benchmarks = parsePairs(benchmarksText)
 
-// Benchmark names the public benchmark that takes tasks from a repository, "" if there is
-// none. The name need not be canonical.
+// Benchmark returns the name of the public benchmark that takes tasks from a repository, or "" if there is none. repo
+// does not need to be a canonical name.
 func Benchmark(repo string) string { return benchmarks[Canonical(repo)] }
 
 // Listed returns the number of repositories of each benchmark.

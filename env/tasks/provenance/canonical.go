@@ -9,23 +9,22 @@ import (
 //go:embed moved.txt
 var movedText string
 
-var moved = pairs(movedText)
+var moved = parsePairs(movedText)
 
 var (
 	scheme = regexp.MustCompile(`^([a-z+]+://)?([^@/\s]*@)?(www\.)?`)
-	// A mirror names its upstream and the commit: owner__name.0123abcd.
+	// mirror matches the name of a mirror, which consists of upstream and commit: owner__name.0123abcd.
 	mirror = regexp.MustCompile(`^(?:[^/]+/)*([^/]+?)__([^/]+)\.[0-9a-f]{7,40}$`)
-	// An instance names its upstream and the request: owner__name-1234.
+	// instance matches an id that consists of upstream and pull request: owner__name-1234.
 	instance = regexp.MustCompile(`^([^/]+?)__([^/]+)-[0-9]+$`)
-	// An instance of a mirror names what was done to it as well: owner__name.0123abcd.kind__id.
-	mirrored = regexp.MustCompile(`^[^/]+?__[^/]+?\.[0-9a-f]{7,40}(\.)[^/]+$`)
-	plain    = regexp.MustCompile(`^[^/.\s]+/[^/\s]+$`)
+	// mirrorInstance matches an id that consists of mirror and modification: owner__name.0123abcd.kind__id.
+	mirrorInstance = regexp.MustCompile(`^[^/]+?__[^/]+?\.[0-9a-f]{7,40}(\.)[^/]+$`)
+	ownerName      = regexp.MustCompile(`^[^/.\s]+/[^/\s]+$`)
 )
 
-// Canonical returns the upstream of a repository as host/owner/name in lower case, without
-// scheme, user, ".git" or a path below it. It resolves a mirror (owner__name.<commit>) to its
-// original, and a repository that has changed hands to its present owner. It returns any
-// other name in lower case.
+// Canonical returns the name of a repository as host/owner/name in lower case, without scheme, user, ".git" or a path
+// in the repository. It replaces a mirror (owner__name.<commit>) by its original, and the old name of a repository that
+// has moved by the new one. It returns any other name in lower case.
 func Canonical(repo string) string {
 	name := strings.ToLower(strings.TrimSpace(repo))
 	name = strings.TrimSuffix(strings.TrimRight(name, "/"), ".git")
@@ -38,31 +37,31 @@ func Canonical(repo string) string {
 		name = strings.Replace(rest, ":", "/", 1)
 	}
 	name = scheme.ReplaceAllString(name, "")
-	if plain.MatchString(name) {
+	if ownerName.MatchString(name) {
 		name = "github.com/" + name
 	}
 	if parts := strings.Split(name, "/"); len(parts) > 3 && strings.Contains(parts[0], ".") {
 		name = strings.TrimSuffix(strings.Join(parts[:3], "/"), ".git")
 	}
-	if now, ok := moved[name]; ok {
-		return now
+	if newName, ok := moved[name]; ok {
+		return newName
 	}
 	return name
 }
 
-// Named is the repository that the id of an instance names, in a form that Canonical reads;
-// "" if the id has none of the known forms.
+// Named returns the repository in the id of an instance, in a form that Canonical accepts. It returns "" if the id does
+// not have a known form.
 func Named(id string) string {
 	switch name := strings.ToLower(id); {
 	case instance.MatchString(name), mirror.MatchString(name):
 		return id
-	case mirrored.MatchString(name):
-		return id[:mirrored.FindStringSubmatchIndex(name)[2]]
+	case mirrorInstance.MatchString(name):
+		return id[:mirrorInstance.FindStringSubmatchIndex(name)[2]]
 	}
 	return ""
 }
 
-func pairs(text string) map[string]string {
+func parsePairs(text string) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) == 2 && !strings.HasPrefix(line, "#") {

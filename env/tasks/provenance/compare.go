@@ -6,16 +6,16 @@ import (
 	"github.com/tracesmith/tracesmith/env/tasks/provenance/overlap"
 )
 
-// Tests that compare with the prints of a benchmark's tasks. TestInstance and TestRepo compare names.
+// Tests of contamination by the hashes of a benchmark's tasks. TestInstance and TestRepo need only names.
 const (
-	TestCommit        = "commit"            // one of its tasks has the same base commit or pull request
-	TestStatement     = "statement_13gram"  // one of its tasks has most of the statement's runs of 13 words
-	TestStatementNear = "statement_minhash" // one of its tasks has nearly the same statement
-	TestPatch         = "patch_13gram"      // as TestStatement, for the changes of a patch
-	TestPatchNear     = "patch_minhash"     // as TestStatementNear
+	TestCommit        = "commit"            // a task of the benchmark has the same base commit or pull request
+	TestStatement     = "statement_13gram"  // a task of the benchmark shares most runs of 13 words in the statement
+	TestStatementNear = "statement_minhash" // a task of the benchmark has nearly the same statement
+	TestPatch         = "patch_13gram"      // like TestStatement, for the lines that a patch changes
+	TestPatchNear     = "patch_minhash"     // like TestStatementNear, for the lines that a patch changes
 )
 
-// Tests lists all tests, from the strongest to the weakest.
+// Tests lists all tests of contamination, strongest first.
 var Tests = []string{TestInstance, TestCommit, TestRepo, TestStatement, TestStatementNear, TestPatch, TestPatchNear}
 
 // Kinds of texts.
@@ -28,38 +28,38 @@ const (
 type Finding struct {
 	Benchmark string
 	Test      string
-	Of        string  // the instance, repository, commit or request of the benchmark
-	Share     float64 // of texts: similarity, 0 to 1
+	Of        string  // the matching instance, repository, commit or pull request of the benchmark
+	Share     float64 // similarity of texts, from 0 to 1; 0 for tests of names
 }
 
 // Names are the names of a task.
 type Names struct {
 	Instance   string
-	Repo       string // as Upstream names it; "" if unknown
+	Repo       string // as Upstream returns it; "" if unknown
 	BaseCommit string
 }
 
-// Comparable reports whether a test of names is possible.
+// Comparable reports whether the names are sufficient for a test.
 func (n Names) Comparable(test string) bool {
 	switch test {
 	case TestRepo:
-		return n.hosted()
+		return n.hasHostedRepo()
 	case TestCommit:
 		return fullCommit.MatchString(n.BaseCommit) || requestOf(n.Instance) != ""
 	}
 	return true
 }
 
-// hosted reports whether the repository's name has the same meaning everywhere.
-func (n Names) hosted() bool { return n.Repo != "" && !strings.HasPrefix(n.Repo, "local/") }
+// hasHostedRepo reports whether the repository's name is valid on every machine.
+func (n Names) hasHostedRepo() bool { return n.Repo != "" && !strings.HasPrefix(n.Repo, "local/") }
 
-// Names makes the tests that need no text. An id by itself counts only if it names a merged pull
-// request. Any other id may occur in several datasets, so the repository must be the same.
+// Names returns the findings of the tests of names. An id alone is a finding only if it names a merged pull request.
+// Any other id may occur in several datasets, so the repository must also be the same.
 func (c *Comparison) Names(n Names) (out []Finding) {
 	number := requestOf(n.Instance)
 	for _, k := range c.Benchmarks {
-		repo, there := k.ids[n.Instance]
-		if there && (number != "" || repo == n.Repo) {
+		repo, found := k.ids[n.Instance]
+		if found && (number != "" || repo == n.Repo) {
 			out = append(out, Finding{k.Name, TestInstance, n.Instance, 0})
 		}
 		switch {
@@ -68,15 +68,15 @@ func (c *Comparison) Names(n Names) (out []Finding) {
 		case number != "" && k.requests[number]:
 			out = append(out, Finding{k.Name, TestCommit, number, 0})
 		}
-		if n.hosted() && k.repos[n.Repo] {
+		if n.hasHostedRepo() && k.repos[n.Repo] {
 			out = append(out, Finding{k.Name, TestRepo, n.Repo, 0})
 		}
 	}
 	return out
 }
 
-// Text compares a text, or the changes of a patch, with those of the benchmarks. It also returns
-// findings below their bounds.
+// Text compares a statement, or the changed lines of a patch, with those of the benchmarks. kind is Statements or
+// Patches. The result includes findings with a share below Bound.
 func (c *Comparison) Text(kind int, p overlap.Print) (out []Finding) {
 	tests := [2][2]string{{TestStatement, TestStatementNear}, {TestPatch, TestPatchNear}}[kind]
 	for _, k := range c.Benchmarks {
@@ -91,7 +91,7 @@ func (c *Comparison) Text(kind int, p overlap.Print) (out []Finding) {
 	return out
 }
 
-// Bound is the least share with which a finding of a test counts; 0 for names.
+// Bound returns the smallest share with which a finding of a test counts, or 0 for tests of names.
 func Bound(test string) float64 {
 	switch test {
 	case TestStatement, TestPatch:

@@ -52,8 +52,8 @@ func TestTasksOfBenchmarksAreFoundByName(t *testing.T) {
 		"another of its commit":    {Names{"x", "github.com/acme/calc", someCommit}, []string{"commit " + someCommit, "repo github.com/acme/calc"}},
 		"a short commit":           {Names{"x", "", someCommit[:12]}, nil},
 		"another request":          {Names{"acme__calc-13", "github.com/acme/calc", ""}, []string{"repo github.com/acme/calc"}},
-		"an id that anybody has":   {Names{"two-fer", "github.com/my/exercises", ""}, nil},
-		"the same of the same":     {Names{"two-fer", "github.com/exercism/python", ""}, []string{"instance two-fer", "repo github.com/exercism/python"}},
+		"a common id":              {Names{"two-fer", "github.com/my/exercises", ""}, nil},
+		"its repository too":       {Names{"two-fer", "github.com/exercism/python", ""}, []string{"instance two-fer", "repo github.com/exercism/python"}},
 		"a directory of that name": {Names{"other", "local/own", ""}, nil},
 		"code without tasks":       {Names{"x", "github.com/only/code", ""}, []string{"repo github.com/only/code"}},
 		"nothing":                  {Names{"x", "github.com/my/own", strings.Repeat("f", 40)}, nil},
@@ -83,7 +83,7 @@ func TestTextsOfBenchmarksAreFound(t *testing.T) {
 		}
 		return out
 	}
-	if got := found(Statements, "Please mend this: "+issue("beta")); !slices.Equal(got, []string{"statement_13gram b", "statement_minhash b"}) {
+	if got := found(Statements, "Please fix this: "+issue("beta")); !slices.Equal(got, []string{"statement_13gram b", "statement_minhash b"}) {
 		t.Errorf("a statement: %q", got)
 	}
 	elsewhere := strings.ReplaceAll(strings.ReplaceAll(b.GoldPatch, "@@ -1,2 +1,2 @@", "@@ -41,2 +43,2 @@"), "around", "other lines")
@@ -97,7 +97,7 @@ func TestTextsOfBenchmarksAreFound(t *testing.T) {
 
 // The same tasks give the same comparison in any order and with repetitions. A file of an older
 // version can be read.
-func TestTaskHashFilesCompareEqually(t *testing.T) {
+func TestTaskPrintsGiveTheSameComparison(t *testing.T) {
 	repo := Prints{Schema: PrintsSchema, Repo: "github.com/x/a", Benchmark: "bench", Functions: hashes(0, 3)}
 	one, two := PrintsOf(task("a", "x/a", someCommit, issue("alpha")), "bench"), PrintsOf(task("b", "x/b", "", issue("beta")), "bench")
 	read := func(repos []Prints, tasks ...TaskPrints) *Comparison {
@@ -118,7 +118,7 @@ func TestTaskHashFilesCompareEqually(t *testing.T) {
 		t.Errorf("%s, %s", x.Identity, y.Identity)
 	}
 	if read(nil, one).Identity != read([]Prints{repo}, one).Identity {
-		t.Error("functions, which are not compared, make another comparison")
+		t.Error("functions, which are not compared, change the identity of the comparison")
 	}
 	if old := read([]Prints{repo}); len(old.Benchmarks) != 1 || old.Benchmarks[0].Counts != (KnownCounts{Repos: 1}) {
 		t.Errorf("without tasks: %+v", old.Benchmarks)
@@ -132,12 +132,12 @@ func TestTaskHashFilesCompareEqually(t *testing.T) {
 	other := strings.Replace(good, someCommit, strings.Repeat("e", 40), 1)
 	for name, c := range map[string]struct{ text, want string }{
 		"good":    {good + "\n" + good, ""},
-		"nobody":  {strings.Replace(good, `"instance_id":"a"`, `"instance_id":""`, 1), "line 1: it names no repo, no benchmark or no instance_id"},
+		"no name": {strings.Replace(good, `"instance_id":"a"`, `"instance_id":""`, 1), "line 1: it lacks a repo, a benchmark or an instance_id"},
 		"later":   {strings.Replace(good, "task/1", "task/2", 1), `line 1: its schema is "tracesmith.hashes.task/2"`},
 		"unknown": {strings.Replace(good, "base_commit", "commit", 1), "unknown field"},
 		"grams":   {strings.Replace(good, `"grams":"`, `"grams":"!`, 1), "grams are not hashes"},
-		"other":   {good + "\n" + other, "line 2: task a of bench was there before with other texts"},
-		"two":     {good + good, "something follows"},
+		"other":   {good + "\n" + other, "line 2: task a of bench occurs twice with different texts"},
+		"two":     {good + good, "unexpected text"},
 	} {
 		file := filepath.Join(t.TempDir(), "x.hashes")
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {

@@ -10,17 +10,18 @@ import (
 
 var (
 	domain = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$`)
-	// Top-level names of private networks.
+	// private matches hosts in the top-level domains of private networks.
 	private = regexp.MustCompile(`\.(local|localhost|localdomain|lan|home|internal|intranet|corp|arpa)$`)
 	segment = regexp.MustCompile(`^[A-Za-z0-9_.+-]+$`)
 	scp     = regexp.MustCompile(`^(?:[^@/\s:]+@)?([^@/\s:]+):([^/].*)$`) // git's short form of ssh: user@host:path
 )
 
-// roots are directories at the start of paths on a machine. None of them owns repositories.
-var roots = []string{"home", "users", "root", "srv", "var", "mnt", "media", "opt", "tmp", "usr", "etc", "volumes", "private", "export", "data", "nfs"}
+// systemDirs are directories at the start of absolute paths. A name that starts with one of them is a path on a machine
+// and not owner/name.
+var systemDirs = []string{"home", "users", "root", "srv", "var", "mnt", "media", "opt", "tmp", "usr", "etc", "volumes", "private", "export", "data", "nfs"}
 
-// Hosted is the canonical name of a repository on a public host, "" for any other, such as a
-// path on a machine. owner/name without a host is on GitHub.
+// Hosted returns the canonical name of a repository on a public host. It returns "" for anything else, such as a path
+// on a machine. A name of the form owner/name is a repository on GitHub.
 func Hosted(given string) string {
 	given = strings.TrimSpace(given)
 	if address := Remote(given); address != "" {
@@ -30,24 +31,23 @@ func Hosted(given string) string {
 	}
 	name := Canonical(given)
 	host, rest, found := strings.Cut(name, "/")
-	if !found || !public(host) || !segments(rest) {
+	if !found || !isPublicHost(host) || !areSegments(rest) {
 		return ""
 	}
 	owner, _, _ := strings.Cut(strings.ToLower(given), "/")
-	if slices.Contains(roots, owner) {
+	if slices.Contains(systemDirs, owner) {
 		return ""
 	}
 	return name
 }
 
-// Remote is the address of a git remote without user, password and query. It is "" unless the
-// remote is a repository on a public host, and not a directory, a bundle, or a machine of a
-// private network.
+// Remote returns the address of a git remote without user, password and query. It returns "" unless the remote is a
+// repository on a public host. A directory, a bundle, and a host in a private network are not public.
 func Remote(address string) string {
 	address = strings.TrimSpace(address)
 	if m := scp.FindStringSubmatch(address); m != nil && !strings.Contains(address, "://") {
 		host, rest := strings.ToLower(m[1]), m[2]
-		if !public(host) || !repository(rest, true) {
+		if !isPublicHost(host) || !isRepositoryPath(rest, true) {
 			return ""
 		}
 		return "git@" + host + ":" + rest
@@ -56,21 +56,21 @@ func Remote(address string) string {
 	if err != nil || !slices.Contains([]string{"http", "https", "ssh", "git", "git+ssh", "ssh+git", "git+https"}, u.Scheme) {
 		return ""
 	}
-	if !public(strings.ToLower(u.Hostname())) || !repository(strings.Trim(u.Path, "/"), strings.Contains(u.Scheme, "ssh") || u.Scheme == "git") {
+	if !isPublicHost(strings.ToLower(u.Hostname())) || !isRepositoryPath(strings.Trim(u.Path, "/"), strings.Contains(u.Scheme, "ssh") || u.Scheme == "git") {
 		return ""
 	}
 	u.User, u.RawQuery, u.ForceQuery, u.Fragment = nil, "", false, ""
 	return u.String()
 }
 
-// repository reports whether a path names a repository on a host. If directory is true, as for
-// a server reached by ssh, a path of a directory on that server does not.
-func repository(path string, directory bool) bool {
+// isRepositoryPath reports whether a path on a host names a repository. If mayBeDirectory is set, as for a server that
+// is reached by ssh, it returns false for the absolute path of a directory on that server.
+func isRepositoryPath(path string, mayBeDirectory bool) bool {
 	first, _, found := strings.Cut(path, "/")
-	return found && segments(path) && !(directory && slices.Contains(roots, strings.ToLower(first)))
+	return found && areSegments(path) && !(mayBeDirectory && slices.Contains(systemDirs, strings.ToLower(first)))
 }
 
-// plainAddress is host/path of an address that Remote has returned.
+// plainAddress returns an address from Remote as host/path.
 func plainAddress(address string) string {
 	if rest, ok := strings.CutPrefix(address, "git@"); ok {
 		return strings.Replace(rest, ":", "/", 1)
@@ -82,13 +82,13 @@ func plainAddress(address string) string {
 	return u.Hostname() + u.Path
 }
 
-// public reports whether a host has a public domain name.
-func public(host string) bool {
+// isPublicHost reports whether a host has a public domain name.
+func isPublicHost(host string) bool {
 	return domain.MatchString(host) && !private.MatchString(host) && net.ParseIP(host) == nil
 }
 
-// segments reports whether all parts of a path are valid names.
-func segments(path string) bool {
+// areSegments reports whether all parts of a path are valid names.
+func areSegments(path string) bool {
 	for part := range strings.SplitSeq(strings.TrimSuffix(path, "/"), "/") {
 		if !segment.MatchString(part) || strings.Trim(part, ".") == "" {
 			return false

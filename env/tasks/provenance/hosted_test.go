@@ -7,7 +7,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// places are addresses and names that reveal a repository's path on somebody's machine.
+// places are addresses and names that reveal the path of a repository on a machine.
 var places = []string{
 	"/home/alice/work/pkg", "/home/alice/work/pkg.git", "/srv/git/alice/pkg", "../pkg", "./pkg", "..", "~/pkg", "~alice/work/pkg", "$HOME/work/pkg",
 	"file:///home/alice/work/pkg", "file://host.example.com/home/alice/pkg", "FILE:///home/alice/pkg", `C:\Users\alice\pkg`, "C:/Users/alice/pkg", "c:pkg/alice",
@@ -20,7 +20,7 @@ var places = []string{
 	"https:///home/alice/pkg", "alice/../home/pkg", "git@github.com:../alice/pkg", "%USERPROFILE%/alice/pkg", "work/alice/pkg",
 }
 
-func TestOnlyHostedRepositoriesHaveANameInRows(t *testing.T) {
+func TestUpstreamHidesPathsOnAMachine(t *testing.T) {
 	for _, place := range places {
 		task := schemas.Task{Source: "file", InstanceID: "t1", Repo: place}
 		if got := Upstream(task); got != "file/t1" {
@@ -31,7 +31,7 @@ func TestOnlyHostedRepositoriesHaveANameInRows(t *testing.T) {
 			t.Errorf("the upstream %q is called %q", place, got)
 		}
 		if got := Remote(place); got != "" {
-			t.Errorf("the remote %q is taken: %q", place, got)
+			t.Errorf("the remote %q is accepted: %q", place, got)
 		}
 	}
 	for given, want := range map[string]string{
@@ -44,7 +44,7 @@ func TestOnlyHostedRepositoriesHaveANameInRows(t *testing.T) {
 	}
 }
 
-func TestARemoteOfAHostIsKeptWithoutCredentials(t *testing.T) {
+func TestRemoteRemovesCredentials(t *testing.T) {
 	for url, want := range map[string][2]string{
 		"https://github.com/A/b.git":               {"https://github.com/A/b.git", "github.com/a/b"},
 		"https://alice:secret@github.com/A/b.git":  {"https://github.com/A/b.git", "github.com/a/b"},

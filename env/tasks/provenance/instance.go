@@ -6,44 +6,43 @@ import (
 	"strings"
 )
 
-// Tests of contamination by names, from the strongest to the weakest.
+// Tests of contamination by names.
 const (
-	TestInstance = "instance" // the id is, or has the form of, one of the benchmark's
+	TestInstance = "instance" // the id belongs to the benchmark, or has the form of its ids
 	TestRepo     = "repo"     // the benchmark takes tasks from the repository
 )
 
-// sources maps task sources to the benchmarks whose tasks they have.
-var sources = map[string]string{
+// benchmarkOfSource maps task sources to the benchmarks that they read.
+var benchmarkOfSource = map[string]string{
 	"swebench": "swe-bench", "swebench-debug": "swe-bench", "mini_nightmare": "mini-nightmare", "aider": "aider-polyglot", "r2egym": "r2e-gym", "swesmith": "swe-smith", "sweqa": "swe-qa",
 }
 
-// trained are benchmarks for training: their own tasks are not contamination, but the repositories
-// of other benchmarks among them are.
-var trained = map[string]bool{"r2e-gym": true, "swe-smith": true}
+// isForTraining lists the benchmarks for training. Their own tasks are not contamination, unless they use repositories
+// of other benchmarks.
+var isForTraining = map[string]bool{"r2e-gym": true, "swe-smith": true}
 
 // request matches the ids of tasks made of merged pull requests.
 var request = regexp.MustCompile(`^[A-Za-z0-9_.-]+__[A-Za-z0-9_.-]+-[0-9]+$`)
 
-// Contamination lists the public benchmarks that a task belongs to, as
-// BENCHMARK:TEST, sorted. It is empty if there is none, and nil if the repository is unknown.
-// source is the kind of task source.
+// Contamination returns the public benchmarks to which a task belongs, as sorted strings of the form BENCHMARK:TEST.
+// source is the kind of task source; known says whether repo is known. The result is nil if nothing was found and the
+// repository is unknown, and empty but not nil if it is known.
 func Contamination(source, instance, repo string, known bool) []string {
 	var out []string
-	own := sources[source]
-	if own != "" && !trained[own] {
-		out = append(out, own+":"+TestInstance)
+	if name := benchmarkOfSource[source]; name != "" && !isForTraining[name] {
+		out = append(out, name+":"+TestInstance)
 	}
 	name := repo
 	if request.MatchString(instance) {
-		if list := Benchmark(instance); list != "" {
-			out = append(out, list+":"+TestInstance)
+		if benchmark := Benchmark(instance); benchmark != "" {
+			out = append(out, benchmark+":"+TestInstance)
 		}
 		if !known {
 			name, known = instance, true
 		}
 	}
-	if list := Benchmark(name); known && list != "" {
-		out = append(out, list+":"+TestRepo)
+	if benchmark := Benchmark(name); known && benchmark != "" {
+		out = append(out, benchmark+":"+TestRepo)
 	}
 	slices.Sort(out)
 	out = slices.Compact(out)
@@ -53,7 +52,7 @@ func Contamination(source, instance, repo string, known bool) []string {
 	return out
 }
 
-// LicenseFile reports whether the name of a file at the root of a repository is that of a license.
+// LicenseFile reports whether a path in a repository is that of a license file at the root.
 func LicenseFile(name string) bool {
 	if strings.Contains(name, "/") {
 		return false
@@ -81,9 +80,8 @@ var licenseNames = map[string]string{
 	"unlicense": "Unlicense", "the unlicense (unlicense)": "Unlicense", "psf-2.0": "PSF-2.0", "python software foundation license": "PSF-2.0",
 }
 
-// Declared is the SPDX id of the license in a package's metadata (pyproject.toml, setup.cfg,
-// setup.py), "" if there is none or it is unknown. "BSD" by itself is ambiguous, so it counts as
-// unknown.
+// Declared returns the SPDX id of the license that a package's metadata (pyproject.toml, setup.cfg, setup.py) declares,
+// or "" if there is none or it is unknown. "BSD" alone is ambiguous, so it counts as unknown.
 func Declared(text string) string {
 	for _, form := range []*regexp.Regexp{declared, classifiers} {
 		for _, m := range form.FindAllStringSubmatch(text, -1) {

@@ -22,13 +22,13 @@ func requestOf(id string) string {
 	return Canonical(id) + "#" + id[strings.LastIndexByte(id, '-')+1:]
 }
 
-// Comparison recognizes tasks of benchmarks. Safe for concurrent use.
+// Comparison recognizes tasks of benchmarks. It is safe for concurrent use.
 type Comparison struct {
 	Identity   string // hash of its content
 	Benchmarks []*Known
 }
 
-// Known holds the names and prints of one benchmark.
+// Known is what a Comparison knows about one benchmark: the names and hashes of its tasks.
 type Known struct {
 	Name     string
 	Counts   KnownCounts
@@ -43,23 +43,23 @@ type Known struct {
 type KnownCounts struct {
 	Repos          int `json:"repos"`
 	Tasks          int `json:"tasks"`
-	Commits        int `json:"commits"` // tasks with a base commit, or the number of a request
+	Commits        int `json:"commits"` // tasks with a base commit or the number of a pull request
 	Statements     int `json:"statement_13gram"`
 	NearStatements int `json:"statement_minhash"`
 	Patches        int `json:"patch_13gram"`
 	NearPatches    int `json:"patch_minhash"`
 }
 
-// Comparison makes a Comparison of the library's present content.
+// Comparison returns a Comparison with the current content of the library.
 func (l *Library) Comparison() *Comparison {
 	c := &Comparison{}
-	of := map[string]*Known{}
+	byName := map[string]*Known{}
 	known := func(name string) *Known {
-		if of[name] == nil {
-			of[name] = &Known{Name: name, repos: map[string]bool{}, ids: map[string]string{}, commits: map[string]bool{}, requests: map[string]bool{}}
-			c.Benchmarks = append(c.Benchmarks, of[name])
+		if byName[name] == nil {
+			byName[name] = &Known{Name: name, repos: map[string]bool{}, ids: map[string]string{}, commits: map[string]bool{}, requests: map[string]bool{}}
+			c.Benchmarks = append(c.Benchmarks, byName[name])
 		}
-		return of[name]
+		return byName[name]
 	}
 	for repo, benchmark := range l.benchmark {
 		known(benchmark).repos[repo] = true

@@ -16,38 +16,38 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A repository counts as a copy if at least CopyLeast of its functions, and CopyShare of all,
-// also occur in one other repository.
+// A repository counts as a copy if at least CopyLeast of its functions, and at least the share CopyShare of all, also
+// occur in one other repository.
 const (
 	CopyShare = 0.5
 	CopyLeast = 3
 )
 
-// Library holds the prints of many repositories and tasks. It is safe for concurrent use once
-// it is filled.
+// Library holds the prints of many repositories and tasks. It is safe for concurrent use if no prints are added at the
+// same time.
 type Library struct {
 	functions map[string][]string // hash -> repositories, sorted
 	benchmark map[string]string   // repository -> benchmark
 	tasks     map[taskName]TaskPrints
 }
 
-// Repos is the number of repositories in the library.
+// Repos returns the number of repositories in the library.
 func (l *Library) Repos() int { return len(l.benchmark) }
 
-// Add adds prints. Several prints of one repository are its versions.
+// Add adds the prints of a repository. It may be called several times for different versions of a repository.
 func (l *Library) Add(p Prints) {
 	if l.functions == nil {
 		l.functions, l.benchmark = map[string][]string{}, map[string]string{}
 	}
 	l.benchmark[p.Repo] = p.Benchmark
 	for _, f := range p.Functions {
-		if at, known := slices.BinarySearch(l.functions[f], p.Repo); !known {
+		if at, found := slices.BinarySearch(l.functions[f], p.Repo); !found {
 			l.functions[f] = slices.Insert(l.functions[f], at, p.Repo)
 		}
 	}
 }
 
-// Hash identifies the repositories in the library; "" if it is empty.
+// Hash returns a hash of the repositories in the library, or "" if it is empty or nil.
 func (l *Library) Hash() string {
 	if l == nil || len(l.benchmark) == 0 {
 		return ""
@@ -55,8 +55,8 @@ func (l *Library) Hash() string {
 	return schemas.ShortHash([]any{l.functions, l.benchmark})
 }
 
-// Copy returns the repository that most of the functions come from, its benchmark, and how
-// many of them it has; "" if there is none. functions must not contain duplicates.
+// Copy returns the repository that most of the given functions come from, its benchmark, and the number of functions
+// that it shares. It returns "" if they are not from a copy. functions must not contain duplicates.
 func (l *Library) Copy(functions []string) (repo, benchmark string, shared int) {
 	count := map[string]int{}
 	for _, f := range functions {
@@ -75,20 +75,21 @@ func (l *Library) Copy(functions []string) (repo, benchmark string, shared int) 
 	return repo, l.benchmark[repo], shared
 }
 
-// AddTask adds a task. It returns an error if the library has another version of it.
+// AddTask adds a task. It returns an error if the library contains the task with other texts.
 func (l *Library) AddTask(p TaskPrints) error {
 	if l.tasks == nil {
 		l.tasks = map[taskName]TaskPrints{}
 	}
 	name := taskName{p.Benchmark, p.Instance}
-	if was, twice := l.tasks[name]; twice && schemas.Hash(was) != schemas.Hash(p) {
-		return fmt.Errorf("task %s of %s was there before with other texts: leave one of the two out, or give its benchmark another name (tasks hashes --benchmark)", p.Instance, p.Benchmark)
+	if old, found := l.tasks[name]; found && schemas.Hash(old) != schemas.Hash(p) {
+		return fmt.Errorf("task %s of %s occurs twice with different texts: leave out one of them, or give its benchmark another name (tasks hashes --benchmark)",
+			p.Instance, p.Benchmark)
 	}
 	l.tasks[name] = p
 	return nil
 }
 
-// WritePrints writes a file of prints, and makes its directory. It replaces an older file.
+// WritePrints writes a file of prints, and creates its directory. It replaces an existing file.
 func WritePrints(name string, list []Prints, tasks []TaskPrints) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -111,7 +112,7 @@ func WritePrints(name string, list []Prints, tasks []TaskPrints) error {
 	return nil
 }
 
-// ReadPrints adds a file of prints to a library. An error names the line.
+// ReadPrints adds the prints in a file to the library. Errors name the file and the line.
 func (l *Library) ReadPrints(name string) error {
 	f, err := os.Open(name)
 	if err != nil {
@@ -119,7 +120,7 @@ func (l *Library) ReadPrints(name string) error {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, fmt.Errorf("reading hashes: %s is no regular file: name one that \"tasks hashes\" wrote", name))
+		return errors.Join(err, fmt.Errorf("reading hashes: %s is not a regular file: name a file that \"tasks hashes\" wrote", name))
 	}
 	lines, err := l.read(f)
 	if errors.Is(err, bufio.ErrTooLong) {
@@ -149,7 +150,7 @@ func (l *Library) read(r io.Reader) (lines int, err error) {
 // line adds the prints of one line.
 func (l *Library) line(text []byte) (err error) {
 	var kind struct{ Schema string }
-	_ = json.NewDecoder(bytes.NewReader(text)).Decode(&kind) // the errors below say what is wrong
+	_ = json.NewDecoder(bytes.NewReader(text)).Decode(&kind) // for invalid JSON, parsePrints returns the error
 	switch kind.Schema {
 	case TaskPrintsSchema:
 		var p TaskPrints

@@ -2,11 +2,10 @@ package provenance
 
 import "strings"
 
-// licenses are SPDX ids with words that only their texts have, the narrower ones
-// first.
+// licenses are SPDX ids with phrases that identify the texts of the licenses. A more specific license comes first.
 var licenses = []struct {
-	id    string
-	words []string
+	id      string
+	phrases []string
 }{
 	{"AGPL-3.0", []string{"affero general public license", "version 3"}},
 	{"LGPL-3.0", []string{"lesser general public license", "version 3"}},
@@ -24,13 +23,13 @@ var licenses = []struct {
 	{"Unlicense", []string{"free and unencumbered software released into the public domain"}},
 }
 
-// License is the SPDX id of a licence's text, "" for one that is not known.
+// License returns the SPDX id of the license with the given text, or "" if it is unknown.
 func License(text string) string {
 	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
 next:
 	for _, l := range licenses {
-		for _, w := range l.words {
-			if !strings.Contains(text, w) {
+		for _, phrase := range l.phrases {
+			if !strings.Contains(text, phrase) {
 				continue next
 			}
 		}

@@ -14,48 +14,47 @@ import (
 // PrintsSchema is the schema of a line about a repository in a file of prints.
 const PrintsSchema = "tracesmith.hashes/1"
 
-// Prints identifies a repository by its content, whatever its name; it is a line of a file of
-// prints. A function's hash covers its name and its code without positions, comments,
-// docstrings and long literals (env/mutate, Function.Before), so that neither another layout
-// of the text nor another path hides a copy.
+// Prints identifies a repository by hashes of its functions, independently of its name. Each one is a line in a file of
+// prints. The hash of a function covers its name and its code without positions, comments, docstrings and long literals
+// (see Function.Before in env/mutate), so a copy is recognized even if it has another layout or path.
 type Prints struct {
 	Schema    string   `json:"schema"`
 	Repo      string   `json:"repo"`      // canonical name, or local/NAME
-	Benchmark string   `json:"benchmark"` // that takes tasks from it
-	Trees     int      `json:"trees"`     // number of states of it
-	Functions []string `json:"functions"` // SHA-256 in hex, sorted, each once
+	Benchmark string   `json:"benchmark"` // the benchmark that takes tasks from the repository
+	Trees     int      `json:"trees"`     // number of versions of the repository
+	Functions []string `json:"functions"` // SHA-256 hashes in hex, sorted, without duplicates
 }
 
-// Add adds functions and keeps them sorted and unique.
+// Add adds hashes of functions.
 func (p *Prints) Add(functions []string) {
 	p.Functions = append(p.Functions, functions...)
 	slices.Sort(p.Functions)
 	p.Functions = slices.Compact(p.Functions)
 }
 
-// Bounds of a file of prints.
+// Limits of a file of prints.
 const (
-	maxPrintsLine = 64 << 20
-	maxFunctions  = 1 << 20 // of a repository
+	maxPrintsLine = 64 << 20 // bytes of a line
+	maxFunctions  = 1 << 20  // functions of a repository
 )
 
 var functionHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// strictly decodes one JSON object, which may have no field that into lacks.
-func strictly(line []byte, into any) error {
+// decodeStrict decodes one JSON object. It refuses fields that into lacks, and text after the object.
+func decodeStrict(line []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(line))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
 		return fmt.Errorf("not a line of hashes (%s)", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the JSON object")
+		return errors.New("unexpected text after the JSON object")
 	}
 	return nil
 }
 
 func parsePrints(line []byte) (p Prints, err error) {
-	if err := strictly(line, &p); err != nil {
+	if err := decodeStrict(line, &p); err != nil {
 		return p, err
 	}
 	switch {

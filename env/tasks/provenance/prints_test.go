@@ -19,7 +19,7 @@ func hashes(from, to int) (out []string) {
 	return out
 }
 
-func TestCopiesAreMostlyOfOneRepository(t *testing.T) {
+func TestCopyNeedsHalfOfTheFunctions(t *testing.T) {
 	var l Library
 	if repo, _, n := l.Copy(hashes(0, 9)); repo != "" || n != 0 {
 		t.Errorf("an empty library has %q", repo)
@@ -32,14 +32,14 @@ func TestCopiesAreMostlyOfOneRepository(t *testing.T) {
 		repo      string
 		shared    int
 	}{
-		"all of it":           {hashes(10, 20), "a/one", 10},
-		"of two versions":     {hashes(85, 110), "a/one", 25},
-		"a half":              {append(hashes(0, 5), hashes(500, 505)...), "a/one", 5},
-		"less than a half":    {append(hashes(0, 4), hashes(500, 505)...), "", 0},
-		"two functions":       {hashes(0, 2), "", 0},
-		"halves of two":       {append(hashes(0, 10), hashes(150, 160)...), "a/one", 10},
-		"none":                {hashes(900, 950), "", 0},
-		"nothing to be known": {nil, "", 0},
+		"all of it":        {hashes(10, 20), "a/one", 10},
+		"of two versions":  {hashes(85, 110), "a/one", 25},
+		"a half":           {append(hashes(0, 5), hashes(500, 505)...), "a/one", 5},
+		"less than a half": {append(hashes(0, 4), hashes(500, 505)...), "", 0},
+		"two functions":    {hashes(0, 2), "", 0},
+		"halves of two":    {append(hashes(0, 10), hashes(150, 160)...), "a/one", 10},
+		"none":             {hashes(900, 950), "", 0},
+		"no functions":     {nil, "", 0},
 	} {
 		repo, benchmark, shared := l.Copy(c.functions)
 		if repo != c.repo || shared != c.shared || (benchmark == "") != (repo == "") {
@@ -48,7 +48,7 @@ func TestCopiesAreMostlyOfOneRepository(t *testing.T) {
 	}
 }
 
-func TestHashFilesCompareEqually(t *testing.T) {
+func TestReadPrintsChecksFiles(t *testing.T) {
 	line, err := json.Marshal(Prints{Schema: PrintsSchema, Repo: "a/b", Benchmark: "x", Trees: 1, Functions: hashes(0, 3)})
 	if err != nil {
 		t.Fatal(err)
@@ -59,10 +59,10 @@ func TestHashFilesCompareEqually(t *testing.T) {
 		"empty":   {"", "is empty"},
 		"text":    {good + "\nhello\n", "line 2: not a line of hashes"},
 		"schema":  {strings.Replace(good, "hashes/1", "hashes/9", 1), `line 1: its schema is "tracesmith.hashes/9"`},
-		"nobody":  {strings.Replace(good, "a/b", "", 1), "lacks a repo"},
+		"no name": {strings.Replace(good, "a/b", "", 1), "lacks a repo"},
 		"hash":    {strings.Replace(good, strings.Repeat("0", 64), "x", 1), `"x" is not the hash of a function`},
 		"unknown": {strings.Replace(good, "trees", "tree", 1), "unknown field"},
-		"two":     {good + good, "something follows"},
+		"two":     {good + good, "unexpected text"},
 	} {
 		file := filepath.Join(t.TempDir(), "x.jsonl")
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
@@ -78,7 +78,7 @@ func TestHashFilesCompareEqually(t *testing.T) {
 		}
 	}
 	var l Library
-	if err := l.ReadPrints(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if err := l.ReadPrints(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a directory: %v", err)
 	}
 }

@@ -30,7 +30,7 @@ func TestCanonicalNames(t *testing.T) {
 			t.Errorf("Canonical(%q) = %q, want %q", given, got, want)
 		}
 		if got := Canonical(Canonical(given)); got != want {
-			t.Errorf("%q is not canonical when taken again: %q", given, got)
+			t.Errorf("Canonical(Canonical(%q)) = %q, want the same as once", given, got)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestBenchmarksAreKnownUnderEveryName(t *testing.T) {
 		}
 	}
 	if got := Benchmark("github.com/example/healthy"); got != "" {
-		t.Errorf("a repository of nobody's is of %q", got)
+		t.Errorf("an unlisted repository belongs to %q", got)
 	}
 	swe := 0
 	for name := range benchmarks {
@@ -82,13 +82,13 @@ func TestSplitDependsOnTheRepository(t *testing.T) {
 	}
 	for _, wrong := range [][3]float64{{1, 1, 0}, {0.5, 0, 0}, {1.5, -0.5, 0}} {
 		if _, err := Split("a/b", "s", wrong); err == nil {
-			t.Errorf("the shares %v are taken", wrong)
+			t.Errorf("the shares %v are accepted", wrong)
 		}
 	}
 }
 
 // The usual ids of tasks from hosted repositories contain the repository's name.
-func TestInstancesNameTheirRepository(t *testing.T) {
+func TestNamed(t *testing.T) {
 	for id, want := range map[string]string{
 		"django__django-11099":                               "github.com/django/django",
 		"sympy__sympy.360290c4":                              "github.com/sympy/sympy",

@@ -10,14 +10,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Salt and Shares are the default parameters of splits.
+// Salt is the default salt of Split.
 const Salt = "tracesmith"
 
-// Shares are the shares of Splits, in the same order.
+// Shares are the default ratios of Split.
 var Shares = [3]float64{0.96, 0.02, 0.02}
 
-// SplitOf is the split of a task's rows: the one that "tasks split" gave it, or test for
-// repositories of public benchmarks, or else the split of its upstream.
+// SplitOf returns the split of a task's rows: the split that "tasks split" assigned, or test for repositories of public
+// benchmarks, or else the split of its upstream repository.
 func SplitOf(t schemas.Task, salt string) string {
 	name := Upstream(t)
 	switch {
@@ -26,16 +26,16 @@ func SplitOf(t schemas.Task, salt string) string {
 	case Benchmark(name) != "":
 		return "test"
 	}
-	split, _ := Split(name, salt, Shares) // they are valid
+	split, _ := Split(name, salt, Shares) // the default shares are valid
 	return split
 }
 
-// Splits lists the names of splits, in the order of ratios.
+// Splits lists the names of the splits.
 var Splits = []string{"train", "validation", "test"}
 
-// Split puts a repository into a split by the hash of its canonical name and the salt, so
-// that new repositories never move old ones. Ratios are in the order of Splits and must add
-// up to 1.
+// Split returns the split of a repository. It depends only on the repository's canonical name, the salt and the ratios,
+// so adding repositories never moves others to another split. The ratios are in the order of Splits and must add up
+// to 1.
 func Split(repo, salt string, ratios [3]float64) (string, error) {
 	if sum := ratios[0] + ratios[1] + ratios[2]; math.Abs(sum-1) > 1e-9 || slices.Min(ratios[:]) < 0 {
 		return "", fmt.Errorf("the shares %g, %g and %g must be at least 0 and add up to 1", ratios[0], ratios[1], ratios[2])

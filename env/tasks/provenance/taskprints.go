@@ -12,18 +12,18 @@ import (
 // TaskPrintsSchema is the schema of a line about a task in a file of prints.
 const TaskPrintsSchema = "tracesmith.hashes.task/1"
 
-// TaskPrints identifies a task of a benchmark. It contains none of the task's text.
+// TaskPrints identifies a task of a benchmark without containing its texts.
 type TaskPrints struct {
 	Schema     string        `json:"schema"`
 	Benchmark  string        `json:"benchmark"`
-	Repo       string        `json:"repo"` // as Upstream names it
+	Repo       string        `json:"repo"` // as Upstream returns it
 	Instance   string        `json:"instance_id"`
 	BaseCommit string        `json:"base_commit,omitempty"`
 	Statement  overlap.Print `json:"statement"` // of the instructions
-	Patch      overlap.Print `json:"patch"`     // of what the reference fix changes (overlap.Changed)
+	Patch      overlap.Print `json:"patch"`     // of the lines that the gold patch changes (overlap.Changed)
 }
 
-// PrintsOf makes the prints of a task.
+// PrintsOf returns the prints of a task.
 func PrintsOf(t schemas.Task, benchmark string) TaskPrints {
 	commit := t.BaseCommit
 	if commit == "" && t.Origin != nil {
@@ -35,9 +35,11 @@ func PrintsOf(t schemas.Task, benchmark string) TaskPrints {
 	}
 }
 
-// BenchmarkOf names the benchmark of a task: the one of its source, or the one that has its
-// repository; "" if none is known.
-func BenchmarkOf(t schemas.Task) string { return cmp.Or(sources[t.Source], Benchmark(Upstream(t))) }
+// BenchmarkOf returns the benchmark of a task: that of its source, or the one that takes tasks from its repository. It
+// returns "" if there is none.
+func BenchmarkOf(t schemas.Task) string {
+	return cmp.Or(benchmarkOfSource[t.Source], Benchmark(Upstream(t)))
+}
 
 // taskName is the key of a task in a library.
 type taskName struct{ benchmark, instance string }
@@ -47,11 +49,11 @@ func (n taskName) compare(o taskName) int {
 }
 
 func parseTaskPrints(line []byte) (p TaskPrints, err error) {
-	if err := strictly(line, &p); err != nil {
+	if err := decodeStrict(line, &p); err != nil {
 		return p, err
 	}
 	if p.Repo == "" || p.Benchmark == "" || p.Instance == "" {
-		return p, errors.New("it names no repo, no benchmark or no instance_id")
+		return p, errors.New("it lacks a repo, a benchmark or an instance_id")
 	}
 	return p, nil
 }

@@ -7,29 +7,31 @@ import (
 )
 
 var (
-	word    = regexp.MustCompile(`^[a-z0-9_][a-z0-9_.+-]*$`)
-	neutral = regexp.MustCompile(`^local/[A-Za-z0-9_+-][A-Za-z0-9._+-]*$`)
+	word      = regexp.MustCompile(`^[a-z0-9_][a-z0-9_.+-]*$`)
+	localName = regexp.MustCompile(`^local/[A-Za-z0-9_+-][A-Za-z0-9._+-]*$`)
 )
 
-// Upstream is the name of a task's repository in datasets, which also decides its split: the
-// canonical name of a hosted repository, local/NAME of a directory, or else source/instance,
-// which makes the task a group of its own. It never contains a path on a machine.
+// Upstream returns the name of a task's repository in datasets, which also decides the task's split: the canonical name
+// of a hosted repository, local/NAME for a directory, or else source/instance, so that the task forms a separate group.
+// It never contains a path on a machine.
 func Upstream(t schemas.Task) string {
 	given := t.Repo
 	if t.Origin != nil && t.Origin.UpstreamRepo != "" {
 		given = t.Origin.UpstreamRepo
 	}
-	if name := named(given); name != "" && given != own(t) {
+	if name := publicName(given); name != "" && given != fallbackName(t) {
 		return name
 	}
-	return own(t)
+	return fallbackName(t)
 }
 
-func own(t schemas.Task) string { return t.Source + "/" + t.InstanceID }
+// fallbackName returns the name of a task's repository if it has no public name.
+// fallbackName returns the name of a task's repository if it has no public name.
+func fallbackName(t schemas.Task) string { return t.Source + "/" + t.InstanceID }
 
-// named is the canonical form of a name, "" if the name may contain a path on a machine.
-func named(given string) string {
-	if neutral.MatchString(given) {
+// publicName returns the canonical form of a name, or "" if the name may contain a path on a machine.
+func publicName(given string) string {
+	if localName.MatchString(given) {
 		return given
 	}
 	if name := Hosted(given); name != "" {
@@ -41,7 +43,7 @@ func named(given string) string {
 	return ""
 }
 
-// Source is the repository as given, without credentials; "" if it is not hosted.
+// Source returns the given repository without credentials, or "" if it is not on a public host.
 func Source(given string) string {
 	if address := Remote(given); address != "" || Hosted(given) == "" {
 		return address
@@ -49,13 +51,13 @@ func Source(given string) string {
 	return given
 }
 
-// WithoutPlaces removes the path of the repository on a machine from a task's fields.
+// WithoutPlaces returns a task without paths of its repository on a machine.
 func WithoutPlaces(t schemas.Task) schemas.Task {
-	if t.Repo != own(t) && named(t.Repo) == "" {
-		t.Repo = own(t)
+	if t.Repo != fallbackName(t) && publicName(t.Repo) == "" {
+		t.Repo = fallbackName(t)
 	}
 	t.RepoSource = Source(t.RepoSource)
-	if t.Origin != nil && t.Origin.UpstreamRepo != "" && named(t.Origin.UpstreamRepo) == "" {
+	if t.Origin != nil && t.Origin.UpstreamRepo != "" && publicName(t.Origin.UpstreamRepo) == "" {
 		origin := *t.Origin
 		origin.UpstreamRepo = ""
 		t.Origin = &origin

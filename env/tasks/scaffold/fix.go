@@ -16,21 +16,22 @@ import (
 type Fix struct {
 	workspace.Commit
 	Parent    string
-	Gold      string   // its changes to the program
-	Files     []string // that Gold changes
-	Tests     string   // its changes to the tests; "" if there are none
-	TestFiles []string
-	Left      []string // files it changes that are part of neither patch, such as a changelog
+	Gold      string   // the commit's changes to the program, as a patch
+	Files     []string // files that Gold changes
+	Tests     string   // the commit's changes to the tests, as a patch; "" if there are none
+	TestFiles []string // files that Tests changes
+	Left      []string // other files that the commit changes, such as a changelog
 }
 
-// FixError says why a commit does not make a task.
+// FixError says why a commit cannot be made into a task, and what to do about it.
 type FixError struct{ Rev, Why, Remedy string }
 
 func (e *FixError) Error() string {
 	return fmt.Sprintf("commit %s does not make a task: %s: %s", e.Rev, e.Why, e.Remedy)
 }
 
-// ReadFix reads a commit of a repository.
+// ReadFix splits a commit into its changes to the program and to the tests. The error is a *FixError if the commit
+// cannot be made into a task.
 func ReadFix(ctx context.Context, h *workspace.History, rev string) (Fix, error) {
 	c, err := h.Commit(ctx, rev)
 	if err != nil {
@@ -74,7 +75,7 @@ func ReadFix(ctx context.Context, h *workspace.History, rev string) (Fix, error)
 	return f, nil
 }
 
-// ErrNoHistory means that a directory is no git repository with a history that can be read.
+// ErrNoHistory means that a directory is not a git repository, or that its history cannot be read.
 var ErrNoHistory = errors.New("the directory has no git history that can be read")
 
 var (
@@ -82,7 +83,7 @@ var (
 	testName = regexp.MustCompile(`^(?:test_.*|.*_tests?|tests?|conftest)\.py$`)
 )
 
-// isTest reports whether a file belongs to the tests: their code or their data.
+// isTest reports whether a file is code or data of the tests.
 func isTest(file string) bool {
 	return testName.MatchString(path.Base(file)) || slices.ContainsFunc(strings.Split(path.Dir(file), "/"), testDir.MatchString)
 }
@@ -92,7 +93,7 @@ var (
 	proseDir  = regexp.MustCompile(`(?i)^(?:docs?|changelog(?:\.d)?|changes|newsfragments?|news|\.github)$`)
 )
 
-// isProse reports whether a file only documents a change.
+// isProse reports whether a file is documentation, release notes, plain text or YAML, and not part of the program.
 func isProse(file string) bool {
 	return !strings.HasSuffix(file, ".py") && (proseName.MatchString(path.Base(file)) ||
 		slices.ContainsFunc(strings.Split(path.Dir(file), "/"), proseDir.MatchString))

@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// checkout is a git repository of a test.
+// checkout is a git repository for a test.
 type checkout struct {
 	*testing.T
 	dir string
@@ -38,7 +38,7 @@ func (c checkout) git(args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// commit writes files ("" deletes one) and returns the hash.
+// commit writes files, commits them and returns the hash of the commit.
 func (c checkout) commit(message string, files map[string]string) string {
 	c.Helper()
 	for name, text := range files {
@@ -125,7 +125,7 @@ func TestWrite(t *testing.T) {
 	}
 	back, err := workspace.FromDir(filepath.Join(dir, "repo"))
 	if err != nil || back.SHA256() != tree.SHA256() {
-		t.Errorf("the repository is another one: %v", err)
+		t.Errorf("the written repository differs from the given one: %v", err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "task.yaml"))
 	want := `# Top.

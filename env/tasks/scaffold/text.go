@@ -10,49 +10,50 @@ import (
 	"unicode/utf8"
 )
 
-// Linter lists what a text reveals about a fix.
+// Linter returns what a text reveals about a fix. It returns an empty list for a harmless text.
 type Linter func(text string) []string
 
 var (
-	scope      = regexp.MustCompile(`^(?:\[[^\]]*\]\s*|[\w./()!-]+:\s+)+`)
-	sentenceAt = regexp.MustCompile(`[.!?](?:\s+|$)`)
-	leadingFix = regexp.MustCompile(`(?i)^(?:(?:bug)?fix(?:e[sd])?|correct(?:ed|s)?|resolve[sd]?|address(?:e[sd])?|solve[sd]?|repair(?:ed)?)\b:?\s+(?:(?:a|an|the|some|this)\s+)?(?:(?:bug|issue|problem|error)s?\s+(?:where|when|in which|with|that|of)\s+)?`)
-	codeBlock  = regexp.MustCompile("(?s)```.*?```|~~~.*?~~~")
-	listItem   = regexp.MustCompile(`^[-*+]\s+`)
-	wordForm   = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
-	hunk       = regexp.MustCompile(`(?m)^@@ .* @@.*$`)
-	defined    = regexp.MustCompile(`\b(?:def|class)\s+(\w+)`)
+	subjectPrefix = regexp.MustCompile(`^(?:\[[^\]]*\]\s*|[\w./()!-]+:\s+)+`)
+	sentenceAt    = regexp.MustCompile(`[.!?](?:\s+|$)`)
+	leadingFix    = regexp.MustCompile(`(?i)^(?:(?:bug)?fix(?:e[sd])?|correct(?:ed|s)?|resolve[sd]?|address(?:e[sd])?|solve[sd]?|repair(?:ed)?)\b:?\s+(?:(?:a|an|the|some|this)\s+)?(?:(?:bug|issue|problem|error)s?\s+(?:where|when|in which|with|that|of)\s+)?`)
+	codeBlock     = regexp.MustCompile("(?s)```.*?```|~~~.*?~~~")
+	listItem      = regexp.MustCompile(`^[-*+]\s+`)
+	identifier    = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
+	hunkHeader    = regexp.MustCompile(`(?m)^@@ .* @@.*$`)
+	definition    = regexp.MustCompile(`\b(?:def|class)\s+(\w+)`)
 )
 
-// These are large, so that they are compiled at their first use.
+// These patterns are compiled at their first use because they are large.
 var (
+	// trailer matches a line such as "Signed-off-by: A <a@b>" or "Closes #3".
 	trailer = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)^(?:[\w-]+-by|fix(?:e[sd])?|close[sd]?|resolve[sd]?|ref(?:s|erences)?|see(?: also)?|cc|change-id|pr|issue|bug|ticket|refs?)\s*:?\s*(?:#|gh-|bpo-|http|[A-Z][a-z]+ [A-Z].*<|issue|pr\b).*$|^[\w-]+-by:.*$`)
 	})
+	// reference matches a link or the number of an issue, with words such as "see" before it.
 	reference = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)\s*[\[(]?(?:(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|refs?|see|issue|bug|ticket|pr|pull request|part of)\s*:?\s*)?(?:[\w./-]+#\d+|\bgh-?\d+|\bbpo-\d+|#\d+|https?://\S+)[\])]?`)
 	})
-	// How a sentence about the change begins or what it contains, in contrast to one about the bug.
+	// solution matches a sentence that describes the change, not the bug.
 	solution = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)^(?:use|chang|replac|remov|mov|renam|refactor|return|call|pass|check|add|set|convert|skip|updat|bump|test|revert|switch|simplif|also|now|instead|make|ensure|allow|support|handl|avoid|don'?t|do not|only|always|never|introduc|implement|improv|apply|merge|drop|keep|stop|prevent|restor|rewrit|clean|minor|wip|tweak|adjust)\w*\b` +
 			`|\b(?:now|instead|this (?:commit|patch|change|pr|fix)|we|fixed|regression test|changelog|by (?:using|adding|checking|removing|making|changing|moving))\b`)
 	})
 )
 
-// minWords is the length below which a text describes no bug.
+// minWords is the smallest number of words in a useful description of a bug.
 const minWords = 5
 
-// Instructions turns the message of a fix into what the agent is told. It keeps sentences that describe the bug,
-// without numbers of issues, and leaves out those that describe the change or name something that the patch
-// changes. If nothing harmless remains, it returns "".
+// Instructions makes the agent's instructions from the commit message of a fix. It keeps the sentences that describe
+// the bug, without issue numbers. It leaves out sentences that describe the change, that name something the patch
+// changes, or that lint objects to (lint may be nil). If too little remains, it returns "".
 func Instructions(f Fix, lint Linter) string {
-	hidden := namesOf(f)
+	hidden := hiddenNamesOf(f)
 	var kept []string
 	for _, s := range sentences(f.Message) {
-		if revealing(s, hidden) || lint != nil && len(lint(s)) > 0 {
-			continue
+		if !reveals(s, hidden) && (lint == nil || len(lint(s)) == 0) {
+			kept = append(kept, s)
 		}
-		kept = append(kept, s)
 	}
 	text := strings.Join(kept, " ")
 	if len(strings.Fields(text)) < minWords {
@@ -61,9 +62,9 @@ func Instructions(f Fix, lint Linter) string {
 	return text
 }
 
-// FromTests describes a bug by the tests that fail.
+// FromTests returns instructions that describe a bug only by its failing tests.
 func FromTests(entrypoint string, failing []string) string {
-	const most = 20
+	const maxListed = 20
 	var out strings.Builder
 	switch len(failing) {
 	case 0:
@@ -73,11 +74,11 @@ func FromTests(entrypoint string, failing []string) string {
 	default:
 		fmt.Fprintf(&out, "The command `%s` fails because these tests do not pass:\n\n", entrypoint)
 	}
-	for _, id := range failing[:min(most, len(failing))] {
+	for _, id := range failing[:min(maxListed, len(failing))] {
 		fmt.Fprintf(&out, "- %s\n", id)
 	}
-	if len(failing) > most {
-		fmt.Fprintf(&out, "- and %d more\n", len(failing)-most)
+	if len(failing) > maxListed {
+		fmt.Fprintf(&out, "- and %d more\n", len(failing)-maxListed)
 	}
 	out.WriteString("\nFind the cause in the program and fix it. Do not change the tests.\n")
 	return out.String()
@@ -87,7 +88,7 @@ func FromTests(entrypoint string, failing []string) string {
 func sentences(message string) []string {
 	message = codeBlock.ReplaceAllString(strings.ReplaceAll(message, "\r", ""), "")
 	subject, body, _ := strings.Cut(strings.TrimSpace(message), "\n")
-	subject = scope.ReplaceAllString(strings.TrimSpace(subject), "")
+	subject = subjectPrefix.ReplaceAllString(strings.TrimSpace(subject), "")
 	var paragraphs []string
 	if fixed := leadingFix.ReplaceAllString(subject, ""); fixed != subject {
 		paragraphs = append(paragraphs, fixed)
@@ -118,14 +119,14 @@ func sentences(message string) []string {
 	var out []string
 	for i, p := range paragraphs {
 		p = strings.TrimSpace(reference().ReplaceAllString(p, ""))
-		for _, s := range split(p) {
+		for _, s := range splitSentences(p) {
 			if i > 0 {
 				if solution().MatchString(s) {
 					continue
 				}
 				s = leadingFix.ReplaceAllString(s, "")
 			}
-			if s = finish(s); s != "" {
+			if s = completeSentence(s); s != "" {
 				out = append(out, s)
 			}
 		}
@@ -133,7 +134,8 @@ func sentences(message string) []string {
 	return out
 }
 
-func split(paragraph string) []string {
+// splitSentences splits a paragraph after the punctuation that ends its sentences.
+func splitSentences(paragraph string) []string {
 	var out []string
 	for paragraph != "" {
 		at := sentenceAt.FindStringIndex(paragraph)
@@ -146,8 +148,8 @@ func split(paragraph string) []string {
 	return out
 }
 
-// finish makes a whole sentence of a part of one.
-func finish(s string) string {
+// completeSentence adds a capital letter and a period to a fragment. It returns "" if s has no letters.
+func completeSentence(s string) string {
 	s = strings.Trim(strings.Join(strings.Fields(s), " "), " ,;:-")
 	if !strings.ContainsFunc(s, unicode.IsLetter) {
 		return ""
@@ -163,23 +165,23 @@ func finish(s string) string {
 	return s
 }
 
-// names are what a text must not contain.
-type names struct {
+// hiddenNames are the names that instructions must not contain.
+type hiddenNames struct {
 	files     map[string]bool // paths and names of files
-	functions map[string]bool // also classes and modules
-	changed   map[string]bool // identifiers on one side of the changed lines only
+	functions map[string]bool // functions, classes and modules
+	changed   map[string]bool // identifiers on only one side of the changed lines
 }
 
-func namesOf(f Fix) names {
-	n := names{files: map[string]bool{}, functions: map[string]bool{}, changed: map[string]bool{}}
+func hiddenNamesOf(f Fix) hiddenNames {
+	n := hiddenNames{files: map[string]bool{}, functions: map[string]bool{}, changed: map[string]bool{}}
 	for _, file := range f.Files {
 		n.files[file], n.files[path.Base(file)] = true, true
 		if stem := strings.TrimSuffix(path.Base(file), path.Ext(file)); stem != "__init__" {
 			n.functions[stem] = true
 		}
 	}
-	for _, text := range hunk.FindAllString(f.Gold, -1) {
-		for _, m := range defined.FindAllStringSubmatch(text, -1) {
+	for _, text := range hunkHeader.FindAllString(f.Gold, -1) {
+		for _, m := range definition.FindAllStringSubmatch(text, -1) {
 			n.functions[m[1]] = true
 		}
 	}
@@ -188,16 +190,16 @@ func namesOf(f Fix) names {
 		if line[0] != '+' && line[0] != '-' || strings.HasPrefix(line, "+++") || strings.HasPrefix(line, "---") {
 			continue
 		}
-		for _, m := range defined.FindAllStringSubmatch(line, -1) {
+		for _, m := range definition.FindAllStringSubmatch(line, -1) {
 			n.functions[m[1]] = true
 		}
-		for _, w := range wordForm.FindAllString(line, -1) {
+		for _, w := range identifier.FindAllString(line, -1) {
 			sides[line[0]][w] = true
 		}
 	}
 	for side, words := range sides {
 		for w := range words {
-			if !sides['+'+'-'-side][w] {
+			if otherSide := '+' + '-' - side; !sides[otherSide][w] {
 				n.changed[w] = true
 			}
 		}
@@ -205,25 +207,24 @@ func namesOf(f Fix) names {
 	return n
 }
 
-// revealing reports whether a sentence names something that the fix changes.
-func revealing(sentence string, n names) bool {
+// reveals reports whether a sentence names something that the fix changes.
+func reveals(sentence string, n hiddenNames) bool {
 	for file := range n.files {
 		if strings.Contains(sentence, file) {
 			return true
 		}
 	}
-	for _, at := range wordForm.FindAllStringIndex(sentence, -1) {
+	for _, at := range identifier.FindAllStringIndex(sentence, -1) {
 		w := sentence[at[0]:at[1]]
-		if n.functions[w] || n.changed[w] && codelike(sentence, at[0], at[1]) {
+		if n.functions[w] || n.changed[w] && isCode(sentence, at[0], at[1]) {
 			return true
 		}
 	}
 	return strings.Contains(sentence, ".py")
 }
 
-// codelike reports whether the word between two positions is code: by its form, or because it is quoted, called
-// or an attribute.
-func codelike(s string, from, to int) bool {
+// isCode reports whether s[from:to] is a word of code: by its form, or because it is quoted, called or an attribute.
+func isCode(s string, from, to int) bool {
 	w := s[from:to]
 	if strings.ContainsAny(w, "_0123456789") || w[1:] != strings.ToLower(w[1:]) && w != strings.ToUpper(w) {
 		return true

@@ -40,7 +40,7 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-func TestALinterCanRefuseSentences(t *testing.T) {
+func TestInstructionsLeaveOutSentencesThatLintRefuses(t *testing.T) {
 	f := Fix{Commit: workspace.Commit{Message: "Fix crash when the list of values is empty\n\nIt fails with an odd message about line 3."}}
 	lint := func(text string) []string {
 		if strings.Contains(text, "line 3") {

@@ -16,32 +16,32 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Names in a task directory.
+// Names of the files and directories in a task directory.
 const (
 	taskName  = "task.yaml"
 	repoName  = "repo"
 	patchName = "gold.patch"
 )
 
-// ErrNotEmpty means that the directory for the task exists and has files.
+// ErrNotEmpty means that the directory for the task already contains files.
 var ErrNotEmpty = errors.New("the directory exists and is not empty")
 
-// Free returns ErrNotEmpty if a task cannot be written to dir.
+// Free returns an error that wraps ErrNotEmpty if dir already contains files, and nil if a task can be written to it.
 func Free(dir string) error {
 	list, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("looking at the output directory: %w", err)
+		return fmt.Errorf("reading the output directory: %w", err)
 	case len(list) > 0:
 		return fmt.Errorf("%s: %w: name another one with -o, or remove it", dir, ErrNotEmpty)
 	}
 	return nil
 }
 
-// Write writes a task directory. comments say where the values of task.yaml are from, by their keys; the comment
-// of "" begins the file.
+// Write writes a task directory. comments maps keys of task.yaml to comments that say where their values come from;
+// the comment for "" is written at the start of the file.
 func Write(dir string, t schemas.Task, tree *workspace.Tree, comments map[string]string) error {
 	if err := Free(dir); err != nil {
 		return err
@@ -62,14 +62,14 @@ func Write(dir string, t schemas.Task, tree *workspace.Tree, comments map[string
 			return fmt.Errorf("writing the gold patch: %w", err)
 		}
 	}
-	// Last: a directory without it is not a task.
+	// task.yaml is written last: a directory without it is not a task.
 	if err := os.WriteFile(filepath.Join(dir, taskName), text, 0o644); err != nil {
 		return fmt.Errorf("writing the task: %w", err)
 	}
 	return nil
 }
 
-// writeTree writes files that only lie below root, whatever links there are.
+// writeTree writes the files of a tree below dir. It never follows a link out of dir.
 func writeTree(dir string, tree *workspace.Tree) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -115,7 +115,7 @@ func writeFile(root *os.Root, name string, in io.Reader, mode os.FileMode) error
 	return errors.Join(err, f.Close())
 }
 
-// taskYAML writes the fields of a task that have a value.
+// taskYAML returns task.yaml with the fields of a task that have a value.
 func taskYAML(t schemas.Task, comments map[string]string) ([]byte, error) {
 	doc := &yaml.Node{Kind: yaml.MappingNode, HeadComment: comments[""]}
 	tests := &yaml.Node{Kind: yaml.MappingNode}

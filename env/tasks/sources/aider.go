@@ -27,7 +27,7 @@ func init() {
 	})
 }
 
-// practice is the directory of the exercises.
+// practice is the directory of the exercises in a clone of exercism/python.
 const practice = "exercises/practice/"
 
 func readAider(ctx context.Context, cfg CollectionConfig) ([]placedTask, error) {
@@ -45,7 +45,7 @@ func readAider(ctx context.Context, cfg CollectionConfig) ([]placedTask, error) 
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("%s holds no %s*/.meta/config.json: name a clone of github.com/exercism/python", cfg.Path, practice)
+		return nil, fmt.Errorf("%s has no %s*/.meta/config.json: name a clone of github.com/exercism/python", cfg.Path, practice)
 	}
 	var list []placedTask
 	for _, name := range sortedKeys(names) {
@@ -58,8 +58,8 @@ func readAider(ctx context.Context, cfg CollectionConfig) ([]placedTask, error) 
 	return cfg.pick(list)
 }
 
-// aiderTask makes a task of an exercise. .docs become the instructions. The agent gets neither .meta,
-// which has the solution, nor .approaches, which has others.
+// aiderTask makes a task from an exercise. The files in .docs become the instructions. The agent does not get .meta and
+// .approaches, which contain solutions.
 func aiderTask(all *workspace.Tree, dir, name string) (placedTask, error) {
 	var meta struct {
 		Files struct{ Solution, Test, Example []string }
@@ -72,25 +72,25 @@ func aiderTask(all *workspace.Tree, dir, name string) (placedTask, error) {
 		return placedTask{}, fmt.Errorf(".meta/config.json: %w", err)
 	}
 	if len(meta.Files.Test) == 0 || len(meta.Files.Solution) == 0 {
-		return placedTask{}, fmt.Errorf(".meta/config.json names no test or no solution")
+		return placedTask{}, fmt.Errorf(".meta/config.json lacks a test file or a solution file")
 	}
-	var words strings.Builder
+	var instructions strings.Builder
 	for _, doc := range []string{"introduction.md", "instructions.md", "instructions.append.md"} {
 		if text, _, _, err := all.File(dir + "/.docs/" + doc); err == nil {
-			words.WriteString(strings.TrimRight(string(text), "\n") + "\n\n")
+			instructions.WriteString(strings.TrimRight(string(text), "\n") + "\n\n")
 		}
 	}
 	files, err := all.Sub(dir, func(p string) bool { return !strings.HasPrefix(p, ".") })
 	if err != nil {
 		return placedTask{}, err
 	}
-	gold, err := exampleDiff(all, dir, meta.Files.Solution, meta.Files.Example)
+	gold, err := goldPatch(all, dir, meta.Files.Solution, meta.Files.Example)
 	if err != nil {
 		return placedTask{}, err
 	}
 	t := schemas.Task{
 		InstanceID: strings.ReplaceAll(name, "-", "_"), Repo: "exercism/python", License: "MIT", BugKind: "exercise",
-		Instructions: strings.TrimSpace(words.String()) + "\n", GoldPatch: gold,
+		Instructions: strings.TrimSpace(instructions.String()) + "\n", GoldPatch: gold,
 		Entrypoint: "python3 -m pytest --tb=short -q " + strings.Join(meta.Files.Test, " "),
 		Origin:     &schemas.Origin{UpstreamRepo: "github.com/exercism/python", License: "MIT"},
 	}
@@ -98,18 +98,19 @@ func aiderTask(all *workspace.Tree, dir, name string) (placedTask, error) {
 	if p := taskfile.Problems(t); len(p) > 0 {
 		return placedTask{}, fmt.Errorf("%s", p[0].Text)
 	}
-	return place(t, "aider", files), nil
+	return newPlacedTask(t, "aider", files), nil
 }
 
-// exampleDiff is the patch from the stubs to the example solution, "" if there is none.
-func exampleDiff(all *workspace.Tree, dir string, solution, example []string) (string, error) {
+// goldPatch returns the patch from the stubs to the example solution, or "" if there is no example.
+func goldPatch(all *workspace.Tree, dir string, solution, example []string) (string, error) {
 	var out strings.Builder
 	for _, file := range example {
 		after, _, _, err := all.File(dir + "/" + file)
 		if err != nil {
 			return "", err
 		}
-		// A single example is the solution, whatever its name; several have the names of the files.
+		// A single example is the solution and may have any name. Several examples have the names of the files they
+		// replace.
 		at := slices.IndexFunc(solution, func(s string) bool { return path.Base(s) == path.Base(file) })
 		if at < 0 && len(example) == 1 {
 			at = 0

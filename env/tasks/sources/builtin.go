@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// builtinTasks is the set in every binary: small Python programs whose bug is far from its symptom.
+// builtinTasks are the tasks in the binary: small Python programs with a bug that is far from its symptom.
 //
 //go:embed all:builtin/tasks
 var builtinTasks embed.FS
@@ -40,6 +40,6 @@ func newBuiltin(cfg BuiltinConfig) (env.Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		return only(list, cfg.IDs)
+		return selectIDs(list, cfg.IDs)
 	}}, nil
 }

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/builtin.txt")
 
-// builtin is the embedded set through the registry, as everybody else gets it.
+// builtin returns the source of the embedded tasks from the registry.
 func builtin(t *testing.T, with map[string]any) env.Source {
 	t.Helper()
 	src, err := env.Sources.Build("builtin", with, struct{}{})
@@ -42,8 +42,8 @@ func builtinList(t *testing.T) (env.Source, []schemas.Task) {
 	return src, tasks
 }
 
-// placeTree unpacks a task's tree the way a sandbox gets it.
-func placeTree(t *testing.T, src env.Source, instance string) string {
+// unpackTree unpacks a task's files as a sandbox does.
+func unpackTree(t *testing.T, src env.Source, instance string) string {
 	t.Helper()
 	tree, err := src.Tree(t.Context(), instance)
 	if err != nil {
@@ -64,7 +64,7 @@ func placeTree(t *testing.T, src env.Source, instance string) string {
 	return dir
 }
 
-// pytest runs the suite in dir; ids selects tests, none means all.
+// pytest runs the tests in dir with the given ids, or all tests.
 func pytest(t *testing.T, dir string, ids ...string) (outcomes map[string]string, output string) {
 	t.Helper()
 	plugins, err := filepath.Abs("testdata")
@@ -115,8 +115,8 @@ func goldFiles(t *testing.T, task schemas.Task) []*gitdiff.File {
 	return files
 }
 
-// rootLines are the "path:line" a gold patch changes on the base side; a pure
-// insertion counts as the line before it.
+// rootLines returns the lines that a gold patch removes, as "path:line". For a hunk that only adds lines, it returns
+// the line before them.
 func rootLines(files []*gitdiff.File) []string {
 	var roots []string
 	for _, f := range files {
@@ -155,8 +155,8 @@ func rootInTraceback(dir, output string, roots []string) bool {
 	return false
 }
 
-// Before the gold patch, every task fails in exactly the listed tests; after it, it passes. The
-// golden file pins the ids and whether the traceback shows the root cause.
+// Before the gold patch, exactly the listed tests of each task fail; after it, all tests pass. The golden file contains
+// the ids of the tasks, and whether the traceback shows the root cause.
 func TestBuiltinTasksBeforeAndAfterGold(t *testing.T) {
 	src, tasks := builtinList(t)
 	lines := make([]string, len(tasks))
@@ -164,7 +164,7 @@ func TestBuiltinTasksBeforeAndAfterGold(t *testing.T) {
 		for i, task := range tasks {
 			t.Run(task.InstanceID, func(t *testing.T) {
 				t.Parallel()
-				dir := placeTree(t, src, task.InstanceID)
+				dir := unpackTree(t, src, task.InstanceID)
 				before, output := pytest(t, dir)
 				if diff := cmp.Diff(expected(task, "failed"), before); diff != "" {
 					t.Fatalf("before gold (-want +got):\n%s\n%s", diff, output)
@@ -208,7 +208,7 @@ func TestBuiltinTestsFailAlone(t *testing.T) {
 	for _, task := range tasks {
 		t.Run(task.InstanceID, func(t *testing.T) {
 			t.Parallel()
-			dir := placeTree(t, src, task.InstanceID)
+			dir := unpackTree(t, src, task.InstanceID)
 			for _, id := range task.Tests.FailToPass {
 				got, output := pytest(t, dir, id)
 				if diff := cmp.Diff(map[string]string{id: "failed"}, got); diff != "" {
@@ -224,7 +224,7 @@ func TestBuiltinTasksCoverManyBugKinds(t *testing.T) {
 	kinds := map[string]bool{}
 	for _, task := range tasks {
 		kinds[task.BugKind] = true
-		dir := placeTree(t, src, task.InstanceID)
+		dir := unpackTree(t, src, task.InstanceID)
 		modules, program, total := 0, 0, 0
 		err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || filepath.Ext(name) != ".py" {
@@ -260,12 +260,12 @@ func TestBuiltinTasksCoverManyBugKinds(t *testing.T) {
 var (
 	identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z_0-9]+`)
 	placeNamed = regexp.MustCompile(`\.py\b|\bline \d`)
-	// pythonWords are keywords that are English as well.
+	// pythonWords are keywords that are also English words.
 	pythonWords = []string{"and", "as", "else", "for", "from", "if", "in", "is", "not", "or", "with"}
 	hint        = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK|(?i:bugs?|buggy))\b`)
 )
 
-// Nothing that an agent can read reveals the place of the bug or the fix.
+// The texts that an agent can read do not reveal the bug or the fix.
 func TestBuiltinTasksLeakNothing(t *testing.T) {
 	src, tasks := builtinList(t)
 	for _, task := range tasks {
@@ -291,7 +291,7 @@ func TestBuiltinTasksLeakNothing(t *testing.T) {
 				}
 			}
 		}
-		text := readAll(t, placeTree(t, src, task.InstanceID))
+		text := readAll(t, unpackTree(t, src, task.InstanceID))
 		if m := hint.FindString(text + task.Instructions); m != "" {
 			t.Errorf("%s: says %q", task.InstanceID, m)
 		}
@@ -325,13 +325,12 @@ func readAll(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// The gold patch of one task cannot apply to another: the files that it changes do not exist
-// there.
+// The gold patch of one task cannot apply to another task, because the files that it changes do not exist there.
 func TestBuiltinGoldFitsOnlyItsTask(t *testing.T) {
 	src, tasks := builtinList(t)
 	trees := map[string]string{}
 	for _, task := range tasks {
-		trees[task.InstanceID] = placeTree(t, src, task.InstanceID)
+		trees[task.InstanceID] = unpackTree(t, src, task.InstanceID)
 	}
 	for _, task := range tasks {
 		for _, f := range goldFiles(t, task) {

@@ -68,8 +68,8 @@ func TestAiderTasksContainNoSolutions(t *testing.T) {
 		if got := repo.Paths(); !slices.Equal(got, []string{"two_fer.py", "two_fer_test.py"}) {
 			t.Errorf("the agent gets %v", got)
 		}
-		mended, err := taskfile.Apply(repo, []byte(task.GoldPatch))
-		if err != nil || contents(t, mended)["two_fer.py"] != healthy {
+		fixed, err := taskfile.Apply(repo, []byte(task.GoldPatch))
+		if err != nil || contents(t, fixed)["two_fer.py"] != healthy {
 			t.Errorf("gold %q: %v", task.GoldPatch, err)
 		}
 		if task.Entrypoint != "python3 -m pytest --tb=short -q two_fer_test.py" || task.Tests.Files[0] != "two_fer_test.py" || task.ID != task.ComputeID() {
@@ -83,7 +83,7 @@ func TestAiderTasksContainNoSolutions(t *testing.T) {
 
 func TestMiniNightmareHasTenCompleteTasks(t *testing.T) {
 	all := map[string]string{}
-	for _, name := range nightmares {
+	for _, name := range nightmareNames {
 		all["mini_nightmare/"+name+"/test.py"], all["mini_nightmare/"+name+"/"+name+"_code.py"] = oldTest, brokenLib
 		all["mini_nightmare/"+name+"/.debugignore"] = "x"
 	}
@@ -118,7 +118,7 @@ func TestSWEQATasksHaveNoVerdict(t *testing.T) {
 		t.Errorf("the reference answer is part of a task: %s, %v", text, err)
 	}
 	_, err = tasksOf(t, "sweqa", map[string]any{"path": files(t, map[string]string{"mine.jsonl": `{"question": "a", "answer": "b"}`})})
-	if err == nil || !strings.Contains(err.Error(), `"mine" is none of the benchmark's repositories`) {
+	if err == nil || !strings.Contains(err.Error(), `"mine" is not a repository of the benchmark`) {
 		t.Error(err)
 	}
 }
@@ -152,7 +152,7 @@ func TestExclusionsApplyOnlyToAll(t *testing.T) {
 	splits := map[string][]string{"small": {"b", "a.1"}, "wrong": {"z"}}
 	for text, want := range map[string]string{
 		``: "a.1 a.2 b c", `"all"`: "b", `null`: "b", `"c"`: "c", `"small"`: "b a.1", `["c", "a.1"]`: "c a.1", `"a.2"`: "a.2",
-		`["b", "b"]`: `"b" is listed twice`, `"smal"`: "there is no", `["d"]`: "there is no", `"wrong"`: `names "z", which the dataset does not hold`,
+		`["b", "b"]`: `"b" is listed twice`, `"smal"`: "there is no", `["d"]`: "there is no", `"wrong"`: `names "z", which the dataset does not contain`,
 		`7`: "want \"all\", an id", `[]`: "",
 	} {
 		var p Problems
@@ -175,7 +175,6 @@ func TestExclusionsApplyOnlyToAll(t *testing.T) {
 	}
 }
 
-// A server that breaks off in the middle, and knows ranges.
 func TestRecipesReplaceImages(t *testing.T) {
 	recipes := filepath.Join(files(t, map[string]string{"r.yaml": `
 owner/name 4.3:
@@ -201,7 +200,7 @@ owner/name 4.3:
 	}
 	with["recipes"] = filepath.Join(files(t, map[string]string{"r.yaml": "owner/name 4.3:\n  base: mine:1\n  python: '9.9'\n"}), "r.yaml")
 	task, _ = one(t, source(t, "swebench", with, sweRow(commit)))
-	if task.Image != "mine:1" || task.Python != "" { // the image brings its interpreter
+	if task.Image != "mine:1" || task.Python != "" { // the image contains the interpreter
 		t.Errorf("image %q, python %q", task.Image, task.Python)
 	}
 	row := sweRow(commit)
@@ -212,7 +211,7 @@ owner/name 4.3:
 	row["instance_id"] = "owner__name-2"
 	with["problems"] = []string{"owner__name-1"}
 	if task, _ := one(t, source(t, "swebench", with, sweRow(commit), row)); task.InstanceID != "owner__name-1" {
-		t.Errorf("a recipe was needed for what is not chosen: %s", task.InstanceID)
+		t.Errorf("instance %q, want owner__name-1: an instance that is not chosen needs no recipe", task.InstanceID)
 	}
 }
 

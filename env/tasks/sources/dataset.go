@@ -21,31 +21,31 @@ type DatasetConfig struct {
 	Path     string              `json:"path"`     // file or directory with the rows; unset = downloaded
 	Split    string              `json:"split"`    // split; unset = the benchmark's own
 	Problems Problems            `json:"problems"` // all, an id, the name of a split, or a list of ids
-	Exclude  []string            `json:"exclude"`  // ids, or their beginnings up to a dot, to leave out of all
+	Exclude  []string            `json:"exclude"`  // ids, or prefixes of ids up to a dot, that "all" leaves out
 	Splits   map[string][]string `json:"splits"`   // further splits: a name and its ids
 	Repos    string              `json:"repos"`    // directory of git clones
-	Trees    string              `json:"trees"`    // directory of finished repositories by instance
-	Image    string              `json:"image"`    // image; unset = the official one, build = a recipe makes the environment
+	Trees    string              `json:"trees"`    // directory of prepared repositories, named by instance id
+	Image    string              `json:"image"`    // container image; unset = the official one, build = a recipe makes the environment
 	Recipes  string              `json:"recipes"`  // file of recipes
-	URL      string              `json:"url"`      // where rows are downloaded from; unset = the pinned edition
+	URL      string              `json:"url"`      // address of the rows; unset = the official dataset at a fixed revision
 	SHA256   string              `json:"sha256"`   // hash of the download
 }
 
-// datasetSource is an env.Source over the rows of a dataset. It opens a tree when a caller asks
-// for it, because most of a dataset is never run.
+// datasetSource is an env.Source with the rows of a dataset. It opens repositories only on request, because most tasks
+// of a dataset are never run.
 type datasetSource struct {
 	name    string
 	cfg     DatasetConfig
-	version func(row *row) string // of the recipes; nil: none
+	version func(row *row) string // returns the version by which recipes are selected; nil if recipes have no versions
 	make    func(*row) instance
-	ids     func(string) string // an id as users may write it; nil: as it is
-	url     string              // where the rows are, pinned
+	ids     func(string) string // converts an id of the benchmark to an instance id; nil if they are the same
+	url     string              // address of the rows, at a fixed revision
 
-	mu    sync.Mutex
-	ready bool
-	list  []schemas.Task
-	by    map[string]instance
-	trees map[string]*workspace.Tree
+	mu           sync.Mutex
+	ready        bool
+	list         []schemas.Task
+	instanceByID map[string]instance
+	trees        map[string]*workspace.Tree
 }
 
 var _ env.Source = (*datasetSource)(nil)
@@ -67,15 +67,15 @@ func (s *datasetSource) Tree(ctx context.Context, id string) (env.Tree, error) {
 	if err := s.load(ctx); err != nil {
 		return nil, err
 	}
-	in, known := s.by[id]
+	in, known := s.instanceByID[id]
 	if !known {
 		return nil, fmt.Errorf("task source %q has no task %q", s.name, id)
 	}
 	if t := s.trees[id]; t != nil {
 		return t, nil
 	}
-	at := repositories{s.cfg.Repos, s.cfg.Trees, taskfile.DefaultCache()}
-	t, err := at.open(ctx, id, in.repo, in.commit)
+	repos := repositories{s.cfg.Repos, s.cfg.Trees, taskfile.DefaultCache()}
+	t, err := repos.open(ctx, id, in.repo, in.commit)
 	if err == nil && in.change != nil {
 		t, err = in.change(t)
 	}
@@ -106,48 +106,49 @@ func (s *datasetSource) load(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	by, ids, err := s.instances(rows)
+	byID, ids, err := s.instances(rows)
 	if err != nil {
 		return err
 	}
-	chosen, err := s.cfg.Problems.mapIDs(s.ids).choose(ids, s.cfg.Splits, s.cfg.Exclude)
+	chosen, err := s.cfg.Problems.convertIDs(s.ids).choose(ids, s.cfg.Splits, s.cfg.Exclude)
 	if err != nil {
 		return err
 	}
 	if len(chosen) == 0 {
 		return errors.New("problems and exclude leave no instance")
 	}
-	if s.list, err = s.complete(chosen, by, recipes); err != nil {
+	if s.list, err = s.complete(chosen, byID, recipes); err != nil {
 		return err
 	}
-	s.by, s.trees, s.ready = by, map[string]*workspace.Tree{}, true
+	s.instanceByID, s.trees, s.ready = byID, map[string]*workspace.Tree{}, true
 	return nil
 }
 
-// complete completes the chosen instances. Others need no recipe.
-func (s *datasetSource) complete(chosen []string, by map[string]instance, recipes recipeBook) (list []schemas.Task, err error) {
+// complete applies recipes to the chosen instances and returns their tasks. Other instances do not need recipes.
+func (s *datasetSource) complete(chosen []string, byID map[string]instance, recipes recipeBook) (list []schemas.Task, err error) {
 	var problems []error
 	for _, id := range chosen {
-		in := by[id]
+		in := byID[id]
 		if err := recipes.apply(&in, in.version, s.cfg.Image); err != nil {
-			if problems = append(problems, fmt.Errorf("%s: %w", in.where, err)); len(problems) >= maxTrouble {
+			if problems = append(problems, fmt.Errorf("%s: %w", in.where, err)); len(problems) >= maxProblems {
 				break
 			}
 		}
 		in.task.Source = s.name
 		in.task = taskfile.Complete(in.task, s.name)
-		by[id] = in
+		byID[id] = in
 		list = append(list, in.task)
 	}
 	return list, errors.Join(problems...)
 }
 
-// instances makes a task of every row. Its error names all rows that cannot be used.
+// instances makes a task from every row. It returns them by id, and their ids in the order of the rows. The error names
+// the rows that cannot be used.
 func (s *datasetSource) instances(rows []row) (map[string]instance, []string, error) {
-	by := map[string]instance{}
+	byID := map[string]instance{}
 	var ids []string
 	var problems []error
-	where, same := map[string]string{}, map[string]string{}
+	where, hashes := map[string]string{}, map[string]string{} // of the rows, by instance id
 	for i := range rows {
 		r := &rows[i]
 		in := s.make(r)
@@ -157,15 +158,15 @@ func (s *datasetSource) instances(rows []row) (map[string]instance, []string, er
 			}
 		}
 		if other := where[in.task.InstanceID]; other != "" && len(r.problems) == 0 {
-			if schemas.Hash(r.fields) == same[in.task.InstanceID] { // some editions have rows twice
+			if schemas.Hash(r.fields) == hashes[in.task.InstanceID] { // some releases of datasets repeat rows
 				continue
 			}
-			r.problem("instance %q stands already at %s, with another content", in.task.InstanceID, other)
+			r.problem("instance %q is already at %s, with other content", in.task.InstanceID, other)
 		}
-		same[in.task.InstanceID] = schemas.Hash(r.fields)
+		hashes[in.task.InstanceID] = schemas.Hash(r.fields)
 		where[in.task.InstanceID] = r.where
 		if len(r.problems) > 0 {
-			if problems = append(problems, r.problems...); len(problems) >= maxTrouble {
+			if problems = append(problems, r.problems...); len(problems) >= maxProblems {
 				break
 			}
 			continue
@@ -173,11 +174,11 @@ func (s *datasetSource) instances(rows []row) (map[string]instance, []string, er
 		if in.where = r.where; s.version != nil {
 			in.version = s.version(r)
 		}
-		by[in.task.InstanceID] = in
+		byID[in.task.InstanceID] = in
 		ids = append(ids, in.task.InstanceID)
 	}
-	return by, ids, errors.Join(problems...)
+	return byID, ids, errors.Join(problems...)
 }
 
-// sortedKeys lists a set.
+// sortedKeys returns the members of a set, sorted.
 func sortedKeys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }

@@ -157,7 +157,7 @@ func TestSWEBenchHidesItsTestsAndItsHistory(t *testing.T) {
 	public, err := schemas.CanonicalJSON(task.Public())
 	for _, secret := range []string{"test_new", "test_two", "2 * x", "a hint"} {
 		if err != nil || strings.Contains(string(public), secret) {
-			t.Errorf("%s is in what the agent's side knows: %s, %v", secret, public, err)
+			t.Errorf("the public task reveals %s: %s, %v", secret, public, err)
 		}
 	}
 }
@@ -261,7 +261,7 @@ func TestBrokenColumns(t *testing.T) {
 		if c.want == "" {
 			continue // a number is accepted as text
 		}
-		if c.kind == "sweqa" && err != nil && strings.Contains(err.Error(), "none of the benchmark's repositories") {
+		if c.kind == "sweqa" && err != nil && strings.Contains(err.Error(), "not a repository of the benchmark") {
 			continue
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Count(err.Error(), "\n") > 1 {
@@ -313,11 +313,11 @@ func TestSWESmithPlacesTheBugWithoutItsCommit(t *testing.T) {
 	if got := contents(t, files); got["lib.py"] != brokenLib {
 		t.Errorf("the bug is not there: %q", got["lib.py"])
 	}
-	mended, err := taskfile.Apply(files, []byte(task.GoldPatch))
+	fixed, err := taskfile.Apply(files, []byte(task.GoldPatch))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := contents(t, mended); got["lib.py"] != healthy {
+	if got := contents(t, fixed); got["lib.py"] != healthy {
 		t.Errorf("gold leads to %q", got["lib.py"])
 	}
 	if task.Origin.Operator != "func_pm_op_swap" || task.Public().Origin.Operator != "" || task.Public().BugPatch != "" {
@@ -355,7 +355,7 @@ func r2eRow(commit string) map[string]any {
 	}
 }
 
-func TestR2EGymIsJudgedByItsWholeMap(t *testing.T) {
+func TestR2EGymExpectsAResultOfEveryTest(t *testing.T) {
 	repos, commit := clone(t, base())
 	task, files := one(t, source(t, "r2egym", map[string]any{"repos": repos, "problems": "name_final:" + strings.Repeat("c", 40)}, r2eRow(commit)))
 	if diff := cmp.Diff(map[string]string{"Test.test_two": "passed", "test_x": "failed"}, task.Tests.Expected); diff != "" {
@@ -365,8 +365,8 @@ func TestR2EGymIsJudgedByItsWholeMap(t *testing.T) {
 		strings.Contains(task.GoldPatch, "tests/") || strings.Contains(schemas.Hash(task.Public()), "r2e_tests") {
 		t.Errorf("%+v", task)
 	}
-	mended, err := taskfile.Apply(files, []byte(task.GoldPatch))
-	if err != nil || contents(t, mended)["lib.py"] != healthy {
+	fixed, err := taskfile.Apply(files, []byte(task.GoldPatch))
+	if err != nil || contents(t, fixed)["lib.py"] != healthy {
 		t.Errorf("gold: %v", err)
 	}
 	tested, err := taskfile.Apply(files, []byte(task.Tests.Patch))

@@ -21,7 +21,7 @@ type DirConfig struct {
 func init() {
 	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 		Kind:    "dir",
-		Summary: "a directory of tasks, each with task.yaml, repo/ and perhaps gold.patch",
+		Summary: "a directory of tasks, each with task.yaml, repo/ and optionally gold.patch",
 		Default: func() any { return &DirConfig{} },
 		New: func(cfg any, _ struct{}) (env.Source, error) {
 			return newDir(*cfg.(*DirConfig))
@@ -30,7 +30,7 @@ func init() {
 }
 
 func newDir(cfg DirConfig) (env.Source, error) {
-	if err := wantDirectory(cfg.Path); err != nil {
+	if err := checkDirectory(cfg.Path); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(cfg.Path, taskName)); err == nil {
@@ -41,12 +41,12 @@ func newDir(cfg DirConfig) (env.Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		return only(list, cfg.IDs)
+		return selectIDs(list, cfg.IDs)
 	}}, nil
 }
 
-// wantDirectory checks the setting "path" of a source.
-func wantDirectory(path string) error {
+// checkDirectory checks the setting "path" of a source.
+func checkDirectory(path string) error {
 	if path == "" {
 		return errors.New(`the setting "path" is missing: name a directory`)
 	}
@@ -57,7 +57,7 @@ func wantDirectory(path string) error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("%s is a file: name the directory it lies in", path)
+		return fmt.Errorf("%s is a file: name its directory", path)
 	}
 	return nil
 }

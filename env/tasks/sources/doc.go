@@ -1,11 +1,10 @@
-// Package sources has the task sources. Each source is one file: builtin (a set embedded in the
-// binary), dir (a directory of tasks in the same layout), path (one program on disk), file (a task
-// file, see env/tasks/taskfile), and one for each public benchmark on top of dataset.go and
-// folders.go.
+// Package sources implements the task sources. Each source has its own file: builtin (tasks embedded in the binary),
+// dir (a directory of task directories), path (one program on disk), file (a task file, see env/tasks/taskfile), free
+// (any image or directory, without tests), and one source for each public benchmark, based on dataset.go or folders.go.
 //
-// A task directory holds
+// A task directory contains
 //
 //	task.yaml    the instructions, how the program runs, how a fix is verified
-//	repo/        the program, tests included
+//	repo/        the program, including its tests
 //	gold.patch   optional: unified diff from repo/ to the fixed program
 package sources

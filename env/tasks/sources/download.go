@@ -23,32 +23,32 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// download fetches a file once, atomically, into Dir under the hash of its address. An interrupted
-// download continues where it stopped, in this process or a later one. Processes wait for each
-// other and share the result.
+// download is a file that is downloaded once into a cache. An interrupted download continues where it stopped, in this
+// process or a later one. Processes wait for each other and share the file.
 type download struct {
-	URL    string // pinned: it names a revision
-	SHA256 string // "" = the one that the server names, or any if it names none
-	Dir    string
-	Wait   time.Duration // before a retry, longer each time; 0 = downloadWait
+	URL    string        // address of a fixed revision of the file
+	SHA256 string        // hash of the file; "" means the hash that the server sends, or no check if it sends none
+	Dir    string        // the cache; the hash of URL names the subdirectory of the file
+	Wait   time.Duration // time before the first retry, doubled for each further one; 0 means downloadWait
 }
 
 const (
-	maxDownload   = 8 << 30
-	downloadTries = 6 // in a row without any data
+	maxDownload   = 8 << 30 // bytes
+	downloadTries = 6       // attempts in a row without any data
 	downloadWait  = time.Second
 )
 
-// partial describes a file whose download is not complete. It is stored beside the file.
+// partial describes an incomplete download. It is stored beside the incomplete file.
 type partial struct {
 	ETag   string `json:"etag,omitempty"`   // of the version that is being downloaded
-	SHA256 string `json:"sha256,omitempty"` // as the server names it
+	SHA256 string `json:"sha256,omitempty"` // hash of the file, from the server
 }
 
+// get returns the name of the downloaded file.
 func (d download) get(ctx context.Context) (string, error) {
 	u, err := url.Parse(d.URL)
 	if err != nil || u.Host == "" || path.Base(u.Path) == "/" || path.Base(u.Path) == "." {
-		return "", fmt.Errorf("%q is no address to download a dataset from: want https://HOST/PATH/FILE", d.URL)
+		return "", fmt.Errorf("%q is not an address from which a dataset can be downloaded: want https://HOST/PATH/FILE", d.URL)
 	}
 	sum := sha256.Sum256([]byte(d.URL))
 	dir := filepath.Join(d.Dir, hex.EncodeToString(sum[:8]))
@@ -67,7 +67,7 @@ func (d download) get(ctx context.Context) (string, error) {
 		}
 		return name, nil
 	}
-	if err := d.whole(ctx, name+".part"); err != nil {
+	if err := d.fetchAll(ctx, name+".part"); err != nil {
 		return "", fmt.Errorf("downloading %s: %w", d.URL, err)
 	}
 	want := d.SHA256
@@ -75,40 +75,40 @@ func (d download) get(ctx context.Context) (string, error) {
 		want = readPartial(name + ".part").SHA256
 	}
 	if err := d.check(name+".part", want); err != nil {
-		return "", errors.Join(err, d.drop(name+".part"))
+		return "", errors.Join(err, d.remove(name+".part"))
 	}
 	if err := os.Rename(name+".part", name); err != nil {
-		return "", fmt.Errorf("keeping the download: %w", err)
+		return "", fmt.Errorf("storing the download: %w", err)
 	}
-	_ = os.Remove(name + ".part.json") // useless now, and harmless
+	_ = os.Remove(name + ".part.json") // no longer needed, but harmless
 	return name, nil
 }
 
-// errAgain marks a failure after which a retry may succeed.
-var errAgain = errors.New("the connection was cut")
+// errRetry is wrapped by errors after which a retry may succeed.
+var errRetry = errors.New("the connection was cut")
 
-// whole requests the missing part until the file is complete or the server has sent nothing for
-// downloadTries times in a row.
-func (d download) whole(ctx context.Context, part string) error {
+// fetchAll requests the missing part until the file is complete, or until the server has sent nothing downloadTries
+// times in a row.
+func (d download) fetchAll(ctx context.Context, part string) error {
 	wait := cmp.Or(d.Wait, downloadWait)
-	for failed, came := 0, false; ; {
+	for failed, received := 0, false; ; {
 		before := sizeOf(part)
 		err := d.fetch(ctx, part)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err == nil || !errors.Is(err, errAgain) {
+		if err == nil || !errors.Is(err, errRetry) {
 			return err
 		}
 		if failed++; sizeOf(part) > before {
-			failed, came = 1, true
+			failed, received = 1, true
 		}
 		// A server that cannot be reached at the start is not retried.
-		dial, unreached := errors.AsType[*net.OpError](err)
-		unreached = unreached && dial.Op == "dial" && !came
-		if failed >= downloadTries || unreached {
+		opErr, unreachable := errors.AsType[*net.OpError](err)
+		unreachable = unreachable && opErr.Op == "dial" && !received
+		if failed >= downloadTries || unreachable {
 			if kept := sizeOf(part); kept > 0 {
-				err = fmt.Errorf("%w: %d bytes are kept, and the same command goes on from there", err, kept)
+				err = fmt.Errorf("%w: %d bytes are kept, and the same command continues the download", err, kept)
 			}
 			return fmt.Errorf("%w: this machine may be offline", err)
 		}
@@ -119,6 +119,7 @@ func (d download) whole(ctx context.Context, part string) error {
 	}
 }
 
+// sizeOf returns the size of a file, or 0 if it does not exist.
 func sizeOf(name string) int64 {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -127,10 +128,10 @@ func sizeOf(name string) int64 {
 	return info.Size()
 }
 
-func (d download) drop(part string) error {
+func (d download) remove(part string) error {
 	err := os.Remove(part)
-	if noted := os.Remove(part + ".json"); !errors.Is(noted, fs.ErrNotExist) {
-		err = errors.Join(err, noted)
+	if jsonErr := os.Remove(part + ".json"); !errors.Is(jsonErr, fs.ErrNotExist) {
+		err = errors.Join(err, jsonErr)
 	}
 	return err
 }
@@ -138,12 +139,12 @@ func (d download) drop(part string) error {
 func readPartial(part string) (p partial) {
 	text, err := os.ReadFile(part + ".json")
 	if err == nil {
-		_ = json.Unmarshal(text, &p) // without it the download starts again
+		_ = json.Unmarshal(text, &p) // if this fails, the download starts from the beginning
 	}
 	return p
 }
 
-// check compares a file with its expected hash; "" accepts any file.
+// check compares the hash of a file with the expected one. "" accepts any file.
 func (d download) check(name, want string) error {
 	if want == "" {
 		return nil
@@ -158,13 +159,13 @@ func (d download) check(name, want string) error {
 		return err
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != want {
-		return fmt.Errorf("%s has the SHA-256 %s, want %s: it is another revision, or was changed on its way", d.URL, got, want)
+		return fmt.Errorf("%s has the SHA-256 %s, want %s: it is another revision, or was changed during the download", d.URL, got, want)
 	}
 	return nil
 }
 
-// fetch appends the missing bytes of the same version of the file to part. If the server has another
-// version, or does not support ranges, it starts again.
+// fetch sends one request and appends the missing bytes to part. If the file on the server has changed, or if the
+// server does not support ranges, it starts from the beginning.
 func (d download) fetch(ctx context.Context, part string) (err error) {
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -172,7 +173,7 @@ func (d download) fetch(ctx context.Context, part string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	have, known := sizeOf(part), readPartial(part)
-	res, err := d.ask(ctx, have, known)
+	res, err := d.request(ctx, have, known)
 	if err != nil {
 		return err
 	}
@@ -182,18 +183,18 @@ func (d download) fetch(ctx context.Context, part string) (err error) {
 	case code == http.StatusRequestedRangeNotSatisfiable && res.Header.Get("Content-Range") == fmt.Sprintf("bytes */%d", have):
 		return nil // part is complete
 	case code == http.StatusOK, code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
-		// Start again: the file has changed, or the server does not support ranges.
+		// Start from the beginning: the file has changed, or the server does not support ranges.
 		if err := f.Truncate(0); err != nil {
 			return err
 		}
 		if code != http.StatusOK {
-			return errors.Join(fmt.Errorf("%w: the server answers with another range", errAgain), os.WriteFile(part+".json", []byte("{}"), 0o600))
+			return errors.Join(fmt.Errorf("%w: the server sent another range", errRetry), os.WriteFile(part+".json", []byte("{}"), 0o600))
 		}
 		if err := notePartial(part, res); err != nil {
 			return err
 		}
 	case code == http.StatusTooManyRequests, code >= 500:
-		return fmt.Errorf("%w: the server answers %s", errAgain, res.Status)
+		return fmt.Errorf("%w: the server answers %s", errRetry, res.Status)
 	default:
 		return fmt.Errorf("the server answers %s", res.Status)
 	}
@@ -202,13 +203,14 @@ func (d download) fetch(ctx context.Context, part string) (err error) {
 	case err == nil && n > maxDownload:
 		err = fmt.Errorf("it is larger than %d GB", maxDownload>>30)
 	case err != nil && ctx.Err() == nil:
-		err = fmt.Errorf("%w: %w", errAgain, err)
+		err = fmt.Errorf("%w: %w", errRetry, err)
 	}
 	return errors.Join(err, f.Sync())
 }
 
-// ask sends the request. Because of If-Range the server sends the whole file if it has changed.
-func (d download) ask(ctx context.Context, have int64, known partial) (*http.Response, error) {
+// request requests the bytes after the first have ones. If the file has changed, If-Range makes the server send all of
+// it.
+func (d download) request(ctx context.Context, have int64, known partial) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL, nil)
 	if err != nil {
 		return nil, err
@@ -216,7 +218,7 @@ func (d download) ask(ctx context.Context, have int64, known partial) (*http.Res
 	req.Header.Set("Accept-Encoding", "identity") // ranges must count the bytes that are hashed
 	if have > 0 {
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", have))
-		if strings.HasPrefix(known.ETag, `"`) { // If-Range refuses a weak one
+		if strings.HasPrefix(known.ETag, `"`) { // If-Range does not allow weak ETags
 			req.Header.Set("If-Range", known.ETag)
 		}
 	}
@@ -226,15 +228,15 @@ func (d download) ask(ctx context.Context, have int64, known partial) (*http.Res
 	}}
 	res, err := client.Do(req)
 	if err != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("%w: %w", errAgain, err)
+		return nil, fmt.Errorf("%w: %w", errRetry, err)
 	}
 	return res, err
 }
 
 var sha256Pattern = regexp.MustCompile(`^"?([0-9a-f]{64})"?$`)
 
-// notePartial stores what the answer says about the whole file. The Hugging Face Hub names the SHA-256
-// of large files (X-Linked-ETag) in its redirects.
+// notePartial stores the ETag and the hash of the file from a response. The Hugging Face Hub sends the SHA-256 of large
+// files as X-Linked-ETag in its redirects.
 func notePartial(part string, res *http.Response) error {
 	p := partial{ETag: res.Header.Get("ETag")}
 	for step := res; step != nil; step = step.Request.Response {

@@ -19,15 +19,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// mirror is a server of one file whose connections end after some bytes.
+// mirror is a server with one file that breaks connections after some bytes.
 type mirror struct {
 	*httptest.Server
 	mu     sync.Mutex
 	body   string
 	etag   string
-	cuts   []int // bytes of each answer that is cut, in order; -1: an error of the server
-	linked string
-	ranges []string // asked for
+	cuts   []int    // bytes after which each response breaks off, in order; -1 for status 503
+	linked string   // X-Linked-ETag
+	ranges []string // requested ranges
 }
 
 func serve(t *testing.T, body string, cuts ...int) *mirror {
@@ -64,14 +64,14 @@ func (m *mirror) answer(w http.ResponseWriter, r *http.Request) {
 	if from > 0 {
 		w.WriteHeader(http.StatusPartialContent)
 	}
-	_, _ = w.Write([]byte(m.body[from : from+cut])) // and then the connection ends
+	_, _ = w.Write([]byte(m.body[from : from+cut])) // less than Content-Length, so the connection breaks
 }
 
 func (m *mirror) download(t *testing.T) download {
 	return download{URL: m.URL + "/rev1/rows.jsonl", SHA256: schemas.HashBytes([]byte(m.body)), Dir: t.TempDir(), Wait: time.Millisecond}
 }
 
-func (d download) gives(t *testing.T, want string) {
+func (d download) expect(t *testing.T, want string) {
 	t.Helper()
 	name, err := d.get(t.Context())
 	if err != nil {
@@ -81,7 +81,7 @@ func (d download) gives(t *testing.T, want string) {
 		t.Errorf("%d bytes, %v; want %d", len(got), err, len(want))
 	}
 	if left, _ := filepath.Glob(filepath.Join(d.Dir, "*", "*.part*")); len(left) > 0 {
-		t.Errorf("left over: %v", left)
+		t.Errorf("temporary files remain: %v", left)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestDownloadsResume(t *testing.T) {
 	m := serve(t, digits, 4000, -1, 0, 2500)
 	d := m.download(t)
 	var all sync.WaitGroup
-	for range 4 { // together: one of them downloads
+	for range 4 { // one of them downloads, the others wait
 		all.Go(func() {
 			name, err := d.get(context.Background())
 			got, rerr := os.ReadFile(name)
@@ -104,7 +104,7 @@ func TestDownloadsResume(t *testing.T) {
 	if want := []string{"", "bytes=4000-", "bytes=4000-", "bytes=4000-", "bytes=6500-"}; !slices.Equal(m.ranges, want) {
 		t.Errorf("asked for %q, want %q", m.ranges, want)
 	}
-	d.gives(t, digits) // out of the cache
+	d.expect(t, digits) // from the cache
 	if len(m.ranges) != 5 {
 		t.Errorf("asked again: %q", m.ranges)
 	}
@@ -117,7 +117,7 @@ func TestLaterProcessesResumeADownload(t *testing.T) {
 			m := serve(t, digits, append([]int{3000}, slices.Repeat([]int{0}, downloadTries)...)...)
 			d := m.download(t)
 			d.SHA256 = ""
-			if _, err := d.get(t.Context()); err == nil || !strings.Contains(err.Error(), "3000 bytes are kept, and the same command goes on from there") {
+			if _, err := d.get(t.Context()); err == nil || !strings.Contains(err.Error(), "3000 bytes are kept, and the same command continues the download") {
 				t.Fatalf("%v", err)
 			}
 			m.mu.Lock()
@@ -127,7 +127,7 @@ func TestLaterProcessesResumeADownload(t *testing.T) {
 			}
 			want := m.body
 			m.mu.Unlock()
-			d.gives(t, want)
+			d.expect(t, want)
 			if !slices.Equal(m.ranges, []string{"bytes=3000-"}) {
 				t.Errorf("asked for %q", m.ranges)
 			}
@@ -143,17 +143,17 @@ func TestWrongDownloadsAreRefusedAndDeleted(t *testing.T) {
 		t.Error(err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(d.Dir, "*", "rows*")); len(left) > 0 {
-		t.Errorf("a wrong file stays: %v", left)
+		t.Errorf("a wrong file remains: %v", left)
 	}
-	// What the server itself says of the file holds where nothing is configured.
+	// If no hash is configured, the server's hash is checked.
 	d.SHA256, d.URL = "", m.URL+"/hub/rows.jsonl"
 	m.linked = `"` + strings.Repeat("1", 64) + `"`
 	if _, err := d.get(t.Context()); err == nil || !strings.Contains(err.Error(), "want 1111") {
 		t.Error(err)
 	}
 	m.linked = `"` + schemas.HashBytes([]byte(digits)) + `"`
-	d.gives(t, digits)
-	// A file that was damaged in the cache is named.
+	d.expect(t, digits)
+	// The error about a damaged file in the cache names the file.
 	d.SHA256 = schemas.HashBytes([]byte(digits))
 	name, err := d.get(t.Context())
 	if err != nil {
@@ -167,14 +167,14 @@ func TestWrongDownloadsAreRefusedAndDeleted(t *testing.T) {
 	}
 }
 
-func TestAnswersThatAreNotTheFile(t *testing.T) {
+func TestDownloadErrors(t *testing.T) {
 	m := serve(t, digits)
 	d := m.download(t)
 	for url, want := range map[string]string{
-		"":                 `"" is no address`,
-		m.URL:              "is no address",
-		"/tmp/rows.jsonl":  "is no address",
-		m.URL + "/a/b\x7f": "is no address",
+		"":                 `"" is not an address`,
+		m.URL:              "is not an address",
+		"/tmp/rows.jsonl":  "is not an address",
+		m.URL + "/a/b\x7f": "is not an address",
 	} {
 		d.URL = url
 		if _, err := d.get(t.Context()); err == nil || !strings.Contains(err.Error(), want) {

@@ -39,6 +39,6 @@ func newFile(cfg FileConfig) (env.Source, error) {
 		for i, e := range entries {
 			list[i] = placedTask{task: e.Task, open: e.Tree}
 		}
-		return only(list, cfg.IDs)
+		return selectIDs(list, cfg.IDs)
 	}}, nil
 }

@@ -20,11 +20,11 @@ const (
 	patchName = "gold.patch"
 )
 
-// maxTaskBytes bounds a task.yaml and a gold.patch.
+// maxTaskBytes is the largest size of a task.yaml and of a gold.patch.
 const maxTaskBytes = 4 << 20
 
-// readFolder reads every task directory directly below fsys, in name order.
-// label is the name of fsys in messages. It skips plain files and names that begin with "." or "_".
+// readFolder reads every task directory directly below fsys, in the order of their names. label is the name of fsys in
+// messages. It skips files, and directories whose names begin with "." or "_".
 func readFolder(ctx context.Context, fsys fs.FS, label, source string) ([]placedTask, error) {
 	dirs, err := fs.ReadDir(fsys, ".")
 	if err != nil {
@@ -32,7 +32,7 @@ func readFolder(ctx context.Context, fsys fs.FS, label, source string) ([]placed
 	}
 	var list []placedTask
 	var problems []error
-	from := map[string]string{}
+	dirOf := map[string]string{} // by instance id
 	for _, d := range dirs {
 		if !d.IsDir() || strings.HasPrefix(d.Name(), ".") || strings.HasPrefix(d.Name(), "_") {
 			continue
@@ -46,15 +46,15 @@ func readFolder(ctx context.Context, fsys fs.FS, label, source string) ([]placed
 			continue
 		}
 		id := p.task.InstanceID
-		if other, twice := from[id]; twice {
+		if other, found := dirOf[id]; found {
 			problems = append(problems, fmt.Errorf("%s and %s are both called %q: change one instance_id",
 				path.Join(label, other), path.Join(label, d.Name()), id))
 		}
-		from[id] = d.Name()
+		dirOf[id] = d.Name()
 		list = append(list, p)
 	}
 	if len(list)+len(problems) == 0 {
-		problems = append(problems, fmt.Errorf("%s holds no task directories: each needs a %s and a %s/",
+		problems = append(problems, fmt.Errorf("%s contains no task directories: each needs a %s and a %s/",
 			label, taskName, repoName))
 	}
 	return list, errors.Join(problems...)
@@ -93,20 +93,20 @@ func readTask(fsys fs.FS, label, dir, source string) (placedTask, error) {
 	if len(files.Paths()) == 0 {
 		return placedTask{}, fmt.Errorf("%s is empty: put the program there", path.Join(where, repoName))
 	}
-	return place(task, source, files), nil
+	return newPlacedTask(task, source, files), nil
 }
 
-// problemWith names a file of a task directory that could not be used.
+// problemWith returns an error about a file in a task directory.
 func problemWith(where, name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s has no %s: a task directory holds %s, %s/ and, if there is one, %s",
+		return fmt.Errorf("%s has no %s: a task directory contains %s, %s/ and optionally %s",
 			where, name, taskName, repoName, patchName)
 	}
 	return fmt.Errorf("%s: %w", path.Join(where, name), err)
 }
 
-// readBounded reads a regular file of at most maxTaskBytes. It refuses any other kind of file before
-// opening it: a named pipe would never end.
+// readBounded reads a regular file of at most maxTaskBytes. It refuses other kinds of files before it opens them,
+// because opening a named pipe may block forever.
 func readBounded(fsys fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
@@ -130,8 +130,8 @@ func readBounded(fsys fs.FS, name string) ([]byte, error) {
 	return data, nil
 }
 
-// only keeps the tasks named in ids, in the order of list; no ids keeps all.
-func only(list []placedTask, ids []string) ([]placedTask, error) {
+// selectIDs returns the tasks with the given ids, in the order of list, or all tasks if there are no ids.
+func selectIDs(list []placedTask, ids []string) ([]placedTask, error) {
 	if len(ids) == 0 {
 		return list, nil
 	}

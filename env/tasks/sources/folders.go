@@ -12,16 +12,16 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// CollectionConfig names a collection of small programs on this machine.
+// CollectionConfig configures a source that reads a collection of small programs on this machine.
 type CollectionConfig struct {
 	Path     string              `json:"path"`     // directory, git clone, .zip or .tar
 	Commit   string              `json:"commit"`   // commit of a clone; unset = HEAD
 	Problems Problems            `json:"problems"` // all, an id, the name of a split, or a list of ids
-	Exclude  []string            `json:"exclude"`  // ids to leave out of all
+	Exclude  []string            `json:"exclude"`  // ids that "all" leaves out
 	Splits   map[string][]string `json:"splits"`   // further splits: a name and its ids
 }
 
-// openCollection reads all of a collection.
+// openCollection reads the files of a collection. remedy says in errors what to set Path to.
 func openCollection(ctx context.Context, cfg CollectionConfig, remedy string) (*workspace.Tree, error) {
 	info, err := os.Stat(cfg.Path)
 	switch {
@@ -34,7 +34,7 @@ func openCollection(ctx context.Context, cfg CollectionConfig, remedy string) (*
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", cfg.Path, err)
 		}
-		return workspace.FromFS(z, ".") // stays open, because trees are read when they are placed
+		return workspace.FromFS(z, ".") // z stays open, because files are read later
 	case !info.IsDir():
 		return taskfile.Open(cfg.Path, taskfile.DefaultCache())
 	}
@@ -48,20 +48,20 @@ func openCollection(ctx context.Context, cfg CollectionConfig, remedy string) (*
 				}
 				commit = strings.TrimSpace(string(head))
 			}
-			at := repositories{clones: filepath.Dir(filepath.Clean(cfg.Path)), cache: taskfile.DefaultCache()}
-			return at.at(ctx, git, commit, cfg.Path)
+			repos := repositories{clones: filepath.Dir(filepath.Clean(cfg.Path)), cache: taskfile.DefaultCache()}
+			return repos.treeAt(ctx, git, commit, cfg.Path)
 		}
 	}
 	return workspace.FromDir(cfg.Path)
 }
 
-// pick keeps the chosen items of a list.
+// pick returns the tasks that Problems and Exclude choose.
 func (cfg CollectionConfig) pick(list []placedTask) ([]placedTask, error) {
 	var ids []string
-	by := map[string]placedTask{}
+	byID := map[string]placedTask{}
 	for _, p := range list {
 		ids = append(ids, p.task.InstanceID)
-		by[p.task.InstanceID] = p
+		byID[p.task.InstanceID] = p
 	}
 	chosen, err := cfg.Problems.choose(ids, cfg.Splits, cfg.Exclude)
 	if err != nil {
@@ -69,7 +69,7 @@ func (cfg CollectionConfig) pick(list []placedTask) ([]placedTask, error) {
 	}
 	var out []placedTask
 	for _, id := range chosen {
-		out = append(out, by[id])
+		out = append(out, byID[id])
 	}
 	return out, nil
 }

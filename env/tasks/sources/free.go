@@ -13,22 +13,21 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// FreeConfig describes an environment without tests, for exploration. It needs an image, a
-// directory or both.
+// FreeConfig configures an environment without tests, for exploration. Image, Path or both must be set.
 type FreeConfig struct {
 	Image        string   `json:"image"`        // container image; unset = sandbox.image
 	Path         string   `json:"path"`         // directory that is copied to workdir; unset = an empty one
 	Workdir      string   `json:"workdir"`      // working directory in the sandbox
-	Setup        []string `json:"setup"`        // commands that install what is needed
+	Setup        []string `json:"setup"`        // commands that install dependencies
 	Entrypoint   string   `json:"entrypoint"`   // what eval and the debugger run; unset = nothing
-	Instructions string   `json:"instructions"` // what the agent is told
+	Instructions string   `json:"instructions"` // instructions for the agent
 	InstanceID   string   `json:"instance_id"`  // name of the task
 }
 
 func init() {
 	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 		Kind:    "free",
-		Summary: "any image or directory, to be explored: nothing is judged",
+		Summary: "any image or directory, to explore without tests",
 		Default: func() any { return &FreeConfig{InstanceID: "free", Workdir: schemas.DefaultWorkdir} },
 		New: func(cfg any, _ struct{}) (env.Source, error) {
 			return newFree(*cfg.(*FreeConfig))
@@ -41,7 +40,7 @@ func newFree(cfg FreeConfig) (env.Source, error) {
 		return nil, errors.New(`give "image", "path" or both: there is nothing to explore`)
 	}
 	if cfg.Path != "" {
-		if err := wantDirectory(cfg.Path); err != nil {
+		if err := checkDirectory(cfg.Path); err != nil {
 			return nil, err
 		}
 	}
@@ -61,6 +60,6 @@ func newFree(cfg FreeConfig) (env.Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []placedTask{place(t, "free", files)}, nil
+		return []placedTask{newPlacedTask(t, "free", files)}, nil
 	}}, nil
 }

@@ -7,30 +7,30 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// instance is one task of a dataset before its tree is known.
+// instance is a task of a dataset before its repository is read.
 type instance struct {
 	task         schemas.Task
-	repo, commit string // of its tree, see repositories
-	version      string // of the repository, for recipes
-	where        string // its row
-	conda        bool   // the official image has its interpreter in conda's "testbed"
-	// change turns the repository's tree into the agent's; nil changes nothing.
+	repo, commit string // identify the files of the task, see repositories
+	version      string // version of the repository, for recipes
+	where        string // place of the row, for messages
+	conda        bool   // the interpreter of the official image is in the conda environment "testbed"
+	// change makes the files that the agent gets from those of the repository; nil changes nothing.
 	change func(*workspace.Tree) (*workspace.Tree, error)
 }
 
-// exclude removes tests from the lists and records the reason of each.
-func (in *instance) exclude(why map[string]string) {
-	out := func(ids []string) []string {
+// exclude removes tests from the lists and records the reasons. reasons maps test ids to reasons.
+func (in *instance) exclude(reasons map[string]string) {
+	without := func(ids []string) []string {
 		return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-			reason, gone := why[id]
-			if gone {
+			reason, excluded := reasons[id]
+			if excluded {
 				if in.task.Tests.Excluded == nil {
 					in.task.Tests.Excluded = map[string]string{}
 				}
 				in.task.Tests.Excluded[id] = reason
 			}
-			return gone
+			return excluded
 		})
 	}
-	in.task.Tests.FailToPass, in.task.Tests.PassToPass = out(in.task.Tests.FailToPass), out(in.task.Tests.PassToPass)
+	in.task.Tests.FailToPass, in.task.Tests.PassToPass = without(in.task.Tests.FailToPass), without(in.task.Tests.PassToPass)
 }

@@ -13,16 +13,16 @@ func TestLicenceOfARepository(t *testing.T) {
 		files    map[string]string
 		id, from string
 	}{
-		"file":              {map[string]string{"LICENSE": mit}, "MIT", "LICENSE"},
-		"file in markdown":  {map[string]string{"LICENCE.md": mit, "pyproject.toml": "license = \"ISC\""}, "MIT", "LICENCE.md"},
-		"metadata":          {map[string]string{"pyproject.toml": "[project]\nlicense = {text = \"Apache-2.0\"}\n"}, "Apache-2.0", "pyproject.toml"},
-		"classifier":        {map[string]string{"setup.py": "setup(classifiers=['License :: OSI Approved :: MIT License'])"}, "MIT", "setup.py"},
-		"which BSD":         {map[string]string{"setup.py": "setup(license='BSD')"}, "", ""},
-		"two of them":       {map[string]string{"LICENSE-MIT": mit, "LICENSE-APACHE": apache}, "", ""},
-		"unknown text":      {map[string]string{"LICENSE": "Ask me."}, "", ""},
-		"not at the root":   {map[string]string{"vendored/LICENSE": mit}, "", ""},
-		"nothing":           {map[string]string{"main.py": "print(1)\n"}, "", ""},
-		"said twice, alike": {map[string]string{"LICENSE": mit, "COPYING": mit}, "MIT", "COPYING"},
+		"file":             {map[string]string{"LICENSE": mit}, "MIT", "LICENSE"},
+		"file in markdown": {map[string]string{"LICENCE.md": mit, "pyproject.toml": "license = \"ISC\""}, "MIT", "LICENCE.md"},
+		"metadata":         {map[string]string{"pyproject.toml": "[project]\nlicense = {text = \"Apache-2.0\"}\n"}, "Apache-2.0", "pyproject.toml"},
+		"classifier":       {map[string]string{"setup.py": "setup(classifiers=['License :: OSI Approved :: MIT License'])"}, "MIT", "setup.py"},
+		"which BSD":        {map[string]string{"setup.py": "setup(license='BSD')"}, "", ""},
+		"two of them":      {map[string]string{"LICENSE-MIT": mit, "LICENSE-APACHE": apache}, "", ""},
+		"unknown text":     {map[string]string{"LICENSE": "Ask me."}, "", ""},
+		"not at the root":  {map[string]string{"vendored/LICENSE": mit}, "", ""},
+		"nothing":          {map[string]string{"main.py": "print(1)\n"}, "", ""},
+		"twice the same":   {map[string]string{"LICENSE": mit, "COPYING": mit}, "MIT", "COPYING"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

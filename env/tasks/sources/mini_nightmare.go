@@ -14,7 +14,7 @@ import (
 func init() {
 	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 		Kind:    "mini_nightmare",
-		Summary: "ten small programs that are hard to mend without a debugger",
+		Summary: "ten small programs that are hard to fix without a debugger",
 		Default: func() any { return &CollectionConfig{} },
 		New: func(cfg any, _ struct{}) (env.Source, error) {
 			c := *cfg.(*CollectionConfig)
@@ -23,7 +23,7 @@ func init() {
 	})
 }
 
-var nightmares = []string{
+var nightmareNames = []string{
 	"config", "counter", "grader", "pandas_dataframe", "patcher", "purr", "scientific_calculator", "shopping_cart", "sum_tree", "tomorrow_date",
 }
 
@@ -39,7 +39,7 @@ func readNightmare(ctx context.Context, cfg CollectionConfig) ([]placedTask, err
 		root = strings.TrimSuffix(paths[i], "config/test.py")
 	}
 	var list []placedTask
-	for _, name := range nightmares {
+	for _, name := range nightmareNames {
 		for _, file := range []string{"test.py", name + "_code.py"} {
 			if _, _, _, err := all.File(root + name + "/" + file); err != nil {
 				return nil, fmt.Errorf("%s lacks %s: %s", cfg.Path, root+name+"/"+file, remedy)
@@ -58,7 +58,7 @@ func readNightmare(ctx context.Context, cfg CollectionConfig) ([]placedTask, err
 		if name == "pandas_dataframe" {
 			t.Setup = []string{"python3 -c 'import pandas' 2>/dev/null || python3 -m pip install -q pandas"}
 		}
-		list = append(list, place(t, "mini_nightmare", files))
+		list = append(list, newPlacedTask(t, "mini_nightmare", files))
 	}
 	return cfg.pick(list)
 }

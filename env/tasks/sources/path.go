@@ -15,15 +15,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// PathConfig describes one program on disk. Its task has no test lists: a baseline finds which tests
-// fail.
+// PathConfig configures a source with one task: a program on disk. The task has no lists of tests; a baseline run finds
+// the failing tests.
 type PathConfig struct {
 	Path             string   `json:"path"`              // directory of the program
 	Entrypoint       string   `json:"entrypoint"`        // shell command that shows the bug
 	DebugEntrypoint  string   `json:"debug_entrypoint"`  // what the debugger runs; unset = entrypoint
-	Instructions     string   `json:"instructions"`      // what the agent is told about the bug
-	InstructionsFile string   `json:"instructions_file"` // file that holds instructions
-	Setup            []string `json:"setup"`             // commands that install what the program needs
+	Instructions     string   `json:"instructions"`      // instructions for the agent: how the bug shows itself
+	InstructionsFile string   `json:"instructions_file"` // file with the instructions
+	Setup            []string `json:"setup"`             // commands that install the program's dependencies
 	Python           string   `json:"python"`            // interpreter; see sandbox.python
 	Image            string   `json:"image"`             // container image
 	InstanceID       string   `json:"instance_id"`       // name of the task; unset = the name of the directory
@@ -41,7 +41,7 @@ func init() {
 }
 
 func newPath(cfg PathConfig) (env.Source, error) {
-	if err := wantDirectory(cfg.Path); err != nil {
+	if err := checkDirectory(cfg.Path); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(cfg.Entrypoint) == "" {
@@ -84,14 +84,14 @@ func (cfg PathConfig) read(context.Context) ([]placedTask, error) {
 	if len(files.Paths()) == 0 {
 		return nil, fmt.Errorf("%s is empty: name the directory of a program", cfg.Path)
 	}
-	return []placedTask{place(schemas.Task{
+	return []placedTask{newPlacedTask(schemas.Task{
 		InstanceID: cfg.InstanceID, Instructions: instructions,
 		Entrypoint: cfg.Entrypoint, DebugEntrypoint: cfg.DebugEntrypoint,
 		Setup: cfg.Setup, Python: cfg.Python, Image: cfg.Image,
 	}, "path", files)}, nil
 }
 
-// instanceName makes an instance id of any directory name.
+// instanceName returns an instance id for a directory name.
 func instanceName(name string) string {
 	id := strings.Map(func(r rune) rune {
 		if taskfile.InstancePattern.MatchString("a" + string(r)) {

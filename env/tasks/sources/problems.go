@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/configs/nearest"
 )
 
-// Problems selects instances: nothing or "all", one id, the name of a split, or a
-// list of ids without duplicates. Exclusions apply to "all" only, not to an instance that is named.
+// Problems selects instances: "all" or nothing for all of them, one id, the name of a split, or a list of ids without
+// duplicates. Excluded ids are removed only from "all".
 type Problems struct {
 	name string
 	list []string
@@ -34,8 +34,7 @@ func (p Problems) MarshalJSON() ([]byte, error) {
 	return json.Marshal(p.name)
 }
 
-// choose returns the selected ids: for "all" and for a split in the order of ids, for a list in its
-// own order.
+// choose returns the selected ids. "all" gives them in the order of ids, a split or a list in its own order.
 func (p Problems) choose(ids []string, splits map[string][]string, excluded []string) ([]string, error) {
 	unknown := func(id string) error {
 		if near := nearest.Name(id, ids, max(len(id)/4, 1)); near != "" {
@@ -64,7 +63,7 @@ func (p Problems) choose(ids []string, splits map[string][]string, excluded []st
 	case named != nil:
 		for _, id := range named {
 			if !slices.Contains(ids, id) {
-				return nil, fmt.Errorf("the split %q names %q, which the dataset does not hold", p.name, id)
+				return nil, fmt.Errorf("the split %q names %q, which the dataset does not contain", p.name, id)
 			}
 		}
 		return named, nil
@@ -78,14 +77,14 @@ func splitNames(splits map[string][]string) string {
 	return strings.Join(names, ", ")
 }
 
-// mapIDs returns p with each id converted by as.
-func (p Problems) mapIDs(as func(string) string) Problems {
-	if as == nil {
+// convertIDs returns p with converted ids. convert may be nil.
+func (p Problems) convertIDs(convert func(string) string) Problems {
+	if convert == nil {
 		return p
 	}
-	out := Problems{name: as(p.name)}
+	out := Problems{name: convert(p.name)}
 	for _, id := range p.list {
-		out.list = append(out.list, as(id))
+		out.list = append(out.list, convert(id))
 	}
 	return out
 }

@@ -17,7 +17,7 @@ import (
 func init() {
 	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 		Kind:    "r2egym",
-		Summary: "R2E-Gym: commits of real repositories with generated tests, judged by a whole map of results",
+		Summary: "R2E-Gym: commits of real repositories with generated tests; a fix must give the expected result of every test",
 		Default: func() any { return &DatasetConfig{} },
 		New: func(cfg any, _ struct{}) (env.Source, error) {
 			return &datasetSource{name: "r2egym", cfg: *cfg.(*DatasetConfig), make: r2eGym, ids: r2eID,
@@ -30,7 +30,7 @@ func init() {
 // r2eID converts an id of the benchmark, name:commit, to name-commit.
 func r2eID(id string) string { return strings.ReplaceAll(id, ":", "-") }
 
-// r2eCommit is the used part of parsed_commit_content.
+// r2eCommit has the fields of parsed_commit_content that are used.
 type r2eCommit struct {
 	Old   string `json:"old_commit_hash"`
 	Files []struct {
@@ -44,20 +44,19 @@ type r2eCommit struct {
 	} `json:"file_diffs"`
 }
 
-// r2eTests is the used part of execution_result_content.
+// r2eTests has the fields of execution_result_content that are used.
 type r2eTests struct {
 	Codes []string `json:"test_file_codes"`
 	Names []string `json:"test_file_names"`
 }
 
 var (
-	ansi    = regexp.MustCompile("\x1b\\[[0-9;]*m")
-	issueIn = regexp.MustCompile(`(?s)\[ISSUE\](.*)\[/ISSUE\]`)
+	ansiColor = regexp.MustCompile("\x1b\\[[0-9;]*m")
+	issueTag  = regexp.MustCompile(`(?s)\[ISSUE\](.*)\[/ISSUE\]`)
 )
 
-// r2eGym makes a task of a row (repo_name, docker_image, commit_hash,
-// parsed_commit_content, execution_result_content, problem_statement,
-// expected_output_json). The tests are hidden: they come from the row.
+// r2eGym makes a task from a row (repo_name, docker_image, commit_hash, parsed_commit_content,
+// execution_result_content, problem_statement, expected_output_json). The tests are hidden: only the row contains them.
 func r2eGym(r *row) instance {
 	image, repo := r.text("docker_image"), r.text("repo_name")
 	_, id, _ := strings.Cut(image, "/")
@@ -65,7 +64,7 @@ func r2eGym(r *row) instance {
 		InstanceID: r2eID(id), Repo: repo, Image: image, Instructions: r.text("problem_statement"),
 		Origin: &schemas.Origin{UpstreamRepo: repo},
 	}
-	if m := issueIn.FindStringSubmatch(t.Instructions); m != nil {
+	if m := issueTag.FindStringSubmatch(t.Instructions); m != nil {
 		t.Instructions = strings.TrimSpace(m[1])
 	}
 	var parsed r2eCommit
@@ -95,7 +94,7 @@ func r2eGym(r *row) instance {
 	return instance{task: t, repo: repo, commit: parsed.Old}
 }
 
-// r2eExpected reads the map of results and converts the statuses.
+// r2eExpected returns the expected statuses of the tests, by id.
 func r2eExpected(r *row) map[string]string {
 	var given map[string]string
 	text := r.text("expected_output_json")
@@ -108,7 +107,7 @@ func r2eExpected(r *row) map[string]string {
 	}
 	out := map[string]string{}
 	for id, status := range given {
-		id, _, _ = strings.Cut(ansi.ReplaceAllString(id, ""), " - ")
+		id, _, _ = strings.Cut(ansiColor.ReplaceAllString(id, ""), " - ")
 		if id = strings.TrimSpace(id); id == "" {
 			continue
 		}
@@ -120,7 +119,7 @@ func r2eExpected(r *row) map[string]string {
 	return out
 }
 
-// fileDiff is the git diff of one file; "" means that the file does not exist.
+// fileDiff returns the git diff of one file. An empty text means that the file does not exist.
 func fileDiff(name, before, after string) string {
 	if before == after {
 		return ""

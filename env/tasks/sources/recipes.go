@@ -17,24 +17,24 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// Recipe makes the environment of an instance from its repository, for hosts without the
-// official image: an interpreter, of this host or of a base image, and what is installed into
-// the task's virtual environment (env/workspace/setup), once, and cached.
+// Recipe describes how to make the environment of an instance without its official image: the interpreter, of this host
+// or of a base image, and what to install into the task's virtual environment. The environment is made once and cached
+// (see env/workspace/setup).
 type Recipe struct {
-	Python       string            `yaml:"python"`        // version ("3.9") or path of an interpreter of this host
-	Base         string            `yaml:"base"`          // image to build in, with Docker, instead of this host's interpreter
-	PreInstall   []string          `yaml:"pre_install"`   // commands, before pip
+	Python       string            `yaml:"python"`        // version ("3.9") or path of an interpreter on this host
+	Base         string            `yaml:"base"`          // image with the interpreter, for Docker
+	PreInstall   []string          `yaml:"pre_install"`   // commands before pip
 	Pip          []string          `yaml:"pip"`           // requirements
-	Install      []string          `yaml:"install"`       // commands, after pip
-	Files        map[string]string `yaml:"files"`         // path -> text, added to the repository: files that an installation would write
+	Install      []string          `yaml:"install"`       // commands after pip
+	Files        map[string]string `yaml:"files"`         // path -> text of files to add, which an installation would write
 	Hide         []string          `yaml:"hide"`          // see schemas.Task.Hide
-	ExcludeTests map[string]string `yaml:"exclude_tests"` // id -> why it cannot be run here
+	ExcludeTests map[string]string `yaml:"exclude_tests"` // test id -> why the test cannot run here
 }
 
-// recipeBook holds recipes by instance id, "owner/name version" or "owner/name".
+// recipeBook maps instance ids, "owner/name version" or "owner/name" to recipes.
 type recipeBook map[string]Recipe
 
-// readRecipes reads a file of recipes; "" is none. image is DatasetConfig.Image.
+// readRecipes reads a file of recipes. It returns nil if file is "". image is DatasetConfig.Image.
 func readRecipes(file, image string) (recipeBook, error) {
 	if file == "" {
 		if image == buildImage {
@@ -55,13 +55,13 @@ func readRecipes(file, image string) (recipeBook, error) {
 	return book, nil
 }
 
-// condaPath puts the interpreter of an official image first in PATH.
+// condaPath is a command prefix that puts the interpreter of an official image first in PATH.
 const condaPath = "PATH=/opt/miniconda3/envs/testbed/bin:$PATH "
 
-// buildImage is the value of "image" that asks for a recipe.
+// buildImage is the value of "image" for which recipes make the environment.
 const buildImage = "build"
 
-// apply completes an instance with its recipe, or with the image.
+// apply sets the environment of an instance, from its recipe or the image.
 func (b recipeBook) apply(in *instance, version, image string) error {
 	recipe, known := b[in.task.InstanceID]
 	for _, key := range []string{in.repo + " " + version, in.repo} {
@@ -101,11 +101,11 @@ func (b recipeBook) apply(in *instance, version, image string) error {
 	in.task.Setup = append(in.task.Setup, recipe.Install...)
 	in.exclude(recipe.ExcludeTests)
 	if len(recipe.Files) > 0 {
-		before := in.change
+		change := in.change
 		in.change = func(t *workspace.Tree) (*workspace.Tree, error) {
-			if before != nil {
+			if change != nil {
 				var err error
-				if t, err = before(t); err != nil {
+				if t, err = change(t); err != nil {
 					return nil, err
 				}
 			}
@@ -119,13 +119,13 @@ func (b recipeBook) apply(in *instance, version, image string) error {
 	return nil
 }
 
-// hostPython finds an interpreter: a path, a version in PATH, or one of pyenv. It skips the
-// shims of pyenv in PATH, which work only for activated versions.
+// hostPython returns the path of an interpreter with the given version, from PATH or from pyenv. If version is a path,
+// it returns that path. It skips the shims of pyenv in PATH, which work only for activated versions.
 func hostPython(version string) (string, error) {
 	if version == "" || filepath.IsAbs(version) {
 		return version, nil
 	}
-	home, _ := os.UserHomeDir() // "" finds nothing
+	home, _ := os.UserHomeDir() // without a home directory, no version of pyenv is found
 	root := cmp.Or(os.Getenv("PYENV_ROOT"), filepath.Join(home, ".pyenv"))
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		if !filepath.IsAbs(dir) || filepath.Clean(dir) == filepath.Join(root, "shims") {

@@ -21,18 +21,17 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// repositories finds the source of an instance on this machine. It reads a clone at one commit, blob by
-// blob, so that neither history nor other branches nor git attributes of the repository affect the
-// agent's tree.
+// repositories finds the files of instances on this machine. It reads the blobs of a commit from a clone, so the
+// history, other branches and git attributes of the repository do not affect the files.
 type repositories struct {
 	clones string // directory of git repositories, bare or not, named owner__name, owner+name, owner/name or name
-	trees  string // directory of finished trees: <instance>[.tar|.tar.gz|.tar.zst]
-	cache  string
+	trees  string // directory of prepared repositories: <instance>[.tar|.tar.gz|.tar.zst]
+	cache  string // directory for the files of commits and for decompressed archives
 }
 
 var commitPattern = regexp.MustCompile(`^[0-9a-f]{7,40}$`)
 
-// open returns the tree of an instance: the finished one, or the clone's at commit.
+// open returns the files of an instance: the prepared repository, or else the commit in a clone.
 func (r repositories) open(ctx context.Context, instance, repo, commit string) (*workspace.Tree, error) {
 	if r.trees != "" {
 		for _, ext := range []string{"", ".tar", ".tar.gz", ".tar.zst"} {
@@ -45,40 +44,40 @@ func (r repositories) open(ctx context.Context, instance, repo, commit string) (
 		return nil, fmt.Errorf("%s needs its repository: set tasks.with.repos to a directory with a clone of %s (git clone --bare), or tasks.with.trees to one with %s.tar", instance, repo, instance)
 	}
 	if !commitPattern.MatchString(commit) {
-		return nil, fmt.Errorf("%s: %q is no commit", instance, commit)
+		return nil, fmt.Errorf("%s: %q is not a commit", instance, commit)
 	}
-	git, err := r.clone(repo)
+	git, err := r.findClone(repo)
 	if err != nil {
 		return nil, err
 	}
-	return r.at(ctx, git, commit, instance)
+	return r.treeAt(ctx, git, commit, instance)
 }
 
-// at is the tree of a commit of a git directory.
-func (r repositories) at(ctx context.Context, git, commit, instance string) (*workspace.Tree, error) {
+// treeAt returns the files of a commit. git is the git directory; instance is named in errors.
+func (r repositories) treeAt(ctx context.Context, git, commit, instance string) (*workspace.Tree, error) {
 	full, err := gitOut(ctx, git, nil, "rev-parse", "--verify", "--quiet", commit+"^{commit}")
 	if err != nil {
-		return nil, fmt.Errorf("%s has no commit %s, which %s is made at: fetch it (git fetch origin %s)", git, commit, instance, commit)
+		return nil, fmt.Errorf("%s has no commit %s, which %s needs: fetch it (git fetch origin %s)", git, commit, instance, commit)
 	}
 	cached := filepath.Join(r.cache, "git-"+strings.TrimSpace(string(full))+".tar")
 	if !exists(cached) {
 		if err := os.MkdirAll(r.cache, 0o700); err != nil {
 			return nil, fmt.Errorf("making the cache of trees: %w", err)
 		}
-		if err := archive(ctx, git, strings.TrimSpace(string(full)), cached); err != nil {
+		if err := writeArchive(ctx, git, strings.TrimSpace(string(full)), cached); err != nil {
 			return nil, fmt.Errorf("reading %s at %s: %w", git, commit, err)
 		}
 	}
 	return workspace.FromTar(cached)
 }
 
-// AtCommit is the tree of a commit in a checkout or bare repository on this machine.
+// AtCommit returns the files of a commit in a checkout or bare repository on this machine.
 func AtCommit(ctx context.Context, dir, commit string) (*workspace.Tree, error) {
 	git := filepath.Join(dir, ".git")
 	if !exists(git) {
 		git = dir
 	}
-	return repositories{cache: taskfile.DefaultCache()}.at(ctx, git, commit, dir)
+	return repositories{cache: taskfile.DefaultCache()}.treeAt(ctx, git, commit, dir)
 }
 
 func exists(name string) bool {
@@ -86,11 +85,11 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// clone is the git directory of a repository. If the repository has no owner, it is the first of that
-// name.
-func (r repositories) clone(repo string) (string, error) {
-	owner, name, owned := strings.Cut(repo, "/")
-	if !owned {
+// findClone returns the git directory of a repository. If repo is a name without an owner, it returns the first clone
+// of that name.
+func (r repositories) findClone(repo string) (string, error) {
+	owner, name, hasOwner := strings.Cut(repo, "/")
+	if !hasOwner {
 		owner, name = "*", repo
 	}
 	dirs := []string{name}
@@ -114,46 +113,46 @@ func (r repositories) clone(repo string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%s holds no clone of %s: git clone --bare https://github.com/%s %s", r.clones, repo, repo,
+	return "", fmt.Errorf("%s contains no clone of %s: git clone --bare https://github.com/%s %s", r.clones, repo, repo,
 		filepath.Join(r.clones, owner+"__"+name))
 }
 
-// gitOut runs git on a repository without the host's configuration.
+// gitOut runs git on a repository, without the host's configuration, and returns its output.
 func gitOut(ctx context.Context, git string, in io.Reader, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "GIT_DIR=" + git, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*", "GIT_NO_REPLACE_OBJECTS=1"}
 	cmd.Stdin = in
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("git %s: %w: %.300s", args[0], err, strings.TrimSpace(said.String()))
+		return nil, fmt.Errorf("git %s: %w: %.300s", args[0], err, strings.TrimSpace(stderr.String()))
 	}
 	return out, nil
 }
 
-// archive writes the files of a commit as a tar; submodules are left out.
-func archive(ctx context.Context, git, commit, name string) error {
+// writeArchive writes the files of a commit to a tar file. It leaves out submodules.
+func writeArchive(ctx context.Context, git, commit, name string) error {
 	list, err := gitOut(ctx, git, nil, "ls-tree", "-r", "-z", "--full-tree", commit)
 	if err != nil {
 		return err
 	}
 	type blob struct{ mode, hash, path string }
 	var blobs []blob
-	var ask strings.Builder
+	var hashes strings.Builder
 	for entry := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
 		head, file, _ := strings.Cut(entry, "\t")
 		f := strings.Fields(head)
 		if len(f) == 3 && f[1] == "blob" {
 			blobs = append(blobs, blob{f[0], f[2], file})
-			ask.WriteString(f[2] + "\n")
+			hashes.WriteString(f[2] + "\n")
 		}
 	}
 	cmd := exec.CommandContext(ctx, "git", "cat-file", "--batch")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "GIT_DIR=" + git, "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*", "GIT_NO_REPLACE_OBJECTS=1"}
-	cmd.Stdin = strings.NewReader(ask.String())
+	cmd.Stdin = strings.NewReader(hashes.String())
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -174,7 +173,7 @@ func archive(ctx context.Context, git, commit, name string) error {
 	return errors.Join(err, cmd.Wait())
 }
 
-// writeBlob copies the next answer of git cat-file.
+// writeBlob copies the next blob from the output of git cat-file.
 func writeBlob(out *tar.Writer, in *bufio.Reader, mode, path string) error {
 	line, err := in.ReadString('\n')
 	if err != nil {
@@ -182,11 +181,11 @@ func writeBlob(out *tar.Writer, in *bufio.Reader, mode, path string) error {
 	}
 	f := strings.Fields(line)
 	if len(f) != 3 {
-		return fmt.Errorf("the repository lacks it: %s", strings.TrimSpace(line))
+		return fmt.Errorf("the repository lacks this blob: %s", strings.TrimSpace(line))
 	}
 	size, err := strconv.ParseInt(f[2], 10, 64)
 	if err != nil || size > workspace.MaxRepositoryBytes {
-		return fmt.Errorf("has %s bytes", f[2])
+		return fmt.Errorf("the file is too large: %s bytes", f[2])
 	}
 	head := &tar.Header{Typeflag: tar.TypeReg, Name: path, Mode: 0o644, Size: size}
 	switch mode {
@@ -207,11 +206,11 @@ func writeBlob(out *tar.Writer, in *bufio.Reader, mode, path string) error {
 			return err
 		}
 	}
-	_, err = in.Discard(1)
+	_, err = in.Discard(1) // the newline after the blob
 	return err
 }
 
-// writeTar makes a tar file atomically.
+// writeTar writes a tar file atomically.
 func writeTar(name string, fill func(*tar.Writer) error) error {
 	f, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)))
 	if err != nil {

@@ -21,16 +21,16 @@ import (
 // row is one row of a public dataset.
 type row struct {
 	where    string // file and row or line number, for messages
-	index    int    // in its file, from 0
+	index    int    // index in the file, from 0
 	fields   map[string]any
-	problems []error // with where, the column and the expected value
+	problems []error // each names the place, the column and the expected value
 }
 
 // Limits on reading a dataset.
 const (
-	maxRow     = 256 << 20 // bytes of one JSONL line
-	maxJSON    = 1 << 30   // bytes of one JSON list
-	maxTrouble = 20        // problems reported at once
+	maxRow      = 256 << 20 // bytes of one JSONL line
+	maxJSON     = 1 << 30   // bytes of one JSON list
+	maxProblems = 20        // problems reported at once
 )
 
 // readRows reads all rows of the files that dataFiles returns: Parquet, a JSON list or JSONL.
@@ -60,7 +60,7 @@ func readRows(ctx context.Context, name, split string) ([]row, error) {
 		rows = append(rows, more...)
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("%s holds no rows", name)
+		return nil, fmt.Errorf("%s contains no rows", name)
 	}
 	return rows, nil
 }
@@ -103,7 +103,7 @@ func dataFiles(name, split string) ([]string, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, fmt.Errorf("%s holds no .parquet or .jsonl file", name)
+		return nil, fmt.Errorf("%s contains no .parquet or .jsonl file", name)
 	case split == "":
 		return found, nil
 	case len(ofSplit) == 0:

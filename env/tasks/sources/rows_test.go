@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// A broken file causes one clear message with the place, and no part of it is replaced by a
-// default.
+// The error about a broken file names the place, and no part of the file is used.
 func TestBrokenFilesAreExplained(t *testing.T) {
 	line, err := json.Marshal(sweRow(strings.Repeat("a", 40)))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// taskSource is an env.Source over a list that is read once, at first use. After a failure the next use
-// reads it again.
+// taskSource is an env.Source with a list of tasks that is read at its first use. If reading fails, the next use reads
+// it again.
 type taskSource struct {
 	name string
 	read func(context.Context) ([]placedTask, error)
@@ -31,7 +31,7 @@ type placedTask struct {
 func (s *taskSource) Name() string { return s.name }
 
 func (s *taskSource) Tasks(ctx context.Context) ([]schemas.Task, error) {
-	list, err := s.loaded(ctx)
+	list, err := s.load(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (s *taskSource) Tasks(ctx context.Context) ([]schemas.Task, error) {
 }
 
 func (s *taskSource) Tree(ctx context.Context, instance string) (env.Tree, error) {
-	list, err := s.loaded(ctx)
+	list, err := s.load(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (s *taskSource) Tree(ctx context.Context, instance string) (env.Tree, error
 	return nil, fmt.Errorf("task source %q has no task %q", s.name, instance)
 }
 
-func (s *taskSource) loaded(ctx context.Context) ([]placedTask, error) {
+func (s *taskSource) load(ctx context.Context) ([]placedTask, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ready {
@@ -69,8 +69,8 @@ func (s *taskSource) loaded(ctx context.Context) ([]placedTask, error) {
 	return list, nil
 }
 
-// place completes a task and pins it to its tree.
-func place(t schemas.Task, source string, files *workspace.Tree) placedTask {
+// newPlacedTask completes a task, including the hash of its files and their license.
+func newPlacedTask(t schemas.Task, source string, files *workspace.Tree) placedTask {
 	t.Source, t.TreeSHA256 = source, files.SHA256()
 	if t.License == "" {
 		t.License, t.LicenseFile = licence(files)

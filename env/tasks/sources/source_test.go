@@ -111,8 +111,8 @@ func TestDirProblems(t *testing.T) {
 		"instance id":     {files: map[string]string{"t/task.yaml": "instance_id: ../up\n" + goodTask}, want: []string{`t/task.yaml:1: instance_id "../up"`}},
 		"method":          {files: map[string]string{"t/task.yaml": goodTask + "  method: nose\n"}, want: []string{`t/task.yaml:8: tests.method "nose": choose from pytest, unittest, exit_code`}},
 		"workdir":         {files: map[string]string{"t/task.yaml": goodTask + "workdir: src/../x\n"}, want: []string{"t/task.yaml:8: workdir"}},
-		"test twice":      {files: map[string]string{"t/task.yaml": goodTask + "  pass_to_pass: [\"test_a.py::test_a\"]\n"}, want: []string{`t/task.yaml:8: tests.pass_to_pass: "test_a.py::test_a" stands already in tests.fail_to_pass`}},
-		"no task file":    {files: map[string]string{"t/repo/a.py": ""}, want: []string{"/t has no task.yaml: a task directory holds"}},
+		"test twice":      {files: map[string]string{"t/task.yaml": goodTask + "  pass_to_pass: [\"test_a.py::test_a\"]\n"}, want: []string{`t/task.yaml:8: tests.pass_to_pass: "test_a.py::test_a" is already in tests.fail_to_pass`}},
+		"no task file":    {files: map[string]string{"t/repo/a.py": ""}, want: []string{"/t has no task.yaml: a task directory contains"}},
 		"no repo":         {files: map[string]string{"t/task.yaml": goodTask}, want: []string{"/t has no repo: "}},
 		"repo is a file":  {files: map[string]string{"t/task.yaml": goodTask, "t/repo": ""}, want: []string{"t/repo is not a directory"}},
 		"repo is empty":   {files: map[string]string{"t/task.yaml": goodTask, "t/repo/": ""}, want: []string{"t/repo is empty"}},
@@ -122,7 +122,7 @@ func TestDirProblems(t *testing.T) {
 			files: map[string]string{"t/task.yaml": goodTask, "t/repo/a.py": "", "u/task.yaml": "instance_id: t\n" + goodTask, "u/repo/a.py": ""},
 			want:  []string{`/u are both called "t": change one instance_id`},
 		},
-		"no tasks":     {files: map[string]string{"README": ""}, want: []string{"holds no task directories"}},
+		"no tasks":     {files: map[string]string{"README": ""}, want: []string{"contains no task directories"}},
 		"task itself":  {files: map[string]string{"task.yaml": goodTask}, want: []string{"is itself a task: give the directory above it"}},
 		"two problems": {files: map[string]string{"t/task.yaml": "a: b\n", "u/repo/a.py": ""}, want: []string{"t/task.yaml:1: unknown key", "/u has no task.yaml"}},
 	} {
@@ -174,8 +174,7 @@ func TestPathInstructionsFile(t *testing.T) {
 	}
 }
 
-// The hash of the tree is fixed when the task is listed. A file that changes afterward is an
-// error when the tree is written.
+// The hash of the tree is computed when the task is listed. If a file changes afterward, writing the tree fails.
 func TestPathTreeIsPinned(t *testing.T) {
 	dir := files(t, map[string]string{"a.py": "x = 1\n"})
 	src, err := env.Sources.Build("path", map[string]any{"path": dir, "entrypoint": "make"}, struct{}{})
@@ -215,7 +214,7 @@ func TestSourceSettingsAreCheckedFirst(t *testing.T) {
 		"builtin unknown key": {"builtin", map[string]any{"id": "x"}, `unknown field "id"`},
 		"dir no path":         {"dir", nil, `the setting "path" is missing`},
 		"dir missing":         {"dir", map[string]any{"path": in("none")}, "none does not exist: name a directory"},
-		"dir a file":          {"dir", map[string]any{"path": in("a.py")}, "a.py is a file: name the directory it lies in"},
+		"dir a file":          {"dir", map[string]any{"path": in("a.py")}, "a.py is a file: name its directory"},
 		"path missing":        {"path", map[string]any{"path": in("none"), "entrypoint": "x"}, "none does not exist"},
 		"path a file":         {"path", map[string]any{"path": in("a.py"), "entrypoint": "x"}, "a.py is a file"},
 		"path empty":          {"path", map[string]any{"path": in("empty"), "entrypoint": "x"}, "empty is empty"},

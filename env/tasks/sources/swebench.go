@@ -21,14 +21,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Addresses of SWE-bench's rows at fixed revisions.
+// sweBenchURL is the address of SWE-bench's rows at a fixed revision.
 const sweBenchURL = "https://huggingface.co/datasets/SWE-bench/SWE-bench_Verified/resolve/" +
 	"99450355ca8c611021187a57ffac304b66666738/data/test-00000-of-00001.parquet"
 
 func init() {
 	for kind, summary := range map[string]string{
-		"swebench":       "SWE-bench (Verified, Lite, full): real issues, judged by hidden tests",
-		"swebench-debug": "SWE-bench with its tests in the repository: the failure can be run and debugged",
+		"swebench":       "SWE-bench (Verified, Lite, full): real issues, verified by hidden tests",
+		"swebench-debug": "SWE-bench with its tests in the repository, so that agents can run and debug the failure",
 	} {
 		env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 			Kind: kind, Summary: summary,
@@ -56,12 +56,12 @@ type testRule struct {
 
 var sweBenchRules = sync.OnceValue(func() (rules []testRule) {
 	if err := yaml.Unmarshal(sweBenchTable, &rules); err != nil {
-		panic(err) // it is part of the program
+		panic(err) // the table is embedded in the program
 	}
 	return rules
 })
 
-// ruleFor finds the rule of a repository. A repository that is not listed runs pytest.
+// ruleFor returns the rule of a repository. Repositories without a rule run pytest.
 func ruleFor(repo, version string) testRule {
 	for _, r := range sweBenchRules() {
 		if r.Repo == repo && (len(r.Versions) == 0 || slices.Contains(r.Versions, version)) {
@@ -73,8 +73,8 @@ func ruleFor(repo, version string) testRule {
 
 type sweBench struct{ debug bool }
 
-// instance makes a task of a row (instance_id, repo, base_commit, patch,
-// test_patch, problem_statement, version, created_at, FAIL_TO_PASS, PASS_TO_PASS).
+// instance makes a task from a row (instance_id, repo, base_commit, patch, test_patch, problem_statement, version,
+// created_at, FAIL_TO_PASS, PASS_TO_PASS).
 func (b sweBench) instance(r *row) instance {
 	id, repo, commit := r.text("instance_id"), r.text("repo"), r.text("base_commit")
 	tests, version := r.text("test_patch"), r.optionalText("version")
@@ -86,26 +86,26 @@ func (b sweBench) instance(r *row) instance {
 		Origin: &schemas.Origin{UpstreamRepo: "github.com/" + repo, License: rule.License, BaseCommit: commit},
 	}
 	if s := r.optionalText("created_at"); s != "" {
-		t.CreatedAt, _ = time.Parse(time.RFC3339, s) // optional: some editions have another form
+		t.CreatedAt, _ = time.Parse(time.RFC3339, s) // optional: some releases have another format
 	}
 	t.Tests = schemas.TestSpec{Method: schemas.VerifyPytest, Patch: tests, XFailPasses: true,
 		FailToPass: r.list("FAIL_TO_PASS"), PassToPass: r.list("PASS_TO_PASS")}
 	if len(t.Tests.FailToPass) == 0 && len(r.problems) == 0 {
 		r.problem(`column "FAIL_TO_PASS" is empty`)
 	}
-	t.Tests.FailToPass, t.Tests.PassToPass = distinct(t.Tests.FailToPass, t.Tests.PassToPass)
+	t.Tests.FailToPass, t.Tests.PassToPass = withoutDuplicates(t.Tests.FailToPass, t.Tests.PassToPass)
 	t.Tests.Files = append(taskfile.DefaultTestFiles(), "**/tests/**")
 	in := instance{task: t, repo: repo, commit: commit, conda: true}
 	if rule.IDs == "django" {
 		in.task.Tests.Method = schemas.VerifyUnittest
 		in.djangoIDs()
 	}
-	all, there, err := testFiles(tests, slices.Concat(in.task.Tests.FailToPass, in.task.Tests.PassToPass))
+	all, existing, err := testFiles(tests, slices.Concat(in.task.Tests.FailToPass, in.task.Tests.PassToPass))
 	if err != nil {
 		r.problem(`column "test_patch": %v`, err)
 	}
 	in.task.Tests.Command = rule.run(all)
-	in.task.Entrypoint = rule.run(there)
+	in.task.Entrypoint = rule.run(existing)
 	if b.debug {
 		in.task.Entrypoint, in.task.Tests.Command, in.task.Tests.Patch = in.task.Tests.Command, "", ""
 		in.change = func(t *workspace.Tree) (*workspace.Tree, error) { return taskfile.Apply(t, []byte(tests)) }
@@ -113,7 +113,7 @@ func (b sweBench) instance(r *row) instance {
 	return in
 }
 
-// run is the command line for some files.
+// run returns the command that runs the tests in some files.
 func (r testRule) run(files []string) string {
 	words := []string{r.Command}
 	for _, f := range files {
@@ -125,19 +125,19 @@ func (r testRule) run(files []string) string {
 	return strings.Join(words, " ")
 }
 
-// testFiles lists the test modules that a test patch changes and that ids name; there are those that
-// the repository has before the patch.
-func testFiles(patch string, ids []string) (all, there []string, err error) {
+// testFiles returns the test modules that a test patch changes or that ids name. existing are those that the repository
+// contains before the patch.
+func testFiles(patch string, ids []string) (all, existing []string, err error) {
 	parsed, _, err := gitdiff.Parse(bytes.NewReader([]byte(patch)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("not a unified diff: %w", err)
 	}
-	files, fresh := map[string]bool{}, map[string]bool{}
+	files, added := map[string]bool{}, map[string]bool{}
 	for _, f := range parsed {
 		if !f.IsDelete && testModule.MatchString(path.Base(f.NewName)) {
 			files[f.NewName] = true
 		}
-		fresh[f.NewName] = f.IsNew
+		added[f.NewName] = f.IsNew
 	}
 	for _, id := range ids {
 		if file, _, ok := strings.Cut(id, "::"); ok && strings.HasSuffix(file, ".py") {
@@ -146,19 +146,19 @@ func testFiles(patch string, ids []string) (all, there []string, err error) {
 	}
 	for _, f := range sortedKeys(files) {
 		all = append(all, f)
-		if !fresh[f] {
-			there = append(there, f)
+		if !added[f] {
+			existing = append(existing, f)
 		}
 	}
-	return all, there, nil
+	return all, existing, nil
 }
 
 var testModule = regexp.MustCompile(`^(test.*|.*_tests?)\.py$`)
 
-// djangoIDs converts "test_x (module.Class)" to the name in unittest. Any other id is the first line of a
+// djangoIDs converts ids of the form "test_x (module.Class)" to unittest ids. Any other id is the first line of a
 // docstring, from the log of the runner; the verifier finds the tests with that docstring.
 func (in *instance) djangoIDs() {
-	turn := func(ids []string) (out []string) {
+	convert := func(ids []string) (out []string) {
 		for _, id := range ids {
 			m := djangoID.FindStringSubmatch(id)
 			if m == nil {
@@ -170,15 +170,15 @@ func (in *instance) djangoIDs() {
 		}
 		return out
 	}
-	in.task.Tests.FailToPass, in.task.Tests.PassToPass = turn(in.task.Tests.FailToPass), turn(in.task.Tests.PassToPass)
-	in.task.Tests.FailToPass, in.task.Tests.PassToPass = distinct(in.task.Tests.FailToPass, in.task.Tests.PassToPass)
+	in.task.Tests.FailToPass, in.task.Tests.PassToPass = convert(in.task.Tests.FailToPass), convert(in.task.Tests.PassToPass)
+	in.task.Tests.FailToPass, in.task.Tests.PassToPass = withoutDuplicates(in.task.Tests.FailToPass, in.task.Tests.PassToPass)
 }
 
 var djangoID = regexp.MustCompile(`^(\w+) \(([\w.]+)\)$`)
 
-// distinct removes duplicates, and removes the ids of the first list from the second: the lists of some
-// instances have them.
-func distinct(first, second []string) (a, b []string) {
+// withoutDuplicates removes duplicates from both lists, and the ids of the first list from the second. The lists of
+// some instances contain such ids.
+func withoutDuplicates(first, second []string) (a, b []string) {
 	seen := map[string]bool{}
 	for _, id := range first {
 		if !seen[id] {

@@ -14,7 +14,7 @@ import (
 func init() {
 	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 		Kind:    "sweqa",
-		Summary: "SWE-QA: questions about 15 repositories; the answer goes into submit, and is judged elsewhere",
+		Summary: "SWE-QA: questions about 15 repositories; agents submit answers, which are not graded",
 		Default: func() any { return &DatasetConfig{} },
 		New: func(cfg any, _ struct{}) (env.Source, error) {
 			return &datasetSource{name: "sweqa", cfg: *cfg.(*DatasetConfig), make: sweQA}, nil
@@ -34,22 +34,22 @@ var sweQACommits = map[string][2]string{
 
 var shardSuffix = regexp.MustCompile(`-\d{5}-of-\d{5}$`)
 
-// sweQA makes a task of a row (question, answer) of the file of its repository.
-// The reference answer is not used.
+// sweQA makes a task from a row (question, answer). The name of the file is that of the repository. The reference
+// answer is not used.
 func sweQA(r *row) instance {
 	file, _, _ := strings.Cut(r.where, ": row ")
 	file = filepath.Base(file[:max(strings.LastIndex(file, filepath.Ext(file)), 0)])
 	name := shardSuffix.ReplaceAllString(file, "")
-	at, known := sweQACommits[strings.ReplaceAll(name, "_", "-")]
+	source, known := sweQACommits[strings.ReplaceAll(name, "_", "-")]
 	if !known {
-		r.problem("%q is none of the benchmark's repositories: keep the files' names (flask.jsonl, ...)", name)
+		r.problem("%q is not a repository of the benchmark: keep the names of the files (flask.jsonl, ...)", name)
 		return instance{}
 	}
-	r.text("answer")
-	return instance{repo: at[0], commit: at[1], task: schemas.Task{
-		InstanceID: name + "-" + strconv.Itoa(r.index), Repo: at[0], BaseCommit: at[1], Instructions: r.text("question"),
+	r.text("answer") // records a problem if it is missing
+	return instance{repo: source[0], commit: source[1], task: schemas.Task{
+		InstanceID: name + "-" + strconv.Itoa(r.index), Repo: source[0], BaseCommit: source[1], Instructions: r.text("question"),
 		Image: "python:3.12", BugKind: "question", Entrypoint: "true", Visibility: schemas.TestsVisible,
 		Tests:  schemas.TestSpec{Method: schemas.VerifyNone},
-		Origin: &schemas.Origin{UpstreamRepo: "github.com/" + at[0], BaseCommit: at[1]},
+		Origin: &schemas.Origin{UpstreamRepo: "github.com/" + source[0], BaseCommit: source[1]},
 	}}
 }

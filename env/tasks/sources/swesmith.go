@@ -13,7 +13,7 @@ import (
 func init() {
 	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
 		Kind:    "swesmith",
-		Summary: "SWE-smith: made bugs in real repositories, their tests runnable",
+		Summary: "SWE-smith: generated bugs in real repositories, with tests that agents can run",
 		Default: func() any { return &DatasetConfig{Exclude: sweSmithExcluded()} },
 		New: func(cfg any, _ struct{}) (env.Source, error) {
 			return &datasetSource{name: "swesmith", cfg: *cfg.(*DatasetConfig), make: sweSmith,
@@ -23,8 +23,8 @@ func init() {
 	})
 }
 
-// sweSmithExcluded are repositories and instances that cannot be verified, because their tests hang or
-// their listed tests fail even with the gold patch.
+// sweSmithExcluded returns repositories and instances that cannot be verified, because their tests hang or fail even
+// with the gold patch.
 func sweSmithExcluded() []string {
 	return []string{
 		"conan-io__conan.86f29e13", "facebookresearch__hydra.0f03eb60", "spulec__freezegun.5f171db0",
@@ -32,9 +32,8 @@ func sweSmithExcluded() []string {
 	}
 }
 
-// sweSmith makes a task of a row (instance_id, repo, patch, FAIL_TO_PASS,
-// PASS_TO_PASS, image_name, problem_statement). The row's patch is the bug; the gold
-// patch undoes it.
+// sweSmith makes a task from a row (instance_id, repo, patch, FAIL_TO_PASS, PASS_TO_PASS, image_name,
+// problem_statement). The patch in the row adds the bug; the gold patch undoes it.
 func sweSmith(r *row) instance {
 	id, repo, bug, image := r.text("instance_id"), r.text("repo"), r.text("patch"), r.text("image_name")
 	gold, err := taskfile.Reverse([]byte(bug))
@@ -60,7 +59,7 @@ func sweSmith(r *row) instance {
 		t.Instructions = "Some tests of this repository fail. Find the cause in the program, not in its tests, and fix it.\n"
 	}
 	t.Tests = schemas.TestSpec{Method: schemas.VerifyPytest, XFailPasses: true, Files: append(taskfile.DefaultTestFiles(), "**/tests/**")}
-	t.Tests.FailToPass, t.Tests.PassToPass = distinct(r.list("FAIL_TO_PASS"), r.list("PASS_TO_PASS"))
+	t.Tests.FailToPass, t.Tests.PassToPass = withoutDuplicates(r.list("FAIL_TO_PASS"), r.list("PASS_TO_PASS"))
 	files := map[string]bool{}
 	for _, ids := range [][]string{t.Tests.FailToPass, t.Tests.PassToPass} {
 		for _, test := range ids {
@@ -75,8 +74,7 @@ func sweSmith(r *row) instance {
 		change: func(t *workspace.Tree) (*workspace.Tree, error) { return taskfile.Apply(t, []byte(bug)) }}
 }
 
-// operatorOf is the part of an id that names the operator that made the bug:
-// owner__name.commit.operator__hash.
+// operatorOf returns the operator that made the bug, from an id of the form owner__name.commit.operator__hash.
 func operatorOf(id string) string {
 	last := id[strings.LastIndexByte(id, '.')+1:]
 	operator, _, _ := strings.Cut(last, "__")

@@ -16,16 +16,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// taskFile is one task.yaml during decoding. It collects all problems with their lines, so that a user
-// can correct the file at once.
+// taskFile decodes a task.yaml. It collects all problems with their lines, so that a user can correct them together.
 type taskFile struct {
-	name     string // as shown in messages
-	lines    map[string]int
+	name     string         // name in messages
+	lines    map[string]int // line of each key
 	problems []error
 }
 
-// parseTaskFile reads a task.yaml. instance is the id if the file names none. Errors have the form
-// "name:line: what is wrong".
+// parseTaskFile parses a task.yaml. instance is the id if the file does not set one. Errors have the form
+// "name:line: problem".
 func parseTaskFile(name, instance string, data []byte) (schemas.Task, error) {
 	f := &taskFile{name: name, lines: map[string]int{}}
 	t := schemas.Task{InstanceID: instance}
@@ -39,7 +38,7 @@ func parseTaskFile(name, instance string, data []byte) (schemas.Task, error) {
 	}
 	var second yaml.Node
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
-		return t, fmt.Errorf("%s holds more than one document: one task per file", name)
+		return t, fmt.Errorf("%s contains more than one document: write one task per file", name)
 	}
 	if len(doc.Content) == 0 {
 		return t, fmt.Errorf("%s is empty", name)
@@ -64,7 +63,7 @@ func parseTaskFile(name, instance string, data []byte) (schemas.Task, error) {
 	return t, errors.Join(f.problems...)
 }
 
-// notYAML puts the line of an error of the YAML library where editors look for it.
+// notYAML returns an error of the YAML library as "name:line: ...", which editors understand.
 func notYAML(name string, err error) error {
 	text, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
 	if n, scanErr := fmt.Sscanf(text, "line %d:", &line); n == 1 && scanErr == nil {
@@ -100,7 +99,7 @@ func (f *taskFile) mapping(prefix string, node *yaml.Node, into map[string]any) 
 	}
 }
 
-// value decodes one value; a target of type node gets the node itself.
+// value decodes one value into dest. If dest is a *yaml.Node, it gets the node itself.
 func (f *taskFile) value(name string, value *yaml.Node, dest any) {
 	want := ""
 	switch dest := dest.(type) {
@@ -126,11 +125,11 @@ func (f *taskFile) check(t schemas.Task) {
 	}
 }
 
-// problem records a problem; line 0 stands for the whole file.
+// problem records a problem. Line 0 means the whole file.
 func (f *taskFile) problem(line int, format string, args ...any) {
-	place := f.name
+	where := f.name
 	if line > 0 {
-		place = fmt.Sprintf("%s:%d", f.name, line)
+		where = fmt.Sprintf("%s:%d", f.name, line)
 	}
-	f.problems = append(f.problems, fmt.Errorf("%s: %s", place, fmt.Sprintf(format, args...)))
+	f.problems = append(f.problems, fmt.Errorf("%s: %s", where, fmt.Sprintf(format, args...)))
 }

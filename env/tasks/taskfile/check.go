@@ -16,15 +16,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// InstancePattern is what an instance id may look like: it becomes part of file
-// names, labels and object keys.
+// InstancePattern matches valid instance ids. They become part of file names, labels and object keys.
 var InstancePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$`)
 
 var treePattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// DefaultTestFiles are the paths restored before grading when a task names
-// none: tests and what configures them. A pattern without a slash matches the
-// base name in any directory; "dir/**" matches everything below dir.
+// DefaultTestFiles returns the patterns of the files that are restored before grading if a task names none: tests and
+// their configuration. A pattern without a slash matches the base name in any directory; "dir/**" matches everything
+// below dir.
 func DefaultTestFiles() []string {
 	return []string{
 		"tests/**", "test_*.py", "*_test.py", "conftest.py",
@@ -32,8 +31,8 @@ func DefaultTestFiles() []string {
 	}
 }
 
-// Complete fills what a task leaves open, removes paths of a machine from the names of its
-// repository, and sets its id. source is used if the task names none.
+// Complete returns a task with defaults for its missing fields and with its id. It removes paths on a machine from the
+// names of the repository. source is used if the task does not name its source.
 func Complete(t schemas.Task, source string) schemas.Task {
 	if t.Source == "" {
 		t.Source = source
@@ -49,8 +48,8 @@ func Complete(t schemas.Task, source string) schemas.Task {
 	if len(t.Tests.Files) == 0 && t.Tests.Method != schemas.VerifyNone {
 		t.Tests.Files = DefaultTestFiles()
 	}
-	if t.Visibility == "" { // the tests are part of the tree, and the entrypoint runs them
-		t.Visibility = schemas.TestsRunnable
+	if t.Visibility == "" {
+		t.Visibility = schemas.TestsRunnable // the repository contains the tests, and the entrypoint runs them
 		if t.Tests.Patch != "" {
 			t.Visibility = schemas.TestsHidden
 		}
@@ -59,7 +58,7 @@ func Complete(t schemas.Task, source string) schemas.Task {
 	return t
 }
 
-// methodFor guesses from the command line how its results can be read.
+// methodFor returns how to read the results of an entrypoint, guessed from the command.
 func methodFor(entrypoint string) string {
 	switch {
 	case strings.Contains(entrypoint, "pytest"):
@@ -70,37 +69,37 @@ func methodFor(entrypoint string) string {
 	return schemas.VerifyExitCode
 }
 
-// Problem is what is wrong with one field of a task, by its JSON name.
+// Problem is an error in a field of a task. Field is its JSON name.
 type Problem struct{ Field, Text string }
 
-// Problems looks at what the fields of a task say.
+// Problems checks the fields of a task. It does not look at the repository.
 func Problems(t schemas.Task) []Problem {
 	var out []Problem
-	say := func(field, format string, args ...any) {
+	report := func(field, format string, args ...any) {
 		out = append(out, Problem{field, fmt.Sprintf(format, args...)})
 	}
 	if !InstancePattern.MatchString(t.InstanceID) {
-		say("instance_id", "instance_id %.140q: want up to 128 letters, digits or . _ + -, beginning with a letter or digit", t.InstanceID)
+		report("instance_id", "instance_id %.140q: want up to 128 letters, digits or . _ + -, beginning with a letter or digit", t.InstanceID)
 	}
 	for _, f := range []struct{ field, value string }{{"instructions", t.Instructions}, {"entrypoint", t.Entrypoint}} {
 		if strings.TrimSpace(f.value) == "" && (f.field != "entrypoint" || t.Tests.Method != schemas.VerifyNone) {
-			say(f.field, "%s is missing", f.field)
+			report(f.field, "%s is missing", f.field)
 		}
 	}
 	if t.Workdir != "" && (!path.IsAbs(t.Workdir) || path.Clean(t.Workdir) != t.Workdir || t.Workdir == "/") {
-		say("workdir", "workdir %q: want a clean absolute path below /", t.Workdir)
+		report("workdir", "workdir %q: want a clean absolute path below /", t.Workdir)
 	}
 	if t.TreeSHA256 != "" && !treePattern.MatchString(t.TreeSHA256) {
-		say("tree_sha256", "tree_sha256 %.80q: want 64 hexadecimal digits", t.TreeSHA256)
+		report("tree_sha256", "tree_sha256 %.80q: want 64 hexadecimal digits", t.TreeSHA256)
 	}
 	for _, dir := range t.Hide {
 		if !filepath.IsLocal(dir) || path.Clean(dir) != dir || dir == "." {
-			say("hide", "hide %.80q: want a directory below the interpreter's module path, such as pip/_vendor/requests", dir)
+			report("hide", "hide %.80q: want a directory below the interpreter's module path, such as pip/_vendor/requests", dir)
 		}
 	}
-	oneOf := func(field, value string, words ...string) {
-		if value != "" && !slices.Contains(words, value) {
-			say(field, "%s %q: choose from %s", field, value, strings.Join(words, ", "))
+	oneOf := func(field, value string, choices ...string) {
+		if value != "" && !slices.Contains(choices, value) {
+			report(field, "%s %q: choose from %s", field, value, strings.Join(choices, ", "))
 		}
 	}
 	oneOf("tests.method", t.Tests.Method, schemas.VerifyPytest, schemas.VerifyUnittest, schemas.VerifyExitCode, schemas.VerifyNone)
@@ -110,13 +109,13 @@ func Problems(t schemas.Task) []Problem {
 			continue
 		}
 		if err := CheckPatch([]byte(p.patch)); err != nil {
-			say(p.field, "%s: %v", p.field, err)
+			report(p.field, "%s: %v", p.field, err)
 		}
 	}
 	return append(out, listProblems(t.Tests)...)
 }
 
-// listProblems looks at the test ids.
+// listProblems checks the test ids and the expected statuses.
 func listProblems(s schemas.TestSpec) (out []Problem) {
 	seen := map[string]string{}
 	for _, list := range []struct {
@@ -127,22 +126,22 @@ func listProblems(s schemas.TestSpec) (out []Problem) {
 			if id == "" {
 				out = append(out, Problem{list.field, list.field + ": a test id is empty"})
 			} else if other := seen[id]; other != "" {
-				out = append(out, Problem{list.field, fmt.Sprintf("%s: %q stands already in %s", list.field, id, other)})
+				out = append(out, Problem{list.field, fmt.Sprintf("%s: %q is already in %s", list.field, id, other)})
 			}
 			seen[id] = list.field
 		}
 	}
-	words := []string{schemas.StatusPassed, schemas.StatusFailed, schemas.StatusError, schemas.StatusSkipped}
+	statuses := []string{schemas.StatusPassed, schemas.StatusFailed, schemas.StatusError, schemas.StatusSkipped}
 	for id, status := range s.Expected {
-		if id == "" || !slices.Contains(words, status) {
-			out = append(out, Problem{"tests.expected", fmt.Sprintf("tests.expected: %.80q is %.40q: choose from %s", id, status, strings.Join(words, ", "))})
+		if id == "" || !slices.Contains(statuses, status) {
+			out = append(out, Problem{"tests.expected", fmt.Sprintf("tests.expected: %.80q is %.40q: choose from %s", id, status, strings.Join(statuses, ", "))})
 		}
 	}
 	slices.SortFunc(out, func(a, b Problem) int { return strings.Compare(a.Text, b.Text) })
 	return out
 }
 
-// CheckPatch refuses what no tool could apply.
+// CheckPatch returns an error if a patch is not a unified diff, or changes no file.
 func CheckPatch(patch []byte) error {
 	files, err := parsePatch(patch)
 	if err != nil {
@@ -154,9 +153,8 @@ func CheckPatch(patch []byte) error {
 	return nil
 }
 
-// parsePatch keeps a panic of the library from being the program's. Names lose
-// their first part, as with git apply -p1; the library does that only where git
-// wrote the diff.
+// parsePatch parses a patch and removes the first component of its file names, as "git apply -p1" does; the library
+// does so only for diffs that git wrote. It returns an error if the library panics.
 func parsePatch(patch []byte) (files []*gitdiff.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// Apply makes the tree that a unified diff leads to. The diff must fit exactly;
-// an error names the file that does not. Only the files it names are read.
+// Apply returns the tree after a unified diff. The diff must match the files exactly; an error names the file that it
+// does not match. Apply reads only the files that the diff names.
 func Apply(t *workspace.Tree, patch []byte) (_ *workspace.Tree, err error) {
 	if len(patch) == 0 {
 		return t, nil
@@ -36,7 +36,7 @@ func Apply(t *workspace.Tree, patch []byte) (_ *workspace.Tree, err error) {
 	return t.Edit(changes)
 }
 
-// applyFile is what one file's part of a diff does.
+// applyFile returns the edits that the part of a diff for one file makes.
 func applyFile(t *workspace.Tree, f *gitdiff.File) (changes []workspace.Edit, err error) {
 	name := f.NewName
 	if f.IsDelete {
@@ -64,7 +64,7 @@ func applyFile(t *workspace.Tree, f *gitdiff.File) (changes []workspace.Edit, er
 	}
 	var out bytes.Buffer
 	if f.IsBinary && f.BinaryFragment == nil {
-		return nil, errors.New("the diff of a binary file holds no data")
+		return nil, errors.New("the diff of a binary file contains no data")
 	}
 	if err := gitdiff.Apply(&out, bytes.NewReader(old), f); err != nil {
 		return nil, err

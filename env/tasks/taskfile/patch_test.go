@@ -10,7 +10,7 @@ import (
 )
 
 func TestPatches(t *testing.T) {
-	base := fromDir(t, put(t, map[string]string{"a.py": "1\n2\n3\n", "d/b.py": "b\n", "c.sh": "c\n"}))
+	base := fromDir(t, writeFiles(t, map[string]string{"a.py": "1\n2\n3\n", "d/b.py": "b\n", "c.sh": "c\n"}))
 	for name, c := range map[string]struct {
 		patch, want string
 	}{
@@ -47,14 +47,14 @@ func TestPatches(t *testing.T) {
 	}
 }
 
-// An edited tree equals one that is read from the edited directory.
+// An edited tree equals a tree that is read from an edited directory.
 func TestEditedTreesAreOrdinaryTrees(t *testing.T) {
 	base := healthy(t)
 	edited, err := Apply(base, []byte(bug))
 	if err != nil {
 		t.Fatal(err)
 	}
-	same := fromDir(t, put(t, map[string]string{"pkg/calc.py": "def double(x):\n    return 3 * x\n", "tests/test_calc.py": "x\n"}))
+	same := fromDir(t, writeFiles(t, map[string]string{"pkg/calc.py": "def double(x):\n    return 3 * x\n", "tests/test_calc.py": "x\n"}))
 	if edited.SHA256() != same.SHA256() || edited.SHA256() == base.SHA256() {
 		t.Errorf("edited %s, read %s, before %s", edited.SHA256(), same.SHA256(), base.SHA256())
 	}
@@ -88,12 +88,12 @@ func TestHostileTars(t *testing.T) {
 		if heads == nil {
 			text = strings.Repeat("no tar", 200)
 		}
-		dir := put(t, map[string]string{"x.tar": text})
+		dir := writeFiles(t, map[string]string{"x.tar": text})
 		if _, err := Open(filepath.Join(dir, "x.tar"), dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
 	if _, _, _, err := healthy(t).File("pkg"); !strings.Contains(err.Error(), fs.ErrNotExist.Error()) {
-		t.Errorf("a directory has a content: %v", err)
+		t.Errorf("File of a directory: %v", err)
 	}
 }

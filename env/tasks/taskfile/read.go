@@ -19,27 +19,27 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-// Bounds of a task file.
+// Limits of a task file.
 const (
-	maxLine  = 64 << 20
-	maxTasks = 1 << 20
-	maxSaid  = 20 // problems told at once
+	maxLine     = 64 << 20 // bytes
+	maxTasks    = 1 << 20
+	maxProblems = 20 // problems after which reading stops
 )
 
-// line is one row: a task and where its repository lies.
+// line is a task with the path of its repository.
 type line struct {
 	schemas.Task
 	RepoTree string `json:"repo_tree"`
-	Schema   string `json:"schema,omitempty"` // of the object that tasks show prints
+	Schema   string `json:"schema,omitempty"` // set in the output of "tasks show"
 }
 
-// Schema is the value of schema in the object of one task.
+// Schema is the value of the field schema in the output of "tasks show".
 const Schema = "tracesmith.task/1"
 
-// Entry is a task of a file with the way to its repository. Safe for concurrent use.
+// Entry is a task in a file. It is safe for concurrent use.
 type Entry struct {
-	Task     schemas.Task // complete, see Complete
-	RepoTree string       // as the file names it
+	Task     schemas.Task // as Complete returns it
+	RepoTree string       // path of the repository, relative to the file
 
 	where string
 	trees *treeCache
@@ -48,18 +48,18 @@ type Entry struct {
 	err   error
 }
 
-// Tree is the repository with the task's bug patch, checked against
-// Task.TreeSHA256. It is made at the first call.
+// Tree returns the repository after the task's bug patch. It returns an error if the hash of the repository is not
+// Task.TreeSHA256. The first call reads the repository.
 func (e *Entry) Tree() (*workspace.Tree, error) {
 	e.once.Do(func() {
-		if e.tree, e.err = e.make(); e.err != nil {
+		if e.tree, e.err = e.makeTree(); e.err != nil {
 			e.err = fmt.Errorf("%s: task %s: %w", e.where, e.Task.InstanceID, e.err)
 		}
 	})
 	return e.tree, e.err
 }
 
-// Repository is the tree before the bug patch, as the file names it.
+// Repository returns the repository before the bug patch.
 func (e *Entry) Repository() (*workspace.Tree, error) {
 	t, err := e.trees.open(e.RepoTree)
 	if err != nil {
@@ -68,26 +68,25 @@ func (e *Entry) Repository() (*workspace.Tree, error) {
 	return t, nil
 }
 
-func (e *Entry) make() (*workspace.Tree, error) {
-	healthy, err := e.trees.open(e.RepoTree)
+func (e *Entry) makeTree() (*workspace.Tree, error) {
+	base, err := e.trees.open(e.RepoTree)
 	if err != nil {
 		return nil, err
 	}
-	t, err := Apply(healthy, []byte(e.Task.BugPatch))
+	t, err := Apply(base, []byte(e.Task.BugPatch))
 	if err != nil {
 		return nil, fmt.Errorf("bug_patch: %w", err)
 	}
 	if want := e.Task.TreeSHA256; want != "" && t.SHA256() != want {
-		return nil, fmt.Errorf("%s with the bug patch has tree_sha256 %s, and the task is about %s: it was changed, or is another one",
+		return nil, fmt.Errorf("%s with the bug patch has tree_sha256 %s, but the task has %s: the repository was changed, or is another one",
 			e.RepoTree, t.SHA256(), want)
 	}
 	return t, nil
 }
 
-// Read reads a task file: Parquet where the name ends in .parquet, else JSONL.
-// Every line that cannot be used is told, as "file:line: what is wrong". Tasks
-// that do not pin their tree are pinned to it as it is now. cache is for
-// unpacked repositories, "" = DefaultCache.
+// Read reads a task file: Parquet if the name ends in .parquet, else JSONL. The error lists all invalid lines, as
+// "file:line: problem". Read sets TreeSHA256 of a task that lacks it to the hash of its present repository. cache is
+// the directory for decompressed repositories; "" means DefaultCache.
 func Read(ctx context.Context, name, cache string) ([]*Entry, error) {
 	s := &treeCache{root: filepath.Dir(name), cache: cmp.Or(cache, DefaultCache())}
 	r := reader{trees: s, name: name, seen: map[string]string{}}
@@ -101,7 +100,7 @@ func Read(ctx context.Context, name, cache string) ([]*Entry, error) {
 		return nil, err
 	}
 	if len(r.problems) == 0 && len(r.entries) == 0 {
-		return nil, fmt.Errorf("%s holds no task: want one JSON object per line", name)
+		return nil, fmt.Errorf("%s contains no task: want one JSON object per line", name)
 	}
 	return r.entries, errors.Join(r.problems...)
 }
@@ -109,7 +108,7 @@ func Read(ctx context.Context, name, cache string) ([]*Entry, error) {
 type reader struct {
 	trees    *treeCache
 	name     string
-	seen     map[string]string // instance id -> where
+	seen     map[string]string // instance id -> file and line
 	entries  []*Entry
 	problems []error
 }
@@ -121,23 +120,23 @@ func (r *reader) jsonl(ctx context.Context) error {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return errors.Join(err, fmt.Errorf("%s is no regular file: name a task file (.jsonl or .parquet)", r.name))
+		return errors.Join(err, fmt.Errorf("%s is not a regular file: name a task file (.jsonl or .parquet)", r.name))
 	}
 	in := bufio.NewScanner(f)
 	in.Buffer(make([]byte, 64<<10), maxLine)
-	n, first := 0, 0
-	var open []byte // an object over several lines, as tasks show prints it
-	for in.Scan() && len(r.problems) < maxSaid {
+	n, first := 0, 0  // the current line; the first line of object
+	var object []byte // an object over several lines, as "tasks show" prints it
+	for in.Scan() && len(r.problems) < maxProblems {
 		n++
 		text := bytes.TrimSpace(in.Bytes())
-		if open == nil && string(text) == "{" {
+		if object == nil && string(text) == "{" {
 			first = n
 		}
 		if first > 0 {
-			open = append(append(open, in.Bytes()...), '\n')
-			if string(in.Bytes()) == "}" || len(open) > maxLine {
-				r.add(fmt.Sprintf("%s:%d", r.name, first), open)
-				first, open = 0, nil
+			object = append(append(object, in.Bytes()...), '\n')
+			if string(in.Bytes()) == "}" || len(object) > maxLine {
+				r.add(fmt.Sprintf("%s:%d", r.name, first), object)
+				first, object = 0, nil
 			}
 		} else if len(text) > 0 {
 			r.add(fmt.Sprintf("%s:%d", r.name, n), text)
@@ -146,8 +145,8 @@ func (r *reader) jsonl(ctx context.Context) error {
 			return err
 		}
 	}
-	if open != nil {
-		r.add(fmt.Sprintf("%s:%d", r.name, first), open)
+	if object != nil {
+		r.add(fmt.Sprintf("%s:%d", r.name, first), object)
 	}
 	if err := in.Err(); errors.Is(err, bufio.ErrTooLong) {
 		r.problem(fmt.Sprintf("%s:%d", r.name, n+1), "the line is longer than %d MB", maxLine>>20)
@@ -174,7 +173,7 @@ func (r *reader) parquet(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if len(r.problems) >= maxSaid {
+		if len(r.problems) >= maxProblems {
 			break
 		}
 	}
@@ -185,30 +184,30 @@ func (r *reader) problem(where, format string, args ...any) {
 	r.problems = append(r.problems, fmt.Errorf("%s: %s", where, fmt.Sprintf(format, args...)))
 }
 
-// add takes one line.
+// add adds the task in a JSON object, or its problems. where says where the object is, for messages.
 func (r *reader) add(where string, text []byte) {
 	l, err := decode(text)
 	if err != nil {
 		r.problem(where, "%v", err)
 		return
 	}
-	given := l.ID
+	givenID := l.ID
 	before := len(r.problems)
 	for _, p := range Problems(l.Task) {
 		r.problem(where, "%s", p.Text)
 	}
 	if l.Schema != "" && l.Schema != Schema {
-		r.problem(where, "schema %.40q: want %s, or leave it out", l.Schema, Schema)
+		r.problem(where, "schema %.40q: want %s, or omit it", l.Schema, Schema)
 	}
 	if l.RepoTree == "" {
 		r.problem(where, "repo_tree is missing: name the directory or archive of the repository")
 	}
 	if other := r.seen[l.InstanceID]; other != "" {
-		r.problem(where, "instance_id %q stands already at %s", l.InstanceID, other)
+		r.problem(where, "instance_id %q is already used at %s", l.InstanceID, other)
 	}
 	r.seen[l.InstanceID] = where
 	if len(r.entries) >= maxTasks {
-		r.problem(where, "the file holds more than %d tasks: split it", maxTasks)
+		r.problem(where, "the file contains more than %d tasks: split it", maxTasks)
 	}
 	if len(r.problems) > before {
 		return
@@ -223,29 +222,29 @@ func (r *reader) add(where string, text []byte) {
 		e.Task.TreeSHA256 = t.SHA256()
 		e.Task.ID = e.Task.ComputeID()
 	}
-	if given != "" && given != e.Task.ID {
-		r.problem(where, "id %.40q is not that of this content (%s): leave it out, or write the task as it was", given, e.Task.ID)
+	if givenID != "" && givenID != e.Task.ID {
+		r.problem(where, "id %.40q does not match the content of the task (%s): omit it, or undo the change", givenID, e.Task.ID)
 		return
 	}
 	r.entries = append(r.entries, e)
 }
 
-// decode reads one JSON object; keys that no task has are errors.
+// decode decodes one JSON object. Unknown keys are errors.
 func decode(text []byte) (line, error) {
 	var l line
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&l); err != nil {
 		if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return l, fmt.Errorf("%s holds a %s", cmp.Or(strings.TrimPrefix(e.Field, "Task."), "the line"), e.Value)
+			return l, fmt.Errorf("%s has the wrong type %s", cmp.Or(strings.TrimPrefix(e.Field, "Task."), "the line"), e.Value)
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return l, errors.New("the JSON object is cut off: one task per line")
+			return l, errors.New("the JSON object is incomplete: write one task per line")
 		}
 		return l, fmt.Errorf("not a task: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return l, errors.New("something follows the JSON object: one task per line")
+		return l, errors.New("unexpected text after the JSON object: write one task per line")
 	}
 	return l, nil
 }

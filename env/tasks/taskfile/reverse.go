@@ -8,7 +8,7 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
-// Reverse is the unified diff that undoes one.
+// Reverse returns the unified diff that undoes another one.
 func Reverse(patch []byte) ([]byte, error) {
 	files, err := parsePatch(patch)
 	if err != nil {
@@ -17,21 +17,21 @@ func Reverse(patch []byte) ([]byte, error) {
 	var out strings.Builder
 	for _, f := range files {
 		if f.IsBinary {
-			return nil, errors.New("the diff of a binary file cannot be turned round")
+			return nil, errors.New("the diff of a binary file cannot be reversed")
 		}
 		f.OldName, f.NewName = f.NewName, f.OldName
 		f.OldMode, f.NewMode = f.NewMode, f.OldMode
 		f.OldOIDPrefix, f.NewOIDPrefix = f.NewOIDPrefix, f.OldOIDPrefix
 		f.IsNew, f.IsDelete = f.IsDelete, f.IsNew
-		for _, part := range f.TextFragments {
-			reverse(part)
+		for _, fragment := range f.TextFragments {
+			reverse(fragment)
 		}
 		out.WriteString(f.String())
 	}
 	return []byte(out.String()), nil
 }
 
-// reverse turns one fragment round; within a change the deleted lines come first.
+// reverse reverses a fragment. It keeps deleted lines before added ones within each change.
 func reverse(f *gitdiff.TextFragment) {
 	f.OldPosition, f.NewPosition = f.NewPosition, f.OldPosition
 	f.OldLines, f.NewLines = f.NewLines, f.OldLines

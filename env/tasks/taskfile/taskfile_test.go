@@ -16,8 +16,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// put writes files below a new directory.
-func put(t testing.TB, contents map[string]string) string {
+// writeFiles writes files below a new directory.
+func writeFiles(t testing.TB, contents map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range contents {
@@ -47,10 +47,10 @@ const (
 )
 
 func healthy(t testing.TB) *workspace.Tree {
-	return fromDir(t, put(t, map[string]string{"pkg/calc.py": "def double(x):\n    return 2 * x\n", "tests/test_calc.py": "x\n"}))
+	return fromDir(t, writeFiles(t, map[string]string{"pkg/calc.py": "def double(x):\n    return 2 * x\n", "tests/test_calc.py": "x\n"}))
 }
 
-// task is one that Add takes.
+// task returns a task that Add accepts.
 func task(t testing.TB, base *workspace.Tree, id string) schemas.Task {
 	t.Helper()
 	broken, err := Apply(base, []byte(bug))
@@ -114,7 +114,7 @@ func TestWrittenTasksAreRead(t *testing.T) {
 			t.Errorf("the bug is not in the tree: %q, %v", text, err)
 		}
 	}
-	// One repository for both, and the same bytes the next time.
+	// Both tasks share a repository, and writing again gives the same bytes.
 	stored, err := filepath.Glob(filepath.Join(dir, "out", "trees", "*"))
 	if err != nil || len(stored) != 1 {
 		t.Errorf("stored %v, %v", stored, err)
@@ -140,7 +140,7 @@ func TestIDsDependOnContentOnly(t *testing.T) {
 	b := a
 	b.Origin, b.Difficulty = &schemas.Origin{Split: "test"}, nil
 	if b.ComputeID() != a.ID {
-		t.Error("another split is another task")
+		t.Error("the split is part of the id")
 	}
 	for name, change := range map[string]func(*schemas.Task){
 		"gold": func(t *schemas.Task) { t.GoldPatch = "x" }, "bug": func(t *schemas.Task) { t.BugPatch = "x" },
@@ -168,7 +168,7 @@ func TestRepositoryFormsGiveTheSameTree(t *testing.T) {
 	if err := gz.Close(); err != nil {
 		t.Fatal(err)
 	}
-	dir := put(t, map[string]string{
+	dir := writeFiles(t, map[string]string{
 		"r.tar": plain.String(), "r.tar.gz": zipped.String(), "r.tgz": zipped.String(),
 		"r/pkg/calc.py": "def double(x):\n    return 2 * x\n", "r/tests/test_calc.py": "x\n",
 	})
@@ -189,11 +189,11 @@ func TestRepositoryFormsGiveTheSameTree(t *testing.T) {
 			err = files.WriteTar(&out)
 		}
 		if err != nil || !bytes.Equal(out.Bytes(), plain.Bytes()) {
-			t.Errorf("%s: another tar comes out (%v)", ref, err)
+			t.Errorf("%s: the tree has another tar (%v)", ref, err)
 		}
 	}
 	if kept, _ := filepath.Glob(filepath.Join(cache, "*")); len(kept) != 1 {
-		t.Errorf("the cache holds %v, want the one archive", kept)
+		t.Errorf("the cache contains %v, want one archive", kept)
 	}
 }
 
@@ -207,7 +207,7 @@ func row(t testing.TB, fields map[string]any) string {
 }
 
 func TestBrokenTaskFiles(t *testing.T) {
-	dir := put(t, map[string]string{"r/a.py": "x = 1\n", "../outside/a.py": "secret\n", "f.zip": ""})
+	dir := writeFiles(t, map[string]string{"r/a.py": "x = 1\n", "../outside/a.py": "secret\n", "f.zip": ""})
 	if err := os.Symlink("/etc", filepath.Join(dir, "out")); err != nil {
 		t.Fatal(err)
 	}
@@ -221,14 +221,14 @@ func TestBrokenTaskFiles(t *testing.T) {
 		return row(t, fields)
 	}
 	for text, want := range map[string]string{
-		"":                                    "holds no task: want one JSON object per line",
-		"[1]":                                 "t.jsonl:1: the line holds a array",
+		"":                                    "contains no task: want one JSON object per line",
+		"[1]":                                 "t.jsonl:1: the line has the wrong type array",
 		"\n\nx":                               "t.jsonl:3: not a task: invalid character",
-		`{"instance_id": "a"`:                 "t.jsonl:1: the JSON object is cut off",
-		with(nil) + with(nil):                 "t.jsonl:1: something follows the JSON object",
-		with(nil) + "\n" + with(nil):          `t.jsonl:2: instance_id "one" stands already at`,
+		`{"instance_id": "a"`:                 "t.jsonl:1: the JSON object is incomplete",
+		with(nil) + with(nil):                 "t.jsonl:1: unexpected text after the JSON object",
+		with(nil) + "\n" + with(nil):          `t.jsonl:2: instance_id "one" is already used at`,
 		with(map[string]any{"instance": "a"}): `t.jsonl:1: not a task: unknown field "instance"`,
-		with(map[string]any{"entrypoint": 7}): "t.jsonl:1: entrypoint holds a number",
+		with(map[string]any{"entrypoint": 7}): "t.jsonl:1: entrypoint has the wrong type number",
 		with(map[string]any{"instructions": " "}):                                                "t.jsonl:1: instructions is missing",
 		with(map[string]any{"instance_id": "a/b"}):                                               `t.jsonl:1: instance_id "a/b": want`,
 		with(map[string]any{"workdir": "x"}):                                                     `workdir "x": want a clean absolute path`,
@@ -241,7 +241,7 @@ func TestBrokenTaskFiles(t *testing.T) {
 		with(map[string]any{"gold_patch": "x"}):                                                  "t.jsonl:1: gold_patch: changes no file",
 		with(map[string]any{"bug_patch": bug}):                                                   "bug_patch: the patch does not apply to pkg/calc.py: file does not exist",
 		with(map[string]any{"tree_sha256": "12"}):                                                `tree_sha256 "12": want 64 hexadecimal digits`,
-		with(map[string]any{"id": "12"}):                                                         `id "12" is not that of this content`,
+		with(map[string]any{"id": "12"}):                                                         `id "12" does not match the content of the task`,
 		with(map[string]any{"test_visibility": "open"}):                                          `test_visibility "open": choose from hidden, visible, runnable`,
 		with(map[string]any{"tests": map[string]any{"method": "nose"}}):                          `tests.method "nose": choose from pytest`,
 		with(map[string]any{"tests": map[string]any{"patch": "nothing"}}):                        "tests.patch: changes no file",
@@ -258,8 +258,8 @@ func TestBrokenTaskFiles(t *testing.T) {
 	}
 }
 
-// A tree other than that of the task is refused with both hashes.
-func TestOtherTreesAreRefused(t *testing.T) {
+// A repository that is not the task's is refused; the message has both hashes.
+func TestWrongTreesAreRefused(t *testing.T) {
 	base, dir := healthy(t), t.TempDir()
 	name := filepath.Join(dir, "tasks.jsonl")
 	wrong := task(t, base, "one")
@@ -290,7 +290,7 @@ func TestParquetTaskFile(t *testing.T) {
 		License      *string `parquet:"license,optional"`
 		Tests        spec    `parquet:"tests"`
 	}
-	dir := put(t, map[string]string{"r/a.py": "x = 1\n"})
+	dir := writeFiles(t, map[string]string{"r/a.py": "x = 1\n"})
 	name := filepath.Join(dir, "t.parquet")
 	rows := []parquetRow{{InstanceID: "one", Instructions: "x", Entrypoint: "pytest", RepoTree: "r", Tests: spec{FailToPass: []string{"a.py::b"}}}}
 	if err := parquet.WriteFile(name, rows); err != nil {
@@ -309,7 +309,7 @@ func TestParquetTaskFile(t *testing.T) {
 }
 
 func FuzzTaskFile(f *testing.F) {
-	dir := put(f, map[string]string{"r/a.py": "x = 1\n"})
+	dir := writeFiles(f, map[string]string{"r/a.py": "x = 1\n"})
 	f.Add(`{"instance_id":"a","instructions":"x","entrypoint":"true","repo_tree":"r"}`)
 	f.Add(`{"instance_id":"a","instructions":"x","entrypoint":"true","repo_tree":"r","bug_patch":"--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n"}`)
 	f.Add(`{"instance_id":"a","tests":{"expected":{"a":"passed"},"patch":"diff --git a/x b/x\nnew file mode 120000\n"}}`)
@@ -320,7 +320,7 @@ func FuzzTaskFile(f *testing.F) {
 		}
 		entries, err := Read(t.Context(), name, dir)
 		if err == nil && len(entries) == 0 {
-			t.Error("neither a task nor an error")
+			t.Error("Read returns neither a task nor an error")
 		}
 		for _, e := range entries {
 			if e.Task.ID != e.Task.ComputeID() || !InstancePattern.MatchString(e.Task.InstanceID) {
@@ -331,7 +331,7 @@ func FuzzTaskFile(f *testing.F) {
 	})
 }
 
-// An object as tasks show prints it is accepted, on one line or several.
+// An object as "tasks show" prints it is accepted, on one line or several.
 func TestObjectsThatTasksShowPrints(t *testing.T) {
 	object := map[string]any{"schema": Schema, "instance_id": "a", "instructions": "x", "entrypoint": "python3 -m pytest", "repo_tree": "repo"}
 	for name, c := range map[string]struct {
@@ -350,7 +350,7 @@ func TestObjectsThatTasksShowPrints(t *testing.T) {
 		if err := enc.Encode(object); err != nil {
 			t.Fatal(err)
 		}
-		dir := put(t, map[string]string{"repo/a.py": "pass\n", "tasks.jsonl": out.String()})
+		dir := writeFiles(t, map[string]string{"repo/a.py": "pass\n", "tasks.jsonl": out.String()})
 		entries, err := Read(t.Context(), filepath.Join(dir, "tasks.jsonl"), t.TempDir())
 		if c.want == "" && (err != nil || len(entries) != 1) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, %v", name, entries, err)

@@ -23,19 +23,20 @@ import (
 // refer to the same one, which is opened only once. It is safe for concurrent use.
 type treeCache struct {
 	root  string // directory of the task file
-	cache string
+	cache string // directory of decompressed repositories
 
 	mu    sync.Mutex
 	trees map[string]*workspace.Tree
 }
 
+// open returns the repository that a repo_tree value refers to.
 func (s *treeCache) open(ref string) (*workspace.Tree, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.trees[ref]; t != nil {
 		return t, nil
 	}
-	name, err := s.place(ref)
+	name, err := s.path(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -50,9 +51,9 @@ func (s *treeCache) open(ref string) (*workspace.Tree, error) {
 	return t, nil
 }
 
-// place returns the path that a repo_tree value refers to, and an error if it lies outside
+// path returns the path that a repo_tree value refers to, and an error if it lies outside
 // root, even through a symbolic link.
-func (s *treeCache) place(ref string) (string, error) {
+func (s *treeCache) path(ref string) (string, error) {
 	if !filepath.IsLocal(ref) {
 		return "", fmt.Errorf("repo_tree %.200q: want a path below the directory of the task file", ref)
 	}
@@ -73,9 +74,9 @@ func (s *treeCache) place(ref string) (string, error) {
 	return filepath.Join(s.root, ref), nil
 }
 
-// Open opens a repository: a directory or a .tar, .tar.gz (.tgz) or .tar.zst file. It
-// decompresses a compressed file into the directory cache, unless a file of that content is
-// already there. The cache may be deleted while no process uses it.
+// Open opens a repository: a directory or a .tar, .tar.gz (.tgz) or .tar.zst file. It decompresses a compressed file
+// into the directory cache, unless a file with that content is already there. The cache may be deleted while no process
+// uses it.
 func Open(name, cache string) (*workspace.Tree, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -88,7 +89,7 @@ func Open(name, cache string) (*workspace.Tree, error) {
 	case strings.HasSuffix(name, ".tar"):
 		return workspace.FromTar(name)
 	case strings.HasSuffix(name, ".tar.gz"), strings.HasSuffix(name, ".tgz"), strings.HasSuffix(name, ".tar.zst"):
-		plain, err := unpacked(name, cache)
+		plain, err := decompress(name, cache)
 		if err != nil {
 			return nil, fmt.Errorf("unpacking %s: %w", name, err)
 		}
@@ -97,9 +98,8 @@ func Open(name, cache string) (*workspace.Tree, error) {
 	return nil, fmt.Errorf("%s: want a directory, a .tar, .tar.gz or .tar.zst", name)
 }
 
-// DefaultCache returns the default directory for decompressed repositories:
-// tracesmith/trees in the user's cache directory. If there is no such directory, it returns
-// a directory for the current user in os.TempDir.
+// DefaultCache returns the default directory for decompressed repositories: tracesmith/trees in the user's cache
+// directory, or a directory for the current user in os.TempDir if the user has no cache directory.
 func DefaultCache() string {
 	if dir, err := os.UserCacheDir(); err == nil {
 		return filepath.Join(dir, "tracesmith", "trees")
@@ -107,11 +107,12 @@ func DefaultCache() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("tracesmith-trees-%d", os.Getuid()))
 }
 
-// maxTar limits the size of a decompressed archive. It allows as many bytes for tar headers
-// as for the tree.
+// maxTar is the largest size of a decompressed archive, in bytes. It allows as many bytes for tar headers as for the
+// files.
 const maxTar = 2 * workspace.MaxRepositoryBytes
 
-func unpacked(name, cache string) (string, error) {
+// decompress returns the name of the decompressed archive in the cache, and writes this file if it does not exist.
+func decompress(name, cache string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return "", err
@@ -151,8 +152,7 @@ func unpacked(name, cache string) (string, error) {
 	})
 }
 
-// writeAtomic writes a file under a temporary name and renames it, so other processes never
-// see a partial file.
+// writeAtomic writes a file under a temporary name and renames it, so that other processes never see a partial file.
 func writeAtomic(name string, fill func(io.Writer) error) error {
 	f, err := renameio.NewPendingFile(name, renameio.WithTempDir(filepath.Dir(name)))
 	if err != nil {

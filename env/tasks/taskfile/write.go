@@ -21,9 +21,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Writer writes a task file. The name appears when Close returns, with the whole
-// file; repositories go to trees/<sha256>.tar.zst beside it, each content once,
-// by whomever. Equal tasks give equal bytes. One goroutine uses it.
+// Writer writes a task file. The file appears under its name, complete, when Close returns. Repositories are stored in
+// trees/<sha256>.tar.zst beside the file; other task files in the directory may share them. Equal tasks give equal
+// bytes. A Writer is not safe for concurrent use.
 type Writer struct {
 	name string
 	file *renameio.PendingFile
@@ -32,7 +32,7 @@ type Writer struct {
 	err  error
 }
 
-// Create begins a task file; its directory is made.
+// Create returns a Writer for a new task file. It creates the directory of the file.
 func Create(name string) (*Writer, error) {
 	if !strings.HasSuffix(name, ".jsonl") {
 		return nil, fmt.Errorf("%s: a task file is written as .jsonl", name)
@@ -48,7 +48,7 @@ func Create(name string) (*Writer, error) {
 	return &Writer{name: name, file: f, out: bufio.NewWriter(f), seen: map[string]bool{}}, nil
 }
 
-// AddTree stores a repository, unless it is there, and returns its repo_tree.
+// AddTree stores a repository, unless it is already stored, and returns its repo_tree value.
 func (w *Writer) AddTree(t *workspace.Tree) (string, error) {
 	ref := path.Join("trees", t.SHA256()+".tar.zst")
 	name := filepath.Join(filepath.Dir(w.name), filepath.FromSlash(ref))
@@ -73,16 +73,15 @@ func (w *Writer) AddTree(t *workspace.Tree) (string, error) {
 	return ref, os.Chmod(name, 0o644)
 }
 
-// Add appends a task. It must name its source and the tree after its bug patch
-// (TreeSHA256); what else is open is filled (Complete). ref is what AddTree said of
-// the repository before the patch.
+// Add appends a task. The task must have a Source, and in TreeSHA256 the hash of the repository after its bug patch.
+// Add sets other missing fields as Complete does. ref is the result of AddTree for the repository before the patch.
 func (w *Writer) Add(t schemas.Task, ref string) error {
 	t = Complete(t, "")
 	switch {
 	case t.Source == "" || t.TreeSHA256 == "" || !filepath.IsLocal(ref):
-		return fmt.Errorf("writing task %s: it needs a source, a tree_sha256 and a repository of AddTree", t.InstanceID)
+		return fmt.Errorf("writing task %s: it needs a source, a tree_sha256 and a repository from AddTree", t.InstanceID)
 	case w.seen[t.InstanceID]:
-		return fmt.Errorf("writing task %s: there is one of that name already", t.InstanceID)
+		return fmt.Errorf("writing task %s: the file already contains a task with that instance_id", t.InstanceID)
 	}
 	if p := Problems(t); len(p) > 0 {
 		return fmt.Errorf("writing task %s: %s", t.InstanceID, p[0].Text)
@@ -102,7 +101,7 @@ func (w *Writer) Add(t schemas.Task, ref string) error {
 	return err
 }
 
-// Close completes the file and gives it its name, in the place of an older one.
+// Close completes the file and renames it to its name. It replaces an existing file.
 func (w *Writer) Close() error {
 	defer w.Abort()
 	err := errors.Join(w.err, w.out.Flush())
@@ -115,7 +114,7 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// Abort drops the file; harmless after Close.
+// Abort discards the file. It does nothing after Close.
 func (w *Writer) Abort() {
-	_ = w.file.Cleanup() // at worst a hidden file stays
+	_ = w.file.Cleanup() // if this fails, only a hidden temporary file remains
 }

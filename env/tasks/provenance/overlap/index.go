@@ -5,54 +5,52 @@ import (
 	"slices"
 )
 
-// From when on a text counts as that of another.
+// Thresholds for texts that count as the same.
 const (
-	// Least is how many runs both texts must have for them to be compared, and
-	// how many of 13 words must be the same: accidents are shorter.
+	// Least is the number of runs that both texts must have for a comparison, and the number of runs of 13 words that
+	// they must share. Coincidences are shorter.
 	Least = 8
-	// Common is how many texts of a benchmark may share a run; one that stands in
-	// more is a form that is filled in, and counts for none of them.
+	// Common is the number of texts of a benchmark that may share a run. A run that occurs in more texts is part of a
+	// template, and is ignored.
 	Common = 2
-	// GramShare is the share of the shorter text's runs of 13 words that must
-	// stand in the other, NearShare the estimated Jaccard similarity. Different
-	// issues and fixes of SWE-bench reach 0.54 and 0.29 (docs/contamination.md).
+	// GramShare is the share of the shorter text's runs of 13 words that must also occur in the other text. NearShare
+	// is the smallest estimated Jaccard similarity of signatures. Different issues and fixes of SWE-bench reach 0.54
+	// and 0.29 (see docs/contamination.md).
 	GramShare = 0.6
 	NearShare = 0.6
 )
 
-// Match is the text that is most like the one asked for. It is none where Share
-// is 0.
+// Match is the most similar text in an index. The zero Match means that there is none.
 type Match struct {
-	Of    string
-	Share float64 // 0 to 1
+	Of    string  // name of the text
+	Share float64 // similarity, from 0 to 1
 }
 
-// Index finds the most similar of many texts. Add them all, then Seal it; from
-// then on it is safe for concurrent use. It takes some 20 bytes for each run of
-// 13 words and 2 KiB for each text.
+// Index finds the most similar of many texts. Add all texts, then call Seal; after that, an Index is safe for
+// concurrent use. It needs about 20 bytes for each run of 13 words and 2 KiB for each text.
 type Index struct {
 	names    []string
 	prints   []Print
 	grams    []uint64 // of all texts, sorted
-	texts    []uint32 // the text of each of them
-	starts   []uint32 // where those begin whose upper 16 bits are at least the position
-	distinct []int    // runs of each text that are no form
+	texts    []uint32 // the text of each gram
+	starts   []uint32 // starts[i] is the index of the first gram whose upper 16 bits are at least i
+	distinct []int    // for each text, the number of its runs that are not part of a template
 	lanes    [minima][]minimum
 }
 
-// minimum of a text, in one lane of the signatures.
+// minimum is one value of a text's signature. The minima of all texts at one position of the signature form a lane,
+// sorted by value.
 type minimum struct {
 	value uint32
 	text  uint32
 }
 
-// Add puts a text in; each name is added once.
+// Add adds a text. Each name must be added only once.
 func (x *Index) Add(name string, p Print) {
 	x.names, x.prints = append(x.names, name), append(x.prints, p)
 }
 
-// Texts is how many there are that can be found by runs of 13 words, and how many
-// by signature.
+// Texts returns the numbers of texts that can be found by runs of 13 words and by signature. Call Seal first.
 func (x *Index) Texts() (grams, near int) {
 	for i, p := range x.prints {
 		if x.distinct[i] >= Least {
@@ -65,7 +63,7 @@ func (x *Index) Texts() (grams, near int) {
 	return grams, near
 }
 
-// Seal ends the adding.
+// Seal prepares the index for Find. No text may be added after that.
 func (x *Index) Seal() {
 	type run struct {
 		gram uint64
@@ -98,13 +96,13 @@ func (x *Index) Seal() {
 		x.starts[top] = uint32(at)
 	}
 	for i := 0; i < len(all); {
-		having := x.having(x.grams[i])
-		if len(having) > Common {
-			for _, text := range having {
+		texts := x.textsWith(x.grams[i])
+		if len(texts) > Common {
+			for _, text := range texts {
 				x.distinct[text]--
 			}
 		}
-		i += len(having)
+		i += len(texts)
 	}
 	for i := range x.prints {
 		x.prints[i].Grams = nil
@@ -114,21 +112,20 @@ func (x *Index) Seal() {
 	}
 }
 
-// having are the texts with a run, in no order.
-func (x *Index) having(gram uint64) []uint32 {
+// textsWith returns the texts that contain a run, in no particular order.
+func (x *Index) textsWith(gram uint64) []uint32 {
 	from := int(x.starts[gram>>48])
-	near := x.grams[from:x.starts[gram>>48+1]]
-	at, _ := slices.BinarySearch(near, gram)
+	bucket := x.grams[from:x.starts[gram>>48+1]]
+	at, _ := slices.BinarySearch(bucket, gram)
 	to := at
-	for to < len(near) && near[to] == gram {
+	for to < len(bucket) && bucket[to] == gram {
 		to++
 	}
 	return x.texts[from+at : from+to]
 }
 
-// Find is the text with which one has the largest share of runs of 13 words in
-// common, and the one whose signature is most like its own; of equal ones the
-// first by name.
+// Find returns the text that shares most runs of 13 words with the given one, and the text with the most similar
+// signature. Of equally similar texts, it returns the first by name.
 func (x *Index) Find(p Print) (grams, near Match) {
 	if len(p.Grams) >= Least {
 		grams = x.byGrams(p.Grams)
@@ -140,20 +137,20 @@ func (x *Index) Find(p Print) (grams, near Match) {
 }
 
 func (x *Index) byGrams(list []uint64) Match {
-	own, shared := len(list), map[uint32]int{}
+	distinct, shared := len(list), map[uint32]int{}
 	for _, g := range list {
-		having := x.having(g)
-		if len(having) > Common {
-			own--
+		texts := x.textsWith(g)
+		if len(texts) > Common {
+			distinct--
 			continue
 		}
-		for _, text := range having {
+		for _, text := range texts {
 			shared[text]++
 		}
 	}
 	var best Match
 	for text, n := range shared {
-		if shorter := min(own, x.distinct[text]); n >= Least {
+		if shorter := min(distinct, x.distinct[text]); n >= Least {
 			best = best.better(Match{x.names[text], float64(n) / float64(shorter)})
 		}
 	}
@@ -177,6 +174,8 @@ func (x *Index) bySignature(s Signature) Match {
 	return best
 }
 
+// better returns the match with the larger share, or of equal ones the first by name.
+// better returns the match with the larger share, or of equal ones the first by name.
 func (m Match) better(o Match) Match {
 	if o.Share > m.Share || o.Share == m.Share && o.Of < m.Of {
 		return o

@@ -10,14 +10,14 @@ import (
 	"slices"
 )
 
-// jsonPrint is the form of a Print in files: grams are big endian in base64.
+// jsonPrint is a Print in JSON. Grams are 64-bit big-endian numbers in base64.
 type jsonPrint struct {
 	Grams     string `json:"grams"`
 	Shingles  int    `json:"shingles"`
 	Signature string `json:"minhash,omitempty"`
 }
 
-// MarshalJSON writes a print: equal ones are equal bytes.
+// MarshalJSON encodes a print. Equal prints have equal encodings.
 func (p Print) MarshalJSON() ([]byte, error) {
 	raw := make([]byte, 0, 8*len(p.Grams))
 	for _, g := range p.Grams {
@@ -30,7 +30,7 @@ func (p Print) MarshalJSON() ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// UnmarshalJSON takes nothing but what MarshalJSON writes.
+// UnmarshalJSON accepts only output of MarshalJSON.
 func (p *Print) UnmarshalJSON(text []byte) error {
 	var w jsonPrint
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -39,7 +39,7 @@ func (p *Print) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the print of a text")
+		return errors.New("unexpected text after the print of a text")
 	}
 	*p = Print{Shingles: w.Shingles}
 	raw, err := base64.StdEncoding.DecodeString(w.Grams)
@@ -50,14 +50,14 @@ func (p *Print) UnmarshalJSON(text []byte) error {
 		p.Grams = append(p.Grams, binary.BigEndian.Uint64(raw))
 	}
 	if !slices.IsSorted(p.Grams) || len(slices.Compact(slices.Clone(p.Grams))) != len(p.Grams) {
-		return errors.New("grams are not sorted, each once")
+		return errors.New("grams are not sorted or contain duplicates")
 	}
 	if p.Shingles < 0 || p.Shingles > MaxText || len(p.Grams) > max(0, p.Shingles) {
-		return errors.New("grams and shingles are not of one text")
+		return errors.New("the numbers of grams and shingles do not fit together")
 	}
 	known := false
 	if p.Signature, known = ParseSignature(w.Signature); known != (p.Shingles > 0) || !known && w.Signature != "" {
-		return errors.New("minhash is not the signature of its shingles")
+		return errors.New("minhash is not a valid signature, or does not fit the number of shingles")
 	}
 	return nil
 }

@@ -6,16 +6,16 @@ import (
 	"math"
 )
 
-// Shingle is how many words one run of a signature has.
+// Shingle is the number of words in each run that a signature covers.
 const Shingle = 5
 
-// minima is how many values a signature has.
+// minima is the number of values in a signature.
 const minima = 128
 
 // Signature is a MinHash of a text's runs of Shingle words.
 type Signature [minima]uint32
 
-// multipliers are odd and fixed: signatures of all versions can be compared.
+// multipliers are odd numbers. They must not change, because signatures of different versions are compared.
 var multipliers = func() (m [minima]uint64) {
 	state := uint64(0x9e3779b97f4a7c15)
 	for i := range m { // splitmix64
@@ -34,7 +34,7 @@ const (
 	prime  = 0x100000001b3
 )
 
-// Sign makes the signature of words; known is false if there are fewer than Shingle.
+// Sign returns the signature of a text with the given words. known is false if there are fewer than Shingle words.
 func Sign(words [][]byte) (s Signature, known bool) {
 	if len(words) < Shingle {
 		return s, false
@@ -50,8 +50,8 @@ func Sign(words [][]byte) (s Signature, known bool) {
 		}
 		sums = append(sums, sum)
 	}
-	// The upper half of the least product is the least upper half. Four lanes at a time,
-	// because their multiplications do not wait for each other.
+	// The upper half of the smallest product is the smallest upper half, so only the result is shifted. Each iteration
+	// computes four minima, because the processor can do independent multiplications at the same time.
 	for j := 0; j < minima; j += 4 {
 		m0, m1, m2, m3 := multipliers[j], multipliers[j+1], multipliers[j+2], multipliers[j+3]
 		v0, v1, v2, v3 := uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64)
@@ -63,7 +63,7 @@ func Sign(words [][]byte) (s Signature, known bool) {
 	return s, true
 }
 
-// String is the signature in base64, little endian.
+// String returns the values of the signature as 32-bit little-endian numbers in base64.
 func (s Signature) String() string {
 	var out [4 * minima]byte
 	for i, v := range s {
@@ -72,7 +72,7 @@ func (s Signature) String() string {
 	return base64.StdEncoding.EncodeToString(out[:])
 }
 
-// ParseSignature reads what String wrote; false for anything else.
+// ParseSignature parses the result of String. ok is false for any other text.
 func ParseSignature(text string) (s Signature, ok bool) {
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(raw) != 4*minima {
@@ -84,8 +84,8 @@ func ParseSignature(text string) (s Signature, ok bool) {
 	return s, true
 }
 
-// Similar is the share of minima that two signatures have in common: it estimates
-// the Jaccard similarity of the two sets of runs, 0 to 1.
+// Similar returns the share of minima that two signatures have in common, from 0 to 1. It is an estimate of the Jaccard
+// similarity of the two sets of runs.
 func (s Signature) Similar(o Signature) float64 {
 	same := 0
 	for i, v := range s {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// What counts as a word must not change, because signatures of all versions are compared.
-func TestWordsMatchTheDocumentedPattern(t *testing.T) {
+// The definition of a word must not change, because signatures of different versions are compared.
+func TestWordsMatchTheirPattern(t *testing.T) {
 	text := []byte("def f_1(x2): return 'don't' # 汉字 e\u0301 ½ ⅷ ٣ ʰ _ __ -- \u200b\u00a0\xff\xe6\xb1z\x00É\n👍🏽a.b,c\tª")
 	want := regexp.MustCompile(`[\pL\pN_]+`).FindAll(text, -1)
 	if got := Words(text); !slices.EqualFunc(got, want, bytes.Equal) {
@@ -22,8 +22,8 @@ func TestWordsMatchTheDocumentedPattern(t *testing.T) {
 	}
 }
 
-// prose is n words, each of them its own, from the first on.
-func prose(first, n int) string {
+// numberedWords returns n different words, starting with the given number.
+func numberedWords(first, n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "Word%d, ", first+i)
@@ -31,7 +31,7 @@ func prose(first, n int) string {
 	return b.String()
 }
 
-func sealed(texts map[string]string) *Index {
+func sealedIndex(texts map[string]string) *Index {
 	var x Index
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		x.Add(name, PrintOf(texts[name]))
@@ -40,10 +40,10 @@ func sealed(texts map[string]string) *Index {
 	return &x
 }
 
-func TestTextsAreFoundAgain(t *testing.T) {
-	form := " Before you report a problem please make sure that you have read all of the following questions and answers with great care "
-	x := sealed(map[string]string{
-		"one": prose(0, 100), "two": prose(1000, 60) + form, "three": prose(2000, 60) + form, "four": prose(3000, 60) + form, "short": prose(4000, 15),
+func TestSimilarTextsAreFound(t *testing.T) {
+	template := " Before you report a problem please make sure that you have read all of the following questions and answers with great care "
+	x := sealedIndex(map[string]string{
+		"one": numberedWords(0, 100), "two": numberedWords(1000, 60) + template, "three": numberedWords(2000, 60) + template, "four": numberedWords(3000, 60) + template, "short": numberedWords(4000, 15),
 	})
 	if grams, near := x.Texts(); grams != 4 || near != 5 {
 		t.Errorf("%d and %d texts can be found, want 4 and 5", grams, near)
@@ -52,21 +52,21 @@ func TestTextsAreFoundAgain(t *testing.T) {
 		text   string
 		of     string
 		share  float64
-		nearly string // of the signature, where it is at least NearShare
+		nearly string // the match by signature, if its share is at least NearShare
 	}{
-		"the same":                  {prose(0, 100), "one", 1, "one"},
-		"in other case and marks":   {strings.ToUpper(strings.ReplaceAll(prose(0, 100), ", ", "\n")), "one", 1, "one"},
-		"within a longer one":       {prose(9000, 400) + prose(0, 100) + prose(9500, 300), "one", 1, ""},
-		"a piece of it":             {prose(20, 40), "one", 1, ""},
-		"half of it and more":       {prose(0, 56) + prose(9000, 44), "one", 0.5, ""},
-		"less than half of it":      {prose(0, 50) + prose(9000, 50), "one", 0.4318, ""},
-		"a word of thirteen":        {strings.NewReplacer("Word10,", "x,", "Word40,", "x,", "Word70,", "x,").Replace(prose(0, 100)), "one", 0.5795, "one"},
-		"too short to be told from": {prose(0, 19), "", 0, ""},
-		"a short one that is known": {prose(4000, 15), "", 0, "short"},
-		"the form that all fill in": {form + prose(9000, 20), "", 0, ""},
-		"the form and nothing else": {form, "", 0, ""},
+		"the same":                  {numberedWords(0, 100), "one", 1, "one"},
+		"in other case and marks":   {strings.ToUpper(strings.ReplaceAll(numberedWords(0, 100), ", ", "\n")), "one", 1, "one"},
+		"within a longer one":       {numberedWords(9000, 400) + numberedWords(0, 100) + numberedWords(9500, 300), "one", 1, ""},
+		"a part of it":              {numberedWords(20, 40), "one", 1, ""},
+		"half of it and more":       {numberedWords(0, 56) + numberedWords(9000, 44), "one", 0.5, ""},
+		"less than half of it":      {numberedWords(0, 50) + numberedWords(9000, 50), "one", 0.4318, ""},
+		"a word of thirteen":        {strings.NewReplacer("Word10,", "x,", "Word40,", "x,", "Word70,", "x,").Replace(numberedWords(0, 100)), "one", 0.5795, "one"},
+		"too short to be compared":  {numberedWords(0, 19), "", 0, ""},
+		"a short one that is known": {numberedWords(4000, 15), "", 0, "short"},
+		"the template and more":     {template + numberedWords(9000, 20), "", 0, ""},
+		"the template alone":        {template, "", 0, ""},
 		"nothing":                   {"", "", 0, ""},
-		"of somebody else":          {prose(7000, 100), "", 0, ""},
+		"another text":              {numberedWords(7000, 100), "", 0, ""},
 	} {
 		grams, near := x.Find(PrintOf(c.text))
 		if grams.Of != c.of || math.Abs(grams.Share-c.share) > 0.0001 {
@@ -81,7 +81,7 @@ func TestTextsAreFoundAgain(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatAPatchChangesCounts(t *testing.T) {
+func TestChangedLeavesOutContext(t *testing.T) {
 	patch := "diff --git a/pkg/calc.py b/pkg/calc.py\n--- a/pkg/calc.py\n+++ b/pkg/calc.py\n@@ -1,3 +1,3 @@ def total\n around\n--- minus\n+++ plus\n around\n"
 	if got, want := Changed(patch), "pkg/calc.py\n-- minus\n++ plus\n\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -93,8 +93,8 @@ func TestOnlyWhatAPatchChangesCounts(t *testing.T) {
 	}
 }
 
-func TestHashesSurviveARoundTrip(t *testing.T) {
-	for _, text := range []string{"", "one two three four", prose(0, 7), prose(0, 300)} {
+func TestPrintsSurviveARoundTrip(t *testing.T) {
+	for _, text := range []string{"", "one two three four", numberedWords(0, 7), numberedWords(0, 300)} {
 		p := PrintOf(text)
 		raw, err := json.Marshal(p)
 		if err != nil {
@@ -105,10 +105,10 @@ func TestHashesSurviveARoundTrip(t *testing.T) {
 			t.Errorf("%s came back as %+v, %v", raw, q, err)
 		}
 		if strings.Contains(strings.ToLower(string(raw)), "word1") {
-			t.Errorf("it holds words: %s", raw)
+			t.Errorf("the encoding contains words: %s", raw)
 		}
 	}
-	sign := PrintOf(prose(0, 30)).Signature.String()
+	sign := PrintOf(numberedWords(0, 30)).Signature.String()
 	for name, text := range map[string]string{
 		"grams":     `{"grams":"AAA=","shingles":9,"minhash":"` + sign + `"}`,
 		"order":     `{"grams":"AAAAAAAAAAIAAAAAAAAAAQ==","shingles":9,"minhash":"` + sign + `"}`,
@@ -121,7 +121,7 @@ func TestHashesSurviveARoundTrip(t *testing.T) {
 		"no object": `7`,
 	} {
 		if err := json.Unmarshal([]byte(text), new(Print)); err == nil {
-			t.Errorf("%s: %s was taken", name, text)
+			t.Errorf("%s: %s was accepted", name, text)
 		}
 	}
 }

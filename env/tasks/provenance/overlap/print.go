@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// Gram is how many words one run of a print has.
+// Gram is the number of words in each run that the grams of a print cover.
 const Gram = 13
 
 // Print identifies a text without containing it.
 type Print struct {
-	Grams     []uint64  // hashes of its runs of Gram words, sorted, each once
-	Shingles  int       // its runs of Shingle words
-	Signature Signature // of these runs; zero if there are none
+	Grams     []uint64  // hashes of the text's runs of Gram words, sorted, without duplicates
+	Shingles  int       // number of the text's runs of Shingle words
+	Signature Signature // of the runs of Shingle words; zero if there are none
 }
 
-// PrintOf makes the print of a text. Case makes no difference.
+// PrintOf returns the print of a text. It ignores case.
 func PrintOf(text string) Print {
 	words := Words([]byte(strings.ToLower(text[:min(len(text), MaxText)])))
 	p := Print{Grams: hashGrams(words), Shingles: max(0, len(words)-Shingle+1)}
@@ -26,8 +26,8 @@ func PrintOf(text string) Print {
 	return p
 }
 
-// hashGrams hashes the runs of Gram words: the first 8 bytes of the SHA-256 of the
-// words with one space between them, big endian.
+// hashGrams returns the hashes of the runs of Gram words. Each hash is the first 8 bytes, big endian, of the SHA-256 of
+// the words with one space between them.
 func hashGrams(words [][]byte) []uint64 {
 	if len(words) < Gram {
 		return nil

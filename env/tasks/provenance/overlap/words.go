@@ -11,24 +11,24 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
-// MaxText is how many bytes of a text are used.
+// MaxText is the number of bytes of a text that are used.
 const MaxText = 1 << 20
 
-// Words returns the words of a text as written.
+// Words returns the words of a text without changing their case.
 func Words(text []byte) [][]byte {
 	out := make([][]byte, 0, len(text)/6)
 	start := -1 // of the current word
 	for i := 0; i < len(text); {
-		within, n := wordByte[text[i]], 1
+		inWord, n := wordByte[text[i]], 1
 		if text[i] >= utf8.RuneSelf {
 			var r rune
 			r, n = utf8.DecodeRune(text[i:])
-			within = unicode.IsLetter(r) || unicode.IsNumber(r)
+			inWord = unicode.IsLetter(r) || unicode.IsNumber(r)
 		}
 		switch {
-		case within && start < 0:
+		case inWord && start < 0:
 			start = i
-		case !within && start >= 0:
+		case !inWord && start >= 0:
 			out, start = append(out, text[start:i]), -1
 		}
 		i += n
@@ -46,8 +46,8 @@ var wordByte = func() (t [256]bool) {
 	return t
 }()
 
-// Changed is the text that represents a git patch: for each file its name, and for each hunk the lines
-// that it removes and adds, without the context. It is "" if the patch cannot be parsed.
+// Changed returns the text that represents a git patch in a Print: the name of each file, and the lines that each hunk
+// removes and adds, without the context. It returns "" if the patch cannot be parsed.
 func Changed(patch string) string {
 	files, _, err := gitdiff.Parse(strings.NewReader(patch))
 	if err != nil {
