@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
@@ -126,5 +129,30 @@ func TestGeneratedVersionFile(t *testing.T) {
 	want := "__version__ = version = \"1.2rc1\"\n__version_tuple__ = version_tuple = (1, \"2rc1\",)\n"
 	if err != nil || string(text) != want {
 		t.Errorf("%q, want %q, %v", text, want, err)
+	}
+}
+
+func TestPythonVersionsOfPoetry(t *testing.T) {
+	for poetry, want := range map[string]string{
+		"^3.8": ">=3.8,<4", "^2.7": ">=2.7,<3", "^3.8 , !=3.9.1": ">=3.8,<4,!=3.9.1", "~3.9": "==3.9.*", "~=3.9": "~=3.9", ">=3.7": ">=3.7",
+	} {
+		if got := poetryToPEP440(poetry); got != want {
+			t.Errorf("%s: %s, want %s", poetry, got, want)
+		}
+	}
+}
+
+func TestRequirementsOfSetupCfg(t *testing.T) {
+	for value, want := range map[string][]string{
+		"":                                  nil,
+		"attrs":                             {"attrs"},
+		"attrs; six>=1 ;":                   {"attrs", "six>=1"},
+		`attrs; python_version < "3.8"`:     {`attrs; python_version < "3.8"`},
+		`attrs ; (sys_platform == "win32")`: {`attrs ; (sys_platform == "win32")`},
+		"\nattrs\nsix; extra == 'a'\n":      {"attrs", "six; extra == 'a'"},
+	} {
+		if diff := cmp.Diff(want, requirementsIn(value), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%q: %s", value, diff)
+		}
 	}
 }

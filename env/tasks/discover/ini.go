@@ -33,17 +33,21 @@ func lines(value string) []string {
 	return out
 }
 
-// requirementsIn returns the requirements in a value, one from each line.
+// markerName is a variable of an environment marker, which follows a semicolon.
+var markerName = regexp.MustCompile(`;[\s(]*(python_|os_name|sys_platform|platform_|implementation_|extra\b)`)
+
+// requirementsIn returns the requirements in a value of setup.cfg: one from each line, or, in
+// a single line, separated by semicolons.
 func requirementsIn(value string) []string {
-	var out []string
-	for _, line := range lines(value) {
-		if !strings.Contains(line, ";") && distribution(line) == "" {
-			out = append(out, strings.Split(line, ";")...)
-			continue
-		}
-		out = append(out, line)
+	out := lines(value)
+	if len(out) != 1 || markerName.MatchString(out[0]) {
+		return out
 	}
-	return out
+	out = strings.Split(out[0], ";")
+	for i := range out {
+		out[i] = strings.TrimSpace(out[i])
+	}
+	return unique(out)
 }
 
 func (e *evidence) readSetupCfg() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
@@ -247,7 +248,9 @@ func poetryToPEP440(text string) string {
 	for _, part := range strings.Split(text, ",") {
 		part = strings.TrimSpace(part)
 		if v, ok := strings.CutPrefix(part, "^"); ok {
-			part = ">=" + v + ",<4"
+			major, _, _ := strings.Cut(v, ".")
+			n, _ := strconv.Atoi(major)
+			part = fmt.Sprintf(">=%s,<%d", v, n+1)
 		} else if v, ok := strings.CutPrefix(part, "~"); ok && !strings.HasPrefix(v, "=") {
 			part = "==" + v + ".*"
 		}
