@@ -100,13 +100,18 @@ func (p plan) setup(e *evidence, newest time.Time) []string {
 	if len(words) == 0 {
 		return out
 	}
-	out = append(out, getUV, "export UV_SYSTEM_CERTS=1 UV_LINK_MODE=copy"+e.variables(newest))
-	if p.isolate {
-		return append(out, shellwords.Command(append([]string{"uv", "pip", "install"}, words...)...))
+	out = append(out, getUV, "export UV_SYSTEM_CERTS=1 UV_CACHE_DIR=$VIRTUAL_ENV/.uv"+e.variables(newest), removeCache)
+	install := []string{"uv", "pip", "install"}
+	if !p.isolate {
+		out = append(out, "uv pip install 'setuptools<81' wheel")
+		install = append(install, "--no-build-isolation")
 	}
-	return append(out, "uv pip install 'setuptools<81' wheel",
-		shellwords.Command(append([]string{"uv", "pip", "install", "--no-build-isolation"}, words...)...))
+	return append(out, shellwords.Command(append(install, words...)...))
 }
+
+// removeCache removes uv's cache at the end of the set-up. During the set-up, the cache is in the environment because the home directory has
+// a small disk limit, and because uv can link files into the same file system instead of copying them.
+const removeCache = `trap 'rm -rf "$UV_CACHE_DIR"' EXIT`
 
 // getUV makes uv available to the commands after it if the sandbox lacks uv. It does not install uv into the
 // environment of the tests.
