@@ -132,7 +132,7 @@ func TestEachPythonCommands(t *testing.T) {
 			r := b.try(command)
 			b.has(r, want)
 			if !r.IsError {
-				t.Errorf("%q is no error:\n%s", command, r.Text)
+				t.Errorf("%q is not an error:\n%s", command, r.Text)
 			}
 		}
 		r = b.try("p undefined ;; c")

@@ -302,7 +302,8 @@ class Shim(Breakpoints, Threads, Names, Base):
         frame, line = self.stack[self.curindex]
         path = self.canonic(frame.f_code.co_filename)
         body = self.common_fields(self.event)
-        body["handles_interrupts"] = _signal.getsignal(_signal.SIGINT) != self.on_interrupt  # signal.getsignal leaves cycles that keep frames alive
+        # signal.getsignal would leave reference cycles that keep frames alive.
+        body["handles_interrupts"] = _signal.getsignal(_signal.SIGINT) != self.on_interrupt
         line = line or frame.f_code.co_firstlineno
         body.update(
             file=self.source.short(path), line=line, function=frame.f_code.co_name, depth=self.curindex + 1,

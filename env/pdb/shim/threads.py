@@ -120,7 +120,7 @@ class Threads:
         SETTRACE(function)
 
     def wait_for_threads(self):
-        """Joins the threads as the interpreter does at exit, but early enough that they can still stop at breakpoints."""
+        """Joins the threads as the interpreter does at exit, but while they can still stop at breakpoints."""
         self.waiting_for_threads = True
         try:
             threading._shutdown()
