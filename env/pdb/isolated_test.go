@@ -25,7 +25,7 @@ func TestDebuggerInBubblewrap(t *testing.T) {
 	if _, err = b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: "python3 tricky.py sleep"}); err != nil {
 		t.Fatal(err)
 	}
-	b.has(b.withLongGrace().within("c", shortTimeout), "interrupted at tricky.py:43")
+	b.has(b.withLongGrace().doWithin("c", shortTimeout), "interrupted at tricky.py:43")
 }
 
 func BenchmarkPrint(b *testing.B) {

@@ -271,7 +271,7 @@ func TestProgramsThatLinger(t *testing.T) {
 	if r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "b 138 ;; c", Entrypoint: "python3 tricky.py slow_repr", Timeout: longTimeout}); err != nil {
 		t.Fatal(err)
 	}
-	r = b.withLongGrace().within("p value", shortTimeout)
+	r = b.withLongGrace().doWithin("p value", shortTimeout)
 	b.has(r, "timed out after 2 s")
 	b.at(r, "tricky.py", 138)
 	b.has(b.do("p 2"), "2\n")

@@ -41,7 +41,7 @@ func TestEachPythonEveryThreadStops(t *testing.T) {
 		// A command in a thread can be interrupted.
 		b = open(t, py+" odd.py workers")
 		b.do("tbreak at_work ;; c")
-		r := b.withLongGrace().within("p [i for i in iter(int, 1)]", shortTimeout)
+		r := b.withLongGrace().doWithin("p [i for i in iter(int, 1)]", shortTimeout)
 		b.has(r, "timed out")
 		b.do("p 1")
 	})

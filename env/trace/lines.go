@@ -19,7 +19,7 @@ type lineMap struct {
 type shift struct{ from, offset int }
 
 // parseLineMaps returns the line maps of a patch by file.
-func lineMaps(patch []byte) (map[string]lineMap, error) {
+func parseLineMaps(patch []byte) (map[string]lineMap, error) {
 	files, _, err := gitdiff.Parse(bytes.NewReader(patch))
 	if err != nil {
 		return nil, fmt.Errorf("reading a patch: %w", err)
