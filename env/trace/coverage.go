@@ -38,9 +38,9 @@ func CoverProbe() *verify.Probe { return newProbe(map[string]any{"mode": "cover"
 
 // Cover runs the tests of a tree with a patch and returns the lines of the workspace that each test
 // executed. Run.Tests has the statuses. If no test was traced, the error is ErrNoTrace.
-func Cover(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (Coverage, verify.Run, error) {
-	how.Probe = CoverProbe()
-	run, err := runProbe(ctx, r, t, tree, patch, how)
+func Cover(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, variant verify.Variant) (Coverage, verify.Run, error) {
+	variant.Probe = CoverProbe()
+	run, err := runProbe(ctx, r, t, tree, patch, variant)
 	if err != nil {
 		return Coverage{}, run, err
 	}

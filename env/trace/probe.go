@@ -27,7 +27,7 @@ var ErrNoTrace = errors.New("nothing was traced")
 
 // Runner runs the tests of a task on a tree with a patch. *verify.Verifier implements it.
 type Runner interface {
-	Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (verify.Run, error)
+	Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, variant verify.Variant) (verify.Run, error)
 }
 
 // newProbe returns a probe with the given configuration and the limits.
@@ -36,9 +36,9 @@ func newProbe(config map[string]any) *verify.Probe {
 	return &verify.Probe{Source: probeSource, Config: config, Limit: maxOutput}
 }
 
-// runProbe runs the tests under the probe of how.
-func runProbe(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (verify.Run, error) {
-	run, err := r.Observe(ctx, t, tree, patch, how)
+// runProbe runs the tests with the probe of variant.
+func runProbe(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, variant verify.Variant) (verify.Run, error) {
+	run, err := r.Observe(ctx, t, tree, patch, variant)
 	if err != nil {
 		return run, fmt.Errorf("tracing: %w", err)
 	}

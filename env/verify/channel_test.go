@@ -48,7 +48,7 @@ func TestReadAcceptsWholeRecords(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"a::b": "passed", "c::d": "failed"}, got.tests); diff != "" {
 		t.Error(diff)
 	}
-	if got := c.read([]byte(one+recorded(c, 1, begin, passed, end)), four); !slices.Equal(got.twice, []string{"a::b"}) {
+	if got := c.read([]byte(one+recorded(c, 1, begin, passed, end)), four); !slices.Equal(got.duplicates, []string{"a::b"}) {
 		t.Errorf("an id reported by two interpreters: %+v", got)
 	}
 	background := []bool{true, false}
@@ -134,7 +134,7 @@ func TestJudge(t *testing.T) {
 	none := run(0, 0, good)
 	none.runners = 0
 	twice := run(0, 0, good)
-	twice.twice = []string{"f"}
+	twice.duplicates = []string{"f"}
 	for name, c := range map[string]struct {
 		run  testRun
 		pass bool
@@ -191,7 +191,7 @@ func TestProtector(t *testing.T) {
 		{"python3 run_all.py", "run_all.py", schemas.TestSpec{Method: schemas.VerifyExitCode}, false},
 		{"make test", "Makefile", unit, true}, {"pytest", "Makefile", unit, false},
 	} {
-		got := protector(task(base, c.entry, c.spec), c.spec, files)(c.file)
+		got := newProtector(task(base, c.entry, c.spec), c.spec, files)(c.file)
 		if got != c.want {
 			t.Errorf("%q protects %s: %v", c.entry, c.file, got)
 		}

@@ -229,7 +229,7 @@ func TestExpectedMapDecides(t *testing.T) {
 }
 
 func TestListedIdsAreFoundAsBenchmarksWriteThem(t *testing.T) {
-	c := newCatalogue(map[string]string{
+	c := newTestIndex(map[string]string{
 		"a.py::T::test_x[1]": "passed", "b.py::test_x": "failed", "c.py::test_x": "passed",
 		"e.py::test_p[/testbed/x/f.py]": "passed", "d.py::test_y[a b]": "passed", "d.py::test_y[a c]": "skipped", "mod.T.test_z": "passed", "mod.T.test_w": "failed",
 	}, map[string]string{"mod.T.test_z": "A page has a footer.", "mod.T.test_w": "A page has a footer."})

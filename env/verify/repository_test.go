@@ -135,7 +135,7 @@ func TestProgramFilesImportedByTestsStayPatched(t *testing.T) {
 		}
 		slices.Sort(list)
 		want = strings.Fields(files["WANT"])
-		r := newRepository(list, func(f string) string { return files[f] }, nil, nil, strings.Fields(files["GOLD"]))
+		r := newRepoLayout(list, func(f string) string { return files[f] }, nil, nil, strings.Fields(files["GOLD"]))
 		for _, f := range list {
 			if r.protects(f) {
 				got = append(got, f)
@@ -152,7 +152,7 @@ func TestProgramFilesImportedByTestsStayPatched(t *testing.T) {
 // this test would exceed the time limit of all tests.
 func TestATableOfStringsIsReadOnce(t *testing.T) {
 	table := "TABLE = [\n" + strings.Repeat("    'a row of the table', 'and another',\n", 50_000) + "]\n"
-	r := newRepository([]string{"shop/table.py"}, func(string) string { return table }, nil, nil, nil)
+	r := newRepoLayout([]string{"shop/table.py"}, func(string) string { return table }, nil, nil, nil)
 	if _, found := r.words["a row of the table"]; !found {
 		t.Error("the table was not read")
 	}
