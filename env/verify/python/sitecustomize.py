@@ -39,8 +39,9 @@ def _start():
             tracesmith_channel, tracesmith_guard, tracesmith_plan, _, tracesmith_pytest, tracesmith_unittest = modules
             config = tracesmith_channel.request_key(directory, __loader__.get_data(os.path.join(here, "config.json")))
             if config is not None:
-                workspace_paths = [tracesmith_guard.make_workspace_path(config["workdir"], os.getcwd()) for _ in range(3)]
-                guard = tracesmith_guard.Guard(config["workdir"], directory, workspace_paths[0])
+                workdir, cwd = config["workdir"], os.getcwd()
+                workspace_paths = [tracesmith_guard.make_workspace_path(workdir, cwd) for _ in range(3)]
+                guard = tracesmith_guard.Guard(workdir, directory, workspace_paths[0])
                 guard.remember(["importlib", "_frozen_importlib", "_frozen_importlib_external"])
                 channel = tracesmith_channel.Channel(directory, config, guard, workspace_paths[1])
                 plan = tracesmith_plan.Plan(config, directory, workspace_paths[2])

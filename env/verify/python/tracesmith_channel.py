@@ -76,7 +76,8 @@ class Ledger(object):
         self.noted = set()
         self.expected = {}  # key of a test -> (its object, its function)
         self.ran = set()  # keys of tests whose functions have returned
-        self.clock, self.started, self.took = getattr(time, "perf_counter", time.time), {}, {}  # of tests' own functions
+        self.clock = getattr(time, "perf_counter", time.time)
+        self.started, self.took = {}, {}  # times of test functions
         self.status = None  # exit status of the runner's session
         self.closed = False  # whether the session has ended, so that no more results may come
 
@@ -87,9 +88,9 @@ class Ledger(object):
             getattr(self, kind)(*what)
 
     def check_caller(self, kind):
-        """Checks where a report comes from: a runner reports from the main thread, with the
-        hooks' code for the runner on the stack and no program code. The message "end" is
-        an exception: it comes from an exit handler."""
+        """Checks where a message comes from. A test runner reports from the main thread. The
+        stack then contains code of the runner and no code of the program. Only the message
+        "end" has no caller, because an exit handler sends it."""
         if self.get_ident() != self.thread:
             self.note("found", "results were reported from a thread")
         frame, missing_runner = self.getframe(), kind != "end"
@@ -205,7 +206,8 @@ class Channel(object):
 
     def __init__(self, directory, config, guard, workspace_path):
         self.active = False  # whether a test runner uses this channel
-        ledger = hide_ledger(Ledger(os.path.join(directory, "records"), signer(config.pop("key")), config["process"], workspace_path))
+        records, sign = os.path.join(directory, "records"), signer(config.pop("key"))
+        ledger = hide_ledger(Ledger(records, sign, config["process"], workspace_path))
         next(ledger)
         self._send, self._pending, self._guard = ledger.send, [], guard
         guard.tell = self.tell
@@ -217,8 +219,8 @@ class Channel(object):
         while self._pending:
             try:
                 error = self._send(self._pending[0])
-            except (StopIteration, ValueError):  # the ledger is in use: this is another thread, a signal or a watched event
-                return
+            except (StopIteration, ValueError):
+                return  # the ledger is in use: this is another thread, a signal or a watched event
             del self._pending[0]
             if error is not None:
                 raise error

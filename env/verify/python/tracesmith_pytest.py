@@ -203,7 +203,8 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                 if fn is not None:
                     channel.tell("expect", item.nodeid, item, fn)
             codes = [getattr(function, "__code__", None) for _, _, function in state["hooks"]]
-            files = guard.program_files(function_files() | {c.co_filename for c in codes if c is not None}) | guard.import_hook_files()
+            files = function_files() | {c.co_filename for c in codes if c is not None}
+            files = guard.program_files(files) | guard.import_hook_files()
             names = [node_id(item.nodeid, item.config, guard) for item in session.items]
             channel.tell("report", {"k": "plan", "hooks": sorted(files), "ids": names})
 
