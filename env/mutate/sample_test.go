@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// many are sites of ten files with five functions each: most of them a1, few m1.
+// many returns sites of ten files with five functions each, most of them of operator a1 and few of m1.
 func many() []Site {
 	var out []Site
 	for i := range 2000 {
@@ -52,7 +52,7 @@ func TestRareOperatorsAreSampledAndPreferredOnesMore(t *testing.T) {
 	}
 }
 
-// Obvious changes are the ones that a reader sees at once, whatever the code means.
+// A change is obvious if a reader notices it without understanding the code.
 func TestObviousChangesAreMarked(t *testing.T) {
 	b := start(t, "testdata/shop")
 	obvious, others := 0, 0
@@ -108,17 +108,17 @@ func TestCompositionsShareAPlaceAndDoNotOverlap(t *testing.T) {
 	scopes, seen := map[string]int{}, map[string]bool{}
 	for _, c := range got {
 		scopes[c.Scope]++
-		if len(c.Sites) != 3 || seen[keyOf(c.Sites)] {
-			t.Errorf("%v again, or not of three", c)
+		if len(c.Sites) != 3 || seen[setKey(c.Sites)] {
+			t.Errorf("%v is a duplicate or does not have three sites", c)
 		}
-		seen[keyOf(c.Sites)] = true
+		seen[setKey(c.Sites)] = true
 		for i, s := range c.Sites {
 			if slices.ContainsFunc(without(c, i), s.overlaps) || len(without(c, i)) != 2 || slices.Contains(without(c, i), s) {
 				t.Errorf("%v overlaps", c)
 			}
 			first := c.Sites[0]
 			if c.Scope != "chain" && s.File != first.File || c.Scope == "function" && s.Func != first.Func {
-				t.Errorf("%v is no %s", c, c.Scope)
+				t.Errorf("%v is not in one %s", c, c.Scope)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ func TestAModelWritesABug(t *testing.T) {
 	}
 }
 
-// To write a function again, the model sees nothing of its body.
+// A model that writes a function again does not see its body.
 func TestARewriteDoesNotShowTheBody(t *testing.T) {
 	b := start(t, "testdata/shop")
 	for _, rewrite := range []bool{true, false} {

@@ -59,7 +59,7 @@ func parseLineMaps(patch []byte) (map[string]lineMap, error) {
 // OldLines parses a patch. It returns a function that maps a line of a file after the patch to the line
 // before the patch, or to 0 if the patch inserted the line.
 func OldLines(patch []byte) (func(file string, line int) int, error) {
-	maps, err := lineMaps(patch)
+	maps, err := parseLineMaps(patch)
 	if err != nil {
 		return nil, err
 	}

@@ -153,7 +153,7 @@ func TestProgramFilesImportedByTestsStayPatched(t *testing.T) {
 func TestATableOfStringsIsReadOnce(t *testing.T) {
 	table := "TABLE = [\n" + strings.Repeat("    'a row of the table', 'and another',\n", 50_000) + "]\n"
 	r := newRepoLayout([]string{"shop/table.py"}, func(string) string { return table }, nil, nil, nil)
-	if _, found := r.words["a row of the table"]; !found {
+	if _, found := r.programWords["a row of the table"]; !found {
 		t.Error("the table was not read")
 	}
 }
