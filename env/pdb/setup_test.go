@@ -121,8 +121,8 @@ var forbiddenText = regexp.MustCompile(`\r\n|7717;[A-Z0-9]{26}|(?m:^(Current|Bre
 // longTimeout is for commands that end by themselves. shortTimeout is for commands that hang; it is
 // long enough for the program to reach the point at which it hangs, even on a busy machine.
 const (
-	longTimeout = 5 * time.Minute
-	shortTimeout    = 2 * time.Second
+	longTimeout  = 5 * time.Minute
+	shortTimeout = 2 * time.Second
 )
 
 // withLongGrace makes the debugger wait for a program that is slow to react to an interrupt.

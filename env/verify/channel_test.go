@@ -34,7 +34,7 @@ func testChannel() channel {
 	return channel{dir: "x", keys: env.Keys{Name: "x", Secret: []byte(strings.Repeat("k", 32))}}
 }
 
-// four is env.Result.Keys of a run in which four interpreters got keys, each after the one before had ended.
+// four is env.Result.Keys of a run with four interpreters, each of which started after the previous one had ended.
 var four = make([]bool, 4)
 
 func TestReadAcceptsWholeRecords(t *testing.T) {
@@ -53,11 +53,11 @@ func TestReadAcceptsWholeRecords(t *testing.T) {
 	}
 	background := []bool{true, false}
 	if got := c.read([]byte(recorded(c, 1, begin, passed, end)), background); len(got.tampered) > 0 {
-		t.Errorf("an interpreter that runs in the background says nothing: %+v", got)
+		t.Errorf("an interpreter in the background that reports nothing: %+v", got)
 	}
 }
 
-func TestReadNoticesTampering(t *testing.T) {
+func TestReadDetectsTampering(t *testing.T) {
 	c := testChannel()
 	whole := recorded(c, 0, begin, passed, end)
 	lines := strings.SplitAfter(whole, "\n")
@@ -80,7 +80,7 @@ func TestReadNoticesTampering(t *testing.T) {
 		"finding":        recorded(c, 0, begin, `{"k":"found","what":"x"}`, end),
 	} {
 		if got := c.read([]byte(raw), four); len(got.tampered) == 0 {
-			t.Errorf("%s: not noticed: %+v", name, got)
+			t.Errorf("%s: not detected: %+v", name, got)
 		}
 	}
 	if got := c.read([]byte(recorded(c, 0, begin, `{"k":"end","active":true,"status":null}`)), four); !got.unfinished || len(got.tampered) > 0 {
@@ -162,7 +162,7 @@ func TestJudge(t *testing.T) {
 		}
 	}
 	if got := judge(schemas.TestSpec{Method: schemas.VerifyPytest}, run(0, 0, nil)); got.reason == "" {
-		t.Error("a task that expects nothing passed")
+		t.Error("a task that expects no test to pass was resolved")
 	}
 }
 

@@ -30,7 +30,7 @@ class Page(unittest.TestCase):
 `)).Files)
 }
 
-// Benchmarks list unittest tests by the names in its log, which may be docstrings.
+// Benchmarks name unittest tests as in the log of unittest, which prints docstrings instead of ids.
 func TestTestsAreFoundByTheirDocstrings(t *testing.T) {
 	v := verifier(t)
 	base := documented(`""`)
@@ -46,11 +46,11 @@ func TestTestsAreFoundByTheirDocstrings(t *testing.T) {
 	patch, final := patchTo(t, v, base, documented(`"foot"`))
 	got, err := v.Verify(t.Context(), task(base, "python3 -m unittest discover tests", spec), base, patch, final)
 	if err != nil || resolved(got) || !strings.Contains(got.Reason, "A page has no footer. did not run") {
-		t.Errorf("a docstring that nothing bears: %+v, %v", got, err)
+		t.Errorf("a docstring that no test has: %+v, %v", got, err)
 	}
 }
 
-// A repository that is the test runner would judge itself.
+// A patch of the test runner's own repository could change its verdict.
 func TestTestRunnersAreRefusedAsRepositories(t *testing.T) {
 	v := verifier(t)
 	base := project(txtar.Parse([]byte("-- src/_pytest/__init__.py --\n-- src/_pytest/skipping.py --\nx = 1\n-- test_x.py --\ndef test_x(): assert 0\n")).Files)

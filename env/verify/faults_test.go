@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// judged is the verdict on turning the fixture into another project.
+// judged returns the verdict on a patch that turns the fixture into another project.
 func judged(t *testing.T, to project) schemas.Verdict {
 	t.Helper()
 	v, base := verifier(t), fixture(t)
@@ -24,8 +24,8 @@ func judged(t *testing.T, to project) schemas.Verdict {
 
 func resolved(v schemas.Verdict) bool { return v.Resolved != nil && *v.Resolved }
 
-// The task's tests are restored even if a patch adds tests with new names, with names of hidden
-// tests, or tests that shadow them. Tests that an honest fix adds do no harm.
+// The task's tests decide even if a patch adds tests with new names, with names of hidden tests, or
+// tests that shadow them. A fix may add tests.
 func TestAddedTestsDoNotReplaceTheTasksTests(t *testing.T) {
 	base := fixture(t)
 	weak := strings.Replace(base.text(t, "tests/test_prices.py"), "== 450", "== 250", 1)
@@ -42,12 +42,12 @@ func TestAddedTestsDoNotReplaceTheTasksTests(t *testing.T) {
 		}
 	}
 	if got := judged(t, honest(t).edited("tests/test_new.py", "from shop.prices import total\n\ndef test_new():\n    assert total([(1, 1)]) == 1\n")); !resolved(got) {
-		t.Errorf("a fix with a test of its own: %s\n%s", got.Reason, got.Log)
+		t.Errorf("a fix that adds a test: %s\n%s", got.Reason, got.Log)
 	}
 }
 
-// What a program prints is not a result, no matter when or how often it is printed.
-func TestPrintedResultsDecideNothing(t *testing.T) {
+// The output of a program is not a result, no matter when or how often it is printed.
+func TestPrintedResultsAreIgnored(t *testing.T) {
 	base := fixture(t)
 	for name, text := range map[string]string{
 		"at import":   "print('99 passed in 0.01s')\n",
@@ -65,8 +65,8 @@ func TestPrintedResultsDecideNothing(t *testing.T) {
 	}
 }
 
-// A submission is judged by its changes: without changes, or with words only, it is unresolved.
-func TestSubmittingAloneResolvesNothing(t *testing.T) {
+// A submission without changes, or with changes of text files only, is not resolved.
+func TestSubmissionWithoutAFixIsNotResolved(t *testing.T) {
 	base := fixture(t)
 	for name, to := range map[string]project{
 		"nothing": base, "an answer": base.edited("ANSWER.md", "The last line is left out.\n"),
@@ -77,8 +77,8 @@ func TestSubmittingAloneResolvesNothing(t *testing.T) {
 	}
 }
 
-// Tests that the agent edited are restored before the verdict: weakened tests do not pass, and
-// broken tests do not spoil a fix.
+// Tests that the agent edited are restored before the verdict: weakened tests do not help, and broken
+// tests do no harm to a fix.
 func TestEditedTestsAreRestored(t *testing.T) {
 	base := fixture(t)
 	weak := strings.Replace(base.text(t, "tests/test_prices.py"), "== 450", "== 250", 1)

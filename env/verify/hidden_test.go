@@ -16,8 +16,8 @@ import (
 
 const hiddenID = "tests/unseen/test_more.py::test_three"
 
-// hiddenTask is the fixture with its failing test taken away: the hidden patch
-// brings it back, in a new directory, and changes one test that is there.
+// hiddenTask returns the fixture and a task whose hidden patch adds a failing test in a new directory
+// and a passing test in an existing file.
 func hiddenTask(t *testing.T, v *Verifier) (project, schemas.Task) {
 	t.Helper()
 	base := fixture(t)
@@ -32,13 +32,14 @@ func hiddenTask(t *testing.T, v *Verifier) (project, schemas.Task) {
 	return base, task
 }
 
-// entry is one thing an agent leaves behind.
+// entry is a file, directory or link that an agent creates.
 type entry struct {
 	name, text string
 	kind       byte
 }
 
-// leaving is the patch of an agent that made these entries of a project.
+// leaving returns the patch of an agent whose final workspace is the project final, except files whose
+// names begin with without, plus the entries more.
 func leaving(t *testing.T, v *Verifier, base, final project, without string, more ...entry) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -72,7 +73,7 @@ func leaving(t *testing.T, v *Verifier, base, final project, without string, mor
 	return patch
 }
 
-// The task's hidden tests judge, even if the agent put other files in their place.
+// The task's hidden tests decide even if the agent has created other files at their paths.
 func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
@@ -106,22 +107,22 @@ func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 	}
 }
 
-// Neither the agent's sandbox nor its evaluations contain anything of the hidden tests.
+// The agent's sandbox and its evaluations do not contain the hidden tests.
 func TestHiddenTestsAreNotInTheAgentsSandbox(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
 	public := task.Public()
 	if s := schemas.Hash(public); s == schemas.Hash(task) || strings.Contains(string(must(schemas.CanonicalJSON(public))), "unseen") {
-		t.Fatalf("the public task still speaks of the hidden tests: %s", must(schemas.CanonicalJSON(public)))
+		t.Fatalf("the public task names the hidden tests: %s", must(schemas.CanonicalJSON(public)))
 	}
 	withSandbox(t, v, base, func(sb env.Sandbox) {
 		report, err := Eval(t.Context(), sb, public, 0)
 		if err != nil || len(report.Tests) != 2 || report.Max != 2 {
-			t.Errorf("evaluation sees %v of %v, %v", report.Tests, report.Max, err)
+			t.Errorf("the evaluation reports %v of %v, %v", report.Tests, report.Max, err)
 		}
 		_, _, err = sb.ReadFile(t.Context(), "/testbed/tests/unseen/test_more.py", 10)
 		if !errors.Is(err, env.ErrNotExist) {
-			t.Errorf("after an evaluation the hidden test is there: %v", err)
+			t.Errorf("the hidden test exists after an evaluation: %v", err)
 		}
 	})
 }
@@ -133,7 +134,7 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// withSandbox runs fn in a sandbox that holds the project.
+// withSandbox calls fn with a new sandbox that contains the project.
 func withSandbox(t *testing.T, v *Verifier, p project, fn func(env.Sandbox)) {
 	t.Helper()
 	sb, err := v.cfg.Driver.Start(t.Context(), env.SandboxSpec{Workdir: schemas.DefaultWorkdir})
@@ -169,7 +170,7 @@ func TestHiddenTestsThatDoNotApplyAreATaskError(t *testing.T) {
 	}
 }
 
-// If a task does not list its hidden tests, runs with them determine the lists.
+// If a task lists no tests, the baseline runs the hidden tests to find the lists.
 func TestBaselineRunsTheHiddenTests(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
@@ -228,7 +229,7 @@ func TestExpectedMapDecides(t *testing.T) {
 	}
 }
 
-func TestListedIdsAreFoundAsBenchmarksWriteThem(t *testing.T) {
+func TestIDsOfBenchmarks(t *testing.T) {
 	c := newTestIndex(map[string]string{
 		"a.py::T::test_x[1]": "passed", "b.py::test_x": "failed", "c.py::test_x": "passed",
 		"e.py::test_p[/testbed/x/f.py]": "passed", "d.py::test_y[a b]": "passed", "d.py::test_y[a c]": "skipped", "mod.T.test_z": "passed", "mod.T.test_w": "failed",

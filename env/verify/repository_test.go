@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// supported is the fixture with tests that rest on a helper and on data of theirs.
+// supported returns the fixture with tests that use a helper module and data files.
 func supported(t *testing.T) project {
 	p := fixture(t)
 	p = p.edited("helpers/__init__.py", "def check(got, want):\n    assert got == want\n")
@@ -50,8 +50,8 @@ var supportedSpec = schemas.TestSpec{
 	PassToPass: []string{"tests/test_prices.py::test_empty"},
 }
 
-// Everything that tests depend on is restored from the base: a patch that empties it resolves
-// nothing, and one that fixes the program does.
+// Helpers and data of tests are restored from the base tree. A patch that empties them is not resolved,
+// and a patch that also fixes the program is.
 func TestHelpersAndDataOfTestsAreRestored(t *testing.T) {
 	v, base := verifier(t), supported(t)
 	fix := honest(t).text(t, "shop/prices.py")
@@ -79,8 +79,7 @@ func TestHelpersAndDataOfTestsAreRestored(t *testing.T) {
 	}
 }
 
-// A check that decides by its exit code is restored from the base, unless it may be the program
-// itself.
+// A script whose exit code decides is restored from the base tree, unless it may be the program itself.
 func TestChecksByExitCodeAreRestored(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	base = base.edited("check.py", "from shop.prices import total\n\nassert total([(1, 250), (2, 100)]) == 450\n").
@@ -109,7 +108,7 @@ func TestChecksByExitCodeAreRestored(t *testing.T) {
 	}
 }
 
-// Files of the program are judged as the patch leaves them, even if tests import them.
+// Files of the program keep the changes of the patch, even if tests import them.
 func TestProgramFilesImportedByTestsStayPatched(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/layouts.txtar")
 	if err != nil {
@@ -158,8 +157,8 @@ func TestATableOfStringsIsReadOnce(t *testing.T) {
 	}
 }
 
-// A patch may fix a module of the program that has the same name as a module of the test
-// runner: it does not put a new module in front of the runner's.
+// A patch may change an existing module of the program that has the same name as a module of the test
+// runner, because that does not shadow the runner's module.
 func TestModulesNamedLikeTheRunnersMayBeFixed(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	rates := "from shop.prices import total\n\n\ndef statistics(lines):\n    return total(lines) %s\n"
