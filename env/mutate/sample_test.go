@@ -73,7 +73,7 @@ func TestObviousChangesAreMarked(t *testing.T) {
 	}
 }
 
-// The same change of a function and of its copy under other names has one shape.
+// The same change of a function and of a copy with other names has the same shape.
 func TestShapesIgnoreNames(t *testing.T) {
 	b := start(t, "testdata/shop")
 	text := "def low(a, b):\n    best = a.size\n    return best < b\n\n\ndef floor(x, y):\n    least = x.size\n    return least < y\n\n\ndef odd(a, b):\n    best = a.weight\n    return best < b\n"
@@ -91,7 +91,7 @@ func TestShapesIgnoreNames(t *testing.T) {
 	}
 }
 
-// without returns the sites of a composition without one of them.
+// without returns the sites of a composition except one.
 func without(c Composition, i int) []Site {
 	return slices.Delete(slices.Clone(c.Sites), i, i+1)
 }
@@ -127,7 +127,7 @@ func TestCompositionsShareAPlaceAndDoNotOverlap(t *testing.T) {
 	}
 }
 
-// The parts of a composition are one patch, and each subset without one part is another bug.
+// A composition is one patch, and leaving out any of its sites gives a different bug.
 func TestACompositionIsOnePatch(t *testing.T) {
 	b := start(t, "testdata/shop")
 	made := 0

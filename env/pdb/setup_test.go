@@ -52,7 +52,7 @@ func eachPython(t *testing.T, f func(t *testing.T, py string)) {
 	}
 }
 
-// bench is a Debugger on a copy of testdata/shop in a sandbox of its own.
+// bench is a Debugger on a copy of testdata/shop in a new sandbox.
 type bench struct {
 	*Debugger
 	t  testing.TB

@@ -118,7 +118,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestAssess(t *testing.T) {
 	spec := schemas.TestSpec{Method: schemas.VerifyPytest, FailToPass: []string{"f"}, PassToPass: []string{"p"}}
 	run := func(exit, code int, tests map[string]string) testRun {
 		return testRun{Result: env.Result{ExitCode: code}, results: results{tests: tests, runners: 1, exit: exit}}
@@ -157,11 +157,11 @@ func TestJudge(t *testing.T) {
 		"memory":                 {limited, false},
 		"no runner":              {none, false},
 	} {
-		if got := judge(spec, c.run); (got.reason == "") != c.pass {
+		if got := assess(spec, c.run); (got.reason == "") != c.pass {
 			t.Errorf("%s: reason %q", name, got.reason)
 		}
 	}
-	if got := judge(schemas.TestSpec{Method: schemas.VerifyPytest}, run(0, 0, nil)); got.reason == "" {
+	if got := assess(schemas.TestSpec{Method: schemas.VerifyPytest}, run(0, 0, nil)); got.reason == "" {
 		t.Error("a task that expects no test to pass was resolved")
 	}
 }

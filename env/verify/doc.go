@@ -3,7 +3,7 @@
 //
 // verify.go makes verdicts. candidate.go prepares the tree of a patch: protect.go and repository.go
 // decide which files always come from the base tree, and guard.go which files a patch must not
-// contain. run.go and channel.go run the tests, judge.go compares the results with the task's lists,
+// contain. run.go and channel.go run the tests, assess.go compares the results with the task's lists,
 // and baseline.go makes these lists.
 //
 // Hooks in the interpreter (python/) report the result of each test. They load before the program's

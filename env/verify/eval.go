@@ -37,8 +37,8 @@ func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Durati
 	if len(spec.FailToPass)+len(spec.PassToPass) == 0 {
 		spec = run.asSpec()
 	}
-	j := judge(spec, run)
-	report.Passed = j.reason == ""
+	a := assess(spec, run)
+	report.Passed = a.reason == ""
 	switch {
 	case spec.Method == schemas.VerifyExitCode:
 		report.Max = 1
@@ -46,9 +46,9 @@ func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Durati
 			report.Score = 1
 		}
 	case len(spec.FailToPass) > 0:
-		report.Score, report.Max = float64(j.f2p), float64(len(spec.FailToPass))
+		report.Score, report.Max = float64(a.f2p), float64(len(spec.FailToPass))
 	default:
-		report.Score, report.Max = float64(j.p2p), float64(len(spec.PassToPass))
+		report.Score, report.Max = float64(a.p2p), float64(len(spec.PassToPass))
 	}
 	return report, nil
 }

@@ -222,9 +222,9 @@ func TestExpectedMapDecides(t *testing.T) {
 			ran("t/test_2.py::T::test_a", "failed"), 1, "T.test_a failed, not passed"},
 		"unclean end": {ran(), 3, "unexpected exit"},
 	} {
-		j := judge(schemas.TestSpec{Method: schemas.VerifyPytest, Expected: want}, run(c.tests, c.exit))
-		if c.reason == "" && j.reason != "" || !strings.Contains(j.reason, c.reason) {
-			t.Errorf("%s: %q, want %q", name, j.reason, c.reason)
+		a := assess(schemas.TestSpec{Method: schemas.VerifyPytest, Expected: want}, run(c.tests, c.exit))
+		if c.reason == "" && a.reason != "" || !strings.Contains(a.reason, c.reason) {
+			t.Errorf("%s: %q, want %q", name, a.reason, c.reason)
 		}
 	}
 }

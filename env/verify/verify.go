@@ -182,10 +182,10 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 	if g.err != nil {
 		return fail(g.err)
 	}
-	j := judge(spec, run)
-	verdict.F2PPassed, verdict.P2PPassed, verdict.Parsed = j.f2p, j.p2p, len(run.tests)
+	a := assess(spec, run)
+	verdict.F2PPassed, verdict.P2PPassed, verdict.Parsed = a.f2p, a.p2p, len(run.tests)
 	verdict.Log, verdict.LogSHA256 = capLog(run.Output), schemas.HashBytes(run.Output)
-	return decide(verdict, j.reason), run.public(), nil
+	return decide(verdict, a.reason), run.public(), nil
 }
 
 // decide completes a verdict. It is "resolved" if reason is "".

@@ -9,20 +9,20 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// judgement is the result of comparing a run with a task's lists.
-type judgement struct {
+// assessment is the result of comparing a run with a task's lists.
+type assessment struct {
 	f2p, p2p int    // number of tests of each list that passed
 	reason   string // why the run does not pass, "" if it does
 }
 
-// judge compares a run with a task's lists. The run does not pass if a listed test did not run or
+// assess compares a run with a task's lists. The run does not pass if a listed test did not run or
 // pass, if the run did not end by itself with exit code 0 (or 1, if tests outside the two lists
 // fail), or if the records are not authentic.
-func judge(spec schemas.TestSpec, run testRun) judgement {
+func assess(spec schemas.TestSpec, run testRun) assessment {
 	if spec.Expected != nil {
-		return judgeExpected(spec, run)
+		return assessExpected(spec, run)
 	}
-	var j judgement
+	var a assessment
 	var bad []string
 	listed := map[string]bool{}
 	all := newTestIndex(run.tests, run.docs)
@@ -42,20 +42,20 @@ func judge(spec schemas.TestSpec, run testRun) judgement {
 		}
 		return passed
 	}
-	j.f2p, j.p2p = count(spec.FailToPass, false), count(spec.PassToPass, spec.XFailPasses)
+	a.f2p, a.p2p = count(spec.FailToPass, false), count(spec.PassToPass, spec.XFailPasses)
 	otherFails := len(run.uncollected) > 0
 	for id, status := range run.tests {
 		otherFails = otherFails || !listed[id] && status != "passed" && status != "skipped" && status != "xfailed"
 	}
-	j.reason = firstReason(spec, run, bad, otherFails)
-	return j
+	a.reason = firstReason(spec, run, bad, otherFails)
+	return a
 }
 
-// judgeExpected compares a run with a task's map of expected statuses. Each test in the map must have
+// assessExpected compares a run with a task's map of expected statuses. Each test in the map must have
 // the expected status. No other test may have run, except tests that were skipped or marked as
 // expected to fail. f2p counts the tests that passed as expected.
-func judgeExpected(spec schemas.TestSpec, run testRun) judgement {
-	var j judgement
+func assessExpected(spec schemas.TestSpec, run testRun) assessment {
+	var a assessment
 	var bad []string
 	named := map[string]bool{}
 	all := newTestIndex(run.tests, run.docs)
@@ -77,7 +77,7 @@ func judgeExpected(spec schemas.TestSpec, run testRun) judgement {
 		case expectedStatus(status) != want:
 			bad = append(bad, fmt.Sprintf("%s %s, not %s", id, status, want))
 		case want == schemas.StatusPassed:
-			j.f2p++
+			a.f2p++
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(run.tests)) {
@@ -85,8 +85,8 @@ func judgeExpected(spec schemas.TestSpec, run testRun) judgement {
 			bad = append(bad, id+" ran, and is not among the expected tests")
 		}
 	}
-	j.reason = firstReason(spec, run, bad, failing)
-	return j
+	a.reason = firstReason(spec, run, bad, failing)
+	return a
 }
 
 // expectedStatus maps a status of a run to the values that TestSpec.Expected uses.
