@@ -59,7 +59,7 @@ func checkUsable(t schemas.Task, r testRun) *TaskError {
 	case r.runners > 0 && len(r.tests) == 0 && len(r.uncollected) == 0 && !r.unfinished:
 		return fail(ErrNoTests, "", "add a test that shows the bug, or correct the entrypoint "+fmt.Sprintf("%q", t.Entrypoint))
 	case r.runners == 0 && t.Tests.Method != "" && t.Tests.Method != schemas.VerifyExitCode:
-		return fail(ErrNotCollected, Cause(r.Output), "no "+t.Tests.Method+" run was seen: correct the entrypoint, or install the runner with setup commands")
+		return fail(ErrNotCollected, Cause(r.Output), t.Tests.Method+" did not run: correct the entrypoint, or install the runner with setup commands")
 	case len(r.duplicates) > 0:
 		return fail(ErrUntrusted, r.duplicates[0]+" ran twice", "make the entrypoint run each test once")
 	}

@@ -160,9 +160,9 @@ func (c channel) read(raw []byte, outlived []bool) results {
 		switch {
 		case p.began && !p.ended:
 			r.died = true
-			r.tampered = append(r.tampered, "the interpreter was left without its exit handlers, or died, while results were recorded")
+			r.tampered = append(r.tampered, "an interpreter died or ended without running its exit handlers while results were recorded")
 		case p.began && silent:
-			r.tampered = append(r.tampered, "an interpreter reported after an earlier one had ended without a report")
+			r.tampered = append(r.tampered, "an interpreter reported results after an earlier one had ended without reporting any")
 		}
 		if p.ended {
 			r.ended++

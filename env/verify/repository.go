@@ -323,13 +323,13 @@ func (r *repoLayout) doubtReason(file string) string {
 		return "the entrypoint runs " + file + ", but it may be the program"
 	case strings.HasSuffix(file, ".py"):
 		if r.possibleHelpers[top(file)] {
-			return "only tests import " + file + ", but it may be the program's"
+			return "only tests import " + file + ", but it may be part of the program"
 		}
 		if r.inTestDir(file) {
-			return file + " lies among the tests, but the program imports it"
+			return file + " is in a directory of tests, but the program imports it"
 		}
 	case r.testWords[path.Base(file)]:
-		return "tests name " + file + ", but it may be the program's"
+		return "tests name " + file + ", but it may be part of the program"
 	}
 	return ""
 }

@@ -172,11 +172,11 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 		run.tampered = append(run.tampered, found)
 	}
 	if spec.Method == schemas.VerifyExitCode && len(run.Keys) > 0 && run.ended == 0 && !g.exitsEarly {
-		run.tampered = append(run.tampered, "the interpreter was left without its exit handlers, so its exit code proves nothing")
+		run.tampered = append(run.tampered, "the interpreter ended without running its exit handlers, so its exit code proves nothing")
 	}
 	for _, file := range run.hookFiles {
 		if slices.ContainsFunc(g.changes, func(c workspace.Change) bool { return c.Path == file }) || strings.HasPrefix(file, "<") {
-			run.tampered = append(run.tampered, "hooks of the test runner lie in "+file+", which the patch changed")
+			run.tampered = append(run.tampered, "the patch changed "+file+", which implements hooks of the test runner")
 		}
 	}
 	if g.err != nil {
