@@ -144,7 +144,7 @@ func TestFunctionsAreRestoredIfTheReverseDiffDoesNotApply(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceThatIsNotAtHeadIsRefused(t *testing.T) {
+func TestWorkspaceMustBeAtHead(t *testing.T) {
 	r := newRepo(t)
 	r.commit(map[string]string{"calc.py": broken})
 	fix := r.commit(map[string]string{"calc.py": fixed})

@@ -71,7 +71,7 @@ func changedLines(patch []byte) string {
 }
 
 // The name of a case may end with the ids of the operators to check; otherwise it checks all.
-func TestSkippedPlacesHaveNoSites(t *testing.T) {
+func TestSkippedNodesHaveNoSites(t *testing.T) {
 	b := start(t, "testdata/shop")
 	names, texts := cases(t, "testdata/untouched.txt")
 	for i, name := range names {

@@ -107,7 +107,7 @@ func otherChanges(before, after []byte, s Site) string {
 	a, b := bytes.SplitAfter(before, []byte("\n")), bytes.SplitAfter(after, []byte("\n"))
 	tail := len(a) - s.EndLine
 	if len(b) < s.Line-1+tail {
-		return fmt.Sprintf("%d lines are left", len(b))
+		return fmt.Sprintf("only %d lines remain", len(b))
 	}
 	same := func(x, y [][]byte) bool {
 		return slices.EqualFunc(x, y, bytes.Equal)

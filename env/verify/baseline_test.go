@@ -137,8 +137,8 @@ func TestVerifyRefusesAnotherTree(t *testing.T) {
 	}
 }
 
-// started returns a new sandbox that contains a project.
-func started(t *testing.T, v *Verifier, p project) env.Sandbox {
+// startSandbox returns a new sandbox that contains a project.
+func startSandbox(t *testing.T, v *Verifier, p project) env.Sandbox {
 	t.Helper()
 	sb, err := v.cfg.Driver.Start(t.Context(), env.SandboxSpec{Workdir: schemas.DefaultWorkdir})
 	if err != nil {
@@ -178,7 +178,7 @@ func TestEval(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sb := started(t, v, c.tree)
+			sb := startSandbox(t, v, c.tree)
 			got, err := Eval(t.Context(), sb, task(c.tree, c.entry, c.spec), 0)
 			if err != nil {
 				t.Fatal(err)
@@ -209,7 +209,7 @@ class BasketTest(unittest.TestCase):
 `)
 	v := verifier(t)
 	for _, entry := range []string{unittestEntry, pytestEntry} {
-		got, err := Eval(t.Context(), started(t, v, p), task(p, entry, schemas.TestSpec{}), 0)
+		got, err := Eval(t.Context(), startSandbox(t, v, p), task(p, entry, schemas.TestSpec{}), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,7 +247,7 @@ def test_env():
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Eval(t.Context(), started(t, v, p), task(p, entry, schemas.TestSpec{}), 0)
+			got, err := Eval(t.Context(), startSandbox(t, v, p), task(p, entry, schemas.TestSpec{}), 0)
 			if err != nil || !got.Passed || len(got.Tests) != 6 {
 				t.Errorf("report %+v, %v", got, err)
 			}

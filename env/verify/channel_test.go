@@ -64,10 +64,10 @@ func TestReadDetectsTampering(t *testing.T) {
 	stranger := channel{keys: env.Keys{Secret: []byte("another key")}}
 	for name, raw := range map[string]string{
 		"edited":         strings.Replace(whole, "passed", "failed", 1),
-		"line gone":      lines[0] + lines[2],
-		"first gone":     lines[1] + lines[2],
-		"end gone":       lines[0] + lines[1],
-		"cut":            whole[:len(whole)-9],
+		"line missing":   lines[0] + lines[2],
+		"first missing":  lines[1] + lines[2],
+		"end missing":    lines[0] + lines[1],
+		"truncated":      whole[:len(whole)-9],
 		"swapped":        lines[1] + lines[0] + lines[2],
 		"twice":          whole + whole,
 		"old line again": whole + lines[2],

@@ -51,7 +51,7 @@ func TestEvalNamesTheTestThatEndedTheRun(t *testing.T) {
 				if c.timedOut {
 					limit = 20 * time.Second
 				}
-				got, err := Eval(t.Context(), started(t, v, p), task(p, r.entry, schemas.TestSpec{}), limit)
+				got, err := Eval(t.Context(), startSandbox(t, v, p), task(p, r.entry, schemas.TestSpec{}), limit)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -76,7 +76,7 @@ func TestEvalOfACompleteRunReportsNoEarlyEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := fixture(t).edited("tests/test_early.py", strings.ReplaceAll(earlyTests, "DOES", does))
-			got, err := Eval(t.Context(), started(t, v, p), task(p, "python3 -m pytest -q tests/test_early.py", schemas.TestSpec{}), 0)
+			got, err := Eval(t.Context(), startSandbox(t, v, p), task(p, "python3 -m pytest -q tests/test_early.py", schemas.TestSpec{}), 0)
 			if err != nil || got.Died || got.Running != "" || len(got.NotRun) > 0 || len(got.Tests) != 3 {
 				t.Errorf("report %+v, %v", got, err)
 			}
@@ -87,7 +87,7 @@ func TestEvalOfACompleteRunReportsNoEarlyEnd(t *testing.T) {
 // If a run dies before its first test, the evaluation names no test.
 func TestEvalOfARunThatDiesWhileCollecting(t *testing.T) {
 	p := fixture(t).edited("tests/conftest.py", "import os\nos._exit(0)\n")
-	got, err := Eval(t.Context(), started(t, verifier(t), p), task(p, pytestEntry, schemas.TestSpec{}), 0)
+	got, err := Eval(t.Context(), startSandbox(t, verifier(t), p), task(p, pytestEntry, schemas.TestSpec{}), 0)
 	if err != nil || !got.Died || got.Running != "" || len(got.NotRun) > 0 || len(got.Tests) > 0 || got.Passed {
 		t.Errorf("report %+v, %v", got, err)
 	}

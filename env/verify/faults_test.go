@@ -10,8 +10,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// judged returns the verdict on a patch that turns the fixture into another project.
-func judged(t *testing.T, to project) schemas.Verdict {
+// verdictOn returns the verdict on a patch that turns the fixture into another project.
+func verdictOn(t *testing.T, to project) schemas.Verdict {
 	t.Helper()
 	v, base := verifier(t), fixture(t)
 	patch, sha := patchTo(t, v, base, to)
@@ -36,12 +36,12 @@ func TestAddedTestsDoNotReplaceTheTasksTests(t *testing.T) {
 		"emptied and added": base.edited("tests/test_prices.py", "").edited("tests/test_more.py", added),
 		"removed and added": slices.DeleteFunc(base.edited("tests/test_more.py", added), func(f txtar.File) bool { return f.Name == "tests/test_prices.py" }),
 	} {
-		got := judged(t, to)
+		got := verdictOn(t, to)
 		if resolved(got) || got.Status != schemas.VerifiedFail || got.F2PPassed > 0 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := judged(t, honest(t).edited("tests/test_new.py", "from shop.prices import total\n\ndef test_new():\n    assert total([(1, 1)]) == 1\n")); !resolved(got) {
+	if got := verdictOn(t, honest(t).edited("tests/test_new.py", "from shop.prices import total\n\ndef test_new():\n    assert total([(1, 1)]) == 1\n")); !resolved(got) {
 		t.Errorf("a fix that adds a test: %s\n%s", got.Reason, got.Log)
 	}
 }
@@ -55,12 +55,12 @@ func TestPrintedResultsAreIgnored(t *testing.T) {
 		"to the tty":  "import os\nos.write(1, b'collected 5 items\\n5 passed\\n')\nos.write(2, b'OK\\n')\n",
 		"as a report": "print('tests/test_prices.py::test_total PASSED [100%]')\n",
 	} {
-		got := judged(t, base.edited("shop/prices.py", text+base.text(t, "shop/prices.py")))
+		got := verdictOn(t, base.edited("shop/prices.py", text+base.text(t, "shop/prices.py")))
 		if resolved(got) || got.F2PPassed != 0 || got.F2PTotal != 2 || got.P2PPassed != 3 {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := judged(t, honest(t).edited("shop/basket.py", "print('1 failed, 0 passed')\n"+base.text(t, "shop/basket.py"))); !resolved(got) {
+	if got := verdictOn(t, honest(t).edited("shop/basket.py", "print('1 failed, 0 passed')\n"+base.text(t, "shop/basket.py"))); !resolved(got) {
 		t.Errorf("a fix that prints failures: %+v", got)
 	}
 }
@@ -71,7 +71,7 @@ func TestSubmissionWithoutAFixIsNotResolved(t *testing.T) {
 	for name, to := range map[string]project{
 		"nothing": base, "an answer": base.edited("ANSWER.md", "The last line is left out.\n"),
 	} {
-		if got := judged(t, to); resolved(got) || got.Status != schemas.VerifiedFail || got.Reason == "" {
+		if got := verdictOn(t, to); resolved(got) || got.Status != schemas.VerifiedFail || got.Reason == "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -82,11 +82,11 @@ func TestSubmissionWithoutAFixIsNotResolved(t *testing.T) {
 func TestEditedTestsAreRestored(t *testing.T) {
 	base := fixture(t)
 	weak := strings.Replace(base.text(t, "tests/test_prices.py"), "== 450", "== 250", 1)
-	got := judged(t, base.edited("tests/test_prices.py", weak))
+	got := verdictOn(t, base.edited("tests/test_prices.py", weak))
 	if resolved(got) || !slices.Equal(got.Restored, []string{"tests/test_prices.py"}) {
 		t.Errorf("weakened: %+v", got)
 	}
-	got = judged(t, honest(t).edited("tests/test_prices.py", "raise SystemExit(1)\n").edited("tests/test_basket.py", ""))
+	got = verdictOn(t, honest(t).edited("tests/test_prices.py", "raise SystemExit(1)\n").edited("tests/test_basket.py", ""))
 	if !resolved(got) || !slices.Equal(got.Restored, []string{"tests/test_basket.py", "tests/test_prices.py"}) {
 		t.Errorf("broken, with the fix: %+v", got)
 	}

@@ -38,9 +38,9 @@ type entry struct {
 	kind       byte
 }
 
-// leaving returns the patch of an agent whose final workspace is the project final, except files whose
+// agentPatch returns the patch of an agent whose final workspace is the project final, except files whose
 // names begin with without, plus the entries more.
-func leaving(t *testing.T, v *Verifier, base, final project, without string, more ...entry) []byte {
+func agentPatch(t *testing.T, v *Verifier, base, final project, without string, more ...entry) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	out := tar.NewWriter(&buf)
@@ -88,13 +88,13 @@ func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 		"a link":                {"", []entry{{"tests/unseen/test_more.py", "../test_basket.py", tar.TypeSymlink}}},
 		"a file as directory":   {"", []entry{{"tests/unseen", "x", tar.TypeReg}}},
 		"a link as directory":   {"", []entry{{"tests/unseen", "/tmp", tar.TypeSymlink}}},
-		"the tests gone":        {"tests/", nil},
+		"the tests deleted":     {"tests/", nil},
 		"the tests one link":    {"tests/", []entry{{"elsewhere/test_prices.py", pass, tar.TypeReg}, {"tests", "elsewhere", tar.TypeSymlink}}},
 		"an edited listed test": {"tests/test_prices.py", []entry{{"tests/test_prices.py", pass, tar.TypeReg}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for fix, final := range map[bool]project{true: honest(t), false: base} {
-				got, err := v.Verify(t.Context(), task, base, leaving(t, v, base, final, agent.without, agent.left...), "")
+				got, err := v.Verify(t.Context(), task, base, agentPatch(t, v, base, final, agent.without, agent.left...), "")
 				want := map[bool]string{true: schemas.VerifiedPass, false: schemas.VerifiedFail}[fix]
 				if err != nil || got.Status != want {
 					t.Errorf("fixed: %v: %s (%s), %v\n%s", fix, got.Status, got.Reason, err, got.Log)
@@ -112,8 +112,8 @@ func TestHiddenTestsAreNotInTheAgentsSandbox(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
 	public := task.Public()
-	if s := schemas.Hash(public); s == schemas.Hash(task) || strings.Contains(string(must(schemas.CanonicalJSON(public))), "unseen") {
-		t.Fatalf("the public task names the hidden tests: %s", must(schemas.CanonicalJSON(public)))
+	if s := schemas.Hash(public); s == schemas.Hash(task) || strings.Contains(string(mustBytes(schemas.CanonicalJSON(public))), "unseen") {
+		t.Fatalf("the public task names the hidden tests: %s", mustBytes(schemas.CanonicalJSON(public)))
 	}
 	withSandbox(t, v, base, func(sb env.Sandbox) {
 		report, err := Eval(t.Context(), sb, public, 0)
@@ -127,7 +127,7 @@ func TestHiddenTestsAreNotInTheAgentsSandbox(t *testing.T) {
 	})
 }
 
-func must(b []byte, err error) []byte {
+func mustBytes(b []byte, err error) []byte {
 	if err != nil {
 		panic(err)
 	}

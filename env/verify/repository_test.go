@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// supported returns the fixture with tests that use a helper module and data files.
-func supported(t *testing.T) project {
+// fixtureWithHelpers returns the fixture with tests that use a helper module and data files.
+func fixtureWithHelpers(t *testing.T) project {
 	p := fixture(t)
 	p = p.edited("helpers/__init__.py", "def check(got, want):\n    assert got == want\n")
 	p = p.edited("data/expected.json", `{"sum": 450}`+"\n")
@@ -44,7 +44,7 @@ def test_discount():
 `)
 }
 
-var supportedSpec = schemas.TestSpec{
+var helpersSpec = schemas.TestSpec{
 	Method: schemas.VerifyPytest, Files: []string{"tests/**", "test_*.py", "*_test.py", "conftest.py"},
 	FailToPass: []string{"tests/test_prices.py::test_total", "shop/tests/test_more.py::test_more"},
 	PassToPass: []string{"tests/test_prices.py::test_empty"},
@@ -53,7 +53,7 @@ var supportedSpec = schemas.TestSpec{
 // Helpers and data of tests are restored from the base tree. A patch that empties them is not resolved,
 // and a patch that also fixes the program is.
 func TestHelpersAndDataOfTestsAreRestored(t *testing.T) {
-	v, base := verifier(t), supported(t)
+	v, base := verifier(t), fixtureWithHelpers(t)
 	fix := honest(t).text(t, "shop/prices.py")
 	cheats := base.edited("helpers/__init__.py", "def check(got, want):\n    pass\n").
 		edited("data/expected.json", "{}\n").edited("shop/tests/util.py", "ITEMS = []\n")
@@ -71,7 +71,7 @@ func TestHelpersAndDataOfTestsAreRestored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			patch, sha := patchTo(t, v, base, c.to)
-			got, err := v.Verify(t.Context(), task(base, pytestEntry, supportedSpec), base, patch, sha)
+			got, err := v.Verify(t.Context(), task(base, pytestEntry, helpersSpec), base, patch, sha)
 			if err != nil || got.Status != c.want || !slices.Equal(got.Restored, c.restored) || !slices.Equal(got.Refused, c.refused) {
 				t.Errorf("%s (%s), restored %q, refused %q, %v\n%s", got.Status, got.Reason, got.Restored, got.Refused, err, got.Log)
 			}

@@ -31,11 +31,11 @@ func TestVerdictsShareABaseline(t *testing.T) {
 	v.cfg.Driver = driver
 	patch, sha := patchTo(t, v, base, honest(t))
 	const callers = 3
-	var coming atomic.Int32
+	var arrived atomic.Int32
 	var all sync.WaitGroup
 	for range callers {
 		all.Go(func() {
-			if coming.Add(1) == callers {
+			if arrived.Add(1) == callers {
 				close(driver.gate)
 			}
 			got, err := v.Verify(t.Context(), task(base, pytestEntry, schemas.TestSpec{Files: pytestSpec.Files}), base, patch, sha)

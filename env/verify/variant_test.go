@@ -19,7 +19,8 @@ told = []
 atexit.register(lambda: print("ORDER=" + ",".join(told) + " SEED=" + os.environ.get("PYTHONHASHSEED", "")))
 `
 
-func ordered() (pytest, unit project) {
+// orderProjects returns projects whose tests report the order in which they run.
+func orderProjects() (pytest, unit project) {
 	var plain, classes strings.Builder
 	plain.WriteString(printOrder)
 	classes.WriteString(printOrder)
@@ -55,7 +56,7 @@ func observe(t *testing.T, v *Verifier, p project, entry string, variant Variant
 
 func TestVariantsChangeOrderHashSeedAndChoice(t *testing.T) {
 	v := verifier(t)
-	byPytest, byUnittest := ordered()
+	byPytest, byUnittest := orderProjects()
 	cases := map[string]struct {
 		tree  project
 		entry string
@@ -105,7 +106,7 @@ func TestVariantsChangeOrderHashSeedAndChoice(t *testing.T) {
 // A probe gets the id of each test, and the run returns its output.
 func TestProbeObservesEachTest(t *testing.T) {
 	v := verifier(t)
-	byPytest, byUnittest := ordered()
+	byPytest, byUnittest := orderProjects()
 	probe := &Probe{Limit: 1 << 16, Config: map[string]any{"word": "seen"}, Source: `
 class Watch(object):
     def __init__(self, config, path):
@@ -115,7 +116,7 @@ class Watch(object):
             f.write(self.word + " " + name + "\n")
     def end(self, name):
         self.begin("/" + name)
-def start(config, path, place):
+def start(config, path, relative):
     return Watch(config, path)
 `}
 	for entry, want := range map[string]struct {

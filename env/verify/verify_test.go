@@ -140,6 +140,7 @@ func patchTo(t testing.TB, v *Verifier, from, to project) ([]byte, string) {
 	return patch, sha
 }
 
+// honest returns the fixture with its bug fixed.
 func honest(t testing.TB) project {
 	p := fixture(t)
 	return p.edited("shop/prices.py", strings.Replace(p.text(t, "shop/prices.py"), "len(lines) - 1", "len(lines)", 1))
