@@ -76,7 +76,7 @@ type state struct {
 	Refused           bool     `json:"refused"`
 	Changed           []string `json:"changed"` // files that have changed since the program loaded them
 	PostMortem        bool     `json:"post_mortem"`
-	Caught            bool     `json:"caught"`             // the program itself started post-mortem debugging of an exception that it has caught
+	Caught            bool     `json:"caught"`             // the program called pdb for an exception that it has caught
 	HandlesInterrupts bool     `json:"handles_interrupts"` // the program handles interrupts itself
 	ExitCode          int      `json:"exit_code"`
 	Points            [][3]int `json:"points"`   // number, hits, ignore
@@ -177,7 +177,8 @@ func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadli
 	r, err := s.conn.Exchange(ctx, input, time.Until(deadline))
 	out := result{Output: r.Output, timedOut: r.TimedOut}
 	end := deadline.Add(cfg.Grace)
-	if err == nil && r.TimedOut && s.state.Event != "" && !s.state.HandlesInterrupts { // before the first prompt there is no program to interrupt
+	started := s.state.Event != "" // before the first prompt, there is no program to interrupt
+	if err == nil && r.TimedOut && started && !s.state.HandlesInterrupts {
 		if err = s.conn.Interrupt(ctx); err == nil {
 			r, err = s.conn.Await(ctx, time.Until(end))
 			out.Output = out.Then(r.Output)

@@ -29,7 +29,7 @@ type Divergence struct {
 	Depth   int          `json:"depth"`           // stack frames of the program, including this one
 	Vars    []Difference `json:"vars,omitempty"`  // value divergences only: the differing variables, by name
 	Visible int          `json:"visible"`         // number of variables in the frame
-	Other   *Place       `json:"other,omitempty"` // flow divergences only: the position of the fixed run, in its own lines
+	Other   *Place       `json:"other,omitempty"` // flow divergences only: position of the fixed run, in its lines
 }
 
 // Difference is a variable whose value differs between the two runs. The value is "" if the
@@ -54,7 +54,7 @@ type Pair struct {
 	Length      int      `json:"length"`   // number of events of the buggy run
 	FixedLength int      `json:"fixed_length"`
 	Masked      []string `json:"masked,omitempty"`   // ignored variables, "file:function variable"
-	Unstable    bool     `json:"unstable,omitempty"` // control flow varies between runs of one version; compared up to there
+	Unstable    bool     `json:"unstable,omitempty"` // runs of one version differ in control flow; compared up to there
 	Cut         bool     `json:"cut,omitempty"`      // a limit was reached before the end of the runs
 }
 

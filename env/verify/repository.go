@@ -67,7 +67,7 @@ func newRepoLayout(files []string, text textFunc, listed, scripts, gold []string
 	for f, text := range r.texts {
 		forTests := r.belongsToTests(f)
 		r.exitsEarly = r.exitsEarly || leavesEarly.MatchString(text)
-		words, all := r.programWords, forTests || reads.MatchString(text) // not in the loop: a table has thousands of literals
+		words, all := r.programWords, forTests || reads.MatchString(text) // once per file, which may have many literals
 		if forTests {
 			words = r.testWords
 		}
