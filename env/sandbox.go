@@ -103,7 +103,8 @@ type Sandbox interface {
 	// Open starts a long-lived process whose input stays open.
 	Open(ctx context.Context, t TerminalSpec) (Terminal, error)
 
-	// ReadFile returns at most limit bytes of a file, and its size.
+	// ReadFile returns the first limit bytes of a file (0 = as many as the guest sends, 256 MiB) and
+	// the size of the file.
 	ReadFile(ctx context.Context, path string, limit int64) (data []byte, total int64, err error)
 	// WriteFile replaces the file at path and creates missing parent directories. With
 	// mode 0, an existing file keeps its mode and a new file gets 0644.
