@@ -7,8 +7,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Baselines keeps test lists that were found by running the tests of tasks. The zero
-// value is ready to use. Safe for concurrent use.
+// Baselines caches the lists of tests that must pass, which are found by running the
+// tests of a task. The zero value is ready to use. It is safe for concurrent use.
 type Baselines struct {
 	mu    sync.Mutex
 	known map[string]schemas.TestSpec
@@ -24,10 +24,10 @@ type baselineRun struct {
 	err     error
 }
 
-// Get returns the lists of a task, and calls find if they are not known. Callers that
-// ask for one key at the same time share one call of find, and its error, which is not
-// kept. A caller leaves when its own context ends; the call is canceled when the last
-// one has left, who waits for its end.
+// Get returns the lists for key and calls find if they are not in the cache. Concurrent
+// callers with the same key share one call of find. An error is returned to all of them
+// and not cached. A caller stops waiting when its own context ends; the last caller to
+// stop cancels find and waits until it has returned.
 func (b *Baselines) Get(ctx context.Context, key string, find func(context.Context) (schemas.TestSpec, error)) (schemas.TestSpec, error) {
 	b.mu.Lock()
 	if spec, ok := b.known[key]; ok {
@@ -81,7 +81,7 @@ func (b *Baselines) start(ctx context.Context, key string, find func(context.Con
 	return run
 }
 
-// forget lets the next caller start anew. Called with mu held.
+// forget removes run, so that the next caller starts a new one. Called with mu held.
 func (b *Baselines) forget(key string, run *baselineRun) {
 	if b.runs[key] == run {
 		delete(b.runs, key)

@@ -10,40 +10,40 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// search is a run of tests that lasts until the test releases it or its context ends.
-type search struct {
+// baselineFinder has a find function that blocks until the test releases it or its context ends.
+type baselineFinder struct {
 	calls   int
 	release chan error
 }
 
-func (s *search) find(ctx context.Context) (schemas.TestSpec, error) {
-	s.calls++
+func (f *baselineFinder) find(ctx context.Context) (schemas.TestSpec, error) {
+	f.calls++
 	select {
-	case err := <-s.release:
+	case err := <-f.release:
 		return schemas.TestSpec{Method: "found"}, err
 	case <-ctx.Done():
 		return schemas.TestSpec{}, ctx.Err()
 	}
 }
 
-// get asks in the background.
-func (s *search) get(ctx context.Context, b *env.Baselines) chan error {
+// get calls Baselines.Get in the background and sends its error to the channel.
+func (f *baselineFinder) get(ctx context.Context, b *env.Baselines) chan error {
 	ended := make(chan error, 1)
 	go func() {
-		spec, err := b.Get(ctx, "task", s.find)
+		spec, err := b.Get(ctx, "task", f.find)
 		if err == nil && spec.Method != "found" {
-			err = errors.New("other lists came back")
+			err = errors.New("Get returned lists that find did not return")
 		}
 		ended <- err
 	}()
 	return ended
 }
 
-// Callers at the same time share one run of the tests, and the later ones its lists.
+// Concurrent callers share one run of the tests, and later callers get its lists.
 func TestBaselinesAreFoundOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b env.Baselines
-		s := &search{release: make(chan error)}
+		s := &baselineFinder{release: make(chan error)}
 		var all []chan error
 		for range 4 {
 			all = append(all, s.get(t.Context(), &b))
@@ -62,11 +62,11 @@ func TestBaselinesAreFoundOnce(t *testing.T) {
 	})
 }
 
-// The caller that came first takes nothing from the others when it leaves.
+// The run continues for the other callers if the first caller's context ends.
 func TestBaselinesOutliveTheFirstCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b env.Baselines
-		s := &search{release: make(chan error)}
+		s := &baselineFinder{release: make(chan error)}
 		ctx, cancel := context.WithCancel(t.Context())
 		first := s.get(ctx, &b)
 		synctest.Wait()
@@ -83,11 +83,11 @@ func TestBaselinesOutliveTheFirstCaller(t *testing.T) {
 	})
 }
 
-// A run for which nobody waits is canceled, and the next caller starts another.
+// A run is canceled if no caller waits for it, and the next caller starts another.
 func TestBaselinesAreCanceledWithTheLastCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b env.Baselines
-		s := &search{release: make(chan error)}
+		s := &baselineFinder{release: make(chan error)}
 		ctx, cancel := context.WithCancel(t.Context())
 		callers := []chan error{s.get(ctx, &b), s.get(ctx, &b)}
 		synctest.Wait()
@@ -106,11 +106,10 @@ func TestBaselinesAreCanceledWithTheLastCaller(t *testing.T) {
 	})
 }
 
-// A failed run is not kept.
-func TestFailedBaselinesAreNotKept(t *testing.T) {
+func TestFailedBaselinesAreNotCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b env.Baselines
-		s := &search{release: make(chan error)}
+		s := &baselineFinder{release: make(chan error)}
 		broken := errors.New("no sandbox")
 		for _, want := range []error{broken, nil} {
 			ended := s.get(t.Context(), &b)

@@ -19,34 +19,36 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// starts counts the sandboxes that a driver started and those that are still open.
-type starts struct {
+// countingDriver records the specs of the sandboxes that it started and counts those that were
+// closed.
+type countingDriver struct {
 	env.Driver
 	specs  []env.SandboxSpec
 	closed int
 }
 
-func counted(into **starts) func(*env.Config) {
+// countSandboxes returns a change of a configuration that wraps the driver and sets *driver.
+func countSandboxes(driver **countingDriver) func(*env.Config) {
 	return func(c *env.Config) {
-		*into = &starts{Driver: c.Driver}
-		c.Driver = *into
+		*driver = &countingDriver{Driver: c.Driver}
+		c.Driver = *driver
 	}
 }
 
-func (s *starts) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
-	sb, err := s.Driver.Start(ctx, spec)
-	s.specs = append(s.specs, spec)
-	return &closing{sb, s}, err
+func (d *countingDriver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
+	sb, err := d.Driver.Start(ctx, spec)
+	d.specs = append(d.specs, spec)
+	return &countedSandbox{sb, d}, err
 }
 
-type closing struct {
+type countedSandbox struct {
 	env.Sandbox
-	of *starts
+	driver *countingDriver
 }
 
-func (c *closing) Close(ctx context.Context) error {
-	c.of.closed++
-	return c.Sandbox.Close(ctx)
+func (s *countedSandbox) Close(ctx context.Context) error {
+	s.driver.closed++
+	return s.Sandbox.Close(ctx)
 }
 
 func withTree(t *testing.T, files fstest.MapFS) func(*env.Config) {
@@ -58,9 +60,8 @@ func withTree(t *testing.T, files fstest.MapFS) func(*env.Config) {
 	return func(c *env.Config) { c.Tree = repo }
 }
 
-// A record contains what its step showed. Of earlier steps it contains only the state; what the
-// model said is only in the transcript.
-func TestRecordsOfResetAndStep(t *testing.T) {
+// An Info contains the observations of its own step and the state that results from all steps.
+func TestInfoOfResetAndStep(t *testing.T) {
 	f := open(t)
 	text := func(source, s string) schemas.Observation {
 		return schemas.Observation{Source: source, Text: s, FullBytes: int64(len(s))}
@@ -112,8 +113,8 @@ func TestEvaluationsOfTheSameFilesAreEqual(t *testing.T) {
 }
 
 func TestHardResetStartsOver(t *testing.T) {
-	var driver *starts
-	f := open(t, counted(&driver))
+	var driver *countingDriver
+	f := open(t, countSandboxes(&driver))
 	f.reset(false)
 	f.step("eval", `{}`)
 	f.step("pdb", `{"command":"b calc.py:3"}`)
@@ -124,7 +125,7 @@ func TestHardResetStartsOver(t *testing.T) {
 		t.Errorf("%d sandboxes started, %d closed", len(driver.specs), driver.closed)
 	}
 	if got := info.Observations[0]; got.Source != "env" || got.Text != "double is wrong" {
-		t.Errorf("not the instructions first: %+v", got)
+		t.Errorf("the first observation is not the instructions: %+v", got)
 	}
 	if d := cmp.Diff([]string{"env", "listener"}, sources(info)); d != "" {
 		t.Error(d)
@@ -136,7 +137,7 @@ func TestHardResetStartsOver(t *testing.T) {
 		t.Errorf("files: %q", got.Observation.Text)
 	}
 	if d := cmp.Diff([]string{"reset"}, f.heard); d != "" {
-		t.Errorf("tools are told once: %s", d)
+		t.Errorf("events of one reset (-want +got)\n%s", d)
 	}
 }
 
@@ -152,7 +153,7 @@ func TestUnknownToolListsTheTools(t *testing.T) {
 		t.Errorf("%+v, tools %v", o, names)
 	}
 	if info.State.Terminated || f.step("listener", `{}`).Observation.Text != "called" {
-		t.Error("the episode does not go on")
+		t.Error("the episode does not continue")
 	}
 }
 
@@ -190,7 +191,7 @@ func TestOnlySubmitEndsAnEpisode(t *testing.T) {
 		t.Errorf("a passing evaluation: %+v", s)
 	}
 	if s := f.step("bash", `{"command":"true"}`).State; s.Terminated || !*s.EvalPassed {
-		t.Errorf("the step after it: %+v", s)
+		t.Errorf("the step after a passing evaluation: %+v", s)
 	}
 	if s := f.step("submit", `{}`).State; !s.Terminated {
 		t.Errorf("submit: %+v", s)
@@ -202,28 +203,28 @@ func TestOnlySubmitEndsAnEpisode(t *testing.T) {
 	}
 }
 
-func TestScoreIsThatOfTheLastEvaluation(t *testing.T) {
+func TestScoreIsFromTheLastEvaluation(t *testing.T) {
 	f := open(t)
 	if s := f.reset(false).State; s.Score != 0 || s.MaxScore != nil || s.EvalPassed != nil {
 		t.Errorf("before an evaluation: %+v", s)
 	}
-	score := func(info env.Info, score, most float64, passed bool) {
+	checkScore := func(info env.Info, score, maxScore float64, passed bool) {
 		t.Helper()
-		if s := info.State; s.Score != score || s.MaxScore == nil || *s.MaxScore != most || *s.EvalPassed != passed {
-			t.Errorf("%+v, want %g of %g", s, score, most)
+		if s := info.State; s.Score != score || s.MaxScore == nil || *s.MaxScore != maxScore || *s.EvalPassed != passed {
+			t.Errorf("%+v, want %g of %g", s, score, maxScore)
 		}
 	}
-	score(f.step("eval", `{}`), 0, 1, false)
-	score(f.step("edit", `{"path":"calc.py","old_code":"x + 1","new_code":"x * 2"}`), 0, 1, false) // an edit evaluates nothing
-	score(f.step("eval", `{}`), 1, 1, true)
-	score(f.step("bash", `{"command":"true"}`), 1, 1, true)
+	checkScore(f.step("eval", `{}`), 0, 1, false)
+	checkScore(f.step("edit", `{"path":"calc.py","old_code":"x + 1","new_code":"x * 2"}`), 0, 1, false) // an edit evaluates nothing
+	checkScore(f.step("eval", `{}`), 1, 1, true)
+	checkScore(f.step("bash", `{"command":"true"}`), 1, 1, true)
 }
 
 func TestPatchIsExact(t *testing.T) {
 	f := open(t, withTree(t, fstest.MapFS{"a.txt": {Mode: 0o644}, "b.txt": {Data: []byte("b\n"), Mode: 0o644}}))
 	f.reset(false)
 	if patch, _, err := f.Patch(t.Context()); err != nil || len(patch) != 0 {
-		t.Errorf("%v: a patch of nothing: %q", err, patch)
+		t.Errorf("patch without a change: %q, %v", patch, err)
 	}
 	f.step("bash", `{"command":"echo one >a.txt"}`)
 	patch, _, err := f.Patch(t.Context())
@@ -233,8 +234,7 @@ func TestPatchIsExact(t *testing.T) {
 	}
 }
 
-// An episode emits both kinds of events, in the order of their causes.
-func TestEventsAreEmittedInOrder(t *testing.T) {
+func TestToolsAreNotifiedInOrder(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	f.step("edit", `{"path":"calc.py","old_code":"x + 1","new_code":"x * 2"}`)
@@ -261,49 +261,49 @@ func TestResetRestartsShellAndDebugger(t *testing.T) {
 	f.step("pdb", `{"command":"b calc.py:3 ;; c"}`)
 	info := f.reset(true)
 	if s := info.State; s.Frame != nil || s.DebuggerEvent != "" || len(s.Breakpoints) != 0 {
-		t.Errorf("the debugger stands somewhere: %+v", s)
+		t.Errorf("the debugger was not reset: %+v", s)
 	}
 	if got := f.step("bash", `{"command":"pwd; echo [$SEEN]"}`); got.Observation.Text != "/testbed\n[]\n" {
-		t.Errorf("the shell goes on: %q", got.Observation.Text)
+		t.Errorf("the shell was not restarted: %q", got.Observation.Text)
 	}
 	if evaluated != 0 {
-		t.Errorf("%d evaluations nobody asked for", evaluated)
+		t.Errorf("%d evaluations without a call of eval", evaluated)
 	}
-	// An edit moves breakpoints, and the next command has the new program.
+	// An edit moves breakpoints, and the next command runs the new program.
 	f.step("pdb", `{"command":"b calc.py:3"}`)
 	if b := f.step("edit", `{"path":"calc.py","new_code":"# first\n# second\ndef double(x):","start":1}`).State.Breakpoints; len(b) != 1 || b[0].Line != 5 {
 		t.Errorf("breakpoints: %+v", b)
 	}
 	if s := f.step("pdb", `{"command":"c"}`).State; s.Frame == nil || s.Frame.Line != 5 {
-		t.Errorf("after it: %+v", s.Frame)
+		t.Errorf("frame after the edit: %+v, want line 5", s.Frame)
 	}
 }
 
-// brokenTree fails while it is written.
+// brokenTree is a tree that cannot be written.
 type brokenTree struct{ env.Tree }
 
 func (brokenTree) WriteTar(io.Writer) error { return errors.New("the disk is gone") }
 
 func TestCloseWorksAtAnyTime(t *testing.T) {
 	if err := (&env.Environment{}).Close(t.Context()); err != nil {
-		t.Errorf("of nothing: %v", err)
+		t.Errorf("closing a zero Environment: %v", err)
 	}
-	var driver *starts
-	f := open(t, counted(&driver), func(c *env.Config) { c.Tree = brokenTree{c.Tree} })
+	var driver *countingDriver
+	f := open(t, countSandboxes(&driver), func(c *env.Config) { c.Tree = brokenTree{c.Tree} })
 	if err := f.Close(t.Context()); err != nil {
 		t.Errorf("before a reset: %v", err)
 	}
 	if _, err := f.Reset(t.Context(), false); err == nil || !strings.Contains(err.Error(), "the disk is gone") || driver.closed != 1 {
-		t.Errorf("a reset that failed: %v, closed %d", err, driver.closed)
+		t.Errorf("a failed reset: %v, %d sandboxes closed", err, driver.closed)
 	}
 	if _, err := f.NoCall(t.Context()); err == nil {
-		t.Error("a step after a failed reset")
+		t.Error("a step after a failed reset succeeded")
 	}
 	if err := f.Close(t.Context()); err != nil {
 		t.Errorf("after a failed reset: %v", err)
 	}
 
-	f = open(t, counted(&driver))
+	f = open(t, countSandboxes(&driver))
 	f.reset(false)
 	f.step("pdb", `{"command":"n"}`)
 	f.step("bash", `{"command":"sleep 1000 &"}`)
@@ -318,24 +318,24 @@ func TestCloseWorksAtAnyTime(t *testing.T) {
 		t.Errorf("closed %d times", driver.closed)
 	}
 	if _, err := f.Step(t.Context(), schemas.ToolCall{Name: "bash"}); err == nil {
-		t.Error("a step after close")
+		t.Error("a step after Close succeeded")
 	}
-	f.reset(false) // and to life again
+	f.reset(false) // a closed environment can be reset
 }
 
-// Every tool returns the sandbox's death unchanged.
-func TestEveryToolReturnsTheSandboxsDeath(t *testing.T) {
+// Every tool returns ErrSandboxDied as an error, not as an observation.
+func TestEveryToolReturnsErrSandboxDied(t *testing.T) {
 	f := open(t)
 	calls := map[string]string{
 		"bash": `{"command":"true"}`, "edit": `{"path":"calc.py","new_code":"x"}`, "eval": `{}`, "grep": `{"pattern":"x"}`,
 		"listdir": `{}`, "pdb": `{"command":"n"}`, "view": `{"path":"calc.py"}`,
 	}
-	without := []string{"listener", "submit"} // touch no sandbox
+	sandboxless := []string{"listener", "submit"} // these do not use the sandbox
 	for _, schema := range f.reset(false).Tools {
 		args, known := calls[schema.Name]
 		if !known {
-			if !slices.Contains(without, schema.Name) {
-				t.Errorf("no call to %s is listed here", schema.Name)
+			if !slices.Contains(sandboxless, schema.Name) {
+				t.Errorf("calls has no entry for %s", schema.Name)
 			}
 			continue
 		}
@@ -350,7 +350,7 @@ func TestEveryToolReturnsTheSandboxsDeath(t *testing.T) {
 	}
 }
 
-// A failed reset, hard or soft, leaves no partial session; the next one starts over.
+// A failed reset, hard or soft, leaves no partial session, and the next reset starts a new one.
 func TestFailedResetLeavesNoSession(t *testing.T) {
 	f := open(t)
 	f.reset(false)
@@ -362,10 +362,10 @@ func TestFailedResetLeavesNoSession(t *testing.T) {
 		t.Errorf("after the end: %+v, %v", info.Observation, err)
 	}
 	if _, err := f.Reset(t.Context(), true); !errors.Is(err, env.ErrSandboxDied) {
-		t.Errorf("there was nothing to keep: %v", err)
+		t.Errorf("a soft reset of a dead sandbox: %v", err)
 	}
 	if _, err := f.NoCall(t.Context()); err == nil {
-		t.Error("a session is left")
+		t.Error("a session remains after a failed reset")
 	}
 	if info := f.reset(true); info.State.Terminated || f.step("bash", `{"command":"echo alive"}`).Observation.Text != "alive\n" {
 		t.Errorf("%+v", info.State)

@@ -9,43 +9,46 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// DefaultToolTimeout bounds one tool call where Config says nothing.
+// DefaultToolTimeout is the default of Config.CommandTimeout.
 const DefaultToolTimeout = 30 * time.Second
 
-// Config is what an Environment is made of. Debugger, evaluation and workspace
-// are handed in, so that this package imports none of them.
+// Config holds the parts of an Environment. The debugger, the evaluation and the
+// workspace are parameters, because their packages import this one.
 type Config struct {
 	Driver Driver
-	// Spec is the base of every sandbox; Workdir, Image and Python are taken
-	// from the task where Spec leaves them open.
-	Spec    SandboxSpec
-	Task    schemas.Task // only what is Public of it is kept: nothing below may know more
+	// Spec describes every sandbox. The task supplies Workdir, Image and Python if Spec
+	// leaves them empty.
+	Spec SandboxSpec
+	// Task loses everything that Task.Public removes, so that no tool can see the fix.
+	Task    schemas.Task
 	Tree    Tree
 	Toolbox Toolbox
-	// Workspace places a tree and tells what became of it.
+	// Workspace places Tree in the sandbox and later computes the patch.
 	Workspace Workspace
-	// NewDebugger makes the debugger of one sandbox; it starts nothing yet.
+	// NewDebugger returns the debugger of one sandbox. It starts no process yet.
 	NewDebugger func(Sandbox, schemas.Task) Debugger
-	// Evaluate runs the task's tests in the agent's sandbox, for limit at most; 0
-	// leaves the limit to it.
+	// Evaluate runs the task's tests in the agent's sandbox for at most limit; if limit
+	// is 0, Evaluate uses its own default.
 	Evaluate func(ctx context.Context, sb Sandbox, t schemas.Task, limit time.Duration) (EvalReport, error)
-	// CommandTimeout bounds one tool call; 0 = DefaultToolTimeout.
+	// CommandTimeout limits one tool call; 0 = DefaultToolTimeout.
 	CommandTimeout time.Duration
 }
 
-// Workspace turns a tree into what is unpacked at Workdir, and what is found
-// there later into a patch. env/workspace implements it. Safe for concurrent use.
+// Workspace converts a tree into the tar stream to unpack at Workdir, and the final
+// contents of Workdir into a patch. Package env/workspace implements it. It is safe for
+// concurrent use.
 type Workspace interface {
-	// Placement writes the tar to unpack: the tree and a .git of one commit.
+	// Placement writes a tar stream with the tree and a .git directory of one commit.
 	Placement(ctx context.Context, tree Tree, w io.Writer) error
-	// Diff compares the tree with the tar stream of a final workspace. New files
-	// that are too large for a patch are left out of patch and tree.
-	Diff(ctx context.Context, tree Tree, final io.Reader) (patch []byte, treeSHA string, left []schemas.LeftOut, err error)
+	// Diff compares tree with the tar stream of a final workspace. New files that are
+	// too large for a patch are in leftOut, and neither in patch nor in the tree that
+	// treeSHA identifies.
+	Diff(ctx context.Context, tree Tree, final io.Reader) (patch []byte, treeSHA string, leftOut []schemas.LeftOut, err error)
 }
 
-// Hashing is a Workspace that can name the tree it places.
+// Hashing is a Workspace that can compute the hash of a tree that it places.
 type Hashing interface {
-	// Base returns the hash of tree.
+	// Base returns the hash of tree, as Diff computes it.
 	Base(ctx context.Context, tree Tree) (treeSHA string, err error)
 }
 
@@ -61,7 +64,8 @@ func (c Config) validate() error {
 	return nil
 }
 
-// withDefaults fills what the task decides.
+// withDefaults fills empty settings from the task or with defaults, and removes from
+// the task what tools must not see.
 func (c Config) withDefaults() Config {
 	c.Task = c.Task.Public()
 	if c.Task.Workdir == "" {

@@ -1,8 +1,9 @@
-// Package env is the debugging environment: contracts for whatever isolates a
-// program (Driver, Sandbox, Terminal), for where tasks come from (Source), and
-// Env, which offers reset / step / close over them.
+// Package env is the debugging environment that an agent works in. Env resets a
+// repository, runs one tool call per step and returns the final patch. The package
+// also declares the interfaces that Env builds on: Driver, Sandbox and Terminal for
+// isolation, Source and Tree for tasks, Debugger, Workspace and Verifier.
 //
-// Drivers live below env/drivers, the in-sandbox service
-// in env/guest, the debugger in env/pdb, task sources in env/tasks/sources, the
-// verifier in env/verify; tools (which import env) reach Env through Toolbox.
+// The drivers are in env/drivers, the service inside the sandbox in env/guest, the
+// debugger in env/pdb, the task sources in env/tasks/sources and the verifier in
+// env/verify. Package tools imports env, so Env calls the tools through Toolbox.
 package env

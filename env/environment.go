@@ -11,10 +11,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Environment implements Env and owns at most one sandbox at a time. Reset starts a
-// session (sandbox, debugger, workspace). Step passes a call to the toolbox, then
-// notifies the tools of the edits that the call made. Each step returns the state of
-// the session after it.
+// Environment implements Env. It has at most one sandbox at a time. Reset starts a
+// session, which has a sandbox with a workspace and a debugger. Step passes a call to the
+// toolbox and then notifies the tools of the edits that the call made. Every result
+// includes the state of the session at that time.
 type Environment struct {
 	cfg  Config
 	sess *Session // nil before the first Reset and after Close
@@ -23,7 +23,7 @@ type Environment struct {
 	eval       *EvalReport      // of the last evaluation since Reset
 	terminated bool
 	edits      []Edit            // made by the current step
-	left       []schemas.LeftOut // files that the last Patch left out
+	leftOut    []schemas.LeftOut // files that the last Patch left out
 }
 
 var (
@@ -67,13 +67,13 @@ func (e *Environment) reset(ctx context.Context, soft bool) (Info, error) {
 	}
 	e.eval, e.terminated, e.edits = nil, false, nil
 
-	said, err := e.cfg.Toolbox.Notify(ctx, e.sess, Event{Kind: EventReset})
+	triggered, err := e.cfg.Toolbox.Notify(ctx, e.sess, Event{Kind: EventReset})
 	if err != nil {
 		return Info{}, fmt.Errorf("resetting the tools: %w", err)
 	}
 	text := e.cfg.Task.Instructions
-	own := schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text))}
-	info := e.info(own, said, began)
+	obs := schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text))}
+	info := e.info(obs, triggered, began)
 	info.Tools = e.cfg.Toolbox.Schemas()
 	return info, nil
 }
@@ -131,22 +131,22 @@ func (e *Environment) Step(ctx context.Context, call schemas.ToolCall) (Info, er
 	case e.sess == nil:
 		return Info{}, errors.New("step before reset")
 	case e.terminated:
-		return e.info(ended(), nil, began), nil
+		return e.info(episodeEnded(), nil, began), nil
 	}
 	e.edits = nil
-	own, err := e.cfg.Toolbox.Call(ctx, e.sess, call)
+	obs, err := e.cfg.Toolbox.Call(ctx, e.sess, call)
 	if err != nil {
-		return e.failed(err, own, began)
+		return e.fail(err, obs, began)
 	}
-	var said []schemas.Observation
+	var triggered []schemas.Observation
 	for _, edit := range e.edits {
 		more, err := e.cfg.Toolbox.Notify(ctx, e.sess, Event{Kind: EventFileChange, Edit: &edit})
-		said = append(said, more...)
+		triggered = append(triggered, more...)
 		if err != nil {
-			return e.failed(err, own, began)
+			return e.fail(err, obs, began)
 		}
 	}
-	return e.info(own, said, began), nil
+	return e.info(obs, triggered, began), nil
 }
 
 // Repeat implements Env.
@@ -164,33 +164,35 @@ func (e *Environment) NoCall(context.Context) (Info, error) {
 	case e.sess == nil:
 		return Info{}, errors.New("step before reset")
 	case e.terminated:
-		return e.info(ended(), nil, time.Now()), nil
+		return e.info(episodeEnded(), nil, time.Now()), nil
 	}
-	return e.info(notRun(schemas.ErrNoToolCall,
+	return e.info(errorObservation(schemas.ErrNoToolCall,
 		"Your reply called no tool, so nothing happened. Call one tool in every reply; when the bug is fixed, call submit."),
 		nil, time.Now()), nil
 }
 
-func ended() schemas.Observation {
-	return notRun(schemas.ErrUserError, "The episode has ended, so this call was not run. Reset the environment to begin a new one.")
+// episodeEnded answers a call after the end of the episode.
+func episodeEnded() schemas.Observation {
+	return errorObservation(schemas.ErrUserError, "The episode has ended, so this call was not run. Reset the environment to begin a new one.")
 }
 
-func notRun(class, text string) schemas.Observation {
+func errorObservation(class, text string) schemas.Observation {
 	return schemas.Observation{Source: "env", Text: text, IsError: true, ErrorClass: class, FullBytes: int64(len(text))}
 }
 
-// failed returns err with the state of the session. If the sandbox died, it ends the
-// episode; the caller decides what caused that.
-func (e *Environment) failed(err error, own schemas.Observation, began time.Time) (Info, error) {
+// fail returns err with the state of the session. If the sandbox died, fail also ends the
+// episode and replaces obs.
+func (e *Environment) fail(err error, obs schemas.Observation, began time.Time) (Info, error) {
 	if errors.Is(err, ErrSandboxDied) {
 		e.terminated = true
-		own = notRun(schemas.ErrSandboxDied, "The sandbox died while this call was running, and everything in it is lost.")
+		obs = errorObservation(schemas.ErrSandboxDied, "The sandbox died while this call was running, and everything in it is lost.")
 	}
-	return e.info(own, nil, began), err
+	return e.info(obs, nil, began), err
 }
 
-// info returns the observations of a step with the state of the session after it.
-func (e *Environment) info(own schemas.Observation, said []schemas.Observation, began time.Time) Info {
+// info returns the current state of the session, the observation of a call and those of
+// the tools that were notified.
+func (e *Environment) info(obs schemas.Observation, triggered []schemas.Observation, began time.Time) Info {
 	state := schemas.EnvState{
 		Terminated:  e.terminated,
 		Breakpoints: e.sess.Debugger.Breakpoints(),
@@ -217,7 +219,7 @@ func (e *Environment) info(own schemas.Observation, said []schemas.Observation, 
 		}
 	}
 	return Info{
-		Observation: own, Observations: append([]schemas.Observation{own}, said...),
+		Observation: obs, Observations: append([]schemas.Observation{obs}, triggered...),
 		State: state, Wall: time.Since(began),
 	}
 }
@@ -225,26 +227,26 @@ func (e *Environment) info(own schemas.Observation, said []schemas.Observation, 
 // eventFinished is the debugger event that reports the end of the program.
 const eventFinished = "finished"
 
-// trackedDebugger is a Debugger that records whether its program has ended. A missing frame
-// alone does not tell: the program may not have started yet.
+// trackedDebugger is a Debugger that records whether its program has ended. If Frame is nil,
+// the program has either ended or not started yet.
 type trackedDebugger struct {
 	Debugger
 	finished bool
 }
 
 // Command implements Debugger.
-func (w *trackedDebugger) Command(ctx context.Context, c DebuggerCommand) (DebuggerReply, error) {
-	reply, err := w.Debugger.Command(ctx, c)
+func (d *trackedDebugger) Command(ctx context.Context, c DebuggerCommand) (DebuggerReply, error) {
+	reply, err := d.Debugger.Command(ctx, c)
 	if reply.Frame != nil {
-		w.finished = reply.Frame.Event == eventFinished
+		d.finished = reply.Frame.Event == eventFinished
 	}
 	return reply, err
 }
 
 // Reset implements Debugger.
-func (w *trackedDebugger) Reset(ctx context.Context, clear bool) error {
-	w.finished = false
-	return w.Debugger.Reset(ctx, clear)
+func (d *trackedDebugger) Reset(ctx context.Context, clear bool) error {
+	d.finished = false
+	return d.Debugger.Reset(ctx, clear)
 }
 
 // Counts returns how many tests passed, and how many failed or had an error.
@@ -268,7 +270,7 @@ func (e *Environment) Patch(ctx context.Context) (patch []byte, treeSHA string, 
 	err = Stream(
 		func(w io.Writer) error { return e.sess.Sandbox.TarOut(ctx, e.sess.Workdir, w) },
 		func(r io.Reader) (err error) {
-			patch, treeSHA, e.left, err = e.cfg.Workspace.Diff(ctx, e.cfg.Tree, r)
+			patch, treeSHA, e.leftOut, err = e.cfg.Workspace.Diff(ctx, e.cfg.Tree, r)
 			return err
 		},
 	)
@@ -279,18 +281,18 @@ func (e *Environment) Patch(ctx context.Context) (patch []byte, treeSHA string, 
 }
 
 // LeftOut implements Trimming.
-func (e *Environment) LeftOut() []schemas.LeftOut { return e.left }
+func (e *Environment) LeftOut() []schemas.LeftOut { return e.leftOut }
 
 // Base implements Based.
 func (e *Environment) Base(ctx context.Context) (string, error) {
-	store, ok := e.cfg.Workspace.(Hashing)
+	hashing, ok := e.cfg.Workspace.(Hashing)
 	if !ok {
 		return "", nil
 	}
-	return store.Base(ctx, e.cfg.Tree)
+	return hashing.Base(ctx, e.cfg.Tree)
 }
 
-// Key returns how the current sandbox is isolated. It is zero if there is no sandbox.
+// Key describes how the current sandbox is isolated. It is zero if there is no sandbox.
 func (e *Environment) Key() schemas.EnvKey {
 	if e.sess == nil {
 		return schemas.EnvKey{}
@@ -308,12 +310,12 @@ func (e *Environment) Close(ctx context.Context) error {
 	e.sess = nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	return errors.Join(s.closeLocals(), unlessDied(s.Debugger.Close(ctx)), unlessDied(s.Sandbox.Close(ctx)))
+	return errors.Join(s.closeLocals(), ignoreDied(s.Debugger.Close(ctx)), ignoreDied(s.Sandbox.Close(ctx)))
 }
 
-// unlessDied returns nil if err says that the sandbox died, because then nothing is left
-// to close, and err otherwise.
-func unlessDied(err error) error {
+// ignoreDied returns err, or nil if err is ErrSandboxDied, because then there is nothing
+// left to close.
+func ignoreDied(err error) error {
 	if errors.Is(err, ErrSandboxDied) {
 		return nil
 	}

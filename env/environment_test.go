@@ -63,8 +63,8 @@ type fixture struct {
 	sess  *env.Session
 }
 
-// open makes an environment over bubblewrap with every tool there is; change,
-// if given, is the last to touch its configuration.
+// open returns an environment with the bubblewrap driver and all tools. The functions in change
+// edit its configuration last.
 func open(t *testing.T, change ...func(*env.Config)) *fixture {
 	t.Helper()
 	files, err := workspace.FromFS(repo, ".")
@@ -110,9 +110,9 @@ func sources(info env.Info) (out []string) {
 func TestStepsOfAnEpisode(t *testing.T) {
 	f := open(t)
 	if _, err := f.Step(t.Context(), schemas.ToolCall{Name: "eval"}); err == nil {
-		t.Error("a step before reset went through")
+		t.Error("a step before the first reset succeeded")
 	}
-	info := f.reset(true) // the first reset is hard in any case
+	info := f.reset(true) // the first reset ignores soft
 	if info.Observation.Text != "double is wrong" || !slices.Equal(sources(info), []string{"env", "listener"}) || len(info.Tools) != 9 {
 		t.Errorf("reset: %+v", info)
 	}
@@ -235,23 +235,23 @@ func TestSandboxDeathEndsTheEpisode(t *testing.T) {
 		t.Errorf("%+v, %v", info, err)
 	}
 	if got := f.reset(false); got.State.Terminated {
-		t.Error("no new life after a hard reset")
+		t.Error("the episode is still terminated after a hard reset")
 	}
 	if got := f.step("bash", `{"command":"echo alive"}`); got.Observation.Text != "alive\n" {
 		t.Errorf("got %q", got.Observation.Text)
 	}
 }
 
-func TestDeadlineInsideAToolIsNotAnObservation(t *testing.T) {
+func TestContextDeadlineIsAnError(t *testing.T) {
 	f := open(t)
 	f.reset(false)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := f.Step(ctx, schemas.ToolCall{Name: "bash", Arguments: []byte(`{"command":"sleep 60"}`)}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a cancelled step gave %v", err)
+		t.Errorf("a step whose context ended: %v", err)
 	}
 	if got := f.step("bash", `{"command":"grep -lx sleep /proc/[0-9]*/comm; echo alive"}`); got.Observation.Text != "alive\n" {
-		t.Errorf("after it: %q", got.Observation.Text)
+		t.Errorf("the step after it: %q, want no process named sleep", got.Observation.Text)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-func TestWorkspaceIsWhereTheTaskSays(t *testing.T) {
+func TestTaskChoosesTheWorkdir(t *testing.T) {
 	f := open(t, func(c *env.Config) { c.Task.Workdir = "/srv/app" })
 	f.reset(false)
 	if got := f.step("bash", `{"command":"pwd; ls; ls -d /testbed"}`).Observation.Text; !strings.HasPrefix(got, "/srv/app\ncalc.py\ntest_calc.py\nls: cannot access '/testbed'") {
@@ -39,10 +39,10 @@ func TestWorkspaceIsWhereTheTaskSays(t *testing.T) {
 	}
 }
 
-// Every reset starts a sandbox with the same spec, in which programs find the same state.
-func TestResetsReuseTheFirstSandboxSpec(t *testing.T) {
-	var driver *starts
-	f := open(t, counted(&driver), func(c *env.Config) {
+// Every reset starts a sandbox with the same spec, and programs in it find the same state.
+func TestResetsStartEqualSandboxes(t *testing.T) {
+	var driver *countingDriver
+	f := open(t, countSandboxes(&driver), func(c *env.Config) {
 		c.Spec.Env = []string{"PROJECT=shop"}
 		c.Task.Setup = []string{"pip install nothing"}
 	})
@@ -113,7 +113,7 @@ func TestStepsDoNotCopyEarlierSteps(t *testing.T) {
 
 // Only an evaluation runs the tests and reads their results. Later steps reuse the results for
 // their state.
-func TestEvaluationIsReadOnce(t *testing.T) {
+func TestStepsReuseTheLastEvaluation(t *testing.T) {
 	runs := 0
 	f := open(t, func(c *env.Config) {
 		c.Evaluate = func(ctx context.Context, sb env.Sandbox, task schemas.Task, limit time.Duration) (env.EvalReport, error) {
@@ -177,7 +177,7 @@ func TestSandboxContainsNoFixAndNoHiddenTests(t *testing.T) {
 	}
 	// Check that the search does find text that is there.
 	if got := search("def double"[4:] + "(x):"); !strings.Contains(got, "/testbed/calc.py\n") || !strings.HasSuffix(got, "\n1\n") {
-		t.Errorf("what is there: %s", got)
+		t.Errorf("the search misses text that exists: %s", got)
 	}
 	if got := f.step("bash", `{"command":"git rev-list --all --reflog | wc -l; git fsck --unreachable --no-progress; git stash list; git remote; ls .git/logs 2>&1 | head -3"}`).Observation.Text; !strings.HasPrefix(got, "1\n") || strings.Contains(got, "unreachable") {
 		t.Errorf("history: %s", got)

@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// Leftover is one thing that a process which is gone left behind.
+// Leftover is a resource that a dead process did not remove, such as a container or a
+// directory.
 type Leftover struct {
 	Kind  string    // "container", "volume", "process", "directory", ...
-	Name  string    // as its own tools know it: an id, a pid, a path
-	What  string    // what it was for, "" if that is unknown
-	Since time.Time // when it was made, zero if that is unknown
-	// Remove does it away; what has gone meanwhile is no error.
+	Name  string    // the identifier that tools of its kind accept: an id, a pid, a path
+	What  string    // its purpose, "" if unknown
+	Since time.Time // when it was created, zero if unknown
+	// Remove removes it. It returns nil if the resource no longer exists.
 	Remove func(context.Context) error
 }
 
-// Keeper is what can tell of leftovers: a driver, or whatever else puts things
-// beside sandboxes. It never names one whose owner lives or may live.
+// Keeper lists leftovers of one kind, for example those of a driver or of a cache. It
+// never lists one whose owner is alive or may be alive.
 type Keeper interface {
 	Leftovers(ctx context.Context) ([]Leftover, error)
 }
 
-// ErrAbsent is the error of a keeper whose daemon or cluster does not answer:
-// most hosts have none.
-var ErrAbsent = errors.New("nobody answers")
+// ErrAbsent is the error of a Keeper whose daemon or cluster does not respond. This is
+// normal, because most hosts have none.
+var ErrAbsent = errors.New("not reachable")
 
-// RemoveLeftovers removes all a keeper tells of and reports how many went.
-// Where nobody answers there is nothing to remove.
-func RemoveLeftovers(ctx context.Context, k Keeper) (int, error) {
+// RemoveLeftovers removes all leftovers of k and returns how many it removed. ErrAbsent
+// from k is not an error.
+func RemoveLeftovers(ctx context.Context, k Keeper) (n int, err error) {
 	list, err := k.Leftovers(ctx)
 	if errors.Is(err, ErrAbsent) {
 		return 0, nil
 	}
-	n := 0
 	for _, l := range list {
 		if rmErr := l.Remove(ctx); rmErr != nil {
 			err = errors.Join(err, fmt.Errorf("removing %s %s: %w", l.Kind, l.Name, rmErr))

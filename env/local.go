@@ -6,10 +6,10 @@ import (
 	"reflect"
 )
 
-// Local returns the session's one value of type T, zero at first use: where a
-// tool keeps what lives as long as the session, such as its shell. Values are
-// dropped with the session, and closed if *T is an io.Closer; whatever they hold
-// open in the sandbox dies with it.
+// Local returns the session's only value of type T, which is zero at first use. A tool
+// keeps there what must live as long as the session, such as its shell. When the session
+// ends, each value for which *T is an io.Closer is closed. Processes in the sandbox need
+// not be closed, because they end with the sandbox.
 func Local[T any](s *Session) *T {
 	key := reflect.TypeFor[T]()
 	if v, ok := s.locals[key]; ok {
@@ -23,7 +23,7 @@ func Local[T any](s *Session) *T {
 	return v
 }
 
-// closeLocals closes what tools have kept outside the sandbox.
+// closeLocals closes and drops the values of Local.
 func (s *Session) closeLocals() error {
 	var errs []error
 	for _, v := range s.locals {

@@ -7,11 +7,11 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// kept is what a tool holds outside the sandbox.
-type kept struct{ closed *int }
+// toolState is a value that a tool keeps in the session.
+type toolState struct{ closed *int }
 
-func (k *kept) Close() error {
-	*k.closed++
+func (s *toolState) Close() error {
+	*s.closed++
 	return nil
 }
 
@@ -19,21 +19,21 @@ func (k *kept) Close() error {
 func TestSessionValuesAreClosedOnce(t *testing.T) {
 	f := open(t)
 	closed := 0
-	hold := func() { env.Local[kept](f.sess).closed = &closed }
+	keep := func() { env.Local[toolState](f.sess).closed = &closed }
 	f.reset(false)
-	hold()
+	keep()
 	f.reset(true)
-	if env.Local[kept](f.sess).closed == nil || closed != 0 {
-		t.Errorf("a soft reset closed %d", closed)
+	if env.Local[toolState](f.sess).closed == nil || closed != 0 {
+		t.Errorf("a soft reset dropped the value or closed it (%d closed)", closed)
 	}
 	f.reset(false)
-	if env.Local[kept](f.sess).closed != nil || closed != 1 {
-		t.Errorf("a hard reset closed %d", closed)
+	if env.Local[toolState](f.sess).closed != nil || closed != 1 {
+		t.Errorf("after a hard reset: %d values closed, want 1 and a new value", closed)
 	}
-	hold()
+	keep()
 	for range 2 {
 		if err := f.Close(context.Background()); err != nil || closed != 2 {
-			t.Errorf("the end closed %d (%v)", closed, err)
+			t.Errorf("after Close: %d values closed, want 2 (%v)", closed, err)
 		}
 	}
 }

@@ -2,14 +2,16 @@ package env
 
 import "context"
 
-// Puller is a Driver whose images can be fetched before a sandbox needs them.
+// Puller is a Driver that can fetch images before a sandbox needs them.
 type Puller interface {
 	Driver
-	// Pull fetches an image; came is false where it is there already. told, unless
-	// nil, hears from one goroutine how many bytes have come and how many are known
-	// of; what has come stays when ctx ends, as far as the daemon keeps it.
-	Pull(ctx context.Context, image string, told func(have, total int64)) (came bool, err error)
-	// Ensure does of a Start of that image ("" = the driver's own) what fetches it,
-	// where the settings allow that. It is no work where the image was seen before.
+	// Pull fetches an image. fetched is false if the image was already present. A single
+	// goroutine calls progress, unless it is nil, with the number of bytes fetched so far
+	// and the number known so far to be needed. If ctx ends, the daemon may keep the parts
+	// that it has fetched.
+	Pull(ctx context.Context, image string, progress func(have, total int64)) (fetched bool, err error)
+	// Ensure makes image ("" = the driver's default) available as Start would, and
+	// fetches it if the settings allow that. It returns at once if the driver has
+	// already seen the image.
 	Ensure(ctx context.Context, image string) error
 }

@@ -2,8 +2,8 @@ package env
 
 import "github.com/tracesmith/tracesmith/configs/plugin"
 
-// Drivers lists the sandbox kinds that exist. The packages below env/drivers fill it.
+// Drivers holds the sandbox drivers. The packages below env/drivers register them.
 var Drivers = &plugin.Registry[Driver, struct{}]{What: "sandbox"}
 
-// Sources lists the task sources that exist. env/tasks/sources fills it.
+// Sources holds the task sources. Package env/tasks/sources registers them.
 var Sources = &plugin.Registry[Source, struct{}]{What: "task source"}

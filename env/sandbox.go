@@ -12,73 +12,76 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Driver makes sandboxes of one kind. It must be safe for concurrent use.
+// Driver starts sandboxes of one kind. It must be safe for concurrent use.
 type Driver interface {
-	// Name is the kind as configured: bubblewrap, docker, local, fake.
+	// Name is the kind as written in the configuration: bubblewrap, docker, kubernetes
+	// or local.
 	Name() string
-	// Start boots a sandbox with the guest answering, or returns an error that
-	// names the remedy. Cancelling ctx aborts the start, not the sandbox.
+	// Start returns a sandbox whose guest (the service inside it) responds, or an error
+	// that says what to do. Canceling ctx aborts the start but does not end a sandbox
+	// that has started.
 	Start(ctx context.Context, spec SandboxSpec) (Sandbox, error)
-	// Reap removes sandboxes that earlier processes of this host left behind
-	// and reports how many. It never touches one whose owner is alive.
+	// Reap removes sandboxes that dead processes of this host left behind and returns
+	// how many. It never removes one whose owner is alive.
 	Reap(ctx context.Context) (int, error)
 }
 
-// SandboxSpec is what a sandbox must offer.
+// SandboxSpec describes the sandbox to start.
 type SandboxSpec struct {
 	Label   string   // run and job, for humans and for Reap
-	Image   string   // docker only
-	Python  string   // host interpreter whose prefix is brought in read-only (bubblewrap); "" = the system's
+	Image   string   // docker and kubernetes only; "" = the driver's default
+	Python  string   // interpreter of the host, mounted read-only with its prefix (bubblewrap only); "" = the system's
 	Workdir string   // absolute path of the writable workspace, created empty if absent
-	Env     []string // NAME=value, added to the sandbox's own fixed environment
-	Network bool     // only build sandboxes may ask for it
-	Mounts  []Mount  // extra read-only host directories (cached set-up results)
+	Env     []string // NAME=value, added to the fixed environment of every sandbox
+	Network bool     // only build sandboxes may set it
+	Mounts  []Mount  // additional directories of the host (cached results of setup)
 	Limits  Limits
 }
 
-// Mount is one host directory seen read-only inside the sandbox, or writable
-// when Write is set (build sandboxes filling a cache).
+// Mount is a directory of the host that the sandbox sees at Path. It is read-only unless
+// Write is set, which is for build sandboxes that fill a cache.
 type Mount struct {
 	Host, Path string
 	Write      bool
 }
 
-// Limits of one sandbox. Zero means the default of DefaultLimits, below zero none,
-// which is recorded with the episode.
+// Limits are the limits of one sandbox. 0 means the value of DefaultLimits, a negative
+// value no limit. The episode records them.
 type Limits struct {
 	MemoryBytes int64         // all processes together
-	DiskBytes   int64         // workspace and tmp together
-	Processes   int           // tasks alive at once
+	DiskBytes   int64         // workspace and temporary files together
+	Processes   int           // processes and threads alive at once
 	CPUs        float64       // cores
 	CPUTime     time.Duration // per process
 	OpenFiles   int
 }
 
-// DefaultLimits are the limits a sandbox gets where nothing else is asked for.
+// DefaultLimits are the limits of a sandbox whose spec sets none.
 var DefaultLimits = Limits{
 	MemoryBytes: 2 << 30, DiskBytes: 1 << 30, Processes: 256, CPUs: 2, CPUTime: time.Hour, OpenFiles: 1024,
 }
 
-// Errors of a sandbox. Everything else a sandbox returns is infrastructure.
+// Errors of a sandbox. Any other error of a sandbox is a failure of the infrastructure.
 var (
-	// ErrSandboxDied: the guest is gone; the error is a *DiedError.
+	// ErrSandboxDied means that the guest no longer responds. The error is a *DiedError.
 	ErrSandboxDied = errors.New("sandbox died")
-	// ErrNotExist: no such path in the sandbox.
+	// ErrNotExist means that a path does not exist in the sandbox.
 	ErrNotExist = errors.New("no such file or directory")
-	// ErrRefused: the sandbox's system refused the operation on a path
-	// (permission, not a directory, name too long, ...), or a workspace cannot be
-	// taken as it is (hostile entries, more than the limits); the text says which.
+	// ErrRefused means that the sandbox's system refused an operation on a path
+	// (permission denied, not a directory, name too long, ...), or that a workspace
+	// cannot be read because of hostile entries or exceeded limits. The text of the
+	// error says which.
 	ErrRefused = errors.New("refused")
-	// ErrNoProgram: a terminal was asked for whose program does not exist there.
+	// ErrNoProgram means that the program of a terminal does not exist in the sandbox.
 	ErrNoProgram = errors.New("no such program")
-	// ErrNoSpace: the sandbox's disk limit is reached.
+	// ErrNoSpace means that the sandbox has reached its disk limit.
 	ErrNoSpace = errors.New("no space left in the sandbox")
 )
 
-// DiedError is the ErrSandboxDied that a sandbox returns.
+// DiedError is the error of a sandbox that died. It wraps ErrSandboxDied.
 type DiedError struct {
-	// DuringCommand: a command of the agent was running, which makes it the
-	// agent's doing.
+	// DuringCommand is set if a command of the agent was running, which is then
+	// considered the cause.
 	DuringCommand bool
 	Reason        string
 }
@@ -86,55 +89,61 @@ type DiedError struct {
 func (e *DiedError) Error() string { return ErrSandboxDied.Error() + ": " + e.Reason }
 func (e *DiedError) Unwrap() error { return ErrSandboxDied }
 
-// Sandbox is one isolated place. All methods take wall-clock bounds from their
-// arguments or ctx; none can outlive its bound by more than a second. Methods
-// may be called from several goroutines.
+// Sandbox is one isolated environment for programs. The time limit of a call comes from
+// its arguments or from ctx, and no call exceeds its limit by more than a second. A
+// Sandbox is safe for concurrent use.
 type Sandbox interface {
+	// Key describes how the sandbox is isolated.
 	Key() schemas.EnvKey
-	// Run executes a command to its end in a process group of its own. A
-	// command that exits non-zero, is killed or times out is a Result, not an
-	// error. On timeout everything the command started is killed first.
+	// Run executes a command in a new process group and waits for it to end. A command
+	// that exits with a non-zero status, is killed or times out is a Result, not an
+	// error. After a timeout, Run returns once it has killed everything that the command
+	// started.
 	Run(ctx context.Context, c Command) (Result, error)
-	// Open starts a long-lived process whose input stays writable.
+	// Open starts a long-lived process whose input stays open.
 	Open(ctx context.Context, t TerminalSpec) (Terminal, error)
 
+	// ReadFile returns the first limit bytes of a file (0 = as many as the guest sends, 256 MiB) and
+	// the size of the file.
 	ReadFile(ctx context.Context, path string, limit int64) (data []byte, total int64, err error)
-	// WriteFile replaces path whole (parents are made); mode 0 keeps the
-	// existing mode or uses 0644.
+	// WriteFile replaces the file at path and creates missing parent directories. With
+	// mode 0, an existing file keeps its mode and a new file gets 0644.
 	WriteFile(ctx context.Context, path string, data []byte, mode uint32) error
 	Stat(ctx context.Context, path string) (FileInfo, error)
-	// Walk lists a tree, Search finds lines in its files; see WalkSpec and
-	// SearchSpec. A pattern or glob that cannot be read is ErrRefused.
+	// Walk lists the entries of a directory tree. An invalid glob is ErrRefused.
 	Walk(ctx context.Context, w WalkSpec) (WalkResult, error)
+	// Search finds lines in files. An invalid pattern or glob is ErrRefused.
 	Search(ctx context.Context, q SearchSpec) (SearchResult, error)
-	// TarIn unpacks a tar stream below dir; TarOut streams dir as a
-	// deterministic tar (sorted names, no times, no owners).
+	// TarIn unpacks a tar stream below dir.
 	TarIn(ctx context.Context, dir string, r io.Reader) error
+	// TarOut writes dir as a deterministic tar stream: names are sorted, and times and
+	// owners are left out.
 	TarOut(ctx context.Context, dir string, w io.Writer) error
-	// Close destroys the sandbox and everything in it. Safe to call twice.
+	// Close destroys the sandbox and everything in it. It is safe to call twice.
 	Close(ctx context.Context) error
 }
 
-// Placed is implemented by sandboxes of drivers that have no file system of their
-// own and choose where files go. A type that wraps a Sandbox must pass it on.
+// Placed is a Sandbox that shares the host's file system, so that its driver chooses the
+// directories. A type that wraps a Sandbox must forward these methods.
 type Placed interface {
-	// Workdir is the absolute path of the workspace as programs see it; "" = the one
-	// that was asked for.
+	// Workdir is the absolute path of the workspace as programs see it; "" = the
+	// Workdir of the SandboxSpec.
 	Workdir() string
 	// TempDir is the directory for temporary files; "" = /tmp.
 	TempDir() string
 }
 
-// WorkdirOf returns where programs in sb find the workspace that was asked for.
-func WorkdirOf(sb Sandbox, asked string) string {
+// WorkdirOf returns the path of the workspace as programs in sb see it. specified is the
+// Workdir of the SandboxSpec.
+func WorkdirOf(sb Sandbox, specified string) string {
 	if placed, ok := sb.(Placed); ok && placed.Workdir() != "" {
 		return placed.Workdir()
 	}
-	return asked
+	return specified
 }
 
-// TempDirOf returns the directory in sb for files that are not part of the
-// workspace and end with the sandbox.
+// TempDirOf returns the directory of sb for files that are not part of the workspace and
+// are removed with the sandbox.
 func TempDirOf(sb Sandbox) string {
 	if placed, ok := sb.(Placed); ok && placed.TempDir() != "" {
 		return placed.TempDir()
@@ -142,7 +151,7 @@ func TempDirOf(sb Sandbox) string {
 	return "/tmp"
 }
 
-// FileInfo describes one path; symlinks are not followed.
+// FileInfo describes one path. If the path is a symlink, it describes the link.
 type FileInfo struct {
 	Size    int64
 	Mode    uint32 // permission bits
@@ -152,111 +161,113 @@ type FileInfo struct {
 	Real string
 }
 
-// Command is one program run to its end. Its standard input is Stdin, else
-// end-of-file at once.
+// Command describes a program for Sandbox.Run. The program reads Stdin as its standard
+// input.
 type Command struct {
 	Args      []string // Args[0] is looked up in the sandbox's PATH
 	Dir       string   // "" = the workspace
 	Env       []string // NAME=value, added to the sandbox's environment
 	Stdin     []byte
 	Timeout   time.Duration // 0 = DefaultCommandTimeout
-	MaxOutput int64         // bytes kept (head and tail halves); 0 = DefaultMaxOutput
+	MaxOutput int64         // bytes of output kept, half from the start and half from the end; 0 = DefaultMaxOutput
 	// Sealed, unless empty, is the content of a file that no process can change.
 	// The command has it open as descriptor SealedFile.
 	Sealed []byte
-	Keys   *Keys
+	Keys   *Keys // nil: the guest gives out no keys
 }
 
-// SealedFile is the descriptor of Command.Sealed.
+// SealedFile is the file descriptor of Command.Sealed.
 const SealedFile = 57
 
-// Keys asks the guest to give out keys while a command runs. A process of the
-// command that connects to the abstract Unix socket Name reads one line, the number
-// of its key and the key in hexadecimal digits. A process that has a key, or that
-// descends from one, gets none, however it detached itself. Before a key is given
-// out, the guest kills what the ended holders of earlier keys left behind.
+// Keys asks the guest to give one secret key to each top-level process of a command, so
+// that the process can sign what it reports. A process that connects to the abstract Unix
+// socket Name reads one line: the number of its key and the key in hexadecimal digits. A
+// process that already has a key, or that descends from a process that has one, gets none,
+// even if it has detached itself. Before the guest gives out a key, it kills the surviving
+// descendants of processes that had earlier keys and have ended.
 type Keys struct {
 	Name   string
 	Secret []byte
 }
 
-// Key is the n-th key, counted from 0.
+// Key returns the n-th key, counted from 0.
 func (k Keys) Key(n int) []byte {
 	mac := hmac.New(sha256.New, k.Secret)
 	mac.Write(strconv.AppendInt(nil, int64(n), 10))
 	return mac.Sum(nil)
 }
 
-// Bounds used where a Command leaves them open.
+// Defaults of Command.
 const (
 	DefaultCommandTimeout = 300 * time.Second
 	DefaultMaxOutput      = 1 << 20
 )
 
-// Result of a Command. Output is standard output and error in the order they
-// were written, raw bytes; when Total > len(Output) the middle was cut and
-// Output is the first Head bytes followed by the last ones.
+// Result is the result of a Command. Output has standard output and standard error in the
+// order in which they were written. If Total > len(Output), the middle is missing, and
+// Output is the first Head bytes followed by the last bytes.
 type Result struct {
 	Output   []byte
 	Head     int
-	Total    int64
-	ExitCode int // 128+n when killed by signal n
+	Total    int64 // bytes that the command wrote
+	ExitCode int   // 128+n if signal n killed the command
 	TimedOut bool
-	Limit    string        // the limit that ended it: "memory", "processes", or ""
+	Limit    string        // the limit that ended the command: "memory", "processes", or ""
 	Wall     time.Duration // from start to end of the program, measured in the guest
-	// Keys has one entry for each key that was given out: whether its holder was
-	// still running when the next key was given out.
+	// Keys has one entry for each key that the guest gave out: whether the process with
+	// that key was still running when the guest gave out the next key.
 	Keys []bool
 }
 
-// TerminalSpec is a long-lived process: a shell or a debugger.
+// TerminalSpec describes a long-lived process such as a shell or a debugger.
 type TerminalSpec struct {
 	Args []string
 	Dir  string
 	Env  []string
-	PTY  bool // a pseudo terminal with echo and canonical mode off; else pipes
+	PTY  bool // use a pseudoterminal with echo and canonical mode off, not pipes
 }
 
-// Terminal is a running process with an open input. Read and Interrupt may run
-// beside each other; otherwise one goroutine uses it.
+// Terminal is a running process with an open input. Interrupt may be called during Read.
+// Apart from that, it is not safe for concurrent use.
 type Terminal interface {
 	Write(ctx context.Context, p []byte) error
-	// Read returns output as soon as there is any, nil after wait without any,
-	// and io.EOF once the process has ended and its output is read.
+	// Read returns output as soon as there is any. It returns nil if there is none
+	// within wait, and io.EOF once the process has ended and all output has been read.
 	Read(ctx context.Context, wait time.Duration) ([]byte, error)
 	// Interrupt sends SIGINT to the foreground process group.
 	Interrupt(ctx context.Context) error
-	// KillChildren kills everything the process started since mark (a value of
-	// Mark; 0 = ever), however it detached itself, but not the process itself.
+	// KillChildren kills all descendants of the process that started after mark, even if
+	// they have detached themselves, but not the process itself. mark comes from Mark;
+	// 0 kills all descendants.
 	KillChildren(ctx context.Context, mark uint64) error
-	// Mark names this moment for KillChildren.
+	// Mark returns a value that stands for the current moment in KillChildren.
 	Mark(ctx context.Context) (uint64, error)
-	// Close kills the process and its descendants. Exit tells how it ended.
+	// Close kills the process and its descendants.
 	Close(ctx context.Context) error
+	// Exit returns the exit code if the process has ended.
 	Exit() (code int, ended bool)
 }
 
-// Limited is a Terminal that knows the limits of its sandbox.
+// Limited is a Terminal that reports which limits of its sandbox were reached.
 type Limited interface {
-	// Limit is the limit that last killed processes of the terminal: "memory",
+	// Limit returns the limit that last killed processes of the terminal: "memory",
 	// "processes", or "" if none did.
 	Limit() string
 }
 
-// Source is one origin of tasks. Safe for concurrent use.
+// Source is one origin of tasks. It must be safe for concurrent use.
 type Source interface {
 	Name() string
-	// Tasks lists the tasks in a stable order.
+	// Tasks returns the tasks in a stable order.
 	Tasks(ctx context.Context) ([]schemas.Task, error)
-	// Tree returns the repository of a task it listed.
+	// Tree returns the repository of a task that Tasks returned.
 	Tree(ctx context.Context, instance string) (Tree, error)
 }
 
-// Tree is a repository state: what is placed at Workdir. History (.git) is
-// never part of it.
+// Tree is the state of a repository, without its history (.git).
 type Tree interface {
-	// SHA256 identifies the content: names, modes, link targets and bytes.
+	// SHA256 is a hash of the content: names, modes, link targets and bytes.
 	SHA256() string
-	// WriteTar streams the tree as a deterministic tar.
+	// WriteTar writes the tree as a deterministic tar stream.
 	WriteTar(w io.Writer) error
 }

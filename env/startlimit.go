@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// startLimit implements Driver over another.
+// startLimit wraps a Driver and limits concurrent starts.
 type startLimit struct {
 	Driver
 	starts *semaphore.Weighted
 }
 
 // LimitStarts returns a Driver that starts at most n sandboxes of d at once; n is at
-// least 1. A daemon that has to start a hundred at the same moment fails some of them.
+// least 1. The limit exists because a daemon that gets a hundred starts at once fails some.
 // Start fetches a missing image before it waits for its turn, so a long fetch does not
 // delay sandboxes whose image is present. The result does not implement Puller or
 // Keeper even if d does. It is safe for concurrent use.

@@ -11,9 +11,9 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// slow is a driver whose starts, and whose fetch of the image "missing", last until the
-// test releases them.
-type slow struct {
+// slowDriver is a driver whose starts, and whose fetch of the image "missing", last until
+// the test releases them.
+type slowDriver struct {
 	env.Driver
 	starting atomic.Int32
 	fetching atomic.Int32
@@ -21,20 +21,20 @@ type slow struct {
 	fetch    chan struct{}
 }
 
-func (*slow) Name() string { return "slow" }
+func (*slowDriver) Name() string { return "slow" }
 
-func (d *slow) Start(ctx context.Context, _ env.SandboxSpec) (env.Sandbox, error) {
+func (d *slowDriver) Start(ctx context.Context, _ env.SandboxSpec) (env.Sandbox, error) {
 	d.starting.Add(1)
 	defer d.starting.Add(-1)
 	<-d.start
 	return nil, errors.New("released")
 }
 
-func (d *slow) Pull(context.Context, string, func(have, total int64)) (bool, error) {
+func (d *slowDriver) Pull(context.Context, string, func(have, total int64)) (bool, error) {
 	return false, nil
 }
 
-func (d *slow) Ensure(ctx context.Context, image string) error {
+func (d *slowDriver) Ensure(ctx context.Context, image string) error {
 	switch image {
 	case "missing":
 		d.fetching.Add(1)
@@ -47,7 +47,7 @@ func (d *slow) Ensure(ctx context.Context, image string) error {
 
 func TestLimitStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &slow{start: make(chan struct{}), fetch: make(chan struct{})}
+		d := &slowDriver{start: make(chan struct{}), fetch: make(chan struct{})}
 		limited := env.LimitStarts(d, 2)
 		for range 5 {
 			go func() { _, _ = limited.Start(t.Context(), env.SandboxSpec{}) }()
@@ -55,13 +55,13 @@ func TestLimitStarts(t *testing.T) {
 		for range 4 {
 			synctest.Wait()
 			if n := d.starting.Load(); n != 2 {
-				t.Errorf("%d starts under way, want 2", n)
+				t.Errorf("%d starts in progress, want 2", n)
 			}
 			d.start <- struct{}{}
 		}
 		synctest.Wait()
 		if n := d.starting.Load(); n != 1 {
-			t.Errorf("%d starts under way at the end, want 1", n)
+			t.Errorf("%d starts in progress at the end, want 1", n)
 		}
 		close(d.start)
 	})
@@ -69,14 +69,14 @@ func TestLimitStarts(t *testing.T) {
 
 func TestLimitStartsFetchesBeforeItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &slow{start: make(chan struct{}), fetch: make(chan struct{})}
+		d := &slowDriver{start: make(chan struct{}), fetch: make(chan struct{})}
 		limited := env.LimitStarts(d, 1)
 		go func() { _, _ = limited.Start(t.Context(), env.SandboxSpec{Image: "missing"}) }()
 		synctest.Wait()
-		go func() { _, _ = limited.Start(t.Context(), env.SandboxSpec{Image: "there"}) }()
+		go func() { _, _ = limited.Start(t.Context(), env.SandboxSpec{Image: "present"}) }()
 		synctest.Wait()
 		if d.fetching.Load() != 1 || d.starting.Load() != 1 {
-			t.Errorf("%d fetched, %d started, want one of each", d.fetching.Load(), d.starting.Load())
+			t.Errorf("%d fetches and %d starts in progress, want one of each", d.fetching.Load(), d.starting.Load())
 		}
 		if _, err := limited.Start(t.Context(), env.SandboxSpec{Image: "unknown"}); err == nil || err.Error() != "no such image" {
 			t.Errorf("unknown image: %v", err)
@@ -88,7 +88,7 @@ func TestLimitStartsFetchesBeforeItWaits(t *testing.T) {
 
 func TestLimitStartsStopsWaitingWhenCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &slow{start: make(chan struct{})}
+		d := &slowDriver{start: make(chan struct{})}
 		limited := env.LimitStarts(d, 1)
 		go func() { _, _ = limited.Start(t.Context(), env.SandboxSpec{}) }()
 		synctest.Wait()
@@ -106,7 +106,7 @@ func TestLimitStartsStopsWaitingWhenCanceled(t *testing.T) {
 		d.start <- struct{}{}
 		close(d.start) // the turn was not lost
 		if _, err := limited.Start(t.Context(), env.SandboxSpec{}); err == nil || err.Error() != "released" {
-			t.Errorf("after it: %v", err)
+			t.Errorf("a start after the canceled one: %v", err)
 		}
 	})
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // Stream runs write and read concurrently, connected by a pipe, until both have returned.
-// It returns the error of write, or else that of read. If read returns early, the writer's
-// next Write fails, which is not an error of Stream.
+// It returns the error of write, or the error of read if write has none. If read returns
+// early, the next write to the pipe fails; Stream does not report that failure.
 func Stream(write func(io.Writer) error, read func(io.Reader) error) error {
 	pr, pw := io.Pipe()
 	written := make(chan error, 1)

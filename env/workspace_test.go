@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// A task's tests have their own time limit; exceeding it is a failure whose text says so.
+// An evaluation that exceeds the time limit of eval is a failure, and its text says so.
 func TestEvaluationHasATimeLimit(t *testing.T) {
 	f := open(t, func(c *env.Config) {
 		c.Task.Entrypoint = "sh -c 'echo begun; sleep 100'"
@@ -29,7 +29,7 @@ func TestEvaluationHasATimeLimit(t *testing.T) {
 	began := time.Now()
 	info := f.step("eval", `{}`)
 	if took := time.Since(began); took > time.Minute {
-		t.Errorf("it took %s", took)
+		t.Errorf("the evaluation took %s", took)
 	}
 	o := info.Observation
 	if !o.TimedOut || o.ErrorClass != schemas.ErrTimeout || !strings.HasPrefix(o.Text, "The tests timed out after 5s and were stopped.") || !strings.Contains(o.Text, "begun\n") {
@@ -54,8 +54,8 @@ func TestWorkspaceIsInsideTheSandbox(t *testing.T) {
 	}
 }
 
-// All files of a directory are placed, including hidden ones. What is not a directory is refused
-// before anything starts.
+// Reset places all files of a directory, including hidden ones. The source "path" rejects a path
+// that is not a directory.
 func TestWholeDirectoriesArePlaced(t *testing.T) {
 	files, err := workspace.FromFS(fstest.MapFS{
 		".hidden": {Data: []byte("h"), Mode: 0o644}, ".github/ci.yml": {Data: []byte("on: push"), Mode: 0o644},
@@ -80,8 +80,8 @@ func TestWholeDirectoriesArePlaced(t *testing.T) {
 	}
 }
 
-// No file of the workspace hides another from the tools or makes it read-only: an agent with a
-// shell could bypass that.
+// No file of the workspace can hide another file from the tools or make it read-only. Such a rule
+// would have no effect, because an agent with a shell could bypass it.
 func TestIgnoreFilesHideNothing(t *testing.T) {
 	f := open(t)
 	f.reset(false)

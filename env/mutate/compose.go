@@ -6,35 +6,35 @@ import (
 	"slices"
 )
 
-// Composition is several mutations made as one.
+// Composition is a set of sites to change in one mutation.
 type Composition struct {
-	Sites []Site // in order of their places; none overlap
-	// Scope is what they share: function, file, or chain (functions that call each other).
+	Sites []Site // by position; they do not overlap
+	// Scope says where the sites are: in one function ("function"), in two functions of which
+	// one calls the other ("chain"), or in one file ("file").
 	Scope string
 }
 
-// ComposeSpec says what to combine.
+// ComposeSpec says which sites to combine.
 type ComposeSpec struct {
-	Sites []Site // single mutations that were found to be good bugs
-	Parts int    // 2 to 4
+	Sites []Site // sites that are known to make good bugs on their own
+	Parts int    // number of sites in a composition, 2 to 4
 	N     int    // number of compositions
 	Seed  uint64
-	// Calls are the functions that a function calls, by "file::name", for chains;
-	// nil: none.
+	// Calls maps a function ("file::name") to the functions that it calls. Without Calls, there
+	// are no compositions with the scope "chain".
 	Calls map[string][]string
 }
 
-// Compose picks combinations of sites: in turn of one function, of functions that call each other,
-// and of one file. Each set of sites occurs once. The result depends on the specification alone, and
-// may have fewer than N compositions.
+// Compose returns up to N random combinations of sites, whose scopes are in turn "function", "chain"
+// and "file". Each set of sites occurs once. The result depends only on spec.
 func Compose(spec ComposeSpec) []Composition {
 	sites := slices.Clone(spec.Sites)
 	slices.SortFunc(sites, compare)
 	r := rand.New(rand.NewPCG(spec.Seed, 0x636f6d706f7365))
 	groups := [][][]Site{
-		grouped(sites, func(s Site) string { return s.File + "::" + s.Func }),
+		groupBy(sites, func(s Site) string { return s.File + "::" + s.Func }),
 		chains(sites, spec.Calls),
-		grouped(sites, func(s Site) string { return s.File }),
+		groupBy(sites, func(s Site) string { return s.File }),
 	}
 	seen := map[string]bool{}
 	var out []Composition
@@ -46,7 +46,7 @@ func Compose(spec ComposeSpec) []Composition {
 		}
 		group := groups[kind][r.IntN(len(groups[kind]))]
 		picked := pick(r, group, spec.Parts)
-		key := keyOf(picked)
+		key := setKey(picked)
 		if len(picked) < 2 || len(picked) != spec.Parts || seen[key] {
 			misses++
 			continue
@@ -57,9 +57,9 @@ func Compose(spec ComposeSpec) []Composition {
 	return out
 }
 
-// grouped returns the groups of at least two sites with the same key, in the order of their first
+// groupBy returns the groups of at least two sites with the same key, in the order of their first
 // sites.
-func grouped(sites []Site, key func(Site) string) [][]Site {
+func groupBy(sites []Site, key func(Site) string) [][]Site {
 	at := map[string]int{}
 	var all [][]Site
 	for _, s := range sites {
@@ -74,24 +74,24 @@ func grouped(sites []Site, key func(Site) string) [][]Site {
 	return slices.DeleteFunc(all, func(g []Site) bool { return len(g) < 2 })
 }
 
-// chains groups the sites of a function with those of the functions it calls.
+// chains returns, for each call, the sites of the caller and the callee.
 func chains(sites []Site, calls map[string][]string) [][]Site {
-	by := map[string][]Site{}
+	byFunc := map[string][]Site{}
 	for _, s := range sites {
-		by[s.File+"::"+s.Func] = append(by[s.File+"::"+s.Func], s)
+		byFunc[s.File+"::"+s.Func] = append(byFunc[s.File+"::"+s.Func], s)
 	}
 	var out [][]Site
-	for _, caller := range slices.Sorted(maps.Keys(by)) {
+	for _, caller := range slices.Sorted(maps.Keys(byFunc)) {
 		for _, callee := range calls[caller] {
-			if callee != caller && len(by[callee]) > 0 {
-				out = append(out, slices.Concat(by[caller], by[callee]))
+			if callee != caller && len(byFunc[callee]) > 0 {
+				out = append(out, slices.Concat(byFunc[caller], byFunc[callee]))
 			}
 		}
 	}
 	return out
 }
 
-// pick draws up to n sites that do not overlap.
+// pick returns up to n random sites that do not overlap.
 func pick(r *rand.Rand, group []Site, n int) []Site {
 	var out []Site
 	for _, i := range r.Perm(len(group)) {
@@ -104,13 +104,13 @@ func pick(r *rand.Rand, group []Site, n int) []Site {
 	return out
 }
 
-// overlaps reports whether two sites cannot be changed together, because their texts overlap or
-// touch.
+// overlaps reports whether the texts of two sites overlap or touch, so that they cannot be changed
+// together.
 func (s Site) overlaps(o Site) bool {
 	return s.File == o.File && s.Start <= o.End && o.Start <= s.End
 }
 
-func keyOf(sites []Site) string {
+func setKey(sites []Site) string {
 	var key string
 	for _, s := range sites {
 		key += s.ID

@@ -18,8 +18,9 @@ type conn struct {
 	last    int    // ID of the last request
 }
 
-// ask sends a request and decodes its answer into into. The error wraps errGone if the process ends
-// or does not answer within timeout. It is a *RefusedError if the mutator refuses the request.
+// ask sends a request and decodes its answer into the last argument. The error wraps errNoAnswer if the
+// process ends or does not answer within timeout. It is a *RefusedError if the mutator refuses the
+// request.
 func (c *conn) ask(ctx context.Context, r request, timeout time.Duration, into answer) error {
 	c.last++
 	r.ID = c.last
@@ -29,18 +30,18 @@ func (c *conn) ask(ctx context.Context, r request, timeout time.Duration, into a
 	}
 	deadline := time.Now().Add(timeout)
 	if err := c.term.Write(ctx, line); err != nil {
-		return fmt.Errorf("%w: %w", errGone, err)
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
-	said, err := c.line(ctx, deadline)
+	reply, err := c.readLine(ctx, deadline)
 	if err != nil {
 		return err
 	}
-	return decode(said, r, into)
+	return decode(reply, r, into)
 }
 
-// line reads one line and returns it without its line break. The error wraps errGone if the process
+// readLine reads one line and returns it without its line break. The error wraps errNoAnswer if the process
 // ends, the deadline passes or the line is longer than about maxAnswer bytes.
-func (c *conn) line(ctx context.Context, deadline time.Time) ([]byte, error) {
+func (c *conn) readLine(ctx context.Context, deadline time.Time) ([]byte, error) {
 	for scanned := 0; ; {
 		if n := slices.Index(c.pending[scanned:], '\n'); n >= 0 {
 			line := c.pending[:scanned+n]
@@ -49,16 +50,16 @@ func (c *conn) line(ctx context.Context, deadline time.Time) ([]byte, error) {
 		}
 		scanned = len(c.pending)
 		if scanned > maxAnswer {
-			return nil, fmt.Errorf("%w: its answer has more than %d bytes", errGone, maxAnswer)
+			return nil, fmt.Errorf("%w: its answer has more than %d bytes", errNoAnswer, maxAnswer)
 		}
 		left := time.Until(deadline)
 		if left <= 0 {
-			return nil, fmt.Errorf("%w in time", errGone)
+			return nil, fmt.Errorf("%w: timeout", errNoAnswer)
 		}
 		chunk, err := c.term.Read(ctx, left)
 		if errors.Is(err, io.EOF) {
 			code, _ := c.term.Exit()
-			return nil, fmt.Errorf("%w: it ended with exit code %d", errGone, code)
+			return nil, fmt.Errorf("%w: it ended with exit code %d", errNoAnswer, code)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("reading the mutator's answer: %w", err)

@@ -1,14 +1,15 @@
-// Package mutate makes bugs: it lists the places of a Python repository where one of 35 operators
-// can make a mistake, and turns some of them into a patch.
+// Package mutate injects bugs into Python repositories. It lists the sites at which one of 35
+// mutation operators can change the code, and makes a patch from some of them.
 //
-// A Python program (python/) does the work. It runs in a sandbox beside the repository, because the
-// repository's own interpreter decides what parses. It reads and parses the code and never imports
-// it. A change is a list of text spans, so that formatting, comments and all other lines stay as
-// they are. The program parses the changed text and compares it with the same change of the syntax
-// tree.
+// The mutator is a Python program (python/) that runs in a sandbox with the repository, because
+// only the repository's interpreter decides which code parses. The mutator parses the code and
+// never imports it. A change is a list of text spans, so formatting, comments and all other lines
+// stay as they are. The mutator parses the changed text and compares it with the same change of
+// the syntax tree.
 //
-// Mutator.Apply makes single mutations, Compose combines them, Invert takes real bugs from a
-// repository's history, and Question and Written let a model write them.
+// Mutator.Apply changes the code at given sites, and Compose chooses sites to change together.
+// Mutator.Invert takes real bugs from the history of a repository. With Mutator.Question and
+// Mutator.Written, a model writes bugs.
 //
 // Everything that says where a bug is (Site, Mutation) is privileged: no policy may see it.
 package mutate

@@ -16,8 +16,8 @@ const (
 	maxInvertLines = 400
 )
 
-// CodeCommits looks at the last scan commits and returns up to n that Invert may accept, newest
-// first. These change Python files other than tests and are not too large.
+// CodeCommits returns up to n of the last scan commits that Invert may accept, newest first. They change
+// Python files other than tests and are not too large.
 func CodeCommits(ctx context.Context, h *workspace.History, n, scan int, isTest func(path string) bool) ([]string, error) {
 	all, err := h.Commits(ctx, scan)
 	if err != nil {
@@ -55,10 +55,10 @@ func invertibleFiles(changed []workspace.Change, isTest func(path string) bool) 
 	return files, nil
 }
 
-// Invert returns a mutation of HEAD that reintroduces the bug that a commit fixed: the reverse diff
-// of the commit. If that no longer applies, the mutation restores the changed functions one by one.
-// It changes no tests, and no files that the commit added or removed. The Mutator's workspace must
-// contain HEAD. The error is a *RefusedError if there is no such mutation.
+// Invert returns a mutation of HEAD that reintroduces the bug that a commit fixed. It applies the reverse
+// diff of the commit or, if that no longer applies, restores the changed functions one by one. It does
+// not change tests or files that the commit added or removed. The Mutator's workspace must contain HEAD.
+// The error is a *RefusedError if there is no such mutation.
 func (m *Mutator) Invert(ctx context.Context, h *workspace.History, commit string, isTest func(path string) bool) (Mutation, error) {
 	changed, err := h.Changed(ctx, commit)
 	if err != nil {
@@ -82,7 +82,7 @@ func (m *Mutator) Invert(ctx context.Context, h *workspace.History, commit strin
 }
 
 // reversal returns the request for an inversion. If the reverse diff applies to HEAD, the request
-// holds each file before and after the diff ("compare"). Otherwise it holds each file before and
+// contains each file before and after the diff ("compare"). Otherwise it contains each file before and
 // after the commit, and the mutator restores single functions ("reverse").
 func (m *Mutator) reversal(ctx context.Context, h *workspace.History, commit string, files []string) (request, error) {
 	patch, err := h.Reverse(ctx, commit, files)
@@ -90,7 +90,7 @@ func (m *Mutator) reversal(ctx context.Context, h *workspace.History, commit str
 		return request{}, err
 	}
 	now, err := h.ApplyHead(ctx, patch, files)
-	if _, no := errors.AsType[*workspace.ApplyError](err); err != nil && !no {
+	if _, unfit := errors.AsType[*workspace.ApplyError](err); err != nil && !unfit {
 		return request{}, err
 	}
 	r := request{Op: "compare", Versions: map[string][2][]byte{}}

@@ -46,7 +46,7 @@ func (r repo) commit(files map[string]string) string {
 
 const (
 	broken = "def top(a):\n    return a[0]\n\n\ndef total(a):\n    n = 0\n    for x in a:\n        n = x\n    return n\n"
-	mended = "def top(a):\n    return a[0]\n\n\ndef total(a):\n    n = 0\n    for x in a:\n        n += x\n    return n\n"
+	fixed  = "def top(a):\n    return a[0]\n\n\ndef total(a):\n    n = 0\n    for x in a:\n        n += x\n    return n\n"
 )
 
 func isTest(path string) bool { return strings.HasPrefix(filepath.Base(path), "test_") }
@@ -57,7 +57,7 @@ func newRepo(t *testing.T) repo {
 	return r
 }
 
-// trap has the repository's configuration name programs that must not be run.
+// trap adds programs to the repository's configuration that git must not run.
 func (r repo) trap(t *testing.T) {
 	trap := filepath.Join(t.TempDir(), "sprung")
 	for _, key := range []string{"core.fsmonitor", "diff.external", "core.pager"} {
@@ -86,9 +86,9 @@ func (r repo) history() *workspace.History {
 func TestNewestCommitThatTouchesCodeIsInverted(t *testing.T) {
 	r := newRepo(t)
 	r.commit(map[string]string{"calc.py": broken, "README": "x"})
-	fix := r.commit(map[string]string{"calc.py": mended, "test_calc.py": "def test_total():\n    assert total([1, 2]) == 3\n"})
+	fix := r.commit(map[string]string{"calc.py": fixed, "test_calc.py": "def test_total():\n    assert total([1, 2]) == 3\n"})
 	r.commit(map[string]string{"test_calc.py": "def test_total():\n    assert total([1, 2, 3]) == 6\n"})
-	r.commit(map[string]string{"README": "y", "calc.py": "# Sums.\n\n" + mended})
+	r.commit(map[string]string{"README": "y", "calc.py": "# Sums.\n\n" + fixed})
 	note := r.git("rev-parse", "HEAD")
 	r.git("gc", "-q") // packed objects and references
 	r.trap(t)
@@ -110,10 +110,10 @@ func TestNewestCommitThatTouchesCodeIsInverted(t *testing.T) {
 	}
 	var refused *RefusedError
 	if _, err := b.Invert(t.Context(), h, note, isTest); !errors.As(err, &refused) || !strings.Contains(err.Error(), "nothing that runs") {
-		t.Errorf("a comment as a bug: %v", err)
+		t.Errorf("a commit that changes only a comment: %v", err)
 	}
 	if _, err := b.Invert(t.Context(), h, r.git("rev-parse", "HEAD~1"), isTest); !errors.As(err, &refused) || !strings.Contains(err.Error(), "no code") {
-		t.Errorf("a test as a bug: %v", err)
+		t.Errorf("a commit that changes only a test: %v", err)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestNewestCommitThatTouchesCodeIsInverted(t *testing.T) {
 func TestFunctionsAreRestoredIfTheReverseDiffDoesNotApply(t *testing.T) {
 	r := newRepo(t)
 	r.commit(map[string]string{"calc.py": broken})
-	fix := r.commit(map[string]string{"calc.py": mended})
+	fix := r.commit(map[string]string{"calc.py": fixed})
 	moved := "class Calc:\n    pass\n\n\ndef total(a):\n    # sums up\n    n = 0\n    # one by one\n    for x in a:\n        n += x  # yes\n    # done\n    return n\n\n\ndef top(a):\n    return a[1]\n"
 	r.commit(map[string]string{"calc.py": moved})
 	b := start(t, r.dir)
@@ -144,12 +144,12 @@ func TestFunctionsAreRestoredIfTheReverseDiffDoesNotApply(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceThatIsNotAtHeadIsRefused(t *testing.T) {
+func TestWorkspaceMustBeAtHead(t *testing.T) {
 	r := newRepo(t)
 	r.commit(map[string]string{"calc.py": broken})
-	fix := r.commit(map[string]string{"calc.py": mended})
+	fix := r.commit(map[string]string{"calc.py": fixed})
 	b := start(t, r.dir)
-	if err := b.sb.WriteFile(context.Background(), workdir+"/calc.py", []byte(mended+"\n"), 0); err != nil {
+	if err := b.sb.WriteFile(context.Background(), workdir+"/calc.py", []byte(fixed+"\n"), 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Invert(t.Context(), r.history(), fix, isTest); err == nil || !strings.Contains(err.Error(), "not as in the commit") {

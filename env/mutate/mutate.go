@@ -16,12 +16,13 @@ import (
 // Config configures a Mutator.
 type Config struct {
 	Sandbox env.Sandbox
-	Workdir string        // the repository in the sandbox
+	Workdir string        // path of the repository in the sandbox
 	Python  string        // interpreter in the sandbox; "" = python3
 	Timeout time.Duration // of one request; 0 = 60 s
 }
 
-// Mutator is one running program. It is safe for concurrent use; calls run one after the other.
+// Mutator is the connection to a mutator program in a sandbox. It is safe for concurrent use. Calls run
+// one at a time.
 type Mutator struct {
 	cfg       Config
 	operators []Operator
@@ -29,10 +30,10 @@ type Mutator struct {
 	mu     sync.Mutex
 	conn   *conn // nil: not running
 	script string
-	seen   map[string]File // as last enumerated, because Apply needs the types
+	listed map[string]File // as last enumerated, because Apply needs the types
 }
 
-// Start copies the program into the sandbox and runs it.
+// Start copies the mutator program into the sandbox and starts it.
 func Start(ctx context.Context, cfg Config) (*Mutator, error) {
 	if cfg.Python == "" {
 		cfg.Python = "python3"
@@ -40,11 +41,11 @@ func Start(ctx context.Context, cfg Config) (*Mutator, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = time.Minute
 	}
-	archive, err := program()
+	archive, err := packProgram()
 	if err != nil {
 		return nil, fmt.Errorf("packing the mutator: %w", err)
 	}
-	m := &Mutator{cfg: cfg, script: path.Join(env.TempDirOf(cfg.Sandbox), "mutator.pyz"), seen: map[string]File{}}
+	m := &Mutator{cfg: cfg, script: path.Join(env.TempDirOf(cfg.Sandbox), "mutator.pyz"), listed: map[string]File{}}
 	if err := cfg.Sandbox.WriteFile(ctx, m.script, archive, 0o644); err != nil {
 		return nil, fmt.Errorf("placing the mutator: %w", err)
 	}
@@ -56,17 +57,17 @@ func Start(ctx context.Context, cfg Config) (*Mutator, error) {
 	return m, nil
 }
 
-// Operators lists the operators, ordered by the groups of their ids.
+// Operators returns the operators in the order in which the mutator tries them.
 func (m *Mutator) Operators() []Operator { return slices.Clone(m.operators) }
 
-// Close ends the program. Safe to call twice.
+// Close ends the program. It is safe to call twice.
 func (m *Mutator) Close(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.hangUp(ctx)
+	return m.stop(ctx)
 }
 
-func (m *Mutator) hangUp(ctx context.Context) error {
+func (m *Mutator) stop(ctx context.Context) error {
 	if m.conn == nil {
 		return nil
 	}
@@ -78,8 +79,8 @@ func (m *Mutator) hangUp(ctx context.Context) error {
 	return nil
 }
 
-// Enumerate lists all sites of some files. It skips a file that is not supported, even one that
-// makes the interpreter crash or hang, and says why.
+// Enumerate returns all sites of the files. It skips files that are not supported, including files that
+// make the interpreter crash or hang.
 func (m *Mutator) Enumerate(ctx context.Context, files []File) (Listing, error) {
 	var out Listing
 	for _, f := range files {
@@ -89,13 +90,13 @@ func (m *Mutator) Enumerate(ctx context.Context, files []File) (Listing, error) 
 		switch {
 		case errors.As(err, &refused):
 			out.Skipped = append(out.Skipped, Skipped{f.Path, refused.Why})
-		case errors.Is(err, errGone) && ctx.Err() == nil:
+		case errors.Is(err, errNoAnswer) && ctx.Err() == nil:
 			out.Skipped = append(out.Skipped, Skipped{f.Path, err.Error()})
 		case err != nil:
 			return out, fmt.Errorf("listing the sites of %s: %w", f.Path, err)
 		default:
 			m.mu.Lock()
-			m.seen[f.Path] = f
+			m.listed[f.Path] = f
 			m.mu.Unlock()
 			out.Sites = append(out.Sites, got.Sites...)
 		}
@@ -103,8 +104,9 @@ func (m *Mutator) Enumerate(ctx context.Context, files []File) (Listing, error) 
 	return out, nil
 }
 
-// Apply makes one mutation of sites that Enumerate of this Mutator has listed. They may be in
-// several files and must not overlap. A *RefusedError says what is wrong with them.
+// Apply returns the mutation that changes all given sites. The sites come from Enumerate of this
+// Mutator. They may be in several files and must not overlap. The error is a *RefusedError if the sites
+// cannot be changed.
 func (m *Mutator) Apply(ctx context.Context, sites []Site) (Mutation, error) {
 	if len(sites) == 0 {
 		return Mutation{}, &RefusedError{Why: "no site is given"}
@@ -113,7 +115,7 @@ func (m *Mutator) Apply(ctx context.Context, sites []Site) (Mutation, error) {
 	m.mu.Lock()
 	for _, s := range sites {
 		r.Sites[s.File] = append(r.Sites[s.File], s.ID)
-		if t := m.seen[s.File].Types; t != nil {
+		if t := m.listed[s.File].Types; t != nil {
 			r.Typed[s.File] = t
 		}
 	}
@@ -123,7 +125,7 @@ func (m *Mutator) Apply(ctx context.Context, sites []Site) (Mutation, error) {
 	return mutation, err
 }
 
-// Outline lists the functions of a file.
+// Outline returns the functions of a file.
 func (m *Mutator) Outline(ctx context.Context, file string) ([]Outlined, error) {
 	var got outline
 	if err := m.ask(ctx, request{Op: "outline", File: file}, &got); err != nil {
@@ -132,8 +134,8 @@ func (m *Mutator) Outline(ctx context.Context, file string) ([]Outlined, error) 
 	return got.Functions, nil
 }
 
-// CallsOf maps each function ("file::name") to those that it may call, judging by their names.
-// The result is meant for ComposeSpec.Calls.
+// CallsOf maps each function ("file::name") to the functions that it may call, judging by their names.
+// The result can be used as ComposeSpec.Calls.
 func CallsOf(funcs []Outlined) map[string][]string {
 	named := map[string][]string{}
 	for _, f := range funcs {
@@ -149,7 +151,7 @@ func CallsOf(funcs []Outlined) map[string][]string {
 	return out
 }
 
-// change requests a mutation.
+// change sends a request for a mutation.
 func (m *Mutator) change(ctx context.Context, r request) (Mutation, error) {
 	var got change
 	if err := m.ask(ctx, r, &got); err != nil {
@@ -177,5 +179,5 @@ func (m *Mutator) ask(ctx context.Context, r request, into answer) error {
 	if err == nil || errors.As(err, &refused) {
 		return err
 	}
-	return errors.Join(err, m.hangUp(ctx))
+	return errors.Join(err, m.stop(ctx))
 }

@@ -31,7 +31,7 @@ func TestEverySitePatchesOnlyItsLines(t *testing.T) {
 		before, after := bytes.SplitAfter(raw, []byte("\n")), bytes.SplitAfter(b.patched(s.File, m.Patch), []byte("\n"))
 		tail := len(before) - s.EndLine
 		if len(after) < s.Line-1+tail {
-			t.Fatalf("%v: %d lines are left", s, len(after))
+			t.Fatalf("%v: only %d lines remain", s, len(after))
 		}
 		if !slices.EqualFunc(before[:s.Line-1], after[:s.Line-1], bytes.Equal) || !slices.EqualFunc(before[s.EndLine:], after[len(after)-tail:], bytes.Equal) {
 			t.Errorf("%v changes other lines:\n%s", s, m.Patch)
@@ -61,11 +61,11 @@ func TestMutationsNameTheirFunctions(t *testing.T) {
 		t.Error(cmp.Diff(m, again))
 	}
 	if other := b.apply(sites[i+1]); other.BodyHash == m.BodyHash {
-		t.Error("two bugs with one hash")
+		t.Error("two bugs have the same hash")
 	}
 }
 
-func TestASiteOfAnotherVersionIsRefused(t *testing.T) {
+func TestSiteOfAnotherVersionIsRefused(t *testing.T) {
 	b := start(t, "testdata/shop")
 	sites := b.sites("stock.py")
 	if err := b.sb.WriteFile(t.Context(), workdir+"/stock.py", []byte("def f(a, b):\n    return a < b\n"), 0); err != nil {
@@ -103,7 +103,7 @@ func TestFilesThatCannotBeReadAreSkippedWithTheirReason(t *testing.T) {
 	}
 }
 
-func TestOnlyLinesThatTestsRun(t *testing.T) {
+func TestEnumerateOnlyGivenLines(t *testing.T) {
 	b := start(t, "testdata/shop")
 	got, err := b.Enumerate(t.Context(), []File{{Path: "stock.py", Lines: []int{18, 38}}, {Path: "odd.py", Lines: []int{}}})
 	if err != nil || len(got.Sites) == 0 {

@@ -32,7 +32,7 @@ func TestOperatorsMatchTheirTables(t *testing.T) {
 	for _, o := range b.Operators() {
 		known[o.ID] = true
 		if o.Family == "" || o.Title == "" || o.Symptom == "" {
-			t.Errorf("%+v says too little", o)
+			t.Errorf("%+v lacks a family, title or symptom", o)
 		}
 	}
 	if len(known) < 35 {
@@ -70,8 +70,8 @@ func changedLines(patch []byte) string {
 	return out.String()
 }
 
-// A case's name may end in the operators that it is about; otherwise it is about all.
-func TestSkippedPlacesHaveNoSites(t *testing.T) {
+// The name of a case may end with the ids of the operators to check; otherwise it checks all.
+func TestSkippedNodesHaveNoSites(t *testing.T) {
 	b := start(t, "testdata/shop")
 	names, texts := cases(t, "testdata/untouched.txt")
 	for i, name := range names {

@@ -11,11 +11,11 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// maxSource is the size of the largest file that the program reads, in bytes.
+// maxSource is the size in bytes of the largest file that the mutator reads.
 const maxSource = 4 << 20
 
-// Outlines lists the functions of Python texts, by the name of the text, in a sandbox of its own that
-// contains one text at a time. It skips texts that do not parse, and says why.
+// Outlines returns the functions of each Python text by its name. It parses the texts in a new sandbox,
+// which contains one text at a time. It skips texts that do not parse.
 func Outlines(ctx context.Context, d env.Driver, spec env.SandboxSpec, texts map[string][]byte) (out map[string][]Outlined, skipped []Skipped, err error) {
 	if len(texts) == 0 {
 		return nil, nil, nil
@@ -25,8 +25,8 @@ func Outlines(ctx context.Context, d env.Driver, spec env.SandboxSpec, texts map
 		return nil, nil, fmt.Errorf("starting a %s sandbox: %w", d.Name(), err)
 	}
 	defer func() {
-		if closing := sb.Close(context.WithoutCancel(ctx)); err == nil && closing != nil && !errors.Is(closing, env.ErrSandboxDied) {
-			err = fmt.Errorf("closing sandbox: %w", closing)
+		if closeErr := sb.Close(context.WithoutCancel(ctx)); err == nil && closeErr != nil && !errors.Is(closeErr, env.ErrSandboxDied) {
+			err = fmt.Errorf("closing sandbox: %w", closeErr)
 		}
 	}()
 	m, err := Start(ctx, Config{Sandbox: sb, Workdir: spec.Workdir})
@@ -49,8 +49,8 @@ func Outlines(ctx context.Context, d env.Driver, spec env.SandboxSpec, texts map
 			skipped = append(skipped, Skipped{name, refused.Why})
 			continue
 		}
-		if errors.Is(err, errGone) && ctx.Err() == nil {
-			skipped = append(skipped, Skipped{name, errGone.Error()})
+		if errors.Is(err, errNoAnswer) && ctx.Err() == nil {
+			skipped = append(skipped, Skipped{name, errNoAnswer.Error()})
 			continue
 		}
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 //go:embed python/*.py python/ops/*.py
 var sources embed.FS
 
-// program packs the Python side as one archive that an interpreter can run.
-func program() ([]byte, error) {
+// packProgram returns the mutator program as a zip archive that a Python interpreter can run.
+func packProgram() ([]byte, error) {
 	var out bytes.Buffer
 	w := zip.NewWriter(&out)
 	err := fs.WalkDir(sources, "python", func(name string, d fs.DirEntry, err error) error {

@@ -17,8 +17,8 @@ import (
 	"github.com/tracesmith/tracesmith/internal/envtest"
 )
 
-// library lists modules of the interpreter's own library: some, or with
-// TRACESMITH_TEST_STDLIB=1 all that are not tests.
+// library returns files of the Python standard library: some of them, or all except tests if
+// TRACESMITH_TEST_STDLIB=1.
 func library(t *testing.T) (root string, files []string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-I", "-c", "import sysconfig; print(sysconfig.get_path('stdlib'))").Output()
@@ -44,8 +44,8 @@ func library(t *testing.T) (root string, files []string) {
 	return root, files
 }
 
-// For each file and operator a few sites are applied. Git accepts every patch, and no line outside
-// the site's own changes.
+// The patches of a few sites of each file and operator apply with git, and change no line outside
+// the site.
 func TestSitesOfRealCodeApply(t *testing.T) {
 	root, files := library(t)
 	sb := envtest.Sandbox(t, "local", env.SandboxSpec{Label: "mutate-test", Workdir: workdir})
@@ -86,7 +86,7 @@ func TestSitesOfRealCodeApply(t *testing.T) {
 				t.Errorf("%s:%d %s %s: %v", f, s.Line, s.Operator, s.Note, err)
 				continue
 			}
-			if why := strayed(raw, b.patched(f, mutation.Patch), s); why != "" {
+			if why := otherChanges(raw, b.patched(f, mutation.Patch), s); why != "" {
 				t.Errorf("%s:%d %s %s: %s\n%s", f, s.Line, s.Operator, s.Note, why, mutation.Patch)
 			}
 		}
@@ -98,16 +98,16 @@ func TestSitesOfRealCodeApply(t *testing.T) {
 	t.Logf("%d files, %d sites: %v", len(files), total, count)
 	t.Logf("per 1,000 sites: listed in %.2f s, applied in %.1f s", listing.Seconds()/float64(max(total, 1))*1000, applying.Seconds()/float64(max(applied, 1))*1000)
 	if len(count) < 25 {
-		t.Errorf("only %d operators found a place", len(count))
+		t.Errorf("only %d operators found a site", len(count))
 	}
 }
 
-// strayed says what differs outside a site's lines.
-func strayed(before, after []byte, s Site) string {
+// otherChanges describes what differs outside the lines of a site, "" if nothing does.
+func otherChanges(before, after []byte, s Site) string {
 	a, b := bytes.SplitAfter(before, []byte("\n")), bytes.SplitAfter(after, []byte("\n"))
 	tail := len(a) - s.EndLine
 	if len(b) < s.Line-1+tail {
-		return fmt.Sprintf("%d lines are left", len(b))
+		return fmt.Sprintf("only %d lines remain", len(b))
 	}
 	same := func(x, y [][]byte) bool {
 		return slices.EqualFunc(x, y, bytes.Equal)

@@ -9,15 +9,15 @@ import (
 	"strconv"
 )
 
-// weights of the operators in a sample; 1 if not listed. The listed ones make subtle bugs: the
-// code looks right, and the symptom is often far from the cause.
+// weights are the weights of the operators in a sample, 1 if not listed. The listed operators make
+// subtle bugs: the code looks right, and the symptom is often far from the cause.
 var weights = map[string]float64{
 	"f3": 3, "m1": 3, "m2": 3, "m3": 3, "k2": 3, "r1": 3, "r3": 3, "i1": 3, "i2": 3, "a2": 3, "f1": 3,
 }
 
-// Sample chooses up to n sites. An operator's share depends on its weight and not on its number of
-// sites, so that rare operators occur. The choice and its order depend on the seed and the set of
-// sites alone.
+// Sample chooses up to n sites at random. How often an operator occurs depends on its weight and not
+// on its number of sites, so that rare operators are not lost. The result depends only on the seed
+// and the set of sites.
 func Sample(sites []Site, n int, seed uint64) []Site {
 	count := map[string]int{}
 	for _, s := range sites {
@@ -26,7 +26,8 @@ func Sample(sites []Site, n int, seed uint64) []Site {
 	keys := make(map[string]float64, len(sites))
 	for _, s := range sites {
 		weight := max(weights[s.Operator], 1)
-		// Each site waits for an exponential time; the first ones win.
+		// Weighted sampling without replacement: each site gets an exponentially distributed
+		// key with its weight as the rate, and the n smallest keys win.
 		keys[s.ID] = -math.Log(uniform(seed, s.ID)) * float64(count[s.Operator]) / weight
 	}
 	order := slices.Clone(sites)
@@ -42,7 +43,7 @@ func uniform(seed uint64, name string) float64 {
 	return (float64(binary.BigEndian.Uint64(sum[:8])>>11) + 1) / (1 << 53)
 }
 
-// compare orders sites by place.
+// compare orders sites by position.
 func compare(a, b Site) int {
 	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End), cmp.Compare(a.ID, b.ID))
 }

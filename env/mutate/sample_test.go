@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// many are sites of ten files with five functions each: most of them a1, few m1.
-func many() []Site {
+// manySites returns sites of ten files with five functions each, most of them of operator a1 and few of m1.
+func manySites() []Site {
 	var out []Site
 	for i := range 2000 {
 		op := "a1"
@@ -28,7 +28,7 @@ func many() []Site {
 }
 
 func TestSamplesDependOnTheirSeedOnly(t *testing.T) {
-	sites := many()
+	sites := manySites()
 	one := Sample(sites, 50, 7)
 	rand.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
 	if diff := cmp.Diff(one, Sample(sites, 50, 7)); diff != "" {
@@ -38,13 +38,13 @@ func TestSamplesDependOnTheirSeedOnly(t *testing.T) {
 		t.Error("another seed gives the same sample")
 	}
 	if cmp.Diff(one[:20], Sample(sites, 20, 7)) != "" {
-		t.Error("a shorter sample is no prefix of a longer one")
+		t.Error("a shorter sample is not a prefix of a longer one")
 	}
 }
 
 func TestRareOperatorsAreSampledAndPreferredOnesMore(t *testing.T) {
 	count := map[string]int{}
-	for _, s := range Sample(many(), 60, 1) {
+	for _, s := range Sample(manySites(), 60, 1) {
 		count[s.Operator]++
 	}
 	if count["m1"] < 18 || count["m1"] <= count["a1"] || count["k1"] < 5 || count["a1"] < 5 {
@@ -52,7 +52,7 @@ func TestRareOperatorsAreSampledAndPreferredOnesMore(t *testing.T) {
 	}
 }
 
-// Obvious changes are the ones that a reader sees at once, whatever the code means.
+// A change is obvious if a reader notices it without understanding the code.
 func TestObviousChangesAreMarked(t *testing.T) {
 	b := start(t, "testdata/shop")
 	obvious, others := 0, 0
@@ -73,7 +73,7 @@ func TestObviousChangesAreMarked(t *testing.T) {
 	}
 }
 
-// The same change of a function and of its copy under other names has one shape.
+// The same change of a function and of a copy with other names has the same shape.
 func TestShapesIgnoreNames(t *testing.T) {
 	b := start(t, "testdata/shop")
 	text := "def low(a, b):\n    best = a.size\n    return best < b\n\n\ndef floor(x, y):\n    least = x.size\n    return least < y\n\n\ndef odd(a, b):\n    best = a.weight\n    return best < b\n"
@@ -91,34 +91,34 @@ func TestShapesIgnoreNames(t *testing.T) {
 	}
 }
 
-// without returns the sites of a composition without one of them.
+// without returns the sites of a composition except one.
 func without(c Composition, i int) []Site {
 	return slices.Delete(slices.Clone(c.Sites), i, i+1)
 }
 
-func TestCompositionsShareAPlaceAndDoNotOverlap(t *testing.T) {
-	sites := many()[:300]
-	sites = append(sites, Site{ID: "ffffffffffffffff", File: "f0.py", Func: "g0", Operator: "r5", Start: 0, End: 5000}) // holds others
+func TestCompositionsShareAScopeAndDoNotOverlap(t *testing.T) {
+	sites := manySites()[:300]
+	sites = append(sites, Site{ID: "ffffffffffffffff", File: "f0.py", Func: "g0", Operator: "r5", Start: 0, End: 5000}) // overlaps other sites
 	calls := map[string][]string{"f1.py::g1": {"f2.py::g2", "f1.py::g1"}}
 	spec := ComposeSpec{Sites: sites, Parts: 3, N: 60, Seed: 5, Calls: calls}
 	got := Compose(spec)
 	if len(got) != 60 || cmp.Diff(got, Compose(spec)) != "" {
-		t.Fatalf("%d compositions, or not the same again", len(got))
+		t.Fatalf("%d compositions, want 60 and the same in a second call", len(got))
 	}
 	scopes, seen := map[string]int{}, map[string]bool{}
 	for _, c := range got {
 		scopes[c.Scope]++
-		if len(c.Sites) != 3 || seen[keyOf(c.Sites)] {
-			t.Errorf("%v again, or not of three", c)
+		if len(c.Sites) != 3 || seen[setKey(c.Sites)] {
+			t.Errorf("%v is a duplicate or does not have three sites", c)
 		}
-		seen[keyOf(c.Sites)] = true
+		seen[setKey(c.Sites)] = true
 		for i, s := range c.Sites {
 			if slices.ContainsFunc(without(c, i), s.overlaps) || len(without(c, i)) != 2 || slices.Contains(without(c, i), s) {
 				t.Errorf("%v overlaps", c)
 			}
 			first := c.Sites[0]
 			if c.Scope != "chain" && s.File != first.File || c.Scope == "function" && s.Func != first.Func {
-				t.Errorf("%v is no %s", c, c.Scope)
+				t.Errorf("%v is not in one %s", c, c.Scope)
 			}
 		}
 	}
@@ -127,17 +127,17 @@ func TestCompositionsShareAPlaceAndDoNotOverlap(t *testing.T) {
 	}
 }
 
-// The parts of a composition are one patch, and each subset without one part is another bug.
+// A composition is one patch, and leaving out any of its sites gives a different bug.
 func TestACompositionIsOnePatch(t *testing.T) {
 	b := start(t, "testdata/shop")
-	made := 0
+	applied := 0
 	for _, c := range Compose(ComposeSpec{Sites: b.sites("stock.py", "odd.py"), Parts: 3, N: 40, Seed: 1}) {
 		whole, err := b.Apply(t.Context(), c.Sites)
 		if err != nil {
 			t.Logf("%v: %v", c.Sites, err)
 			continue
 		}
-		made++
+		applied++
 		file := c.Sites[0].File
 		after := b.patched(file, whole.Patch)
 		for i := range c.Sites {
@@ -147,7 +147,7 @@ func TestACompositionIsOnePatch(t *testing.T) {
 			}
 		}
 	}
-	if made < 30 {
-		t.Errorf("only %d of 40 compositions can be made", made)
+	if applied < 30 {
+		t.Errorf("only %d of 40 compositions can be applied", applied)
 	}
 }

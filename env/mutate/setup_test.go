@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 const workdir = "/repo"
 
-// bench is a Mutator over a directory.
+// bench is a Mutator in a sandbox with a copy of a directory.
 type bench struct {
 	*Mutator
 	t   testing.TB

@@ -12,29 +12,30 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of an answer. The Python side gives up on a file before it reaches them.
+// Limits of an answer. The mutator refuses a file before its answer would reach them.
 const (
-	maxAnswer = 32 << 20
+	maxAnswer = 32 << 20 // bytes
 	maxSites  = 40_000
 	maxText   = 1000 // bytes of a name or note
-	maxWhy    = 4000
+	maxWhy    = 4000 // bytes of the reason for a refusal
 )
 
-// errGone is the error if the program has ended, or was ended, during a request.
-var errGone = errors.New("the mutator did not answer")
+// errNoAnswer means that the mutator ended during a request, did not answer in time, or gave an
+// invalid answer.
+var errNoAnswer = errors.New("the mutator did not answer correctly")
 
-// request is one line to the program.
+// request is one line to the mutator. Its operations are methods of Workspace in __main__.py.
 type request struct {
 	ID    int                                       `json:"id"`
 	Op    string                                    `json:"op"`
 	File  string                                    `json:"file,omitempty"`
-	Lines []int                                     `json:"lines"` // null: all
+	Lines []int                                     `json:"lines"` // null = all
 	Types map[string]map[string][]string            `json:"types,omitempty"`
 	Sites map[string][]string                       `json:"sites,omitempty"`
 	Typed map[string]map[string]map[string][]string `json:"typed,omitempty"` // Types of each file
 	Func  string                                    `json:"func,omitempty"`
 	Text  string                                    `json:"text,omitempty"`
-	// Versions of files: [before, after], see the calls in __main__.py.
+	// Versions are the contents of files: [before, after] for compare, [older, newer] for reverse.
 	Versions map[string][2][]byte `json:"versions,omitempty"`
 }
 
@@ -46,7 +47,7 @@ func (r request) encode() ([]byte, error) {
 	return append(line, '\n'), nil
 }
 
-// files lists the files that the answer may name.
+// files returns the files that the answer may name.
 func (r request) files() []string {
 	var out []string
 	if r.File != "" {
@@ -62,7 +63,8 @@ func (r request) files() []string {
 	return out
 }
 
-// greeting, listing, change, outline and display are the answers.
+// The types of answers are greeting, listing, change, outline and display.
+
 type greeting struct {
 	Python    string     `json:"python"`
 	Operators []Operator `json:"operators"`
@@ -83,13 +85,16 @@ type outline struct {
 
 type display struct {
 	Text   string `json:"text"`   // of one function
-	Around string `json:"around"` // its file without the function's body
+	Around string `json:"around"` // the text of its file without the function's body
 }
 
-// answer is one of them. check compares it with the request.
-type answer interface{ check(r request) error }
+// answer is an answer to a request.
+type answer interface {
+	// check returns an error if the answer is not valid for r.
+	check(r request) error
+}
 
-// decode reads an answer. It does not trust the answer, because the program shares a sandbox
+// decode decodes an answer. It does not trust the answer, because the mutator shares a sandbox
 // with the repository.
 func decode(line []byte, r request, into answer) error {
 	var head struct {
@@ -97,16 +102,16 @@ func decode(line []byte, r request, into answer) error {
 		Refused string `json:"refused"`
 	}
 	if err := json.Unmarshal(line, &head); err != nil {
-		return fmt.Errorf("%w sensibly, it said %.200q", errGone, line)
+		return fmt.Errorf("%w: output %.200q", errNoAnswer, line)
 	}
 	if head.ID != r.ID {
-		return fmt.Errorf("%w: it answered request %d instead of %d", errGone, head.ID, r.ID)
+		return fmt.Errorf("%w: it answered request %d instead of %d", errNoAnswer, head.ID, r.ID)
 	}
 	if head.Refused != "" {
 		return &RefusedError{Why: strings.ToValidUTF8(head.Refused[:min(len(head.Refused), maxWhy)], "?")}
 	}
 	if err := json.Unmarshal(line, into); err != nil {
-		return fmt.Errorf("%w sensibly: %w", errGone, err)
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	return into.check(r)
 }
@@ -119,8 +124,8 @@ var (
 
 func (g *greeting) check(request) error {
 	for _, o := range g.Operators {
-		if !operatorID.MatchString(o.ID) || !plain(o.Family, o.Title, o.Symptom) {
-			return fmt.Errorf("%w sensibly: operator %.40q", errGone, o.ID)
+		if !operatorID.MatchString(o.ID) || !isShort(o.Family, o.Title, o.Symptom) {
+			return fmt.Errorf("%w: operator %.40q", errNoAnswer, o.ID)
 		}
 	}
 	return nil
@@ -128,13 +133,13 @@ func (g *greeting) check(request) error {
 
 func (l *listing) check(r request) error {
 	if len(l.Sites) > maxSites {
-		return fmt.Errorf("%w sensibly: %d sites in one file", errGone, len(l.Sites))
+		return fmt.Errorf("%w: %d sites in one file", errNoAnswer, len(l.Sites))
 	}
 	seen := map[string]bool{}
 	for _, s := range l.Sites {
 		if !siteID.MatchString(s.ID) || seen[s.ID] || s.File != r.File || !operatorID.MatchString(s.Operator) ||
-			s.Line < 1 || s.EndLine < s.Line || s.Start < 0 || s.End < s.Start || !plain(s.Func, s.Family, s.Note) {
-			return fmt.Errorf("%w sensibly: site %.40q", errGone, s.ID)
+			s.Line < 1 || s.EndLine < s.Line || s.Start < 0 || s.End < s.Start || !isShort(s.Func, s.Family, s.Note) {
+			return fmt.Errorf("%w: site %.40q", errNoAnswer, s.ID)
 		}
 		seen[s.ID] = true
 	}
@@ -144,18 +149,19 @@ func (l *listing) check(r request) error {
 func (c *change) check(r request) error {
 	files := r.files()
 	if len(c.Patch) == 0 || len(c.Funcs) == 0 || len(c.Funcs) > maxSites {
-		return fmt.Errorf("%w sensibly: an empty change", errGone)
+		return fmt.Errorf("%w: an empty change", errNoAnswer)
 	}
 	for _, f := range c.Funcs {
 		if !slices.Contains(files, f.File) || f.Line < 0 || f.EndLine < f.Line || !hash.MatchString(f.Before) ||
-			!hash.MatchString(f.After) || !hash.MatchString(f.Shape) || f.Before == f.After || !plain(f.Name) {
-			return fmt.Errorf("%w sensibly: function %.40q", errGone, f.Name)
+			!hash.MatchString(f.After) || !hash.MatchString(f.Shape) || f.Before == f.After || !isShort(f.Name) {
+			return fmt.Errorf("%w: function %.40q", errNoAnswer, f.Name)
 		}
 	}
 	return nil
 }
 
-func plain(texts ...string) bool {
+// isShort reports whether all texts are valid UTF-8 of at most maxText bytes.
+func isShort(texts ...string) bool {
 	for _, t := range texts {
 		if len(t) > maxText || !utf8.ValidString(t) {
 			return false
@@ -189,12 +195,12 @@ func shapeHash(funcs []Function) string {
 
 func (o *outline) check(r request) error {
 	if len(o.Functions) > maxSites {
-		return fmt.Errorf("%w sensibly: %d functions in one file", errGone, len(o.Functions))
+		return fmt.Errorf("%w: %d functions in one file", errNoAnswer, len(o.Functions))
 	}
 	for _, f := range o.Functions {
 		if f.File != r.File || f.Line < 1 || f.EndLine < f.Line || f.Before == "" || !hash.MatchString(f.Before) || f.After != "" ||
-			f.Statements < 0 || !plain(f.Name) || !plain(f.Calls...) {
-			return fmt.Errorf("%w sensibly: function %.40q", errGone, f.Name)
+			f.Statements < 0 || !isShort(f.Name) || !isShort(f.Calls...) {
+			return fmt.Errorf("%w: function %.40q", errNoAnswer, f.Name)
 		}
 	}
 	return nil
@@ -202,7 +208,7 @@ func (o *outline) check(r request) error {
 
 func (d *display) check(request) error {
 	if d.Text == "" || d.Around == "" {
-		return fmt.Errorf("%w sensibly: an empty function", errGone)
+		return fmt.Errorf("%w: an empty function", errNoAnswer)
 	}
 	return nil
 }

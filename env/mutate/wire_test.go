@@ -23,40 +23,40 @@ func FuzzAnswers(f *testing.F) {
 		if err := decode(line, request{ID: 1, File: "a.py"}, &l); err == nil {
 			for _, s := range l.Sites {
 				if s.File != "a.py" || s.Line < 1 || s.EndLine < s.Line || len(s.Note) > maxText {
-					t.Errorf("took %+v", s)
+					t.Errorf("accepted %+v", s)
 				}
 			}
 		}
 		var c change
 		if err := decode(line, request{ID: 1, File: "a.py"}, &c); err == nil {
 			if len(c.Patch) == 0 || c.Funcs[0].File != "a.py" {
-				t.Errorf("took %+v", c)
+				t.Errorf("accepted %+v", c)
 			}
 		}
 	})
 }
 
-// liar is a terminal that answers every request with the same words.
-type liar struct {
+// fakeTerminal is a terminal that answers every request with the same output.
+type fakeTerminal struct {
 	env.Terminal
-	says  string
-	chunk []byte
+	output string
+	chunk  []byte
 }
 
-func (l *liar) Write(_ context.Context, p []byte) error {
+func (l *fakeTerminal) Write(_ context.Context, p []byte) error {
 	var r request
 	if err := json.Unmarshal(p, &r); err != nil {
 		return err
 	}
-	l.chunk = []byte(strings.ReplaceAll(l.says, "ID", string(rune('0'+r.ID))))
+	l.chunk = []byte(strings.ReplaceAll(l.output, "ID", string(rune('0'+r.ID))))
 	return nil
 }
 
-func (l *liar) Read(context.Context, time.Duration) ([]byte, error) {
-	if l.says == "" {
+func (l *fakeTerminal) Read(context.Context, time.Duration) ([]byte, error) {
+	if l.output == "" {
 		return nil, io.EOF
 	}
-	if l.says == "flood" {
+	if l.output == "flood" {
 		return make([]byte, 1<<20), nil
 	}
 	c := l.chunk
@@ -64,34 +64,34 @@ func (l *liar) Read(context.Context, time.Duration) ([]byte, error) {
 	return c, nil
 }
 
-func (*liar) Exit() (int, bool)           { return 139, true }
-func (*liar) Close(context.Context) error { return nil }
+func (*fakeTerminal) Exit() (int, bool)           { return 139, true }
+func (*fakeTerminal) Close(context.Context) error { return nil }
 
-type house struct {
+type fakeSandbox struct {
 	env.Sandbox
-	says string
+	output string
 }
 
-func (h house) Open(context.Context, env.TerminalSpec) (env.Terminal, error) {
-	return &liar{says: h.says}, nil
+func (h fakeSandbox) Open(context.Context, env.TerminalSpec) (env.Terminal, error) {
+	return &fakeTerminal{output: h.output}, nil
 }
 
 func TestInvalidAnswersAreRefused(t *testing.T) {
 	const site = `{"id":"0123456789abcdef","file":"a.py","line":1,"end_line":1,"start":0,"end":1,"func":"f","operator":"r1"}`
-	for name, says := range map[string]string{
-		"no JSON":          "Traceback (most recent call last):\n",
-		"another request":  `{"id":9}` + "\n",
-		"another file":     `{"id":ID,"sites":[{"id":"0123456789abcdef","file":"/etc/passwd","line":1,"end_line":1,"operator":"r1"}]}` + "\n",
-		"a site twice":     `{"id":ID,"sites":[` + site + "," + site + "]}\n",
-		"lines backwards":  `{"id":ID,"sites":[` + strings.Replace(site, `"line":1`, `"line":5`, 1) + "]}\n",
-		"a long note":      `{"id":ID,"sites":[` + strings.Replace(site, `"func":"f"`, `"func":"`+strings.Repeat("f", 2000)+`"`, 1) + "]}\n",
-		"a line for ever":  "flood",
-		"no line":          `{"id":ID`,
-		"it has ended":     "",
-		"the wrong things": `{"id":ID,"sites":3}` + "\n",
+	for name, output := range map[string]string{
+		"not JSON":           "Traceback (most recent call last):\n",
+		"another request":    `{"id":9}` + "\n",
+		"another file":       `{"id":ID,"sites":[{"id":"0123456789abcdef","file":"/etc/passwd","line":1,"end_line":1,"operator":"r1"}]}` + "\n",
+		"a site twice":       `{"id":ID,"sites":[` + site + "," + site + "]}\n",
+		"lines backwards":    `{"id":ID,"sites":[` + strings.Replace(site, `"line":1`, `"line":5`, 1) + "]}\n",
+		"a long note":        `{"id":ID,"sites":[` + strings.Replace(site, `"func":"f"`, `"func":"`+strings.Repeat("f", 2000)+`"`, 1) + "]}\n",
+		"an endless line":    "flood",
+		"an unfinished line": `{"id":ID`,
+		"end of file":        "",
+		"wrong types":        `{"id":ID,"sites":3}` + "\n",
 	} {
-		m := &Mutator{cfg: Config{Sandbox: house{says: says}, Timeout: 50 * time.Millisecond}, seen: map[string]File{}}
-		if name == "a line for ever" {
+		m := &Mutator{cfg: Config{Sandbox: fakeSandbox{output: output}, Timeout: 50 * time.Millisecond}, listed: map[string]File{}}
+		if name == "an endless line" {
 			m.cfg.Timeout = time.Minute
 		}
 		got, err := m.Enumerate(t.Context(), []File{{Path: "a.py"}})
@@ -99,9 +99,9 @@ func TestInvalidAnswersAreRefused(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 		if m.conn != nil {
-			t.Errorf("%s: the program goes on", name)
+			t.Errorf("%s: the program was not stopped", name)
 		}
-		if _, err := m.Apply(t.Context(), []Site{{ID: "0123456789abcdef", File: "a.py"}}); !errors.Is(err, errGone) {
+		if _, err := m.Apply(t.Context(), []Site{{ID: "0123456789abcdef", File: "a.py"}}); !errors.Is(err, errNoAnswer) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -19,12 +19,12 @@ var writePrompt = template.Must(template.New("write").Parse(writeText))
 type Target struct {
 	File string `json:"file"`
 	Func string `json:"func"` // as in Site.Func
-	// Rewrite shows the model the file without the function's body and asks for a new one. Else the
-	// model also gets the body and is asked for a version with a bug.
+	// Rewrite asks the model to write the function again without seeing its body. Otherwise the
+	// model sees the body and is asked for a version with a bug.
 	Rewrite bool `json:"rewrite,omitempty"`
 }
 
-// Question is the prompt for a model about a function.
+// Question returns the prompt that asks a model to write a bug into a function.
 func (m *Mutator) Question(ctx context.Context, t Target) (string, error) {
 	var shown display
 	if err := m.ask(ctx, request{Op: "show", File: t.File, Func: t.Func}, &shown); err != nil {
@@ -38,9 +38,9 @@ func (m *Mutator) Question(ctx context.Context, t Target) (string, error) {
 	return prompt.String(), nil
 }
 
-// Written makes a mutation of a model's answer. The answer must be one function of the same name, kind
-// and parameters; a *RefusedError says what is wrong with it. Only the tests can decide whether it is
-// a bug.
+// Written returns the mutation that a model's answer describes. The answer must contain one function with
+// the same name, kind and parameters; otherwise the error is a *RefusedError. Whether the change is a bug
+// can only be decided by running the tests.
 func (m *Mutator) Written(ctx context.Context, t Target, answer string) (Mutation, error) {
 	text, err := codeBlock(answer)
 	if err != nil {
@@ -49,11 +49,11 @@ func (m *Mutator) Written(ctx context.Context, t Target, answer string) (Mutatio
 	return m.change(ctx, request{Op: "exchange", File: t.File, Func: t.Func, Text: text})
 }
 
-// maxCode bounds a function that a model wrote, in bytes.
+// maxCode is the maximum size in bytes of a function that a model wrote.
 const maxCode = 256 << 10
 
-// codeBlock is the last fenced block of an answer, or all of an answer that begins
-// like a function.
+// codeBlock returns the last fenced block of an answer. If there is none and the answer begins like a
+// function, it returns the whole answer.
 func codeBlock(answer string) (string, error) {
 	answer = strings.ReplaceAll(strings.ToValidUTF8(answer, "?"), "\r\n", "\n")
 	var block, last []string

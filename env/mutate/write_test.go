@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-const wrote = "Here it is:\n\n```python\ndef add(self, name, count):\n    if count < 0:\n        raise ValueError(\"count must be positive\")\n    have = self.items.get(name, 0)\n" +
+const modelAnswer = "Here it is:\n\n```python\ndef add(self, name, count):\n    if count < 0:\n        raise ValueError(\"count must be positive\")\n    have = self.items.get(name, 0)\n" +
 	"    self.items[name] = have + count\n    return have + count\n```\nThe cache is not cleared.\n"
 
 func TestAModelWritesABug(t *testing.T) {
 	b := start(t, "testdata/shop")
-	m, err := b.Written(t.Context(), Target{File: "stock.py", Func: "Stock.add"}, wrote)
+	m, err := b.Written(t.Context(), Target{File: "stock.py", Func: "Stock.add"}, modelAnswer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +24,7 @@ func TestAModelWritesABug(t *testing.T) {
 	}
 }
 
-// To write a function again, the model sees nothing of its body.
+// A model that writes a function again does not see its body.
 func TestARewriteDoesNotShowTheBody(t *testing.T) {
 	b := start(t, "testdata/shop")
 	for _, rewrite := range []bool{true, false} {
@@ -48,7 +48,7 @@ func TestModelAnswersWithoutABugAreRefused(t *testing.T) {
 		"another name":       {"```\n" + strings.Replace(same, "total", "sum_up", 1) + "```", "must keep its name"},
 		"other parameters":   {"```\n" + strings.Replace(same, "discount=0", "discount=1", 1) + "```", "must keep its name"},
 		"two functions":      {"```\n" + same + "\n\ndef other():\n    pass\n```", "not one function"},
-		"no Python":          {"```\ndef total(prices\n```", "does not parse"},
+		"not Python":         {"```\ndef total(prices\n```", "does not parse"},
 		"does not compile":   {"```\n" + same + "    break\n```", "does not compile"},
 		"a statement":        {"```\nimport os\n```", "not one function"},
 		"an open block":      {"```python\n" + same, "no block of code"},
@@ -63,7 +63,7 @@ func TestModelAnswersWithoutABugAreRefused(t *testing.T) {
 }
 
 func FuzzCodeBlock(f *testing.F) {
-	f.Add(wrote)
+	f.Add(modelAnswer)
 	f.Add("~~~\ndef f(): pass\n~~~")
 	f.Add("def f():\n  pass")
 	f.Fuzz(func(t *testing.T, answer string) {

@@ -10,21 +10,21 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// with runs a command under an entrypoint.
-func (b *bench) with(entrypoint, command string) env.DebuggerReply {
+// doUnder runs a command with an entrypoint.
+func (b *bench) doUnder(entrypoint, command string) env.DebuggerReply {
 	b.t.Helper()
-	r, err := b.Command(b.t.Context(), env.DebuggerCommand{Text: command, Entrypoint: entrypoint, Timeout: patience})
+	r, err := b.Command(b.t.Context(), env.DebuggerCommand{Text: command, Entrypoint: entrypoint, Timeout: longTimeout})
 	if err != nil {
 		b.t.Fatalf("%q under %q: %v", command, entrypoint, err)
 	}
 	b.t.Logf("[%s] (Pdb) %s\n%s", entrypoint, command, r.Text)
-	if unclean.MatchString(r.Text) {
-		b.t.Errorf("%q under %q: unclean text %q", command, entrypoint, r.Text)
+	if forbiddenText.MatchString(r.Text) {
+		b.t.Errorf("%q under %q: text that must not be shown in %q", command, entrypoint, r.Text)
 	}
 	return r
 }
 
-// If the entrypoint names a debugger, it is left out, and this debugger runs the program.
+// This debugger replaces a debugger in the entrypoint.
 func TestDebuggerInTheEntrypointIsReplaced(t *testing.T) {
 	for _, entry := range []string{"python3 main.py", "python3 -m pdb main.py", "python3 -m pdb -c continue main.py"} {
 		b := open(t, entry)
@@ -60,14 +60,14 @@ func TestBreakpointsByRelativeOrAbsolutePath(t *testing.T) {
 func TestEntrypointPriority(t *testing.T) {
 	b := open(t, "python3 main.py task")
 	b.has(b.do("n"), "python3 main.py task")
-	b.has(b.with("python3 main.py call", "n"), "The entrypoint has changed, so a new session was started.", "python3 main.py call")
-	b.at(b.with("python3 main.py call", "n"), "main.py", 4) // the session continues
+	b.has(b.doUnder("python3 main.py call", "n"), "The entrypoint has changed, so a new session was started.", "python3 main.py call")
+	b.at(b.doUnder("python3 main.py call", "n"), "main.py", 4) // the session continues
 	b.at(b.do("n"), "main.py", 7)
 	b.has(b.do("restart"), "python3 main.py call")
-	r := b.with("python3 missing.py", "n")
+	r := b.doUnder("python3 missing.py", "n")
 	b.has(r, "could not start", "No such file")
 	if !r.IsError || b.Frame() != nil {
-		t.Errorf("got %+v, stands at %+v", r, b.Frame())
+		t.Errorf("got %+v, position %+v", r, b.Frame())
 	}
 	b.has(b.do("n"), "python3 main.py call")
 }
@@ -83,7 +83,7 @@ func TestEmptyCommandIsRefused(t *testing.T) {
 	}
 }
 
-// All commands run, until one fails or the program ends.
+// The commands of a call run until one fails or the program ends.
 func TestCommandsRunUntilOneFails(t *testing.T) {
 	b := open(t, "python3 main.py")
 	b.at(b.do("b 13; c"), "main.py", 13)
@@ -103,7 +103,7 @@ func TestBareBreakListsWithoutASession(t *testing.T) {
 	}
 	b.d.breakpoints.set(schemas.Breakpoint{File: "main.py", Line: 13, Enabled: true})
 	if r := b.do("b"); r.Text != "Breakpoints:\n1  main.py:13" || b.Frame() != nil {
-		t.Errorf("got %q, stands at %+v", r.Text, b.Frame())
+		t.Errorf("got %q, position %+v", r.Text, b.Frame())
 	}
 }
 
@@ -137,7 +137,7 @@ func TestEachPythonOtherErrorsAreThoseOfPdb(t *testing.T) {
 			r := b.try(command)
 			b.has(r, want)
 			if want != "" && !r.IsError {
-				t.Errorf("%q is no error", command)
+				t.Errorf("%q is not an error", command)
 			}
 			b.at(r, "main.py", 1)
 		}
@@ -213,9 +213,9 @@ func TestBreakpointsPersist(t *testing.T) {
 	b.has(b.do("restart"), "The program was restarted.")
 	b.at(b.do("c"), "main.py", 13)
 	b.has(b.do("q"), "The debugging session has ended. Breakpoints are kept (2).")
-	b.at(b.with("python3 main.py other", "c"), "main.py", 13)
+	b.at(b.doUnder("python3 main.py other", "c"), "main.py", 13)
 
-	// Unless the tool's settings say that they end with their program.
+	// With Forget, breakpoints end with their program.
 	forget := func(command string) env.DebuggerReply {
 		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: command, Forget: true})
 		if err != nil {
@@ -230,9 +230,9 @@ func TestBreakpointsPersist(t *testing.T) {
 
 // A timeout interrupts the program where it is; the session continues.
 func TestTimeoutKeepsTheSession(t *testing.T) {
-	b := open(t, "python3 tricky.py loop").patient()
+	b := open(t, "python3 tricky.py loop").withLongGrace()
 	b.do("b tricky.py:43 ;; n")
-	r := b.within("c", hangs)
+	r := b.doWithin("c", shortTimeout)
 	b.has(r, "The command timed out after 2 s; the program was interrupted at tricky.py:3")
 	if !r.TimedOut || b.Frame() == nil {
 		t.Errorf("got %+v", r)
@@ -241,7 +241,7 @@ func TestTimeoutKeepsTheSession(t *testing.T) {
 	b.has(b.do("p count > 0"), "True")
 }
 
-// Sessions are not copied: the same commands give the same observations.
+// The same commands give the same observations in a new session.
 func TestReplayGivesTheSameObservations(t *testing.T) {
 	var texts [2][]string
 	for i := range texts {

@@ -11,22 +11,22 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// point is one breakpoint. No other breakpoint ever gets its number.
-type point struct {
+// numberedBreakpoint is a breakpoint with its number, which is never used again for another one.
+type numberedBreakpoint struct {
 	number int
 	schemas.Breakpoint
 }
 
-// registry holds the breakpoints, in order of their numbers. The shim mirrors it.
+// registry holds the breakpoints in order of their numbers. The shim has a copy.
 type registry struct {
-	root   string // the workspace, as absolute paths name it
-	points []point
-	last   int
-	dirty  bool     // the shim does not know the latest state
-	notes  []string // what happened to breakpoints since the last observation
+	root   string // absolute path of the workspace
+	points []numberedBreakpoint
+	last   int      // the last number used
+	dirty  bool     // the copy of the shim is out of date
+	notes  []string // sentences about breakpoints for the next observation
 }
 
-// shimBreakpoint is a breakpoint as it is sent to the shim.
+// shimBreakpoint is the format in which the shim receives a breakpoint.
 type shimBreakpoint struct {
 	ID        int    `json:"id"`
 	File      string `json:"file"`
@@ -38,7 +38,7 @@ type shimBreakpoint struct {
 	Hits      int    `json:"hits,omitempty"`
 }
 
-func (r *registry) mirror() []shimBreakpoint {
+func (r *registry) forShim() []shimBreakpoint {
 	out := make([]shimBreakpoint, len(r.points))
 	for i, p := range r.points {
 		out[i] = shimBreakpoint{p.number, p.File, p.Line, p.Condition, p.Enabled, p.Temporary, p.Ignore, p.Hits}
@@ -54,30 +54,32 @@ func (r *registry) list() []schemas.Breakpoint {
 	return out
 }
 
-// sorted is the registry by file and line.
-func (r *registry) sorted() []point {
-	return slices.SortedFunc(slices.Values(r.points), func(a, b point) int {
+// sorted returns the breakpoints by file and line.
+func (r *registry) sorted() []numberedBreakpoint {
+	return slices.SortedFunc(slices.Values(r.points), func(a, b numberedBreakpoint) int {
 		return cmp.Or(strings.Compare(a.File, b.File), a.Line-b.Line)
 	})
 }
 
-// set adds a breakpoint, or changes the one already at that line.
+// set adds a breakpoint, or changes the existing breakpoint of the line. It returns a sentence for
+// the observation.
 func (r *registry) set(b schemas.Breakpoint) string {
 	r.dirty = true
 	for i := range r.points {
 		p := &r.points[i]
 		if p.File == b.File && p.Line == b.Line {
 			p.Condition, p.Temporary, p.Enabled, p.Ignore = b.Condition, b.Temporary, true, 0
-			return p.say("was already there; it is now")
+			return p.message("was already there; it is now")
 		}
 	}
 	r.last++
-	r.points = append(r.points, point{number: r.last, Breakpoint: b})
-	return r.points[len(r.points)-1].say("set")
+	r.points = append(r.points, numberedBreakpoint{number: r.last, Breakpoint: b})
+	return r.points[len(r.points)-1].message("set")
 }
 
-func (p *point) say(what string) string {
-	text := fmt.Sprintf("Breakpoint %d %s at %s:%d", p.number, what, p.File, p.Line)
+// message returns a sentence about the breakpoint with the given verb phrase.
+func (p *numberedBreakpoint) message(verb string) string {
+	text := fmt.Sprintf("Breakpoint %d %s at %s:%d", p.number, verb, p.File, p.Line)
 	if p.Condition != "" {
 		text += ", if " + p.Condition
 	}
@@ -87,10 +89,10 @@ func (p *point) say(what string) string {
 	return text
 }
 
-// edited moves the breakpoints of the edited file. It removes those whose own line was
-// replaced, with a note.
+// edited moves the breakpoints of the edited file. It removes a breakpoint whose line was replaced,
+// and adds a note about it.
 func (r *registry) edited(e env.Edit) {
-	var kept []point
+	var kept []numberedBreakpoint
 	for _, p := range r.points {
 		switch {
 		case p.File != e.File || !e.Whole && p.Line < e.First:
@@ -116,10 +118,10 @@ func (r *registry) clear() {
 	r.points, r.dirty = nil, true
 }
 
-// refresh updates what only the running program knows: hits, remaining ignore counts, and
-// temporary breakpoints that were hit.
-func (r *registry) refresh(counts [][3]int, spent []int) {
-	r.points = slices.DeleteFunc(r.points, func(p point) bool { return slices.Contains(spent, p.number) })
+// refresh updates hits and remaining ignore counts from the shim, and removes temporary breakpoints
+// that were hit (expired).
+func (r *registry) refresh(counts [][3]int, expired []int) {
+	r.points = slices.DeleteFunc(r.points, func(p numberedBreakpoint) bool { return slices.Contains(expired, p.number) })
 	for i := range r.points {
 		for _, c := range counts {
 			if c[0] == r.points[i].number {
@@ -129,50 +131,50 @@ func (r *registry) refresh(counts [][3]int, spent []int) {
 	}
 }
 
-// missed explains each breakpoint (number and hits) at which a program never stopped. children
-// is true if the program had child processes.
-func (r *registry) missed(points [][2]int, children bool) []string {
-	const most = 5
+// explainMissed explains each breakpoint (number and hits) at which a program never stopped.
+// children is true if the program had child processes.
+func (r *registry) explainMissed(points [][2]int, children bool) []string {
+	const maxReasons = 5
 	var out []string
-	elsewhere := false
+	maybeInChild := false
 	for _, p := range points {
-		why := r.miss(p[0], p[1], children)
-		if why == "" {
+		reason := r.missReason(p[0], p[1], children)
+		if reason == "" {
 			continue
 		}
-		if len(out) == most {
-			out = append(out, fmt.Sprintf("Nor did %d other breakpoints.", len(points)-most))
+		if len(out) == maxReasons {
+			out = append(out, fmt.Sprintf("Nor did %d other breakpoints.", len(points)-maxReasons))
 			break
 		}
-		elsewhere = elsewhere || children && p[1] <= 0
-		out = append(out, why)
+		maybeInChild = maybeInChild || children && p[1] <= 0
+		out = append(out, reason)
 	}
-	if elsewhere {
+	if maybeInChild {
 		out = append(out, "The program started other processes, which the debugger does not follow: to stop in one of them, "+
 			"pass its own command as the entrypoint.")
 	}
 	return out
 }
 
-func (r *registry) miss(number, times int, children bool) string {
-	at := slices.IndexFunc(r.points, func(p point) bool { return p.number == number })
+func (r *registry) missReason(number, hits int, children bool) string {
+	at := slices.IndexFunc(r.points, func(p numberedBreakpoint) bool { return p.number == number })
 	if at < 0 {
 		return ""
 	}
 	p := &r.points[at]
-	text := p.say("did not stop the program") + ": "
+	text := p.message("did not stop the program") + ": "
 	switch {
-	case times > 0 && p.Condition != "":
-		return text + fmt.Sprintf("its line was reached (hits: %d), but the condition was not true.", times)
-	case times > 0:
-		return text + fmt.Sprintf("its line was reached (hits: %d), but these were ignored.", times)
+	case hits > 0 && p.Condition != "":
+		return text + fmt.Sprintf("its line was reached (hits: %d), but the condition was not true.", hits)
+	case hits > 0:
+		return text + fmt.Sprintf("its line was reached (hits: %d), but these were ignored.", hits)
 	case children:
 		return text + "its line did not run in this process."
 	}
 	return text + "its line did not run, or only before the breakpoint was set."
 }
 
-// describe is the answer to a bare b.
+// describe returns the list of breakpoints that the command b without an argument shows.
 func (r *registry) describe() string {
 	if len(r.points) == 0 {
 		return "No breakpoints are set."
@@ -201,17 +203,17 @@ func (r *registry) describe() string {
 	return b.String()
 }
 
-// pick finds the breakpoints that the words name by number or FILE:LINE.
-func (r *registry) pick(words []string) ([]int, error) {
+// find returns the indexes of the breakpoints that words name by number or FILE:LINE.
+func (r *registry) find(words []string) ([]int, error) {
 	var found []int
 	for _, w := range words {
 		at := -1
 		if n, err := strconv.Atoi(w); err == nil {
-			at = slices.IndexFunc(r.points, func(p point) bool { return p.number == n })
+			at = slices.IndexFunc(r.points, func(p numberedBreakpoint) bool { return p.number == n })
 		} else if file, line, ok := strings.Cut(w, ":"); ok {
 			n, _ := strconv.Atoi(line)
 			file = strings.TrimPrefix(strings.TrimPrefix(file, r.root+"/"), "./")
-			at = slices.IndexFunc(r.points, func(p point) bool {
+			at = slices.IndexFunc(r.points, func(p numberedBreakpoint) bool {
 				return p.Line == n && (p.File == file || strings.HasSuffix(p.File, "/"+file))
 			})
 		}
@@ -230,13 +232,13 @@ func (r *registry) manage(word, rest string) (string, error) {
 	case "b", "break", "tbreak":
 		return r.describe(), nil
 	case "condition", "ignore":
-		return r.adjust(word, rest)
+		return r.setProperty(word, rest)
 	}
 	words := strings.FieldsFunc(rest, func(c rune) bool { return c == ' ' || c == ',' || c == '\t' })
 	if len(words) == 0 {
 		return r.manageAll(word)
 	}
-	at, err := r.pick(words)
+	at, err := r.find(words)
 	if err != nil {
 		return "", err
 	}
@@ -246,7 +248,7 @@ func (r *registry) manage(word, rest string) (string, error) {
 		switch word {
 		case "disable", "enable":
 			p.Enabled = word == "enable"
-			lines = append(lines, p.say(word+"d"))
+			lines = append(lines, p.message(word+"d"))
 		default:
 			lines = append(lines, fmt.Sprintf("Breakpoint %d at %s:%d deleted", p.number, p.File, p.Line))
 		}
@@ -273,13 +275,14 @@ func (r *registry) manageAll(word string) (string, error) {
 	return fmt.Sprintf("All breakpoints are deleted (%d).", n), nil
 }
 
-func (r *registry) adjust(word, rest string) (string, error) {
+// setProperty runs condition and ignore.
+func (r *registry) setProperty(word, rest string) (string, error) {
 	number, value, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	value = strings.TrimSpace(value)
 	if number == "" {
 		return "", fmt.Errorf("which breakpoint? Use `%s NUMBER ...`. %s", word, r.describe())
 	}
-	at, err := r.pick([]string{number})
+	at, err := r.find([]string{number})
 	if err != nil {
 		return "", err
 	}
@@ -288,9 +291,9 @@ func (r *registry) adjust(word, rest string) (string, error) {
 	if word == "condition" {
 		p.Condition = value
 		if value == "" {
-			return p.say("is now unconditional"), nil
+			return p.message("is now unconditional"), nil
 		}
-		return p.say("is now conditional"), nil
+		return p.message("is now conditional"), nil
 	}
 	count := 0
 	if value != "" {
@@ -300,7 +303,7 @@ func (r *registry) adjust(word, rest string) (string, error) {
 	}
 	p.Ignore = max(0, count)
 	if p.Ignore == 0 {
-		return p.say("will stop the next time it is reached"), nil
+		return p.message("will stop the next time it is reached"), nil
 	}
-	return p.say(fmt.Sprintf("will ignore the next %d hits", p.Ignore)), nil
+	return p.message(fmt.Sprintf("will ignore the next %d hits", p.Ignore)), nil
 }

@@ -126,7 +126,7 @@ func TestEachPythonConditionsTemporaryDisabledIgnored(t *testing.T) {
 }
 
 func TestBreakpointsSurvive(t *testing.T) {
-	b := open(t, "python3 tricky.py loop").patient()
+	b := open(t, "python3 tricky.py loop").withLongGrace()
 	b.do("b numbers, n > 4")
 	b.has(b.do("q"), "The debugging session has ended. Breakpoints are kept (1).")
 	b.has(b.do("q"), "No debugging session is running")
@@ -135,15 +135,15 @@ func TestBreakpointsSurvive(t *testing.T) {
 		t.Error("listing breakpoints started the program")
 	}
 	b.do("n")
-	b.within("c", hangs)
+	b.doWithin("c", shortTimeout)
 	b.hasLines(118)
-	r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "!import os; os.kill(os.getpid(), 9)", Timeout: patience})
+	r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "!import os; os.kill(os.getpid(), 9)", Timeout: longTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.has(r, "ended with exit code 137")
 	b.hasLines(118)
-	if _, err = b.Command(t.Context(), env.DebuggerCommand{Text: "condition 1 1", Entrypoint: "python3 tricky.py numbers", Timeout: patience}); err != nil {
+	if _, err = b.Command(t.Context(), env.DebuggerCommand{Text: "condition 1 1", Entrypoint: "python3 tricky.py numbers", Timeout: longTimeout}); err != nil {
 		t.Fatal(err)
 	}
 	b.at(b.do("c"), "tricky.py", 118)

@@ -11,35 +11,36 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// call is one Command under way. Its pdb commands run one after the other and add to one
+// call is one call of Command. Its pdb commands run one after the other and add paragraphs to the
 // observation.
 type call struct {
 	d        *debuggee
 	timeout  time.Duration
 	deadline time.Time
 
-	bare     bool     // without the source around the position
-	forget   bool     // remove breakpoints when their program ends
-	text     []string // paragraphs of the observation
-	size     int      // bytes of the program's output among them
-	listed   bool     // the last output was a source listing
-	stop     bool     // the rest of the commands will not run
-	refused  bool
-	timedOut bool
-	finished bool // the program ended during this call
-	code     int
+	noListing  bool     // leave out the source around the position
+	forget     bool     // delete the breakpoints when their program ends
+	text       []string // paragraphs of the observation
+	size       int      // bytes of output in text
+	justListed bool     // the last output was a source listing
+	stop       bool     // do not run the remaining commands
+	refused    bool     // a command failed or was rejected
+	timedOut   bool
+	finished   bool // the program ended during this call
+	exitCode   int  // valid if finished
 }
 
-func (c *call) say(format string, a ...any) { c.text = append(c.text, fmt.Sprintf(format, a...)) }
+// printf adds a paragraph to the observation.
+func (c *call) printf(format string, a ...any) { c.text = append(c.text, fmt.Sprintf(format, a...)) }
 
 // refuse ends the call with an error that the model can correct.
 func (c *call) refuse(format string, a ...any) {
-	c.say(format, a...)
+	c.printf(format, a...)
 	c.refused, c.stop = true, true
 }
 
-// use switches to another entrypoint.
-func (c *call) use(ctx context.Context, entrypoint string) error {
+// switchEntrypoint ends the session if entrypoint is not the current one. "" keeps the current one.
+func (c *call) switchEntrypoint(ctx context.Context, entrypoint string) error {
 	d := c.d
 	if entrypoint == "" || entrypoint == d.entrypoint {
 		return nil
@@ -49,7 +50,7 @@ func (c *call) use(ctx context.Context, entrypoint string) error {
 		return nil
 	}
 	if d.running() {
-		d.why = "The entrypoint has changed, so a new session was started."
+		d.restartReason = "The entrypoint has changed, so a new session was started."
 	}
 	d.entrypoint = entrypoint
 	return d.end(ctx)
@@ -72,7 +73,7 @@ func (c *call) run(ctx context.Context, line string) error {
 		if err != nil {
 			c.refuse("*** %s", err)
 		} else {
-			c.say("%s", text)
+			c.printf("%s", text)
 		}
 		return nil
 	case "q", "quit", "exit", "EOF":
@@ -83,12 +84,12 @@ func (c *call) run(ctx context.Context, line string) error {
 			return nil
 		}
 		if d.running() {
-			d.why = "The program was restarted."
+			d.restartReason = "The program was restarted."
 		}
 		if err := d.end(ctx); err != nil {
 			return err
 		}
-		_, err := c.ready(ctx)
+		_, err := c.ensureStarted(ctx)
 		return err
 	}
 	return c.send(ctx, line, word)
@@ -96,25 +97,25 @@ func (c *call) run(ctx context.Context, line string) error {
 
 func (c *call) quit(ctx context.Context) error {
 	if !c.d.running() {
-		c.say("No debugging session is running. The next pdb command starts the program.")
+		c.printf("No debugging session is running. The next pdb command starts the program.")
 		return c.d.end(ctx)
 	}
-	c.say("The debugging session has ended. %s The next pdb command starts the program again.", c.kept())
+	c.printf("The debugging session has ended. %s The next pdb command starts the program again.", c.breakpointsNote())
 	c.stop = true
 	return c.d.end(ctx)
 }
 
-// kept says what happens to the breakpoints when a program ends.
-func (c *call) kept() string {
+// breakpointsNote returns the sentence about what happens to breakpoints when their program ends.
+func (c *call) breakpointsNote() string {
 	if c.forget {
 		return "Its breakpoints are removed."
 	}
 	return "Breakpoints are kept (" + strconv.Itoa(len(c.d.breakpoints.points)) + ")."
 }
 
-// ready makes sure that a program with the current code waits at a prompt. It returns false if
-// the program could not be started; the observation then says why.
-func (c *call) ready(ctx context.Context) (bool, error) {
+// ensureStarted starts the program unless a program with the current code is running. It returns
+// false if the program could not be started; the observation then says why.
+func (c *call) ensureStarted(ctx context.Context) (bool, error) {
 	d := c.d
 	if s := d.session; s != nil && !s.ended && !s.stale {
 		return true, nil
@@ -122,9 +123,9 @@ func (c *call) ready(ctx context.Context) (bool, error) {
 	switch s := d.session; {
 	case s == nil:
 	case s.ended:
-		d.why = "The program had ended, so it was started again."
+		d.restartReason = "The program had ended, so it was started again."
 	case s.stale:
-		d.why = "Files were edited since the program started, so it was restarted."
+		d.restartReason = "Files were edited since the program started, so it was restarted."
 	}
 	if c.forget && d.started {
 		d.breakpoints.clear()
@@ -142,26 +143,26 @@ func (c *call) ready(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if s.ended {
-		c.refuse("%s", unstarted(d.entrypoint, s, r, c.timeout))
-		d.entrypoint = d.worked
+		c.refuse("%s", startFailure(d.entrypoint, s, r, c.timeout))
+		d.entrypoint = d.lastStarted
 		c.timedOut = s.killed
 		return false, nil
 	}
-	d.session, d.started, d.worked, d.breakpoints.dirty = s, true, d.entrypoint, true
-	if d.why != "" {
-		c.say("%s", d.why)
-		d.why = ""
+	d.session, d.started, d.lastStarted, d.breakpoints.dirty = s, true, d.entrypoint, true
+	if d.restartReason != "" {
+		c.printf("%s", d.restartReason)
+		d.restartReason = ""
 	}
-	c.say("The program is paused before its first line: %s", d.entrypoint)
+	c.printf("The program is paused before its first line: %s", d.entrypoint)
 	if out := r.text(); out != "" {
-		c.say("%s", out)
+		c.printf("%s", out)
 	}
 	c.timedOut = r.timedOut
 	c.stop = c.stop || r.timedOut
 	return true, nil
 }
 
-func unstarted(entrypoint string, s *session, r result, timeout time.Duration) string {
+func startFailure(entrypoint string, s *session, r result, timeout time.Duration) string {
 	out := r.text()
 	if out != "" {
 		out = "\n" + out
@@ -170,12 +171,12 @@ func unstarted(entrypoint string, s *session, r result, timeout time.Duration) s
 		return fmt.Sprintf("The debugger could not start %q: no prompt after %s.%s", entrypoint, seconds(timeout), out)
 	}
 	return fmt.Sprintf("The debugger could not start %q: it ended with exit code %d before the first line.%s",
-		entrypoint, s.code, out)
+		entrypoint, s.exitCode, out)
 }
 
-// setBreakpoint lets the shim find the place and adds it to the registry.
+// setBreakpoint asks the shim for the file and line of a breakpoint and adds it to the registry.
 func (c *call) setBreakpoint(ctx context.Context, word, rest string) error {
-	if ok, err := c.ready(ctx); !ok || err != nil || c.stop {
+	if ok, err := c.ensureStarted(ctx); !ok || err != nil || c.stop {
 		return err
 	}
 	spec, condition := splitCondition(rest)
@@ -183,22 +184,22 @@ func (c *call) setBreakpoint(ctx context.Context, word, rest string) error {
 		c.refuse("*** Where? Use b FILE:LINE, b LINE or b FUNCTION, and b FILE:LINE, CONDITION for a condition.")
 		return nil
 	}
-	if err := c.exchange(ctx, message{Break: &newPoint{Spec: spec, Condition: condition}}); err != nil || c.stop {
+	if err := c.exchange(ctx, message{Break: &breakRequest{Spec: spec, Condition: condition}}); err != nil || c.stop {
 		return err
 	}
-	place := c.d.session.at.Answer.Break
+	place := c.d.session.state.Answer.Break
 	if place == nil {
 		return nil
 	}
-	c.say("%s", c.d.breakpoints.set(schemas.Breakpoint{
+	c.printf("%s", c.d.breakpoints.set(schemas.Breakpoint{
 		File: place.File, Line: place.Line, Condition: condition, Enabled: true, Temporary: word == "tbreak",
 	}))
 	return nil
 }
 
-// send passes a command on to pdb.
+// send passes a command to pdb.
 func (c *call) send(ctx context.Context, line, word string) error {
-	if ok, err := c.ready(ctx); !ok || err != nil || c.stop {
+	if ok, err := c.ensureStarted(ctx); !ok || err != nil || c.stop {
 		return err
 	}
 	if err := c.exchange(ctx, message{Command: line}); err != nil {
@@ -206,81 +207,81 @@ func (c *call) send(ctx context.Context, line, word string) error {
 	}
 	switch word {
 	case "l", "list", "ll", "longlist", "source":
-		c.listed = true
+		c.justListed = true
 	default:
-		c.listed = false
+		c.justListed = false
 	}
 	return nil
 }
 
-// exchange does one round trip and adds its output to the observation.
+// exchange sends a message to the shim and adds the output to the observation.
 func (c *call) exchange(ctx context.Context, m message) error {
 	d := c.d
 	s := d.session
 	if d.breakpoints.dirty {
-		m.Breakpoints = d.breakpoints.mirror()
+		m.Breakpoints = d.breakpoints.forShim()
 	}
-	r, err := s.do(ctx, d.cfg, m, c.deadline)
+	r, err := s.request(ctx, d.cfg, m, c.deadline)
 	if err != nil {
 		return err
 	}
 	d.breakpoints.dirty = false
-	d.breakpoints.refresh(s.at.Points, s.at.Spent)
-	for _, l := range s.at.Answer.Lost {
-		d.breakpoints.note("Breakpoint %d cannot be reached any more: %s", l.number, l.why)
+	d.breakpoints.refresh(s.state.Points, s.state.Expired)
+	for _, l := range s.state.Answer.Unplaced {
+		d.breakpoints.note("Breakpoint %d cannot be reached any more: %s", l.number, l.reason)
 	}
 	if out := r.text(); out != "" {
-		c.say("%s", out)
+		c.printf("%s", out)
 		c.size += len(out)
 	}
 	c.report(r)
 	return nil
 }
 
-// report adds what happened to the program.
+// report adds to the observation how the program reacted, for example that it has ended.
 func (c *call) report(r result) {
 	s := c.d.session
 	switch {
 	case s.ended && s.broken:
-		c.say("The program interfered with the debugger, so the session was ended; breakpoints are kept. The next pdb " +
+		c.printf("The program interfered with the debugger, so the session was ended; breakpoints are kept. The next pdb " +
 			"command starts the program again.")
 		c.refused, c.stop = true, true
 	case s.ended && s.killed:
-		c.say("The command timed out after %s. The program could not be interrupted, so the session was ended. %s "+
-			"The next pdb command starts the program again.", seconds(c.timeout), c.kept())
+		c.printf("The command timed out after %s. The program could not be interrupted, so the session was ended. %s "+
+			"The next pdb command starts the program again.", seconds(c.timeout), c.breakpointsNote())
 		c.timedOut, c.stop = true, true
 	case s.ended:
-		c.finished, c.code, c.stop = true, s.code, true
+		c.finished, c.exitCode, c.stop = true, s.exitCode, true
 		c.timedOut = r.timedOut
 		if r.timedOut {
-			c.say("Threads or exit handlers of the program were still running after %s and were killed.", seconds(c.timeout))
+			c.printf("Threads or exit handlers of the program were still running after %s and were killed.", seconds(c.timeout))
 		}
-		c.text = append(c.text, c.d.breakpoints.missed(s.at.Missed, s.at.Children)...)
-		c.say("The program has ended with exit code %d. %s The next pdb command starts it again "+
-			"from the beginning.", s.code, c.kept())
+		c.text = append(c.text, c.d.breakpoints.explainMissed(s.state.Missed, s.state.Children)...)
+		c.printf("The program has ended with exit code %d. %s The next pdb command starts it again "+
+			"from the beginning.", s.exitCode, c.breakpointsNote())
 	case r.timedOut:
 		c.timedOut, c.stop = true, true
-		c.say("The command timed out after %s; the program was interrupted at %s:%d.",
-			seconds(c.timeout), s.at.File, s.at.Line)
-	case s.at.Refused:
+		c.printf("The command timed out after %s; the program was interrupted at %s:%d.",
+			seconds(c.timeout), s.state.File, s.state.Line)
+	case s.state.Refused:
 		c.refused, c.stop = true, true
 	}
 }
 
-// reply puts the observation together.
+// reply returns the observation with the current position.
 func (c *call) reply() env.DebuggerReply {
 	d := c.d
 	c.text = append(c.text, d.breakpoints.notes...)
 	d.breakpoints.notes = nil
 	out := env.DebuggerReply{Frame: d.frame(), TimedOut: c.timedOut, IsError: c.refused}
 	if c.finished {
-		out.ExitCode = &c.code
+		out.ExitCode = &c.exitCode
 		out.Frame = &schemas.Frame{Event: "finished"}
 	}
 	if d.running() {
-		at := &d.session.at
+		at := &d.session.state
 		c.text = append(c.text, where(at))
-		if !c.listed && !c.bare {
+		if !c.justListed && !c.noListing {
 			c.text = append(c.text, listing(at, d.breakpoints.points))
 		}
 		if target := target(at); target != "" {

@@ -13,7 +13,7 @@ func TestEachPythonChildProcessesNeverStop(t *testing.T) {
 	})
 }
 
-// The output of children is program output, and their ends do not end the program.
+// The output of child processes is part of the program's output, and their end does not end the program.
 func TestEachPythonChildrenOfEveryKind(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" kids.py")
@@ -34,7 +34,7 @@ func TestEachPythonChildrenOfEveryKind(t *testing.T) {
 				want = want[:1] // its children are forked by a server
 			}
 			b.do("cl")
-			r := b.with(py+" kids.py "+name, "b kids.py:3 ;; c")
+			r := b.doUnder(py+" kids.py "+name, "b kids.py:3 ;; c")
 			b.has(r, append(want, "exit code 0")...)
 			b.hasNot(r, "pdb shim", "bdb.py", "(Pdb)")
 		}

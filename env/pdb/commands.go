@@ -6,28 +6,28 @@ import (
 	"strings"
 )
 
-// pdbCommands are the words that pdb reads as commands and not as Python.
+// pdbCommands are the words that pdb interprets as commands and not as Python.
 var pdbCommands = strings.Fields(`a alias args b break bt c cl clear commands condition cont continue d debug disable
 	display down enable EOF exceptions exit h help ignore interact j jump l list ll longlist n next p pp q quit r
 	restart return retval run rv s source step tbreak u unalias undisplay unt until up w whatis where`)
 
 var (
-	leadingWord = regexp.MustCompile(`^([A-Za-z_]\w*)(.*)$`)
-	assigns     = regexp.MustCompile(`^\s*(?:[-+*/%&|^@]|//|\*\*|<<|>>|:[^=]*)?=[^=]`)
+	leadingWord    = regexp.MustCompile(`^([A-Za-z_]\w*)(.*)$`)
+	assignmentRest = regexp.MustCompile(`^\s*(?:[-+*/%&|^@]|//|\*\*|<<|>>|:[^=]*)?=[^=]`)
 )
 
-// split splits the text of one call into commands: at newlines, at ;; and, if both sides are
+// splitCommands splits the text of one call into commands: at newlines, at ;; and, if all parts are
 // commands, at single semicolons. It keeps the lines of one Python statement together.
-func split(text string) (commands []string) {
+func splitCommands(text string) (commands []string) {
 	var statement []string
 	flush := func() {
 		if len(statement) > 0 {
-			commands = append(commands, separate(strings.TrimSpace(strings.Join(statement, "\n")))...)
+			commands = append(commands, splitLine(strings.TrimSpace(strings.Join(statement, "\n")))...)
 			statement = nil
 		}
 	}
 	for _, line := range nonBlank(strings.Split(text, "\n")) {
-		if !within(strings.Join(statement, "\n")) && (isCommand(line) || len(statement) > 0 && isCommand(statement[0])) {
+		if !isUnfinished(strings.Join(statement, "\n")) && (isCommand(line) || len(statement) > 0 && isCommand(statement[0])) {
 			flush()
 		}
 		statement = append(statement, line)
@@ -40,15 +40,15 @@ func nonBlank(lines []string) []string {
 	return slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
 }
 
-func prints(line string) bool {
+func isPrint(line string) bool {
 	return strings.HasPrefix(line, "p ") || strings.HasPrefix(line, "pp ") ||
 		strings.HasPrefix(line, "print(") || strings.HasPrefix(line, "!")
 }
 
-// isCommand reports whether pdb reads the line as a command. An indented line belongs to the
-// statement before it.
+// isCommand reports whether pdb interprets the line as a command. An indented line is not a
+// command, because it continues the statement before it.
 func isCommand(line string) bool {
-	if prints(line) {
+	if isPrint(line) {
 		return true
 	}
 	if strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "  ") {
@@ -58,29 +58,29 @@ func isCommand(line string) bool {
 	return m != nil && slices.Contains(pdbCommands, m[1]) && asStatement(line) == line
 }
 
-// asStatement puts ! before a line that begins with a variable named like a command: `n = 5`,
-// `c.x` and `l[0]` mean the variable.
+// asStatement puts ! before a line that begins with a variable that has the name of a command,
+// such as `n = 5`, `c.x` or `l[0]`.
 func asStatement(line string) string {
 	m := leadingWord.FindStringSubmatch(line)
 	if m == nil || m[1] == "p" || m[1] == "pp" || !slices.Contains(pdbCommands, m[1]) {
 		return line
 	}
-	if rest := m[2]; rest != "" && (strings.IndexByte(" \t", rest[0]) < 0 || assigns.MatchString(rest)) {
+	if rest := m[2]; rest != "" && (strings.IndexByte(" \t", rest[0]) < 0 || assignmentRest.MatchString(rest)) {
 		return "!" + line
 	}
 	return line
 }
 
-// separate splits one line into commands.
-func separate(line string) []string {
+// splitLine splits a line into commands at ;; and ; as described at splitCommands.
+func splitLine(line string) []string {
 	if strings.HasPrefix(line, "alias ") { // its definition may consist of several commands
 		return []string{line}
 	}
-	parts := nonBlank(cut(line, ";;"))
+	parts := nonBlank(splitPython(line, ";;"))
 	var out []string
 	for _, part := range parts {
 		part = strings.TrimSpace(part)
-		single := nonBlank(cut(part, ";"))
+		single := nonBlank(splitPython(part, ";"))
 		if slices.ContainsFunc(single, func(p string) bool { return !isCommand(strings.TrimSpace(p)) }) {
 			single = []string{part}
 		}
@@ -91,8 +91,9 @@ func separate(line string) []string {
 	return out
 }
 
-// cut splits Python text at sep, except inside quotes, brackets and comments.
-func cut(text, sep string) []string {
+// splitPython splits Python text at sep, except inside quotes and comments. If sep is ";", it also
+// does not split inside brackets.
+func splitPython(text, sep string) []string {
 	var out []string
 	start := 0
 	scan(text, func(i, depth int) int {
@@ -106,12 +107,12 @@ func cut(text, sep string) []string {
 	return append(out, text[start:])
 }
 
-// within reports whether text ends inside a bracket or a long string.
-func within(text string) bool { return scan(text, func(int, int) int { return 1 }) }
+// isUnfinished reports whether text ends inside a bracket or a triple-quoted string.
+func isUnfinished(text string) bool { return scan(text, func(int, int) int { return 1 }) }
 
-// scan calls at for each byte of Python text outside of quotes and comments, with the depth of
-// brackets around it; at returns by how much to advance. scan returns whether the text ends
-// inside a bracket or a long string.
+// scan calls at for each byte of Python text outside of quotes and comments, with the number of
+// open brackets. at returns the number of bytes to advance. scan reports whether the text ends
+// inside a bracket or a triple-quoted string.
 func scan(text string, at func(i, depth int) int) (open bool) {
 	depth, quote := 0, ""
 	for i := 0; i < len(text); {
@@ -149,12 +150,12 @@ func scan(text string, at func(i, depth int) int) (open bool) {
 	return depth > 0 || len(quote) == 3
 }
 
-// splitCondition splits "SPEC, CONDITION" at the first comma: SPEC has no brackets and no
-// quotes that could contain one.
+// splitCondition splits "SPEC, CONDITION" at the first comma. SPEC cannot contain a comma, because
+// it has no brackets and no quotes.
 func splitCondition(rest string) (spec, condition string) {
 	spec, condition, _ = strings.Cut(rest, ",")
 	spec, condition = strings.TrimSpace(spec), strings.TrimSpace(condition)
-	if at, cond, ok := strings.Cut(spec, " if "); ok && condition == "" { // gdb's way of writing it
+	if at, cond, ok := strings.Cut(spec, " if "); ok && condition == "" { // the syntax of gdb
 		spec, condition = strings.TrimSpace(at), strings.TrimSpace(cond)
 	}
 	return spec, strings.TrimSpace(strings.TrimPrefix(condition, "if "))

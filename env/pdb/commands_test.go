@@ -35,8 +35,8 @@ func TestSeveralCommandsInOneCall(t *testing.T) {
 		"x = '''\nc\n'''\np x":      {"x = '''\nc\n'''", "p x"},
 		"p x # it's; c\nc":          {"p x # it's; c", "c"},
 	} {
-		if d := cmp.Diff(want, split(text)); d != "" {
-			t.Errorf("split(%q) (-want +got):\n%s", text, d)
+		if d := cmp.Diff(want, splitCommands(text)); d != "" {
+			t.Errorf("splitCommands(%q) (-want +got):\n%s", text, d)
 		}
 	}
 }
@@ -84,9 +84,9 @@ func TestSplitCondition(t *testing.T) {
 func FuzzSplit(f *testing.F) {
 	f.Add("b 1\nc ;; p 'x")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, c := range split(text) {
+		for _, c := range splitCommands(text) {
 			if c == "" {
-				t.Errorf("split(%q) has an empty command", text)
+				t.Errorf("splitCommands(%q) has an empty command", text)
 			}
 			asStatement(c)
 			splitCondition(c)
@@ -132,7 +132,7 @@ func TestEachPythonCommands(t *testing.T) {
 			r := b.try(command)
 			b.has(r, want)
 			if !r.IsError {
-				t.Errorf("%q is no error:\n%s", command, r.Text)
+				t.Errorf("%q is not an error:\n%s", command, r.Text)
 			}
 		}
 		r = b.try("p undefined ;; c")

@@ -9,12 +9,12 @@ import (
 // Config of a Debugger. Sandbox, Workdir and Entrypoint are required.
 type Config struct {
 	Sandbox    env.Sandbox
-	Workdir    string // absolute path of the workspace in the sandbox
-	Entrypoint string // shell command line of the program, see schemas.Task.DebugEntrypoint
-	Env        []string
+	Workdir    string   // absolute path of the workspace in the sandbox
+	Entrypoint string   // shell command line of the program, see schemas.Task.DebugEntrypoint
+	Env        []string // NAME=value, for the program
 
-	Timeout   time.Duration // of a command without one; 0 = 60 s
-	Grace     time.Duration // after a timeout, to wait for the prompt after the interrupt; 0 = 500 ms
+	Timeout   time.Duration // of commands that set none; 0 = 60 s
+	Grace     time.Duration // how long to wait for the prompt after interrupting a program; 0 = 500 ms
 	MaxOutput int           // bytes of output shown per command; 0 = 20000
 	Context   int           // source lines shown before and after the current one; 0 = 5
 }

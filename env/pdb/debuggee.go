@@ -6,24 +6,24 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// debuggee is the program under the debugger, from one run to the next. Its owner
-// serializes the calls.
+// debuggee is the program under the debugger, with the state that lasts from one run to the
+// next. It is not safe for concurrent use.
 type debuggee struct {
 	cfg Config
 
-	entrypoint  string // of the session, or of the next one
-	worked      string // the entrypoint that last started, to go back to
-	session     *session
-	breakpoints registry
-	started     bool   // a program has run since the last reset
-	why         string // why the next start begins a new session, for the observation
+	entrypoint    string // of the current session, or of the next one if there is none
+	lastStarted   string // the last entrypoint that started successfully, used again after one that did not
+	session       *session
+	breakpoints   registry
+	started       bool   // a program has run since the last reset
+	restartReason string // sentence for the observation of the next start
 }
 
 func newDebuggee(cfg Config) *debuggee {
-	return &debuggee{cfg: cfg, entrypoint: cfg.Entrypoint, worked: cfg.Entrypoint, breakpoints: registry{root: cfg.Workdir}}
+	return &debuggee{cfg: cfg, entrypoint: cfg.Entrypoint, lastStarted: cfg.Entrypoint, breakpoints: registry{root: cfg.Workdir}}
 }
 
-// running reports whether a program runs.
+// running reports whether the program is running.
 func (d *debuggee) running() bool { return d.session != nil && !d.session.ended }
 
 // end closes the session, if there is one.
@@ -36,11 +36,11 @@ func (d *debuggee) end(ctx context.Context) error {
 	return s.close(ctx)
 }
 
-// frame is the current frame, nil if no program runs.
+// frame returns the current frame, nil if the program is not running.
 func (d *debuggee) frame() *schemas.Frame {
 	if !d.running() {
 		return nil
 	}
-	at := d.session.at
-	return &schemas.Frame{File: at.File, Line: at.Line, Function: at.Function, Event: at.Event, Depth: at.Depth}
+	st := d.session.state
+	return &schemas.Frame{File: st.File, Line: st.Line, Function: st.Function, Event: st.Event, Depth: st.Depth}
 }

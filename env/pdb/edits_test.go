@@ -14,15 +14,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// paper is the model: a file whose lines are all different, and the lines that
-// breakpoints with these numbers are pinned to. It knows nothing of shifts.
-type paper struct {
+// editModel is a simple model of breakpoints in an edited file. All lines of the file differ, and
+// each breakpoint belongs to the text of its line.
+type editModel struct {
 	lines []string
-	pins  map[int]string
+	pins  map[int]string // text of the line by number of the breakpoint
 	next  int
 }
 
-func (p *paper) fresh(n int) []string {
+func (p *editModel) newLines(n int) []string {
 	out := make([]string, n)
 	for i := range out {
 		p.next++
@@ -31,16 +31,17 @@ func (p *paper) fresh(n int) []string {
 	return out
 }
 
-func (p *paper) edit(e env.Edit) {
+func (p *editModel) edit(e env.Edit) {
 	if e.Whole {
-		p.lines = p.fresh(e.Added)
+		p.lines = p.newLines(e.Added)
 		return
 	}
-	p.lines = slices.Replace(p.lines, e.First-1, e.First-1+e.Removed, p.fresh(e.Added)...)
+	p.lines = slices.Replace(p.lines, e.First-1, e.First-1+e.Removed, p.newLines(e.Added)...)
 }
 
-// want is where the breakpoints must stand; pins of lines that are gone are dropped.
-func (p *paper) want() map[int]int {
+// want returns the line numbers of the breakpoints. It deletes breakpoints whose line no longer
+// exists.
+func (p *editModel) want() map[int]int {
 	out := map[int]int{}
 	for number, text := range p.pins {
 		if at := slices.Index(p.lines, text); at >= 0 {
@@ -52,8 +53,8 @@ func (p *paper) want() map[int]int {
 	return out
 }
 
-// shape is an edit made of three numbers: any that a file of so many lines allows.
-func shape(lines int, where, removed, added byte) env.Edit {
+// makeEdit returns an edit of a file with the given number of lines. The bytes can describe any edit.
+func makeEdit(lines int, where, removed, added byte) env.Edit {
 	e := env.Edit{File: "a.py", First: 1 + int(where)%(lines+1), Added: int(added) % 12}
 	e.Removed = min(int(removed)%12, lines+1-e.First)
 	if where == 255 {
@@ -62,11 +63,12 @@ func shape(lines int, where, removed, added byte) env.Edit {
 	return e
 }
 
-// checkEdits plays a script of breakpoints and edits, four bytes each.
+// checkEdits runs a script of breakpoints and edits, four bytes each, and compares the registry with
+// the model.
 func checkEdits(t *testing.T, script []byte) {
 	t.Helper()
-	d, p := New(Config{Workdir: workdir, Entrypoint: "python3 a.py"}), &paper{pins: map[int]string{}}
-	p.lines = p.fresh(40)
+	d, p := New(Config{Workdir: workdir, Entrypoint: "python3 a.py"}), &editModel{pins: map[int]string{}}
+	p.lines = p.newLines(40)
 	d.d.breakpoints.set(schemas.Breakpoint{File: "b.py", Line: 7, Enabled: true})
 	for step := 0; len(script) >= 4; step, script = step+1, script[4:] {
 		before := slices.Sorted(maps.Keys(p.pins))
@@ -77,7 +79,7 @@ func checkEdits(t *testing.T, script []byte) {
 			}
 			continue
 		}
-		e := shape(len(p.lines), script[1], script[2], script[3])
+		e := makeEdit(len(p.lines), script[1], script[2], script[3])
 		d.d.breakpoints.notes = nil
 		d.Edited(e)
 		p.edit(e)
@@ -94,11 +96,11 @@ func checkEdits(t *testing.T, script []byte) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("step %d, %+v (-want +got):\n%s", step, e, diff)
 		}
-		gone := slices.DeleteFunc(before, func(n int) bool { return p.pins[n] != "" })
-		if len(d.d.breakpoints.notes) != len(gone) {
-			t.Fatalf("step %d, %+v: notes %q, want one for each of %v", step, e, d.d.breakpoints.notes, gone)
+		removed := slices.DeleteFunc(before, func(n int) bool { return p.pins[n] != "" })
+		if len(d.d.breakpoints.notes) != len(removed) {
+			t.Fatalf("step %d, %+v: notes %q, want one for each of %v", step, e, d.d.breakpoints.notes, removed)
 		}
-		for i, n := range gone {
+		for i, n := range removed {
 			if !strings.HasPrefix(d.d.breakpoints.notes[i], fmt.Sprintf("Breakpoint %d at a.py:", n)) {
 				t.Errorf("step %d: note %q, want one of breakpoint %d", step, d.d.breakpoints.notes[i], n)
 			}
@@ -106,7 +108,7 @@ func checkEdits(t *testing.T, script []byte) {
 	}
 }
 
-// After any edits, the text of a breakpoint's line is the same. If the line is gone, so is the
+// After any edits, the text of a breakpoint's line is the same. If the line is removed, so is the
 // breakpoint, with a note.
 func TestEditsAgainstAModel(t *testing.T) {
 	for seed := range uint64(2000) {

@@ -11,14 +11,14 @@ import (
 
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*\+?=`)
 
-// launchLine rewrites a shell line so that the Python program at its end runs under the shim.
-// Everything before the program (cd, exports, assignments, `uv run`) and all its arguments
-// stay as written, for the shell to expand. The error is for the model: it says what to pass
-// instead.
+// launchLine rewrites a shell line so that the Python program at its end runs under the shim. It
+// does not change the arguments or the part before the program (cd, exports, assignments,
+// `uv run`), so the shell still expands them. The error is shown to the model and says what to
+// pass instead.
 func launchLine(entrypoint string) (string, error) {
 	tokens, err := shellTokens(entrypoint)
 	if err != nil {
-		return "", entryError(entrypoint, "it is not a shell command: "+err.Error())
+		return "", entrypointError(entrypoint, "it is not a shell command: "+err.Error())
 	}
 	prefix, words, err := lastCommand(entrypoint, tokens)
 	if err != nil {
@@ -28,19 +28,19 @@ func launchLine(entrypoint string) (string, error) {
 	for first < len(words) && assignment.MatchString(entrypoint[words[first].start:words[first].end]) {
 		first++
 	}
-	assigns := text(entrypoint, words[:first])
-	run, err := program(entrypoint, words[first:])
+	assignments := wordsText(entrypoint, words[:first])
+	run, err := rewriteProgram(entrypoint, words[first:])
 	if err != nil {
 		return "", err
 	}
-	if assigns != "" {
-		assigns += " "
+	if assignments != "" {
+		assignments += " "
 	}
-	return prefix + assigns + "exec " + run, nil
+	return prefix + assignments + "exec " + run, nil
 }
 
-// lastCommand returns the words of the last simple command, and the lines before it. These get
-// no standard input, because the debugger reads its commands there.
+// lastCommand returns the words of the last simple command, and in prefix the commands before it
+// with an empty standard input, because the debugger receives its commands on standard input.
 func lastCommand(entry string, tokens []token) (prefix string, words []token, err error) {
 	end := len(tokens)
 	for end > 0 && tokens[end-1].op && (tokens[end-1].lit == ";" || tokens[end-1].lit == "\n") {
@@ -56,11 +56,11 @@ func lastCommand(entry string, tokens []token) (prefix string, words []token, er
 			start = i + 1
 		case "2>&1", ">&2", "1>&2":
 		case "(", ")", "<<", ";;":
-			return "", nil, entryError(entry, "subshells and here-documents are not possible here")
+			return "", nil, entrypointError(entry, "subshells and here-documents are not possible here")
 		case "|", "|&", "||", "&":
-			return "", nil, entryError(entry, "pipes, || and & are not possible here")
+			return "", nil, entrypointError(entry, "pipes, || and & are not possible here")
 		default:
-			return "", nil, entryError(entry, "redirections are not possible here; "+
+			return "", nil, entrypointError(entry, "redirections are not possible here; "+
 				"the program's output is shown and its standard input is empty")
 		}
 	}
@@ -70,7 +70,7 @@ func lastCommand(entry string, tokens []token) (prefix string, words []token, er
 		}
 	}
 	if len(words) == 0 {
-		return "", nil, entryError(entry, "it is empty")
+		return "", nil, entrypointError(entry, "it is empty")
 	}
 	if start > 0 && slices.ContainsFunc(tokens[:start], func(t token) bool { return !t.op }) {
 		sep := tokens[start-1]
@@ -84,8 +84,8 @@ func lastCommand(entry string, tokens []token) (prefix string, words []token, er
 
 const condaOptions = "-n --name -p --prefix --cwd"
 
-// runners start a command in an environment of their own, as in `uv run pytest`. The listed
-// options take a value.
+// runners are programs that start a command in a Python environment, as in `uv run pytest`. The
+// listed options take a value.
 var runners = map[string]string{
 	"uv": "--with --with-editable --with-requirements --python -p --extra --group --directory --project --package " +
 		"--env-file --index --no-extra --no-group --only-group --index-url --default-index --find-links -f --cache-dir --config-file --color",
@@ -94,7 +94,7 @@ var runners = map[string]string{
 	"conda": condaOptions, "mamba": condaOptions, "micromamba": condaOptions + " -r --root-prefix -a --attach -e --env --rc-file",
 }
 
-// wrappers run the command after their options. The listed options take a value.
+// wrappers are programs that run the command after their options. The listed options take a value.
 var wrappers = map[string]string{
 	"env":      "-u --unset -C --chdir",
 	"nice":     "-n --adjustment",
@@ -102,40 +102,40 @@ var wrappers = map[string]string{
 	"xvfb-run": "-n --server-num -s --server-args -e --error-file -f --auth-file -p --xauth-protocol -w --wait",
 }
 
-// program rewrites the words of the command that starts the program.
-func program(entry string, words []token) (string, error) {
+// rewriteProgram rewrites the command that starts the program.
+func rewriteProgram(entry string, words []token) (string, error) {
 	if len(words) == 0 {
-		return "", entryError(entry, "there is no command in it")
+		return "", entrypointError(entry, "there is no command in it")
 	}
 	head := words[0]
 	name := path.Base(head.lit)
 	switch {
 	case !head.fixed:
-		return viaLaunch + text(entry, words), nil
+		return launchPrefix + wordsText(entry, words), nil
 	case interpreter.MatchString(name):
-		return python(entry, words)
+		return rewritePython(entry, words)
 	case name == "exec" || name == "command" || name == "time" || name == "nohup":
-		return program(entry, words[1:])
+		return rewriteProgram(entry, words[1:])
 	case name == "timeout":
-		return program(entry, afterTimeout(words))
+		return rewriteProgram(entry, skipTimeout(words))
 	case name == "bash" || name == "sh" || name == "dash":
-		return shell(entry, words)
-	case elsewhere[name] != "":
-		return "", entryError(entry, elsewhere[name])
+		return rewriteShell(entry, words)
+	case undebuggable[name] != "":
+		return "", entrypointError(entry, undebuggable[name])
 	case slices.Contains([]string{"if", "for", "while", "until", "case", "done", "fi", "esac", "{", "}", "[[", "function"}, name):
-		return "", entryError(entry, "loops, conditions and functions of the shell are not possible here")
+		return "", entrypointError(entry, "loops, conditions and functions of the shell are not possible here")
 	}
 	if valued, ok := wrappers[name]; ok {
-		return wrapped(entry, strings.Fields(valued), words)
+		return rewriteWrapped(entry, strings.Fields(valued), words)
 	}
 	if _, ok := runners[name]; ok && len(words) > 1 {
-		return runner(entry, name, words)
+		return rewriteRunner(entry, name, words)
 	}
-	return viaLaunch + text(entry, words), nil
+	return launchPrefix + wordsText(entry, words), nil
 }
 
-// wrapped rewrites a command that runs the one after its options and assignments.
-func wrapped(entry string, valued []string, words []token) (string, error) {
+// rewriteWrapped rewrites the command after a wrapper, its options and assignments.
+func rewriteWrapped(entry string, valued []string, words []token) (string, error) {
 	for i := 1; i < len(words); i++ {
 		w := words[i].lit
 		switch {
@@ -143,14 +143,15 @@ func wrapped(entry string, valued []string, words []token) (string, error) {
 			i++
 		case strings.HasPrefix(w, "-") || assignment.MatchString(w):
 		default:
-			run, err := program(entry, words[i:])
-			return text(entry, words[:i]) + " " + run, err
+			run, err := rewriteProgram(entry, words[i:])
+			return wordsText(entry, words[:i]) + " " + run, err
 		}
 	}
-	return "", entryError(entry, "there is no command after "+words[0].lit)
+	return "", entrypointError(entry, "there is no command after "+words[0].lit)
 }
 
-func afterTimeout(words []token) []token {
+// skipTimeout returns the words after `timeout`, its options and its duration.
+func skipTimeout(words []token) []token {
 	for i := 1; i < len(words); i++ {
 		switch w := words[i].lit; {
 		case w == "-s" || w == "-k" || w == "--signal" || w == "--kill-after":
@@ -163,8 +164,8 @@ func afterTimeout(words []token) []token {
 	return nil
 }
 
-// shell rewrites the text of `bash -lc 'TEXT'`.
-func shell(entry string, words []token) (string, error) {
+// rewriteShell rewrites the text of `bash -lc 'TEXT'`.
+func rewriteShell(entry string, words []token) (string, error) {
 	for i := 1; i < len(words); i++ {
 		w := words[i]
 		switch {
@@ -172,19 +173,19 @@ func shell(entry string, words []token) (string, error) {
 			i++
 		case strings.HasPrefix(w.lit, "-") && !strings.HasPrefix(w.lit, "--") && strings.Contains(w.lit, "c"):
 			if i+2 != len(words) || !words[i+1].fixed {
-				return "", entryError(entry, "the command after "+w.lit+" must be one quoted text without variables, and nothing may follow it")
+				return "", entrypointError(entry, "the command after "+w.lit+" must be one quoted text without variables, and nothing may follow it")
 			}
 			line, err := launchLine(words[i+1].lit)
-			return text(entry, words[:i+1]) + " " + shellwords.Quote(line) + ` sh "$1" "$2" "$3"`, err
+			return wordsText(entry, words[:i+1]) + " " + shellwords.Quote(line) + ` sh "$1" "$2" "$3"`, err
 		case !strings.HasPrefix(w.lit, "-"):
-			return "", entryError(entry, "it runs a script of the shell")
+			return "", entrypointError(entry, "it runs a script of the shell")
 		}
 	}
-	return "", entryError(entry, "it runs a shell without a command")
+	return "", entrypointError(entry, "it runs a shell without a command")
 }
 
-// runner rewrites the command after `uv run`.
-func runner(entry, name string, words []token) (string, error) {
+// rewriteRunner rewrites the command after a runner such as `uv run`.
+func rewriteRunner(entry, name string, words []token) (string, error) {
 	valued := strings.Fields(runners[name])
 	run := -1
 	for i := 1; i < len(words); i++ {
@@ -197,18 +198,18 @@ func runner(entry, name string, words []token) (string, error) {
 				i++
 			}
 		case run < 0:
-			return viaLaunch + text(entry, words), nil
+			return launchPrefix + wordsText(entry, words), nil
 		default:
-			before := text(entry, words[:i]) + " "
+			before := wordsText(entry, words[:i]) + " "
 			if name == "conda" || name == "mamba" { // by default they buffer the output and close the input
-				before = text(entry, words[:run+1]) + " --no-capture-output " + text(entry, words[run+1:i]) + " "
+				before = wordsText(entry, words[:run+1]) + " --no-capture-output " + wordsText(entry, words[run+1:i]) + " "
 			}
 			if w == "-m" || strings.HasSuffix(w, ".py") && name == "uv" {
-				return before + "python" + underShim + " " + text(entry, words[i:]), nil
+				return before + "python" + shimArgs + " " + wordsText(entry, words[i:]), nil
 			}
-			line, err := program(entry, words[i:])
+			line, err := rewriteProgram(entry, words[i:])
 			return before + line, err
 		}
 	}
-	return "", entryError(entry, "no program is named after "+name)
+	return "", entrypointError(entry, "no program is named after "+name)
 }

@@ -57,7 +57,7 @@ func TestEntrypointsAreLaunched(t *testing.T) {
 	}
 }
 
-func TestLaunchLineRefuses(t *testing.T) {
+func TestLaunchLineErrors(t *testing.T) {
 	for entry, why := range map[string]string{
 		"":                            "empty",
 		"FOO=1":                       "no command",
@@ -95,7 +95,8 @@ func TestLaunchLineRefuses(t *testing.T) {
 	}
 }
 
-// FuzzLaunchLine checks that an accepted line is valid shell if the entrypoint was, without panics.
+// FuzzLaunchLine checks that launchLine does not panic, and that it returns a valid shell line if the
+// entrypoint is one.
 func FuzzLaunchLine(f *testing.F) {
 	for _, s := range []string{"cd a && F=1 python -m pytest 'x y' $(ls) `ls`", "python -c \"a\\\"b\"", "uv run pytest",
 		"a=${b:-c} pytest # no", "python -W x -mpdb y.py;;", "python x 2>&1 \\\n y", "\v\n0"} {
@@ -108,7 +109,7 @@ func FuzzLaunchLine(f *testing.F) {
 		}
 		check := func(s string) error { return exec.Command("bash", "-n", "-c", s).Run() }
 		if bad := check(line); bad != nil && check(entry) == nil {
-			t.Errorf("launchLine(%q) = %q is no shell line", entry, line)
+			t.Errorf("launchLine(%q) = %q is not a shell line", entry, line)
 		}
 	})
 }
@@ -127,7 +128,7 @@ func TestEntrypointsThatCannotBeDebugged(t *testing.T) {
 		"cd nowhere && pytest": "nowhere: No such file",
 		"python3 missing.py":   "No such file or directory: '",
 	} {
-		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: entry, Timeout: patience})
+		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: entry, Timeout: longTimeout})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +152,7 @@ func TestConsoleCommandsAndScripts(t *testing.T) {
 	if r, err := b.sb.Run(t.Context(), envCommand("chmod", "+x", "odd")); err != nil || r.ExitCode != 0 {
 		t.Fatal(r, err)
 	}
-	got, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: "./odd 1 2", Timeout: patience})
+	got, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: "./odd 1 2", Timeout: longTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}

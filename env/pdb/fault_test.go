@@ -13,41 +13,41 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// counted is a sandbox that counts what the debugger asks of it.
-type counted struct {
+// countingSandbox counts the calls of the debugger.
+type countingSandbox struct {
 	env.Sandbox
-	opened, written, read, asked atomic.Int64
+	opened, written, read, ran atomic.Int64
 }
 
-func (c *counted) Run(ctx context.Context, command env.Command) (env.Result, error) {
-	c.asked.Add(1)
+func (c *countingSandbox) Run(ctx context.Context, command env.Command) (env.Result, error) {
+	c.ran.Add(1)
 	return c.Sandbox.Run(ctx, command)
 }
 
-func (c *counted) Open(ctx context.Context, spec env.TerminalSpec) (env.Terminal, error) {
+func (c *countingSandbox) Open(ctx context.Context, spec env.TerminalSpec) (env.Terminal, error) {
 	c.opened.Add(1)
 	term, err := c.Sandbox.Open(ctx, spec)
-	return &countedTerminal{term, c}, err
+	return &countingTerminal{term, c}, err
 }
 
-type countedTerminal struct {
+type countingTerminal struct {
 	env.Terminal
-	c *counted
+	c *countingSandbox
 }
 
-func (t *countedTerminal) Write(ctx context.Context, p []byte) error {
+func (t *countingTerminal) Write(ctx context.Context, p []byte) error {
 	t.c.written.Add(1)
 	return t.Terminal.Write(ctx, p)
 }
 
-func (t *countedTerminal) Read(ctx context.Context, wait time.Duration) ([]byte, error) {
+func (t *countingTerminal) Read(ctx context.Context, wait time.Duration) ([]byte, error) {
 	t.c.read.Add(1)
 	return t.Terminal.Read(ctx, wait)
 }
 
-func counting(t *testing.T, entrypoint string) (*bench, *counted) {
+func openCounting(t *testing.T, entrypoint string) (*bench, *countingSandbox) {
 	b := open(t, entrypoint)
-	c := &counted{Sandbox: b.d.cfg.Sandbox}
+	c := &countingSandbox{Sandbox: b.d.cfg.Sandbox}
 	b.d.cfg.Sandbox = c
 	return b, c
 }
@@ -102,11 +102,11 @@ func TestEachPythonTemporaryDisabledAndIgnoredSurvive(t *testing.T) {
 }
 
 func TestTimeoutKeepsBreakpoints(t *testing.T) {
-	for _, program := range []string{"loop", "stubborn"} { // one that reacts to the interrupt, one that must be killed
-		b, c := counting(t, "python3 tricky.py "+program)
+	for _, program := range []string{"loop", "stubborn"} { // loop reacts to the interrupt, stubborn must be killed
+		b, c := openCounting(t, "python3 tricky.py "+program)
 		b.do("b numbers, n > 1 ;; n")
 		opened, written := c.opened.Load(), c.written.Load()
-		r := b.within("c", hangs)
+		r := b.doWithin("c", shortTimeout)
 		b.has(r, "timed out after 2 s")
 		b.hasLines(118)
 		if c.opened.Load() != opened || c.written.Load() != written+1 {
@@ -119,7 +119,7 @@ func TestTimeoutKeepsBreakpoints(t *testing.T) {
 
 func TestQuitKeepsBreakpointsAndDoesNotWait(t *testing.T) {
 	for _, quit := range []string{"q", "quit", "exit", "EOF"} {
-		b, c := counting(t, "python3 main.py")
+		b, c := openCounting(t, "python3 main.py")
 		b.do("b 13 ;; c")
 		read := c.read.Load()
 		r := b.do(quit)
@@ -131,7 +131,7 @@ func TestQuitKeepsBreakpointsAndDoesNotWait(t *testing.T) {
 	}
 }
 
-func TestEachPythonPromptsInTheOutputAreOutput(t *testing.T) {
+func TestEachPythonProgramMayPrintPrompts(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" fake.py")
 		b.write("fake.py", `import os, sys
@@ -144,7 +144,7 @@ done = 1
 		b.do("b 6 ;; c")
 		b.at(b.do("w"), "fake.py", 6)
 		b.has(b.do("l 2, 3"), `print("(Pdb) ")`, `print("(Pdb) " * 3, end="")`)
-		for i := range 5 { // no reply is late
+		for i := range 5 { // each reply belongs to its command
 			n := strings.Repeat("x", i+1)
 			b.has(b.do("p '"+n+"'"), "'"+n+"'\nCurrent frame")
 		}
@@ -167,13 +167,13 @@ func TestEntrypointInterpretersPrefixesAndDirectories(t *testing.T) {
 	b.do("b total")
 	for _, entry := range []string{"python3 main.py a", "/usr/bin/python3 main.py", "A=1 B='x y' python3 main.py", "cd tests && python3 ../main.py",
 		"export A=1; cd tests; PYTHONPATH=.. python3 -m unittest test_prices"} {
-		b.at(b.with(entry, "c"), "pkg/prices.py", 17)
+		b.at(b.doUnder(entry, "c"), "pkg/prices.py", 17)
 	}
 }
 
 // A read returns as soon as there is output, so a long command needs as many reads as a short one.
 func TestReadsDoNotPoll(t *testing.T) {
-	b, c := counting(t, "python3 main.py")
+	b, c := openCounting(t, "python3 main.py")
 	b.do("n")
 	read := c.read.Load()
 	b.do("p __import__('time').sleep(1.5)")
@@ -183,7 +183,7 @@ func TestReadsDoNotPoll(t *testing.T) {
 }
 
 func TestOneRoundTripPerCommand(t *testing.T) {
-	b, c := counting(t, "python3 main.py")
+	b, c := openCounting(t, "python3 main.py")
 	b.do("b 13") // starts the program
 	for _, command := range []string{"c", "p 1", "w", "n", "b 15", "l", "b", "u", "d", "ll"} {
 		written := c.written.Load()
@@ -192,13 +192,13 @@ func TestOneRoundTripPerCommand(t *testing.T) {
 			t.Errorf("%q took %d messages", command, n)
 		}
 	}
-	if c.opened.Load() != 1 || c.asked.Load() != 0 {
-		t.Errorf("%d starts and %d other programs", c.opened.Load(), c.asked.Load())
+	if c.opened.Load() != 1 || c.ran.Load() != 0 {
+		t.Errorf("%d starts and %d other programs", c.opened.Load(), c.ran.Load())
 	}
 }
 
 func TestDebuggerStartsWithItsFirstCommand(t *testing.T) {
-	b, c := counting(t, "python3 main.py")
+	b, c := openCounting(t, "python3 main.py")
 	reset := func(clear bool) {
 		if err := b.Reset(t.Context(), clear); err != nil {
 			t.Fatal(err)
@@ -226,7 +226,7 @@ func TestDebuggerStartsWithItsFirstCommand(t *testing.T) {
 }
 
 func TestCertainFailuresAreNotRetried(t *testing.T) {
-	b, c := counting(t, "python3 missing.py")
+	b, c := openCounting(t, "python3 missing.py")
 	r := b.try("b 3 ;; c")
 	b.has(r, "could not start", "No such file")
 	if !r.IsError || c.opened.Load() != 1 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A program may have modules with the names of those that the debugger uses: the program gets its
-// own, the debugger those of Python.
+// If the program has modules with the same names as those that the debugger uses, the program imports
+// its own modules and the debugger those of Python.
 func TestEachPythonProgramMayShadowTheDebuggersModules(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		names := strings.Fields("ast bdb binascii cmd dis fcntl inspect json pdb pprint runpy select signal threading traceback types zipfile")
@@ -18,14 +18,14 @@ func TestEachPythonProgramMayShadowTheDebuggersModules(t *testing.T) {
 		}
 		b.write("src/start.py", "import cmd, bdb, pdb, inspect, pprint\nfound = [cmd.mine, bdb.mine, pdb.mine, inspect.mine, pprint.mine]\nimport json.decoder\n")
 		for _, entry := range []string{py + " src/start.py", "cd src && " + py + " -m start", "cd src && " + py + " -c '" + b.read("src/start.py") + "'"} {
-			r := b.with(entry, "n ;; n ;; p found ;; pp found ;; w ;; b total ;; cl ;; whatis found")
+			r := b.doUnder(entry, "n ;; n ;; p found ;; pp found ;; w ;; b total ;; cl ;; whatis found")
 			b.has(r, "[True, True, True, True, True]\n", "set at pkg/prices.py:17", "<class 'list'>")
 			b.has(b.do("c"), "ModuleNotFoundError", "'json' is not a package", "post-mortem")
 		}
 	})
 }
 
-// Tests replace builtins, and Python's own modules that the program uses see the replacement.
+// If the program replaces a builtin, the modules of the standard library see the replacement.
 func TestEachPythonProgramMayReplaceInput(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" ask.py")
@@ -42,7 +42,7 @@ Ask().cmdloop()
 	})
 }
 
-// Calls of the program to pdb reach this debugger.
+// If the program calls pdb, it gets this debugger.
 func TestEachPythonProgramsThatCallPdb(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" calls.py")
@@ -85,12 +85,12 @@ func TestEachPythonBreakpointCallsCanBeSwitchedOff(t *testing.T) {
 		b.write("stops.py", "try:\n    breakpoint()\nexcept NameError:  # 3.6\n    pass\nx = 1\nimport pdb; pdb.set_trace()\ny = 2\n")
 		b.at(b.do("c"), "stops.py", 7)
 		if !strings.Contains(py, "3.6") {
-			b.at(b.with("PYTHONBREAKPOINT= "+py+" stops.py", "c"), "stops.py", 5)
+			b.at(b.doUnder("PYTHONBREAKPOINT= "+py+" stops.py", "c"), "stops.py", 5)
 		}
 	})
 }
 
-// The compiler's warnings about the program appear once, from the program itself.
+// The debugger's own compilation of the program shows no warnings a second time.
 func TestEachPythonNoWarningsOfTheDebugger(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" -W always warns.py")

@@ -15,7 +15,7 @@ func TestEachPythonMissedBreakpoints(t *testing.T) {
 			"Breakpoint 3 did not stop the program at tricky.py:9: its line did not run, or only before the breakpoint was set.",
 			"Breakpoint 4 did not stop the program at tricky.py:117: its line was reached (hits: 1), but these were ignored.")
 		b.hasNot(r, "Breakpoint 1 did", "Breakpoint 5 did", "Breakpoint 6 did", "other processes")
-		// Hits of an earlier run do not count, and a step to the line does.
+		// Hits of an earlier run do not count, but a step to the line does.
 		b.do("cl ;; b numbers ;; c ;; b 119 ;; b 120, n > 99")
 		b.at(b.do("n"), "tricky.py", 119)
 		b.at(b.do("restart ;; c ;; n ;; cl 7 ;; cl 8 ;; unt 120"), "tricky.py", 120)
@@ -38,8 +38,8 @@ func TestEachPythonBreakpointsMissedInAChildProcess(t *testing.T) {
 		b.write("child.py", "x = 1\nprint('child runs')\n")
 		b.do("b child.py:2")
 		b.has(b.do("c"), "Breakpoint 1 did not stop the program at child.py:2: its line did not run, or only before")
-		b.has(b.with(py+" start.py child.py", "c"), "child runs\n", "child.py:2: its line did not run in this process.\nThe program started other processes",
+		b.has(b.doUnder(py+" start.py child.py", "c"), "child runs\n", "child.py:2: its line did not run in this process.\nThe program started other processes",
 			"pass its own command as the entrypoint.\n", "exit code 0. Breakpoints are kept (1).")
-		b.at(b.with(py+" child.py", "c"), "child.py", 2)
+		b.at(b.doUnder(py+" child.py", "c"), "child.py", 2)
 	})
 }

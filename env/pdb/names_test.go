@@ -2,8 +2,8 @@ package pdb
 
 import "testing"
 
-// Nested scopes in evaluated text see the local names, which Python's eval hides from them. The
-// first line of a function is one that has code.
+// Nested scopes in commands and conditions see the local names, which they would not see with plain eval.
+// A breakpoint at a function is at the first line that has code.
 func TestEachPythonEvaluatedTextSeesLocals(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" odd.py hides_names")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// line is the place of the only line of a file that says text, for b.
+// line returns FILE:LINE of the only line of a file that contains text.
 func (b *bench) line(file, text string) string {
 	b.t.Helper()
 	for i, line := range strings.Split(b.read(file), "\n") {
@@ -19,8 +19,8 @@ func (b *bench) line(file, text string) string {
 	return ""
 }
 
-// The programs of testdata/shop/odd.py: each is stopped at its beginning, stepped and continued,
-// and the debugger works for the next one.
+// The debugger can stop, step and continue each program of testdata/shop/odd.py, and still works for the
+// next one.
 func TestEachPythonOddPrograms(t *testing.T) {
 	cases := map[string]struct {
 		steps string
@@ -61,7 +61,7 @@ func TestEachPythonOddPrograms(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.write("odd.py", source) // one of them deletes it
-			b.with(py+" odd.py "+name, "b "+name)
+			b.doUnder(py+" odd.py "+name, "b "+name)
 			b.at(b.do("c"), "odd.py", b.Frame().Line)
 			r := b.try(c.steps)
 			b.has(r, c.want...)
@@ -69,20 +69,20 @@ func TestEachPythonOddPrograms(t *testing.T) {
 				t.Errorf("%s: the debugger shows itself:\n%s", name, r.Text)
 			}
 		}
-		b.has(b.with(py+" main.py", "n ;; p 6 * 7"), "42\n")
+		b.has(b.doUnder(py+" main.py", "n ;; p 6 * 7"), "42\n")
 	})
 }
 
 func TestOddProgramsEndWithinTheLimit(t *testing.T) {
 	b := open(t, "python3 odd.py hanging_exit_handler")
 	b.do("n")
-	r := b.within("c", hangs)
+	r := b.doWithin("c", shortTimeout)
 	b.has(r, "bye", "Threads or exit handlers of the program were still running after 2 s and were killed.", "exit code 0")
-	// A program that handles interrupts itself is not waited for.
+	// The debugger does not wait for a program that handles interrupts itself.
 	b = open(t, "python3 odd.py own_interrupts")
 	b.do("b " + b.line("odd.py", "while x:") + " ;; c")
 	began := time.Now()
-	r = b.within("cl ;; b main.py:13 ;; c", hangs)
+	r = b.doWithin("cl ;; b main.py:13 ;; c", shortTimeout)
 	b.has(r, "could not be interrupted", "Breakpoints are kept (1).")
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("took %s", took)

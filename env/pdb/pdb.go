@@ -11,8 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Debugger implements env.Debugger. It is safe for concurrent use; commands run one after the
-// other.
+// Debugger implements env.Debugger. It is safe for concurrent use. Commands run one at a time.
 type Debugger struct {
 	mu sync.Mutex
 	d  *debuggee
@@ -20,34 +19,33 @@ type Debugger struct {
 
 var _ env.Debugger = (*Debugger)(nil)
 
-// New returns a Debugger. It starts nothing before the first command that needs a program.
+// New returns a Debugger. It starts no process before the first command that needs the program.
 func New(cfg Config) *Debugger { return &Debugger{d: newDebuggee(cfg.withDefaults())} }
 
-// Command runs the commands of one tool call. The reply's Text is the whole observation. An
-// error means that the sandbox failed, never that the model made a mistake.
-func (g *Debugger) Command(ctx context.Context, asked env.DebuggerCommand) (env.DebuggerReply, error) {
+// Command implements env.Debugger.
+func (g *Debugger) Command(ctx context.Context, command env.DebuggerCommand) (env.DebuggerReply, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	d := g.d
-	timeout := orDefault(asked.Timeout, d.cfg.Timeout)
-	commands := split(asked.Text)
+	timeout := orDefault(command.Timeout, d.cfg.Timeout)
+	commands := splitCommands(command.Text)
 	if len(commands) == 0 {
 		return env.DebuggerReply{IsError: true, Frame: d.frame(), Text: "The command is empty. Send a pdb command, for example: " +
 			"b FILE:LINE, c, n, s, w, p EXPRESSION."}, nil
 	}
-	c := &call{d: d, timeout: timeout, deadline: time.Now().Add(timeout), bare: asked.NoListing, forget: asked.Forget}
+	c := &call{d: d, timeout: timeout, deadline: time.Now().Add(timeout), noListing: command.NoListing, forget: command.Forget}
 	ctx = env.AnswerBy(ctx, c.deadline)
-	if err := c.use(ctx, strings.TrimSpace(asked.Entrypoint)); err != nil {
+	if err := c.switchEntrypoint(ctx, strings.TrimSpace(command.Entrypoint)); err != nil {
 		return env.DebuggerReply{}, err
 	}
 	for i, line := range commands {
 		if c.size > d.cfg.MaxOutput {
-			c.say("The output limit was reached.")
+			c.printf("The output limit was reached.")
 			c.stop = true
 		}
 		if c.stop {
 			if i > 0 {
-				c.say("Not run: %s", strings.Join(commands[i:], " ;; "))
+				c.printf("Not run: %s", strings.Join(commands[i:], " ;; "))
 			}
 			break
 		}
@@ -58,22 +56,22 @@ func (g *Debugger) Command(ctx context.Context, asked env.DebuggerCommand) (env.
 	return c.reply(), nil
 }
 
-// Breakpoints lists the breakpoints by file and line.
+// Breakpoints returns the breakpoints, sorted by file and line.
 func (g *Debugger) Breakpoints() []schemas.Breakpoint {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.d.breakpoints.list()
 }
 
-// Frame is the current frame, nil if no program runs.
+// Frame returns the current frame, nil if no program is running.
 func (g *Debugger) Frame() *schemas.Frame {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.d.frame()
 }
 
-// Edited moves breakpoints with an edit. A running program has the old code, so the next
-// command starts a new one.
+// Edited moves breakpoints with an edit. If a program is running, the next command restarts it,
+// so that it runs the new code.
 func (g *Debugger) Edited(e env.Edit) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,8 +81,8 @@ func (g *Debugger) Edited(e env.Edit) {
 	}
 }
 
-// Reset ends the session. clear also removes the breakpoints and returns to the entrypoint of
-// the configuration.
+// Reset ends the session. If clear is set, it also deletes the breakpoints and returns to the
+// entrypoint of the configuration.
 func (g *Debugger) Reset(ctx context.Context, clear bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -92,7 +90,7 @@ func (g *Debugger) Reset(ctx context.Context, clear bool) error {
 	if clear {
 		g.d = newDebuggee(g.d.cfg)
 	}
-	g.d.why, g.d.started = "", false
+	g.d.restartReason, g.d.started = "", false
 	return err
 }
 

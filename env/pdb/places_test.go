@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// executable writes a program of the workspace's folder bin.
+// executable writes an executable file to the workspace.
 func (b *bench) executable(name, text string) {
 	b.t.Helper()
 	b.write(name, text)
@@ -14,11 +14,11 @@ func (b *bench) executable(name, text string) {
 	}
 }
 
-// Stand-ins for programs a test machine may lack. They treat the command they
-// are given as the real ones do, which is what matters here.
+// Replacements for programs that the test machine may lack. They treat their command like the real
+// programs.
 const (
-	// conda run keeps the output back and closes the input, unless told not to; it
-	// quotes the command into a script.
+	// conda run writes the command to a script. Without --no-capture-output, it buffers the output and
+	// closes the input.
 	conda = `#!/usr/bin/python3
 import shlex, subprocess, sys, tempfile
 args = sys.argv[2:]
@@ -78,7 +78,7 @@ func TestEntrypointsOfManyKinds(t *testing.T) {
 		"cd tests && A=1 python3 -m unittest discover -t .. .":    "",
 		"python3 -m pkg": "",
 	} {
-		r := b.with(entry, "c")
+		r := b.doUnder(entry, "c")
 		b.at(r, "pkg/prices.py", 17)
 		got := b.do("!import os, sys; print(os.environ.get('CONDA_DEFAULT_ENV') or os.environ.get('DISPLAY') or (os.path.basename(sys.prefix)))")
 		b.has(got, want)
@@ -112,7 +112,7 @@ func TestEachPythonBreakpointsInOtherPlaces(t *testing.T) {
 	})
 }
 
-// A file has one name, even if it is reached through links.
+// A file has one name, even if a path to it contains links.
 func TestBreakpointsBehindLinks(t *testing.T) {
 	b := open(t, "python3 link/start.py")
 	b.write("real/start.py", "import helper\nx = helper.g()\n")
@@ -139,7 +139,7 @@ func TestEachPythonPackedPrograms(t *testing.T) {
 			t.Fatal(r, err)
 		}
 		b.do("cl")
-		b.has(b.with(py+" packed.pyz", "unt 5"), "Current frame: packed.pyz/__main__.py:5 in <module>", "v = inner.h(2)")
+		b.has(b.doUnder(py+" packed.pyz", "unt 5"), "Current frame: packed.pyz/__main__.py:5 in <module>", "v = inner.h(2)")
 		b.has(b.do("c"), "packed 4 __main__", "exit code 0")
 	})
 }
@@ -158,7 +158,7 @@ func TestEachPythonUnicodeNamesAndSources(t *testing.T) {
 		b.at(b.do("c"), "ünï cödé/prög.py", 2)
 		b.has(b.do("c"), "exit code 0")
 		b.write("latin.py", "# -*- coding: latin-1 -*-\ns = '\xe9'\nprint(len(s))\n")
-		b.has(b.with(py+" latin.py", "n ;; p len(s)"), "1\n")
+		b.has(b.doUnder(py+" latin.py", "n ;; p len(s)"), "1\n")
 	})
 }
 

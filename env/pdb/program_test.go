@@ -38,12 +38,12 @@ func TestEachPythonProgramEnds(t *testing.T) {
 		b.has(r, "The program had ended, so it was started again.", "2")
 		b.at(r, "tricky.py", 1)
 
-		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: py + " tricky.py hard_exit", Timeout: patience})
+		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: py + " tricky.py hard_exit", Timeout: longTimeout})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.has(r, "The entrypoint has changed", "last words", "exit code 7")
-		r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: py + " main.py", Timeout: patience})
+		r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: py + " main.py", Timeout: longTimeout})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,12 +120,12 @@ func TestEachPythonBrokenProgram(t *testing.T) {
 		if !r.IsError || r.Frame != nil {
 			t.Errorf("got %+v", r)
 		}
-		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: py + " main.py", Timeout: patience})
+		r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: py + " main.py", Timeout: longTimeout})
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.at(r, "main.py", 2)
-		r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: py + " -m nowhere.to.be.found", Timeout: patience})
+		r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "n", Entrypoint: py + " -m nowhere.to.be.found", Timeout: longTimeout})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,9 +156,9 @@ func TestEachPythonOutputCannotImitateThePrompt(t *testing.T) {
 
 func TestEachPythonTimeoutInterrupts(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
-		b := open(t, py+" tricky.py loop").patient()
+		b := open(t, py+" tricky.py loop").withLongGrace()
 		b.do("n")
-		r := b.within("c", hangs)
+		r := b.doWithin("c", shortTimeout)
 		b.has(r, "The command timed out after 2 s; the program was interrupted at tricky.py:")
 		if !r.TimedOut || r.Frame == nil || r.Frame.Function != "loop" {
 			t.Errorf("got %+v", r)
@@ -171,14 +171,14 @@ func TestEachPythonTimeoutInterrupts(t *testing.T) {
 		b.do("b 38")
 		b.at(b.do("c"), "tricky.py", 38)
 		b.do("cl")
-		r = b.within("until 400", hangs)
+		r = b.doWithin("until 400", shortTimeout)
 		b.has(r, "timed out", "tricky.py:3")
 
-		b = open(t, py+" tricky.py sleep").patient()
+		b = open(t, py+" tricky.py sleep").withLongGrace()
 		b.do("n")
-		r = b.within("c", hangs)
+		r = b.doWithin("c", shortTimeout)
 		b.has(r, "going to sleep", "interrupted at tricky.py:43")
-		b.has(b.within("!import time; time.sleep(1000)", hangs), "KeyboardInterrupt", "timed out")
+		b.has(b.doWithin("!import time; time.sleep(1000)", shortTimeout), "KeyboardInterrupt", "timed out")
 		b.has(b.do("p 'still here'"), "'still here'")
 	})
 }
@@ -186,7 +186,7 @@ func TestEachPythonTimeoutInterrupts(t *testing.T) {
 func TestProgramThatIgnoresInterrupts(t *testing.T) {
 	b := open(t, "python3 tricky.py stubborn")
 	b.do("b numbers")
-	r := b.within("c", hangs)
+	r := b.doWithin("c", shortTimeout)
 	b.has(r, "could not be interrupted", "Breakpoints are kept")
 	if !r.TimedOut || r.Frame != nil || len(b.Breakpoints()) != 1 {
 		t.Errorf("got %+v", r)
@@ -242,7 +242,7 @@ func TestEachPythonBreakpointsInTheProgramItself(t *testing.T) {
 		b := open(t, py+" tricky.py own_breakpoint")
 		r := b.do("c")
 		if r.Frame == nil || r.Frame.Function != "own_breakpoint" {
-			t.Fatalf("stands at %+v", r.Frame)
+			t.Fatalf("position %+v", r.Frame)
 		}
 		b.has(b.do("p x"), "41")
 		b.has(b.do("c"), "x 42", "exit code 0")
@@ -250,7 +250,7 @@ func TestEachPythonBreakpointsInTheProgramItself(t *testing.T) {
 	b := open(t, "python3 -m pytest -q test_breakpoint.py")
 	r := b.do("c")
 	if r.Frame == nil || r.Frame.Function != "test_own_breakpoint" {
-		t.Fatalf("stands at %+v", r.Frame)
+		t.Fatalf("position %+v", r.Frame)
 	}
 	b.has(b.do("c"), "1 passed", "exit code 0")
 }
@@ -258,20 +258,20 @@ func TestEachPythonBreakpointsInTheProgramItself(t *testing.T) {
 func TestProgramsThatLinger(t *testing.T) {
 	b := open(t, "python3 tricky.py lingering")
 	b.do("n")
-	r := b.within("c", hangs)
+	r := b.doWithin("c", shortTimeout)
 	b.has(r, "main is done", "Threads or exit handlers of the program were still running after 2 s and were killed.", "exit code 0")
 	if !r.TimedOut || r.ExitCode == nil {
 		t.Errorf("got %+v", r)
 	}
-	r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: "python3 tricky.py daemon", Timeout: patience})
+	r, err := b.Command(t.Context(), env.DebuggerCommand{Text: "c", Entrypoint: "python3 tricky.py daemon", Timeout: longTimeout})
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.has(r, "exit code 0")
-	if r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "b 138 ;; c", Entrypoint: "python3 tricky.py slow_repr", Timeout: patience}); err != nil {
+	if r, err = b.Command(t.Context(), env.DebuggerCommand{Text: "b 138 ;; c", Entrypoint: "python3 tricky.py slow_repr", Timeout: longTimeout}); err != nil {
 		t.Fatal(err)
 	}
-	r = b.patient().within("p value", hangs)
+	r = b.withLongGrace().doWithin("p value", shortTimeout)
 	b.has(r, "timed out after 2 s")
 	b.at(r, "tricky.py", 138)
 	b.has(b.do("p 2"), "2\n")

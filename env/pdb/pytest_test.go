@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// eachPytest runs f once per interpreter that has pytest, its own or the one that
-// scripts/pythons.sh found for it and names otherwise; run is how to start the nth.
+// eachPytest runs f once per interpreter that has pytest, either installed or in the folder to which
+// scripts/pythons.sh downloads it. run is the command line that starts pytest with the n-th
+// interpreter.
 func eachPytest(t *testing.T, f func(t *testing.T, n int, run string)) {
 	extra, err := filepath.Abs("../../out/pythons/pytest")
 	if err != nil {
@@ -42,7 +43,7 @@ func eachPytest(t *testing.T, f func(t *testing.T, n int, run string)) {
 func TestEachPythonPytest(t *testing.T) {
 	modes := []string{"-s", "--capture=sys", "--capture=tee-sys"}
 	eachPytest(t, func(t *testing.T, n int, run string) {
-		for _, mode := range []string{"", modes[n%len(modes)]} { // starts are what takes the time of this package
+		for _, mode := range []string{"", modes[n%len(modes)]} { // only two modes per interpreter, because starting the program is slow
 			b := open(t, run+" "+mode+" test_total.py")
 			b.write("test_total.py", totals)
 			b.at(b.do("b pkg/prices.py:19, len(prices) == 3 ;; c"), "pkg/prices.py", 19)

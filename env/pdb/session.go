@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/guest/framing"
 )
 
-// The parts of the shim, in order; see shim/channel.py.
+// The parts of the shim in their order, which shim/channel.py explains.
 var (
 	//go:embed shim/channel.py
 	channelPart string
@@ -36,11 +36,11 @@ var (
 	shim = strings.Join([]string{channelPart, sourcePart, breakpointsPart, threadsPart, namesPart, debuggerPart, startPart}, "\x00")
 )
 
-// message is one line to the shim. The answer must contain Nonce.
+// message is a request to the shim, sent as one line. The answer must contain Nonce.
 type message struct {
 	Nonce       string           `json:"nonce"`
 	Breakpoints []shimBreakpoint `json:"breakpoints"` // nil: unchanged
-	Break       *newPoint        `json:"break,omitempty"`
+	Break       *breakRequest    `json:"break,omitempty"`
 	Command     string           `json:"command,omitempty"`
 }
 
@@ -58,60 +58,60 @@ func (m message) MarshalJSON() ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// newPoint asks for the place of a breakpoint, given as the model wrote it.
-type newPoint struct {
+// breakRequest asks the shim for the file and line of a breakpoint. Spec is what the model wrote.
+type breakRequest struct {
 	Spec      string `json:"spec"`
 	Condition string `json:"condition,omitempty"`
 }
 
-// state is what the shim reports at a prompt, and at the end of the program.
+// state is the report of the shim at a prompt and at the end of the program.
 type state struct {
-	Event      string   `json:"event"`
-	File       string   `json:"file"`
-	Line       int      `json:"line"`
-	Function   string   `json:"function"`
-	Depth      int      `json:"depth"`
-	First      int      `json:"first"` // line number of Lines[0]
-	Lines      []string `json:"lines"`
-	Refused    bool     `json:"refused"`
-	Changed    []string `json:"changed"` // files that have changed since the program loaded them
-	PostMortem bool     `json:"post_mortem"`
-	Caught     bool     `json:"caught"` // the program itself started post-mortem debugging of an exception that it has caught
-	Deaf       bool     `json:"deaf"`   // the program handles interrupts itself
-	ExitCode   int      `json:"exit_code"`
-	Points     [][3]int `json:"points"`   // number, hits, ignore
-	Missed     [][2]int `json:"missed"`   // at the end: number and hits of breakpoints at which it never stopped
-	Children   bool     `json:"children"` // at the end: it had child processes
-	Spent      []int    `json:"spent"`
-	Answer     struct {
+	Event             string   `json:"event"`
+	File              string   `json:"file"`
+	Line              int      `json:"line"`
+	Function          string   `json:"function"`
+	Depth             int      `json:"depth"`
+	First             int      `json:"first"` // line number of Lines[0]
+	Lines             []string `json:"lines"`
+	Refused           bool     `json:"refused"`
+	Changed           []string `json:"changed"` // files that have changed since the program loaded them
+	PostMortem        bool     `json:"post_mortem"`
+	Caught            bool     `json:"caught"`             // the program called pdb for an exception that it has caught
+	HandlesInterrupts bool     `json:"handles_interrupts"` // the program handles interrupts itself
+	ExitCode          int      `json:"exit_code"`
+	Points            [][3]int `json:"points"`   // number, hits, ignore
+	Missed            [][2]int `json:"missed"`   // at the end: number and hits of breakpoints at which it never stopped
+	Children          bool     `json:"children"` // at the end: it had child processes
+	Expired           []int    `json:"expired"`  // numbers of temporary breakpoints that were hit and removed
+	Answer            struct {
 		Break *struct {
 			File string `json:"file"`
 			Line int    `json:"line"`
 		} `json:"break"`
-		Lost []lostPoint `json:"lost"`
+		Unplaced []unplacedPoint `json:"unplaced"`
 	} `json:"answer"`
 }
 
-// lostPoint is a breakpoint that the shim could not place, and why.
-type lostPoint struct {
+// unplacedPoint is a breakpoint that the shim could not set.
+type unplacedPoint struct {
 	number int
-	why    string
+	reason string
 }
 
-func (l *lostPoint) UnmarshalJSON(b []byte) error {
-	pair := [2]any{&l.number, &l.why}
+func (l *unplacedPoint) UnmarshalJSON(b []byte) error {
+	pair := [2]any{&l.number, &l.reason}
 	return json.Unmarshal(b, &pair)
 }
 
 // session is one run of the program under the shim.
 type session struct {
-	conn   *framing.Conn
-	at     state
-	stale  bool // a file was edited after the start
-	ended  bool
-	code   int  // exit code, once ended
-	killed bool // we killed it because it did not react to an interrupt
-	broken bool // we killed it because the program imitated the debugger
+	conn     *framing.Conn
+	state    state
+	stale    bool // a file was edited after the start
+	ended    bool
+	exitCode int  // valid if ended
+	killed   bool // the debugger killed it because it did not react to an interrupt
+	broken   bool // the debugger killed it because the program wrote an invalid frame
 }
 
 // result is the output of one exchange.
@@ -120,13 +120,13 @@ type result struct {
 	timedOut bool
 }
 
-// fresh is what the shim writes before its own output, see shim/channel.py.
-const fresh = "\x1b]7717;\a"
+// lineStartMark is the escape sequence that the shim writes before the debugger's output.
+const lineStartMark = "\x1b]7717;\a"
 
-// text is the output without trailing newlines. The debugger's own output begins on a new
-// line.
+// text returns the output without trailing newlines. If the program ended its output within a
+// line, text inserts a newline before the debugger's output.
 func (r result) text() string {
-	parts := strings.Split(r.Text(), fresh)
+	parts := strings.Split(r.Text(), lineStartMark)
 	for i := range parts[1:] {
 		if before := parts[i]; before != "" && parts[i+1] != "" && !strings.HasSuffix(before, "\n") {
 			parts[i] += "\n"
@@ -135,8 +135,8 @@ func (r result) text() string {
 	return strings.TrimRight(strings.Join(parts, ""), "\n")
 }
 
-// start launches the program and waits for its first prompt. If the program ends before that,
-// the session has ended and the output says why.
+// start starts the program and waits for the first prompt. If the process ends before that, the
+// session has ended and the output says why.
 func start(ctx context.Context, cfg Config, line string, deadline time.Time) (*session, result, error) {
 	term, err := cfg.Sandbox.Open(ctx, env.TerminalSpec{
 		// Pipes, not a terminal: a program cannot read commands from /dev/tty.
@@ -160,8 +160,8 @@ func encode(b []byte) []byte {
 	return append(base64.StdEncoding.AppendEncode(nil, b), '\n')
 }
 
-// do sends one message and waits for the next prompt or the end of the program.
-func (s *session) do(ctx context.Context, cfg Config, m message, deadline time.Time) (result, error) {
+// request sends m and waits for the next prompt or the end of the program.
+func (s *session) request(ctx context.Context, cfg Config, m message, deadline time.Time) (result, error) {
 	m.Nonce = s.conn.Expect()
 	b, err := json.Marshal(m)
 	if err != nil {
@@ -170,25 +170,26 @@ func (s *session) do(ctx context.Context, cfg Config, m message, deadline time.T
 	return s.exchange(ctx, cfg, encode(b), deadline)
 }
 
-// exchange writes input and waits. At the deadline it interrupts the program, and kills it if
-// no prompt follows within the grace period. An error means that the sandbox failed; the
-// process has ended in that case as well.
+// exchange writes input and waits for the answer. At the deadline it interrupts the program, and
+// kills it if no prompt follows within the grace period. An error means that the sandbox failed;
+// the session has then ended.
 func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadline time.Time) (result, error) {
 	r, err := s.conn.Exchange(ctx, input, time.Until(deadline))
 	out := result{Output: r.Output, timedOut: r.TimedOut}
 	end := deadline.Add(cfg.Grace)
-	if err == nil && r.TimedOut && s.at.Event != "" && !s.at.Deaf { // before the first prompt there is no program to interrupt
+	started := s.state.Event != "" // before the first prompt, there is no program to interrupt
+	if err == nil && r.TimedOut && started && !s.state.HandlesInterrupts {
 		if err = s.conn.Interrupt(ctx); err == nil {
 			r, err = s.conn.Await(ctx, time.Until(end))
 			out.Output = out.Then(r.Output)
 		}
 	}
 	if err == nil && r.Frame != nil {
-		if !s.take(r.Frame, cfg.Context) {
+		if !s.readState(r.Frame, cfg.Context) {
 			s.broken, r.Frame = true, nil
-		} else if s.at.Event == "finished" {
+		} else if s.state.Event == "finished" {
 			// The interpreter is shutting down. The rest of its output belongs to this command.
-			code := s.at.ExitCode
+			code := s.state.ExitCode
 			r, err = s.conn.Await(ctx, time.Until(end))
 			out.Output = out.Then(r.Output)
 			if !r.Exited {
@@ -200,19 +201,19 @@ func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadli
 	if err == nil && r.Frame != nil {
 		return out, nil
 	}
-	s.ended, s.code, s.killed = true, r.ExitCode, r.TimedOut
+	s.ended, s.exitCode, s.killed = true, r.ExitCode, r.TimedOut
 	return out, errors.Join(err, s.close(ctx))
 }
 
-// take reads the state in a frame. It returns false if there is none: the shim shares its
-// process with the program, so a frame may contain anything.
-func (s *session) take(frame json.RawMessage, context int) bool {
-	var at state
-	if json.Unmarshal(frame, &at) != nil {
+// readState decodes the state in a frame. It returns false if the frame contains anything else,
+// which is possible because the shim and the program share a process.
+func (s *session) readState(frame json.RawMessage, context int) bool {
+	var st state
+	if json.Unmarshal(frame, &st) != nil {
 		return false
 	}
-	at.Lines = at.Lines[:min(len(at.Lines), 2*context+1)]
-	s.at = at
+	st.Lines = st.Lines[:min(len(st.Lines), 2*context+1)]
+	s.state = st
 	return true
 }
 

@@ -52,7 +52,7 @@ func eachPython(t *testing.T, f func(t *testing.T, py string)) {
 	}
 }
 
-// bench is a Debugger on a copy of testdata/shop in a sandbox of its own.
+// bench is a Debugger on a copy of testdata/shop in a new sandbox.
 type bench struct {
 	*Debugger
 	t  testing.TB
@@ -66,7 +66,7 @@ func open(t *testing.T, entrypoint string) *bench {
 	return openIn(t, "local", "", Config{Entrypoint: entrypoint})
 }
 
-// openIn makes a sandbox of the given kind whose python3 is py ("" = the default).
+// openIn starts a sandbox of the given kind in which python3 is py ("" = the default).
 func openIn(t testing.TB, kind, py string, cfg Config) *bench {
 	t.Helper()
 	sb := envtest.Sandbox(t, kind, env.SandboxSpec{Label: "pdb-test", Workdir: workdir, Python: py})
@@ -105,7 +105,7 @@ func (b *bench) read(name string) string {
 	return string(raw)
 }
 
-// do runs a command that must not be refused.
+// do runs a command that must succeed.
 func (b *bench) do(command string) env.DebuggerReply {
 	b.t.Helper()
 	r := b.try(command)
@@ -115,37 +115,37 @@ func (b *bench) do(command string) env.DebuggerReply {
 	return r
 }
 
-// unclean text names what differs from run to run, or the debugger's own parts.
-var unclean = regexp.MustCompile(`\r\n|7717;[A-Z0-9]{26}|(?m:^(Current|Break).*tracesmith-local)|<pdb shim>|bdb\.py`)
+// forbiddenText matches text that differs from run to run or that shows parts of the debugger.
+var forbiddenText = regexp.MustCompile(`\r\n|7717;[A-Z0-9]{26}|(?m:^(Current|Break).*tracesmith-local)|<pdb shim>|bdb\.py`)
 
-// patience is the limit of a command that ends by itself, and hangs the limit of one that
-// does not: long enough to reach the point where it hangs, even on a busy machine.
+// longTimeout is for commands that end by themselves. shortTimeout is for commands that hang; it is
+// long enough for the program to reach the point at which it hangs, even on a busy machine.
 const (
-	patience = 5 * time.Minute
-	hangs    = 2 * time.Second
+	longTimeout  = 5 * time.Minute
+	shortTimeout = 2 * time.Second
 )
 
-// patient has the debugger wait long for a program to stop at an interrupt.
-func (b *bench) patient() *bench {
-	b.d.cfg.Grace = patience
+// withLongGrace makes the debugger wait for a program that is slow to react to an interrupt.
+func (b *bench) withLongGrace() *bench {
+	b.d.cfg.Grace = longTimeout
 	return b
 }
 
 // try runs a command that may fail.
 func (b *bench) try(command string) env.DebuggerReply {
 	b.t.Helper()
-	return b.within(command, patience)
+	return b.doWithin(command, longTimeout)
 }
 
-func (b *bench) within(command string, timeout time.Duration) env.DebuggerReply {
+func (b *bench) doWithin(command string, timeout time.Duration) env.DebuggerReply {
 	b.t.Helper()
 	r, err := b.Command(b.t.Context(), env.DebuggerCommand{Text: command, Timeout: timeout})
 	if err != nil {
 		b.t.Fatalf("%q: %v", command, err)
 	}
 	b.t.Logf("(Pdb) %s\n%s", command, r.Text)
-	if unclean.MatchString(r.Text) {
-		b.t.Errorf("%q: unclean text %q", command, r.Text)
+	if forbiddenText.MatchString(r.Text) {
+		b.t.Errorf("%q: text that must not be shown in %q", command, r.Text)
 	}
 	return r
 }
@@ -169,11 +169,11 @@ func (b *bench) hasNot(r env.DebuggerReply, parts ...string) {
 	}
 }
 
-// at checks where the debugger stands.
+// at checks the current position.
 func (b *bench) at(r env.DebuggerReply, file string, line int) {
 	b.t.Helper()
 	if r.Frame == nil || r.Frame.File != file || r.Frame.Line != line {
-		b.t.Errorf("stands at %+v, want %s:%d\n%s", r.Frame, file, line, r.Text)
+		b.t.Errorf("position %+v, want %s:%d\n%s", r.Frame, file, line, r.Text)
 	}
 }
 

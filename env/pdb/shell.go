@@ -7,19 +7,19 @@ import (
 	"github.com/tracesmith/tracesmith/env/shellwords"
 )
 
-// token is one word or operator of a shell line, by its place in the text.
+// token is a word or an operator of a shell line.
 type token struct {
-	start, end int
-	op         bool
-	lit        string // the word without quotes
-	fixed      bool   // lit is what the shell will make of it: nothing expands
+	start, end int    // byte offsets in the line
+	op         bool   // the token is an operator
+	lit        string // the operator, or the word without quotes
+	fixed      bool   // the shell expands nothing in the word, so it passes lit to the program
 }
 
 var errNul = errors.New("it contains a NUL byte")
 
-// shellTokens splits a shell line far enough to find its simple commands: words, comments and
-// operators. It does not parse the line, because the answer to a line that cannot be debugged
-// names the operator that stands in the way, in lines that are no shell command as well.
+// shellTokens splits a shell line into words and operators and skips comments. It does not parse
+// the line, because the error about an operator that the debugger does not support must name that
+// operator even if the line is not a valid command.
 func shellTokens(line string) ([]token, error) {
 	if strings.ContainsRune(line, 0) {
 		return nil, errNul
@@ -56,8 +56,8 @@ func shellTokens(line string) ([]token, error) {
 	return out, nil
 }
 
-// operator returns the length of the operator at the start of s, 0 if there is none. A
-// redirection includes the descriptor before it and the one it duplicates.
+// operator returns the length of the operator at the start of s, 0 if there is none. A redirection
+// includes the file descriptor before it and the descriptor that it duplicates.
 func operator(s string) int {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// where describes the current frame: its position, why the program stopped there, and which changed
-// files the program still runs in their old version.
+// where describes the current frame: its position, why the program stopped there, and the files that
+// have changed since the program loaded them.
 func where(at *state) string {
 	text := fmt.Sprintf("Current frame: %s:%d in %s", at.File, at.Line, at.Function)
 	switch {
@@ -35,14 +35,14 @@ func where(at *state) string {
 
 // listing returns the source around the current line in the format of pdb's list command: ->
 // marks the current line, and B marks a breakpoint.
-func listing(at *state, points []point) string {
+func listing(at *state, points []numberedBreakpoint) string {
 	if len(at.Lines) == 0 {
 		return "(no source is available for this frame)"
 	}
-	set := map[int]bool{}
+	hasBreakpoint := map[int]bool{}
 	for _, p := range points {
 		if p.File == at.File {
-			set[p.Line] = true
+			hasBreakpoint[p.Line] = true
 		}
 	}
 	width := max(3, len(strconv.Itoa(at.First+len(at.Lines)-1)))
@@ -50,7 +50,7 @@ func listing(at *state, points []point) string {
 	for i, line := range at.Lines {
 		n := at.First + i
 		mark := []byte("   ")
-		if set[n] {
+		if hasBreakpoint[n] {
 			mark[0] = 'B'
 		}
 		if n == at.Line {
@@ -64,8 +64,8 @@ func listing(at *state, points []point) string {
 	return b.String()
 }
 
-// target returns the lines that listing shows as FILE:FIRST-LAST. It returns "" if the frame has no
-// source or its file is outside the workspace.
+// target returns the range of lines that listing shows, as FILE:FIRST-LAST. It returns "" if the frame
+// has no source or its file is outside the workspace.
 func target(at *state) string {
 	if len(at.Lines) == 0 || path.IsAbs(at.File) || strings.HasPrefix(at.File, "<") {
 		return ""

@@ -41,16 +41,16 @@ func TestEachPythonEveryThreadStops(t *testing.T) {
 		// A command in a thread can be interrupted.
 		b = open(t, py+" odd.py workers")
 		b.do("tbreak at_work ;; c")
-		r := b.patient().within("p [i for i in iter(int, 1)]", hangs)
+		r := b.withLongGrace().doWithin("p [i for i in iter(int, 1)]", shortTimeout)
 		b.has(r, "timed out")
 		b.do("p 1")
 	})
 }
 
-// Programs of testdata/shop/threads.py, and what they say at their end.
-var threaded = map[string]struct {
-	hits int // of a breakpoint at the first line of job
-	says string
+// threadPrograms are programs of testdata/shop/threads.py.
+var threadPrograms = map[string]struct {
+	hits   int    // of a breakpoint at the first line of job
+	output string // at the end of the program
 }{
 	"pool":               {6, "pool [1, 3, 5, 7, 9, 11]"},
 	"queues":             {6, "queues [1, 3, 5, 7, 9, 11]"},
@@ -65,18 +65,18 @@ var threaded = map[string]struct {
 func TestEachPythonEachHitOfEachThreadStops(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, "python3 main.py")
-		for name, want := range threaded {
+		for name, want := range threadPrograms {
 			if err := b.Reset(t.Context(), true); err != nil {
 				t.Fatal(err)
 			}
-			b.with(py+" threads.py "+name, "b job")
+			b.doUnder(py+" threads.py "+name, "b job")
 			var text strings.Builder
 			for hits := 0; ; hits++ {
 				r := b.do("c")
 				text.WriteString(r.Text)
 				if r.ExitCode != nil {
-					if hits != want.hits || !strings.Contains(text.String(), want.says) {
-						t.Errorf("%s: %d hits, want %d; wants %q", name, hits, want.hits, want.says)
+					if hits != want.hits || !strings.Contains(text.String(), want.output) {
+						t.Errorf("%s: %d hits, want %d; want output %q", name, hits, want.hits, want.output)
 					}
 					break
 				}
@@ -94,7 +94,7 @@ func TestEachPythonStepsAndBreakpointsOfOtherThreads(t *testing.T) {
 		b.has(b.do("c"), "Breakpoint 2 hit.\n")
 		r := b.do("n")
 		for range 2 {
-			if !strings.Contains(r.Text, "in thread other") { // the third, or earlier where a step takes long
+			if !strings.Contains(r.Text, "in thread other") { // the third step, or an earlier one if a step takes long
 				r = b.do("n")
 			}
 		}
@@ -111,14 +111,14 @@ func TestEachPythonStepsAndBreakpointsOfOtherThreads(t *testing.T) {
 		b.has(r, "(Thread other has ended.)\nBreakpoint 2 hit.\n")
 		b.has(b.do("c"), "waited 1", "exit code 0")
 
-		// So it is where an exception ends it; the others live on.
+		// Nor does a step at the exception that ends a thread. The other threads continue.
 		b = open(t, py+" threads.py deaths")
 		b.has(b.do("b fails ;; b exits ;; c"), "Breakpoint 1 hit in thread dying.")
 		r = b.do("n ;; n ;; s")
 		b.has(r, "KeyError: 3", "(Thread dying has ended.)", "Exception in thread dying", "Breakpoint 2 hit in thread dying.")
 		b.has(b.do("n ;; n ;; r"), "SystemExit: 3", "(Thread dying has ended.)", "main lives", "exit code 0")
 
-		// A daemon is stepped to its end, although the program is at its own.
+		// A daemon thread can be stepped to its end, although the main thread has ended.
 		b = open(t, py+" threads.py daemon_at_a_prompt")
 		b.has(b.do("b job ;; c ;; n ;; p m"), "Breakpoint 1 hit in thread left.", "14\n")
 		b.has(b.do("n ;; n ;; n"), "(Thread left has ended.)", "exit code 0")
@@ -135,18 +135,18 @@ func TestEachPythonStepsAndBreakpointsOfOtherThreads(t *testing.T) {
 // With any steps in any threads and any breakpoints, each command is answered and the program ends
 // by itself.
 func TestEachPythonThreadsSteppedAtRandom(t *testing.T) {
-	names := slices.Sorted(maps.Keys(threaded))
+	names := slices.Sorted(maps.Keys(threadPrograms))
 	eachPython(t, func(t *testing.T, py string) {
 		for seed := range uint64(2) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			name := names[random.IntN(len(names))]
 			b := open(t, py+" threads.py "+name)
 			b.do("b job ;; b " + b.line("threads.py", "m += 1") + " ;; b " + name)
-			said, ended := "", false
+			output, ended := "", false
 			for i := 0; i < 60 && !ended; i++ {
 				command := []string{"n", "n", "s", "r", "c", "unt", "p threading.current_thread().name", "w", "u", "d"}[random.IntN(10)]
 				r := b.try(command)
-				said += r.Text
+				output += r.Text
 				ended = r.ExitCode != nil
 				if r.TimedOut || r.Frame == nil {
 					t.Fatalf("%s, seed %d: %q was not answered:\n%s", name, seed, command, r.Text)
@@ -154,9 +154,9 @@ func TestEachPythonThreadsSteppedAtRandom(t *testing.T) {
 			}
 			if !ended {
 				r := b.do("cl ;; c")
-				said += r.Text
+				output += r.Text
 			}
-			if !strings.Contains(said, threaded[name].says) || !strings.Contains(said, "exit code 0") {
+			if !strings.Contains(output, threadPrograms[name].output) || !strings.Contains(output, "exit code 0") {
 				t.Errorf("%s, seed %d: did not end well", name, seed)
 			}
 		}

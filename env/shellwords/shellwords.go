@@ -12,28 +12,28 @@ import (
 // Errors of Next and Split.
 var (
 	ErrUnclosed = errors.New("a quote or bracket is not closed")
-	ErrNoWord   = errors.New("something else than a word stands in it")
+	ErrNoWord   = errors.New("it contains shell syntax other than words")
 	ErrTooLong  = errors.New("it is longer than 64 KiB")
 )
 
-// maxLine bounds what is parsed: the parser recurses, and a line of several hundred
-// thousand open brackets would overflow the stack.
+// maxLine limits the bytes that are parsed. The parser is recursive, and a line of several
+// hundred thousand open brackets would overflow the stack.
 const maxLine = 64 << 10
 
 // Word is one word of a command line.
 type Word struct {
-	Raw  string // as it stands in the line
-	Text string // without quotes and escapes; expansions stay as they are
-	// Fixed reports that Text is what the shell makes of the word: it has no
-	// expansions, and no pattern outside quotes.
+	Raw  string // as written in the line
+	Text string // without quotes and escapes; expansions are not expanded
+	// Fixed is set if a shell would pass Text to a program: the word has no expansion
+	// and no pattern outside quotes.
 	Fixed bool
-	// Expands reports that the word has an expansion, of a variable or a command.
+	// Expands is set if the word has an expansion of a variable or a command.
 	Expands bool
 }
 
-// Next reads the first word of a line and returns what follows it. The word is
-// empty at the end of the line. Anything else than a word is ErrNoWord, a line
-// break and a comment too.
+// Next returns the first word of a line and the rest of the line. At the end of the
+// line, it returns a zero Word. The error is ErrNoWord if the line begins with anything
+// other than a word, such as an operator, a line break or a comment.
 func Next(line string) (w Word, rest string, err error) {
 	for joined := true; joined; {
 		line, joined = strings.CutPrefix(strings.TrimLeft(line, " \t"), "\\\n")
@@ -49,7 +49,7 @@ func Next(line string) (w Word, rest string, err error) {
 		break // the first word
 	}
 	if word != nil {
-		word.Parts = word.Parts[:simple(word.Parts)]
+		word.Parts = word.Parts[:countPlainParts(word.Parts)]
 	}
 	switch {
 	case word != nil && len(word.Parts) > 0 && word.Pos().Offset() == 0:
@@ -62,16 +62,16 @@ func Next(line string) (w Word, rest string, err error) {
 	w = Word{Raw: line[:end], Fixed: true}
 	w.add(line, word.Parts)
 	w.Fixed = w.Fixed && !w.Expands
-	if last, ok := word.Parts[len(word.Parts)-1].(*syntax.Lit); ok && end == len(line) && escapes(last.Value) {
+	if last, ok := word.Parts[len(word.Parts)-1].(*syntax.Lit); ok && end == len(line) && endsInEscape(last.Value) {
 		return Word{}, line, ErrUnclosed
 	}
 	return w, line[end:], nil
 }
 
-// simple counts the parts before a process substitution, which is a redirection to
-// readers of words, or a pattern such as @(a|b), which a shell does not know by
-// default.
-func simple(parts []syntax.WordPart) int {
+// countPlainParts returns the number of parts before the first process substitution, such
+// as <(cmd), or extended pattern, such as @(a|b). Neither belongs to a word in a POSIX
+// shell.
+func countPlainParts(parts []syntax.WordPart) int {
 	for i, part := range parts {
 		switch part.(type) {
 		case *syntax.ProcSubst, *syntax.ExtGlob:
@@ -81,7 +81,8 @@ func simple(parts []syntax.WordPart) int {
 	return len(parts)
 }
 
-// Split reads a line that has nothing but words.
+// Split returns the words of a line that consists only of words. On an error, it returns
+// the words before the error.
 func Split(line string) ([]Word, error) {
 	var words []Word
 	for {
@@ -98,7 +99,7 @@ func (w *Word) add(line string, parts []syntax.WordPart) {
 	for _, part := range parts {
 		switch part := part.(type) {
 		case *syntax.Lit:
-			w.lit(part.Value)
+			w.addLiteral(part.Value)
 		case *syntax.SglQuoted:
 			w.Expands = w.Expands || part.Dollar
 			w.Text += part.Value
@@ -106,7 +107,7 @@ func (w *Word) add(line string, parts []syntax.WordPart) {
 			w.Expands = w.Expands || part.Dollar
 			for _, inner := range part.Parts {
 				if lit, ok := inner.(*syntax.Lit); ok {
-					w.Text += unescaped(lit.Value, "$`\"\\")
+					w.Text += unescape(lit.Value, "$`\"\\")
 				} else {
 					w.add(line, []syntax.WordPart{inner})
 				}
@@ -118,8 +119,8 @@ func (w *Word) add(line string, parts []syntax.WordPart) {
 	}
 }
 
-// lit appends text outside quotes.
-func (w *Word) lit(text string) {
+// addLiteral appends text outside quotes.
+func (w *Word) addLiteral(text string) {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '\\':
@@ -128,19 +129,20 @@ func (w *Word) lit(text string) {
 			w.Fixed = false
 		}
 	}
-	w.Text += unescaped(text, "")
+	w.Text += unescape(text, "")
 }
 
-// escapes reports whether text ends with a backslash that is not escaped.
-func escapes(text string) bool {
+// endsInEscape reports whether text ends with a backslash that is not escaped.
+func endsInEscape(text string) bool {
 	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }
 
-// unescaped drops the backslashes before the characters that need one; "" = all.
-func unescaped(text, need string) string {
+// unescape removes backslashes before characters in escapable, or before any character if
+// escapable is "".
+func unescape(text, escapable string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
-		if text[i] == '\\' && i+1 < len(text) && (need == "" || strings.IndexByte(need, text[i+1]) >= 0) {
+		if text[i] == '\\' && i+1 < len(text) && (escapable == "" || strings.IndexByte(escapable, text[i+1]) >= 0) {
 			i++
 		}
 		b.WriteByte(text[i])
@@ -150,8 +152,8 @@ func unescaped(text, need string) string {
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// Command writes a command line that a POSIX shell reads as these words. It quotes
-// the words that need it.
+// Command returns a command line that a POSIX shell splits into words. It quotes only the
+// words that need it.
 func Command(words ...string) string {
 	var out []string
 	for _, w := range words {
@@ -163,6 +165,6 @@ func Command(words ...string) string {
 	return strings.Join(out, " ")
 }
 
-// Quote makes s one word of a POSIX shell. It always quotes, and always in the same
-// way: some of its words are data.
+// Quote returns s as one word of a POSIX shell. It always quotes, even if s needs no
+// quotes, because stored data contains its results, which must not change.
 func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -28,7 +28,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-func TestSplitRefuses(t *testing.T) {
+func TestSplitErrors(t *testing.T) {
 	for line, want := range map[string]error{
 		"a 'b": shellwords.ErrUnclosed, `a "b`: shellwords.ErrUnclosed, "a $(b": shellwords.ErrUnclosed, `a \`: shellwords.ErrUnclosed,
 		"a | b": shellwords.ErrNoWord, "a\nb": shellwords.ErrNoWord, "a # b": shellwords.ErrNoWord, "a >b": shellwords.ErrNoWord,
@@ -40,7 +40,7 @@ func TestSplitRefuses(t *testing.T) {
 	}
 }
 
-func TestSplitMatchesAShell(t *testing.T) {
+func TestShellSplitsCommandIntoItsWords(t *testing.T) {
 	words := []string{"a b", "$HOME", "it's", "", "plain", "`x`", "*", "\\n"}
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf '%s|' "+shellwords.Command(words...)).Output()
 	if err != nil || string(out) != "a b|$HOME|it's||plain|`x`|*|\\n|" {
@@ -48,7 +48,7 @@ func TestSplitMatchesAShell(t *testing.T) {
 	}
 }
 
-// A line that a model wrote must not overflow the parser's stack.
+// A deeply nested line from a model must not overflow the parser's stack.
 func TestDeepLinesAreBounded(t *testing.T) {
 	for _, part := range []string{`"$(`, "${x:-", "$(if "} {
 		if _, err := shellwords.Split(strings.Repeat(part, 60<<10/len(part))); !errors.Is(err, shellwords.ErrUnclosed) {

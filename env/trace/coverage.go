@@ -12,35 +12,35 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// maxLine is the highest line number that is accepted.
+// maxLine is the highest line number that ReadCoverage accepts.
 const maxLine = 1 << 20
 
-// Lines are line numbers by file of the workspace, sorted.
+// Lines maps files of the workspace to sorted line numbers.
 type Lines map[string][]int
 
-// Has reports whether one of the lines first to last is among them.
+// Has reports whether l contains one of the lines first to last of file.
 func (l Lines) Has(file string, first, last int) bool {
 	i, _ := slices.BinarySearch(l[file], first)
 	return i < len(l[file]) && l[file][i] <= last
 }
 
-// Coverage says which lines each test of a run executed.
+// Coverage has the lines that each test of a run executed.
 type Coverage struct {
-	Tests map[string]Lines // by test id, fixtures included
-	// Outside are the lines executed outside of every test: at import, at
-	// collection, between tests.
+	Tests map[string]Lines // by test id, including the fixtures of the test
+	// Outside are the lines executed outside of tests: at import, at collection and
+	// between tests.
 	Outside Lines
-	Cut     bool // there are more lines than the bounds allow
+	Cut     bool // some lines are missing because a limit was reached
 }
 
-// CoverProbe is the probe of Cover, for runners that trace several runs at once.
-func CoverProbe() *verify.Probe { return probe(map[string]any{"mode": "cover"}) }
+// CoverProbe returns the probe of Cover, for callers that make the test runs themselves.
+func CoverProbe() *verify.Probe { return newProbe(map[string]any{"mode": "cover"}) }
 
 // Cover runs the tests of a tree with a patch and returns the lines of the workspace that each test
 // executed. Run.Tests has the statuses. If no test was traced, the error is ErrNoTrace.
-func Cover(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (Coverage, verify.Run, error) {
-	how.Probe = CoverProbe()
-	run, err := watch(ctx, r, t, tree, patch, how)
+func Cover(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, variant verify.Variant) (Coverage, verify.Run, error) {
+	variant.Probe = CoverProbe()
+	run, err := runProbe(ctx, r, t, tree, patch, variant)
 	if err != nil {
 		return Coverage{}, run, err
 	}
@@ -59,27 +59,27 @@ func ReadCoverage(output []byte) (Coverage, error) {
 
 func readCoverage(raw []byte) Coverage {
 	c := Coverage{Tests: map[string]Lines{}, Outside: Lines{}}
-	records(raw, func(r record) {
+	readRecords(raw, func(r record) {
 		var name string
 		var cut bool
 		var files [][2]json.RawMessage
 		switch {
 		case r.kind == "cut":
 			c.Cut = true
-		case r.kind == "test" && r.into(&name, &files, &cut):
-			into := c.Outside
+		case r.kind == "test" && r.decode(&name, &files, &cut):
+			lines := c.Outside
 			if name != "" {
 				if c.Tests[name] == nil {
 					c.Tests[name] = Lines{}
 				}
-				into = c.Tests[name]
+				lines = c.Tests[name]
 			}
 			c.Cut = c.Cut || cut
 			for _, f := range files {
 				var file string
 				var ranges [][2]int
 				if json.Unmarshal(f[0], &file) == nil && json.Unmarshal(f[1], &ranges) == nil {
-					into.add(file, ranges)
+					lines.add(file, ranges)
 				}
 			}
 		}
@@ -101,20 +101,20 @@ func (l Lines) add(file string, ranges [][2]int) {
 	l[file] = slices.Compact(lines)
 }
 
-// Suspect is a line and how strongly its execution correlates with failures.
+// Suspect is a line of the program that may contain the bug.
 type Suspect struct {
 	File  string
 	Line  int
-	Score float64 // 0 to 1
-	Rank  int     // 1 for the highest score; lines of one score share the worst rank among them
+	Score float64 // how strongly its execution correlates with failures, from 0 to 1
+	Rank  int     // 1 for the highest score; lines with equal scores all get the worst rank among them
 }
 
-// Ochiai ranks the executed lines by ef / sqrt((ef + nf) * (ef + ep)), with ef and
-// ep the failing and passing tests that execute a line and nf the failing ones
-// that do not (Abreu, Zoeteweij and van Gemund, "An Evaluation of Similarity
-// Coefficients for Software Fault Localization", PRDC 2006). failed names the
-// failing tests; only files for which program returns true are ranked.
-func (c Coverage) Ochiai(failed func(id string) bool, program func(file string) bool) []Suspect {
+// Ochiai ranks the lines that failing tests execute. The score of a line is
+// ef / sqrt((ef + nf) * (ef + ep)): ef failing and ep passing tests execute the line, and
+// nf failing tests do not (Abreu, Zoeteweij and van Gemund, "An Evaluation of Similarity
+// Coefficients for Software Fault Localization", PRDC 2006). failed reports whether a test
+// failed. Ochiai ranks only files for which isProgram returns true.
+func (c Coverage) Ochiai(failed func(id string) bool, isProgram func(file string) bool) []Suspect {
 	type line struct {
 		file string
 		n    int
@@ -126,7 +126,7 @@ func (c Coverage) Ochiai(failed func(id string) bool, program func(file string) 
 			fails, count = fails+1, ef
 		}
 		for file, lines := range files {
-			if !program(file) {
+			if !isProgram(file) {
 				continue
 			}
 			for _, n := range lines {

@@ -1,7 +1,8 @@
-// Package trace observes the tests of a Python program while they run: which lines each test
-// executes (Cover), and where the run of one test begins to differ between two versions of the
-// program (Compare). env/verify makes the runs, with probe.py as their probe. The probe uses
-// sys.monitoring if the interpreter has it (3.12), else sys.settrace.
+// Package trace observes the tests of a Python program while they run. Cover records which lines
+// each test executes. Compare finds where the run of one test begins to differ between two versions
+// of the program. Package env/verify runs the tests and loads probe.py into them. The probe uses
+// sys.monitoring if the interpreter has it (Python 3.12 and later), and sys.settrace otherwise.
 //
-// A probe's output comes from the program's own process, so it is bounded and not trusted.
+// The output of a probe is limited in size and not trusted, because the program runs in the same
+// process and could have written it.
 package trace

@@ -8,47 +8,47 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
-// lineMap maps a line after a patch to the line of the tree before it. A replaced line maps to the old
-// one, an inserted line to none.
+// lineMap maps the lines of one file after a patch to its lines before the patch. A replaced line maps
+// to the line that it replaces, and an inserted line to 0.
 type lineMap struct {
-	exact  map[int]int
-	shifts []shift // by their first line
+	hunkLines map[int]int // lines in the hunks of the patch
+	shifts    []shift     // for the other lines, in ascending order
 }
 
-// shift is by how much the patch moves the lines from one on.
-type shift struct{ from, by int }
+// shift says that a patch moved the lines at and after from down by offset lines.
+type shift struct{ from, offset int }
 
-// lineMaps reads the line maps of a patch, by file.
-func lineMaps(patch []byte) (map[string]lineMap, error) {
+// parseLineMaps returns the line maps of a patch by file.
+func parseLineMaps(patch []byte) (map[string]lineMap, error) {
 	files, _, err := gitdiff.Parse(bytes.NewReader(patch))
 	if err != nil {
 		return nil, fmt.Errorf("reading a patch: %w", err)
 	}
 	out := map[string]lineMap{}
 	for _, f := range files {
-		m := lineMap{exact: map[int]int{}}
+		m := lineMap{hunkLines: map[int]int{}}
 		for _, part := range f.TextFragments {
 			before, after := int(part.OldPosition), int(part.NewPosition)
-			var gone []int // lines whose places are free
+			var deleted []int // deleted lines that no added line replaces so far
 			for _, l := range part.Lines {
 				switch l.Op {
 				case gitdiff.OpDelete:
-					gone = append(gone, before)
+					deleted = append(deleted, before)
 					before++
 				case gitdiff.OpAdd:
-					m.exact[after] = 0
-					if len(gone) > 0 {
-						m.exact[after], gone = gone[0], gone[1:]
+					m.hunkLines[after] = 0
+					if len(deleted) > 0 {
+						m.hunkLines[after], deleted = deleted[0], deleted[1:]
 					}
 					after++
 				default:
-					m.exact[after], gone = before, nil
+					m.hunkLines[after], deleted = before, nil
 					before, after = before+1, after+1
 				}
 			}
 			m.shifts = append(m.shifts, shift{after, after - before})
 		}
-		if !bytes.Contains(patch, []byte("diff --git ")) { // then the prefixes are left
+		if !bytes.Contains(patch, []byte("diff --git ")) { // gitdiff removes the prefix only from git patches
 			f.NewName = strings.TrimPrefix(f.NewName, "b/")
 		}
 		out[f.NewName] = m
@@ -56,26 +56,26 @@ func lineMaps(patch []byte) (map[string]lineMap, error) {
 	return out, nil
 }
 
-// OldLines reads a patch and returns a function that maps a line of a patched file to the line of the
-// tree, 0 if there is none.
+// OldLines parses a patch. It returns a function that maps a line of a file after the patch to the line
+// before the patch, or to 0 if the patch inserted the line.
 func OldLines(patch []byte) (func(file string, line int) int, error) {
-	maps, err := lineMaps(patch)
+	maps, err := parseLineMaps(patch)
 	if err != nil {
 		return nil, err
 	}
-	return func(file string, line int) int { return maps[file].old(line) }, nil
+	return func(file string, line int) int { return maps[file].oldLine(line) }, nil
 }
 
-// old is the line before the patch, 0 if there was none.
-func (m lineMap) old(line int) int {
-	if before, near := m.exact[line]; near {
+// oldLine returns the line before the patch, or 0 if the patch inserted it.
+func (m lineMap) oldLine(line int) int {
+	if before, ok := m.hunkLines[line]; ok {
 		return before
 	}
-	by := 0
+	offset := 0
 	for _, s := range m.shifts {
 		if s.from <= line {
-			by = s.by
+			offset = s.offset
 		}
 	}
-	return line - by
+	return line - offset
 }

@@ -9,112 +9,115 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// maxWindows is how many windows Compare reads until the runs differ.
+// maxWindows is the number of windows of events after which Compare stops if the runs do not differ.
 const maxWindows = 10
 
 // Kinds of Divergence.
 const (
-	ValueDivergence = "value" // the same line, other values
-	FlowDivergence  = "flow"  // another line, call, return or exception
+	ValueDivergence = "value" // the runs are at the same line, but a variable differs
+	FlowDivergence  = "flow"  // the runs are at different lines, calls, returns or exceptions
 )
 
 // Divergence is the first point at which two runs differ.
 type Divergence struct {
 	Kind string `json:"kind"`
-	// Place is where the buggy run is: at this call, return or exception, or about to run
-	// this line. Lines are lines of the buggy version.
+	// Place is the position of the buggy run, in lines of the buggy version: a call, a
+	// return or an exception at this line, or the line that runs next.
 	Place
-	After   int          `json:"after,omitempty"` // the line of the same frame that ran just before
-	Event   int          `json:"event"`           // number in the buggy run
-	Depth   int          `json:"depth"`
-	Vars    []Difference `json:"vars,omitempty"`  // of a value divergence, by name
-	Visible int          `json:"visible"`         // variables of the frame
-	Other   *Place       `json:"other,omitempty"` // of a flow divergence: where the fixed run is, in its own lines
+	After   int          `json:"after,omitempty"` // the line that the same frame ran last; 0 = none
+	Event   int          `json:"event"`           // number of the event in the buggy run
+	Depth   int          `json:"depth"`           // stack frames of the program, including this one
+	Vars    []Difference `json:"vars,omitempty"`  // value divergences only: the differing variables, by name
+	Visible int          `json:"visible"`         // number of variables in the frame
+	Other   *Place       `json:"other,omitempty"` // flow divergences only: position of the fixed run, in its lines
 }
 
-// Difference is a variable with different values in the two runs; "" is unbound. Besides local
-// variables there are self.NAME, <return> and <exception>.
+// Difference is a variable whose value differs between the two runs. The value is "" if the
+// variable is unbound. A name is that of a local variable, self.NAME, <return> or <exception>.
 type Difference struct {
 	Name  string `json:"name"`
 	Buggy string `json:"buggy"`
 	Fixed string `json:"fixed"` // privileged: never shown to a model
 }
 
-// Pair compares one test's run in two versions of a program.
+// Pair is the comparison of one test's runs in a buggy and a fixed version of a program.
 type Pair struct {
 	Test    string      `json:"test"`
-	D0      *Divergence `json:"d0,omitempty"`      // nil: no difference was found
+	D0      *Divergence `json:"d0,omitempty"`      // the first divergence; nil if Compare found none
 	Failure *Failure    `json:"failure,omitempty"` // of the buggy run
-	// Events and Frames are the distance of the symptom: the number of events in the buggy
-	// run from D0 to the failure, and of calls and returns between their frames.
+	// Events and Frames measure how far the failure is from D0 in the buggy run: the
+	// number of events between them, and the number of calls and returns that lead from
+	// the frame of D0 to the frame of the failure.
 	Events      int      `json:"events"`
 	Frames      int      `json:"frames"`
 	Executed    []string `json:"executed"` // functions of the buggy run, "file:qualified name"
-	Length      int      `json:"length"`   // events of the buggy run
+	Length      int      `json:"length"`   // number of events of the buggy run
 	FixedLength int      `json:"fixed_length"`
-	Masked      []string `json:"masked,omitempty"`   // "file:function variable" that differ between two runs of one version
-	Unstable    bool     `json:"unstable,omitempty"` // two runs of one version took different ways: compared up to there
-	Cut         bool     `json:"cut,omitempty"`      // there was more than the bounds allow
+	Masked      []string `json:"masked,omitempty"`   // ignored variables, "file:function variable"
+	Unstable    bool     `json:"unstable,omitempty"` // runs of one version differ in control flow; compared up to there
+	Cut         bool     `json:"cut,omitempty"`      // a limit was reached before the end of the runs
 }
 
-// Compare runs one test twice in each of two versions of a tree, each given by a patch (nil:
-// the tree itself), and finds where they begin to differ. It compares lines as lines of the
-// tree, and ignores variables that differ between two runs of the same version.
+// Compare runs one test in two versions of a tree and finds where the runs begin to differ.
+// Each version is given as a patch of tree, nil for tree itself. Compare runs each version
+// twice and ignores variables that differ between two runs of the same version. It maps
+// the lines of both versions to lines of tree to compare them.
 func Compare(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, buggy, fixed []byte, test string) (Pair, error) {
 	p := Pair{Test: test}
 	var sides [2]side
 	for i, patch := range [][]byte{buggy, fixed} {
-		m, err := lineMaps(patch)
+		m, err := parseLineMaps(patch)
 		if err != nil {
 			return p, err
 		}
 		sides[i] = side{lines: m, frames: map[int]map[string]string{}, last: map[int]int{}}
 	}
-	for page := range maxWindows {
+	for n := range maxWindows {
 		for i, patch := range [][]byte{buggy, fixed} {
 			var runs [2]steps
 			for k := range runs {
 				var err error
-				if runs[k], err = follow(ctx, r, t, tree, patch, test, page*window); err != nil {
+				if runs[k], err = traceSteps(ctx, r, t, tree, patch, test, n*window); err != nil {
 					return p, err
 				}
 			}
 			sides[i].steps = runs[0]
-			sides[i].mask, sides[i].stable = noise(runs[0], runs[1])
+			sides[i].mask, sides[i].stable = compareRuns(runs[0], runs[1])
 		}
 		p.compare(&sides[0], &sides[1])
-		if p.D0 != nil || p.Unstable || sides[0].count <= (page+1)*window {
+		if p.D0 != nil || p.Unstable || sides[0].count <= (n+1)*window {
 			break
 		}
-		p.Cut = page == maxWindows-1
+		p.Cut = n == maxWindows-1
 	}
 	b := sides[0].steps
-	p.Executed, p.Length, p.FixedLength, p.Failure = b.executed, b.count, sides[1].count, b.failed()
+	p.Executed, p.Length, p.FixedLength, p.Failure = b.executed, b.count, sides[1].count, b.testFailure()
 	p.Cut = p.Cut || b.cut
-	p.distance(b)
+	p.measureDistance(b)
 	return p, nil
 }
 
-// side is one version while it is compared.
+// side is the state of one version during a comparison. A frame is identified by its serial
+// number.
 type side struct {
 	steps
 	lines  map[string]lineMap
-	frames map[int]map[string]string // values by frame, as of the event looked at
-	last   map[int]int               // line that ran last, by frame
-	mask   map[string]bool
-	stable int // events that two runs agree on
+	frames map[int]map[string]string // by frame: the values of variables after the current event
+	last   map[int]int               // by frame: the line that ran last
+	mask   map[string]bool           // variables to ignore
+	stable int                       // number of events on which two runs agree
 }
 
-// noise compares two runs of one version: which variables differ, and how many
-// events they agree on.
-func noise(a, b steps) (mask map[string]bool, stable int) {
+// compareRuns compares two runs of one version. mask contains the variables that differ,
+// and stable is the number of events on which the runs agree.
+func compareRuns(a, b steps) (mask map[string]bool, stable int) {
 	mask = map[string]bool{}
 	for stable < len(a.events) && stable < len(b.events) {
 		x, y := a.events[stable], b.events[stable]
 		if x.kind != y.kind || x.file != y.file || x.function != y.function || x.line != y.line || x.depth != y.depth {
 			return mask, stable
 		}
-		for _, name := range names(x.changes, y.changes) {
+		for _, name := range changedNames(x.changes, y.changes) {
 			if schemas.Value(x.changes[name]) != schemas.Value(y.changes[name]) {
 				mask[x.file+":"+x.function+" "+name] = true
 			}
@@ -124,7 +127,8 @@ func noise(a, b steps) (mask map[string]bool, stable int) {
 	return mask, stable
 }
 
-func names(a, b map[string]*string) []string {
+// changedNames returns the names of the variables that two events change.
+func changedNames(a, b map[string]*string) []string {
 	all := maps.Clone(a)
 	if all == nil {
 		all = map[string]*string{}
@@ -133,7 +137,7 @@ func names(a, b map[string]*string) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// compare looks for the first difference in a window of both runs.
+// compare looks for the first difference within a window of both runs.
 func (p *Pair) compare(b, f *side) {
 	for name := range f.mask {
 		b.mask[name] = true
@@ -149,19 +153,19 @@ func (p *Pair) compare(b, f *side) {
 		}
 		x := b.events[i]
 		if i >= len(f.events) {
-			p.diverges(FlowDivergence, b, x)
+			p.setDivergence(FlowDivergence, b, x)
 			return
 		}
 		y := f.events[i]
 		if x.kind != y.kind || x.file != y.file || x.function != y.function || b.line(x) != f.line(y) || x.depth != y.depth {
-			p.diverges(FlowDivergence, b, x)
+			p.setDivergence(FlowDivergence, b, x)
 			p.D0.Other = &Place{y.file, y.function, y.line}
 			return
 		}
 		b.apply(x)
 		f.apply(y)
 		if vars := differences(b, f, x, y); len(vars) > 0 {
-			p.diverges(ValueDivergence, b, x)
+			p.setDivergence(ValueDivergence, b, x)
 			p.D0.Vars, p.D0.Visible = vars, len(b.frames[x.serial])
 			return
 		}
@@ -176,11 +180,11 @@ func (p *Pair) compare(b, f *side) {
 	}
 }
 
-// line is the line of an event in the tree. For a line that only this version has, it is a
-// number that no line of the other version has.
+// line returns the line of an event in the tree. For a line that only this version has, it
+// returns a negative number, which equals no line of the other version.
 func (s *side) line(e event) int {
 	if m, changed := s.lines[e.file]; changed {
-		if old := m.old(e.line); old != 0 {
+		if old := m.oldLine(e.line); old != 0 {
 			return old
 		}
 		return -e.line
@@ -188,6 +192,7 @@ func (s *side) line(e event) int {
 	return e.line
 }
 
+// apply updates the values of the event's frame.
 func (s *side) apply(e event) {
 	values := s.frames[e.serial]
 	if values == nil {
@@ -203,41 +208,41 @@ func (s *side) apply(e event) {
 	}
 }
 
-// differences lists the variables that an event has changed and that differ. It ignores a local
-// variable that one version does not have at all.
+// differences returns the differing variables among those that the events x and y change. It
+// ignores masked variables, and local variables that only one version of the function has.
 func differences(b, f *side, x, y event) []Difference {
 	var out []Difference
-	key := x.file + ":" + x.function
-	for _, name := range names(x.changes, y.changes) {
-		vb, inB := b.frames[x.serial][name]
-		vf, inF := f.frames[y.serial][name]
-		local := b.functions[key][name] || f.functions[key][name]
-		if b.mask[key+" "+name] || local && !(b.functions[key][name] && f.functions[key][name]) {
+	function := x.file + ":" + x.function
+	for _, name := range changedNames(x.changes, y.changes) {
+		vb, boundB := b.frames[x.serial][name]
+		vf, boundF := f.frames[y.serial][name]
+		inBuggy, inFixed := b.functions[function][name], f.functions[function][name] // as a local variable
+		if b.mask[function+" "+name] || inBuggy != inFixed {
 			continue
 		}
-		if vb != vf || inB != inF {
+		if vb != vf || boundB != boundF {
 			out = append(out, Difference{name, vb, vf})
 		}
 	}
 	return out
 }
 
-func (p *Pair) diverges(kind string, b *side, e event) {
+func (p *Pair) setDivergence(kind string, b *side, e event) {
 	p.D0 = &Divergence{Kind: kind, Place: Place{e.file, e.function, e.line}, After: b.last[e.serial], Event: e.n, Depth: e.depth,
 		Visible: len(b.frames[e.serial])}
 }
 
-// distance measures the distance from D0 to the failure.
-func (p *Pair) distance(b steps) {
+// measureDistance sets Events and Frames.
+func (p *Pair) measureDistance(b steps) {
 	if p.D0 == nil || p.Failure == nil || p.Failure.Event < p.D0.Event {
 		return
 	}
 	p.Events = p.Failure.Event - p.D0.Event
-	from, to, least := p.D0.Depth, p.D0.Depth, p.D0.Depth
+	from, to, lowest := p.D0.Depth, p.D0.Depth, p.D0.Depth
 	for _, e := range b.events {
 		if e.n >= p.D0.Event && e.n <= p.Failure.Event {
-			to, least = e.depth, min(least, e.depth)
+			to, lowest = e.depth, min(lowest, e.depth)
 		}
 	}
-	p.Frames = from - least + to - least
+	p.Frames = from - lowest + to - lowest
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// with returns a copy of the project in which the first from in a file is replaced by to.
 func (p project) with(name, from, to string) project {
 	out := project{}
 	for n, text := range p {
@@ -125,7 +126,7 @@ def test_balance():
 
 func compare(t *testing.T, buggy, fixed project, id string) Pair {
 	t.Helper()
-	// The tree is the fixed version: the bug is the patch, as in made tasks.
+	// The tree is the fixed version and the patch adds the bug, as in tasks with injected bugs.
 	p, err := Compare(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), fixed.tree(t), patch(t, fixed, buggy), nil, "test_ledger.py::"+id)
 	if err != nil {
 		t.Fatal(err)
@@ -144,8 +145,8 @@ func TestPairFindsWhereControlFlowDiffers(t *testing.T) {
 	}
 }
 
-// The first difference is far beyond the events of one window.
-func TestFactoryPairLooksThroughLongRuns(t *testing.T) {
+// The first difference is several windows after the start of the runs.
+func TestFactoryPairReadsSeveralWindows(t *testing.T) {
 	suite.Factory.Need(t)
 	p := compare(t, ledger.with("ledger.py", "out - 15000", "out - 14999"), ledger, "test_balance")
 	if p.D0 == nil || p.D0.Function != "Book.balance" || p.D0.Event < 2*window || p.D0.Vars[0].Name != "<return>" {
@@ -163,11 +164,11 @@ func TestPairOfEqualVersionsHasNoDivergence(t *testing.T) {
 	}
 	_, err = Compare(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), ledger.tree(t), nil, nil, "test_ledger.py::test_none")
 	if !errors.Is(err, ErrNoTrace) {
-		t.Errorf("a test that is not there: %v", err)
+		t.Errorf("a test that does not exist: %v", err)
 	}
 }
 
-// Showing values runs no code of the program.
+// The probe calls no code of the program to format values.
 func TestProbeRunsNoCodeOfTheProgram(t *testing.T) {
 	rude := project{"test_ledger.py": `class Rude:
     seen = []
@@ -190,7 +191,7 @@ def test_rude():
     e = 1
     assert Rude.seen == [1]
 `}
-	s, err := follow(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), rude.tree(t), nil, "test_ledger.py::test_rude", 0)
+	s, err := traceSteps(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), rude.tree(t), nil, "test_ledger.py::test_rude", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +203,7 @@ def test_rude():
 			}
 		}
 	}
-	if f := s.failed(); f == nil || f.Type != "AssertionError" {
+	if f := s.testFailure(); f == nil || f.Type != "AssertionError" {
 		t.Errorf("failure %+v: the assertion should see that nothing was called", f)
 	}
 	for name, want := range map[string]string{
@@ -221,14 +222,14 @@ def test_rude():
 	}
 }
 
-func TestLinesFollowAPatch(t *testing.T) {
-	maps, err := lineMaps([]byte("--- a/f.py\n+++ b/f.py\n@@ -2,3 +2,4 @@\n a\n-b\n+B\n+new\n c\n@@ -10,2 +11 @@\n x\n-y\n"))
+func TestLineMaps(t *testing.T) {
+	maps, err := parseLineMaps([]byte("--- a/f.py\n+++ b/f.py\n@@ -2,3 +2,4 @@\n a\n-b\n+B\n+new\n c\n@@ -10,2 +11 @@\n x\n-y\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line, want := range map[int]int{1: 1, 2: 2, 3: 3, 4: 0, 5: 4, 6: 5, 11: 10, 12: 12, 20: 20} {
-		if got := maps["f.py"].old(line); got != want {
-			t.Errorf("line %d was %d, want %d", line, got, want)
+		if got := maps["f.py"].oldLine(line); got != want {
+			t.Errorf("line %d maps to %d, want %d", line, got, want)
 		}
 	}
 }
@@ -238,14 +239,14 @@ func FuzzReadSteps(f *testing.F) {
 	f.Add([]byte(`["failure",[[0,1,"E",[[]]]]]` + "\n" + `["end"]` + "\n" + `["function","a",5]`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		s := readSteps(raw)
-		mask, stable := noise(s, s)
+		mask, stable := compareRuns(s, s)
 		var p Pair
 		a := side{steps: s, frames: map[int]map[string]string{}, last: map[int]int{}, mask: mask, stable: stable}
 		b := a
 		b.frames = map[int]map[string]string{}
 		p.compare(&a, &b)
-		p.Failure = s.failed()
-		p.distance(s)
+		p.Failure = s.testFailure()
+		p.measureDistance(s)
 		if p.D0 != nil {
 			t.Errorf("a run differs from itself: %+v", p.D0)
 		}

@@ -14,12 +14,12 @@ import (
 )
 
 //go:embed probe.py
-var program string
+var probeSource string
 
 // Limits of a probe.
 const (
-	maxOutput = 64 << 20 // bytes that it may write in one run
-	maxEvents = 2_000_000
+	maxOutput = 64 << 20  // bytes of output in one run
+	maxEvents = 2_000_000 // events of one test
 )
 
 // ErrNoTrace is returned if the tests ran but the probe recorded nothing.
@@ -27,18 +27,18 @@ var ErrNoTrace = errors.New("nothing was traced")
 
 // Runner runs the tests of a task on a tree with a patch. *verify.Verifier implements it.
 type Runner interface {
-	Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (verify.Run, error)
+	Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, variant verify.Variant) (verify.Run, error)
 }
 
-// probe is a probe with a configuration, to which it adds the limits.
-func probe(order map[string]any) *verify.Probe {
-	order["limit"], order["events"] = maxOutput-64, maxEvents
-	return &verify.Probe{Source: program, Config: order, Limit: maxOutput}
+// newProbe returns a probe with the given configuration and the limits.
+func newProbe(config map[string]any) *verify.Probe {
+	config["limit"], config["events"] = maxOutput-64, maxEvents
+	return &verify.Probe{Source: probeSource, Config: config, Limit: maxOutput}
 }
 
-// watch runs the tests under the probe.
-func watch(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, how verify.Variant) (verify.Run, error) {
-	run, err := r.Observe(ctx, t, tree, patch, how)
+// runProbe runs the tests with the probe of variant.
+func runProbe(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, variant verify.Variant) (verify.Run, error) {
+	run, err := r.Observe(ctx, t, tree, patch, variant)
 	if err != nil {
 		return run, fmt.Errorf("tracing: %w", err)
 	}
@@ -47,38 +47,39 @@ func watch(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch [
 
 // record is one line of the probe's output: a kind and its items.
 type record struct {
-	kind string
-	rest []json.RawMessage
+	kind  string
+	items []json.RawMessage
 }
 
-// into decodes the first items into targets. ok is false if there are too few items or one does not
+// decode decodes the first items into targets. ok is false if there are too few items or one does not
 // match the type of its target.
-func (r record) into(targets ...any) (ok bool) {
-	if len(r.rest) < len(targets) {
+func (r record) decode(targets ...any) (ok bool) {
+	if len(r.items) < len(targets) {
 		return false
 	}
 	for i, target := range targets {
-		if json.Unmarshal(r.rest[i], target) != nil {
+		if json.Unmarshal(r.items[i], target) != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// tuple decodes a JSON array with at least as many items as there are targets.
-func tuple(raw []byte, targets ...any) error {
+// decodeTuple decodes a JSON array that has at least as many items as there are targets.
+func decodeTuple(raw []byte, targets ...any) error {
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
 		return err
 	}
-	if !(record{rest: items}).into(targets...) {
-		return errors.New("not what a probe writes")
+	if !(record{items: items}).decode(targets...) {
+		return errors.New("not a record of a probe")
 	}
 	return nil
 }
 
-// records reads the output of a probe. It skips lines that are not records.
-func records(raw []byte, each func(record)) {
+// readRecords calls handle for each record in the output of a probe. It skips lines that are not
+// records.
+func readRecords(raw []byte, handle func(record)) {
 	for line := range bytes.Lines(raw) {
 		var items []json.RawMessage
 		if json.Unmarshal(line, &items) != nil || len(items) == 0 {
@@ -86,8 +87,8 @@ func records(raw []byte, each func(record)) {
 		}
 		var r record
 		if json.Unmarshal(items[0], &r.kind) == nil {
-			r.rest = items[1:]
-			each(r)
+			r.items = items[1:]
+			handle(r)
 		}
 	}
 }

@@ -1,9 +1,9 @@
-"""Traces the tests of one run from inside the process: the lines that each executes,
-or every step of one test. Only files of the workspace are traced. The probe never calls
-code of the program: it shows values by their built-in parts, not by their own __repr__.
-Runs on Python 3.6 to 3.14.
+"""Traces the tests of one run from inside the process: either the lines that each test
+executes, or every step of one test. The probe traces only files of the workspace. It never
+calls code of the program: it formats values from their built-in parts and does not call
+their __repr__. It runs on Python 3.6 to 3.14.
 
-The output has one JSON array per line; its first item names the kind of record.
+The output has one JSON array per line. The first item is the kind of the record.
 """
 import atexit
 import hashlib
@@ -12,40 +12,43 @@ import sys
 import threading
 
 
-def start(config, path, place):
-    kind = {"cover": Cover, "steps": Steps}[config["mode"]]
+def start(config, path, relative):
+    """Starts a probe that writes to path. relative returns the path of a file relative to the
+    workspace, or None if it is outside."""
+    tracer = {"cover": Cover, "steps": Steps}[config["mode"]]
 
-    def where(code):
-        file = place(code.co_filename)
+    def file_of(code):
+        file = relative(code.co_filename)
         return None if file is None or file[:1] == "<" else file
 
-    return kind(config, Output(path, config["limit"]), where)
+    return tracer(config, Output(path, config["limit"]), file_of)
 
 
 class Output(object):
-    """Appends records up to a limit in bytes, and ["cut"] when the limit is reached."""
+    """Appends records to a file, and ["cut"] instead of the first record beyond the limit in bytes."""
 
     def __init__(self, path, limit):
-        self.path, self.left, self.open = path, limit, open
+        self.path, self.remaining = path, limit
+        self.open = open  # the program may replace the built-in function later
 
     def write(self, records):
-        if self.left < 0:
+        if self.remaining < 0:
             return
         with self.open(self.path, "a") as f:
             for record in records:
                 line = json.dumps(record, separators=(",", ":")) + "\n"
-                self.left -= len(line)
-                if self.left < 0:
+                self.remaining -= len(line)
+                if self.remaining < 0:
                     f.write('["cut"]\n')
                     return
                 f.write(line)
 
 
 class Settrace(object):
-    """Delivers events of sys.settrace to see(kind, file, frame, arg)."""
+    """Passes events of sys.settrace to handle(kind, file, frame, arg)."""
 
-    def __init__(self, see, where, kinds):
-        self.see, self.where, self.kinds = see, where, kinds
+    def __init__(self, handle, file_of, kinds):
+        self.handle, self.file_of, self.kinds = handle, file_of, kinds
 
     def on(self):
         threading.settrace(self.call)
@@ -59,15 +62,15 @@ class Settrace(object):
         pass
 
     def call(self, frame, event, arg):
-        file = self.where(frame.f_code)
+        file = self.file_of(frame.f_code)
         if file is None:
             return None
         if "call" in self.kinds:
-            self.see("call", file, frame, arg)
+            self.handle("call", file, frame, arg)
 
         def step(frame, event, arg):
             if event in self.kinds and not (event == "exception" and arg[0] in (StopIteration, GeneratorExit)):
-                self.see(event, file, frame, arg[1] if event == "exception" else arg)
+                self.handle(event, file, frame, arg[1] if event == "exception" else arg)
             return step
 
         if "line" not in self.kinds and hasattr(frame, "f_trace_lines"):  # 3.7 and later
@@ -76,10 +79,10 @@ class Settrace(object):
 
 
 class Monitoring(object):
-    """Delivers events of sys.monitoring (3.12 and later). If see returns True, the event is
-    switched off at that place until restart."""
+    """Passes events of sys.monitoring (Python 3.12 and later) to handle(kind, file, frame, arg).
+    If handle returns True, the event is switched off at that place until restart."""
 
-    def __init__(self, see, where, kinds):
+    def __init__(self, handle, file_of, kinds):
         self.m = m = sys.monitoring
         self.tool = next(i for i in (4, 3, 5, 2, 1, 0) if m.get_tool(i) is None)
         m.use_tool_id(self.tool, "tracesmith")
@@ -89,16 +92,16 @@ class Monitoring(object):
             if kind in kinds:
                 event = getattr(m.events, name)
                 self.mask |= event
-                m.register_callback(self.tool, event, self.callback(name, kind, see, where))
+                m.register_callback(self.tool, event, self.callback(name, kind, handle, file_of))
 
-    def callback(self, name, kind, see, where):
+    def callback(self, name, kind, handle, file_of):
         off, local, frame = self.m.DISABLE, name not in ("PY_UNWIND", "RAISE"), sys._getframe
 
         def on_event(code, at, arg=None):
-            file = where(code)
+            file = file_of(code)
             if file is None:
                 return off if local else None
-            done = see(kind, file, frame(1), None if name == "PY_UNWIND" else arg)
+            done = handle(kind, file, frame(1), None if name == "PY_UNWIND" else arg)
             return off if done and local else None
 
         return on_event
@@ -113,24 +116,25 @@ class Monitoring(object):
         self.m.restart_events()
 
 
-def backend(see, where, *kinds):
-    return (Monitoring if hasattr(sys, "monitoring") else Settrace)(see, where, kinds)
+def backend(handle, file_of, *kinds):
+    return (Monitoring if hasattr(sys, "monitoring") else Settrace)(handle, file_of, kinds)
 
 
 class Cover(object):
-    """Records the lines that each test executes; lines outside of tests have the test name ""."""
+    """Records the lines that each test executes. Lines executed outside of tests have the test
+    name ""."""
 
-    def __init__(self, config, out, where):
+    def __init__(self, config, out, file_of):
         self.out, self.budget = out, config["events"]
         self.outside = self.lines = {}
-        self.left = self.budget
-        self.events = backend(self.see, where, "line")
+        self.remaining = self.budget
+        self.events = backend(self.handle, file_of, "line")
         self.events.on()
         atexit.register(self.close)
 
-    def see(self, kind, file, frame, arg):
-        self.left -= 1
-        if self.left < 0:
+    def handle(self, kind, file, frame, arg):
+        self.remaining -= 1
+        if self.remaining < 0:
             self.events.off()
         lines = self.lines.get(file)
         if lines is None:
@@ -139,14 +143,14 @@ class Cover(object):
         return True
 
     def begin(self, name):
-        self.lines, self.left = {}, self.budget
+        self.lines, self.remaining = {}, self.budget
         self.events.on()
         self.events.restart()
 
     def end(self, name):
         self.flush(name, self.lines)
         self.lines = self.outside
-        self.left = self.budget
+        self.remaining = self.budget
         self.events.on()
         self.events.restart()
 
@@ -156,7 +160,7 @@ class Cover(object):
 
     def flush(self, name, lines):
         found = [[file, ranges(seen)] for file, seen in sorted(lines.items())]
-        self.out.write([["test", name, found, self.left < 0]])
+        self.out.write([["test", name, found, self.remaining < 0]])
 
 
 def ranges(lines):
@@ -170,17 +174,17 @@ def ranges(lines):
 
 
 class Names(object):
-    """Qualified names of code objects. Before 3.11 code objects do not have them, so the source
-    is compiled again and searched by name and line."""
+    """Finds the qualified names of code objects. Code objects have none before Python 3.11, so
+    Names compiles the source again and looks for a function with the same name and line."""
 
     def __init__(self):
-        self.known, self.files = {}, {}
+        self.cache, self.files = {}, {}
 
-    def of(self, code):
-        name = self.known.get(code)
+    def qualified(self, code):
+        name = self.cache.get(code)
         if name is None:
             name = getattr(code, "co_qualname", None) or self.find(code)
-            self.known[code] = name
+            self.cache[code] = name
         return name
 
     def find(self, code):
@@ -217,13 +221,13 @@ def instance_dict(value):
     return d if type(d) is dict else None
 
 
-class Show(object):
+class Formatter(object):
     """Formats values as text of bounded length."""
 
     NODES, ITEMS, DEPTH, TEXT = 200, 50, 3, 160
 
     def text(self, value):
-        self.left = self.NODES
+        self.remaining = self.NODES
         try:
             text = self.value(value, self.DEPTH)
         except Exception as error:  # a structure that changes while it is read
@@ -233,8 +237,8 @@ class Show(object):
         return text
 
     def value(self, v, depth):
-        self.left -= 1
-        if self.left < 0:
+        self.remaining -= 1
+        if self.remaining < 0:
             return "..."
         cls = type(v)
         if v is None or cls in (bool, float, complex):
@@ -269,7 +273,7 @@ class Show(object):
         parts = []
         each = dict.items(v) if base is dict else base.__iter__(v)
         for x in each:
-            if len(parts) == self.ITEMS or self.left < 0:
+            if len(parts) == self.ITEMS or self.remaining < 0:
                 parts.append("... %d" % size)
                 break
             if base is dict:
@@ -284,12 +288,13 @@ class Show(object):
 
 class Steps(object):
     """Records the calls, lines, returns and exceptions of one test, each with the local
-    variables that changed. Of all events, config["size"] are written from config["first"] on."""
+    variables that changed. It writes config["size"] events, beginning with the event number
+    config["first"]."""
 
-    def __init__(self, config, out, where):
-        self.out, self.first, self.size, self.most = out, config["first"], config["size"], config["events"]
-        self.names, self.show, self.busy = Names(), Show(), False
-        self.events = backend(self.see, where, "call", "line", "return", "exception")
+    def __init__(self, config, out, file_of):
+        self.out, self.first, self.size, self.max_events = out, config["first"], config["size"], config["events"]
+        self.names, self.formatter, self.busy = Names(), Formatter(), False
+        self.events = backend(self.handle, file_of, "call", "line", "return", "exception")
         self.ident, self.thread = threading.get_ident, None
 
     def begin(self, name):
@@ -302,9 +307,10 @@ class Steps(object):
         self.events.off()
         self.thread = None
         self.out.write(self.records)
-        self.out.write([["failure", self.failures[-50:]], ["end", self.count, sorted(self.executed)[:5000], self.count >= self.most]])
+        executed, cut = sorted(self.executed)[:5000], self.count >= self.max_events
+        self.out.write([["failure", self.failures[-50:]], ["end", self.count, executed, cut]])
 
-    def see(self, kind, file, frame, arg):
+    def handle(self, kind, file, frame, arg):
         if self.busy or self.ident() != self.thread:
             return
         self.busy = True
@@ -315,7 +321,7 @@ class Steps(object):
 
     def step(self, kind, file, frame, arg):
         n, self.count = self.count, self.count + 1
-        if self.count >= self.most:
+        if self.count >= self.max_events:
             self.events.off()
         if kind == "call" or not any(s[0] is frame for s in self.stack):
             self.serial += 1
@@ -323,21 +329,22 @@ class Steps(object):
         while self.stack[-1][0] is not frame:  # frames that ended without a return event
             self.stack.pop()
         depth, (_, serial, last) = len(self.stack), self.stack[-1]
-        name = self.names.of(frame.f_code)
+        name = self.names.qualified(frame.f_code)
         if file + ":" + name not in self.executed:
             self.executed[file + ":" + name] = True
             code = frame.f_code
-            known = code.co_varnames + code.co_cellvars + code.co_freevars
-            self.records.append(["function", file + ":" + name, known[:200]])
+            variables = code.co_varnames + code.co_cellvars + code.co_freevars
+            self.records.append(["function", file + ":" + name, variables[:200]])
         if kind == "exception":
-            self.raised(n, file, frame, name, arg, depth)
+            self.record_exception(n, file, frame, name, arg, depth)
         if self.first <= n < self.first + self.size:
-            self.records.append([kind, n, file, name, frame.f_lineno, depth, serial, self.changes(kind, frame, arg, last)])
+            changes = self.changes(kind, frame, arg, last)
+            self.records.append([kind, n, file, name, frame.f_lineno, depth, serial, changes])
         if kind == "return":
             self.stack.pop()
 
-    def raised(self, n, file, frame, name, error, depth):
-        """Remembers through which frames the latest exceptions passed."""
+    def record_exception(self, n, file, frame, name, error, depth):
+        """Records the frames through which the latest exceptions passed."""
         if self.failures and self.failures[-1][1] == id(error):
             self.failures[-1][3].append([file, name, frame.f_lineno, depth])
             return
@@ -350,18 +357,18 @@ class Steps(object):
         for name, value in list(frame.f_locals.items())[:200]:
             d = instance_dict(value) if name == "self" else None
             if d is None:
-                now[name] = self.show.text(value)
+                now[name] = self.formatter.text(value)
             else:
                 now[name] = typename(type(value))
                 for k, v in list(d.items())[:100]:
                     if type(k) is str:
-                        now["self." + k] = self.show.text(v)
+                        now["self." + k] = self.formatter.text(v)
         out = {k: v for k, v in now.items() if last.get(k) != v}
         out.update((k, None) for k in last if k not in now)
         last.clear()
         last.update(now)
         if kind == "return":
-            out["<return>"] = self.show.text(arg)
+            out["<return>"] = self.formatter.text(arg)
         elif kind == "exception":
             out["<exception>"] = typename(type(arg))
         return out

@@ -40,7 +40,7 @@ func (p project) tree(t testing.TB) env.Tree {
 	return tr
 }
 
-// pythons are interpreters by version; unittest runs in all, pytest in the system's.
+// pythons returns interpreters by version. Only the system's has pytest.
 func pythons(t testing.TB) map[string]string {
 	out := map[string]string{"system": ""}
 	home, err := os.UserHomeDir()
@@ -152,7 +152,7 @@ func TestCoverageOfEachTest(t *testing.T) {
 	}
 }
 
-// Output that a program writes in place of the probe is read only if it is valid, and only up to
+// The program can write output in place of the probe. ReadCoverage accepts only valid records, within
 // the limits.
 func TestForgedCoverageIsBounded(t *testing.T) {
 	c := readCoverage([]byte(`["test","a",[["f.py",[[1,3],[-5,2],[7,6],[1,999999999999]]],["g.py",7],5],false]

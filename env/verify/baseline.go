@@ -42,8 +42,8 @@ func makeBaseline(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree
 	return goldBaseline(t, before, after)
 }
 
-// unusable says why lists cannot be made of a run, nil if they can.
-func unusable(t schemas.Task, r testRun) *TaskError {
+// checkUsable returns an error if test lists cannot be made from a run.
+func checkUsable(t schemas.Task, r testRun) *TaskError {
 	fail := func(kind error, detail, remedy string) *TaskError {
 		return &TaskError{t.InstanceID, kind, detail, remedy}
 	}
@@ -59,23 +59,24 @@ func unusable(t schemas.Task, r testRun) *TaskError {
 	case r.runners > 0 && len(r.tests) == 0 && len(r.uncollected) == 0 && !r.unfinished:
 		return fail(ErrNoTests, "", "add a test that shows the bug, or correct the entrypoint "+fmt.Sprintf("%q", t.Entrypoint))
 	case r.runners == 0 && t.Tests.Method != "" && t.Tests.Method != schemas.VerifyExitCode:
-		return fail(ErrNotCollected, Cause(r.Output), "no "+t.Tests.Method+" run was seen: correct the entrypoint, or install the runner with setup commands")
-	case len(r.twice) > 0:
-		return fail(ErrUntrusted, r.twice[0]+" ran twice", "make the entrypoint run each test once")
+		return fail(ErrNotCollected, Cause(r.Output), t.Tests.Method+" did not run: correct the entrypoint, or install the runner with setup commands")
+	case len(r.duplicates) > 0:
+		return fail(ErrUntrusted, r.duplicates[0]+" ran twice", "make the entrypoint run each test once")
 	}
 	return nil
 }
 
+// baseline makes the test lists of a task without a gold patch from a run on the base tree.
 func baseline(t schemas.Task, before testRun) (schemas.TestSpec, error) {
-	if e := unusable(t, before); e != nil {
+	if e := checkUsable(t, before); e != nil {
 		return schemas.TestSpec{}, e
 	}
 	spec := t.Tests
 	spec.Method, spec.FailToPass, spec.PassToPass = schemas.VerifyExitCode, nil, nil
-	nothing := &TaskError{t.InstanceID, ErrNothingToFix, "all tests pass already", "give a repository whose tests fail because of the bug"}
+	nothingToFix := &TaskError{t.InstanceID, ErrNothingToFix, "all tests pass already", "give a repository whose tests fail because of the bug"}
 	if before.runners == 0 {
 		if before.ExitCode == 0 {
-			return schemas.TestSpec{}, nothing
+			return schemas.TestSpec{}, nothingToFix
 		}
 		return spec, nil
 	}
@@ -97,15 +98,16 @@ func baseline(t schemas.Task, before testRun) (schemas.TestSpec, error) {
 		}
 	}
 	if len(spec.FailToPass) == 0 {
-		return schemas.TestSpec{}, nothing
+		return schemas.TestSpec{}, nothingToFix
 	}
 	return spec, nil
 }
 
+// goldBaseline makes the test lists of a task from runs without (before) and with (after) its gold patch.
 func goldBaseline(t schemas.Task, before, after testRun) (schemas.TestSpec, error) {
 	for _, r := range []testRun{before, after} {
-		// Because of the bug, the tests of the base may fail to load.
-		if e := unusable(t, r); e != nil {
+		// Unlike baseline, accept tests that cannot be collected: the bug may be the cause.
+		if e := checkUsable(t, r); e != nil {
 			return schemas.TestSpec{}, e
 		}
 	}

@@ -38,7 +38,7 @@ func TestBaselineFindsTheLists(t *testing.T) {
 		"script":         {base, "PYTHONPATH=. python3 tests/test_basket.py", "", withFiles(schemas.TestSpec{Method: schemas.VerifyUnittest, FailToPass: []string{"tests.test_basket.BasketTest.test_sum"}, PassToPass: []string{"tests.test_basket.BasketTest.test_rejects_nothing"}})},
 		"exit code":      {base, `test "$(python3 -c 'from shop.prices import total; print(total([(1, 2)]))')" = 2`, "", exit},
 		"exit code gold": {base, `test "$(python3 -c 'from shop.prices import total; print(total([(1, 2)]))')" = 2`, goldPatch(t, v), exit},
-		// Nothing of a test file runs before the fix, so all of it fails before.
+		// Without the fix, the test file cannot be imported, so all its tests fail.
 		"import error gold": {unimportable, pytestEntry, string(gold), withFiles(schemas.TestSpec{
 			Method: schemas.VerifyPytest,
 			FailToPass: []string{
@@ -63,7 +63,7 @@ func TestBaselineFindsTheLists(t *testing.T) {
 	}
 }
 
-func TestBaselineRefusesTasks(t *testing.T) {
+func TestBaselineTaskErrors(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	cases := map[string]struct {
 		tree   project
@@ -113,7 +113,7 @@ func TestVerifyWithoutLists(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	patch, sha := patchTo(t, v, base, honest(t))
 	task := task(base, pytestEntry, schemas.TestSpec{Files: []string{"tests/**"}})
-	for range 2 { // the second time from memory
+	for range 2 { // the second time from the cache
 		got, err := v.Verify(t.Context(), task, base, patch, sha)
 		if err != nil || got.Resolved == nil || !*got.Resolved || got.F2PTotal != 2 || got.P2PTotal != 3 {
 			t.Errorf("Verify = %+v, %v", got, err)
@@ -137,8 +137,8 @@ func TestVerifyRefusesAnotherTree(t *testing.T) {
 	}
 }
 
-// started places a project in a sandbox of its own, as an agent has it.
-func started(t *testing.T, v *Verifier, p project) env.Sandbox {
+// startSandbox returns a new sandbox that contains a project.
+func startSandbox(t *testing.T, v *Verifier, p project) env.Sandbox {
 	t.Helper()
 	sb, err := v.cfg.Driver.Start(t.Context(), env.SandboxSpec{Workdir: schemas.DefaultWorkdir})
 	if err != nil {
@@ -178,7 +178,7 @@ func TestEval(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			sb := started(t, v, c.tree)
+			sb := startSandbox(t, v, c.tree)
 			got, err := Eval(t.Context(), sb, task(c.tree, c.entry, c.spec), 0)
 			if err != nil {
 				t.Fatal(err)
@@ -188,13 +188,13 @@ func TestEval(t *testing.T) {
 			}
 			left, err := sb.Run(t.Context(), env.Command{Args: []string{"sh", "-c", "ls -d /tmp/.trace* 2>/dev/null; env | grep -i -e tracesmith_c -e pythonpath"}})
 			if err != nil || len(left.Output) > 0 {
-				t.Errorf("the run left %q behind (error %v)", left.Output, err)
+				t.Errorf("files of the verifier after the run: %q (error %v)", left.Output, err)
 			}
 		})
 	}
 }
 
-// The hooks around a test do not appear in its traceback.
+// The traceback of a test does not show the hooks.
 func TestTracebacksContainOnlyTheProject(t *testing.T) {
 	p := fixture(t).edited("tests/test_basket.py", `
 import unittest
@@ -209,7 +209,7 @@ class BasketTest(unittest.TestCase):
 `)
 	v := verifier(t)
 	for _, entry := range []string{unittestEntry, pytestEntry} {
-		got, err := Eval(t.Context(), started(t, v, p), task(p, entry, schemas.TestSpec{}), 0)
+		got, err := Eval(t.Context(), startSandbox(t, v, p), task(p, entry, schemas.TestSpec{}), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +219,7 @@ class BasketTest(unittest.TestCase):
 			}
 		}
 		if strings.Contains(got.Output, "tracesmith") || strings.Contains(got.Output, "unittest/case.py") {
-			t.Errorf("%s: frames of others\n%s", entry, got.Output)
+			t.Errorf("%s: frames outside the project\n%s", entry, got.Output)
 		}
 	}
 }
@@ -247,7 +247,7 @@ def test_env():
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Eval(t.Context(), started(t, v, p), task(p, entry, schemas.TestSpec{}), 0)
+			got, err := Eval(t.Context(), startSandbox(t, v, p), task(p, entry, schemas.TestSpec{}), 0)
 			if err != nil || !got.Passed || len(got.Tests) != 6 {
 				t.Errorf("report %+v, %v", got, err)
 			}

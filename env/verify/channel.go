@@ -21,26 +21,26 @@ import (
 //go:embed python/*.py
 var hooks embed.FS
 
-// channel is the host's end of one run: the place in the sandbox where interpreters report, and the
-// keys with which they sign. The guest gives the n-th interpreter that the entrypoint starts the
-// n-th key, and gives none to processes that an interpreter starts.
+// channel carries the results of one test run out of the sandbox: interpreters append records to a file
+// in dir and sign them with keys. The guest gives the n-th key to the n-th interpreter that the
+// entrypoint starts, and gives no key to processes that an interpreter starts.
 type channel struct {
-	dir  string // in the sandbox; its last part is the name of the socket
+	dir  string // in the sandbox; its base name is the name of the guest's socket for keys
 	keys env.Keys
 }
 
-func newChannel(temp string) channel {
+func newChannel(tempDir string) channel {
 	var secret [48]byte
 	rand.Read(secret[:]) // never fails
 	name := "tracesmith-" + hex.EncodeToString(secret[:16])
-	return channel{path.Join(temp, "."+name), env.Keys{Name: "." + name, Secret: secret[16:]}}
+	return channel{path.Join(tempDir, "."+name), env.Keys{Name: "." + name, Secret: secret[16:]}}
 }
 
-// hooksPath is the path of the hooks for interpreters, the command's sealed file.
+// hooksPath is the path at which interpreters find the hooks, the command's sealed file.
 var hooksPath = fmt.Sprintf("/proc/self/fd/%d", env.SealedFile)
 
-// archive is the content of the sealed file: the hooks and their configuration.
-func (c channel) archive(workdir string, how Variant) ([]byte, error) {
+// archive returns the content of the sealed file: a zip archive of the hooks and their configuration.
+func (c channel) archive(workdir string, variant Variant) ([]byte, error) {
 	files := map[string][]byte{}
 	list, err := hooks.ReadDir("python")
 	if err != nil {
@@ -51,13 +51,13 @@ func (c channel) archive(workdir string, how Variant) ([]byte, error) {
 			return nil, fmt.Errorf("reading embedded hooks: %w", err)
 		}
 	}
-	order := how.order()
-	order["workdir"] = workdir
-	if files["order.json"], err = json.Marshal(order); err != nil {
+	config := variant.config()
+	config["workdir"] = workdir
+	if files["config.json"], err = json.Marshal(config); err != nil {
 		return nil, err
 	}
-	if how.Probe != nil {
-		files["tracesmith_probe.py"] = []byte(how.Probe.Source)
+	if variant.Probe != nil {
+		files["tracesmith_probe.py"] = []byte(variant.Probe.Source)
 	}
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf)
@@ -75,33 +75,34 @@ func (c channel) archive(workdir string, how Variant) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// launcher adds the hooks to the module path and runs the task's command line. If the command line
-// sets PYTHONPATH itself, the hooks stay in front. If the user's module directory does not exist at
-// the start, interpreters must not use one that appears later: they would run its content before
-// the hooks.
+// launcher adds the hooks to PYTHONPATH and runs the task's command line. If the user's site directory
+// does not exist yet, launcher disables it, because interpreters would run files that a program creates
+// there before they run the hooks.
 const launcher = `export TRACESMITH_CHANNEL="$1" PYTHONPATH="$2${PYTHONPATH:+:$PYTHONPATH}"
 [ -e "$HOME/.local/lib" ] || [ -n "$PYTHONNOUSERSITE" ] || export PYTHONNOUSERSITE=tracesmith
 exec bash -c "$3"`
 
 var ownPythonPath = regexp.MustCompile(`\bPYTHONPATH=(["']?)`)
 
+// args returns the command that runs entrypoint with the hooks. If entrypoint sets PYTHONPATH itself,
+// args inserts the hooks there as well.
 func (c channel) args(entrypoint string) []string {
 	entrypoint = ownPythonPath.ReplaceAllString(entrypoint, "PYTHONPATH=${1}"+hooksPath+":")
 	return []string{"bash", "-c", launcher, "tracesmith", c.dir, hooksPath, entrypoint}
 }
 
-// record is one line of the hooks (python/tracesmith_channel.py).
+// record is one line that the hooks write (python/tracesmith_channel.py).
 type record struct {
 	Kind   string          `json:"k"` // begin, runner, plan, collect, start, test, found, seen, end
 	ID     string          `json:"id"`
 	Status string          `json:"s"`
-	Took   json.Number     `json:"us"`     // test: microseconds of its own function
+	Took   json.Number     `json:"us"`     // test: microseconds that the test function took
 	Doc    string          `json:"doc"`    // test: first line of its docstring (unittest)
 	Hooks  []string        `json:"hooks"`  // plan: workspace files that implement hooks of the runner
-	IDs    []string        `json:"ids"`    // plan: the tests that are to run
-	What   json.RawMessage `json:"what"`   // found: a sentence; seen: a watched event, the file that caused it
+	IDs    []string        `json:"ids"`    // plan: the tests that will run
+	What   json.RawMessage `json:"what"`   // found: a sentence; seen: a watched event and the file that caused it
 	Active bool            `json:"active"` // end: a test runner ran in this interpreter
-	Exit   *int            `json:"status"` // end: the runner's own exit status
+	Exit   *int            `json:"status"` // end: the exit status that the runner reported
 }
 
 // results are the merged records of all interpreters of one run.
@@ -109,33 +110,33 @@ type results struct {
 	tests       map[string]string // id -> passed, failed, error, skipped, xfailed, xpassed
 	seconds     map[string]float64
 	docs        map[string]string // id -> first line of its docstring
-	twice       []string          // ids reported more than once
-	uncollected []string          // what the runner could not collect
-	planned     []string          // ids of the tests that were to run
-	running     string            // id of the test that began and has no result, "" without one
-	died        bool              // an interpreter ended without its exit handlers
-	hooks       []string
-	seen        [][2]string
-	tampered    []string // why the records are not to be trusted
-	unfinished  bool     // a runner ended without an exit status of its own
-	runners     int      // interpreters in which a test runner ran
-	ended       int      // interpreters that ran their exit handlers
-	exit        int      // worst exit status of the runners
+	duplicates  []string          // ids reported more than once
+	uncollected []string          // ids of files and classes that the runner could not collect
+	planned     []string          // ids of the tests that were going to run
+	running     string            // id of the test that started and has no result, "" if there is none
+	died        bool              // an interpreter ended without running its exit handlers
+	hookFiles   []string          // workspace files that implement hooks of the runner
+	events      [][2]string       // watched events and the files that caused them
+	tampered    []string          // reasons not to trust the records
+	unfinished  bool              // a runner ended without reporting an exit status
+	runners     int               // interpreters in which a test runner ran
+	ended       int               // interpreters that ran their exit handlers
+	exit        int               // worst exit status of the runners
 }
 
-// process is the chain of one interpreter's records while they are read.
-type process struct {
+// recordChain is the state of reading the records of one interpreter, which form a chain of MACs.
+type recordChain struct {
 	mac   string
 	next  int
 	began bool
 	ended bool
 }
 
-// read checks the MACs and merges the records. outlived is env.Result.Keys. An invalid record is a
-// finding in tampered, never an error, because the program can write to the file.
+// read checks the MACs and merges the records. outlived is env.Result.Keys. read reports an invalid
+// record in tampered and not as an error, because the program can write to the file.
 func (c channel) read(raw []byte, outlived []bool) results {
 	r := results{tests: map[string]string{}, seconds: map[string]float64{}, docs: map[string]string{}}
-	chains := make([]process, len(outlived))
+	chains := make([]recordChain, len(outlived))
 	for line := range strings.Lines(string(raw)) {
 		mac, body, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		fields := strings.SplitN(body, " ", 3)
@@ -143,25 +144,25 @@ func (c channel) read(raw []byte, outlived []bool) results {
 		var rec record
 		if len(fields) != 3 || err != nil || n < 0 || n >= len(chains) || !strings.HasSuffix(line, "\n") ||
 			json.Unmarshal([]byte(fields[2]), &rec) != nil {
-			return forged("contains a line that is not a record")
+			return tamperedResults("contains a line that is not a record")
 		}
 		p := &chains[n]
 		if !hmac.Equal([]byte(mac), []byte(c.sign(n, p.mac+" "+body))) || fields[1] != strconv.Itoa(p.next) || p.ended {
-			return forged("was changed or forged")
+			return tamperedResults("was changed or forged")
 		}
 		p.mac, p.next = mac, p.next+1
 		p.began = true
 		p.ended = rec.Kind == "end"
 		r.add(rec)
 	}
-	silent := false // an earlier interpreter ended without a word
+	silent := false // an earlier interpreter ended without a record
 	for n, p := range chains {
 		switch {
 		case p.began && !p.ended:
 			r.died = true
-			r.tampered = append(r.tampered, "the interpreter was left without its exit handlers, or died, while results were recorded")
+			r.tampered = append(r.tampered, "an interpreter died or ended without running its exit handlers while results were recorded")
 		case p.began && silent:
-			r.tampered = append(r.tampered, "an interpreter reported after an earlier one had ended without a report")
+			r.tampered = append(r.tampered, "an interpreter reported results after an earlier one had ended without reporting any")
 		}
 		if p.ended {
 			r.ended++
@@ -171,11 +172,12 @@ func (c channel) read(raw []byte, outlived []bool) results {
 	return r
 }
 
-func forged(how string) results {
-	return results{tests: map[string]string{}, tampered: []string{"the file of test results " + how}}
+// tamperedResults returns results without tests. problem says what is wrong with the file of records.
+func tamperedResults(problem string) results {
+	return results{tests: map[string]string{}, tampered: []string{"the file of test results " + problem}}
 }
 
-// sign makes the MAC of interpreter n.
+// sign returns the MAC of a message of interpreter n.
 func (c channel) sign(n int, message string) string {
 	mac := hmac.New(sha256.New, c.keys.Key(n))
 	mac.Write([]byte(message))
@@ -185,7 +187,7 @@ func (c channel) sign(n int, message string) string {
 func (r *results) add(rec record) {
 	switch rec.Kind {
 	case "plan":
-		r.hooks = append(r.hooks, rec.Hooks...)
+		r.hookFiles = append(r.hookFiles, rec.Hooks...)
 		r.planned = append(r.planned, rec.IDs...)
 	case "start":
 		r.running = rec.ID
@@ -193,7 +195,7 @@ func (r *results) add(rec record) {
 		r.uncollected = append(r.uncollected, rec.ID)
 	case "test":
 		if _, again := r.tests[rec.ID]; again {
-			r.twice = append(r.twice, rec.ID)
+			r.duplicates = append(r.duplicates, rec.ID)
 		}
 		r.tests[rec.ID] = rec.Status
 		if rec.ID == r.running {
@@ -214,7 +216,7 @@ func (r *results) add(rec record) {
 	case "seen":
 		var what [2]string
 		if json.Unmarshal(rec.What, &what) == nil {
-			r.seen = append(r.seen, what)
+			r.events = append(r.events, what)
 		}
 	case "end":
 		if rec.Active {
@@ -228,8 +230,8 @@ func (r *results) add(rec record) {
 	}
 }
 
-// seconds converts a duration of the hooks, in microseconds.
-func seconds(raw json.Number) (float64, bool) {
+// seconds converts a duration in microseconds. ok is false if raw is not a duration.
+func seconds(raw json.Number) (s float64, ok bool) {
 	n, err := raw.Int64()
 	return float64(n) / 1e6, err == nil && n >= 0 && !strings.HasPrefix(raw.String(), "-")
 }

@@ -34,7 +34,7 @@ func testChannel() channel {
 	return channel{dir: "x", keys: env.Keys{Name: "x", Secret: []byte(strings.Repeat("k", 32))}}
 }
 
-// four is env.Result.Keys of a run in which four interpreters got keys, each after the one before had ended.
+// four is env.Result.Keys of a run with four interpreters, each of which started after the previous one had ended.
 var four = make([]bool, 4)
 
 func TestReadAcceptsWholeRecords(t *testing.T) {
@@ -48,26 +48,26 @@ func TestReadAcceptsWholeRecords(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"a::b": "passed", "c::d": "failed"}, got.tests); diff != "" {
 		t.Error(diff)
 	}
-	if got := c.read([]byte(one+recorded(c, 1, begin, passed, end)), four); !slices.Equal(got.twice, []string{"a::b"}) {
+	if got := c.read([]byte(one+recorded(c, 1, begin, passed, end)), four); !slices.Equal(got.duplicates, []string{"a::b"}) {
 		t.Errorf("an id reported by two interpreters: %+v", got)
 	}
 	background := []bool{true, false}
 	if got := c.read([]byte(recorded(c, 1, begin, passed, end)), background); len(got.tampered) > 0 {
-		t.Errorf("an interpreter that runs in the background says nothing: %+v", got)
+		t.Errorf("an interpreter in the background that reports nothing: %+v", got)
 	}
 }
 
-func TestReadNoticesTampering(t *testing.T) {
+func TestReadDetectsTampering(t *testing.T) {
 	c := testChannel()
 	whole := recorded(c, 0, begin, passed, end)
 	lines := strings.SplitAfter(whole, "\n")
 	stranger := channel{keys: env.Keys{Secret: []byte("another key")}}
 	for name, raw := range map[string]string{
 		"edited":         strings.Replace(whole, "passed", "failed", 1),
-		"line gone":      lines[0] + lines[2],
-		"first gone":     lines[1] + lines[2],
-		"end gone":       lines[0] + lines[1],
-		"cut":            whole[:len(whole)-9],
+		"line missing":   lines[0] + lines[2],
+		"first missing":  lines[1] + lines[2],
+		"end missing":    lines[0] + lines[1],
+		"truncated":      whole[:len(whole)-9],
 		"swapped":        lines[1] + lines[0] + lines[2],
 		"twice":          whole + whole,
 		"old line again": whole + lines[2],
@@ -80,7 +80,7 @@ func TestReadNoticesTampering(t *testing.T) {
 		"finding":        recorded(c, 0, begin, `{"k":"found","what":"x"}`, end),
 	} {
 		if got := c.read([]byte(raw), four); len(got.tampered) == 0 {
-			t.Errorf("%s: not noticed: %+v", name, got)
+			t.Errorf("%s: not detected: %+v", name, got)
 		}
 	}
 	if got := c.read([]byte(recorded(c, 0, begin, `{"k":"end","active":true,"status":null}`)), four); !got.unfinished || len(got.tampered) > 0 {
@@ -118,7 +118,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestAssess(t *testing.T) {
 	spec := schemas.TestSpec{Method: schemas.VerifyPytest, FailToPass: []string{"f"}, PassToPass: []string{"p"}}
 	run := func(exit, code int, tests map[string]string) testRun {
 		return testRun{Result: env.Result{ExitCode: code}, results: results{tests: tests, runners: 1, exit: exit}}
@@ -134,7 +134,7 @@ func TestJudge(t *testing.T) {
 	none := run(0, 0, good)
 	none.runners = 0
 	twice := run(0, 0, good)
-	twice.twice = []string{"f"}
+	twice.duplicates = []string{"f"}
 	for name, c := range map[string]struct {
 		run  testRun
 		pass bool
@@ -157,12 +157,12 @@ func TestJudge(t *testing.T) {
 		"memory":                 {limited, false},
 		"no runner":              {none, false},
 	} {
-		if got := judge(spec, c.run); (got.reason == "") != c.pass {
+		if got := assess(spec, c.run); (got.reason == "") != c.pass {
 			t.Errorf("%s: reason %q", name, got.reason)
 		}
 	}
-	if got := judge(schemas.TestSpec{Method: schemas.VerifyPytest}, run(0, 0, nil)); got.reason == "" {
-		t.Error("a task that expects nothing passed")
+	if got := assess(schemas.TestSpec{Method: schemas.VerifyPytest}, run(0, 0, nil)); got.reason == "" {
+		t.Error("a task that expects no test to pass was resolved")
 	}
 }
 
@@ -191,7 +191,7 @@ func TestProtector(t *testing.T) {
 		{"python3 run_all.py", "run_all.py", schemas.TestSpec{Method: schemas.VerifyExitCode}, false},
 		{"make test", "Makefile", unit, true}, {"pytest", "Makefile", unit, false},
 	} {
-		got := protector(task(base, c.entry, c.spec), c.spec, files)(c.file)
+		got := newProtector(task(base, c.entry, c.spec), c.spec, files)(c.file)
 		if got != c.want {
 			t.Errorf("%q protects %s: %v", c.entry, c.file, got)
 		}

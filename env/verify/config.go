@@ -10,8 +10,8 @@ import (
 // Config of a Verifier.
 type Config struct {
 	Driver env.Driver
-	// Spec is the base of every sandbox. Workdir, Image and Python come from the task if Spec
-	// does not set them.
+	// Spec describes every sandbox. Workdir, Image and Python come from the task if Spec does
+	// not set them.
 	Spec    env.SandboxSpec
 	Store   *workspace.Store
 	Timeout time.Duration // of one run of the tests; 0 = DefaultTimeout

@@ -10,41 +10,39 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// mortal is a driver whose first sandboxes are killed from outside as soon as a
-// command runs there.
-type mortal struct {
+// dyingDriver is a driver whose first sandboxes, kills in number, die with err at the first command.
+type dyingDriver struct {
 	env.Driver
-	how            error
+	err            error
 	kills, started int
 }
 
-func (m *mortal) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
+func (m *dyingDriver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
 	sb, err := m.Driver.Start(ctx, spec)
 	if m.started++; err != nil || m.started > m.kills {
 		return sb, err
 	}
-	return &doomed{sb, m.how}, nil
+	return &dyingSandbox{sb, m.err}, nil
 }
 
-type doomed struct {
+type dyingSandbox struct {
 	env.Sandbox
-	how error
+	err error
 }
 
-func (d *doomed) Run(ctx context.Context, _ env.Command) (env.Result, error) {
+func (d *dyingSandbox) Run(ctx context.Context, _ env.Command) (env.Result, error) {
 	if err := d.Close(ctx); err != nil {
 		return env.Result{}, err
 	}
-	return env.Result{}, d.how
+	return env.Result{}, d.err
 }
 
-// A sandbox that is killed once says nothing about a patch; if sandboxes die each time, the patch
-// is to blame.
+// If sandboxes die repeatedly, the verdict blames the patch. A single dead sandbox does not decide.
 func TestDeadSandboxesAreRetried(t *testing.T) {
 	base := fixture(t)
 	for kills, want := range map[int]string{1: schemas.VerifiedPass, 2: schemas.VerifiedPass, maxDeaths: schemas.VerifiedFail} {
 		v := verifier(t)
-		driver := &mortal{Driver: v.cfg.Driver, how: &env.DiedError{DuringCommand: true, Reason: "its stream ended"}, kills: kills}
+		driver := &dyingDriver{Driver: v.cfg.Driver, err: &env.DiedError{DuringCommand: true, Reason: "its stream ended"}, kills: kills}
 		v.cfg.Driver = driver
 		patch, sha := patchTo(t, v, base, honest(t))
 		got, err := v.Verify(t.Context(), task(base, pytestEntry, pytestSpec), base, patch, sha)
@@ -57,11 +55,11 @@ func TestDeadSandboxesAreRetried(t *testing.T) {
 	}
 }
 
-// Deaths that the driver attributes to somebody else never decide a verdict.
-func TestKilledSandboxesDecideNothing(t *testing.T) {
+// If the driver reports an external cause, dead sandboxes never decide a verdict.
+func TestExternalDeathIsAnError(t *testing.T) {
 	base := fixture(t)
 	v := verifier(t)
-	driver := &mortal{Driver: v.cfg.Driver, how: &env.DiedError{Reason: "its process was killed from outside"}, kills: maxDeaths}
+	driver := &dyingDriver{Driver: v.cfg.Driver, err: &env.DiedError{Reason: "its process was killed from outside"}, kills: maxDeaths}
 	v.cfg.Driver = driver
 	patch, sha := patchTo(t, v, base, honest(t))
 	got, err := v.Verify(t.Context(), task(base, pytestEntry, pytestSpec), base, patch, sha)

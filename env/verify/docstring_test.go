@@ -10,7 +10,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-func documented(body string) project {
+// docstringProject returns a project with body as the result of footer.
+func docstringProject(body string) project {
 	return project(txtar.Parse([]byte("-- page.py --\ndef footer():\n    return " + body + `
 -- tests/test_page.py --
 import unittest
@@ -30,27 +31,27 @@ class Page(unittest.TestCase):
 `)).Files)
 }
 
-// Benchmarks list unittest tests by the names in its log, which may be docstrings.
+// Benchmarks name unittest tests as in the log of unittest, which prints docstrings instead of ids.
 func TestTestsAreFoundByTheirDocstrings(t *testing.T) {
 	v := verifier(t)
-	base := documented(`""`)
+	base := docstringProject(`""`)
 	spec := schemas.TestSpec{Method: schemas.VerifyUnittest, FailToPass: []string{"A page has a footer."}, PassToPass: []string{"Nothing is wrong."}}
 	for body, want := range map[string]bool{`"foot"`: true, `"head"`: false} {
-		patch, final := patchTo(t, v, base, documented(body))
+		patch, final := patchTo(t, v, base, docstringProject(body))
 		got, err := v.Verify(t.Context(), task(base, "python3 -m unittest discover tests", spec), base, patch, final)
 		if err != nil || resolved(got) != want || got.P2PPassed != 1 {
 			t.Errorf("%s: %+v, %v", body, got, err)
 		}
 	}
 	spec.FailToPass = []string{"A page has no footer."}
-	patch, final := patchTo(t, v, base, documented(`"foot"`))
+	patch, final := patchTo(t, v, base, docstringProject(`"foot"`))
 	got, err := v.Verify(t.Context(), task(base, "python3 -m unittest discover tests", spec), base, patch, final)
 	if err != nil || resolved(got) || !strings.Contains(got.Reason, "A page has no footer. did not run") {
-		t.Errorf("a docstring that nothing bears: %+v, %v", got, err)
+		t.Errorf("a docstring that no test has: %+v, %v", got, err)
 	}
 }
 
-// A repository that is the test runner would judge itself.
+// A patch of the test runner's own repository could change its verdict.
 func TestTestRunnersAreRefusedAsRepositories(t *testing.T) {
 	v := verifier(t)
 	base := project(txtar.Parse([]byte("-- src/_pytest/__init__.py --\n-- src/_pytest/skipping.py --\nx = 1\n-- test_x.py --\ndef test_x(): assert 0\n")).Files)

@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// earlyTests has three tests; the second one does what the test of it says.
+// earlyTests has three tests. DOES stands for the body of the second one.
 const earlyTests = `
 import ctypes, os, signal, unittest
 
@@ -25,7 +25,7 @@ class EarlyTest(unittest.TestCase):
         pass
 `
 
-// If a run ends early, the evaluation names the running test and the tests that had not begun.
+// If a run ends early, the evaluation names the running test and the tests that had not started.
 func TestEvalNamesTheTestThatEndedTheRun(t *testing.T) {
 	v := verifier(t)
 	entries := map[string]struct{ entry, prefix string }{
@@ -51,7 +51,7 @@ func TestEvalNamesTheTestThatEndedTheRun(t *testing.T) {
 				if c.timedOut {
 					limit = 20 * time.Second
 				}
-				got, err := Eval(t.Context(), started(t, v, p), task(p, r.entry, schemas.TestSpec{}), limit)
+				got, err := Eval(t.Context(), startSandbox(t, v, p), task(p, r.entry, schemas.TestSpec{}), limit)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -66,8 +66,8 @@ func TestEvalNamesTheTestThatEndedTheRun(t *testing.T) {
 	}
 }
 
-// For a complete run, the evaluation mentions no early end, even if tests failed.
-func TestEvalOfACompleteRunNamesNoEarlyEnd(t *testing.T) {
+// For a complete run, the evaluation reports no early end, even if tests failed.
+func TestEvalOfACompleteRunReportsNoEarlyEnd(t *testing.T) {
 	v := verifier(t)
 	for name, does := range map[string]string{
 		"fails": "self.fail()", "raises": "raise SystemExit(0)", "skips": "self.skipTest('no')",
@@ -76,7 +76,7 @@ func TestEvalOfACompleteRunNamesNoEarlyEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := fixture(t).edited("tests/test_early.py", strings.ReplaceAll(earlyTests, "DOES", does))
-			got, err := Eval(t.Context(), started(t, v, p), task(p, "python3 -m pytest -q tests/test_early.py", schemas.TestSpec{}), 0)
+			got, err := Eval(t.Context(), startSandbox(t, v, p), task(p, "python3 -m pytest -q tests/test_early.py", schemas.TestSpec{}), 0)
 			if err != nil || got.Died || got.Running != "" || len(got.NotRun) > 0 || len(got.Tests) != 3 {
 				t.Errorf("report %+v, %v", got, err)
 			}
@@ -84,10 +84,10 @@ func TestEvalOfACompleteRunNamesNoEarlyEnd(t *testing.T) {
 	}
 }
 
-// If a run dies before its first test, the evaluation names none.
+// If a run dies before its first test, the evaluation names no test.
 func TestEvalOfARunThatDiesWhileCollecting(t *testing.T) {
 	p := fixture(t).edited("tests/conftest.py", "import os\nos._exit(0)\n")
-	got, err := Eval(t.Context(), started(t, verifier(t), p), task(p, pytestEntry, schemas.TestSpec{}), 0)
+	got, err := Eval(t.Context(), startSandbox(t, verifier(t), p), task(p, pytestEntry, schemas.TestSpec{}), 0)
 	if err != nil || !got.Died || got.Running != "" || len(got.NotRun) > 0 || len(got.Tests) > 0 || got.Passed {
 		t.Errorf("report %+v, %v", got, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Reasons for which a task cannot be verified. A TaskError wraps one of them.
+// Reasons why a task cannot be verified. A TaskError wraps one of them.
 var (
 	ErrNoTests      = errors.New("task without tests")
 	ErrNothingToFix = errors.New("nothing to fix")
@@ -28,7 +28,7 @@ func (e *TaskError) Error() string {
 	return fmt.Sprintf("task %s: %s: %s", e.Instance, e.Summary(), e.Remedy)
 }
 
-// Summary is the error without the task's name and the remedy.
+// Summary returns the error without the task's name and the remedy.
 func (e *TaskError) Summary() string {
 	if e.Detail == "" {
 		return e.Kind.Error()

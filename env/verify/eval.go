@@ -11,11 +11,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Eval runs the task's tests in the agent's sandbox. Score is the number of passed fail-to-pass
-// tests (or of all tests if the task lists none, or 1 or 0 for an entrypoint without per-test
-// results). Passed is true if everything that the task requires passed and the run ended cleanly.
-// The report is never a verdict. The run may take limit (0 = DefaultTimeout), and no longer than
-// ctx allows.
+// Eval runs the task's tests in the agent's sandbox. Score is the number of fail-to-pass tests that
+// passed. If the task lists none, it is the number of all tests that passed, or 0 or 1 if the
+// entrypoint reports no results of single tests. Passed is true if everything that the task requires
+// passed and the run ended cleanly. The run takes at most limit (0 = DefaultTimeout), and ends before
+// the deadline of ctx.
 func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Duration) (env.EvalReport, error) {
 	timeout := cmp.Or(limit, DefaultTimeout)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -37,8 +37,8 @@ func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Durati
 	if len(spec.FailToPass)+len(spec.PassToPass) == 0 {
 		spec = run.asSpec()
 	}
-	j := judge(spec, run)
-	report.Passed = j.reason == ""
+	a := assess(spec, run)
+	report.Passed = a.reason == ""
 	switch {
 	case spec.Method == schemas.VerifyExitCode:
 		report.Max = 1
@@ -46,14 +46,15 @@ func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Durati
 			report.Score = 1
 		}
 	case len(spec.FailToPass) > 0:
-		report.Score, report.Max = float64(j.f2p), float64(len(spec.FailToPass))
+		report.Score, report.Max = float64(a.f2p), float64(len(spec.FailToPass))
 	default:
-		report.Score, report.Max = float64(j.p2p), float64(len(spec.PassToPass))
+		report.Score, report.Max = float64(a.p2p), float64(len(spec.PassToPass))
 	}
 	return report, nil
 }
 
-// asSpec is a spec that requires every test of a run, or a clean exit if there is none.
+// asSpec returns a spec that requires every test of the run to pass, or the exit code 0 if no test
+// runner ran.
 func (r testRun) asSpec() schemas.TestSpec {
 	if r.runners == 0 {
 		return schemas.TestSpec{Method: schemas.VerifyExitCode}

@@ -6,9 +6,9 @@ import (
 )
 
 // matches reports whether a pattern of TestSpec.Files matches a path of the workspace. A pattern
-// without a slash is compared with the base name in any directory, any other with the whole path.
-// ** matches any number of directories; at the end it matches everything below, and also a file or
-// link in place of the directory.
+// without a slash is compared with the base name, any other pattern with the whole path. ** matches
+// any number of directories. At the end of a pattern, it matches everything below a directory, and
+// also a file or link that has replaced the directory.
 func matches(pattern, file string) bool {
 	pattern = strings.TrimPrefix(pattern, "./")
 	if strings.HasSuffix(pattern, "/") {

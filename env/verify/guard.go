@@ -13,29 +13,30 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Layers against cheating, outermost first:
-//  1. Tests, their configuration and the entrypoint's scripts come from the base tree, whatever
-//     the patch did to them (protect.go).
+// Layers of defense against cheating, outermost first:
+//  1. Tests, their configuration and the entrypoint's scripts come from the base tree. Changes
+//     of the patch to them are undone (protect.go).
 //  2. A patch is refused if it adds or changes a file that the interpreter or the runner loads
-//     by itself (refusals).
-//  3. Results are records with a MAC, complete only if each interpreter ran its exit handlers
-//     last (channel.go). A test passes only if its own function was called and returned,
-//     whatever was reported (python/tracesmith_channel.py).
+//     automatically (refusals).
+//  3. Results are records with a MAC. They are complete only if each interpreter ran its exit
+//     handlers (channel.go). A test passes only if the test function was called and returned,
+//     even if a report says that it passed (python/tracesmith_channel.py).
 //  4. The runner's functions, hooks and tests are compared with their state before program code
-//     ran, and assertions known to be wrong must still fail (python/tracesmith_guard.py).
+//     ran, and assertions that must fail are checked to fail (python/tracesmith_guard.py).
 //  5. The use of the interpreter's internals (object graph, trace functions, ctypes, the
-//     channel's files) by a file that the patch changed counts as tampering (intrusion).
+//     channel's files) by a file that the patch changed counts as tampering (findIntrusion).
 
-// runners are modules of test runners. A patch may neither add nor change them.
-var runners = strings.Fields("pytest _pytest pluggy unittest py site sitecustomize usercustomize iniconfig exceptiongroup tomli coverage")
+// runnerModules are modules of test runners. A patch may neither add nor change them.
+var runnerModules = strings.Fields("pytest _pytest pluggy unittest py site sitecustomize usercustomize iniconfig exceptiongroup tomli coverage")
 
-// runnerOf is the package that only the repository of the runner itself has.
-var runnerOf = map[string]string{schemas.VerifyPytest: "_pytest", schemas.VerifyUnittest: "unittest"}
+// runnerPackage maps a method to the package that only the runner's own repository contains.
+var runnerPackage = map[string]string{schemas.VerifyPytest: "_pytest", schemas.VerifyUnittest: "unittest"}
 
-// ownRunner returns the place of the test runner in a repository that is the test runner itself,
-// "" for any other repository. A runner outside of it would test another program.
-func ownRunner(ctx context.Context, store *workspace.Store, t schemas.Task, tree env.Tree) (string, error) {
-	name := runnerOf[t.Tests.Method]
+// findOwnRunner returns the directory of the test runner if the repository is that of the runner
+// itself, and "" otherwise. Such a repository can only be tested with its own runner, which a patch
+// can change.
+func findOwnRunner(ctx context.Context, store *workspace.Store, t schemas.Task, tree env.Tree) (string, error) {
+	name := runnerPackage[t.Tests.Method]
 	if name == "" {
 		return "", nil
 	}
@@ -52,8 +53,8 @@ func ownRunner(ctx context.Context, store *workspace.Store, t schemas.Task, tree
 	return "", err
 }
 
-// loadedEarly are modules that a Python test runner loads before program code runs. A new module
-// of the same name on the module path would run in their place.
+// loadedEarly are modules that a Python test runner loads before program code runs. If a patch added
+// a module with the same name, the runner would load it instead.
 var loadedEarly = strings.Fields(`__future__ _abc _ast _bisect _blake2 _bz2 _codecs _collections _collections_abc
 _compat_pickle _compression _csv _ctypes _datetime _decimal _elementtree _functools _hashlib _heapq _io _json _locale
 _lzma _opcode _operator _posixsubprocess _py_abc _pydecimal _queue _random _sha512 _signal _sitebuiltins _socket _sre
@@ -69,20 +70,20 @@ ssl stat statistics string stringprep struct subprocess sys sysconfig tarfile te
 timeit token tokenize tomllib toml trace traceback tracemalloc types typing typing_extensions unicodedata urllib uu uuid
 warnings weakref xml xmlrpc zipfile zipimport zipp zlib zoneinfo`)
 
-// refusal is a file that a patch must not contain, and why.
+// refusal is a file that a patch must not contain. why continues a sentence that begins with path.
 type refusal struct{ path, why string }
 
-// refusals lists the files of a patch that the interpreter or the test runner loads by itself.
-// Protected files have been restored before.
-func refusals(changes []workspace.Change, final []workspace.File, before, after content, helpers []string) []refusal {
+// refusals returns the files of a patch that the interpreter or the test runner would load
+// automatically. The caller has already restored the protected files.
+func refusals(changes []workspace.Change, final []workspace.File, before, after textFunc, helpers []string) []refusal {
 	present := map[string]bool{}
 	for _, f := range final {
 		present[f.Path] = true
 	}
 	var out []refusal
 	for _, c := range changes {
-		why := refuse(c, present, before, after)
-		if module := shadowed(c, present); why == "" && c.Status == "A" && slices.Contains(helpers, module) {
+		why := refusalReason(c, present, before, after)
+		if module := topLevelModule(c, present); why == "" && c.Status == "A" && slices.Contains(helpers, module) {
 			why = "shadows the module " + module + ", which the tests import"
 		}
 		if why != "" {
@@ -92,7 +93,8 @@ func refusals(changes []workspace.Change, final []workspace.File, before, after 
 	return out
 }
 
-func refuse(c workspace.Change, present map[string]bool, before, after content) string {
+// refusalReason says why a patch must not contain a change, "" if it may.
+func refusalReason(c workspace.Change, present map[string]bool, before, after textFunc) string {
 	base := path.Base(c.Path)
 	switch base {
 	case "conftest.py":
@@ -100,7 +102,7 @@ func refuse(c workspace.Change, present map[string]bool, before, after content) 
 	case "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml":
 		return "configures the test runner"
 	case "tox.ini", "setup.cfg", "pyproject.toml":
-		if settings(before(c.Path)) != settings(after(c.Path)) {
+		if pytestSettings(before(c.Path)) != pytestSettings(after(c.Path)) {
 			return "changes the settings of the test runner"
 		}
 	}
@@ -119,16 +121,15 @@ func refuse(c workspace.Change, present map[string]bool, before, after content) 
 	case strings.HasSuffix(base, ".pth"), strings.HasSuffix(base, "._pth"):
 		return "is run by the interpreter at start-up"
 	}
-	return shadows(c, present)
+	return shadowReason(c, present)
 }
 
-// shadows says why a file would be imported in place of a module that the runner uses, "" if it
-// would not.
-func shadows(c workspace.Change, present map[string]bool) string {
-	switch module := shadowed(c, present); {
+// shadowReason says which module of the runner would be shadowed by a file, "" if none.
+func shadowReason(c workspace.Change, present map[string]bool) string {
+	switch module := topLevelModule(c, present); {
 	case module == "sitecustomize", module == "usercustomize":
 		return "is run by the interpreter at start-up"
-	case slices.Contains(runners, module):
+	case slices.Contains(runnerModules, module):
 		return "shadows the module " + module + " of the test runner"
 	case c.Status != "M" && slices.Contains(loadedEarly, module):
 		return "shadows the module " + module + ", which the test runner uses"
@@ -136,9 +137,10 @@ func shadows(c workspace.Change, present map[string]bool) string {
 	return ""
 }
 
-// shadowed is the top-level module that a file can be imported as: the file is in a directory
-// where the module path may begin (the top, or a directory without __init__.py).
-func shadowed(c workspace.Change, present map[string]bool) string {
+// topLevelModule returns the name of the top-level module as which a file can be imported, "" if there
+// is none. Such a file is at the top of the tree or in a directory without __init__.py, because only
+// such directories are in the module path.
+func topLevelModule(c workspace.Change, present map[string]bool) string {
 	dir, name := path.Split(c.Path)
 	dir = strings.TrimSuffix(dir, "/")
 	module, ext, _ := strings.Cut(name, ".")
@@ -157,12 +159,12 @@ func shadowed(c workspace.Change, present map[string]bool) string {
 // settingsFiles configure the runner or add plugins to it.
 var settingsFiles = []string{"tox.ini", "setup.cfg", "pyproject.toml", "entry_points.txt"}
 
-// escaped matches a character that TOML writes by its number.
-var escaped = regexp.MustCompile(`\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})`)
+// tomlEscape matches a numeric escape of TOML.
+var tomlEscape = regexp.MustCompile(`\\u([0-9a-fA-F]{4})|\\U([0-9a-fA-F]{8})`)
 
-// settings are the lines of an INI or TOML file that configure pytest.
-func settings(text string) string {
-	text = escaped.ReplaceAllStringFunc(text, func(s string) string {
+// pytestSettings returns the lines of an INI or TOML file that configure pytest.
+func pytestSettings(text string) string {
+	text = tomlEscape.ReplaceAllStringFunc(text, func(s string) string {
 		n, _ := strconv.ParseUint(s[2:], 16, 32)
 		return string(rune(n))
 	})
@@ -179,12 +181,13 @@ func settings(text string) string {
 	return out.String()
 }
 
-// intrusion returns a watched event of a run that the patch caused, "" if there is none. A file
-// that the patch changed caused it, and the file's old text does not contain the event's word,
-// or code without a file caused it. A report while changed code was on the stack always counts.
-func intrusion(seen [][2]string, changes []workspace.Change, before content) string {
-	for _, s := range seen {
-		event, file := s[0], s[1]
+// findIntrusion describes the first watched event of a run for which the patch is responsible, "" if
+// there is none. The patch is responsible for events of code without a file. It is responsible for
+// events of a file that it changed, unless the old text of the file already contains the name of the
+// event. A report while changed code is on the stack always counts.
+func findIntrusion(events [][2]string, changes []workspace.Change, before textFunc) string {
+	for _, e := range events {
+		event, file := e[0], e[1]
 		if strings.HasPrefix(file, "<") {
 			return event + " was used by code without a file (" + file + ")"
 		}

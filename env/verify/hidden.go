@@ -8,12 +8,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// hiddenTests are the files that a task's hidden tests change or add. They exist only in the
-// sandbox of a verifier, and replace whatever a patch has put in their place: a file of the
-// same name, a directory, a link.
+// hiddenTests are the files that a task's hidden tests change or add. They exist only in the sandbox
+// of a verifier. They replace a file, directory or link that a patch has created at the same path.
 type hiddenTests struct {
-	tree  string          // base with the hidden tests
-	files map[string]bool // that they change, add or delete
+	tree  string          // the base tree with the hidden tests
+	files map[string]bool // files that the hidden tests change, add or delete
 }
 
 // findHidden applies the hidden tests of a task to its base tree.
@@ -38,17 +37,16 @@ func findHidden(ctx context.Context, store *workspace.Store, t schemas.Task, bas
 	return h, err
 }
 
-// place adds the hidden tests to a tree, and returns the other files that it had to remove for
-// them.
-func (h hiddenTests) place(ctx context.Context, store *workspace.Store, graded string) (tree string, gone []string, err error) {
+// place returns a tree with the hidden tests added, and the other files that it had to remove for them.
+func (h hiddenTests) place(ctx context.Context, store *workspace.Store, tree string) (tested string, removed []string, err error) {
 	if len(h.files) == 0 {
-		return graded, nil, nil
+		return tree, nil, nil
 	}
-	tree, changed, err := store.Restore(ctx, h.tree, graded, func(file string) bool { return h.files[file] })
+	tested, changed, err := store.Restore(ctx, h.tree, tree, func(file string) bool { return h.files[file] })
 	for _, file := range changed {
 		if !h.files[file] {
-			gone = append(gone, file)
+			removed = append(removed, file)
 		}
 	}
-	return tree, gone, err
+	return tested, removed, err
 }

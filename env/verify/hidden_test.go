@@ -16,8 +16,8 @@ import (
 
 const hiddenID = "tests/unseen/test_more.py::test_three"
 
-// hiddenTask is the fixture with its failing test taken away: the hidden patch
-// brings it back, in a new directory, and changes one test that is there.
+// hiddenTask returns the fixture and a task whose hidden patch adds a failing test in a new directory
+// and a passing test in an existing file.
 func hiddenTask(t *testing.T, v *Verifier) (project, schemas.Task) {
 	t.Helper()
 	base := fixture(t)
@@ -32,14 +32,15 @@ func hiddenTask(t *testing.T, v *Verifier) (project, schemas.Task) {
 	return base, task
 }
 
-// entry is one thing an agent leaves behind.
+// entry is a file, directory or link that an agent creates.
 type entry struct {
 	name, text string
 	kind       byte
 }
 
-// leaving is the patch of an agent that made these entries of a project.
-func leaving(t *testing.T, v *Verifier, base, final project, without string, more ...entry) []byte {
+// agentPatch returns the patch of an agent whose final workspace is the project final, except files whose
+// names begin with without, plus the entries more.
+func agentPatch(t *testing.T, v *Verifier, base, final project, without string, more ...entry) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	out := tar.NewWriter(&buf)
@@ -72,7 +73,7 @@ func leaving(t *testing.T, v *Verifier, base, final project, without string, mor
 	return patch
 }
 
-// The task's hidden tests judge, even if the agent put other files in their place.
+// The task's hidden tests decide even if the agent has created other files at their paths.
 func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
@@ -87,13 +88,13 @@ func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 		"a link":                {"", []entry{{"tests/unseen/test_more.py", "../test_basket.py", tar.TypeSymlink}}},
 		"a file as directory":   {"", []entry{{"tests/unseen", "x", tar.TypeReg}}},
 		"a link as directory":   {"", []entry{{"tests/unseen", "/tmp", tar.TypeSymlink}}},
-		"the tests gone":        {"tests/", nil},
+		"the tests deleted":     {"tests/", nil},
 		"the tests one link":    {"tests/", []entry{{"elsewhere/test_prices.py", pass, tar.TypeReg}, {"tests", "elsewhere", tar.TypeSymlink}}},
 		"an edited listed test": {"tests/test_prices.py", []entry{{"tests/test_prices.py", pass, tar.TypeReg}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for fix, final := range map[bool]project{true: honest(t), false: base} {
-				got, err := v.Verify(t.Context(), task, base, leaving(t, v, base, final, agent.without, agent.left...), "")
+				got, err := v.Verify(t.Context(), task, base, agentPatch(t, v, base, final, agent.without, agent.left...), "")
 				want := map[bool]string{true: schemas.VerifiedPass, false: schemas.VerifiedFail}[fix]
 				if err != nil || got.Status != want {
 					t.Errorf("fixed: %v: %s (%s), %v\n%s", fix, got.Status, got.Reason, err, got.Log)
@@ -106,34 +107,34 @@ func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 	}
 }
 
-// Neither the agent's sandbox nor its evaluations contain anything of the hidden tests.
+// The agent's sandbox and its evaluations do not contain the hidden tests.
 func TestHiddenTestsAreNotInTheAgentsSandbox(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
 	public := task.Public()
-	if s := schemas.Hash(public); s == schemas.Hash(task) || strings.Contains(string(must(schemas.CanonicalJSON(public))), "unseen") {
-		t.Fatalf("the public task still speaks of the hidden tests: %s", must(schemas.CanonicalJSON(public)))
+	if s := schemas.Hash(public); s == schemas.Hash(task) || strings.Contains(string(mustBytes(schemas.CanonicalJSON(public))), "unseen") {
+		t.Fatalf("the public task names the hidden tests: %s", mustBytes(schemas.CanonicalJSON(public)))
 	}
 	withSandbox(t, v, base, func(sb env.Sandbox) {
 		report, err := Eval(t.Context(), sb, public, 0)
 		if err != nil || len(report.Tests) != 2 || report.Max != 2 {
-			t.Errorf("evaluation sees %v of %v, %v", report.Tests, report.Max, err)
+			t.Errorf("the evaluation reports %v of %v, %v", report.Tests, report.Max, err)
 		}
 		_, _, err = sb.ReadFile(t.Context(), "/testbed/tests/unseen/test_more.py", 10)
 		if !errors.Is(err, env.ErrNotExist) {
-			t.Errorf("after an evaluation the hidden test is there: %v", err)
+			t.Errorf("the hidden test exists after an evaluation: %v", err)
 		}
 	})
 }
 
-func must(b []byte, err error) []byte {
+func mustBytes(b []byte, err error) []byte {
 	if err != nil {
 		panic(err)
 	}
 	return b
 }
 
-// withSandbox runs fn in a sandbox that holds the project.
+// withSandbox calls fn with a new sandbox that contains the project.
 func withSandbox(t *testing.T, v *Verifier, p project, fn func(env.Sandbox)) {
 	t.Helper()
 	sb, err := v.cfg.Driver.Start(t.Context(), env.SandboxSpec{Workdir: schemas.DefaultWorkdir})
@@ -169,7 +170,7 @@ func TestHiddenTestsThatDoNotApplyAreATaskError(t *testing.T) {
 	}
 }
 
-// If a task does not list its hidden tests, runs with them determine the lists.
+// If a task lists no tests, the baseline runs the hidden tests to find the lists.
 func TestBaselineRunsTheHiddenTests(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
@@ -221,15 +222,15 @@ func TestExpectedMapDecides(t *testing.T) {
 			ran("t/test_2.py::T::test_a", "failed"), 1, "T.test_a failed, not passed"},
 		"unclean end": {ran(), 3, "unexpected exit"},
 	} {
-		j := judge(schemas.TestSpec{Method: schemas.VerifyPytest, Expected: want}, run(c.tests, c.exit))
-		if c.reason == "" && j.reason != "" || !strings.Contains(j.reason, c.reason) {
-			t.Errorf("%s: %q, want %q", name, j.reason, c.reason)
+		a := assess(schemas.TestSpec{Method: schemas.VerifyPytest, Expected: want}, run(c.tests, c.exit))
+		if c.reason == "" && a.reason != "" || !strings.Contains(a.reason, c.reason) {
+			t.Errorf("%s: %q, want %q", name, a.reason, c.reason)
 		}
 	}
 }
 
-func TestListedIdsAreFoundAsBenchmarksWriteThem(t *testing.T) {
-	c := newCatalogue(map[string]string{
+func TestIDsOfBenchmarks(t *testing.T) {
+	c := newTestIndex(map[string]string{
 		"a.py::T::test_x[1]": "passed", "b.py::test_x": "failed", "c.py::test_x": "passed",
 		"e.py::test_p[/testbed/x/f.py]": "passed", "d.py::test_y[a b]": "passed", "d.py::test_y[a c]": "skipped", "mod.T.test_z": "passed", "mod.T.test_w": "failed",
 	}, map[string]string{"mod.T.test_z": "A page has a footer.", "mod.T.test_w": "A page has a footer."})

@@ -9,8 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The guard must accept what honest programs, fixes and tests do. Each archive has the files of
-// the patch and the tests of the base.
+// The guard must not reject honest programs, fixes and tests. The archive has the files of the patch
+// and the tests of the base tree.
 func TestHonestPatchesAreResolved(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/honest.txtar")
 	if err != nil {
@@ -28,7 +28,7 @@ func TestHonestPatchesAreResolved(t *testing.T) {
 			t.Parallel()
 			v := verifier(t)
 			k := task(base, entry, schemas.TestSpec{Files: []string{"tests/**"}})
-			// As a gold patch the fix shows which tests there are.
+			// Baseline finds the tests with the fix as the gold patch.
 			patch, sha := patchTo(t, v, base, fixed)
 			k.GoldPatch = string(patch)
 			spec, err := v.Baseline(t.Context(), k, base)
@@ -36,7 +36,7 @@ func TestHonestPatchesAreResolved(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(spec.FailToPass) != want {
-				t.Errorf("%d tests pass with the patch alone, want %d: %s", len(spec.FailToPass), want, strings.Join(spec.FailToPass, " "))
+				t.Errorf("%d tests pass only with the patch, want %d: %s", len(spec.FailToPass), want, strings.Join(spec.FailToPass, " "))
 			}
 			k.Tests, k.GoldPatch = spec, ""
 			got, err := v.Verify(t.Context(), k, base, patch, sha)

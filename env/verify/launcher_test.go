@@ -7,8 +7,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// An entrypoint that is a Python program must run the tests in its own interpreter. Otherwise no
-// result counts, and the verdict says what to write instead.
+// An entrypoint that is a Python program must run the tests in the same interpreter. Otherwise no
+// result counts, and the verdict says which entrypoint to use instead.
 func TestLaunchersOfTestProcessesAreReported(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	base = base.edited("child.py", "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, '-m', 'pytest', '-q']))\n").
@@ -35,7 +35,7 @@ func TestLaunchersOfTestProcessesAreReported(t *testing.T) {
 	}
 }
 
-// Tools that read the source of all executed code do not find the hooks.
+// Tools that read the source of all executed code do not see the hooks.
 func TestHooksAreInvisibleToCoverageTools(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	patch, sha := patchTo(t, v, base, base.edited("shop/prices.py", honest(t).text(t, "shop/prices.py")))
@@ -57,7 +57,7 @@ func TestHooksAreInvisibleToCoverageTools(t *testing.T) {
 	}
 }
 
-// Frames of frozen code belong to libraries, so a patch must not give its code such a name.
+// Frames of frozen code count as library code, so a patch must not give its code such a file name.
 func TestCodeWithAFrozenFileNameIsAFinding(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	fixed := honest(t).text(t, "shop/prices.py") + "\nexec(compile('def helper(): return 1', '<frozen helper>', 'exec'))\n"

@@ -9,17 +9,17 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// layouts remembers the layouts of base trees. Safe for concurrent use.
-type layouts struct {
+// layoutCache caches the layouts of base trees. It is safe for concurrent use.
+type layoutCache struct {
 	mu    sync.Mutex
-	known map[string]*repository
+	known map[string]*repoLayout
 }
 
-// maxLayouts bounds how many layouts a verifier remembers.
+// maxLayouts is the number of layouts after which the cache is cleared.
 const maxLayouts = 256
 
 // get returns the layout of a task's base tree.
-func (l *layouts) get(ctx context.Context, store *workspace.Store, t schemas.Task, spec schemas.TestSpec, base string) (*repository, error) {
+func (l *layoutCache) get(ctx context.Context, store *workspace.Store, t schemas.Task, spec schemas.TestSpec, base string) (*repoLayout, error) {
 	key := schemas.Hash([]any{base, t.Entrypoint, t.GoldPatch, spec})
 	l.mu.Lock()
 	known := l.known[key]
@@ -34,9 +34,9 @@ func (l *layouts) get(ctx context.Context, store *workspace.Store, t schemas.Tas
 	var gold []string
 	if t.GoldPatch != "" {
 		fixed, err := store.Apply(ctx, base, []byte(t.GoldPatch))
-		if _, odd := errors.AsType[*workspace.ApplyError](err); err != nil && !odd {
+		if _, unfit := errors.AsType[*workspace.ApplyError](err); err != nil && !unfit {
 			return nil, err
-		} else if !odd {
+		} else if !unfit {
 			changes, err := store.Changed(ctx, base, fixed)
 			if err != nil {
 				return nil, err
@@ -50,11 +50,11 @@ func (l *layouts) get(ctx context.Context, store *workspace.Store, t schemas.Tas
 	if err != nil {
 		return nil, err
 	}
-	r := layout(t, spec, files, func(file string) string { return texts[file] }, gold)
+	r := readLayout(t, spec, files, func(file string) string { return texts[file] }, gold)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known == nil || len(l.known) >= maxLayouts {
-		l.known = map[string]*repository{}
+		l.known = map[string]*repoLayout{}
 	}
 	l.known[key] = r
 	return r, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// A library may do at import what would be tampering in the program, and the program that imports
-// it is not to blame: pandas sets __code__.
+// While a library is imported, it may do things that would be tampering in the program, and the verdict
+// does not blame the program that imports it. For example, pandas sets __code__.
 func TestLibraryImportsAreNotTampering(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	lib := t.TempDir()
@@ -38,8 +38,7 @@ func TestLibraryImportsAreNotTampering(t *testing.T) {
 	}
 }
 
-// Old versions of pytest write "()" for the instance of a class in ids, unlike their output and
-// lists of tests.
+// Old versions of pytest write "()" for the instance of a class in ids, but not in their output.
 func TestIDsOfOldPytest(t *testing.T) {
 	ids := []string{"tests/test_a.py::TestA::()::test_b[x::()]", "tests/test_a.py::TestA::TestIn::test_b", "tests/test_a.py::test_b", "tests/test_a.py"}
 	out, err := exec.CommandContext(t.Context(), "python3", append([]string{"-c", `import sys

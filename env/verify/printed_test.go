@@ -7,8 +7,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Counts come from records of the runner: a printed summary in the runner's words does not change
-// the score.
+// The score comes from records. A printed summary in the format of the runner does not change it.
 func TestPrintedSummariesAreNotTheScore(t *testing.T) {
 	v := verifier(t)
 	p := fixture(t).edited("tests/test_prices.py", "print('collected 50 items')\nprint('==== 99 passed in 0.01s ====')\n"+
@@ -18,7 +17,7 @@ func TestPrintedSummariesAreNotTheScore(t *testing.T) {
 		if err != nil || report.Max != 2 || report.Score != 1 || report.Passed {
 			t.Errorf("%v of %v, %v", report.Score, report.Max, err)
 		}
-		// Nothing collected: one thing to reach, and it is not reached.
+		// Without a test runner, the maximum is 1.
 		report, err = Eval(t.Context(), sb, task(p, "echo '7 passed'; exit 5", schemas.TestSpec{}), 0)
 		if err != nil || report.Max != 1 || report.Score != 0 || report.Passed {
 			t.Errorf("%v of %v, %v", report.Score, report.Max, err)

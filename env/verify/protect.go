@@ -10,48 +10,49 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// protector reports which files always come from the base tree: the task's test files, the files
-// that its test ids name (except doctests, which are part of the program), and the scripts that
-// its entrypoint runs.
-func protector(t schemas.Task, spec schemas.TestSpec, base []workspace.File) func(string) bool {
-	exact := map[string]bool{}
+// newProtector returns a function that reports whether a file always comes from the base tree. These
+// are the task's test files, the files that its test ids name (except doctests, which are part of
+// the program), and the scripts that its entrypoint runs.
+func newProtector(t schemas.Task, spec schemas.TestSpec, base []workspace.File) func(string) bool {
+	protected := map[string]bool{}
 	for _, id := range slices.Concat(spec.FailToPass, spec.PassToPass) {
 		if file, test, ok := strings.Cut(id, "::"); ok {
 			name, _, _ := strings.Cut(test, "[")
-			exact[file] = exact[file] || !strings.Contains(name, ".")
+			protected[file] = protected[file] || !strings.Contains(name, ".")
 			continue
 		}
 		for dotted := id; dotted != ""; { // unittest: module.Class.test
 			dotted = dotted[:max(strings.LastIndexByte(dotted, '.'), 0)]
-			exact[strings.ReplaceAll(dotted, ".", "/")+".py"] = true
+			protected[strings.ReplaceAll(dotted, ".", "/")+".py"] = true
 		}
 	}
 	modes := map[string]uint32{}
 	for _, f := range base {
 		modes[f.Path] = f.Mode
 	}
-	last := ""
+	previous := ""
 	for _, word := range commandWords(t, spec) {
 		switch mode := modes[word]; {
 		case word == "make":
-			exact["Makefile"], exact["makefile"], exact["GNUmakefile"] = true, true, true
+			protected["Makefile"], protected["makefile"], protected["GNUmakefile"] = true, true, true
 		case mode == 0:
 		case strings.HasSuffix(word, ".py"):
-			// If the exit code decides, it may be the program itself: see repository.
-			// pytest also gets program files whose docstrings contain the tests.
-			run := strings.HasPrefix(path.Base(last), "python")
-			exact[word] = exact[word] || spec.Method == schemas.VerifyUnittest || spec.Method == schemas.VerifyPytest && run
+			// If the exit code decides, the script may be the program itself, and repoLayout
+			// decides. With pytest, it may be a program file with tests in its docstrings,
+			// unless python runs it.
+			run := strings.HasPrefix(path.Base(previous), "python")
+			protected[word] = protected[word] || spec.Method == schemas.VerifyUnittest || spec.Method == schemas.VerifyPytest && run
 		default:
-			exact[word] = exact[word] || mode == workspace.ModeExec || strings.HasSuffix(word, ".sh")
+			protected[word] = protected[word] || mode == workspace.ModeExec || strings.HasSuffix(word, ".sh")
 		}
-		last = word
+		previous = word
 	}
 	return func(file string) bool {
-		return exact[file] || slices.ContainsFunc(spec.Files, func(p string) bool { return matches(p, file) })
+		return protected[file] || slices.ContainsFunc(spec.Files, func(p string) bool { return matches(p, file) })
 	}
 }
 
-// commandWords are the words of a task's command lines, with paths relative to the workspace.
+// commandWords returns the words of a task's command lines, with paths relative to the workspace.
 func commandWords(t schemas.Task, spec schemas.TestSpec) []string {
 	words := strings.FieldsFunc(t.Entrypoint+" "+spec.Command, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()\"'", r) })
 	for i, word := range words {
@@ -60,8 +61,9 @@ func commandWords(t schemas.Task, spec schemas.TestSpec) []string {
 	return words
 }
 
-// layout reads what the base tree of a task says about its tests.
-func layout(t schemas.Task, spec schemas.TestSpec, base []workspace.File, text content, gold []string) *repository {
+// readLayout determines which files of a task's base tree belong to its tests. gold are the files that
+// the gold patch changes.
+func readLayout(t schemas.Task, spec schemas.TestSpec, base []workspace.File, text textFunc, gold []string) *repoLayout {
 	files := make([]string, len(base))
 	for i, f := range base {
 		files[i] = f.Path
@@ -73,14 +75,14 @@ func layout(t schemas.Task, spec schemas.TestSpec, base []workspace.File, text c
 			listed = append(listed, file)
 		}
 	}
-	last := ""
+	previous := ""
 	for _, word := range commandWords(t, spec) {
 		for _, file := range []string{word, strings.ReplaceAll(word, ".", "/") + ".py", strings.ReplaceAll(word, ".", "/") + "/__main__.py"} {
-			if spec.Method == schemas.VerifyExitCode && strings.HasSuffix(file, ".py") && slices.Contains(files, file) && (file == word || last == "-m") {
+			if spec.Method == schemas.VerifyExitCode && strings.HasSuffix(file, ".py") && slices.Contains(files, file) && (file == word || previous == "-m") {
 				scripts = append(scripts, file)
 			}
 		}
-		last = word
+		previous = word
 	}
-	return newRepository(files, text, listed, scripts, gold)
+	return newRepoLayout(files, text, listed, scripts, gold)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// supported is the fixture with tests that rest on a helper and on data of theirs.
-func supported(t *testing.T) project {
+// fixtureWithHelpers returns the fixture with tests that use a helper module and data files.
+func fixtureWithHelpers(t *testing.T) project {
 	p := fixture(t)
 	p = p.edited("helpers/__init__.py", "def check(got, want):\n    assert got == want\n")
 	p = p.edited("data/expected.json", `{"sum": 450}`+"\n")
@@ -44,16 +44,16 @@ def test_discount():
 `)
 }
 
-var supportedSpec = schemas.TestSpec{
+var helpersSpec = schemas.TestSpec{
 	Method: schemas.VerifyPytest, Files: []string{"tests/**", "test_*.py", "*_test.py", "conftest.py"},
 	FailToPass: []string{"tests/test_prices.py::test_total", "shop/tests/test_more.py::test_more"},
 	PassToPass: []string{"tests/test_prices.py::test_empty"},
 }
 
-// Everything that tests depend on is restored from the base: a patch that empties it resolves
-// nothing, and one that fixes the program does.
+// Helpers and data of tests are restored from the base tree. A patch that empties them is not resolved,
+// and a patch that also fixes the program is.
 func TestHelpersAndDataOfTestsAreRestored(t *testing.T) {
-	v, base := verifier(t), supported(t)
+	v, base := verifier(t), fixtureWithHelpers(t)
 	fix := honest(t).text(t, "shop/prices.py")
 	cheats := base.edited("helpers/__init__.py", "def check(got, want):\n    pass\n").
 		edited("data/expected.json", "{}\n").edited("shop/tests/util.py", "ITEMS = []\n")
@@ -71,7 +71,7 @@ func TestHelpersAndDataOfTestsAreRestored(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			patch, sha := patchTo(t, v, base, c.to)
-			got, err := v.Verify(t.Context(), task(base, pytestEntry, supportedSpec), base, patch, sha)
+			got, err := v.Verify(t.Context(), task(base, pytestEntry, helpersSpec), base, patch, sha)
 			if err != nil || got.Status != c.want || !slices.Equal(got.Restored, c.restored) || !slices.Equal(got.Refused, c.refused) {
 				t.Errorf("%s (%s), restored %q, refused %q, %v\n%s", got.Status, got.Reason, got.Restored, got.Refused, err, got.Log)
 			}
@@ -79,8 +79,7 @@ func TestHelpersAndDataOfTestsAreRestored(t *testing.T) {
 	}
 }
 
-// A check that decides by its exit code is restored from the base, unless it may be the program
-// itself.
+// A script whose exit code decides is restored from the base tree, unless it may be the program itself.
 func TestChecksByExitCodeAreRestored(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	base = base.edited("check.py", "from shop.prices import total\n\nassert total([(1, 250), (2, 100)]) == 450\n").
@@ -109,7 +108,7 @@ func TestChecksByExitCodeAreRestored(t *testing.T) {
 	}
 }
 
-// Files of the program are judged as the patch leaves them, even if tests import them.
+// Files of the program keep the changes of the patch, even if tests import them.
 func TestProgramFilesImportedByTestsStayPatched(t *testing.T) {
 	a, err := txtar.ParseFile("testdata/layouts.txtar")
 	if err != nil {
@@ -135,7 +134,7 @@ func TestProgramFilesImportedByTestsStayPatched(t *testing.T) {
 		}
 		slices.Sort(list)
 		want = strings.Fields(files["WANT"])
-		r := newRepository(list, func(f string) string { return files[f] }, nil, nil, strings.Fields(files["GOLD"]))
+		r := newRepoLayout(list, func(f string) string { return files[f] }, nil, nil, strings.Fields(files["GOLD"]))
 		for _, f := range list {
 			if r.protects(f) {
 				got = append(got, f)
@@ -152,14 +151,14 @@ func TestProgramFilesImportedByTestsStayPatched(t *testing.T) {
 // this test would exceed the time limit of all tests.
 func TestATableOfStringsIsReadOnce(t *testing.T) {
 	table := "TABLE = [\n" + strings.Repeat("    'a row of the table', 'and another',\n", 50_000) + "]\n"
-	r := newRepository([]string{"shop/table.py"}, func(string) string { return table }, nil, nil, nil)
-	if _, found := r.words["a row of the table"]; !found {
+	r := newRepoLayout([]string{"shop/table.py"}, func(string) string { return table }, nil, nil, nil)
+	if _, found := r.programWords["a row of the table"]; !found {
 		t.Error("the table was not read")
 	}
 }
 
-// A patch may fix a module of the program that has the same name as a module of the test
-// runner: it does not put a new module in front of the runner's.
+// A patch may change an existing module of the program that has the same name as a module of the test
+// runner, because that does not shadow the runner's module.
 func TestModulesNamedLikeTheRunnersMayBeFixed(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	rates := "from shop.prices import total\n\n\ndef statistics(lines):\n    return total(lines) %s\n"

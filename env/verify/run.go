@@ -28,13 +28,13 @@ type testRun struct {
 	probe []byte // output of the probe
 }
 
-// runTests runs the task's entrypoint in a sandbox and returns what its tests reported. The hooks
-// come first on the Python path. If the sandbox tampered with the results, the testRun says so
-// and there is no error.
-func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.Duration, how Variant) (testRun, error) {
+// runTests runs the task's entrypoint in a sandbox and returns the results that its tests reported. The
+// hooks come first in PYTHONPATH. If a program tampered with the results, tampered in the testRun says
+// so and there is no error.
+func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.Duration, variant Variant) (testRun, error) {
 	t.Workdir = cmp.Or(t.Workdir, schemas.DefaultWorkdir)
 	c := newChannel(env.TempDirOf(sb))
-	load, err := c.archive(t.Workdir, how)
+	load, err := c.archive(t.Workdir, variant)
 	if err != nil {
 		return testRun{}, err
 	}
@@ -51,7 +51,7 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 	}
 	var out testRun
 	out.Result, err = sb.Run(ctx, env.Command{
-		Args: c.args(t.Entrypoint), Dir: t.Workdir, Env: how.env(), Timeout: cmp.Or(how.Timeout, timeout), MaxOutput: maxOutput,
+		Args: c.args(t.Entrypoint), Dir: t.Workdir, Env: variant.env(), Timeout: cmp.Or(variant.Timeout, timeout), MaxOutput: maxOutput,
 		Sealed: load, Keys: &c.keys,
 	})
 	if err != nil {
@@ -60,21 +60,21 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 	raw, total, err := sb.ReadFile(ctx, records, maxRecords)
 	switch {
 	case errors.Is(err, env.ErrNotExist), errors.Is(err, env.ErrRefused):
-		out.results = forged("was removed or replaced")
+		out.results = tamperedResults("was removed or replaced")
 	case err != nil:
 		return out, fmt.Errorf("reading test results: %w", err)
 	case total > int64(len(raw)):
-		out.results = forged(fmt.Sprintf("holds %d bytes, more than the %d allowed", total, int64(maxRecords)))
+		out.results = tamperedResults(fmt.Sprintf("holds %d bytes, more than the %d allowed", total, int64(maxRecords)))
 	default:
 		out.results = c.read(raw, out.Keys)
 	}
-	if how.Probe != nil {
-		out.probe, _, err = sb.ReadFile(ctx, c.dir+"/"+probeFile, how.Probe.Limit)
+	if variant.Probe != nil {
+		out.probe, _, err = sb.ReadFile(ctx, c.dir+"/"+probeFile, variant.Probe.Limit)
 		if err != nil && !errors.Is(err, env.ErrNotExist) && !errors.Is(err, env.ErrRefused) {
-			return out, fmt.Errorf("reading what the probe wrote: %w", err)
+			return out, fmt.Errorf("reading the output of the probe: %w", err)
 		}
 	}
-	// The agent goes on using this sandbox, so nothing of the verifier may stay in it.
+	// The agent may continue to use this sandbox, so no file of the verifier may stay in it.
 	_, err = sb.Run(ctx, env.Command{Args: []string{"rm", "-rf", c.dir}, Timeout: 10 * time.Second})
 	if err != nil {
 		return out, fmt.Errorf("removing test hooks: %w", err)
@@ -82,7 +82,7 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 	return out, nil
 }
 
-// notRun lists the tests that did not begin, in the order in which they were planned.
+// notRun returns the planned tests that did not start, in their planned order.
 func (r testRun) notRun() []string {
 	return slices.DeleteFunc(slices.Clone(r.planned), func(id string) bool {
 		_, ran := r.tests[id]
@@ -95,21 +95,22 @@ type Run struct {
 	env.Result
 	Method      string             // guessed from the ids; VerifyExitCode if no test runner ran
 	Tests       map[string]string  // id -> passed, failed, error, skipped, xfailed, xpassed
-	Seconds     map[string]float64 // id -> time of the test's own function, if known
-	Uncollected []string           // what the runner could not collect
-	// Finding explains why the results are untrusted or incomplete; "" for a complete run.
+	Seconds     map[string]float64 // id -> time of the test function without fixtures, if known
+	Uncollected []string           // ids of files and classes that the runner could not collect
+	// Finding explains why the results are untrusted or incomplete. It is "" for a complete run.
 	Finding string
-	// Untrusted is true if Finding is about the results themselves, for example because the repository contains
-	// a part of the runner. Another way to run the tests would only hide that.
+	// Untrusted is true if the results cannot be trusted, for example because the repository
+	// contains a part of the runner. Running the tests in another way would only hide the cause.
 	Untrusted bool
-	// Unstarted is true if the runner ended before any test, for example because it could not
-	// load its configuration. Finding then has the end of its output.
+	// Unstarted is true if the runner ended before the first test, for example because it could
+	// not load its configuration. Finding then includes the runner's error message.
 	Unstarted bool
-	Probe     []byte // output of the probe, as untrusted as everything from the sandbox
+	Probe     []byte // output of the probe, not trusted
 
 	docs map[string]string // id -> first line of its docstring
 }
 
+// public returns the run in its exported form.
 func (r testRun) public() Run {
 	out := Run{Result: r.Result, Method: schemas.VerifyExitCode, Tests: r.tests, Seconds: r.seconds,
 		Uncollected: r.uncollected, Probe: r.probe, docs: r.docs}
@@ -128,20 +129,21 @@ func (r testRun) public() Run {
 		if out.Unstarted = len(r.tests)+len(r.uncollected) == 0 && r.ExitCode != 0; out.Unstarted {
 			out.Finding += ": " + Cause(r.Output)
 		}
-	case len(r.twice) > 0:
-		out.Finding = "test reported twice: " + r.twice[0]
+	case len(r.duplicates) > 0:
+		out.Finding = "test reported twice: " + r.duplicates[0]
 	}
 	return out
 }
 
-// Of returns, for each listed id, the worst status of the tests that it stands for, and their full
-// ids (see schemas.TestSpec). An id that stands for no test is in neither map.
+// Of returns, for each listed id, the worst status of the tests that it names, and their full ids. An
+// id can name several tests (see schemas.TestSpec). An id that names no test of the run is in neither
+// map.
 func (r Run) Of(listed []string) (status map[string]string, full map[string][]string) {
-	all := newCatalogue(r.Tests, r.docs)
+	index := newTestIndex(r.Tests, r.docs)
 	status, full = map[string]string{}, map[string][]string{}
 	for _, id := range listed {
-		if word, ran := all.status(id); ran {
-			status[id], full[id] = word, all.find(id)
+		if worst, ran := index.status(id); ran {
+			status[id], full[id] = worst, index.find(id)
 		}
 	}
 	return status, full

@@ -12,7 +12,7 @@ import (
 )
 
 // runFresh places a tree in a fresh sandbox and runs the task's tests there.
-func runFresh(ctx context.Context, cfg Config, t schemas.Task, tree string, how Variant) (out testRun, err error) {
+func runFresh(ctx context.Context, cfg Config, t schemas.Task, tree string, variant Variant) (out testRun, err error) {
 	spec := cfg.Spec
 	t.Entrypoint = cmp.Or(t.Tests.Command, t.Entrypoint)
 	t.Workdir = cmp.Or(spec.Workdir, t.Workdir, schemas.DefaultWorkdir)
@@ -24,9 +24,9 @@ func runFresh(ctx context.Context, cfg Config, t schemas.Task, tree string, how 
 		return out, fmt.Errorf("starting a %s sandbox: %w", cfg.Driver.Name(), err)
 	}
 	defer func() {
-		closing := sb.Close(context.WithoutCancel(ctx))
-		if err == nil && closing != nil && !errors.Is(closing, env.ErrSandboxDied) {
-			err = fmt.Errorf("closing sandbox: %w", closing)
+		closeErr := sb.Close(context.WithoutCancel(ctx))
+		if err == nil && closeErr != nil && !errors.Is(closeErr, env.ErrSandboxDied) {
+			err = fmt.Errorf("closing sandbox: %w", closeErr)
 		}
 	}()
 	t.Workdir = env.WorkdirOf(sb, t.Workdir)
@@ -37,5 +37,5 @@ func runFresh(ctx context.Context, cfg Config, t schemas.Task, tree string, how 
 	if err != nil {
 		return out, fmt.Errorf("placing the graded tree: %w", err)
 	}
-	return runTests(ctx, sb, t, cfg.Timeout, how)
+	return runTests(ctx, sb, t, cfg.Timeout, variant)
 }

@@ -10,32 +10,32 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// counting is a driver that counts its starts. The first one waits for gate.
-type counting struct {
+// countingDriver counts its starts. The first start waits for gate.
+type countingDriver struct {
 	env.Driver
 	starts atomic.Int32
 	gate   chan struct{}
 }
 
-func (c *counting) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
+func (c *countingDriver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
 	if c.starts.Add(1) == 1 {
 		<-c.gate
 	}
 	return c.Driver.Start(ctx, spec)
 }
 
-// Verdicts reached at the same time share one baseline of their task.
+// Concurrent verifications share one baseline of their task.
 func TestVerdictsShareABaseline(t *testing.T) {
 	v, base := verifier(t), fixture(t)
-	driver := &counting{Driver: v.cfg.Driver, gate: make(chan struct{})}
+	driver := &countingDriver{Driver: v.cfg.Driver, gate: make(chan struct{})}
 	v.cfg.Driver = driver
 	patch, sha := patchTo(t, v, base, honest(t))
 	const callers = 3
-	var coming atomic.Int32
+	var arrived atomic.Int32
 	var all sync.WaitGroup
 	for range callers {
 		all.Go(func() {
-			if coming.Add(1) == callers {
+			if arrived.Add(1) == callers {
 				close(driver.gate)
 			}
 			got, err := v.Verify(t.Context(), task(base, pytestEntry, schemas.TestSpec{Files: pytestSpec.Files}), base, patch, sha)

@@ -9,9 +9,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A judged program gets no key of another interpreter, no matter how the tests are started: not
-// itself, not through a child or an orphan, and not by changing what the next interpreter loads
-// before it asks for its key.
+// A program cannot get the key of another interpreter, no matter how the tests are started: not itself,
+// not through a child or an orphan, and not by changing files that the next interpreter loads before it
+// asks for its key.
 func TestProgramsCannotTakeAnotherInterpretersKey(t *testing.T) {
 	thief, err := os.ReadFile("testdata/thief.py")
 	if err != nil {
@@ -26,7 +26,7 @@ func TestProgramsCannotTakeAnotherInterpretersKey(t *testing.T) {
 		"python3 -m unittest discover tests; python3 -m pytest -q", "python3 -m pytest -q | cat", "./all.sh", "make -k test", pytestEntry,
 	} {
 		for j, method := range []string{"here", "child", "orphan", "sibling", "in_user_site", "in_sealed_file"} {
-			if testing.Short() && (i+j)%3 != 0 { // each entry with two methods, each method with three entries; make full tests all pairs
+			if testing.Short() && (i+j)%3 != 0 { // test a third of the pairs, with each entry and each method; make full tests all
 				continue
 			}
 			t.Run(method+" "+entry, func(t *testing.T) {
@@ -45,8 +45,8 @@ func TestProgramsCannotTakeAnotherInterpretersKey(t *testing.T) {
 	}
 }
 
-// What a program does to the file of test results is a finding about the program, even if it fixes
-// the bug, and never an infrastructure error.
+// If a program manipulates the file of test results, the verdict says so, even if the patch fixes the
+// bug. It is never an infrastructure error.
 func TestTamperingWithResultsIsAFinding(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	for name, code := range map[string]string{
@@ -68,7 +68,7 @@ func TestTamperingWithResultsIsAFinding(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// A child does it, when the last record has been written.
+			// A child process does it after the last record has been written.
 			text := fmt.Sprintf(`
 import atexit, glob, os, subprocess, sys
 CODE = """

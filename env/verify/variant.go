@@ -7,45 +7,45 @@ import (
 // Variant says how a run of a task's tests differs from the run for a verdict, which is the zero
 // Variant.
 type Variant struct {
-	HashSeed string        // PYTHONHASHSEED; "" = the sandbox's own
-	Shuffle  int64         // seed of the order of tests; 0 = the runner's own order
-	Only     []string      // ids of the tests that run; nil = all
-	Timeout  time.Duration // 0 = the verifier's
-	Probe    *Probe
+	HashSeed string        // PYTHONHASHSEED; "" = the sandbox's default
+	Shuffle  int64         // seed of a random order of tests; 0 = the runner's order
+	Only     []string      // ids of the tests to run; nil = all
+	Timeout  time.Duration // 0 = the verifier's default
+	Probe    *Probe        // nil = none
 }
 
 // Probe is Python code that observes the tests of a run inside their interpreters. Its module has
-// a function start(config, path, place): config is Config, path is a file to append to, and
-// place(file) is the path of a file relative to the workspace (None for a file outside). start
-// returns an object whose methods begin(id) and end(id) are called before and after each test
-// with its fixtures.
+// a function start(config, path, relative): config is Config, path is the file to which it appends its
+// output, and relative(file) returns the path of a file relative to the workspace (None for a file
+// outside). start returns an object with the methods begin(id) and end(id). The hooks call begin
+// before a test and its fixtures, and end after them.
 type Probe struct {
-	Source string
-	Config any   // becomes JSON
-	Limit  int64 // bytes kept of its output
+	Source string // source code of the module
+	Config any    // passed to the module as JSON
+	Limit  int64  // maximum bytes of output to read
 }
 
-// probeFile is where a probe writes, in the channel's directory.
+// probeFile is the name of the probe's output file in the channel's directory.
 const probeFile = "probe"
 
-// order is the variant as the hooks in the interpreters read it.
-func (how Variant) order() map[string]any {
+// config returns the part of the hooks' configuration that depends on the variant.
+func (v Variant) config() map[string]any {
 	o := map[string]any{}
-	if how.Shuffle != 0 {
-		o["shuffle"] = how.Shuffle
+	if v.Shuffle != 0 {
+		o["shuffle"] = v.Shuffle
 	}
-	if how.Only != nil {
-		o["only"] = how.Only
+	if v.Only != nil {
+		o["only"] = v.Only
 	}
-	if how.Probe != nil {
-		o["probe"] = how.Probe.Config
+	if v.Probe != nil {
+		o["probe"] = v.Probe.Config
 	}
 	return o
 }
 
-func (how Variant) env() []string {
-	if how.HashSeed == "" {
+func (v Variant) env() []string {
+	if v.HashSeed == "" {
 		return nil
 	}
-	return []string{"PYTHONHASHSEED=" + how.HashSeed}
+	return []string{"PYTHONHASHSEED=" + v.HashSeed}
 }

@@ -12,17 +12,18 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Each test appends its name to a file; the last prints the order and the hash
-// seed that the program saw.
-const tellOrder = `import atexit, os, unittest
+// printOrder is the beginning of a test file whose tests append their names to told. At exit, it
+// prints the order and the hash seed.
+const printOrder = `import atexit, os, unittest
 told = []
 atexit.register(lambda: print("ORDER=" + ",".join(told) + " SEED=" + os.environ.get("PYTHONHASHSEED", "")))
 `
 
-func ordered() (pytest, unit project) {
+// orderProjects returns projects whose tests report the order in which they run.
+func orderProjects() (pytest, unit project) {
 	var plain, classes strings.Builder
-	plain.WriteString(tellOrder)
-	classes.WriteString(tellOrder)
+	plain.WriteString(printOrder)
+	classes.WriteString(printOrder)
 	for _, n := range "abcdefgh" {
 		plain.WriteString("def test_" + string(n) + "(): told.append('" + string(n) + "')\n")
 	}
@@ -35,27 +36,27 @@ func ordered() (pytest, unit project) {
 	return project{{Name: "test_order.py", Data: []byte(plain.String())}}, project{{Name: "test_order.py", Data: []byte(classes.String())}}
 }
 
-func observe(t *testing.T, v *Verifier, p project, entry string, how Variant) (Run, string, string) {
+func observe(t *testing.T, v *Verifier, p project, entry string, variant Variant) (run Run, order, seed string) {
 	t.Helper()
-	run, err := v.Observe(t.Context(), task(p, entry, schemas.TestSpec{}), p, nil, how)
+	run, err := v.Observe(t.Context(), task(p, entry, schemas.TestSpec{}), p, nil, variant)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if run.Finding != "" {
-		t.Errorf("the run is not to be trusted: %s", run.Finding)
+		t.Errorf("the results are not trusted: %s", run.Finding)
 	}
 	_, rest, found := strings.Cut(string(run.Output), "ORDER=")
-	order, rest, _ := strings.Cut(rest, " SEED=")
-	seed, _, _ := strings.Cut(rest, "\n")
+	order, rest, _ = strings.Cut(rest, " SEED=")
+	seed, _, _ = strings.Cut(rest, "\n")
 	if !found {
-		t.Fatalf("no order was told:\n%s", run.Output)
+		t.Fatalf("the output has no order:\n%s", run.Output)
 	}
 	return run, order, seed
 }
 
 func TestVariantsChangeOrderHashSeedAndChoice(t *testing.T) {
 	v := verifier(t)
-	byPytest, byUnittest := ordered()
+	byPytest, byUnittest := orderProjects()
 	cases := map[string]struct {
 		tree  project
 		entry string
@@ -75,14 +76,14 @@ func TestVariantsChangeOrderHashSeedAndChoice(t *testing.T) {
 			}
 			for id := range run.Tests {
 				if _, known := run.Seconds[id]; !known {
-					t.Errorf("it is not known how long %s took", id)
+					t.Errorf("no duration of %s", id)
 				}
 			}
 			_, first, seed := observe(t, v, c.tree, c.entry, Variant{Shuffle: 7, HashSeed: "11"})
 			_, again, _ := observe(t, v, c.tree, c.entry, Variant{Shuffle: 7})
 			_, other, _ := observe(t, v, c.tree, c.entry, Variant{Shuffle: 8})
 			if first != again || first == c.own || first == other || seed != "11" {
-				t.Errorf("orders %s and %s of one seed, %s of another, hash seed %s", first, again, other, seed)
+				t.Errorf("orders %s and %s with one seed, %s with another, hash seed %s", first, again, other, seed)
 			}
 			parts := strings.Split(first, ",")
 			classes := slices.Compact(func() (out []string) {
@@ -102,10 +103,10 @@ func TestVariantsChangeOrderHashSeedAndChoice(t *testing.T) {
 	}
 }
 
-// A probe is told each test's id and may write output that is read back.
-func TestProbeWatchesEachTest(t *testing.T) {
+// A probe gets the id of each test, and the run returns its output.
+func TestProbeObservesEachTest(t *testing.T) {
 	v := verifier(t)
-	byPytest, byUnittest := ordered()
+	byPytest, byUnittest := orderProjects()
 	probe := &Probe{Limit: 1 << 16, Config: map[string]any{"word": "seen"}, Source: `
 class Watch(object):
     def __init__(self, config, path):
@@ -115,7 +116,7 @@ class Watch(object):
             f.write(self.word + " " + name + "\n")
     def end(self, name):
         self.begin("/" + name)
-def start(config, path, place):
+def start(config, path, relative):
     return Watch(config, path)
 `}
 	for entry, want := range map[string]struct {
@@ -132,7 +133,7 @@ def start(config, path, place):
 	}
 }
 
-func TestObserveRefusesAPatchThatDoesNotApply(t *testing.T) {
+func TestObserveOfAPatchThatDoesNotApply(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	_, err := v.Observe(t.Context(), task(base, pytestEntry, schemas.TestSpec{}), base,
 		[]byte("--- a/no.py\n+++ b/no.py\n@@ -1 +1 @@\n-a\n+b\n"), Variant{})

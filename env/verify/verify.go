@@ -12,19 +12,19 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Verifier verifies patches, each in a sandbox of its own. It is safe for concurrent use.
+// Verifier verifies each patch in a new sandbox. It is safe for concurrent use.
 type Verifier struct {
 	cfg       Config
-	baselines env.Baselines // by task id
-	layouts   layouts
+	baselines env.Baselines // the key is the task id
+	layouts   layoutCache
 }
 
 var _ env.Verifier = (*Verifier)(nil)
 
-// MaxLog is how many bytes of the runner's output a verdict keeps.
+// MaxLog is the number of bytes of the runner's output that a verdict keeps.
 const MaxLog = 64 << 10
 
-// New makes a verifier.
+// New returns a Verifier.
 func New(cfg Config) *Verifier {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
@@ -32,18 +32,18 @@ func New(cfg Config) *Verifier {
 	return &Verifier{cfg: cfg}
 }
 
-// Verify implements env.Verifier. The patch must turn the task's tree into exactly finalSHA (a git
-// tree hash, "" = not known). The verdict says what is wrong with the patch or the task. An error,
-// always together with the status VerifyError, means that the machinery failed and the caller
-// may try again.
+// Verify implements env.Verifier. The patch must turn the task's tree into the tree with the git hash
+// finalSHA ("" = unknown). The verdict says what is wrong with the patch or the task. An error means
+// that the infrastructure failed and the caller may try again; the verdict then has the status
+// VerifyError.
 func (v *Verifier) Verify(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string) (schemas.Verdict, error) {
 	verdict, _, err := v.Try(ctx, t, tree, patch, finalSHA, Variant{})
 	return verdict, err
 }
 
-// Try is Verify for a variant of the run, which it also returns: under another hash seed, in
-// another order, or with a probe. Run is empty if the tests did not run.
-func (v *Verifier) Try(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string, how Variant) (schemas.Verdict, Run, error) {
+// Try verifies a patch with a variant of the test run, for example with another hash seed, another
+// order of tests, or a probe. It also returns the run, which is zero if the tests did not run.
+func (v *Verifier) Try(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string, variant Variant) (schemas.Verdict, Run, error) {
 	verdict := schemas.Verdict{Status: schemas.VerifyError, Method: t.Tests.Method, FinalSHA: finalSHA}
 	if t.Tests.Method == schemas.VerifyNone {
 		verdict.Status, verdict.Reason = schemas.VerifyNotAppl, "there is no way to verify this task"
@@ -78,11 +78,11 @@ func (v *Verifier) Try(ctx context.Context, t schemas.Task, tree env.Tree, patch
 		verdict.Reason = fmt.Sprintf("applying the patch to the base gives tree %s, not %s: the patch does not match the files that the agent left", final, finalSHA)
 		return verdict, Run{}, nil
 	}
-	return v.grade(ctx, t, spec, base, final, verdict, how)
+	return v.grade(ctx, t, spec, base, final, verdict, variant)
 }
 
-// explain ends a verification that failed. The verdict explains a patch that does not apply and a
-// task that cannot be verified. Anything else is an error of the machinery.
+// explain adds the reason of err to the verdict. It returns an error unless the cause is a patch that
+// does not apply or a task that cannot be verified.
 func explain(verdict schemas.Verdict, err error) (schemas.Verdict, error) {
 	verdict.Reason, _, _ = strings.Cut(err.Error(), "\n")
 	if _, ok := errors.AsType[*workspace.ApplyError](err); ok {
@@ -94,10 +94,10 @@ func explain(verdict schemas.Verdict, err error) (schemas.Verdict, error) {
 	return verdict, fmt.Errorf("verifying: %w", err)
 }
 
-// Graded says what remains of a patch for grading: whether the patch changes anything once the
-// protected files are restored, and which of its files are refused. A patch that changes nothing
-// gets the verdict of an empty patch.
-func (v *Verifier) Graded(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte) (left bool, refused []string, err error) {
+// Graded reports whether a patch still changes anything after the protected files are restored, and
+// which of its files verification refuses. If the patch changes nothing, its verdict is that of an
+// empty patch.
+func (v *Verifier) Graded(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte) (changed bool, refused []string, err error) {
 	fail := func(err error) (bool, []string, error) { return false, nil, fmt.Errorf("verifying: %w", err) }
 	spec, err := v.Spec(ctx, t, tree)
 	if err != nil {
@@ -121,11 +121,11 @@ func (v *Verifier) Graded(ctx context.Context, t schemas.Task, tree env.Tree, pa
 	return g.tree != base, refused, nil
 }
 
-// maxDeaths is how many fresh sandboxes in a row must die before the patch is blamed, unless the
-// driver reports an outside cause.
+// maxDeaths is the number of fresh sandboxes that must die in a row before the verdict blames the patch.
+// It does not blame the patch if the driver reports an external cause.
 const maxDeaths = 3
 
-// prepare is the function of the same name with the layout of the base.
+// prepare calls the function prepare with the layout of the base tree.
 func (v *Verifier) prepare(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string) (*candidate, error) {
 	r, err := v.layouts.get(ctx, v.cfg.Store, t, spec, base)
 	if err != nil {
@@ -134,9 +134,9 @@ func (v *Verifier) prepare(ctx context.Context, t schemas.Task, spec schemas.Tes
 	return prepare(ctx, v.cfg.Store, r, t, spec, base, final)
 }
 
-// grade restores the protected files, refuses files that a patch must not contain, runs the tests
-// once, and decides.
-func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string, verdict schemas.Verdict, how Variant) (schemas.Verdict, Run, error) {
+// grade restores the protected files, refuses a patch with files that it must not contain, runs the
+// tests once, and completes the verdict.
+func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string, verdict schemas.Verdict, variant Variant) (schemas.Verdict, Run, error) {
 	fail := func(err error) (schemas.Verdict, Run, error) {
 		verdict, err := explain(verdict, err)
 		return verdict, Run{}, err
@@ -152,43 +152,43 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 		}
 		return decide(verdict, fmt.Sprintf("refused: %s %s", g.refused[0].path, g.refused[0].why)), Run{}, nil
 	}
-	tested, inTheWay, err := g.hidden.place(ctx, v.cfg.Store, g.tree)
+	tested, removed, err := g.hidden.place(ctx, v.cfg.Store, g.tree)
 	if err != nil {
 		return fail(err)
 	}
-	verdict.Restored = append(verdict.Restored, inTheWay...)
+	verdict.Restored = append(verdict.Restored, removed...)
 	died := func(err error) bool { return errors.Is(err, env.ErrSandboxDied) && ctx.Err() == nil }
-	run, err := runFresh(ctx, v.cfg, t, tested, how)
+	run, err := runFresh(ctx, v.cfg, t, tested, variant)
 	for n := 1; died(err) && n < maxDeaths; n++ {
-		run, err = runFresh(ctx, v.cfg, t, tested, how)
+		run, err = runFresh(ctx, v.cfg, t, tested, variant)
 	}
-	if how, ok := errors.AsType[*env.DiedError](err); died(err) && (!ok || how.DuringCommand) {
+	if diedErr, ok := errors.AsType[*env.DiedError](err); died(err) && (!ok || diedErr.DuringCommand) {
 		return decide(verdict, "the sandbox died while the tests ran"), Run{}, nil
 	}
 	if err != nil {
 		return fail(err)
 	}
-	if found := intrusion(run.seen, g.changes, g.read(base)); found != "" {
+	if found := findIntrusion(run.events, g.changes, g.read(base)); found != "" {
 		run.tampered = append(run.tampered, found)
 	}
-	if spec.Method == schemas.VerifyExitCode && len(run.Keys) > 0 && run.ended == 0 && !g.leaves {
-		run.tampered = append(run.tampered, "the interpreter was left without its exit handlers, so its exit code proves nothing")
+	if spec.Method == schemas.VerifyExitCode && len(run.Keys) > 0 && run.ended == 0 && !g.exitsEarly {
+		run.tampered = append(run.tampered, "the interpreter ended without running its exit handlers, so its exit code proves nothing")
 	}
-	for _, file := range run.hooks {
+	for _, file := range run.hookFiles {
 		if slices.ContainsFunc(g.changes, func(c workspace.Change) bool { return c.Path == file }) || strings.HasPrefix(file, "<") {
-			run.tampered = append(run.tampered, "hooks of the test runner lie in "+file+", which the patch changed")
+			run.tampered = append(run.tampered, "the patch changed "+file+", which implements hooks of the test runner")
 		}
 	}
 	if g.err != nil {
 		return fail(g.err)
 	}
-	j := judge(spec, run)
-	verdict.F2PPassed, verdict.P2PPassed, verdict.Parsed = j.f2p, j.p2p, len(run.tests)
+	a := assess(spec, run)
+	verdict.F2PPassed, verdict.P2PPassed, verdict.Parsed = a.f2p, a.p2p, len(run.tests)
 	verdict.Log, verdict.LogSHA256 = capLog(run.Output), schemas.HashBytes(run.Output)
-	return decide(verdict, j.reason), run.public(), nil
+	return decide(verdict, a.reason), run.public(), nil
 }
 
-// decide completes a verdict: resolved if there is no reason against it.
+// decide completes a verdict. It is "resolved" if reason is "".
 func decide(verdict schemas.Verdict, reason string) schemas.Verdict {
 	resolved := reason == ""
 	verdict.Resolved = &resolved
@@ -200,7 +200,7 @@ func decide(verdict schemas.Verdict, reason string) schemas.Verdict {
 	return verdict
 }
 
-// capLog keeps head and tail of a long output.
+// capLog returns out, without the middle if it is longer than MaxLog.
 func capLog(out []byte) string {
 	text := string(out)
 	if len(text) > MaxLog {
@@ -211,10 +211,10 @@ func capLog(out []byte) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// Observe runs the tests on a tree with a patch, in a sandbox of its own, without a verdict: it adds
-// the hidden tests, but restores no other file and refuses no patch. A patch that does not apply is
-// a *workspace.ApplyError.
-func (v *Verifier) Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, how Variant) (Run, error) {
+// Observe runs the tests on a tree with a patch in a new sandbox, without a verdict. It adds the
+// hidden tests, but restores no other file and refuses no patch. The error is a *workspace.ApplyError
+// if the patch does not apply.
+func (v *Verifier) Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, variant Variant) (Run, error) {
 	sha, err := v.cfg.Store.Base(ctx, tree)
 	if err != nil {
 		return Run{}, err
@@ -229,14 +229,14 @@ func (v *Verifier) Observe(ctx context.Context, t schemas.Task, tree env.Tree, p
 	if sha, _, err = hidden.place(ctx, v.cfg.Store, sha); err != nil {
 		return Run{}, err
 	}
-	run, err := runFresh(ctx, v.cfg, t, sha, how)
+	run, err := runFresh(ctx, v.cfg, t, sha, variant)
 	if err != nil {
 		return Run{}, fmt.Errorf("observing task %s: %w", t.InstanceID, err)
 	}
 	return run.public(), nil
 }
 
-// Protected lists the files of a tree that verification restores, whatever a patch does to them.
+// Protected returns the files of a tree that verification restores if a patch changes or deletes them.
 func (v *Verifier) Protected(ctx context.Context, t schemas.Task, spec schemas.TestSpec, tree env.Tree) ([]string, error) {
 	base, err := v.cfg.Store.Base(ctx, tree)
 	if err != nil {
@@ -251,7 +251,7 @@ func (v *Verifier) Protected(ctx context.Context, t schemas.Task, spec schemas.T
 		return nil, err
 	}
 	var out []string
-	protected := protector(t, spec, files)
+	protected := newProtector(t, spec, files)
 	for _, f := range files {
 		if protected(f.Path) || r.protects(f.Path) {
 			out = append(out, f.Path)
@@ -260,14 +260,14 @@ func (v *Verifier) Protected(ctx context.Context, t schemas.Task, spec schemas.T
 	return out, nil
 }
 
-// Spec returns the task's test lists, or those of its baseline if it has none. A task that cannot
-// be verified is a *TaskError.
+// Spec returns the task's test lists, or those of its baseline if it has none. The error is a
+// *TaskError if the task cannot be verified.
 func (v *Verifier) Spec(ctx context.Context, t schemas.Task, tree env.Tree) (schemas.TestSpec, error) {
-	if own, err := ownRunner(ctx, v.cfg.Store, t, tree); err != nil {
+	if dir, err := findOwnRunner(ctx, v.cfg.Store, t, tree); err != nil {
 		return t.Tests, err
-	} else if own != "" {
+	} else if dir != "" {
 		return t.Tests, &TaskError{t.InstanceID, ErrUntrusted,
-			"the repository is its own test runner, in " + own + ": a patch could change its verifier", "leave the task out"}
+			"the repository is its own test runner, in " + dir + ": a patch could change its verifier", "leave the task out"}
 	}
 	if len(t.Tests.FailToPass)+len(t.Tests.PassToPass)+len(t.Tests.Expected) > 0 {
 		return t.Tests, nil
@@ -281,11 +281,12 @@ func (v *Verifier) Spec(ctx context.Context, t schemas.Task, tree env.Tree) (sch
 	return spec, nil
 }
 
-// Baseline makes a task's lists by running its tests on the unchanged repository: tests that do
-// not pass become fail_to_pass, tests that pass pass_to_pass. With a gold patch, fail_to_pass are
-// the tests that pass only with it, and pass_to_pass those that pass both times. An entrypoint
-// without per-test results gives VerifyExitCode and empty lists. Files are the task's. A task that
-// cannot be verified is a *TaskError.
+// Baseline makes a task's lists by running its tests on the unchanged repository. Tests that fail
+// become fail_to_pass, and tests that pass become pass_to_pass. If the task has a gold patch, Baseline
+// also runs the tests with it: fail_to_pass are then the tests that pass only with the gold patch, and
+// pass_to_pass those that pass in both runs. If the entrypoint reports no results of single tests, the
+// method is VerifyExitCode and the lists are empty. The other fields are those of t.Tests. The error is
+// a *TaskError if the task cannot be verified.
 func (v *Verifier) Baseline(ctx context.Context, t schemas.Task, tree env.Tree) (schemas.TestSpec, error) {
 	return makeBaseline(ctx, v.cfg, t, tree)
 }

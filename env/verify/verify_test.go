@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// project is an env.Tree made of a txtar archive; *.sh are executable.
+// project is an env.Tree with the files of a txtar archive. Files *.sh are executable.
 type project []txtar.File
 
 func (p project) WriteTar(w io.Writer) error {
@@ -58,7 +58,7 @@ func (p project) SHA256() string {
 	return schemas.HashBytes(buf.Bytes())
 }
 
-// edited returns the project with one file's text replaced; new files are added.
+// edited returns the project with one file replaced or added.
 func (p project) edited(name, text string) project {
 	out := slices.Clone(p)
 	i := slices.IndexFunc(out, func(f txtar.File) bool { return f.Name == name })
@@ -126,7 +126,7 @@ func verifier(t testing.TB) *Verifier {
 	return New(Config{Driver: envtest.Driver(t, "bubblewrap"), Store: s, Timeout: 5 * time.Minute})
 }
 
-// patchTo is the patch between two projects, with the final tree's hash.
+// patchTo returns the patch between two projects and the hash of the final tree.
 func patchTo(t testing.TB, v *Verifier, from, to project) ([]byte, string) {
 	t.Helper()
 	var buf bytes.Buffer
@@ -140,6 +140,7 @@ func patchTo(t testing.TB, v *Verifier, from, to project) ([]byte, string) {
 	return patch, sha
 }
 
+// honest returns the fixture with its bug fixed.
 func honest(t testing.TB) project {
 	p := fixture(t)
 	return p.edited("shop/prices.py", strings.Replace(p.text(t, "shop/prices.py"), "len(lines) - 1", "len(lines)", 1))
@@ -173,8 +174,8 @@ func TestHonestFixIsResolved(t *testing.T) {
 	}
 }
 
-// A patch that keeps the runner from starting is reported as broken, not as tampering.
-func TestBrokenPatchIsCalledBroken(t *testing.T) {
+// A patch with which the runner cannot start is reported as broken, not as tampering.
+func TestBrokenPatchIsNotTampering(t *testing.T) {
 	base := fixture(t).edited("conftest.py", "import shop.prices\n")
 	v := verifier(t)
 	patch, sha := patchTo(t, v, base, base.edited("shop/prices.py", "def total(:\n"))
@@ -212,11 +213,11 @@ func TestWrongFixIsNotResolved(t *testing.T) {
 	}
 }
 
-// cheat is one file of testdata/cheats: "# " lines, then a patch.
+// cheat is one file of testdata/cheats: lines with "# ", then a patch.
 type cheat struct {
-	what  string
-	head  map[string]string
-	patch []byte
+	description string            // what the patch does
+	settings    map[string]string // entrypoint, files, refused
+	patch       []byte
 }
 
 func readCheat(t *testing.T, file string) cheat {
@@ -225,22 +226,22 @@ func readCheat(t *testing.T, file string) cheat {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cheat{head: map[string]string{}, patch: raw}
+	c := cheat{settings: map[string]string{}, patch: raw}
 	for line := range strings.Lines(string(raw)) {
 		text, ok := strings.CutPrefix(strings.TrimSpace(line), "# ")
 		if !ok {
 			break
 		}
 		if key, value, ok := strings.Cut(text, ": "); ok {
-			c.head[key] = value
+			c.settings[key] = value
 		} else {
-			c.what = text
+			c.description = text
 		}
 	}
 	return c
 }
 
-func TestCheatsResolveNothing(t *testing.T) {
+func TestCheatsAreNotResolved(t *testing.T) {
 	files, err := filepath.Glob("testdata/cheats/*.patch")
 	if err != nil || len(files) < 15 {
 		t.Fatalf("found %d cheats (error %v), want 15 or more", len(files), err)
@@ -251,13 +252,13 @@ func TestCheatsResolveNothing(t *testing.T) {
 			t.Parallel()
 			c := readCheat(t, file)
 			entry, spec := pytestEntry, pytestSpec
-			if e := c.head["entrypoint"]; e != "" {
+			if e := c.settings["entrypoint"]; e != "" {
 				entry = e
 			}
 			if entry == unittestEntry {
 				spec = unittestSpec
 			}
-			if f := c.head["files"]; f != "" {
+			if f := c.settings["files"]; f != "" {
 				spec.Files = strings.Fields(f)
 			}
 			got, err := v.Verify(t.Context(), task(base, entry, spec), base, c.patch, "")
@@ -265,20 +266,20 @@ func TestCheatsResolveNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.Resolved == nil || *got.Resolved || got.Status != schemas.VerifiedFail || got.Reason == "" {
-				t.Errorf("%s: verdict %+v", c.what, got)
+				t.Errorf("%s: verdict %+v", c.description, got)
 			}
 			if strings.Contains(got.Reason, "\n") {
 				t.Errorf("reason has more than one line: %q", got.Reason)
 			}
-			if want := strings.Fields(c.head["refused"]); !slices.Equal(want, got.Refused) {
+			if want := strings.Fields(c.settings["refused"]); !slices.Equal(want, got.Refused) {
 				t.Errorf("refused %q, want %q", got.Refused, want)
 			}
-			t.Logf("%s: %s", c.what, got.Reason)
+			t.Logf("%s: %s", c.description, got.Reason)
 		})
 	}
 }
 
-// cheatsAnywhere work on any Python project that pytest tests.
+// cheatsAnywhere are cheats that work in any Python project with pytest.
 var cheatsAnywhere = map[string]struct{ name, text string }{
 	"conftest": {"conftest.py", "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n    (yield).get_result().outcome = 'passed'\n"},
 	"start-up": {"sitecustomize.py", "import builtins\nbuiltins.AssertionError = KeyError\n"},

@@ -1,6 +1,7 @@
 """The mutator: reads one request per line and writes one answer per line, until its input ends.
 
-It parses the code of a workspace and never imports it. Requests and answers are JSON objects; bytes are base64.
+It parses the code of a workspace and never imports it. Requests and answers are JSON objects in which bytes are
+base64-encoded.
 """
 import base64
 import io
@@ -10,12 +11,12 @@ import sys
 import threading
 import warnings
 
-from functions import exchanged, outline, reversed_functions, shown
+from functions import outline, replace_functions, restore_functions, show_function
 from registry import OPERATORS
-from sites import difference, mutate, sites
+from sites import diff_of_file, mutate, sites
 from source import Refused, Source
 
-CACHE_SIZE = 8  # files whose sites are remembered
+CACHE_SIZE = 8  # files whose sites are cached
 
 
 class Workspace:
@@ -43,13 +44,13 @@ class Workspace:
         return self.known[key]
 
     def enumerate(self, request):
-        """Lists the sites of one file; if lines are given, only those on these lines."""
+        """Lists the sites of one file. If lines are given, lists only sites that begin on these lines."""
         lines = None if request.get("lines") is None else set(request["lines"])
         _, found = self.sites(request["file"], request.get("types") or {}, request.get("operators"))
         return {"sites": [r for r in (s.record() for s in found) if lines is None or r["line"] in lines]}
 
     def apply(self, request):
-        """Makes one mutation of several sites: {file: [id...]}."""
+        """Makes one mutation that changes several sites: {file: [id...]}."""
         parts = []
         for path in sorted(request["sites"]):
             src, found = self.sites(path, (request.get("typed") or {}).get(path) or {})
@@ -58,8 +59,8 @@ class Workspace:
             if missing:
                 raise Refused("%s: has no site %s: the file is not the one that was listed" % (path, missing[0]))
             data, tree, edits = mutate(src, [by_id[i] for i in request["sites"][path]])
-            parts.append(difference(src, data, tree, edits))
-        return joined(parts)
+            parts.append(diff_of_file(src, data, tree, edits))
+        return join_parts(parts)
 
     def outline(self, request):
         """Lists the functions of one file."""
@@ -67,12 +68,12 @@ class Workspace:
 
     def show(self, request):
         """Returns one function, and its file without the function's body."""
-        return shown(Source(request["file"], self.read(request["file"])), request["func"])
+        return show_function(Source(request["file"], self.read(request["file"])), request["func"])
 
     def exchange(self, request):
-        """Makes a mutation that replaces the text of a function."""
+        """Makes a mutation that replaces a function by a given text."""
         src = Source(request["file"], self.read(request["file"]))
-        return joined([difference(src, *exchanged(src, {request["func"]: request["text"]}))])
+        return join_parts([diff_of_file(src, *replace_functions(src, {request["func"]: request["text"]}))])
 
     def reverse(self, request):
         """Makes a mutation that restores an older version of functions: {file: [older, newer]}."""
@@ -80,21 +81,21 @@ class Workspace:
         for path in sorted(request["versions"]):
             older, newer = (Source(path, base64.b64decode(v)) for v in request["versions"][path])
             src = Source(path, self.read(path))
-            parts.append(difference(src, *reversed_functions(src, older, newer)))
-        return joined(parts)
+            parts.append(diff_of_file(src, *restore_functions(src, older, newer)))
+        return join_parts(parts)
 
     def compare(self, request):
-        """Makes a mutation of a given change: {file: [content in the workspace, new content]}."""
+        """Makes a mutation from a given change: {file: [content in the workspace, new content]}."""
         parts = []
         for path in sorted(request["versions"]):
             old, new = (Source(path, base64.b64decode(v)) for v in request["versions"][path])
             if self.read(path) != old.raw:
                 raise Refused("%s: is not as in the commit that the change belongs to" % path)
-            parts.append(difference(old, new.raw, new.tree, [(0, len(old.data), b"")]))
-        return joined(parts)
+            parts.append(diff_of_file(old, new.raw, new.tree, [(0, len(old.data), b"")]))
+        return join_parts(parts)
 
 
-def joined(parts):
+def join_parts(parts):
     return {"patch": base64.b64encode(b"".join(p["patch"] for p in parts)).decode("ascii"),
             "funcs": [f for p in parts for f in p["funcs"]]}
 
@@ -111,7 +112,7 @@ def answer(workspace, request):
         return {"refused": str(e)}
     except (RecursionError, MemoryError) as e:
         return {"refused": "is nested too deeply or too large: %s" % type(e).__name__}
-    except Exception as e:  # a bug in the mutator costs one file, not all that follow
+    except Exception as e:  # after an internal error, continue with the next request
         return {"refused": "the mutator failed: %s: %s" % (type(e).__name__, e)}
 
 

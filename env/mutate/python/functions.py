@@ -1,35 +1,36 @@
 """Whole functions: lists them, shows them without their body, and replaces their text."""
 import ast
 
-from scope import called
-from sites import compiles
+from scope import dotted_name
+from sites import check_compiles
 from source import Refused, parse
-from trees import docstring, fingerprint, functions, same
+from trees import fingerprint, functions, has_docstring, same
 
 
 def outline(src):
     """Lists the functions of a file with the names that they call."""
     out = []
     for name, node in functions(src.tree).items():
-        body = node.body[1:] if docstring(node.body) else node.body
-        calls = {called(n).split(".")[-1] for n in ast.walk(node) if isinstance(n, ast.Call) and called(n)}
+        body = node.body[1:] if has_docstring(node.body) else node.body
+        calls = {dotted_name(n).split(".")[-1] for n in ast.walk(node) if isinstance(n, ast.Call) and dotted_name(n)}
         out.append({"file": src.path, "name": name, "line": node.lineno, "end_line": node.end_lineno, "before": fingerprint(node),
                     "statements": sum(isinstance(n, ast.stmt) for s in body for n in ast.walk(s)), "calls": sorted(calls)})
     return out
 
 
 def lines_of(src, node):
-    """Returns the span of a function's lines with its decorators, or None if other code shares them."""
+    """Returns the span of the lines of a function with its decorators, or None if there is other code on these
+    lines."""
     return src.whole_lines(src.start(node), src.end(node))
 
 
-def shown(src, name):
-    """Returns the text of a function, and that of its file with `...` in place of the function's body."""
+def show_function(src, name):
+    """Returns the text of a function, and the text of its file with `...` in place of the function's body."""
     node = function(src, name)
     span = lines_of(src, node)
-    first = src.start(node.body[1] if docstring(node.body) and len(node.body) > 1 else node.body[0])
+    first = src.start(node.body[1] if has_docstring(node.body) and len(node.body) > 1 else node.body[0])
     end = src.end(node)
-    return {"text": dedented(src, span).decode("utf-8"), "around": (src.data[:first] + b"..." + src.data[end:]).decode("utf-8")}
+    return {"text": dedent(src, span).decode("utf-8"), "around": (src.data[:first] + b"..." + src.data[end:]).decode("utf-8")}
 
 
 def function(src, name):
@@ -41,17 +42,18 @@ def function(src, name):
     return node
 
 
-def dedented(src, span):
+def dedent(src, span):
     indent = src.indent(span[0])
     return b"".join(line[len(indent):] if line.startswith(indent) else line for line in src.data[span[0]:span[1]].splitlines(True))
 
 
-def exchanged(src, texts):
-    """Returns the file with functions replaced, its tree and the edits. texts is {name: text of one function, at any indentation}."""
+def replace_functions(src, texts):
+    """Returns the file with functions replaced, its tree and the edits. texts is {name: text of one function with any
+    indentation}."""
     edits, want = [], {}
     for name, text in texts.items():
         node = function(src, name)
-        new, tree = fitted(src, node, text)
+        new, tree = fit_function(src, node, text)
         if same(tree, node):
             raise Refused("the change changes nothing")
         if type(tree) is not type(node) or tree.name != node.name or not same(tree.args, node.args):
@@ -67,12 +69,12 @@ def exchanged(src, texts):
             if name not in found or fingerprint(found[name]) != want.get(name, fingerprint(node)):
                 raise Refused("the text does not parse to the intended change")
     for name in texts:
-        compiles(found[name], src.path)
+        check_compiles(found[name], src.path)
     return src.encode(data), got, edits
 
 
-def fitted(src, node, text):
-    """Returns a function's text as bytes, indented like the function it replaces, and its tree."""
+def fit_function(src, node, text):
+    """Returns the text of a function as bytes, indented like the function that it replaces, and its tree."""
     lines = text.replace("\r\n", "\n").expandtabs(8).rstrip().split("\n") if "\t" in text and b"\t" not in src.data else \
         text.replace("\r\n", "\n").rstrip().split("\n")
     while lines and not lines[0].strip():
@@ -91,9 +93,9 @@ def fitted(src, node, text):
     return (out if src.data[last - 1:last] in (b"\n", b"\r") else out[:-len(end)]), body[0]
 
 
-def reversed_functions(src, older, newer):
-    """Returns the file with older versions of the functions that differ between older and newer. In src they
-    must still be as in newer."""
+def restore_functions(src, older, newer):
+    """Returns the file with the older versions of the functions that differ between older and newer. In src, these
+    functions must still be as in newer."""
     before, after, here = functions(older.tree), functions(newer.tree), functions(src.tree)
     texts, missed = {}, []
     for name in sorted(set(before) | set(after)):
@@ -104,9 +106,9 @@ def reversed_functions(src, older, newer):
         whole = name in before and name in after and name in here and fingerprint(here[name]) == fingerprint(after[name])
         inner = [n for n in after if n.startswith(name + ".")]
         if whole and not inner and lines_of(older, before[name]):
-            texts[name] = dedented(older, lines_of(older, before[name])).decode("utf-8")
+            texts[name] = dedent(older, lines_of(older, before[name])).decode("utf-8")
         elif not inner:
             missed.append(name)
     if missed or not texts:
         raise Refused("%s: %s cannot be put back: it was changed again" % (src.path, (missed or ["what differs"])[0]))
-    return exchanged(src, texts)
+    return replace_functions(src, texts)

@@ -1,11 +1,12 @@
-"""Unified diffs of bytes in git's format. As for git, only \\n ends a line."""
+"""Makes unified diffs of bytes in git's format. As in git, only \\n ends a line."""
 import difflib
 
 CONTEXT = 3
 
 
 def quoted(path):
-    """Returns a path as git writes it, and what follows it in a header, or None if the path must be in quotes."""
+    """Returns a path as git writes it, and the suffix that it needs in a header. The suffix is None if the path must be
+    in quotes."""
     raw = path.encode("utf-8", "surrogateescape")
     if all(32 <= c < 127 and c not in b'"\\' for c in raw):
         return raw, b"\t" if b" " in raw else b""

@@ -1,9 +1,10 @@
-"""Text edits for changes: operands with the parentheses they need, removed statements, arguments."""
+"""Helpers that operators use to make text edits: operands with the necessary parentheses, removed statements,
+arguments."""
 import ast
 
 from registry import Change
 from scope import FIXED, block_of
-from trees import clone, docstring
+from trees import clone, has_docstring
 
 ATOMS = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp,
          ast.GeneratorExp)
@@ -12,7 +13,7 @@ OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare)
 
 
 def atomic(src, node):
-    """Whether the text of an expression needs no parentheses anywhere."""
+    """Returns whether the text of an expression never needs parentheses."""
     text = src.text(node)
     if isinstance(node, CLOSED):
         return True
@@ -26,7 +27,7 @@ def atomic(src, node):
 
 
 def operand(src, node, low, high=None):
-    """Returns (begin, end, text) of an operand with its parentheses; text gets parentheses if it may need them."""
+    """Returns (begin, end, text) of an operand with its parentheses. Adds parentheses to text if it may need them."""
     begin, end = src.outer(node, low, high)
     text = src.data[begin:end]
     if begin == src.start(node) and not atomic(src, node):
@@ -44,32 +45,34 @@ def enclose(src, node):
     return [(begin, begin, b"("), (end, end, b")")]
 
 
-def removed(src, node):
-    """Returns (edits, swaps) that remove a statement: its whole lines, or `pass` in its place if the block would be empty."""
+def remove_statement(src, node):
+    """Returns (edits, swaps) that remove a statement. If its block would be empty or other code is on its lines, `pass`
+    replaces the statement."""
     block = block_of(node)
     rest = [s for s in block if s is not node]
     begin, end = src.start(node), src.end(node)
     lines = src.whole_lines(begin, end)
-    if lines and rest and not (docstring(block) and len(rest) == 1):
+    if lines and rest and not (has_docstring(block) and len(rest) == 1):
         return [(lines[0], lines[1], b"")], [(node, [])]
     return [(begin, end, b"pass")], [(node, ast.Pass())]
 
 
 def gaps(src, values):
-    """Yields the [(offset, token)] of the operator between each two neighboring operands."""
+    """Yields the tokens [(offset, token)] of the operator between each two neighboring operands."""
     for left, right in zip(values, values[1:]):
         yield [(at, t) for at, t in src.tokens(src.end(left), src.start(right)) if t not in (b"(", b")")]
 
 
 class Argument:
-    """One argument of a call with its span, which includes name, stars and parentheses."""
+    """One argument of a call. Its span includes the name, stars and parentheses."""
 
     def __init__(self, node, begin, end):
         self.node, self.begin, self.end = node, begin, end
 
 
 def arguments(src, call):
-    """Returns the arguments of a call in source order; none if a generator shares the call's parentheses."""
+    """Returns the arguments of a call in source order. Returns an empty list if the only argument is a generator
+    expression without its own parentheses."""
     nodes = sorted(call.args + [k.value for k in call.keywords], key=src.start)
     named = {id(k.value): k for k in call.keywords}
     at = src.find(b"(", src.end(call.func)) + 1
@@ -92,7 +95,7 @@ def arguments(src, call):
     return found
 
 
-def without(src, call, index):
+def remove_argument(src, call, index):
     """Returns the Change that removes an argument from a call."""
     found = arguments(src, call)
     one = found[index]
@@ -106,7 +109,7 @@ def without(src, call, index):
                                         keywords=[k for k in call.keywords if k is not one.node]))])
 
 
-def shorter(src, value):
+def drop_last_element(src, value):
     """Returns the Change that removes the last element of a tuple in parentheses, or None."""
     if len(value.elts) < 2 or not atomic(src, value) or any(isinstance(e, ast.Starred) for e in value.elts):
         return None
@@ -115,8 +118,8 @@ def shorter(src, value):
     return Change([(end, src.end(value) - 1, b"," if len(keep) == 1 else b"")], [(value, clone(value, elts=keep))])
 
 
-def replaced(src, node, new):
-    """Returns the Change that replaces an expression by one inside it."""
+def replace_expression(src, node, new):
+    """Returns the Change that replaces an expression by an expression inside it."""
     text = src.text(new)
     if not atomic(src, new) and not (isinstance(node._parent, (ast.Assign, ast.Return, ast.Call, ast.keyword, ast.Tuple, ast.List)) and b"\n" not in text):
         text = b"(" + text + b")"
@@ -124,7 +127,8 @@ def replaced(src, node, new):
 
 
 def outdent(src, node, body):
-    """Returns edits that replace a compound statement by its block, outdented, or None if that is not possible."""
+    """Returns edits that replace a compound statement by its block with less indentation, or None if that is not
+    possible."""
     begin, end = src.start(node), src.end(node)
     first, last = src.start(body[0]), src.end(body[-1])
     if src.line_of(first) == src.line_of(begin):

@@ -1,4 +1,5 @@
-"""Registry of the mutation operators. An operator looks at one syntax node and yields the changes it can make there."""
+"""Registry of the mutation operators. An operator gets one syntax node and yields the changes that it can make
+there."""
 OPERATORS = {}
 
 
@@ -8,8 +9,8 @@ class Operator:
 
 
 def operator(ident, family, title, symptom, *kinds):
-    """Registers the decorated find(src, node, scope), a generator of Changes, for nodes of these ast classes. The symptom is
-    what a user of the mutated program sees."""
+    """Registers the decorated function find(src, node, scope), which yields Changes, for nodes of these ast classes.
+    The symptom is what a user of the mutated program notices."""
     def register(find):
         if ident in OPERATORS:
             raise ValueError("operator %s is registered twice" % ident)
@@ -19,8 +20,9 @@ def operator(ident, family, title, symptom, *kinds):
 
 
 class Change:
-    """One change, described twice: edits are (begin, end, new bytes) in the file, swaps are (old node, new node) in the syntax
-    tree. The edited file must parse to the swapped tree. A reader of the code notices an obvious change at once."""
+    """One change, described twice: edits are (begin, end, new bytes) in the file, swaps are (old node, new node) in the
+    syntax tree. The edited file must parse to the tree with the swaps. obvious says that a reader notices the change
+    without understanding the code."""
 
     def __init__(self, edits, swaps, obvious=False):
         self.edits, self.swaps, self.obvious = edits, swaps, obvious

@@ -1,13 +1,13 @@
-"""Scopes of names, what the source alone says about their values, and which places are skipped.
+"""Scopes of names, types of values as far as the source shows them, and the nodes that operators skip.
 
-Places are skipped where no test would notice a bug or where the bug would be obvious: docstrings, annotations,
-decorators, literal patterns, f-strings (whose positions are wrong before 3.12), names such as __all__ and
-__version__, blocks for type checkers and `python -m`, log calls, unreachable code.
+Operators skip nodes where no test would notice a bug or where the bug would be obvious: docstrings, annotations,
+decorators, literal patterns, f-strings (whose positions are wrong before Python 3.12), names such as __all__ and
+__version__, blocks for type checkers and `python -m`, log calls, and unreachable code.
 """
 import ast
 import re
 
-from trees import children, definitions, docstring
+from trees import children, definitions, has_docstring
 
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 LOOP = (ast.For, ast.AsyncFor, ast.While)
@@ -19,7 +19,7 @@ STATIC = re.compile(r"^(__\w+__|VERSION|version|__slots__)$")
 
 
 class Scope:
-    """A function, or the body of a class or module, and what is known of the names in it."""
+    """A function, or the body of a class or module, with information about its names."""
 
     def __init__(self, src, node, outer, qualified, types):
         self.src, self.node, self.outer, self.name, self.types = src, node, outer, qualified, types
@@ -28,7 +28,7 @@ class Scope:
 
     @property
     def owner(self):
-        """The class whose method this is, or None."""
+        """The class if this scope is a method, or None."""
         return self.outer.node if self.function and isinstance(self.outer.node, ast.ClassDef) else None
 
     def all(self):
@@ -43,7 +43,7 @@ class Scope:
         return self._all
 
     def bound(self):
-        """Returns name -> offsets where it is bound; parameters are bound at the function's start."""
+        """Returns name -> offsets at which it is bound. Parameters are bound at the start of the function."""
         if self._bound is None:
             self._bound = {}
             for node in self.all():
@@ -61,11 +61,12 @@ class Scope:
         return {n for node in self.all() if isinstance(node, (ast.Global, ast.Nonlocal)) for n in node.names}
 
     def read_inside(self, name):
-        """Whether this scope or a nested function reads the name."""
+        """Returns whether this scope or a nested function reads the name."""
         return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load) for n in ast.walk(self.node))
 
     def kinds(self):
-        """Returns name -> kinds of its values: those a run recorded, else those the source shows."""
+        """Returns name -> type names of its values, from a recorded run if there is one and from the source
+        otherwise."""
         if self._kinds is None:
             self._kinds = {}
             for node in self.all():
@@ -125,7 +126,7 @@ UNKNOWN = ast.Constant(value=None, kind=None)
 
 
 def bindings(node):
-    """Yields (target, value) of what a node binds; the value is UNKNOWN if the source does not show it."""
+    """Yields (target, value) for each target that a node binds. The value is UNKNOWN if the source does not show it."""
     if isinstance(node, ast.Assign):
         for target in node.targets:
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple) and len(target.elts) == len(node.value.elts):
@@ -149,7 +150,7 @@ def bindings(node):
         yield node.optional_vars, UNKNOWN
 
 
-def called(node):
+def dotted_name(node):
     """Returns the dotted name of a callee or an expression, or "" if it is not a dotted name."""
     parts, node = [], node.func if isinstance(node, ast.Call) else node
     while isinstance(node, ast.Attribute):
@@ -159,89 +160,90 @@ def called(node):
 
 
 def makes_empty(node, constructors=("list", "dict", "set")):
-    """Whether an expression makes a new, empty container."""
+    """Returns whether an expression creates an empty container."""
     if isinstance(node, (ast.List, ast.Set)):
         return not node.elts
     if isinstance(node, ast.Dict):
         return not node.keys
-    return isinstance(node, ast.Call) and not node.args and not node.keywords and called(node) in constructors
+    return isinstance(node, ast.Call) and not node.args and not node.keywords and dotted_name(node) in constructors
 
 
 def is_log(node):
     if not isinstance(node, ast.Call):
         return False
-    parts = called(node).lower().split(".")
+    parts = dotted_name(node).lower().split(".")
     if parts[0] == "warnings" or parts[-1] == "log" and len(parts) == 1:
         return True
     return len(parts) > 1 and parts[-1] in LOG_METHODS and ("log" in parts[-2] or parts[-2] in ("logging", "warnings"))
 
 
-def fixed_test(test):
-    """Returns the value that a condition always has in a run, or None if it may vary."""
+def constant_condition(test):
+    """Returns the value that a condition always has in a run, or None if the value may vary."""
     if isinstance(test, ast.Constant):
         return bool(test.value)
-    text = called(test) if isinstance(test, (ast.Name, ast.Attribute)) else ""
+    text = dotted_name(test) if isinstance(test, (ast.Name, ast.Attribute)) else ""
     if text in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
         return False
     if isinstance(test, ast.Compare):
-        left = called(test.left) if isinstance(test.left, (ast.Name, ast.Attribute)) else ""
+        left = dotted_name(test.left) if isinstance(test.left, (ast.Name, ast.Attribute)) else ""
         if left == "__name__":
             return False
         first = test.left.value if isinstance(test.left, ast.Subscript) else test.left
-        if isinstance(first, (ast.Name, ast.Attribute)) and called(first) in ("sys.version_info", "sys.platform", "os.name", "sys.maxsize"):
+        if isinstance(first, (ast.Name, ast.Attribute)) and dotted_name(first) in ("sys.version_info", "sys.platform", "os.name", "sys.maxsize"):
             return False
     return None
 
 
-def skipped(node, field, child):
-    """Whether a child is no place for a bug; see the module's docstring."""
+def is_skipped(node, field, child):
+    """Returns whether operators skip a child; see the docstring of the module."""
     if isinstance(child, FIXED):
         return True
     if field in ("decorator_list", "annotation", "returns", "type_params", "bases", "keywords") and not (field == "keywords" and isinstance(node, ast.Call)):
         return True
     if isinstance(child, ast.Expr) and (isinstance(child.value, ast.Constant) or is_log(child.value)):
         return True
-    if isinstance(child, FUNCTION) and any(called(d if not isinstance(d, ast.Call) else d.func).split(".")[-1] in ("overload", "abstractmethod")
+    if isinstance(child, FUNCTION) and any(dotted_name(d if not isinstance(d, ast.Call) else d.func).split(".")[-1] in ("overload", "abstractmethod")
                                            for d in child.decorator_list):
         return True
     if isinstance(child, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
         targets = child.targets if isinstance(child, ast.Assign) else [child.target]
         if any(isinstance(t, ast.Name) and STATIC.match(t.id) for t in targets):
             return True
-        if isinstance(child.value, ast.Call) and called(child.value).split(".")[-1] in TYPING:
+        if isinstance(child.value, ast.Call) and dotted_name(child.value).split(".")[-1] in TYPING:
             return True
-    if isinstance(child, ast.Call) and (called(child).split(".")[-1] in TYPING or is_log(child)):
+    if isinstance(child, ast.Call) and (dotted_name(child).split(".")[-1] in TYPING or is_log(child)):
         return True
-    if isinstance(node, (ast.If, ast.IfExp, ast.While)) and fixed_test(node.test) is not None:
-        return field == "test" or (field == "body") != fixed_test(node.test)
-    return isinstance(node, ast.Call) and called(node) == "super"
+    if isinstance(node, (ast.If, ast.IfExp, ast.While)) and constant_condition(node.test) is not None:
+        return field == "test" or (field == "body") != constant_condition(node.test)
+    return isinstance(node, ast.Call) and dotted_name(node) == "super"
 
 
 def reachable(body):
-    """Yields the statements of a block up to the first that always leaves it."""
+    """Yields the statements of a block up to the first statement that always leaves the block."""
     for stmt in body:
         yield stmt
-        if leaves(stmt):
+        if always_leaves(stmt):
             return
 
 
-def leaves(stmt):
+def always_leaves(stmt):
     if isinstance(stmt, ast.If):
-        return bool(stmt.orelse) and leaves(stmt.body[-1]) and leaves(stmt.orelse[-1])
+        return bool(stmt.orelse) and always_leaves(stmt.body[-1]) and always_leaves(stmt.orelse[-1])
     if isinstance(stmt, ast.While):
-        return fixed_test(stmt.test) is True and not any(isinstance(n, ast.Break) for n in ast.walk(stmt))
+        return constant_condition(stmt.test) is True and not any(isinstance(n, ast.Break) for n in ast.walk(stmt))
     return isinstance(stmt, JUMP)
 
 
 def dead_assignment(stmt, scope):
-    """Whether a statement only assigns to names that are never read."""
+    """Returns whether a statement only assigns to variables that are never read."""
     if not scope.function or not isinstance(stmt, ast.Assign) or any(isinstance(n, (ast.Call, ast.Await, ast.Yield)) for n in ast.walk(stmt.value)):
         return False
     return all(isinstance(t, ast.Name) and t.id not in scope.shared() and not scope.read_inside(t.id) for t in stmt.targets)
 
 
-def places(src, types):
-    """Yields (node, scope) of every place where there may be a bug, in source order. Sets _parent and _field of the nodes."""
+def mutable_nodes(src, types):
+    """Yields (node, scope) for each node that operators may change, in source order. Sets _parent and _field of the
+    nodes."""
     top = Scope(src, src.tree, None, "<module>", types)
     names = {id(node): name for name, node in definitions(src.tree)}
     src.tree._parent, src.tree._field = None, ""
@@ -258,11 +260,11 @@ def places(src, types):
             block = getattr(node, field, None)
             if isinstance(block, list):
                 live[field] = set(map(id, reachable(block)))
-                if field == "body" and docstring(block):
+                if field == "body" and has_docstring(block):
                     live[field].discard(id(block[0]))
         found = []
         for field, child in children(node):
-            if field in live and id(child) not in live[field] or skipped(node, field, child) or dead_assignment(child, below):
+            if field in live and id(child) not in live[field] or is_skipped(node, field, child) or dead_assignment(child, below):
                 continue
             child._parent, child._field = node, field
             found.append((child, below if field in ("body", "args") else scope))
@@ -270,7 +272,7 @@ def places(src, types):
 
 
 def block_of(node):
-    """Returns the list of statements that holds a statement."""
+    """Returns the list of statements that contains a statement."""
     parent = node._parent
     for field in ("body", "orelse", "finalbody", "handlers"):
         block = getattr(parent, field, None)
@@ -290,7 +292,8 @@ def enclosing(node, kinds, stop=FUNCTION + (ast.ClassDef, ast.Lambda)):
 
 
 def attributes(owner):
-    """Returns attribute -> type name of the values that a class's methods assign to it on self; "" if the source does not show it."""
+    """Returns attribute -> type name of the values that methods of a class assign to the attribute of self. The type
+    name is "" if the source does not show it."""
     if not hasattr(owner, "_data"):
         owner._data = {}
         methods = {n.name for n in owner.body if isinstance(n, FUNCTION)}

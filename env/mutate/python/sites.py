@@ -1,7 +1,7 @@
 """Lists the sites of a file and applies changes at some of them.
 
-Each change is made twice: as spans of the text, and as a replacement of nodes. It is accepted only if the changed text
-parses to the changed tree, and if that differs from the original tree.
+Each change is made twice: in the text and in the syntax tree. It is accepted only if the changed text parses to the
+changed tree, and if the changed tree differs from the original.
 """
 import ast
 import hashlib
@@ -9,12 +9,12 @@ import hashlib
 import ops  # noqa: F401  registers the operators
 from patch import unified
 from registry import OPERATORS
-from scope import places
+from scope import mutable_nodes
 from source import Refused, parse
-from trees import anonymous, clone, fingerprint, functions, rebuild, same
+from trees import clone, fingerprint, functions, rebuild, same, shape_hash
 
 MAX_SITES = 20000  # of one file
-OBVIOUS = {"d1", "d2", "d3", "d4"}  # operators that take a statement away
+OBVIOUS = {"d1", "d2", "d3", "d4"}  # operators that remove a statement
 
 
 class Site:
@@ -34,7 +34,7 @@ class Site:
 
 
 def note(src, edits):
-    """Shows old and new text of the first two edits on one short line."""
+    """Returns the old and new text of the first two edits in one short line."""
     parts = []
     for begin, end, new in edits[:2]:
         old = src.data[begin:end]
@@ -48,13 +48,13 @@ def brief(text):
 
 
 def sites(src, types, wanted=None):
-    """Returns all sites of a file in source order; with wanted, only those of these operators."""
+    """Returns all sites of a file in source order. With wanted, returns only sites of these operators."""
     found, seen, by_kind = [], set(), {}
     for op in OPERATORS.values():
         if wanted is None or op.id in wanted:
             for kind in op.kinds:
                 by_kind.setdefault(kind, []).append(op)
-    for node, scope in places(src, types):
+    for node, scope in mutable_nodes(src, types):
         for op in by_kind.get(type(node), ()):
             for change in op.find(src, node, scope):
                 site = Site(src, op, change, scope)
@@ -91,14 +91,15 @@ def mutate(src, chosen):
 
 
 class Check:
-    """Compares the parsed text with the changed tree, statement by statement. Of statements that no span touches, only the
-    kind is compared. Touched statements must also compile: a continue outside a loop parses but does not compile."""
+    """Compares the parsed text with the changed tree, statement by statement. For statements that no edit touches, it
+    compares only the class of the node. Touched statements must also compile, because code such as a continue outside a
+    loop parses but does not compile."""
 
     def __init__(self, src, edits, swaps):
         self.src, self.edits, self.swaps = src, edits, swaps
 
     def block(self, old, got):
-        """Compares a block and returns whether it differs from the original."""
+        """Compares a block. Returns whether it differs from the original."""
         pairs = []
         for stmt in old:
             begin, end = self.src.start(stmt), self.src.end(stmt)
@@ -128,19 +129,19 @@ class Check:
             raise Refused("the text does not parse to the intended change")
         if not touched or same(stmt, real):
             return False
-        compiles(real, self.src.path)
+        check_compiles(real, self.src.path)
         return True
 
 
-def compiles(stmt, path):
+def check_compiles(stmt, path):
     try:
         compile(ast.Module(body=[stmt], type_ignores=[]), path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
         raise Refused("does not compile: %s" % e)
 
 
-def difference(src, data, tree, edits):
-    """Returns a file's diff, and the fingerprints of its changed functions before and after."""
+def diff_of_file(src, data, tree, edits):
+    """Returns the diff of a file, and the fingerprints of its changed functions before and after the change."""
     old, new = functions(src.tree), functions(tree)
     funcs = []
     for name in sorted(set(old) | set(new)):
@@ -152,7 +153,7 @@ def difference(src, data, tree, edits):
         if before != after:
             funcs.append({"file": src.path, "name": name, "line": node.lineno if node else 0,
                           "end_line": node.end_lineno if node else 0, "before": before, "after": after,
-                          "shape": anonymous(node, new[name]) if node and name in new else ""})
+                          "shape": shape_hash(node, new[name]) if node and name in new else ""})
     if not funcs:  # module or class level
         if fingerprint(src.tree) == fingerprint(tree):
             raise Refused("the change changes nothing that runs")

@@ -1,7 +1,7 @@
-"""One Python file as bytes and as a tree, and how positions in one map to the other.
+"""One Python file as bytes and as a syntax tree, and the mapping of positions between them.
 
-All work is done on the UTF-8 form of the text, because ast counts columns in it; encoding, byte order mark and line
-ends are restored. The file is never reformatted: a change is a list of spans and their new text.
+All code works on the text in UTF-8, because ast counts columns in UTF-8 bytes. Encoding, byte order mark and line ends
+are kept. The file is never reformatted: a change is a list of spans with their new text.
 """
 import ast
 import bisect
@@ -20,7 +20,7 @@ MAX_BYTES = 2 << 20
 
 
 class Refused(Exception):
-    """A file or a change that the mutator refuses; the text says why."""
+    """The error if the mutator refuses a file or a change. Its text says why."""
 
 
 class Source:
@@ -45,7 +45,7 @@ class Source:
         return self.bom + data.decode("utf-8").encode(self.encoding)
 
     def start(self, node):
-        """Returns the offset of a node's first byte; if it is decorated, that of its first @."""
+        """Returns the offset of the first byte of a node, including its decorators."""
         first = getattr(node, "decorator_list", None)
         if first:
             begin = self.lines[first[0].lineno - 1]
@@ -63,7 +63,7 @@ class Source:
         return bisect.bisect_right(self.lines, offset)
 
     def tokens(self, begin, end=None):
-        """Yields (offset, token) of the text between two expressions."""
+        """Yields (offset, token) for the tokens of a text between two expressions."""
         at, end = begin, len(self.data) if end is None else end
         while at < end:
             m = GAP.match(self.data, at, end)
@@ -72,15 +72,16 @@ class Source:
             at = m.end()
 
     def find(self, token, begin, end=None):
-        """Returns the offset of the first such token from begin on."""
+        """Returns the offset of the first occurrence of a token at or after begin."""
         for at, found in self.tokens(begin, end):
             if found == token:
                 return at
         raise Refused("no %r where one was expected" % token.decode())
 
     def outer(self, node, low, high=None):
-        """Returns the span of an expression with its own parentheses. The text from low to the expression must be tokens
-        only, and up to high no closing parenthesis of anything else may follow."""
+        """Returns the span of an expression with the parentheses around it. There must be no other expression between
+        low and the expression, and no closing parenthesis that belongs to other code between the expression and
+        high."""
         opened = []
         for at, token in self.tokens(low, self.start(node)):
             opened = opened + [at] if token == b"(" else []
@@ -92,7 +93,8 @@ class Source:
         return begin, end
 
     def whole_lines(self, begin, end):
-        """Returns the span widened to whole lines with a trailing comment, or None if other code is on them."""
+        """Returns the span extended to whole lines, or None if there is other code on them. The lines may end with a
+        comment."""
         first = self.lines[self.line_of(begin) - 1]
         if self.data[first:begin].strip(b" \t\f"):
             return None
@@ -111,7 +113,7 @@ class Source:
         return m.group() if m else b"\n"
 
     def splice(self, edits):
-        """Returns the text with spans replaced, with a space where two words would otherwise join."""
+        """Returns the text with spans replaced. Inserts a space where two words would otherwise become one."""
         out, at = b"", 0
         for begin, end, new in sorted(edits, key=lambda e: e[:2]):
             if begin < at:

@@ -1,13 +1,14 @@
-"""Operations on trees: copying, replacing, comparing, and a hash that is the same on every Python version."""
+"""Operations on syntax trees: copying, replacing, comparing, and hashing. Hashes do not depend on the version of
+Python."""
 import ast
 import hashlib
 
 IGNORED = {"ctx", "kind", "type_comment", "type_ignores"}
-Index = getattr(ast, "Index", None) if not hasattr(ast, "unparse") else None  # a node of its own until 3.8
+Index = getattr(ast, "Index", None) if not hasattr(ast, "unparse") else None  # a separate class of nodes up to Python 3.8
 
 
 def clone(node, **changed):
-    """A shallow copy with some fields changed."""
+    """Returns a shallow copy of a node with some fields changed."""
     fields = {f: getattr(node, f, None) for f in node._fields}
     fields.update(changed)
     return type(node)(**fields)
@@ -23,14 +24,14 @@ def number(n):
     return ast.UnaryOp(op=ast.USub(), operand=value) if n < 0 else value
 
 
-def inner(index):
+def index_expression(index):
     """Returns the index expression of a subscript."""
     return index.value if Index is not None and isinstance(index, Index) else index
 
 
 def rebuild(node, swaps, active=()):
-    """Returns a tree with nodes replaced: swaps maps id(node) to a node or, for a statement, to a list. A replacement may
-    contain the node that it replaces."""
+    """Returns a tree with nodes replaced: swaps maps id(node) to a node or, for a statement, to a list. A replacement
+    may contain the node that it replaces."""
     if isinstance(node, list):
         out = []
         for item in node:
@@ -58,7 +59,7 @@ def same(a, b):
 
 
 def children(node):
-    """Yields (field, child) in the order of the fields, which is mostly that of the source."""
+    """Yields (field, child) in the order of the fields, which is mostly the order in the source."""
     for field in node._fields:
         value = getattr(node, field, None)
         if isinstance(value, ast.AST):
@@ -69,20 +70,20 @@ def children(node):
                     yield field, item
 
 
-def docstring(body):
+def has_docstring(body):
     return bool(body) and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and isinstance(body[0].value.value, str)
 
 
-def write(node, out):
+def append_text(node, out):
     """Appends a text form of a tree to out, without positions, contexts, docstrings and the content of literals of 40
     characters or more."""
     if isinstance(node, list):
         out.append("[")
         for item in node:
-            write(item, out)
+            append_text(item, out)
         out.append("]")
     elif Index is not None and isinstance(node, Index):
-        write(node.value, out)
+        append_text(node.value, out)
     elif isinstance(node, ast.Constant):
         long = isinstance(node.value, (str, bytes)) and len(node.value) >= 40
         out.append("(%s)" % ("long" if long else repr(node.value)))
@@ -90,11 +91,11 @@ def write(node, out):
         out.append("(" + type(node).__name__)
         for f in sorted(node._fields):
             value = getattr(node, f, None)
-            if f == "body" and isinstance(value, list) and docstring(value):
+            if f == "body" and isinstance(value, list) and has_docstring(value):
                 value = value[1:]
             if f not in IGNORED and value not in (None, []):
                 out.append(" %s=" % f)
-                write(value, out)
+                append_text(value, out)
         out.append(")")
     else:
         out.append(repr(node))
@@ -102,13 +103,13 @@ def write(node, out):
 
 def fingerprint(node):
     out = []
-    write(node, out)
+    append_text(node, out)
     return hashlib.sha256("".join(out).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def anonymous(*versions):
-    """Returns one hash of versions of a function, equal for copies of it that differ in the names of the function and of its
-    variables only."""
+def shape_hash(*versions):
+    """Returns one hash of several versions of a function. The hash ignores the names of the function and of its
+    variables."""
     names, out = {}, []
     for function in versions:
         names.setdefault(function.name, "f")
@@ -118,17 +119,17 @@ def anonymous(*versions):
             elif isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
                 names.setdefault(n.id, "v%d" % len(names))
     for function in versions:
-        write(renamed(function, names), out)
+        append_text(rename(function, names), out)
     return hashlib.sha256("".join(out).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def renamed(node, names):
+def rename(node, names):
     """Returns a copy of a tree with other names of functions, parameters and variables."""
     if isinstance(node, list):
-        return [renamed(n, names) for n in node]
+        return [rename(n, names) for n in node]
     if not isinstance(node, ast.AST):
         return node
-    fields = {f: renamed(getattr(node, f, None), names) for f in node._fields}
+    fields = {f: rename(getattr(node, f, None), names) for f in node._fields}
     for f in ("id", "arg", "name"):
         if f in fields and not isinstance(node, ast.keyword) and isinstance(fields[f], str):
             fields[f] = names.get(fields[f], fields[f])
@@ -136,7 +137,8 @@ def renamed(node, names):
 
 
 def definitions(tree):
-    """Yields (qualified name, node) of all functions and classes: names joined by dots, with #2, #3... for repeated definitions."""
+    """Yields (qualified name, node) of all functions and classes: names joined by dots, with #2, #3... for repeated
+    definitions."""
     taken = set()
 
     def walk(node, prefix):

@@ -1,4 +1,5 @@
-# Breakpoints: resolving where they belong, and keeping bdb's list equal to the host's.
+# Breakpoints: finding their file and line, and keeping bdb's list equal to the host's. The host is the
+# debugger's Go process outside the sandbox.
 import bdb
 import os
 import sys
@@ -12,22 +13,22 @@ class Breakpoints:
 
     def mirror(self, wanted):
         """Makes bdb's breakpoints equal to the host's list."""
-        lost = []
+        unplaced = []
         for key in set(self.points) - {w["id"] for w in wanted}:
-            self.drop(key)
+            self.remove(key)
         for w in wanted:
             point = self.points.get(w["id"])
             if point is None:
                 try:
                     point = self.place(w["id"], self.source.full(w["file"]), w)
                 except Refused as e:
-                    lost.append([w["id"], str(e)])
+                    unplaced.append([w["id"], str(e)])
                     continue
             point.cond = w.get("condition") or None
             point.enabled, point.ignore = w["enabled"], w.get("ignore", 0)
             point.temporary = w.get("temporary", False)
             self.numbers[point.number] = [w["id"], point.cond, False]
-        self.answer["lost"] = lost
+        self.answer["unplaced"] = unplaced
 
     def place(self, key, path, w):
         path = self.canonic(path)
@@ -36,34 +37,34 @@ class Breakpoints:
         if problem:
             raise Refused(problem)
         point = bdb.Breakpoint.bplist[path, w["line"]][-1]
-        point.hits = self.earlier[key] = w.get("hits", 0)
+        point.hits = self.hits_before[key] = w.get("hits", 0)
         self.points[key] = point
-        self.hot.clear()
+        self.has_breakpoint.clear()
         self.trace_running(path)
         return point
 
-    def drop(self, key):
+    def remove(self, key):
         point = self.points.pop(key)
         self.clear_bpbynumber(str(point.number))
-        self.hot.clear()
+        self.has_breakpoint.clear()
 
     def do_clear(self, arg):
         """bdb calls this when a temporary breakpoint is hit."""
         for key, point in list(self.points.items()):
             if str(point.number) == arg:
-                self.spent.append(key)
+                self.expired.append(key)
                 self.numbers[point.number][2] = True
-                self.drop(key)
+                self.remove(key)
 
     def missed(self):
         """Returns [id, hits] of each enabled breakpoint at which this program never stopped."""
-        if self.foreign:
+        if self.other_tracer:
             return []
-        return [[key, p.hits - self.earlier[key]] for key, p in sorted(self.points.items())
+        return [[key, p.hits - self.hits_before[key]] for key, p in sorted(self.points.items())
                 if p.enabled and key not in self.stopped]
 
     def note_stop(self, frame):
-        """Marks the breakpoints of this line as reached, even if a step led here."""
+        """Records that the program stopped at the breakpoints of this line, even if a step led here."""
         path = self.canonic(frame.f_code.co_filename)
         self.stopped.update(k for k, p in self.points.items() if p.file == path and p.line == frame.f_lineno)
 
@@ -95,7 +96,7 @@ class Breakpoints:
         return self.function(spec[:-2] if spec.endswith("()") else spec)
 
     def parsing(self, find, path, name):
-        """Calls find(path, name), and refuses a file that does not parse."""
+        """Calls find(path, name). Raises Refused if the file does not parse."""
         try:
             return find(path, name)
         except (SyntaxError, ValueError, RecursionError) as e:
@@ -131,7 +132,8 @@ class Breakpoints:
         raise Refused("No function %s in the current frame, in the workspace or on sys.path. Use FILE:LINE." % name)
 
     def announce(self, frame):
-        """Prints which breakpoint stopped the program, and the error if its condition fails; else the thread, if it changed."""
+        """Prints which breakpoint stopped the program and, if evaluating its condition failed, the error. Without a
+        breakpoint, prints the thread if it is not the thread of the last prompt."""
         thread, before = threading.current_thread(), self.prompted
         self.prompted = thread
         number, self.currentbp = self.currentbp, 0
@@ -139,10 +141,10 @@ class Breakpoints:
             if thread is not before:
                 self.message("(This is thread %s.)" % thread.name)
             return
-        key, cond, gone = self.numbers[number]
+        key, cond, removed = self.numbers[number]
         self.message("Breakpoint %d hit%s%s." % (
             key, "" if thread is threading.main_thread() else " in thread %s" % thread.name,
-            " (temporary: now removed)" if gone else ""))
+            " (temporary: now removed)" if removed else ""))
         if not cond:
             return
         try:

@@ -1,13 +1,14 @@
-# The debugger inside the sandbox: pdb.Pdb with a private channel to the host.
+# The part of the debugger inside the sandbox: pdb.Pdb with a channel to the host, the debugger's Go
+# process outside the sandbox.
 #
-# The files of this folder form one module: they are joined in the order channel, source, breakpoints,
-# threads, names, debugger, start, and sent to the interpreter over standard input. It runs on
-# Python 3.6 to 3.14.
+# The files of this folder form one module. The host sends them to the interpreter over standard input,
+# in the order channel, source, breakpoints, threads, names, debugger, start. They run on Python 3.6
+# to 3.14.
 #
-# Commands arrive as lines of base64 JSON on the original standard input; the debugged program gets
-# /dev/null there. Each prompt is announced by a frame (see env/guest/framing) with the nonce of the
-# command it answers. The frame carries everything the host shows: position, source, breakpoints.
-# The host owns the breakpoints; they are mirrored here.
+# Commands arrive as lines of base64-encoded JSON on the original standard input. The debugged program
+# gets /dev/null as its standard input. At each prompt, the debugger sends a frame (see
+# env/guest/framing) with the nonce of the command that it answers. The frame contains everything that
+# the host shows: position, source and breakpoints. The host owns the breakpoints and sends a copy.
 import os
 import sys
 
@@ -20,12 +21,12 @@ import fcntl
 import json
 import select
 
-FRESH = "\x1b]7717;\x07"  # tells the host to begin a new line if the program left one unfinished
-PIECE = 3072  # characters of base64: with its envelope still one atomic write to a pipe
+LINE_START_MARK = "\x1b]7717;\x07"  # the host starts a new line here if the program's output ended within a line
+CHUNK_SIZE = 3072  # characters of base64; small enough that writing one with its header to a pipe is atomic
 
 
 def duplicate(fd):
-    """Duplicates fd to a high number, where programs that close all descriptors rarely look."""
+    """Duplicates fd to a high number, because programs that close all descriptors often stop at a lower one."""
     for low in (8000, 4000, 900, 200, 10):
         try:
             return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, low)
@@ -48,7 +49,7 @@ class Output:
             try:
                 data = data[os.write(self.fd, data):]
             except BlockingIOError:  # the program made the shared pipe non-blocking
-                ready = select.poll()  # not select(): it takes no descriptor above 1023
+                ready = select.poll()  # select() does not support descriptors above 1023
                 ready.register(self.fd, select.POLLOUT)
                 ready.poll()
         return len(text)
@@ -61,7 +62,7 @@ class Output:
 
 
 class EmptyInput:
-    """A standard input that is at its end."""
+    """A standard input without any content."""
 
     encoding = "utf-8"
 
@@ -98,19 +99,19 @@ class Channel:
         return message
 
     def settle(self):
-        """Flushes the program's output, so that the debugger's begins after it on a new line."""
+        """Flushes the program's output and marks where the debugger's output begins."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
             except Exception:
                 pass
-        self.output.write(FRESH)
+        self.output.write(LINE_START_MARK)
 
     def send(self, body):
         self.settle()
         self.seq += 1
         data = binascii.b2a_base64(json.dumps(body).encode("ascii"), newline=False).decode("ascii")
-        pieces = [data[i:i + PIECE] for i in range(0, len(data), PIECE)]
-        for i, piece in enumerate(pieces):
+        chunks = [data[i:i + CHUNK_SIZE] for i in range(0, len(data), CHUNK_SIZE)]
+        for i, chunk in enumerate(chunks):
             self.output.write("\x1b]7717;%s;%d;%d;%d;%d;%s\x07" % (
-                self.nonce, self.seq, self.pid, i + 1, len(pieces), piece))
+                self.nonce, self.seq, self.pid, i + 1, len(chunks), chunk))

@@ -1,5 +1,7 @@
-# The debugger: running, stopping, and the prompt.
-# cmd, inspect and tokenize are loaded here because pdb and linecache may import them only when the program could shadow them.
+# The debugger: running the program, stopping it, and the prompt.
+#
+# It imports cmd, inspect and tokenize early, because pdb and linecache may import them later, when modules of
+# the program could shadow them.
 import _signal
 import _thread
 import bdb
@@ -13,7 +15,7 @@ import sys
 import tokenize
 import traceback
 
-# Programs replace open, len and the like: the modules the debugger uses keep the builtins that exist now.
+# Programs may replace builtins such as open and len. The modules that the debugger uses keep the current builtins.
 for module in ("ast bdb cmd code codecs codeop collections contextlib dis enum fnmatch functools genericpath inspect json json.decoder "
                "json.encoder linecache os pdb posixpath pprint re re._compiler re._parser reprlib signal sre_compile sre_parse textwrap "
                "threading tokenize traceback types warnings _py_warnings").split():
@@ -21,10 +23,10 @@ for module in ("ast bdb cmd code codecs codeop collections contextlib dis enum f
         if module in sys.modules and name[:1] != "_" and name != "input":  # a program's own cmd.Cmd must see its replaced input
             vars(sys.modules[module]).setdefault(name, value)
 
-Base = pdb.Pdb  # pdb.Pdb itself is replaced for the program, see delegate
-HERE = sys._getframe().f_code.co_filename  # of this code
-OWN = (HERE, bdb.__file__, pdb.__file__)
-SETTRACE = sys.settrace  # sys.settrace itself is replaced for the program, see Threads
+Base = pdb.Pdb  # main replaces pdb.Pdb for the program, see delegate
+HERE = sys._getframe().f_code.co_filename  # the file name of the shim's code
+DEBUGGER_FILES = (HERE, bdb.__file__, pdb.__file__)
+SETTRACE = sys.settrace  # main replaces sys.settrace for the program, see Threads.settrace
 READING, COMMAND, RUNNING = "reading", "command", "running"
 MAX_LINE = 400  # characters sent of one source line
 
@@ -39,14 +41,14 @@ class Shim(Breakpoints, Threads, Names, Base):
         self.context = config["context"]
         self.points = {}  # the host's id -> bdb.Breakpoint
         self.numbers = {}  # bdb's number -> [id, condition, whether it was removed]
-        self.hot = {}  # co_filename -> whether the file has a breakpoint
+        self.has_breakpoint = {}  # co_filename -> whether the file has a breakpoint
         self.state = RUNNING
         self.event = "line"
         self.refused = False
         self.answer = {}
-        self.spent = []  # temporary breakpoints that were hit
-        self.stopped = set()  # ids of the breakpoints this program stopped at
-        self.earlier = {}  # id -> hits when this program began
+        self.expired = []  # temporary breakpoints that were hit
+        self.stopped = set()  # ids of the breakpoints at which this program stopped
+        self.hits_before = {}  # id -> hits when this program began
         self.main_code = None
         self.post_mortem = self.caught = False
         self.currentbp = 0
@@ -54,8 +56,8 @@ class Shim(Breakpoints, Threads, Names, Base):
 
     # -- running the program
 
-    def mine(self):
-        """Whether this is the debugged process and not a forked child."""
+    def is_debuggee(self):
+        """Returns whether this is the debugged process and not a forked child."""
         return os.getpid() == self.channel.pid
 
     def canonic(self, name):
@@ -72,21 +74,21 @@ class Shim(Breakpoints, Threads, Names, Base):
         return path
 
     def may_stop(self, name):
-        """Whether a file has a breakpoint; cached, because every call of the program asks."""
-        hot = self.hot.get(name)
-        if hot is None:
-            hot = self.hot[name] = self.canonic(name) in self.breaks
-        return hot
+        """Returns whether a file has a breakpoint. Cached, because it is needed at every call in the program."""
+        found = self.has_breakpoint.get(name)
+        if found is None:
+            found = self.has_breakpoint[name] = self.canonic(name) in self.breaks
+        return found
 
     def trace_dispatch(self, frame, event, arg):
         here = _thread.get_ident()
         if here != self.thread:
             return self.trace_elsewhere(frame, event)
-        # While the program runs freely this decides without the four calls that bdb would need.
+        # Fast path while the program runs without stepping: bdb would need four calls to decide this.
         if event == "call" and self.stopframe is not None and frame is not self.stopframe and not self.quitting:
             if not self.may_stop(frame.f_code.co_filename):
                 return None
-        if not self.mine():
+        if not self.is_debuggee():
             return self.trace_elsewhere(frame, event)
         with self.lock:
             if here == self.thread:
@@ -94,9 +96,9 @@ class Shim(Breakpoints, Threads, Names, Base):
                 if event == "return" and self.is_last(frame):
                     self.end_of_thread()
                 # Up to 3.9, a frame that keeps its trace function after tracing was switched off
-                # goes on reporting the line it was at.
+                # continues to report the line at which it was.
                 return local if sys.gettrace() is not None else None
-        return self.trace_elsewhere(frame, event)  # another thread has stopped meanwhile and is now the one stepped through
+        return self.trace_elsewhere(frame, event)  # meanwhile another thread has stopped and become the stepped thread
 
     trace_dispatch.__module__ = "bdb"  # lets pytest-timeout recognize a debugger
 
@@ -115,7 +117,7 @@ class Shim(Breakpoints, Threads, Names, Base):
             frame = frame.f_back
 
     def watch(self, frame):
-        """Starts tracing, in this frame and its callers too."""
+        """Starts tracing, including in this frame and its callers."""
         self.mark(frame)
         self.trace()
 
@@ -142,11 +144,11 @@ class Shim(Breakpoints, Threads, Names, Base):
         Base.user_exception(self, frame, info)
 
     def set_trace(self, frame=None, **_):
-        """breakpoint() and pdb.set_trace() in the program."""
+        """Implements breakpoint() and pdb.set_trace() for the program."""
         frame = frame or sys._getframe().f_back
-        if not self.mine():
+        if not self.is_debuggee():
             return self.warn_child("breakpoint()", frame)
-        if self.over or self.state != RUNNING and self.thread == _thread.get_ident():
+        if self.finished or self.state != RUNNING and self.thread == _thread.get_ident():
             return
         self.take_turn()
         try:
@@ -157,7 +159,7 @@ class Shim(Breakpoints, Threads, Names, Base):
             self.lock.release()
 
     def on_interrupt(self, signum, frame):
-        if not self.mine() or self.ending:
+        if not self.is_debuggee() or self.waiting_for_threads:
             raise KeyboardInterrupt
         if self.state == READING:
             return
@@ -167,7 +169,7 @@ class Shim(Breakpoints, Threads, Names, Base):
         SETTRACE(None)
         inner = frame
         while inner is not None and inner.f_code is not self.main_code:
-            if inner.f_code.co_filename in OWN:
+            if inner.f_code.co_filename in DEBUGGER_FILES:
                 break
             inner = inner.f_back
         self.set_step()
@@ -183,10 +185,10 @@ class Shim(Breakpoints, Threads, Names, Base):
     # -- the prompt
 
     def interaction(self, frame, tb, *rest):
-        if not self.mine():
+        if not self.is_debuggee():
             return self.warn_child("A stop", frame)
         with self.lock:
-            if self.over:
+            if self.finished:
                 return
             self.thread, self.stepping = _thread.get_ident(), 0
             limit = sys.getrecursionlimit()
@@ -205,7 +207,7 @@ class Shim(Breakpoints, Threads, Names, Base):
                     sys.setrecursionlimit(limit)
 
     def get_stack(self, frame, tb):
-        """Returns the program's frames only, without the debugger's."""
+        """Returns the stack without the debugger's frames."""
         stack, index = Base.get_stack(self, frame, tb)
         current = stack[index]
         codes = [f.f_code for f, _ in stack]
@@ -223,29 +225,29 @@ class Shim(Breakpoints, Threads, Names, Base):
 
     def cmdloop(self, intro=None):
         self.preloop()
-        stop = self.queued(None)
+        stop = self.run_queue(None)
         while not stop:
             self.state = READING
             self.channel.send(self.describe())
-            self.refused, self.answer, self.spent = False, {}, []
+            self.refused, self.answer, self.expired = False, {}, []
             message = self.channel.receive()
             self.state = COMMAND
-            stop = self.queued(self.handle(message))
+            stop = self.run_queue(self.handle(message))
         if self.stopframe is not self.botframe and not self.post_mortem:
             self.mark(self.stack[-1][0])
             self.stepping = monotonic()
         self.state = READING  # a late interrupt must not hit the debugger's own code
         self.postloop()
 
-    def queued(self, stop):
-        """Runs the commands pdb has queued: aliases of several commands and, from 3.14 on, the typed line itself."""
+    def run_queue(self, stop):
+        """Runs the commands in pdb's queue: those of an alias and, from 3.14 on, the typed line itself."""
         while self.cmdqueue and not stop:
             line = self.precmd(self.cmdqueue.pop(0))
             stop = self.postcmd(self.onecmd(line), line)
         return stop
 
     def _validate_file_mtime(self):
-        """Silences the warning of 3.13 and later about changed files; see Source.changed."""
+        """Disables the warning of 3.13 and later about changed files, which Source.changed replaces."""
 
     def handle(self, message):
         try:
@@ -265,7 +267,7 @@ class Shim(Breakpoints, Threads, Names, Base):
         return None
 
     def precmd(self, line):
-        # The host splits at ";;", because pdb would also split inside strings.
+        # Does not split at ";;": the host has done that, and pdb would also split inside strings.
         words = line.split(None, 1)
         return Base.precmd(self, line) if words and words[0] in self.aliases else line
 
@@ -277,7 +279,7 @@ class Shim(Breakpoints, Threads, Names, Base):
         self.refused = True
         self.message("*** %s" % (msg,))
 
-    def no(self, arg):
+    def not_available(self, arg):
         self.error(self.reasons.get(self.lastcmd.split(None, 1)[0], "This command is not available here."))
 
     reasons = {
@@ -288,19 +290,20 @@ class Shim(Breakpoints, Threads, Names, Base):
                     "once it is hit.",
         "exceptions": "exceptions needs Python 3.13. The traceback above names the exceptions that led to this one.",
     }
-    do_interact = do_debug = do_commands = no
-    do_exceptions = getattr(Base, "do_exceptions", no)
-    # The host does these; they arrive here only through an alias.
-    do_run = do_restart = do_quit = do_q = do_exit = do_EOF = no
-    do_break = do_b = do_tbreak = do_cl = do_disable = do_enable = do_condition = do_ignore = no
+    do_interact = do_debug = do_commands = not_available
+    do_exceptions = getattr(Base, "do_exceptions", not_available)
+    # The host runs these commands. They arrive here only through an alias.
+    do_run = do_restart = do_quit = do_q = do_exit = do_EOF = not_available
+    do_break = do_b = do_tbreak = do_cl = do_disable = do_enable = do_condition = do_ignore = not_available
 
     # -- frames to the host
 
     def describe(self):
         frame, line = self.stack[self.curindex]
         path = self.canonic(frame.f_code.co_filename)
-        body = self.base(self.event)
-        body["deaf"] = _signal.getsignal(_signal.SIGINT) != self.on_interrupt  # signal.getsignal leaves cycles that keep frames alive
+        body = self.common_fields(self.event)
+        # signal.getsignal would leave reference cycles that keep frames alive.
+        body["handles_interrupts"] = _signal.getsignal(_signal.SIGINT) != self.on_interrupt
         line = line or frame.f_code.co_firstlineno
         body.update(
             file=self.source.short(path), line=line, function=frame.f_code.co_name, depth=self.curindex + 1,
@@ -315,6 +318,6 @@ class Shim(Breakpoints, Threads, Names, Base):
         body["lines"] = [text.rstrip("\r\n")[:MAX_LINE] for text in lines[first - 1:line + self.context]]
         return body
 
-    def base(self, event):
+    def common_fields(self, event):
         points = [[key, p.hits, p.ignore] for key, p in sorted(self.points.items())]
-        return {"event": event, "points": points, "spent": self.spent}
+        return {"event": event, "points": points, "expired": self.expired}

@@ -1,6 +1,6 @@
-# Starts a console command under the debugger: $1 is the bootstrap, $2 the
-# workspace; the command and its arguments follow. The interpreter is the one in the
-# command's shebang line.
+# Starts a console command under the debugger. $1 is the bootstrap code and $2 the workspace;
+# the command and its arguments follow. The script uses the interpreter in the shebang line of
+# the command.
 boot=$1 root=$2
 shift 2
 name=${1##*/}
@@ -32,7 +32,7 @@ case $path in
 *.py) exec python3 -u -c "$boot" "$root" "$path" "$@" ;;
 esac
 if [[ $first == '#!'* || -z $path ]] && [[ $name =~ ^[A-Za-z_][A-Za-z0-9_.]*$ ]]; then
-  # A wrapper script (as pyenv installs) or no such command: try a module of that name.
+  # A wrapper script (as pyenv installs) or no such command: try a module with the same name.
   for python in python3 python; do
     if "$python" -c 'import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)' "$name" </dev/null >/dev/null 2>&1; then
       exec "$python" -u -c "$boot" "$root" -m "$name" "$@"

@@ -1,5 +1,5 @@
-# Evaluates typed commands and breakpoint conditions as if they stood in the program: comprehensions and
-# lambdas see the local names, which plain eval and exec hide from them.
+# Evaluates commands and breakpoint conditions like code of the program. With plain eval and exec,
+# comprehensions and lambdas could not see the local names.
 import ast
 import bdb
 import pprint
@@ -41,7 +41,7 @@ class Names:
         return Base._getval_except(self, arg, View(frame or self.curframe, local))
 
     def default(self, line):
-        """Runs statements. Inside a function they get one merged namespace, so that nested scopes see the local names."""
+        """Runs statements. Inside a function, their globals include the local names, so that nested scopes see them."""
         frame, local = self.curframe, self.locals()
         try:
             nodes = [ast.parse(line[1:] if line[:1] == "!" else line)]

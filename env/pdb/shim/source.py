@@ -7,16 +7,16 @@ import sys
 import types
 import warnings
 
-MAX_SEARCH = 4000  # files looked at when a function is searched for by name
-SKIP = {"__pycache__", "node_modules", "site-packages"}
+MAX_SEARCH = 4000  # files that a search for a function by name reads
+SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages"}
 
 
 class Refused(Exception):
-    """A command that is refused; the text says why."""
+    """The error of a command that the debugger refuses. The model sees its text."""
 
 
 class Source:
-    """Finds files and the lines in them that a breakpoint can stop at."""
+    """Finds files, and the lines at which a breakpoint can stop the program."""
 
     def __init__(self, root, nominal):
         self.root = os.path.realpath(root)
@@ -46,7 +46,7 @@ class Source:
         return path
 
     def full(self, short):
-        """Inverts short()."""
+        """Returns the absolute path for a path that short() returned."""
         return os.path.join(self.root, short)
 
     def find(self, name):
@@ -99,22 +99,22 @@ class Source:
         return found
 
     def check(self, path, line):
-        """Raises Refused for a line where the program can never stop."""
+        """Raises Refused if the program can never stop at the line."""
         lines, short = self.lines(path), self.short(path)
         if not lines:
             raise Refused("%s is empty or cannot be read." % short)
-        good = self.executable(path)
-        if good is None:
+        executable = self.executable(path)
+        if executable is None:
             text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
             if text and not text.startswith("#"):
                 return
-            good = {i for i, text in enumerate(lines, 1) if text.strip() and not text.strip().startswith("#")}
-        if line in good:
+            executable = {i for i, text in enumerate(lines, 1) if text.strip() and not text.strip().startswith("#")}
+        if line in executable:
             return
         why = "is blank, a comment or only part of a statement"
         if line < 1 or line > len(lines):
             why = "does not exist: the file has %d line%s" % (len(lines), "s" if len(lines) != 1 else "")
-        near = sorted(good, key=lambda n: (abs(n - line), n))[:1]
+        near = sorted(executable, key=lambda n: (abs(n - line), n))[:1]
         hint = " The nearest line that can be stopped at is %d: %s" % (
             near[0], lines[near[0] - 1].strip()[:120]) if near else ""
         raise Refused("Line %d of %s %s.%s" % (line, short, why, hint))
@@ -149,11 +149,11 @@ class Source:
         return code.co_firstlineno
 
     def search(self, name):
-        """Finds functions of that name in the workspace's files, imported or not."""
+        """Finds the functions with a name in the files of the workspace, imported or not."""
         found, seen = [], 0
         definition = ("def " + name.split(".")[-1]).encode()
         for folder, folders, files in os.walk(self.root):
-            folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in SKIP
+            folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in SKIPPED_FOLDERS
                                 and not os.path.exists(os.path.join(folder, f, "pyvenv.cfg"))
                                 and (f not in ("build", "dist") or os.path.exists(os.path.join(folder, f, "__init__.py"))))
             for file in sorted(files):
@@ -184,7 +184,7 @@ def modified(path):
 
 
 def is_bare(node):
-    """Whether a statement of a function compiles to no code."""
+    """Returns whether a statement in a function compiles to no code."""
     if isinstance(node, (ast.Global, ast.Nonlocal)) or isinstance(node, ast.AnnAssign) and node.value is None:
         return True
     if not isinstance(node, ast.Expr):

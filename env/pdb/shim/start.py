@@ -1,8 +1,7 @@
 # Starting and ending the program.
 #
-# Started as: python -u -c BOOTSTRAP WORKSPACE {-m MODULE | -c CODE |
-# SCRIPT} ARG..., with the module's source and then one line of
-# configuration on standard input.
+# The command line is python -u -c BOOTSTRAP WORKSPACE {-m MODULE | -c CODE | SCRIPT} ARG... Standard input
+# contains the source of this module and then one line of configuration.
 import _imp
 import builtins
 import importlib.util
@@ -20,7 +19,7 @@ import zipfile
 
 
 def delegate(shim):
-    """Returns the class that the program gets as pdb.Pdb: it passes everything to shim."""
+    """Returns the class that the program gets as pdb.Pdb. Its methods call those of shim."""
 
     class Delegate(Base):
         def __init__(self, *_, **__):
@@ -50,11 +49,11 @@ def delegate(shim):
     return Delegate
 
 
-def unshadow():
-    """Drops modules that the debugger loaded from sys.modules if the program has its own of that name."""
+def unload_shadowed():
+    """Removes modules that the debugger imported from sys.modules if the program has a module with the same name."""
     front = [p or "." for p in (sys.path[:sys.path.index(LIB)] if LIB in sys.path else [])]
     names = {file.split(".")[0] for folder in front if os.path.isdir(folder) for file in os.listdir(folder)}
-    # bdb and linecache import the last three inside their functions, so these stay.
+    # Functions of bdb and linecache import linecache, reprlib and tokenize, so these three stay.
     for name in names & set(sys.modules) - LOADED - set(sys.builtin_module_names) - {"linecache", "reprlib", "tokenize"}:
         spec = None if _imp.is_frozen(name) else importlib.machinery.PathFinder.find_spec(name, front)
         if spec is not None and spec.has_location:
@@ -63,10 +62,10 @@ def unshadow():
                     del sys.modules[module]
 
 
-def load(argv):
-    """Returns the code and the names of the main module; sets sys.argv and sys.path."""
+def load_main(argv):
+    """Returns the code and the global names of the main module. Sets sys.argv and sys.path."""
     sys.path[:] = PATH
-    linecache.cache.pop("<string>", None)  # 3.13 caches the text behind -c, which is the debugger's
+    linecache.cache.pop("<string>", None)  # 3.13 caches the text after -c, which is the debugger's
     getattr(linecache, "_interactive_cache", {}).clear()  # 3.14
     names = {"__name__": "__main__", "__doc__": None, "__package__": None, "__spec__": None,
              "__loader__": None, "__builtins__": builtins, "__annotations__": {}}
@@ -74,7 +73,7 @@ def load(argv):
         sys.argv[:] = ["-m"] + argv[2:]
         if sys.path[:1] == [""]:
             sys.path[0] = os.getcwd()
-        unshadow()
+        unload_shadowed()
         _, spec, code = runpy._get_module_details(argv[1])
         sys.argv[0] = spec.origin
         names.update(__file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader,
@@ -82,7 +81,7 @@ def load(argv):
         return code, names
     if argv[0] == "-c":
         sys.argv[:] = ["-c"] + argv[2:]
-        unshadow()
+        unload_shadowed()
         linecache.cache["<string>"] = len(argv[1]), None, argv[1].splitlines(True), "<string>"
         return compile(argv[1], "<string>", "exec", 0, True), names
     sys.argv[:] = argv
@@ -94,11 +93,11 @@ def load(argv):
     if packed:  # a directory or an archive with a __main__.py
         if sys.path[0] != path:
             sys.path.insert(0, path)
-        unshadow()
+        unload_shadowed()
         _, spec, code = runpy._get_main_module_details()
         names.update(__file__=spec.origin, __cached__=spec.cached, __loader__=spec.loader, __package__="", __spec__=spec)
         return code, names
-    unshadow()
+    unload_shadowed()
     with open(path, "rb") as f:
         text = f.read()
     loader = importlib.machinery.SourceFileLoader("__main__", path)
@@ -107,55 +106,55 @@ def load(argv):
 
 
 def adjust_pytest(shim, argv):
-    """Turns off pytest-xdist and pytest-cov if they are asked for, and prints which options it added."""
-    wanted = " ".join(argv) + " " + os.environ.get("PYTEST_ADDOPTS", "")
+    """Turns off pytest-xdist and pytest-cov if an option enables them, and prints which options it added."""
+    options = " ".join(argv) + " " + os.environ.get("PYTEST_ADDOPTS", "")
     for name in ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg"):
         try:
             with open(name, encoding="utf-8", errors="replace") as f:
-                wanted += " " + " ".join(re.findall(r"addopts[^\[]*", f.read(1 << 20)))
+                options += " " + " ".join(re.findall(r"addopts[^\[]*", f.read(1 << 20)))
         except OSError:
             pass
     at = argv.index("--") if "--" in argv else len(argv)
-    for plugin, asked, option, why in (
+    for plugin, enabled_by, option, why in (
             ("xdist", r"(?<!\S)[\"']?(-n\s*=?\s*[1-9al]|--numprocesses)", "-n0", "worker processes cannot be stopped"),
             ("pytest_cov", r"(?<!\S)[\"']?--cov\b", "--no-cov", "coverage and a debugger cannot trace the same program")):
-        if re.search(asked, wanted) and importlib.util.find_spec(plugin):
+        if re.search(enabled_by, options) and importlib.util.find_spec(plugin):
             argv.insert(at, option)
             shim.message("(%s was added to the command line: %s.)" % (option, why))
 
 
 def breakpoint_enabled():
-    """Whether breakpoint() stops: PYTHONBREAKPOINT=0 disables it."""
+    """Returns whether breakpoint() stops the program. PYTHONBREAKPOINT=0 disables it."""
     return sys.flags.ignore_environment or os.environ.get("PYTHONBREAKPOINT") != "0"
 
 
-def trim(tb, code):
-    """Returns the traceback from the frame of code on, without the debugger's frames before it."""
+def trim_traceback(tb, code):
+    """Returns the part of a traceback that begins with the frame of code, without the debugger's frames before it."""
     while tb is not None and tb.tb_frame.f_code is not code:
         tb = tb.tb_next
     return tb
 
 
 def finish(shim, code):
-    """Waits for the program's threads and sends the frame that ends the session; atexit handlers run after it."""
-    if not shim.mine():
+    """Waits for the program's threads and sends the frame that ends the session. Exit handlers run later."""
+    if not shim.is_debuggee():
         return
     shim.wait_for_threads()
     shim.take_turn()
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        if shim.foreign:
+        if shim.other_tracer:
             shim.channel.settle()
-            shim.message("(%s called sys.settrace: the debugger could not trace the program from then on.)" % shim.foreign)
-        shim.over = True
-        shim.channel.send(dict(shim.base("finished"), exit_code=code, missed=shim.missed(), children=shim.had_children()))
+            shim.message("(%s called sys.settrace: the debugger could not trace the program from then on.)" % shim.other_tracer)
+        shim.finished = True
+        shim.channel.send(dict(shim.common_fields("finished"), exit_code=code, missed=shim.missed(), children=shim.had_children()))
     finally:
         shim.lock.release()
 
 
-def report(error, tb):
-    """Shows an uncaught exception as the interpreter would. Returns what to print in addition, if the program
-    replaced sys.excepthook or sys.stderr, so that the exception is visible in any case."""
+def show_exception(error, tb):
+    """Prints an uncaught exception as the interpreter would. If the program replaced sys.excepthook or sys.stderr,
+    that may print nothing, so the function also returns a text for the debugger to print."""
     hook, stream = sys.excepthook, sys.stderr
     try:
         hook(type(error), error, tb)
@@ -172,7 +171,7 @@ def main():
     module = sys.modules["__main__"] = types.ModuleType("__main__")
     root = sys.argv[1]
     try:
-        code, names = load(sys.argv[2:])
+        code, names = load_main(sys.argv[2:])
     except (ImportError, OSError, SyntaxError, ValueError) as e:
         traceback.print_exception(type(e), e, None)
         sys.exit(1)
@@ -194,9 +193,9 @@ def main():
         finish(shim, 0 if value is None else value & 0xFF if isinstance(value, int) else 1)
         raise
     except BaseException as e:
-        tb = trim(e.__traceback__, code)
-        summary = report(e.with_traceback(tb), tb)
-        if not shim.mine():
+        tb = trim_traceback(e.__traceback__, code)
+        summary = show_exception(e.with_traceback(tb), tb)
+        if not shim.is_debuggee():
             sys.exit(1)
         if summary:
             shim.channel.settle()

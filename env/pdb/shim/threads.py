@@ -1,5 +1,5 @@
-# Threads and child processes of the program. One thread is stepped through at a time; the others stop at
-# breakpoints only, and wait while a prompt is open. Forked children never stop.
+# Threads and child processes of the program. The debugger steps through one thread at a time. The other
+# threads stop only at breakpoints, and wait while a prompt is open. Forked children never stop.
 import _thread
 import os
 import resource
@@ -9,7 +9,7 @@ from time import monotonic, sleep  # before a program replaces them
 
 THREAD_CODE = {getattr(kind, name).__code__ for kind, name in (
     (threading.Thread, "run"), (threading.Timer, "run"), (threading.Thread, "_bootstrap_inner"))}
-MAX_WAITS = 100  # of 5 ms each: a step may block on the very thread that waits for it
+MAX_WAITS = 100  # of 5 ms each; limited because a step may be waiting for the thread that waits for the step
 
 
 class Threads:
@@ -17,31 +17,31 @@ class Threads:
 
     def prepare(self):
         self.lock = _thread.RLock()  # held by the thread that has the prompt
-        self.thread = _thread.get_ident()  # the thread stepped through
+        self.thread = _thread.get_ident()  # the stepped thread
         self.prompted = threading.current_thread()  # the thread of the last prompt
         self.stepping = 0  # when the current step began; 0 if there is none
-        self.ending = self.over = self.warned = False
+        self.waiting_for_threads = self.finished = self.warned = False
         self.children = resource.getrusage(resource.RUSAGE_CHILDREN)  # of commands run before the program
-        self.foreign = ""  # FILE:LINE where the program set its own trace function
+        self.other_tracer = ""  # FILE:LINE where the program set its own trace function
 
     def trace_elsewhere(self, frame, event):
         code = frame.f_code
         if event == "call":
             return self.trace_dispatch if self.may_stop(code.co_filename) else None
         if event == "line" and frame.f_lineno in self.breaks.get(self.canonic(code.co_filename), ()):
-            if self.mine():
+            if self.is_debuggee():
                 self.stop_elsewhere(frame)
             elif self.break_here(frame):
                 self.warn_child("Breakpoint %d" % self.numbers[self.currentbp][0], frame)
-                SETTRACE(None)  # a forked child runs on untraced
+                SETTRACE(None)  # a forked child continues without tracing
                 return None
         return self.trace_dispatch
 
     def stop_elsewhere(self, frame):
-        """Stops at a breakpoint in another thread and makes that thread the one stepped through."""
+        """Stops at a breakpoint in this thread and makes it the stepped thread."""
         self.take_turn()
         try:
-            if not self.over and self.break_here(frame):
+            if not self.finished and self.break_here(frame):
                 self.thread = _thread.get_ident()
                 self.user_line(frame)
         finally:
@@ -61,12 +61,12 @@ class Threads:
             waits += 1
 
     def is_last(self, frame):
-        """Whether this is the outermost frame of a thread of the program."""
+        """Returns whether this is the outermost frame of a thread of the program."""
         outer = frame.f_back
         return outer is None or outer.f_code in THREAD_CODE and frame.f_code not in THREAD_CODE
 
     def end_of_thread(self):
-        """Lets the program continue if the thread being stepped through has ended."""
+        """Lets the program continue when the stepped thread has ended."""
         if self.stopframe is not self.botframe:
             self.set_continue()
             self.channel.settle()
@@ -74,7 +74,7 @@ class Threads:
         self.stepping = 0
 
     def trace_running(self, path):
-        """Traces calls into a file that began before it had a breakpoint."""
+        """Traces the running functions of a file that has just got a breakpoint."""
         for frame in list(sys._current_frames().values()):
             while frame is not None:
                 if frame.f_trace is None and self.canonic(frame.f_code.co_filename) == path:
@@ -84,7 +84,7 @@ class Threads:
                 frame = frame.f_back
 
     def warn_child(self, what, frame):
-        """Prints, once per child process, that it does not stop."""
+        """Prints, once per child process, that the debugger cannot stop in it."""
         if not self.warned and frame is not None:
             self.warned = True
             self.channel.settle()
@@ -92,7 +92,7 @@ class Threads:
                 what, self.source.short(self.canonic(frame.f_code.co_filename)), frame.f_lineno))
 
     def had_children(self):
-        """Whether the program started child processes, finished or not."""
+        """Returns whether the program started child processes, finished or not."""
         try:
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
@@ -107,21 +107,21 @@ class Threads:
             import ctypes
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread), ctypes.py_object(KeyboardInterrupt))
         except Exception:
-            pass  # the host times out
+            pass  # the command continues until its timeout
 
     def settrace(self, function):
-        """Replaces sys.settrace for the program: switching tracing off leaves the debugger on."""
+        """Replaces sys.settrace for the program. Switching tracing off does not switch the debugger off."""
         caller = sys._getframe(1)
-        if caller.f_code.co_filename not in OWN and caller.f_code.co_filename != threading.__file__ and self.mine():
+        if caller.f_code.co_filename not in DEBUGGER_FILES and caller.f_code.co_filename != threading.__file__ and self.is_debuggee():
             if function is None or function == self.trace_dispatch:
                 function = self.trace_dispatch
-            elif not self.foreign:
-                self.foreign = "%s:%d" % (self.source.short(self.canonic(caller.f_code.co_filename)), caller.f_lineno)
+            elif not self.other_tracer:
+                self.other_tracer = "%s:%d" % (self.source.short(self.canonic(caller.f_code.co_filename)), caller.f_lineno)
         SETTRACE(function)
 
     def wait_for_threads(self):
         """Joins the threads as the interpreter does at exit, but while they can still stop at breakpoints."""
-        self.ending = True
+        self.waiting_for_threads = True
         try:
             threading._shutdown()
         except KeyboardInterrupt:

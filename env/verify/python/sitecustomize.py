@@ -1,17 +1,17 @@
 """Start-up hook of the verifier: runs in a Python process before any program code.
 
 It removes the channel from the environment, so that neither the program nor its
-children see it, arms the hooks, and then runs the sitecustomize that the interpreter
-would have loaded otherwise. The hooks are in a zip archive: an open, sealed file
-without a name, which no process can change.
+children see it, installs the hooks, and then runs the sitecustomize module that the
+interpreter would have loaded otherwise. The hooks are in a zip archive: an open, sealed
+file without a name, which no process can change.
 """
 import os
 import sys
 
 
 def _load(here, name):
-    """Runs a hook's module under a file name of frozen code, because coverage and trace
-    would otherwise try to read its source, which is gone when they report."""
+    """Runs a module of the hooks with a file name like that of frozen code. Otherwise
+    coverage and trace would try to read its source file, which does not exist."""
     try:
         source = __loader__.get_data(os.path.join(here, name + ".py"))
     except (IOError, OSError):
@@ -37,15 +37,16 @@ def _start():
         if directory is not None:
             modules = [_load(here, "tracesmith_" + name) for name in names]
             tracesmith_channel, tracesmith_guard, tracesmith_plan, _, tracesmith_pytest, tracesmith_unittest = modules
-            order = tracesmith_channel.take(directory, __loader__.get_data(os.path.join(here, "order.json")))
-            if order is not None:
-                places = [tracesmith_guard.locator(order["workdir"], os.getcwd()) for _ in range(3)]
-                guard = tracesmith_guard.Guard(order["workdir"], directory, places[0])
+            config = tracesmith_channel.request_key(directory, __loader__.get_data(os.path.join(here, "config.json")))
+            if config is not None:
+                workdir, cwd = config["workdir"], os.getcwd()
+                workspace_paths = [tracesmith_guard.make_workspace_path(workdir, cwd) for _ in range(3)]
+                guard = tracesmith_guard.Guard(workdir, directory, workspace_paths[0])
                 guard.remember(["importlib", "_frozen_importlib", "_frozen_importlib_external"])
-                channel = tracesmith_channel.Channel(directory, order, guard, places[1])
-                plan = tracesmith_plan.Plan(order, directory, places[2])
-                tracesmith_unittest.arm(channel, guard, plan)
-                tracesmith_pytest.arm(channel, guard, plan, tracesmith_unittest.canary)
+                channel = tracesmith_channel.Channel(directory, config, guard, workspace_paths[1])
+                plan = tracesmith_plan.Plan(config, directory, workspace_paths[2])
+                tracesmith_unittest.install(channel, guard, plan)
+                tracesmith_pytest.install(channel, guard, plan, tracesmith_unittest.canary)
     finally:
         for name in names:
             sys.modules.pop("tracesmith_" + name, None)
@@ -66,5 +67,5 @@ except ImportError as _error:
     if _error.name != "sitecustomize":
         raise
 finally:
-    # The import system expects an entry for the module that it is importing.
+    # The import system expects that sys.modules has the module that it is importing.
     sys.modules.setdefault("sitecustomize", _own)

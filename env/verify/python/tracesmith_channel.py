@@ -1,9 +1,10 @@
-"""The private record file: one line per record, each with a MAC over itself and
-all records before it, so that an edited, forged, reordered or truncated file is noticed.
+"""Writes the file of test results. Each line is a record with a MAC over the record and
+all records before it, so that the verifier detects an edited, forged, reordered or
+truncated file.
 
-The guest, the sandbox's first process, gives a key of its own to each interpreter that
-the entrypoint starts, and none to processes that such an interpreter starts. Only two
-hash states of the key are kept.
+The guest, the first process of the sandbox, gives a different key to each interpreter
+that the entrypoint starts, and none to processes that such an interpreter starts. The
+hooks do not keep the key, only two hash states computed from it.
 """
 import _socket
 import atexit
@@ -13,13 +14,13 @@ import os
 import sys
 import threading
 import time
-from _json import encode_basestring_ascii as quoted
+from _json import encode_basestring_ascii as quote
 
 O_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
-def take(directory, order):
-    """Asks the guest for this process's key and returns the order with it, or None without a key."""
+def request_key(directory, config):
+    """Asks the guest for this process's key. Returns the parsed configuration with the key, or None without a key."""
     try:
         sock, answer = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM), b""
         try:
@@ -32,15 +33,15 @@ def take(directory, order):
                 answer += piece
         finally:
             sock.close()
-        order, answer = json.loads(order.decode()), answer.split()
-        order["process"], order["key"] = int(answer[0]), bytes(bytearray.fromhex(answer[1].decode()))
-        return order
+        config, answer = json.loads(config.decode()), answer.split()
+        config["process"], config["key"] = int(answer[0]), bytes(bytearray.fromhex(answer[1].decode()))
+        return config
     except (OSError, ValueError, IndexError):
         return None
 
 
 def signer(key):
-    """Returns a function that signs with HMAC-SHA256 and holds two hash states instead of the key."""
+    """Returns a function that signs with HMAC-SHA256. It keeps two hash states and not the key."""
     block = key.ljust(64, b"\0")
     inner = hashlib.sha256(bytes(bytearray(b ^ 0x36 for b in bytearray(block))))
     outer = hashlib.sha256(bytes(bytearray(b ^ 0x5C for b in bytearray(block))))
@@ -55,54 +56,56 @@ def signer(key):
 
 
 class Ledger(object):
-    """Holds what is known of the tests, and is the only way to the record file.
+    """Keeps the state of the tests. Only the ledger can write to the record file.
 
-    A test counts as passed only if its own function was called and returned (ran),
-    even if a report says otherwise: plugins can change a report, but not a return.
-    The files of the program that are on the stack of a report are recorded.
+    A test counts as passed only if the test function was called and returned (ran),
+    even if a report says that it passed, because plugins can change reports. The ledger
+    also records which files of the program are on the stack when results are reported.
     """
 
     KINDS = ("expect", "begin", "returned", "report", "done", "ended", "close", "end", "note")
 
-    def __init__(self, path, sign, process, place):
-        self.path, self.sign, self.process, self.place = path, sign, process, place
+    def __init__(self, path, sign, process, workspace_path):
+        self.path, self.sign, self.process, self.workspace_path = path, sign, process, workspace_path
         self.pid, self.thread = os.getpid(), threading.get_ident()
         self.getpid, self.get_ident, self.getframe = os.getpid, threading.get_ident, sys._getframe
         self.file = sys._getframe().f_code.co_filename
         self.open, self.write, self.close_ = os.open, os.write, os.close
         self.mac, self.number = "", 0
-        self.waiting = [{"k": "begin"}]  # records that could not be written yet
+        self.pending = [{"k": "begin"}]  # records that could not be written yet
         self.noted = set()
         self.expected = {}  # key of a test -> (its object, its function)
-        self.ran = set()
-        self.clock, self.begun, self.took = getattr(time, "perf_counter", time.time), {}, {}  # of tests' own functions
+        self.ran = set()  # keys of tests whose functions have returned
+        self.clock = getattr(time, "perf_counter", time.time)
+        self.started, self.took = {}, {}  # times of test functions
         self.status = None  # exit status of the runner's session
-        self.closed = False  # whether the session has reported all its tests
+        self.closed = False  # whether the session has ended, so that no more results may come
 
-    def take(self, kind, *what):
+    def handle(self, kind, *what):
         if kind != "note":
-            self.witness(kind)
+            self.check_caller(kind)
         if kind in self.KINDS:
             getattr(self, kind)(*what)
 
-    def witness(self, kind):
-        """Checks who reports: a runner reports from the main thread, with its own code
-        on the stack and no program code. Only the end, at exit, has no caller."""
+    def check_caller(self, kind):
+        """Checks where a message comes from. A test runner reports from the main thread. The
+        stack then contains code of the runner and no code of the program. Only the message
+        "end" has no caller, because an exit handler sends it."""
         if self.get_ident() != self.thread:
             self.note("found", "results were reported from a thread")
-        frame, no_runner = self.getframe(), kind != "end"
+        frame, missing_runner = self.getframe(), kind != "end"
         while frame is not None:
             file = frame.f_code.co_filename
-            where = self.place(file)
+            where = self.workspace_path(file)
             if where:
                 self.note("seen", ["report", where])
-            no_runner = no_runner and file == self.file
+            missing_runner = missing_runner and file == self.file
             frame = frame.f_back
-        if no_runner:
+        if missing_runner:
             self.note("found", "results were not reported by the test runner's code")
 
     def put(self, record):
-        self.waiting.append(record)
+        self.pending.append(record)
 
     def note(self, kind, what):
         key = (kind, str(what))
@@ -120,7 +123,7 @@ class Ledger(object):
 
     def begin(self, key):
         self.ran.discard(key)
-        self.begun[key] = self.clock()
+        self.started[key] = self.clock()
 
     def returned(self, key, test, function):
         then = self.expected.get(key)
@@ -130,8 +133,8 @@ class Ledger(object):
         self.stop(key)
 
     def stop(self, key):
-        if key in self.begun:
-            self.took[key] = max(0, int((self.clock() - self.begun.pop(key)) * 1e6))
+        if key in self.started:
+            self.took[key] = max(0, int((self.clock() - self.started.pop(key)) * 1e6))
 
     def done(self, key, name, status, doc=None):
         if status == "passed" and key in self.expected and key not in self.ran:
@@ -154,11 +157,11 @@ class Ledger(object):
         self.put({"k": "end", "active": active, "status": self.status})
 
     def flush(self):
-        """Writes the waiting records; one that cannot be written (no descriptor, no stack left) keeps waiting."""
+        """Writes the pending records. If writing fails (no descriptor or stack is left), they stay pending."""
         if self.getpid() != self.pid:  # a child that the program forked reports nothing
-            self.waiting = []
-        while self.waiting:
-            body = "%d %d %s" % (self.process, self.number, text(self.waiting[0]))
+            self.pending = []
+        while self.pending:
+            body = "%d %d %s" % (self.process, self.number, to_json(self.pending[0]))
             mac = self.sign((self.mac + " " + body).encode())
             fd = self.open(self.path, O_APPEND, 0o600)
             try:
@@ -166,29 +169,29 @@ class Ledger(object):
             finally:
                 self.close_(fd)
             self.mac, self.number = mac, self.number + 1
-            del self.waiting[0]
+            del self.pending[0]
 
 
-def text(value):
-    """Returns value as JSON without calling anything that a program could replace."""
+def to_json(value):
+    """Returns value as JSON. Calls no function that a program could replace."""
     if value is None or value is True or value is False:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, dict):
-        return "{%s}" % ", ".join(["%s: %s" % (quoted(k), text(v)) for k, v in value.items()])
+        return "{%s}" % ", ".join(["%s: %s" % (quote(k), to_json(v)) for k, v in value.items()])
     if isinstance(value, (list, tuple)):
-        return "[%s]" % ", ".join([text(v) for v in value])
-    return quoted(value) if isinstance(value, str) else "%d" % value
+        return "[%s]" % ", ".join([to_json(v) for v in value])
+    return quote(value) if isinstance(value, str) else "%d" % value
 
 
-def sealed(ledger):
-    """Holds the ledger in the locals of a generator, which closures and attributes do not
-    lead to. Yields the exception that a message raised, or None."""
+def hide_ledger(ledger):
+    """Keeps the ledger in the local variables of a generator, where it cannot be reached
+    through closures and attributes. Yields the exception that a message raised, or None."""
     error = None
     while True:
         message = yield error
         error = None
         try:
-            ledger.take(*message)
+            ledger.handle(*message)
         except BaseException as e:
             error = e
         try:
@@ -198,26 +201,27 @@ def sealed(ledger):
 
 
 class Channel(object):
-    """The way of one process's runner to the ledger. The end record is written by the last
-    exit handler; a process that avoids its exit handlers has none."""
+    """Passes messages of the runner to the ledger. The last exit handler writes the record
+    "end", so the record is missing if a process ends without running its exit handlers."""
 
-    def __init__(self, directory, order, guard, place):
-        self.active = False  # whether a runner reports here
-        ledger = sealed(Ledger(os.path.join(directory, "records"), signer(order.pop("key")), order["process"], place))
+    def __init__(self, directory, config, guard, workspace_path):
+        self.active = False  # whether a test runner uses this channel
+        records, sign = os.path.join(directory, "records"), signer(config.pop("key"))
+        ledger = hide_ledger(Ledger(records, sign, config["process"], workspace_path))
         next(ledger)
-        self._send, self._late, self._guard = ledger.send, [], guard
+        self._send, self._pending, self._guard = ledger.send, [], guard
         guard.tell = self.tell
         atexit.register(self._end)
 
     def tell(self, *message):
         """Sends the name of a method of Ledger and its arguments."""
-        self._late.append(message)
-        while self._late:
+        self._pending.append(message)
+        while self._pending:
             try:
-                error = self._send(self._late[0])
-            except (StopIteration, ValueError):  # the ledger is busy: called from a thread, a signal or a watched event
-                return
-            del self._late[0]
+                error = self._send(self._pending[0])
+            except (StopIteration, ValueError):
+                return  # the ledger is in use: this is another thread, a signal or a watched event
+            del self._pending[0]
             if error is not None:
                 raise error
 

@@ -1,18 +1,18 @@
-"""Notices program code that manipulates the test runner.
+"""Detects program code that manipulates the test runner.
 
-Before program code runs, the functions and classes that decide about a test are
-remembered by identity (with their code and defaults); they are compared at every
-report and at the end. If the interpreter has audit hooks (3.8+), a few events that
-serve to inspect a running interpreter are noted with the file that caused them; the
-verifier decides whether the patch is responsible.
+Before program code runs, the guard remembers the functions and classes that decide about
+a test, with their code and defaults. It compares them at every report and at the end. If
+the interpreter has audit hooks (Python 3.8 and later), the guard also records events that
+inspect or change a running interpreter, with the file that caused them. The verifier
+decides whether the patch is responsible.
 """
 import builtins
 import os
 import sys
 import types
 
-# Builtins that decide about an assertion. Others (open, input, print) are left out,
-# because tests replace them legitimately.
+# Builtins that can decide about an assertion. Others, such as open, input and print, are not
+# in the list, because tests may have good reasons to replace them.
 BUILTINS = set(
     "isinstance issubclass bool len any all repr getattr hasattr setattr id hash type object iter next "
     "compile exec eval __build_class__ __import__ super property staticmethod classmethod zip map filter sorted min max "
@@ -27,7 +27,7 @@ WATCHED = {
 FILES = {"open", "os.remove", "os.rename", "os.truncate", "os.chmod"}
 
 
-def core(value):
+def plain_function(value):
     """Returns the plain function inside a descriptor, or None."""
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
@@ -36,8 +36,9 @@ def core(value):
     return value if isinstance(value, types.FunctionType) else None
 
 
-def entry(owner, name, value):
-    fn = core(value)
+def snapshot(owner, name, value):
+    """Returns the state of an attribute, for changed."""
+    fn = plain_function(value)
     if fn is None:
         return (owner, name, value, None, None, None, None)
     return (owner, name, value, fn, fn.__code__, fn.__defaults__, fn.__kwdefaults__)
@@ -61,12 +62,13 @@ def describe(owner, name):
     return "%s.%s.%s" % (owner.__module__, owner.__qualname__, name)
 
 
-def locator(workdir, cwd):
-    """Returns a function that maps the file of a frame to its path in the workspace: None for
-    a library's file, and the name itself for code without a file ("<string>")."""
+def make_workspace_path(workdir, cwd):
+    """Returns a function that maps the file name of a frame to its path relative to the
+    workspace. It returns None for a file outside the workspace, and the name itself for code
+    without a file ("<string>")."""
     known, root = {}, workdir.rstrip("/") + "/"
 
-    def place(file):
+    def workspace_path(file):
         if file not in known:
             known[file] = locate(file)
         return known[file]
@@ -83,26 +85,27 @@ def locator(workdir, cwd):
         full = "/" + "/".join(parts)
         return full[len(root):] if full.startswith(root) else None
 
-    return place
+    return workspace_path
 
 
 class Guard(object):
-    def __init__(self, workdir, directory, place):
+    def __init__(self, workdir, directory, workspace_path):
         self.workdir = os.path.realpath(workdir) + os.sep
-        self._place = place
-        self.tell = None  # set by the channel; writes at once, so that nothing can be withdrawn
+        self._workspace_path = workspace_path
+        self.tell = None  # set by the channel; writes findings at once, so that the program cannot remove them
         self._always = []  # entries compared at every check
         self._full = []  # entries compared at full checks only
         self._known = set()
-        self._modules = []  # (name, module) of the remembered ones
-        self._own_checks = []
+        self._modules = []  # (name, module) of remembered modules
+        self._checks = []
         for name, value in vars(builtins).items():
             if name in BUILTINS or (isinstance(value, type) and issubclass(value, BaseException)):
-                self._always.append(entry(builtins, name, value))
+                self._always.append(snapshot(builtins, name, value))
         self._audit(os.path.realpath(directory))
 
     def remember(self, always, full=()):
-        """Adds every function and class of the named packages that are loaded."""
+        """Remembers all functions and classes of the named packages, as far as they are loaded. Those of
+        always are compared at every check, those of full only at full checks."""
         for prefix, into in [(p, self._always) for p in always] + [(p, self._full) for p in full]:
             for name, module in sorted(sys.modules.items()):
                 if name != prefix and not name.startswith(prefix + "."):
@@ -120,15 +123,15 @@ class Guard(object):
         for name, value in list(vars(module).items()):
             if not isinstance(value, KINDS):
                 continue
-            into.append(entry(module, name, value))
+            into.append(snapshot(module, name, value))
             if isinstance(value, type) and value.__module__ == module.__name__:
                 for attr, member in list(vars(value).items()):
                     if isinstance(member, KINDS):
-                        into.append(entry(value, attr, member))
+                        into.append(snapshot(value, attr, member))
 
     def watch(self, check):
-        """Adds a check; it returns a finding or None."""
-        self._own_checks.append(check)
+        """Adds a function to call at every check. It returns a finding or None."""
+        self._checks.append(check)
 
     def add_finding(self, what):
         if self.tell:
@@ -145,41 +148,41 @@ class Guard(object):
         for name, module in self._modules:
             if sys.modules.get(name) is not module:
                 self.add_finding("the module %s was replaced" % name)
-        for check in self._own_checks:
+        for check in self._checks:
             what = check()
             if what:
                 self.add_finding(what)
 
-    def adopt(self):
-        """Accepts the replacements that installed plugins (code outside the workspace)
-        have made while they configured themselves."""
+    def accept_replacements(self):
+        """Accepts what installed plugins (code outside the workspace) have replaced while
+        pytest configured them."""
         for into in (self._always, self._full):
             for i, e in enumerate(into):
                 if changed(e):
                     value = e[0].__dict__.get(e[1])
-                    fn = core(value)
+                    fn = plain_function(value)
                     if fn is not None and not self.inside(fn.__code__.co_filename) and fn.__code__.co_filename[:1] != "<":
-                        into[i] = entry(e[0], e[1], value)
+                        into[i] = snapshot(e[0], e[1], value)
 
-    def finders(self):
+    def import_hook_files(self):
         """Returns the files of the import hooks that belong to the program."""
         out = set()
         for finder in sys.meta_path + sys.path_hooks:
             for place in (finder, type(finder)):
-                for fn in [core(v) for v in list(vars(place).values())] if hasattr(place, "__dict__") else []:
+                for fn in [plain_function(v) for v in list(vars(place).values())] if hasattr(place, "__dict__") else []:
                     if fn is not None:
                         out.add(fn.__code__.co_filename)
-            if core(finder) is not None:
+            if plain_function(finder) is not None:
                 out.add(finder.__code__.co_filename)
-        return self.own(out)
+        return self.program_files(out)
 
-    def own(self, files):
-        """Returns the files that belong to the program, and the names that are no files."""
+    def program_files(self, files):
+        """Returns the files that belong to the program, and the names of code without a file."""
         files = (f for f in files if not f.startswith("<frozen"))
         return {f if f[:1] == "<" else self.relative(f) for f in files if f[:1] == "<" or self.inside(f)}
 
     def release(self):
-        """Stops checking what a runner takes apart at its end."""
+        """Stops full checks, because the runner changes its own functions when it ends."""
         self._full = []
 
     def inside(self, path):
@@ -192,11 +195,11 @@ class Guard(object):
     def _audit(self, directory):
         if not hasattr(sys, "addaudithook"):
             return
-        getframe, note, guard, place = sys._getframe, self._note, self, self._place
-        own = "<frozen tracesmith_channel>"
+        getframe, note, guard, workspace_path = sys._getframe, self._note, self, self._workspace_path
+        channel_file = "<frozen tracesmith_channel>"
 
         def caller(event, frame):
-            where = frame is not None and place(frame.f_code.co_filename)
+            where = frame is not None and workspace_path(frame.f_code.co_filename)
             if where:
                 guard.note_event(event, where)
 
@@ -212,21 +215,21 @@ class Guard(object):
                 if isinstance(args[1], str) and (args[1][:1] != "<" or args[1].startswith("<frozen")):
                     caller("compile", getframe().f_back)
             elif event == "marshal.loads":
-                guard.bytecode(getframe().f_back)
+                guard.check_bytecode(getframe().f_back)
             elif event == "import":
                 if isinstance(args[1], str) and guard.inside(args[1]):  # native code
                     guard.note_event("dlopen", guard.relative(args[1]))
             elif event in FILES:
                 frame = getframe().f_back
-                mine = frame is not None and frame.f_code.co_filename == own
-                if not mine and isinstance(args[0], str) and args[0].endswith("records"):
+                from_channel = frame is not None and frame.f_code.co_filename == channel_file
+                if not from_channel and isinstance(args[0], str) and args[0].endswith("records"):
                     if os.path.dirname(os.path.realpath(args[0])) == directory:
                         note("channel", frame)
 
         sys.addaudithook(hook)
 
-    def bytecode(self, frame):
-        """Reports bytecode that is loaded without a source: it can claim any file as its own."""
+    def check_bytecode(self, frame):
+        """Reports bytecode that is loaded without a source, because it can name any file as its source."""
         inner = frame
         while inner is not None and inner.f_code.co_filename.startswith("<frozen importlib"):
             if inner.f_code.co_name == "_compile_bytecode":
@@ -240,13 +243,13 @@ class Guard(object):
     def _note(self, event, frame):
         """Attributes an event to the innermost frame of the program.
 
-        What a library does while it is imported is not attributed to the program that
-        imports it: a module of the program would have its own frame inside the import.
+        The program is not responsible for events that a library causes while the program
+        imports it. A module of the program would have a frame inside the import.
         """
         while frame is not None:
             if frame.f_code.co_filename.startswith("<frozen importlib"):
                 return
-            where = self._place(frame.f_code.co_filename)
+            where = self._workspace_path(frame.f_code.co_filename)
             if where:
                 self.note_event(event, where)
                 return

@@ -1,17 +1,17 @@
-"""Which tests run, in which order, and which probe watches them. Without such an order
-the runner is left as it is."""
+"""Decides which tests run, in which order, and which probe observes them. By default, all
+tests run in the runner's order."""
 import os
 
 
 class Plan(object):
-    def __init__(self, order, directory, place):
-        self.only = frozenset(order["only"]) if "only" in order else None
-        self.seed = order.get("shuffle")
+    def __init__(self, config, directory, workspace_path):
+        self.only = frozenset(config["only"]) if "only" in config else None
+        self.seed = config.get("shuffle")
         self.probe = None
-        if "probe" in order:
+        if "probe" in config:
             import tracesmith_probe
 
-            self.probe = tracesmith_probe.start(order["probe"], os.path.join(directory, "probe"), place)
+            self.probe = tracesmith_probe.start(config["probe"], os.path.join(directory, "probe"), workspace_path)
 
     def wants(self, name):
         return self.only is None or name in self.only
@@ -24,9 +24,9 @@ class Plan(object):
         if self.probe is not None:
             self.probe.end(name)
 
-    def draws(self):
+    def random_keys(self):
         """Returns a function that maps each key to a random number. Sorting tests by the
-        numbers of their parents and their own keeps modules and classes together."""
+        numbers of their parents and then by their own number keeps modules and classes together."""
         import random
 
         source, drawn = random.Random(self.seed), {}
@@ -39,9 +39,9 @@ class Plan(object):
         return draw
 
     def arrange(self, items, name, parents):
-        """Drops and reorders a list of tests in place."""
+        """Filters and reorders a list of tests in place."""
         if self.only is not None:
             items[:] = [item for item in items if name(item) in self.only]
         if self.seed is not None:
-            draw = self.draws()
+            draw = self.random_keys()
             items.sort(key=lambda item: [draw(key) for key in parents(item)])

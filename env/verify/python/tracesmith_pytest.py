@@ -1,5 +1,6 @@
-"""Per-test results of pytest. The plugin is registered when pytest's configuration
-looks for plugins, before any conftest is loaded, so it does not matter how pytest is started."""
+"""Reports the result of each test of pytest. The plugin is registered when pytest's
+configuration looks for plugins, before any conftest is loaded. This works no matter how
+pytest is started."""
 import ast
 import builtins
 import functools
@@ -9,7 +10,7 @@ import sys
 
 __unittest = True  # as in tracesmith_unittest
 
-# Hooks whose implementations decide about a result or see it before the plugin does.
+# Hooks whose implementations decide about a result or get it before the plugin.
 CRITICAL = [
     "pytest_runtest_protocol", "pytest_runtest_setup", "pytest_runtest_call", "pytest_runtest_teardown",
     "pytest_runtest_makereport", "pytest_runtest_logreport", "pytest_pyfunc_call", "pytest_runtestloop",
@@ -17,11 +18,11 @@ CRITICAL = [
 ]
 
 
-def arm(channel, guard, plan, assertions):
+def install(channel, guard, plan, assertions):
     name = "_pytest.config"
 
     class Finder(object):
-        """Waits for pytest's configuration to be imported, once."""
+        """Calls register_with when pytest's configuration is imported for the first time."""
 
         @staticmethod
         def find_spec(fullname, path=None, target=None):
@@ -49,12 +50,12 @@ def register_with(manager, channel, guard, plan, assertions):
     def consider_env(self):
         if not channel.active:
             channel.active = True
-            channel.tell("report", {"k": "runner"})  # before a conftest can end the process
+            channel.tell("report", {"k": "runner"})  # now, because a conftest could end the process
             import pytest
 
             self.register(plugin(pytest, self, channel, guard, plan, assertions), "tracesmith")
             if plan.probe is not None:
-                self.register(watcher(pytest, guard, plan), "tracesmith_watcher")
+                self.register(probe_plugin(pytest, guard, plan), "tracesmith_probe")
             guard.remember(
                 ["_pytest.runner", "_pytest.python", "_pytest.reports", "_pytest.outcomes", "_pytest.unittest",
                  "_pytest.skipping", "pluggy", "pytest"],
@@ -66,8 +67,8 @@ def register_with(manager, channel, guard, plan, assertions):
 
 
 def node_id(nodeid, config, guard):
-    """Returns the id of a test with its file's path relative to the workspace, and without
-    the "()" that old versions write for the instance of a class."""
+    """Returns the id of a test, with the path of its file relative to the workspace and
+    without the "()" that old versions of pytest write for the instance of a class."""
     root = str(getattr(config, "rootpath", None) or config.rootdir)
     path, sep, rest = nodeid.partition("::")
     full = os.path.realpath(os.path.join(root, path))
@@ -75,8 +76,8 @@ def node_id(nodeid, config, guard):
     return (guard.relative(full) if path else "") + sep + names.replace("::()", "") + bracket + parameters
 
 
-def watcher(pytest, guard, plan):
-    class Watcher(object):
+def probe_plugin(pytest, guard, plan):
+    class ProbePlugin(object):
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_runtest_protocol(self, item):
             name = node_id(item.nodeid, item.config, guard)
@@ -86,14 +87,14 @@ def watcher(pytest, guard, plan):
             finally:
                 plan.end(name)
 
-    return Watcher()
+    return ProbePlugin()
 
 
 def plugin(pytest, manager, channel, guard, plan, assertions):
     first, last = pytest.hookimpl(tryfirst=True), pytest.hookimpl(trylast=True)
     phases = {}  # node id -> statuses of its phases
     functions = {}  # node id -> what function_of returned at collection
-    here = {"hooks": None}
+    state = {"hooks": None}
 
     def hooks():
         out = [("", manager, vars(manager).get("_inner_hookexec"))]
@@ -105,9 +106,9 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
         return out
 
     def hooks_intact():
-        if here["hooks"] is None:
+        if state["hooks"] is None:
             return None
-        then, now = here["hooks"], hooks()
+        then, now = state["hooks"], hooks()
         if len(then) == len(now) and all(
             a[0] == b[0] and a[1] is b[1] and (a[2] is b[2] or a[2] == b[2]) for a, b in zip(then, now)
         ):
@@ -126,7 +127,7 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                 return (item, place, name, value, getattr(value, "__code__", None))
         return None
 
-    def function_intact(nodeid):
+    def check_function(nodeid):
         known = functions.get(nodeid)
         if known is None:
             return
@@ -138,23 +139,23 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                 guard.add_finding("the method %s of the test %s was replaced" % (attr, name))
 
     def own_function(item):
-        """Returns the plain function that is the test, or None if there is none or if its
-        call returns before it has run (async functions, generators)."""
+        """Returns the plain function of the test. Returns None if there is none, or if a call of it
+        returns before its code has run (async functions, generators)."""
         known = functions.get(item.nodeid)
         fn = plain(known[3] if known else getattr(item, "obj", None))
         code = getattr(fn, "__code__", None)
-        return fn if code is not None and not code.co_flags & NOT_RUN else None
+        return fn if code is not None and not code.co_flags & DEFERRED else None
 
-    def origins():
-        """Returns the files, other than the tests' own, that test functions come from.
-        Reports functions that differ from the source in their file."""
+    def function_files():
+        """Returns the files, other than the test files themselves, from which test functions
+        come. Reports test functions that differ from the source in their file."""
         files, sources = set(), {}
         for known in functions.values():
             if known is None:
                 continue
             module = known[1].__module__ if isinstance(known[1], type) else known[1].__name__
             file = getattr(sys.modules.get(module), "__file__", None)
-            for fn in layers(known[3]):
+            for fn in wrapped_functions(known[3]):
                 code = fn.__code__
                 if getattr(fn, "__builtins__", vars(builtins)) is not vars(builtins) or \
                         not any(fn.__globals__.get("__builtins__", builtins) is b for b in (builtins, vars(builtins))):
@@ -163,7 +164,7 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                     files.add(code.co_filename)
                     continue
                 if file not in sources:
-                    sources[file] = compiled(file, here["config"])
+                    sources[file] = code_of_file(file, state["config"])
                 if sources[file] and code not in sources[file]:
                     guard.add_finding("the test function %s does not match its source file" % known[2])
         return files
@@ -175,8 +176,8 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
     class Plugin(object):
         @first
         def pytest_cmdline_main(self, config):
-            # Tests must run in this process, where they are watched, so pytest-xdist and
-            # pytest-forked are switched off.
+            # Tests must run in this process, where the hooks observe them, so switch off
+            # pytest-xdist and pytest-forked.
             if hasattr(config.option, "numprocesses"):
                 config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
             if hasattr(config.option, "forked"):
@@ -184,8 +185,8 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
 
         @last
         def pytest_configure(self, config):
-            here["config"] = config
-            guard.adopt()
+            state["config"] = config
+            guard.accept_replacements()
 
         @last
         def pytest_collection_modifyitems(self, config, items):
@@ -194,21 +195,22 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
         @last
         def pytest_collection_finish(self, session):
             guard.check()
-            here["hooks"] = hooks()
+            state["hooks"] = hooks()
             guard.watch(hooks_intact)
             for item in session.items:
                 functions[item.nodeid] = function_of(item)
                 fn = own_function(item)
                 if fn is not None:
                     channel.tell("expect", item.nodeid, item, fn)
-            codes = [getattr(function, "__code__", None) for _, _, function in here["hooks"]]
-            files = guard.own(origins() | {c.co_filename for c in codes if c is not None}) | guard.finders()
+            codes = [getattr(function, "__code__", None) for _, _, function in state["hooks"]]
+            files = function_files() | {c.co_filename for c in codes if c is not None}
+            files = guard.program_files(files) | guard.import_hook_files()
             names = [node_id(item.nodeid, item.config, guard) for item in session.items]
             channel.tell("report", {"k": "plan", "hooks": sorted(files), "ids": names})
 
         @first
         def pytest_runtest_logstart(self, nodeid):
-            channel.tell("report", {"k": "start", "id": node_id(nodeid, here["config"], guard)})
+            channel.tell("report", {"k": "start", "id": node_id(nodeid, state["config"], guard)})
 
         @pytest.hookimpl(hookwrapper=True, trylast=True)
         def pytest_runtest_call(self, item):
@@ -217,7 +219,7 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                 yield
                 return
             function, case = item.obj, getattr(item, "_testcase", None)
-            call = evidence(channel, item.nodeid, item, function)
+            call = wrap_test(channel, item.nodeid, item, function)
             item.obj = call
             if case is not None:  # before pytest 5.4 a TestCase calls its own attribute
                 setattr(case, item.name, call)
@@ -229,7 +231,7 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
         @first
         def pytest_collectreport(self, report):
             if report.failed:
-                channel.tell("report", {"k": "collect", "id": node_id(report.nodeid, here["config"], guard)})
+                channel.tell("report", {"k": "collect", "id": node_id(report.nodeid, state["config"], guard)})
 
         @first
         def pytest_runtest_logreport(self, report):
@@ -252,12 +254,12 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                 seen.append("skipped")
             elif when == "call":
                 seen.append("passed")
-            function_intact(report.nodeid)
+            check_function(report.nodeid)
             if when != "teardown":
-                # Fixtures may hold replacements of their own until teardown.
+                # Until teardown, fixtures may have replaced functions with good reason.
                 return
             guard.check(everything=False)
-            channel.tell("done", report.nodeid, node_id(report.nodeid, here["config"], guard), status_of(seen))
+            channel.tell("done", report.nodeid, node_id(report.nodeid, state["config"], guard), status_of(seen))
             del phases[report.nodeid]
 
         @last
@@ -267,13 +269,13 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                 canary(items[0], guard)
             assertions(guard)
             guard.check()
-            here["hooks"] = None
+            state["hooks"] = None
             guard.release()
             channel.tell("close")
 
         @last
         def pytest_unconfigure(self, config):
-            session = here.get("session")
+            session = state.get("session")
             status = getattr(session, "exitstatus", None)
             if status is not None:
                 channel.tell("ended", int(status))
@@ -281,21 +283,21 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
 
         @first
         def pytest_sessionstart(self, session):
-            here["session"] = session
+            state["session"] = session
 
     return Plugin()
 
 
 # Code flags of generators and coroutines, whose calls return before the code has run.
-NOT_RUN = 0x20 | 0x80 | 0x100 | 0x200
+DEFERRED = 0x20 | 0x80 | 0x100 | 0x200
 
 
 def plain(method):
     return getattr(method, "__func__", method)
 
 
-def evidence(channel, key, test, function):
-    """Wraps a test function so that the ledger knows when it begins and when it has returned."""
+def wrap_test(channel, key, test, function):
+    """Wraps a test function so that the ledger learns when it is called and when it has returned."""
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -308,13 +310,13 @@ def evidence(channel, key, test, function):
     return call
 
 
-def layers(fn):
+def wrapped_functions(fn):
     """Returns a test function and the functions that its decorators wrap."""
     out = []
     while fn is not None and fn not in out and len(out) < 20:
         inner = getattr(getattr(fn, "hypothesis", None), "inner_test", None)
         if inner is not None:
-            # hypothesis generates the outer function under the test's name.
+            # hypothesis generates an outer function with the name of the test.
             fn = inner
             continue
         fn = getattr(fn, "__func__", fn)
@@ -324,9 +326,9 @@ def layers(fn):
     return out
 
 
-def compiled(file, config):
-    """Returns every code object of a test file, compiled again both as it is and as pytest
-    rewrites it, or None if that is not possible."""
+def code_of_file(file, config):
+    """Returns all code objects of a test file, compiled both unchanged and with pytest's
+    rewritten assertions. Returns None if that is not possible."""
     out = []
 
     def collect(code):
@@ -353,7 +355,7 @@ def compiled(file, config):
 
 
 def canary(item, guard):
-    """Checks that a failing call still becomes a failed report."""
+    """Checks that the runner still reports a failing call as failed."""
     from _pytest.reports import TestReport
     from _pytest.runner import CallInfo
 

@@ -1,6 +1,6 @@
-"""Per-test results of unittest: python -m unittest, or a script that calls
-unittest.main. The outermost TextTestRunner.run is the session; its result object
-records the outcome of each test."""
+"""Reports the result of each test of unittest, which may be started with python -m unittest
+or by a script that calls unittest.main. The outermost call of TextTestRunner.run is the
+session. Its result object records the outcome of each test."""
 import os
 import sys
 import unittest
@@ -9,23 +9,23 @@ import unittest.loader
 import unittest.main
 import unittest.runner
 
-from tracesmith_pytest import NOT_RUN, evidence, plain
+from tracesmith_pytest import DEFERRED, plain, wrap_test
 
-# unittest omits the frames of modules that have this name from tracebacks of failures.
+# unittest omits the frames of modules that have this variable from tracebacks of failures.
 __unittest = True
 
 RANK = ["passed", "skipped", "xfailed", "xpassed", "failed", "error"]
 
 
-def arm(channel, guard, plan):
-    state = {"running": False, "mine": False}
+def install(channel, guard, plan):
+    state = {"running": False, "active": False}
     run = unittest.TextTestRunner.run
     test_id = identifier()
 
     def wrapped(self, test):
-        if state["running"] or channel.active and not state["mine"]:
+        if state["running"] or channel.active and not state["active"]:
             return run(self, test)
-        channel.active = state["running"] = state["mine"] = True
+        channel.active = state["running"] = state["active"] = True
         guard.remember(["unittest"])
         make = self._makeResult
         record = Recorder(channel, guard, plan, test_id)
@@ -59,11 +59,11 @@ def identifier():
 
 
 def arrange(suite, plan, test_id):
-    """Drops and reorders the tests of a suite level by level, so that modules
+    """Filters and reorders the tests of a suite level by level, so that modules
     and classes stay together."""
     if plan.only is None and plan.seed is None:
         return
-    draw = plan.draws()
+    draw = plan.random_keys()
 
     def level(suite):
         tests = getattr(suite, "_tests", None)
@@ -86,7 +86,7 @@ def names(suite, test_id):
     return [name for test in tests if test is not None for name in names(test, test_id)]
 
 
-def headline(test):
+def docstring_line(test):
     """Returns the first line of a test's docstring, which unittest's log shows as its name, or None."""
     doc = getattr(test, "_testMethodDoc", None)
     if type(doc) is not str or not doc.strip():
@@ -134,21 +134,21 @@ class Recorder(object):
         return startTest
 
     def watch(self, test):
-        """Wraps the test's own method so that the ledger knows when it has returned."""
+        """Wraps the test method so that the ledger learns when it has returned."""
         name = getattr(test, "_testMethodName", "")
         method = getattr(test, name, None)
         code = getattr(plain(method), "__code__", None)
-        if code is None or code.co_flags & NOT_RUN or isinstance(test, LOAD_FAILURES) or name in vars(test):
+        if code is None or code.co_flags & DEFERRED or isinstance(test, LOAD_FAILURES) or name in vars(test):
             return
         self.channel.tell("expect", self.key, test, plain(method))
-        setattr(test, name, evidence(self.channel, self.key, test, method))
+        setattr(test, name, wrap_test(self.channel, self.key, test, method))
         call, key = getattr(test, "_callTestMethod", None), self.key
         if call is None:  # before 3.8
             return
 
         def late(method):
             # 3.12.1 looks the method up before it calls startTest.
-            return call(method if hasattr(method, "of_tracesmith") else evidence(self.channel, key, test, method))
+            return call(method if hasattr(method, "of_tracesmith") else wrap_test(self.channel, key, test, method))
 
         late.of_tracesmith = True
         test._callTestMethod = late
@@ -158,7 +158,7 @@ class Recorder(object):
             self.plan.end(self.test_id(test))
             self.guard.check(everything=False)
             self.count += 1
-            self.channel.tell("done", self.key, self.test_id(test), self.worst or "error", headline(test))
+            self.channel.tell("done", self.key, self.test_id(test), self.worst or "error", docstring_line(test))
             for name in (getattr(test, "_testMethodName", ""), "_callTestMethod"):
                 if hasattr(vars(test).get(name), "of_tracesmith"):
                     delattr(test, name)
@@ -201,8 +201,7 @@ LOAD_FAILURES = tuple(
 
 
 class Wrong(unittest.TestCase):
-    """Assertions that must fail: a runner that lets one of them pass has been
-    tampered with."""
+    """Assertions that must fail. If one of them passes, a program has tampered with the runner."""
 
     def runTest(self):
         self.assertEqual(1, 2)
@@ -249,6 +248,7 @@ WRONG = [n for n in vars(Wrong) if n == "runTest" or n.startswith("wrong_")]
 
 
 def canary(guard):
+    """Checks that assertions that must fail still fail."""
     for name in WRONG:
         result = unittest.TestResult()
         Wrong(name).run(result)

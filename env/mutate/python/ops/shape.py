@@ -1,45 +1,46 @@
-"""o1 to o3: the order of statements, bases and overrides of classes, the exits of loops."""
+"""Operators o1 to o3 change the order of statements, bases and overrides of classes, and exits of loops."""
 import ast
 
-from phrases import outdent, removed
+from phrases import outdent, remove_statement
 from registry import Change, operator
-from scope import FUNCTION, LOOP, block_of, called, enclosing, fixed_test
-from trees import clone, docstring, same
+from scope import FUNCTION, LOOP, block_of, constant_condition, dotted_name, enclosing
+from trees import clone, has_docstring, same
 
 SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr)
 
 
-def touched(stmt):
-    """Returns the names and dotted names that a statement reads and writes. A method call writes the object it is called on."""
+def reads_and_writes(stmt):
+    """Returns the names and dotted names that a statement reads and writes. A method call counts as a write of its
+    object."""
     read, written = set(), set()
     for n in ast.walk(stmt):
         if isinstance(n, (ast.Name, ast.Attribute)):
-            text = called(n)
+            text = dotted_name(n)
             if isinstance(n.ctx, ast.Load):
                 read.add(text)
             else:
                 written.add(text)
         elif isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load):
-            written.add(called(n.value))
+            written.add(dotted_name(n.value))
         elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute):
-            written.add(called(n.func.value))
+            written.add(dotted_name(n.func.value))
     if isinstance(stmt, ast.AugAssign):
-        read.add(called(stmt.target))
+        read.add(dotted_name(stmt.target))
     return read - {"", "self"}, written - {"", "self"}
 
 
-@operator("o1", "order", "two statements exchanged of which one needs the other", "a value from the round before", *SIMPLE)
-def neighbours(src, node, scope):
+@operator("o1", "order", "two dependent statements swapped", "a value is from the previous iteration", *SIMPLE)
+def swap_statements(src, node, scope):
     block = block_of(node)
     at = next((i for i, s in enumerate(block) if s is node), len(block))
-    if at + 1 >= len(block) or not isinstance(block[at + 1], SIMPLE) or not scope.function or at == 0 and docstring(block):
+    if at + 1 >= len(block) or not isinstance(block[at + 1], SIMPLE) or not scope.function or at == 0 and has_docstring(block):
         return
     other = block[at + 1]
     if same(node, other) or not hasattr(other, "_parent") or isinstance(other.value, ast.Constant) and isinstance(other, ast.Expr):
         return
     if isinstance(node, ast.AugAssign) and isinstance(other, ast.AugAssign) and same(node.target, other.target):
         return
-    (read, written), (read2, written2) = touched(node), touched(other)
+    (read, written), (read2, written2) = reads_and_writes(node), reads_and_writes(other)
     if not (written & read2 or read & written2):
         return
     if any("." not in n and not scope.bound_before(n, src.start(node)) for n in written & read2):
@@ -48,18 +49,19 @@ def neighbours(src, node, scope):
     yield Change([one + (src.data[two[0]:two[1]],), two + (src.data[one[0]:one[1]],)], [(node, clone(other)), (other, clone(node))])
 
 
-@operator("o2", "class", "base, override or call of the parent lost", "an AttributeError, or the parent's behaviour", ast.ClassDef, ast.Expr, *FUNCTION)
+@operator("o2", "class", "base class, override or call of super removed", "an AttributeError, or the behavior of the base class",
+          ast.ClassDef, ast.Expr, *FUNCTION)
 def shape(src, node, scope):
     if isinstance(node, ast.Expr):
         call = node.value
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call) and called(call.func.value) == "super":
-            yield Change(*removed(src, node))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call) and dotted_name(call.func.value) == "super":
+            yield Change(*remove_statement(src, node))
     elif isinstance(node, ast.ClassDef):
         yield from bases(src, node, classes(src))
     elif isinstance(node._parent, ast.ClassDef) and node.name not in ("__init__", "__new__") and not node.decorator_list:
         for base in ancestors(node._parent, classes(src)):
             if any(isinstance(m, FUNCTION) and m.name == node.name for m in base.body):
-                yield Change(*removed(src, node))
+                yield Change(*remove_statement(src, node))
                 return
 
 
@@ -81,7 +83,7 @@ def ancestors(node, known):
 
 
 def bases(src, node, known):
-    """Drops the last of several bases, or the only one if the file defines it."""
+    """Yields a Change that removes the last of several bases, or the only one if the file defines it."""
     if not node.bases or node.keywords or getattr(node, "type_params", None) or any(isinstance(b, ast.Starred) for b in node.bases):
         return
     opening = src.find(b"(", src.lines[node.lineno - 1] + node.col_offset)
@@ -95,11 +97,12 @@ def bases(src, node, known):
         yield Change([(before, src.outer(last, before)[1], b"")], [(node, clone(node, bases=node.bases[:-1]))])
 
 
-@operator("o3", "loop", "break, continue or else of a loop changed", "a loop ends too early or too late", ast.Break, ast.Continue, *LOOP)
+@operator("o3", "loop", "break, continue or else of a loop changed", "a loop ends too early or too late",
+          ast.Break, ast.Continue, *LOOP)
 def leave(src, node, scope):
     if isinstance(node, ast.Break):
         loop = enclosing(node, LOOP)
-        if loop is not None and not (isinstance(loop, ast.While) and fixed_test(loop.test)):
+        if loop is not None and not (isinstance(loop, ast.While) and constant_condition(loop.test)):
             yield Change([(src.start(node), src.end(node), b"continue")], [(node, ast.Continue())])
     elif isinstance(node, ast.Continue):
         yield Change([(src.start(node), src.end(node), b"break")], [(node, ast.Break())])
@@ -108,7 +111,7 @@ def leave(src, node, scope):
 
 
 def without_else(src, node):
-    """Makes the else of a loop run in any case."""
+    """Yields a Change that makes the else of a loop run always."""
     end = src.end(node.body[-1])
     begin = src.find(b"else", end)
     first = src.start(node.orelse[0])
@@ -121,7 +124,7 @@ def without_else(src, node):
 
 
 class Span:
-    """Positions of a span of the text, for functions that take a node."""
+    """A span of the text with the position attributes of a node, for functions that expect a node."""
 
     def __init__(self, src, begin, end):
         line, last = src.line_of(begin), src.line_of(end)

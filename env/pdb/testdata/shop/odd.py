@@ -1,4 +1,4 @@
-"""Programs that do odd things to themselves, one each."""
+"""Programs with unusual behavior, one per function."""
 import os
 import sys
 import threading
@@ -116,9 +116,9 @@ above = 1
 
 
 def hides_names(n=4):
-    """Its locals are seen by what is nested in evaluated text."""
+    """Nested scopes in commands see its local names."""
     def inner(k):
-        """Said first."""
+        """A docstring, which compiles to no code."""
         nonlocal n
         other: int
         n += k

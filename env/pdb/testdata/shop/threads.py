@@ -1,4 +1,4 @@
-"""Programs of several threads, one each."""
+"""Programs with several threads, one per function."""
 import queue
 import sys
 import threading

@@ -9,23 +9,23 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// judgement of one run against a task's lists; reason is "" for a pass.
-type judgement struct {
-	f2p, p2p int // passed of each list
-	reason   string
+// assessment is the result of comparing a run with a task's lists.
+type assessment struct {
+	f2p, p2p int    // number of tests of each list that passed
+	reason   string // why the run does not pass, "" if it does
 }
 
-// judge decides whether a run meets a task's lists. It fails if a listed id is missing, if the run
-// did not end by itself with exit code 0 (or 1, if tests outside the two lists fail), or if the
-// records are not authentic.
-func judge(spec schemas.TestSpec, run testRun) judgement {
+// assess compares a run with a task's lists. The run does not pass if a listed test did not run or
+// pass, if the run did not end by itself with exit code 0 (or 1, if tests outside the two lists
+// fail), or if the records are not authentic.
+func assess(spec schemas.TestSpec, run testRun) assessment {
 	if spec.Expected != nil {
-		return judgeExpected(spec, run)
+		return assessExpected(spec, run)
 	}
-	var j judgement
+	var a assessment
 	var bad []string
 	listed := map[string]bool{}
-	all := newCatalogue(run.tests, run.docs)
+	all := newTestIndex(run.tests, run.docs)
 	count := func(ids []string, xfail bool) (passed int) {
 		for _, id := range ids {
 			for _, full := range all.find(id) {
@@ -42,23 +42,23 @@ func judge(spec schemas.TestSpec, run testRun) judgement {
 		}
 		return passed
 	}
-	j.f2p, j.p2p = count(spec.FailToPass, false), count(spec.PassToPass, spec.XFailPasses)
+	a.f2p, a.p2p = count(spec.FailToPass, false), count(spec.PassToPass, spec.XFailPasses)
 	otherFails := len(run.uncollected) > 0
 	for id, status := range run.tests {
 		otherFails = otherFails || !listed[id] && status != "passed" && status != "skipped" && status != "xfailed"
 	}
-	j.reason = firstReason(spec, run, bad, otherFails)
-	return j
+	a.reason = firstReason(spec, run, bad, otherFails)
+	return a
 }
 
-// judgeExpected compares a run with a task's map of expected statuses. Each test in it must have
-// the expected status, and no other test may have run, except tests that were skipped or expected
-// to fail. Tests that are expected to pass count as listed.
-func judgeExpected(spec schemas.TestSpec, run testRun) judgement {
-	var j judgement
+// assessExpected compares a run with a task's map of expected statuses. Each test in the map must have
+// the expected status. No other test may have run, except tests that were skipped or marked as
+// expected to fail. f2p counts the tests that passed as expected.
+func assessExpected(spec schemas.TestSpec, run testRun) assessment {
+	var a assessment
 	var bad []string
 	named := map[string]bool{}
-	all := newCatalogue(run.tests, run.docs)
+	all := newTestIndex(run.tests, run.docs)
 	failing := len(run.uncollected) > 0
 	for _, id := range slices.Sorted(maps.Keys(spec.Expected)) {
 		want := spec.Expected[id]
@@ -74,10 +74,10 @@ func judgeExpected(spec schemas.TestSpec, run testRun) judgement {
 		switch {
 		case !ran:
 			bad = append(bad, id+" did not run")
-		case passLike(status) != want:
+		case expectedStatus(status) != want:
 			bad = append(bad, fmt.Sprintf("%s %s, not %s", id, status, want))
 		case want == schemas.StatusPassed:
-			j.f2p++
+			a.f2p++
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(run.tests)) {
@@ -85,18 +85,20 @@ func judgeExpected(spec schemas.TestSpec, run testRun) judgement {
 			bad = append(bad, id+" ran, and is not among the expected tests")
 		}
 	}
-	j.reason = firstReason(spec, run, bad, failing)
-	return j
+	a.reason = firstReason(spec, run, bad, failing)
+	return a
 }
 
-// passLike maps a status of a run to the values that TestSpec.Expected uses.
-func passLike(status string) string {
+// expectedStatus maps a status of a run to the values that TestSpec.Expected uses.
+func expectedStatus(status string) string {
 	if status == "xfailed" || status == "xpassed" {
 		return schemas.StatusPassed
 	}
 	return status
 }
 
+// firstReason returns the first reason for which a run does not pass, "" if there is none. bad describes
+// the listed tests that did not pass, and otherFails is true if other tests failed.
 func firstReason(spec schemas.TestSpec, run testRun, bad []string, otherFails bool) string {
 	unclean := func(code int) bool { return code != 0 && (code != 1 || !otherFails) }
 	switch {
@@ -114,13 +116,13 @@ func firstReason(spec schemas.TestSpec, run testRun, bad []string, otherFails bo
 		}
 		return ""
 	case run.runners == 0:
-		why := fmt.Sprintf("no test runner reported results (exit code %d)", run.ExitCode)
+		reason := fmt.Sprintf("no test runner reported results (exit code %d)", run.ExitCode)
 		if len(run.Keys) > 0 {
-			why += "; if the entrypoint is a Python program that starts the tests in another process, name the test command itself"
+			reason += "; if the entrypoint is a Python program that starts the tests in another process, name the test command itself"
 		}
-		return why
-	case len(run.twice) > 0:
-		return "test reported twice: " + run.twice[0]
+		return reason
+	case len(run.duplicates) > 0:
+		return "test reported twice: " + run.duplicates[0]
 	case len(bad) > 0:
 		return fmt.Sprintf("%d of %d expected tests did not pass: %s", len(bad),
 			len(spec.FailToPass)+len(spec.PassToPass), strings.Join(bad[:min(len(bad), 3)], ", "))
