@@ -37,7 +37,7 @@ deps: ## install the system packages that are missing
 toolchain:
 	@scripts/find-go.sh
 
-guest: toolchain ## the static helper of sandboxes, which build embeds and tests start
+guest: toolchain ## the static helper for sandboxes; build embeds it, and tests start it
 	@go build -buildvcs=false -ldflags '-s -w' -o $(GUEST) ./cmd/tracesmith-guest
 
 build: guest ## bin/tracesmith, static
@@ -62,9 +62,9 @@ $(GOTESTSUM): | toolchain
 
 # The packages that take longest start first, so that none of them runs alone at the end.
 LONG := ./cmd/tracesmith ./env/drivers/bubblewrap ./env/drivers/local ./env/pdb ./env/verify ./pipeline ./pipeline/fleet ./tools/builtin ./pipeline/publish
-# The tests of these packages wait for minutes, so make sandboxes runs them.
+# The tests of these packages wait for minutes, so make sandboxes runs them instead of make test.
 APART := ./env/drivers/kubernetes ./internal/hostile
-# Everything is compiled before the tests run, because programs in sandboxes have a low priority and would starve beside the compiler.
+# Compile everything before the tests run: programs in sandboxes have a low priority and would starve while the compiler runs.
 test: deps guest $(GOTESTSUM) ## the tests that need no daemon
 	@echo "make test does not run these targets, but .ci/run does: sandboxes, race, docker, s3, cluster, interop, pythons, factory, soak"
 	@go build -buildvcs=false ./...
@@ -84,7 +84,7 @@ race: deps toolchain $(GOTESTSUM) ## the packages whose goroutines share memory,
 	CGO_ENABLED=1 go build -race -buildvcs=false -o $(RACE_GUEST) ./cmd/tracesmith-guest
 	TRACESMITH_TEST_GUEST=$(RACE_GUEST) CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(call gotest,$(RACED),-race -shuffle=on)
 
-# This includes what .ci/run shortens or leaves out.
+# This includes the tests that .ci/run shortens or omits.
 full: ## all checks and tests in their long form: all Python versions, the race detector everywhere, 300,000 jobs, long runs with faults, a second S3 server
 	$(MAKE) FULL=1 check test sandboxes demo race docker factory cluster pythons s3 s3-second soak interop
 
@@ -126,7 +126,7 @@ interop: deps build $(GOTESTSUM) ## read a small dataset and all its views with 
 	scripts/interop.sh $(CURDIR)/bin/tracesmith
 	TRACESMITH_TEST_ATIF=$(CURDIR)/out/tools/interop/bin/python $(call gotest,./sinks/views,-count=1 -run '^TestATIF')
 
-trainers: deps toolchain ## measure again which tokens TRL trains on in the fixture rows of sft-trl (installs 5 GB; not part of .ci/run)
+trainers: deps toolchain ## measure again on which tokens of the fixture rows of sft-trl TRL trains (installs 5 GB; not part of .ci/run)
 	scripts/trainers.sh
 
 docker: build $(GOTESTSUM) ## tests against a real Docker daemon, with an image made of Debian packages

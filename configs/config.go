@@ -32,20 +32,20 @@ type Config struct {
 	Engine Engine `mapstructure:"engine" json:"engine"`
 
 	Places  Places   `mapstructure:"-" json:"-"` // where each setting was written
-	Renamed []string `mapstructure:"-" json:"-"` // a sentence for each value that has another name today
+	Renamed []string `mapstructure:"-" json:"-"` // a note for each value that has a new name
 }
 
-// Run is the name, the place and the parallelism of a run.
+// Run configures the name, the directories and the parallelism of a run.
 type Run struct {
 	Name string `mapstructure:"name" json:"name"` // name of the batch; run ids begin with it
 	// Run directory: the identity of the run. Naming it again resumes the run. --run-dir wins.
 	Dir      string `mapstructure:"dir" json:"dir"`
 	Workers  int    `mapstructure:"workers" json:"workers"`   // episodes at once
 	Attempts int    `mapstructure:"attempts" json:"attempts"` // episodes of each task
-	// Sandboxes of one kind that this process starts at once; 0 = no limit but the workers.
+	// Sandboxes of one kind that this process starts at once; 0 = limited only by run.workers.
 	Starts int `mapstructure:"starts" json:"starts,omitempty"`
-	// Test runs for a verdict or a baseline that this process makes at once; 0 = no limit but the
-	// workers.
+	// Test runs for a verdict or a baseline that this process makes at once; 0 = limited only by
+	// run.workers.
 	Gradings int `mapstructure:"gradings" json:"gradings,omitempty"`
 	// Where finished episodes are kept: a directory or s3://bucket/prefix, with one folder for
 	// each run. Unset: the run directory.

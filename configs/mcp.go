@@ -93,76 +93,76 @@ var (
 )
 
 // validate reports the problems of each server.
-func (m MCP) validate(bad func(field, format string, a ...any)) {
+func (m MCP) validate(report func(field, format string, a ...any)) {
 	for _, id := range slices.Sorted(maps.Keys(m)) {
 		s := m[id]
-		at := func(field, format string, a ...any) { bad("mcp."+id+field, format, a...) }
+		reportField := func(field, format string, a ...any) { report("mcp."+id+field, format, a...) }
 		if !mcpID.MatchString(id) {
-			at("", "a server id is a letter and up to 31 letters, digits, underscores or dashes")
+			reportField("", "a server id is a letter and up to 31 letters, digits, underscores or dashes")
 		}
 		if s.Prefix == nil || !mcpPrefix.MatchString(*s.Prefix) {
-			at(".prefix", "write up to 40 letters, digits, underscores or dashes")
+			reportField(".prefix", "write up to 40 letters, digits, underscores or dashes")
 		}
 		if s.Scope != "run" && s.Scope != "episode" {
-			at(".scope", "%q: choose run (one connection for all episodes) or episode (one per episode)", s.Scope)
+			reportField(".scope", "%q: choose run (one connection for all episodes) or episode (one per episode)", s.Scope)
 		}
 		if s.Timeout < 0 || s.StartTimeout < 0 {
-			at(".timeout, start_timeout", "must be longer than zero")
+			reportField(".timeout, start_timeout", "must be longer than zero")
 		}
 		for _, glob := range s.Tools {
 			if _, err := path.Match(glob, ""); err != nil {
-				at(".tools", "%q is not a name or a glob", glob)
+				reportField(".tools", "%q is not a name or a glob", glob)
 			}
 		}
-		s.validateEnd(at)
+		s.validateEndpoint(reportField)
 	}
 }
 
-// validateEnd checks the program or the URL of the server.
-func (s MCPServer) validateEnd(at func(field, format string, a ...any)) {
+// validateEndpoint checks the program or the URL of the server.
+func (s MCPServer) validateEndpoint(report func(field, format string, a ...any)) {
 	if (s.Command == "") == (s.URL == "") {
-		at("", "give either command (a program to start) or url")
+		report("", "give either command (a program to start) or url")
 		return
 	}
 	if s.Command != "" {
 		if s.Transport != "stdio" {
-			at(".transport", "%q: a command uses stdio; http and sse need url", s.Transport)
+			report(".transport", "%q: a command uses stdio; http and sse need url", s.Transport)
 		}
 		if len(s.Headers) > 0 || s.AllowPrivate {
-			at("", "headers and allow_private belong to url, not to command")
+			report("", "headers and allow_private belong to url, not to command")
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 			from, ok := strings.CutPrefix(s.Env[name], "env:")
 			if !envName.MatchString(name) || !ok || !envName.MatchString(from) {
-				at(".env."+name, "write NAME: env:HOSTNAME to pass a variable of this process; never write a value")
+				report(".env."+name, "write NAME: env:HOSTNAME to pass a variable of this process; never write a value")
 			}
 		}
 		return
 	}
 	if s.Transport != "http" && s.Transport != "sse" {
-		at(".transport", "%q: choose http (streamable HTTP) or sse for a url", s.Transport)
+		report(".transport", "%q: choose http (streamable HTTP) or sse for a url", s.Transport)
 	}
 	if len(s.Args) > 0 || len(s.Env) > 0 {
-		at("", "args and env belong to command, not to url")
+		report("", "args and env belong to command, not to url")
 	}
 	u, err := url.Parse(s.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		at(".url", "not an http(s) address")
+		report(".url", "not an http(s) address")
 	case u.User != nil:
-		at(".url", "no user or password in an address: use headers with env:NAME")
+		report(".url", "no user or password in an address: use headers with env:NAME")
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 		value := s.Headers[name]
 		from := value[strings.LastIndexByte(value, ' ')+1:]
-		hidden, indirect := strings.CutPrefix(from, "env:")
+		variable, isReference := strings.CutPrefix(from, "env:")
 		switch {
 		case !headerName.MatchString(name) || strings.EqualFold(name, "host") || strings.ContainsAny(value, "\r\n"):
-			at(".headers", "%q is not a header that can be set", name)
-		case indirect && !envName.MatchString(hidden):
-			at(".headers."+name, "write env:NAME, with a word before it if needed, as in Bearer env:NAME")
-		case secretHeaders.MatchString(name) && !indirect:
-			at(".headers."+name, "never write a secret here: write env:NAME (or Bearer env:NAME) and put it into that environment variable")
+			report(".headers", "%q is not a header that can be set", name)
+		case isReference && !envName.MatchString(variable):
+			report(".headers."+name, "write env:NAME, with a word before it if needed, as in Bearer env:NAME")
+		case secretHeaders.MatchString(name) && !isReference:
+			report(".headers."+name, "never write a secret here: write env:NAME (or Bearer env:NAME) and put it into that environment variable")
 		}
 	}
 }

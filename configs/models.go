@@ -48,7 +48,7 @@ type LLM struct {
 
 	Price *Price `mapstructure:"price" json:"price,omitempty"` // unset: the price in section prices
 
-	// Named is the model of section models that section llm was filled from.
+	// Named is the name in section models from which section llm was filled, if any.
 	Named string `mapstructure:"-" json:"-"`
 }
 
@@ -136,7 +136,7 @@ func decodeModels(doc map[string]any) (LLM, Models, error) {
 	return llm, models, nil
 }
 
-// deepCopy also copies nested blocks, because merge modifies them.
+// deepCopy copies a block and its nested blocks, because merge modifies them.
 func deepCopy(doc map[string]any) map[string]any {
 	out := maps.Clone(doc)
 	for k, v := range out {
@@ -167,61 +167,61 @@ func refersToSecret(s string) bool {
 	return strings.HasPrefix(s, "env:") || strings.HasPrefix(s, "file:")
 }
 
-// validate reports the problems of one model; at is its section.
-func (l LLM) validate(at string, bad func(field, format string, a ...any)) {
+// validate reports the problems of one model. section is the path of its section.
+func (l LLM) validate(section string, report func(field, format string, a ...any)) {
 	if len(l.Endpoints) > 0 && l.BaseURL != "" {
-		bad(at+".base_url", "cannot be combined with endpoints: write it as one of them")
+		report(section+".base_url", "cannot be combined with endpoints: write it as one of them")
 	}
 	for i, e := range l.All() {
-		where := at
+		path := section
 		if len(l.Endpoints) > 0 {
-			where = fmt.Sprintf("%s.endpoints[%d]", at, i)
+			path = fmt.Sprintf("%s.endpoints[%d]", section, i)
 			if e.BaseURL == "" {
-				bad(where+".base_url", "is missing")
+				report(path+".base_url", "is missing")
 			}
 		}
 		if e.BaseURL != "" && !isHTTPAddress(e.BaseURL) {
-			bad(where+".base_url", "%q is not an http(s) address", e.BaseURL)
+			report(path+".base_url", "%q is not an http(s) address", e.BaseURL)
 		}
 		if e.APIKey != "" && !refersToSecret(e.APIKey) {
-			bad(where+".api_key", "never write a key here: write env:NAME and put the key into that environment variable, or file:PATH and put it into the first line of that file")
+			report(path+".api_key", "never write a key here: write env:NAME and put the key into that environment variable, or file:PATH and put it into the first line of that file")
 		}
 		if e.RPM < 0 || e.TPM < 0 || e.Parallel < 0 || e.Weight < 0 {
-			bad(where+".rpm, tpm, parallel, weight", "must not be negative")
+			report(path+".rpm, tpm, parallel, weight", "must not be negative")
 		}
 	}
 	if l.Price != nil {
-		l.Price.validate(at+".price", bad)
+		l.Price.validate(section+".price", report)
 	}
 	for name, value := range l.Headers {
 		switch {
 		case !headerName.MatchString(name):
-			bad(at+".headers", "%q is not a valid header name", name)
+			report(section+".headers", "%q is not a valid header name", name)
 		case secretHeaders.MatchString(name) && !refersToSecret(value):
-			bad(at+".headers."+name, "never write a secret here: write env:NAME and put it into that environment variable, or file:PATH and put it into that file")
+			report(section+".headers."+name, "never write a secret here: write env:NAME and put it into that environment variable, or file:PATH and put it into that file")
 		}
 	}
 	for name, value := range l.With {
 		if text, ok := value.(string); ok && secretSetting.MatchString(name) && !refersToSecret(text) {
-			bad(at+".with."+name, "never write a secret here: write env:NAME or file:PATH")
+			report(section+".with."+name, "never write a secret here: write env:NAME or file:PATH")
 		}
 	}
 	if l.MaxRetries < 0 || l.MaxRetries > 100 {
-		bad(at+".max_retries", "must be between 0 and 100")
+		report(section+".max_retries", "must be between 0 and 100")
 	}
 	if l.MaxTokens != nil && *l.MaxTokens < 1 {
-		bad(at+".max_tokens", "must be at least 1; leave it out for the server's own limit")
+		report(section+".max_tokens", "must be at least 1; leave it out for the server's own limit")
 	}
 	if l.Temperature != nil && *l.Temperature < 0 {
-		bad(at+".temperature", "must not be negative")
+		report(section+".temperature", "must not be negative")
 	}
 	if l.TopP != nil && (*l.TopP < 0 || *l.TopP > 1) {
-		bad(at+".top_p", "must be between 0 and 1")
+		report(section+".top_p", "must be between 0 and 1")
 	}
 	if l.ContextLimit < 0 {
-		bad(at+".context_limit", "must not be negative: it is a number of tokens")
+		report(section+".context_limit", "must not be negative: it is a number of tokens")
 	}
 	if l.Timeout <= 0 {
-		bad(at+".timeout", "must be longer than zero")
+		report(section+".timeout", "must be longer than zero")
 	}
 }

@@ -193,7 +193,7 @@ func TestCacheWritesAreReserved(t *testing.T) {
 		"configured":              {"anthropic", "5m", nil, middle.Price{CacheWrite: new(3.0)}, []float64{3, 3}},
 		"configured for an hour":  {"anthropic", "1h", nil, middle.Price{CacheWrite1h: new(1.5)}, []float64{1.5, 1.5}},
 		"writes without a charge": {"openai", "", nil, middle.Price{CacheWrite: new(1.0)}, []float64{1, 1}},
-		"dear reads":              {"openai", "", nil, middle.Price{Cached: new(4.0)}, []float64{4, 4}},
+		"expensive reads":         {"openai", "", nil, middle.Price{Cached: new(4.0)}, []float64{4, 4}},
 		"free":                    {"anthropic", "1h", nil, middle.Price{Free: true}, []float64{0, 0}},
 	} {
 		answer := mocktest.Text("a")
