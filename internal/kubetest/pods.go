@@ -29,7 +29,7 @@ type pod struct {
 	starting   sync.Mutex // serializes starting and killing of containers
 	once       sync.Once
 	killed     chan struct{}
-	ended      chan struct{} // live has returned
+	ended      chan struct{} // closed when runToEnd has returned
 }
 
 // change edits the status and notifies the watches.
@@ -43,8 +43,8 @@ func (p *pod) change(edit func(*corev1.PodStatus)) {
 	p.server.record("MODIFIED", p)
 }
 
-// live runs the pod from its scheduling to its end.
-func (p *pod) live() {
+// runToEnd runs the pod from its scheduling to its end.
+func (p *pod) runToEnd() {
 	defer close(p.ended)
 	if d := p.server.Delay; d > 0 {
 		select {
@@ -121,7 +121,7 @@ func (p *pod) start(spec *corev1.Container) *container {
 		return nil
 	default:
 	}
-	c, err := p.run(spec)
+	c, err := p.newContainer(spec)
 	if err != nil {
 		p.state(spec.Name, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 			ExitCode: 128, Reason: "StartError", Message: err.Error(), FinishedAt: metav1.Now(),

@@ -178,7 +178,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 	s.record("ADDED", p)
 	made := p.Pod.DeepCopy()
 	s.mu.Unlock()
-	s.wg.Go(p.live)
+	s.wg.Go(p.runToEnd)
 	answer(w, http.StatusCreated, made)
 }
 
@@ -275,8 +275,8 @@ func (s *Server) noNetwork(p *pod) bool {
 		if err := json.Unmarshal(raw, &policy); err != nil {
 			continue
 		}
-		if of := policy.Spec.PolicyTypes; len(policy.Spec.Egress)+len(policy.Spec.Ingress) > 0 ||
-			!slices.Contains(of, networkingv1.PolicyTypeEgress) || !slices.Contains(of, networkingv1.PolicyTypeIngress) {
+		if types := policy.Spec.PolicyTypes; len(policy.Spec.Egress)+len(policy.Spec.Ingress) > 0 ||
+			!slices.Contains(types, networkingv1.PolicyTypeEgress) || !slices.Contains(types, networkingv1.PolicyTypeIngress) {
 			continue
 		}
 		if sel, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector); err == nil && sel.Matches(labels.Set(p.Labels)) {
