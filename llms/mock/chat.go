@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// chatRequest is what the server reads of a chat completion request.
+// chatRequest holds the fields of a chat completion request that the server reads.
 type chatRequest struct {
-	head
+	commonFields
 	Messages []json.RawMessage `json:"messages"`
 }
 
@@ -79,7 +79,7 @@ func plainText(content json.RawMessage) string {
 	return text
 }
 
-// check finds mistakes in the tools and in the order of the messages.
+// check returns the mistakes in the tools and in the order of the messages.
 func (r chatRequest) check([]byte) []string {
 	out := checkTools(r.Tools, true)
 	open := []string{} // calls that wait for an answer
@@ -125,7 +125,7 @@ func (r chatRequest) check([]byte) []string {
 	return out
 }
 
-func (r chatRequest) prefix(previous Exchange) string {
+func (r chatRequest) checkPrefix(previous Exchange) string {
 	var before chatRequest
 	if json.Unmarshal(previous.Body, &before) != nil {
 		return ""
@@ -144,7 +144,7 @@ func (r chatRequest) prefix(previous Exchange) string {
 	return ""
 }
 
-func (r chatRequest) echoed(previous Exchange) string {
+func (r chatRequest) checkEcho(previous Exchange) string {
 	var before chatRequest
 	var answer struct {
 		Choices []struct {

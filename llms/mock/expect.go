@@ -56,40 +56,40 @@ func (e *Expect) unmet(body []byte, messages []textMessage) []string {
 		return nil
 	}
 	var out []string
-	bad := func(format string, args ...any) { out = append(out, "expected "+fmt.Sprintf(format, args...)) }
+	report := func(format string, args ...any) { out = append(out, "expected "+fmt.Sprintf(format, args...)) }
 	var params map[string]json.RawMessage
 	if json.Unmarshal(body, &params) != nil {
 		return nil
 	}
 	if got := toolNames(params["tools"]); e.Tools != nil && !sameSet(got, e.Tools) {
-		bad("the tools %q, got %q", e.Tools, got)
+		report("the tools %q, got %q", e.Tools, got)
 	}
 	for _, name := range e.Present {
 		if _, ok := params[name]; !ok {
-			bad("parameter %s, which is missing", name)
+			report("parameter %s, which is missing", name)
 		}
 	}
 	for _, name := range e.Absent {
 		if v, ok := params[name]; ok {
-			bad("no parameter %s, got %s", name, clip(string(v)))
+			report("no parameter %s, got %s", name, clip(string(v)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Params)) {
 		if want := encode(e.Params[name]); !sameJSON(want, params[name]) {
-			bad("parameter %s to be %s, got %s", name, want, clip(string(params[name])))
+			report("parameter %s to be %s, got %s", name, want, clip(string(params[name])))
 		}
 	}
 	if got := cachePlaces(params); e.Cache != nil && !sameSet(got, normalPlaces(e.Cache, params)) {
-		bad("cache_control at %q, got it at %q", normalPlaces(e.Cache, params), got)
+		report("cache_control at %q, got it at %q", normalPlaces(e.Cache, params), got)
 	}
 	data := newTemplateData(Exchange{}, messages)
-	for name, is := range map[string][2]string{"the system prompt": {e.System, data.System}, "the last message": {e.Last, data.Last}} {
-		if is[0] != "" && !regexp.MustCompile(is[0]).MatchString(is[1]) {
-			bad("%s to match %q, got %q", name, is[0], clip(is[1]))
+	for name, match := range map[string][2]string{"the system prompt": {e.System, data.System}, "the last message": {e.Last, data.Last}} {
+		if match[0] != "" && !regexp.MustCompile(match[0]).MatchString(match[1]) {
+			report("%s to match %q, got %q", name, match[0], clip(match[1]))
 		}
 	}
 	if e.Messages > 0 && len(messages) != e.Messages {
-		bad("%d messages, got %d", e.Messages, len(messages))
+		report("%d messages, got %d", e.Messages, len(messages))
 	}
 	return out
 }
@@ -111,7 +111,7 @@ type toolDef struct {
 }
 
 func readTools(raw json.RawMessage) (tools []toolDef) {
-	_ = json.Unmarshal(raw, &tools) // checkTools reports what cannot be read
+	_ = json.Unmarshal(raw, &tools) // checkTools reports errors
 	for i, t := range tools {
 		if t.Function != nil {
 			tools[i].Name, tools[i].Schema = t.Function.Name, t.Function.Parameters

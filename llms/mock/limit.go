@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Limits are those of a vendor's server: a request that exceeds them gets 429.
-// 0 means no limit. Tokens are counted as by servers that reserve them: one for
-// four bytes of the request, plus the limit of the answer.
+// Limits are rate limits like those of vendors: a request that exceeds them gets status 429.
+// 0 means no limit. Like servers that reserve tokens, it counts one token for four bytes of
+// the request, plus the limit of the answer.
 type Limits struct {
 	RPM      float64 `yaml:"rpm"`
 	TPM      float64 `yaml:"tpm"`
@@ -24,7 +24,7 @@ type limiter struct {
 
 	mu               sync.Mutex
 	at               time.Time
-	requests, tokens float64 // left
+	requests, tokens float64 // remaining in the buckets
 	running, peak    int
 }
 
@@ -32,8 +32,8 @@ func newLimiter(l Limits) *limiter {
 	return &limiter{Limits: l, at: time.Now(), requests: l.RPM, tokens: l.TPM}
 }
 
-// begin admits a call with this many tokens, or returns why not and how long to
-// wait. It sets the x-ratelimit headers.
+// begin admits a call with the given number of tokens, or returns why it does not and how long
+// to wait. It sets the x-ratelimit headers.
 func (l *limiter) begin(h http.Header, tokens float64) (wait time.Duration, why string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +71,7 @@ func (l *limiter) end() {
 	l.mu.Unlock()
 }
 
-// refillTime returns how long a bucket takes to get what is missing.
+// refillTime returns how long a bucket takes to gain the missing units.
 func refillTime(missing, perMinute float64) time.Duration {
 	return time.Duration(math.Ceil(missing / perMinute * float64(time.Minute)))
 }
