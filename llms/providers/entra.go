@@ -57,12 +57,12 @@ func newTokens(cfg Entra, at *endpoint, deps llms.Deps) (*tokens, error) {
 		}
 		values[name] = got
 	}
-	where, err := url.JoinPath(cfg.Authority, url.PathEscape(values["tenant"]), "oauth2/v2.0/token")
+	tokenURL, err := url.JoinPath(cfg.Authority, url.PathEscape(values["tenant"]), "oauth2/v2.0/token")
 	if err != nil {
 		return nil, fmt.Errorf("authority: %w", err)
 	}
 	return &tokens{client: at.http, cfg: clientcredentials.Config{
-		ClientID: values["client_id"], ClientSecret: values["client_secret"], TokenURL: where,
+		ClientID: values["client_id"], ClientSecret: values["client_secret"], TokenURL: tokenURL,
 		Scopes: []string{cfg.Scope}, AuthStyle: oauth2.AuthStyleInParams,
 	}}, nil
 }
@@ -92,7 +92,7 @@ func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 		}
 		return "", &llms.Error{Class: class, Status: e.Response.StatusCode, Message: clip(fmt.Sprintf("Entra ID issued no token: %d %s %s", e.Response.StatusCode, e.ErrorCode, e.ErrorDescription))}
 	}
-	return "", &llms.Error{Class: llms.ClassUnreachable, Message: clip(fmt.Sprintf("Entra ID issued no token: %v", root(err)))}
+	return "", &llms.Error{Class: llms.ClassUnreachable, Message: clip(fmt.Sprintf("Entra ID issued no token: %v", rootCause(err)))}
 }
 
 // mask replaces the token in s.
@@ -102,5 +102,5 @@ func (t *tokens) mask(s string) string {
 	if t.current == nil {
 		return s
 	}
-	return hide(s, t.current.AccessToken)
+	return replaceSecret(s, t.current.AccessToken)
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// callMarks matches the marks that models put around calls. A server that does not support
-// its model's own format leaves them in the text.
-var callMarks = regexp.MustCompile(`<tool_call>|<\|tool_call|<function_call>|<function=\w|<invoke name=|\[TOOL_CALLS\]|<\|python_tag\|>|<｜tool▁call|<\|channel\|>commentary to=functions\.`)
+// callMarkers matches the markers that models put around calls. A server that does not support
+// the format of its model leaves them in the text.
+var callMarkers = regexp.MustCompile(`<tool_call>|<\|tool_call|<function_call>|<function=\w|<invoke name=|\[TOOL_CALLS\]|<\|python_tag\|>|<｜tool▁call|<\|channel\|>commentary to=functions\.`)
 
-// writtenCall reports whether the text of a reply contains a call: by the marks of a model's
-// own format, or as JSON that names one of the tools.
-func writtenCall(text string, tools []schemas.ToolSchema) bool {
+// hasCallAsText reports whether the text of a reply contains a call: with the markers of a
+// model's own format, or as JSON that names one of the tools.
+func hasCallAsText(text string, tools []schemas.ToolSchema) bool {
 	if len(tools) == 0 || text == "" {
 		return false
 	}
-	if callMarks.MatchString(text) {
+	if callMarkers.MatchString(text) {
 		return true
 	}
 	for i, tries := 0, 0; i < len(text) && tries < 100; tries++ { // each JSON object that begins a line
