@@ -58,7 +58,7 @@ demo: deps build ## run the quickstart profile into out/quickstart
 	@bin/tracesmith run -c quickstart
 
 $(GOTESTSUM): | toolchain
-	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 scripts/again.sh go install gotest.tools/gotestsum@v1.13.0
+	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 scripts/retry.sh go install gotest.tools/gotestsum@v1.13.0
 
 # The packages that take longest start first, so that none of them runs alone at the end.
 LONG := ./cmd/tracesmith ./env/drivers/bubblewrap ./env/drivers/local ./env/pdb ./env/verify ./pipeline ./pipeline/fleet ./tools/builtin ./pipeline/publish
@@ -103,7 +103,7 @@ soak: deps guest $(GOTESTSUM) ## a run with every kind of fault, and a power cut
 S3_SERVER := $(CURDIR)/out/tools/versitygw
 versitygw: $(S3_SERVER)
 $(S3_SERVER): | toolchain
-	GOBIN=$(dir $(S3_SERVER)) scripts/again.sh go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+	GOBIN=$(dir $(S3_SERVER)) scripts/retry.sh go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 s3: versitygw guest $(GOTESTSUM) ## tests against a real S3 server on loopback
 	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./sinks/stores ./pipeline/publish,-count=1 -run '^TestS3')
@@ -113,7 +113,7 @@ s3: versitygw guest $(GOTESTSUM) ## tests against a real S3 server on loopback
 # differently from the first server.
 SECOND_SERVER := $(CURDIR)/out/tools/minio
 $(SECOND_SERVER): | toolchain
-	GOBIN=$(dir $(SECOND_SERVER)) scripts/again.sh go install -ldflags '-s -w' github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
+	GOBIN=$(dir $(SECOND_SERVER)) scripts/retry.sh go install -ldflags '-s -w' github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
 
 s3-second: $(SECOND_SERVER) guest $(GOTESTSUM) ## the same tests against a second, independent S3 server; not part of .ci/run
 	TRACESMITH_TEST_MINIO=$(SECOND_SERVER) $(call gotest,./sinks/stores ./pipeline/publish,-count=1 -run '^TestS3')

@@ -124,7 +124,7 @@ func (a *charClasses) o200k(s string) int {
 // are upper-case letters followed by at least one lower-case letter, or only upper-case
 // letters; many letters count as both. If there are none, it returns from. hasLower reports
 // whether there is a lower-case letter.
-func (a *charClasses) letters(s string, from int) (end int, asciiLower bool) {
+func (a *charClasses) letters(s string, from int) (end int, hasLower bool) {
 	i := from
 	for {
 		class, n := a.classAt(s, i)
@@ -132,19 +132,19 @@ func (a *charClasses) letters(s string, from int) (end int, asciiLower bool) {
 			break
 		}
 		if i += n; class&lower != 0 {
-			end, asciiLower = i, true
+			end, hasLower = i, true
 		}
 	}
 	if after := a.runEnd(s, i, lower); after > i {
-		end, asciiLower = after, true
+		end, hasLower = after, true
 	}
-	if !asciiLower {
+	if !hasLower {
 		end = i
 	}
 	if end == from {
 		return from, false
 	}
-	return end + contraction(s[end:]), asciiLower
+	return end + contraction(s[end:]), hasLower
 }
 
 // cl100k is the splitter for cl100k_base.
