@@ -151,9 +151,9 @@ func applyOverrides(doc map[string]any, in Input, places Places, renamed *[]stri
 		}
 		inner := Places{}
 		parsed, errs := parse(Source{Name: o.Name, Data: nested, inline: true}, inner, renamed)
-		for at := range inner {
-			if at == path || strings.HasPrefix(at, path+".") { // omit the value, which may be a secret
-				places[at], _, _ = strings.Cut(o.Name, "=")
+		for setting := range inner {
+			if setting == path || strings.HasPrefix(setting, path+".") { // omit the value, which may be a secret
+				places[setting], _, _ = strings.Cut(o.Name, "=")
 			}
 		}
 		problems = append(problems, errs...)

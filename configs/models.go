@@ -99,7 +99,7 @@ func (l LLM) All() []LLMEndpoint {
 func decodeModels(doc map[string]any) (LLM, Models, error) {
 	var models Models
 	sections, _ := doc["models"].(map[string]any)
-	own, _ := doc["llm"].(map[string]any)
+	llmSection, _ := doc["llm"].(map[string]any)
 	for name, section := range sections {
 		m, err := decodeLLM(section)
 		if err != nil {
@@ -114,21 +114,21 @@ func decodeModels(doc map[string]any) (LLM, Models, error) {
 		models[name] = m
 	}
 	named := ""
-	if name, ok := own["model"].(string); ok && sections[name] != nil {
+	if name, ok := llmSection["model"].(string); ok && sections[name] != nil {
 		named = name
 		merged := map[string]any{}
 		if base, ok := sections[name].(map[string]any); ok {
 			merge(merged, deepCopy(base))
 		}
-		rest := deepCopy(own)
-		delete(rest, "model")
-		merge(merged, rest)
+		overrides := deepCopy(llmSection)
+		delete(overrides, "model")
+		merge(merged, overrides)
 		if merged["model"] == nil {
 			merged["model"] = name
 		}
-		own = merged
+		llmSection = merged
 	}
-	llm, err := decodeLLM(own)
+	llm, err := decodeLLM(llmSection)
 	if err != nil {
 		return LLM{}, nil, fmt.Errorf("llm: %w", err)
 	}

@@ -16,11 +16,11 @@ import (
 func (c Config) Validate() error {
 	var problems []error
 	report := func(field, format string, a ...any) {
-		place := ""
-		if at := c.Place(field); at != "" && !strings.Contains(field, ",") { // field is a single setting
-			place = at + ": "
+		prefix := ""
+		if place := c.Place(field); place != "" && !strings.Contains(field, ",") { // field is a single setting
+			prefix = place + ": "
 		}
-		problems = append(problems, fmt.Errorf("%s%s: %s", place, field, fmt.Sprintf(format, a...)))
+		problems = append(problems, fmt.Errorf("%s%s: %s", prefix, field, fmt.Sprintf(format, a...)))
 	}
 	if c.Version != 1 {
 		report("version", "this tracesmith reads version 1, not %d", c.Version)

@@ -219,9 +219,9 @@ func summarize(all []time.Duration) Latency {
 		return Latency{}
 	}
 	slices.Sort(all)
-	at := func(q float64) float64 {
+	quantile := func(q float64) float64 {
 		i := int(math.Ceil(q*float64(len(all)))) - 1
 		return float64(all[max(i, 0)]) / float64(time.Millisecond)
 	}
-	return Latency{N: len(all), Median: at(0.5), P99: at(0.99), Max: at(1)}
+	return Latency{N: len(all), Median: quantile(0.5), P99: quantile(0.99), Max: quantile(1)}
 }

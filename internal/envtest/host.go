@@ -43,7 +43,7 @@ func watchThreads(t *testing.T, f *fixture) (done func() int) {
 	namespace := strings.TrimSpace(f.sh(t, "readlink /proc/self/ns/pid"))
 	stop, peak := make(chan struct{}), make(chan int)
 	go func() {
-		most := 0
+		maximum := 0
 		others := map[string]bool{}
 		for {
 			n := 0
@@ -52,16 +52,16 @@ func watchThreads(t *testing.T, f *fixture) (done func() int) {
 				if others[dir] {
 					continue
 				}
-				if at, err := os.Readlink(dir + "/ns/pid"); err == nil && at != namespace {
+				if ns, err := os.Readlink(dir + "/ns/pid"); err == nil && ns != namespace {
 					others[dir] = true
-				} else if threads, err := os.ReadDir(dir + "/task"); err == nil && at == namespace {
+				} else if threads, err := os.ReadDir(dir + "/task"); err == nil && ns == namespace {
 					n += len(threads)
 				}
 			}
-			most = max(most, n)
+			maximum = max(maximum, n)
 			select {
 			case <-stop:
-				peak <- most
+				peak <- maximum
 				return
 			default:
 			}

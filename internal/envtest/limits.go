@@ -211,11 +211,11 @@ print("400 threads")
 // could hide that one of them is missing. Each must be close to the requested limit and far
 // below the host's default.
 func namedLimits(t *testing.T, f *fixture) {
-	most := map[string]int{"RLIMIT_NPROC": 200, "RLIMIT_NOFILE": 50, "RLIMIT_CPU": 100, "RLIMIT_AS": 1 << 30}
-	for limit, how := range f.Key().Limits {
-		for _, word := range strings.FieldsFunc(how, func(r rune) bool { return r == ' ' || r == ',' }) {
+	maxima := map[string]int{"RLIMIT_NPROC": 200, "RLIMIT_NOFILE": 50, "RLIMIT_CPU": 100, "RLIMIT_AS": 1 << 30}
+	for limit, mechanism := range f.Key().Limits {
+		for _, word := range strings.FieldsFunc(mechanism, func(r rune) bool { return r == ' ' || r == ',' }) {
 			if strings.HasPrefix(word, "RLIMIT_") {
-				f.expectOutput(t, fmt.Sprintf("import resource; n = resource.getrlimit(resource.%s)[1]; print(%q, n if n > %d else 'held')", word, limit, most[word]), limit+" held\n")
+				f.expectOutput(t, fmt.Sprintf("import resource; n = resource.getrlimit(resource.%s)[1]; print(%q, n if n > %d else 'held')", word, limit, maxima[word]), limit+" held\n")
 			}
 		}
 	}

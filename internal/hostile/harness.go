@@ -107,9 +107,9 @@ func (v Verdict) Failed() bool {
 func (v Verdict) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): took %v of %v", v.Case.Name, v.Case.Surface, v.Answer.Took.Round(time.Millisecond), v.Answer.Limit)
-	for what, list := range map[string][]string{"wrong": v.Wrong, "misframed": v.Misframed, "left": v.Left} {
+	for kind, list := range map[string][]string{"wrong": v.Wrong, "misframed": v.Misframed, "left": v.Left} {
 		for _, text := range list {
-			fmt.Fprintf(&b, "\n  %s: %s", what, text)
+			fmt.Fprintf(&b, "\n  %s: %s", kind, text)
 		}
 	}
 	if v.Answer.Err != nil {

@@ -176,14 +176,14 @@ func (p *Player) match(t *recording, session, request, hash string, body []byte)
 	if p.mode == Lenient || want.Hash == hash {
 		return ""
 	}
-	where := fmt.Sprintf("session %q, exchange %d: ", session, t.next)
+	prefix := fmt.Sprintf("session %q, exchange %d: ", session, t.next)
 	if got := want.Method + " " + want.Path; got != request {
-		return where + fmt.Sprintf("the request differs from the recorded one:\n  - %s\n  + %s", got, request)
+		return prefix + fmt.Sprintf("the request differs from the recorded one:\n  - %s\n  + %s", got, request)
 	}
 	if diff := mock.Difference(messagesOf(want.Request), messagesOf(body)); diff != "" {
-		return where + diff
+		return prefix + diff
 	}
-	return where + "the messages are as recorded, but another field differs: " + fieldDiff(want.Request, body)
+	return prefix + "the messages are as recorded, but another field differs: " + fieldDiff(want.Request, body)
 }
 
 // fieldDiff describes the first top-level field in which two requests differ.

@@ -30,7 +30,7 @@ func TestEveryRequestLimitsItsAnswer(t *testing.T) {
 	} {
 		s, p := &steps{usage: &schemas.Usage{}}, &recordingAccount{}
 		client := wrap(t, s, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Output: 1}}})
-		had := len(c.s.Extra)
+		before := len(c.s.Extra)
 		if _, err := client.Chat(llms.WithAccount(t.Context(), p), llms.Request{Sampling: c.s}); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestEveryRequestLimitsItsAnswer(t *testing.T) {
 				t.Errorf("%s: the request contains %s = %v", name, field, v)
 			}
 		}
-		if len(c.s.Extra) != had {
+		if len(c.s.Extra) != before {
 			t.Errorf("%s: the caller's settings were changed", name)
 		}
 	}

@@ -59,7 +59,7 @@ func newRandomVendor(t *testing.T, rng *rand.Rand) vendor {
 	messages := rng.IntN(3) > 0
 	v.server = mocktest.Serve(t, mock.Script{Tokenizer: "toy", Prices: []mock.Price{serverPrice}, CacheMinimum: rng.Int64N(3) * 150,
 		Sessions: []mock.Session{{Rewrites: true, Repeat: true, Turns: randomTurns(rng, messages)}}})
-	at := providers.Endpoint{BaseURL: v.server.URL, Model: "m", Timeout: "30s"}
+	endpoint := providers.Endpoint{BaseURL: v.server.URL, Model: "m", Timeout: "30s"}
 	var err error
 	var provider llms.Client
 	if messages {
@@ -67,9 +67,9 @@ func newRandomVendor(t *testing.T, rng *rand.Rand) vendor {
 		if rng.IntN(4) == 0 {
 			v.extra = map[string]any{"cache_control": map[string]any{"type": "ephemeral", "ttl": "1h"}}
 		}
-		provider, err = providers.NewAnthropic(providers.AnthropicConfig{Endpoint: at, Cache: ttl}, llms.Deps{})
+		provider, err = providers.NewAnthropic(providers.AnthropicConfig{Endpoint: endpoint, Cache: ttl}, llms.Deps{})
 	} else {
-		provider, err = providers.NewOpenAI(providers.OpenAIConfig{Endpoint: at, Dialect: providers.DefaultDialect()}, llms.Deps{})
+		provider, err = providers.NewOpenAI(providers.OpenAIConfig{Endpoint: endpoint, Dialect: providers.DefaultDialect()}, llms.Deps{})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -199,13 +199,13 @@ func TestCacheWritesAreReserved(t *testing.T) {
 		answer := mocktest.Text("a")
 		answer.Usage = &mock.Usage{Prompt: 20, CacheWrite: 20, CacheWrite1h: 20}
 		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Rewrites: true, Repeat: true, Turns: []mock.Turn{answer}}}})
-		at := providers.Endpoint{BaseURL: srv.URL, Model: "m", Timeout: "30s"}
+		endpoint := providers.Endpoint{BaseURL: srv.URL, Model: "m", Timeout: "30s"}
 		var provider llms.Client
 		var err error
 		if c.provider == "anthropic" {
-			provider, err = providers.NewAnthropic(providers.AnthropicConfig{Endpoint: at, Cache: c.cache}, llms.Deps{})
+			provider, err = providers.NewAnthropic(providers.AnthropicConfig{Endpoint: endpoint, Cache: c.cache}, llms.Deps{})
 		} else {
-			provider, err = providers.NewOpenAI(providers.OpenAIConfig{Endpoint: at, Dialect: providers.DefaultDialect()}, llms.Deps{})
+			provider, err = providers.NewOpenAI(providers.OpenAIConfig{Endpoint: endpoint, Dialect: providers.DefaultDialect()}, llms.Deps{})
 		}
 		if err != nil {
 			t.Fatal(err)

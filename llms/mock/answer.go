@@ -65,10 +65,10 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request, parse func([]byte
 	}
 	ex := Exchange{SessionID: r.Header.Get("X-Session-ID"), Session: -1, Body: body, At: time.Now()}
 	limit := max(req.common().MaxTokens, req.common().MaxCompleted)
-	if wait, why := h.limits.begin(w.Header(), float64(int64(len(body)/4)+limit)); why != "" {
+	if wait, reason := h.limits.begin(w.Header(), float64(int64(len(body)/4)+limit)); reason != "" {
 		w.Header().Set("Retry-After-Ms", strconv.FormatInt(wait.Milliseconds()+1, 10))
 		h.logOverLimit(ex, req)
-		sendRaw(w, http.StatusTooManyRequests, "application/json", req.failure(http.StatusTooManyRequests, "rate_limit_exceeded", why))
+		sendRaw(w, http.StatusTooManyRequests, "application/json", req.failure(http.StatusTooManyRequests, "rate_limit_exceeded", reason))
 		return
 	}
 	defer h.limits.end()
@@ -241,8 +241,8 @@ func (h *Handler) check(ex Exchange, req conversation, messages []textMessage, p
 	for _, e := range expects {
 		found = append(found, e.unmet(ex.Body, messages)...)
 		if e != nil && e.Echo && previous != nil {
-			if lost := req.checkEcho(*previous); lost != "" {
-				found = append(found, "expected the previous answer unchanged: "+lost)
+			if diff := req.checkEcho(*previous); diff != "" {
+				found = append(found, "expected the previous answer unchanged: "+diff)
 			}
 		}
 	}

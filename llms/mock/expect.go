@@ -141,13 +141,13 @@ func checkTools(raw json.RawMessage, wrapped bool) (out []string) {
 	}
 	seen := map[string]bool{}
 	for i, t := range tools {
-		at := fmt.Sprintf("tool %d (%s): ", i, t.Name)
+		prefix := fmt.Sprintf("tool %d (%s): ", i, t.Name)
 		if wrapped != (t.Function != nil) || wrapped && t.Type != "function" {
-			out = append(out, at+"not in the form of this API")
+			out = append(out, prefix+"not in the form of this API")
 			continue
 		}
 		if !toolName.MatchString(t.Name) || seen[t.Name] {
-			out = append(out, at+"the name is invalid or used twice")
+			out = append(out, prefix+"the name is invalid or used twice")
 		}
 		seen[t.Name] = true
 		var schema struct {
@@ -159,11 +159,11 @@ func checkTools(raw json.RawMessage, wrapped bool) (out []string) {
 			continue // no parameters
 		}
 		if err := json.Unmarshal(t.Schema, &schema); err != nil || schema.Type != "object" {
-			out = append(out, at+"the schema does not describe an object")
+			out = append(out, prefix+"the schema does not describe an object")
 		}
 		for _, name := range schema.Required {
 			if _, ok := schema.Properties[name]; !ok {
-				out = append(out, at+fmt.Sprintf("%q is required but is not a property", name))
+				out = append(out, prefix+fmt.Sprintf("%q is required but is not a property", name))
 			}
 		}
 	}
@@ -217,12 +217,12 @@ func normalPlaces(places []string, params map[string]json.RawMessage) []string {
 // have repaired.
 func echoDiff(answer, echo map[string]any) string {
 	for _, name := range slices.Sorted(maps.Keys(answer)) {
-		was, is := answer[name], echo[name]
+		want, got := answer[name], echo[name]
 		if name == "tool_calls" {
-			was, is = withoutArguments(was), withoutArguments(is)
+			want, got = withoutArguments(want), withoutArguments(got)
 		}
-		if name != "content" && !reflect.DeepEqual(was, is) {
-			return fmt.Sprintf("%s was %s and is %s", name, clip(string(encode(was))), clip(string(encode(is))))
+		if name != "content" && !reflect.DeepEqual(want, got) {
+			return fmt.Sprintf("%s was %s and is %s", name, clip(string(encode(want))), clip(string(encode(got))))
 		}
 	}
 	return ""

@@ -193,8 +193,8 @@ func (h *Handler) pickFault(key turnKey, turn *Turn, session *Session) *Fault {
 		}
 	}
 	for i, f := range all {
-		at := faultKey{key, i}
-		if f.Times > 0 && h.faultCounts[at] >= f.Times {
+		countKey := faultKey{key, i}
+		if f.Times > 0 && h.faultCounts[countKey] >= f.Times {
 			continue
 		}
 		if len(f.On) > 0 && !slices.Contains(f.On, len(h.log)) {
@@ -203,7 +203,7 @@ func (h *Handler) pickFault(key turnKey, turn *Turn, session *Session) *Fault {
 		if f.P > 0 && draw(f.Seed, key, h.attempts[key], i) >= f.P {
 			continue
 		}
-		h.faultCounts[at]++
+		h.faultCounts[countKey]++
 		return f
 	}
 	return nil

@@ -164,7 +164,7 @@ func (r messagesRequest) checkEcho(previous Exchange) string {
 
 // sameBlocks reports whether two contents are equal, ignoring cache_control.
 func sameBlocks(a, b any) bool {
-	plain := func(v any) []byte {
+	withoutCacheControl := func(v any) []byte {
 		raw, err := json.Marshal(v)
 		var blocks []map[string]any
 		if err != nil || json.Unmarshal(raw, &blocks) != nil {
@@ -175,7 +175,7 @@ func sameBlocks(a, b any) bool {
 		}
 		return encode(blocks)
 	}
-	return bytes.Equal(plain(a), plain(b))
+	return bytes.Equal(withoutCacheControl(a), withoutCacheControl(b))
 }
 
 func (messagesRequest) render(ex Exchange, t Turn) []byte {

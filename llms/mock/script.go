@@ -82,7 +82,7 @@ type Turn struct {
 }
 
 // check returns the first mistake in a script, and its path of keys and indices.
-func (s Script) check() (at []any, err error) {
+func (s Script) check() (path []any, err error) {
 	if s.Tokenizer != "" && s.Tokenizer != "toy" {
 		return []any{"tokenizer"}, fmt.Errorf("unknown tokenizer %q: the only one is toy", s.Tokenizer)
 	}
@@ -94,26 +94,26 @@ func (s Script) check() (at []any, err error) {
 			return []any{"prices", i}, err
 		}
 	}
-	if at, err := checkShared(s.Faults, s.Expect); err != nil {
-		return at, err
+	if path, err := checkShared(s.Faults, s.Expect); err != nil {
+		return path, err
 	}
 	for i, session := range s.Sessions {
 		here := []any{"sessions", i}
-		if at, err := checkShared(session.Faults, session.Expect); err != nil {
-			return append(here, at...), err
+		if path, err := checkShared(session.Faults, session.Expect); err != nil {
+			return append(here, path...), err
 		}
 		for j, t := range session.Turns {
-			if at, err := t.check(t.Template || session.Template); err != nil {
-				return append(append(here, "turns", j), at...), err
+			if path, err := t.check(t.Template || session.Template); err != nil {
+				return append(append(here, "turns", j), path...), err
 			}
 		}
 	}
 	return nil, nil
 }
 
-func (t Turn) check(template bool) (at []any, err error) {
-	if at, err := checkShared(t.Faults, t.Expect); err != nil {
-		return at, err
+func (t Turn) check(template bool) (path []any, err error) {
+	if path, err := checkShared(t.Faults, t.Expect); err != nil {
+		return path, err
 	}
 	if t.Fault != nil {
 		if err := t.Fault.check(); err != nil {
@@ -148,7 +148,7 @@ func (t Turn) check(template bool) (at []any, err error) {
 	return nil, nil
 }
 
-func checkShared(faults []Fault, expect *Expect) (at []any, err error) {
+func checkShared(faults []Fault, expect *Expect) (path []any, err error) {
 	for i, f := range faults {
 		if err := f.check(); err != nil {
 			return []any{"faults", i}, err

@@ -50,12 +50,12 @@ func NewAnthropic(cfg AnthropicConfig, deps llms.Deps) (*Anthropic, error) {
 	if cfg.Cache != "5m" && cfg.Cache != "1h" && cfg.Cache != "off" {
 		return nil, fmt.Errorf("cache is %q: choose 5m, 1h or off", cfg.Cache)
 	}
-	at, err := newEndpoint(cfg.Endpoint, deps)
+	e, err := newEndpoint(cfg.Endpoint, deps)
 	if err != nil {
 		return nil, err
 	}
-	at.base = strings.TrimSuffix(at.base, "/v1") // the SDK adds it
-	return &Anthropic{endpoint: at, cache: cfg.Cache}, nil
+	e.base = strings.TrimSuffix(e.base, "/v1") // the SDK adds it
+	return &Anthropic{endpoint: e, cache: cfg.Cache}, nil
 }
 
 // Provider returns "anthropic".
@@ -106,8 +106,8 @@ func (c *Anthropic) Check(ctx context.Context) error {
 	if e.Class == llms.ClassAuth || e.Class == llms.ClassQuota || e.Class == llms.ClassNotFound && strings.Contains(e.Message, c.model) {
 		return c.redact(e)
 	}
-	if wrong := c.findAPI(callCtx, anthropicAPI); wrong != nil {
-		return wrong
+	if apiErr := c.findAPI(callCtx, anthropicAPI); apiErr != nil {
+		return apiErr
 	}
 	if e.Class == llms.ClassNotFound && !c.hasEndpoint(callCtx, http.MethodPost, c.base+anthropicAPI.chat) {
 		return c.redact(e)

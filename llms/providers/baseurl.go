@@ -50,9 +50,9 @@ func (e *endpoint) findAPI(ctx context.Context, a api) *llms.Error {
 
 // similarURLs returns the base URLs that the user may have meant, most likely first.
 func (e *endpoint) similarURLs(a api) []string {
-	plain := endpointPath.ReplaceAllString(e.base, "")
+	stripped := endpointPath.ReplaceAllString(e.base, "")
 	if a.chat == anthropicAPI.chat {
-		plain = strings.TrimSuffix(plain, "/v1")
+		stripped = strings.TrimSuffix(stripped, "/v1")
 	}
 	var out []string
 	add := func(base string) {
@@ -62,8 +62,8 @@ func (e *endpoint) similarURLs(a api) []string {
 			}
 		}
 	}
-	add(plain)
-	if u, err := url.Parse(plain); err == nil {
+	add(stripped)
+	if u, err := url.Parse(stripped); err == nil {
 		add(u.Scheme + "://" + u.Host)
 	}
 	return out

@@ -23,13 +23,13 @@ func hasCallAsText(text string, tools []schemas.ToolSchema) bool {
 		return true
 	}
 	for i, tries := 0, 0; i < len(text) && tries < 100; tries++ { // each JSON object that begins a line
-		at := strings.IndexByte(text[i:], '{')
-		if at < 0 {
+		start := strings.IndexByte(text[i:], '{')
+		if start < 0 {
 			return false
 		}
-		at += i
-		i = at + 1
-		if before := strings.TrimRight(text[:at], " \t["); before != "" && !strings.HasSuffix(before, "\n") {
+		start += i
+		i = start + 1
+		if before := strings.TrimRight(text[:start], " \t["); before != "" && !strings.HasSuffix(before, "\n") {
 			continue
 		}
 		var call struct {
@@ -37,11 +37,11 @@ func hasCallAsText(text string, tools []schemas.ToolSchema) bool {
 			Arguments  json.RawMessage `json:"arguments"`
 			Parameters json.RawMessage `json:"parameters"`
 		}
-		dec := json.NewDecoder(strings.NewReader(text[at:]))
+		dec := json.NewDecoder(strings.NewReader(text[start:]))
 		if dec.Decode(&call) != nil {
 			continue
 		}
-		i = at + int(dec.InputOffset())
+		i = start + int(dec.InputOffset())
 		if (present(call.Arguments) || present(call.Parameters)) &&
 			slices.ContainsFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == call.Name }) {
 			return true

@@ -39,7 +39,7 @@ type tokens struct {
 	current *oauth2.Token
 }
 
-func newTokens(cfg Entra, at *endpoint, deps llms.Deps) (*tokens, error) {
+func newTokens(cfg Entra, e *endpoint, deps llms.Deps) (*tokens, error) {
 	if !llms.IsSecretRef(cfg.ClientSecret) {
 		return nil, errors.New(`client_secret must say where the secret is, as "env:AZURE_CLIENT_SECRET" or "file:PATH"`)
 	}
@@ -51,7 +51,7 @@ func newTokens(cfg Entra, at *endpoint, deps llms.Deps) (*tokens, error) {
 		if value == "" {
 			return nil, fmt.Errorf("%s is missing", name)
 		}
-		got, err := at.resolve(name, value, deps.Getenv)
+		got, err := e.resolve(name, value, deps.Getenv)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +61,7 @@ func newTokens(cfg Entra, at *endpoint, deps llms.Deps) (*tokens, error) {
 	if err != nil {
 		return nil, fmt.Errorf("authority: %w", err)
 	}
-	return &tokens{client: at.http, cfg: clientcredentials.Config{
+	return &tokens{client: e.http, cfg: clientcredentials.Config{
 		ClientID: values["client_id"], ClientSecret: values["client_secret"], TokenURL: tokenURL,
 		Scopes: []string{cfg.Scope}, AuthStyle: oauth2.AuthStyleInParams,
 	}}, nil

@@ -171,18 +171,18 @@ func classByMessage(status int, message string, fallback llms.Class) llms.Class 
 			return llms.ClassRefusal
 		}
 	case 200, 400, 413, 422, 500:
-		plain := status == 400 || status == 200
+		generic := status == 400 || status == 200
 		_, long := tooLong(message)
 		switch {
 		case long:
 			return llms.ClassContext
-		case plain && contentPolicy.MatchString(message):
+		case generic && contentPolicy.MatchString(message):
 			return llms.ClassRefusal
-		case plain && noCredit.MatchString(message):
+		case generic && noCredit.MatchString(message):
 			return llms.ClassQuota
-		case plain && invalidKey.MatchString(message):
+		case generic && invalidKey.MatchString(message):
 			return llms.ClassAuth
-		case plain && unknownModel.MatchString(message):
+		case generic && unknownModel.MatchString(message):
 			return llms.ClassNotFound
 		}
 	case 429:
@@ -295,7 +295,7 @@ func retryAfter(h http.Header) time.Duration {
 	if s, err := strconv.ParseFloat(value, 64); err == nil && s > 0 {
 		return retryDuration(s)
 	}
-	at, err := http.ParseTime(value)
+	date, err := http.ParseTime(value)
 	if err != nil {
 		return 0
 	}
@@ -303,7 +303,7 @@ func retryAfter(h http.Header) time.Duration {
 	if served, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = served
 	}
-	return retryDuration(at.Sub(now).Seconds())
+	return retryDuration(date.Sub(now).Seconds())
 }
 
 // retryDuration converts seconds to a duration between 0 and maxRetryAfter.

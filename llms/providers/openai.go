@@ -51,12 +51,12 @@ func NewOpenAI(cfg OpenAIConfig, deps llms.Deps) (*OpenAI, error) {
 	if err := cfg.Dialect.check(); err != nil {
 		return nil, err
 	}
-	at, err := newEndpoint(cfg.Endpoint, deps)
+	e, err := newEndpoint(cfg.Endpoint, deps)
 	if err != nil {
 		return nil, err
 	}
-	c := &OpenAI{endpoint: at, dialect: cfg.Dialect, unlisted: cfg.Unlisted, sdkConfig: openai.DefaultConfig(at.key)}
-	c.sdkConfig.BaseURL = at.base
+	c := &OpenAI{endpoint: e, dialect: cfg.Dialect, unlisted: cfg.Unlisted, sdkConfig: openai.DefaultConfig(e.key)}
+	c.sdkConfig.BaseURL = e.base
 	return c, nil
 }
 
@@ -102,8 +102,8 @@ func (c *OpenAI) Check(ctx context.Context) error {
 			return c.redact(e)
 		}
 	}
-	if wrong := c.checkBaseURL(callCtx, ex); wrong != nil {
-		return wrong
+	if apiErr := c.checkBaseURL(callCtx, ex); apiErr != nil {
+		return apiErr
 	}
 	if ex.status == http.StatusOK {
 		return c.checkListed(callCtx, list)
@@ -129,8 +129,8 @@ func (c *OpenAI) Models(ctx context.Context) ([]llms.ModelInfo, error) {
 	if ex.status == 0 || ex.readErr != nil {
 		return nil, c.transportError(ctx, callCtx, ex, err)
 	}
-	if wrong := c.checkBaseURL(callCtx, ex); wrong != nil {
-		return nil, wrong
+	if apiErr := c.checkBaseURL(callCtx, ex); apiErr != nil {
+		return nil, apiErr
 	}
 	if ex.status != http.StatusOK {
 		return nil, c.redact(statusError(ex.status, ex.header, ex.received))

@@ -108,8 +108,8 @@ func (c *Counter) count(s string) (n int) {
 	for s != "" {
 		end := c.split(s)
 		hash := c.words.hash(s, end)
-		count, seen := c.words.get(hash)
-		if !seen {
+		count, cached := c.words.get(hash)
+		if !cached {
 			var err error
 			if count, err = c.codec.Count(s[:end]); err != nil {
 				count = end
@@ -129,11 +129,11 @@ func pieceEnd(s string) int {
 	if i := strings.LastIndexByte(s[maxPiece/2:maxPiece], '\n'); i >= 0 {
 		return maxPiece/2 + i + 1
 	}
-	at := maxPiece
-	for at > maxPiece-utf8.UTFMax && !utf8.RuneStart(s[at]) {
-		at--
+	end := maxPiece
+	for end > maxPiece-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
 	}
-	return at
+	return end
 }
 
 // framing is the number of tokens that a chat template adds to a message or a tool.

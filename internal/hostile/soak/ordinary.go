@@ -117,8 +117,8 @@ func (w *worker) repeat(ctx context.Context, tool string, args map[string]any, p
 	if a.Err != nil {
 		return a, ""
 	}
-	known, asked := w.state.known[key]
-	if asked {
+	known, found := w.state.known[key]
+	if found {
 		return a, compare(a, known)
 	}
 	if !strings.Contains(a.Text, part) || a.IsError {
@@ -159,12 +159,12 @@ func (w *worker) edit(ctx context.Context, r *rand.Rand) (hostile.Answer, string
 	if a.Err != nil || a.IsError {
 		return a, compare(a, "no error")
 	}
-	back := w.harness.Call(ctx, "view", map[string]any{"path": "scratch.py", "line_numbers": false}, limit)
-	if back.Err != nil {
-		return back, ""
+	viewed := w.harness.Call(ctx, "view", map[string]any{"path": "scratch.py", "line_numbers": false}, limit)
+	if viewed.Err != nil {
+		return viewed, ""
 	}
-	if !strings.Contains(back.Text, strings.TrimRight(text, "\n")) {
-		return a, compare(back, text)
+	if !strings.Contains(viewed.Text, strings.TrimRight(text, "\n")) {
+		return a, compare(viewed, text)
 	}
 	return a, ""
 }
