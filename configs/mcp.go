@@ -21,21 +21,21 @@ type MCP map[string]MCPServer
 // output, or a URL. A program runs on the host, outside every sandbox, with PATH, HOME,
 // LANG, TMPDIR and Env as its environment.
 type MCPServer struct {
-	Command string   `mapstructure:"command" json:"command,omitempty"` // program to start; it talks over its standard input and output
+	Command string   `mapstructure:"command" json:"command,omitempty"` // program to start; it communicates over its standard input and output
 	Args    []string `mapstructure:"args" json:"args,omitempty"`       // its arguments
-	// NAME: env:HOSTNAME, the variables that the program gets beside PATH, HOME, LANG and TMPDIR.
+	// Variables that the program gets in addition to PATH, HOME, LANG and TMPDIR, as NAME: env:HOSTNAME.
 	Env map[string]string `mapstructure:"env" json:"env,omitempty"`
 
 	URL          string            `mapstructure:"url" json:"url,omitempty"`                     // address of a server, instead of command
 	Headers      map[string]string `mapstructure:"headers" json:"headers,omitempty"`             // headers of every request; a value may end in env:NAME
-	Transport    string            `mapstructure:"transport" json:"transport,omitempty"`         // stdio, http or sse; unset = by command or url
+	Transport    string            `mapstructure:"transport" json:"transport,omitempty"`         // protocol: stdio, http or sse; unset = chosen by command or url
 	AllowPrivate bool              `mapstructure:"allow_private" json:"allow_private,omitempty"` // allow addresses of private networks and of this machine
 
 	Prefix       *string       `mapstructure:"prefix" json:"prefix,omitempty"`               // beginning of the names of its tools; unset = the id and two underscores
 	Tools        []string      `mapstructure:"tools" json:"tools,omitempty"`                 // names or globs of the tools that agents get; unset = all
 	Timeout      time.Duration `mapstructure:"timeout" json:"timeout,omitempty"`             // time limit of one call
 	StartTimeout time.Duration `mapstructure:"start_timeout" json:"start_timeout,omitempty"` // time limit of the start
-	Scope        string        `mapstructure:"scope" json:"scope,omitempty"`                 // run: one connection for all episodes; episode: one for each
+	Scope        string        `mapstructure:"scope" json:"scope,omitempty"`                 // lifetime of a connection: run (one for all episodes) or episode (one for each)
 	Optional     bool          `mapstructure:"optional" json:"optional,omitempty"`           // run without the server if it cannot be reached
 }
 

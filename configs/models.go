@@ -18,7 +18,7 @@ type LLM struct {
 	Provider  string            `mapstructure:"provider" json:"provider"` // API of the server; see llm.with
 	Model     string            `mapstructure:"model" json:"model"`       // name of the model, as the server calls it, or a name in section models
 	BaseURL   string            `mapstructure:"base_url" json:"base_url"` // address of the server; use endpoints for several
-	APIKey    string            `mapstructure:"api_key" json:"api_key"`   // env:NAME or file:PATH, never the key itself
+	APIKey    string            `mapstructure:"api_key" json:"api_key"`   // where the key is, as env:NAME or file:PATH; never the key itself
 	Endpoints []LLMEndpoint     `mapstructure:"endpoints" json:"endpoints,omitempty"`
 	Headers   map[string]string `mapstructure:"headers" json:"headers,omitempty"` // headers of every call; a value may be env:NAME or file:PATH
 	With      Block             `mapstructure:"with" json:"with,omitempty"`       // settings of the provider
@@ -37,7 +37,7 @@ type LLM struct {
 	Temperature *float64 `mapstructure:"temperature" json:"temperature,omitempty"` // sampling temperature; unset: the server decides
 	TopP        *float64 `mapstructure:"top_p" json:"top_p,omitempty"`             // nucleus sampling, from 0 to 1; unset: the server decides
 	MaxTokens   *int     `mapstructure:"max_tokens" json:"max_tokens,omitempty"`   // tokens of one answer; unset: the server decides
-	ToolChoice  string   `mapstructure:"tool_choice" json:"tool_choice,omitempty"` // auto, none, required or the name of a tool; unset: the server decides
+	ToolChoice  string   `mapstructure:"tool_choice" json:"tool_choice,omitempty"` // tools that the model may call: auto, none, required or the name of a tool; unset: the server decides
 	Extra       Block    `mapstructure:"extra" json:"extra,omitempty"`             // fields that are merged into the body of every request
 
 	// Tokens of prompt and answer together; 0 = learned from the refusals of the server.
@@ -55,7 +55,7 @@ type LLM struct {
 // LLMEndpoint is one server of a model. Omitted settings are those of the model.
 type LLMEndpoint struct {
 	BaseURL  string  `mapstructure:"base_url" json:"base_url"`           // address of the server
-	APIKey   string  `mapstructure:"api_key" json:"api_key,omitempty"`   // env:NAME or file:PATH; unset = that of the model
+	APIKey   string  `mapstructure:"api_key" json:"api_key,omitempty"`   // where the key is, as env:NAME or file:PATH; unset = that of the model
 	Weight   float64 `mapstructure:"weight" json:"weight,omitempty"`     // share of the conversations; 0 = 1
 	RPM      int     `mapstructure:"rpm" json:"rpm,omitempty"`           // requests per minute; 0 = the limit of the model
 	TPM      int     `mapstructure:"tpm" json:"tpm,omitempty"`           // tokens per minute; 0 = the limit of the model

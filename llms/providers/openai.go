@@ -35,7 +35,7 @@ func init() {
 type OpenAIConfig struct {
 	Endpoint
 	Dialect
-	Unlisted bool `json:"unlisted"` // the server takes models that it does not list
+	Unlisted bool `json:"unlisted"` // the server accepts models that it does not list
 }
 
 // OpenAI is a client of one OpenAI-compatible endpoint and model.
