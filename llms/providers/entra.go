@@ -22,7 +22,7 @@ type Entra struct {
 	Scope        string `json:"scope"`         // scope of the token; it chooses Entra ID instead of a key
 	Tenant       string `json:"tenant"`        // tenant of the application
 	ClientID     string `json:"client_id"`     // id of the application
-	ClientSecret string `json:"client_secret"` // env:NAME or file:PATH
+	ClientSecret string `json:"client_secret"` // secret of the application, as env:NAME or file:PATH
 	Authority    string `json:"authority"`     // server that issues tokens
 }
 
