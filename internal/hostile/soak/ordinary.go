@@ -76,7 +76,7 @@ func (w *worker) bash(ctx context.Context, command string) hostile.Answer {
 func (w *worker) echo(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
 	text := word(r)
 	a := w.bash(ctx, "printf '%s\\n' "+shellwords.Quote(text))
-	return a, want(a, text+"\n")
+	return a, compare(a, text+"\n")
 }
 
 // remember checks that the shell still has the state that the previous call of remember set,
