@@ -94,10 +94,10 @@ func TestRetryAfterForms(t *testing.T) {
 // Each of these calls can be retried and may have been billed.
 func TestStallsAreDistinguished(t *testing.T) {
 	for kind, want := range map[string]string{
-		"stall_start":   "no sign of an answer within 2s",
-		"stall_headers": "an answer was begun, but nothing of it came within 2s",
-		"stall_body":    "an answer was begun, but it stopped after ",
-		"slow_loris":    "an answer was begun, but it stopped after ",
+		"stall_start":   "no answer within 2s",
+		"stall_headers": "the answer began, but its body did not arrive within 2s",
+		"stall_body":    "the answer began, but only ",
+		"slow_loris":    "the answer began, but only ",
 	} {
 		for provider, build := range map[string]func(*testing.T, string, map[string]any) llms.Client{"openai": client, "anthropic": messagesClient} {
 			t.Run(kind+"/"+provider, func(t *testing.T) {
