@@ -15,11 +15,11 @@ import (
 // the reply.
 type payingClient struct {
 	llms.Client
-	price   *Price // nil if it is unknown
-	limited bool   // accounts have a limit
-	counts  counts
-	hour    atomic.Bool     // the server has stored a prompt for an hour
-	counter *tokens.Counter // estimates the usage if the server does not report it
+	price      *Price // nil if it is unknown
+	limited    bool   // accounts have a limit
+	counts     counts
+	hourWrites atomic.Bool     // the server has stored a prompt for an hour
+	counter    *tokens.Counter // estimates the usage if the server does not report it
 }
 
 func (a *payingClient) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
@@ -31,7 +31,7 @@ func (a *payingClient) Chat(ctx context.Context, r llms.Request) (llms.Response,
 	if a.price != nil {
 		rates := a.cacheRates(r)
 		price = new(a.price.withRates(rates))
-		worst = price.worstCase(a.counts.bound(r), r.Sampling, rates.Hour || a.hour.Load())
+		worst = price.worstCase(a.counts.bound(r), r.Sampling, rates.Hour || a.hourWrites.Load())
 	}
 	account := llms.AccountOf(ctx)
 	callCtx, err := account.Begin(ctx, worst)
@@ -48,7 +48,7 @@ func (a *payingClient) Chat(ctx context.Context, r llms.Request) (llms.Response,
 		if reply.Usage == nil {
 			reply.Estimated = a.estimate(r, *reply)
 		} else if reply.Usage.CacheWrite1h > 0 {
-			a.hour.Store(true)
+			a.hourWrites.Store(true)
 		}
 		if reply.CostUSD == nil && price != nil {
 			reply.CostUSD = price.Cost(reply.Usage)

@@ -47,9 +47,9 @@ func (p Price) Cost(u *schemas.Usage) *float64 {
 	}
 	cached := min(u.Cached, u.Prompt)
 	written := min(u.CacheWrite, u.Prompt-cached)
-	hour := min(u.CacheWrite1h, written)
+	writtenForHour := min(u.CacheWrite1h, written)
 	cost = (float64(u.Prompt-cached-written)*p.Input + float64(cached)*valueOr(p.Cached, p.Input) +
-		float64(written-hour)*valueOr(p.CacheWrite, p.Input) + float64(hour)*p.hour() + float64(u.Completion)*p.Output) / 1e6
+		float64(written-writtenForHour)*valueOr(p.CacheWrite, p.Input) + float64(writtenForHour)*p.hourWritePrice() + float64(u.Completion)*p.Output) / 1e6
 	return &cost
 }
 
@@ -67,7 +67,10 @@ func (p Price) withRates(rates llms.CacheRates) Price {
 	return p
 }
 
-func (p Price) hour() float64 { return valueOr(p.CacheWrite1h, valueOr(p.CacheWrite, p.Input)) }
+// hourWritePrice returns the price of tokens that are written to the cache for an hour.
+func (p Price) hourWritePrice() float64 {
+	return valueOr(p.CacheWrite1h, valueOr(p.CacheWrite, p.Input))
+}
 
 func valueOr(price *float64, otherwise float64) float64 {
 	if price == nil {
@@ -85,7 +88,7 @@ func (p Price) worstCase(prompt int64, s llms.Sampling, hour bool) float64 {
 	}
 	input := max(p.Input, valueOr(p.CacheWrite, p.Input), valueOr(p.Cached, p.Input))
 	if hour {
-		input = max(input, p.hour())
+		input = max(input, p.hourWritePrice())
 	}
 	return (float64(prompt)*input + float64(answerLimit(s))*p.Output) / 1e6
 }

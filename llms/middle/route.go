@@ -48,10 +48,10 @@ type server struct {
 
 func newRoute(endpoints []Endpoint) *route {
 	r := &route{Client: endpoints[0].Client}
-	sameName := map[string]int{}
+	nameCount := map[string]int{}
 	for _, e := range endpoints {
-		if sameName[e.Name]++; sameName[e.Name] > 1 { // one address with several keys
-			e.Name = fmt.Sprintf("%s (%d)", e.Name, sameName[e.Name])
+		if nameCount[e.Name]++; nameCount[e.Name] > 1 { // one address with several keys
+			e.Name = fmt.Sprintf("%s (%d)", e.Name, nameCount[e.Name])
 		}
 		s := server{Endpoint: e, paced: e.Client}
 		if e.Pace != nil {
