@@ -73,7 +73,7 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 	})
 }
 
-func TestWC27RetriesAreBoundedAndEndTyped(t *testing.T) {
+func TestWC27RetriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{}
 		for range 20 {
@@ -96,7 +96,7 @@ func TestWC27RetriesAreBoundedAndEndTyped(t *testing.T) {
 
 // Each of five failures has its own effect on the call, on other calls and on the number of
 // parallel calls.
-func TestG9EachFailureHasItsOwnAnswer(t *testing.T) {
+func TestG9EachErrorClassIsHandled(t *testing.T) {
 	for name, c := range map[string]struct {
 		err         llms.Error
 		calls       int           // tries of the call, including the successful one
@@ -174,7 +174,7 @@ func TestFatalErrorsAreNotRepeated(t *testing.T) {
 	}
 }
 
-func TestCancelEndsTheWait(t *testing.T) {
+func TestCancelEndsTheRetryWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{errs: []error{&llms.Error{Class: llms.ClassRateLimit, RetryAfter: time.Minute}}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -236,7 +236,7 @@ func (p *recordingAccount) FromCache()   { p.fromCache++ }
 func (p *recordingAccount) Attempt() int { return p.attempt }
 
 // Each try begins and ends in the account, and a try that the account refuses is not made.
-func TestEveryTryIsAccountedFor(t *testing.T) {
+func TestEveryAttemptIsAccountedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{usage: &schemas.Usage{Prompt: 10, Completion: 5}, errs: []error{&llms.Error{Class: llms.ClassServer, Status: 503}, &llms.Error{Class: llms.ClassTimeout}}}
 		c := wrap(t, s, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Output: 1}}})

@@ -29,7 +29,7 @@ func newRoutedClient(t *testing.T, tries uint, endpoints ...middle.Endpoint) llm
 }
 
 // Conversations are distributed by weight and stay with the endpoint that has cached their prompt.
-func TestG3ConversationsAreSharedAndStick(t *testing.T) {
+func TestG3ConversationsAreSpreadAndSticky(t *testing.T) {
 	a, b, more := &steps{}, &steps{}, &steps{}
 	two := newRoutedClient(t, 1, middle.Endpoint{Client: a, Name: "a"}, middle.Endpoint{Client: b, Name: "b", Weight: 3})
 	var onA []string

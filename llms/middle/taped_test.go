@@ -40,7 +40,7 @@ func (s *flakyClient) Chat(context.Context, llms.Request) (llms.Response, error)
 	return llms.Response{Request: []byte("asked"), Raw: []byte("fine"), Status: 200}, nil
 }
 
-func TestEveryTryIsRecorded(t *testing.T) {
+func TestEveryAttemptIsRecorded(t *testing.T) {
 	c, err := middle.Wrap([]middle.Endpoint{{Client: &flakyClient{failures: 2}}}, middle.Config{Retry: middle.RetryConfig{Initial: 1}})
 	if err != nil {
 		t.Fatal(err)

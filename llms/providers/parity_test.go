@@ -77,7 +77,7 @@ func TestG10ToolsAndCalls(t *testing.T) {
 
 // Rate limits, server errors and network errors are retried. Errors of the request or the
 // account are not.
-func TestG10WhatIsRetried(t *testing.T) {
+func TestG10RetryableErrors(t *testing.T) {
 	var retried []int
 	for _, status := range []int{400, 401, 402, 403, 404, 408, 409, 413, 422, 425, 429, 500, 502, 503, 504, 524, 529} {
 		if errorFor(t, status, `{"error":{"message":"no"}}`, nil).Retryable() {
@@ -139,7 +139,7 @@ func TestG14AnthropicMessages(t *testing.T) {
 }
 
 // Reasoning is separate from the message, and is sent back in the field in which it came.
-func TestG17ReasoningIsKeptApart(t *testing.T) {
+func TestG17ReasoningIsSeparate(t *testing.T) {
 	for _, provider := range []string{"openai", "anthropic"} {
 		turn := mocktest.Tool("view", map[string]any{"path": "x"})
 		turn.Content, turn.Reasoning = ptr("said"), "thought"
