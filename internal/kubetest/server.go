@@ -40,7 +40,8 @@ type Server struct {
 	WebSocket []string
 	// Delay is the time that a pod takes to start.
 	Delay time.Duration
-	// Trouble is the message of a warning event about every pod.
+	// Trouble is the message of a warning event that the server reports for every pod; "" means
+	// that there are no events.
 	Trouble string
 
 	t     Test
@@ -225,7 +226,7 @@ func (s *Server) Pods() []corev1.Pod {
 	return out
 }
 
-// Put adds a pod without running it, like a leftover of an earlier run.
+// Put adds a pod without running it, like a pod that an earlier run left behind.
 func (s *Server) Put(p corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
