@@ -37,7 +37,7 @@ deps: ## install the system packages that are missing
 toolchain:
 	@scripts/find-go.sh
 
-guest: toolchain ## the static helper of sandboxes, which build embeds and tests start
+guest: toolchain ## the static helper for sandboxes; build embeds it, and tests start it
 	@go build -buildvcs=false -ldflags '-s -w' -o $(GUEST) ./cmd/tracesmith-guest
 
 build: guest ## bin/tracesmith, static
@@ -58,13 +58,13 @@ demo: deps build ## run the quickstart profile into out/quickstart
 	@bin/tracesmith run -c quickstart
 
 $(GOTESTSUM): | toolchain
-	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 scripts/again.sh go install gotest.tools/gotestsum@v1.13.0
+	GOBIN=$(dir $(GOTESTSUM)) CGO_ENABLED=0 scripts/retry.sh go install gotest.tools/gotestsum@v1.13.0
 
 # The packages that take longest start first, so that none of them runs alone at the end.
 LONG := ./cmd/tracesmith ./env/drivers/bubblewrap ./env/drivers/local ./env/pdb ./env/verify ./pipeline ./pipeline/fleet ./tools/builtin ./pipeline/publish
-# The tests of these packages wait for minutes, so make sandboxes runs them.
+# The tests of these packages wait for minutes, so make sandboxes runs them instead of make test.
 APART := ./env/drivers/kubernetes ./internal/hostile
-# Everything is compiled before the tests run, because programs in sandboxes have a low priority and would starve beside the compiler.
+# Compile everything before the tests run: programs in sandboxes have a low priority and would starve while the compiler runs.
 test: deps guest $(GOTESTSUM) ## the tests that need no daemon
 	@echo "make test does not run these targets, but .ci/run does: sandboxes, race, docker, s3, cluster, interop, pythons, factory, soak"
 	@go build -buildvcs=false ./...
@@ -84,7 +84,7 @@ race: deps toolchain $(GOTESTSUM) ## the packages whose goroutines share memory,
 	CGO_ENABLED=1 go build -race -buildvcs=false -o $(RACE_GUEST) ./cmd/tracesmith-guest
 	TRACESMITH_TEST_GUEST=$(RACE_GUEST) CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(call gotest,$(RACED),-race -shuffle=on)
 
-# This includes what .ci/run shortens or leaves out.
+# This includes the tests that .ci/run shortens or omits.
 full: ## all checks and tests in their long form: all Python versions, the race detector everywhere, 300,000 jobs, long runs with faults, a second S3 server
 	$(MAKE) FULL=1 check test sandboxes demo race docker factory cluster pythons s3 s3-second soak interop
 
@@ -103,7 +103,7 @@ soak: deps guest $(GOTESTSUM) ## a run with every kind of fault, and a power cut
 S3_SERVER := $(CURDIR)/out/tools/versitygw
 versitygw: $(S3_SERVER)
 $(S3_SERVER): | toolchain
-	GOBIN=$(dir $(S3_SERVER)) scripts/again.sh go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
+	GOBIN=$(dir $(S3_SERVER)) scripts/retry.sh go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 s3: versitygw guest $(GOTESTSUM) ## tests against a real S3 server on loopback
 	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./sinks/stores ./pipeline/publish,-count=1 -run '^TestS3')
@@ -113,7 +113,7 @@ s3: versitygw guest $(GOTESTSUM) ## tests against a real S3 server on loopback
 # differently from the first server.
 SECOND_SERVER := $(CURDIR)/out/tools/minio
 $(SECOND_SERVER): | toolchain
-	GOBIN=$(dir $(SECOND_SERVER)) scripts/again.sh go install -ldflags '-s -w' github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
+	GOBIN=$(dir $(SECOND_SERVER)) scripts/retry.sh go install -ldflags '-s -w' github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
 
 s3-second: $(SECOND_SERVER) guest $(GOTESTSUM) ## the same tests against a second, independent S3 server; not part of .ci/run
 	TRACESMITH_TEST_MINIO=$(SECOND_SERVER) $(call gotest,./sinks/stores ./pipeline/publish,-count=1 -run '^TestS3')
@@ -126,7 +126,7 @@ interop: deps build $(GOTESTSUM) ## read a small dataset and all its views with 
 	scripts/interop.sh $(CURDIR)/bin/tracesmith
 	TRACESMITH_TEST_ATIF=$(CURDIR)/out/tools/interop/bin/python $(call gotest,./sinks/views,-count=1 -run '^TestATIF')
 
-trainers: deps toolchain ## measure again which tokens TRL trains on in the fixture rows of sft-trl (installs 5 GB; not part of .ci/run)
+trainers: deps toolchain ## measure again on which tokens of the fixture rows of sft-trl TRL trains (installs 5 GB; not part of .ci/run)
 	scripts/trainers.sh
 
 docker: build $(GOTESTSUM) ## tests against a real Docker daemon, with an image made of Debian packages

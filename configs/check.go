@@ -15,10 +15,10 @@ import (
 	"github.com/tracesmith/tracesmith/configs/nearest"
 )
 
-// checkNode compares a YAML document with Config and reports every unknown key and
-// every scalar of the wrong type with file and line, which viper does not know. It
-// also records in places where each setting was written, and in renamed a sentence for
-// each value that has a new name.
+// checkNode compares a YAML document with Config. It reports every unknown key and every
+// scalar of the wrong type with file and line, because viper does not know positions. It
+// also records in places where each setting was written, and in renamed a note for each
+// value that has a new name.
 func checkNode(s Source, root *yaml.Node, places Places, renamed *[]string) []error {
 	c := checker{source: s, places: places, renamed: renamed}
 	c.walk(root, reflect.TypeFor[Config](), "")
@@ -28,12 +28,13 @@ func checkNode(s Source, root *yaml.Node, places Places, renamed *[]string) []er
 // noSource is the error for an empty tasks.source.
 const noSource = "tasks.source is empty: name a source of tasks, such as builtin, dir or file, or leave the setting out for the built-in tasks"
 
-// removed maps settings of earlier versions to what the user should do about them.
+// removed maps settings of earlier versions to instructions for the user.
 var removed = map[string]string{
 	"sandbox.warm": "delete it; sandboxes start when they are needed",
 }
 
-// renames are values that earlier versions had, and their names of today.
+// renames maps the values of a setting in earlier versions to their new names, by the path of
+// the setting.
 var renames = map[string]map[string]string{
 	"agent.kind": {"null": "noop"},
 }
@@ -54,14 +55,14 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 		n = n.Alias
 	}
 	if t == reflect.TypeFor[Tool]() {
-		c.tool(n, path)
+		c.checkTool(n, path)
 		return
 	}
-	if now := renames[path][n.Value]; now != "" {
-		if note := fmt.Sprintf("%s: %s is called %s now", path, n.Value, now); !slices.Contains(*c.renamed, note) {
-			*c.renamed = append(*c.renamed, note)
+	if newName := renames[path][n.Value]; newName != "" {
+		if message := fmt.Sprintf("%s: %s is called %s now", path, n.Value, newName); !slices.Contains(*c.renamed, message) {
+			*c.renamed = append(*c.renamed, message)
 		}
-		n.Tag, n.Value, n.Style = "!!str", now, 0
+		n.Tag, n.Value, n.Style = "!!str", newName, 0
 	}
 	if n.Tag == "!!null" {
 		if path == "tasks.source" { // otherwise an unset shell variable would choose the built-in tasks
@@ -77,7 +78,7 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 		if n.Kind != yaml.MappingNode {
 			c.report(n, "%s must be a block of settings", path)
 		}
-		c.noteBlock(n, path)
+		c.recordPlaces(n, path)
 	case t.Kind() == reflect.Struct:
 		c.walkStruct(n, t, path)
 	case t.Kind() == reflect.Map:
@@ -142,15 +143,15 @@ func (c *checker) walkMap(n *yaml.Node, t reflect.Type, path string) {
 	}
 }
 
-// noteBlock records the places of a component's own settings.
-func (c *checker) noteBlock(n *yaml.Node, path string) {
+// recordPlaces records the places of a component's own settings.
+func (c *checker) recordPlaces(n *yaml.Node, path string) {
 	if n.Kind != yaml.MappingNode {
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		full := path + "." + n.Content[i].Value
 		c.places[full] = c.source.place(n.Content[i].Line)
-		c.noteBlock(n.Content[i+1], full)
+		c.recordPlaces(n.Content[i+1], full)
 	}
 }
 

@@ -32,20 +32,21 @@ type Config struct {
 	Engine Engine `mapstructure:"engine" json:"engine"`
 
 	Places  Places   `mapstructure:"-" json:"-"` // where each setting was written
-	Renamed []string `mapstructure:"-" json:"-"` // a sentence for each value that has another name today
+	Renamed []string `mapstructure:"-" json:"-"` // a note for each value that has a new name
 }
 
-// Run is the name, the place and the parallelism of a run.
+// Run configures the name, the directories and the parallelism of a run.
 type Run struct {
 	Name string `mapstructure:"name" json:"name"` // name of the batch; run ids begin with it
-	// Run directory: the identity of the run. Naming it again resumes the run. --run-dir wins.
+	// Run directory, which identifies the run: the same directory resumes the run. --run-dir takes
+	// precedence.
 	Dir      string `mapstructure:"dir" json:"dir"`
-	Workers  int    `mapstructure:"workers" json:"workers"`   // episodes at once
-	Attempts int    `mapstructure:"attempts" json:"attempts"` // episodes of each task
-	// Sandboxes of one kind that this process starts at once; 0 = no limit but the workers.
+	Workers  int    `mapstructure:"workers" json:"workers"`   // number of episodes that run at once
+	Attempts int    `mapstructure:"attempts" json:"attempts"` // number of episodes for each task
+	// Sandboxes of one kind that this process starts at once; 0 = limited only by run.workers.
 	Starts int `mapstructure:"starts" json:"starts,omitempty"`
-	// Test runs for a verdict or a baseline that this process makes at once; 0 = no limit but the
-	// workers.
+	// Test runs for a verdict or a baseline that this process makes at once; 0 = limited only by
+	// run.workers.
 	Gradings int `mapstructure:"gradings" json:"gradings,omitempty"`
 	// Where finished episodes are kept: a directory or s3://bucket/prefix, with one folder for
 	// each run. Unset: the run directory.
@@ -98,8 +99,8 @@ type Sandbox struct {
 	Kind  string `mapstructure:"kind" json:"kind"`
 	With  Block  `mapstructure:"with" json:"with,omitempty"`   // settings of the driver
 	Image string `mapstructure:"image" json:"image,omitempty"` // container image; it replaces those that tasks name
-	// Interpreter of the host to show in sandboxes, as a path or a version; unset = the one that
-	// the task names, else python3 of the system.
+	// Interpreter of the host that sandboxes use, as a path or a version; unset = the one that the
+	// task names, else python3 of the system.
 	Python         string        `mapstructure:"python" json:"python,omitempty"`
 	Memory         ByteSize      `mapstructure:"memory" json:"memory,omitempty"`           // limit for the programs of a sandbox; 0 = 2GiB, -1 = no limit
 	Disk           ByteSize      `mapstructure:"disk" json:"disk,omitempty"`               // limit for the files that programs write; 0 = 1GiB, -1 = no limit
@@ -118,9 +119,9 @@ type Agent struct {
 	Tools           []Tool  `mapstructure:"tools" json:"tools"`         // tools that the agent gets
 	Prompts         Prompts `mapstructure:"prompts" json:"prompts,omitzero"`
 	MaxSteps        int     `mapstructure:"max_steps" json:"max_steps"`                 // turns after which an episode ends
-	MaxFormatErrors int     `mapstructure:"max_format_errors" json:"max_format_errors"` // turns in a row without a readable call after which an episode ends
-	// How often in a row the same call, or the same round of two or three, may give the same
-	// answers before the episode ends.
+	MaxFormatErrors int     `mapstructure:"max_format_errors" json:"max_format_errors"` // consecutive turns without a readable call after which an episode ends
+	// How many times in a row the same call, or the same sequence of two or three calls, may give
+	// the same answers before the episode ends.
 	MaxRepeats int `mapstructure:"max_repeats" json:"max_repeats"`
 	// Length of the conversation in tokens at which an episode ends; 0 = no limit.
 	MaxPromptTokens int64         `mapstructure:"max_prompt_tokens" json:"max_prompt_tokens,omitempty"`
@@ -141,8 +142,8 @@ type Limits struct {
 	// USD for the whole run over all workers; the run stops and resumes with a higher limit. 0 =
 	// no limit.
 	TotalCost   float64 `mapstructure:"total_cost" json:"total_cost,omitempty"`
-	TaskCost    float64 `mapstructure:"task_cost" json:"task_cost,omitempty"`       // USD for all attempts at one task; they end there. 0 = no limit
-	EpisodeCost float64 `mapstructure:"episode_cost" json:"episode_cost,omitempty"` // USD for one attempt; it ends there. 0 = no limit
+	TaskCost    float64 `mapstructure:"task_cost" json:"task_cost,omitempty"`       // USD for all attempts at one task, which end at this limit. 0 = no limit
+	EpisodeCost float64 `mapstructure:"episode_cost" json:"episode_cost,omitempty"` // USD for one attempt, which ends at this limit. 0 = no limit
 }
 
 // Any reports whether there is a limit.
@@ -175,7 +176,7 @@ type S3 struct {
 
 // Publish, if To is set, makes the command run publish its episodes.
 type Publish struct {
-	// Where run publishes what it staged: a directory or s3://bucket/prefix; unset = nowhere.
+	// Where run publishes its episodes: a directory or s3://bucket/prefix; unset = nowhere.
 	To              string   `mapstructure:"to" json:"to,omitempty"`
 	Name            string   `mapstructure:"name" json:"name,omitempty"`                         // name of the dataset in its card
 	Selection       string   `mapstructure:"selection" json:"selection,omitempty"`               // which episodes are kept: the name of a recipe, or its file

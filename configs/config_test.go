@@ -156,7 +156,7 @@ func TestProblemsNameThePlaceAndTheRemedy(t *testing.T) {
 }
 
 // Server ids, variables and headers keep their case, and later sources win.
-func TestServersOfTheModelContextProtocol(t *testing.T) {
+func TestMCPServers(t *testing.T) {
 	doc := "mcp:\n  gitHub: {command: npx, args: [-y, server], env: {GITHUB_TOKEN: 'env:TOKEN'}, tools: ['get_*']}\n" +
 		"  docs: {url: 'https://docs.example/mcp', headers: {X-Api-Key: 'env:DOCS_KEY'}, prefix: '', scope: episode}\n"
 	got, err := load(t, nil, []string{"mcp.docs.timeout=5s", "mcp.docs.optional=true"}, doc)
@@ -187,7 +187,7 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 }
 
 // YAML reads null as nothing, which would choose the default agent.
-func TestTheNullAgentIsCalledNoop(t *testing.T) {
+func TestNullAgentIsRenamedNoop(t *testing.T) {
 	for _, in := range []struct {
 		doc                string
 		overrides, environ []string

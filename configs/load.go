@@ -107,9 +107,9 @@ func yamlError(s Source, err error) error {
 func merge(into, from map[string]any) {
 	for k, v := range from {
 		sub, isMap := v.(map[string]any)
-		have, hadMap := into[k].(map[string]any)
-		if isMap && hadMap {
-			merge(have, sub)
+		existing, existingIsMap := into[k].(map[string]any)
+		if isMap && existingIsMap {
+			merge(existing, sub)
 			continue
 		}
 		into[k] = v
@@ -118,12 +118,12 @@ func merge(into, from map[string]any) {
 
 // applyOverrides applies values from the environment, then those of -p, which take precedence.
 func applyOverrides(doc map[string]any, in Input, places Places, renamed *[]string) error {
-	var all []Source
+	var overrides []Source
 	var problems []error
 	for _, kv := range slices.Sorted(slices.Values(in.Environ)) {
 		name, value, _ := strings.Cut(kv, "=")
-		path, ours := strings.CutPrefix(name, EnvPrefix+"_")
-		if !ours {
+		path, hasPrefix := strings.CutPrefix(name, EnvPrefix+"_")
+		if !hasPrefix {
 			continue
 		}
 		if !strings.Contains(path, "__") { // perhaps a setting whose second underscore is missing
@@ -133,12 +133,12 @@ func applyOverrides(doc map[string]any, in Input, places Places, renamed *[]stri
 			}
 			continue
 		}
-		all = append(all, Source{Name: name, Data: []byte(strings.ToLower(strings.ReplaceAll(path, "__", ".")) + "=" + value)})
+		overrides = append(overrides, Source{Name: name, Data: []byte(strings.ToLower(strings.ReplaceAll(path, "__", ".")) + "=" + value)})
 	}
 	for _, o := range in.Overrides {
-		all = append(all, Source{Name: "-p " + o, Data: []byte(o)})
+		overrides = append(overrides, Source{Name: "-p " + o, Data: []byte(o)})
 	}
-	for _, o := range all {
+	for _, o := range overrides {
 		path, value, ok := strings.Cut(string(o.Data), "=")
 		if !ok || path == "" || slices.Contains(strings.Split(path, "."), "") {
 			problems = append(problems, fmt.Errorf("%s: write -p section.key=value", o.Name))
@@ -149,11 +149,11 @@ func applyOverrides(doc map[string]any, in Input, places Places, renamed *[]stri
 			problems = append(problems, fmt.Errorf("%s: %w", o.Name, err))
 			continue
 		}
-		set := Places{}
-		parsed, errs := parse(Source{Name: o.Name, Data: nested, inline: true}, set, renamed)
-		for at := range set {
-			if at == path || strings.HasPrefix(at, path+".") { // omit the value, which may be a secret
-				places[at], _, _ = strings.Cut(o.Name, "=")
+		inner := Places{}
+		parsed, errs := parse(Source{Name: o.Name, Data: nested, inline: true}, inner, renamed)
+		for setting := range inner {
+			if setting == path || strings.HasPrefix(setting, path+".") { // omit the value, which may be a secret
+				places[setting], _, _ = strings.Cut(o.Name, "=")
 			}
 		}
 		problems = append(problems, errs...)

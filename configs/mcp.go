@@ -21,21 +21,21 @@ type MCP map[string]MCPServer
 // output, or a URL. A program runs on the host, outside every sandbox, with PATH, HOME,
 // LANG, TMPDIR and Env as its environment.
 type MCPServer struct {
-	Command string   `mapstructure:"command" json:"command,omitempty"` // program to start; it talks over its standard input and output
+	Command string   `mapstructure:"command" json:"command,omitempty"` // program to start; it communicates over its standard input and output
 	Args    []string `mapstructure:"args" json:"args,omitempty"`       // its arguments
-	// NAME: env:HOSTNAME, the variables that the program gets beside PATH, HOME, LANG and TMPDIR.
+	// Variables that the program gets in addition to PATH, HOME, LANG and TMPDIR, as NAME: env:HOSTNAME.
 	Env map[string]string `mapstructure:"env" json:"env,omitempty"`
 
 	URL          string            `mapstructure:"url" json:"url,omitempty"`                     // address of a server, instead of command
 	Headers      map[string]string `mapstructure:"headers" json:"headers,omitempty"`             // headers of every request; a value may end in env:NAME
-	Transport    string            `mapstructure:"transport" json:"transport,omitempty"`         // stdio, http or sse; unset = by command or url
+	Transport    string            `mapstructure:"transport" json:"transport,omitempty"`         // protocol: stdio, http or sse; unset = chosen by command or url
 	AllowPrivate bool              `mapstructure:"allow_private" json:"allow_private,omitempty"` // allow addresses of private networks and of this machine
 
 	Prefix       *string       `mapstructure:"prefix" json:"prefix,omitempty"`               // beginning of the names of its tools; unset = the id and two underscores
 	Tools        []string      `mapstructure:"tools" json:"tools,omitempty"`                 // names or globs of the tools that agents get; unset = all
 	Timeout      time.Duration `mapstructure:"timeout" json:"timeout,omitempty"`             // time limit of one call
 	StartTimeout time.Duration `mapstructure:"start_timeout" json:"start_timeout,omitempty"` // time limit of the start
-	Scope        string        `mapstructure:"scope" json:"scope,omitempty"`                 // run: one connection for all episodes; episode: one for each
+	Scope        string        `mapstructure:"scope" json:"scope,omitempty"`                 // lifetime of a connection: run (one for all episodes) or episode (one for each)
 	Optional     bool          `mapstructure:"optional" json:"optional,omitempty"`           // run without the server if it cannot be reached
 }
 
@@ -93,76 +93,76 @@ var (
 )
 
 // validate reports the problems of each server.
-func (m MCP) validate(bad func(field, format string, a ...any)) {
+func (m MCP) validate(report func(field, format string, a ...any)) {
 	for _, id := range slices.Sorted(maps.Keys(m)) {
 		s := m[id]
-		at := func(field, format string, a ...any) { bad("mcp."+id+field, format, a...) }
+		reportField := func(field, format string, a ...any) { report("mcp."+id+field, format, a...) }
 		if !mcpID.MatchString(id) {
-			at("", "a server id is a letter and up to 31 letters, digits, underscores or dashes")
+			reportField("", "a server id is a letter and up to 31 letters, digits, underscores or dashes")
 		}
 		if s.Prefix == nil || !mcpPrefix.MatchString(*s.Prefix) {
-			at(".prefix", "write up to 40 letters, digits, underscores or dashes")
+			reportField(".prefix", "write up to 40 letters, digits, underscores or dashes")
 		}
 		if s.Scope != "run" && s.Scope != "episode" {
-			at(".scope", "%q: choose run (one connection for all episodes) or episode (one per episode)", s.Scope)
+			reportField(".scope", "%q: choose run (one connection for all episodes) or episode (one per episode)", s.Scope)
 		}
 		if s.Timeout < 0 || s.StartTimeout < 0 {
-			at(".timeout, start_timeout", "must be longer than zero")
+			reportField(".timeout, start_timeout", "must be longer than zero")
 		}
 		for _, glob := range s.Tools {
 			if _, err := path.Match(glob, ""); err != nil {
-				at(".tools", "%q is not a name or a glob", glob)
+				reportField(".tools", "%q is not a name or a glob", glob)
 			}
 		}
-		s.validateEnd(at)
+		s.validateEndpoint(reportField)
 	}
 }
 
-// validateEnd checks the program or the URL of the server.
-func (s MCPServer) validateEnd(at func(field, format string, a ...any)) {
+// validateEndpoint checks the program or the URL of the server.
+func (s MCPServer) validateEndpoint(report func(field, format string, a ...any)) {
 	if (s.Command == "") == (s.URL == "") {
-		at("", "give either command (a program to start) or url")
+		report("", "give either command (a program to start) or url")
 		return
 	}
 	if s.Command != "" {
 		if s.Transport != "stdio" {
-			at(".transport", "%q: a command uses stdio; http and sse need url", s.Transport)
+			report(".transport", "%q: a command uses stdio; http and sse need url", s.Transport)
 		}
 		if len(s.Headers) > 0 || s.AllowPrivate {
-			at("", "headers and allow_private belong to url, not to command")
+			report("", "headers and allow_private belong to url, not to command")
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 			from, ok := strings.CutPrefix(s.Env[name], "env:")
 			if !envName.MatchString(name) || !ok || !envName.MatchString(from) {
-				at(".env."+name, "write NAME: env:HOSTNAME to pass a variable of this process; never write a value")
+				report(".env."+name, "write NAME: env:HOSTNAME to pass a variable of this process; never write a value")
 			}
 		}
 		return
 	}
 	if s.Transport != "http" && s.Transport != "sse" {
-		at(".transport", "%q: choose http (streamable HTTP) or sse for a url", s.Transport)
+		report(".transport", "%q: choose http (streamable HTTP) or sse for a url", s.Transport)
 	}
 	if len(s.Args) > 0 || len(s.Env) > 0 {
-		at("", "args and env belong to command, not to url")
+		report("", "args and env belong to command, not to url")
 	}
 	u, err := url.Parse(s.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		at(".url", "not an http(s) address")
+		report(".url", "not an http(s) address")
 	case u.User != nil:
-		at(".url", "no user or password in an address: use headers with env:NAME")
+		report(".url", "no user or password in an address: use headers with env:NAME")
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
 		value := s.Headers[name]
 		from := value[strings.LastIndexByte(value, ' ')+1:]
-		hidden, indirect := strings.CutPrefix(from, "env:")
+		variable, isReference := strings.CutPrefix(from, "env:")
 		switch {
 		case !headerName.MatchString(name) || strings.EqualFold(name, "host") || strings.ContainsAny(value, "\r\n"):
-			at(".headers", "%q is not a header that can be set", name)
-		case indirect && !envName.MatchString(hidden):
-			at(".headers."+name, "write env:NAME, with a word before it if needed, as in Bearer env:NAME")
-		case secretHeaders.MatchString(name) && !indirect:
-			at(".headers."+name, "never write a secret here: write env:NAME (or Bearer env:NAME) and put it into that environment variable")
+			report(".headers", "%q is not a header that can be set", name)
+		case isReference && !envName.MatchString(variable):
+			report(".headers."+name, "write env:NAME, with a word before it if needed, as in Bearer env:NAME")
+		case secretHeaders.MatchString(name) && !isReference:
+			report(".headers."+name, "never write a secret here: write env:NAME (or Bearer env:NAME) and put it into that environment variable")
 		}
 	}
 }

@@ -18,7 +18,7 @@ type LLM struct {
 	Provider  string            `mapstructure:"provider" json:"provider"` // API of the server; see llm.with
 	Model     string            `mapstructure:"model" json:"model"`       // name of the model, as the server calls it, or a name in section models
 	BaseURL   string            `mapstructure:"base_url" json:"base_url"` // address of the server; use endpoints for several
-	APIKey    string            `mapstructure:"api_key" json:"api_key"`   // env:NAME or file:PATH, never the key itself
+	APIKey    string            `mapstructure:"api_key" json:"api_key"`   // where the key is, as env:NAME or file:PATH; never the key itself
 	Endpoints []LLMEndpoint     `mapstructure:"endpoints" json:"endpoints,omitempty"`
 	Headers   map[string]string `mapstructure:"headers" json:"headers,omitempty"` // headers of every call; a value may be env:NAME or file:PATH
 	With      Block             `mapstructure:"with" json:"with,omitempty"`       // settings of the provider
@@ -37,7 +37,7 @@ type LLM struct {
 	Temperature *float64 `mapstructure:"temperature" json:"temperature,omitempty"` // sampling temperature; unset: the server decides
 	TopP        *float64 `mapstructure:"top_p" json:"top_p,omitempty"`             // nucleus sampling, from 0 to 1; unset: the server decides
 	MaxTokens   *int     `mapstructure:"max_tokens" json:"max_tokens,omitempty"`   // tokens of one answer; unset: the server decides
-	ToolChoice  string   `mapstructure:"tool_choice" json:"tool_choice,omitempty"` // auto, none, required or the name of a tool; unset: the server decides
+	ToolChoice  string   `mapstructure:"tool_choice" json:"tool_choice,omitempty"` // tools that the model may call: auto, none, required or the name of a tool; unset: the server decides
 	Extra       Block    `mapstructure:"extra" json:"extra,omitempty"`             // fields that are merged into the body of every request
 
 	// Tokens of prompt and answer together; 0 = learned from the refusals of the server.
@@ -48,14 +48,14 @@ type LLM struct {
 
 	Price *Price `mapstructure:"price" json:"price,omitempty"` // unset: the price in section prices
 
-	// Named is the model of section models that section llm was filled from.
+	// Named is the name in section models from which section llm was filled, if any.
 	Named string `mapstructure:"-" json:"-"`
 }
 
 // LLMEndpoint is one server of a model. Omitted settings are those of the model.
 type LLMEndpoint struct {
 	BaseURL  string  `mapstructure:"base_url" json:"base_url"`           // address of the server
-	APIKey   string  `mapstructure:"api_key" json:"api_key,omitempty"`   // env:NAME or file:PATH; unset = that of the model
+	APIKey   string  `mapstructure:"api_key" json:"api_key,omitempty"`   // where the key is, as env:NAME or file:PATH; unset = that of the model
 	Weight   float64 `mapstructure:"weight" json:"weight,omitempty"`     // share of the conversations; 0 = 1
 	RPM      int     `mapstructure:"rpm" json:"rpm,omitempty"`           // requests per minute; 0 = the limit of the model
 	TPM      int     `mapstructure:"tpm" json:"tpm,omitempty"`           // tokens per minute; 0 = the limit of the model
@@ -99,7 +99,7 @@ func (l LLM) All() []LLMEndpoint {
 func decodeModels(doc map[string]any) (LLM, Models, error) {
 	var models Models
 	sections, _ := doc["models"].(map[string]any)
-	own, _ := doc["llm"].(map[string]any)
+	llmSection, _ := doc["llm"].(map[string]any)
 	for name, section := range sections {
 		m, err := decodeLLM(section)
 		if err != nil {
@@ -114,21 +114,21 @@ func decodeModels(doc map[string]any) (LLM, Models, error) {
 		models[name] = m
 	}
 	named := ""
-	if name, ok := own["model"].(string); ok && sections[name] != nil {
+	if name, ok := llmSection["model"].(string); ok && sections[name] != nil {
 		named = name
 		merged := map[string]any{}
 		if base, ok := sections[name].(map[string]any); ok {
 			merge(merged, deepCopy(base))
 		}
-		rest := deepCopy(own)
-		delete(rest, "model")
-		merge(merged, rest)
+		overrides := deepCopy(llmSection)
+		delete(overrides, "model")
+		merge(merged, overrides)
 		if merged["model"] == nil {
 			merged["model"] = name
 		}
-		own = merged
+		llmSection = merged
 	}
-	llm, err := decodeLLM(own)
+	llm, err := decodeLLM(llmSection)
 	if err != nil {
 		return LLM{}, nil, fmt.Errorf("llm: %w", err)
 	}
@@ -136,7 +136,7 @@ func decodeModels(doc map[string]any) (LLM, Models, error) {
 	return llm, models, nil
 }
 
-// deepCopy also copies nested blocks, because merge modifies them.
+// deepCopy copies a block and its nested blocks, because merge modifies them.
 func deepCopy(doc map[string]any) map[string]any {
 	out := maps.Clone(doc)
 	for k, v := range out {
@@ -167,61 +167,61 @@ func refersToSecret(s string) bool {
 	return strings.HasPrefix(s, "env:") || strings.HasPrefix(s, "file:")
 }
 
-// validate reports the problems of one model; at is its section.
-func (l LLM) validate(at string, bad func(field, format string, a ...any)) {
+// validate reports the problems of one model. section is the path of its section.
+func (l LLM) validate(section string, report func(field, format string, a ...any)) {
 	if len(l.Endpoints) > 0 && l.BaseURL != "" {
-		bad(at+".base_url", "cannot be combined with endpoints: write it as one of them")
+		report(section+".base_url", "cannot be combined with endpoints: write it as one of them")
 	}
 	for i, e := range l.All() {
-		where := at
+		path := section
 		if len(l.Endpoints) > 0 {
-			where = fmt.Sprintf("%s.endpoints[%d]", at, i)
+			path = fmt.Sprintf("%s.endpoints[%d]", section, i)
 			if e.BaseURL == "" {
-				bad(where+".base_url", "is missing")
+				report(path+".base_url", "is missing")
 			}
 		}
 		if e.BaseURL != "" && !isHTTPAddress(e.BaseURL) {
-			bad(where+".base_url", "%q is not an http(s) address", e.BaseURL)
+			report(path+".base_url", "%q is not an http(s) address", e.BaseURL)
 		}
 		if e.APIKey != "" && !refersToSecret(e.APIKey) {
-			bad(where+".api_key", "never write a key here: write env:NAME and put the key into that environment variable, or file:PATH and put it into the first line of that file")
+			report(path+".api_key", "never write a key here: write env:NAME and put the key into that environment variable, or file:PATH and put it into the first line of that file")
 		}
 		if e.RPM < 0 || e.TPM < 0 || e.Parallel < 0 || e.Weight < 0 {
-			bad(where+".rpm, tpm, parallel, weight", "must not be negative")
+			report(path+".rpm, tpm, parallel, weight", "must not be negative")
 		}
 	}
 	if l.Price != nil {
-		l.Price.validate(at+".price", bad)
+		l.Price.validate(section+".price", report)
 	}
 	for name, value := range l.Headers {
 		switch {
 		case !headerName.MatchString(name):
-			bad(at+".headers", "%q is not a valid header name", name)
+			report(section+".headers", "%q is not a valid header name", name)
 		case secretHeaders.MatchString(name) && !refersToSecret(value):
-			bad(at+".headers."+name, "never write a secret here: write env:NAME and put it into that environment variable, or file:PATH and put it into that file")
+			report(section+".headers."+name, "never write a secret here: write env:NAME and put it into that environment variable, or file:PATH and put it into that file")
 		}
 	}
 	for name, value := range l.With {
 		if text, ok := value.(string); ok && secretSetting.MatchString(name) && !refersToSecret(text) {
-			bad(at+".with."+name, "never write a secret here: write env:NAME or file:PATH")
+			report(section+".with."+name, "never write a secret here: write env:NAME or file:PATH")
 		}
 	}
 	if l.MaxRetries < 0 || l.MaxRetries > 100 {
-		bad(at+".max_retries", "must be between 0 and 100")
+		report(section+".max_retries", "must be between 0 and 100")
 	}
 	if l.MaxTokens != nil && *l.MaxTokens < 1 {
-		bad(at+".max_tokens", "must be at least 1; leave it out for the server's own limit")
+		report(section+".max_tokens", "must be at least 1; leave it out for the server's own limit")
 	}
 	if l.Temperature != nil && *l.Temperature < 0 {
-		bad(at+".temperature", "must not be negative")
+		report(section+".temperature", "must not be negative")
 	}
 	if l.TopP != nil && (*l.TopP < 0 || *l.TopP > 1) {
-		bad(at+".top_p", "must be between 0 and 1")
+		report(section+".top_p", "must be between 0 and 1")
 	}
 	if l.ContextLimit < 0 {
-		bad(at+".context_limit", "must not be negative: it is a number of tokens")
+		report(section+".context_limit", "must not be negative: it is a number of tokens")
 	}
 	if l.Timeout <= 0 {
-		bad(at+".timeout", "must be longer than zero")
+		report(section+".timeout", "must be longer than zero")
 	}
 }

@@ -55,7 +55,7 @@ func TestNamedModels(t *testing.T) {
 	}
 }
 
-func TestWrongModelsAreNamedOnce(t *testing.T) {
+func TestProblemsOfModelsAreReportedOnce(t *testing.T) {
 	_, err := load(t, nil, nil, "llm: {model: a}\nmodels: {a: {base_url: nowhere, api_key: sk-123, rpm: -1, timeout: 0s, context_limit: -1}}")
 	if err == nil {
 		t.Fatal("accepted")

@@ -9,19 +9,19 @@ type Places map[string]string
 // Place returns where a setting, or else the innermost written block around it, was
 // written; "" if neither was.
 func (c Config) Place(path string) string {
-	rest, ofLLM := strings.CutPrefix(path, "llm.")
-	if at, ok := c.Places[path]; ok {
-		return at
+	rest, inLLM := strings.CutPrefix(path, "llm.")
+	if place, ok := c.Places[path]; ok {
+		return place
 	}
-	if ofLLM && c.LLM.Named != "" { // section llm was filled from there
-		if at, ok := c.Places["models."+c.LLM.Named+"."+rest]; ok {
-			return at
+	if inLLM && c.LLM.Named != "" { // section llm was filled from there
+		if place, ok := c.Places["models."+c.LLM.Named+"."+rest]; ok {
+			return place
 		}
 	}
 	for path != "" {
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]
-		if at, ok := c.Places[path]; ok {
-			return at
+		if place, ok := c.Places[path]; ok {
+			return place
 		}
 	}
 	return ""

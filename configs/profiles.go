@@ -19,7 +19,7 @@ func Profile(name string) ([]byte, bool) {
 func Profiles() []string {
 	entries, err := profiles.ReadDir("profiles")
 	if err != nil {
-		panic(err) // the directory is embedded in the binary
+		panic(err) // cannot happen: the directory is embedded in the binary
 	}
 	var names []string
 	for _, e := range entries {

@@ -15,7 +15,7 @@ type Tool struct {
 	With Block
 }
 
-// toolForm describes the valid forms of an item.
+// toolForm describes the valid forms of an item of agent.tools, for messages.
 const toolForm = "a tool's name, or one name with its settings, as in {bash: {timeout: 120}}"
 
 // Tools returns tools without settings.
@@ -37,7 +37,7 @@ func ParseTools(text string) ([]Tool, error) {
 	c := checker{source: Source{Name: text, inline: true}}
 	list := []Tool{}
 	for _, item := range node.Content[0].Content {
-		c.tool(item, "an item")
+		c.checkTool(item, "an item")
 		if len(c.problems) > 0 {
 			return nil, c.problems[0]
 		}
@@ -82,8 +82,8 @@ func (t *Tool) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// tool checks one item of agent.tools.
-func (c *checker) tool(n *yaml.Node, path string) {
+// checkTool checks one item of agent.tools.
+func (c *checker) checkTool(n *yaml.Node, path string) {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}

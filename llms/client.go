@@ -13,8 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Client calls one model. It is safe for concurrent use. Only the retry layer of package
-// middle repeats calls.
+// Client calls one model. It is safe for concurrent use. Implementations do not retry: only
+// the retry layer of package middle does.
 type Client interface {
 	Chat(ctx context.Context, r Request) (Response, error)
 	// Provider and Model return the names that rows record.
@@ -71,14 +71,14 @@ type Class string
 const (
 	ClassAuth        Class = "auth"        // key missing or refused: fatal, exit 4
 	ClassNotFound    Class = "not_found"   // unknown model or path: fatal, exit 7
-	ClassUnreachable Class = "unreachable" // no connection: retried, then exit 7
-	ClassRateLimit   Class = "rate_limit"  // too much in too little time: retried after RetryAfter
-	ClassConcurrency Class = "concurrency" // too many calls at once: retried, with fewer
+	ClassUnreachable Class = "unreachable" // no connection: retried, then fatal, exit 7
+	ClassRateLimit   Class = "rate_limit"  // too many requests or tokens per minute: retried after RetryAfter
+	ClassConcurrency Class = "concurrency" // too many calls at once: retried, with fewer parallel calls
 	ClassQuota       Class = "quota"       // out of credit: fatal, exit 5
 	ClassOverload    Class = "overload"    // the server is overloaded: retried
 	ClassServer      Class = "server"      // other 5xx, broken body: retried
-	ClassTimeout     Class = "timeout"     // retried
-	ClassContext     Class = "context"     // too long: ends the episode as max_context
+	ClassTimeout     Class = "timeout"     // no answer in time: retried
+	ClassContext     Class = "context"     // prompt too long: ends the episode as max_context
 	ClassRefusal     Class = "refusal"     // a policy of the vendor forbids an answer: ends the episode
 	ClassRefused     Class = "bad_request" // the request is wrong for this server: fatal, exit 7
 )
@@ -92,7 +92,7 @@ type Error struct {
 	ContextLimit int64
 	// Scripted is true if the script of a mock server has no answer to the request.
 	Scripted bool
-	Message  string // short, no secrets
+	Message  string // short, without secrets
 	Err      error
 }
 
@@ -114,7 +114,7 @@ func (e *Error) Retryable() bool {
 	return false
 }
 
-// ClassOf returns the class of err, "" if it has none.
+// ClassOf returns the class of err, or "" if it has none.
 func ClassOf(err error) Class {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class

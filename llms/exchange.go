@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Exchange is one call as bytes: the bodies of both directions, without headers.
+// Exchange holds the bytes of one call: the bodies of its request and response, without headers.
 type Exchange struct {
 	At       time.Time // when it ended
 	Request  []byte    // as sent
-	Response []byte    // as received, nil if nothing was
+	Response []byte    // as received, nil if there was no response
 	Status   int       // HTTP status, 0 if there was none
 	Failure  string    // class of the error, or another reason; "" if the call was answered
 }
 
 // Tape records the exchanges of one episode. It is safe for concurrent use.
 type Tape interface {
-	// Keep records an exchange. It returns when the operating system has the bytes.
+	// Keep records an exchange. When it returns, the operating system has the bytes.
 	Keep(ex Exchange) error
 }
 
@@ -27,7 +27,7 @@ func WithTape(ctx context.Context, t Tape) context.Context {
 	return context.WithValue(ctx, tapeKey{}, t)
 }
 
-// TapeOf returns the tape of ctx, nil if there is none.
+// TapeOf returns the tape of ctx, or nil if there is none.
 func TapeOf(ctx context.Context) Tape {
 	t, _ := ctx.Value(tapeKey{}).(Tape)
 	return t

@@ -50,22 +50,22 @@ type promptCall struct {
 	Name      string          `json:"name"`
 }
 
-// PromptSHA256 returns the hash of a message list as rows contain it: of the canonical
-// JSON of a list of objects with role, content and, if present, tool_calls (id, name,
-// arguments as an object) and tool_call_id. Reasoning and signatures that providers send
-// back are not part of it.
+// PromptSHA256 returns the hash of a message list as rows contain it: the SHA-256 of the
+// canonical JSON of a list of objects with role, content and, if present, tool_calls (id,
+// name, arguments as an object) and tool_call_id. Reasoning and signatures that providers
+// send back are not part of it.
 func PromptSHA256(messages []Message) string { return new(PromptHash).SHA256(messages) }
 
-// PromptHash hashes prompts that have a prefix in common, as those of a conversation do,
-// without hashing that prefix again. The zero value is ready to use. It is not safe for
+// PromptHash hashes prompts that have a prefix in common, as the prompts of a conversation
+// do, without hashing that prefix again. The zero value is ready to use. It is not safe for
 // concurrent use.
 type PromptHash struct {
 	messages []Message
-	sums     []hash.Cloner // after each of the messages
+	sums     []hash.Cloner // state of the hash after each message
 	line     bytes.Buffer
 }
 
-// SHA256 returns PromptSHA256 of the messages. The caller must not change them later.
+// SHA256 returns PromptSHA256(messages). The caller must not change the messages later.
 func (h *PromptHash) SHA256(messages []Message) string {
 	same := 0
 	for same < min(len(h.messages), len(messages)) && h.messages[same].equal(messages[same]) {
@@ -77,7 +77,11 @@ func (h *PromptHash) SHA256(messages []Message) string {
 		sum = clone(h.sums[same-1])
 	}
 	for i, m := range messages[same:] {
-		sum.Write([]byte{"[,"[min(same+i, 1)]})
+		separator := ","
+		if same+i == 0 {
+			separator = "["
+		}
+		sum.Write([]byte(separator))
 		h.line.Reset()
 		m.writeTo(&h.line)
 		sum.Write(bytes.TrimSuffix(h.line.Bytes(), []byte("\n")))
@@ -93,12 +97,12 @@ func (h *PromptHash) SHA256(messages []Message) string {
 func clone(h hash.Cloner) hash.Cloner {
 	c, err := h.Clone()
 	if err != nil {
-		panic(err) // SHA-256 can be cloned
+		panic(err) // cannot happen: SHA-256 can be cloned
 	}
 	return c
 }
 
-// equal reports whether writeTo writes the same for two messages.
+// equal reports whether writeTo writes the same bytes for m and o.
 func (m Message) equal(o Message) bool {
 	return m.Role == o.Role && m.Content == o.Content && m.ToolCallID == o.ToolCallID &&
 		slices.EqualFunc(m.ToolCalls, o.ToolCalls, func(a, b schemas.ToolCall) bool {
@@ -108,23 +112,23 @@ func (m Message) equal(o Message) bool {
 
 // writeTo writes the canonical JSON of a message as a line.
 func (m Message) writeTo(line *bytes.Buffer) {
-	out := promptMessage{Role: m.Role, Content: valid(m.Content), ToolCallID: valid(m.ToolCallID)}
+	out := promptMessage{Role: m.Role, Content: toValidUTF8(m.Content), ToolCallID: toValidUTF8(m.ToolCallID)}
 	for _, c := range m.ToolCalls {
 		args, err := schemas.CanonicalJSON(c.Arguments)
 		if err != nil {
-			args = []byte("{}") // the call was refused
+			args = []byte("{}") // not valid JSON, so the call was refused
 		}
-		out.ToolCalls = append(out.ToolCalls, promptCall{args, valid(c.ID), valid(c.Name)})
+		out.ToolCalls = append(out.ToolCalls, promptCall{args, toValidUTF8(c.ID), toValidUTF8(c.Name)})
 	}
 	enc := json.NewEncoder(line)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(out); err != nil {
-		panic(err) // strings and canonical JSON
+		panic(err) // cannot happen: out holds strings and canonical JSON
 	}
 }
 
-// valid replaces every byte that is not valid UTF-8 by U+FFFD, as encoding/json does.
-func valid(s string) string {
+// toValidUTF8 replaces every byte that is not valid UTF-8 by U+FFFD, as encoding/json does.
+func toValidUTF8(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}

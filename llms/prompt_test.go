@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The hash is the hash of canonical JSON, which can be computed from rows.
+// The hash is that of the canonical JSON, so that readers of rows can compute it.
 func TestPromptSHA256(t *testing.T) {
 	call := schemas.ToolCall{ID: "c1", Name: "edit", Arguments: json.RawMessage(`{"z":1.50, "a":"<b>&"}`), Raw: "{"}
 	messages := []llms.Message{
@@ -61,7 +61,7 @@ func TestPromptHashOfAConversation(t *testing.T) {
 	}
 }
 
-// fakeClient answers with status 1.
+// fakeClient returns status 1.
 type fakeClient struct{ llms.Client }
 
 func (fakeClient) Chat(context.Context, llms.Request) (llms.Response, error) {

@@ -16,7 +16,7 @@ type Deps struct {
 	Transport http.RoundTripper
 }
 
-// Providers holds the model providers. Package providers fills it.
+// Providers is the registry of model providers. Package providers fills it.
 var Providers = &plugin.Registry[Client, Deps]{What: "provider"}
 
 // Checker is a Client that can check at no cost whether its server is reachable and

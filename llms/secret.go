@@ -23,7 +23,7 @@ const MinSecret = 8
 const maxSecret = 64 << 10
 
 // Secret returns the value of the variable in env:NAME, or the first line of the file in
-// file:PATH, without surrounding space. Errors never contain the value.
+// file:PATH, without surrounding white space. Errors never contain the value.
 func Secret(ref string, getenv func(string) string) (string, error) {
 	if path, ok := strings.CutPrefix(ref, "file:"); ok {
 		f, err := os.Open(path)

@@ -6,7 +6,7 @@ package schemas
 // includes its maximum cost. Every amount that a server can have billed is in
 // CostUSD or in AtRiskUSD.
 type Calls struct {
-	Made         int `json:"made"` // recorded in the log and, unless the process died right then, sent
+	Made         int `json:"made"` // recorded in the log and then sent, unless the process died in between
 	Answered     int `json:"answered"`
 	Failed       int `json:"failed"`         // refused, interrupted or timed out
 	LostInFlight int `json:"lost_in_flight"` // in flight when the process died
@@ -18,7 +18,7 @@ type Calls struct {
 	Cached     int64 `json:"cached_tokens"`
 	Reasoning  int64 `json:"reasoning_tokens"`
 	Uncounted  int   `json:"uncounted"` // part of Answered: the server reported no usage
-	// EstimatedPrompt and EstimatedCompletion are our own count for the Uncounted
+	// EstimatedPrompt and EstimatedCompletion are tracesmith's counts for the Uncounted
 	// calls. No other sum includes them.
 	EstimatedPrompt     int64 `json:"estimated_prompt_tokens"`
 	EstimatedCompletion int64 `json:"estimated_completion_tokens"`
@@ -28,10 +28,10 @@ type Calls struct {
 	Unpriced  int     `json:"unpriced"`    // part of Answered: no price is known
 }
 
-// Spent is what may have been billed at most, in USD.
+// Spent returns the maximum amount that may have been billed, in USD.
 func (c Calls) Spent() float64 { return c.CostUSD + c.AtRiskUSD }
 
-// Plus returns the sum of both.
+// Plus returns the sum of c and o.
 func (c Calls) Plus(o Calls) Calls {
 	c.Made += o.Made
 	c.Answered += o.Answered
@@ -56,7 +56,7 @@ func (c Calls) Plus(o Calls) Calls {
 type Payment struct {
 	Failed bool   `json:"failed,omitempty"`
 	Usage  *Usage `json:"usage,omitempty"` // nil: failed, or the server reported no usage
-	// Estimated is our own count of an answer that has no Usage.
+	// Estimated is tracesmith's count for an answer that has no Usage.
 	Estimated *Usage `json:"estimated_usage,omitempty"`
 	// CostUSD is the cost of an answer; nil: no price or no usage to compute it from.
 	CostUSD *float64 `json:"cost_usd,omitempty"`
@@ -64,7 +64,7 @@ type Payment struct {
 	AtRiskUSD float64 `json:"at_risk_usd,omitempty"`
 }
 
-// Spent is what may have been billed at most, in USD.
+// Spent returns the maximum amount that may have been billed, in USD.
 func (p Payment) Spent() float64 {
 	if p.CostUSD == nil {
 		return p.AtRiskUSD
@@ -72,7 +72,7 @@ func (p Payment) Spent() float64 {
 	return *p.CostUSD + p.AtRiskUSD
 }
 
-// Ended returns the sum after the end of one more call, which Made already counts.
+// Ended adds the result of a call that has ended. Made must already count the call.
 func (c Calls) Ended(p Payment) Calls {
 	c.AtRiskUSD += p.AtRiskUSD
 	if p.Failed {

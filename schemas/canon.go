@@ -10,13 +10,13 @@ import (
 	"reflect"
 )
 
-// CanonicalJSON encodes v with sorted object keys, no insignificant space and
-// no HTML escaping, so equal values give equal bytes. Numbers keep their
+// CanonicalJSON encodes v with sorted object keys, without insignificant space and
+// without HTML escaping, so that equal values give equal bytes. Numbers keep their
 // textual form. It fails on values that JSON cannot represent (NaN, functions, cycles).
 func CanonicalJSON(v any) ([]byte, error) {
-	if inOrder(reflect.ValueOf(v)) {
-		if once, err := encode(v); err != nil || !bytes.Contains(once, []byte(`\ufffd`)) {
-			return once, err
+	if encodesSorted(reflect.ValueOf(v)) {
+		if direct, err := encode(v); err != nil || !bytes.Contains(direct, []byte(`\ufffd`)) {
+			return direct, err
 		}
 	}
 	raw, err := json.Marshal(v)
@@ -42,21 +42,21 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimRight(out.Bytes(), "\n"), nil
 }
 
-// inOrder reports whether v consists only of lists, maps and plain values. Encoding
+// encodesSorted reports whether v consists only of lists, maps and plain values. Encoding
 // such a value once gives canonical JSON, unless it contains invalid UTF-8.
-func inOrder(v reflect.Value) bool {
+func encodesSorted(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Interface:
-		return inOrder(v.Elem())
+		return encodesSorted(v.Elem())
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			if !inOrder(v.Index(i)) {
+			if !encodesSorted(v.Index(i)) {
 				return false
 			}
 		}
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
-			if !inOrder(it.Value()) {
+			if !encodesSorted(it.Value()) {
 				return false
 			}
 		}
@@ -72,7 +72,7 @@ var (
 )
 
 // Hash returns the lower-case hex SHA-256 of v's canonical JSON (64 characters).
-// It panics if JSON cannot encode v, which no record of this package allows.
+// It panics if JSON cannot encode v, which cannot happen for the records of this package.
 func Hash(v any) string {
 	b, err := CanonicalJSON(v)
 	if err != nil {

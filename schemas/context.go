@@ -2,14 +2,14 @@ package schemas
 
 // ContextOp describes how the message list that a model was sent differs from the
 // previous rows of its conversation: column context_op_json. The zero value means
-// that all of them were sent unchanged.
+// that all previous rows were sent unchanged.
 type ContextOp struct {
 	// Dropped lists the omitted steps as ranges that include both ends. Only whole
 	// turns are omitted.
 	Dropped [][2]int `json:"dropped,omitempty"`
 	// Note replaces the dropped steps, at the end of the first user message.
 	Note string `json:"note,omitempty"`
-	// Trimmed lists the answers of which the model saw only part.
+	// Trimmed lists the answers that the model saw only in part.
 	Trimmed []Trim `json:"trimmed,omitempty"`
 	// SystemAs is "user" if the system prompt is the beginning of the first user
 	// message, because the model has no system role.
@@ -17,7 +17,8 @@ type ContextOp struct {
 	// Style is "text" if calls are written in the text of a reply and their answers
 	// are user messages, one per turn.
 	Style string `json:"style,omitempty"`
-	// Limit of a prompt in tokens, derived from a server's refusal of a longer prompt.
+	// Limit is the maximum length of a prompt in tokens, derived from a server's refusal of a
+	// longer prompt.
 	Limit int `json:"limit,omitempty"`
 }
 

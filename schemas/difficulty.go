@@ -22,7 +22,7 @@ type Difficulty struct {
 	RepoFiles          *int   `json:"repo_files,omitempty"`          // Python files of the program, without tests
 	RepoLines          *int   `json:"repo_lines,omitempty"`          // their lines
 
-	GoldLevel           string `json:"gold_level,omitempty"`            // T0 to T4, by how much the failing tests say about the place of the bug
+	GoldLevel           string `json:"gold_level,omitempty"`            // T0 to T4, by how much the failing tests reveal about the place of the bug
 	GoldVisible         *int   `json:"gold_visible,omitempty"`          // what the traceback shows: 0 a changed line, 1 a frame of the program, 2 only frames of tests
 	GoldFunctionShown   *bool  `json:"gold_function_shown,omitempty"`   // the traceback shows a changed function
 	GoldSymptomDistance *int   `json:"gold_symptom_distance,omitempty"` // number of frames and events from the first wrong value to the failure
@@ -48,11 +48,11 @@ func (d Difficulty) Public() Difficulty {
 
 // LevelOf returns the level of a bug whose failing test executes a number of functions of
 // the program, some of them in the traceback: T0 for up to 3 executed functions, T1 for up
-// to 10, T2 for up to 30, T3 for more, and one level more if the traceback shows none.
+// to 10, T2 for up to 30, T3 for more, and the next level if the traceback shows none of them.
 func LevelOf(executed, shown int) string {
 	level := 0
-	for _, most := range []int{3, 10, 30} {
-		if executed > most {
+	for _, limit := range []int{3, 10, 30} {
+		if executed > limit {
 			level++
 		}
 	}
@@ -62,9 +62,9 @@ func LevelOf(executed, shown int) string {
 	return DifficultyLevels[level]
 }
 
-// renamedDifficulty has the names of fields in task files of version 0.2.0, in which every
-// measurement was privileged. The number of executed functions is left out: it counted
-// those of tests too.
+// renamedDifficulty maps the names of fields in task files of version 0.2.0, in which every
+// measurement was privileged, to the current names. It does not contain executed_functions,
+// because that number also counted functions of tests.
 var renamedDifficulty = map[string]string{
 	"visible": "gold_visible", "symptom_distance": "gold_symptom_distance", "ochiai_rank": "gold_ochiai_rank",
 	"cyclomatic": "gold_cyclomatic", "centrality": "gold_centrality", "n_edits": "gold_edits", "files": "gold_files", "bin": "gold_level",
@@ -79,10 +79,10 @@ func (d *Difficulty) UnmarshalJSON(text []byte) error {
 	if _, old := fields["bin"]; old {
 		delete(fields, "executed_functions")
 	}
-	for was, now := range renamedDifficulty {
-		if value, ok := fields[was]; ok {
-			fields[now] = value
-			delete(fields, was)
+	for oldName, newName := range renamedDifficulty {
+		if value, ok := fields[oldName]; ok {
+			fields[newName] = value
+			delete(fields, oldName)
 		}
 	}
 	text, err := json.Marshal(fields)

@@ -39,13 +39,13 @@ func Sealed(raw []byte) bool {
 	if json.Unmarshal(raw, &doc) != nil {
 		return false
 	}
-	own, there := doc["self_sha256"]
-	if !there {
+	hash, found := doc["self_sha256"]
+	if !found {
 		return true
 	}
 	delete(doc, "self_sha256")
 	sum, err := CanonicalJSON(doc)
-	return err == nil && string(own) == `"`+HashBytes(sum)+`"`
+	return err == nil && string(hash) == `"`+HashBytes(sum)+`"`
 }
 
 // Producer identifies the program that wrote a dataset.

@@ -7,14 +7,14 @@ var Splits = []string{"train", "validation", "test", "holdout"}
 // (Operator, Operators, Seed, Site, Commit, PromptSHA256) are privileged: Task.Public
 // removes them.
 type Origin struct {
-	Operator         string   `json:"operator,omitempty"`           // mutation operator that made the bug, or "commit" or "model"; "" = people
+	Operator         string   `json:"operator,omitempty"`           // mutation operator that made the bug, or "commit" or "model"; "" = people made it
 	Operators        []string `json:"operators,omitempty"`          // operators of a composed bug, in order
 	Seed             int64    `json:"seed,omitempty"`               // seed of the random choices
 	ParentTreeSHA256 string   `json:"parent_tree_sha256,omitempty"` // tree of the repository before the bug patch
 	Site             string   `json:"site,omitempty"`               // file:line of the bug
 	Commit           string   `json:"commit,omitempty"`             // upstream commit that the bug reverts
 	Text             string   `json:"text,omitempty"`               // kind of the instructions that the bug factory wrote, such as symptom
-	TextVersion      int      `json:"text_version,omitempty"`       // version of its wordings
+	TextVersion      int      `json:"text_version,omitempty"`       // version of the wording of Text
 	Model            string   `json:"model,omitempty"`              // model that wrote the bug
 	PromptSHA256     string   `json:"prompt_sha256,omitempty"`      // hash of the model's prompt, see llms.PromptSHA256
 	UpstreamRepo     string   `json:"upstream_repo,omitempty"`      // canonical, such as github.com/owner/name

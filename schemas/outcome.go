@@ -40,8 +40,8 @@ var Outcomes = []string{
 	OutcomeResolved, OutcomeUnresolved, OutcomeUnverified, OutcomeLimit, OutcomeAgentError, OutcomeInfra, OutcomeCancelled,
 }
 
-// Exit is the termination class of an exit reason and the outcome of an episode
-// that no verdict decides.
+// Exit holds the termination class of an exit reason, and the outcome of the episode
+// unless a verdict decides it.
 type Exit struct {
 	Class   string // termination_class: agent, budget, infra, operator
 	Outcome string
@@ -73,8 +73,8 @@ var Exits = map[string]Exit{
 }
 
 // OutcomeOf returns the outcome of an episode. A passing verdict takes precedence
-// over every end except infrastructure and operator. A verifier error counts as
-// infra. Without a verdict, an episode is unverified, however it ended, except if
+// over every exit reason except those of the classes infra and operator. A verifier
+// error counts as infra. Without a verdict, an episode is unverified, however it ended, except if
 // the agent left a workspace that no patch can describe and so prevented the verdict.
 func OutcomeOf(exitReason string, v Verdict) string {
 	e, known := Exits[exitReason]

@@ -16,25 +16,25 @@ func ValidUTF8(s string) (string, int) {
 		return s, 0
 	}
 	var out strings.Builder
-	bad := 0
+	invalid := 0
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		if r == utf8.RuneError && n == 1 {
-			bad++
+			invalid++
 		}
 		out.WriteRune(r)
 		i += n
 	}
-	return out.String(), bad
+	return out.String(), invalid
 }
 
-// Plain returns a text as models see it and rows hold it: valid UTF-8 without
+// Plain returns a text as models see it and rows contain it: valid UTF-8 without
 // escape sequences and without C0 and C1 control characters other than newline and
-// tab. A carriage return before a newline stays (files have them); any other
-// becomes a newline (progress bars).
+// tab. A carriage return before a newline stays, because files contain such line ends.
+// Any other carriage return becomes a newline, because programs use it in progress bars.
 func Plain(s string) string {
 	s, _ = ValidUTF8(s)
-	if !suspect(s) {
+	if !mayHaveControl(s) {
 		return s
 	}
 	s = escapes.ReplaceAllString(s, "")
@@ -44,17 +44,17 @@ func Plain(s string) string {
 		switch {
 		case r == '\r' && i+1 < len(s) && s[i+1] != '\n', r == '\r' && i+1 == len(s):
 			out.WriteByte('\n')
-		case r == '\r' || !control(r):
+		case r == '\r' || !isControl(r):
 			out.WriteRune(r)
 		}
 	}
 	return out.String()
 }
 
-// suspect reports whether s may contain a control character. For speed, it examines
-// bytes, eight at a time while all are printable ASCII, and it treats every
-// character with the first byte of a C1 character as suspect.
-func suspect(s string) bool {
+// mayHaveControl reports whether s may contain a control character. For speed, it examines
+// bytes, eight at a time while all are printable ASCII. It also returns true for every
+// character whose first byte is that of a C1 character.
+func mayHaveControl(s string) bool {
 	i := 0
 	for ; i+8 <= len(s); i += 8 {
 		w := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
@@ -63,13 +63,13 @@ func suspect(s string) bool {
 			continue
 		}
 		for j := i; j < i+8; j++ {
-			if suspects[s[j]] {
+			if suspectBytes[s[j]] {
 				return true
 			}
 		}
 	}
 	for ; i < len(s); i++ {
-		if suspects[s[i]] {
+		if suspectBytes[s[i]] {
 			return true
 		}
 	}
@@ -78,7 +78,8 @@ func suspect(s string) bool {
 
 const ones = 0x0101010101010101
 
-var suspects = func() (t [256]bool) {
+// suspectBytes contains the bytes that may belong to a control character.
+var suspectBytes = func() (t [256]bool) {
 	for c := range 0x20 {
 		t[c] = c != '\n' && c != '\t'
 	}
@@ -86,6 +87,6 @@ var suspects = func() (t [256]bool) {
 	return t
 }()
 
-func control(r rune) bool {
+func isControl(r rune) bool {
 	return r < 0x20 && r != '\n' && r != '\t' || 0x7f <= r && r < 0xa0
 }

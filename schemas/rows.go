@@ -272,7 +272,7 @@ type StepRow struct {
 	LeakPatterns         []string   `col:"leak_patterns" json:"leak_patterns,omitzero"`            // since 1.3.0
 }
 
-// Value returns what a column holds, or the zero value for null.
+// Value returns the value of a column, or the zero value for null.
 func Value[T any](column *T) (v T) {
 	if column != nil {
 		v = *column

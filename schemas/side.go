@@ -14,8 +14,8 @@ type BlobRow struct {
 	Content   string `col:"content,required" json:"content"`
 }
 
-// ToolSetRow is one row of table tool_sets: the tool definitions an episode was
-// given, as a JSON list of OpenAI function schemas. Key: tool_set_sha256, which
+// ToolSetRow is one row of table tool_sets: tool definitions that the agent of an episode
+// was given, as a JSON list of OpenAI function schemas. Key: tool_set_sha256, which
 // is Hash of the []ToolSchema.
 type ToolSetRow struct {
 	ToolSetSHA256 string   `col:"tool_set_sha256,required" json:"tool_set_sha256"`

@@ -49,7 +49,7 @@ type Reply struct {
 
 	Model        string     `json:"model,omitempty"`           // as the provider named it
 	Usage        *Usage     `json:"usage,omitempty"`           // nil: no model was called, or the server reported no usage
-	Estimated    *Usage     `json:"estimated_usage,omitempty"` // our own count, if the server reported no usage
+	Estimated    *Usage     `json:"estimated_usage,omitempty"` // tracesmith's count, if the server reported no usage
 	CostUSD      *float64   `json:"cost_usd,omitempty"`
 	LLMMillis    *int64     `json:"llm_ms,omitempty"`
 	LLMCalls     int        `json:"llm_calls"` // HTTP calls made for this turn, 0 for policies without a model
@@ -58,12 +58,12 @@ type Reply struct {
 	FromCache    bool       `json:"from_cache,omitempty"`    // answered in an earlier run and not paid for again
 	PromptSHA256 string     `json:"prompt_sha256,omitempty"` // hash of the message list that was sent, see llms.PromptSHA256
 	PromptCount  int        `json:"prompt_messages,omitempty"`
-	Context      *ContextOp `json:"context,omitempty"` // how that list differs from the conversation; nil: not at all
+	Context      *ContextOp `json:"context,omitempty"` // how that list differs from the conversation; nil if it does not
 	// RequestSHA256 and ResponseSHA256 are hashes of the HTTP bodies of the call that
 	// succeeded. The bodies are private data of the run.
 	RequestSHA256  string          `json:"request_sha256,omitempty"`
 	ResponseSHA256 string          `json:"response_sha256,omitempty"`
-	ToolSet        string          `json:"tool_set_sha256,omitempty"` // Hash of the tools the model was shown
+	ToolSet        string          `json:"tool_set_sha256,omitempty"` // Hash of the tools that the model was shown
 	Extra          json.RawMessage `json:"extra,omitempty"`           // the assistant message as received, for echoing back unknown fields
 }
 
@@ -92,7 +92,7 @@ const (
 	ErrToolException = "tool_exception" // a bug of tracesmith, never the model's
 	ErrTimeout       = "timeout"
 	ErrNonzeroExit   = "nonzero_exit"
-	ErrUserError     = "user_error" // valid arguments with a mistake: file not found, no such line
+	ErrUserError     = "user_error" // valid arguments with a mistake, such as a file that does not exist
 	ErrSandboxDied   = "sandbox_died"
 	ErrNotExecuted   = "not_executed" // the episode had ended before the call
 )

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds a small base image for docker sandboxes from Debian packages: Python,
 # pytest, git and tools for debugging sessions, and bubblewrap for the image that
-# Dockerfile builds. It pulls no image: the packages come from the mirror that apt
-# uses on this machine.
+# Dockerfile builds. It does not pull an image: the packages come from the mirror that
+# apt uses on this machine.
 #
 #   scripts/docker-image.sh [NAME]      (default tracesmith-base:latest)
 set -eu
@@ -18,9 +18,9 @@ need debootstrap "Debian, Ubuntu: apt install debootstrap"
 docker version >/dev/null 2>&1 || { say "the Docker daemon does not answer: start it, or run this as a user who has access to it"; exit 1; }
 [ "$(id -u)" = 0 ] || { say "debootstrap needs root: run this with sudo"; exit 1; }
 
-# The first mirror apt uses for this release, and the release itself.
+# The release of this system, and the first mirror that apt uses for it.
 . /etc/os-release
-release=${VERSION_CODENAME:?this system names no release}
+release=${VERSION_CODENAME:?is not set in /etc/os-release}
 mirror=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(CODENAME)' 2>/dev/null |
 	awk -v r="$release" '$2 == r || $3 == r { print $1; exit }')
 [ -n "$mirror" ] || { say "apt has no mirror for $release: check /etc/apt/sources.list"; exit 1; }
@@ -42,7 +42,7 @@ force-unsafe-io
 END
 mkdir -p "${DOCKER_IMAGE_CACHE:=$work/cache}"
 cp -r "$root" "$work/fresh"
-for pause in 5 20 60 none; do # mirrors fail now and then
+for pause in 5 20 60 none; do # mirrors sometimes fail
 	debootstrap --variant=minbase --cache-dir="$(realpath "$DOCKER_IMAGE_CACHE")" --include="$packages" \
 		"$release" "$root" "$mirror" >"$work/log" 2>&1 && break
 	tail -20 "$work/log" >&2

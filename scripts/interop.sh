@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks a small published dataset and all its views with the libraries of its readers:
+# Checks a small published dataset and all its views with the libraries that users read it with:
 #   - loads them with pyarrow, pandas, polars, duckdb and datasets, and compares each call
 #     and each answer with the steps table;
 #   - validates and reads croissant.json with mlcroissant;
@@ -14,14 +14,14 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 tracesmith=$1
 venv=$PWD/out/tools/interop work=$PWD/out/interop
-if [ ! -e "$venv/ready-matplotlib" ]; then # an environment that lacks the package installed last is made again
+if [ ! -e "$venv/ready-matplotlib" ]; then # recreate an environment that lacks the package that was added last
   python=$(command -v python3)
-  "$python" -c 'import venv, ensurepip' 2>/dev/null || EXTRA=python3-venv EXTRA_TOOLS=python3-venv scripts/install-deps.sh # venv is no command: without EXTRA_TOOLS the script would not notice that it is missing
+  "$python" -c 'import venv, ensurepip' 2>/dev/null || EXTRA=python3-venv EXTRA_TOOLS=python3-venv scripts/install-deps.sh # venv is not a command; EXTRA_TOOLS makes the script install the package
   "$python" -c 'import venv, ensurepip' 2>/dev/null || { echo "interop needs a python3 with venv (Debian: python3-venv)" >&2; exit 2; }
   rm -rf "$venv"
   "$python" -m venv "$venv"
-  scripts/again.sh "$venv/bin/pip" install -q --retries 10 -r scripts/interop.txt
-  scripts/again.sh "$venv/bin/pip" install -q --retries 10 --no-deps trl==1.16.0 # only for its chat templates; its dependencies include a tensor library
+  scripts/retry.sh "$venv/bin/pip" install -q --retries 10 -r scripts/interop.txt
+  scripts/retry.sh "$venv/bin/pip" install -q --retries 10 --no-deps trl==1.16.0 # only for its chat templates; its dependencies include a tensor library
   touch "$venv/ready-matplotlib"
 fi
 rm -rf "$work"
@@ -30,7 +30,8 @@ mkdir -p "$work"
 grep -iE '^(pyarrow|pandas|polars|duckdb|datasets|transformers|jinja2|trl|atif|mlcroissant)=' "$work/versions.txt" | tr '\n' ' '
 echo
 
-# attempt SCRIPT N runs the next attempt of a run of N attempts with a scripted model.
+# attempt SCRIPT N continues run "attempts" up to its attempt number N, with the scripted
+# model of SCRIPT.yaml.
 attempt() {
   "$tracesmith" mock "$1.yaml" --listen 127.0.0.1:0 >"$1.address" &
   local server=$!

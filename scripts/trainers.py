@@ -1,5 +1,5 @@
 """Writes sinks/views/testdata/trl/masks.json: the text that TRL's SFTTrainer trains on in each
-row of rows.jsonl beside it. SFTConfig has its defaults except for paths and use_cpu, which does
+row of rows.jsonl in the same directory. SFTConfig has its defaults except for paths and use_cpu, which does
 not change the masks. trainers.sh runs it.
 """
 import glob
@@ -29,7 +29,7 @@ def render(template, row, whole, **kwargs):
     return out[0][0] if isinstance(out, tuple) else out[0]
 
 
-def tokenizer(template, texts):
+def train_tokenizer(template, texts):
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer, bpe.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     bpe.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=4000, special_tokens=SPECIAL, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
@@ -39,7 +39,7 @@ def tokenizer(template, texts):
 
 
 def trained(template, rows):
-    """Returns row's line -> the spans that TRL trains on. Rows that TRL drops are missing."""
+    """Maps the line of each row to the spans that TRL trains on. Rows that TRL drops are missing."""
     out, texts, kept = {}, [], []
     for line, row in rows:
         try:
@@ -47,7 +47,7 @@ def trained(template, rows):
             kept.append(dict(row, line=line))
         except Exception as refusal:
             out[str(line)] = {"refused": str(refusal)}
-    tok = tokenizer(template, texts)
+    tok = train_tokenizer(template, texts)
     with tempfile.TemporaryDirectory() as work:
         path = os.path.join(work, "train.jsonl")
         with open(path, "w") as file:

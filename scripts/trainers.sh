@@ -11,7 +11,7 @@ if ! cmp -s scripts/trainers.txt "$venv/ready"; then
   "$python" -c 'import venv, ensurepip' 2>/dev/null || EXTRA=python3-venv EXTRA_TOOLS=python3-venv scripts/install-deps.sh
   rm -rf "$venv"
   "$python" -m venv "$venv"
-  scripts/again.sh "$venv/bin/pip" install -q --retries 10 -r scripts/trainers.txt
+  scripts/retry.sh "$venv/bin/pip" install -q --retries 10 -r scripts/trainers.txt
   cp scripts/trainers.txt "$venv/ready"
 fi
 go test ./sinks/views -count=1 -run '^TestTRLRows$' -update

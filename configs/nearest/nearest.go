@@ -29,11 +29,11 @@ func Distance(a, b string) int {
 // Name returns the first of the names that are closest to wrong; "" if none is within
 // the given distance.
 func Name(wrong string, names []string, within int) string {
-	at := ""
+	best := ""
 	for _, name := range names {
 		if d := Distance(wrong, name); d <= within {
-			within, at = d-1, name
+			within, best = d-1, name
 		}
 	}
-	return at
+	return best
 }

@@ -17,7 +17,7 @@ import (
 
 // Spec describes one component of type C that is built with dependencies D.
 type Spec[C, D any] struct {
-	Kind string // its name in configurations
+	Kind string // name of the component in configurations
 	// Aliases are other names that a configuration may use. Records always contain
 	// Kind.
 	Aliases []string
@@ -43,7 +43,7 @@ func (r *Registry[C, D]) Register(s Spec[C, D]) {
 		r.specs, r.aliases = map[string]Spec[C, D]{}, map[string]string{}
 	}
 	for _, name := range append([]string{s.Kind}, s.Aliases...) {
-		if _, twice := r.Lookup(name); twice {
+		if _, exists := r.Lookup(name); exists {
 			panic(fmt.Sprintf("%s %q registered twice", r.What, name))
 		}
 	}
@@ -129,23 +129,24 @@ func explain(err error, with map[string]any, cfg any) error {
 	if !strings.HasPrefix(err.Error(), "json: unknown field ") {
 		return err
 	}
-	path, known := unknown(with, reflect.TypeOf(cfg))
+	path, known := findUnknown(with, reflect.TypeOf(cfg))
 	if path == "" {
 		return err
 	}
 	if len(known) == 0 {
 		return &FieldError{path, fmt.Sprintf("unknown field %q: it takes no settings", path)}
 	}
-	guess := ""
+	hint := ""
 	if name := nearest.Name(path[strings.LastIndexByte(path, '.')+1:], known, 2); name != "" {
-		guess = fmt.Sprintf("did you mean %q? ", name)
+		hint = fmt.Sprintf("did you mean %q? ", name)
 	}
-	return &FieldError{path, fmt.Sprintf("unknown field %q: %sknown are %s", path, guess, strings.Join(known, ", "))}
+	return &FieldError{path, fmt.Sprintf("unknown field %q: %sknown are %s", path, hint, strings.Join(known, ", "))}
 }
 
-// unknown returns the path of the first setting, in alphabetical order, for which t has
-// no field, and the fields that exist there; "" if all settings are known.
-func unknown(with map[string]any, t reflect.Type) (path string, known []string) {
+// findUnknown returns the path of the first setting, in alphabetical order, for which t has
+// no field, and the names of the fields that exist at that place. The path is "" if all
+// settings are known.
+func findUnknown(with map[string]any, t reflect.Type) (path string, known []string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -165,7 +166,7 @@ func unknown(with map[string]any, t reflect.Type) (path string, known []string) 
 			return name, known
 		}
 		if settings, nested := with[name].(map[string]any); nested {
-			if path, known := unknown(settings, inner); path != "" {
+			if path, known := findUnknown(settings, inner); path != "" {
 				return name + "." + path, known
 			}
 		}

@@ -48,7 +48,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-func TestSettingsAreRefusedWithWhatIsKnown(t *testing.T) {
+func TestErrorsListKnownSettings(t *testing.T) {
 	for want, c := range map[string]struct {
 		kind string
 		with map[string]any

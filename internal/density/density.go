@@ -3,8 +3,8 @@
 // use and how long old sessions take to answer.
 //
 // Every session is a complete environment: sandbox, guest, workspace, and pdb stopped at
-// a breakpoint of Program. Each has a value of its own, so that an answer from another
-// session would be noticed.
+// a breakpoint of Program. Each session has a different value in its program, so that an answer
+// from another session would be noticed.
 package density
 
 import (
@@ -23,7 +23,7 @@ import (
 )
 
 // Program is the program that each session debugs, in the file ProgramName. Its value at
-// line stop depends on the environment variable NUMBER.
+// line stopLine depends on the environment variable NUMBER.
 //
 //go:embed program.py
 var Program []byte
@@ -32,16 +32,16 @@ var Program []byte
 const (
 	ProgramName = "program.py"
 	Entrypoint  = "python3 " + ProgramName
-	stop        = 6
+	stopLine    = 6
 	factor      = 7919
 )
 
-// Config of one run.
+// Config configures one run.
 type Config struct {
 	Sessions int
 	Step     int           // sessions between two measurements
 	Openers  int           // sessions opened concurrently
-	Asks     int           // answers requested per measurement
+	Asks     int           // number of answers requested for each measurement
 	Memory   int64         // bytes of memory at which the run stops; 0 = no limit
 	Keep     time.Duration // how long all sessions are kept alive at the end
 	// Entrypoint is the debugged command; "" = the constant Entrypoint.
@@ -116,13 +116,13 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	r := &run{cfg: cfg, random: rand.New(rand.NewPCG(cfg.Seed, 0)), report: Report{Schema: "tracesmith.soak.sessions/1", Asked: cfg.Sessions}}
 	began := time.Now()
 	defer r.close(context.WithoutCancel(ctx))
-	err := r.play(ctx)
+	err := r.openAndMeasure(ctx)
 	r.report.Reached, r.report.Wall = len(r.sessions), time.Since(began).Seconds()
 	return r.report, err
 }
 
-// play opens the sessions step by step, keeps them alive and asks each once more.
-func (r *run) play(ctx context.Context) (err error) {
+// openAndMeasure opens the sessions step by step, keeps them alive and asks each once more.
+func (r *run) openAndMeasure(ctx context.Context) (err error) {
 	if r.before, err = readMachine(); err != nil {
 		return err
 	}
@@ -214,15 +214,15 @@ func (r *run) session(ctx context.Context, number int) (*session, error) {
 	s := &session{Env: e, number: number}
 	_, err = e.Reset(ctx, false)
 	for _, arguments := range []map[string]string{
-		{"command": fmt.Sprintf("b %s:%d", ProgramName, stop), "entrypoint": fmt.Sprintf("NUMBER=%d %s", number, r.cfg.Entrypoint)},
+		{"command": fmt.Sprintf("b %s:%d", ProgramName, stopLine), "entrypoint": fmt.Sprintf("NUMBER=%d %s", number, r.cfg.Entrypoint)},
 		{"command": "c"},
 	} {
-		var said string
+		var output string
 		if err == nil {
-			said, err = s.pdb(ctx, arguments)
+			output, err = s.pdb(ctx, arguments)
 		}
-		if err == nil && arguments["command"] == "c" && !strings.Contains(said, ProgramName+":6 in hold") {
-			err = fmt.Errorf("pdb did not stop at the breakpoint: %s", said)
+		if err == nil && arguments["command"] == "c" && !strings.Contains(output, ProgramName+":6 in hold") {
+			err = fmt.Errorf("pdb did not stop at the breakpoint: %s", output)
 		}
 	}
 	if err != nil {
@@ -252,13 +252,13 @@ func (s *session) pdb(ctx context.Context, arguments map[string]string) (string,
 // ask asks a session for its value and checks the answer.
 func (r *run) ask(ctx context.Context, s *session) (time.Duration, error) {
 	began := time.Now()
-	said, err := s.pdb(ctx, map[string]string{"command": "p value"})
+	output, err := s.pdb(ctx, map[string]string{"command": "p value"})
 	took := time.Since(began)
 	if ctx.Err() != nil {
 		return took, ctx.Err()
 	}
 	r.report.Checked++
-	if first, _, _ := strings.Cut(said, "\n"); err != nil || first != fmt.Sprint(s.number*factor) {
+	if first, _, _ := strings.Cut(output, "\n"); err != nil || first != fmt.Sprint(s.number*factor) {
 		r.report.Wrong++
 	}
 	return took, nil

@@ -59,6 +59,7 @@ func (k Kernel) minus(o Kernel) Kernel {
 	return Kernel{k.Slab - o.Slab, k.Stacks - o.Stacks, k.PageTables - o.PageTables, k.PerCPU - o.PerCPU, k.Shmem - o.Shmem}
 }
 
+// machine is the state of the machine's memory.
 type machine struct {
 	available int64
 	kernel    Kernel
@@ -145,25 +146,25 @@ func ownGuest(all map[int]process, p process, containers bool) bool {
 		return false
 	}
 	host, parent := os.Getpid(), all[p.parent]
-	mine := func(owner string) bool { // the fourth of the five fields is the pid
+	isOwn := func(owner string) bool { // the fourth of the five fields is the pid
 		f := strings.Split(owner, ".")
 		return len(f) == 5 && f[3] == strconv.Itoa(host)
 	}
-	return mine(p.owner) || mine(parent.owner) ||
+	return isOwn(p.owner) || isOwn(parent.owner) ||
 		containers && strings.HasPrefix(parent.name, "containerd-shim") && p.start >= all[host].start
 }
 
 // inSandbox reports whether a guest of this process is an ancestor of p.
 func inSandbox(all map[int]process, p process, containers bool) bool {
 	for range 64 {
-		up, ok := all[p.parent]
+		ancestor, ok := all[p.parent]
 		if !ok {
 			return false
 		}
-		if ownGuest(all, up, containers) {
+		if ownGuest(all, ancestor, containers) {
 			return true
 		}
-		p = up
+		p = ancestor
 	}
 	return false
 }
@@ -218,9 +219,9 @@ func summarize(all []time.Duration) Latency {
 		return Latency{}
 	}
 	slices.Sort(all)
-	at := func(q float64) float64 {
+	quantile := func(q float64) float64 {
 		i := int(math.Ceil(q*float64(len(all)))) - 1
 		return float64(all[max(i, 0)]) / float64(time.Millisecond)
 	}
-	return Latency{N: len(all), Median: at(0.5), P99: at(0.99), Max: at(1)}
+	return Latency{N: len(all), Median: quantile(0.5), P99: quantile(0.99), Max: quantile(1)}
 }

@@ -15,7 +15,7 @@ func Main(m *testing.M, child func() bool) {
 	if child() {
 		return
 	}
-	goleak.VerifyTestMain(settling{m}, natsLeak)
+	goleak.VerifyTestMain(settlingM{m}, natsLeak)
 }
 
 // natsLeak is a goroutine that nats.go 1.55.0 starts with the first asynchronous
@@ -23,10 +23,10 @@ func Main(m *testing.M, child func() bool) {
 // nil channel forever.
 var natsLeak = goleak.IgnoreTopFunction("github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect")
 
-// settling gives the goroutines of closed connections time to end on a busy machine.
-type settling struct{ *testing.M }
+// settlingM gives the goroutines of closed connections time to end on a busy machine.
+type settlingM struct{ *testing.M }
 
-func (s settling) Run() int {
+func (s settlingM) Run() int {
 	code := s.M.Run()
 	for range 100 { // each attempt takes up to half a second
 		if goleak.Find(natsLeak) == nil {

@@ -7,12 +7,12 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// NATS starts a NATS server with JetStream on loopback, which ends with the test. set may change
-// its options.
-func NATS(t testing.TB, set ...func(*server.Options)) *server.Server {
+// NATS starts a NATS server with JetStream on loopback. It stops when the test ends. Each
+// function in options may change the server's options.
+func NATS(t testing.TB, options ...func(*server.Options)) *server.Server {
 	t.Helper()
 	opts := &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir()}
-	for _, change := range set {
+	for _, change := range options {
 		change(opts)
 	}
 	srv, err := server.NewServer(opts)

@@ -16,7 +16,7 @@ import (
 
 var archiveChecks = []check{
 	{name: "archive round trip", fn: archiveRoundTrip},
-	{name: "archive over existing files", fn: archiveOver},
+	{name: "archive over existing files", fn: archiveOverFiles},
 	{name: "hostile archives", fn: hostileArchives},
 	{name: "archive of odd files", fn: oddFiles},
 }
@@ -57,7 +57,7 @@ func (f *fixture) tarOut(t *testing.T, dir string) []byte {
 	return buf.Bytes()
 }
 
-func list(t *testing.T, raw []byte) []entry {
+func readArchive(t *testing.T, raw []byte) []entry {
 	t.Helper()
 	var out []entry
 	for r := tar.NewReader(bytes.NewReader(raw)); ; {
@@ -95,7 +95,7 @@ func archiveRoundTrip(t *testing.T, f *fixture) {
 		t.Fatal(err)
 	}
 	first := f.tarOut(t, "tree")
-	if diff := cmp.Diff(want, list(t, first)); diff != "" {
+	if diff := cmp.Diff(want, readArchive(t, first)); diff != "" {
 		t.Errorf("round trip (-want +got):\n%s", diff)
 	}
 	f.sh(t, "touch tree/Z tree/bin")
@@ -105,7 +105,7 @@ func archiveRoundTrip(t *testing.T, f *fixture) {
 	f.sh(t, "chmod -R u+rwX tree")
 }
 
-func archiveOver(t *testing.T, f *fixture) {
+func archiveOverFiles(t *testing.T, f *fixture) {
 	f.sh(t, "mkdir tree; echo old > tree/a; ln -s /etc/passwd tree/b; echo keep > tree/c")
 	err := f.TarIn(t.Context(), "tree", bytes.NewReader(archive(t,
 		entry{Name: "./a", Mode: 0o644, Type: tar.TypeReg, Body: "new"},
@@ -149,7 +149,7 @@ func oddFiles(t *testing.T, f *fixture) {
 	f.sh(t, `mkdir -p t/none; echo x > t/none/f; chmod 000 t/none/f t/none; mkfifo t/pipe; ln -s / t/root
 python3 -c "import socket; socket.socket(socket.AF_UNIX).bind('t/sock')"`)
 	var names []string
-	for _, e := range list(t, f.tarOut(t, "t")) {
+	for _, e := range readArchive(t, f.tarOut(t, "t")) {
 		names = append(names, e.Name)
 	}
 	if diff := cmp.Diff([]string{"none/", "none/f", "root"}, names); diff != "" {

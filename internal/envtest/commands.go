@@ -178,7 +178,7 @@ func cancelling(t *testing.T, f *fixture) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled run ended with %v", err)
 	}
-	f.gone(t, nap1)
+	f.waitGone(t, nap1)
 }
 
 func pythonResolves(t *testing.T, f *fixture) {

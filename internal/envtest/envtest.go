@@ -21,17 +21,17 @@ type Suite struct {
 	// Spec is the base of every sandbox's spec; it may name an image, for example.
 	Spec env.SandboxSpec
 	// Isolated means that the driver isolates programs from the guest, the host and
-	// the network, and enforces limits. Checks that would otherwise harm the host run
-	// only if it is set.
+	// the network, and enforces limits. The checks that could harm the host otherwise run
+	// only if Isolated is set.
 	Isolated bool
 	// Elsewhere means that programs run on another machine, so that their processes
 	// are not visible on this one.
 	Elsewhere bool
-	// Absent lists limits whose enforcement is outside the driver and missing in this
-	// test, such as the control groups of a cluster's nodes.
+	// Absent lists limits that something outside the driver enforces, such as the control
+	// groups of a cluster's nodes, and that are not enforced in this test.
 	Absent []string
-	// Remove ends the sandbox with the given label from outside, without warning; nil
-	// skips the check.
+	// Remove ends the sandbox with the given label from outside, without warning. If it is
+	// nil, the checks that need it are skipped.
 	Remove func(t *testing.T, label string)
 }
 
@@ -54,7 +54,7 @@ func Run(t *testing.T, s Suite) {
 	s.run(t, limitChecks)
 	s.run(t, enforcedChecks)
 	if s.Remove != nil {
-		s.run(t, underneathChecks)
+		s.run(t, removalChecks)
 	}
 }
 
@@ -68,7 +68,7 @@ const secretVariable = "TRACESMITH_ENVTEST_SECRET"
 type check struct {
 	name string
 	fn   func(t *testing.T, f *fixture)
-	// adjust changes the spec of the sandbox; nil leaves the base.
+	// adjust changes the spec of the sandbox; nil means that Suite.Spec is used unchanged.
 	adjust func(*env.SandboxSpec)
 }
 
@@ -87,8 +87,8 @@ func (s Suite) run(t *testing.T, checks []check) {
 	}
 }
 
-// Durations that programs of this test run sleep. They identify these programs where
-// the processes of parallel runs are visible as well.
+// Durations for which programs of this test run sleep. They identify these programs, because
+// the processes of parallel test runs may be visible as well.
 var (
 	nap1 = fmt.Sprintf("3141.%07d", os.Getpid())
 	nap2 = fmt.Sprintf("2718.%07d", os.Getpid())
@@ -115,7 +115,7 @@ func (s Suite) start(t *testing.T, spec env.SandboxSpec) *fixture {
 	return &fixture{Sandbox: sb, suite: s}
 }
 
-// run executes a command; an error of the sandbox fails the test.
+// run executes a command. The test fails if the sandbox returns an error.
 func (f *fixture) run(t *testing.T, c env.Command) env.Result {
 	t.Helper()
 	r, err := f.Run(t.Context(), c)
@@ -148,23 +148,23 @@ func (f *fixture) processes(t *testing.T, word string) []string {
 	return slices.DeleteFunc(strings.Split(out, "\n"), func(l string) bool { return !strings.Contains(l, word) })
 }
 
-// gone waits until no command line contains the word.
-func (f *fixture) gone(t *testing.T, word string) {
+// waitGone waits until no command line contains the word.
+func (f *fixture) waitGone(t *testing.T, word string) {
 	t.Helper()
-	f.runs(t, word, 0)
+	f.waitForProcesses(t, word, 0)
 }
 
-// runs waits until n command lines contain the word.
-func (f *fixture) runs(t *testing.T, word string, n int) {
+// waitForProcesses waits until n command lines contain the word.
+func (f *fixture) waitForProcesses(t *testing.T, word string, n int) {
 	t.Helper()
 	end := time.Now().Add(patience)
-	var left []string
+	var running []string
 	for time.Now().Before(end) {
-		if left = f.processes(t, word); len(left) == n {
+		if running = f.processes(t, word); len(running) == n {
 			return
 		}
 	}
-	t.Errorf("want %d processes, running: %q", n, left)
+	t.Errorf("want %d processes, running: %q", n, running)
 }
 
 // readUntil collects terminal output until it contains want.

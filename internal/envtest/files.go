@@ -124,8 +124,8 @@ func notFiles(t *testing.T, f *fixture) {
 // WriteFile refuses links that lead out of the workspace, even if a link replaces a
 // directory while files are written.
 func writingStaysInside(t *testing.T, f *fixture) {
-	away := fmt.Sprintf("/tmp/away-%d", os.Getpid()) // parallel runs use other names
-	f.sh(t, "mkdir "+away+"; ln -s "+away+" dir; ln -s "+away+"/file file; ln -s ../../../.."+away+"/up up; mkdir deep; ln -s ../dir deep/er; ln -s $PWD/new abs")
+	outside := fmt.Sprintf("/tmp/away-%d", os.Getpid()) // parallel runs use other names
+	f.sh(t, "mkdir "+outside+"; ln -s "+outside+" dir; ln -s "+outside+"/file file; ln -s ../../../.."+outside+"/up up; mkdir deep; ln -s ../dir deep/er; ln -s $PWD/new abs")
 	for _, name := range []string{"dir/file", "dir/sub/file", "file", "up", "deep/er/file", "deep/../file"} {
 		if err := f.WriteFile(t.Context(), name, []byte("x"), 0); !errors.Is(err, env.ErrRefused) {
 			t.Errorf("%s: %v", name, err)
@@ -134,16 +134,16 @@ func writingStaysInside(t *testing.T, f *fixture) {
 	if err := f.WriteFile(t.Context(), "abs", []byte("inside"), 0); err != nil {
 		t.Errorf("an absolute link within the workspace: %v", err)
 	}
-	if out := f.sh(t, "ls -A "+away+"; cat new; rm -r "+away); out != "inside" {
+	if out := f.sh(t, "ls -A "+outside+"; cat new; rm -r "+outside); out != "inside" {
 		t.Errorf("left %q", out)
 	}
-	f.sh(t, "mkdir "+away+" a; touch "+away+"/x; prey="+away+`
-(while [ ! -e stop ]; do mv -T a b; ln -s $prey a; rm a; mv -T b a; echo >>rounds; done) >/dev/null 2>&1 &`)
+	f.sh(t, "mkdir "+outside+" a; touch "+outside+"/x; target="+outside+`
+(while [ ! -e stop ]; do mv -T a b; ln -s $target a; rm a; mv -T b a; echo >>rounds; done) >/dev/null 2>&1 &`)
 	f.sh(t, "while ! test -s rounds; do sleep 0.01; done")
 	for range 300 {
 		_ = f.WriteFile(t.Context(), "a/x", []byte("x"), 0)
 	}
-	if out := f.sh(t, "touch stop; test -s rounds && ls -A "+away+"; cat "+away+"/x; rm -r "+away); out != "x\n" {
+	if out := f.sh(t, "touch stop; test -s rounds && ls -A "+outside+"; cat "+outside+"/x; rm -r "+outside); out != "x\n" {
 		t.Errorf("written through a link: %q", out)
 	}
 }

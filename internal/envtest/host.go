@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Nap returns a duration for the command sleep that no other test run uses. n is one digit that differs between the
-// tests of a package.
+// Nap returns a duration, in seconds, for the command sleep. No other test run uses it. n is a digit that differs
+// between the tests of a package.
 func Nap(n int) string { return fmt.Sprintf("47.1%d%d", n, os.Getpid()) }
 
 // Sleepers lists the processes on this host that run "sleep NAP".
@@ -40,10 +40,10 @@ func Sleepers(t *testing.T, nap string) []string {
 // done returns the maximum, or 0 if they are not visible from the host.
 func watchThreads(t *testing.T, f *fixture) (done func() int) {
 	t.Helper()
-	space := strings.TrimSpace(f.sh(t, "readlink /proc/self/ns/pid"))
-	over, peak := make(chan struct{}), make(chan int)
+	namespace := strings.TrimSpace(f.sh(t, "readlink /proc/self/ns/pid"))
+	stop, peak := make(chan struct{}), make(chan int)
 	go func() {
-		most := 0
+		maximum := 0
 		others := map[string]bool{}
 		for {
 			n := 0
@@ -52,23 +52,23 @@ func watchThreads(t *testing.T, f *fixture) (done func() int) {
 				if others[dir] {
 					continue
 				}
-				if at, err := os.Readlink(dir + "/ns/pid"); err == nil && at != space {
+				if ns, err := os.Readlink(dir + "/ns/pid"); err == nil && ns != namespace {
 					others[dir] = true
-				} else if threads, err := os.ReadDir(dir + "/task"); err == nil && at == space {
+				} else if threads, err := os.ReadDir(dir + "/task"); err == nil && ns == namespace {
 					n += len(threads)
 				}
 			}
-			most = max(most, n)
+			maximum = max(maximum, n)
 			select {
-			case <-over:
-				peak <- most
+			case <-stop:
+				peak <- maximum
 				return
 			default:
 			}
 		}
 	}()
 	return func() int {
-		close(over)
+		close(stop)
 		return <-peak
 	}
 }

@@ -49,7 +49,7 @@ parent = os.getpid()
 if os.fork():
     os._exit(0)
 os.setsid()
-while os.getppid() == parent: # if this stopped its parent, the command would last until its limit
+while os.getppid() == parent: # until the parent has ended: if it were stopped, the command would run until its timeout
     time.sleep(0.01)
 end = time.monotonic() + 3
 while time.monotonic() < end:
@@ -111,8 +111,8 @@ func outputWriteOnly(t *testing.T, f *fixture) {
 func guestPriority(t *testing.T, f *fixture) {
 	r := f.python(t, patience, `
 import os
-mine, guest = (os.getpriority(os.PRIO_PROCESS, pid) for pid in (0, 1))
-print("below" if mine >= min(guest + 10, 19) else (mine, guest))
+own, guest = (os.getpriority(os.PRIO_PROCESS, pid) for pid in (0, 1))
+print("below" if own >= min(guest + 10, 19) else (own, guest))
 try:
     os.setpriority(os.PRIO_PROCESS, 0, guest)
     print("raised")
@@ -195,7 +195,7 @@ func readOnly(t *testing.T, f *fixture) {
 	}
 }
 
-// bombs create processes or threads without end, each in its own way.
+// bombs are Python programs that create processes or threads without end.
 var bombs = map[string]string{
 	"fork": `
 import os
@@ -238,19 +238,19 @@ more()
 `,
 }
 
-// forkBomb checks that a bomb ends and never has many more processes than the limit. The
-// kernel's limit is higher, so that the watchdog can see the excess, and it includes the
-// guest's threads.
+// forkBomb checks that a bomb is ended and never has many more processes than the limit of
+// the sandbox. The limit of the kernel is higher, so that the watchdog can notice the excess,
+// and includes the guest's threads.
 func forkBomb(t *testing.T, f *fixture) {
-	const room = 60 + 60/4 + 96 + 10
+	const limit = 60 + 60/4 + 96 + 10
 	for name, bomb := range bombs {
 		peak := watchThreads(t, f)
 		r := f.python(t, 5*time.Second, bomb)
 		if name != "runs away" && r.Limit != "processes" && !r.TimedOut {
 			t.Errorf("%s: limit %q, timed out %v, exit %d, output %.200q", name, r.Limit, r.TimedOut, r.ExitCode, r.Output)
 		}
-		f.gone(t, "while True")
-		if n := peak(); n > room {
+		f.waitGone(t, "while True")
+		if n := peak(); n > limit {
 			t.Errorf("%s: %d processes and threads, the limit is 60", name, n)
 		} else {
 			t.Logf("%s: at most %d processes and threads", name, n)
@@ -283,9 +283,9 @@ while True:
 		}
 	}
 	if l, ok := term.(env.Limited); !ok || l.Limit() != "processes" {
-		t.Error("the terminal does not tell of the limit")
+		t.Error("the terminal does not report the limit")
 	}
-	f.gone(t, "os.fork")
+	f.waitGone(t, "os.fork")
 }
 
 func memoryHog(t *testing.T, f *fixture) {
@@ -332,15 +332,15 @@ func memoryHogTerminal(t *testing.T, f *fixture) {
 	readUntil(t, term, "code 137\n")
 	l, ok := term.(env.Limited)
 	if !ok || l.Limit() != "memory" {
-		t.Error("the terminal does not tell of the limit")
+		t.Error("the terminal does not report the limit")
 	}
 	write(t, term, "echo alive\n")
 	readUntil(t, term, "alive\n")
 }
 
 func fullDisk(t *testing.T, f *fixture) {
-	r := f.run(t, env.Command{Args: []string{"sh", "-c", "head -c 200M /dev/zero > big; head -c 200M /dev/zero > /tmp/big; df -k . >/dev/null; echo told"}, Timeout: patience})
-	if !strings.HasSuffix(string(r.Output), "told\n") {
+	r := f.run(t, env.Command{Args: []string{"sh", "-c", "head -c 200M /dev/zero > big; head -c 200M /dev/zero > /tmp/big; df -k . >/dev/null; echo done"}, Timeout: patience})
+	if !strings.HasSuffix(string(r.Output), "done\n") {
 		t.Errorf("%q", r.Output)
 	}
 	err := f.WriteFile(t.Context(), "more", make([]byte, 2<<20), 0)

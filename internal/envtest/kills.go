@@ -23,7 +23,7 @@ if os.fork() == 0:
     os._exit(0)
 time.sleep(` + nap1 + `)
 END`)},
-	{name: "timeout kills a process whose first thread has ended", fn: firstThread},
+	{name: "timeout kills a process whose first thread has ended", fn: firstThreadEnded},
 	{name: "timeout during endless output", fn: timeoutKills(`yes ` + nap1)},
 	{name: "background child does not block the command", fn: backgroundChild},
 	{name: "zombies are reaped", fn: zombies},
@@ -41,15 +41,15 @@ func timeoutKills(script string) func(*testing.T, *fixture) {
 		if r.Wall < time.Second {
 			t.Errorf("ended after %v", r.Wall)
 		}
-		f.gone(t, nap1)
+		f.waitGone(t, nap1)
 		if out := f.sh(t, "echo next"); out != "next\n" {
 			t.Errorf("the next command printed %q", out)
 		}
 	}
 }
 
-// firstThread checks that a timeout kills a process that looks dead because only its first thread has ended.
-func firstThread(t *testing.T, f *fixture) {
+// firstThreadEnded checks that a timeout kills a process that looks dead because only its first thread has ended.
+func firstThreadEnded(t *testing.T, f *fixture) {
 	r := f.python(t, time.Second, `
 import ctypes, os, platform, threading, time
 print(os.getpid(), flush=True)
@@ -69,11 +69,11 @@ func backgroundChild(t *testing.T, f *fixture) {
 	if r.TimedOut || r.ExitCode != 0 {
 		t.Errorf("timed out %v, exit %d", r.TimedOut, r.ExitCode)
 	}
-	if left := f.processes(t, nap1); len(left) == 0 {
+	if running := f.processes(t, nap1); len(running) == 0 {
 		t.Error("the background child died with the command")
 	}
 	r = f.run(t, env.Command{Args: []string{"sleep", "20"}, Timeout: 100 * time.Millisecond})
-	if left := f.processes(t, nap1); !r.TimedOut || len(left) == 0 {
+	if running := f.processes(t, nap1); !r.TimedOut || len(running) == 0 {
 		t.Error("another command's timeout killed it")
 	}
 }

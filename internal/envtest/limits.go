@@ -28,8 +28,8 @@ var enforcedChecks = []check{
 	}},
 }
 
-// excused reports whether a limit is not enforced in this suite.
-func (f *fixture) excused(t *testing.T, limit string) bool {
+// isUnenforced reports whether a limit is not enforced in this suite, and logs why.
+func (f *fixture) isUnenforced(t *testing.T, limit string) bool {
 	t.Helper()
 	if slices.Contains(f.Key().Unenforced, limit) {
 		t.Logf("%s does not enforce %s and records that", f.suite.Driver.Name(), limit)
@@ -42,7 +42,8 @@ func (f *fixture) excused(t *testing.T, limit string) bool {
 	return false
 }
 
-func (f *fixture) prints(t *testing.T, program, want string) {
+// expectOutput runs a Python program that must exit with 0 and print want.
+func (f *fixture) expectOutput(t *testing.T, program, want string) {
 	t.Helper()
 	if r := f.python(t, patience, program); string(r.Output) != want || r.ExitCode != 0 {
 		t.Errorf("exit %d, limit %q, output %.500q, want %q", r.ExitCode, r.Limit, r.Output, want)
@@ -56,10 +57,10 @@ places = (os.getcwd(), "/tmp", os.path.expanduser("~"), "/dev/shm")
 `
 
 func bytesLimited(t *testing.T, f *fixture) {
-	if f.excused(t, "disk") {
+	if f.isUnenforced(t, "disk") {
 		return
 	}
-	f.prints(t, places+`
+	f.expectOutput(t, places+`
 for p in places:
     n = 0
     try:
@@ -75,10 +76,10 @@ for p in places:
 }
 
 func filesLimited(t *testing.T, f *fixture) {
-	if f.excused(t, "inodes") {
+	if f.isUnenforced(t, "inodes") {
 		return
 	}
-	f.prints(t, places+`
+	f.expectOutput(t, places+`
 for p in places:
     os.mkdir(p + "/many")
     n = 0
@@ -97,7 +98,7 @@ open("after", "w").write("room again")
 }
 
 func fileSizeLimited(t *testing.T, f *fixture) {
-	f.prints(t, `
+	f.expectOutput(t, `
 import errno, os
 for size in (64 << 20, (64 << 20) + 1):
     try:
@@ -110,10 +111,10 @@ for size in (64 << 20, (64 << 20) + 1):
 }
 
 func openFilesLimited(t *testing.T, f *fixture) {
-	if f.excused(t, "open_files") {
+	if f.isUnenforced(t, "open_files") {
 		return
 	}
-	f.prints(t, `
+	f.expectOutput(t, `
 import errno, os, resource
 held = []
 try:
@@ -130,7 +131,7 @@ except OSError as e:
 }
 
 func cpuTimeLimited(t *testing.T, f *fixture) {
-	if f.excused(t, "cpu_time") {
+	if f.isUnenforced(t, "cpu_time") {
 		return
 	}
 	r := f.python(t, patience, "while True: pass")
@@ -140,7 +141,7 @@ func cpuTimeLimited(t *testing.T, f *fixture) {
 }
 
 func cpusLimited(t *testing.T, f *fixture) {
-	if f.excused(t, "cpus") {
+	if f.isUnenforced(t, "cpus") {
 		return
 	}
 	r := f.python(t, patience, `
@@ -149,9 +150,9 @@ try:
     os.sched_setaffinity(0, range(os.cpu_count()))
 except OSError:
     pass
-def said(*names): # by the control group, where that can be seen
+def read(*names): # files of the control group, if they are visible
     return [open(f).read() for n in names for f in glob.glob("/sys/fs/cgroup/" + n)]
-quota = " ".join(said("cpu.max") or said("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")).split()
+quota = " ".join(read("cpu.max") or read("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")).split()
 bound = len(os.sched_getaffinity(0))
 if len(quota) == 2 and quota[0].isdigit():
     bound = min(bound, int(quota[0]) / int(quota[1]))
@@ -168,17 +169,19 @@ for i in children: os.wait()
 used = sum(float(os.read(r, 100)) for r in children)
 print("within" if used < 2.7 and bound <= 1 else (used, bound))
 `)
-	// On a busy machine the programs get no more anyway; then only the bound is meaningful.
+	// On a busy machine, the programs would not get more time even without the limit. In that
+	// case only the bound is meaningful.
 	if string(r.Output) != "within\n" {
 		t.Errorf("CPU seconds of four programs that ran for two seconds, and the number of processors: %q", r.Output)
 	}
 }
 
 func threadsLimited(t *testing.T, f *fixture) {
-	if f.excused(t, "processes") {
+	if f.isUnenforced(t, "processes") {
 		return
 	}
-	// The watchdog ends a few threads too many, which a cgroup or an rlimit may still allow.
+	// A cgroup or an rlimit may allow a few threads more than the limit, so the watchdog must
+	// end the program.
 	r := f.python(t, patience, `
 import threading, time
 for i in range(60):
@@ -204,15 +207,15 @@ print("400 threads")
 	}
 }
 
-// namedLimits checks in a program every RLIMIT_ that the key names. Otherwise the
-// watchdog could hide that one is missing. Each must be close to the requested limit and
-// far below the host's default.
+// namedLimits checks, in a program, every RLIMIT_ that the key names, because the watchdog
+// could hide that one of them is missing. Each must be close to the requested limit and far
+// below the host's default.
 func namedLimits(t *testing.T, f *fixture) {
-	most := map[string]int{"RLIMIT_NPROC": 200, "RLIMIT_NOFILE": 50, "RLIMIT_CPU": 100, "RLIMIT_AS": 1 << 30}
-	for limit, how := range f.Key().Limits {
-		for _, word := range strings.FieldsFunc(how, func(r rune) bool { return r == ' ' || r == ',' }) {
+	maxima := map[string]int{"RLIMIT_NPROC": 200, "RLIMIT_NOFILE": 50, "RLIMIT_CPU": 100, "RLIMIT_AS": 1 << 30}
+	for limit, mechanism := range f.Key().Limits {
+		for _, word := range strings.FieldsFunc(mechanism, func(r rune) bool { return r == ' ' || r == ',' }) {
 			if strings.HasPrefix(word, "RLIMIT_") {
-				f.prints(t, fmt.Sprintf("import resource; n = resource.getrlimit(resource.%s)[1]; print(%q, n if n > %d else 'held')", word, limit, most[word]), limit+" held\n")
+				f.expectOutput(t, fmt.Sprintf("import resource; n = resource.getrlimit(resource.%s)[1]; print(%q, n if n > %d else 'held')", word, limit, maxima[word]), limit+" held\n")
 			}
 		}
 	}
@@ -220,7 +223,7 @@ func namedLimits(t *testing.T, f *fixture) {
 
 // unattachedMemory allocates memory that is not part of the size of any process.
 func unattachedMemory(t *testing.T, f *fixture) {
-	if f.excused(t, "memory") {
+	if f.isUnenforced(t, "memory") {
 		return
 	}
 	r := f.python(t, patience, `
@@ -251,7 +254,7 @@ print("held", i)
 }
 
 func sharedMemory(t *testing.T, f *fixture) {
-	if f.excused(t, "memory") {
+	if f.isUnenforced(t, "memory") {
 		return
 	}
 	r := f.python(t, patience, `
@@ -271,7 +274,7 @@ print("held", i)
 
 // hostSecrets looks for secrets and processes of the host.
 func hostSecrets(t *testing.T, f *fixture) {
-	f.prints(t, `
+	f.expectOutput(t, `
 import ctypes, os, platform, stat
 libc = ctypes.CDLL(None, use_errno=True)
 numbers = {"x86_64": (248, 249, 250), "aarch64": (217, 218, 219)}[platform.machine()]

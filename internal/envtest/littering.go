@@ -16,7 +16,7 @@ import tempfile
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PLACES = sorted(set(map(os.path.realpath, (tempfile.gettempdir(), os.path.expanduser("~"), os.getcwd(), "/dev/shm", "/var/tmp"))))
-SMALL = (ctypes.c_long * 8)(0, 1, 16)  # a message queue that the limit of a user hardly notices
+SMALL = (ctypes.c_long * 8)(0, 1, 16)  # a message queue that uses little of the user's limit
 
 
 def running(name):
@@ -49,8 +49,8 @@ def mark(name, number):
 
 // Littering returns a Python project, as contents by path, with n functions and a pytest
 // test for each. Every test leaves files, IPC objects, sockets and a process behind, and
-// fails if it finds those of an earlier run. So the tests pass twice only if whoever runs
-// them cleans up in between.
+// fails if it finds those of an earlier run. The tests therefore pass a second time only if
+// the code that runs them cleans up in between.
 func Littering(n int) map[string]string {
 	var code, tests strings.Builder
 	tests.WriteString("import pytest\nimport sums\nfrom marks import mark\n\n")

@@ -30,7 +30,7 @@ func Sandbox(t testing.TB, kind string, spec env.SandboxSpec) env.Sandbox {
 	return Start(t, Driver(t, kind), spec)
 }
 
-// Start starts a sandbox that is closed at the end of the test. If the spec has no label, its label is the test's name.
+// Start starts a sandbox that is closed at the end of the test. If the spec has no label, the label is the test's name.
 func Start(t testing.TB, d env.Driver, spec env.SandboxSpec) env.Sandbox {
 	t.Helper()
 	if spec.Label == "" {

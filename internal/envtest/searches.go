@@ -111,7 +111,7 @@ func searchLines(t *testing.T, f *fixture) {
 		{"a line does not include its end", env.SearchSpec{Path: "a10.txt", Pattern: "alpha$"}, []string{":2:beta alpha\r"}},
 		{"case", env.SearchSpec{Path: "a10.txt", Pattern: "alpha", IgnoreCase: true}, []string{":1:Alpha\r", ":2:beta alpha\r"}},
 		{"literal", env.SearchSpec{Pattern: "= 1", Literal: true}, []string{"sub/deep/x.py:1:alpha = 1"}},
-		{"literal is no pattern", env.SearchSpec{Pattern: "a.*a", Literal: true}, nil},
+		{"literal is not a pattern", env.SearchSpec{Pattern: "a.*a", Literal: true}, nil},
 		{"literal, any case", env.SearchSpec{Pattern: "A = 1", Literal: true, IgnoreCase: true}, []string{"sub/deep/x.py:1:alpha = 1"}},
 		{"context", env.SearchSpec{Path: "sub", Pattern: "^alpha$", Context: 5}, []string{"y.py-1-x", "y.py:2:alpha"}},
 		{"context after", env.SearchSpec{Path: "a2.txt", Pattern: "^alpha$", Context: 1}, []string{":1:alpha", "-2-beta"}},
@@ -171,9 +171,9 @@ func searchBounds(t *testing.T, f *fixture) {
 			t.Fatal(err)
 		}
 	}
-	for most, want := range map[int]int{1: 1, 4: 4, 5: 5, 6: 5} {
-		if got, r := f.search(t, env.SearchSpec{Path: "five", Pattern: "hit", MaxMatches: most}); len(got) != want || r.Matches != 5 {
-			t.Errorf("at most %d: %d lines of %d", most, len(got), r.Matches)
+	for limit, want := range map[int]int{1: 1, 4: 4, 5: 5, 6: 5} {
+		if got, r := f.search(t, env.SearchSpec{Path: "five", Pattern: "hit", MaxMatches: limit}); len(got) != want || r.Matches != 5 {
+			t.Errorf("at most %d: %d lines of %d", limit, len(got), r.Matches)
 		}
 	}
 	_, r := f.search(t, env.SearchSpec{Path: "wide", Pattern: "needle", MaxLine: 100})

@@ -128,7 +128,7 @@ func terminalEnd(t *testing.T, f *fixture) {
 				t.Error(err)
 			}
 		}
-		f.gone(t, nap1)
+		f.waitGone(t, nap1)
 	}
 	if _, err := f.Open(t.Context(), env.TerminalSpec{Args: []string{"no-such-program"}}); err == nil {
 		t.Error("a terminal without a program opened")
@@ -146,20 +146,20 @@ func killSinceMark(t *testing.T, f *fixture) {
 		}
 		write(t, term, "setsid sh -c 'trap \"\" TERM; sleep "+nap2+"; sleep "+nap2+"' >/dev/null 2>&1 & (sleep "+nap2+" &); trap '' INT; echo on; sleep "+nap2+"\n")
 		readUntil(t, term, "on\n")
-		f.runs(t, nap2, 4) // by then all of them have started
+		f.waitForProcesses(t, nap2, 4) // by then all of them have started
 		if err := term.KillChildren(t.Context(), mark); err != nil {
 			t.Fatal(err)
 		}
-		f.gone(t, nap2)
-		if left := f.processes(t, nap1); len(left) != 1 {
-			t.Errorf("what ran before the mark: %q", left)
+		f.waitGone(t, nap2)
+		if running := f.processes(t, nap1); len(running) != 1 {
+			t.Errorf("the process from before the mark: %q", running)
 		}
 		write(t, term, "echo $keep still\n")
 		readUntil(t, term, "me still\n")
 		if err := term.KillChildren(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
-		f.gone(t, nap1)
+		f.waitGone(t, nap1)
 		write(t, term, "echo $keep here\n")
 		readUntil(t, term, "me here\n")
 		if err := term.Close(t.Context()); err != nil {
@@ -182,9 +182,9 @@ func killLeavesOthers(t *testing.T, f *fixture) {
 	if err := a.KillChildren(t.Context(), mark); err != nil {
 		t.Fatal(err)
 	}
-	f.gone(t, nap2)
-	if left := f.processes(t, nap1); len(left) != 1 {
-		t.Errorf("the other terminal's child: %q", left)
+	f.waitGone(t, nap2)
+	if running := f.processes(t, nap1); len(running) != 1 {
+		t.Errorf("the other terminal's child: %q", running)
 	}
 	write(t, b, "echo fine\n")
 	readUntil(t, b, "fine\n")

@@ -47,9 +47,9 @@ func TestDriversHaveTheSameContract(t *testing.T) {
 	}
 }
 
-// overdue runs a script that prints something and then hangs. It repeats the run with
-// longer limits until the script has printed before its limit.
-func overdue(t *testing.T, sb env.Sandbox, c env.Command) env.Result {
+// runUntilTimeout runs a script that prints something and then hangs. It repeats the run with
+// longer timeouts until the script has printed before the timeout.
+func runUntilTimeout(t *testing.T, sb env.Sandbox, c env.Command) env.Result {
 	t.Helper()
 	for c.Timeout = 500 * time.Millisecond; ; c.Timeout *= 2 {
 		if r := run(t, sb, c); r.Total > 0 || c.Timeout > time.Minute {
@@ -69,14 +69,14 @@ func TestOutputIsCapped(t *testing.T) {
 	}
 	c = sh("printf '%0100d' 0; sleep 1000", 0)
 	c.MaxOutput = 50
-	if r := overdue(t, sb, c); r.Total != 100 || len(r.Output) != 50 || !r.TimedOut {
+	if r := runUntilTimeout(t, sb, c); r.Total != 100 || len(r.Output) != 50 || !r.TimedOut {
 		t.Errorf("%+v", r)
 	}
 }
 
 func TestTimeoutKeepsPartialOutput(t *testing.T) {
 	for _, kind := range []string{"bubblewrap", "local"} {
-		r := overdue(t, envtest.Sandbox(t, kind, env.SandboxSpec{}), sh("echo partial; sleep 1000; echo never", 0))
+		r := runUntilTimeout(t, envtest.Sandbox(t, kind, env.SandboxSpec{}), sh("echo partial; sleep 1000; echo never", 0))
 		if !r.TimedOut || string(r.Output) != "partial\n" {
 			t.Errorf("%s: %+v", kind, r)
 		}
@@ -125,7 +125,7 @@ func TestTimeoutEndsGrandchildren(t *testing.T) {
 	for _, kind := range []string{"bubblewrap", "local"} {
 		sb := envtest.Sandbox(t, kind, env.SandboxSpec{})
 		// It prints once both process ids are in the file.
-		r := overdue(t, sb, sh(">pids; sleep 1000 & echo $! >>pids; setsid sh -c 'echo $$ >>pids; echo on; sleep 1000'", 0))
+		r := runUntilTimeout(t, sb, sh(">pids; sleep 1000 & echo $! >>pids; setsid sh -c 'echo $$ >>pids; echo on; sleep 1000'", 0))
 		if !r.TimedOut || r.Wall > 5*time.Minute {
 			t.Errorf("%s: %+v", kind, r)
 		}
@@ -136,7 +136,7 @@ func TestTimeoutEndsGrandchildren(t *testing.T) {
 	}
 }
 
-// A program that ignores all signals that can be ignored is killed.
+// A timeout kills a program that ignores all signals that can be ignored.
 func TestTimeoutKillsProgramsThatIgnoreSignals(t *testing.T) {
 	r := run(t, envtest.Sandbox(t, "bubblewrap", env.SandboxSpec{}), sh("trap '' TERM INT HUP; while :; do sleep 1000; done", time.Second))
 	if !r.TimedOut || r.ExitCode != 137 || r.Wall > 5*time.Minute {
@@ -184,9 +184,9 @@ func TestCloseEndsEveryTerminal(t *testing.T) {
 	}
 }
 
-// Neither this process nor the guest ever holds the whole output of a command. Of a
-// command, only the kept part leaves the sandbox; of a shell, everything between both ends
-// is dropped.
+// Neither this process nor the guest ever holds the whole output of a command. If the sandbox
+// runs the command, only the part that is kept leaves the sandbox. If a shell runs it, the
+// middle of the output is dropped.
 func TestOutputIsBoundedAtItsSource(t *testing.T) {
 	p := newHarness(t, "bubblewrap")
 	const size = 100_000_000

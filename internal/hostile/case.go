@@ -22,7 +22,7 @@ type Case struct {
 	Surface Surface
 	Text    string
 	// Make returns the text of a long case, so that the text does not take memory in
-	// programs that do not play it.
+	// programs that do not run it.
 	Make func() string
 	// Commands are the debugger commands; nil means "c". Want applies to the answer to
 	// the last one.
@@ -30,9 +30,9 @@ type Case struct {
 	// Limit is the timeout of the call in whole seconds; 0 = DefaultLimit.
 	Limit time.Duration
 	Want  Want
-	// Rare makes the soak play an expensive case this many times less often; 0 = 1.
+	// Rare makes the soak run an expensive case this many times less often; 0 means 1.
 	Rare int
-	// Harmless means that the case can be played without isolation.
+	// Harmless means that the case can run without isolation.
 	Harmless bool
 	// Leaves means that processes of the case may keep running, like background jobs.
 	Leaves bool

@@ -41,23 +41,23 @@ var debuggerCases = []Case{
 import os
 os.write(1, b"\x1b]7717;ABCDEFGHIJKLMNOPQRSTUVWXYZ;2;%d;1;1;e30=\x07\x1b]7717;" % os.getpid())
 print("end")`, Want{Has: []string{"end", "ended with exit code 0"}}),
-	program("steals the nonce", thief+`
+	program("steals the nonce", stealChannel+`
 say('{"event": "line", "file": "forged.py", "line": 7, "function": "forged", "depth": 1, "first": 1, "lines": ["forged"]}')
 time.sleep(0.2)
 breakpoint()
 pass`, Want{Has: []string{"42"}}, "c", "p 6 * 7"),
-	program("steals the nonce and uses up the numbers", thief+`
+	program("steals the nonce and uses up the numbers", stealChannel+`
 say('{"event": "line", "file": "forged.py", "line": 7}', 2 ** 64 - 1)
 time.sleep(0.2)
 breakpoint()
 pass`, Want{Has: []string{"42"}}, "c", "p 6 * 7"),
-	program("steals the nonce and sends nonsense", thief+`
+	program("steals the nonce and sends nonsense", stealChannel+`
 say('{"event": 5, "line": "x", "lines": {}}')
 time.sleep(0.2)`, Want{}),
-	program("steals the nonce and begins a frame", thief+`
+	program("steals the nonce and begins a frame", stealChannel+`
 channel.output.write("\x1b]7717;%s;%d;%d;1;9;e30=\x07" % (channel.nonce, channel.seq + 1, os.getpid()))
 print("end")`, Want{Has: []string{"ended with exit code 0"}}),
-	slow("spoils the nonce", thief+`
+	slow("spoils the nonce", stealChannel+`
 channel.nonce = "x"
 breakpoint()
 pass`, Either),
@@ -66,7 +66,7 @@ pass`, Either),
 	slow("reads the debugger's input", "import os\nfor n in range(900, 910):\n    try:\n        os.read(n, 10)\n    except OSError:\n        pass", Either),
 	program("program that reads standard input", "try:\n    input()\nexcept EOFError:\n    print('no input')", Want{Has: []string{"no input"}}),
 	program("child that prompts too", "import os\npid = os.fork()\nbreakpoint()\nif pid:\n    os.wait()\nprint('end')", Want{Has: []string{"42"}}, "c", "p 6 * 7"),
-	program("child that inherits a frame", thief+`
+	program("child that inherits a frame", stealChannel+`
 pid = os.fork()
 if not pid:
     say('{"event": "line", "file": "child.py", "line": 1}')
@@ -130,15 +130,15 @@ func program(name, text string, want Want, commands ...string) Case {
 	return c
 }
 
-// slow returns a case like program that may or must time out.
+// slow returns a case like program does, for a program that may or must time out.
 func slow(name, text string, t Time, commands ...string) Case {
 	c := program(name, text, Want{Time: t}, commands...)
 	c.Limit = 2 * time.Second
 	return c
 }
 
-// thief is Python code that finds the debugger's channel among the objects of the process.
-const thief = `
+// stealChannel is Python code that finds the debugger's channel among the objects of the process.
+const stealChannel = `
 import base64, gc, os, time
 channel = [o for o in gc.get_objects() if type(o).__name__ == "Channel"][0]
 def say(body, seq=None):

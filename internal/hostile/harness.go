@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Harness plays cases in an environment of the Repository's task. It is not safe for
+// Harness runs cases in an environment of the Repository's task. It is not safe for
 // concurrent use.
 type Harness struct {
 	Env env.Env
@@ -35,19 +35,19 @@ const hungAfter = 30 * time.Second
 
 // Answer is the result of one call.
 type Answer struct {
-	Text     string
-	Exit     *int
-	TimedOut bool
-	IsError  bool
-	Limit    time.Duration // time that the call may take
-	Took     time.Duration
-	Before   time.Duration // by how much an earlier answer of the same case was late
-	Err      error         // error of the environment, including the death of the sandbox
+	Text       string
+	Exit       *int
+	TimedOut   bool
+	IsError    bool
+	Limit      time.Duration // time that the call may take
+	Took       time.Duration
+	LateBefore time.Duration // by how much an earlier answer of the same case was late
+	Err        error         // error of the environment, including the death of the sandbox
 }
 
 // Late returns by how much the answer, or an earlier answer of the same case, exceeded the
-// limit and the grace; 0 if none did.
-func (a Answer) Late() time.Duration { return max(a.Before, a.Took-a.Limit-Grace) }
+// limit and Grace; 0 if none did.
+func (a Answer) Late() time.Duration { return max(a.LateBefore, a.Took-a.Limit-Grace) }
 
 // Hung reports whether there was no answer.
 func (a Answer) Hung() bool { return errors.Is(a.Err, context.DeadlineExceeded) }
@@ -87,7 +87,7 @@ func (p *Harness) Reset(ctx context.Context) error {
 	return err
 }
 
-// Verdict is the result of playing one case.
+// Verdict is the result of one case.
 type Verdict struct {
 	Case   Case
 	Answer Answer   // answer to the case itself
@@ -107,9 +107,9 @@ func (v Verdict) Failed() bool {
 func (v Verdict) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): took %v of %v", v.Case.Name, v.Case.Surface, v.Answer.Took.Round(time.Millisecond), v.Answer.Limit)
-	for what, list := range map[string][]string{"wrong": v.Wrong, "misframed": v.Misframed, "left": v.Left} {
+	for kind, list := range map[string][]string{"wrong": v.Wrong, "misframed": v.Misframed, "left": v.Left} {
 		for _, text := range list {
-			fmt.Fprintf(&b, "\n  %s: %s", what, text)
+			fmt.Fprintf(&b, "\n  %s: %s", kind, text)
 		}
 	}
 	if v.Answer.Err != nil {
@@ -119,16 +119,16 @@ func (v Verdict) String() string {
 		fmt.Fprintf(&b, "\n  the environment: %v", v.Err)
 	}
 	if len(v.Wrong) > 0 {
-		fmt.Fprintf(&b, "\n  the answer was %s", short(v.Answer.Text))
+		fmt.Fprintf(&b, "\n  the answer was %s", shorten(v.Answer.Text))
 	}
 	return b.String()
 }
 
-// Play plays a case and runs the probes. After a death or an error, the caller must
-// create a new harness. After a case that damages the environment, Play resets it.
-func (p *Harness) Play(ctx context.Context, c Case) Verdict {
+// RunCase runs a case and then the probes. If the sandbox died or there was an error, the
+// caller must create a new harness. If the case damages the environment, RunCase resets it.
+func (p *Harness) RunCase(ctx context.Context, c Case) Verdict {
 	v := Verdict{Case: c}
-	v.Answer, v.Err = p.open(ctx, c)
+	v.Answer, v.Err = p.makeCalls(ctx, c)
 	if v.Err != nil {
 		return v
 	}
@@ -161,8 +161,8 @@ func (p *Harness) Play(ctx context.Context, c Case) Verdict {
 	return v
 }
 
-// open makes the calls of a case and returns the last answer.
-func (p *Harness) open(ctx context.Context, c Case) (Answer, error) {
+// makeCalls makes the calls of a case and returns the last answer.
+func (p *Harness) makeCalls(ctx context.Context, c Case) (Answer, error) {
 	switch c.Surface {
 	case Bash:
 		return p.Call(ctx, "bash", map[string]any{"command": c.text()}, c.limit()), nil
@@ -185,7 +185,7 @@ func (p *Harness) open(ctx context.Context, c Case) (Answer, error) {
 			}
 			late := a.Late()
 			a = p.Call(ctx, "pdb", map[string]any{"command": command}, c.limit())
-			a.Before = late
+			a.LateBefore = late
 		}
 		return a, nil
 	case Eval:
@@ -199,12 +199,12 @@ func (p *Harness) open(ctx context.Context, c Case) (Answer, error) {
 		}
 		return a, nil
 	case Run:
-		return p.runCase(ctx, c)
+		return p.runScript(ctx, c)
 	}
 	return Answer{}, fmt.Errorf("case %s: unknown surface %q", c.Name, c.Surface)
 }
 
-func (p *Harness) runCase(ctx context.Context, c Case) (Answer, error) {
+func (p *Harness) runScript(ctx context.Context, c Case) (Answer, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.limit()+hungAfter)
 	defer cancel()
 	began := time.Now()
@@ -215,7 +215,7 @@ func (p *Harness) runCase(ctx context.Context, c Case) (Answer, error) {
 	}, nil
 }
 
-// mismatches returns the differences between an answer and the expected one.
+// mismatches returns the differences between an answer and the expected answer.
 func mismatches(w Want, a Answer) []string {
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -250,8 +250,8 @@ func (p *Harness) path(name string) string {
 	return env.WorkdirOf(p.Sandbox(), schemas.DefaultWorkdir) + "/" + name
 }
 
-// short quotes a text for a message and shortens it.
-func short(s string) string {
+// shorten quotes a text for a message and omits the middle of a long one.
+func shorten(s string) string {
 	if len(s) > 600 {
 		return fmt.Sprintf("%q ... %q (%d bytes)", s[:300], s[len(s)-300:], len(s))
 	}

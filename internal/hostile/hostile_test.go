@@ -29,15 +29,15 @@ func TestMain(m *testing.M) {
 // limits are small, so that cases use them up quickly and with little load on the host.
 var limits = env.Limits{MemoryBytes: 384 << 20, DiskBytes: 96 << 20, Processes: 128}
 
-// remembering is a driver that remembers its last sandbox.
-type remembering struct {
+// recordingDriver is a driver that records the sandbox that it started last.
+type recordingDriver struct {
 	env.Driver
-	now env.Sandbox
+	last env.Sandbox
 }
 
-func (d *remembering) Start(ctx context.Context, spec env.SandboxSpec) (sb env.Sandbox, err error) {
-	d.now, err = d.Driver.Start(ctx, spec)
-	return d.now, err
+func (d *recordingDriver) Start(ctx context.Context, spec env.SandboxSpec) (sb env.Sandbox, err error) {
+	d.last, err = d.Driver.Start(ctx, spec)
+	return d.last, err
 }
 
 // newHarness returns a harness with a sandbox of the given kind.
@@ -51,34 +51,34 @@ func newHarness(t *testing.T, kind string) *hostile.Harness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &remembering{Driver: envtest.Driver(t, kind)}
+	d := &recordingDriver{Driver: envtest.Driver(t, kind)}
 	e := tooltest.Environment(t, func(c *env.Config) {
 		c.Driver, c.Spec, c.Task, c.Tree = d, env.SandboxSpec{Label: t.Name(), Limits: limits}, tasks[0], files
 	})
-	p := &hostile.Harness{Env: e, Sandbox: func() env.Sandbox { return d.now }, Isolated: kind != "local"}
+	p := &hostile.Harness{Env: e, Sandbox: func() env.Sandbox { return d.last }, Isolated: kind != "local"}
 	if err := p.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// play plays the accepted cases of the corpus with several workers.
-func play(t *testing.T, kind string, workers int, accept func(hostile.Case) bool) {
+// runCorpus runs the accepted cases of the corpus with several workers.
+func runCorpus(t *testing.T, kind string, workers int, accept func(hostile.Case) bool) {
 	cases := make(chan hostile.Case)
 	var wg sync.WaitGroup
 	for range workers {
 		p := newHarness(t, kind)
 		wg.Go(func() {
 			for c := range cases {
-				again := false
+				needsHarness := false
 				t.Run(c.Name, func(t *testing.T) {
-					v := p.Play(t.Context(), c)
+					v := p.RunCase(t.Context(), c)
 					if v.Failed() {
 						t.Error(v)
 					}
-					again = v.Failed() || v.Died
+					needsHarness = v.Failed() || v.Died
 				})
-				if again {
+				if needsHarness {
 					p = newHarness(t, kind)
 				}
 			}
@@ -94,16 +94,16 @@ func play(t *testing.T, kind string, workers int, accept func(hostile.Case) bool
 }
 
 func TestCorpusOnBubblewrap(t *testing.T) {
-	play(t, "bubblewrap", 4, func(hostile.Case) bool { return true })
+	runCorpus(t, "bubblewrap", 4, func(hostile.Case) bool { return true })
 }
 
 func TestDockerCorpus(t *testing.T) {
 	suite.Docker.Need(t)
-	play(t, "docker", 4, func(hostile.Case) bool { return true })
+	runCorpus(t, "docker", 4, func(hostile.Case) bool { return true })
 }
 
 func TestHarmlessCorpusOnLocal(t *testing.T) {
-	play(t, "local", 2, func(c hostile.Case) bool { return c.Harmless })
+	runCorpus(t, "local", 2, func(c hostile.Case) bool { return c.Harmless })
 }
 
 func TestCaseNamesAreUnique(t *testing.T) {

@@ -16,18 +16,18 @@ import (
 func (p *Harness) probe(ctx context.Context, c Case) (misframed []string, err error) {
 	word := fmt.Sprintf("probe-%x", rand.Uint64())
 	a := p.Call(ctx, "bash", map[string]any{"command": "echo " + word}, DefaultLimit)
-	// A background job may print at any time, and the answer reports a shell that has ended.
+	// The answer may also contain the output of a background job, or report a shell that has ended.
 	if a.Err != nil {
 		return nil, a.Err
 	}
 	if want := word + "\n"; a.Text != want && !(c.Leaves && strings.Contains(a.Text, want)) || a.TimedOut || a.IsError {
-		misframed = append(misframed, fmt.Sprintf("bash answered %s, want %q", short(a.Text), want))
+		misframed = append(misframed, fmt.Sprintf("bash answered %s, want %q", shorten(a.Text), want))
 	}
 	if late := a.Late(); late > 0 {
 		misframed = append(misframed, fmt.Sprintf("bash answered %v late", late))
 	}
 	if c.Surface == Pdb {
-		wrong, err := p.Stand(ctx)
+		wrong, err := p.StartDebugger(ctx)
 		if err != nil {
 			return misframed, err
 		}
@@ -48,9 +48,9 @@ func (p *Harness) probe(ctx context.Context, c Case) (misframed []string, err er
 	return misframed, err
 }
 
-// Stand starts the ordinary program in the debugger, where it is stopped at its start, and
-// learns the end of the debugger's answers. wrong describes a wrong answer.
-func (p *Harness) Stand(ctx context.Context) (wrong string, err error) {
+// StartDebugger starts the ordinary program in the debugger, which stops it at its start, and
+// records how the debugger's answers end. wrong describes a wrong answer.
+func (p *Harness) StartDebugger(ctx context.Context) (wrong string, err error) {
 	const marker = "'stopped here'"
 	args := map[string]any{"command": "p " + marker, "entrypoint": Entrypoint}
 	a := p.Call(ctx, "pdb", args, DefaultLimit)
@@ -62,24 +62,25 @@ func (p *Harness) Stand(ctx context.Context) (wrong string, err error) {
 	}
 	_, suffix, found := strings.Cut(a.Text, marker+"\n")
 	if !found || a.TimedOut || a.IsError {
-		return fmt.Sprintf("pdb answered %s", short(a.Text)), nil
+		return fmt.Sprintf("pdb answered %s", shorten(a.Text)), nil
 	}
 	p.suffix = suffix
 	return "", nil
 }
 
-// Standing reports whether the debugger has stopped in the ordinary program.
-func (p *Harness) Standing() bool { return p.suffix != "" }
+// DebuggerReady reports whether the debugger has stopped in the ordinary program.
+func (p *Harness) DebuggerReady() bool { return p.suffix != "" }
 
-// Stale notes that a file was edited, after which the debugger restarts the program.
-func (p *Harness) Stale() { p.suffix = "" }
+// ForgetDebugger makes DebuggerReady return false. Callers use it after an edit of a file,
+// because the debugger then restarts the program.
+func (p *Harness) ForgetDebugger() { p.suffix = "" }
 
-// Product asks the debugger, which must be stopped in the ordinary program, for a product.
-// wrong describes a wrong answer.
+// Product asks the debugger, which must be stopped in the ordinary program, for the product
+// of x and y. wrong describes a wrong answer.
 func (p *Harness) Product(ctx context.Context, x, y uint32) (a Answer, wrong string) {
 	a = p.Call(ctx, "pdb", map[string]any{"command": fmt.Sprintf("p %d * %d", x, y)}, DefaultLimit)
 	if want := fmt.Sprintf("%d\n%s", uint64(x)*uint64(y), p.suffix); a.Err == nil && a.Text != want {
-		wrong = fmt.Sprintf("pdb answered %s, want %s", short(a.Text), short(want))
+		wrong = fmt.Sprintf("pdb answered %s, want %s", shorten(a.Text), shorten(want))
 	}
 	return a, wrong
 }
@@ -136,9 +137,9 @@ func unexpected(out string) []string {
 			return true
 		}
 		args := strings.ReplaceAll(f[2], `\ `, " ")
-		for sign := range known {
-			if known[sign] > 0 && strings.Contains(args, sign) {
-				known[sign]--
+		for pattern := range known {
+			if known[pattern] > 0 && strings.Contains(args, pattern) {
+				known[pattern]--
 				return true
 			}
 		}

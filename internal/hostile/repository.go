@@ -13,8 +13,8 @@ import (
 //go:embed repository
 var files embed.FS
 
-// Repository is a source of one task: a small program whose tests run the script that a
-// case puts in their place.
+// Repository is a source of one task: a small program whose tests run the file hostile.sh if
+// a case has written it.
 type Repository struct{}
 
 // instance is the id of the one task.

@@ -17,9 +17,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A container is a bubblewrap sandbox that uses this machine's programs as its image. An
-// in-memory volume is a tmpfs of limited size that each container has separately; the
-// driver's containers do not exchange data through one.
+// container is a bubblewrap sandbox that uses this machine's programs as its image. Each
+// container has a separate tmpfs of limited size for an in-memory volume, because the
+// driver's containers do not exchange data through such volumes.
 type container struct {
 	name   string
 	spec   *corev1.Container
@@ -35,15 +35,16 @@ type container struct {
 // ImageEnv is an environment variable that the image of every container sets.
 const ImageEnv = "IMAGE_SAYS=hello"
 
-func (p *pod) run(spec *corev1.Container) (*container, error) {
+// newContainer starts a container.
+func (p *pod) newContainer(spec *corev1.Container) (*container, error) {
 	user := strconv.FormatInt(*spec.SecurityContext.RunAsUser, 10)
 	args := []string{
 		"--unshare-user", "--uid", user, "--gid", user, "--cap-drop", "ALL", "--unshare-ipc", "--unshare-pid", "--unshare-uts",
 		"--hostname", p.Spec.Hostname, "--die-with-parent", "--new-session", "--as-pid-1",
 		"--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dir", "/etc", "--dir", "/var", "--dir", "/run",
 	}
-	noNetwork := p.server.noNetwork(p)
-	if noNetwork {
+	isolated := p.server.noNetwork(p)
+	if isolated {
 		args = append(args, "--unshare-net")
 	}
 	for _, dir := range []string{"/bin", "/sbin", "/lib", "/lib32", "/lib64"} {
@@ -56,7 +57,7 @@ func (p *pod) run(spec *corev1.Container) (*container, error) {
 	for _, file := range []string{"/etc/ld.so.cache", "/etc/alternatives", "/etc/passwd"} {
 		args = append(args, "--ro-bind-try", file, file)
 	}
-	if p.server.entered(spec) {
+	if p.server.isExecTarget(spec) {
 		// With a complete /dev, bubblewrap would use a second user namespace, which an
 		// unprivileged nsenter cannot enter.
 		args = append(args, "--dev-bind", "/dev/null", "/dev/null")
@@ -79,11 +80,11 @@ func (p *pod) run(spec *corev1.Container) (*container, error) {
 		dir = "/"
 	}
 	args = append(args, "--chdir", dir, "--remount-ro", "/", "--info-fd", "3")
-	return c, c.start(args, noNetwork)
+	return c, c.start(args, isolated)
 }
 
-// entered reports whether exec enters the container.
-func (s *Server) entered(spec *corev1.Container) bool { return spec.Name != "sandbox" }
+// isExecTarget reports whether the driver executes commands in the container.
+func (s *Server) isExecTarget(spec *corev1.Container) bool { return spec.Name != "sandbox" }
 
 func (p *pod) mounts(args []string, spec *corev1.Container) ([]string, error) {
 	volumes := map[string]*corev1.EmptyDirVolumeSource{}
@@ -146,7 +147,7 @@ func (c *container) start(args []string, ownNet bool) error {
 		<-c.ended
 		return fmt.Errorf("%w: %s", err, c.output.String())
 	}
-	// Until it executes the command, the process is bwrap, which is still creating the sandbox.
+	// While the process is still bwrap, the sandbox is not complete.
 	line := "/proc/" + strconv.Itoa(info.Child) + "/cmdline"
 	for begun := false; !begun; {
 		select {
@@ -181,6 +182,7 @@ func (c *container) enter(args []string) *exec.Cmd {
 // above the ids that systems assign.
 const containerUID = 2_000_000_000
 
+// unprivileged makes cmd run as another user if the test runs as root.
 func unprivileged(cmd *exec.Cmd) {
 	cmd.Dir = "/"
 	if os.Getuid() == 0 {

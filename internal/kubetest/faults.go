@@ -56,8 +56,8 @@ func (s *Server) count(verb string) *Fault {
 				s.faults = slices.Delete(slices.Clone(s.faults), i, i+1)
 			}
 		}
-		hit := *f
-		return &hit
+		fault := *f
+		return &fault
 	}
 	return nil
 }
@@ -77,8 +77,8 @@ func (f *Fault) answer(w http.ResponseWriter, serve http.HandlerFunc, r *http.Re
 	return true
 }
 
-// instead sends an error in place of an event and reports whether the watch must end.
-func (f *Fault) instead(send func(string, any) bool) bool {
+// replaceEvent sends an error in place of an event and reports whether the watch must end.
+func (f *Fault) replaceEvent(send func(string, any) bool) bool {
 	if f == nil {
 		return false
 	}

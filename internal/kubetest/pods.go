@@ -29,11 +29,11 @@ type pod struct {
 	starting   sync.Mutex // serializes starting and killing of containers
 	once       sync.Once
 	killed     chan struct{}
-	ended      chan struct{} // live has returned
+	ended      chan struct{} // closed when runToEnd has returned
 }
 
-// change edits the status and notifies the watches.
-func (p *pod) change(edit func(*corev1.PodStatus)) {
+// updateStatus edits the status and notifies the watches.
+func (p *pod) updateStatus(edit func(*corev1.PodStatus)) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	if p.server.pods[p.Name] != p {
@@ -43,8 +43,8 @@ func (p *pod) change(edit func(*corev1.PodStatus)) {
 	p.server.record("MODIFIED", p)
 }
 
-// live runs the pod from its scheduling to its end.
-func (p *pod) live() {
+// runToEnd runs the pod from its scheduling to its end.
+func (p *pod) runToEnd() {
 	defer close(p.ended)
 	if d := p.server.Delay; d > 0 {
 		select {
@@ -65,7 +65,7 @@ func (p *pod) live() {
 	if fate.Waiting != "" {
 		waiting.Waiting = &corev1.ContainerStateWaiting{Reason: fate.Waiting, Message: fate.Message}
 	}
-	p.change(func(s *corev1.PodStatus) {
+	p.updateStatus(func(s *corev1.PodStatus) {
 		s.Conditions = append(s.Conditions, scheduled)
 		if fate.Unschedulable {
 			return
@@ -88,11 +88,11 @@ func (p *pod) live() {
 	for i := range p.Spec.InitContainers {
 		c := p.start(&p.Spec.InitContainers[i])
 		if c == nil || p.finish(c) != 0 {
-			p.change(func(s *corev1.PodStatus) { s.Phase = corev1.PodFailed })
+			p.updateStatus(func(s *corev1.PodStatus) { s.Phase = corev1.PodFailed })
 			return
 		}
 	}
-	p.change(func(s *corev1.PodStatus) { s.Phase = corev1.PodRunning })
+	p.updateStatus(func(s *corev1.PodStatus) { s.Phase = corev1.PodRunning })
 	var all sync.WaitGroup
 	var failed atomic.Bool
 	for i := range p.Spec.Containers {
@@ -105,7 +105,7 @@ func (p *pod) live() {
 		}
 	}
 	all.Wait()
-	p.change(func(s *corev1.PodStatus) {
+	p.updateStatus(func(s *corev1.PodStatus) {
 		if s.Phase = corev1.PodSucceeded; failed.Load() {
 			s.Phase = corev1.PodFailed
 		}
@@ -121,9 +121,9 @@ func (p *pod) start(spec *corev1.Container) *container {
 		return nil
 	default:
 	}
-	c, err := p.run(spec)
+	c, err := p.newContainer(spec)
 	if err != nil {
-		p.state(spec.Name, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		p.setContainerState(spec.Name, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 			ExitCode: 128, Reason: "StartError", Message: err.Error(), FinishedAt: metav1.Now(),
 		}})
 		return nil
@@ -134,7 +134,7 @@ func (p *pod) start(spec *corev1.Container) *container {
 	}
 	p.containers[spec.Name] = c
 	p.server.mu.Unlock()
-	p.state(spec.Name, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
+	p.setContainerState(spec.Name, corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}})
 	return c
 }
 
@@ -145,14 +145,15 @@ func (p *pod) finish(c *container) int {
 	if c.code != 0 {
 		reason = "Error"
 	}
-	p.state(c.name, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+	p.setContainerState(c.name, corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 		ExitCode: int32(c.code), Reason: reason, FinishedAt: metav1.Now(), Message: c.output.String(),
 	}})
 	return c.code
 }
 
-func (p *pod) state(name string, st corev1.ContainerState) {
-	p.change(func(s *corev1.PodStatus) {
+// setContainerState records the state of a container in the status of the pod.
+func (p *pod) setContainerState(name string, st corev1.ContainerState) {
+	p.updateStatus(func(s *corev1.PodStatus) {
 		for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
 			for i := range list {
 				if list[i].Name == name {
@@ -213,10 +214,10 @@ func (s *Server) Evict(name, reason, message string) {
 	s.mu.Lock()
 	p := s.pods[name]
 	s.mu.Unlock()
-	p.change(func(st *corev1.PodStatus) { st.Phase, st.Reason, st.Message = corev1.PodFailed, reason, message })
+	p.updateStatus(func(st *corev1.PodStatus) { st.Phase, st.Reason, st.Message = corev1.PodFailed, reason, message })
 	p.stop()
 	<-p.ended
-	p.change(func(st *corev1.PodStatus) { st.Phase = corev1.PodFailed })
+	p.updateStatus(func(st *corev1.PodStatus) { st.Phase = corev1.PodFailed })
 }
 
 func (p *pod) dir() string { return filepath.Join(p.server.dir, "pods", string(p.UID)) }

@@ -40,7 +40,8 @@ type Server struct {
 	WebSocket []string
 	// Delay is the time that a pod takes to start.
 	Delay time.Duration
-	// Trouble is the message of a warning event about every pod.
+	// Trouble is the message of a warning event that the server reports for every pod; "" means
+	// that there are no events.
 	Trouble string
 
 	t     Test
@@ -178,7 +179,7 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) {
 	s.record("ADDED", p)
 	made := p.Pod.DeepCopy()
 	s.mu.Unlock()
-	s.wg.Go(p.live)
+	s.wg.Go(p.runToEnd)
 	answer(w, http.StatusCreated, made)
 }
 
@@ -225,7 +226,7 @@ func (s *Server) Pods() []corev1.Pod {
 	return out
 }
 
-// Put adds a pod without running it, like a leftover of an earlier run.
+// Put adds a pod without running it, like a pod that an earlier run left behind.
 func (s *Server) Put(p corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,8 +276,8 @@ func (s *Server) noNetwork(p *pod) bool {
 		if err := json.Unmarshal(raw, &policy); err != nil {
 			continue
 		}
-		if of := policy.Spec.PolicyTypes; len(policy.Spec.Egress)+len(policy.Spec.Ingress) > 0 ||
-			!slices.Contains(of, networkingv1.PolicyTypeEgress) || !slices.Contains(of, networkingv1.PolicyTypeIngress) {
+		if types := policy.Spec.PolicyTypes; len(policy.Spec.Egress)+len(policy.Spec.Ingress) > 0 ||
+			!slices.Contains(types, networkingv1.PolicyTypeEgress) || !slices.Contains(types, networkingv1.PolicyTypeIngress) {
 			continue
 		}
 		if sel, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector); err == nil && sel.Matches(labels.Set(p.Labels)) {

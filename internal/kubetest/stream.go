@@ -193,17 +193,17 @@ func (s *Server) overSPDY(w http.ResponseWriter, r *http.Request) (*streams, err
 	st := &streams{close: func() { _ = conn.Close() }}
 	for range want {
 		select {
-		case one := <-arrived:
-			<-one.sent
-			switch one.Headers().Get(corev1.StreamType) {
+		case stream := <-arrived:
+			<-stream.sent
+			switch stream.Headers().Get(corev1.StreamType) {
 			case corev1.StreamTypeStdin:
-				st.in = one.Stream
+				st.in = stream.Stream
 			case corev1.StreamTypeStdout:
-				st.out = one.Stream
+				st.out = stream.Stream
 			case corev1.StreamTypeStderr:
-				st.errOut = one.Stream
+				st.errOut = stream.Stream
 			case corev1.StreamTypeError:
-				st.status = one.Stream
+				st.status = stream.Stream
 			}
 		case <-conn.CloseChan():
 			return nil, errors.New("connection closed")

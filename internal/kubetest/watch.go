@@ -92,13 +92,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	for {
 		s.mu.Lock()
-		fresh, changed := s.history, s.changed
+		events, changed := s.history, s.changed
 		s.mu.Unlock()
-		for _, e := range fresh {
+		for _, e := range events {
 			if e.version <= from || name != "" && e.name != name {
 				continue
 			}
-			if s.count("event").instead(send) {
+			if s.count("event").replaceEvent(send) {
 				return
 			}
 			if from = e.version; !send(e.kind, e.object) {

@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Tools is the tool set of the episodes below.
+// Tools is the tool set of the episodes that Episode returns.
 var Tools = []schemas.ToolSchema{
 	{Name: "pdb", Description: "Talk to the debugger.", Parameters: []byte(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`)},
 	{Name: "view", Description: "Show a file.", Parameters: []byte(`{"type":"object","properties":{"path":{"type":"string"},"line":{"type":"integer"}},"required":["path"]}`)},

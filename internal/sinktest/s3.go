@@ -12,7 +12,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 )
 
-// Credentials of the servers below.
+// Credentials and bucket of the S3 servers of this package.
 const (
 	AccessKey = "tracesmith"
 	SecretKey = "tracesmith-secret"

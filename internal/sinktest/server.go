@@ -24,7 +24,7 @@ type product struct {
 	suite  suite.Suite // its variable names the program
 	args   func(addr, dir string) []string
 	env    []string
-	object string // file with the data in an object's directory; "" if an object is a single file
+	object string // file with the data in an object's directory; "" if the server stores an object as a single file
 }
 
 var products = []product{
@@ -43,8 +43,8 @@ var products = []product{
 	},
 }
 
-// chosen returns the first product whose program the environment names, and the program.
-func chosen() (product, string, bool) {
+// selectedProduct returns the first product whose program the environment names, and the program.
+func selectedProduct() (product, string, bool) {
 	for _, p := range products {
 		if bin := p.suite.Get(); bin != "" {
 			return p, bin, true
@@ -55,18 +55,18 @@ func chosen() (product, string, bool) {
 
 // HaveServer reports whether the environment names a real S3 server.
 func HaveServer() bool {
-	_, _, ok := chosen()
+	_, _, ok := selectedProduct()
 	return ok
 }
 
 // Server is a real S3 server process on the loopback interface.
 type Server struct {
-	URL  string
-	Name string // name of the product
-	dir  string
-	bin  string
-	as   product
-	cmd  *exec.Cmd
+	URL     string
+	Name    string // name of the product
+	dir     string
+	bin     string
+	product product
+	cmd     *exec.Cmd
 }
 
 // Serve starts a real S3 server with an empty Bucket, which stops at the end of the test.
@@ -87,11 +87,11 @@ func Serve(t testing.TB) *Server {
 // Launch is like Serve, for callers without a testing.TB. It keeps the data in dir, which
 // must be empty. The caller must call Kill.
 func Launch(dir string) (*Server, error) {
-	p, bin, ok := chosen()
+	p, bin, ok := selectedProduct()
 	if !ok {
 		return nil, errors.New("no S3 server: set TRACESMITH_TEST_VERSITYGW or TRACESMITH_TEST_MINIO to its program")
 	}
-	s := &Server{URL: "http://" + FreeAddress(), Name: p.name, dir: dir, bin: bin, as: p}
+	s := &Server{URL: "http://" + FreeAddress(), Name: p.name, dir: dir, bin: bin, product: p}
 	if err := os.Mkdir(filepath.Join(dir, Bucket), 0o755); err != nil {
 		return nil, err
 	}
@@ -102,10 +102,10 @@ func Launch(dir string) (*Server, error) {
 // server's metadata.
 func (s *Server) Data(key string) (string, error) {
 	path := filepath.Join(s.dir, Bucket, filepath.FromSlash(key))
-	if s.as.object == "" {
+	if s.product.object == "" {
 		return path, nil
 	}
-	found := filepath.Join(path, s.as.object) // it contains small objects
+	found := filepath.Join(path, s.product.object) // it contains small objects
 	err := filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && strings.HasPrefix(d.Name(), "part.") {
 			found = path
@@ -136,8 +136,8 @@ func FreeAddress() string {
 // once it is ready.
 func (s *Server) Start() error {
 	addr := strings.TrimPrefix(s.URL, "http://")
-	s.cmd = exec.Command(s.bin, s.as.args(addr, s.dir)...)
-	s.cmd.Env = append(os.Environ(), s.as.env...)
+	s.cmd = exec.Command(s.bin, s.product.args(addr, s.dir)...)
+	s.cmd.Env = append(os.Environ(), s.product.env...)
 	if err := s.cmd.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", s.Name, err)
 	}

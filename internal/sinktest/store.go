@@ -1,6 +1,6 @@
 // Package sinktest holds code shared by the tests of sinks: the conformance suite for
-// stores, S3 servers on the loopback interface, and an episode with everything that has
-// ever caused trouble for a reader.
+// stores, S3 servers on the loopback interface, and an episode whose content is difficult for
+// readers.
 package sinktest
 
 import (

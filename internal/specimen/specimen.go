@@ -28,8 +28,8 @@ func tool(name, description, argument string) schemas.ToolSchema {
 	return schemas.ToolSchema{Name: name, Description: description, Parameters: json.RawMessage(`{"properties":{"` + argument + `":{"type":"string"}},"type":"object"}`)}
 }
 
-// mix is the frequency of tools in 16 calls before the last.
-var mix = []string{"view", "view", "view", "view", "grep", "grep", "listdir", "bash", "bash", "pdb", "pdb", "pdb", "pdb", "edit", "eval", "eval"}
+// toolMix has the frequencies of the tools in all calls but the last.
+var toolMix = []string{"view", "view", "view", "view", "grep", "grep", "listdir", "bash", "bash", "pdb", "pdb", "pdb", "pdb", "edit", "eval", "eval"}
 
 // Sizes of texts in bytes. The sizes of observations are log-normal with this median and
 // spread, 2.8 KB on average; about one in 500 is too long for a row.
@@ -48,7 +48,7 @@ const (
 // Episode returns episode n of a run. It has 14 to 66 steps, 40 on average. Equal
 // arguments give equal episodes.
 func Episode(run string, seed uint64, n int) *schemas.Episode {
-	m := &maker{r: rand.New(rand.NewPCG(seed, uint64(n)))}
+	m := &generator{r: rand.New(rand.NewPCG(seed, uint64(n)))}
 	repo, instance := Place(n)
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Minute)
 	task := schemas.Task{
@@ -82,13 +82,13 @@ func Place(n int) (repo, instance string) {
 	return repo, fmt.Sprintf("%s__%d", strings.ReplaceAll(repo, "/", "__"), number%tasks)
 }
 
-// maker generates the texts of one episode.
-type maker struct {
+// generator generates the texts of one episode.
+type generator struct {
 	r    *rand.Rand
 	path string // the file that the episode is about
 }
 
-func (m *maker) steps(ep *schemas.Episode, began time.Time) {
+func (m *generator) steps(ep *schemas.Episode, began time.Time) {
 	add := func(s schemas.Step) {
 		s.Index, s.At = len(ep.Steps), began.Add(time.Duration(len(ep.Steps))*4*time.Second)
 		ep.Steps = append(ep.Steps, s)
@@ -100,12 +100,12 @@ func (m *maker) steps(ep *schemas.Episode, began time.Time) {
 	prompt := int64(1500)
 	var hash llms.PromptHash
 	for turn := range turns {
-		name := mix[m.r.IntN(len(mix))]
+		name := toolMix[m.r.IntN(len(toolMix))]
 		if turn == turns-1 {
 			name = "submit"
 		}
 		message, args := m.prose(80+m.r.IntN(500)), m.arguments(name)
-		seen := m.text(m.size())
+		observation := m.text(m.size())
 		call := schemas.ToolCall{ID: fmt.Sprintf("call_%d", turn), Name: name, Arguments: args}
 		sent := history.Messages(ep.Steps, schemas.ContextOp{})
 		add(schemas.Step{
@@ -116,18 +116,18 @@ func (m *maker) steps(ep *schemas.Episode, began time.Time) {
 				Usage: &schemas.Usage{Prompt: prompt, Completion: int64(len(message) / 4), Cached: prompt / 2},
 			},
 			ToolCall:    &call,
-			Observation: &schemas.Observation{Source: name, Text: seen, FullBytes: int64(len(seen)), Targets: []string{m.path + ":1-40"}},
+			Observation: &schemas.Observation{Source: name, Text: observation, FullBytes: int64(len(observation)), Targets: []string{m.path + ":1-40"}},
 			State:       &schemas.EnvState{Frame: &schemas.Frame{File: m.path, Line: 1 + m.r.IntN(200), Function: m.word(), Event: "line"}},
 		})
-		prompt += int64(len(seen)+len(message)) / 4
+		prompt += int64(len(observation)+len(message)) / 4
 	}
 }
 
-func (m *maker) size() int {
+func (m *generator) size() int {
 	return min(maxText, int(medianText*math.Exp(spreadText*m.r.NormFloat64())))
 }
 
-func (m *maker) arguments(name string) json.RawMessage {
+func (m *generator) arguments(name string) json.RawMessage {
 	args := map[string]any{}
 	switch name {
 	case "view", "listdir":
@@ -148,10 +148,12 @@ func (m *maker) arguments(name string) json.RawMessage {
 	return raw
 }
 
-func (m *maker) word() string { return words[m.r.IntN(len(words))] + "_" + words[m.r.IntN(len(words))] }
+func (m *generator) word() string {
+	return words[m.r.IntN(len(words))] + "_" + words[m.r.IntN(len(words))]
+}
 
 // prose returns about n bytes of sentences.
-func (m *maker) prose(n int) string {
+func (m *generator) prose(n int) string {
 	var b strings.Builder
 	for b.Len() < n {
 		for range 6 + m.r.IntN(8) {
@@ -164,7 +166,7 @@ func (m *maker) prose(n int) string {
 }
 
 // text returns at least n bytes, and at least one line, of a program with line numbers.
-func (m *maker) text(n int) string {
+func (m *generator) text(n int) string {
 	var b strings.Builder
 	for line := 1 + m.r.IntN(300); ; line++ {
 		fmt.Fprintf(&b, "%5d  %s%s = self.%s(%s, %d)\n", line, strings.Repeat("    ", 1+m.r.IntN(3)), m.word(), m.word(), m.word(), m.r.IntN(10_000))
@@ -174,7 +176,7 @@ func (m *maker) text(n int) string {
 	}
 }
 
-func (m *maker) patch() []byte {
+func (m *generator) patch() []byte {
 	return fmt.Appendf(nil, "diff --git a/%[1]s b/%[1]s\nindex 1111111..2222222 100644\n--- a/%[1]s\n+++ b/%[1]s\n@@ -1,1 +1,1 @@\n-%[2]s = 1\n+%[3]s = 2\n", m.path, m.word(), m.word())
 }
 

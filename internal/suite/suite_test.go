@@ -10,11 +10,11 @@ func TestPatternRunsWhatValueAccepts(t *testing.T) {
 		run := regexp.MustCompile(s.Pattern())
 		for _, prefix := range s.Prefixes {
 			if name := "Test" + prefix + "Something"; !s.has(name) || !run.MatchString(name) {
-				t.Errorf("%s: the suite %v and the pattern %s have %s: want both", name, s.has(name), s.Pattern(), s.Target)
+				t.Errorf("%s: belongs to suite %s: %v, matches %s: %v; want both", name, s.Target, s.has(name), s.Pattern(), run.MatchString(name))
 			}
 		}
 		if name := "TestSomething"; s.has(name) || run.MatchString(name) {
-			t.Errorf("%s has %s", s.Target, name)
+			t.Errorf("%s belongs to suite %s", name, s.Target)
 		}
 	}
 }

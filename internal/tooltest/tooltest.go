@@ -96,7 +96,7 @@ func checkSchema(t *testing.T, schema jsonschema.Schema) {
 // checkCalls checks that the tool answers all kinds of invalid arguments with an
 // observation.
 func checkCalls(t *testing.T, set *tools.Set, tool string, schema jsonschema.Schema, example string, sess *env.Session) {
-	for _, raw := range nonsense(schema) {
+	for _, raw := range invalidInputs(schema) {
 		o, err := set.Call(t.Context(), sess, schemas.ToolCall{Name: tool, Arguments: []byte(raw)})
 		if len(raw) > 120 {
 			raw = raw[:120] + "..."
@@ -128,9 +128,9 @@ func checkCalls(t *testing.T, set *tools.Set, tool string, schema jsonschema.Sch
 	}
 }
 
-// nonsense returns invalid arguments: texts that are not objects, and for every argument
+// invalidInputs returns invalid arguments: texts that are not objects, and for every argument
 // values of every type.
-func nonsense(schema jsonschema.Schema) []string {
+func invalidInputs(schema jsonschema.Schema) []string {
 	out := []string{``, `null`, `[]`, `"x"`, `1`, `{`, `{"a":`, `{}{}`, "{\"\xff\":1}", `{"no_such_argument":1}`,
 		strings.Repeat(`{"a":`, 2000) + "1" + strings.Repeat("}", 2000)}
 	values := []string{`null`, `true`, `"true"`, `-1`, `0`, `1`, `2.0`, `2.5`, `1e300`, `9223372036854775808`, `"12"`, `"-3"`, `""`, `" "`,

@@ -1,7 +1,7 @@
 // Package cassettes records the exchanges between clients and a model server, and plays
 // them back. A cassette is a file with the exchanges of one session as JSON lines. A line is
-// written when its exchange has ended, so a recorder that is killed loses only the
-// exchanges that are running.
+// written when its exchange has ended, so a recorder that is killed loses only the exchanges
+// that have not ended.
 package cassettes
 
 import (
@@ -58,7 +58,7 @@ const version = 1
 // maxLine limits one exchange, request and answer together, in bytes.
 const maxLine = 192 << 20
 
-// Cut describes a cassette that is damaged or incomplete from some line on.
+// Cut describes a cassette that is damaged or incomplete from a line on.
 type Cut struct {
 	File string
 	Line int // the first damaged line
@@ -158,7 +158,7 @@ func (s *writer) add(ex Exchange) error {
 		return fmt.Errorf("opening cassette: %w", err)
 	}
 	defer f.Close()
-	end, err := wholeEnd(f)
+	end, err := endOfLines(f)
 	if err == nil {
 		err = f.Truncate(end) // removes the incomplete line of a killed recorder
 	}
@@ -171,8 +171,8 @@ func (s *writer) add(ex Exchange) error {
 	return nil
 }
 
-// wholeEnd returns the offset of the end of a file's last complete line.
-func wholeEnd(f *os.File) (int64, error) {
+// endOfLines returns the offset of the end of a file's last complete line.
+func endOfLines(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err
@@ -192,20 +192,20 @@ func wholeEnd(f *os.File) (int64, error) {
 	return 0, nil
 }
 
-var notInFileName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+var invalidFileNameChars = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
 // fileName returns the name of a session's file. If it replaces characters or shortens the
 // name, it appends a hash of the session.
 func fileName(session string) string {
-	name := notInFileName.ReplaceAllString(session, "_")
+	name := invalidFileNameChars.ReplaceAllString(session, "_")
 	if name != session || len(name) > 100 {
 		name = name[:min(len(name), 80)] + "-" + schemas.HashBytes([]byte(session))[:12]
 	}
 	return name + ".jsonl"
 }
 
-// volatile lists the fields of a request that do not affect the answer.
-var volatile = []string{"user", "metadata", "safety_identifier", "prompt_cache_key", "service_tier"}
+// volatileFields lists the fields of a request that do not affect the answer.
+var volatileFields = []string{"user", "metadata", "safety_identifier", "prompt_cache_key", "service_tier"}
 
 // HashRequest returns a hash of method, path, and the body with sorted keys and without
 // volatile fields.
@@ -213,7 +213,7 @@ func HashRequest(method, path string, body []byte) string {
 	var doc any
 	if json.Unmarshal(body, &doc) == nil {
 		if top, ok := doc.(map[string]any); ok {
-			for _, name := range volatile {
+			for _, name := range volatileFields {
 				delete(top, name)
 			}
 		}
@@ -233,20 +233,20 @@ func sessionOf(h http.Header, body []byte) string {
 	if id := h.Get("X-Session-ID"); id != "" {
 		return id
 	}
-	begin := []json.RawMessage{}
+	prefix := []json.RawMessage{}
 	for _, m := range messagesOf(body) {
-		var of struct {
+		var message struct {
 			Role string `json:"role"`
 		}
-		if json.Unmarshal(m, &of) == nil && of.Role == "assistant" {
+		if json.Unmarshal(m, &message) == nil && message.Role == "assistant" {
 			break
 		}
-		begin = append(begin, m)
+		prefix = append(prefix, m)
 	}
-	if len(begin) == 0 {
+	if len(prefix) == 0 {
 		return Other
 	}
-	raw, err := json.Marshal(begin)
+	raw, err := json.Marshal(prefix)
 	if err != nil {
 		return Other
 	}

@@ -78,7 +78,7 @@ func do(t *testing.T, base, path, session, body string) answer {
 	return answer{resp.StatusCode, string(raw), resp.Header, err}
 }
 
-func record(t *testing.T, dir, to string) (*cassettes.Recorder, *httptest.Server) {
+func newRecorder(t *testing.T, dir, to string) (*cassettes.Recorder, *httptest.Server) {
 	t.Helper()
 	r, err := cassettes.NewRecorder(dir, to, nil)
 	if err != nil {
@@ -89,7 +89,7 @@ func record(t *testing.T, dir, to string) (*cassettes.Recorder, *httptest.Server
 	return r, srv
 }
 
-func player(t *testing.T, dir, mode string, speed float64, up http.Handler) (*cassettes.Player, *httptest.Server) {
+func newPlayer(t *testing.T, dir, mode string, speed float64, up http.Handler) (*cassettes.Player, *httptest.Server) {
 	t.Helper()
 	sessions, cuts, err := cassettes.Load(dir)
 	if err != nil || len(cuts) > 0 {
@@ -112,7 +112,7 @@ func ask(texts ...string) string {
 	return `{"model":"m","user":"volatile","messages":[` + strings.Join(list, ",") + `]}`
 }
 
-func tapes(t *testing.T, dir string) string {
+func readCassettes(t *testing.T, dir string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil {
@@ -134,10 +134,10 @@ func tapes(t *testing.T, dir string) string {
 func TestRecorderKeepsBytesAndMasksSecrets(t *testing.T) {
 	dir := t.TempDir()
 	up := upstream(t)
-	r, srv := record(t, dir, up.URL+"/v1")
-	direct, through := do(t, up.URL, "/v1/x?api_key=query-secret", "s/1", ask("my key: "+key)), do(t, srv.URL, "/v1/x?api_key=query-secret", "s/1", ask("my key: "+key))
-	if through.body != direct.body || through.status != 201 || through.header.Get("X-Request-Id") != "r1" {
-		t.Errorf("%+v, directly %+v", through, direct)
+	r, srv := newRecorder(t, dir, up.URL+"/v1")
+	direct, recorded := do(t, up.URL, "/v1/x?api_key=query-secret", "s/1", ask("my key: "+key)), do(t, srv.URL, "/v1/x?api_key=query-secret", "s/1", ask("my key: "+key))
+	if recorded.body != direct.body || recorded.status != 201 || recorded.header.Get("X-Request-Id") != "r1" {
+		t.Errorf("%+v, directly %+v", recorded, direct)
 	}
 	if got := do(t, srv.URL, "/v1/gzip", "s2", ask("a")); got.body != "packed "+key {
 		t.Errorf("%+v", got)
@@ -148,7 +148,7 @@ func TestRecorderKeepsBytesAndMasksSecrets(t *testing.T) {
 	if n, err := r.Wait(); n != 3 || err != nil {
 		t.Errorf("%d recorded: %v", n, err)
 	}
-	text := tapes(t, dir)
+	text := readCassettes(t, dir)
 	for _, secret := range []string{"sk-not", `be-\"seen`, "cookie-value", "other-cookie", "query-secret", "Set-Cookie", "Authorization", "X-Auth-Token"} {
 		if strings.Contains(text, secret) {
 			t.Errorf("the cassettes contain %s:\n%s", secret, text)
@@ -168,14 +168,14 @@ func TestRecorderKeepsBytesAndMasksSecrets(t *testing.T) {
 func TestPlaybackModes(t *testing.T) {
 	dir := t.TempDir()
 	up := upstream(t)
-	_, srv := record(t, dir, up.URL)
+	_, srv := newRecorder(t, dir, up.URL)
 	for _, body := range []string{ask("a"), ask("a", "b", "c")} {
 		do(t, srv.URL, "/v1/x", "s1", body)
 	}
 	do(t, srv.URL, "/v1/cut", "s2", ask("z"))
 	do(t, srv.URL, "/v1/x", "", ask("no id"))
 
-	p, play := player(t, dir, cassettes.Strict, 0, nil)
+	p, play := newPlayer(t, dir, cassettes.Strict, 0, nil)
 	if got := do(t, play.URL, "/v1/x", "s1", strings.Replace(ask("a"), "volatile", "other", 1)); got.status != 201 || !strings.HasPrefix(got.body, "data: ***") || got.header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("the same: %+v", got)
 	}
@@ -190,7 +190,7 @@ func TestPlaybackModes(t *testing.T) {
 		t.Errorf("surplus: %+v", got)
 	}
 	if got := do(t, play.URL, "/v1/cut", "renamed", ask("z")); got.err == nil || got.body != "half" {
-		t.Errorf("another id, the same beginning, cut as it was: %+v", got)
+		t.Errorf("a session with another id and the same first request: %+v", got)
 	}
 	if got := do(t, play.URL, "/v1/x", "", ask("no id")); got.status != 201 {
 		t.Errorf("without an id: %+v", got)
@@ -199,27 +199,28 @@ func TestPlaybackModes(t *testing.T) {
 		t.Errorf("unknown: %+v; %q", got, p.Problems())
 	}
 
-	_, play = player(t, dir, cassettes.Lenient, 0, nil)
+	_, play = newPlayer(t, dir, cassettes.Lenient, 0, nil)
 	if got := do(t, play.URL, "/v1/x", "s1", ask("quite another")); got.status != 201 {
 		t.Errorf("lenient: %+v", got)
 	}
 
-	more := t.TempDir()
-	r, err := cassettes.NewRecorder(more, up.URL, nil)
+	passedDir := t.TempDir()
+	r, err := cassettes.NewRecorder(passedDir, up.URL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, play = player(t, dir, cassettes.Passthrough, 0, r)
+	p, play = newPlayer(t, dir, cassettes.Passthrough, 0, r)
 	do(t, play.URL, "/v1/x", "s1", ask("a", "b", "c")) // out of order, but recorded
 	do(t, play.URL, "/v1/x", "s1", ask("new"))
-	if played, passed := p.Wait(); played != 1 || passed != 1 || !strings.Contains(tapes(t, more), `"new"`) {
+	if played, passed := p.Wait(); played != 1 || passed != 1 || !strings.Contains(readCassettes(t, passedDir), `"new"`) {
 		t.Errorf("passthrough: %d played, %d passed", played, passed)
 	}
 }
 
-type pieces []string
+// chunkTransport answers every request with its chunks.
+type chunkTransport []string
 
-func (p pieces) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p chunkTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var readers []io.Reader
 	for _, text := range p {
 		readers = append(readers, strings.NewReader(text))
@@ -231,7 +232,7 @@ func (p pieces) RoundTrip(r *http.Request) (*http.Response, error) {
 // same, even within a character.
 func TestChunksKeepTheirBoundaries(t *testing.T) {
 	dir := t.TempDir()
-	r, err := cassettes.NewRecorder(dir, "http://upstream/v1", pieces{"data: " + key[:7], key[7:] + " \xc3", "\xbc"})
+	r, err := cassettes.NewRecorder(dir, "http://upstream/v1", chunkTransport{"data: " + key[:7], key[7:] + " \xc3", "\xbc"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +249,7 @@ func TestChunksKeepTheirBoundaries(t *testing.T) {
 	if len(chunks) != 3 || chunks[0].Text != "data: *******" || string(chunks[1].Bytes) != "*********** \xc3" || string(chunks[2].Bytes) != "\xbc" {
 		t.Errorf("%+v", chunks)
 	}
-	_, play := player(t, dir, cassettes.Strict, 0, nil)
+	_, play := newPlayer(t, dir, cassettes.Strict, 0, nil)
 	if got := do(t, play.URL, "/v1/x", "s", ask("a")); got.body != "data: ****************** ü" {
 		t.Errorf("%+v", got)
 	}
@@ -277,13 +278,13 @@ func TestChunksArriveAtTheirTimes(t *testing.T) {
 	}
 	cancel()
 	_ = resp.Body.Close()
-	p.Wait() // the player stops when the client leaves
+	p.Wait() // the player stops when the client disconnects
 }
 
-// The recorder records that a client left, and continues to work.
-func TestClientLeaves(t *testing.T) {
+// The recorder records that a client disconnected, and continues to work.
+func TestClientDisconnects(t *testing.T) {
 	dir := t.TempDir()
-	r, srv := record(t, dir, upstream(t).URL)
+	r, srv := newRecorder(t, dir, upstream(t).URL)
 	ctx, cancel := context.WithCancel(t.Context())
 	req, _ := http.NewRequestWithContext(ctx, http.MethodPost, srv.URL+"/v1/stall", strings.NewReader(ask("a")))
 	req.Header.Set("X-Session-ID", "s")
@@ -293,13 +294,13 @@ func TestClientLeaves(t *testing.T) {
 	}
 	cancel()
 	_ = resp.Body.Close()
-	if n, err := r.Wait(); n != 1 || err != nil || !strings.Contains(tapes(t, dir), `"end":"left"`) {
-		t.Errorf("%d: %v\n%s", n, err, tapes(t, dir))
+	if n, err := r.Wait(); n != 1 || err != nil || !strings.Contains(readCassettes(t, dir), `"end":"left"`) {
+		t.Errorf("%d: %v\n%s", n, err, readCassettes(t, dir))
 	}
 	// The upstream server does not exist.
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	_, srv = record(t, t.TempDir(), gone.URL)
+	_, srv = newRecorder(t, t.TempDir(), gone.URL)
 	if got := do(t, srv.URL, "/v1/x", "s", ask("a")); got.status != 502 || !strings.Contains(got.body, "did not answer") {
 		t.Errorf("%+v", got)
 	}
@@ -310,7 +311,7 @@ func TestClientLeaves(t *testing.T) {
 func TestTruncatedCassette(t *testing.T) {
 	dir := t.TempDir()
 	up := upstream(t).URL
-	_, srv := record(t, dir, up)
+	_, srv := newRecorder(t, dir, up)
 	for _, text := range []string{"a", "b", "c"} {
 		do(t, srv.URL, "/v1/x", "s", ask(text))
 	}
@@ -330,7 +331,7 @@ func TestTruncatedCassette(t *testing.T) {
 	if err := os.Truncate(file, int64(len(whole)-10)); err != nil {
 		t.Fatal(err)
 	}
-	_, srv = record(t, dir, up)
+	_, srv = newRecorder(t, dir, up)
 	do(t, srv.URL, "/v1/x", "s", ask("d"))
 	sessions, cuts, err := cassettes.Load(dir)
 	if err != nil || len(cuts) != 0 || len(sessions["s"]) != 3 || !strings.Contains(string(sessions["s"][2].Request), `"d"`) {

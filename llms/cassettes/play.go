@@ -36,11 +36,11 @@ type Player struct {
 	sessions map[string]*recording
 	claimed  map[string]*recording // by the session ids of clients
 	problems []string
-	played   int
-	passed   int
+	played   int // requests answered from cassettes
+	passed   int // requests passed to the upstream
 }
 
-// recording is the recorded exchanges of one session.
+// recording holds the recorded exchanges of one session.
 type recording struct {
 	list    []Exchange
 	used    []bool
@@ -49,7 +49,7 @@ type recording struct {
 }
 
 // NewPlayer returns a Player for sessions. With speed 0 it answers at once, with 1 as fast
-// as recorded, with 2 twice as fast. upstream is only used by Passthrough.
+// as recorded, with 2 twice as fast. Only Passthrough uses upstream.
 func NewPlayer(sessions map[string][]Exchange, mode string, speed float64, upstream http.Handler) (*Player, error) {
 	switch {
 	case !slices.Contains(Modes(), mode):
@@ -61,7 +61,7 @@ func NewPlayer(sessions map[string][]Exchange, mode string, speed float64, upstr
 	}
 	p := &Player{mode: mode, speed: speed, upstream: upstream, sessions: map[string]*recording{}, claimed: map[string]*recording{}}
 	for name, list := range sessions {
-		// Without its client, an exchange has no complete answer.
+		// If the client disconnected, the answer is incomplete.
 		list = slices.DeleteFunc(slices.Clone(list), func(ex Exchange) bool { return ex.End == "left" })
 		p.sessions[name] = &recording{list: list, used: make([]bool, len(list))}
 	}
@@ -83,7 +83,7 @@ func (p *Player) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, "reading the request: it is too long or incomplete")
 		return
 	}
-	var known secrets // the recorder has masked the client's own key
+	var known secrets // the client's key is masked in cassettes
 	known.learn(r)
 	masked := known.mask(bytes.Clone(body))
 	path := string(known.mask([]byte(r.URL.RequestURI())))
@@ -156,9 +156,9 @@ func (p *Player) recording(session, hash string) *recording {
 }
 
 // match sets t.next to the exchange for a request, or returns the reason why there is none.
-func (p *Player) match(t *recording, session, asked, hash string, body []byte) string {
+func (p *Player) match(t *recording, session, request, hash string, body []byte) string {
 	if t == nil {
-		return fmt.Sprintf("session %q was not recorded, and no recorded session begins with this request: %s", session, asked)
+		return fmt.Sprintf("session %q was not recorded, and no recorded session begins with this request: %s", session, request)
 	}
 	if p.mode == Passthrough {
 		for i := range t.list {
@@ -170,20 +170,20 @@ func (p *Player) match(t *recording, session, asked, hash string, body []byte) s
 		return "it was not recorded"
 	}
 	if t.next >= len(t.list) {
-		return fmt.Sprintf("session %q has %d recorded exchanges, one more was asked for: %s", session, len(t.list), asked)
+		return fmt.Sprintf("session %q has %d recorded exchanges, one more was asked for: %s", session, len(t.list), request)
 	}
 	want := t.list[t.next]
 	if p.mode == Lenient || want.Hash == hash {
 		return ""
 	}
-	where := fmt.Sprintf("session %q, exchange %d: ", session, t.next)
-	if got := want.Method + " " + want.Path; got != asked {
-		return where + fmt.Sprintf("the request differs from the recorded one:\n  - %s\n  + %s", got, asked)
+	prefix := fmt.Sprintf("session %q, exchange %d: ", session, t.next)
+	if got := want.Method + " " + want.Path; got != request {
+		return prefix + fmt.Sprintf("the request differs from the recorded one:\n  - %s\n  + %s", got, request)
 	}
 	if diff := mock.Difference(messagesOf(want.Request), messagesOf(body)); diff != "" {
-		return where + diff
+		return prefix + diff
 	}
-	return where + "the messages are as recorded, but another field differs: " + fieldDiff(want.Request, body)
+	return prefix + "the messages are as recorded, but another field differs: " + fieldDiff(want.Request, body)
 }
 
 // fieldDiff describes the first top-level field in which two requests differ.
@@ -200,10 +200,10 @@ func fieldDiff(want, got []byte) string {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if slices.Contains(volatile, name) {
+		if slices.Contains(volatileFields, name) {
 			continue
 		}
-		if diff := mock.Difference([]json.RawMessage{or(a[name])}, []json.RawMessage{or(b[name])}); diff != "" {
+		if diff := mock.Difference([]json.RawMessage{orNull(a[name])}, []json.RawMessage{orNull(b[name])}); diff != "" {
 			_, lines, _ := strings.Cut(diff, "\n")
 			return name + "\n" + lines
 		}
@@ -211,7 +211,8 @@ func fieldDiff(want, got []byte) string {
 	return "unknown"
 }
 
-func or(raw json.RawMessage) json.RawMessage {
+// orNull returns raw, or the JSON value null if raw is empty.
+func orNull(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return json.RawMessage("null")
 	}
@@ -226,7 +227,7 @@ func (p *Player) play(w http.ResponseWriter, r *http.Request, ex Exchange) {
 	}
 	status := ex.Status
 	if status < 200 || status > 599 {
-		status = http.StatusBadGateway // the recorder writes no such status
+		status = http.StatusBadGateway // the recorder does not write such a status
 	}
 	w.WriteHeader(status)
 	begun := time.Now()

@@ -59,17 +59,17 @@ func NewRecorder(dir, upstream string, transport http.RoundTripper, known ...str
 			p.Out.URL.Scheme, p.Out.URL.Host, p.Out.Host = u.Scheme, u.Host, u.Host
 			p.Out.Header.Del("Accept-Encoding") // secrets cannot be found in a compressed answer
 		},
-		ModifyResponse: func(resp *http.Response) error { return r.tee(resp) },
-		ErrorHandler:   r.noAnswer,
-		ErrorLog:       log.New(io.Discard, "", 0), // the cassette has the errors
+		ModifyResponse: func(resp *http.Response) error { return r.recordAnswer(resp) },
+		ErrorHandler:   r.handleError,
+		ErrorLog:       log.New(io.Discard, "", 0), // handleError records the errors
 	}
 	return r, nil
 }
 
-type takeKey struct{}
+type exchangeKey struct{}
 
-// take is a running exchange.
-type take struct {
+// runningExchange is an exchange that has not ended.
+type runningExchange struct {
 	Exchange
 	begun time.Time
 	raw   [][]byte // chunks as received
@@ -88,7 +88,7 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	r.secrets.learn(req)
-	t := &take{begun: time.Now(), req: req}
+	t := &runningExchange{begun: time.Now(), req: req}
 	masked := r.secrets.mask(bytes.Clone(body))
 	t.Exchange = Exchange{
 		Version: version, At: t.begun.UTC().Format(time.RFC3339Nano), Method: req.Method,
@@ -98,22 +98,23 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if json.Valid(masked) {
 		t.Request = masked
 	} else if len(masked) > 0 {
-		t.Request, _ = json.Marshal(string(masked)) // cannot fail
+		t.Request, _ = json.Marshal(string(masked)) // a string can always be encoded
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	req.ContentLength = int64(len(body))
 	defer func() {
 		if !t.ended { // the proxy stopped copying the answer
 			t.End = "left"
-			r.keep(t)
+			r.save(t)
 		}
 	}()
-	r.proxy.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), takeKey{}, t)))
+	r.proxy.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), exchangeKey{}, t)))
 }
 
-// tee wraps the answer's body so that reading it records the chunks.
-func (r *Recorder) tee(resp *http.Response) error {
-	t, _ := resp.Request.Context().Value(takeKey{}).(*take)
+// recordAnswer records the status and headers of an answer, and wraps its body so that
+// reading the body records the chunks.
+func (r *Recorder) recordAnswer(resp *http.Response) error {
+	t, _ := resp.Request.Context().Value(exchangeKey{}).(*runningExchange)
 	if resp.Header.Get("Content-Encoding") == "gzip" {
 		plain, err := gzip.NewReader(resp.Body)
 		if err != nil {
@@ -142,16 +143,16 @@ func (r *Recorder) tee(resp *http.Response) error {
 	for _, name := range []string{"Content-Length", "Date", "Connection"} {
 		t.Headers.Del(name)
 	}
-	resp.Body = &teeBody{ReadCloser: resp.Body, take: t, recorder: r}
+	resp.Body = &teeBody{ReadCloser: resp.Body, exchange: t, recorder: r}
 	return nil
 }
 
-// noAnswer sends and records an error if the upstream does not answer.
-func (r *Recorder) noAnswer(w http.ResponseWriter, req *http.Request, err error) {
-	t, _ := req.Context().Value(takeKey{}).(*take)
+// handleError sends and records an error if the upstream does not answer.
+func (r *Recorder) handleError(w http.ResponseWriter, req *http.Request, err error) {
+	t, _ := req.Context().Value(exchangeKey{}).(*runningExchange)
 	if req.Context().Err() != nil {
 		t.End = "left"
-		r.keep(t)
+		r.save(t)
 		return
 	}
 	body, _ := json.Marshal(map[string]any{"error": map[string]any{ // cannot fail
@@ -159,22 +160,23 @@ func (r *Recorder) noAnswer(w http.ResponseWriter, req *http.Request, err error)
 	}})
 	t.Status, t.Headers = http.StatusBadGateway, http.Header{"Content-Type": {"application/json"}}
 	t.raw, t.Chunks = [][]byte{body}, []Chunk{{Millis: time.Since(t.begun).Milliseconds()}}
-	r.keep(t)
+	r.save(t)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(t.Status)
 	_, _ = w.Write(body)
 }
 
+// teeBody is the body of an answer, which records its chunks.
 type teeBody struct {
 	io.ReadCloser
-	take     *take
+	exchange *runningExchange
 	recorder *Recorder
 }
 
 // Read records the chunk that it returns. It writes the exchange before it returns the end.
 func (b *teeBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	t := b.take
+	t := b.exchange
 	if n > 0 && t.size < maxBody {
 		t.size += n
 		t.raw = append(t.raw, bytes.Clone(p[:n]))
@@ -182,19 +184,19 @@ func (b *teeBody) Read(p []byte) (int, error) {
 	}
 	switch {
 	case err == io.EOF:
-		b.recorder.keep(t)
+		b.recorder.save(t)
 	case err != nil && !t.ended:
 		t.End = "cut"
 		if t.req.Context().Err() != nil {
 			t.End = "left"
 		}
-		b.recorder.keep(t)
+		b.recorder.save(t)
 	}
 	return n, err
 }
 
-// keep writes an exchange that has ended. Later calls do nothing.
-func (r *Recorder) keep(t *take) {
+// save writes an exchange that has ended. Later calls do nothing.
+func (r *Recorder) save(t *runningExchange) {
 	if t.ended {
 		return
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// payingClient pays each call from the account of its episode and writes the cost into
-// replies.
+// payingClient pays for each call from the account of its episode and writes the cost into
+// the reply.
 type payingClient struct {
 	llms.Client
-	price   *Price // nil if unknown
-	limited bool
-	counts  counts
-	hour    atomic.Bool     // the server has written to its cache for an hour
-	counter *tokens.Counter // counts if the server does not
+	price      *Price // nil if it is unknown
+	limited    bool   // accounts have a limit
+	counts     counts
+	hourWrites atomic.Bool     // the server has stored a prompt for an hour
+	counter    *tokens.Counter // estimates the usage if the server does not report it
 }
 
 func (a *payingClient) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
@@ -30,36 +30,36 @@ func (a *payingClient) Chat(ctx context.Context, r llms.Request) (llms.Response,
 	var price *Price
 	if a.price != nil {
 		rates := a.cacheRates(r)
-		price = new(a.price.at(rates))
-		worst = price.worstCase(a.counts.bound(r), r.Sampling, rates.Hour || a.hour.Load())
+		price = new(a.price.withRates(rates))
+		worst = price.worstCase(a.counts.bound(r), r.Sampling, rates.Hour || a.hourWrites.Load())
 	}
 	account := llms.AccountOf(ctx)
-	calling, err := account.Begin(ctx, worst)
+	callCtx, err := account.Begin(ctx, worst)
 	if err != nil {
 		return llms.Response{}, err
 	}
-	resp, err := a.Client.Chat(calling, r)
-	paid := schemas.Payment{Failed: true}
+	resp, err := a.Client.Chat(callCtx, r)
+	payment := schemas.Payment{Failed: true}
 	if err != nil {
-		paid.AtRiskUSD = atRisk(err, worst)
+		payment.AtRiskUSD = atRisk(err, worst)
 	} else {
 		reply := &resp.Reply
 		a.counts.report(r, reply.Usage)
 		if reply.Usage == nil {
 			reply.Estimated = a.estimate(r, *reply)
 		} else if reply.Usage.CacheWrite1h > 0 {
-			a.hour.Store(true)
+			a.hourWrites.Store(true)
 		}
 		if reply.CostUSD == nil && price != nil {
 			reply.CostUSD = price.Cost(reply.Usage)
 		}
-		paid = schemas.Payment{Usage: reply.Usage, Estimated: reply.Estimated, CostUSD: reply.CostUSD}
-		if paid.CostUSD == nil { // the server counted nothing
-			paid.AtRiskUSD = worst
+		payment = schemas.Payment{Usage: reply.Usage, Estimated: reply.Estimated, CostUSD: reply.CostUSD}
+		if payment.CostUSD == nil { // the server reported no usage
+			payment.AtRiskUSD = worst
 		}
 	}
-	if failed := account.End(ctx, paid); failed != nil {
-		return resp, errors.Join(err, failed)
+	if endErr := account.End(ctx, payment); endErr != nil {
+		return resp, errors.Join(err, endErr)
 	}
 	return resp, err
 }
@@ -80,9 +80,9 @@ func (a *payingClient) estimate(r llms.Request, reply schemas.Reply) *schemas.Us
 }
 
 // atRisk returns what a failed call may have cost: nothing if the server refused it or was
-// not reached, and the worst case if a server may have answered and billed. That
+// not reached, and the worst case if a server may have answered and billed the call. That
 // includes a gateway's report that its upstream failed (502, and Cloudflare's 520): the
-// upstream has seen the call.
+// upstream may have received the call.
 func atRisk(err error, worst float64) float64 {
 	e, ok := asError(err)
 	switch {

@@ -17,20 +17,20 @@ import (
 )
 
 // With a budget, every request limits the length of its answer, whatever the caller's settings say.
-func TestNoAnswerIsWithoutEnd(t *testing.T) {
+func TestEveryRequestLimitsItsAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		s    llms.Sampling
 		want int
 	}{
-		"none":            {llms.Sampling{}, llms.DefaultAnswer},
-		"nothing":         {llms.Sampling{MaxTokens: new(0)}, llms.DefaultAnswer},
-		"minus one":       {llms.Sampling{Extra: map[string]any{"max_tokens": -1}}, llms.DefaultAnswer},
-		"minus one, more": {llms.Sampling{MaxTokens: new(500), Extra: map[string]any{"max_tokens": -1.0, "top_k": 3}}, 500},
-		"as a text":       {llms.Sampling{Extra: map[string]any{"max_completion_tokens": "1000000"}}, llms.DefaultAnswer},
+		"not set":       {llms.Sampling{}, llms.DefaultAnswer},
+		"zero":          {llms.Sampling{MaxTokens: new(0)}, llms.DefaultAnswer},
+		"minus one":     {llms.Sampling{Extra: map[string]any{"max_tokens": -1}}, llms.DefaultAnswer},
+		"another limit": {llms.Sampling{MaxTokens: new(500), Extra: map[string]any{"max_tokens": -1.0, "top_k": 3}}, 500},
+		"text":          {llms.Sampling{Extra: map[string]any{"max_completion_tokens": "1000000"}}, llms.DefaultAnswer},
 	} {
 		s, p := &steps{usage: &schemas.Usage{}}, &recordingAccount{}
 		client := wrap(t, s, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Output: 1}}})
-		had := len(c.s.Extra)
+		before := len(c.s.Extra)
 		if _, err := client.Chat(llms.WithAccount(t.Context(), p), llms.Request{Sampling: c.s}); err != nil {
 			t.Fatal(err)
 		}
@@ -43,14 +43,14 @@ func TestNoAnswerIsWithoutEnd(t *testing.T) {
 				t.Errorf("%s: the request contains %s = %v", name, field, v)
 			}
 		}
-		if len(c.s.Extra) != had {
+		if len(c.s.Extra) != before {
 			t.Errorf("%s: the caller's settings were changed", name)
 		}
 	}
 }
 
 // If an answer has no usage, the whole reservation counts as possibly spent.
-func TestUncountedAnswersKeepTheirWorstCase(t *testing.T) {
+func TestAnswersWithoutUsageKeepTheirWorstCase(t *testing.T) {
 	p := &recordingAccount{}
 	client := wrap(t, &steps{}, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Output: 1}}})
 	if _, err := client.Chat(llms.WithAccount(t.Context(), p), llms.Request{}); err != nil {
@@ -88,7 +88,7 @@ func (s *contextClient) Chat(ctx context.Context, r llms.Request) (llms.Response
 }
 
 // A call uses the context that Begin returns, and fails if End fails.
-func TestAccountDecidesHowACallIsMade(t *testing.T) {
+func TestCallUsesTheAccount(t *testing.T) {
 	type key struct{}
 	model, account := &contextClient{}, &failingAccount{calling: context.WithValue(t.Context(), key{}, "begun")}
 	_, err := wrap(t, model, middle.Config{}).Chat(llms.WithAccount(t.Context(), account), llms.Request{})
@@ -102,7 +102,7 @@ func TestAccountDecidesHowACallIsMade(t *testing.T) {
 
 // If the tape cannot record a failed call, the call is not retried, because the next
 // answer would be paid for and lost as well.
-func TestFullTapeEndsTheTries(t *testing.T) {
+func TestTapeErrorStopsRetries(t *testing.T) {
 	model := &flakyClient{failures: 1}
 	client := wrap(t, model, middle.Config{Retry: middle.RetryConfig{Initial: 1}})
 	_, err := client.Chat(llms.WithTape(t.Context(), &memoryTape{err: syscall.ENOSPC}), llms.Request{})
@@ -147,9 +147,9 @@ func TestTokensOfFailedCalls(t *testing.T) {
 	}
 }
 
-type panicking struct{ steps }
+type panickingClient struct{ steps }
 
-func (p *panicking) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+func (p *panickingClient) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	if len(p.at) == 0 {
 		p.at = append(p.at, time.Now())
 		panic("a bug")
@@ -158,8 +158,8 @@ func (p *panicking) Chat(ctx context.Context, r llms.Request) (llms.Response, er
 }
 
 // A call that panics releases its slot, so that other calls do not wait forever.
-func TestPanicLeavesThePace(t *testing.T) {
-	client, err := middle.Wrap([]middle.Endpoint{{Client: &panicking{}, Pace: middle.NewPace(middle.PaceConfig{Parallel: 1})}}, middle.Config{})
+func TestPanicReleasesThePace(t *testing.T) {
+	client, err := middle.Wrap([]middle.Endpoint{{Client: &panickingClient{}, Pace: middle.NewPace(middle.PaceConfig{Parallel: 1})}}, middle.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestPanicLeavesThePace(t *testing.T) {
 
 // If a server reports no usage, the client estimates it. The estimate counts neither as
 // usage nor as cost.
-func TestUncountedAnswersAreEstimated(t *testing.T) {
+func TestMissingUsageIsEstimated(t *testing.T) {
 	ask := llms.Request{Messages: []llms.Message{{Role: "user", Content: "What does the evening report say?"}}}
 	for name, usage := range map[string]*schemas.Usage{"counted": {Prompt: 7, Completion: 3}, "not counted": nil} {
 		p := &recordingAccount{}

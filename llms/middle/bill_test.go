@@ -35,13 +35,13 @@ func (p *payer) End(ctx context.Context, paid schemas.Payment) error {
 
 // vendor is a server with a random price list, and its client.
 type vendor struct {
-	server *mocktest.Server
-	client llms.Client
-	exact  bool // the client knows all prices
-	extra  map[string]any
+	server      *mocktest.Server
+	client      llms.Client
+	pricesKnown bool // by the client
+	extra       map[string]any
 }
 
-func drawVendor(t *testing.T, rng *rand.Rand) vendor {
+func newRandomVendor(t *testing.T, rng *rand.Rand) vendor {
 	t.Helper()
 	maybe := func(least, most float64) *float64 {
 		if rng.IntN(3) > 0 {
@@ -49,17 +49,17 @@ func drawVendor(t *testing.T, rng *rand.Rand) vendor {
 		}
 		return new(math.Round((least+rng.Float64()*(most-least))*1e4) / 1e4)
 	}
-	mine := middle.Price{Model: "m", Input: math.Round(rng.Float64()*1e5) / 1e4, Output: math.Round(rng.Float64()*3e5) / 1e4}
-	mine.Cached, mine.CacheWrite, mine.CacheWrite1h = maybe(0, mine.Input), maybe(mine.Input, 2*mine.Input), maybe(2*mine.Input, 3*mine.Input)
-	theirs := mock.Price{Model: "m", Input: mine.Input, Output: mine.Output, Cached: mine.Cached, CacheWrite: mine.CacheWrite, CacheWrite1h: mine.CacheWrite1h}
-	v := vendor{exact: true}
+	price := middle.Price{Model: "m", Input: math.Round(rng.Float64()*1e5) / 1e4, Output: math.Round(rng.Float64()*3e5) / 1e4}
+	price.Cached, price.CacheWrite, price.CacheWrite1h = maybe(0, price.Input), maybe(price.Input, 2*price.Input), maybe(2*price.Input, 3*price.Input)
+	serverPrice := mock.Price{Model: "m", Input: price.Input, Output: price.Output, Cached: price.Cached, CacheWrite: price.CacheWrite, CacheWrite1h: price.CacheWrite1h}
+	v := vendor{pricesKnown: true}
 	if rng.IntN(5) == 0 { // a discount that the configuration does not know
-		mine.Cached, theirs.Cached, v.exact = new(mine.Input), new(mine.Input/4), false
+		price.Cached, serverPrice.Cached, v.pricesKnown = new(price.Input), new(price.Input/4), false
 	}
 	messages := rng.IntN(3) > 0
-	v.server = mocktest.Serve(t, mock.Script{Tokenizer: "toy", Prices: []mock.Price{theirs}, CacheMinimum: rng.Int64N(3) * 150,
-		Sessions: []mock.Session{{Rewrites: true, Repeat: true, Turns: drawTurns(rng, messages)}}})
-	at := providers.Endpoint{BaseURL: v.server.URL, Model: "m", Timeout: "30s"}
+	v.server = mocktest.Serve(t, mock.Script{Tokenizer: "toy", Prices: []mock.Price{serverPrice}, CacheMinimum: rng.Int64N(3) * 150,
+		Sessions: []mock.Session{{Rewrites: true, Repeat: true, Turns: randomTurns(rng, messages)}}})
+	endpoint := providers.Endpoint{BaseURL: v.server.URL, Model: "m", Timeout: "30s"}
 	var err error
 	var provider llms.Client
 	if messages {
@@ -67,14 +67,14 @@ func drawVendor(t *testing.T, rng *rand.Rand) vendor {
 		if rng.IntN(4) == 0 {
 			v.extra = map[string]any{"cache_control": map[string]any{"type": "ephemeral", "ttl": "1h"}}
 		}
-		provider, err = providers.NewAnthropic(providers.AnthropicConfig{Endpoint: at, Cache: ttl}, llms.Deps{})
+		provider, err = providers.NewAnthropic(providers.AnthropicConfig{Endpoint: endpoint, Cache: ttl}, llms.Deps{})
 	} else {
-		provider, err = providers.NewOpenAI(providers.OpenAIConfig{Endpoint: at, Dialect: providers.DefaultDialect()}, llms.Deps{})
+		provider, err = providers.NewOpenAI(providers.OpenAIConfig{Endpoint: endpoint, Dialect: providers.DefaultDialect()}, llms.Deps{})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	v.client, err = middle.Wrap([]middle.Endpoint{{Client: provider}}, middle.Config{Limited: true, Prices: middle.Prices{mine},
+	v.client, err = middle.Wrap([]middle.Endpoint{{Client: provider}}, middle.Config{Limited: true, Prices: middle.Prices{price},
 		Retry: middle.RetryConfig{MaxTries: 3, Initial: time.Millisecond, MaxInterval: time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
@@ -82,9 +82,9 @@ func drawVendor(t *testing.T, rng *rand.Rand) vendor {
 	return v
 }
 
-// drawTurns returns random answers with faults. Chat completions get their cache usage from
+// randomTurns returns random answers with faults. Chat completions get their cache usage from
 // the script; for the Messages API the mock server computes it.
-func drawTurns(rng *rand.Rand, messages bool) []mock.Turn {
+func randomTurns(rng *rand.Rand, messages bool) []mock.Turn {
 	var turns []mock.Turn
 	for range 12 {
 		turn := mocktest.Text(strings.Repeat("word ", rng.IntN(60)) + ".")
@@ -107,14 +107,14 @@ func drawTurns(rng *rand.Rand, messages bool) []mock.Turn {
 // For random vendors, price lists, cache lifetimes, lost caches, retries and parallel
 // conversations, no limit is exceeded, no call costs more than its reservation, and the
 // client's account agrees with the server's.
-func TestTheBillIsWhatTheServerBills(t *testing.T) {
+func TestCostMatchesTheServersBill(t *testing.T) {
 	t.Parallel()
 	stopped, written, forHour, lost := 0, int64(0), int64(0), 0
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 18))
-		v := drawVendor(t, rng)
+		v := newRandomVendor(t, rng)
 		f := &fund{limit: rng.Float64() * 0.4}
-		f.back = sync.NewCond(&f.mu)
+		f.settled = sync.NewCond(&f.mu)
 		payers := make([]*payer, 1+rng.IntN(4))
 		refused := make([]bool, len(payers))
 		var wg sync.WaitGroup
@@ -138,7 +138,7 @@ func TestTheBillIsWhatTheServerBills(t *testing.T) {
 		billed, lostBilled := total.Billed.USD(), total.LostBilled.USD()
 		const rounding = 1e-12
 		switch {
-		case v.exact && math.Abs(paid-billed) > rounding:
+		case v.pricesKnown && math.Abs(paid-billed) > rounding:
 			t.Errorf("seed %d: counted $%.12f, billed $%.12f", seed, paid, billed)
 		case paid < billed-rounding:
 			t.Errorf("seed %d: counted $%.12f, less than the $%.12f billed", seed, paid, billed)
@@ -193,19 +193,19 @@ func TestCacheWritesAreReserved(t *testing.T) {
 		"configured":              {"anthropic", "5m", nil, middle.Price{CacheWrite: new(3.0)}, []float64{3, 3}},
 		"configured for an hour":  {"anthropic", "1h", nil, middle.Price{CacheWrite1h: new(1.5)}, []float64{1.5, 1.5}},
 		"writes without a charge": {"openai", "", nil, middle.Price{CacheWrite: new(1.0)}, []float64{1, 1}},
-		"dear reads":              {"openai", "", nil, middle.Price{Cached: new(4.0)}, []float64{4, 4}},
+		"expensive reads":         {"openai", "", nil, middle.Price{Cached: new(4.0)}, []float64{4, 4}},
 		"free":                    {"anthropic", "1h", nil, middle.Price{Free: true}, []float64{0, 0}},
 	} {
 		answer := mocktest.Text("a")
 		answer.Usage = &mock.Usage{Prompt: 20, CacheWrite: 20, CacheWrite1h: 20}
 		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Rewrites: true, Repeat: true, Turns: []mock.Turn{answer}}}})
-		at := providers.Endpoint{BaseURL: srv.URL, Model: "m", Timeout: "30s"}
+		endpoint := providers.Endpoint{BaseURL: srv.URL, Model: "m", Timeout: "30s"}
 		var provider llms.Client
 		var err error
 		if c.provider == "anthropic" {
-			provider, err = providers.NewAnthropic(providers.AnthropicConfig{Endpoint: at, Cache: c.cache}, llms.Deps{})
+			provider, err = providers.NewAnthropic(providers.AnthropicConfig{Endpoint: endpoint, Cache: c.cache}, llms.Deps{})
 		} else {
-			provider, err = providers.NewOpenAI(providers.OpenAIConfig{Endpoint: at, Dialect: providers.DefaultDialect()}, llms.Deps{})
+			provider, err = providers.NewOpenAI(providers.OpenAIConfig{Endpoint: endpoint, Dialect: providers.DefaultDialect()}, llms.Deps{})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -18,23 +18,23 @@ import (
 )
 
 // cacheClient answers repeated requests from a directory with one file per request. The key
-// is a hash of provider, model, request and attempt, so that several attempts at one task
-// stay different. Only the owner can read the files, because they are as private as the
+// is a hash of provider, model, request and attempt, so that two attempts at a task do not
+// get the same replies. Only the owner can read the files, because they are as private as the
 // conversations. Several goroutines and processes may share the directory: files are
 // written atomically.
 type cacheClient struct {
 	llms.Client
 	dir  string
-	note func(string)
+	note func(string) // reports a problem
 
-	mu   sync.Mutex
-	busy map[string]chan struct{} // by the key of a running request; closed at its end
+	mu      sync.Mutex
+	running map[string]chan struct{} // by key of the request; closed when the request ends
 }
 
-// maxEntry limits how much of a file is read, in bytes.
+// maxEntry is the maximum size of an entry in bytes.
 const maxEntry = 64 << 20
 
-// entry is a file of the cache.
+// entry is the content of a file of the cache.
 type entry struct {
 	Version int           `json:"version"`
 	Key     string        `json:"key"`
@@ -51,11 +51,11 @@ func (c *cacheClient) Chat(ctx context.Context, r llms.Request) (llms.Response, 
 	if err != nil {
 		return llms.Response{}, err
 	}
-	leave, err := c.enter(ctx, key)
+	release, err := c.acquire(ctx, key)
 	if err != nil {
 		return llms.Response{}, err
 	}
-	defer leave()
+	defer release()
 	if reply, ok := c.load(key); ok {
 		account.FromCache()
 		reply.FromCache, reply.CostUSD, reply.LLMMillis, reply.LLMCalls, reply.Retries = true, new(0.0), new(int64(0)), 0, 0
@@ -81,20 +81,21 @@ func (c *cacheClient) key(r llms.Request, attempt int) (string, error) {
 	return schemas.HashBytes(raw), nil
 }
 
-// enter waits until no equal request is running. The caller must call leave.
-func (c *cacheClient) enter(ctx context.Context, key string) (leave func(), err error) {
+// acquire waits until no equal request is running and marks the key as running. The caller
+// must call release.
+func (c *cacheClient) acquire(ctx context.Context, key string) (release func(), err error) {
 	for {
 		c.mu.Lock()
-		other, taken := c.busy[key]
-		if !taken {
-			mine := make(chan struct{})
-			c.busy[key] = mine
+		other, found := c.running[key]
+		if !found {
+			done := make(chan struct{})
+			c.running[key] = done
 			c.mu.Unlock()
 			return func() {
 				c.mu.Lock()
-				delete(c.busy, key)
+				delete(c.running, key)
 				c.mu.Unlock()
-				close(mine)
+				close(done)
 			}, nil
 		}
 		c.mu.Unlock()
@@ -108,7 +109,7 @@ func (c *cacheClient) enter(ctx context.Context, key string) (leave func(), err 
 
 func (c *cacheClient) file(key string) string { return filepath.Join(c.dir, key[:2], key+".json") }
 
-// load reads an entry. It reports a damaged entry to note and returns false.
+// load reads an entry. If the entry is damaged, load calls note and returns false.
 func (c *cacheClient) load(key string) (schemas.Reply, bool) {
 	f, err := os.Open(c.file(key))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -43,7 +43,7 @@ type otherProvider struct{ *steps }
 func (otherProvider) Provider() string { return "other" }
 
 // Equal requests are sent once. A request that differs in any relevant part is sent.
-func TestCacheAsksOnce(t *testing.T) {
+func TestCacheSendsEqualRequestsOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "cache")
 	s := &steps{usage: &schemas.Usage{Prompt: 7, Completion: 2}}
 	var notes []string
@@ -109,7 +109,7 @@ func TestCacheAsksOnce(t *testing.T) {
 }
 
 // Failures are not cached, and workers with the same request wait for the first of them.
-func TestCacheIsOneFlight(t *testing.T) {
+func TestConcurrentEqualRequestsAreSentOnce(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{errs: []error{&llms.Error{Class: llms.ClassQuota}}}

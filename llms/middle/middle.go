@@ -21,11 +21,11 @@ import (
 type Config struct {
 	Retry  RetryConfig
 	Prices Prices
-	// Limited is true if accounts have a limit. Then the model needs a price and every
-	// request a limit of its answer.
+	// Limited is true if accounts have a limit. The model then needs a price, and each
+	// request is sent with a limit on the length of its answer.
 	Limited bool
-	// Cache is a directory of replies; "" means no cache. Note is called with each problem
-	// of the cache.
+	// Cache is the directory of cached replies; "" means no cache. Note is called with a
+	// message for each problem of the cache; it must not be nil if Cache is set.
 	Cache string
 	Note  func(string)
 }
@@ -45,7 +45,7 @@ func Wrap(endpoints []Endpoint, cfg Config) (llms.Client, error) {
 	}
 	var c llms.Client = &retryClient{Client: newRoute(paying), cfg: cfg.Retry.withDefaults()}
 	if cfg.Cache != "" {
-		c = &cacheClient{Client: c, dir: cfg.Cache, note: cfg.Note, busy: map[string]chan struct{}{}}
+		c = &cacheClient{Client: c, dir: cfg.Cache, note: cfg.Note, running: map[string]chan struct{}{}}
 	}
 	return c, nil
 }
@@ -57,7 +57,7 @@ type pacedClient struct {
 	llms.Client
 	pace    *Pace
 	counter *tokens.Counter
-	scale   tokens.Scale // how this endpoint counts prompts
+	scale   tokens.Scale // ratio of this endpoint's token counts to the counter's
 }
 
 func (p *pacedClient) Chat(ctx context.Context, r llms.Request) (resp llms.Response, err error) {
@@ -83,12 +83,12 @@ func (p *pacedClient) Chat(ctx context.Context, r llms.Request) (resp llms.Respo
 	return resp, err
 }
 
-// RetryConfig limits the retry layer. Zero fields have the defaults.
+// RetryConfig limits the retry layer. A field that is zero has its default.
 type RetryConfig struct {
 	MaxTries    uint          // total number of calls; default 6
 	MaxElapsed  time.Duration // from the first call; default 10 minutes
 	Initial     time.Duration // first wait, doubled each time; default 1 s
-	MaxInterval time.Duration // longest wait that a server did not ask for; default 60 s
+	MaxInterval time.Duration // longest wait, unless the server asks for a longer one; default 60 s
 }
 
 func (c RetryConfig) withDefaults() RetryConfig {

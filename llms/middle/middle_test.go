@@ -73,7 +73,7 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 	})
 }
 
-func TestWC27RetriesAreBoundedAndEndTyped(t *testing.T) {
+func TestWC27RetriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{}
 		for range 20 {
@@ -83,8 +83,8 @@ func TestWC27RetriesAreBoundedAndEndTyped(t *testing.T) {
 		if llms.ClassOf(err) != llms.ClassUnreachable || !strings.Contains(err.Error(), "after 4 calls") || len(s.at) != 4 {
 			t.Errorf("%d calls: %v", len(s.at), err)
 		}
-		// An internal error (500) is retried, a refused key is not;
-		// without settings there are six calls, not a hundred.
+		// An internal error (500) is retried, by default until there were six calls. A refused
+		// key is not retried.
 		for class, calls := range map[llms.Class]int{llms.ClassServer: 6, llms.ClassAuth: 1} {
 			s := &steps{errs: slices.Repeat([]error{&llms.Error{Class: class}}, 20)}
 			if _, err := wrap(t, s, middle.Config{}).Chat(t.Context(), llms.Request{}); llms.ClassOf(err) != class || len(s.at) != calls {
@@ -96,7 +96,7 @@ func TestWC27RetriesAreBoundedAndEndTyped(t *testing.T) {
 
 // Each of five failures has its own effect on the call, on other calls and on the number of
 // parallel calls.
-func TestG9EachFailureHasItsOwnAnswer(t *testing.T) {
+func TestG9EachErrorClassIsHandled(t *testing.T) {
 	for name, c := range map[string]struct {
 		err         llms.Error
 		calls       int           // tries of the call, including the successful one
@@ -104,12 +104,12 @@ func TestG9EachFailureHasItsOwnAnswer(t *testing.T) {
 		neighbour   time.Duration // how long another call waits
 		parallel    float64       // parallel calls afterwards, of 10
 	}{
-		"throttle, with its end":   {llms.Error{Class: llms.ClassRateLimit, Status: 429, RetryAfter: 20 * time.Second}, 2, 20 * time.Second, 20 * time.Second, 20 * time.Second, 1},
-		"throttle, without":        {llms.Error{Class: llms.ClassRateLimit, Status: 429}, 2, 500 * time.Millisecond, 1500 * time.Millisecond, 0, 1},
-		"too many at once":         {llms.Error{Class: llms.ClassConcurrency, Status: 429, RetryAfter: 2 * time.Second}, 2, 2 * time.Second, 2 * time.Second, 0, 1},
+		"rate limit, Retry-After":  {llms.Error{Class: llms.ClassRateLimit, Status: 429, RetryAfter: 20 * time.Second}, 2, 20 * time.Second, 20 * time.Second, 20 * time.Second, 1},
+		"rate limit":               {llms.Error{Class: llms.ClassRateLimit, Status: 429}, 2, 500 * time.Millisecond, 1500 * time.Millisecond, 0, 1},
+		"too many parallel calls":  {llms.Error{Class: llms.ClassConcurrency, Status: 429, RetryAfter: 2 * time.Second}, 2, 2 * time.Second, 2 * time.Second, 0, 1},
 		"overload":                 {llms.Error{Class: llms.ClassOverload, Status: 529}, 2, 500 * time.Millisecond, 1500 * time.Millisecond, 0, 10},
-		"overload, with its end":   {llms.Error{Class: llms.ClassOverload, Status: 503, RetryAfter: 9 * time.Second}, 2, 9 * time.Second, 9 * time.Second, 0, 10},
-		"no answer in time":        {llms.Error{Class: llms.ClassTimeout}, 2, 500 * time.Millisecond, 1500 * time.Millisecond, 0, 10},
+		"overload, Retry-After":    {llms.Error{Class: llms.ClassOverload, Status: 503, RetryAfter: 9 * time.Second}, 2, 9 * time.Second, 9 * time.Second, 0, 10},
+		"timeout":                  {llms.Error{Class: llms.ClassTimeout}, 2, 500 * time.Millisecond, 1500 * time.Millisecond, 0, 10},
 		"no credit":                {llms.Error{Class: llms.ClassQuota, Status: 429, RetryAfter: time.Minute}, 1, 0, 0, 0, 10},
 		"policy forbids an answer": {llms.Error{Class: llms.ClassRefusal, Status: 400}, 1, 0, 0, 0, 10},
 		"prompt too long":          {llms.Error{Class: llms.ClassContext, Status: 400}, 1, 0, 0, 0, 10},
@@ -174,7 +174,7 @@ func TestFatalErrorsAreNotRepeated(t *testing.T) {
 	}
 }
 
-func TestCancelEndsTheWait(t *testing.T) {
+func TestCancelEndsTheRetryWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{errs: []error{&llms.Error{Class: llms.ClassRateLimit, RetryAfter: time.Minute}}}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -186,7 +186,7 @@ func TestCancelEndsTheWait(t *testing.T) {
 	})
 }
 
-func TestRate(t *testing.T) {
+func TestPaceLimitsRequestsPerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{}
 		c, err := middle.Wrap([]middle.Endpoint{{Client: s, Pace: middle.NewPace(middle.PaceConfig{RPM: 30})}}, middle.Config{})
@@ -204,7 +204,7 @@ func TestRate(t *testing.T) {
 		wg.Wait()
 		for i := 1; i < len(s.at); i++ {
 			if gap := s.at[i].Sub(s.at[i-1]); gap < 1999*time.Millisecond {
-				t.Errorf("call %d came %s after the one before", i, gap)
+				t.Errorf("call %d was made %s after the one before", i, gap)
 			}
 		}
 	})
@@ -236,7 +236,7 @@ func (p *recordingAccount) FromCache()   { p.fromCache++ }
 func (p *recordingAccount) Attempt() int { return p.attempt }
 
 // Each try begins and ends in the account, and a try that the account refuses is not made.
-func TestEveryTryIsAccountedFor(t *testing.T) {
+func TestEveryAttemptIsAccountedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{usage: &schemas.Usage{Prompt: 10, Completion: 5}, errs: []error{&llms.Error{Class: llms.ClassServer, Status: 503}, &llms.Error{Class: llms.ClassTimeout}}}
 		c := wrap(t, s, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Output: 1}}})
@@ -275,7 +275,7 @@ func TestWorstCaseIsAnUpperBound(t *testing.T) {
 		"tools":   {llms.Request{Tools: []schemas.ToolSchema{{Description: text}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
 		"written": {llms.Request{Tools: []schemas.ToolSchema{{Name: "written to the cache", Description: text}}, Sampling: llms.Sampling{MaxTokens: &many}}, 6000 + 1000},
 		"extra":   {llms.Request{Sampling: llms.Sampling{MaxTokens: &many, Extra: map[string]any{"max_completion_tokens": 5000.0}}}, 50_000},
-		"no end":  {llms.Request{}, 10 * llms.DefaultAnswer},
+		"default": {llms.Request{}, 10 * llms.DefaultAnswer},
 	} {
 		p := &recordingAccount{}
 		s := &steps{usage: &schemas.Usage{}}
@@ -316,7 +316,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-func TestFailedCallsKeepWhatTheyMayHaveCost(t *testing.T) {
+func TestFailedCallsCountTheirPossibleCost(t *testing.T) {
 	tokens := 1_000_000
 	for name, c := range map[string]struct {
 		err  error
@@ -325,16 +325,16 @@ func TestFailedCallsKeepWhatTheyMayHaveCost(t *testing.T) {
 		"refused key":      {&llms.Error{Class: llms.ClassAuth, Status: 401}, 0},
 		"throttled":        {&llms.Error{Class: llms.ClassRateLimit, Status: 429}, 0},
 		"overloaded":       {&llms.Error{Class: llms.ClassServer, Status: 503}, 0},
-		"nobody there":     {&llms.Error{Class: llms.ClassUnreachable}, 0},
-		"too late":         {&llms.Error{Class: llms.ClassTimeout}, 1},
-		"gateway too late": {&llms.Error{Class: llms.ClassTimeout, Status: 504}, 1},
-		"gateway gave up":  {&llms.Error{Class: llms.ClassServer, Status: 502}, 1},
-		"proxy gave up":    {&llms.Error{Class: llms.ClassServer, Status: 520}, 1},
+		"unreachable":      {&llms.Error{Class: llms.ClassUnreachable}, 0},
+		"timeout":          {&llms.Error{Class: llms.ClassTimeout}, 1},
+		"gateway timeout":  {&llms.Error{Class: llms.ClassTimeout, Status: 504}, 1},
+		"bad gateway":      {&llms.Error{Class: llms.ClassServer, Status: 502}, 1},
+		"proxy error 520":  {&llms.Error{Class: llms.ClassServer, Status: 520}, 1},
 		"server error":     {&llms.Error{Class: llms.ClassServer, Status: 500}, 0},
 		"connection broke": {&llms.Error{Class: llms.ClassServer}, 1},
-		"half an answer":   {&llms.Error{Class: llms.ClassServer, Status: 200}, 1},
+		"broken answer":    {&llms.Error{Class: llms.ClassServer, Status: 200}, 1},
 		"cancelled":        {context.Canceled, 1},
-		"never built":      {&llms.Error{Class: llms.ClassRefused}, 0},
+		"request invalid":  {&llms.Error{Class: llms.ClassRefused}, 0},
 	} {
 		p := &recordingAccount{}
 		s := &steps{errs: []error{c.err}}

@@ -17,12 +17,12 @@ type PaceConfig struct {
 	Parallel int     // calls at once
 }
 
-// The limit of concurrent calls adapts to the server (AIMD): a refusal multiplies it by
-// shrink, at most once in cooling, and as many answers as the limit increase it by one. 5xx
-// errors do not change it.
+// The limit of concurrent calls adapts to the server by additive increase and multiplicative
+// decrease: a refusal multiplies the limit by shrink, at most once per cooldown; after as many
+// answers as its value, the limit grows by one. 5xx errors do not change it.
 const (
-	shrink  = 0.8
-	cooling = 15 * time.Second
+	shrink   = 0.8
+	cooldown = 15 * time.Second
 )
 
 // maxPause limits how long one refusal delays all calls to an endpoint.
@@ -38,12 +38,12 @@ type Pace struct {
 	requests *bucket
 	tokens   *bucket
 
-	mu       sync.Mutex
-	running  int
-	parallel float64   // current limit of concurrent calls, +Inf if there is none yet
-	answers  int       // since parallel last changed
-	cooled   time.Time // parallel is not decreased before
-	paused   time.Time // no call starts before
+	mu          sync.Mutex
+	running     int
+	parallel    float64   // current limit of concurrent calls, +Inf if there is none yet
+	answers     int       // since parallel last changed
+	cooldownEnd time.Time // parallel is not decreased before this time
+	pauseEnd    time.Time // no call starts before this time
 }
 
 // NewPace returns a Pace with full buckets.
@@ -52,13 +52,13 @@ func NewPace(cfg PaceConfig) *Pace {
 	if cfg.Parallel > 0 {
 		p.parallel = float64(cfg.Parallel)
 	}
-	// Requests are spread over the minute; tokens may come a quarter minute's at
-	// once, because one call needs thousands.
+	// Requests are spread evenly over the minute. Tokens for a quarter of a minute may be
+	// used at once, because one call needs thousands.
 	p.requests, p.tokens = newBucket(cfg.RPM, 60), newBucket(cfg.TPM, 4)
 	return p
 }
 
-// Begin waits until a call of so many tokens may start. It fails only if ctx ends. If it
+// Begin waits until a call that needs the given number of tokens may start. It fails only if ctx ends. If it
 // succeeds, the caller must call End once.
 func (p *Pace) Begin(ctx context.Context, tokens float64) error {
 	select {
@@ -84,7 +84,7 @@ func (p *Pace) Begin(ctx context.Context, tokens float64) error {
 	}
 }
 
-// admit starts a call, or returns how long to wait.
+// admit starts a call and returns true, or returns how long to wait.
 func (p *Pace) admit(tokens float64) (time.Duration, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *Pace) admit(tokens float64) (time.Duration, bool) {
 	if float64(p.running) >= p.parallel {
 		return time.Hour, false // the end of a call interrupts the wait
 	}
-	if wait := max(p.paused.Sub(now), p.requests.until(now, 1), p.tokens.until(now, tokens)); wait > 0 {
+	if wait := max(p.pauseEnd.Sub(now), p.requests.until(now, 1), p.tokens.until(now, tokens)); wait > 0 {
 		return wait, false
 	}
 	p.requests.take(1)
@@ -128,15 +128,15 @@ func (p *Pace) adapt(err error) {
 			}
 		}
 	case failed && (e.Class == llms.ClassRateLimit || e.Class == llms.ClassConcurrency):
-		// Too many concurrent calls are no reason to pause.
-		if until := now.Add(min(e.RetryAfter, maxPause)); e.Class == llms.ClassRateLimit && until.After(p.paused) {
-			p.paused = until
+		// If there were too many concurrent calls, fewer calls suffice; a pause is not needed.
+		if until := now.Add(min(e.RetryAfter, maxPause)); e.Class == llms.ClassRateLimit && until.After(p.pauseEnd) {
+			p.pauseEnd = until
 		}
-		if now.Before(p.cooled) {
+		if now.Before(p.cooldownEnd) {
 			return
 		}
 		p.parallel = max(1, math.Floor(min(p.parallel, float64(p.running+1))*shrink))
-		p.answers, p.cooled = 0, now.Add(cooling)
+		p.answers, p.cooldownEnd = 0, now.Add(cooldown)
 	}
 }
 
@@ -148,13 +148,14 @@ func (p *Pace) Parallel() float64 {
 }
 
 // bucket refills by rate units per second. A call that needs more than its size waits until
-// it is full and leaves a negative level. A nil bucket is never empty.
+// it is full and leaves a negative level. A nil *bucket is unlimited.
 type bucket struct {
 	rate, size, level float64
 	at                time.Time
 }
 
-// newBucket returns a bucket that holds 1/part of a minute's units, at least one.
+// newBucket returns a full bucket that holds 1/part of the units of a minute, at least one.
+// It returns nil if perMinute is 0.
 func newBucket(perMinute float64, part float64) *bucket {
 	if perMinute <= 0 {
 		return nil
@@ -163,6 +164,7 @@ func newBucket(perMinute float64, part float64) *bucket {
 	return &bucket{rate: perMinute / 60, size: size, level: size, at: time.Now()}
 }
 
+// until refills the bucket and returns how long it takes until the units are available.
 func (b *bucket) until(now time.Time, units float64) time.Duration {
 	if b == nil {
 		return 0
@@ -176,6 +178,7 @@ func (b *bucket) until(now time.Time, units float64) time.Duration {
 	return time.Duration(math.Ceil(missing / b.rate * float64(time.Second)))
 }
 
+// take removes units; a negative number returns them.
 func (b *bucket) take(units float64) {
 	if b != nil {
 		b.level = min(b.size, b.level-units)

@@ -17,8 +17,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// called makes one call through a pace and returns when it began.
-func called(t *testing.T, p *middle.Pace, reserve, used float64, lasts time.Duration, err error) time.Time {
+// call makes one call through a Pace and returns when it began.
+func call(t *testing.T, p *middle.Pace, reserve, used float64, lasts time.Duration, err error) time.Time {
 	t.Helper()
 	if err := p.Begin(t.Context(), reserve); err != nil {
 		t.Error(err)
@@ -33,11 +33,11 @@ func TestPaceTokensAreReservedAndSettled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := middle.NewPace(middle.PaceConfig{TPM: 6000}) // refills 100 per second, holds 1500
 		start := time.Now()
-		first := called(t, p, 1500, 1500, 0, nil)
-		second := called(t, p, 1000, 200, 0, nil) // waits for the tokens it reserves, not for those it uses
-		third := called(t, p, 1000, 1000, 0, nil) // can use the 800 that were returned
-		fourth := called(t, p, 9000, 9000, 0, nil)
-		fifth := called(t, p, 1, 1, 0, nil) // waits until the overdraft is refilled
+		first := call(t, p, 1500, 1500, 0, nil)
+		second := call(t, p, 1000, 200, 0, nil) // waits for the tokens it reserves, not for those it uses
+		third := call(t, p, 1000, 1000, 0, nil) // can use the 800 that were returned
+		fourth := call(t, p, 9000, 9000, 0, nil)
+		fifth := call(t, p, 1, 1, 0, nil) // waits until the overdraft is refilled
 		for i, want := range []time.Duration{0, 10 * time.Second, 12 * time.Second, 27 * time.Second, 102*time.Second + 10*time.Millisecond} {
 			if got := []time.Time{first, second, third, fourth, fifth}[i].Sub(start); got.Round(time.Millisecond) != want {
 				t.Errorf("call %d began after %s, want %s", i, got, want)
@@ -75,7 +75,7 @@ func TestPaceFollowsTheServer(t *testing.T) {
 		if most.Load() != 10 || p.Parallel() != 10 {
 			t.Errorf("%d parallel calls, then %v: server errors must not reduce them", most.Load(), p.Parallel())
 		}
-		called(t, p, 0, 0, 0, limit)
+		call(t, p, 0, 0, 0, limit)
 		if p.Parallel() != 1 {
 			t.Errorf("%v parallel calls after one refusal", p.Parallel())
 		}
@@ -101,7 +101,7 @@ func TestPaceWithoutLimitLearnsOne(t *testing.T) {
 		}
 		var wg sync.WaitGroup
 		for range 20 {
-			wg.Go(func() { called(t, p, 0, 0, time.Second, &llms.Error{Class: llms.ClassRateLimit}) })
+			wg.Go(func() { call(t, p, 0, 0, time.Second, &llms.Error{Class: llms.ClassRateLimit}) })
 		}
 		wg.Wait()
 		if p.Parallel() != 16 {
@@ -110,12 +110,12 @@ func TestPaceWithoutLimitLearnsOne(t *testing.T) {
 	})
 }
 
-func TestPaceRetryAfterHoldsBackAll(t *testing.T) {
+func TestPaceRetryAfterDelaysAllCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := middle.NewPace(middle.PaceConfig{})
-		called(t, p, 0, 0, 0, &llms.Error{Class: llms.ClassRateLimit, RetryAfter: 20 * time.Second})
+		call(t, p, 0, 0, 0, &llms.Error{Class: llms.ClassRateLimit, RetryAfter: 20 * time.Second})
 		start := time.Now()
-		if waited := called(t, p, 0, 0, 0, nil).Sub(start); waited != 20*time.Second {
+		if waited := call(t, p, 0, 0, 0, nil).Sub(start); waited != 20*time.Second {
 			t.Errorf("the next call waited %s", waited)
 		}
 	})
@@ -124,7 +124,7 @@ func TestPaceRetryAfterHoldsBackAll(t *testing.T) {
 func TestPaceOrderAndCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := middle.NewPace(middle.PaceConfig{RPM: 6})
-		called(t, p, 0, 0, 0, nil)
+		call(t, p, 0, 0, 0, nil)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
 		go func() { time.Sleep(time.Second); cancel(gone) }()
@@ -137,7 +137,7 @@ func TestPaceOrderAndCancel(t *testing.T) {
 		for i := range 5 {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond)
-				called(t, p, 0, 0, 0, nil)
+				call(t, p, 0, 0, 0, nil)
 				mu.Lock()
 				order = append(order, i)
 				mu.Unlock()
@@ -184,28 +184,28 @@ func TestReservationsFollowTheServersCount(t *testing.T) {
 	})
 }
 
-// slow is an endpoint whose calls take five seconds.
-type slow struct{ tripleCounter }
+// slowModel is an endpoint whose calls take five seconds.
+type slowModel struct{ tripleCounter }
 
-func (s slow) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+func (s slowModel) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	time.Sleep(5 * time.Second)
 	return s.tripleCounter.Chat(ctx, r)
 }
 
 // A call without a limit for its answer reserves the longest possible answer, and holds these
 // tokens until it has ended. A call with a low limit reserves few.
-func TestTheWholeAnswerIsReserved(t *testing.T) {
+func TestLongestAnswerIsReserved(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit llms.Sampling
 		want  time.Duration
 	}{
-		"nothing said": {llms.Sampling{}, 10 * time.Second},
-		"short":        {llms.Sampling{MaxTokens: new(100)}, 5 * time.Second},
-		"by the body":  {llms.Sampling{Extra: map[string]any{"max_completion_tokens": 16000}}, 10 * time.Second},
+		"no limit":    {llms.Sampling{}, 10 * time.Second},
+		"short limit": {llms.Sampling{MaxTokens: new(100)}, 5 * time.Second},
+		"extra field": {llms.Sampling{Extra: map[string]any{"max_completion_tokens": 16000}}, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client, err := middle.Wrap([]middle.Endpoint{{Client: slow{}, Pace: middle.NewPace(middle.PaceConfig{TPM: 60000})}}, middle.Config{}) // holds 15,000
+				client, err := middle.Wrap([]middle.Endpoint{{Client: slowModel{}, Pace: middle.NewPace(middle.PaceConfig{TPM: 60000})}}, middle.Config{}) // holds 15,000
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,23 +8,24 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Price of one model in USD per million tokens.
+// Price is the price of one model in USD per million tokens.
 type Price struct {
 	Model  string  `json:"model"`
 	Input  float64 `json:"input"`
 	Output float64 `json:"output"`
-	// Prices of tokens read from the server's prompt cache, written to it, and written to
-	// it for an hour. nil means by the provider's llms.CacheRates, or Input without them.
+	// Prices of tokens that the server reads from its prompt cache, writes to it, and writes
+	// to it for an hour. If nil, they follow from Input and the provider's llms.CacheRates;
+	// without those rates they equal Input.
 	Cached       *float64 `json:"cached"`
 	CacheWrite   *float64 `json:"cache_write"`
 	CacheWrite1h *float64 `json:"cache_write_1h"`
-	Free         bool     `json:"free"` // local models: cost 0, not unknown
+	Free         bool     `json:"free"` // the cost is 0, not unknown, as with local models
 }
 
-// Prices is a price list by the exact names of models.
+// Prices is a list of the prices of models, which are matched by their exact names.
 type Prices []Price
 
-// Find returns the price of a model, nil if it is not listed.
+// Find returns the price of a model, or nil if it is not listed.
 func (p Prices) Find(model string) *Price {
 	for i := range p {
 		if p[i].Model == model {
@@ -34,7 +35,8 @@ func (p Prices) Find(model string) *Price {
 	return nil
 }
 
-// Cost returns the cost of one call in USD, nil if the server did not count tokens.
+// Cost returns the cost of one call in USD, or nil if u is nil, which means that the server
+// did not report its usage. The cost of a free model is always 0.
 func (p Price) Cost(u *schemas.Usage) *float64 {
 	cost := 0.0
 	if p.Free {
@@ -43,18 +45,18 @@ func (p Price) Cost(u *schemas.Usage) *float64 {
 	if u == nil {
 		return nil
 	}
-	hit := min(u.Cached, u.Prompt)
-	written := min(u.CacheWrite, u.Prompt-hit)
-	hour := min(u.CacheWrite1h, written)
-	cost = (float64(u.Prompt-hit-written)*p.Input + float64(hit)*or(p.Cached, p.Input) +
-		float64(written-hour)*or(p.CacheWrite, p.Input) + float64(hour)*p.hour() + float64(u.Completion)*p.Output) / 1e6
+	cached := min(u.Cached, u.Prompt)
+	written := min(u.CacheWrite, u.Prompt-cached)
+	writtenForHour := min(u.CacheWrite1h, written)
+	cost = (float64(u.Prompt-cached-written)*p.Input + float64(cached)*valueOr(p.Cached, p.Input) +
+		float64(written-writtenForHour)*valueOr(p.CacheWrite, p.Input) + float64(writtenForHour)*p.hourWritePrice() + float64(u.Completion)*p.Output) / 1e6
 	return &cost
 }
 
-// at sets the prices that are not configured by the vendor's rates.
-func (p Price) at(rates llms.CacheRates) Price {
-	if p.CacheWrite1h == nil { // at least the price of a shorter write
-		p.CacheWrite1h = new(max(p.Input*rates.WriteHour, or(p.CacheWrite, p.Input*rates.Write)))
+// withRates derives the prices that are not configured from the vendor's rates.
+func (p Price) withRates(rates llms.CacheRates) Price {
+	if p.CacheWrite1h == nil { // at least the price of a write for a shorter time
+		p.CacheWrite1h = new(max(p.Input*rates.WriteHour, valueOr(p.CacheWrite, p.Input*rates.Write)))
 	}
 	if p.Cached == nil {
 		p.Cached = new(p.Input * rates.Read)
@@ -65,24 +67,28 @@ func (p Price) at(rates llms.CacheRates) Price {
 	return p
 }
 
-func (p Price) hour() float64 { return or(p.CacheWrite1h, or(p.CacheWrite, p.Input)) }
+// hourWritePrice returns the price of tokens that are written to the cache for an hour.
+func (p Price) hourWritePrice() float64 {
+	return valueOr(p.CacheWrite1h, valueOr(p.CacheWrite, p.Input))
+}
 
-func or(price *float64, otherwise float64) float64 {
+func valueOr(price *float64, otherwise float64) float64 {
 	if price == nil {
 		return otherwise
 	}
 	return *price
 }
 
-// worstCase returns the maximum cost of a call whose prompt has at most so many tokens, all
-// at the highest price. hour is true if the server may keep them for an hour.
+// worstCase returns the maximum cost of a call whose prompt has at most the given number of
+// tokens, assuming the highest input price for all of them. hour is true if the server may
+// store them for an hour.
 func (p Price) worstCase(prompt int64, s llms.Sampling, hour bool) float64 {
 	if p.Free {
 		return 0
 	}
-	input := max(p.Input, or(p.CacheWrite, p.Input), or(p.Cached, p.Input))
+	input := max(p.Input, valueOr(p.CacheWrite, p.Input), valueOr(p.Cached, p.Input))
 	if hour {
-		input = max(input, p.hour())
+		input = max(input, p.hourWritePrice())
 	}
 	return (float64(prompt)*input + float64(answerLimit(s))*p.Output) / 1e6
 }
@@ -107,7 +113,7 @@ func promptBytes(r llms.Request) int {
 	return size
 }
 
-// limitNames lists the servers' names for the limit of an answer.
+// limitNames lists the fields in which servers accept a limit on the length of an answer.
 var limitNames = []string{"max_tokens", "max_completion_tokens", "max_output_tokens"}
 
 // answerLimit returns the maximum length of an answer in tokens.
@@ -125,20 +131,20 @@ func answerLimit(s llms.Sampling) int64 {
 	return limit
 }
 
-// withLimit returns the request with a limit of its answer. It removes values that mean no
-// limit, such as -1.
+// withLimit returns the request with a limit on the length of its answer. It removes values
+// that mean no limit, such as -1.
 func withLimit(r llms.Request) llms.Request {
 	s := &r.Sampling
-	limit := s.MaxTokens != nil && *s.MaxTokens > 0
+	limited := s.MaxTokens != nil && *s.MaxTokens > 0
 	s.Extra = maps.Clone(s.Extra)
 	for _, name := range limitNames {
 		if wholeNumber(s.Extra[name]) > 0 {
-			limit = true
+			limited = true
 		} else {
 			delete(s.Extra, name)
 		}
 	}
-	if !limit {
+	if !limited {
 		s.MaxTokens = new(llms.DefaultAnswer)
 	}
 	return r
@@ -153,7 +159,7 @@ func wholeNumber(v any) int64 {
 	case float64:
 		return int64(n)
 	case json.Number:
-		i, _ := n.Int64() // the server refuses anything else
+		i, _ := n.Int64() // 0 on errors: the server refuses such a value
 		return i
 	}
 	return 0

@@ -17,8 +17,8 @@ type retryClient struct {
 	cfg RetryConfig
 }
 
-// Chat retries retryable failures. The reply has the number of calls. The final error keeps
-// its class and says how many calls were made.
+// Chat retries retryable failures and writes the number of calls into the reply. The final
+// error keeps its class and says how many calls were made.
 func (r *retryClient) Chat(ctx context.Context, req llms.Request) (llms.Response, error) {
 	calls := 0
 	resp, err := backoff.Retry(ctx, func() (llms.Response, error) {

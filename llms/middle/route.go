@@ -18,25 +18,25 @@ import (
 // Endpoint is one server of a model.
 type Endpoint struct {
 	llms.Client
-	Name   string  // in messages
+	Name   string  // for messages
 	Weight float64 // share of the conversations; 0 means 1
 	Pace   *Pace   // nil: no limit
 	// Counter counts prompts; nil means the counter for the model's name.
 	Counter *tokens.Counter
 }
 
-// A server gets no calls for restFor after tripAfter consecutive failures, or after one if
-// it is unreachable.
+// A server gets no calls for restFor after tripAfter consecutive failures, or after a single
+// one if it is unreachable.
 const (
 	tripAfter = 3
 	restFor   = 30 * time.Second
 )
 
 // route distributes conversations over the servers of one model. A conversation stays with
-// its server, which has its prefix in the cache, until that server fails. Then it moves to
-// the next one, and back when the server has recovered.
+// its server, whose prompt cache has its prefix, until that server fails. It then moves to
+// the next server, and back when its own has recovered.
 type route struct {
-	llms.Client // the first one; all are the same model
+	llms.Client // of the first server, for Provider and Model, which are the same for all
 	servers     []server
 }
 
@@ -48,35 +48,35 @@ type server struct {
 
 func newRoute(endpoints []Endpoint) *route {
 	r := &route{Client: endpoints[0].Client}
-	namesakes := map[string]int{}
+	nameCount := map[string]int{}
 	for _, e := range endpoints {
-		if namesakes[e.Name]++; namesakes[e.Name] > 1 { // one address with several keys
-			e.Name = fmt.Sprintf("%s (%d)", e.Name, namesakes[e.Name])
+		if nameCount[e.Name]++; nameCount[e.Name] > 1 { // one address with several keys
+			e.Name = fmt.Sprintf("%s (%d)", e.Name, nameCount[e.Name])
 		}
 		s := server{Endpoint: e, paced: e.Client}
 		if e.Pace != nil {
 			s.paced = &pacedClient{Client: e.Client, pace: e.Pace, counter: e.Counter}
 		}
-		dead := false
+		unreachable := false
 		s.breaker = gobreaker.NewCircuitBreaker[llms.Response](gobreaker.Settings{
 			Name: e.Name, Timeout: restFor,
 			IsExcluded: func(err error) bool { return err != nil && llms.ClassOf(err) == "" }, // canceled
 			IsSuccessful: func(err error) bool {
 				class := llms.ClassOf(err)
-				dead = class == llms.ClassUnreachable
-				return !dead && class != llms.ClassServer && class != llms.ClassOverload && class != llms.ClassTimeout
+				unreachable = class == llms.ClassUnreachable
+				return !unreachable && class != llms.ClassServer && class != llms.ClassOverload && class != llms.ClassTimeout
 			},
-			ReadyToTrip: func(c gobreaker.Counts) bool { return dead || c.ConsecutiveFailures >= tripAfter },
+			ReadyToTrip: func(c gobreaker.Counts) bool { return unreachable || c.ConsecutiveFailures >= tripAfter },
 		})
 		r.servers = append(r.servers, s)
 	}
 	return r
 }
 
-// Chat calls the conversation's server, or the next one that is not resting. It does not
-// retry after a failure.
+// Chat calls the conversation's server, or the next one in its order if that server gets no
+// calls at the moment. It does not retry after a failure.
 func (r *route) Chat(ctx context.Context, req llms.Request) (llms.Response, error) {
-	if len(r.servers) == 1 { // the waits of the retry layer are sufficient
+	if len(r.servers) == 1 { // there is no other server, so the waits of the retry layer suffice
 		return r.servers[0].paced.Chat(ctx, req)
 	}
 	for _, i := range r.order(req.SessionID) {
@@ -94,9 +94,9 @@ func (r *route) Chat(ctx context.Context, req llms.Request) (llms.Response, erro
 		Message: fmt.Sprintf("all %d servers of %s failed and get no calls for up to %s", len(r.servers), r.Model(), restFor)}
 }
 
-// order ranks the servers for a conversation by weighted rendezvous hashing
-// (score -w/ln h, Wang and Ravishankar's scheme with logarithmic weights): each
-// server gets its share, and a server that joins or leaves moves no others.
+// order ranks the servers for a conversation by weighted rendezvous hashing with the score
+// -weight/ln(hash). Each server gets its share of the conversations. If a server joins or
+// leaves, no conversation moves between the other servers.
 func (r *route) order(session string) []int {
 	type ranked struct {
 		index int
@@ -129,7 +129,7 @@ func (r *route) order(session string) []int {
 	return out
 }
 
-// mix spreads FNV's low bits over the word (the finaliser of MurmurHash3).
+// mix spreads FNV's low bits over the word (the finalizer of MurmurHash3).
 func mix(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd

@@ -14,22 +14,22 @@ import (
 
 // conversation is a request to one of the two APIs.
 type conversation interface {
-	common() head
+	common() commonFields
 	texts() []textMessage // the messages as plain text, the system prompt first
 	// check returns the problems of the request alone, without regard to earlier ones.
 	check(body []byte) []string
-	// prefix returns why the request does not continue the previous exchange, or "" if it does.
-	// To continue it, a request has the same tools, begins with the same messages and adds more.
-	prefix(previous Exchange) string
-	// echoed returns how the request's copy of the previous answer differs from that answer,
-	// or "" if it does not.
-	echoed(previous Exchange) string
+	// checkPrefix returns why the request does not continue the previous exchange, or "" if it
+	// does: it has the same tools, begins with the same messages and adds more.
+	checkPrefix(previous Exchange) string
+	// checkEcho returns how the request's copy of the previous answer differs from that
+	// answer, or "" if it does not.
+	checkEcho(previous Exchange) string
 	render(ex Exchange, t Turn) []byte               // the body of a regular answer
 	failure(status int, code, message string) []byte // the body of an error response
 }
 
-// head holds the fields that both APIs have in their requests.
-type head struct {
+// commonFields holds the request fields that both APIs have.
+type commonFields struct {
 	Model        string          `json:"model"`
 	Tools        json.RawMessage `json:"tools"`
 	MaxTokens    int64           `json:"max_tokens"`
@@ -37,7 +37,7 @@ type head struct {
 	Stream       bool            `json:"stream"`
 }
 
-func (h head) common() head { return h }
+func (h commonFields) common() commonFields { return h }
 
 func decode[T conversation](body []byte) (conversation, error) {
 	var r T
@@ -48,8 +48,8 @@ func decode[T conversation](body []byte) (conversation, error) {
 // maxRequest is the largest size of a request body, in bytes.
 const maxRequest = 64 << 20
 
-// streaming is the message that refuses a request for a stream.
-const streaming = `streaming is not supported: this server sends each answer in one piece; leave out "stream", or set it to false`
+// noStreaming is the error message for a request for a stream.
+const noStreaming = `streaming is not supported: this server sends each answer in one piece; leave out "stream", or set it to false`
 
 // chat answers one model call.
 func (h *Handler) chat(w http.ResponseWriter, r *http.Request, parse func([]byte) (conversation, error)) {
@@ -65,10 +65,10 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request, parse func([]byte
 	}
 	ex := Exchange{SessionID: r.Header.Get("X-Session-ID"), Session: -1, Body: body, At: time.Now()}
 	limit := max(req.common().MaxTokens, req.common().MaxCompleted)
-	if wait, why := h.limits.begin(w.Header(), float64(int64(len(body)/4)+limit)); why != "" {
+	if wait, reason := h.limits.begin(w.Header(), float64(int64(len(body)/4)+limit)); reason != "" {
 		w.Header().Set("Retry-After-Ms", strconv.FormatInt(wait.Milliseconds()+1, 10))
 		h.logOverLimit(ex, req)
-		sendRaw(w, http.StatusTooManyRequests, "application/json", req.failure(http.StatusTooManyRequests, "rate_limit_exceeded", why))
+		sendRaw(w, http.StatusTooManyRequests, "application/json", req.failure(http.StatusTooManyRequests, "rate_limit_exceeded", reason))
 		return
 	}
 	defer h.limits.end()
@@ -105,10 +105,10 @@ func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault 
 	previous := h.previous(ex)
 	turn, refusal := h.turn(ex, messages)
 	if req.common().Stream {
-		refusal = streaming
+		refusal = noStreaming
 	}
 	h.check(ex, req, messages, previous, turn)
-	h.note(entry)
+	h.addToLog(entry)
 	key := turnKey{entry.key(), ex.Turn}
 	h.attempts[key]++
 	ex.Again = h.attempts[key] > 1
@@ -128,29 +128,29 @@ func (h *Handler) answer(ex Exchange, req conversation) (entry *Exchange, fault 
 		clear(h.cache.kept)
 	}
 	if turn.Usage == nil && h.script.Tokenizer != "" {
-		turn.Usage = h.counted(*turn, req, messages, previous)
+		turn.Usage = h.computeUsage(*turn, req, messages, previous)
 	}
 	if turn.Usage != nil {
 		ex.Usage = *turn.Usage
 	}
-	h.price(entry, req)
+	h.setBilled(entry, req)
 	ex.Status, ex.Answer = http.StatusOK, req.render(ex, *turn)
 	if f := h.faultOf(key, turn, ex, req, messages); f != nil {
 		fault = f.resolve(req)
 		ex.noteFault(fault)
 	} else {
-		ex.plain, ex.Answered = true, true
+		ex.noFault, ex.Answered = true, true
 	}
 	return entry, fault, ""
 }
 
-// faultOf returns the fault of an answer, nil for none. A request with a parameter that
+// faultOf returns the fault of an answer, or nil if there is none. A request with a parameter that
 // the model refuses, or with a prompt longer than its context, fails even if the script
 // has another fault for it, or none.
 func (h *Handler) faultOf(key turnKey, turn *Turn, ex Exchange, req conversation, messages []textMessage) *Fault {
 	session := &h.script.Sessions[ex.Session]
-	scripted := h.strike(key, turn, session)
-	if name := firstOf(ex.Body, session.Refuses); name != "" {
+	scripted := h.pickFault(key, turn, session)
+	if name := firstParameter(ex.Body, session.Refuses); name != "" {
 		return &Fault{Status: http.StatusBadRequest, Body: string(req.failure(http.StatusBadRequest, "unsupported_parameter",
 			fmt.Sprintf("Unsupported parameter: '%s' is not supported with this model.", name)))}
 	}
@@ -160,8 +160,8 @@ func (h *Handler) faultOf(key turnKey, turn *Turn, ex Exchange, req conversation
 	return scripted
 }
 
-// firstOf returns the first of names that is a parameter of the request, or "".
-func firstOf(body []byte, names []string) string {
+// firstParameter returns the first of names that is a parameter of the request, or "".
+func firstParameter(body []byte, names []string) string {
 	var params map[string]json.RawMessage
 	if len(names) == 0 || json.Unmarshal(body, &params) != nil {
 		return ""
@@ -218,7 +218,7 @@ func (h *Handler) mismatch(ex Exchange, messages []textMessage) string {
 	return b.String()
 }
 
-// check appends what is wrong with a request to h.problems.
+// check appends the problems of a request to h.problems.
 func (h *Handler) check(ex Exchange, req conversation, messages []textMessage, previous *Exchange, turn *Turn) {
 	found := req.check(ex.Body)
 	expects := []*Expect{h.script.Expect}
@@ -231,18 +231,18 @@ func (h *Handler) check(ex Exchange, req conversation, messages []textMessage, p
 		expects = append(expects, turn.Expect)
 	}
 	if previous != nil && !rewrites {
-		if p := req.prefix(*previous); p != "" {
+		if p := req.checkPrefix(*previous); p != "" {
 			found = append(found, p)
 		}
 	}
-	if ex.Session >= 0 && !rewrites && h.answered(ex) {
+	if ex.Session >= 0 && !rewrites && h.wasAnswered(ex) {
 		found = append(found, fmt.Sprintf("turn %d was asked for again after its answer", ex.Turn))
 	}
 	for _, e := range expects {
 		found = append(found, e.unmet(ex.Body, messages)...)
 		if e != nil && e.Echo && previous != nil {
-			if lost := req.echoed(*previous); lost != "" {
-				found = append(found, "expected the previous answer unchanged: "+lost)
+			if diff := req.checkEcho(*previous); diff != "" {
+				found = append(found, "expected the previous answer unchanged: "+diff)
 			}
 		}
 	}
@@ -276,14 +276,14 @@ func (h *Handler) find(ex *Exchange, req conversation) []textMessage {
 		s := h.script.Sessions[ex.Session]
 		ex.SessionID = cmp.Or(ex.SessionID, s.Tag)
 		if s.Rewrites && ex.SessionID != "" {
-			ex.Turn = h.answers(*ex)
+			ex.Turn = h.countAnswers(*ex)
 		}
 	}
 	return messages
 }
 
-// answers counts the requests of a conversation that were answered completely.
-func (h *Handler) answers(ex Exchange) int {
+// countAnswers counts the requests of a conversation that were answered completely.
+func (h *Handler) countAnswers(ex Exchange) int {
 	n := 0
 	for _, e := range h.conversations[ex.key()] {
 		if e.Answered {
@@ -299,11 +299,11 @@ func (h *Handler) logOverLimit(ex Exchange, req conversation) {
 	defer h.mu.Unlock()
 	h.find(&ex, req)
 	ex.Status, ex.Fault = http.StatusTooManyRequests, "over a limit"
-	h.note(&ex)
+	h.addToLog(&ex)
 }
 
-// note adds an exchange to the log.
-func (h *Handler) note(ex *Exchange) {
+// addToLog adds an exchange to the log.
+func (h *Handler) addToLog(ex *Exchange) {
 	h.log = append(h.log, ex)
 	if ex.SessionID != "" {
 		h.conversations[ex.key()] = append(h.conversations[ex.key()], ex)
@@ -321,17 +321,17 @@ func (ex *Exchange) noteFault(f Fault) {
 		ex.Status = cmp.Or(f.Status, http.StatusOK)
 	}
 	ex.Answered = !f.fails()
-	ex.Lost = f.fails() && f.Break != "" && (ex.Status != 0 || f.Break == "silence") // a silent server may still compute an answer
+	ex.Lost = f.fails() && f.Break != "" && (ex.Status != 0 || f.Break == "silence") // a server that sends nothing may still compute an answer
 	if f.fails() || f.Kind != "" || f.Break != "" {
 		ex.Fault = f.name()
 	}
 }
 
-// answered reports whether this turn already had a complete answer without a fault. It
+// wasAnswered reports whether this turn already had a complete answer without a fault. It
 // reports false for requests without a session id, because their conversations cannot be
 // told apart.
-func (h *Handler) answered(ex Exchange) bool {
-	return slices.ContainsFunc(h.conversations[ex.key()], func(e *Exchange) bool { return e.Turn == ex.Turn && e.plain && e.Answered })
+func (h *Handler) wasAnswered(ex Exchange) bool {
+	return slices.ContainsFunc(h.conversations[ex.key()], func(e *Exchange) bool { return e.Turn == ex.Turn && e.noFault && e.Answered })
 }
 
 // previous returns the answered exchange before this one in the same

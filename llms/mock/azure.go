@@ -26,7 +26,7 @@ func (h *Handler) azure(w http.ResponseWriter, r *http.Request) (string, bool) {
 	}
 	if after, ok := strings.CutPrefix(rest, "deployments/"); ok {
 		name, path, _ := strings.Cut(after, "/")
-		if names := h.names(); len(names) > 0 && !slices.Contains(names, name) {
+		if names := h.modelNames(); len(names) > 0 && !slices.Contains(names, name) {
 			sendError(w, http.StatusNotFound, "DeploymentNotFound", "The API deployment for this resource does not exist.")
 			return "", false
 		}

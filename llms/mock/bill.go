@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// Price is what a model costs, in USD per million tokens. Cache prices that are not
-// set follow the vendor: in the Messages API a token read from the prompt cache
-// costs a tenth of input, one written for five minutes 1.25 times input, and one
-// written for an hour twice input. In chat completions a read costs as much as
-// input, and writes cost the same as in the Messages API.
+// Price is the price of a model in USD per million tokens. Cache prices that are not set
+// depend on Input. In the Messages API, reading a token from the prompt cache costs a tenth
+// of Input, writing it for five minutes 1.25 times Input, and writing it for an hour twice
+// Input. In chat completions, reads cost as much as Input, and writes as much as in the
+// Messages API.
 type Price struct {
 	Model        string   `yaml:"model"`
 	Input        float64  `yaml:"input"`
@@ -35,7 +35,7 @@ func (p Price) bill(u Usage, messages bool) *big.Rat {
 	if messages {
 		read = big.NewRat(1, 10)
 	}
-	of := func(tokens int64, price *float64, times *big.Rat) *big.Rat {
+	cost := func(tokens int64, price *float64, times *big.Rat) *big.Rat {
 		rate := ratOf(p.Input)
 		if price == nil {
 			rate.Mul(rate, times)
@@ -44,15 +44,15 @@ func (p Price) bill(u Usage, messages bool) *big.Rat {
 		}
 		return rate.Mul(rate, new(big.Rat).SetFrac64(tokens, 1_000_000))
 	}
-	sum := of(u.Prompt-u.Cached-u.CacheWrite, &p.Input, nil)
-	sum.Add(sum, of(u.Cached, p.Cached, read))
-	sum.Add(sum, of(u.CacheWrite-u.CacheWrite1h, p.CacheWrite, big.NewRat(5, 4)))
-	sum.Add(sum, of(u.CacheWrite1h, p.CacheWrite1h, big.NewRat(2, 1)))
-	return sum.Add(sum, of(u.Completion, &p.Output, nil))
+	sum := cost(u.Prompt-u.Cached-u.CacheWrite, &p.Input, nil)
+	sum.Add(sum, cost(u.Cached, p.Cached, read))
+	sum.Add(sum, cost(u.CacheWrite-u.CacheWrite1h, p.CacheWrite, big.NewRat(5, 4)))
+	sum.Add(sum, cost(u.CacheWrite1h, p.CacheWrite1h, big.NewRat(2, 1)))
+	return sum.Add(sum, cost(u.Completion, &p.Output, nil))
 }
 
-// price sets what the vendor bills for an exchange.
-func (h *Handler) price(ex *Exchange, req conversation) {
+// setBilled sets the amount that the vendor bills for an exchange.
+func (h *Handler) setBilled(ex *Exchange, req conversation) {
 	_, messages := req.(messagesRequest)
 	for _, p := range h.script.Prices {
 		if p.Model == ex.Model {
@@ -62,7 +62,7 @@ func (h *Handler) price(ex *Exchange, req conversation) {
 	}
 }
 
-// ratOf returns the decimal number that a price is written as.
+// ratOf returns the exact value of a price in decimal notation.
 func ratOf(price float64) *big.Rat {
 	r, _ := new(big.Rat).SetString(strconv.FormatFloat(price, 'f', -1, 64))
 	return r
@@ -71,11 +71,11 @@ func ratOf(price float64) *big.Rat {
 // Dollars is an amount of money without rounding. The zero value is 0.
 type Dollars struct{ exact *big.Rat }
 
-func (d *Dollars) add(more *big.Rat) {
-	if more == nil {
+func (d *Dollars) add(amount *big.Rat) {
+	if amount == nil {
 		return
 	}
-	sum := new(big.Rat).Set(more)
+	sum := new(big.Rat).Set(amount)
 	if d.exact != nil {
 		sum.Add(sum, d.exact)
 	}

@@ -11,16 +11,15 @@ import (
 // usual), Raw (sent as a string unchanged) and Object (sent as an object instead
 // of a string) is set.
 type Call struct {
-	ID        *string        `yaml:"id"` // nil: the server makes one up; "": the call has none
+	ID        *string        `yaml:"id"` // nil: the server chooses one; "": the call has none
 	Name      string         `yaml:"name"`
 	Arguments map[string]any `yaml:"arguments"`
 	Raw       *string        `yaml:"raw"`
 	Object    map[string]any `yaml:"object"`
-	// As is another form: double (the JSON string holds a JSON string), text (not a
-	// call, but a text like one in the content).
+	// As selects another form: double (the JSON string contains a JSON string) or text (the
+	// content contains the call as text).
 	As string `yaml:"as"`
-	// Size adds an argument, filler, so that the arguments have at least this many
-	// bytes.
+	// Size adds an argument named filler, so that the arguments have at least this many bytes.
 	Size  int            `yaml:"size"`
 	Extra map[string]any `yaml:"extra"` // further fields of the call
 }
@@ -29,16 +28,16 @@ type Call struct {
 const maxSize = 32 << 20
 
 func (c Call) check() error {
-	ways := 0
+	forms := 0
 	for _, set := range []bool{c.Arguments != nil, c.Raw != nil, c.Object != nil} {
 		if set {
-			ways++
+			forms++
 		}
 	}
 	switch {
 	case c.Name == "":
 		return fmt.Errorf("a tool call has no name")
-	case ways > 1:
+	case forms > 1:
 		return fmt.Errorf("call %s: use one of arguments, raw and object", c.Name)
 	case c.As != "" && c.As != "double" && c.As != "text":
 		return fmt.Errorf("call %s: unknown form %q: choose double or text", c.Name, c.As)
@@ -79,8 +78,8 @@ func (c Call) chatArguments() any {
 	return text
 }
 
-// messagesInput is the value of input in the Messages API. What is not an object
-// is sent as a string.
+// messagesInput is the value of input in the Messages API. Raw text that is not valid JSON is
+// sent as a string.
 func (c Call) messagesInput() any {
 	switch {
 	case c.Object != nil:
@@ -95,8 +94,8 @@ func (c Call) messagesInput() any {
 	return *c.Raw
 }
 
-// callAsText returns a content with a call appended to it, as servers send it
-// whose parser did not recognize the call.
+// callAsText returns the content with a call appended as text, as servers send it if their
+// parser does not recognize the call.
 func callAsText(content any, c Call) string {
 	text, _ := content.(string)
 	arguments := json.RawMessage(encode(c.arguments()))

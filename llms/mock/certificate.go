@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// Certificate makes a self-signed certificate for hosts (names or addresses) that
-// is valid until a time. It also returns the certificate as PEM text, for clients
-// to trust.
+// Certificate creates a self-signed certificate for hosts (names or addresses) that is valid
+// until the given time. It also returns the certificate in PEM form for clients that should
+// trust it.
 func Certificate(until time.Time, hosts ...string) (tls.Certificate, []byte, error) {
 	var none tls.Certificate
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -31,7 +31,7 @@ func Certificate(until time.Time, hosts ...string) (tls.Certificate, []byte, err
 	if until.Before(from) {
 		from = until
 	}
-	plan := &x509.Certificate{
+	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "tracesmith mock"},
 		NotBefore: from.Add(-time.Hour), NotAfter: until,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -39,12 +39,12 @@ func Certificate(until time.Time, hosts ...string) (tls.Certificate, []byte, err
 	}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
-			plan.IPAddresses = append(plan.IPAddresses, ip)
+			template.IPAddresses = append(template.IPAddresses, ip)
 		} else {
-			plan.DNSNames = append(plan.DNSNames, host)
+			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, plan, plan, key.Public(), key)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return none, nil, fmt.Errorf("making a certificate: %w", err)
 	}

@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// chatRequest is what the server reads of a chat completion request.
+// chatRequest holds the fields of a chat completion request that the server reads.
 type chatRequest struct {
-	head
+	commonFields
 	Messages []json.RawMessage `json:"messages"`
 }
 
@@ -79,44 +79,44 @@ func plainText(content json.RawMessage) string {
 	return text
 }
 
-// check finds mistakes in the tools and in the order of the messages.
+// check returns the mistakes in the tools and in the order of the messages.
 func (r chatRequest) check([]byte) []string {
 	out := checkTools(r.Tools, true)
 	open := []string{} // calls that wait for an answer
 	for i, m := range r.decode() {
-		at := fmt.Sprintf("message %d (%s): ", i, m.Role)
+		prefix := fmt.Sprintf("message %d (%s): ", i, m.Role)
 		if m.Role != "tool" && len(open) > 0 {
-			out = append(out, at+fmt.Sprintf("tool calls %v have no answer", open))
+			out = append(out, prefix+fmt.Sprintf("tool calls %v have no answer", open))
 			open = nil
 		}
 		switch m.Role {
 		case "system", "developer":
 			if i != 0 {
-				out = append(out, at+"the system message is not the first")
+				out = append(out, prefix+"the system message is not the first")
 			}
 		case "user":
 		case "assistant":
 			for _, c := range m.ToolCalls {
 				if c.ID == "" || slices.Contains(open, c.ID) {
-					out = append(out, at+fmt.Sprintf("call id %q is missing or used twice", c.ID))
+					out = append(out, prefix+fmt.Sprintf("call id %q is missing or used twice", c.ID))
 				}
 				if !json.Valid([]byte(c.Function.Arguments)) || c.Type != "function" {
-					out = append(out, at+fmt.Sprintf("call %s is not well formed", c.ID))
+					out = append(out, prefix+fmt.Sprintf("call %s is not well formed", c.ID))
 				}
 				open = append(open, c.ID)
 			}
 			if len(m.ToolCalls) == 0 && (len(m.Content) == 0 || string(m.Content) == "null") {
-				out = append(out, at+"neither content nor tool calls")
+				out = append(out, prefix+"neither content nor tool calls")
 			}
 		case "tool":
 			n := slices.Index(open, m.ToolCallID)
 			if n < 0 {
-				out = append(out, at+fmt.Sprintf("answers call %q, which is not open", m.ToolCallID))
+				out = append(out, prefix+fmt.Sprintf("answers call %q, which is not open", m.ToolCallID))
 				continue
 			}
 			open = slices.Delete(open, n, n+1)
 		default:
-			out = append(out, at+"unknown role")
+			out = append(out, prefix+"unknown role")
 		}
 	}
 	if len(open) > 0 {
@@ -125,7 +125,7 @@ func (r chatRequest) check([]byte) []string {
 	return out
 }
 
-func (r chatRequest) prefix(previous Exchange) string {
+func (r chatRequest) checkPrefix(previous Exchange) string {
 	var before chatRequest
 	if json.Unmarshal(previous.Body, &before) != nil {
 		return ""
@@ -144,7 +144,7 @@ func (r chatRequest) prefix(previous Exchange) string {
 	return ""
 }
 
-func (r chatRequest) echoed(previous Exchange) string {
+func (r chatRequest) checkEcho(previous Exchange) string {
 	var before chatRequest
 	var answer struct {
 		Choices []struct {

@@ -56,40 +56,40 @@ func (e *Expect) unmet(body []byte, messages []textMessage) []string {
 		return nil
 	}
 	var out []string
-	bad := func(format string, args ...any) { out = append(out, "expected "+fmt.Sprintf(format, args...)) }
+	report := func(format string, args ...any) { out = append(out, "expected "+fmt.Sprintf(format, args...)) }
 	var params map[string]json.RawMessage
 	if json.Unmarshal(body, &params) != nil {
 		return nil
 	}
 	if got := toolNames(params["tools"]); e.Tools != nil && !sameSet(got, e.Tools) {
-		bad("the tools %q, got %q", e.Tools, got)
+		report("the tools %q, got %q", e.Tools, got)
 	}
 	for _, name := range e.Present {
 		if _, ok := params[name]; !ok {
-			bad("parameter %s, which is missing", name)
+			report("parameter %s, which is missing", name)
 		}
 	}
 	for _, name := range e.Absent {
 		if v, ok := params[name]; ok {
-			bad("no parameter %s, got %s", name, clip(string(v)))
+			report("no parameter %s, got %s", name, clip(string(v)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Params)) {
 		if want := encode(e.Params[name]); !sameJSON(want, params[name]) {
-			bad("parameter %s to be %s, got %s", name, want, clip(string(params[name])))
+			report("parameter %s to be %s, got %s", name, want, clip(string(params[name])))
 		}
 	}
 	if got := cachePlaces(params); e.Cache != nil && !sameSet(got, normalPlaces(e.Cache, params)) {
-		bad("cache_control at %q, got it at %q", normalPlaces(e.Cache, params), got)
+		report("cache_control at %q, got it at %q", normalPlaces(e.Cache, params), got)
 	}
 	data := newTemplateData(Exchange{}, messages)
-	for name, is := range map[string][2]string{"the system prompt": {e.System, data.System}, "the last message": {e.Last, data.Last}} {
-		if is[0] != "" && !regexp.MustCompile(is[0]).MatchString(is[1]) {
-			bad("%s to match %q, got %q", name, is[0], clip(is[1]))
+	for name, match := range map[string][2]string{"the system prompt": {e.System, data.System}, "the last message": {e.Last, data.Last}} {
+		if match[0] != "" && !regexp.MustCompile(match[0]).MatchString(match[1]) {
+			report("%s to match %q, got %q", name, match[0], clip(match[1]))
 		}
 	}
 	if e.Messages > 0 && len(messages) != e.Messages {
-		bad("%d messages, got %d", e.Messages, len(messages))
+		report("%d messages, got %d", e.Messages, len(messages))
 	}
 	return out
 }
@@ -111,7 +111,7 @@ type toolDef struct {
 }
 
 func readTools(raw json.RawMessage) (tools []toolDef) {
-	_ = json.Unmarshal(raw, &tools) // checkTools reports what cannot be read
+	_ = json.Unmarshal(raw, &tools) // checkTools reports errors
 	for i, t := range tools {
 		if t.Function != nil {
 			tools[i].Name, tools[i].Schema = t.Function.Name, t.Function.Parameters
@@ -141,13 +141,13 @@ func checkTools(raw json.RawMessage, wrapped bool) (out []string) {
 	}
 	seen := map[string]bool{}
 	for i, t := range tools {
-		at := fmt.Sprintf("tool %d (%s): ", i, t.Name)
+		prefix := fmt.Sprintf("tool %d (%s): ", i, t.Name)
 		if wrapped != (t.Function != nil) || wrapped && t.Type != "function" {
-			out = append(out, at+"not in the form of this API")
+			out = append(out, prefix+"not in the form of this API")
 			continue
 		}
 		if !toolName.MatchString(t.Name) || seen[t.Name] {
-			out = append(out, at+"the name is invalid or used twice")
+			out = append(out, prefix+"the name is invalid or used twice")
 		}
 		seen[t.Name] = true
 		var schema struct {
@@ -159,11 +159,11 @@ func checkTools(raw json.RawMessage, wrapped bool) (out []string) {
 			continue // no parameters
 		}
 		if err := json.Unmarshal(t.Schema, &schema); err != nil || schema.Type != "object" {
-			out = append(out, at+"the schema does not describe an object")
+			out = append(out, prefix+"the schema does not describe an object")
 		}
 		for _, name := range schema.Required {
 			if _, ok := schema.Properties[name]; !ok {
-				out = append(out, at+fmt.Sprintf("%q is required but is not a property", name))
+				out = append(out, prefix+fmt.Sprintf("%q is required but is not a property", name))
 			}
 		}
 	}
@@ -217,12 +217,12 @@ func normalPlaces(places []string, params map[string]json.RawMessage) []string {
 // have repaired.
 func echoDiff(answer, echo map[string]any) string {
 	for _, name := range slices.Sorted(maps.Keys(answer)) {
-		was, is := answer[name], echo[name]
+		want, got := answer[name], echo[name]
 		if name == "tool_calls" {
-			was, is = withoutArguments(was), withoutArguments(is)
+			want, got = withoutArguments(want), withoutArguments(got)
 		}
-		if name != "content" && !reflect.DeepEqual(was, is) {
-			return fmt.Sprintf("%s was %s and is %s", name, clip(string(encode(was))), clip(string(encode(is))))
+		if name != "content" && !reflect.DeepEqual(want, got) {
+			return fmt.Sprintf("%s was %s and is %s", name, clip(string(encode(want))), clip(string(encode(got))))
 		}
 	}
 	return ""

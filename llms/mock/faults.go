@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Fault is what goes wrong with an answer: a named Kind (see Kinds), or what the
-// other fields say. A field that is set overrides the kind's.
+// Fault makes an answer fail or arrive late. Kind is the name of a predefined fault (see
+// Kinds). Other fields that are set override those of the kind.
 type Fault struct {
 	Kind        string            `yaml:"kind"`
 	Status      int               `yaml:"status"` // with Body; 0: 200
@@ -26,19 +26,19 @@ type Fault struct {
 	Break string `yaml:"break"`
 	// Every is the pause between the bytes of Break drip; default 100ms.
 	Every time.Duration `yaml:"every"`
-	// Times bounds how often the fault strikes each turn of a conversation; 0:
-	// every request.
+	// Times limits how often the fault is applied to each turn of a conversation; 0: to every
+	// request.
 	Times int `yaml:"times"`
 	// On limits the fault to these requests, counted from 1 in order of arrival over
 	// all conversations.
 	On []int `yaml:"on"`
-	// P is the probability that the fault strikes; 0: always. The draw depends only
-	// on the seed, the conversation, the turn and the attempt.
+	// P is the probability that the fault is applied; 0: always. The random choice depends
+	// only on the seed, the conversation, the turn and the attempt.
 	P    float64 `yaml:"p"`
 	Seed int64   `yaml:"seed"`
 }
 
-// breaks are the ways a connection fails.
+// breaks describes the ways in which a connection can fail.
 var breaks = map[string]string{
 	"reset":       "connection reset before any header",
 	"silence":     "nothing at all until the client leaves",
@@ -55,8 +55,8 @@ var breaks = map[string]string{
 	"gzip_broken": "an answer that claims to be compressed but is not",
 }
 
-// kind is a fault with a name. A kind with a code gets the body that its API has
-// for errors.
+// kind is a predefined fault. If it has a code, the body is an error in the format of the
+// request's API.
 type kind struct {
 	Fault
 	code, message string
@@ -105,10 +105,10 @@ var kinds = map[string]kind{
 	"redirect":              {Fault{Status: 307, Body: "moved", ContentType: "text/plain", Headers: map[string]string{"Location": "http://127.0.0.1:9/elsewhere"}}, "", ""},
 }
 
-// Kinds lists the names a Fault may have.
+// Kinds lists the predefined faults.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
-// check returns what is wrong with a fault.
+// check returns the first mistake in a fault.
 func (f Fault) check() error {
 	if _, ok := kinds[f.Kind]; f.Kind != "" && !ok {
 		return fmt.Errorf("unknown kind of fault %q: choose one of %s", f.Kind, strings.Join(Kinds(), ", "))
@@ -138,7 +138,7 @@ func (f Fault) resolve(req conversation) Fault {
 	headers := map[string]string{}
 	maps.Copy(headers, k.Headers)
 	maps.Copy(headers, f.Headers)
-	if wait, ok := strings.CutPrefix(headers["Retry-After"], "date+"); ok { // a date has a resolution of a second
+	if wait, ok := strings.CutPrefix(headers["Retry-After"], "date+"); ok { // the header is a date, in whole seconds
 		now := time.Now().UTC()
 		d, _ := time.ParseDuration(wait)
 		headers["Date"], headers["Retry-After"] = now.Format(httpDate), now.Add(d).Format(httpDate)
@@ -179,10 +179,10 @@ func (f Fault) fails() bool {
 	return true
 }
 
-// strike returns the fault that strikes a request for this turn, nil for none: the
-// first of the turn's, then of the session's, then of the script's that has not
-// struck its times yet. The request is in the log; the caller holds the lock.
-func (h *Handler) strike(key turnKey, turn *Turn, session *Session) *Fault {
+// pickFault returns the fault to apply to a request for this turn, or nil if there is none:
+// the first fault of the turn, the session or the script, in this order, that was not yet
+// applied as often as its Times. The request must be in the log. The caller holds h.mu.
+func (h *Handler) pickFault(key turnKey, turn *Turn, session *Session) *Fault {
 	var all []*Fault
 	if turn.Fault != nil {
 		all = append(all, turn.Fault)
@@ -193,8 +193,8 @@ func (h *Handler) strike(key turnKey, turn *Turn, session *Session) *Fault {
 		}
 	}
 	for i, f := range all {
-		at := faultKey{key, i}
-		if f.Times > 0 && h.strikes[at] >= f.Times {
+		countKey := faultKey{key, i}
+		if f.Times > 0 && h.faultCounts[countKey] >= f.Times {
 			continue
 		}
 		if len(f.On) > 0 && !slices.Contains(f.On, len(h.log)) {
@@ -203,13 +203,13 @@ func (h *Handler) strike(key turnKey, turn *Turn, session *Session) *Fault {
 		if f.P > 0 && draw(f.Seed, key, h.attempts[key], i) >= f.P {
 			continue
 		}
-		h.strikes[at]++
+		h.faultCounts[countKey]++
 		return f
 	}
 	return nil
 }
 
-// faultKey is one fault of one turn, by its position.
+// faultKey identifies a fault of a turn by its position.
 type faultKey struct {
 	turnKey
 	fault int

@@ -4,14 +4,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// FromEpisode makes sessions that repeat what the models of a recorded episode
-// said, one for each conversation, found by the first message of the user. The
-// rows do not hold the faults of the model's server nor the form of its reasoning
-// blocks, so the sessions do not either.
+// FromEpisode returns sessions that repeat the answers of the models of a recorded episode:
+// one session for each conversation, which the first user message identifies. The rows
+// contain neither the faults of the model's server nor the form of its reasoning blocks, so
+// the sessions do not contain them either.
 func FromEpisode(e schemas.EpisodeRow, steps []schemas.StepRow) []Session {
 	native := e.ToolCallStyle == nil || *e.ToolCallStyle == "native"
 	var out []Session
-	at := map[string]int{} // phase -> its session
+	index := map[string]int{} // of the session of each phase
 	turn := int32(-1)
 	users := map[string]string{}
 	for _, s := range steps {
@@ -22,10 +22,10 @@ func FromEpisode(e schemas.EpisodeRow, steps []schemas.StepRow) []Session {
 		if s.Source != "agent" || s.LLMCallCount == nil && s.TurnIndex == nil || schemas.Value(s.IsCopiedContext) {
 			continue
 		}
-		i, known := at[phase]
+		i, known := index[phase]
 		if !known {
 			i = len(out)
-			at[phase] = i
+			index[phase] = i
 			out = append(out, Session{User: users[phase]})
 		}
 		session := &out[i]

@@ -10,29 +10,29 @@ import (
 )
 
 // An episode has two conversations with parallel, repaired and copied calls, and steps of the
-// policy between them. The script contains only what the models said.
+// policy between them. The script contains only the answers of the models.
 func TestScriptOfAnEpisode(t *testing.T) {
-	said := func(phase string, turn int32, calls int32, text string) schemas.StepRow {
+	modelStep := func(phase string, turn int32, calls int32, text string) schemas.StepRow {
 		return schemas.StepRow{Source: "agent", Phase: &phase, TurnIndex: &turn, LLMCallCount: &calls, Message: text, PromptTokens: new(int64(10 + turn))}
 	}
 	call := func(s schemas.StepRow, id, name, arguments string) schemas.StepRow {
 		s.ToolCallID, s.ToolName, s.ArgumentsJSON = &id, &name, &arguments
 		return s
 	}
-	more := func(turn int32, phase string) schemas.StepRow {
+	sameTurn := func(turn int32, phase string) schemas.StepRow {
 		return schemas.StepRow{Source: "agent", Phase: &phase, TurnIndex: &turn}
 	}
-	mended := call(said("seek", 1, 1, "again"), "c", "view", `{"path":"a"}`)
-	mended.ArgumentsRaw, mended.ContextOp = new(`{"path":"a"`), new("cut")
-	copied := said("solve", 2, 1, "a copy")
+	repaired := call(modelStep("seek", 1, 1, "again"), "c", "view", `{"path":"a"}`)
+	repaired.ArgumentsRaw, repaired.ContextOp = new(`{"path":"a"`), new("cut")
+	copied := modelStep("solve", 2, 1, "a copy")
 	copied.IsCopiedContext = new(true)
 	steps := []schemas.StepRow{
 		{Source: "system", Phase: new("seek"), Message: "scene"}, {Source: "user", Phase: new("seek"), Message: "why?"},
-		call(said("seek", 0, 1, "two"), "a", "view", `{"line":12345678901234567}`), call(more(0, "seek"), "b", "grep", `{}`),
-		{Source: "env", Message: "told"}, mended, copied,
+		call(modelStep("seek", 0, 1, "two"), "a", "view", `{"line":12345678901234567}`), call(sameTurn(0, "seek"), "b", "grep", `{}`),
+		{Source: "env", Message: "told"}, repaired, copied,
 		{Source: "user", Phase: new("solve"), Message: "fix it"},
-		call(said("solve", 3, 0, "the policy's"), "p", "reset", `{}`), call(more(3, "solve"), "q", "reset", `{}`),
-		said("solve", 4, 1, "done"),
+		call(modelStep("solve", 3, 0, "the policy's"), "p", "reset", `{}`), call(sameTurn(3, "solve"), "q", "reset", `{}`),
+		modelStep("solve", 4, 1, "done"),
 	}
 	got := mock.FromEpisode(schemas.EpisodeRow{}, steps)
 	want := []mock.Session{

@@ -6,25 +6,25 @@ import (
 	"strings"
 )
 
-// Totals are the server's account of what it answered.
+// Totals sums up the log of a server.
 type Totals struct {
 	Tally
 	Faults    map[string]int   `json:"faults"`
-	Peak      int              `json:"peak"` // requests at once
+	Peak      int              `json:"peak"` // maximum number of concurrent requests
 	BySession map[string]Tally `json:"by_session"`
 	ByModel   map[string]Tally `json:"by_model"`
 }
 
-// Tally is one account. Its tokens are those of answers that were sent whole. Lost
-// has those of answers that broke off, which vendors bill although no client can
-// count them.
+// Tally sums up requests. Usage has the tokens of answers that were sent completely. Lost has
+// the tokens of answers that broke off, which vendors bill although clients do not learn
+// their usage.
 type Tally struct {
 	Requests int `json:"requests"`
-	Answered int `json:"answered"` // regular answers, sent whole
+	Answered int `json:"answered"` // regular answers that were sent completely
 	Retried  int `json:"retried"`  // requests for a turn that was requested before
 	Usage
 	Lost Usage `json:"lost"`
-	// Billed and LostBilled are what both cost, by the script's prices.
+	// Billed and LostBilled are the costs of Usage and Lost, with the script's prices.
 	Billed     Dollars `json:"billed_usd"`
 	LostBilled Dollars `json:"lost_billed_usd"`
 }
@@ -74,7 +74,7 @@ func (h *Handler) Reset() {
 	defer h.mu.Unlock()
 	h.log, h.problems = nil, nil
 	h.cache = promptCache{minimum: h.script.CacheMinimum, kept: map[[32]byte]keptPrefix{}}
-	h.conversations, h.strikes, h.attempts = map[conversationKey][]*Exchange{}, map[faultKey]int{}, map[turnKey]int{}
+	h.conversations, h.faultCounts, h.attempts = map[conversationKey][]*Exchange{}, map[faultKey]int{}, map[turnKey]int{}
 }
 
 // Log returns the requests so far, in order of arrival.
@@ -97,7 +97,7 @@ func (h *Handler) Problems() []string {
 	return append([]string{}, h.problems...)
 }
 
-// TakeProblems returns the problems and clears them, for tests that cause some.
+// TakeProblems returns the problems and clears them, for tests that cause problems on purpose.
 func (h *Handler) TakeProblems() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

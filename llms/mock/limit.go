@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Limits are those of a vendor's server: a request that exceeds them gets 429.
-// 0 means no limit. Tokens are counted as by servers that reserve them: one for
-// four bytes of the request, plus the limit of the answer.
+// Limits are rate limits like those of vendors: a request that exceeds them gets status 429.
+// 0 means no limit. Like servers that reserve tokens, it counts one token for four bytes of
+// the request, plus the limit of the answer.
 type Limits struct {
 	RPM      float64 `yaml:"rpm"`
 	TPM      float64 `yaml:"tpm"`
@@ -24,7 +24,7 @@ type limiter struct {
 
 	mu               sync.Mutex
 	at               time.Time
-	requests, tokens float64 // left
+	requests, tokens float64 // remaining in the buckets
 	running, peak    int
 }
 
@@ -32,9 +32,9 @@ func newLimiter(l Limits) *limiter {
 	return &limiter{Limits: l, at: time.Now(), requests: l.RPM, tokens: l.TPM}
 }
 
-// begin admits a call with this many tokens, or returns why not and how long to
-// wait. It sets the x-ratelimit headers.
-func (l *limiter) begin(h http.Header, tokens float64) (wait time.Duration, why string) {
+// begin admits a call with the given number of tokens, or returns why it does not and how long
+// to wait. It sets the x-ratelimit headers.
+func (l *limiter) begin(h http.Header, tokens float64) (wait time.Duration, reason string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -43,11 +43,11 @@ func (l *limiter) begin(h http.Header, tokens float64) (wait time.Duration, why 
 	l.requests, l.tokens = min(l.RPM, l.requests+minutes*l.RPM), min(l.TPM, l.tokens+minutes*l.TPM)
 	switch {
 	case l.Parallel > 0 && l.running >= l.Parallel:
-		wait, why = 100*time.Millisecond, fmt.Sprintf("too many concurrent requests: %d at most", l.Parallel)
+		wait, reason = 100*time.Millisecond, fmt.Sprintf("too many concurrent requests: %d at most", l.Parallel)
 	case l.RPM > 0 && l.requests < 1:
-		wait, why = refillTime(1-l.requests, l.RPM), fmt.Sprintf("rate limit of %g requests per minute reached", l.RPM)
+		wait, reason = refillTime(1-l.requests, l.RPM), fmt.Sprintf("rate limit of %g requests per minute reached", l.RPM)
 	case l.TPM > 0 && l.tokens < min(tokens, l.TPM):
-		wait, why = refillTime(min(tokens, l.TPM)-l.tokens, l.TPM), fmt.Sprintf("rate limit of %g tokens per minute reached", l.TPM)
+		wait, reason = refillTime(min(tokens, l.TPM)-l.tokens, l.TPM), fmt.Sprintf("rate limit of %g tokens per minute reached", l.TPM)
 	default:
 		l.requests--
 		l.tokens -= tokens
@@ -62,7 +62,7 @@ func (l *limiter) begin(h http.Header, tokens float64) (wait time.Duration, why 
 		h.Set("x-ratelimit-limit-tokens", strconv.FormatFloat(l.TPM, 'f', -1, 64))
 		h.Set("x-ratelimit-remaining-tokens", strconv.Itoa(int(max(0, l.tokens))))
 	}
-	return wait, why
+	return wait, reason
 }
 
 func (l *limiter) end() {
@@ -71,7 +71,7 @@ func (l *limiter) end() {
 	l.mu.Unlock()
 }
 
-// refillTime returns how long a bucket takes to get what is missing.
+// refillTime returns how long a bucket takes to gain the missing units.
 func refillTime(missing, perMinute float64) time.Duration {
 	return time.Duration(math.Ceil(missing / perMinute * float64(time.Minute)))
 }

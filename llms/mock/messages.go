@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// messagesRequest is what the server reads of a request to the Messages API.
+// messagesRequest holds the fields of a request to the Messages API that the server reads.
 type messagesRequest struct {
-	head
+	commonFields
 	Cache    any             `json:"cache_control"` // of the whole request
 	System   json.RawMessage `json:"system"`
 	Messages []struct {
@@ -33,7 +33,7 @@ func (b *blocks) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, (*[]map[string]any)(b))
 }
 
-// errorTypes are the names that the Messages API has for statuses.
+// errorTypes maps HTTP statuses to the error types of the Messages API.
 var errorTypes = map[int]string{
 	401: "authentication_error", 402: "billing_error", 403: "permission_error", 404: "not_found_error", 413: "request_too_large",
 	429: "rate_limit_error", 500: "api_error", 502: "api_error", 503: "api_error", 504: "timeout_error", 529: "overloaded_error",
@@ -69,17 +69,17 @@ func (r messagesRequest) texts() []textMessage {
 
 func (r messagesRequest) check(body []byte) []string {
 	out := checkTools(r.Tools, false)
-	bad := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	report := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	if r.MaxTokens < 1 {
-		bad("max_tokens is missing")
+		report("max_tokens is missing")
 	}
 	var open []string // calls that wait for a result
 	for i, m := range r.Messages {
 		if want := []string{"user", "assistant"}[i%2]; m.Role != want {
-			bad("message %d has role %s, want %s", i, m.Role, want)
+			report("message %d has role %s, want %s", i, m.Role, want)
 		}
 		if len(m.Content) == 0 {
-			bad("message %d has no content", i)
+			report("message %d has no content", i)
 		}
 		results := true
 		for _, b := range m.Content {
@@ -87,44 +87,44 @@ func (r messagesRequest) check(body []byte) []string {
 			case "text":
 				results = false
 				if text, _ := b["text"].(string); strings.TrimSpace(text) == "" {
-					bad("message %d holds an empty text", i)
+					report("message %d holds an empty text", i)
 				}
 			case "tool_use":
 				id, _ := b["id"].(string)
 				if _, isObject := b["input"].(map[string]any); !isObject || id == "" || m.Role != "assistant" {
-					bad("message %d: call %q is not well formed", i, id)
+					report("message %d: call %q is not well formed", i, id)
 				}
 				open = append(open, id)
 			case "tool_result":
 				id, _ := b["tool_use_id"].(string)
 				n := slices.Index(open, id)
 				if n < 0 || !results || m.Role != "user" {
-					bad("message %d: the result of %q follows a text, or answers no open call", i, id)
+					report("message %d: the result of %q follows a text, or answers no open call", i, id)
 					continue
 				}
 				open = slices.Delete(open, n, n+1)
 			case "thinking", "redacted_thinking":
 				if m.Role != "assistant" {
-					bad("message %d: only the assistant sends thinking", i)
+					report("message %d: only the assistant sends thinking", i)
 				}
 			default:
-				bad("message %d holds a block of type %v", i, b["type"])
+				report("message %d holds a block of type %v", i, b["type"])
 			}
 		}
 		if m.Role == "user" && len(open) > 0 {
-			bad("message %d: tool calls %v have no result", i, open)
+			report("message %d: tool calls %v have no result", i, open)
 			open = nil
 		}
 	}
 	if n := bytes.Count(body, []byte(`"cache_control"`)); n > 4 {
-		bad("%d cache marks: at most 4 are allowed", n)
+		report("%d cache marks: at most 4 are allowed", n)
 	}
 	return out
 }
 
-// prefix wants the previous request, its answer block by block (thinking is
-// signed), then more.
-func (r messagesRequest) prefix(previous Exchange) string {
+// checkPrefix also requires that the blocks of the previous answer are unchanged, because
+// thinking is signed.
+func (r messagesRequest) checkPrefix(previous Exchange) string {
 	var before messagesRequest
 	if json.Unmarshal(previous.Body, &before) != nil {
 		return ""
@@ -136,14 +136,14 @@ func (r messagesRequest) prefix(previous Exchange) string {
 		return "the conversation did not grow"
 	}
 	for i, m := range before.Messages {
-		if now := r.Messages[i].Content; !sameBlocks(m.Content, now) {
-			return fmt.Sprintf("message %d was rewritten:\n%s", i, lineDiff(encode(m.Content), encode(now)))
+		if content := r.Messages[i].Content; !sameBlocks(m.Content, content) {
+			return fmt.Sprintf("message %d was rewritten:\n%s", i, lineDiff(encode(m.Content), encode(content)))
 		}
 	}
-	return r.echoed(previous)
+	return r.checkEcho(previous)
 }
 
-func (r messagesRequest) echoed(previous Exchange) string {
+func (r messagesRequest) checkEcho(previous Exchange) string {
 	var before messagesRequest
 	var answer struct {
 		Content []map[string]any `json:"content"`
@@ -156,15 +156,15 @@ func (r messagesRequest) echoed(previous Exchange) string {
 		return "the answer is missing"
 	}
 	answer.Content = slices.DeleteFunc(answer.Content, func(b map[string]any) bool { return b["type"] == "text" && b["text"] == "" })
-	if now := r.Messages[n].Content; !sameBlocks(answer.Content, now) {
-		return fmt.Sprintf("the answer was not returned as it was:\n%s", lineDiff(encode(answer.Content), encode(now)))
+	if content := r.Messages[n].Content; !sameBlocks(answer.Content, content) {
+		return fmt.Sprintf("the answer was not returned as it was:\n%s", lineDiff(encode(answer.Content), encode(content)))
 	}
 	return ""
 }
 
-// sameBlocks reports whether contents are equal apart from their cache marks.
+// sameBlocks reports whether two contents are equal, ignoring cache_control.
 func sameBlocks(a, b any) bool {
-	plain := func(v any) []byte {
+	withoutCacheControl := func(v any) []byte {
 		raw, err := json.Marshal(v)
 		var blocks []map[string]any
 		if err != nil || json.Unmarshal(raw, &blocks) != nil {
@@ -175,7 +175,7 @@ func sameBlocks(a, b any) bool {
 		}
 		return encode(blocks)
 	}
-	return bytes.Equal(plain(a), plain(b))
+	return bytes.Equal(withoutCacheControl(a), withoutCacheControl(b))
 }
 
 func (messagesRequest) render(ex Exchange, t Turn) []byte {

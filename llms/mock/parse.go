@@ -42,8 +42,8 @@ func Parse(text []byte) (Script, error) {
 	if err := dec.Decode(&s); err != nil {
 		return Script{}, yamlError(err)
 	}
-	if at, err := s.check(); err != nil {
-		return Script{}, &ScriptError{Line: lineOf(root.Content[0], at), Message: err.Error()}
+	if path, err := s.check(); err != nil {
+		return Script{}, &ScriptError{Line: lineOf(root.Content[0], path), Message: err.Error()}
 	}
 	return s, nil
 }
@@ -127,9 +127,9 @@ func fieldsOf(part string) (names []string) {
 
 // lineOf returns the line to which a path of keys and indices leads, or that of the
 // last step that exists.
-func lineOf(n *yaml.Node, at []any) int {
+func lineOf(n *yaml.Node, path []any) int {
 	line := n.Line
-	for _, step := range at {
+	for _, step := range path {
 		var next *yaml.Node
 		switch step := step.(type) {
 		case int:

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// promptCache is the prompt cache of the Messages API, billed like the vendor's. A
-// request marks prefixes of its prompt. What a marked prefix shares with a kept
-// one counts as read, the rest up to the last mark as written.
+// promptCache simulates the prompt cache of the Messages API. A request marks prefixes of its
+// prompt with cache_control. The part that a marked prefix shares with a kept prefix counts
+// as read, and the rest up to the last mark counts as written.
 type promptCache struct {
 	minimum int64 // tokens; a shorter prefix is not kept
 	kept    map[[32]byte]keptPrefix
 }
 
-// keptPrefix is kept until a time, which each use postpones by its ttl.
+// keptPrefix is the lifetime of a prefix. Each use extends it by ttl from that time.
 type keptPrefix struct {
 	until time.Time
 	ttl   time.Duration
 }
 
-// lookBack is how many blocks before a mark the cache searches for a kept prefix.
+// lookBack is the number of blocks before a mark in which the cache searches for a kept prefix.
 const lookBack = 20
 
 // promptBlock is one block of a prompt.
@@ -33,7 +33,7 @@ type promptBlock struct {
 	mark   time.Duration // how long to keep that prefix; 0: no mark
 }
 
-// use returns what a prompt reads and writes, and keeps its marked prefixes.
+// use returns the usage of a prompt, and keeps its marked prefixes.
 func (c *promptCache) use(prompt []promptBlock, now time.Time) Usage {
 	var u Usage
 	last, total := -1, int64(0)
@@ -47,7 +47,7 @@ func (c *promptCache) use(prompt []promptBlock, now time.Time) Usage {
 		return u
 	}
 	hit := c.find(prompt, last, now)
-	before, hour := int64(0), int64(0) // tokens up to a block; up to the last mark of an hour
+	before, hour := int64(0), int64(0) // tokens up to the block, and up to the last mark with a lifetime of an hour
 	for i, b := range prompt[:last+1] {
 		before += b.tokens
 		if i == hit {
@@ -66,7 +66,7 @@ func (c *promptCache) use(prompt []promptBlock, now time.Time) Usage {
 	return u
 }
 
-// find returns the last block of the longest kept prefix, -1 without one.
+// find returns the index of the last block of the longest kept prefix, or -1 if there is none.
 func (c *promptCache) find(prompt []promptBlock, last int, now time.Time) int {
 	for mark := last; mark >= 0; mark-- {
 		if prompt[mark].mark == 0 {
@@ -86,18 +86,18 @@ func (c *promptCache) find(prompt []promptBlock, last int, now time.Time) int {
 // caches them.
 func (r messagesRequest) prompt() []promptBlock {
 	var out []promptBlock
-	name := sha256.Sum256([]byte(r.Model))
+	hash := sha256.Sum256([]byte(r.Model))
 	add := func(role string, block map[string]any) {
 		mark := lifetime(block["cache_control"])
 		block = maps.Clone(block)
 		delete(block, "cache_control")
 		raw := encode([]any{role, block})
-		name = sha256.Sum256(slices.Concat(name[:], raw))
-		out = append(out, promptBlock{tokens: 3 + countValue(block), prefix: name, mark: mark})
+		hash = sha256.Sum256(slices.Concat(hash[:], raw))
+		out = append(out, promptBlock{tokens: 3 + countValue(block), prefix: hash, mark: mark})
 	}
 	var tools []map[string]any
 	var system blocks
-	_ = json.Unmarshal(r.Tools, &tools) // check reports what is not a list
+	_ = json.Unmarshal(r.Tools, &tools) // check reports a value that is not a list
 	_ = json.Unmarshal(r.System, &system)
 	for _, b := range tools {
 		add("tools", b)
@@ -116,7 +116,7 @@ func (r messagesRequest) prompt() []promptBlock {
 	return out
 }
 
-// countValue returns the toy count of all texts and names in a JSON value.
+// countValue counts the tokens of all texts and names in a JSON value with the toy tokenizer.
 func countValue(v any) (n int64) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -133,7 +133,7 @@ func countValue(v any) (n int64) {
 	return n
 }
 
-// lifetime returns how long a mark keeps a prefix, 0 without a mark.
+// lifetime returns how long a mark keeps a prefix, or 0 if there is no mark.
 func lifetime(mark any) time.Duration {
 	switch m, _ := mark.(map[string]any); {
 	case m["type"] != "ephemeral":

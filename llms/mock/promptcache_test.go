@@ -34,7 +34,7 @@ func TestPromptCacheBillsLikeTheVendor(t *testing.T) {
 	empty := func(minimum int64) *promptCache {
 		return &promptCache{minimum: minimum, kept: map[[32]byte]keptPrefix{}}
 	}
-	const one = 11 // tokens of one block
+	const blockTokens = 11 // tokens of one block
 	expect := func(what string, got, want Usage) {
 		t.Helper()
 		if got != want {
@@ -42,21 +42,21 @@ func TestPromptCacheBillsLikeTheVendor(t *testing.T) {
 		}
 	}
 	c := empty(0)
-	expect("no mark", c.ask(t, start, block("w", ""), block("x", "")), Usage{Prompt: 2 * one})
-	expect("written", c.ask(t, start, block("w", ""), block("x", "5m"), block("y", "")), Usage{Prompt: 3 * one, CacheWrite: 2 * one})
-	expect("read", c.ask(t, at(4), block("w", ""), block("x", "5m"), block("y", "")), Usage{Prompt: 3 * one, Cached: 2 * one})
-	expect("a use puts the end off", c.ask(t, at(8), block("w", ""), block("x", ""), block("y", "5m")), Usage{Prompt: 3 * one, Cached: 2 * one, CacheWrite: one})
-	expect("gone", c.ask(t, at(14), block("w", ""), block("x", "5m")), Usage{Prompt: 2 * one, CacheWrite: 2 * one})
-	expect("another beginning", c.ask(t, at(14), block("v", ""), block("x", "5m")), Usage{Prompt: 2 * one, CacheWrite: 2 * one})
+	expect("no mark", c.ask(t, start, block("w", ""), block("x", "")), Usage{Prompt: 2 * blockTokens})
+	expect("written", c.ask(t, start, block("w", ""), block("x", "5m"), block("y", "")), Usage{Prompt: 3 * blockTokens, CacheWrite: 2 * blockTokens})
+	expect("read", c.ask(t, at(4), block("w", ""), block("x", "5m"), block("y", "")), Usage{Prompt: 3 * blockTokens, Cached: 2 * blockTokens})
+	expect("a read extends the lifetime", c.ask(t, at(8), block("w", ""), block("x", ""), block("y", "5m")), Usage{Prompt: 3 * blockTokens, Cached: 2 * blockTokens, CacheWrite: blockTokens})
+	expect("expired", c.ask(t, at(14), block("w", ""), block("x", "5m")), Usage{Prompt: 2 * blockTokens, CacheWrite: 2 * blockTokens})
+	expect("another beginning", c.ask(t, at(14), block("v", ""), block("x", "5m")), Usage{Prompt: 2 * blockTokens, CacheWrite: 2 * blockTokens})
 
 	c = empty(0)
-	expect("an hour and five minutes", c.ask(t, start, block("w", "1h"), block("x", ""), block("y", "5m")), Usage{Prompt: 3 * one, CacheWrite: 3 * one, CacheWrite1h: one})
-	expect("the hour's is left", c.ask(t, at(30), block("w", "1h"), block("x", ""), block("y", "5m")), Usage{Prompt: 3 * one, Cached: one, CacheWrite: 2 * one})
-	expect("all is gone", c.ask(t, at(91), block("w", "1h")), Usage{Prompt: one, CacheWrite: one, CacheWrite1h: one})
+	expect("an hour and five minutes", c.ask(t, start, block("w", "1h"), block("x", ""), block("y", "5m")), Usage{Prompt: 3 * blockTokens, CacheWrite: 3 * blockTokens, CacheWrite1h: blockTokens})
+	expect("the one-hour prefix remains", c.ask(t, at(30), block("w", "1h"), block("x", ""), block("y", "5m")), Usage{Prompt: 3 * blockTokens, Cached: blockTokens, CacheWrite: 2 * blockTokens})
+	expect("all expired", c.ask(t, at(91), block("w", "1h")), Usage{Prompt: blockTokens, CacheWrite: blockTokens, CacheWrite1h: blockTokens})
 
-	c = empty(2 * one)
-	expect("too short", c.ask(t, start, block("w", "5m")), Usage{Prompt: one})
-	expect("long enough", c.ask(t, start, block("w", "5m"), block("x", "5m")), Usage{Prompt: 2 * one, CacheWrite: 2 * one})
+	c = empty(2 * blockTokens)
+	expect("too short", c.ask(t, start, block("w", "5m")), Usage{Prompt: blockTokens})
+	expect("long enough", c.ask(t, start, block("w", "5m"), block("x", "5m")), Usage{Prompt: 2 * blockTokens, CacheWrite: 2 * blockTokens})
 
 	c = empty(0)
 	long := []string{block("w", "5m")}
@@ -66,7 +66,7 @@ func TestPromptCacheBillsLikeTheVendor(t *testing.T) {
 	}
 	long[len(long)-1] = block("n", "5m")
 	long[0] = block("w", "")
-	expect("too far back", c.ask(t, start, long...), Usage{Prompt: 21 * one, CacheWrite: 21 * one})
+	expect("too far back", c.ask(t, start, long...), Usage{Prompt: 21 * blockTokens, CacheWrite: 21 * blockTokens})
 }
 
 // Amounts computed from example prices of a vendor are exact, whatever the order of calls.

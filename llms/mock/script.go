@@ -11,23 +11,24 @@ package mock
 
 import "fmt"
 
-// Script is everything that a server answers.
+// Script determines the answers of a server.
 type Script struct {
-	// Key is what requests must carry as a bearer token; "" accepts any.
+	// Key is the bearer token that requests must carry; "" accepts any.
 	Key string `yaml:"key"`
 	// Models are listed by /v1/models; empty: the models of the sessions.
 	Models   []string  `yaml:"models"`
 	Sessions []Session `yaml:"sessions"`
 	Limits   Limits    `yaml:"limits"`
-	// Faults strike any turn of any session, after those of the turn and the session.
+	// Faults apply to all turns of all sessions. Faults of the turn and of the session come first.
 	Faults []Fault `yaml:"faults"`
-	Expect *Expect `yaml:"expect"` // of every request
-	// Tokenizer toy counts the usage of turns without one; see Count.
+	Expect *Expect `yaml:"expect"` // applies to every request
+	// Tokenizer, if it is "toy", computes the usage of turns that have none; see Count.
 	Tokenizer string `yaml:"tokenizer"`
-	// Prices are what the server bills in its totals. A model without one is free.
+	// Prices are the prices with which the server computes its totals. A model without a price
+	// is free.
 	Prices []Price `yaml:"prices"`
-	// CacheMinimum is how many tokens a prefix needs to enter the prompt cache of the
-	// Messages API; vendors require 1024 or more.
+	// CacheMinimum is the minimum length in tokens of a prefix in the prompt cache of the
+	// Messages API. Vendors require 1024 or more.
 	CacheMinimum int64 `yaml:"cache_minimum"`
 	// Context is the context window in tokens of the toy tokenizer. /v1/models and
 	// /tokenize report it, and a longer request is refused. 0: none.
@@ -37,25 +38,25 @@ type Script struct {
 // Session answers the requests that match all of ID, Model, Tag and User that are
 // set. The first session that matches wins.
 type Session struct {
-	ID    string `yaml:"session"` // X-Session-ID, or what follows the last @ of the model
+	ID    string `yaml:"session"` // X-Session-ID, or the part of the model's name after the last @
 	Model string `yaml:"model"`
 	Tag   string `yaml:"tag"`  // part of the system prompt
 	User  string `yaml:"user"` // part of the user's first message
 	Turns []Turn `yaml:"turns"`
-	// Repeat has the last turn answer all later ones.
+	// Repeat makes the last turn answer all later requests.
 	Repeat bool `yaml:"repeat"`
-	// Rewrites is for clients that shorten their history: the answers given so far
-	// decide the turn, and messages may change.
+	// Rewrites allows clients to change and shorten their history: the number of answers given
+	// so far decides the turn.
 	Rewrites bool    `yaml:"rewrites"`
-	Template bool    `yaml:"template"` // of all turns
-	Faults   []Fault `yaml:"faults"`   // strike any turn of the session
-	Expect   *Expect `yaml:"expect"`   // of each of its requests
+	Template bool    `yaml:"template"` // sets Turn.Template of all turns
+	Faults   []Fault `yaml:"faults"`   // apply to all turns of the session
+	Expect   *Expect `yaml:"expect"`   // applies to each of its requests
 	// Refuses are parameters that the model does not accept: a request with one of
 	// them gets 400.
 	Refuses []string `yaml:"refuses"`
 }
 
-// Turn is one answer, after the fault if there is one.
+// Turn is one answer, and the faults that requests for it get.
 type Turn struct {
 	Content   *string `yaml:"content"` // nil: null
 	Parts     bool    `yaml:"parts"`   // send content as a list of text parts
@@ -67,22 +68,21 @@ type Turn struct {
 	ToolCalls    []Call `yaml:"tool_calls"`
 	FinishReason string `yaml:"finish_reason"` // default: stop or tool_calls
 	Usage        *Usage `yaml:"usage"`
-	// UsageAs is how Usage is sent: as numbers (default), "null", or absent. It is in
-	// the server's account in any case.
+	// UsageAs is the form in which Usage is sent: "" (numbers), "null" or "absent". The totals of
+	// the server always include the usage.
 	UsageAs string `yaml:"usage_as"`
-	// CacheLost has the server clear its prompt cache before this turn.
+	// CacheLost makes the server clear its prompt cache before this turn.
 	CacheLost bool `yaml:"cache_lost"`
 
 	Message  map[string]any `yaml:"message"`  // further fields of the message
 	Template bool           `yaml:"template"` // the texts are templates over the request
 	Fault    *Fault         `yaml:"fault"`
 	Faults   []Fault        `yaml:"faults"` // one after the other, each as often as its Times
-	Expect   *Expect        `yaml:"expect"` // of the request for this turn
+	Expect   *Expect        `yaml:"expect"` // applies to the requests for this turn
 }
 
-// check returns the first mistake in a script, and the path of keys and indices to
-// it.
-func (s Script) check() (at []any, err error) {
+// check returns the first mistake in a script, and its path of keys and indices.
+func (s Script) check() (path []any, err error) {
 	if s.Tokenizer != "" && s.Tokenizer != "toy" {
 		return []any{"tokenizer"}, fmt.Errorf("unknown tokenizer %q: the only one is toy", s.Tokenizer)
 	}
@@ -94,26 +94,26 @@ func (s Script) check() (at []any, err error) {
 			return []any{"prices", i}, err
 		}
 	}
-	if at, err := checkShared(s.Faults, s.Expect); err != nil {
-		return at, err
+	if path, err := checkShared(s.Faults, s.Expect); err != nil {
+		return path, err
 	}
 	for i, session := range s.Sessions {
 		here := []any{"sessions", i}
-		if at, err := checkShared(session.Faults, session.Expect); err != nil {
-			return append(here, at...), err
+		if path, err := checkShared(session.Faults, session.Expect); err != nil {
+			return append(here, path...), err
 		}
 		for j, t := range session.Turns {
-			if at, err := t.check(t.Template || session.Template); err != nil {
-				return append(append(here, "turns", j), at...), err
+			if path, err := t.check(t.Template || session.Template); err != nil {
+				return append(append(here, "turns", j), path...), err
 			}
 		}
 	}
 	return nil, nil
 }
 
-func (t Turn) check(template bool) (at []any, err error) {
-	if at, err := checkShared(t.Faults, t.Expect); err != nil {
-		return at, err
+func (t Turn) check(template bool) (path []any, err error) {
+	if path, err := checkShared(t.Faults, t.Expect); err != nil {
+		return path, err
 	}
 	if t.Fault != nil {
 		if err := t.Fault.check(); err != nil {
@@ -148,7 +148,7 @@ func (t Turn) check(template bool) (at []any, err error) {
 	return nil, nil
 }
 
-func checkShared(faults []Fault, expect *Expect) (at []any, err error) {
+func checkShared(faults []Fault, expect *Expect) (path []any, err error) {
 	for i, f := range faults {
 		if err := f.check(); err != nil {
 			return []any{"faults", i}, err

@@ -249,21 +249,21 @@ sessions:
 		t.Error("the client read a truncated answer to its end")
 	}
 	_ = resp.Body.Close()
-	told := map[string]string{}
+	answers := map[string]string{}
 	for _, session := range []string{"given", "given", "null", "absent", "counted"} {
-		_, told[session] = call(t, srv.URL+"/chat/completions", session, ask)
+		_, answers[session] = call(t, srv.URL+"/chat/completions", session, ask)
 	}
-	_, told["grown"] = call(t, srv.URL+"/chat/completions", "counted", `{"model":"m","messages":[{"role":"user","content":"go"},{"role":"assistant","content":"two words"},{"role":"user","content":"on"}]}`)
+	_, answers["grown"] = call(t, srv.URL+"/chat/completions", "counted", `{"model":"m","messages":[{"role":"user","content":"go"},{"role":"assistant","content":"two words"},{"role":"user","content":"on"}]}`)
 	for session, want := range map[string]string{
 		"given": `"cost":0.5,"prompt_tokens":100,"prompt_tokens_details":{"audio_tokens":2,"cache_write_tokens":5,"cached_tokens":60},"total_tokens":109`, "null": `"usage":null`,
 		"counted": `"completion_tokens":4,"completion_tokens_details":{"reasoning_tokens":1},"prompt_tokens":4,`, "grown": `"cached_tokens":4`,
 	} {
-		if !strings.Contains(told[session], want) {
-			t.Errorf("%s: no %s in %s", session, want, told[session])
+		if !strings.Contains(answers[session], want) {
+			t.Errorf("%s: no %s in %s", session, want, answers[session])
 		}
 	}
-	if strings.Contains(told["absent"], "usage") {
-		t.Errorf("%s", told["absent"])
+	if strings.Contains(answers["absent"], "usage") {
+		t.Errorf("%s", answers["absent"])
 	}
 	got := srv.Totals()
 	if got.Requests != 7 || got.Answered != 5 || got.Retried != 2 || got.Lost.Prompt != 100 || got.Prompt != 100+7+7+4+14 || got.Cost != 0.5 {
@@ -304,7 +304,7 @@ func TestOtherEndpoints(t *testing.T) {
 			t.Errorf("%s: %d %s", c.path, status, body)
 		}
 	}
-	with := func(path, body string) (int, string) {
+	postJSON := func(path, body string) (int, string) {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, root+path, strings.NewReader(body))
 		req.Header.Set("X-Api-Key", "k")
 		resp, err := http.DefaultClient.Do(req)
@@ -315,16 +315,16 @@ func TestOtherEndpoints(t *testing.T) {
 		raw, _ := io.ReadAll(resp.Body)
 		return resp.StatusCode, string(raw)
 	}
-	if _, got := with("/tokenize", `{"prompt":"hello world!"}`); got != `{"count":5,"max_model_len":20,"tokens":[0,1,2,3,4]}` {
+	if _, got := postJSON("/tokenize", `{"prompt":"hello world!"}`); got != `{"count":5,"max_model_len":20,"tokens":[0,1,2,3,4]}` {
 		t.Errorf("%s", got)
 	}
-	if _, got := with("/tokenize", `{"messages":[{"role":"user","content":"hello"}]}`); !strings.Contains(got, `"count":5`) {
+	if _, got := postJSON("/tokenize", `{"messages":[{"role":"user","content":"hello"}]}`); !strings.Contains(got, `"count":5`) {
 		t.Errorf("%s", got)
 	}
-	if status, got := with("/v1/responses", `{"model":"m","input":"go"}`); status != 404 || !strings.Contains(got, "the Responses API is not supported: use /v1/chat/completions or /v1/messages") {
+	if status, got := postJSON("/v1/responses", `{"model":"m","input":"go"}`); status != 404 || !strings.Contains(got, "the Responses API is not supported: use /v1/chat/completions or /v1/messages") {
 		t.Errorf("%d %s", status, got)
 	}
-	if status, got := with("/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"`+strings.Repeat("long ", 30)+`"}]}`); status != 400 || !strings.Contains(got, "context_length_exceeded") {
+	if status, got := postJSON("/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"`+strings.Repeat("long ", 30)+`"}]}`); status != 400 || !strings.Contains(got, "context_length_exceeded") {
 		t.Errorf("%d %s", status, got)
 	}
 }

@@ -22,8 +22,8 @@ const (
 	complete
 )
 
-// transmit sends a regular answer under a resolved fault, and returns how much of
-// the answer it sent.
+// transmit sends a regular answer, changed by a resolved fault, and returns how much of the
+// answer it sent.
 func transmit(w http.ResponseWriter, r *http.Request, answer []byte, f Fault) delivery {
 	if !sleep(r.Context(), f.Delay) {
 		return cutOff // the server had begun to compute the answer
@@ -57,9 +57,9 @@ func transmit(w http.ResponseWriter, r *http.Request, answer []byte, f Fault) de
 	return breakOff(w, r, f, kind, answer)
 }
 
-// write sends an answer. Its last bytes leave with the return of the handler, so
-// a client that has read all of it finds the exchange in the log as answered, and
-// its place among the parallel requests free.
+// write sends an answer. The last bytes are sent when the handler returns. A client that has
+// read the whole answer therefore finds the exchange in the log as answered, and its request
+// no longer counts as a parallel one.
 func write(w http.ResponseWriter, r *http.Request, kind string, answer []byte) delivery {
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(http.StatusOK)
@@ -72,8 +72,8 @@ func write(w http.ResponseWriter, r *http.Request, kind string, answer []byte) d
 	return complete
 }
 
-// breakOff sends all of an answer, part of it or nothing, and breaks the
-// connection. A wait for the client to leave also ends with the server.
+// breakOff sends all of an answer, a part of it or nothing, and breaks the connection. If it
+// waits for the client to disconnect, the wait also ends when the server is closed.
 func breakOff(w http.ResponseWriter, r *http.Request, f Fault, kind string, answer []byte) delivery {
 	body := answer[:len(answer)/2]
 	out := cutOff
@@ -120,8 +120,8 @@ func hangUp(w http.ResponseWriter, how string, out delivery) delivery {
 	if err != nil {
 		return out
 	}
-	if over, ok := conn.(*tls.Conn); ok {
-		conn = over.NetConn()
+	if tlsConn, ok := conn.(*tls.Conn); ok {
+		conn = tlsConn.NetConn()
 	}
 	switch how {
 	case "alert":

@@ -18,9 +18,9 @@ type Handler struct {
 
 	mu            sync.Mutex
 	log           []*Exchange
-	conversations map[conversationKey][]*Exchange // the log, without exchanges that have no id
+	conversations map[conversationKey][]*Exchange // exchanges of the log that have a session id
 	cache         promptCache
-	strikes       map[faultKey]int // how often a fault struck a turn
+	faultCounts   map[faultKey]int // how often a fault was applied to a turn
 	attempts      map[turnKey]int  // how often a turn was requested
 	problems      []string
 }
@@ -35,24 +35,24 @@ type turnKey struct {
 	turn int
 }
 
-// Exchange is one request and how it was answered.
+// Exchange is one request and its answer.
 type Exchange struct {
-	SessionID string          `json:"session_id"` // X-Session-ID, or what else names the conversation
+	SessionID string          `json:"session_id"` // X-Session-ID, or else the suffix of the model or the tag
 	Session   int             `json:"session"`    // index in the script, -1: no match
 	Turn      int             `json:"turn"`
 	Model     string          `json:"model"`
 	Body      json.RawMessage `json:"body"`
 	Answer    json.RawMessage `json:"answer,omitempty"` // the regular answer, sent or not
 	Usage     Usage           `json:"usage"`            // of the regular answer
-	Billed    Dollars         `json:"billed_usd"`       // for the regular answer, by the script's prices
+	Billed    Dollars         `json:"billed_usd"`       // for the regular answer, with the script's prices
 	At        time.Time       `json:"at"`               // arrival
-	Millis    int64           `json:"ms"`               // until it was answered; 0: not yet
+	Millis    int64           `json:"ms"`               // from arrival to the end of the answer; 0: not yet answered
 	Status    int             `json:"status"`           // HTTP status, 0: the connection was broken
 	Fault     string          `json:"fault,omitempty"`  // "" for a regular answer
 	Again     bool            `json:"again"`            // the turn was requested before
-	Answered  bool            `json:"answered"`         // the regular answer was sent whole
+	Answered  bool            `json:"answered"`         // the regular answer was sent completely
 	Lost      bool            `json:"lost"`             // the server began the answer and did not finish it
-	plain     bool            // no fault struck
+	noFault   bool            // no fault was applied
 }
 
 // NewHandler returns a handler for s.
@@ -98,8 +98,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// names lists the models of the server.
-func (h *Handler) names() []string {
+// modelNames lists the models of the server.
+func (h *Handler) modelNames() []string {
 	names := slices.Clone(h.script.Models)
 	if len(names) == 0 {
 		for _, s := range h.script.Sessions {
@@ -112,7 +112,7 @@ func (h *Handler) names() []string {
 }
 
 func (h *Handler) model(w http.ResponseWriter, name string) {
-	if names := h.names(); len(names) > 0 && !slices.Contains(names, name) {
+	if names := h.modelNames(); len(names) > 0 && !slices.Contains(names, name) {
 		sendError(w, http.StatusNotFound, "not_found_error", "model: "+name)
 		return
 	}
@@ -121,7 +121,7 @@ func (h *Handler) model(w http.ResponseWriter, name string) {
 
 func (h *Handler) models(w http.ResponseWriter) {
 	data := []map[string]any{}
-	for _, n := range h.names() {
+	for _, n := range h.modelNames() {
 		m := map[string]any{"id": n, "object": "model", "created": 0, "owned_by": "script"}
 		if h.script.Context > 0 {
 			m["max_model_len"] = h.script.Context
@@ -141,8 +141,8 @@ func (h *Handler) tokenize(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = json.Unmarshal(body, &ask)
 	}
-	req, notChat := decode[chatRequest](body)
-	if err = cmp.Or(err, notChat); err != nil {
+	req, parseErr := decode[chatRequest](body)
+	if err = cmp.Or(err, parseErr); err != nil {
 		sendError(w, http.StatusBadRequest, invalidRequest, "the request is not valid JSON: "+err.Error())
 		return
 	}

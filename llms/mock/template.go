@@ -96,7 +96,7 @@ func (b *limitedBuilder) Write(p []byte) (int, error) {
 	return b.Builder.Write(p)
 }
 
-// expand returns a copy of the turn in which each has replaced every text. It returns
+// expand returns a copy of the turn in which the function each has replaced every text, and
 // the first error of each.
 func (t Turn) expand(each func(string) (string, error)) (Turn, error) {
 	var failed error
@@ -107,17 +107,17 @@ func (t Turn) expand(each func(string) (string, error)) (Turn, error) {
 		}
 		return out
 	}
-	pointed := func(text *string) *string {
+	replacePointer := func(text *string) *string {
 		if text == nil {
 			return nil
 		}
 		out := replace(*text)
 		return &out
 	}
-	t.Content, t.Reasoning = pointed(t.Content), replace(t.Reasoning)
+	t.Content, t.Reasoning = replacePointer(t.Content), replace(t.Reasoning)
 	t.ToolCalls = slices.Clone(t.ToolCalls)
 	for i, c := range t.ToolCalls {
-		c.Name, c.ID, c.Raw = replace(c.Name), pointed(c.ID), pointed(c.Raw)
+		c.Name, c.ID, c.Raw = replace(c.Name), replacePointer(c.ID), replacePointer(c.Raw)
 		c.Arguments, _ = expandValue(c.Arguments, replace).(map[string]any)
 		c.Object, _ = expandValue(c.Object, replace).(map[string]any)
 		t.ToolCalls[i] = c

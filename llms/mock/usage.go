@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// Usage is what the server bills a call for, in tokens. Cached and CacheWrite are parts of Prompt,
+// Usage holds the token counts of a call, for which the server bills. Cached and CacheWrite are parts of Prompt,
 // CacheWrite1h is part of CacheWrite, Reasoning is part of Completion.
 type Usage struct {
 	Prompt       int64   `yaml:"prompt" json:"prompt_tokens"`
@@ -45,8 +45,8 @@ func (t Turn) addUsage(body map[string]any, form func(Usage) map[string]any) {
 	}
 }
 
-// Count is the toy tokenizer. Up to four letters or digits in a row are a token,
-// and so is every other character except white space.
+// Count returns the number of tokens of a text by the toy tokenizer. Up to four letters or
+// digits in a row are a token, and so is every other character except white space.
 func Count(text string) int64 {
 	n, run := int64(0), 0
 	for _, r := range text {
@@ -66,8 +66,8 @@ func Count(text string) int64 {
 	return n
 }
 
-// countPrompt returns the toy count of a request: its tools, and its messages with
-// three tokens added for each.
+// countPrompt counts the tokens of a request with the toy tokenizer: its tools, and its
+// messages with three more tokens for each.
 func countPrompt(messages []textMessage, tools []byte) int64 {
 	n := Count(string(tools))
 	for _, m := range messages {
@@ -76,9 +76,9 @@ func countPrompt(messages []textMessage, tools []byte) int64 {
 	return n
 }
 
-// counted returns the usage of an answer for which the script has none. The Messages
-// API has its prompt cache; chat completions have the previous prompt cached.
-func (h *Handler) counted(t Turn, req conversation, messages []textMessage, previous *Exchange) *Usage {
+// computeUsage returns the usage of an answer for which the script has none. For the Messages
+// API it uses the prompt cache; for chat completions it counts the previous prompt as cached.
+func (h *Handler) computeUsage(t Turn, req conversation, messages []textMessage, previous *Exchange) *Usage {
 	var answer strings.Builder
 	if t.Content != nil {
 		answer.WriteString(*t.Content)

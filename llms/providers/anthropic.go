@@ -50,19 +50,19 @@ func NewAnthropic(cfg AnthropicConfig, deps llms.Deps) (*Anthropic, error) {
 	if cfg.Cache != "5m" && cfg.Cache != "1h" && cfg.Cache != "off" {
 		return nil, fmt.Errorf("cache is %q: choose 5m, 1h or off", cfg.Cache)
 	}
-	at, err := newEndpoint(cfg.Endpoint, deps)
+	e, err := newEndpoint(cfg.Endpoint, deps)
 	if err != nil {
 		return nil, err
 	}
-	at.base = strings.TrimSuffix(at.base, "/v1") // the SDK adds it
-	return &Anthropic{endpoint: at, cache: cfg.Cache}, nil
+	e.base = strings.TrimSuffix(e.base, "/v1") // the SDK adds it
+	return &Anthropic{endpoint: e, cache: cfg.Cache}, nil
 }
 
 // Provider returns "anthropic".
 func (c *Anthropic) Provider() string { return "anthropic" }
 
-// Chat sends one request and does not retry. It returns an *llms.Error, or the error of
-// ctx if the caller ended it.
+// Chat sends one request and does not retry. It returns an *llms.Error, or the error of ctx if
+// ctx has ended.
 func (c *Anthropic) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	if err := checkExtra(r.Sampling.Extra, "system", "max_tokens"); err != nil {
 		return llms.Response{}, err
@@ -83,13 +83,13 @@ func (c *Anthropic) Chat(ctx context.Context, r llms.Request) (llms.Response, er
 	})
 }
 
-// CacheRates returns Anthropic's rates: 0.1 times the price of input for a read, 1.25 times
-// for a write for five minutes, and twice for a write for an hour.
+// CacheRates returns Anthropic's rates, as multiples of the price of input: 0.1 for a read,
+// 1.25 for a write for five minutes, and 2 for a write for an hour.
 func (c *Anthropic) CacheRates(r llms.Request) llms.CacheRates {
 	return llms.CacheRates{Read: 0.1, Write: 1.25, WriteHour: 2, Hour: c.cache == "1h" || asksForHour(r)}
 }
 
-// Check requests the list of models, which costs nothing.
+// Check requests the description of the model, which costs nothing.
 func (c *Anthropic) Check(ctx context.Context) error {
 	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
 	defer cancel()
@@ -106,13 +106,13 @@ func (c *Anthropic) Check(ctx context.Context) error {
 	if e.Class == llms.ClassAuth || e.Class == llms.ClassQuota || e.Class == llms.ClassNotFound && strings.Contains(e.Message, c.model) {
 		return c.redact(e)
 	}
-	if wrong := c.misplaced(callCtx, anthropicAPI); wrong != nil {
-		return wrong
+	if apiErr := c.findAPI(callCtx, anthropicAPI); apiErr != nil {
+		return apiErr
 	}
-	if e.Class == llms.ClassNotFound && !c.answers(callCtx, http.MethodPost, c.base+anthropicAPI.chat) {
+	if e.Class == llms.ClassNotFound && !c.hasEndpoint(callCtx, http.MethodPost, c.base+anthropicAPI.chat) {
 		return c.redact(e)
 	}
-	return nil // the server does not list models
+	return nil // the server does not describe models
 }
 
 // options prevents the SDK from reading its settings from environment variables, and from
@@ -135,7 +135,7 @@ func (c *Anthropic) request(r llms.Request) (anthropic.MessageNewParams, error) 
 		switch n := len(p.Messages); {
 		case m.Role == "system" && n == 0:
 			p.System = append(p.System, anthropic.TextBlockParam{Text: m.Content})
-		case len(blocks) == 0: // an empty text is refused
+		case len(blocks) == 0: // the API refuses empty texts
 		case n > 0 && p.Messages[n-1].Role == role:
 			p.Messages[n-1].Content = append(p.Messages[n-1].Content, blocks...)
 		default:

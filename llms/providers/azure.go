@@ -56,12 +56,12 @@ func NewAzure(cfg AzureConfig, deps llms.Deps) (*Azure, error) {
 	if err := cfg.Dialect.check(); err != nil {
 		return nil, err
 	}
-	at, err := newEndpoint(cfg.Endpoint, deps)
+	e, err := newEndpoint(cfg.Endpoint, deps)
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Scope != "" {
-		if at.tokens, err = newTokens(cfg.Entra, at, deps); err != nil {
+		if e.tokens, err = newTokens(cfg.Entra, e, deps); err != nil {
 			return nil, fmt.Errorf("scope: %w", err)
 		}
 	}
@@ -69,11 +69,11 @@ func NewAzure(cfg AzureConfig, deps llms.Deps) (*Azure, error) {
 	if deployment == "" {
 		deployment = cfg.Model
 	}
-	sdk := openai.DefaultAzureConfig(at.key, at.base)
+	sdk := openai.DefaultAzureConfig(e.key, e.base)
 	sdk.APIVersion = cfg.APIVersion
 	sdk.AzureModelMapperFunc = func(string) string { return url.PathEscape(deployment) }
-	if at.tokens != nil {
+	if e.tokens != nil {
 		sdk.APIType = openai.APITypeAzureAD
 	}
-	return &Azure{OpenAI{endpoint: at, dialect: cfg.Dialect, unlisted: true, sdkConfig: sdk}}, nil
+	return &Azure{OpenAI{endpoint: e, dialect: cfg.Dialect, unlisted: true, sdkConfig: sdk}}, nil
 }

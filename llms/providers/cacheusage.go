@@ -10,15 +10,16 @@ type cacheUsage struct {
 	Created cacheTimes `json:"cache_creation"`
 }
 
-// cacheTimes contains the tokens written to the cache, by how long it keeps them.
+// cacheTimes contains the number of tokens written to the cache, by how long it keeps them.
 type cacheTimes struct {
 	Minutes *float64 `json:"ephemeral_5m_input_tokens"`
 	Hour    *float64 `json:"ephemeral_1h_input_tokens"`
 }
 
-// written returns how many tokens were written to the cache, and how many of them for an
-// hour. hour is true if the request asked for that; tokens without a reported time then
-// count as written for an hour.
+// written returns how many tokens were written to the cache, and how many of these for an
+// hour. all are other counts of written tokens. hour is true if the request asked the server
+// to keep its prompt for an hour; tokens without a reported time then count as written for
+// an hour.
 func (t cacheTimes) written(hour bool, all ...*float64) (written, forHour int64) {
 	minutes, forHour := count(t.Minutes), count(t.Hour)
 	written = minutes + forHour

@@ -1,7 +1,7 @@
 package providers
 
-// Decoding of tool calls: ids may be missing or duplicates, arguments may be invalid JSON,
-// and one call may contain several.
+// Decoding of tool calls: ids may be missing or duplicate, arguments may be invalid JSON, and
+// one call may contain several.
 
 import (
 	"encoding/json"

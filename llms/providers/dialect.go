@@ -9,14 +9,14 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 )
 
-// Dialect configures how OpenAI-compatible servers differ; see docs/wire.md.
+// Dialect contains settings for differences between OpenAI-compatible servers; see docs/wire.md.
 type Dialect struct {
 	// Name of the field that limits an answer: max_tokens or max_completion_tokens.
 	MaxTokensField string `json:"max_tokens_field"`
-	// Which earlier answers go back with their reasoning: always; never; last, the latest answer;
-	// or auto, those that called tools, and signed reasoning of all.
+	// Which earlier answers are sent back with their reasoning: always (all), never (none), last
+	// (the latest) or auto (answers that called tools, and the signed reasoning of all answers).
 	EchoReasoning string `json:"echo_reasoning"`
-	// Ids of tool calls: any, or nine for servers that want exactly nine letters and digits.
+	// Ids of tool calls: any, or nine for servers that require exactly nine letters and digits.
 	CallIDs string `json:"call_ids"`
 	// Content of an answer without text: null (an empty text if there are no calls), empty or
 	// space.

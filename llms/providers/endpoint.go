@@ -111,7 +111,7 @@ func (e *endpoint) chat(ctx context.Context, r llms.Request, ex *exchange, call 
 	if ex.status != http.StatusOK {
 		return resp, e.redact(statusError(ex.status, ex.header, ex.received))
 	}
-	if failure := unaskedStream(ex); failure != nil {
+	if failure := checkNotStreamed(ex); failure != nil {
 		return resp, e.redact(failure)
 	}
 	reply, failure := decode(ex.received, r.Messages)
@@ -120,7 +120,7 @@ func (e *endpoint) chat(ctx context.Context, r llms.Request, ex *exchange, call 
 		return resp, e.redact(failure)
 	}
 	reply.LLMMillis, reply.LLMCalls = &took, 1
-	reply.CallAsText = len(reply.Calls) == 0 && writtenCall(reply.Message, r.Tools)
+	reply.CallAsText = len(reply.Calls) == 0 && hasCallAsText(reply.Message, r.Tools)
 	resp.Reply = reply
 	return resp, nil
 }
@@ -138,7 +138,7 @@ func (e *endpoint) response(ex *exchange) llms.Response {
 // mask replaces every configured secret in s.
 func (e *endpoint) mask(s string) string {
 	for _, secret := range e.secrets {
-		s = hide(s, secret)
+		s = replaceSecret(s, secret)
 	}
 	if e.tokens != nil {
 		s = e.tokens.mask(s)
@@ -146,7 +146,7 @@ func (e *endpoint) mask(s string) string {
 	return s
 }
 
-func hide(s, secret string) string { return strings.ReplaceAll(s, secret, "***") }
+func replaceSecret(s, secret string) string { return strings.ReplaceAll(s, secret, "***") }
 
 // redact masks secrets in an error, because servers quote the keys that they refuse. For a
 // refused key it adds where the key comes from.

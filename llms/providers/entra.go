@@ -22,7 +22,7 @@ type Entra struct {
 	Scope        string `json:"scope"`         // scope of the token; it chooses Entra ID instead of a key
 	Tenant       string `json:"tenant"`        // tenant of the application
 	ClientID     string `json:"client_id"`     // id of the application
-	ClientSecret string `json:"client_secret"` // env:NAME or file:PATH
+	ClientSecret string `json:"client_secret"` // secret of the application, as env:NAME or file:PATH
 	Authority    string `json:"authority"`     // server that issues tokens
 }
 
@@ -39,7 +39,7 @@ type tokens struct {
 	current *oauth2.Token
 }
 
-func newTokens(cfg Entra, at *endpoint, deps llms.Deps) (*tokens, error) {
+func newTokens(cfg Entra, e *endpoint, deps llms.Deps) (*tokens, error) {
 	if !llms.IsSecretRef(cfg.ClientSecret) {
 		return nil, errors.New(`client_secret must say where the secret is, as "env:AZURE_CLIENT_SECRET" or "file:PATH"`)
 	}
@@ -51,18 +51,18 @@ func newTokens(cfg Entra, at *endpoint, deps llms.Deps) (*tokens, error) {
 		if value == "" {
 			return nil, fmt.Errorf("%s is missing", name)
 		}
-		got, err := at.resolve(name, value, deps.Getenv)
+		got, err := e.resolve(name, value, deps.Getenv)
 		if err != nil {
 			return nil, err
 		}
 		values[name] = got
 	}
-	where, err := url.JoinPath(cfg.Authority, url.PathEscape(values["tenant"]), "oauth2/v2.0/token")
+	tokenURL, err := url.JoinPath(cfg.Authority, url.PathEscape(values["tenant"]), "oauth2/v2.0/token")
 	if err != nil {
 		return nil, fmt.Errorf("authority: %w", err)
 	}
-	return &tokens{client: at.http, cfg: clientcredentials.Config{
-		ClientID: values["client_id"], ClientSecret: values["client_secret"], TokenURL: where,
+	return &tokens{client: e.http, cfg: clientcredentials.Config{
+		ClientID: values["client_id"], ClientSecret: values["client_secret"], TokenURL: tokenURL,
 		Scopes: []string{cfg.Scope}, AuthStyle: oauth2.AuthStyleInParams,
 	}}, nil
 }
@@ -92,7 +92,7 @@ func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 		}
 		return "", &llms.Error{Class: class, Status: e.Response.StatusCode, Message: clip(fmt.Sprintf("Entra ID issued no token: %d %s %s", e.Response.StatusCode, e.ErrorCode, e.ErrorDescription))}
 	}
-	return "", &llms.Error{Class: llms.ClassUnreachable, Message: clip(fmt.Sprintf("Entra ID issued no token: %v", root(err)))}
+	return "", &llms.Error{Class: llms.ClassUnreachable, Message: clip(fmt.Sprintf("Entra ID issued no token: %v", rootCause(err)))}
 }
 
 // mask replaces the token in s.
@@ -102,5 +102,5 @@ func (t *tokens) mask(s string) string {
 	if t.current == nil {
 		return s
 	}
-	return hide(s, t.current.AccessToken)
+	return replaceSecret(s, t.current.AccessToken)
 }

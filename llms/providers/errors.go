@@ -35,9 +35,9 @@ func (e *endpoint) transportError(ctx, callCtx context.Context, ex *exchange, er
 	case tlsProblem(err, e.base) != "":
 		out.Class, out.Message = llms.ClassUnreachable, tlsProblem(err, e.base)
 	case isUnreachable(err):
-		out.Class, out.Message = llms.ClassUnreachable, fmt.Sprintf("%v: is the server running at %s?", root(err), e.base)
+		out.Class, out.Message = llms.ClassUnreachable, fmt.Sprintf("%v: is the server running at %s?", rootCause(err), e.base)
 	case callCtx.Err() != nil || (errors.As(err, &netErr) && netErr.Timeout()):
-		out.Class, out.Message = llms.ClassTimeout, stalled(ex, e.timeout)
+		out.Class, out.Message = llms.ClassTimeout, timeoutMessage(ex, e.timeout)
 	case errors.Is(err, errTooLong):
 		out.Message = errTooLong.Error()
 	case ex.sent == nil && ex.status == 0 && ex.patch != nil:
@@ -46,20 +46,20 @@ func (e *endpoint) transportError(ctx, callCtx context.Context, ex *exchange, er
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		out.Message = "the connection was closed before the answer was complete"
 	default:
-		out.Message = fmt.Sprintf("the connection broke: %v", root(err))
+		out.Message = fmt.Sprintf("the connection broke: %v", rootCause(err))
 	}
 	return e.redact(out)
 }
 
-// stalled describes how much of an answer had arrived at the timeout.
-func stalled(ex *exchange, limit time.Duration) string {
+// timeoutMessage describes how much of an answer had arrived at the timeout.
+func timeoutMessage(ex *exchange, limit time.Duration) string {
 	switch {
 	case ex.status == 0:
-		return fmt.Sprintf("no sign of an answer within %s", limit)
+		return fmt.Sprintf("no answer within %s", limit)
 	case len(ex.received) == 0:
-		return fmt.Sprintf("an answer was begun, but nothing of it came within %s", limit)
+		return fmt.Sprintf("the answer began, but its body did not arrive within %s", limit)
 	}
-	return fmt.Sprintf("an answer was begun, but it stopped after %d bytes and was not complete within %s", len(ex.received), limit)
+	return fmt.Sprintf("the answer began, but only %d bytes of it arrived within %s", len(ex.received), limit)
 }
 
 func isUnreachable(err error) bool {
@@ -70,8 +70,8 @@ func isUnreachable(err error) bool {
 	return ok
 }
 
-// root returns the cause of an error without the "Post URL:" prefix of net/http.
-func root(err error) error {
+// rootCause returns the cause of an error without the "Post URL:" prefix of net/http.
+func rootCause(err error) error {
 	for {
 		next := errors.Unwrap(err)
 		if next == nil {
@@ -102,7 +102,7 @@ func statusError(status int, h http.Header, raw []byte) *llms.Error {
 		status = inner // an error object in an answer with status 200 has its own status
 	}
 	e := &llms.Error{Status: status, Message: message, RetryAfter: retryAfter(h), Scripted: code == "mock_script"}
-	e.Class = byCode(code)
+	e.Class = classByCode(code)
 	// Some servers also report per-minute limits as insufficient quota.
 	if e.Class == llms.ClassQuota && (perMinute.MatchString(message) || e.RetryAfter > 0) {
 		e.Class = llms.ClassRateLimit
@@ -111,15 +111,15 @@ func statusError(status int, h http.Header, raw []byte) *llms.Error {
 		e.Class, e.ContextLimit = llms.ClassContext, limit
 	}
 	if e.Class == "" || e.Class == llms.ClassRefused {
-		e.Class = byWording(status, message, e.Class)
+		e.Class = classByMessage(status, message, e.Class)
 	}
 	if e.Class == "" {
-		e.Class = byStatus(status)
+		e.Class = classByStatus(status)
 	}
 	if e.Class == llms.ClassContext && e.ContextLimit == 0 {
 		e.ContextLimit, _ = tooLong(message)
 	}
-	if e.Class == llms.ClassRateLimit && atOnce.MatchString(message) {
+	if e.Class == llms.ClassRateLimit && tooManyParallel.MatchString(message) {
 		e.Class = llms.ClassConcurrency
 	}
 	if status >= 300 && status < 400 {
@@ -147,44 +147,46 @@ var codes = map[string]llms.Class{
 	"invalid_request_error": llms.ClassRefused, "invalid_argument": llms.ClassRefused, "badrequesterror": llms.ClassRefused,
 }
 
-// byCode returns the class of a lower-case code, "" if the code is unknown.
-func byCode(code string) llms.Class { return codes[code] }
+// classByCode returns the class of a lower-case code, or "" if the code is unknown.
+func classByCode(code string) llms.Class { return codes[code] }
 
-// Messages of servers for errors without a code. byWording uses them only with certain
+// Messages of servers for errors without a code. classByMessage uses them only with certain
 // statuses.
 var (
-	noModel   = regexp.MustCompile(`(?i)\bmodel\b.*(does not exist|not found|not exist|is not available|unknown)|(unknown|no such|invalid) model`)
-	badKey    = regexp.MustCompile(`(?i)(invalid|incorrect|missing|no|not a valid) (api|auth)[ _-]?(key|token)|api key not valid`)
-	noCredit  = regexp.MustCompile(`(?i)insufficient (credit|balance|funds)|out of credit|credit balance`)
-	noMoney   = regexp.MustCompile(`(?i)exceeded your current quota|billing|insufficient (credit|balance|funds)|out of credit|credit balance|payment|per.?day`)
-	declined  = regexp.MustCompile(`(?i)content (management|moderation|filter|policy)|violat\w+ .*polic|input was flagged|prohibited content`)
-	atOnce    = regexp.MustCompile(`(?i)concurren|simultaneous|at the same time|in parallel`)
-	perMinute = regexp.MustCompile(`(?i)per.?(minute|second|min\b|sec\b)|\b[rt]pm\b`)
+	unknownModel    = regexp.MustCompile(`(?i)\bmodel\b.*(does not exist|not found|not exist|is not available|unknown)|(unknown|no such|invalid) model`)
+	invalidKey      = regexp.MustCompile(`(?i)(invalid|incorrect|missing|no|not a valid) (api|auth)[ _-]?(key|token)|api key not valid`)
+	noCredit        = regexp.MustCompile(`(?i)insufficient (credit|balance|funds)|out of credit|credit balance`)
+	quotaExceeded   = regexp.MustCompile(`(?i)exceeded your current quota|billing|insufficient (credit|balance|funds)|out of credit|credit balance|payment|per.?day`)
+	contentPolicy   = regexp.MustCompile(`(?i)content (management|moderation|filter|policy)|violat\w+ .*polic|input was flagged|prohibited content`)
+	tooManyParallel = regexp.MustCompile(`(?i)concurren|simultaneous|at the same time|in parallel`)
+	perMinute       = regexp.MustCompile(`(?i)per.?(minute|second|min\b|sec\b)|\b[rt]pm\b`)
 )
 
-func byWording(status int, message string, fallback llms.Class) llms.Class {
+// classByMessage returns the class of an error by its message, or fallback or "" if the message
+// does not match.
+func classByMessage(status int, message string, fallback llms.Class) llms.Class {
 	switch status {
 	case 403:
-		if declined.MatchString(message) {
+		if contentPolicy.MatchString(message) {
 			return llms.ClassRefusal
 		}
 	case 200, 400, 413, 422, 500:
-		plain := status == 400 || status == 200
+		generic := status == 400 || status == 200
 		_, long := tooLong(message)
 		switch {
 		case long:
 			return llms.ClassContext
-		case plain && declined.MatchString(message):
+		case generic && contentPolicy.MatchString(message):
 			return llms.ClassRefusal
-		case plain && noCredit.MatchString(message):
+		case generic && noCredit.MatchString(message):
 			return llms.ClassQuota
-		case plain && badKey.MatchString(message):
+		case generic && invalidKey.MatchString(message):
 			return llms.ClassAuth
-		case plain && noModel.MatchString(message):
+		case generic && unknownModel.MatchString(message):
 			return llms.ClassNotFound
 		}
 	case 429:
-		if noMoney.MatchString(message) && !perMinute.MatchString(message) {
+		if quotaExceeded.MatchString(message) && !perMinute.MatchString(message) {
 			return llms.ClassQuota
 		}
 		return llms.ClassRateLimit
@@ -195,7 +197,7 @@ func byWording(status int, message string, fallback llms.Class) llms.Class {
 	return "" // the status is more specific than a vague code such as invalid_request_error
 }
 
-func byStatus(status int) llms.Class {
+func classByStatus(status int) llms.Class {
 	switch {
 	case status == 401 || status == 403:
 		return llms.ClassAuth
@@ -249,7 +251,7 @@ func errorBody(raw []byte) (status int, code, message string) {
 			}
 			continue
 		}
-		if code == "" || byCode(code) == "" || byCode(code) == llms.ClassRefused {
+		if code == "" || classByCode(code) == "" || classByCode(code) == llms.ClassRefused {
 			code = cmp.Or(strings.ToLower(c), code)
 		}
 	}
@@ -257,7 +259,7 @@ func errorBody(raw []byte) (status int, code, message string) {
 	return status, code, clip(message)
 }
 
-// scalar returns a JSON string or number as text, "" for anything else.
+// scalar returns a JSON string or number as text, or "" for any other value.
 func scalar(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -287,13 +289,13 @@ func clip(s string) string {
 // relative to the server's own clock.
 func retryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return bounded(ms / 1000)
+		return retryDuration(ms / 1000)
 	}
 	value := h.Get("Retry-After")
 	if s, err := strconv.ParseFloat(value, 64); err == nil && s > 0 {
-		return bounded(s)
+		return retryDuration(s)
 	}
-	at, err := http.ParseTime(value)
+	date, err := http.ParseTime(value)
 	if err != nil {
 		return 0
 	}
@@ -301,10 +303,11 @@ func retryAfter(h http.Header) time.Duration {
 	if served, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = served
 	}
-	return bounded(at.Sub(now).Seconds())
+	return retryDuration(date.Sub(now).Seconds())
 }
 
-func bounded(seconds float64) time.Duration {
+// retryDuration converts seconds to a duration between 0 and maxRetryAfter.
+func retryDuration(seconds float64) time.Duration {
 	if seconds >= maxRetryAfter.Seconds() {
 		return maxRetryAfter
 	}

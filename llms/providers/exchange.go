@@ -17,8 +17,8 @@ const maxResponse = 32 << 20
 
 var errTooLong = fmt.Errorf("the answer is longer than %d MiB", maxResponse>>20)
 
-// exchange is the HTTP client of an SDK for one call. It patches the request body, keeps the
-// request, the answer and its headers, and limits how much is read.
+// exchange is the HTTP client of an SDK for one call. It patches the request body, stores the
+// bytes of the request and the answer, and limits how much of the answer is read.
 type exchange struct {
 	http    *http.Client
 	headers map[string]string
@@ -90,9 +90,9 @@ func (ex *exchange) send(req *http.Request) (*http.Response, error) {
 	return ex.http.Do(again)
 }
 
-// unaskedStream returns an error if the answer is an event stream. Requests never ask for
-// one, so that an answer is one JSON document.
-func unaskedStream(ex *exchange) *llms.Error {
+// checkNotStreamed returns an error if the answer is an event stream. Requests never ask for a
+// stream, and the decoders expect one JSON document.
+func checkNotStreamed(ex *exchange) *llms.Error {
 	kind, _, _ := mime.ParseMediaType(ex.header.Get("Content-Type"))
 	if kind != "text/event-stream" && !bytes.HasPrefix(bytes.TrimSpace(ex.received), []byte("data:")) {
 		return nil

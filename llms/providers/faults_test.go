@@ -94,10 +94,10 @@ func TestRetryAfterForms(t *testing.T) {
 // Each of these calls can be retried and may have been billed.
 func TestStallsAreDistinguished(t *testing.T) {
 	for kind, want := range map[string]string{
-		"stall_start":   "no sign of an answer within 2s",
-		"stall_headers": "an answer was begun, but nothing of it came within 2s",
-		"stall_body":    "an answer was begun, but it stopped after ",
-		"slow_loris":    "an answer was begun, but it stopped after ",
+		"stall_start":   "no answer within 2s",
+		"stall_headers": "the answer began, but its body did not arrive within 2s",
+		"stall_body":    "the answer began, but only ",
+		"slow_loris":    "the answer began, but only ",
 	} {
 		for provider, build := range map[string]func(*testing.T, string, map[string]any) llms.Client{"openai": client, "anthropic": messagesClient} {
 			t.Run(kind+"/"+provider, func(t *testing.T) {
@@ -122,15 +122,15 @@ func TestStallsAreDistinguished(t *testing.T) {
 func TestFaultsByNumber(t *testing.T) {
 	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
 		Faults: []mock.Fault{{Kind: "overloaded", On: []int{2, 4}}, {Kind: "server_error", On: []int{5}}}})
-	var struck []int
+	var failed []int
 	for n := 1; n <= 6; n++ {
 		_, err := client(t, srv.URL, nil).Chat(t.Context(), llms.Request{SessionID: string(rune('A' + n)), Messages: []llms.Message{{Role: "user", Content: "go"}}})
 		if e := asError(err); e != nil {
-			struck = append(struck, n, e.Status)
+			failed = append(failed, n, e.Status)
 		}
 	}
-	if want := []int{2, 529, 4, 529, 5, 500}; !slices.Equal(struck, want) {
-		t.Errorf("failed requests and their status: %d, want %d", struck, want)
+	if want := []int{2, 529, 4, 529, 5, 500}; !slices.Equal(failed, want) {
+		t.Errorf("failed requests and their status: %d, want %d", failed, want)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestStallsLeaveNoGoroutines(t *testing.T) {
 // Whether a random fault occurs depends only on seed, conversation and turn, so it is the same
 // in every run, whatever the order of requests.
 func TestRandomFaultsAreReproducible(t *testing.T) {
-	strikes := func(seed int64, sessions []string) map[string]bool {
+	failures := func(seed int64, sessions []string) map[string]bool {
 		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Content: ptr("x")}}}},
 			Faults: []mock.Fault{{Kind: "overloaded", P: 0.3, Seed: seed}}})
 		out := map[string]bool{}
@@ -172,12 +172,12 @@ func TestRandomFaultsAreReproducible(t *testing.T) {
 		}
 		return out
 	}
-	var ids, back []string
+	var ids, reversed []string
 	for i := range 60 {
 		id := string(rune('A' + i))
-		ids, back = append(ids, id), append([]string{id}, back...)
+		ids, reversed = append(ids, id), append([]string{id}, reversed...)
 	}
-	first, again, other := strikes(1, ids), strikes(1, back), strikes(2, ids)
+	first, again, other := failures(1, ids), failures(1, reversed), failures(2, ids)
 	n, same := 0, true
 	for _, id := range ids {
 		if first[id] {

@@ -35,7 +35,7 @@ func init() {
 type OpenAIConfig struct {
 	Endpoint
 	Dialect
-	Unlisted bool `json:"unlisted"` // the server takes models that it does not list
+	Unlisted bool `json:"unlisted"` // the server accepts models that it does not list
 }
 
 // OpenAI is a client of one OpenAI-compatible endpoint and model.
@@ -51,20 +51,20 @@ func NewOpenAI(cfg OpenAIConfig, deps llms.Deps) (*OpenAI, error) {
 	if err := cfg.Dialect.check(); err != nil {
 		return nil, err
 	}
-	at, err := newEndpoint(cfg.Endpoint, deps)
+	e, err := newEndpoint(cfg.Endpoint, deps)
 	if err != nil {
 		return nil, err
 	}
-	c := &OpenAI{endpoint: at, dialect: cfg.Dialect, unlisted: cfg.Unlisted, sdkConfig: openai.DefaultConfig(at.key)}
-	c.sdkConfig.BaseURL = at.base
+	c := &OpenAI{endpoint: e, dialect: cfg.Dialect, unlisted: cfg.Unlisted, sdkConfig: openai.DefaultConfig(e.key)}
+	c.sdkConfig.BaseURL = e.base
 	return c, nil
 }
 
 // Provider returns "openai", which names the wire format, not the vendor.
 func (c *OpenAI) Provider() string { return "openai" }
 
-// Chat sends one request and does not retry. It returns an *llms.Error, or the error of
-// ctx if the caller ended it.
+// Chat sends one request and does not retry. It returns an *llms.Error, or the error of ctx if
+// ctx has ended.
 func (c *OpenAI) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
 	if err := checkExtra(r.Sampling.Extra); err != nil {
 		return llms.Response{}, err
@@ -86,9 +86,9 @@ func (c *OpenAI) CacheRates(r llms.Request) llms.CacheRates {
 	return llms.CacheRates{Read: 1, Write: 1.25, WriteHour: 2, Hour: asksForHour(r)}
 }
 
-// Check asks the server for its models, which costs nothing, so that an unreachable host,
-// a refused key, a wrong base_url or an unknown model shows up before a run starts. A
-// server without that endpoint passes.
+// Check requests the list of models, which costs nothing, so that an unreachable host, a
+// refused key, a wrong base_url or an unknown model is detected before a run starts. If the
+// server does not have that endpoint, Check succeeds.
 func (c *OpenAI) Check(ctx context.Context) error {
 	callCtx, cancel := context.WithTimeout(ctx, min(c.timeout, 30*time.Second))
 	defer cancel()
@@ -102,8 +102,8 @@ func (c *OpenAI) Check(ctx context.Context) error {
 			return c.redact(e)
 		}
 	}
-	if wrong := c.elsewhere(callCtx, ex); wrong != nil {
-		return wrong
+	if apiErr := c.checkBaseURL(callCtx, ex); apiErr != nil {
+		return apiErr
 	}
 	if ex.status == http.StatusOK {
 		return c.checkListed(callCtx, list)
@@ -111,13 +111,13 @@ func (c *OpenAI) Check(ctx context.Context) error {
 	return nil
 }
 
-// elsewhere returns an error if the API is not at base_url but at a similar URL. ex is
-// the request for the list of models with its answer.
-func (c *OpenAI) elsewhere(ctx context.Context, ex *exchange) *llms.Error {
+// checkBaseURL returns an error if the API is not at base_url but at a similar URL. ex is the
+// exchange in which the client requested the list of models.
+func (c *OpenAI) checkBaseURL(ctx context.Context, ex *exchange) *llms.Error {
 	if c.sdkConfig.APIType != openai.APITypeOpenAI || ex.status == http.StatusOK && listsModels(ex.received) {
 		return nil // Azure uses other paths
 	}
-	return c.misplaced(ctx, openaiAPI)
+	return c.findAPI(ctx, openaiAPI)
 }
 
 // Models lists the models that the server offers. Its errors are like those of Chat.
@@ -129,8 +129,8 @@ func (c *OpenAI) Models(ctx context.Context) ([]llms.ModelInfo, error) {
 	if ex.status == 0 || ex.readErr != nil {
 		return nil, c.transportError(ctx, callCtx, ex, err)
 	}
-	if wrong := c.elsewhere(callCtx, ex); wrong != nil {
-		return nil, wrong
+	if apiErr := c.checkBaseURL(callCtx, ex); apiErr != nil {
+		return nil, apiErr
 	}
 	if ex.status != http.StatusOK {
 		return nil, c.redact(statusError(ex.status, ex.header, ex.received))

@@ -15,8 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// sent makes one call and returns the body of its request, and the reply.
-func sent(t *testing.T, provider string, with map[string]any, r llms.Request, turn mock.Turn) (map[string]any, schemas.Reply) {
+// sendOne makes one call and returns the body of its request, and the reply.
+func sendOne(t *testing.T, provider string, with map[string]any, r llms.Request, turn mock.Turn) (map[string]any, schemas.Reply) {
 	t.Helper()
 	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{turn}}}})
 	cfg := map[string]any{"base_url": srv.URL, "model": "m"}
@@ -58,7 +58,7 @@ func TestG2ProvidersAreNamed(t *testing.T) {
 // arguments are not an object is not executed.
 func TestG10ToolsAndCalls(t *testing.T) {
 	params := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}},"required":["a"],"additionalProperties":false}`)
-	body, reply := sent(t, "openai", nil, llms.Request{
+	body, reply := sendOne(t, "openai", nil, llms.Request{
 		Messages: hello.Messages, Sampling: llms.Sampling{ToolChoice: "auto"},
 		Tools: []schemas.ToolSchema{{Name: "view", Description: "d", Parameters: params}},
 	}, mock.Turn{ToolCalls: []mock.Call{{Name: "view", Raw: ptr(`["a"]`)}, {Name: "view", Raw: ptr(`{"a":"` + strings.Repeat("x", 2<<20) + `"}`)}}})
@@ -77,14 +77,14 @@ func TestG10ToolsAndCalls(t *testing.T) {
 
 // Rate limits, server errors and network errors are retried. Errors of the request or the
 // account are not.
-func TestG10WhatIsRetried(t *testing.T) {
-	var again []int
+func TestG10RetryableErrors(t *testing.T) {
+	var retried []int
 	for _, status := range []int{400, 401, 402, 403, 404, 408, 409, 413, 422, 425, 429, 500, 502, 503, 504, 524, 529} {
 		if errorFor(t, status, `{"error":{"message":"no"}}`, nil).Retryable() {
-			again = append(again, status)
+			retried = append(retried, status)
 		}
 	}
-	if diff := cmp.Diff([]int{408, 409, 425, 429, 500, 502, 503, 504, 524, 529}, again); diff != "" {
+	if diff := cmp.Diff([]int{408, 409, 425, 429, 500, 502, 503, 504, 524, 529}, retried); diff != "" {
 		t.Error(diff)
 	}
 	if e := errorFor(t, 500, `{"error":{"code":"context_length_exceeded","message":"no"}}`, nil); e.Retryable() {
@@ -97,7 +97,7 @@ func TestG10WhatIsRetried(t *testing.T) {
 func TestG13ChatTemplateArguments(t *testing.T) {
 	for _, name := range []string{"enable_thinking", "thinking"} {
 		extra := map[string]any{"chat_template_kwargs": map[string]any{name: false}}
-		body, _ := sent(t, "openai", nil, llms.Request{Messages: hello.Messages, Tools: []schemas.ToolSchema{viewTool},
+		body, _ := sendOne(t, "openai", nil, llms.Request{Messages: hello.Messages, Tools: []schemas.ToolSchema{viewTool},
 			Sampling: llms.Sampling{ToolChoice: "required", Extra: extra}}, mocktest.Tool("view", map[string]any{"path": "x"}))
 		if diff := cmp.Diff(extra["chat_template_kwargs"], body["chat_template_kwargs"]); diff != "" || body["tool_choice"] != "required" {
 			t.Errorf("%v: %s", body["tool_choice"], diff)
@@ -107,7 +107,7 @@ func TestG13ChatTemplateArguments(t *testing.T) {
 
 func TestG14AnthropicMessages(t *testing.T) {
 	thinking := mock.Turn{Content: ptr("x"), Reasoning: "why", Redacted: "b64=="}
-	body, reply := sent(t, "anthropic", nil, llms.Request{
+	body, reply := sendOne(t, "anthropic", nil, llms.Request{
 		Messages: []llms.Message{{Role: "user", Content: "go"}, {Role: "assistant", Content: "  "}, {Role: "user", Content: ""}, {Role: "user", Content: "on"}},
 		Tools:    []schemas.ToolSchema{viewTool}, Sampling: llms.Sampling{ToolChoice: "required"},
 	}, thinking)
@@ -122,7 +122,7 @@ func TestG14AnthropicMessages(t *testing.T) {
 			t.Errorf("%s is missing: %s", part, reply.ReasoningBlocks)
 		}
 	}
-	var again []int
+	var retried []int
 	for _, status := range []int{400, 401, 403, 404, 413, 429, 500, 502, 503, 504, 529} {
 		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Status: status, Body: `{"type":"error","error":{"type":"api_error","message":"no"}}`}}}}}})
 		_, err := messagesClient(t, srv.URL, nil).Chat(t.Context(), hello)
@@ -130,20 +130,20 @@ func TestG14AnthropicMessages(t *testing.T) {
 			t.Fatalf("%d: %v", status, err)
 		}
 		if e, ok := err.(*llms.Error); ok && e.Retryable() {
-			again = append(again, status)
+			retried = append(retried, status)
 		}
 	}
-	if want := []int{429, 500, 502, 503, 504, 529}; !slices.Equal(again, want) {
-		t.Errorf("retryable %v, want %v", again, want)
+	if want := []int{429, 500, 502, 503, 504, 529}; !slices.Equal(retried, want) {
+		t.Errorf("retryable %v, want %v", retried, want)
 	}
 }
 
 // Reasoning is separate from the message, and is sent back in the field in which it came.
-func TestG17ReasoningIsKeptApart(t *testing.T) {
+func TestG17ReasoningIsSeparate(t *testing.T) {
 	for _, provider := range []string{"openai", "anthropic"} {
 		turn := mocktest.Tool("view", map[string]any{"path": "x"})
 		turn.Content, turn.Reasoning = ptr("said"), "thought"
-		_, reply := sent(t, provider, nil, llms.Request{Messages: hello.Messages, Tools: []schemas.ToolSchema{viewTool}}, turn)
+		_, reply := sendOne(t, provider, nil, llms.Request{Messages: hello.Messages, Tools: []schemas.ToolSchema{viewTool}}, turn)
 		if reply.Message != "said" || reply.Reasoning != "thought" {
 			t.Errorf("%s: message %q, reasoning %q", provider, reply.Message, reply.Reasoning)
 		}

@@ -12,7 +12,7 @@ import (
 // enclosed in a code fence, unescaped line ends and invalid escapes in strings, and trailing
 // commas.
 func repair(text string) (json.RawMessage, bool) {
-	text = unfenced(strings.TrimSpace(text))
+	text = stripCodeFence(strings.TrimSpace(text))
 	var once string
 	if strings.HasPrefix(text, `"`) && json.Unmarshal([]byte(text), &once) == nil {
 		text = strings.TrimSpace(once)
@@ -24,7 +24,7 @@ func repair(text string) (json.RawMessage, bool) {
 	return args, err == nil
 }
 
-func unfenced(text string) string {
+func stripCodeFence(text string) string {
 	inner, ok := strings.CutPrefix(text, "```")
 	if !ok {
 		return text

@@ -32,8 +32,8 @@ func serveTLS(t *testing.T, until time.Time, hosts ...string) (url string, pem [
 	return srv.URL + "/v1", pem
 }
 
-// trustingOnly returns a client that trusts only one certificate.
-func trustingOnly(t *testing.T, url string, pem []byte) *providers.OpenAI {
+// newTrustingClient returns a client that trusts only one certificate.
+func newTrustingClient(t *testing.T, url string, pem []byte) *providers.OpenAI {
 	t.Helper()
 	pool := x509.NewCertPool()
 	if pem != nil && !pool.AppendCertsFromPEM(pem) {
@@ -54,7 +54,7 @@ func trustingOnly(t *testing.T, url string, pem []byte) *providers.OpenAI {
 func TestCertificateErrorsHaveARemedy(t *testing.T) {
 	later, ask := time.Now().Add(time.Hour), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}}
 	good, pem := serveTLS(t, later, "127.0.0.1")
-	if r, err := trustingOnly(t, good, pem).Chat(t.Context(), ask); err != nil || r.Reply.Message != "hello" {
+	if r, err := newTrustingClient(t, good, pem).Chat(t.Context(), ask); err != nil || r.Reply.Message != "hello" {
 		t.Fatalf("a trusted certificate was refused: %v", err)
 	}
 	elsewhere, elsewherePEM := serveTLS(t, later, "elsewhere.example")
@@ -74,7 +74,7 @@ func TestCertificateErrorsHaveARemedy(t *testing.T) {
 		"TLS behind http": {plain.URL, nil, []string{"write https:// in base_url"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := trustingOnly(t, c.url, c.pem)
+			client := newTrustingClient(t, c.url, c.pem)
 			_, err := client.Chat(t.Context(), ask)
 			errs := []error{err}
 			if c.byCheck {

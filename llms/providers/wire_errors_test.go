@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// errorFor returns the error that a client makes of a server's answer.
+// errorFor returns the error that a client returns for a server's answer.
 func errorFor(t *testing.T, status int, body string, headers map[string]string) *llms.Error {
 	t.Helper()
 	fault := &mock.Fault{Status: status, Body: body, Headers: headers}
@@ -127,11 +127,11 @@ func TestWireUsageForms(t *testing.T) {
 	for name, body := range map[string]string{
 		"OpenAI":         message + `}],"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":64},"completion_tokens_details":{"reasoning_tokens":3}}`,
 		"in the choice":  message + `,"usage":{"prompt_tokens":100,"completion_tokens":7,"cached_tokens":64,"reasoning_tokens":3}}]`,
-		"of its own":     message + `}],"x_groq":{"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_cache_hit_tokens":64,"reasoning_tokens":3}}`,
+		"vendor field":   message + `}],"x_groq":{"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_cache_hit_tokens":64,"reasoning_tokens":3}}`,
 		"other spelling": message + `}],"usage":{"input_tokens":100,"output_tokens":7,"cached_tokens":64,"reasoning_tokens":3}`,
 		"as fractions":   message + `}],"usage":{"prompt_tokens":100.0,"completion_tokens":7.0,"prompt_tokens_details":{"cached_tokens":64.0},"completion_tokens_details":{"reasoning_tokens":3}}`,
 		"null":           message + `}],"usage":null`,
-		"nowhere":        message + `}]`,
+		"missing":        message + `}]`,
 		"nothing usable": message + `}],"usage":{"total_tokens":5}`,
 	} {
 		srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Body: "{" + body + "}"}}}}}})

@@ -100,7 +100,7 @@ func TestWireReasoningEcho(t *testing.T) {
 	}
 }
 
-func TestWireUnknownFieldsComeBack(t *testing.T) {
+func TestWireUnknownFieldsAreSentBack(t *testing.T) {
 	for _, vendor := range []string{"google", "vertex"} {
 		extra := map[string]any{"extra_content": map[string]any{vendor: map[string]any{"thought_signature": "sig=="}}}
 		_, sent := talk(t, nil, mock.Turn{

@@ -47,28 +47,30 @@ func newReader(in io.Reader) *reader {
 	return &reader{in: bufio.NewReaderSize(in, maxHead), frames: frames}
 }
 
-func (r *reader) next() (head, error) {
+// next reads the next record into r.request and r.response. It returns errEnd if there is no
+// further complete record.
+func (r *reader) next() (recordHeader, error) {
 	line, err := r.in.ReadSlice('\n')
 	if err != nil {
-		return head{}, torn(err)
+		return recordHeader{}, endOrError(err)
 	}
 	read := int64(len(line))
-	var h head
+	var h recordHeader
 	if err := json.Unmarshal(line, &h); err != nil {
-		return head{}, fmt.Errorf("record %d: %w", r.records, err)
+		return recordHeader{}, fmt.Errorf("record %d: %w", r.records, err)
 	}
 	if h.NewBytes < 0 || h.ResponseBytes < 0 || h.NewBytes > maxBody || h.ResponseBytes > maxBody {
-		return head{}, fmt.Errorf("record %d: impossible sizes", r.records)
+		return recordHeader{}, fmt.Errorf("record %d: impossible sizes", r.records)
 	}
 	frames, err := io.ReadAll(io.LimitReader(r.in, int64(h.NewBytes+h.ResponseBytes+1)))
 	if err != nil {
-		return head{}, torn(err)
+		return recordHeader{}, endOrError(err)
 	}
 	if len(frames) < h.NewBytes+h.ResponseBytes+1 {
-		return head{}, errEnd
+		return recordHeader{}, errEnd
 	}
-	if err := r.unpack(h, frames); err != nil {
-		return head{}, fmt.Errorf("record %d: %w", r.records, err)
+	if err := r.decode(h, frames); err != nil {
+		return recordHeader{}, fmt.Errorf("record %d: %w", r.records, err)
 	}
 	r.recent.add(r.records, r.request)
 	r.records++
@@ -77,8 +79,9 @@ func (r *reader) next() (head, error) {
 	return h, nil
 }
 
-func (r *reader) unpack(h head, frames []byte) error {
-	part, err := r.body(frames[:h.NewBytes])
+// decode reconstructs the bodies of a record and checks their hashes.
+func (r *reader) decode(h recordHeader, frames []byte) error {
+	part, err := r.decompress(frames[:h.NewBytes])
 	if err != nil {
 		return err
 	}
@@ -92,7 +95,7 @@ func (r *reader) unpack(h head, frames []byte) error {
 	case h.Response == "":
 		r.response = nil
 	case !h.SameResponse:
-		if r.response, err = r.body(frames[h.NewBytes : h.NewBytes+h.ResponseBytes]); err != nil {
+		if r.response, err = r.decompress(frames[h.NewBytes : h.NewBytes+h.ResponseBytes]); err != nil {
 			return err
 		}
 	}
@@ -102,17 +105,17 @@ func (r *reader) unpack(h head, frames []byte) error {
 	return nil
 }
 
-// torn returns errEnd if err is the end of the file, else err.
-func torn(err error) error {
+// endOrError returns errEnd if err is the end of the file, and err otherwise.
+func endOrError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errEnd
 	}
 	return err
 }
 
-// body decompresses a frame. It allocates memory as it decompresses, not by the size that
-// the frame claims.
-func (r *reader) body(frame []byte) ([]byte, error) {
+// decompress decompresses a frame. It allocates memory as it decompresses, rather than the
+// size that the frame claims.
+func (r *reader) decompress(frame []byte) ([]byte, error) {
 	if len(frame) == 0 {
 		return []byte{}, nil
 	}
@@ -137,7 +140,7 @@ var encoder = sync.OnceValue(func() *zstd.Encoder {
 	return enc
 })
 
-func pack(body []byte) []byte {
+func compress(body []byte) []byte {
 	if len(body) == 0 {
 		return nil
 	}

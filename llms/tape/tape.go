@@ -3,7 +3,7 @@
 // stored as its difference from an earlier one, so the size of a file is proportional to the
 // last request rather than to the sum of all.
 //
-// A file is a list of records. A record is one line of JSON (head), followed by the new part
+// A file is a list of records. A record is one line of JSON (recordHeader), followed by the new part
 // of the request and the response, each as a zstd frame. Records are only appended. If a
 // killed process leaves an incomplete last record, the next record overwrites it.
 package tape
@@ -28,16 +28,16 @@ func Path(runDir, episodeID string) string {
 	return filepath.Join(runDir, "wire", episodeID[:min(2, len(episodeID))], episodeID+".tape")
 }
 
-// head is the first line of a record. Request and Response are the SHA-256 hashes of the
+// recordHeader is the first line of a record. Request and Response are the SHA-256 hashes of the
 // complete bodies in hexadecimal.
-type head struct {
+type recordHeader struct {
 	At       time.Time `json:"at"`
 	Request  string    `json:"request"`
 	Response string    `json:"response,omitempty"`
 	Status   int       `json:"status,omitempty"`
 	Failure  string    `json:"failure,omitempty"`
-	// Base is the record with whose request this one has its beginning and end in common,
-	// -1 for none. Prefix and Suffix are the lengths of these parts in bytes.
+	// Base is the number of the record whose request has the same beginning and end as this
+	// one, or -1 if there is none. Prefix and Suffix are the lengths of these parts in bytes.
 	Base   int `json:"base"`
 	Prefix int `json:"prefix,omitempty"`
 	Suffix int `json:"suffix,omitempty"`
@@ -66,7 +66,7 @@ type Writer struct {
 }
 
 // New returns the tape of one episode. The first Keep opens the file, or creates it. clean
-// replaces secrets in each body before it is written; nil replaces none.
+// replaces secrets in each body before it is written; nil means that bodies are not changed.
 func New(path string, clean func(string) string) *Writer {
 	if clean == nil {
 		clean = func(s string) string { return s }
@@ -83,18 +83,18 @@ func (w *Writer) Keep(ex llms.Exchange) error {
 			return err
 		}
 	}
-	h := head{At: ex.At, Request: schemas.HashBytes(ex.Request), Status: ex.Status, Failure: ex.Failure}
+	h := recordHeader{At: ex.At, Request: schemas.HashBytes(ex.Request), Status: ex.Status, Failure: ex.Failure}
 	if ex.Response != nil {
 		h.Response = schemas.HashBytes(ex.Response)
 	}
 	ex.Request, h.KeptRequest = w.redact(ex.Request)
 	ex.Response, h.KeptResponse = w.redact(ex.Response)
 	var part []byte
-	h.Base, h.Prefix, h.Suffix, part = w.recent.differ(ex.Request)
-	newPart, response := pack(part), []byte(nil)
+	h.Base, h.Prefix, h.Suffix, part = w.recent.diff(ex.Request)
+	newPart, response := compress(part), []byte(nil)
 	if ex.Response != nil {
 		if h.SameResponse = h.Response == w.last; !h.SameResponse {
-			response = pack(ex.Response)
+			response = compress(ex.Response)
 		}
 	}
 	h.NewBytes, h.ResponseBytes = len(newPart), len(response)
@@ -113,7 +113,7 @@ func (w *Writer) Keep(ex llms.Exchange) error {
 	return nil
 }
 
-// redact returns the body without secrets, and its hash if there were any.
+// redact returns the body without secrets, and the hash of the result if there were any secrets.
 func (w *Writer) redact(body []byte) ([]byte, string) {
 	text := string(body)
 	if clean := w.clean(text); clean != text {

@@ -94,7 +94,7 @@ func TestSizeIsLinear(t *testing.T) {
 	}
 }
 
-// Conversations alternate, tries fail, and a shorter request follows a longer one.
+// Conversations alternate, attempts fail, and a shorter request follows a longer one.
 func TestReadReturnsWhatWasRecorded(t *testing.T) {
 	path := Path(t.TempDir(), "abcdef")
 	sent := []llms.Exchange{
@@ -123,9 +123,9 @@ func TestReadReturnsWhatWasRecorded(t *testing.T) {
 			t.Errorf("exchange %d: %+v", i, g)
 		}
 	}
-	tries, err := Read(path, func(sha string) bool { return sha == schemas.HashBytes(request("a", 5)) })
-	if err != nil || len(tries) != 3 {
-		t.Errorf("%d tries of one request, error %v", len(tries), err)
+	attempts, err := Read(path, func(sha string) bool { return sha == schemas.HashBytes(request("a", 5)) })
+	if err != nil || len(attempts) != 3 {
+		t.Errorf("%d attempts of one request, error %v", len(attempts), err)
 	}
 }
 
@@ -166,8 +166,8 @@ func TestDamageAndMissingFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spoilt := bytes.Replace(whole, []byte(`"prefix":`), []byte(`"prefix":1`), 1)
-	if err := os.WriteFile(path, spoilt, 0o600); err != nil {
+	damaged := bytes.Replace(whole, []byte(`"prefix":`), []byte(`"prefix":1`), 1)
+	if err := os.WriteFile(path, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Read(path, func(string) bool { return true }); err == nil || !strings.Contains(err.Error(), "record 1") {
@@ -246,7 +246,7 @@ func TestSecretsAreMasked(t *testing.T) {
 // refuses contents that are longer than maxBody.
 func TestFramesAreBounded(t *testing.T) {
 	const megabyte = "\x50" // a window descriptor
-	liar := []byte("\x28\xb5\x2f\xfd\x80" + megabyte + "\x00\x00\x00\x03" + "\x01\x00\x00")
+	falseSize := []byte("\x28\xb5\x2f\xfd\x80" + megabyte + "\x00\x00\x00\x03" + "\x01\x00\x00")
 	zeros := []byte("\x28\xb5\x2f\xfd\x00" + megabyte)
 	zeros = append(zeros, bytes.Repeat([]byte("\x02\x00\x10\x00"), maxBody>>17)...) // each block repeats a byte 128 Ki times
 	bomb := append(bytes.Clone(zeros), "\x02\x00\x10\x00\x01\x00\x00"...)
@@ -255,20 +255,20 @@ func TestFramesAreBounded(t *testing.T) {
 	r := newReader(nil)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if body, err := r.body(liar); err == nil {
+	if body, err := r.decompress(falseSize); err == nil {
 		t.Errorf("read %d bytes from a frame without contents", len(body))
 	}
 	runtime.ReadMemStats(&after)
 	if taken := after.TotalAlloc - before.TotalAlloc; taken > 8<<20 {
-		t.Errorf("allocated %d bytes for a frame of %d", taken, len(liar))
+		t.Errorf("allocated %d bytes for a frame of %d", taken, len(falseSize))
 	}
-	if _, err := r.body(bomb); !errors.Is(err, errTooLong) {
+	if _, err := r.decompress(bomb); !errors.Is(err, errTooLong) {
 		t.Errorf("contents longer than maxBody: %v", err)
 	}
-	if body, err := r.body(zeros); err != nil || len(body) != maxBody {
+	if body, err := r.decompress(zeros); err != nil || len(body) != maxBody {
 		t.Errorf("contents as long as maxBody: %d bytes, %v", len(body), err)
 	}
-	if body, err := r.body(pack([]byte(noise(3, 5*window)))); err != nil || string(body) != noise(3, 5*window) {
+	if body, err := r.decompress(compress([]byte(noise(3, 5*window)))); err != nil || string(body) != noise(3, 5*window) {
 		t.Errorf("a body of several windows: %d bytes, %v", len(body), err)
 	}
 }
@@ -302,10 +302,10 @@ func FuzzRead(f *testing.F) {
 
 // FuzzFrame reads damaged frames directly, because FuzzRead rejects them by their hash.
 func FuzzFrame(f *testing.F) {
-	f.Add(pack([]byte("abcabcabc")))
+	f.Add(compress([]byte("abcabcabc")))
 	f.Add([]byte("\x28\xb5\x2f\xfd\x00\x50\x02\x00\x10\x00\x01\x00\x00"))
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		body, err := newReader(nil).body(frame)
+		body, err := newReader(nil).decompress(frame)
 		if err == nil && len(body) > maxBody {
 			t.Fatalf("%d bytes", len(body))
 		}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Scale converts counts to the counts that a server will report. Servers have their own
-// vocabularies and templates, and for one model the ratio is nearly constant. The zero value
+// Scale converts token counts of a Counter to the counts that a server will report. Servers use
+// different vocabularies and templates, but for one model the ratio is nearly constant. The zero value
 // is ready to use. Scale is safe for concurrent use.
 type Scale struct {
 	mu      sync.Mutex
@@ -20,17 +20,17 @@ const Unknown = 1.25
 
 // Bounds of a plausible ratio.
 const (
-	least = 0.25
-	most  = 8
+	minRatio = 0.25
+	maxRatio = 8
 )
 
-// Ratio returns the ratio of a reported count to a count, within the plausible bounds; 0 if
-// one of them is not positive.
+// Ratio returns reported/counted, limited to the plausible bounds, or 0 if one of the counts is
+// not positive.
 func Ratio(counted int, reported int64) float64 {
 	if counted <= 0 || reported <= 0 {
 		return 0
 	}
-	return min(max(float64(reported)/float64(counted), least), most)
+	return min(max(float64(reported)/float64(counted), minRatio), maxRatio)
 }
 
 // Report adds the count that a server reported. The ratio is the mean of the first four

@@ -25,18 +25,18 @@ const (
 	number             // \p{N}
 	space              // \s
 	other              // [^\s\p{L}\p{N}]
-	before             // [^\r\n\p{L}\p{N}]
+	prefix             // [^\r\n\p{L}\p{N}]
 )
 
-// alphabet contains the classes of every character. It takes a megabyte and is created when
+// charClasses contains the classes of every character. It takes a megabyte and is created when
 // it is first needed. Searching the tables of package unicode would take longer than all the
 // rest.
-type alphabet [unicode.MaxRune + 1]uint8
+type charClasses [unicode.MaxRune + 1]uint8
 
-var newAlphabet = sync.OnceValue(func() *alphabet {
-	a := new(alphabet)
+var newCharClasses = sync.OnceValue(func() *charClasses {
+	a := new(charClasses)
 	for _, set := range []struct {
-		of    *unicode.RangeTable
+		table *unicode.RangeTable
 		class uint8
 	}{
 		{unicode.Lu, upper | letter},
@@ -48,12 +48,12 @@ var newAlphabet = sync.OnceValue(func() *alphabet {
 		{unicode.N, number},
 		{unicode.White_Space, space},
 	} {
-		for _, r := range set.of.R16 {
+		for _, r := range set.table.R16 {
 			for c := int(r.Lo); c <= int(r.Hi); c += int(r.Stride) {
 				a[c] |= set.class
 			}
 		}
-		for _, r := range set.of.R32 {
+		for _, r := range set.table.R32 {
 			for c := int(r.Lo); c <= int(r.Hi); c += int(r.Stride) {
 				a[c] |= set.class
 			}
@@ -64,7 +64,7 @@ var newAlphabet = sync.OnceValue(func() *alphabet {
 			a[c] |= other
 		}
 		if a[c]&(letter|number) == 0 && c != '\r' && c != '\n' {
-			a[c] |= before
+			a[c] |= prefix
 		}
 	}
 	a[0x7f] = 0 // in none of the matcher's sets: it is skipped and is not a token
@@ -72,20 +72,20 @@ var newAlphabet = sync.OnceValue(func() *alphabet {
 })
 
 // ASCII letters, and the ASCII characters that may precede them in a word.
-var small, latin, leads = func() (small, latin, leads [256]bool) {
+var asciiLower, asciiLetter, asciiPrefix = func() (asciiLower, asciiLetter, asciiPrefix [256]bool) {
 	for c := range utf8.RuneSelf {
-		small[c] = 'a' <= c && c <= 'z'
-		latin[c] = small[c] || 'A' <= c && c <= 'Z'
-		leads[c] = !latin[c] && (c < '0' || c > '9') && c != '\r' && c != '\n' && c != 0x7f
+		asciiLower[c] = 'a' <= c && c <= 'z'
+		asciiLetter[c] = asciiLower[c] || 'A' <= c && c <= 'Z'
+		asciiPrefix[c] = !asciiLetter[c] && (c < '0' || c > '9') && c != '\r' && c != '\n' && c != 0x7f
 	}
 	return
 }()
 
-// common returns the end of a common kind of word: ASCII letters after at most one other
+// commonWord returns the end of a common kind of word: ASCII letters after at most one other
 // character, and not before a non-ASCII character. It returns 0 for other words.
-func common(s string, letters *[256]bool) int {
+func commonWord(s string, letters *[256]bool) int {
 	start := 0
-	if leads[s[0]] {
+	if asciiPrefix[s[0]] {
 		start = 1
 	}
 	end := start
@@ -99,78 +99,80 @@ func common(s string, letters *[256]bool) int {
 }
 
 // o200k is the splitter for o200k_base. A word consists of an optional other character,
-// capital letters, small letters, and an optional contraction.
-func (a *alphabet) o200k(s string) int {
-	if end := common(s, &small); end > 0 && (end == len(s) || s[end] != '\'') {
+// upper-case letters, lower-case letters, and an optional contraction.
+func (a *charClasses) o200k(s string) int {
+	if end := commonWord(s, &asciiLower); end > 0 && (end == len(s) || s[end] != '\'') {
 		return end
 	}
-	if len(s) > 1 && leads[s[0]] && s[1] < utf8.RuneSelf && !latin[s[1]] {
-		return a.rest(s, '/')
+	if len(s) > 1 && asciiPrefix[s[0]] && s[1] < utf8.RuneSelf && !asciiLetter[s[1]] {
+		return a.numberOrSymbols(s, '/')
 	}
-	first, n := a.at(s, 0)
-	if first&before != 0 {
-		if end, small := a.cased(s, n); small || end > n && first&lower == 0 {
+	first, n := a.classAt(s, 0)
+	if first&prefix != 0 {
+		if end, hasLower := a.letters(s, n); hasLower || end > n && first&lower == 0 {
 			return end
 		}
 	}
 	if first&(upper|lower) != 0 {
-		end, _ := a.cased(s, 0)
+		end, _ := a.letters(s, 0)
 		return end
 	}
-	return a.rest(s, '/')
+	return a.numberOrSymbols(s, '/')
 }
 
-// cased returns the end of the letters at from and of the contraction after them. The
-// letters are capital ones and at least one small one, or only capital ones; many letters
-// are both. If there are none, cased returns from.
-func (a *alphabet) cased(s string, from int) (end int, small bool) {
+// letters returns the end of the letters at from and of the contraction after them. The letters
+// are upper-case letters followed by at least one lower-case letter, or only upper-case
+// letters; many letters count as both. If there are none, it returns from. hasLower reports
+// whether there is a lower-case letter.
+func (a *charClasses) letters(s string, from int) (end int, hasLower bool) {
 	i := from
 	for {
-		class, n := a.at(s, i)
+		class, n := a.classAt(s, i)
 		if class&upper == 0 {
 			break
 		}
 		if i += n; class&lower != 0 {
-			end, small = i, true
+			end, hasLower = i, true
 		}
 	}
-	if after := a.run(s, i, lower); after > i {
-		end, small = after, true
+	if after := a.runEnd(s, i, lower); after > i {
+		end, hasLower = after, true
 	}
-	if !small {
+	if !hasLower {
 		end = i
 	}
 	if end == from {
 		return from, false
 	}
-	return end + contraction(s[end:]), small
+	return end + contraction(s[end:]), hasLower
 }
 
 // cl100k is the splitter for cl100k_base.
-func (a *alphabet) cl100k(s string) int {
-	if end := common(s, &latin); end > 0 && s[0] != '\'' {
+func (a *charClasses) cl100k(s string) int {
+	if end := commonWord(s, &asciiLetter); end > 0 && s[0] != '\'' {
 		return end
 	}
 	if n := contraction(s); n > 0 {
 		return n
 	}
-	first, n := a.at(s, 0)
-	if first&before == 0 {
+	first, n := a.classAt(s, 0)
+	if first&prefix == 0 {
 		n = 0
 	}
-	if end := a.run(s, n, letter); end > n {
+	if end := a.runEnd(s, n, letter); end > n {
 		return end
 	}
-	return a.rest(s, '\n')
+	return a.numberOrSymbols(s, '\n')
 }
 
-// rest implements the part that both patterns have in common: up to three digits; other
-// characters after an optional space, followed by line ends or after; or white space.
-func (a *alphabet) rest(s string, after byte) int {
-	first, n := a.at(s, 0)
+// numberOrSymbols implements the part that both patterns have in common: up to three digits;
+// other characters after an optional space, followed by line ends or the character after; or
+// white space.
+func (a *charClasses) numberOrSymbols(s string, after byte) int {
+	first, n := a.classAt(s, 0)
 	if first&number != 0 {
 		for range 2 {
-			next, m := a.at(s, n)
+			next, m := a.classAt(s, n)
 			if next&number == 0 {
 				break
 			}
@@ -182,19 +184,19 @@ func (a *alphabet) rest(s string, after byte) int {
 	if s[0] == ' ' {
 		start = 1
 	}
-	if end := a.run(s, start, other); end > start {
+	if end := a.runEnd(s, start, other); end > start {
 		for end < len(s) && (lineEnd(s[end]) || s[end] == after) {
 			end++
 		}
 		return end
 	}
-	return max(n, a.blank(s))
+	return max(n, a.whiteSpace(s))
 }
 
-// blank returns the end of the white space: after its first line ends (the pattern says the
-// last), or before its last character, which belongs to the next word.
-func (a *alphabet) blank(s string) int {
-	end := a.run(s, 0, space)
+// whiteSpace returns the end of the white space: after its first line ends (the pattern says
+// the last), or before its last character, which belongs to the next word.
+func (a *charClasses) whiteSpace(s string) int {
+	end := a.runEnd(s, 0, space)
 	for i := range end {
 		if lineEnd(s[i]) {
 			for i < end && lineEnd(s[i]) {
@@ -212,17 +214,17 @@ func (a *alphabet) blank(s string) int {
 
 func lineEnd(c byte) bool { return c == '\n' || c == '\r' }
 
-// at returns the class of the character at i and its length, 0 and 0 at the end.
-func (a *alphabet) at(s string, i int) (class uint8, n int) {
+// classAt returns the class of the character at i and its length, or 0 and 0 at the end.
+func (a *charClasses) classAt(s string, i int) (class uint8, n int) {
 	if i < len(s) && s[i] < utf8.RuneSelf {
 		return a[s[i]], 1
 	}
-	return a.beyond(s[i:])
+	return a.nonASCII(s[i:])
 }
 
-// beyond is the part of at for non-ASCII characters. It is separate so that at can be
-// inlined.
-func (a *alphabet) beyond(s string) (class uint8, n int) {
+// nonASCII is the part of classAt for non-ASCII characters. It is separate so that classAt can
+// be inlined.
+func (a *charClasses) nonASCII(s string) (class uint8, n int) {
 	if s == "" {
 		return 0, 0
 	}
@@ -230,12 +232,12 @@ func (a *alphabet) beyond(s string) (class uint8, n int) {
 	return a[r], n
 }
 
-// run returns the end of the characters from i on that have one of the classes.
-func (a *alphabet) run(s string, i int, classes uint8) int {
+// runEnd returns the end of the characters from i on that have one of the classes.
+func (a *charClasses) runEnd(s string, i int, classes uint8) int {
 	for i < len(s) {
 		class, n := a[s[i]], 1
 		if s[i] >= utf8.RuneSelf {
-			class, n = a.beyond(s[i:])
+			class, n = a.nonASCII(s[i:])
 		}
 		if class&classes == 0 {
 			break
@@ -245,7 +247,7 @@ func (a *alphabet) run(s string, i int, classes uint8) int {
 	return i
 }
 
-// contraction returns the length of a contraction at the beginning of s, 0 if there is none:
+// contraction returns the length of a contraction at the beginning of s, or 0 if there is none:
 // (?i:'s|'t|'re|'ve|'m|'ll|'d). The long s also counts as s.
 func contraction(s string) int {
 	if len(s) < 2 || s[0] != '\'' {

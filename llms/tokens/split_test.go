@@ -12,9 +12,9 @@ import (
 	"unicode"
 )
 
-// agree checks that splitting a text into words and encoding each gives the tokens that the
+// checkAgainstLibrary checks that splitting a text into words and encoding each gives the tokens that the
 // library gives for the whole text, and that the count is the same with and without cached words.
-func agree(t *testing.T, text string) {
+func checkAgainstLibrary(t *testing.T, text string) {
 	t.Helper()
 	for _, name := range Vocabularies() {
 		c := vocabularies[name]()
@@ -65,7 +65,7 @@ var samples = []string{
 
 func TestCountAgreesWithTheLibrary(t *testing.T) {
 	for _, s := range samples {
-		agree(t, s)
+		checkAgainstLibrary(t, s)
 	}
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {
@@ -76,7 +76,7 @@ func TestCountAgreesWithTheLibrary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		agree(t, string(b))
+		checkAgainstLibrary(t, string(b))
 	}
 }
 
@@ -97,47 +97,47 @@ func TestShuffledTextAgreesWithTheLibrary(t *testing.T) {
 		for range 1 + r.IntN(12) {
 			b.WriteString(parts[r.IntN(len(parts))])
 		}
-		agree(t, b.String())
+		checkAgainstLibrary(t, b.String())
 	}
 }
 
 // Characters on both sides of each boundary of a character class, in all positions of a word.
 func TestEveryClassAgreesWithTheLibrary(t *testing.T) {
-	a := newAlphabet()
+	a := newCharClasses()
 	var b strings.Builder
 	for c := range rune(unicode.MaxRune) {
 		if c > 0x100 && a[c] == a[c+1] && a[c] == a[c-1] {
 			continue
 		}
 		fmt.Fprintf(&b, "a%[1]cB'%[1]c %[1]cb%[1]c%[1]c.", c)
-		if b.Len() > piece {
-			agree(t, b.String())
+		if b.Len() > maxPiece {
+			checkAgainstLibrary(t, b.String())
 			b.Reset()
 		}
 	}
-	agree(t, b.String())
+	checkAgainstLibrary(t, b.String())
 }
 
 // Several goroutines add more words than the cache can hold. Some are evicted, but no word gets
 // the count of another.
 func TestWordCacheEvictsButNeverConfuses(t *testing.T) {
-	w := newWords()
+	w := newWordCache()
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {
 			for i := range 40_000 {
 				n := g*20_000 + i
 				word := fmt.Sprint(n)
-				hash := w.of(word+" and more"[:i%9], len(word))
+				hash := w.hash(word+" and more"[:i%9], len(word))
 				w.put(hash, n%1000)
-				if got, ok := w.get(w.of(word, len(word))); ok && got != n%1000 {
+				if got, ok := w.get(w.hash(word, len(word))); ok && got != n%1000 {
 					t.Errorf("%s: %d", word, got)
 				}
 			}
 		})
 	}
 	all.Wait()
-	long, last := w.of("long", 4), w.of("new", 3)
+	long, last := w.hash("long", 4), w.hash("new", 3)
 	w.put(long, 1<<rowBits)
 	if n, ok := w.get(long); ok {
 		t.Errorf("a count that is too large was stored as %d", n)
@@ -152,7 +152,7 @@ func FuzzCountAgreesWithTheLibrary(f *testing.F) {
 	for _, s := range samples {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, text string) { agree(t, text[:min(len(text), piece)]) })
+	f.Fuzz(func(t *testing.T, text string) { checkAgainstLibrary(t, text[:min(len(text), maxPiece)]) })
 }
 
 // BenchmarkText counts the sources of this package, with a new prefix each time.

@@ -21,20 +21,20 @@ const Default = "o200k_base"
 
 // vocabularies creates each counter when it is first needed, because it takes a few megabytes.
 var vocabularies = map[string]func() *Counter{
-	Default:       sync.OnceValue(func() *Counter { return newCounter(codec.NewO200kBase(), newAlphabet().o200k) }),
-	"cl100k_base": sync.OnceValue(func() *Counter { return newCounter(codec.NewCl100kBase(), newAlphabet().cl100k) }),
+	Default:       sync.OnceValue(func() *Counter { return newCounter(codec.NewO200kBase(), newCharClasses().o200k) }),
+	"cl100k_base": sync.OnceValue(func() *Counter { return newCounter(codec.NewCl100kBase(), newCharClasses().cl100k) }),
 }
 
 // Vocabularies lists the names that Named accepts.
 func Vocabularies() []string { return []string{"cl100k_base", Default} }
 
-// older matches models whose vocabulary is cl100k_base or derived from it.
-var older = regexp.MustCompile(`(?i)(^|/)(gpt-4($|-)|gpt-35|gpt-3\.5|llama-?3|meta-llama-3|qwen)`)
+// cl100kModels matches models whose vocabulary is cl100k_base or derived from it.
+var cl100kModels = regexp.MustCompile(`(?i)(^|/)(gpt-4($|-)|gpt-35|gpt-3\.5|llama-?3|meta-llama-3|qwen)`)
 
 // For returns the counter for a model, by its name. An unknown model gets the default
 // vocabulary.
 func For(model string) *Counter {
-	if older.MatchString(model) {
+	if cl100kModels.MatchString(model) {
 		return vocabularies["cl100k_base"]()
 	}
 	return vocabularies[Default]()
@@ -62,22 +62,22 @@ func Choose(vocabulary, model string) (*Counter, error) {
 type Counter struct {
 	codec *codec.Codec
 	split splitter
-	words *words
-	known *memory
+	words *wordCache
+	texts *countCache
 }
 
 func newCounter(c *codec.Codec, split splitter) *Counter {
-	return &Counter{codec: c, split: split, words: newWords(), known: newMemory()}
+	return &Counter{codec: c, split: split, words: newWordCache(), texts: newCountCache()}
 }
 
-// piece is the maximum size in bytes of the parts of a text that are counted separately. It
+// maxPiece is the maximum size in bytes of the parts of a text that are counted separately. It
 // limits the length of a word and the time for long runs of white space. Text cuts at the
 // end of a line if possible. A cut elsewhere adds at most one token.
-const piece = 1024
+const maxPiece = 1024
 
-// exact is the size in bytes up to which a text is counted completely. For a longer text,
+// exactLimit is the size in bytes up to which a text is counted completely. For a longer text,
 // Text counts every n-th piece and extrapolates.
-const exact = 1 << 20
+const exactLimit = 1 << 20
 
 // Text counts the tokens of a text, which need not be valid UTF-8. Above 1 MiB, the count is
 // an estimate.
@@ -85,20 +85,20 @@ func (c *Counter) Text(s string) int {
 	if len(s) <= 64 {
 		return c.count(s)
 	}
-	key := c.known.of(s)
-	if n, ok := c.known.get(key); ok {
+	key := c.texts.key(s)
+	if n, ok := c.texts.get(key); ok {
 		return n
 	}
 	n := 0
-	stride := 1 + len(s)/exact
+	stride := 1 + len(s)/exactLimit
 	for i, rest := 0, s; rest != ""; i++ {
-		cut := cutAt(rest)
+		cut := pieceEnd(rest)
 		if i%stride == 0 {
 			n += stride * c.count(rest[:cut])
 		}
 		rest = rest[cut:]
 	}
-	c.known.put(key, n)
+	c.texts.put(key, n)
 	return n
 }
 
@@ -107,9 +107,9 @@ func (c *Counter) Text(s string) int {
 func (c *Counter) count(s string) (n int) {
 	for s != "" {
 		end := c.split(s)
-		hash := c.words.of(s, end)
-		count, seen := c.words.get(hash)
-		if !seen {
+		hash := c.words.hash(s, end)
+		count, cached := c.words.get(hash)
+		if !cached {
 			var err error
 			if count, err = c.codec.Count(s[:end]); err != nil {
 				count = end
@@ -121,19 +121,19 @@ func (c *Counter) count(s string) (n int) {
 	return n
 }
 
-// cutAt returns the end of the first piece of s.
-func cutAt(s string) int {
-	if len(s) <= piece {
+// pieceEnd returns the end of the first piece of s.
+func pieceEnd(s string) int {
+	if len(s) <= maxPiece {
 		return len(s)
 	}
-	if i := strings.LastIndexByte(s[piece/2:piece], '\n'); i >= 0 {
-		return piece/2 + i + 1
+	if i := strings.LastIndexByte(s[maxPiece/2:maxPiece], '\n'); i >= 0 {
+		return maxPiece/2 + i + 1
 	}
-	at := piece
-	for at > piece-utf8.UTFMax && !utf8.RuneStart(s[at]) {
-		at--
+	end := maxPiece
+	for end > maxPiece-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
 	}
-	return at
+	return end
 }
 
 // framing is the number of tokens that a chat template adds to a message or a tool.

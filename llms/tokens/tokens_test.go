@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-func named(t *testing.T, vocabulary string) *tokens.Counter {
+func mustNamed(t *testing.T, vocabulary string) *tokens.Counter {
 	t.Helper()
 	c, err := tokens.Named(vocabulary)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestG11CountsWithTheModelsVocabulary(t *testing.T) {
 		{"o200k_base", "hello world", 2},
 		{"o200k_base", "", 0},
 	} {
-		if got := named(t, c.vocabulary).Text(c.text); got != c.want {
+		if got := mustNamed(t, c.vocabulary).Text(c.text); got != c.want {
 			t.Errorf("%s: %q has %d tokens, want %d", c.vocabulary, c.text, got, c.want)
 		}
 	}
@@ -45,7 +45,7 @@ func TestG11CountsWithTheModelsVocabulary(t *testing.T) {
 		"gpt-4": "cl100k_base", "gpt-4-turbo": "cl100k_base", "gpt-3.5-turbo": "cl100k_base", "Qwen/Qwen3-32B": "cl100k_base",
 		"gpt-4o": "o200k_base", "gpt-4.1": "o200k_base", "my-own-finetune": "o200k_base", "": "o200k_base",
 	} {
-		if tokens.For(model) != named(t, want) {
+		if tokens.For(model) != mustNamed(t, want) {
 			t.Errorf("model %q does not use %s", model, want)
 		}
 	}
@@ -63,7 +63,7 @@ func TestG11CountsWithTheModelsVocabulary(t *testing.T) {
 
 // Half a megabyte of any output is counted quickly, and splitting it into pieces hardly
 // changes the count.
-func TestG11HostileTextIsCountedInTime(t *testing.T) {
+func TestG11LongTextIsCountedQuickly(t *testing.T) {
 	sum := sha256.Sum256(nil)
 	noise := make([]byte, 0, 384<<10)
 	for len(noise) < 384<<10 {

@@ -1,6 +1,7 @@
 package arrowrec
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -105,4 +106,4 @@ func appendValue(fb array.Builder, v any) (int64, error) {
 	return 0, fmt.Errorf("value of type %T", v)
 }
 
-var errInvalidUTF8 = fmt.Errorf("text is not valid UTF-8 (it must be cleaned when rows are made)")
+var errInvalidUTF8 = errors.New("text is not valid UTF-8: clean it with schemas.ValidUTF8 before it becomes part of a row")

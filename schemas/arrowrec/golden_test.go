@@ -53,18 +53,18 @@ func columnsOf(t *testing.T, table, version string) []string {
 	return strings.Split(strings.TrimSpace(string(raw)), "\n")[1:]
 }
 
-// changed describes how a table differs from the golden schema of its version; ""
+// compareSchema describes how a table differs from the golden schema of its version; ""
 // means that it does not. If appended, it only has additional nullable columns,
 // which -update may add to the golden file. Any other difference requires a new
 // major version.
-func changed(golden []string, t *arrowrec.Table) (problem string, appended bool) {
-	now := strings.Split(strings.TrimSpace(describe(t)), "\n")[1:]
-	diff := cmp.Diff(golden, now)
+func compareSchema(golden []string, t *arrowrec.Table) (problem string, appended bool) {
+	current := strings.Split(strings.TrimSpace(describe(t)), "\n")[1:]
+	diff := cmp.Diff(golden, current)
 	if diff == "" {
 		return "", false
 	}
-	appended = len(now) > len(golden) && slices.Equal(golden, now[:len(golden)])
-	for _, line := range now[min(len(golden), len(now)):] {
+	appended = len(current) > len(golden) && slices.Equal(golden, current[:len(golden)])
+	for _, line := range current[min(len(golden), len(current)):] {
 		appended = appended && strings.HasSuffix(line, nullable)
 	}
 	if appended {
@@ -81,7 +81,7 @@ func TestSchemasMatchGoldenFiles(t *testing.T) {
 	for _, table := range arrowrec.Tables {
 		t.Run(table.Name, func(t *testing.T) {
 			golden := columnsOf(t, table.Name, table.Version)
-			problem, appended := changed(golden, table)
+			problem, appended := compareSchema(golden, table)
 			if *update && (golden == nil || appended) {
 				if err := os.WriteFile(goldenFile(table.Name, table.Version), []byte(describe(table)), 0o644); err != nil {
 					t.Fatal(err)
@@ -101,7 +101,7 @@ func TestOnlyNullableColumnsAreAddedToAVersion(t *testing.T) {
 		B *int32 `col:"b"`
 	}
 	golden := strings.Split(strings.TrimSpace(describe(arrowrec.NewTable[before]("t", "1"))), "\n")[1:]
-	if got, _ := changed(golden, arrowrec.NewTable[before]("t", "1")); got != "" {
+	if got, _ := compareSchema(golden, arrowrec.NewTable[before]("t", "1")); got != "" {
 		t.Errorf("nothing changed: %s", got)
 	}
 	type longer struct {
@@ -146,7 +146,7 @@ func TestOnlyNullableColumnsAreAddedToAVersion(t *testing.T) {
 		"a column between":  {arrowrec.NewTable[between]("t", "1"), false},
 		"a loosened column": {arrowrec.NewTable[looser]("t", "1"), false},
 	} {
-		if problem, appended := changed(golden, c.table); problem == "" || appended != c.appended {
+		if problem, appended := compareSchema(golden, c.table); problem == "" || appended != c.appended {
 			t.Errorf("%s: problem %q, appended %t", name, problem, appended)
 		}
 	}
@@ -161,20 +161,20 @@ func TestVersionsOnlyAdd(t *testing.T) {
 	for _, table := range arrowrec.Tables {
 		var old []string
 		for i, version := range versions {
-			now := columnsOf(t, table.Name, version)
+			current := columnsOf(t, table.Name, version)
 			if i > 0 && schemas.Major(version) != schemas.Major(versions[i-1]) {
 				old = nil
 			}
-			if len(now) < len(old) || !slices.Equal(old, now[:len(old)]) {
+			if len(current) < len(old) || !slices.Equal(old, current[:len(old)]) {
 				t.Errorf("%s %s changes columns of the previous version, which requires a new major version", table.Name, version)
 				continue
 			}
-			for _, line := range now[len(old):] {
+			for _, line := range current[len(old):] {
 				if old != nil && !strings.HasSuffix(line, nullable) {
 					t.Errorf("%s %s adds a required column: %s", table.Name, version, line)
 				}
 			}
-			old = now
+			old = current
 		}
 	}
 }

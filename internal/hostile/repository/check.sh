@@ -1,4 +1,4 @@
-# The tests: a hostile script where one was put, else one line.
+# The tests: run hostile.sh if a case has written it, else print one line.
 if [ -e hostile.sh ]; then
   exec bash ./hostile.sh
 fi

@@ -50,8 +50,8 @@ func (w *worker) ordinary(ctx context.Context, index int, r *rand.Rand) bool {
 	return wrong == "" && a.Err == nil
 }
 
-// want compares an answer byte by byte and describes the difference.
-func want(a hostile.Answer, text string) string {
+// compare compares an answer with a text byte by byte and describes the difference.
+func compare(a hostile.Answer, text string) string {
 	if a.Err == nil && a.Text != text {
 		return fmt.Sprintf("got %.2000q, want %.2000q", a.Text, text)
 	}
@@ -76,10 +76,11 @@ func (w *worker) bash(ctx context.Context, command string) hostile.Answer {
 func (w *worker) echo(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
 	text := word(r)
 	a := w.bash(ctx, "printf '%s\\n' "+shellwords.Quote(text))
-	return a, want(a, text+"\n")
+	return a, compare(a, text+"\n")
 }
 
-// remember checks the shell state that the last call of it left, and leaves a new one.
+// remember checks that the shell still has the state that the previous call of remember set,
+// and sets a new state.
 func (w *worker) remember(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
 	var expected string
 	command := ""
@@ -95,33 +96,33 @@ func (w *worker) remember(ctx context.Context, r *rand.Rand) (hostile.Answer, st
 	}
 	command += fmt.Sprintf("kept=%s; mkdir -p %s/%s && cd %s/%s && echo moved", shellwords.Quote(w.state.word), root, w.state.dir, root, w.state.dir)
 	a := w.bash(ctx, command)
-	return a, want(a, expected+"moved\n")
+	return a, compare(a, expected+"moved\n")
 }
 
 func (w *worker) fail(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
 	code := 1 + r.IntN(255)
 	a := w.bash(ctx, fmt.Sprintf("(exit %d)", code))
-	wrong := want(a, fmt.Sprintf("[exit code %d]\n", code))
+	wrong := compare(a, fmt.Sprintf("[exit code %d]\n", code))
 	if wrong == "" && a.Err == nil && (a.Exit == nil || *a.Exit != code) {
 		wrong = fmt.Sprintf("no exit code %d", code)
 	}
 	return a, wrong
 }
 
-// same makes a call whose answer is always the same: the first answer must contain a text,
-// later ones must equal the first.
-func (w *worker) same(ctx context.Context, tool string, args map[string]any, holds string) (hostile.Answer, string) {
+// repeat makes a call whose answer is always the same: the first answer must contain a text,
+// and later answers must equal the first.
+func (w *worker) repeat(ctx context.Context, tool string, args map[string]any, part string) (hostile.Answer, string) {
 	key := tool + fmt.Sprint(args)
 	a := w.harness.Call(ctx, tool, args, limit)
 	if a.Err != nil {
 		return a, ""
 	}
-	known, asked := w.state.known[key]
-	if asked {
-		return a, want(a, known)
+	known, found := w.state.known[key]
+	if found {
+		return a, compare(a, known)
 	}
-	if !strings.Contains(a.Text, holds) || a.IsError {
-		return a, fmt.Sprintf("got %.2000q, want %q in it", a.Text, holds)
+	if !strings.Contains(a.Text, part) || a.IsError {
+		return a, fmt.Sprintf("got %.2000q, want %q in it", a.Text, part)
 	}
 	if w.state.known == nil {
 		w.state.known = map[string]string{}
@@ -132,13 +133,13 @@ func (w *worker) same(ctx context.Context, tool string, args map[string]any, hol
 
 func (w *worker) view(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
 	first := 1 + r.IntN(40)
-	return w.same(ctx, "view", map[string]any{"path": "notes.txt", "start": first, "end": first + 5},
+	return w.repeat(ctx, "view", map[string]any{"path": "notes.txt", "start": first, "end": first + 5},
 		fmt.Sprintf("note %d: nothing here changes\n", first+2))
 }
 
 func (w *worker) grep(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
 	n := 1 + r.IntN(60)
-	return w.same(ctx, "grep", map[string]any{"pattern": fmt.Sprintf("^note %d:", n), "path": "notes.txt"},
+	return w.repeat(ctx, "grep", map[string]any{"pattern": fmt.Sprintf("^note %d:", n), "path": "notes.txt"},
 		fmt.Sprintf("note %d: nothing here changes", n))
 }
 
@@ -154,24 +155,24 @@ func (w *worker) list(ctx context.Context, _ *rand.Rand) (hostile.Answer, string
 func (w *worker) edit(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
 	text := fmt.Sprintf("value = %d  # %s\n", r.Uint64(), strings.ReplaceAll(word(r), "\t", " "))
 	a := w.harness.Call(ctx, "edit", map[string]any{"path": "scratch.py", "new_code": text}, limit)
-	w.harness.Stale()
+	w.harness.ForgetDebugger()
 	if a.Err != nil || a.IsError {
-		return a, want(a, "no error")
+		return a, compare(a, "no error")
 	}
-	back := w.harness.Call(ctx, "view", map[string]any{"path": "scratch.py", "line_numbers": false}, limit)
-	if back.Err != nil {
-		return back, ""
+	viewed := w.harness.Call(ctx, "view", map[string]any{"path": "scratch.py", "line_numbers": false}, limit)
+	if viewed.Err != nil {
+		return viewed, ""
 	}
-	if !strings.Contains(back.Text, strings.TrimRight(text, "\n")) {
-		return a, want(back, text)
+	if !strings.Contains(viewed.Text, strings.TrimRight(text, "\n")) {
+		return a, compare(viewed, text)
 	}
 	return a, ""
 }
 
 func (w *worker) product(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
-	if !w.harness.Standing() {
+	if !w.harness.DebuggerReady() {
 		began := time.Now()
-		wrong, err := w.harness.Stand(ctx)
+		wrong, err := w.harness.StartDebugger(ctx)
 		if wrong != "" || err != nil {
 			return hostile.Answer{Err: err, Limit: limit, Took: time.Since(began)}, wrong
 		}

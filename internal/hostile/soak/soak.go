@@ -17,22 +17,22 @@ import (
 	"github.com/tracesmith/tracesmith/internal/hostile"
 )
 
-// Config of a soak. Open and Calls are required.
+// Config configures a soak. Open and Calls are required.
 type Config struct {
 	// Open creates an environment of the hostile repository; sandbox returns its current
 	// sandbox.
 	Open     func(ctx context.Context) (e env.Env, sandbox func() env.Sandbox, err error)
-	Isolated bool // the driver isolates programs; otherwise only harmless cases are played
+	Isolated bool // the driver isolates programs; otherwise only harmless cases run
 	Calls    int
 	Workers  int // 0 = 4
 	Seed     uint64
 	Share    float64 // share of hostile cases among the calls, 0 to 1
-	Only     string  // if set, play only this case and no ordinary calls
+	Only     string  // if set, run only this case and no ordinary calls
 	// Progress, if not nil, is called about once per second with the results so far.
 	Progress func(Report)
 }
 
-// ErrNoCase is returned by Run if Only does not name a case that may be played.
+// ErrNoCase means that Only does not name a case that may run.
 var ErrNoCase = errors.New("no case")
 
 // perSandbox is the number of calls after which a sandbox is replaced.
@@ -59,7 +59,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 		}
 	}
 	if len(s.cases) == 0 {
-		return Report{}, fmt.Errorf("%w %q among the cases that can be played here%s", ErrNoCase, cfg.Only, alike(cfg))
+		return Report{}, fmt.Errorf("%w %q among the cases that can run here%s", ErrNoCase, cfg.Only, suggestCases(cfg))
 	}
 	before := takeFootprint()
 	began := time.Now()
@@ -70,7 +70,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	var workers, watcher sync.WaitGroup
 	done := make(chan struct{})
 	if cfg.Progress != nil {
-		watcher.Go(func() { s.watch(done, began) })
+		watcher.Go(func() { s.reportProgress(done, began) })
 	}
 	for n := range cfg.Workers {
 		workers.Go(func() {
@@ -90,8 +90,8 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	return r, openErr
 }
 
-// alike returns the end of a message with the cases that share a word with cfg.Only.
-func alike(cfg Config) string {
+// suggestCases returns the end of a message with the cases that share a word with cfg.Only.
+func suggestCases(cfg Config) string {
 	var names []string
 	for _, c := range hostile.Corpus() {
 		for word := range strings.FieldsSeq(strings.ToLower(cfg.Only)) {
@@ -107,7 +107,8 @@ func alike(cfg Config) string {
 	return ": there are " + strings.Join(names, ", ")
 }
 
-func (s *soak) watch(done <-chan struct{}, began time.Time) {
+// reportProgress calls cfg.Progress once per second until done is closed.
+func (s *soak) reportProgress(done <-chan struct{}, began time.Time) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -120,12 +121,12 @@ func (s *soak) watch(done <-chan struct{}, began time.Time) {
 	}
 }
 
-// worker makes calls, in one environment after the other.
+// worker makes calls in an environment, which it replaces from time to time.
 type worker struct {
 	soak    *soak
 	number  int
 	harness *hostile.Harness
-	served  int
+	calls   int // in this environment
 	state   state
 }
 
@@ -149,7 +150,7 @@ func (w *worker) work(ctx context.Context) error {
 		} else {
 			ok = w.ordinary(ctx, index, r)
 		}
-		if w.served++; !ok || w.served >= perSandbox {
+		if w.calls++; !ok || w.calls >= perSandbox {
 			w.close(ctx)
 		}
 	}
@@ -162,7 +163,7 @@ func (w *worker) open(ctx context.Context) error {
 		return err
 	}
 	w.harness = &hostile.Harness{Env: e, Sandbox: sandbox, Isolated: w.soak.cfg.Isolated}
-	w.served, w.state = 0, state{}
+	w.calls, w.state = 0, state{}
 	w.soak.tally.sandbox()
 	return w.harness.Reset(ctx)
 }
@@ -175,20 +176,20 @@ func (w *worker) close(ctx context.Context) {
 	w.harness = nil
 }
 
-// hostile plays a case. It returns false if the environment must be replaced.
+// hostile runs a case. It returns false if the environment must be replaced.
 func (w *worker) hostile(ctx context.Context, index int, r *rand.Rand) bool {
 	c := w.soak.draw(r)
-	v := w.harness.Play(ctx, c)
+	v := w.harness.RunCase(ctx, c)
 	if ctx.Err() != nil {
 		return false
 	}
 	w.soak.tally.hostile(index, v)
 	w.state = state{} // the case may have changed anything
-	w.harness.Stale()
+	w.harness.ForgetDebugger()
 	return !v.Died && v.Err == nil && !v.Failed()
 }
 
-// draw picks a random case, rare ones less often.
+// draw picks a random case. Rare cases are picked less often.
 func (s *soak) draw(r *rand.Rand) hostile.Case {
 	for {
 		c := s.cases[r.IntN(len(s.cases))]

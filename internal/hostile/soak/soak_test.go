@@ -12,16 +12,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// answering is an environment that answers every call with the same text or error.
-type answering struct {
+// fakeEnv is an environment that answers every call with the same text or error.
+type fakeEnv struct {
 	env.Env
 	text string
 	err  error
 }
 
-func (a answering) Reset(context.Context, bool) (env.Info, error) { return env.Info{}, nil }
-func (a answering) Close(context.Context) error                   { return nil }
-func (a answering) Step(context.Context, schemas.ToolCall) (env.Info, error) {
+func (a fakeEnv) Reset(context.Context, bool) (env.Info, error) { return env.Info{}, nil }
+func (a fakeEnv) Close(context.Context) error                   { return nil }
+func (a fakeEnv) Step(context.Context, schemas.ToolCall) (env.Info, error) {
 	return env.Info{Observation: schemas.Observation{Text: a.text}}, a.err
 }
 
@@ -29,13 +29,13 @@ func (a answering) Step(context.Context, schemas.ToolCall) (env.Info, error) {
 // failure, and is not OK.
 func TestOrdinaryFailuresAreCounted(t *testing.T) {
 	for name, c := range map[string]struct {
-		e     answering
+		e     fakeEnv
 		count func(Report) int
 	}{
-		"wrong":  {answering{text: "nonsense"}, func(r Report) int { return r.Wrong }},
-		"hung":   {answering{err: context.DeadlineExceeded}, func(r Report) int { return r.Hung }},
-		"lost":   {answering{err: &env.DiedError{Reason: "gone"}}, func(r Report) int { return r.Lost }},
-		"failed": {answering{err: errors.New("no answer")}, func(r Report) int { return r.Failed }},
+		"wrong":  {fakeEnv{text: "nonsense"}, func(r Report) int { return r.Wrong }},
+		"hung":   {fakeEnv{err: context.DeadlineExceeded}, func(r Report) int { return r.Hung }},
+		"lost":   {fakeEnv{err: &env.DiedError{Reason: "gone"}}, func(r Report) int { return r.Lost }},
+		"failed": {fakeEnv{err: errors.New("no answer")}, func(r Report) int { return r.Failed }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := Run(t.Context(), Config{
@@ -100,7 +100,7 @@ func TestStoppedSoakReports(t *testing.T) {
 			if opened++; opened == 3 { // every call fails, and a failed call ends its sandbox
 				stop(errors.New("interrupted"))
 			}
-			return answering{text: "nonsense"}, func() env.Sandbox { return nil }, nil
+			return fakeEnv{text: "nonsense"}, func() env.Sandbox { return nil }, nil
 		},
 		Calls: 100, Workers: 1, Isolated: true,
 	})

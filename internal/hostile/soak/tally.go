@@ -46,8 +46,8 @@ func (r Report) OK() bool {
 	return r.Hung+r.Misframed+r.Wrong+r.Left+r.Failed+r.Lost == 0
 }
 
-// keptFailures is the number of failures that a report describes; the rest is only counted.
-const keptFailures = 50
+// maxFailures is the number of failures that a report describes. Further failures are only counted.
+const maxFailures = 50
 
 // tally counts results. It is safe for concurrent use.
 type tally struct {
@@ -72,7 +72,7 @@ func (t *tally) ordinary(index int, tool string, a hostile.Answer, wrong string)
 	t.r.Calls++
 	t.r.Surfaces[tool]++
 	t.ms = append(t.ms, float64(a.Took)/float64(time.Millisecond))
-	t.time(tool, a)
+	t.recordTime(tool, a)
 	switch {
 	case a.Hung():
 	case a.Died():
@@ -84,7 +84,7 @@ func (t *tally) ordinary(index int, tool string, a hostile.Answer, wrong string)
 	default:
 		return
 	}
-	t.fail(index, "ordinary "+tool, fmt.Sprintf("%s %v", wrong, a.Err))
+	t.addFailure(index, "ordinary "+tool, fmt.Sprintf("%s %v", wrong, a.Err))
 }
 
 func (t *tally) hostile(index int, v hostile.Verdict) {
@@ -94,7 +94,7 @@ func (t *tally) hostile(index int, v hostile.Verdict) {
 	t.r.Hostile++
 	t.r.Surfaces["hostile "+string(v.Case.Surface)]++
 	t.r.Cases[v.Case.Name]++
-	t.time(v.Case.Name, v.Answer)
+	t.recordTime(v.Case.Name, v.Answer)
 	if !v.Failed() {
 		return
 	}
@@ -113,10 +113,11 @@ func (t *tally) hostile(index int, v hostile.Verdict) {
 			*c.count++
 		}
 	}
-	t.fail(index, v.Case.Name, v.String())
+	t.addFailure(index, v.Case.Name, v.String())
 }
 
-func (t *tally) time(name string, a hostile.Answer) {
+// recordTime counts the answer if it is missing or late.
+func (t *tally) recordTime(name string, a hostile.Answer) {
 	if a.Hung() {
 		t.r.Hung++
 	}
@@ -128,8 +129,9 @@ func (t *tally) time(name string, a hostile.Answer) {
 	}
 }
 
-func (t *tally) fail(index int, name, text string) {
-	if len(t.r.Failures) < keptFailures {
+// addFailure describes a failure in the report.
+func (t *tally) addFailure(index int, name, text string) {
+	if len(t.r.Failures) < maxFailures {
 		t.r.Failures = append(t.r.Failures, fmt.Sprintf("call %d, %s: %s", index, name, text))
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// memoryTape is a tape in memory, which may be full.
+// memoryTape is a tape in memory whose Keep returns err.
 type memoryTape struct {
 	seen []string
 	err  error
@@ -40,7 +40,7 @@ func (s *flakyClient) Chat(context.Context, llms.Request) (llms.Response, error)
 	return llms.Response{Request: []byte("asked"), Raw: []byte("fine"), Status: 200}, nil
 }
 
-func TestEveryTryIsKept(t *testing.T) {
+func TestEveryAttemptIsRecorded(t *testing.T) {
 	c, err := middle.Wrap([]middle.Endpoint{{Client: &flakyClient{failures: 2}}}, middle.Config{Retry: middle.RetryConfig{Initial: 1}})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestEveryTryIsKept(t *testing.T) {
 
 // If the tape cannot record an exchange, the caller gets the tape's error unchanged and
 // the call is not retried.
-func TestFullTapeIsAnError(t *testing.T) {
+func TestTapeErrorIsReturned(t *testing.T) {
 	model := &flakyClient{}
 	c, err := middle.Wrap([]middle.Endpoint{{Client: model}}, middle.Config{})
 	if err != nil {

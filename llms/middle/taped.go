@@ -10,13 +10,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// tapedClient records the bytes of each call, including failed ones, on the episode's tape,
-// and writes their hashes into replies. It wraps payingClient because a call that cannot be
-// recorded has still been paid.
+// tapedClient records the bytes of each call, including failed calls, on the episode's tape,
+// and writes the hashes of the bytes into the reply. It wraps payingClient because a call
+// that cannot be recorded must still be paid for.
 type tapedClient struct{ llms.Client }
 
-func (k tapedClient) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
-	resp, err := k.Client.Chat(ctx, r)
+func (c tapedClient) Chat(ctx context.Context, r llms.Request) (llms.Response, error) {
+	resp, err := c.Client.Chat(ctx, r)
 	if resp.Request == nil {
 		return resp, err // nothing was sent
 	}
@@ -32,12 +32,12 @@ func (k tapedClient) Chat(ctx context.Context, r llms.Request) (llms.Response, e
 	if err != nil {
 		ex.Failure = cmp.Or(string(llms.ClassOf(err)), "cancelled")
 	}
-	if failed := tape.Keep(ex); failed != nil {
-		failed = fmt.Errorf("recording a model call: %w", failed)
-		if err != nil { // not wrapped, so that the call is not retried
-			failed = fmt.Errorf("%w; the call failed: %v", failed, err)
+	if tapeErr := tape.Keep(ex); tapeErr != nil {
+		tapeErr = fmt.Errorf("recording a model call: %w", tapeErr)
+		if err != nil { // err is not wrapped, so that the call is not retried
+			tapeErr = fmt.Errorf("%w; the call failed: %v", tapeErr, err)
 		}
-		return resp, failed
+		return resp, tapeErr
 	}
 	return resp, err
 }

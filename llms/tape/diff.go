@@ -5,22 +5,23 @@ import (
 	"slices"
 )
 
-// maxRecent is the number of requests to compare the next one with. It is more than one
-// because the conversations of an episode may alternate.
+// maxRecent is the number of requests with which the next request is compared. It is more than
+// one because the conversations of an episode may alternate.
 const maxRecent = 4
 
-// recent holds the last distinct requests.
+// recent holds the last distinct requests and the numbers of their records.
 type recent []struct {
 	record int
 	bytes  []byte
 }
 
-// differ finds the request with which body has most in common. part is the new part of body.
-func (r recent) differ(body []byte) (base, prefix, suffix int, part []byte) {
+// diff finds the request that has the most in common with body. base is the number of its
+// record, or -1 if there is none; part is the new part of body.
+func (r recent) diff(body []byte) (base, prefix, suffix int, part []byte) {
 	base, part = -1, body
 	for _, old := range r {
-		p := common(old.bytes, body)
-		s := commonEnd(old.bytes[p:], body[p:])
+		p := commonPrefix(old.bytes, body)
+		s := commonSuffix(old.bytes[p:], body[p:])
 		if p+s > prefix+suffix {
 			base, prefix, suffix, part = old.record, p, s, body[p:len(body)-s]
 		}
@@ -28,8 +29,8 @@ func (r recent) differ(body []byte) (base, prefix, suffix int, part []byte) {
 	return base, prefix, suffix, part
 }
 
-// join is the inverse of differ.
-func (r recent) join(h head, part []byte) ([]byte, error) {
+// join is the inverse of diff: it returns the request that h and part describe.
+func (r recent) join(h recordHeader, part []byte) ([]byte, error) {
 	if h.Base < 0 {
 		return part, nil
 	}
@@ -61,7 +62,7 @@ func (r *recent) add(record int, body []byte) {
 	}
 }
 
-func common(a, b []byte) int {
+func commonPrefix(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {
@@ -71,7 +72,7 @@ func common(a, b []byte) int {
 	return n
 }
 
-func commonEnd(a, b []byte) int {
+func commonSuffix(a, b []byte) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[len(a)-1-i] != b[len(b)-1-i] {

@@ -13,16 +13,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// meter is a server that counts each message separately, with a different rate of up to one
+// countingModel is a model server that counts each message separately, with a different rate of up to one
 // token per byte in each conversation. Its answers are as long as allowed.
-type meter struct {
+type countingModel struct {
 	llms.Client
 	seed uint64
 }
 
-func (meter) Model() string { return "m" }
+func (countingModel) Model() string { return "m" }
 
-func (m meter) Chat(_ context.Context, r llms.Request) (llms.Response, error) {
+func (m countingModel) Chat(_ context.Context, r llms.Request) (llms.Response, error) {
 	rng := rand.New(rand.NewPCG(m.seed, uint64(len(r.Messages))))
 	rate := 0.15 + 0.85*rand.New(rand.NewPCG(m.seed, uint64(r.SessionID[0]))).Float64()
 	prompt := int64(0)
@@ -37,7 +37,7 @@ func (m meter) Chat(_ context.Context, r llms.Request) (llms.Response, error) {
 // hold the rest of the budget, and fails if it can never fit.
 type fund struct {
 	mu              sync.Mutex
-	back            *sync.Cond
+	settled         *sync.Cond
 	limit           float64
 	spent, reserved float64
 }
@@ -56,7 +56,7 @@ func (s *share) Begin(ctx context.Context, worst float64) (context.Context, erro
 		if s.spent+worst > s.limit {
 			return nil, llms.ErrBudget
 		}
-		s.back.Wait()
+		s.settled.Wait()
 	}
 	s.reserved, s.worst = s.reserved+worst, worst
 	return ctx, nil
@@ -69,7 +69,7 @@ func (s *share) End(_ context.Context, p schemas.Payment) error {
 		s.t.Errorf("a call cost $%g, but reserved $%g", p.Spent(), s.worst)
 	}
 	s.reserved, s.spent = s.reserved-s.worst, s.spent+p.Spent()
-	s.back.Broadcast()
+	s.settled.Broadcast()
 	return nil
 }
 
@@ -78,11 +78,11 @@ func (*share) FromCache()   {}
 
 // Whatever a server counts and answers, sixteen parallel conversations never exceed
 // their common limit, and no call costs more than its reservation.
-func TestWorstCasesHold(t *testing.T) {
+func TestWorstCasesKeepTheLimit(t *testing.T) {
 	for seed := range uint64(25) {
 		f := &fund{limit: 0.05}
-		f.back = sync.NewCond(&f.mu)
-		client, err := middle.Wrap([]middle.Endpoint{{Client: meter{seed: seed}}}, middle.Config{Limited: true,
+		f.settled = sync.NewCond(&f.mu)
+		client, err := middle.Wrap([]middle.Endpoint{{Client: countingModel{seed: seed}}}, middle.Config{Limited: true,
 			Retry: middle.RetryConfig{MaxTries: 1}, Prices: middle.Prices{{Model: "m", Input: 1, Output: 2}}})
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestWorstCasesHold(t *testing.T) {
 					if err != nil {
 						return
 					}
-					if rng.IntN(8) == 0 { // a shortened history, so the count of no earlier prompt applies
+					if rng.IntN(8) == 0 { // a shortened history, to which no count of an earlier prompt applies
 						r.Messages = append([]llms.Message{{Role: "system", Content: strings.Repeat("t", 3000)}}, r.Messages[len(r.Messages)-1])
 					}
 					r.Messages = append(r.Messages, llms.Message{Role: "assistant", Content: resp.Reply.Message},
@@ -117,7 +117,7 @@ func TestWorstCasesHold(t *testing.T) {
 
 // The reservation for a prompt that extends a counted one is that count plus the bytes of
 // the new messages. For any other prompt it is all bytes.
-func TestTheCountOfAPromptBoundsTheNext(t *testing.T) {
+func TestCountOfAPromptBoundsTheNextPrompt(t *testing.T) {
 	s, p := &steps{usage: &schemas.Usage{Prompt: 1000, Completion: 100}}, &recordingAccount{}
 	client := wrap(t, s, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Input: 1}}})
 	ctx := llms.WithAccount(t.Context(), p)

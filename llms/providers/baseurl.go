@@ -27,52 +27,52 @@ var (
 	anthropicAPI = api{models: "/v1/models", chat: "/v1/messages", roots: []string{"/anthropic"}}
 )
 
-// surplus matches paths that users often copy along with a base URL.
-var surplus = regexp.MustCompile(`(/chat)?/completions$|/messages$|/responses$|/models$`)
+// endpointPath matches the paths of endpoints, which users often include in a base URL.
+var endpointPath = regexp.MustCompile(`(/chat)?/completions$|/messages$|/responses$|/models$`)
 
-// misplaced returns an error if the API a is not below the base URL, but below a similar
-// one. It returns nil if a is there or cannot be found.
-func (e *endpoint) misplaced(ctx context.Context, a api) *llms.Error {
-	if e.answers(ctx, http.MethodGet, e.base+a.models) || e.answers(ctx, http.MethodPost, e.base+a.chat) {
+// findAPI returns an error if the API a is not below the base URL, but below a similar one. It
+// returns nil if the API is below the base URL or cannot be found.
+func (e *endpoint) findAPI(ctx context.Context, a api) *llms.Error {
+	if e.hasEndpoint(ctx, http.MethodGet, e.base+a.models) || e.hasEndpoint(ctx, http.MethodPost, e.base+a.chat) {
 		return nil
 	}
-	near := e.near(a)
-	for _, ask := range []struct{ method, path string }{{http.MethodGet, a.models}, {http.MethodPost, a.chat}} {
-		for _, base := range near {
-			if e.answers(ctx, ask.method, base+ask.path) {
+	similar := e.similarURLs(a)
+	for _, probe := range []struct{ method, path string }{{http.MethodGet, a.models}, {http.MethodPost, a.chat}} {
+		for _, base := range similar {
+			if e.hasEndpoint(ctx, probe.method, base+probe.path) {
 				return e.redact(&llms.Error{Class: llms.ClassNotFound, Status: http.StatusNotFound, Message: fmt.Sprintf(
-					"POST %s%s does not exist, but %s%s answers: set base_url to %s", e.base, a.chat, base, ask.path, base)})
+					"POST %s%s does not exist, but %s%s answers: set base_url to %s", e.base, a.chat, base, probe.path, base)})
 			}
 		}
 	}
 	return nil
 }
 
-// near returns the base URLs that the user may have meant, most likely first.
-func (e *endpoint) near(a api) []string {
-	plain := surplus.ReplaceAllString(e.base, "")
+// similarURLs returns the base URLs that the user may have meant, most likely first.
+func (e *endpoint) similarURLs(a api) []string {
+	stripped := endpointPath.ReplaceAllString(e.base, "")
 	if a.chat == anthropicAPI.chat {
-		plain = strings.TrimSuffix(plain, "/v1")
+		stripped = strings.TrimSuffix(stripped, "/v1")
 	}
 	var out []string
 	add := func(base string) {
 		for _, root := range append([]string{""}, a.roots...) {
-			if near := base + root; near != e.base && !slices.Contains(out, near) {
-				out = append(out, near)
+			if candidate := base + root; candidate != e.base && !slices.Contains(out, candidate) {
+				out = append(out, candidate)
 			}
 		}
 	}
-	add(plain)
-	if u, err := url.Parse(plain); err == nil {
+	add(stripped)
+	if u, err := url.Parse(stripped); err == nil {
 		add(u.Scheme + "://" + u.Host)
 	}
 	return out
 }
 
-// answers reports whether an endpoint exists, even if it refuses the request. A GET must
+// hasEndpoint reports whether an endpoint exists, even if it refuses the request. A GET must
 // return a list of models or refuse the key. A POST, whose body is invalid JSON, may return
 // any error except an unknown path.
-func (e *endpoint) answers(ctx context.Context, method, address string) bool {
+func (e *endpoint) hasEndpoint(ctx context.Context, method, address string) bool {
 	body := ""
 	if method == http.MethodPost {
 		body = "{"
@@ -99,7 +99,7 @@ func (e *endpoint) answers(ctx context.Context, method, address string) bool {
 	case method == http.MethodGet:
 		return s == http.StatusOK && listsModels(ex.received)
 	case s == http.StatusNotFound:
-		return noModel.MatchString(string(ex.received))
+		return unknownModel.MatchString(string(ex.received))
 	default:
 		return s >= 400 && s != http.StatusMethodNotAllowed
 	}

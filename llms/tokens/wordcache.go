@@ -5,22 +5,22 @@ import (
 	"sync/atomic"
 )
 
-// words caches the counts of words in half a megabyte. The lowest bits of a word's hash
+// wordCache caches the counts of words in half a megabyte. The lowest bits of a word's hash
 // select its row. A slot contains the hash with these bits replaced by the count. A full row
-// drops its oldest slot. Collisions are as rare as those of fingerprint. words is safe for
-// concurrent use without a lock: a slot lost to a race is only counted again.
-type words struct {
+// drops its oldest slot. Collisions are as rare as those of fingerprint. wordCache is safe for
+// concurrent use without a lock: if a race loses a slot, its word is counted again.
+type wordCache struct {
 	rows [1 << rowBits][8]atomic.Uint64 // the first field, so that each row is one cache line
 	seed maphash.Seed
 }
 
 const rowBits = 13
 
-func newWords() *words { return &words{seed: maphash.MakeSeed()} }
+func newWordCache() *wordCache { return &wordCache{seed: maphash.MakeSeed()} }
 
-// of returns the hash of the first n bytes of s. The hash of a word of less than eight bytes
+// hash returns the hash of the first n bytes of s. The hash of a word of less than eight bytes
 // is unique, because each step is a bijection of its bytes and length.
-func (w *words) of(s string, n int) uint64 {
+func (w *wordCache) hash(s string, n int) uint64 {
 	if n >= 8 {
 		return maphash.String(w.seed, s[:n])
 	}
@@ -40,7 +40,7 @@ func (w *words) of(s string, n int) uint64 {
 }
 
 // get returns the count of the word with the hash, if it is cached.
-func (w *words) get(hash uint64) (int, bool) {
+func (w *wordCache) get(hash uint64) (int, bool) {
 	row := &w.rows[hash%(1<<rowBits)]
 	for i := range row {
 		if slot := row[i].Load(); slot>>rowBits == hash>>rowBits {
@@ -50,7 +50,8 @@ func (w *words) get(hash uint64) (int, bool) {
 	return 0, false
 }
 
-func (w *words) put(hash uint64, n int) {
+// put caches a count. It ignores a count that does not fit into a slot.
+func (w *wordCache) put(hash uint64, n int) {
 	if n >= 1<<rowBits {
 		return
 	}

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// memory caches the counts of texts, because a conversation is counted at every turn and
+// countCache caches the counts of texts, because a conversation is counted at every turn and
 // only its end is new. When it is full, it drops the older half. It is safe for concurrent
 // use.
-type memory struct {
+type countCache struct {
 	seed maphash.Seed
 
 	mu         sync.Mutex
@@ -24,13 +24,13 @@ type fingerprint struct {
 // halfSize is the number of counts in one half, about 1 MB.
 const halfSize = 1 << 14
 
-func newMemory() *memory {
-	return &memory{seed: maphash.MakeSeed(), young: map[fingerprint]int{}}
+func newCountCache() *countCache {
+	return &countCache{seed: maphash.MakeSeed(), young: map[fingerprint]int{}}
 }
 
-func (m *memory) of(s string) fingerprint { return fingerprint{maphash.String(m.seed, s), len(s)} }
+func (m *countCache) key(s string) fingerprint { return fingerprint{maphash.String(m.seed, s), len(s)} }
 
-func (m *memory) get(key fingerprint) (int, bool) {
+func (m *countCache) get(key fingerprint) (int, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n, ok := m.young[key]
@@ -42,13 +42,13 @@ func (m *memory) get(key fingerprint) (int, bool) {
 	return n, ok
 }
 
-func (m *memory) put(key fingerprint, n int) {
+func (m *countCache) put(key fingerprint, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.add(key, n)
 }
 
-func (m *memory) add(key fingerprint, n int) {
+func (m *countCache) add(key fingerprint, n int) {
 	if len(m.young) >= halfSize {
 		m.old, m.young = m.young, make(map[fingerprint]int, halfSize)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-var underneathChecks = []check{
+var removalChecks = []check{
 	{name: "removal from outside", fn: func(t *testing.T, f *fixture) {
 		DiesUnderneath(t, f.Sandbox, "", func() { f.suite.Remove(t, f.label) })
 	}},
