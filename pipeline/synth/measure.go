@@ -99,7 +99,7 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 	d.RepoFiles, d.RepoLines = s.size()
 	test := t.tracedTest()
 	if len(t.Failures) > 0 {
-		t.judgeTraceback(t.Failures[0])
+		t.measureTraceback(t.Failures[0])
 	}
 	if len(t.Funcs) > 0 {
 		file, name, _ := strings.Cut(t.Funcs[0], "::")
@@ -128,7 +128,7 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 		d.GoldSymptomDistance = new(pair.Events + pair.Frames)
 	}
 	if err == nil {
-		t.judgePath(pair)
+		t.measurePath(pair)
 	}
 	err = w.rank(ctx, s, t, pair.D0, seen.coverage)
 	if errors.Is(err, trace.ErrNoTrace) {
@@ -229,8 +229,8 @@ func goldLevel(d schemas.Difficulty, crossesFiles bool) string {
 	return "T1"
 }
 
-// judgeTraceback fills in the measurements that come from the traceback of the first failure.
-func (t *Trial) judgeTraceback(f Failure) {
+// measureTraceback fills in the measurements that come from the traceback of the first failure.
+func (t *Trial) measureTraceback(f Failure) {
 	shown := map[string]bool{}
 	for _, frame := range f.Frames {
 		if !isTest(frame.File) {
@@ -242,8 +242,8 @@ func (t *Trial) judgeTraceback(f Failure) {
 	d.TracebackFunctions, d.GoldVisible, d.GoldFunctionShown = new(len(shown)), new(visible(f, t.Lines)), &changed
 }
 
-// judgePath fills in how much of the program the failing test executes, and the level.
-func (t *Trial) judgePath(pair trace.Pair) {
+// measurePath fills in how much of the program the failing test executes, and the level.
+func (t *Trial) measurePath(pair trace.Pair) {
 	functions, files := map[string]bool{}, map[string]bool{}
 	for _, place := range pair.Executed {
 		if file, name, _ := strings.Cut(place, ":"); !isTest(file) && name != "<module>" {
