@@ -79,7 +79,7 @@ var errStop = errors.New("stop")
 // readStaging indexes all staged objects. If an episode is staged twice, it counts once if
 // the bytes are equal, and is an error otherwise. Episodes with a possible secret are
 // withheld. The caller must close the rows of the result.
-func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checker, with *provenance.Comparison, scratch string) (_ *inputs, err error) {
+func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checker, benchmarks *provenance.Comparison, scratch string) (_ *inputs, err error) {
 	rows, err := newRowFile(scratch)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 			rows.close()
 		}
 	}()
-	in := &inputs{rows: rows, contamination: newContaminationCheck(with)}
+	in := &inputs{rows: rows, contamination: newContaminationCheck(benchmarks)}
 	var (
 		mu   sync.Mutex
 		byID = map[string]stagedRef{}
@@ -111,7 +111,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 				if err != nil {
 					return err
 				}
-				seen, err := in.check(check, s)
+				compared, err := in.check(check, s)
 				mu.Lock()
 				defer mu.Unlock()
 				if found, ok := errors.AsType[*redact.Found](err); ok {
@@ -124,7 +124,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 				} else if staged {
 					return nil
 				}
-				in.contamination.addEpisode(s.Episode, seen)
+				in.contamination.addEpisode(s.Episode, compared)
 				row, err := rows.put(s.Episode)
 				byID[s.Episode.EpisodeID] = stagedRef{sortKey: sortKey(s.Episode), group: schemas.Value(s.Episode.SplitGroup), schema: s.Episode.SchemaVersion, row: row, store: store, key: o.Key, sha: sha, size: textSize(s), blobs: blobSize(s)}
 				return err
@@ -159,11 +159,11 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 
 // check looks for secrets in an episode. If it finds none, it compares the episode with the
 // benchmarks.
-func (in *inputs) check(check *redact.Checker, s sinks.Staged) (seen comparison, err error) {
+func (in *inputs) check(check *redact.Checker, s sinks.Staged) (compared comparison, err error) {
 	if err = check.Check("episode "+s.Episode.EpisodeID, s); err == nil {
-		seen = in.contamination.compare(s)
+		compared = in.contamination.compare(s)
 	}
-	return seen, err
+	return compared, err
 }
 
 // buckets returns how to divide the tables episodes, steps and blobs into shards.
@@ -174,8 +174,8 @@ func (in *inputs) buckets(maxShard int64) (episodes, steps, blobs shard.Buckets)
 		size += e.size
 		blob += e.blobs
 	}
-	of := func(size int64) shard.Buckets { return shard.BucketsFor(len(repos), size, maxShard) }
-	return of(int64(len(in.episodes)) * 4096), of(size), of(blob)
+	bucketsFor := func(size int64) shard.Buckets { return shard.BucketsFor(len(repos), size, maxShard) }
+	return bucketsFor(int64(len(in.episodes)) * 4096), bucketsFor(size), bucketsFor(blob) // a row of episodes has about 4 KiB
 }
 
 // checkSplits returns an error if a split group is in two splits.

@@ -29,12 +29,12 @@ type leaseState struct {
 
 // lease is the exclusive right to publish to a destination. It is renewed in the background.
 type lease struct {
-	dest  sinks.Store
-	state leaseState
-	raw   []byte
-	lost  context.CancelCauseFunc
-	quit  chan struct{}
-	done  sync.WaitGroup
+	dest   sinks.Store
+	state  leaseState
+	raw    []byte                  // content of lease.json that this publisher wrote last
+	cancel context.CancelCauseFunc // of the context that renew returned
+	quit   chan struct{}           // closed to stop renewing
+	done   sync.WaitGroup          // waits for the goroutine that renews
 }
 
 // acquire waits for the lease of the destination. It takes over a lease whose holder does
@@ -110,8 +110,8 @@ func (l *lease) write(ctx context.Context, old []byte) error {
 // canceled when the lease is lost. It gives up the lease if renewing fails for two thirds
 // of ttl, because another publisher may soon take it over.
 func (l *lease) renew(ctx context.Context, ttl time.Duration) context.Context {
-	held, lost := context.WithCancelCause(ctx)
-	l.lost = lost
+	held, cancelHeld := context.WithCancelCause(ctx)
+	l.cancel = cancelHeld
 	l.done.Go(func() {
 		last := time.Now()
 		for {
@@ -130,7 +130,7 @@ func (l *lease) renew(ctx context.Context, ttl time.Duration) context.Context {
 			case err == nil:
 				last = started
 			case errors.Is(err, sinks.ErrChanged), time.Since(last) > ttl*2/3:
-				lost(fmt.Errorf("%w (%w): publish again", ErrLeaseLost, err))
+				cancelHeld(fmt.Errorf("%w (%w): publish again", ErrLeaseLost, err))
 				return
 			}
 		}
@@ -143,7 +143,7 @@ func (l *lease) renew(ctx context.Context, ttl time.Duration) context.Context {
 func (l *lease) release(ctx context.Context) {
 	close(l.quit)
 	l.done.Wait()
-	l.lost(nil)
+	l.cancel(nil)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	free, err := schemas.CanonicalJSON(leaseState{})
