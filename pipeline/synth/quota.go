@@ -43,7 +43,7 @@ func (st *factory) nextRound() error {
 			return nil
 		}
 	}
-	have := make([]int, len(waiting))
+	have := make([]int, len(waiting)) // bugs that each repository can give
 	for i, s := range waiting {
 		have[i] = s.choosable(st.cfg)
 	}
