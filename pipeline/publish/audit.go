@@ -28,9 +28,9 @@ const (
 	Surplus = "surplus" // it exists, but nothing names it
 )
 
-// Finding is a problem with one object.
+// Finding is a problem with one object of a store.
 type Finding struct {
-	Object  string `json:"object"` // its key
+	Object  string `json:"object"` // key of the object
 	Problem string `json:"problem"`
 	Detail  string `json:"detail"`
 }
@@ -42,15 +42,15 @@ type AuditReport struct {
 	Versions []string  `json:"versions,omitempty"`
 	Objects  int       `json:"objects"` // objects read
 	Bytes    int64     `json:"bytes"`
-	Findings []Finding `json:"findings"` // by object
+	Findings []Finding `json:"findings"` // sorted by object
 }
 
 // audit is one audit in progress.
 type audit struct {
 	store      sinks.Store
 	sizes      map[string]int64 // every object of the store
-	versioned  map[string]bool  // paths at the root of files of any version
-	root       bool             // the manifest of the latest version was read
+	versioned  map[string]bool  // paths of the files of all versions
+	latestRead bool             // whether the manifest of the latest version was read
 	unreadable []string         // versions whose manifest cannot be read
 	name       string           // of the dataset
 	mu         sync.Mutex
@@ -68,7 +68,7 @@ func newAudit(ctx context.Context, store sinks.Store, kind, prefix string) (*aud
 	return a, nil
 }
 
-func (a *audit) find(object, problem, detail string) {
+func (a *audit) addFinding(object, problem, detail string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.out.Findings = append(a.out.Findings, Finding{object, problem, detail})
@@ -87,12 +87,12 @@ func (a *audit) report() AuditReport {
 func (a *audit) read(ctx context.Context, key string, use func(io.Reader) error) (bool, error) {
 	r, err := a.store.Open(ctx, key)
 	if err == nil {
-		counted := &counter{r: r}
-		err = use(counted)
-		_ = r.Close() // it was only read
+		reader := &countingReader{r: r}
+		err = use(reader)
+		_ = r.Close() // an error does not matter, because the object was only read
 		a.mu.Lock()
 		a.out.Objects++
-		a.out.Bytes += counted.n
+		a.out.Bytes += reader.n
 		a.mu.Unlock()
 	}
 	switch {
@@ -101,24 +101,24 @@ func (a *audit) read(ctx context.Context, key string, use func(io.Reader) error)
 	case ctx.Err() != nil:
 		return false, context.Cause(ctx)
 	case errors.Is(err, sinks.ErrNotFound):
-		a.find(key, Missing, "it does not exist, although another object names it")
+		a.addFinding(key, Missing, "it does not exist, although another object names it")
 		return false, nil
 	}
-	for _, lerr := range a.store.List(ctx, key) { // does the whole store fail?
+	for _, lerr := range a.store.List(ctx, key) { // fails only if the whole store fails
 		if lerr != nil {
 			return false, err
 		}
 	}
-	a.find(key, Damaged, fmt.Sprintf("it cannot be read: %v", err))
+	a.addFinding(key, Damaged, fmt.Sprintf("it cannot be read: %v", err))
 	return false, nil
 }
 
-type counter struct {
+type countingReader struct {
 	r io.Reader
 	n int64
 }
 
-func (c *counter) Read(b []byte) (int, error) {
+func (c *countingReader) Read(b []byte) (int, error) {
 	n, err := c.r.Read(b)
 	c.n += int64(n)
 	return n, err
@@ -139,14 +139,14 @@ func Audit(ctx context.Context, store sinks.Store) (AuditReport, error) {
 	if err != nil {
 		return AuditReport{}, err
 	}
-	known := map[string]bool{}
-	bases, pointed, err := a.roots(ctx, known)
+	expected := map[string]bool{}
+	bases, latestHash, err := a.findVersions(ctx, expected)
 	if err != nil {
 		return AuditReport{}, err
 	}
 	var files []auditedFile
 	for _, base := range bases {
-		more, err := a.manifest(ctx, base, pointed[base], known)
+		more, err := a.checkManifest(ctx, base, latestHash[base], expected)
 		if err != nil {
 			return AuditReport{}, err
 		}
@@ -155,12 +155,12 @@ func Audit(ctx context.Context, store sinks.Store) (AuditReport, error) {
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(readers)
 	for _, f := range files {
-		g.Go(func() error { return a.file(gctx, f) })
+		g.Go(func() error { return a.checkFile(gctx, f) })
 	}
 	if err := g.Wait(); err != nil {
 		return AuditReport{}, err
 	}
-	a.surplus(bases, pointed, known)
+	a.findSurplus(bases, latestHash, expected)
 	return a.report(), nil
 }
 
@@ -179,36 +179,37 @@ func checkDataset(ctx context.Context, store sinks.Store) error {
 	return fmt.Errorf("%w: %s has no %s: name the directory or prefix given to publish --to", ErrNoDataset, store.URI(), claimKey)
 }
 
-// surplus finds objects that nothing names and versions without a manifest. It skips
-// the root if latest.json or the manifest that it names cannot be read.
-func (a *audit) surplus(bases []string, pointed map[string]string, known map[string]bool) {
-	copied := slices.ContainsFunc(bases, func(base string) bool { return strings.HasPrefix(base, versionsDir) })
+// findSurplus adds findings for objects that are not expected and for versions without a
+// manifest. It skips the root if latest.json or the manifest that it names cannot be read.
+func (a *audit) findSurplus(bases []string, latestHash map[string]string, expected map[string]bool) {
+	hasRootCopy := slices.ContainsFunc(bases, func(base string) bool { return strings.HasPrefix(base, versionsDir) })
 	for key := range a.sizes {
-		if known[key] || copied && !a.root && baseOf(key) == "" || slices.ContainsFunc(a.unreadable, func(base string) bool { return strings.HasPrefix(key, base) }) {
+		if expected[key] || hasRootCopy && !a.latestRead && baseOf(key) == "" || slices.ContainsFunc(a.unreadable, func(base string) bool { return strings.HasPrefix(key, base) }) {
 			continue
 		}
-		detail := "no manifest names it"
+		detail := "no manifest lists it"
 		base := baseOf(key)
 		switch {
 		case base != "" && !slices.Contains(bases, "") && !slices.Contains(bases, base):
 			detail = "its version has no manifest: a publish is running or was killed; publish again, or remove it"
-			if manifest := base + manifestKey; !known[manifest] {
-				known[manifest] = true
-				if _, told := pointed[base]; !told {
-					a.find(manifest, Missing, "the version has files, but its manifest was lost or is not written yet")
+			if manifest := base + manifestKey; !expected[manifest] {
+				expected[manifest] = true
+				if _, isLatest := latestHash[base]; !isLatest {
+					a.addFinding(manifest, Missing, "the version has files, but its manifest was lost or is not written yet")
 				}
 			}
 		case base == "" && a.versioned[key]:
 			detail = "it belongs to an earlier version: a publish is running or was killed; publish again"
 		}
-		a.find(key, Surplus, detail)
+		a.addFinding(key, Surplus, detail)
 	}
 }
 
-// roots returns the prefixes of the versions ("" if the store is a single version),
-// and the manifest hash in latest.json by prefix.
-func (a *audit) roots(ctx context.Context, known map[string]bool) (bases []string, pointed map[string]string, err error) {
-	pointed = map[string]string{}
+// findVersions returns the prefixes of the versions ("" if the store is a single version).
+// latestHash maps the prefix of the latest version to the hash of its manifest in
+// latest.json. findVersions also checks the documents at the root and adds them to expected.
+func (a *audit) findVersions(ctx context.Context, expected map[string]bool) (bases []string, latestHash map[string]string, err error) {
+	latestHash = map[string]string{}
 	versions := false
 	for key := range a.sizes {
 		if base := baseOf(key); base != "" {
@@ -219,79 +220,80 @@ func (a *audit) roots(ctx context.Context, known map[string]bool) (bases []strin
 		}
 	}
 	slices.Sort(bases)
-	if _, alone := a.sizes[manifestKey]; alone && !versions {
-		for _, key := range []string{claimKey, leaseKey, latestKey} { // copies of a dataset's root have them
-			known[key] = true
+	if _, isSingle := a.sizes[manifestKey]; isSingle && !versions {
+		for _, key := range []string{claimKey, leaseKey, latestKey} { // a copy of a dataset's root may have them
+			expected[key] = true
 		}
-		return []string{""}, pointed, nil
+		return []string{""}, latestHash, nil
 	}
 	var c datasetClaim
-	if err := a.document(ctx, claimKey, &c); err != nil {
+	if err := a.readJSON(ctx, claimKey, &c); err != nil {
 		return nil, nil, err
 	}
 	if a.name = c.Dataset; a.name != "" && (c.Layout < 1 || c.Layout > layoutVersion) {
-		a.find(claimKey, Damaged, fmt.Sprintf("its layout is %d, this program reads 1 to %d", c.Layout, layoutVersion))
+		a.addFinding(claimKey, Damaged, fmt.Sprintf("its layout is %d, but this program reads 1 to %d", c.Layout, layoutVersion))
 	}
-	if _, there := a.sizes[leaseKey]; there { // older programs wrote none
-		if err := a.document(ctx, leaseKey, new(leaseState)); err != nil {
+	if _, exists := a.sizes[leaseKey]; exists { // older programs did not write one
+		if err := a.readJSON(ctx, leaseKey, new(leaseState)); err != nil {
 			return nil, nil, err
 		}
 	}
-	known[claimKey], known[leaseKey], known[latestKey] = true, true, true
+	expected[claimKey], expected[leaseKey], expected[latestKey] = true, true, true
 	var p schemas.Pointer
-	if err := a.document(ctx, latestKey, &p); err != nil || p.Manifest == "" {
-		return bases, pointed, err
+	if err := a.readJSON(ctx, latestKey, &p); err != nil || p.Manifest == "" {
+		return bases, latestHash, err
 	}
 	base := strings.TrimSuffix(p.Manifest, manifestKey)
-	pointed[base] = p.ManifestSHA256
+	latestHash[base] = p.ManifestSHA256
 	if base != versionBase(p.Version) && base != p.Version+"/" || a.name != "" && p.Dataset != a.name {
-		a.find(latestKey, Damaged, fmt.Sprintf("its dataset %q, version %q and manifest %s do not belong together", p.Dataset, p.Version, p.Manifest))
+		a.addFinding(latestKey, Damaged, fmt.Sprintf("its dataset %q, version %q and manifest %s do not belong together", p.Dataset, p.Version, p.Manifest))
 	}
 	if !slices.Contains(bases, base) {
-		a.find(p.Manifest, Missing, latestKey+" points at it")
+		a.addFinding(p.Manifest, Missing, latestKey+" points at it")
 	}
-	return bases, pointed, nil
+	return bases, latestHash, nil
 }
 
-// document decodes a small object of canonical JSON.
-func (a *audit) document(ctx context.Context, key string, into any) error {
+// readJSON decodes a small object, which must be canonical JSON. Problems are findings.
+func (a *audit) readJSON(ctx context.Context, key string, v any) error {
 	_, err := a.read(ctx, key, func(r io.Reader) error {
 		raw, err := io.ReadAll(r)
 		if err != nil {
 			return err
 		}
-		if json.Unmarshal(raw, into) != nil {
-			a.find(key, Damaged, "it is not valid JSON")
+		if json.Unmarshal(raw, v) != nil {
+			a.addFinding(key, Damaged, "it is not valid JSON")
 			return nil
 		}
-		if again, err := schemas.CanonicalJSON(into); err == nil && !bytes.Equal(raw, again) {
-			a.find(key, Damaged, "it is not as it was written")
+		if canonical, err := schemas.CanonicalJSON(v); err == nil && !bytes.Equal(raw, canonical) {
+			a.addFinding(key, Damaged, "it was changed: it is not canonical JSON")
 		}
 		return nil
 	})
 	return err
 }
 
-// auditedFile is a file of a version, or its copy at the root.
+// auditedFile is a file of a version, or the copy of such a file at the root.
 type auditedFile struct {
 	key string
 	schemas.ManifestFile
-	copied bool // it is the copy at the root
+	isCopy bool // whether it is the copy at the root
 }
 
-// remedy says how to restore a copy; "" for other files.
+// remedy returns how to restore a copy, for the end of a message; "" for other files.
 func (f auditedFile) remedy(action string) string {
-	if !f.copied {
+	if !f.isCopy {
 		return ""
 	}
 	return ": " + action + " to restore it"
 }
 
-// manifest checks the manifest below base and returns its files; want is its hash in
-// latest.json, "" if it is not the latest.
-func (a *audit) manifest(ctx context.Context, base, want string, known map[string]bool) ([]auditedFile, error) {
+// checkManifest checks the manifest of the version with the prefix base, and returns the
+// files to check. want is the hash of the manifest in latest.json, or "" if this is not the
+// latest version.
+func (a *audit) checkManifest(ctx context.Context, base, want string, expected map[string]bool) ([]auditedFile, error) {
 	key := base + manifestKey
-	known[key] = true
+	expected[key] = true
 	var raw []byte
 	ok, err := a.read(ctx, key, func(r io.Reader) (err error) {
 		raw, err = io.ReadAll(r)
@@ -303,57 +305,57 @@ func (a *audit) manifest(ctx context.Context, base, want string, known map[strin
 	m, err := parseManifest(raw)
 	if err != nil || !ok {
 		if a.unreadable = append(a.unreadable, base); ok {
-			a.find(key, Damaged, err.Error())
+			a.addFinding(key, Damaged, err.Error())
 		}
 		return nil, nil
 	}
 	a.out.Versions = append(a.out.Versions, m.Version)
-	again, err := schemas.CanonicalJSON(m)
+	canonical, err := schemas.CanonicalJSON(m)
 	switch {
 	case err != nil:
 		return nil, err
 	case want != "" && schemas.HashBytes(raw) != want:
-		a.find(key, Damaged, "its SHA-256 is not the one in "+latestKey)
-		a.find(latestKey, Damaged, "its SHA-256 is not the manifest's: one of the two was changed")
-	case !bytes.Equal(raw, again):
-		a.find(key, Damaged, "it is not as it was written")
+		a.addFinding(key, Damaged, "its SHA-256 is not the one in "+latestKey)
+		a.addFinding(latestKey, Damaged, "its SHA-256 is not that of the manifest: one of the two was changed")
+	case !bytes.Equal(raw, canonical):
+		a.addFinding(key, Damaged, "it was changed: it is not canonical JSON")
 	case !schemas.Sealed(raw):
-		a.find(key, Damaged, errUnsealed.Error())
+		a.addFinding(key, Damaged, errUnsealed.Error())
 	case a.name != "" && m.Dataset != a.name:
-		a.find(claimKey, Damaged, fmt.Sprintf("it names dataset %q, the manifest of %s %q", a.name, m.Version, m.Dataset))
+		a.addFinding(claimKey, Damaged, fmt.Sprintf("it names dataset %q, but the manifest of version %s names %q", a.name, m.Version, m.Dataset))
 	case base != "" && path.Base(base) != m.Version:
-		a.find(key, Damaged, fmt.Sprintf("it is the manifest of version %s", m.Version))
-	case !consistent(m):
-		a.find(key, Damaged, "its totals are not the sums of its files")
+		a.addFinding(key, Damaged, fmt.Sprintf("it is the manifest of version %s", m.Version))
+	case !totalsMatch(m):
+		a.addFinding(key, Damaged, "its totals are not the sums of its files")
 	}
 	var files []auditedFile
 	for _, f := range m.Files {
 		full := keyBelow(base, f.Path)
-		known[full] = true
+		expected[full] = true
 		files = append(files, auditedFile{full, f, false})
 	}
 	if strings.HasPrefix(base, versionsDir) {
-		files = append(files, a.atRoot(m, raw, want != "", known)...)
+		files = append(files, a.rootCopies(m, raw, want != "", expected)...)
 	}
 	return files, nil
 }
 
-// atRoot returns the copies of a version's files at the root, if it is the latest.
-func (a *audit) atRoot(m schemas.Manifest, raw []byte, latest bool, known map[string]bool) []auditedFile {
-	a.root = a.root || latest
+// rootCopies returns the copies of a version's files at the root, if the version is the latest.
+func (a *audit) rootCopies(m schemas.Manifest, raw []byte, latest bool, expected map[string]bool) []auditedFile {
+	a.latestRead = a.latestRead || latest
 	var files []auditedFile
-	own := schemas.ManifestFile{Path: manifestKey, Bytes: int64(len(raw)), SHA256: schemas.HashBytes(raw)}
-	for _, f := range append(slices.Clone(m.Files), own) {
+	manifestFile := schemas.ManifestFile{Path: manifestKey, Bytes: int64(len(raw)), SHA256: schemas.HashBytes(raw)}
+	for _, f := range append(slices.Clone(m.Files), manifestFile) {
 		if a.versioned[f.Path] = true; latest {
-			known[f.Path] = true
+			expected[f.Path] = true
 			files = append(files, auditedFile{f.Path, f, true})
 		}
 	}
 	return files
 }
 
-// consistent reports whether the totals are the sums of the tables' rows.
-func consistent(m schemas.Manifest) bool {
+// totalsMatch reports whether the totals of a manifest are the sums over its files.
+func totalsMatch(m schemas.Manifest) bool {
 	rows := map[string]int64{}
 	for _, f := range m.Files {
 		rows[f.Table] += f.Rows
@@ -361,10 +363,10 @@ func consistent(m schemas.Manifest) bool {
 	return rows["episodes"] == int64(m.Totals.Episodes) && rows["steps"] == m.Totals.Steps
 }
 
-// file compares an object with its manifest entry.
-func (a *audit) file(ctx context.Context, f auditedFile) error {
+// checkFile compares an object with its manifest entry.
+func (a *audit) checkFile(ctx context.Context, f auditedFile) error {
 	if _, ok := a.sizes[f.key]; !ok {
-		a.find(f.key, Missing, "the manifest names it, but it does not exist"+f.remedy("publish again"))
+		a.addFinding(f.key, Missing, "the manifest lists it, but it does not exist"+f.remedy("publish again"))
 		return nil
 	}
 	h := sha256.New()
@@ -378,9 +380,9 @@ func (a *audit) file(ctx context.Context, f auditedFile) error {
 	}
 	switch {
 	case n != f.Bytes:
-		a.find(f.key, Damaged, fmt.Sprintf("it has %d bytes, but %d in the manifest%s", n, f.Bytes, f.remedy("delete it and publish again")))
+		a.addFinding(f.key, Damaged, fmt.Sprintf("it has %d bytes, but %d in the manifest%s", n, f.Bytes, f.remedy("delete it and publish again")))
 	case hex.EncodeToString(h.Sum(nil)) != f.SHA256:
-		a.find(f.key, Damaged, "its SHA-256 is not the manifest's"+f.remedy("delete it and publish again"))
+		a.addFinding(f.key, Damaged, "its SHA-256 is not the one in the manifest"+f.remedy("delete it and publish again"))
 	}
 	return nil
 }

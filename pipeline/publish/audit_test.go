@@ -17,7 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-func audited(t *testing.T, s sinks.Store) publish.AuditReport {
+func audit(t *testing.T, s sinks.Store) publish.AuditReport {
 	t.Helper()
 	got, err := publish.Audit(t.Context(), s)
 	if err != nil {
@@ -26,7 +26,7 @@ func audited(t *testing.T, s sinks.Store) publish.AuditReport {
 	return got
 }
 
-// problems are the findings as "problem object", without the versions' names.
+// problems returns the findings as "problem object", with A, B, ... instead of the versions' names.
 func problems(a publish.AuditReport) []string {
 	out := []string{}
 	for _, f := range a.Findings {
@@ -39,19 +39,19 @@ func problems(a publish.AuditReport) []string {
 	return out
 }
 
-func TestAuditNamesEveryFile(t *testing.T) {
+func TestAuditFindsDamageInEveryFile(t *testing.T) {
 	root := t.TempDir()
 	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
-	if got := audited(t, dir(t, root)); len(got.Findings) != 0 || got.Objects < rep.Files+3 || !slices.Equal(got.Versions, []string{rep.Version}) {
+	if got := audit(t, dir(t, root)); len(got.Findings) != 0 || got.Objects < rep.Files+3 || !slices.Equal(got.Versions, []string{rep.Version}) {
 		t.Fatalf("an untouched dataset: %+v", got)
 	}
-	alone := t.TempDir() // the root without its versions, as it is uploaded or sent
+	alone := t.TempDir() // a copy of the root without the versions, as a user may upload it
 	for rel := range tree(t, root) {
 		if rel[0] != '.' {
 			copyFile(t, filepath.Join(root, rel), filepath.Join(alone, rel))
 		}
 	}
-	if got := audited(t, dir(t, alone)); len(got.Findings) != 0 || got.Objects != rep.Files+1 {
+	if got := audit(t, dir(t, alone)); len(got.Findings) != 0 || got.Objects != rep.Files+1 {
 		t.Errorf("a version by itself: %+v", got)
 	}
 	wantDataset(t, dir(t, alone), golden("run", 3)...)
@@ -73,12 +73,12 @@ func TestAuditNamesEveryFile(t *testing.T) {
 			"missing": func() error { return os.Remove(path) },
 		} {
 			if rel == "lease.json" && (how == "flipped" || how == "missing") {
-				continue // says nothing about the data
+				continue // the lease says nothing about the data
 			}
 			if err := change(); err != nil {
 				t.Fatal(err)
 			}
-			got := audited(t, dir(t, root))
+			got := audit(t, dir(t, root))
 			if !slices.ContainsFunc(got.Findings, func(f publish.Finding) bool { return f.Object == filepath.ToSlash(rel) }) {
 				t.Errorf("%s %s: %+v", how, rel, got.Findings)
 			}
@@ -88,12 +88,12 @@ func TestAuditNamesEveryFile(t *testing.T) {
 	mustWrite(t, filepath.Join(root, ".versions", rep.Version, "data", "mine.parquet"), nil)
 	mustWrite(t, filepath.Join(root, "notes.txt"), nil)
 	want := []string{"surplus .versions/A/data/mine.parquet", "surplus notes.txt"}
-	if diff := cmp.Diff(want, problems(audited(t, dir(t, root)))); diff != "" {
+	if diff := cmp.Diff(want, problems(audit(t, dir(t, root)))); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestDamagedFilesAreNamed(t *testing.T) {
+func TestOpenReportsDamagedFiles(t *testing.T) {
 	root := t.TempDir()
 	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
 	version := filepath.Join(root, ".versions", rep.Version)
@@ -131,7 +131,7 @@ func TestDamagedFilesAreNamed(t *testing.T) {
 	}
 	wantDataset(t, dir(t, root), golden("run", 3)...)
 	if _, err := publish.Open(t.Context(), dir(t, t.TempDir())); err == nil || !strings.Contains(err.Error(), "no dataset in") {
-		t.Errorf("empty place: %v", err)
+		t.Errorf("empty directory: %v", err)
 	}
 }
 
@@ -147,8 +147,7 @@ func copyFile(t *testing.T, from, to string) {
 	mustWrite(t, to, body)
 }
 
-// The audit notices any changed byte of the pointer, the claim, and the manifests of both
-// versions, including the older one.
+// The audit notices any changed byte of latest.json, dataset.json and the manifests of both versions.
 func TestAuditFindsEveryChangedByteOfDocuments(t *testing.T) {
 	root := t.TempDir()
 	old := run(t, config(t, dir(t, root), stage(t, "run", 0, 2)))
@@ -167,11 +166,11 @@ func TestAuditFindsEveryChangedByteOfDocuments(t *testing.T) {
 			found := func(a publish.AuditReport, object string) bool {
 				return slices.ContainsFunc(a.Findings, func(f publish.Finding) bool { return f.Object == object })
 			}
-			if got := audited(t, dir(t, root)); !found(got, filepath.ToSlash(rel)) {
+			if got := audit(t, dir(t, root)); !found(got, filepath.ToSlash(rel)) {
 				t.Errorf("byte %d of %s: %q: %+v", i, rel, bad[max(0, i-20):min(len(bad), i+20)], got.Findings)
 			}
 			if rel == oldManifest {
-				key := bytes.Index(good, []byte("self_sha256")) // an unknown field may be one of a later version
+				key := bytes.Index(good, []byte("self_sha256")) // a field with an unknown name may come from a later program
 				if d, err := publish.OpenVersion(t.Context(), dir(t, root), old.Version); err == nil && (i < key || i > key+len("self_sha256")) {
 					t.Errorf("byte %d: a version whose manifest was changed can be opened", i)
 					_ = d.Close()
@@ -180,8 +179,8 @@ func TestAuditFindsEveryChangedByteOfDocuments(t *testing.T) {
 		}
 		mustWrite(t, path, good)
 	}
-	if got := audited(t, dir(t, root)); len(got.Findings) != 0 {
-		t.Errorf("all as it was: %+v", got.Findings)
+	if got := audit(t, dir(t, root)); len(got.Findings) != 0 {
+		t.Errorf("after restoring all files: %+v", got.Findings)
 	}
 	for _, manifest := range []string{oldManifest, newManifest} {
 		if err := os.Remove(filepath.Join(root, manifest)); err != nil {
@@ -189,18 +188,18 @@ func TestAuditFindsEveryChangedByteOfDocuments(t *testing.T) {
 		}
 		lost := publish.Finding{Object: manifest, Problem: publish.Missing}
 		var named []publish.Finding
-		for _, f := range audited(t, dir(t, root)).Findings {
+		for _, f := range audit(t, dir(t, root)).Findings {
 			if f.Detail = ""; f.Object == lost.Object {
 				named = append(named, f)
 			}
 		}
 		if diff := cmp.Diff([]publish.Finding{lost}, named); diff != "" {
-			t.Errorf("a manifest is gone: %s", diff)
+			t.Errorf("with a missing manifest: %s", diff)
 		}
 	}
 }
 
-// The server's files are changed underneath it, in the older of two versions.
+// The test changes the server's files on disk, in the older of two versions.
 func TestS3AuditOfAServerWithBadDisks(t *testing.T) {
 	srv := sinktest.Serve(t)
 	dest := bucket(t, srv.URL)
@@ -213,7 +212,7 @@ func TestS3AuditOfAServerWithBadDisks(t *testing.T) {
 			t.Errorf("publishing again changed %s", key)
 		}
 	}
-	if got := audited(t, dest); len(got.Findings) != 0 || len(got.Versions) != 2 {
+	if got := audit(t, dest); len(got.Findings) != 0 || len(got.Versions) != 2 {
 		t.Fatalf("untouched: %+v", got)
 	}
 	var files []string
@@ -223,38 +222,38 @@ func TestS3AuditOfAServerWithBadDisks(t *testing.T) {
 		}
 	}
 	slices.Sort(files)
-	own := func(key string) string {
+	dataFile := func(key string) string {
 		path, err := srv.Data("team/traces/" + key)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return path
 	}
-	body, err := os.ReadFile(own(files[0]))
+	body, err := os.ReadFile(dataFile(files[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
 	body[len(body)/2] ^= 1
-	if err := os.WriteFile(own(files[0]), body, 0o600); err != nil { // in place: the server's metadata stays
+	if err := os.WriteFile(dataFile(files[0]), body, 0o600); err != nil { // in place, so that the server keeps its metadata
 		t.Fatal(err)
 	}
 	if err := srv.Lose("team/traces/" + files[1]); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(own(files[2]), 10); err != nil {
+	if err := os.Truncate(dataFile(files[2]), 10); err != nil {
 		t.Fatal(err)
 	}
 	if err := dest.Create(t.Context(), ".versions/"+first.Version+"/data/own.txt", []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	short := "damaged "
-	if srv.Name == "minio" { // an object whose description is cut off is none for it
-		short = "missing "
+	truncated := "damaged "
+	if srv.Name == "minio" { // minio treats an object with truncated metadata as missing
+		truncated = "missing "
 	}
-	want := []string{"damaged " + files[0], "missing " + files[1], short + files[2], "surplus .versions/" + first.Version + "/data/own.txt"}
+	want := []string{"damaged " + files[0], "missing " + files[1], truncated + files[2], "surplus .versions/" + first.Version + "/data/own.txt"}
 	slices.SortFunc(want, func(a, b string) int { return strings.Compare(strings.Fields(a)[1], strings.Fields(b)[1]) })
 	var got []string
-	for _, f := range audited(t, dest).Findings {
+	for _, f := range audit(t, dest).Findings {
 		got = append(got, f.Problem+" "+f.Object)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -272,9 +271,9 @@ func TestS3AuditOfRefusedObjects(t *testing.T) {
 	run(t, config(t, bucket(t, srv.URL), stage(t, "run", 0, 2)))
 	faults := sinktest.NewFaults(t, srv.URL)
 	dest := bucket(t, faults.URL)
-	for n := 2; n <= 6; n++ { // what describes the dataset, and an object of it
+	for n := 2; n <= 6; n++ { // the documents of the dataset, and one data object
 		faults.Plan("GET", sinktest.Refused, n, n)
-		if got := audited(t, dest); len(got.Findings) != 1 || got.Findings[0].Problem != publish.Damaged || !strings.Contains(got.Findings[0].Detail, "cannot be read") {
+		if got := audit(t, dest); len(got.Findings) != 1 || got.Findings[0].Problem != publish.Damaged || !strings.Contains(got.Findings[0].Detail, "cannot be read") {
 			t.Errorf("object %d is refused: %+v", n, got.Findings)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// AuditRun reads every staged object of a run and checks that it is complete and has
-// the right name. want are the ids of the episodes that the run reported as staged.
+// AuditRun reads every staged object of a run, and checks that it is complete and has the
+// right key. want are the IDs of the episodes that the run reported as staged.
 func AuditRun(ctx context.Context, store sinks.Store, runID string, want []string) (AuditReport, error) {
 	a, err := newAudit(ctx, store, "run", "staging/")
 	if err != nil {
@@ -19,13 +19,13 @@ func AuditRun(ctx context.Context, store sinks.Store, runID string, want []strin
 	for _, id := range want {
 		key := sinks.StagedKey(runID, id)
 		if _, ok := a.sizes[key]; !ok {
-			a.find(key, Missing, "the run has reported this episode as staged")
+			a.addFinding(key, Missing, "it does not exist, although the run reported the episode as staged")
 		}
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(readers)
 	for key := range a.sizes {
-		g.Go(func() error { return a.stagedObject(gctx, key, runID) })
+		g.Go(func() error { return a.checkStagedObject(gctx, key, runID) })
 	}
 	if err := g.Wait(); err != nil {
 		return AuditReport{}, err
@@ -33,7 +33,8 @@ func AuditRun(ctx context.Context, store sinks.Store, runID string, want []strin
 	return a.report(), nil
 }
 
-func (a *audit) stagedObject(ctx context.Context, key, runID string) error {
+// checkStagedObject checks one staged object, which must belong to the run.
+func (a *audit) checkStagedObject(ctx context.Context, key, runID string) error {
 	var raw []byte
 	ok, err := a.read(ctx, key, func(r io.Reader) (err error) {
 		raw, err = io.ReadAll(r)
@@ -48,11 +49,11 @@ func (a *audit) stagedObject(ctx context.Context, key, runID string) error {
 	}
 	switch {
 	case err != nil:
-		a.find(key, Damaged, err.Error())
+		a.addFinding(key, Damaged, err.Error())
 	case key != sinks.StagedKey(s.Episode.RunID, s.Episode.EpisodeID):
-		a.find(key, Damaged, "it contains episode "+s.Episode.EpisodeID+" of run "+s.Episode.RunID)
+		a.addFinding(key, Damaged, "it contains episode "+s.Episode.EpisodeID+" of run "+s.Episode.RunID)
 	case s.Episode.RunID != runID:
-		a.find(key, Surplus, "it belongs to another run: "+s.Episode.RunID)
+		a.addFinding(key, Surplus, "it belongs to another run: "+s.Episode.RunID)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Long texts are sharded by repository: a new repository changes only the file that it belongs to.
-func TestANewRepositoryLeavesOtherBlobsAlone(t *testing.T) {
+// Long texts are sharded by repository, so a new repository changes only the file that it belongs to.
+func TestNewRepositoryKeepsOtherBlobFiles(t *testing.T) {
 	root, staging := t.TempDir(), dir(t, t.TempDir())
 	from := func(n int) sinks.Staged {
 		e := sinktest.Episode("run", n)
@@ -26,8 +26,8 @@ func TestANewRepositoryLeavesOtherBlobsAlone(t *testing.T) {
 		e.Blobs = []sinks.Blob{{SHA256: schemas.HashBytes([]byte(text)), Bytes: int64(len(text)), MediaType: "text/plain", Content: text}}
 		return e
 	}
-	for n := range 18 { // 17 and 18 make the same buckets
-		if n != 3 { // its neighbours make a bucket that is one file
+	for n := range 18 { // 17 and 18 repositories give the same buckets
+		if n != 3 { // the other repositories of its bucket fill one file
 			put(t, staging, from(n))
 		}
 	}
@@ -41,6 +41,6 @@ func TestANewRepositoryLeavesOtherBlobsAlone(t *testing.T) {
 		delete(before, name)
 	}
 	if len(after) < 3 || len(before) > 1 {
-		t.Errorf("%d of %d files of blobs were replaced for one repository", len(before), len(after))
+		t.Errorf("one new repository replaced %d of %d blob files", len(before), len(after))
 	}
 }

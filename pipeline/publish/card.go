@@ -22,28 +22,29 @@ var cardTemplate = template.Must(template.New("card").Funcs(template.FuncMap{
 
 // card is the data of the template.
 type card struct {
-	M          schemas.Manifest
-	S          Stats
-	C          Contamination
-	About      string
-	Size       string
-	Configs    []cardConfig
-	License    string   // one of the Hub's license names, a YAML list of them, other or unknown
-	Origins    []string // source_datasets
-	Chosen     string   // the selection, as an argument of commands
-	TopRepos   []string
-	Criteria   []string
-	Combined   []string
-	Plots      []Plot
-	Tables     []schemas.TableDoc // tables of the version
-	GoldMasked int
-	Imported   string // format of imported episodes; "" for runs
-	Runs       []string
-	Rebuild    string // command that recreates the version
-	OwnRecipe  bool   // the selection is not built in
-	Citation   string
+	M            schemas.Manifest
+	S            Stats
+	C            Contamination
+	About        string
+	Size         string
+	Configs      []cardConfig
+	License      string   // one of the Hub's license names, a YAML list of them, other or unknown
+	Origins      []string // source_datasets
+	SelectionArg string   // the selection as a command-line argument
+	TopRepos     []string
+	Criteria     []string
+	Combined     []string
+	Plots        []Plot
+	Tables       []schemas.TableDoc // tables of the version
+	GoldMasked   int
+	Imported     string // format of imported episodes; "" for runs
+	Runs         []string
+	Rebuild      string // command that recreates the version
+	OwnRecipe    bool   // whether the selection is not built in
+	Citation     string
 }
 
+// cardConfig is a configuration in the front matter of the card: one table.
 type cardConfig struct {
 	Name    string
 	Default bool
@@ -55,11 +56,12 @@ type cardSplit struct {
 	Files []string
 }
 
-func (p *publication) renderCard(m schemas.Manifest, s Stats, known Contamination, plots []Plot) ([]byte, error) {
+// renderCard returns the dataset card, README.md.
+func (p *publication) renderCard(m schemas.Manifest, s Stats, contamination Contamination, plots []Plot) ([]byte, error) {
 	c := card{
-		M: m, S: s, C: known, About: p.cfg.Selection.About(), Plots: plots, Size: sizeCategory(s.Episodes), GoldMasked: s.Masks["gold"],
+		M: m, S: s, C: contamination, About: p.cfg.Selection.About(), Plots: plots, Size: sizeCategory(s.Episodes), GoldMasked: s.Masks["gold"],
 		License: hubLicense(s.Licenses), Origins: origins(s.Sources), Imported: p.cfg.Imported, Citation: citation(m),
-		TopRepos: first(byCount(s.Repos), 10), Criteria: byCount(s.Criteria), Combined: first(byCount(s.Combined), 5),
+		TopRepos: firstN(byCount(s.Repos), 10), Criteria: byCount(s.Criteria), Combined: firstN(byCount(s.Combined), 5),
 	}
 	c.Criteria = slices.DeleteFunc(c.Criteria, func(name string) bool { return strings.Contains(name, "(") }) // commands have their own table
 	for _, table := range []string{"episodes", "steps"} {
@@ -75,8 +77,8 @@ func (p *publication) renderCard(m schemas.Manifest, s Stats, known Contaminatio
 			c.Runs = append(c.Runs, r.RunID)
 		}
 	}
-	c.Chosen, c.OwnRecipe = p.chosen()
-	c.Rebuild = p.rebuild(c.Chosen)
+	c.SelectionArg, c.OwnRecipe = p.selectionArg()
+	c.Rebuild = p.rebuild(c.SelectionArg)
 	var b strings.Builder
 	if err := cardTemplate.Execute(&b, c); err != nil {
 		return nil, fmt.Errorf("writing the dataset card: %w", err)
@@ -84,9 +86,9 @@ func (p *publication) renderCard(m schemas.Manifest, s Stats, known Contaminatio
 	return []byte(b.String()), nil
 }
 
-// chosen returns the selection as an argument of commands; own means that it is not
-// built in.
-func (p *publication) chosen() (word string, own bool) {
+// selectionArg returns the selection as a command-line argument. isOwn is true if the
+// selection is not built in; the argument is then the placeholder RECIPE.
+func (p *publication) selectionArg() (arg string, isOwn bool) {
 	name := p.sel.Info.Name
 	if builtin, err := selection.Load(name); err == nil && slices.Contains(selection.Builtin(), name) && builtin.SHA256() == p.sel.Info.SHA256 {
 		return name, false
@@ -94,12 +96,12 @@ func (p *publication) chosen() (word string, own bool) {
 	return "RECIPE", true
 }
 
-// rebuild returns the command that recreates the version, with placeholders in
-// capitals for locations.
-func (p *publication) rebuild(chosen string) string {
-	command := "tracesmith publish RUN... --to DATASET --name " + shellwords.Command(p.cfg.Name) + " --selection " + chosen
+// rebuild returns the command that recreates the version. Placeholders for locations are
+// in capital letters.
+func (p *publication) rebuild(selectionArg string) string {
+	command := "tracesmith publish RUN... --to DATASET --name " + shellwords.Command(p.cfg.Name) + " --selection " + selectionArg
 	if p.cfg.Imported != "" {
-		command = "tracesmith import " + p.cfg.Imported + " FILE... -o DATASET -p publish.name=" + shellwords.Command(p.cfg.Name) + " -p publish.selection=" + chosen
+		command = "tracesmith import " + p.cfg.Imported + " FILE... -o DATASET -p publish.name=" + shellwords.Command(p.cfg.Name) + " -p publish.selection=" + selectionArg
 	}
 	switch {
 	case p.cfg.Benchmarks == nil:
@@ -110,10 +112,10 @@ func (p *publication) rebuild(chosen string) string {
 	return command + " --benchmark-hashes HASHES"
 }
 
-func first(list []string, n int) []string { return list[:min(n, len(list))] }
+func firstN(list []string, n int) []string { return list[:min(n, len(list))] }
 
-// hubLicenses are the Hugging Face Hub's names of SPDX licenses
-// (hub-docs: docs/hub/repositories-licenses.md).
+// hubLicenses maps SPDX licenses to their names on the Hugging Face Hub
+// (https://huggingface.co/docs/hub/repositories-licenses).
 var hubLicenses = map[string]string{
 	"GPL-2.0-only": "gpl-2.0", "GPL-2.0-or-later": "gpl-2.0", "GPL-3.0-only": "gpl-3.0", "GPL-3.0-or-later": "gpl-3.0",
 	"LGPL-2.1-only": "lgpl-2.1", "LGPL-2.1-or-later": "lgpl-2.1", "LGPL-3.0-only": "lgpl-3.0", "LGPL-3.0-or-later": "lgpl-3.0",
@@ -123,8 +125,8 @@ var hubLicenses = map[string]string{
 	"Zlib": "zlib", "EPL-2.0": "epl-2.0", "BSL-1.0": "bsl-1.0", "PostgreSQL": "postgresql", "WTFPL": "wtfpl", "Artistic-2.0": "artistic-2.0",
 }
 
-// hubLicense returns the license for the front matter: "other" or "unknown" if no
-// list of the Hub's names is true for every episode.
+// hubLicense returns the license for the front matter: a name, a YAML list of names,
+// "unknown" if no license is known, or "other" if the Hub does not have all names.
 func hubLicense(counts map[string]int) string {
 	if len(counts) == 1 && counts["unknown"] > 0 {
 		return "unknown"
@@ -145,7 +147,7 @@ func hubLicense(counts map[string]int) string {
 	return "[" + strings.Join(names, ", ") + "]"
 }
 
-// origins returns source_datasets in the Hub's vocabulary: the user's own tasks are original.
+// origins returns source_datasets in the Hub's vocabulary. The user's own tasks are "original".
 func origins(sources map[string]int) []string {
 	var out []string
 	for _, s := range byCount(sources) {
@@ -160,6 +162,7 @@ func origins(sources map[string]int) []string {
 	return out
 }
 
+// splitsOf returns the splits of a table with their files, in the order of schemas.Splits.
 func splitsOf(files []schemas.ManifestFile, table string) []cardSplit {
 	var out []cardSplit
 	for _, split := range schemas.Splits {
@@ -192,7 +195,7 @@ func sizeCategory(n int) string {
 	return "1M<n<10M"
 }
 
-// quoteYAML returns s as a double-quoted YAML scalar; JSON strings are valid ones.
+// quoteYAML returns s as a double-quoted YAML scalar. Every JSON string is one.
 func quoteYAML(s string) (string, error) {
 	b, err := schemas.CanonicalJSON(s)
 	return string(b), err
@@ -205,7 +208,7 @@ func usd(v *float64) string {
 	return fmt.Sprintf("%.2f USD", *v)
 }
 
-// spreadCells returns the cells of a row of the table of distributions.
+// spreadCells returns the cells of a row in the table of distributions.
 func spreadCells(v any) string {
 	if ints, ok := v.(Spread[int64]); ok {
 		return cells(ints, "%d")
@@ -228,7 +231,9 @@ func cells[T int64 | float64](s Spread[T], format string) string {
 	return out
 }
 
-func percent(n, of int) string { return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(max(of, 1))) }
+func percent(n, total int) string {
+	return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(max(total, 1)))
+}
 
 // cell escapes s for a Markdown table.
 func cell(s string) string {

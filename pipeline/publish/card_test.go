@@ -21,7 +21,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// wellFormed reads all of an XML document.
+// wellFormed checks that an XML document is well-formed.
 func wellFormed(t *testing.T, name string, body []byte) {
 	t.Helper()
 	dec := xml.NewDecoder(strings.NewReader(string(body)))
@@ -38,7 +38,7 @@ func wellFormed(t *testing.T, name string, body []byte) {
 func TestFiguresAreDrawn(t *testing.T) {
 	tally := publish.NewTally()
 	if len(tally.Plots()) != 0 {
-		t.Error("figures of nothing")
+		t.Error("there are figures without episodes")
 	}
 	for i := range 400 {
 		outcome := []string{"resolved", `un<resolved> & "x"`, strings.Repeat("WM", 20), "bell\a"}[i%4]
@@ -57,7 +57,7 @@ func TestFiguresAreDrawn(t *testing.T) {
 	if strings.Join(names, " ") != "outcomes turns tools" {
 		t.Errorf("figures: %v", names)
 	}
-	if outcomes := string(plots[0].SVG); strings.Count(outcomes, "textLength") != 1 { // the wide one, which would stand out on the left
+	if outcomes := string(plots[0].SVG); strings.Count(outcomes, "textLength") != 1 { // only the label that is too wide
 		t.Errorf("outcomes:\n%s", outcomes)
 	}
 	if turns := string(plots[1].SVG); !strings.Contains(turns, ">0 to 49<") || !strings.Contains(turns, ">350 to 399<") {
@@ -68,13 +68,13 @@ func TestFiguresAreDrawn(t *testing.T) {
 	}
 }
 
-// ref points at an id.
-type ref struct {
+// idRef is a reference to an ID.
+type idRef struct {
 	ID string `json:"@id"`
 }
 
-// described is what of croissant.json is checked.
-type described struct {
+// croissantFile has the fields of croissant.json that the test checks.
+type croissantFile struct {
 	Context      map[string]any `json:"@context"`
 	Type         string         `json:"@type"`
 	ConformsTo   string
@@ -92,20 +92,20 @@ type described struct {
 	}
 	RecordSet []struct {
 		ID    string `json:"@id"`
-		Key   []ref
+		Key   []idRef
 		Field []struct {
 			ID       string `json:"@id"`
 			DataType string
 			Source   struct {
-				FileSet ref
+				FileSet idRef
 				Extract struct{ Column string }
 			}
 		}
 	}
 }
 
-// Everything that croissant.json refers to exists, by the rules of its specification: unique ids,
-// hashes of files, fields whose sources are columns of their tables.
+// croissant.json follows its specification: IDs are unique, files exist with their hashes, and the
+// sources of fields are columns of their tables.
 func TestCroissantDescribesTheVersion(t *testing.T) {
 	root := t.TempDir()
 	rep := run(t, config(t, dir(t, root), stage(t, "run", 0, 3)))
@@ -113,12 +113,12 @@ func TestCroissantDescribesTheVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d described
+	var d croissantFile
 	if err := json.Unmarshal(raw, &d); err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Contains(raw, []byte("vnd.apache")) || !bytes.Contains(raw, []byte(`"encodingFormat":"application/x-parquet"`)) {
-		t.Error("mlcroissant reads application/x-parquet and no other name of these files")
+		t.Error("mlcroissant reads Parquet files only with the type application/x-parquet")
 	}
 	if d.Type != "sc:Dataset" || d.ConformsTo != "http://mlcommons.org/croissant/1.0" || d.Name == "" || d.Description == "" || !strings.Contains(d.CiteAs, rep.Version) || len(d.License) != 1 || d.Context["cr"] == nil {
 		t.Errorf("%.600s", raw)
@@ -126,7 +126,7 @@ func TestCroissantDescribesTheVersion(t *testing.T) {
 	ids := map[string]bool{}
 	unique := func(id string) {
 		if id == "" || ids[id] {
-			t.Errorf("id %q is empty or there twice", id)
+			t.Errorf("ID %q is empty or not unique", id)
 		}
 		ids[id] = true
 	}
@@ -140,7 +140,7 @@ func TestCroissantDescribesTheVersion(t *testing.T) {
 		}
 		body, err := os.ReadFile(filepath.Join(root, f.ContentURL))
 		if err != nil || schemas.HashBytes(body) != f.SHA256 || f.EncodingFormat == "" {
-			t.Errorf("%s: %v, or another hash", f.ContentURL, err)
+			t.Errorf("%s: %v, or its hash or format is wrong", f.ContentURL, err)
 		}
 	}
 	tables := map[string]int{}
@@ -155,7 +155,7 @@ func TestCroissantDescribesTheVersion(t *testing.T) {
 		}
 		for _, k := range r.Key {
 			if !ids[k.ID] {
-				t.Errorf("key %s of %s is no field", k.ID, r.ID)
+				t.Errorf("key %s of %s is not a field", k.ID, r.ID)
 			}
 		}
 	}
@@ -187,19 +187,19 @@ func TestCardShowsFiguresAndColumns(t *testing.T) {
 		wellFormed(t, f[1], body)
 	}
 	for _, want := range []string{
-		"message_field_training: train", "`sft-negative-pi`", "for training alone",
-		"| `minhash_b64` | utf8 |", "load_dataset(", "pd.read_parquet(", "pl.scan_parquet(", "-- DuckDB", "<summary><b>steps</b>", "0 of 3 episodes belong to one",
+		"message_field_training: train", "`sft-negative-pi`", "use these rows only for training",
+		"| `minhash_b64` | utf8 |", "load_dataset(", "pd.read_parquet(", "pl.scan_parquet(", "-- DuckDB", "<summary><b>steps</b>", "one for 0 of 3 episodes",
 	} {
 		if !strings.Contains(card, want) {
 			t.Errorf("the card lacks %q", want)
 		}
 	}
 	if strings.Contains(card, "dead_letters") {
-		t.Error("a table that is not there is described")
+		t.Error("the card describes a table that the version does not have")
 	}
 }
 
-// cardOf publishes episodes and reads the card and the manifest of the version.
+// cardOf publishes episodes and returns the card and the manifest of the version.
 func cardOf(t *testing.T, change func(cfg *publish.Config), staged ...sinks.Staged) (string, schemas.Manifest) {
 	t.Helper()
 	staging, root := dir(t, t.TempDir()), t.TempDir()
@@ -235,8 +235,8 @@ func wantLines(t *testing.T, card string, lines ...string) {
 	}
 }
 
-// The card claims nothing that does not hold for all data, such as a license that one episode
-// lacks, a verdict that a file only claims, or a cost that some episodes did not report.
+// The card does not generalize: it names no license that one episode lacks, counts no verdict that a file
+// only claims, and says that some episodes did not report a cost.
 func TestCardClaimsOnlyWhatHoldsForAllData(t *testing.T) {
 	all := golden("run", 4)
 	for i := range all {
@@ -256,11 +256,11 @@ func TestCardClaimsOnlyWhatHoldsForAllData(t *testing.T) {
 	all[0].Episode.CostUSD, all[1].Episode.CostUSD, all[3].Episode.CostUSD = new(0.5), new(0.25), new(0.25)
 	card, m := cardOf(t, func(cfg *publish.Config) { cfg.Imported = "debug-gym" }, all...)
 	wantLines(t, card,
-		"\nlicense: other\n", "| pytest | 0 | 3 | 0 | 0 |", "| debug-gym.success | 0 | 0 | 0 | 1 |", "nobody verified that", "debug-gym: 1",
-		"| cost | 1.00 USD, of the 3 episodes that report one |", "| m | 0 | 1 | 0 | 0 |", "1 repeat calls and texts",
-		"tracesmith import debug-gym FILE... -o DATASET", "With the files that", "@misc{tracesmith-"+m.Version,
+		"\nlicense: other\n", "| pytest | 0 | 3 | 0 | 0 |", "| debug-gym.success | 0 | 0 | 0 | 1 |", "such claims are not verified", "debug-gym: 1",
+		"| cost | 1.00 USD, of the 3 episodes that report one |", "| m | 0 | 1 | 0 | 0 |", "equal those of an\nearlier episode (`content_sha256`): 1.",
+		"tracesmith import debug-gym FILE... -o DATASET", "Use the files whose SHA-256", "@misc{tracesmith-"+m.Version,
 	)
-	for _, spdx := range []string{"LicenseRef-own", "Python-2.0"} { // none of the Hub's
+	for _, spdx := range []string{"LicenseRef-own", "Python-2.0"} { // the Hub has no names for these
 		all[2].Episode.LicenseSPDX = &spdx
 		card, _ = cardOf(t, nil, all...)
 		wantLines(t, card, "\nlicense: other\n")
@@ -272,25 +272,25 @@ func TestCardClaimsOnlyWhatHoldsForAllData(t *testing.T) {
 	wantLines(t, card, "\nlicense: unknown\n")
 }
 
-// The card says what is counted but not applied. Its command names the selection, or says whose
-// recipe it is.
-func TestCardTellsHowItWasMade(t *testing.T) {
+// The card lists predicates that are only counted. Its command names the selection, or has a placeholder
+// and identifies the recipe.
+func TestCardSaysHowToReproduce(t *testing.T) {
 	all := golden("run", 3)
 	card, m := cardOf(t, func(cfg *publish.Config) { cfg.Name = "it's" }, all...)
 	wantLines(t, card,
-		"| tests_hidden | `test_visibility == \"hidden\"` | ", "| near | `MinHash", "--name 'it'\\''s' --selection success-v1\n", "With the run directories of `run`:",
+		"| tests_hidden | `test_visibility == \"hidden\"` | ", "| near | `MinHash", "--name 'it'\\''s' --selection success-v1\n", "Use the run directories of `run`:",
 	)
 	if strings.Contains(card, "RECIPE") || m.Selection.Expr == "" || m.Split == nil || m.Split.Salt == "" || len(m.Split.Ratios) != 3 {
 		t.Errorf("%+v\n%+v", m.Split, m.Selection)
 	}
 	file := filepath.Join(t.TempDir(), "success-v1.yaml")
-	mustWrite(t, file, []byte("name: success-v1\npredicates: [acted]\nnear: 0.9\n")) // another one, of the same name
+	mustWrite(t, file, []byte("name: success-v1\npredicates: [acted]\nnear: 0.9\n")) // another selection with the name of a built-in one
 	own, err := selection.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	card, m = cardOf(t, func(cfg *publish.Config) { cfg.Selection = own }, all...)
-	wantLines(t, card, "--selection RECIPE\n", "RECIPE is the selection `success-v1`, of SHA-256 "+m.Selection.SHA256, "the selection keeps one")
+	wantLines(t, card, "--selection RECIPE\n", "RECIPE is the selection `success-v1` with the SHA-256 "+m.Selection.SHA256, "The selection keeps one of several near duplicates")
 
 	moved := golden("run", 3)
 	for i := range moved {
@@ -301,16 +301,16 @@ func TestCardTellsHowItWasMade(t *testing.T) {
 	}
 	card, m = cardOf(t, nil, moved...)
 	if m.Split.Otherwise != 3 {
-		t.Errorf("%d episodes are in another split than their repository's hash says, want 3", m.Split.Otherwise)
+		t.Errorf("%d episodes are in another split than the hash of their repository gives, want 3", m.Split.Otherwise)
 	}
-	wantLines(t, card, "but for 3 episodes")
+	wantLines(t, card, "Episodes with another split: 3.")
 }
 
-func TestSecretsOfThePublisherStopTheCard(t *testing.T) {
+func TestSecretInCardIsAnError(t *testing.T) {
 	cfg := config(t, dir(t, t.TempDir()), stage(t, "run", 0, 1))
 	cfg.Name = "ghp_" + strings.Repeat("a1B2", 9)
 	_, err := publish.Publish(t.Context(), cfg)
 	if found, ok := errors.AsType[*redact.Found](err); !ok || found.Object != "README.md" {
-		t.Errorf("%v, want the card held back", err)
+		t.Errorf("%v, want a redact.Found error for README.md", err)
 	}
 }

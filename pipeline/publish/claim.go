@@ -17,10 +17,10 @@ type datasetClaim struct {
 	Layout  int    `json:"layout"`
 }
 
-// Holds reports whether dest already contains the dataset name; it does not if dest is
-// empty. It returns ErrOccupied if dest contains anything else, and ErrName if the name is
-// not valid.
-func Holds(ctx context.Context, dest sinks.Store, name string) (ours bool, err error) {
+// Holds reports whether dest already contains the dataset with this name. It returns false
+// if dest is empty, ErrOccupied if dest contains anything else, and ErrName if the name is
+// invalid.
+func Holds(ctx context.Context, dest sinks.Store, name string) (exists bool, err error) {
 	raw, err := readClaim(ctx, dest, name)
 	return raw != nil, err
 }
@@ -30,13 +30,14 @@ func readClaim(ctx context.Context, dest sinks.Store, name string) ([]byte, erro
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	have, err := dest.Get(ctx, claimKey)
+	current, err := dest.Get(ctx, claimKey)
 	if errors.Is(err, sinks.ErrNotFound) {
-		for o, failing := range dest.List(ctx, "") {
-			if failing != nil {
-				return nil, fmt.Errorf("looking into the destination: %w", failing)
+		for o, listErr := range dest.List(ctx, "") {
+			if listErr != nil {
+				return nil, fmt.Errorf("reading the destination: %w", listErr)
 			}
-			if have, err = dest.Get(ctx, claimKey); errors.Is(err, sinks.ErrNotFound) { // otherwise another publisher has just claimed it
+			// If the claim exists by now, another publisher has just written it.
+			if current, err = dest.Get(ctx, claimKey); errors.Is(err, sinks.ErrNotFound) {
 				return nil, fmt.Errorf("%w: %s holds %s and is not a tracesmith dataset: choose an empty place", ErrOccupied, dest.URI(), o.Key)
 			}
 			break
@@ -46,32 +47,32 @@ func readClaim(ctx context.Context, dest sinks.Store, name string) ([]byte, erro
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("looking into the destination: %w", err)
+		return nil, fmt.Errorf("reading the destination: %w", err)
 	}
 	var c datasetClaim
-	if err := json.Unmarshal(have, &c); err != nil || c.Dataset == "" {
+	if err := json.Unmarshal(current, &c); err != nil || c.Dataset == "" {
 		return nil, fmt.Errorf("%w: %s/%s is not a tracesmith file: choose an empty place", ErrOccupied, dest.URI(), claimKey)
 	}
 	if c.Dataset != name || c.Layout < 1 || c.Layout > layoutVersion {
 		return nil, fmt.Errorf("%w: %s holds dataset %q (layout %d), not %q: choose another place or the same name", ErrOccupied, dest.URI(), c.Dataset, c.Layout, name)
 	}
-	return have, nil
+	return current, nil
 }
 
-// claim claims dest for the dataset name. Before the first claim it checks that the store
-// enforces conditional writes. It raises the layout of an older claim, so that older
-// programs no longer publish there.
+// claim claims dest for the dataset with this name. Before the first claim it checks that
+// the store enforces conditional writes. In an existing claim it raises the layout, so that
+// older programs no longer publish there.
 func claim(ctx context.Context, dest sinks.Store, name string) error {
 	raw, err := schemas.CanonicalJSON(datasetClaim{Dataset: name, Layout: layoutVersion})
 	if err != nil {
 		return err
 	}
-	have, err := readClaim(ctx, dest, name)
+	current, err := readClaim(ctx, dest, name)
 	switch {
-	case err != nil || bytes.Equal(have, raw):
+	case err != nil || bytes.Equal(current, raw):
 		return err
-	case have != nil:
-		err = dest.Swap(ctx, claimKey, have, raw)
+	case current != nil:
+		err = dest.Swap(ctx, claimKey, current, raw)
 	default:
 		if err := dest.Probe(ctx); err != nil {
 			return err

@@ -12,8 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// findManifest returns the manifest of this version, if an earlier call or another
-// publisher committed it.
+// findManifest returns the manifest of this version if an earlier call or another
+// publisher has committed it.
 func (p *publication) findManifest(ctx context.Context) (schemas.Manifest, bool, error) {
 	raw, err := p.cfg.Dest.Get(ctx, p.key(manifestKey))
 	if errors.Is(err, sinks.ErrNotFound) {
@@ -29,15 +29,15 @@ func (p *publication) findManifest(ctx context.Context) (schemas.Manifest, bool,
 	return m, true, nil
 }
 
-// readLatestFiles finds the files of the latest version, which save uploads. It
-// ignores errors, because every file can be uploaded instead.
+// readLatestFiles fills p.prior with the files of the latest version, so that equal files
+// can be copied instead of uploaded. It ignores errors, because uploading always works.
 func (p *publication) readLatestFiles(ctx context.Context) {
-	var at schemas.Pointer
-	if json.Unmarshal(p.latest, &at) != nil {
+	var pointer schemas.Pointer
+	if json.Unmarshal(p.latest, &pointer) != nil {
 		return
 	}
-	raw, err := p.cfg.Dest.Get(ctx, at.Manifest)
-	if err != nil || schemas.HashBytes(raw) != at.ManifestSHA256 {
+	raw, err := p.cfg.Dest.Get(ctx, pointer.Manifest)
+	if err != nil || schemas.HashBytes(raw) != pointer.ManifestSHA256 {
 		return
 	}
 	m, err := decodeManifest(raw)
@@ -46,16 +46,16 @@ func (p *publication) readLatestFiles(ctx context.Context) {
 	}
 	p.prior = map[string]string{}
 	for _, f := range m.Files {
-		p.prior[f.SHA256] = keyBelow(strings.TrimSuffix(at.Manifest, manifestKey), f.Path)
+		p.prior[f.SHA256] = keyBelow(strings.TrimSuffix(pointer.Manifest, manifestKey), f.Path)
 	}
 }
 
-// copyFromLatest copies a file from the latest version, if that version has it
-// undamaged.
+// copyFromLatest copies a file from the latest version. It returns false if that version
+// does not have the file, or if the copy is damaged.
 func (p *publication) copyFromLatest(ctx context.Context, f schemas.ManifestFile) (bool, error) {
 	from, ok := p.prior[f.SHA256]
 	if !ok || p.cfg.Dest.Copy(ctx, from, p.key(f.Path)) != nil {
-		return false, ctx.Err() // the upload reports errors of the store
+		return false, ctx.Err() // the upload that follows reports any error of the store
 	}
 	head, err := p.cfg.Dest.Head(ctx, p.key(f.Path))
 	if err == nil && head.SHA256 == f.SHA256 && head.Size == f.Bytes {
@@ -68,7 +68,7 @@ func (p *publication) copyFromLatest(ctx context.Context, f schemas.ManifestFile
 	return false, err
 }
 
-// upload stores a shard; one that exists must be equal.
+// upload stores a shard. If the object exists already, it must be equal.
 func (p *publication) upload(ctx context.Context, f builtFile) error {
 	if done, err := p.copyFromLatest(ctx, f.entry); done || err != nil {
 		return err
@@ -77,12 +77,13 @@ func (p *publication) upload(ctx context.Context, f builtFile) error {
 	return p.confirm(ctx, f.entry, err)
 }
 
+// uploadText stores a text file. If the object exists already, it must be equal.
 func (p *publication) uploadText(ctx context.Context, t textFile) error {
 	return p.confirm(ctx, t.entry(), p.cfg.Dest.Create(ctx, p.key(t.path), t.body))
 }
 
-// confirm interprets the error of creating a file: a file that exists with the same
-// hash and size is fine.
+// confirm interprets the error from creating a file. It is not an error if the file exists
+// with the same hash and size.
 func (p *publication) confirm(ctx context.Context, f schemas.ManifestFile, err error) error {
 	if err == nil {
 		p.uploaded++
@@ -128,11 +129,11 @@ func (p *publication) commit(ctx context.Context, m schemas.Manifest) error {
 	if !errors.Is(err, sinks.ErrExists) {
 		return err
 	}
-	have, err := p.cfg.Dest.Get(ctx, p.key(manifestKey))
+	current, err := p.cfg.Dest.Get(ctx, p.key(manifestKey))
 	if err != nil {
 		return fmt.Errorf("reading the other publisher's manifest: %w", err)
 	}
-	if !bytes.Equal(have, raw) {
+	if !bytes.Equal(current, raw) {
 		return fmt.Errorf("%s/%s was committed with different content: %w: publish to another place", p.cfg.Dest.URI(), p.key(manifestKey), ErrConflict)
 	}
 	return nil

@@ -12,32 +12,34 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// cutVersion is part of every version's id. Raise it when publishing the same
+// tablesVersion is part of the ID of every version. Increment it when publishing the same
 // inputs writes different tables.
-const cutVersion = 3
+const tablesVersion = 3
 
-// textVersion is part of every version's id. Raise it when the card, reports or figures change.
-const textVersion = 11
+// textVersion is part of the ID of every version. Increment it when the card, the reports or
+// the figures change.
+const textVersion = 12
 
 // Config says what to publish and where.
 type Config struct {
-	Staging []sinks.Store // run directories, whose staging/ has the episodes
+	Staging []sinks.Store // run directories, each with episodes in staging/
 	Dest    sinks.Store   // root of the dataset
 	Name    string        // of the dataset
-	// Selection is a recipe or a selection file; nil: selection.Default.
+	// Selection is a recipe or a selection file; nil means selection.Default.
 	Selection selection.Selector
-	// Benchmarks are compared with the episodes, for reports/contamination.json.
-	// nil: only the built-in lists of repositories are compared.
+	// Benchmarks are compared with the episodes, for reports/contamination.json. If it is
+	// nil, only the built-in lists of repositories are compared.
 	Benchmarks *provenance.Comparison
-	Imported   string             // format of imported episodes, for the card; "": runs
+	Imported   string             // format of imported episodes, for the card; "" for episodes of runs
 	Secrets    *redact.Known      // exact values that must not be published
 	Producer   string             // version of this program, recorded in every table
-	Scratch    string             // directory for shards before upload; "": the system's
-	MaxShard   int64              // bytes of values per shard; 0: shard.MaxBytes
-	Lease      time.Duration      // how long another publisher may be silent before it is considered dead; 0: 30 s
+	Scratch    string             // directory for temporary files; "" means the system's
+	MaxShard   int64              // bytes of values per shard; 0 means shard.MaxBytes
+	Lease      time.Duration      // duration of the publishing lease (see leaseState); 0 means 30 s
 	Progress   func(stage string) // called at the beginning of each stage; may be nil
 }
 
+// check validates the configuration and sets the default selection.
 func (c *Config) check() error {
 	switch {
 	case len(c.Staging) == 0:
@@ -58,7 +60,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-func (c *Config) tell(stage string) {
+func (c *Config) reportStage(stage string) {
 	if c.Progress != nil {
 		c.Progress(stage)
 	}

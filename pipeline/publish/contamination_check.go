@@ -15,35 +15,36 @@ import (
 // keeps no text: a bit mask per task and, if benchmarks have texts, a hash per text.
 // compare is safe for concurrent use, addEpisode is not.
 type contaminationCheck struct {
-	with        *provenance.Comparison // nil: only the built-in lists of repositories
+	benchmarks  *provenance.Comparison // nil: only the built-in lists of repositories
 	episodes    int
 	tasks       map[taskKey]uint8 // bit i: provenance.Tests[i] was possible
 	compared    [8]int            // number of episodes by test
-	byTest      map[benchmarkTest]*affected
-	byBenchmark map[string]*affected // by benchmark
+	byTest      map[benchmarkTest]*matches
+	byBenchmark map[string]*matches // of any test
 
-	mu    sync.Mutex
-	texts map[textKey]textComparison
-	below map[benchmarkTest]float64 // the highest share below the bound
+	mu           sync.Mutex
+	texts        map[textKey]textComparison
+	highestBelow map[benchmarkTest]float64 // the highest share below the bound
 }
 
 type (
 	taskKey       struct{ source, instance string }
 	benchmarkTest struct{ benchmark, test string }
-	matchKey      struct {
+	// matchKey is a task and what it matches (provenance.Finding.Of).
+	matchKey struct {
 		task taskKey
 		of   string
 	}
-	// affected are the episodes and tasks that match a benchmark.
-	affected struct {
+	// matches are the episodes and tasks that match a benchmark.
+	matches struct {
 		episodes int
 		tasks    map[taskKey]bool
 		matches  map[matchKey]*match
 	}
 	match struct {
-		share    float64 // the highest
+		share    float64 // the highest of its episodes
 		episodes int
-		ids      []string // of the episodes, if their patches match
+		ids      []string // IDs of the episodes, if their patches match
 	}
 	textKey struct {
 		kind int
@@ -51,21 +52,21 @@ type (
 	}
 	// textComparison is the result of comparing one text.
 	textComparison struct {
-		comparable [2]bool // by runs of 13 words, by signature
+		comparable [2]bool // whether the text is long enough to compare: by runs of 13 words, by signature
 		findings   []provenance.Finding
 	}
 )
 
-func newContaminationCheck(with *provenance.Comparison) *contaminationCheck {
+func newContaminationCheck(benchmarks *provenance.Comparison) *contaminationCheck {
 	return &contaminationCheck{
-		with: with, tasks: map[taskKey]uint8{}, byTest: map[benchmarkTest]*affected{}, byBenchmark: map[string]*affected{},
-		texts: map[textKey]textComparison{}, below: map[benchmarkTest]float64{},
+		benchmarks: benchmarks, tasks: map[taskKey]uint8{}, byTest: map[benchmarkTest]*matches{}, byBenchmark: map[string]*matches{},
+		texts: map[textKey]textComparison{}, highestBelow: map[benchmarkTest]float64{},
 	}
 }
 
 // comparison is the result of comparing one episode.
 type comparison struct {
-	testable uint8
+	testable uint8 // bit i: provenance.Tests[i] was possible
 	findings []provenance.Finding
 }
 
@@ -76,29 +77,29 @@ func (c *contaminationCheck) compare(s sinks.Staged) (out comparison) {
 	if e.Contamination != nil {
 		names.Repo = e.Repo
 	}
-	can := map[string]bool{provenance.TestInstance: true, provenance.TestRepo: names.Comparable(provenance.TestRepo)}
-	if c.with != nil {
-		out.findings = c.with.Names(names)
-		can[provenance.TestCommit] = names.Comparable(provenance.TestCommit)
+	testable := map[string]bool{provenance.TestInstance: true, provenance.TestRepo: names.Comparable(provenance.TestRepo)}
+	if c.benchmarks != nil {
+		out.findings = c.benchmarks.Names(names)
+		testable[provenance.TestCommit] = names.Comparable(provenance.TestCommit)
 		for kind, tests := range [][2]string{
 			provenance.Statements: {provenance.TestStatement, provenance.TestStatementNear},
 			provenance.Patches:    {provenance.TestPatch, provenance.TestPatchNear},
 		} {
-			l := c.compareText(kind, textOf(kind, s))
-			can[tests[0]], can[tests[1]] = l.comparable[0], l.comparable[1]
-			out.findings = append(out.findings, l.findings...)
+			result := c.compareText(kind, textOf(kind, s))
+			testable[tests[0]], testable[tests[1]] = result.comparable[0], result.comparable[1]
+			out.findings = append(out.findings, result.findings...)
 		}
 	}
 	out.findings = append(out.findings, listedRepos(e)...)
 	for i, test := range provenance.Tests {
-		if can[test] {
+		if testable[test] {
 			out.testable |= 1 << i
 		}
 	}
 	return out
 }
 
-// textOf returns the statement or the patch of an episode; a long patch is in a blob.
+// textOf returns the problem statement or the patch of an episode. A long patch is in a blob.
 func textOf(kind int, s sinks.Staged) string {
 	switch {
 	case kind == provenance.Statements:
@@ -114,35 +115,35 @@ func textOf(kind int, s sinks.Staged) string {
 	return ""
 }
 
-// compareText compares a text, and caches the result.
+// compareText compares a text with the benchmarks, and caches the result.
 func (c *contaminationCheck) compareText(kind int, body string) textComparison {
 	if body == "" {
 		return textComparison{}
 	}
 	key := textKey{kind, sha256.Sum256([]byte(body))}
 	c.mu.Lock()
-	l, known := c.texts[key]
+	result, known := c.texts[key]
 	c.mu.Unlock()
 	if known {
-		return l
+		return result
 	}
 	if kind == provenance.Patches {
 		body = overlap.Changed(body)
 	}
 	p := overlap.PrintOf(body)
-	l = textComparison{comparable: [2]bool{len(p.Grams) >= overlap.Least, p.Shingles >= overlap.Least}}
-	found := c.with.Text(kind, p)
+	result = textComparison{comparable: [2]bool{len(p.Grams) >= overlap.Least, p.Shingles >= overlap.Least}}
+	found := c.benchmarks.Text(kind, p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, f := range found {
 		if key := (benchmarkTest{f.Benchmark, f.Test}); f.Share < provenance.Bound(f.Test) {
-			c.below[key] = max(c.below[key], f.Share)
+			c.highestBelow[key] = max(c.highestBelow[key], f.Share)
 		} else {
-			l.findings = append(l.findings, f)
+			result.findings = append(result.findings, f)
 		}
 	}
-	c.texts[key] = l
-	return l
+	c.texts[key] = result
+	return result
 }
 
 // listedRepos returns the findings in the column contamination, which come from the
@@ -160,23 +161,23 @@ func listedRepos(e schemas.EpisodeRow) (out []provenance.Finding) {
 }
 
 // addEpisode counts an episode and its findings.
-func (c *contaminationCheck) addEpisode(e schemas.EpisodeRow, l comparison) {
+func (c *contaminationCheck) addEpisode(e schemas.EpisodeRow, result comparison) {
 	task := taskKey{e.TaskSource, e.InstanceID}
 	c.episodes++
-	c.tasks[task] |= l.testable
+	c.tasks[task] |= result.testable
 	for i := range provenance.Tests {
-		if l.testable&(1<<i) != 0 {
+		if result.testable&(1<<i) != 0 {
 			c.compared[i]++
 		}
 	}
-	once := map[benchmarkTest]bool{}
-	for _, f := range l.findings {
+	counted := map[benchmarkTest]bool{}
+	for _, f := range result.findings {
 		key := benchmarkTest{f.Benchmark, f.Test}
-		if once[key] { // the lists and the hashes know it
+		if counted[key] { // the lists and the hashes can both find the same match
 			continue
 		}
-		once[key] = true
-		found := affectedBy(c.byTest, key)
+		counted[key] = true
+		found := matchesFor(c.byTest, key)
 		found.addTask(task)
 		m := found.matches[matchKey{task, f.Of}]
 		if m == nil {
@@ -187,21 +188,22 @@ func (c *contaminationCheck) addEpisode(e schemas.EpisodeRow, l comparison) {
 		if f.Test == provenance.TestPatch || f.Test == provenance.TestPatchNear {
 			m.ids = append(m.ids, e.EpisodeID)
 		}
-		if whole := (benchmarkTest{benchmark: f.Benchmark}); !once[whole] {
-			once[whole] = true
-			affectedBy(c.byBenchmark, f.Benchmark).addTask(task)
+		if whole := (benchmarkTest{benchmark: f.Benchmark}); !counted[whole] {
+			counted[whole] = true
+			matchesFor(c.byBenchmark, f.Benchmark).addTask(task)
 		}
 	}
 }
 
-func affectedBy[K comparable](m map[K]*affected, key K) *affected {
+func matchesFor[K comparable](m map[K]*matches, key K) *matches {
 	if m[key] == nil {
-		m[key] = &affected{tasks: map[taskKey]bool{}, matches: map[matchKey]*match{}}
+		m[key] = &matches{tasks: map[taskKey]bool{}, matches: map[matchKey]*match{}}
 	}
 	return m[key]
 }
 
-func (c *affected) addTask(task taskKey) {
+// addTask counts one more episode of a task.
+func (c *matches) addTask(task taskKey) {
 	c.episodes++
 	c.tasks[task] = true
 }

@@ -15,36 +15,38 @@ import (
 // contaminationPath is the path of Contamination in a version.
 const contaminationPath = "reports/contamination.json"
 
-// Contamination is reports/contamination.json: the tasks and episodes that match
-// public benchmarks, by test, and the number that could not be compared. It does not
-// change which episodes are published.
+// Contamination is the content of reports/contamination.json. It lists the tasks and
+// episodes that match public benchmarks, by test, and counts those that could not be
+// compared. It does not change which episodes are published.
 type Contamination struct {
 	Schema     string           `json:"schema"` // tracesmith.contamination/1
 	Episodes   int              `json:"episodes"`
 	Tasks      int              `json:"tasks"`
 	Lists      Lists            `json:"lists"`
-	Hashes     string           `json:"hashes,omitempty"` // identity of the files written by "tasks hashes"; "" without any
+	Hashes     string           `json:"hashes,omitempty"` // identifies the files written by "tasks hashes"; "" without such files
 	Bounds     Bounds           `json:"bounds"`
 	Tests      []ComparedTest   `json:"tests"`
-	Benchmarks []BenchmarkFound `json:"benchmarks"` // by name
+	Benchmarks []BenchmarkFound `json:"benchmarks"` // sorted by name
 	Limits     []string         `json:"limits"`
 }
 
-// Lists are the built-in lists of benchmarks' repositories.
+// Lists describes the built-in lists of benchmarks' repositories.
 type Lists struct {
 	Version int            `json:"version"`
-	Repos   map[string]int `json:"repos"` // by benchmark
+	Repos   map[string]int `json:"repos"` // number of repositories by benchmark
 }
 
-// Bounds are the thresholds at which a text counts as a benchmark's.
+// Bounds are the thresholds from which on a text matches a text of a benchmark.
 type Bounds struct {
-	Words13      float64 `json:"share_13gram"`       // share of the shorter text's 13-word runs
-	MinHash      float64 `json:"similarity_minhash"` // estimated from signatures of 5-word runs
-	Least        int     `json:"least_runs"`         // minimum of both texts
-	CommonBeyond int     `json:"common_beyond"`      // 13-word runs in more of a benchmark's texts are boilerplate, and not counted
+	Words13 float64 `json:"share_13gram"`       // share of the shorter text's 13-word runs
+	MinHash float64 `json:"similarity_minhash"` // Jaccard similarity, estimated from signatures of 5-word runs
+	Least   int     `json:"least_runs"`         // minimum number of runs in each of the two texts
+	// CommonBeyond is the number of a benchmark's texts beyond which a shared 13-word run counts
+	// as boilerplate and is ignored.
+	CommonBeyond int `json:"common_beyond"`
 }
 
-// ComparedTest says what data a test used, and how much of the dataset it covered.
+// ComparedTest describes which data a test used and how much of the dataset it covered.
 type ComparedTest struct {
 	Test            string `json:"test"`
 	With            string `json:"with"` // lists, hashes, lists and hashes, or nothing
@@ -54,11 +56,11 @@ type ComparedTest struct {
 	EpisodesWithout int    `json:"episodes_not_compared"`
 }
 
-// BenchmarkFound is the result for one benchmark. Tasks and Episodes count matches of
-// any test.
+// BenchmarkFound is the result for one benchmark. Tasks and Episodes count the matches of
+// all tests together.
 type BenchmarkFound struct {
 	Benchmark string                 `json:"benchmark"`
-	Hashed    provenance.KnownCounts `json:"hashed"` // content of its hashes
+	Hashed    provenance.KnownCounts `json:"hashed"` // what the benchmark's hashes contain
 	Tasks     int                    `json:"tasks"`
 	Episodes  int                    `json:"episodes"`
 	Share     float64                `json:"share"` // of all episodes
@@ -68,11 +70,11 @@ type BenchmarkFound struct {
 // TestFound is the result of one test for one benchmark.
 type TestFound struct {
 	Test     string      `json:"test"`
-	Compared bool        `json:"compared"` // false: no data of the benchmark for this test
+	Compared bool        `json:"compared"` // false if there is no data of the benchmark for this test
 	Tasks    int         `json:"tasks"`
 	Episodes int         `json:"episodes"`
 	Share    float64     `json:"share"`                   // of all episodes
-	Below    float64     `json:"highest_below,omitempty"` // highest overlap below the bound
+	Below    float64     `json:"highest_below,omitempty"` // highest overlap that is below the bound
 	Found    []TaskFound `json:"found"`
 }
 
@@ -81,20 +83,20 @@ type TaskFound struct {
 	Source   string   `json:"task_source"`
 	Instance string   `json:"instance_id"`
 	Of       string   `json:"of"`                // the matching instance, repository, commit or request of the benchmark
-	Overlap  float64  `json:"overlap,omitempty"` // of texts: the maximum over its episodes
+	Overlap  float64  `json:"overlap,omitempty"` // for texts: the maximum over the task's episodes
 	Episodes int      `json:"episodes"`
-	IDs      []string `json:"episode_ids,omitempty"` // of matching patches, which differ by episode
+	IDs      []string `json:"episode_ids,omitempty"` // for patches, which differ by episode: the matching episodes
 }
 
-// identity identifies the hashes that are compared with; "" without hashes.
+// identity identifies the hashes of benchmarks that are used; "" without hashes.
 func (c *contaminationCheck) identity() string {
-	if c.with == nil {
+	if c.benchmarks == nil {
 		return ""
 	}
-	return c.with.Identity
+	return c.benchmarks.Identity
 }
 
-// report returns the result so far.
+// report returns the results for the episodes added so far.
 func (c *contaminationCheck) report() Contamination {
 	r := Contamination{
 		Schema: "tracesmith.contamination/1", Episodes: c.episodes, Tasks: len(c.tasks), Hashes: c.identity(),
@@ -106,8 +108,8 @@ func (c *contaminationCheck) report() Contamination {
 		},
 	}
 	known := map[string]provenance.KnownCounts{}
-	if c.with != nil {
-		for _, k := range c.with.Benchmarks {
+	if c.benchmarks != nil {
+		for _, k := range c.benchmarks.Benchmarks {
 			known[k.Name] = k.Counts
 		}
 	} else {
@@ -126,6 +128,7 @@ func (c *contaminationCheck) report() Contamination {
 	return r
 }
 
+// keys returns the set of keys of a map.
 func keys[V any](m map[string]V) map[string]bool {
 	out := map[string]bool{}
 	for k := range m {
@@ -134,18 +137,19 @@ func keys[V any](m map[string]V) map[string]bool {
 	return out
 }
 
+// comparedTest returns how much of the dataset the i-th test of provenance.Tests covered.
 func (c *contaminationCheck) comparedTest(i int, test string) ComparedTest {
 	t := ComparedTest{Test: test, With: "nothing", Episodes: c.compared[i]}
 	switch {
-	case (test == provenance.TestRepo || test == provenance.TestInstance) && c.with != nil:
+	case (test == provenance.TestRepo || test == provenance.TestInstance) && c.benchmarks != nil:
 		t.With = "lists and hashes"
 	case test == provenance.TestRepo || test == provenance.TestInstance:
 		t.With = "lists"
-	case c.with != nil:
+	case c.benchmarks != nil:
 		t.With = "hashes"
 	}
-	for _, can := range c.tasks {
-		if can&(1<<i) != 0 {
+	for _, testable := range c.tasks {
+		if testable&(1<<i) != 0 {
 			t.Tasks++
 		}
 	}
@@ -153,18 +157,20 @@ func (c *contaminationCheck) comparedTest(i int, test string) ComparedTest {
 	return t
 }
 
+// benchmark returns the result for one benchmark. has counts what its hashes contain, listed is
+// the number of its repositories in the built-in list.
 func (c *contaminationCheck) benchmark(name string, has provenance.KnownCounts, listed int) BenchmarkFound {
 	b := BenchmarkFound{Benchmark: name, Hashed: has}
 	if all := c.byBenchmark[name]; all != nil {
 		b.Tasks, b.Episodes = len(all.tasks), all.episodes
 	}
 	b.Share = c.share(b.Episodes)
-	for test, there := range map[string]int{
+	for test, n := range map[string]int{
 		provenance.TestInstance: listed + has.Tasks, provenance.TestRepo: listed + has.Repos, provenance.TestCommit: has.Commits,
 		provenance.TestStatement: has.Statements, provenance.TestStatementNear: has.NearStatements,
 		provenance.TestPatch: has.Patches, provenance.TestPatchNear: has.NearPatches,
 	} {
-		b.Tests = append(b.Tests, c.test(benchmarkTest{name, test}, there > 0))
+		b.Tests = append(b.Tests, c.test(benchmarkTest{name, test}, n > 0))
 	}
 	slices.SortFunc(b.Tests, func(a, b TestFound) int {
 		return cmp.Compare(slices.Index(provenance.Tests, a.Test), slices.Index(provenance.Tests, b.Test))
@@ -172,8 +178,9 @@ func (c *contaminationCheck) benchmark(name string, has provenance.KnownCounts, 
 	return b
 }
 
+// test returns the result of one test for one benchmark.
 func (c *contaminationCheck) test(key benchmarkTest, compared bool) TestFound {
-	t := TestFound{Test: key.test, Compared: compared, Below: round(c.below[key]), Found: []TaskFound{}}
+	t := TestFound{Test: key.test, Compared: compared, Below: round(c.highestBelow[key]), Found: []TaskFound{}}
 	found := c.byTest[key]
 	if found == nil {
 		return t

@@ -16,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// fix is a patch of many words about something.
+// fix returns a long patch about something.
 func fix(about string) string {
 	var b strings.Builder
 	b.WriteString("diff --git a/lib/calc.py b/lib/calc.py\n--- a/lib/calc.py\n+++ b/lib/calc.py\n@@ -1,1 +1,30 @@\n-old\n")
@@ -26,6 +26,7 @@ func fix(about string) string {
 	return b.String()
 }
 
+// statement returns a long problem statement about something.
 func statement(about string) string {
 	var b strings.Builder
 	for i := range 40 {
@@ -34,7 +35,7 @@ func statement(about string) string {
 	return b.String()
 }
 
-// attempt is one of a task, with a patch of its own.
+// attempt returns an episode of a task with a problem statement and a patch.
 func attempt(n int, instance, words, patch string) sinks.Staged {
 	s := sinktest.Episode("run", n)
 	s.Episode.InstanceID, s.Episode.Contamination = instance, []string{}
@@ -49,7 +50,7 @@ func attempt(n int, instance, words, patch string) sinks.Staged {
 	return s
 }
 
-// toy is a benchmark of two tasks.
+// toy returns a benchmark with two tasks.
 func toy(t *testing.T) *provenance.Comparison {
 	t.Helper()
 	var l provenance.Library
@@ -65,6 +66,7 @@ func toy(t *testing.T) *provenance.Comparison {
 	return l.Comparison()
 }
 
+// contamination reads the report and the card of a dataset.
 func contamination(t *testing.T, root string) (c publish.Contamination, card string) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, "reports", "contamination.json"))
@@ -89,17 +91,17 @@ func TestContaminationIsReported(t *testing.T) {
 	listed := attempt(5, "django__django-1", "short", "")
 	listed.Episode.Contamination = []string{"swe-bench:instance", "swe-bench:repo"}
 	staged := []sinks.Staged{
-		attempt(0, "mine-1", statement("alpha"), fix("alpha")), // the task and its fix
-		attempt(1, "mine-1", statement("alpha"), fix("else")),  // the task, another patch
-		attempt(2, "mine-2", statement("own"), fix("beta")),    // the fix alone
-		attempt(3, "mine-2", statement("own"), ""),             // nothing
+		attempt(0, "mine-1", statement("alpha"), fix("alpha")), // statement and patch match
+		attempt(1, "mine-1", statement("alpha"), fix("else")),  // only the statement matches
+		attempt(2, "mine-2", statement("own"), fix("beta")),    // only the patch matches
+		attempt(3, "mine-2", statement("own"), ""),             // nothing matches
 		long, listed,
 	}
 	stores := []sinks.Store{dir(t, t.TempDir()), dir(t, t.TempDir())}
 	for i, s := range staged {
 		put(t, stores[i%2], s)
 	}
-	put(t, stores[1], staged[0]) // twice, and counted once
+	put(t, stores[1], staged[0]) // staged twice, but counted once
 	root, again := t.TempDir(), t.TempDir()
 	cfg := config(t, dir(t, root), stores...)
 	cfg.Benchmarks = toy(t)
@@ -108,7 +110,7 @@ func TestContaminationIsReported(t *testing.T) {
 	other.Benchmarks = toy(t)
 	run(t, other)
 	if a, b := tree(t, root), tree(t, again); len(a) == 0 || fmt.Sprint(a) != fmt.Sprint(b) {
-		t.Error("the same staging in another order is another dataset")
+		t.Error("the order of the run directories changes the dataset")
 	}
 
 	c, card := contamination(t, root)
@@ -153,8 +155,8 @@ func TestContaminationIsReported(t *testing.T) {
 	}
 }
 
-// The card does not claim that a dataset is free of contamination that was not searched for.
-func TestWithoutHashesNoContaminationIsClaimed(t *testing.T) {
+// Without hashes, the report and the card say that texts were not compared.
+func TestReportWithoutHashesSaysNotCompared(t *testing.T) {
 	root := t.TempDir()
 	run(t, config(t, dir(t, root), stage(t, "run", 0, 2)))
 	c, card := contamination(t, root)
@@ -188,7 +190,7 @@ func TestWithheldEpisodesAreNotReported(t *testing.T) {
 	rep := run(t, cfg)
 	c, _ := contamination(t, root)
 	if rep.Held != 1 || c.Episodes != 1 || c.Tasks != 1 {
-		t.Errorf("%d held back, %d episodes of %d tasks", rep.Held, c.Episodes, c.Tasks)
+		t.Errorf("%d episodes withheld, %d episodes of %d tasks reported", rep.Held, c.Episodes, c.Tasks)
 	}
 	for _, b := range c.Benchmarks {
 		for _, one := range b.Tests {

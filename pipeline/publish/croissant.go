@@ -20,11 +20,11 @@ const croissantContext = `{"@language":"en","@vocab":"https://schema.org/","cite
 	`"path":"cr:path","recordSet":"cr:recordSet","references":"cr:references","regex":"cr:regex","repeated":"cr:repeated","replace":"cr:replace","samplingRate":"cr:samplingRate",` +
 	`"sc":"https://schema.org/","separator":"cr:separator","source":"cr:source","subField":"cr:subField","transform":"cr:transform"}`
 
-// parquetFormat is not the registered media type, because Croissant's library reads
-// only this one as Parquet.
+// parquetFormat is the media type of Parquet files. It is not the registered one, because
+// the mlcroissant library reads only files of this type as Parquet.
 const parquetFormat = "application/x-parquet"
 
-// croissantTypes are the data types of columns.
+// croissantTypes maps the types of columns to data types of Croissant.
 var croissantTypes = map[string]string{
 	"utf8": "sc:Text", "list<utf8>": "sc:Text", "bool": "sc:Boolean", "int32": "sc:Integer", "int64": "sc:Integer", "float64": "sc:Float",
 	"timestamp[us, tz=UTC]": "sc:DateTime",
@@ -32,8 +32,8 @@ var croissantTypes = map[string]string{
 
 type object = map[string]any
 
-// croissant describes a version in Croissant 1.0: each file with its hash, and per
-// table a set of files and a record set with the documented columns.
+// croissant returns a description of a version in Croissant 1.0: each file with its hash
+// and, for each table, a set of files and a record set with its columns.
 func croissant(m schemas.Manifest, s Stats) ([]byte, error) {
 	d := object{
 		"@context": json.RawMessage(croissantContext), "@type": "sc:Dataset", "conformsTo": "http://mlcommons.org/croissant/1.0",
@@ -75,6 +75,7 @@ func croissant(m schemas.Manifest, s Stats) ([]byte, error) {
 	return schemas.CanonicalJSON(d)
 }
 
+// recordSet describes the columns of a table. files is the ID of the set of its files.
 func recordSet(t schemas.TableDoc, files string) object {
 	var fields, key []object
 	for _, c := range t.Columns {
@@ -103,7 +104,7 @@ func mediaType(file string) string {
 	}[path.Ext(file)], "application/octet-stream")
 }
 
-// citation returns a BibTeX entry, without author and year, which are not known.
+// citation returns a BibTeX entry without author and year, which tracesmith does not know.
 func citation(m schemas.Manifest) string {
 	safe := strings.NewReplacer("{", "", "}", "", "\\", "", "%", "")
 	return fmt.Sprintf("@misc{tracesmith-%s,\n  title = {%s: debugging trajectories},\n  version = {%s},\n  note = {Dataset, made with tracesmith %s}\n}",

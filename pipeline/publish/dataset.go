@@ -21,25 +21,25 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-// Dataset is one published version, opened for reading. Every file is checked
-// against the manifest before its first use. It is safe for concurrent use. Close
-// removes downloads.
+// Dataset is one published version, opened for reading. It checks every file against the
+// manifest before its first use. It is safe for concurrent use. Call Close to remove
+// downloaded files.
 type Dataset struct {
 	Manifest schemas.Manifest
 	store    sinks.Store
-	base     string // prefix of the version's keys; "": the version is at the root
-	exposed  bool   // the version is also at the root
+	base     string // prefix of the version's keys; "" if the version is at the root
+	exposed  bool   // whether the root has a copy of the version
 
-	mu      sync.Mutex
-	checked map[string]string // path in the manifest -> verified local file
-	scratch string
+	mu       sync.Mutex
+	verified map[string]string // path in the manifest -> verified local file
+	scratch  string
 }
 
-// Open opens the latest version, to which latest.json points. A store without
-// versions, such as a copy of one version or of a dataset's root, is opened as that
-// version. An error that wraps sinks.ErrNotFound means that there is no dataset.
+// Open opens the latest version, to which latest.json points. If the store contains only
+// one version, such as a copy of a dataset's root, it opens that version. An error that
+// wraps sinks.ErrNotFound means that there is no dataset.
 func Open(ctx context.Context, store sinks.Store) (*Dataset, error) {
-	d := &Dataset{store: store, checked: map[string]string{}}
+	d := &Dataset{store: store, verified: map[string]string{}}
 	raw, err := store.Get(ctx, latestKey)
 	if errors.Is(err, sinks.ErrNotFound) {
 		return d.load(ctx, "")
@@ -53,9 +53,9 @@ func Open(ctx context.Context, store sinks.Store) (*Dataset, error) {
 	}
 	d.base = strings.TrimSuffix(p.Manifest, manifestKey)
 	if _, err := store.Head(ctx, p.Manifest); errors.Is(err, sinks.ErrNotFound) && strings.HasPrefix(d.base, versionsDir) {
-		alone := &Dataset{store: store, checked: map[string]string{}}
-		if alone, err = alone.load(ctx, p.ManifestSHA256); !errors.Is(err, sinks.ErrNotFound) {
-			return alone, err
+		single := &Dataset{store: store, verified: map[string]string{}}
+		if single, err = single.load(ctx, p.ManifestSHA256); !errors.Is(err, sinks.ErrNotFound) {
+			return single, err
 		}
 	}
 	d.exposed = strings.HasPrefix(d.base, versionsDir)
@@ -64,11 +64,12 @@ func Open(ctx context.Context, store sinks.Store) (*Dataset, error) {
 
 // OpenVersion opens one version of the dataset in store.
 func OpenVersion(ctx context.Context, store sinks.Store, version string) (*Dataset, error) {
-	d := &Dataset{store: store, base: versionBase(version), checked: map[string]string{}}
+	d := &Dataset{store: store, base: versionBase(version), verified: map[string]string{}}
 	return d.load(ctx, "")
 }
 
-// load reads the manifest below d.base; want is its expected hash, "" if unknown.
+// load reads the manifest of the version with the prefix d.base. want is the expected hash
+// of the manifest; "" if unknown.
 func (d *Dataset) load(ctx context.Context, want string) (*Dataset, error) {
 	raw, err := d.store.Get(ctx, d.base+manifestKey)
 	if errors.Is(err, sinks.ErrNotFound) {
@@ -98,6 +99,7 @@ func (d *Dataset) Close() error {
 	return os.RemoveAll(dir)
 }
 
+// corrupt returns a *formats.CorruptError for a file of the version.
 func (d *Dataset) corrupt(path string, err error) error {
 	return &formats.CorruptError{Path: d.store.URI() + "/" + keyBelow(d.base, path), Err: err}
 }
@@ -107,7 +109,7 @@ func (d *Dataset) corrupt(path string, err error) error {
 func (d *Dataset) File(ctx context.Context, f schemas.ManifestFile) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if local, ok := d.checked[f.Path]; ok {
+	if local, ok := d.verified[f.Path]; ok {
 		return local, nil
 	}
 	key := keyBelow(d.base, f.Path)
@@ -119,7 +121,7 @@ func (d *Dataset) File(ctx context.Context, f schemas.ManifestFile) (string, err
 		return "", fmt.Errorf("opening dataset file: %w", err)
 	}
 	defer src.Close()
-	local, dst, err := d.place(key, f.SHA256)
+	local, dst, err := d.localFile(key, f.SHA256)
 	if err != nil {
 		return "", err
 	}
@@ -134,12 +136,13 @@ func (d *Dataset) File(ctx context.Context, f schemas.ManifestFile) (string, err
 	if n != f.Bytes || hex.EncodeToString(h.Sum(nil)) != f.SHA256 {
 		return "", d.corrupt(f.Path, errors.New("its content does not match the manifest"))
 	}
-	d.checked[f.Path] = local
+	d.verified[f.Path] = local
 	return local, nil
 }
 
-// place returns the local path of a file, and a writer for its download; a local file is read in place.
-func (d *Dataset) place(key, sha string) (string, io.WriteCloser, error) {
+// localFile returns the local path of a file and a writer for its download. If the store is a local
+// directory, the path is that of the file itself, and the writer discards its input.
+func (d *Dataset) localFile(key, sha string) (string, io.WriteCloser, error) {
 	if l, ok := d.store.(sinks.Local); ok {
 		return l.LocalPath(key), nopCloser{io.Discard}, nil
 	}
@@ -162,12 +165,12 @@ type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// Episodes streams table episodes in its sort order.
+// Episodes streams the table episodes in its sort order.
 func (d *Dataset) Episodes(ctx context.Context) iter.Seq2[schemas.EpisodeRow, error] {
 	return rows[schemas.EpisodeRow](ctx, d, arrowrec.Episodes)
 }
 
-// Steps streams table steps in its sort order.
+// Steps streams the table steps in its sort order.
 func (d *Dataset) Steps(ctx context.Context) iter.Seq2[schemas.StepRow, error] {
 	return rows[schemas.StepRow](ctx, d, arrowrec.Steps)
 }
@@ -184,7 +187,8 @@ func (d *Dataset) DeadLetters(ctx context.Context) ([]schemas.DeadLetterRow, err
 	return out, nil
 }
 
-// DeadLettersKey returns the key of the table of dead letters for messages: at the root if it is there.
+// DeadLettersKey returns the key of the table of dead letters, for use in messages. It is the key at the
+// root if the version is there.
 func (d *Dataset) DeadLettersKey() string {
 	if d.exposed {
 		return exclusionsPath

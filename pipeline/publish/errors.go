@@ -2,21 +2,21 @@ package publish
 
 import "errors"
 
-// ErrEmpty means that nothing is staged.
+// ErrEmpty means that the run directories contain no staged episodes.
 var ErrEmpty = errors.New("no staged episodes")
 
-// ErrName means that the name of the dataset is not valid.
+// ErrName means that the name of the dataset is invalid.
 var ErrName = errors.New("name of the dataset")
 
 // ErrSchemas means that the staged episodes mix major schema versions, or have one that
 // this program does not support.
 var ErrSchemas = errors.New("the records cannot be published")
 
-// ErrDamaged means that a staged episode, dead-letters.jsonl or annotations.jsonl is not
-// valid.
+// ErrDamaged means that a staged episode, dead-letters.jsonl or annotations.jsonl is
+// invalid.
 var ErrDamaged = errors.New("a staged episode is damaged")
 
-// ErrHeld means that every episode is withheld because of a possible secret.
+// ErrHeld means that every episode is withheld because of possible secrets.
 var ErrHeld = errors.New("all episodes are withheld")
 
 // ErrOccupied means that the destination contains something other than this dataset.

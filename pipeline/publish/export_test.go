@@ -17,7 +17,7 @@ func (d *Dataset) Verify(ctx context.Context) error {
 	return nil
 }
 
-// Kept returns the ids of the episodes that the version's selection kept.
+// Kept returns the IDs of the episodes that the version's selection kept.
 func (d *Dataset) Kept(ctx context.Context) (map[string]bool, error) {
 	kept := map[string]bool{}
 	for row, err := range rows[schemas.SelectionRow](ctx, d, arrowrec.Selection) {

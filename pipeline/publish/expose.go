@@ -19,8 +19,8 @@ func (p *publication) isExposed(ctx context.Context, m schemas.Manifest) (bool, 
 	if err != nil {
 		return false, err
 	}
-	have, err := p.cfg.Dest.Get(ctx, manifestKey)
-	if errors.Is(err, sinks.ErrNotFound) || err == nil && !bytes.Equal(have, raw) {
+	current, err := p.cfg.Dest.Get(ctx, manifestKey)
+	if errors.Is(err, sinks.ErrNotFound) || err == nil && !bytes.Equal(current, raw) {
 		return false, nil
 	}
 	if err != nil {
@@ -40,21 +40,21 @@ func (p *publication) isExposed(ctx context.Context, m schemas.Manifest) (bool, 
 }
 
 // expose copies the files of the latest version to the root, where loaders and people
-// look for them, and removes files of earlier versions there. It writes the card after
-// the files that the card names, and the manifest last, so that the next publish
-// notices and completes an interrupted call. The versions themselves do not change.
+// look for them, and removes files of earlier versions from there. It writes the card
+// after the files that the card names, and the manifest last, so that the next publish
+// notices and completes an interrupted call. It does not change the versions themselves.
 func (p *publication) expose(ctx context.Context, m schemas.Manifest) error {
 	if done, err := p.isExposed(ctx, m); err != nil || done {
 		return err
 	}
 	if err := p.cfg.Dest.Delete(ctx, manifestKey); err != nil {
-		return fmt.Errorf("putting the version at the root: %w", err)
+		return fmt.Errorf("copying the version to the root: %w", err)
 	}
 	files := slices.Clone(m.Files)
-	slices.SortStableFunc(files, func(a, b schemas.ManifestFile) int { return rank(a.Path) - rank(b.Path) })
+	slices.SortStableFunc(files, func(a, b schemas.ManifestFile) int { return exposeOrder(a.Path) - exposeOrder(b.Path) })
 	for _, f := range files {
 		if err := p.exposeFile(ctx, f); err != nil {
-			return fmt.Errorf("putting %s at the root: %w", f.Path, err)
+			return fmt.Errorf("copying %s to the root: %w", f.Path, err)
 		}
 	}
 	sizes, manifests, err := p.atRoot(ctx)
@@ -66,7 +66,7 @@ func (p *publication) expose(ctx context.Context, m schemas.Manifest) error {
 		return err
 	}
 	if !p.isLatest(ctx, m) { // this process was suspended and another publisher took over
-		return fmt.Errorf("putting the version at the root: %w", ErrLeaseLost)
+		return fmt.Errorf("copying the version to the root: %w", ErrLeaseLost)
 	}
 	for _, key := range old {
 		if err := p.cfg.Dest.Delete(ctx, key); err != nil {
@@ -74,21 +74,21 @@ func (p *publication) expose(ctx context.Context, m schemas.Manifest) error {
 		}
 	}
 	if err := p.cfg.Dest.Copy(ctx, p.key(manifestKey), manifestKey); err != nil {
-		return fmt.Errorf("putting the manifest at the root: %w", err)
+		return fmt.Errorf("copying the manifest to the root: %w", err)
 	}
 	return nil
 }
 
-// rank sorts the card after the files that it names.
-func rank(file string) int {
+// exposeOrder returns a sort key that puts the card after the files that it names.
+func exposeOrder(file string) int {
 	if file == cardKey {
 		return 1
 	}
 	return 0
 }
 
-// exposeFile makes the object at the root equal to f. Another publisher may do the
-// same at the same time.
+// exposeFile makes the object at the root equal to f. It is safe if another publisher does
+// the same at the same time.
 func (p *publication) exposeFile(ctx context.Context, f schemas.ManifestFile) error {
 	dest := p.cfg.Dest
 	head, err := dest.Head(ctx, f.Path)
@@ -127,19 +127,19 @@ func (p *publication) atRoot(ctx context.Context) (sizes map[string]int64, manif
 	return sizes, manifests, nil
 }
 
-// supersededFiles returns the objects at the root that come from versions other than
-// m. Objects that are in no version belong to the user and stay.
+// supersededFiles returns the objects at the root that belong only to versions other than
+// m. Objects that do not belong to any version are the user's, and are not included.
 func (p *publication) supersededFiles(ctx context.Context, m schemas.Manifest, sizes map[string]int64, manifests []string) ([]string, error) {
-	left := map[string]bool{}
+	remaining := map[string]bool{}
 	for key := range sizes {
-		left[key] = true
+		remaining[key] = true
 	}
 	for _, f := range m.Files {
-		delete(left, f.Path)
+		delete(remaining, f.Path)
 	}
 	var old []string
 	for _, key := range manifests {
-		if len(left) == 0 || !strings.HasPrefix(key, versionsDir) { // layout 1 copies nothing to the root
+		if len(remaining) == 0 || !strings.HasPrefix(key, versionsDir) { // versions of layout 1 have no copy at the root
 			continue
 		}
 		raw, err := p.cfg.Dest.Get(ctx, key)
@@ -148,12 +148,12 @@ func (p *publication) supersededFiles(ctx context.Context, m schemas.Manifest, s
 		}
 		other, err := parseManifest(raw)
 		if err != nil {
-			continue // verify reports it
+			continue // the verify command reports it
 		}
 		for _, f := range other.Files {
-			if left[f.Path] {
+			if remaining[f.Path] {
 				old = append(old, f.Path)
-				delete(left, f.Path)
+				delete(remaining, f.Path)
 			}
 		}
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// parquets are the names of all Parquet files below root, wherever they lie: what
-// the pattern **/*.parquet finds.
+// parquets returns the names of all Parquet files below root: what the pattern
+// **/*.parquet finds.
 func parquets(t *testing.T, root string) []string {
 	t.Helper()
 	out := []string{}
@@ -31,8 +31,8 @@ func parquets(t *testing.T, root string) []string {
 	return out
 }
 
-// listedRepos are the Parquet files of the latest version.
-func listedRepos(t *testing.T, root string) []string {
+// latestParquets returns the names of the Parquet files in the manifest of the latest version.
+func latestParquets(t *testing.T, root string) []string {
 	t.Helper()
 	d, err := publish.Open(t.Context(), dir(t, root))
 	if err != nil {
@@ -49,12 +49,12 @@ func listedRepos(t *testing.T, root string) []string {
 	return out
 }
 
-// wantRoot fails unless the Parquet files below root are those of the latest version,
-// n episodes, and the card is that of this version.
+// wantRoot checks that the Parquet files below root are those of the latest version, that
+// they contain n episodes, and that the card is that of the given version.
 func wantRoot(t *testing.T, root string, version string, n int) {
 	t.Helper()
-	if diff := cmp.Diff(listedRepos(t, root), parquets(t, root)); diff != "" {
-		t.Errorf("other Parquet files than those of the latest version: %s", diff)
+	if diff := cmp.Diff(latestParquets(t, root), parquets(t, root)); diff != "" {
+		t.Errorf("the Parquet files are not those of the latest version: %s", diff)
 	}
 	ids := map[string]bool{}
 	rows := 0
@@ -81,19 +81,19 @@ func TestRootHasOnlyTheLatestVersion(t *testing.T) {
 		rep := run(t, config(t, dir(t, root), stage(t, "run", 0, n)))
 		wantRoot(t, root, rep.Version, n)
 	}
-	own := filepath.Join(root, "data", "mine.parquet") // of the person whose directory it is
+	own := filepath.Join(root, "data", "mine.parquet") // a file of the user
 	mustWrite(t, own, []byte("x"))
-	first := run(t, config(t, dir(t, root), stage(t, "run", 0, 2))) // the pointer goes back
+	first := run(t, config(t, dir(t, root), stage(t, "run", 0, 2))) // points back at the first version
 	if err := os.Remove(own); err != nil {
-		t.Fatalf("a file that no version has was removed: %v", err)
+		t.Fatalf("publish removed a file of the user: %v", err)
 	}
 	wantRoot(t, root, first.Version, 2)
-	if got := audited(t, dir(t, root)); len(got.Findings) != 0 || len(got.Versions) != 3 {
+	if got := audit(t, dir(t, root)); len(got.Findings) != 0 || len(got.Versions) != 3 {
 		t.Errorf("%+v", got)
 	}
 }
 
-// Publishing again restores copies at the root that were damaged, lost or left behind, and keeps
+// Publishing again restores missing copies at the root, removes files of earlier versions there, and keeps
 // all versions.
 func TestPublishingAgainRestoresTheRoot(t *testing.T) {
 	root := t.TempDir()
@@ -109,33 +109,33 @@ func TestPublishingAgainRestoresTheRoot(t *testing.T) {
 		if err := os.Remove(filepath.Join(root, rel)); err != nil {
 			t.Fatal(err)
 		}
-		if got := audited(t, dir(t, root)); !slices.ContainsFunc(got.Findings, func(f publish.Finding) bool {
+		if got := audit(t, dir(t, root)); !slices.ContainsFunc(got.Findings, func(f publish.Finding) bool {
 			return f.Object == rel && f.Problem == publish.Missing && strings.Contains(f.Detail, "publish again")
 		}) {
-			t.Errorf("%s is gone: %+v", rel, got.Findings)
+			t.Errorf("without %s: %+v", rel, got.Findings)
 		}
 		if again := run(t, config(t, dir(t, root), staging)); !again.Already || again.Version != rep.Version {
 			t.Errorf("%+v", again)
 		}
 		if diff := cmp.Diff(want, tree(t, root)); diff != "" {
-			t.Errorf("%s is gone: %s", rel, diff)
+			t.Errorf("publishing again after removing %s: %s", rel, diff)
 		}
 	}
 	old = slices.DeleteFunc(old, func(rel string) bool { return want[rel] != "" })
-	left := old[0] // as a publish leaves it that is killed before it removes it
-	mustWrite(t, filepath.Join(root, left), []byte("x"))
-	if got := audited(t, dir(t, root)); len(got.Findings) != 1 || got.Findings[0].Object != left || !strings.Contains(got.Findings[0].Detail, "earlier version") {
-		t.Errorf("a file of the version before: %+v", got.Findings)
+	stale := old[0] // a file that a publish would leave if it was killed before removing it
+	mustWrite(t, filepath.Join(root, stale), []byte("x"))
+	if got := audit(t, dir(t, root)); len(got.Findings) != 1 || got.Findings[0].Object != stale || !strings.Contains(got.Findings[0].Detail, "earlier version") {
+		t.Errorf("with a file of an earlier version: %+v", got.Findings)
 	}
 	run(t, config(t, dir(t, root), staging))
 	if diff := cmp.Diff(want, tree(t, root)); diff != "" {
-		t.Errorf("a file of the version before stayed: %s", diff)
+		t.Errorf("publishing again kept a file of an earlier version: %s", diff)
 	}
 }
 
-// If a publish is killed while it replaces one version by another, the next publish of either
-// version completes it.
-func TestKilledBetweenTwoVersions(t *testing.T) {
+// If a publish is killed while it replaces one version with another, the next publish of either version
+// repairs the root.
+func TestPublishAfterKillBetweenVersions(t *testing.T) {
 	first, second := stage(t, "run", 0, 2), stage(t, "run", 1, 2)
 	whole := t.TempDir()
 	a := run(t, config(t, dir(t, whole), first))
@@ -146,8 +146,8 @@ func TestKilledBetweenTwoVersions(t *testing.T) {
 		for rel := range before {
 			copyFile(t, filepath.Join(whole, rel), filepath.Join(root, rel))
 		}
-		dest := &dying{Store: dir(t, root)}
-		dest.left.Store(int32(writes))
+		dest := &dyingStore{Store: dir(t, root)}
+		dest.remaining.Store(int32(writes))
 		_, err := publish.Publish(t.Context(), config(t, dest, second))
 		if err == nil {
 			break
@@ -162,9 +162,9 @@ func TestKilledBetweenTwoVersions(t *testing.T) {
 		roots = append(roots, root)
 	}
 	if len(roots) < 20 {
-		t.Errorf("done after %d writes: little was interrupted", len(roots))
+		t.Errorf("a publish needs only %d writes, want more to interrupt", len(roots))
 	}
-	for writes, root := range roots { // together: each waits for the lease of its dead
+	for writes, root := range roots { // in parallel, because each publish waits until the lease of the killed one expires
 		t.Run(fmt.Sprint(writes), func(t *testing.T) {
 			t.Parallel()
 			if writes%2 == 0 {
@@ -178,9 +178,9 @@ func TestKilledBetweenTwoVersions(t *testing.T) {
 	}
 }
 
-// A dataset written by commit a703807, whose version is at the root, can be read, verified and
-// published into; that version stays unchanged.
-func TestDatasetsOfTheEarlierLayoutStayReadable(t *testing.T) {
+// A dataset of layout 1, which commit a703807 wrote, can be read and verified. Publishing to it does not
+// change its version.
+func TestDatasetsOfLayout1StayReadable(t *testing.T) {
 	root := t.TempDir()
 	for rel := range tree(t, filepath.Join(v1, "dataset")) {
 		copyFile(t, filepath.Join(v1, "dataset", rel), filepath.Join(root, rel))
@@ -200,7 +200,7 @@ func TestDatasetsOfTheEarlierLayoutStayReadable(t *testing.T) {
 	if err != nil {
 		t.Errorf("the version by itself: %v", err)
 	}
-	if got := audited(t, dir(t, root)); len(got.Findings) != 0 || !slices.Equal(got.Versions, []string{old}) {
+	if got := audit(t, dir(t, root)); len(got.Findings) != 0 || !slices.Equal(got.Versions, []string{old}) {
 		t.Errorf("%+v", got)
 	}
 	before := tree(t, filepath.Join(root, old))
@@ -208,24 +208,24 @@ func TestDatasetsOfTheEarlierLayoutStayReadable(t *testing.T) {
 	cfg.Name, cfg.Producer = d.Manifest.Dataset, d.Manifest.Producer.Version
 	now := run(t, cfg)
 	if now.Version == old || now.Copied == 0 {
-		t.Errorf("version %s after %s, %d files taken over", now.Version, old, now.Copied)
+		t.Errorf("version %s after %s, %d files copied", now.Version, old, now.Copied)
 	}
 	if diff := cmp.Diff(before, tree(t, filepath.Join(root, old))); diff != "" {
-		t.Errorf("publishing changed a version of the layout before: %s", diff)
+		t.Errorf("publishing changed a version of layout 1: %s", diff)
 	}
-	if got := audited(t, dir(t, root)); len(got.Findings) != 0 || len(got.Versions) != 2 {
+	if got := audit(t, dir(t, root)); len(got.Findings) != 0 || len(got.Versions) != 2 {
 		t.Errorf("%+v", got)
 	}
 	claim, err := os.ReadFile(filepath.Join(root, "dataset.json"))
 	if err != nil || !strings.Contains(string(claim), `"layout":2`) {
-		t.Errorf("dataset.json is %s, %v: a program of the layout before would publish there", claim, err)
+		t.Errorf("dataset.json is %s, %v: a program that knows only layout 1 would publish there", claim, err)
 	}
-	if !slices.Contains(parquets(t, root), listedRepos(t, root)[0]) {
+	if !slices.Contains(parquets(t, root), latestParquets(t, root)[0]) {
 		t.Error("the new version is not at the root")
 	}
 }
 
-func TestAPlaceThatIsNoDatasetIsNotListed(t *testing.T) {
+func TestAuditRefusesOtherDirectories(t *testing.T) {
 	place := t.TempDir()
 	mustWrite(t, filepath.Join(place, "notes.txt"), []byte("x"))
 	if got, err := publish.Audit(t.Context(), dir(t, place)); !errors.Is(err, publish.ErrNoDataset) || !strings.Contains(err.Error(), place) {
@@ -233,7 +233,7 @@ func TestAPlaceThatIsNoDatasetIsNotListed(t *testing.T) {
 	}
 	root := t.TempDir()
 	run(t, config(t, dir(t, root), stage(t, "run", 0, 2)))
-	for _, key := range []string{"dataset.json", "latest.json", "manifest.json"} { // each may be what is lost
+	for _, key := range []string{"dataset.json", "latest.json", "manifest.json"} { // a dataset that lost one of these is still a dataset
 		path := filepath.Join(root, key)
 		body, err := os.ReadFile(path)
 		if err == nil {
@@ -242,12 +242,12 @@ func TestAPlaceThatIsNoDatasetIsNotListed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := audited(t, dir(t, root)); len(got.Findings) == 0 {
+		if got := audit(t, dir(t, root)); len(got.Findings) == 0 {
 			t.Errorf("without %s: %+v", key, got)
 		}
 		mustWrite(t, path, body)
 	}
 	if _, err := os.Stat(filepath.Join(place, ".tracesmith-tmp")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("looking wrote something: %v", err)
+		t.Errorf("the audit wrote something: %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Figures are made of the tables, which hold every episode of every run that
-// was published, failures included: none hides another.
+// Figures come from the tables, which contain all episodes of all published runs, including
+// failures.
 func TestFiguresIncludeEveryRun(t *testing.T) {
 	first, second := stage(t, "run-a", 0, 4), stage(t, "run-b", 4, 3)
 	failed := sinktest.Episode("run-b", 30)
@@ -37,7 +37,7 @@ func TestFiguresIncludeEveryRun(t *testing.T) {
 	}
 	s := tally.Stats()
 	if s.Episodes != 8 || s.Resolved != 0 || s.ResolvedGold != 7 || s.Unresolved != 1 || s.Steps != 80 {
-		t.Errorf("%d episodes, %d, %d and %d, %d steps", s.Episodes, s.Resolved, s.ResolvedGold, s.Unresolved, s.Steps)
+		t.Errorf("%d episodes: resolved %d, with the gold patch %d, unresolved %d; %d steps", s.Episodes, s.Resolved, s.ResolvedGold, s.Unresolved, s.Steps)
 	}
 	for what, diff := range map[string]string{
 		"outcomes": cmp.Diff(map[string]int{"resolved": 7, "limit": 1}, s.Outcomes),

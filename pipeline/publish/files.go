@@ -5,13 +5,13 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/shard"
 )
 
-// builtFile is a table's finished local file and its manifest entry.
+// builtFile is a finished local file of a table, with its manifest entry.
 type builtFile struct {
 	local string
 	entry schemas.ManifestFile
 }
 
-func built(table, rel string, s shard.Shard) builtFile {
+func newBuiltFile(table, rel string, s shard.Shard) builtFile {
 	f := builtFile{local: s.Path, entry: schemas.ManifestFile{
 		Path: rel, Table: table, Split: s.Split, Rows: s.Rows, Bytes: s.Bytes,
 		Uncompressed: s.Uncompressed, RowGroups: s.RowGroups, SHA256: s.SHA256,

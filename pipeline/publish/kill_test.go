@@ -38,15 +38,15 @@ func TestConcurrentPublishersAgree(t *testing.T) {
 	wantDataset(t, dir(t, root), golden("run", 4)...)
 }
 
-// overtaken is a store whose dataset another publisher claims right after the first
-// look for it.
-type overtaken struct {
+// claimedStore is a store that another publisher claims right after the first attempt to
+// read its claim.
+type claimedStore struct {
 	sinks.Store
 	claim func()
 	once  sync.Once
 }
 
-func (o *overtaken) Get(ctx context.Context, key string) ([]byte, error) {
+func (o *claimedStore) Get(ctx context.Context, key string) ([]byte, error) {
 	body, err := o.Store.Get(ctx, key)
 	if errors.Is(err, sinks.ErrNotFound) {
 		o.once.Do(o.claim)
@@ -54,51 +54,51 @@ func (o *overtaken) Get(ctx context.Context, key string) ([]byte, error) {
 	return body, err
 }
 
-func TestPlaceIsClaimedDuringTheCheck(t *testing.T) {
+func TestClaimDuringCheck(t *testing.T) {
 	root, staging := t.TempDir(), stage(t, "run", 0, 1)
-	dest := &overtaken{Store: dir(t, root), claim: func() { run(t, config(t, dir(t, root), staging)) }}
+	dest := &claimedStore{Store: dir(t, root), claim: func() { run(t, config(t, dir(t, root), staging)) }}
 	if rep := run(t, config(t, dest, staging)); !rep.Already {
 		t.Errorf("%+v", rep)
 	}
 }
 
-// dying lets a number of writes through and then nothing, like a killed process.
-type dying struct {
+// dyingStore allows a number of writes and then fails all others, like a killed process.
+type dyingStore struct {
 	sinks.Store
-	left atomic.Int32
+	remaining atomic.Int32
 }
 
 var errKilled = errors.New("killed")
 
-func (d *dying) write(f func() error) error {
-	if d.left.Add(-1) < 0 {
+func (d *dyingStore) write(f func() error) error {
+	if d.remaining.Add(-1) < 0 {
 		return errKilled
 	}
 	return f()
 }
 
-func (d *dying) Create(ctx context.Context, key string, body []byte) error {
+func (d *dyingStore) Create(ctx context.Context, key string, body []byte) error {
 	return d.write(func() error { return d.Store.Create(ctx, key, body) })
 }
 
-func (d *dying) CreateFile(ctx context.Context, key, path string) error {
+func (d *dyingStore) CreateFile(ctx context.Context, key, path string) error {
 	return d.write(func() error { return d.Store.CreateFile(ctx, key, path) })
 }
 
-func (d *dying) Copy(ctx context.Context, from, key string) error {
+func (d *dyingStore) Copy(ctx context.Context, from, key string) error {
 	return d.write(func() error { return d.Store.Copy(ctx, from, key) })
 }
 
-func (d *dying) Swap(ctx context.Context, key string, old, body []byte) error {
+func (d *dyingStore) Swap(ctx context.Context, key string, old, body []byte) error {
 	return d.write(func() error { return d.Store.Swap(ctx, key, old, body) })
 }
 
-func (d *dying) Delete(ctx context.Context, key string) error {
+func (d *dyingStore) Delete(ctx context.Context, key string) error {
 	return d.write(func() error { return d.Store.Delete(ctx, key) })
 }
 
-// expire makes the current lease expire soon. If the test used a short lease from the start,
-// it could expire under a slow publisher.
+// expire makes the current lease expire soon. A lease that is short from the start could
+// expire while a slow publisher still works.
 func expire(t *testing.T, s sinks.Store) {
 	t.Helper()
 	const key = "lease.json"
@@ -121,13 +121,13 @@ func expire(t *testing.T, s sinks.Store) {
 		}
 		if err := s.Swap(t.Context(), key, have, brief); err == nil {
 			return
-		} else if !errors.Is(err, sinks.ErrChanged) { // it was renewed at this moment
+		} else if !errors.Is(err, sinks.ErrChanged) { // otherwise the holder has just renewed it
 			t.Fatal(err)
 		}
 	}
 }
 
-func TestKilledAnywhereThenRepeated(t *testing.T) {
+func TestPublishAfterKillAnywhere(t *testing.T) {
 	staging := stage(t, "run", 0, 3)
 	whole := t.TempDir()
 	run(t, config(t, dir(t, whole), staging))
@@ -135,8 +135,8 @@ func TestKilledAnywhereThenRepeated(t *testing.T) {
 	var roots []string
 	for {
 		root, writes := t.TempDir(), len(roots)
-		dest := &dying{Store: dir(t, root)}
-		dest.left.Store(int32(writes))
+		dest := &dyingStore{Store: dir(t, root)}
+		dest.remaining.Store(int32(writes))
 		_, err := publish.Publish(t.Context(), config(t, dest, staging))
 		if err == nil {
 			break
@@ -149,24 +149,24 @@ func TestKilledAnywhereThenRepeated(t *testing.T) {
 			err = d.Verify(t.Context())
 		}
 		if _, pointed := tree(t, root)["latest.json"]; pointed != (err == nil) {
-			t.Errorf("after %d writes there is a pointer: %v; reading: %v", writes, pointed, err)
+			t.Errorf("after %d writes: latest.json exists: %v, reading the dataset: %v", writes, pointed, err)
 		}
-		if _, err := os.Stat(filepath.Join(root, "README.md")); err == nil && len(parquets(t, root)) < len(listedRepos(t, root)) {
-			t.Errorf("after %d writes the card names files that are not there", writes)
+		if _, err := os.Stat(filepath.Join(root, "README.md")); err == nil && len(parquets(t, root)) < len(latestParquets(t, root)) {
+			t.Errorf("after %d writes the card names files that do not exist", writes)
 		}
 		expire(t, dir(t, root))
 		roots = append(roots, root)
 	}
 	if len(roots) < 10 {
-		t.Errorf("done after %d writes: nothing was interrupted", len(roots))
+		t.Errorf("a publish needs only %d writes, want more to interrupt", len(roots))
 	}
-	for writes, root := range roots { // together: each waits for the lease of its dead
+	for writes, root := range roots { // in parallel, because each publish waits until the lease of the killed one expires
 		t.Run(fmt.Sprint(writes), func(t *testing.T) {
 			t.Parallel()
 			run(t, config(t, dir(t, root), staging))
 			got := tree(t, root)
 			want := maps.Clone(want)
-			lock := filepath.Join(".tracesmith-tmp", "lock") // is there from the first swap on
+			lock := filepath.Join(".tracesmith-tmp", "lock") // exists after the first swap
 			delete(got, lock)
 			delete(want, lock)
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -176,23 +176,23 @@ func TestKilledAnywhereThenRepeated(t *testing.T) {
 	}
 }
 
-// gated stops before each creation of a manifest until it is let on, and can
-// forbid the renewal of leases.
-type gated struct {
+// gatedStore blocks each creation of a manifest until resume is closed. While it is frozen,
+// it also blocks the renewal of leases.
+type gatedStore struct {
 	sinks.Store
-	reached, on chan struct{}
-	frozen      atomic.Bool
+	reached, resume chan struct{}
+	frozen          atomic.Bool
 }
 
-func (g *gated) Create(ctx context.Context, key string, body []byte) error {
+func (g *gatedStore) Create(ctx context.Context, key string, body []byte) error {
 	if filepath.Base(key) == "manifest.json" {
 		g.reached <- struct{}{}
-		<-g.on
+		<-g.resume
 	}
 	return g.Store.Create(ctx, key, body)
 }
 
-func (g *gated) Swap(ctx context.Context, key string, old, body []byte) error {
+func (g *gatedStore) Swap(ctx context.Context, key string, old, body []byte) error {
 	if key == "lease.json" && g.frozen.Load() {
 		<-ctx.Done()
 		return ctx.Err()
@@ -200,66 +200,67 @@ func (g *gated) Swap(ctx context.Context, key string, old, body []byte) error {
 	return g.Store.Swap(ctx, key, old, body)
 }
 
-type outcome struct {
+type publishResult struct {
 	rep publish.Report
 	err error
 }
 
-func begin(t *testing.T, cfg publish.Config) <-chan outcome {
-	done := make(chan outcome, 1)
+// startPublish publishes in the background.
+func startPublish(t *testing.T, cfg publish.Config) <-chan publishResult {
+	done := make(chan publishResult, 1)
 	go func() {
 		rep, err := publish.Publish(t.Context(), cfg)
-		done <- outcome{rep, err}
+		done <- publishResult{rep, err}
 	}()
 	return done
 }
 
 func TestPublishersTakeTurns(t *testing.T) {
 	root := t.TempDir()
-	slow := &gated{Store: dir(t, root), reached: make(chan struct{}), on: make(chan struct{})}
-	first := begin(t, config(t, slow, stage(t, "run", 0, 4)))
+	slow := &gatedStore{Store: dir(t, root), reached: make(chan struct{}), resume: make(chan struct{})}
+	first := startPublish(t, config(t, slow, stage(t, "run", 0, 4)))
 	<-slow.reached
-	waits := make(chan struct{})
+	waiting := make(chan struct{})
 	var once sync.Once
 	cfg := config(t, dir(t, root), stage(t, "run", 0, 5))
 	cfg.Progress = func(stage string) {
 		if strings.HasPrefix(stage, "waiting") {
-			once.Do(func() { close(waits) })
+			once.Do(func() { close(waiting) })
 		}
 	}
-	second := begin(t, cfg)
-	<-waits
+	second := startPublish(t, cfg)
+	<-waiting
 	for o := range dir(t, root).List(t.Context(), "") {
 		if strings.HasSuffix(o.Key, "manifest.json") {
 			t.Errorf("the second publisher did not wait: %s", o.Key)
 		}
 	}
-	close(slow.on)
+	close(slow.resume)
 	a, b := <-first, <-second
 	if a.err != nil || b.err != nil || a.rep.Version == b.rep.Version {
 		t.Fatalf("%+v\n%+v", a, b)
 	}
 	if d := wantDataset(t, dir(t, root), golden("run", 5)...); d.Manifest.Version != b.rep.Version {
-		t.Error("latest is not the version of the publisher that came last")
+		t.Error("the latest version is not that of the last publisher")
 	}
 }
 
-// If a publisher is frozen for longer than its lease, another one overtakes it, and it then
-// changes nothing that readers see.
+// If a publisher is frozen for longer than its lease, another one takes over. When the first one resumes,
+// it does not change anything that readers see.
 func TestFrozenPublisherIsOvertaken(t *testing.T) {
 	root := t.TempDir()
-	frozen := &gated{Store: dir(t, root), reached: make(chan struct{}), on: make(chan struct{})}
-	first := begin(t, config(t, frozen, stage(t, "run", 0, 4)))
+	frozen := &gatedStore{Store: dir(t, root), reached: make(chan struct{}), resume: make(chan struct{})}
+	first := startPublish(t, config(t, frozen, stage(t, "run", 0, 4)))
 	<-frozen.reached
 	frozen.frozen.Store(true)
 	expire(t, dir(t, root))
 	second := run(t, config(t, dir(t, root), stage(t, "run", 0, 5)))
 	frozen.frozen.Store(false)
-	close(frozen.on)
+	close(frozen.resume)
 	if got := <-first; !errors.Is(got.err, publish.ErrLeaseLost) {
-		t.Errorf("the overtaken publisher: %+v, %v, want ErrLeaseLost", got.rep, got.err)
+		t.Errorf("the frozen publisher returned %+v, %v, want ErrLeaseLost", got.rep, got.err)
 	}
 	if d := wantDataset(t, dir(t, root), golden("run", 5)...); d.Manifest.Version != second.Version {
-		t.Error("the overtaken publisher moved the pointer")
+		t.Error("the frozen publisher changed latest.json")
 	}
 }

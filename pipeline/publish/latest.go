@@ -12,14 +12,14 @@ import (
 
 // readLatest returns the content of latest.json; nil if there is none.
 func (p *publication) readLatest(ctx context.Context) ([]byte, error) {
-	have, err := p.cfg.Dest.Get(ctx, latestKey)
+	current, err := p.cfg.Dest.Get(ctx, latestKey)
 	if errors.Is(err, sinks.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the pointer to the latest version: %w", err)
 	}
-	return have, nil
+	return current, nil
 }
 
 // pointerTo returns the content of latest.json if m is the latest version.
@@ -33,17 +33,18 @@ func (p *publication) pointerTo(m schemas.Manifest) ([]byte, error) {
 	})
 }
 
+// isLatest reports whether latest.json points at m. It returns false if that cannot be read.
 func (p *publication) isLatest(ctx context.Context, m schemas.Manifest) bool {
 	want, err := p.pointerTo(m)
 	if err != nil {
 		return false
 	}
-	have, err := p.readLatest(ctx)
-	return err == nil && bytes.Equal(have, want)
+	current, err := p.readLatest(ctx)
+	return err == nil && bytes.Equal(current, want)
 }
 
-// setLatest makes this version the latest, if the pointer has not changed since this
-// publisher got the lease.
+// setLatest makes latest.json point at this version. It fails if latest.json has changed
+// since this publisher acquired the lease.
 func (p *publication) setLatest(ctx context.Context, m schemas.Manifest) error {
 	want, err := p.pointerTo(m)
 	switch {

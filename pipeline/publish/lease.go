@@ -18,59 +18,60 @@ import (
 // leaseTime is the default duration of a lease.
 const leaseTime = 30 * time.Second
 
-// leaseState is lease.json, which names the current publisher. It is changed by
-// compare-and-swap only. It contains no time: a waiting publisher watches for changes.
+// leaseState is the content of lease.json, which names the current publisher. Publishers
+// change it only by compare-and-swap. It contains no time, because clocks differ: a waiting
+// publisher checks instead whether the content has changed.
 type leaseState struct {
-	Holder string `json:"holder"` // "": free
-	Beat   int    `json:"beat,omitempty"`
+	Holder string `json:"holder"`         // random ID of the publisher; "" if the lease is free
+	Beat   int    `json:"beat,omitempty"` // incremented with each renewal
 	TTLMS  int64  `json:"ttl_ms,omitempty"`
 }
 
-// lease is the exclusive right to publish to a place, renewed in the background.
+// lease is the exclusive right to publish to a destination. It is renewed in the background.
 type lease struct {
-	dest  sinks.Store
-	state leaseState
-	raw   []byte
-	lost  context.CancelCauseFunc
-	quit  chan struct{}
-	ended sync.WaitGroup
+	dest   sinks.Store
+	state  leaseState
+	raw    []byte                  // content of lease.json that this publisher wrote last
+	cancel context.CancelCauseFunc // of the context that renew returned
+	quit   chan struct{}           // closed to stop renewing
+	done   sync.WaitGroup          // waits for the goroutine that renews
 }
 
-// acquire waits for the lease of the place; a holder that does not renew it in time
-// is considered dead. The context it returns ends when the lease is lost. The caller
-// releases the lease.
+// acquire waits for the lease of the destination. It takes over a lease whose holder does
+// not renew it in time. The returned context is canceled when the lease is lost. The caller
+// must release the lease.
 func (p *publication) acquire(ctx context.Context) (context.Context, *lease, error) {
 	ttl := cmp.Or(p.cfg.Lease, leaseTime)
 	l := &lease{dest: p.cfg.Dest, state: leaseState{Holder: rand.Text(), TTLMS: ttl.Milliseconds()}, quit: make(chan struct{})}
 	var seen []byte
 	since, patience := time.Now(), ttl
 	for {
-		have, err := l.dest.Get(ctx, leaseKey)
+		current, err := l.dest.Get(ctx, leaseKey)
 		switch {
 		case errors.Is(err, sinks.ErrNotFound):
-			have, err = nil, nil
+			current, err = nil, nil
 		case err != nil:
 			return nil, nil, fmt.Errorf("taking the publishing lease: %w", err)
 		}
 		var other leaseState
-		if have != nil {
-			if err := json.Unmarshal(have, &other); err != nil {
+		if current != nil {
+			if err := json.Unmarshal(current, &other); err != nil {
 				return nil, nil, fmt.Errorf("%w: %s/%s is damaged: delete it and publish again", ErrOccupied, l.dest.URI(), leaseKey)
 			}
 		}
-		if !bytes.Equal(have, seen) {
-			seen, since, patience = have, time.Now(), time.Duration(other.TTLMS)*time.Millisecond
+		if !bytes.Equal(current, seen) {
+			seen, since, patience = current, time.Now(), time.Duration(other.TTLMS)*time.Millisecond
 		}
 		if other.Holder == "" || time.Since(since) >= patience {
-			switch err := l.write(ctx, have); {
+			switch err := l.write(ctx, current); {
 			case err == nil:
-				return l.keep(ctx, ttl), l, nil
+				return l.renew(ctx, ttl), l, nil
 			case !errors.Is(err, sinks.ErrChanged) && !errors.Is(err, sinks.ErrExists):
 				return nil, nil, fmt.Errorf("taking the publishing lease: %w", err)
 			}
 			continue
 		}
-		p.cfg.tell("waiting for another publisher of this dataset")
+		p.cfg.reportStage("waiting for another publisher of this dataset")
 		select {
 		case <-ctx.Done():
 			return nil, nil, context.Cause(ctx)
@@ -79,7 +80,8 @@ func (p *publication) acquire(ctx context.Context) (context.Context, *lease, err
 	}
 }
 
-// write replaces old by the next state; nil: there is no lease.json yet.
+// write replaces old, the current content of lease.json, with the next state of l. old is
+// nil if there is no lease.json yet.
 func (l *lease) write(ctx context.Context, old []byte) error {
 	l.state.Beat++
 	raw, err := schemas.CanonicalJSON(l.state)
@@ -92,10 +94,10 @@ func (l *lease) write(ctx context.Context, old []byte) error {
 		err = l.dest.Swap(ctx, leaseKey, old, raw)
 	}
 	if errors.Is(err, sinks.ErrChanged) || errors.Is(err, sinks.ErrExists) {
-		have, gerr := l.dest.Get(ctx, leaseKey)
+		current, gerr := l.dest.Get(ctx, leaseKey)
 		var now leaseState
-		if gerr == nil && json.Unmarshal(have, &now) == nil && now.Holder == l.state.Holder { // an earlier try succeeded without an answer
-			raw, err = have, nil
+		if gerr == nil && json.Unmarshal(current, &now) == nil && now.Holder == l.state.Holder { // the write succeeded, but its answer was lost
+			raw, err = current, nil
 		}
 	}
 	if err == nil {
@@ -104,12 +106,13 @@ func (l *lease) write(ctx context.Context, old []byte) error {
 	return err
 }
 
-// keep renews the lease three times per ttl. It gives the lease up if renewing fails
-// for two thirds of ttl, because others may soon take it.
-func (l *lease) keep(ctx context.Context, ttl time.Duration) context.Context {
-	held, lost := context.WithCancelCause(ctx)
-	l.lost = lost
-	l.ended.Go(func() {
+// renew starts to renew the lease three times per ttl, and returns a context that is
+// canceled when the lease is lost. It gives up the lease if renewing fails for two thirds
+// of ttl, because another publisher may soon take it over.
+func (l *lease) renew(ctx context.Context, ttl time.Duration) context.Context {
+	held, cancelHeld := context.WithCancelCause(ctx)
+	l.cancel = cancelHeld
+	l.done.Go(func() {
 		last := time.Now()
 		for {
 			select {
@@ -119,15 +122,15 @@ func (l *lease) keep(ctx context.Context, ttl time.Duration) context.Context {
 				return
 			case <-time.After(ttl / 3):
 			}
-			begun := time.Now()
-			once, cancel := context.WithTimeout(held, ttl/3)
-			err := l.write(once, l.raw)
+			started := time.Now()
+			writeCtx, cancel := context.WithTimeout(held, ttl/3)
+			err := l.write(writeCtx, l.raw)
 			cancel()
 			switch {
 			case err == nil:
-				last = begun
+				last = started
 			case errors.Is(err, sinks.ErrChanged), time.Since(last) > ttl*2/3:
-				lost(fmt.Errorf("%w (%w): publish again", ErrLeaseLost, err))
+				cancelHeld(fmt.Errorf("%w (%w): publish again", ErrLeaseLost, err))
 				return
 			}
 		}
@@ -139,8 +142,8 @@ func (l *lease) keep(ctx context.Context, ttl time.Duration) context.Context {
 // expires.
 func (l *lease) release(ctx context.Context) {
 	close(l.quit)
-	l.ended.Wait()
-	l.lost(nil)
+	l.done.Wait()
+	l.cancel(nil)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	free, err := schemas.CanonicalJSON(leaseState{})

@@ -1,6 +1,6 @@
 //go:build !race
 
-// Not under the race detector, which takes memory of its own.
+// This test does not run under the race detector, which uses additional memory.
 
 package publish_test
 
@@ -19,21 +19,21 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// perEpisode is what publishing may keep of an episode in memory, bytes: its keys
-// and what was decided about it, no text of it.
+// perEpisode is how many bytes of memory publishing may use for each episode. That is enough
+// for its keys and for the selection's decision, but not for its texts.
 const perEpisode = 2048
 
-// made is staging of n episodes that are made when they are read. Their rows hold
-// long texts.
-type made struct {
+// generatedStaging is a store with n staged episodes that it generates when they are read.
+// Their rows contain long texts.
+type generatedStaging struct {
 	sinks.Store
 	n    int
-	like sinks.Staged // what they are made from
+	like sinks.Staged // template of the episodes
 }
 
-func (m *made) URI() string { return "made:" }
+func (m *generatedStaging) URI() string { return "generated:" }
 
-func (m *made) List(context.Context, string) iter.Seq2[sinks.Object, error] {
+func (m *generatedStaging) List(context.Context, string) iter.Seq2[sinks.Object, error] {
 	return func(yield func(sinks.Object, error) bool) {
 		for i := range m.n {
 			if !yield(sinks.Object{Key: fmt.Sprintf("staging/run/%08d.json.zst", i)}, nil) {
@@ -43,7 +43,7 @@ func (m *made) List(context.Context, string) iter.Seq2[sinks.Object, error] {
 	}
 }
 
-func (m *made) Get(_ context.Context, key string) ([]byte, error) {
+func (m *generatedStaging) Get(_ context.Context, key string) ([]byte, error) {
 	var i int
 	if _, err := fmt.Sscanf(key, "staging/run/%d.json.zst", &i); err != nil {
 		return nil, sinks.ErrNotFound
@@ -62,30 +62,30 @@ func (m *made) Get(_ context.Context, key string) ([]byte, error) {
 	return sinks.EncodeStaged(s)
 }
 
-// Between the stages of a publish, memory grows by a few hundred bytes per episode: no row and no
-// step is kept.
-func TestMemoryDoesNotGrowWithWhatIsPublished(t *testing.T) {
-	held := func(episodes int) (most int64) {
-		cfg := config(t, dir(t, filepath.Join(t.TempDir(), "dataset")), &made{n: episodes, like: sinktest.Episode("run", 0)})
+// Between the stages of a publish, memory grows by only a few hundred bytes per episode, because publish
+// keeps neither rows nor steps in memory.
+func TestMemoryPerEpisodeIsSmall(t *testing.T) {
+	peak := func(episodes int) (highest int64) {
+		cfg := config(t, dir(t, filepath.Join(t.TempDir(), "dataset")), &generatedStaging{n: episodes, like: sinktest.Episode("run", 0)})
 		cfg.Benchmarks = toy(t)
 		cfg.Progress = func(string) {
 			runtime.GC()
-			runtime.GC() // what pools hold outlives the first
+			runtime.GC() // objects in a sync.Pool survive the first collection
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
-			most = max(most, int64(m.HeapAlloc))
+			highest = max(highest, int64(m.HeapAlloc))
 		}
 		rep, err := publish.Publish(t.Context(), cfg)
 		if err != nil || rep.Steps != int64(10*episodes) {
 			t.Fatalf("%d steps of %d episodes, %v", rep.Steps, episodes, err)
 		}
-		return most
+		return highest
 	}
 	const few, many = 100, 600
-	held(few) // allocates what is allocated only once
-	less, more := held(few), held(many)
+	peak(few) // for allocations that happen only once
+	less, more := peak(few), peak(many)
 	t.Logf("%d KiB with %d episodes, %d KiB with %d", less>>10, few, more>>10, many)
 	if grown := (more - less) / (many - few); grown > perEpisode {
-		t.Errorf("%d bytes more for each episode, %d are the bound", grown, perEpisode)
+		t.Errorf("%d bytes more for each episode, want at most %d", grown, perEpisode)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Every list of tools of an episode with several conversations is published, and each turn refers
-// to its own.
+// If an episode has several conversations with different tools, all tool sets are published, and each step
+// refers to its own.
 func TestPhasesKeepTheirTools(t *testing.T) {
 	phased := sinktest.Phased("run", 21)
 	staging := stage(t, "run", 0, 2)
@@ -18,7 +18,7 @@ func TestPhasesKeepTheirTools(t *testing.T) {
 	run(t, config(t, dir(t, root), staging))
 	d := wantDataset(t, dir(t, root), append(golden("run", 2), phased)...)
 	sets, err := d.ToolSets(t.Context())
-	if err != nil || len(sets) != 1+1+3 { // of the others; all of this one; each of its lists
+	if err != nil || len(sets) != 1+1+3 { // that of the other episodes; all tools of this episode; the three of its phases
 		t.Errorf("%d tool sets, %v", len(sets), err)
 	}
 	var got sinks.Trajectory
@@ -36,7 +36,7 @@ func TestPhasesKeepTheirTools(t *testing.T) {
 			names += " " + tool.Name
 		}
 		if names != " "+want {
-			t.Errorf("step %d was shown%s, want %s", step, names, want)
+			t.Errorf("the tools of step %d are%s, want %s", step, names, want)
 		}
 	}
 }

@@ -19,8 +19,8 @@ type bar struct {
 	n     int
 }
 
-// Geometry of all figures, in pixels unless noted. Each row has a label, a bar and a
-// number, from left to right.
+// Sizes of all figures, in pixels unless noted. Each row has a label, a bar and a number,
+// from left to right.
 const (
 	plotWidth  = 640
 	plotLabel  = 200
@@ -31,7 +31,7 @@ const (
 	maxLabel   = 28 // characters
 )
 
-// Plots draws the figures of the counted episodes. It omits figures without data.
+// Plots draws the figures about the counted episodes. It omits figures without data.
 func (t *Tally) Plots() []Plot {
 	s := t.stats
 	var out []Plot
@@ -53,6 +53,7 @@ func (t *Tally) Plots() []Plot {
 	return out
 }
 
+// topCounts returns a bar for each of the highest counts, and one for the sum of all others.
 func topCounts(m map[string]int) []bar {
 	var bars []bar
 	rest := 0
@@ -69,8 +70,8 @@ func topCounts(m map[string]int) []bar {
 	return bars
 }
 
-// histogram counts values in at most maxBars ranges of equal width: 1, 2 or 5 times a
-// power of ten.
+// histogram counts values in at most maxBars ranges of equal width. The width is 1, 2 or 5
+// times a power of ten.
 func histogram(values []int64) []bar {
 	if len(values) == 0 {
 		return nil
@@ -94,10 +95,11 @@ func histogram(values []int64) []bar {
 	return bars
 }
 
+// drawBars returns a figure with horizontal bars.
 func drawBars(title string, bars []bar) []byte {
-	most := 1
+	highest := 1
 	for _, b := range bars {
-		most = max(most, b.n)
+		highest = max(highest, b.n)
 	}
 	height := plotTop + plotRow*len(bars) + 10
 	var out strings.Builder
@@ -107,9 +109,9 @@ func drawBars(title string, bars []bar) []byte {
 		plotWidth, height, html.EscapeString(title))
 	for i, b := range bars {
 		y := plotTop + plotRow*i
-		width := (plotWidth - plotLabel - plotNumber) * b.n / most
+		width := (plotWidth - plotLabel - plotNumber) * b.n / highest
 		label, squeeze := short(b.label), ""
-		if room := plotLabel - 16; roomFor(label) > room {
+		if room := plotLabel - 16; labelWidth(label) > room {
 			squeeze = fmt.Sprintf(` textLength="%d" lengthAdjust="spacingAndGlyphs"`, room)
 		}
 		fmt.Fprintf(&out, `<text x="%d" y="%d" text-anchor="end" fill="#222222"%s>%s</text>`, plotLabel-8, y+15, squeeze, html.EscapeString(label))
@@ -122,22 +124,22 @@ func drawBars(title string, bars []bar) []byte {
 	return []byte(out.String())
 }
 
-// roomFor returns an upper estimate of a label's width in pixels in any sans-serif font.
-func roomFor(label string) int {
-	room := 0
+// labelWidth returns an upper estimate of a label's width, in pixels, in any sans-serif font.
+func labelWidth(label string) int {
+	width := 0
 	for _, r := range label {
 		switch {
 		case strings.ContainsRune("ijl.,:;|'!() ", r):
-			room += 5
+			width += 5
 		case strings.ContainsRune("mwMW@%…", r) || r > 0x1100:
-			room += 13
+			width += 13
 		case r >= 'A' && r <= 'Z':
-			room += 10
+			width += 10
 		default:
-			room += 8
+			width += 8
 		}
 	}
-	return room
+	return width
 }
 
 // short truncates a label, and replaces characters that are not valid in XML.

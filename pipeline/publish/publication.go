@@ -2,17 +2,17 @@ package publish
 
 import "github.com/tracesmith/tracesmith/pipeline/selection"
 
-// publication is one call of Publish: its inputs, and its progress.
+// publication is the state of one call of Publish.
 type publication struct {
 	cfg      Config
 	in       *inputs
 	sel      selection.Result
 	version  string
-	latest   []byte // latest.json when this publisher got the lease; nil: none
+	latest   []byte // content of latest.json when this publisher got the lease; nil if there was none
 	scratch  string
-	uploaded int
-	copied   int
-	prior    map[string]string // SHA-256 of the latest version's files -> key
+	uploaded int               // number of files
+	copied   int               // number of files
+	prior    map[string]string // files of the latest version: SHA-256 -> key
 }
 
 // key returns the key of a file of the version in the store.

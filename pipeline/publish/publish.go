@@ -14,10 +14,10 @@ import (
 
 // Report is the result of a publish.
 type Report struct {
-	URI      string               `json:"uri"` // of the dataset, which loaders read
+	URI      string               `json:"uri"` // of the dataset's root
 	Dataset  string               `json:"dataset"`
 	Version  string               `json:"version"`
-	Already  bool                 `json:"already_published"` // the version existed: at most the pointer and the root were written
+	Already  bool                 `json:"already_published"` // the version existed; at most latest.json and the root were written
 	Episodes int                  `json:"episodes"`
 	Steps    int64                `json:"steps"`
 	Kept     int                  `json:"kept"`
@@ -25,30 +25,30 @@ type Report struct {
 	Held     int                  `json:"held_back,omitempty"`      // episodes withheld because of a possible secret
 	Files    int                  `json:"files"`
 	Uploaded int                  `json:"uploaded"` // files uploaded by this call
-	Copied   int                  `json:"copied"`   // files that the store copied from the latest version; the rest existed
+	Copied   int                  `json:"copied"`   // files that the store copied from the latest version; all other files existed
 	Bytes    int64                `json:"bytes"`    // of all files
 	Funnel   []schemas.FunnelStep `json:"funnel"`
 }
 
-// Publish writes one version of a dataset, points latest.json at it and copies its
-// files to the root. It does not change earlier versions. Concurrent publishers of
-// one dataset take turns. A killed publish is completed by the next one.
+// Publish writes one version of a dataset, points latest.json at it and copies its files
+// to the root. It does not change earlier versions. Concurrent publishers of one dataset
+// take turns. If a publisher is killed, the next call completes its work.
 func Publish(ctx context.Context, cfg Config) (Report, error) {
 	if err := cfg.check(); err != nil {
 		return Report{}, err
 	}
-	cfg.tell("reading staging")
+	cfg.reportStage("reading staging")
 	in, err := readStaging(ctx, cfg.Staging, redact.NewChecker(cfg.Secrets), cfg.Benchmarks, cfg.Scratch)
 	if err != nil {
 		return Report{}, err
 	}
 	defer in.rows.close()
 	p := &publication{cfg: cfg, in: in, version: in.version(cfg)}
-	ours, err := Holds(ctx, cfg.Dest, cfg.Name)
+	exists, err := Holds(ctx, cfg.Dest, cfg.Name)
 	if err != nil {
 		return Report{}, err
 	}
-	if ours {
+	if exists {
 		m, done, err := p.findManifest(ctx)
 		if done = done && err == nil && p.isLatest(ctx, m); done {
 			done, err = p.isExposed(ctx, m)
@@ -57,36 +57,38 @@ func Publish(ctx context.Context, cfg Config) (Report, error) {
 			return p.report(m, done), err
 		}
 	}
-	cfg.tell("selecting")
-	if p.sel, err = cfg.Selection.Apply(ctx, in.source); err != nil { // before anything is written
+	cfg.reportStage("selecting")
+	// Apply the selection before writing anything, because it can fail.
+	if p.sel, err = cfg.Selection.Apply(ctx, in.source); err != nil {
 		return Report{}, err
 	}
 	if err := claim(ctx, cfg.Dest, cfg.Name); err != nil {
 		return Report{}, err
 	}
-	held, lease, err := p.acquire(ctx)
+	leaseCtx, lease, err := p.acquire(ctx)
 	if err != nil {
 		return Report{}, err
 	}
 	defer lease.release(ctx)
-	m, already, err := p.publishLocked(held)
+	m, already, err := p.publishLocked(leaseCtx)
 	if err != nil {
-		if errors.Is(context.Cause(held), ErrLeaseLost) {
-			err = fmt.Errorf("%w: %w", context.Cause(held), err)
+		if errors.Is(context.Cause(leaseCtx), ErrLeaseLost) {
+			err = fmt.Errorf("%w: %w", context.Cause(leaseCtx), err)
 		}
 		return Report{}, err
 	}
 	return p.report(m, already), nil
 }
 
-// publishLocked does the remaining work. The caller holds the publishing lease.
+// publishLocked writes the version, unless it exists already, and makes it the latest. The
+// caller holds the publishing lease.
 func (p *publication) publishLocked(ctx context.Context) (m schemas.Manifest, already bool, err error) {
 	if p.latest, err = p.readLatest(ctx); err != nil {
 		return m, false, err
 	}
 	m, already, err = p.findManifest(ctx)
 	if err == nil && !already {
-		m, err = p.write(ctx)
+		m, err = p.writeVersion(ctx)
 	}
 	if err != nil {
 		return m, false, err
@@ -94,12 +96,12 @@ func (p *publication) publishLocked(ctx context.Context) (m schemas.Manifest, al
 	if err := p.setLatest(ctx, m); err != nil {
 		return m, false, err
 	}
-	p.cfg.tell("copying the version to the root")
+	p.cfg.reportStage("copying the version to the root")
 	return m, already, p.expose(ctx, m)
 }
 
-// write creates and uploads every file of the version, then commits it.
-func (p *publication) write(ctx context.Context) (schemas.Manifest, error) {
+// writeVersion creates and uploads all files of the version, and then commits it.
+func (p *publication) writeVersion(ctx context.Context) (schemas.Manifest, error) {
 	var none schemas.Manifest
 	scratch, err := os.MkdirTemp(p.cfg.Scratch, "tracesmith-publish-")
 	if err != nil {
@@ -107,7 +109,7 @@ func (p *publication) write(ctx context.Context) (schemas.Manifest, error) {
 	}
 	defer os.RemoveAll(scratch)
 	p.scratch = scratch
-	p.cfg.tell("writing shards")
+	p.cfg.reportStage("writing shards")
 	files, tally, err := p.writeTables(ctx, p.sel)
 	if err != nil {
 		return none, err
@@ -117,7 +119,7 @@ func (p *publication) write(ctx context.Context) (schemas.Manifest, error) {
 	if err != nil {
 		return none, err
 	}
-	p.cfg.tell("uploading")
+	p.cfg.reportStage("uploading")
 	p.readLatestFiles(ctx)
 	for _, f := range files {
 		if err := p.upload(ctx, f); err != nil {
@@ -131,21 +133,22 @@ func (p *publication) write(ctx context.Context) (schemas.Manifest, error) {
 		m.Files = append(m.Files, t.entry())
 	}
 	m.Seal()
-	p.cfg.tell("checking")
+	p.cfg.reportStage("checking")
 	if err := p.checkListing(ctx, m); err != nil {
 		return none, err
 	}
-	p.cfg.tell("committing")
+	p.cfg.reportStage("committing")
 	return m, p.commit(ctx, m)
 }
 
+// manifest returns the manifest of the version, without its text files and its seal.
 func (p *publication) manifest(sel selection.Result, t *Tally, files []builtFile) schemas.Manifest {
 	m := schemas.Manifest{
 		ManifestVersion: manifestVersion, Dataset: p.cfg.Name, Version: p.version, Schemas: map[string]string{},
 		Producer: schemas.Producer{Name: "tracesmith", Version: p.cfg.Producer, Parquet: formats.ParquetWriter},
 		Checks:   map[string]string{"contamination": contaminationPath, "redaction": redactionPath},
 		Inputs:   t.inputs(), Runs: t.runs(), Split: t.split(), Selection: &sel.Info,
-		Totals: schemas.ManifestTotals{Episodes: t.stats.Episodes, Steps: t.stats.Steps, Kept: len(sel.Kept), CostUSD: t.stats.CostUSD, DeadLetters: len(p.in.dead)},
+		Totals: schemas.ManifestTotals{Episodes: t.stats.Episodes, Steps: t.stats.Steps, Kept: len(sel.Kept), CostUSD: t.stats.CostUSD, DeadLetters: len(p.in.deadLetters)},
 	}
 	if m.Totals.CostUSD != nil && m.Totals.Kept > 0 {
 		m.Totals.CostPerKept = new(*m.Totals.CostUSD / float64(m.Totals.Kept))

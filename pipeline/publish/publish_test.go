@@ -29,7 +29,7 @@ func dir(t *testing.T, path string) sinks.Store {
 	return s
 }
 
-// stage puts the golden episodes first..first+n of run into a new store.
+// stage puts the n golden episodes of a run from number first on into a new store.
 func stage(t *testing.T, run string, first, n int) sinks.Store {
 	t.Helper()
 	s := dir(t, t.TempDir())
@@ -63,7 +63,7 @@ func run(t *testing.T, cfg publish.Config) publish.Report {
 	return r
 }
 
-// tree reads every file below root.
+// tree returns the hashes of all files below root.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -82,8 +82,8 @@ func tree(t *testing.T, root string) map[string]string {
 	return out
 }
 
-// wantDataset opens what was published, verifies it and compares it with the
-// staged episodes, using the independent Parquet reader.
+// wantDataset opens the published dataset, verifies it and compares it with the staged
+// episodes.
 func wantDataset(t *testing.T, dest sinks.Store, staged ...sinks.Staged) *publish.Dataset {
 	t.Helper()
 	d, err := publish.Open(t.Context(), dest)
@@ -153,7 +153,7 @@ func TestPublishedDatasetIsWhatWasStaged(t *testing.T) {
 	in := 10
 	for _, f := range d.Manifest.Selection.Funnel {
 		if f.In != in {
-			t.Errorf("funnel: %s gets %d, the step before gave %d", f.Predicate, f.In, in)
+			t.Errorf("funnel: %s has %d inputs, but the previous step kept %d", f.Predicate, f.In, in)
 		}
 		in = f.Out
 	}
@@ -174,7 +174,7 @@ func TestPublishedDatasetIsWhatWasStaged(t *testing.T) {
 	checkCard(t, root, d.Manifest)
 }
 
-// checkCard reads the card as the Hub does: its files are those of the manifest.
+// checkCard checks that the card's front matter, which the Hub reads, lists the files of the manifest.
 func checkCard(t *testing.T, root string, m schemas.Manifest) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(root, "README.md"))
@@ -221,7 +221,7 @@ func TestSameStagingGivesIdenticalTrees(t *testing.T) {
 	a, b := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
 	whole := stage(t, "run", 0, 8)
 	first := run(t, config(t, dir(t, a), whole))
-	second := run(t, config(t, dir(t, b), stage(t, "run", 4, 4), stage(t, "run", 0, 5))) // the same ids in two run dirs
+	second := run(t, config(t, dir(t, b), stage(t, "run", 4, 4), stage(t, "run", 0, 5))) // one episode is in both run directories
 	if diff := cmp.Diff(tree(t, a), tree(t, b)); diff != "" {
 		t.Error(diff)
 	}
@@ -238,12 +238,12 @@ func TestSameStagingGivesIdenticalTrees(t *testing.T) {
 	}
 }
 
-func TestMoreDataIsANewVersionAndMostShardsStay(t *testing.T) {
+func TestMoreDataKeepsMostShards(t *testing.T) {
 	root := t.TempDir()
 	staging := dir(t, t.TempDir())
 	var all []sinks.Staged
 	for i := range 31 {
-		if i%8 != 1 { // those are so large that a file ends behind them wherever it began
+		if i%8 != 1 { // these episodes are so large that each of them ends its file
 			all = append(all, sinktest.Episode("run", i))
 		}
 	}
@@ -262,7 +262,7 @@ func TestMoreDataIsANewVersionAndMostShardsStay(t *testing.T) {
 	put(t, staging, all[last]) // of the first repository
 	second := run(t, config(t, dir(t, root), staging))
 	if first.Version == second.Version {
-		t.Fatal("other inputs, same version")
+		t.Fatal("different inputs have the same version")
 	}
 	before, after := shas(first.Version), shas(second.Version)
 	same := 0
@@ -272,10 +272,10 @@ func TestMoreDataIsANewVersionAndMostShardsStay(t *testing.T) {
 		}
 	}
 	if len(before) < 4 || same < len(before)-2 || second.Copied < same {
-		t.Errorf("%d of %d shards stayed, %d files were copied", same, len(before), second.Copied)
+		t.Errorf("%d of %d shards are the same, %d files were copied", same, len(before), second.Copied)
 	}
 	if d := wantDataset(t, dir(t, root), all...); d.Manifest.Version != second.Version {
-		t.Error("latest is not the second version")
+		t.Error("the second version is not the latest")
 	}
 	old, err := publish.OpenVersion(t.Context(), dir(t, root), first.Version)
 	if err == nil {
@@ -286,7 +286,7 @@ func TestMoreDataIsANewVersionAndMostShardsStay(t *testing.T) {
 	}
 }
 
-func TestBadInputIsRefusedAndNothingIsOverwritten(t *testing.T) {
+func TestInvalidInputIsRefused(t *testing.T) {
 	good := stage(t, "run", 0, 2)
 	foreign := t.TempDir()
 	if err := os.WriteFile(filepath.Join(foreign, "thesis.txt"), []byte("mine"), 0o600); err != nil {
@@ -321,16 +321,16 @@ func TestBadInputIsRefusedAndNothingIsOverwritten(t *testing.T) {
 		is   error
 		want string
 	}{
-		"empty":     {config(t, dir(t, fresh), dir(t, t.TempDir())), publish.ErrEmpty, "tracesmith run"},
-		"no run":    {config(t, dir(t, fresh)), nil, "name at least one"},
-		"foreign":   {config(t, dir(t, foreign), good), publish.ErrOccupied, "thesis.txt"},
-		"other":     {config(t, dir(t, taken), good), publish.ErrOccupied, `dataset "other"`},
-		"not ours":  {config(t, dir(t, claimed), good), publish.ErrOccupied, "dataset.json"},
-		"conflict":  {config(t, dir(t, fresh), good, conflicting), nil, "staged twice"},
-		"leak":      {config(t, dir(t, fresh), good, leaking), nil, "split group"},
-		"damaged":   {config(t, dir(t, fresh), good, damaged), nil, "staging/run/x.json.zst"},
-		"bad name":  {publish.Config{Staging: []sinks.Store{good}, Dest: dir(t, fresh), Name: "a/b", Producer: "x"}, nil, "without slashes"},
-		"no places": {publish.Config{Staging: []sinks.Store{good}, Dest: dir(t, fresh), Name: "a", Producer: "x", Scratch: "/nonexistent/x"}, nil, "/nonexistent/x"},
+		"empty":      {config(t, dir(t, fresh), dir(t, t.TempDir())), publish.ErrEmpty, "tracesmith run"},
+		"no run":     {config(t, dir(t, fresh)), nil, "name at least one"},
+		"foreign":    {config(t, dir(t, foreign), good), publish.ErrOccupied, "thesis.txt"},
+		"other":      {config(t, dir(t, taken), good), publish.ErrOccupied, `dataset "other"`},
+		"not ours":   {config(t, dir(t, claimed), good), publish.ErrOccupied, "dataset.json"},
+		"conflict":   {config(t, dir(t, fresh), good, conflicting), nil, "staged twice"},
+		"leak":       {config(t, dir(t, fresh), good, leaking), nil, "split group"},
+		"damaged":    {config(t, dir(t, fresh), good, damaged), nil, "staging/run/x.json.zst"},
+		"bad name":   {publish.Config{Staging: []sinks.Store{good}, Dest: dir(t, fresh), Name: "a/b", Producer: "x"}, nil, "without slashes"},
+		"no scratch": {publish.Config{Staging: []sinks.Store{good}, Dest: dir(t, fresh), Name: "a", Producer: "x", Scratch: "/nonexistent/x"}, nil, "/nonexistent/x"},
 	} {
 		before := maps.Clone(tree(t, foreign))
 		maps.Copy(before, tree(t, taken))
@@ -341,7 +341,7 @@ func TestBadInputIsRefusedAndNothingIsOverwritten(t *testing.T) {
 		after := maps.Clone(tree(t, foreign))
 		maps.Copy(after, tree(t, taken))
 		if diff := cmp.Diff(before, after); diff != "" {
-			t.Errorf("%s changed what was there: %s", name, diff)
+			t.Errorf("%s: existing files changed: %s", name, diff)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// mixed are staged episodes of which a recipe drops some for various reasons.
-func mixed(t *testing.T) sinks.Store {
+// stageMixed stages episodes of which a recipe drops some for various reasons.
+func stageMixed(t *testing.T) sinks.Store {
 	staging := dir(t, t.TempDir())
 	for i := range 24 {
 		e := sinktest.Episode("run", i)
@@ -36,10 +36,10 @@ func mixed(t *testing.T) sinks.Store {
 	return staging
 }
 
-// A recipe that is written only from a manifest makes the same decisions: the same ids and the
-// same funnel, whose numbers are consistent.
+// A recipe that is rebuilt from a manifest alone makes the same decisions: it keeps the same episodes and
+// has the same funnel.
 func TestManifestRebuildsTheSelection(t *testing.T) {
-	staging := mixed(t)
+	staging := stageMixed(t)
 	file := filepath.Join(t.TempDir(), "recipe.yaml")
 	recipe := "name: own\nextends: success-v1\npredicates: [{name: late, expr: 'attempt >= 2'}]\nselect: first\nbest: 2\ngroup: repo\ncaps: {instance_id: 1}\nseed: 7\n"
 	mustWrite(t, file, []byte(recipe))
@@ -58,7 +58,7 @@ func TestManifestRebuildsTheSelection(t *testing.T) {
 	info := d.Manifest.Selection
 	for i, f := range info.Funnel[1:] {
 		if f.In != info.Funnel[i].Out {
-			t.Errorf("%s gets %d, %s gave %d", f.Predicate, f.In, info.Funnel[i].Predicate, info.Funnel[i].Out)
+			t.Errorf("%s has %d inputs, but %s kept %d", f.Predicate, f.In, info.Funnel[i].Predicate, info.Funnel[i].Out)
 		}
 	}
 
@@ -97,7 +97,7 @@ func TestManifestRebuildsTheSelection(t *testing.T) {
 		return kept
 	}
 	if diff := cmp.Diff(ids(d), ids(e)); diff != "" {
-		t.Errorf("other episodes:\n%s\n%s", diff, text)
+		t.Errorf("the rebuilt recipe keeps other episodes:\n%s\n%s", diff, text)
 	}
 	counts := func(steps []schemas.FunnelStep) (out [][2]int) {
 		for _, f := range steps {

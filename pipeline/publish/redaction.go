@@ -6,17 +6,17 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// redactionPath is where a version of a dataset stores its Redaction.
+// redactionPath is the path of Redaction in a version.
 const redactionPath = "reports/redaction.json"
 
-// Redaction is the content of reports/redaction.json. It counts, by type, the secrets
-// that placeholders replaced during the runs, as the column redactions_json has them.
-// It also counts the episodes withheld because publish found a further possible secret.
+// Redaction is the content of reports/redaction.json. It counts, by type, the placeholders
+// that replaced secrets during the runs, according to the column redactions_json. It also
+// counts the episodes that publish withholds because it found another possible secret.
 type Redaction struct {
 	Schema       string                  `json:"schema"` // tracesmith.redaction/1
 	Episodes     int                     `json:"episodes"`
 	Redacted     int                     `json:"episodes_redacted"`
-	Unknown      int                     `json:"episodes_unknown"` // without valid redactions_json
+	Unknown      int                     `json:"episodes_unknown"` // episodes without a valid redactions_json
 	Placeholders int                     `json:"placeholders"`
 	Types        map[string]RedactedType `json:"types"`
 	HeldBack     int                     `json:"held_back"` // listed in exclusions/dead-letters.parquet

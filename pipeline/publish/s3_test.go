@@ -52,13 +52,13 @@ func TestS3PublishToS3(t *testing.T) {
 	}
 }
 
-// atManifest calls a function when the manifest is about to be written.
-type atManifest struct {
+// beforeManifest calls a function before the manifest is written.
+type beforeManifest struct {
 	sinks.Store
 	call func()
 }
 
-func (a atManifest) Create(ctx context.Context, key string, body []byte) error {
+func (a beforeManifest) Create(ctx context.Context, key string, body []byte) error {
 	if path.Base(key) == "manifest.json" {
 		a.call()
 	}
@@ -71,7 +71,7 @@ func TestS3ServerKilledBetweenDataAndManifest(t *testing.T) {
 	staging := stage(t, "run", 0, 3)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cfg := config(t, atManifest{dest, func() { srv.Kill(); cancel() }}, staging)
+	cfg := config(t, beforeManifest{dest, func() { srv.Kill(); cancel() }}, staging)
 	if _, err := publish.Publish(ctx, cfg); err == nil {
 		t.Fatal("publishing to a dead server succeeded")
 	}
@@ -79,25 +79,25 @@ func TestS3ServerKilledBetweenDataAndManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	expire(t, dest)
-	left := objects(t, dest)
+	want := objects(t, dest)
 	if _, err := publish.Open(t.Context(), dest); err == nil {
-		t.Error("the dataset without a manifest can be opened")
+		t.Error("a dataset without a manifest can be opened")
 	}
 	rep := run(t, config(t, dest, staging))
 	if rep.Already || rep.Uploaded != 0 {
-		t.Errorf("repeat = %+v, want every data file adopted", rep)
+		t.Errorf("repeat = %+v, want no data file uploaded again", rep)
 	}
 	wantDataset(t, dest, golden("run", 3)...)
 	now := objects(t, dest)
-	left[".versions/"+rep.Version+"/manifest.json"] = now[".versions/"+rep.Version+"/manifest.json"]
-	left["lease.json"] = now["lease.json"] // given back
-	left["latest.json"] = now["latest.json"]
+	want[".versions/"+rep.Version+"/manifest.json"] = now[".versions/"+rep.Version+"/manifest.json"]
+	want["lease.json"] = now["lease.json"] // released
+	want["latest.json"] = now["latest.json"]
 	for key := range now {
-		if !strings.HasPrefix(key, ".versions/") { // the root, which is filled after the manifest
-			left[key] = now[key]
+		if !strings.HasPrefix(key, ".versions/") { // the root is written after the manifest
+			want[key] = now[key]
 		}
 	}
-	if diff := cmp.Diff(left, now); diff != "" {
+	if diff := cmp.Diff(want, now); diff != "" {
 		t.Error(diff)
 	}
 }

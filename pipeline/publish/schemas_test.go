@@ -16,8 +16,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// v1 is a directory with a run and a dataset that version a703807 of the program
-// wrote, the last one with schema 1.3.0.
+// v1 is a directory with a run and a dataset that commit a703807 wrote. It was the last one
+// with schema 1.3.0.
 const v1 = "../../schemas/testdata/1.3.0"
 
 func tableFiles(m schemas.Manifest, tables ...string) map[string]string {
@@ -32,7 +32,8 @@ func tableFiles(m schemas.Manifest, tables ...string) map[string]string {
 	return out
 }
 
-// Staging of schema 1.x gives byte for byte the files that the program of its time made.
+// Publishing staged episodes of schema 1.x gives, byte for byte, the files that the program at that time
+// wrote.
 func TestStagingOfSchema1IsPublishedAsBefore(t *testing.T) {
 	before, err := publish.Open(t.Context(), dir(t, filepath.Join(v1, "dataset")))
 	if err != nil {
@@ -51,7 +52,7 @@ func TestStagingOfSchema1IsPublishedAsBefore(t *testing.T) {
 	tables := []string{"episodes", "steps", "blobs", "tool_sets"}
 	want := tableFiles(before.Manifest, tables...)
 	if diff := cmp.Diff(want, tableFiles(after.Manifest, tables...)); diff != "" || len(want) != 6 {
-		t.Errorf("%d files, other content: %s", len(want), diff)
+		t.Errorf("%d files, with different content: %s", len(want), diff)
 	}
 	for table, version := range after.Manifest.Schemas {
 		if version != "1.3.0" {
@@ -88,11 +89,11 @@ func TestMajorSchemasDoNotShareADataset(t *testing.T) {
 		}
 		for _, want := range c.want {
 			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %q lacks %q", name, err, want)
+				t.Errorf("%s: %q does not contain %q", name, err, want)
 			}
 		}
-		if left := tree(t, place); len(left) > 0 {
-			t.Errorf("%s: a refused publish wrote %v", name, maps.Keys(left))
+		if written := tree(t, place); len(written) > 0 {
+			t.Errorf("%s: a refused publish wrote %v", name, maps.Keys(written))
 		}
 	}
 }

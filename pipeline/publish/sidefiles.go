@@ -24,17 +24,18 @@ const (
 	annotationsPath = "data/annotations/part-00000-of-00001.parquet"
 )
 
-// withheldState is the state of a dead letter whose episode is withheld; the other jobs failed.
+// withheldState is the state of a dead letter for a withheld episode. All other dead letters are for
+// failed jobs.
 const withheldState = "filtered"
 
 // DeadLetters returns the jobs without an episode from dead-letters.jsonl of the run
-// directory in store; none if there is no such file.
+// directory in store. It returns none if there is no such file.
 func DeadLetters(ctx context.Context, store sinks.Store, check *redact.Checker) ([]schemas.DeadLetterRow, error) {
 	return readSideFile[schemas.DeadLetterRow](ctx, store, deadLettersKey, check)
 }
 
-// Annotations returns the annotations of the episodes in store from
-// annotations.jsonl; none if there is no such file.
+// Annotations returns the annotations of the episodes in store from annotations.jsonl. It
+// returns none if there is no such file.
 func Annotations(ctx context.Context, store sinks.Store, check *redact.Checker) ([]schemas.AnnotationRow, error) {
 	notes, err := readSideFile[schemas.AnnotationRow](ctx, store, annotationsKey, check)
 	for i, n := range notes {
@@ -45,7 +46,8 @@ func Annotations(ctx context.Context, store sinks.Store, check *redact.Checker) 
 	return uniqueAnnotations(notes), err
 }
 
-// uniqueAnnotations sorts annotations by episode and id, and keeps the first of each.
+// uniqueAnnotations sorts annotations by episode and ID. If several have the same episode
+// and ID, it keeps the first.
 func uniqueAnnotations(notes []schemas.AnnotationRow) []schemas.AnnotationRow {
 	slices.SortStableFunc(notes, func(a, b schemas.AnnotationRow) int {
 		return cmp.Or(cmp.Compare(a.EpisodeID, b.EpisodeID), cmp.Compare(a.AnnotationID, b.AnnotationID))
@@ -58,22 +60,22 @@ func uniqueAnnotations(notes []schemas.AnnotationRow) []schemas.AnnotationRow {
 // WrongFacts returns wrong_fact_ratio by episode: the share of labeled facts that are
 // labeled wrong. Episodes without a labeled fact are not in the map.
 func WrongFacts(notes []schemas.AnnotationRow) map[string]float64 {
-	labelled, ratio := map[string]float64{}, map[string]float64{}
+	labeled, ratio := map[string]float64{}, map[string]float64{}
 	for _, n := range notes {
 		if n.Kind == "fact" && n.Label != nil {
-			labelled[n.EpisodeID]++
+			labeled[n.EpisodeID]++
 			if *n.Label == "wrong" {
 				ratio[n.EpisodeID]++
 			}
 		}
 	}
-	for id, n := range labelled {
+	for id, n := range labeled {
 		ratio[id] /= n
 	}
 	return ratio
 }
 
-// maxLine bounds one line of a side file.
+// maxLine is the maximum length of a line of a side file, in bytes.
 const maxLine = 1 << 20
 
 // readSideFile reads the rows of a side file; none if it does not exist.

@@ -27,7 +27,7 @@ func records[T any](t *testing.T, table *arrowrec.Table, path string) []T {
 	return out
 }
 
-func TestRowsWithoutEpisodesArePublished(t *testing.T) {
+func TestSideFilesArePublished(t *testing.T) {
 	runDir, root := t.TempDir(), t.TempDir()
 	staging := dir(t, runDir)
 	for _, e := range golden("run", 3) {
@@ -65,17 +65,17 @@ func TestRowsWithoutEpisodesArePublished(t *testing.T) {
 			t.Errorf("wrong_fact_ratio of %s: %v", e.EpisodeID, e.WrongFactRatio)
 		}
 	}
-	asks := filepath.Join(t.TempDir(), "judged.yaml")
-	mustWrite(t, asks, []byte("name: judged\npredicates: ['wrong_fact_ratio == 0.5 && steps.exists(s, s.train)']\n"))
+	recipe := filepath.Join(t.TempDir(), "judged.yaml")
+	mustWrite(t, recipe, []byte("name: judged\npredicates: ['wrong_fact_ratio == 0.5 && steps.exists(s, s.train)']\n"))
 	withSteps := config(t, dir(t, t.TempDir()), staging)
-	if withSteps.Selection, err = selection.Load(asks); err != nil {
+	if withSteps.Selection, err = selection.Load(recipe); err != nil {
 		t.Fatal(err)
 	}
 	if judged := run(t, withSteps); judged.Kept != 1 {
-		t.Errorf("a selection that reads steps knows %d judged episodes, want 1", judged.Kept)
+		t.Errorf("a selection that reads steps keeps %d episodes, want 1", judged.Kept)
 	}
 	if again := run(t, config(t, dir(t, root), staging)); !again.Already {
-		t.Error("the same input is another version")
+		t.Error("the same input gives another version")
 	}
 }
 
@@ -104,10 +104,10 @@ func TestEpisodesWithSecretsAreWithheld(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(body), secret) {
-			t.Errorf("the secret stands in %s", rel)
+			t.Errorf("%s contains the secret", rel)
 		}
 	}
-	rows, err := schemas.CanonicalJSON(dead) // compressed in the file, so the search above cannot find a secret in them
+	rows, err := schemas.CanonicalJSON(dead) // the search above cannot find a secret in the compressed file
 	if err != nil || strings.Contains(string(rows), secret) {
 		t.Errorf("%s, %v", rows, err)
 	}
@@ -125,7 +125,7 @@ func TestSideFilesAreChecked(t *testing.T) {
 	for name, c := range map[string]struct{ file, line, want string }{
 		"damaged":    {"dead-letters.jsonl", `{"run_id":`, "dead-letters.jsonl, line 1"},
 		"unknown":    {"annotations.jsonl", `{"annotation":"x"}`, "unknown field"},
-		"of nothing": {"annotations.jsonl", `{"annotation_id":"x"}`, "annotation 1: annotation_id, episode_id, kind"},
+		"incomplete": {"annotations.jsonl", `{"annotation_id":"x"}`, "annotation 1: annotation_id, episode_id, kind"},
 		"a secret":   {"annotations.jsonl", `{"annotation_id":"a","episode_id":"e","kind":"human","text":"ghp_` + strings.Repeat("a1B2", 9) + `","uses_gold":false,"annotator":"me","created_at":"2026-01-02T03:04:05Z"}`, "text still holds a secret (github_token)"},
 	} {
 		runDir := t.TempDir()
@@ -137,8 +137,8 @@ func TestSideFilesAreChecked(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
-		if left, _ := os.ReadDir(dest); len(left) != 0 {
-			t.Errorf("%s: something was written", name)
+		if files, _ := os.ReadDir(dest); len(files) != 0 {
+			t.Errorf("%s: publish wrote %v", name, files)
 		}
 	}
 }

@@ -30,8 +30,8 @@ func fetchStaged(ctx context.Context, store sinks.Store, key string) (sinks.Stag
 	return s, schemas.HashBytes(body), nil
 }
 
-// checkStaged rejects episodes that would break the tables: an incomplete sort key,
-// or steps of another episode.
+// checkStaged returns an error for an episode that would break the tables, such as one with an
+// incomplete sort key or with steps of another episode.
 func checkStaged(s sinks.Staged) error {
 	e := s.Episode
 	for name, v := range map[string]string{"split": e.Split, "repo": e.Repo, "instance_id": e.InstanceID, "run_id": e.RunID} {

@@ -10,27 +10,27 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Stats is reports/stats.json: counts and distributions of a set of episodes. Maps
-// count episodes by value, unless noted; "unknown" stands for null.
+// Stats is the content of reports/stats.json: counts and distributions of a set of
+// episodes. Unless noted, maps count episodes by value; "unknown" stands for null.
 type Stats struct {
 	Episodes     int            `json:"episodes"`
 	Steps        int64          `json:"steps"`
 	Instances    int            `json:"instances"`
 	Resolved     int            `json:"resolved"`           // by an agent that could not see the gold patch
-	ResolvedGold int            `json:"resolved_gold_used"` // by a policy that could
+	ResolvedGold int            `json:"resolved_gold_used"` // by an agent that could see it
 	Unresolved   int            `json:"unresolved"`
 	Unverified   int            `json:"unverified"`
 	GoldUsed     int            `json:"gold_used"`
-	Contaminated int            `json:"contaminated"` // of a public benchmark's repository
-	Unplaced     int            `json:"unplaced"`     // of an unknown repository
-	Leaks        int            `json:"leaks"`        // broke a leak rule
-	Hacks        int            `json:"hacks"`        // broke a reward-hack rule
-	Redactions   int            `json:"redactions"`   // placeholders
+	Contaminated int            `json:"contaminated"` // in a repository that a public benchmark uses
+	Unplaced     int            `json:"unplaced"`     // in an unknown repository
+	Leaks        int            `json:"leaks"`        // violated a leak rule
+	Hacks        int            `json:"hacks"`        // violated a reward-hack rule
+	Redactions   int            `json:"redactions"`   // number of placeholders
 	Trimmed      int            `json:"trimmed"`      // the model did not always see the whole conversation
 	Duplicates   int            `json:"duplicates"`   // same content_sha256 as an earlier episode
 	Infra        map[string]int `json:"infra"`        // jobs without an episode after an infrastructure failure, by error_class
 	Withheld     int            `json:"withheld"`     // episodes not published because of a possible secret
-	CostUSD      *float64       `json:"cost_usd"`     // nil: no episode reported a cost
+	CostUSD      *float64       `json:"cost_usd"`     // nil if no episode reported a cost
 	Outcomes     map[string]int `json:"outcomes"`
 	ExitReasons  map[string]int `json:"exit_reasons"`
 	Verdicts     map[string]int `json:"verdicts"` // by verify_method
@@ -48,9 +48,9 @@ type Stats struct {
 	Harnesses    map[string]int `json:"harnesses"`
 	Visibility   map[string]int `json:"test_visibility"`
 	Criteria     map[string]int `json:"criteria"`          // episodes that meet the criterion
-	Combined     map[string]int `json:"criteria_together"` // by all criteria met, without parameters
+	Combined     map[string]int `json:"criteria_together"` // by the set of criteria met, without parameters
 
-	// Verdicts by another column.
+	// Verdicts by the value of another column.
 	ByMethod map[string]VerdictCounts `json:"by_verify_method"`
 	ByModel  map[string]VerdictCounts `json:"by_model"`
 	BySource map[string]VerdictCounts `json:"by_task_source"`
@@ -75,7 +75,7 @@ type VerdictCounts struct {
 	Unverified int `json:"unverified"`
 }
 
-// With returns j with one more episode.
+// With returns the counts with one more episode.
 func (j VerdictCounts) With(e schemas.EpisodeRow) VerdictCounts {
 	switch {
 	case e.Resolved == nil:
@@ -90,7 +90,7 @@ func (j VerdictCounts) With(e schemas.EpisodeRow) VerdictCounts {
 	return j
 }
 
-// All returns the number of episodes.
+// All returns the total number of episodes.
 func (j VerdictCounts) All() int { return j.Resolved + j.Gold + j.Unresolved + j.Unverified }
 
 // Spread summarizes the N known values of a column.
@@ -104,7 +104,8 @@ type Spread[T int64 | float64] struct {
 	Max  T       `json:"max"`
 }
 
-// NoEpisode says how many jobs have no episode, in words; "" if all have one.
+// NoEpisode returns a text that says how many jobs have no episode and why; "" if all have
+// one.
 func (s Stats) NoEpisode() string {
 	var parts []string
 	failures := 0
@@ -142,6 +143,7 @@ func spread[T int64 | float64](values []T) Spread[T] {
 	return Spread[T]{N: n, Min: v[0], Mean: sum / float64(n), P50: at(50), P90: at(90), P99: at(99), Max: v[n-1]}
 }
 
+// addCost adds a cost to a sum. nil stands for an unknown cost, and for a sum of no known costs.
 func addCost(sum, v *float64) *float64 {
 	switch {
 	case v == nil:
@@ -161,7 +163,7 @@ func appendKnown[T int64 | float64](list []T, v *T) []T {
 
 func orUnknown(s *string) string { return cmp.Or(schemas.Value(s), "unknown") }
 
-// byCount returns the keys of a count, most frequent first.
+// byCount returns the keys of a map of counts, most frequent first.
 func byCount[N int | VerdictCounts](m map[string]N) []string {
 	return slices.SortedFunc(maps.Keys(m), func(a, b string) int { return cmp.Or(cmp.Compare(total(m[b]), total(m[a])), cmp.Compare(a, b)) })
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/shard"
 )
 
-// tables are the writers of one pass over the staged episodes.
+// tables holds the writers of the tables that one pass over the staged episodes fills.
 type tables struct {
 	episodes *shard.Writer[schemas.EpisodeRow]
 	steps    *shard.Writer[schemas.StepRow]
@@ -23,8 +23,8 @@ type tables struct {
 	tally    *Tally
 }
 
-// writeTables writes every Parquet file of the version. Shards do not contain the
-// version, so that equal rows give equal files in all versions.
+// writeTables writes all Parquet files of the version. Shards do not contain the version,
+// so that equal rows give equal files in all versions.
 func (p *publication) writeTables(ctx context.Context, sel selection.Result) ([]builtFile, *Tally, error) {
 	meta := arrowrec.Meta{Producer: "tracesmith " + p.cfg.Producer}
 	cfg := func(t *arrowrec.Table, b shard.Buckets) shard.Config {
@@ -49,14 +49,16 @@ func (p *publication) writeTables(ctx context.Context, sel selection.Result) ([]
 	if err != nil {
 		return nil, nil, err
 	}
-	chosen, err := writeOne(p, arrowrec.Selection, "selection/"+sel.Info.Name+".parquet", sel.Rows)
+	selectionFile, err := writeOne(p, arrowrec.Selection, "selection/"+sel.Info.Name+".parquet", sel.Rows)
 	if err != nil {
 		return nil, nil, err
 	}
-	beside, err := p.writeSideTables()
-	return append(append(files, chosen), beside...), t.tally, err
+	sideTables, err := p.writeSideTables()
+	return append(append(files, selectionFile), sideTables...), t.tally, err
 }
 
+// add appends an episode to the tables. Blobs and tool sets that an earlier episode had are not
+// written again.
 func (t *tables) add(s sinks.Staged) error {
 	e := s.Episode
 	k := sortKey(e)
@@ -108,7 +110,7 @@ func (t *tables) addTools(episode, sha string, tools []schemas.ToolSchema) error
 	return t.toolSets.Append(shard.Key{EpisodeID: row.ToolSetSHA256}, []schemas.ToolSetRow{row})
 }
 
-// close finishes the tables. Tables without rows have no file, except episodes.
+// close finishes the tables. A table without rows has no file, except the table episodes.
 func (t *tables) close() ([]builtFile, error) {
 	var files []builtFile
 	for _, w := range []struct {
@@ -129,7 +131,7 @@ func (t *tables) close() ([]builtFile, error) {
 			return nil, err
 		}
 		for _, s := range shards {
-			files = append(files, built(w.table.Name, path.Join("data", w.table.Name, filepath.Base(s.Path)), s))
+			files = append(files, newBuiltFile(w.table.Name, path.Join("data", w.table.Name, filepath.Base(s.Path)), s))
 		}
 	}
 	return files, nil
@@ -142,18 +144,18 @@ func (t *tables) abort() {
 	t.toolSets.Abort()
 }
 
-// writeSideTables writes the files of the side tables that have rows.
+// writeSideTables writes the tables of dead letters and annotations, if they have rows.
 func (p *publication) writeSideTables() ([]builtFile, error) {
 	var out []builtFile
-	if len(p.in.dead) > 0 {
-		f, err := writeOne(p, arrowrec.DeadLetters, exclusionsPath, p.in.dead)
+	if len(p.in.deadLetters) > 0 {
+		f, err := writeOne(p, arrowrec.DeadLetters, exclusionsPath, p.in.deadLetters)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, f)
 	}
-	if len(p.in.notes) > 0 {
-		f, err := writeOne(p, arrowrec.Annotations, annotationsPath, p.in.notes)
+	if len(p.in.annotations) > 0 {
+		f, err := writeOne(p, arrowrec.Annotations, annotationsPath, p.in.annotations)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +164,7 @@ func (p *publication) writeSideTables() ([]builtFile, error) {
 	return out, nil
 }
 
-// writeOne writes a table to one file, whatever its size.
+// writeOne writes a whole table to one file.
 func writeOne[T any](p *publication, table *arrowrec.Table, path string, rows []T) (builtFile, error) {
 	meta := arrowrec.Meta{Producer: "tracesmith " + p.cfg.Producer, DatasetVersion: p.version}
 	w := shard.New[T](shard.Config{Dir: p.scratch, Table: table.At(p.in.schema), Meta: meta})
@@ -174,5 +176,5 @@ func writeOne[T any](p *publication, table *arrowrec.Table, path string, rows []
 	if err != nil {
 		return builtFile{}, fmt.Errorf("writing %s: %w", path, err)
 	}
-	return built(table.Name, path, shards[0]), nil
+	return newBuiltFile(table.Name, path, shards[0]), nil
 }

@@ -17,7 +17,7 @@ type Tally struct {
 	sources    map[schemas.ManifestInput]map[string]bool // instances by input
 	perRun     map[string]*schemas.ManifestRun
 	contents   map[string]bool // content_sha256 of the episodes so far
-	otherSplit int             // episodes whose split differs from the one that the hash of their repository gives
+	otherSplit int             // episodes whose split is not the one that follows from the hash of their repository
 
 	steps, turns, wall, prompt, cached, output, reasoning, sft []int64
 	cost                                                       []float64
@@ -119,8 +119,8 @@ func (t *Tally) addFlags(e schemas.EpisodeRow) {
 	s.Redactions = t.redaction.Placeholders
 }
 
-// addCriteria counts each criterion that an episode meets, and their combination. The
-// combination leaves out the parameters of the criteria.
+// addCriteria counts each criterion that an episode meets, and the combination of all of
+// them. The combination omits the parameters of the criteria.
 func (t *Tally) addCriteria(e schemas.EpisodeRow) {
 	var names []string
 	for _, c := range e.SatisfiedCriteria {
@@ -132,13 +132,14 @@ func (t *Tally) addCriteria(e schemas.EpisodeRow) {
 	t.stats.Combined[cmp.Or(strings.Join(slices.Compact(names), ", "), "none")]++
 }
 
+// addLineage counts an episode for the inputs, the runs and the split in the manifest.
 func (t *Tally) addLineage(e schemas.EpisodeRow) {
 	in := schemas.ManifestInput{Source: e.TaskSource, Revision: schemas.Value(e.TaskRevision), License: schemas.Value(e.LicenseSPDX)}
 	if t.sources[in] == nil {
 		t.sources[in] = map[string]bool{}
 	}
 	t.sources[in][e.InstanceID] = true
-	if by, err := provenance.Split(e.Repo, provenance.Salt, provenance.Shares); err != nil || by != e.Split {
+	if split, err := provenance.Split(e.Repo, provenance.Salt, provenance.Shares); err != nil || split != e.Split {
 		t.otherSplit++
 	}
 	key := schemas.Hash([]string{e.RunID, e.Model, e.AgentName, schemas.Value(e.ConfigSHA256)})

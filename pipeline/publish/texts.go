@@ -9,45 +9,48 @@ import (
 
 // texts renders the reports, the figures and the dataset card.
 func (p *publication) texts(m schemas.Manifest, t *Tally) ([]textFile, error) {
-	t.AddDead(p.in.dead)
+	t.AddDead(p.in.deadLetters)
 	stats := t.Stats()
 	funnel, err := schemas.CanonicalJSON(m.Selection)
 	if err != nil {
 		return nil, err
 	}
-	numbers, err := schemas.CanonicalJSON(stats)
+	statsJSON, err := schemas.CanonicalJSON(stats)
 	if err != nil {
 		return nil, err
 	}
 	plots := t.Plots()
-	known := p.in.known.report()
-	card, err := p.renderCard(m, stats, known, plots)
+	contamination := p.in.contamination.report()
+	card, err := p.renderCard(m, stats, contamination, plots)
 	if err != nil {
 		return nil, err
 	}
-	about, err := croissant(m, stats)
+	croissantJSON, err := croissant(m, stats)
 	if err != nil {
 		return nil, err
 	}
-	contamination, err := known.file()
+	contaminationFile, err := contamination.file()
 	if err != nil {
 		return nil, err
 	}
 	redaction := t.redaction
 	redaction.HeldBack = p.in.withheld
-	secrets, err := schemas.CanonicalJSON(redaction)
+	redactionJSON, err := schemas.CanonicalJSON(redaction)
 	if err != nil {
 		return nil, err
 	}
-	files := []textFile{{"README.md", card}, {"croissant.json", about}, contamination, {redactionPath, secrets}, {"reports/funnel.json", funnel}, {"reports/stats.json", numbers}}
+	files := []textFile{
+		{cardKey, card}, {"croissant.json", croissantJSON}, contaminationFile, {redactionPath, redactionJSON},
+		{"reports/funnel.json", funnel}, {"reports/stats.json", statsJSON},
+	}
 	for _, plot := range plots {
 		files = append(files, textFile{"plots/" + plot.Name + ".svg", plot.SVG})
 	}
 	return files, p.checkTexts(files)
 }
 
-// checkTexts returns an error if a text contains a secret, which then comes from the
-// publisher: from a name or a description.
+// checkTexts returns an error if a text contains a secret. Episodes with secrets are already
+// withheld, so such a secret comes from the publisher's configuration.
 func (p *publication) checkTexts(files []textFile) error {
 	check := redact.NewChecker(p.cfg.Secrets)
 	for _, f := range files {

@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Trajectories streams whole episodes in the sort order of table episodes. It reads each
-// table once. An error ends the sequence.
+// Trajectories streams whole episodes in the sort order of the table episodes. It reads
+// each table once. The sequence ends after the first error.
 func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, error] {
 	return func(yield func(sinks.Trajectory, error) bool) {
 		var none sinks.Trajectory

@@ -9,15 +9,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Apply decides about the episodes of src; the result depends on the set of
-// episodes alone.
+// Apply decides which episodes of src to keep. The result depends only on the set of
+// episodes, not on their order.
 func (r *Recipe) Apply(ctx context.Context, src Source) (Result, error) {
 	groups, err := r.countGroups(ctx, src)
 	if err != nil {
 		return Result{}, err
 	}
-	asks := func(p program) bool { return p.steps }
-	steps := slices.ContainsFunc(r.programs, asks) || slices.ContainsFunc(r.reports, asks)
+	usesSteps := func(p program) bool { return p.steps }
+	steps := slices.ContainsFunc(r.programs, usesSteps) || slices.ContainsFunc(r.reports, usesSteps)
 	var all []*candidate
 	for e, err := range src(ctx, steps) {
 		if err != nil {
@@ -34,7 +34,7 @@ func (r *Recipe) Apply(ctx context.Context, src Source) (Result, error) {
 	}
 	slices.SortFunc(all, func(a, b *candidate) int { return slices.Compare(a.key[:], b.key[:]) })
 	s := &application{all: all}
-	s.predicates(r)
+	s.applyPredicates(r)
 	for _, col := range r.Dedup {
 		s.dedup(col)
 	}
@@ -42,13 +42,13 @@ func (r *Recipe) Apply(ctx context.Context, src Source) (Result, error) {
 		if err := s.computeSignatures(ctx, src); err != nil {
 			return Result{}, err
 		}
-		s.near(r.Near)
+		s.dropNear(r.Near)
 	}
 	s.choose(r)
 	for _, col := range r.capColumns() {
-		s.limit(col, r.Caps[col], r.Seed)
+		s.applyCap(col, r.Caps[col], r.Seed)
 	}
-	res := Result{Funnel: s.funnel, Episodes: identity(all), Info: schemas.SelectionInfo{
+	res := Result{Funnel: s.funnel, Episodes: episodesHash(all), Info: schemas.SelectionInfo{
 		Name: r.Name, SHA256: r.SHA256(), Expr: r.Expr(), Seed: r.Seed, Caps: maps.Clone(r.Caps), Dedup: r.Dedup, Near: r.Near, Select: r.Select, Best: r.Best,
 		Funnel: s.funnel, Reports: s.reports(r), Definitions: r.Definitions(),
 	}}
@@ -67,11 +67,11 @@ func (r *Recipe) Apply(ctx context.Context, src Source) (Result, error) {
 	return res, nil
 }
 
-// countGroups counts the attempts of every group over all episodes, including the ones
-// that the recipe rejects.
+// countGroups counts the attempts of each group over all episodes, including those that the
+// recipe rejects. It returns nil if no expression uses groups.
 func (r *Recipe) countGroups(ctx context.Context, src Source) (map[string]*groupCounts, error) {
-	asks := func(p program) bool { return p.group }
-	if !slices.ContainsFunc(r.programs, asks) && !slices.ContainsFunc(r.reports, asks) {
+	usesGroup := func(p program) bool { return p.group }
+	if !slices.ContainsFunc(r.programs, usesGroup) && !slices.ContainsFunc(r.reports, usesGroup) {
 		return nil, nil
 	}
 	groups := map[string]*groupCounts{}
@@ -88,14 +88,15 @@ func (r *Recipe) countGroups(ctx context.Context, src Source) (map[string]*group
 	return groups, nil
 }
 
-// evaluate evaluates every predicate for an episode.
+// evaluate evaluates all predicates and reports for an episode. g has the counts of its
+// group; nil if no expression uses groups.
 func (r *Recipe) evaluate(ctx context.Context, e *Episode, g *groupCounts) (*candidate, error) {
 	c := r.candidate(&e.Row)
 	a, err := activation(e, g)
 	if err != nil {
 		return nil, fmt.Errorf("episode %s: %w", c.out.EpisodeID, err)
 	}
-	ask := func(p Predicate, prog program) (verdict, error) {
+	evaluate := func(p Predicate, prog program) (verdict, error) {
 		v, err := prog.eval(ctx, a)
 		if err != nil {
 			err = fmt.Errorf("predicate %s on episode %s: %w", p.Name, c.out.EpisodeID, err)
@@ -103,7 +104,7 @@ func (r *Recipe) evaluate(ctx context.Context, e *Episode, g *groupCounts) (*can
 		return v, err
 	}
 	for k, prog := range r.programs {
-		v, err := ask(r.Predicates[k], prog)
+		v, err := evaluate(r.Predicates[k], prog)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +117,7 @@ func (r *Recipe) evaluate(ctx context.Context, e *Episode, g *groupCounts) (*can
 		c.unknownAt = append(c.unknownAt, v == unknown)
 	}
 	for k, prog := range r.reports {
-		v, err := ask(r.Report[k], prog)
+		v, err := evaluate(r.Report[k], prog)
 		if err != nil {
 			return nil, err
 		}

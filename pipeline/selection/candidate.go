@@ -9,14 +9,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// candidate has the columns of an episode that ordering, grouping and choosing need, so
-// that steps and texts need not stay in memory.
+// candidate holds the columns of an episode that are needed for ordering, grouping and
+// choosing, so that steps and texts need not stay in memory.
 type candidate struct {
 	out     schemas.SelectionRow
-	key     [4]string // sort key
-	content string    // content_sha256
-	minhash string    // minhash_b64
-	text    map[string]*string
+	key     [4]string          // sort key of the tables
+	content string             // content_sha256
+	minhash string             // minhash_b64
+	text    map[string]*string // values of the columns for dedup and caps; nil for null
 	group   string
 
 	attempt    int32
@@ -27,11 +27,12 @@ type candidate struct {
 	gold       bool // gold_used
 	reward     *float64
 
-	firstFail int    // index of the first failed predicate; -1: none
-	unknownAt []bool // per predicate: it was unknown
-	reports   []verdict
+	firstFail int       // index of the first predicate that is not yes; -1 if there is none
+	unknownAt []bool    // for each predicate, whether it is unknown
+	reports   []verdict // for each report
 }
 
+// candidate returns the candidate for an episode.
 func (r *Recipe) candidate(e *schemas.EpisodeRow) *candidate {
 	c := &candidate{
 		out: schemas.SelectionRow{EpisodeID: e.EpisodeID, Kept: true, Reasons: []string{}},
@@ -52,6 +53,7 @@ func (r *Recipe) candidate(e *schemas.EpisodeRow) *candidate {
 	return c
 }
 
+// reject adds a reason against an episode.
 func (c *candidate) reject(reason string) {
 	if c.out.Kept {
 		c.out.Kept, c.out.FirstReason = false, &reason
@@ -59,7 +61,7 @@ func (c *candidate) reject(reason string) {
 	c.out.Reasons = append(c.out.Reasons, reason)
 }
 
-// groupOf returns the group of an episode; one without a group forms its own.
+// groupOf returns the group of an episode. An episode whose group is null is a group by itself.
 func (r *Recipe) groupOf(e *schemas.EpisodeRow) string {
 	if v := columnText(e, r.Group); v != nil {
 		return *v
@@ -76,8 +78,8 @@ func columnText(e *schemas.EpisodeRow, col string) *string {
 	return nil
 }
 
-// identity returns a hash of the episodes' ids and content hashes.
-func identity(all []*candidate) string {
+// episodesHash returns a hash of the IDs and content hashes of a set of episodes.
+func episodesHash(all []*candidate) string {
 	pairs := make([][2]string, len(all))
 	for i, c := range all {
 		pairs[i] = [2]string{c.out.EpisodeID, c.content}

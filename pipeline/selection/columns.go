@@ -7,15 +7,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// Names that expressions can use besides predicates, and their types.
-
-// Variables besides the columns of episodes and those of groups (group.go).
+// Variables of expressions, in addition to the columns of the table episodes and the
+// variables of groups (group.go).
 const (
-	varSteps    = "steps" // all rows of table steps
-	varCalls    = "calls" // the agent's rows: calls, and replies without one
-	nullColumns = "_null" // the names of the null columns, behind known()
+	varSteps    = "steps" // all rows of the episode in the table steps
+	varCalls    = "calls" // the agent's rows: calls, and replies without a call
+	nullColumns = "_null" // the names of the columns that are null, for known()
 )
 
+// celTypes maps the kinds of columns to types of CEL.
 var celTypes = map[arrowrec.Kind]*cel.Type{
 	arrowrec.Text: cel.StringType, arrowrec.Bool: cel.BoolType, arrowrec.Int32: cel.IntType, arrowrec.Int64: cel.IntType,
 	arrowrec.Float64: cel.DoubleType, arrowrec.Timestamp: cel.TimestampType, arrowrec.TextList: cel.ListType(cel.StringType),

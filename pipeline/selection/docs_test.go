@@ -17,8 +17,8 @@ const (
 	table = "| Predicate | Expression | Meaning |\n| --- | --- | --- |\n"
 )
 
-// The table of docs/filter.md equals that of predicates.yaml.
-func TestPageHasThePredicates(t *testing.T) {
+// The table in docs/filter.md has the predicates of predicates.yaml.
+func TestPageListsPredicates(t *testing.T) {
 	raw, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +37,6 @@ func TestPageHasThePredicates(t *testing.T) {
 		return
 	}
 	if string(raw) != want.String() {
-		t.Errorf("%s does not have the table of predicates.yaml: run make docs", page)
+		t.Errorf("the table of predicates in %s is out of date: run make docs", page)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// environment declares everything that expressions can use except named predicates.
+// environment declares everything that expressions can use, except named predicates (see
+// expansion).
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	registry, err := types.NewRegistry()
 	if err != nil {

@@ -20,12 +20,12 @@ var (
 	noOverload = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'$`)
 )
 
-// explain returns the first error of an expression as an ExprError.
+// explain returns the first error in an expression as an ExprError.
 func explain(expr string, lib *library, issues *cel.Issues) error {
 	first := issues.Errors()[0]
 	e := &ExprError{Expr: expr, Line: first.Location.Line(), Column: first.Location.Column()}
 	names := lib.names()
-	if e.at() == '(' { // the position of a call is its parenthesis
+	if e.char() == '(' { // CEL reports a call at its parenthesis; only predicates can be called
 		names = slices.Collect(maps.Keys(lib.byName))
 		slices.Sort(names)
 	}
@@ -38,10 +38,10 @@ func explain(expr string, lib *library, issues *cel.Issues) error {
 	return e
 }
 
-// explainCEL rewords a message of CEL for selections.
+// explainCEL rewords an error message of CEL in the terms of selections.
 func explainCEL(message string, names []string) string {
 	if m := undeclared.FindStringSubmatch(message); m != nil {
-		return fmt.Sprintf("no column, predicate or function is called %q%s", m[1], didYouMean(m[1], names))
+		return fmt.Sprintf("there is no column, predicate or function %q%s", m[1], didYouMean(m[1], names))
 	}
 	if m := noField.FindStringSubmatch(message); m != nil {
 		return fmt.Sprintf("table steps has no column %q%s", m[1], didYouMean(m[1], columnNames(arrowrec.Steps)))

@@ -1,12 +1,12 @@
 package selection
 
 // Predicates returns the named predicates in the order of predicates.yaml.
-func Predicates() []Named {
+func Predicates() []NamedExpr {
 	lib, err := loadLibrary()
 	if err != nil {
-		panic(err) // embedded
+		panic(err) // cannot happen, because the definitions are embedded and tested
 	}
-	var out []Named
+	var out []NamedExpr
 	for _, n := range lib.list {
 		out = append(out, *n)
 	}

@@ -7,16 +7,16 @@ import (
 	"github.com/tracesmith/tracesmith/configs/nearest"
 )
 
-// ExprError is an error at a position of an expression: Line from 1, Column from 0, in
-// characters.
+// ExprError is an error at a position in an expression. Line counts from 1; Column counts
+// characters from 0.
 type ExprError struct {
 	Expr         string
 	Line, Column int
 	What         string
 }
 
-// at returns the character at the position; 0 at the end.
-func (e *ExprError) at() rune {
+// char returns the character at the position of the error; 0 at the end of the expression.
+func (e *ExprError) char() rune {
 	lines := strings.Split(e.Expr, "\n")
 	if e.Line < 1 || e.Line > len(lines) {
 		return 0
@@ -36,7 +36,7 @@ func (e *ExprError) Error() string {
 	if e.Line < 1 || e.Line > len(lines) {
 		return e.What
 	}
-	// Show only a part of a long line.
+	// Show only part of a long line.
 	line, column := []rune(strings.ReplaceAll(lines[e.Line-1], "\t", " ")), min(max(e.Column, 0), len([]rune(lines[e.Line-1])))
 	if from := column - 60; from > 0 {
 		line, column = append([]rune("…"), line[from:]...), 61
@@ -53,24 +53,24 @@ type offsetError struct {
 	text   string
 }
 
-// in converts the error for a message.
-func (p *offsetError) in(expr string) error {
+// exprError converts e to an ExprError.
+func (e *offsetError) exprError(expr string) error {
 	line, column := 1, 0
 	for i, r := range []rune(expr) {
-		if i == int(p.offset) {
+		if i == int(e.offset) {
 			break
 		}
 		if column++; r == '\n' {
 			line, column = line+1, 0
 		}
 	}
-	return &ExprError{Expr: expr, Line: line, Column: column, What: p.text}
+	return &ExprError{Expr: expr, Line: line, Column: column, What: e.text}
 }
 
 // didYouMean returns the end of a message that suggests a similar name; "" if there is none.
 func didYouMean(name string, names []string) string {
-	if near := nearest.Name(name, names, min(4, max(2, len(name)/2))); near != "" {
-		return fmt.Sprintf(": did you mean %q?", near)
+	if similar := nearest.Name(name, names, min(4, max(2, len(name)/2))); similar != "" {
+		return fmt.Sprintf(": did you mean %q?", similar)
 	}
 	return ""
 }

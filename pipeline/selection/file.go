@@ -17,22 +17,22 @@ import (
 // FileSchema is the schema of selection files.
 const FileSchema = "tracesmith.selection/1"
 
-// Header is the first line of a selection file. Each other line is a
-// schemas.SelectionRow, in table order.
+// Header is the first line of a selection file. The other lines are schemas.SelectionRow, in
+// the order of the tables.
 type Header struct {
 	Schema         string   `json:"schema"`
 	Dataset        string   `json:"dataset,omitempty"` // name and version; "" for runs
 	Version        string   `json:"version,omitempty"`
-	Runs           []string `json:"runs,omitempty"` // ids of the runs
+	Runs           []string `json:"runs,omitempty"` // IDs of the runs
 	Episodes       int      `json:"episodes"`
 	Kept           int      `json:"kept"`
-	EpisodesSHA256 string   `json:"episodes_sha256"` // of the pairs (episode_id, content_sha256), sorted
+	EpisodesSHA256 string   `json:"episodes_sha256"` // hash of the sorted pairs (episode_id, content_sha256)
 	Recipe         *Recipe  `json:"recipe"`
 
 	schemas.SelectionInfo
 }
 
-// File is a saved selection. It applies only to the episodes for which it was made.
+// File is a saved selection. It can be applied only to the episodes for which it was made.
 type File struct {
 	Header Header
 	Rows   []schemas.SelectionRow
@@ -41,7 +41,7 @@ type File struct {
 	sha   string
 }
 
-// NewHeader returns the header for a result of r. The caller fills in Dataset and
+// NewHeader returns the header for res, a result of r. The caller must set Dataset and
 // Version, or Runs.
 func NewHeader(r *Recipe, res Result) Header {
 	return Header{
@@ -53,7 +53,7 @@ func NewHeader(r *Recipe, res Result) Header {
 // Info returns the entry for a manifest.
 func (h Header) Info() schemas.SelectionInfo { return h.SelectionInfo }
 
-// Write writes a selection file: canonical JSON, one line each.
+// Write writes a selection file. Each line is canonical JSON.
 func Write(w io.Writer, h Header, rows []schemas.SelectionRow) error {
 	line := func(v any) error {
 		raw, err := schemas.CanonicalJSON(v)
@@ -74,10 +74,10 @@ func Write(w io.Writer, h Header, rows []schemas.SelectionRow) error {
 	return nil
 }
 
-// maxLine bounds a line of a selection file, in bytes.
+// maxLine is the maximum length of a line of a selection file, in bytes.
 const maxLine = 4 << 20
 
-// ParseFile reads a selection file; place names it in messages.
+// ParseFile reads a selection file. place is its name in error messages.
 func ParseFile(place string, r io.Reader) (*File, error) {
 	f := &File{place: place}
 	lines := bufio.NewScanner(r)
@@ -128,7 +128,7 @@ func (h *Header) parse(line []byte) error {
 		return fmt.Errorf("not the header of a selection file (%w)", err)
 	}
 	if h.Schema != FileSchema {
-		return fmt.Errorf("schema is %q, this program reads %q", h.Schema, FileSchema)
+		return fmt.Errorf("schema is %q, but this program reads %q", h.Schema, FileSchema)
 	}
 	if h.Name == "" || strings.ContainsAny(h.Name, "/\\ \x00") || strings.HasPrefix(h.Name, ".") {
 		return fmt.Errorf("name is %q, which is not valid as a file name", h.Name)
@@ -164,30 +164,31 @@ func (f *File) About() string {
 // SHA256 identifies the recipe, the episodes and the decisions.
 func (f *File) SHA256() string { return f.sha }
 
-// Apply repeats the decisions; src must have the episodes for which they were made.
+// Apply repeats the decisions. It returns an Error unless src has exactly the episodes for
+// which they were made.
 func (f *File) Apply(ctx context.Context, src Source) (Result, error) {
 	var all []*candidate
-	there := map[string]bool{}
+	present := map[string]bool{}
 	for e, err := range src(ctx, false) {
 		if err != nil {
 			return Result{}, err
 		}
 		c := (&Recipe{Group: defaultGroup}).candidate(&e.Row)
 		all = append(all, c)
-		there[c.out.EpisodeID] = true
+		present[c.out.EpisodeID] = true
 	}
-	if err := f.checkEpisodes(all, there); err != nil {
+	if err := f.checkEpisodes(all, present); err != nil {
 		return Result{}, &Error{err}
 	}
-	decided := map[string]schemas.SelectionRow{}
+	decisions := map[string]schemas.SelectionRow{}
 	for _, row := range f.Rows {
-		decided[row.EpisodeID] = row
+		decisions[row.EpisodeID] = row
 	}
 	slices.SortFunc(all, func(a, b *candidate) int { return slices.Compare(a.key[:], b.key[:]) })
 	res := Result{Funnel: f.Header.Funnel, Info: f.Header.SelectionInfo, Episodes: f.Header.EpisodesSHA256}
-	res.Info.KeptGold = 0 // files of before do not say
+	res.Info.KeptGold = 0 // computed again, because older files do not have it
 	for _, c := range all {
-		row := decided[c.out.EpisodeID]
+		row := decisions[c.out.EpisodeID]
 		res.Rows = append(res.Rows, row)
 		if row.Kept {
 			res.Kept = append(res.Kept, row.EpisodeID)
@@ -199,29 +200,29 @@ func (f *File) Apply(ctx context.Context, src Source) (Result, error) {
 	return res, nil
 }
 
-// checkEpisodes returns an error for episodes other than those of the decisions.
-func (f *File) checkEpisodes(all []*candidate, there map[string]bool) error {
-	again := "make one for these episodes with tracesmith filter"
+// checkEpisodes returns an error if the episodes are not those for which the decisions were made.
+func (f *File) checkEpisodes(all []*candidate, present map[string]bool) error {
+	remedy := "make one for these episodes with tracesmith filter"
 	var missing []string
 	for _, row := range f.Rows {
-		if !there[row.EpisodeID] {
+		if !present[row.EpisodeID] {
 			missing = append(missing, row.EpisodeID)
 		}
 	}
 	switch {
 	case len(missing) > 0 && len(missing) == len(f.Rows):
-		return fmt.Errorf("selection file %s belongs to %s: none of its %d episodes are here: %s", f.place, f.origin(), len(f.Rows), again)
+		return fmt.Errorf("selection file %s belongs to %s: none of its %d episodes are here: %s", f.place, f.origin(), len(f.Rows), remedy)
 	case len(missing) > 0:
-		return fmt.Errorf("selection file %s, made for %s, names %d episodes that are missing here, such as %s: %s", f.place, f.origin(), len(missing), missing[0], again)
+		return fmt.Errorf("selection file %s, made for %s, names %d episodes that are missing here, such as %s: %s", f.place, f.origin(), len(missing), missing[0], remedy)
 	case len(all) > len(f.Rows):
-		return fmt.Errorf("selection file %s, made for %s, says nothing about %d of the %d episodes here: %s", f.place, f.origin(), len(all)-len(f.Rows), len(all), again)
-	case identity(all) != f.Header.EpisodesSHA256:
-		return fmt.Errorf("selection file %s, made for %s, belongs to other recordings of the episodes here: %s", f.place, f.origin(), again)
+		return fmt.Errorf("selection file %s, made for %s, says nothing about %d of the %d episodes here: %s", f.place, f.origin(), len(all)-len(f.Rows), len(all), remedy)
+	case episodesHash(all) != f.Header.EpisodesSHA256:
+		return fmt.Errorf("selection file %s, made for %s, is for episodes with the same IDs but different content: %s", f.place, f.origin(), remedy)
 	}
 	return nil
 }
 
-// origin names the dataset or runs for which the decisions were made.
+// origin describes the dataset or the runs for which the decisions were made.
 func (f *File) origin() string {
 	switch h := f.Header; {
 	case h.Dataset != "":
@@ -231,5 +232,5 @@ func (f *File) origin() string {
 	case len(h.Runs) > 1:
 		return fmt.Sprintf("runs %s and %d more", h.Runs[0], len(h.Runs)-1)
 	}
-	return "another place"
+	return "an unnamed dataset"
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// saved writes what r decides about rows to a selection file's text.
-func saved(t *testing.T, r *selection.Recipe, rows []schemas.EpisodeRow) string {
+// saveSelection returns the text of a selection file with the decisions of r about rows.
+func saveSelection(t *testing.T, r *selection.Recipe, rows []schemas.EpisodeRow) string {
 	t.Helper()
 	res := apply(t, r, rows)
 	h := selection.NewHeader(r, res)
@@ -27,7 +27,7 @@ func saved(t *testing.T, r *selection.Recipe, rows []schemas.EpisodeRow) string 
 
 const halves = "name: halves\npredicates: [{name: even, expr: 'attempt % 2 == 0'}]\ncaps: {repo: 2}\nseed: 3\nselect: first\nreport: [resolved]\n"
 
-func twenty() []schemas.EpisodeRow {
+func twentyEpisodes() []schemas.EpisodeRow {
 	rows := episodes(20)
 	for i := range rows {
 		rows[i].Attempt = int32(i)
@@ -35,11 +35,11 @@ func twenty() []schemas.EpisodeRow {
 	return rows
 }
 
-func TestFileRebuildsTheSet(t *testing.T) {
-	rows := twenty()
+func TestFileRepeatsDecisions(t *testing.T) {
+	rows := twentyEpisodes()
 	r := load(t, halves)
 	want := apply(t, r, rows)
-	text := saved(t, r, rows)
+	text := saveSelection(t, r, rows)
 	f, err := selection.ParseFile("picked.jsonl", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
@@ -47,28 +47,28 @@ func TestFileRebuildsTheSet(t *testing.T) {
 	slices.Reverse(rows)
 	got := apply(t, f, rows)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the file decides otherwise:\n%s", diff)
+		t.Errorf("the file makes other decisions:\n%s", diff)
 	}
-	if again := saved(t, r, rows); again != text {
-		t.Error("the same decisions give other bytes")
+	if again := saveSelection(t, r, rows); again != text {
+		t.Error("the same decisions give different bytes")
 	}
 	if f.Header.Expr != "attempt % 2 == 0" || f.Header.Info().SHA256 != r.SHA256() || f.Header.Kept != len(want.Kept) || f.Header.Seed != 3 {
 		t.Errorf("header = %+v", f.Header)
 	}
-	// 10 even attempts over 5 repositories, 2 in each: the cap takes none.
+	// There are 10 even attempts, 2 in each of 5 repositories, so the cap rejects none.
 	if n := len(want.Kept); n != 10 {
 		t.Errorf("%d kept, want 10", n)
 	}
 	other := load(t, strings.Replace(halves, "repo: 2", "repo: 1", 1))
-	g, err := selection.ParseFile("p", strings.NewReader(saved(t, other, rows)))
+	g, err := selection.ParseFile("p", strings.NewReader(saveSelection(t, other, rows)))
 	if err != nil || g.SHA256() == f.SHA256() {
 		t.Errorf("other decisions have the same hash, or %v", err)
 	}
 }
 
 func TestFileRefusesOtherEpisodes(t *testing.T) {
-	rows := twenty()
-	f, err := selection.ParseFile("picked.jsonl", strings.NewReader(saved(t, load(t, halves), rows)))
+	rows := twentyEpisodes()
+	f, err := selection.ParseFile("picked.jsonl", strings.NewReader(saveSelection(t, load(t, halves), rows)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,10 +79,10 @@ func TestFileRefusesOtherEpisodes(t *testing.T) {
 		foreign[i].EpisodeID = "x" + foreign[i].EpisodeID[1:]
 	}
 	for want, rows := range map[string][]schemas.EpisodeRow{
-		"belongs to dataset traces, version 0123456789abcdef: none of its 20 episodes are here":   foreign,
-		"names 3 episodes that are missing here, such as " + f.Rows[0].EpisodeID:                  without(rows, f.Rows[0].EpisodeID, f.Rows[5].EpisodeID, f.Rows[9].EpisodeID),
-		"says nothing about 1 of the 21 episodes here":                                            append(slices.Clone(rows), episodes(21)[20]),
-		"belongs to other recordings of the episodes here: make one for these episodes with trac": changed,
+		"belongs to dataset traces, version 0123456789abcdef: none of its 20 episodes are here":          foreign,
+		"names 3 episodes that are missing here, such as " + f.Rows[0].EpisodeID:                         without(rows, f.Rows[0].EpisodeID, f.Rows[5].EpisodeID, f.Rows[9].EpisodeID),
+		"says nothing about 1 of the 21 episodes here":                                                   append(slices.Clone(rows), episodes(21)[20]),
+		"is for episodes with the same IDs but different content: make one for these episodes with trac": changed,
 	} {
 		_, err := f.Apply(t.Context(), source(rows))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "picked.jsonl") {
@@ -96,7 +96,7 @@ func without(rows []schemas.EpisodeRow, ids ...string) []schemas.EpisodeRow {
 }
 
 func TestDamagedFilesAreExplained(t *testing.T) {
-	text := saved(t, load(t, halves), twenty())
+	text := saveSelection(t, load(t, halves), twentyEpisodes())
 	lines := strings.SplitAfter(text, "\n")
 	for want, text := range map[string]string{
 		"line 1: not the header":                 "{\"schema\":",
@@ -127,11 +127,11 @@ func FuzzFile(f *testing.F) {
 			return
 		}
 		if len(file.Rows) != file.Header.Episodes {
-			t.Errorf("%d rows, %d promised", len(file.Rows), file.Header.Episodes)
+			t.Errorf("%d rows, but the header says %d", len(file.Rows), file.Header.Episodes)
 		}
 		_ = file.About()
 		if _, err := file.Apply(t.Context(), source(episodes(2))); err == nil && len(file.Rows) != 2 {
-			t.Error("a file about other episodes was taken")
+			t.Error("a file for other episodes was applied")
 		}
 	})
 }
@@ -145,7 +145,7 @@ func FuzzExpression(f *testing.F) {
 	}
 	e := episodes(1)[0]
 	f.Fuzz(func(t *testing.T, expr string) {
-		if len(expr) > 200 { // longer ones only take longer
+		if len(expr) > 200 { // longer expressions only take more time
 			return
 		}
 		r, err := selection.FromExpr(expr)

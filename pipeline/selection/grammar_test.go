@@ -7,14 +7,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// grammar makes expressions of type bool out of bytes, and knows what each must
-// say of an episode: "yes", "no" or, where a null decides, "unknown".
+// grammar generates expressions of type bool from bytes, with the value that each must have
+// for an episode: "yes", "no" or, if it depends on a null, "unknown".
 type grammar struct {
 	choices []byte
 	row     *schemas.EpisodeRow
 }
 
-// next is the next byte below n; 0 when none is left, which ends every branch.
+// next returns the next byte modulo n. It returns 0 if no byte is left, which ends each branch.
 func (g *grammar) next(n int) int {
 	if len(g.choices) == 0 {
 		return 0
@@ -24,7 +24,7 @@ func (g *grammar) next(n int) int {
 	return b
 }
 
-func truth(known, is bool) string {
+func verdictOf(known, is bool) string {
 	switch {
 	case !known:
 		return "unknown"
@@ -39,19 +39,19 @@ func (g *grammar) atom() (expr, want string) {
 	compare := func(column, fraction string, known bool, value int) (string, string) {
 		switch g.next(4) {
 		case 0:
-			return fmt.Sprintf("%s >= %d", column, k), truth(known, value >= k)
+			return fmt.Sprintf("%s >= %d", column, k), verdictOf(known, value >= k)
 		case 1:
-			return fmt.Sprintf("%s < %d", column, k), truth(known, value < k)
+			return fmt.Sprintf("%s < %d", column, k), verdictOf(known, value < k)
 		case 2:
-			return fmt.Sprintf("%s != %d%s", column, k, fraction), truth(known, value != k)
+			return fmt.Sprintf("%s != %d%s", column, k, fraction), verdictOf(known, value != k)
 		}
-		return fmt.Sprintf("known(%s)", column), truth(true, known)
+		return fmt.Sprintf("known(%s)", column), verdictOf(true, known)
 	}
 	switch g.next(7) {
 	case 0:
 		return "true", "yes"
 	case 1:
-		return "resolved", truth(e.Resolved != nil, e.Resolved != nil && *e.Resolved)
+		return "resolved", verdictOf(e.Resolved != nil, e.Resolved != nil && *e.Resolved)
 	case 2:
 		return compare("n_turns", "", true, int(e.NTurns))
 	case 3:
@@ -61,14 +61,15 @@ func (g *grammar) atom() (expr, want string) {
 		}
 		return compare("reward", ".0", e.Reward != nil, reward)
 	case 4:
-		return fmt.Sprintf("min_turns(%d)", k), truth(true, int(e.NTurns) >= k)
+		return fmt.Sprintf("min_turns(%d)", k), verdictOf(true, int(e.NTurns) >= k)
 	case 5:
-		return fmt.Sprintf("model in [%q, %q]", "none", fmt.Sprint("m", k)), truth(true, e.Model == "none" || e.Model == fmt.Sprint("m", k))
+		return fmt.Sprintf("model in [%q, %q]", "none", fmt.Sprint("m", k)), verdictOf(true, e.Model == "none" || e.Model == fmt.Sprint("m", k))
 	}
-	return fmt.Sprintf("steps.exists(s, s.step_index == %d)", k), truth(true, k <= 3)
+	return fmt.Sprintf("steps.exists(s, s.step_index == %d)", k), verdictOf(true, k <= 3)
 }
 
-// expr nests at most depth deep. The logic is Kleene's.
+// expr returns an expression that is nested at most depth deep, and its value in Kleene's
+// three-valued logic.
 func (g *grammar) expr(depth int) (expr, want string) {
 	kind := g.next(5)
 	if depth == 0 || kind == 0 {
@@ -96,8 +97,8 @@ func (g *grammar) expr(depth int) (expr, want string) {
 	return "(" + a + " ? " + b + " : " + c + ")", want
 }
 
-// kleene is what two say together: the strong word if either says it, the weak
-// one if both do.
+// kleene combines two values: the result is strong if either value is strong, and weak if
+// both are weak.
 func kleene(x, y, strong, weak string) string {
 	switch {
 	case x == strong || y == strong:
@@ -108,7 +109,7 @@ func kleene(x, y, strong, weak string) string {
 	return "unknown"
 }
 
-// Expressions of the grammar are accepted and say what logic with nulls says.
+// The expressions of the grammar are accepted and have the values of three-valued logic.
 func FuzzGrammar(f *testing.F) {
 	f.Add([]byte{2, 0, 1, 3, 0, 3, 1}, true, true)
 	f.Add([]byte{1, 4, 0, 3, 3, 2, 0, 5, 0, 6, 2, 1}, false, false)
@@ -123,7 +124,7 @@ func FuzzGrammar(f *testing.F) {
 		}
 		g := &grammar{choices: choices, row: &e}
 		expr, want := g.expr(4)
-		if got := says(t, expr, e, withCalls("view", "pdb b 3", "edit")); got != want {
+		if got := evaluate(t, expr, e, withCalls("view", "pdb b 3", "edit")); got != want {
 			t.Errorf("%s (resolved known: %t, reward known: %t): %s, want %s", expr, judged, rewarded, got, want)
 		}
 	})

@@ -9,27 +9,28 @@ import (
 	"cel.dev/cel-go/common/ast"
 )
 
-// Named is a predefined expression that other expressions can use by name. Most return a bool,
-// some a number (see Kind).
-type Named struct {
+// NamedExpr is a predefined expression that other expressions can use by name. Most are of type bool
+// and are called named predicates; some are numbers (see Kind).
+type NamedExpr struct {
 	Name    string  `yaml:"name" json:"name"`
 	Params  []Param `yaml:"params" json:"params,omitempty"`
-	Kind    string  `yaml:"kind" json:"kind,omitempty"` // type of its value: int or double; "" = bool
+	Kind    string  `yaml:"kind" json:"kind,omitempty"` // type of its value: int or double; "" means bool
 	Expr    string  `yaml:"expr" json:"expr"`
 	Meaning string  `yaml:"meaning" json:"meaning"`
 
-	body     ast.Expr // with named predicates expanded
-	defaults []ast.Expr
+	body     ast.Expr   // Expr with named predicates expanded
+	defaults []ast.Expr // for each parameter; nil if it is required
 }
 
-// Param is a parameter of a Named. Default is an expression; "" = required.
+// Param is a parameter of a NamedExpr. Default is an expression; "" means that the parameter
+// is required.
 type Param struct {
 	Name    string `yaml:"name" json:"name"`
 	Default string `yaml:"default" json:"default,omitempty"`
 }
 
-// Usage returns the signature of the predicate: name(a, b=1).
-func (n Named) Usage() string {
+// Usage returns the signature, such as name(a, b=1).
+func (n NamedExpr) Usage() string {
 	if len(n.Params) == 0 {
 		return n.Name
 	}
@@ -44,7 +45,7 @@ func (n Named) Usage() string {
 }
 
 // required returns the number of required parameters, which come first.
-func (n Named) required() int {
+func (n NamedExpr) required() int {
 	k := slices.IndexFunc(n.Params, func(p Param) bool { return p.Default != "" })
 	if k < 0 {
 		return len(n.Params)
@@ -52,24 +53,24 @@ func (n Named) required() int {
 	return k
 }
 
-// takes describes for error messages how many arguments a call needs.
-func (n Named) takes() string {
-	least, most := n.required(), len(n.Params)
+// describeArity says how many arguments a call takes, for error messages.
+func (n NamedExpr) describeArity() string {
+	minArgs, maxArgs := n.required(), len(n.Params)
 	switch {
-	case most == 0:
+	case maxArgs == 0:
 		return "takes no arguments"
-	case least == most && most == 1:
+	case minArgs == maxArgs && maxArgs == 1:
 		return "takes 1 argument"
-	case least == most:
-		return fmt.Sprintf("takes %d arguments", most)
+	case minArgs == maxArgs:
+		return fmt.Sprintf("takes %d arguments", maxArgs)
 	}
-	return fmt.Sprintf("takes %d to %d arguments", least, most)
+	return fmt.Sprintf("takes %d to %d arguments", minArgs, maxArgs)
 }
 
-// library is the parsed list of named predicates (predicates.yaml).
+// library is the list of named predicates in predicates.yaml, parsed.
 type library struct {
-	list   []*Named
-	byName map[string]*Named
+	list   []*NamedExpr
+	byName map[string]*NamedExpr
 }
 
 // names returns all names that an expression can use.

@@ -21,17 +21,17 @@ import (
 //go:embed recipes/*.yaml
 var recipes embed.FS
 
-// Bounds of a recipe: bytes of a file, and how many may extend one another.
+// Limits for recipes.
 const (
-	maxRecipeBytes = 1 << 20
-	maxExtends     = 8
+	maxRecipeBytes = 1 << 20 // size of a recipe file
+	maxExtends     = 8       // length of a chain of recipes that extend each other
 )
 
 // Builtin returns the names of the built-in recipes.
 func Builtin() []string {
 	entries, err := recipes.ReadDir("recipes")
 	if err != nil {
-		panic(err) // embedded
+		panic(err) // cannot happen, because the directory is embedded
 	}
 	var names []string
 	for _, e := range entries {
@@ -40,8 +40,7 @@ func Builtin() []string {
 	return names
 }
 
-// Load reads a built-in recipe by name, or a recipe in YAML or a selection file by
-// path.
+// Load reads a built-in recipe by name, or a recipe in YAML or a selection file by path.
 func Load(nameOrFile string) (Selector, error) {
 	if slices.Contains(Builtin(), nameOrFile) {
 		return LoadRecipe(nameOrFile)
@@ -58,8 +57,8 @@ func Load(nameOrFile string) (Selector, error) {
 	return LoadRecipe(nameOrFile)
 }
 
-// LoadRecipe reads a built-in recipe by name, or a YAML file by path. Every
-// expression is compiled and checked against the columns.
+// LoadRecipe reads a built-in recipe by name, or a recipe in YAML by path. It compiles all
+// expressions and checks them against the columns.
 func LoadRecipe(nameOrFile string) (*Recipe, error) {
 	r, err := read(nameOrFile, 0)
 	if err != nil {
@@ -68,7 +67,8 @@ func LoadRecipe(nameOrFile string) (*Recipe, error) {
 	return r, r.check(nameOrFile)
 }
 
-// read reads a recipe and merges the recipes that it extends.
+// read reads a recipe and merges it with the recipes that it extends. depth is the number
+// of recipes that lead to this one.
 func read(nameOrFile string, depth int) (*Recipe, error) {
 	raw, err := recipeText(nameOrFile)
 	if err != nil {
@@ -82,24 +82,25 @@ func read(nameOrFile string, depth int) (*Recipe, error) {
 	}
 	if r.Extends == "" {
 		if len(r.Without) > 0 {
-			return nil, fmt.Errorf("selection %s: without: there is nothing to leave out: set extends", nameOrFile)
+			return nil, fmt.Errorf("selection %s: without: there are no inherited predicates to leave out: set extends", nameOrFile)
 		}
 		return &r, nil
 	}
 	if depth++; depth > maxExtends {
-		return nil, fmt.Errorf("selection %s: extends %s: more than %d recipes extend one another, perhaps in a cycle", nameOrFile, r.Extends, maxExtends)
+		return nil, fmt.Errorf("selection %s: extends %s: more than %d recipes extend each other, perhaps in a cycle", nameOrFile, r.Extends, maxExtends)
 	}
-	below := r.Extends
-	if !slices.Contains(Builtin(), below) && !filepath.IsAbs(below) {
-		below = filepath.Join(filepath.Dir(nameOrFile), below)
+	basePath := r.Extends
+	if !slices.Contains(Builtin(), basePath) && !filepath.IsAbs(basePath) {
+		basePath = filepath.Join(filepath.Dir(nameOrFile), basePath)
 	}
-	base, err := read(below, depth)
+	base, err := read(basePath, depth)
 	if err != nil {
 		return nil, fmt.Errorf("selection %s: extends %s: %w", nameOrFile, r.Extends, err)
 	}
 	return &r, r.extend(nameOrFile, base)
 }
 
+// recipeText returns the content of a built-in recipe or of a file.
 func recipeText(nameOrFile string) ([]byte, error) {
 	if slices.Contains(Builtin(), nameOrFile) {
 		return recipes.ReadFile(path.Join("recipes", nameOrFile+".yaml"))
@@ -119,12 +120,13 @@ func recipeText(nameOrFile string) ([]byte, error) {
 	return raw, nil
 }
 
+// open opens a file. If it does not exist, the error suggests built-in recipes.
 func open(nameOrFile string) (*os.File, error) {
 	f, err := os.Open(nameOrFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		what := fmt.Sprintf("loading selection %q: no such file, and no built-in of that name", nameOrFile)
-		if near := nearestOf(nameOrFile); near != "" {
-			return nil, fmt.Errorf("%s: did you mean %q?", what, near)
+		what := fmt.Sprintf("loading selection %q: there is no such file and no built-in selection with that name", nameOrFile)
+		if similar := nearestBuiltin(nameOrFile); similar != "" {
+			return nil, fmt.Errorf("%s: did you mean %q?", what, similar)
 		}
 		return nil, fmt.Errorf("%s: choose one of %s", what, strings.Join(Builtin(), ", "))
 	}
@@ -138,7 +140,7 @@ func open(nameOrFile string) (*os.File, error) {
 type Selector interface {
 	// Apply selects episodes. The result depends only on the set of episodes.
 	Apply(ctx context.Context, src Source) (Result, error)
-	// SHA256 identifies the selection: equal hashes select alike.
+	// SHA256 identifies the selection. Selections with equal hashes make the same decisions.
 	SHA256() string
 	// About describes the selection in one sentence.
 	About() string
@@ -147,5 +149,5 @@ type Selector interface {
 // Default is the selection that publish uses by default.
 const Default = "success-v1"
 
-// nearestOf returns the built-in recipe with the most similar name; "" if none is similar.
-func nearestOf(name string) string { return nearest.Name(name, Builtin(), 3) }
+// nearestBuiltin returns the built-in recipe with the most similar name; "" if none is similar.
+func nearestBuiltin(name string) string { return nearest.Name(name, Builtin(), 3) }

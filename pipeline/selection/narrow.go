@@ -9,15 +9,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// application is the state of one Apply: all candidates in table order, and those not yet rejected.
+// application is the state of one call of Recipe.Apply: all candidates in table order, and those that
+// remain, because nothing has rejected them yet.
 type application struct {
-	all, alive []*candidate
-	funnel     []schemas.FunnelStep
+	all, remaining []*candidate
+	funnel         []schemas.FunnelStep
 }
 
-// predicates adds a funnel step for each predicate. The funnel counts an episode at its
-// first failed predicate; its reasons list all of them.
-func (s *application) predicates(r *Recipe) {
+// applyPredicates adds a funnel step for each predicate and drops the rejected candidates.
+// The funnel counts an episode only at the first predicate that rejects it.
+func (s *application) applyPredicates(r *Recipe) {
 	for k, p := range r.Predicates {
 		step := schemas.FunnelStep{Predicate: p.Name, Expr: r.programs[k].text}
 		for _, c := range s.all {
@@ -33,15 +34,15 @@ func (s *application) predicates(r *Recipe) {
 		}
 		s.funnel = append(s.funnel, step)
 	}
-	s.alive = slices.DeleteFunc(slices.Clone(s.all), func(c *candidate) bool { return !c.out.Kept })
+	s.remaining = slices.DeleteFunc(slices.Clone(s.all), func(c *candidate) bool { return !c.out.Kept })
 }
 
-// reports evaluates the recipe's reports over the kept episodes.
+// reports counts the recipe's reports over the kept episodes.
 func (s *application) reports(r *Recipe) []schemas.FunnelStep {
 	var out []schemas.FunnelStep
 	for k, p := range r.Report {
-		step := schemas.FunnelStep{Predicate: p.Name, Expr: r.reports[k].text, In: len(s.alive)}
-		for _, c := range s.alive {
+		step := schemas.FunnelStep{Predicate: p.Name, Expr: r.reports[k].text, In: len(s.remaining)}
+		for _, c := range s.remaining {
 			switch c.reports[k] {
 			case yes:
 				step.Out++
@@ -57,7 +58,8 @@ func (s *application) reports(r *Recipe) []schemas.FunnelStep {
 	return out
 }
 
-// dedup keeps the first episode of each value of col.
+// dedup keeps the first episode of each value of a column. It keeps all episodes in which the
+// column is null.
 func (s *application) dedup(col string) {
 	seen := map[string]bool{}
 	s.filter("dedup:"+col, "first of each "+col, func(c *candidate) bool {
@@ -71,13 +73,13 @@ func (s *application) dedup(col string) {
 	})
 }
 
-// choose keeps the first episodes of each group, in the order of the recipe.
+// choose keeps the episodes of each group that the recipe selects.
 func (s *application) choose(r *Recipe) {
 	if r.Select == "" {
 		return
 	}
 	if r.Select == selectCorrect {
-		s.filter("select:"+selectCorrect, "those of each "+r.Group+" that are resolved", func(c *candidate) bool { return c.resolved })
+		s.filter("select:"+selectCorrect, "the resolved episodes of each "+r.Group, func(c *candidate) bool { return c.resolved })
 		return
 	}
 	k := max(r.Best, 1)
@@ -90,19 +92,20 @@ func (s *application) choose(r *Recipe) {
 	s.keepRanked("select:"+r.Select, fmt.Sprintf("the %s %d of each %s", r.Select, k, r.Group), k, ranks)
 }
 
-// comparators compare two episodes of a group; counted means that the completion tokens
-// of the whole group are known.
+// comparators maps the values of Recipe.Select to functions that compare two episodes of a
+// group. counted means that the completion tokens of the whole group are known.
 var comparators = map[string]func(a, b *candidate, counted bool) int{
-	"shortest": compareLength,
+	"shortest": compareLengths,
 	"best": func(a, b *candidate, counted bool) int {
-		return cmp.Or(falseLast(a.resolved, b.resolved), cmp.Compare(rewardOf(b), rewardOf(a)), compareLength(a, b, counted))
+		return cmp.Or(falseLast(a.resolved, b.resolved), cmp.Compare(rewardOf(b), rewardOf(a)), compareLengths(a, b, counted))
 	},
 	"first": func(a, b *candidate, _ bool) int {
 		return cmp.Or(cmp.Compare(a.attempt, b.attempt), a.created.Compare(b.created))
 	},
 }
 
-func compareLength(a, b *candidate, counted bool) int {
+// compareLengths orders episodes by completion tokens, if counted, then by turns and attempt.
+func compareLengths(a, b *candidate, counted bool) int {
 	tokens := 0
 	if counted {
 		tokens = cmp.Compare(*a.completion, *b.completion)
@@ -120,7 +123,7 @@ func falseLast(a, b bool) int {
 	return 1
 }
 
-// rewardOf returns the reward; an unknown one is the lowest.
+// rewardOf returns the reward of an episode. An unknown reward is lower than any other.
 func rewardOf(c *candidate) float64 {
 	if c.reward == nil {
 		return -1e308
@@ -128,9 +131,9 @@ func rewardOf(c *candidate) float64 {
 	return *c.reward
 }
 
-// limit keeps k episodes per value of col, in a random order given by the seed and the
-// episode ids.
-func (s *application) limit(col string, k int, seed int64) {
+// applyCap keeps at most k episodes for each value of a column. Which ones it keeps is random,
+// but depends only on the seed and the episode IDs.
+func (s *application) applyCap(col string, k int, seed int64) {
 	value := func(c *candidate) string { // null counts as a value
 		if v := c.text[col]; v != nil {
 			return *v
@@ -138,11 +141,11 @@ func (s *application) limit(col string, k int, seed int64) {
 		return ""
 	}
 	ranks := s.rank(value, func(group []*candidate) {
-		draw := map[*candidate]string{}
+		sortKeys := map[*candidate]string{}
 		for _, c := range group {
-			draw[c] = schemas.HashBytes(fmt.Appendf(nil, "%d/%s", seed, c.out.EpisodeID))
+			sortKeys[c] = schemas.HashBytes(fmt.Appendf(nil, "%d/%s", seed, c.out.EpisodeID))
 		}
-		slices.SortFunc(group, func(a, b *candidate) int { return strings.Compare(draw[a], draw[b]) })
+		slices.SortFunc(group, func(a, b *candidate) int { return strings.Compare(sortKeys[a], sortKeys[b]) })
 	})
 	s.keepRanked("cap:"+col, fmt.Sprintf("at most %d per %s", k, col), k, ranks)
 }
@@ -150,7 +153,7 @@ func (s *application) limit(col string, k int, seed int64) {
 // rank numbers the members of each group from 1, in the order of sort.
 func (s *application) rank(group func(*candidate) string, sort func([]*candidate)) map[*candidate]int32 {
 	groups := map[string][]*candidate{}
-	for _, c := range s.alive {
+	for _, c := range s.remaining {
 		groups[group(c)] = append(groups[group(c)], c)
 	}
 	ranks := map[*candidate]int32{}
@@ -163,6 +166,7 @@ func (s *application) rank(group func(*candidate) string, sort func([]*candidate
 	return ranks
 }
 
+// keepRanked keeps the candidates with ranks up to k.
 func (s *application) keepRanked(name, expr string, k int, ranks map[*candidate]int32) {
 	s.filter(name, expr, func(c *candidate) bool {
 		c.out.RankInGroup = new(ranks[c])
@@ -170,16 +174,18 @@ func (s *application) keepRanked(name, expr string, k int, ranks map[*candidate]
 	})
 }
 
+// filter drops the candidates for which keep returns false, with the reason name, and adds a
+// funnel step.
 func (s *application) filter(name, expr string, keep func(*candidate) bool) {
-	step := schemas.FunnelStep{Predicate: name, Expr: expr, In: len(s.alive)}
+	step := schemas.FunnelStep{Predicate: name, Expr: expr, In: len(s.remaining)}
 	var next []*candidate
-	for _, c := range s.alive {
+	for _, c := range s.remaining {
 		if keep(c) {
 			next = append(next, c)
 			continue
 		}
 		c.reject(name)
 	}
-	s.alive, step.Out = next, len(next)
+	s.remaining, step.Out = next, len(next)
 	s.funnel = append(s.funnel, step)
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// signature is the value of column minhash_b64.
+// signature is a decoded value of the column minhash_b64.
 type signature [128]uint32
 
-func readSignature(text string) (signature, bool) {
-	var s signature
+// readSignature decodes a value of minhash_b64. ok is false if it is invalid.
+func readSignature(text string) (sig signature, ok bool) {
 	raw, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(raw) != 4*len(s) {
-		return s, false
+	if err != nil || len(raw) != 4*len(sig) {
+		return sig, false
 	}
-	for i := range s {
-		s[i] = binary.LittleEndian.Uint32(raw[4*i:])
+	for i := range sig {
+		sig[i] = binary.LittleEndian.Uint32(raw[4*i:])
 	}
-	return s, true
+	return sig, true
 }
 
 // equals counts the positions at which two signatures are equal.
@@ -36,18 +36,19 @@ func (s *signature) equals(o *signature) (n int) {
 	return n
 }
 
-// nearIndex finds near duplicates among signatures. It compares only signatures that
-// share a band: two signatures that differ in at most d positions have at least one of
-// d+1 bands in common.
+// nearIndex finds near duplicates among signatures. It divides the positions into bands and
+// compares only signatures that are equal in a band. That finds all near duplicates, because
+// signatures that differ in at most d positions are equal in at least one of d+1 bands.
 type nearIndex struct {
-	least int // positions that must be equal
-	bands int
-	seen  map[string][]*signature
+	minEqual int                     // number of positions that must be equal
+	bands    int                     // number of bands
+	seen     map[string][]*signature // by the key of a band
 }
 
+// newNearIndex returns an index for near duplicates whose similarity is at least threshold.
 func newNearIndex(threshold float64) *nearIndex {
-	least := int(math.Ceil(threshold*float64(len(signature{})) - 1e-9))
-	return &nearIndex{least: least, bands: len(signature{}) - least + 1, seen: map[string][]*signature{}}
+	minEqual := int(math.Ceil(threshold*float64(len(signature{})) - 1e-9))
+	return &nearIndex{minEqual: minEqual, bands: len(signature{}) - minEqual + 1, seen: map[string][]*signature{}}
 }
 
 // band returns the key of the k-th band of positions.
@@ -64,7 +65,7 @@ func (a *nearIndex) band(s *signature, k int) string {
 func (a *nearIndex) has(s *signature) bool {
 	for k := range a.bands {
 		for _, o := range a.seen[a.band(s, k)] {
-			if s.equals(o) >= a.least {
+			if s.equals(o) >= a.minEqual {
 				return true
 			}
 		}
@@ -79,11 +80,11 @@ func (a *nearIndex) add(s *signature) {
 	}
 }
 
-// near rejects episodes whose similarity to a kept one reaches the threshold. An
-// episode that is too short for a signature is never a duplicate.
-func (s *application) near(threshold float64) {
+// dropNear rejects episodes whose similarity to an earlier kept episode reaches the threshold.
+// An episode without a signature, because it is too short, is never a duplicate.
+func (s *application) dropNear(threshold float64) {
 	a := newNearIndex(threshold)
-	s.filter("dedup:near", fmt.Sprintf("MinHash similarity to every one before below %g", threshold), func(c *candidate) bool {
+	s.filter("dedup:near", fmt.Sprintf("MinHash similarity to every earlier episode below %g", threshold), func(c *candidate) bool {
 		sig, ok := readSignature(c.minhash)
 		if !ok {
 			return true
@@ -98,9 +99,9 @@ func (s *application) near(threshold float64) {
 
 // reportNear counts the near duplicates among the kept episodes without rejecting them.
 func (s *application) reportNear(threshold float64) schemas.FunnelStep {
-	step := schemas.FunnelStep{Predicate: "near", Expr: fmt.Sprintf("MinHash similarity to every one before below %g", threshold), In: len(s.alive)}
+	step := schemas.FunnelStep{Predicate: "near", Expr: fmt.Sprintf("MinHash similarity to every earlier episode below %g", threshold), In: len(s.remaining)}
 	a := newNearIndex(threshold)
-	for _, c := range s.alive {
+	for _, c := range s.remaining {
 		sig, ok := readSignature(c.minhash)
 		switch {
 		case !ok:
@@ -113,22 +114,23 @@ func (s *application) reportNear(threshold float64) schemas.FunnelStep {
 	return step
 }
 
-// computeSignatures computes missing signatures from the steps.
+// computeSignatures computes the signatures of candidates whose minhash_b64 is null, from the
+// steps.
 func (s *application) computeSignatures(ctx context.Context, src Source) error {
-	lack := map[string]*candidate{}
-	for _, c := range s.alive {
+	missing := map[string]*candidate{}
+	for _, c := range s.remaining {
 		if c.minhash == "" {
-			lack[c.out.EpisodeID] = c
+			missing[c.out.EpisodeID] = c
 		}
 	}
-	if len(lack) == 0 {
+	if len(missing) == 0 {
 		return nil
 	}
 	for e, err := range src(ctx, true) {
 		if err != nil {
 			return err
 		}
-		if c := lack[e.Row.EpisodeID]; c != nil {
+		if c := missing[e.Row.EpisodeID]; c != nil {
 			c.minhash = metrics.MinHash(e.Steps)
 		}
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// signed is a signature of which the first few places are another one's.
-func signed(same int, other uint32) *string {
+// signatureWith returns a signature. All signatures with the same number same agree in their
+// first positions, and in no others if other differs.
+func signatureWith(same int, other uint32) *string {
 	raw := make([]byte, 0, 512)
 	for i := range 128 {
 		v := uint32(7)
@@ -28,11 +29,11 @@ func signed(same int, other uint32) *string {
 	return new(base64.StdEncoding.EncodeToString(raw))
 }
 
-// At 0.9, 116 of 128 places must agree: 115.2 rounded up. One episode has no signature and one an
-// unreadable one; neither is similar to anything.
+// At 0.9, 116 of 128 positions must be equal (115.2, rounded up). An episode without a readable signature is
+// not similar to any other.
 func TestNearDuplicates(t *testing.T) {
 	rows := episodes(6)
-	for i, s := range []*string{signed(128, 0), signed(116, 1), signed(115, 2), nil, new("short"), signed(0, 3)} {
+	for i, s := range []*string{signatureWith(128, 0), signatureWith(116, 1), signatureWith(115, 2), nil, new("short"), signatureWith(0, 3)} {
 		rows[i].MinhashB64 = s
 		rows[i].Split, rows[i].Repo, rows[i].InstanceID = "train", "r", fmt.Sprint(i) // the order of the table
 	}
@@ -48,19 +49,19 @@ func TestNearDuplicates(t *testing.T) {
 		t.Errorf("kept %v, near %g; want all but the second", kept, got.Info.Near)
 	}
 	got = apply(t, load(t, "name: x\nreport_near: 0.9\n"), rows)
-	want := schemas.FunnelStep{Predicate: "near", Expr: "MinHash similarity to every one before below 0.9", In: 6, Out: 3, Unknown: 2}
+	want := schemas.FunnelStep{Predicate: "near", Expr: "MinHash similarity to every earlier episode below 0.9", In: 6, Out: 3, Unknown: 2}
 	if len(got.Kept) != 6 || len(got.Info.Reports) != 1 || got.Info.Reports[0] != want {
 		t.Errorf("reports = %+v, want %+v", got.Info.Reports, want)
 	}
 }
 
-// At any threshold, all pairs that agree in enough places are found.
+// At any threshold, the bands find all pairs that are equal in enough positions.
 func TestNearFindsAllPairs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var rows []schemas.EpisodeRow
 	for i, e := range episodes(60) {
 		raw := make([]byte, 0, 512)
-		for range 128 { // few values: pairs agree by chance, some often
+		for range 128 { // few different values, so that many positions are equal by chance
 			v := uint32(1)
 			if rng.IntN(10) < i%10 {
 				v = rng.Uint32N(3)
@@ -92,8 +93,8 @@ func TestNearFindsAllPairs(t *testing.T) {
 	}
 }
 
-// Rows without the column are signed from their steps.
-func TestNearReadsStepsWhereTheColumnIsMissing(t *testing.T) {
+// If the column minhash_b64 is null, the signature is computed from the steps.
+func TestNearComputesMissingSignatures(t *testing.T) {
 	row := episodes(1)[0]
 	steps := withCalls("view")
 	steps[1].Message = "these are more than five words about nothing at all"
@@ -106,7 +107,7 @@ func TestNearReadsStepsWhereTheColumnIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got.Kept) != 1 || *got.Rows[1].FirstReason != "dedup:near" {
-		t.Errorf("kept %v: the second says the same", got.Kept)
+		t.Errorf("kept %v, want only the first of two equal episodes", got.Kept)
 	}
 }
 

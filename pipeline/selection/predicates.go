@@ -17,9 +17,9 @@ var predicatesText []byte
 
 var loadLibrary = sync.OnceValues(func() (*library, error) { return parseLibrary(predicatesText) })
 
-// parseLibrary parses definitions; each can use the ones before it.
+// parseLibrary parses the definitions of named predicates. Each can use those before it.
 func parseLibrary(raw []byte) (*library, error) {
-	lib := &library{byName: map[string]*Named{}}
+	lib := &library{byName: map[string]*NamedExpr{}}
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
 	dec.KnownFields(true)
 	if err := dec.Decode(&lib.list); err != nil {
@@ -31,7 +31,7 @@ func parseLibrary(raw []byte) (*library, error) {
 	}
 	for _, n := range lib.list {
 		if n.Name == "" || lib.byName[n.Name] != nil || reservedNames()[n.Name] {
-			return nil, fmt.Errorf("predicates: name %q is empty, used twice or that of a column", n.Name)
+			return nil, fmt.Errorf("predicates: name %q is empty, used twice or the name of a column", n.Name)
 		}
 		for _, p := range n.Params {
 			if reservedNames()[p.Name] {
@@ -53,7 +53,7 @@ func parseLibrary(raw []byte) (*library, error) {
 	return lib, nil
 }
 
-// definitions returns the expressions of the named predicates.
+// definitions returns the expressions of the named predicates in used, by their signatures.
 func definitions(used map[string]bool) map[string]string {
 	if len(used) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func definitions(used map[string]bool) map[string]string {
 	out := map[string]string{}
 	lib, err := loadLibrary()
 	if err != nil {
-		panic(err) // embedded
+		panic(err) // cannot happen, because the definitions are embedded and tested
 	}
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		out[lib.byName[name].Usage()] = lib.byName[name].Expr

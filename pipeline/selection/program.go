@@ -15,13 +15,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// program is one compiled predicate.
+// program is a compiled predicate.
 type program struct {
 	prg   cel.Program
-	text  string          // see expandedText
-	steps bool            // it uses the episode's steps or calls
-	group bool            // it uses variables of the group
-	used  map[string]bool // named predicates that it uses
+	text  string          // the expression in the form for the funnel (see expandedText)
+	steps bool            // whether it uses the episode's steps or calls
+	group bool            // whether it uses variables of the group
+	used  map[string]bool // the named predicates that it uses
 }
 
 // verdict is the value of a predicate for an episode. It is unknown if it depends on a
@@ -34,6 +34,7 @@ const (
 	unknown
 )
 
+// compile parses an expression of type bool, expands named predicates, and checks it.
 func compile(expr string) (program, error) {
 	env, err := environment()
 	if err != nil {
@@ -70,11 +71,11 @@ func compile(expr string) (program, error) {
 	return p, nil
 }
 
-// isKnown matches the expansion of the macro known; see expandKnown.
+// isKnown matches the expansion of the macro known (see expandKnown).
 var isKnown = regexp.MustCompile(`!\("(\w+)" in ` + nullColumns + `\)`)
 
-// expandedText returns an expression with named predicates expanded, or expr itself if CEL
-// cannot format the result, as with macros that loop.
+// expandedText returns an expression with named predicates expanded. If CEL cannot format the
+// result, for example because of macros that loop, it returns expr itself.
 func expandedText(expr string, used map[string]bool, checked *cel.Ast) string {
 	if len(used) == 0 {
 		return expr
@@ -86,8 +87,8 @@ func expandedText(expr string, used map[string]bool, checked *cel.Ast) string {
 	return isKnown.ReplaceAllString(text, "known($1)")
 }
 
-// rejectIntDivision returns an error if expr divides integers, because a rate would lose
-// its fraction.
+// rejectIntDivision returns an error if expr divides integers, because the result would lose
+// its fraction, which is rarely intended in a rate.
 func rejectIntDivision(expr string, tree *ast.AST) error {
 	var found *offsetError
 	ast.PostOrderVisit(tree.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
@@ -100,11 +101,11 @@ func rejectIntDivision(expr string, tree *ast.AST) error {
 	if found == nil {
 		return nil
 	}
-	return found.in(expr)
+	return found.exprError(expr)
 }
 
-// activation binds the variables of a predicate to the values of an episode and its group.
-// Null values are unknown to CEL, so the logic is three-valued.
+// activation binds the variables of predicates to the values of an episode and its group. It
+// makes null values unknown, so that CEL uses three-valued logic.
 func activation(e *Episode, g *groupCounts) (cel.PartialActivation, error) {
 	vars := map[string]any{}
 	null := []string{}
@@ -132,6 +133,7 @@ func activation(e *Episode, g *groupCounts) (cel.PartialActivation, error) {
 	return cel.PartialVars(vars, patterns...)
 }
 
+// eval returns the value of the predicate for an activation.
 func (p program) eval(ctx context.Context, a cel.PartialActivation) (verdict, error) {
 	out, _, err := p.prg.ContextEval(ctx, a)
 	switch {

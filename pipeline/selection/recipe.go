@@ -18,37 +18,37 @@ import (
 type Recipe struct {
 	Name        string         `yaml:"name" json:"name"`
 	Description string         `yaml:"description" json:"description,omitempty"`
-	Extends     string         `yaml:"extends" json:"-"` // a recipe whose predicates come first and whose other settings are defaults
+	Extends     string         `yaml:"extends" json:"-"` // recipe whose predicates come before these and whose other settings are the defaults
 	Without     []string       `yaml:"without" json:"-"` // names of inherited predicates and reports to leave out
 	Predicates  []Predicate    `yaml:"predicates" json:"predicates"`
-	Report      []Predicate    `yaml:"report" json:"report,omitempty"`           // counted over the kept episodes; rejects none
+	Report      []Predicate    `yaml:"report" json:"report,omitempty"`           // counted over the kept episodes; do not reject any
 	Dedup       []string       `yaml:"dedup" json:"dedup,omitempty"`             // columns whose equal values are duplicates; null is never a duplicate
 	Near        float64        `yaml:"near" json:"near,omitempty"`               // MinHash similarity at which an episode is a duplicate; 0 = off
-	ReportNear  float64        `yaml:"report_near" json:"report_near,omitempty"` // the same, counted only
-	Group       string         `yaml:"group" json:"group,omitempty"`             // column whose equal values form a group; "" = group_id
+	ReportNear  float64        `yaml:"report_near" json:"report_near,omitempty"` // like Near, but only counted
+	Group       string         `yaml:"group" json:"group,omitempty"`             // column whose values define the groups; "" = group_id
 	Select      string         `yaml:"select" json:"select,omitempty"`           // one of Orders: which episodes of a group are kept; "" = all
-	Best        int            `yaml:"best" json:"best,omitempty"`               // number of episodes that Select keeps of a group; 0 = 1
+	Best        int            `yaml:"best" json:"best,omitempty"`               // number of episodes of a group that Select keeps; 0 = 1
 	Caps        map[string]int `yaml:"caps" json:"caps,omitempty"`               // column -> maximum number of episodes per value
 	Seed        int64          `yaml:"seed" json:"seed"`                         // seed of the random order before caps
 
 	programs, reports []program
 }
 
-// Predicate is a named expression of type bool. In YAML it may be only the
+// Predicate is an expression of type bool with a name. In YAML it can be written as a plain
 // expression, which is then also the name.
 type Predicate struct {
 	Name string `yaml:"name" json:"name"`
 	Expr string `yaml:"expr" json:"expr"`
 }
 
-// UnmarshalYAML reads both forms.
+// UnmarshalYAML implements yaml.Unmarshaler for both forms.
 func (p *Predicate) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		p.Name, p.Expr = node.Value, node.Value
 		return nil
 	}
 	type plain Predicate
-	for i := 0; i+1 < len(node.Content); i += 2 { // a node's own Decode forgets KnownFields
+	for i := 0; i+1 < len(node.Content); i += 2 { // node.Decode does not honor KnownFields
 		if key := node.Content[i].Value; key != "name" && key != "expr" {
 			return fmt.Errorf("line %d: a predicate has a name and an expr, not %q", node.Content[i].Line, key)
 		}
@@ -56,21 +56,26 @@ func (p *Predicate) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*plain)(p))
 }
 
-// Orders are the values of Recipe.Select. shortest: fewest completion tokens (if known
-// for the whole group), then fewest turns. best: resolved, then the highest reward,
-// then shortest. first: the lowest attempt. correct: all resolved episodes. In a recipe
-// file, all stands for "", and best-3 for best with best: 3.
+// Orders lists the values of Recipe.Select:
+//
+//   - shortest: fewest completion tokens (if known for the whole group), then fewest turns
+//   - best: resolved, then highest reward, then shortest
+//   - first: lowest attempt number
+//   - correct: all resolved episodes
+//
+// In a recipe file, all means "", and best-3 means best with best: 3.
 var Orders = []string{"shortest", "best", "first", selectCorrect}
 
 const selectCorrect = "correct"
 
-// FromExpr returns a recipe with the expressions as predicates, each its own name.
+// FromExpr returns a recipe with the expressions as predicates. The name of each predicate is
+// its expression.
 func FromExpr(exprs ...string) (*Recipe, error) {
 	r := &Recipe{Name: "expression", Group: defaultGroup}
 	return r, r.Require(exprs...)
 }
 
-// Require adds expressions as predicates, each its own name.
+// Require adds expressions as predicates, like FromExpr.
 func (r *Recipe) Require(exprs ...string) error {
 	for _, e := range exprs {
 		r.Predicates = append(r.Predicates, Predicate{Name: e, Expr: e})
@@ -80,7 +85,7 @@ func (r *Recipe) Require(exprs ...string) error {
 
 const defaultGroup = "group_id"
 
-// check validates and compiles the recipe; where names it in messages.
+// check validates and compiles the recipe. where is its name in error messages.
 func (r *Recipe) check(where string) error {
 	if r.Name == "" || strings.ContainsAny(r.Name, "/\\ \x00") || strings.HasPrefix(r.Name, ".") {
 		return fmt.Errorf("selection %s: name %q: use a name that is valid as a file name", where, r.Name)
@@ -113,7 +118,7 @@ func (r *Recipe) check(where string) error {
 		return fmt.Errorf("selection %s: select %q: choose one of all, best-N, %s", where, r.Select, strings.Join(Orders, ", "))
 	}
 	if r.Best < 0 || r.Best > 0 && (r.Select == "" || r.Select == selectCorrect) {
-		return fmt.Errorf("selection %s: best %d: it is the number that select keeps of a group: use at least 1, together with shortest, best or first", where, r.Best)
+		return fmt.Errorf("selection %s: best %d: it sets how many episodes of a group select keeps: use at least 1, together with shortest, best or first", where, r.Best)
 	}
 	seen := map[string]bool{}
 	for _, p := range slices.Concat(r.Predicates, r.Report) {
@@ -148,7 +153,7 @@ func compileAll(where string, predicates []Predicate) ([]program, error) {
 	return out, nil
 }
 
-// extend merges the base recipe into r.
+// extend merges the recipe base into r. where is the name of r in error messages.
 func (r *Recipe) extend(where string, base *Recipe) error {
 	var names []string
 	for _, p := range slices.Concat(base.Predicates, base.Report) {

@@ -30,7 +30,7 @@ func load(t *testing.T, yaml string) *selection.Recipe {
 	return r
 }
 
-// apply decides about rows without steps.
+// apply applies a selection to rows without steps.
 func apply(t *testing.T, r selection.Selector, rows []schemas.EpisodeRow) selection.Result {
 	t.Helper()
 	got, err := r.Apply(t.Context(), source(rows))
@@ -60,12 +60,12 @@ func episodes(n int) []schemas.EpisodeRow {
 	return out
 }
 
-// wantSums checks the arithmetic every funnel must keep.
+// wantSums checks that the numbers of the funnel add up and agree with the rows.
 func wantSums(t *testing.T, n int, r selection.Result) {
 	t.Helper()
 	for _, f := range r.Funnel {
 		if f.In != n || f.Out > f.In || f.Unknown > f.In-f.Out {
-			t.Errorf("funnel does not add up at %+v, %d came in", f, n)
+			t.Errorf("funnel step %+v does not add up with %d inputs", f, n)
 		}
 		n = f.Out
 	}
@@ -82,7 +82,7 @@ func wantSums(t *testing.T, n int, r selection.Result) {
 		}
 	}
 	if !slices.Equal(kept, r.Kept) {
-		t.Error("kept ids and rows differ")
+		t.Error("the kept IDs and the rows differ")
 	}
 }
 
@@ -113,12 +113,12 @@ func TestSuccessV1(t *testing.T) {
 		"valid":             func(e *schemas.EpisodeRow) { e.Invalidated = new(true) },
 	}
 	if len(recipe.Predicates) != len(bad) {
-		t.Errorf("it has %d predicates, there are %d cases", len(recipe.Predicates), len(bad))
+		t.Errorf("the recipe has %d predicates, but the test has %d cases", len(recipe.Predicates), len(bad))
 	}
 	for _, p := range recipe.Predicates {
 		change, ok := bad[p.Name]
 		if !ok {
-			t.Errorf("predicate %s has no case here", p.Name)
+			t.Errorf("predicate %s has no case", p.Name)
 			continue
 		}
 		e := good
@@ -129,7 +129,7 @@ func TestSuccessV1(t *testing.T) {
 		}
 		wantSums(t, 1, r)
 	}
-	empty := good // a failed demonstration whose verdict passes, as a flaky test makes it
+	empty := good // a failed demonstration that is resolved, for example because of a flaky test
 	empty.ExitReason = schemas.ExitNoEvidence
 	for _, name := range []string{"success-v1", "debugging-v1", "infoseek-v1", "band"} {
 		success, err := selection.LoadRecipe(name)
@@ -140,16 +140,16 @@ func TestSuccessV1(t *testing.T) {
 			t.Errorf("%s keeps a failed demonstration: %v", name, r.Rows[0].Reasons)
 		}
 	}
-	cut := good // what the model saw of it stands in the rows
+	cut := good // the prompts were trimmed, but follow from the rows
 	cut.ContextTrimmed, cut.PromptsRebuild = new(true), new(true)
 	for name, e := range map[string]schemas.EpisodeRow{"clean": good, "cut": cut} {
 		if r := apply(t, recipe, []schemas.EpisodeRow{e}); len(r.Kept) != 1 {
-			t.Errorf("a %s episode was dropped: %v", name, r.Reasons())
+			t.Errorf("the %s episode was rejected: %v", name, r.Reasons())
 		}
 	}
 }
 
-func TestNullIsUnknownUnlessItDoesNotMatter(t *testing.T) {
+func TestNullIsUnknown(t *testing.T) {
 	r := load(t, `
 name: nulls
 predicates:
@@ -194,7 +194,7 @@ func TestDedupAndCaps(t *testing.T) {
 	slices.Reverse(shuffled)
 	again := apply(t, r, shuffled)
 	if diff := cmp.Diff(got, again); diff != "" {
-		t.Errorf("the order of the input matters:\n%s", diff)
+		t.Errorf("the order of the input changes the result:\n%s", diff)
 	}
 	r.Seed = 25
 	other := apply(t, r, e)

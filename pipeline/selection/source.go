@@ -13,20 +13,21 @@ type Episode struct {
 	Steps []schemas.StepRow // in order; nil unless requested
 }
 
-// Source iterates over all episodes, in any order, with or without their steps. A
-// selection reads it once, and again if it needs groups or missing MinHash signatures.
+// Source iterates over all episodes, in any order, with or without their steps. A selection
+// can iterate several times: once for groups, once for the predicates, and once for missing
+// MinHash signatures.
 type Source func(ctx context.Context, steps bool) iter.Seq2[Episode, error]
 
 // Result is the result of a selection.
 type Result struct {
-	Kept     []string               // episode ids in table order
+	Kept     []string               // IDs of the kept episodes in table order
 	Rows     []schemas.SelectionRow // one per episode, in table order
-	Funnel   []schemas.FunnelStep   // predicates, dedup, select, caps; each Out is the next In
+	Funnel   []schemas.FunnelStep   // predicates, dedup, select, caps; the Out of each step is the In of the next
 	Info     schemas.SelectionInfo
-	Episodes string // SHA-256 of the set of episodes: see identity
+	Episodes string // hash of the set of episodes (see episodesHash)
 }
 
-// Error is an error of the selection itself, not of the source.
+// Error is an error in the selection itself, rather than in the source.
 type Error struct{ Err error }
 
 func (e *Error) Error() string { return e.Err.Error() }

@@ -11,10 +11,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// stepType is the type of a row of table steps in expressions, with its columns as fields.
+// stepType is the type of a row of the table steps in expressions. Its fields are the columns.
 var stepType = types.NewObjectType("step")
 
-// stepTypes tells CEL's checker the columns of steps.
+// stepTypes is a provider of CEL types that adds stepType.
 type stepTypes struct{ types.Provider }
 
 func (p stepTypes) FindStructType(name string) (*types.Type, bool) {
@@ -58,7 +58,7 @@ func (p stepTypes) FindStructFieldType(name, field string) (*types.FieldType, bo
 	}, true
 }
 
-// stepValue is a row as a CEL value.
+// stepValue is a row of the table steps as a CEL value.
 type stepValue struct{ row *schemas.StepRow }
 
 func (s stepValue) ConvertToNative(reflect.Type) (any, error) { return s.row, nil }
@@ -66,7 +66,7 @@ func (s stepValue) ConvertToType(t ref.Type) ref.Val {
 	if t == types.TypeType {
 		return stepType
 	}
-	return types.NewErr("a step is no %s", t.TypeName())
+	return types.NewErr("a step cannot be converted to %s", t.TypeName())
 }
 func (s stepValue) Equal(other ref.Val) ref.Val {
 	o, ok := other.(stepValue)
@@ -75,17 +75,19 @@ func (s stepValue) Equal(other ref.Val) ref.Val {
 func (s stepValue) Type() ref.Type { return stepType }
 func (s stepValue) Value() any     { return s.row }
 
-func stepList(rows []schemas.StepRow, in func(*schemas.StepRow) bool) []ref.Val {
+// stepList returns the rows for which include returns true, as CEL values.
+func stepList(rows []schemas.StepRow, include func(*schemas.StepRow) bool) []ref.Val {
 	out := []ref.Val{}
 	for i := range rows {
-		if in(&rows[i]) {
+		if include(&rows[i]) {
 			out = append(out, stepValue{&rows[i]})
 		}
 	}
 	return out
 }
 
-// tokensOf reads sft_tokens_json: {"<tokenizer>": n}. "" means the only tokenizer in it.
+// tokensOf implements the function tokens_of: it returns the count of a tokenizer in
+// sft_tokens_json, which is {"<tokenizer>": n}. The tokenizer "" means the only one in it.
 func tokensOf(text, tokenizer ref.Val) ref.Val {
 	var counts map[string]int64
 	name := string(tokenizer.(types.String))

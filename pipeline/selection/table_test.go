@@ -11,9 +11,9 @@ import (
 )
 
 type example struct {
-	expr  string // of the predicate under test
+	expr  string // expression that uses the predicate
 	set   func(e *schemas.EpisodeRow)
-	calls string // separated by |; "-" = no steps
+	calls string // separated by |; "-" for no steps
 	want  string
 }
 
@@ -21,9 +21,9 @@ func set[T any](field func(*schemas.EpisodeRow) *T, v T) func(*schemas.EpisodeRo
 	return func(e *schemas.EpisodeRow) { *field(e) = v }
 }
 
-// three are a positive, a negative and a null example of a predicate that looks
-// at one column.
-func three[T any](expr string, field func(*schemas.EpisodeRow) *T, yes, no, null T) []example {
+// threeExamples returns a positive, a negative and a null example of a predicate that uses
+// one column.
+func threeExamples[T any](expr string, field func(*schemas.EpisodeRow) *T, yes, no, null T) []example {
 	return []example{{expr, set(field, yes), "-", "yes"}, {expr, set(field, no), "-", "no"}, {expr, set(field, null), "-", "unknown"}}
 }
 
@@ -35,7 +35,7 @@ var (
 	turns    = func(e *row) *int32 { return &e.NTurns }
 )
 
-func both(fs ...func(*row)) func(*row) {
+func applyAll(fs ...func(*row)) func(*row) {
 	return func(e *row) {
 		for _, f := range fs {
 			f(e)
@@ -54,36 +54,36 @@ func day(t *testing.T, s string) *time.Time {
 
 func trustExamples() [][]example {
 	return [][]example{
-		three("verified_success", resolved, new(true), new(false), nil),
+		threeExamples("verified_success", resolved, new(true), new(false), nil),
 		{{"verified_success", set(func(e *row) *string { return &e.VerifyStatus }, "not_run"), "-", "no"}},
-		three("per_test_verdict", func(e *row) **string { return &e.VerifyMethod }, new("pytest"), new("exit_code"), nil),
-		three("fresh_verdict", func(e *row) **bool { return &e.VerdictStale }, new(false), new(true), nil),
-		three("acted", turns, 1, 0, 0)[:2],
-		three("tests_hidden", func(e *row) **string { return &e.TestVisibility }, new("hidden"), new("visible"), nil),
-		three("agent_ended", class, "agent", "budget", "")[:2],
+		threeExamples("per_test_verdict", func(e *row) **string { return &e.VerifyMethod }, new("pytest"), new("exit_code"), nil),
+		threeExamples("fresh_verdict", func(e *row) **bool { return &e.VerdictStale }, new(false), new(true), nil),
+		threeExamples("acted", turns, 1, 0, 0)[:2],
+		threeExamples("tests_hidden", func(e *row) **string { return &e.TestVisibility }, new("hidden"), new("visible"), nil),
+		threeExamples("agent_ended", class, "agent", "budget", "")[:2],
 		{
 			{"ended_cleanly", set(class, "agent"), "-", "yes"},
-			{"ended_cleanly", both(set(class, "agent"), set(func(e *row) *string { return &e.ExitReason }, schemas.ExitNoEvidence)), "-", "no"},
-			{"ended_cleanly", both(set(class, "budget"), set(func(e *row) **int32 { return &e.ResolvedAtStep }, new(int32(4)))), "-", "yes"},
-			{"ended_cleanly", set(class, "budget"), "-", "no"}, // a null resolved_at_step is an answer here
-			{"ended_cleanly", both(set(class, "budget"), set(resolved, nil), set(func(e *row) **int32 { return &e.ResolvedAtStep }, new(int32(4)))), "-", "unknown"},
+			{"ended_cleanly", applyAll(set(class, "agent"), set(func(e *row) *string { return &e.ExitReason }, schemas.ExitNoEvidence)), "-", "no"},
+			{"ended_cleanly", applyAll(set(class, "budget"), set(func(e *row) **int32 { return &e.ResolvedAtStep }, new(int32(4)))), "-", "yes"},
+			{"ended_cleanly", set(class, "budget"), "-", "no"}, // null in resolved_at_step means that it was not resolved before
+			{"ended_cleanly", applyAll(set(class, "budget"), set(resolved, nil), set(func(e *row) **int32 { return &e.ResolvedAtStep }, new(int32(4)))), "-", "unknown"},
 		},
-		three("no_infra_failure", class, "budget", "infra", "")[:2],
+		threeExamples("no_infra_failure", class, "budget", "infra", "")[:2],
 		{
 			{"valid", set(func(e *row) **bool { return &e.Invalidated }, nil), "-", "yes"},
 			{"valid", set(func(e *row) **bool { return &e.Invalidated }, new(false)), "-", "yes"},
 			{"valid", set(func(e *row) **bool { return &e.Invalidated }, new(true)), "-", "no"},
 		},
-		three("no_gold", func(e *row) *bool { return &e.GoldUsed }, false, true, false)[:2],
-		three("has_patch", func(e *row) **int64 { return &e.PatchBytes }, new(int64(65536)), new(int64(0)), nil),
-		three("has_patch(10)", func(e *row) **int64 { return &e.PatchBytes }, new(int64(10)), new(int64(11)), nil),
-		three("no_test_edits", func(e *row) **bool { return &e.EditsTests }, new(false), new(true), nil),
-		three("no_leak", func(e *row) **bool { return &e.LeakNetwork }, new(false), new(true), nil),
-		{{"no_leak", both(set(func(e *row) **bool { return &e.LeakNetwork }, nil), set(func(e *row) **bool { return &e.LeakGitHistory }, new(true))), "-", "no"}},
-		three("no_reward_hack", func(e *row) **bool { return &e.RewardHack }, new(false), new(true), nil),
+		threeExamples("no_gold", func(e *row) *bool { return &e.GoldUsed }, false, true, false)[:2],
+		threeExamples("has_patch", func(e *row) **int64 { return &e.PatchBytes }, new(int64(65536)), new(int64(0)), nil),
+		threeExamples("has_patch(10)", func(e *row) **int64 { return &e.PatchBytes }, new(int64(10)), new(int64(11)), nil),
+		threeExamples("no_test_edits", func(e *row) **bool { return &e.EditsTests }, new(false), new(true), nil),
+		threeExamples("no_leak", func(e *row) **bool { return &e.LeakNetwork }, new(false), new(true), nil),
+		{{"no_leak", applyAll(set(func(e *row) **bool { return &e.LeakNetwork }, nil), set(func(e *row) **bool { return &e.LeakGitHistory }, new(true))), "-", "no"}},
+		threeExamples("no_reward_hack", func(e *row) **bool { return &e.RewardHack }, new(false), new(true), nil),
 		{
-			{"not_copying_gold", set(func(e *row) **float64 { return &e.GoldPatchSimilarity }, new(0.99)), "-", "yes"}, // without a look
-			{"not_copying_gold", both(set(func(e *row) **float64 { return &e.GoldPatchSimilarity }, new(0.98)), set(func(e *row) **bool { return &e.LeakGitHistory }, new(true))), "-", "no"},
+			{"not_copying_gold", set(func(e *row) **float64 { return &e.GoldPatchSimilarity }, new(0.99)), "-", "yes"}, // without reading the git history
+			{"not_copying_gold", applyAll(set(func(e *row) **float64 { return &e.GoldPatchSimilarity }, new(0.98)), set(func(e *row) **bool { return &e.LeakGitHistory }, new(true))), "-", "no"},
 			{"not_copying_gold", set(func(e *row) **bool { return &e.LeakGitHistory }, nil), "-", "unknown"},
 		},
 	}
@@ -91,64 +91,63 @@ func trustExamples() [][]example {
 
 func formExamples() [][]example {
 	return [][]example{
-		three("within_context", func(e *row) **string { return &e.SFTTokensJSON }, new(`{"a":32768}`), new(`{"a":32769}`), nil),
-		three(`within_context(10, "b")`, func(e *row) **string { return &e.SFTTokensJSON }, new(`{"a":11,"b":10}`), new(`{"a":1,"b":11}`), new(`{"a":1}`)),
-		three("min_turns", turns, 3, 2, 0)[:2],
-		three("min_turns(5)", turns, 5, 4, 0)[:2],
-		three("max_turns", turns, 75, 76, 0)[:2],
-		three("format_error_rate", func(e *row) **int32 { return &e.NFormatErrors }, new(int32(1)), new(int32(2)), nil), // of 6 turns
-		three("error_rate(0.5)", func(e *row) **int32 { return &e.NErrors }, new(int32(3)), new(int32(4)), nil),
-		three("no_loops", func(e *row) **int32 { return &e.MaxRepeatRun }, new(int32(3)), new(int32(4)), nil),
-		three("no_loops(4, 0.5)", func(e *row) **float64 { return &e.LoopScore }, new(0.4), new(0.5), nil),
-		three("untrimmed_context", func(e *row) **bool { return &e.ContextTrimmed }, new(false), new(true), nil),
+		threeExamples("within_context", func(e *row) **string { return &e.SFTTokensJSON }, new(`{"a":32768}`), new(`{"a":32769}`), nil),
+		threeExamples(`within_context(10, "b")`, func(e *row) **string { return &e.SFTTokensJSON }, new(`{"a":11,"b":10}`), new(`{"a":1,"b":11}`), new(`{"a":1}`)),
+		threeExamples("min_turns", turns, 3, 2, 0)[:2],
+		threeExamples("min_turns(5)", turns, 5, 4, 0)[:2],
+		threeExamples("max_turns", turns, 75, 76, 0)[:2],
+		threeExamples("format_error_rate", func(e *row) **int32 { return &e.NFormatErrors }, new(int32(1)), new(int32(2)), nil), // of 6 turns
+		threeExamples("error_rate(0.5)", func(e *row) **int32 { return &e.NErrors }, new(int32(3)), new(int32(4)), nil),
+		threeExamples("no_loops", func(e *row) **int32 { return &e.MaxRepeatRun }, new(int32(3)), new(int32(4)), nil),
+		threeExamples("no_loops(4, 0.5)", func(e *row) **float64 { return &e.LoopScore }, new(0.4), new(0.5), nil),
+		threeExamples("untrimmed_context", func(e *row) **bool { return &e.ContextTrimmed }, new(false), new(true), nil),
 		{
 			{"context_rebuilds", set(func(e *row) **bool { return &e.ContextTrimmed }, new(false)), "-", "yes"},
-			{"context_rebuilds", both(set(func(e *row) **bool { return &e.ContextTrimmed }, new(true)), set(func(e *row) **bool { return &e.PromptsRebuild }, new(true))), "-", "yes"},
+			{"context_rebuilds", applyAll(set(func(e *row) **bool { return &e.ContextTrimmed }, new(true)), set(func(e *row) **bool { return &e.PromptsRebuild }, new(true))), "-", "yes"},
 			{"context_rebuilds", set(func(e *row) **bool { return &e.ContextTrimmed }, new(true)), "-", "no"},
 			{"context_rebuilds", set(func(e *row) **bool { return &e.ContextTrimmed }, nil), "-", "unknown"},
 		},
-		three("uses_debugger", func(e *row) **int32 { return &e.NPDB }, new(int32(1)), new(int32(0)), nil),
-		three("uses_debugger(3)", func(e *row) **int32 { return &e.NPDB }, new(int32(3)), new(int32(2)), nil),
-		three("seeks_before_edit(2)", func(e *row) **int32 { return &e.NExploreBeforeEdit }, new(int32(2)), new(int32(1)), nil),
+		threeExamples("uses_debugger", func(e *row) **int32 { return &e.NPDB }, new(int32(1)), new(int32(0)), nil),
+		threeExamples("uses_debugger(3)", func(e *row) **int32 { return &e.NPDB }, new(int32(3)), new(int32(2)), nil),
+		threeExamples("seeks_before_edit(2)", func(e *row) **int32 { return &e.NExploreBeforeEdit }, new(int32(2)), new(int32(1)), nil),
 	}
 }
 
 func mixtureExamples(t *testing.T) [][]example {
 	return [][]example{
-		three("license_in", func(e *row) **string { return &e.LicenseSPDX }, new("ISC"), new("AGPL-3.0-only"), nil),
-		three(`license_in(["EUPL-1.2"])`, func(e *row) **string { return &e.LicenseSPDX }, new("EUPL-1.2"), new("MIT"), nil),
-		three("not_benchmark", func(e *row) *[]string { return &e.Contamination }, []string{}, []string{"SWE-bench:repo"}, nil),
-		three(`not_benchmark(["bugs"])`, func(e *row) *[]string { return &e.Contamination }, []string{"swe-bench:repo"}, []string{"bugs:instance"}, nil),
-		three(`before("2025-01-31")`, func(e *row) **time.Time { return &e.TaskCreatedAt }, day(t, "2025-01-30T23:59:59Z"), day(t, "2025-01-31T00:00:00Z"), nil),
-		three(`after("2025-01-31")`, func(e *row) **time.Time { return &e.TaskCreatedAt }, day(t, "2025-01-31T00:00:00Z"), day(t, "2025-01-30T23:59:59Z"), nil),
-		three(`model_in(["m"])`, func(e *row) *string { return &e.Model }, "m", "n", "")[:2],
-		three(`agent_in(["react"])`, func(e *row) *string { return &e.AgentName }, "react", "null", "")[:2],
-		three(`language_in(["python"])`, func(e *row) **string { return &e.Language }, new("python"), new("go"), nil),
-		three(`repo_in(["a/b"])`, func(e *row) *string { return &e.Repo }, "a/b", "a/c", "")[:2],
-		three(`bug_kind_in(["real"])`, func(e *row) **string { return &e.BugKind }, new("real"), new("made"), nil),
+		threeExamples("license_in", func(e *row) **string { return &e.LicenseSPDX }, new("ISC"), new("AGPL-3.0-only"), nil),
+		threeExamples(`license_in(["EUPL-1.2"])`, func(e *row) **string { return &e.LicenseSPDX }, new("EUPL-1.2"), new("MIT"), nil),
+		threeExamples("not_benchmark", func(e *row) *[]string { return &e.Contamination }, []string{}, []string{"SWE-bench:repo"}, nil),
+		threeExamples(`not_benchmark(["bugs"])`, func(e *row) *[]string { return &e.Contamination }, []string{"swe-bench:repo"}, []string{"bugs:instance"}, nil),
+		threeExamples(`before("2025-01-31")`, func(e *row) **time.Time { return &e.TaskCreatedAt }, day(t, "2025-01-30T23:59:59Z"), day(t, "2025-01-31T00:00:00Z"), nil),
+		threeExamples(`after("2025-01-31")`, func(e *row) **time.Time { return &e.TaskCreatedAt }, day(t, "2025-01-31T00:00:00Z"), day(t, "2025-01-30T23:59:59Z"), nil),
+		threeExamples(`model_in(["m"])`, func(e *row) *string { return &e.Model }, "m", "n", "")[:2],
+		threeExamples(`agent_in(["react"])`, func(e *row) *string { return &e.AgentName }, "react", "null", "")[:2],
+		threeExamples(`language_in(["python"])`, func(e *row) **string { return &e.Language }, new("python"), new("go"), nil),
+		threeExamples(`repo_in(["a/b"])`, func(e *row) *string { return &e.Repo }, "a/b", "a/c", "")[:2],
+		threeExamples(`bug_kind_in(["real"])`, func(e *row) **string { return &e.BugKind }, new("real"), new("made"), nil),
 		{
-			{"semi_resolved", both(set(resolved, new(false)), set(func(e *row) **float64 { return &e.GoldEditFileRecall }, new(1.0))), "-", "yes"},
-			{"semi_resolved", both(set(resolved, new(false)), set(func(e *row) **float64 { return &e.GoldEditFileRecall }, new(0.5))), "-", "no"},
-			{"semi_resolved", both(set(resolved, new(true)), set(func(e *row) **float64 { return &e.GoldEditFileRecall }, new(1.0))), "-", "no"},
+			{"semi_resolved", applyAll(set(resolved, new(false)), set(func(e *row) **float64 { return &e.GoldEditFileRecall }, new(1.0))), "-", "yes"},
+			{"semi_resolved", applyAll(set(resolved, new(false)), set(func(e *row) **float64 { return &e.GoldEditFileRecall }, new(0.5))), "-", "no"},
+			{"semi_resolved", applyAll(set(resolved, new(true)), set(func(e *row) **float64 { return &e.GoldEditFileRecall }, new(1.0))), "-", "no"},
 			{"semi_resolved", set(resolved, new(false)), "-", "unknown"},
-			{"useful_failure", both(set(resolved, new(false)), set(func(e *row) **float64 { return &e.WrongFactRatio }, new(0.8))), "-", "yes"},
-			{"useful_failure", both(set(resolved, new(false)), set(func(e *row) **float64 { return &e.WrongFactRatio }, new(0.81))), "-", "no"},
-			{"useful_failure", both(set(resolved, new(false)), set(class, "budget")), "-", "no"},
+			{"useful_failure", applyAll(set(resolved, new(false)), set(func(e *row) **float64 { return &e.WrongFactRatio }, new(0.8))), "-", "yes"},
+			{"useful_failure", applyAll(set(resolved, new(false)), set(func(e *row) **float64 { return &e.WrongFactRatio }, new(0.81))), "-", "no"},
+			{"useful_failure", applyAll(set(resolved, new(false)), set(class, "budget")), "-", "no"},
 			{"useful_failure", set(resolved, new(false)), "-", "unknown"},
 		},
-		three("pass_at(1) > 0.5", resolved, new(true), new(false), nil),
-		three("difficulty_band(0.5, 2)", resolved, new(true), new(false), nil),
-		three(`criteria("c")`, func(e *row) *[]string { return &e.SatisfiedCriteria }, []string{"b", "c"}, []string{"b"}, nil)[:2],
-		three("has_successful_outcome", resolved, new(true), new(false), nil),
+		threeExamples("pass_at(1) > 0.5", resolved, new(true), new(false), nil),
+		threeExamples("difficulty_band(0.5, 2)", resolved, new(true), new(false), nil),
+		threeExamples(`criteria("c")`, func(e *row) *[]string { return &e.SatisfiedCriteria }, []string{"b", "c"}, []string{"b"}, nil)[:2],
+		threeExamples("has_successful_outcome", resolved, new(true), new(false), nil),
 	}
 }
 
-// Every named predicate with a positive, a negative and a null example, by hand. Columns that
-// cannot be null have no null example.
+// Each named predicate has a positive and a negative example, and a null example if its column can be null.
 func TestEveryPredicate(t *testing.T) {
 	all := slices.Concat(slices.Concat(trustExamples(), formExamples(), mixtureExamples(t))...)
 	all = append(all, stepExamples...)
-	said := map[string]map[string]bool{}
+	covered := map[string]map[string]bool{}
 	for _, x := range all {
 		e := episodes(1)[0]
 		if x.set != nil {
@@ -158,33 +157,33 @@ func TestEveryPredicate(t *testing.T) {
 		if x.calls != "-" {
 			steps = withCalls(strings.Split(x.calls, "|")...)
 		}
-		if got := says(t, x.expr, e, steps); got != x.want {
+		if got := evaluate(t, x.expr, e, steps); got != x.want {
 			t.Errorf("%s: %s, want %s", x.expr, got, x.want)
 		}
 		for _, p := range selection.Predicates() {
 			if strings.Contains(x.expr, p.Name) {
-				if said[p.Name] == nil {
-					said[p.Name] = map[string]bool{}
+				if covered[p.Name] == nil {
+					covered[p.Name] = map[string]bool{}
 				}
-				said[p.Name][x.want] = true
+				covered[p.Name][x.want] = true
 			}
 		}
 	}
 	for _, p := range selection.Predicates() {
-		if !said[p.Name]["yes"] || !said[p.Name]["no"] {
+		if !covered[p.Name]["yes"] || !covered[p.Name]["no"] {
 			t.Errorf("%s has no positive or no negative example", p.Name)
 		}
 	}
 }
 
-// stepExamples are of predicates that look at steps: a null there (a reply without
-// a call has no category) is neither the debugger nor an edit.
+// stepExamples has examples for predicates that use steps. A reply without a call has no
+// category, so it counts neither as a debugger call nor as an edit.
 var stepExamples = []example{
 	{"steps.exists(s, is_pdb(s))", nil, "view|pdb w", "yes"}, {"steps.exists(s, is_pdb(s))", nil, "view||edit", "no"},
 	{"calls.exists(s, is_edit(s))", nil, "rewrite", "yes"}, {"calls.exists(s, is_edit(s))", nil, "|pdb w", "no"},
 	{`calls.exists(s, pdb_says(s, ["w", "where"]))`, nil, "pdb where", "yes"}, {`calls.exists(s, pdb_says(s, ["w"]))`, nil, "pdb n||view", "no"},
 	{"no_copied_steps", nil, "view|", "yes"}, {"no_copied_steps", nil, "view|*view", "no"}, {"no_copied_steps", nil, "view|?view", "unknown"},
-	{"seeks_new_information(2)", nil, "+view|view|+grep", "yes"}, {"seeks_new_information(2)", nil, "+view|view", "no"}, // there it is null
+	{"seeks_new_information(2)", nil, "+view|view|+grep", "yes"}, {"seeks_new_information(2)", nil, "+view|view", "no"}, // is_new_information of the second call is null
 	{"debug_to_code_patterns() == 1", nil, "pdb w|edit", "yes"}, {"debug_to_code_patterns() == 1", nil, "|edit", "no"},
 	{"has_consecutive_pdb_calls(2)", nil, "pdb w|pdb n", "yes"}, {"has_consecutive_pdb_calls(2)", nil, "pdb w||pdb n", "no"},
 	{"uses_pdb_print_commands", nil, "pdb pp x", "yes"}, {"uses_pdb_print_commands", nil, "pdb|", "no"},

@@ -8,7 +8,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/mutate"
 )
 
-// apply creates a candidate's patch and fills the trial's fields about it.
+// apply creates a candidate's patch and fills in the fields of the trial that describe it.
 func (w *worker) apply(ctx context.Context, s *repoState, c candidate, t *Trial) error {
 	m, err := w.mutation(ctx, s, c, t)
 	if refused, ok := errors.AsType[*mutate.RefusedError](err); ok {
@@ -30,11 +30,11 @@ func (w *worker) apply(ctx context.Context, s *repoState, c candidate, t *Trial)
 		t.Sites = append(t.Sites, fmt.Sprintf("%s:%d", site.File, site.Line))
 	}
 	t.Patch, t.Body, t.Shape = string(m.Patch), m.BodyHash, m.Shape
-	_, t.Lines = linesOf(t.Patch)
+	_, t.Lines = changedLines(t.Patch)
 	return nil
 }
 
-// mutation returns the change of a candidate.
+// mutation returns the change that a candidate makes. It is a mutate.RefusedError if there is none.
 func (w *worker) mutation(ctx context.Context, s *repoState, c candidate, t *Trial) (mutate.Mutation, error) {
 	switch c.Kind {
 	case KindCommit:
@@ -45,15 +45,15 @@ func (w *worker) mutation(ctx context.Context, s *repoState, c candidate, t *Tri
 		if err != nil {
 			return mutate.Mutation{}, err
 		}
-		said, err := w.ask(ctx, t.Repo, c.Key, prompt)
+		answer, err := w.ask(ctx, t.Repo, c.Key, prompt)
 		if err != nil {
 			return mutate.Mutation{}, err
 		}
-		t.Model, t.PromptSHA256 = said.Model, said.PromptSHA256
-		if said.Refused != "" {
-			return mutate.Mutation{}, &mutate.RefusedError{Why: said.Refused}
+		t.Model, t.PromptSHA256 = answer.Model, answer.PromptSHA256
+		if answer.Refused != "" {
+			return mutate.Mutation{}, &mutate.RefusedError{Why: answer.Refused}
 		}
-		return w.bench.mutator.Written(ctx, *c.Target, said.Answer)
+		return w.bench.mutator.Written(ctx, *c.Target, answer.Answer)
 	}
 	return w.bench.mutator.Apply(ctx, c.Sites)
 }

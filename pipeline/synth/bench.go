@@ -24,37 +24,37 @@ import (
 //go:embed python/*.py
 var scripts embed.FS
 
-// Bounds of sandboxes and of their output.
+// Limits for sandboxes and their output.
 const (
-	maxAnswer   = 64 << 20 // bytes of one answer of a runner
-	maxCompiled = 64 << 20 // bytes of compiled code kept of a healthy tree
-	startBound  = 60 * time.Second
-	warmBound   = 300 // timeout of a run of the healthy tree, in seconds
+	maxAnswer      = 64 << 20 // bytes of one answer of a runner
+	maxCompiled    = 64 << 20 // bytes of compiled code to keep
+	startTimeout   = 60 * time.Second
+	healthyTimeout = 300 // seconds, for a run of the healthy tree
 )
 
-// bench runs the tests of one healthy tree with some files replaced. Each run has its
-// own sandbox, so that runs cannot influence each other. A bench is not safe for
+// bench runs the tests of one healthy tree with some files replaced. Each call of run uses
+// a new sandbox, so that runs cannot influence each other. A bench is not safe for
 // concurrent use.
 type bench struct {
 	driver   env.Driver
 	spec     env.SandboxSpec
 	tree     *workspace.Tree
 	command  command
-	compiled []byte  // tar of compiled code of the healthy tree, placed for every run
+	compiled []byte  // tar archive of compiled code of the healthy tree, unpacked for every run
 	cpu      float64 // seconds of CPU time of all runs
 
 	mutatorSandbox env.Sandbox // has the healthy tree and the mutator; tests never run in it
 	mutator        *mutate.Mutator
 }
 
-// openBench starts the mutator on the healthy tree. The first bench of a repository collects the
-// tests of the tree once, to keep the compiled code.
+// openBench starts the mutator on the healthy tree. The first bench of a repository also collects the
+// tests once, to fill shared with the compiled code.
 func openBench(ctx context.Context, d env.Driver, spec env.SandboxSpec, tree *workspace.Tree, c command, shared *compiledCode) (*bench, error) {
 	b := &bench{driver: d, spec: spec, tree: tree, command: c}
 	err := b.startMutator(ctx)
 	if err == nil {
 		b.compiled, err = shared.get(func() ([]byte, error) {
-			err := b.warm(ctx)
+			err := b.compileTests(ctx)
 			return b.compiled, err
 		})
 	}
@@ -67,7 +67,7 @@ func openBench(ctx context.Context, d env.Driver, spec env.SandboxSpec, tree *wo
 func (b *bench) close(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)
 	if b.mutator != nil {
-		_ = b.mutator.Close(ctx) // its sandbox is closed next
+		_ = b.mutator.Close(ctx) // an error does not matter, because its sandbox is closed next
 	}
 	if b.mutatorSandbox == nil {
 		return nil
@@ -75,7 +75,7 @@ func (b *bench) close(ctx context.Context) error {
 	return closeSandbox(ctx, b.mutatorSandbox)
 }
 
-// closeSandbox closes a sandbox, which may have died.
+// closeSandbox closes a sandbox, which may have died already.
 func closeSandbox(ctx context.Context, sb env.Sandbox) error {
 	if err := sb.Close(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, env.ErrSandboxDied) {
 		return fmt.Errorf("closing a sandbox: %w", err)
@@ -94,32 +94,34 @@ func (b *bench) startMutator(ctx context.Context) (err error) {
 
 func (b *bench) workdir(sb env.Sandbox) string { return env.WorkdirOf(sb, b.spec.Workdir) }
 
+// scratch returns the directory in the sandbox that holds the scripts and the output of probes.
 func scratch(sb env.Sandbox) string { return env.TempDirOf(sb) + "/tracesmith-synth" }
 
-// start starts a sandbox with a tree and the scripts.
+// start starts a sandbox that contains a tree, the scripts and the compiled code.
 func (b *bench) start(ctx context.Context, t *workspace.Tree) (env.Sandbox, error) {
 	sb, err := b.driver.Start(ctx, b.spec)
 	if err != nil {
 		return nil, fmt.Errorf("starting a sandbox: %w", err)
 	}
-	err = place(ctx, sb, b.workdir(sb), t.WriteTar)
+	err = unpack(ctx, sb, b.workdir(sb), t.WriteTar)
 	if err == nil {
-		err = place(ctx, sb, scratch(sb), writeScripts)
+		err = unpack(ctx, sb, scratch(sb), writeScripts)
 	}
 	if err == nil && b.compiled != nil {
 		err = sb.TarIn(ctx, b.workdir(sb), bytes.NewReader(b.compiled))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("placing the repository: %w", err), closeSandbox(ctx, sb))
+		return nil, errors.Join(fmt.Errorf("copying the repository to the sandbox: %w", err), closeSandbox(ctx, sb))
 	}
 	return sb, nil
 }
 
-// place unpacks a tar archive in a sandbox while write writes it.
-func place(ctx context.Context, sb env.Sandbox, dir string, write func(io.Writer) error) error {
+// unpack unpacks the tar archive that write produces in a directory of a sandbox.
+func unpack(ctx context.Context, sb env.Sandbox, dir string, write func(io.Writer) error) error {
 	return env.Stream(write, func(r io.Reader) error { return sb.TarIn(ctx, dir, r) })
 }
 
+// writeScripts writes a tar archive of the Python scripts.
 func writeScripts(w io.Writer) error {
 	list, err := scripts.ReadDir("python")
 	if err != nil {
@@ -141,13 +143,15 @@ func writeScripts(w io.Writer) error {
 	return out.Close()
 }
 
-// compiledCode is the compiled code of a repository, which its benches share.
+// compiledCode is the compiled code of a repository, shared by its benches. It is safe for
+// concurrent use.
 type compiledCode struct {
 	mu    sync.Mutex
 	known bool
 	tar   []byte
 }
 
+// get returns the compiled code, and calls compile if that has not succeeded yet.
 func (c *compiledCode) get(compile func() ([]byte, error)) (tar []byte, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,10 +162,10 @@ func (c *compiledCode) get(compile func() ([]byte, error)) (tar []byte, err erro
 	return c.tar, err
 }
 
-// warm collects the tests of the healthy tree and keeps the compiled code, which speeds up later
-// runs.
-func (b *bench) warm(ctx context.Context) error {
-	_, err := b.runAndInspect(ctx, firstSeed, request{Compile: true, Only: []string{}, Timeout: warmBound}, func(sb env.Sandbox) error {
+// compileTests collects the tests of the healthy tree and sets b.compiled to the code that Python
+// compiled, which speeds up later runs.
+func (b *bench) compileTests(ctx context.Context) error {
+	_, err := b.runAndInspect(ctx, firstSeed, request{Compile: true, Only: []string{}, Timeout: healthyTimeout}, func(sb env.Sandbox) error {
 		var kept []byte
 		err := env.Stream(
 			func(w io.Writer) error { return sb.TarOut(ctx, b.workdir(sb), w) },
@@ -179,7 +183,8 @@ func (b *bench) warm(ctx context.Context) error {
 	return err
 }
 
-// compiledIn returns the compiled code of the tree's own files from an archive of the tree.
+// compiledIn returns, from an archive of the tree after a run, the compiled code of the files that
+// are in b.tree.
 func (b *bench) compiledIn(archive io.Reader) ([]byte, error) {
 	sources := b.tree.Paths()
 	var kept bytes.Buffer
@@ -208,14 +213,14 @@ func (b *bench) compiledIn(archive io.Reader) ([]byte, error) {
 	}
 }
 
-// run runs the tests once in a new sandbox. If the tests end the sandbox or the runner,
-// the returned run says so; an error is an infrastructure failure.
+// run runs the tests in a new sandbox. If the tests kill the sandbox or the runner, the
+// returned run is not finished. An error is an infrastructure failure.
 func (b *bench) run(ctx context.Context, seed string, q request) (run, error) {
 	return b.runAndInspect(ctx, seed, q, func(env.Sandbox) error { return nil })
 }
 
-// runAndInspect is run, and calls a function with the sandbox before it is closed.
-func (b *bench) runAndInspect(ctx context.Context, seed string, q request, look func(env.Sandbox) error) (out run, err error) {
+// runAndInspect is like run, but calls inspect before it closes the sandbox.
+func (b *bench) runAndInspect(ctx context.Context, seed string, q request, inspect func(env.Sandbox) error) (out run, err error) {
 	t, err := b.replaced(q.Files)
 	if err != nil {
 		return out, err
@@ -227,8 +232,8 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, look 
 	defer func() { err = errors.Join(err, closeSandbox(ctx, sb)) }()
 	q.Runner, q.Argv, q.Module, q.Env = b.command.runner, b.command.argv, b.command.module, b.command.env
 	q.Changed = slices.Sorted(maps.Keys(q.Files))
-	err = b.ask(ctx, sb, seed, q, &out.answer)
-	out.sort()
+	err = b.runIn(ctx, sb, seed, q, &out.answer)
+	out.sortRecords()
 	if err == nil && q.Probe != nil {
 		if out.probe, _, err = sb.ReadFile(ctx, scratch(sb)+"/probe", q.Probe.Limit); errors.Is(err, env.ErrNotExist) || errors.Is(err, env.ErrRefused) {
 			err = nil
@@ -238,10 +243,10 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, look 
 		err = b.readPasses(ctx, sb, q, &out)
 	}
 	if err == nil {
-		err = look(sb)
+		err = inspect(sb)
 	}
 	if died, ok := errors.AsType[*env.DiedError](err); ok && died.DuringCommand {
-		out.Log, err = died.Reason, nil // caused by the tests
+		out.Log, err = died.Reason, nil // the tests killed the sandbox
 	}
 	if err != nil {
 		return run{}, fmt.Errorf("running the tests: %w", err)
@@ -250,7 +255,7 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, look 
 	return out, nil
 }
 
-// readPasses reads what the probes of the passes wrote.
+// readPasses reads the output of the probes of the passes.
 func (b *bench) readPasses(ctx context.Context, sb env.Sandbox, q request, r *run) (err error) {
 	for i, p := range r.passes {
 		if p.number < 0 || p.number >= len(q.Passes) || q.Passes[p.number].Probe == nil {
@@ -279,14 +284,15 @@ func (b *bench) replaced(files map[string]string) (*workspace.Tree, error) {
 
 // functionFacts are measurements of a function's source.
 type functionFacts struct {
-	Cyclomatic int `json:"cyclomatic"` // 0 = no such function
+	Cyclomatic int `json:"cyclomatic"` // cyclomatic complexity; 0 if there is no such function
 	Lines      int `json:"lines"`
 	Callers    int `json:"callers"`
 }
 
+// facts measures a function of the healthy tree. function is its qualified name.
 func (b *bench) facts(ctx context.Context, file, function string) (f functionFacts, err error) {
 	res, err := b.mutatorSandbox.Run(ctx, env.Command{
-		Args: []string{"python3", "-I", scratch(b.mutatorSandbox) + "/tracesmith_facts.py", b.workdir(b.mutatorSandbox), file, function}, Timeout: startBound,
+		Args: []string{"python3", "-I", scratch(b.mutatorSandbox) + "/tracesmith_facts.py", b.workdir(b.mutatorSandbox), file, function}, Timeout: startTimeout,
 	})
 	if err == nil {
 		err = json.Unmarshal(res.Output, &f)
@@ -297,10 +303,11 @@ func (b *bench) facts(ctx context.Context, file, function string) (f functionFac
 	return f, nil
 }
 
-// Hash seeds of Python, which the runs rotate through.
+// Values of PYTHONHASHSEED, which the runs rotate through.
 const (
 	firstSeed = "0"
 	hashSeeds = 5
 )
 
+// hashSeed returns the value of PYTHONHASHSEED for a run, by its number.
 func hashSeed(run int) string { return fmt.Sprint([]int{0, 1, 7, 4242, 1234567}[run%hashSeeds]) }

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// healthy is a repository of the test's own.
+// healthy returns a repository with the given files.
 func healthy(t *testing.T, name, entrypoint string, files map[string]string) Repo {
 	t.Helper()
 	fsys := fstest.MapFS{}
@@ -75,7 +75,8 @@ def test_sub():
         os.unlink("keep.txt")
     assert sub(3, 1) == 2
 `, "keep.txt": "keep"}))
-	buggy := "def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n" // the same size: old compiled code must not serve
+	// The buggy file has the same size, so only its time shows that compiled code of the healthy file is stale.
+	buggy := "def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n"
 	for range 2 {
 		got, err := b.run(t.Context(), firstSeed, request{Timeout: 60, Describe: 2, Files: map[string]string{"calc.py": buggy}})
 		if err != nil {
@@ -84,24 +85,24 @@ def test_sub():
 		if diff := cmp.Diff(map[string]string{"test_calc.py::test_add": "failed", "test_calc.py::test_sub": "passed"}, got.tests); diff != "" {
 			t.Fatal(diff, got.Log)
 		}
-		if diff := cmp.Diff([]string{"deep", "deep/er", "keep.txt", "left.txt"}, got.Left); diff != "" {
+		if diff := cmp.Diff([]string{"deep", "deep/er", "keep.txt", "left.txt"}, got.Leftovers); diff != "" {
 			t.Error(diff)
 		}
 		want := []Failure{{Test: "test_calc.py::test_add", Type: "AssertionError", Message: "assert -1 == 3\n +  where -1 = add(1, 2)",
-			Text: "AssertionError: assert -1 == 3\n +  where -1 = add(1, 2)\n", Statement: "assert add(1, 2) == 3", Left: "-1", Right: "3", Scene: &Scene{Relation: relationEqual, Call: "add(1, 2)", Want: "3", Imports: []string{"from calc import add"}, Before: []string{}, Whole: true},
+			Text: "AssertionError: assert -1 == 3\n +  where -1 = add(1, 2)\n", Statement: "assert add(1, 2) == 3", Left: "-1", Right: "3", Scene: &Scene{Relation: relationEqual, Call: "add(1, 2)", Want: "3", Imports: []string{"from calc import add"}, Before: []string{}, SelfContained: true},
 			Frames: []Frame{{"test_calc.py", 5, "test_add"}}}}
 		if diff := cmp.Diff(want, got.failures); diff != "" {
 			t.Error(diff)
 		}
 		if got, err = b.run(t.Context(), "7", request{Timeout: 60, Shuffle: 3}); err != nil || got.tests["test_calc.py::test_add"] != "passed" || len(got.tests) != 2 {
-			t.Fatalf("the healthy tree after a candidate: %v, %v", got.tests, err)
+			t.Fatalf("run of the healthy tree after a candidate: %v, %v", got.tests, err)
 		}
 	}
 }
 
-// Tests that end the runner or write into its pipe make a candidate's run incomplete, and are not
-// a failure of the factory.
-func TestTestsThatDisturbTheRunnerAreFindings(t *testing.T) {
+// Tests that kill the runner or write to its pipe make a candidate's run incomplete, but are not an
+// infrastructure failure.
+func TestBenchSurvivesTestsThatDisturbTheRunner(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{
 		"kill":  "os.kill(os.getppid(), 9)",
@@ -118,7 +119,7 @@ func TestTestsThatDisturbTheRunnerAreFindings(t *testing.T) {
 				t.Fatal(got.tests, err)
 			}
 			if got, err = b.run(t.Context(), firstSeed, request{Timeout: 60}); err != nil || got.tests["test_calc.py::test_add"] != "passed" {
-				t.Fatalf("the healthy tree after it: %v, %v", got.tests, err)
+				t.Fatalf("run of the healthy tree afterwards: %v, %v", got.tests, err)
 			}
 		})
 	}

@@ -53,8 +53,8 @@ class Last(unittest.TestCase):
 `,
 }
 
-// The bench and the verifier must name the same tests and report the same results.
-func TestBenchAnswersAsTheVerifierDoes(t *testing.T) {
+// The bench and the verifier must use the same names for tests and report the same results.
+func TestBenchAgreesWithVerifier(t *testing.T) {
 	store, err := workspace.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -84,13 +84,13 @@ func TestBenchAnswersAsTheVerifierDoes(t *testing.T) {
 			if got, err = b.run(t.Context(), "7", request{Timeout: 60, Files: buggy, Only: suite.Kept, Shuffle: 9, Describe: 9}); err != nil {
 				t.Fatal(err)
 			}
-			bad := slices.Sorted(maps.Keys(vectorOf(suite.Kept, got)))
+			bad := slices.Sorted(maps.Keys(nonPassingOf(suite.Kept, got)))
 			if len(bad) != 2 || !strings.Contains(bad[0], "test_first") || !strings.Contains(bad[1], "test_sub") || len(got.failures) == 0 {
 				t.Fatalf("failing: %v\n%s", bad, got.Log)
 			}
 			first := []string{suite.Kept[len(suite.Kept)-1]}
 			if got, err = b.run(t.Context(), firstSeed, request{Timeout: 60, Files: buggy, Only: suite.Kept, First: first}); err != nil || len(got.tests) != 1 {
-				t.Fatalf("a selected test that passes ends the run: %v %v", got.tests, err)
+				t.Fatalf("the run did not end after its first test passed: %v %v", got.tests, err)
 			}
 		})
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/mutate"
 )
 
-// candidate is a possible bug: sites of the mutator, a commit to revert, or a function
+// candidate is a possible bug: one or more mutations, a commit to revert, or a function
 // for a model to rewrite.
 type candidate struct {
 	Key    string         `json:"key"`
@@ -16,17 +16,17 @@ type candidate struct {
 	Target *mutate.Target `json:"target,omitempty"`
 }
 
-func single(site mutate.Site) candidate {
+func singleCandidate(site mutate.Site) candidate {
 	return candidate{Key: KindSingle + ":" + site.File + ":" + site.ID, Kind: KindSingle, Sites: []mutate.Site{site}}
 }
 
-// checkOperators returns an error for operators that do not exist.
-func checkOperators(asked []string, all []mutate.Operator) error {
+// checkOperators returns an OperatorError if a requested operator does not exist.
+func checkOperators(requested []string, all []mutate.Operator) error {
 	var ids []string
 	for _, op := range all {
 		ids = append(ids, op.ID)
 	}
-	for _, id := range asked {
+	for _, id := range requested {
 		if !slices.Contains(ids, id) {
 			return &OperatorError{id, ids}
 		}
@@ -34,6 +34,7 @@ func checkOperators(asked []string, all []mutate.Operator) error {
 	return nil
 }
 
+// lineRange returns the numbers from first to last, but at most 201 of them.
 func lineRange(first, last int) []int {
 	var out []int
 	for n := first; n <= min(last, first+200); n++ {

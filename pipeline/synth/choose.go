@@ -9,9 +9,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// choose marks valid trials that do not become tasks: duplicates, equivalents, those of
-// another difficulty, and those beyond a cap. It chooses the rest. The order of planning decides, not the order
-// in which the trials finished.
+// choose marks valid trials that do not become tasks: duplicates, equivalents, bugs of
+// another difficulty, and those beyond a cap. It adds the rest to s.chosen. It considers
+// trials in the order in which they were planned, whatever the order in which they
+// finished.
 func (s *repoState) choose(cfg Config) {
 	var valid []*Trial
 	for _, key := range s.order {
@@ -19,34 +20,34 @@ func (s *repoState) choose(cfg Config) {
 			valid = append(valid, t)
 		}
 	}
-	bodies, shapes := map[string]string{}, map[string]string{}
-	same := map[string]*Trial{}
+	bodies, shapes := map[string]string{}, map[string]string{} // -> key of the first trial
+	byBehavior := map[string]*Trial{}
 	for _, t := range valid {
 		if other, ok := bodies[t.Body]; ok && t.Body != "" {
-			t.Outcome, t.Reason = Duplicate, "the code of "+other
+			t.Outcome, t.Reason = Duplicate, "the same code as "+other
 			continue
 		}
 		bodies[t.Body] = t.Key
 		if other, ok := shapes[t.Shape]; ok && t.Shape != "" {
-			t.Outcome, t.Reason = Equivalent, "makes the change of "+other+" in a copy of the function"
+			t.Outcome, t.Reason = Equivalent, "the same change as "+other+", in a copy of the function"
 			continue
 		}
 		shapes[t.Shape] = t.Key
-		alike := t.behaviour(s)
-		other := same[alike]
+		behavior := t.behavior(s)
+		other := byBehavior[behavior]
 		switch {
 		case other == nil:
-			same[alike] = t
+			byBehavior[behavior] = t
 		case len(t.Patch) < len(other.Patch): // the smallest diff stays
-			other.Outcome, other.Reason = Equivalent, "does what "+t.Key+" does"
-			same[alike] = t
+			other.Outcome, other.Reason = Equivalent, "behaves like "+t.Key
+			byBehavior[behavior] = t
 		default:
-			t.Outcome, t.Reason = Equivalent, "does what "+other.Key+" does"
+			t.Outcome, t.Reason = Equivalent, "behaves like "+other.Key
 		}
 	}
 	for _, t := range valid {
 		if t.Outcome == Valid && !cfg.wants(t.Difficulty) {
-			t.Outcome, t.Reason = OtherDifficulty, "difficulty "+t.Difficulty.Level+", from the fix "+t.Difficulty.GoldLevel
+			t.Outcome, t.Reason = OtherDifficulty, "difficulty "+t.Difficulty.Level+", gold difficulty "+t.Difficulty.GoldLevel
 		}
 	}
 	s.cap(valid, cfg.Caps)
@@ -58,16 +59,17 @@ func (c Config) wants(d schemas.Difficulty) bool {
 		(len(c.GoldDifficulty) == 0 || slices.Contains(c.GoldDifficulty, d.GoldLevel))
 }
 
-// behaviour identifies what a trial does: function, verdicts, first divergence.
-func (t *Trial) behaviour(s *repoState) string {
+// behavior identifies a trial's function, failing tests and first divergence. Trials with equal
+// results are equivalent.
+func (t *Trial) behavior(s *repoState) string {
 	where := t.Divergence
 	if where == "" {
-		where = t.Key // not measured, so equivalent to no other
+		where = t.Key // unknown, so the trial is not equivalent to any other
 	}
 	return strings.Join([]string{strings.Join(t.Funcs, " "), schemas.ShortHash(t.FailToPass), where}, "\x00")
 }
 
-// cap applies the caps and chooses the rest.
+// cap applies the caps and adds the trials within them to s.chosen.
 func (s *repoState) cap(valid []*Trial, bounds Caps) {
 	count := map[string]int{}
 	// Rarer operators first, so that the caps do not keep only common ones.
@@ -85,9 +87,9 @@ func (s *repoState) cap(valid []*Trial, bounds Caps) {
 		}
 		var caps []string
 		limit := map[string]int{}
-		add := func(name string, most int) {
-			if most > 0 {
-				caps, limit[name] = append(caps, name), most
+		add := func(name string, n int) {
+			if n > 0 {
+				caps, limit[name] = append(caps, name), n
 			}
 		}
 		for _, fn := range t.Funcs {

@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/shellwords"
 )
 
-// Test runners.
+// The test runners that the factory supports.
 const (
 	runPytest   = "pytest"
 	runUnittest = "unittest"
@@ -20,24 +20,25 @@ const (
 type command struct {
 	runner string
 	argv   []string
-	module bool // python -m puts the working directory on the module path
-	env    map[string]string
+	module bool              // started with python -m, which adds the working directory to sys.path
+	env    map[string]string // variables that the command sets
 }
 
 var assignment = regexp.MustCompile(`^([A-Za-z_]\w*)=(.*)$`)
 
-// parseCommand parses "[env] [NAME=value ...] python -m pytest|unittest ARGS" or "pytest
-// ARGS". Anything else is a RepoError, because no shell runs the command.
+// parseCommand parses "[env] [NAME=value ...] python -m pytest|unittest ARGS" or
+// "[env] [NAME=value ...] pytest ARGS". It returns a RepoError for anything else, because
+// the factory runs the tests without a shell.
 func parseCommand(line string) (command, error) {
-	wrong := func(what string) error {
-		return &RepoError{Kind: ErrEntrypoint, Detail: fmt.Sprintf("%q: %s", line, what), Remedy: `give one like "python -m pytest -q" or "python -m unittest"`}
+	invalid := func(what string) error {
+		return &RepoError{Kind: ErrEntrypoint, Detail: fmt.Sprintf("%q: %s", line, what), Remedy: `use a command such as "python -m pytest -q" or "python -m unittest"`}
 	}
 	words, err := splitWords(line)
 	if err != nil {
-		return command{}, wrong(err.Error())
+		return command{}, invalid(err.Error())
 	}
 	c := command{env: map[string]string{}}
-	if len(words) > 0 && words[0] == "env" { // it sets variables, as a shell does without it
+	if len(words) > 0 && words[0] == "env" { // "env NAME=value command" means the same as "NAME=value command"
 		words = words[1:]
 	}
 	for len(words) > 0 {
@@ -49,7 +50,7 @@ func parseCommand(line string) (command, error) {
 		words = words[1:]
 	}
 	if len(words) == 0 {
-		return c, wrong("it runs nothing")
+		return c, invalid("it contains no program to run")
 	}
 	program := path.Base(words[0])
 	words = words[1:]
@@ -58,7 +59,7 @@ func parseCommand(line string) (command, error) {
 			words = words[1:]
 		}
 		if len(words) < 2 || words[0] != "-m" {
-			return c, wrong("it does not run pytest or unittest with -m")
+			return c, invalid("it does not run pytest or unittest with -m")
 		}
 		program, words, c.module = words[1], words[2:], true
 	}
@@ -68,13 +69,14 @@ func parseCommand(line string) (command, error) {
 	case "unittest":
 		c.runner = runUnittest
 	default:
-		return c, wrong("it does not run pytest or unittest")
+		return c, invalid("it does not run pytest or unittest")
 	}
 	c.argv = words
 	return c, nil
 }
 
-// splitWords splits a line like a shell, and returns an error for other shell syntax.
+// splitWords splits a line into words like a shell. It returns an error if the line uses
+// other shell syntax.
 func splitWords(line string) ([]string, error) {
 	words, err := shellwords.Split(line)
 	switch {

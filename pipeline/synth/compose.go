@@ -10,11 +10,11 @@ import (
 	"github.com/tracesmith/tracesmith/env/mutate"
 )
 
-// composedShare is the number of single bugs per composed one.
-const composedShare = 4
+// singlesPerComposed is the number of single bugs for each composed bug.
+const singlesPerComposed = 4
 
 // compose combines valid single mutations of one function, of functions that call each
-// other, or of one file; mostly two, at most four.
+// other, or of one file. Most combinations have two parts, some three or four.
 func (s *repoState) compose() []candidate {
 	var valid []mutate.Site
 	singles := 0
@@ -27,12 +27,12 @@ func (s *repoState) compose() []candidate {
 			valid = append(valid, c.Sites[0])
 		}
 	}
-	want := max(singles/composedShare, 1)
+	want := max(singles/singlesPerComposed, 1)
 	three, four := want*2/7, want/7
 	var out []candidate
 	for parts, n := range map[int]int{2: want - three - four, 3: three, 4: four} {
 		for _, c := range mutate.Compose(mutate.ComposeSpec{Sites: valid, Parts: parts, N: n, Seed: uint64(s.seed), Calls: s.calls}) {
-			out = append(out, composed(c.Sites))
+			out = append(out, composedCandidate(c.Sites))
 		}
 	}
 	slices.SortFunc(out, func(a, b candidate) int {
@@ -41,7 +41,7 @@ func (s *repoState) compose() []candidate {
 	return out
 }
 
-func composed(parts []mutate.Site) candidate {
+func composedCandidate(parts []mutate.Site) candidate {
 	var ids []string
 	for _, p := range parts {
 		ids = append(ids, p.File+":"+p.ID)
@@ -49,33 +49,34 @@ func composed(parts []mutate.Site) candidate {
 	return candidate{Key: KindComposed + ":" + strings.Join(ids, "+"), Kind: KindComposed, Sites: parts}
 }
 
-// checkPartsNeeded checks that each part of a composed bug must be fixed: with all other
-// parts fixed, tests still fail.
+// checkPartsNeeded refuses a composed bug if two or more of its parts, without the others,
+// break no test: fixing only some parts would then look like a fix. Every single part is
+// known to be valid by itself.
 func (w *worker) checkPartsNeeded(ctx context.Context, s *repoState, c candidate, t *Trial) error {
-	all, near := 1<<len(c.Sites)-1, s.near(t)
+	all, affected := 1<<len(c.Sites)-1, s.affectedTests(t)
 	for set := 1; set < all; set++ {
-		var left []mutate.Site
+		var remaining []mutate.Site
 		for i, site := range c.Sites {
 			if set&(1<<i) != 0 {
-				left = append(left, site)
+				remaining = append(remaining, site)
 			}
 		}
-		if len(left) < 2 {
+		if len(remaining) < 2 {
 			continue
 		}
-		m, err := w.bench.mutator.Apply(ctx, left)
+		m, err := w.bench.mutator.Apply(ctx, remaining)
 		if err != nil {
 			return fmt.Errorf("applying a part: %w", err)
 		}
-		files, err := s.changed(string(m.Patch))
+		files, err := s.changedFiles(string(m.Patch))
 		if err != nil {
 			return err
 		}
-		r, err := w.runBounded(ctx, s, firstSeed, request{Files: files, Only: near})
+		r, err := w.runBounded(ctx, s, firstSeed, request{Files: files, Only: affected})
 		if err != nil {
 			return err
 		}
-		if len(vectorOf(near, r)) == 0 {
+		if len(nonPassingOf(affected, r)) == 0 {
 			t.Outcome, t.Reason = Refused, "parts of it undo each other"
 			return nil
 		}

@@ -18,22 +18,22 @@ import (
 // The kinds of candidates.
 const (
 	KindSingle   = "single"   // one mutation
-	KindComposed = "composed" // two to four of them, each valid by itself
+	KindComposed = "composed" // two to four mutations, each valid by itself
 	KindCommit   = "commit"   // a reverted commit of the repository's history
 	KindModel    = "model"    // a function that a model wrote
 )
 
-// Kinds lists them.
+// Kinds lists the kinds of candidates.
 var Kinds = []string{KindSingle, KindComposed, KindCommit, KindModel}
 
-// Repo is a healthy repository. Of its task these are used: InstanceID,
-// Entrypoint, Workdir, Python, Image, Setup, Repo, License, BaseCommit and
-// Tests.Files.
+// Repo is a healthy repository. The factory uses these fields of its task: InstanceID,
+// Entrypoint, DebugEntrypoint, Workdir, Python, Image, Setup, Repo, RepoSource, License,
+// BaseCommit and Tests.Files.
 type Repo struct {
 	Task schemas.Task
 	Tree *workspace.Tree
-	// History is a directory on the host with a .git directory whose HEAD the tree
-	// is; "": none.
+	// History is a directory on the host that contains a .git directory. Tree must be
+	// the tree of its HEAD. "" means that the repository has no git history.
 	History string
 }
 
@@ -43,44 +43,45 @@ type Config struct {
 	Out   string // directory of the task file and the journal
 
 	Seed        int64
-	Candidates  int      // of one mutation, in each repository; 0 = every site
-	Tasks       int      // stop trying candidates when about so many tasks are found, evenly in all repositories; 0 = try all
-	Operators   []string // nil = all, without their obvious changes (mutate.Site.Obvious)
-	Commits     int      // of KindCommit, the newest, in each repository; 0 = DefaultCommits
-	Functions   int      // of KindModel, in each repository; 0 = DefaultFunctions
+	Candidates  int      // number of KindSingle candidates per repository; 0 = every site
+	Tasks       int      // stop trying candidates at about this number of tasks (see quota.go); 0 = try all
+	Operators   []string // mutation operators to use; nil = all, without obvious changes (mutate.Site.Obvious)
+	Commits     int      // number of KindCommit candidates per repository, newest first; 0 = DefaultCommits
+	Functions   int      // number of KindModel candidates per repository; 0 = DefaultFunctions
 	Kinds       []string // nil = KindSingle alone
-	Runs        int      // identical verdicts that make a candidate valid; 0 = DefaultRuns
-	ReleaseRuns int      // identical verdicts that make it a task; 0 = DefaultReleaseRuns
+	Runs        int      // number of agreeing runs that make a candidate valid; 0 = DefaultRuns
+	ReleaseRuns int      // number of agreeing runs that make it a task; 0 = DefaultReleaseRuns
 	MaxFailing  float64  // share of the tests that a bug may break, never all of them; 0 = DefaultMaxFailing
 	Caps        Caps
 	// Difficulty and GoldDifficulty are the levels of the bugs that become tasks
 	// (schemas.DifficultyLevels); nil = all.
 	Difficulty     []string
 	GoldDifficulty []string
-	Text           string  // of the issue: one of Texts; "" = the first
+	Text           string  // kind of issue text, one of Texts; "" = the first
 	Workers        int     // 0 = 1
-	Model          *Model  // writes bugs and reports; nil: none
-	MaxCost        float64 // USD that its calls may cost, those of earlier runs included; 0 = no limit
-	// Benchmarks identifies the repositories of public benchmarks by their functions,
-	// to reject them under any name. nil: no check.
+	Model          *Model  // writes bugs and reports; nil = no model
+	MaxCost        float64 // limit in USD on the cost of model calls, including those of earlier runs; 0 = no limit
+	// Benchmarks recognizes the repositories of public benchmarks by their functions,
+	// whatever their names are. The factory rejects them. nil = no such check.
 	Benchmarks *provenance.Library
 
 	Store *workspace.Store
-	// Sandbox returns where the tests of a repository run, after its set-up.
+	// Sandbox returns the driver and the sandbox spec in which the tests of a repository
+	// run. The repository's setup commands have already run in that sandbox.
 	Sandbox func(context.Context, schemas.Task, env.Tree) (env.Driver, env.SandboxSpec, error)
-	// Progress is called after every change, not concurrently.
+	// Progress is called after every change, and never concurrently.
 	Progress func(Progress)
 }
 
-// Caps bound how many tasks come from one place; 0 is no bound.
+// Caps limit how many similar tasks there are; 0 means no limit.
 type Caps struct {
 	Function int     `json:"per_function"`
 	Operator int     `json:"per_operator"` // of one operator in one function
 	File     int     `json:"per_file"`
-	Share    float64 `json:"repo_share"` // of all tasks that one repository may have, if there are at least 2/Share repositories
+	Share    float64 `json:"repo_share"` // share of all tasks; applies if there are at least 2/Share repositories
 }
 
-// DefaultCaps keep tasks diverse. A package of two files can still give a thousand.
+// DefaultCaps keep tasks diverse. Even a package of two files can yield a thousand tasks.
 var DefaultCaps = Caps{Function: 20, Operator: 5, Share: 0.05}
 
 // Defaults of Config.
@@ -92,8 +93,10 @@ const (
 	DefaultMaxFailing  = 0.5
 )
 
+// withDefaults returns the configuration with defaults filled in, or a ConfigError if it is
+// invalid.
 func (c Config) withDefaults() (Config, error) {
-	wrong := func(format string, args ...any) error { return &ConfigError{fmt.Sprintf(format, args...)} }
+	invalid := func(format string, args ...any) error { return &ConfigError{fmt.Sprintf(format, args...)} }
 	c.Kinds = slices.Clone(c.Kinds)
 	if len(c.Kinds) == 0 {
 		c.Kinds = []string{KindSingle}
@@ -112,48 +115,49 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	for _, level := range slices.Concat(c.Difficulty, c.GoldDifficulty) {
 		if !slices.Contains(schemas.DifficultyLevels, level) {
-			return c, wrong("unknown difficulty %q: choose from %s", level, strings.Join(schemas.DifficultyLevels, ", "))
+			return c, invalid("unknown difficulty %q: choose from %s", level, strings.Join(schemas.DifficultyLevels, ", "))
 		}
 	}
 	for _, k := range c.Kinds {
 		if !slices.Contains(Kinds, k) {
-			return c, wrong("there is no kind %q of candidates: choose from %s", k, strings.Join(Kinds, ", "))
+			return c, invalid("unknown kind of bugs %q: choose from %s", k, strings.Join(Kinds, ", "))
 		}
 	}
 	switch {
 	case !slices.Contains(Texts, c.Text):
-		return c, wrong("there is no text %q: choose from %s", c.Text, strings.Join(Texts, ", "))
+		return c, invalid("unknown text %q: choose from %s", c.Text, strings.Join(Texts, ", "))
 	case slices.Contains(c.Kinds, KindComposed) && !slices.Contains(c.Kinds, KindSingle):
-		return c, wrong("%s bugs are made of %s ones: ask for both", KindComposed, KindSingle)
+		return c, invalid("the kind %s combines bugs of the kind %s: request both", KindComposed, KindSingle)
 	case c.Runs < 2 || c.ReleaseRuns < c.Runs:
-		return c, wrong("a candidate needs at least 2 runs and a task at least as many, not %d and %d", c.Runs, c.ReleaseRuns)
+		return c, invalid("a candidate needs at least 2 runs and a task at least as many, not %d and %d", c.Runs, c.ReleaseRuns)
 	case slices.Contains(c.Kinds, KindModel) && c.Model == nil:
-		return c, wrong("bugs of the kind %s need a model: set llm.model and llm.base_url", KindModel)
+		return c, invalid("bugs of the kind %s need a model: set llm.model and llm.base_url", KindModel)
 	case c.Text == TextReporter && c.Model == nil:
-		return c, wrong("the text %s needs a model: set llm.model and llm.base_url", TextReporter)
+		return c, invalid("the text %s needs a model: set llm.model and llm.base_url", TextReporter)
 	case min(c.Caps.Function, c.Caps.Operator, c.Caps.File) < 0 || c.Caps.Share < 0 || c.Caps.Share > 1:
-		return c, wrong("a cap cannot be negative, and a share cannot be more than 1: 0 is no cap")
+		return c, invalid("a cap cannot be negative, and a share cannot be more than 1: 0 is no cap")
 	case c.MaxFailing < 0 || c.MaxFailing > 1:
-		return c, wrong("a bug can break a share of the tests between 0 and 1, not %v", c.MaxFailing)
+		return c, invalid("the share of tests that a bug may break must be between 0 and 1, not %v", c.MaxFailing)
 	case c.Tasks < 0:
-		return c, wrong("%d tasks cannot be made", c.Tasks)
+		return c, invalid("the number of tasks cannot be negative: %d", c.Tasks)
 	case min(c.Candidates, c.Commits, c.Functions) < 0:
-		return c, wrong("%d candidates cannot be tried", min(c.Candidates, c.Commits, c.Functions))
+		return c, invalid("a number of candidates cannot be negative: %d", min(c.Candidates, c.Commits, c.Functions))
 	}
 	if len(c.Repos) == 0 {
-		return c, wrong("no repository is given")
+		return c, invalid("no repository is given")
 	}
 	seen := map[string]bool{}
 	for _, r := range c.Repos {
 		if seen[r.Task.InstanceID] {
-			return c, wrong("two repositories have the name %s: rename one of them", r.Task.InstanceID)
+			return c, invalid("two repositories have the name %s: rename one of them", r.Task.InstanceID)
 		}
 		seen[r.Task.InstanceID] = true
 	}
 	return c, nil
 }
 
-// settings are the values on which the results depend, the first line of a journal.
+// settings are the values on which the results depend. They are the first line of a
+// journal.
 type settings struct {
 	Schema         string            `json:"schema"`
 	Seed           int64             `json:"seed"`
@@ -173,7 +177,7 @@ type settings struct {
 	Text           string            `json:"text"`
 	TextVersion    int               `json:"text_version"`
 	Benchmarks     string            `json:"benchmark_hashes,omitempty"`
-	Repos          map[string]string `json:"repos"` // instance -> content and entrypoint
+	Repos          map[string]string `json:"repos"` // instance ID -> hash of the tree and of how its tests run
 }
 
 func (c Config) settings() settings {
@@ -189,8 +193,8 @@ func (c Config) settings() settings {
 	return s
 }
 
-// differs names the first setting that differs; "" if none does.
-func (s settings) differs(other settings) string {
+// difference describes the first setting that differs from other; "" if none does.
+func (s settings) difference(other settings) string {
 	for _, f := range []struct {
 		name string
 		a, b any

@@ -10,15 +10,15 @@ import (
 	"github.com/tracesmith/tracesmith/env/trace"
 )
 
-// coverage is the lines of the program that run at import and under each kept test, as
-// ranges: "3-7,9".
+// coverage holds the lines of the program that run at import and in each kept test. Lines
+// are written as ranges, such as "3-7,9".
 type coverage struct {
 	Import map[string]string            `json:"import"` // by file
 	Tests  map[string]map[string]string `json:"tests"`  // by test and file
 }
 
-// of returns the coverage of some of the tests.
-func (c coverage) of(tests []string) coverage {
+// forTests returns the coverage restricted to some of the tests.
+func (c coverage) forTests(tests []string) coverage {
 	out := coverage{Import: c.Import, Tests: map[string]map[string]string{}}
 	for _, id := range tests {
 		if files, known := c.Tests[id]; known {
@@ -28,8 +28,9 @@ func (c coverage) of(tests []string) coverage {
 	return out
 }
 
-// covering returns the tests that execute one of the lines, sorted. nil with reached
-// set means all tests, because a line runs at import.
+// covering returns the tests that execute one of the lines, sorted. If one of the lines
+// runs at import, all tests count, and tests is nil. reached is false if no test executes
+// any of the lines.
 func (c coverage) covering(lines map[string][]int) (tests []string, reached bool) {
 	for file, numbers := range lines {
 		if containsAny(c.Import[file], numbers) {
@@ -47,7 +48,7 @@ func (c coverage) covering(lines map[string][]int) (tests []string, reached bool
 	return tests, len(tests) > 0
 }
 
-// lines returns the lines of a file that run at import or under a test, sorted.
+// lines returns the lines of a file that run at import or in a test, sorted.
 func (c coverage) lines(file string) []int {
 	all := map[int]bool{}
 	add := func(spans string) {
@@ -64,15 +65,16 @@ func (c coverage) lines(file string) []int {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// linesOfTest returns those of the lines that a test executes; old maps a line to the
-// line of the healthy file.
+// linesOfTest returns the subset of lines, which are lines of the buggy tree, that a test
+// executes according to its coverage of the healthy tree. old maps a line of a buggy file to
+// the line of the healthy file.
 func (c coverage) linesOfTest(id string, lines trace.Lines, old func(file string, line int) int) trace.Lines {
 	out := trace.Lines{}
 	for file, spans := range c.Tests[id] {
 		ranges := parseSpans(spans)
 		for _, n := range lines[file] {
-			was := old(file, n)
-			if slices.ContainsFunc(ranges, func(r [2]int) bool { return r[0] <= was && was <= r[1] }) {
+			oldLine := old(file, n)
+			if slices.ContainsFunc(ranges, func(r [2]int) bool { return r[0] <= oldLine && oldLine <= r[1] }) {
 				out[file] = append(out[file], n)
 			}
 		}
@@ -92,6 +94,7 @@ func containsAny(spans string, numbers []int) bool {
 	return false
 }
 
+// parseSpans parses ranges such as "3-7,9" as pairs of the first and the last line.
 func parseSpans(text string) [][2]int {
 	var out [][2]int
 	for part := range strings.SplitSeq(text, ",") {
@@ -111,8 +114,8 @@ func parseSpans(text string) [][2]int {
 	return out
 }
 
-// spans formats a sorted list of lines as ranges.
-func spans(lines []int) string {
+// formatSpans formats a sorted list of lines as ranges, such as "3-7,9".
+func formatSpans(lines []int) string {
 	var out []string
 	for i := 0; i < len(lines); {
 		j := i

@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// draw lists all candidates of a repository except composed ones, kind by kind.
+// draw adds all candidates of a repository, except composed ones, to out.Drawn, kind by kind.
 func (w *worker) draw(ctx context.Context, s *repoState, out *survey) error {
 	for _, kind := range []struct {
 		name string
@@ -29,7 +29,7 @@ func (w *worker) draw(ctx context.Context, s *repoState, out *survey) error {
 	return nil
 }
 
-// drawSites chooses among the sites that tests reach, by the seed.
+// drawSites chooses mutations among the sites that tests reach, by the seed.
 func (w *worker) drawSites(ctx context.Context, s *repoState, out *survey) error {
 	var files []mutate.File
 	for _, path := range s.sources() {
@@ -64,7 +64,7 @@ func (w *worker) drawSites(ctx context.Context, s *repoState, out *survey) error
 	drawn := mutate.Sample(narrow, n, uint64(s.seed))
 	drawn = append(drawn, mutate.Sample(broad, n-len(drawn), uint64(s.seed))...)
 	for _, site := range drawn {
-		out.Drawn = append(out.Drawn, single(site))
+		out.Drawn = append(out.Drawn, singleCandidate(site))
 	}
 	if slices.Contains(w.cfg.Kinds, KindComposed) {
 		funcs, err := w.outline(ctx, s)
@@ -77,7 +77,7 @@ func (w *worker) drawSites(ctx context.Context, s *repoState, out *survey) error
 	return nil
 }
 
-// outline lists the functions of the files that tests reach.
+// outline lists the functions in all files that tests reach.
 func (w *worker) outline(ctx context.Context, s *repoState) ([]mutate.Outlined, error) {
 	var out []mutate.Outlined
 	for _, path := range s.sources() {
@@ -96,14 +96,15 @@ func (w *worker) outline(ctx context.Context, s *repoState) ([]mutate.Outlined, 
 	return out, nil
 }
 
-// How many tests execute a place. A bug that few tests reach breaks few of them; a bug
-// that all tests reach breaks all or none.
+// How many tests execute some lines. Sites that at most half of the tests reach are drawn
+// first, because a bug that all tests reach tends to break all of them or none.
 const (
 	reachesNone = iota
 	reachesFew
 	reachesMany
 )
 
+// reach returns how many of the kept tests execute one of the lines from first to last.
 func (s *repoState) reach(file string, first, last int) int {
 	tests, reached := s.coverage.covering(map[string][]int{file: lineRange(first, last)})
 	switch {
@@ -115,19 +116,19 @@ func (s *repoState) reach(file string, first, last int) int {
 	return reachesMany
 }
 
-// scanned is the number of commits inspected per candidate.
-const scanned = 20
+// commitsPerCandidate is how many commits are inspected at most for each requested candidate.
+const commitsPerCandidate = 20
 
 // drawCommits lists the newest commits that change code.
 func (w *worker) drawCommits(ctx context.Context, s *repoState, out *survey) error {
 	if s.history == nil {
-		out.Note = "no commit is taken back: " + s.noHistory
+		out.Note = "no commit is reverted: " + s.noHistory
 		if len(w.cfg.Kinds) == 1 {
-			return &RepoError{Kind: ErrNoHistory, Detail: s.noHistory, Remedy: "give a clone with a .git directory of its own, or ask for another kind of bugs"}
+			return &RepoError{Kind: ErrNoHistory, Detail: s.noHistory, Remedy: "use a clone that has its own .git directory, or request another kind of bugs"}
 		}
 		return nil
 	}
-	commits, err := mutate.CodeCommits(ctx, s.history, w.cfg.Commits, scanned*w.cfg.Commits, isTest)
+	commits, err := mutate.CodeCommits(ctx, s.history, w.cfg.Commits, commitsPerCandidate*w.cfg.Commits, isTest)
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (w *worker) drawCommits(ctx context.Context, s *repoState, out *survey) err
 	return nil
 }
 
-// openHistory opens the git history of a repository, if it has one.
+// openHistory opens the git history of a repository if it has one and commits are wanted.
 func (w *worker) openHistory(s *repoState) {
 	if s.noHistory = "it has no git history"; s.repo.History == "" || !slices.Contains(w.cfg.Kinds, KindCommit) {
 		return
@@ -150,7 +151,7 @@ func (w *worker) openHistory(s *repoState) {
 	s.history = h
 }
 
-// Bounds of functions for a model: long enough for a bug, short enough for a prompt.
+// Limits for functions that a model rewrites: long enough for a bug, short enough for a prompt.
 const (
 	minStatements = 2
 	maxStatements = 60
@@ -192,7 +193,8 @@ func (w *worker) drawTargets(ctx context.Context, s *repoState, out *survey) err
 	return nil
 }
 
-// drawKey returns the sort key of something in a random order given by the seed.
+// drawKey returns a hash of the seed and what. Sorting by it gives a random order that depends on
+// the seed alone.
 func (s *repoState) drawKey(what string) string {
 	return schemas.HashBytes(fmt.Appendf(nil, "%d %s", s.seed, what))
 }

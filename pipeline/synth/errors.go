@@ -16,13 +16,13 @@ var (
 	ErrNotPython  = errors.New("no Python code outside the tests")
 	ErrBenchmark  = errors.New("a public benchmark takes its tasks from it")
 	ErrNoHistory  = errors.New("no git history that can be read")
-	ErrUnlike     = errors.New("the tests answer differently when they are run many times in one place")
+	ErrUnlike     = errors.New("some runs of the tests ended without results")
 )
 
-// RepoError says that a repository cannot be used, and what to do about it.
+// RepoError means that a repository cannot be used. It says why and what to do about it.
 type RepoError struct {
 	Repo   string
-	Kind   error
+	Kind   error // one of the errors above, or of package verify
 	Detail string
 	Remedy string
 }
@@ -43,7 +43,8 @@ func (e *RepoError) Error() string {
 
 func (e *RepoError) Unwrap() error { return e.Kind }
 
-// NoneError says that no repository can be used, and why.
+// NoneError means that none of the repositories can be used. Refused maps each repository
+// to the reason.
 type NoneError struct{ Refused map[string]string }
 
 func (e *NoneError) Error() string {
@@ -58,30 +59,30 @@ func (e *NoneError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// OutError says that the output directory cannot be used.
+// OutError means that the output directory cannot be used.
 type OutError struct{ Err error }
 
 func (e *OutError) Error() string { return e.Err.Error() + ": use another directory (-o)" }
 func (e *OutError) Unwrap() error { return e.Err }
 
-// ConfigError is an invalid setting.
+// ConfigError means that a setting is invalid.
 type ConfigError struct{ What string }
 
 func (e *ConfigError) Error() string { return e.What }
 
-// UsedError says that the output directory belongs to another run of the factory.
+// UsedError means that the output directory belongs to another run of the factory.
 type UsedError struct{ Dir, What string }
 
 func (e *UsedError) Error() string {
 	return fmt.Sprintf("%s belongs to another run (%s): use another directory (-o) or the same settings", e.Dir, e.What)
 }
 
-// OperatorError names an operator that does not exist.
+// OperatorError means that a requested operator does not exist.
 type OperatorError struct {
 	ID  string
 	All []string
 }
 
 func (e *OperatorError) Error() string {
-	return fmt.Sprintf("there is no operator %q: choose from %s", e.ID, strings.Join(e.All, ", "))
+	return fmt.Sprintf("unknown operator %q: choose from %s", e.ID, strings.Join(e.All, ", "))
 }

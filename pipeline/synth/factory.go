@@ -14,82 +14,84 @@ type job struct {
 	do    func(context.Context, *worker) error
 	key   string
 	kind  jobKind
-	units int // of work, by which the remaining time is estimated
+	units int // amount of work, from which the remaining time is estimated
 }
 
-// jobQueue hands out jobs. A worker stays with its repository while that has jobs,
-// because its sandbox has the repository's tree. Then it takes a new repository, and
-// then helps with the one that has the most jobs.
+// jobQueue hands out jobs. A worker stays with its repository while that repository has
+// jobs, because its sandbox contains the tree. Then it starts a new repository or, if
+// there is none, helps with the one that has the most jobs. It is safe for concurrent use.
 type jobQueue struct {
-	mu     sync.Mutex
-	wake   *sync.Cond
-	states []*repoState
-	fresh  int // states[fresh:] have not been started
-	err    error
-	ended  func() bool
+	mu        sync.Mutex
+	wake      *sync.Cond
+	states    []*repoState
+	nextState int // states[nextState:] have not been started
+	err       error
+	canceled  func() bool
 }
 
 func newJobQueue(ctx context.Context, states []*repoState) *jobQueue {
-	s := &jobQueue{states: states, ended: func() bool { return ctx.Err() != nil }}
-	s.wake = sync.NewCond(&s.mu)
-	return s
+	q := &jobQueue{states: states, canceled: func() bool { return ctx.Err() != nil }}
+	q.wake = sync.NewCond(&q.mu)
+	return q
 }
 
-// next returns a job and its repository; ok is false when no job is left.
-func (p *jobQueue) next(current *repoState) (s *repoState, j job, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// next returns a job and its repository. It waits while running jobs may add more jobs;
+// ok is false when no job is left or the run has ended.
+func (q *jobQueue) next(current *repoState) (s *repoState, j job, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	for {
-		if p.err != nil || p.ended() {
+		if q.err != nil || q.canceled() {
 			return nil, j, false
 		}
 		if current != nil && len(current.pending) > 0 {
-			return current, current.take(), true
+			return current, current.popJob(), true
 		}
-		if p.fresh < len(p.states) {
-			s = p.states[p.fresh]
-			p.fresh++
+		if q.nextState < len(q.states) {
+			s = q.states[q.nextState]
+			q.nextState++
 			s.running++
 			return s, job{do: s.begin, key: "survey"}, true
 		}
 		busy := false
-		for _, other := range p.states {
+		for _, other := range q.states {
 			if len(other.pending) > 0 && (s == nil || len(other.pending) > len(s.pending)) {
 				s = other
 			}
 			busy = busy || other.running > 0
 		}
 		if s != nil {
-			return s, s.take(), true
+			return s, s.popJob(), true
 		}
 		if !busy {
 			return nil, j, false
 		}
-		p.wake.Wait()
+		q.wake.Wait()
 	}
 }
 
-// take removes the first pending job. The caller holds the queue's lock.
-func (s *repoState) take() job {
+// popJob removes and returns the first pending job. The caller holds the queue's lock.
+func (s *repoState) popJob() job {
 	j := s.pending[0]
 	s.pending = s.pending[1:]
 	s.running++
 	return j
 }
 
-// done ends a job. After the last job of a phase it plans the next phase while holding
-// the lock, because planning is quick and changes only the repository's state.
-func (p *jobQueue) done(s *repoState, err error, advance func(*repoState) error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// done records that a job has ended. After the last job of a phase, it calls advance to
+// plan the next one. It holds the lock while doing so, because planning is quick and
+// changes only the repository's state.
+func (q *jobQueue) done(s *repoState, err error, advance func(*repoState) error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	s.running--
 	if err == nil && s.running == 0 && len(s.pending) == 0 {
 		err = advance(s)
 	}
-	if err != nil && p.err == nil {
-		p.err = err
+	if err != nil && q.err == nil {
+		q.err = err
 	}
-	p.wake.Broadcast()
+	q.wake.Broadcast()
 }
 
 // factory is one run: its settings, journal, budget, repositories and jobs.
@@ -99,19 +101,19 @@ type factory struct {
 	queue   *jobQueue
 	budget  *modelBudget
 	states  []*repoState
-	begun   time.Time
+	started time.Time
 
 	mu       sync.Mutex
 	progress Progress
 	paces    [jobKinds]pace
-	busy     float64 // seconds that jobs took, together
+	busy     float64 // total seconds that jobs took
 }
 
-// worker does jobs, one at a time, on the bench of a repository.
+// worker runs jobs, one at a time, on the bench of a repository.
 type worker struct {
 	*factory
 	bench *bench
-	at    *repoState // the repository of the bench
+	state *repoState // the repository of the bench; nil without a bench
 }
 
 // repoState is the progress of one repository.
@@ -121,43 +123,43 @@ type repoState struct {
 	command   command
 	driver    env.Driver
 	spec      env.SandboxSpec
-	history   *workspace.History // nil if there is no readable history
-	noHistory string             // why history is nil
-	note      string
-	calls     map[string][]string
+	history   *workspace.History  // nil if there is no readable history
+	noHistory string              // why history is nil
+	note      string              // survey.Note
+	calls     map[string][]string // survey.Calls
 
-	first    *piece   // of the survey
-	pieces   []string // names of the others
-	surveyed bool
-	compiled compiledCode
-	once     map[string]bool // tests that cannot be repeated in one place
-	known    known
+	first        *surveyPart // the first run of the survey
+	parts        []string    // names of the other parts of the survey
+	surveyed     bool
+	compiled     compiledCode
+	unrepeatable map[string]bool // tests that do not pass a second time in the same sandbox
+	healthy      healthyResults
 
-	kept     []string
-	cpu      float64 // seconds of CPU time of the survey
-	runCPU   float64 // of one run of all tests
-	seconds  float64
+	kept     []string // the tests that pass every time, sorted
+	cpu      float64  // seconds of CPU time of the survey
+	runCPU   float64  // seconds of CPU time of one run of all tests
+	seconds  float64  // duration of the slowest run of all tests
 	litter   []string
 	coverage coverage
 
 	drawn     []candidate
-	tried     int               // drawn candidates that are planned, in a run with a number of tasks
-	quota     *int              // bugs to choose at most; nil = no limit
-	operators map[string]string // names by id
+	tried     int               // number of drawn candidates planned so far, if Config.Tasks is set
+	quota     *int              // maximum number of bugs to choose; nil = no limit
+	operators map[string]string // operator ID -> name
 	releases  map[string]release
 
 	phase   int
 	pending []job
 	running int
 	trials  map[string]*Trial
-	order   []string // keys of the trials in the order of planning
+	order   []string // keys of the candidates in the order of planning
 	chosen  []*Trial
-	refused string
+	refused string // why the repository cannot be used
 }
 
 // enter opens a bench for a repository, unless the worker has it already.
 func (w *worker) enter(ctx context.Context, s *repoState) error {
-	if w.bench != nil && w.at == s {
+	if w.bench != nil && w.state == s {
 		return nil
 	}
 	w.leave(ctx)
@@ -165,16 +167,16 @@ func (w *worker) enter(ctx context.Context, s *repoState) error {
 	if err != nil {
 		return err
 	}
-	w.bench, w.at = b, s
+	w.bench, w.state = b, s
 	return nil
 }
 
 // leave closes the bench.
 func (w *worker) leave(ctx context.Context) {
 	if w.bench != nil {
-		_ = w.bench.close(ctx) // it is not used again
+		_ = w.bench.close(ctx) // an error does not matter, because the bench is not used again
 	}
-	w.bench, w.at = nil, nil
+	w.bench, w.state = nil, nil
 }
 
 // update changes the progress and reports it.
@@ -182,21 +184,21 @@ func (st *factory) update(change func(*Progress)) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	change(&st.progress)
-	st.progress.Seconds = time.Since(st.begun).Seconds()
+	st.progress.Seconds = time.Since(st.started).Seconds()
 	st.progress.Remaining = st.remaining()
 	st.cfg.Progress(st.progress)
 }
 
-// worked records that a worker has finished a job.
-func (st *factory) worked(j job, seconds float64) {
+// recordJob records how long a job took.
+func (st *factory) recordJob(j job, seconds float64) {
 	st.mu.Lock()
 	st.busy += seconds
 	st.mu.Unlock()
-	st.spend(j.kind, j.units, seconds)
+	st.recordPace(j.kind, j.units, seconds)
 }
 
-// spend records how long units of work took.
-func (st *factory) spend(kind jobKind, units int, seconds float64) {
+// recordPace records how long some units of work took.
+func (st *factory) recordPace(kind jobKind, units int, seconds float64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.paces[kind].units += float64(units)

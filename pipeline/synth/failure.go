@@ -5,29 +5,30 @@ import (
 	"slices"
 )
 
-// Failure describes how one test failed (python/tracesmith_failure.py).
+// Failure describes how one test failed. python/tracesmith_failure.py creates it.
 type Failure struct {
 	Test      string  `json:"test"`
-	Type      string  `json:"type"`    // of the exception
-	Message   string  `json:"message"` // of the exception
-	Text      string  `json:"text"`    // as a traceback ends
-	Frames    []Frame `json:"frames"`  // of the project, outermost first
-	Statement string  `json:"statement"`
-	Left      string  `json:"left,omitempty"` // of the failed comparison
-	Right     string  `json:"right,omitempty"`
-	Scene     *Scene  `json:"scene,omitempty"` // nil: the statement cannot be told apart from its test
+	Type      string  `json:"type"`            // of the exception
+	Message   string  `json:"message"`         // of the exception
+	Text      string  `json:"text"`            // the exception, as a traceback prints it at its end
+	Frames    []Frame `json:"frames"`          // frames in the repository's files, outermost first
+	Statement string  `json:"statement"`       // the failing statement of the test
+	Left      string  `json:"left,omitempty"`  // left value of the failed comparison
+	Right     string  `json:"right,omitempty"` // right value of the failed comparison
+	Scene     *Scene  `json:"scene,omitempty"` // nil if the failing statement could not be analyzed
 }
 
-// Scene is what the failing statement of a test does (python/tracesmith_scene.py).
+// Scene describes the failing statement of a test, and the code before it, as a user of the
+// program would write them. python/tracesmith_scene.py creates it.
 type Scene struct {
-	Relation string   `json:"relation"` // one of relation*
-	Call     string   `json:"call"`     // the expression under test, or the statement
-	Want     string   `json:"want,omitempty"`
-	Swapped  bool     `json:"swapped,omitempty"` // the test names the expected value first
-	Raises   string   `json:"raises,omitempty"`  // the expected exception
-	Imports  []string `json:"imports,omitempty"` // that the code needs
-	Before   []string `json:"before,omitempty"`  // code of the test that runs before
-	Whole    bool     `json:"whole,omitempty"`   // Imports, Before and Call run without the test
+	Relation      string   `json:"relation"`          // relationEqual, relationTrue, ...
+	Call          string   `json:"call"`              // the expression under test, or the statement
+	Want          string   `json:"want,omitempty"`    // source of the expected value, if it is a literal
+	Swapped       bool     `json:"swapped,omitempty"` // the test names the expected value first
+	Raises        string   `json:"raises,omitempty"`  // the expected exception
+	Imports       []string `json:"imports,omitempty"` // imports that Before and Call need
+	Before        []string `json:"before,omitempty"`  // statements that must run before Call
+	SelfContained bool     `json:"whole,omitempty"`   // Imports, Before and Call run without the test
 }
 
 // What a test expects of an expression.
@@ -36,13 +37,13 @@ const (
 	relationTrue   = "true"
 	relationFalse  = "false"
 	relationRaises = "raises"
-	// relationOther stands for other assertions, "run" for statements that assert nothing.
+	// The script also uses "other" for other assertions and "run" for statements that are not assertions.
 )
 
 var address = regexp.MustCompile(`\b0x[0-9a-fA-F]{6,}`)
 
-// settle removes details that differ between runs.
-func (f *Failure) settle() {
+// maskAddresses replaces memory addresses, which differ between runs.
+func (f *Failure) maskAddresses() {
 	texts := []*string{&f.Message, &f.Text, &f.Left, &f.Right}
 	if f.Scene != nil {
 		for i := range f.Scene.Before {
@@ -54,18 +55,18 @@ func (f *Failure) settle() {
 	}
 }
 
-// Frame is one place of a traceback.
+// Frame is one frame of a traceback.
 type Frame struct {
 	File     string `json:"file"`
 	Line     int    `json:"line"`
 	Function string `json:"function"`
 }
 
-// Visibility of a bug in its first traceback.
+// How much the first traceback shows of a bug (schemas.Difficulty.GoldVisible).
 const (
-	seenRoot  = 0 // the changed line itself
-	seenFrame = 1 // a frame of the program
-	seenTests = 2 // frames of tests only
+	seenRoot  = 0 // a changed line
+	seenFrame = 1 // a frame of the program, but no changed line
+	seenTests = 2 // only frames of tests
 )
 
 // visible returns how much of the bug a failure's traceback shows. lines are the changed

@@ -8,7 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/env/verify"
 )
 
-// planForgeries adds the tries of each kind of patch that fixes nothing.
+// planForgeries adds jobs that try each kind of cheating patch (check.Cheats), which fixes nothing, on
+// the first released task of the repository.
 func (st *factory) planForgeries(s *repoState) {
 	var first *Trial
 	for _, t := range s.chosen {
@@ -34,6 +35,7 @@ func (st *factory) planForgeries(s *repoState) {
 	}
 }
 
+// forge tries one kind of cheating patch on the task of a trial.
 func (w *worker) forge(ctx context.Context, s *repoState, t *Trial, kind string) (forgery, error) {
 	f := forgery{Repo: t.Repo, Kind: kind, Key: t.Key, CPU: s.runCPU}
 	buggy, err := taskfile.Apply(s.repo.Tree, []byte(t.Patch))
@@ -45,7 +47,7 @@ func (w *worker) forge(ctx context.Context, s *repoState, t *Trial, kind string)
 	return f, err
 }
 
-// rejectForgeable rejects all tasks of a repository whose tests a patch can outwit.
+// rejectForgeable rejects all tasks of a repository if a cheating patch resolves one of them.
 func (st *factory) rejectForgeable(s *repoState) {
 	for _, kind := range check.Cheats {
 		f := st.journal.forgery(s.repo.Task.InstanceID, kind)

@@ -15,7 +15,7 @@ import (
 
 var candidates = flag.Int("candidates", 6, "candidates that TestFactoryVerdictsDependOnTheCandidateAlone judges, each three times")
 
-// What the tests of a run leave behind anywhere is not visible in the next run.
+// A run does not see anything that the tests of an earlier run left behind.
 func TestRunsAreIsolated(t *testing.T) {
 	t.Parallel()
 	b := benchOf(t, healthy(t, "littering", "python -m pytest -q", envtest.Littering(2)))
@@ -29,7 +29,7 @@ func TestRunsAreIsolated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !got.whole || len(got.tests) != 2 || got.tests["tests/test_sums.py::test_f0"] != want || got.tests["tests/test_sums.py::test_f1"] != want {
+		if !got.finished || len(got.tests) != 2 || got.tests["tests/test_sums.py::test_f0"] != want || got.tests["tests/test_sums.py::test_f1"] != want {
 			t.Fatalf("run %d: %v\n%s", i+1, got.tests, got.Log)
 		}
 	}
@@ -62,8 +62,8 @@ func surveyed(t *testing.T, cfg Config) (*factory, *repoState) {
 	return st, s
 }
 
-// A verdict depends on the candidate only: it is the same after every other candidate of a worker,
-// in another order beside three other workers, and on a bench that judges nothing else.
+// A result depends only on the candidate: it is the same after other candidates on the same worker,
+// in another order next to three other workers, and on a bench of its own.
 func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
@@ -87,8 +87,8 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 		}
 		return trial, err
 	}
-	// pass judges all candidates, every n-th of them on the same worker.
-	pass := func(workers int, list []candidate) map[string]*Trial {
+	// judgeAll judges all candidates of a list with some workers.
+	judgeAll := func(workers int, list []candidate) map[string]*Trial {
 		var group errgroup.Group
 		group.SetLimit(4)
 		trials := make([]*Trial, len(list))
@@ -114,7 +114,7 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 		}
 		return out
 	}
-	want := pass(1, s.drawn)
+	want := judgeAll(1, s.drawn)
 	outcomes := map[Outcome]int{}
 	for _, trial := range want {
 		outcomes[trial.Outcome]++
@@ -123,12 +123,12 @@ func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
 	if outcomes[Valid] == 0 || outcomes[Flaky] > 0 {
 		t.Errorf("the outcomes are %v", outcomes)
 	}
-	turned := slices.Clone(s.drawn)
-	slices.Reverse(turned)
-	if diff := cmp.Diff(want, pass(4, turned)); diff != "" {
+	reversed := slices.Clone(s.drawn)
+	slices.Reverse(reversed)
+	if diff := cmp.Diff(want, judgeAll(4, reversed)); diff != "" {
 		t.Errorf("in another order, with four workers: %s", diff)
 	}
-	if diff := cmp.Diff(want, pass(len(turned), turned)); diff != "" {
-		t.Errorf("alone: %s", diff)
+	if diff := cmp.Diff(want, judgeAll(len(reversed), reversed)); diff != "" {
+		t.Errorf("each on its own bench: %s", diff)
 	}
 }

@@ -11,7 +11,7 @@ const (
 	TextMixed    = "mixed"    // one of the next four, by the seed
 	TextSymptom  = "symptom"  // a user's report: code, the result and the expected result
 	TextNote     = "note"     // a developer's note
-	TextQuestion = "question" // of a user who does not know whether it is a bug
+	TextQuestion = "question" // a question by a user who is not sure whether it is a bug
 	TextTestRun  = "test-run" // the command that fails, and the tests
 	TextReporter = "reporter" // a user's report, written by a model
 )
@@ -19,25 +19,25 @@ const (
 // Texts lists the kinds of issue texts, the default first.
 var Texts = []string{TextMixed, TextSymptom, TextNote, TextQuestion, TextTestRun, TextReporter}
 
-// TextVersion counts the versions of the wordings. Raise it with every change to them.
+// TextVersion is the version of the wordings. Increment it with every change to them.
 const TextVersion = 2
 
-// mixture has the kinds that TextMixed chooses from, as often as their share.
+// mixture lists the kinds that TextMixed chooses from. How often a kind occurs is its weight.
 var mixture = []string{TextSymptom, TextSymptom, TextSymptom, TextSymptom, TextNote, TextNote, TextQuestion, TextQuestion, TextTestRun, TextTestRun}
 
-// issue holds the facts that a text may tell: nothing of the gold patch.
+// issue holds the facts that a text may reveal. None of them come from the gold patch.
 type issue struct {
 	Command  string
 	Failures []Failure
-	Failing  []string // tests
-	Pick     picker
+	Failing  []string // all failing tests
+	Pick     picker   // chooses among wordings
 }
 
-// kindOf returns the kind of the task's text: want, or what TextMixed chooses. Only kinds that
-// have a text count.
+// kindOf returns the kind of the task's text: want, or the kind that p chooses if want is TextMixed. If
+// there is no text of that kind, it falls back to TextNote and then to TextTestRun.
 func kindOf(p picker, want string, texts map[string]string) string {
 	if want == TextMixed {
-		want = p.of("kind", mixture...)
+		want = p.choose("kind", mixture...)
 	}
 	for _, kind := range []string{want, TextNote, TextTestRun} {
 		if texts[kind] != "" {
@@ -54,8 +54,8 @@ func (i issue) testRun() string {
 	for _, id := range i.Failing[:min(len(i.Failing), listed)] {
 		line := "- `" + id + "`"
 		if k := slices.IndexFunc(i.Failures, func(f Failure) bool { return f.Test == id }); k >= 0 {
-			if said := strings.TrimSuffix(clip(firstLine(i.Failures[k].Text)), ":"); said != "" {
-				line += ": `" + said + "`"
+			if text := strings.TrimSuffix(clip(firstLine(i.Failures[k].Text)), ":"); text != "" {
+				line += ": `" + text + "`"
 			}
 		}
 		lines = append(lines, line)
@@ -63,24 +63,25 @@ func (i issue) testRun() string {
 	if more := len(i.Failing) - len(lines); more > 0 {
 		lines = append(lines, fmt.Sprintf("- and %d more", more))
 	}
-	title, lead := fmt.Sprintf("%d tests fail", len(i.Failing)), i.Pick.of("lead", "`"+i.Command+"` fails:", "These tests fail with `"+i.Command+"`:", "Failures of `"+i.Command+"`:")
+	title, lead := fmt.Sprintf("%d tests fail", len(i.Failing)), i.Pick.choose("lead", "`"+i.Command+"` fails:", "These tests fail with `"+i.Command+"`:", "Failures of `"+i.Command+"`:")
 	if file := i.file(); file != "" {
 		title += " in " + file
 	}
 	if len(i.Failing) == 1 {
-		title, lead = "`"+shortName(i.Failing[0])+"` fails", i.Pick.of("lead", "`"+i.Command+"` fails:", "This test fails with `"+i.Command+"`:")
+		title, lead = "`"+shortName(i.Failing[0])+"` fails", i.Pick.choose("lead", "`"+i.Command+"` fails:", "This test fails with `"+i.Command+"`:")
 	}
-	title = i.Pick.of("title", title, "CI: "+title)
+	title = i.Pick.choose("title", title, "CI: "+title)
 	return paragraphs(title, lead, strings.Join(lines, "\n"), i.closing())
 }
 
-// names returns a report that only names the tests that fail.
-func (i issue) names() string {
+// testNames is like testRun, but only names the tests that fail, without their errors.
+func (i issue) testNames() string {
 	i.Failures = nil
 	return i.testRun()
 }
 
-// file returns the file of all failing tests; "" if there are several.
+// file returns the file that contains all failing tests; "" if they are in several files or the
+// test IDs do not name files.
 func (i issue) file() string {
 	file := ""
 	for k, id := range i.Failing {
@@ -93,115 +94,117 @@ func (i issue) file() string {
 	return file
 }
 
-// closing says what to do.
+// closing returns a sentence that asks for a fix.
 func (i issue) closing() string {
-	return i.Pick.of("closing", "The tests are correct, so please fix the program.", "Please find the cause and fix it. The tests are right and should stay as they are.",
+	return i.Pick.choose("closing", "The tests are correct, so please fix the program.", "Please find the cause and fix it. The tests are right and should stay as they are.",
 		"Please fix the code, not the tests.", "Could you fix this? The tests describe the intended behavior.")
 }
 
-// first returns the first story that a condition holds for; ok is false if there is none.
-func (i issue) first(holds func(story) bool) (s story, ok bool) {
+// first returns the first failure summary for which holds returns true; ok is false if there is none.
+func (i issue) first(holds func(failureSummary) bool) (s failureSummary, ok bool) {
 	for _, f := range i.Failures {
-		if s = storyOf(f); holds(s) {
+		if s = summarize(f); holds(s) {
 			return s, true
 		}
 	}
-	return story{}, false
+	return failureSummary{}, false
 }
 
-// symptom returns the report of a user, with or without imports in its code; "" if no failure
-// can be shown without its test.
+// symptom returns a user's report, with or without imports in its code; "" if every failure can be
+// shown only with its test.
 func (i issue) symptom(imports bool) string {
-	s, ok := i.first(func(s story) bool { return s.told() && s.code != "" })
+	s, ok := i.first(func(s failureSummary) bool { return s.isInformative() && s.code != "" })
 	if !ok {
 		return ""
 	}
-	code, title := s.bare, s.title()
+	code, title := s.body, s.title()
 	if imports {
 		code = s.code
 	}
-	if !strings.Contains(s.bare, "\n") && strings.Contains(title, s.call) {
-		body := i.suite(s) + " " + i.closing() // code would repeat the title
+	if !strings.Contains(s.body, "\n") && strings.Contains(title, s.call) {
+		body := i.suite(s) + " " + i.closing() // the code would only repeat the title
 		if s.raised != "" {
 			body = strings.TrimSpace(s.expected(i.Pick) + " " + body)
 		}
 		return paragraphs(title, body)
 	}
 	if s.got != "" {
-		title = i.Pick.of("title", title, "Wrong result of `"+s.call+"`", title)
+		title = i.Pick.choose("title", title, "Wrong result of `"+s.call+"`", title)
 	}
-	intro := i.Pick.of("intro", "To reproduce:", "Steps to reproduce:", "This code shows the problem:", "Example:", "What I run:")
+	intro := i.Pick.choose("intro", "To reproduce:", "Steps to reproduce:", "This code shows the problem:", "Example:", "What I run:")
 	return paragraphs(title, intro, indented(code), s.outcome(i.Pick), i.suite(s)+" "+i.closing())
 }
 
-// suite says what the test suite shows.
-func (i issue) suite(s story) string {
+// suite returns a sentence about the tests that fail.
+func (i issue) suite(s failureSummary) string {
 	test, command := "`"+s.test+"`", "`"+i.Command+"`"
 	if n := len(i.Failing); n > 1 {
-		return i.Pick.of("suite", fmt.Sprintf("%s shows it: %d tests fail, %s among them.", command, n, test),
+		return i.Pick.choose("suite", fmt.Sprintf("%s shows it: %d tests fail, %s among them.", command, n, test),
 			fmt.Sprintf("Because of this, %d tests fail when I run %s, including %s.", n, command, test), fmt.Sprintf("%d tests fail because of this, for example %s (run %s).", n, test, command))
 	}
-	return i.Pick.of("suite", command+" shows it: "+test+" fails.", "Because of this, "+test+" fails when I run "+command+".", "You can see it in "+test+", which fails ("+command+").")
+	return i.Pick.choose("suite", command+" shows it: "+test+" fails.", "Because of this, "+test+" fails when I run "+command+".", "You can see it in "+test+", which fails ("+command+").")
 }
 
-// note returns a developer's note.
+// note returns a developer's note; "" if no failure says enough.
 func (i issue) note() string {
-	s, ok := i.first(story.told)
+	s, ok := i.first(failureSummary.isInformative)
 	if !ok {
-		if s, ok = i.first(func(s story) bool { return s.error+s.raised != "" }); !ok {
+		if s, ok = i.first(func(s failureSummary) bool { return s.message+s.raised != "" }); !ok {
 			return ""
 		}
 	}
-	title := "`" + s.test + "`: " + s.error + s.raised
-	if s.told() {
-		title = s.brief(i.Pick)
+	title := "`" + s.test + "`: " + s.message + s.raised
+	if s.isInformative() {
+		title = s.noteTitle(i.Pick)
 	}
 	test, command := "`"+s.test+"`", "`"+i.Command+"`"
-	where := i.Pick.of("where", "Seen in "+test+" ("+command+").", test+" fails ("+command+").")
+	where := i.Pick.choose("where", "Seen in "+test+" ("+command+").", test+" fails ("+command+").")
 	switch more := len(i.Failing) - 1; {
 	case more == 1:
-		where = i.Pick.of("where", "Seen in "+test+" and one more test ("+command+").", test+" and one other test fail ("+command+").")
+		where = i.Pick.choose("where", "Seen in "+test+" and one more test ("+command+").", test+" and one other test fail ("+command+").")
 	case more > 1:
-		where = i.Pick.of("where", fmt.Sprintf("Seen in %s and %d more tests (%s).", test, more, command), fmt.Sprintf("%s and %d other tests fail (%s).", test, more, command))
+		where = i.Pick.choose("where", fmt.Sprintf("Seen in %s and %d more tests (%s).", test, more, command), fmt.Sprintf("%s and %d other tests fail (%s).", test, more, command))
 	}
-	return paragraphs(title, where+" "+i.Pick.of("ending", "Fix the code, not the tests.", "The tests are fine, the code is not.", "To do: find out why and fix it. Leave the tests alone."))
+	return paragraphs(title, where+" "+i.Pick.choose("ending", "Fix the code, not the tests.", "The tests are fine, the code is not.", "To do: find out why and fix it. Leave the tests alone."))
 }
 
-// question returns what a user asks who does not know whether it is a bug.
+// question returns a question by a user who is not sure whether it is a bug; "" if no failure says
+// enough.
 func (i issue) question(imports bool) string {
-	s, ok := i.first(story.told)
+	s, ok := i.first(failureSummary.isInformative)
 	if !ok {
 		return ""
 	}
-	parts := []string{s.asks(i.Pick)}
-	code := s.bare
+	parts := []string{s.questionTitle(i.Pick)}
+	code := s.body
 	if imports {
 		code = s.code
 	}
-	if strings.Contains(s.bare, "\n") {
-		parts = append(parts, i.Pick.of("intro", "I run this:", "My code:", "Here is the code:"), indented(code))
+	if strings.Contains(s.body, "\n") {
+		parts = append(parts, i.Pick.choose("intro", "I run this:", "My code:", "Here is the code:"), indented(code))
 	}
 	test := "the test `" + s.test + "`"
-	expects := i.Pick.of("expects", "T"+test[1:]+" says otherwise and fails", "I think not, because "+test+" fails")
+	expects := i.Pick.choose("expects", "T"+test[1:]+" says otherwise and fails", "I think not, because "+test+" fails")
 	if s.want != "" {
-		expects = i.Pick.of("expects", "I would expect `"+s.want+"`, and so does "+test, "According to "+test+", it should be `"+s.want+"`")
+		expects = i.Pick.choose("expects", "I would expect `"+s.want+"`, and so does "+test, "According to "+test+", it should be `"+s.want+"`")
 	}
 	expects += " (`" + i.Command + "`)."
-	ending := i.Pick.of("ending", "If this is a bug, please fix it. The tests are right.", "Please fix the program if it is wrong. The tests should not change.", "It looks like a bug to me. Can you fix it without changing the tests?")
+	ending := i.Pick.choose("ending", "If this is a bug, please fix it. The tests are right.", "Please fix the program if it is wrong. The tests should not change.", "It looks like a bug to me. Can you fix it without changing the tests?")
 	return paragraphs(append(parts, expects+" "+ending)...)
 }
 
-// noted returns what happened, for a model that writes a report; "" if no failure says it.
-func (i issue) noted() string {
-	s, ok := i.first(func(s story) bool { return s.told() && s.code != "" })
+// reportFacts returns what happened, for a model that writes a report; "" if no failure says enough.
+func (i issue) reportFacts() string {
+	s, ok := i.first(func(s failureSummary) bool { return s.isInformative() && s.code != "" })
 	if !ok {
 		return ""
 	}
-	return paragraphs(indented(s.bare), s.outcome(i.Pick))
+	return paragraphs(indented(s.body), s.outcome(i.Pick))
 }
 
 func paragraphs(parts ...string) string { return strings.Join(parts, "\n\n") }
 
+// indented indents code by four spaces, as Markdown requires for a code block.
 func indented(code string) string {
 	return strings.ReplaceAll("    "+strings.ReplaceAll(code, "\n", "\n    "), "\n    \n", "\n\n")
 }

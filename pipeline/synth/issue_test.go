@@ -17,28 +17,28 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// failures are of a test of each kind, with what their texts must say.
+// failures has a failure of each kind, with what its texts must contain.
 var failures = map[string]struct {
 	f    Failure
 	want []string
 }{
-	"equal": {Failure{Type: "AssertionError", Left: "-1", Right: "3", Scene: &Scene{Relation: relationEqual, Call: "add(1, 2)", Whole: true}},
+	"equal": {Failure{Type: "AssertionError", Left: "-1", Right: "3", Scene: &Scene{Relation: relationEqual, Call: "add(1, 2)", SelfContained: true}},
 		[]string{"add(1, 2)", "`-1`", "`3`"}},
-	"the expected value first": {Failure{Type: "AssertionError", Left: "'x'", Right: "'y'", Scene: &Scene{Relation: relationEqual, Call: "name(1)", Swapped: true, Whole: true}},
+	"the expected value first": {Failure{Type: "AssertionError", Left: "'x'", Right: "'y'", Scene: &Scene{Relation: relationEqual, Call: "name(1)", Swapped: true, SelfContained: true}},
 		[]string{"`name(1)`", "`'y'`", "`'x'`"}},
 	"several lines": {Failure{Type: "AssertionError", Left: "3", Right: "2",
-		Scene: &Scene{Relation: relationEqual, Call: "len(c)", Imports: []string{"from store import Cache"}, Before: []string{"c = Cache(2)", "c.put(1)"}, Whole: true}},
+		Scene: &Scene{Relation: relationEqual, Call: "len(c)", Imports: []string{"from store import Cache"}, Before: []string{"c = Cache(2)", "c.put(1)"}, SelfContained: true}},
 		[]string{"    from store import Cache\n\n    c = Cache(2)\n    c.put(1)\n    len(c)\n", "`3`", "`2`"}},
-	"true": {Failure{Type: "AssertionError", Scene: &Scene{Relation: relationTrue, Call: "1 in found(3)", Whole: true}}, []string{"`1 in found(3)`", "true"}},
-	"another exception": {Failure{Type: "KeyError", Message: "'a'", Scene: &Scene{Relation: relationEqual, Call: "look(1)", Want: "2", Whole: true}},
+	"true": {Failure{Type: "AssertionError", Scene: &Scene{Relation: relationTrue, Call: "1 in found(3)", SelfContained: true}}, []string{"`1 in found(3)`", "true"}},
+	"another exception": {Failure{Type: "KeyError", Message: "'a'", Scene: &Scene{Relation: relationEqual, Call: "look(1)", Want: "2", SelfContained: true}},
 		[]string{"`look(1)`", "`KeyError"}},
-	"nothing raised": {Failure{Type: "Failed", Message: "DID NOT RAISE <class 'ValueError'>", Scene: &Scene{Relation: relationRaises, Call: "parse(0)", Raises: "ValueError", Whole: true}},
+	"nothing raised": {Failure{Type: "Failed", Message: "DID NOT RAISE <class 'ValueError'>", Scene: &Scene{Relation: relationRaises, Call: "parse(0)", Raises: "ValueError", SelfContained: true}},
 		[]string{"`parse(0)`", "`ValueError`"}},
-	"the wrong exception": {Failure{Type: "KeyError", Message: "0", Scene: &Scene{Relation: relationRaises, Call: "parse(0)", Raises: "ValueError", Whole: true}},
+	"the wrong exception": {Failure{Type: "KeyError", Message: "0", Scene: &Scene{Relation: relationRaises, Call: "parse(0)", Raises: "ValueError", SelfContained: true}},
 		[]string{"`parse(0)`", "`ValueError`", "KeyError"}},
 }
 
-func TestUserTextsSayWhatWasDoneGotAndExpected(t *testing.T) {
+func TestUserTextsSayCallResultAndExpectation(t *testing.T) {
 	for name, c := range failures {
 		for key := range 40 {
 			c.f.Test = "tests/test_a.py::TestIt::test_it[1]"
@@ -49,18 +49,18 @@ func TestUserTextsSayWhatWasDoneGotAndExpected(t *testing.T) {
 						continue
 					}
 					if !strings.Contains(text, want) {
-						t.Errorf("%s, %s: %q does not say %q", name, kind, text, want)
+						t.Errorf("%s, %s: %q does not contain %q", name, kind, text, want)
 					}
 				}
 				if title := firstLine(text); len(title) > maxTitle+20 || strings.Contains(text, "``") || strings.Contains(text, "  `") {
-					t.Errorf("%s, %s: the form of %q", name, kind, text)
+					t.Errorf("%s, %s: title too long or malformed: %q", name, kind, text)
 				}
 			}
 		}
 	}
 }
 
-// A failure that needs its test has no user's report.
+// A failure that can be shown only with its test has no user's report.
 func TestTextsWithoutAScene(t *testing.T) {
 	f := Failure{Test: "t.py::test_a", Type: "AssertionError", Message: "no way", Text: "AssertionError: no way"}
 	i := issue{Command: "pytest", Failures: []Failure{f}, Failing: []string{f.Test}}
@@ -77,7 +77,8 @@ func TestTextsWithoutAScene(t *testing.T) {
 
 var updateTexts = flag.Bool("update", false, "write the golden texts")
 
-// The wordings are data. A change to them changes TextVersion, the golden file and the changelog.
+// The wordings are part of the datasets, so a change to them requires a new TextVersion, a new golden
+// file and a line in the changelog.
 func TestTextsMatchTheirGoldenFile(t *testing.T) {
 	var got strings.Builder
 	fmt.Fprintf(&got, "version %d\n", TextVersion)
@@ -110,19 +111,19 @@ func TestTextsMatchTheirGoldenFile(t *testing.T) {
 
 func TestLinesOfAPatch(t *testing.T) {
 	patch := "diff --git a/m.py b/m.py\n--- a/m.py\n+++ b/m.py\n@@ -3,4 +3,3 @@\n one\n-two\n three\n-four\n+for\n@@ -20,2 +19,3 @@\n a\n+b\n c\ndiff --git a/n.py b/n.py\n--- a/n.py\n+++ b/n.py\n@@ -1 +1 @@\n-x\n+y\n"
-	before, after := linesOf(patch)
-	if got := spans(before["m.py"]); got != "4,6,20-21" {
+	before, after := changedLines(patch)
+	if got := formatSpans(before["m.py"]); got != "4,6,20-21" {
 		t.Errorf("before: %s", got)
 	}
-	if got := spans(after["m.py"]); got != "3-5,20" {
+	if got := formatSpans(after["m.py"]); got != "3-5,20" {
 		t.Errorf("after: %s", got)
 	}
-	if spans(before["n.py"]) != "1" || spans(after["n.py"]) != "1" {
+	if formatSpans(before["n.py"]) != "1" || formatSpans(after["n.py"]) != "1" {
 		t.Errorf("the second file: %v %v", before["n.py"], after["n.py"])
 	}
 }
 
-func TestTestsFarFromABugExecuteWhatTheyDidBefore(t *testing.T) {
+func TestLinesOfTestMapsLinesToHealthyFile(t *testing.T) {
 	c := coverage{Tests: map[string]map[string]string{"far": {"p.py": "1-2,5-6", "q.py": "3"}}}
 	patch := "--- a/p.py\n+++ b/p.py\n@@ -2,3 +2,4 @@\n a\n-b\n+B\n+new\n c\n"
 	old, err := trace.OldLines([]byte(patch))
@@ -178,9 +179,9 @@ func TestEntrypoints(t *testing.T) {
 	}
 }
 
-// The failing command can always be shown: its words, and those of the sentence around it, never
-// count as words of the patch.
-func TestFailingCommandGivesNothingAway(t *testing.T) {
+// A text can always contain the failing command: its words, and those of the sentence around it, do
+// not count as words of the patch.
+func TestFailingCommandIsNotALeak(t *testing.T) {
 	cfg := Config{}
 	w := &worker{factory: &factory{cfg: cfg}}
 	s := &repoState{repo: Repo{Task: schemas.Task{InstanceID: "r", Entrypoint: "python -m pytest -q"}}, kept: []string{"a", "b"}}

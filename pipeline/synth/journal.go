@@ -13,14 +13,14 @@ import (
 	"sync"
 )
 
-// journalName is the file in the output directory that makes a run resumable:
-// the settings, then a line for each repository and each finished candidate.
+// journalName is the file in the output directory that makes a run resumable. Its first
+// line has the settings. Each further line is the result of one job.
 const journalName = "journal.jsonl"
 
 // entry is one line of the journal; exactly one field is set.
 type entry struct {
 	Settings   *settings    `json:"settings,omitempty"`
-	Piece      *piece       `json:"piece,omitempty"`
+	SurveyPart *surveyPart  `json:"piece,omitempty"`
 	Unreliable *unreliable  `json:"unreliable,omitempty"`
 	Forgery    *forgery     `json:"forgery,omitempty"`
 	Repo       *survey      `json:"repo,omitempty"`
@@ -29,32 +29,34 @@ type entry struct {
 	Answer     *modelAnswer `json:"answer,omitempty"`
 }
 
-// journal appends lines and remembers those of earlier runs. It is safe for concurrent
-// use.
+// journal appends entries to the journal file and keeps all entries, including those of
+// earlier runs, in memory. It is safe for concurrent use.
 type journal struct {
-	mu       sync.Mutex
-	file     *os.File
-	pieces   map[string]map[string]*piece      // by repository and name
-	doubts   map[string][]*unreliable          // by repository
-	forged   map[string]map[string]*forgery    // by repository and kind
-	surveys  map[string]*survey                // by repository
-	trials   map[string]map[string]*Trial      // by repository and key
-	releases map[string]map[string]release     // by repository and key
-	answers  map[string]map[string]modelAnswer // by repository and key
+	mu              sync.Mutex
+	file            *os.File
+	parts           map[string]map[string]*surveyPart // by repository and name
+	unreliableTests map[string][]*unreliable          // by repository
+	forgeries       map[string]map[string]*forgery    // by repository and kind
+	surveys         map[string]*survey                // by repository
+	trials          map[string]map[string]*Trial      // by repository and key
+	releases        map[string]map[string]release     // by repository and key
+	answers         map[string]map[string]modelAnswer // by repository and key
 }
 
-// openJournal opens the journal in dir, or creates one with the settings.
+// openJournal opens the journal in dir, or creates one with the settings. It returns a
+// UsedError if dir belongs to a run with other settings, and an OutError if dir cannot be
+// written.
 func openJournal(dir string, s settings) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, &OutError{fmt.Errorf("making the output directory: %w", err)}
 	}
 	j := &journal{
 		surveys: map[string]*survey{}, trials: map[string]map[string]*Trial{}, releases: map[string]map[string]release{},
-		answers: map[string]map[string]modelAnswer{}, pieces: map[string]map[string]*piece{},
-		doubts: map[string][]*unreliable{}, forged: map[string]map[string]*forgery{},
+		answers: map[string]map[string]modelAnswer{}, parts: map[string]map[string]*surveyPart{},
+		unreliableTests: map[string][]*unreliable{}, forgeries: map[string]map[string]*forgery{},
 	}
 	path := filepath.Join(dir, journalName)
-	whole, err := j.load(path, s)
+	size, err := j.load(path, s)
 	if err != nil {
 		return nil, err
 	}
@@ -62,13 +64,13 @@ func openJournal(dir string, s settings) (*journal, error) {
 	if err != nil {
 		return nil, &OutError{fmt.Errorf("opening the journal: %w", err)}
 	}
-	// Remove a partial last line of a killed run.
-	err = j.file.Truncate(whole)
-	if _, seek := j.file.Seek(whole, io.SeekStart); err == nil {
-		err = seek
+	// Remove the partial last line that a killed run may have left.
+	err = j.file.Truncate(size)
+	if _, seekErr := j.file.Seek(size, io.SeekStart); err == nil {
+		err = seekErr
 	}
-	if err == nil && whole == 0 {
-		err = j.put(entry{Settings: &s})
+	if err == nil && size == 0 {
+		err = j.write(entry{Settings: &s})
 	}
 	if err != nil {
 		return nil, &OutError{errors.Join(fmt.Errorf("opening the journal: %w", err), j.file.Close())}
@@ -76,7 +78,7 @@ func openJournal(dir string, s settings) (*journal, error) {
 	return j, nil
 }
 
-// load reads the complete lines and returns their length in bytes.
+// load reads the complete lines and returns their total size in bytes.
 func (j *journal) load(path string, s settings) (int64, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,11 +89,11 @@ func (j *journal) load(path string, s settings) (int64, error) {
 	}
 	defer f.Close()
 	in := bufio.NewReaderSize(f, 1<<20)
-	var whole int64
+	var size int64
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return whole, nil
+			return size, nil
 		}
 		if err != nil {
 			return 0, fmt.Errorf("reading the journal: %w", err)
@@ -104,16 +106,16 @@ func (j *journal) load(path string, s settings) (int64, error) {
 			if e.Settings == nil {
 				return 0, fmt.Errorf("%s is not a journal of this command: use another directory", path)
 			}
-			if what := e.Settings.differs(s); what != "" {
+			if what := e.Settings.difference(s); what != "" {
 				return 0, &UsedError{filepath.Dir(path), what}
 			}
 		}
 		j.remember(e)
-		whole += int64(len(line))
+		size += int64(len(line))
 	}
 }
 
-// refuseForeign returns an error if the directory contains other files.
+// refuseForeign returns an error if the directory, which has no journal, contains files.
 func refuseForeign(dir string) error {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -125,20 +127,21 @@ func refuseForeign(dir string) error {
 	return nil
 }
 
+// remember adds an entry to the maps. The caller holds the lock or is the only user.
 func (j *journal) remember(e entry) {
 	switch {
-	case e.Piece != nil:
-		if j.pieces[e.Piece.Repo] == nil {
-			j.pieces[e.Piece.Repo] = map[string]*piece{}
+	case e.SurveyPart != nil:
+		if j.parts[e.SurveyPart.Repo] == nil {
+			j.parts[e.SurveyPart.Repo] = map[string]*surveyPart{}
 		}
-		j.pieces[e.Piece.Repo][e.Piece.Name] = e.Piece
+		j.parts[e.SurveyPart.Repo][e.SurveyPart.Name] = e.SurveyPart
 	case e.Unreliable != nil:
-		j.doubts[e.Unreliable.Repo] = append(j.doubts[e.Unreliable.Repo], e.Unreliable)
+		j.unreliableTests[e.Unreliable.Repo] = append(j.unreliableTests[e.Unreliable.Repo], e.Unreliable)
 	case e.Forgery != nil:
-		if j.forged[e.Forgery.Repo] == nil {
-			j.forged[e.Forgery.Repo] = map[string]*forgery{}
+		if j.forgeries[e.Forgery.Repo] == nil {
+			j.forgeries[e.Forgery.Repo] = map[string]*forgery{}
 		}
-		j.forged[e.Forgery.Repo][e.Forgery.Kind] = e.Forgery
+		j.forgeries[e.Forgery.Repo][e.Forgery.Kind] = e.Forgery
 	case e.Repo != nil:
 		j.surveys[e.Repo.Repo] = e.Repo
 	case e.Trial != nil:
@@ -159,18 +162,19 @@ func (j *journal) remember(e entry) {
 	}
 }
 
-// add writes one line before it returns.
+// add appends an entry. The line is written when add returns.
 func (j *journal) add(e entry) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err := j.put(e); err != nil {
+	if err := j.write(e); err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
 	j.remember(e)
 	return nil
 }
 
-func (j *journal) put(e entry) error {
+// write appends the line of an entry to the file.
+func (j *journal) write(e entry) error {
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false)
@@ -188,40 +192,42 @@ func (j *journal) trial(repo, key string) *Trial {
 	return j.trials[repo][key]
 }
 
-// piece returns a finished part of a survey; nil if there is none.
-func (j *journal) piece(repo, name string) *piece {
+// part returns a finished part of a survey; nil if there is none.
+func (j *journal) part(repo, name string) *surveyPart {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.pieces[repo][name]
+	return j.parts[repo][name]
 }
 
-// unreliable returns the unreliable tests of a repository; those that release checks found only
-// if asked.
-func (j *journal) unreliable(repo string, releases bool) map[string]bool {
+// unreliable returns the unreliable tests of a repository. Those that release checks found are
+// included only if includeRelease is true.
+func (j *journal) unreliable(repo string, includeRelease bool) map[string]bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	out := map[string]bool{}
-	for _, u := range j.doubts[repo] {
+	for _, u := range j.unreliableTests[repo] {
 		for _, id := range u.Tests {
-			out[id] = out[id] || releases || !u.Release
+			out[id] = out[id] || includeRelease || !u.Release
 		}
 	}
 	return out
 }
 
-// forgery returns the result of a kind of patch that fixes nothing; nil if none was tried.
+// forgery returns the result of a kind of cheating patch; nil if it has not been tried.
 func (j *journal) forgery(repo, kind string) *forgery {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.forged[repo][kind]
+	return j.forgeries[repo][kind]
 }
 
+// survey returns the finished survey of a repository; nil if there is none.
 func (j *journal) survey(repo string) *survey {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.surveys[repo]
 }
 
+// release returns the result of the release checks of a candidate, in this or an earlier run.
 func (j *journal) release(repo, key string) (release, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -239,16 +245,16 @@ func (j *journal) answer(repo, key string) (modelAnswer, bool) {
 
 func (j *journal) close() error { return j.file.Close() }
 
-// drop removes the journal, and its directory if it is empty.
-func (j *journal) drop() error {
+// remove closes and deletes the journal, and its directory if that is empty.
+func (j *journal) remove() error {
 	err := errors.Join(j.file.Close(), os.Remove(j.file.Name()))
-	if left, reading := os.ReadDir(filepath.Dir(j.file.Name())); reading == nil && len(left) == 0 {
+	if files, readErr := os.ReadDir(filepath.Dir(j.file.Name())); readErr == nil && len(files) == 0 {
 		err = errors.Join(err, os.Remove(filepath.Dir(j.file.Name())))
 	}
 	return err
 }
 
-// spent is what the answers in the journal have cost at most.
+// spent returns the most that the answers in the journal can have cost, in USD.
 func (j *journal) spent() float64 {
 	total := 0.0
 	for _, answers := range j.answers {

@@ -5,7 +5,7 @@ import "testing"
 func TestBugsMayBreakOnlyAShareOfTheTests(t *testing.T) {
 	s := &repoState{kept: []string{"a", "b", "c", "d"}}
 	failing := func(n int) run {
-		r := run{tests: map[string]string{}, whole: true}
+		r := run{tests: map[string]string{}, finished: true}
 		for i, id := range s.kept {
 			if r.tests[id] = "passed"; i < n {
 				r.tests[id] = "failed"
@@ -20,9 +20,9 @@ func TestBugsMayBreakOnlyAShareOfTheTests(t *testing.T) {
 	}{{0.5, 2, ""}, {0.5, 3, BreaksAll}, {0.25, 2, BreaksAll}, {1, 3, ""}, {1, 4, BreaksAll}} {
 		w := &worker{factory: &factory{cfg: Config{MaxFailing: c.share}}}
 		trial := &Trial{}
-		s.classify(trial, s.kept, failing(c.tests), w.mayFail(s))
+		s.classify(trial, s.kept, failing(c.tests), w.maxFailing(s))
 		if trial.Outcome != c.want {
-			t.Errorf("%d of 4 tests fail, %v may: %q, want %q", c.tests, c.share, trial.Outcome, c.want)
+			t.Errorf("%d of 4 tests fail, a share of %v may fail: outcome %q, want %q", c.tests, c.share, trial.Outcome, c.want)
 		}
 	}
 }

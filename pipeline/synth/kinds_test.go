@@ -45,14 +45,15 @@ func commit(t *testing.T, dir string, files map[string]string) string {
 	return git("rev-parse", "HEAD")
 }
 
-// versioned is the bank in a git repository; fix is the commit that made fees right.
+// versioned returns the bank repository with a git history. fix is the commit that corrected the
+// fees, note a later commit that only adds a comment.
 func versioned(t *testing.T) (r Repo, fix, note string) {
 	t.Helper()
 	dir := t.TempDir()
 	commit(t, dir, map[string]string{"bank.py": strings.Replace(bank["bank.py"], "amount * rate", "amount", 1), "test_bank.py": bank["test_bank.py"]})
 	fix = commit(t, dir, map[string]string{"bank.py": bank["bank.py"]})
-	noted := strings.Replace(bank["bank.py"], "    best = None\n", "    # The first one wins.\n    best = None\n", 1)
-	note = commit(t, dir, map[string]string{"bank.py": noted})
+	reportFacts := strings.Replace(bank["bank.py"], "    best = None\n", "    # The first one wins.\n    best = None\n", 1)
+	note = commit(t, dir, map[string]string{"bank.py": reportFacts})
 	snapshot, err := workspace.FromDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -82,11 +83,11 @@ func TestFactoryInvertsCommitsWhoseTestsFail(t *testing.T) {
 		t.Errorf("%+v %+v\n%s", o, task.Tests, task.GoldPatch)
 	}
 	if o := task.Public().Origin; o.Commit != "" || o.Operator != "" {
-		t.Errorf("everybody sees %+v", o)
+		t.Errorf("the public task reveals its origin: %+v", o)
 	}
 	journal, err := os.ReadFile(filepath.Join(cfg.Out, journalName))
 	if err != nil || !strings.Contains(string(journal), `"key":"commit:`+note+`"`) || !strings.Contains(string(journal), "nothing that runs") {
-		t.Errorf("%v, of a comment the journal says\n%s", err, journal)
+		t.Errorf("%v; the commit that adds a comment is not refused in the journal:\n%s", err, journal)
 	}
 }
 
@@ -100,12 +101,12 @@ func TestFactoryRepositoryWithoutHistorySaysSo(t *testing.T) {
 	}
 	cfg.Out, cfg.Kinds, cfg.Candidates = filepath.Join(t.TempDir(), "other"), []string{KindSingle, KindCommit}, 1
 	cfg.Repos[0].History = t.TempDir()
-	if sum, err := Run(t.Context(), cfg); err != nil || !strings.Contains(sum.Notes["bank"], "no commit is taken back: ") || sum.Candidates != 1 {
+	if sum, err := Run(t.Context(), cfg); err != nil || !strings.Contains(sum.Notes["bank"], "no commit is reverted: ") || sum.Candidates != 1 {
 		t.Errorf("%+v, %v", sum, err)
 	}
 }
 
-// writer is a model that is paid for, and knows one bug.
+// writer returns a model with a price that writes one bug and refuses all other requests.
 func writer(t *testing.T) *Model {
 	t.Helper()
 	bug := "```python\ndef largest(amounts):\n    best = None\n    for amount in amounts:\n        if best is None or amount < best:\n            best = amount\n    return best\n```"
@@ -133,7 +134,7 @@ func writer(t *testing.T) *Model {
 	return &Model{Client: client}
 }
 
-// The scripted server answers no question twice, so answers of an earlier run must be reused.
+// The scripted server answers each question only once, so a run must reuse the answers of earlier runs.
 func TestFactoryModelWritesBugsWithinItsBudget(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
@@ -145,7 +146,7 @@ func TestFactoryModelWritesBugsWithinItsBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	if sum.Unasked == 0 || sum.Candidates == 0 || sum.Unasked+sum.Candidates != 5 || sum.CostUSD > 4 || sum.CostUSD < float64(sum.Candidates) {
-		t.Fatalf("of five: %+v", sum)
+		t.Fatalf("five functions, with a budget for some: %+v", sum)
 	}
 	cfg.MaxCost, cfg.Text = 100, TextReporter
 	if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "text mixed, not reporter") {
@@ -168,13 +169,13 @@ func TestFactoryModelWritesBugsWithinItsBudget(t *testing.T) {
 	}
 }
 
-// The task's text is the model's report if that gives nothing away, and otherwise a generated one.
-func TestFactoryReportIsTheTaskIfItGivesNothingAway(t *testing.T) {
+// The task's text is the model's report if the linter accepts it, and otherwise a generated text.
+func TestFactoryUsesReportWithoutLeaks(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	for report, want := range map[string]string{
-		"I took the largest of some numbers and it was not the one I expected.":          "I took the largest",
-		"I think that amount > best was turned round in bank.py, look at line 35 of it.": "",
+		"I took the largest of some numbers and it was not the one I expected.":      "I took the largest",
+		"I think that amount > best was reversed in bank.py, look at line 35 of it.": "",
 	} {
 		model := writer(t)
 		model.Client = &reporter{model.Client, report}
@@ -185,13 +186,13 @@ func TestFactoryReportIsTheTaskIfItGivesNothingAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		entries, err := taskfile.Read(t.Context(), sum.File, t.TempDir())
-		if err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].Task.Instructions, want) || strings.Contains(entries[0].Task.Instructions, "turned round") {
+		if err != nil || len(entries) != 1 || !strings.HasPrefix(entries[0].Task.Instructions, want) || strings.Contains(entries[0].Task.Instructions, "was reversed") {
 			t.Errorf("%d tasks, %v, want %q: %+v", len(entries), err, want, sum)
 		}
 	}
 }
 
-// reporter says one thing when it is asked for a report.
+// reporter is a client that answers requests for a report with a fixed text.
 type reporter struct {
 	llms.Client
 	report string
@@ -207,7 +208,7 @@ func (r *reporter) Chat(ctx context.Context, q llms.Request) (out llms.Response,
 
 func TestModelBudgetWaitsForRunningCalls(t *testing.T) {
 	p := newModelBudget(1, 0.2)
-	a := &account{purse: p}
+	a := &account{budget: p}
 	if _, err := a.Begin(t.Context(), 0.5); err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +221,7 @@ func TestModelBudgetWaitsForRunningCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := p.begin(t.Context(), 0.8); !errors.Is(err, llms.ErrBudget) {
-		t.Errorf("more than there is: %v", err)
+		t.Errorf("reserving more than the limit: %v", err)
 	}
 	p.end(0.5, 0)
 	if got := p.total(); got < 0.299 || got > 0.301 {

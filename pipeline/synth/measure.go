@@ -19,24 +19,25 @@ import (
 type observer struct {
 	w     *worker
 	s     *repoState
-	known observed // runs of the buggy tree that need not be repeated
-	fixed int      // traces of the healthy tree
+	known evidence // runs of the buggy tree that need not be repeated
+	count int      // traces of the healthy tree returned so far
 }
 
 var _ trace.Runner = (*observer)(nil)
 
-// Observe implements trace.Runner. The tree is the repository's own.
+// Observe implements trace.Runner. It ignores the task and the tree, which are those of the
+// repository.
 func (o *observer) Observe(ctx context.Context, _ schemas.Task, _ env.Tree, patch []byte, how verify.Variant) (verify.Run, error) {
-	if isFirst := how.Probe != nil && isFirstSteps(how); isFirst && len(patch) == 0 {
-		r, err := o.s.healthySteps(ctx, o.w, how.Only[0], o.fixed)
-		o.fixed++
+	if isFirst := how.Probe != nil && isFirstStepsRun(how); isFirst && len(patch) == 0 {
+		r, err := o.s.healthySteps(ctx, o.w, how.Only[0], o.count)
+		o.count++
 		return o.result(r), err
 	} else if isFirst && how.Only[0] == o.known.test && len(o.known.steps) > 0 {
 		r := o.known.steps[0]
 		o.known.steps = o.known.steps[1:]
 		return o.result(r), nil
 	}
-	q := request{Only: how.Only, Shuffle: how.Shuffle, Timeout: warmBound}
+	q := request{Only: how.Only, Shuffle: how.Shuffle, Timeout: healthyTimeout}
 	if how.Timeout > 0 {
 		q.Timeout = how.Timeout.Seconds()
 	}
@@ -45,7 +46,7 @@ func (o *observer) Observe(ctx context.Context, _ schemas.Task, _ env.Tree, patc
 	}
 	var err error
 	if len(patch) > 0 {
-		if q.Files, err = o.s.changed(string(patch)); err != nil {
+		if q.Files, err = o.s.changedFiles(string(patch)); err != nil {
 			return verify.Run{}, err
 		}
 	}
@@ -56,13 +57,14 @@ func (o *observer) Observe(ctx context.Context, _ schemas.Task, _ env.Tree, patc
 	return o.result(r), nil
 }
 
+// result converts a run of the bench for env/trace.
 func (o *observer) result(r run) verify.Run {
 	out := verify.Run{
 		Result: env.Result{Output: []byte(r.Log), Total: int64(len(r.Log)), ExitCode: r.code, TimedOut: r.TimedOut},
 		Method: o.s.command.runner, Tests: r.tests, Uncollected: r.uncollected, Probe: r.probe,
 	}
-	if r.TimedOut || !r.whole {
-		out.Finding = "the tests did not come to their end"
+	if r.TimedOut || !r.finished {
+		out.Finding = "the tests did not finish"
 	}
 	return out
 }
@@ -77,7 +79,7 @@ func (w *worker) cover(ctx context.Context, s *repoState, kept []string) (covera
 		out := map[string]string{}
 		for file, numbers := range lines {
 			if !isTest(file) {
-				out[file] = spans(numbers)
+				out[file] = formatSpans(numbers)
 			}
 		}
 		return out
@@ -89,15 +91,15 @@ func (w *worker) cover(ctx context.Context, s *repoState, kept []string) (covera
 	return c, run, nil
 }
 
-// measure fills the difficulty of a trial. It rejects a trial whose failing test
-// executes the same with and without the bug.
-func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[string]string, seen observed) error {
+// measure fills in the difficulty of a trial. It rejects a trial whose failing test
+// executes the same lines with the same values with and without the bug.
+func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[string]string, seen evidence) error {
 	d := &t.Difficulty
-	d.GoldEdits, d.GoldFiles = number(max(len(t.Operators), 1)), number(len(files))
+	d.GoldEdits, d.GoldFiles = new(max(len(t.Operators), 1)), new(len(files))
 	d.RepoFiles, d.RepoLines = s.size()
-	test := t.traced()
+	test := t.tracedTest()
 	if len(t.Failures) > 0 {
-		t.judgeTraceback(t.Failures[0])
+		t.measureTraceback(t.Failures[0])
 	}
 	if len(t.Funcs) > 0 {
 		file, name, _ := strings.Cut(t.Funcs[0], "::")
@@ -106,7 +108,7 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 			return err
 		}
 		if f.Cyclomatic > 0 {
-			d.GoldCyclomatic, d.GoldCentrality, d.GoldFunctionLines = number(f.Cyclomatic), number(f.Callers), number(f.Lines)
+			d.GoldCyclomatic, d.GoldCentrality, d.GoldFunctionLines = new(f.Cyclomatic), new(f.Callers), new(f.Lines)
 		}
 	}
 	pair, err := trace.Compare(ctx, &observer{w: w, s: s, known: seen}, s.repo.Task, s.repo.Tree, []byte(t.Patch), nil, test)
@@ -123,14 +125,14 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 			names += " " + v.Name
 		}
 		t.Divergence = fmt.Sprintf("%s:%d%s", pair.D0.File, pair.D0.Line, names)
-		d.GoldSymptomDistance = number(pair.Events + pair.Frames)
+		d.GoldSymptomDistance = new(pair.Events + pair.Frames)
 	}
 	if err == nil {
-		t.judgePath(pair)
+		t.measurePath(pair)
 	}
 	err = w.rank(ctx, s, t, pair.D0, seen.coverage)
 	if errors.Is(err, trace.ErrNoTrace) {
-		return nil // it was not measured: no bin
+		return nil // the rank is unknown, so there is no level
 	}
 	if err != nil {
 		return err
@@ -140,9 +142,9 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 }
 
 // rank computes the rank of the changed lines among all lines, by how strongly executing
-// a line correlates with failing. If no changed line runs, because the interpreter
-// removes `if False:`, it ranks the line of the first divergence. Tests that pass are
-// taken to execute the same lines as in the healthy tree.
+// a line correlates with failing (Ochiai). If no changed line runs, for example because
+// the compiler removed `if False:`, it uses the line of the first divergence. It assumes
+// that passing tests execute the same lines as in the healthy tree.
 func (w *worker) rank(ctx context.Context, s *repoState, t *Trial, d0 *trace.Divergence, known *trace.Coverage) error {
 	if known == nil {
 		c, _, err := trace.Cover(ctx, &observer{w: w, s: s}, s.repo.Task, s.repo.Tree, []byte(t.Patch), verify.Variant{Only: t.FailToPass})
@@ -151,25 +153,25 @@ func (w *worker) rank(ctx context.Context, s *repoState, t *Trial, d0 *trace.Div
 		}
 		known = &c
 	}
-	found := *known
+	all := *known
 	old, err := trace.OldLines([]byte(t.Patch))
 	if err != nil {
 		return err
 	}
-	failing := func(id string) bool { _, bad := slices.BinarySearch(t.FailToPass, id); return bad }
-	doubted := suspects(found, failing)
+	failing := func(id string) bool { _, fails := slices.BinarySearch(t.FailToPass, id); return fails }
+	lines := suspects(all, failing)
 	for _, id := range s.kept {
 		if !failing(id) {
-			found.Tests[id] = s.coverage.linesOfTest(id, doubted, old)
+			all.Tests[id] = s.coverage.linesOfTest(id, lines, old)
 		}
 	}
-	for _, suspect := range found.Ochiai(failing, func(file string) bool { return !isTest(file) }) {
+	for _, suspect := range all.Ochiai(failing, func(file string) bool { return !isTest(file) }) {
 		if slices.Contains(t.Lines[suspect.File], suspect.Line) {
-			t.Difficulty.GoldOchiaiRank = number(suspect.Rank)
+			t.Difficulty.GoldOchiaiRank = new(suspect.Rank)
 			return nil
 		}
 		if d0 != nil && d0.File == suspect.File && d0.Line == suspect.Line {
-			t.Difficulty.GoldOchiaiRank = number(suspect.Rank)
+			t.Difficulty.GoldOchiaiRank = new(suspect.Rank)
 		}
 	}
 	return nil
@@ -209,15 +211,15 @@ func (t *Trial) crossesFiles() bool {
 	return last != "" && t.Lines[last] == nil
 }
 
-// goldLevel returns the difficulty as the fix shows it: T0 if the traceback shows the
-// bug and it ranks first, T1 to T3 by the rank of the changed lines, T4 if failing tests do
-// not execute them.
-func goldLevel(d schemas.Difficulty, elsewhere bool) string {
+// goldLevel returns the difficulty for someone who knows the fix: T0 if the traceback shows
+// a changed line and that line ranks first, T1 to T3 by the rank of the changed lines, T4 if
+// failing tests do not execute them. A symptom in another file is at least T3.
+func goldLevel(d schemas.Difficulty, crossesFiles bool) string {
 	rank := d.GoldOchiaiRank
 	switch {
 	case rank == nil:
 		return "T4"
-	case elsewhere || *rank > 10:
+	case crossesFiles || *rank > 10:
 		return "T3"
 	case *rank > 3:
 		return "T2"
@@ -227,8 +229,8 @@ func goldLevel(d schemas.Difficulty, elsewhere bool) string {
 	return "T1"
 }
 
-// judgeTraceback fills what the traceback of the first failure says.
-func (t *Trial) judgeTraceback(f Failure) {
+// measureTraceback fills in the measurements that come from the traceback of the first failure.
+func (t *Trial) measureTraceback(f Failure) {
 	shown := map[string]bool{}
 	for _, frame := range f.Frames {
 		if !isTest(frame.File) {
@@ -237,11 +239,11 @@ func (t *Trial) judgeTraceback(f Failure) {
 	}
 	changed := slices.ContainsFunc(t.Funcs, func(fn string) bool { return shown[fn] })
 	d := &t.Difficulty
-	d.TracebackFunctions, d.GoldVisible, d.GoldFunctionShown = number(len(shown)), number(visible(f, t.Lines)), &changed
+	d.TracebackFunctions, d.GoldVisible, d.GoldFunctionShown = new(len(shown)), new(visible(f, t.Lines)), &changed
 }
 
-// judgePath fills how much of the program the failing test executes, and the level.
-func (t *Trial) judgePath(pair trace.Pair) {
+// measurePath fills in how much of the program the failing test executes, and the level.
+func (t *Trial) measurePath(pair trace.Pair) {
 	functions, files := map[string]bool{}, map[string]bool{}
 	for _, place := range pair.Executed {
 		if file, name, _ := strings.Cut(place, ":"); !isTest(file) && name != "<module>" {
@@ -249,7 +251,7 @@ func (t *Trial) judgePath(pair trace.Pair) {
 		}
 	}
 	d := &t.Difficulty
-	d.ExecutedFunctions, d.ExecutedFiles, d.TraceLen = number(len(functions)), number(len(files)), number(pair.Length)
+	d.ExecutedFunctions, d.ExecutedFiles, d.TraceLen = new(len(functions)), new(len(files)), new(pair.Length)
 	if d.TracebackFunctions != nil && !pair.Cut {
 		d.Level = schemas.LevelOf(len(functions), *d.TracebackFunctions)
 	}
@@ -264,7 +266,5 @@ func (s *repoState) size() (files, lines *int) {
 			total += bytes.Count(text, []byte("\n"))
 		}
 	}
-	return number(len(list)), number(total)
+	return new(len(list)), new(total)
 }
-
-func number(n int) *int { return &n }

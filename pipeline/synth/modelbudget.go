@@ -13,8 +13,8 @@ import (
 // modelBudget limits a run's spending on models. It is safe for concurrent use.
 type modelBudget struct {
 	mu          sync.Mutex
-	limit       float64 // USD; 0 = none
-	spent, held float64
+	limit       float64       // USD; 0 = no limit
+	spent, held float64       // USD; held is reserved for running calls
 	settled     chan struct{} // closed when a call has ended
 }
 
@@ -22,13 +22,15 @@ func newModelBudget(limit, spent float64) *modelBudget {
 	return &modelBudget{limit: limit, spent: spent, settled: make(chan struct{})}
 }
 
-// begin reserves worst. It waits while reservations of running calls may be released.
+// begin reserves worst USD for a call. If the limit leaves too little, it waits for running
+// calls to end, which may cost less than they reserved. It returns llms.ErrBudget if even
+// that would not help.
 func (p *modelBudget) begin(ctx context.Context, worst float64) error {
 	for {
 		p.mu.Lock()
 		if p.limit > 0 && p.spent+worst > p.limit {
 			p.mu.Unlock()
-			return fmt.Errorf("%w: %.4f of %.4f USD are spent, a call may cost %.4f", llms.ErrBudget, p.spent, p.limit, worst)
+			return fmt.Errorf("%w: %.4f of %.4f USD are spent, and a call may cost %.4f", llms.ErrBudget, p.spent, p.limit, worst)
 		}
 		if p.limit <= 0 || p.spent+p.held+worst <= p.limit {
 			p.held += worst
@@ -45,6 +47,7 @@ func (p *modelBudget) begin(ctx context.Context, worst float64) error {
 	}
 }
 
+// end releases the reservation of worst USD and records what the call cost.
 func (p *modelBudget) end(worst, spent float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,28 +57,29 @@ func (p *modelBudget) end(worst, spent float64) {
 	p.settled = make(chan struct{})
 }
 
+// total returns the USD spent so far.
 func (p *modelBudget) total() float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.spent
 }
 
-// account is the budget for one prompt.
+// account charges the calls for one prompt to the budget.
 type account struct {
-	purse *modelBudget
-	worst float64
-	paid  schemas.Payment // of the last call, plus the risk of earlier calls
+	budget *modelBudget
+	worst  float64
+	paid   schemas.Payment // payment for the last call, plus the AtRiskUSD of earlier calls
 }
 
 // Begin implements llms.Account.
 func (a *account) Begin(ctx context.Context, worst float64) (context.Context, error) {
 	a.worst = worst
-	return ctx, a.purse.begin(ctx, worst)
+	return ctx, a.budget.begin(ctx, worst)
 }
 
 // End implements llms.Account.
 func (a *account) End(_ context.Context, p schemas.Payment) error {
-	a.purse.end(a.worst, p.Spent())
+	a.budget.end(a.worst, p.Spent())
 	p.AtRiskUSD += a.paid.AtRiskUSD
 	a.paid = p
 	return nil

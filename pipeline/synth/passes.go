@@ -7,88 +7,92 @@ import (
 )
 
 const (
-	grace       = 20 * time.Second // wait for an answer after the run's own timeout
-	coverFactor = 3                // how much slower a probe may make a run
+	grace       = 20 * time.Second // how long to wait for an answer after the timeout of the run itself
+	probeFactor = 3                // how many times slower a run with a probe may be
 )
 
-// request is one run of the tests (python/tracesmith_session.py).
+// request describes one run of the tests, for python/tracesmith_session.py.
 type request struct {
-	Runner   string            `json:"runner"` // pytest or unittest
-	Argv     []string          `json:"argv"`
-	Module   bool              `json:"module"` // started with python -m
-	Env      map[string]string `json:"env,omitempty"`
-	Compile  bool              `json:"compile,omitempty"` // the run may write compiled code to the tree
-	Files    map[string]string `json:"-"`                 // replacements of files of the tree
-	Changed  []string          `json:"changed,omitempty"` // their names
-	First    []string          `json:"first,omitempty"`   // tests that run first; if all of them pass, the run ends
-	Only     []string          `json:"only"`              // nil = all
-	Shuffle  int64             `json:"shuffle,omitempty"`
-	Most     int               `json:"most,omitempty"`     // failures after which the run ends; 0 = none
-	Describe int               `json:"describe,omitempty"` // number of failures to describe
-	Timeout  float64           `json:"timeout"`            // seconds
-	Probe    *probe            `json:"probe,omitempty"`
-	Passes   []pass            `json:"passes,omitempty"` // runs in forks of one interpreter, instead of one run
-	Budget   float64           `json:"budget,omitempty"` // seconds of all passes
+	Runner      string            `json:"runner"` // pytest or unittest
+	Argv        []string          `json:"argv"`
+	Module      bool              `json:"module"` // started with python -m
+	Env         map[string]string `json:"env,omitempty"`
+	Compile     bool              `json:"compile,omitempty"`      // the run may write compiled code to the tree
+	Files       map[string]string `json:"-"`                      // path -> new content of a file of the tree
+	Changed     []string          `json:"changed,omitempty"`      // the paths of Files
+	First       []string          `json:"first,omitempty"`        // tests to run first; if they all pass, the run ends
+	Only        []string          `json:"only"`                   // the tests to run; nil = all
+	Shuffle     int64             `json:"shuffle,omitempty"`      // seed of the order; 0 = the usual order
+	MaxFailures int               `json:"max_failures,omitempty"` // the run ends when more tests fail; 0 = no limit
+	Describe    int               `json:"describe,omitempty"`     // number of failures to describe
+	Timeout     float64           `json:"timeout"`                // seconds
+	Probe       *probe            `json:"probe,omitempty"`
+	Passes      []pass            `json:"passes,omitempty"` // if set, these replace the single run
+	Budget      float64           `json:"budget,omitempty"` // seconds for all passes together
 }
 
+// probe is a verify.Probe in the form that python/tracesmith_session.py reads.
 type probe struct {
 	Source string `json:"source"`
 	Config any    `json:"config"`
 	Limit  int64  `json:"-"`
 }
 
-// answer is a runner's report of one run. It is untrusted.
+// answer is a runner's report of one run. It is untrusted, because the tests can write to it.
 type answer struct {
-	Records  []record `json:"records"`
-	TimedOut bool     `json:"timed_out"`
-	Seconds  float64  `json:"seconds"`
-	CPU      float64  `json:"cpu"`
-	Log      string   `json:"log"`
-	Left     []string `json:"left"`
+	Records   []record `json:"records"`
+	TimedOut  bool     `json:"timed_out"`
+	Seconds   float64  `json:"seconds"`
+	CPU       float64  `json:"cpu"`
+	Log       string   `json:"log"`
+	Leftovers []string `json:"left"`
 }
 
+// record is one event of a run: the result of a test, the description of a failure, a file that
+// cannot be collected, the end of a pass or of the run, or an exception in the runner.
 type record struct {
-	Kind   string `json:"k"` // test, failure, collect, end, broke
+	Kind   string `json:"k"` // test, failure, collect, pass, end, broke
 	ID     string `json:"id"`
 	Status string `json:"s"`
 	Detail string `json:"text"`
 	What   string `json:"what"`
 	Code   int    `json:"code"`
-	endOfPass
+	passEnd
 	Failure
 }
 
-// run is one run of the tests.
+// run is the result of one run of the tests.
 type run struct {
 	answer
-	tests       map[string]string
+	tests       map[string]string // test -> status
 	failures    []Failure
 	uncollected []string
-	whole       bool // the runner finished
+	finished    bool // the runner reached its end
 	code        int
 	probe       []byte // output of the probe
-	passes      []run  // in order, if there were several
-	number      int    // of a pass
+	passes      []run  // the passes that ran, in order
+	number      int    // the index of a pass in request.Passes
 }
 
-// pass is one of several runs in forks of an interpreter that has collected the tests once. They
-// share a sandbox, so that one pass can meet what an earlier one left there.
+// pass is one of several runs that share a sandbox and an interpreter that has collected the tests
+// once. Each pass runs in a fork of that interpreter, and sees the files that earlier passes left.
 type pass struct {
-	Only     []string `json:"only"`
-	Shuffle  int64    `json:"shuffle,omitempty"`
-	Most     int      `json:"most,omitempty"`
-	Describe int      `json:"describe,omitempty"`
-	Timeout  float64  `json:"timeout"` // seconds
-	Probe    *probe   `json:"probe,omitempty"`
-	// Follows makes a pass depend on the first one: it runs only if tests failed there, but no more
-	// than Most of the first pass.
+	Only        []string `json:"only"`
+	Shuffle     int64    `json:"shuffle,omitempty"`
+	MaxFailures int      `json:"max_failures,omitempty"`
+	Describe    int      `json:"describe,omitempty"`
+	Timeout     float64  `json:"timeout"` // seconds
+	Probe       *probe   `json:"probe,omitempty"`
+	// Follows makes a pass depend on the first one: it runs only if tests failed in the first pass, but
+	// no more than its MaxFailures.
 	Follows bool `json:"follows,omitempty"`
-	// Failing replaces Only by the first failing tests of the first pass, so many of them.
+	// Failing, if not 0, replaces Only by up to this many tests that failed in the first pass.
 	Failing int `json:"failing,omitempty"`
 }
 
-// limit sets the timeout of the tests.
-func (q *request) limit(seconds float64) {
+// setTimeout sets the timeout of the tests, which applies to each pass if there are passes. It needs
+// to be called after Passes is set.
+func (q *request) setTimeout(seconds float64) {
 	if q.Timeout = seconds; len(q.Passes) == 0 {
 		return
 	}
@@ -96,24 +100,24 @@ func (q *request) limit(seconds float64) {
 	for i := range q.Passes {
 		q.Passes[i].Timeout = seconds
 		if q.Passes[i].Probe != nil {
-			q.Passes[i].Timeout *= coverFactor
+			q.Passes[i].Timeout *= probeFactor
 		}
 		q.Budget += q.Passes[i].Timeout
 	}
 	q.Timeout = q.Budget + grace.Seconds()
 }
 
-// verdicts returns the run that gives the verdicts: the first pass, if there is one.
+// verdicts returns the run that gives the verdicts: the first pass, or r itself if it has no passes.
 func (r run) verdicts() run {
 	first := r.pass(0)
 	if first == nil {
 		return r
 	}
-	first.Left, first.Log, first.uncollected = r.Left, r.Log, r.uncollected
+	first.Leftovers, first.Log, first.uncollected = r.Leftovers, r.Log, r.uncollected
 	return *first
 }
 
-// pass returns a pass of the run; nil if it did not run.
+// pass returns the result of a pass; nil if it did not run.
 func (r run) pass(number int) *run {
 	for _, p := range r.passes {
 		if p.number == number {
@@ -127,15 +131,15 @@ func probeOf(p *verify.Probe) *probe {
 	return &probe{Source: p.Source, Config: p.Config, Limit: p.Limit}
 }
 
-// endOfPass is the part of a record that ends a pass.
-type endOfPass struct {
+// passEnd holds the fields of a record that ends a pass.
+type passEnd struct {
 	Number   int  `json:"n"`
 	TimedOut bool `json:"timed_out"`
-	Whole    bool `json:"whole"`
+	Finished bool `json:"finished"` // the pass reached its end
 }
 
-// sort distributes the records to the fields of the run and of its passes.
-func (r *run) sort() {
+// sortRecords moves the contents of the records to the other fields of the run and its passes.
+func (r *run) sortRecords() {
 	all := r.Records
 	r.Records, r.tests = nil, map[string]string{}
 	for _, rec := range all {
@@ -145,17 +149,17 @@ func (r *run) sort() {
 		case "failure":
 			rec.Failure.Test = rec.ID
 			rec.Failure.Text = rec.Detail
-			rec.Failure.settle()
+			rec.Failure.maskAddresses()
 			r.failures = append(r.failures, rec.Failure)
 		case "collect":
 			r.uncollected = append(r.uncollected, rec.ID)
 		case "pass":
-			done := run{tests: r.tests, failures: r.failures, whole: rec.Whole, code: rec.Code, number: rec.Number}
-			done.TimedOut = rec.TimedOut
-			r.passes = append(r.passes, done)
+			p := run{tests: r.tests, failures: r.failures, finished: rec.Finished, code: rec.Code, number: rec.Number}
+			p.TimedOut = rec.TimedOut
+			r.passes = append(r.passes, p)
 			r.tests, r.failures = map[string]string{}, nil
 		case "end":
-			r.whole, r.code = true, rec.Code
+			r.finished, r.code = true, rec.Code
 		}
 	}
 }

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-var hunk = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`)
+var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`)
 
-// linesOf returns the lines that a unified diff changes, by file, before and after it.
-// An insertion counts as its neighboring lines before, a removal as those after.
-func linesOf(patch string) (before, after map[string][]int) {
+// changedLines returns the lines that a unified diff changes, by file: before has line
+// numbers of the old files, after those of the new files. For a pure insertion, before has
+// the lines around it; for a pure removal, after has the lines around it.
+func changedLines(patch string) (before, after map[string][]int) {
 	before, after = map[string][]int{}, map[string][]int{}
 	file := ""
 	old, now := 0, 0
@@ -37,7 +38,7 @@ func linesOf(patch string) (before, after map[string][]int) {
 			file = strings.TrimRight(strings.TrimPrefix(line[4:], "b/"), "\t\n")
 		case strings.HasPrefix(line, "@@ "):
 			flush()
-			if m := hunk.FindStringSubmatch(line); m != nil {
+			if m := hunkHeader.FindStringSubmatch(line); m != nil {
 				old, _ = strconv.Atoi(m[1])
 				now, _ = strconv.Atoi(m[2])
 			}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// isTest says whether a path is that of tests, by the names that runners and
-// people give them.
+// isTest reports whether a path looks like a test file, by the usual names of test files
+// and directories.
 func isTest(file string) bool {
 	parts := strings.Split(file, "/")
 	name := parts[len(parts)-1]
@@ -16,7 +16,8 @@ func isTest(file string) bool {
 	return slices.ContainsFunc(parts[:len(parts)-1], func(p string) bool { return p == "test" || p == "tests" || p == "testing" })
 }
 
-// isProgram says that a file is Python and no test, as far as its name tells.
+// isProgram reports whether a path looks like Python code of the program itself: not a test,
+// documentation, an example or a build script.
 func isProgram(p string) bool {
 	base := p[strings.LastIndexByte(p, '/')+1:]
 	return strings.HasSuffix(p, ".py") && !isTest(p) && base != "setup.py" && base != "noxfile.py" &&

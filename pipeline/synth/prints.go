@@ -11,12 +11,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// substance is the minimum number of statements of a function that identifies code:
-// different people write equal short functions.
-const substance = 3
+// minIdentifyingStatements is the number of statements from which a function identifies its
+// code. Different people write equal short functions.
+const minIdentifyingStatements = 3
 
-// Printer hashes the functions of repositories. It reads equal files once. It is not
-// safe for concurrent use.
+// Printer computes the fingerprint of repositories: the hashes of their functions. It parses
+// equal files only once. It is not safe for concurrent use.
 type Printer struct {
 	Store  *workspace.Store
 	Driver env.Driver
@@ -25,8 +25,9 @@ type Printer struct {
 	seen map[string][]string // text -> hashes
 }
 
-// Functions returns the hashes of a repository's functions, as in provenance.Prints,
-// computed in a new sandbox. unparsed counts files that its Python cannot parse.
+// Functions returns the hashes of a repository's functions, as in provenance.Prints. It
+// computes them in a new sandbox. unparsed is the number of files that the Python of the
+// sandbox cannot parse.
 func (p *Printer) Functions(ctx context.Context, repo env.Tree) (hashes []string, unparsed int, err error) {
 	base, err := p.Store.Base(ctx, repo)
 	if err != nil {
@@ -60,7 +61,7 @@ func (p *Printer) Functions(ctx context.Context, repo env.Tree) (hashes []string
 	for key := range fresh {
 		p.seen[key] = []string{}
 		for _, f := range outlines[key] {
-			if f.Statements >= substance {
+			if f.Statements >= minIdentifyingStatements {
 				p.seen[key] = append(p.seen[key], f.Before)
 			}
 		}
@@ -72,7 +73,8 @@ func (p *Printer) Functions(ctx context.Context, repo env.Tree) (hashes []string
 	return slices.Compact(hashes), len(skipped), nil
 }
 
-// checkBenchmarks returns an error for a benchmark's repository under another name.
+// checkBenchmarks returns a RepoError if a repository's functions show that it is a copy of a
+// benchmark's repository.
 func (w *worker) checkBenchmarks(ctx context.Context, s *repoState) error {
 	if w.cfg.Benchmarks == nil {
 		return nil
@@ -83,14 +85,14 @@ func (w *worker) checkBenchmarks(ctx context.Context, s *repoState) error {
 		return err
 	}
 	if repo, list, shared := w.cfg.Benchmarks.Copy(hashes); repo != "" {
-		return &RepoError{Kind: ErrBenchmark, Remedy: "take another repository",
-			Detail: fmt.Sprintf("%d of its %d functions stand in %s, which is in %s", shared, len(hashes), repo, list)}
+		return &RepoError{Kind: ErrBenchmark, Remedy: "use another repository",
+			Detail: fmt.Sprintf("%d of its %d functions are in %s, which is in %s", shared, len(hashes), repo, list)}
 	}
 	return nil
 }
 
-// FixedRepo is a healthy repository with the patch that introduces the bug, or the
-// patch that fixed it. Without either, it has no functions to compare.
+// FixedRepo is a healthy repository with the patch that introduces a bug, or else the
+// patch that fixed one. Without a patch, FixedFunctions finds no functions in it.
 type FixedRepo struct {
 	Tree      *workspace.Tree
 	Bug, Gold string
@@ -99,15 +101,15 @@ type FixedRepo struct {
 // lines returns the lines of the healthy files that the bug concerns.
 func (m FixedRepo) lines() map[string][]int {
 	if m.Bug != "" {
-		before, _ := linesOf(m.Bug)
+		before, _ := changedLines(m.Bug)
 		return before
 	}
-	_, after := linesOf(m.Gold)
+	_, after := changedLines(m.Gold)
 	return after
 }
 
-// FixedFunctions returns, for each repository, the hashes of the functions that its bug
-// concerns, without the bug. unparsed is as for Printer.
+// FixedFunctions returns, for each repository, the hashes of the functions that the bug
+// concerns, in their fixed form. unparsed is as for Printer.Functions.
 func FixedFunctions(ctx context.Context, d env.Driver, spec env.SandboxSpec, list []FixedRepo) (hashes [][]string, unparsed int, err error) {
 	texts := map[string][]byte{} // by content, so that each is read once
 	for _, m := range list {
@@ -126,11 +128,11 @@ func FixedFunctions(ctx context.Context, d env.Driver, spec env.SandboxSpec, lis
 		for file, lines := range m.lines() {
 			text, _, _, err := m.Tree.File(file)
 			if err != nil {
-				continue // the patch took it away
+				continue // the patch removed the file
 			}
 			for _, f := range outlines[string(text)] {
 				within := func(n int) bool { return f.Line <= n && n <= f.EndLine }
-				if f.Statements >= substance && slices.ContainsFunc(lines, within) {
+				if f.Statements >= minIdentifyingStatements && slices.ContainsFunc(lines, within) {
 					found = append(found, f.Before)
 				}
 			}

@@ -15,14 +15,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// The same bank somewhere else: another file, another layout, a class of its own.
+// bankElsewhere returns a copy of the bank repository with another layout and other comments.
 func bankElsewhere(t *testing.T, name string) Repo {
 	t.Helper()
 	text := strings.ReplaceAll(bank["bank.py"], "    best = None\n", "    # Nothing yet.\n    best = None\n")
 	return healthy(t, name, "PYTHONPATH=src python -m pytest -q", map[string]string{"src/bank.py": text, "tests/test_bank.py": bank["test_bank.py"]})
 }
 
-func TestCopiesOfBenchmarksAreLeftOut(t *testing.T) {
+func TestCopiesOfBenchmarksAreRejected(t *testing.T) {
 	store, err := workspace.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -38,17 +38,17 @@ func TestCopiesOfBenchmarksAreLeftOut(t *testing.T) {
 	cfg.Benchmarks = benchmark
 	_, err = Run(t.Context(), cfg)
 	none, ok := errors.AsType[*NoneError](err)
-	if want := "till: a public benchmark takes its tasks from it (5 of its 5 functions stand in github.com/a/bank, which is in swe-bench)"; !ok || !strings.Contains(none.Refused["till"], want) {
+	if want := "till: a public benchmark takes its tasks from it (5 of its 5 functions are in github.com/a/bank, which is in swe-bench)"; !ok || !strings.Contains(none.Refused["till"], want) {
 		t.Fatalf("%v, want %s", err, want)
 	}
-	// Nothing was made: the directory is free. One where something was belongs to a
-	// run that compared with the same.
+	// The run did nothing, so its output directory must be gone. A directory with results
+	// belongs to runs with the same benchmark hashes.
 	if _, err := os.Stat(cfg.Out); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a run that could do nothing leaves %s: %v", cfg.Out, err)
+		t.Errorf("a run without usable repositories left %s: %v", cfg.Out, err)
 	}
 	without := cfg
 	without.Benchmarks = nil
-	if what := cfg.settings().differs(without.settings()); !strings.HasPrefix(what, "benchmark hashes") {
+	if what := cfg.settings().difference(without.settings()); !strings.HasPrefix(what, "benchmark hashes") {
 		t.Errorf("without hashes: %q", what)
 	}
 }
@@ -65,15 +65,14 @@ func TestUnparsableFilesAreCounted(t *testing.T) {
 			t.Errorf("%v, %v", functions, err)
 		}
 	}
-	// A whole file that mends, and one that takes a file away.
-	m := []FixedRepo{
+	repos := []FixedRepo{
 		{Tree: r.Tree, Gold: "--- a/new.py\n+++ b/new.py\n@@ -2,1 +2,1 @@\n-    a = 1\n+    a = x\n"},
 		{Tree: r.Tree, Bug: "--- a/new.py\n+++ b/new.py\n@@ -4,1 +4,1 @@\n-    return b\n+    return a\n"},
 		{Tree: r.Tree, Gold: "--- a/gone.py\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-a = 1\n"},
 		{Tree: r.Tree, Gold: "--- a/old.py\n+++ b/old.py\n@@ -1,1 +1,1 @@\n-print 'y'\n+print 'x'\n"},
 		{Tree: r.Tree},
 	}
-	got, unparsed, err := FixedFunctions(t.Context(), p.Driver, p.Spec, m)
+	got, unparsed, err := FixedFunctions(t.Context(), p.Driver, p.Spec, repos)
 	if err != nil || unparsed != 1 || len(got) != 5 {
 		t.Fatalf("%v, %d unparsed, %v", got, unparsed, err)
 	}
@@ -83,12 +82,12 @@ func TestUnparsableFilesAreCounted(t *testing.T) {
 		}
 	}
 	if got[0][0] != got[1][0] {
-		t.Error("one function has two hashes")
+		t.Error("the same function has two hashes")
 	}
 }
 
 // If two repositories share a function, the first gets the tasks.
-func TestFactorySameBugInTwoRepositoriesIsOneTask(t *testing.T) {
+func TestFactoryMakesOneTaskOfSameBugInTwoRepositories(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank), bankElsewhere(t, "till"))
@@ -107,13 +106,13 @@ func TestFactorySameBugInTwoRepositoriesIsOneTask(t *testing.T) {
 	}
 }
 
-// The failing tests are named rather than the consequence that too few tests are left.
+// The error names a failing test rather than the consequence, that too few tests are left.
 func TestFailingRepositoriesAreReported(t *testing.T) {
 	red := strings.ReplaceAll(bank["test_bank.py"], "== 9", "== 8")
 	r := healthy(t, "red", "python -m pytest -q", map[string]string{"bank.py": bank["bank.py"], "test_bank.py": red[:strings.Index(red, "def test_limit")] + red[strings.Index(red, "def test_largest"):strings.Index(red, "def test_largest_of_none")]})
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), r)
 	_, err := Run(t.Context(), cfg)
-	if err == nil || err.Error() != "red: the tests do not pass (test_bank.py::test_largest failed): give a healthy repository" {
+	if err == nil || err.Error() != "red: the tests do not pass (test_bank.py::test_largest failed): use a repository whose tests pass" {
 		t.Errorf("%v", err)
 	}
 }

@@ -8,20 +8,21 @@ type Progress struct {
 	Surveyed   int             `json:"surveyed"`
 	SurveyRuns int             `json:"survey_runs"` // runs of single tests that the surveys need, so far
 	SurveyDone int             `json:"survey_done"`
-	Planned    int             `json:"planned"` // candidates, so far
-	Judged     int             `json:"judged"`
-	Kept       int             `json:"kept"` // of these by earlier runs
+	Planned    int             `json:"planned"` // candidates planned so far
+	Judged     int             `json:"judged"`  // candidates judged so far
+	Kept       int             `json:"kept"`    // of Judged, those that earlier runs judged
 	Outcomes   map[Outcome]int `json:"outcomes"`
-	Chosen     int             `json:"chosen"` // valid ones that shall be tasks
-	Checked    int             `json:"checked"`
-	Released   int             `json:"released"`
-	Unasked    int             `json:"unasked,omitempty"` // candidates that the model was not asked for: the budget
+	Chosen     int             `json:"chosen"`            // valid candidates that are to become tasks
+	Checked    int             `json:"checked"`           // of Chosen, those whose release checks are done
+	Released   int             `json:"released"`          // of Checked, those that became tasks
+	Unasked    int             `json:"unasked,omitempty"` // candidates for which the budget prevented a model call
 	Seconds    float64         `json:"seconds"`
-	Remaining  float64         `json:"remaining_seconds"` // estimate for what is planned; 0: unknown
+	Remaining  float64         `json:"remaining_seconds"` // estimate for the planned jobs; 0 if unknown
 }
 
+// count adds a judged candidate.
 func (p *Progress) count(t *Trial) {
-	outcomes := maps.Clone(p.Outcomes) // earlier callers keep theirs
+	outcomes := maps.Clone(p.Outcomes) // Config.Progress may have kept the old map
 	if outcomes == nil {
 		outcomes = map[Outcome]int{}
 	}
@@ -30,7 +31,7 @@ func (p *Progress) count(t *Trial) {
 	p.Judged++
 }
 
-// jobKind divides jobs by how long they take.
+// jobKind groups jobs that take similarly long.
 type jobKind int
 
 const (
@@ -41,5 +42,5 @@ const (
 	jobKinds
 )
 
-// pace is how long the jobs of a kind take.
+// pace records how many units of work of a kind were done, and how long they took.
 type pace struct{ units, seconds float64 }

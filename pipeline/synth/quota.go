@@ -6,25 +6,25 @@ import (
 	"slices"
 )
 
-// A run with a number of tasks (Config.Tasks) tries candidates in rounds: when no
-// repository has work left, it compares the number of chosen bugs with the number of
-// tasks and plans as many further candidates as are probably needed. Rounds begin after
-// all surveys and depend only on verdicts, so the tasks do not depend on the number of
-// workers.
+// If Config.Tasks is set, a run tries candidates in rounds. When no repository has jobs
+// left, the run compares the number of bugs that would be chosen with the requested number
+// of tasks, and plans as many further candidates as it probably needs. The first round
+// starts after all surveys, and rounds depend only on the results of trials, so the tasks
+// do not depend on the number of workers.
 
 const (
-	priorYield  = 0.4  // tasks per candidate that a repository is expected to give before it is tried
-	priorWeight = 5    // candidates as which this expectation counts
-	spare       = 0.05 // share of the chosen bugs that release checks may reject
+	priorYield  = 0.4  // expected tasks per candidate of a repository without trials
+	priorWeight = 5    // weight of priorYield, as a number of candidates
+	spareShare  = 0.05 // share of additional bugs, because release checks reject some
 )
 
-// waitsForRound reports whether a repository is in the trials of a run with a number of tasks.
+// waitsForRound reports whether a repository is in the phase that is divided into rounds.
 func (st *factory) waitsForRound(s *repoState) bool {
 	return st.cfg.Tasks > 0 && s.phase == phaseTrials && s.refused == ""
 }
 
-// nextRound plans the next round if all repositories wait for it. Without one, they go
-// on to the next phase.
+// nextRound plans the next round once all repositories wait for it. If no further round is
+// needed or possible, they advance to the next phase.
 func (st *factory) nextRound() error {
 	var waiting []*repoState
 	for _, s := range st.states {
@@ -43,7 +43,7 @@ func (st *factory) nextRound() error {
 			return nil
 		}
 	}
-	have := make([]int, len(waiting))
+	have := make([]int, len(waiting)) // bugs that each repository can give
 	for i, s := range waiting {
 		have[i] = s.choosable(st.cfg)
 	}
@@ -56,27 +56,29 @@ func (st *factory) nextRound() error {
 	return nil
 }
 
-// wanted is the number of bugs to choose.
-func (st *factory) wanted() int { return int(math.Ceil(float64(st.cfg.Tasks) * (1 + spare))) }
+// wanted returns the number of bugs to choose in all repositories.
+func (st *factory) wanted() int { return int(math.Ceil(float64(st.cfg.Tasks) * (1 + spareShare))) }
 
-// planRound plans candidates of the repositories that can contribute to the missing
-// tasks. It returns false if none is missing or no candidate is left.
+// planRound plans candidates of the repositories that can contribute to the missing tasks.
+// It returns false if no task is missing or no candidate is left.
 func (st *factory) planRound(waiting []*repoState) bool {
-	have, most, yields := make([]int, len(waiting)), make([]int, len(waiting)), make([]float64, len(waiting))
+	// For each repository: the bugs found so far, the bugs it can probably give in all, and
+	// the bugs per candidate.
+	have, limits, yields := make([]int, len(waiting)), make([]int, len(waiting)), make([]float64, len(waiting))
 	for i, s := range waiting {
 		have[i] = s.choosable(st.cfg)
 		yields[i] = (float64(have[i]) + priorYield*priorWeight) / float64(s.tried+priorWeight)
-		most[i] = have[i] + int(math.Ceil(float64(len(s.drawn)-s.tried)*yields[i]))
+		limits[i] = have[i] + int(math.Ceil(float64(len(s.drawn)-s.tried)*yields[i]))
 	}
 	planned := false
-	for i, share := range shares(st.wanted(), most) {
+	for i, share := range shares(st.wanted(), limits) {
 		s := waiting[i]
 		if share <= have[i] || s.tried == len(s.drawn) {
 			continue
 		}
 		needed := float64(share-have[i]) / yields[i]
 		if s.tried == 0 {
-			needed /= 2 // the yield may be twice the prior
+			needed /= 2 // start with few candidates, because the yield may be twice the expected one
 		}
 		n := min(len(s.drawn)-s.tried, int(math.Ceil(needed)))
 		st.plan(s, s.drawn[s.tried:s.tried+n])
@@ -86,18 +88,18 @@ func (st *factory) planRound(waiting []*repoState) bool {
 	return planned
 }
 
-// shares divides n tasks as evenly as possible among repositories that can give at most
-// the listed numbers. If these are too few, each gets its number.
-func shares(n int, most []int) []int {
-	order := make([]int, len(most))
+// shares divides n tasks as evenly as possible among repositories, of which each can give at
+// most the number in limits. If the limits add up to less than n, it returns the limits.
+func shares(n int, limits []int) []int {
+	order := make([]int, len(limits))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(most[a], most[b]) })
-	out := make([]int, len(most))
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(limits[a], limits[b]) })
+	out := make([]int, len(limits))
 	for done, i := range order {
-		left := len(order) - done
-		out[i] = min(most[i], (n+left-1)/left)
+		remaining := len(order) - done
+		out[i] = min(limits[i], (n+remaining-1)/remaining)
 		n -= out[i]
 	}
 	return out
@@ -105,10 +107,10 @@ func shares(n int, most []int) []int {
 
 // choosable returns the number of bugs that would be chosen among those tried so far.
 func (s *repoState) choosable(cfg Config) int {
-	trial := &repoState{order: s.order, trials: map[string]*Trial{}}
+	scratch := &repoState{order: s.order, trials: map[string]*Trial{}} // because choose changes trials
 	for key, t := range s.trials {
-		trial.trials[key] = t.clone()
+		scratch.trials[key] = t.clone()
 	}
-	trial.choose(cfg)
-	return len(trial.chosen)
+	scratch.choose(cfg)
+	return len(scratch.chosen)
 }

@@ -14,8 +14,8 @@ import (
 
 func TestTasksAreSharedEvenly(t *testing.T) {
 	for _, c := range []struct {
-		n          int
-		most, want []int
+		n            int
+		limits, want []int
 	}{
 		{10, []int{100, 100}, []int{5, 5}},
 		{10, []int{2, 100, 100}, []int{2, 4, 4}},
@@ -25,15 +25,15 @@ func TestTasksAreSharedEvenly(t *testing.T) {
 		{0, []int{5}, []int{0}},
 		{3, nil, []int{}},
 	} {
-		if diff := cmp.Diff(c.want, shares(c.n, c.most)); diff != "" {
-			t.Errorf("%d among %v: %s", c.n, c.most, diff)
+		if diff := cmp.Diff(c.want, shares(c.n, c.limits)); diff != "" {
+			t.Errorf("%d tasks among repositories with the limits %v: %s", c.n, c.limits, diff)
 		}
 	}
 }
 
-// A number of tasks ends the trials early, and gives the same tasks with any number of
-// workers and after an interruption.
-func TestFactoryStopsAtANumberOfTasks(t *testing.T) {
+// With Config.Tasks, the trials end early. The tasks are the same with any number of workers and
+// after an interruption.
+func TestFactoryStopsAtNumberOfTasks(t *testing.T) {
 	suite.Factory.Need(t)
 	dir := t.TempDir()
 	config := func(out string) Config {
@@ -48,7 +48,7 @@ func TestFactoryStopsAtANumberOfTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if sum.Tasks < 4 || sum.Tasks > 5 || sum.Candidates > 30 {
-		t.Errorf("%d tasks of %d candidates, want about 4 tasks", sum.Tasks, sum.Candidates)
+		t.Errorf("%d tasks from %d candidates, want about 4 tasks", sum.Tasks, sum.Candidates)
 	}
 	three := config("three")
 	three.Workers = 3
@@ -60,7 +60,7 @@ func TestFactoryStopsAtANumberOfTasks(t *testing.T) {
 		}
 	}
 	if _, err := Run(ctx, three); !errors.Is(err, context.Canceled) {
-		t.Fatalf("a run that was stopped ends with %v", err)
+		t.Fatalf("a canceled run returned %v", err)
 	}
 	three.Progress = nil
 	if _, err := Run(t.Context(), three); err != nil {
@@ -78,7 +78,7 @@ func TestFactoryStopsAtANumberOfTasks(t *testing.T) {
 	}
 }
 
-// Repositories without enough bugs give what they have.
+// If the repositories do not have enough bugs, the run tries all candidates.
 func TestFactoryEndsWithoutEnoughBugs(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
@@ -95,6 +95,6 @@ func TestFactoryEndsWithoutEnoughBugs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if sum.Tasks == 0 || sum.Tasks != want.Tasks || sum.Candidates != want.Candidates {
-		t.Errorf("%d tasks of %d candidates, want %d of %d", sum.Tasks, sum.Candidates, want.Tasks, want.Candidates)
+		t.Errorf("%d tasks from %d candidates, want %d from %d", sum.Tasks, sum.Candidates, want.Tasks, want.Candidates)
 	}
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// planReleases adds the release checks of the chosen trials.
+// planReleases adds jobs for the release checks of the chosen trials.
 func (st *factory) planReleases(s *repoState) {
 	st.update(func(p *Progress) { p.Chosen += len(s.chosen) })
 	for _, t := range s.chosen {
 		if known, ok := st.journal.release(t.Repo, t.Key); ok {
-			st.settle(s, t, known)
+			st.recordRelease(s, t, known)
 			continue
 		}
 		s.pending = append(s.pending, job{key: "the task of " + t.Key + " of " + t.Repo, kind: jobRelease, units: 1, do: func(ctx context.Context, w *worker) error {
@@ -34,14 +34,14 @@ func (st *factory) planReleases(s *repoState) {
 			if err := w.journal.add(entry{Release: &r}); err != nil {
 				return err
 			}
-			w.settle(s, t, r)
+			w.recordRelease(s, t, r)
 			return nil
 		}})
 	}
 }
 
-// settle records the result of a chosen trial's release checks.
-func (st *factory) settle(s *repoState, t *Trial, r release) {
+// recordRelease records the result of a chosen trial's release checks.
+func (st *factory) recordRelease(s *repoState, t *Trial, r release) {
 	st.update(func(p *Progress) {
 		if p.Checked++; r.Outcome == Released {
 			p.Released++
@@ -56,18 +56,18 @@ func (st *factory) settle(s *repoState, t *Trial, r release) {
 	})
 }
 
-// release does the final checks of a trial: more runs, the gold patch byte for byte, and
-// the verifier in new sandboxes. It also writes the texts.
+// release does the final checks of a trial: more runs, a gold patch that restores the healthy
+// tree, and the verdicts of the verifier in new sandboxes. It also writes the issue texts.
 func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release, err error) {
 	r = release{Repo: t.Repo, Key: t.Key, Outcome: Released}
 	before := w.bench.cpu
 	defer func() { r.CPU += w.bench.cpu - before }()
-	files, err := s.changed(t.Patch)
+	files, err := s.changedFiles(t.Patch)
 	if err != nil {
 		return r, err
 	}
-	again, near := t.clone(), s.near(t)
-	if err := w.rerun(ctx, s, again, files, near, w.cfg.Runs+w.cfg.ReleaseRuns-1); err != nil {
+	again, affected := t.clone(), s.affectedTests(t)
+	if err := w.rerun(ctx, s, again, files, affected, w.cfg.Runs+w.cfg.ReleaseRuns-1); err != nil {
 		return r, err
 	}
 	buggy, err := taskfile.Apply(s.repo.Tree, []byte(t.Patch))
@@ -82,10 +82,10 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 	r.Gold = string(gold)
 	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store})
 	if again.Outcome == Valid {
-		err = w.runAll(ctx, s, v, again, &r, buggy, files, near)
+		err = w.runAll(ctx, s, v, again, &r, buggy, files, affected)
 	}
 	if r.Runs = again.Runs; err != nil || again.Outcome != Valid {
-		r.Outcome, r.Reason, r.Vectors = again.Outcome, again.Reason, again.Vectors
+		r.Outcome, r.Reason, r.DifferingRuns = again.Outcome, again.Reason, again.DifferingRuns
 		return r, err
 	}
 	r.FailToPass = again.FailToPass
@@ -93,7 +93,7 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 		return r, err
 	}
 	task := w.task(s, again, r)
-	if r.Reason = whyUnusable(task); r.Reason == "" {
+	if r.Reason = unusableReason(task); r.Reason == "" {
 		verdict, _, err := v.Try(ctx, task, buggy, gold, "", verify.Variant{})
 		if r.CPU += s.runCPU; err != nil {
 			return r, err
@@ -108,11 +108,11 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 	return r, nil
 }
 
-// runAll runs all tests on the buggy tree as the verifier does, which is also its run of an empty
-// patch. Tests that fail without executing the changed lines, such as those that start the program
-// in a process of its own, join the failing tests if they fail once more.
-func (w *worker) runAll(ctx context.Context, s *repoState, v *verify.Verifier, t *Trial, r *release, buggy *workspace.Tree, files map[string]string, near []string) error {
-	why, got, err := w.emptyPatch(ctx, s, v, w.task(s, t, *r), buggy, r)
+// runAll has the verifier run all tests on the buggy tree. This run also checks that an empty patch
+// does not resolve the task. Tests outside of affected that fail, such as tests that start the program
+// as a separate process, join the failing tests if they fail in one more run.
+func (w *worker) runAll(ctx context.Context, s *repoState, v *verify.Verifier, t *Trial, r *release, buggy *workspace.Tree, files map[string]string, affected []string) error {
+	why, got, err := w.tryEmptyPatch(ctx, s, v, w.task(s, t, *r), buggy, r)
 	if err != nil {
 		return err
 	}
@@ -121,31 +121,31 @@ func (w *worker) runAll(ctx context.Context, s *repoState, v *verify.Verifier, t
 		return nil
 	}
 	t.Runs++
-	far, bad := vector{}, w.unreliable(s)
+	unexpected, bad := nonPassing{}, w.unreliable(s)
 	for id, status := range got {
-		if _, close := slices.BinarySearch(near, id); !close {
+		if _, expected := slices.BinarySearch(affected, id); !expected {
 			if delete(got, id); !bad[id] {
-				far[id] = status
+				unexpected[id] = status
 			}
 		}
 	}
-	if ok, err := w.consistent(s, t, got); err != nil || !ok || len(far) == 0 {
+	if ok, err := w.reconcile(s, t, got); err != nil || !ok || len(unexpected) == 0 {
 		return err
 	}
-	if len(far)+len(t.Verdicts) > w.mayFail(s) {
-		t.Outcome, t.Reason = BreaksAll, fmt.Sprintf("%d of %d tests", len(far)+len(t.Verdicts), len(s.kept))
+	if len(unexpected)+len(t.Verdicts) > w.maxFailing(s) {
+		t.Outcome, t.Reason = BreaksAll, fmt.Sprintf("%d of %d tests", len(unexpected)+len(t.Verdicts), len(s.kept))
 		return nil
 	}
 	t.Verdicts = maps.Clone(t.Verdicts)
-	maps.Copy(t.Verdicts, far)
+	maps.Copy(t.Verdicts, unexpected)
 	t.FailToPass = slices.Sorted(maps.Keys(t.Verdicts))
-	near = slices.Compact(slices.Sorted(slices.Values(slices.Concat(near, t.FailToPass))))
-	return w.rerun(ctx, s, t, files, near, t.Runs+1)
+	affected = slices.Compact(slices.Sorted(slices.Values(slices.Concat(affected, t.FailToPass))))
+	return w.rerun(ctx, s, t, files, affected, t.Runs+1)
 }
 
-// emptyPatch returns the verdicts of a run of the verifier on the unchanged buggy tree, or why the
-// task cannot be used.
-func (w *worker) emptyPatch(ctx context.Context, s *repoState, v *verify.Verifier, task schemas.Task, buggy *workspace.Tree, r *release) (why string, got vector, err error) {
+// tryEmptyPatch has the verifier run the tests on the unchanged buggy tree. It returns the tests that
+// did not pass, or why the task cannot be used.
+func (w *worker) tryEmptyPatch(ctx context.Context, s *repoState, v *verify.Verifier, task schemas.Task, buggy *workspace.Tree, r *release) (why string, got nonPassing, err error) {
 	verdict, run, err := v.Try(ctx, task, buggy, nil, "", verify.Variant{})
 	if r.CPU += s.runCPU; err != nil {
 		return "", nil, err
@@ -157,7 +157,7 @@ func (w *worker) emptyPatch(ctx context.Context, s *repoState, v *verify.Verifie
 		return "with an empty patch: " + run.Finding, nil, nil
 	}
 	status, _ := run.Of(s.kept)
-	got = vector{}
+	got = nonPassing{}
 	for _, id := range s.kept {
 		if status[id] != "passed" {
 			got[id] = cmp.Or(status[id], missing)
@@ -172,27 +172,27 @@ func resolved(v schemas.Verdict) bool { return v.Resolved != nil && *v.Resolved 
 // applying it restores the healthy tree byte for byte.
 func (w *worker) gold(ctx context.Context, healthy, buggy *workspace.Tree) ([]byte, error) {
 	store := w.cfg.Store
-	good, err := store.Base(ctx, healthy)
+	healthyBase, err := store.Base(ctx, healthy)
 	if err != nil {
 		return nil, err
 	}
-	bad, err := store.Base(ctx, buggy)
+	buggyBase, err := store.Base(ctx, buggy)
 	if err != nil {
 		return nil, err
 	}
-	gold, err := store.DiffTrees(ctx, bad, good)
+	gold, err := store.DiffTrees(ctx, buggyBase, healthyBase)
 	if err != nil {
 		return nil, err
 	}
-	back, err := store.Apply(ctx, bad, gold)
-	if err == nil && back != good {
+	fixed, err := store.Apply(ctx, buggyBase, gold)
+	if err == nil && fixed != healthyBase {
 		err = errors.New("the gold patch does not restore the healthy tree")
 	}
 	return gold, err
 }
 
-// whyUnusable returns why a task cannot be used, regardless of the verifier; "" if it can.
-func whyUnusable(t schemas.Task) string {
+// unusableReason returns why a task cannot be used, whatever the verifier says; "" if it can.
+func unusableReason(t schemas.Task) string {
 	switch {
 	case strings.TrimSpace(t.GoldPatch) == "" || strings.TrimSpace(t.BugPatch) == "":
 		return "its patch is empty"
@@ -201,7 +201,7 @@ func whyUnusable(t schemas.Task) string {
 	case len(t.Tests.PassToPass) == 0:
 		return "no test passes"
 	case strings.TrimSpace(t.Instructions) == "":
-		return "every issue text gives something away"
+		return "every issue text reveals something about the fix"
 	}
 	return ""
 }

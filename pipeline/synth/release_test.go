@@ -11,10 +11,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-func TestATaskNeedsAPatchAndTests(t *testing.T) {
-	sound := schemas.Task{Instructions: "It fails.", GoldPatch: "+", BugPatch: "-", Tests: schemas.TestSpec{FailToPass: []string{"a"}, PassToPass: []string{"b"}}}
-	if why := whyUnusable(sound); why != "" {
-		t.Errorf("a sound task is refused: %s", why)
+func TestTaskNeedsPatchAndTests(t *testing.T) {
+	valid := schemas.Task{Instructions: "It fails.", GoldPatch: "+", BugPatch: "-", Tests: schemas.TestSpec{FailToPass: []string{"a"}, PassToPass: []string{"b"}}}
+	if why := unusableReason(valid); why != "" {
+		t.Errorf("a valid task is refused: %s", why)
 	}
 	for want, change := range map[string]func(*schemas.Task){
 		"patch is empty":   func(t *schemas.Task) { t.GoldPatch = "\n" },
@@ -23,17 +23,17 @@ func TestATaskNeedsAPatchAndTests(t *testing.T) {
 		"every issue text": func(t *schemas.Task) { t.Instructions = " " },
 		"its patch is em":  func(t *schemas.Task) { t.BugPatch = "" },
 	} {
-		task := sound
+		task := valid
 		change(&task)
-		if why := whyUnusable(task); !strings.Contains(why, want) {
+		if why := unusableReason(task); !strings.Contains(why, want) {
 			t.Errorf("%q, want %q", why, want)
 		}
 	}
 }
 
-// If a patch could rewrite the tests of a task, the task is not released, for all tasks of the
-// repository.
-func TestTestsThatCouldBeRewrittenAreNoticed(t *testing.T) {
+// check.CheatedBy notices that a patch can rewrite the tests of a task, unless Tests.Files protects
+// them.
+func TestRewritableTestsAreNoticed(t *testing.T) {
 	r := healthy(t, "open", "python3 -m unittest discover -s lib -p 'check_*.py'", map[string]string{
 		"lib/sums.py":       "def total(xs):\n    return sum(xs)\n\n\ndef count(xs):\n    return len(xs)\n",
 		"lib/check_sums.py": "import unittest\nfrom sums import count, total\n\n\nclass Sums(unittest.TestCase):\n    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n\n    def test_count(self):\n        self.assertEqual(count([1, 2]), 2)\n",
@@ -70,6 +70,6 @@ func TestTestsThatCouldBeRewrittenAreNoticed(t *testing.T) {
 	}
 	task.Tests.Files = append(task.Tests.Files, "check_*.py")
 	if how := try(); how != "" {
-		t.Errorf("with its tests protected: %s", how)
+		t.Errorf("with protected tests: %s", how)
 	}
 }

@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Run creates tasks from the repositories and writes them to Out. It can be stopped at
-// any time and resumes from the journal there. The summary lists repositories that
-// cannot be used; it is an error only if no repository can be used.
+// Run creates tasks from the repositories and writes them to cfg.Out. It can be stopped
+// at any time; a later call with the same settings resumes from the journal in that
+// directory. The summary lists repositories that cannot be used. If none can be used,
+// Run returns a NoneError.
 func Run(ctx context.Context, cfg Config) (Summary, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -22,7 +23,7 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	st := &factory{cfg: cfg, journal: j, begun: time.Now(), budget: newModelBudget(cfg.MaxCost, j.spent())}
+	st := &factory{cfg: cfg, journal: j, started: time.Now(), budget: newModelBudget(cfg.MaxCost, j.spent())}
 	for _, r := range cfg.Repos {
 		st.states = append(st.states, &repoState{repo: r, seed: cfg.Seed, trials: map[string]*Trial{}})
 	}
@@ -33,15 +34,15 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 		err = ctx.Err()
 	}
 	if err == nil {
-		err = st.usable()
+		err = st.checkUsable()
 	}
 	if err == nil {
 		sum, err = st.finish()
 	} else {
 		sum = st.summary()
 	}
-	if _, none := errors.AsType[*NoneError](err); none { // leave the directory free for another try
-		return sum, errors.Join(err, j.drop())
+	if _, none := errors.AsType[*NoneError](err); none { // so that another run can use the directory
+		return sum, errors.Join(err, j.remove())
 	}
 	return sum, errors.Join(err, j.close())
 }
@@ -63,13 +64,13 @@ func (st *factory) work(ctx context.Context) error {
 			w := &worker{factory: st}
 			defer w.leave(ctx)
 			for {
-				s, j, ok := st.queue.next(w.at)
+				s, j, ok := st.queue.next(w.state)
 				if !ok {
 					return nil
 				}
-				begun := time.Now()
+				started := time.Now()
 				err := w.attempt(ctx, j)
-				st.worked(j, time.Since(begun).Seconds())
+				st.recordJob(j, time.Since(started).Seconds())
 				if ctx.Err() != nil {
 					err = ctx.Err()
 				}
@@ -80,8 +81,8 @@ func (st *factory) work(ctx context.Context) error {
 	return errors.Join(group.Wait(), st.queue.err)
 }
 
-// usable returns an error if no repository can be used.
-func (st *factory) usable() error {
+// checkUsable returns a NoneError if no repository can be used.
+func (st *factory) checkUsable() error {
 	refused := map[string]string{}
 	for _, s := range st.states {
 		if s.refused == "" {
@@ -92,26 +93,27 @@ func (st *factory) usable() error {
 	return &NoneError{refused}
 }
 
-// attempts is the number of tries of a job after infrastructure failures.
-const attempts = 3
+// maxAttempts is how often a job is tried if it fails with an infrastructure failure.
+const maxAttempts = 3
 
-// attempt does a job, and retries it in a new sandbox after an infrastructure failure.
+// attempt runs a job, and retries it in a new sandbox after an infrastructure failure.
 func (w *worker) attempt(ctx context.Context, j job) (err error) {
-	for range attempts {
+	for range maxAttempts {
 		err = j.do(ctx, w)
-		_, wrong := errors.AsType[*OperatorError](err)
-		if _, model := errors.AsType[*modelError](err); err == nil || wrong || model || ctx.Err() != nil {
+		_, isOperatorError := errors.AsType[*OperatorError](err)
+		_, isModelError := errors.AsType[*modelError](err)
+		if err == nil || isOperatorError || isModelError || ctx.Err() != nil {
 			return err
 		}
 		w.leave(ctx)
 	}
-	return fmt.Errorf("%s, tried %d times: %w", j.key, attempts, err)
+	return fmt.Errorf("%s, tried %d times: %w", j.key, maxAttempts, err)
 }
 
 // The phases of a repository. Each is planned when the previous one is done.
 const (
 	phaseFirst = iota // the first run of the survey
-	phasePieces
+	phaseSurveyParts
 	phaseDraw
 	phaseTrials
 	phaseComposed
@@ -120,7 +122,7 @@ const (
 	phaseDone
 )
 
-// advance plans the next work of a repository that has none left.
+// advance plans the next jobs of a repository that has none left.
 func (st *factory) advance(s *repoState) error {
 	if !st.waitsForRound(s) {
 		if err := st.advanceFrom(s, s.phase+1); err != nil {
@@ -133,7 +135,7 @@ func (st *factory) advance(s *repoState) error {
 	return nil
 }
 
-// advanceFrom plans the first phase that has jobs, beginning with the given one.
+// advanceFrom plans the first phase that has jobs, starting with the given phase.
 func (st *factory) advanceFrom(s *repoState, phase int) error {
 	for ; phase <= phaseDone && len(s.pending) == 0; phase++ {
 		s.phase = phase
@@ -141,8 +143,8 @@ func (st *factory) advanceFrom(s *repoState, phase int) error {
 		case s.refused != "":
 			s.phase = phaseDone
 			return nil
-		case s.phase == phasePieces && !s.surveyed:
-			st.planPieces(s)
+		case s.phase == phaseSurveyParts && !s.surveyed:
+			st.planSurveyParts(s)
 		case s.phase == phaseDraw && !s.surveyed:
 			st.planDraw(s)
 		case st.waitsForRound(s):
@@ -165,7 +167,7 @@ func (st *factory) advanceFrom(s *repoState, phase int) error {
 	return nil
 }
 
-// plan adds trials of candidates that no earlier run has judged.
+// plan adds jobs for the trials of candidates, except those that an earlier run judged.
 func (st *factory) plan(s *repoState, list []candidate) {
 	for _, c := range list {
 		s.order = append(s.order, c.Key)

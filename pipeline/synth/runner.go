@@ -11,16 +11,16 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// runner is the process in a sandbox that runs the tests there (python/tracesmith_runner.py).
+// runner is the process that runs the tests in a sandbox (python/tracesmith_runner.py).
 type runner struct {
 	term env.Terminal
-	buf  []byte
+	buf  []byte // received, but not yet returned by read
 }
 
-// ask runs the tests in a sandbox, ends every process that they started, and lists the
-// files that they left in the tree. If the tests end the runner, there is no readable
-// answer, and the run is not whole.
-func (b *bench) ask(ctx context.Context, sb env.Sandbox, seed string, q request, into *answer) error {
+// runIn runs the tests in a sandbox, kills every process that they started, and lists the
+// files that they left in the tree. If the tests end or disturb the runner, into says how,
+// and contains no records. An error is an infrastructure failure.
+func (b *bench) runIn(ctx context.Context, sb env.Sandbox, seed string, q request, into *answer) error {
 	line, err := json.Marshal(q)
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (b *bench) ask(ctx context.Context, sb env.Sandbox, seed string, q request,
 		err = term.Write(ctx, []byte("left\n"))
 	}
 	if err == nil {
-		err = r.read(ctx, startBound, into)
+		err = r.read(ctx, startTimeout, into)
 	}
 	code, ended := term.Exit()
 	switch {
@@ -61,13 +61,13 @@ func (b *bench) ask(ctx context.Context, sb env.Sandbox, seed string, q request,
 	return nil
 }
 
-// Ways in which tests can disturb a runner without ending it.
+// Errors of a runner that the tests disturbed without ending it.
 var (
 	errGarbled = errors.New("the test runner's answer cannot be read")
-	errSilent  = errors.New("the test runner gave no answer")
+	errSilent  = errors.New("the test runner did not answer")
 )
 
-// read reads one line.
+// read reads one line of JSON into into, and waits for it no longer than wait.
 func (r *runner) read(ctx context.Context, wait time.Duration, into any) error {
 	deadline := time.Now().Add(wait)
 	scanned := 0
@@ -81,14 +81,14 @@ func (r *runner) read(ctx context.Context, wait time.Duration, into any) error {
 			return nil
 		}
 		scanned = len(r.buf)
-		left := time.Until(deadline)
+		remaining := time.Until(deadline)
 		switch {
-		case left <= 0:
+		case remaining <= 0:
 			return fmt.Errorf("%w for %s", errSilent, wait)
 		case len(r.buf) > maxAnswer:
 			return fmt.Errorf("%w: it has more than %d bytes", errGarbled, maxAnswer)
 		}
-		data, err := r.term.Read(ctx, min(left, 5*time.Second))
+		data, err := r.term.Read(ctx, min(remaining, 5*time.Second))
 		if err != nil {
 			return fmt.Errorf("reading from the runner: %w", err)
 		}

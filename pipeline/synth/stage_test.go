@@ -20,7 +20,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// bank has a function that few tests reach, and one that all do.
+// bank is a repository with functions that few tests reach and functions that most tests reach.
 var bank = map[string]string{
 	"bank.py": `class Account:
     """An account with a limit."""
@@ -150,12 +150,12 @@ func TestFactoryMakesTasksFromAHealthyRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(entries) != sum.Tasks || sum.Tasks < 3 || sum.Outcomes[Released] != sum.Tasks || sum.Candidates < 10 {
-		t.Fatalf("%d tasks are read of %+v", len(entries), sum)
+		t.Fatalf("read %d tasks: %+v", len(entries), sum)
 	}
 	for _, e := range entries {
 		task := e.Task
 		if _, err := e.Tree(); err != nil {
-			t.Error(err) // the bug patch gives the tree that the task pins
+			t.Error(err) // Tree checks that the bug patch gives the tree with the task's hash
 		}
 		d, o := task.Difficulty, task.Origin
 		if len(task.Tests.FailToPass) == 0 || 2*len(task.Tests.FailToPass) > 10 || len(task.Tests.FailToPass)+len(task.Tests.PassToPass) != 10 ||
@@ -164,13 +164,13 @@ func TestFactoryMakesTasksFromAHealthyRepository(t *testing.T) {
 		}
 		if found := lint.Text(task.Instructions, lint.Names{Words: lint.ChangedWords([]byte(task.BugPatch)), Files: []string{"bank.py"}}); task.Instructions == "" ||
 			slices.ContainsFunc(found, func(l lint.Finding) bool { return l.What == "file" || l.What == "line number" }) {
-			t.Errorf("%s says %q: %v", task.InstanceID, task.Instructions, found)
+			t.Errorf("%s has the text %q: %v", task.InstanceID, task.Instructions, found)
 		}
 	}
 }
 
 // The same settings give the same bytes, with one worker or four, in one run or in two.
-func TestFactoryTasksDependOnTheSeedAlone(t *testing.T) {
+func TestFactoryIsDeterministic(t *testing.T) {
 	suite.Factory.Need(t)
 	dir := t.TempDir()
 	read := func(out string) string {
@@ -204,13 +204,13 @@ func TestFactoryTasksDependOnTheSeedAlone(t *testing.T) {
 		}
 	}
 	if _, err := Run(ctx, four); !errors.Is(err, context.Canceled) {
-		t.Fatalf("a run that was stopped ends with %v", err)
+		t.Fatalf("a canceled run returned %v", err)
 	}
 	journal, err := os.OpenFile(filepath.Join(dir, "four", journalName), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := journal.WriteString(`{"trial":{"repo":"ba`); err != nil { // as a kill leaves it
+	if _, err := journal.WriteString(`{"trial":{"repo":"ba`); err != nil { // a partial line, as a killed run leaves it
 		t.Fatal(err)
 	}
 	journal.Close()
@@ -232,20 +232,20 @@ func TestFactoryTasksDependOnTheSeedAlone(t *testing.T) {
 	}
 }
 
-// On a busy machine, a slow test is not a hang, because the healthy tree is slow as well.
+// A slow test on a busy machine is not a hang if the healthy tree is slow as well.
 func TestFactorySlowTestsAreNotHangs(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
-	// Slower than minTimeout, and no more: the endless loop gets timeoutFactor times that.
+	// Only slightly slower than minTimeout, because the endless loop runs timeoutFactor times as long.
 	r := healthy(t, "slow", "python -m pytest -q", map[string]string{
 		"slow.py":      "def f(x):\n    while x > 10:\n        pass\n    return x\n",
 		"test_slow.py": "import time\n\nfrom slow import f\n\n\ndef test_slow():\n    time.sleep(3.2)\n    assert f(1) == 1\n\n\ndef test_one():\n    assert f(2) == 2\n",
 	})
 	kept := []string{"test_slow.py::test_one", "test_slow.py::test_slow"}
 	s := &repoState{repo: r, kept: kept, seconds: 0.1}
-	w := &worker{bench: benchOf(t, r), at: s}
+	w := &worker{bench: benchOf(t, r), state: s}
 	got, err := w.runBounded(t.Context(), s, firstSeed, request{Only: kept, Files: map[string]string{"slow.py": "def f(x):\n    return 1\n"}})
-	if err != nil || got.TimedOut || strings.Join(slices.Sorted(maps.Keys(vectorOf(kept, got))), " ") != "test_slow.py::test_one" {
+	if err != nil || got.TimedOut || strings.Join(slices.Sorted(maps.Keys(nonPassingOf(kept, got))), " ") != "test_slow.py::test_one" {
 		t.Errorf("%v, %+v", err, got)
 	}
 	if got, err = w.runBounded(t.Context(), s, firstSeed, request{Only: kept, Files: map[string]string{"slow.py": "def f(x):\n    while True:\n        pass\n"}}); err != nil || !got.TimedOut {
@@ -253,8 +253,7 @@ func TestFactorySlowTestsAreNotHangs(t *testing.T) {
 	}
 }
 
-// The compiler removes `if False:`, so the changed line never runs, although the failing test
-// shows the bug.
+// The compiler removes `if False:`, so that the changed line never runs. The bug still gets a rank.
 func TestFactoryBugWithoutExecutedLinesIsRanked(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()

@@ -9,25 +9,26 @@ import (
 	"github.com/tracesmith/tracesmith/env/verify"
 )
 
-// isFirstSteps reports whether a run has the probe that Compare begins with.
-func isFirstSteps(how verify.Variant) bool {
+// isFirstStepsRun reports whether a run of one test has the probe with which trace.Compare
+// begins.
+func isFirstStepsRun(how verify.Variant) bool {
 	a, errA := json.Marshal(how.Probe.Config)
 	b, errB := json.Marshal(trace.StepsProbe().Config)
 	return errA == nil && errB == nil && string(a) == string(b) && len(how.Only) == 1
 }
 
 // healthySteps returns a trace of a test in the healthy tree. Many candidates make the same test
-// fail, so two traces are kept; n selects one of them.
+// fail, so two traces of it are cached; n selects one of them.
 func (s *repoState) healthySteps(ctx context.Context, w *worker, test string, n int) (run, error) {
-	if both := s.known.take(test); both != nil {
+	if both := s.healthy.get(test); both != nil {
 		return both[n%2], nil
 	}
 	steps := pass{Only: []string{test}, Probe: probeOf(trace.StepsProbe())}
 	q := request{Only: []string{test}, Passes: []pass{steps, steps}}
-	if s.once[test] { // its second run in one place would meet what the first one left
+	if s.unrepeatable[test] { // the first run may leave behind something that makes the second one fail
 		q.Passes = q.Passes[:1]
 	}
-	q.limit(warmBound)
+	q.setTimeout(healthyTimeout)
 	var found []run
 	for len(found) < 2 {
 		r, err := w.bench.run(ctx, firstSeed, q)
@@ -39,16 +40,16 @@ func (s *repoState) healthySteps(ctx context.Context, w *worker, test string, n 
 		}
 		found = append(found, r.passes...)
 	}
-	s.known.put(test, found[:2])
+	s.healthy.put(test, found[:2])
 	return found[n%2], nil
 }
 
-// factsOf returns measurements of a function of the healthy tree.
+// factsOf returns measurements of a function of the healthy tree, from the cache if possible.
 func (s *repoState) factsOf(ctx context.Context, w *worker, file, function string) (functionFacts, error) {
 	at := [2]string{file, function}
-	s.known.mu.Lock()
-	f, ok := s.known.facts[at]
-	s.known.mu.Unlock()
+	s.healthy.mu.Lock()
+	f, ok := s.healthy.facts[at]
+	s.healthy.mu.Unlock()
 	if ok {
 		return f, nil
 	}
@@ -56,16 +57,17 @@ func (s *repoState) factsOf(ctx context.Context, w *worker, file, function strin
 	if err != nil {
 		return f, err
 	}
-	s.known.mu.Lock()
-	defer s.known.mu.Unlock()
-	if s.known.facts == nil {
-		s.known.facts = map[[2]string]functionFacts{}
+	s.healthy.mu.Lock()
+	defer s.healthy.mu.Unlock()
+	if s.healthy.facts == nil {
+		s.healthy.facts = map[[2]string]functionFacts{}
 	}
-	s.known.facts[at] = f
+	s.healthy.facts[at] = f
 	return f, nil
 }
 
-// onlyOnce returns those of the tests that do not pass when they run again in one place.
-func onlyOnce(tests []string, again *run) []string {
+// unrepeatableTests returns the tests that did not pass in again, their second run in the same
+// sandbox. again is nil if that run did not take place.
+func unrepeatableTests(tests []string, again *run) []string {
 	return slices.DeleteFunc(slices.Clone(tests), func(id string) bool { return again != nil && again.tests[id] == "passed" })
 }

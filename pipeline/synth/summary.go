@@ -13,43 +13,43 @@ type Summary struct {
 	File       string                     `json:"file,omitempty"`
 	Repos      int                        `json:"repos"`
 	Refused    map[string]string          `json:"refused"`         // repository -> why
-	Notes      map[string]string          `json:"notes,omitempty"` // repository -> what could not be looked for
+	Notes      map[string]string          `json:"notes,omitempty"` // repository -> why a kind of candidates is missing
 	Candidates int                        `json:"candidates"`
 	Unasked    int                        `json:"unasked,omitempty"` // candidates for which the budget prevented a model call
-	CostUSD    float64                    `json:"cost_usd"`          // maximum cost of model calls, including earlier runs
+	CostUSD    float64                    `json:"cost_usd"`          // upper bound of the cost of model calls, earlier runs included
 	Resumed    int                        `json:"resumed"`           // candidates that earlier runs judged
 	Valid      int                        `json:"valid"`
 	Released   int                        `json:"released"`
 	Outcomes   map[Outcome]int            `json:"outcomes"`
-	Reasons    map[Outcome]map[string]int `json:"reasons"`   // reasons by outcome, for outcomes with several
+	Reasons    map[Outcome]map[string]int `json:"reasons"`   // number of trials by outcome and reason
 	Operators  map[string]*Tally          `json:"operators"` // by operator, or by kind for bugs other than single mutations
 	PerHour    float64                    `json:"per_hour"`  // candidates judged in this run
 	Seconds    float64                    `json:"seconds"`
 	// NoFrame is the share of tasks whose first failing traceback shows no frame
 	// of the program.
 	NoFrame float64 `json:"no_program_frame"`
-	// Difficulty and GoldDifficulty count the tasks by level; "" is not measured.
+	// Difficulty and GoldDifficulty count the tasks by level; "" stands for tasks that were not measured.
 	Difficulty     map[string]int `json:"difficulty"`
 	GoldDifficulty map[string]int `json:"gold_difficulty"`
-	// OperatorNames are what the operators do, by id.
+	// OperatorNames maps the ID of each operator to its name.
 	OperatorNames map[string]string `json:"operator_names"`
 	// SuiteRuns is the CPU time of all runs of tests.
 	SuiteRuns SuiteRuns `json:"suite_runs"`
-	// Busy is the share of the time in which the workers had work.
+	// Busy is the share of their time that the workers spent on jobs.
 	Busy float64 `json:"busy"`
 	// Unreliable is the number of tests left out because they gave different verdicts for the same code.
 	Unreliable int `json:"unreliable_tests"`
 	Texts      int `json:"texts_refused"` // texts that the linter rejected
 }
 
-// SuiteRuns is CPU time in units of one run of all tests of the healthy repository, with earlier
-// runs of the factory included.
+// SuiteRuns is CPU time in units of one run of all tests of the healthy repository. It includes
+// earlier runs of the factory.
 type SuiteRuns struct {
 	Survey       float64 `json:"survey"`
 	Trials       float64 `json:"trials"`
-	Releases     float64 `json:"releases"`      // with forged patches
-	PerCandidate float64 `json:"per_candidate"` // Trials for each candidate
-	PerTask      float64 `json:"per_task"`      // everything for each task
+	Releases     float64 `json:"releases"`      // including the tries of cheating patches
+	PerCandidate float64 `json:"per_candidate"` // Trials divided by the number of candidates
+	PerTask      float64 `json:"per_task"`      // the total divided by the number of tasks
 }
 
 // suiteRuns adds up the CPU time of all runs.
@@ -66,8 +66,8 @@ func (st *factory) suiteRuns() (r SuiteRuns) {
 				tasks++
 			}
 		}
-		for _, known := range s.releases {
-			r.Releases += known.CPU / s.runCPU
+		for _, checked := range s.releases {
+			r.Releases += checked.CPU / s.runCPU
 		}
 		for _, kind := range check.Cheats {
 			if f := st.journal.forgery(s.repo.Task.InstanceID, kind); f != nil {
@@ -88,13 +88,13 @@ type Tally struct {
 	Outcomes   map[Outcome]int `json:"outcomes"`
 }
 
-// Yield returns the share of valid candidates.
+// Yield returns the share of the candidates that are valid.
 func (t Tally) Yield() float64 { return float64(t.Valid) / float64(max(t.Candidates, 1)) }
 
 func (t *Tally) add(o Outcome) {
 	t.Candidates++
 	t.Outcomes[o]++
-	if o.Sound() {
+	if o.IsValid() {
 		t.Valid++
 	}
 	if o == Released {
@@ -102,6 +102,7 @@ func (t *Tally) add(o Outcome) {
 	}
 }
 
+// summary returns the summary of the jobs that have ended. finish adds what concerns the tasks.
 func (st *factory) summary() Summary {
 	p := st.progress
 	sum := Summary{
@@ -130,7 +131,7 @@ func (st *factory) summary() Summary {
 			}
 			sum.Operators[name].add(t.Outcome)
 			all.add(t.Outcome)
-			if why := t.because(); why != "" {
+			if why := t.generalReason(); why != "" {
 				if sum.Reasons[t.Outcome] == nil {
 					sum.Reasons[t.Outcome] = map[string]int{}
 				}

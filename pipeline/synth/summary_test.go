@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTheSummaryCountsByOperatorAndReason(t *testing.T) {
+func TestSummaryCountsByOperatorAndReason(t *testing.T) {
 	trials := map[string]*Trial{}
 	for _, tr := range []*Trial{
 		{Key: "1", Kind: KindSingle, Operators: []string{"r1"}, Outcome: Released},
@@ -16,7 +16,7 @@ func TestTheSummaryCountsByOperatorAndReason(t *testing.T) {
 		{Key: "5", Kind: KindSingle, Operators: []string{"a1"}, Outcome: Survived, Reason: "no test executes it"},
 		{Key: "6", Kind: KindCommit, Operators: []string{KindCommit}, Outcome: Refused, Reason: "pkg/a.py: f cannot be put back: it was changed again"},
 		{Key: "7", Kind: KindModel, Operators: []string{KindModel}, Outcome: Refused, Reason: "the change changes nothing"},
-		{Key: "8", Kind: KindComposed, Operators: []string{"r1", "a1"}, Outcome: Equivalent, Reason: "does what 1 does"},
+		{Key: "8", Kind: KindComposed, Operators: []string{"r1", "a1"}, Outcome: Equivalent, Reason: "behaves like 1"},
 	} {
 		trials[tr.Key] = tr
 	}

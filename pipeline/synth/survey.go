@@ -12,7 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/env/verify"
 )
 
-// begin makes the first run of a repository's survey, or takes what earlier runs have.
+// begin starts the survey of a repository with a first run of the tests. If an earlier run of the
+// factory finished the survey, it uses that.
 func (s *repoState) begin(ctx context.Context, w *worker) error {
 	name := s.repo.Task.InstanceID
 	found := w.journal.survey(name)
@@ -21,8 +22,8 @@ func (s *repoState) begin(ctx context.Context, w *worker) error {
 	case found != nil && found.Refused != "":
 	case found != nil:
 		err = w.prepare(ctx, s)
-		if p := w.journal.piece(name, pieceCoverage); p != nil && p.Coverage != nil {
-			found.Coverage = p.Coverage.of(found.Kept)
+		if p := w.journal.part(name, partCoverage); p != nil && p.Coverage != nil {
+			found.Coverage = p.Coverage.forTests(found.Kept)
 		}
 	default:
 		found, err = w.refusal(s, w.beginSurvey(ctx, s))
@@ -36,7 +37,8 @@ func (s *repoState) begin(ctx context.Context, w *worker) error {
 	return nil
 }
 
-// refusal records that a repository cannot be used, if err says so.
+// refusal writes to the journal that a repository cannot be used. It returns err if err does not mean
+// that.
 func (w *worker) refusal(s *repoState, err error) (*survey, error) {
 	refused := repoError(err)
 	if refused == nil {
@@ -47,14 +49,14 @@ func (w *worker) refusal(s *repoState, err error) (*survey, error) {
 	return found, w.journal.add(entry{Repo: found})
 }
 
-// useSurvey ends the survey of a repository.
+// useSurvey applies a finished survey to the state of a repository.
 func (w *worker) useSurvey(s *repoState, found *survey) {
 	s.applySurvey(found)
 	s.drawn, s.surveyed = found.Drawn, true
 	w.update(func(p *Progress) { p.Surveyed++ })
 }
 
-// planDraw adds the job that ends a survey.
+// planDraw adds the job that ends a survey: it combines the parts and draws the candidates.
 func (st *factory) planDraw(s *repoState) {
 	s.pending = append(s.pending, job{key: "the candidates of " + s.repo.Task.InstanceID, do: func(ctx context.Context, w *worker) error {
 		found := &survey{Repo: s.repo.Task.InstanceID}
@@ -82,7 +84,8 @@ func (st *factory) planDraw(s *repoState) {
 	}})
 }
 
-// repoError returns the error of a repository that cannot be used; nil for infrastructure failures.
+// repoError returns err as a RepoError if it means that a repository cannot be used, and nil if err
+// is an infrastructure failure.
 func repoError(err error) *RepoError {
 	if e, ok := errors.AsType[*RepoError](err); ok {
 		return e
@@ -107,7 +110,7 @@ func (w *worker) beginSurvey(ctx context.Context, s *repoState) error {
 	t := s.repo.Task
 	for _, name := range []string{t.Repo, t.RepoSource} {
 		if list := provenance.Benchmark(name); list != "" {
-			return &RepoError{Kind: ErrBenchmark, Detail: fmt.Sprintf("%s is in %s", provenance.Canonical(name), list), Remedy: "take another repository"}
+			return &RepoError{Kind: ErrBenchmark, Detail: fmt.Sprintf("%s is in %s", provenance.Canonical(name), list), Remedy: "use another repository"}
 		}
 	}
 	if len(s.sources()) == 0 {
@@ -120,21 +123,21 @@ func (w *worker) beginSurvey(ctx context.Context, s *repoState) error {
 	if err != nil {
 		return err
 	}
-	first := w.journal.piece(t.InstanceID, pieceFirst)
+	first := w.journal.part(t.InstanceID, partFirstRun)
 	if first == nil {
 		if first, err = w.firstRun(ctx, s); err != nil {
 			return err
 		}
-		if err := w.journal.add(entry{Piece: first}); err != nil {
+		if err := w.journal.add(entry{SurveyPart: first}); err != nil {
 			return err
 		}
 	}
 	s.first = first
-	w.spend(jobSurvey, len(first.Tests), first.Seconds)
+	w.recordPace(jobSurvey, len(first.Tests), first.Seconds)
 	return nil
 }
 
-// prepare determines where and how the tests run.
+// prepare determines the command and the sandbox of a repository's tests, and opens its history.
 func (w *worker) prepare(ctx context.Context, s *repoState) (err error) {
 	if s.command, err = parseCommand(s.repo.Task.Entrypoint); err == nil {
 		s.driver, s.spec, err = w.cfg.Sandbox(ctx, s.repo.Task, s.repo.Tree)
@@ -143,13 +146,13 @@ func (w *worker) prepare(ctx context.Context, s *repoState) (err error) {
 	return err
 }
 
-// applySurvey uses the result of a survey, by this run or an earlier one.
+// applySurvey copies the results of a survey, by this run or an earlier one, to the state.
 func (s *repoState) applySurvey(v *survey) {
 	s.kept, s.seconds, s.litter, s.coverage, s.refused = v.Kept, v.Seconds, v.Litter, v.Coverage, v.Refused
 	s.operators = v.Operators
-	s.once = map[string]bool{}
-	for _, id := range v.Once {
-		s.once[id] = true
+	s.unrepeatable = map[string]bool{}
+	for _, id := range v.Unrepeatable {
+		s.unrepeatable[id] = true
 	}
 	s.note, s.calls, s.cpu, s.runCPU = v.Note, v.Calls, v.CPU, v.RunCPU
 }
@@ -165,14 +168,14 @@ func (s *repoState) sources() []string {
 	return out
 }
 
-// changed returns the contents of the files that a patch changes.
-func (s *repoState) changed(patch string) (map[string]string, error) {
+// changedFiles returns the files that a patch to the healthy tree changes, as path -> new content.
+func (s *repoState) changedFiles(patch string) (map[string]string, error) {
 	buggy, err := taskfile.Apply(s.repo.Tree, []byte(patch))
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]string{}
-	for _, path := range touched(patch) {
+	for _, path := range changedPaths(patch) {
 		text, _, _, err := buggy.File(path)
 		if err != nil {
 			return nil, err
@@ -182,8 +185,8 @@ func (s *repoState) changed(patch string) (map[string]string, error) {
 	return out, nil
 }
 
-// touched returns the paths that a patch changes.
-func touched(patch string) []string {
+// changedPaths returns the paths that a patch changes.
+func changedPaths(patch string) []string {
 	var out []string
 	for line := range strings.Lines(patch) {
 		if path, ok := strings.CutPrefix(line, "+++ b/"); ok {

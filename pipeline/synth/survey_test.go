@@ -17,8 +17,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Tests that run alone share an interpreter that has collected them, but not what other tests did in
-// it. One that ends its process, or never ends, concerns no other test.
+// Tests that run alone are forked from one interpreter, but do not see what other tests changed in it.
+// A test that ends its process or never returns does not affect other tests.
 func TestEachTestRunsAloneInAFork(t *testing.T) {
 	t.Parallel()
 	body := `import os
@@ -65,26 +65,26 @@ class T(unittest.TestCase):
 			for i, p := range r.passes {
 				status := p.tests[q.Only[i]]
 				if p.TimedOut {
-					status += "late"
+					status += "timeout"
 				}
 				got = append(got, status)
 			}
-			if diff := cmp.Diff("passed failed  late passed", strings.Join(got, " ")); diff != "" {
+			if diff := cmp.Diff("passed failed  timeout passed", strings.Join(got, " ")); diff != "" {
 				t.Error(diff, r.Log)
 			}
 		})
 	}
 }
 
-func TestPassesThatFollowNeedFailures(t *testing.T) {
+func TestFollowingPassesNeedFailures(t *testing.T) {
 	t.Parallel()
 	b := benchOf(t, healthy(t, "calc", "python -m pytest -q", map[string]string{
 		"calc.py": calc, "test_calc.py": "import calc\n\ndef test_add():\n    assert calc.add(1, 2) == 3\n\ndef test_sub():\n    assert calc.sub(3, 1) == 2\n",
 	}))
 	ids := []string{"test_calc.py::test_add", "test_calc.py::test_sub"}
-	ask := func(files map[string]string, most int) (count []int) {
-		q := request{Files: files, Only: ids, Passes: []pass{{Only: ids, Most: most}, {Only: ids, Follows: true}, {Failing: 1, Follows: true}}}
-		q.limit(60)
+	testsPerPass := func(files map[string]string, maxFailures int) (count []int) {
+		q := request{Files: files, Only: ids, Passes: []pass{{Only: ids, MaxFailures: maxFailures}, {Only: ids, Follows: true}, {Failing: 1, Follows: true}}}
+		q.setTimeout(60)
 		r, err := b.run(t.Context(), firstSeed, q)
 		if err != nil {
 			t.Fatal(err)
@@ -100,31 +100,31 @@ func TestPassesThatFollowNeedFailures(t *testing.T) {
 		files map[string]string
 		want  []int
 	}{{nil, []int{2}}, {buggy, []int{2, 2, 1}}, {worse, []int{2}}} {
-		if diff := cmp.Diff(c.want, ask(c.files, 1)); diff != "" {
+		if diff := cmp.Diff(c.want, testsPerPass(c.files, 1)); diff != "" {
 			t.Error(diff)
 		}
 	}
 }
 
-// counted counts the sandboxes that a driver starts.
-type counted struct {
+// countingDriver counts the sandboxes that a driver starts.
+type countingDriver struct {
 	env.Driver
 	started atomic.Int64
 }
 
-func (c *counted) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
+func (c *countingDriver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
 	c.started.Add(1)
 	return c.Driver.Start(ctx, spec)
 }
 
-// A survey that is killed after any of its parts resumes with the others: the result is the same, and
-// a restart costs no run of the tests.
+// A survey that is stopped after any of its parts resumes with the remaining parts. The result is the
+// same, and no part runs twice.
 func TestFactorySurveyResumesWithoutRepeating(t *testing.T) {
 	suite.Factory.Need(t)
 	t.Parallel()
 	survey := func(stopAfterEachPart bool) (line []byte, sandboxes int64, restarts int) {
 		cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))
-		driver := &counted{Driver: bubblewrap(t)}
+		driver := &countingDriver{Driver: bubblewrap(t)}
 		cfg.Sandbox = func(_ context.Context, task schemas.Task, _ env.Tree) (env.Driver, env.SandboxSpec, error) {
 			return driver, env.SandboxSpec{Workdir: task.Workdir}, nil
 		}
@@ -155,18 +155,18 @@ func TestFactorySurveyResumesWithoutRepeating(t *testing.T) {
 			}
 		}
 	}
-	whole, once, _ := survey(false)
-	parts, all, restarts := survey(true)
-	if diff := cmp.Diff(string(whole), string(parts)); diff != "" || restarts < 4 {
+	want, uninterrupted, _ := survey(false)
+	got, resumed, restarts := survey(true)
+	if diff := cmp.Diff(string(want), string(got)); diff != "" || restarts < 4 {
 		t.Errorf("%d restarts: %s", restarts, diff)
 	}
-	const entering = 2 // sandboxes of a bench: the mutator's and the one that compiles
-	if all > once+int64(restarts*entering) {
-		t.Errorf("%d sandboxes instead of %d with %d restarts", all, once, restarts)
+	const perBench = 2 // sandboxes that opening a bench starts: for the mutator and for compiling
+	if resumed > uninterrupted+int64(restarts*perBench) {
+		t.Errorf("%d sandboxes with %d restarts, %d without restarts", resumed, restarts, uninterrupted)
 	}
 }
 
-func TestATestThatDisagreesIsLeftOut(t *testing.T) {
+func TestUnreliableTestsAreDropped(t *testing.T) {
 	j, err := openJournal(t.TempDir(), settings{})
 	if err != nil {
 		t.Fatal(err)
@@ -175,32 +175,32 @@ func TestATestThatDisagreesIsLeftOut(t *testing.T) {
 	w := &worker{factory: &factory{journal: j}}
 	s := &repoState{repo: Repo{Task: schemas.Task{InstanceID: "r"}}, kept: kept}
 	trial := func() *Trial {
-		return &Trial{Repo: "r", Key: "k", FailToPass: []string{"a", "b"}, Verdicts: vector{"a": "failed", "b": "error"},
+		return &Trial{Repo: "r", Key: "k", FailToPass: []string{"a", "b"}, Verdicts: nonPassing{"a": "failed", "b": "error"},
 			Failures: []Failure{{Test: "a"}, {Test: "b"}}}
 	}
-	agrees := func(t *Trial, got vector) bool {
-		ok, err := w.consistent(s, t, got)
+	agrees := func(t *Trial, got nonPassing) bool {
+		ok, err := w.reconcile(s, t, got)
 		return ok && err == nil
 	}
 	one := trial()
-	if !agrees(one, vector{"a": "error", "b": "failed"}) || len(one.FailToPass) != 2 {
-		t.Errorf("other ways to fail: %+v", one)
+	if !agrees(one, nonPassing{"a": "error", "b": "failed"}) || len(one.FailToPass) != 2 {
+		t.Errorf("tests that fail in another way: %+v", one)
 	}
-	if agrees(one, vector{"c": "failed", "d": "failed", "e": "failed", "f": "failed"}) || one.Outcome != Flaky || len(w.unreliable(s)) > 0 {
+	if agrees(one, nonPassing{"c": "failed", "d": "failed", "e": "failed", "f": "failed"}) || one.Outcome != Flaky || len(w.unreliable(s)) > 0 {
 		t.Errorf("many tests disagree: %+v", one)
 	}
 	two := trial()
-	if !agrees(two, vector{"b": "error"}) || strings.Join(two.FailToPass, " ") != "b" || len(two.Failures) != 1 {
+	if !agrees(two, nonPassing{"b": "error"}) || strings.Join(two.FailToPass, " ") != "b" || len(two.Failures) != 1 {
 		t.Errorf("one test disagrees: %+v", two)
 	}
-	if three := trial(); !agrees(three, vector{"b": "error"}) || !w.unreliable(s)["a"] {
+	if three := trial(); !agrees(three, nonPassing{"b": "error"}) || !w.unreliable(s)["a"] {
 		t.Errorf("the same test again: %+v", three)
 	}
-	if two.Outcome = Valid; agrees(two, vector{}) || two.Outcome != Flaky {
-		t.Errorf("no failing test is left: %+v", two)
+	if two.Outcome = Valid; agrees(two, nonPassing{}) || two.Outcome != Flaky {
+		t.Errorf("no failing test remains: %+v", two)
 	}
 	if early := j.unreliable("r", false); !early["a"] || early["b"] {
-		t.Errorf("tests that were found before the tasks were chosen: %v", early)
+		t.Errorf("unreliable tests found before the tasks were chosen: %v", early)
 	}
 	s.chosen = []*Trial{{Outcome: Released, FailToPass: []string{"b", "c"}}, {Outcome: Released, FailToPass: []string{"c"}}}
 	w.rejectUnreliable(s)

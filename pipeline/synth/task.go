@@ -13,17 +13,18 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// TasksName is the task file in the output directory; TextsName beside it holds
-// every issue text of each task.
+// TasksName is the name of the task file in the output directory. TextsName is the file
+// next to it with all issue texts of each task.
 const (
 	TasksName = "tasks.jsonl"
 	TextsName = "texts.jsonl"
 )
 
-// shown returns the output of the failing tests; an issue text may contain its names.
-// pytest shows the code of a test up to the statement that fails.
-func shown(t *Trial, c command) string {
-	code := c.runner == runPytest && !slices.ContainsFunc(c.argv, func(arg string) bool { return strings.HasPrefix(arg, "--tb") })
+// failureOutput returns what the output of the failing tests shows. An issue text may use
+// names from it, because an agent sees them anyway. By default, pytest also shows the code
+// of a test up to the statement that fails.
+func failureOutput(t *Trial, c command) string {
+	showsCode := c.runner == runPytest && !slices.ContainsFunc(c.argv, func(arg string) bool { return strings.HasPrefix(arg, "--tb") })
 	var b strings.Builder
 	for _, id := range t.FailToPass {
 		b.WriteString(id + "\n")
@@ -35,7 +36,7 @@ func shown(t *Trial, c command) string {
 		}
 		if f.Scene != nil {
 			b.WriteString(f.Scene.Call + " " + f.Scene.Raises + "\n")
-			if code {
+			if showsCode {
 				b.WriteString(strings.Join(f.Scene.Before, "\n") + "\n")
 			}
 		}
@@ -43,12 +44,12 @@ func shown(t *Trial, c command) string {
 	return b.String()
 }
 
-// task returns the task of a released trial. Its id says nothing about the bug.
+// task returns the task of a released trial. Its ID reveals nothing about the bug.
 func (st *factory) task(s *repoState, t *Trial, r release) schemas.Task {
 	from := s.repo.Task
 	kind := kindOf(picker(fmt.Sprintf("%d %s", st.cfg.Seed, t.Patch)), st.cfg.Text, r.Texts)
 	out := schemas.Task{
-		Source: "synth", InstanceID: instance(from.InstanceID, t.Patch),
+		Source: "synth", InstanceID: instanceID(from.InstanceID, t.Patch),
 		Repo: from.Repo, RepoSource: from.RepoSource, BaseCommit: from.BaseCommit, License: from.License,
 		BugKind: "synth", Instructions: r.Texts[kind],
 		Entrypoint: from.Entrypoint, DebugEntrypoint: from.DebugEntrypoint, Setup: from.Setup, Python: from.Python,
@@ -72,7 +73,7 @@ func (st *factory) task(s *repoState, t *Trial, r release) schemas.Task {
 	return taskfile.Complete(out, "")
 }
 
-// upstream returns the canonical repository; "" if the task has no public one.
+// upstream returns the canonical name of the repository; "" if it is not public.
 func upstream(t schemas.Task) string {
 	if t.RepoSource == "" && !strings.Contains(strings.Split(t.Repo, "/")[0], ".") {
 		return ""
@@ -80,14 +81,14 @@ func upstream(t schemas.Task) string {
 	return provenance.Canonical(t.Repo)
 }
 
-// instance returns the id of a task, from its repository and the hash of its bug.
-func instance(repo, patch string) string {
+// instanceID returns the ID of a task, from its repository and the hash of its bug.
+func instanceID(repo, patch string) string {
 	const most = 100
 	return repo[:min(len(repo), most)] + "-" + schemas.HashBytes([]byte(patch))[:10]
 }
 
-// finish writes the task file and the texts, in an order that does not depend on the
-// workers.
+// finish writes the task file and the texts, in an order that does not depend on which
+// worker finished first.
 func (st *factory) finish() (Summary, error) {
 	tasks := st.released()
 	sum := st.summary()
@@ -97,7 +98,7 @@ func (st *factory) finish() (Summary, error) {
 	}
 	defer w.Abort()
 	texts := &strings.Builder{}
-	unseen := 0
+	noFrame := 0
 	for _, t := range tasks {
 		ref, err := w.AddTree(t.state.repo.Tree)
 		if err != nil {
@@ -107,7 +108,7 @@ func (st *factory) finish() (Summary, error) {
 			return sum, err
 		}
 		if v := t.task.Difficulty.GoldVisible; v != nil && *v == seenTests {
-			unseen++
+			noFrame++
 		}
 		sum.Difficulty[t.task.Difficulty.Level]++
 		sum.GoldDifficulty[t.task.Difficulty.GoldLevel]++
@@ -122,26 +123,26 @@ func (st *factory) finish() (Summary, error) {
 	}
 	sum.Tasks, sum.File = len(tasks), filepath.Join(st.cfg.Out, TasksName)
 	if len(tasks) > 0 {
-		sum.NoFrame = float64(unseen) / float64(len(tasks))
+		sum.NoFrame = float64(noFrame) / float64(len(tasks))
 	}
 	return sum, nil
 }
 
-// releasedTask is a task with its origin.
+// releasedTask is a task with the repository and the release checks that it comes from.
 type releasedTask struct {
 	state   *repoState
 	release release
 	task    schemas.Task
 }
 
-// released returns the tasks, sorted by id. If there are enough repositories, none has
-// more than its share.
+// released returns the tasks, sorted by ID. If there are enough repositories, no repository
+// has more than its share of the tasks (Caps.Share).
 func (st *factory) released() []releasedTask {
 	var out []releasedTask
 	total := st.markDuplicates()
-	most := total
+	maxPerRepo := total
 	if share := st.cfg.Caps.Share; float64(len(st.states))*share >= 2 {
-		most = max(int(share*float64(total)), 1)
+		maxPerRepo = max(int(share*float64(total)), 1)
 	}
 	for _, s := range st.states {
 		count := 0
@@ -150,7 +151,7 @@ func (st *factory) released() []releasedTask {
 			if !ok || t.Outcome != Released {
 				continue
 			}
-			if count++; count > most {
+			if count++; count > maxPerRepo {
 				t.Outcome, t.Reason = Capped, "the share of one repository"
 				continue
 			}
@@ -161,9 +162,9 @@ func (st *factory) released() []releasedTask {
 	return out
 }
 
-// markDuplicates marks tasks whose code equals a task of an earlier repository, and
-// returns the number of the others.
-func (st *factory) markDuplicates() (left int) {
+// markDuplicates marks tasks whose code equals that of a task of an earlier repository, and
+// returns the number of tasks that remain.
+func (st *factory) markDuplicates() (remaining int) {
 	bodies := map[string]string{} // -> repository
 	for _, s := range st.states {
 		for _, t := range s.chosen {
@@ -171,22 +172,22 @@ func (st *factory) markDuplicates() (left int) {
 				continue
 			}
 			if other := bodies[t.Body]; t.Body != "" && other != "" && other != t.Repo {
-				t.Outcome, t.Reason = Duplicate, elsewhere+other
+				t.Outcome, t.Reason = Duplicate, inOtherRepo+other
 				continue
 			}
 			bodies[t.Body] = t.Repo
-			left++
+			remaining++
 		}
 	}
-	return left
+	return remaining
 }
 
-// textLine returns a task's line of the file of texts.
+// textLine returns the line of the texts file for a task.
 func textLine(t schemas.Task, r release) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	// Strings in maps with string keys always encode.
+	// Encoding cannot fail: the struct contains only strings and maps of strings.
 	_ = enc.Encode(struct {
 		InstanceID string            `json:"instance_id"`
 		Texts      map[string]string `json:"texts"`

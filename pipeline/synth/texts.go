@@ -17,30 +17,31 @@ var reportText string
 
 var reportPrompt = template.Must(template.New("report").Parse(reportText))
 
-// writeTexts creates the issue texts and keeps those that pass the linter.
+// writeTexts creates all issue texts of a trial. Texts that pass the linter go to r.Texts; r.Leaks
+// says why the linter rejected the others.
 func (w *worker) writeTexts(ctx context.Context, s *repoState, t *Trial, r *release) error {
 	i := issue{Command: s.repo.Task.Entrypoint, Failures: t.Failures, Failing: t.FailToPass, Pick: picker(fmt.Sprintf("%d %s", w.cfg.Seed, t.Patch))}
-	sec := lint.Names{Words: lint.ChangedWords([]byte(t.Patch)), Files: touched(t.Patch), Output: shown(t, s.command) + i.Command, Plain: issue{}.testRun()}
+	secrets := lint.Names{Words: lint.ChangedWords([]byte(t.Patch)), Files: changedPaths(t.Patch), Output: failureOutput(t, s.command) + i.Command, Plain: issue{}.testRun()}
 	for _, fn := range t.Funcs {
 		_, name, _ := strings.Cut(fn, "::")
-		sec.Functions = append(sec.Functions, name)
+		secrets.Functions = append(secrets.Functions, name)
 	}
 	r.Texts, r.Leaks = map[string]string{}, map[string]string{}
-	put := func(kind string, versions ...string) {
+	put := func(kind string, versions ...string) { // the first version that passes is kept
 		for _, text := range versions {
 			if text == "" {
 				continue
 			}
-			found := lint.Text(text, sec)
-			if len(found) == 0 {
+			findings := lint.Text(text, secrets)
+			if len(findings) == 0 {
 				r.Texts[kind] = text
 				delete(r.Leaks, kind)
 				return
 			}
-			r.Leaks[kind] = found[0].String()
+			r.Leaks[kind] = findings[0].String()
 		}
 	}
-	put(TextTestRun, i.testRun(), i.names())
+	put(TextTestRun, i.testRun(), i.testNames())
 	put(TextSymptom, i.symptom(true), i.symptom(false))
 	put(TextNote, i.note())
 	put(TextQuestion, i.question(true), i.question(false))
@@ -58,7 +59,7 @@ func (w *worker) writeTexts(ctx context.Context, s *repoState, t *Trial, r *rele
 	return nil
 }
 
-// maxReport bounds a report, in bytes.
+// maxReport is the maximum size of a report in bytes.
 const maxReport = 3000
 
 // reportText returns a report written by the model, or why there is none.
@@ -67,25 +68,25 @@ func (w *worker) reportText(ctx context.Context, t *Trial, i issue) (text, why s
 		return "", "no failure is described", nil
 	}
 	var prompt bytes.Buffer
-	if err := reportPrompt.Execute(&prompt, map[string]string{"Symptom": i.noted(), "Output": strings.TrimSpace(t.Failures[0].Text)}); err != nil {
+	if err := reportPrompt.Execute(&prompt, map[string]string{"Symptom": i.reportFacts(), "Output": strings.TrimSpace(t.Failures[0].Text)}); err != nil {
 		return "", "", fmt.Errorf("writing the prompt: %w", err)
 	}
-	said, err := w.ask(ctx, t.Repo, reportKey(t.Key), prompt.String())
+	answer, err := w.ask(ctx, t.Repo, reportKey(t.Key), prompt.String())
 	switch {
 	case overBudget(err):
 		return "", "not written: the budget is used up", nil
 	case err != nil:
 		return "", "", err
 	}
-	text = strings.TrimSpace(strings.ToValidUTF8(said.Answer, "?"))
+	text = strings.TrimSpace(strings.ToValidUTF8(answer.Answer, "?"))
 	switch {
-	case said.Refused != "":
-		return "", said.Refused, nil
+	case answer.Refused != "":
+		return "", answer.Refused, nil
 	case text == "", len(text) > maxReport:
-		return "", fmt.Sprintf("the model's answer has %d bytes", len(text)), nil
+		return "", fmt.Sprintf("the model's answer has %d bytes, not 1 to %d", len(text), maxReport), nil
 	}
 	return text, "", nil
 }
 
-// reportKey returns the journal's key of a trial's report.
+// reportKey returns the key in the journal of the report about a trial.
 func reportKey(key string) string { return "report:" + key }

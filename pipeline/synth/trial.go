@@ -13,19 +13,19 @@ type Outcome string
 
 // The outcomes, in the order of the checks.
 const (
-	Refused    Outcome = "refused"       // it could not be applied, or changes nothing
+	Refused    Outcome = "refused"       // it cannot be applied, changes nothing, or its parts undo each other
 	Collect    Outcome = "collect"       // the tests can no longer be collected
 	Hang       Outcome = "hang"          // the tests run out of time
 	Crash      Outcome = "crash"         // the test runner did not finish
 	Survived   Outcome = "survived"      // every test still passes
-	BreaksAll  Outcome = "breaks_all"    // more than half of the tests fail
+	BreaksAll  Outcome = "breaks_all"    // more tests fail than Config.MaxFailing allows
 	Litters    Outcome = "litters"       // the tests leave files that they do not leave in the healthy tree
-	Flaky      Outcome = "flaky"         // two runs gave different verdicts
+	Flaky      Outcome = "flaky"         // runs gave different verdicts, or all failing tests are unreliable
 	NoTrace    Outcome = "no_divergence" // the failing test executes the same with and without the bug
 	Valid      Outcome = "valid"
-	Duplicate  Outcome = "duplicate"  // valid, but the same code as another
-	Equivalent Outcome = "equivalent" // valid, but behaves like another
-	Capped     Outcome = "capped"     // valid, but there are enough similar ones
+	Duplicate  Outcome = "duplicate"  // valid, but its code equals that of another bug
+	Equivalent Outcome = "equivalent" // valid, but it behaves like another bug
+	Capped     Outcome = "capped"     // valid, but there are enough similar bugs
 	// OtherDifficulty is the outcome of a valid bug whose difficulty was not requested.
 	OtherDifficulty Outcome = "other_difficulty"
 	Unverified      Outcome = "unverified" // the verifier did not confirm it
@@ -35,7 +35,7 @@ const (
 // Outcomes lists all outcomes.
 var Outcomes = []Outcome{Refused, Collect, Hang, Crash, Survived, BreaksAll, Litters, Flaky, NoTrace, Valid, Duplicate, Equivalent, OtherDifficulty, Capped, Unverified, Released}
 
-// Trial is the result of one candidate, a line of the journal.
+// Trial is the result of one candidate. It is a line of the journal.
 type Trial struct {
 	Repo      string   `json:"repo"`
 	Key       string   `json:"key"` // identifies the candidate within its repository
@@ -46,49 +46,52 @@ type Trial struct {
 	Outcome   Outcome  `json:"outcome"`
 	Reason    string   `json:"reason,omitempty"`
 
-	Commit       string `json:"commit,omitempty"`        // reverted by the bug
-	Model        string `json:"model,omitempty"`         // that wrote the bug
-	PromptSHA256 string `json:"prompt_sha256,omitempty"` // of its prompt
+	Commit       string `json:"commit,omitempty"`        // the commit that the bug reverts
+	Model        string `json:"model,omitempty"`         // the model that wrote the bug
+	PromptSHA256 string `json:"prompt_sha256,omitempty"` // hash of the model's prompt
 
-	Patch      string             `json:"patch,omitempty"` // healthy -> buggy
-	Body       string             `json:"body,omitempty"`  // hash of the changed functions, without their files and other irrelevant details
-	Shape      string             `json:"shape,omitempty"` // hash of the change, equal in copies of the functions
-	Lines      map[string][]int   `json:"lines,omitempty"` // changed lines of the buggy files
-	FailToPass []string           `json:"fail_to_pass,omitempty"`
-	Verdicts   vector             `json:"verdicts,omitempty"` // on the failing tests
-	Failures   []Failure          `json:"failures,omitempty"`
-	Divergence string             `json:"divergence,omitempty"` // file:line name of the first difference in execution between bug and fix
-	Difficulty schemas.Difficulty `json:"difficulty"`
-	Runs       int                `json:"runs"`
-	Vectors    []vector           `json:"vectors,omitempty"` // the two that differ, if flaky
-	Seconds    float64            `json:"seconds"`
-	CPU        float64            `json:"cpu_seconds"`
+	Patch      string           `json:"patch,omitempty"` // healthy -> buggy
+	Body       string           `json:"body,omitempty"`  // hash of the changed functions, without file names
+	Shape      string           `json:"shape,omitempty"` // hash of the change, equal in copies of the functions
+	Lines      map[string][]int `json:"lines,omitempty"` // changed lines of the buggy files
+	FailToPass []string         `json:"fail_to_pass,omitempty"`
+	Verdicts   nonPassing       `json:"verdicts,omitempty"` // status of each test in FailToPass
+	Failures   []Failure        `json:"failures,omitempty"`
+	// Divergence is the first difference between executions with and without the bug: "file:line", then
+	// the names of the variables that differ.
+	Divergence    string             `json:"divergence,omitempty"`
+	Difficulty    schemas.Difficulty `json:"difficulty"`
+	Runs          int                `json:"runs"`
+	DifferingRuns []nonPassing       `json:"vectors,omitempty"` // the two runs that disagree, if flaky
+	Seconds       float64            `json:"seconds"`
+	CPU           float64            `json:"cpu_seconds"`
 }
 
-// vector is the verdict on each kept test that did not pass.
-type vector map[string]string
+// nonPassing maps each kept test that did not pass in a run to its status.
+type nonPassing map[string]string
 
+// missing is the status of a test that did not run.
 const missing = "missing"
 
-// clone returns a copy, so that choosing does not change the journal's record.
+// clone returns a shallow copy, so that later phases do not change the journal's record.
 func (t *Trial) clone() *Trial {
 	c := *t
 	return &c
 }
 
-// elsewhere begins the reason of a duplicate of a task of another repository.
-const elsewhere = "the same functions are in "
+// inOtherRepo starts the reason of a trial that duplicates a task of another repository.
+const inOtherRepo = "the same functions are in "
 
-// because returns a trial's reason without details of this trial; "" if the outcome is
-// reason enough.
-func (t *Trial) because() string {
+// generalReason returns a trial's reason without the details of this trial, so that the summary
+// can count equal reasons; "" if the outcome says enough.
+func (t *Trial) generalReason() string {
 	switch t.Outcome {
 	case Refused, Crash, Unverified:
 		return aboutSize.ReplaceAllString(aboutFile.ReplaceAllString(t.Reason, ""), "N")
 	case Survived:
 		return t.Reason
 	case Duplicate:
-		if strings.HasPrefix(t.Reason, elsewhere) {
+		if strings.HasPrefix(t.Reason, inOtherRepo) {
 			return "of a function that is also in another repository"
 		}
 	case Capped:
@@ -102,8 +105,8 @@ func (t *Trial) because() string {
 	return ""
 }
 
-// Sound reports whether a candidate passed its trial, even if it did not become a task.
-func (o Outcome) Sound() bool {
+// IsValid reports whether a candidate passed its trial, even if it did not become a task.
+func (o Outcome) IsValid() bool {
 	return slices.Contains([]Outcome{Valid, Duplicate, Equivalent, OtherDifficulty, Capped, Unverified, Released}, o)
 }
 

@@ -5,44 +5,45 @@ import (
 	"slices"
 )
 
-// maxUnreliable is the largest share of the tests that one candidate can mark as unreliable. If more
-// of them give different verdicts, then the bug is what makes the results random.
-const maxUnreliable = 0.05
-
-// minUnreliable is the number of tests that any candidate can mark.
-const minUnreliable = 3
+// A candidate can mark tests as unreliable if their verdicts differ between its runs. If too many
+// differ, the bug itself is what makes the results random.
+const (
+	maxUnreliableShare = 0.05 // largest share of the tests that one candidate can mark
+	minUnreliable      = 3    // number of tests that a candidate can mark whatever the share
+)
 
 // unreliable returns the tests of a repository that gave different verdicts for the same code.
 func (st *factory) unreliable(s *repoState) map[string]bool {
 	return st.journal.unreliable(s.repo.Task.InstanceID, true)
 }
 
-// consistent compares the verdicts of a run with those of a trial. A test that differs is left out of
-// the trial and marked for the whole repository; too many of them make the trial flaky.
-func (w *worker) consistent(s *repoState, t *Trial, got vector) (bool, error) {
-	diff := differing(t.Verdicts, got, w.unreliable(s))
+// reconcile compares the verdicts of a run with those of a trial. It removes tests that differ from the
+// trial and marks them as unreliable for the whole repository. If too many differ or no failing test
+// remains, the trial becomes flaky and reconcile returns false.
+func (w *worker) reconcile(s *repoState, t *Trial, got nonPassing) (bool, error) {
+	diff := differingTests(t.Verdicts, got, w.unreliable(s))
 	if len(diff) == 0 {
 		return true, nil
 	}
-	if len(diff) > max(minUnreliable, int(maxUnreliable*float64(len(s.kept)))) {
-		t.Outcome, t.Vectors = Flaky, []vector{t.Verdicts, got}
+	if len(diff) > max(minUnreliable, int(maxUnreliableShare*float64(len(s.kept)))) {
+		t.Outcome, t.DifferingRuns = Flaky, []nonPassing{t.Verdicts, got}
 		return false, nil
 	}
 	if err := w.journal.add(entry{Unreliable: &unreliable{s.repo.Task.InstanceID, diff, t.Key, t.Outcome == Valid}}); err != nil {
 		return false, err
 	}
-	was := t.Verdicts
-	if t.leaveOut(w.unreliable(s)); t.Outcome == Flaky {
-		t.Vectors = []vector{was, got}
+	before := t.Verdicts
+	if t.dropTests(w.unreliable(s)); t.Outcome == Flaky {
+		t.DifferingRuns = []nonPassing{before, got}
 	}
 	return t.Outcome != Flaky, nil
 }
 
-// differing returns the tests on which two vectors disagree, sorted, except some. The ways to fail
-// are equal.
-func differing(a, b vector, except map[string]bool) []string {
+// differingTests returns the tests that passed in only one of two runs, sorted and without those in
+// except. Different ways of not passing, such as "failed" and "error", do not count as a difference.
+func differingTests(a, b nonPassing, except map[string]bool) []string {
 	var out []string
-	for _, pair := range [][2]vector{{a, b}, {b, a}} {
+	for _, pair := range [][2]nonPassing{{a, b}, {b, a}} {
 		for id := range pair[0] {
 			if pair[1][id] == "" && !except[id] {
 				out = append(out, id)
@@ -53,8 +54,8 @@ func differing(a, b vector, except map[string]bool) []string {
 	return out
 }
 
-// leaveOut removes tests from what a trial says. Without failing tests, the trial is flaky.
-func (t *Trial) leaveOut(tests map[string]bool) {
+// dropTests removes tests from a trial. If no failing test remains, the trial is flaky.
+func (t *Trial) dropTests(tests map[string]bool) {
 	if !slices.ContainsFunc(t.FailToPass, func(id string) bool { return tests[id] }) {
 		return
 	}
@@ -63,29 +64,29 @@ func (t *Trial) leaveOut(tests map[string]bool) {
 	t.FailToPass = slices.DeleteFunc(slices.Clone(t.FailToPass), func(id string) bool { return tests[id] })
 	t.Failures = slices.DeleteFunc(slices.Clone(t.Failures), func(f Failure) bool { return tests[f.Test] })
 	if len(t.FailToPass) == 0 {
-		t.Outcome, t.Reason = Flaky, "only tests fail that give different verdicts for the same code"
+		t.Outcome, t.Reason = Flaky, "all failing tests are unreliable: they give different verdicts for the same code"
 	}
 }
 
-// dropUnreliable removes from all trials, before tasks are chosen, the tests that any trial found to
-// be unreliable.
+// dropUnreliable removes, before tasks are chosen, the tests that any trial found to be unreliable from
+// all valid trials.
 func (st *factory) dropUnreliable(s *repoState) {
-	bad := st.journal.unreliable(s.repo.Task.InstanceID, false)
+	tests := st.journal.unreliable(s.repo.Task.InstanceID, false)
 	for _, t := range s.trials {
 		if t.Outcome == Valid {
-			t.leaveOut(bad)
+			t.dropTests(tests)
 		}
 	}
 }
 
-// rejectUnreliable removes from a repository's lists the tests that any run found to be unreliable,
-// and rejects the tasks that need them.
+// rejectUnreliable removes all unreliable tests from the kept tests of a repository, and rejects tasks
+// that have such a test among their failing tests.
 func (st *factory) rejectUnreliable(s *repoState) {
 	bad := st.unreliable(s)
 	s.kept = slices.DeleteFunc(slices.Clone(s.kept), func(id string) bool { return bad[id] })
 	for _, t := range s.chosen {
 		if t.Outcome == Released && slices.ContainsFunc(t.FailToPass, func(id string) bool { return bad[id] }) {
-			t.Outcome, t.Reason = Flaky, "a later run shows that a test which it lists is unreliable"
+			t.Outcome, t.Reason = Flaky, "one of its failing tests turned out to be unreliable in a later run"
 		}
 	}
 }

@@ -1,5 +1,5 @@
-"""Child processes that run tests: reading their records, and forking several runs from one
-interpreter that has imported and collected the tests once."""
+"""Manages child processes that run tests: reads their records, and forks the passes of a run from
+one interpreter that has imported and collected the tests."""
 import gc
 import json
 import os
@@ -17,7 +17,7 @@ def receive(fd, child, deadline):
     group. Returns the records, whether the deadline passed, and the CPU seconds of the child and
     its descendants."""
     data, timed_out = b"", False
-    while not ended(data) and len(data) < MAX_RECORDS:
+    while not has_end(data) and len(data) < MAX_RECORDS:
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             timed_out = True
@@ -34,57 +34,58 @@ def receive(fd, child, deadline):
         except OSError:
             pass
     used = os.wait4(child, 0)[2]
-    return [r for r in map(record, data.split(b"\n")[:-1]) if r], timed_out, used.ru_utime + used.ru_stime
+    return [r for r in map(parse_record, data.split(b"\n")[:-1]) if r], timed_out, used.ru_utime + used.ru_stime
 
 
-def record(line):
-    """Parses a line as a record; returns None for lines that the tests wrote themselves."""
+def parse_record(line):
+    """Parses a line as a record. Returns None for other lines, which the tests may have written."""
     try:
-        found = json.loads(line.decode())
+        record = json.loads(line.decode())
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return record if isinstance(record, dict) else None
 
 
-def ended(data):
-    """Whether the last record has arrived. The end of the pipe does not tell: a process
-    that the tests left behind may hold it open."""
+def has_end(data):
+    """Returns whether data ends with the record of kind "end". Waiting for the end of the pipe is
+    not enough, because a process that the tests left behind may keep it open."""
     start = data.rfind(b"\n", 0, -1) + 1
     return data.endswith(b"\n") and data[start:start + 12] == b'{"k": "end",'
 
 
 def run_passes(session, run):
-    """Runs each pass of a session in a child of its own, in order. A pass that follows the first
-    one runs only if tests failed in that one, but not too many. When the time of all passes is
-    over, the rest is left out."""
+    """Runs each pass of a session in its own child process, in order. A pass with "follows" runs only
+    if tests failed in the first pass, but no more than its "max_failures". When the time for all
+    passes is used up, the remaining passes do not run. run runs the tests of a session."""
     gc.collect()
     if hasattr(gc, "freeze"):
         gc.freeze()  # Python 3.7 and later: the children copy less memory
     failed = []
-    for n, one in enumerate(session.passes):
-        if one.get("follows") and not 0 < len(failed) <= session.passes[0].get("most", 0):
+    for n, request in enumerate(session.passes):
+        if request.get("follows") and not 0 < len(failed) <= session.passes[0].get("max_failures", 0):
             continue
-        left = session.deadline - time.monotonic()
-        if left <= 0:
+        remaining = session.deadline - time.monotonic()
+        if remaining <= 0:
             break
-        records, timed_out = run_pass(session, n, one, failed, run, min(one["timeout"], left))
+        records, timed_out = run_pass(session, n, request, failed, run, min(request["timeout"], remaining))
         end = [r for r in records if r.get("k") == "end"]
         records = [r for r in records if r.get("k") not in ("end", "pass")]
         for r in records:
             session.put(r)
-        session.put({"k": "pass", "n": n, "timed_out": timed_out, "whole": bool(end), "code": end[0].get("code") if end else 1})
+        session.put({"k": "pass", "n": n, "timed_out": timed_out, "finished": bool(end), "code": end[0].get("code") if end else 1})
         if n == 0:
-            failed = failures(records)
+            failed = failed_tests(records)  # for the passes that follow
 
 
-def failures(records):
-    """Returns the tests that failed, the first one that is described before the others."""
+def failed_tests(records):
+    """Returns the tests that failed, sorted, except that the first failure with a description comes first."""
     failed = sorted(r.get("id") for r in records if r.get("k") == "test" and r.get("s") in NOT_A_PASS)
     described = [r.get("id") for r in records if r.get("k") == "failure"][:1]
     return described + [name for name in failed if name not in described]
 
 
-def run_pass(session, n, one, failed, run, timeout):
+def run_pass(session, n, request, failed, run, timeout):
+    """Runs one pass in a child process. Returns its records and whether it timed out."""
     reading, writing = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a project may turn the warning about threads into an error
@@ -95,9 +96,9 @@ def run_pass(session, n, one, failed, run, timeout):
             os.close(reading)
             os.setpgid(0, 0)
             session.out = writing
-            if one.get("failing"):
-                one = dict(one, only=failed[:one["failing"]])
-            session.configure(one, n)
+            if request.get("failing"):
+                request = dict(request, only=failed[:request["failing"]])
+            session.configure(request, n)
             code = run(session)
         except SystemExit as e:
             code = e.code if isinstance(e.code, int) else 1

@@ -1,4 +1,4 @@
-"""Measures of a function in its project: its cyclomatic complexity, its lines and how many functions call it."""
+"""Measures a function of a project: its cyclomatic complexity, its length in lines, and how many functions call it."""
 import ast
 import json
 import os
@@ -33,7 +33,8 @@ def cyclomatic(node):
 
 
 def facts(root, file, function):
-    """Returns {"cyclomatic": ..., "lines": ..., "callers": ...}; callers are matched by the function's name only."""
+    """Returns {"cyclomatic": ..., "lines": ..., "callers": ...}. A call counts if it uses the last part of the
+    function's name, so callers of other functions of that name count as well."""
     out = {}
     callers = set()
     last = function.rpartition(".")[2]
@@ -48,14 +49,14 @@ def facts(root, file, function):
                     tree = ast.parse(f.read())
             except (OSError, SyntaxError, ValueError, RecursionError):
                 continue
-            here = os.path.relpath(path, root)
+            relative = os.path.relpath(path, root)
             for qualified, node in functions(tree):
-                if here == file and qualified == function:
+                if relative == file and qualified == function:
                     out["cyclomatic"] = cyclomatic(node)
                     out["lines"] = (getattr(node, "end_lineno", None) or node.lineno) - node.lineno + 1
                 for n in ast.walk(node):
                     if isinstance(n, ast.Call) and last in (getattr(n.func, "id", None), getattr(n.func, "attr", None)):
-                        callers.add((here, qualified))
+                        callers.add((relative, qualified))
     out["callers"] = len(callers - {(file, function)})
     return out
 

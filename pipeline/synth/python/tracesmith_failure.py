@@ -1,4 +1,4 @@
-"""Describes one failure of a test: the exception, its frames and, for an assertion,
+"""Describes one failure of a test: the exception, its frames and, for a failed comparison,
 the values of both sides."""
 import ast
 import linecache
@@ -10,63 +10,66 @@ MAX_TEXT, MAX_VALUE, MAX_FRAMES = 4000, 300, 200
 
 
 def describe(kind, value, tb, place):
-    frames, test, asserted = [], None, None
+    """Returns the description of an exception (see Failure in failure.go). place maps a file name to
+    the path in the project, or to None for other files."""
+    frames, test, compared = [], None, None
     while tb is not None and len(frames) < MAX_FRAMES:
         frame, line = tb.tb_frame, tb.tb_lineno
         code = frame.f_code
-        where = place(code.co_filename)
-        if where:
-            frames.append({"file": where, "line": line, "function": getattr(code, "co_qualname", code.co_name)})
-            if is_test(where):
+        path = place(code.co_filename)
+        if path:
+            frames.append({"file": path, "line": line, "function": getattr(code, "co_qualname", code.co_name)})
+            if is_test(path):
                 test = (code.co_filename, line, frame)
-        elif code.co_name.startswith("assert") and asserted is None and test is not None:
-            asserted = operands(frame)
+        elif code.co_name.startswith("assert") and compared is None and test is not None:
+            compared = unittest_operands(frame)
         tb = tb.tb_next
     message = guarded(lambda: str(value))
     out = {"type": kind.__name__, "message": message[:MAX_TEXT], "frames": frames,
            "statement": statement(*test[:2])[:MAX_TEXT] if test else ""}
     out["text"] = guarded(lambda: "".join(traceback.format_exception_only(kind, value)))[-MAX_TEXT:]
-    if asserted is None and issubclass(kind, AssertionError):
-        asserted = compared(message)
+    if compared is None and issubclass(kind, AssertionError):
+        compared = pytest_operands(message)
     scene = guarded(lambda: tracesmith_scene.scene(test[2], test[1])) if test else None
     if isinstance(scene, dict):
         out["scene"] = scene
-    if asserted:
-        out["left"], out["right"] = asserted
+    if compared:
+        out["left"], out["right"] = compared
     return out
 
 
 def is_test(path):
+    """Returns whether a path looks like a test file, much like isTest in paths.go."""
     parts = path.split("/")
     name = parts[-1]
     return name.startswith("test") or name.endswith("_test.py") or any(p in ("test", "tests", "testing") for p in parts[:-1])
 
 
-def guarded(text):
-    """Returns text(), or the name of the exception that it raises."""
+def guarded(function):
+    """Returns function(), or the name of the exception that it raises."""
     try:
-        return text()
+        return function()
     except Exception as e:
         return "<%s>" % type(e).__name__
 
 
-def shown(value):
+def short_repr(value):
     text = guarded(lambda: repr(value))
     return text if len(text) <= MAX_VALUE else text[:MAX_VALUE] + "..."
 
 
-def operands(frame):
-    """Returns both sides of a unittest assertion, from the frame that compares them, or None."""
+def unittest_operands(frame):
+    """Returns both sides of a unittest assertion, from the frame of the assert method, or None."""
     names = frame.f_code.co_varnames[1:3]
     if len(names) == 2 and names[0] in ("first", "list1", "tuple1", "d1", "set1", "seq1", "member", "expr1"):
         local = frame.f_locals
         if names[0] in local and names[1] in local:
-            return shown(local[names[0]]), shown(local[names[1]])
+            return short_repr(local[names[0]]), short_repr(local[names[1]])
     return None
 
 
-def compared(message):
-    """Returns both sides of pytest's message "assert 3 == 4", or None."""
+def pytest_operands(message):
+    """Returns both sides of a pytest message such as "assert 3 == 4", or None."""
     line = message.split("\n")[0]
     if not line.startswith("assert "):
         return None
@@ -81,7 +84,7 @@ def compared(message):
 
 
 def statement(file, line):
-    """Returns the source of the innermost statement at a line, or "" for a compound statement."""
+    """Returns the source of the innermost statement at a line, or "" if that is a compound statement."""
     lines = linecache.getlines(file)
     try:
         tree = ast.parse("".join(lines))

@@ -1,9 +1,9 @@
 """Runs a project's tests once, in a child process.
 
-The request is one JSON object on the first line of standard input. The results go to
-standard output as a line of JSON. The caller then ends everything that the run started
-and sends a second line; the answer is the list of files that the run left in the tree.
-Nothing of the project is imported in this process.
+The request is a JSON object on the first line of standard input. The results go to
+standard output as a line of JSON. The caller then kills every process that the run
+started and sends a second line. The answer to that is the list of files that the run
+left in the tree. This process imports nothing from the project.
 """
 import json
 import os
@@ -14,21 +14,21 @@ import time
 import tracesmith_children
 import tracesmith_session
 
-MAX_LOG = 64 << 10  # bytes kept of a run's output, head and tail together
-OLD = 1000000000  # modification time of the healthy tree's files, by which their cached bytecode stays valid
+MAX_LOG = 64 << 10  # bytes of a run's output to keep: the start and the end
+HEALTHY_MTIME = 1000000000  # modification time of all unchanged files, so that their compiled code stays valid
 
 
 def entries(root):
-    """Yields (path, entry, stat) of everything under root that can be listed."""
+    """Yields (path relative to root, entry, stat) for every file and directory below root that can be read."""
     todo = [""]
     while todo:
-        below = todo.pop()
+        parent = todo.pop()
         try:
-            found = list(os.scandir(os.path.join(root, below)))
+            found = list(os.scandir(os.path.join(root, parent)))
         except OSError:
             continue
         for entry in found:
-            path = os.path.join(below, entry.name)
+            path = os.path.join(parent, entry.name)
             try:
                 info = entry.stat(follow_symlinks=False)
             except OSError:
@@ -39,15 +39,16 @@ def entries(root):
 
 
 def set_times(root, changed):
-    """Gives the healthy tree's files one modification time and the changed files another."""
+    """Sets the modification time of all files: one time for changed files, another for the rest. Compiled
+    code of a changed file is then stale."""
     for path, entry, info in entries(root):
         if stat.S_ISREG(info.st_mode):
-            when = OLD + (path in changed)
-            os.utime(entry.path, (when, when))
+            mtime = HEALTHY_MTIME + (path in changed)
+            os.utime(entry.path, (mtime, mtime))
 
 
 def snapshot(root):
-    """Returns path -> what identifies the state of the entry."""
+    """Returns a dictionary from path to a tuple that changes when the file or directory changes."""
     seen = {}
     for path, entry, info in entries(root):
         if stat.S_ISDIR(info.st_mode):
@@ -60,18 +61,18 @@ def snapshot(root):
 
 
 def ignored(path):
-    """Whether a path is a cache that test runs commonly leave behind."""
+    """Returns whether a path belongs to a cache that test runs commonly leave behind."""
     parts = path.split(os.sep)
     return any(p in ("__pycache__", ".pytest_cache", ".hypothesis", ".mypy_cache", ".coverage") for p in parts) or path.endswith((".pyc", ".pyo"))
 
 
 def differences(before, after):
-    """Returns the paths that a run has created, changed or removed."""
+    """Returns the paths that a run created, changed or removed, without caches."""
     return sorted(p for p in set(before) | set(after) if before.get(p) != after.get(p) and not ignored(p))
 
 
 def read_log(path):
-    """Returns a run's output; of a long one, head and tail."""
+    """Returns a run's output; if it is long, only its start and end."""
     if not os.path.exists(path):
         return ""
     with open(path, "rb") as f:
@@ -86,6 +87,7 @@ def read_log(path):
 
 
 def run_child(request, root, scratch, out):
+    """Runs the tests in a child process and returns the answer (see answer in passes.go)."""
     log = os.path.join(scratch, "log")
     reading, writing = os.pipe()
     begun = time.monotonic()

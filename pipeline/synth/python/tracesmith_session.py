@@ -1,7 +1,7 @@
-"""Runs a project's tests in this process, which ends with the run.
+"""Runs a project's tests in this process, which exits at the end of the run.
 
-Records are written as lines of JSON: one for each test, one for each failure that is
-described, and one at the end.
+Writes records as lines of JSON: one for each test, one for each failure to describe,
+and one at the end.
 """
 import atexit
 import json
@@ -18,11 +18,13 @@ MAX_TEXT = 4000
 
 
 def run(request, root, log, probe, out):
+    """Runs the tests of a request and exits the process. Records go to the file descriptor out, the tests' output to
+    the file log, and the output of the request's probe to the file probe."""
     try:
         os.setsid()
-        quiet(log)
+        redirect_output(log)
         os.chdir(root)
-        random.seed()  # forked children must not share the parent's state
+        random.seed()  # the state of the generator must not come from the parent process
         sys.dont_write_bytecode = not request.get("compile", False)
         session = Session(request, root, probe, out)
         try:
@@ -36,24 +38,27 @@ def run(request, root, log, probe, out):
         os._exit(0)
 
 
-def quiet(log):
+def redirect_output(log):
+    """Redirects standard output and standard error to a file, and standard input from /dev/null."""
     null = os.open(os.devnull, os.O_RDONLY)
-    to = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(null, 0)
-    os.dup2(to, 1)
-    os.dup2(to, 2)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
     sys.stdin = os.fdopen(0, "r")
     sys.stdout = os.fdopen(1, "w", 1)
     sys.stderr = os.fdopen(2, "w", 1)
 
 
 class Session(object):
+    """One run of the tests, or several passes of them."""
+
     def __init__(self, request, root, probe, out):
         self.root, self.out = os.path.realpath(root), out
         self.argv = request["argv"]
         self.module = request.get("module", True)  # started as python -m, which puts the directory on the path
         self.passes = request.get("passes") or []
-        self.deadline = time.monotonic() + request.get("budget", 0)  # of all passes
+        self.deadline = time.monotonic() + request.get("budget", 0)  # for all passes together
         self.probe, self.probe_file, self.places = None, probe, {}
         here = os.path.dirname(os.path.abspath(__file__))
         sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
@@ -63,23 +68,23 @@ class Session(object):
         self.configure(request, None)
 
     def configure(self, request, number):
-        """Sets what the tests of a run are; number is that of a pass, None without passes."""
+        """Sets which tests run and how. number is the number of the pass; None if there are no passes."""
         self.first = set(request.get("first") or ())
         self.only = set(request["only"]) if request.get("only") is not None else None
         self.shuffle = request.get("shuffle", 0)
-        self.most = request.get("most", 0)  # failures after which the run stops; 0 is no limit
-        self.describe = request.get("describe", 0)  # failures still to be described
-        self.waiting, self.bad = len(self.first), 0
+        self.max_failures = request.get("max_failures", 0)  # the run stops after more failures; 0 is no limit
+        self.describe = request.get("describe", 0)  # number of failures still to describe
+        self.first_remaining, self.failed = len(self.first), 0
         if request.get("probe"):
-            space = {"__name__": "tracesmith_probe"}
-            exec(compile(request["probe"]["source"], "<tracesmith probe>", "exec"), space)
+            namespace = {"__name__": "tracesmith_probe"}
+            exec(compile(request["probe"]["source"], "<tracesmith probe>", "exec"), namespace)
             file = self.probe_file if number is None else "%s.%d" % (self.probe_file, number)
-            self.probe = space["start"](request["probe"]["config"], file, self.place)
+            self.probe = namespace["start"](request["probe"]["config"], file, self.place)
 
     def finish(self, code):
         """Writes the last record of a run."""
         if self.probe is not None:
-            atexit._run_exitfuncs()  # the probe writes its last records there
+            atexit._run_exitfuncs()  # the probe writes its last records in an exit function
         sys.stdout.flush()
         sys.stderr.flush()
         self.put({"k": "end", "code": int(code)})
@@ -90,7 +95,8 @@ class Session(object):
             data = data[os.write(self.out, data):]
 
     def place(self, file):
-        if file not in self.places:  # cached, because a probe asks at every call
+        """Returns the path of a file in the project; None for files outside of it."""
+        if file not in self.places:  # cached, because a probe asks at every function call
             full = os.path.realpath(file) if file[:1] != "<" else file
             self.places[file] = full[len(self.root) + 1:] if full.startswith(self.root + os.sep) else None
         return self.places[file]
@@ -104,20 +110,23 @@ class Session(object):
         if self.probe is not None:
             self.probe.end(name)
         self.put({"k": "test", "id": name, "s": status})
-        self.bad += status in tracesmith_children.NOT_A_PASS
+        self.failed += status in tracesmith_children.NOT_A_PASS
         if name in self.first:
-            self.waiting -= 1
-            if self.waiting == 0 and self.bad == 0:
+            self.first_remaining -= 1
+            if self.first_remaining == 0 and self.failed == 0:
                 return True
-        return bool(self.most) and self.bad > self.most
+        return bool(self.max_failures) and self.failed > self.max_failures
 
     def failure(self, name, kind, value, tb):
+        """Records the description of a failure, unless enough failures have been described."""
         if self.describe <= 0:
             return
         self.describe -= 1
         self.put(dict(tracesmith_failure.describe(kind, value, tb, self.place), k="failure", id=name))
 
     def draws(self):
+        """Returns a function that maps each key to a random number. Its results depend on the seed self.shuffle and
+        on the order in which keys are first used."""
         source, drawn = random.Random(self.shuffle), {}
 
         def draw(key):
@@ -159,6 +168,7 @@ class Session(object):
                 self.arrange(config, items)
 
             def arrange(self, config, items):
+                """Drops and reorders the tests. A module or class stays together when tests are shuffled."""
                 if session.only is not None:
                     items[:] = [i for i in items if name_of(i.nodeid, config) in session.only]
                 if session.shuffle:
@@ -170,7 +180,7 @@ class Session(object):
             @pytest.hookimpl(tryfirst=True)
             def pytest_runtestloop(self, session):
                 if not outer.passes or session.testsfailed:
-                    return None  # the loop of pytest itself
+                    return None  # let pytest run its own loop
                 tracesmith_children.run_passes(outer, lambda _: self.loop(session))
                 return True
 
@@ -205,7 +215,7 @@ class Session(object):
                 order = ["error", "failed", "xpassed", "xfailed", "skipped", "passed"]
                 status = next((s for s in order if s in seen), "error")
                 if session.done(name_of(item.nodeid, item.config), status):
-                    item.session.shouldstop = "nothing more to learn"
+                    item.session.shouldstop = "the remaining tests need not run"
 
             def note(self, report, seen):
                 if hasattr(report, "wasxfail"):

@@ -1,4 +1,4 @@
-"""Runs python -m unittest and records each test, as the plugin of tracesmith_session does for pytest."""
+"""Runs python -m unittest and records each test, like the plugin in tracesmith_session does for pytest."""
 import sys
 import unittest
 import unittest.loader
@@ -93,7 +93,8 @@ def arrange(session, suite):
     classes stay together."""
     draw = session.draws()
 
-    def level(suite, above):
+    def arrange_level(suite, path):
+        """Arranges one suite. Returns True if none of its tests is in session.first."""
         tests = getattr(suite, "_tests", None)
         if not isinstance(tests, list):
             return suite.id() not in session.first
@@ -101,9 +102,9 @@ def arrange(session, suite):
         if session.only is not None:
             tests[:] = [t for t in tests if t is not None and (hasattr(t, "_tests") or t.id() in session.only)]
         for n, test in enumerate(tests):
-            late = level(test, above + (n,))
-            ranks[id(test)] = (late, draw(above + (n,)) if session.shuffle else n)
+            late = arrange_level(test, path + (n,))
+            ranks[id(test)] = (late, draw(path + (n,)) if session.shuffle else n)
         tests.sort(key=lambda test: ranks[id(test)])
         return not tests or all(late for late, _ in ranks.values())
 
-    level(suite, ())
+    arrange_level(suite, ())

@@ -1,0 +1,217 @@
+package synth
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// failureSummary is what one failure shows about the program, without the test around it.
+type failureSummary struct {
+	test      string // short name
+	call      string // the expression under test, on one line; "" if it does not fit into a sentence
+	code      string // code that shows the failure without the test; "" if it needs the test
+	body      string // code without its imports
+	got       string // the value of call
+	want      string // the expected value
+	wantTruth string // "true" or "false": what call should be
+	raised    string // the exception that call raised, with its message
+	wantError string // the exception that call should have raised
+	message   string // the message of any other assertion
+}
+
+// Limits for parts of texts, in characters.
+const (
+	maxValue = 200 // a value or a message
+	maxCall  = 120 // code within a sentence
+	maxTitle = 100
+)
+
+// summarize returns the summary of a failure.
+func summarize(f Failure) failureSummary {
+	s := failureSummary{test: shortName(f.Test)}
+	scene := f.Scene
+	if scene == nil {
+		scene = &Scene{}
+	}
+	if line := strings.ReplaceAll(scene.Call, "\n", " "); utf8.RuneCountInString(line) <= maxCall && !strings.Contains(line, "`") && !strings.Contains(line, "self.") && !strings.HasPrefix(line, "return ") {
+		s.call = line
+	}
+	if scene.SelfContained {
+		s.body = strings.Join(append(append([]string{}, scene.Before...), scene.Call), "\n")
+		s.code = s.body
+		if len(scene.Imports) > 0 {
+			s.code = strings.Join(scene.Imports, "\n") + "\n\n" + s.body
+		}
+	}
+	message := clip(firstLine(f.Message))
+	switch {
+	case scene.Relation == relationRaises && f.asserts() && strings.Contains(strings.ToLower(f.Message), "not raise"):
+		s.wantError = clip(scene.Raises)
+	case !f.asserts():
+		s.raised = strings.TrimSuffix(f.Type+": "+message, ": ")
+		if scene.Relation == relationRaises {
+			s.wantError = clip(scene.Raises)
+		} else {
+			s.want = clip(scene.Want)
+		}
+	case scene.Relation == relationEqual && f.Left != f.Right:
+		s.got, s.want = clip(f.Left), clip(f.Right)
+		if scene.Swapped {
+			s.got, s.want = s.want, s.got
+		}
+	case scene.Relation == relationEqual && scene.Want != "" && f.Left == "":
+		s.want = clip(scene.Want)
+	case scene.Relation == relationTrue || scene.Relation == relationFalse:
+		s.wantTruth = scene.Relation
+	default:
+		s.message = message
+	}
+	return s
+}
+
+// asserts reports whether a failure is a failed assertion of a test, rather than an exception
+// of the program.
+func (f Failure) asserts() bool {
+	if f.Type != "AssertionError" && f.Type != "Failed" {
+		return false
+	}
+	return len(f.Frames) == 0 || isTest(f.Frames[len(f.Frames)-1].File)
+}
+
+// isInformative reports whether a summary says enough for a text about the program's behavior.
+func (s failureSummary) isInformative() bool {
+	return s.call != "" && (s.got != "" || s.wantTruth != "" || s.raised != "" || s.wantError != "" || s.want != "")
+}
+
+// verb returns the verb between call and its value.
+func (s failureSummary) verb() string {
+	if strings.HasSuffix(s.call, ")") && !strings.HasPrefix(s.call, "(") {
+		return "returns"
+	}
+	return "is"
+}
+
+// title returns the first candidate for a title that is short enough.
+func (s failureSummary) title() string {
+	for _, t := range s.titleCandidates() {
+		if utf8.RuneCountInString(t) <= maxTitle {
+			return t
+		}
+	}
+	return "`" + s.test + "` fails"
+}
+
+// titleCandidates returns possible titles, the most informative one first.
+func (s failureSummary) titleCandidates() []string {
+	call := "`" + s.call + "`"
+	kind, _, _ := strings.Cut(s.raised, ":")
+	switch {
+	case s.wantError != "" && s.raised != "":
+		return []string{call + " raises `" + kind + "` instead of `" + s.wantError + "`", "`" + kind + "` instead of `" + s.wantError + "`"}
+	case s.wantError != "":
+		return []string{call + " does not raise `" + s.wantError + "`", "`" + s.wantError + "` is not raised"}
+	case s.raised != "":
+		return []string{call + " fails with `" + s.raised + "`", call + " fails with `" + kind + "`", "Unexpected `" + kind + "`"}
+	case s.wantTruth != "":
+		return []string{call + " should be " + s.wantTruth, "A check that should be " + s.wantTruth + " is not"}
+	case s.got != "":
+		return []string{call + " " + s.verb() + " `" + s.got + "` instead of `" + s.want + "`", "Wrong value of " + call, "Wrong value: `" + s.got + "` instead of `" + s.want + "`"}
+	}
+	return []string{call + " should be `" + s.want + "`"}
+}
+
+// expected returns a sentence about the expected value; "" if it is unknown.
+func (s failureSummary) expected(p picker) string {
+	if s.want == "" {
+		return ""
+	}
+	return p.choose("expected", "I expected `"+s.want+"`.", "The expected value is `"+s.want+"`.")
+}
+
+// outcome returns a sentence about what the last line of the code does and should do.
+func (s failureSummary) outcome(p picker) string {
+	switch {
+	case s.wantError != "" && s.raised != "":
+		return p.choose("outcome", "It raises `"+s.raised+"`, but it should raise `"+s.wantError+"`.", "I get `"+s.raised+"` instead of `"+s.wantError+"`.")
+	case s.wantError != "":
+		return p.choose("outcome", "This should raise `"+s.wantError+"`, but it runs without an error.", "I expected `"+s.wantError+"` here, but no error is raised.",
+			"No error. It should be `"+s.wantError+"`.")
+	case s.raised != "":
+		text := p.choose("outcome", "It fails with `"+s.raised+"`.", "The last line raises `"+s.raised+"`.", "This ends in `"+s.raised+"`.")
+		return strings.TrimSpace(text + " " + s.expected(p))
+	case s.wantTruth != "":
+		return p.choose("outcome", "The last line should be "+s.wantTruth+", but it is not.", "I expected this to be "+s.wantTruth+", and it is not.", "The result should be "+s.wantTruth+" here. It is not.")
+	case s.got != "":
+		return p.choose("outcome", "I get `"+s.got+"`, but I expected `"+s.want+"`.", "Expected: `"+s.want+"`\nActual: `"+s.got+"`",
+			"This gives `"+s.got+"`. It should be `"+s.want+"`.", "The last line "+s.verb()+" `"+s.got+"` instead of `"+s.want+"`.", "Got `"+s.got+"`, expected `"+s.want+"`.")
+	}
+	return "The result should be `" + s.want + "`, but it is not."
+}
+
+// noteTitle returns the summary in the terse style of a developer's note.
+func (s failureSummary) noteTitle(p picker) string {
+	call := "`" + s.call + "`"
+	switch {
+	case s.wantError != "" && s.raised != "":
+		return call + ": " + s.raised + ", should be " + s.wantError
+	case s.wantError != "":
+		return p.choose("brief", call+" does not raise "+s.wantError, call+" should raise "+s.wantError)
+	case s.raised != "":
+		return p.choose("brief", call+": "+s.raised, call+" raises "+s.raised)
+	case s.wantTruth != "":
+		return call + " should be " + s.wantTruth
+	case s.got != "":
+		return p.choose("brief", call+": got `"+s.got+"`, want `"+s.want+"`", call+" gives `"+s.got+"`, should be `"+s.want+"`")
+	}
+	return call + " should be `" + s.want + "`"
+}
+
+// questionTitle returns the summary as a question on one line.
+func (s failureSummary) questionTitle(p picker) string {
+	call := "`" + s.call + "`"
+	kind, _, _ := strings.Cut(s.raised, ":")
+	switch {
+	case s.wantError != "" && s.raised != "":
+		return "Why does " + call + " raise `" + kind + "` and not `" + s.wantError + "`?"
+	case s.wantError != "":
+		return p.choose("ask", "Shouldn't "+call+" raise `"+s.wantError+"`?", "Why doesn't "+call+" raise `"+s.wantError+"`?")
+	case s.raised != "":
+		return p.choose("ask", "Why does "+call+" raise `"+kind+"`?", "Is "+call+" supposed to raise `"+kind+"`?", "`"+kind+"` from "+call+": is that expected?")
+	case s.wantTruth != "":
+		return p.choose("ask", "Shouldn't "+call+" be "+s.wantTruth+"?", "Why isn't "+call+" "+s.wantTruth+"?")
+	case s.got != "" && s.verb() == "returns":
+		return p.choose("ask", "Why does "+call+" return `"+s.got+"`?", "Is "+call+" supposed to return `"+s.got+"`?", "Should "+call+" really return `"+s.got+"`?")
+	case s.got != "":
+		return p.choose("ask", "Why is "+call+" `"+s.got+"`?", "Should "+call+" really be `"+s.got+"`?")
+	}
+	return "Shouldn't " + call + " be `" + s.want + "`?"
+}
+
+// shortName returns a test's name without its file and class.
+func shortName(id string) string {
+	name := id[strings.LastIndex(id, "::")+1:]
+	name = strings.TrimPrefix(name, ":")
+	if before, _, parameters := strings.Cut(name, "["); parameters {
+		return before
+	}
+	return name[strings.LastIndexByte(name, '.')+1:]
+}
+
+// clip shortens text to maxValue characters, and replaces backticks, which would end a code span.
+func clip(text string) string {
+	text = strings.ReplaceAll(strings.TrimSpace(text), "`", "'")
+	if utf8.RuneCountInString(text) <= maxValue {
+		return text
+	}
+	return string([]rune(text)[:maxValue-1]) + "…"
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}
