@@ -115,7 +115,7 @@ func (r *gcReport) uploads(ctx context.Context, s *State, places []string, cfg c
 	if older == 0 {
 		older = 24 * time.Hour
 	}
-	found, err := wire.TornUploads(ctx, places, cfg)
+	found, err := wire.UnfinishedUploads(ctx, places, cfg)
 	if err != nil {
 		r.Errors = append(r.Errors, err.Error())
 	}

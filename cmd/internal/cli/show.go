@@ -86,7 +86,7 @@ func matches(name, id, instance string) bool {
 }
 
 func (f *showFlags) list(ctx context.Context, s *State, data *wire.Data, found []sinks.Trajectory) error {
-	dead, err := data.Dead(ctx)
+	dead, err := data.DeadLetters(ctx)
 	if err != nil {
 		return Usage(err)
 	}
@@ -121,7 +121,7 @@ func (f *showFlags) list(ctx context.Context, s *State, data *wire.Data, found [
 }
 
 // printDead counts the jobs that ended without an episode, and lists the first ones.
-func printDead(w io.Writer, data *wire.Data, dead []wire.Dead) {
+func printDead(w io.Writer, data *wire.Data, dead []wire.DeadLetter) {
 	tally := publish.NewTally()
 	for _, d := range dead {
 		tally.AddDead([]schemas.DeadLetterRow{d.DeadLetterRow})
@@ -133,11 +133,11 @@ func printDead(w io.Writer, data *wire.Data, dead []wire.Dead) {
 	for _, d := range dead[:min(len(dead), 20)] {
 		fmt.Fprintf(w, "  %s  %s  %s\n", d.UnitKey[:min(12, len(d.UnitKey))], cmp.Or(d.Instance, "task "+clip(schemas.Value(d.InputRef), 12)), deadReason(d))
 	}
-	fmt.Fprintf(w, "  all of them: %s\n", data.DeadPlace())
+	fmt.Fprintf(w, "  all of them: %s\n", data.DeadLettersPath())
 }
 
 // deadReason returns on one line why a job has no episode.
-func deadReason(d wire.Dead) string {
+func deadReason(d wire.DeadLetter) string {
 	return fmt.Sprintf("%s after %s: %s", schemas.Value(d.ErrorClass), count(int(d.Attempts), "attempt"), firstLine(schemas.Value(d.ErrorMessage)))
 }
 

@@ -91,15 +91,15 @@ func printCall(w io.Writer, step string, i int, calls []wire.Call) {
 // failed returns the error for the name of a job without an episode; nil if no such job
 // has the name, or if --wire asks for its calls.
 func (f *showFlags) failed(ctx context.Context, data *wire.Data, name string) error {
-	dead, err := data.Dead(ctx)
+	dead, err := data.DeadLetters(ctx)
 	if err != nil {
 		return Usage(err)
 	}
-	i := slices.IndexFunc(dead, func(d wire.Dead) bool { return matches(name, d.UnitKey, d.Instance) })
+	i := slices.IndexFunc(dead, func(d wire.DeadLetter) bool { return matches(name, d.UnitKey, d.Instance) })
 	if i < 0 || f.bytes {
 		return nil
 	}
-	return &Error{Code: ExitUsage, Try: "run with --retry infra; all such jobs are in " + data.DeadPlace(),
+	return &Error{Code: ExitUsage, Try: "run with --retry infra; all such jobs are in " + data.DeadLettersPath(),
 		Err: fmt.Errorf("job %s has no episode: %s", dead[i].UnitKey, deadReason(dead[i]))}
 }
 

@@ -114,7 +114,7 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 		}
 	}
 	if keep == nil {
-		dead, err := data.Dead(ctx)
+		dead, err := data.DeadLetters(ctx)
 		if err != nil {
 			return Usage(err)
 		}
@@ -133,7 +133,7 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 			By map[string]publish.VerdictCounts `json:"by,omitempty"` // value of the column of --by
 		}{"tracesmith.stats/1", stats, verdicts})
 	}
-	printStats(s.Stdout, stats, data.DeadPlace())
+	printStats(s.Stdout, stats, data.DeadLettersPath())
 	if f.by != "" {
 		printJudged(s.Stdout, f.by, verdicts)
 	}

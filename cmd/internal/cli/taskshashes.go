@@ -83,7 +83,7 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 		return Usage(err)
 	}
 	defer func() { _ = bench.Close() }()
-	list, err := bench.Hashed(ctx, args, cfg.Tasks)
+	list, err := bench.HashedRepos(ctx, args, cfg.Tasks)
 	if err != nil {
 		return Usage(err)
 	}

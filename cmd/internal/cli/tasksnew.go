@@ -18,7 +18,7 @@ import (
 
 type newFlags struct {
 	ConfigFlags
-	task   wire.NewTask
+	task   wire.NewTaskOptions
 	asJSON bool
 }
 
@@ -139,7 +139,7 @@ func attempted(a discover.Attempt) string {
 	return out
 }
 
-func printMade(s *State, made wire.Made) {
+func printMade(s *State, made wire.CreatedTask) {
 	row := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(s.Stdout, "  %-12s %s\n", name, value)

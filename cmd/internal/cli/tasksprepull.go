@@ -52,7 +52,7 @@ func (f *prepullFlags) pull(ctx context.Context, s *State, names []string) error
 	}
 	p := &pullProgress{liveLine: liveLine{w: s.Stderr, live: s.TTY}, total: len(list)}
 	fmt.Fprintf(s.Stderr, "prepull: %d tasks, %d images, %d at once\n", len(tasks), len(list), f.workers)
-	bench.Pull(ctx, list, f.workers, wire.PullProgress{Begun: p.begun, Bytes: p.bytes, Done: p.done})
+	bench.Pull(ctx, list, f.workers, wire.PullProgress{Started: p.started, Bytes: p.bytes, Done: p.done})
 	p.erase()
 	if err := f.print(s, list); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (f *prepullFlags) print(s *State, list []wire.Image) error {
 		return fmt.Errorf("writing the summary: %w", err)
 	}
 	var parts []string
-	for _, status := range []string{wire.ImageThere, wire.ImagePulled, wire.ImageFailed, wire.ImageLeft} {
+	for _, status := range []string{wire.ImagePresent, wire.ImagePulled, wire.ImageFailed, wire.ImageSkipped} {
 		if counts[status] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[status], status))
 		}
@@ -123,7 +123,7 @@ type pullProgress struct {
 	have, known        int64
 }
 
-func (p *pullProgress) begun(wire.Image) {
+func (p *pullProgress) started(wire.Image) {
 	p.running++
 	p.draw()
 }

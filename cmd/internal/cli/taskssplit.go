@@ -111,7 +111,7 @@ func (f *splitFlags) run(ctx context.Context, s *State, names []string) error {
 			return err
 		}
 	}
-	out := splitOutput{Schema: "tracesmith.split/1", ListsVersion: provenance.ListVersion, Copies: kin.Copies, Unread: kin.Unread, Groups: kin.Groups()}
+	out := splitOutput{Schema: "tracesmith.split/1", ListsVersion: provenance.ListVersion, Copies: kin.Copies, Unread: kin.Unparsed, Groups: kin.Groups()}
 	if out.Parts, out.Held, err = f.write(entries, kin); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func printSplit(s *State, out splitOutput) {
 		fmt.Fprintf(s.Stdout, "in test because benchmarks use them: %s\n", strings.Join(out.Held, ", "))
 	}
 	for _, c := range out.Copies {
-		fmt.Fprintf(s.Stdout, "in test because %d of its %d functions are in %s (%s): %s\n", c.Shared, c.Functions, c.Of, c.Benchmark, c.Repo)
+		fmt.Fprintf(s.Stdout, "in test because %d of its %d functions are in %s (%s): %s\n", c.Shared, c.Functions, c.Original, c.Benchmark, c.Repo)
 	}
 	if out.Unread > 0 {
 		fmt.Fprintf(s.Stdout, "this interpreter cannot parse %d files: their functions were not compared\n", out.Unread)

@@ -107,7 +107,7 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 		return err
 	}
 	f.cfg.Progress = synthProgress(s)
-	sum, err := synth.Run(ctx, bench.Factory(f.cfg))
+	sum, err := synth.Run(ctx, bench.FactoryConfig(f.cfg))
 	if s.TTY {
 		fmt.Fprintln(s.Stderr)
 	}
@@ -130,7 +130,7 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 func (f *synthFlags) model(ctx context.Context, s *State, settings configs.Config) (err error) {
 	f.cfg.MaxCost = settings.Limits.TotalCost
 	if slices.Contains(f.cfg.Kinds, synth.KindModel) || f.cfg.Text == synth.TextReporter {
-		f.cfg.Model, err = wire.Writer(ctx, settings, s.Getenv, s.Stderr)
+		f.cfg.Model, err = wire.BugWriter(ctx, settings, s.Getenv, s.Stderr)
 	}
 	return Usage(err)
 }
@@ -154,7 +154,7 @@ func (f *synthFlags) repos(ctx context.Context, bench *wire.Workbench, tasks con
 			list[i].Entrypoint = f.task.Entrypoint
 		}
 	}
-	return bench.Healthy(ctx, list)
+	return bench.HealthyRepos(ctx, list)
 }
 
 // synthError marks mistakes of the caller as usage errors.

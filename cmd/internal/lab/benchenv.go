@@ -44,7 +44,7 @@ func benchEnv(ctx context.Context, s *cli.State, cfg configs.Config, kind string
 	}
 	defer func() { _ = bench.Close() }()
 	b := &envBench{bench: bench, kind: kind, rounds: rounds}
-	if b.task, err = bench.AnyTask(ctx); err != nil {
+	if b.task, err = bench.FirstTask(ctx); err != nil {
 		return nil, err
 	}
 	if b.file, b.line, err = bench.ProgramLine(ctx, b.task); err != nil {

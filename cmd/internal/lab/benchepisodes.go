@@ -192,7 +192,7 @@ func scriptedEpisodes(ctx context.Context, s *cli.State, cfg configs.Config, run
 		return cfg, cli.Usage(err)
 	}
 	defer func() { _ = bench.Close() }()
-	task, err := bench.AnyTask(ctx)
+	task, err := bench.FirstTask(ctx)
 	if err != nil {
 		return cfg, err
 	}
