@@ -28,7 +28,7 @@ func TestConsoleReadsLines(t *testing.T) {
 }
 
 // ReadLine returns when the episode ends.
-func TestConsoleStopsWaitingWhenTheContextEnds(t *testing.T) {
+func TestConsoleStopsWaiting(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
