@@ -60,7 +60,7 @@ func TestPlansDependOnTheirSeedOnly(t *testing.T) {
 
 // Any number of episodes makes a valid configuration with several tasks.
 func TestBatchesCanHaveAnyNumberOfEpisodes(t *testing.T) {
-	for _, episodes := range []int{2, 3, 40, 60, 997, 1000, 1001, 1009, 1200, 2000, 9973, MostEpisodes} {
+	for _, episodes := range []int{2, 3, 40, 60, 997, 1000, 1001, 1009, 1200, 2000, 9973, MaxEpisodes} {
 		dir := t.TempDir()
 		file, err := Config{Episodes: episodes, Workers: 4, Sandbox: "bubblewrap"}.writeBatch(dir, "http://127.0.0.1:1/v1", "")
 		if err != nil {
