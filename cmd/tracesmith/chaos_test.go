@@ -33,9 +33,9 @@ func TestEndedTrialLeavesNoProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			wait(t, "the run has begun", func() bool {
-				begun, _ := filepath.Glob(filepath.Join(temp, "*/run/run.json"))
+				onTempDir, _ := filepath.Glob(filepath.Join(temp, "*/run/run.json"))
 				onDisk, _ := filepath.Glob(filepath.Join(temp, "*/disk/run/run.json"))
-				return len(begun)+len(onDisk) > 0
+				return len(onTempDir)+len(onDisk) > 0
 			})
 			code := 130
 			for n := range c.interrupts {

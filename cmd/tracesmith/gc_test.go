@@ -23,7 +23,7 @@ func TestEachDriverGCRemovesWhatAKilledRunLeft(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
 			t.Setenv("XDG_CACHE_HOME", t.TempDir())
-			run := func(what string) (cmd *exec.Cmd, label string) {
+			run := func(state string) (cmd *exec.Cmd, label string) {
 				dir, config, label := sleepingRun(t)
 				cmd, out := start(t, "run", "-c", config, "--sandbox", kind, "--run-dir", filepath.Join(dir, "run"))
 				t.Cleanup(func() {
@@ -31,14 +31,14 @@ func TestEachDriverGCRemovesWhatAKilledRunLeft(t *testing.T) {
 					_ = cmd.Wait()
 					_ = exec.Command("tracesmith", "gc").Run() // the test must not leave anything behind either
 					if t.Failed() {
-						t.Logf("the %s run: %s", what, out)
+						t.Logf("the %s run: %s", state, out)
 					}
 				})
-				wait(t, "a sandbox of the "+what+" run", func() bool { return sandboxRuns(kind, label) })
+				wait(t, "a sandbox of the "+state+" run", func() bool { return sandboxRuns(kind, label) })
 				return cmd, label
 			}
 			killed, label := run("killed")
-			living, alive := run("living")
+			living, livingLabel := run("living")
 			if err := killed.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +67,7 @@ func TestEachDriverGCRemovesWhatAKilledRunLeft(t *testing.T) {
 			if err := living.Process.Signal(syscall.Signal(0)); err != nil {
 				t.Errorf("the living run: %v", err)
 			}
-			wait(t, "a sandbox of the living run", func() bool { return sandboxRuns(kind, alive) })
+			wait(t, "a sandbox of the living run", func() bool { return sandboxRuns(kind, livingLabel) })
 			dirs, err := filepath.Glob(filepath.Join(os.TempDir(), "tracesmith-*"))
 			if want := map[bool]int{true: 2, false: 1}[kind == "local"]; err != nil || len(dirs) != want {
 				t.Errorf("the living run has %v, %v; want %d", dirs, err, want)

@@ -14,7 +14,7 @@ import (
 // substitutions lists the commands of the pages that the test cannot run unchanged, what it runs
 // instead, and why. "help" adds --help, which still refuses an unknown command or flag. "serve"
 // starts a server and ends it. "make" and "go" check that the target or the package exists.
-var substitutions = []struct{ command, how, why string }{
+var substitutions = []struct{ command, kind, why string }{
 	{`^make `, "make", "targets build, install and test everything"},
 	{`^go (test|run) |^for i in `, "go", "these are tests and measurements of the repository"},
 	{`tracesmith mock --(from|cassettes) `, "help", "it needs an episode of a model, or a recording; mock.txtar and mock_from.txtar have them"},
@@ -149,7 +149,7 @@ func pageScript(page, root string) (script string, rules []string) {
 			for _, o := range substitutions {
 				if regexp.MustCompile(o.command).MatchString(line) && !strings.HasPrefix(line, " ") {
 					rules = append(rules, o.command)
-					line = substitute(line, o.how, root)
+					line = substitute(line, o.kind, root)
 					break
 				}
 			}
@@ -160,9 +160,9 @@ func pageScript(page, root string) (script string, rules []string) {
 }
 
 // substitute returns what runs in the place of a command.
-func substitute(line, how, root string) string {
+func substitute(line, kind, root string) string {
 	line = regexp.MustCompile(`\s+#.*`).ReplaceAllString(line, "")
-	switch how {
+	switch kind {
 	case "help":
 		return line + " --help >/dev/null"
 	case "serve":

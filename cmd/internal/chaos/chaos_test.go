@@ -25,7 +25,7 @@ import (
 // faults are within the batch.
 func TestPlansDependOnTheirSeedOnly(t *testing.T) {
 	p := newPlan(7, Kinds(), 32, 40)
-	if again := newPlan(7, Kinds(), 32, 40); !reflect.DeepEqual(p, again) {
+	if same := newPlan(7, Kinds(), 32, 40); !reflect.DeepEqual(p, same) {
 		t.Error("the same seed gave another plan")
 	}
 	if other := newPlan(8, Kinds(), 32, 40); reflect.DeepEqual(p.process, other.process) {

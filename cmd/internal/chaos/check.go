@@ -258,9 +258,9 @@ func (t *trial) checkCalls() {
 }
 
 // checkResume checks how soon restarted processes made their first model call.
-func (t *trial) checkResume(took []time.Duration) {
+func (t *trial) checkResume(durations []time.Duration) {
 	var all []float64
-	for _, d := range took[min(1, len(took)):] { // the first start resumes nothing
+	for _, d := range durations[min(1, len(durations)):] { // the first start resumes nothing
 		all = append(all, float64(d)/float64(time.Millisecond))
 	}
 	t.report.Resume.Within = float64(t.cfg.Within) / float64(time.Millisecond)

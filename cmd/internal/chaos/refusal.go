@@ -24,9 +24,9 @@ func (e *RefusedError) ExitCode() int { return e.Code }
 func (e *RefusedError) Hint() string { return e.Try }
 
 // refusal returns the error of a process that ended before its first model call.
-func refusal(who string, code int, stderr string) *RefusedError {
+func refusal(process string, code int, stderr string) *RefusedError {
 	text, try := errorMessage(stderr)
-	return &RefusedError{Code: code, Err: fmt.Errorf("%s cannot start: %s", who, text), Try: try}
+	return &RefusedError{Code: code, Err: fmt.Errorf("%s cannot start: %s", process, text), Try: try}
 }
 
 // errorMessage extracts the last error message of a tracesmith command, and the remedy after

@@ -326,11 +326,11 @@ func (f *clusterRun) repeat(run []string) error {
 // checkCluster looks for data that the finished run left on the cluster, and adds up the
 // repeated deliveries.
 func (f *clusterRun) checkCluster(conn *engine.Conn) error {
-	held, err := conn.Held(f.ctx)
+	bytesByRun, err := conn.Held(f.ctx)
 	if err != nil {
 		return fmt.Errorf("listing the data on the cluster: %w", err)
 	}
-	for id, n := range held {
+	for id, n := range bytesByRun {
 		f.t.breach("left_stream", "the cluster holds %d bytes of run %s", n, id)
 	}
 	for _, n := range f.deliveries {

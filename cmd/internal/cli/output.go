@@ -28,11 +28,11 @@ func newTable(w io.Writer, titles string) *tabwriter.Writer {
 }
 
 // count formats a number with its noun, such as "1 file" or "2 files".
-func count(n int, thing string) string {
+func count(n int, noun string) string {
 	if n != 1 {
-		thing += "s"
+		noun += "s"
 	}
-	return fmt.Sprintf("%d %s", n, thing)
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 func yesNo(b bool) string {

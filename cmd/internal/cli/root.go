@@ -164,11 +164,11 @@ func knownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("unknown command %q", strings.TrimPrefix(c.CommandPath()+" "+args[0], c.Root().Name()+" "))
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		what += fmt.Sprintf(": did you mean %q?", strings.TrimPrefix(c.CommandPath()+" "+near[0], c.Root().Name()+" "))
+	message := fmt.Sprintf("unknown command %q", strings.TrimPrefix(c.CommandPath()+" "+args[0], c.Root().Name()+" "))
+	if suggestion := c.SuggestionsFor(args[0]); len(suggestion) > 0 {
+		message += fmt.Sprintf(": did you mean %q?", strings.TrimPrefix(c.CommandPath()+" "+suggestion[0], c.Root().Name()+" "))
 	}
-	return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(what)}
+	return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(message)}
 }
 
 // argCount describes how many arguments a command takes.

@@ -27,8 +27,8 @@ func similar(wrong string, names []string) string {
 		}
 	}
 	maxChanges := min(2, (len(wrong)+1)/2)
-	if near := cmp.Or(nearest.Name(wrong, names, 1), nearest.Name(wrong, sameInitial, maxChanges), nearest.Name(wrong, names, maxChanges)); near != "" || len(wrong) < 2 {
-		return near
+	if suggestion := cmp.Or(nearest.Name(wrong, names, 1), nearest.Name(wrong, sameInitial, maxChanges), nearest.Name(wrong, names, maxChanges)); suggestion != "" || len(wrong) < 2 {
+		return suggestion
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, wrong) {
@@ -56,8 +56,8 @@ func suggestFlag(c *cobra.Command, message string) string {
 			names = append(names, f.Name)
 		}
 	}
-	if near := similar(wrong[1], names); near != "" {
-		return fmt.Sprintf(": did you mean %q?", "--"+near)
+	if suggestion := similar(wrong[1], names); suggestion != "" {
+		return fmt.Sprintf(": did you mean %q?", "--"+suggestion)
 	}
 	return ""
 }

@@ -150,11 +150,11 @@ func episodeColumn(name string) (arrowrec.Column, error) {
 	if name == "" || ok {
 		return c, nil
 	}
-	near := ""
+	suggestion := ""
 	if n := nearest.Name(name, episodeColumns(), 3); n != "" {
-		near = fmt.Sprintf(": did you mean %q?", n)
+		suggestion = fmt.Sprintf(": did you mean %q?", n)
 	}
-	return c, fmt.Errorf("--by %s: table episodes has no such column%s", name, near)
+	return c, fmt.Errorf("--by %s: table episodes has no such column%s", name, suggestion)
 }
 
 // episodeColumns returns the names of the columns of table episodes.

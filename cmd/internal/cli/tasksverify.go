@@ -170,8 +170,8 @@ func (f *verifyFlags) print(s *State, r check.Result, tasks int) error {
 	if len(r.Gaps) > 0 {
 		fmt.Fprintf(s.Stdout, "%5d %-12s could not be checked; the first: %s: %s\n", len(r.Gaps), "gaps", r.Gaps[0].InstanceID, firstLine(r.Gaps[0].Reason))
 	}
-	if left := tasks - len(r.Reports) - len(r.Gaps); left > 0 {
-		fmt.Fprintf(s.Stdout, "%5d %-12s were not checked\n", left, "left")
+	if remaining := tasks - len(r.Reports) - len(r.Gaps); remaining > 0 {
+		fmt.Fprintf(s.Stdout, "%5d %-12s were not checked\n", remaining, "left")
 	}
 	return nil
 }

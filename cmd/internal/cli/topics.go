@@ -66,11 +66,11 @@ func helpNames(c *cobra.Command) (names []string) {
 // unknownTopic returns the error for a name below c that help does not explain.
 func unknownTopic(c *cobra.Command, wrong string) error {
 	parents := strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), c.Root().Name())+" ", " ")
-	what := fmt.Sprintf("unknown help topic %q", parents+wrong)
-	if near := similar(wrong, helpNames(c)); near != "" {
-		what += fmt.Sprintf(": did you mean %q?", parents+near)
+	message := fmt.Sprintf("unknown help topic %q", parents+wrong)
+	if suggestion := similar(wrong, helpNames(c)); suggestion != "" {
+		message += fmt.Sprintf(": did you mean %q?", parents+suggestion)
 	}
-	return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(what)}
+	return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(message)}
 }
 
 // checkTopic refuses arguments of a help topic that is called as a command. cobra would ignore

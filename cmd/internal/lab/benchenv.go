@@ -30,7 +30,7 @@ type envBench struct {
 
 // benchCall is a tool call whose latency is measured.
 type benchCall struct {
-	what, tool, args string   // %d in args stands for the round
+	name, tool, args string   // %d in args stands for the round
 	target           float64  // for the median overhead in milliseconds; 0: no target
 	bare             *float64 // the cost without tracesmith; nil if it was not measured
 }
@@ -134,7 +134,7 @@ func (b *envBench) calls(ctx context.Context, e env.Env, m *meter) error {
 		rounds := b.rounds
 		if i == 1 {
 			rounds = max(2, b.rounds/10)
-			if _, err := b.call(ctx, e, benchCall{what: "pdb start", tool: "pdb", args: fmt.Sprintf(`{"command":"b %s:%d"}`, b.file, b.line)}, 0); err != nil {
+			if _, err := b.call(ctx, e, benchCall{name: "pdb start", tool: "pdb", args: fmt.Sprintf(`{"command":"b %s:%d"}`, b.file, b.line)}, 0); err != nil {
 				return err
 			}
 		}
@@ -152,7 +152,7 @@ func (b *envBench) calls(ctx context.Context, e env.Env, m *meter) error {
 			}
 		}
 		for j, c := range group {
-			b.add(c.what, samples[j], c.target, true, c.bare)
+			b.add(c.name, samples[j], c.target, true, c.bare)
 		}
 	}
 	return nil
@@ -162,14 +162,14 @@ func (b *envBench) calls(ctx context.Context, e env.Env, m *meter) error {
 func (b *envBench) call(ctx context.Context, e env.Env, c benchCall, round int) (time.Duration, error) {
 	start := time.Now()
 	info, err := e.Step(ctx, schemas.ToolCall{ID: "1", Name: c.tool, Arguments: json.RawMessage(strings.ReplaceAll(c.args, "%d", fmt.Sprint(round)))})
-	took := time.Since(start)
+	elapsed := time.Since(start)
 	if err != nil {
-		return took, fmt.Errorf("measuring %s: %w", c.what, err)
+		return elapsed, fmt.Errorf("measuring %s: %w", c.name, err)
 	}
 	if info.Observation.IsError && c.tool != "eval" {
-		return took, fmt.Errorf("measuring %s: %s", c.what, info.Observation.Text)
+		return elapsed, fmt.Errorf("measuring %s: %s", c.name, info.Observation.Text)
 	}
-	return took, nil
+	return elapsed, nil
 }
 
 // episodes measures whole 12-step episodes of trivial calls, from a cold start to the

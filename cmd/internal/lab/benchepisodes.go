@@ -98,13 +98,13 @@ func (p *pairObserver) JobStarted(schemas.Job, int) {
 }
 
 func (p *pairObserver) JobFinished(j schemas.Job, e observe.Episode) {
-	took := milliseconds(time.Since(p.since))
+	elapsed := milliseconds(time.Since(p.since))
 	start := time.Now()
 	err := bareEpisode(p.ctx, p.run, j)
 	if e.Outcome == schemas.OutcomeInfra {
 		err = errors.Join(err, fmt.Errorf("an episode failed: %s", e.Cause))
 	}
-	p.durable, p.bare, p.err = append(p.durable, took), append(p.bare, milliseconds(time.Since(start))), errors.Join(p.err, err)
+	p.durable, p.bare, p.err = append(p.durable, elapsed), append(p.bare, milliseconds(time.Since(start))), errors.Join(p.err, err)
 	p.since = time.Now() // the next durable episode includes the claim of its job
 }
 

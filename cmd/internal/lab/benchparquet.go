@@ -165,7 +165,7 @@ func benchParquet(ctx context.Context, s *cli.State, dir string, steps []int, se
 // normalise makes n episodes for the other measurements and measures how fast it does so.
 func (r *parquetReport) normalise(ctx context.Context, seed uint64, n int) ([]sinks.Staged, error) {
 	var episodes []sinks.Staged
-	var rows, took, search time.Duration
+	var rows, elapsed, search time.Duration
 	bytes := int64(0)
 	if _, err := normalise.Episode(specimen.Episode("bench", seed+2, 0), normalise.Config{}); err != nil { // load the vocabulary before measuring
 		return nil, err
@@ -182,7 +182,7 @@ func (r *parquetReport) normalise(ctx context.Context, seed uint64, n int) ([]si
 		rows += time.Since(start)
 		start = time.Now()
 		staged, err := normalise.Episode(ep, normalise.Config{Producer: cli.Version})
-		took += time.Since(start)
+		elapsed += time.Since(start)
 		if err != nil {
 			return nil, err
 		}
@@ -195,7 +195,7 @@ func (r *parquetReport) normalise(ctx context.Context, seed uint64, n int) ([]si
 		bytes += textSize(staged)
 		episodes = append(episodes, staged)
 	}
-	r.Clean, r.Normalise, r.Redact = perSecond(bytes, rows), perSecond(bytes, took), perSecond(bytes, search)
+	r.Clean, r.Normalise, r.Redact = perSecond(bytes, rows), perSecond(bytes, elapsed), perSecond(bytes, search)
 	r.CleanMet, r.RedactMet = r.Clean >= normaliseRate, r.Redact >= normaliseRate
 	return episodes, nil
 }
@@ -275,13 +275,13 @@ func (r *parquetReport) write(ctx context.Context, place string, episodes []sink
 		if err != nil {
 			return err
 		}
-		took := time.Since(start) - info.ReadBack
+		elapsed := time.Since(start) - info.ReadBack
 		if i == 0 {
 			r.Rows, r.Bytes = info.Rows, info.Uncompressed
 			continue
 		}
 		bareRates = append(bareRates, perSecond(r.Bytes, bareTime))
-		rates = append(rates, perSecond(r.Bytes, took))
+		rates = append(rates, perSecond(r.Bytes, elapsed))
 		readRates = append(readRates, perSecond(r.Bytes, info.ReadBack))
 	}
 	r.Bare, r.Write, r.ReadBack = quantile(bareRates, 0.5), quantile(rates, 0.5), quantile(readRates, 0.5)
@@ -364,11 +364,11 @@ func (b *bulk) measure(ctx context.Context, steps int) (m publishMeasure, err er
 	if err != nil {
 		return m, err
 	}
-	took := time.Since(start)
+	elapsed := time.Since(start)
 	if _, m.Peak, err = memory(); err != nil {
 		return m, err
 	}
-	m.PublishS, m.Rows, m.MB = took.Seconds(), float64(rep.Steps)/took.Seconds(), perSecond(m.Text, took)
+	m.PublishS, m.Rows, m.MB = elapsed.Seconds(), float64(rep.Steps)/elapsed.Seconds(), perSecond(m.Text, elapsed)
 	m.Bytes, m.Files, m.Met = rep.Bytes, rep.Files, m.Peak < publishMemory
 	return m, nil
 }

@@ -43,13 +43,13 @@ const overheadP99 = 20
 
 // add records a measure. For a call, target bounds the median overhead, and overheadP99 its
 // 99th percentile. For anything else, target bounds the median. 0 means no target.
-func (b *envBench) add(what string, samples []sample, target float64, call bool, bare *float64) {
+func (b *envBench) add(name string, samples []sample, target float64, call bool, bare *float64) {
 	wall, over := []float64{}, []float64{}
 	for _, s := range samples {
 		wall = append(wall, milliseconds(s.wall))
 		over = append(over, milliseconds(s.wall-s.program))
 	}
-	m := measure{Sandbox: b.kind, What: what, N: len(samples), Median: quantile(wall, 0.5), P99: quantile(wall, 0.99), Bare: bare}
+	m := measure{Sandbox: b.kind, What: name, N: len(samples), Median: quantile(wall, 0.5), P99: quantile(wall, 0.99), Bare: bare}
 	met := m.Median <= target
 	m.Target = fmt.Sprintf("≤ %.0f", target)
 	if call {

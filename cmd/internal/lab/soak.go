@@ -123,11 +123,11 @@ func soakLine(r soak.Report, calls int) string {
 func nonZeroCounts(r soak.Report) string {
 	var out []string
 	for _, c := range []struct {
-		n    int
-		what string
+		n     int
+		label string
 	}{{r.Hung, "hung"}, {r.Late, "late"}, {r.Misframed, "mis-framed"}, {r.Wrong, "wrong"}, {r.Left, "with processes left"}, {r.Failed, "failed"}, {r.Lost, "sandboxes lost"}} {
 		if c.n > 0 {
-			out = append(out, fmt.Sprintf("%d %s", c.n, c.what))
+			out = append(out, fmt.Sprintf("%d %s", c.n, c.label))
 		}
 	}
 	if len(out) == 0 {

@@ -55,8 +55,8 @@ func (a *Agent) checkToolChoice(offered []schemas.ToolSchema) error {
 			return nil
 		}
 		guess := ""
-		if near := nearest.Name(choice, choices, 2); near != "" {
-			guess = fmt.Sprintf("did you mean %q? ", near)
+		if suggestion := nearest.Name(choice, choices, 2); suggestion != "" {
+			guess = fmt.Sprintf("did you mean %q? ", suggestion)
 		}
 		return WithPlace(a.cfg, section, fmt.Errorf("%s.%w", section, &plugin.FieldError{Path: "tool_choice",
 			Message: fmt.Sprintf("tool_choice: unknown tool %q: %schoose one of %s", choice, guess, strings.Join(choices, ", "))}))

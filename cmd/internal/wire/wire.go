@@ -101,8 +101,8 @@ func FindTask(tasks []schemas.Task, ref string) (schemas.Task, error) {
 		}
 		names = append(names, t.InstanceID)
 	}
-	if near := nearest.Name(ref, names, max(len(ref)/4, 1)); near != "" {
-		return schemas.Task{}, fmt.Errorf("no task %q: did you mean %q?", ref, near)
+	if suggestion := nearest.Name(ref, names, max(len(ref)/4, 1)); suggestion != "" {
+		return schemas.Task{}, fmt.Errorf("no task %q: did you mean %q?", ref, suggestion)
 	}
 	more := ""
 	if len(names) > 20 {
