@@ -14,5 +14,5 @@ func main() {
 	guest.MainIfGuest() // does not return if a sandbox started this binary as its guest
 	state, stop := cli.OSState()
 	defer stop()
-	os.Exit(cli.Main(context.Background(), state, cli.Tracesmith)) //nolint:gocritic // the process ends, so stop is not needed
+	os.Exit(cli.Main(context.Background(), state, cli.Tracesmith)) //nolint:gocritic // stop is not needed at exit
 }

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 func labMain() {
 	state, stop := cli.OSState()
 	defer stop()
-	os.Exit(cli.Main(context.Background(), state, lab.Root)) //nolint:gocritic // the process ends, so stop is not needed
+	os.Exit(cli.Main(context.Background(), state, lab.Root)) //nolint:gocritic // stop is not needed at exit
 }
 
 // crashMain is the main function of tracesmith-crash POINT N ARGS.... It runs tracesmith ARGS and
@@ -62,7 +62,7 @@ func crashMain() {
 			select {}
 		}
 	})
-	os.Exit(cli.Main(context.Background(), state, cli.Tracesmith)) //nolint:gocritic // the process ends, so stop is not needed
+	os.Exit(cli.Main(context.Background(), state, cli.Tracesmith)) //nolint:gocritic // stop is not needed at exit
 }
 
 // TestScripts runs each testdata/script/*.txtar on real sandboxes.

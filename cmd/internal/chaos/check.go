@@ -220,7 +220,7 @@ func (t *trial) checkCalls() {
 	for k, name := range serverFaults {
 		n := totals.Faults[name]
 		if faults += n; k == RateLimit { // consecutive refusals are one fault
-			n = (n + rateLimited - 1) / rateLimited
+			n = (n + rateLimitedRequests - 1) / rateLimitedRequests
 		}
 		t.report.struck[k] += n
 	}
@@ -228,7 +228,8 @@ func (t *trial) checkCalls() {
 	// A full disk may have room for the payment of a reply, but not for the reply.
 	unrecorded, maxUnrecorded := max(0, c.Answered-t.cfg.Episodes*len(turns)), t.cfg.Workers*t.report.struck[Disk]
 	maxLost := t.cfg.Workers * (t.report.struck[Kill] + t.report.struck[Clock] + t.report.struck[Disk] + t.report.struck[StoreTorn])
-	if t.cfg.Fleet > 0 { // a stopped worker loses its jobs, and so does a worker that cannot renew a lease during an election
+	if t.cfg.Fleet > 0 {
+		// A stopped worker loses its jobs, and so does a worker that cannot renew a lease during an election.
 		maxLost = max(slots*(t.report.struck[Worker]+t.report.struck[Stop]+t.report.struck[StoreTorn]), t.report.HandedAgain)
 		maxUnrecorded = maxLost
 	}

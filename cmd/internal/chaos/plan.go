@@ -89,8 +89,8 @@ var serverFaults = map[Kind]string{
 // storeKinds are the faults of the store.
 var storeKinds = []Kind{StoreError, StoreLost, StoreTorn, StoreSilence}
 
-// rateLimited is how many requests in a row a rate limit refuses.
-const rateLimited = 6
+// rateLimitedRequests is how many requests in a row a rate limit refuses.
+const rateLimitedRequests = 6
 
 // ParseKinds returns the faults in all that names lists, or all if names is empty.
 func ParseKinds(names []string, all []Kind) ([]Kind, error) {
@@ -172,7 +172,7 @@ func newPlan(seed uint64, kinds []Kind, faults, episodes int) plan {
 // serverFault returns a fault of the model server at request number at.
 func serverFault(k Kind, at int) mock.Fault {
 	f := mock.Fault{Kind: serverFaults[k], On: []int{at}}
-	for i := 1; k == RateLimit && i < rateLimited; i++ {
+	for i := 1; k == RateLimit && i < rateLimitedRequests; i++ {
 		f.On = append(f.On, at+i)
 	}
 	return f

@@ -83,7 +83,7 @@ type splitOutput struct {
 	ListsVersion int                 `json:"lists_version"`
 	Benchmarks   []string            `json:"benchmark_repos"` // in test because of their names
 	Copies       []wire.Copy         `json:"benchmark_copies,omitempty"`
-	Groups       map[string][]string `json:"groups,omitempty"` // repositories that share functions, by the name that decides in which part they are
+	Groups       map[string][]string `json:"groups,omitempty"` // repositories that share functions, by the first of their names
 	Unparsed     int                 `json:"unread_files,omitempty"`
 }
 

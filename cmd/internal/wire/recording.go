@@ -93,7 +93,7 @@ func newRecording(t sinks.Trajectory) (agents.Recording, error) {
 					turn.Tools = append(turn.Tools, tool.Name)
 				}
 			}
-			if contextOp := schemas.Value(row.ContextOpJSON); contextOp != "" && s.Phase != "" { // a handover depends on the context that the model saw
+			if contextOp := schemas.Value(row.ContextOpJSON); contextOp != "" && s.Phase != "" { // a handover depends on it
 				if err := json.Unmarshal([]byte(contextOp), &turn.Reply.Context); err != nil {
 					return rec, fmt.Errorf("context_op_json of step %d: %w", row.StepIndex, err)
 				}
