@@ -35,7 +35,7 @@ type makeFlags struct {
 func newMake(s *State) *cobra.Command {
 	var f makeFlags
 	c := &cobra.Command{
-		Use: "make REPO...", Short: "Make a dataset from repositories: setups, bugs, episodes, publication", Args: RangeArgs(1, -1),
+		Use: "make REPO...", Short: "Make a dataset from repositories with one command", Args: RangeArgs(1, -1),
 		Long: `Make a dataset from checkouts of healthy Python repositories. REPO is a
 checkout or a directory of several. The command runs four others and prints
 their command lines:
@@ -49,7 +49,7 @@ their command lines:
 
 Before it injects bugs, it estimates time and yield. All work is kept in the
 directory --out. To resume, repeat the command.`,
-		Example: "  tracesmith make ../mypackage -n 50 --to datasets/mine\n  tracesmith make ../checkouts -n 1000 --to s3://bucket/traces -c agent.yaml -o work",
+		Example: "  tracesmith make ../mypackage -n 50 --to datasets/mine\n  tracesmith make ../checkouts -n 1000 --to s3://bucket/traces -c agent.yaml",
 		RunE: func(c *cobra.Command, args []string) error {
 			return Resumable(c.Context(), f.run(c.Context(), s, args))
 		},
