@@ -29,7 +29,7 @@ const (
 	ImagePresent = "there"  // the daemon already had it
 	ImagePulled  = "pulled" // Pull pulled it
 	ImageFailed  = "failed"
-	ImageSkipped = "left" // Pull was stopped before it was pulled
+	ImageSkipped = "left" // Pull was stopped before it pulled the image
 )
 
 // Images lists the images that tasks run in, each once, in the order of the tasks. It
