@@ -10,7 +10,7 @@ import (
 
 var (
 	promiseLine = regexp.MustCompile(`(?m)^\| ([0-9]+) \| [^|]+ \| (.+) \|$`)
-	promisedBy  = regexp.MustCompile("^`([a-z/]+)` (Test[A-Za-z0-9]+(?:, Test[A-Za-z0-9]+)*)$")
+	testList    = regexp.MustCompile("^`([a-z/]+)` (Test[A-Za-z0-9]+(?:, Test[A-Za-z0-9]+)*)$")
 )
 
 // Each test that docs/internals/promises.md lists exists in the folder that it gives.
@@ -25,9 +25,9 @@ func TestPromisesOfTheDatasetHaveTheirTests(t *testing.T) {
 	}
 	for _, row := range rows {
 		for part := range strings.SplitSeq(row[2], "; ") {
-			m := promisedBy.FindStringSubmatch(part)
+			m := testList.FindStringSubmatch(part)
 			if m == nil {
-				t.Errorf("promise %s: %q is not a folder and its tests", row[1], part)
+				t.Errorf("promise %s: %q is not a folder followed by names of tests", row[1], part)
 				continue
 			}
 			for name := range strings.SplitSeq(m[2], ", ") {
@@ -39,6 +39,7 @@ func TestPromisesOfTheDatasetHaveTheirTests(t *testing.T) {
 	}
 }
 
+// hasTest reports whether a package in folder has the test function name.
 func hasTest(t *testing.T, folder, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))

@@ -14,7 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// pages are what people read.
+// pages returns the texts of the documentation, by path.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	files := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
@@ -42,9 +42,9 @@ var (
 	target = regexp.MustCompile(`(?m)\bmake ([a-z][a-z0-9-]*)\b`)
 )
 
-// What a page points at is there: linked files, and what it calls by a path of
-// the repository (NAME stands for any).
-func TestPagesPointAtWhatIsThere(t *testing.T) {
+// Linked files, make targets and paths of the repository that a page names exist. NAME in a path
+// stands for any name.
+func TestPagesReferToExistingFiles(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {
 		t.Fatal(err)
@@ -61,28 +61,28 @@ func TestPagesPointAtWhatIsThere(t *testing.T) {
 			}
 		}
 		for _, m := range path.FindAllStringSubmatch(text, -1) {
-			room, _, _ := strings.Cut(m[1], "/")
-			if fi, err := os.Stat(room); err != nil || !fi.IsDir() || room == "bin" || room == "out" {
-				continue // none of the repository's
+			top, _, _ := strings.Cut(m[1], "/")
+			if fi, err := os.Stat(top); err != nil || !fi.IsDir() || top == "bin" || top == "out" {
+				continue // not a path in the repository
 			}
 			seen++
 			if found, _ := filepath.Glob(strings.ReplaceAll(m[1], "NAME", "*")); len(found) == 0 {
-				t.Errorf("%s names %s, which is not there", page, m[1])
+				t.Errorf("%s names %s, which does not exist", page, m[1])
 			}
 		}
 		for _, m := range target.FindAllStringSubmatch(strings.Join(regexp.MustCompile("`[^`\n]+`").FindAllString(text, -1), "\n"), -1) {
 			seen++
 			if !strings.Contains(string(makefile), "\n"+m[1]+":") {
-				t.Errorf("%s says make %s, and there is no such target", page, m[1])
+				t.Errorf("%s names the target make %s, which does not exist", page, m[1])
 			}
 		}
 	}
 	if seen < 50 {
-		t.Errorf("only %d places were checked", seen)
+		t.Errorf("only %d references were checked", seen)
 	}
 }
 
-// docs/README.md leads to every page but the single decisions and releases.
+// docs/README.md links to every page except single decisions and releases.
 func TestEveryPageIsInTheIndex(t *testing.T) {
 	texts := pages(t)
 	index := texts["docs/README.md"]
@@ -97,7 +97,7 @@ func TestEveryPageIsInTheIndex(t *testing.T) {
 	}
 }
 
-// The row that README.md shows has columns of the table, and as many stand in it as it says.
+// README.md shows a row of table steps whose columns exist, and states the number of columns.
 func TestReadmeShowsARowOfSteps(t *testing.T) {
 	readme := pages(t)["README.md"]
 	_, rest, _ := strings.Cut(readme, "```json\n")
@@ -124,19 +124,19 @@ func TestReadmeShowsARowOfSteps(t *testing.T) {
 	}
 }
 
-// Every package is in the package map of ARCHITECTURE.md.
-func TestPackagesAreOnThePlan(t *testing.T) {
+// The package map of ARCHITECTURE.md names every package.
+func TestPackageMapIsComplete(t *testing.T) {
 	_, rest, _ := strings.Cut(pages(t)["ARCHITECTURE.md"], "\n## Packages\n")
-	plan, _, _ := strings.Cut(rest, "\n## ")
+	packageMap, _, _ := strings.Cut(rest, "\n## ")
 	for _, p := range packages(t) {
 		name := filepath.Base(p.ImportPath)
-		if p.ImportPath+"/" != module && !regexp.MustCompile(`\b`+regexp.QuoteMeta(name)+`/|/`+name+`\b`).MatchString(plan) {
+		if p.ImportPath+"/" != module && !regexp.MustCompile(`\b`+regexp.QuoteMeta(name)+`/|/`+name+`\b`).MatchString(packageMap) {
 			t.Errorf("%s is not in the package map of ARCHITECTURE.md", p.ImportPath)
 		}
 	}
 }
 
-// Every module that is required directly has a row in the table of dependencies.
+// Every direct dependency has a row in the table of docs/internals/dependencies.md.
 func TestDependenciesHaveTheirReason(t *testing.T) {
 	_, rest, found := strings.Cut(pages(t)["docs/internals/dependencies.md"], "\n| Module | Home |")
 	if !found {
@@ -158,7 +158,7 @@ func TestDependenciesHaveTheirReason(t *testing.T) {
 			name = "aws-sdk-go-v2" // one row for its parts
 		}
 		if !regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).MatchString(table) {
-			t.Errorf("%s is required and has no row", module)
+			t.Errorf("docs/internals/dependencies.md has no row for the dependency %s", module)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// Files of one package form layers: if file A uses a name that file B declares at package
-// level, B uses none of A, directly or through other files.
+// The files of a package form layers: if file A uses a package-level name of file B, then B does
+// not use a name of A, directly or through other files.
 func TestFilesOfAPackageFormLayers(t *testing.T) {
 	checked := 0
 	for _, p := range packages(t) {
@@ -61,7 +61,8 @@ func fileUses(t *testing.T, dir string) map[string]map[string][]string {
 		}
 		files, uses[filepath.Base(name)] = append(files, f), map[string][]string{}
 	}
-	// Other packages are empty here, so their names do not resolve, which does not matter.
+	// Imported packages are empty here, so their names do not resolve. Only names of this package
+	// matter.
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	cfg := types.Config{Importer: emptyPackages{}, Error: func(error) {}}
 	pkg, _ := cfg.Check(dir, fset, files, info)
@@ -77,6 +78,7 @@ func fileUses(t *testing.T, dir string) map[string]map[string][]string {
 	return uses
 }
 
+// emptyPackages is an importer that returns empty packages.
 type emptyPackages struct{}
 
 func (emptyPackages) Import(path string) (*types.Package, error) {
@@ -85,7 +87,7 @@ func (emptyPackages) Import(path string) (*types.Package, error) {
 	return p, nil
 }
 
-// cycles lists the groups of files that reach each other.
+// cycles lists the groups of files that use each other, directly or through other files.
 func cycles(uses map[string]map[string][]string) [][]string {
 	reach := map[string]map[string]bool{}
 	for from := range uses {

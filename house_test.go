@@ -1,5 +1,5 @@
-// Package house checks the rules of the repository: who may import whom, how long files and
-// functions are, and that the pages and the Makefile name what exists.
+// Package house checks the rules of the repository: which packages may import which, how long files
+// and functions may be, and that the documentation and the Makefile refer to things that exist.
 package house
 
 import (
@@ -25,7 +25,7 @@ type pkg struct {
 	XTestImports []string
 }
 
-// homes names the only packages that may import a heavy dependency.
+// homes maps each heavy dependency to the only packages that may import it.
 var homes = map[string][]string{
 	"github.com/spf13/viper":            {"configs"},
 	"github.com/apache/arrow/go":        {"schemas/arrowrec", "sinks/formats"},
@@ -46,15 +46,16 @@ var homes = map[string][]string{
 	"k8s.io/":                                {"env/drivers/kubernetes", "internal/kubetest"},
 }
 
-// groups hold implementations: only wire may import them (and they themselves).
-var groups = []string{
+// implementations are packages that only wire may import, and other packages in this list.
+var implementations = []string{
 	"env/drivers", "env/tasks/sources", "tools/builtin", "tools/mcp", "agents/policies", "llms/providers",
 	"sinks/stores", "sinks/views",
 }
 
-// stdlibOnly import nothing but the standard library.
+// stdlibOnly are packages that may import only the standard library.
 var stdlibOnly = []string{"schemas"}
 
+// packages lists the packages of the repository with their imports.
 func packages(t *testing.T) []pkg {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "./...").Output()
@@ -74,8 +75,10 @@ func packages(t *testing.T) []pkg {
 	}
 }
 
+// under reports whether path is dir or below it.
 func under(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
+// within reports whether path is one of dirs or below one.
 func within(path string, dirs []string) bool {
 	for _, d := range dirs {
 		if under(path, d) {
@@ -94,7 +97,7 @@ func TestHeavyDependenciesHaveOneHome(t *testing.T) {
 				if strings.HasPrefix(imp, dep) {
 					seen[dep] = true
 					if !within(here, allowed) {
-						t.Errorf("%s imports %s: only %v may", here, imp, allowed)
+						t.Errorf("%s imports %s: only %v may import it", here, imp, allowed)
 					}
 				}
 			}
@@ -102,13 +105,13 @@ func TestHeavyDependenciesHaveOneHome(t *testing.T) {
 	}
 	for dep := range homes {
 		if !seen[dep] {
-			t.Errorf("nothing imports %s: the rule checks nothing", dep)
+			t.Errorf("no package imports %s: remove it from homes", dep)
 		}
 	}
 }
 
-// A program that executes a template of the standard library keeps all methods of all its types,
-// because a template may call any of them: 19 MB. See docs/decisions/binary-size.md.
+// No package uses templates of the standard library: because a template may call any method, the
+// linker would keep all methods of all types, which adds 19 MB. See docs/decisions/binary-size.md.
 func TestNoTemplatesOfTheStandardLibrary(t *testing.T) {
 	for _, p := range packages(t) {
 		for _, imp := range p.Imports {
@@ -126,32 +129,32 @@ func TestOnlyWireImportsImplementations(t *testing.T) {
 		here := strings.TrimPrefix(p.ImportPath, module)
 		for _, imp := range p.Imports {
 			dep := strings.TrimPrefix(imp, module)
-			if !within(dep, groups) {
+			if !within(dep, implementations) {
 				continue
 			}
 			if under(here, wire) {
 				found++
-			} else if !within(here, groups) {
+			} else if !within(here, implementations) {
 				t.Errorf("%s imports %s: only %s may import implementations", here, dep, wire)
 			}
 		}
 	}
-	if found < len(groups) {
-		t.Errorf("wire imports %d implementation packages, want at least %d", found, len(groups))
+	if found < len(implementations) {
+		t.Errorf("wire imports %d implementation packages, want at least %d", found, len(implementations))
 	}
 }
 
-// product are the programs that users install.
+// product lists the programs that users install.
 var product = []string{"./cmd/tracesmith", "./cmd/tracesmith-guest"}
 
 // The product contains neither test suites nor experiments.
-func TestTheProductImportsNoTestsAndNoLab(t *testing.T) {
+func TestProductImportsNoTestsAndNoLab(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps"}, product...)...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for dep := range strings.FieldsSeq(string(out)) {
-		if here, ours := strings.CutPrefix(dep, module); ours && within(here, []string{"internal", "cmd/internal/lab", "cmd/internal/chaos"}) {
+		if here, own := strings.CutPrefix(dep, module); own && within(here, []string{"internal", "cmd/internal/lab", "cmd/internal/chaos"}) {
 			t.Errorf("the product imports %s", here)
 		}
 	}
@@ -159,13 +162,14 @@ func TestTheProductImportsNoTestsAndNoLab(t *testing.T) {
 		here := strings.TrimPrefix(p.ImportPath, module)
 		for _, imp := range p.Imports {
 			if dep := strings.TrimPrefix(imp, module); dep != imp && under(dep, "internal") && !within(here, []string{"internal", "cmd/internal/lab", "cmd/internal/chaos"}) {
-				t.Errorf("%s imports %s: only tests and the lab may", here, dep)
+				t.Errorf("%s imports %s: only tests and the lab may import it", here, dep)
 			}
 		}
 	}
 }
 
-func TestPlainDataStaysPlain(t *testing.T) {
+// Packages of plain data import only the standard library.
+func TestPlainDataImportsOnlyTheStandardLibrary(t *testing.T) {
 	for _, p := range packages(t) {
 		here := strings.TrimPrefix(p.ImportPath, module)
 		for _, imp := range p.Imports {
@@ -176,7 +180,7 @@ func TestPlainDataStaysPlain(t *testing.T) {
 	}
 }
 
-// Files stay under 400 lines and functions under 80, generated code apart.
+// Files have at most 400 lines and functions at most 80, except generated code.
 func TestFilesAndFunctionsStayShort(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "git", "ls-files", "*.go").Output()
 	if err != nil {
@@ -192,7 +196,7 @@ func TestFilesAndFunctionsStayShort(t *testing.T) {
 		}
 		src, err := os.ReadFile(name)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // removed, not committed yet
+			continue // deleted, but not committed yet
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// docs/troubleshooting.md explains messages that the program has, in their words.
+// docs/troubleshooting.md quotes messages of the program literally.
 func TestTroubleshootingQuotesMessages(t *testing.T) {
 	var code strings.Builder
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -25,12 +25,12 @@ func TestTroubleshootingQuotesMessages(t *testing.T) {
 	}
 	messages := regexp.MustCompile("(?m)^## `(.*)`$").FindAllStringSubmatch(pages(t)["docs/troubleshooting.md"], -1)
 	if len(messages) < 10 {
-		t.Errorf("only %d messages", len(messages))
+		t.Errorf("only %d messages were found", len(messages))
 	}
 	for _, m := range messages {
 		for part := range strings.SplitSeq(m[1], "…") {
 			if !strings.Contains(code.String(), strings.TrimSpace(part)) {
-				t.Errorf("no code says %q", part)
+				t.Errorf("no Go file contains %q", part)
 			}
 		}
 	}

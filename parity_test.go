@@ -22,8 +22,8 @@ type parityRow struct {
 	tests              []string // names of test functions
 }
 
-// series are the rows that the page must have: prefix and number of rows.
-var series = map[string]int{"A": 29, "B": 41, "C": 7, "D": 15, "E": 13, "F": 14, "G": 17, "WC": 41, "WP": 12, "WS": 12}
+// rowCounts is the number of rows that the page must have, by the prefix of their ids.
+var rowCounts = map[string]int{"A": 29, "B": 41, "C": 7, "D": 15, "E": 13, "F": 14, "G": 17, "WC": 41, "WP": 12, "WS": 12}
 
 var (
 	rowLine  = regexp.MustCompile(`^\| ([A-Z]+[0-9]+) \| ([^|]*) \| (.*) \| ([^|]*)\|$`)
@@ -43,6 +43,7 @@ func parseRow(line string) (parityRow, bool) {
 	return row, true
 }
 
+// parityRows reads the rows of the page, by id.
 func parityRows(t *testing.T) map[string]parityRow {
 	t.Helper()
 	page, err := os.ReadFile(parityPage)
@@ -55,7 +56,7 @@ func parityRows(t *testing.T) map[string]parityRow {
 		if !ok {
 			continue
 		}
-		if _, twice := rows[row.id]; twice {
+		if _, duplicate := rows[row.id]; duplicate {
 			t.Errorf("%s has two rows %s", parityPage, row.id)
 		}
 		rows[row.id] = row
@@ -74,7 +75,7 @@ func testFunctions(t *testing.T) map[string][]*ast.FuncDecl {
 	for _, name := range strings.Fields(string(out)) {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // removed, not committed yet
+			continue // deleted, but not committed yet
 		}
 		if err != nil {
 			t.Error(err)
@@ -89,10 +90,10 @@ func testFunctions(t *testing.T) map[string][]*ast.FuncDecl {
 	return tests
 }
 
-// doesNotCount says why a test function proves nothing: it is empty, or it may pass without having
-// run. Skips that an environment variable decides are in functions of internal/suite, which report
-// them.
-func doesNotCount(fn *ast.FuncDecl) string {
+// provesNothing says why a test function proves nothing: it is empty, or it may be skipped. It
+// returns "" for other functions. Skips that depend on an environment variable do not count: they
+// are in functions of internal/suite, which report them.
+func provesNothing(fn *ast.FuncDecl) string {
 	if fn.Body == nil || len(fn.Body.List) == 0 {
 		return "is empty"
 	}
@@ -114,11 +115,11 @@ func doesNotCount(fn *ast.FuncDecl) string {
 
 func TestEveryParityRowHasItsTest(t *testing.T) {
 	rows, tests := parityRows(t), testFunctions(t)
-	for prefix, n := range series {
+	for prefix, n := range rowCounts {
 		for i := 1; i <= n; i++ {
 			id := prefix + strconv.Itoa(i)
-			row, there := rows[id]
-			if !there {
+			row, found := rows[id]
+			if !found {
 				t.Errorf("%s has no row %s", parityPage, id)
 				continue
 			}
@@ -131,6 +132,7 @@ func TestEveryParityRowHasItsTest(t *testing.T) {
 	}
 }
 
+// checkRow checks that a row names tests that exist and prove something, or gives a reason.
 func checkRow(t *testing.T, row parityRow, tests map[string][]*ast.FuncDecl) {
 	t.Helper()
 	switch row.relation {
@@ -156,8 +158,8 @@ func checkRow(t *testing.T, row parityRow, tests map[string][]*ast.FuncDecl) {
 			t.Errorf("%s names %s, which does not exist", row.id, name)
 		}
 		for _, fn := range tests[name] {
-			if why := doesNotCount(fn); why != "" {
-				t.Errorf("%s names %s, which %s", row.id, name, why)
+			if reason := provesNothing(fn); reason != "" {
+				t.Errorf("%s names %s, which %s", row.id, name, reason)
 			}
 		}
 	}
@@ -186,7 +188,7 @@ func TestParityRowsAreRecognized(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := doesNotCount(file.Decls[0].(*ast.FuncDecl)); got != want {
+		if got := provesNothing(file.Decls[0].(*ast.FuncDecl)); got != want {
 			t.Errorf("%q: %q, want %q", body, got, want)
 		}
 	}

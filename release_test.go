@@ -9,6 +9,7 @@ import (
 	"testing"
 )
 
+// readFile returns the text of a file.
 func readFile(t *testing.T, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile(name)
@@ -18,7 +19,7 @@ func readFile(t *testing.T, name string) string {
 	return string(raw)
 }
 
-// A citation names the release that the file VERSION names.
+// CITATION.cff has the version of the file VERSION.
 func TestCitationNamesTheRelease(t *testing.T) {
 	fields := map[string]string{}
 	for _, m := range regexp.MustCompile(`(?m)^([a-z-]+): *"?([^"\n]*)"?$`).FindAllStringSubmatch(readFile(t, "CITATION.cff"), -1) {
@@ -34,7 +35,8 @@ func TestCitationNamesTheRelease(t *testing.T) {
 	}
 }
 
-// make install copies what make build made, and builds nothing: it often runs as root.
+// make install copies the program that make build made. It builds nothing, because it often runs as
+// root.
 func TestInstall(t *testing.T) {
 	makefile, err := filepath.Abs("Makefile")
 	if err != nil {

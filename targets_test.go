@@ -17,7 +17,7 @@ var notInCI = map[string]string{
 	"s3-second": "a second S3 server, whose last version is old and starts slowly",
 }
 
-// targetsOfCI returns the targets that .ci/run makes.
+// targetsOfCI returns the targets of the Makefile that .ci/run makes.
 func targetsOfCI(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(".ci/run")
@@ -35,7 +35,7 @@ func targetsOfCI(t *testing.T) []string {
 	return made
 }
 
-// .ci/run makes every target of the Makefile that runs tests.
+// .ci/run makes every target of the Makefile that runs tests, except those in notInCI.
 func TestEverySuiteIsInCI(t *testing.T) {
 	made := targetsOfCI(t)
 	makefile, err := os.ReadFile("Makefile")
@@ -51,9 +51,9 @@ func TestEverySuiteIsInCI(t *testing.T) {
 			continue
 		}
 		found++
-		why, left := notInCI[target]
-		if inCI := slices.Contains(made, target); inCI == left {
-			t.Errorf("%s has tests; .ci/run makes it: %v; left out on purpose: %v (%s)", target, inCI, left, why)
+		reason, excluded := notInCI[target]
+		if inCI := slices.Contains(made, target); inCI == excluded {
+			t.Errorf("%s has tests; .ci/run makes it: %v; notInCI excludes it: %v (%s)", target, inCI, excluded, reason)
 		}
 	}
 	if found < 14 {
@@ -66,8 +66,8 @@ func TestEverySuiteIsInCI(t *testing.T) {
 	}
 }
 
-// Each suite has a target that sets its variable and runs the tests with its prefix, and
-// nothing else reads the variable.
+// Each suite has a target that sets its variable and runs the tests with its prefix. Only the package
+// internal/suite reads the variable.
 func TestSuitesHaveTargets(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {
@@ -86,10 +86,10 @@ func TestSuitesHaveTargets(t *testing.T) {
 	}
 }
 
-// The name of a script that depends on a suite begins with the prefix that the suite's
-// target selects.
-func TestSwitchedScriptsAreNamedAlike(t *testing.T) {
-	begins := map[string]string{"docker": "docker", "factory": "factory_", "soak": "soak_", "s3-server": "s3"}
+// The name of a script that depends on a suite begins with the prefix that the suite's target
+// selects.
+func TestScriptsOfSuitesHaveTheirPrefix(t *testing.T) {
+	prefixes := map[string]string{"docker": "docker", "factory": "factory_", "soak": "soak_", "s3-server": "s3"}
 	files, err := filepath.Glob("cmd/tracesmith/testdata/script/*.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -100,11 +100,11 @@ func TestSwitchedScriptsAreNamedAlike(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for condition, prefix := range begins {
+		for condition, prefix := range prefixes {
 			if regexp.MustCompile(`(?m)^\[!?` + condition + `\] `).Match(text) {
 				found++
 				if !strings.HasPrefix(filepath.Base(file), prefix) {
-					t.Errorf("%s depends on [%s]: begin its name with %s, or its target leaves it out", file, condition, prefix)
+					t.Errorf("%s depends on [%s]: begin its name with %s, or the suite's target does not run it", file, condition, prefix)
 				}
 			}
 		}
@@ -127,8 +127,7 @@ func TestMakeTestBuildsEveryTest(t *testing.T) {
 	}
 }
 
-// .ci/run runs tests with -short. make full makes the same targets and more, without
-// -short.
+// .ci/run runs tests with -short. make full makes at least the same targets, without -short.
 func TestMakeFullRunsTheLongForms(t *testing.T) {
 	makefile, err := os.ReadFile("Makefile")
 	if err != nil {

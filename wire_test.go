@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// The page of the wire names the tests that show its rows: they exist, and no
-// row is without one but for those that say that something is not here.
+// Each row of docs/wire.md names tests, which exist, except rows that begin with "not here".
 func TestEveryRowOfTheWireHasItsTest(t *testing.T) {
 	page, err := os.ReadFile("docs/wire.md")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command tracesmith-guest is the service inside a sandbox, as a small static
-// binary of its own; `make build` embeds it into tracesmith.
+// Command tracesmith-guest is the service that runs inside a sandbox. It is a small static
+// binary, which `make build` embeds into tracesmith.
 package main
 
 import "github.com/tracesmith/tracesmith/env/guest"

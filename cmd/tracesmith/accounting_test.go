@@ -20,30 +20,31 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// These tests compare the accounts of runs, in real processes and sandboxes, with the
-// account of a model server that misbehaves.
+// These tests compare the calls, tokens and costs that runs in real processes and sandboxes
+// report with those that a misbehaving model server counts.
 
-// troubles are the faults that strike the first calls of a run, in this order. The
-// stalls come first, so that calls wait for them at the same time.
-var troubles = []string{"stall_start", "stall_headers", "stall_body", "rate_limit_ms", "server_error", "overloaded",
+// serverFaults are the faults of the first calls of a run, in this order. The stalls come
+// first, so that several calls stall at the same time.
+var serverFaults = []string{"stall_start", "stall_headers", "stall_body", "rate_limit_ms", "server_error", "overloaded",
 	"truncated_json", "cut", "reset", "reset_body"}
 
-// trouble returns faults for a script: each of the troubles once.
-var trouble = func() string {
+// faultScript is the section faults of a script: each of serverFaults once.
+var faultScript = func() string {
 	text := "faults:\n"
-	for i, kind := range troubles {
+	for i, kind := range serverFaults {
 		text += fmt.Sprintf("  - {kind: %s, on: [%d]}\n", kind, i+1)
 	}
 	return text
 }()
 
-// stallAt adds a stall at a request, so that the process is still alive then.
+// stallAt returns one more fault for faultScript: a stall at a request, so that the process is
+// still alive at that request.
 func stallAt(request int) string {
 	return fmt.Sprintf("  - {kind: stall_start, on: [%d]}\n", request)
 }
 
-// mender repairs stockroom in four turns.
-const mender = `sessions:
+// fixerScript fixes stockroom in four turns.
+const fixerScript = `sessions:
   - model: m
     turns:
       - {content: What is here, usage: {prompt: 3000, completion: 400}, tool_calls: [{name: listdir, arguments: {}}]}
@@ -58,25 +59,25 @@ const mender = `sessions:
       - {content: Done, usage: {prompt: 3600, completion: 400, cached: 1000}, tool_calls: [{name: submit, arguments: {}}]}
 `
 
-// Prices of mender's model, USD for a million tokens.
+// Prices of the scripted model in USD per million tokens.
 const inputPrice, cachedPrice, outputPrice = 1.0, 0.25, 30.0
 
-// quick is stockroom with an entrypoint that costs almost nothing, because these tests
-// are about calls.
-const quick = `tasks:
+// quickTask is stockroom with an entrypoint that takes almost no time, because these tests
+// check calls.
+const quickTask = `tasks:
   source: path
   with: {path: "STOCKROOM", instance_id: stockroom, entrypoint: grep -q dict.shelves stockroom/store.py, debug_entrypoint: python3 -m pytest -q}
 `
 
-const mending = `version: 1
+// fixerConfig is the configuration of a run of fixerScript.
+const fixerConfig = `version: 1
 run: {name: account, workers: 16, attempts: ATTEMPTS}
-` + quick + `agent: {kind: react}
+` + quickTask + `agent: {kind: react}
 llm: {model: m, base_url: "SERVER", timeout: 5s, max_retries: 8, max_tokens: 500}
 prices: [{model: m, input: 1, cached: 0.25, output: 30}]
 `
 
-// billed is the server's account: complete answers, and broken ones, which it may bill
-// as well.
+// billed returns what the server may bill: complete answers and broken ones.
 func billed(t mock.Totals) float64 {
 	cost := func(u mock.Usage) float64 {
 		return (float64(u.Prompt-u.Cached)*inputPrice + float64(u.Cached)*cachedPrice + float64(u.Completion)*outputPrice) / 1e6
@@ -84,13 +85,14 @@ func billed(t mock.Totals) float64 {
 	return cost(t.Usage) + cost(t.Lost)
 }
 
-// mocked is a tracesmith mock in another process, which reports its counts over HTTP.
-type mocked struct {
+// mockProcess is tracesmith mock in another process, which reports its counts over HTTP.
+type mockProcess struct {
 	t   *testing.T
 	url string // with /v1
 }
 
-func startMock(t *testing.T, script string) *mocked {
+// startMock starts tracesmith mock with a script.
+func startMock(t *testing.T, script string) *mockProcess {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "script.yaml")
 	if err := os.WriteFile(file, []byte(script), 0o644); err != nil {
@@ -115,11 +117,11 @@ func startMock(t *testing.T, script string) *mocked {
 		_ = cmd.Wait()
 		t.Fatalf("tracesmith mock: %v\n%s", err, &errs)
 	}
-	return &mocked{t, strings.TrimSpace(line)}
+	return &mockProcess{t, strings.TrimSpace(line)}
 }
 
 // get reads a report of the mock.
-func (m *mocked) get(path string, into any) {
+func (m *mockProcess) get(path string, into any) {
 	m.t.Helper()
 	resp, err := http.Get(m.url + path)
 	if err != nil {
@@ -131,7 +133,7 @@ func (m *mocked) get(path string, into any) {
 	}
 }
 
-func (m *mocked) totals() (t mock.Totals) {
+func (m *mockProcess) totals() (t mock.Totals) {
 	m.t.Helper()
 	m.get("/__totals", &t)
 	return t
@@ -159,7 +161,7 @@ type summary struct {
 // batch is one run directory against one server.
 type batch struct {
 	t      *testing.T
-	srv    *mocked
+	srv    *mockProcess
 	config string
 	dir    string
 }
@@ -209,12 +211,12 @@ func (b *batch) kill(requests int, more ...string) {
 	}
 	_ = cmd.Wait()
 	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() {
-		b.t.Fatalf("it ended by itself: %d", cmd.ProcessState.ExitCode())
+		b.t.Fatalf("the process exited before it was killed: exit code %d", cmd.ProcessState.ExitCode())
 	}
 }
 
-// check compares both accounts. Without lost calls they are equal to the token; with
-// some, the run's account is never lower than a possible bill.
+// check compares the counts of the run with those of the server. Without lost calls they are
+// equal. With lost calls, the run never reports less than the server may bill.
 func (b *batch) check(s summary) mock.Totals {
 	b.t.Helper()
 	l, c := b.srv.totals(), s.Calls
@@ -222,7 +224,7 @@ func (b *batch) check(s summary) mock.Totals {
 		b.t.Errorf("the calls do not add up: %+v", c)
 	}
 	if billed(l) > c.Spent()+1e-9 {
-		b.t.Errorf("the server bills $%.4f, the run knows of $%.4f: %+v, %+v", billed(l), c.Spent(), l, c)
+		b.t.Errorf("the server bills $%.4f, the run reports only $%.4f: %+v, %+v", billed(l), c.Spent(), l, c)
 	}
 	if c.LostInFlight == 0 {
 		if c.Made != l.Requests || c.Answered != l.Answered || c.Prompt != l.Prompt || c.Completion != l.Completion || c.Cached != l.Cached {
@@ -245,25 +247,26 @@ func (b *batch) check(s summary) mock.Totals {
 	return l
 }
 
-// askedAgain counts the requests that a server got again after it had answered them,
-// each once: a repeated one may meet a fault and be tried again.
-func (b *batch) askedAgain() int {
-	again := map[string]bool{}
+// repeatedRequests counts the requests that the server got again after it had answered them. It
+// counts a request once, however often it was repeated, because a repeated request may meet a
+// fault and be retried.
+func (b *batch) repeatedRequests() int {
+	repeated := map[string]bool{}
 	var seen struct{ Problems []string }
 	b.srv.get("/__problems", &seen)
 	for _, p := range seen.Problems {
 		if strings.Contains(p, "was asked for again after its answer") {
-			again[p] = true
+			repeated[p] = true
 		} else {
 			b.t.Error(p)
 		}
 	}
-	return len(again)
+	return len(repeated)
 }
 
 func TestBudgetOfOneDollarIsNeverPassed(t *testing.T) {
 	t.Parallel()
-	b := newBatch(t, trouble+mender, strings.ReplaceAll(mending, "ATTEMPTS", "20"))
+	b := newBatch(t, faultScript+fixerScript, strings.ReplaceAll(fixerConfig, "ATTEMPTS", "20"))
 	code, s := b.run("--max-cost", "1.00")
 	l := b.check(s)
 	if code != 5 || s.Verdict != "STOPPED: budget" || billed(l) > 1 || billed(l) < 0.5 || s.Calls.Failed == 0 || s.Calls.LostInFlight != 0 {
@@ -278,14 +281,14 @@ func TestBudgetOfOneDollarIsNeverPassed(t *testing.T) {
 	if code != 0 || s.Calls.Answered != 4*20 || l.Requests <= before.Requests || s.Effort.SpentNow >= s.Calls.Spent() {
 		t.Errorf("with more money: exit %d, %+v", code, s)
 	}
-	if n := b.askedAgain(); n != 0 {
-		t.Errorf("%d recorded replies were asked for again", n)
+	if n := b.repeatedRequests(); n != 0 {
+		t.Errorf("%d recorded replies were requested again", n)
 	}
 }
 
 func TestBudgetHoldsOverKilledProcesses(t *testing.T) {
 	t.Parallel()
-	b := newBatch(t, trouble+stallAt(16)+mender, strings.ReplaceAll(mending, "ATTEMPTS", "20"))
+	b := newBatch(t, faultScript+stallAt(16)+fixerScript, strings.ReplaceAll(fixerConfig, "ATTEMPTS", "20"))
 	b.kill(5, "--max-cost", "1.00")
 	b.kill(16, "--max-cost", "1.00")
 	code, s := b.run("--max-cost", "1.00")
@@ -297,17 +300,17 @@ func TestBudgetHoldsOverKilledProcesses(t *testing.T) {
 	if code != 0 || s.Ledger.Missing != 0 {
 		t.Errorf("with more money: exit %d, %+v", code, s)
 	}
-	if n := b.askedAgain(); n > s.Calls.LostInFlight {
-		t.Errorf("%d replies were asked for again, %d were lost", n, s.Calls.LostInFlight)
+	if n := b.repeatedRequests(); n > s.Calls.LostInFlight {
+		t.Errorf("%d replies were requested again, %d were lost", n, s.Calls.LostInFlight)
 	}
 }
 
-// If a process is killed while its calls stall, each of them is lost in flight, at no
-// less than the server may bill.
+// If a process is killed while its calls stall, each call counts as lost in flight, at no less
+// than the server may bill.
 func TestStalledCallsOfAKilledProcessAreLostInFlight(t *testing.T) {
 	t.Parallel()
-	config := strings.NewReplacer("ATTEMPTS", "3", "workers: 16", "workers: 3", "timeout: 5s", "timeout: 5m").Replace(mending)
-	b := newBatch(t, "faults: [{kind: stall_start, on: [1]}, {kind: stall_headers, on: [2]}, {kind: stall_body, on: [3]}]\n"+mender, config)
+	config := strings.NewReplacer("ATTEMPTS", "3", "workers: 16", "workers: 3", "timeout: 5s", "timeout: 5m").Replace(fixerConfig)
+	b := newBatch(t, "faults: [{kind: stall_start, on: [1]}, {kind: stall_headers, on: [2]}, {kind: stall_body, on: [3]}]\n"+fixerScript, config)
 	b.kill(3)
 	code, s := b.run()
 	l := b.check(s)
@@ -316,15 +319,15 @@ func TestStalledCallsOfAKilledProcessAreLostInFlight(t *testing.T) {
 	}
 }
 
-// With Anthropic's prompt cache, and without configured prices of it, the accounts of
-// the run and of the server are equal, and the limit holds.
+// With Anthropic's prompt cache and no configured cache prices, the run and the server compute
+// the same costs, and the cost limit holds.
 func TestAnthropicsCacheIsBilledAsTheServerBillsIt(t *testing.T) {
 	t.Parallel()
 	script := "tokenizer: toy\nprices: [{model: m, input: 3, output: 15}]\nfaults: [{kind: rate_limit_ms, on: [2]}, {kind: cut, on: [4]}, {kind: overloaded, on: [7]}]\n" +
-		regexp.MustCompile(`usage: \{[^}]*\}(, )?`).ReplaceAllString(mender, "")
+		regexp.MustCompile(`usage: \{[^}]*\}(, )?`).ReplaceAllString(fixerScript, "")
 	for _, ttl := range []string{"5m", "1h", "off"} {
 		config := strings.NewReplacer("ATTEMPTS", "3", "workers: 16", "workers: 3", "llm: {", "llm: {provider: anthropic, with: {cache: "+ttl+"}, ",
-			"input: 1, cached: 0.25, output: 30", "input: 3, output: 15").Replace(mending)
+			"input: 1, cached: 0.25, output: 30", "input: 3, output: 15").Replace(fixerConfig)
 		b := newBatch(t, script, config)
 		code, s := b.run("--max-cost", "0.04")
 		l := b.srv.totals()

@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/agents"
 )
 
-// speaker writes mender's calls as text.
-const speaker = `sessions:
+// textFixerScript makes the same calls as fixerScript, written as text.
+const textFixerScript = `sessions:
   - model: m
     turns:
       - {content: "What is here\n<function=listdir>\n</function>", usage: {prompt: 3000, completion: 400}}
@@ -24,8 +24,8 @@ const speaker = `sessions:
       - {content: "<function=submit>\n</function>", usage: {prompt: 3600, completion: 400}}
 `
 
-// pair seeks and solves.
-const pair = `sessions:
+// seekerScript answers the seeker and the solver of agent seeker.
+const seekerScript = `sessions:
   - tag: Do not fix anything
     turns:
       - {usage: {prompt: 3000, completion: 300}, tool_calls: [{name: view, arguments: {path: stockroom/store.py}}]}
@@ -37,41 +37,41 @@ const pair = `sessions:
       - {usage: {prompt: 2200, completion: 300}, tool_calls: [{name: submit, arguments: {}}]}
 `
 
-// Every agent that calls a model finishes on a server that throttles, fails, breaks off
-// and stalls, and both sides count the same.
+// Every agent that calls a model finishes its episodes although the server throttles, fails,
+// breaks connections and stalls. The run and the server count the same calls.
 func TestEveryCallOfEveryAgentIsAccountedFor(t *testing.T) {
 	t.Parallel()
-	scripts := map[string]string{"replay": mender, "react": mender, "rewrite": mender, "debug5": mender, "simple": speaker, "seeker": pair}
+	scripts := map[string]string{"replay": fixerScript, "react": fixerScript, "rewrite": fixerScript, "debug5": fixerScript, "simple": textFixerScript, "seeker": seekerScript}
 	for _, kind := range agents.Registry.Kinds() {
 		script, known := scripts[kind]
 		if needs, err := agents.NeedsOf(kind, nil); err == nil && !needs.Model && kind != "replay" {
 			continue
 		}
 		if !known {
-			t.Errorf("agent %s asks a model and has no script here", kind)
+			t.Errorf("agent %s calls a model, but this test has no script for it", kind)
 			continue
 		}
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			config := strings.NewReplacer("ATTEMPTS", "4", "workers: 16", "workers: 4", "kind: react", "kind: "+kind).Replace(mending)
+			config := strings.NewReplacer("ATTEMPTS", "4", "workers: 16", "workers: 4", "kind: react", "kind: "+kind).Replace(fixerConfig)
 			calls := 4 * 4
-			if kind == "replay" { // one turn of four is recorded
-				recorded := newBatch(t, mender, strings.ReplaceAll(mending, "ATTEMPTS", "4"))
+			if kind == "replay" { // the first of four turns is recorded
+				recorded := newBatch(t, fixerScript, strings.ReplaceAll(fixerConfig, "ATTEMPTS", "4"))
 				if code, s := recorded.run(); code != 0 {
 					t.Fatalf("exit %d, %+v", code, s)
 				}
 				config = strings.Replace(config, "kind: replay", fmt.Sprintf("kind: replay, with: {from: %q, turns: 1, then: model}", recorded.dir), 1)
 				calls = 4 * 3
 			}
-			b := newBatch(t, trouble+script, config)
+			b := newBatch(t, faultScript+script, config)
 			code, s := b.run()
 			struck := b.check(s).Faults
-			for _, kind := range troubles {
+			for _, kind := range serverFaults {
 				if n := struck[kind]; n != 1 {
 					t.Errorf("%s struck %d times", kind, n)
 				}
 			}
-			if c := s.Calls; code != 0 || c.Answered != calls || c.Failed < len(troubles) || c.Retried != c.Failed || c.AtRiskUSD == 0 {
+			if c := s.Calls; code != 0 || c.Answered != calls || c.Failed < len(serverFaults) || c.Retried != c.Failed || c.AtRiskUSD == 0 {
 				t.Errorf("exit %d, %+v", code, s)
 			}
 			for _, e := range s.Episodes {
@@ -79,8 +79,8 @@ func TestEveryCallOfEveryAgentIsAccountedFor(t *testing.T) {
 					t.Errorf("%s: %s", e.Outcome, e.Cause)
 				}
 			}
-			if n := b.askedAgain(); n != 0 {
-				t.Errorf("%d recorded replies were asked for again", n)
+			if n := b.repeatedRequests(); n != 0 {
+				t.Errorf("%d recorded replies were requested again", n)
 			}
 		})
 	}

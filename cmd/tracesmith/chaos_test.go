@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// An interrupted trial ends its processes, unmounts its disk and removes its directory.
-// If it is interrupted again, it names the directory that stays. Even a killed one
-// leaves no processes.
+// An interrupted trial ends its processes, unmounts its disk and removes its directory. If it
+// is interrupted twice, it names the directory, which then stays. Even a killed trial leaves no
+// processes.
 func TestEndedTrialLeavesNoProcess(t *testing.T) {
 	for name, c := range map[string]struct {
-		args  []string
-		times int
+		args       []string
+		interrupts int
 	}{
 		"interrupted":        {nil, 1},
 		"interrupted twice":  {nil, 2},
 		"fleet, interrupted": {[]string{"--fleet"}, 1},
-		"fleet, killed":      {[]string{"--fleet"}, 0}, // which has no disk that would stay
+		"fleet, killed":      {[]string{"--fleet"}, 0}, // without --fleet, the disk would stay mounted
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,18 +33,18 @@ func TestEndedTrialLeavesNoProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			wait(t, "the run has begun", func() bool {
-				begun, _ := filepath.Glob(filepath.Join(temp, "*/run/run.json"))
+				onTempDir, _ := filepath.Glob(filepath.Join(temp, "*/run/run.json"))
 				onDisk, _ := filepath.Glob(filepath.Join(temp, "*/disk/run/run.json"))
-				return len(begun)+len(onDisk) > 0
+				return len(onTempDir)+len(onDisk) > 0
 			})
 			code := 130
-			for n := range c.times {
+			for n := range c.interrupts {
 				if n > 0 {
 					wait(t, "it ends", func() bool { return strings.Contains(out.String(), "stopping: ending the trial's processes") })
 				}
-				_ = cmd.Process.Signal(syscall.SIGINT) // it may have ended
+				_ = cmd.Process.Signal(syscall.SIGINT) // this fails if the trial has ended
 			}
-			if c.times == 0 {
+			if c.interrupts == 0 {
 				code = -1
 				_ = cmd.Process.Kill()
 			}
@@ -52,7 +52,7 @@ func TestEndedTrialLeavesNoProcess(t *testing.T) {
 			if got := cmd.ProcessState.ExitCode(); got != code {
 				t.Errorf("exit code %d, want %d:\n%s", got, code, out)
 			}
-			wait(t, "no process is left", func() bool { return len(mention(t, temp)) == 0 })
+			wait(t, "no process is left", func() bool { return len(processesMentioning(t, temp)) == 0 })
 			mounts := mustRead(t, "/proc/self/mounts")
 			if strings.Contains(mounts, temp) {
 				t.Errorf("a disk is left:\n%s", mounts)
@@ -61,22 +61,22 @@ func TestEndedTrialLeavesNoProcess(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(left) > 0 && c.times == 1 || len(left) > 0 && c.times == 2 && !strings.Contains(out.String(), "the trial's directory stays: "+filepath.Join(temp, left[0].Name())+"\n") {
+			if len(left) > 0 && c.interrupts == 1 || len(left) > 0 && c.interrupts == 2 && !strings.Contains(out.String(), "the trial's directory stays: "+filepath.Join(temp, left[0].Name())+"\n") {
 				t.Errorf("%v is left:\n%s", left, out)
 			}
 		})
 	}
 }
 
-// mention lists the processes that have a text in their arguments or environment.
-func mention(t *testing.T, text string) (pids []string) {
+// processesMentioning lists the processes that have a text in their arguments or environment.
+func processesMentioning(t *testing.T, text string) (pids []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range all {
-		args, _ := os.ReadFile(dir + "/cmdline") // it may have ended
+		args, _ := os.ReadFile(dir + "/cmdline") // the process may have ended
 		environ, _ := os.ReadFile(dir + "/environ")
 		if bytes.Contains(args, []byte(text)) || bytes.Contains(environ, []byte(text)) {
 			pids = append(pids, filepath.Base(dir))

@@ -31,9 +31,9 @@ import (
 	"github.com/tracesmith/tracesmith/llms/tape"
 )
 
-// The commands that scripts have in addition to testscript's own.
+// This file defines the commands that scripts have in addition to testscript's own.
 
-// code N CMD ARGS...: CMD ends with exit code N.
+// code implements "code N CMD ARGS...": CMD must end with exit code N.
 func code(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N CMD ARGS...")
@@ -53,12 +53,12 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 var (
-	told    = regexp.MustCompile(`(?m)^tracesmith: `)
-	unclear = regexp.MustCompile(`panic|goroutine|%!|<nil>|&\{|0x[0-9a-f]{6}|runtime error`)
+	messageStart = regexp.MustCompile(`(?m)^tracesmith: `)
+	unclearText  = regexp.MustCompile(`panic|goroutine|%!|<nil>|&\{|0x[0-9a-f]{6}|runtime error`)
 )
 
-// refused N ARGS...: tracesmith ARGS ends with exit code N and one clear message
-// on standard error.
+// refused implements "refused N ARGS...": tracesmith ARGS must end with exit code N and one clear
+// message on standard error.
 func refused(ts *testscript.TestScript, neg bool, args []string) {
 	program := "tracesmith"
 	if len(args) > 1 && slices.Contains([]string{"bench", "soak", "chaos"}, args[1]) {
@@ -66,10 +66,10 @@ func refused(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	code(ts, neg, append([]string{args[0], program}, args[1:]...))
 	message := ts.ReadFile("stderr")
-	if n := len(told.FindAllString(message, -1)); n != 1 {
+	if n := len(messageStart.FindAllString(message, -1)); n != 1 {
 		ts.Fatalf("%d messages, want one", n)
 	}
-	if found := unclear.FindString(message); found != "" {
+	if found := unclearText.FindString(message); found != "" {
 		ts.Fatalf("the message shows %q", found)
 	}
 	parts := strings.Split(strings.TrimSpace(message), ": ")
@@ -80,7 +80,8 @@ func refused(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// json SCHEMA: the last standard output is one JSON document of that schema.
+// jsonOutput implements "json SCHEMA": the last standard output must be one JSON document of that
+// schema.
 func jsonOutput(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: json SCHEMA")
@@ -90,7 +91,7 @@ func jsonOutput(ts *testscript.TestScript, neg bool, args []string) {
 		Schema string `json:"schema"`
 	}
 	if err := dec.Decode(&doc); err != nil {
-		ts.Fatalf("standard output is no JSON document: %v", err)
+		ts.Fatalf("standard output is not a JSON document: %v", err)
 	}
 	if dec.More() {
 		ts.Fatalf("standard output holds more than one document")
@@ -100,8 +101,8 @@ func jsonOutput(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// files describes every file below dir: inode, size, time of change.
-func files(ts *testscript.TestScript, dir string) string {
+// describeFiles lists every file below dir with its inode, size and modification time.
+func describeFiles(ts *testscript.TestScript, dir string) string {
 	var b strings.Builder
 	ts.Check(filepath.WalkDir(ts.MkAbs(dir), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -120,21 +121,24 @@ func files(ts *testscript.TestScript, dir string) string {
 	return b.String()
 }
 
-// remember NAME DIR and unchanged NAME DIR: nothing below DIR was written in
-// between, not even with equal content.
+// remember implements "remember NAME DIR": it stores the state of the files below DIR for
+// unchanged.
 func remember(ts *testscript.TestScript, _ bool, args []string) {
-	ts.Setenv("REMEMBERED_"+args[0], files(ts, args[1]))
+	ts.Setenv("REMEMBERED_"+args[0], describeFiles(ts, args[1]))
 }
 
+// unchanged implements "unchanged NAME DIR": nothing below DIR may have been written since
+// "remember NAME DIR", not even with the same content.
 func unchanged(ts *testscript.TestScript, neg bool, args []string) {
-	was, is := ts.Getenv("REMEMBERED_"+args[0]), files(ts, args[1])
-	if (was == is) == neg {
-		ts.Fatalf("before:\n%safter:\n%s", was, is)
+	before, after := ts.Getenv("REMEMBERED_"+args[0]), describeFiles(ts, args[1])
+	if (before == after) == neg {
+		ts.Fatalf("before:\n%safter:\n%s", before, after)
 	}
 }
 
-// only returns the one file that a pattern matches.
-func only(ts *testscript.TestScript, pattern string) string {
+// onlyFile returns the file that a pattern matches. It fails if the pattern does not match
+// exactly one file.
+func onlyFile(ts *testscript.TestScript, pattern string) string {
 	found, err := filepath.Glob(ts.MkAbs(pattern))
 	ts.Check(err)
 	if len(found) != 1 {
@@ -143,24 +147,24 @@ func only(ts *testscript.TestScript, pattern string) string {
 	return found[0]
 }
 
-// flip PATTERN: changes one byte in the middle of the file.
+// flip implements "flip PATTERN": it changes one byte in the middle of the file.
 func flip(ts *testscript.TestScript, _ bool, args []string) {
-	file := only(ts, args[0])
+	file := onlyFile(ts, args[0])
 	body, err := os.ReadFile(file)
 	ts.Check(err)
 	body[len(body)/2] ^= 0xff
 	ts.Check(os.WriteFile(file, body, 0o644))
 }
 
-// cut PATTERN N: the file ends after N bytes.
+// cut implements "cut PATTERN N": it cuts the file to N bytes.
 func cut(ts *testscript.TestScript, _ bool, args []string) {
 	n, err := strconv.ParseInt(args[1], 10, 64)
 	ts.Check(err)
-	ts.Check(os.Truncate(only(ts, args[0]), n))
+	ts.Check(os.Truncate(onlyFile(ts, args[0]), n))
 }
 
-// llm VAR SCRIPT [allow-problems]: a scripted model server runs until the script
-// ends, VAR holds its base URL.
+// startLLM implements "llm VAR SCRIPT [allow-problems]": it starts a scripted model server, which
+// runs until the script ends, and stores its base URL in VAR.
 func startLLM(ts *testscript.TestScript, _ bool, args []string) {
 	script, err := mock.Parse([]byte(ts.ReadFile(args[1])))
 	ts.Check(err)
@@ -174,8 +178,8 @@ func startLLM(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// s3 VAR: an S3 server runs until the script ends, VAR holds its address. It is a real
-// one if the environment names one, and a fake otherwise.
+// startS3 implements "s3 VAR": it starts an S3 server, which runs until the script ends, and stores
+// its URL in VAR. The server is real if the environment names a program, or else a fake.
 func startS3(ts *testscript.TestScript, _ bool, args []string) {
 	for k, v := range map[string]string{
 		"AWS_ACCESS_KEY_ID": sinktest.AccessKey, "AWS_SECRET_ACCESS_KEY": sinktest.SecretKey, "AWS_REGION": "us-east-1",
@@ -199,8 +203,8 @@ func startS3(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], srv.URL)
 }
 
-// startKubernetes starts an API server and points KUBECONFIG at it; an argument
-// makes it forbid pods.
+// startKubernetes implements "kubernetes [forbid]": it starts an API server and points KUBECONFIG
+// at it. With an argument, the server forbids the creation of pods.
 func startKubernetes(ts *testscript.TestScript, _ bool, args []string) {
 	s := kubetest.Start(kubernetesTest{ts})
 	if len(args) > 0 {
@@ -209,7 +213,7 @@ func startKubernetes(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv("KUBECONFIG", s.Kubeconfig())
 }
 
-// kubernetesTest is a script as the test a server belongs to.
+// kubernetesTest adapts a script to the interface that kubetest needs of a test.
 type kubernetesTest struct{ ts *testscript.TestScript }
 
 func (t kubernetesTest) Helper()                   {}
@@ -218,7 +222,8 @@ func (t kubernetesTest) Fatal(a ...any)            { t.ts.Fatalf("%s", fmt.Sprin
 func (t kubernetesTest) Error(a ...any)            { t.ts.Logf("%s", fmt.Sprint(a...)) }
 func (t kubernetesTest) Errorf(f string, a ...any) { t.ts.Logf(f, a...) }
 
-// secretfree TEXT DIR...: TEXT is nowhere below DIR, compressed or not.
+// secretFree implements "secretfree TEXT DIR...": no file below DIR may contain TEXT, compressed
+// or not.
 func secretFree(ts *testscript.TestScript, neg bool, args []string) {
 	var found []string
 	for _, dir := range args[1:] {
@@ -237,12 +242,12 @@ func secretFree(ts *testscript.TestScript, neg bool, args []string) {
 		}))
 	}
 	if (len(found) > 0) != neg {
-		ts.Fatalf("%q stands in %d files: %s", args[0], len(found), strings.Join(found, ", "))
+		ts.Fatalf("%q is in %d files: %s", args[0], len(found), strings.Join(found, ", "))
 	}
 }
 
-// unpacked returns the content of a file: the text of every value for Parquet, the
-// decompressed content for zstd and gzip.
+// unpacked returns the content of a file: the text of every value for Parquet, requests and
+// responses for tapes, the decompressed content for zstd and gzip, or else its bytes.
 func unpacked(path string) ([]byte, error) {
 	body, err := os.ReadFile(path)
 	switch {

@@ -53,25 +53,26 @@ type answer struct {
 	VerifyStatus *string `json:"verify_status"`
 }
 
-// every lists the fields of all answers.
-var always = []string{
+// alwaysPresent lists the fields that every answer has.
+var alwaysPresent = []string{
 	"ok", "error", "observation", "observations", "score", "max_score", "eval_passed", "terminated", "breakpoints",
 	"frame", "exit_code", "is_error", "timed_out", "truncated", "duration_ms",
 }
 
-// driven is a running `tracesmith env`.
-type driven struct {
+// envProcess is a running `tracesmith env`.
+type envProcess struct {
 	t   *testing.T
 	in  io.WriteCloser
 	out *bufio.Reader
 	cmd *exec.Cmd
 
-	outPipe io.Closer // what out reads
+	outPipe io.Closer // the pipe that out reads
 }
 
-func drive(t *testing.T, args ...string) *driven {
+// startEnv starts tracesmith env.
+func startEnv(t *testing.T, args ...string) *envProcess {
 	t.Helper()
-	d := &driven{t: t, cmd: exec.CommandContext(t.Context(), "tracesmith", append([]string{"env"}, args...)...)}
+	d := &envProcess{t: t, cmd: exec.CommandContext(t.Context(), "tracesmith", append([]string{"env"}, args...)...)}
 	d.cmd.Stderr = os.Stderr
 	var err error
 	if d.in, err = d.cmd.StdinPipe(); err != nil {
@@ -89,7 +90,7 @@ func drive(t *testing.T, args ...string) *driven {
 }
 
 // ask sends one line and reads its answer.
-func (d *driven) ask(line string) answer {
+func (d *envProcess) ask(line string) answer {
 	d.t.Helper()
 	if _, err := io.WriteString(d.in, line+"\n"); err != nil {
 		d.t.Fatal(err)
@@ -102,7 +103,7 @@ func (d *driven) ask(line string) answer {
 	if err := errors.Join(json.Unmarshal([]byte(text), &a), json.Unmarshal([]byte(text), &a.raw)); err != nil {
 		d.t.Fatalf("%s: %v in %s", line, err, text)
 	}
-	for _, key := range always {
+	for _, key := range alwaysPresent {
 		if _, ok := a.raw[key]; !ok {
 			d.t.Errorf("%s: the answer lacks %q: %s", line, key, text)
 		}
@@ -113,8 +114,8 @@ func (d *driven) ask(line string) answer {
 	return a
 }
 
-// must asks, and fails the test if the answer is not ok.
-func (d *driven) must(line string) answer {
+// must sends one line and fails the test if the answer is not ok.
+func (d *envProcess) must(line string) answer {
 	d.t.Helper()
 	a := d.ask(line)
 	if !a.OK || a.Error != "" {
@@ -123,17 +124,17 @@ func (d *driven) must(line string) answer {
 	return a
 }
 
-func (d *driven) step(tool, arguments string) answer {
+func (d *envProcess) step(tool, arguments string) answer {
 	d.t.Helper()
 	return d.must(`{"op":"step","tool":"` + tool + `","arguments":` + arguments + `}`)
 }
 
-// end waits for the process after its input has ended or after close.
-func (d *driven) end() {
+// end waits for the process to exit after the end of its input or the operation close.
+func (d *envProcess) end() {
 	d.t.Helper()
 	rest, err := io.ReadAll(d.out)
 	if err := errors.Join(err, d.cmd.Wait()); err != nil || len(rest) > 0 {
-		d.t.Errorf("the end: %v, %q", err, rest)
+		d.t.Errorf("the process ended with %v and further output %q", err, rest)
 	}
 }
 
@@ -144,7 +145,7 @@ const (
 
 func TestEnvContract(t *testing.T) {
 	t.Parallel()
-	d := drive(t, "--task", "stockroom")
+	d := startEnv(t, "--task", "stockroom")
 	testBadLines(t, d)
 	a := d.must(`{"op":"reset"}`)
 	if !strings.HasPrefix(a.Observation, "The evening report") || len(a.Tools) != 8 || a.Terminated || a.Frame != nil || a.DurationMS <= 0 {
@@ -173,8 +174,9 @@ func TestEnvContract(t *testing.T) {
 	d.end()
 }
 
-// testBadLines: only reset works before reset; bad lines are answered and skipped.
-func testBadLines(t *testing.T, d *driven) {
+// testBadLines checks that other operations fail before reset, and that bad lines are answered
+// and skipped.
+func testBadLines(t *testing.T, d *envProcess) {
 	for line, want := range map[string]string{
 		`{"op":"step","tool":"pdb","arguments":{"command":"l"}}`: "step before reset",
 		`{"op":"patch"}`:                "patch before reset",
@@ -193,15 +195,14 @@ func testBadLines(t *testing.T, d *driven) {
 	}
 }
 
-// testVerdicts grades a wrong fix, nothing, and the right fix, with resets
-// between them.
-func testVerdicts(t *testing.T, d *driven) {
-	d.step("edit", badEdit) // a verdict does not touch the session
+// testVerdicts grades a wrong fix, no change and the right fix, with resets between them.
+func testVerdicts(t *testing.T, d *envProcess) {
+	d.step("edit", badEdit)
 	if a := d.must(`{"op":"grade"}`); a.Resolved == nil || *a.Resolved || *a.VerifyStatus != "verified_fail" || !strings.Contains(*a.Patch, "return {}") {
 		t.Errorf("grade of a wrong fix: %+v", a)
 	}
 
-	// A soft reset keeps the files and clears the breakpoints, a hard one neither.
+	// A soft reset keeps the files and clears the breakpoints. A hard reset restores the files.
 	a := d.must(`{"op":"reset","soft":true}`)
 	if len(a.Breakpoints) != 0 || a.Frame != nil || !strings.HasPrefix(a.Observation, "The evening report") {
 		t.Errorf("soft reset: %+v", a)
@@ -215,7 +216,7 @@ func testVerdicts(t *testing.T, d *driven) {
 	}
 
 	if a := d.must(`{"op":"grade"}`); *a.Resolved {
-		t.Errorf("nothing done is resolved: %+v", a)
+		t.Errorf("no change counts as resolved: %+v", a)
 	}
 	d.step("edit", goldEdit)
 	a = d.must(`{"op":"grade"}`)
@@ -223,8 +224,8 @@ func testVerdicts(t *testing.T, d *driven) {
 		t.Errorf("grade of the fix: %+v", a)
 	}
 	for _, key := range []string{"resolved", "verify_status"} {
-		if _, told := d.step("eval", `{}`).raw[key]; told {
-			t.Errorf("eval tells %q, which only grade may", key)
+		if _, found := d.step("eval", `{}`).raw[key]; found {
+			t.Errorf("the answer to eval has %q, which only grade may return", key)
 		}
 	}
 	if a := d.step("eval", `{}`); a.EvalPassed == nil || !*a.EvalPassed || a.Score != 1 || a.MaxScore == nil || *a.MaxScore != 1 {
@@ -232,8 +233,8 @@ func testVerdicts(t *testing.T, d *driven) {
 	}
 }
 
-// testTools calls each tool, also with wrong arguments.
-func testTools(t *testing.T, d *driven) {
+// testTools calls each tool, with valid and with wrong arguments.
+func testTools(t *testing.T, d *envProcess) {
 	for _, c := range []struct{ tool, arguments, want string }{
 		{"listdir", `{}`, "stockroom/"},
 		{"view", `{"path":"stockroom/store.py"}`, "class Stockroom"},
@@ -253,7 +254,7 @@ func testTools(t *testing.T, d *driven) {
 		{"view", `{}`, "path"},
 		{"view", `{"file":"x"}`, "file"},
 		{"view", `"path"`, "object"},
-		{"fly", `{}`, "pdb"}, // names what exists
+		{"fly", `{}`, "pdb"}, // the error lists the tools
 		{"pdb", `{"command":"b nowhere.py:1"}`, "nowhere.py"},
 	} {
 		if a := d.step(c.tool, c.arguments); !a.IsError || !strings.Contains(a.Observation, c.want) {
@@ -274,7 +275,8 @@ func testTools(t *testing.T, d *driven) {
 	}
 }
 
-func testDebugger(t *testing.T, d *driven) {
+// testDebugger checks breakpoints and frames in the answers.
+func testDebugger(t *testing.T, d *envProcess) {
 	a := d.step("pdb", `{"command":"b stockroom/store.py:43, len(self._levels) > 1"}`)
 	if len(a.Breakpoints) != 1 {
 		t.Fatalf("breakpoint: %+v", a)
@@ -296,7 +298,7 @@ func testDebugger(t *testing.T, d *driven) {
 	if a := d.step("edit", `{"path":"stockroom/store.py","start":1,"end":1,"new_code":"\"\"\"One more line.\"\"\"\n\n"}`); len(a.Breakpoints) != 1 || a.Breakpoints[0].Line <= 43 {
 		t.Errorf("breakpoints after an edit: %+v", a.Breakpoints)
 	}
-	// Asking for the patch leaves the debugger's state in the answer.
+	// The answer to patch keeps the debugger's state.
 	if a := d.must(`{"op":"patch"}`); len(a.Breakpoints) != 1 || !strings.Contains(*a.Patch, "One more line") || a.Observation != "" {
 		t.Errorf("patch: %+v", a)
 	}
@@ -304,7 +306,7 @@ func testDebugger(t *testing.T, d *driven) {
 
 // A command that exceeds its limit is ended, and the environment continues.
 func TestEnvTimeout(t *testing.T) {
-	d := drive(t, "--task", "stockroom", "--timeout", "1")
+	d := startEnv(t, "--task", "stockroom", "--timeout", "1")
 	d.must(`{"op":"reset"}`)
 	if a := d.step("bash", `{"command":"sleep 600"}`); !a.TimedOut || a.Terminated {
 		t.Errorf("time-out: %+v", a)
@@ -313,7 +315,7 @@ func TestEnvTimeout(t *testing.T) {
 		t.Errorf("time-out of the debugger: %+v", a)
 	}
 	if a := d.step("view", `{"path":"stockroom/store.py"}`); a.TimedOut || !strings.Contains(a.Observation, "class Stockroom") {
-		t.Errorf("after it: %+v", a)
+		t.Errorf("view after the time-outs: %+v", a)
 	}
 	d.must(`{"op":"close"}`)
 	d.end()
@@ -335,7 +337,7 @@ func TestEnvAcceptsAnyDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := drive(t, "--path", dir, "--entrypoint", "python3 -m pytest -q", "--instructions", "The sum is too small.", "--tools", "pdb,edit")
+	d := startEnv(t, "--path", dir, "--entrypoint", "python3 -m pytest -q", "--instructions", "The sum is too small.", "--tools", "pdb,edit")
 	a := d.must(`{"op":"reset"}`)
 	var names []string
 	for _, tool := range a.Tools {
@@ -358,7 +360,7 @@ func TestEnvAcceptsAnyDirectory(t *testing.T) {
 	if a := d.must(`{"op":"grade"}`); !*a.Resolved {
 		t.Errorf("after: %+v", a)
 	}
-	// The end of input closes; the directory itself was never written to.
+	// The end of the input closes the environment. It never writes to the directory itself.
 	if err := d.in.Close(); err != nil {
 		t.Fatal(err)
 	}

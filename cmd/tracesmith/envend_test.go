@@ -10,6 +10,7 @@ import (
 	"testing"
 )
 
+// write writes text, and fails the test if that fails.
 func write(t *testing.T, w io.Writer, text string) {
 	t.Helper()
 	if _, err := io.WriteString(w, text); err != nil {
@@ -17,14 +18,13 @@ func write(t *testing.T, w io.Writer, text string) {
 	}
 }
 
-// A signal in the middle of a step ends the step, whose answer says so, and then the
-// program.
-func TestSignalEndsAStepUnderWay(t *testing.T) {
-	_, config, label := sleepy(t)
-	d := drive(t, "-c", config, "--task", label)
+// A signal during a step ends the step, whose answer says so, and then the program.
+func TestSignalEndsARunningStep(t *testing.T) {
+	_, config, label := sleepingRun(t)
+	d := startEnv(t, "-c", config, "--task", label)
 	d.must(`{"op":"reset"}`)
 	write(t, d.in, `{"op":"step","tool":"bash","arguments":{"command":"sleep 600.417"}}`+"\n")
-	wait(t, "the step is under way", func() bool { return running("sleep 600.417") })
+	wait(t, "the step runs", func() bool { return running("sleep 600.417") })
 	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +46,8 @@ func TestSignalEndsAStepUnderWay(t *testing.T) {
 // If a client stops reading, the next answer closes the sandbox, and the process exits
 // instead of dying of SIGPIPE.
 func TestClosedOutputEndsTheEnvironment(t *testing.T) {
-	_, config, label := sleepy(t)
-	d := drive(t, "-c", config, "--task", label)
+	_, config, label := sleepingRun(t)
+	d := startEnv(t, "-c", config, "--task", label)
 	d.cmd.Stderr = io.Discard
 	d.must(`{"op":"reset"}`)
 	if err := d.outPipe.Close(); err != nil {
@@ -71,11 +71,11 @@ func TestSignalBeforeTheFirstSandbox(t *testing.T) {
 	defer daemon.Close()
 	t.Setenv("DOCKER_HOST", "tcp://"+daemon.Addr().String())
 	cmd, out := start(t, "env", "--task", "stockroom", "--sandbox", "docker")
-	asked, err := daemon.Accept()
+	conn, err := daemon.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer asked.Close()
+	defer conn.Close()
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +86,11 @@ func TestSignalBeforeTheFirstSandbox(t *testing.T) {
 	}
 }
 
-// Operations may be sent ahead of their answers. Each is answered in turn, also the last
-// one without a newline and half an operation at the end of the input.
+// A client may send operations before it has read the previous answers. Each operation is
+// answered in order, including a last one without a newline or cut in half.
 func TestOperationsMayBeSentAhead(t *testing.T) {
 	for last, want := range map[string]string{`{"op":"patch","id":"last"}`: "", `{"op":"pat`: "not an operation"} {
-		d := drive(t, "--task", "stockroom")
+		d := startEnv(t, "--task", "stockroom")
 		write(t, d.in, strings.Join([]string{
 			`{"op":"step","id":0}`, `{"op":"reset","id":1}`, `{"op":"reset","id":2}`,
 			`{"op":"step","id":3,"tool":"bash","arguments":"{\"command\": \"echo here >made\"}"}`,

@@ -34,14 +34,14 @@ func connect(t *testing.T, transport mcp.Transport, opts *mcp.ClientOptions) *mc
 	return &mcpClient{t, session}
 }
 
-// spawn starts the server as a client would.
-func spawn(t *testing.T, args ...string) *exec.Cmd {
+// mcpCommand returns the command with which a client starts the server.
+func mcpCommand(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), "tracesmith", append([]string{"env", "--mcp"}, args...)...)
 	cmd.Stderr = os.Stderr
 	return cmd
 }
 
-// call returns the result's text and its structured content.
+// call calls a tool and returns the result's text and its structured content.
 func (c *mcpClient) call(ctx context.Context, tool, arguments string) (string, answer, error) {
 	c.t.Helper()
 	params := &mcp.CallToolParams{Name: tool, Arguments: json.RawMessage(arguments)}
@@ -68,6 +68,7 @@ func (c *mcpClient) call(ctx context.Context, tool, arguments string) (string, a
 	return strings.Join(texts, "\n\n"), a, nil
 }
 
+// must calls a tool and fails the test unless the call succeeds and its text contains want.
 func (c *mcpClient) must(tool, arguments, want string) answer {
 	c.t.Helper()
 	text, a, err := c.call(c.t.Context(), tool, arguments)
@@ -77,10 +78,10 @@ func (c *mcpClient) must(tool, arguments, want string) answer {
 	return a
 }
 
-// An independent MCP client debugs, repairs and grades.
+// An MCP client other than tracesmith's own debugs, fixes and grades the program.
 func TestEnvAsMCPServer(t *testing.T) {
 	t.Parallel()
-	cmd := spawn(t, "--task", "stockroom")
+	cmd := mcpCommand(t, "--task", "stockroom")
 	var progress atomic.Int32
 	c := connect(t, &mcp.CommandTransport{Command: cmd, TerminateDuration: 5 * time.Minute}, &mcp.ClientOptions{
 		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { progress.Add(1) },
@@ -111,11 +112,11 @@ func TestEnvAsMCPServer(t *testing.T) {
 		t.Errorf("exit code: %+v", a)
 	}
 	if a := c.must("view", `{"path":"nowhere.py"}`, "nowhere.py"); !a.IsError {
-		t.Errorf("a mistake: %+v", a)
+		t.Errorf("view of a missing file: %+v", a)
 	}
-	told := progress.Load()
-	if c.cancelled(&progress); progress.Load() == told {
-		t.Error("no progress was told of a long call")
+	before := progress.Load()
+	if c.testCancellation(&progress); progress.Load() == before {
+		t.Error("there was no progress notification for a long call")
 	}
 	c.must("edit", badEdit, "")
 	if a := c.must("env_grade", `{}`, "Not resolved (verified_fail)"); a.Resolved == nil || *a.Resolved {
@@ -147,31 +148,32 @@ func TestEnvAsMCPServer(t *testing.T) {
 		t.Errorf("submit: %+v", a)
 	}
 	if err := c.session.Close(); err != nil || cmd.ProcessState.ExitCode() != 0 {
-		t.Errorf("the end: %v, %v", err, cmd.ProcessState)
+		t.Errorf("closing the session: %v, %v", err, cmd.ProcessState)
 	}
 }
 
-// cancelled: a canceled call is killed, and the next one works.
-func (c *mcpClient) cancelled(progress *atomic.Int32) {
+// testCancellation checks that the program of a canceled call is killed and that the next call
+// works.
+func (c *mcpClient) testCancellation(progress *atomic.Int32) {
 	c.t.Helper()
 	c.must("bash", `{"command":"echo kept > /tmp/kept"}`, "")
 	ctx, cancel := context.WithCancel(c.t.Context())
 	defer cancel()
 	before := progress.Load()
-	go func() { // once it was told of this call, which it is every 2 s
+	go func() { // cancel after the first progress notification of the call, which the server sends every 2 s
 		for n := 0; progress.Load() == before && n < 12000; n++ {
 			time.Sleep(10 * time.Millisecond)
 		}
 		cancel()
 	}()
 	if _, _, err := c.call(ctx, "bash", `{"command":"exec -a lingerer sleep 1000"}`); err == nil {
-		c.t.Error("a cancelled call was answered")
+		c.t.Error("a canceled call was answered")
 	}
-	c.must("bash", `{"command":"cat /tmp/kept; pgrep -af lingerer || echo nobody"}`, "kept\nnobody")
+	c.must("bash", `{"command":"cat /tmp/kept; pgrep -af lingerer || echo none"}`, "kept\nnone")
 	ctx, cancel = context.WithTimeout(c.t.Context(), time.Second)
 	defer cancel()
 	if _, _, err := c.call(ctx, "pdb", `{"command":"!__import__('time').sleep(1000)"}`); err == nil {
-		c.t.Error("a cancelled debugger command was answered")
+		c.t.Error("a canceled debugger command was answered")
 	}
 	c.must("pdb", `{"command":"b"}`, "store.py:43")
 }
@@ -189,7 +191,7 @@ func TestEnvAsMCPServerEndsWithItsInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			mark := "linger" + strings.ReplaceAll(t.TempDir(), "/", "_")
-			cmd := spawn(t, "--task", "stockroom", "--timeout", "3600")
+			cmd := mcpCommand(t, "--task", "stockroom", "--timeout", "3600")
 			in, err := cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -202,20 +204,20 @@ func TestEnvAsMCPServerEndsWithItsInput(t *testing.T) {
 				t.Fatal(err)
 			}
 			lines := bufio.NewScanner(out)
-			say := func(line string) {
+			send := func(line string) {
 				if _, err := io.WriteString(in, line+"\n"); err != nil {
 					t.Fatal(err)
 				}
 			}
-			say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`)
+			send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`)
 			if !lines.Scan() || !strings.Contains(lines.Text(), `"protocolVersion":"2025-06-18"`) {
 				t.Fatalf("%s", lines.Text())
 			}
-			say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-			say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"bash","arguments":{"command":"exec -a ` + mark + ` sleep 1000"}}}`)
+			send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"bash","arguments":{"command":"exec -a ` + mark + ` sleep 1000"}}}`)
 			wait(t, "the call runs", func() bool { return running(mark) })
 			end(cmd, in, out)
-			for lines.Scan() { // the rest must be protocol as well
+			for lines.Scan() { // the rest of the output must also be JSON
 				if !json.Valid(lines.Bytes()) {
 					t.Errorf("on standard output: %s", lines.Text())
 				}
@@ -238,7 +240,7 @@ func running(mark string) bool {
 	})
 }
 
-// Over HTTP each session has its own environment, which ends with it.
+// Over HTTP, each session has its own environment, which ends with the session.
 func TestEnvListensForMCPClients(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "tracesmith", "env", "--mcp-listen", ":0", "--task", "stockroom")
 	stderr, err := cmd.StderrPipe()
@@ -248,11 +250,11 @@ func TestEnvListensForMCPClients(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	told := bufio.NewScanner(stderr)
-	if !told.Scan() || !strings.HasPrefix(told.Text(), "MCP server at http://127.0.0.1:") {
-		t.Fatalf("told %q", told.Text())
+	messages := bufio.NewScanner(stderr)
+	if !messages.Scan() || !strings.HasPrefix(messages.Text(), "MCP server at http://127.0.0.1:") {
+		t.Fatalf("standard error begins with %q", messages.Text())
 	}
-	url := strings.TrimPrefix(told.Text(), "MCP server at ")
+	url := strings.TrimPrefix(messages.Text(), "MCP server at ")
 	dial := func() *mcpClient { return connect(t, &mcp.StreamableClientTransport{Endpoint: url}, nil) }
 	a, b := dial(), dial()
 	mark := "linger" + strings.ReplaceAll(t.TempDir(), "/", "_")
@@ -285,7 +287,7 @@ func TestEnvListensForMCPClients(t *testing.T) {
 	if err := cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	for told.Scan() {
+	for messages.Scan() {
 	}
 	if _ = cmd.Wait(); cmd.ProcessState.ExitCode() != 130 {
 		t.Errorf("exit code %d", cmd.ProcessState.ExitCode())

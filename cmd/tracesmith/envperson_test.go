@@ -9,8 +9,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// At a terminal, a person gets the prompt of agent human. In the end the program shows
-// the change and its verdict.
+// On a terminal, a person gets the prompt of agent human. At the end, the program shows the
+// change and its verdict.
 func TestEnvPromptsAPersonAtATerminal(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "tracesmith", "env", "--task", "stockroom")
@@ -21,7 +21,7 @@ func TestEnvPromptsAPersonAtATerminal(t *testing.T) {
 	defer tty.Close()
 	var shown strings.Builder
 	out := bufio.NewReader(tty)
-	until := func(mark string) {
+	readUntil := func(mark string) {
 		for before := shown.Len(); !strings.Contains(shown.String()[before:], mark); {
 			c, err := out.ReadByte()
 			if err != nil {
@@ -31,14 +31,14 @@ func TestEnvPromptsAPersonAtATerminal(t *testing.T) {
 		}
 	}
 	const prompt = "\n> "
-	until(prompt)
+	readUntil(prompt)
 	write(t, tty, "bash comand=ls\r")
-	until(prompt)
+	readUntil(prompt)
 	write(t, tty, `edit path=stockroom/store.py old_code="return dict(self._levels)" `+
 		`new_code="return {article: dict(shelves) for article, shelves in self._levels.items()}"`+"\r")
-	until(prompt)
+	readUntil(prompt)
 	write(t, tty, "\x04") // Ctrl-D
-	until("Resolved (verified_pass).")
+	readUntil("Resolved (verified_pass).")
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}

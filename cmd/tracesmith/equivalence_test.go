@@ -22,14 +22,14 @@ const (
 	equivalenceProject = "testdata/equivalence/project"
 )
 
-// played holds the answers of `tracesmith env` to the script, line by line.
-type played struct {
+// scriptRun holds the answers of `tracesmith env` to the script, line by line.
+type scriptRun struct {
 	name    string
 	answers [][]byte
 }
 
-// play runs the script, in a process of its own, over the sandbox args name.
-func play(t *testing.T, name string, args ...string) played {
+// runScript runs the script in tracesmith env with the sandbox that args choose.
+func runScript(t *testing.T, name string, args ...string) scriptRun {
 	t.Helper()
 	script, err := os.Open(equivalenceScript)
 	if err != nil {
@@ -40,15 +40,16 @@ func play(t *testing.T, name string, args ...string) played {
 		"env", "--path", equivalenceProject, "--entrypoint", "python3 -m pytest -q tests",
 		"--instructions", "The total of a book changes when money moves.",
 	}, args...)...)
-	var said bytes.Buffer
-	cmd.Stdin, cmd.Stderr = script, &said
+	var stderr bytes.Buffer
+	cmd.Stdin, cmd.Stderr = script, &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, said.String())
+		t.Fatalf("%s: %v\n%s", name, err, stderr.String())
 	}
-	return played{name, bytes.Split(bytes.TrimSuffix(out, []byte("\n")), []byte("\n"))}
+	return scriptRun{name, bytes.Split(bytes.TrimSuffix(out, []byte("\n")), []byte("\n"))}
 }
 
+// scriptLines returns the lines of the script, and checks that it calls every tool.
 func scriptLines(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(equivalenceScript)
@@ -75,32 +76,32 @@ func scriptLines(t *testing.T) []string {
 	return lines
 }
 
-// differences names the steps whose answers differ in some field after the rules apply.
-func differences(t *testing.T, a, b played, rules ...canonical.Rule) (out []string) {
+// differences describes the steps whose answers differ after the rules have been applied.
+func differences(t *testing.T, a, b scriptRun, rules ...canonical.Rule) (out []string) {
 	t.Helper()
 	lines := scriptLines(t)
 	if len(a.answers) != len(lines) || len(b.answers) != len(lines) {
 		t.Fatalf("%d answers over %s, %d over %s, to %d steps", len(a.answers), a.name, len(b.answers), b.name, len(lines))
 	}
 	for i := range lines {
-		one, err := envtest.Canonical(a.answers[i], rules...)
+		answerA, err := envtest.Canonical(a.answers[i], rules...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		other, err := envtest.Canonical(b.answers[i], rules...)
+		answerB, err := envtest.Canonical(b.answers[i], rules...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(one, other); d != "" {
+		if d := cmp.Diff(answerA, answerB); d != "" {
 			out = append(out, fmt.Sprintf("step %d, %s\n%s", i+1, lines[i], d))
 		}
 	}
 	return out
 }
 
-// same reports every difference that the rules leave, and which rules the two
+// checkSame reports the differences that remain after all rules, and logs which rules the two
 // runs needed.
-func same(t *testing.T, a, b played) {
+func checkSame(t *testing.T, a, b scriptRun) {
 	t.Helper()
 	for _, d := range differences(t, a, b) {
 		t.Errorf("%s and %s differ: %s", a.name, b.name, d)
@@ -117,27 +118,27 @@ func same(t *testing.T, a, b played) {
 	}
 }
 
-// The same calls get the same answers twice, also in two environments at the same time.
+// The same calls get the same answers in two environments that run at the same time.
 func TestEnvIsDeterministic(t *testing.T) {
 	t.Parallel()
-	runs := make(chan played, 2)
-	t.Run("beside each other", func(t *testing.T) {
+	runs := make(chan scriptRun, 2)
+	t.Run("concurrently", func(t *testing.T) {
 		for i := range 2 {
 			t.Run(fmt.Sprint(i+1), func(t *testing.T) {
 				t.Parallel()
-				runs <- play(t, fmt.Sprintf("bubblewrap %d", i+1), "--sandbox", "bubblewrap")
+				runs <- runScript(t, fmt.Sprintf("bubblewrap %d", i+1), "--sandbox", "bubblewrap")
 			})
 		}
 	})
 	if len(runs) < 2 {
 		t.Fatal("a run has failed")
 	}
-	same(t, <-runs, <-runs)
+	checkSame(t, <-runs, <-runs)
 }
 
 // The same calls get the same answers in a container and in bubblewrap, with Python from
 // the same Debian packages.
 func TestDockerEnvMatchesBubblewrap(t *testing.T) {
 	suite.Docker.Need(t)
-	same(t, play(t, "bubblewrap", "--sandbox", "bubblewrap"), play(t, "docker", "--image", "tracesmith-base:latest"))
+	checkSame(t, runScript(t, "bubblewrap", "--sandbox", "bubblewrap"), runScript(t, "docker", "--image", "tracesmith-base:latest"))
 }

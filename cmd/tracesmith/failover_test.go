@@ -10,10 +10,10 @@ import (
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// A run stops when the credit is used up, and continues when there is some again.
+// A run stops when the quota of the model server ends, and the same command continues it.
 func TestRunsStopAndResumeWhenTheQuotaEnds(t *testing.T) {
 	t.Parallel()
-	b := newBatch(t, "faults: [{kind: quota, on: [27]}, {kind: quota, on: [41]}]\n"+mender, strings.ReplaceAll(mending, "ATTEMPTS", "12"))
+	b := newBatch(t, "faults: [{kind: quota, on: [27]}, {kind: quota, on: [41]}]\n"+fixerScript, strings.ReplaceAll(fixerConfig, "ATTEMPTS", "12"))
 	stops := 0
 	code, s := b.run()
 	for ; code == 5 && stops < 12; code, s = b.run() {
@@ -26,32 +26,32 @@ func TestRunsStopAndResumeWhenTheQuotaEnds(t *testing.T) {
 	if l := b.check(s); code != 0 || stops == 0 || s.Calls.Answered != 12*4 || l.Requests != 12*4+s.Calls.Failed {
 		t.Errorf("exit %d after %d stops, %+v", code, stops, s)
 	}
-	if n := b.askedAgain(); n != 0 {
-		t.Errorf("%d recorded replies were asked for again", n)
+	if n := b.repeatedRequests(); n != 0 {
+		t.Errorf("%d recorded replies were requested again", n)
 	}
 }
 
-// If one of two endpoints dies, its conversations move, no answered request is repeated,
-// and both accounts add up to the run's.
+// If one of two endpoints dies, its conversations move to the other one, no answered request is
+// repeated, and the counts of both endpoints add up to those of the run.
 func TestRunOutlivesAnEndpoint(t *testing.T) {
 	t.Parallel()
-	script, err := mock.Parse([]byte(mender))
+	script, err := mock.Parse([]byte(fixerScript))
 	if err != nil {
 		t.Fatal(err)
 	}
 	mortal := mocktest.Listen(script)
 	t.Cleanup(mortal.Close)
-	config := strings.ReplaceAll(mending, `base_url: "SERVER"`, fmt.Sprintf(`endpoints: [{base_url: %q}, {base_url: "SERVER"}]`, mortal.URL))
-	b := newBatch(t, mender, strings.NewReplacer("ATTEMPTS", "16", "workers: 16", "workers: 4").Replace(config))
+	config := strings.ReplaceAll(fixerConfig, `base_url: "SERVER"`, fmt.Sprintf(`endpoints: [{base_url: %q}, {base_url: "SERVER"}]`, mortal.URL))
+	b := newBatch(t, fixerScript, strings.NewReplacer("ATTEMPTS", "16", "workers: 16", "workers: 4").Replace(config))
 	cmd, out := start(t, b.args()...)
-	wait(t, "the mortal endpoint has worked", func() bool { return len(mortal.Log()) >= 9 })
+	wait(t, "the mortal endpoint has answered", func() bool { return len(mortal.Log()) >= 9 })
 	mortal.Close()
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	code, s := b.run() // nothing is left to do: the same account
+	code, s := b.run() // the batch is complete, so this reports the same counts
 	second := b.srv.totals()
-	both := mortal.Totals() // nobody is left to be asked
+	both := mortal.Totals() // the server is closed, so this reads its counts directly
 	both.Requests, both.Answered = both.Requests+second.Requests, both.Answered+second.Answered
 	for sum, more := range map[*mock.Usage]mock.Usage{&both.Usage: second.Usage, &both.Lost: second.Lost} {
 		sum.Prompt, sum.Completion, sum.Cached = sum.Prompt+more.Prompt, sum.Completion+more.Completion, sum.Cached+more.Cached
@@ -59,8 +59,8 @@ func TestRunOutlivesAnEndpoint(t *testing.T) {
 	if code != 0 || s.Ledger.Reused != 16 || s.Calls.Answered != 16*4 || second.Requests == 0 {
 		t.Errorf("exit %d, %+v", code, s)
 	}
-	// A connection refused never reached a server. An answer that was on its way when
-	// the endpoint died counts as given there, as failed and at risk here.
+	// A refused connection never reached a server. The endpoint counts an answer that was on
+	// its way when it died as answered; the run counts it as failed and at risk.
 	c := s.Calls
 	lost := both.Answered - c.Answered
 	if lost < 0 || both.Requests-c.Answered > c.Failed || billed(both) > c.Spent()+1e-9 ||
@@ -68,17 +68,17 @@ func TestRunOutlivesAnEndpoint(t *testing.T) {
 		t.Errorf("the servers count %+v, the run %+v", both, c)
 	}
 	if s.Calls.Failed == 0 || len(stagedIn(t, filepath.Join(b.dir))) != 16 {
-		t.Errorf("nobody noticed: %+v", s.Calls)
+		t.Errorf("the run did not notice the dead endpoint: %+v", s.Calls)
 	}
 }
 
-// A second run with the same requests sends none of them, and its samples differ like
-// those of the first run.
+// With a cache, a second run with the same requests sends none of them, and its attempts get
+// the same different answers as those of the first run.
 func TestCachedRepliesAreNotAskedForAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	config := strings.NewReplacer("ATTEMPTS", "2", "workers: 16", "workers: 2", "llm: {", fmt.Sprintf("llm: {cache: %q, ", dir)).Replace(mending)
-	b := newBatch(t, mender, config)
+	config := strings.NewReplacer("ATTEMPTS", "2", "workers: 16", "workers: 2", "llm: {", fmt.Sprintf("llm: {cache: %q, ", dir)).Replace(fixerConfig)
+	b := newBatch(t, fixerScript, config)
 	code, s := b.run()
 	l := b.check(s)
 	if code != 0 || l.Requests != 8 || s.Calls.FromCache != 0 {

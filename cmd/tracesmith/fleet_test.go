@@ -7,8 +7,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// startNATS VAR: a NATS server on loopback runs until the script ends, VAR holds
-// its address.
+// startNATS implements "nats VAR": it starts a NATS server on loopback, which runs until the script
+// ends, and stores its URL in VAR.
 func startNATS(ts *testscript.TestScript, _ bool, args []string) {
 	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: ts.MkAbs("nats")})
 	ts.Check(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 )
 
-const foreignScript = `
+const openAIScript = `
 key: k
 models: [m]
 expect: {tools: [view, grep], echo: true}
@@ -28,11 +28,11 @@ sessions:
       - {content: '{{.Last}} at {{capture "line (\\d+)" (index .Messages 2).Text}}', template: true}
 `
 
-// The official OpenAI client works with the mock server: models, retries, parallel
-// tools, a second turn.
+// The official OpenAI client works with the mock server: it lists models, retries, and handles
+// parallel tool calls and a second turn.
 func TestForeignClientOfTheProgram(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "script.yaml")
-	if err := os.WriteFile(file, []byte(foreignScript), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(openAIScript), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var stderr bytes.Buffer

@@ -13,8 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
-// gc removes what a killed run left of each kind of sandbox, and keeps what a live run
-// uses.
+// For each kind of sandbox, gc removes what a killed run left and keeps what a live run uses.
 func TestEachDriverGCRemovesWhatAKilledRunLeft(t *testing.T) {
 	kinds := []string{"bubblewrap", "local"}
 	if suite.Docker.Value(t) != "" {
@@ -24,22 +23,22 @@ func TestEachDriverGCRemovesWhatAKilledRunLeft(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())
 			t.Setenv("XDG_CACHE_HOME", t.TempDir())
-			run := func(what string) (cmd *exec.Cmd, label string) {
-				dir, config, label := sleepy(t)
+			run := func(state string) (cmd *exec.Cmd, label string) {
+				dir, config, label := sleepingRun(t)
 				cmd, out := start(t, "run", "-c", config, "--sandbox", kind, "--run-dir", filepath.Join(dir, "run"))
 				t.Cleanup(func() {
 					_ = cmd.Process.Kill()
 					_ = cmd.Wait()
-					_ = exec.Command("tracesmith", "gc").Run() // tests leave nothing either
+					_ = exec.Command("tracesmith", "gc").Run() // the test must not leave anything behind either
 					if t.Failed() {
-						t.Logf("the %s run: %s", what, out)
+						t.Logf("the %s run: %s", state, out)
 					}
 				})
-				wait(t, "a sandbox of the "+what+" run", func() bool { return lives(kind, label) })
+				wait(t, "a sandbox of the "+state+" run", func() bool { return sandboxRuns(kind, label) })
 				return cmd, label
 			}
 			killed, label := run("killed")
-			living, alive := run("living")
+			living, livingLabel := run("living")
 			if err := killed.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +50,7 @@ func TestEachDriverGCRemovesWhatAKilledRunLeft(t *testing.T) {
 				t.Errorf("found %+v", found)
 			}
 			if len(kindsOf(gc(t, 0, "--older-than", "24h"), label)) > 0 {
-				t.Error("what is young was removed as old")
+				t.Error("--older-than 24h removed recent leftovers")
 			}
 			removed := gc(t, 0)
 			for _, i := range removed {
@@ -59,8 +58,8 @@ func TestEachDriverGCRemovesWhatAKilledRunLeft(t *testing.T) {
 					t.Errorf("%+v", i)
 				}
 			}
-			if had, went := kindsOf(found, label), kindsOf(removed, label); !slices.Equal(slices.Sorted(slices.Values(had)), slices.Sorted(slices.Values(went))) {
-				t.Errorf("a dry run found %v, then %v went", had, went)
+			if listed, gone := kindsOf(found, label), kindsOf(removed, label); !slices.Equal(slices.Sorted(slices.Values(listed)), slices.Sorted(slices.Values(gone))) {
+				t.Errorf("a dry run listed %v, but gc removed %v", listed, gone)
 			}
 			if left := kindsOf(gc(t, 0, "--dry-run"), label); len(left) > 0 {
 				t.Errorf("left: %v", left)
@@ -68,7 +67,7 @@ func TestEachDriverGCRemovesWhatAKilledRunLeft(t *testing.T) {
 			if err := living.Process.Signal(syscall.Signal(0)); err != nil {
 				t.Errorf("the living run: %v", err)
 			}
-			wait(t, "a sandbox of the living run", func() bool { return lives(kind, alive) })
+			wait(t, "a sandbox of the living run", func() bool { return sandboxRuns(kind, livingLabel) })
 			dirs, err := filepath.Glob(filepath.Join(os.TempDir(), "tracesmith-*"))
 			if want := map[bool]int{true: 2, false: 1}[kind == "local"]; err != nil || len(dirs) != want {
 				t.Errorf("the living run has %v, %v; want %d", dirs, err, want)
@@ -77,9 +76,9 @@ func TestEachDriverGCRemovesWhatAKilledRunLeft(t *testing.T) {
 	}
 }
 
-// lives reports whether a sandbox of a label runs. A guest that is the first process of
-// a container has cleared its command line.
-func lives(kind, label string) bool {
+// sandboxRuns reports whether a sandbox with a label runs. For docker it asks the daemon, because
+// the guest in a container clears its command line.
+func sandboxRuns(kind, label string) bool {
 	if kind != "docker" {
 		return sandboxes(label) > 0
 	}
@@ -89,6 +88,7 @@ func lives(kind, label string) bool {
 
 type gcItem struct{ Kind, Name, What, Status string }
 
+// gc runs tracesmith gc, which must exit with code want, and returns the leftovers in its report.
 func gc(t *testing.T, want int, args ...string) []gcItem {
 	t.Helper()
 	code, out := tracesmith(t, "tracesmith", append([]string{"gc", "--json"}, args...)...)
@@ -102,7 +102,7 @@ func gc(t *testing.T, want int, args ...string) []gcItem {
 	return report.Items
 }
 
-// kindsOf lists the leftovers of this test, by its label or in its directories.
+// kindsOf lists the kinds of the leftovers that belong to this test, by label or directory.
 func kindsOf(items []gcItem, label string) (kinds []string) {
 	for _, i := range items {
 		if strings.Contains(i.What, label) || strings.HasPrefix(i.Name, os.TempDir()) {

@@ -20,11 +20,12 @@ import (
 	"github.com/tracesmith/tracesmith/internal/pipelinetest"
 )
 
-// These tests end the process of a run by signals and kills, and start a second process
-// on its directory.
+// These tests end the process of a run with signals, and start a second process in its run
+// directory.
 
-// twoTasks is a run of two short episodes, whose tasks are graded quickly.
-const twoTasks = `version: 1
+// twoTasksConfig is the configuration of a run of two short episodes whose tasks are graded
+// quickly.
+const twoTasksConfig = `version: 1
 run: {name: life, workers: 1}
 tasks: {source: dir, with: {path: "TASKS"}}
 agent:
@@ -36,8 +37,8 @@ agent:
       - {tool: submit}
 `
 
-// place writes files below dir.
-func place(t *testing.T, dir string, files map[string]string) {
+// writeFiles writes files below dir.
+func writeFiles(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, name)
@@ -50,6 +51,7 @@ func place(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
+// writeConfig writes a configuration into a new directory.
 func writeConfig(t *testing.T, text string) (dir, config string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -60,7 +62,7 @@ func writeConfig(t *testing.T, text string) (dir, config string) {
 	return dir, config
 }
 
-// tracesmith runs a command to its end.
+// tracesmith runs a command to its end. A negative code is the signal that killed it.
 func tracesmith(t *testing.T, name string, args ...string) (code int, output string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -75,7 +77,7 @@ func tracesmith(t *testing.T, name string, args ...string) (code int, output str
 	return cmd.ProcessState.ExitCode(), out.String()
 }
 
-// stagedIn lists the objects below a run directory.
+// stagedIn lists the staged objects of a run directory.
 func stagedIn(t *testing.T, run string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(run, "staging/*/*"))
@@ -88,7 +90,7 @@ func stagedIn(t *testing.T, run string) []string {
 	return found
 }
 
-// tasksIn lists the tasks of a run's episodes.
+// tasksIn lists the instance ids of the tasks of a run's episodes.
 func tasksIn(t *testing.T, run string) []string {
 	t.Helper()
 	code, out := tracesmith(t, "tracesmith", "show", run, "--json")
@@ -108,14 +110,14 @@ func tasksIn(t *testing.T, run string) []string {
 	return tasks
 }
 
-// If the program is killed at any boundary of a job and started again, it stages one
-// episode per task and nothing else.
+// If the program is killed at any boundary of a job and then started again, it stages one episode
+// per task and nothing else.
 func TestRunsResumeAfterAKillAnywhere(t *testing.T) {
 	t.Parallel()
 	tasks := t.TempDir()
-	const task = "instructions: Write mended.txt.\nentrypoint: test -e mended.txt\n"
-	place(t, tasks, map[string]string{"one/task.yaml": task, "one/repo/a.txt": "a\n", "two/task.yaml": task, "two/repo/b.txt": "b\n"})
-	dir, config := writeConfig(t, strings.Replace(twoTasks, "TASKS", tasks, 1))
+	const task = "instructions: Write fixed.txt.\nentrypoint: test -e fixed.txt\n"
+	writeFiles(t, tasks, map[string]string{"one/task.yaml": task, "one/repo/a.txt": "a\n", "two/task.yaml": task, "two/repo/b.txt": "b\n"})
+	dir, config := writeConfig(t, strings.Replace(twoTasksConfig, "TASKS", tasks, 1))
 	args := func(run string) []string { return []string{"run", "-c", config, "--run-dir", run} }
 	want := []string{"one", "two"}
 	for _, point := range pipelinetest.Points {
@@ -123,7 +125,7 @@ func TestRunsResumeAfterAKillAnywhere(t *testing.T) {
 			t.Parallel()
 			run := filepath.Join(dir, point)
 			if code, out := tracesmith(t, "tracesmith-crash", append([]string{point, "2"}, args(run)...)...); code != -int(syscall.SIGKILL) {
-				t.Fatalf("it was to be killed: %d\n%s", code, out)
+				t.Fatalf("the process was not killed: exit code %d\n%s", code, out)
 			}
 			code, out := tracesmith(t, "tracesmith", args(run)...)
 			if code != 0 || !strings.Contains(out, "COMPLETE in") || !strings.Contains(out, "+ 0 missing") {
@@ -141,8 +143,9 @@ func TestRunsResumeAfterAKillAnywhere(t *testing.T) {
 
 var sleepers atomic.Int32
 
-// sleepy returns a task with a unique name, by which its sandboxes can be recognized.
-func sleepy(t *testing.T) (dir, config, label string) {
+// sleepingRun writes the configuration of a run whose episode sleeps. label is the unique name of
+// its task, by which its sandboxes can be recognized.
+func sleepingRun(t *testing.T) (dir, config, label string) {
 	t.Helper()
 	label = fmt.Sprintf("sleepy-%d-%d-%s", os.Getpid(), sleepers.Add(1), strings.ToLower(strings.ReplaceAll(t.Name(), "/", "-")))
 	dir, config = writeConfig(t, `version: 1
@@ -157,7 +160,7 @@ agent:
       - {tool: bash, arguments: {command: sleep 600}}
       - {tool: submit}
 `)
-	place(t, dir, map[string]string{
+	writeFiles(t, dir, map[string]string{
 		"run.yaml":                           strings.ReplaceAll(mustRead(t, config), "TASKS", filepath.Join(dir, "tasks")),
 		"tasks/" + label + "/task.yaml":      "instructions: Wake up.\nentrypoint: python3 -m pytest -q\ntests: {fail_to_pass: [test_a.py::test_a]}\n",
 		"tasks/" + label + "/repo/test_a.py": "def test_a():\n    assert False\n",
@@ -174,7 +177,7 @@ func mustRead(t *testing.T, path string) string {
 	return string(body)
 }
 
-// sandboxes counts the living processes of a sandbox label.
+// sandboxes counts the running processes of sandboxes with a label.
 func sandboxes(label string) (n int) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range lines {
@@ -186,7 +189,7 @@ func sandboxes(label string) (n int) {
 	return n
 }
 
-// wait polls a condition of other processes.
+// wait waits until a condition of other processes holds, for at most five minutes.
 func wait(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for range 30000 {
@@ -195,10 +198,10 @@ func wait(t *testing.T, what string, holds func() bool) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatalf("still not: %s", what)
+	t.Fatalf("timed out waiting for: %s", what)
 }
 
-// output is what a process has printed so far.
+// output collects the output of a process. It is safe for concurrent use.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -216,7 +219,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// start starts a command whose output is kept.
+// start starts tracesmith and collects its output.
 func start(t *testing.T, args ...string) (cmd *exec.Cmd, out *output) {
 	t.Helper()
 	cmd, out = exec.CommandContext(t.Context(), "tracesmith", args...), &output{}
@@ -232,7 +235,7 @@ func TestRunsResumeAfterASignal(t *testing.T) {
 	for name, c := range map[string]struct {
 		signal syscall.Signal
 		code   int
-		words  string
+		text   string
 	}{
 		"int":  {syscall.SIGINT, 130, "  stopped   interrupted\n"},
 		"term": {syscall.SIGTERM, 143, "  stopped   terminated\n"},
@@ -240,21 +243,21 @@ func TestRunsResumeAfterASignal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, config, label := sleepy(t)
+			dir, config, label := sleepingRun(t)
 			run := filepath.Join(dir, "run")
 			cmd, out := start(t, "run", "-c", config, "--run-dir", run)
 			wait(t, "a sandbox runs", func() bool { return sandboxes(label) > 0 })
 
-			// While it runs, the directory is taken.
-			code, told := tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", run)
-			if code != 9 || !strings.Contains(told, "is in use by pid "+fmt.Sprint(cmd.Process.Pid)) || strings.Count(told, "tracesmith: ") != 1 {
-				t.Errorf("a second process: %d\n%s", code, told)
+			// A second process cannot use the directory of a running one.
+			code, message := tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", run)
+			if code != 9 || !strings.Contains(message, "is in use by pid "+fmt.Sprint(cmd.Process.Pid)) || strings.Count(message, "tracesmith: ") != 1 {
+				t.Errorf("a second process: %d\n%s", code, message)
 			}
-			if code, told = tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", run, "--fresh"); code != 9 {
-				t.Errorf("a second process, anew: %d\n%s", code, told)
+			if code, message = tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", run, "--fresh"); code != 9 {
+				t.Errorf("a second process with --fresh: %d\n%s", code, message)
 			}
 
-			if c.signal == syscall.SIGINT { // the first one only drains, and this episode has no near end
+			if c.signal == syscall.SIGINT { // the first SIGINT only drains the run, and this episode sleeps for long
 				if err := cmd.Process.Signal(c.signal); err != nil {
 					t.Fatal(err)
 				}
@@ -264,29 +267,29 @@ func TestRunsResumeAfterASignal(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait()
-			if got := cmd.ProcessState.ExitCode(); got != c.code || !strings.Contains(out.String(), c.words) || !strings.Contains(out.String(), "INTERRUPTED") {
+			if got := cmd.ProcessState.ExitCode(); got != c.code || !strings.Contains(out.String(), c.text) || !strings.Contains(out.String(), "INTERRUPTED") {
 				t.Errorf("exit code %d, want %d:\n%s", got, c.code, out)
 			}
 			wait(t, "no sandbox is left", func() bool { return sandboxes(label) == 0 })
 			if staged := stagedIn(t, run); len(staged) != 0 {
-				t.Errorf("a cancelled episode was staged: %v", staged)
+				t.Errorf("a canceled episode was staged: %v", staged)
 			}
-			code, told = tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", run, "-p", "sandbox.command_timeout=1s")
-			if code != 0 || !strings.Contains(told, "1 ran = 0 resolved + 1 unresolved") {
-				t.Errorf("resuming: %d\n%s", code, told)
+			code, message = tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", run, "-p", "sandbox.command_timeout=1s")
+			if code != 0 || !strings.Contains(message, "1 ran = 0 resolved + 1 unresolved") {
+				t.Errorf("resuming: %d\n%s", code, message)
 			}
 		})
 	}
 }
 
-// After a first interrupt, the running episode is staged and no other starts; the same
-// command runs the rest.
+// After the first interrupt, the running episode is staged and no other one starts. The same
+// command then runs the rest.
 func TestFirstInterruptFinishesRunningEpisodes(t *testing.T) {
 	t.Parallel()
-	dir, config, label := sleepy(t)
+	dir, config, label := sleepingRun(t)
 	gate := filepath.Join(dir, "gate")
 	text := strings.NewReplacer("command: sleep 600", "command: 'while [ ! -e "+gate+" ]; do sleep 0.05; done'", "workers: 1", "workers: 1, attempts: 2").Replace(mustRead(t, config))
-	place(t, dir, map[string]string{"run.yaml": strings.Replace(text, "sandbox: {", "sandbox: {kind: local, ", 1)})
+	writeFiles(t, dir, map[string]string{"run.yaml": strings.Replace(text, "sandbox: {", "sandbox: {kind: local, ", 1)})
 	run := filepath.Join(dir, "run")
 	cmd, out := start(t, "run", "-c", config, "--run-dir", run)
 	wait(t, "a sandbox runs", func() bool { return sandboxes(label) > 0 })
@@ -294,20 +297,20 @@ func TestFirstInterruptFinishesRunningEpisodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait(t, "it drains", func() bool { return strings.Contains(out.String(), "stopping: running episodes finish") })
-	place(t, dir, map[string]string{"gate": ""})
+	writeFiles(t, dir, map[string]string{"gate": ""})
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != 130 || len(stagedIn(t, run)) != 1 || !strings.Contains(out.String(), "INTERRUPTED") {
 		t.Errorf("exit code %d, staged %v:\n%s", code, stagedIn(t, run), out)
 	}
-	if code, told := tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", run); code != 0 || len(stagedIn(t, run)) != 2 {
-		t.Errorf("resuming: %d\n%s", code, told)
+	if code, message := tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", run); code != 0 || len(stagedIn(t, run)) != 2 {
+		t.Errorf("resuming: %d\n%s", code, message)
 	}
 }
 
-// A killed process leaves no sandbox, and the next start removes what it left on disk.
+// The sandboxes of a killed process end, and the next start removes what it left on disk.
 func TestKilledRunsLeaveNoSandbox(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	dir, config, label := sleepy(t)
+	dir, config, label := sleepingRun(t)
 	cmd, _ := start(t, "run", "-c", config, "--run-dir", filepath.Join(dir, "run"))
 	wait(t, "a sandbox runs", func() bool { return sandboxes(label) > 0 })
 	if err := cmd.Process.Kill(); err != nil {
@@ -315,21 +318,21 @@ func TestKilledRunsLeaveNoSandbox(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	wait(t, "no sandbox is left", func() bool { return sandboxes(label) == 0 })
-	if code, told := tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", filepath.Join(dir, "run"), "-p", "sandbox.command_timeout=1s"); code != 0 {
-		t.Errorf("resuming: %d\n%s", code, told)
+	if code, message := tracesmith(t, "tracesmith", "run", "-c", config, "--run-dir", filepath.Join(dir, "run"), "-p", "sandbox.command_timeout=1s"); code != 0 {
+		t.Errorf("resuming: %d\n%s", code, message)
 	}
 	if left, err := filepath.Glob(filepath.Join(os.TempDir(), "tracesmith-*")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }
 
-// An idle environment ends with a signal; if its driver is gone, it ends with its input.
+// A signal ends an idle environment and its sandbox.
 func TestSignalsEndAnIdleEnvironment(t *testing.T) {
-	_, config, label := sleepy(t)
-	d := drive(t, "-c", config, "--task", label)
+	_, config, label := sleepingRun(t)
+	d := startEnv(t, "-c", config, "--task", label)
 	d.must(`{"op":"reset"}`)
 	if sandboxes(label) == 0 {
-		t.Fatal("no sandbox is seen")
+		t.Fatal("no sandbox runs")
 	}
 	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -348,14 +351,14 @@ func TestInterruptedSoakReports(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := cmd.StderrPipe()
+	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	progress := bufio.NewReader(told)
+	progress := bufio.NewReader(stderr)
 	if line, err := progress.ReadString('\n'); err != nil || !strings.Contains(line, " of 1000000 calls") {
 		t.Fatalf("%q, %v", line, err)
 	}

@@ -8,22 +8,22 @@ import (
 	"testing"
 )
 
-// A local sandbox is in another directory each time, which programs can print. This is
-// not a divergence of a run that was killed and resumed.
+// A local sandbox gets a new directory each time, and programs can print its path. That is not a
+// divergence when a killed run is resumed.
 func TestResumedLocalSandboxDoesNotDiverge(t *testing.T) {
 	t.Parallel()
 	tasks := t.TempDir()
-	place(t, tasks, map[string]string{
-		"one/task.yaml":   "instructions: Write mended.txt.\nentrypoint: test -e mended.txt\n",
+	writeFiles(t, tasks, map[string]string{
+		"one/task.yaml":   "instructions: Write fixed.txt.\nentrypoint: test -e fixed.txt\n",
 		"one/repo/bad.py": "def fail():\n    raise ValueError('bad')\n\nfail()\n",
 	})
 	dir, config := writeConfig(t, strings.NewReplacer("TASKS", tasks, "run: {name: life", "sandbox: {kind: local}\nrun: {name: life", "- {tool: edit,", `- {tool: bash, arguments: {command: "pwd; python3 $PWD/bad.py; ls -d $PWD/*"}}
-      - {tool: edit,`).Replace(twoTasks))
+      - {tool: edit,`).Replace(twoTasksConfig))
 	run := filepath.Join(dir, "run")
 	args := []string{"run", "-c", config, "--run-dir", run}
-	// The opening is two steps, listdir and bash are two more.
+	// The system prompt and the instructions are two steps, listdir and bash are two more.
 	if code, out := tracesmith(t, "tracesmith-crash", append([]string{"logged-step", "4"}, args...)...); code != -int(syscall.SIGKILL) {
-		t.Fatalf("it was to be killed: %d\n%s", code, out)
+		t.Fatalf("the process was not killed: exit code %d\n%s", code, out)
 	}
 	if code, out := tracesmith(t, "tracesmith", args...); code != 0 {
 		t.Fatalf("%d\n%s", code, out)
@@ -37,8 +37,8 @@ func TestResumedLocalSandboxDoesNotDiverge(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &shown); err != nil || len(shown.Episodes) != 1 {
 		t.Fatal(err, out)
 	}
-	_, told := tracesmith(t, "tracesmith", "show", run, "one")
-	if n := shown.Episodes[0].Diverged; n == nil || *n != 0 || !strings.Contains(told, "ValueError: bad") || !strings.Contains(told, "/bad.py") {
-		t.Errorf("diverged: %v\n%s", n, told)
+	_, text := tracesmith(t, "tracesmith", "show", run, "one")
+	if n := shown.Episodes[0].Diverged; n == nil || *n != 0 || !strings.Contains(text, "ValueError: bad") || !strings.Contains(text, "/bad.py") {
+		t.Errorf("diverged: %v\n%s", n, text)
 	}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 func main() {
-	guest.MainIfGuest() // a sandbox started this binary as its guest
+	guest.MainIfGuest() // does not return if a sandbox started this binary as its guest
 	state, stop := cli.OSState()
 	defer stop()
-	os.Exit(cli.Main(context.Background(), state, cli.Tracesmith)) //nolint:gocritic // nothing is left to stop
+	os.Exit(cli.Main(context.Background(), state, cli.Tracesmith)) //nolint:gocritic // stop is not needed at exit
 }

@@ -23,30 +23,30 @@ import (
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
-// The test binary is four programs: a guest if a sandbox starts it as one, tracesmith, a
-// tracesmith that dies at a given point, and tracesmith-lab.
+// TestMain makes the test binary four programs: the guest if a sandbox starts it as one,
+// tracesmith, a tracesmith that is killed at a given point, and tracesmith-lab.
 func TestMain(m *testing.M) {
 	guest.MainIfGuest()
-	if strings.HasSuffix(os.Args[0], ".test") { // under nohup, programs would inherit that SIGHUP is ignored
+	if strings.HasSuffix(os.Args[0], ".test") { // under nohup, the programs would inherit an ignored SIGHUP
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
 	testscript.Main(m, map[string]func(){
 		"tracesmith":       main,
-		"tracesmith-crash": crash,
-		"tracesmith-lab":   experiments,
+		"tracesmith-crash": crashMain,
+		"tracesmith-lab":   labMain,
 	})
 }
 
-// experiments is tracesmith-lab.
-func experiments() {
+// labMain is the main function of tracesmith-lab.
+func labMain() {
 	state, stop := cli.OSState()
 	defer stop()
-	os.Exit(cli.Main(context.Background(), state, lab.Root)) //nolint:gocritic // nothing is left to stop
+	os.Exit(cli.Main(context.Background(), state, lab.Root)) //nolint:gocritic // stop is not needed at exit
 }
 
-// crash is tracesmith-crash POINT N ARGS...: tracesmith ARGS, killed without a chance to
-// clean up when it reaches the boundary POINT for the N-th time.
-func crash() {
+// crashMain is the main function of tracesmith-crash POINT N ARGS.... It runs tracesmith ARGS and
+// kills it with SIGKILL when it reaches the boundary POINT for the N-th time.
+func crashMain() {
 	point, args := os.Args[1], os.Args[3:]
 	nth, err := strconv.Atoi(os.Args[2])
 	if err != nil {
@@ -54,15 +54,15 @@ func crash() {
 	}
 	state, stop := cli.OSState()
 	defer stop()
-	var met atomic.Int32
+	var reached atomic.Int32
 	state.Args = args
 	state.Hooks = pipelinetest.Hooks(func(at string) {
-		if at == point && int(met.Add(1)) == nth {
+		if at == point && int(reached.Add(1)) == nth {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
 	})
-	os.Exit(cli.Main(context.Background(), state, cli.Tracesmith)) //nolint:gocritic // nothing is left to stop
+	os.Exit(cli.Main(context.Background(), state, cli.Tracesmith)) //nolint:gocritic // stop is not needed at exit
 }
 
 // TestScripts runs each testdata/script/*.txtar on real sandboxes.

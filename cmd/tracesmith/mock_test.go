@@ -15,23 +15,24 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The commands with which scripts start, call and stop a server.
+// This file defines the commands with which scripts start, call and stop a server.
 
-// beside holds the programs that run during one script, by name.
-type beside struct {
+// serverSet holds the servers that scripts have started, by script and name.
+type serverSet struct {
 	mu       sync.Mutex
 	programs map[string]*program
 }
 
+// program is a running server.
 type program struct {
 	cmd    *exec.Cmd
 	stderr bytes.Buffer
 }
 
-var servers beside
+var servers serverSet
 
-// serve VAR ARGS...: tracesmith ARGS runs during the script; VAR is the first
-// line of its standard output, and its name for quit.
+// serve implements "serve VAR ARGS...": it starts tracesmith ARGS, which runs until the script ends
+// or quits it, and stores the first line of its standard output in VAR.
 func serve(ts *testscript.TestScript, _ bool, args []string) {
 	p := &program{cmd: exec.Command("tracesmith", args[1:]...)}
 	p.cmd.Dir = ts.MkAbs(".")
@@ -58,14 +59,15 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 	servers.programs[ts.Name()+args[0]] = p
 }
 
-// quit VAR SIGNAL CODE: the program ends on the signal with the exit code; its
-// standard error is the last one. Code -1: killed.
+// quit implements "quit VAR SIGNAL CODE": it sends the signal to the program that serve started with
+// VAR, which must end with that exit code (-1 if it is killed). The program's standard error becomes
+// the script's last one.
 func quit(ts *testscript.TestScript, _ bool, args []string) {
 	servers.mu.Lock()
 	p := servers.programs[ts.Name()+args[0]]
 	servers.mu.Unlock()
 	ts.Check(p.cmd.Process.Signal(map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[args[1]]))
-	_ = p.cmd.Wait() // the code is looked at
+	_ = p.cmd.Wait() // the exit code is checked below
 	_, err := io.WriteString(ts.Stderr(), p.stderr.String())
 	ts.Check(err)
 	if got := strconv.Itoa(p.cmd.ProcessState.ExitCode()); got != args[2] {
@@ -73,8 +75,8 @@ func quit(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// ask STATUS URL [FILE [SESSION [KEY]]]: one request, a POST of the file if there is one;
-// the answer is the last standard output.
+// ask implements "ask STATUS URL [FILE [SESSION [KEY]]]": it sends one request, a POST if FILE is
+// given, whose response must have that status. The body becomes the script's last standard output.
 func ask(ts *testscript.TestScript, _ bool, args []string) {
 	args = append(args, "", "", "")[:5]
 	method, body := http.MethodGet, ""
@@ -101,8 +103,8 @@ func ask(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// hang URL FILE SESSION: a POST whose answer has begun and does not end before
-// the script does.
+// hang implements "hang URL FILE SESSION": it sends a POST and does not read the body of the response
+// before the script ends.
 func hang(ts *testscript.TestScript, _ bool, args []string) {
 	req, err := http.NewRequest(http.MethodPost, args[0], strings.NewReader(ts.ReadFile(args[1])))
 	ts.Check(err)

@@ -11,11 +11,10 @@ import (
 	"github.com/tracesmith/tracesmith/internal/sinktest"
 )
 
-// otherwise lists the commands of the pages that a test cannot run as they stand, what it
-// runs instead, and why. "help" adds --help, which still refuses an unknown command or flag.
-// "serve" starts a server and ends it. "make" and "go" look whether the target or the package
-// exists.
-var otherwise = []struct{ command, how, why string }{
+// substitutions lists the commands of the pages that the test cannot run unchanged, what it runs
+// instead, and why. "help" adds --help, which still refuses an unknown command or flag. "serve"
+// starts a server and ends it. "make" and "go" check that the target or the package exists.
+var substitutions = []struct{ command, kind, why string }{
 	{`^make `, "make", "targets build, install and test everything"},
 	{`^go (test|run) |^for i in `, "go", "these are tests and measurements of the repository"},
 	{`tracesmith mock --(from|cassettes) `, "help", "it needs an episode of a model, or a recording; mock.txtar and mock_from.txtar have them"},
@@ -29,7 +28,7 @@ var otherwise = []struct{ command, how, why string }{
 	{`--phase `, "help", "it needs episodes of agent seeker; seeker.txtar makes some"},
 }
 
-// prelude are the functions of the scripts that are made of pages.
+// prelude defines the shell functions of the scripts that are made from pages.
 const prelude = `set -e
 server=
 stop() { [ -z "$server" ] || { kill -INT "$server"; wait "$server" || true; server=; }; }
@@ -37,7 +36,7 @@ trap stop EXIT
 serve() { stop; rm -f address; "$@" >address & server=$!; until [ -s address ]; do kill -0 "$server"; sleep 0.05; done; }
 `
 
-// Every command in a fenced block of a page runs, the blocks of a page as one script.
+// Every command in a fenced block of a page works. The blocks of a page run as one script.
 func TestCommandsInDocumentationRun(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("../..")
@@ -52,7 +51,7 @@ func TestCommandsInDocumentationRun(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
-	made := pageFixture(t, root)
+	fixture := pageFixture(t, root)
 	used, scripts := map[string]bool{}, 0
 	t.Run("pages", func(t *testing.T) {
 		for _, file := range files {
@@ -70,17 +69,17 @@ func TestCommandsInDocumentationRun(t *testing.T) {
 			}
 			t.Run(filepath.Base(file), func(t *testing.T) {
 				t.Parallel()
-				if filepath.Base(file) == "tutorial.md" { // it begins in an empty directory
-					sameOutput(t, string(page), runPageIn(t, t.TempDir(), made, script, false))
+				if filepath.Base(file) == "tutorial.md" { // it starts in an empty directory
+					checkOutput(t, string(page), runPageIn(t, t.TempDir(), fixture, script, false))
 					return
 				}
-				runPage(t, made, script, filepath.Base(file) == "README.md")
+				runPage(t, fixture, script, filepath.Base(file) == "README.md")
 			})
 		}
 	})
-	for _, o := range otherwise {
+	for _, o := range substitutions {
 		if !used[o.command] {
-			t.Errorf("no page has a command like %q any more", o.command)
+			t.Errorf("no page has a command that matches %q: remove the substitution", o.command)
 		}
 	}
 	if scripts < 10 {
@@ -88,8 +87,8 @@ func TestCommandsInDocumentationRun(t *testing.T) {
 	}
 }
 
-// pageFixture makes a directory with what the pages assume: a dataset, runs, tasks, a project,
-// answers of a model, and a cache.
+// pageFixture makes a directory with the files that the pages assume: a dataset, runs, tasks, a
+// project, a script for the mock server, and a cache.
 func pageFixture(t *testing.T, root string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -105,16 +104,17 @@ printf 'sessions: [{model: m, turns: [{content: hello}]}]\n' >answers.yaml
 	return dir
 }
 
-// runPage runs a script in a copy of the fixture.
-func runPage(t *testing.T, made, script string, stockroom bool) {
+// runPage runs a script in a copy of the fixture. With stockroom, runs have only that task.
+func runPage(t *testing.T, fixture, script string, stockroom bool) {
 	t.Helper()
 	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "cp", "-r", made+"/.", dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "cp", "-r", fixture+"/.", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	runPageIn(t, dir, made, script, stockroom)
+	runPageIn(t, dir, fixture, script, stockroom)
 }
 
+// runPageIn runs a script in dir and returns its output.
 func runPageIn(t *testing.T, dir, home, script string, stockroom bool) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
@@ -132,8 +132,8 @@ func runPageIn(t *testing.T, dir, home, script string, stockroom bool) string {
 
 var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
 
-// pageScript is one script of all blocks of a page, and the rules of otherwise that it follows;
-// "" if the page has no commands.
+// pageScript returns one script with the commands of all blocks of a page, and the substitutions
+// that it uses. The script is "" if the page has no commands.
 func pageScript(page, root string) (script string, rules []string) {
 	blocks := shellBlock.FindAllStringSubmatch(page, -1)
 	if len(blocks) == 0 {
@@ -146,10 +146,10 @@ func pageScript(page, root string) (script string, rules []string) {
 		text := strings.ReplaceAll(strings.ReplaceAll(block[1], "127.0.0.1:8080", address), "\\\n", " ")
 		for line := range strings.Lines(text) {
 			line = strings.TrimSuffix(line, "\n")
-			for _, o := range otherwise {
+			for _, o := range substitutions {
 				if regexp.MustCompile(o.command).MatchString(line) && !strings.HasPrefix(line, " ") {
 					rules = append(rules, o.command)
-					line = replaced(line, o.how, root)
+					line = substitute(line, o.kind, root)
 					break
 				}
 			}
@@ -159,10 +159,10 @@ func pageScript(page, root string) (script string, rules []string) {
 	return b.String(), rules
 }
 
-// replaced is what runs in the place of a command.
-func replaced(line, how, root string) string {
+// substitute returns what runs in the place of a command.
+func substitute(line, kind, root string) string {
 	line = regexp.MustCompile(`\s+#.*`).ReplaceAllString(line, "")
-	switch how {
+	switch kind {
 	case "help":
 		return line + " --help >/dev/null"
 	case "serve":
@@ -177,11 +177,11 @@ func replaced(line, how, root string) string {
 	return strings.Join(checks, " && ")
 }
 
-// sameOutput holds the printed output of a page to that of its commands, except numbers,
-// durations, ids and the width of columns.
-func sameOutput(t *testing.T, page, out string) {
+// checkOutput checks that the commands of a page print the output that the page shows, except for
+// numbers, durations, ids and the width of columns.
+func checkOutput(t *testing.T, page, out string) {
 	t.Helper()
-	plain := func(text string) string {
+	normalized := func(text string) string {
 		text = regexp.MustCompile(`\b[0-9a-f]{8,}\b`).ReplaceAllString(text, "ID")
 		text = regexp.MustCompile(`([0-9.]+ ?(ms|s|m|min|h)\b ?)+`).ReplaceAllString(text, "0 s ")
 		text = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`).ReplaceAllString(text, "0")
@@ -189,11 +189,11 @@ func sameOutput(t *testing.T, page, out string) {
 	}
 	printed := map[string]bool{}
 	for line := range strings.Lines(out) {
-		printed[plain(line)] = true
+		printed[normalized(line)] = true
 	}
 	for _, block := range regexp.MustCompile("(?ms)^```text\n(.*?)^```").FindAllStringSubmatch(page, -1) {
 		for line := range strings.Lines(block[1]) {
-			if !printed[plain(line)] {
+			if !printed[normalized(line)] {
 				t.Errorf("no command prints %q:\n%s", line, out)
 			}
 		}

@@ -9,14 +9,13 @@ import (
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// A wrong address, key or model of a model server is found before the first call, for
-// every API.
+// For every API, a wrong address, key or model is found before the first model call.
 func TestPreflightBillsNothing(t *testing.T) {
 	const key = "sk-right-0a1b2c3d4e5f"
 	t.Setenv("RIGHT_KEY", key)
 	t.Setenv("WRONG_KEY", "sk-wrong-5f4e3d2c1b0a")
 	srv := mocktest.Serve(t, mock.Script{Key: key, Models: []string{"glm-4", "other"}})
-	const nobody = "http://127.0.0.1:1/v1" // a port that was free a moment ago may be another test's now
+	const noServer = "http://127.0.0.1:1/v1" // not a port that was just free: another test may use it now
 	for _, provider := range []string{"openai", "anthropic"} {
 		for name, c := range map[string]struct {
 			url, key, model string
@@ -26,7 +25,7 @@ func TestPreflightBillsNothing(t *testing.T) {
 			"no key":       {srv.URL, "NO_SUCH_KEY", "glm-4", 4, "NO_SUCH_KEY is not set"},
 			"wrong key":    {srv.URL, "WRONG_KEY", "glm-4", 4, "(auth)"},
 			"wrong model":  {srv.URL, "RIGHT_KEY", "glm4", 7, "glm4"},
-			"wrong host":   {nobody, "RIGHT_KEY", "glm-4", 7, "is the server running"},
+			"wrong host":   {noServer, "RIGHT_KEY", "glm-4", 7, "is the server running"},
 			"unknown name": {"http://nowhere.invalid/v1", "RIGHT_KEY", "glm-4", 7, "nowhere.invalid"},
 		} {
 			t.Run(provider+"/"+name, func(t *testing.T) {

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// halves is a seeker that needs two attempts to hand over, and its solver.
-const halves = `sessions:
+// twoModelScript answers a seeker, which needs two attempts to hand over, and a solver with
+// another model.
+const twoModelScript = `sessions:
   - model: m-seek
     turns:
       - {content: What is here, usage: {prompt: 3000, completion: 400}, tool_calls: [{name: view, arguments: {path: stockroom/store.py}}]}
@@ -23,22 +24,23 @@ const halves = `sessions:
       - {content: Done, usage: {prompt: 1200, completion: 100, cached: 1000}, tool_calls: [{name: submit, arguments: {}}]}
 `
 
-const handing = `version: 1
+// twoModelConfig is the configuration of a run of twoModelScript.
+const twoModelConfig = `version: 1
 run: {name: halves, workers: 4, attempts: ATTEMPTS}
-` + quick + `agent: {kind: seeker, with: {solver_model: second}}
+` + quickTask + `agent: {kind: seeker, with: {solver_model: second}}
 llm: {model: first}
 models:
   first: {model: m-seek, base_url: "SERVER", timeout: 5s, max_retries: 8, max_tokens: 500, price: {input: 1, cached: 0.25, output: 30}}
   second: {model: m-solve, base_url: "SERVER", timeout: 5s, max_retries: 8, max_tokens: 500, price: {input: 1, cached: 0.25, output: 30}}
 `
 
-// With a server that misbehaves, and kills in both halves, each call is accounted for,
-// no recorded reply is requested again, and every episode is complete.
+// With a misbehaving server, and kills in both halves of the episodes, each call is accounted
+// for, no recorded reply is requested again, and every episode is complete.
 func TestSeekerCallsAreAccountedFor(t *testing.T) {
 	t.Parallel()
-	b := newBatch(t, halves+trouble+stallAt(24), strings.Replace(handing, "ATTEMPTS", "4", 1))
-	b.kill(4)  // in the first half
-	b.kill(24) // some are in the second
+	b := newBatch(t, twoModelScript+faultScript+stallAt(24), strings.Replace(twoModelConfig, "ATTEMPTS", "4", 1))
+	b.kill(4)  // all episodes are in the first half
+	b.kill(24) // some episodes are in the second half
 	code, s := b.run()
 	if code != 0 || s.Ledger.Missing != 0 {
 		t.Fatalf("exit %d, %+v", code, s)
@@ -49,16 +51,16 @@ func TestSeekerCallsAreAccountedFor(t *testing.T) {
 		}
 	}
 	b.check(s)
-	if again := b.askedAgain(); again > s.Calls.LostInFlight {
-		t.Errorf("%d questions were asked again, %d calls were lost in flight", again, s.Calls.LostInFlight)
+	if repeated := b.repeatedRequests(); repeated > s.Calls.LostInFlight {
+		t.Errorf("%d requests were repeated, %d calls were lost in flight", repeated, s.Calls.LostInFlight)
 	}
 }
 
-// One budget holds for both models: no call starts that could exceed it, and a run with
-// more money continues where this one stopped.
+// One budget applies to both models: no call starts that could exceed it, and a run with a
+// higher budget continues where this one stopped.
 func TestSeekerKeepsItsBudget(t *testing.T) {
 	t.Parallel()
-	b := newBatch(t, halves, strings.Replace(handing, "ATTEMPTS", "6", 1))
+	b := newBatch(t, twoModelScript, strings.Replace(twoModelConfig, "ATTEMPTS", "6", 1))
 	code, s := b.run("--max-cost", "0.15")
 	if l := b.check(s); code != 5 || billed(l) > 0.15 || billed(l) < 0.08 {
 		t.Fatalf("exit %d with $%.4f spent of $0.15", code, billed(l))
@@ -67,7 +69,7 @@ func TestSeekerKeepsItsBudget(t *testing.T) {
 		t.Fatalf("exit %d, %+v", code, s)
 	}
 	b.check(s)
-	if again := b.askedAgain(); again > s.Calls.LostInFlight {
-		t.Errorf("%d questions were asked again, %d calls were lost in flight", again, s.Calls.LostInFlight)
+	if repeated := b.repeatedRequests(); repeated > s.Calls.LostInFlight {
+		t.Errorf("%d requests were repeated, %d calls were lost in flight", repeated, s.Calls.LostInFlight)
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// initLine is what the runtime says of a package's initialisation:
+// initLine matches the line that the runtime prints about the initialization of a package:
 // init PACKAGE @0.1 ms, 0.2 ms clock, 1234 bytes, 5 allocs.
 var initLine = regexp.MustCompile(`(?m)^init (github\.com/tracesmith/\S+) @.* (\d+) bytes, \d+ allocs$`)
 
-// Every command pays for what packages do before main. The test counts bytes, because
-// time depends on the machine: tables and patterns fit into 2 MB, data does not.
+// Every command pays for the work of packages before main. The test limits the allocated bytes,
+// because time depends on the machine. Tables and patterns fit into 2 MB; data does not.
 func TestStartupAllocatesLittle(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "tracesmith", "version")
-	// Nothing is looked for: no home, no programs, no daemons.
+	// An empty environment, so that the program finds no home directory, programs or daemons.
 	cmd.Env = []string{"GODEBUG=inittrace=1"}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -37,7 +37,7 @@ func TestStartupAllocatesLittle(t *testing.T) {
 		}
 	}
 	if total > 5<<20 {
-		t.Errorf("our packages allocate %d bytes before main", total)
+		t.Errorf("the packages of tracesmith allocate %d bytes before main", total)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestGuestIsSmall(t *testing.T) {
 	}
 	deps := string(out)
 	if !strings.Contains(deps, "containerd/ttrpc") {
-		t.Fatalf("not the guest's dependencies:\n%s", deps)
+		t.Fatalf("go list does not list the guest's dependencies:\n%s", deps)
 	}
 	for _, heavy := range []string{"docker/docker", "nats-io", "apache/arrow", "aws-sdk", "spf13", "cel.dev", "k8s.io", "net/http\n", "modelcontextprotocol", "jsonschema"} {
 		if strings.Contains(deps, heavy) {

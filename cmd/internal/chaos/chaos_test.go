@@ -21,11 +21,11 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
 
-// A plan depends on its seed, has each kind of fault in turn, and all faults occur within the
-// batch.
+// A plan depends only on its seed. It has each kind of fault about equally often, and all
+// faults are within the batch.
 func TestPlansDependOnTheirSeedOnly(t *testing.T) {
 	p := newPlan(7, Kinds(), 32, 40)
-	if again := newPlan(7, Kinds(), 32, 40); !reflect.DeepEqual(p, again) {
+	if same := newPlan(7, Kinds(), 32, 40); !reflect.DeepEqual(p, same) {
 		t.Error("the same seed gave another plan")
 	}
 	if other := newPlan(8, Kinds(), 32, 40); reflect.DeepEqual(p.process, other.process) {
@@ -54,15 +54,15 @@ func TestPlansDependOnTheirSeedOnly(t *testing.T) {
 		seen[f.At] = true
 	}
 	if _, err := ParseKinds([]string{"kill", "quake"}, Kinds()); err == nil {
-		t.Error("an unknown fault is taken")
+		t.Error("an unknown fault was accepted")
 	}
 }
 
 // Any number of episodes makes a valid configuration with several tasks.
-func TestBatchesMayHaveAnyNumberOfEpisodes(t *testing.T) {
-	for _, episodes := range []int{2, 3, 40, 60, 997, 1000, 1001, 1009, 1200, 2000, 9973, MostEpisodes} {
+func TestBatchesCanHaveAnyNumberOfEpisodes(t *testing.T) {
+	for _, episodes := range []int{2, 3, 40, 60, 997, 1000, 1001, 1009, 1200, 2000, 9973, MaxEpisodes} {
 		dir := t.TempDir()
-		file, err := Config{Episodes: episodes, Workers: 4, Sandbox: "bubblewrap"}.lay(dir, "http://127.0.0.1:1/v1", "")
+		file, err := Config{Episodes: episodes, Workers: 4, Sandbox: "bubblewrap"}.writeBatch(dir, "http://127.0.0.1:1/v1", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,45 +88,45 @@ func TestBatchesMayHaveAnyNumberOfEpisodes(t *testing.T) {
 	}
 }
 
-// A process of a large batch may live long if it keeps calling the model.
+// A process counts as hung if it makes no model call for maxSilence, however long it lives.
 func TestOnlyProcessesThatCallNoModelCountAsHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l singleProcess
+		var p singleProcess
 		var hung atomic.Bool
-		l.begin(nil, func() { hung.Store(true) })
+		p.begin(nil, func() { hung.Store(true) })
 		for range 5 {
-			time.Sleep(silence - time.Second)
-			l.asked()
+			time.Sleep(maxSilence - time.Second)
+			p.requestReceived()
 		}
 		if synctest.Wait(); hung.Load() {
-			t.Error("who asks is taken for hung")
+			t.Error("a process that calls the model counts as hung")
 		}
-		time.Sleep(silence + time.Second)
+		time.Sleep(maxSilence + time.Second)
 		if synctest.Wait(); !hung.Load() {
-			t.Error("who is silent is not taken for hung")
+			t.Error("a process that makes no model call does not count as hung")
 		}
-		l.end()
-		l.asked() // a question that was still being read
+		p.end()
+		p.requestReceived() // a request that is read after the end of its process
 	})
 }
 
 // The message and the remedy of a failed process are found in its standard error.
 func TestFailureMessagesAreReadFromStandardError(t *testing.T) {
-	for errs, want := range map[string][2]string{
+	for stderr, want := range map[string][2]string{
 		"":                           {"it did not say why", ""},
 		"panic: no\n\ngoroutine 1\n": {"panic: no\n\ngoroutine 1", ""},
-		"warning: tracesmith: odd\ntracesmith: bad field\n":                                                               {"bad field", ""},
-		"tracesmith: an old one\n       try: this\ntracesmith: bad field\n            and another\n       try: mend it\n": {"bad field\nand another", "mend it"},
+		"warning: tracesmith: odd\ntracesmith: bad field\n":                                                              {"bad field", ""},
+		"tracesmith: an old one\n       try: this\ntracesmith: bad field\n            and another\n       try: fix it\n": {"bad field\nand another", "fix it"},
 	} {
-		if text, try := errorMessage(errs); text != want[0] || try != want[1] {
-			t.Errorf("%q says %q, try %q", errs, text, try)
+		if text, try := errorMessage(stderr); text != want[0] || try != want[1] {
+			t.Errorf("%q: message %q, remedy %q", stderr, text, try)
 		}
 	}
 }
 
-// The coordinator of a fleet also creates objects, and can be killed in one.
+// StoreTorn can also kill the coordinator of a fleet, because it creates objects.
 func TestTornObjectsKillCoordinatorsToo(t *testing.T) {
-	for _, r := range []role{aCoordinator, aWorker} {
+	for _, r := range []role{coordinatorRole, workerRole} {
 		f := &clusterRun{t: &trial{}, ctx: t.Context(), done: make(chan error, 1), cancelBatch: func() {}}
 		cmd := exec.Command("sleep", "600")
 		if err := cmd.Start(); err != nil {
@@ -136,34 +136,34 @@ func TestTornObjectsKillCoordinatorsToo(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait()
-		if next := f.ended(&member{role: r, name: "it", errs: &bytes.Buffer{}}, cmd, false); !next || f.torn != 1 || len(f.t.report.Breaches) > 0 {
-			t.Errorf("%s: started again %v, %d torn, %v", r, next, f.torn, f.t.report.Breaches)
+		if restart := f.processEnded(&member{role: r, name: "it", stderr: &bytes.Buffer{}}, cmd, false); !restart || f.torn != 1 || len(f.t.report.Breaches) > 0 {
+			t.Errorf("%s: restarted %v, %d torn, %v", r, restart, f.torn, f.t.report.Breaches)
 		}
 	}
 }
 
-// kept is a store in memory.
-type kept struct {
+// memoryStore is a store in memory.
+type memoryStore struct {
 	sinks.Store
 	objects map[string]string
 }
 
-func (k *kept) Create(_ context.Context, key string, body []byte) error {
-	if _, ok := k.objects[key]; ok {
+func (m *memoryStore) Create(_ context.Context, key string, body []byte) error {
+	if _, ok := m.objects[key]; ok {
 		return sinks.ErrExists
 	}
-	k.objects[key] = string(body)
+	m.objects[key] = string(body)
 	return nil
 }
 
-// Of two faults of the model server on one request, only one would strike.
+// No request has two faults of the model server, because only one of them would strike.
 func TestEachAnswerHasAtMostOneFault(t *testing.T) {
 	for seed := range uint64(200) {
 		struck := map[int]string{}
 		for _, f := range newPlan(seed, Kinds(), 220, 1000).server {
 			for _, n := range f.On {
 				if other := struck[n]; other != "" {
-					t.Fatalf("seed %d: request %d is struck by %s and %s", seed, n, other, f.Kind)
+					t.Fatalf("seed %d: request %d has the faults %s and %s", seed, n, other, f.Kind)
 				}
 				struck[n] = f.Kind
 			}
@@ -171,14 +171,14 @@ func TestEachAnswerHasAtMostOneFault(t *testing.T) {
 	}
 }
 
-// The store's faults strike counted creations of all processes.
+// The faults of a store strike at counted creations, over all processes that share the plan.
 func TestFaultyStoreCountsOverProcesses(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "store.json")
 	if err := writeJSON(file, storePlan{Faults: []storeFault{{StoreError, 2}, {StoreLost, 3}}}); err != nil {
 		t.Fatal(err)
 	}
-	inner := &kept{objects: map[string]string{}}
-	create := func(key string) error { return Faulty(inner, file).Create(t.Context(), key, []byte(key)) }
+	inner := &memoryStore{objects: map[string]string{}}
+	create := func(key string) error { return FaultyStore(inner, file).Create(t.Context(), key, []byte(key)) }
 	if err := create("a"); err != nil {
 		t.Error(err)
 	}
@@ -193,7 +193,7 @@ func TestFaultyStoreCountsOverProcesses(t *testing.T) {
 	}
 }
 
-// Each broken promise is found.
+// The checks find each broken promise.
 func TestBrokenPromisesAreFound(t *testing.T) {
 	dir := t.TempDir()
 	staged := filepath.Join(dir, "run", "staging", "r")
@@ -214,7 +214,7 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 	write(filepath.Join(staged, "a"), "one")
 	write(filepath.Join(staged, "b"), "two")
 	for range 2 {
-		if err := tr.unchanged(t.Context(), known); err != nil || len(tr.report.Breaches) > 0 {
+		if err := tr.checkStaged(t.Context(), known); err != nil || len(tr.report.Breaches) > 0 {
 			t.Fatal(err, tr.report.Breaches)
 		}
 	}
@@ -222,18 +222,18 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 	if err := os.Remove(filepath.Join(staged, "b")); err != nil {
 		t.Fatal(err)
 	}
-	if err := tr.unchanged(t.Context(), known); err != nil {
+	if err := tr.checkStaged(t.Context(), known); err != nil {
 		t.Fatal(err)
 	}
 	write(filepath.Join(dir, "run", ".tracesmith-tmp", "half"), "")
 	write(filepath.Join(dir, "run", "summary.json.tmp"), "")
 	write(filepath.Join(dir, "tmp", "tracesmith-bwrap-1", "owner"), "")
-	if err := tr.leftBehind(t.Context()); err != nil {
+	if err := tr.checkLeftovers(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	tr.server = &server{Handler: mock.NewHandler(mock.Script{}), asked: 5}
+	tr.server = &server{Handler: mock.NewHandler(mock.Script{}), requests: 5}
 	tr.report.Calls = Calls{Made: 4, Answered: 4, Failed: 0, Lost: 1}
-	tr.account()
+	tr.checkCalls()
 	var names []string
 	for _, b := range tr.report.Breaches {
 		names = append(names, b.Name)
@@ -244,28 +244,28 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 		t.Errorf("found %v, want %v", names, want)
 	}
 
-	tr.report.Breaches, tr.report.struck = nil, map[Kind]int{Disk: 4} // each may lose a reply of the one worker
-	tr.account()
+	tr.report.Breaches, tr.report.struck = nil, map[Kind]int{Disk: 4} // each full disk may lose a reply of the only worker
+	tr.checkCalls()
 	if slices.ContainsFunc(tr.report.Breaches, func(b Breach) bool { return b.Name == "unkept" }) {
-		t.Errorf("replies without room on the disk: %v", tr.report.Breaches)
+		t.Errorf("replies that a full disk lost: %v", tr.report.Breaches)
 	}
 }
 
-// A worker that is interrupted before it has found the cluster ends at once; one that
-// serves must drain.
-func TestOnlyAStartingWorkerIsInterrupted(t *testing.T) {
-	for errs, want := range map[string]bool{
+// A worker that is interrupted before it has found the cluster ends at once. A worker that
+// serves a run must drain.
+func TestOnlyAStartingWorkerMayExitAsInterrupted(t *testing.T) {
+	for stderr, want := range map[string]bool{
 		"stopping: closing sandboxes (interrupt again to stop at once)\n":                        true,
 		"stopping: running episodes finish, no new ones start (interrupt again to stop at once)": false,
 		"": false,
 	} {
-		for _, m := range []*member{{role: aWorker, leaving: true}, {role: aWorker, ended: map[Kind]bool{Drain: true}}} {
-			if m.errs = bytes.NewBufferString(errs); m.exitIsExplained(130) != want {
-				t.Errorf("after %q: %v", errs, !want)
+		for _, m := range []*member{{role: workerRole, leaving: true}, {role: workerRole, endedBy: map[Kind]bool{Drain: true}}} {
+			if m.stderr = bytes.NewBufferString(stderr); m.exitIsExplained(130) != want {
+				t.Errorf("after %q: %v", stderr, !want)
 			}
 		}
-		if m := (&member{role: aWorker, errs: bytes.NewBufferString(errs)}); m.exitIsExplained(130) {
-			t.Errorf("nobody stopped it: %q", errs)
+		if m := (&member{role: workerRole, stderr: bytes.NewBufferString(stderr)}); m.exitIsExplained(130) {
+			t.Errorf("exit code 130 without an interrupt: %q", stderr)
 		}
 	}
 }

@@ -20,8 +20,9 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// unchanged checks that staged objects stay, with the same bytes.
-func (t *trial) unchanged(ctx context.Context, known map[string]string) error {
+// checkStaged checks that the staged objects in known, which maps keys to hashes, still exist
+// with the same bytes. It adds all staged objects to known.
+func (t *trial) checkStaged(ctx context.Context, known map[string]string) error {
 	if _, err := os.Stat(filepath.Join(t.run, "run.json")); errors.Is(err, fs.ErrNotExist) && len(known) == 0 {
 		return nil
 	}
@@ -42,10 +43,10 @@ func (t *trial) unchanged(ctx context.Context, known map[string]string) error {
 		now[o.Key] = hex.EncodeToString(sum[:])
 	}
 	for name, sum := range known {
-		switch is, ok := now[name]; {
+		switch current, ok := now[name]; {
 		case !ok:
 			t.breach("lost", "%s was staged and is gone", name)
-		case is != sum:
+		case current != sum:
 			t.breach("changed", "%s was staged and has changed", name)
 		}
 	}
@@ -53,8 +54,8 @@ func (t *trial) unchanged(ctx context.Context, known map[string]string) error {
 	return nil
 }
 
-// walk calls show for the files below a directory, which need not exist.
-func walk(dir string, show func(path string) error) error {
+// walkFiles calls visit for the files below a directory, which need not exist.
+func walkFiles(dir string, visit func(path string) error) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -62,24 +63,24 @@ func walk(dir string, show func(path string) error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		return show(path)
+		return visit(path)
 	})
 }
 
 // check checks the result of the batch.
 func (t *trial) check(ctx context.Context) error {
-	t.account()
-	if t.lone != nil {
-		t.resumed(t.lone.resumed)
+	t.checkCalls()
+	if t.single != nil {
+		t.checkResume(t.single.resumed)
 	}
-	if err := t.sets(ctx); err != nil {
+	if err := t.checkSets(ctx); err != nil {
 		return err
 	}
-	return t.leftBehind(ctx)
+	return t.checkLeftovers(ctx)
 }
 
-// sets compares the episodes that were planned, staged and published.
-func (t *trial) sets(ctx context.Context) error {
+// checkSets publishes the batch and compares the planned, staged and published episodes.
+func (t *trial) checkSets(ctx context.Context) error {
 	var planned struct {
 		IDs []string `json:"episode_ids"`
 	}
@@ -93,11 +94,11 @@ func (t *trial) sets(ctx context.Context) error {
 	dataset := t.dataset()
 	publish := []string{"publish", t.run, "--to", dataset, "--json"}
 	if t.proxy != nil {
-		t.proxy.batchOver()
+		t.proxy.startPublishing()
 		publish = append(publish, "--s3-endpoint", t.proxy.URL)
 	}
-	var published struct{}
-	if err := t.runJSON(ctx, &published, publish...); err != nil {
+	var report struct{}
+	if err := t.runJSON(ctx, &report, publish...); err != nil {
 		t.breach("unpublished", "%v", err)
 		return nil
 	}
@@ -105,11 +106,11 @@ func (t *trial) sets(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	shipped, err := t.read(ctx, dataset)
+	published, err := t.read(ctx, dataset)
 	if err != nil {
 		return err
 	}
-	t.report.Sets = Sets{len(planned.IDs), len(staged), len(shipped)}
+	t.report.Sets = Sets{len(planned.IDs), len(staged), len(published)}
 	calls := map[string]int{}
 	for _, id := range planned.IDs {
 		s, ok := staged[id]
@@ -121,38 +122,39 @@ func (t *trial) sets(ctx context.Context) error {
 		if s.outcome != "resolved" {
 			t.breach("wrong", "episode %s is %s", id, s.outcome)
 		}
-		if p, ok := shipped[id]; !ok {
+		if p, ok := published[id]; !ok {
 			t.breach("unpublished", "episode %s is staged and not published", id)
 		} else if p != s {
 			t.breach("differs", "episode %s is not published as it is staged", id)
 		}
 		delete(staged, id)
-		delete(shipped, id)
+		delete(published, id)
 	}
-	for _, id := range append(slices.Sorted(maps.Keys(staged)), slices.Sorted(maps.Keys(shipped))...) {
+	for _, id := range append(slices.Sorted(maps.Keys(staged)), slices.Sorted(maps.Keys(published))...) {
 		t.breach("surplus", "episode %s was never planned", id)
 	}
-	if len(calls) > 1 && t.cfg.Sandbox != "local" { // its observations name its directory
+	if len(calls) > 1 && t.cfg.Sandbox != "local" { // observations of local sandboxes contain their directories
 		t.breach("differs", "the same calls were answered in %d ways, %v times", len(calls), slices.Sorted(maps.Values(calls)))
 	}
 	return nil
 }
 
-// episode is what is compared of an episode: its outcome, and hashes of its calls and
-// observations, and of everything.
-type episode struct{ outcome, calls, all string }
+// episodeDigest identifies the content of an episode: its outcome, a hash of its calls and
+// observations, and a hash of all columns.
+type episodeDigest struct{ outcome, calls, all string }
 
-func (t *trial) read(ctx context.Context, place string) (map[string]episode, error) {
+// read returns the digests of the episodes in a run directory or a dataset, by episode id.
+func (t *trial) read(ctx context.Context, place string) (map[string]episodeDigest, error) {
 	list, done, err := t.cfg.Read(ctx, place)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", place, err)
 	}
-	out := map[string]episode{}
+	out := map[string]episodeDigest{}
 	for tr, err := range list {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("reading %s: %w", place, err), done())
 		}
-		if _, twice := out[tr.Episode.EpisodeID]; twice {
+		if _, duplicate := out[tr.Episode.EpisodeID]; duplicate {
 			t.breach("surplus", "episode %s is twice in %s", tr.Episode.EpisodeID, place)
 		}
 		if out[tr.Episode.EpisodeID], err = digest(tr); err != nil {
@@ -162,7 +164,7 @@ func (t *trial) read(ctx context.Context, place string) (map[string]episode, err
 	return out, done()
 }
 
-func digest(tr sinks.Trajectory) (e episode, err error) {
+func digest(tr sinks.Trajectory) (e episodeDigest, err error) {
 	if tr.Episode.Outcome != nil {
 		e.outcome = *tr.Episode.Outcome
 	}
@@ -171,16 +173,16 @@ func digest(tr sinks.Trajectory) (e episode, err error) {
 		if int(s.StepIndex) != i {
 			return e, fmt.Errorf("episode %s: step %d is in place %d", tr.Episode.EpisodeID, s.StepIndex, i)
 		}
-		shown, err := json.Marshal([]any{s.Source, s.Message, s.ToolName, s.ArgumentsJSON, s.Observation})
+		content, err := json.Marshal([]any{s.Source, s.Message, s.ToolName, s.ArgumentsJSON, s.Observation})
 		if err != nil {
 			return e, fmt.Errorf("encoding a step: %w", err)
 		}
-		calls.Write(append(shown, '\n'))
-		whole, err := json.Marshal([]any{s.StepIndex, s.TS, s.ToolCallID, s.ObservationSHA256, s.WorkspaceSHA256, s.PromptSHA256, s.PromptTokens, s.LLMMS, s.EnvMS})
+		calls.Write(append(content, '\n'))
+		metadata, err := json.Marshal([]any{s.StepIndex, s.TS, s.ToolCallID, s.ObservationSHA256, s.WorkspaceSHA256, s.PromptSHA256, s.PromptTokens, s.LLMMS, s.EnvMS})
 		if err != nil {
 			return e, fmt.Errorf("encoding a step: %w", err)
 		}
-		all.Write(append(append(whole, shown...), '\n'))
+		all.Write(append(append(metadata, content...), '\n'))
 	}
 	e.calls, e.all = hex.EncodeToString(calls.Sum(nil)), hex.EncodeToString(all.Sum(nil))
 	return e, nil
@@ -202,51 +204,52 @@ func (t *trial) runJSON(ctx context.Context, into any, args ...string) error {
 	return nil
 }
 
-// account compares what was paid with what was recorded.
-func (t *trial) account() {
+// checkCalls compares the requests at the model server with the calls that the run recorded.
+func (t *trial) checkCalls() {
 	totals, c := t.server.Totals(), t.report.Calls
-	answered, again := map[string]bool{}, 0
+	answered, repeated := map[string]bool{}, 0
 	for _, ex := range t.server.Log() {
 		if turn := fmt.Sprintf("%s %d", ex.SessionID, ex.Turn); ex.Answered && answered[turn] {
-			again++
+			repeated++
 		} else if ex.Answered {
 			answered[turn] = true
 		}
 	}
-	t.report.Server = Server{t.server.asked, totals.Answered, again}
+	t.report.Server = Server{t.server.requests, totals.Answered, repeated}
 	faults := 0
-	for k, name := range ofServer {
+	for k, name := range serverFaults {
 		n := totals.Faults[name]
-		if faults += n; k == RateLimit { // a storm counts once
-			n = (n + storm - 1) / storm
+		if faults += n; k == RateLimit { // consecutive refusals are one fault
+			n = (n + rateLimitedRequests - 1) / rateLimitedRequests
 		}
 		t.report.struck[k] += n
 	}
-	late := max(0, c.Failed-faults) // the client gave up, whatever the server did
-	// A full disk may have room for a payment but not for the reply that was paid for.
-	unkept, mostUnkept := max(0, c.Answered-t.cfg.Episodes*len(turns)), t.cfg.Workers*t.report.struck[Disk]
-	most := t.cfg.Workers * (t.report.struck[Kill] + t.report.struck[Clock] + t.report.struck[Disk] + t.report.struck[StoreTorn])
-	if t.cfg.Fleet > 0 { // a stopped worker loses its jobs; so does one that cannot renew its lease in an election
-		most = max(slots*(t.report.struck[Worker]+t.report.struck[Stop]+t.report.struck[StoreTorn]), t.report.HandedAgain)
-		mostUnkept = most
+	late := max(0, c.Failed-faults) // failures without a fault: the client gave up waiting
+	// A full disk may have room for the payment of a reply, but not for the reply.
+	unrecorded, maxUnrecorded := max(0, c.Answered-t.cfg.Episodes*len(turns)), t.cfg.Workers*t.report.struck[Disk]
+	maxLost := t.cfg.Workers * (t.report.struck[Kill] + t.report.struck[Clock] + t.report.struck[Disk] + t.report.struck[StoreTorn])
+	if t.cfg.Fleet > 0 {
+		// A stopped worker loses its jobs, and so does a worker that cannot renew a lease during an election.
+		maxLost = max(slots*(t.report.struck[Worker]+t.report.struck[Stop]+t.report.struck[StoreTorn]), t.report.HandedAgain)
+		maxUnrecorded = maxLost
 	}
 	if c.Made != c.Answered+c.Failed+c.Lost {
 		t.breach("unaccounted", "%d calls were made: %d answered, %d failed, %d lost", c.Made, c.Answered, c.Failed, c.Lost)
 	}
-	if n := t.server.asked; c.Made < n || c.Made > n+c.Lost {
-		t.breach("unaccounted", "the server was asked %d times, the run counts %d calls, %d of them lost", n, c.Made, c.Lost)
+	if n := t.server.requests; c.Made < n || c.Made > n+c.Lost {
+		t.breach("unaccounted", "the server got %d requests, the run counts %d calls, %d of them lost", n, c.Made, c.Lost)
 	}
 	if totals.Answered < c.Answered || totals.Answered > c.Answered+c.Lost+late {
-		t.breach("unaccounted", "the server answered %d times, the run recorded %d, lost %d and gave up %d", totals.Answered, c.Answered, c.Lost, late)
+		t.breach("unaccounted", "the server sent %d answers, the run recorded %d, lost %d and gave up on %d", totals.Answered, c.Answered, c.Lost, late)
 	}
-	if unkept > mostUnkept {
-		t.breach("unkept", "%d answers were paid for and not recorded, at most %d had no room on the disk", unkept, mostUnkept)
+	if unrecorded > maxUnrecorded {
+		t.breach("unkept", "%d answers were paid for and not recorded, at most %d had no room on the disk", unrecorded, maxUnrecorded)
 	}
-	if again > c.Lost+late+unkept {
-		t.breach("asked_again", "%d answers were requested again, %d were lost in flight, %d could not be recorded", again, c.Lost+late, unkept)
+	if repeated > c.Lost+late+unrecorded {
+		t.breach("asked_again", "%d answers were requested again, %d were lost in flight, %d could not be recorded", repeated, c.Lost+late, unrecorded)
 	}
-	if c.Lost > most {
-		t.breach("lost_calls", "%d calls were lost, at most %d were running when processes ended", c.Lost, most)
+	if c.Lost > maxLost {
+		t.breach("lost_calls", "%d calls were lost, at most %d were running when processes ended", c.Lost, maxLost)
 	}
 	for _, p := range t.server.Problems() {
 		if !strings.Contains(p, "was asked for again after its answer") {
@@ -255,10 +258,10 @@ func (t *trial) account() {
 	}
 }
 
-// resumed checks how soon restarted processes were at work.
-func (t *trial) resumed(took []time.Duration) {
+// checkResume checks how soon restarted processes made their first model call.
+func (t *trial) checkResume(durations []time.Duration) {
 	var all []float64
-	for _, d := range took[min(1, len(took)):] { // the first start resumes nothing
+	for _, d := range durations[min(1, len(durations)):] { // the first start resumes nothing
 		all = append(all, float64(d)/float64(time.Millisecond))
 	}
 	t.report.Resume.Within = float64(t.cfg.Within) / float64(time.Millisecond)
@@ -273,24 +276,25 @@ func (t *trial) resumed(took []time.Duration) {
 	}
 }
 
-// leftBehind looks for what the batch should have removed.
-func (t *trial) leftBehind(ctx context.Context) error {
-	alive, err := t.still()
+// checkLeftovers looks for processes, sandboxes, uploads and files that the batch should have
+// removed.
+func (t *trial) checkLeftovers(ctx context.Context) error {
+	alive, err := t.awaitProcesses()
 	if err != nil {
 		return err
 	}
 	for _, p := range alive {
 		t.breach("left_process", "%s", p)
 	}
-	left := func(name, dir string, wrong func(rel string) bool) error {
-		return walk(dir, func(path string) error {
-			if rel, err := filepath.Rel(dir, path); err != nil || wrong(rel) {
+	checkFiles := func(name, dir string, isLeftover func(rel string) bool) error {
+		return walkFiles(dir, func(path string) error {
+			if rel, err := filepath.Rel(dir, path); err != nil || isLeftover(rel) {
 				t.breach(name, "%s", path)
 			}
 			return nil
 		})
 	}
-	uploads := func(place string) error {
+	checkUploads := func(place string) error {
 		var torn []sinks.Torn
 		store, err := t.cfg.Open(ctx, place)
 		if s, ok := store.(sinks.Sweeper); ok && err == nil {
@@ -311,19 +315,19 @@ func (t *trial) leftBehind(ctx context.Context) error {
 		}
 	}
 	return errors.Join(
-		left("left_sandbox", t.temp(), func(string) bool { return true }),
-		uploads(t.run),
-		uploads(t.dataset()),
-		left("left_file", t.run, func(rel string) bool {
+		checkFiles("left_sandbox", t.tempDir(), func(string) bool { return true }),
+		checkUploads(t.run),
+		checkUploads(t.dataset()),
+		checkFiles("left_file", t.run, func(rel string) bool {
 			top, _, _ := strings.Cut(rel, "/")
 			return !strings.HasPrefix(top, ".tracesmith-") && !slices.Contains([]string{"run.json", "run.lock", "status.json", "summary.json", "summary.md", "staging", "wire", "fleet"}, top)
 		}),
 	)
 }
 
-// still lists the processes of the batch that stay alive: children of killed processes
-// end a moment after them.
-func (t *trial) still() (alive []string, err error) {
+// awaitProcesses waits up to 30 seconds until no process of the batch is alive, because the
+// children of a killed process end a little later. It lists those that are still alive.
+func (t *trial) awaitProcesses() (alive []string, err error) {
 	alive, err = t.alive()
 	for n := 0; n < 300 && err == nil && len(alive) > 0; n++ {
 		time.Sleep(100 * time.Millisecond)
@@ -337,13 +341,13 @@ func (t *trial) still() (alive []string, err error) {
 func (t *trial) alive() (out []string, err error) {
 	all, err := processes()
 	for _, p := range all {
-		owned := len(p.args) > 3 && p.args[1] == t.cfg.Guest && slices.ContainsFunc(t.pids, func(pid int) bool { return strings.Contains(p.args[3], fmt.Sprintf(".%d.", pid)) })
-		if owned || bytes.Contains(p.environ, []byte("TMPDIR="+t.temp()+"\x00")) {
+		isGuest := len(p.args) > 3 && p.args[1] == t.cfg.Guest && slices.ContainsFunc(t.pids, func(pid int) bool { return strings.Contains(p.args[3], fmt.Sprintf(".%d.", pid)) })
+		if isGuest || bytes.Contains(p.environ, []byte("TMPDIR="+t.tempDir()+"\x00")) {
 			out = append(out, fmt.Sprintf("%d %s", p.pid, strings.Join(p.args, " ")))
 		}
 	}
 	return out, err
 }
 
-// temp returns the children's directory of temporary files.
-func (t *trial) temp() string { return filepath.Join(t.cfg.Dir, "tmp") }
+// tempDir returns the directory of the processes' temporary files.
+func (t *trial) tempDir() string { return filepath.Join(t.cfg.Dir, "tmp") }

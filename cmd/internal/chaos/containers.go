@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// removeContainer removes one container of the process owner.
-func removeContainer(owner, choose int) (found bool, err error) {
+// removeContainer removes one container of the process owner, chosen by number.
+func removeContainer(owner, number int) (found bool, err error) {
 	ids, err := containers(owner)
 	if err != nil || len(ids) == 0 {
 		return false, err
 	}
-	_, err = docker("rm", "--force", ids[choose%len(ids)])
+	_, err = docker("rm", "--force", ids[number%len(ids)])
 	if err != nil && (strings.Contains(err.Error(), "No such container") || strings.Contains(err.Error(), "already in progress")) {
-		return false, nil // its owner was faster
+		return false, nil // its owner removed it first
 	}
 	return err == nil, err
 }
 
-// containers returns the containers of processes, by their labels.
+// containers returns the ids of the containers of processes, which labels name as owners.
 func containers(owners ...int) (ids []string, err error) {
 	out, err := docker("ps", "--all", "--no-trunc", "--filter", "label=tracesmith.owner", "--format", `{{.ID}} {{.Label "tracesmith.owner"}}`)
 	if err != nil {
@@ -30,11 +30,11 @@ func containers(owners ...int) (ids []string, err error) {
 	}
 	for line := range strings.Lines(out) {
 		id, owner, _ := strings.Cut(strings.TrimSpace(line), " ")
-		of := strings.Split(owner, ".") // host, boot, space, pid, start
-		if len(of) != 5 {
+		fields := strings.Split(owner, ".") // host, boot, namespace, pid, start time
+		if len(fields) != 5 {
 			continue
 		}
-		if pid, err := strconv.Atoi(of[3]); err == nil && slices.Contains(owners, pid) {
+		if pid, err := strconv.Atoi(fields[3]); err == nil && slices.Contains(owners, pid) {
 			ids = append(ids, id)
 		}
 	}
@@ -42,6 +42,7 @@ func containers(owners ...int) (ids []string, err error) {
 	return ids, nil
 }
 
+// docker runs a command of the Docker client and returns its output.
 func docker(args ...string) (string, error) {
 	out, err := exec.Command("docker", args...).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

@@ -16,8 +16,8 @@ import (
 // model is the name of the scripted model.
 const model = "scripted"
 
-// turns are the model's replies in each episode. The commands count up, so that later
-// observations show whether a replay left out or repeated one.
+// turns are the model's replies in each episode. The bash commands count their executions, so
+// that the observations show whether a replay omitted or repeated one.
 var turns = []mock.Turn{
 	toolTurn("listdir", map[string]any{}),
 	toolTurn("bash", map[string]any{"command": "echo once >> count.txt; wc -l < count.txt"}),
@@ -29,30 +29,32 @@ var turns = []mock.Turn{
 
 // script returns the answers of the model server and its faults.
 func script(faults []mock.Fault) mock.Script {
-	said := make([]mock.Turn, len(turns))
+	replies := make([]mock.Turn, len(turns))
 	for i, t := range turns {
 		t.Usage = &mock.Usage{Prompt: 100, Completion: 10}
-		said[i] = t
+		replies[i] = t
 	}
-	return mock.Script{Sessions: []mock.Session{{Model: model, Turns: said}}, Faults: faults}
+	return mock.Script{Sessions: []mock.Session{{Model: model, Turns: replies}}, Faults: faults}
 }
 
-// MostEpisodes bounds the episodes of a trial: the model server keeps all requests, and
-// each start and each check of the run reads all staged episodes.
-const MostEpisodes = 10_000
+// MaxEpisodes is the maximum number of episodes of a trial. It bounds time and memory, because
+// the model server keeps all requests, and each start and each check of the run reads all
+// staged episodes.
+const MaxEpisodes = 10_000
 
-// mostAttempts is the limit of a configuration for attempts per task.
-const mostAttempts = 1000
+// maxAttempts is the maximum number of attempts per task that a configuration accepts.
+const maxAttempts = 1000
 
-// shape returns the numbers of tasks, of which there are several but as few as possible,
-// and of attempts.
-func shape(episodes int) (tasks, attempts int) {
-	for attempts = min(episodes/2, mostAttempts); episodes%attempts != 0; attempts-- {
+// batchSize returns the number of tasks and of attempts per task whose product is episodes.
+// There are at least two tasks, but as few as possible.
+func batchSize(episodes int) (tasks, attempts int) {
+	for attempts = min(episodes/2, maxAttempts); episodes%attempts != 0; attempts-- {
 	}
 	return episodes / attempts, attempts
 }
 
-const batch = `version: 1
+// batchConfig is the configuration of the batch, a format string.
+const batchConfig = `version: 1
 run: {name: chaos, workers: %d, attempts: %d}
 tasks: {source: file, with: {path: %q}}
 sandbox: {kind: %s}
@@ -61,32 +63,34 @@ llm: {model: %s, base_url: %q, timeout: 10s, max_retries: 12, price: {free: true
 engine: {lease: %s}
 `
 
-// lay writes the repository, the tasks and the configuration of the batch below dir.
-// endpoint is the S3 server of the store, "" for a directory.
-func (c Config) lay(dir, url, endpoint string) (file string, err error) {
-	tasks, attempts := shape(c.Episodes)
+// writeBatch writes the repository, the tasks and the configuration of the batch below dir,
+// and returns the path of the configuration. url is that of the model server. endpoint is the
+// URL of the S3 server; "" if the batch stages in its run directory.
+func (c Config) writeBatch(dir, url, endpoint string) (file string, err error) {
+	tasks, attempts := batchSize(c.Episodes)
 	list := filepath.Join(dir, "tasks.jsonl")
-	if err := layTasks(list, tasks); err != nil {
-		return "", fmt.Errorf("laying out the batch: %w", err)
+	if err := writeTasks(list, tasks); err != nil {
+		return "", fmt.Errorf("writing the batch: %w", err)
 	}
 	file = filepath.Join(dir, "run.yaml")
-	silent := time.Minute
+	leaseTime := time.Minute
 	if c.Fleet > 0 {
-		silent = lease
+		leaseTime = lease
 	}
-	text := fmt.Sprintf(batch, c.Workers, attempts, list, c.Sandbox, model, url, silent)
+	text := fmt.Sprintf(batchConfig, c.Workers, attempts, list, c.Sandbox, model, url, leaseTime)
 	if endpoint != "" {
 		text = strings.Replace(text, "run: {", fmt.Sprintf("run: {staging: %q, ", c.Store+"/staging"), 1) + fmt.Sprintf("s3: {endpoint: %q, path_style: true}\n", endpoint)
 	}
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		return "", fmt.Errorf("laying out the batch: %w", err)
+		return "", fmt.Errorf("writing the batch: %w", err)
 	}
 	return file, nil
 }
 
-// layTasks writes tasks that differ only in their names, so that the same calls have the
-// same results in all of them, and their common repository.
-func layTasks(list string, n int) error {
+// writeTasks writes the task file list with n tasks, and the repository that they share. The
+// tasks differ only in their names, so that the same calls have the same results in all of
+// them.
+func writeTasks(list string, n int) error {
 	const name = "repo"
 	repo := filepath.Join(filepath.Dir(list), name)
 	if err := os.MkdirAll(repo, 0o755); err != nil {
@@ -108,7 +112,7 @@ func layTasks(list string, n int) error {
 	for i := range n {
 		if err := w.Add(schemas.Task{
 			Source: "chaos", InstanceID: fmt.Sprintf("level-%05d", i+1), TreeSHA256: files.SHA256(),
-			Instructions: "Mend raise_level.", Entrypoint: "grep -q 'level . 1$' level.py && ! grep -q 'level - 1' level.py",
+			Instructions: "Fix raise_level.", Entrypoint: "grep -q 'level . 1$' level.py && ! grep -q 'level - 1' level.py",
 		}, name); err != nil {
 			return err
 		}

@@ -13,13 +13,13 @@ import (
 	"syscall"
 )
 
-// role is the role of a process in a fleet.
+// role is what a process of a fleet does.
 type role string
 
 const (
-	aNode        role = "node"
-	aWorker      role = "worker"
-	aCoordinator role = "coordinator"
+	nodeRole        role = "node"
+	workerRole      role = "worker"
+	coordinatorRole role = "coordinator"
 )
 
 // member is one slot in a fleet. When its process ends, another one takes its place.
@@ -28,34 +28,34 @@ type member struct {
 	name  string
 	start func() *exec.Cmd
 
-	cmd       *exec.Cmd     // nil if no process runs
-	out, errs *bytes.Buffer // what cmd wrote
-	ended     map[Kind]bool // faults that are to end cmd
-	leaving   bool          // cmd is to end, and nothing replaces it
+	cmd            *exec.Cmd     // nil if no process runs
+	stdout, stderr *bytes.Buffer // output of cmd
+	endedBy        map[Kind]bool // faults that end cmd
+	leaving        bool          // cmd was told to end and will not be replaced
 }
 
-// alive reports whether a process runs that is not about to end.
-func (m *member) alive() bool { return m.cmd != nil && len(m.ended) == 0 && !m.leaving }
+// alive reports whether the member has a process that is not about to end.
+func (m *member) alive() bool { return m.cmd != nil && len(m.endedBy) == 0 && !m.leaving }
 
-// place names the member in messages.
-func (m *member) place() string {
-	if m.role == aCoordinator {
+// title names the member in messages.
+func (m *member) title() string {
+	if m.role == coordinatorRole {
 		return m.name
 	}
 	return string(m.role) + " " + m.name
 }
 
-// exitIsExplained reports whether the faults that struck the process, or its dismissal, explain
-// its exit code. A negative code is a signal.
+// exitIsExplained reports whether the faults that struck the process, or the request to leave,
+// explain its exit code. A negative code is a signal.
 func (m *member) exitIsExplained(code int) bool {
 	switch code {
 	case 0: // a coordinator exits with 0 at the end of the batch
-		return m.role == aCoordinator || m.leaving || m.ended[Drain]
+		return m.role == coordinatorRole || m.leaving || m.endedBy[Drain]
 	case -int(syscall.SIGKILL):
-		return m.ended[Worker] || m.ended[Coordinator] || m.ended[Node] || m.ended[StoreTorn]
+		return m.endedBy[Worker] || m.endedBy[Coordinator] || m.endedBy[Node] || m.endedBy[StoreTorn]
 	case 130: // a worker that is stopped before it finds the cluster has nothing to drain
-		return m.role == aCoordinator && m.ended[Drain] ||
-			m.role == aWorker && (m.leaving || m.ended[Drain]) && strings.Contains(m.errs.String(), "stopping: closing sandboxes")
+		return m.role == coordinatorRole && m.endedBy[Drain] ||
+			m.role == workerRole && (m.leaving || m.endedBy[Drain]) && strings.Contains(m.stderr.String(), "stopping: closing sandboxes")
 	}
 	return false
 }
@@ -69,17 +69,17 @@ func exitCode(cmd *exec.Cmd) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// describeEnd describes how a process ended. It quotes the end of errs, the standard
-// error, only for a failure without a fault.
-func describeEnd(code int, ended map[Kind]bool, errs string) string {
+// describeEnd describes how a process ended. If it failed without a fault, the description
+// quotes the end of its standard error.
+func describeEnd(code int, endedBy map[Kind]bool, stderr string) string {
 	var kinds []string
-	for k := range ended {
+	for k := range endedBy {
 		kinds = append(kinds, string(k))
 	}
 	slices.Sort(kinds)
 	text := strings.TrimSpace(fmt.Sprintf("%d %s", code, strings.Join(kinds, " ")))
-	if code != 0 && len(ended) == 0 {
-		text += ": " + tail(errs, 600)
+	if code != 0 && len(endedBy) == 0 {
+		text += ": " + tail(stderr, 600)
 	}
 	return text
 }
@@ -103,8 +103,8 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// owns reports whether a process holds the socket with that inode.
-func owns(pid int, inode string) bool {
+// ownsSocket reports whether a process has the socket with that inode open.
+func ownsSocket(pid int, inode string) bool {
 	dir := fmt.Sprintf("/proc/%d/fd/", pid)
 	fds, _ := os.ReadDir(dir) // the process may have ended
 	return slices.ContainsFunc(fds, func(fd os.DirEntry) bool {
@@ -113,9 +113,9 @@ func owns(pid int, inode string) bool {
 	})
 }
 
-// inodeOf returns the inode of the loopback socket with that local address, "" if it is
+// socketInode returns the inode of the loopback socket with that local address; "" if it is
 // unknown.
-func inodeOf(address string) string {
+func socketInode(address string) string {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return ""
@@ -124,7 +124,7 @@ func inodeOf(address string) string {
 	if err != nil {
 		return ""
 	}
-	table, _ := os.ReadFile("/proc/net/tcp") // if it is unreadable, the caller takes any process
+	table, _ := os.ReadFile("/proc/net/tcp") // if it cannot be read, the caller chooses any process
 	local := fmt.Sprintf("0100007F:%04X", n)
 	for line := range strings.Lines(string(table)) {
 		if f := strings.Fields(line); len(f) > 9 && f[1] == local {

@@ -15,28 +15,28 @@ import (
 	"time"
 )
 
-// proxy injects faults in front of an S3 server: at counted creations it refuses the
-// request, loses or withholds the answer, or cuts the body and kills the sender.
+// proxy injects faults in front of an S3 server. At planned creations of objects it refuses
+// the request, drops or delays the answer, or cuts the body and kills the sender.
 type proxy struct {
 	URL      string
 	upstream *httputil.ReverseProxy
 	web      *http.Server
-	kill     func(asker string) (found bool, err error)
+	kill     func(client string) (found bool, err error) // kills the process with that address
 
-	mu       sync.Mutex
-	created  int
-	due      map[int]Kind // by the count of creations
-	steady   bool         // every third creation fails, and no process dies
-	struck   map[Kind]int
-	failures []error
+	mu         sync.Mutex
+	created    int
+	due        map[int]Kind // by number of the creation
+	publishing bool         // every third creation fails, and due has no effect
+	struck     map[Kind]int
+	failures   []error
 }
 
-// reach refuses a store that does not answer: behind the proxy it would look like a
-// temporary failure.
-func reach(ctx context.Context, endpoint string) error {
+// checkReachable returns a *RefusedError if the S3 server does not answer. Behind the proxy,
+// that would look like a temporary failure.
+func checkReachable(ctx context.Context, endpoint string) error {
 	to, err := url.Parse(endpoint)
 	if err != nil {
-		return err // impossible: the flag was checked
+		return err // impossible: the command has checked the URL
 	}
 	port := cmp.Or(to.Port(), map[string]string{"http": "80", "https": "443"}[to.Scheme])
 	conn, err := (&net.Dialer{Timeout: 30 * time.Second}).DialContext(ctx, "tcp", net.JoinHostPort(to.Hostname(), port))
@@ -47,7 +47,7 @@ func reach(ctx context.Context, endpoint string) error {
 }
 
 // newProxy starts a proxy in front of endpoint.
-func newProxy(endpoint string, faults []storeFault, kill func(asker string) (bool, error)) (*proxy, error) {
+func newProxy(endpoint string, faults []storeFault, kill func(client string) (bool, error)) (*proxy, error) {
 	to, err := url.Parse(endpoint)
 	if err != nil || to.Host == "" {
 		return nil, fmt.Errorf("the endpoint %q is not a URL", endpoint)
@@ -63,7 +63,7 @@ func newProxy(endpoint string, faults []storeFault, kill func(asker string) (boo
 	}
 	p.upstream = &httputil.ReverseProxy{ErrorLog: quiet, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
-		r.Out.Host = r.In.Host // signatures cover it
+		r.Out.Host = r.In.Host // the signature of the request covers the host
 	}}
 	p.web = &http.Server{Handler: p, ErrorLog: quiet, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = p.web.Serve(l) }() // ends with close
@@ -80,11 +80,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, "<Error><Code>SlowDown</Code><Message>planned</Message></Error>")
 	case StoreLost:
-		p.upstream.ServeHTTP(discard{}, r)
+		p.upstream.ServeHTTP(discardResponse{}, r)
 		panic(http.ErrAbortHandler)
 	case StoreSilence:
-		p.upstream.ServeHTTP(discard{}, r)
-		<-r.Context().Done() // the client gives up first
+		p.upstream.ServeHTTP(discardResponse{}, r)
+		<-r.Context().Done() // wait until the client gives up
 		panic(http.ErrAbortHandler)
 	case StoreTorn:
 		p.tear(r)
@@ -103,11 +103,11 @@ func (p *proxy) next(r *http.Request) Kind {
 	p.created++
 	kind := p.due[p.created]
 	switch {
-	case p.steady && p.created%6 == 0:
+	case p.publishing && p.created%6 == 0:
 		return StoreError
-	case p.steady && p.created%3 == 0:
+	case p.publishing && p.created%3 == 0:
 		return StoreLost
-	case p.steady:
+	case p.publishing:
 		return ""
 	case kind == StoreError || kind == StoreLost || kind == StoreSilence:
 		p.struck[kind]++
@@ -115,15 +115,15 @@ func (p *proxy) next(r *http.Request) Kind {
 	return kind
 }
 
-var errHalf = errors.New("half of the object is enough")
+var errTorn = errors.New("the proxy cut the body")
 
-// tear forwards half of the object and kills the sender. If it does not find the sender,
-// it tears the next creation.
+// tear forwards half of the object and kills the sender. If it cannot find the sender, it
+// postpones the fault to a later creation.
 func (p *proxy) tear(r *http.Request) {
 	half := r.Clone(r.Context())
-	half.Body = io.NopCloser(io.MultiReader(io.LimitReader(r.Body, r.ContentLength/2), broken{}))
+	half.Body = io.NopCloser(io.MultiReader(io.LimitReader(r.Body, r.ContentLength/2), errorReader{}))
 	cut := &httputil.ReverseProxy{ErrorLog: p.upstream.ErrorLog, Rewrite: p.upstream.Rewrite, ErrorHandler: func(http.ResponseWriter, *http.Request, error) {}}
-	cut.ServeHTTP(discard{}, half)
+	cut.ServeHTTP(discardResponse{}, half)
 	found, err := p.kill(r.RemoteAddr)
 	p.mu.Lock()
 	switch {
@@ -142,30 +142,33 @@ func (p *proxy) tear(r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// discard swallows an answer.
-type discard struct{}
+// discardResponse is a http.ResponseWriter that discards the response.
+type discardResponse struct{}
 
-func (discard) Header() http.Header         { return http.Header{} }
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
-func (discard) WriteHeader(int)             {}
+func (discardResponse) Header() http.Header         { return http.Header{} }
+func (discardResponse) Write(b []byte) (int, error) { return len(b), nil }
+func (discardResponse) WriteHeader(int)             {}
 
-type broken struct{}
+// errorReader is a reader that fails.
+type errorReader struct{}
 
-func (broken) Read([]byte) (int, error) { return 0, errHalf }
+func (errorReader) Read([]byte) (int, error) { return 0, errTorn }
 
-// batchOver makes every third creation of a publication fail.
-func (p *proxy) batchOver() {
+// startPublishing makes every third creation fail from now on. It is called when the batch is
+// complete and its dataset is published.
+func (p *proxy) startPublishing() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.steady = true
+	p.publishing = true
 }
 
-// results adds the faults that struck to into.
-func (p *proxy) results(into map[Kind]int) error {
+// addResults adds the number of faults that have struck to counts, by kind. It returns the
+// errors of injecting faults.
+func (p *proxy) addResults(counts map[Kind]int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for k, n := range p.struck {
-		into[k] += n
+		counts[k] += n
 	}
 	return errors.Join(p.failures...)
 }

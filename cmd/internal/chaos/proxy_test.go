@@ -9,13 +9,13 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
 
-// The proxy's faults strike counted creations, and the store survives them. A torn
-// object kills a process, and waits until there is one.
+// The proxy's faults strike at counted creations, and the store client survives them. The
+// fault StoreTorn kills a process, and is postponed until there is one.
 func TestProxyStrikesCountedCreations(t *testing.T) {
 	killed := 0
-	p, err := newProxy(sinktest.Fake(t, nil), []storeFault{{StoreError, 1}, {StoreLost, 2}, {StoreTorn, 4}, {StoreSilence, 5}}, func(asker string) (bool, error) {
+	p, err := newProxy(sinktest.Fake(t, nil), []storeFault{{StoreError, 1}, {StoreLost, 2}, {StoreTorn, 4}, {StoreSilence, 5}}, func(client string) (bool, error) {
 		killed++
-		return asker != "" && killed > 1, nil
+		return client != "" && killed > 1, nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestProxyStrikesCountedCreations(t *testing.T) {
 		}
 	}
 	struck := map[Kind]int{}
-	if err := p.results(struck); err != nil || !maps.Equal(struck, map[Kind]int{StoreError: 1, StoreLost: 1, StoreTorn: 1, StoreSilence: 1}) || killed != 2 {
+	if err := p.addResults(struck); err != nil || !maps.Equal(struck, map[Kind]int{StoreError: 1, StoreLost: 1, StoreTorn: 1, StoreSilence: 1}) || killed != 2 {
 		t.Errorf("struck %v, %d killed, %v", struck, killed, err)
 	}
 }

@@ -11,37 +11,38 @@ import (
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// processFaults injects the faults of processes.
-type processFaults interface {
-	// asked is called for each request before its answer.
-	asked()
-	// strike injects a fault, if possible into the process that asks from that
-	// address. found is false if no process runs now.
-	strike(f planned, asker string) (found bool, err error)
+// striker injects faults into the processes of a batch.
+type striker interface {
+	// requestReceived is called for each model request before its answer.
+	requestReceived()
+	// strike injects a fault, if possible into the process that sends requests from the
+	// address client. found is false if no process can be struck now.
+	strike(f processFault, client string) (found bool, err error)
 }
 
-// server is the model server of a trial. It counts requests, at which it injects the
-// faults of processes.
+// server is the model server of a trial. It counts requests, and injects the faults of
+// processes at the planned ones.
 type server struct {
 	*mock.Handler
 	URL string
 	web *http.Server
 	cfg Config
 
-	mu        sync.Mutex
-	asked     int
-	due       []planned // by At
-	processes processFaults
-	struck    map[Kind]int
-	failures  []error
+	mu       sync.Mutex
+	requests int            // received so far
+	due      []processFault // sorted by At
+	striker  striker
+	struck   map[Kind]int
+	failures []error // of injecting faults
 }
 
-func serve(cfg Config, p plan, v processFaults, struck map[Kind]int) (*server, error) {
+// serve starts the model server. It counts the faults that strike in struck.
+func serve(cfg Config, p plan, st striker, struck map[Kind]int) (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the model server: %w", err)
 	}
-	s := &server{Handler: mock.NewHandler(script(p.server)), URL: "http://" + l.Addr().String() + "/v1", cfg: cfg, due: p.process, processes: v, struck: struck}
+	s := &server{Handler: mock.NewHandler(script(p.server)), URL: "http://" + l.Addr().String() + "/v1", cfg: cfg, due: p.process, striker: st, struck: struck}
 	s.web = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.web.Serve(l) }() // ends with close
 	return s, nil
@@ -49,11 +50,11 @@ func serve(cfg Config, p plan, v processFaults, struck map[Kind]int) (*server, e
 
 func (s *server) close() { _ = s.web.Close() }
 
-// questions returns the number of requests so far.
-func (s *server) questions() int {
+// requestCount returns the number of requests so far.
+func (s *server) requestCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.asked
+	return s.requests
 }
 
 // ServeHTTP counts requests and injects faults before or after their answers.
@@ -63,8 +64,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
-	s.asked++
-	s.processes.asked()
+	s.requests++
+	s.striker.requestReceived()
 	fault, ok := s.next()
 	s.mu.Unlock()
 	if ok && !fault.Late {
@@ -77,31 +78,30 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// next returns and removes the fault that is due.
-func (s *server) next() (planned, bool) {
-	if len(s.due) == 0 || s.due[0].At > s.asked {
-		return planned{}, false
+// next removes the next fault from due and returns it, if its request has been received. The
+// caller holds the lock.
+func (s *server) next() (processFault, bool) {
+	if len(s.due) == 0 || s.due[0].At > s.requests {
+		return processFault{}, false
 	}
 	fault := s.due[0]
 	s.due = s.due[1:]
 	return fault, true
 }
 
-// strike injects a fault. One that finds no process waits for a later request.
-func (s *server) strike(f planned, asker string) {
+// strike injects a fault. If no process can be struck, it postpones the fault to the next
+// request.
+func (s *server) strike(f processFault, client string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := s.processes.strike(f, asker)
+	found, err := s.striker.strike(f, client)
 	if !found && err == nil {
-		s.again(f)
+		s.due = append([]processFault{f}, s.due...)
 		return
 	}
 	s.struck[f.Kind]++
 	if err != nil {
 		s.failures = append(s.failures, fmt.Errorf("injecting a fault of kind %s: %w", f.Kind, err))
 	}
-	fmt.Fprintf(s.cfg.Progress, "request %d: %s\n", s.asked, f.Kind)
+	fmt.Fprintf(s.cfg.Progress, "request %d: %s\n", s.requests, f.Kind)
 }
-
-// again puts a fault back to the front.
-func (s *server) again(f planned) { s.due = append([]planned{f}, s.due...) }

@@ -19,26 +19,28 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// storeFault makes one creation of an object fail: the one with number At, counted from 1
-// over all processes of the batch.
+// storeFault makes one creation of an object fail. The creations of all processes of the batch
+// are counted together.
 type storeFault struct {
 	Kind Kind `json:"kind"`
-	At   int  `json:"at"`
+	At   int  `json:"at"` // number of the creation, from 1
 }
 
-// storePlan holds the store's faults and the number of creations so far. It is kept in a
-// file, because all processes of the batch share it and it must outlive them.
+// storePlan holds the store's faults and the number of creations so far. A file holds it,
+// because all processes of the batch share it and it must outlive them.
 type storePlan struct {
 	Faults  []storeFault `json:"faults"`
 	Created int          `json:"created"`
 }
 
-// Faulty wraps a staging store so that creations fail as planned in file, which holds a
-// storePlan in JSON. Several processes may share the file. Faults of kind StoreSilence have
-// no effect.
-func Faulty(inner sinks.Store, file string) sinks.Store { return &faulty{Store: inner, file: file} }
+// FaultyStore wraps a staging store so that creations fail as planned in file, which holds a
+// storePlan in JSON. Several processes may share the file. Faults of kind StoreSilence have no
+// effect.
+func FaultyStore(inner sinks.Store, file string) sinks.Store {
+	return &faultyStore{Store: inner, file: file}
+}
 
-type faulty struct {
+type faultyStore struct {
 	sinks.Store
 	file string
 	mu   sync.Mutex
@@ -48,16 +50,16 @@ type faulty struct {
 var errStore = errors.New("the store answers 503 Service Unavailable")
 
 // Torn implements sinks.Sweeper.
-func (f *faulty) Torn(ctx context.Context) ([]sinks.Torn, error) {
-	if s, ok := f.Store.(sinks.Sweeper); ok {
-		return s.Torn(ctx)
+func (s *faultyStore) Torn(ctx context.Context) ([]sinks.Torn, error) {
+	if sweeper, ok := s.Store.(sinks.Sweeper); ok {
+		return sweeper.Torn(ctx)
 	}
 	return nil, nil
 }
 
 // Create implements sinks.Store.
-func (f *faulty) Create(ctx context.Context, key string, body []byte) error {
-	kind, err := f.next()
+func (s *faultyStore) Create(ctx context.Context, key string, body []byte) error {
+	kind, err := s.next()
 	if err != nil {
 		return err
 	}
@@ -65,31 +67,31 @@ func (f *faulty) Create(ctx context.Context, key string, body []byte) error {
 	case StoreError:
 		return fmt.Errorf("creating %s: %w", key, errStore)
 	case StoreLost:
-		if err := f.Store.Create(ctx, key, body); err != nil {
+		if err := s.Store.Create(ctx, key, body); err != nil {
 			return err
 		}
 		return fmt.Errorf("creating %s: %w", key, errors.New("connection reset by peer"))
 	case StoreTorn:
-		return f.tear(ctx, key, body)
+		return s.tear(ctx, key, body)
 	}
-	return f.Store.Create(ctx, key, body)
+	return s.Store.Create(ctx, key, body)
 }
 
 // next counts a creation and returns its fault, if any.
-func (f *faulty) next() (Kind, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	others := flock.New(f.file + ".lock")
-	if err := others.Lock(); err != nil {
+func (s *faultyStore) next() (Kind, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lock := flock.New(s.file + ".lock")
+	if err := lock.Lock(); err != nil {
 		return "", fmt.Errorf("locking the plan of faults: %w", err)
 	}
-	defer func() { _ = others.Close() }()
+	defer func() { _ = lock.Close() }()
 	var p storePlan
-	if err := readJSON(f.file, &p); err != nil {
+	if err := readJSON(s.file, &p); err != nil {
 		return "", err
 	}
 	p.Created++
-	if err := writeJSON(f.file, p); err != nil {
+	if err := writeJSON(s.file, p); err != nil {
 		return "", err
 	}
 	for _, fault := range p.Faults {
@@ -100,10 +102,10 @@ func (f *faulty) next() (Kind, error) {
 	return "", nil
 }
 
-// tear lets the store create the object from a pipe, and kills this process once the store
-// has read half of the body.
-func (f *faulty) tear(ctx context.Context, key string, body []byte) error {
-	pipe := filepath.Join(filepath.Dir(f.file), fmt.Sprintf("half-%d", os.Getpid()))
+// tear lets the store create the object from a pipe, and kills this process when the store has
+// read half of the body.
+func (s *faultyStore) tear(ctx context.Context, key string, body []byte) error {
+	pipe := filepath.Join(filepath.Dir(s.file), fmt.Sprintf("half-%d", os.Getpid()))
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		return fmt.Errorf("making a pipe: %w", err)
 	}
@@ -115,18 +117,19 @@ func (f *faulty) tear(ctx context.Context, key string, body []byte) error {
 		}
 		_ = os.Remove(pipe)
 		_, _ = bytes.NewReader(body[:len(body)/2]).WriteTo(half)
-		for left := 1; left > 0; time.Sleep(time.Millisecond) {
-			if left, err = unix.IoctlGetInt(int(half.Fd()), unix.TIOCINQ); err != nil {
+		for unread := 1; unread > 0; time.Sleep(time.Millisecond) {
+			if unread, err = unix.IoctlGetInt(int(half.Fd()), unix.TIOCINQ); err != nil {
 				return
 			}
 		}
 	}()
-	if err := f.CreateFile(ctx, key, pipe); err != nil {
+	if err := s.CreateFile(ctx, key, pipe); err != nil {
 		return err
 	}
-	select {} // the kill is under way
+	select {} // wait for the SIGKILL
 }
 
+// readJSON reads a plan of store faults.
 func readJSON(file string, into any) error {
 	raw, err := os.ReadFile(file)
 	if err == nil {
@@ -138,7 +141,7 @@ func readJSON(file string, into any) error {
 	return nil
 }
 
-// writeJSON replaces a file atomically, because its writer may be killed.
+// writeJSON replaces a file atomically, because this process may be killed at any time.
 func writeJSON(file string, v any) error {
 	raw, err := json.Marshal(v)
 	if err == nil {

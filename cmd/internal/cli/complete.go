@@ -1,6 +1,6 @@
 package cli
 
-// Shell completion of names that the program or a configuration knows.
+// This file holds the shell completion of names that the program or a configuration knows.
 
 import (
 	"maps"
@@ -19,56 +19,57 @@ import (
 
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
-// OneOf completes names, and no files.
+// OneOf completes names but not files.
 func OneOf(names ...string) completer {
-	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return beginning(begun, names), cobra.ShellCompDirectiveNoFileComp
+	return func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return withPrefix(prefix, names), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // orFile completes names and files.
 func orFile(names ...string) completer {
-	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return beginning(begun, names), cobra.ShellCompDirectiveDefault
+	return func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return withPrefix(prefix, names), cobra.ShellCompDirectiveDefault
 	}
 }
 
 // firstArg completes the first argument with names and later arguments with files.
 func firstArg(names completer) completer {
-	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 {
-			return names(c, args, begun)
+			return names(c, args, prefix)
 		}
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 }
 
-func beginning(begun string, names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, begun) })
+// withPrefix returns the names that begin with prefix.
+func withPrefix(prefix string, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, prefix) })
 }
 
 // models completes the names in section models of the configuration. It sees only the -c
 // files that are already on the command line.
 func (f *ConfigFlags) models() completer {
-	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		cfg, err := f.Load(&State{})
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return OneOf(slices.Sorted(maps.Keys(cfg.Models))...)(c, args, begun)
+		return OneOf(slices.Sorted(maps.Keys(cfg.Models))...)(c, args, prefix)
 	}
 }
 
 // override completes section.key=value: first the key, then values that are known names.
 func (f *ConfigFlags) override() completer {
-	return func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-		key, value, hasValue := strings.Cut(begun, "=")
+	return func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		key, value, hasValue := strings.Cut(prefix, "=")
 		if !hasValue {
 			var keys []string
 			for _, k := range configs.Keys() {
 				keys = append(keys, k+"=")
 			}
-			return beginning(begun, keys), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+			return withPrefix(prefix, keys), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 		}
 		var names completer
 		switch key {
@@ -89,8 +90,8 @@ func (f *ConfigFlags) override() completer {
 	}
 }
 
-// registerExport completes the flags of export.
-func registerExport(c *cobra.Command) {
+// addExportCompletions adds completion to the view and the flags of export.
+func addExportCompletions(c *cobra.Command) {
 	c.ValidArgsFunction = firstArg(OneOf(sinks.Views.Kinds()...))
 	for flag, names := range map[string]completer{
 		"mask": OneOf(sinks.Masks...), "phase": OneOf("seek", "solve"),

@@ -31,7 +31,7 @@ func TestShellsCompleteNames(t *testing.T) {
 		Main(t.Context(), s, Tracesmith)
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		var got []string
-		for _, l := range lines[:len(lines)-1] { // the last is a directive
+		for _, l := range lines[:len(lines)-1] { // the last line is cobra's directive
 			name, _, _ := strings.Cut(l, "\t")
 			got = append(got, name)
 		}

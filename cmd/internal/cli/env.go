@@ -17,7 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// envFlags describe the one environment that `tracesmith env` drives.
+// envFlags are the flags of tracesmith env.
 type envFlags struct {
 	taskFlags
 	task         string
@@ -96,14 +96,14 @@ Exit code 7: no sandbox could be started.`,
 
 func (f *envFlags) servesMCP() bool { return f.mcp || f.mcpListen != "" }
 
-// contradiction refuses flags that exclude each other or have no effect.
-func (f *envFlags) contradiction(sandbox string) error {
+// check refuses flags that exclude each other or have no effect.
+func (f *envFlags) check(sandbox string) error {
 	switch {
 	case f.path == "" && f.task == "":
 		return &Error{Code: ExitUsage, Try: "tracesmith tasks list", Err: errors.New("name a task with --task, or a directory with --path and --entrypoint")}
 	case f.path != "" && f.task != "":
 		return errors.New("give --task or --path, not both")
-	case f.path != "" && f.named():
+	case f.path != "" && f.choosesSource():
 		return errors.New("--dir, --tasks and --source say where --task comes from: leave them out with --path")
 	case f.task != "" && (f.entrypoint != "" || f.debug != "" || f.instructions != "" || len(f.setup) > 0):
 		return errors.New("--entrypoint, --debug-entrypoint, --instructions and --setup describe the program of --path: a task has its own")
@@ -125,7 +125,7 @@ func (f *envFlags) config(s *State) (configs.Config, error) {
 	if err != nil {
 		return cfg, err
 	}
-	if err := f.contradiction(cfg.Sandbox.Kind); err != nil {
+	if err := f.check(cfg.Sandbox.Kind); err != nil {
 		return cfg, Usage(err)
 	}
 	if f.path != "" {
@@ -139,7 +139,7 @@ func (f *envFlags) config(s *State) (configs.Config, error) {
 			"instructions": f.instructions, "setup": setup,
 		}
 	}
-	if source, rest, ok := strings.Cut(f.task, "/"); ok && !f.named() && len(f.files) == 0 {
+	if source, rest, ok := strings.Cut(f.task, "/"); ok && !f.choosesSource() && len(f.files) == 0 {
 		cfg.Tasks.Source, f.task = source, rest
 	}
 	if f.image != "" {
@@ -159,7 +159,7 @@ func (f *envFlags) config(s *State) (configs.Config, error) {
 	return cfg, nil
 }
 
-// serve serves the environment in the way that the flags choose.
+// serve serves the environment as a prompt, over MCP or line by line, as the flags say.
 func (f *envFlags) serve(ctx context.Context, s *State) error {
 	cfg, err := f.config(s)
 	if err != nil {
@@ -186,11 +186,12 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	if _, err := bench.Reap(ctx, []schemas.Task{task}); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(s.Stderr, "warning: %v\n", err)
 	}
-	// If the reader of the output goes away, a write must fail, so that the sandbox is
-	// closed. Programs would inherit an ignored signal, so it is caught.
-	gone := make(chan os.Signal, 1)
-	signal.Notify(gone, syscall.SIGPIPE)
-	defer signal.Stop(gone)
+	// If the reader of the output goes away, a write must fail instead of ending the
+	// process, so that the sandbox is closed. The signal is caught and not ignored, because
+	// programs in the sandbox would inherit an ignored signal.
+	sigpipe := make(chan os.Signal, 1)
+	signal.Notify(sigpipe, syscall.SIGPIPE)
+	defer signal.Stop(sigpipe)
 	open := func(ctx context.Context) (*envLoop, error) { return newEnvLoop(ctx, s, bench, task) }
 	if f.servesMCP() {
 		m, err := newMCPEnv(task, bench.Toolbox.Schemas(), open)
@@ -208,7 +209,7 @@ func (f *envFlags) serve(ctx context.Context, s *State) error {
 	}
 	defer func() { _ = loop.env.Close(context.WithoutCancel(ctx)) }()
 	if f.text {
-		return person(ctx, s, cfg, task, loop, bench.Toolbox.Schemas())
+		return runHuman(ctx, s, cfg, task, loop, bench.Toolbox.Schemas())
 	}
 	return serveLines(ctx, s, loop)
 }
@@ -218,8 +219,8 @@ func serveLines(ctx context.Context, s *State, loop *envLoop) error {
 	if err := loop.serve(ctx, s.Stdin, s.Stdout); err != nil {
 		return err
 	}
-	if loop.tried && !loop.began {
-		return &Error{Code: ExitPreflight, Err: errors.New("no reset succeeded: their answers say why")}
+	if loop.resetTried && !loop.resetDone {
+		return &Error{Code: ExitPreflight, Err: errors.New("no reset succeeded: see the errors in the answers")}
 	}
 	return loop.env.Close(ctx)
 }
@@ -239,7 +240,8 @@ func newEnvLoop(ctx context.Context, s *State, bench *wire.Workbench, task schem
 }
 
 // grader returns a function that grades patches of one task. If the task has no test
-// lists, the first call runs its baseline; a failed baseline is run again.
+// lists, the first call finds them with a baseline run. If that fails, the next call tries
+// again.
 func grader(bench *wire.Workbench, task schemas.Task) func(context.Context, []byte, string) (schemas.Verdict, error) {
 	known := len(task.Tests.FailToPass) > 0 || task.Tests.Method == schemas.VerifyExitCode
 	return func(ctx context.Context, patch []byte, treeSHA string) (schemas.Verdict, error) {

@@ -15,7 +15,7 @@ import (
 const mcpIdle = 30 * time.Minute
 
 // listen serves MCP over streamable HTTP at an address until ctx ends, and then returns the
-// cause. Each session has its own environment.
+// cause of ctx. Each session has its own environment.
 func (m *mcpEnv) listen(ctx context.Context, s *State, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

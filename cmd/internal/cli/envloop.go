@@ -14,8 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// answer is one line on stdout. Fields that an operation does not fill keep their zero
-// value, so that readers in any language find every key.
+// answer is one line on stdout. A field without omitempty is always present, even if the
+// operation does not set it, so that readers in any language find its key.
 type answer struct {
 	OK           bool                 `json:"ok"`
 	Error        string               `json:"error"`
@@ -69,12 +69,15 @@ type envLoop struct {
 	grade func(ctx context.Context, patch []byte, treeSHA string) (schemas.Verdict, error)
 	now   func() float64 // milliseconds, monotonic
 	last  answer         // state after the last reset or step
-	tried bool           // a reset was requested
-	began bool           // a reset has succeeded
-	ready bool           // the last reset has succeeded
-	calls int
+
+	resetTried bool // a reset was requested
+	resetDone  bool // a reset has succeeded
+	ready      bool // the last reset has succeeded
+	calls      int  // tool calls so far
 }
 
+// serve answers the operations of in, one line each, until close, the end of in or the end
+// of ctx. It returns nil, nil and the cause of ctx, respectively.
 func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -105,7 +108,7 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 		if err == nil {
 			o, err = parseOp(got.text)
 		}
-		a := failed(err)
+		a := errorAnswer(err)
 		if err == nil {
 			a = l.handle(ctx, o)
 		}
@@ -119,8 +122,8 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 	}
 }
 
-// answerError returns the error for an answer that could not be written. A reader that
-// closed the pipe needs no message.
+// answerError returns the error for an answer that could not be written. It is silent if
+// the reader closed the pipe.
 func answerError(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return silentExit{ExitPipe}
@@ -134,23 +137,23 @@ func (l *envLoop) handle(ctx context.Context, o op) answer {
 	case o.Op == "close":
 		a := l.last
 		a.OK, a.Error, a.Observation, a.Observations, a.Tools = true, "", "", []sourceText{}, nil
-		if a.Breakpoints == nil { // nothing has been reset
+		if a.Breakpoints == nil { // no reset has succeeded
 			a.Breakpoints = []breakpoint{}
 		}
 		return a
 	case !l.ready && slices.Contains([]string{"step", "patch", "grade"}, o.Op):
-		return failed(fmt.Errorf(`%s before reset: send {"op":"reset"} first`, o.Op))
+		return errorAnswer(fmt.Errorf(`%s before reset: send {"op":"reset"} first`, o.Op))
 	}
 	return l.do(ctx, o)
 }
 
-// do executes one operation.
+// do executes one operation other than close.
 func (l *envLoop) do(ctx context.Context, o op) answer {
 	switch o.Op {
 	case "reset":
 		info, err := l.env.Reset(ctx, o.Soft && l.ready)
 		l.ready = err == nil
-		l.tried, l.began = true, l.began || l.ready
+		l.resetTried, l.resetDone = true, l.resetDone || l.ready
 		return l.answer(ctx, info, err)
 	case "step":
 		return l.step(ctx, o)
@@ -159,7 +162,7 @@ func (l *envLoop) do(ctx context.Context, o op) answer {
 	case "grade":
 		return l.verdict(ctx)
 	}
-	return failed(fmt.Errorf("unknown op %q: use reset, step, patch, grade or close", o.Op))
+	return errorAnswer(fmt.Errorf("unknown op %q: use reset, step, patch, grade or close", o.Op))
 }
 
 func (l *envLoop) step(ctx context.Context, o op) answer {
@@ -175,7 +178,7 @@ func (l *envLoop) step(ctx context.Context, o op) answer {
 func (l *envLoop) patch(ctx context.Context) answer {
 	patch, sha, err := l.env.Patch(ctx)
 	if err != nil {
-		return failed(err)
+		return errorAnswer(err)
 	}
 	a, text := l.last, string(patch)
 	a.Observation, a.Observations, a.Tools = "", []sourceText{}, nil
@@ -186,6 +189,7 @@ func (l *envLoop) patch(ctx context.Context) answer {
 	return a
 }
 
+// verdict answers grade.
 func (l *envLoop) verdict(ctx context.Context) answer {
 	a := l.patch(ctx)
 	if !a.OK {
@@ -193,13 +197,14 @@ func (l *envLoop) verdict(ctx context.Context) answer {
 	}
 	v, err := l.grade(ctx, []byte(*a.Patch), a.TreeSHA256)
 	if err != nil {
-		return failed(err)
+		return errorAnswer(err)
 	}
 	v = v.Without(a.LeftOut)
 	a.Resolved, a.VerifyStatus, a.Verdict = v.Resolved, v.Status, &v
 	return a
 }
 
+// answer makes the answer to a reset or a step.
 func (l *envLoop) answer(ctx context.Context, info env.Info, err error) answer {
 	a := answer{OK: err == nil, Observations: []sourceText{}, Breakpoints: []breakpoint{}}
 	switch {
@@ -211,12 +216,12 @@ func (l *envLoop) answer(ctx context.Context, info env.Info, err error) answer {
 	default:
 		a.Error = err.Error()
 	}
-	o := info.Observation
-	a.Observation, a.IsError, a.ErrorClass = o.Text, o.IsError, o.ErrorClass
-	a.ExitCode, a.TimedOut, a.Truncated = o.ExitCode, o.TimedOut, o.Truncated
+	obs := info.Observation
+	a.Observation, a.IsError, a.ErrorClass = obs.Text, obs.IsError, obs.ErrorClass
+	a.ExitCode, a.TimedOut, a.Truncated = obs.ExitCode, obs.TimedOut, obs.Truncated
 	for _, each := range info.Observations {
 		if each.Source == "" && each.Text == "" {
-			continue // a signal or the sandbox's death stopped the step
+			continue // the step was stopped by a signal or the death of the sandbox
 		}
 		a.Observations = append(a.Observations, sourceText{each.Source, each.Text})
 	}
@@ -240,7 +245,8 @@ func (l *envLoop) answer(ctx context.Context, info env.Info, err error) answer {
 	return a
 }
 
-func failed(err error) answer {
+// errorAnswer returns the answer for an operation that failed; the zero answer if err is nil.
+func errorAnswer(err error) answer {
 	if err == nil {
 		return answer{}
 	}

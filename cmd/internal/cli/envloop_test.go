@@ -16,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// tinyEnv is a fake environment that counts.
+// tinyEnv is a fake environment that counts its steps.
 type tinyEnv struct {
 	steps int
 	down  bool // the next operation fails
@@ -122,7 +122,7 @@ func TestEnvLoop(t *testing.T) {
 			t.Errorf("answer %d: %+v", i, a)
 		}
 		if (a.Resolved != nil) != (i == 4) || (len(a.Tools) > 0) != (i == 0 || i == 5) || (a.Patch != nil) != (i == 4) {
-			t.Errorf("answer %d tells too much or too little: %+v", i, a)
+			t.Errorf("answer %d has the wrong fields: %+v", i, a)
 		}
 	}
 	if b := got[0].Breakpoints; *b[0].Condition != "x" || b[1].Condition != nil || !b[1].Temporary || b[1].Enabled {
@@ -130,7 +130,7 @@ func TestEnvLoop(t *testing.T) {
 	}
 }
 
-// Failures are answers; after a failed reset, only reset works.
+// Failures are reported in answers. After a failed reset, only reset works.
 func TestEnvLoopReportsFailures(t *testing.T) {
 	e := &tinyEnv{down: true}
 	l := newLoop(e)
@@ -154,7 +154,7 @@ func TestEnvLoopReportsFailures(t *testing.T) {
 }
 
 // A line that is too long is skipped, and the next one is served.
-func TestEnvLoopBoundsLines(t *testing.T) {
+func TestEnvLoopSkipsLongLines(t *testing.T) {
 	got := serve(t, newLoop(&tinyEnv{}), `{"op":"`+strings.Repeat("x", maxOpLine)+"\"}\n{\"op\":\"reset\"}")
 	if len(got) != 2 || got[0].OK || !strings.Contains(got[0].Error, "shorter than") || !got[1].OK {
 		t.Errorf("%d answers: %+v", len(got), got)
@@ -171,8 +171,8 @@ func TestEnvLoopStopsWithItsContext(t *testing.T) {
 	if _, err := io.WriteString(w, "{\"op\":\"reset\"}\n"); err != nil {
 		t.Fatal(err)
 	}
-	cancel(stoppedBy[syscall.SIGTERM])
-	if err := <-done; !errors.Is(err, stoppedBy[syscall.SIGTERM]) {
+	cancel(signalErrors[syscall.SIGTERM])
+	if err := <-done; !errors.Is(err, signalErrors[syscall.SIGTERM]) {
 		t.Errorf("%v", err)
 	}
 }
@@ -221,12 +221,12 @@ func FuzzEnvLoop(f *testing.F) {
 }
 
 // Errors use the terms of JSON, ids may be numbers, a byte order mark is skipped, and
-// answers repeat ids.
-func TestEnvLoopExplainsLines(t *testing.T) {
+// answers repeat the ids of operations.
+func TestEnvLoopExplainsInvalidLines(t *testing.T) {
 	for line, want := range map[string]string{
-		`{"op":7}`:                           `"op" must be a text, not a number`,
+		`{"op":7}`:                           `"op" must be a string, not a number`,
 		`{"op":"reset","soft":"yes"}`:        `"soft" must be true or false, not a string`,
-		`{"op":"step","tool":["bash"]}`:      `"tool" must be a text, not an array`,
+		`{"op":"step","tool":["bash"]}`:      `"tool" must be a string, not an array`,
 		`["reset"]`:                          "it is an array",
 		`"reset"`:                            "it is a string",
 		`{"op":"reset","hard":true}`:         `unknown field "hard", there are op, soft, tool, arguments and id`,
@@ -251,8 +251,8 @@ func TestEnvLoopExplainsLines(t *testing.T) {
 	}
 }
 
-// Arguments may be the text of an object, as model servers send them. Other text reaches
-// the environment as a model's mistake.
+// Arguments may be a string with the text of an object, as model servers send them. Any other
+// string reaches the environment as a model's invalid arguments.
 func TestEnvLoopTakesArgumentsAsText(t *testing.T) {
 	for given, want := range map[string]schemas.ToolCall{
 		`{"a":1}`:      {Arguments: []byte(`{"a":1}`)},

@@ -19,9 +19,9 @@ import (
 
 // mcpEnv offers environments of one task to MCP clients: the environment's tools
 // under their own names, and the operations of the line protocol as env_reset,
-// env_patch and env_grade. Each session has its own environment, which its first call
-// opens and its end closes. Calls of a session run one after another, by the code that
-// serves lines.
+// env_patch and env_grade. Each session has its own environment. The first call of a
+// session opens it, and the end of the session closes it. The calls of a session run one
+// after another, through the same code as the line protocol.
 type mcpEnv struct {
 	server *mcp.Server
 	open   func(context.Context) (*envLoop, error)
@@ -29,15 +29,15 @@ type mcpEnv struct {
 	mu       sync.Mutex
 	closed   bool
 	sessions map[*mcp.ServerSession]*mcpSession
-	watches  sync.WaitGroup // one per session
+	watchers sync.WaitGroup // one per session
 }
 
 // mcpSession is the environment of one client.
 type mcpSession struct {
-	turn chan struct{} // holds the right to use loop
-	loop *envLoop      // nil before the first call
-	life context.Context
-	end  context.CancelFunc
+	lock   chan struct{}      // guards loop: a send locks, a receive unlocks
+	loop   *envLoop           // nil before the first call
+	ctx    context.Context    // ends with the session
+	cancel context.CancelFunc // of ctx
 }
 
 // maxMCPSessions bounds the sandboxes that clients can start.
@@ -96,15 +96,15 @@ func parseOperation(name string, args json.RawMessage) (op, error) {
 	var in struct {
 		Soft *bool `json:"soft"`
 	}
-	known := "it takes no arguments"
+	accepted := "it takes no arguments"
 	if name == "reset" {
-		known = "the only argument is soft"
+		accepted = "the only argument is soft"
 	}
 	if len(bytes.TrimSpace(args)) > 0 {
 		dec := json.NewDecoder(bytes.NewReader(args))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(&in); err != nil {
-			return op{}, fmt.Errorf("%s%s: wrong arguments: %w", opPrefix, name, inJSON(err, known))
+			return op{}, fmt.Errorf("%s%s: wrong arguments: %w", opPrefix, name, jsonError(err, accepted))
 		}
 	}
 	if in.Soft != nil && name != "reset" {
@@ -118,16 +118,16 @@ func (m *mcpEnv) add(name, description string, schema json.RawMessage, read func
 		func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			o, err := read(req.Params.Arguments)
 			if err != nil {
-				return resultOf(failed(err)), nil
+				return resultOf(errorAnswer(err)), nil
 			}
 			s, err := m.session(req.Session)
 			if err != nil {
-				return resultOf(failed(err)), nil
+				return resultOf(errorAnswer(err)), nil
 			}
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
-			defer context.AfterFunc(s.life, cancel)()
-			defer tellProgress(ctx, req, name)()
+			defer context.AfterFunc(s.ctx, cancel)()
+			defer notifyProgress(ctx, req, name)()
 			a, err := s.do(ctx, m.open, o)
 			if err != nil {
 				return nil, err
@@ -149,11 +149,11 @@ func (m *mcpEnv) session(client *mcp.ServerSession) (*mcpSession, error) {
 	case len(m.sessions) >= maxMCPSessions:
 		return nil, fmt.Errorf("%d sessions are open, and no more are possible: end one", maxMCPSessions)
 	}
-	s := &mcpSession{turn: make(chan struct{}, 1)}
-	s.life, s.end = context.WithCancel(context.Background())
+	s := &mcpSession{lock: make(chan struct{}, 1)}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	m.sessions[client] = s
-	m.watches.Go(func() {
-		_ = client.Wait() // how it ended does not matter
+	m.watchers.Go(func() {
+		_ = client.Wait() // it does not matter how the session ended
 		m.mu.Lock()
 		delete(m.sessions, client)
 		m.mu.Unlock()
@@ -162,22 +162,22 @@ func (m *mcpEnv) session(client *mcp.ServerSession) (*mcpSession, error) {
 	return s, nil
 }
 
-// do waits for its turn and executes one operation. The error is the client's
-// cancellation or the end of its session.
+// do waits for earlier operations and executes one. It opens and resets the environment if
+// needed. The error is the client's cancellation or the end of its session.
 func (s *mcpSession) do(ctx context.Context, open func(context.Context) (*envLoop, error), o op) (answer, error) {
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case s.lock <- struct{}{}:
+		defer func() { <-s.lock }()
 	case <-ctx.Done():
 		return answer{}, ctx.Err()
 	}
-	if s.life.Err() != nil {
-		return answer{}, s.life.Err()
+	if s.ctx.Err() != nil {
+		return answer{}, s.ctx.Err()
 	}
 	if s.loop == nil {
 		loop, err := open(ctx)
 		if err != nil {
-			return failed(err), ctx.Err()
+			return errorAnswer(err), ctx.Err()
 		}
 		s.loop = loop
 	}
@@ -194,33 +194,33 @@ func (s *mcpSession) do(ctx context.Context, open func(context.Context) (*envLoo
 
 // close cancels the running call and closes the environment.
 func (s *mcpSession) close() {
-	s.end()
-	s.turn <- struct{}{} // the running call has returned, and no other may start
+	s.cancel()
+	s.lock <- struct{}{} // wait for the running call; keep the lock, so that no other call starts
 	if s.loop != nil {
-		_ = s.loop.env.Close(context.Background()) // bounded; no client is left to read an error
+		_ = s.loop.env.Close(context.Background()) // it takes a bounded time; no client is left to read an error
 	}
 }
 
-// resultOf returns an answer as a tool's result: a text per observation, that of the
-// call first, and the whole answer as structured content.
+// resultOf returns an answer as a tool's result: one text for each observation, beginning
+// with that of the call, and the whole answer as structured content.
 func resultOf(a answer) *mcp.CallToolResult {
 	r := &mcp.CallToolResult{IsError: !a.OK || a.IsError}
-	say := func(text string) { r.Content = append(r.Content, &mcp.TextContent{Text: text}) }
+	addText := func(text string) { r.Content = append(r.Content, &mcp.TextContent{Text: text}) }
 	if !a.OK {
-		say(a.Error)
+		addText(a.Error)
 	}
 	for i, o := range a.Observations {
 		if i == 0 && a.OK || o.Text != "" {
-			say(o.Text)
+			addText(o.Text)
 		}
 	}
 	switch {
 	case a.Verdict != nil:
-		say(verdictLine(*a.Verdict))
+		addText(verdictLine(*a.Verdict))
 	case a.Patch != nil && *a.Patch == "":
-		say(unchanged)
+		addText(unchanged)
 	case a.Patch != nil:
-		say(*a.Patch)
+		addText(*a.Patch)
 	}
 	a.Tools = nil // the client has listed them
 	r.StructuredContent = a
@@ -230,6 +230,7 @@ func resultOf(a answer) *mcp.CallToolResult {
 // unchanged replaces an empty patch.
 const unchanged = "Nothing has been changed."
 
+// verdictLine describes a verdict in one line.
 func verdictLine(v schemas.Verdict) string {
 	word := "Not resolved"
 	if v.Resolved != nil && *v.Resolved {
@@ -245,9 +246,9 @@ func verdictLine(v schemas.Verdict) string {
 // progressEvery is the interval between progress notifications.
 const progressEvery = 2 * time.Second
 
-// tellProgress notifies a client that asked for progress, so that it does not give up
-// on a long call. The returned function ends it.
-func tellProgress(ctx context.Context, req *mcp.CallToolRequest, name string) (stop func()) {
+// notifyProgress sends progress notifications to a client that asked for them, so that it
+// does not give up on a long call. stop ends the notifications.
+func notifyProgress(ctx context.Context, req *mcp.CallToolRequest, name string) (stop func()) {
 	token := req.Params.GetProgressToken()
 	if token == nil {
 		return func() {}
@@ -256,7 +257,7 @@ func tellProgress(ctx context.Context, req *mcp.CallToolRequest, name string) (s
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		began, tick := time.Now(), time.NewTicker(progressEvery)
+		start, tick := time.Now(), time.NewTicker(progressEvery)
 		defer tick.Stop()
 		for {
 			select {
@@ -264,7 +265,7 @@ func tellProgress(ctx context.Context, req *mcp.CallToolRequest, name string) (s
 				return
 			case <-tick.C:
 			}
-			params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: time.Since(began).Seconds(), Message: name + " is running"}
+			params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: time.Since(start).Seconds(), Message: name + " is running"}
 			if req.Session.NotifyProgress(ctx, params) != nil {
 				return
 			}
@@ -278,21 +279,21 @@ func (m *mcpEnv) close() {
 	m.mu.Lock()
 	m.closed = true
 	for _, s := range m.sessions {
-		s.end()
+		s.cancel()
 	}
 	m.mu.Unlock()
 	for client := range m.server.Sessions() {
-		_ = client.Close() // it ends either way
+		_ = client.Close() // the session ends even if this fails
 	}
-	m.watches.Wait()
+	m.watchers.Wait()
 }
 
-// serve speaks the protocol on standard input and output until ctx or the input ends.
-// The end of the input also cancels running calls.
+// serve speaks the protocol on standard input and output until ctx or the input ends. The
+// end of the input also cancels running calls.
 func (m *mcpEnv) serve(ctx context.Context, s *State) error {
-	defer context.AfterFunc(ctx, m.stop)()
-	in := &untilEnd{Reader: s.Stdin, end: m.stop}
-	err := m.server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: keepOpen{s.Stdout}, MaxLineLength: maxOpLine})
+	defer context.AfterFunc(ctx, m.cancelCalls)()
+	in := &notifyingReader{Reader: s.Stdin, onEnd: m.cancelCalls}
+	err := m.server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: nopCloser{s.Stdout}, MaxLineLength: maxOpLine})
 	m.close()
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -306,34 +307,35 @@ func (m *mcpEnv) serve(ctx context.Context, s *State) error {
 	return nil
 }
 
-// stop cancels running calls; the sessions then end.
-func (m *mcpEnv) stop() {
+// cancelCalls ends the contexts of all sessions, which cancels their running calls.
+func (m *mcpEnv) cancelCalls() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range m.sessions {
-		s.end()
+		s.cancel()
 	}
 }
 
-// untilEnd calls end when the reader ends. Close does nothing: a read of standard input
-// cannot be interrupted, and ends with the process.
-type untilEnd struct {
+// notifyingReader calls onEnd when the reader ends or fails. Close does nothing, because a
+// read of standard input cannot be interrupted: it ends with the process.
+type notifyingReader struct {
 	io.Reader
-	end func()
+	onEnd func()
 }
 
-func (r *untilEnd) Read(p []byte) (int, error) {
+func (r *notifyingReader) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	if err != nil {
-		r.end()
+		r.onEnd()
 	}
 	return n, err
 }
 
 // Close implements io.Closer.
-func (r *untilEnd) Close() error { return nil }
+func (r *notifyingReader) Close() error { return nil }
 
-type keepOpen struct{ io.Writer }
+// nopCloser is a writer with a Close method that does nothing.
+type nopCloser struct{ io.Writer }
 
 // Close implements io.Closer.
-func (keepOpen) Close() error { return nil }
+func (nopCloser) Close() error { return nil }

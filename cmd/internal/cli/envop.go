@@ -13,7 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// maxOpLine bounds one operation read from stdin (a whole-file edit fits).
+// maxOpLine is the maximum length in bytes of an operation on stdin. An edit that replaces a
+// whole file must fit.
 const maxOpLine = 16 << 20
 
 // op is one line on stdin.
@@ -21,7 +22,7 @@ type op struct {
 	Op        string          `json:"op"`
 	Soft      bool            `json:"soft"`      // reset: keep the sandbox and its files
 	Tool      string          `json:"tool"`      // step
-	Arguments json.RawMessage `json:"arguments"` // step: an object, or its text as model servers send it
+	Arguments json.RawMessage `json:"arguments"` // step: an object, or its JSON text as a string, as model servers send it
 	ID        json.RawMessage `json:"id"`        // echoed in the answer
 }
 
@@ -40,23 +41,23 @@ func parseOp(text []byte) (op, error) {
 		}
 		return o, nil
 	}
-	return o, notAnOp(inJSON(err, "there are op, soft, tool, arguments and id"))
+	return o, notAnOp(jsonError(err, "there are op, soft, tool, arguments and id"))
 }
 
-// inJSON translates an error of decoding an object into the terms of JSON; known says
+// jsonError restates an error of decoding an object without terms of Go. accepted says
 // which fields the object may have.
-func inJSON(err error, known string) error {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		switch wrong.Field {
+func jsonError(err error, accepted string) error {
+	if typeErr, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		switch typeErr.Field {
 		case "":
-			return fmt.Errorf("it is %s", article(wrong.Value))
+			return fmt.Errorf("it is %s", withArticle(typeErr.Value))
 		case "soft":
-			return fmt.Errorf("%q must be true or false, not %s", wrong.Field, article(wrong.Value))
+			return fmt.Errorf("%q must be true or false, not %s", typeErr.Field, withArticle(typeErr.Value))
 		}
-		return fmt.Errorf("%q must be a text, not %s", wrong.Field, article(wrong.Value))
+		return fmt.Errorf("%q must be a string, not %s", typeErr.Field, withArticle(typeErr.Value))
 	}
 	if name, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
-		return fmt.Errorf("unknown field %s, %s", name, known)
+		return fmt.Errorf("unknown field %s, %s", name, accepted)
 	}
 	return err
 }
@@ -65,14 +66,15 @@ func notAnOp(err error) error {
 	return fmt.Errorf(`not an operation (%w): write one JSON object per line, for example {"op":"reset"}`, err)
 }
 
-func article(kind string) string {
+// withArticle returns the name of a JSON type with its indefinite article.
+func withArticle(kind string) string {
 	if kind == "array" || kind == "object" {
 		return "an " + kind
 	}
 	return "a " + kind
 }
 
-// call returns the tool call of a step; n numbers calls without an id.
+// call returns the tool call of a step. n is part of the call's id if the operation has no id.
 func (o op) call(n int) schemas.ToolCall {
 	c := schemas.ToolCall{ID: fmt.Sprintf("call_%d", n), Name: o.Tool, Arguments: o.Arguments}
 	if len(o.ID) > 0 && string(o.ID) != "null" {

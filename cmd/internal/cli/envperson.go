@@ -11,9 +11,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// person runs the agent human, without limits, in the environment of loop. In the end it
-// prints the change and its verdict.
-func person(ctx context.Context, s *State, cfg configs.Config, task schemas.Task, loop *envLoop, tools []schemas.ToolSchema) error {
+// runHuman runs the agent human, without limits, in the environment of loop. Then it prints
+// the patch and its verdict.
+func runHuman(ctx context.Context, s *State, cfg configs.Config, task schemas.Task, loop *envLoop, tools []schemas.ToolSchema) error {
 	cfg.Agent.Kind, cfg.Agent.With = "human", nil
 	agent, err := wire.NewAgent(cfg, s.Getenv)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	ExitCheckFailed = 6   // a check failed
 	ExitPreflight   = 7   // unreachable model or unusable sandbox: nothing was billed
 	ExitStorage     = 8   // remote storage failed; local data complete
-	ExitLocked      = 9   // run directory held by a live process
+	ExitLocked      = 9   // run directory or output used by a live process
 	ExitHangup      = 129 // SIGHUP
 	ExitInt         = 130 // SIGINT
 	ExitPipe        = 141 // SIGPIPE: the reader of the output is gone
@@ -67,9 +67,9 @@ func CodeOf(err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	var coded interface{ ExitCode() int }
-	if errors.As(err, &coded) {
-		return coded.ExitCode()
+	var withCode interface{ ExitCode() int }
+	if errors.As(err, &withCode) {
+		return withCode.ExitCode()
 	}
 	switch llms.ClassOf(err) {
 	case llms.ClassAuth:
@@ -106,10 +106,10 @@ func Describe(err error) string {
 	for _, l := range lines[1:] {
 		fmt.Fprintf(&b, "            %s\n", l)
 	}
-	var hinted interface{ Hint() string }
+	var withHint interface{ Hint() string }
 	switch {
-	case errors.As(err, &hinted) && hinted.Hint() != "":
-		fmt.Fprintf(&b, "       try: %s\n", hinted.Hint())
+	case errors.As(err, &withHint) && withHint.Hint() != "":
+		fmt.Fprintf(&b, "       try: %s\n", withHint.Hint())
 	case unwritable(err):
 		b.WriteString("       try: free some space or name another place, and repeat the command\n")
 	}

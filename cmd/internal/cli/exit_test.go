@@ -10,7 +10,7 @@ import (
 )
 
 // A full disk is a usage error in every command.
-func TestFullDiskHasAnExitCodeAndARemedy(t *testing.T) {
+func TestFullDiskIsAUsageErrorWithARemedy(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS} {
 		err := fmt.Errorf("storing a repository: %w", &fs.PathError{Op: "write", Path: "out/x", Err: errno})
 		if got := CodeOf(err); got != ExitUsage {
@@ -22,9 +22,9 @@ func TestFullDiskHasAnExitCodeAndARemedy(t *testing.T) {
 	}
 	own := &Error{Code: ExitStorage, Try: "another bucket", Err: syscall.ENOSPC}
 	if got, text := CodeOf(own), Describe(own); got != ExitStorage || strings.Contains(text, "free some space") {
-		t.Errorf("an error that says what it is: %d, %s", got, text)
+		t.Errorf("an error with its own code and hint: %d, %s", got, text)
 	}
 	if got := CodeOf(errors.New("something else")); got != ExitFailure {
-		t.Errorf("anything else: %d", got)
+		t.Errorf("another error: exit code %d", got)
 	}
 }

@@ -51,8 +51,8 @@ func newExport(s *State) *cobra.Command {
 			if f.all && c.Flags().Changed("selection") {
 				return Usage(errors.New("--all takes every episode, --selection some: leave one of them out"))
 			}
-			if why := impossibleViews[f.view]; why != "" {
-				return Usage(fmt.Errorf("%s: %s", f.view, why))
+			if reason := impossibleViews[f.view]; reason != "" {
+				return Usage(fmt.Errorf("%s: %s", f.view, reason))
 			}
 			if err := f.checkSplits(); err != nil {
 				return Usage(err)
@@ -89,12 +89,12 @@ func newExport(s *State) *cobra.Command {
 	fl.IntVar(&f.maxTokens, "max-tokens", 0, "leave out rows with more tokens than this")
 	fl.StringVar(&f.tokenizer, "tokenizer", "o200k_base", "vocabulary to count tokens with: "+strings.Join(wire.Vocabularies(), ", "))
 	fl.StringArrayVar(&f.settings, "with", nil, "setting of the view, as key=value; may be repeated")
-	registerExport(c)
+	addExportCompletions(c)
 	fl.BoolVar(&f.options.AllowGold, "allow-gold", false, "also export steps that come from gold patches")
 	return c
 }
 
-// impossibleViews explains why views that users ask for cannot exist.
+// impossibleViews explains why some views that users might expect do not exist.
 var impossibleViews = map[string]string{
 	"skyrl-tokens": "it needs the ids of the tokens that a model sampled, but tracesmith asks model servers for text: " +
 		"there is no table step_tokens. SkyRL also reads text: export sft-openai, and set messages_key to messages",
@@ -110,7 +110,7 @@ func viewList() string {
 	return strings.TrimSuffix(table(rows), "\n")
 }
 
-// build makes the view from the flags.
+// build makes the view from the flags. It completes f.options.
 func (f *exportFlags) build() (sinks.View, error) {
 	if f.maxTokens < 0 {
 		return nil, fmt.Errorf("--max-tokens %d: want a number above 0, or leave it out", f.maxTokens)
@@ -132,7 +132,7 @@ func (f *exportFlags) build() (sinks.View, error) {
 	if f.container != "" && !slices.Contains(sinks.Containers, f.container) {
 		return nil, fmt.Errorf("container %q: choose one of %s", f.container, strings.Join(sinks.Containers, ", "))
 	}
-	settings, err := settingsOf(f.settings)
+	settings, err := parseSettings(f.settings)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 			f.out += "." + rep.Container
 		}
 	}
-	f.out = filepath.Clean(f.out) // the report of "traces/" goes next to it
+	f.out = filepath.Clean(f.out) // "traces/" becomes "traces": the report is then next to the directory, not in it
 	out, err := createOutput(f.out, rep.Container, f.force)
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if cerr := out.close(); err == nil {
 		err = cerr
 	}
-	rep.settle()
+	rep.countWithoutRows()
 	if err == nil && rep.Rows == 0 {
 		err = f.noRows(rep)
 	}
@@ -185,8 +185,8 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if err != nil {
 		return errors.Join(err, out.drop())
 	}
-	if car, ok := view.(sinks.Sidecar); ok {
-		suffix, body, err := car.Sidecar(filepath.Base(f.out))
+	if v, ok := view.(sinks.Sidecar); ok {
+		suffix, body, err := v.Sidecar(filepath.Base(f.out))
 		if err == nil {
 			err = os.WriteFile(f.out+suffix, body, 0o644)
 		}
@@ -207,24 +207,25 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 	if note := rep.otherSplits(); note != "" {
 		fmt.Fprintf(s.Stderr, "left out %s: name them with --split to write them\n", note)
 	}
-	for _, note := range rep.all() {
-		name, n, _ := strings.Cut(note, " ")
+	for _, line := range rep.counts() {
+		name, n, _ := strings.Cut(line, " ")
 		fmt.Fprintf(s.Stdout, "  %-24s %s\n", name, n)
 	}
 	return nil
 }
 
-// selected applies the selection to all episodes; rows are checked for secrets later.
+// selected applies the selection to all episodes. It returns the ids of the selected episodes
+// and the report with its first counts.
 func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (map[string]bool, lint, error) {
 	o := f.options
-	settings, _ := settingsOf(f.settings) // build has read them
+	settings, _ := parseSettings(f.settings) // build has checked them
 	rep := lint{
 		Schema: lintSchema, View: f.view, Source: filepath.Base(data.Place), Selection: f.selection,
 		Tokens: lintTokens{Tokenizer: f.tokenizer}, Dropped: map[string]int{}, Notes: map[string]int{},
 		OtherSplits: map[string]int{},
 		Options:     lintOptions{f.splits, o.Mask, o.AllowGold, o.Phase, o.Arguments, o.Thinking, o.ChatTemplate, o.Tools, o.ContentNull, o.System, o.Trim, f.maxTokens, settings},
-		check:       redact.NewChecker(redact.NewKnown(redact.Environment(s.Environ))),
-		in:          map[string]bool{},
+		checker:     redact.NewChecker(redact.NewKnown(redact.Environment(s.Environ))),
+		exported:    map[string]bool{},
 	}
 	keep := map[string]bool{}
 	if f.all {
@@ -257,25 +258,26 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 	return keep, rep, nil
 }
 
-// noRows returns the reason for an export without rows.
+// noRows returns the error for an export without rows.
 func (f *exportFlags) noRows(rep lint) error {
-	if rep.held != nil {
-		return Usage(fmt.Errorf("no row: %d of %d selected episodes are held back: %w", rep.Dropped[heldBack], rep.Selected, rep.held))
+	if rep.secret != nil {
+		return Usage(fmt.Errorf("no row: %d of %d selected episodes are held back: %w", rep.Dropped[heldBack], rep.Selected, rep.secret))
 	}
-	why := "they have no turns"
+	reason := "they have no turns"
 	switch phase := f.options.Phase; {
 	case rep.outside() == rep.Selected:
 		return &Error{Code: ExitUsage, Err: fmt.Errorf("no selected episode is in %s, only %s: choose with --split, or take every split with --split %s", f.splitsText(), rep.otherSplits(), allSplits)}
 	case phase != "" && len(rep.phases) == 0:
-		why = "none holds more than one conversation: leave out --phase"
+		reason = "none holds more than one conversation: leave out --phase"
 	case phase != "" && !slices.Contains(rep.phases, phase):
-		why = fmt.Sprintf("none has a conversation %q: choose %s", phase, strings.Join(rep.phases, " or "))
-	case len(rep.all()) > 1: // one is episodes_without_rows
-		why = strings.Join(rep.all(), ", ")
+		reason = fmt.Sprintf("none has a conversation %q: choose %s", phase, strings.Join(rep.phases, " or "))
+	case len(rep.counts()) > 1: // one of them is episodes_without_rows
+		reason = strings.Join(rep.counts(), ", ")
 	}
-	return &Error{Code: ExitUsage, Err: fmt.Errorf("no row of %d selected episodes: %s", rep.Selected, why)}
+	return &Error{Code: ExitUsage, Err: fmt.Errorf("no row of %d selected episodes: %s", rep.Selected, reason)}
 }
 
+// render writes the rows of the episodes in keep to out.
 func (f *exportFlags) render(ctx context.Context, out *output, view sinks.View, data *wire.Data, keep map[string]bool, rep *lint) error {
 	if l, ok := view.(sinks.Limited); ok {
 		rep.limit, rep.remedy = l.TokenLimit()
@@ -296,9 +298,9 @@ func (f *exportFlags) render(ctx context.Context, out *output, view sinks.View, 
 				rep.phases = append(rep.phases, *s.Phase)
 			}
 		}
-		if err := rep.check.Check("episode "+t.Episode.EpisodeID, t); err != nil {
+		if err := rep.checker.Check("episode "+t.Episode.EpisodeID, t); err != nil {
 			rep.Dropped[heldBack]++
-			rep.held = err
+			rep.secret = err
 			continue
 		}
 		rows, notes, err := view.Render(t)
@@ -313,11 +315,11 @@ func (f *exportFlags) render(ctx context.Context, out *output, view sinks.View, 
 			return err
 		}
 	}
-	last, ok := view.(sinks.Finisher)
+	finisher, ok := view.(sinks.Finisher)
 	if !ok {
 		return nil
 	}
-	rows, notes, err := last.Finish()
+	rows, notes, err := finisher.Finish()
 	if err != nil {
 		return err
 	}
@@ -325,7 +327,7 @@ func (f *exportFlags) render(ctx context.Context, out *output, view sinks.View, 
 	return f.write(out, rows, rep)
 }
 
-// write adds the rows that are not too long to the output.
+// write adds rows to the output and counts them. It drops those that exceed --max-tokens.
 func (f *exportFlags) write(out *output, rows []sinks.Row, rep *lint) error {
 	for _, row := range rows {
 		tokens := f.tokens(row.Texts)
@@ -337,7 +339,7 @@ func (f *exportFlags) write(out *output, rows []sinks.Row, rep *lint) error {
 			return err
 		}
 		for _, id := range row.Episodes {
-			rep.in[id] = true
+			rep.exported[id] = true
 		}
 		rep.Rows++
 		trained, masked := f.tokens(row.Trained), f.tokens(row.Masked)
@@ -353,6 +355,7 @@ func (f *exportFlags) write(out *output, rows []sinks.Row, rep *lint) error {
 	return nil
 }
 
+// tokens counts the tokens of texts.
 func (f *exportFlags) tokens(texts []string) int {
 	n := 0
 	for _, text := range texts {

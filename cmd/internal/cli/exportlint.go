@@ -13,17 +13,18 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// The schema of an export's report, and the suffix of its file next to the output.
+// lintSchema is the schema of the report on an export. lintSuffix is the suffix that the
+// report's file adds to the name of the output.
 const (
 	lintSchema = "tracesmith.lint/1"
 	lintSuffix = ".lint.json"
 )
 
-// heldBack is the key in lint.Dropped of episodes with a possible secret.
+// heldBack is the key in lint.Dropped that counts the episodes with a possible secret.
 const heldBack = "held back: a secret"
 
-// lint is the report next to an export. Each selected episode is exported, held back,
-// without rows, or in a split that --split does not name.
+// lint is the report on an export. Each selected episode is exported, held back because of a
+// possible secret, without rows, or in a split that --split does not name.
 type lint struct {
 	Schema    string      `json:"schema"`
 	View      string      `json:"view"`
@@ -38,17 +39,17 @@ type lint struct {
 	OtherSplits map[string]int `json:"episodes_of_other_splits"`
 	Rows        int            `json:"rows"`
 	Tokens      lintTokens     `json:"tokens"`
-	// Dropped counts rows and turns that were left out, by reason; Notes counts
-	// whatever else may surprise a reader of the rows.
+	// Dropped counts the episodes, rows and turns that were left out, by reason. Notes
+	// counts other things that readers of the rows should know.
 	Dropped map[string]int `json:"dropped"`
 	Notes   map[string]int `json:"notes"`
 
-	in     map[string]bool // episodes with a row
-	check  *redact.Checker
-	limit  int      // tokens of a row that the trainer takes by default; 0: all
-	remedy string   // what to set for more
-	held   error    // error of the last episode with a possible secret
-	phases []string // conversations of the selected episodes
+	exported map[string]bool // ids of episodes with a row
+	checker  *redact.Checker
+	limit    int      // the trainer's default limit of tokens in a row; 0: no limit
+	remedy   string   // how to raise limit
+	secret   error    // describes the last possible secret that held back an episode
+	phases   []string // names of the conversations in the selected episodes
 }
 
 type lintOptions struct {
@@ -67,9 +68,9 @@ type lintOptions struct {
 	Settings  map[string]any `json:"settings,omitempty"`
 }
 
-// lintTokens counts the tokens of the rows, without a chat template. The trainer's
-// default loss covers the trained ones; masked ones are the agent's, but must not be
-// learned; the others are context.
+// lintTokens counts the tokens of the rows, without a chat template. The trainer's default
+// loss covers trained tokens. Masked tokens come from the agent but must not be learned. All
+// other tokens are context.
 type lintTokens struct {
 	Tokenizer string `json:"tokenizer"`
 	Total     int64  `json:"total"`
@@ -81,6 +82,7 @@ type lintTokens struct {
 	OverLimit int `json:"rows_over_trainer_limit"`
 }
 
+// note adds the notes of a view to Dropped or Notes.
 func (r *lint) note(notes sinks.Notes) {
 	for k, n := range notes {
 		if strings.HasPrefix(k, "rows_dropped") || strings.HasPrefix(k, "turns_cut") || strings.HasPrefix(k, "episodes_without") {
@@ -91,21 +93,22 @@ func (r *lint) note(notes sinks.Notes) {
 	}
 }
 
-// settle counts the selected episodes that have no rows for any other reason.
-func (r *lint) settle() {
-	r.Exported = len(r.in)
+// countWithoutRows counts the exported episodes, and those that have no row although they
+// were not held back and --split names their split.
+func (r *lint) countWithoutRows() {
+	r.Exported = len(r.exported)
 	if n := r.Selected - r.Exported - r.Dropped[heldBack] - r.outside(); n > 0 {
 		r.Dropped["episodes_without_rows"] = n
 	}
 }
 
-// all returns the counts of both kinds, sorted by name.
-func (r *lint) all() []string {
-	both := maps.Clone(r.Notes)
-	maps.Copy(both, r.Dropped)
+// counts returns the counts of Dropped and Notes as "name count", sorted by name.
+func (r *lint) counts() []string {
+	all := maps.Clone(r.Notes)
+	maps.Copy(all, r.Dropped)
 	var out []string
-	for _, k := range slices.Sorted(maps.Keys(both)) {
-		out = append(out, fmt.Sprintf("%s %d", k, both[k]))
+	for _, k := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, fmt.Sprintf("%s %d", k, all[k]))
 	}
 	return out
 }
@@ -130,8 +133,9 @@ func (r *lint) write(path string) error {
 	return nil
 }
 
-// settingsOf reads key=value pairs. A value that is not JSON is a string.
-func settingsOf(pairs []string) (map[string]any, error) {
+// parseSettings parses key=value pairs. A value that is not JSON is a string, and so is a
+// version.
+func parseSettings(pairs []string) (map[string]any, error) {
 	var out map[string]any
 	for _, p := range pairs {
 		key, raw, ok := strings.Cut(p, "=")

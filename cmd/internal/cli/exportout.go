@@ -14,13 +14,13 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// output is what an export writes: one file of rows, or a directory. It grows in a
-// temporary directory until keep moves it into place, so that an earlier output stays
-// as it is until then.
+// output is the file of rows or the directory that an export writes. The export writes it in
+// a temporary directory, and keep moves it into place. Until then, an earlier output stays
+// unchanged.
 type output struct {
-	path  string // final place
+	path  string // final path
 	stage string // temporary directory next to path
-	made  string // within stage
+	temp  string // path of the unfinished output in stage
 	force bool
 	rows  wire.RowWriter
 	file  *os.File
@@ -28,24 +28,25 @@ type output struct {
 	origins *os.File // split and episode of rows whose format has no field for them; nil until the first such row
 }
 
-// originSuffix ends the name of the file with the origins of rows next to the output.
+// originSuffix is the suffix that the file with the origins of rows adds to the name of the
+// output.
 const originSuffix = ".origin.jsonl"
 
 // createOutput starts a file or directory. An existing one is a usage error, unless
 // force is set and it is a plain file or a directory that export wrote.
 func createOutput(path, container string, force bool) (*output, error) {
 	o := &output{path: path, force: force}
-	if err := o.free(container == sinks.Dir); err != nil {
+	if err := o.checkPath(container == sinks.Dir); err != nil {
 		return nil, err
 	}
 	var err error
 	if o.stage, err = os.MkdirTemp(filepath.Dir(path), ".tracesmith-export-"); err != nil {
 		return nil, Usage(fmt.Errorf("creating the output: %w", err))
 	}
-	o.made = filepath.Join(o.stage, "output")
+	o.temp = filepath.Join(o.stage, "output")
 	if container == sinks.Dir {
-		err = os.Mkdir(o.made, 0o755)
-	} else if o.file, err = os.OpenFile(o.made, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
+		err = os.Mkdir(o.temp, 0o755)
+	} else if o.file, err = os.OpenFile(o.temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644); err == nil {
 		o.rows, err = wire.NewRowWriter(o.file, container)
 	}
 	if err != nil {
@@ -54,8 +55,8 @@ func createOutput(path, container string, force bool) (*output, error) {
 	return o, nil
 }
 
-// free returns an error if the output must not be moved into place.
-func (o *output) free(dir bool) error {
+// checkPath returns an error if the output must not replace what is at its path.
+func (o *output) checkPath(dir bool) error {
 	st, err := os.Lstat(o.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -68,19 +69,20 @@ func (o *output) free(dir bool) error {
 		return Usage(fmt.Errorf("%s exists and is not a plain file: choose another -o", o.path))
 	case dir && !st.IsDir():
 		return Usage(fmt.Errorf("%s exists and is not a directory: choose another -o", o.path))
-	case dir && !exported(o.path):
+	case dir && !isExport(o.path):
 		return Usage(fmt.Errorf("%s exists and was not written by export: choose another -o", o.path))
 	}
 	return nil
 }
 
-// exported reports whether the report of an export is next to a directory.
-func exported(path string) bool {
+// isExport reports whether export wrote the directory: whether its report is next to it.
+func isExport(path string) bool {
 	raw, err := os.ReadFile(path + lintSuffix)
 	var report lint
 	return err == nil && json.Unmarshal(raw, &report) == nil && report.Schema == lintSchema && report.Container == sinks.Dir
 }
 
+// write adds a row to the file, or writes the row's file into the directory.
 func (o *output) write(r sinks.Row) error {
 	if r.Origin != nil {
 		if err := o.writeOrigin(r.Origin); err != nil {
@@ -90,7 +92,7 @@ func (o *output) write(r sinks.Row) error {
 	if o.rows != nil {
 		return o.rows.Write(r.Value, r.Columns)
 	}
-	path := filepath.Join(o.made, filepath.FromSlash(r.File))
+	path := filepath.Join(o.temp, filepath.FromSlash(r.File))
 	if !filepath.IsLocal(filepath.FromSlash(r.File)) {
 		return fmt.Errorf("a row would be written to %q, outside the output", r.File)
 	}
@@ -137,7 +139,7 @@ func (o *output) close() error {
 
 // keep moves the output into place and removes what it replaces.
 func (o *output) keep() error {
-	if err := o.free(o.rows == nil); err != nil { // another process may have written it meanwhile
+	if err := o.checkPath(o.rows == nil); err != nil { // another process may have created the path meanwhile
 		return err
 	}
 	if o.rows == nil && o.force {
@@ -145,7 +147,7 @@ func (o *output) keep() error {
 			return fmt.Errorf("replacing the output: %w", err)
 		}
 	}
-	if err := os.Rename(o.made, o.path); err != nil {
+	if err := os.Rename(o.temp, o.path); err != nil {
 		return fmt.Errorf("writing the output: %w", err)
 	}
 	if o.origins != nil {
@@ -160,13 +162,14 @@ func (o *output) keep() error {
 func (o *output) drop() error {
 	for _, f := range []*os.File{o.file, o.origins} {
 		if f != nil {
-			_ = f.Close() // it is removed, or closed already
+			_ = f.Close() // the file is removed below, or already closed
 		}
 	}
 	return os.RemoveAll(o.stage)
 }
 
-// containerOf returns the container that the name of an output ends with, or "".
+// containerOf returns the container format that the name of an output ends with; "" if it
+// ends with none.
 func containerOf(path string) string {
 	for _, c := range sinks.Containers {
 		if strings.HasSuffix(path, "."+c) {

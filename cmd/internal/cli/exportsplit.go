@@ -14,7 +14,7 @@ const (
 	allSplits  = "all"
 )
 
-// checkSplits refuses unknown splits.
+// checkSplits returns an error if --split names an unknown split, or none.
 func (f *exportFlags) checkSplits() error {
 	for _, split := range f.splits {
 		if split != allSplits && !slices.Contains(schemas.Splits, split) {
@@ -27,6 +27,7 @@ func (f *exportFlags) checkSplits() error {
 	return nil
 }
 
+// inSplit reports whether --split names split.
 func (f *exportFlags) inSplit(split string) bool {
 	return slices.Contains(f.splits, split) || slices.Contains(f.splits, allSplits)
 }
@@ -45,8 +46,8 @@ func (f *exportFlags) splitsText() string {
 // outside counts the selected episodes in splits that --split does not name.
 func (r *lint) outside() int {
 	n := 0
-	for _, k := range r.OtherSplits {
-		n += k
+	for _, episodes := range r.OtherSplits {
+		n += episodes
 	}
 	return n
 }

@@ -86,9 +86,9 @@ func (f *filterFlags) load() (*selection.Recipe, error) {
 // filterOutput is what filter --json prints.
 type filterOutput struct {
 	Schema  string                 `json:"schema"`
-	Output  string                 `json:"output,omitempty"` // the file that was written
+	Output  string                 `json:"output,omitempty"` // path of the selection file; "" with --dry-run
 	Header  selection.Header       `json:"selection"`
-	Reasons map[string]int         `json:"first_reasons"` // counts episodes that are left out by their first reason
+	Reasons map[string]int         `json:"first_reasons"` // number of episodes that are left out, by their first reason
 	Rows    []schemas.SelectionRow `json:"episodes"`
 }
 
@@ -133,7 +133,7 @@ func (f *filterFlags) filter(ctx context.Context, s *State, data *wire.Data, rec
 	return nil
 }
 
-// write creates the file whole or not at all.
+// write creates the selection file. If it fails, it leaves no partial file.
 func (f *filterFlags) write(h selection.Header, rows []schemas.SelectionRow) error {
 	tmp, err := os.CreateTemp(filepath.Dir(f.out), "."+filepath.Base(f.out)+"-")
 	if err != nil {
@@ -153,17 +153,19 @@ func (f *filterFlags) write(h selection.Header, rows []schemas.SelectionRow) err
 	return nil
 }
 
-// withGold reports the kept episodes that are not an agent's success; "" if n is 0.
-func withGold(n int) string {
+// goldNote tells, as the end of a sentence, how many kept episodes used the gold patch, so
+// that they are not successes of an agent; "" if n is 0.
+func goldNote(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf(", %d of them with the gold patch", n)
 }
 
-// printFunnel prints how many episodes pass each predicate.
+// printFunnel prints how many episodes each predicate keeps and drops, in the order of the
+// recipe, and then the predicates that only count.
 func printFunnel(w io.Writer, r selection.Result) {
-	fmt.Fprintf(w, "selection %s: %d of %d episodes kept%s\n\n", r.Info.Name, len(r.Kept), len(r.Rows), withGold(r.Info.KeptGold))
+	fmt.Fprintf(w, "selection %s: %d of %d episodes kept%s\n\n", r.Info.Name, len(r.Kept), len(r.Rows), goldNote(r.Info.KeptGold))
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
 	line := func(cells ...any) { fmt.Fprintf(t, "%v\t%v\t%v\t%v\t  %s\n", cells...) }
 	line("in", "kept", "dropped", "unknown", "predicate")
@@ -183,7 +185,7 @@ func printFunnel(w io.Writer, r selection.Result) {
 	_ = t.Flush()
 }
 
-// stepName returns a predicate's name and expression on one line.
+// stepName returns a predicate's name and its expression, shortened, on one line.
 func stepName(p schemas.FunnelStep) string {
 	expr := []rune(strings.Join(strings.Fields(p.Expr), " "))
 	if len(expr) > 100 {
@@ -195,6 +197,7 @@ func stepName(p schemas.FunnelStep) string {
 	return p.Predicate + "   " + string(expr)
 }
 
+// printReasons lists the episodes that are left out, with all reasons.
 func printReasons(w io.Writer, r selection.Result) {
 	for _, row := range r.Rows {
 		if !row.Kept {

@@ -49,18 +49,18 @@ cached set-up results that are too many or too old. The configuration (-c,
 one, the environment does. gc touches nothing of a live process. A run cleans up
 after its own kind of sandbox when it starts.
 
-gc also removes pieces of unfinished uploads from each PLACE (a dataset, a
-directory or s3://bucket/prefix) and from where the configuration stages and
-publishes to. Only their age tells whether an upload is still running: gc waits
-for a day, or for --older-than.
+gc also removes parts of unfinished uploads from each PLACE (a dataset, a
+directory or s3://bucket/prefix) and from the locations that the configuration
+stages and publishes to. Only the age of an upload tells whether it is still
+running: gc removes those that are older than a day, or than --older-than.
 
 With --nats, gc removes what complete runs left on the cluster, and nothing from
 this machine. With --run, it also removes a run that could be resumed, unless a
 process coordinates it.
 
 Exit code 3: some leftovers could not be removed, or a location could not be
-checked. A Docker daemon or cluster that does not answer is only named, but with
---set sandbox.kind it is a failure.`,
+checked. gc skips a Docker daemon or cluster that does not answer; this counts
+as a failure only if sandbox.kind chooses it.`,
 		Example: "  tracesmith gc --dry-run\n  tracesmith gc --older-than 24h --json",
 		RunE: func(c *cobra.Command, places []string) error {
 			cfg, err := f.config(s)
@@ -77,10 +77,10 @@ checked. A Docker daemon or cluster that does not answer is only named, but with
 			}
 			report := gcReport{Schema: "tracesmith.gc/1", DryRun: dry, Items: []gcItem{}}
 			if nats != "" {
-				err = report.cluster(c.Context(), s, cfg.NATS, runID, older)
+				err = report.cleanCluster(c.Context(), s, cfg.NATS, runID, older)
 			} else {
-				report.here(c.Context(), s, cfg, older)
-				report.uploads(c.Context(), s, places, cfg, older)
+				report.cleanMachine(c.Context(), s, cfg, older)
+				report.cleanUploads(c.Context(), s, places, cfg, older)
 			}
 			if err != nil {
 				return err
@@ -100,31 +100,31 @@ checked. A Docker daemon or cluster that does not answer is only named, but with
 	return c
 }
 
-// here removes leftovers from this machine.
-func (r *gcReport) here(ctx context.Context, s *State, cfg configs.Config, older time.Duration) {
-	found, absent, lookErr := wire.Leftovers(ctx, cfg)
+// cleanMachine removes leftovers from this machine and from the daemons of its sandboxes.
+func (r *gcReport) cleanMachine(ctx context.Context, s *State, cfg configs.Config, older time.Duration) {
+	found, absent, err := wire.Leftovers(ctx, cfg)
 	r.Absent = absent
-	if lookErr != nil {
-		r.Errors = append(r.Errors, lookErr.Error())
-	}
-	r.collect(ctx, s, found, older)
-}
-
-// uploads removes unfinished uploads, by default a day after they began.
-func (r *gcReport) uploads(ctx context.Context, s *State, places []string, cfg configs.Config, older time.Duration) {
-	if older == 0 {
-		older = 24 * time.Hour
-	}
-	found, err := wire.TornUploads(ctx, places, cfg)
 	if err != nil {
 		r.Errors = append(r.Errors, err.Error())
 	}
 	r.collect(ctx, s, found, older)
 }
 
-// cluster removes leftovers from a cluster.
-func (r *gcReport) cluster(ctx context.Context, s *State, at configs.NATS, runID string, older time.Duration) error {
-	conn, err := wire.Dial(ctx, at, 30*time.Second)
+// cleanUploads removes unfinished uploads, by default those that began at least a day ago.
+func (r *gcReport) cleanUploads(ctx context.Context, s *State, places []string, cfg configs.Config, older time.Duration) {
+	if older == 0 {
+		older = 24 * time.Hour
+	}
+	found, err := wire.UnfinishedUploads(ctx, places, cfg)
+	if err != nil {
+		r.Errors = append(r.Errors, err.Error())
+	}
+	r.collect(ctx, s, found, older)
+}
+
+// cleanCluster removes leftovers from a NATS cluster.
+func (r *gcReport) cleanCluster(ctx context.Context, s *State, cfg configs.NATS, runID string, older time.Duration) error {
+	conn, err := wire.Dial(ctx, cfg, 30*time.Second)
 	if err != nil {
 		return err
 	}
@@ -140,8 +140,8 @@ func (r *gcReport) cluster(ctx context.Context, s *State, at configs.NATS, runID
 	return nil
 }
 
-// collect removes, or with --dry-run lists, the leftovers that are at least as old as
-// older. Unless that is 0, it skips those of unknown age.
+// collect removes the leftovers that are at least as old as older, or with --dry-run only
+// lists them. If older is not 0, it skips leftovers of unknown age.
 func (r *gcReport) collect(ctx context.Context, s *State, found []env.Leftover, older time.Duration) {
 	for _, l := range found {
 		if older > 0 && (l.Since.IsZero() || s.Now().Sub(l.Since) < older) {
@@ -183,7 +183,8 @@ func (r gcReport) print(s *State) error {
 	return w.Flush()
 }
 
-// failure returns an error if a leftover could not be removed or a location not checked.
+// failure returns an error if a leftover could not be removed or a location could not be
+// checked.
 func (r gcReport) failure() error {
 	failed := 0
 	for _, i := range r.Items {

@@ -55,7 +55,8 @@ func newImport(s *State) *cobra.Command {
 	return c
 }
 
-// importFiles reads every file before it publishes anything.
+// importFiles publishes the trajectories of files as a dataset. It reads every file before it
+// publishes anything.
 func importFiles(ctx context.Context, s *State, cfg configs.Config, format string, files []string, asJSON bool) error {
 	if err := checkDestination(ctx, cfg); err != nil {
 		return err
@@ -69,7 +70,7 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 	if err != nil {
 		return err
 	}
-	twice, secrets := 0, redact.NewKnown(redact.Environment(s.Environ))
+	duplicates, secrets := 0, redact.NewKnown(redact.Environment(s.Environ))
 	for _, file := range files {
 		staged, err := importFile(format, file, secrets)
 		if err != nil {
@@ -81,7 +82,7 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 		}
 		err = staging.Create(ctx, sinks.StagedKey("import", staged.Episode.EpisodeID), body)
 		if errors.Is(err, sinks.ErrExists) {
-			twice++
+			duplicates++
 			continue
 		}
 		if err != nil {
@@ -96,7 +97,7 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 	if err != nil {
 		return Usage(err)
 	}
-	benchmarks, err := comparisonOf(cfg.Publish.BenchmarkHashes)
+	benchmarks, err := readComparison(cfg.Publish.BenchmarkHashes)
 	if err != nil {
 		return err
 	}
@@ -105,16 +106,17 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 		Secrets: secrets, Benchmarks: benchmarks, Imported: format,
 	})
 	if err != nil {
-		return unpublished(err, cfg.Publish.To)
+		return publishError(err, cfg.Publish.To)
 	}
 	if asJSON {
-		return PrintJSON(s, map[string]any{"schema": "tracesmith.import/1", "files": len(files), "same_twice": twice, "published": report})
+		return PrintJSON(s, map[string]any{"schema": "tracesmith.import/1", "files": len(files), "same_twice": duplicates, "published": report})
 	}
-	fmt.Fprintf(s.Stdout, "%s read, %d of them the same as another\n", count(len(files), "file"), twice)
+	fmt.Fprintf(s.Stdout, "%s read, %d of them the same as another\n", count(len(files), "file"), duplicates)
 	printPublished(s, report, cfg.Publish.To)
 	return nil
 }
 
+// importFile reads the trajectory in one file.
 func importFile(format, file string, secrets *redact.Known) (sinks.Staged, error) {
 	st, err := os.Stat(file)
 	switch {

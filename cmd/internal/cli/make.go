@@ -35,7 +35,7 @@ type makeFlags struct {
 func newMake(s *State) *cobra.Command {
 	var f makeFlags
 	c := &cobra.Command{
-		Use: "make REPO...", Short: "Make a dataset from repositories: setups, bugs, episodes, publication", Args: RangeArgs(1, -1),
+		Use: "make REPO...", Short: "Make a dataset from repositories with one command", Args: RangeArgs(1, -1),
 		Long: `Make a dataset from checkouts of healthy Python repositories. REPO is a
 checkout or a directory of several. The command runs four others and prints
 their command lines:
@@ -49,7 +49,7 @@ their command lines:
 
 Before it injects bugs, it estimates time and yield. All work is kept in the
 directory --out. To resume, repeat the command.`,
-		Example: "  tracesmith make ../mypackage -n 50 --to datasets/mine\n  tracesmith make ../checkouts -n 1000 --to s3://bucket/traces -c agent.yaml -o work",
+		Example: "  tracesmith make ../mypackage -n 50 --to datasets/mine\n  tracesmith make ../checkouts -n 1000 --to s3://bucket/traces -c agent.yaml",
 		RunE: func(c *cobra.Command, args []string) error {
 			return Resumable(c.Context(), f.run(c.Context(), s, args))
 		},
@@ -66,6 +66,7 @@ directory --out. To resume, repeat the command.`,
 	return c
 }
 
+// run finds the setups, and then runs the other commands one after another.
 func (f *makeFlags) run(ctx context.Context, s *State, args []string) error {
 	switch {
 	case f.to == "" && !f.dryRun:
@@ -96,21 +97,22 @@ func (f *makeFlags) run(ctx context.Context, s *State, args []string) error {
 	}
 	bugs, episodes := filepath.Join(f.dir, "bugs"), filepath.Join(f.dir, "run")
 	workers := strconv.Itoa(f.workers)
-	if err := f.step(ctx, s, "tasks", "synth", "--dir", filepath.Join(f.dir, "setups"), "--stop-at", strconv.Itoa(f.tasks), "--seed", strconv.FormatInt(f.seed, 10), "--workers", workers, "-o", bugs); err != nil {
+	if err := f.runCommand(ctx, s, "tasks", "synth", "--dir", filepath.Join(f.dir, "setups"), "--stop-at", strconv.Itoa(f.tasks), "--seed", strconv.FormatInt(f.seed, 10), "--workers", workers, "-o", bugs); err != nil {
 		return err
 	}
 	run := []string{"run"}
 	if len(f.files) == 0 {
 		run = append(run, "-p", "agent.kind=demonstrator")
 	}
-	if err := f.step(ctx, s, append(run, "-p", "tasks.source=file", "-p", "tasks.with.path="+filepath.Join(bugs, "tasks.jsonl"), "--run-dir", episodes, "-n", workers)...); err != nil {
+	if err := f.runCommand(ctx, s, append(run, "-p", "tasks.source=file", "-p", "tasks.with.path="+filepath.Join(bugs, "tasks.jsonl"), "--run-dir", episodes, "-n", workers)...); err != nil {
 		return err
 	}
-	return f.step(ctx, s, "publish", episodes, "--to", f.to)
+	return f.runCommand(ctx, s, "publish", episodes, "--to", f.to)
 }
 
-// step runs another command with the configuration of this one. An error keeps its exit code.
-func (f *makeFlags) step(ctx context.Context, s *State, args ...string) error {
+// runCommand runs another command with the configuration flags of this one. Its error keeps the
+// exit code.
+func (f *makeFlags) runCommand(ctx context.Context, s *State, args ...string) error {
 	for _, name := range f.files {
 		args = append(args, "-c", name)
 	}
@@ -129,57 +131,60 @@ func (f *makeFlags) step(ctx context.Context, s *State, args ...string) error {
 	return nil
 }
 
-// foundSetup is the result of tasks new for one checkout, kept in setups/NAME.json.
-type foundSetup struct {
+// setupRecord is the result of tasks new for one checkout. The file NAME.json in the directory
+// of --out holds it.
+type setupRecord struct {
 	Name  string       `json:"name"`
 	Task  schemas.Task `json:"task"`
-	Tests int          `json:"tests"`           // that pass
+	Tests int          `json:"tests"`           // number of tests that pass
 	Suite float64      `json:"suite_s"`         // seconds of one run of all tests
 	Error string       `json:"error,omitempty"` // why no setup was found
 }
 
-// setups finds the setup of each checkout, or reads what an earlier run has found.
-func (f *makeFlags) setups(ctx context.Context, s *State, repos []wire.Checkout) ([]foundSetup, error) {
+// setups finds the setup of each checkout, or reads the record of an earlier invocation. It
+// returns an error if no checkout has a setup.
+func (f *makeFlags) setups(ctx context.Context, s *State, repos []wire.Checkout) ([]setupRecord, error) {
 	dir := filepath.Join(f.dir, "setups")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, Usage(fmt.Errorf("making the directory of the setups: %w", err))
 	}
-	var out []foundSetup
+	var out []setupRecord
 	for i, r := range repos {
 		record := filepath.Join(f.dir, r.Name+".json")
-		known := foundSetup{}
+		var result setupRecord
 		text, err := os.ReadFile(record)
 		if err == nil {
-			err = json.Unmarshal(text, &known)
+			err = json.Unmarshal(text, &result)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			fmt.Fprintf(s.Stderr, "setup %d of %d: %s\n", i+1, len(repos), r.Name)
-			if known, err = f.findSetup(ctx, s, r, filepath.Join(dir, r.Name)); err == nil {
-				err = writeRecord(record, known)
+			if result, err = f.findSetup(ctx, s, r, filepath.Join(dir, r.Name)); err == nil {
+				err = writeRecord(record, result)
 			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("setup of %s (%s): %w", r.Name, record, err)
 		}
-		out = append(out, known)
+		out = append(out, result)
 	}
-	if !slices.ContainsFunc(out, func(x foundSetup) bool { return x.Error == "" }) {
+	if !slices.ContainsFunc(out, func(x setupRecord) bool { return x.Error == "" }) {
 		printSetups(s, out, f.tasks, f.workers)
 		return nil, &Error{Code: ExitUsage, Try: "tracesmith tasks new DIR, which lists everything that it tries", Err: errors.New("no repository has a setup that works")}
 	}
 	return out, nil
 }
 
-// findSetup runs tasks new. A repository without a setup is not an error.
-func (f *makeFlags) findSetup(ctx context.Context, s *State, r wire.Checkout, dir string) (foundSetup, error) {
-	found := foundSetup{Name: r.Name}
-	if err := os.RemoveAll(dir); err != nil { // of a run that was killed before it wrote the record
+// findSetup runs tasks new for a checkout and writes its task directory to dir. If no setup is
+// found, the record says why.
+func (f *makeFlags) findSetup(ctx context.Context, s *State, checkout wire.Checkout, dir string) (setupRecord, error) {
+	found := setupRecord{Name: checkout.Name}
+	if err := os.RemoveAll(dir); err != nil { // an earlier invocation may have been killed before it wrote the record
 		return found, fmt.Errorf("removing an incomplete setup: %w", err)
 	}
 	var out bytes.Buffer
 	stdout := s.Stdout
 	s.Stdout = &out
-	err := f.step(ctx, s, "tasks", "new", r.Dir, "--name", r.Name, "-o", dir, "--json")
+	err := f.runCommand(ctx, s, "tasks", "new", checkout.Dir, "--name", checkout.Name, "-o", dir, "--json")
 	s.Stdout = stdout
 	switch {
 	case ctx.Err() != nil:
@@ -197,6 +202,7 @@ func (f *makeFlags) findSetup(ctx context.Context, s *State, r wire.Checkout, di
 	return found, nil
 }
 
+// writeRecord writes a record as JSON, atomically.
 func writeRecord(path string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err == nil {
@@ -205,22 +211,22 @@ func writeRecord(path string, v any) error {
 	return err
 }
 
-// CPU time that a task takes beside its bug's share of the survey, measured on packages
-// with fast test suites.
+// The basis of the estimate, measured on packages with fast test suites. The CPU time of the bug
+// factory is given in runs of the whole test suite.
 const (
-	suiteRunsPerTask   = 6.0
-	suiteRunsPerSurvey = 15.0
+	suiteRunsPerTask   = 6.0  // for each task, without the survey
+	suiteRunsPerSurvey = 15.0 // for the survey of each repository
 	secondsPerEpisode  = 2.0
-	testsPerTask       = 2 // a repository with n tests seldom gives more than n/2 tasks
+	testsPerTask       = 2 // a repository with n tests rarely gives more than n/2 tasks
 )
 
 // printSetups lists the repositories and estimates time and yield.
-func printSetups(s *State, setups []foundSetup, tasks, workers int) {
-	usable, most, cpu := 0, 0, 0.0
+func printSetups(s *State, setups []setupRecord, tasks, workers int) {
+	usable, maxTasks, cpu := 0, 0, 0.0
 	for _, r := range setups {
 		if r.Error == "" {
 			usable++
-			most += max(r.Tests/testsPerTask, 1)
+			maxTasks += max(r.Tests/testsPerTask, 1)
 		}
 	}
 	for _, r := range setups {
@@ -236,9 +242,9 @@ func printSetups(s *State, setups []foundSetup, tasks, workers int) {
 		return
 	}
 	yield := strconv.Itoa(tasks)
-	if most < tasks {
-		yield = fmt.Sprintf("%d to %d", most, tasks)
+	if maxTasks < tasks {
+		yield = fmt.Sprintf("%d to %d", maxTasks, tasks)
 	}
-	took := time.Duration(cpu / float64(min(workers, runtime.NumCPU())) * float64(time.Second))
-	fmt.Fprintf(s.Stderr, "%d of %d repositories have a setup. Estimate: %s tasks in about %s.\n", usable, len(setups), yield, roughly(took))
+	estimate := time.Duration(cpu / float64(min(workers, runtime.NumCPU())) * float64(time.Second))
+	fmt.Fprintf(s.Stderr, "%d of %d repositories have a setup. Estimate: %s tasks in about %s.\n", usable, len(setups), yield, roughly(estimate))
 }

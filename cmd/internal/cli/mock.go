@@ -62,19 +62,19 @@ describes every field of a script.`,
 			case f.episode != "" && f.from == "":
 				return Usage(errors.New("--episode is for --from"))
 			case f.cassettes != "":
-				return f.play(c.Context(), s)
+				return f.servePlayback(c.Context(), s)
 			case f.from != "":
-				script, err := f.recorded(c, s)
+				script, err := f.scriptFromEpisodes(c, s)
 				if err != nil {
 					return err
 				}
-				return f.serve(c.Context(), s, script)
+				return f.serveScript(c.Context(), s, script)
 			}
 			script, err := readScript(args[0])
 			if err != nil {
 				return err
 			}
-			return f.serve(c.Context(), s, script)
+			return f.serveScript(c.Context(), s, script)
 		},
 	}
 	f.Add(c)
@@ -90,7 +90,7 @@ describes every field of a script.`,
 	return c
 }
 
-// maxScript bounds how many bytes of a script are read.
+// maxScript is the maximum size of a script in bytes.
 const maxScript = 64 << 20
 
 func readScript(file string) (mock.Script, error) {
@@ -99,16 +99,17 @@ func readScript(file string) (mock.Script, error) {
 		return mock.Script{}, Usage(fmt.Errorf("reading the script: %w", err))
 	}
 	script, err := mock.Parse(text)
-	if wrong, ok := errors.AsType[*mock.ScriptError](err); ok {
+	if scriptErr, ok := errors.AsType[*mock.ScriptError](err); ok {
 		place := file
-		if wrong.Line > 0 {
-			place = fmt.Sprintf("%s:%d", file, wrong.Line)
+		if scriptErr.Line > 0 {
+			place = fmt.Sprintf("%s:%d", file, scriptErr.Line)
 		}
-		return script, &Error{Code: ExitUsage, Try: "docs/mock.md describes every field of a script", Err: fmt.Errorf("%s: %s", place, wrong.Message)}
+		return script, &Error{Code: ExitUsage, Try: "docs/mock.md describes every field of a script", Err: fmt.Errorf("%s: %s", place, scriptErr.Message)}
 	}
 	return script, err
 }
 
+// readBounded reads a file of at most limit bytes.
 func readBounded(file string, limit int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -122,9 +123,9 @@ func readBounded(file string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// serve answers from a script until the command is stopped, then prints the totals and the
-// clients' mistakes.
-func (f mockFlags) serve(ctx context.Context, s *State, script mock.Script) error {
+// serveScript answers from a script until the command is stopped, then prints the totals and
+// the clients' mistakes.
+func (f mockFlags) serveScript(ctx context.Context, s *State, script mock.Script) error {
 	h := mock.NewHandler(script)
 	if err := serveModels(ctx, s, f.listen, "/v1", f.tls, h); err != nil {
 		return err
@@ -134,18 +135,18 @@ func (f mockFlags) serve(ctx context.Context, s *State, script mock.Script) erro
 	for _, fault := range slices.Sorted(maps.Keys(t.Faults)) {
 		fmt.Fprintf(s.Stderr, "  %d %s\n", t.Faults[fault], fault)
 	}
-	return f.verdict(s, h.Problems())
+	return f.reportProblems(s, h.Problems())
 }
 
-// play answers from cassettes until the command is stopped, then prints the totals and the
-// clients' mistakes.
-func (f mockFlags) play(ctx context.Context, s *State) error {
-	sessions, cuts, err := cassettes.Load(f.cassettes)
+// servePlayback answers from cassettes until the command is stopped, then prints the totals
+// and the clients' mistakes.
+func (f mockFlags) servePlayback(ctx context.Context, s *State) error {
+	sessions, warnings, err := cassettes.Load(f.cassettes)
 	if err != nil {
 		return Usage(err)
 	}
-	for _, cut := range cuts {
-		fmt.Fprintf(s.Stderr, "warning: %s\n", cut)
+	for _, warning := range warnings {
+		fmt.Fprintf(s.Stderr, "warning: %s\n", warning)
 	}
 	var upstream http.Handler
 	path := cassettes.BasePath(sessions)
@@ -164,10 +165,12 @@ func (f mockFlags) play(ctx context.Context, s *State) error {
 	}
 	played, passed := p.Wait()
 	fmt.Fprintf(s.Stderr, "%d exchanges played back, %d passed on\n", played, passed)
-	return f.verdict(s, p.Problems())
+	return f.reportProblems(s, p.Problems())
 }
 
-func (f mockFlags) verdict(s *State, problems []string) error {
+// reportProblems prints the clients' mistakes. With --strict, it returns an error if there
+// are any.
+func (f mockFlags) reportProblems(s *State, problems []string) error {
 	for _, p := range problems {
 		fmt.Fprintf(s.Stderr, "problem: %s\n", p)
 	}
@@ -177,9 +180,9 @@ func (f mockFlags) verdict(s *State, problems []string) error {
 	return nil
 }
 
-// recorded makes a script from the model's answers in the episodes of --from, or only in the
-// one that --episode selects.
-func (f mockFlags) recorded(c *cobra.Command, s *State) (mock.Script, error) {
+// scriptFromEpisodes makes a script from the model's answers in the episodes of --from, or
+// only in those that --episode names.
+func (f mockFlags) scriptFromEpisodes(c *cobra.Command, s *State) (mock.Script, error) {
 	var script mock.Script
 	data, err := f.open(c, s, f.from)
 	if err != nil {

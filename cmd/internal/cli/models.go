@@ -33,9 +33,9 @@ func newModelsList(s *State) *cobra.Command {
 				return err
 			}
 			if f.baseURL != "" {
-				return f.served(c, s)
+				return f.listServed(c, s)
 			}
-			return f.configured(s, cfg)
+			return f.listConfigured(s, cfg)
 		},
 	}
 	f.Add(c)
@@ -46,11 +46,11 @@ func newModelsList(s *State) *cobra.Command {
 	return c
 }
 
-// served lists the models of the server at --base-url.
-func (f *modelFlags) served(c *cobra.Command, s *State) error {
+// listServed lists the models of the server at --base-url.
+func (f *modelFlags) listServed(c *cobra.Command, s *State) error {
 	l := configs.Default().LLM
 	l.Provider, l.BaseURL, l.APIKey = f.provider, f.baseURL, f.apiKey
-	l.Model = "any" // a client needs a name; the list does not depend on it
+	l.Model = "any" // a client needs a model name; the list does not depend on it
 	models, err := wire.ServedModels(c.Context(), "--base-url", l, s.Getenv)
 	if err != nil {
 		return Usage(err)
@@ -78,8 +78,8 @@ type modelRow struct {
 	Priced   bool   `json:"priced"`
 }
 
-// configured lists the models of a configuration.
-func (f *modelFlags) configured(s *State, cfg configs.Config) error {
+// listConfigured lists the models of a configuration.
+func (f *modelFlags) listConfigured(s *State, cfg configs.Config) error {
 	rows := []modelRow{}
 	add := func(name string, l configs.LLM) {
 		priced := l.Price != nil || slices.ContainsFunc(cfg.Prices, func(p configs.Price) bool { return p.Model == l.Model })

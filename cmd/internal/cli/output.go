@@ -19,20 +19,20 @@ func PrintJSON(s *State, v any) error {
 	return nil
 }
 
-// newTable returns a table with aligned columns, which it begins with a line of titles
-// that tabs separate. Flush writes it.
+// newTable returns a writer of a table with aligned columns. titles are separated by tabs and
+// become the first line. The caller must call Flush.
 func newTable(w io.Writer, titles string) *tabwriter.Writer {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(t, titles)
 	return t
 }
 
-// count returns a number of things, such as "1 file" or "2 files".
-func count(n int, thing string) string {
+// count formats a number with its noun, such as "1 file" or "2 files".
+func count(n int, noun string) string {
 	if n != 1 {
-		thing += "s"
+		noun += "s"
 	}
-	return fmt.Sprintf("%d %s", n, thing)
+	return fmt.Sprintf("%d %s", n, noun)
 }
 
 func yesNo(b bool) string {
@@ -42,7 +42,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// firstLine returns the first line of text that is not empty, without the marks of a heading.
+// firstLine returns the first line of text that is not empty, without the # marks of a heading.
 func firstLine(text string) string {
 	for line := range strings.SplitSeq(text, "\n") {
 		if line = strings.TrimSpace(strings.TrimLeft(line, "# ")); line != "" {
@@ -52,7 +52,7 @@ func firstLine(text string) string {
 	return ""
 }
 
-// clip shortens text to n runes.
+// clip shortens text to at most n runes, the last of which is then an ellipsis.
 func clip(text string, n int) string {
 	r := []rune(text)
 	if len(r) <= n {

@@ -81,37 +81,38 @@ none of them out; filter can, by column contamination.`,
 	return c
 }
 
+// publishRuns publishes the staged episodes of run directories.
 func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []string) (publish.Report, error) {
-	none := publish.Report{}
+	zero := publish.Report{}
 	var staging []sinks.Store
 	for _, dir := range runs {
 		if _, err := os.Stat(filepath.Join(dir, "run.json")); err != nil {
-			return none, Usage(fmt.Errorf("%s is not a run directory (no run.json): name the directory given to run --run-dir", dir))
+			return zero, Usage(fmt.Errorf("%s is not a run directory (no run.json): name the directory given to run --run-dir", dir))
 		}
 		store, err := wire.OpenStaging(ctx, dir, cfg.S3)
 		if err != nil {
-			return none, Usage(err)
+			return zero, Usage(err)
 		}
 		staging = append(staging, store)
-		beside, err := wire.OpenStore(ctx, dir, cfg.S3)
+		runDir, err := wire.OpenStore(ctx, dir, cfg.S3)
 		if err != nil {
-			return none, Usage(err)
+			return zero, Usage(err)
 		}
-		if beside.URI() != store.URI() { // dead letters and annotations are in the directory
-			staging = append(staging, beside)
+		if runDir.URI() != store.URI() { // dead letters and annotations are always in the run directory
+			staging = append(staging, runDir)
 		}
 	}
 	chosen, err := selection.Load(cfg.Publish.Selection)
 	if err != nil {
-		return none, Usage(err)
+		return zero, Usage(err)
 	}
-	benchmarks, err := comparisonOf(cfg.Publish.BenchmarkHashes)
+	benchmarks, err := readComparison(cfg.Publish.BenchmarkHashes)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	dest, err := wire.OpenStore(ctx, cfg.Publish.To, cfg.S3)
 	if err != nil {
-		return none, Usage(err)
+		return zero, Usage(err)
 	}
 	report, err := publish.Publish(ctx, publish.Config{
 		Staging: staging, Dest: dest, Name: datasetName(cfg.Publish), Selection: chosen, Producer: Version,
@@ -125,13 +126,13 @@ func publishRuns(ctx context.Context, s *State, cfg configs.Config, runs []strin
 	if s.TTY {
 		fmt.Fprint(s.Stderr, "\r\x1b[K")
 	}
-	return report, unpublished(err, cfg.Publish.To)
+	return report, publishError(err, cfg.Publish.To)
 }
 
 // checkDestination returns an error if the destination or the benchmark hashes cannot
 // be used, so that a run fails before it starts. It writes nothing.
 func checkDestination(ctx context.Context, cfg configs.Config) error {
-	if _, err := libraryOf(cfg.Publish.BenchmarkHashes); err != nil {
+	if _, err := readLibrary(cfg.Publish.BenchmarkHashes); err != nil {
 		return fmt.Errorf("publish.benchmark_hashes: %w", err)
 	}
 	dest, err := wire.OpenStore(ctx, cfg.Publish.To, cfg.S3)
@@ -144,9 +145,10 @@ func checkDestination(ctx context.Context, cfg configs.Config) error {
 	case err != nil:
 		err = fmt.Errorf("publish.to: %w", err)
 	}
-	return unpublished(err, cfg.Publish.To)
+	return publishError(err, cfg.Publish.To)
 }
 
+// datasetName returns the configured name, or else the last part of the destination.
 func datasetName(p configs.Publish) string {
 	if p.Name != "" {
 		return p.Name
@@ -154,21 +156,21 @@ func datasetName(p configs.Publish) string {
 	return filepath.Base(p.To)
 }
 
-// unpublished returns the error of a failed publication with its exit code: the caller
-// chose the places and the runs, but does not control a remote store.
-func unpublished(err error, to string) error {
+// publishError adds the exit code to the error of a failed publication. What the user chose,
+// such as the location or the runs, is a usage error; the failure of a remote store is not.
+func publishError(err error, to string) error {
 	_, local := errors.AsType[*fs.PathError](err)
-	_, choice := errors.AsType[*selection.Error](err)
+	_, selectionErr := errors.AsType[*selection.Error](err)
 	switch {
 	case err == nil, CodeOf(err) != ExitFailure && !errors.Is(err, sinks.ErrUnsafe):
 		return err
-	case choice, errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrName), errors.Is(err, publish.ErrHeld), errors.Is(err, publish.ErrSchemas), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged), errors.Is(err, publish.ErrConflict):
+	case selectionErr, errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrName), errors.Is(err, publish.ErrHeld), errors.Is(err, publish.ErrSchemas), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged), errors.Is(err, publish.ErrConflict):
 		return Usage(err)
 	case errors.Is(err, publish.ErrLeaseLost):
 		return &Error{Code: ExitLocked, Try: "the same command again", Err: err}
 	case errors.Is(err, sinks.ErrUnsafe):
 		return &Error{Code: ExitStorage, Try: "another place to publish to; the run directory is complete", Err: err}
-	case remote(to):
+	case isRemote(to):
 		return &Error{Code: ExitStorage, Try: "the same command again; the run directory is complete", Err: err}
 	case local:
 		return &Error{Code: ExitUsage, Try: "another place to publish to that can be written", Err: err}
@@ -187,7 +189,7 @@ func printPublished(s *State, r publish.Report, place string) {
 		fmt.Fprintf(s.Stdout, "\nDataset %s, version %s: %d files, %d written%s\n", r.Dataset, r.Version, r.Files, r.Uploaded, copied)
 	}
 	fmt.Fprintf(s.Stdout, "  %s\n  %s, %s, %s\n  %d kept by the selection%s\n",
-		r.URI, count(r.Episodes, "episode"), count(int(r.Steps), "step"), count(int(r.Bytes), "byte"), r.Kept, withGold(r.KeptGold))
+		r.URI, count(r.Episodes, "episode"), count(int(r.Steps), "step"), count(int(r.Bytes), "byte"), r.Kept, goldNote(r.KeptGold))
 	if r.Held > 0 {
 		fmt.Fprintf(s.Stdout, "  %s withheld because of a possible secret: exclusions/dead-letters.parquet says where\n", count(r.Held, "episode"))
 	}
@@ -196,11 +198,11 @@ func printPublished(s *State, r publish.Report, place string) {
 	printLoading(s, place)
 }
 
-// printLoading prints how Python loads the dataset at place. The path of the table
-// also works in polars.read_parquet and DuckDB's read_parquet.
+// printLoading prints how to load the dataset at place in Python. The path of the table also
+// works in polars.read_parquet and in DuckDB's read_parquet.
 func printLoading(s *State, place string) {
 	table := strings.TrimRight(place, "/") + "/data/episodes"
-	if remote(place) {
+	if isRemote(place) {
 		fmt.Fprintf(s.Stdout, "  pandas.read_parquet(%q)   # Python; the same path with /*.parquet for polars and DuckDB\n", table)
 		return
 	}

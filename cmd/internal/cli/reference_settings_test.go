@@ -30,6 +30,7 @@ type setting struct{ key, kind, value, meaning string }
 
 const settingHead = "| Setting | Type | Default | Meaning |\n| --- | --- | --- | --- |\n"
 
+// settingTable renders settings as a Markdown table.
 func settingTable(list []setting) string {
 	b := strings.Builder{}
 	b.WriteString(settingHead)
@@ -43,8 +44,8 @@ func settingTable(list []setting) string {
 	return b.String()
 }
 
-// settingPage says what configurations may hold: the sections, then the settings of
-// components.
+// settingPage returns the page about settings: first the sections of a configuration, then the
+// settings of components.
 func settingPage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# Settings\n\nA configuration is YAML: sections with settings. " +
@@ -55,7 +56,7 @@ func settingPage(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := reader{t: t, tag: "mapstructure", comments: map[string]map[string]string{}}
+	r := settingReader{t: t, tag: "mapstructure", comments: map[string]map[string]string{}}
 	defaults := reflect.ValueOf(configs.Default())
 	for f, v := range defaults.Fields() {
 		name := f.Tag.Get("mapstructure")
@@ -76,17 +77,17 @@ func settingPage(t *testing.T) string {
 		}
 	}
 	r.tag = "json"
-	components(&b, r, env.Sources, "tasks.with", "`tasks.source` chooses a task source, and `tasks.with` holds its settings.")
-	components(&b, r, env.Drivers, "sandbox.with", "`sandbox.kind` chooses a sandbox, and `sandbox.with` holds its settings.")
-	components(&b, r, agents.Registry, "agent.with", "`agent.kind` chooses an agent, and `agent.with` holds its settings.")
-	components(&b, r, tools.Registry, "agent.tools", "Each item of `agent.tools` is the name of a tool, or a name with settings: `{bash: {timeout: 120}}`.")
-	components(&b, r, llms.Providers, "llm.with", "`llm.provider` chooses an API, and `llm.with` holds its settings. The settings of section `llm` are not repeated here.")
+	writeComponents(&b, r, env.Sources, "tasks.with", "`tasks.source` chooses a task source, and `tasks.with` holds its settings.")
+	writeComponents(&b, r, env.Drivers, "sandbox.with", "`sandbox.kind` chooses a sandbox, and `sandbox.with` holds its settings.")
+	writeComponents(&b, r, agents.Registry, "agent.with", "`agent.kind` chooses an agent, and `agent.with` holds its settings.")
+	writeComponents(&b, r, tools.Registry, "agent.tools", "Each item of `agent.tools` is the name of a tool, or a name with settings: `{bash: {timeout: 120}}`.")
+	writeComponents(&b, r, llms.Providers, "llm.with", "`llm.provider` chooses an API, and `llm.with` holds its settings. The settings of section `llm` are not repeated here.")
 	b.WriteString("Settings of views are in [views](views.md).\n")
 	return b.String()
 }
 
-// components are the settings that belong to one kind of a component.
-func components[C, D any](b *strings.Builder, r reader, registry *plugin.Registry[C, D], block, about string) {
+// writeComponents writes a section with the settings of each kind in a registry.
+func writeComponents[C, D any](b *strings.Builder, r settingReader, registry *plugin.Registry[C, D], block, about string) {
 	fmt.Fprintf(b, "## %s\n\n%s\n\n", block, about)
 	for _, kind := range registry.Kinds() {
 		spec, _ := registry.Lookup(kind)
@@ -100,18 +101,19 @@ func components[C, D any](b *strings.Builder, r reader, registry *plugin.Registr
 	}
 }
 
+// capital returns s with its first letter in upper case.
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// reader reads settings off structs: the key from a tag, the default from the value, and
-// the meaning from the comment in the source.
-type reader struct {
+// settingReader derives settings from structs: the key from a tag, the default from the
+// value, and the meaning from the comment in the source.
+type settingReader struct {
 	t        *testing.T
 	tag      string
-	comments map[string]map[string]string // of fields, by the type's path and name
+	comments map[string]map[string]string // comments of fields, by the type's path and name, then by field
 }
 
-// settings are those of a struct. Embedded structs are part of it.
-func (r reader) settings(v reflect.Value, path string) (list []setting) {
+// settings returns the settings of a struct, including those of embedded structs.
+func (r settingReader) settings(v reflect.Value, path string) (list []setting) {
 	for f, field := range v.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get(r.tag), ",")
 		switch {
@@ -126,28 +128,28 @@ func (r reader) settings(v reflect.Value, path string) (list []setting) {
 	return list
 }
 
-// field is one setting, or those below it.
-func (r reader) field(owner reflect.Type, f reflect.StructField, v reflect.Value, key string) []setting {
+// field returns the setting of a field, or the settings of the struct that the field holds.
+func (r settingReader) field(owner reflect.Type, f reflect.StructField, v reflect.Value, key string) []setting {
 	inner := f.Type
 	if inner.Kind() == reflect.Pointer && inner.Elem().Kind() == reflect.Struct {
 		return r.settings(reflect.Zero(inner.Elem()), key)
 	}
-	if inner.Kind() == reflect.Struct && !reads(inner) {
+	if inner.Kind() == reflect.Struct && !decodesItself(inner) {
 		return r.settings(v, key)
 	}
-	if inner.Kind() == reflect.Slice && inner.Elem().Kind() == reflect.Struct && !reads(inner.Elem()) {
+	if inner.Kind() == reflect.Slice && inner.Elem().Kind() == reflect.Struct && !decodesItself(inner.Elem()) {
 		return r.settings(reflect.Zero(inner.Elem()), key+"[]")
 	}
 	return []setting{r.setting(owner, f, v, key)}
 }
 
-// reads reports whether a type decodes itself from text or YAML.
-func reads(t reflect.Type) bool {
+// decodesItself reports whether a type decodes itself from text or JSON.
+func decodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-func (r reader) setting(owner reflect.Type, f reflect.StructField, v reflect.Value, key string) setting {
+func (r settingReader) setting(owner reflect.Type, f reflect.StructField, v reflect.Value, key string) setting {
 	meaning := r.comment(owner, f.Name)
 	if meaning == "" {
 		r.t.Errorf("%s.%s (%s) has no comment, which would be its meaning", owner, f.Name, key)
@@ -155,7 +157,7 @@ func (r reader) setting(owner reflect.Type, f reflect.StructField, v reflect.Val
 	return setting{key, typeName(f.Type), defaultText(v), meaning}
 }
 
-// typeName is what a user writes for a Go type.
+// typeName returns the name of a Go type in the table.
 func typeName(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -169,7 +171,7 @@ func typeName(t reflect.Type) string {
 		return "list of tools"
 	case t == reflect.TypeFor[json.RawMessage](), t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Interface:
 		return "block"
-	case reads(t):
+	case decodesItself(t):
 		return "text or list"
 	}
 	switch t.Kind() {
@@ -189,7 +191,7 @@ func typeName(t reflect.Type) string {
 	return t.String()
 }
 
-// defaultText is a default as YAML; "" if there is none.
+// defaultText returns a default as YAML; "" if the setting has no default.
 func defaultText(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case time.Duration:
@@ -226,7 +228,7 @@ func defaultText(v reflect.Value) string {
 	return ""
 }
 
-// shortDuration leaves out the zeros: 5m, not 5m0s.
+// shortDuration formats a duration without trailing zeros: 5m, not 5m0s.
 func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -238,8 +240,8 @@ func shortDuration(d time.Duration) string {
 	return text
 }
 
-// comment is what the source says about a field, as one sentence.
-func (r reader) comment(owner reflect.Type, field string) string {
+// comment returns the comment of a field in the source, as one sentence.
+func (r settingReader) comment(owner reflect.Type, field string) string {
 	key := owner.PkgPath() + "." + owner.Name()
 	if r.comments[key] == nil {
 		r.comments[key] = fieldComments(r.t, owner)
@@ -254,7 +256,7 @@ func (r reader) comment(owner reflect.Type, field string) string {
 	return strings.TrimSuffix(capital(text), ".") + "."
 }
 
-// fieldComments reads the comments of a struct: above each field, or at its end.
+// fieldComments reads the comments of the fields of a struct, both above a field and at the end of its line.
 func fieldComments(t *testing.T, owner reflect.Type) map[string]string {
 	dir := filepath.Join(repository, strings.TrimPrefix(owner.PkgPath(), modulePath))
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))

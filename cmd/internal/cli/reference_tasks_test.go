@@ -10,8 +10,9 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// The page on task.yaml has every field in its table, and its examples can be read.
-func TestPageOfTaskFiles(t *testing.T) {
+// The tables of the page on task.yaml name every field, and tracesmith can read the page's
+// examples.
+func TestTaskFilePageIsComplete(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(repository, "docs/task-yaml.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -30,12 +31,12 @@ func TestPageOfTaskFiles(t *testing.T) {
 				continue
 			}
 			if count++; !documented[list.prefix+name] {
-				t.Errorf("the page does not say what %s%s is", list.prefix, name)
+				t.Errorf("the page does not describe the field %s%s", list.prefix, name)
 			}
 		}
 	}
 	if count != len(documented) {
-		t.Errorf("the page has %d fields, there are %d", len(documented), count)
+		t.Errorf("the page describes %d fields, but there are %d", len(documented), count)
 	}
 	for _, example := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(raw), -1) {
 		if err := readTaskFile(t, example[1]); err != nil {
@@ -44,7 +45,7 @@ func TestPageOfTaskFiles(t *testing.T) {
 	}
 }
 
-// readTaskFile is what the source dir says of a task with this file.
+// readTaskFile returns the error of the task source dir for a task.yaml with this text.
 func readTaskFile(t *testing.T, text string) error {
 	t.Helper()
 	dir := t.TempDir()

@@ -15,12 +15,13 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// viewPage says what the rows of each view hold, and which options it takes.
+// viewPage returns the page about views: the fields of their rows and the options that they
+// take.
 func viewPage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# Views\n\nThe views of `tracesmith export`. [Exporting views](../views.md) explains the options and how trainers load the rows. " +
 		"Of the values of an option, the first is the default. A view refuses an option that is not in its table.\n")
-	r := reader{t: t, tag: "json", comments: map[string]map[string]string{}}
+	r := settingReader{t: t, tag: "json", comments: map[string]map[string]string{}}
 	for _, kind := range sinks.Views.Kinds() {
 		spec, _ := sinks.Views.Lookup(kind)
 		view, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{Count: func(string) int { return 0 }})
@@ -41,6 +42,7 @@ func viewPage(t *testing.T) string {
 	return b.String()
 }
 
+// outputOf describes the output of a view.
 func outputOf(view sinks.View) string {
 	if view.Container() == sinks.Dir {
 		return "a directory with a file for each episode"
@@ -48,7 +50,7 @@ func outputOf(view sinks.View) string {
 	return "`" + view.Container() + "`, unless `-o` or `--container` says otherwise"
 }
 
-// rowFields are the keys of the rows that the golden file of a view has.
+// rowFields lists the keys of the rows in the golden file of a view.
 func rowFields(t *testing.T, kind string) string {
 	raw, err := os.ReadFile(filepath.Join(repository, "sinks/views/testdata", kind+".golden"))
 	if err != nil {
@@ -73,7 +75,8 @@ func rowFields(t *testing.T, kind string) string {
 	return "`" + strings.Join(slices.Sorted(maps.Keys(keys)), "`, `") + "`"
 }
 
-// viewOptions asks a view what it accepts: it refuses a wrong value with the right ones.
+// viewOptions returns a table row for each option of a view. It gets the values from the
+// error with which the view refuses a wrong value.
 func viewOptions(t *testing.T, kind string) (rows []string) {
 	for _, option := range []struct {
 		name string
@@ -90,7 +93,7 @@ func viewOptions(t *testing.T, kind string) (rows []string) {
 	} {
 		_, err := sinks.Views.Build(kind, nil, option.with)
 		if err == nil {
-			t.Fatalf("%s takes --%s ?", kind, option.name)
+			t.Fatalf("%s accepts a wrong value of --%s", kind, option.name)
 		}
 		if _, values, ok := strings.Cut(err.Error(), "choose one of "); ok {
 			values, _, _ = strings.Cut(values, ", or omit")

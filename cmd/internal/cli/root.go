@@ -17,19 +17,20 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 )
 
-// stoppedBy maps each signal to the cause with which it cancels a command.
-var stoppedBy = map[os.Signal]*Error{
+// signalErrors maps each signal that stops a command to the cause with which it cancels the
+// command's context.
+var signalErrors = map[os.Signal]*Error{
 	syscall.SIGINT:  {Code: ExitInt, Err: errors.New("interrupted")},
 	syscall.SIGTERM: {Code: ExitTerm, Err: errors.New("terminated")},
 	syscall.SIGHUP:  {Code: ExitHangup, Err: errors.New("the terminal was closed")},
 }
 
-// StoppingText is the annotation that says what a command does between the first
-// signal and its exit.
+// StoppingText is the annotation of a command that says what it does between the first signal
+// and its exit.
 const StoppingText = "stopping"
 
-// Resumable adds to the error of a command that a signal stopped the hint to repeat
-// it. It is for commands that continue where they stopped.
+// Resumable returns the error of a command that continues where it stopped. If a signal
+// stopped it, the error gets the hint to repeat the command.
 func Resumable(ctx context.Context, err error) error {
 	if stopped, ok := errors.AsType[*Error](context.Cause(ctx)); ok && err != nil && err.Error() != "" {
 		return &Error{Code: stopped.Code, Try: "the same command again: it continues where it stopped", Err: stopped}
@@ -47,23 +48,23 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 	root := newRoot(s)
 	root.SetArgs(s.Args)
 	stopping := "closing sandboxes"
-	var misused error
+	var usageErr error
 	if c, rest, err := root.Find(s.Args); err == nil {
 		stopping = cmp.Or(c.Annotations[StoppingText], stopping)
-		misused = topicOnly(c, rest)
+		usageErr = checkTopic(c, rest)
 	}
 	go func() {
 		defer close(signalsDone)
 		watchSignals(s, stopping, cancel, done)
 	}()
-	err := misused
+	err := usageErr
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
 	close(done)
 	<-signalsDone
-	stated, ok := errors.AsType[*Error](err)
-	if cause := context.Cause(ctx); err != nil && cause != nil && CodeOf(err) != CodeOf(cause) && !(ok && stated.OverridesSignal) {
+	own, ok := errors.AsType[*Error](err)
+	if cause := context.Cause(ctx); err != nil && cause != nil && CodeOf(err) != CodeOf(cause) && !(ok && own.OverridesSignal) {
 		err = cause
 	}
 	if err != nil && err.Error() != "" {
@@ -72,9 +73,9 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 	return CodeOf(err)
 }
 
-// watchSignals cancels the command at the first signal and ends the process at the
-// second one, for a user who does not want to wait for the clean-up. A command that
-// can be drained is drained before that.
+// watchSignals cancels the command at the first signal, and ends the process at the second
+// one, for a user who does not want to wait for the clean-up. If the command can drain its
+// work, the first signal starts that, and the second and third ones do the above.
 func watchSignals(s *State, stopping string, cancel context.CancelCauseFunc, done <-chan struct{}) {
 	count := 0
 	for {
@@ -82,8 +83,8 @@ func watchSignals(s *State, stopping string, cancel context.CancelCauseFunc, don
 		case <-done:
 			return
 		case sig := <-s.Interrupts:
-			cause := stoppedBy[sig]
-			if text, ok := s.drained(sig); ok {
+			cause := signalErrors[sig]
+			if text, ok := s.startDrain(sig); ok {
 				fmt.Fprintf(s.Stderr, "stopping: %s (interrupt again to cancel them)\n", text)
 				continue
 			}
@@ -116,7 +117,7 @@ func Tracesmith(s *State) *cobra.Command {
 	root.SetOut(s.Stdout)
 	root.SetErr(s.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		text, _, _ := strings.Cut(err.Error(), ": strconv.") // drop what strconv says
+		text, _, _ := strings.Cut(err.Error(), ": strconv.") // drop the details of strconv's error
 		return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(text + suggestFlag(c, text))}
 	})
 	root.AddGroup(&cobra.Group{ID: "make", Title: "Make data:"}, &cobra.Group{ID: "read", Title: "Read data:"}, &cobra.Group{ID: "tool", Title: "Tools:"})
@@ -136,8 +137,8 @@ func Tracesmith(s *State) *cobra.Command {
 	return root
 }
 
-// RangeArgs accepts min to max arguments, or at least min if max is negative. It is
-// cobra's check with ExitUsage and a usage line.
+// RangeArgs accepts min to max arguments, or at least min if max is negative. Unlike cobra's
+// check, its error has ExitUsage and a usage line.
 func RangeArgs(min, max int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) >= min && (max < 0 || len(args) <= max) {
@@ -163,13 +164,14 @@ func knownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("unknown command %q", strings.TrimPrefix(c.CommandPath()+" "+args[0], c.Root().Name()+" "))
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		what += fmt.Sprintf(": did you mean %q?", strings.TrimPrefix(c.CommandPath()+" "+near[0], c.Root().Name()+" "))
+	message := fmt.Sprintf("unknown command %q", strings.TrimPrefix(c.CommandPath()+" "+args[0], c.Root().Name()+" "))
+	if suggestion := c.SuggestionsFor(args[0]); len(suggestion) > 0 {
+		message += fmt.Sprintf(": did you mean %q?", strings.TrimPrefix(c.CommandPath()+" "+suggestion[0], c.Root().Name()+" "))
 	}
-	return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(what)}
+	return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(message)}
 }
 
+// argCount describes how many arguments a command takes.
 func argCount(min, max int) string {
 	switch {
 	case max < 0 && min == 1:
@@ -201,8 +203,8 @@ func (f *ConfigFlags) Add(c *cobra.Command) {
 	Must(c.RegisterFlagCompletionFunc("set", f.override()))
 }
 
-// AddSandbox defines --sandbox. byDefault ends its description and says what an empty
-// sandbox.kind means.
+// AddSandbox defines --sandbox. byDefault is appended to the description of the flag and
+// says what an empty sandbox.kind means; it may be "".
 func (f *ConfigFlags) AddSandbox(c *cobra.Command, byDefault string) {
 	c.Flags().StringVar(&f.Sandbox, "sandbox", "", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", ")+byDefault)
 	Must(c.RegisterFlagCompletionFunc("sandbox", OneOf(wire.DriverKinds()...)))

@@ -28,6 +28,7 @@ type runFlags struct {
 	asJSON  bool
 }
 
+// NewRun returns the command run.
 func NewRun(s *State) *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
@@ -130,17 +131,17 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 	return f.execute(ctx, s, cfg, run)
 }
 
-// execute runs the batch, publishes the episodes if publish.to is set, and prints the summary.
+// execute runs the batch, prints the summary, and publishes the episodes if publish.to is set.
 func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, run *wire.Run) error {
 	report, err := run.Execute(ctx)
 	out := runOutput{Schema: "tracesmith.run/1", Report: report}
-	begun := report.Ledger.Reused+report.Ledger.Ran > 0
-	if begun && !f.asJSON {
+	hasResults := report.Ledger.Reused+report.Ledger.Ran > 0
+	if hasResults && !f.asJSON {
 		if err == nil && cfg.Publish.To != "" && report.Data.Episodes > 0 {
 			report.Next = report.FailureCommands() // only how to handle failures; publishing prints the other next steps
 		}
-		if werr := report.WriteText(s.Stdout); werr != nil {
-			return fmt.Errorf("writing the summary: %w", werr)
+		if writeErr := report.WriteText(s.Stdout); writeErr != nil {
+			return fmt.Errorf("writing the summary: %w", writeErr)
 		}
 	}
 	if err == nil && cfg.Publish.To != "" && report.Data.Episodes > 0 {
@@ -160,7 +161,7 @@ func (f *runFlags) execute(ctx context.Context, s *State, cfg configs.Config, ru
 	switch cause := context.Cause(ctx); {
 	case err == nil && report.ExitCode != ExitOK:
 		return silentExit{report.ExitCode}
-	case err != nil && cause != nil && begun && !f.asJSON:
+	case err != nil && cause != nil && hasResults && !f.asJSON:
 		return silentExit{CodeOf(cause)}
 	}
 	return err
@@ -173,7 +174,8 @@ type runOutput struct {
 	Published *publish.Report `json:"published"`
 }
 
-// silentExit is an error that only sets the exit code. The summary has already stated the reason.
+// silentExit is an error that only sets the exit code, because the output already shows the
+// reason.
 type silentExit struct{ code int }
 
 func (s silentExit) Error() string { return "" }

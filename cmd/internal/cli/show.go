@@ -55,10 +55,10 @@ func newShow(s *State) *cobra.Command {
 			case len(args) == 1:
 				return f.list(c.Context(), s, data, found)
 			case len(found) == 0:
-				if err := f.failed(c.Context(), data, args[1]); err != nil {
+				if err := f.deadLetterError(c.Context(), data, args[1]); err != nil {
 					return err
 				}
-				if ok, err := f.unfinished(c.Context(), s, data, args[1]); ok || err != nil {
+				if found, err := f.showUnfinished(c.Context(), s, data, args[1]); found || err != nil {
 					return err
 				}
 				return &Error{Code: ExitUsage, Try: shell("tracesmith", "show", args[0]), Err: fmt.Errorf("no episode %q in %s", args[1], args[0])}
@@ -68,7 +68,7 @@ func newShow(s *State) *cobra.Command {
 					fmt.Fprintf(s.Stderr, "  %s  attempt %d  %s\n", t.Episode.EpisodeID, t.Episode.Attempt, schemas.Value(t.Episode.Outcome))
 				}
 			}
-			return f.episode(s, data, found[0])
+			return f.showEpisode(s, data, found[0])
 		},
 	}
 	f.Add(c)
@@ -80,25 +80,27 @@ func newShow(s *State) *cobra.Command {
 	return c
 }
 
-// matches reports whether name is an episode's id, a prefix of it, or its task.
+// matches reports whether name is an episode's id, a prefix of it with at least 4 characters,
+// or the instance id of its task.
 func matches(name, id, instance string) bool {
 	return name == id || name == instance || len(name) >= 4 && strings.HasPrefix(id, name)
 }
 
+// list lists all episodes, then the jobs without an episode and the unfinished episodes.
 func (f *showFlags) list(ctx context.Context, s *State, data *wire.Data, found []sinks.Trajectory) error {
-	dead, err := data.Dead(ctx)
+	dead, err := data.DeadLetters(ctx)
 	if err != nil {
 		return Usage(err)
 	}
 	if f.asJSON {
-		rows, without := []schemas.EpisodeRow{}, []schemas.DeadLetterRow{}
+		rows, deadRows := []schemas.EpisodeRow{}, []schemas.DeadLetterRow{}
 		for _, t := range found {
 			rows = append(rows, t.Episode)
 		}
 		for _, d := range dead {
-			without = append(without, d.DeadLetterRow)
+			deadRows = append(deadRows, d.DeadLetterRow)
 		}
-		return PrintJSON(s, map[string]any{"schema": "tracesmith.episodes/1", "episodes": rows, "dead_letters": without})
+		return PrintJSON(s, map[string]any{"schema": "tracesmith.episodes/1", "episodes": rows, "dead_letters": deadRows})
 	}
 	w := newTable(s.Stdout, "EPISODE\tTASK\tATTEMPT\tAGENT\tOUTCOME\tTURNS\tSECONDS")
 	for _, t := range found {
@@ -113,15 +115,15 @@ func (f *showFlags) list(ctx context.Context, s *State, data *wire.Data, found [
 		return err
 	}
 	printDead(s.Stdout, data, dead)
-	begun, err := data.Unfinished(ctx)
-	for _, u := range slices.DeleteFunc(begun, func(u wire.Unfinished) bool { return u.Dead }) {
+	unfinished, err := data.Unfinished(ctx)
+	for _, u := range slices.DeleteFunc(unfinished, func(u wire.Unfinished) bool { return u.Dead }) {
 		fmt.Fprintf(s.Stderr, "%s  %s  not finished: repeat the run command to continue it\n", u.ID[:min(12, len(u.ID))], u.Instance)
 	}
 	return err
 }
 
 // printDead counts the jobs that ended without an episode, and lists the first ones.
-func printDead(w io.Writer, data *wire.Data, dead []wire.Dead) {
+func printDead(w io.Writer, data *wire.Data, dead []wire.DeadLetter) {
 	tally := publish.NewTally()
 	for _, d := range dead {
 		tally.AddDead([]schemas.DeadLetterRow{d.DeadLetterRow})
@@ -133,11 +135,11 @@ func printDead(w io.Writer, data *wire.Data, dead []wire.Dead) {
 	for _, d := range dead[:min(len(dead), 20)] {
 		fmt.Fprintf(w, "  %s  %s  %s\n", d.UnitKey[:min(12, len(d.UnitKey))], cmp.Or(d.Instance, "task "+clip(schemas.Value(d.InputRef), 12)), deadReason(d))
 	}
-	fmt.Fprintf(w, "  all of them: %s\n", data.DeadPlace())
+	fmt.Fprintf(w, "  all of them: %s\n", data.DeadLettersPath())
 }
 
-// deadReason returns on one line why a job has no episode.
-func deadReason(d wire.Dead) string {
+// deadReason says on one line why a job has no episode.
+func deadReason(d wire.DeadLetter) string {
 	return fmt.Sprintf("%s after %s: %s", schemas.Value(d.ErrorClass), count(int(d.Attempts), "attempt"), firstLine(schemas.Value(d.ErrorMessage)))
 }
 
@@ -150,7 +152,8 @@ func outcomeText(e schemas.EpisodeRow) string {
 	return schemas.Value(e.Outcome)
 }
 
-func (f *showFlags) episode(s *State, data *wire.Data, t sinks.Trajectory) error {
+// showEpisode shows the steps of an episode that the flags choose.
+func (f *showFlags) showEpisode(s *State, data *wire.Data, t sinks.Trajectory) error {
 	steps := t.Steps
 	switch {
 	case f.last && len(steps) > 0:
@@ -161,7 +164,7 @@ func (f *showFlags) episode(s *State, data *wire.Data, t sinks.Trajectory) error
 		steps = steps[f.step : f.step+1]
 	}
 	if f.bytes {
-		return f.wire(s, data, t, steps)
+		return f.showCalls(s, data, t, steps)
 	}
 	if f.asJSON {
 		return PrintJSON(s, map[string]any{"schema": "tracesmith.trajectory/1", "episode": t.Episode, "steps": steps})
@@ -182,12 +185,12 @@ func printEpisodeHead(w io.Writer, e schemas.EpisodeRow) {
 	fmt.Fprintf(w, "episode %s\n", e.EpisodeID)
 	fmt.Fprintf(w, "task    %s/%s (%s)\n", e.TaskSource, e.InstanceID, schemas.Value(e.BugKind))
 	fmt.Fprintf(w, "agent   %s %s, %d turns, %d steps\n", e.AgentName, schemas.Value(e.AgentVersion), e.NTurns, e.NSteps)
-	var acts []string
+	var phases []string
 	for i, phase := range e.Phases[:min(len(e.Phases), len(e.PhaseModels))] {
-		acts = append(acts, phase+" "+e.PhaseModels[i])
+		phases = append(phases, phase+" "+e.PhaseModels[i])
 	}
-	if len(acts) > 0 {
-		fmt.Fprintf(w, "models  %s\n", strings.Join(acts, ", "))
+	if len(phases) > 0 {
+		fmt.Fprintf(w, "models  %s\n", strings.Join(phases, ", "))
 	}
 	if e.NDiverged != nil && *e.NDiverged > 0 && e.FirstDivergedStep != nil {
 		fmt.Fprintf(w, "again   %d answers differ from the recorded ones; the first is that of step %d\n", *e.NDiverged, *e.FirstDivergedStep)
@@ -211,7 +214,7 @@ func printEpisodeEnd(w io.Writer, e schemas.EpisodeRow) {
 	}
 }
 
-// printStep prints one step: a headline, then what was said and seen.
+// printStep prints one step: a headline, then the message, the call and the observation.
 func (f *showFlags) printStep(w io.Writer, s schemas.StepRow) {
 	head := []string{fmt.Sprintf("── %d", s.StepIndex), s.Source}
 	if s.ToolName != nil {
@@ -250,6 +253,8 @@ func (f *showFlags) printStep(w io.Writer, s schemas.StepRow) {
 // previewLines is how many lines of a long text are shown without --full.
 const previewLines = 40
 
+// indent prints the first lines of body, or with --full all of them, after prefix. Later
+// lines are aligned with the first one.
 func (f *showFlags) indent(w io.Writer, prefix, body string) {
 	lines := strings.Split(strings.TrimRight(body, "\n"), "\n")
 	shown := lines

@@ -13,10 +13,10 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 )
 
-// wire prints the model calls of the shown steps: every try, with the request as it
-// was sent and the response as it came. If all steps are shown, calls that became no
-// step are included.
-func (f *showFlags) wire(s *State, data *wire.Data, t sinks.Trajectory, steps []schemas.StepRow) error {
+// showCalls prints the model calls of the shown steps: every attempt, with the bytes of the
+// request and the response. If all steps are shown, it also prints calls from which no step
+// was made.
+func (f *showFlags) showCalls(s *State, data *wire.Data, t sinks.Trajectory, steps []schemas.StepRow) error {
 	stepOf := map[string]int32{}
 	for _, step := range steps {
 		if step.RequestSHA256 != nil {
@@ -36,11 +36,12 @@ func (f *showFlags) wire(s *State, data *wire.Data, t sinks.Trajectory, steps []
 			return Usage(fmt.Errorf("the run directory does not hold the calls of step %d", step))
 		}
 	}
-	return f.calls(s, t.Episode.EpisodeID, calls, stepOf)
+	return f.printCalls(s, t.Episode.EpisodeID, calls, stepOf)
 }
 
-// calls prints calls; "-" marks those that became no step.
-func (f *showFlags) calls(s *State, episode string, calls []wire.Call, stepOf map[string]int32) error {
+// printCalls prints calls. "-" takes the place of the step of a call from which no step was
+// made.
+func (f *showFlags) printCalls(s *State, episode string, calls []wire.Call, stepOf map[string]int32) error {
 	out := []map[string]any{}
 	for i, c := range calls {
 		step, known := stepOf[c.RequestSHA256]
@@ -67,7 +68,7 @@ func (f *showFlags) calls(s *State, episode string, calls []wire.Call, stepOf ma
 	return nil
 }
 
-// printCall prints call i, numbered among the tries of its request.
+// printCall prints calls[i], with its number among the attempts to send the same request.
 func printCall(w io.Writer, step string, i int, calls []wire.Call) {
 	first, end := i, i+1
 	for first > 0 && calls[first-1].RequestSHA256 == calls[i].RequestSHA256 {
@@ -77,58 +78,58 @@ func printCall(w io.Writer, step string, i int, calls []wire.Call) {
 		end++
 	}
 	c := calls[i]
-	ended := fmt.Sprintf("status %d", c.Status)
+	result := fmt.Sprintf("status %d", c.Status)
 	if c.Failure != "" {
-		ended += ", " + c.Failure
+		result += ", " + c.Failure
 	}
-	fmt.Fprintf(w, "── %s · call %d of %d · %s · %s\n", step, i-first+1, end-first, ended, c.At.Format("2006-01-02 15:04:05.000"))
-	if i == first { // the other tries sent the same
+	fmt.Fprintf(w, "── %s · call %d of %d · %s · %s\n", step, i-first+1, end-first, result, c.At.Format("2006-01-02 15:04:05.000"))
+	if i == first { // the other attempts sent the same request
 		fmt.Fprintf(w, "%s\n", c.Request)
 	}
 	fmt.Fprintf(w, "← %s\n\n", c.Response)
 }
 
-// failed returns the error for the name of a job without an episode; nil if no such job
-// has the name, or if --wire asks for its calls.
-func (f *showFlags) failed(ctx context.Context, data *wire.Data, name string) error {
-	dead, err := data.Dead(ctx)
+// deadLetterError returns the error for a name that matches a job without an episode. It
+// returns nil if the name matches no such job, or if --wire asks for the job's calls.
+func (f *showFlags) deadLetterError(ctx context.Context, data *wire.Data, name string) error {
+	dead, err := data.DeadLetters(ctx)
 	if err != nil {
 		return Usage(err)
 	}
-	i := slices.IndexFunc(dead, func(d wire.Dead) bool { return matches(name, d.UnitKey, d.Instance) })
+	i := slices.IndexFunc(dead, func(d wire.DeadLetter) bool { return matches(name, d.UnitKey, d.Instance) })
 	if i < 0 || f.bytes {
 		return nil
 	}
-	return &Error{Code: ExitUsage, Try: "run with --retry infra; all such jobs are in " + data.DeadPlace(),
+	return &Error{Code: ExitUsage, Try: "run with --retry infra; all such jobs are in " + data.DeadLettersPath(),
 		Err: fmt.Errorf("job %s has no episode: %s", dead[i].UnitKey, deadReason(dead[i]))}
 }
 
-// unfinished shows the calls of an episode that is not staged yet. ok is false if the
-// run has no such episode.
-func (f *showFlags) unfinished(ctx context.Context, s *State, data *wire.Data, name string) (ok bool, err error) {
-	begun, err := data.Unfinished(ctx)
+// showUnfinished shows the calls of an episode that is not staged yet. found is false if no
+// such episode matches the name.
+func (f *showFlags) showUnfinished(ctx context.Context, s *State, data *wire.Data, name string) (found bool, err error) {
+	unfinished, err := data.Unfinished(ctx)
 	if err != nil {
 		return false, Usage(err)
 	}
-	i := slices.IndexFunc(begun, func(u wire.Unfinished) bool { return matches(name, u.ID, u.Instance) })
+	i := slices.IndexFunc(unfinished, func(u wire.Unfinished) bool { return matches(name, u.ID, u.Instance) })
 	if i < 0 {
 		return false, nil
 	}
-	u := begun[i]
-	what := fmt.Errorf("episode %s is not finished, and can be shown when it is staged: repeat the run command to continue it", u.ID)
+	u := unfinished[i]
+	reason := fmt.Errorf("episode %s is not finished yet: repeat the run command to continue it", u.ID)
 	if u.Dead {
-		what = fmt.Errorf("job %s has no episode; these are the calls that it made", u.ID)
+		reason = fmt.Errorf("job %s has no episode; these are the calls that it made", u.ID)
 	}
 	if !f.bytes {
-		return true, &Error{Code: ExitUsage, Try: shell("tracesmith", "show", data.Place, name, "--wire") + "   # its model calls so far", Err: what}
+		return true, &Error{Code: ExitUsage, Try: shell("tracesmith", "show", data.Place, name, "--wire") + "   # its model calls so far", Err: reason}
 	}
 	calls, err := data.Calls(u.ID, func(string) bool { return true })
 	switch {
 	case err != nil:
 		return true, Usage(err)
 	case len(calls) == 0:
-		return true, Usage(errors.Join(what, errors.New("it has called no model so far")))
+		return true, Usage(errors.Join(reason, errors.New("it has called no model so far")))
 	}
-	fmt.Fprintf(s.Stderr, "%v\n", what)
-	return true, f.calls(s, u.ID, calls, nil)
+	fmt.Fprintf(s.Stderr, "%v\n", reason)
+	return true, f.printCalls(s, u.ID, calls, nil)
 }

@@ -11,24 +11,24 @@ import (
 	"github.com/tracesmith/tracesmith/configs/nearest"
 )
 
-// similar returns the name that the user probably meant: the nearest one within two
-// changes (fewer for a short name), or the first that begins with what they wrote. It
-// returns "" if there is none. Two swapped letters are two changes, so among names that
-// far away it prefers one with the same first letter: for "rnu", run to env.
+// similar returns the name that the user probably meant: the nearest name within two changes
+// (fewer if wrong is short), or else the first name that begins with wrong. It returns "" if
+// there is no such name. Two swapped letters count as two changes. Among names two changes
+// away it prefers names with the same first letter: for "rnu" it returns run, not env.
 func similar(wrong string, names []string) string {
 	wrong = strings.ToLower(wrong)
 	if wrong == "" {
 		return ""
 	}
-	var alike []string
+	var sameInitial []string
 	for _, name := range names {
 		if strings.HasPrefix(name, wrong[:1]) {
-			alike = append(alike, name)
+			sameInitial = append(sameInitial, name)
 		}
 	}
-	within := min(2, (len(wrong)+1)/2)
-	if near := cmp.Or(nearest.Name(wrong, names, 1), nearest.Name(wrong, alike, within), nearest.Name(wrong, names, within)); near != "" || len(wrong) < 2 {
-		return near
+	maxChanges := min(2, (len(wrong)+1)/2)
+	if suggestion := cmp.Or(nearest.Name(wrong, names, 1), nearest.Name(wrong, sameInitial, maxChanges), nearest.Name(wrong, names, maxChanges)); suggestion != "" || len(wrong) < 2 {
+		return suggestion
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, wrong) {
@@ -38,8 +38,9 @@ func similar(wrong string, names []string) string {
 	return ""
 }
 
-// unknownFlag matches what pflag says about "--max-cots" and about "-max-cost", which it
-// reads as a group of short flags.
+// unknownFlag matches pflag's message about an unknown flag, such as --max-cots, and its
+// message about a long flag with one dash, such as -max-cost, which pflag reads as a group of
+// short flags.
 var unknownFlag = regexp.MustCompile(`^(?:unknown flag: --|unknown shorthand flag: '.' in -)([^=]{2,})`)
 
 // suggestFlag returns ": did you mean ...?" for a message about an unknown flag of c, or
@@ -50,19 +51,19 @@ func suggestFlag(c *cobra.Command, message string) string {
 		return ""
 	}
 	var names []string
-	for _, f := range visited(c.Flags().VisitAll) {
+	for _, f := range collect(c.Flags().VisitAll) {
 		if !f.Hidden && f.Deprecated == "" {
 			names = append(names, f.Name)
 		}
 	}
-	if near := similar(wrong[1], names); near != "" {
-		return fmt.Sprintf(": did you mean %q?", "--"+near)
+	if suggestion := similar(wrong[1], names); suggestion != "" {
+		return fmt.Sprintf(": did you mean %q?", "--"+suggestion)
 	}
 	return ""
 }
 
-// visited lists what a visitor visits.
-func visited[T any](visit func(func(T))) (all []T) {
+// collect returns the items that visit passes to its argument.
+func collect[T any](visit func(func(T))) (all []T) {
 	visit(func(item T) { all = append(all, item) })
 	return all
 }

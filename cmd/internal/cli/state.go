@@ -20,7 +20,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline"
 )
 
-// State is the process as the commands see it.
+// State holds everything through which commands reach their process.
 type State struct {
 	Args    []string // without the program's name
 	Environ []string // NAME=value
@@ -30,7 +30,7 @@ type State struct {
 	Now     func() time.Time
 	// Interrupts delivers the signals that end a command.
 	Interrupts <-chan os.Signal
-	// Hooks let tests and the lab disturb a run.
+	// Hooks let tests and tracesmith-lab inject faults into a run.
 	Hooks pipeline.Hooks
 	// TTY reports whether Stderr is a terminal, StdinTTY whether Stdin is.
 	TTY, StdinTTY bool
@@ -39,7 +39,7 @@ type State struct {
 	exitHook exitHook
 }
 
-// exitHook runs before a forced exit.
+// exitHook holds the function that runs before a forced exit.
 type exitHook struct {
 	sync.Mutex
 	do func()
@@ -79,9 +79,10 @@ func (s *State) drain(text string, immediate ...os.Signal) <-chan struct{} {
 	return s.drainer.ch
 }
 
-// drained closes the channel that drain returned, unless it is closed, and returns
-// drain's text; ok is false if sig is to cancel the command.
-func (s *State) drained(sig os.Signal) (text string, ok bool) {
+// startDrain closes the channel that drain returned and returns drain's text. ok is false if
+// sig must cancel the command instead: because the command cannot drain, is draining, or named
+// sig as immediate.
+func (s *State) startDrain(sig os.Signal) (text string, ok bool) {
 	d := &s.drainer
 	d.Lock()
 	defer d.Unlock()
@@ -93,10 +94,11 @@ func (s *State) drained(sig os.Signal) (text string, ok bool) {
 	return d.text, true
 }
 
-// OSState returns the State of the real process; stop ends its signal delivery.
+// OSState returns the State of the current process. stop ends the delivery of signals to
+// Interrupts.
 func OSState() (s *State, stop func()) {
 	ch := make(chan os.Signal, 4)
-	for sig := range stoppedBy {
+	for sig := range signalErrors {
 		if sig != syscall.SIGHUP || !signal.Ignored(sig) { // nohup makes the process ignore it
 			signal.Notify(ch, sig)
 		}
@@ -123,19 +125,20 @@ func (s *State) Getenv(name string) string {
 	return value
 }
 
-// Host returns what components need of the process.
+// Host returns what components need from the process.
 func (s *State) Host() wire.Host {
 	return wire.Host{Getenv: s.Getenv, Environ: s.Environ, Warn: s.Stderr, Version: Version}
 }
 
-// Version is the release in the file VERSION, to which `make build` adds a plus sign
-// and the commit. The records that this program writes hold it. Commit is empty in
-// other builds, which have a VCS stamp at best.
+// Version is the release in the file VERSION. `make build` appends a plus sign and the commit
+// to Version, and sets Commit. The program writes both into its records. In other builds,
+// Commit is empty; commit() then returns the revision with which Go stamped the binary.
 var (
 	Version = "0.2.0"
 	Commit  = ""
 )
 
+// commit returns the commit that the program was built from; "" if it is unknown.
 func commit() string {
 	if Commit != "" {
 		return Commit

@@ -24,14 +24,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-func remote(place string) bool { return strings.HasPrefix(place, "s3://") }
+// isRemote reports whether place is an S3 location.
+func isRemote(place string) bool { return strings.HasPrefix(place, "s3://") }
 
-// dataFlags open a dataset or a run.
+// dataFlags are the flags of commands that read a dataset or a run.
 type dataFlags struct {
 	ConfigFlags
 	endpoint string
 }
 
+// Add defines the flags.
 func (f *dataFlags) Add(c *cobra.Command) {
 	f.ConfigFlags.Add(c)
 	c.Flags().StringVar(&f.endpoint, "s3-endpoint", "", "address of an S3-compatible server (path style)")
@@ -46,6 +48,7 @@ func (f *dataFlags) config(s *State) (configs.Config, error) {
 	return cfg, err
 }
 
+// open opens the dataset or the run at place.
 func (f *dataFlags) open(c *cobra.Command, s *State, place string) (*wire.Data, error) {
 	cfg, err := f.config(s)
 	if err != nil {
@@ -60,8 +63,8 @@ func (f *dataFlags) open(c *cobra.Command, s *State, place string) (*wire.Data, 
 
 type statsFlags struct {
 	dataFlags
-	asJSON            bool
-	plots, chosen, by string
+	asJSON               bool
+	plots, selection, by string
 }
 
 func newStats(s *State) *cobra.Command {
@@ -69,7 +72,7 @@ func newStats(s *State) *cobra.Command {
 	c := &cobra.Command{
 		Use: "stats DATASET-or-RUN", Short: "Show distributions: outcomes, turns, tokens, tools, pdb commands", Args: RangeArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
-			by, err := columnOf(f.by)
+			by, err := episodeColumn(f.by)
 			if err != nil {
 				return Usage(err)
 			}
@@ -83,7 +86,7 @@ func newStats(s *State) *cobra.Command {
 	}
 	f.Add(c)
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
-	c.Flags().StringVar(&f.chosen, "selection", "", "only these episodes: a built-in recipe, a recipe file, or a file that filter wrote")
+	c.Flags().StringVar(&f.selection, "selection", "", "only these episodes: a built-in recipe, a recipe file, or a file that filter wrote")
 	Must(c.RegisterFlagCompletionFunc("selection", orFile(selection.Builtin()...)))
 	c.Flags().StringVar(&f.plots, "plots", "", "directory to write figures to, as SVG")
 	c.Flags().StringVar(&f.by, "by", "", "show verdicts by this column of table episodes, such as model or bug_kind")
@@ -92,7 +95,7 @@ func newStats(s *State) *cobra.Command {
 }
 
 func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arrowrec.Column) error {
-	keep, err := chosenOf(ctx, data, f.chosen)
+	keep, err := selectedIDs(ctx, data, f.selection)
 	if err != nil {
 		return err
 	}
@@ -114,7 +117,7 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 		}
 	}
 	if keep == nil {
-		dead, err := data.Dead(ctx)
+		dead, err := data.DeadLetters(ctx)
 		if err != nil {
 			return Usage(err)
 		}
@@ -133,26 +136,28 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 			By map[string]publish.VerdictCounts `json:"by,omitempty"` // value of the column of --by
 		}{"tracesmith.stats/1", stats, verdicts})
 	}
-	printStats(s.Stdout, stats, data.DeadPlace())
+	printStats(s.Stdout, stats, data.DeadLettersPath())
 	if f.by != "" {
-		printJudged(s.Stdout, f.by, verdicts)
+		printVerdicts(s.Stdout, f.by, verdicts)
 	}
 	return nil
 }
 
-// columnOf returns a column of table episodes.
-func columnOf(name string) (arrowrec.Column, error) {
+// episodeColumn returns the column of table episodes with this name, or the zero value if name
+// is "".
+func episodeColumn(name string) (arrowrec.Column, error) {
 	c, ok := arrowrec.Episodes.Column(name)
 	if name == "" || ok {
 		return c, nil
 	}
-	near := ""
+	suggestion := ""
 	if n := nearest.Name(name, episodeColumns(), 3); n != "" {
-		near = fmt.Sprintf(": did you mean %q?", n)
+		suggestion = fmt.Sprintf(": did you mean %q?", n)
 	}
-	return c, fmt.Errorf("--by %s: table episodes has no such column%s", name, near)
+	return c, fmt.Errorf("--by %s: table episodes has no such column%s", name, suggestion)
 }
 
+// episodeColumns returns the names of the columns of table episodes.
 func episodeColumns() []string {
 	var names []string
 	for _, c := range arrowrec.Episodes.Columns {
@@ -161,8 +166,8 @@ func episodeColumns() []string {
 	return names
 }
 
-// chosenOf returns the ids that a selection keeps; nil if none is named.
-func chosenOf(ctx context.Context, data *wire.Data, nameOrFile string) (map[string]bool, error) {
+// selectedIDs returns the ids of the episodes that a selection keeps; nil if nameOrFile is "".
+func selectedIDs(ctx context.Context, data *wire.Data, nameOrFile string) (map[string]bool, error) {
 	if nameOrFile == "" {
 		return nil, nil
 	}
@@ -184,7 +189,8 @@ func chosenOf(ctx context.Context, data *wire.Data, nameOrFile string) (map[stri
 	return keep, nil
 }
 
-// writePlots writes one file per figure, unless dir is "". It overwrites none.
+// writePlots writes one file per figure, unless dir is "". It returns an error if a file
+// exists.
 func writePlots(dir string, plots []publish.Plot) error {
 	if dir == "" {
 		return nil
@@ -211,10 +217,10 @@ func writePlots(dir string, plots []publish.Plot) error {
 	return nil
 }
 
-func printStats(w io.Writer, st publish.Stats, deadPlace string) {
+func printStats(w io.Writer, st publish.Stats, deadLettersPath string) {
 	fmt.Fprintf(w, "%s of %s, %s\n", count(st.Episodes, "episode"), count(st.Instances, "task"), count(int(st.Steps), "step"))
 	if without := st.NoEpisode(); without != "" {
-		fmt.Fprintf(w, "without an episode: %s: see %s\n", without, deadPlace)
+		fmt.Fprintf(w, "without an episode: %s: see %s\n", without, deadLettersPath)
 	}
 	fmt.Fprintf(w, "resolved %d, resolved with the gold patch %d, unresolved %d, not verified %d\n", st.Resolved, st.ResolvedGold, st.Unresolved, st.Unverified)
 	fmt.Fprintf(w, "%d repeat the calls and texts of an earlier one; the history of %d was cut\n", st.Duplicates, st.Trimmed)
@@ -248,8 +254,8 @@ func printStats(w io.Writer, st publish.Stats, deadPlace string) {
 	}
 }
 
-// printJudged prints the verdicts by the values of a column, largest first.
-func printJudged(w io.Writer, column string, verdicts map[string]publish.VerdictCounts) {
+// printVerdicts prints the verdicts for each value of a column, most frequent values first.
+func printVerdicts(w io.Writer, column string, verdicts map[string]publish.VerdictCounts) {
 	keys := slices.SortedFunc(maps.Keys(verdicts), func(a, b string) int {
 		return cmp.Or(verdicts[b].All()-verdicts[a].All(), strings.Compare(a, b))
 	})
@@ -260,7 +266,7 @@ func printJudged(w io.Writer, column string, verdicts map[string]publish.Verdict
 	}
 }
 
-// printCounts prints a table of counts, largest first.
+// printCounts prints the 20 largest counts of a table.
 func printCounts(w io.Writer, name string, counts map[string]int) {
 	if len(counts) == 0 {
 		return

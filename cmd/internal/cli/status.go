@@ -61,8 +61,9 @@ the run, or a minority of the NATS nodes, are down. The figures always add up.`,
 	return c
 }
 
-func showStatus(ctx context.Context, s *State, at configs.NATS, runID string, asJSON bool) error {
-	conn, err := wire.Dial(ctx, at, 30*time.Second)
+// showStatus prints the status of one run of a cluster or, if runID is "", of all runs.
+func showStatus(ctx context.Context, s *State, cfg configs.NATS, runID string, asJSON bool) error {
+	conn, err := wire.Dial(ctx, cfg, 30*time.Second)
 	if err != nil {
 		return err
 	}
@@ -92,11 +93,11 @@ func printStatuses(s *State, list []observe.Status, asJSON bool) error {
 	return nil
 }
 
-func printStatus(s *State, r observe.Status) error {
-	fmt.Fprintf(s.Stdout, "run %s: %s, %s, heard of %.0fs ago\n", r.RunID, r.Phase, r.Coordinator, r.Silent)
-	fmt.Fprintf(s.Stdout, "  %d selected = %d reused + %d ran + %d missing\n", r.Selected, r.Reused, r.Ran, r.Missing)
-	fmt.Fprintf(s.Stdout, "  %d selected = %d waiting + %d running + %d done + %d failed\n", r.Selected, r.Waiting, r.Running, r.Done, r.Failed)
-	if b := r.Budget; b != nil {
+func printStatus(s *State, run observe.Status) error {
+	fmt.Fprintf(s.Stdout, "run %s: %s, %s, heard of %.0fs ago\n", run.RunID, run.Phase, run.Coordinator, run.Silent)
+	fmt.Fprintf(s.Stdout, "  %d selected = %d reused + %d ran + %d missing\n", run.Selected, run.Reused, run.Ran, run.Missing)
+	fmt.Fprintf(s.Stdout, "  %d selected = %d waiting + %d running + %d done + %d failed\n", run.Selected, run.Waiting, run.Running, run.Done, run.Failed)
+	if b := run.Budget; b != nil {
 		limit := "no limit for the run"
 		if b.LimitUSD > 0 {
 			limit = fmt.Sprintf("of $%.4f", b.LimitUSD)
@@ -106,15 +107,15 @@ func printStatus(s *State, r observe.Status) error {
 			fmt.Fprintf(s.Stdout, "  $%.4f of this is the worst case of calls whose worker is gone\n", b.LostUSD)
 		}
 	}
-	if r.Orphaned > 0 {
-		fmt.Fprintf(s.Stdout, "  %d of the running episodes belong to silent workers: other workers get them when the leases expire\n", r.Orphaned)
+	if run.Orphaned > 0 {
+		fmt.Fprintf(s.Stdout, "  %d of the running episodes belong to silent workers: other workers get them when the leases expire\n", run.Orphaned)
 	}
-	if len(r.Workers) == 0 {
+	if len(run.Workers) == 0 {
 		return nil
 	}
 	w := newTable(s.Stdout, "  WORKER\tHOST\tVERSION\tSTATE\tJOBS\tLOAD\tSEEN\tWHY")
-	for _, k := range r.Workers {
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%d/%d\t%.1f\t%.0fs ago\t%s\n", k.Name, k.Host, k.Version, k.State, len(k.Running), k.Slots, k.Load, k.Silent, clip(strings.TrimSpace(k.Reason), 60))
+	for _, worker := range run.Workers {
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%d/%d\t%.1f\t%.0fs ago\t%s\n", worker.Name, worker.Host, worker.Version, worker.State, len(worker.Running), worker.Slots, worker.Load, worker.Silent, clip(strings.TrimSpace(worker.Reason), 60))
 	}
 	return w.Flush()
 }

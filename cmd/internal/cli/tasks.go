@@ -18,10 +18,11 @@ import (
 // taskFlags select a task source without a configuration file.
 type taskFlags struct {
 	ConfigFlags
-	source, dir, file string
-	levels, gold      []string // of difficulty
+	source, dir, file  string
+	levels, goldLevels []string // levels of difficulty, without and with the fix
 }
 
+// Add defines the flags that choose the source.
 func (f *taskFlags) Add(c *cobra.Command) {
 	f.ConfigFlags.Add(c)
 	c.Flags().StringVar(&f.source, "source", "", "task source: "+strings.Join(wire.SourceKinds(), ", "))
@@ -29,15 +30,15 @@ func (f *taskFlags) Add(c *cobra.Command) {
 	c.Flags().StringVar(&f.file, "tasks", "", "task file (.jsonl or .parquet); short for --source file -p tasks.with.path=FILE")
 }
 
-// AddLevels adds the flags that select tasks by their difficulty.
+// AddLevels defines the flags that select tasks by their difficulty.
 func (f *taskFlags) AddLevels(c *cobra.Command) {
 	levels := strings.Join(schemas.DifficultyLevels, ", ")
 	c.Flags().StringSliceVar(&f.levels, "difficulty", nil, "only tasks of these levels, measured without the fix ("+levels+"); short for -p tasks.difficulty")
-	c.Flags().StringSliceVar(&f.gold, "gold-difficulty", nil, "only tasks of these levels, measured with the fix; short for -p tasks.gold_difficulty")
+	c.Flags().StringSliceVar(&f.goldLevels, "gold-difficulty", nil, "only tasks of these levels, measured with the fix; short for -p tasks.gold_difficulty")
 }
 
-// named reports whether a flag chooses the source.
-func (f *taskFlags) named() bool { return f.dir != "" || f.source != "" || f.file != "" }
+// choosesSource reports whether a flag chooses the source.
+func (f *taskFlags) choosesSource() bool { return f.dir != "" || f.source != "" || f.file != "" }
 
 // Load returns the configuration with the source that the flags choose.
 func (f *taskFlags) Load(s *State) (configs.Config, error) {
@@ -57,12 +58,13 @@ func (f *taskFlags) Load(s *State) (configs.Config, error) {
 	if len(f.levels) > 0 {
 		cfg.Tasks.Difficulty = f.levels
 	}
-	if len(f.gold) > 0 {
-		cfg.Tasks.GoldDifficulty = f.gold
+	if len(f.goldLevels) > 0 {
+		cfg.Tasks.GoldDifficulty = f.goldLevels
 	}
 	return cfg, nil
 }
 
+// tasks returns the selected tasks of the source.
 func (f *taskFlags) tasks(c *cobra.Command, s *State) ([]schemas.Task, error) {
 	cfg, err := f.Load(s)
 	if err != nil {
@@ -79,9 +81,9 @@ func (f *taskFlags) tasks(c *cobra.Command, s *State) ([]schemas.Task, error) {
 	return tasks, nil
 }
 
-// chosen opens the workbench and returns the named tasks, or all tasks of the source.
-// Without an error, the caller must close the workbench.
-func (f *taskFlags) chosen(ctx context.Context, s *State, names []string) (cfg configs.Config, bench *wire.Workbench, tasks []schemas.Task, err error) {
+// openTasks opens a workbench and returns it with the named tasks, or with all tasks of the
+// source if names is empty. The caller must close the workbench, unless there is an error.
+func (f *taskFlags) openTasks(ctx context.Context, s *State, names []string) (cfg configs.Config, bench *wire.Workbench, tasks []schemas.Task, err error) {
 	if cfg, err = f.Load(s); err != nil {
 		return cfg, nil, nil, err
 	}
@@ -110,10 +112,11 @@ func namedTasks(ctx context.Context, bench *wire.Workbench, from configs.Tasks, 
 	return out, nil
 }
 
-// liveLine is a line of progress that is redrawn on a terminal, and left out elsewhere.
+// liveLine is a line of progress that is redrawn in place. It prints nothing unless live is
+// set.
 type liveLine struct {
 	w    io.Writer
-	live bool
+	live bool // w is a terminal
 }
 
 func (l liveLine) show(format string, args ...any) {
@@ -140,7 +143,7 @@ func newTasksList(s *State) *cobra.Command {
 			}
 			if asJSON {
 				for i := range tasks {
-					tasks[i] = tasks[i].Public() // the rest is privileged: tasks show --gold
+					tasks[i] = tasks[i].Public() // tasks show --gold shows the privileged data
 				}
 				return PrintJSON(s, map[string]any{"schema": "tracesmith.tasks/1", "tasks": tasks})
 			}
@@ -158,7 +161,7 @@ func newTasksList(s *State) *cobra.Command {
 	return c
 }
 
-// levelOf returns the difficulty of a task without its fix; "-" if it was not measured.
+// levelOf returns a task's difficulty, measured without the fix; "-" if it was not measured.
 func levelOf(t schemas.Task) string {
 	if t.Difficulty == nil || t.Difficulty.Level == "" {
 		return "-"
@@ -166,8 +169,8 @@ func levelOf(t schemas.Task) string {
 	return t.Difficulty.Level
 }
 
-// summaryLine returns the first line of a text that says something: a title without its
-// marks, or a line that does not only lead to the next one.
+// summaryLine returns the first line of a text that summarizes it: a line that is not empty
+// and does not end with a colon, without the marks of a heading.
 func summaryLine(text string) string {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(strings.TrimLeft(strings.TrimSpace(line), "#"))

@@ -52,7 +52,7 @@ find out whether the text was hashed.`,
 	return c
 }
 
-// hashedRepo is a repository in the output.
+// hashedRepo is a row of the output.
 type hashedRepo struct {
 	Repo      string `json:"repo"`
 	Benchmark string `json:"benchmark"`
@@ -64,7 +64,7 @@ type hashedRepo struct {
 
 func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 	switch {
-	case len(args) == 0 == !f.named():
+	case len(args) == 0 == !f.choosesSource():
 		return &Error{Code: ExitUsage, Try: "tracesmith tasks hashes DIR --benchmark NAME -o FILE", Err: errors.New("name repositories: directories, or tasks with --tasks, --dir or --source, not both")}
 	case f.noFunctions && len(args) > 0:
 		return Usage(errors.New("--no-functions hashes nothing of a directory: name tasks with --tasks, --dir or --source"))
@@ -83,13 +83,13 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 		return Usage(err)
 	}
 	defer func() { _ = bench.Close() }()
-	list, err := bench.Hashed(ctx, args, cfg.Tasks)
+	list, err := bench.HashedRepos(ctx, args, cfg.Tasks)
 	if err != nil {
 		return Usage(err)
 	}
-	for i, p := range list {
-		if list[i].Benchmark = cmp.Or(f.benchmark, p.Benchmark); list[i].Benchmark == "" {
-			return Usage(fmt.Errorf("no built-in list has %s: name the benchmark with --benchmark", p.Repo))
+	for _, r := range list {
+		if r.Benchmark = cmp.Or(f.benchmark, r.Benchmark); r.Benchmark == "" {
+			return Usage(fmt.Errorf("no built-in list has %s: name the benchmark with --benchmark", r.Repo))
 		}
 	}
 	var prints []provenance.Prints
@@ -101,7 +101,7 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 			tasks = append(tasks, provenance.PrintsOf(t, r.Benchmark))
 		}
 		if !f.noFunctions {
-			p, unparsed, err := functionsOf(ctx, r)
+			p, unparsed, err := functionHashes(ctx, r)
 			if err != nil {
 				return err
 			}
@@ -131,9 +131,9 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 	return nil
 }
 
-// functionsOf returns the hashes of a repository's functions, or an error if it has too
-// few to recognize it by.
-func functionsOf(ctx context.Context, r *wire.HashedRepo) (provenance.Prints, int, error) {
+// functionHashes returns the hashes of a repository's functions. It returns an error if they
+// are too few to recognize the repository.
+func functionHashes(ctx context.Context, r *wire.HashedRepo) (provenance.Prints, int, error) {
 	p, unparsed, err := r.Prints(ctx)
 	if err == nil && len(p.Functions) < provenance.CopyLeast {
 		err = Usage(fmt.Errorf("%s has %d functions of three statements or more, too few to recognize it by: name the directory that holds its .py files, or hash tasks with --no-functions", p.Repo, len(p.Functions)))
@@ -141,17 +141,18 @@ func functionsOf(ctx context.Context, r *wire.HashedRepo) (provenance.Prints, in
 	return p, unparsed, err
 }
 
-// comparisonOf reads files of hashes to compare with; it returns nil without files.
-func comparisonOf(files []string) (*provenance.Comparison, error) {
-	l, err := libraryOf(files)
-	if l == nil || err != nil {
+// readComparison reads files of hashes for a comparison with benchmarks. It returns nil if
+// there are no files.
+func readComparison(files []string) (*provenance.Comparison, error) {
+	library, err := readLibrary(files)
+	if library == nil || err != nil {
 		return nil, err
 	}
-	return l.Comparison(), nil
+	return library.Comparison(), nil
 }
 
-// libraryOf reads files of hashes; it returns nil without files.
-func libraryOf(files []string) (*provenance.Library, error) {
+// readLibrary reads files of hashes. It returns nil if there are no files.
+func readLibrary(files []string) (*provenance.Library, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}

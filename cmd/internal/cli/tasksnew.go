@@ -18,7 +18,7 @@ import (
 
 type newFlags struct {
 	ConfigFlags
-	task   wire.NewTask
+	task   wire.NewTaskOptions
 	asJSON bool
 }
 
@@ -35,7 +35,8 @@ interpreter that the repository allows.
 
 With --fix, the task is the bug that a commit fixes: repo/ is the state before
 it, together with the tests that it changes; gold.patch is its change to the
-program; and its message becomes the instructions, without what reveals the fix.`,
+program; and its message becomes the instructions, without the parts that reveal
+the fix.`,
 		Example: "  tracesmith tasks new ../mypackage\n  tracesmith tasks new ../mypackage --fix 3f2a91c -o tasks/empty-cache\n  tracesmith tasks verify --dir tasks",
 		RunE: func(c *cobra.Command, args []string) error {
 			f.task.Repo = args[0]
@@ -70,9 +71,9 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 		return err
 	}
 	f.task.Tried = func(a discover.Attempt) {
-		fmt.Fprintf(s.Stderr, "  Python %s, %s: %s, %.0fs\n", a.Python, clip(lastOf(a.Setup, a.Entrypoint), 90), clip(attempted(a), 160), a.Seconds)
+		fmt.Fprintf(s.Stderr, "  Python %s, %s: %s, %.0fs\n", a.Python, clip(lastCommand(a.Setup, a.Entrypoint), 90), clip(attemptText(a), 160), a.Seconds)
 	}
-	made, err := bench.NewTask(ctx, f.task)
+	created, err := bench.NewTask(ctx, f.task)
 	if err != nil {
 		return newTaskError(err)
 	}
@@ -81,19 +82,21 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 			Schema   string             `json:"schema"`
 			Dir      string             `json:"dir"`
 			Task     schemas.Task       `json:"task"`
-			Tests    int                `json:"tests"`   // that pass
+			Tests    int                `json:"tests"`   // number of tests that pass
 			Suite    float64            `json:"suite_s"` // seconds of one run of all tests
 			Evidence []discover.Fact    `json:"evidence"`
 			Attempts []discover.Attempt `json:"attempts"`
 			Added    []string           `json:"added,omitempty"`
 			Left     []string           `json:"left,omitempty"`
-		}{"tracesmith.tasks.new/1", made.Dir, made.Task, passing(made.Setup.Run), made.Setup.Run.Wall.Seconds(), made.Setup.Facts, made.Setup.Attempts, made.Setup.Added, made.Left})
+		}{"tracesmith.tasks.new/1", created.Dir, created.Task, countPassed(created.Setup.Run), created.Setup.Run.Wall.Seconds(),
+			created.Setup.Facts, created.Setup.Attempts, created.Setup.Added, created.Left})
 	}
-	printMade(s, made)
+	printCreated(s, created)
 	return nil
 }
 
-func passing(run verify.Run) (n int) {
+// countPassed returns the number of tests that passed in a run.
+func countPassed(run verify.Run) (n int) {
 	for _, status := range run.Tests {
 		if status == schemas.StatusPassed {
 			n++
@@ -102,27 +105,28 @@ func passing(run verify.Run) (n int) {
 	return n
 }
 
-// newTaskError marks a repository or commit of which no task can be made as a usage error.
+// newTaskError returns a usage error if no task can be made from the repository or the commit.
 func newTaskError(err error) error {
-	_, none := errors.AsType[*discover.NotFoundError](err)
-	_, python := errors.AsType[*discover.NoPythonError](err)
-	_, fix := errors.AsType[*scaffold.FixError](err)
-	if none || python || fix || errors.Is(err, scaffold.ErrNotEmpty) || errors.Is(err, scaffold.ErrNoHistory) {
+	_, notFound := errors.AsType[*discover.NotFoundError](err)
+	_, noPython := errors.AsType[*discover.NoPythonError](err)
+	_, badFix := errors.AsType[*scaffold.FixError](err)
+	if notFound || noPython || badFix || errors.Is(err, scaffold.ErrNotEmpty) || errors.Is(err, scaffold.ErrNoHistory) {
 		return Usage(err)
 	}
 	return err
 }
 
-// lastOf is the last set-up command, which installs the packages, or else the entrypoint.
-func lastOf(setup []string, entrypoint string) string {
+// lastCommand returns the last set-up command, which installs the packages, or the entrypoint
+// if there is no setup.
+func lastCommand(setup []string, entrypoint string) string {
 	if len(setup) == 0 {
 		return entrypoint
 	}
 	return setup[len(setup)-1]
 }
 
-// attempted says what an attempt gave.
-func attempted(a discover.Attempt) string {
+// attemptText describes the result of an attempt.
+func attemptText(a discover.Attempt) string {
 	if a.Passed == 0 || !a.Usable {
 		return strings.Join(strings.Fields(a.Error), " ")
 	}
@@ -139,39 +143,39 @@ func attempted(a discover.Attempt) string {
 	return out
 }
 
-func printMade(s *State, made wire.Made) {
+func printCreated(s *State, created wire.CreatedTask) {
 	row := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(s.Stdout, "  %-12s %s\n", name, value)
 		}
 	}
-	fmt.Fprintf(s.Stdout, "%s\n", made.Dir)
-	row("python", made.Setup.Python.String())
-	for _, c := range made.Task.Setup {
+	fmt.Fprintf(s.Stdout, "%s\n", created.Dir)
+	row("python", created.Setup.Python.String())
+	for _, c := range created.Task.Setup {
 		row("setup", c)
 	}
-	row("entrypoint", made.Task.Entrypoint)
-	last := made.Setup.Attempts[len(made.Setup.Attempts)-1]
-	for _, a := range made.Setup.Attempts {
-		if a.Entrypoint == made.Task.Entrypoint && strings.Join(a.Setup, "\n") == strings.Join(made.Task.Setup, "\n") {
-			last = a
+	row("entrypoint", created.Task.Entrypoint)
+	attempt := created.Setup.Attempts[len(created.Setup.Attempts)-1]
+	for _, a := range created.Setup.Attempts {
+		if a.Entrypoint == created.Task.Entrypoint && strings.Join(a.Setup, "\n") == strings.Join(created.Task.Setup, "\n") {
+			attempt = a
 		}
 	}
-	row("tests", attempted(last))
-	row("evidence", made.Setup.Why)
-	for _, file := range made.Setup.Added {
+	row("tests", attemptText(attempt))
+	row("evidence", created.Setup.Why)
+	for _, file := range created.Setup.Added {
 		row("generated", file)
 	}
-	if n := len(made.Task.Tests.FailToPass); n > 0 {
-		row("graded by", fmt.Sprintf("%s must be fixed, %d must keep passing", count(n, "test"), len(made.Task.Tests.PassToPass)))
+	if n := len(created.Task.Tests.FailToPass); n > 0 {
+		row("graded by", fmt.Sprintf("%s must be fixed, %d must keep passing", count(n, "test"), len(created.Task.Tests.PassToPass)))
 	}
-	for _, file := range made.Left {
+	for _, file := range created.Left {
 		row("left out", file+", which the fix also changes")
 	}
-	if made.Setup.Slow {
+	if created.Setup.Slow {
 		fmt.Fprintln(s.Stdout, "\nThe tests did not end in time: raise sandbox.verify_timeout, or make the entrypoint run fewer of them.")
-	} else if made.Task.GoldPatch == "" && last.Failed == 0 {
+	} else if created.Task.GoldPatch == "" && attempt.Failed == 0 {
 		fmt.Fprintln(s.Stdout, "\nAll tests pass: there is nothing to fix yet. Make bugs with tracesmith tasks synth, or name a fix with --fix.")
 	}
-	fmt.Fprintf(s.Stdout, "\nnext: tracesmith tasks verify --dir %s %s\n", shell(filepath.Dir(made.Dir)), made.Task.InstanceID)
+	fmt.Fprintf(s.Stdout, "\nnext: tracesmith tasks verify --dir %s %s\n", shell(filepath.Dir(created.Dir)), created.Task.InstanceID)
 }

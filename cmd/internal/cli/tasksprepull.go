@@ -41,7 +41,7 @@ func (f *prepullFlags) pull(ctx context.Context, s *State, names []string) error
 	if f.workers < 1 {
 		return Usage(fmt.Errorf("--workers must be at least 1, got %d", f.workers))
 	}
-	_, bench, tasks, err := f.chosen(ctx, s, names)
+	_, bench, tasks, err := f.openTasks(ctx, s, names)
 	if err != nil {
 		return err
 	}
@@ -52,16 +52,16 @@ func (f *prepullFlags) pull(ctx context.Context, s *State, names []string) error
 	}
 	p := &pullProgress{liveLine: liveLine{w: s.Stderr, live: s.TTY}, total: len(list)}
 	fmt.Fprintf(s.Stderr, "prepull: %d tasks, %d images, %d at once\n", len(tasks), len(list), f.workers)
-	bench.Pull(ctx, list, f.workers, wire.PullProgress{Begun: p.begun, Bytes: p.bytes, Done: p.done})
+	bench.Pull(ctx, list, f.workers, wire.PullProgress{Started: p.started, Bytes: p.bytes, Done: p.done})
 	p.erase()
 	if err := f.print(s, list); err != nil {
 		return err
 	}
-	return pullEnd(ctx, list)
+	return pullError(ctx, list)
 }
 
-// pullEnd returns the error for images that could not be pulled.
-func pullEnd(ctx context.Context, list []wire.Image) error {
+// pullError returns an error if images could not be pulled or ctx has ended.
+func pullError(ctx context.Context, list []wire.Image) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -107,7 +107,7 @@ func (f *prepullFlags) print(s *State, list []wire.Image) error {
 		return fmt.Errorf("writing the summary: %w", err)
 	}
 	var parts []string
-	for _, status := range []string{wire.ImageThere, wire.ImagePulled, wire.ImageFailed, wire.ImageLeft} {
+	for _, status := range []string{wire.ImagePresent, wire.ImagePulled, wire.ImageFailed, wire.ImageSkipped} {
 		if counts[status] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[status], status))
 		}
@@ -116,14 +116,15 @@ func (f *prepullFlags) print(s *State, list []wire.Image) error {
 	return nil
 }
 
-// pullProgress prints a line per image and, on a terminal, a line that it redraws.
+// pullProgress prints a line for each image and, on a terminal, a line of progress that it
+// redraws.
 type pullProgress struct {
 	liveLine
-	total, at, running int
-	have, known        int64
+	total, finished, running int   // images
+	have, known              int64 // bytes pulled, and the total so far
 }
 
-func (p *pullProgress) begun(wire.Image) {
+func (p *pullProgress) started(wire.Image) {
 	p.running++
 	p.draw()
 }
@@ -135,9 +136,9 @@ func (p *pullProgress) bytes(have, total int64) {
 
 func (p *pullProgress) done(i wire.Image) {
 	p.running--
-	p.at++
+	p.finished++
 	p.erase()
-	line := fmt.Sprintf("  [%d/%d] %-6s %s", p.at, p.total, i.Status, i.Name)
+	line := fmt.Sprintf("  [%d/%d] %-6s %s", p.finished, p.total, i.Status, i.Name)
 	if i.Reason != "" {
 		line += ": " + clip(i.Reason, 200)
 	}
@@ -146,5 +147,5 @@ func (p *pullProgress) done(i wire.Image) {
 }
 
 func (p *pullProgress) draw() {
-	p.show("  %d/%d images, %d running, %d of %d MB", p.at, p.total, p.running, p.have>>20, p.known>>20)
+	p.show("  %d/%d images, %d running, %d of %d MB", p.finished, p.total, p.running, p.have>>20, p.known>>20)
 }

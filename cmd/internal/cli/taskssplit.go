@@ -20,10 +20,10 @@ import (
 type splitFlags struct {
 	ConfigFlags
 	by     string
-	shares [3]float64
+	shares [3]float64 // of train, validation and test
 	salt   string
-	allow  bool
-	hashes []string
+	allow  bool     // --allow-benchmarks
+	hashes []string // files
 	dir    string
 	asJSON bool
 }
@@ -81,10 +81,10 @@ type splitOutput struct {
 	Schema       string              `json:"schema"`
 	Parts        []splitPart         `json:"parts"`
 	ListsVersion int                 `json:"lists_version"`
-	Held         []string            `json:"benchmark_repos"` // in test because of their name
+	Benchmarks   []string            `json:"benchmark_repos"` // in test because of their names
 	Copies       []wire.Copy         `json:"benchmark_copies,omitempty"`
-	Groups       map[string][]string `json:"groups,omitempty"` // repositories that share functions, by the name that decides their part
-	Unread       int                 `json:"unread_files,omitempty"`
+	Groups       map[string][]string `json:"groups,omitempty"` // repositories that share functions, by the first of their names
+	Unparsed     int                 `json:"unread_files,omitempty"`
 }
 
 func (f *splitFlags) run(ctx context.Context, s *State, names []string) error {
@@ -94,11 +94,11 @@ func (f *splitFlags) run(ctx context.Context, s *State, names []string) error {
 	if _, err := provenance.Split("", f.salt, f.shares); err != nil {
 		return Usage(fmt.Errorf("--train, --val and --test: %w", err))
 	}
-	entries, err := readTogether(ctx, names)
+	entries, err := readTaskFiles(ctx, names)
 	if err != nil {
 		return Usage(err)
 	}
-	library, err := libraryOf(f.hashes)
+	library, err := readLibrary(f.hashes)
 	if err != nil {
 		return err
 	}
@@ -111,8 +111,8 @@ func (f *splitFlags) run(ctx context.Context, s *State, names []string) error {
 			return err
 		}
 	}
-	out := splitOutput{Schema: "tracesmith.split/1", ListsVersion: provenance.ListVersion, Copies: kin.Copies, Unread: kin.Unread, Groups: kin.Groups()}
-	if out.Parts, out.Held, err = f.write(entries, kin); err != nil {
+	out := splitOutput{Schema: "tracesmith.split/1", ListsVersion: provenance.ListVersion, Copies: kin.Copies, Unparsed: kin.Unparsed, Groups: kin.Groups()}
+	if out.Parts, out.Benchmarks, err = f.write(entries, kin); err != nil {
 		return err
 	}
 	if f.asJSON {
@@ -122,8 +122,8 @@ func (f *splitFlags) run(ctx context.Context, s *State, names []string) error {
 	return nil
 }
 
-// readTogether reads several task files as one.
-func readTogether(ctx context.Context, names []string) (entries []*taskfile.Entry, err error) {
+// readTaskFiles reads several task files. It returns an error if a task is in two of them.
+func readTaskFiles(ctx context.Context, names []string) (entries []*taskfile.Entry, err error) {
 	seen := map[string]string{}
 	for _, name := range names {
 		list, err := taskfile.Read(ctx, name, "")
@@ -141,6 +141,8 @@ func readTogether(ctx context.Context, names []string) (entries []*taskfile.Entr
 	return entries, nil
 }
 
+// kinship finds the repositories that belong together and those that copy a benchmark's
+// repository.
 func (f *splitFlags) kinship(ctx context.Context, s *State, entries []*taskfile.Entry, library *provenance.Library) (kin wire.Kinship, err error) {
 	cfg, err := f.Load(s)
 	if err != nil {
@@ -167,29 +169,29 @@ func printSplit(s *State, out splitOutput) {
 	for _, name := range slices.Sorted(maps.Keys(out.Groups)) {
 		fmt.Fprintf(s.Stdout, "together because they share functions: %s\n", strings.Join(out.Groups[name], ", "))
 	}
-	if len(out.Held) > 0 {
-		fmt.Fprintf(s.Stdout, "in test because benchmarks use them: %s\n", strings.Join(out.Held, ", "))
+	if len(out.Benchmarks) > 0 {
+		fmt.Fprintf(s.Stdout, "in test because benchmarks use them: %s\n", strings.Join(out.Benchmarks, ", "))
 	}
 	for _, c := range out.Copies {
-		fmt.Fprintf(s.Stdout, "in test because %d of its %d functions are in %s (%s): %s\n", c.Shared, c.Functions, c.Of, c.Benchmark, c.Repo)
+		fmt.Fprintf(s.Stdout, "in test because %d of its %d functions are in %s (%s): %s\n", c.Shared, c.Functions, c.Original, c.Benchmark, c.Repo)
 	}
-	if out.Unread > 0 {
-		fmt.Fprintf(s.Stdout, "this interpreter cannot parse %d files: their functions were not compared\n", out.Unread)
+	if out.Unparsed > 0 {
+		fmt.Fprintf(s.Stdout, "this interpreter cannot parse %d files: their functions were not compared\n", out.Unparsed)
 	}
 }
 
-// write writes the parts. held lists the benchmark repositories that it put into test
-// because of their names.
-func (f *splitFlags) write(entries []*taskfile.Entry, kin wire.Kinship) (parts []splitPart, held []string, err error) {
-	inTest := map[string]bool{} // groups
-	held = []string{}
+// write writes the parts. benchmarks lists the repositories that it put into test because of
+// their names.
+func (f *splitFlags) write(entries []*taskfile.Entry, kin wire.Kinship) (parts []splitPart, benchmarks []string, err error) {
+	inTest := map[string]bool{} // groups that must be in test
+	benchmarks = []string{}
 	if !f.allow {
 		for _, c := range kin.Copies {
 			inTest[kin.Group(c.Repo)] = true
 		}
 		for _, e := range entries {
-			if name := provenance.Upstream(e.Task); provenance.Benchmark(name) != "" && !slices.Contains(held, name) {
-				held = append(held, name)
+			if name := provenance.Upstream(e.Task); provenance.Benchmark(name) != "" && !slices.Contains(benchmarks, name) {
+				benchmarks = append(benchmarks, name)
 				inTest[kin.Group(name)] = true
 			}
 		}
@@ -204,17 +206,17 @@ func (f *splitFlags) write(entries []*taskfile.Entry, kin wire.Kinship) (parts [
 		repos := map[string]bool{}
 		for _, e := range entries {
 			name := provenance.Upstream(e.Task)
-			in, err := provenance.Split(kin.Group(name), f.salt, f.shares)
+			target, err := provenance.Split(kin.Group(name), f.salt, f.shares)
 			if err != nil {
 				return nil, nil, err
 			}
 			if inTest[kin.Group(name)] {
-				in = "test"
+				target = "test"
 			}
-			if in != split {
+			if target != split {
 				continue
 			}
-			if err := put(w, e, split); err != nil {
+			if err := addTask(w, e, split); err != nil {
 				return nil, nil, err
 			}
 			part.Tasks++
@@ -226,12 +228,12 @@ func (f *splitFlags) write(entries []*taskfile.Entry, kin wire.Kinship) (parts [
 		}
 		parts = append(parts, part)
 	}
-	slices.Sort(held)
-	return parts, held, nil
+	slices.Sort(benchmarks)
+	return parts, benchmarks, nil
 }
 
-// put writes a task into a part, with its repository as it was without the bug.
-func put(w *taskfile.Writer, e *taskfile.Entry, split string) error {
+// addTask adds a task to a part, with its repository as it was before the bug was injected.
+func addTask(w *taskfile.Writer, e *taskfile.Entry, split string) error {
 	healthy, err := e.Repository()
 	if err != nil {
 		return Usage(err)

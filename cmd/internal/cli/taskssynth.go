@@ -19,11 +19,11 @@ import (
 
 type synthFlags struct {
 	taskFlags
-	task   schemas.Task // how the tests of directories run
-	cfg    synth.Config
-	cost   float64
-	hashes []string // files
-	asJSON bool
+	task    schemas.Task // how to run the tests of directories
+	cfg     synth.Config
+	maxCost float64
+	hashes  []string // files
+	asJSON  bool
 }
 
 func newTasksSynth(s *State) *cobra.Command {
@@ -54,7 +54,7 @@ output directory again.`,
 	fl.IntVar(&f.cfg.Tasks, "stop-at", 0, "stop trying mutations when there are about this many tasks, spread evenly over the repositories; -n then is 0 by default")
 	fl.IntVar(&f.cfg.Commits, "commits", synth.DefaultCommits, "newest commits in each repository that kind commit reverts")
 	fl.IntVar(&f.cfg.Functions, "functions", synth.DefaultFunctions, "functions in each repository that kind model has the model of section llm write")
-	fl.Float64Var(&f.cost, "max-cost", 0, "stop asking the model before its calls cost more than this many USD")
+	fl.Float64Var(&f.maxCost, "max-cost", 0, "stop asking the model before its calls cost more than this many USD")
 	fl.Int64Var(&f.cfg.Seed, "seed", 1, "seed of every random choice")
 	fl.StringSliceVar(&f.cfg.Operators, "operators", nil, "use only these operators, and also their obvious changes (return None, if False, dropped statements)")
 	fl.IntVar(&f.cfg.Caps.Function, "per-function", synth.DefaultCaps.Function, "largest number of tasks of one function; 0: no cap")
@@ -76,7 +76,7 @@ output directory again.`,
 }
 
 func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
-	if len(args) == 0 == !f.named() {
+	if len(args) == 0 == !f.choosesSource() {
 		return &Error{Code: ExitUsage, Try: "tracesmith tasks synth DIR", Err: errors.New("name healthy repositories: directories, or tasks with --tasks, --dir or --source, not both")}
 	}
 	if f.cfg.Workers < 1 {
@@ -86,13 +86,13 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.cfg.Benchmarks, err = libraryOf(f.hashes); err != nil {
+	if f.cfg.Benchmarks, err = readLibrary(f.hashes); err != nil {
 		return err
 	}
-	if f.cost != 0 {
-		settings.Limits.TotalCost = f.cost
+	if f.maxCost != 0 {
+		settings.Limits.TotalCost = f.maxCost
 	}
-	if err := f.model(ctx, s, settings); err != nil {
+	if err := f.connectModel(ctx, s, settings); err != nil {
 		return err
 	}
 	bench, err := wire.NewWorkbench(ctx, settings, s.Host())
@@ -107,7 +107,7 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 		return err
 	}
 	f.cfg.Progress = synthProgress(s)
-	sum, err := synth.Run(ctx, bench.Factory(f.cfg))
+	sum, err := synth.Run(ctx, bench.FactoryConfig(f.cfg))
 	if s.TTY {
 		fmt.Fprintln(s.Stderr)
 	}
@@ -126,11 +126,11 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 	return err
 }
 
-// model connects the model if a kind of bugs or the text needs one.
-func (f *synthFlags) model(ctx context.Context, s *State, settings configs.Config) (err error) {
+// connectModel connects the model if --kinds or --text needs one.
+func (f *synthFlags) connectModel(ctx context.Context, s *State, settings configs.Config) (err error) {
 	f.cfg.MaxCost = settings.Limits.TotalCost
 	if slices.Contains(f.cfg.Kinds, synth.KindModel) || f.cfg.Text == synth.TextReporter {
-		f.cfg.Model, err = wire.Writer(ctx, settings, s.Getenv, s.Stderr)
+		f.cfg.Model, err = wire.BugWriter(ctx, settings, s.Getenv, s.Stderr)
 	}
 	return Usage(err)
 }
@@ -154,16 +154,16 @@ func (f *synthFlags) repos(ctx context.Context, bench *wire.Workbench, tasks con
 			list[i].Entrypoint = f.task.Entrypoint
 		}
 	}
-	return bench.Healthy(ctx, list)
+	return bench.HealthyRepos(ctx, list)
 }
 
-// synthError marks mistakes of the caller as usage errors.
+// synthError returns a usage error if err is a mistake of the user.
 func synthError(err error) error {
-	_, repo := errors.AsType[*synth.NoneError](err)
-	_, used := errors.AsType[*synth.UsedError](err)
-	_, operator := errors.AsType[*synth.OperatorError](err)
-	_, out := errors.AsType[*synth.OutError](err)
-	if _, config := errors.AsType[*synth.ConfigError](err); repo || used || operator || out || config {
+	_, noRepos := errors.AsType[*synth.NoneError](err)
+	_, usedDir := errors.AsType[*synth.UsedError](err)
+	_, badOperator := errors.AsType[*synth.OperatorError](err)
+	_, badOut := errors.AsType[*synth.OutError](err)
+	if _, badConfig := errors.AsType[*synth.ConfigError](err); noRepos || usedDir || badOperator || badOut || badConfig {
 		return Usage(err)
 	}
 	return err

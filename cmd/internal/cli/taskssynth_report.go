@@ -14,8 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// synthProgress shows the progress: in place on a terminal, else as a line every 15
-// seconds.
+// synthProgress returns a function that shows the progress: as a line that it redraws on a
+// terminal, or else as a line every 15 seconds.
 func synthProgress(s *State) func(synth.Progress) {
 	every := 15 * time.Second
 	if s.TTY {
@@ -23,11 +23,11 @@ func synthProgress(s *State) func(synth.Progress) {
 	}
 	var last time.Time
 	return func(p synth.Progress) {
-		if now := s.Now(); now.Sub(last) < every {
+		now := s.Now()
+		if now.Sub(last) < every {
 			return
-		} else {
-			last = now
 		}
+		last = now
 		line := synthLine(p)
 		if s.TTY {
 			line = "\r\x1b[K" + line
@@ -38,6 +38,7 @@ func synthProgress(s *State) func(synth.Progress) {
 	}
 }
 
+// synthLine formats the progress in one line.
 func synthLine(p synth.Progress) string {
 	parts := []string{fmt.Sprintf("%d of %d repositories surveyed", p.Surveyed, p.Repos)}
 	if p.SurveyDone < p.SurveyRuns {
@@ -55,7 +56,7 @@ func synthLine(p synth.Progress) string {
 	return strings.Join(parts, ", ")
 }
 
-// roughly formats a duration for people.
+// roughly formats a duration with one unit.
 func roughly(d time.Duration) string {
 	switch {
 	case d >= 2*time.Hour:
@@ -66,8 +67,8 @@ func roughly(d time.Duration) string {
 	return fmt.Sprintf("%.0f s", d.Seconds())
 }
 
-// outcomeWords are the names of outcomes in tables.
-var outcomeWords = map[synth.Outcome]string{
+// outcomeNames are the names of outcomes in tables.
+var outcomeNames = map[synth.Outcome]string{
 	synth.Refused: "not applicable", synth.Collect: "tests cannot be collected", synth.Hang: "tests time out",
 	synth.Crash: "test runner does not finish", synth.Survived: "no test fails", synth.BreaksAll: "too many tests fail",
 	synth.Litters: "tests leave files", synth.Flaky: "verdicts differ between runs", synth.NoTrace: "runs the same with and without the bug",
@@ -83,7 +84,7 @@ func printSynth(s *State, sum synth.Summary) error {
 		fmt.Fprintf(w, "%s\t%d\t%d (%.0f%%)\t%d\n", name, t.Candidates, t.Valid, 100*t.Yield(), t.Released)
 	}
 	for _, id := range slices.Sorted(maps.Keys(sum.Operators)) {
-		row(mistake(sum, id), *sum.Operators[id])
+		row(operatorName(sum, id), *sum.Operators[id])
 	}
 	row("all", synth.Tally{Candidates: sum.Candidates, Valid: sum.Valid, Released: sum.Released, Outcomes: sum.Outcomes})
 	if err := w.Flush(); err != nil {
@@ -92,7 +93,7 @@ func printSynth(s *State, sum synth.Summary) error {
 	fmt.Fprintln(s.Stdout)
 	for _, o := range synth.Outcomes {
 		if n := sum.Outcomes[o]; n > 0 {
-			fmt.Fprintf(s.Stdout, "%6d  %s\n", n, outcomeWords[o])
+			fmt.Fprintf(s.Stdout, "%6d  %s\n", n, outcomeNames[o])
 		}
 		for _, why := range slices.Sorted(maps.Keys(sum.Reasons[o])) {
 			fmt.Fprintf(s.Stdout, "%6d    %s\n", sum.Reasons[o][why], why)
@@ -102,19 +103,20 @@ func printSynth(s *State, sum synth.Summary) error {
 	return nil
 }
 
-// mistake names an operator or a kind of bugs in at most 50 characters.
-func mistake(sum synth.Summary, id string) string {
-	const most = 50
+// operatorName returns the name of an operator or a kind of bugs, in at most 50 characters.
+func operatorName(sum synth.Summary, id string) string {
+	const maxLength = 50
 	name := []rune(id)
 	if title := sum.OperatorNames[id]; title != "" {
 		name = []rune(title)
 	}
-	if len(name) > most {
-		return string(name[:most-3]) + "..."
+	if len(name) > maxLength {
+		return string(name[:maxLength-3]) + "..."
 	}
 	return string(name)
 }
 
+// printSynthTotals prints the totals, and the repositories with notes or without tasks.
 func printSynthTotals(s *State, sum synth.Summary) {
 	fmt.Fprintf(s.Stdout, "\n%d tasks of %d repositories in %s\n", sum.Tasks, sum.Repos-len(sum.Refused), sum.File)
 	if sum.PerHour > 0 {

@@ -58,6 +58,7 @@ be checked.`,
 	return c
 }
 
+// statusHelp returns the table of statuses for the help.
 func statusHelp() string {
 	var rows [][2]string
 	for _, status := range check.Statuses {
@@ -70,7 +71,7 @@ func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err
 	if f.runs < 1 || f.workers < 0 {
 		return Usage(fmt.Errorf("--runs must be at least 1 and --workers not negative, got %d and %d", f.runs, f.workers))
 	}
-	cfg, bench, tasks, err := f.chosen(ctx, s, names)
+	cfg, bench, tasks, err := f.openTasks(ctx, s, names)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err
 	defer func() { err = errors.Join(err, ledger.Close()) }()
 	p := &verifyProgress{liveLine: liveLine{w: s.Stderr, live: s.TTY}}
 	batch := check.Batch{
-		Ledger: ledger, Workers: cmp.Or(f.workers, cfg.Run.Workers), Runs: f.runs, Begun: p.begun,
+		Ledger: ledger, Workers: cmp.Or(f.workers, cfg.Run.Workers), Runs: f.runs, Begun: p.taskStarted,
 		Check: func(ctx context.Context, t schemas.Task) (check.Report, error) {
 			return bench.Check(ctx, t, f.runs, f.seed)
 		},
@@ -101,11 +102,11 @@ func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err
 	if err := f.print(s, result, len(tasks)); err != nil {
 		return err
 	}
-	return verifyEnd(result, stopped)
+	return verifyError(result, stopped)
 }
 
-// verifyEnd returns the exit code of the result that the summary shows.
-func verifyEnd(r check.Result, stopped error) error {
+// verifyError returns the error of the command, whose result the summary shows.
+func verifyError(r check.Result, stopped error) error {
 	if stopped != nil {
 		return stopped
 	}
@@ -164,18 +165,19 @@ func (f *verifyFlags) print(s *State, r check.Result, tasks int) error {
 		}
 	}
 	if quoting > 0 {
-		fmt.Fprintf(s.Stdout, "%5d %-12s sound or not, have an issue that quotes the fix; see quoted in the report\n", quoting, "note")
+		fmt.Fprintf(s.Stdout, "%5d %-12s have an issue that quotes the fix, whatever their status; see quoted in the report\n", quoting, "note")
 	}
 	if len(r.Gaps) > 0 {
 		fmt.Fprintf(s.Stdout, "%5d %-12s could not be checked; the first: %s: %s\n", len(r.Gaps), "gaps", r.Gaps[0].InstanceID, firstLine(r.Gaps[0].Reason))
 	}
-	if left := tasks - len(r.Reports) - len(r.Gaps); left > 0 {
-		fmt.Fprintf(s.Stdout, "%5d %-12s were not checked\n", left, "left")
+	if remaining := tasks - len(r.Reports) - len(r.Gaps); remaining > 0 {
+		fmt.Fprintf(s.Stdout, "%5d %-12s were not checked\n", remaining, "left")
 	}
 	return nil
 }
 
-// reasonOrNote returns the reason of the status, or else the first note of the report; "" without either.
+// reasonOrNote returns the reason of the status or, if there is none, a note that the issue
+// quotes the fix. It returns "" if the report has neither.
 func reasonOrNote(r check.Report) string {
 	if r.Reason == "" && len(r.Quoted) > 0 {
 		return fmt.Sprintf("note: the issue itself quotes the %s %q of the fix", r.Quoted[0].Kind, r.Quoted[0].Token)
@@ -183,28 +185,29 @@ func reasonOrNote(r check.Report) string {
 	return r.Reason
 }
 
-// maxSoundRows is the number of tasks beyond which sound ones have no row.
+// maxSoundRows is the largest number of tasks for which the summary has a row for every task.
+// Beyond it, sound tasks have no row.
 const maxSoundRows = 40
 
-// verifyProgress prints a line per finished task. On a terminal it redraws one line
-// instead, and prints only tasks that are not sound.
+// verifyProgress prints a line for each finished task. On a terminal it prints only tasks that
+// are not sound, and redraws a line of progress.
 type verifyProgress struct {
 	liveLine
-	total   int
-	at      int
-	running int
-	bad     int
-	since   time.Time
+	total    int // tasks to check
+	finished int
+	running  int
+	unsound  int // finished tasks that are not sound
+	started  time.Time
 }
 
-func (p *verifyProgress) start(tasks []schemas.Task, known *check.Ledger, b check.Batch, out string) {
+func (p *verifyProgress) start(tasks []schemas.Task, ledger *check.Ledger, b check.Batch, out string) {
 	reused := 0
 	for _, t := range tasks {
-		if _, ok := known.Known(t.ID, b.Runs); ok {
+		if _, ok := ledger.Known(t.ID, b.Runs); ok {
 			reused++
 		}
 	}
-	p.total, p.since = len(tasks)-reused, time.Now()
+	p.total, p.started = len(tasks)-reused, time.Now()
 	into := ""
 	if out != "" {
 		into = ", into " + out
@@ -212,18 +215,18 @@ func (p *verifyProgress) start(tasks []schemas.Task, known *check.Ledger, b chec
 	fmt.Fprintf(p.w, "verify: %d selected, %d known, %d to check on %d workers%s\n", len(tasks), reused, p.total, max(b.Workers, 1), into)
 }
 
-func (p *verifyProgress) begun(schemas.Task) {
+func (p *verifyProgress) taskStarted(schemas.Task) {
 	p.running++
 	p.draw()
 }
 
 func (p *verifyProgress) done(t schemas.Task, r check.Report, err error) {
 	p.running--
-	p.at++
-	line := fmt.Sprintf("  [%d/%d] %-10s %s", p.at, p.total, r.Status, t.InstanceID)
+	p.finished++
+	line := fmt.Sprintf("  [%d/%d] %-10s %s", p.finished, p.total, r.Status, t.InstanceID)
 	switch {
 	case err != nil:
-		line = fmt.Sprintf("  [%d/%d] %-10s %s: %s", p.at, p.total, "gap", t.InstanceID, firstLine(err.Error()))
+		line = fmt.Sprintf("  [%d/%d] %-10s %s: %s", p.finished, p.total, "gap", t.InstanceID, firstLine(err.Error()))
 	case reasonOrNote(r) != "":
 		line += "  " + clip(reasonOrNote(r), 160)
 	default:
@@ -231,7 +234,7 @@ func (p *verifyProgress) done(t schemas.Task, r check.Report, err error) {
 	}
 	sound := err == nil && r.Status.Usable()
 	if !sound {
-		p.bad++
+		p.unsound++
 	}
 	if !p.live || !sound {
 		p.erase()
@@ -241,7 +244,7 @@ func (p *verifyProgress) done(t schemas.Task, r check.Report, err error) {
 }
 
 func (p *verifyProgress) draw() {
-	p.show("  %d/%d checked, %d not sound, %d running, %s", p.at, p.total, p.bad, p.running, time.Since(p.since).Round(time.Second))
+	p.show("  %d/%d checked, %d not sound, %d running, %s", p.finished, p.total, p.unsound, p.running, time.Since(p.started).Round(time.Second))
 }
 
 func (p *verifyProgress) end() { p.erase() }

@@ -1,6 +1,6 @@
 package cli
 
-// Help topics: pages of help that belong to no single command.
+// This file holds the help topics: pages of help that do not belong to a single command.
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs"
 )
 
-// columns is the width of all help.
+// columns is the maximum width of help texts.
 const columns = 80
 
 // newTopics returns the additional help topics; cobra lists them at the end of --help.
@@ -31,30 +31,30 @@ func newHelp() *cobra.Command {
 		Use: "help [command or topic]", Short: "Explain a command or a topic", GroupID: "tool",
 		Long: "Help explains a command, such as \"tracesmith help tasks verify\", or a topic, such as\n" +
 			"\"tracesmith help exit-codes\". \"tracesmith --help\" lists both.",
-		ValidArgsFunction: func(c *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-			about, rest, err := c.Root().Find(args)
+		ValidArgsFunction: func(c *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			target, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return beginning(begun, explained(about)), cobra.ShellCompDirectiveNoFileComp
+			return withPrefix(prefix, helpNames(target)), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			about, rest, err := c.Root().Find(args)
+			target, rest, err := c.Root().Find(args)
 			if err != nil {
 				return Usage(err)
 			}
 			if len(rest) > 0 {
-				return unknownTopic(about, rest[0])
+				return unknownTopic(target, rest[0])
 			}
-			about.InitDefaultHelpFlag()
-			about.InitDefaultVersionFlag()
-			return about.Help()
+			target.InitDefaultHelpFlag()
+			target.InitDefaultVersionFlag()
+			return target.Help()
 		},
 	}
 }
 
-// explained returns the names below c that help explains.
-func explained(c *cobra.Command) (names []string) {
+// helpNames returns the names of the subcommands and topics of c that help explains.
+func helpNames(c *cobra.Command) (names []string) {
 	for _, sub := range c.Commands() {
 		if sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
 			names = append(names, sub.Name())
@@ -63,18 +63,19 @@ func explained(c *cobra.Command) (names []string) {
 	return names
 }
 
+// unknownTopic returns the error for a name below c that help does not explain.
 func unknownTopic(c *cobra.Command, wrong string) error {
-	below := strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), c.Root().Name())+" ", " ")
-	what := fmt.Sprintf("unknown help topic %q", below+wrong)
-	if near := similar(wrong, explained(c)); near != "" {
-		what += fmt.Sprintf(": did you mean %q?", below+near)
+	parents := strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), c.Root().Name())+" ", " ")
+	message := fmt.Sprintf("unknown help topic %q", parents+wrong)
+	if suggestion := similar(wrong, helpNames(c)); suggestion != "" {
+		message += fmt.Sprintf(": did you mean %q?", parents+suggestion)
 	}
-	return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(what)}
+	return &Error{Code: ExitUsage, Try: c.CommandPath() + " --help", Err: errors.New(message)}
 }
 
-// topicOnly refuses arguments of a topic that is called as a command. cobra would ignore
-// them, so a script that runs "config validate" would take the topic for a success.
-func topicOnly(c *cobra.Command, args []string) error {
+// checkTopic refuses arguments of a help topic that is called as a command. cobra would ignore
+// them and print the topic, so a script that runs "config validate" would seem to succeed.
+func checkTopic(c *cobra.Command, args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") || !c.IsAdditionalHelpTopicCommand() {
 		return nil
 	}
@@ -89,7 +90,7 @@ func exitCodesTopic() string {
 	for _, row := range exitCodes {
 		rows = append(rows, [2]string{strconv.Itoa(row.code), row.meaning})
 	}
-	return "Scripts can rely on these exit codes:\n\n" + table(rows) + "\n" + wrapped(resumingCodes, 0)
+	return "Scripts can rely on these exit codes:\n\n" + table(rows) + "\n" + wrap(resumingCodes, 0)
 }
 
 func configTopic() string {
@@ -109,16 +110,16 @@ func configTopic() string {
 		{"run --dry-run", "checks the configuration and prints the tasks, the agent and the run directory, and starts nothing."},
 		{"RUN/run.json", "is in the run directory. Its \"config\" holds the value of each setting when the run was created, defaults included, without secrets and without the section nats."},
 	}
-	return wrapped("Settings come from five places. If several of them have a setting, the last one wins:", 0) + "\n" +
+	return wrap("Settings come from five places. If several of them have a setting, the last one wins:", 0) + "\n" +
 		table(places) + "\nFiles, profiles and single settings:\n\n" + table(files) + "\n" +
-		wrapped("A setting that does not exist or has the wrong type is an error with exit code 2, which names the file, the line and the nearest name.", 0) + "\n" +
-		wrapped("A configuration never holds a secret. Write env:NAME to read it from an environment variable, or file:PATH to read the first line of a file.", 0) + "\n" +
+		wrap("A setting that does not exist or has the wrong type is an error with exit code 2, which names the file, the line and the nearest name.", 0) + "\n" +
+		wrap("A configuration never holds a secret. Write env:NAME to read it from an environment variable, or file:PATH to read the first line of a file.", 0) + "\n" +
 		"To see which values a run uses:\n\n" + table(values) + "\nExamples:\n" +
 		"  tracesmith run -c quickstart\n" +
 		"  tracesmith run -c openai -c my.yaml -p llm.model=my-model -n 8\n"
 }
 
-// table sets names beside their meanings, indented by two and wrapped.
+// table formats names and their meanings in two columns, indented by two spaces and wrapped.
 func table(rows [][2]string) string {
 	width := 0
 	for _, row := range rows {
@@ -126,30 +127,31 @@ func table(rows [][2]string) string {
 	}
 	var b strings.Builder
 	for _, row := range rows {
-		meaning := wrapped(row[1], width+4)
+		meaning := wrap(row[1], width+4)
 		fmt.Fprintf(&b, "  %-*s%s", width+2, row[0], strings.TrimLeft(meaning, " "))
 	}
 	return b.String()
 }
 
-// wrapped breaks Markdown text into indented lines that fit the terminal.
-func wrapped(text string, indent int) string {
+// wrap formats Markdown text as plain lines of at most columns characters, each indented by
+// indent spaces.
+func wrap(text string, indent int) string {
 	var b strings.Builder
-	at := columns
+	column := columns
 	for _, word := range strings.Fields(strings.ReplaceAll(text, "`", "")) {
 		switch {
-		case at+1+len(word) <= columns:
+		case column+1+len(word) <= columns:
 			b.WriteString(" ")
-			at++
+			column++
 		default:
 			if b.Len() > 0 {
 				b.WriteString("\n")
 			}
 			b.WriteString(strings.Repeat(" ", indent))
-			at = indent
+			column = indent
 		}
 		b.WriteString(word)
-		at += len(word)
+		column += len(word)
 	}
 	return b.String() + "\n"
 }

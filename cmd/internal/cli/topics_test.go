@@ -21,10 +21,10 @@ const repository = "../../.."
 // helpText returns what tracesmith prints for these arguments.
 func helpText(t *testing.T, args ...string) string {
 	t.Helper()
-	var out, said bytes.Buffer
-	s := &State{Args: args, Stdout: &out, Stderr: &said}
-	if code := Main(t.Context(), s, Tracesmith); code != ExitOK || said.Len() > 0 {
-		t.Fatalf("%q: exit code %d, %s", args, code, &said)
+	var out, stderr bytes.Buffer
+	s := &State{Args: args, Stdout: &out, Stderr: &stderr}
+	if code := Main(t.Context(), s, Tracesmith); code != ExitOK || stderr.Len() > 0 {
+		t.Fatalf("%q: exit code %d, %s", args, code, &stderr)
 	}
 	return out.String()
 }
@@ -51,7 +51,7 @@ func TestHelpFitsEightyColumns(t *testing.T) {
 	}
 }
 
-// Each constant of exit.go has one row in the table, in the order of the codes.
+// Each exit code in exit.go has one row in the table, in the order of the codes.
 func TestEveryExitCodeIsExplained(t *testing.T) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), "exit.go", nil, 0)
 	if err != nil {
@@ -75,19 +75,19 @@ func TestEveryExitCodeIsExplained(t *testing.T) {
 		got = append(got, row.code)
 	}
 	if len(want) == 0 || !slices.Equal(got, want) {
-		t.Errorf("the table explains %v, exit.go has %v", got, want)
+		t.Errorf("the table explains the exit codes %v, but exit.go has %v", got, want)
 	}
 }
 
-// readElsewhere are variables that the program does not read by a literal name, and
-// those that only tests set ("").
-var readElsewhere = map[string]string{
+// variableOf maps the expressions that stand for the names of variables in the program to
+// the names; "" if the name is not fixed or only tests set the variable.
+var variableOf = map[string]string{
 	"client.EnvOverrideHost": "DOCKER_HOST",
 	"name":                   "", // a variable that a setting or a test names
 	"testGuest":              "",
 }
 
-// Every variable that the program reads by its name is in the topic.
+// The topic names every variable that the program reads by name.
 func TestHelpNamesEveryVariable(t *testing.T) {
 	topic, seen := helpText(t, "help", "environment"), map[string]bool{}
 	check := func(at token.Position, name string) {
@@ -97,12 +97,12 @@ func TestHelpNamesEveryVariable(t *testing.T) {
 	}
 	set := token.NewFileSet()
 	err := filepath.WalkDir(repository, func(path string, d fs.DirEntry, err error) error {
-		here, _ := filepath.Rel(repository, path)
+		rel, _ := filepath.Rel(repository, path)
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir():
-			if here == "internal" || here == "out" || here == "runs" || here == "cmd/internal/lab" || here == "cmd/internal/chaos" || d.Name() == "testdata" || here != "." && strings.HasPrefix(d.Name(), ".") {
+			if rel == "internal" || rel == "out" || rel == "runs" || rel == "cmd/internal/lab" || rel == "cmd/internal/chaos" || d.Name() == "testdata" || rel != "." && strings.HasPrefix(d.Name(), ".") {
 				return fs.SkipDir
 			}
 			return nil
@@ -129,8 +129,8 @@ func TestHelpNamesEveryVariable(t *testing.T) {
 				check(set.Position(call.Pos()), "HTTPS_PROXY")
 			case function == "os.Getenv" || function == "os.LookupEnv" || strings.HasSuffix(function, ".Getenv"):
 				name := expression(call.Args[0])
-				if elsewhere, ok := readElsewhere[name]; ok {
-					name = elsewhere
+				if fixed, ok := variableOf[name]; ok {
+					name = fixed
 				}
 				if name != "" {
 					check(set.Position(call.Pos()), name)

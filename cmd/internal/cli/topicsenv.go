@@ -42,14 +42,14 @@ var variables = []struct {
 	{"Directories and programs", [][2]string{
 		{"XDG_CACHE_HOME", "The parent of the cache directory tracesmith, which holds the guest, set-up results and unpacked tasks; default ~/.cache."},
 		{"TMPDIR", "The directory of scratch files; default /tmp."},
-		{"HOME", "The home directory, which the defaults above mean by ~."},
+		{"HOME", "The home directory, which ~ stands for."},
 		{"PATH", "The directories of git, bwrap, python3, ssh and MCP servers."},
 		{"PYENV_ROOT", "The directory of pyenv, for tasks that need another Python; default ~/.pyenv."},
 		{"TERM", "If it is dumb, progress is printed as plain lines."},
 	}},
 }
 
-// variablesElsewhere follows the table.
+// variablesElsewhere is printed after the variables. It says what other programs see.
 const variablesElsewhere = "Programs in a sandbox do not see the environment of tracesmith. " +
 	"An MCP server gets PATH, HOME, LANG, TMPDIR and the variables that the configuration names."
 
@@ -59,6 +59,6 @@ func environmentTopic() string {
 	for _, group := range variables {
 		b.WriteString(group.title + ":\n" + table(group.rows) + "\n")
 	}
-	b.WriteString(wrapped(variablesElsewhere, 0))
+	b.WriteString(wrap(variablesElsewhere, 0))
 	return b.String()
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// usage prints cobra's text with the descriptions of flags wrapped. It does not set a template: a
-// program that executes text/template keeps all methods of all its types, 19 MB.
+// usage prints cobra's usage text with the descriptions of flags wrapped. It edits the text
+// instead of setting cobra's template, because the linker keeps all methods of all types in a
+// program that executes text/template, which adds 19 MB.
 func usage(c *cobra.Command) error {
 	out := c.OutOrStderr()
 	var text strings.Builder
@@ -26,20 +27,21 @@ func usage(c *cobra.Command) error {
 	return err
 }
 
+// trimRight removes spaces and newlines at the end of s.
 func trimRight(s string) string { return strings.TrimRight(s, " \n") }
 
 // addVersion adds --version to the root command. Like --help, it ignores arguments.
 func addVersion(root *cobra.Command) {
-	asked := root.Flags().BoolP("version", "v", false, "version for "+root.Name())
+	showVersion := root.Flags().BoolP("version", "v", false, "version for "+root.Name())
 	check, run := root.Args, root.RunE
 	root.Args = func(c *cobra.Command, args []string) error {
-		if *asked {
+		if *showVersion {
 			return nil
 		}
 		return check(c, args)
 	}
 	root.RunE = func(c *cobra.Command, args []string) error {
-		if *asked {
+		if *showVersion {
 			_, err := fmt.Fprint(c.OutOrStdout(), versionLine())
 			return err
 		}

@@ -30,7 +30,7 @@ neither a dataset nor a run.`,
 			}
 			report, err := wire.Audit(c.Context(), args[0], cfg.S3)
 			if err != nil {
-				return unreadable(args[0], err)
+				return readError(args[0], err)
 			}
 			if asJSON {
 				err = PrintJSON(s, struct {
@@ -51,9 +51,9 @@ neither a dataset nor a run.`,
 	return c
 }
 
-// unreadable returns the error of a place that cannot be read, with its exit code.
-func unreadable(place string, err error) error {
-	if remote(place) && !errors.Is(err, publish.ErrNoDataset) && CodeOf(err) == ExitFailure {
+// readError adds the exit code to the error of a location that cannot be read.
+func readError(place string, err error) error {
+	if isRemote(place) && !errors.Is(err, publish.ErrNoDataset) && CodeOf(err) == ExitFailure {
 		return &Error{Code: ExitStorage, Try: "the same command again", Err: err}
 	}
 	return Usage(err)
@@ -69,11 +69,11 @@ func printAudit(s *State, r publish.AuditReport) error {
 			return fmt.Errorf("printing the problems: %w", err)
 		}
 	}
-	of := ""
+	versions := ""
 	if r.Kind == "dataset" {
-		of = " of " + count(len(r.Versions), "version")
+		versions = " of " + count(len(r.Versions), "version")
 	}
 	_, err := fmt.Fprintf(s.Stdout, "%s %s: %s%s read, %d bytes, %s\n",
-		r.Kind, r.URI, count(r.Objects, "object"), of, r.Bytes, count(len(r.Findings), "problem"))
+		r.Kind, r.URI, count(r.Objects, "object"), versions, r.Bytes, count(len(r.Findings), "problem"))
 	return err
 }

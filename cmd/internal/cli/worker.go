@@ -20,6 +20,7 @@ type workerFlags struct {
 	patience time.Duration
 }
 
+// NewWorker returns the command worker.
 func NewWorker(s *State) *cobra.Command {
 	var f workerFlags
 	c := &cobra.Command{

@@ -23,9 +23,9 @@ func newBenchEnv(s *cli.State) *cobra.Command {
 	c := &cobra.Command{
 		Use: "env", Short: "Measure the latency of starts, tool calls and episodes", Args: cli.RangeArgs(0, 0),
 		Long: `Measure starts, resets, tool calls and whole episodes on the first built-in
-task, and the bare costs of the same without tracesmith. Targets bound the
-medians and, for calls, the overhead. A missed target is reported but is not a
-failure: machines differ, and a busy one misses more. The first run of each
+task, and what the same costs without tracesmith. Targets bound the medians and,
+for calls, the overhead. A missed target is reported but is not a failure:
+machines differ, and a busy machine misses more targets. The first run of each
 measurement does not count.`,
 		Example: "  tracesmith-lab bench env\n  tracesmith-lab bench env --sandbox bubblewrap,docker --json",
 		RunE: func(c *cobra.Command, _ []string) error {

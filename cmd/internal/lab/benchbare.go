@@ -18,16 +18,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bareCosts are the costs without tracesmith, medians in milliseconds; nil if this
-// machine cannot measure them.
+// bareCosts are costs without tracesmith: medians in milliseconds, nil if they cannot be
+// measured on this machine.
 type bareCosts struct {
-	start   *float64 // of a bwrap or a container around `true`
+	start   *float64 // bwrap or a container that runs `true`
 	program *float64 // bash -c true
 	pdb     *float64 // p 1 over a pipe
 }
 
-// measureBare must run while a sandbox of the kind exists, so that the page cache holds
-// what both need.
+// measureBare measures the costs without tracesmith. It must run while a sandbox of the kind
+// exists, so that the page cache holds the files that both need.
 func measureBare(ctx context.Context, kind string, rounds int) (bareCosts, error) {
 	var b bareCosts
 	var err error
@@ -44,23 +44,25 @@ func measureBare(ctx context.Context, kind string, rounds int) (bareCosts, error
 	return b, err
 }
 
-// medianOf runs f once unmeasured, then n times; it returns nil if f fails.
+// medianOf runs f once for warm-up, then n times, and returns the median time in
+// milliseconds; nil if f fails.
 func medianOf(n int, f func() error) *float64 {
 	var all []float64
 	for i := range n + 1 {
-		began := time.Now()
+		start := time.Now()
 		if f() != nil {
 			return nil
 		}
 		if i > 0 {
-			all = append(all, milliseconds(time.Since(began)))
+			all = append(all, milliseconds(time.Since(start)))
 		}
 	}
 	m := quantile(all, 0.5)
 	return &m
 }
 
-// barePdb measures a p command to pdb over a pipe.
+// barePdb returns the median time in milliseconds of a p command to pdb over a pipe; nil if
+// pdb cannot be started.
 func barePdb(ctx context.Context, rounds int) (*float64, error) {
 	dir, err := os.MkdirTemp("", "tracesmith-bench-")
 	if err != nil {
@@ -81,29 +83,29 @@ func barePdb(ctx context.Context, rounds int) (*float64, error) {
 	}
 	defer func() { cancel(); _ = cmd.Wait() }()
 	r := bufio.NewReader(out)
-	prompt := func() error {
-		for said := []byte{}; !bytes.HasSuffix(said, []byte("(Pdb) ")); {
+	readToPrompt := func() error {
+		for output := []byte{}; !bytes.HasSuffix(output, []byte("(Pdb) ")); {
 			c, err := r.ReadByte()
 			if err != nil {
 				return err
 			}
-			said = append(said, c)
+			output = append(output, c)
 		}
 		return nil
 	}
-	if prompt() != nil {
+	if readToPrompt() != nil {
 		return nil, nil
 	}
 	return medianOf(rounds, func() error {
 		if _, err := io.WriteString(in, "p 1\n"); err != nil {
 			return err
 		}
-		return prompt()
+		return readToPrompt()
 	}), nil
 }
 
 // bareContainer creates and starts a container of the base image through the daemon's
-// API. The container removes itself later.
+// API. The daemon removes the container when it has ended.
 func bareContainer(ctx context.Context) error {
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", "/var/run/docker.sock")
@@ -136,14 +138,14 @@ func bareContainer(ctx context.Context) error {
 	return err
 }
 
-// machine describes where figures come from, so that readers can judge them.
+// machine describes the machine of a measurement, so that readers can judge the figures.
 type machine struct {
 	Cores  int    `json:"cores"`
 	CPU    string `json:"cpu"`
 	Kernel string `json:"kernel"`
 	Memory int64  `json:"memory_bytes"`
 	Go     string `json:"go"`
-	// Load is the load average over a minute, before and after.
+	// Load is the load average over a minute, before and after the measurement.
 	Load [2]string `json:"load"`
 }
 
@@ -164,6 +166,7 @@ func thisMachine() machine {
 	return m
 }
 
+// load returns the load average over a minute; "" if it is unknown.
 func load() string {
 	raw, _ := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(raw), " ")

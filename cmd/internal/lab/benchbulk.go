@@ -14,14 +14,14 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// noS3 serves for directories.
+// noS3 holds the S3 settings of stores that are directories.
 var noS3 configs.S3
 
-// episode returns episode n: a normalised one under other ids. Its long texts differ
-// from those of others, so that each is stored.
+// episode returns episode n: one of b.staged with ids of its own. Its long texts differ from
+// those of other episodes, so that the dataset stores each of them.
 func (b *bulk) episode(n int) (sinks.Staged, error) {
-	s, err := sinks.DecodeStaged(b.made[n%len(b.made)])
-	if err != nil || n < len(b.made) {
+	s, err := sinks.DecodeStaged(b.staged[n%len(b.staged)])
+	if err != nil || n < len(b.staged) {
 		return s, err
 	}
 	repo, instance := specimen.Place(n)
@@ -31,24 +31,25 @@ func (b *bulk) episode(n int) (sinks.Staged, error) {
 	e.Repo, e.SplitGroup, e.Split = repo, &repo, provenance.SplitOf(schemas.Task{Repo: repo, InstanceID: instance}, provenance.Salt)
 	e.CreatedAt = e.CreatedAt.Add(time.Duration(n) * time.Minute)
 	e.ContentSHA256 = new(schemas.HashBytes([]byte(id)))
-	renamed := map[string]string{}
+	newSHA := map[string]string{}
 	for i := range s.Blobs {
 		old := s.Blobs[i].SHA256
 		s.Blobs[i].Content = id + s.Blobs[i].Content[len(id):]
 		s.Blobs[i].SHA256 = schemas.HashBytes([]byte(s.Blobs[i].Content))
-		renamed[old] = s.Blobs[i].SHA256
+		newSHA[old] = s.Blobs[i].SHA256
 	}
 	for i := range s.Steps {
 		st := &s.Steps[i]
 		st.EpisodeID, st.Split, st.Repo, st.InstanceID = id, e.Split, e.Repo, e.InstanceID
-		if st.ObservationSHA256 != nil && renamed[*st.ObservationSHA256] != "" {
-			st.ObservationSHA256 = new(renamed[*st.ObservationSHA256])
+		if st.ObservationSHA256 != nil && newSHA[*st.ObservationSHA256] != "" {
+			st.ObservationSHA256 = new(newSHA[*st.ObservationSHA256])
 		}
 	}
 	return s, nil
 }
 
-// resetPeak frees unused memory and resets the kernel's peak of this process.
+// resetPeak frees unused memory and resets the peak memory of this process that the kernel
+// records.
 func resetPeak() error {
 	debug.FreeOSMemory()
 	return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)

@@ -14,25 +14,25 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// envBench measures one sandbox kind on the first task of the source. Calls of a group
-// take turns, so that a busy moment of the machine affects all alike; the first turn
-// does not count.
+// envBench measures one sandbox kind on the first task of the source. The calls of a group
+// alternate, so that a busy moment of the machine affects all of them. The first round does
+// not count.
 type envBench struct {
 	bench  *wire.Workbench
 	kind   string
 	rounds int
 	task   schemas.Task
 	file   string // of the task's program
-	line   int
+	line   int    // at which a breakpoint stops
 	bare   bareCosts
 	rows   []measure
 }
 
 // benchCall is a tool call whose latency is measured.
 type benchCall struct {
-	what, tool, args string  // %d in args is the round
-	target           float64 // milliseconds of the overhead median; 0 = none
-	bare             *float64
+	name, tool, args string   // %d in args stands for the round
+	target           float64  // for the median overhead in milliseconds; 0: no target
+	bare             *float64 // the cost without tracesmith; nil if it was not measured
 }
 
 // benchEnv measures one sandbox kind.
@@ -44,52 +44,52 @@ func benchEnv(ctx context.Context, s *cli.State, cfg configs.Config, kind string
 	}
 	defer func() { _ = bench.Close() }()
 	b := &envBench{bench: bench, kind: kind, rounds: rounds}
-	if b.task, err = bench.AnyTask(ctx); err != nil {
+	if b.task, err = bench.FirstTask(ctx); err != nil {
 		return nil, err
 	}
 	if b.file, b.line, err = bench.ProgramLine(ctx, b.task); err != nil {
 		return nil, err
 	}
-	if err := b.life(ctx); err != nil {
+	if err := b.lifecycle(ctx); err != nil {
 		return nil, err
 	}
 	return b.rows, b.episodes(ctx)
 }
 
-// life measures a sandbox from its start to its end, and the calls in between.
-func (b *envBench) life(ctx context.Context) error {
+// lifecycle measures starts, resets and ends of sandboxes, and then the tool calls.
+func (b *envBench) lifecycle(ctx context.Context) error {
 	m := &meter{}
-	e, err := b.bench.NewEnvOn(ctx, metered{b.bench.Driver(b.task), m}, b.task)
+	e, err := b.bench.NewEnvOn(ctx, meteredDriver{b.bench.Driver(b.task), m}, b.task)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = e.Close(context.WithoutCancel(ctx)) }()
 	var starts, hard, soft, ends []sample
 	for i := range max(2, b.rounds/5) + 1 {
-		took := func(list *[]sample, f func() error) error {
-			began := time.Now()
+		timed := func(list *[]sample, f func() error) error {
+			start := time.Now()
 			if err := f(); err != nil {
 				return err
 			}
 			if i > 0 {
-				*list = append(*list, sample{wall: time.Since(began)})
+				*list = append(*list, sample{wall: time.Since(start)})
 			}
 			return nil
 		}
-		if err := took(&hard, func() error { _, err := e.Reset(ctx, false); return err }); err != nil && i == 0 {
+		if err := timed(&hard, func() error { _, err := e.Reset(ctx, false); return err }); err != nil && i == 0 {
 			return &cli.Error{Code: cli.ExitPreflight, Err: err}
 		} else if err != nil {
 			return err
 		}
 		if i > 0 {
-			starts = append(starts, sample{wall: m.takeStart()})
+			starts = append(starts, sample{wall: m.lastStart()})
 		} else if b.bare, err = measureBare(ctx, b.kind, b.rounds); err != nil {
 			return err
 		}
-		if err := took(&soft, func() error { _, err := e.Reset(ctx, true); return err }); err != nil {
+		if err := timed(&soft, func() error { _, err := e.Reset(ctx, true); return err }); err != nil {
 			return err
 		}
-		if err := took(&ends, func() error { return e.Close(ctx) }); err != nil {
+		if err := timed(&ends, func() error { return e.Close(ctx) }); err != nil {
 			return err
 		}
 	}
@@ -103,8 +103,8 @@ func (b *envBench) life(ctx context.Context) error {
 	return b.calls(ctx, e, m)
 }
 
-// startTarget returns the target of a cold start in milliseconds, or 0. That of docker
-// depends on the time that the daemon itself takes.
+// startTarget returns the target for a cold start in milliseconds; 0 if there is none. The
+// target for docker depends on the time that the daemon itself takes.
 func (b *envBench) startTarget() float64 {
 	switch {
 	case b.kind == "bubblewrap":
@@ -115,7 +115,7 @@ func (b *envBench) startTarget() float64 {
 	return 0
 }
 
-// calls measures the tools, then the debugger.
+// calls measures the tool calls in groups, the last one with the debugger at a breakpoint.
 func (b *envBench) calls(ctx context.Context, e env.Env, m *meter) error {
 	groups := [][]benchCall{{
 		{"bash true", "bash", `{"command":"true"}`, 2, b.bare.program},
@@ -134,7 +134,7 @@ func (b *envBench) calls(ctx context.Context, e env.Env, m *meter) error {
 		rounds := b.rounds
 		if i == 1 {
 			rounds = max(2, b.rounds/10)
-			if _, err := b.call(ctx, e, benchCall{what: "pdb start", tool: "pdb", args: fmt.Sprintf(`{"command":"b %s:%d"}`, b.file, b.line)}, 0); err != nil {
+			if _, err := b.call(ctx, e, benchCall{name: "pdb start", tool: "pdb", args: fmt.Sprintf(`{"command":"b %s:%d"}`, b.file, b.line)}, 0); err != nil {
 				return err
 			}
 		}
@@ -152,23 +152,24 @@ func (b *envBench) calls(ctx context.Context, e env.Env, m *meter) error {
 			}
 		}
 		for j, c := range group {
-			b.add(c.what, samples[j], c.target, true, c.bare)
+			b.add(c.name, samples[j], c.target, true, c.bare)
 		}
 	}
 	return nil
 }
 
+// call makes one tool call and returns its wall time.
 func (b *envBench) call(ctx context.Context, e env.Env, c benchCall, round int) (time.Duration, error) {
-	began := time.Now()
+	start := time.Now()
 	info, err := e.Step(ctx, schemas.ToolCall{ID: "1", Name: c.tool, Arguments: json.RawMessage(strings.ReplaceAll(c.args, "%d", fmt.Sprint(round)))})
-	took := time.Since(began)
+	elapsed := time.Since(start)
 	if err != nil {
-		return took, fmt.Errorf("measuring %s: %w", c.what, err)
+		return elapsed, fmt.Errorf("measuring %s: %w", c.name, err)
 	}
 	if info.Observation.IsError && c.tool != "eval" {
-		return took, fmt.Errorf("measuring %s: %s", c.what, info.Observation.Text)
+		return elapsed, fmt.Errorf("measuring %s: %s", c.name, info.Observation.Text)
 	}
-	return took, nil
+	return elapsed, nil
 }
 
 // episodes measures whole 12-step episodes of trivial calls, from a cold start to the
@@ -185,12 +186,12 @@ func (b *envBench) episodes(ctx context.Context) error {
 	}
 	var samples []sample
 	for i := range max(2, b.rounds/10) + 1 {
-		began := time.Now()
+		start := time.Now()
 		if err := b.episode(ctx, calls); err != nil {
 			return err
 		}
 		if i > 0 {
-			samples = append(samples, sample{wall: time.Since(began)})
+			samples = append(samples, sample{wall: time.Since(start)})
 		}
 	}
 	b.add("12-step episode with two pdb starts", samples, 1500, false, nil)

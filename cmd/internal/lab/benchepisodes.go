@@ -21,7 +21,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// durabilityShare is the target for the share that durability adds to an episode.
+// durabilityShare is the target for the share by which durability lengthens an episode.
 const durabilityShare = 0.10
 
 func newBenchEpisodes(s *cli.State) *cobra.Command {
@@ -31,11 +31,11 @@ func newBenchEpisodes(s *cli.State) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "episodes", Short: "Measure the cost of durability for whole episodes", Args: cli.RangeArgs(0, 0),
-		Long: `Run 12-step episodes without a model through the pipeline, with each step on
-disk before the next, in turn with bare episodes without queue, step log and
-staging. Both are graded. The target for the share that durability costs is
-10 %; a missed target is reported but is not a failure. --dir should be on the
-disk that runs will use.`,
+		Long: `Run 12-step episodes without a model through the pipeline, which writes each
+step to disk before the next one. Alternate them with bare episodes, which have
+no queue, step log or staging. Both are graded. Durability may add 10 % to the
+time of a bare episode; a missed target is reported but is not a failure. --dir
+should be on the disk that runs will use.`,
 		Example: "  tracesmith-lab bench episodes\n  tracesmith-lab bench episodes --rounds 100 --dir /data --json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if rounds < 2 {
@@ -63,7 +63,7 @@ disk that runs will use.`,
 	return c
 }
 
-// episodesReport is what bench episodes prints, milliseconds.
+// episodesReport is what bench episodes prints.
 type episodesReport struct {
 	Schema  string  `json:"schema"`
 	Machine machine `json:"machine"`
@@ -71,45 +71,45 @@ type episodesReport struct {
 	Rounds  int     `json:"rounds"`
 	Bare    float64 `json:"bare_ms"`
 	Durable float64 `json:"durable_ms"`
-	Cost    float64 `json:"cost_ms"` // median difference of neighbors
+	Cost    float64 `json:"cost_ms"` // median difference between a durable episode and the bare one after it
 	Share   float64 `json:"share"`   // Cost / Bare
 	Target  float64 `json:"target"`
 	Met     bool    `json:"met"`
-	Sync    float64 `json:"sync_ms"` // of an fsync after 4 KiB, median
+	Sync    float64 `json:"sync_ms"` // median time to write 4 KiB and fsync
 	SyncP99 float64 `json:"sync_p99_ms"`
 	Memory  bool    `json:"in_memory"` // the directory is not on a disk
 }
 
-// paired runs a bare episode after each durable one in the same process, so that a busy
-// moment of the machine affects both alike.
-type paired struct {
+// pairObserver runs a bare episode after each durable one in the same process, so that a busy
+// moment of the machine affects both.
+type pairObserver struct {
 	observe.Silent
 	ctx           context.Context
 	run           *wire.Run
-	since         time.Time
-	durable, bare []float64
+	since         time.Time // start of the current durable episode
+	durable, bare []float64 // milliseconds
 	err           error
 }
 
-func (p *paired) JobStarted(schemas.Job, int) {
+func (p *pairObserver) JobStarted(schemas.Job, int) {
 	if p.since.IsZero() {
 		p.since = time.Now()
 	}
 }
 
-func (p *paired) JobFinished(j schemas.Job, e observe.Episode) {
-	took := milliseconds(time.Since(p.since))
-	began := time.Now()
+func (p *pairObserver) JobFinished(j schemas.Job, e observe.Episode) {
+	elapsed := milliseconds(time.Since(p.since))
+	start := time.Now()
 	err := bareEpisode(p.ctx, p.run, j)
 	if e.Outcome == schemas.OutcomeInfra {
 		err = errors.Join(err, fmt.Errorf("an episode failed: %s", e.Cause))
 	}
-	p.durable, p.bare, p.err = append(p.durable, took), append(p.bare, milliseconds(time.Since(began))), errors.Join(p.err, err)
-	p.since = time.Now() // the next one begins with its claim
+	p.durable, p.bare, p.err = append(p.durable, elapsed), append(p.bare, milliseconds(time.Since(start))), errors.Join(p.err, err)
+	p.since = time.Now() // the next durable episode includes the claim of its job
 }
 
-// bareEpisode runs one job through the agent and the verifier without the pipeline,
-// which makes episodes durable.
+// bareEpisode runs one job with the agent and the verifier, without the pipeline that makes
+// episodes durable.
 func bareEpisode(ctx context.Context, r *wire.Run, j schemas.Job) (err error) {
 	task := r.Tasks[slices.IndexFunc(r.Tasks, func(t schemas.Task) bool { return t.ID == j.TaskID })]
 	e, err := r.NewEnv(ctx, j, task)
@@ -153,7 +153,7 @@ func benchEpisodes(ctx context.Context, s *cli.State, cfg configs.Config, dir st
 		return r, err
 	}
 	r.Sandbox = cfg.Sandbox.Kind
-	p := &paired{ctx: ctx}
+	p := &pairObserver{ctx: ctx}
 	p.run, err = wire.NewRun(ctx, cfg, wire.RunOptions{
 		Command: []string{"tracesmith-lab", "bench", "episodes"}, Producer: cli.Version, Getenv: s.Getenv, Progress: s.Stderr, Warn: s.Stderr, Observer: p,
 	})
@@ -183,8 +183,8 @@ func benchEpisodes(ctx context.Context, s *cli.State, cfg configs.Config, dir st
 	return r, nil
 }
 
-// scriptedEpisodes returns the configuration of a batch that plays a list of calls on
-// the first task.
+// scriptedEpisodes returns the configuration of a batch whose agent makes a fixed list of
+// calls on the first task.
 func scriptedEpisodes(ctx context.Context, s *cli.State, cfg configs.Config, run string, episodes int) (configs.Config, error) {
 	cfg.Sandbox.Kind = cmp.Or(cfg.Sandbox.Kind, "bubblewrap")
 	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
@@ -192,7 +192,7 @@ func scriptedEpisodes(ctx context.Context, s *cli.State, cfg configs.Config, run
 		return cfg, cli.Usage(err)
 	}
 	defer func() { _ = bench.Close() }()
-	task, err := bench.AnyTask(ctx)
+	task, err := bench.FirstTask(ctx)
 	if err != nil {
 		return cfg, err
 	}
@@ -226,20 +226,20 @@ func measureSyncs(path string, n int) ([]float64, error) {
 	block := make([]byte, 4096)
 	var out []float64
 	for range n {
-		began := time.Now()
+		start := time.Now()
 		if _, err := f.Write(block); err != nil {
 			return nil, fmt.Errorf("measuring syncs: %w", err)
 		}
 		if err := f.Sync(); err != nil {
 			return nil, fmt.Errorf("measuring syncs: %w", err)
 		}
-		out = append(out, milliseconds(time.Since(began)))
+		out = append(out, milliseconds(time.Since(start)))
 	}
 	return out, nil
 }
 
-// inMemory reports whether a directory is on a file system in memory, where a sync has
-// no cost and no effect.
+// inMemory reports whether a directory is on a file system in memory, where fsync does
+// nothing.
 func inMemory(dir string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(dir, &st) == nil && (st.Type == unix.TMPFS_MAGIC || st.Type == unix.RAMFS_MAGIC)

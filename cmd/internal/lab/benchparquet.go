@@ -27,19 +27,17 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-// Targets of bench parquet (1 MB is 10^6 bytes): the speed of tracesmith's writer
-// relative to the bare library's, MB of text made into rows per second, and the peak
-// memory of publishing any amount of data.
+// Targets of bench parquet.
 const (
-	writeShare    = 0.8
-	normaliseRate = 100
-	publishMemory = 1 << 30
+	writeShare    = 0.8     // speed of tracesmith's writer relative to the Parquet library alone
+	normaliseRate = 100     // MB (10^6 bytes) of text per second that are made into rows
+	publishMemory = 1 << 30 // peak memory of publishing any amount of data, in bytes
 )
 
-// The number of different episodes; larger runs repeat them under other ids.
+// Bounds of the number of different episodes. Larger datasets repeat them under other ids.
 const (
-	fewMade  = 4
-	mostMade = 128
+	minDistinct = 4
+	maxDistinct = 128
 )
 
 func newBenchParquet(s *cli.State) *cobra.Command {
@@ -83,15 +81,15 @@ type parquetReport struct {
 	Machine machine `json:"machine"`
 	Seed    uint64  `json:"seed"`
 
-	Rows      int64   `json:"rows"`             // written both ways
-	Bytes     int64   `json:"bytes"`            // of their values
-	Clean     float64 `json:"rows_mb"`          // texts cleaned, secrets replaced, rows made
-	Normalise float64 `json:"normalise_mb"`     // prompts rebuilt, metrics and tokens counted with that
-	AtOnce    float64 `json:"normalise_all_mb"` // the same, as many episodes at once as there are cores
-	Redact    float64 `json:"redact_mb"`        // texts only searched for secrets
-	Bare      float64 `json:"bare_mb"`          // the library alone
-	Write     float64 `json:"write_mb"`         // with hashes, sizes, one sync
-	ReadBack  float64 `json:"read_back_mb"`     // the independent reader, comparing every value
+	Rows      int64   `json:"rows"`             // rows that were written both ways
+	Bytes     int64   `json:"bytes"`            // size of their values
+	Clean     float64 `json:"rows_mb"`          // cleaning texts, replacing secrets, making rows
+	Normalise float64 `json:"normalise_mb"`     // also rebuilding prompts, counting tokens, computing metrics
+	AllCores  float64 `json:"normalise_all_mb"` // the same, on all cores
+	Redact    float64 `json:"redact_mb"`        // only searching texts for secrets
+	Bare      float64 `json:"bare_mb"`          // writing with the Parquet library alone
+	Write     float64 `json:"write_mb"`         // writing with tracesmith: also hashes, sizes and a sync
+	ReadBack  float64 `json:"read_back_mb"`     // reading with another reader and comparing every value
 	Share     float64 `json:"share"`            // Write / Bare
 	ShareMet  bool    `json:"share_met"`
 	CleanMet  bool    `json:"rows_met"`
@@ -100,22 +98,22 @@ type parquetReport struct {
 	Publishes []publishMeasure `json:"publishes"`
 }
 
-// publishMeasure is one dataset.
+// publishMeasure is the measurement of publishing one dataset.
 type publishMeasure struct {
-	Steps    int64   `json:"steps"`
-	Episodes int     `json:"episodes"`
-	Text     int64   `json:"text_bytes"`
-	Staged   int64   `json:"staged_bytes"`
-	Bytes    int64   `json:"bytes"` // of all files
-	Files    int     `json:"files"`
-	StageS   float64 `json:"stage_s"`
-	PublishS float64 `json:"publish_s"`
-	Rows     float64 `json:"rows_per_s"`
-	MB       float64 `json:"mb_per_s"` // of text
-	Before   int64   `json:"rss_before_bytes"`
-	Peak     int64   `json:"peak_rss_bytes"`
-	Whole    bool    `json:"peak_is_of_the_process"` // the peak could not be reset
-	Met      bool    `json:"met"`
+	Steps     int64   `json:"steps"`
+	Episodes  int     `json:"episodes"`
+	Text      int64   `json:"text_bytes"`
+	Staged    int64   `json:"staged_bytes"`
+	Bytes     int64   `json:"bytes"` // of all files
+	Files     int     `json:"files"`
+	StageS    float64 `json:"stage_s"`
+	PublishS  float64 `json:"publish_s"`
+	Rows      float64 `json:"rows_per_s"`
+	MB        float64 `json:"mb_per_s"` // of text
+	Before    int64   `json:"rss_before_bytes"`
+	Peak      int64   `json:"peak_rss_bytes"`
+	WholePeak bool    `json:"peak_is_of_the_process"` // the peak could not be reset before publishing
+	Met       bool    `json:"met"`
 }
 
 func benchParquet(ctx context.Context, s *cli.State, dir string, steps []int, seed uint64) (r parquetReport, err error) {
@@ -126,34 +124,34 @@ func benchParquet(ctx context.Context, s *cli.State, dir string, steps []int, se
 	defer func() { err = errors.Join(err, os.RemoveAll(place)) }()
 	r = parquetReport{Schema: "tracesmith.bench.parquet/1", Machine: thisMachine(), Seed: seed}
 	r.Machine.Load[0] = load()
-	tell := func(format string, args ...any) {
+	progress := func(format string, args ...any) {
 		if s.TTY {
 			fmt.Fprintf(s.Stderr, format+"\n", args...)
 		}
 	}
-	n := min(max(slices.Max(steps)/40, fewMade), mostMade)
-	tell("normalising %d episodes", n)
-	made, err := r.normalise(ctx, seed, n)
+	n := min(max(slices.Max(steps)/40, minDistinct), maxDistinct)
+	progress("normalizing %d episodes", n)
+	staged, err := r.normalise(ctx, seed, n)
 	if err != nil {
 		return r, err
 	}
-	if err := r.normaliseAtOnce(ctx, seed+1, n); err != nil {
+	if err := r.normaliseOnAllCores(ctx, seed+1, n); err != nil {
 		return r, err
 	}
-	tell("writing rows with and without tracesmith")
-	if err := r.write(ctx, place, made); err != nil {
+	progress("writing rows with and without tracesmith")
+	if err := r.write(ctx, place, staged); err != nil {
 		return r, err
 	}
-	packed := make([][]byte, len(made))
-	for i := range made {
-		if packed[i], err = sinks.EncodeStaged(made[i]); err != nil {
+	encoded := make([][]byte, len(staged))
+	for i := range staged {
+		if encoded[i], err = sinks.EncodeStaged(staged[i]); err != nil {
 			return r, err
 		}
 	}
-	made = nil // frees memory before it is measured
+	staged = nil // free the memory before the measurement
 	for i, n := range steps {
-		tell("staging and publishing %d steps", n)
-		b := bulk{place: filepath.Join(place, fmt.Sprint(i)), made: packed}
+		progress("staging and publishing %d steps", n)
+		b := bulk{dir: filepath.Join(place, fmt.Sprint(i)), staged: encoded}
 		m, err := b.measure(ctx, n)
 		if err != nil {
 			return r, err
@@ -164,12 +162,13 @@ func benchParquet(ctx context.Context, s *cli.State, dir string, steps []int, se
 	return r, nil
 }
 
-// normalise makes the episodes for all measurements.
+// normalise makes n episodes for the other measurements and measures how fast it does so.
 func (r *parquetReport) normalise(ctx context.Context, seed uint64, n int) ([]sinks.Staged, error) {
-	var made []sinks.Staged
-	var rows, took, search time.Duration
+	var episodes []sinks.Staged
+	var rows, elapsed, search time.Duration
 	bytes := int64(0)
-	if _, err := normalise.Episode(specimen.Episode("bench", seed+2, 0), normalise.Config{}); err != nil { // reads the vocabulary
+	// The first episode loads the vocabulary, so it is not measured.
+	if _, err := normalise.Episode(specimen.Episode("bench", seed+2, 0), normalise.Config{}); err != nil {
 		return nil, err
 	}
 	for i := range n {
@@ -177,34 +176,34 @@ func (r *parquetReport) normalise(ctx context.Context, seed uint64, n int) ([]si
 			return nil, err
 		}
 		ep := specimen.Episode("bench", seed, i)
-		began := time.Now()
+		start := time.Now()
 		if _, _, err := normalise.Rows(ep, normalise.Config{Producer: cli.Version}); err != nil {
 			return nil, err
 		}
-		rows += time.Since(began)
-		began = time.Now()
+		rows += time.Since(start)
+		start = time.Now()
 		staged, err := normalise.Episode(ep, normalise.Config{Producer: cli.Version})
-		took += time.Since(began)
+		elapsed += time.Since(start)
 		if err != nil {
 			return nil, err
 		}
-		began = time.Now()
+		start = time.Now()
 		err = redact.NewChecker(nil).Check(ep.Job.EpisodeID, staged)
-		search += time.Since(began)
+		search += time.Since(start)
 		if err != nil {
 			return nil, err
 		}
-		bytes += textOf(staged)
-		made = append(made, staged)
+		bytes += textSize(staged)
+		episodes = append(episodes, staged)
 	}
-	r.Clean, r.Normalise, r.Redact = perSecond(bytes, rows), perSecond(bytes, took), perSecond(bytes, search)
+	r.Clean, r.Normalise, r.Redact = perSecond(bytes, rows), perSecond(bytes, elapsed), perSecond(bytes, search)
 	r.CleanMet, r.RedactMet = r.Clean >= normaliseRate, r.Redact >= normaliseRate
-	return made, nil
+	return episodes, nil
 }
 
-// normaliseAtOnce normalises other episodes of the same shape on all cores. Tokens of
-// these are in no cache.
-func (r *parquetReport) normaliseAtOnce(ctx context.Context, seed uint64, n int) error {
+// normaliseOnAllCores normalizes other episodes of the same shape on all cores. Token counts
+// of their texts are not in a cache yet.
+func (r *parquetReport) normaliseOnAllCores(ctx context.Context, seed uint64, n int) error {
 	episodes := make([]*schemas.Episode, n)
 	for i := range episodes {
 		episodes[i] = specimen.Episode("bench", seed, i)
@@ -212,23 +211,23 @@ func (r *parquetReport) normaliseAtOnce(ctx context.Context, seed uint64, n int)
 	var bytes atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	began := time.Now()
+	start := time.Now()
 	for _, ep := range episodes {
 		group.Go(func() error {
 			staged, err := normalise.Episode(ep, normalise.Config{Producer: cli.Version})
-			bytes.Add(textOf(staged))
+			bytes.Add(textSize(staged))
 			return errors.Join(err, ctx.Err())
 		})
 	}
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	r.AtOnce = perSecond(bytes.Load(), time.Since(began))
+	r.AllCores = perSecond(bytes.Load(), time.Since(start))
 	return nil
 }
 
-// textOf returns the size of an episode's texts.
-func textOf(s sinks.Staged) (n int64) {
+// textSize returns the size of an episode's texts in bytes.
+func textSize(s sinks.Staged) (n int64) {
 	for i := range s.Steps {
 		st := &s.Steps[i]
 		n += int64(len(st.Message))
@@ -244,26 +243,26 @@ func textOf(s sinks.Staged) (n int64) {
 	return n
 }
 
-// writeRounds is how often rows are written each way; the first time does not count.
+// writeRounds is how often the rows are written each way. The first round does not count.
 const writeRounds = 4
 
-// write writes the same rows both ways, in turn.
-func (r *parquetReport) write(ctx context.Context, place string, made []sinks.Staged) error {
+// write writes the same rows with the Parquet library alone and with tracesmith, in turn.
+func (r *parquetReport) write(ctx context.Context, place string, episodes []sinks.Staged) error {
 	var units [][]schemas.StepRow
-	for _, s := range made {
+	for _, s := range episodes {
 		units = append(units, s.Steps)
 	}
-	var bare, ours, back []float64
+	var bareRates, rates, readRates []float64
 	for i := range writeRounds {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		began := time.Now()
+		start := time.Now()
 		if err := formats.WriteBare(filepath.Join(place, "bare.parquet"), arrowrec.Steps, units); err != nil {
 			return err
 		}
-		alone := time.Since(began)
-		began = time.Now()
+		bareTime := time.Since(start)
+		start = time.Now()
 		w, err := formats.CreateParquet[schemas.StepRow](place, "ours", arrowrec.Steps, arrowrec.Meta{Producer: "tracesmith " + cli.Version})
 		if err != nil {
 			return err
@@ -277,19 +276,22 @@ func (r *parquetReport) write(ctx context.Context, place string, made []sinks.St
 		if err != nil {
 			return err
 		}
-		took := time.Since(began) - info.ReadBack
+		elapsed := time.Since(start) - info.ReadBack
 		if i == 0 {
 			r.Rows, r.Bytes = info.Rows, info.Uncompressed
 			continue
 		}
-		bare, ours, back = append(bare, perSecond(r.Bytes, alone)), append(ours, perSecond(r.Bytes, took)), append(back, perSecond(r.Bytes, info.ReadBack))
+		bareRates = append(bareRates, perSecond(r.Bytes, bareTime))
+		rates = append(rates, perSecond(r.Bytes, elapsed))
+		readRates = append(readRates, perSecond(r.Bytes, info.ReadBack))
 	}
-	r.Bare, r.Write, r.ReadBack = quantile(bare, 0.5), quantile(ours, 0.5), quantile(back, 0.5)
+	r.Bare, r.Write, r.ReadBack = quantile(bareRates, 0.5), quantile(rates, 0.5), quantile(readRates, 0.5)
 	r.Share = r.Write / r.Bare
 	r.ShareMet = r.Share >= writeShare
 	return nil
 }
 
+// perSecond returns a rate in MB per second.
 func perSecond(bytes int64, d time.Duration) float64 { return float64(bytes) / 1e6 / d.Seconds() }
 
 func (r parquetReport) print(s *cli.State) error {
@@ -303,7 +305,7 @@ MB of text or values in a second, one thread
   arrow alone   %8.1f MB/s, %d rows
   write         %8.1f MB/s, %.0f %% of that (target: %.0f %%: %s)
   read back     %8.1f MB/s
-`, r.Machine, r.Clean, normaliseRate, verdict[r.CleanMet], r.Normalise, r.AtOnce, r.Redact, normaliseRate, verdict[r.RedactMet], r.Bare, r.Rows, r.Write, 100*r.Share, 100*writeShare, verdict[r.ShareMet], r.ReadBack)
+`, r.Machine, r.Clean, normaliseRate, verdict[r.CleanMet], r.Normalise, r.AllCores, r.Redact, normaliseRate, verdict[r.RedactMet], r.Bare, r.Rows, r.Write, 100*r.Share, 100*writeShare, verdict[r.ShareMet], r.ReadBack)
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 1, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\nsteps\tepisodes\tMB text\tMB files\tfiles\tseconds\trows/s\tMB/s\tpeak MB\t\n")
 	for _, m := range r.Publishes {
@@ -322,18 +324,18 @@ MB of text or values in a second, one thread
 
 // bulk is one dataset that is staged and published.
 type bulk struct {
-	place string
-	made  [][]byte // staged episodes
-
+	dir    string   // removed after the measurement
+	staged [][]byte // encoded episodes
 }
 
+// measure stages and publishes a dataset of at least steps steps.
 func (b *bulk) measure(ctx context.Context, steps int) (m publishMeasure, err error) {
-	defer func() { err = errors.Join(err, os.RemoveAll(b.place)) }()
-	staging, err := wire.OpenStore(ctx, filepath.Join(b.place, "run"), noS3)
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	staging, err := wire.OpenStore(ctx, filepath.Join(b.dir, "run"), noS3)
 	if err != nil {
 		return m, err
 	}
-	began := time.Now()
+	start := time.Now()
 	for m.Steps < int64(steps) {
 		staged, err := b.episode(m.Episodes)
 		if err != nil {
@@ -346,28 +348,28 @@ func (b *bulk) measure(ctx context.Context, steps int) (m publishMeasure, err er
 		if err := staging.Create(ctx, sinks.StagedKey(staged.Episode.RunID, staged.Episode.EpisodeID), body); err != nil {
 			return m, err
 		}
-		m.Steps, m.Text, m.Staged = m.Steps+int64(len(staged.Steps)), m.Text+textOf(staged), m.Staged+int64(len(body))
+		m.Steps, m.Text, m.Staged = m.Steps+int64(len(staged.Steps)), m.Text+textSize(staged), m.Staged+int64(len(body))
 		m.Episodes++
 	}
-	m.StageS = time.Since(began).Seconds()
-	dest, err := wire.OpenStore(ctx, filepath.Join(b.place, "dataset"), noS3)
+	m.StageS = time.Since(start).Seconds()
+	dest, err := wire.OpenStore(ctx, filepath.Join(b.dir, "dataset"), noS3)
 	if err != nil {
 		return m, err
 	}
-	m.Whole = resetPeak() != nil
+	m.WholePeak = resetPeak() != nil
 	if m.Before, _, err = memory(); err != nil {
 		return m, err
 	}
-	began = time.Now()
-	rep, err := publish.Publish(ctx, publish.Config{Staging: []sinks.Store{staging}, Dest: dest, Name: "bench", Producer: cli.Version, Scratch: b.place})
+	start = time.Now()
+	rep, err := publish.Publish(ctx, publish.Config{Staging: []sinks.Store{staging}, Dest: dest, Name: "bench", Producer: cli.Version, Scratch: b.dir})
 	if err != nil {
 		return m, err
 	}
-	took := time.Since(began)
+	elapsed := time.Since(start)
 	if _, m.Peak, err = memory(); err != nil {
 		return m, err
 	}
-	m.PublishS, m.Rows, m.MB = took.Seconds(), float64(rep.Steps)/took.Seconds(), perSecond(m.Text, took)
+	m.PublishS, m.Rows, m.MB = elapsed.Seconds(), float64(rep.Steps)/elapsed.Seconds(), perSecond(m.Text, elapsed)
 	m.Bytes, m.Files, m.Met = rep.Bytes, rep.Files, m.Peak < publishMemory
 	return m, nil
 }

@@ -18,10 +18,11 @@ type benchReport struct {
 	Measures []measure `json:"measures"`
 }
 
-// sample is one measured call: wall time and the program's own part of it.
+// sample is one measured call: its wall time, and the part in which a program ran in the
+// sandbox.
 type sample struct{ wall, program time.Duration }
 
-// measure is one measured quantity, milliseconds.
+// measure is one measured quantity.
 type measure struct {
 	Sandbox string  `json:"sandbox"`
 	What    string  `json:"what"`
@@ -32,23 +33,23 @@ type measure struct {
 	// measures it.
 	OverheadMedian *float64 `json:"overhead_median_ms"`
 	OverheadP99    *float64 `json:"overhead_p99_ms"`
-	Bare           *float64 `json:"bare_ms"` // the same without tracesmith, median
+	Bare           *float64 `json:"bare_ms"` // median of the same without tracesmith
 	Target         string   `json:"target,omitempty"`
 	Met            *bool    `json:"met,omitempty"`
 }
 
-// overheadP99 is the target for the 99th percentile of the overhead.
+// overheadP99 is the target for the 99th percentile of the overhead, in milliseconds.
 const overheadP99 = 20
 
-// add records a measure. The target is for the overhead of calls, median and p99, and
-// for the median of everything else.
-func (b *envBench) add(what string, samples []sample, target float64, call bool, bare *float64) {
+// add records a measure. For a call, target bounds the median overhead, and overheadP99 its
+// 99th percentile. For anything else, target bounds the median. 0 means no target.
+func (b *envBench) add(name string, samples []sample, target float64, call bool, bare *float64) {
 	wall, over := []float64{}, []float64{}
 	for _, s := range samples {
 		wall = append(wall, milliseconds(s.wall))
 		over = append(over, milliseconds(s.wall-s.program))
 	}
-	m := measure{Sandbox: b.kind, What: what, N: len(samples), Median: quantile(wall, 0.5), P99: quantile(wall, 0.99), Bare: bare}
+	m := measure{Sandbox: b.kind, What: name, N: len(samples), Median: quantile(wall, 0.5), P99: quantile(wall, 0.99), Bare: bare}
 	met := m.Median <= target
 	m.Target = fmt.Sprintf("≤ %.0f", target)
 	if call {

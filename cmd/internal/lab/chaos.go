@@ -30,21 +30,22 @@ import (
 
 // chaosFlags are the flags of chaos.
 type chaosFlags struct {
-	cfg    chaos.Config
-	kinds  []string
-	fleet  bool
-	sized  bool // --workers is set
-	asJSON bool
+	cfg        chaos.Config
+	kinds      []string
+	fleet      bool
+	workersSet bool // --workers was given
+	asJSON     bool
 }
 
 func newChaos(s *cli.State) *cobra.Command {
 	var f chaosFlags
 	c := &cobra.Command{
 		Use: "chaos", Short: "Inject faults into a run and prove that it loses nothing",
-		Long: `Run a batch of scripted episodes as processes of this program, against its own
-model server, and kill, stop, starve and mislead them by a plan that --seed
-decides. Then compare what was planned, staged and published, what was paid and
-recorded, and what was left behind. Each promise that did not hold is a breach
+		Long: `Run a batch of scripted episodes as processes of this program, against a
+scripted model server. Kill and stop the processes, fill their disk, change
+their clock and make their servers fail, by a plan that depends on --seed. Then
+compare the planned, staged and published episodes, compare paid with recorded
+model calls, and look for leftovers. Each broken promise is reported as a breach
 with a name; the exit code is 1 if there is one. To fill a disk, chaos needs
 root; without root it leaves that fault out.
 
@@ -55,7 +56,7 @@ refuses objects, loses answers and cuts objects in half.`,
 		Example: "  tracesmith-lab chaos\n  tracesmith-lab chaos --fleet --workers 4\n  tracesmith-lab chaos --episodes 200 --faults 60 --seed 7 --json\n  tracesmith-lab chaos --kinds kill,guest --dir out/chaos",
 		Args:    cli.RangeArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
-			f.sized = c.Flags().Changed("workers")
+			f.workersSet = c.Flags().Changed("workers")
 			return f.run(c.Context(), s)
 		},
 		Annotations: map[string]string{cli.StoppingText: "ending the trial's processes"},
@@ -79,8 +80,8 @@ refuses objects, loses answers and cuts objects in half.`,
 	return c
 }
 
-// newChaosChild returns the command that the processes of a trial run: run or worker,
-// with a failing store and a wrong clock.
+// newChaosChild returns the command that the processes of a trial execute: run or worker, with
+// a store and a clock that fail as planned.
 func newChaosChild(s *cli.State) *cobra.Command {
 	var plan string
 	var clock time.Duration
@@ -90,7 +91,7 @@ func newChaosChild(s *cli.State) *cobra.Command {
 			now := s.Now
 			s.Now = func() time.Time { return now().Add(clock) }
 			if plan != "" {
-				s.Hooks.Staging = func(inner sinks.Store) sinks.Store { return chaos.Faulty(inner, plan) }
+				s.Hooks.Staging = func(inner sinks.Store) sinks.Store { return chaos.FaultyStore(inner, plan) }
 			}
 			run := cli.NewRun(s)
 			if args[0] == "worker" {
@@ -136,12 +137,12 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 		return cli.Usage(fmt.Errorf("--store %s names no bucket: give s3://BUCKET/PREFIX", cfg.Store))
 	case !isURL(cfg.Endpoint):
 		return cli.Usage(fmt.Errorf("--s3-endpoint %q is not a URL: give http://HOST:PORT", cfg.Endpoint))
-	case f.sized && !f.fleet:
+	case f.workersSet && !f.fleet:
 		return cli.Usage(errors.New("--workers needs --fleet: a run in one process has four episodes at once"))
 	case cfg.Fleet < 1 || cfg.Fleet > 64:
 		return cli.Usage(fmt.Errorf("--workers must be between 1 and 64, got %d", cfg.Fleet))
-	case cfg.Episodes < 2 || cfg.Episodes > chaos.MostEpisodes:
-		return cli.Usage(fmt.Errorf("--episodes must be between 2 and %d, got %d", chaos.MostEpisodes, cfg.Episodes))
+	case cfg.Episodes < 2 || cfg.Episodes > chaos.MaxEpisodes:
+		return cli.Usage(fmt.Errorf("--episodes must be between 2 and %d, got %d", chaos.MaxEpisodes, cfg.Episodes))
 	case cfg.Faults < 1:
 		return cli.Usage(fmt.Errorf("--faults must be at least 1, got %d", cfg.Faults))
 	case cfg.Within <= 0:
@@ -157,11 +158,11 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 	if cfg.Store != "" {
 		cfg.Store = strings.TrimSuffix(cfg.Store, "/") + "/chaos-" + strings.ToLower(rand.Text())
 	}
-	kept := cfg.Dir != ""
+	keepDir := cfg.Dir != ""
 	if cfg.Dir, err = emptyDir(cfg.Dir); err != nil {
 		return cli.Usage(err)
 	}
-	if err := f.children(s); err != nil {
+	if err := f.setCommands(s); err != nil {
 		return err
 	}
 	if s.TTY {
@@ -178,10 +179,10 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 		})
 	}
 	report, err := chaos.Run(ctx, *cfg)
-	if !kept && err == nil && len(report.Breaches) == 0 {
+	if !keepDir && err == nil && len(report.Breaches) == 0 {
 		report.Dir, err = "", errors.Join(os.RemoveAll(cfg.Dir), f.clearStore(ctx))
 	} else if err != nil {
-		err = f.failed(ctx, kept, err)
+		err = f.cleanAfterFailure(ctx, keepDir, err)
 	}
 	if err != nil {
 		return err
@@ -197,33 +198,34 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 	return err
 }
 
-// failed removes what a trial without a result left: everything if the trial could not
-// begin; if it was interrupted, everything unless --dir keeps it.
-func (f *chaosFlags) failed(ctx context.Context, kept bool, err error) error {
+// cleanAfterFailure removes the files and objects of a trial that ended with err. It removes
+// everything if the trial could not begin. If the trial was interrupted, it removes everything
+// unless --dir was given. It returns err, with the errors of the removal.
+func (f *chaosFlags) cleanAfterFailure(ctx context.Context, keepDir bool, err error) error {
 	_, refused := errors.AsType[*chaos.RefusedError](err)
 	switch {
-	case refused && kept: // empty the directory, so that the same command works again
-		entries, listing := os.ReadDir(f.cfg.Dir)
+	case refused && keepDir: // empty the directory, so that the same command works again
+		entries, removeErr := os.ReadDir(f.cfg.Dir)
 		for _, e := range entries {
-			listing = errors.Join(listing, os.RemoveAll(filepath.Join(f.cfg.Dir, e.Name())))
+			removeErr = errors.Join(removeErr, os.RemoveAll(filepath.Join(f.cfg.Dir, e.Name())))
 		}
-		err = errors.Join(err, listing)
-	case kept:
+		err = errors.Join(err, removeErr)
+	case keepDir:
 		return err
 	case refused || ctx.Err() != nil:
 		err = errors.Join(err, os.RemoveAll(f.cfg.Dir))
 	default:
 		return &cli.Error{Code: cli.CodeOf(err), Err: err, Try: "look into " + f.cfg.Dir}
 	}
-	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	clearCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	if clearing := f.clearStore(brief); !refused { // the store itself may have refused
-		err = errors.Join(err, clearing)
+	if clearErr := f.clearStore(clearCtx); !refused { // the trial may have been refused because the store does not answer
+		err = errors.Join(err, clearErr)
 	}
 	return err
 }
 
-// isURL also accepts "".
+// isURL reports whether s is an HTTP URL or "".
 func isURL(s string) bool {
 	u, err := url.Parse(s)
 	return s == "" || err == nil && u.Host != "" && strings.HasPrefix(u.Scheme, "http")
@@ -249,7 +251,8 @@ func (f *chaosFlags) clearStore(ctx context.Context) error {
 	return nil
 }
 
-// emptyDir creates a directory for a trial, or accepts an empty one.
+// emptyDir creates the directory of a trial, or checks that it is empty. Without a name, it
+// creates a temporary directory.
 func emptyDir(dir string) (string, error) {
 	if dir == "" {
 		made, err := os.MkdirTemp("", "tracesmith-chaos-")
@@ -271,8 +274,9 @@ func emptyDir(dir string) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// children sets how the trial starts processes and reads their results.
-func (f *chaosFlags) children(s *cli.State) error {
+// setCommands sets the functions with which the trial starts processes and reads their
+// results.
+func (f *chaosFlags) setCommands(s *cli.State) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding the program: %w", err)
@@ -286,8 +290,8 @@ func (f *chaosFlags) children(s *cli.State) error {
 		cmd := exec.CommandContext(ctx, program, args...)
 		cmd.Args[0] = "tracesmith-lab"
 		cmd.Env = append(slices.Clone(s.Environ), "TMPDIR="+temp, "XDG_CACHE_HOME="+filepath.Join(f.cfg.Dir, "cache"))
-		// A terminal's interrupt must reach only the driver, which ends the others. The
-		// kernel kills them if the driver dies.
+		// An interrupt from the terminal must reach only this process, which ends the
+		// others. The kernel kills them if this process dies.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = 10 * time.Second
@@ -296,9 +300,9 @@ func (f *chaosFlags) children(s *cli.State) error {
 	f.cfg.Run = func(ctx context.Context, plan string, clock time.Duration, args ...string) *exec.Cmd {
 		return f.cfg.Child(ctx, append([]string{"chaos", "child", "--store", plan, "--clock", clock.String(), "--"}, args...)...)
 	}
-	at := configs.S3{Endpoint: f.cfg.Endpoint, PathStyle: f.cfg.Endpoint != ""}
+	s3 := configs.S3{Endpoint: f.cfg.Endpoint, PathStyle: f.cfg.Endpoint != ""}
 	f.cfg.Read = func(ctx context.Context, place string) (iter.Seq2[sinks.Trajectory, error], func() error, error) {
-		data, err := wire.OpenData(ctx, place, at)
+		data, err := wire.OpenData(ctx, place, s3)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -306,9 +310,9 @@ func (f *chaosFlags) children(s *cli.State) error {
 	}
 	f.cfg.Open = func(ctx context.Context, place string) (sinks.Store, error) {
 		if _, err := os.Stat(filepath.Join(place, "run.json")); err == nil {
-			return wire.OpenStaging(ctx, place, at)
+			return wire.OpenStaging(ctx, place, s3)
 		}
-		return wire.OpenStore(ctx, place, at)
+		return wire.OpenStore(ctx, place, s3)
 	}
 	return nil
 }

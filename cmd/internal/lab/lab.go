@@ -9,8 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/internal/cli"
 )
 
-// Root returns the root command of tracesmith-lab. It includes the commands of
-// tracesmith, which the experiments run as processes.
+// Root returns the root command of tracesmith-lab. It includes the commands of tracesmith,
+// because the experiments run them as child processes.
 func Root(s *cli.State) *cobra.Command {
 	root := cli.Tracesmith(s)
 	root.Use = "tracesmith-lab"

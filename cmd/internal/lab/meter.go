@@ -8,7 +8,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// meter measures the time of the programs that a sandbox runs, and of its start. It is
+// meter measures how long a sandbox takes to start and how long programs run in it. It is
 // safe for concurrent use.
 type meter struct {
 	mu      sync.Mutex
@@ -16,7 +16,7 @@ type meter struct {
 	start   time.Duration
 }
 
-// takeProgram returns the programs' own time since the last call.
+// takeProgram returns the run time of the programs since the last call.
 func (m *meter) takeProgram() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -25,27 +25,27 @@ func (m *meter) takeProgram() time.Duration {
 	return d
 }
 
-// takeStart returns how long the last sandbox start took.
-func (m *meter) takeStart() time.Duration {
+// lastStart returns how long the last start of a sandbox took.
+func (m *meter) lastStart() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.start
 }
 
-// metered is a driver whose sandboxes report to a meter.
-type metered struct {
+// meteredDriver is a driver whose sandboxes report to a meter.
+type meteredDriver struct {
 	env.Driver
 	meter *meter
 }
 
-func (d metered) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
-	began := time.Now()
+func (d meteredDriver) Start(ctx context.Context, spec env.SandboxSpec) (env.Sandbox, error) {
+	start := time.Now()
 	sb, err := d.Driver.Start(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
 	d.meter.mu.Lock()
-	d.meter.start = time.Since(began)
+	d.meter.start = time.Since(start)
 	d.meter.mu.Unlock()
 	return meteredSandbox{sb, d.meter}, nil
 }
@@ -63,7 +63,7 @@ func (s meteredSandbox) Run(ctx context.Context, c env.Command) (env.Result, err
 	return r, err
 }
 
-// Workdir implements env.Placed: it passes on where the driver put the workspace.
+// Workdir implements env.Placed. It returns where the driver put the workspace.
 func (s meteredSandbox) Workdir() string { return env.WorkdirOf(s.Sandbox, "") }
 
 // TempDir implements env.Placed.

@@ -64,7 +64,7 @@ func soakCommands(ctx context.Context, s *cli.State, f *cli.ConfigFlags, cfg soa
 		return err
 	}
 	settings.Sandbox.Kind = cmp.Or(settings.Sandbox.Kind, "bubblewrap")
-	// Small limits are used up quickly, at little cost for the host.
+	// Hostile cases exhaust small limits quickly, at little cost for the host.
 	settings.Sandbox.Memory, settings.Sandbox.Disk, settings.Sandbox.Processes = 384<<20, 96<<20, 128
 	settings.Agent.Tools = configs.Tools("bash", "pdb", "view", "grep", "edit", "listdir", "eval")
 	bench, err := wire.NewWorkbench(ctx, settings, s.Host())
@@ -79,16 +79,16 @@ func soakCommands(ctx context.Context, s *cli.State, f *cli.ConfigFlags, cfg soa
 	}
 	cfg.Isolated = settings.Sandbox.Kind != "local"
 	cfg.Open = func(ctx context.Context) (env.Env, func() env.Sandbox, error) {
-		var now env.Sandbox
-		e, err := bench.NewEnvOn(ctx, hookedDriver{bench.Driver(tasks[0]), func(sb env.Sandbox) { now = sb }}, tasks[0])
-		return e, func() env.Sandbox { return now }, err
+		var current env.Sandbox
+		e, err := bench.NewEnvOn(ctx, hookedDriver{bench.Driver(tasks[0]), func(sb env.Sandbox) { current = sb }}, tasks[0])
+		return e, func() env.Sandbox { return current }, err
 	}
-	lines := 0
+	reports := 0
 	cfg.Progress = func(r soak.Report) {
 		if s.TTY {
 			fmt.Fprintf(s.Stderr, "\r\x1b[K%s", soakLine(r, cfg.Calls))
-		} else if r.Calls > 0 { // from the first answer on
-			if lines++; lines%30 == 1 {
+		} else if r.Calls > 0 { // print one of 30 reports, beginning with the first answer
+			if reports++; reports%30 == 1 {
 				fmt.Fprintln(s.Stderr, soakLine(r, cfg.Calls))
 			}
 		}
@@ -119,19 +119,19 @@ func soakLine(r soak.Report, calls int) string {
 	return fmt.Sprintf("%d of %d calls, %.0f/s, %d hostile: %s", r.Calls, calls, float64(r.Calls)/max(r.Wall, 0.001), r.Hostile, nonZeroCounts(r))
 }
 
-// nonZeroCounts lists the counts that are not 0.
+// nonZeroCounts lists the counts of problems that are not 0.
 func nonZeroCounts(r soak.Report) string {
 	var out []string
 	for _, c := range []struct {
-		n    int
-		what string
+		n     int
+		label string
 	}{{r.Hung, "hung"}, {r.Late, "late"}, {r.Misframed, "mis-framed"}, {r.Wrong, "wrong"}, {r.Left, "with processes left"}, {r.Failed, "failed"}, {r.Lost, "sandboxes lost"}} {
 		if c.n > 0 {
-			out = append(out, fmt.Sprintf("%d %s", c.n, c.what))
+			out = append(out, fmt.Sprintf("%d %s", c.n, c.label))
 		}
 	}
 	if len(out) == 0 {
-		return "all well"
+		return "no problems"
 	}
 	return strings.Join(out, ", ")
 }
@@ -143,7 +143,7 @@ func printSoak(s *cli.State, r soak.Report) error {
 	}
 	printSurfaces := func(hostile bool) {
 		for _, surface := range slices.Sorted(maps.Keys(r.Surfaces)) {
-			if tool, is := strings.CutPrefix(surface, "hostile "); is == hostile {
+			if tool, isHostile := strings.CutPrefix(surface, "hostile "); isHostile == hostile {
 				row("  "+tool, "%d", r.Surfaces[surface])
 			}
 		}
@@ -180,7 +180,7 @@ func printSoak(s *cli.State, r soak.Report) error {
 	return nil
 }
 
-// hookedDriver is a driver that calls started with each new sandbox.
+// hookedDriver is a driver that passes each new sandbox to started.
 type hookedDriver struct {
 	env.Driver
 	started func(env.Sandbox)

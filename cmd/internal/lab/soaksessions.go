@@ -88,7 +88,7 @@ func (f *sessionsFlags) soak(ctx context.Context, s *cli.State) error {
 		return cli.Usage(err)
 	}
 	defer func() { _ = bench.Close() }()
-	task, err := bench.AnyTask(ctx)
+	task, err := bench.FirstTask(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,8 +105,8 @@ func (f *sessionsFlags) soak(ctx context.Context, s *cli.State) error {
 	if f.asJSON {
 		show = func(s *cli.State, r density.Report) error { return cli.PrintJSON(s, r) }
 	}
-	if shown := show(s, report); err == nil {
-		err = shown
+	if showErr := show(s, report); err == nil {
+		err = showErr
 	}
 	switch {
 	case err != nil:
@@ -114,20 +114,20 @@ func (f *sessionsFlags) soak(ctx context.Context, s *cli.State) error {
 	case report.Wrong > 0:
 		return fmt.Errorf("%d of %d answers were not the session's own value", report.Wrong, report.Checked)
 	case report.Reached < report.Asked:
-		return fmt.Errorf("%d of %d sessions: %s", report.Reached, report.Asked, report.Stopped)
+		return fmt.Errorf("opened only %d of %d sessions: %s", report.Reached, report.Asked, report.Stopped)
 	}
 	return nil
 }
 
-// printSessions prints the memory of the sessions as two tables, of all and of one, and
-// as a plot.
+// printSessions prints the memory of all sessions as a table and a plot, and the memory of one
+// session as a table.
 func printSessions(s *cli.State, r density.Report) error {
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(s.Stdout, "used: less memory available on the machine than before the first session")
+	fmt.Fprintln(s.Stdout, "used: decrease of the machine's available memory since before the first session")
 	fmt.Fprintln(w, "sessions\tused\teach\topened in\tp value\tp99\t")
-	var most int64 = 1
+	var maxUsed int64 = 1
 	for _, p := range r.Points {
-		most = max(most, p.Used)
+		maxUsed = max(maxUsed, p.Used)
 		fmt.Fprintf(w, "%d\t%s\t%s\t%.0f ms\t%.2f ms\t%.2f ms\t\n", p.Sessions, gib(p.Used), mib(p.Used/int64(p.Sessions)),
 			p.Opened.Median, p.Answered.Median, p.Answered.P99)
 	}
@@ -149,11 +149,11 @@ func printSessions(s *cli.State, r density.Report) error {
 	}
 	fmt.Fprintln(s.Stdout)
 	for _, p := range r.Points {
-		fmt.Fprintf(s.Stdout, "%6d %s %s\n", p.Sessions, strings.Repeat("█", int(max(p.Used, 0)*60/most)), gib(p.Used))
+		fmt.Fprintf(s.Stdout, "%6d %s %s\n", p.Sessions, strings.Repeat("█", int(max(p.Used, 0)*60/maxUsed)), gib(p.Used))
 	}
 	fmt.Fprintf(s.Stdout, "\n%d of %d sessions in %.0f s; %d answers checked, %d wrong\n", r.Reached, r.Asked, r.Wall, r.Checked, r.Wrong)
 	if r.IdleCPU != nil {
-		fmt.Fprintf(s.Stdout, "idle, all together used %.2f cores\n", *r.IdleCPU)
+		fmt.Fprintf(s.Stdout, "the idle sessions used %.2f cores together\n", *r.IdleCPU)
 	}
 	return nil
 }

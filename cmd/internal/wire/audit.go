@@ -11,42 +11,42 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
 
-// Audit checks every object of a dataset or of a run.
+// Audit checks every object of a dataset or of a run. place is a directory or an S3 location.
 func Audit(ctx context.Context, place string, cfg configs.S3) (publish.AuditReport, error) {
-	var none publish.AuditReport
+	var zero publish.AuditReport
 	if root, version := publish.VersionOf(place); version != "" {
-		return none, fmt.Errorf("%s is one version of a dataset: name %s, all of whose versions are checked", place, root)
+		return zero, fmt.Errorf("%s is one version of a dataset: name %s, all of whose versions are checked", place, root)
 	}
 	if !strings.Contains(place, "://") {
 		if _, err := os.Stat(place); err != nil {
-			return none, fmt.Errorf("%s does not exist: name a run directory (run --run-dir) or a dataset (publish --to)", place)
+			return zero, fmt.Errorf("%s does not exist: name a run directory (run --run-dir) or a dataset (publish --to)", place)
 		}
 	}
 	if !isRun(place) {
 		store, err := OpenStore(ctx, place, cfg)
 		if err != nil {
-			return none, err
+			return zero, err
 		}
 		return publish.Audit(ctx, store)
 	}
 	store, err := OpenStaging(ctx, place, cfg)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
 	dir := strings.TrimPrefix(place, "file://")
 	info, err := rundir.ReadInfo(dir)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
-	last, err := lastReport(dir)
+	report, err := lastReport(dir)
 	if err != nil {
-		return none, err
+		return zero, err
 	}
-	var want []string
-	for _, e := range last.Episodes {
+	var staged []string
+	for _, e := range report.Episodes {
 		if e.Bytes > 0 {
-			want = append(want, e.ID)
+			staged = append(staged, e.ID)
 		}
 	}
-	return publish.AuditRun(ctx, store, info.RunID, want)
+	return publish.AuditRun(ctx, store, info.RunID, staged)
 }

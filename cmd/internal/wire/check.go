@@ -8,7 +8,8 @@ import (
 )
 
 // Check checks whether a task of the source is sound. A task whose repository cannot
-// be read is broken. An error says nothing about the task.
+// be read is broken. A returned error is a failure of the check and says nothing about the
+// task.
 func (w *Workbench) Check(ctx context.Context, t schemas.Task, runs int, seed int64) (soundness.Report, error) {
 	tree, err := w.Source.Tree(ctx, t.InstanceID)
 	if err != nil {

@@ -48,30 +48,30 @@ func NewConsole(in io.Reader, out io.Writer) agents.Console {
 func (c *console) ReadLine(ctx context.Context, prompt string, complete func(string) (int, []string)) (string, error) {
 	c.ctx = ctx
 	if c.tty == nil {
-		return c.next()
+		return c.nextLine()
 	}
 	state, err := term.MakeRaw(int(c.tty.Fd()))
 	if err != nil {
-		return "", fmt.Errorf("taking the terminal: %w", err)
+		return "", fmt.Errorf("switching the terminal to raw mode: %w", err)
 	}
 	defer func() { _ = term.Restore(int(c.tty.Fd()), state) }()
 	if width, height, err := term.GetSize(int(c.tty.Fd())); err == nil && width > 0 {
-		_ = c.terminal.SetSize(width, height) // it matters only for the look of a long line
+		_ = c.terminal.SetSize(width, height) // the width only decides how long lines wrap
 	}
 	c.terminal.SetPrompt(prompt)
-	c.terminal.AutoCompleteCallback = func(line string, at int, key rune) (string, int, bool) {
+	c.terminal.AutoCompleteCallback = func(line string, pos int, key rune) (string, int, bool) {
 		if key != '\t' {
 			return "", 0, false
 		}
-		from, options := complete(line[:at])
+		from, options := complete(line[:pos])
 		common := commonPrefix(options)
-		if len(options) > 1 && common == line[from:at] {
+		if len(options) > 1 && common == line[from:pos] {
 			fmt.Fprintf(c.terminal, "%s\n", strings.Join(options, " "))
 		}
 		if len(options) == 0 {
-			return line, at, true
+			return line, pos, true
 		}
-		return line[:from] + common + line[at:], from + len(common), true
+		return line[:from] + common + line[pos:], from + len(common), true
 	}
 	line, err := c.terminal.ReadLine()
 	if ctx.Err() != nil {
@@ -80,8 +80,8 @@ func (c *console) ReadLine(ctx context.Context, prompt string, complete func(str
 	return line, err
 }
 
-// next returns a line of input that is not a terminal; the last may lack a newline.
-func (c *console) next() (string, error) {
+// nextLine returns a line of input that is not a terminal. The last line may lack a newline.
+func (c *console) nextLine() (string, error) {
 	var line []byte
 	for {
 		part, err := c.lines.ReadSlice('\n')
@@ -111,15 +111,18 @@ func commonPrefix(options []string) string {
 	return common
 }
 
-// keyReader reads the terminal in raw mode, which does not turn Ctrl-C into a signal, so
-// keyReader does.
+// keyReader reads the terminal in raw mode. In this mode the terminal does not turn Ctrl-C
+// into SIGINT, so keyReader sends the signal.
 type keyReader struct{ c *console }
+
+// ctrlC is the byte that the terminal delivers for Ctrl-C.
+const ctrlC = 3
 
 func (k keyReader) Read(p []byte) (int, error) {
 	n, err := (cancelableReader{k.c, k.c.tty}).Read(p)
-	if strings.IndexByte(string(p[:n]), 3) >= 0 {
+	if strings.IndexByte(string(p[:n]), ctrlC) >= 0 {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
-			return 0, fmt.Errorf("passing the interrupt on: %w", err)
+			return 0, fmt.Errorf("sending SIGINT: %w", err)
 		}
 		<-k.c.ctx.Done()
 	}
@@ -127,17 +130,17 @@ func (k keyReader) Read(p []byte) (int, error) {
 }
 
 // cancelableReader reads until the context of the current line ends. A read of a file
-// cannot be interrupted, so it starts only when there is input.
+// cannot be interrupted, so it polls the file and reads only when there is input.
 type cancelableReader struct {
 	c  *console
 	in io.Reader
 }
 
-func (u cancelableReader) Read(p []byte) (int, error) {
-	f, ok := u.in.(*os.File)
+func (r cancelableReader) Read(p []byte) (int, error) {
+	f, ok := r.in.(*os.File)
 	for ok {
-		if u.c.ctx.Err() != nil {
-			return 0, context.Cause(u.c.ctx)
+		if r.c.ctx.Err() != nil {
+			return 0, context.Cause(r.c.ctx)
 		}
 		ready, err := unix.Poll([]unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}, 100)
 		if err != nil && !errors.Is(err, unix.EINTR) {
@@ -147,5 +150,5 @@ func (u cancelableReader) Read(p []byte) (int, error) {
 			break
 		}
 	}
-	return u.in.Read(p)
+	return r.in.Read(p)
 }

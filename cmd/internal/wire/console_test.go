@@ -23,7 +23,7 @@ func TestConsoleReadsLines(t *testing.T) {
 	}
 	c = NewConsole(strings.NewReader(strings.Repeat("y", maxLine+2)), io.Discard)
 	if _, err := c.ReadLine(t.Context(), "> ", nil); err == nil || errors.Is(err, io.EOF) {
-		t.Errorf("a line without end was read: %v", err)
+		t.Errorf("a line longer than maxLine was read: %v", err)
 	}
 }
 
@@ -35,15 +35,15 @@ func TestConsoleStopsWaiting(t *testing.T) {
 	}
 	defer r.Close()
 	defer w.Close()
-	gone := errors.New("gone")
+	errGone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := make(chan error)
 	go func() {
 		_, err := NewConsole(r, io.Discard).ReadLine(ctx, "> ", nil)
 		done <- err
 	}()
-	cancel(gone)
-	if err := <-done; !errors.Is(err, gone) {
+	cancel(errGone)
+	if err := <-done; !errors.Is(err, errGone) {
 		t.Error(err)
 	}
 }

@@ -74,8 +74,8 @@ func OpenData(ctx context.Context, place string, cfg configs.S3) (*Data, error) 
 	return d, nil
 }
 
-// OpenStaging opens the staging store of a run directory, with the s3 settings of that
-// run if cfg has none.
+// OpenStaging opens the staging store of a run directory. For settings that cfg does not
+// set, it uses the values that the run was created with.
 func OpenStaging(ctx context.Context, dir string, cfg configs.S3) (sinks.Store, error) {
 	info, err := rundir.ReadInfo(strings.TrimPrefix(dir, "file://"))
 	if err != nil {
@@ -84,17 +84,20 @@ func OpenStaging(ctx context.Context, dir string, cfg configs.S3) (sinks.Store, 
 	if info.Staging == "" {
 		return OpenStore(ctx, dir, cfg)
 	}
-	var was struct {
+	var recorded struct {
 		S3 configs.S3 `json:"s3"`
 	}
-	if err := json.Unmarshal(info.Config, &was); err != nil {
+	if err := json.Unmarshal(info.Config, &recorded); err != nil {
 		return nil, fmt.Errorf("reading the configuration in %s: %w", filepath.Join(dir, "run.json"), err)
 	}
-	cfg.Endpoint, cfg.Region, cfg.Checksum = cmp.Or(cfg.Endpoint, was.S3.Endpoint), cmp.Or(cfg.Region, was.S3.Region), cmp.Or(cfg.Checksum, was.S3.Checksum)
-	cfg.PathStyle = cfg.PathStyle || was.S3.PathStyle
+	cfg.Endpoint = cmp.Or(cfg.Endpoint, recorded.S3.Endpoint)
+	cfg.Region = cmp.Or(cfg.Region, recorded.S3.Region)
+	cfg.Checksum = cmp.Or(cfg.Checksum, recorded.S3.Checksum)
+	cfg.PathStyle = cfg.PathStyle || recorded.S3.PathStyle
 	return OpenStore(ctx, info.Staging, cfg)
 }
 
+// isRun reports whether place is a run directory.
 func isRun(place string) bool {
 	_, err := os.Stat(filepath.Join(strings.TrimPrefix(place, "file://"), "run.json"))
 	return err == nil
@@ -107,23 +110,23 @@ func (d *Data) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, err
 		return d.Dataset.Trajectories(ctx)
 	}
 	return func(yield func(sinks.Trajectory, error) bool) {
-		notes, err := publish.Annotations(ctx, d.store, redact.NewChecker(nil))
+		rows, err := publish.Annotations(ctx, d.store, redact.NewChecker(nil))
 		if err != nil {
 			yield(sinks.Trajectory{}, err)
 			return
 		}
-		said, wrong := map[string][]schemas.AnnotationRow{}, publish.WrongFacts(notes)
-		for _, n := range notes {
-			said[n.EpisodeID] = append(said[n.EpisodeID], n)
+		annotations, wrongFactRatios := map[string][]schemas.AnnotationRow{}, publish.WrongFacts(rows)
+		for _, row := range rows {
+			annotations[row.EpisodeID] = append(annotations[row.EpisodeID], row)
 		}
 		for o, err := range d.store.List(ctx, "staging/") {
 			if err != nil {
 				yield(sinks.Trajectory{}, fmt.Errorf("listing staged episodes: %w", err))
 				return
 			}
-			t, err := d.staged(ctx, o.Key)
-			if t.Annotations = said[t.Episode.EpisodeID]; t.Annotations != nil {
-				if ratio, known := wrong[t.Episode.EpisodeID]; known {
+			t, err := d.readStaged(ctx, o.Key)
+			if t.Annotations = annotations[t.Episode.EpisodeID]; t.Annotations != nil {
+				if ratio, known := wrongFactRatios[t.Episode.EpisodeID]; known {
 					t.Episode.WrongFactRatio = &ratio
 				}
 			}
@@ -134,8 +137,8 @@ func (d *Data) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, err
 	}
 }
 
-// Episodes is the source of selections. It reads the steps of a dataset only if steps
-// is set.
+// Episodes streams all episodes for a selection; it is a selection.Source. It reads the
+// steps of a dataset only if steps is set.
 func (d *Data) Episodes(ctx context.Context, steps bool) iter.Seq2[selection.Episode, error] {
 	return func(yield func(selection.Episode, error) bool) {
 		if d.Dataset != nil && !steps {
@@ -154,7 +157,8 @@ func (d *Data) Episodes(ctx context.Context, steps bool) iter.Seq2[selection.Epi
 	}
 }
 
-// EpisodesOf is Episodes, and adds the runs of the episodes to runs.
+// EpisodesOf returns a source that streams the same episodes as Episodes and adds their
+// run ids to runs.
 func (d *Data) EpisodesOf(runs map[string]bool) selection.Source {
 	return func(ctx context.Context, steps bool) iter.Seq2[selection.Episode, error] {
 		return func(yield func(selection.Episode, error) bool) {
@@ -170,7 +174,7 @@ func (d *Data) EpisodesOf(runs map[string]bool) selection.Source {
 	}
 }
 
-// Identity returns the name and version of the dataset, or the ids of runs.
+// Identity returns the name and version of the dataset, or for a run the ids in runs.
 func (d *Data) Identity(runs map[string]bool) (dataset, version string, ids []string) {
 	if d.Dataset != nil {
 		return d.Dataset.Manifest.Dataset, d.Dataset.Manifest.Version, nil
@@ -178,7 +182,7 @@ func (d *Data) Identity(runs map[string]bool) (dataset, version string, ids []st
 	return "", "", slices.Sorted(maps.Keys(runs))
 }
 
-func (d *Data) staged(ctx context.Context, key string) (sinks.Trajectory, error) {
+func (d *Data) readStaged(ctx context.Context, key string) (sinks.Trajectory, error) {
 	body, err := d.store.Get(ctx, key)
 	if err != nil {
 		return sinks.Trajectory{}, fmt.Errorf("reading %s: %w", key, err)
@@ -198,10 +202,10 @@ func (d *Data) Close() error {
 	return d.Dataset.Close()
 }
 
-// Call is one try of a model call, as bytes.
+// Call is one attempt at a model call, with the bytes that were sent and received.
 type Call struct {
 	llms.Exchange
-	RequestSHA256 string // of the request as it was sent, masked secrets included
+	RequestSHA256 string // of the request as it was sent, before secrets were masked
 }
 
 // Calls returns the model calls of an episode whose request hashes match, in order.

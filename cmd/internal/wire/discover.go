@@ -20,16 +20,16 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Search says how Discover looks for a setup.
-type Search struct {
+// DiscoverOptions restrict and observe Discover.
+type DiscoverOptions struct {
 	Newest  time.Time // packages released later are not used; zero: no limit
 	Version string    // of the project, from git
 	Tried   func(discover.Attempt)
 }
 
-// Discover finds out how the tests of a repository run, by trying in sandboxes. A repository whose tests cannot be
-// run gives a *discover.NotFoundError or a *discover.NoPythonError.
-func (w *Workbench) Discover(ctx context.Context, r synth.Repo, s Search) (discover.Result, error) {
+// Discover finds out how to run the tests of a repository, by trying setups in sandboxes. The error is a
+// *discover.NotFoundError or a *discover.NoPythonError if no setup runs them.
+func (w *Workbench) Discover(ctx context.Context, r synth.Repo, s DiscoverOptions) (discover.Result, error) {
 	if kind := w.kind(r.Task); kind != "bubblewrap" && kind != "local" {
 		return discover.Result{}, fmt.Errorf("setups are found with interpreters of this machine, which a sandbox of kind %s does not have: use bubblewrap", kind)
 	}
@@ -37,21 +37,21 @@ func (w *Workbench) Discover(ctx context.Context, r synth.Repo, s Search) (disco
 	if w.cfg.Sandbox.Python != "" {
 		paths = []string{w.cfg.Sandbox.Python}
 	}
-	result, err := w.find(ctx, r, s, interpreters(ctx, paths))
-	none, failed := errors.AsType[*discover.NotFoundError](err)
-	if !failed || s.Newest.IsZero() || ctx.Err() != nil {
+	result, err := w.findSetup(ctx, r, s, interpreters(ctx, paths))
+	first, notFound := errors.AsType[*discover.NotFoundError](err)
+	if !notFound || s.Newest.IsZero() || ctx.Err() != nil {
 		return result, err
 	}
-	s.Newest = time.Time{} // the index may not know dates, or the date's packages no longer build
-	result, err = w.find(ctx, r, s, interpreters(ctx, paths))
-	result.Attempts = append(none.Attempts, result.Attempts...)
-	if again, failed := errors.AsType[*discover.NotFoundError](err); failed {
-		again.Attempts = result.Attempts
+	s.Newest = time.Time{} // the package index may not record dates, or packages of that date may no longer build
+	result, err = w.findSetup(ctx, r, s, interpreters(ctx, paths))
+	result.Attempts = append(first.Attempts, result.Attempts...)
+	if second, notFound := errors.AsType[*discover.NotFoundError](err); notFound {
+		second.Attempts = result.Attempts
 	}
 	return result, err
 }
 
-func (w *Workbench) find(ctx context.Context, r synth.Repo, s Search, pythons []discover.Interpreter) (discover.Result, error) {
+func (w *Workbench) findSetup(ctx context.Context, r synth.Repo, s DiscoverOptions, pythons []discover.Interpreter) (discover.Result, error) {
 	return discover.Find(ctx, discover.Config{
 		Interpreters: pythons, Newest: s.Newest, Version: s.Version, Tried: s.Tried,
 		Try: func(ctx context.Context, t schemas.Task, tree *workspace.Tree) (verify.Run, error) {
@@ -69,9 +69,9 @@ func pythonPaths() []string {
 	out := []string{"/usr/bin/python3"}
 	patterns := []string{"/usr/bin/python3.*", "/usr/local/bin/python3*", "/opt/python/*/bin/python3", "/opt/homebrew/bin/python3.*"}
 	if home, err := os.UserHomeDir(); err == nil {
-		for _, below := range []string{".pyenv/versions/*/bin/python3", ".local/share/uv/python/*/bin/python3", ".local/share/mise/installs/python/*/bin/python3",
+		for _, pattern := range []string{".pyenv/versions/*/bin/python3", ".local/share/uv/python/*/bin/python3", ".local/share/mise/installs/python/*/bin/python3",
 			".asdf/installs/python/*/bin/python3", ".local/bin/python3.*"} {
-			patterns = append(patterns, filepath.Join(home, below))
+			patterns = append(patterns, filepath.Join(home, pattern))
 		}
 	}
 	for _, pattern := range patterns {
@@ -85,12 +85,12 @@ func pythonPaths() []string {
 	return out
 }
 
-// interpreters asks the interpreters at these paths for their versions. Those that do not start are left out, and of
-// several paths to one interpreter the first is kept.
+// interpreters asks the interpreters at these paths for their versions. It leaves out interpreters that do not start,
+// and of several paths to the same interpreter it keeps the first.
 func interpreters(ctx context.Context, paths []string) []discover.Interpreter {
 	var known drivers.Interpreters
 	list := make([]*discover.Interpreter, len(paths))
-	real := make([]string, len(paths))
+	targets := make([]string, len(paths))
 	var wait sync.WaitGroup
 	for i, path := range paths {
 		wait.Go(func() {
@@ -99,19 +99,19 @@ func interpreters(ctx context.Context, paths []string) []discover.Interpreter {
 				return
 			}
 			pytest := exec.CommandContext(ctx, path, "-I", "-c", "import pytest").Run() == nil
-			list[i], real[i] = &discover.Interpreter{Path: path, Version: p.Version, Pytest: pytest}, p.Executable
+			list[i], targets[i] = &discover.Interpreter{Path: path, Version: p.Version, Pytest: pytest}, p.Executable
 			if path == "/usr/bin/python3" {
 				list[i].Path = ""
 			}
 			if target, err := filepath.EvalSymlinks(p.Executable); err == nil {
-				real[i] = target
+				targets[i] = target
 			}
 		})
 	}
 	wait.Wait()
 	var out []discover.Interpreter
 	for i, p := range list {
-		if p != nil && !slices.Contains(real[:i], real[i]) {
+		if p != nil && !slices.Contains(targets[:i], targets[i]) {
 			out = append(out, *p)
 		}
 	}

@@ -10,10 +10,10 @@ import (
 // RowWriter writes the rows of an export.
 type RowWriter = formats.RowWriter
 
-// ErrNoColumns means that rows have no Parquet form.
+// ErrNoColumns means that rows cannot be written as Parquet.
 var ErrNoColumns = formats.ErrNoColumns
 
-// NewRowWriter returns a writer of rows in a container, such as sinks.Parquet.
+// NewRowWriter returns a writer of rows in a container format, such as sinks.Parquet.
 func NewRowWriter(w io.Writer, container string) (RowWriter, error) {
 	return formats.NewRowWriter(w, container)
 }

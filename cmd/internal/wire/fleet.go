@@ -36,7 +36,8 @@ func Dial(ctx context.Context, cfg configs.NATS, patience time.Duration) (*engin
 	})
 }
 
-// stagingPlace returns where a run stages its episodes; "" is its own directory.
+// stagingPlace returns the path or URI where a run stages its episodes; "" means the run
+// directory.
 func stagingPlace(cfg configs.Run, runID string) string {
 	switch {
 	case cfg.Staging == "":
@@ -47,15 +48,15 @@ func stagingPlace(cfg configs.Run, runID string) string {
 	return filepath.Join(cfg.Staging, runID)
 }
 
-// offer is what workers of a cluster need to execute a run's jobs. It holds no keys or
-// passwords: each worker takes them from its environment.
+// offer is the JSON document from which workers of a cluster learn how to execute a run's
+// jobs. It holds no keys or passwords: each worker takes them from its environment.
 type offer struct {
 	RunID    string            `json:"run_id"`
 	Config   configs.Config    `json:"config"`
 	Named    string            `json:"named,omitempty"` // see configs.LLM
 	Identity map[string]string `json:"identity"`
 	Tasks    string            `json:"tasks"`   // hash of their contents
-	Staging  string            `json:"staging"` // a path is absolute
+	Staging  string            `json:"staging"` // an absolute path or a URI
 	Shared   bool              `json:"shared"`  // staging is the run's directory
 }
 
@@ -74,6 +75,7 @@ func (r *Run) offer(cfg pipeline.Config) ([]byte, error) {
 	return json.Marshal(o)
 }
 
+// tasksHash hashes the ids of tasks, which cover the tasks' contents.
 func tasksHash(tasks []schemas.Task) string {
 	var ids []string
 	for _, t := range tasks {
@@ -112,27 +114,28 @@ func NewWorker(conn *engine.Conn, opt WorkerOptions) *Worker {
 	}}
 }
 
-// Serve executes one run after another, or only opt.RunID. It returns when the run has
-// ended, the worker is drained, ctx ends, or there is nothing to do for opt.Patience.
+// Serve executes one run after another, or only opt.RunID. It returns when opt.RunID has
+// ended, the worker is drained, ctx ends, or no run needs workers for opt.Patience.
 func (w *Worker) Serve(ctx context.Context) error {
 	for {
 		entry, err := w.await(ctx)
 		if err == nil && entry.RunID != "" {
 			err = w.execute(ctx, entry)
 		}
-		if err != nil || entry.RunID == "" || w.opt.RunID != "" && !w.led(ctx) || w.drained() {
+		if err != nil || entry.RunID == "" || w.opt.RunID != "" && !w.takesWorkers(ctx) || w.drained() {
 			return errors.Join(err, w.leave(ctx, err))
 		}
 	}
 }
 
-// led reports whether opt.RunID still takes workers, because it got a new coordinator
-// or more budget meanwhile.
-func (w *Worker) led(ctx context.Context) bool {
+// takesWorkers reports whether opt.RunID still takes workers, because it got a new
+// coordinator or more budget in the meantime.
+func (w *Worker) takesWorkers(ctx context.Context) bool {
 	entry, ok, err := w.conn.Run(ctx, w.opt.RunID)
 	return err == nil && ok && (entry.Phase == engine.Planning || entry.Phase == engine.Working)
 }
 
+// drained reports whether opt.Drain is closed.
 func (w *Worker) drained() bool {
 	select {
 	case <-w.opt.Drain:
@@ -144,7 +147,7 @@ func (w *Worker) drained() bool {
 
 // leave announces that this worker has left, if the cluster can be reached.
 func (w *Worker) leave(ctx context.Context, err error) error {
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+	leaveCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
 	w.self.State = "left"
 	if stop, ok := errors.AsType[*pipeline.StopError](err); ok && stop.Code == 2 {
@@ -155,14 +158,14 @@ func (w *Worker) leave(ctx context.Context, err error) error {
 		reason, _, _ := strings.Cut(err.Error(), "\n")
 		w.self.Reason = redact.New(redact.NewKnown(redact.Environment(w.opt.Host.Environ))).Text(reason)
 	}
-	_ = w.conn.PutWorker(end, w.self) // if this fails, the coordinator finds the worker silent
+	_ = w.conn.PutWorker(leaveCtx, w.self) // if this fails, the coordinator notices that the worker is silent
 	return nil
 }
 
-// await waits for a run that takes workers; it returns a zero RunEntry if there is
-// nothing to do.
+// await waits for a run that takes workers. It returns a zero RunEntry if no run needs
+// workers for opt.Patience, opt.RunID is complete, or the worker is drained.
 func (w *Worker) await(ctx context.Context) (engine.RunEntry, error) {
-	begun, seen := time.Now(), map[string]uint64{}
+	start, revisions := time.Now(), map[string]uint64{}
 	for {
 		w.self.State, w.self.RunID = "waiting", ""
 		if err := w.conn.PutWorker(ctx, w.self); err != nil {
@@ -176,8 +179,8 @@ func (w *Worker) await(ctx context.Context) (engine.RunEntry, error) {
 			if w.opt.RunID != "" && r.RunID != w.opt.RunID {
 				continue
 			}
-			before, known := seen[r.RunID]
-			seen[r.RunID] = r.Revision
+			before, known := revisions[r.RunID]
+			revisions[r.RunID] = r.Revision
 			switch {
 			case r.Phase == engine.Completed && w.opt.RunID != "":
 				fmt.Fprintf(w.opt.Progress, "run %s is complete\n", r.RunID)
@@ -186,7 +189,7 @@ func (w *Worker) await(ctx context.Context) (engine.RunEntry, error) {
 				return r, nil
 			}
 		}
-		if time.Since(begun) > w.opt.Patience {
+		if time.Since(start) > w.opt.Patience {
 			if w.opt.RunID != "" {
 				return engine.RunEntry{}, &pipeline.StopError{Code: 7, Err: fmt.Errorf("run %s is not coordinated on %s (waited %s)", w.opt.RunID, w.conn.Place(), w.opt.Patience),
 					Remedy: "start it with tracesmith run --nats; tracesmith status --nats lists the runs"}
@@ -204,7 +207,7 @@ func (w *Worker) await(ctx context.Context) (engine.RunEntry, error) {
 	}
 }
 
-// execute works for a run until it is over.
+// execute executes jobs of a run until the run ends.
 func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 	if entry.Version != w.opt.Version || entry.Protocol != engine.Protocol {
 		return &pipeline.StopError{Code: 2, Err: fmt.Errorf("run %s is coordinated by tracesmith %s (protocol %d), and this worker is %s (protocol %d)",
@@ -267,7 +270,8 @@ func (w *Worker) fetchOffer(ctx context.Context, entry engine.RunEntry) (o offer
 	return o, nil
 }
 
-// matches returns an error if the configuration means another run on this machine.
+// matches returns an error if the offered configuration makes a different run on this
+// machine, for example because task files differ.
 func (o offer) matches(cfg pipeline.Config, tasks []schemas.Task) error {
 	var diff []string
 	for _, name := range slices.Sorted(maps.Keys(o.Identity)) {

@@ -20,9 +20,9 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 )
 
-const coordinated = `version: 1
+const fleetConfig = `version: 1
 run: {name: fleet}
-tasks: {source: path, with: {path: REPO, instance_id: shop, entrypoint: python3 -m pytest -q, instructions: Mend it.}}
+tasks: {source: path, with: {path: REPO, instance_id: shop, entrypoint: python3 -m pytest -q, instructions: Fix it.}}
 agent: {kind: react, prompts: {system: SYSTEM}}
 llm: {model: m, base_url: "http://127.0.0.1:1/v1", price: {free: true}}
 `
@@ -47,7 +47,7 @@ func cluster(t *testing.T) (string, *engine.Conn) {
 	return srv.ClientURL(), conn
 }
 
-// refusedWorker returns the message of a worker that is refused by a run.
+// refusedWorker starts a worker that the run must refuse, and returns the error message.
 func refusedWorker(t *testing.T, conn *engine.Conn, runID, version string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -86,7 +86,7 @@ func TestWorkersOfAnotherRunAreRefused(t *testing.T) {
 	}
 	write(system, "Be brief.\n")
 	write(source, "price = 1\n")
-	text := strings.NewReplacer("REPO", filepath.Dir(source), "SYSTEM", system).Replace(coordinated)
+	text := strings.NewReplacer("REPO", filepath.Dir(source), "SYSTEM", system).Replace(fleetConfig)
 	cfg, err := configs.Load(configs.Input{Sources: []configs.Source{{Name: "fleet.yaml", Data: []byte(text)}}})
 	if err != nil {
 		t.Fatal(err)
@@ -98,38 +98,38 @@ func TestWorkersOfAnotherRunAreRefused(t *testing.T) {
 	}
 	defer func() { _ = run.Close() }()
 	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
+	done := make(chan error, 1)
 	go func() {
 		_, err := run.Execute(ctx)
-		ended <- err
+		done <- err
 	}()
 	parts, _, err := run.parts(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	refuse := func(version string) string { return refusedWorker(t, conn, parts.RunID, version) }
-	is := fmt.Sprintf("(protocol %d)", engine.Protocol)
-	if said := refuse("1.2.4"); !strings.Contains(said, "coordinated by tracesmith 1.2.3 "+is+", and this worker is 1.2.4 "+is) {
-		t.Error(said)
+	protocol := fmt.Sprintf("(protocol %d)", engine.Protocol)
+	if message := refuse("1.2.4"); !strings.Contains(message, "coordinated by tracesmith 1.2.3 "+protocol+", and this worker is 1.2.4 "+protocol) {
+		t.Error(message)
 	}
 	write(source, "price = 2\n")
-	if said := refuse("1.2.3"); !strings.Contains(said, "is a different run on this machine: tasks differ") {
-		t.Error(said)
+	if message := refuse("1.2.3"); !strings.Contains(message, "is a different run on this machine: tasks differ") {
+		t.Error(message)
 	}
 	write(source, "price = 1\n")
 	write(system, "Take your time.\n")
-	if said := refuse("1.2.3"); !strings.Contains(said, "is a different run on this machine: prompts differ") {
-		t.Error(said)
+	if message := refuse("1.2.3"); !strings.Contains(message, "is a different run on this machine: prompts differ") {
+		t.Error(message)
 	}
 	if err := os.Remove(system); err != nil {
 		t.Fatal(err)
 	}
-	if said := refuse("1.2.3"); !strings.Contains(said, "this machine cannot take part") || !strings.Contains(said, system) {
-		t.Error(said)
+	if message := refuse("1.2.3"); !strings.Contains(message, "this machine cannot take part") || !strings.Contains(message, system) {
+		t.Error(message)
 	}
 	stop()
-	if err := <-ended; err == nil {
-		t.Error("the run is complete without a worker")
+	if err := <-done; err == nil {
+		t.Error("the run completed without a worker")
 	}
 }
 
@@ -151,7 +151,7 @@ func TestAWorkerOfAnotherProtocolIsRefused(t *testing.T) {
 	if _, err := registry.PutString(t.Context(), "r1", `{"run_id":"r1","phase":"working","version":"1.2.3","protocol":99}`); err != nil {
 		t.Fatal(err)
 	}
-	if said := refusedWorker(t, conn, "r1", "1.2.3"); !strings.Contains(said, "(protocol 99)") {
-		t.Error(said)
+	if message := refusedWorker(t, conn, "r1", "1.2.3"); !strings.Contains(message, "(protocol 99)") {
+		t.Error(message)
 	}
 }

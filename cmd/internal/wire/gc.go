@@ -15,9 +15,10 @@ import (
 )
 
 // Leftovers lists what dead processes left on this host and in the daemons of its
-// sandboxes, and cached results beyond their limits, each once, oldest first. absent
-// names daemons and clusters that do not answer, unless sandbox.kind chooses them. An
-// error names the places that could not be checked; the list holds the rest.
+// sandboxes, and cached set-up results beyond the cache's limits: each once, oldest first.
+// absent names daemons and clusters that do not answer; if sandbox.kind chooses one of
+// them, that is an error. The error names the places that could not be checked; the list
+// holds the leftovers of the other places.
 func Leftovers(ctx context.Context, cfg configs.Config) (all []env.Leftover, absent []string, _ error) {
 	errs := []error{}
 	seen := map[string]bool{}
@@ -54,10 +55,10 @@ func Leftovers(ctx context.Context, cfg configs.Config) (all []env.Leftover, abs
 	return all, absent, errors.Join(errs...)
 }
 
-// TornUploads lists pieces of unfinished uploads in places and where the configuration
-// stages and publishes to. An error names the places that could not be checked; the
-// list holds the rest.
-func TornUploads(ctx context.Context, places []string, cfg configs.Config) (all []env.Leftover, _ error) {
+// UnfinishedUploads lists parts of unfinished uploads in places and in the locations that
+// the configuration stages and publishes to. The error names the places that could not be
+// checked; the list holds the uploads of the other places.
+func UnfinishedUploads(ctx context.Context, places []string, cfg configs.Config) (all []env.Leftover, _ error) {
 	var errs []error
 	for _, place := range append(slices.Clone(places), cfg.Run.Staging, cfg.Publish.To) {
 		if place == "" {
@@ -72,18 +73,19 @@ func TornUploads(ctx context.Context, places []string, cfg configs.Config) (all 
 		if !ok {
 			continue
 		}
-		torn, err := s.Torn(ctx)
+		uploads, err := s.Torn(ctx)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", place, err))
 		}
-		for _, t := range torn {
+		for _, t := range uploads {
 			all = append(all, env.Leftover{Kind: "upload", Name: t.Name, What: t.Key, Since: t.Since, Remove: t.Remove})
 		}
 	}
 	return all, errors.Join(errs...)
 }
 
-// driver builds a sandbox kind with its settings.
+// driver builds the driver of a sandbox kind, with the settings of sandbox.with if the
+// configuration chooses that kind.
 func driver(cfg configs.Config, kind string) (env.Driver, error) {
 	var with configs.Block
 	if kind == cfg.Sandbox.Kind {

@@ -17,7 +17,7 @@ import (
 type Image struct {
 	Name    string  `json:"image"`
 	Tasks   int     `json:"tasks"`  // that name it
-	Status  string  `json:"status"` // ImageThere, ImagePulled, ImageFailed, ImageLeft
+	Status  string  `json:"status"` // ImagePresent, ImagePulled, ImageFailed or ImageSkipped
 	Reason  string  `json:"reason,omitempty"`
 	Seconds float64 `json:"seconds"`
 
@@ -26,40 +26,41 @@ type Image struct {
 
 // Values of Image.Status.
 const (
-	ImageThere  = "there"  // it was there before
-	ImagePulled = "pulled" // it was pulled now
-	ImageFailed = "failed"
-	ImageLeft   = "left" // Pull was stopped before it
+	ImagePresent = "there"  // the daemon already had it
+	ImagePulled  = "pulled" // Pull pulled it
+	ImageFailed  = "failed"
+	ImageSkipped = "left" // Pull was stopped before it pulled the image
 )
 
-// Images lists the images that tasks run in, each once, in the order of the tasks.
+// Images lists the images that tasks run in, each once, in the order of the tasks. It
+// returns an error if a task's sandbox cannot pull images in advance.
 func (w *Workbench) Images(tasks []schemas.Task) (list []Image, err error) {
 	for _, t := range tasks {
 		kind, name := w.kind(t), cmp.Or(w.cfg.Sandbox.Image, t.Image)
 		if name == "" || kind == "bubblewrap" || kind == "local" {
 			continue
 		}
-		if _, can := w.drivers[kind].(env.Puller); !can {
+		if _, canPull := w.drivers[kind].(env.Puller); !canPull {
 			return nil, fmt.Errorf("sandbox %s pulls images only when it starts: prepull cannot pull them", kind)
 		}
-		at := slices.IndexFunc(list, func(i Image) bool { return i.Name == name && i.kind == kind })
-		if at < 0 {
-			list, at = append(list, Image{Name: name, Status: ImageLeft, kind: kind}), len(list)
+		i := slices.IndexFunc(list, func(img Image) bool { return img.Name == name && img.kind == kind })
+		if i < 0 {
+			list, i = append(list, Image{Name: name, Status: ImageSkipped, kind: kind}), len(list)
 		}
-		list[at].Tasks++
+		list[i].Tasks++
 	}
 	return list, nil
 }
 
 // PullProgress receives the progress of Pull, one call at a time.
 type PullProgress struct {
-	Begun func(Image)
-	Bytes func(have, total int64) // sum over all pulls, running and done
-	Done  func(Image)
+	Started func(Image)
+	Bytes   func(have, total int64) // sums over all pulls, running and done
+	Done    func(Image)
 }
 
-// Pull pulls the missing images, as many at once as there are workers, and fills in
-// the result of each. One that fails does not stop the others.
+// Pull pulls the missing images, up to workers of them at once, and stores the result of
+// each pull in list. A pull that fails does not stop the others.
 func (w *Workbench) Pull(ctx context.Context, list []Image, workers int, p PullProgress) {
 	var mu sync.Mutex
 	loaded := make([][2]int64, len(list))
@@ -69,7 +70,7 @@ func (w *Workbench) Pull(ctx context.Context, list []Image, workers int, p PullP
 		group.Go(func() {
 			for i := range next {
 				mu.Lock()
-				p.Begun(list[i])
+				p.Started(list[i])
 				mu.Unlock()
 				done := w.pull(ctx, list[i], func(have, total int64) {
 					mu.Lock()
@@ -100,19 +101,19 @@ feed:
 	group.Wait()
 }
 
-func (w *Workbench) pull(ctx context.Context, i Image, told func(have, total int64)) Image {
-	begun := time.Now()
-	came, err := w.drivers[i.kind].(env.Puller).Pull(ctx, i.Name, told)
-	i.Seconds = time.Since(begun).Seconds()
+func (w *Workbench) pull(ctx context.Context, img Image, progress func(have, total int64)) Image {
+	start := time.Now()
+	pulled, err := w.drivers[img.kind].(env.Puller).Pull(ctx, img.Name, progress)
+	img.Seconds = time.Since(start).Seconds()
 	switch {
 	case ctx.Err() != nil:
-		i.Status = ImageLeft
+		img.Status = ImageSkipped
 	case err != nil:
-		i.Status, i.Reason = ImageFailed, strings.Join(strings.Fields(err.Error()), " ")
-	case came:
-		i.Status = ImagePulled
+		img.Status, img.Reason = ImageFailed, strings.Join(strings.Fields(err.Error()), " ")
+	case pulled:
+		img.Status = ImagePulled
 	default:
-		i.Status = ImageThere
+		img.Status = ImagePresent
 	}
-	return i
+	return img
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/tracesmith/tracesmith/llms"
 )
 
-// ServedModels lists the models that the first endpoint of a model serves. Errors
-// name section, the place of the model in the configuration.
+// ServedModels lists the models that the server at the first endpoint of l serves. section
+// is where the configuration holds l; errors name it.
 func ServedModels(ctx context.Context, section string, l configs.LLM, getenv func(string) string) ([]llms.ModelInfo, error) {
-	client, err := provided(section, l, l.All()[0], getenv)
+	client, err := providerClient(section, l, l.All()[0], getenv)
 	if err != nil {
 		return nil, err
 	}

@@ -22,54 +22,54 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// NewTask says what task to make of a checkout.
-type NewTask struct {
+// NewTaskOptions say which task to make from a checkout.
+type NewTaskOptions struct {
 	Repo    string // directory
-	Fix     string // commit that fixes the bug; "" = the checkout has the bug
-	Name    string // instance id; "" = from the name of the directory
-	Out     string // directory of the task; "" = tasks/NAME
-	PinDate bool   // use no package released after the commit
+	Fix     string // commit that fixes the bug; "": the checkout has the bug
+	Name    string // instance id; "": from the name of the directory
+	Out     string // directory of the task; "": tasks/NAME
+	PinDate bool   // install no package released after the commit
 	Tried   func(discover.Attempt)
 }
 
-// Made is a new task directory.
-type Made struct {
+// CreatedTask is a new task directory.
+type CreatedTask struct {
 	Dir    string
 	Task   schemas.Task
 	Setup  discover.Result
-	Left   []string // files that the fix changes and that are in neither patch
-	Pinned bool     // no package is newer than the commit
+	Left   []string // files that the fix changes and that neither the gold patch nor the tests include
+	Pinned bool     // the setup installs no package released after the commit
 }
 
 // NewTask finds the setup of a checkout and writes a task directory.
-func (w *Workbench) NewTask(ctx context.Context, n NewTask) (Made, error) {
-	r, err := repository(n.Repo, schemas.Task{Source: "dir", Workdir: schemas.DefaultWorkdir})
+func (w *Workbench) NewTask(ctx context.Context, n NewTaskOptions) (CreatedTask, error) {
+	r, err := readRepository(n.Repo, schemas.Task{Source: "dir", Workdir: schemas.DefaultWorkdir})
 	if err != nil {
-		return Made{}, err
+		return CreatedTask{}, err
 	}
 	r.Task.InstanceID = cmp.Or(n.Name, r.Task.InstanceID)
 	if !taskfile.InstancePattern.MatchString(r.Task.InstanceID) {
-		return Made{}, fmt.Errorf("%q cannot be the name of a task: want up to 128 letters, digits or . _ + -, beginning with a letter or digit", r.Task.InstanceID)
+		return CreatedTask{}, fmt.Errorf("%q cannot be the name of a task: want up to 128 letters, digits or . _ + -, beginning with a letter or digit", r.Task.InstanceID)
 	}
 	var fix scaffold.Fix
-	search := Search{Tried: n.Tried}
+	search := DiscoverOptions{Tried: n.Tried}
 	if n.Fix != "" || r.History != "" {
 		if fix, search, err = w.history(ctx, n, r, search); err != nil {
-			return Made{}, err
+			return CreatedTask{}, err
 		}
 	}
 	if fix.Hash != "" && n.Name == "" {
 		r.Task.InstanceID += "-" + fix.Hash[:8]
 	}
-	made := Made{Dir: cmp.Or(n.Out, filepath.Join("tasks", r.Task.InstanceID)), Left: fix.Left}
+	made := CreatedTask{Dir: cmp.Or(n.Out, filepath.Join("tasks", r.Task.InstanceID)), Left: fix.Left}
 	if err := scaffold.Free(made.Dir); err != nil {
-		return Made{}, err
+		return CreatedTask{}, err
 	}
 	if fix.Hash == "" {
 		made.Setup, err = w.Discover(ctx, r, search)
-		made.Task = describe(made.Setup)
+		made.Task = buggyTask(made.Setup)
 	} else {
-		err = w.fixed(ctx, &made, r, fix, search)
+		err = w.taskFromFix(ctx, &made, r, fix, search)
 	}
 	if err != nil {
 		return made, err
@@ -78,11 +78,11 @@ func (w *Workbench) NewTask(ctx context.Context, n NewTask) (Made, error) {
 	return made, scaffold.Write(made.Dir, made.Task, made.Setup.Tree, comments(made, fix))
 }
 
-// history reads the fix, the date of the commit and the version.
-func (w *Workbench) history(ctx context.Context, n NewTask, r synth.Repo, s Search) (fix scaffold.Fix, _ Search, err error) {
+// history reads the fix, if n names one, and completes s with the date and the version of the commit.
+func (w *Workbench) history(ctx context.Context, n NewTaskOptions, r synth.Repo, s DiscoverOptions) (fix scaffold.Fix, _ DiscoverOptions, err error) {
 	h, err := w.store.OpenHistory(n.Repo)
 	if err != nil && n.Fix == "" && !n.PinDate {
-		return fix, s, nil // such as a work tree whose history lies elsewhere
+		return fix, s, nil // for example a work tree whose history is elsewhere
 	}
 	if err != nil {
 		return fix, s, fmt.Errorf("%w: %w", scaffold.ErrNoHistory, err)
@@ -103,8 +103,8 @@ func (w *Workbench) history(ctx context.Context, n NewTask, r synth.Repo, s Sear
 	return fix, s, err
 }
 
-// describe completes the task of a checkout that has the bug.
-func describe(found discover.Result) schemas.Task {
+// buggyTask completes the task of a checkout that has the bug.
+func buggyTask(found discover.Result) schemas.Task {
 	t := found.Task
 	var failing []string
 	for _, id := range slices.Sorted(maps.Keys(found.Run.Tests)) {
@@ -120,8 +120,9 @@ func describe(found discover.Result) schemas.Task {
 	return t
 }
 
-// fixed makes the task of a commit: the setup is found with the fix, the lists of tests without and with it.
-func (w *Workbench) fixed(ctx context.Context, made *Made, r synth.Repo, fix scaffold.Fix, s Search) error {
+// taskFromFix makes the task of a commit that fixes a bug. It finds the setup in the fixed state, and the test lists by
+// running the tests without and with the fix.
+func (w *Workbench) taskFromFix(ctx context.Context, made *CreatedTask, r synth.Repo, fix scaffold.Fix, s DiscoverOptions) error {
 	refuse := func(why, remedy string) error {
 		return &scaffold.FixError{Rev: fix.Hash[:12], Why: why, Remedy: remedy}
 	}
@@ -145,7 +146,7 @@ func (w *Workbench) fixed(ctx context.Context, made *Made, r synth.Repo, fix sca
 		return err
 	}
 	t := made.Setup.Task
-	t.GoldPatch, t.Tests, t.Instructions = fix.Gold, schemas.TestSpec{}, "x"
+	t.GoldPatch, t.Tests, t.Instructions = fix.Gold, schemas.TestSpec{}, "x" // the instructions follow below
 	t = taskfile.Complete(t, t.Source)
 	v, err := w.verifier(ctx, t, made.Setup.Tree)
 	if err != nil {
@@ -172,7 +173,7 @@ func (w *Workbench) fixed(ctx context.Context, made *Made, r synth.Repo, fix sca
 	return nil
 }
 
-// linter finds in a text what tasks verify would find.
+// linter returns a function that finds the same leaks of the fix in a text as tasks verify.
 func linter(fix scaffold.Fix) scaffold.Linter {
 	names := lint.Names{Files: fix.Files, Words: lint.ChangedWords([]byte(fix.Gold))}
 	return func(text string) []string {
@@ -184,7 +185,7 @@ func linter(fix scaffold.Fix) scaffold.Linter {
 	}
 }
 
-// withFiles adds to a tree the generated files of a setup.
+// withFiles adds the generated files of a setup to a tree.
 func withFiles(tree *workspace.Tree, found discover.Result) (*workspace.Tree, error) {
 	var edits []workspace.Edit
 	for _, file := range found.Added {
@@ -200,8 +201,8 @@ func withFiles(tree *workspace.Tree, found discover.Result) (*workspace.Tree, er
 	return tree.Edit(edits)
 }
 
-// testFiles are the files that grading restores: nil for the usual ones, which are extended by tests of the fix that
-// lie elsewhere.
+// testFiles returns the patterns of files that grading restores: the default ones and the fix's test files outside
+// tests/. It returns nil, which means the default, if there are no such files.
 func testFiles(fix scaffold.Fix) []string {
 	var other []string
 	for _, file := range fix.TestFiles {
@@ -215,8 +216,8 @@ func testFiles(fix scaffold.Fix) []string {
 	return append(taskfile.DefaultTestFiles(), other...)
 }
 
-// comments say where the values of a task come from.
-func comments(made Made, fix scaffold.Fix) map[string]string {
+// comments returns comments for task.yaml, by field, that say where the values come from.
+func comments(made CreatedTask, fix scaffold.Fix) map[string]string {
 	found := made.Setup
 	var python, layout []string
 	for _, f := range found.Facts {
@@ -228,11 +229,11 @@ func comments(made Made, fix scaffold.Fix) map[string]string {
 		}
 	}
 	c := map[string]string{
-		"":      "Written by tracesmith tasks new. Check the instructions: they are what the agent is told.",
-		"setup": "Found by trying, " + found.Why + ". The commands run once, with network.",
+		"":      "Written by tracesmith tasks new. Check the instructions: the agent reads them.",
+		"setup": "Found by trying, " + found.Why + ". The commands run once, with network access.",
 		"entrypoint": fmt.Sprintf("%d tests passed with it in %d attempts.", countPassed(found.Run), len(found.Attempts)) +
 			prefixed("\nEvidence: ", layout),
-		"python":  "Interpreter of this machine, Python " + found.Python.Version + ": change the path on another one." + prefixed("\nThe repository allows ", python),
+		"python":  "Interpreter of this machine, Python " + found.Python.Version + ": change the path on another machine." + prefixed("\nThe repository allows ", python),
 		"repo":    "From the remote origin of the checkout, or its name.",
 		"license": "From the license file.",
 	}
@@ -240,7 +241,7 @@ func comments(made Made, fix scaffold.Fix) map[string]string {
 		c["setup"] += "\nUV_EXCLUDE_NEWER leaves out packages that were released after the commit."
 	}
 	if fix.Hash != "" {
-		c["instructions"] = "From the message of the fix, without what reveals it; else from the failing tests."
+		c["instructions"] = "From the commit message of the fix, without the parts that reveal it, or else from the failing tests."
 		c["base_commit"] = "The parent of the fix " + fix.Hash + "; repo/ also has the tests of the fix."
 		c["tests.fail_to_pass"] = "These fail without gold.patch and pass with it."
 		c["tests.pass_to_pass"] = "These pass without and with gold.patch."

@@ -30,7 +30,7 @@ type Agent struct {
 	needs   agents.Needs
 	client  llms.Client
 	models  map[string]agents.Model // further models, by their names in section models
-	checks  [][]llms.Checker        // of each model
+	checks  [][]llms.Checker        // per model, one for each endpoint
 	tools   []schemas.ToolSchema
 	prompts *prompts.Set
 
@@ -45,10 +45,10 @@ func NewAgent(cfg configs.Config, getenv func(string) string) (*Agent, error) {
 		_, err := agents.Registry.Config(cfg.Agent.Kind, nil) // the error lists the known kinds
 		return nil, fmt.Errorf("agent.kind: %w", err)
 	}
-	cfg.Agent.Kind = spec.Kind // an alias means the same agent and the same run
+	cfg.Agent.Kind = spec.Kind // an alias names the same agent, so the run stays the same
 	needs, err := agents.NeedsOf(cfg.Agent.Kind, cfg.Agent.With)
 	if err != nil {
-		return nil, Placed(cfg, "agent.with", fmt.Errorf("agent.with: %w", err))
+		return nil, WithPlace(cfg, "agent.with", fmt.Errorf("agent.with: %w", err))
 	}
 	a := &Agent{cfg: cfg, needs: needs}
 	if a.prompts, err = prompts.Load(prompts.Files(cfg.Agent.Prompts)); err != nil {
@@ -72,19 +72,19 @@ func (a *Agent) connect(getenv func(string) string) error {
 		return fmt.Errorf("agent %q asks a model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)", a.cfg.Agent.Kind)
 	}
 	var err error
-	if a.client, err = a.open("llm", l, getenv); err != nil {
+	if a.client, err = a.openModel("llm", l, getenv); err != nil {
 		return err
 	}
-	return a.connectMore(getenv)
+	return a.connectNamed(getenv)
 }
 
-// connectMore connects the models that the agent's settings name.
-func (a *Agent) connectMore(getenv func(string) string) error {
+// connectNamed connects the models that the agent's settings name.
+func (a *Agent) connectNamed(getenv func(string) string) error {
 	a.models = map[string]agents.Model{}
 	for _, name := range a.needs.Models {
 		l, ok := a.cfg.Models[name]
 		switch {
-		case name == a.cfg.LLM.Named: // both share the limits of its server
+		case name == a.cfg.LLM.Named: // both names share the limits of one server
 			a.models[name] = agents.Model{Client: a.client, Sampling: sampling(a.cfg.LLM)}
 			continue
 		case !ok:
@@ -93,7 +93,7 @@ func (a *Agent) connectMore(getenv func(string) string) error {
 		case l.All()[0].BaseURL == "" && l.Provider == "openai":
 			return fmt.Errorf("agent %q asks model %q: set models.%s.base_url", a.cfg.Agent.Kind, name, name)
 		}
-		client, err := a.open("models."+name, l, getenv)
+		client, err := a.openModel("models."+name, l, getenv)
 		if err != nil {
 			return err
 		}
@@ -102,11 +102,11 @@ func (a *Agent) connectMore(getenv func(string) string) error {
 	return nil
 }
 
-// open connects one model.
-func (a *Agent) open(section string, l configs.LLM, getenv func(string) string) (llms.Client, error) {
-	client, checks, err := newClient(section, l, a.prices(l), a.cfg.Limits.Any(), getenv, a.note)
+// openModel connects one model. section is where the configuration holds l.
+func (a *Agent) openModel(section string, l configs.LLM, getenv func(string) string) (llms.Client, error) {
+	client, checks, err := newClient(section, l, a.prices(l), a.cfg.Limits.Any(), getenv, a.warn)
 	if err != nil {
-		return nil, Placed(a.cfg, section+".with", err)
+		return nil, WithPlace(a.cfg, section+".with", err)
 	}
 	a.checks = append(a.checks, checks)
 	return llms.WithTraits(client, traits(l)), nil
@@ -117,14 +117,15 @@ func traits(l configs.LLM) llms.Traits {
 	return llms.Traits{ContextLimit: l.ContextLimit, Vocabulary: l.Tokenizer, NoSystem: l.SystemRole != nil && !*l.SystemRole}
 }
 
-// note warns the user during a run.
-func (a *Agent) note(text string) {
+// warn prints a warning for the user.
+func (a *Agent) warn(text string) {
 	if a.Warn != nil {
 		fmt.Fprintf(a.Warn, "warning: %s\n", text)
 	}
 }
 
-// Offer sets the tools that the environment offers.
+// Offer sets the tools that the environment offers. It returns an error if a name collides
+// with a tool of the agent, or if a configured tool_choice is not offered.
 func (a *Agent) Offer(tools []schemas.ToolSchema) error {
 	for _, own := range a.needs.Tools {
 		if slices.ContainsFunc(tools, func(t schemas.ToolSchema) bool { return t.Name == own.Name }) {
@@ -140,8 +141,8 @@ func (a *Agent) Offer(tools []schemas.ToolSchema) error {
 	return nil
 }
 
-// provided returns the provider's client of a model at one endpoint.
-func provided(section string, l configs.LLM, e configs.LLMEndpoint, getenv func(string) string) (llms.Client, error) {
+// providerClient returns a client of a model at one endpoint, without the middleware.
+func providerClient(section string, l configs.LLM, e configs.LLMEndpoint, getenv func(string) string) (llms.Client, error) {
 	with := maps.Clone(map[string]any(l.With))
 	if with == nil {
 		with = map[string]any{}
@@ -154,7 +155,7 @@ func provided(section string, l configs.LLM, e configs.LLMEndpoint, getenv func(
 		with["headers"] = l.Headers
 	}
 	client, err := llms.Providers.Build(l.Provider, with, llms.Deps{Getenv: getenv})
-	if e, ok := errors.AsType[*llms.Error](err); ok { // no server was called: a key is missing
+	if e, ok := errors.AsType[*llms.Error](err); ok { // no server was called: the error is a missing key
 		return nil, &pipeline.StopError{Code: 4, Err: fmt.Errorf("%s.%s", section, e.Message)}
 	}
 	if err != nil {
@@ -163,9 +164,9 @@ func provided(section string, l configs.LLM, e configs.LLMEndpoint, getenv func(
 	return client, nil
 }
 
-// newClient returns a client of one model over all of its endpoints, and checks that
-// ask each endpoint, at no cost, whether it works. section is the place of the model in
-// the configuration.
+// newClient returns a client of one model that distributes calls over its endpoints, and
+// a check for each endpoint that asks, at no cost, whether it works. section is where the
+// configuration holds l.
 func newClient(section string, l configs.LLM, prices middle.Prices, limited bool, getenv func(string) string, note func(string)) (llms.Client, []llms.Checker, error) {
 	var endpoints []middle.Endpoint
 	var checks []llms.Checker
@@ -174,7 +175,7 @@ func newClient(section string, l configs.LLM, prices middle.Prices, limited bool
 		return nil, nil, fmt.Errorf("%s.tokenizer: %w", section, err)
 	}
 	for _, e := range l.All() {
-		client, err := provided(section, l, e, getenv)
+		client, err := providerClient(section, l, e, getenv)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -212,30 +213,32 @@ func (a *Agent) prices(l configs.LLM) middle.Prices {
 // It returns nil for agents without a model.
 func (a *Agent) Check(ctx context.Context) error {
 	for _, checks := range a.checks {
-		if err := check(ctx, checks); err != nil {
+		if err := checkEndpoints(ctx, checks); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func check(ctx context.Context, checks []llms.Checker) error {
-	answered := len(checks) == 0
-	var down error
+// checkEndpoints returns nil if at least one endpoint works and the others are only
+// unreachable.
+func checkEndpoints(ctx context.Context, checks []llms.Checker) error {
+	anyWorks := len(checks) == 0
+	var unreachable error
 	for _, c := range checks {
 		switch err := c.Check(ctx); {
 		case err == nil:
-			answered = true
+			anyWorks = true
 		case llms.ClassOf(err) != llms.ClassUnreachable:
-			return err // such as a refused key
+			return err // for example a refused key
 		default:
-			down = err
+			unreachable = err
 		}
 	}
-	if answered { // it can replace those that are down
+	if anyWorks { // it can take the calls of unreachable endpoints
 		return nil
 	}
-	return down
+	return unreachable
 }
 
 // sampling returns the sampling parameters of a model.
@@ -297,11 +300,11 @@ func (a *Agent) settings() map[string]any {
 	return with
 }
 
-// Identity returns what must stay the same when a run directory is used again.
+// Identity returns the values that must stay the same when a run directory is used again.
 func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 	id := map[string]string{
 		"agent":    a.cfg.Agent.Kind,
-		"settings": string(mustCanonical(a.settings())),
+		"settings": string(mustCanonicalJSON(a.settings())),
 		"prompts":  a.prompts.Version(),
 		"tools":    schemas.ShortHash(slices.Concat(tools, a.needs.Tools)),
 		"sandbox":  strings.Join(strings.Fields(cmp.Or(a.cfg.Sandbox.Kind, "default")+" "+a.cfg.Sandbox.Image+" "+a.cfg.Sandbox.Python), " "),
@@ -312,22 +315,23 @@ func (a *Agent) Identity(tools []schemas.ToolSchema) map[string]string {
 	if a.needs.Model {
 		id["model"] = a.cfg.LLM.Provider + " " + a.cfg.LLM.Model
 		if t := traits(a.cfg.LLM); t != (llms.Traits{}) {
-			id["traits"] = string(mustCanonical(t))
+			id["traits"] = string(mustCanonicalJSON(t))
 		}
 	}
 	for instance, list := range a.recordings {
-		id["recording "+instance] = recordedHash(list)
+		id["recording "+instance] = recordingsHash(list)
 	}
 	for name, m := range a.models {
-		id["model "+name] = m.Client.Provider() + " " + m.Client.Model() + " " + string(mustCanonical(m.Sampling))
+		id["model "+name] = m.Client.Provider() + " " + m.Client.Model() + " " + string(mustCanonicalJSON(m.Sampling))
 		if t := llms.TraitsOf(m.Client); t != (llms.Traits{}) {
-			id["traits "+name] = string(mustCanonical(t))
+			id["traits "+name] = string(mustCanonicalJSON(t))
 		}
 	}
 	return id
 }
 
-// Secrets returns the values that must never reach a record.
+// Secrets returns the secret values of the configuration, which redaction removes from all
+// records.
 func (a *Agent) Secrets(getenv func(string) string) []string {
 	secrets := mcpSecrets(a.cfg.MCP, getenv)
 	for _, l := range append(slices.Collect(maps.Values(a.cfg.Models)), a.cfg.LLM) {
@@ -349,7 +353,7 @@ func (a *Agent) Secrets(getenv func(string) string) []string {
 	return secrets
 }
 
-func mustCanonical(v any) []byte {
+func mustCanonicalJSON(v any) []byte {
 	b, err := schemas.CanonicalJSON(v)
 	if err != nil {
 		panic(errors.Join(errors.New("configuration is not JSON"), err))

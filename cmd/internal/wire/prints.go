@@ -15,8 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Printer hashes the functions of repositories. It only parses them, so that one kind
-// of sandbox serves tasks of all images.
+// Printer returns a printer, which hashes the functions of repositories. It only parses
+// them, so it can use the same sandbox for tasks of all images.
 func (w *Workbench) Printer() *synth.Printer {
 	kind, c := w.kind(schemas.Task{}), w.cfg.Sandbox
 	return &synth.Printer{Store: w.store, Driver: w.drivers[kind], Spec: env.SandboxSpec{
@@ -28,23 +28,24 @@ func (w *Workbench) Printer() *synth.Printer {
 // HashedRepo is a repository whose functions and tasks are to be hashed.
 type HashedRepo struct {
 	Repo, Benchmark string
-	Tasks           []schemas.Task // of the repository; none if it is a directory
+	Tasks           []schemas.Task // of the repository; nil if it was named as a directory
 
 	printer *synth.Printer
-	states  []func(context.Context) (env.Tree, error)
+	trees   []func(context.Context) (env.Tree, error)
 }
 
-// Hashed returns the repositories in dirs, or without dirs those of tasks, each once.
-func (w *Workbench) Hashed(ctx context.Context, dirs []string, tasks configs.Tasks) ([]*HashedRepo, error) {
+// HashedRepos returns the repositories in dirs, or the repositories of tasks if dirs is
+// empty, each once.
+func (w *Workbench) HashedRepos(ctx context.Context, dirs []string, tasks configs.Tasks) ([]*HashedRepo, error) {
 	var list []*HashedRepo
 	known := map[string]*HashedRepo{}
-	add := func(t schemas.Task, state func(context.Context) (env.Tree, error)) {
+	add := func(t schemas.Task, tree func(context.Context) (env.Tree, error)) {
 		name := provenance.Upstream(t)
 		if known[name] == nil {
 			known[name] = &HashedRepo{Repo: name, Benchmark: provenance.Benchmark(name), printer: w.Printer()}
 			list = append(list, known[name])
 		}
-		known[name].states = append(known[name].states, state)
+		known[name].trees = append(known[name].trees, tree)
 	}
 	if len(dirs) > 0 {
 		repos, err := Repositories(dirs, schemas.Task{})
@@ -68,13 +69,13 @@ func (w *Workbench) Hashed(ctx context.Context, dirs []string, tasks configs.Tas
 	return list, nil
 }
 
-// Prints hashes the functions in all states of the repository. unparsed counts the files
+// Prints hashes the functions of all trees of the repository. unparsed counts the files
 // that the sandbox's interpreter cannot parse.
 func (h *HashedRepo) Prints(ctx context.Context) (p provenance.Prints, unparsed int, err error) {
 	p = provenance.Prints{Schema: provenance.PrintsSchema, Repo: h.Repo, Benchmark: h.Benchmark}
 	seen := map[string]bool{}
-	for _, state := range h.states {
-		tree, err := state(ctx)
+	for _, readTree := range h.trees {
+		tree, err := readTree(ctx)
 		if err != nil {
 			return p, 0, fmt.Errorf("reading %s: %w", h.Repo, err)
 		}
@@ -92,27 +93,29 @@ func (h *HashedRepo) Prints(ctx context.Context) (p provenance.Prints, unparsed 
 	return p, unparsed, nil
 }
 
-// Kinship says which repositories of tasks belong together; the zero value relates none.
+// Kinship says which repositories of tasks belong together. In the zero value, each
+// repository is alone.
 type Kinship struct {
-	Copies []Copy // of benchmarks' repositories, in the order of the tasks
-	Unread int    // files that the sandbox's interpreter cannot parse
+	Copies   []Copy // of benchmarks' repositories, in the order of the tasks
+	Unparsed int    // number of files that the sandbox's interpreter cannot parse
 
 	groupOf map[string]string
 }
 
-// Copy is a repository that copies one of a benchmark's under another name.
+// Copy is a repository that copies a benchmark's repository under another name.
 type Copy struct {
 	Repo      string `json:"repo"`
-	Of        string `json:"of"`
+	Original  string `json:"of"` // the benchmark's repository
 	Benchmark string `json:"benchmark"`
-	Shared    int    `json:"shared"`
-	Functions int    `json:"functions"`
+	Shared    int    `json:"shared"`    // number of functions that are also in Original
+	Functions int    `json:"functions"` // number of functions
 }
 
-// Group returns the name of a repository's group, which for most is its own name.
+// Group returns the name of a repository's group; a repository that is alone is its own
+// group.
 func (k Kinship) Group(name string) string { return cmp.Or(k.groupOf[name], name) }
 
-// Groups returns the repositories that belong together, by the name of their group.
+// Groups returns the groups of more than one repository, by name.
 func (k Kinship) Groups() map[string][]string {
 	out := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(k.groupOf)) {
@@ -121,40 +124,40 @@ func (k Kinship) Groups() map[string][]string {
 	return out
 }
 
-// Kinship compares the functions that the gold patches of tasks fix, in their fixed
-// state.
+// Kinship finds the repositories that belong together: those whose tasks fix the same
+// function. It compares the functions in their fixed state.
 func (w *Workbench) Kinship(ctx context.Context, entries []*taskfile.Entry) (k Kinship, err error) {
-	var mended []synth.FixedRepo
+	var fixed []synth.FixedRepo
 	for _, e := range entries {
-		m := synth.FixedRepo{Bug: e.Task.BugPatch}
-		if m.Bug != "" {
-			m.Tree, err = e.Repository()
-		} else if m.Gold = e.Task.GoldPatch; m.Gold != "" {
-			if m.Tree, err = e.Tree(); err == nil {
-				m.Tree, err = taskfile.Apply(m.Tree, []byte(m.Gold))
+		repo := synth.FixedRepo{Bug: e.Task.BugPatch}
+		if repo.Bug != "" {
+			repo.Tree, err = e.Repository()
+		} else if repo.Gold = e.Task.GoldPatch; repo.Gold != "" {
+			if repo.Tree, err = e.Tree(); err == nil {
+				repo.Tree, err = taskfile.Apply(repo.Tree, []byte(repo.Gold))
 			}
 		}
 		if err != nil {
 			return k, fmt.Errorf("applying the gold patch of %s: %w: see tasks verify, or use --by repo, which compares no functions", e.Task.InstanceID, err)
 		}
-		mended = append(mended, m)
+		fixed = append(fixed, repo)
 	}
 	p := w.Printer()
-	functions, unparsed, err := synth.FixedFunctions(ctx, p.Driver, p.Spec, mended)
+	functions, unparsed, err := synth.FixedFunctions(ctx, p.Driver, p.Spec, fixed)
 	if err != nil {
 		return k, err
 	}
-	having := map[string][]string{}
+	reposByFunction := map[string][]string{}
 	for i, e := range entries {
 		for _, f := range functions[i] {
-			having[f] = append(having[f], provenance.Upstream(e.Task))
+			reposByFunction[f] = append(reposByFunction[f], provenance.Upstream(e.Task))
 		}
 	}
-	return Kinship{Unread: unparsed, groupOf: provenance.Groups(having)}, nil
+	return Kinship{Unparsed: unparsed, groupOf: provenance.Groups(reposByFunction)}, nil
 }
 
-// Copies returns the repositories of tasks that copy one of a benchmark in library,
-// which may be nil.
+// Copies returns the repositories of tasks that copy a benchmark's repository in library.
+// It returns nil if library is nil.
 func (w *Workbench) Copies(ctx context.Context, entries []*taskfile.Entry, library *provenance.Library) ([]Copy, error) {
 	if library == nil {
 		return nil, nil
@@ -178,8 +181,8 @@ func (w *Workbench) Copies(ctx context.Context, entries []*taskfile.Entry, libra
 			return nil, err
 		}
 		c := Copy{Repo: name, Functions: len(functions)}
-		known := func(other Copy) bool { return other.Repo == name }
-		if c.Of, c.Benchmark, c.Shared = library.Copy(functions); c.Of != "" && !slices.ContainsFunc(list, known) {
+		sameRepo := func(other Copy) bool { return other.Repo == name }
+		if c.Original, c.Benchmark, c.Shared = library.Copy(functions); c.Original != "" && !slices.ContainsFunc(list, sameRepo) {
 			list = append(list, c)
 		}
 	}

@@ -20,15 +20,15 @@ var requiredPrograms = []struct {
 	{"python3", []string{"pdb"}},
 }
 
-// checkPrograms returns an error if a sandbox lacks programs that the offered tools
-// need: it names the image, the programs and the tools.
+// checkPrograms returns an error if a sandbox lacks programs that the offered tools need.
+// The error names the image, the programs and the tools.
 func (w *Workbench) checkPrograms(ctx context.Context, sb env.Sandbox) error {
-	var lacks, idle []string
+	var missing, affected []string
 	for _, n := range requiredPrograms {
-		affected := slices.DeleteFunc(slices.Clone(n.tools), func(name string) bool {
+		needing := slices.DeleteFunc(slices.Clone(n.tools), func(name string) bool {
 			return !slices.ContainsFunc(w.Toolbox.Schemas(), func(t schemas.ToolSchema) bool { return t.Name == name })
 		})
-		if len(affected) == 0 {
+		if len(needing) == 0 {
 			continue
 		}
 		r, err := sb.Run(ctx, env.Command{Args: []string{n.program, "--version"}, Dir: "/"})
@@ -36,17 +36,17 @@ func (w *Workbench) checkPrograms(ctx context.Context, sb env.Sandbox) error {
 			return err
 		}
 		if r.ExitCode == 127 {
-			lacks, idle = append(lacks, n.program), append(idle, affected...)
+			missing, affected = append(missing, n.program), append(affected, needing...)
 		}
 	}
-	if len(lacks) == 0 {
+	if len(missing) == 0 {
 		return nil
 	}
-	slices.Sort(idle)
+	slices.Sort(affected)
 	where := "the sandbox"
 	if image := sb.Key().Image; image != "" {
 		where = "image " + image
 	}
 	return fmt.Errorf("%s lacks %s, which the tools %s need: install them (Debian: apt-get install bash python3), or offer other tools (agent.tools)",
-		where, strings.Join(lacks, " and "), strings.Join(slices.Compact(idle), ", "))
+		where, strings.Join(missing, " and "), strings.Join(slices.Compact(affected), ", "))
 }

@@ -48,7 +48,7 @@ func (a *Agent) ReadRecordings(ctx context.Context, tasks []schemas.Task, s3 con
 		if !wanted[e.InstanceID] || !strings.HasPrefix(e.EpisodeID, a.needs.Episode) {
 			continue
 		}
-		rec, err := recordingOf(t)
+		rec, err := newRecording(t)
 		if err != nil {
 			return fmt.Errorf("agent.with.from: episode %s of %s: %w", e.EpisodeID, from, err)
 		}
@@ -72,8 +72,8 @@ func (a *Agent) recording(j schemas.Job, t schemas.Task) *agents.Recording {
 	return &list[max(at, 0)].recording
 }
 
-// recordingOf makes a recording from the rows of an episode.
-func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
+// newRecording makes a recording from the rows of an episode.
+func newRecording(t sinks.Trajectory) (agents.Recording, error) {
 	rec := agents.Recording{Episode: t.Episode.EpisodeID, GoldUsed: t.Episode.GoldUsed, Style: schemas.Value(t.Episode.ToolCallStyle)}
 	steps, err := history.Steps(t.Steps)
 	if err != nil {
@@ -84,7 +84,7 @@ func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
 		if s.Turn < 0 {
 			continue
 		}
-		if s.Reply != nil { // a reply holds all its calls
+		if s.Reply != nil { // the first step of a turn; its reply holds all calls of the turn
 			s.Reply.Reasoning = schemas.Value(row.Reasoning)
 			s.Reply.CallAsText = schemas.Value(row.ErrorClass) == schemas.ErrCallAsText
 			turn := agents.RecordedTurn{Reply: *s.Reply, Phase: s.Phase}
@@ -93,8 +93,8 @@ func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
 					turn.Tools = append(turn.Tools, tool.Name)
 				}
 			}
-			if op := schemas.Value(row.ContextOpJSON); op != "" && s.Phase != "" { // a handover needs what was seen then
-				if err := json.Unmarshal([]byte(op), &turn.Reply.Context); err != nil {
+			if contextOp := schemas.Value(row.ContextOpJSON); contextOp != "" && s.Phase != "" { // a handover depends on it
+				if err := json.Unmarshal([]byte(contextOp), &turn.Reply.Context); err != nil {
 					return rec, fmt.Errorf("context_op_json of step %d: %w", row.StepIndex, err)
 				}
 			}
@@ -112,7 +112,7 @@ func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
 			}
 		}
 		answer := ""
-		if row.Observation != nil && !(invalid && rec.Style != history.TextStyle) && complete(row) {
+		if row.Observation != nil && !(invalid && rec.Style != history.TextStyle) && isComplete(row) {
 			answer = agents.AnswerHash(*row.Observation)
 		}
 		turn.Answers = append(turn.Answers, answer)
@@ -120,14 +120,15 @@ func recordingOf(t sinks.Trajectory) (agents.Recording, error) {
 	return rec, nil
 }
 
-// complete reports whether a row holds the whole observation of its step.
-func complete(row *schemas.StepRow) bool {
+// isComplete reports whether a row holds the whole observation of its step: neither
+// redacted nor cut.
+func isComplete(row *schemas.StepRow) bool {
 	secret := row.Redacted != nil && *row.Redacted > 0
 	return !secret && len(*row.Observation) <= normalise.MaxObservation-utf8.UTFMax
 }
 
-// recordedHash returns the hash of a task's recordings, for Identity.
-func recordedHash(list []attemptRecording) string {
+// recordingsHash returns the hash of a task's recordings, for Identity.
+func recordingsHash(list []attemptRecording) string {
 	var all []agents.Recording
 	for _, r := range list {
 		all = append(all, r.recording)

@@ -25,17 +25,17 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// RunOptions is what a command adds to the configuration of a run.
+// RunOptions are the inputs of a run that its configuration does not hold.
 type RunOptions struct {
 	Fresh            bool
 	Retry            []string
-	Cluster          *engine.Conn    // workers of other processes execute the jobs
+	Cluster          *engine.Conn    // where workers of other processes take the jobs; nil: this process executes them
 	Drain            <-chan struct{} // see pipeline.Deps.Drain
 	Command          []string
 	Producer, Commit string
 	Getenv           func(string) string
 	Environ          []string  // NAME=value; values of secret names are redacted
-	Stdin            io.Reader // input of agents that are people
+	Stdin            io.Reader // input of the person who acts as the agent, if one does
 	Progress         io.Writer
 	Warn             io.Writer
 	Observer         observe.Observer // nil: shows progress on Progress
@@ -43,7 +43,7 @@ type RunOptions struct {
 	Hooks            pipeline.Hooks
 }
 
-// Run is a batch ready to start.
+// Run is a batch of episodes that is ready to start.
 type Run struct {
 	Bench *Workbench
 	Agent *Agent
@@ -53,8 +53,8 @@ type Run struct {
 
 	baselines env.Baselines // by task id
 
-	named sync.Once
-	id    string // of the run
+	idOnce sync.Once
+	id     string // of the run
 }
 
 // NewRun checks everything that can be checked before a sandbox starts. It starts the
@@ -84,7 +84,7 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 		err = agent.ReadRecordings(ctx, r.Tasks, cfg.S3)
 	}
 	if err == nil {
-		err = r.policies()
+		err = r.checkPolicies()
 	}
 	if err != nil {
 		return nil, errors.Join(err, bench.Close())
@@ -92,9 +92,9 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 	return r, nil
 }
 
-// policies builds each task's policy once and renders its prompts, to find wrong
+// checkPolicies builds each task's policy once and renders its prompts, to find wrong
 // settings, wrong templates and tasks that the agent cannot work on.
-func (r *Run) policies() error {
+func (r *Run) checkPolicies() error {
 	for _, t := range r.Tasks {
 		p, err := r.Agent.Policy(schemas.Job{}, t)
 		if err != nil {
@@ -145,22 +145,22 @@ func (r *Run) Episodes(ctx context.Context) ([]string, error) {
 	return ids, err
 }
 
-// runID returns the id of the run, on which the ids of its episodes depend. A run that
+// runID returns the id of the run, from which the ids of its episodes derive. A run that
 // stages in its own directory has a random id, so that the same configuration in two
 // directories makes different episodes, which can be published together. With a cluster
-// or shared staging the id depends only on the plan, so that the same command resumes
-// the same run on every machine.
+// or a configured staging location, the id depends only on plan, a hash of the agent and
+// the tasks, so that the same command resumes the same run on every machine.
 func (r *Run) runID(plan string) string {
-	r.named.Do(func() {
+	r.idOnce.Do(func() {
 		const digits = 8
 		name := r.cfg.Run.Name + "-"
 		r.id = name + plan[:digits]
 		if r.opt.Cluster != nil || r.cfg.Run.Staging != "" {
 			return
 		}
-		have, err := rundir.ReadInfo(r.cfg.Run.Dir)
-		if err == nil && !r.opt.Fresh && len(have.RunID) == len(name)+digits && strings.HasPrefix(have.RunID, name) {
-			r.id = have.RunID
+		info, err := rundir.ReadInfo(r.cfg.Run.Dir)
+		if err == nil && !r.opt.Fresh && len(info.RunID) == len(name)+digits && strings.HasPrefix(info.RunID, name) {
+			r.id = info.RunID
 			return
 		}
 		r.id = name + schemas.ShortHash([]any{plan, rand.Text()})[:digits]
@@ -185,7 +185,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 	return pipeline.Config{
 			RunDir: r.cfg.Run.Dir, RunID: runID, Staging: place, Lease: r.cfg.Engine.Lease,
 			Fresh: r.opt.Fresh, Tasks: ids, Attempts: r.cfg.Run.Attempts, AgentKey: schemas.ShortHash(identity), Identity: identity,
-			Resolved: mustCanonical(r.cfg), Command: r.opt.Command,
+			Resolved: mustCanonicalJSON(r.cfg), Command: r.opt.Command,
 			Workers: r.cfg.Run.Workers, Retry: r.opt.Retry,
 			MaxCost: r.cfg.Limits.TotalCost, TaskCost: r.cfg.Limits.TaskCost, EpisodeCost: r.cfg.Limits.EpisodeCost,
 			Limits: agents.Limits{
@@ -200,8 +200,8 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 		}, nil
 }
 
-// observer returns the display of progress: plain lines if the agent is a person, who
-// uses the terminal.
+// observer returns the observer that displays progress. It prints plain lines if a person
+// acts as the agent, because the person uses the terminal.
 func (r *Run) observer() observe.Observer {
 	if r.opt.Observer != nil {
 		return r.opt.Observer
@@ -250,8 +250,8 @@ func (r *Run) preflight(ctx context.Context) error {
 	return nil
 }
 
-// checkTests returns an error if a task without test lists has no tests that fail, so
-// that no agent works on it in vain.
+// checkTests returns an error if a task without test lists has no failing tests, before an
+// agent works on a task that cannot be solved.
 func (r *Run) checkTests(ctx context.Context, t schemas.Task) error {
 	if !t.Tests.NeedsBaseline() && t.Tests.Method != schemas.VerifyExitCode {
 		return nil
@@ -260,11 +260,13 @@ func (r *Run) checkTests(ctx context.Context, t schemas.Task) error {
 	return err
 }
 
-// Baseline returns the test lists of a task. It finds them once for all jobs.
+// Baseline returns the test lists of a task. It finds them once for all jobs of the task.
 func (r *Run) Baseline(ctx context.Context, t schemas.Task) (schemas.TestSpec, error) {
 	return r.baselines.Get(ctx, t.ID, func(ctx context.Context) (schemas.TestSpec, error) { return r.Bench.Baseline(ctx, t) })
 }
 
+// canary starts and closes a sandbox for a task. It warns of limits that the driver cannot
+// enforce, and returns an error if programs are missing.
 func (r *Run) canary(ctx context.Context, d env.Driver, t schemas.Task) error {
 	sb, err := d.Start(ctx, env.SandboxSpec{
 		Label: "preflight", Image: cmp.Or(r.cfg.Sandbox.Image, t.Image), Python: cmp.Or(r.cfg.Sandbox.Python, t.Python), Workdir: t.Workdir,
@@ -279,7 +281,8 @@ func (r *Run) canary(ctx context.Context, d env.Driver, t schemas.Task) error {
 	return errors.Join(r.Bench.checkPrograms(ctx, sb), sb.Close(ctx))
 }
 
-// NewEnv returns the environment of one job. A task whose tests do not fail is an error.
+// NewEnv returns the environment of one job. It returns an error if the task's tests do not
+// fail.
 func (r *Run) NewEnv(ctx context.Context, _ schemas.Job, t schemas.Task) (env.Env, error) {
 	if err := r.checkTests(ctx, t); err != nil {
 		return nil, err
@@ -292,7 +295,8 @@ func (r *Run) NewPolicy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
 	return r.Agent.Policy(j, t)
 }
 
-// priceTable returns a name for the prices that costs are computed with.
+// priceTable returns a name, with a hash, for the prices from which costs are computed; ""
+// if there are none.
 func priceTable(prices []configs.Price) string {
 	if len(prices) == 0 {
 		return ""

@@ -14,14 +14,14 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Placed adds the file and line of a setting to an error about it. block is the place of
+// WithPlace adds the file and line of a setting to an error about it. block is the key of
 // the component's settings in the configuration, such as llm.with.
-func Placed(cfg configs.Config, block string, err error) error {
-	wrong, ok := errors.AsType[*plugin.FieldError](err)
+func WithPlace(cfg configs.Config, block string, err error) error {
+	fieldErr, ok := errors.AsType[*plugin.FieldError](err)
 	if !ok {
 		return err
 	}
-	if place := cfg.Place(block + "." + wrong.Path); place != "" {
+	if place := cfg.Place(block + "." + fieldErr.Path); place != "" {
 		return fmt.Errorf("%s: %w", place, err)
 	}
 	return err
@@ -32,7 +32,7 @@ func checkModels(cfg configs.Config) error {
 	var problems []error
 	check := func(section string, l configs.LLM) {
 		if _, err := llms.Providers.Config(l.Provider, l.With); err != nil {
-			problems = append(problems, Placed(cfg, section+".with", fmt.Errorf("%s: %w", section, err)))
+			problems = append(problems, WithPlace(cfg, section+".with", fmt.Errorf("%s: %w", section, err)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
@@ -55,10 +55,10 @@ func (a *Agent) checkToolChoice(offered []schemas.ToolSchema) error {
 			return nil
 		}
 		guess := ""
-		if near := nearest.Name(choice, choices, 2); near != "" {
-			guess = fmt.Sprintf("did you mean %q? ", near)
+		if suggestion := nearest.Name(choice, choices, 2); suggestion != "" {
+			guess = fmt.Sprintf("did you mean %q? ", suggestion)
 		}
-		return Placed(a.cfg, section, fmt.Errorf("%s.%w", section, &plugin.FieldError{Path: "tool_choice",
+		return WithPlace(a.cfg, section, fmt.Errorf("%s.%w", section, &plugin.FieldError{Path: "tool_choice",
 			Message: fmt.Sprintf("tool_choice: unknown tool %q: %schoose one of %s", choice, guess, strings.Join(choices, ", "))}))
 	}
 	problems := []error{check("llm", a.cfg.LLM.ToolChoice)}

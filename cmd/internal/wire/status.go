@@ -17,7 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/rundir"
 )
 
-// Statuses returns the status of one run, or if runID is "" of all runs of a cluster.
+// Statuses returns the status of one run or, if runID is "", of all runs of a cluster.
 func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() time.Time) ([]observe.Status, error) {
 	ids := []string{runID}
 	if runID == "" {
@@ -48,7 +48,7 @@ func Statuses(ctx context.Context, conn *engine.Conn, runID string, now func() t
 	return out, nil
 }
 
-// LocalStatus returns the status of the run in a directory, without a cluster.
+// LocalStatus returns the status of a run without a cluster, from its directory.
 func LocalStatus(ctx context.Context, dir string) (observe.Status, error) {
 	if !isRun(dir) {
 		return observe.Status{}, &pipeline.StopError{Code: 2, Err: fmt.Errorf("%s is not a run directory: it has no run.json", dir), Remedy: "name the directory given to run --run-dir"}
@@ -64,11 +64,11 @@ func LocalStatus(ctx context.Context, dir string) (observe.Status, error) {
 	return s, err
 }
 
-// ClusterLeftovers returns the runs whose data a cluster no longer needs: complete and
-// unknown runs or, if runID is set, only that run, unless it has a coordinator. kept
-// lists the other runs with reasons.
+// ClusterLeftovers returns the runs whose data can be removed from a cluster: complete runs
+// and runs that the registry does not list. kept explains why the other runs stay. If runID
+// is set, it returns only that run, or an error if the run has a coordinator.
 func ClusterLeftovers(ctx context.Context, conn *engine.Conn, runID string) (all []env.Leftover, kept []string, err error) {
-	held, err := conn.Held(ctx)
+	bytesByRun, err := conn.Held(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,20 +82,20 @@ func ClusterLeftovers(ctx context.Context, conn *engine.Conn, runID string) (all
 	}
 	if runID != "" {
 		r, listed := known[runID]
-		bytes, holds := held[runID]
-		if !listed && !holds {
+		bytes, hasData := bytesByRun[runID]
+		if !listed && !hasData {
 			return nil, nil, fmt.Errorf("no run %s on %s", runID, conn.Place())
 		}
-		led, err := conn.Led(ctx, r)
+		coordinated, err := conn.Led(ctx, r)
 		switch {
 		case err != nil:
 			return nil, nil, err
-		case listed && led:
+		case listed && coordinated:
 			return nil, nil, &engine.LockedError{What: "run", Dir: runID, Holder: fmt.Sprintf("pid %d on %s", r.PID, r.Host)}
 		}
 		return []env.Leftover{runLeftover(conn, runID, bytes, r)}, nil, nil
 	}
-	for id, bytes := range held {
+	for id, bytes := range bytesByRun {
 		r, listed := known[id]
 		switch {
 		case listed && r.Phase != engine.Completed:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,11 +19,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// DefaultEntrypoint runs the tests of a repository without a configured entrypoint.
+// DefaultEntrypoint is the command that runs the tests of a repository if none is
+// configured.
 const DefaultEntrypoint = "python -m pytest -q"
 
-// Factory returns cfg with the store and the sandboxes of the workbench.
-func (w *Workbench) Factory(cfg synth.Config) synth.Config {
+// FactoryConfig returns cfg with the store and the sandboxes of the workbench.
+func (w *Workbench) FactoryConfig(cfg synth.Config) synth.Config {
 	cfg.Store = w.store
 	cfg.Sandbox = func(ctx context.Context, t schemas.Task, tree env.Tree) (env.Driver, env.SandboxSpec, error) {
 		d := w.Driver(t)
@@ -34,9 +34,9 @@ func (w *Workbench) Factory(cfg synth.Config) synth.Config {
 	return cfg
 }
 
-// Writer connects the model of section llm, which writes bugs and reports, and checks
+// BugWriter connects the model of section llm, which writes bugs and reports, and checks
 // that it works.
-func Writer(ctx context.Context, cfg configs.Config, getenv func(string) string, warn io.Writer) (*synth.Model, error) {
+func BugWriter(ctx context.Context, cfg configs.Config, getenv func(string) string, warn io.Writer) (*synth.Model, error) {
 	l := cfg.LLM
 	if l.Model == "" || l.All()[0].BaseURL == "" && l.Provider == "openai" {
 		return nil, errors.New("a model writes reports and bugs of the kind model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)")
@@ -44,26 +44,26 @@ func Writer(ctx context.Context, cfg configs.Config, getenv func(string) string,
 	if err := checkModels(cfg); err != nil {
 		return nil, err
 	}
-	cfg.Agent.Kind = "simple" // no tools are offered
+	cfg.Agent.Kind = "simple" // an agent without tools
 	a := &Agent{cfg: cfg, Warn: warn}
-	client, err := a.open("llm", l, getenv)
+	client, err := a.openModel("llm", l, getenv)
 	if err != nil {
 		return nil, err
 	}
 	return &synth.Model{Client: client, Sampling: sampling(l)}, a.Check(ctx)
 }
 
-// Healthy returns the repositories of tasks with their gold patches applied. Tasks with
+// HealthyRepos returns the repositories of tasks with their gold patches applied. Tasks with
 // the same result share one repository.
-func (w *Workbench) Healthy(ctx context.Context, tasks []schemas.Task) ([]synth.Repo, error) {
+func (w *Workbench) HealthyRepos(ctx context.Context, tasks []schemas.Task) ([]synth.Repo, error) {
 	var out []synth.Repo
 	seen := map[string]bool{}
 	for _, t := range tasks {
-		any, err := w.Source.Tree(ctx, t.InstanceID)
+		tree, err := w.Source.Tree(ctx, t.InstanceID)
 		if err != nil {
 			return nil, fmt.Errorf("reading the repository of %s: %w", t.InstanceID, err)
 		}
-		base, ok := any.(*workspace.Tree)
+		base, ok := tree.(*workspace.Tree)
 		if !ok {
 			return nil, fmt.Errorf("the source %s has no repositories that can be changed: write its tasks to a task file first", w.Source.Name())
 		}
@@ -79,8 +79,8 @@ func (w *Workbench) Healthy(ctx context.Context, tasks []schemas.Task) ([]synth.
 	return out, nil
 }
 
-// Repositories reads healthy repositories from directories, which are repositories or
-// contain some. base says how their tests run.
+// Repositories reads healthy repositories from directories. Each path is a repository or a
+// directory of repositories. base says how their tests run.
 func Repositories(paths []string, base schemas.Task) ([]synth.Repo, error) {
 	var out []synth.Repo
 	for _, path := range paths {
@@ -89,7 +89,7 @@ func Repositories(paths []string, base schemas.Task) ([]synth.Repo, error) {
 			return nil, err
 		}
 		for _, dir := range list {
-			r, err := repository(dir, base)
+			r, err := readRepository(dir, base)
 			if err != nil {
 				return nil, err
 			}
@@ -99,11 +99,14 @@ func Repositories(paths []string, base schemas.Task) ([]synth.Repo, error) {
 	return out, nil
 }
 
-// Checkout is a directory with a repository, and the name of its tasks.
-type Checkout struct{ Dir, Name string }
+// Checkout is a repository in a directory.
+type Checkout struct {
+	Dir  string
+	Name string // of its tasks
+}
 
-// Checkouts lists the repositories in directories, which are repositories or contain
-// some. No two have the same name.
+// Checkouts lists the repositories in directories. Each path is a repository or a directory
+// of repositories. It returns an error if two of them have the same name.
 func Checkouts(paths []string) ([]Checkout, error) {
 	var out []Checkout
 	seen := map[string]string{}
@@ -146,9 +149,9 @@ func repositoriesIn(path string) ([]string, error) {
 	}
 	var out []string
 	for _, e := range list {
-		below := filepath.Join(path, e.Name())
-		if info, err := os.Stat(below); err == nil && info.IsDir() && !strings.HasPrefix(e.Name(), ".") && isRepository(below) {
-			out = append(out, below)
+		dir := filepath.Join(path, e.Name())
+		if info, err := os.Stat(dir); err == nil && info.IsDir() && !strings.HasPrefix(e.Name(), ".") && isRepository(dir) {
+			out = append(out, dir)
 		}
 	}
 	if len(out) == 0 {
@@ -157,31 +160,35 @@ func repositoriesIn(path string) ([]string, error) {
 	return out, nil
 }
 
+// isRepository reports whether a directory looks like a Python repository or a checkout.
 func isRepository(dir string) bool {
-	for _, mark := range []string{"*.py", "pyproject.toml", "setup.cfg", ".git", "tests", "test", "src"} {
-		if found, _ := filepath.Glob(filepath.Join(dir, mark)); len(found) > 0 {
+	for _, pattern := range []string{"*.py", "pyproject.toml", "setup.cfg", ".git", "tests", "test", "src"} {
+		if found, _ := filepath.Glob(filepath.Join(dir, pattern)); len(found) > 0 {
 			return true
 		}
 	}
 	return false
 }
 
-var notInID = regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
+// invalidIDChars matches characters that an instance id cannot contain.
+var invalidIDChars = regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
 
-// repositoryName is the directory's name as the name of a task.
+// repositoryName returns the name of the tasks of a repository: the directory's name, without
+// characters that an instance id cannot contain.
 func repositoryName(dir string) (string, error) {
 	full, err := filepath.Abs(dir)
 	if err != nil {
 		return "", err
 	}
-	name := strings.Trim(notInID.ReplaceAllString(filepath.Base(full), "-"), "-.")
+	name := strings.Trim(invalidIDChars.ReplaceAllString(filepath.Base(full), "-"), "-.")
 	if !taskfile.InstancePattern.MatchString(name) {
 		return "", fmt.Errorf("%s: the directory's name cannot become the name of a task: rename it", dir)
 	}
 	return name, nil
 }
 
-func repository(dir string, base schemas.Task) (synth.Repo, error) {
+// readRepository reads a repository and completes base with its name, origin and license.
+func readRepository(dir string, base schemas.Task) (synth.Repo, error) {
 	t := base
 	var err error
 	if t.InstanceID, err = repositoryName(dir); err != nil {
@@ -195,7 +202,7 @@ func repository(dir string, base schemas.Task) (synth.Repo, error) {
 	if err != nil {
 		return synth.Repo{}, err
 	}
-	origin, commit := checkout(full)
+	origin, commit := readCheckout(full)
 	t.RepoSource, t.BaseCommit = provenance.Remote(origin), commit
 	if t.Repo = provenance.Hosted(t.RepoSource); t.Repo == "" {
 		t.Repo = "local/" + t.InstanceID
@@ -212,21 +219,22 @@ func repository(dir string, base schemas.Task) (synth.Repo, error) {
 
 var originURL = regexp.MustCompile(`\[remote "origin"\]\n(?:[^\[\n]*\n)*?\s*url\s*=\s*(.+)`)
 
-// checkout returns the origin and the commit of a git work tree, without running git.
-func checkout(dir string) (origin, commit string) {
+// readCheckout returns the URL of the remote origin and the current commit of a git work
+// tree, each "" if unknown. It does not run git.
+func readCheckout(dir string) (origin, commit string) {
 	git := filepath.Join(dir, ".git")
-	if text := readShort(filepath.Join(git, "config")); text != "" {
+	if text := readSmall(filepath.Join(git, "config")); text != "" {
 		if m := originURL.FindStringSubmatch(text); m != nil {
 			origin = strings.Trim(strings.TrimSpace(m[1]), `"`)
 		}
 	}
-	head := strings.TrimSpace(readShort(filepath.Join(git, "HEAD")))
+	head := strings.TrimSpace(readSmall(filepath.Join(git, "HEAD")))
 	ref, symbolic := strings.CutPrefix(head, "ref: ")
 	if !symbolic {
 		return origin, head
 	}
-	if commit = strings.TrimSpace(readShort(filepath.Join(git, filepath.FromSlash(ref)))); commit == "" {
-		for line := range strings.Lines(readShort(filepath.Join(git, "packed-refs"))) {
+	if commit = strings.TrimSpace(readSmall(filepath.Join(git, filepath.FromSlash(ref)))); commit == "" {
+		for line := range strings.Lines(readSmall(filepath.Join(git, "packed-refs"))) {
 			if hash, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == ref {
 				commit = hash
 			}
@@ -235,20 +243,20 @@ func checkout(dir string) (origin, commit string) {
 	return origin, commit
 }
 
-// license returns the SPDX id of a repository's license file, "" if it is unknown.
+// license returns the SPDX id of a repository's license file; "" if it is unknown.
 func license(dir string) string {
 	for _, name := range []string{"LICENSE", "LICENSE.txt", "LICENSE.md", "LICENSE.rst", "COPYING", "LICENCE"} {
-		if text := readShort(filepath.Join(dir, name)); text != "" {
+		if text := readSmall(filepath.Join(dir, name)); text != "" {
 			return provenance.License(text)
 		}
 	}
 	return ""
 }
 
-// readShort returns the text of a small file, "" if there is none.
-func readShort(path string) string {
+// readSmall returns the text of a regular file of at most 1 MiB; "" if it cannot be read.
+func readSmall(path string) string {
 	info, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || err != nil || info.Size() > 1<<20 || !info.Mode().IsRegular() {
+	if err != nil || info.Size() > 1<<20 || !info.Mode().IsRegular() {
 		return ""
 	}
 	text, err := os.ReadFile(path)

@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Tasks of a clone of a directory, a bundle or a private machine name the directory, but
-// no path.
+// A task of a clone whose origin is a local path, a bundle or a private machine has the
+// name of the directory, and no path.
 func TestRepositoryNamesContainNoPathOfAMachine(t *testing.T) {
 	clone := func(t *testing.T, config string) schemas.Task {
 		t.Helper()
@@ -25,7 +25,7 @@ func TestRepositoryNamesContainNoPathOfAMachine(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r, err := repository(dir, schemas.Task{})
+		r, err := readRepository(dir, schemas.Task{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/tracesmith/tracesmith/tools/mcp"
 )
 
-// Host is what components need of the process that they run in.
+// Host holds what components need from the process that they run in.
 type Host struct {
 	Getenv  func(string) string
 	Environ []string  // NAME=value; values of secret names are redacted
@@ -24,8 +24,9 @@ type Host struct {
 	Version string
 }
 
-// equip makes the tool set from agent.tools and the tools of the MCP servers.
-func (w *Workbench) equip(ctx context.Context, host Host) error {
+// openToolbox starts the MCP servers and makes the tool set from agent.tools and the
+// servers' tools.
+func (w *Workbench) openToolbox(ctx context.Context, host Host) error {
 	var list []tools.Tool
 	for _, item := range w.cfg.Agent.Tools {
 		t, err := tools.Registry.Build(item.Name, item.With, struct{}{})
@@ -81,8 +82,8 @@ func openServers(ctx context.Context, cfg configs.MCP, host Host) (*mcp.Servers,
 	return nil, &pipeline.StopError{Code: 7, Err: err, Remedy: "check the server by hand, or let the run continue without it with optional: true"}
 }
 
-// mcpIdentity returns what must stay the same about the servers when a run directory is
-// used again; the hash of the tool set covers their tools.
+// mcpIdentity returns the settings of the servers that must stay the same when a run
+// directory is used again. The hash of the tool set covers the servers' tools.
 func mcpIdentity(cfg configs.MCP) string {
 	var parts []string
 	for _, id := range slices.Sorted(maps.Keys(cfg)) {
@@ -92,7 +93,7 @@ func mcpIdentity(cfg configs.MCP) string {
 	return strings.Join(parts, "; ")
 }
 
-// mcpSecrets returns the values of host variables that are passed to servers.
+// mcpSecrets returns the values of host variables that the configuration passes to servers.
 func mcpSecrets(cfg configs.MCP, getenv func(string) string) []string {
 	var out []string
 	for _, s := range cfg {

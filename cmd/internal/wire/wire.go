@@ -1,5 +1,5 @@
 // Package wire builds the components that a command needs from a configuration. It is
-// the only package that imports implementations.
+// the only package that imports implementations, such as sandbox drivers and views.
 package wire
 
 import (
@@ -65,7 +65,7 @@ func SelectTasks(ctx context.Context, src env.Source, cfg configs.Tasks) ([]sche
 			return nil, fmt.Errorf("unknown difficulty %q: choose from %s", level, strings.Join(schemas.DifficultyLevels, ", "))
 		}
 	}
-	selected = slices.DeleteFunc(slices.Clone(selected), func(t schemas.Task) bool { return !ofLevel(t, cfg) })
+	selected = slices.DeleteFunc(slices.Clone(selected), func(t schemas.Task) bool { return !hasSelectedLevel(t, cfg) })
 	from, to, err := configs.ParseSlice(cfg.Slice)
 	if err != nil {
 		return nil, fmt.Errorf("tasks.slice: %w", err)
@@ -80,9 +80,9 @@ func SelectTasks(ctx context.Context, src env.Source, cfg configs.Tasks) ([]sche
 	return selected, nil
 }
 
-// ofLevel reports whether a task has one of the selected levels of difficulty. A task that
-// was not measured has none.
-func ofLevel(t schemas.Task, cfg configs.Tasks) bool {
+// hasSelectedLevel reports whether a task has one of the selected levels of difficulty. The level
+// of a task whose difficulty was not measured is "".
+func hasSelectedLevel(t schemas.Task, cfg configs.Tasks) bool {
 	var d schemas.Difficulty
 	if t.Difficulty != nil {
 		d = *t.Difficulty
@@ -91,7 +91,8 @@ func ofLevel(t schemas.Task, cfg configs.Tasks) bool {
 		(len(cfg.GoldDifficulty) == 0 || slices.Contains(cfg.GoldDifficulty, d.GoldLevel))
 }
 
-// FindTask finds a task by its instance id, source/instance or a prefix of its id.
+// FindTask finds a task by its instance id, its source/instance, or a prefix of its id
+// with at least 8 characters.
 func FindTask(tasks []schemas.Task, ref string) (schemas.Task, error) {
 	var names []string
 	for _, t := range tasks {
@@ -100,8 +101,8 @@ func FindTask(tasks []schemas.Task, ref string) (schemas.Task, error) {
 		}
 		names = append(names, t.InstanceID)
 	}
-	if near := nearest.Name(ref, names, max(len(ref)/4, 1)); near != "" {
-		return schemas.Task{}, fmt.Errorf("no task %q: did you mean %q?", ref, near)
+	if suggestion := nearest.Name(ref, names, max(len(ref)/4, 1)); suggestion != "" {
+		return schemas.Task{}, fmt.Errorf("no task %q: did you mean %q?", ref, suggestion)
 	}
 	more := ""
 	if len(names) > 20 {

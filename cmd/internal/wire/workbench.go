@@ -25,8 +25,9 @@ import (
 	"github.com/tracesmith/tracesmith/tools/mcp"
 )
 
-// Workbench makes environments, baselines and verdicts. It holds the task source, the
-// sandbox drivers, the tool set and the git store. It is safe for concurrent use.
+// Workbench creates environments, and runs tests for baselines and verdicts. It holds the
+// task source, the sandbox drivers, the tool set and the git store. It is safe for
+// concurrent use.
 type Workbench struct {
 	Source  env.Source
 	Toolbox *tools.Set
@@ -37,9 +38,9 @@ type Workbench struct {
 	builder *setup.Builder
 	scratch string
 	drivers map[string]env.Driver
-	limited map[string]env.Driver // drivers with the limit on concurrent starts
+	limited map[string]env.Driver // drivers, with the limit on concurrent starts
 
-	gradings *semaphore.Weighted // running tests; nil: no limit
+	gradings *semaphore.Weighted // bounds concurrent test runs; nil: no limit
 }
 
 // NewWorkbench builds the components that a configuration names. It starts only the MCP
@@ -81,7 +82,7 @@ func (w *Workbench) build(ctx context.Context, host Host) (err error) {
 		return err
 	}
 	w.builder.Placement = w.store.Placement
-	return w.equip(ctx, host)
+	return w.openToolbox(ctx, host)
 }
 
 // Close removes the scratch files and stops the MCP servers.
@@ -92,8 +93,8 @@ func (w *Workbench) Close() error {
 	return errors.Join(w.builder.Close(), os.RemoveAll(w.scratch))
 }
 
-// Driver returns the sandbox driver of a task: the configured one, docker for a task
-// that names an image, bubblewrap otherwise.
+// Driver returns the sandbox driver of a task: that of sandbox.kind if it is set, docker if
+// the task or the configuration names an image, or else bubblewrap.
 func (w *Workbench) Driver(t schemas.Task) env.Driver {
 	return w.limited[w.kind(t)]
 }
@@ -108,7 +109,8 @@ func (w *Workbench) kind(t schemas.Task) string {
 	return "bubblewrap"
 }
 
-// Reap removes what earlier processes left behind.
+// Reap removes sandboxes and directories that dead processes left behind, and returns their
+// number.
 func (w *Workbench) Reap(ctx context.Context, tasks []schemas.Task) (int, error) {
 	total, seen := 0, map[string]bool{}
 	for _, t := range tasks {
@@ -130,7 +132,8 @@ func (w *Workbench) Reap(ctx context.Context, tasks []schemas.Task) (int, error)
 	return total + n, nil
 }
 
-// spec returns the sandbox of a task, with its set-up results.
+// spec returns the specification of a task's sandbox. It runs the task's setup unless the
+// result is cached.
 func (w *Workbench) spec(ctx context.Context, d env.Driver, t schemas.Task, tree env.Tree) (env.SandboxSpec, error) {
 	c := w.cfg.Sandbox
 	s := env.SandboxSpec{
@@ -145,7 +148,7 @@ func (w *Workbench) NewEnv(ctx context.Context, t schemas.Task) (env.Env, error)
 	return w.NewEnvOn(ctx, w.Driver(t), t)
 }
 
-// NewEnvOn is NewEnv with another driver.
+// NewEnvOn is like NewEnv, with another driver.
 func (w *Workbench) NewEnvOn(ctx context.Context, d env.Driver, t schemas.Task) (env.Env, error) {
 	tree, err := w.Source.Tree(ctx, t.InstanceID)
 	if err != nil {
@@ -173,13 +176,13 @@ func (w *Workbench) evaluate(ctx context.Context, sb env.Sandbox, t schemas.Task
 	return verify.Eval(ctx, sb, t, limit)
 }
 
-// Verify implements env.Verifier: a verdict from a fresh sandbox.
+// Verify implements env.Verifier. It grades the patch in a fresh sandbox.
 func (w *Workbench) Verify(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string) (schemas.Verdict, error) {
 	v, err := w.verifier(ctx, t, tree)
 	if err != nil {
 		return schemas.Verdict{}, err
 	}
-	done, err := w.grading(ctx)
+	done, err := w.acquireGrading(ctx)
 	if err != nil {
 		return schemas.Verdict{}, err
 	}
@@ -199,7 +202,7 @@ func (w *Workbench) Baseline(ctx context.Context, t schemas.Task) (schemas.TestS
 	if err != nil {
 		return schemas.TestSpec{}, err
 	}
-	done, err := w.grading(ctx)
+	done, err := w.acquireGrading(ctx)
 	if err != nil {
 		return schemas.TestSpec{}, err
 	}
@@ -208,8 +211,9 @@ func (w *Workbench) Baseline(ctx context.Context, t schemas.Task) (schemas.TestS
 	return spec, asTaskError(err)
 }
 
-// grading waits until another run of tests may start; done releases its place.
-func (w *Workbench) grading(ctx context.Context) (done func(), err error) {
+// acquireGrading waits until another test run may start. The caller must call done when
+// the run has ended.
+func (w *Workbench) acquireGrading(ctx context.Context) (done func(), err error) {
 	if w.gradings == nil {
 		return func() {}, nil
 	}
@@ -219,7 +223,8 @@ func (w *Workbench) grading(ctx context.Context) (done func(), err error) {
 	return func() { w.gradings.Release(1) }, nil
 }
 
-// asTaskError marks an error that is a defect of the task, and would recur.
+// asTaskError returns a *pipeline.TaskError for an error that is a defect of the task and
+// would recur.
 func asTaskError(err error) error {
 	if defect, ok := errors.AsType[*verify.TaskError](err); ok {
 		return &pipeline.TaskError{Err: defect}
@@ -236,8 +241,8 @@ func (w *Workbench) verifier(ctx context.Context, t schemas.Task, tree env.Tree)
 	return verify.New(verify.Config{Driver: d, Spec: spec, Store: w.store, Timeout: w.cfg.Sandbox.VerifyTimeout}), nil
 }
 
-// AnyTask returns the first task of the source.
-func (w *Workbench) AnyTask(ctx context.Context) (schemas.Task, error) {
+// FirstTask returns the first selected task of the source.
+func (w *Workbench) FirstTask(ctx context.Context) (schemas.Task, error) {
 	tasks, err := SelectTasks(ctx, w.Source, w.cfg.Tasks)
 	if err != nil {
 		return schemas.Task{}, err
@@ -276,7 +281,7 @@ func (w *Workbench) ProgramLine(ctx context.Context, t schemas.Task) (file strin
 }
 
 // firstStatement returns the number of the first line that follows a one-line def and is
-// a return, an assignment or a condition; 0 if there is none.
+// a return, an assignment or a condition; 0 if the source has no such line.
 func firstStatement(source string) int {
 	lines := strings.Split(source, "\n")
 	for i := 1; i < len(lines); i++ {

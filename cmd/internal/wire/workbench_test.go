@@ -12,28 +12,28 @@ import (
 func TestConcurrentGradingsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &Workbench{gradings: semaphore.NewWeighted(1)}
-		done, err := w.grading(t.Context())
+		done, err := w.acquireGrading(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		stopped, stop := context.WithCancel(t.Context())
-		waited := make(chan error)
+		canceled, stop := context.WithCancel(t.Context())
+		second := make(chan error)
 		go func() {
-			_, err := w.grading(stopped)
-			waited <- err
+			_, err := w.acquireGrading(canceled)
+			second <- err
 		}()
 		synctest.Wait()
 		select {
-		case err := <-waited:
-			t.Fatalf("a second grading beside the first: %v", err)
+		case err := <-second:
+			t.Fatalf("a second grading started before the first ended: %v", err)
 		default:
 		}
 		stop()
-		if err := <-waited; !errors.Is(err, context.Canceled) {
-			t.Errorf("cancelled: %v", err)
+		if err := <-second; !errors.Is(err, context.Canceled) {
+			t.Errorf("canceled: %v", err)
 		}
 		done()
-		if done, err = w.grading(t.Context()); err != nil {
+		if done, err = w.acquireGrading(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		done()

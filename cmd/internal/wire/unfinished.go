@@ -21,15 +21,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Dead is a job that ended without an episode.
-type Dead struct {
+// DeadLetter is a job that ended without an episode.
+type DeadLetter struct {
 	schemas.DeadLetterRow
-	Instance string // its task; "" if unknown
+	Instance string // instance id of its task; "" if unknown
 }
 
-// Dead returns the jobs of the run, or of the published runs, that ended without an
+// DeadLetters returns the jobs of the run, or of the published runs, that ended without an
 // episode.
-func (d *Data) Dead(ctx context.Context) ([]Dead, error) {
+func (d *Data) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 	var rows []schemas.DeadLetterRow
 	var err error
 	instances := map[string]string{}
@@ -49,15 +49,15 @@ func (d *Data) Dead(ctx context.Context) ([]Dead, error) {
 		}
 		rows, err = publish.DeadLetters(ctx, store, redact.NewChecker(nil))
 	}
-	var out []Dead
+	var out []DeadLetter
 	for _, row := range rows {
-		out = append(out, Dead{row, instances[row.UnitKey]})
+		out = append(out, DeadLetter{row, instances[row.UnitKey]})
 	}
 	return out, err
 }
 
-// DeadPlace returns the path of the file that lists the jobs that Dead returns.
-func (d *Data) DeadPlace() string {
+// DeadLettersPath returns the path of the file that lists the jobs that DeadLetters returns.
+func (d *Data) DeadLettersPath() string {
 	if d.Dataset != nil {
 		root, _ := publish.VersionOf(d.Place)
 		return strings.TrimRight(root, "/") + "/" + d.Dataset.DeadLettersKey()
@@ -84,10 +84,10 @@ func lastReport(dir string) (observe.Report, error) {
 	return last, nil
 }
 
-// Unfinished is an episode that a run has begun and not staged.
+// Unfinished is an episode that a run has started and not staged.
 type Unfinished struct {
 	ID, Instance string // Instance is "" if unknown
-	Dead         bool   // it ended without an episode
+	Dead         bool   // its job ended without an episode
 }
 
 // Unfinished returns the unfinished episodes of a run directory, sorted by id: those
@@ -122,20 +122,20 @@ func (d *Data) Unfinished(ctx context.Context) ([]Unfinished, error) {
 		id, _, _ := strings.Cut(path.Base(o.Key), ".")
 		delete(instances, id)
 	}
-	dead, err := d.Dead(ctx)
+	letters, err := d.DeadLetters(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ended := map[string]bool{}
-	for _, row := range dead {
-		ended[row.UnitKey] = true
+	dead := map[string]bool{}
+	for _, row := range letters {
+		dead[row.UnitKey] = true
 	}
 	var out []Unfinished
 	for _, id := range slices.Sorted(maps.Keys(instances)) {
-		out = append(out, Unfinished{id, instances[id], ended[id]})
+		out = append(out, Unfinished{id, instances[id], dead[id]})
 	}
 	return out, nil
 }
 
-// escapeGlob escapes the special characters of patterns in a path.
+// escapeGlob escapes the special characters of glob patterns in a path.
 var escapeGlob = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`)
