@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -184,9 +186,14 @@ func summaryLine(text string) string {
 func newTasksShow(s *State) *cobra.Command {
 	var f taskFlags
 	var asJSON, gold bool
+	var out string
 	c := &cobra.Command{
 		Use: "show TASK", Short: "Show one task: instructions, tests, how it is graded", Args: RangeArgs(1, 1),
+		Example: "  tracesmith tasks show --source builtin waymark\n  tracesmith tasks show --dir tasks mytask --gold -o copy/task.jsonl",
 		RunE: func(c *cobra.Command, args []string) error {
+			if out != "" && (asJSON || !gold) {
+				return Usage(errors.New("--out writes a task file, which contains privileged data: give --gold, and leave out --json"))
+			}
 			tasks, err := f.tasks(c, s)
 			if err != nil {
 				return err
@@ -194,6 +201,9 @@ func newTasksShow(s *State) *cobra.Command {
 			t, err := wire.FindTask(tasks, args[0])
 			if err != nil {
 				return Usage(err)
+			}
+			if out != "" {
+				return f.write(c.Context(), s, t, out)
 			}
 			if !gold {
 				t = t.Public()
@@ -211,7 +221,49 @@ func newTasksShow(s *State) *cobra.Command {
 	f.Add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&gold, "gold", false, "also show privileged data: the gold patch, hidden tests, the origin of the bug")
+	c.Flags().StringVarP(&out, "out", "o", "", "write the task as a task file (.jsonl), and its repository beside it")
 	return c
+}
+
+// write writes a task and its repository as a task file.
+func (f *taskFlags) write(ctx context.Context, s *State, t schemas.Task, name string) error {
+	if _, err := os.Lstat(name); err == nil {
+		return Usage(fmt.Errorf("%s exists and is not overwritten", name))
+	}
+	cfg, err := f.Load(s)
+	if err != nil {
+		return err
+	}
+	src, err := wire.Source(cfg.Tasks)
+	if err != nil {
+		return Usage(err)
+	}
+	any, err := src.Tree(ctx, t.InstanceID)
+	if err != nil {
+		return fmt.Errorf("reading the repository of %s: %w", t.InstanceID, err)
+	}
+	tree, ok := any.(*workspace.Tree)
+	if !ok {
+		return Usage(fmt.Errorf("the source %s has no repositories that can be copied: its tasks run in images", src.Name()))
+	}
+	w, err := taskfile.Create(name)
+	if err != nil {
+		return Usage(err)
+	}
+	defer w.Abort()
+	ref, err := w.AddTree(tree)
+	if err != nil {
+		return err
+	}
+	t.BugPatch = "" // the repository has the bug
+	if err := w.Add(t, ref); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Stdout, "%s\n", name)
+	return nil
 }
 
 func printTask(s *State, t schemas.Task) {

@@ -200,7 +200,7 @@ func (r *reader) add(where string, text []byte) {
 		r.problem(where, "schema %.40q: want %s, or omit it", l.Schema, Schema)
 	}
 	if l.RepoTree == "" {
-		r.problem(where, "repo_tree is missing: name the directory or archive of the repository")
+		r.problem(where, "repo_tree is missing: name the directory or archive of the repository, or write both with tracesmith tasks show --gold -o FILE")
 	}
 	if other := r.seen[l.InstanceID]; other != "" {
 		r.problem(where, "instance_id %q is already used at %s", l.InstanceID, other)
