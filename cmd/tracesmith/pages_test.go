@@ -23,7 +23,8 @@ var substitutions = []struct{ command, kind, why string }{
 	{`--sandbox kubernetes`, "help", "it needs a Kubernetes cluster; kubernetes.txtar has one"},
 	{`tracesmith run -c openai .*=my-model`, "help", "it needs a model; the tutorial runs it with the mock server"},
 	{`tracesmith tasks verify --dir tasks$`, "help", "it takes long; the tutorial runs it"},
-	{`tracesmith tasks (synth|split)|--tasks bugs/`, "help", "it takes minutes; synth.txtar runs it"},
+	{`tracesmith make `, "help", "it takes minutes; factory_make.txtar runs it"},
+	{`tracesmith tasks (synth|split)|--tasks bugs/`, "help", "it takes minutes; factory_synth.txtar runs it"},
 	{`tracesmith tasks hashes|--benchmark-hashes`, "help", "it needs a benchmark; hashes.txtar has one"},
 	{`--phase `, "help", "it needs episodes of agent seeker; seeker.txtar makes some"},
 }
