@@ -6,6 +6,7 @@ their __repr__. It runs on Python 3.6 to 3.14.
 The output has one JSON array per line. The first item is the kind of the record.
 """
 import atexit
+import dis
 import hashlib
 import json
 import sys
@@ -78,6 +79,61 @@ class Settrace(object):
         return step
 
 
+class SettraceLines(object):
+    """Passes each new line of a test to handle_line(file, line) with sys.settrace. It stops tracing
+    functions whose lines have all been executed, and handles a line that runs again with a single call."""
+
+    def __init__(self, handle_line, file_of):
+        self.handle_line, self.file_of = handle_line, file_of
+        self.functions = {}  # id of a code object -> the object, which keeps the id valid, its file and its lines
+        self.tracers = {}  # id of a code object -> its trace function and the lines that have not been executed yet
+        self.outside = set()  # names of files outside the workspace
+
+    on, off = Settrace.on, Settrace.off
+
+    def restart(self):
+        self.tracers = {}
+
+    def call(self, frame, event, arg):
+        code = frame.f_code
+        if code.co_filename in self.outside:
+            return None
+        key, tracers = id(code), self.tracers  # restart may replace them in another thread
+        if key not in tracers:
+            known = self.functions.get(key)
+            if known is None:
+                file = self.file_of(code)
+                if file is None:
+                    self.outside.add(code.co_filename)
+                    return None
+                known = self.functions[key] = (code, file, lines_of(code))
+            tracers[key] = self.tracer(known[1], set(known[2]))
+        trace, remaining = tracers[key]
+        return trace if remaining else None
+
+    def tracer(self, file, remaining):
+        handle, seen, stoppable = self.handle_line, set(), sys.version_info >= (3, 7)
+
+        def trace(frame, event, arg):
+            if event == "line" and frame.f_lineno not in seen:
+                line = frame.f_lineno
+                seen.add(line)
+                remaining.discard(line)
+                handle(file, line)
+                if not remaining and stoppable:
+                    frame.f_trace_lines = False
+            return trace
+
+        return trace, remaining
+
+
+def lines_of(code):
+    """Returns the lines of a code object that line events can report."""
+    lines = {line for _, line in dis.findlinestarts(code) if line}
+    body = lines - {code.co_firstlineno}  # starting a function reports no line event
+    return body or lines
+
+
 class Monitoring(object):
     """Passes events of sys.monitoring (Python 3.12 and later) to handle(kind, file, frame, arg).
     If handle returns True, the event is switched off at that place until restart."""
@@ -128,19 +184,29 @@ class Cover(object):
         self.out, self.budget = out, config["events"]
         self.outside = self.lines = {}
         self.remaining = self.budget
-        self.events = backend(self.handle, file_of, "line")
+        if hasattr(sys, "monitoring"):
+            self.events = Monitoring(self.handle, file_of, ("call", "line"))
+        else:
+            self.events = SettraceLines(self.handle_line, file_of)
         self.events.on()
         atexit.register(self.close)
 
     def handle(self, kind, file, frame, arg):
+        first = frame.f_code.co_firstlineno
+        if kind == "line":
+            self.handle_line(file, frame.f_lineno)
+        elif lines_of(frame.f_code) == {first}:  # Python 3.13 reports no line of a function on one line
+            self.handle_line(file, first)
+        return True
+
+    def handle_line(self, file, line):
         self.remaining -= 1
         if self.remaining < 0:
             self.events.off()
         lines = self.lines.get(file)
         if lines is None:
             lines = self.lines[file] = set()
-        lines.add(frame.f_lineno)
-        return True
+        lines.add(line)
 
     def begin(self, name):
         self.lines, self.remaining = {}, self.budget
