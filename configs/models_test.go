@@ -27,7 +27,8 @@ func TestNamedModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := got.LLM
-	if l.Model != "Org/Big-2.5" || l.ModelsEntry != "Org/Big-2.5" || l.Timeout != 9*time.Second || *l.Temperature != 0 || l.Provider != "openai" || l.MaxRetries != 6 {
+	if l.Model != "Org/Big-2.5" || l.ModelsEntry != "Org/Big-2.5" || l.Timeout != 9*time.Second || *l.Temperature != 0 ||
+		l.Provider != "openai" || l.MaxRetries != 6 {
 		t.Errorf("llm %+v", l)
 	}
 	want := []LLMEndpoint{{BaseURL: "http://a/v1", APIKey: "env:KEY", Weight: 2, RPM: 5}, {BaseURL: "http://b/v1", APIKey: "env:B", RPM: 60}}

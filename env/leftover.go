@@ -18,18 +18,18 @@ type Leftover struct {
 	Remove func(context.Context) error
 }
 
-// LeftoverLister lists leftovers of one kind, for example those of a driver or of a cache. It
-// never lists one whose owner is alive or may be alive.
+// LeftoverLister lists leftovers of one kind, for example those of a driver or of a
+// cache. It never lists one whose owner is alive or may be alive.
 type LeftoverLister interface {
 	Leftovers(ctx context.Context) ([]Leftover, error)
 }
 
-// ErrUnreachable is the error of a LeftoverLister whose daemon or cluster does not respond. This is
-// normal, because most hosts have none.
+// ErrUnreachable is the error of a LeftoverLister whose daemon or cluster does not
+// respond. This is normal, because most hosts have none.
 var ErrUnreachable = errors.New("not reachable")
 
-// RemoveLeftovers removes all leftovers of k and returns how many it removed. ErrUnreachable
-// from k is not an error.
+// RemoveLeftovers removes all leftovers of k and returns how many it removed.
+// ErrUnreachable from k is not an error.
 func RemoveLeftovers(ctx context.Context, k LeftoverLister) (n int, err error) {
 	list, err := k.Leftovers(ctx)
 	if errors.Is(err, ErrUnreachable) {

@@ -64,8 +64,8 @@ type Local interface {
 
 // Sweeper is a Store that may contain parts of objects whose writer was killed.
 type Sweeper interface {
-	// UnfinishedWrites lists the unfinished writes in the store, oldest first. The list includes
-	// the writes of running writers, which only their age distinguishes.
+	// UnfinishedWrites lists the unfinished writes in the store, oldest first. The list
+	// includes the writes of running writers, which only their age distinguishes.
 	UnfinishedWrites(ctx context.Context) ([]UnfinishedWrite, error)
 }
 

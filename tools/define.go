@@ -26,7 +26,8 @@ type Def[A any] struct {
 	Example A
 	// Required names arguments that are required although their fields of A are optional.
 	Required []string
-	// TruncationHint tells the model, in a clause, how to see what was cut from a long observation.
+	// TruncationHint tells the model, in a clause, how to see what was cut from a long
+	// observation.
 	TruncationHint string
 	// Setup lists shell commands that run at each reset; see Settings.
 	Setup []string

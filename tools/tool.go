@@ -29,8 +29,8 @@ type Tool interface {
 type Hinter interface {
 	// Example returns the arguments of a correct call.
 	Example() string
-	// TruncationHint tells the model, in a clause, how to see what was cut from a long observation;
-	// "" means a general hint.
+	// TruncationHint tells the model, in a clause, how to see what was cut from a long
+	// observation; "" means a general hint.
 	TruncationHint() string
 }
 

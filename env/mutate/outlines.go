@@ -16,7 +16,9 @@ const maxSource = 4 << 20
 
 // Outlines returns the functions of each Python text by its name. It parses the texts in a new sandbox,
 // which contains one text at a time. It skips texts that do not parse.
-func Outlines(ctx context.Context, d env.Driver, spec env.SandboxSpec, texts map[string][]byte) (out map[string][]FunctionOutline, skipped []Skipped, err error) {
+func Outlines(ctx context.Context, d env.Driver, spec env.SandboxSpec, texts map[string][]byte) (
+	out map[string][]FunctionOutline, skipped []Skipped, err error,
+) {
 	if len(texts) == 0 {
 		return nil, nil, nil
 	}

@@ -38,9 +38,9 @@ func (m *Mutator) BugPrompt(ctx context.Context, t Target) (string, error) {
 	return prompt.String(), nil
 }
 
-// FromAnswer returns the mutation that a model's answer describes. The answer must contain one function with
-// the same name, kind and parameters; otherwise the error is a *RefusedError. Whether the change is a bug
-// can only be decided by running the tests.
+// FromAnswer returns the mutation that a model's answer describes. The answer must contain one function
+// with the same name, kind and parameters; otherwise the error is a *RefusedError. Whether the change is
+// a bug can only be decided by running the tests.
 func (m *Mutator) FromAnswer(ctx context.Context, t Target, answer string) (Mutation, error) {
 	text, err := codeBlock(answer)
 	if err != nil {

@@ -45,9 +45,9 @@ type Pair struct {
 	Test            string      `json:"test"`
 	FirstDivergence *Divergence `json:"d0,omitempty"`      // the first divergence; nil if Compare found none
 	Failure         *Failure    `json:"failure,omitempty"` // of the buggy run
-	// EventDistance and FrameDistance measure how far the failure is from FirstDivergence in the buggy run: the
-	// number of events between them, and the number of calls and returns that lead from
-	// the frame of FirstDivergence to the frame of the failure.
+	// EventDistance and FrameDistance measure how far the failure is from FirstDivergence in the
+	// buggy run: the number of events between them, and the number of calls and returns that lead
+	// from the frame of FirstDivergence to the frame of the failure.
 	EventDistance int      `json:"events"`
 	FrameDistance int      `json:"frames"`
 	Executed      []string `json:"executed"` // functions of the buggy run, "file:qualified name"

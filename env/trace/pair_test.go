@@ -137,8 +137,9 @@ func compare(t *testing.T, buggy, fixed project, id string) Pair {
 func TestPairFindsWhereControlFlowDiffers(t *testing.T) {
 	buggy := ledger.with("ledger.py", "        if amount < 0:\n            raise ValueError(name)\n", "")
 	p := compare(t, buggy, ledger, "test_refuses")
-	if p.FirstDivergence == nil || p.FirstDivergence.Kind != FlowDivergence || p.FirstDivergence.After != 11 || p.FirstDivergence.Line != 12 || p.FirstDivergence.Other == nil || p.FirstDivergence.Other.Line != 12 {
-		t.Fatalf("FirstDivergence %+v", p.FirstDivergence)
+	d := p.FirstDivergence
+	if d == nil || d.Kind != FlowDivergence || d.After != 11 || d.Line != 12 || d.Other == nil || d.Other.Line != 12 {
+		t.Fatalf("FirstDivergence %+v", d)
 	}
 	if p.Failure == nil || !strings.Contains(p.Failure.Type, "Failed") || !slices.Contains(p.Masked, "ledger.py:Book.post stamp") || !slices.Contains(p.Masked, "ledger.py:Book.__init__ self.at") {
 		t.Errorf("failure %+v, masked %v", p.Failure, p.Masked)
@@ -149,11 +150,12 @@ func TestPairFindsWhereControlFlowDiffers(t *testing.T) {
 func TestFactoryPairReadsSeveralWindows(t *testing.T) {
 	suite.Factory.Require(t)
 	p := compare(t, ledger.with("ledger.py", "out - 15000", "out - 14999"), ledger, "test_balance")
-	if p.FirstDivergence == nil || p.FirstDivergence.Function != "Book.balance" || p.FirstDivergence.Event < 2*window || p.FirstDivergence.Vars[0].Name != "<return>" {
-		t.Fatalf("FirstDivergence %+v of %d events", p.FirstDivergence, p.Length)
+	d := p.FirstDivergence
+	if d == nil || d.Function != "Book.balance" || d.Event < 2*window || d.Vars[0].Name != "<return>" {
+		t.Fatalf("FirstDivergence %+v of %d events", d, p.Length)
 	}
-	if p.FirstDivergence.Vars[0].Buggy != "2" || p.FirstDivergence.Vars[0].Fixed != "1" || p.FrameDistance != 1 {
-		t.Errorf("%+v, %d frames", p.FirstDivergence.Vars, p.FrameDistance)
+	if d.Vars[0].Buggy != "2" || d.Vars[0].Fixed != "1" || p.FrameDistance != 1 {
+		t.Errorf("%+v, %d frames", d.Vars, p.FrameDistance)
 	}
 }
 

@@ -135,9 +135,9 @@ func (r testRun) public() Run {
 	return out
 }
 
-// StatusOf returns, for each listed id, the worst status of the tests that it names, and their full ids. An
-// id can name several tests (see schemas.TestSpec). An id that names no test of the run is in neither
-// map.
+// StatusOf returns, for each listed id, the worst status of the tests that it names, and their full
+// ids. An id can name several tests (see schemas.TestSpec). An id that names no test of the run is in
+// neither map.
 func (r Run) StatusOf(listed []string) (status map[string]string, full map[string][]string) {
 	index := newTestIndex(r.Tests, r.docs)
 	status, full = map[string]string{}, map[string][]string{}

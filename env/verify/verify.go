@@ -41,9 +41,11 @@ func (v *Verifier) Verify(ctx context.Context, t schemas.Task, tree env.Tree, pa
 	return verdict, err
 }
 
-// VerifyVariant verifies a patch with a variant of the test run, for example with another hash seed, another
-// order of tests, or a probe. It also returns the run, which is zero if the tests did not run.
-func (v *Verifier) VerifyVariant(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string, variant Variant) (schemas.Verdict, Run, error) {
+// VerifyVariant verifies a patch with a variant of the test run, for example with another hash seed,
+// another order of tests, or a probe. It also returns the run, which is zero if the tests did not run.
+func (v *Verifier) VerifyVariant(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string,
+	variant Variant,
+) (schemas.Verdict, Run, error) {
 	verdict := schemas.Verdict{Status: schemas.VerifyError, Method: t.Tests.Method, FinalSHA: finalSHA}
 	if t.Tests.Method == schemas.VerifyNone {
 		verdict.Status, verdict.Reason = schemas.VerifyNotApplicable, "there is no way to verify this task"

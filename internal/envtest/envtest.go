@@ -27,8 +27,8 @@ type Suite struct {
 	// Remote means that programs run on another machine, so that their processes
 	// are not visible on this one.
 	Remote bool
-	// UnenforcedLimits lists limits that something outside the driver enforces, such as the control
-	// groups of a cluster's nodes, and that are not enforced in this test.
+	// UnenforcedLimits lists limits that something outside the driver enforces, such as the
+	// control groups of a cluster's nodes, and that are not enforced in this test.
 	UnenforcedLimits []string
 	// Remove ends the sandbox with the given label from outside, without warning. If it is
 	// nil, the checks that need it are skipped.

@@ -40,8 +40,8 @@ type Server struct {
 	WebSocket []string
 	// Delay is the time that a pod takes to start.
 	Delay time.Duration
-	// WarningEvent is the message of a warning event that the server reports for every pod; "" means
-	// that there are no events.
+	// WarningEvent is the message of a warning event that the server reports for every pod; ""
+	// means that there are no events.
 	WarningEvent string
 
 	t     Test

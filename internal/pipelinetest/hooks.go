@@ -37,7 +37,8 @@ func (s watchedStore) Create(ctx context.Context, key string, body []byte) error
 	return err
 }
 
-// UnfinishedWrites implements sinks.Sweeper. It returns nothing if the wrapped store is not a Sweeper.
+// UnfinishedWrites implements sinks.Sweeper. It returns nothing if the wrapped store is not a
+// Sweeper.
 func (s watchedStore) UnfinishedWrites(ctx context.Context) ([]sinks.UnfinishedWrite, error) {
 	if sweeper, ok := s.Store.(sinks.Sweeper); ok {
 		return sweeper.UnfinishedWrites(ctx)

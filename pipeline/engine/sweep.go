@@ -55,8 +55,8 @@ func (c *Conn) DeleteRun(ctx context.Context, runID string) error {
 	return c.call(ctx, "removing the run's entry", func(ctx context.Context) error { return c.runs.Purge(ctx, runID) })
 }
 
-// HasCoordinator reports whether a run has a coordinator. It waits up to four heartbeats for a renewal of
-// the run's entry after r, because the clocks of the machines may differ.
+// HasCoordinator reports whether a run has a coordinator. It waits up to four heartbeats for a
+// renewal of the run's entry after r, because the clocks of the machines may differ.
 func (c *Conn) HasCoordinator(ctx context.Context, r RunEntry) (bool, error) {
 	if r.Phase == Stopped || r.Phase == Completed {
 		return false, nil

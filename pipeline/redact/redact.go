@@ -48,8 +48,8 @@ func New(known *Known) *Redactor {
 	return r
 }
 
-// WithLearned returns a new redactor that knows the values that r has learned. It returns nil if r has
-// learned none.
+// WithLearned returns a new redactor that knows the values that r has learned. It returns nil if
+// r has learned none.
 func (r *Redactor) WithLearned(known *Known) *Redactor {
 	if len(r.learned) == 0 && !r.aws {
 		return nil

@@ -43,8 +43,8 @@ func (e *RepoError) Error() string {
 
 func (e *RepoError) Unwrap() error { return e.Kind }
 
-// NoUsableRepoError means that none of the repositories can be used. Refused maps each repository
-// to the reason.
+// NoUsableRepoError means that none of the repositories can be used. Refused maps each
+// repository to the reason.
 type NoUsableRepoError struct{ Refused map[string]string }
 
 func (e *NoUsableRepoError) Error() string {
@@ -70,7 +70,8 @@ type ConfigError struct{ What string }
 
 func (e *ConfigError) Error() string { return e.What }
 
-// OutputDirInUseError means that the output directory belongs to another run of the factory.
+// OutputDirInUseError means that the output directory belongs to another run of the
+// factory.
 type OutputDirInUseError struct{ Dir, What string }
 
 func (e *OutputDirInUseError) Error() string {

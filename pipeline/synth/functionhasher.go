@@ -15,8 +15,8 @@ import (
 // code. Different people write equal short functions.
 const minIdentifyingStatements = 3
 
-// FunctionHasher computes the fingerprint of repositories: the hashes of their functions. It parses
-// equal files only once. It is not safe for concurrent use.
+// FunctionHasher computes the fingerprint of repositories: the hashes of their functions. It
+// parses equal files only once. It is not safe for concurrent use.
 type FunctionHasher struct {
 	Store  *workspace.Store
 	Driver env.Driver

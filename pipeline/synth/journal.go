@@ -44,8 +44,8 @@ type journal struct {
 }
 
 // openJournal opens the journal in dir, or creates one with the settings. It returns
-// an OutputDirInUseError if dir belongs to a run with other settings, and an OutputDirError if dir cannot be
-// written.
+// an OutputDirInUseError if dir belongs to a run with other settings, and an OutputDirError if
+// dir cannot be written.
 func openJournal(dir string, s settings) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, &OutputDirError{fmt.Errorf("making the output directory: %w", err)}

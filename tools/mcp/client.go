@@ -250,7 +250,8 @@ func (c *client) call(ctx context.Context, limit time.Duration, name string, arg
 				"check before you repeat it. The next call opens a new connection, and the server's in-memory state is lost.", c.cfg.ID, brief(conn.explain(bounded, err)))
 		}
 		if try > 0 {
-			return nil, tools.NewUserError("The call was not made because the connection to the tool's server %s was lost: %s.", c.cfg.ID, brief(conn.explain(bounded, err)))
+			return nil, tools.NewUserError("The call was not made because the connection to the tool's server %s was lost: %s.",
+				c.cfg.ID, brief(conn.explain(bounded, err)))
 		}
 	}
 }

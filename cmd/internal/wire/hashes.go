@@ -15,8 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// FunctionHasher returns a FunctionHasher, which hashes the functions of repositories. It only parses
-// them, so it can use the same sandbox for tasks of all images.
+// FunctionHasher returns a FunctionHasher, which hashes the functions of repositories. It
+// only parses them, so it can use the same sandbox for tasks of all images.
 func (w *Workbench) FunctionHasher() *synth.FunctionHasher {
 	kind, c := w.kind(schemas.Task{}), w.cfg.Sandbox
 	return &synth.FunctionHasher{Store: w.store, Driver: w.drivers[kind], Spec: env.SandboxSpec{

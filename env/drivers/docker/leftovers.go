@@ -26,8 +26,8 @@ func (d *driver) Reap(ctx context.Context) (int, error) {
 	return env.RemoveLeftovers(ctx, d)
 }
 
-// Leftovers implements env.LeftoverLister. It returns the containers and volumes of dead processes, and old copies that no
-// container uses.
+// Leftovers implements env.LeftoverLister. It returns the containers and volumes of dead processes, and old copies that
+// no container uses.
 func (d *driver) Leftovers(ctx context.Context) (_ []env.Leftover, err error) {
 	cli, err := d.connect()
 	if err != nil {

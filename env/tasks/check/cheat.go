@@ -46,9 +46,9 @@ func (c *checker) checkCheats(ctx context.Context) (finding, error) {
 }
 
 // FindCheat tries patches that change only tests or their configuration. It returns a description of the first one that
-// resolves the task, or "" if none does. The task must name its tests, and the empty patch must not resolve it. FindCheat
-// skips patches that the verifier refuses, and patches that it reverts completely, because their verdict is that of
-// the empty patch.
+// resolves the task, or "" if none does. The task must name its tests, and the empty patch must not resolve it.
+// FindCheat skips patches that the verifier refuses, and patches that it reverts completely, because their verdict is
+// that of the empty patch.
 func FindCheat(ctx context.Context, v *verify.Verifier, store *workspace.Store, t schemas.Task, tree env.Tree) (string, error) {
 	return FindCheatOf(ctx, v, store, t, tree, Cheats)
 }

@@ -208,7 +208,8 @@ func ChangedFunctions(c Change) []string {
 	return out
 }
 
-// ChangedLines returns the numbers of the lines of the base file that a change alters, and of one line before and after them.
+// ChangedLines returns the numbers of the lines of the base file that a change alters, and of one line before and after
+// them.
 func ChangedLines(c Change) map[int]bool {
 	out := map[int]bool{}
 	if c.Base == nil || c.Fixed == nil {

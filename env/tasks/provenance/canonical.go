@@ -49,8 +49,8 @@ func Canonical(repo string) string {
 	return name
 }
 
-// RepoOfInstance returns the repository in the id of an instance, in a form that Canonical accepts. It returns "" if the id does
-// not have a known form.
+// RepoOfInstance returns the repository in the id of an instance, in a form that Canonical accepts. It returns "" if
+// the id does not have a known form.
 func RepoOfInstance(id string) string {
 	switch name := strings.ToLower(id); {
 	case instance.MatchString(name), mirror.MatchString(name):

@@ -16,8 +16,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A repository counts as a copy if at least CopyMinFunctions of its functions, and at least the share CopyShare of all, also
-// occur in one other repository.
+// A repository counts as a copy if at least CopyMinFunctions of its functions, and at least the share CopyShare of
+// all, also occur in one other repository.
 const (
 	CopyShare        = 0.5
 	CopyMinFunctions = 3

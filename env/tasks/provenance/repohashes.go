@@ -14,9 +14,9 @@ import (
 // RepoHashesSchema is the schema of a line about a repository in a file of hashes.
 const RepoHashesSchema = "tracesmith.hashes/1"
 
-// RepoHashes identifies a repository by hashes of its functions, independently of its name. Each one is a line in a file of
-// hashes. The hash of a function covers its name and its code without positions, comments, docstrings and long literals
-// (see Function.Before in env/mutate), so a copy is recognized even if it has another layout or path.
+// RepoHashes identifies a repository by hashes of its functions, independently of its name. Each one is a line in a
+// file of hashes. The hash of a function covers its name and its code without positions, comments, docstrings and long
+// literals (see Function.Before in env/mutate), so a copy is recognized even if it has another layout or path.
 type RepoHashes struct {
 	Schema    string   `json:"schema"`
 	Repo      string   `json:"repo"`      // canonical name, or local/NAME

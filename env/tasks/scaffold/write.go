@@ -26,7 +26,8 @@ const (
 // ErrNotEmpty means that the directory for the task already contains files.
 var ErrNotEmpty = errors.New("the directory exists and is not empty")
 
-// CheckEmpty returns an error that wraps ErrNotEmpty if dir already contains files, and nil if a task can be written to it.
+// CheckEmpty returns an error that wraps ErrNotEmpty if dir already contains files, and nil if a task can be written
+// to it.
 func CheckEmpty(dir string) error {
 	list, err := os.ReadDir(dir)
 	switch {

@@ -7,11 +7,11 @@ import (
 
 // Thresholds for texts that count as the same.
 const (
-	// MinRuns is the number of runs that both texts must have for a comparison, and the number of runs of 13 words that
-	// they must share. Coincidences are shorter.
+	// MinRuns is the number of runs that both texts must have for a comparison, and the number of runs of 13 words
+	// that they must share. Coincidences are shorter.
 	MinRuns = 8
-	// MaxSharing is the number of texts of a benchmark that may share a run. A run that occurs in more texts is part of a
-	// template, and is ignored.
+	// MaxSharing is the number of texts of a benchmark that may share a run. A run that occurs in more texts is part
+	// of a template, and is ignored.
 	MaxSharing = 2
 	// GramShare is the share of the shorter text's runs of 13 words that must also occur in the other text. NearShare
 	// is the smallest estimated Jaccard similarity of signatures. Different issues and fixes of SWE-bench reach 0.54

@@ -34,7 +34,8 @@ const (
 	prime  = 0x100000001b3
 )
 
-// SignatureOf returns the signature of a text with the given words. known is false if there are fewer than Shingle words.
+// SignatureOf returns the signature of a text with the given words. known is false if there are fewer than Shingle
+// words.
 func SignatureOf(words [][]byte) (s Signature, known bool) {
 	if len(words) < Shingle {
 		return s, false

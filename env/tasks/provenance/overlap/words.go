@@ -46,8 +46,8 @@ var wordByte = func() (t [256]bool) {
 	return t
 }()
 
-// Changed returns the text that represents a git patch in TextHashes: the name of each file, and the lines that each hunk
-// removes and adds, without the context. It returns "" if the patch cannot be parsed.
+// Changed returns the text that represents a git patch in TextHashes: the name of each file, and the lines that each
+// hunk removes and adds, without the context. It returns "" if the patch cannot be parsed.
 func Changed(patch string) string {
 	files, _, err := gitdiff.Parse(strings.NewReader(patch))
 	if err != nil {
