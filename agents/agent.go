@@ -48,10 +48,11 @@ type Recorder interface {
 	// Replayed returns the steps that an earlier delivery of this job recorded, and the
 	// last reply if none of its calls has a recorded step.
 	Replayed() (steps []schemas.Step, pending *schemas.Reply)
-	// Asking returns the context for Policy.Next in the next turn. Calls to models with this
-	// context are charged to the episode (llms.Account). If the context ends before ctx, its
-	// cause says why no further call may begin. The caller must call done after the turn.
-	Asking(ctx context.Context) (asking context.Context, done func())
+	// TurnContext returns the context for Policy.Next in the next turn. Calls to models with
+	// this context are charged to the episode (llms.Account). If the context ends before
+	// ctx, its cause says why no further call may begin. The caller must call done after the
+	// turn.
+	TurnContext(ctx context.Context) (asking context.Context, done func())
 	// Reply records a reply before its calls are executed. Step records a step together
 	// with its observation.
 	Reply(ctx context.Context, turn int, r schemas.Reply) error

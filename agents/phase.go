@@ -57,8 +57,8 @@ type Phase struct {
 	// conversation. If a step adds tools, its answer ends with their names. Run answers
 	// calls of other tools without executing them.
 	Tools []schemas.ToolSchema
-	// Numbered appends the step's number to each answer, so that the model can refer to it.
-	Numbered bool
+	// NumberSteps appends the step's number to each answer, so that the model can refer to it.
+	NumberSteps bool
 	// Exit ends the episode before the next turn with this reason, schemas.Exit*.
 	Exit string
 	// Recorded holds the AnswerHash of each recorded answer to the calls of the turn that
@@ -164,7 +164,7 @@ func (r *run) openingSteps(reset *env.Info, began time.Time) ([]schemas.Step, er
 				continue
 			}
 			text := o.Text
-			if r.current.Numbered {
+			if r.current.NumberSteps {
 				text += "\n\n" + stepNumber(len(r.result.Steps)+len(steps))
 			}
 			add(schemas.Step{Source: "env", Text: text, Observation: &o})

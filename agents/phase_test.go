@@ -31,7 +31,7 @@ func (p *relay) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agent
 			turns++
 		}
 	}
-	ph := agents.Phase{Name: "first", Tools: append(slices.Clone(offered[:2]), tools("pass")...), Numbered: true}
+	ph := agents.Phase{Name: "first", Tools: append(slices.Clone(offered[:2]), tools("pass")...), NumberSteps: true}
 	if p.limit > 0 && turns >= p.limit-1 {
 		ph.Tools = tools("pass")
 	}

@@ -102,7 +102,7 @@ func (r *run) endTurn(reply schemas.Reply) string {
 type nopRecorder struct{}
 
 func (nopRecorder) Replayed() ([]schemas.Step, *schemas.Reply) { return nil, nil }
-func (nopRecorder) Asking(ctx context.Context) (context.Context, func()) {
+func (nopRecorder) TurnContext(ctx context.Context) (context.Context, func()) {
 	return ctx, func() {}
 }
 func (nopRecorder) Reply(context.Context, int, schemas.Reply) error { return nil }

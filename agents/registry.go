@@ -57,7 +57,7 @@ type Model struct {
 	Sampling llms.Sampling
 }
 
-// Spec describes one kind of policy. Its config struct may implement Needy.
+// Spec describes one kind of policy. Its config struct may implement ConfigWithNeeds.
 type Spec = plugin.Spec[Policy, Deps]
 
 // Registry lists the kinds of policies. Package agents/policies fills it.
@@ -79,8 +79,8 @@ type Needs struct {
 	Recording, Episode string
 }
 
-// Needy is implemented by the config structs of policies that need something.
-type Needy interface {
+// ConfigWithNeeds is implemented by the config structs of policies that need something.
+type ConfigWithNeeds interface {
 	Needs() Needs
 }
 
@@ -91,7 +91,7 @@ func NeedsOf(kind string, with map[string]any) (Needs, error) {
 	if err != nil {
 		return Needs{}, err
 	}
-	if n, ok := cfg.(Needy); ok {
+	if n, ok := cfg.(ConfigWithNeeds); ok {
 		return n.Needs(), nil
 	}
 	return Needs{}, nil

@@ -134,7 +134,7 @@ func (r *run) classify(err error) (string, error) {
 		return schemas.ExitMaxContext, nil
 	case llms.ClassRefusal:
 		return schemas.ExitRefused, nil
-	case llms.ClassAuth, llms.ClassNotFound, llms.ClassRefused, llms.ClassQuota:
+	case llms.ClassAuth, llms.ClassNotFound, llms.ClassBadRequest, llms.ClassQuota:
 		return schemas.ExitLLMError, &FatalError{Class: class, Err: err}
 	case llms.ClassTimeout:
 		return schemas.ExitLLMTimeout, &InfraError{Exit: schemas.ExitLLMTimeout, Err: err}
@@ -168,7 +168,7 @@ func (r *run) turn(ctx context.Context) (string, error) {
 		return schemas.ExitMaxContext, nil
 	}
 	asked := r.Clock().UTC()
-	asking, done := r.Recorder.Asking(ctx)
+	asking, done := r.Recorder.TurnContext(ctx)
 	reply, err := r.policy.Next(asking, &r.transcript)
 	if err != nil && ctx.Err() == nil && asking.Err() != nil {
 		err = context.Cause(asking)
@@ -339,7 +339,7 @@ func setObservation(step *schemas.Step, info env.Info) {
 // add records a step and appends it.
 func (r *run) add(step schemas.Step) error {
 	step.Index = len(r.result.Steps)
-	if o := step.Observation; r.current.Numbered && step.ToolCall != nil && o.ErrorClass != schemas.ErrNotExecuted {
+	if o := step.Observation; r.current.NumberSteps && step.ToolCall != nil && o.ErrorClass != schemas.ErrNotExecuted {
 		step.Triggered = append(slices.Clip(step.Triggered), schemas.Observation{Source: "env", Text: stepNumber(step.Index)})
 	}
 	if err := r.announceTools(&step); err != nil {

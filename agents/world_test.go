@@ -166,7 +166,7 @@ func (r *tape) Replayed() ([]schemas.Step, *schemas.Reply) {
 	}
 	return slices.Clone(r.steps), nil
 }
-func (r *tape) Asking(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
+func (r *tape) TurnContext(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
 func (r *tape) Reply(_ context.Context, turn int, reply schemas.Reply) error {
 	if err := r.write(fmt.Sprint("reply ", turn)); err != nil {
 		return err

@@ -31,8 +31,8 @@ type Config struct {
 	NATS   NATS   `mapstructure:"nats" json:"-"`
 	Engine Engine `mapstructure:"engine" json:"engine"`
 
-	Places  Places   `mapstructure:"-" json:"-"` // where each setting was written
-	Renamed []string `mapstructure:"-" json:"-"` // a note for each value that has a new name
+	Places      Places   `mapstructure:"-" json:"-"` // where each setting was written
+	RenameNotes []string `mapstructure:"-" json:"-"` // a note for each value that has a new name
 }
 
 // Run configures the name, the directories and the parallelism of a run.

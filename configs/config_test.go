@@ -196,8 +196,8 @@ func TestNullAgentIsRenamedNoop(t *testing.T) {
 		{doc: "agent: {kind: null}\n", environ: []string{"TRACESMITH_AGENT__KIND=null"}},
 	} {
 		got, err := load(t, in.environ, in.overrides, in.doc)
-		if err != nil || got.Agent.Kind != "noop" || !slices.Equal(got.Renamed, []string{"agent.kind: null is called noop now"}) {
-			t.Errorf("%+v: kind %q, %q, %v", in, got.Agent.Kind, got.Renamed, err)
+		if err != nil || got.Agent.Kind != "noop" || !slices.Equal(got.RenameNotes, []string{"agent.kind: null is called noop now"}) {
+			t.Errorf("%+v: kind %q, %q, %v", in, got.Agent.Kind, got.RenameNotes, err)
 		}
 	}
 }

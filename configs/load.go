@@ -71,7 +71,7 @@ func Load(in Input) (Config, error) {
 	if len(places) > 0 {
 		cfg.Places = places
 	}
-	cfg.Renamed = renamed
+	cfg.RenameNotes = renamed
 	return cfg, cfg.Validate()
 }
 

@@ -48,8 +48,8 @@ type LLM struct {
 
 	Price *Price `mapstructure:"price" json:"price,omitempty"` // unset: the price in section prices
 
-	// Named is the name in section models from which section llm was filled, if any.
-	Named string `mapstructure:"-" json:"-"`
+	// ModelsEntry is the name in section models from which section llm was filled, if any.
+	ModelsEntry string `mapstructure:"-" json:"-"`
 }
 
 // LLMEndpoint is one server of a model. Omitted settings are those of the model.
@@ -70,8 +70,8 @@ type Models map[string]LLM
 
 func defaultLLM() LLM { return LLM{Provider: "openai", Timeout: 5 * time.Minute, MaxRetries: 6} }
 
-// All returns the endpoints of the model with all settings filled in.
-func (l LLM) All() []LLMEndpoint {
+// AllEndpoints returns the endpoints of the model with all settings filled in.
+func (l LLM) AllEndpoints() []LLMEndpoint {
 	if len(l.Endpoints) == 0 {
 		return []LLMEndpoint{{BaseURL: l.BaseURL, APIKey: l.APIKey, RPM: l.RPM, TPM: l.TPM, Parallel: l.Parallel}}
 	}
@@ -132,7 +132,7 @@ func decodeModels(doc map[string]any) (LLM, Models, error) {
 	if err != nil {
 		return LLM{}, nil, fmt.Errorf("llm: %w", err)
 	}
-	llm.Named = named
+	llm.ModelsEntry = named
 	return llm, models, nil
 }
 
@@ -172,7 +172,7 @@ func (l LLM) validate(section string, report func(field, format string, a ...any
 	if len(l.Endpoints) > 0 && l.BaseURL != "" {
 		report(section+".base_url", "cannot be combined with endpoints: write it as one of them")
 	}
-	for i, e := range l.All() {
+	for i, e := range l.AllEndpoints() {
 		path := section
 		if len(l.Endpoints) > 0 {
 			path = fmt.Sprintf("%s.endpoints[%d]", section, i)

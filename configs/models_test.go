@@ -27,11 +27,12 @@ func TestNamedModels(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := got.LLM
-	if l.Model != "Org/Big-2.5" || l.Named != "Org/Big-2.5" || l.Timeout != 9*time.Second || *l.Temperature != 0 || l.Provider != "openai" || l.MaxRetries != 6 {
+	if l.Model != "Org/Big-2.5" || l.ModelsEntry != "Org/Big-2.5" || l.Timeout != 9*time.Second || *l.Temperature != 0 ||
+		l.Provider != "openai" || l.MaxRetries != 6 {
 		t.Errorf("llm %+v", l)
 	}
 	want := []LLMEndpoint{{BaseURL: "http://a/v1", APIKey: "env:KEY", Weight: 2, RPM: 5}, {BaseURL: "http://b/v1", APIKey: "env:B", RPM: 60}}
-	if diff := cmp.Diff(want, l.All()); diff != "" {
+	if diff := cmp.Diff(want, l.AllEndpoints()); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(Block{"topK": 3, "nested": map[string]any{"a": 9, "b": 2}}, l.Extra); diff != "" {
@@ -44,13 +45,13 @@ func TestNamedModels(t *testing.T) {
 	if m := got.Models["Org/Big-2.5"]; *m.Temperature != 0.5 || m.Timeout != 5*time.Minute || m.Extra["nested"].(map[string]any)["a"] != 1 {
 		t.Errorf("model %+v", m)
 	}
-	if m := got.Models["plain"]; m.Model != "real-name" || m.All()[0].BaseURL != "http://c/v1" || m.ContextLimit != 8192 || m.Tokenizer != "cl100k_base" || *m.SystemRole {
+	if m := got.Models["plain"]; m.Model != "real-name" || m.AllEndpoints()[0].BaseURL != "http://c/v1" || m.ContextLimit != 8192 || m.Tokenizer != "cl100k_base" || *m.SystemRole {
 		t.Errorf("model %+v", m)
 	}
 	if got, err := load(t, nil, []string{"llm.model=plain"}, twoModels); err != nil || got.LLM.Model != "real-name" || got.LLM.BaseURL != "http://c/v1" {
 		t.Errorf("%v: %+v", err, got.LLM)
 	}
-	if got, err := load(t, nil, []string{"llm.model=other"}, twoModels); err != nil || got.LLM.Model != "other" || got.LLM.Named != "" {
+	if got, err := load(t, nil, []string{"llm.model=other"}, twoModels); err != nil || got.LLM.Model != "other" || got.LLM.ModelsEntry != "" {
 		t.Errorf("%v: %+v", err, got.LLM)
 	}
 }

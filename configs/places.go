@@ -13,8 +13,8 @@ func (c Config) Place(path string) string {
 	if place, ok := c.Places[path]; ok {
 		return place
 	}
-	if inLLM && c.LLM.Named != "" { // section llm was filled from there
-		if place, ok := c.Places["models."+c.LLM.Named+"."+rest]; ok {
+	if inLLM && c.LLM.ModelsEntry != "" { // section llm was filled from there
+		if place, ok := c.Places["models."+c.LLM.ModelsEntry+"."+rest]; ok {
 			return place
 		}
 	}

@@ -69,7 +69,7 @@ func (c Config) Validate() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		c.Models[name].validate("models."+name, report)
 	}
-	if c.LLM.Named == "" || len(problems) == before { // otherwise the problems of a named model would be reported twice
+	if c.LLM.ModelsEntry == "" || len(problems) == before { // otherwise the problems of a named model would be reported twice
 		c.LLM.validate("llm", report)
 	}
 	c.MCP.validate(report)

@@ -43,11 +43,11 @@ type Workspace interface {
 	// Diff compares tree with the tar stream of a final workspace. New files that are
 	// too large for a patch are in leftOut, and neither in patch nor in the tree that
 	// treeSHA identifies.
-	Diff(ctx context.Context, tree Tree, final io.Reader) (patch []byte, treeSHA string, leftOut []schemas.LeftOut, err error)
+	Diff(ctx context.Context, tree Tree, final io.Reader) (patch []byte, treeSHA string, leftOut []schemas.OmittedFile, err error)
 }
 
-// Hashing is a Workspace that can compute the hash of a tree that it places.
-type Hashing interface {
+// TreeHasher is a Workspace that can compute the hash of a tree that it places.
+type TreeHasher interface {
 	// Base returns the hash of tree, as Diff computes it.
 	Base(ctx context.Context, tree Tree) (treeSHA string, err error)
 }

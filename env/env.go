@@ -155,14 +155,14 @@ type Env interface {
 // beyond this size.
 const MaxFileBytes = 64 << 20
 
-// Trimming is an Env that may leave files out of its patch.
-type Trimming interface {
+// PatchTrimmer is an Env that may leave files out of its patch.
+type PatchTrimmer interface {
 	// LeftOut returns the files that the last Patch left out, sorted by path.
-	LeftOut() []schemas.LeftOut
+	LeftOut() []schemas.OmittedFile
 }
 
-// Based is an Env that knows the tree from which its workspace starts.
-type Based interface {
+// BaseHasher is an Env that knows the tree from which its workspace starts.
+type BaseHasher interface {
 	// Base returns the hash of that tree, or "" if the Workspace cannot compute it.
 	Base(ctx context.Context) (treeSHA string, err error)
 }

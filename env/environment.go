@@ -22,14 +22,14 @@ type Environment struct {
 	debugger   *trackedDebugger // sess.Debugger
 	eval       *EvalReport      // of the last evaluation since Reset
 	terminated bool
-	edits      []Edit            // made by the current step
-	leftOut    []schemas.LeftOut // files that the last Patch left out
+	edits      []Edit                // made by the current step
+	leftOut    []schemas.OmittedFile // files that the last Patch left out
 }
 
 var (
-	_ Env      = (*Environment)(nil)
-	_ Based    = (*Environment)(nil)
-	_ Trimming = (*Environment)(nil)
+	_ Env          = (*Environment)(nil)
+	_ BaseHasher   = (*Environment)(nil)
+	_ PatchTrimmer = (*Environment)(nil)
 )
 
 // closeTimeout limits how long closing a debugger and its sandbox may take.
@@ -280,12 +280,12 @@ func (e *Environment) Patch(ctx context.Context) (patch []byte, treeSHA string, 
 	return patch, treeSHA, nil
 }
 
-// LeftOut implements Trimming.
-func (e *Environment) LeftOut() []schemas.LeftOut { return e.leftOut }
+// LeftOut implements PatchTrimmer.
+func (e *Environment) LeftOut() []schemas.OmittedFile { return e.leftOut }
 
-// Base implements Based.
+// Base implements BaseHasher.
 func (e *Environment) Base(ctx context.Context) (string, error) {
-	hashing, ok := e.cfg.Workspace.(Hashing)
+	hashing, ok := e.cfg.Workspace.(TreeHasher)
 	if !ok {
 		return "", nil
 	}

@@ -18,21 +18,21 @@ type Leftover struct {
 	Remove func(context.Context) error
 }
 
-// Keeper lists leftovers of one kind, for example those of a driver or of a cache. It
-// never lists one whose owner is alive or may be alive.
-type Keeper interface {
+// LeftoverLister lists leftovers of one kind, for example those of a driver or of a
+// cache. It never lists one whose owner is alive or may be alive.
+type LeftoverLister interface {
 	Leftovers(ctx context.Context) ([]Leftover, error)
 }
 
-// ErrAbsent is the error of a Keeper whose daemon or cluster does not respond. This is
-// normal, because most hosts have none.
-var ErrAbsent = errors.New("not reachable")
+// ErrUnreachable is the error of a LeftoverLister whose daemon or cluster does not
+// respond. This is normal, because most hosts have none.
+var ErrUnreachable = errors.New("not reachable")
 
-// RemoveLeftovers removes all leftovers of k and returns how many it removed. ErrAbsent
-// from k is not an error.
-func RemoveLeftovers(ctx context.Context, k Keeper) (n int, err error) {
+// RemoveLeftovers removes all leftovers of k and returns how many it removed.
+// ErrUnreachable from k is not an error.
+func RemoveLeftovers(ctx context.Context, k LeftoverLister) (n int, err error) {
 	list, err := k.Leftovers(ctx)
-	if errors.Is(err, ErrAbsent) {
+	if errors.Is(err, ErrUnreachable) {
 		return 0, nil
 	}
 	for _, l := range list {

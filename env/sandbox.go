@@ -123,9 +123,9 @@ type Sandbox interface {
 	Close(ctx context.Context) error
 }
 
-// Placed is a Sandbox that shares the host's file system, so that its driver chooses the
+// HostSandbox is a Sandbox that shares the host's file system, so that its driver chooses the
 // directories. A type that wraps a Sandbox must forward these methods.
-type Placed interface {
+type HostSandbox interface {
 	// Workdir is the absolute path of the workspace as programs see it; "" = the
 	// Workdir of the SandboxSpec.
 	Workdir() string
@@ -136,7 +136,7 @@ type Placed interface {
 // WorkdirOf returns the path of the workspace as programs in sb see it. specified is the
 // Workdir of the SandboxSpec.
 func WorkdirOf(sb Sandbox, specified string) string {
-	if placed, ok := sb.(Placed); ok && placed.Workdir() != "" {
+	if placed, ok := sb.(HostSandbox); ok && placed.Workdir() != "" {
 		return placed.Workdir()
 	}
 	return specified
@@ -145,7 +145,7 @@ func WorkdirOf(sb Sandbox, specified string) string {
 // TempDirOf returns the directory of sb for files that are not part of the workspace and
 // are removed with the sandbox.
 func TempDirOf(sb Sandbox) string {
-	if placed, ok := sb.(Placed); ok && placed.TempDir() != "" {
+	if placed, ok := sb.(HostSandbox); ok && placed.TempDir() != "" {
 		return placed.TempDir()
 	}
 	return "/tmp"

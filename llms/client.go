@@ -52,9 +52,9 @@ type Sampling struct {
 	Extra       map[string]any `json:"extra,omitempty"`       // replaces llm.extra
 }
 
-// DefaultAnswer is the limit in tokens of an answer if the request sets none. Budgets
+// DefaultMaxTokens is the limit in tokens of an answer if the request sets none. Budgets
 // reserve this much, and servers that require a limit get it.
-const DefaultAnswer = 16384
+const DefaultMaxTokens = 16384
 
 // Response is the answer to one call.
 type Response struct {
@@ -80,7 +80,7 @@ const (
 	ClassTimeout     Class = "timeout"     // no answer in time: retried
 	ClassContext     Class = "context"     // prompt too long: ends the episode as max_context
 	ClassRefusal     Class = "refusal"     // a policy of the vendor forbids an answer: ends the episode
-	ClassRefused     Class = "bad_request" // the request is wrong for this server: fatal, exit 7
+	ClassBadRequest  Class = "bad_request" // the request is wrong for this server: fatal, exit 7
 )
 
 // Error is a classified failure of one call.

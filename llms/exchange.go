@@ -16,8 +16,8 @@ type Exchange struct {
 
 // Tape records the exchanges of one episode. It is safe for concurrent use.
 type Tape interface {
-	// Keep records an exchange. When it returns, the operating system has the bytes.
-	Keep(ex Exchange) error
+	// Record records an exchange. When it returns, the operating system has the bytes.
+	Record(ex Exchange) error
 }
 
 type tapeKey struct{}

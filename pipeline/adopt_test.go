@@ -32,7 +32,7 @@ func TestStagedEpisodeIsAdopted(t *testing.T) {
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	var staged, created atomic.Int32
 	h.Store = func(s sinks.Store) sinks.Store { return countingStore{s, &created} }
-	h.Change = func(d *pipeline.Deps) {
+	h.ChangeDeps = func(d *pipeline.Deps) {
 		d.Hooks = pipelinetest.Hooks(func(point string) {
 			if point == "staged" && staged.Add(1) == 1 {
 				panic("between staging and settling")

@@ -100,7 +100,7 @@ func modelRemedy(class llms.Class) string {
 	switch class {
 	case llms.ClassNotFound:
 		return "check model name and base URL; tracesmith models list --base-url URL shows what the server has"
-	case llms.ClassRefused:
+	case llms.ClassBadRequest:
 		return "the server does not take this request: see docs/wire.md for the settings of llm.with that change what is sent"
 	}
 	return "check the base URL and that the model server runs"

@@ -33,7 +33,7 @@ func (j *jobRun) grade(ctx context.Context, ep *schemas.Episode) error {
 	case v.Status == schemas.VerifyError: // a failure of tracesmith: the job is retried, the agent not blamed
 		return fmt.Errorf("verifying: %s", v.Reason)
 	}
-	return j.setVerdict(ctx, v.Without(ep.LeftOut))
+	return j.setVerdict(ctx, v.WithOmitted(ep.LeftOut))
 }
 
 func (j *jobRun) setVerdict(ctx context.Context, v schemas.Verdict) error {

@@ -40,7 +40,7 @@ func TestWorkspaceWithoutPatchIsTheAgentsFailure(t *testing.T) {
 func TestPatchesThatLeaveFilesOut(t *testing.T) {
 	for _, resolved := range []bool{false, true} {
 		h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
-		h.LeftOut = []schemas.LeftOut{{Path: "core.1", Bytes: 70_000_000}}
+		h.LeftOut = []schemas.OmittedFile{{Path: "core.1", Bytes: 70_000_000}}
 		h.OnVerify = func(schemas.Task) (schemas.Verdict, error) {
 			if resolved {
 				return schemas.Verdict{Resolved: &resolved, Status: schemas.VerifiedPass, Method: "pytest"}, nil

@@ -133,12 +133,12 @@ func (j *jobRun) rollOut(ctx context.Context) error {
 	if res.Agent.ConfigJSON, err = agentConfig(res.Agent.ConfigJSON, b.Config); err != nil {
 		return fmt.Errorf("encoding the agent's configuration: %w", err)
 	}
-	var leftOut []schemas.LeftOut
-	if t, ok := e.(env.Trimming); ok {
+	var leftOut []schemas.OmittedFile
+	if t, ok := e.(env.PatchTrimmer); ok {
 		leftOut = t.LeftOut()
 	}
 	var base string
-	if t, ok := e.(env.Based); ok {
+	if t, ok := e.(env.BaseHasher); ok {
 		if base, err = t.Base(ctx); err != nil {
 			return fmt.Errorf("finding the base tree of the workspace: %w", err)
 		}

@@ -41,11 +41,11 @@ func child() bool {
 	h := newHarness(dir, killTasks)
 	h.Config.Workers = 1
 	h.Config.RunID = "fixed"
-	h.Beside, h.Config.Unsynced = os.Getenv(childNotes), os.Getenv(childLazy) != ""
+	h.NotesPath, h.Config.Unsynced = os.Getenv(childNotes), os.Getenv(childLazy) != ""
 	var reached atomic.Int32
-	h.Change = func(d *pipeline.Deps) {
+	h.ChangeDeps = func(d *pipeline.Deps) {
 		d.Hooks = pipelinetest.Hooks(func(point string) {
-			if h.Beside != "" {
+			if h.NotesPath != "" {
 				h.Note("at " + point)
 			}
 			if point == os.Getenv(childPoint) && int(reached.Add(1)) == nth {

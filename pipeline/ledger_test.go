@@ -110,7 +110,7 @@ func TestAnswersWithoutReplyAreRecorded(t *testing.T) {
 		if answers++; answers == 1 {
 			return true, nil
 		}
-		return false, &llms.Error{Class: llms.ClassRefused, Message: "no good"}
+		return false, &llms.Error{Class: llms.ClassBadRequest, Message: "no good"}
 	}
 	rep, err := h.Run(t.Context())
 	if pipelinetest.ExitCode(t, err) != 7 || rep.Calls.Answered != 2 {

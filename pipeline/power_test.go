@@ -46,7 +46,7 @@ func cutPower(dir string) error {
 // requireMount skips the test if it cannot mount an image.
 func requireMount(t *testing.T) {
 	t.Helper()
-	suite.Soak.Need(t)
+	suite.Soak.Require(t)
 	if os.Getuid() != 0 {
 		t.Skip("LEFT OUT: only root can mount a disk to cut the power of")
 	}
@@ -95,7 +95,7 @@ func (m *image) remount() {
 
 func (m *image) harness() *harness {
 	h := newHarness(filepath.Join(m.dir, "run"), killTasks)
-	h.Config.RunID, h.Beside = "fixed", m.notes
+	h.Config.RunID, h.NotesPath = "fixed", m.notes
 	return h
 }
 

@@ -23,7 +23,7 @@ func TestPreflight(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 3)
 	failure, calls := errors.New("no sandbox here"), 0
-	h.Change = func(d *pipeline.Deps) {
+	h.ChangeDeps = func(d *pipeline.Deps) {
 		d.Preflight = func(context.Context) error { calls++; return failure }
 	}
 	rep, err := h.Run(t.Context())
@@ -95,11 +95,11 @@ func TestRemedyFitsTheModelError(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[llms.Class]string{
 		llms.ClassNotFound:    "models list",
-		llms.ClassRefused:     "docs/wire.md",
+		llms.ClassBadRequest:  "docs/wire.md",
 		llms.ClassUnreachable: "that the model server runs",
 	} {
 		h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
-		h.Change = func(d *pipeline.Deps) {
+		h.ChangeDeps = func(d *pipeline.Deps) {
 			d.Preflight = func(context.Context) error { return &agents.FatalError{Class: class, Err: errors.New("no")} }
 		}
 		_, err := h.Run(t.Context())

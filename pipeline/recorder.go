@@ -93,10 +93,10 @@ func (r *recorder) restoreCalls(entries []engine.LogEntry) error {
 // Replayed implements agents.Recorder.
 func (r *recorder) Replayed() ([]schemas.Step, *schemas.Reply) { return r.steps, r.pending }
 
-// Asking implements agents.Recorder. The episode's account pays for the calls of the turn. When
-// the run may start no further calls, the returned context ends, which cancels waiting calls. A
-// running call continues, because its context comes from Begin.
-func (r *recorder) Asking(ctx context.Context) (context.Context, func()) {
+// TurnContext implements agents.Recorder. The episode's account pays for the calls of the turn.
+// When the run may start no further calls, the returned context ends, which cancels waiting
+// calls. A running call continues, because its context comes from Begin.
+func (r *recorder) TurnContext(ctx context.Context) (context.Context, func()) {
 	r.turnCtx = ctx
 	turn, cancel := context.WithCancelCause(llms.WithTape(llms.WithAccount(ctx, r), r.tape))
 	open := r.batch.Ledger.Open()

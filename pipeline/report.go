@@ -98,7 +98,7 @@ func (b *Batch) report(err error) observe.Report {
 	if f, ok := errors.AsType[fatal](err); ok {
 		rep.Verdict, rep.ExitCode, rep.Error, rep.Hint = observe.Stopped, f.ExitCode(), b.Config.Clean(f.Error()), f.Hint()
 		if budget.Exhausted(err) {
-			rep.Raise = budget.RunFlag
+			rep.FlagToRaise = budget.RunFlag
 		}
 		switch f.ExitCode() {
 		case 5:

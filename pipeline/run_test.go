@@ -254,7 +254,7 @@ func TestDrainFinishesRunningJobs(t *testing.T) {
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 5)
 	h.Config.Workers = 1
 	drain := make(chan struct{})
-	h.Change = func(d *pipeline.Deps) { d.Drain = drain }
+	h.ChangeDeps = func(d *pipeline.Deps) { d.Drain = drain }
 	var once sync.Once
 	h.OnStep = func(context.Context, schemas.Job, schemas.ToolCall) error {
 		once.Do(func() { close(drain) })

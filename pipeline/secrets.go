@@ -12,7 +12,7 @@ import (
 func (c *Config) Clean(text string) string {
 	red := redact.New(c.Normalise.Secrets)
 	out := red.Text(text)
-	if red = red.Wiser(c.Normalise.Secrets); red != nil {
+	if red = red.WithLearned(c.Normalise.Secrets); red != nil {
 		return red.Text(text)
 	}
 	return out

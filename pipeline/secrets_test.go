@@ -40,7 +40,7 @@ func TestErrorsAreReportedWithoutSecrets(t *testing.T) {
 			h.Config.Normalise.Secrets = redact.NewKnown([]string{value})
 			c.inject(h)
 			var shown bytes.Buffer
-			h.Change = func(d *pipeline.Deps) { d.Observer = observe.NewPlain(&shown) }
+			h.ChangeDeps = func(d *pipeline.Deps) { d.Observer = observe.NewPlain(&shown) }
 			rep, _ := h.Run(t.Context())
 			if rep.ExitCode != c.code {
 				t.Errorf("exit code %d: %s", rep.ExitCode, rep.Error)

@@ -46,7 +46,7 @@ func (b *Batch) RemoveTorn(ctx context.Context) error {
 	if !ok || b.Config.Staging != "" {
 		return nil
 	}
-	torn, err := s.Torn(ctx)
+	torn, err := s.UnfinishedWrites(ctx)
 	if err != nil {
 		return b.StoreError(fmt.Errorf("looking for incomplete objects: %w", err))
 	}

@@ -83,7 +83,7 @@ func (c *callCount) add(e engine.LogEntry) error {
 
 func (c *callCount) end(p *schemas.Payment) {
 	if p != nil {
-		c.calls, c.open, c.failed = c.calls.Ended(*p), false, p.Failed
+		c.calls, c.open, c.failed = c.calls.AddResult(*p), false, p.Failed
 	}
 }
 

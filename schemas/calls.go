@@ -31,8 +31,8 @@ type Calls struct {
 // Spent returns the maximum amount that may have been billed, in USD.
 func (c Calls) Spent() float64 { return c.CostUSD + c.AtRiskUSD }
 
-// Plus returns the sum of c and o.
-func (c Calls) Plus(o Calls) Calls {
+// Add returns the sum of c and o.
+func (c Calls) Add(o Calls) Calls {
 	c.Made += o.Made
 	c.Answered += o.Answered
 	c.Failed += o.Failed
@@ -72,8 +72,8 @@ func (p Payment) Spent() float64 {
 	return *p.CostUSD + p.AtRiskUSD
 }
 
-// Ended adds the result of a call that has ended. Made must already count the call.
-func (c Calls) Ended(p Payment) Calls {
+// AddResult adds the result of a call that has ended. Made must already count the call.
+func (c Calls) AddResult(p Payment) Calls {
 	c.AtRiskUSD += p.AtRiskUSD
 	if p.Failed {
 		c.Failed++

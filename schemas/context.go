@@ -59,14 +59,14 @@ func (o ContextOp) Drops(step int) bool {
 func (o ContextOp) Shown(step int, text string) string {
 	for _, t := range o.Trimmed {
 		if t.Step == step {
-			return t.Of(text)
+			return t.Apply(text)
 		}
 	}
 	return text
 }
 
-// Of returns the part of text that was shown.
-func (t Trim) Of(text string) string {
+// Apply returns the part of text that was shown.
+func (t Trim) Apply(text string) string {
 	runes := []rune(text)
 	if t.From < 0 || t.From > t.To || t.To > len(runes) {
 		return text // t belongs to another text

@@ -26,7 +26,7 @@ type Episode struct {
 	FinalSHA string `json:"final_sha"`          // tree hash of the final workspace
 	BaseSHA  string `json:"base_sha,omitempty"` // tree hash of the initial workspace
 	// LeftOut lists new files of the workspace that the patch omits.
-	LeftOut []LeftOut `json:"left_out,omitempty"`
+	LeftOut []OmittedFile `json:"left_out,omitempty"`
 
 	ExitReason   string `json:"exit_reason"` // Exit* constants
 	ErrorClass   string `json:"error_class,omitempty"`
@@ -37,8 +37,8 @@ type Episode struct {
 	Delivery int     `json:"delivery"` // how often the queue delivered the job
 }
 
-// LeftOut is a file that a patch omits because it is too large.
-type LeftOut struct {
+// OmittedFile is a file that a patch omits because it is too large.
+type OmittedFile struct {
 	Path  string `json:"path"`
 	Bytes int64  `json:"bytes"`
 }
@@ -97,9 +97,9 @@ type Verdict struct {
 	Log       string   `json:"log,omitempty"` // runner output, capped
 }
 
-// Without returns the verdict on a patch that omits files. A pass remains a pass. A
+// WithOmitted returns the verdict on a patch that omits files. A pass remains a pass. A
 // failure becomes VerifyNotRun, because the missing files may have caused it.
-func (v Verdict) Without(omitted []LeftOut) Verdict {
+func (v Verdict) WithOmitted(omitted []OmittedFile) Verdict {
 	if len(omitted) == 0 || v.Status != VerifiedFail {
 		return v
 	}
@@ -114,9 +114,9 @@ func (v Verdict) Without(omitted []LeftOut) Verdict {
 
 // Values of Verdict.Status.
 const (
-	VerifiedPass  = "verified_pass"
-	VerifiedFail  = "verified_fail"
-	VerifyNotRun  = "not_run"
-	VerifyError   = "error"
-	VerifyNotAppl = "not_applicable"
+	VerifiedPass        = "verified_pass"
+	VerifiedFail        = "verified_fail"
+	VerifyNotRun        = "not_run"
+	VerifyError         = "error"
+	VerifyNotApplicable = "not_applicable"
 )

@@ -32,9 +32,9 @@ func (m *Manifest) Seal() {
 	m.SelfSHA256 = Hash(m)
 }
 
-// Sealed reports whether a manifest's JSON matches its self_sha256, or has none.
+// VerifySeal reports whether a manifest's JSON matches its self_sha256, or has none.
 // The hash includes fields that this version of the program does not know.
-func Sealed(raw []byte) bool {
+func VerifySeal(raw []byte) bool {
 	var doc map[string]json.RawMessage
 	if json.Unmarshal(raw, &doc) != nil {
 		return false
@@ -78,9 +78,9 @@ type ManifestSplit struct {
 	Policy string             `json:"policy"` // repo-hash: by the hash of salt and split_group
 	Salt   string             `json:"salt"`
 	Ratios map[string]float64 `json:"ratios"`
-	// Otherwise counts the episodes in another split than Policy gives: "tasks split"
+	// Exceptions counts the episodes in another split than Policy gives: "tasks split"
 	// set it, or the repository belongs to a benchmark and is therefore in test.
-	Otherwise int `json:"otherwise"`
+	Exceptions int `json:"otherwise"`
 }
 
 // ManifestFile is one file of the version. Path is relative to the version's

@@ -55,9 +55,9 @@ func TestOutcomeWithoutAVerdict(t *testing.T) {
 		want    string
 	}{
 		{ExitSubmitted, Verdict{Status: VerifyNotRun}, OutcomeUnverified},
-		{ExitSubmitted, Verdict{Status: VerifyNotAppl}, OutcomeUnverified},
+		{ExitSubmitted, Verdict{Status: VerifyNotApplicable}, OutcomeUnverified},
 		{ExitSubmitted, Verdict{}, OutcomeUnverified},
-		{ExitMaxSteps, Verdict{Status: VerifyNotAppl}, OutcomeUnverified},
+		{ExitMaxSteps, Verdict{Status: VerifyNotApplicable}, OutcomeUnverified},
 		{ExitNoToolCall, Verdict{Status: VerifyNotRun}, OutcomeUnverified},
 		{ExitSubmitted, Verdict{Status: VerifiedFail, Resolved: &no}, OutcomeUnresolved},
 		{ExitMaxSteps, Verdict{Status: VerifiedFail, Resolved: &no}, OutcomeLimit},

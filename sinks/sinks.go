@@ -64,13 +64,13 @@ type Local interface {
 
 // Sweeper is a Store that may contain parts of objects whose writer was killed.
 type Sweeper interface {
-	// Torn lists the unfinished writes in the store, oldest first. The list includes
-	// the writes of running writers, which only their age distinguishes.
-	Torn(ctx context.Context) ([]Torn, error)
+	// UnfinishedWrites lists the unfinished writes in the store, oldest first. The list
+	// includes the writes of running writers, which only their age distinguishes.
+	UnfinishedWrites(ctx context.Context) ([]UnfinishedWrite, error)
 }
 
-// Torn is an unfinished write.
-type Torn struct {
+// UnfinishedWrite is an unfinished write.
+type UnfinishedWrite struct {
 	Key    string    // key of the object; "" if unknown
 	Name   string    // name of the unfinished part, for messages
 	Since  time.Time // when the write began

@@ -107,9 +107,9 @@ type Sidecar interface {
 	Sidecar(name string) (suffix string, body []byte, err error)
 }
 
-// Limited is a View whose trainer by default truncates rows that have more than a number
-// of tokens. remedy says which setting of the trainer prevents this.
-type Limited interface {
+// TokenLimiter is a View whose trainer by default truncates rows that have more than a
+// number of tokens. remedy says which setting of the trainer prevents this.
+type TokenLimiter interface {
 	TokenLimit() (tokens int, remedy string)
 }
 

@@ -26,8 +26,9 @@ type Def[A any] struct {
 	Example A
 	// Required names arguments that are required although their fields of A are optional.
 	Required []string
-	// More tells the model, in a clause, how to see what was cut from a long observation.
-	More string
+	// TruncationHint tells the model, in a clause, how to see what was cut from a long
+	// observation.
+	TruncationHint string
 	// Setup lists shell commands that run at each reset; see Settings.
 	Setup []string
 	Call  func(ctx context.Context, s *env.Session, args A) (schemas.Observation, error)
@@ -93,7 +94,7 @@ type definedTool[A any] struct {
 func (t definedTool[A]) Schema() schemas.ToolSchema { return t.schema }
 func (t definedTool[A]) Category() string           { return t.def.Category }
 func (t definedTool[A]) Example() string            { return t.example }
-func (t definedTool[A]) More() string               { return t.def.More }
+func (t definedTool[A]) TruncationHint() string     { return t.def.TruncationHint }
 
 func (t definedTool[A]) Call(ctx context.Context, s *env.Session, raw []byte) (schemas.Observation, error) {
 	var args A

@@ -53,7 +53,7 @@ func TestA24FailingHandlerIsAnObservation(t *testing.T) {
 		return quiet()
 	})
 	refusing := listener("refusing", func() (schemas.Observation, error) {
-		return schemas.Observation{}, tools.Mistake("no session")
+		return schemas.Observation{}, tools.NewUserError("no session")
 	})
 	later := listener("later", func() (schemas.Observation, error) { return schemas.Observation{Text: "heard"}, nil })
 	observations, err := newSet(t, broken, refusing, later).Notify(t.Context(), nil, env.Event{Kind: env.EventFileChange})

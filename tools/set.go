@@ -41,8 +41,8 @@ func NewSet(list []Tool) (*Set, error) {
 			return nil, fmt.Errorf("tool %q is listed twice", schema.Name)
 		}
 		example, more := "{}", ""
-		if d, ok := t.(Documented); ok {
-			example, more = d.Example(), d.More()
+		if d, ok := t.(Hinter); ok {
+			example, more = d.Example(), d.TruncationHint()
 		}
 		args, err := jsonschema.Read(schema)
 		if err != nil {

@@ -25,13 +25,13 @@ type Tool interface {
 	Call(ctx context.Context, s *env.Session, args []byte) (schemas.Observation, error)
 }
 
-// Documented is implemented by tools that provide hints for observations.
-type Documented interface {
+// Hinter is implemented by tools that provide hints for observations.
+type Hinter interface {
 	// Example returns the arguments of a correct call.
 	Example() string
-	// More tells the model, in a clause, how to see what was cut from a long observation;
-	// "" means a general hint.
-	More() string
+	// TruncationHint tells the model, in a clause, how to see what was cut from a long
+	// observation; "" means a general hint.
+	TruncationHint() string
 }
 
 // Listener is implemented by tools that handle events. An observation without text is
@@ -48,7 +48,7 @@ type UserError struct {
 
 func (e *UserError) Error() string { return e.Text }
 
-// Mistake returns a UserError.
-func Mistake(format string, a ...any) error {
+// NewUserError returns a UserError.
+func NewUserError(format string, a ...any) error {
 	return &UserError{Class: schemas.ErrUserError, Text: fmt.Sprintf(format, a...)}
 }

@@ -35,7 +35,7 @@ func echo() tools.Tool {
 				//lint:ignore SA5000 the panic is the point
 				none["x"] = 1
 			case "mistake":
-				return schemas.Observation{}, tools.Mistake("not %s", "so")
+				return schemas.Observation{}, tools.NewUserError("not %s", "so")
 			case "full":
 				return schemas.Observation{}, fmt.Errorf("writing: %w", env.ErrNoSpace)
 			case "refused":

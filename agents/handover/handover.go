@@ -134,7 +134,7 @@ func check(workdir string, steps []schemas.Step, call schemas.ToolCall, prompt s
 		c := checker{workdir: workdir, steps: steps, seenSteps: seenSteps(steps), prompt: prompt}
 		p, problems := c.pack(a)
 		if len(problems) > 0 {
-			return schemas.Observation{}, tools.Mistake("Nothing was handed over:\n%s\nCorrect the call, or look again first.", "- "+strings.Join(problems, "\n- "))
+			return schemas.Observation{}, tools.NewUserError("Nothing was handed over:\n%s\nCorrect the call, or look again first.", "- "+strings.Join(problems, "\n- "))
 		}
 		pack = p
 		return schemas.Observation{Text: fmt.Sprintf("Handed over: %s and %s%s. Your part of the work is done.", plural(len(p.Files), "code excerpt"), plural(len(p.Values), "value"), unverifiedNote(p))}, nil

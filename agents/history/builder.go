@@ -49,7 +49,7 @@ func New(cfg Config, style string, client llms.Client, s llms.Sampling) (*Builde
 	if !slices.Contains([]string{"", trimStart, trimMiddle, trimEnd}, cfg.Trim) {
 		return nil, fmt.Errorf("history.trim is %q: choose start, middle or end", cfg.Trim)
 	}
-	b := &Builder{cfg: cfg, traits: llms.TraitsOf(client), style: style, answerTokens: llms.DefaultAnswer}
+	b := &Builder{cfg: cfg, traits: llms.TraitsOf(client), style: style, answerTokens: llms.DefaultMaxTokens}
 	var err error
 	if b.counter, err = tokens.Choose(b.traits.Vocabulary, client.Model()); err != nil {
 		return nil, err

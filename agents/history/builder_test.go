@@ -201,7 +201,7 @@ func TestG8TrimIsExact(t *testing.T) {
 		{2, 4, "äöüß€", "äö…€"}, {0, 2, "abc", "…c"}, {1, 3, "abc", "a…"}, {0, 0, "abc", "…abc"}, {3, 3, "abc", "abc…"},
 		{0, 4, "abc", "abc"}, {2, 1, "abc", "abc"}, {-1, 1, "abc", "abc"}, {0, 0, "", "…"},
 	} {
-		if got := (schemas.Trim{From: c.from, To: c.to, Mark: "…"}).Of(c.text); got != c.out {
+		if got := (schemas.Trim{From: c.from, To: c.to, Mark: "…"}).Apply(c.text); got != c.out {
 			t.Errorf("%d-%d of %q: %q, want %q", c.from, c.to, c.text, got, c.out)
 		}
 	}

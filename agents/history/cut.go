@@ -48,7 +48,7 @@ func (c *conversation) scale() float64 {
 	if c.scaleCache > 0 {
 		return c.scaleCache
 	}
-	c.scaleCache = tokens.Unknown
+	c.scaleCache = tokens.DefaultRatio
 	for i := len(c.steps) - 1; i >= 0; i-- {
 		r := c.steps[i].Reply
 		if r == nil || r.Usage == nil {

@@ -65,7 +65,7 @@ func (c *conversation) shorten(step int, text string, level int) schemas.Trim {
 	keep := len(runes)
 	for {
 		t := c.cutOut(step, len(runes), keep)
-		n := c.counter.Text(t.Of(text))
+		n := c.counter.Text(t.Apply(text))
 		if n <= level || keep == 0 {
 			return t
 		}

@@ -310,7 +310,7 @@ print(len(same), sum(same), sum(row["prompt_rebuilds"] for row in rows if row.ge
 type earlierSteps struct{ steps []schemas.Step }
 
 func (r earlierSteps) Replayed() ([]schemas.Step, *schemas.Reply) { return r.steps, nil }
-func (earlierSteps) Asking(ctx context.Context) (context.Context, func()) {
+func (earlierSteps) TurnContext(ctx context.Context) (context.Context, func()) {
 	return ctx, func() {}
 }
 func (earlierSteps) Reply(context.Context, int, schemas.Reply) error { return nil }

@@ -51,7 +51,7 @@ func init() {
 // DemonstratorConfig has no settings; it declares what the policy needs.
 type DemonstratorConfig struct{}
 
-// Needs implements agents.Needy.
+// Needs implements agents.ConfigWithNeeds.
 func (*DemonstratorConfig) Needs() agents.Needs { return agents.Needs{Gold: true} }
 
 // Info implements agents.Policy.

@@ -31,7 +31,7 @@ func init() {
 // HumanConfig has no settings.
 type HumanConfig struct{}
 
-// Needs implements agents.Needy.
+// Needs implements agents.ConfigWithNeeds.
 func (*HumanConfig) Needs() agents.Needs { return agents.Needs{Console: true} }
 
 // human shows a person what a model would see, and takes one call per line. Lines that begin with #

@@ -33,7 +33,7 @@ type ReactConfig struct {
 	Seeded bool `json:"seeded"`
 }
 
-// Needs implements agents.Needy.
+// Needs implements agents.ConfigWithNeeds.
 func (*ReactConfig) Needs() agents.Needs { return agents.Needs{Model: true} }
 
 // react asks a model for every turn.

@@ -44,7 +44,7 @@ const (
 	thenModel = "model"
 )
 
-// Needs implements agents.Needy.
+// Needs implements agents.ConfigWithNeeds.
 func (c *ReplayConfig) Needs() agents.Needs {
 	n := c.SeekerConfig.Needs()
 	n.Model, n.Recording, n.Episode = c.Then == thenModel, c.From, c.Episode

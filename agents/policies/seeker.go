@@ -49,7 +49,7 @@ func seekerDefaults() SeekerConfig {
 	}
 }
 
-// Needs implements agents.Needy.
+// Needs implements agents.ConfigWithNeeds.
 func (c *SeekerConfig) Needs() agents.Needs {
 	n := agents.Needs{Model: true, Tools: []schemas.ToolSchema{handover.Schema()}}
 	if c.SolverModel != "" {
@@ -166,7 +166,7 @@ func (s *seeker) Prompts(t *agents.Transcript) (system, problem string, err erro
 // Phase implements agents.Phased.
 func (s *seeker) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
 	b := s.spending(t)
-	ph := agents.Phase{Name: phaseSeek, Numbered: true}
+	ph := agents.Phase{Name: phaseSeek, NumberSteps: true}
 	names := s.cfg.SeekTools
 	switch {
 	case b.handedOver:

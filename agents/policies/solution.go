@@ -25,7 +25,7 @@ func init() {
 // SolutionConfig has no settings; it declares what the policy needs.
 type SolutionConfig struct{}
 
-// Needs implements agents.Needy.
+// Needs implements agents.ConfigWithNeeds.
 func (*SolutionConfig) Needs() agents.Needs { return agents.Needs{Gold: true} }
 
 // solution makes a fixed list of calls: the tests must fail and the debugger must stop, then it

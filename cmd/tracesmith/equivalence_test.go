@@ -139,6 +139,6 @@ func TestEnvIsDeterministic(t *testing.T) {
 // The same calls get the same answers in a container and in bubblewrap, with Python from
 // the same Debian packages.
 func TestDockerEnvMatchesBubblewrap(t *testing.T) {
-	suite.Docker.Need(t)
+	suite.Docker.Require(t)
 	checkSame(t, runScript(t, "bubblewrap", "--sandbox", "bubblewrap"), runScript(t, "docker", "--image", "tracesmith-base:latest"))
 }

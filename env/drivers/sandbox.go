@@ -11,7 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-var _ env.Placed = (*Sandbox)(nil)
+var _ env.HostSandbox = (*Sandbox)(nil)
 
 // Sandbox implements env.Sandbox with the client of a guest and a function that removes everything around the guest.
 // Set the fields before the first call. The methods are safe for concurrent use.
@@ -30,7 +30,7 @@ type Sandbox struct {
 // Key implements env.Sandbox.
 func (s *Sandbox) Key() schemas.EnvKey { return s.EnvKey }
 
-// TempDir implements env.Placed. The other method, Workdir, is that of the client.
+// TempDir implements env.HostSandbox. The other method, Workdir, is that of the client.
 func (s *Sandbox) TempDir() string { return s.Temp }
 
 // Close implements env.Sandbox. It cleans up even if ctx has ended, and returns the same error each time.

@@ -75,7 +75,7 @@ func removeAll(dir string) error {
 // Scratch finds the scratch directories of processes that have ended.
 type Scratch struct{}
 
-// Leftovers implements env.Keeper.
+// Leftovers implements env.LeftoverLister.
 func (Scratch) Leftovers(context.Context) ([]env.Leftover, error) {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), scratchPrefix+"*"))
 	var out []env.Leftover

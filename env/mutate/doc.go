@@ -8,8 +8,8 @@
 // the syntax tree.
 //
 // Mutator.Apply changes the code at given sites, and Compose chooses sites to change together.
-// Mutator.Invert takes real bugs from the history of a repository. With Mutator.Question and
-// Mutator.Written, a model writes bugs.
+// Mutator.Invert takes real bugs from the history of a repository. With Mutator.BugPrompt and
+// Mutator.FromAnswer, a model writes bugs.
 //
 // Everything that says where a bug is (Site, Mutation) is privileged: no policy may see it.
 package mutate

@@ -126,7 +126,7 @@ func (m *Mutator) Apply(ctx context.Context, sites []Site) (Mutation, error) {
 }
 
 // Outline returns the functions of a file.
-func (m *Mutator) Outline(ctx context.Context, file string) ([]Outlined, error) {
+func (m *Mutator) Outline(ctx context.Context, file string) ([]FunctionOutline, error) {
 	var got outline
 	if err := m.ask(ctx, request{Op: "outline", File: file}, &got); err != nil {
 		return nil, fmt.Errorf("listing the functions of %s: %w", file, err)
@@ -136,7 +136,7 @@ func (m *Mutator) Outline(ctx context.Context, file string) ([]Outlined, error) 
 
 // CallsOf maps each function ("file::name") to the functions that it may call, judging by their names.
 // The result can be used as ComposeSpec.Calls.
-func CallsOf(funcs []Outlined) map[string][]string {
+func CallsOf(funcs []FunctionOutline) map[string][]string {
 	named := map[string][]string{}
 	for _, f := range funcs {
 		last := f.Name[strings.LastIndexByte(f.Name, '.')+1:]

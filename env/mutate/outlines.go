@@ -16,7 +16,9 @@ const maxSource = 4 << 20
 
 // Outlines returns the functions of each Python text by its name. It parses the texts in a new sandbox,
 // which contains one text at a time. It skips texts that do not parse.
-func Outlines(ctx context.Context, d env.Driver, spec env.SandboxSpec, texts map[string][]byte) (out map[string][]Outlined, skipped []Skipped, err error) {
+func Outlines(ctx context.Context, d env.Driver, spec env.SandboxSpec, texts map[string][]byte) (
+	out map[string][]FunctionOutline, skipped []Skipped, err error,
+) {
 	if len(texts) == 0 {
 		return nil, nil, nil
 	}
@@ -35,7 +37,7 @@ func Outlines(ctx context.Context, d env.Driver, spec env.SandboxSpec, texts map
 	}
 	defer func() { err = errors.Join(err, m.Close(ctx)) }()
 	const file = "text.py"
-	out = map[string][]Outlined{}
+	out = map[string][]FunctionOutline{}
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if len(texts[name]) > maxSource {
 			skipped = append(skipped, Skipped{name, fmt.Sprintf("it has more than %d MB", maxSource>>20)})

@@ -70,8 +70,8 @@ type Mutation struct {
 	Shape string
 }
 
-// Outlined is a function of an unchanged file.
-type Outlined struct {
+// FunctionOutline is a function of an unchanged file.
+type FunctionOutline struct {
 	Function            // After is empty
 	Statements int      `json:"statements"`
 	Calls      []string `json:"calls"` // names of the functions that it calls, without their qualifiers

@@ -80,7 +80,7 @@ type change struct {
 }
 
 type outline struct {
-	Functions []Outlined `json:"functions"`
+	Functions []FunctionOutline `json:"functions"`
 }
 
 type display struct {

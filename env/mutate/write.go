@@ -24,8 +24,8 @@ type Target struct {
 	Rewrite bool `json:"rewrite,omitempty"`
 }
 
-// Question returns the prompt that asks a model to write a bug into a function.
-func (m *Mutator) Question(ctx context.Context, t Target) (string, error) {
+// BugPrompt returns the prompt that asks a model to write a bug into a function.
+func (m *Mutator) BugPrompt(ctx context.Context, t Target) (string, error) {
 	var shown display
 	if err := m.ask(ctx, request{Op: "show", File: t.File, Func: t.Func}, &shown); err != nil {
 		return "", fmt.Errorf("showing %s of %s: %w", t.Func, t.File, err)
@@ -38,10 +38,10 @@ func (m *Mutator) Question(ctx context.Context, t Target) (string, error) {
 	return prompt.String(), nil
 }
 
-// Written returns the mutation that a model's answer describes. The answer must contain one function with
-// the same name, kind and parameters; otherwise the error is a *RefusedError. Whether the change is a bug
-// can only be decided by running the tests.
-func (m *Mutator) Written(ctx context.Context, t Target, answer string) (Mutation, error) {
+// FromAnswer returns the mutation that a model's answer describes. The answer must contain one function
+// with the same name, kind and parameters; otherwise the error is a *RefusedError. Whether the change is
+// a bug can only be decided by running the tests.
+func (m *Mutator) FromAnswer(ctx context.Context, t Target, answer string) (Mutation, error) {
 	text, err := codeBlock(answer)
 	if err != nil {
 		return Mutation{}, err

@@ -11,7 +11,7 @@ const modelAnswer = "Here it is:\n\n```python\ndef add(self, name, count):\n    
 
 func TestAModelWritesABug(t *testing.T) {
 	b := start(t, "testdata/shop")
-	m, err := b.Written(t.Context(), Target{File: "stock.py", Func: "Stock.add"}, modelAnswer)
+	m, err := b.FromAnswer(t.Context(), Target{File: "stock.py", Func: "Stock.add"}, modelAnswer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestAModelWritesABug(t *testing.T) {
 func TestARewriteDoesNotShowTheBody(t *testing.T) {
 	b := start(t, "testdata/shop")
 	for _, rewrite := range []bool{true, false} {
-		prompt, err := b.Question(t.Context(), Target{File: "stock.py", Func: "Stock.add", Rewrite: rewrite})
+		prompt, err := b.BugPrompt(t.Context(), Target{File: "stock.py", Func: "Stock.add", Rewrite: rewrite})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestModelAnswersWithoutABugAreRefused(t *testing.T) {
 		"an open block":      {"```python\n" + same, "no block of code"},
 		"only the docstring": {"```\n" + strings.Replace(same, "    amount = 0", "    \"\"\"Sum.\"\"\"\n    amount = 0", 1) + "```", "nothing that runs"},
 	} {
-		_, err := b.Written(t.Context(), Target{File: "stock.py", Func: "total"}, c.answer)
+		_, err := b.FromAnswer(t.Context(), Target{File: "stock.py", Func: "total"}, c.answer)
 		var refused *RefusedError
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%s: %v, want %q", name, err, c.why)

@@ -42,20 +42,20 @@ type Difference struct {
 
 // Pair is the comparison of one test's runs in a buggy and a fixed version of a program.
 type Pair struct {
-	Test    string      `json:"test"`
-	D0      *Divergence `json:"d0,omitempty"`      // the first divergence; nil if Compare found none
-	Failure *Failure    `json:"failure,omitempty"` // of the buggy run
-	// Events and Frames measure how far the failure is from D0 in the buggy run: the
-	// number of events between them, and the number of calls and returns that lead from
-	// the frame of D0 to the frame of the failure.
-	Events      int      `json:"events"`
-	Frames      int      `json:"frames"`
-	Executed    []string `json:"executed"` // functions of the buggy run, "file:qualified name"
-	Length      int      `json:"length"`   // number of events of the buggy run
-	FixedLength int      `json:"fixed_length"`
-	Masked      []string `json:"masked,omitempty"`   // ignored variables, "file:function variable"
-	Unstable    bool     `json:"unstable,omitempty"` // runs of one version differ in control flow; compared up to there
-	Cut         bool     `json:"cut,omitempty"`      // a limit was reached before the end of the runs
+	Test            string      `json:"test"`
+	FirstDivergence *Divergence `json:"d0,omitempty"`      // the first divergence; nil if Compare found none
+	Failure         *Failure    `json:"failure,omitempty"` // of the buggy run
+	// EventDistance and FrameDistance measure how far the failure is from FirstDivergence in the
+	// buggy run: the number of events between them, and the number of calls and returns that lead
+	// from the frame of FirstDivergence to the frame of the failure.
+	EventDistance int      `json:"events"`
+	FrameDistance int      `json:"frames"`
+	Executed      []string `json:"executed"` // functions of the buggy run, "file:qualified name"
+	Length        int      `json:"length"`   // number of events of the buggy run
+	FixedLength   int      `json:"fixed_length"`
+	Masked        []string `json:"masked,omitempty"`   // ignored variables, "file:function variable"
+	Unstable      bool     `json:"unstable,omitempty"` // runs of one version differ in control flow; compared up to there
+	Cut           bool     `json:"cut,omitempty"`      // a limit was reached before the end of the runs
 }
 
 // Compare runs one test in two versions of a tree and finds where the runs begin to differ.
@@ -85,7 +85,7 @@ func Compare(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, buggy
 			sides[i].mask, sides[i].stable = compareRuns(runs[0], runs[1])
 		}
 		p.compare(&sides[0], &sides[1])
-		if p.D0 != nil || p.Unstable || sides[0].count <= (n+1)*window {
+		if p.FirstDivergence != nil || p.Unstable || sides[0].count <= (n+1)*window {
 			break
 		}
 		p.Cut = n == maxWindows-1
@@ -159,14 +159,14 @@ func (p *Pair) compare(b, f *side) {
 		y := f.events[i]
 		if x.kind != y.kind || x.file != y.file || x.function != y.function || b.line(x) != f.line(y) || x.depth != y.depth {
 			p.setDivergence(FlowDivergence, b, x)
-			p.D0.Other = &Place{y.file, y.function, y.line}
+			p.FirstDivergence.Other = &Place{y.file, y.function, y.line}
 			return
 		}
 		b.apply(x)
 		f.apply(y)
 		if vars := differences(b, f, x, y); len(vars) > 0 {
 			p.setDivergence(ValueDivergence, b, x)
-			p.D0.Vars, p.D0.Visible = vars, len(b.frames[x.serial])
+			p.FirstDivergence.Vars, p.FirstDivergence.Visible = vars, len(b.frames[x.serial])
 			return
 		}
 		if x.kind == "line" {
@@ -228,21 +228,21 @@ func differences(b, f *side, x, y event) []Difference {
 }
 
 func (p *Pair) setDivergence(kind string, b *side, e event) {
-	p.D0 = &Divergence{Kind: kind, Place: Place{e.file, e.function, e.line}, After: b.last[e.serial], Event: e.n, Depth: e.depth,
+	p.FirstDivergence = &Divergence{Kind: kind, Place: Place{e.file, e.function, e.line}, After: b.last[e.serial], Event: e.n, Depth: e.depth,
 		Visible: len(b.frames[e.serial])}
 }
 
-// measureDistance sets Events and Frames.
+// measureDistance sets EventDistance and FrameDistance.
 func (p *Pair) measureDistance(b steps) {
-	if p.D0 == nil || p.Failure == nil || p.Failure.Event < p.D0.Event {
+	if p.FirstDivergence == nil || p.Failure == nil || p.Failure.Event < p.FirstDivergence.Event {
 		return
 	}
-	p.Events = p.Failure.Event - p.D0.Event
-	from, to, lowest := p.D0.Depth, p.D0.Depth, p.D0.Depth
+	p.EventDistance = p.Failure.Event - p.FirstDivergence.Event
+	from, to, lowest := p.FirstDivergence.Depth, p.FirstDivergence.Depth, p.FirstDivergence.Depth
 	for _, e := range b.events {
-		if e.n >= p.D0.Event && e.n <= p.Failure.Event {
+		if e.n >= p.FirstDivergence.Event && e.n <= p.Failure.Event {
 			to, lowest = e.depth, min(lowest, e.depth)
 		}
 	}
-	p.Frames = from - lowest + to - lowest
+	p.FrameDistance = from - lowest + to - lowest
 }

@@ -60,20 +60,20 @@ func TestPairFindsWhereValuesDiffer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if p.D0 == nil || p.Failure == nil {
+				if p.FirstDivergence == nil || p.Failure == nil {
 					t.Fatalf("no divergence or failure: %+v", p)
 				}
-				want := Divergence{Kind: ValueDivergence, Place: Place{"till.py", "total", 7}, After: 6, Event: p.D0.Event, Depth: 3,
+				want := Divergence{Kind: ValueDivergence, Place: Place{"till.py", "total", 7}, After: 6, Event: p.FirstDivergence.Event, Depth: 3,
 					Vars: []Difference{{"price", "4", "3"}}, Visible: 3}
-				if diff := cmp.Diff(want, *p.D0); diff != "" {
-					t.Errorf("D0 (-want +got):\n%s", diff)
+				if diff := cmp.Diff(want, *p.FirstDivergence); diff != "" {
+					t.Errorf("FirstDivergence (-want +got):\n%s", diff)
 				}
 				if p.Failure.Type != "AssertionError" || p.Failure.Places[0] != (Place{"test_till.py", "TillTest.test_sum", 19}) {
 					t.Errorf("failure %+v", p.Failure)
 				}
 				// line 7, 6, 8, return, line 21 in sum, return, exception; two frames up.
-				if p.Frames != 2 || p.Events < 5 || p.Events > 8 || p.Length >= p.FixedLength+4 || p.Length < 15 || p.Cut || p.Unstable {
-					t.Errorf("distance %d events, %d frames; lengths %d, %d", p.Events, p.Frames, p.Length, p.FixedLength)
+				if p.FrameDistance != 2 || p.EventDistance < 5 || p.EventDistance > 8 || p.Length >= p.FixedLength+4 || p.Length < 15 || p.Cut || p.Unstable {
+					t.Errorf("distance %d events, %d frames; lengths %d, %d", p.EventDistance, p.FrameDistance, p.Length, p.FixedLength)
 				}
 				want2 := []string{"test_till.py:TillTest.setUp", "test_till.py:TillTest.test_sum", "till.py:Till.__init__",
 					"till.py:Till.add", "till.py:Till.sum", "till.py:total"}
@@ -137,8 +137,9 @@ func compare(t *testing.T, buggy, fixed project, id string) Pair {
 func TestPairFindsWhereControlFlowDiffers(t *testing.T) {
 	buggy := ledger.with("ledger.py", "        if amount < 0:\n            raise ValueError(name)\n", "")
 	p := compare(t, buggy, ledger, "test_refuses")
-	if p.D0 == nil || p.D0.Kind != FlowDivergence || p.D0.After != 11 || p.D0.Line != 12 || p.D0.Other == nil || p.D0.Other.Line != 12 {
-		t.Fatalf("D0 %+v", p.D0)
+	d := p.FirstDivergence
+	if d == nil || d.Kind != FlowDivergence || d.After != 11 || d.Line != 12 || d.Other == nil || d.Other.Line != 12 {
+		t.Fatalf("FirstDivergence %+v", d)
 	}
 	if p.Failure == nil || !strings.Contains(p.Failure.Type, "Failed") || !slices.Contains(p.Masked, "ledger.py:Book.post stamp") || !slices.Contains(p.Masked, "ledger.py:Book.__init__ self.at") {
 		t.Errorf("failure %+v, masked %v", p.Failure, p.Masked)
@@ -147,19 +148,20 @@ func TestPairFindsWhereControlFlowDiffers(t *testing.T) {
 
 // The first difference is several windows after the start of the runs.
 func TestFactoryPairReadsSeveralWindows(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	p := compare(t, ledger.with("ledger.py", "out - 15000", "out - 14999"), ledger, "test_balance")
-	if p.D0 == nil || p.D0.Function != "Book.balance" || p.D0.Event < 2*window || p.D0.Vars[0].Name != "<return>" {
-		t.Fatalf("D0 %+v of %d events", p.D0, p.Length)
+	d := p.FirstDivergence
+	if d == nil || d.Function != "Book.balance" || d.Event < 2*window || d.Vars[0].Name != "<return>" {
+		t.Fatalf("FirstDivergence %+v of %d events", d, p.Length)
 	}
-	if p.D0.Vars[0].Buggy != "2" || p.D0.Vars[0].Fixed != "1" || p.Frames != 1 {
-		t.Errorf("%+v, %d frames", p.D0.Vars, p.Frames)
+	if d.Vars[0].Buggy != "2" || d.Vars[0].Fixed != "1" || p.FrameDistance != 1 {
+		t.Errorf("%+v, %d frames", d.Vars, p.FrameDistance)
 	}
 }
 
 func TestPairOfEqualVersionsHasNoDivergence(t *testing.T) {
 	p, err := Compare(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), ledger.tree(t), nil, nil, "test_ledger.py::test_refuses")
-	if err != nil || p.D0 != nil || p.Unstable {
+	if err != nil || p.FirstDivergence != nil || p.Unstable {
 		t.Errorf("%+v, %v", p, err)
 	}
 	_, err = Compare(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), ledger.tree(t), nil, nil, "test_ledger.py::test_none")
@@ -247,8 +249,8 @@ func FuzzReadSteps(f *testing.F) {
 		p.compare(&a, &b)
 		p.Failure = s.testFailure()
 		p.measureDistance(s)
-		if p.D0 != nil {
-			t.Errorf("a run differs from itself: %+v", p.D0)
+		if p.FirstDivergence != nil {
+			t.Errorf("a run differs from itself: %+v", p.FirstDivergence)
 		}
 	})
 }

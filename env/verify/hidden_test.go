@@ -186,7 +186,7 @@ func TestBaselineRunsTheHiddenTests(t *testing.T) {
 func TestTasksWithoutAVerificationMethod(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	got, err := v.Verify(t.Context(), task(base, "true", schemas.TestSpec{Method: schemas.VerifyNone}), base, nil, "")
-	if err != nil || got.Resolved != nil || got.Status != schemas.VerifyNotAppl {
+	if err != nil || got.Resolved != nil || got.Status != schemas.VerifyNotApplicable {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

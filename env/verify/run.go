@@ -102,10 +102,10 @@ type Run struct {
 	// Untrusted is true if the results cannot be trusted, for example because the repository
 	// contains a part of the runner. Running the tests in another way would only hide the cause.
 	Untrusted bool
-	// Unstarted is true if the runner ended before the first test, for example because it could
+	// NoTestsStarted is true if the runner ended before the first test, for example because it could
 	// not load its configuration. Finding then includes the runner's error message.
-	Unstarted bool
-	Probe     []byte // output of the probe, not trusted
+	NoTestsStarted bool
+	Probe          []byte // output of the probe, not trusted
 
 	docs map[string]string // id -> first line of its docstring
 }
@@ -126,7 +126,7 @@ func (r testRun) public() Run {
 		out.Finding, out.Untrusted = r.tampered[0], true
 	case r.unfinished:
 		out.Finding = fmt.Sprintf("the test runner did not finish (exit code %d)", r.ExitCode)
-		if out.Unstarted = len(r.tests)+len(r.uncollected) == 0 && r.ExitCode != 0; out.Unstarted {
+		if out.NoTestsStarted = len(r.tests)+len(r.uncollected) == 0 && r.ExitCode != 0; out.NoTestsStarted {
 			out.Finding += ": " + Cause(r.Output)
 		}
 	case len(r.duplicates) > 0:
@@ -135,10 +135,10 @@ func (r testRun) public() Run {
 	return out
 }
 
-// Of returns, for each listed id, the worst status of the tests that it names, and their full ids. An
-// id can name several tests (see schemas.TestSpec). An id that names no test of the run is in neither
-// map.
-func (r Run) Of(listed []string) (status map[string]string, full map[string][]string) {
+// StatusOf returns, for each listed id, the worst status of the tests that it names, and their full
+// ids. An id can name several tests (see schemas.TestSpec). An id that names no test of the run is in
+// neither map.
+func (r Run) StatusOf(listed []string) (status map[string]string, full map[string][]string) {
 	index := newTestIndex(r.Tests, r.docs)
 	status, full = map[string]string{}, map[string][]string{}
 	for _, id := range listed {

@@ -37,16 +37,18 @@ func New(cfg Config) *Verifier {
 // that the infrastructure failed and the caller may try again; the verdict then has the status
 // VerifyError.
 func (v *Verifier) Verify(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string) (schemas.Verdict, error) {
-	verdict, _, err := v.Try(ctx, t, tree, patch, finalSHA, Variant{})
+	verdict, _, err := v.VerifyVariant(ctx, t, tree, patch, finalSHA, Variant{})
 	return verdict, err
 }
 
-// Try verifies a patch with a variant of the test run, for example with another hash seed, another
-// order of tests, or a probe. It also returns the run, which is zero if the tests did not run.
-func (v *Verifier) Try(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string, variant Variant) (schemas.Verdict, Run, error) {
+// VerifyVariant verifies a patch with a variant of the test run, for example with another hash seed,
+// another order of tests, or a probe. It also returns the run, which is zero if the tests did not run.
+func (v *Verifier) VerifyVariant(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string,
+	variant Variant,
+) (schemas.Verdict, Run, error) {
 	verdict := schemas.Verdict{Status: schemas.VerifyError, Method: t.Tests.Method, FinalSHA: finalSHA}
 	if t.Tests.Method == schemas.VerifyNone {
-		verdict.Status, verdict.Reason = schemas.VerifyNotAppl, "there is no way to verify this task"
+		verdict.Status, verdict.Reason = schemas.VerifyNotApplicable, "there is no way to verify this task"
 		return verdict, Run{}, nil
 	}
 	fail := func(err error) (schemas.Verdict, Run, error) {
@@ -94,10 +96,10 @@ func explain(verdict schemas.Verdict, err error) (schemas.Verdict, error) {
 	return verdict, fmt.Errorf("verifying: %w", err)
 }
 
-// Graded reports whether a patch still changes anything after the protected files are restored, and
+// EffectOf reports whether a patch still changes anything after the protected files are restored, and
 // which of its files verification refuses. If the patch changes nothing, its verdict is that of an
 // empty patch.
-func (v *Verifier) Graded(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte) (changed bool, refused []string, err error) {
+func (v *Verifier) EffectOf(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte) (changed bool, refused []string, err error) {
 	fail := func(err error) (bool, []string, error) { return false, nil, fmt.Errorf("verifying: %w", err) }
 	spec, err := v.Spec(ctx, t, tree)
 	if err != nil {

@@ -21,9 +21,9 @@ type Commit struct {
 
 var revision = regexp.MustCompile(`^(?:HEAD|[0-9a-f]{4,40})(?:[~^]\d*)*$`)
 
-// Commit returns a commit. rev is HEAD, a hash or the beginning of one, or the name of a tag or branch, and may have
-// suffixes such as ~2.
-func (h *History) Commit(ctx context.Context, rev string) (Commit, error) {
+// FindCommit returns a commit. rev is HEAD, a hash or the beginning of one, or the name of a tag or branch, and may
+// have suffixes such as ~2.
+func (h *History) FindCommit(ctx context.Context, rev string) (Commit, error) {
 	name, suffix := rev, ""
 	if i := strings.IndexAny(rev, "~^"); i >= 0 {
 		name, suffix = rev[:i], rev[i:]

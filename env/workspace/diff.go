@@ -33,7 +33,7 @@ func (s *Store) DiffTrees(ctx context.Context, base, final string) ([]byte, erro
 
 // Diff imports the final workspace of a task and returns the patch from the task's tree to it, and the hash of its
 // tree. Both omit new files that are too large, alone or together, which Diff returns in omitted.
-func (s *Store) Diff(ctx context.Context, tree env.Tree, final io.Reader) (patch []byte, treeSHA string, omitted []schemas.LeftOut, err error) {
+func (s *Store) Diff(ctx context.Context, tree env.Tree, final io.Reader) (patch []byte, treeSHA string, omitted []schemas.OmittedFile, err error) {
 	base, err := s.Base(ctx, tree)
 	if err != nil {
 		return nil, "", nil, err

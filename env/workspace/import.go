@@ -126,10 +126,10 @@ func (i *importer) add(f File) error {
 	return nil
 }
 
-func (i *importer) omittedFiles() []schemas.LeftOut {
-	var out []schemas.LeftOut
+func (i *importer) omittedFiles() []schemas.OmittedFile {
+	var out []schemas.OmittedFile
 	for _, path := range slices.Sorted(maps.Keys(i.omitted)) {
-		out = append(out, schemas.LeftOut{Path: path, Bytes: i.omitted[path]})
+		out = append(out, schemas.OmittedFile{Path: path, Bytes: i.omitted[path]})
 	}
 	return out
 }

@@ -62,21 +62,21 @@ func TestLargeNewFilesAreLeftOut(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		more []tar.Header
-		left []schemas.LeftOut
+		left []schemas.OmittedFile
 		in   string // a text that the patch contains in addition to the fix
 	}{
-		"one":          {[]tar.Header{regular("core.1", large)}, []schemas.LeftOut{{Path: "core.1", Bytes: large}}, ""},
+		"one":          {[]tar.Header{regular("core.1", large)}, []schemas.OmittedFile{{Path: "core.1", Bytes: large}}, ""},
 		"at the limit": {[]tar.Header{regular("core.1", MaxFileBytes)}, nil, "core.1"},
 		"in a new directory": {
 			[]tar.Header{{Name: "out/", Typeflag: tar.TypeDir}, regular("out/run/log", large), regular("out/small", 3)},
-			[]schemas.LeftOut{{Path: "out/run/log", Bytes: large}}, "out/small",
+			[]schemas.OmittedFile{{Path: "out/run/log", Bytes: large}}, "out/small",
 		},
-		"sparse": {[]tar.Header{regular("huge", 3<<30)}, []schemas.LeftOut{{Path: "huge", Bytes: 3 << 30}}, ""},
+		"sparse": {[]tar.Header{regular("huge", 3<<30)}, []schemas.OmittedFile{{Path: "huge", Bytes: 3 << 30}}, ""},
 		"linked": {
 			[]tar.Header{regular("core.1", large), {Name: "core.2", Typeflag: tar.TypeLink, Linkname: "core.1"}},
-			[]schemas.LeftOut{{Path: "core.1", Bytes: large}, {Path: "core.2", Bytes: large}}, "",
+			[]schemas.OmittedFile{{Path: "core.1", Bytes: large}, {Path: "core.2", Bytes: large}}, "",
 		},
-		"too many for one patch": {several, []schemas.LeftOut{{Path: "dump.2", Bytes: 40<<20 + 2}, {Path: "dump.3", Bytes: 40<<20 + 3}}, "dump.1"},
+		"too many for one patch": {several, []schemas.OmittedFile{{Path: "dump.2", Bytes: 40<<20 + 2}, {Path: "dump.3", Bytes: 40<<20 + 3}}, "dump.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

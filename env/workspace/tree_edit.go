@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Edit describes a change of one path, for Tree.Edit.
-type Edit struct {
+// FileEdit describes a change of one path, for Tree.Edit.
+type FileEdit struct {
 	Path   string
 	Delete bool
 	Exec   bool   // the new file is executable
@@ -22,7 +22,7 @@ type Edit struct {
 
 // Edit returns a tree with some files added, replaced or deleted. Directories that become empty are removed. The new
 // tree shares everything else with t.
-func (t *Tree) Edit(changes []Edit) (*Tree, error) {
+func (t *Tree) Edit(changes []FileEdit) (*Tree, error) {
 	out := &Tree{open: t.open, label: t.label}
 	index, changed := map[string]int{}, map[string]bool{}
 	for _, c := range changes {
@@ -69,7 +69,7 @@ func (t *Tree) Edit(changes []Edit) (*Tree, error) {
 
 // emptied returns the directories that lose their last entry by the deletions. If a change adds a file to one of them,
 // add creates the directory again.
-func (t *Tree) emptied(changes []Edit) map[string]bool {
+func (t *Tree) emptied(changes []FileEdit) map[string]bool {
 	count := map[string]int{} // entries of each directory
 	for _, e := range t.entries {
 		count[path.Dir(e.path)]++

@@ -24,12 +24,12 @@ type Suite struct {
 	// the network, and enforces limits. The checks that could harm the host otherwise run
 	// only if Isolated is set.
 	Isolated bool
-	// Elsewhere means that programs run on another machine, so that their processes
+	// Remote means that programs run on another machine, so that their processes
 	// are not visible on this one.
-	Elsewhere bool
-	// Absent lists limits that something outside the driver enforces, such as the control
-	// groups of a cluster's nodes, and that are not enforced in this test.
-	Absent []string
+	Remote bool
+	// UnenforcedLimits lists limits that something outside the driver enforces, such as the
+	// control groups of a cluster's nodes, and that are not enforced in this test.
+	UnenforcedLimits []string
 	// Remove ends the sandbox with the given label from outside, without warning. If it is
 	// nil, the checks that need it are skipped.
 	Remove func(t *testing.T, label string)

@@ -91,10 +91,10 @@ func Children(t *testing.T, pid int) []int {
 	return out
 }
 
-// AsAnother runs one test of this test binary in another process and returns its output. The process runs as user uid
+// RunTestAs runs one test of this test binary in another process and returns its output. The process runs as user uid
 // (0 means the current user), with environ, PATH, HOME and TMPDIR as its environment. The program under starts it and
 // changes its privileges.
-func AsAnother(t *testing.T, test string, uid uint32, environ []string, under ...string) (string, error) {
+func RunTestAs(t *testing.T, test string, uid uint32, environ []string, under ...string) (string, error) {
 	t.Helper()
 	// Another user cannot access the directory of the binary.
 	dir, err := os.MkdirTemp("", "unprivileged-")

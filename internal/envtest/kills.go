@@ -95,12 +95,12 @@ func closeEndsAll(t *testing.T, f *fixture) {
 	}
 	f.sh(t, "setsid sleep "+nap1+" >/dev/null 2>&1 &")
 	alive := func() []string {
-		if f.suite.Elsewhere {
+		if f.suite.Remote {
 			return nil
 		}
 		return Sleepers(t, nap1)
 	}
-	for end := time.Now().Add(patience); !f.suite.Elsewhere && len(alive()) != 2; {
+	for end := time.Now().Add(patience); !f.suite.Remote && len(alive()) != 2; {
 		if time.Now().After(end) {
 			t.Fatalf("before closing: %q", alive())
 		}

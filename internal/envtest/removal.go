@@ -11,14 +11,14 @@ import (
 
 var removalChecks = []check{
 	{name: "removal from outside", fn: func(t *testing.T, f *fixture) {
-		DiesUnderneath(t, f.Sandbox, "", func() { f.suite.Remove(t, f.label) })
+		CheckRemoval(t, f.Sandbox, "", func() { f.suite.Remove(t, f.label) })
 	}},
 }
 
-// DiesUnderneath runs a command and calls end, which must end its sandbox from outside.
+// CheckRemoval runs a command and calls end, which must end its sandbox from outside.
 // The command must then return an env.DiedError that does not blame the agent and whose
 // reason contains why.
-func DiesUnderneath(t *testing.T, s env.Sandbox, why string, end func()) {
+func CheckRemoval(t *testing.T, s env.Sandbox, why string, end func()) {
 	t.Helper()
 	term, err := s.Open(t.Context(), env.TerminalSpec{Args: []string{"sh", "-c", "while [ ! -e on ]; do sleep 0.01; done; echo on; sleep 1000"}})
 	if err != nil {

@@ -94,20 +94,20 @@ type Verdict struct {
 	Wrong  []string // differences between the answer and Case.Want
 	// Misframed lists wrong answers to the commands after the case.
 	Misframed []string
-	Left      []string // processes that should be gone
+	Leftover  []string // processes that should be gone
 	Died      bool
 	Err       error // an error other than Died, after which the harness is unusable
 }
 
 // Failed reports whether anything other than lateness is wrong.
 func (v Verdict) Failed() bool {
-	return len(v.Wrong)+len(v.Misframed)+len(v.Left) > 0 || v.Err != nil || v.Answer.Hung() || v.Died
+	return len(v.Wrong)+len(v.Misframed)+len(v.Leftover) > 0 || v.Err != nil || v.Answer.Hung() || v.Died
 }
 
 func (v Verdict) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s): took %v of %v", v.Case.Name, v.Case.Surface, v.Answer.Took.Round(time.Millisecond), v.Answer.Limit)
-	for kind, list := range map[string][]string{"wrong": v.Wrong, "misframed": v.Misframed, "left": v.Left} {
+	for kind, list := range map[string][]string{"wrong": v.Wrong, "misframed": v.Misframed, "left": v.Leftover} {
 		for _, text := range list {
 			fmt.Fprintf(&b, "\n  %s: %s", kind, text)
 		}
@@ -150,7 +150,7 @@ func (p *Harness) RunCase(ctx context.Context, c Case) Verdict {
 		return v
 	}
 	if p.Isolated && !c.Leaves {
-		v.Left, v.Err = p.leftovers(ctx)
+		v.Leftover, v.Err = p.leftovers(ctx)
 	}
 	if v.Err == nil && c.Leaves {
 		v.Err = p.sweep(ctx)

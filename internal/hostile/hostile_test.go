@@ -98,7 +98,7 @@ func TestCorpusOnBubblewrap(t *testing.T) {
 }
 
 func TestDockerCorpus(t *testing.T) {
-	suite.Docker.Need(t)
+	suite.Docker.Require(t)
 	runCorpus(t, "docker", 4, func(hostile.Case) bool { return true })
 }
 

@@ -97,8 +97,8 @@ func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d discard) WriteHeader(int)             {}
 
-// Cut closes all connections.
-func (s *Server) Cut() { s.conns.each(func(c *conn) { _ = c.Close() }) }
+// CloseConnections closes all connections.
+func (s *Server) CloseConnections() { s.conns.each(func(c *conn) { _ = c.Close() }) }
 
 // Freeze silences all connections without closing them, like a machine that loses power.
 func (s *Server) Freeze() { s.conns.each(func(c *conn) { c.freeze() }) }

@@ -40,9 +40,9 @@ type Server struct {
 	WebSocket []string
 	// Delay is the time that a pod takes to start.
 	Delay time.Duration
-	// Trouble is the message of a warning event that the server reports for every pod; "" means
-	// that there are no events.
-	Trouble string
+	// WarningEvent is the message of a warning event that the server reports for every pod; ""
+	// means that there are no events.
+	WarningEvent string
 
 	t     Test
 	http  *httptest.Server
@@ -226,8 +226,8 @@ func (s *Server) Pods() []corev1.Pod {
 	return out
 }
 
-// Put adds a pod without running it, like a pod that an earlier run left behind.
-func (s *Server) Put(p corev1.Pod) {
+// AddPod adds a pod without running it, like a pod that an earlier run left behind.
+func (s *Server) AddPod(p corev1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.Namespace, p.UID = Namespace, types.UID(rand.Text())
@@ -260,8 +260,8 @@ func (s *Server) policy(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) events(w http.ResponseWriter, _ *http.Request) {
 	list := corev1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}}
-	if s.Trouble != "" {
-		list.Items = []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: s.Trouble, LastTimestamp: metav1.Now()}}
+	if s.WarningEvent != "" {
+		list.Items = []corev1.Event{{Type: corev1.EventTypeWarning, Reason: "FailedCreatePodSandBox", Message: s.WarningEvent, LastTimestamp: metav1.Now()}}
 	}
 	answer(w, http.StatusOK, list)
 }

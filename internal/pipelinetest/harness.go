@@ -100,7 +100,7 @@ func (f *fakeEnv) NoCall(context.Context) (env.Info, error) {
 	return env.Info{}, errors.New("not expected")
 }
 
-func (f *fakeEnv) LeftOut() []schemas.LeftOut { return f.h.LeftOut }
+func (f *fakeEnv) LeftOut() []schemas.OmittedFile { return f.h.LeftOut }
 
 func (f *fakeEnv) Patch(context.Context) ([]byte, string, error) {
 	if f.h.OnPatch != nil {
@@ -191,22 +191,22 @@ func (v verifier) Verify(_ context.Context, t schemas.Task, _ env.Tree, patch []
 // The functions, which may be nil, let a test intervene: an error from one of them is the error
 // of the corresponding operation.
 type Harness struct {
-	Dir      string // of the run
-	Beside   string // path of the notes; "": beside Dir
-	Config   pipeline.Config
-	Tasks    int
-	Open     func(ctx context.Context, dir string) (sinks.Store, error)
-	Store    func(sinks.Store) sinks.Store // wraps the staging store
-	OnReset  func(context.Context, schemas.Job) error
-	OnStep   func(context.Context, schemas.Job, schemas.ToolCall) error
-	OnTurn   func(context.Context, schemas.Job, int) // before a model call is reserved; the context ends when no further call may start
-	OnAsk    func(context.Context, schemas.Job, int) error
-	OnAnswer func(turn int) (askAgain bool, err error) // after the model call is settled
-	OnPatch  func() error
-	LeftOut  []schemas.LeftOut
-	OnVerify func(schemas.Task) (schemas.Verdict, error) // a verdict without a status stands for the real one
-	Change   func(*pipeline.Deps)
-	mu       sync.Mutex
+	Dir        string // of the run
+	NotesPath  string // path of the notes; "": beside Dir
+	Config     pipeline.Config
+	Tasks      int
+	Open       func(ctx context.Context, dir string) (sinks.Store, error)
+	Store      func(sinks.Store) sinks.Store // wraps the staging store
+	OnReset    func(context.Context, schemas.Job) error
+	OnStep     func(context.Context, schemas.Job, schemas.ToolCall) error
+	OnTurn     func(context.Context, schemas.Job, int) // before a model call is reserved; the context ends when no further call may start
+	OnAsk      func(context.Context, schemas.Job, int) error
+	OnAnswer   func(turn int) (askAgain bool, err error) // after the model call is settled
+	OnPatch    func() error
+	LeftOut    []schemas.OmittedFile
+	OnVerify   func(schemas.Task) (schemas.Verdict, error) // a verdict without a status stands for the real one
+	ChangeDeps func(*pipeline.Deps)
+	mu         sync.Mutex
 }
 
 // New returns a harness with the given number of tasks. open opens the staging store in the run
@@ -219,7 +219,7 @@ func New(dir string, tasks int, open func(ctx context.Context, dir string) (sink
 }
 
 // Notes returns the path of the notes.
-func (h *Harness) Notes() string { return cmp.Or(h.Beside, h.Dir+".notes") }
+func (h *Harness) Notes() string { return cmp.Or(h.NotesPath, h.Dir+".notes") }
 
 // Note appends a line to the notes.
 func (h *Harness) Note(line string) {
@@ -272,8 +272,8 @@ func (h *Harness) Parts(ctx context.Context) (pipeline.Config, pipeline.Deps, er
 		},
 		NewPolicy: func(j schemas.Job, _ schemas.Task) (agents.Policy, error) { return &policy{h, j}, nil },
 	}
-	if h.Change != nil {
-		h.Change(&deps)
+	if h.ChangeDeps != nil {
+		h.ChangeDeps(&deps)
 	}
 	return h.Config, deps, nil
 }

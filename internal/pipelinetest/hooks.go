@@ -37,10 +37,11 @@ func (s watchedStore) Create(ctx context.Context, key string, body []byte) error
 	return err
 }
 
-// Torn implements sinks.Sweeper. It returns nothing if the wrapped store is not a Sweeper.
-func (s watchedStore) Torn(ctx context.Context) ([]sinks.Torn, error) {
+// UnfinishedWrites implements sinks.Sweeper. It returns nothing if the wrapped store is not a
+// Sweeper.
+func (s watchedStore) UnfinishedWrites(ctx context.Context) ([]sinks.UnfinishedWrite, error) {
 	if sweeper, ok := s.Store.(sinks.Sweeper); ok {
-		return sweeper.Torn(ctx)
+		return sweeper.UnfinishedWrites(ctx)
 	}
 	return nil, nil
 }

@@ -73,7 +73,7 @@ type Server struct {
 // If the environment names no server program, it skips the test.
 func Serve(t testing.TB) *Server {
 	if suite.Minio.Value(t) == "" {
-		suite.Versitygw.Need(t)
+		suite.Versitygw.Require(t)
 	}
 	Env(t, AccessKey, SecretKey)
 	s, err := Launch(t.TempDir())
@@ -115,8 +115,8 @@ func (s *Server) Data(key string) (string, error) {
 	return found, err
 }
 
-// Lose removes the files of an object without the server's knowledge.
-func (s *Server) Lose(key string) error {
+// RemoveObject removes the files of an object without the server's knowledge.
+func (s *Server) RemoveObject(key string) error {
 	return os.RemoveAll(filepath.Join(s.dir, Bucket, filepath.FromSlash(key)))
 }
 

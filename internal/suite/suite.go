@@ -36,8 +36,8 @@ func All() []Suite {
 	return []Suite{Docker, Factory, Soak, Cluster, Pythons, Versitygw, Minio, ATIF, Kubernetes}
 }
 
-// Need skips a test of the suite unless the suite is on, and returns the variable's value.
-func (s Suite) Need(t testing.TB) string {
+// Require skips a test of the suite unless the suite is on, and returns the variable's value.
+func (s Suite) Require(t testing.TB) string {
 	t.Helper()
 	value := s.Value(t)
 	if value == "" {

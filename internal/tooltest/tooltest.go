@@ -152,7 +152,7 @@ func invalidInputs(schema jsonschema.Schema) []string {
 }
 
 func exampleOf(tool tools.Tool) string {
-	if e, ok := tool.(tools.Documented); ok {
+	if e, ok := tool.(tools.Hinter); ok {
 		return e.Example()
 	}
 	return "{}"

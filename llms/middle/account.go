@@ -88,7 +88,7 @@ func atRisk(err error, worst float64) float64 {
 	switch {
 	case !ok: // canceled
 	case e.Class == llms.ClassTimeout, e.Status == http.StatusBadGateway, e.Status == 520:
-	case e.Status >= 300, e.Class == llms.ClassUnreachable, e.Class == llms.ClassRefused && e.Status == 0:
+	case e.Status >= 300, e.Class == llms.ClassUnreachable, e.Class == llms.ClassBadRequest && e.Status == 0:
 		return 0
 	}
 	return worst

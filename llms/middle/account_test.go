@@ -22,11 +22,11 @@ func TestEveryRequestLimitsItsAnswer(t *testing.T) {
 		s    llms.Sampling
 		want int
 	}{
-		"not set":       {llms.Sampling{}, llms.DefaultAnswer},
-		"zero":          {llms.Sampling{MaxTokens: new(0)}, llms.DefaultAnswer},
-		"minus one":     {llms.Sampling{Extra: map[string]any{"max_tokens": -1}}, llms.DefaultAnswer},
+		"not set":       {llms.Sampling{}, llms.DefaultMaxTokens},
+		"zero":          {llms.Sampling{MaxTokens: new(0)}, llms.DefaultMaxTokens},
+		"minus one":     {llms.Sampling{Extra: map[string]any{"max_tokens": -1}}, llms.DefaultMaxTokens},
 		"another limit": {llms.Sampling{MaxTokens: new(500), Extra: map[string]any{"max_tokens": -1.0, "top_k": 3}}, 500},
-		"text":          {llms.Sampling{Extra: map[string]any{"max_completion_tokens": "1000000"}}, llms.DefaultAnswer},
+		"text":          {llms.Sampling{Extra: map[string]any{"max_completion_tokens": "1000000"}}, llms.DefaultMaxTokens},
 	} {
 		s, p := &steps{usage: &schemas.Usage{}}, &recordingAccount{}
 		client := wrap(t, s, middle.Config{Limited: true, Prices: middle.Prices{{Model: "m", Output: 1}}})
@@ -56,7 +56,7 @@ func TestAnswersWithoutUsageKeepTheirWorstCase(t *testing.T) {
 	if _, err := client.Chat(llms.WithAccount(t.Context(), p), llms.Request{}); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]schemas.Payment{{AtRiskUSD: llms.DefaultAnswer / 1e6, Estimated: p.paid[0].Estimated}}, p.paid); diff != "" {
+	if diff := cmp.Diff([]schemas.Payment{{AtRiskUSD: llms.DefaultMaxTokens / 1e6, Estimated: p.paid[0].Estimated}}, p.paid); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -184,7 +184,7 @@ func TestMissingUsageIsEstimated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, total := resp.Reply.Estimated, schemas.Calls{}.Ended(p.paid[0])
+		got, total := resp.Reply.Estimated, schemas.Calls{}.AddResult(p.paid[0])
 		if usage != nil {
 			if got != nil || total.EstimatedPrompt != 0 || total.Uncounted != 0 || total.Prompt != 7 {
 				t.Errorf("%s: %+v, %+v", name, got, total)

@@ -48,7 +48,7 @@ func TestCacheSendsEqualRequestsOnce(t *testing.T) {
 	s := &steps{usage: &schemas.Usage{Prompt: 7, Completion: 2}}
 	var notes []string
 	open := func(s *steps) llms.Client {
-		return wrap(t, s, middle.Config{Cache: dir, Note: func(n string) { notes = append(notes, n) }, Prices: middle.Prices{{Model: "m", Input: 1}}})
+		return wrap(t, s, middle.Config{Cache: dir, Warn: func(n string) { notes = append(notes, n) }, Prices: middle.Prices{{Model: "m", Input: 1}}})
 	}
 	c, p := open(s), &recordingAccount{}
 	ask := func(c llms.Client, p *recordingAccount, r llms.Request) schemas.Reply {
@@ -114,7 +114,7 @@ func TestConcurrentEqualRequestsAreSentOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{errs: []error{&llms.Error{Class: llms.ClassQuota}}}
 		slow := &slowClient{s}
-		c := wrap(t, slow, middle.Config{Cache: dir, Note: func(n string) { t.Error(n) }})
+		c := wrap(t, slow, middle.Config{Cache: dir, Warn: func(n string) { t.Error(n) }})
 		if _, err := c.Chat(t.Context(), llms.Request{}); err == nil || len(entries(t, dir)) != 0 {
 			t.Fatalf("a failure was cached: %v", err)
 		}

@@ -24,10 +24,10 @@ type Config struct {
 	// Limited is true if accounts have a limit. The model then needs a price, and each
 	// request is sent with a limit on the length of its answer.
 	Limited bool
-	// Cache is the directory of cached replies; "" means no cache. Note is called with a
+	// Cache is the directory of cached replies; "" means no cache. Warn is called with a
 	// message for each problem of the cache; it must not be nil if Cache is set.
 	Cache string
-	Note  func(string)
+	Warn  func(string)
 }
 
 // Wrap returns a client of one model on one or more endpoints. It fails if Limited is set
@@ -45,7 +45,7 @@ func Wrap(endpoints []Endpoint, cfg Config) (llms.Client, error) {
 	}
 	var c llms.Client = &retryClient{Client: newRoute(paying), cfg: cfg.Retry.withDefaults()}
 	if cfg.Cache != "" {
-		c = &cacheClient{Client: c, dir: cfg.Cache, note: cfg.Note, running: map[string]chan struct{}{}}
+		c = &cacheClient{Client: c, dir: cfg.Cache, note: cfg.Warn, running: map[string]chan struct{}{}}
 	}
 	return c, nil
 }

@@ -165,7 +165,7 @@ func TestRetryDoesNotWaitPastItsLimit(t *testing.T) {
 }
 
 func TestFatalErrorsAreNotRepeated(t *testing.T) {
-	for _, class := range []llms.Class{llms.ClassAuth, llms.ClassQuota, llms.ClassContext, llms.ClassNotFound, llms.ClassRefused} {
+	for _, class := range []llms.Class{llms.ClassAuth, llms.ClassQuota, llms.ClassContext, llms.ClassNotFound, llms.ClassBadRequest} {
 		s := &steps{errs: []error{&llms.Error{Class: class}}}
 		_, err := wrap(t, s, middle.Config{}).Chat(t.Context(), llms.Request{})
 		if llms.ClassOf(err) != class || len(s.at) != 1 {
@@ -245,12 +245,12 @@ func TestEveryAttemptIsAccountedFor(t *testing.T) {
 		if _, err := c.Chat(ctx, llms.Request{}); err != nil {
 			t.Fatal(err)
 		}
-		worst := llms.DefaultAnswer / 1e6
+		worst := llms.DefaultMaxTokens / 1e6
 		want := []schemas.Payment{{Failed: true}, {Failed: true, AtRiskUSD: worst}, {Usage: s.usage, CostUSD: new(5 / 1e6)}}
 		if diff := cmp.Diff(want, p.paid); diff != "" || !slices.Equal(p.worst, []float64{worst, worst, worst}) {
 			t.Errorf("%v %s", p.worst, diff)
 		}
-		if got := s.last.Sampling.MaxTokens; got == nil || *got != llms.DefaultAnswer {
+		if got := s.last.Sampling.MaxTokens; got == nil || *got != llms.DefaultMaxTokens {
 			t.Errorf("a request has no limit for the answer: %v", got)
 		}
 		p.deny = fmt.Errorf("no: %w", llms.ErrBudget)
@@ -275,7 +275,7 @@ func TestWorstCaseIsAnUpperBound(t *testing.T) {
 		"tools":   {llms.Request{Tools: []schemas.ToolSchema{{Description: text}}, Sampling: llms.Sampling{MaxTokens: &many}}, 3000 + 1000},
 		"written": {llms.Request{Tools: []schemas.ToolSchema{{Name: "written to the cache", Description: text}}, Sampling: llms.Sampling{MaxTokens: &many}}, 6000 + 1000},
 		"extra":   {llms.Request{Sampling: llms.Sampling{MaxTokens: &many, Extra: map[string]any{"max_completion_tokens": 5000.0}}}, 50_000},
-		"default": {llms.Request{}, 10 * llms.DefaultAnswer},
+		"default": {llms.Request{}, 10 * llms.DefaultMaxTokens},
 	} {
 		p := &recordingAccount{}
 		s := &steps{usage: &schemas.Usage{}}
@@ -334,7 +334,7 @@ func TestFailedCallsCountTheirPossibleCost(t *testing.T) {
 		"connection broke": {&llms.Error{Class: llms.ClassServer}, 1},
 		"broken answer":    {&llms.Error{Class: llms.ClassServer, Status: 200}, 1},
 		"cancelled":        {context.Canceled, 1},
-		"request invalid":  {&llms.Error{Class: llms.ClassRefused}, 0},
+		"request invalid":  {&llms.Error{Class: llms.ClassBadRequest}, 0},
 	} {
 		p := &recordingAccount{}
 		s := &steps{errs: []error{c.err}}

@@ -126,7 +126,7 @@ func answerLimit(s llms.Sampling) int64 {
 		limit = max(limit, wholeNumber(s.Extra[name]))
 	}
 	if limit == 0 {
-		return llms.DefaultAnswer
+		return llms.DefaultMaxTokens
 	}
 	return limit
 }
@@ -145,7 +145,7 @@ func withLimit(r llms.Request) llms.Request {
 		}
 	}
 	if !limited {
-		s.MaxTokens = new(llms.DefaultAnswer)
+		s.MaxTokens = new(llms.DefaultMaxTokens)
 	}
 	return r
 }

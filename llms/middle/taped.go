@@ -32,7 +32,7 @@ func (c tapedClient) Chat(ctx context.Context, r llms.Request) (llms.Response, e
 	if err != nil {
 		ex.Failure = cmp.Or(string(llms.ClassOf(err)), "cancelled")
 	}
-	if tapeErr := tape.Keep(ex); tapeErr != nil {
+	if tapeErr := tape.Record(ex); tapeErr != nil {
 		tapeErr = fmt.Errorf("recording a model call: %w", tapeErr)
 		if err != nil { // err is not wrapped, so that the call is not retried
 			tapeErr = fmt.Errorf("%w; the call failed: %v", tapeErr, err)

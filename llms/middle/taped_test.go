@@ -14,13 +14,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// memoryTape is a tape in memory whose Keep returns err.
+// memoryTape is a tape in memory whose Record returns err.
 type memoryTape struct {
 	seen []string
 	err  error
 }
 
-func (s *memoryTape) Keep(ex llms.Exchange) error {
+func (s *memoryTape) Record(ex llms.Exchange) error {
 	s.seen = append(s.seen, fmt.Sprintf("%s %d %s %s", ex.Request, ex.Status, ex.Failure, ex.Response))
 	return s.err
 }

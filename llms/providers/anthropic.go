@@ -126,7 +126,7 @@ func (c *Anthropic) options(ex *exchange) []option.RequestOption {
 
 // request fills in what the SDK's structs can express; patchBody adds the rest.
 func (c *Anthropic) request(r llms.Request) (anthropic.MessageNewParams, error) {
-	p := anthropic.MessageNewParams{Model: anthropic.Model(c.model), MaxTokens: llms.DefaultAnswer}
+	p := anthropic.MessageNewParams{Model: anthropic.Model(c.model), MaxTokens: llms.DefaultMaxTokens}
 	if r.Sampling.MaxTokens != nil {
 		p.MaxTokens = int64(*r.Sampling.MaxTokens)
 	}
@@ -145,7 +145,7 @@ func (c *Anthropic) request(r llms.Request) (anthropic.MessageNewParams, error) 
 	for _, t := range r.Tools {
 		var schema anthropic.ToolInputSchemaParam
 		if err := json.Unmarshal(t.Parameters, &schema); err != nil {
-			return p, &llms.Error{Class: llms.ClassRefused, Message: fmt.Sprintf("the parameters of tool %s are not a JSON schema: %v", t.Name, err), Err: err}
+			return p, &llms.Error{Class: llms.ClassBadRequest, Message: fmt.Sprintf("the parameters of tool %s are not a JSON schema: %v", t.Name, err), Err: err}
 		}
 		tool := anthropic.ToolUnionParamOfTool(schema, t.Name)
 		tool.OfTool.Description = anthropic.String(t.Description)

@@ -86,7 +86,7 @@ func TestAnthropicConversation(t *testing.T) {
 		}
 	}
 	sent := srv.Log()[1].Body
-	if err := json.Unmarshal(sent, &body); err != nil || body.Temperature == nil || body.MaxTokens != llms.DefaultAnswer || body.Thinking["budget_tokens"] == nil || body.ToolChoice["type"] != "auto" {
+	if err := json.Unmarshal(sent, &body); err != nil || body.Temperature == nil || body.MaxTokens != llms.DefaultMaxTokens || body.Thinking["budget_tokens"] == nil || body.ToolChoice["type"] != "auto" {
 		t.Errorf("%v: sent %s", err, sent)
 	}
 	if got := string(body.Tools[0].InputSchema); !strings.Contains(got, `"additionalProperties":false`) || !strings.Contains(got, `"required":["path"]`) {
@@ -163,7 +163,7 @@ func TestAnthropicErrors(t *testing.T) {
 		"overloaded":  {mock.Fault{Status: 529, Body: body("overloaded_error", "Overloaded")}, llms.ClassOverload, 0},
 		"500":         {mock.Fault{Status: 500, Body: body("api_error", "Internal server error")}, llms.ClassServer, 0},
 		"error in ok": {mock.Fault{Body: body("overloaded_error", "Overloaded")}, llms.ClassOverload, 0},
-		"bad request": {mock.Fault{Status: 400, Body: body("invalid_request_error", "tools.0.name: too long")}, llms.ClassRefused, 0},
+		"bad request": {mock.Fault{Status: 400, Body: body("invalid_request_error", "tools.0.name: too long")}, llms.ClassBadRequest, 0},
 		"html":        {mock.Fault{Body: "<html>hello", ContentType: "text/html"}, llms.ClassNotFound, 0},
 		"cut":         {mock.Fault{Break: "cut"}, llms.ClassServer, 0},
 		"truncated":   {mock.Fault{Break: "truncate"}, llms.ClassServer, 0},

@@ -42,7 +42,7 @@ func (e *endpoint) transportError(ctx, callCtx context.Context, ex *exchange, er
 		out.Message = errTooLong.Error()
 	case ex.sent == nil && ex.status == 0 && ex.patch != nil:
 		// The SDK refused to build the request.
-		out.Class, out.Message = llms.ClassRefused, err.Error()
+		out.Class, out.Message = llms.ClassBadRequest, err.Error()
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		out.Message = "the connection was closed before the answer was complete"
 	default:
@@ -110,7 +110,7 @@ func statusError(status int, h http.Header, raw []byte) *llms.Error {
 	if limit, ok := contextSizes(raw); ok {
 		e.Class, e.ContextLimit = llms.ClassContext, limit
 	}
-	if e.Class == "" || e.Class == llms.ClassRefused {
+	if e.Class == "" || e.Class == llms.ClassBadRequest {
 		e.Class = classByMessage(status, message, e.Class)
 	}
 	if e.Class == "" {
@@ -144,7 +144,7 @@ var codes = map[string]llms.Class{
 	"overloaded_error": llms.ClassOverload, "engine_overloaded": llms.ClassOverload, "server_overloaded": llms.ClassOverload,
 	"slow_down": llms.ClassOverload, "server_error": llms.ClassServer, "internal_error": llms.ClassServer,
 	"internal_server_error": llms.ClassServer, "unavailable": llms.ClassOverload, "timeout": llms.ClassTimeout, "timeout_error": llms.ClassTimeout, "deadline_exceeded": llms.ClassTimeout,
-	"invalid_request_error": llms.ClassRefused, "invalid_argument": llms.ClassRefused, "badrequesterror": llms.ClassRefused,
+	"invalid_request_error": llms.ClassBadRequest, "invalid_argument": llms.ClassBadRequest, "badrequesterror": llms.ClassBadRequest,
 }
 
 // classByCode returns the class of a lower-case code, or "" if the code is unknown.
@@ -216,7 +216,7 @@ func classByStatus(status int) llms.Class {
 	case status == 409 || status >= 500 || status < 300:
 		return llms.ClassServer
 	}
-	return llms.ClassRefused
+	return llms.ClassBadRequest
 }
 
 // errorBody finds status, code and message in the forms of errors that servers send: an
@@ -251,7 +251,7 @@ func errorBody(raw []byte) (status int, code, message string) {
 			}
 			continue
 		}
-		if code == "" || classByCode(code) == "" || classByCode(code) == llms.ClassRefused {
+		if code == "" || classByCode(code) == "" || classByCode(code) == llms.ClassBadRequest {
 			code = cmp.Or(strings.ToLower(c), code)
 		}
 	}

@@ -97,7 +97,7 @@ func checkNotStreamed(ex *exchange) *llms.Error {
 	if kind != "text/event-stream" && !bytes.HasPrefix(bytes.TrimSpace(ex.received), []byte("data:")) {
 		return nil
 	}
-	return &llms.Error{Class: llms.ClassRefused, Status: ex.status,
+	return &llms.Error{Class: llms.ClassBadRequest, Status: ex.status,
 		Message: "the server streams its answer although the request did not ask for a stream: turn streaming off in the server, or in the proxy before it"}
 }
 

@@ -19,7 +19,7 @@ import (
 // must report, "" if the client gets a normal answer.
 var faultClasses = map[string]llms.Class{
 	"overflow_openai": llms.ClassContext, "overflow_anthropic": llms.ClassContext, "overflow_vllm": llms.ClassContext, "overflow_gemini": llms.ClassContext,
-	"unsupported_parameter": llms.ClassRefused, "unprocessable": llms.ClassRefused, "redirect": llms.ClassRefused,
+	"unsupported_parameter": llms.ClassBadRequest, "unprocessable": llms.ClassBadRequest, "redirect": llms.ClassBadRequest,
 	"auth": llms.ClassAuth, "forbidden": llms.ClassAuth,
 	"payment": llms.ClassQuota, "quota": llms.ClassQuota,
 	"model_not_found": llms.ClassNotFound, "web_page": llms.ClassNotFound,

@@ -207,7 +207,7 @@ func echoArguments(call schemas.ToolCall) string {
 func checkExtra(extra map[string]any, more ...string) error {
 	for _, name := range append(more, "messages", "model", "stream", "tools", "n") {
 		if _, ok := extra[name]; ok {
-			return &llms.Error{Class: llms.ClassRefused, Message: fmt.Sprintf("sampling.extra must not set %q", name)}
+			return &llms.Error{Class: llms.ClassBadRequest, Message: fmt.Sprintf("sampling.extra must not set %q", name)}
 		}
 	}
 	return nil

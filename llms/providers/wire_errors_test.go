@@ -64,7 +64,7 @@ func TestWireContextOverflow(t *testing.T) {
 		"max_tokens is too large: 100000. This model supports at most 16384 completion tokens.",
 		"Unsupported parameter: temperature", "messages: the field is required",
 	} {
-		if e := errorFor(t, 400, `{"error":{"message":"`+message+`"}}`, nil); e.Class != llms.ClassRefused {
+		if e := errorFor(t, 400, `{"error":{"message":"`+message+`"}}`, nil); e.Class != llms.ClassBadRequest {
 			t.Errorf("%s: %s", message, e.Class)
 		}
 	}
@@ -113,7 +113,7 @@ func TestWireUnrequestedStream(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = c.Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
-			if llms.ClassOf(err) != llms.ClassRefused || !strings.Contains(err.Error(), "turn streaming off") {
+			if llms.ClassOf(err) != llms.ClassBadRequest || !strings.Contains(err.Error(), "turn streaming off") {
 				t.Errorf("%s, %s: %v", provider, kind, err)
 			}
 		}

@@ -58,14 +58,14 @@ type Writer struct {
 	clean func(string) string
 
 	mu      sync.Mutex
-	file    *os.File // nil before the first Keep
+	file    *os.File // nil before the first Record
 	size    int64
 	records int
 	recent  recent
 	last    string // hash of the last response
 }
 
-// New returns the tape of one episode. The first Keep opens the file, or creates it. clean
+// New returns the tape of one episode. The first Record opens the file, or creates it. clean
 // replaces secrets in each body before it is written; nil means that bodies are not changed.
 func New(path string, clean func(string) string) *Writer {
 	if clean == nil {
@@ -74,8 +74,8 @@ func New(path string, clean func(string) string) *Writer {
 	return &Writer{path: path, clean: clean}
 }
 
-// Keep implements llms.Tape. If it fails, it removes the incomplete record.
-func (w *Writer) Keep(ex llms.Exchange) error {
+// Record implements llms.Tape. If it fails, it removes the incomplete record.
+func (w *Writer) Record(ex llms.Exchange) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.file == nil {

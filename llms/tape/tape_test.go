@@ -51,7 +51,7 @@ func writeEpisode(t *testing.T, turns int) (string, int64) {
 	path := Path(t.TempDir(), "abcdef")
 	w := New(path, nil)
 	for n := range turns {
-		if err := w.Keep(exchange(request("", n), fmt.Sprint("answer", n))); err != nil {
+		if err := w.Record(exchange(request("", n), fmt.Sprint("answer", n))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,7 +105,7 @@ func TestReadReturnsWhatWasRecorded(t *testing.T) {
 	}
 	for _, ex := range sent {
 		w := New(path, nil) // a new Writer each time, as in a new process
-		if err := w.Keep(ex); err != nil {
+		if err := w.Record(ex); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.Close(); err != nil {
@@ -146,7 +146,7 @@ func TestTruncatedFile(t *testing.T) {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
 		w := New(path, nil)
-		if err := w.Keep(exchange(request("", 9), "more")); err != nil {
+		if err := w.Record(exchange(request("", 9), "more")); err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
 		_ = w.Close()
@@ -173,7 +173,7 @@ func TestDamageAndMissingFiles(t *testing.T) {
 	if _, err := Read(path, func(string) bool { return true }); err == nil || !strings.Contains(err.Error(), "record 1") {
 		t.Errorf("damaged: %v", err)
 	}
-	if err := New(path, nil).Keep(exchange([]byte("{}"), "x")); err == nil || !strings.Contains(err.Error(), "move it away") {
+	if err := New(path, nil).Record(exchange([]byte("{}"), "x")); err == nil || !strings.Contains(err.Error(), "move it away") {
 		t.Errorf("appending to a damaged file: %v", err)
 	}
 }
@@ -185,7 +185,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &Writer{path: "/dev/full", clean: strings.Clone, file: full}
-	err = w.Keep(exchange(request("", 0), "x"))
+	err = w.Record(exchange(request("", 0), "x"))
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("got %v", err)
 	}
@@ -209,14 +209,14 @@ func TestPartialRecordIsRemoved(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	err := w.Keep(exchange([]byte(noise(5, 5000)), "x"))
+	err := w.Record(exchange([]byte(noise(5, 5000)), "x"))
 	if back := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); back != nil {
 		t.Fatal(back)
 	}
 	if !errors.Is(err, syscall.EFBIG) {
 		t.Fatalf("got %v", err)
 	}
-	if err := errors.Join(w.Keep(exchange([]byte("{}"), "y")), w.Close()); err != nil {
+	if err := errors.Join(w.Record(exchange([]byte("{}"), "y")), w.Close()); err != nil {
 		t.Fatal(err)
 	}
 	got, err := Read(path, func(string) bool { return true })
@@ -231,7 +231,7 @@ func TestSecretsAreMasked(t *testing.T) {
 	w := New(path, strings.NewReplacer(`secret\"1`, "***", "secret-2", "***").Replace)
 	body := []byte(`{"a":"secret\"1 and secret-2"}`)
 	for range 2 {
-		if err := w.Keep(exchange(body, "you said secret-2")); err != nil {
+		if err := w.Record(exchange(body, "you said secret-2")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -277,7 +277,7 @@ func FuzzRead(f *testing.F) {
 	for _, bodies := range [][]string{{""}, {"a", "aa"}} {
 		w := New(filepath.Join(f.TempDir(), "x"), nil)
 		for _, body := range bodies {
-			if err := w.Keep(exchange([]byte(body), "b")); err != nil {
+			if err := w.Record(exchange([]byte(body), "b")); err != nil {
 				f.Fatal(err)
 			}
 		}

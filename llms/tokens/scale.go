@@ -14,9 +14,9 @@ type Scale struct {
 	reports int
 }
 
-// Unknown is the ratio before the first report. Other vocabularies need up to a quarter more
+// DefaultRatio is the ratio before the first report. Other vocabularies need up to a quarter more
 // tokens for code and English.
-const Unknown = 1.25
+const DefaultRatio = 1.25
 
 // Bounds of a plausible ratio.
 const (
@@ -52,7 +52,7 @@ func (s *Scale) Expect(counted int) int {
 	defer s.mu.Unlock()
 	r := s.ratio
 	if s.reports == 0 {
-		r = Unknown
+		r = DefaultRatio
 	}
 	return int(math.Ceil(float64(counted) * r))
 }

@@ -70,7 +70,7 @@ func (l *Ledger) Account(episode, task string) *Account {
 func (l *Ledger) AddEarlier(a *Account, c schemas.Calls, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a.calls, a.failed = a.calls.Plus(c), failed
+	a.calls, a.failed = a.calls.Add(c), failed
 	l.earlier += c.Spent()
 	for _, lim := range a.limits {
 		lim.spent += c.Spent()
@@ -202,7 +202,7 @@ func (l *Ledger) takeBack(a *Account, worst float64) {
 func (l *Ledger) Settle(a *Account, worst float64, p schemas.Payment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a.calls, a.failed = a.calls.Ended(p), p.Failed
+	a.calls, a.failed = a.calls.AddResult(p), p.Failed
 	l.answered = l.answered || !p.Failed
 	l.release(a, worst, p.Spent())
 }
@@ -246,7 +246,7 @@ func (l *Ledger) Totals() (all schemas.Calls, here float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range l.accounts {
-		all = all.Plus(a.calls)
+		all = all.Add(a.calls)
 	}
 	return all, max(0, all.Spent()-l.earlier)
 }

@@ -51,7 +51,7 @@ func Read(ctx context.Context, conn *engine.Conn, runID string) (*observe.Budget
 	if err != nil || revision == 0 {
 		return nil, err
 	}
-	b := &observe.Budget{LimitUSD: d.Limit, SpentUSD: d.Closed, Over: d.Exhausted != ""}
+	b := &observe.Budget{LimitUSD: d.Limit, SpentUSD: d.Closed, UsedUp: d.Exhausted != ""}
 	for _, sh := range d.Open {
 		b.SpentUSD += sh.Spent
 		if sh.Lost {

@@ -187,7 +187,7 @@ func TestLargeJobsGoThroughTheObjectStore(t *testing.T) {
 	if err := conn.Sweep(t.Context(), "r1"); err != nil {
 		t.Error(err)
 	}
-	if held, err := conn.Held(t.Context()); err != nil || len(held) != 0 {
+	if held, err := conn.BytesByRun(t.Context()); err != nil || len(held) != 0 {
 		t.Errorf("runs left after Sweep: %v, %v", held, err)
 	}
 }
@@ -220,7 +220,7 @@ func TestReconcilingWhileQueueingDuplicatesNothing(t *testing.T) {
 // A watch that is idle for longer than its patience survives the loss of its consumer.
 func TestClusterWatchOutlivesItsConsumer(t *testing.T) {
 	t.Parallel()
-	suite.Cluster.Need(t)
+	suite.Cluster.Require(t)
 	e := open(t, t.TempDir(), func(o *Options) { o.CallTimeout = 3 * time.Second })
 	e.patience = 9 * time.Second
 	enqueue(t, e, 1)
@@ -251,7 +251,7 @@ func TestClusterWatchOutlivesItsConsumer(t *testing.T) {
 
 func TestClusterThreeHundredThousandJobs(t *testing.T) {
 	t.Parallel()
-	if suite.Cluster.Need(t); testing.Short() {
+	if suite.Cluster.Require(t); testing.Short() {
 		t.Skip("NOT RUN: 300,000 jobs; make full runs it")
 	}
 	dir, n := t.TempDir(), 300_000

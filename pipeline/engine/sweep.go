@@ -29,8 +29,8 @@ func streamsOf(runID string) []string {
 	return []string{"TASKS_" + runID, "STEPS_" + runID, "KV_EPISODES_" + runID, "OBJ_BODIES_" + runID, "KV_" + budgetBucket(runID)}
 }
 
-// Held returns the runs that have streams on the cluster, with their sizes in bytes.
-func (c *Conn) Held(ctx context.Context) (map[string]uint64, error) {
+// BytesByRun returns the runs that have streams on the cluster, with their sizes in bytes.
+func (c *Conn) BytesByRun(ctx context.Context) (map[string]uint64, error) {
 	held := map[string]uint64{}
 	err := c.call(ctx, "listing streams", func(ctx context.Context) error {
 		clear(held)
@@ -47,17 +47,17 @@ func (c *Conn) Held(ctx context.Context) (map[string]uint64, error) {
 	return held, err
 }
 
-// Forget removes a run from the cluster, including its entry in the registry.
-func (c *Conn) Forget(ctx context.Context, runID string) error {
+// DeleteRun removes a run from the cluster, including its entry in the registry.
+func (c *Conn) DeleteRun(ctx context.Context, runID string) error {
 	if err := c.Sweep(ctx, runID); err != nil {
 		return err
 	}
 	return c.call(ctx, "removing the run's entry", func(ctx context.Context) error { return c.runs.Purge(ctx, runID) })
 }
 
-// Led reports whether a run has a coordinator. It waits up to four heartbeats for a renewal of
-// the run's entry after r, because the clocks of the machines may differ.
-func (c *Conn) Led(ctx context.Context, r RunEntry) (bool, error) {
+// HasCoordinator reports whether a run has a coordinator. It waits up to four heartbeats for a
+// renewal of the run's entry after r, because the clocks of the machines may differ.
+func (c *Conn) HasCoordinator(ctx context.Context, r RunEntry) (bool, error) {
 	if r.Phase == Stopped || r.Phase == Completed {
 		return false, nil
 	}

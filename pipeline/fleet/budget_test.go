@@ -62,9 +62,9 @@ func (h *harness) coordinateAndWatchBudget(t *testing.T, conn *engine.Conn) <-ch
 		}
 		return s.Budget
 	}}
-	h.Change = func(d *pipeline.Deps) { d.Observer = reader }
+	h.ChangeDeps = func(d *pipeline.Deps) { d.Observer = reader }
 	end := h.coordinate(t.Context())
-	h.Change = nil
+	h.ChangeDeps = nil
 	out := make(chan result, 1)
 	go func() {
 		got := <-end
@@ -87,7 +87,7 @@ func checkBudget(t *testing.T, conn *engine.Conn, got result) {
 	if s.Phase == string(engine.Completed) {
 		s.Budget = got.budget
 	}
-	if b := s.Budget; b == nil || math.Abs(b.SpentUSD-rep.Calls.Spent()) > 1e-9 || b.ReservedUSD != 0 || b.LostUSD != 0 || b.Over != (rep.ExitCode == 5) {
+	if b := s.Budget; b == nil || math.Abs(b.SpentUSD-rep.Calls.Spent()) > 1e-9 || b.ReservedUSD != 0 || b.LostUSD != 0 || b.UsedUp != (rep.ExitCode == 5) {
 		t.Errorf("the cluster has the budget %+v, the report has the calls %+v", b, rep.Calls)
 	}
 }
@@ -104,7 +104,7 @@ func TestRunBudgetHoldsOnCluster(t *testing.T) {
 	h, conn := newFleet(t, 24)
 	h.Config.Workers, h.Config.MaxCost = 4, 0.6
 	got := h.runWithWorkers(t, conn, dialNATS(t, conn.Place()), dialNATS(t, conn.Place()))
-	if pipelinetest.ExitCode(t, got.err) != pipelinetest.ExitCode(t, wantErr) || got.rep.Verdict != want.Verdict || got.rep.Raise != want.Raise || got.rep.Hint != want.Hint {
+	if pipelinetest.ExitCode(t, got.err) != pipelinetest.ExitCode(t, wantErr) || got.rep.Verdict != want.Verdict || got.rep.FlagToRaise != want.FlagToRaise || got.rep.Hint != want.Hint {
 		t.Errorf("%v (%s), without a cluster %v (%s)", got.err, got.rep.Verdict, wantErr, want.Verdict)
 	}
 	if message, want := got.err.Error(), wantErr.Error(); message[:strings.Index(message, "$")] != want[:strings.Index(want, "$")] {

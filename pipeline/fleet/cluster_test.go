@@ -196,7 +196,7 @@ func startNodes(t *testing.T) (nodes []*exec.Cmd, urls string) {
 // kind is killed during the run. The run still completes, each episode is staged once, no recorded
 // reply is requested again, and the numbers of the status always add up.
 func TestCluster(t *testing.T) {
-	suite.Cluster.Need(t)
+	suite.Cluster.Require(t)
 	t.Parallel()
 	nodes, urls := startNodes(t)
 	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: urls, Patience: 2 * time.Minute})

@@ -19,7 +19,7 @@ import (
 // neither in the shared state at any moment nor in the calls to the model. With a higher limit the
 // run completes.
 func TestClusterBudget(t *testing.T) {
-	suite.Cluster.Need(t)
+	suite.Cluster.Require(t)
 	t.Parallel()
 	nodes, urls := startNodes(t)
 	conn, err := engine.Dial(t.Context(), engine.Cluster{URL: urls, Patience: 2 * time.Minute})
@@ -67,7 +67,7 @@ func TestClusterBudget(t *testing.T) {
 	release(t, dir)
 	coordinator = startProcess(t, "coordinator", "c", env...)
 	workers[0] = startProcess(t, "worker", "w4", env...)
-	waitUntil("stopped", func(s observe.Status) bool { return s.Phase == string(engine.Stopped) && s.Budget.Over })
+	waitUntil("stopped", func(s observe.Status) bool { return s.Phase == string(engine.Stopped) && s.Budget.UsedUp })
 
 	rep := waitForReport(t, coordinator)
 	c, h := rep.Calls, newHarness(dir, clusterTasks)

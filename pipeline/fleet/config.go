@@ -17,7 +17,7 @@ type Config struct {
 	// waits for budget does so four times as often.
 	Poll     time.Duration
 	InFlight int    // how many jobs all workers together execute at once; default 65536
-	Offer    []byte // the data that workers need to execute jobs of this run
+	RunSpec  []byte // the data that workers need to execute jobs of this run
 }
 
 func (c Config) withDefaults() Config {

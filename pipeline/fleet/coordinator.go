@@ -158,8 +158,8 @@ func (c *coordinator) begin(ctx context.Context) error {
 	if err := writeMarker(ctx, b); err != nil {
 		return err
 	}
-	offer := "offer-" + schemas.HashBytes(c.cfg.Offer)[:16]
-	if err := b.Engine.PutBody(ctx, offer, c.cfg.Offer); err != nil {
+	offer := "offer-" + schemas.HashBytes(c.cfg.RunSpec)[:16]
+	if err := b.Engine.PutBody(ctx, offer, c.cfg.RunSpec); err != nil {
 		return err
 	}
 	entries, err := b.Engine.Entries(ctx)
@@ -179,7 +179,7 @@ func (c *coordinator) begin(ctx context.Context) error {
 		return err
 	}
 	body, err := RunDetails{
-		Selected: b.Selected(), Reused: b.Reused(), Since: c.jobs.since, Attempts: b.Config.Attempts, Offer: offer, Staging: b.Deps.Staging.URI(),
+		Selected: b.Selected(), Reused: b.Reused(), Since: c.jobs.since, Attempts: b.Config.Attempts, RunSpec: offer, Staging: b.Deps.Staging.URI(),
 		Settled: settled, Budgeted: c.budget != nil,
 	}.encode()
 	if err != nil {

@@ -14,7 +14,7 @@ type RunDetails struct {
 	Reused   int    `json:"reused"`   // staged before this coordinator started
 	Since    uint64 `json:"since"`    // records with a higher revision changed under this coordinator
 	Attempts int    `json:"attempts"` // jobs with higher attempt numbers are not selected
-	Offer    string `json:"offer"`    // name of the body with the data that workers need to execute jobs
+	RunSpec  string `json:"offer"`    // name of the body with the data that workers need to execute jobs
 	Staging  string `json:"staging"`
 	// Budgeted says that workers must reserve every call in the run's shared budget.
 	Budgeted bool `json:"budgeted,omitempty"`

@@ -93,9 +93,9 @@ func TestDrainedCoordinatorWaitsForRunningJobs(t *testing.T) {
 		once.Do(func() { close(drain); close(reached) })
 		return nil
 	}
-	h.Change = func(d *pipeline.Deps) { d.Drain = drain }
+	h.ChangeDeps = func(d *pipeline.Deps) { d.Drain = drain }
 	end := h.coordinate(t.Context())
-	h.Change = nil
+	h.ChangeDeps = nil
 	if err := h.join(t.Context(), conn, "w"); err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 	}
 	s := observe.Status{
 		RunID: run.RunID, Phase: string(run.Phase), Coordinator: fmt.Sprintf("pid %d on %s, in %s", run.PID, run.Host, run.Dir),
-		Silent: max(0, now.Sub(run.Seen).Seconds()), Staging: details.Staging, Budget: details.Budget, Selected: details.Selected, Reused: details.Reused, Workers: []observe.WorkerStatus{},
+		SilentSeconds: max(0, now.Sub(run.Seen).Seconds()), Staging: details.Staging, Budget: details.Budget, Selected: details.Selected, Reused: details.Reused, Workers: []observe.WorkerStatus{},
 	}
 	alive := map[string]bool{}
 	for _, w := range workers {
@@ -70,7 +70,7 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 			state = "silent"
 		}
 		s.Workers = append(s.Workers, observe.WorkerStatus{
-			Name: w.Name, Host: w.Host, Version: w.Version, State: state, Reason: w.Reason, Slots: w.Slots, Running: w.Running, Load: w.Load, Silent: max(0, now.Sub(w.Seen).Seconds()),
+			Name: w.Name, Host: w.Host, Version: w.Version, State: state, Reason: w.Reason, Slots: w.Slots, Running: w.Running, Load: w.Load, SilentSeconds: max(0, now.Sub(w.Seen).Seconds()),
 		})
 	}
 	slices.SortFunc(s.Workers, func(a, b observe.WorkerStatus) int { return strings.Compare(a.Name, b.Name) })

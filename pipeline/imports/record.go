@@ -74,7 +74,7 @@ func (r *record) episode(format, name string, raw []byte, modified time.Time) (*
 	task.Source, task.Instructions = cmp.Or(task.Source, "import/"+format), r.problem
 	task.InstanceID = cmp.Or(r.instance, strings.TrimSuffix(name, ".json"))
 	if task.Repo == "" { // derive the repository, which determines the split, from the ID
-		task.Repo = provenance.Named(task.InstanceID)
+		task.Repo = provenance.RepoOfInstance(task.InstanceID)
 	}
 	ep := &schemas.Episode{
 		Job: schemas.Job{

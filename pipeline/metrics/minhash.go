@@ -21,7 +21,7 @@ func MinHash(rows []schemas.StepRow) string {
 			}
 		}
 	}
-	s, ok := overlap.Sign(overlap.Words(text[:min(len(text), overlap.MaxText)]))
+	s, ok := overlap.SignatureOf(overlap.Words(text[:min(len(text), overlap.MaxText)]))
 	if !ok {
 		return ""
 	}

@@ -7,12 +7,12 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// News fills is_new_information: an observation has new information if it shows a fact
+// MarkNewInformation fills is_new_information: an observation has new information if it shows a fact
 // that no earlier observation of the episode has shown. Facts are lines of files,
 // matches, directory entries, stack frames, values of names, and lines of output.
 // Presentation (line numbers, the listing around the current line, headings, addresses
 // of objects, durations) does not count.
-func News(rows []schemas.StepRow) {
+func MarkNewInformation(rows []schemas.StepRow) {
 	known := memory{facts: map[fact]bool{}, lines: map[string]bool{}, outputLines: map[string]bool{}}
 	for i := range rows {
 		r := &rows[i]

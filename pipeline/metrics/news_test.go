@@ -165,7 +165,7 @@ func TestNewsIsInformationNotShownBefore(t *testing.T) {
 			rows = append(rows, s.row)
 			want = append(want, fmt.Sprintf("%d %s %s: %t", i, *s.row.ToolName, *s.row.ArgumentsJSON, s.want))
 		}
-		News(rows)
+		MarkNewInformation(rows)
 		for i, r := range rows {
 			got = append(got, fmt.Sprintf("%d %s %s: %t", i, *r.ToolName, *r.ArgumentsJSON, *r.IsNewInformation))
 		}
@@ -195,7 +195,7 @@ func TestNewsOfRecordedEpisodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		News(s.Steps)
+		MarkNewInformation(s.Steps)
 		var notNew []string
 		for i := range s.Steps {
 			if r := &s.Steps[i]; r.IsNewInformation != nil && !*r.IsNewInformation {

@@ -19,7 +19,7 @@ import (
 func Episode(ep *schemas.Episode, cfg Config) (sinks.Staged, error) {
 	red := redact.New(cfg.Secrets)
 	out, err := normaliseOnce(ep, cfg, red)
-	if wiser := red.Wiser(cfg.Secrets); err == nil && wiser != nil {
+	if wiser := red.WithLearned(cfg.Secrets); err == nil && wiser != nil {
 		red = wiser
 		out, err = normaliseOnce(ep, cfg, red)
 	}
@@ -80,7 +80,7 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 		}
 	}
 	metrics.Repeats(rows)
-	metrics.News(rows)
+	metrics.MarkNewInformation(rows)
 	metrics.Behaviour(e, rows)
 	// A policy that knew the fix is assumed to have used it in every step. The demonstrator is an
 	// exception: apart from its edit, its steps use only information from its transcript.

@@ -106,7 +106,7 @@ func TestResumeCommand(t *testing.T) {
 		{"", "tracesmith run --max-cost 0.5 -c a.yaml   # resumes", []string{"tracesmith", "run", "--max-cost", "0.5", "-c", "a.yaml", "--retry=infra"}},
 		{"", "tracesmith run -c FILE --run-dir 'my runs/a'   # resumes", nil},
 	} {
-		r := Report{Verdict: OverBudget, Raise: c.raise, Command: c.command, RunDir: "my runs/a"}
+		r := Report{Verdict: OverBudget, FlagToRaise: c.raise, Command: c.command, RunDir: "my runs/a"}
 		if got := r.FailureCommands(); len(got) != 1 || got[0] != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}

@@ -73,7 +73,7 @@ func TestExitCodes(t *testing.T) {
 	if good.ExitCode != 0 || good.Verdict != Complete {
 		t.Errorf("a run with a failure of the agent has exit code %d, want 0", good.ExitCode)
 	}
-	budget := Report{Verdict: OverBudget, Raise: "--max-cost", ExitCode: 5, Missing: []Missing{{}}}
+	budget := Report{Verdict: OverBudget, FlagToRaise: "--max-cost", ExitCode: 5, Missing: []Missing{{}}}
 	budget.Summarise()
 	if budget.ExitCode != 5 || !strings.Contains(budget.Next[0], "--max-cost") {
 		t.Errorf("%+v", budget)

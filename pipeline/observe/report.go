@@ -111,7 +111,7 @@ type Report struct {
 	RunID         string    `json:"run_id"`
 	RunDir        string    `json:"run_dir"`
 	Command       []string  `json:"command,omitempty"` // started the run; Next contains variants of it
-	Raise         string    `json:"-"`                 // the flag to raise before running again
+	FlagToRaise   string    `json:"-"`                 // the flag to raise before running again
 	Started       time.Time `json:"started"`
 	Ended         time.Time `json:"ended"`
 	Error         string    `json:"error,omitempty"` // why the run stopped early
@@ -276,8 +276,8 @@ func (r *Report) setVerdict() {
 func (r *Report) FailureCommands() []string {
 	var next []string
 	switch {
-	case r.Raise != "":
-		next = append(next, r.resumeCommand(r.Raise, "HIGHER")+"   # resumes")
+	case r.FlagToRaise != "":
+		next = append(next, r.resumeCommand(r.FlagToRaise, "HIGHER")+"   # resumes")
 	case r.Verdict != Complete && r.Verdict != WithGaps:
 		next = append(next, r.resumeCommand()+"   # resumes")
 	case r.Verdict == WithGaps:

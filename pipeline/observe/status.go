@@ -6,17 +6,17 @@ type Status struct {
 	RunID       string `json:"run_id"`
 	Phase       string `json:"phase"`
 	Coordinator string `json:"coordinator"` // pid, host and directory
-	// Silent is the number of seconds since the coordinator last reported.
-	Silent   float64 `json:"coordinator_silent_s"`
-	Staging  string  `json:"staging"`
-	Selected int     `json:"selected"`
-	Reused   int     `json:"reused"`
-	Ran      int     `json:"ran"`
-	Missing  int     `json:"missing"`
-	Waiting  int     `json:"waiting"`
-	Running  int     `json:"running"`
-	Done     int     `json:"done"`
-	Failed   int     `json:"failed"` // given up
+	// SilentSeconds is the number of seconds since the coordinator last reported.
+	SilentSeconds float64 `json:"coordinator_silent_s"`
+	Staging       string  `json:"staging"`
+	Selected      int     `json:"selected"`
+	Reused        int     `json:"reused"`
+	Ran           int     `json:"ran"`
+	Missing       int     `json:"missing"`
+	Waiting       int     `json:"waiting"`
+	Running       int     `json:"running"`
+	Done          int     `json:"done"`
+	Failed        int     `json:"failed"` // given up
 	// Budget shows how much the run has spent. It is nil for runs without limits.total_cost and
 	// limits.task_cost, and for runs without a cluster.
 	Budget *Budget `json:"budget,omitempty"`
@@ -27,15 +27,15 @@ type Status struct {
 
 // WorkerStatus describes a worker that took part in the last day.
 type WorkerStatus struct {
-	Name    string   `json:"name"`
-	Host    string   `json:"host"`
-	Version string   `json:"version"`
-	State   string   `json:"state"` // "silent" if its last message is too old
-	Reason  string   `json:"reason,omitempty"`
-	Slots   int      `json:"slots"`
-	Running []string `json:"running"`
-	Load    float64  `json:"load"`
-	Silent  float64  `json:"silent_s"` // seconds since the worker last reported
+	Name          string   `json:"name"`
+	Host          string   `json:"host"`
+	Version       string   `json:"version"`
+	State         string   `json:"state"` // "silent" if its last message is too old
+	Reason        string   `json:"reason,omitempty"`
+	Slots         int      `json:"slots"`
+	Running       []string `json:"running"`
+	Load          float64  `json:"load"`
+	SilentSeconds float64  `json:"silent_s"` // seconds since the worker last reported
 }
 
 // Budget is the state of the budget that the workers of a run on a cluster share, in USD.
@@ -46,5 +46,5 @@ type Budget struct {
 	// ReservedUSD is the worst-case cost of the running calls. SpentUSD + ReservedUSD never
 	// exceeds LimitUSD.
 	ReservedUSD float64 `json:"reserved_usd"`
-	Over        bool    `json:"used_up"`
+	UsedUp      bool    `json:"used_up"`
 }

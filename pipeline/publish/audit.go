@@ -319,7 +319,7 @@ func (a *audit) checkManifest(ctx context.Context, base, want string, expected m
 		a.addFinding(latestKey, Damaged, "its SHA-256 is not that of the manifest: one of the two was changed")
 	case !bytes.Equal(raw, canonical):
 		a.addFinding(key, Damaged, "it was changed: it is not canonical JSON")
-	case !schemas.Sealed(raw):
+	case !schemas.VerifySeal(raw):
 		a.addFinding(key, Damaged, errUnsealed.Error())
 	case a.name != "" && m.Dataset != a.name:
 		a.addFinding(claimKey, Damaged, fmt.Sprintf("it names dataset %q, but the manifest of version %s names %q", a.name, m.Version, m.Dataset))

@@ -237,7 +237,7 @@ func TestS3AuditOfAServerWithBadDisks(t *testing.T) {
 	if err := os.WriteFile(dataFile(files[0]), body, 0o600); err != nil { // in place, so that the server keeps its metadata
 		t.Fatal(err)
 	}
-	if err := srv.Lose("team/traces/" + files[1]); err != nil {
+	if err := srv.RemoveObject("team/traces/" + files[1]); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Truncate(dataFile(files[2]), 10); err != nil {

@@ -300,8 +300,8 @@ func TestCardSaysHowToReproduce(t *testing.T) {
 		}
 	}
 	card, m = cardOf(t, nil, moved...)
-	if m.Split.Otherwise != 3 {
-		t.Errorf("%d episodes are in another split than the hash of their repository gives, want 3", m.Split.Otherwise)
+	if m.Split.Exceptions != 3 {
+		t.Errorf("%d episodes are in another split than the hash of their repository gives, want 3", m.Split.Exceptions)
 	}
 	wantLines(t, card, "Episodes with another split: 3.")
 }

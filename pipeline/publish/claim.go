@@ -17,10 +17,10 @@ type datasetClaim struct {
 	Layout  int    `json:"layout"`
 }
 
-// Holds reports whether dest already contains the dataset with this name. It returns false
-// if dest is empty, ErrOccupied if dest contains anything else, and ErrName if the name is
-// invalid.
-func Holds(ctx context.Context, dest sinks.Store, name string) (exists bool, err error) {
+// ContainsDataset reports whether dest already contains the dataset with this name. It
+// returns false if dest is empty, ErrOccupied if dest contains anything else, and ErrName if
+// the name is invalid.
+func ContainsDataset(ctx context.Context, dest sinks.Store, name string) (exists bool, err error) {
 	raw, err := readClaim(ctx, dest, name)
 	return raw != nil, err
 }

@@ -30,7 +30,7 @@ type contaminationCheck struct {
 type (
 	taskKey       struct{ source, instance string }
 	benchmarkTest struct{ benchmark, test string }
-	// matchKey is a task and what it matches (provenance.Finding.Of).
+	// matchKey is a task and what it matches (provenance.Finding.Original).
 	matchKey struct {
 		task taskKey
 		of   string
@@ -130,8 +130,8 @@ func (c *contaminationCheck) compareText(kind int, body string) textComparison {
 	if kind == provenance.Patches {
 		body = overlap.Changed(body)
 	}
-	p := overlap.PrintOf(body)
-	result = textComparison{comparable: [2]bool{len(p.Grams) >= overlap.Least, p.Shingles >= overlap.Least}}
+	p := overlap.TextHashesOf(body)
+	result = textComparison{comparable: [2]bool{len(p.Grams) >= overlap.MinRuns, p.Shingles >= overlap.MinRuns}}
 	found := c.benchmarks.Text(kind, p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +155,7 @@ func listedRepos(e schemas.EpisodeRow) (out []provenance.Finding) {
 		if test == provenance.TestRepo {
 			of = e.Repo
 		}
-		out = append(out, provenance.Finding{Benchmark: benchmark, Test: test, Of: of})
+		out = append(out, provenance.Finding{Benchmark: benchmark, Test: test, Original: of})
 	}
 	return out
 }
@@ -179,10 +179,10 @@ func (c *contaminationCheck) addEpisode(e schemas.EpisodeRow, result comparison)
 		counted[key] = true
 		found := matchesFor(c.byTest, key)
 		found.addTask(task)
-		m := found.matches[matchKey{task, f.Of}]
+		m := found.matches[matchKey{task, f.Original}]
 		if m == nil {
 			m = &match{}
-			found.matches[matchKey{task, f.Of}] = m
+			found.matches[matchKey{task, f.Original}] = m
 		}
 		m.share, m.episodes = max(m.share, f.Share), m.episodes+1
 		if f.Test == provenance.TestPatch || f.Test == provenance.TestPatchNear {

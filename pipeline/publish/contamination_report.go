@@ -40,7 +40,7 @@ type Lists struct {
 type Bounds struct {
 	Words13 float64 `json:"share_13gram"`       // share of the shorter text's 13-word runs
 	MinHash float64 `json:"similarity_minhash"` // Jaccard similarity, estimated from signatures of 5-word runs
-	Least   int     `json:"least_runs"`         // minimum number of runs in each of the two texts
+	MinRuns int     `json:"least_runs"`         // minimum number of runs in each of the two texts
 	// CommonBeyond is the number of a benchmark's texts beyond which a shared 13-word run counts
 	// as boilerplate and is ignored.
 	CommonBeyond int `json:"common_beyond"`
@@ -82,7 +82,7 @@ type TestFound struct {
 type TaskFound struct {
 	Source   string   `json:"task_source"`
 	Instance string   `json:"instance_id"`
-	Of       string   `json:"of"`                // the matching instance, repository, commit or request of the benchmark
+	Original string   `json:"of"`                // the matching instance, repository, commit or request of the benchmark
 	Overlap  float64  `json:"overlap,omitempty"` // for texts: the maximum over the task's episodes
 	Episodes int      `json:"episodes"`
 	IDs      []string `json:"episode_ids,omitempty"` // for patches, which differ by episode: the matching episodes
@@ -100,8 +100,8 @@ func (c *contaminationCheck) identity() string {
 func (c *contaminationCheck) report() Contamination {
 	r := Contamination{
 		Schema: "tracesmith.contamination/1", Episodes: c.episodes, Tasks: len(c.tasks), Hashes: c.identity(),
-		Lists:  Lists{provenance.ListVersion, provenance.Listed()},
-		Bounds: Bounds{overlap.GramShare, overlap.NearShare, overlap.Least, overlap.Common},
+		Lists:  Lists{provenance.ListVersion, provenance.BenchmarkSizes()},
+		Bounds: Bounds{overlap.GramShare, overlap.NearShare, overlap.MinRuns, overlap.MaxSharing},
 		Limits: []string{
 			"patches are the final patches of the episodes, because the reference fixes of the tasks are not staged",
 			"paraphrased or translated texts are not found",
@@ -191,7 +191,7 @@ func (c *contaminationCheck) test(key benchmarkTest, compared bool) TestFound {
 		t.Found = append(t.Found, TaskFound{k.task.source, k.task.instance, k.of, round(m.share), m.episodes, m.ids})
 	}
 	slices.SortFunc(t.Found, func(a, b TaskFound) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Of, b.Of))
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Instance, b.Instance), cmp.Compare(a.Original, b.Original))
 	})
 	return t
 }

@@ -59,7 +59,7 @@ func toy(t *testing.T) *provenance.Comparison {
 			Source: "file", InstanceID: "toy-" + about, Repo: "toy/" + about, BaseCommit: schemas.HashBytes([]byte(about))[:40],
 			Instructions: statement(about), GoldPatch: fix(about),
 		}
-		if err := l.AddTask(provenance.PrintsOf(task, "toy")); err != nil {
+		if err := l.AddTask(provenance.TaskHashesOf(task, "toy")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,7 +138,7 @@ func TestContaminationIsReported(t *testing.T) {
 		t.Error("texts of a benchmark without hashes were compared")
 	}
 	patches := tests["toy patch_13gram"].Found
-	if len(patches) != 3 || patches[0].Instance != "mine-1" || patches[0].Of != "toy-alpha" || patches[0].Overlap != 1 ||
+	if len(patches) != 3 || patches[0].Instance != "mine-1" || patches[0].Original != "toy-alpha" || patches[0].Overlap != 1 ||
 		!slices.Equal(patches[0].IDs, []string{staged[0].Episode.EpisodeID}) || patches[2].Instance != "mine-3" || patches[2].Overlap != 1 {
 		t.Errorf("%+v", patches)
 	}
@@ -189,8 +189,8 @@ func TestWithheldEpisodesAreNotReported(t *testing.T) {
 	cfg.Benchmarks = toy(t)
 	rep := run(t, cfg)
 	c, _ := contamination(t, root)
-	if rep.Held != 1 || c.Episodes != 1 || c.Tasks != 1 {
-		t.Errorf("%d episodes withheld, %d episodes of %d tasks reported", rep.Held, c.Episodes, c.Tasks)
+	if rep.Withheld != 1 || c.Episodes != 1 || c.Tasks != 1 {
+		t.Errorf("%d episodes withheld, %d episodes of %d tasks reported", rep.Withheld, c.Episodes, c.Tasks)
 	}
 	for _, b := range c.Benchmarks {
 		for _, one := range b.Tests {

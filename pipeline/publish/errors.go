@@ -16,8 +16,8 @@ var ErrSchemas = errors.New("the records cannot be published")
 // invalid.
 var ErrDamaged = errors.New("a staged episode is damaged")
 
-// ErrHeld means that every episode is withheld because of possible secrets.
-var ErrHeld = errors.New("all episodes are withheld")
+// ErrWithheld means that every episode is withheld because of possible secrets.
+var ErrWithheld = errors.New("all episodes are withheld")
 
 // ErrOccupied means that the destination contains something other than this dataset.
 var ErrOccupied = errors.New("destination is occupied")

@@ -114,7 +114,7 @@ func TestPublishingAgainRestoresTheRoot(t *testing.T) {
 		}) {
 			t.Errorf("without %s: %+v", rel, got.Findings)
 		}
-		if again := run(t, config(t, dir(t, root), staging)); !again.Already || again.Version != rep.Version {
+		if again := run(t, config(t, dir(t, root), staging)); !again.AlreadyPublished || again.Version != rep.Version {
 			t.Errorf("%+v", again)
 		}
 		if diff := cmp.Diff(want, tree(t, root)); diff != "" {

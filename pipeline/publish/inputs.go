@@ -143,7 +143,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 			where = append(where, s.URI())
 		}
 		if in.withheld > 0 {
-			return nil, fmt.Errorf("%w: %s", ErrHeld, *in.deadLetters[0].ErrorMessage)
+			return nil, fmt.Errorf("%w: %s", ErrWithheld, *in.deadLetters[0].ErrorMessage)
 		}
 		return nil, fmt.Errorf("%w in %s: finish a run there first (tracesmith run), or name another run directory", ErrEmpty, strings.Join(where, ", "))
 	}

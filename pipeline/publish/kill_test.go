@@ -57,7 +57,7 @@ func (o *claimedStore) Get(ctx context.Context, key string) ([]byte, error) {
 func TestClaimDuringCheck(t *testing.T) {
 	root, staging := t.TempDir(), stage(t, "run", 0, 1)
 	dest := &claimedStore{Store: dir(t, root), claim: func() { run(t, config(t, dir(t, root), staging)) }}
-	if rep := run(t, config(t, dest, staging)); !rep.Already {
+	if rep := run(t, config(t, dest, staging)); !rep.AlreadyPublished {
 		t.Errorf("%+v", rep)
 	}
 }

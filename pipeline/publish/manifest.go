@@ -11,7 +11,7 @@ import (
 // decodeManifest reads a manifest and checks its seal.
 func decodeManifest(raw []byte) (schemas.Manifest, error) {
 	m, err := parseManifest(raw)
-	if err == nil && !schemas.Sealed(raw) {
+	if err == nil && !schemas.VerifySeal(raw) {
 		err = errUnsealed
 	}
 	return m, err

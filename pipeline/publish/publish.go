@@ -14,20 +14,20 @@ import (
 
 // Report is the result of a publish.
 type Report struct {
-	URI      string               `json:"uri"` // of the dataset's root
-	Dataset  string               `json:"dataset"`
-	Version  string               `json:"version"`
-	Already  bool                 `json:"already_published"` // the version existed; at most latest.json and the root were written
-	Episodes int                  `json:"episodes"`
-	Steps    int64                `json:"steps"`
-	Kept     int                  `json:"kept"`
-	KeptGold int                  `json:"kept_gold_used,omitempty"` // by policies that could see the gold patch
-	Held     int                  `json:"held_back,omitempty"`      // episodes withheld because of a possible secret
-	Files    int                  `json:"files"`
-	Uploaded int                  `json:"uploaded"` // files uploaded by this call
-	Copied   int                  `json:"copied"`   // files that the store copied from the latest version; all other files existed
-	Bytes    int64                `json:"bytes"`    // of all files
-	Funnel   []schemas.FunnelStep `json:"funnel"`
+	URI              string               `json:"uri"` // of the dataset's root
+	Dataset          string               `json:"dataset"`
+	Version          string               `json:"version"`
+	AlreadyPublished bool                 `json:"already_published"` // the version existed; at most latest.json and the root were written
+	Episodes         int                  `json:"episodes"`
+	Steps            int64                `json:"steps"`
+	Kept             int                  `json:"kept"`
+	KeptGold         int                  `json:"kept_gold_used,omitempty"` // by policies that could see the gold patch
+	Withheld         int                  `json:"held_back,omitempty"`      // episodes withheld because of a possible secret
+	Files            int                  `json:"files"`
+	Uploaded         int                  `json:"uploaded"` // files uploaded by this call
+	Copied           int                  `json:"copied"`   // files that the store copied from the latest version; all other files existed
+	Bytes            int64                `json:"bytes"`    // of all files
+	Funnel           []schemas.FunnelStep `json:"funnel"`
 }
 
 // Publish writes one version of a dataset, points latest.json at it and copies its files
@@ -44,7 +44,7 @@ func Publish(ctx context.Context, cfg Config) (Report, error) {
 	}
 	defer in.rows.close()
 	p := &publication{cfg: cfg, in: in, version: in.version(cfg)}
-	exists, err := Holds(ctx, cfg.Dest, cfg.Name)
+	exists, err := ContainsDataset(ctx, cfg.Dest, cfg.Name)
 	if err != nil {
 		return Report{}, err
 	}
@@ -162,9 +162,9 @@ func (p *publication) manifest(sel selection.Result, t *Tally, files []builtFile
 
 func (p *publication) report(m schemas.Manifest, already bool) Report {
 	r := Report{
-		Already: already,
-		URI:     p.cfg.Dest.URI(), Dataset: m.Dataset, Version: m.Version, Episodes: m.Totals.Episodes,
-		Steps: m.Totals.Steps, Kept: m.Totals.Kept, Files: len(m.Files), Uploaded: p.uploaded, Copied: p.copied, Held: p.in.withheld,
+		AlreadyPublished: already,
+		URI:              p.cfg.Dest.URI(), Dataset: m.Dataset, Version: m.Version, Episodes: m.Totals.Episodes,
+		Steps: m.Totals.Steps, Kept: m.Totals.Kept, Files: len(m.Files), Uploaded: p.uploaded, Copied: p.copied, Withheld: p.in.withheld,
 	}
 	if m.Selection != nil {
 		r.KeptGold = m.Selection.KeptGold

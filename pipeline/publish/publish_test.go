@@ -143,7 +143,7 @@ func TestPublishedDatasetIsWhatWasStaged(t *testing.T) {
 	rep := run(t, config(t, dir(t, root), staging))
 	d := wantDataset(t, dir(t, root), append(golden("run", 9), failed)...)
 
-	if rep.Already || rep.Episodes != 10 || rep.Steps != 100 || rep.Kept != 9 || rep.Uploaded != rep.Files {
+	if rep.AlreadyPublished || rep.Episodes != 10 || rep.Steps != 100 || rep.Kept != 9 || rep.Uploaded != rep.Files {
 		t.Errorf("report = %+v", rep)
 	}
 	kept, err := d.Kept(t.Context())
@@ -230,7 +230,7 @@ func TestSameStagingGivesIdenticalTrees(t *testing.T) {
 	}
 	before := tree(t, a)
 	again := run(t, config(t, dir(t, a), whole))
-	if !again.Already || again.Uploaded != 0 || again.Version != first.Version || again.Kept != first.Kept {
+	if !again.AlreadyPublished || again.Uploaded != 0 || again.Version != first.Version || again.Kept != first.Kept {
 		t.Errorf("repeat = %+v", again)
 	}
 	if diff := cmp.Diff(before, tree(t, a)); diff != "" {

@@ -45,7 +45,7 @@ func TestS3PublishToS3(t *testing.T) {
 			staging := stage(t, "run", 0, 4)
 			rep := run(t, config(t, dest, staging))
 			wantDataset(t, dest, golden("run", 4)...)
-			if again := run(t, config(t, dest, staging)); !again.Already || again.Version != rep.Version {
+			if again := run(t, config(t, dest, staging)); !again.AlreadyPublished || again.Version != rep.Version {
 				t.Errorf("repeat = %+v", again)
 			}
 		})
@@ -84,7 +84,7 @@ func TestS3ServerKilledBetweenDataAndManifest(t *testing.T) {
 		t.Error("a dataset without a manifest can be opened")
 	}
 	rep := run(t, config(t, dest, staging))
-	if rep.Already || rep.Uploaded != 0 {
+	if rep.AlreadyPublished || rep.Uploaded != 0 {
 		t.Errorf("repeat = %+v, want no data file uploaded again", rep)
 	}
 	wantDataset(t, dest, golden("run", 3)...)

@@ -74,7 +74,7 @@ func TestSideFilesArePublished(t *testing.T) {
 	if judged := run(t, withSteps); judged.Kept != 1 {
 		t.Errorf("a selection that reads steps keeps %d episodes, want 1", judged.Kept)
 	}
-	if again := run(t, config(t, dir(t, root), staging)); !again.Already {
+	if again := run(t, config(t, dir(t, root), staging)); !again.AlreadyPublished {
 		t.Error("the same input gives another version")
 	}
 }
@@ -90,7 +90,7 @@ func TestEpisodesWithSecretsAreWithheld(t *testing.T) {
 	put(t, staging, leaky)
 	put(t, staging, all[2])
 	rep := run(t, config(t, dir(t, root), staging))
-	if rep.Episodes != 2 || rep.Held != 1 {
+	if rep.Episodes != 2 || rep.Withheld != 1 {
 		t.Errorf("%+v", rep)
 	}
 	dead := records[schemas.DeadLetterRow](t, arrowrec.DeadLetters, filepath.Join(root, "exclusions", "dead-letters.parquet"))
@@ -116,8 +116,8 @@ func TestEpisodesWithSecretsAreWithheld(t *testing.T) {
 	// Each remaining episode contains a secret that only the publisher knows.
 	cfg := config(t, dir(t, t.TempDir()), staging)
 	cfg.Secrets = redact.NewKnown([]string{all[0].Episode.EpisodeID, all[2].Episode.EpisodeID})
-	if _, err := publish.Publish(t.Context(), cfg); !errors.Is(err, publish.ErrHeld) {
-		t.Errorf("%v, want ErrHeld", err)
+	if _, err := publish.Publish(t.Context(), cfg); !errors.Is(err, publish.ErrWithheld) {
+		t.Errorf("%v, want ErrWithheld", err)
 	}
 }
 

@@ -190,5 +190,5 @@ func (t *Tally) split() *schemas.ManifestSplit {
 	for i, name := range provenance.Splits {
 		ratios[name] = provenance.Shares[i]
 	}
-	return &schemas.ManifestSplit{Policy: "repo-hash", Salt: provenance.Salt, Ratios: ratios, Otherwise: t.otherSplit}
+	return &schemas.ManifestSplit{Policy: "repo-hash", Salt: provenance.Salt, Ratios: ratios, Exceptions: t.otherSplit}
 }

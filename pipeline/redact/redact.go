@@ -19,7 +19,7 @@ import (
 
 // Redactor replaces secrets by [REDACTED:type:n], where n numbers the different values
 // of a type, so that a secret has the same placeholder in the whole episode. It learns
-// values that it recognized by their name; Wiser returns a redactor that finds them
+// values that it recognized by their name; WithLearned returns a redactor that finds them
 // without their name. A Redactor is not safe for concurrent use.
 type Redactor struct {
 	known   []*Known          // known values of the run, and values that an earlier redactor learned
@@ -48,9 +48,9 @@ func New(known *Known) *Redactor {
 	return r
 }
 
-// Wiser returns a new redactor that knows the values that r has learned. It returns nil if r has
-// learned none.
-func (r *Redactor) Wiser(known *Known) *Redactor {
+// WithLearned returns a new redactor that knows the values that r has learned. It returns nil if
+// r has learned none.
+func (r *Redactor) WithLearned(known *Known) *Redactor {
 	if len(r.learned) == 0 && !r.aws {
 		return nil
 	}

@@ -201,7 +201,7 @@ func ReadStatus(ctx context.Context, dir string, staging sinks.Store) (observe.S
 
 func (n statusContent) status() observe.Status {
 	s := observe.Status{
-		RunID: n.RunID, Phase: n.Phase, Coordinator: n.Process, Silent: max(0, time.Since(n.At).Seconds()),
+		RunID: n.RunID, Phase: n.Phase, Coordinator: n.Process, SilentSeconds: max(0, time.Since(n.At).Seconds()),
 		Selected: n.Selected, Reused: n.Reused, Ran: n.Done + n.Failed, Running: len(n.Running), Done: n.Reused + n.Done, Failed: n.Failed + n.Earlier,
 		Workers: []observe.WorkerStatus{},
 	}

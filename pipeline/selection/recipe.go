@@ -26,7 +26,7 @@ type Recipe struct {
 	Near        float64        `yaml:"near" json:"near,omitempty"`               // MinHash similarity at which an episode is a duplicate; 0 = off
 	ReportNear  float64        `yaml:"report_near" json:"report_near,omitempty"` // like Near, but only counted
 	Group       string         `yaml:"group" json:"group,omitempty"`             // column whose values define the groups; "" = group_id
-	Select      string         `yaml:"select" json:"select,omitempty"`           // one of Orders: which episodes of a group are kept; "" = all
+	Select      string         `yaml:"select" json:"select,omitempty"`           // one of SelectModes: which episodes of a group are kept; "" = all
 	Best        int            `yaml:"best" json:"best,omitempty"`               // number of episodes of a group that Select keeps; 0 = 1
 	Caps        map[string]int `yaml:"caps" json:"caps,omitempty"`               // column -> maximum number of episodes per value
 	Seed        int64          `yaml:"seed" json:"seed"`                         // seed of the random order before caps
@@ -56,7 +56,7 @@ func (p *Predicate) UnmarshalYAML(node *yaml.Node) error {
 	return node.Decode((*plain)(p))
 }
 
-// Orders lists the values of Recipe.Select:
+// SelectModes lists the values of Recipe.Select:
 //
 //   - shortest: fewest completion tokens (if known for the whole group), then fewest turns
 //   - best: resolved, then highest reward, then shortest
@@ -64,7 +64,7 @@ func (p *Predicate) UnmarshalYAML(node *yaml.Node) error {
 //   - correct: all resolved episodes
 //
 // In a recipe file, all means "", and best-3 means best with best: 3.
-var Orders = []string{"shortest", "best", "first", selectCorrect}
+var SelectModes = []string{"shortest", "best", "first", selectCorrect}
 
 const selectCorrect = "correct"
 
@@ -114,8 +114,8 @@ func (r *Recipe) check(where string) error {
 	if r.Select == "all" {
 		r.Select = ""
 	}
-	if r.Select != "" && !slices.Contains(Orders, r.Select) {
-		return fmt.Errorf("selection %s: select %q: choose one of all, best-N, %s", where, r.Select, strings.Join(Orders, ", "))
+	if r.Select != "" && !slices.Contains(SelectModes, r.Select) {
+		return fmt.Errorf("selection %s: select %q: choose one of all, best-N, %s", where, r.Select, strings.Join(SelectModes, ", "))
 	}
 	if r.Best < 0 || r.Best > 0 && (r.Select == "" || r.Select == selectCorrect) {
 		return fmt.Errorf("selection %s: best %d: it sets how many episodes of a group select keeps: use at least 1, together with shortest, best or first", where, r.Best)

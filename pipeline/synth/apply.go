@@ -41,7 +41,7 @@ func (w *worker) mutation(ctx context.Context, s *repoState, c candidate, t *Tri
 		t.Commit = c.Commit
 		return w.bench.mutator.Invert(ctx, s.history, c.Commit, isTest)
 	case KindModel:
-		prompt, err := w.bench.mutator.Question(ctx, *c.Target)
+		prompt, err := w.bench.mutator.BugPrompt(ctx, *c.Target)
 		if err != nil {
 			return mutate.Mutation{}, err
 		}
@@ -53,7 +53,7 @@ func (w *worker) mutation(ctx context.Context, s *repoState, c candidate, t *Tri
 		if answer.Refused != "" {
 			return mutate.Mutation{}, &mutate.RefusedError{Why: answer.Refused}
 		}
-		return w.bench.mutator.Written(ctx, *c.Target, answer.Answer)
+		return w.bench.mutator.FromAnswer(ctx, *c.Target, answer.Answer)
 	}
 	return w.bench.mutator.Apply(ctx, c.Sites)
 }

@@ -271,13 +271,13 @@ func (b *bench) readPasses(ctx context.Context, sb env.Sandbox, q request, r *ru
 
 // replaced returns the healthy tree with some files replaced.
 func (b *bench) replaced(files map[string]string) (*workspace.Tree, error) {
-	var changes []workspace.Edit
+	var changes []workspace.FileEdit
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		_, exec, link, err := b.tree.File(name)
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, workspace.Edit{Path: name, Exec: exec, Link: link, Data: []byte(files[name])})
+		changes = append(changes, workspace.FileEdit{Path: name, Exec: exec, Link: link, Data: []byte(files[name])})
 	}
 	return b.tree.Edit(changes)
 }

@@ -78,8 +78,8 @@ func (w *worker) drawSites(ctx context.Context, s *repoState, out *survey) error
 }
 
 // outline lists the functions in all files that tests reach.
-func (w *worker) outline(ctx context.Context, s *repoState) ([]mutate.Outlined, error) {
-	var out []mutate.Outlined
+func (w *worker) outline(ctx context.Context, s *repoState) ([]mutate.FunctionOutline, error) {
+	var out []mutate.FunctionOutline
 	for _, path := range s.sources() {
 		if len(s.coverage.lines(path)) == 0 {
 			continue

@@ -43,11 +43,11 @@ func (e *RepoError) Error() string {
 
 func (e *RepoError) Unwrap() error { return e.Kind }
 
-// NoneError means that none of the repositories can be used. Refused maps each repository
-// to the reason.
-type NoneError struct{ Refused map[string]string }
+// NoUsableRepoError means that none of the repositories can be used. Refused maps each
+// repository to the reason.
+type NoUsableRepoError struct{ Refused map[string]string }
 
-func (e *NoneError) Error() string {
+func (e *NoUsableRepoError) Error() string {
 	names := slices.Sorted(maps.Keys(e.Refused))
 	var lines []string
 	for _, name := range names[:min(len(names), 5)] {
@@ -59,21 +59,22 @@ func (e *NoneError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// OutError means that the output directory cannot be used.
-type OutError struct{ Err error }
+// OutputDirError means that the output directory cannot be used.
+type OutputDirError struct{ Err error }
 
-func (e *OutError) Error() string { return e.Err.Error() + ": use another directory (-o)" }
-func (e *OutError) Unwrap() error { return e.Err }
+func (e *OutputDirError) Error() string { return e.Err.Error() + ": use another directory (-o)" }
+func (e *OutputDirError) Unwrap() error { return e.Err }
 
 // ConfigError means that a setting is invalid.
 type ConfigError struct{ What string }
 
 func (e *ConfigError) Error() string { return e.What }
 
-// UsedError means that the output directory belongs to another run of the factory.
-type UsedError struct{ Dir, What string }
+// OutputDirInUseError means that the output directory belongs to another run of the
+// factory.
+type OutputDirInUseError struct{ Dir, What string }
 
-func (e *UsedError) Error() string {
+func (e *OutputDirInUseError) Error() string {
 	return fmt.Sprintf("%s belongs to another run (%s): use another directory (-o) or the same settings", e.Dir, e.What)
 }
 

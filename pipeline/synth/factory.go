@@ -208,7 +208,7 @@ func (st *factory) recordPace(kind jobKind, units int, seconds float64) {
 // remaining estimates the seconds until all planned jobs are done. The caller holds the lock.
 func (st *factory) remaining() float64 {
 	p, total := st.progress, 0.0
-	for kind, left := range map[jobKind]int{jobSurvey: p.SurveyRuns - p.SurveyDone, jobTrial: p.Planned - p.Judged - p.Unasked, jobRelease: p.Chosen - p.Checked} {
+	for kind, left := range map[jobKind]int{jobSurvey: p.SurveyRuns - p.SurveyDone, jobTrial: p.Planned - p.Judged - p.OverBudget, jobRelease: p.Chosen - p.Checked} {
 		if at := st.paces[kind]; at.units > 0 {
 			total += float64(left) * at.seconds / at.units
 		}

@@ -43,7 +43,7 @@ func (w *worker) forge(ctx context.Context, s *repoState, t *Trial, kind string)
 		return f, err
 	}
 	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store})
-	f.Resolves, err = check.CheatedBy(ctx, v, w.cfg.Store, w.task(s, t, s.releases[t.Key]), buggy, []string{kind})
+	f.Resolves, err = check.FindCheatOf(ctx, v, w.cfg.Store, w.task(s, t, s.releases[t.Key]), buggy, []string{kind})
 	return f, err
 }
 

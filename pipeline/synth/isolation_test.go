@@ -65,7 +65,7 @@ func surveyed(t *testing.T, cfg Config) (*factory, *repoState) {
 // A result depends only on the candidate: it is the same after other candidates on the same worker,
 // in another order next to three other workers, and on a bench of its own.
 func TestFactoryVerdictsDependOnTheCandidateAlone(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	t.Parallel()
 	cfg, err := configOf(t, t.TempDir(), healthy(t, "littering", "python -m pytest -q", envtest.Littering(max(5, *candidates/12)))).withDefaults()
 	if err != nil {

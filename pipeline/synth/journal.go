@@ -43,12 +43,12 @@ type journal struct {
 	answers         map[string]map[string]modelAnswer // by repository and key
 }
 
-// openJournal opens the journal in dir, or creates one with the settings. It returns a
-// UsedError if dir belongs to a run with other settings, and an OutError if dir cannot be
-// written.
+// openJournal opens the journal in dir, or creates one with the settings. It returns
+// an OutputDirInUseError if dir belongs to a run with other settings, and an OutputDirError if
+// dir cannot be written.
 func openJournal(dir string, s settings) (*journal, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, &OutError{fmt.Errorf("making the output directory: %w", err)}
+		return nil, &OutputDirError{fmt.Errorf("making the output directory: %w", err)}
 	}
 	j := &journal{
 		surveys: map[string]*survey{}, trials: map[string]map[string]*Trial{}, releases: map[string]map[string]release{},
@@ -62,7 +62,7 @@ func openJournal(dir string, s settings) (*journal, error) {
 	}
 	j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, &OutError{fmt.Errorf("opening the journal: %w", err)}
+		return nil, &OutputDirError{fmt.Errorf("opening the journal: %w", err)}
 	}
 	// Remove the partial last line that a killed run may have left.
 	err = j.file.Truncate(size)
@@ -73,7 +73,7 @@ func openJournal(dir string, s settings) (*journal, error) {
 		err = j.write(entry{Settings: &s})
 	}
 	if err != nil {
-		return nil, &OutError{errors.Join(fmt.Errorf("opening the journal: %w", err), j.file.Close())}
+		return nil, &OutputDirError{errors.Join(fmt.Errorf("opening the journal: %w", err), j.file.Close())}
 	}
 	return j, nil
 }
@@ -107,7 +107,7 @@ func (j *journal) load(path string, s settings) (int64, error) {
 				return 0, fmt.Errorf("%s is not a journal of this command: use another directory", path)
 			}
 			if what := e.Settings.difference(s); what != "" {
-				return 0, &UsedError{filepath.Dir(path), what}
+				return 0, &OutputDirInUseError{filepath.Dir(path), what}
 			}
 		}
 		j.remember(e)
@@ -122,7 +122,7 @@ func refuseForeign(dir string) error {
 		return fmt.Errorf("reading the output directory: %w", err)
 	}
 	if len(list) > 0 {
-		return &UsedError{dir, "it has no journal, but contains " + list[0].Name()}
+		return &OutputDirInUseError{dir, "it has no journal, but contains " + list[0].Name()}
 	}
 	return nil
 }

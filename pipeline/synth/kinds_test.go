@@ -64,7 +64,7 @@ func versioned(t *testing.T) (r Repo, fix, note string) {
 }
 
 func TestFactoryInvertsCommitsWhoseTestsFail(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	t.Parallel()
 	r, fix, note := versioned(t)
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), r)
@@ -92,7 +92,7 @@ func TestFactoryInvertsCommitsWhoseTestsFail(t *testing.T) {
 }
 
 func TestFactoryRepositoryWithoutHistorySaysSo(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	t.Parallel()
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))
 	cfg.Kinds = []string{KindCommit}
@@ -136,7 +136,7 @@ func writer(t *testing.T) *Model {
 
 // The scripted server answers each question only once, so a run must reuse the answers of earlier runs.
 func TestFactoryModelWritesBugsWithinItsBudget(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	t.Parallel()
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))
 	cfg.Kinds, cfg.ReleaseRuns, cfg.Workers = []string{KindModel}, 2, 1
@@ -145,7 +145,7 @@ func TestFactoryModelWritesBugsWithinItsBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sum.Unasked == 0 || sum.Candidates == 0 || sum.Unasked+sum.Candidates != 5 || sum.CostUSD > 4 || sum.CostUSD < float64(sum.Candidates) {
+	if sum.OverBudget == 0 || sum.Candidates == 0 || sum.OverBudget+sum.Candidates != 5 || sum.CostUSD > 4 || sum.CostUSD < float64(sum.Candidates) {
 		t.Fatalf("five functions, with a budget for some: %+v", sum)
 	}
 	cfg.MaxCost, cfg.Text = 100, TextReporter
@@ -153,7 +153,7 @@ func TestFactoryModelWritesBugsWithinItsBudget(t *testing.T) {
 		t.Errorf("another text in the same directory: %v", err)
 	}
 	cfg.Text = ""
-	if sum, err = Run(t.Context(), cfg); err != nil || sum.Unasked != 0 || sum.Candidates != 5 || sum.CostUSD < 5 || sum.CostUSD > 6 || sum.Operators[KindModel].Outcomes[Refused] != 4 {
+	if sum, err = Run(t.Context(), cfg); err != nil || sum.OverBudget != 0 || sum.Candidates != 5 || sum.CostUSD < 5 || sum.CostUSD > 6 || sum.Operators[KindModel].Outcomes[Refused] != 4 {
 		t.Fatalf("%+v, %v", sum, err)
 	}
 	entries, err := taskfile.Read(t.Context(), sum.File, t.TempDir())
@@ -171,7 +171,7 @@ func TestFactoryModelWritesBugsWithinItsBudget(t *testing.T) {
 
 // The task's text is the model's report if the linter accepts it, and otherwise a generated text.
 func TestFactoryUsesReportWithoutLeaks(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	t.Parallel()
 	for report, want := range map[string]string{
 		"I took the largest of some numbers and it was not the one I expected.":      "I took the largest",

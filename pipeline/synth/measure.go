@@ -115,22 +115,22 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 	if err != nil && !errors.Is(err, trace.ErrNoTrace) {
 		return err
 	}
-	if err == nil && pair.D0 == nil && !pair.Cut && !pair.Unstable {
-		t.Outcome, t.Reason = NoTrace, test
+	if err == nil && pair.FirstDivergence == nil && !pair.Cut && !pair.Unstable {
+		t.Outcome, t.Reason = NoDivergence, test
 		return nil
 	}
-	if pair.D0 != nil {
+	if pair.FirstDivergence != nil {
 		names := ""
-		for _, v := range pair.D0.Vars {
+		for _, v := range pair.FirstDivergence.Vars {
 			names += " " + v.Name
 		}
-		t.Divergence = fmt.Sprintf("%s:%d%s", pair.D0.File, pair.D0.Line, names)
-		d.GoldSymptomDistance = new(pair.Events + pair.Frames)
+		t.Divergence = fmt.Sprintf("%s:%d%s", pair.FirstDivergence.File, pair.FirstDivergence.Line, names)
+		d.GoldSymptomDistance = new(pair.EventDistance + pair.FrameDistance)
 	}
 	if err == nil {
 		t.measurePath(pair)
 	}
-	err = w.rank(ctx, s, t, pair.D0, seen.coverage)
+	err = w.rank(ctx, s, t, pair.FirstDivergence, seen.coverage)
 	if errors.Is(err, trace.ErrNoTrace) {
 		return nil // the rank is unknown, so there is no level
 	}

@@ -10,12 +10,12 @@ type Progress struct {
 	SurveyDone int             `json:"survey_done"`
 	Planned    int             `json:"planned"` // candidates planned so far
 	Judged     int             `json:"judged"`  // candidates judged so far
-	Kept       int             `json:"kept"`    // of Judged, those that earlier runs judged
+	Resumed    int             `json:"kept"`    // of Judged, those that earlier runs judged
 	Outcomes   map[Outcome]int `json:"outcomes"`
 	Chosen     int             `json:"chosen"`            // valid candidates that are to become tasks
 	Checked    int             `json:"checked"`           // of Chosen, those whose release checks are done
 	Released   int             `json:"released"`          // of Checked, those that became tasks
-	Unasked    int             `json:"unasked,omitempty"` // candidates for which the budget prevented a model call
+	OverBudget int             `json:"unasked,omitempty"` // candidates for which the budget prevented a model call
 	Seconds    float64         `json:"seconds"`
 	Remaining  float64         `json:"remaining_seconds"` // estimate for the planned jobs; 0 if unknown
 }

@@ -34,7 +34,7 @@ func TestTasksAreSharedEvenly(t *testing.T) {
 // With Config.Tasks, the trials end early. The tasks are the same with any number of workers and
 // after an interruption.
 func TestFactoryStopsAtNumberOfTasks(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	dir := t.TempDir()
 	config := func(out string) Config {
 		cfg := configOf(t, filepath.Join(dir, out), healthy(t, "bank", "python -m pytest -q", bank), healthy(t, "slots", "PYTHONPATH=src python -m unittest -q", slotted))
@@ -80,7 +80,7 @@ func TestFactoryStopsAtNumberOfTasks(t *testing.T) {
 
 // If the repositories do not have enough bugs, the run tries all candidates.
 func TestFactoryEndsWithoutEnoughBugs(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	t.Parallel()
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))
 	cfg.Kinds, cfg.Operators, cfg.Candidates, cfg.Tasks, cfg.ReleaseRuns = []string{KindSingle}, []string{"r1"}, 0, 1000, 2

@@ -94,7 +94,7 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 	}
 	task := w.task(s, again, r)
 	if r.Reason = unusableReason(task); r.Reason == "" {
-		verdict, _, err := v.Try(ctx, task, buggy, gold, "", verify.Variant{})
+		verdict, _, err := v.VerifyVariant(ctx, task, buggy, gold, "", verify.Variant{})
 		if r.CPU += s.runCPU; err != nil {
 			return r, err
 		}
@@ -146,7 +146,7 @@ func (w *worker) runAll(ctx context.Context, s *repoState, v *verify.Verifier, t
 // tryEmptyPatch has the verifier run the tests on the unchanged buggy tree. It returns the tests that
 // did not pass, or why the task cannot be used.
 func (w *worker) tryEmptyPatch(ctx context.Context, s *repoState, v *verify.Verifier, task schemas.Task, buggy *workspace.Tree, r *release) (why string, got nonPassing, err error) {
-	verdict, run, err := v.Try(ctx, task, buggy, nil, "", verify.Variant{})
+	verdict, run, err := v.VerifyVariant(ctx, task, buggy, nil, "", verify.Variant{})
 	if r.CPU += s.runCPU; err != nil {
 		return "", nil, err
 	}
@@ -156,7 +156,7 @@ func (w *worker) tryEmptyPatch(ctx context.Context, s *repoState, v *verify.Veri
 	if run.Finding != "" {
 		return "with an empty patch: " + run.Finding, nil, nil
 	}
-	status, _ := run.Of(s.kept)
+	status, _ := run.StatusOf(s.kept)
 	got = nonPassing{}
 	for _, id := range s.kept {
 		if status[id] != "passed" {

@@ -31,8 +31,8 @@ func TestTaskNeedsPatchAndTests(t *testing.T) {
 	}
 }
 
-// check.CheatedBy notices that a patch can rewrite the tests of a task, unless Tests.Files protects
-// them.
+// check.FindCheatOf notices that a patch can rewrite the tests of a task, unless Tests.Files
+// protects them.
 func TestRewritableTestsAreNoticed(t *testing.T) {
 	r := healthy(t, "open", "python3 -m unittest discover -s lib -p 'check_*.py'", map[string]string{
 		"lib/sums.py":       "def total(xs):\n    return sum(xs)\n\n\ndef count(xs):\n    return len(xs)\n",
@@ -57,7 +57,7 @@ func TestRewritableTestsAreNoticed(t *testing.T) {
 	}
 	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: cfg.Store})
 	try := func() string {
-		how, err := check.CheatedBy(t.Context(), v, cfg.Store, task, buggy, check.Cheats[:1])
+		how, err := check.FindCheatOf(t.Context(), v, cfg.Store, task, buggy, check.Cheats[:1])
 		if err != nil {
 			t.Fatal(err)
 		}

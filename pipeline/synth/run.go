@@ -13,7 +13,7 @@ import (
 // Run creates tasks from the repositories and writes them to cfg.Out. It can be stopped
 // at any time; a later call with the same settings resumes from the journal in that
 // directory. The summary lists repositories that cannot be used. If none can be used,
-// Run returns a NoneError.
+// Run returns a NoUsableRepoError.
 func Run(ctx context.Context, cfg Config) (Summary, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -41,7 +41,7 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	} else {
 		sum = st.summary()
 	}
-	if _, none := errors.AsType[*NoneError](err); none { // so that another run can use the directory
+	if _, none := errors.AsType[*NoUsableRepoError](err); none { // so that another run can use the directory
 		return sum, errors.Join(err, j.remove())
 	}
 	return sum, errors.Join(err, j.close())
@@ -81,7 +81,7 @@ func (st *factory) work(ctx context.Context) error {
 	return errors.Join(group.Wait(), st.queue.err)
 }
 
-// checkUsable returns a NoneError if no repository can be used.
+// checkUsable returns a NoUsableRepoError if no repository can be used.
 func (st *factory) checkUsable() error {
 	refused := map[string]string{}
 	for _, s := range st.states {
@@ -90,7 +90,7 @@ func (st *factory) checkUsable() error {
 		}
 		refused[s.repo.Task.InstanceID] = s.refused
 	}
-	return &NoneError{refused}
+	return &NoUsableRepoError{refused}
 }
 
 // maxAttempts is how often a job is tried if it fails with an infrastructure failure.
@@ -173,7 +173,7 @@ func (st *factory) plan(s *repoState, list []candidate) {
 		s.order = append(s.order, c.Key)
 		if known := st.journal.trial(s.repo.Task.InstanceID, c.Key); known != nil {
 			s.trials[c.Key] = known.clone()
-			st.update(func(p *Progress) { p.count(known); p.Kept++ })
+			st.update(func(p *Progress) { p.count(known); p.Resumed++ })
 			continue
 		}
 		s.pending = append(s.pending, job{key: "the candidate " + c.Key + " of " + s.repo.Task.InstanceID, kind: jobTrial, units: 1, do: func(ctx context.Context, w *worker) error {
@@ -182,7 +182,7 @@ func (st *factory) plan(s *repoState, list []candidate) {
 			}
 			t, err := w.judge(ctx, s, c)
 			if overBudget(err) {
-				w.update(func(p *Progress) { p.Unasked++ })
+				w.update(func(p *Progress) { p.OverBudget++ })
 				return nil
 			}
 			if err != nil {

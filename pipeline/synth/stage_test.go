@@ -138,7 +138,7 @@ func configOf(t *testing.T, out string, repos ...Repo) Config {
 }
 
 func TestFactoryMakesTasksFromAHealthyRepository(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
 	sum, err := Run(t.Context(), configOf(t, out, healthy(t, "bank", "python -m pytest -q", bank)))
@@ -163,7 +163,7 @@ func TestFactoryMakesTasksFromAHealthyRepository(t *testing.T) {
 			t.Errorf("%s: %+v %+v %+v", task.InstanceID, task.Tests, o, d)
 		}
 		if found := lint.Text(task.Instructions, lint.Names{Words: lint.ChangedWords([]byte(task.BugPatch)), Files: []string{"bank.py"}}); task.Instructions == "" ||
-			slices.ContainsFunc(found, func(l lint.Finding) bool { return l.What == "file" || l.What == "line number" }) {
+			slices.ContainsFunc(found, func(l lint.Finding) bool { return l.Kind == "file" || l.Kind == "line number" }) {
 			t.Errorf("%s has the text %q: %v", task.InstanceID, task.Instructions, found)
 		}
 	}
@@ -171,7 +171,7 @@ func TestFactoryMakesTasksFromAHealthyRepository(t *testing.T) {
 
 // The same settings give the same bytes, with one worker or four, in one run or in two.
 func TestFactoryIsDeterministic(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	dir := t.TempDir()
 	read := func(out string) string {
 		var all []byte
@@ -234,7 +234,7 @@ func TestFactoryIsDeterministic(t *testing.T) {
 
 // A slow test on a busy machine is not a hang if the healthy tree is slow as well.
 func TestFactorySlowTestsAreNotHangs(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	t.Parallel()
 	// Only slightly slower than minTimeout, because the endless loop runs timeoutFactor times as long.
 	r := healthy(t, "slow", "python -m pytest -q", map[string]string{
@@ -255,7 +255,7 @@ func TestFactorySlowTestsAreNotHangs(t *testing.T) {
 
 // The compiler removes `if False:`, so that the changed line never runs. The bug still gets a rank.
 func TestFactoryBugWithoutExecutedLinesIsRanked(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	t.Parallel()
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))
 	cfg.Kinds, cfg.Operators, cfg.Candidates, cfg.ReleaseRuns = []string{KindSingle}, []string{"r5"}, 0, 2

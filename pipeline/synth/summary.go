@@ -15,7 +15,7 @@ type Summary struct {
 	Refused    map[string]string          `json:"refused"`         // repository -> why
 	Notes      map[string]string          `json:"notes,omitempty"` // repository -> why a kind of candidates is missing
 	Candidates int                        `json:"candidates"`
-	Unasked    int                        `json:"unasked,omitempty"` // candidates for which the budget prevented a model call
+	OverBudget int                        `json:"unasked,omitempty"` // candidates for which the budget prevented a model call
 	CostUSD    float64                    `json:"cost_usd"`          // upper bound of the cost of model calls, earlier runs included
 	Resumed    int                        `json:"resumed"`           // candidates that earlier runs judged
 	Valid      int                        `json:"valid"`
@@ -106,9 +106,9 @@ func (t *Tally) add(o Outcome) {
 func (st *factory) summary() Summary {
 	p := st.progress
 	sum := Summary{
-		Schema: "tracesmith.synth/1", Repos: len(st.states), Refused: map[string]string{}, Resumed: p.Kept,
+		Schema: "tracesmith.synth/1", Repos: len(st.states), Refused: map[string]string{}, Resumed: p.Resumed,
 		Operators: map[string]*Tally{}, Reasons: map[Outcome]map[string]int{}, Seconds: p.Seconds,
-		Unasked: p.Unasked, CostUSD: st.budget.total(), Notes: map[string]string{}, Difficulty: map[string]int{}, GoldDifficulty: map[string]int{},
+		OverBudget: p.OverBudget, CostUSD: st.budget.total(), Notes: map[string]string{}, Difficulty: map[string]int{}, GoldDifficulty: map[string]int{},
 		OperatorNames: map[string]string{},
 	}
 	all := Tally{Outcomes: map[Outcome]int{}}
@@ -144,7 +144,7 @@ func (st *factory) summary() Summary {
 		sum.Busy = st.busy / (p.Seconds * float64(st.cfg.Workers))
 	}
 	sum.Candidates, sum.Valid, sum.Released, sum.Outcomes = all.Candidates, all.Valid, all.Released, all.Outcomes
-	if judged := p.Judged - p.Kept; judged > 0 && p.Seconds > 0 {
+	if judged := p.Judged - p.Resumed; judged > 0 && p.Seconds > 0 {
 		sum.PerHour = float64(judged) / p.Seconds * 3600
 	}
 	return sum

@@ -120,7 +120,7 @@ func (c *countingDriver) Start(ctx context.Context, spec env.SandboxSpec) (env.S
 // A survey that is stopped after any of its parts resumes with the remaining parts. The result is the
 // same, and no part runs twice.
 func TestFactorySurveyResumesWithoutRepeating(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	t.Parallel()
 	survey := func(stopAfterEachPart bool) (line []byte, sandboxes int64, restarts int) {
 		cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))

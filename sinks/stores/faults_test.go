@@ -207,7 +207,7 @@ func TestS3TornUploads(t *testing.T) {
 	if _, err := direct.Head(t.Context(), "data/big"); !errors.Is(err, sinks.ErrNotFound) {
 		t.Errorf("an unfinished upload is visible as an object: %v", err)
 	}
-	torn, err := direct.(sinks.Sweeper).Torn(t.Context())
+	torn, err := direct.(sinks.Sweeper).UnfinishedWrites(t.Context())
 	if err != nil || len(torn) != 1 || torn[0].Key != "data/big" || torn[0].Since.IsZero() {
 		t.Fatalf("torn = %+v, %v", torn, err)
 	}
@@ -216,7 +216,7 @@ func TestS3TornUploads(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if torn, err = direct.(sinks.Sweeper).Torn(t.Context()); err != nil || len(torn) != 0 {
+	if torn, err = direct.(sinks.Sweeper).UnfinishedWrites(t.Context()); err != nil || len(torn) != 0 {
 		t.Errorf("unfinished uploads that remain: %+v, %v", torn, err)
 	}
 }
@@ -234,7 +234,7 @@ func TestTornFiles(t *testing.T) {
 	if err := os.WriteFile(half, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	torn, err := s.(sinks.Sweeper).Torn(t.Context())
+	torn, err := s.(sinks.Sweeper).UnfinishedWrites(t.Context())
 	if err != nil || len(torn) != 1 || torn[0].Name != half {
 		t.Fatalf("torn = %+v, %v", torn, err)
 	}

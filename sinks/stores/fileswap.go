@@ -61,22 +61,22 @@ func (f *fileStore) swap(ctx context.Context, key string, old, body []byte) erro
 	})
 }
 
-// Torn implements sinks.Sweeper.
-func (f *fileStore) Torn(ctx context.Context) ([]sinks.Torn, error) {
+// UnfinishedWrites implements sinks.Sweeper.
+func (f *fileStore) UnfinishedWrites(ctx context.Context) ([]sinks.UnfinishedWrite, error) {
 	dir := filepath.Join(f.root, fileTemp)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("listing unfinished objects: %w", err)
 	}
-	var out []sinks.Torn
+	var out []sinks.UnfinishedWrite
 	for _, e := range entries {
 		st, err := e.Info()
 		if err != nil || e.Name() == fileLock || !st.Mode().IsRegular() {
 			continue // a writer has just finished it, or it is not an unfinished object
 		}
 		path := filepath.Join(dir, e.Name())
-		out = append(out, sinks.Torn{Name: path, Since: st.ModTime(), Remove: func(context.Context) error { return os.Remove(path) }})
+		out = append(out, sinks.UnfinishedWrite{Name: path, Since: st.ModTime(), Remove: func(context.Context) error { return os.Remove(path) }})
 	}
-	slices.SortFunc(out, func(a, b sinks.Torn) int { return a.Since.Compare(b.Since) })
+	slices.SortFunc(out, func(a, b sinks.UnfinishedWrite) int { return a.Since.Compare(b.Since) })
 	return out, ctx.Err()
 }

@@ -13,25 +13,25 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Torn implements sinks.Sweeper: it lists multipart uploads that were neither
+// UnfinishedWrites implements sinks.Sweeper: it lists multipart uploads that were neither
 // completed nor aborted.
-func (s *s3Store) Torn(ctx context.Context) ([]sinks.Torn, error) {
+func (s *s3Store) UnfinishedWrites(ctx context.Context) ([]sinks.UnfinishedWrite, error) {
 	found, err := s.unfinished(ctx, s.prefix)
 	if err == nil && len(found) == 0 && s.prefix != "" { // MinIO treats the prefix as a whole key
 		found, err = s.unfinished(ctx, "")
 	}
-	var out []sinks.Torn
+	var out []sinks.UnfinishedWrite
 	for _, u := range found {
 		key, ok := strings.CutPrefix(aws.ToString(u.Key), s.prefix)
 		if !ok { // not an object of this store
 			continue
 		}
-		out = append(out, sinks.Torn{
+		out = append(out, sinks.UnfinishedWrite{
 			Key: key, Name: s.URI() + "/" + key + "?uploadId=" + aws.ToString(u.UploadId), Since: aws.ToTime(u.Initiated),
 			Remove: func(ctx context.Context) error { return s.abort(ctx, key, u) },
 		})
 	}
-	slices.SortFunc(out, func(a, b sinks.Torn) int { return a.Since.Compare(b.Since) })
+	slices.SortFunc(out, func(a, b sinks.UnfinishedWrite) int { return a.Since.Compare(b.Since) })
 	return out, err
 }
 

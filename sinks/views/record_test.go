@@ -264,7 +264,7 @@ func TestRecordsStayInTheOutputDirectory(t *testing.T) {
 // The published models accept both versions. TRACESMITH_TEST_ATIF is a Python that
 // has the package atif; make interop sets it.
 func TestATIFPackageAccepts(t *testing.T) {
-	python := suite.ATIF.Need(t)
+	python := suite.ATIF.Require(t)
 	for _, version := range []string{"1.7", "1.8"} {
 		for _, in := range []sinks.Trajectory{shortEpisode(1), sinktest.Phased("run", 2).Trajectory()} {
 			v, err := sinks.Views.Build("atif", map[string]any{"version": version}, sinks.ViewOptions{AllowGold: true})

@@ -46,7 +46,7 @@ func (c bashSettings) check() error {
 
 func (c bashSettings) call(ctx context.Context, s *env.Session, a bashArgs) (schemas.Observation, error) {
 	if strings.TrimSpace(a.Command) == "" {
-		return schemas.Observation{}, tools.Mistake("The command is empty. Send the command to run, for example \"ls -la\".")
+		return schemas.Observation{}, tools.NewUserError("The command is empty. Send the command to run, for example \"ls -la\".")
 	}
 	if a.Timeout == nil && c.Timeout > 0 {
 		a.Timeout = &c.Timeout

@@ -36,9 +36,9 @@ func init() {
 				"occurs exactly once; with none of these, you replace the whole file or create it. An empty new_code " +
 				"deletes the lines or the text. Line endings, a final newline and the file mode are preserved. You get a " +
 				"unified diff; after the edit, the numbers of the lines below it have changed.",
-			Example: editArgs{Path: "src/main.py", NewCode: &code, Start: &start, End: &end},
-			More:    "view the file to see the result",
-			Call:    edit,
+			Example:        editArgs{Path: "src/main.py", NewCode: &code, Start: &start, End: &end},
+			TruncationHint: "view the file to see the result",
+			Call:           edit,
 		}, nil
 	})
 }
@@ -52,11 +52,11 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 	case err != nil:
 		return schemas.Observation{}, err
 	case p.IsDir:
-		return schemas.Observation{}, tools.Mistake("%s is a directory. Give the path of a file.", p)
+		return schemas.Observation{}, tools.NewUserError("%s is a directory. Give the path of a file.", p)
 	case strings.HasSuffix(a.Path, "/"):
-		return schemas.Observation{}, tools.Mistake("%s ends with a slash, so it names a directory. Give the path of a file.", a.Path)
+		return schemas.Observation{}, tools.NewUserError("%s ends with a slash, so it names a directory. Give the path of a file.", a.Path)
 	case p.Rel == ".git" || strings.HasPrefix(p.Rel, ".git/"):
-		return schemas.Observation{}, tools.Mistake("%s belongs to Git. Edit the project's own files instead.", p)
+		return schemas.Observation{}, tools.NewUserError("%s belongs to Git. Edit the project's own files instead.", p)
 	}
 	old := ""
 	if p.Exists {
@@ -65,9 +65,9 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 		case err != nil:
 			return schemas.Observation{}, err
 		case total > editMaxFile:
-			return schemas.Observation{}, tools.Mistake("%s is too large for edit (%d bytes). Use bash, for example sed -i.", p, total)
+			return schemas.Observation{}, tools.NewUserError("%s is too large for edit (%d bytes). Use bash, for example sed -i.", p, total)
 		case isBinary(data):
-			return schemas.Observation{}, tools.Mistake("%s is a binary file, and edit changes only text files. Use bash to change it.", p)
+			return schemas.Observation{}, tools.NewUserError("%s is a binary file, and edit changes only text files. Use bash to change it.", p)
 		}
 		old = string(data)
 	}
@@ -78,9 +78,9 @@ func edit(ctx context.Context, s *env.Session, a editArgs) (schemas.Observation,
 	text := applySplices(old, splices)
 	switch {
 	case p.Exists && text == old:
-		return schemas.Observation{}, tools.Mistake("Nothing changed: %s already contains exactly this text. View the file before you edit it again.", p)
+		return schemas.Observation{}, tools.NewUserError("Nothing changed: %s already contains exactly this text. View the file before you edit it again.", p)
 	case len(text) > editMaxFile:
-		return schemas.Observation{}, tools.Mistake("%s would have %d bytes, which is too large for edit. Use bash to create large files.", p, len(text))
+		return schemas.Observation{}, tools.NewUserError("%s would have %d bytes, which is too large for edit. Use bash to create large files.", p, len(text))
 	}
 	if err := s.Sandbox.WriteFile(ctx, p.Abs, []byte(text), 0); err != nil {
 		return schemas.Observation{}, err

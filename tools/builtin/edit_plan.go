@@ -60,13 +60,13 @@ func planBody(p place, old, code string, a editArgs) ([]splice, string, error) {
 	}
 	switch {
 	case ways > 1:
-		return nil, "", tools.Mistake("Give only one of old_code, insert_after and line numbers (start and end).")
+		return nil, "", tools.NewUserError("Give only one of old_code, insert_after and line numbers (start and end).")
 	case a.End != nil && a.Start == nil:
-		return nil, "", tools.Mistake("You gave end=%d without start. Give start as well, or omit both to replace the whole file.", *a.End)
+		return nil, "", tools.NewUserError("You gave end=%d without start. Give start as well, or omit both to replace the whole file.", *a.End)
 	case a.OldCode != nil && *a.OldCode != "":
 		return replaceText(p, old, code, a)
 	case a.ReplaceAll != nil && *a.ReplaceAll:
-		return nil, "", tools.Mistake("replace_all needs old_code: give the text to replace.")
+		return nil, "", tools.NewUserError("replace_all needs old_code: give the text to replace.")
 	case !p.Exists:
 		return create(p, code, a)
 	case a.InsertAfter != nil:
@@ -74,10 +74,10 @@ func planBody(p place, old, code string, a editArgs) ([]splice, string, error) {
 	case a.Start != nil:
 		return replaceLines(p, old, code, a)
 	case a.OldCode != nil && old != "":
-		return nil, "", tools.Mistake("old_code is empty, so it selects nothing in %s (%s). Give the text to replace, start and end to replace lines, "+
+		return nil, "", tools.NewUserError("old_code is empty, so it selects nothing in %s (%s). Give the text to replace, start and end to replace lines, "+
 			"or insert_after to add lines. To replace the whole file, omit old_code.", p, plural(lineCount(old), "line"))
 	case code == "":
-		return nil, "", tools.Mistake("new_code is empty and no lines are selected. To delete lines, give start and end; "+
+		return nil, "", tools.NewUserError("new_code is empty and no lines are selected. To delete lines, give start and end; "+
 			"to delete the file, use bash: rm %s", p)
 	}
 	if n := strings.Count(old, "\n"); n > 0 && strings.Count(old, "\r\n") == n {
@@ -100,9 +100,9 @@ func create(p place, code string, a editArgs) ([]splice, string, error) {
 	}
 	switch {
 	case line > 1 || a.InsertAfter != nil && line > 0:
-		return nil, "", tools.Mistake("%s does not exist, so it has no line %d. To create it, omit start, end and insert_after.", p, line)
+		return nil, "", tools.NewUserError("%s does not exist, so it has no line %d. To create it, omit start, end and insert_after.", p, line)
 	case a.NewCode == nil:
-		return nil, "", tools.Mistake("%s does not exist. To create it, give its text as new_code.", p)
+		return nil, "", tools.NewUserError("%s does not exist. To create it, give its text as new_code.", p)
 	}
 	return []splice{{0, 0, code}}, fmt.Sprintf("Created %s with %s.", p, plural(lineCount(code), "line")), nil
 }
@@ -112,9 +112,9 @@ func insert(p place, old, code string, n int) ([]splice, string, error) {
 	total := lineCount(old)
 	switch {
 	case n < 0 || n > total:
-		return nil, "", tools.Mistake("insert_after=%d is not a line of %s, which has %s. Give a number from 0 to %d.", n, p, plural(total, "line"), total)
+		return nil, "", tools.NewUserError("insert_after=%d is not a line of %s, which has %s. Give a number from 0 to %d.", n, p, plural(total, "line"), total)
 	case code == "":
-		return nil, "", tools.Mistake("new_code is empty, so there is nothing to insert.")
+		return nil, "", tools.NewUserError("new_code is empty, so there is nothing to insert.")
 	}
 	cut := cutLines(old, n+1, n, code)
 	return []splice{cut}, fmt.Sprintf("Inserted %s after line %d of %s.", plural(lineCount(code), "line"), n, p), nil
@@ -130,14 +130,14 @@ func replaceLines(p place, old, code string, a editArgs) ([]splice, string, erro
 	total := lineCount(old)
 	switch {
 	case start < 1 || end < 1:
-		return nil, "", tools.Mistake("Line numbers start at 1. %s has %s.", p, plural(total, "line"))
+		return nil, "", tools.NewUserError("Line numbers start at 1. %s has %s.", p, plural(total, "line"))
 	case start > end:
-		return nil, "", tools.Mistake("start=%d is greater than end=%d. Give start <= end.", start, end)
+		return nil, "", tools.NewUserError("start=%d is greater than end=%d. Give start <= end.", start, end)
 	case start > total+1:
-		return nil, "", tools.Mistake("start=%d is beyond the end of %s, which has %s. To append, give start=%d.",
+		return nil, "", tools.NewUserError("start=%d is beyond the end of %s, which has %s. To append, give start=%d.",
 			start, p, plural(total, "line"), total+1)
 	case start == total+1 && code == "":
-		return nil, "", tools.Mistake("start=%d is just past the last line of %s and new_code is empty, so there is nothing to do.", start, p)
+		return nil, "", tools.NewUserError("start=%d is just past the last line of %s and new_code is empty, so there is nothing to do.", start, p)
 	}
 	end = min(end, total)
 	cut := cutLines(old, start, end, code)

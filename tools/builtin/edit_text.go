@@ -14,7 +14,7 @@ import (
 // and a sentence that describes them.
 func replaceText(p place, old, code string, a editArgs) ([]splice, string, error) {
 	if !p.Exists {
-		return nil, "", tools.Mistake("%s does not exist, so it cannot contain old_code. To create it, omit old_code.", p)
+		return nil, "", tools.NewUserError("%s does not exist, so it cannot contain old_code. To create it, omit old_code.", p)
 	}
 	text := newLFText(old)
 	want := strings.ReplaceAll(strings.TrimPrefix(*a.OldCode, bom), "\r\n", "\n")
@@ -30,10 +30,10 @@ func replaceText(p place, old, code string, a editArgs) ([]splice, string, error
 	every := a.ReplaceAll != nil && *a.ReplaceAll
 	switch n := len(offsets); {
 	case n == 0:
-		return nil, "", tools.Mistake("old_code does not occur in %s.%s Give the text exactly as it appears in the file, "+
+		return nil, "", tools.NewUserError("old_code does not occur in %s.%s Give the text exactly as it appears in the file, "+
 			"without line numbers, or select the lines with start and end.", p, nearMiss(text.lf, want))
 	case n > 1 && !every:
-		return nil, "", tools.Mistake("old_code occurs %d times in %s (at lines %s). Include more of the surrounding text, "+
+		return nil, "", tools.NewUserError("old_code occurs %d times in %s (at lines %s). Include more of the surrounding text, "+
 			"select the lines with start and end, or set replace_all.", n, p, text.lineNumbers(offsets))
 	}
 	splices := make([]splice, len(offsets))

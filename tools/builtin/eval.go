@@ -34,9 +34,9 @@ func init() {
 			Name: "eval", Category: "eval",
 			Description: "Run the task's tests on the workspace in its current state. You get the names of the tests that failed and " +
 				"the output of the test run. This tool takes no arguments.",
-			More: "run a single test with bash to see all of its output",
-			Call: c.call,
-			On:   c.on,
+			TruncationHint: "run a single test with bash to see all of its output",
+			Call:           c.call,
+			On:             c.on,
 		}, err
 	})
 }

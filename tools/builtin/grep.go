@@ -47,9 +47,9 @@ func init() {
 				"numbers, grouped by file; context lines have a - after the number. Hidden files are searched, symbolic " +
 				"links are not followed, and binary files are skipped" +
 				formatNames(c.Ignore, ", as are directories named %s") + ".",
-			Example: grepArgs{Pattern: `def \w+_total`, Path: &dir, Include: &include},
-			More:    "narrow the pattern, or give path, include or a smaller max_results",
-			Call:    c.call,
+			Example:        grepArgs{Pattern: `def \w+_total`, Path: &dir, Include: &include},
+			TruncationHint: "narrow the pattern, or give path, include or a smaller max_results",
+			Call:           c.call,
 		}, err
 	})
 }
@@ -99,7 +99,7 @@ func (c grepSettings) call(ctx context.Context, s *env.Session, a grepArgs) (sch
 	r, err := s.Sandbox.Search(ctx, q)
 	switch {
 	case errors.Is(err, env.ErrRefused):
-		return schemas.Observation{}, tools.Mistake("grep rejected the search: %v.", err)
+		return schemas.Observation{}, tools.NewUserError("grep rejected the search: %v.", err)
 	case err != nil:
 		return schemas.Observation{}, err
 	case r.Matches == 0 && r.Incomplete:
@@ -118,21 +118,21 @@ func grepSpec(a grepArgs) (env.SearchSpec, error) {
 	q.Literal, q.IgnoreCase = a.Fixed != nil && *a.Fixed, a.IgnoreCase != nil && *a.IgnoreCase
 	if n := a.MaxResults; n != nil {
 		if *n < 1 {
-			return q, tools.Mistake("max_results=%d is too small. Give a number from 1 to %d.", *n, grepMaxResults)
+			return q, tools.NewUserError("max_results=%d is too small. Give a number from 1 to %d.", *n, grepMaxResults)
 		}
 		q.MaxMatches = min(*n, grepMaxResults)
 	}
 	if n := a.Context; n != nil {
 		if *n < 0 {
-			return q, tools.Mistake("context=%d is negative. Give a number from 0 to %d.", *n, grepMaxContext)
+			return q, tools.NewUserError("context=%d is negative. Give a number from 0 to %d.", *n, grepMaxContext)
 		}
 		q.Context = min(*n, grepMaxContext)
 	}
 	switch {
 	case a.Pattern == "":
-		return q, tools.Mistake("The pattern is empty. Give the text or regular expression to search for.")
+		return q, tools.NewUserError("The pattern is empty. Give the text or regular expression to search for.")
 	case strings.Contains(a.Pattern, "\n"):
-		return q, tools.Mistake("The pattern contains a newline, but grep matches one line at a time. Search for a single line of it.")
+		return q, tools.NewUserError("The pattern contains a newline, but grep matches one line at a time. Search for a single line of it.")
 	}
 	for _, g := range []struct {
 		glob *string
@@ -192,9 +192,9 @@ func grepScope(ctx context.Context, s *env.Session, a grepArgs, q *env.SearchSpe
 	}
 	switch {
 	case !p.Exists:
-		return place, tools.Mistake("%s does not exist.%s", p, suggestions(ctx, s, p.Rel))
+		return place, tools.NewUserError("%s does not exist.%s", p, suggestions(ctx, s, p.Rel))
 	case place.glob != "" && !p.IsDir:
-		return place, tools.Mistake("%s is a file, so %s matches nothing.", p, place)
+		return place, tools.NewUserError("%s is a file, so %s matches nothing.", p, place)
 	}
 	q.Path = p.Abs
 	for _, list := range [][]string{q.Include, q.Exclude} {

@@ -38,7 +38,7 @@ var missingSyntax = map[string]string{
 func patternMistake(err error) error {
 	syntaxErr, ok := errors.AsType[*syntax.Error](err)
 	if !ok {
-		return tools.Mistake("grep cannot read the pattern: %v.", err)
+		return tools.NewUserError("grep cannot read the pattern: %v.", err)
 	}
 	const format = "The pattern uses %s: this syntax (RE2) has no %s. "
 	expr := syntaxErr.Expr
@@ -48,12 +48,12 @@ func patternMistake(err error) error {
 			if !strings.ContainsAny(what, ";:") {
 				hint = "Search with a simpler pattern and pick from the matches, or use bash: grep -rnP."
 			}
-			return tools.Mistake(strings.TrimSpace(format+hint), expr[:n], what)
+			return tools.NewUserError(strings.TrimSpace(format+hint), expr[:n], what)
 		}
 	}
 	if syntaxErr.Code == syntax.ErrInvalidEscape && len(expr) == 2 && '1' <= expr[1] && expr[1] <= '9' {
-		return tools.Mistake(format+"Search with a simpler pattern and pick from the matches, or use bash: grep -rnP.", expr, "backreferences")
+		return tools.NewUserError(format+"Search with a simpler pattern and pick from the matches, or use bash: grep -rnP.", expr, "backreferences")
 	}
-	return tools.Mistake("grep cannot read the pattern: %s: %s. To search for text that contains special characters, "+
+	return tools.NewUserError("grep cannot read the pattern: %s: %s. To search for text that contains special characters, "+
 		"set fixed to true.", syntaxErr.Code, expr)
 }

@@ -35,9 +35,9 @@ func init() {
 			Description: "List the files and directories in the workspace, including hidden ones, as an indented tree in " +
 				"natural order (a2 before a10). The names of directories end with /, those of executable files with *; symbolic links " +
 				"show their targets and are not followed." + formatNames(c.Ignore, " The contents of directories named %s are omitted."),
-			Example: listdirArgs{Path: &dir, Depth: &depth},
-			More:    listdirRemedy,
-			Call:    c.call,
+			Example:        listdirArgs{Path: &dir, Depth: &depth},
+			TruncationHint: listdirRemedy,
+			Call:           c.call,
 		}, err
 	})
 }
@@ -59,16 +59,16 @@ func (c listdirSettings) call(ctx context.Context, s *env.Session, a listdirArgs
 		depth = min(*a.Depth, listdirMaxDepth)
 	}
 	if depth < 1 {
-		return schemas.Observation{}, tools.Mistake("depth=%d is too small. Give a number from 1 to %d.", depth, listdirMaxDepth)
+		return schemas.Observation{}, tools.NewUserError("depth=%d is too small. Give a number from 1 to %d.", depth, listdirMaxDepth)
 	}
 	p, err := locate(ctx, s, arg)
 	switch {
 	case err != nil:
 		return schemas.Observation{}, err
 	case !p.Exists:
-		return schemas.Observation{}, tools.Mistake("%s does not exist.%s", p, suggestions(ctx, s, p.Rel))
+		return schemas.Observation{}, tools.NewUserError("%s does not exist.%s", p, suggestions(ctx, s, p.Rel))
 	case !p.IsDir:
-		return schemas.Observation{}, tools.Mistake("%s is a file. Use view to read it: {\"path\": %q}", p, p.Rel)
+		return schemas.Observation{}, tools.NewUserError("%s is a file. Use view to read it: {\"path\": %q}", p, p.Rel)
 	}
 	spec := env.WalkSpec{Dir: p.Abs, Depth: depth, Ignore: c.Ignore, MaxEntries: listdirMaxEntries, Timeout: s.CommandTimeout}
 	r, err := s.Sandbox.Walk(ctx, spec)

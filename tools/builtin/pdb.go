@@ -64,22 +64,22 @@ func init() {
 			Name: "pdb", Category: "pdb",
 			Description: c.describe(),
 			Example:     example, Required: required,
-			More: "print a smaller part, for example with a slice",
-			Call: c.call,
+			TruncationHint: "print a smaller part, for example with a slice",
+			Call:           c.call,
 		}, nil
 	})
 }
 
 func (c pdbSettings) call(ctx context.Context, s *env.Session, a pdbArgs) (schemas.Observation, error) {
 	if strings.TrimSpace(a.Command) == "" {
-		return schemas.Observation{}, tools.Mistake("The command is empty. Send a pdb command, for example \"where\" or \"b src/main.py:42\".")
+		return schemas.Observation{}, tools.NewUserError("The command is empty. Send a pdb command, for example \"where\" or \"b src/main.py:42\".")
 	}
 	entrypoint := ""
 	if a.Entrypoint != nil {
 		entrypoint = strings.TrimSpace(*a.Entrypoint)
 	}
 	if entrypoint == "" && isOff(c.SetDefaultEntrypoint) {
-		return schemas.Observation{}, tools.Mistake("The entrypoint is empty. Give the command line of the program to debug, for example \"python -m pytest tests/test_cart.py -x\".")
+		return schemas.Observation{}, tools.NewUserError("The entrypoint is empty. Give the command line of the program to debug, for example \"python -m pytest tests/test_cart.py -x\".")
 	}
 	r, err := s.Debugger.Command(ctx, env.DebuggerCommand{
 		Text: a.Command, Entrypoint: entrypoint, Timeout: timeout(s, a.Timeout),

@@ -63,7 +63,7 @@ func resolve(ctx context.Context, s *env.Session, arg string) (place, error) {
 		return p, nil
 	}
 	if p.Symlink != "" && p.Real == "" {
-		return p, tools.Mistake("%s is a symbolic link to %s, which does not exist.", rel, p.Symlink)
+		return p, tools.NewUserError("%s is a symbolic link to %s, which does not exist.", rel, p.Symlink)
 	}
 	if err := checkContained(ctx, s, p.Abs, arg); err != nil {
 		return p, err
@@ -79,10 +79,10 @@ func resolve(ctx context.Context, s *env.Session, arg string) (place, error) {
 // relativePath returns arg relative to the workspace. It does not resolve symbolic links.
 func relativePath(workdir, arg string) (string, error) {
 	if strings.TrimSpace(arg) == "" {
-		return "", tools.Mistake("The path is empty. Give a path relative to %s, for example \"src/main.py\".", workdir)
+		return "", tools.NewUserError("The path is empty. Give a path relative to %s, for example \"src/main.py\".", workdir)
 	}
 	if slices.ContainsFunc(strings.Split(arg, "/"), func(name string) bool { return len(name) > 255 }) || len(arg) > 4000 {
-		return "", tools.Mistake("The path is too long (%d bytes): %s", len(arg), shorten(arg, 80))
+		return "", tools.NewUserError("The path is too long (%d bytes): %s", len(arg), shorten(arg, 80))
 	}
 	abs := path.Clean(arg)
 	if !path.IsAbs(abs) {
@@ -100,7 +100,7 @@ func relativePath(workdir, arg string) (string, error) {
 
 // outsideError returns the error for a path that is not in the workspace.
 func outsideError(workdir, arg string) error {
-	return tools.Mistake("%s is outside the workspace %s, and this tool works only inside it. "+
+	return tools.NewUserError("%s is outside the workspace %s, and this tool works only inside it. "+
 		"Give a path below %s; to read other files, use bash, for example: cat %s", arg, workdir, workdir, arg)
 }
 
@@ -115,7 +115,7 @@ func checkContained(ctx context.Context, s *env.Session, abs, arg string) error 
 		info, err := s.Sandbox.Stat(ctx, abs)
 		switch {
 		case err == nil && info.Real == "":
-			return tools.Mistake("%s is a symbolic link to %s, which does not exist.", abs, info.Symlink)
+			return tools.NewUserError("%s is a symbolic link to %s, which does not exist.", abs, info.Symlink)
 		case err == nil && (info.Real == root.Real || strings.HasPrefix(info.Real, root.Real+"/")):
 			return nil
 		case err == nil:
@@ -134,9 +134,9 @@ func locateFile(ctx context.Context, s *env.Session, arg string) (place, error) 
 	case err != nil:
 		return p, err
 	case !p.Exists:
-		return p, tools.Mistake("%s does not exist.%s", p, suggestions(ctx, s, p.Rel))
+		return p, tools.NewUserError("%s does not exist.%s", p, suggestions(ctx, s, p.Rel))
 	case p.IsDir:
-		return p, tools.Mistake("%s is a directory. Use listdir to see its contents: {\"path\": %q}", p, p.Rel)
+		return p, tools.NewUserError("%s is a directory. Use listdir to see its contents: {\"path\": %q}", p, p.Rel)
 	}
 	return p, nil
 }

@@ -105,7 +105,7 @@ func (sh *shell) start(ctx context.Context, s *env.Session) error {
 		Env: []string{"PAGER=cat", "GIT_PAGER=cat", "TERM=dumb"},
 	})
 	if errors.Is(err, env.ErrNoProgram) {
-		return tools.Mistake("This sandbox has no bash, so it cannot run commands. Use the other tools.")
+		return tools.NewUserError("This sandbox has no bash, so it cannot run commands. Use the other tools.")
 	}
 	if err != nil {
 		return fmt.Errorf("opening a shell: %w", err)
@@ -290,7 +290,7 @@ func (sh *shell) await(ctx context.Context, s *env.Session, limit time.Duration)
 			if r = part; err != nil || !r.TimedOut {
 				return r, err
 			}
-			sh.conn.Ended()
+			sh.conn.MarkEnded()
 			r.TimedOut, r.ExitCode = false, code
 			return r, nil
 		}

@@ -35,9 +35,9 @@ func init() {
 			Description: "Show a text file in the workspace, or a range of its lines, with line numbers. " +
 				"Lines with a breakpoint are marked with B. The line numbers are not part of the file. " +
 				"Long files are shown in parts: use start and end to get the next part.",
-			Example: viewArgs{Path: "src/main.py", Start: &start, End: &end},
-			More:    "view a smaller range with start and end",
-			Call:    c.call,
+			Example:        viewArgs{Path: "src/main.py", Start: &start, End: &end},
+			TruncationHint: "view a smaller range with start and end",
+			Call:           c.call,
 		}, err
 	})
 }
@@ -79,7 +79,7 @@ func (c viewSettings) call(ctx context.Context, s *env.Session, a viewArgs) (sch
 	case err != nil:
 		return schemas.Observation{}, err
 	case r.Binary > 0:
-		return schemas.Observation{}, tools.Mistake(
+		return schemas.Observation{}, tools.NewUserError(
 			"%s is a binary file (%s), and view shows only text. Use bash to inspect it: file %s; xxd %s | head",
 			p, plural(int(p.Size), "byte"), p, p)
 	case r.LineCount == 0 && !r.Incomplete:
@@ -99,13 +99,13 @@ func viewMistake(p place, start, end int, r env.SearchResult) error {
 	}
 	switch {
 	case start < 1 || end < 1:
-		return tools.Mistake("Line numbers start at 1. %s has %s.", p, total)
+		return tools.NewUserError("Line numbers start at 1. %s has %s.", p, total)
 	case start > end:
-		return tools.Mistake("start=%d is greater than end=%d. Give start <= end.", start, end)
+		return tools.NewUserError("start=%d is greater than end=%d. Give start <= end.", start, end)
 	case len(r.Lines) == 0 && r.Incomplete:
-		return tools.Mistake("view did not reach line %d of %s in time; the file has %s. Use bash, for example: tail %s", start, p, total, p)
+		return tools.NewUserError("view did not reach line %d of %s in time; the file has %s. Use bash, for example: tail %s", start, p, total, p)
 	case len(r.Lines) == 0:
-		return tools.Mistake("start=%d is beyond the end of %s, which has %s.", start, p, total)
+		return tools.NewUserError("start=%d is beyond the end of %s, which has %s.", start, p, total)
 	}
 	return nil
 }

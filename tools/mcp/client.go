@@ -223,7 +223,7 @@ func (c *client) call(ctx context.Context, limit time.Duration, name string, arg
 			return nil, &timeoutError{limit: limit}
 		}
 		if err != nil {
-			return nil, tools.Mistake("The call was not made because the tool's server %s cannot be reached: %s.", c.cfg.ID, brief(err))
+			return nil, tools.NewUserError("The call was not made because the tool's server %s cannot be reached: %s.", c.cfg.ID, brief(err))
 		}
 		d := &delivery{}
 		received := conn.link.received()
@@ -242,15 +242,16 @@ func (c *client) call(ctx context.Context, limit time.Duration, name string, arg
 			return nil, &timeoutError{limit: limit, sent: d.sent.Load()}
 		}
 		if rpcErr, ok := errors.AsType[*jsonrpc.Error](err); ok && !slices.Contains(brokenCodes, rpcErr.Code) {
-			return nil, tools.Mistake("The server %s refused the call: %s", c.cfg.ID, brief(rpcErr))
+			return nil, tools.NewUserError("The server %s refused the call: %s", c.cfg.ID, brief(rpcErr))
 		}
 		c.drop(conn)
 		if d.sent.Load() {
-			return nil, tools.Mistake("The connection to the server %s was lost during this call (%s). The server may have executed the call, so it was not sent again; "+
+			return nil, tools.NewUserError("The connection to the server %s was lost during this call (%s). The server may have executed the call, so it was not sent again; "+
 				"check before you repeat it. The next call opens a new connection, and the server's in-memory state is lost.", c.cfg.ID, brief(conn.explain(bounded, err)))
 		}
 		if try > 0 {
-			return nil, tools.Mistake("The call was not made because the connection to the tool's server %s was lost: %s.", c.cfg.ID, brief(conn.explain(bounded, err)))
+			return nil, tools.NewUserError("The call was not made because the connection to the tool's server %s was lost: %s.",
+				c.cfg.ID, brief(conn.explain(bounded, err)))
 		}
 	}
 }

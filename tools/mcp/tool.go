@@ -79,7 +79,7 @@ func (c Config) allows(name string) bool {
 func (t *tool) Schema() schemas.ToolSchema { return t.schema }
 func (t *tool) Category() string           { return "other" }
 func (t *tool) Example() string            { return t.example }
-func (t *tool) More() string               { return "ask the tool for a smaller part if it supports that" }
+func (t *tool) TruncationHint() string     { return "ask the tool for a smaller part if it supports that" }
 
 // episodeClients holds the clients of one episode.
 type episodeClients struct {

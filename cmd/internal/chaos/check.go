@@ -295,10 +295,10 @@ func (t *trial) checkLeftovers(ctx context.Context) error {
 		})
 	}
 	checkUploads := func(place string) error {
-		var torn []sinks.Torn
+		var torn []sinks.UnfinishedWrite
 		store, err := t.cfg.Open(ctx, place)
 		if s, ok := store.(sinks.Sweeper); ok && err == nil {
-			torn, err = s.Torn(ctx)
+			torn, err = s.UnfinishedWrites(ctx)
 		}
 		for _, u := range torn {
 			t.breach("left_upload", "%s in %s", u.Name, place)

@@ -326,7 +326,7 @@ func (f *clusterRun) repeat(run []string) error {
 // checkCluster looks for data that the finished run left on the cluster, and adds up the
 // repeated deliveries.
 func (f *clusterRun) checkCluster(conn *engine.Conn) error {
-	bytesByRun, err := conn.Held(f.ctx)
+	bytesByRun, err := conn.BytesByRun(f.ctx)
 	if err != nil {
 		return fmt.Errorf("listing the data on the cluster: %w", err)
 	}

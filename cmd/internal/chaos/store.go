@@ -49,10 +49,10 @@ type faultyStore struct {
 // errStore is the error of a StoreError fault.
 var errStore = errors.New("the store answers 503 Service Unavailable")
 
-// Torn implements sinks.Sweeper.
-func (s *faultyStore) Torn(ctx context.Context) ([]sinks.Torn, error) {
+// UnfinishedWrites implements sinks.Sweeper.
+func (s *faultyStore) UnfinishedWrites(ctx context.Context) ([]sinks.UnfinishedWrite, error) {
 	if sweeper, ok := s.Store.(sinks.Sweeper); ok {
-		return sweeper.Torn(ctx)
+		return sweeper.UnfinishedWrites(ctx)
 	}
 	return nil, nil
 }

@@ -17,30 +17,30 @@ import (
 // answer is one line on stdout. A field without omitempty is always present, even if the
 // operation does not set it, so that readers in any language find its key.
 type answer struct {
-	OK           bool                 `json:"ok"`
-	Error        string               `json:"error"`
-	Observation  string               `json:"observation"`
-	Observations []sourceText         `json:"observations"`
-	Score        float64              `json:"score"`
-	MaxScore     *float64             `json:"max_score"`
-	EvalPassed   *bool                `json:"eval_passed"`
-	Terminated   bool                 `json:"terminated"`
-	Breakpoints  []breakpoint         `json:"breakpoints"`
-	Frame        *frame               `json:"frame"`
-	ExitCode     *int                 `json:"exit_code"`
-	IsError      bool                 `json:"is_error"`
-	ErrorClass   string               `json:"error_class,omitempty"`
-	TimedOut     bool                 `json:"timed_out"`
-	Truncated    bool                 `json:"truncated"`
-	DurationMS   float64              `json:"duration_ms"`
-	Tools        []schemas.ToolSchema `json:"tools,omitempty"`
-	Patch        *string              `json:"patch,omitempty"`
-	LeftOut      []schemas.LeftOut    `json:"left_out,omitempty"` // by the patch, because of their size
-	TreeSHA256   string               `json:"tree_sha256,omitempty"`
-	Resolved     *bool                `json:"resolved,omitempty"`
-	VerifyStatus string               `json:"verify_status,omitempty"`
-	Verdict      *schemas.Verdict     `json:"verdict,omitempty"`
-	ID           json.RawMessage      `json:"id,omitempty"` // of the operation, if it had one
+	OK           bool                  `json:"ok"`
+	Error        string                `json:"error"`
+	Observation  string                `json:"observation"`
+	Observations []sourceText          `json:"observations"`
+	Score        float64               `json:"score"`
+	MaxScore     *float64              `json:"max_score"`
+	EvalPassed   *bool                 `json:"eval_passed"`
+	Terminated   bool                  `json:"terminated"`
+	Breakpoints  []breakpoint          `json:"breakpoints"`
+	Frame        *frame                `json:"frame"`
+	ExitCode     *int                  `json:"exit_code"`
+	IsError      bool                  `json:"is_error"`
+	ErrorClass   string                `json:"error_class,omitempty"`
+	TimedOut     bool                  `json:"timed_out"`
+	Truncated    bool                  `json:"truncated"`
+	DurationMS   float64               `json:"duration_ms"`
+	Tools        []schemas.ToolSchema  `json:"tools,omitempty"`
+	Patch        *string               `json:"patch,omitempty"`
+	LeftOut      []schemas.OmittedFile `json:"left_out,omitempty"` // by the patch, because of their size
+	TreeSHA256   string                `json:"tree_sha256,omitempty"`
+	Resolved     *bool                 `json:"resolved,omitempty"`
+	VerifyStatus string                `json:"verify_status,omitempty"`
+	Verdict      *schemas.Verdict      `json:"verdict,omitempty"`
+	ID           json.RawMessage       `json:"id,omitempty"` // of the operation, if it had one
 }
 
 type sourceText struct {
@@ -183,7 +183,7 @@ func (l *envLoop) patch(ctx context.Context) answer {
 	a, text := l.last, string(patch)
 	a.Observation, a.Observations, a.Tools = "", []sourceText{}, nil
 	a.Patch, a.TreeSHA256 = &text, sha
-	if t, ok := l.env.(env.Trimming); ok {
+	if t, ok := l.env.(env.PatchTrimmer); ok {
 		a.LeftOut = t.LeftOut()
 	}
 	return a
@@ -199,7 +199,7 @@ func (l *envLoop) verdict(ctx context.Context) answer {
 	if err != nil {
 		return errorAnswer(err)
 	}
-	v = v.Without(a.LeftOut)
+	v = v.WithOmitted(a.LeftOut)
 	a.Resolved, a.VerifyStatus, a.Verdict = v.Resolved, v.Status, &v
 	return a
 }

@@ -76,7 +76,7 @@ func CodeOf(err error) int {
 		return ExitAuth
 	case llms.ClassQuota:
 		return ExitBudget
-	case llms.ClassNotFound, llms.ClassUnreachable, llms.ClassRefused:
+	case llms.ClassNotFound, llms.ClassUnreachable, llms.ClassBadRequest:
 		return ExitPreflight
 	}
 	switch {

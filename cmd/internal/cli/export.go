@@ -279,7 +279,7 @@ func (f *exportFlags) noRows(rep lint) error {
 
 // render writes the rows of the episodes in keep to out.
 func (f *exportFlags) render(ctx context.Context, out *output, view sinks.View, data *wire.Data, keep map[string]bool, rep *lint) error {
-	if l, ok := view.(sinks.Limited); ok {
+	if l, ok := view.(sinks.TokenLimiter); ok {
 		rep.limit, rep.remedy = l.TokenLimit()
 	}
 	for t, err := range data.Trajectories(ctx) {

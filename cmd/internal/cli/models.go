@@ -83,14 +83,14 @@ func (f *modelFlags) listConfigured(s *State, cfg configs.Config) error {
 	rows := []modelRow{}
 	add := func(name string, l configs.LLM) {
 		priced := l.Price != nil || slices.ContainsFunc(cfg.Prices, func(p configs.Price) bool { return p.Model == l.Model })
-		for _, e := range l.All() {
+		for _, e := range l.AllEndpoints() {
 			rows = append(rows, modelRow{Name: name, Provider: l.Provider, Model: l.Model, BaseURL: e.BaseURL, Priced: priced})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
 		add(name, cfg.Models[name])
 	}
-	if cfg.LLM.Model != "" && cfg.LLM.Named == "" {
+	if cfg.LLM.Model != "" && cfg.LLM.ModelsEntry == "" {
 		add("llm", cfg.LLM)
 	}
 	if f.asJSON {

@@ -139,7 +139,7 @@ func checkDestination(ctx context.Context, cfg configs.Config) error {
 	if err != nil {
 		return Usage(fmt.Errorf("publish.to: %w", err))
 	}
-	switch _, err = publish.Holds(ctx, dest, datasetName(cfg.Publish)); {
+	switch _, err = publish.ContainsDataset(ctx, dest, datasetName(cfg.Publish)); {
 	case errors.Is(err, publish.ErrName):
 		err = fmt.Errorf("publish.name: %w", err)
 	case err != nil:
@@ -164,7 +164,7 @@ func publishError(err error, to string) error {
 	switch {
 	case err == nil, CodeOf(err) != ExitFailure && !errors.Is(err, sinks.ErrUnsafe):
 		return err
-	case selectionErr, errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrName), errors.Is(err, publish.ErrHeld), errors.Is(err, publish.ErrSchemas), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged), errors.Is(err, publish.ErrConflict):
+	case selectionErr, errors.Is(err, publish.ErrEmpty), errors.Is(err, publish.ErrName), errors.Is(err, publish.ErrWithheld), errors.Is(err, publish.ErrSchemas), errors.Is(err, publish.ErrOccupied), errors.Is(err, publish.ErrDamaged), errors.Is(err, publish.ErrConflict):
 		return Usage(err)
 	case errors.Is(err, publish.ErrLeaseLost):
 		return &Error{Code: ExitLocked, Try: "the same command again", Err: err}
@@ -179,7 +179,7 @@ func publishError(err error, to string) error {
 }
 
 func printPublished(s *State, r publish.Report, place string) {
-	if r.Already {
+	if r.AlreadyPublished {
 		fmt.Fprintf(s.Stdout, "\nDataset %s, version %s: already published, nothing written\n", r.Dataset, r.Version)
 	} else {
 		copied := ""
@@ -190,8 +190,8 @@ func printPublished(s *State, r publish.Report, place string) {
 	}
 	fmt.Fprintf(s.Stdout, "  %s\n  %s, %s, %s\n  %d kept by the selection%s\n",
 		r.URI, count(r.Episodes, "episode"), count(int(r.Steps), "step"), count(int(r.Bytes), "byte"), r.Kept, goldNote(r.KeptGold))
-	if r.Held > 0 {
-		fmt.Fprintf(s.Stdout, "  %s withheld because of a possible secret: exclusions/dead-letters.parquet says where\n", count(r.Held, "episode"))
+	if r.Withheld > 0 {
+		fmt.Fprintf(s.Stdout, "  %s withheld because of a possible secret: exclusions/dead-letters.parquet says where\n", count(r.Withheld, "episode"))
 	}
 	fmt.Fprintf(s.Stdout, "\nNext:\n  %s\n  %s\n  %s\n", shell("tracesmith", "show", place), shell("tracesmith", "stats", place),
 		shell("tracesmith", "export", "sft-trl", place, "-o", "train.jsonl.gz"))

@@ -228,7 +228,7 @@ func (f *ConfigFlags) Load(s *State) (configs.Config, error) {
 		return cfg, Usage(err)
 	}
 	if s.Stderr != nil {
-		for _, note := range cfg.Renamed {
+		for _, note := range cfg.RenameNotes {
 			fmt.Fprintln(s.Stderr, "warning: "+note)
 		}
 	}

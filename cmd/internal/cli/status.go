@@ -94,7 +94,7 @@ func printStatuses(s *State, list []observe.Status, asJSON bool) error {
 }
 
 func printStatus(s *State, run observe.Status) error {
-	fmt.Fprintf(s.Stdout, "run %s: %s, %s, heard of %.0fs ago\n", run.RunID, run.Phase, run.Coordinator, run.Silent)
+	fmt.Fprintf(s.Stdout, "run %s: %s, %s, heard of %.0fs ago\n", run.RunID, run.Phase, run.Coordinator, run.SilentSeconds)
 	fmt.Fprintf(s.Stdout, "  %d selected = %d reused + %d ran + %d missing\n", run.Selected, run.Reused, run.Ran, run.Missing)
 	fmt.Fprintf(s.Stdout, "  %d selected = %d waiting + %d running + %d done + %d failed\n", run.Selected, run.Waiting, run.Running, run.Done, run.Failed)
 	if b := run.Budget; b != nil {
@@ -115,7 +115,7 @@ func printStatus(s *State, run observe.Status) error {
 	}
 	w := newTable(s.Stdout, "  WORKER\tHOST\tVERSION\tSTATE\tJOBS\tLOAD\tSEEN\tWHY")
 	for _, worker := range run.Workers {
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%d/%d\t%.1f\t%.0fs ago\t%s\n", worker.Name, worker.Host, worker.Version, worker.State, len(worker.Running), worker.Slots, worker.Load, worker.Silent, clip(strings.TrimSpace(worker.Reason), 60))
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%d/%d\t%.1f\t%.0fs ago\t%s\n", worker.Name, worker.Host, worker.Version, worker.State, len(worker.Running), worker.Slots, worker.Load, worker.SilentSeconds, clip(strings.TrimSpace(worker.Reason), 60))
 	}
 	return w.Flush()
 }

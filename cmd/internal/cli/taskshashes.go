@@ -92,13 +92,13 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 			return Usage(fmt.Errorf("no built-in list has %s: name the benchmark with --benchmark", r.Repo))
 		}
 	}
-	var prints []provenance.Prints
-	var tasks []provenance.TaskPrints
+	var hashes []provenance.RepoHashes
+	var tasks []provenance.TaskHashes
 	var rows []hashedRepo
 	for _, r := range list {
 		row := hashedRepo{Repo: r.Repo, Benchmark: r.Benchmark, Tasks: len(r.Tasks)}
 		for _, t := range r.Tasks {
-			tasks = append(tasks, provenance.PrintsOf(t, r.Benchmark))
+			tasks = append(tasks, provenance.TaskHashesOf(t, r.Benchmark))
 		}
 		if !f.noFunctions {
 			p, unparsed, err := functionHashes(ctx, r)
@@ -106,11 +106,11 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 				return err
 			}
 			fmt.Fprintf(s.Stderr, "hashes: %s (%s): %d functions of %d trees\n", p.Repo, p.Benchmark, len(p.Functions), p.Trees)
-			prints, row.Trees, row.Functions, row.Unread = append(prints, p), p.Trees, len(p.Functions), unparsed
+			hashes, row.Trees, row.Functions, row.Unread = append(hashes, p), p.Trees, len(p.Functions), unparsed
 		}
 		rows = append(rows, row)
 	}
-	if err := provenance.WritePrints(f.out, prints, tasks); err != nil {
+	if err := provenance.WriteHashes(f.out, hashes, tasks); err != nil {
 		return Usage(err)
 	}
 	if f.asJSON {
@@ -133,9 +133,9 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 
 // functionHashes returns the hashes of a repository's functions. It returns an error if they
 // are too few to recognize the repository.
-func functionHashes(ctx context.Context, r *wire.HashedRepo) (provenance.Prints, int, error) {
-	p, unparsed, err := r.Prints(ctx)
-	if err == nil && len(p.Functions) < provenance.CopyLeast {
+func functionHashes(ctx context.Context, r *wire.HashedRepo) (provenance.RepoHashes, int, error) {
+	p, unparsed, err := r.Hashes(ctx)
+	if err == nil && len(p.Functions) < provenance.CopyMinFunctions {
 		err = Usage(fmt.Errorf("%s has %d functions of three statements or more, too few to recognize it by: name the directory that holds its .py files, or hash tasks with --no-functions", p.Repo, len(p.Functions)))
 	}
 	return p, unparsed, err
@@ -158,7 +158,7 @@ func readLibrary(files []string) (*provenance.Library, error) {
 	}
 	l := &provenance.Library{}
 	for _, name := range files {
-		if err := l.ReadPrints(name); err != nil {
+		if err := l.ReadHashes(name); err != nil {
 			return nil, Usage(err)
 		}
 	}

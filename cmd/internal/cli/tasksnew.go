@@ -70,7 +70,7 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 	if _, err := bench.Reap(ctx, []schemas.Task{{}}); err != nil {
 		return err
 	}
-	f.task.Tried = func(a discover.Attempt) {
+	f.task.OnAttempt = func(a discover.Attempt) {
 		fmt.Fprintf(s.Stderr, "  Python %s, %s: %s, %.0fs\n", a.Python, clip(lastCommand(a.Setup, a.Entrypoint), 90), clip(attemptText(a), 160), a.Seconds)
 	}
 	created, err := bench.NewTask(ctx, f.task)
@@ -89,7 +89,7 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 			Added    []string           `json:"added,omitempty"`
 			Left     []string           `json:"left,omitempty"`
 		}{"tracesmith.tasks.new/1", created.Dir, created.Task, countPassed(created.Setup.Run), created.Setup.Run.Wall.Seconds(),
-			created.Setup.Facts, created.Setup.Attempts, created.Setup.Added, created.Left})
+			created.Setup.Facts, created.Setup.Attempts, created.Setup.Added, created.OmittedFiles})
 	}
 	printCreated(s, created)
 	return nil
@@ -169,7 +169,7 @@ func printCreated(s *State, created wire.CreatedTask) {
 	if n := len(created.Task.Tests.FailToPass); n > 0 {
 		row("graded by", fmt.Sprintf("%s must be fixed, %d must keep passing", count(n, "test"), len(created.Task.Tests.PassToPass)))
 	}
-	for _, file := range created.Left {
+	for _, file := range created.OmittedFiles {
 		row("left out", file+", which the fix also changes")
 	}
 	if created.Setup.Slow {

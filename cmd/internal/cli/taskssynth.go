@@ -119,9 +119,9 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 	} else {
 		err = printSynth(s, sum)
 	}
-	if err == nil && sum.Unasked > 0 {
+	if err == nil && sum.OverBudget > 0 {
 		return &Error{Code: ExitBudget, Try: "raise --max-cost and repeat the command: it continues where it stopped",
-			Err: fmt.Errorf("the cost budget is used up: the model was not asked for %d bugs", sum.Unasked)}
+			Err: fmt.Errorf("the cost budget is used up: the model was not asked for %d bugs", sum.OverBudget)}
 	}
 	return err
 }
@@ -159,10 +159,10 @@ func (f *synthFlags) repos(ctx context.Context, bench *wire.Workbench, tasks con
 
 // synthError returns a usage error if err is a mistake of the user.
 func synthError(err error) error {
-	_, noRepos := errors.AsType[*synth.NoneError](err)
-	_, usedDir := errors.AsType[*synth.UsedError](err)
+	_, noRepos := errors.AsType[*synth.NoUsableRepoError](err)
+	_, usedDir := errors.AsType[*synth.OutputDirInUseError](err)
 	_, badOperator := errors.AsType[*synth.OperatorError](err)
-	_, badOut := errors.AsType[*synth.OutError](err)
+	_, badOut := errors.AsType[*synth.OutputDirError](err)
 	if _, badConfig := errors.AsType[*synth.ConfigError](err); noRepos || usedDir || badOperator || badOut || badConfig {
 		return Usage(err)
 	}

@@ -79,7 +79,7 @@ func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err
 	ledger, err := check.OpenLedger(f.out)
 	if err != nil {
 		code := ExitUsage
-		if errors.Is(err, check.ErrHeld) {
+		if errors.Is(err, check.ErrLocked) {
 			code = ExitLocked
 		}
 		return &Error{Code: code, Err: err, Try: "another file with -o"}
@@ -87,11 +87,11 @@ func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err
 	defer func() { err = errors.Join(err, ledger.Close()) }()
 	p := &verifyProgress{liveLine: liveLine{w: s.Stderr, live: s.TTY}}
 	batch := check.Batch{
-		Ledger: ledger, Workers: cmp.Or(f.workers, cfg.Run.Workers), Runs: f.runs, Begun: p.taskStarted,
+		Ledger: ledger, Workers: cmp.Or(f.workers, cfg.Run.Workers), Runs: f.runs, OnStart: p.taskStarted,
 		Check: func(ctx context.Context, t schemas.Task) (check.Report, error) {
 			return bench.Check(ctx, t, f.runs, f.seed)
 		},
-		Done: func(t schemas.Task, r check.Report, err error) {
+		OnDone: func(t schemas.Task, r check.Report, err error) {
 			p.done(t, r, err)
 			s.Hooks.Reach("checked")
 		},

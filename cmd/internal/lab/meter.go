@@ -63,8 +63,8 @@ func (s meteredSandbox) Run(ctx context.Context, c env.Command) (env.Result, err
 	return r, err
 }
 
-// Workdir implements env.Placed. It returns where the driver put the workspace.
+// Workdir implements env.HostSandbox. It returns where the driver put the workspace.
 func (s meteredSandbox) Workdir() string { return env.WorkdirOf(s.Sandbox, "") }
 
-// TempDir implements env.Placed.
+// TempDir implements env.HostSandbox.
 func (s meteredSandbox) TempDir() string { return env.TempDirOf(s.Sandbox) }

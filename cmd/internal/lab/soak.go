@@ -125,7 +125,7 @@ func nonZeroCounts(r soak.Report) string {
 	for _, c := range []struct {
 		n     int
 		label string
-	}{{r.Hung, "hung"}, {r.Late, "late"}, {r.Misframed, "mis-framed"}, {r.Wrong, "wrong"}, {r.Left, "with processes left"}, {r.Failed, "failed"}, {r.Lost, "sandboxes lost"}} {
+	}{{r.Hung, "hung"}, {r.Late, "late"}, {r.Misframed, "mis-framed"}, {r.Wrong, "wrong"}, {r.Leftover, "with processes left"}, {r.Failed, "failed"}, {r.Lost, "sandboxes lost"}} {
 		if c.n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", c.n, c.label))
 		}
@@ -161,7 +161,7 @@ func printSoak(s *cli.State, r soak.Report) error {
 	row("late", "%d%s", r.Late, late)
 	row("mis-framed", "%d", r.Misframed)
 	row("wrong", "%d", r.Wrong)
-	row("processes left", "%d", r.Left)
+	row("processes left", "%d", r.Leftover)
 	row("failed", "%d", r.Failed)
 	row("sandboxes", "%d, lost %d", r.Sandboxes, r.Lost)
 	row("grown", "%d descriptors, %d goroutines, %.1f MiB of heap", r.Leaked.Descriptors, r.Leaked.Goroutines, float64(r.Leaked.HeapBytes)/(1<<20))

@@ -22,9 +22,9 @@ import (
 
 // DiscoverOptions restrict and observe Discover.
 type DiscoverOptions struct {
-	Newest  time.Time // packages released later are not used; zero: no limit
-	Version string    // of the project, from git
-	Tried   func(discover.Attempt)
+	Newest    time.Time // packages released later are not used; zero: no limit
+	Version   string    // of the project, from git
+	OnAttempt func(discover.Attempt)
 }
 
 // Discover finds out how to run the tests of a repository, by trying setups in sandboxes. The error is a
@@ -53,7 +53,7 @@ func (w *Workbench) Discover(ctx context.Context, r synth.Repo, s DiscoverOption
 
 func (w *Workbench) findSetup(ctx context.Context, r synth.Repo, s DiscoverOptions, pythons []discover.Interpreter) (discover.Result, error) {
 	return discover.Find(ctx, discover.Config{
-		Interpreters: pythons, Newest: s.Newest, Version: s.Version, Tried: s.Tried,
+		Interpreters: pythons, Newest: s.Newest, Version: s.Version, OnAttempt: s.OnAttempt,
 		Try: func(ctx context.Context, t schemas.Task, tree *workspace.Tree) (verify.Run, error) {
 			v, err := w.verifier(ctx, t, tree)
 			if err != nil {

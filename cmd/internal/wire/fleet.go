@@ -51,17 +51,17 @@ func stagingPlace(cfg configs.Run, runID string) string {
 // offer is the JSON document from which workers of a cluster learn how to execute a run's
 // jobs. It holds no keys or passwords: each worker takes them from its environment.
 type offer struct {
-	RunID    string            `json:"run_id"`
-	Config   configs.Config    `json:"config"`
-	Named    string            `json:"named,omitempty"` // see configs.LLM
-	Identity map[string]string `json:"identity"`
-	Tasks    string            `json:"tasks"`   // hash of their contents
-	Staging  string            `json:"staging"` // an absolute path or a URI
-	Shared   bool              `json:"shared"`  // staging is the run's directory
+	RunID       string            `json:"run_id"`
+	Config      configs.Config    `json:"config"`
+	ModelsEntry string            `json:"named,omitempty"` // see configs.LLM
+	Identity    map[string]string `json:"identity"`
+	Tasks       string            `json:"tasks"`   // hash of their contents
+	Staging     string            `json:"staging"` // an absolute path or a URI
+	Shared      bool              `json:"shared"`  // staging is the run's directory
 }
 
 func (r *Run) offer(cfg pipeline.Config) ([]byte, error) {
-	o := offer{RunID: cfg.RunID, Config: r.cfg, Named: r.cfg.LLM.Named, Identity: cfg.Identity, Tasks: tasksHash(r.Tasks), Staging: cfg.Staging, Shared: cfg.Staging == ""}
+	o := offer{RunID: cfg.RunID, Config: r.cfg, ModelsEntry: r.cfg.LLM.ModelsEntry, Identity: cfg.Identity, Tasks: tasksHash(r.Tasks), Staging: cfg.Staging, Shared: cfg.Staging == ""}
 	if o.Shared {
 		o.Staging = r.cfg.Run.Dir
 	}
@@ -221,7 +221,7 @@ func (w *Worker) execute(ctx context.Context, entry engine.RunEntry) error {
 		return err
 	}
 	cfg := o.Config
-	cfg.LLM.Named = o.Named
+	cfg.LLM.ModelsEntry = o.ModelsEntry
 	cfg.Run.Workers = w.opt.Slots
 	run, err := NewRun(ctx, cfg, RunOptions{
 		Cluster: w.conn, Drain: w.opt.Drain, Producer: w.opt.Version, Commit: w.opt.Commit, Getenv: w.opt.Host.Getenv, Environ: w.opt.Host.Environ,
@@ -260,7 +260,7 @@ func (w *Worker) fetchOffer(ctx context.Context, entry engine.RunEntry) (o offer
 	if err := json.Unmarshal(entry.Info, &info); err != nil {
 		return o, fmt.Errorf("reading the entry of run %s: %w", entry.RunID, err)
 	}
-	body, err := w.conn.Body(ctx, entry.RunID, info.Offer)
+	body, err := w.conn.Body(ctx, entry.RunID, info.RunSpec)
 	if err != nil {
 		return o, err
 	}

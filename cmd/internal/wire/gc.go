@@ -22,10 +22,10 @@ import (
 func Leftovers(ctx context.Context, cfg configs.Config) (all []env.Leftover, absent []string, _ error) {
 	errs := []error{}
 	seen := map[string]bool{}
-	collect := func(where string, k env.Keeper) {
+	collect := func(where string, k env.LeftoverLister) {
 		list, err := k.Leftovers(ctx)
 		switch {
-		case errors.Is(err, env.ErrAbsent) && where != cfg.Sandbox.Kind:
+		case errors.Is(err, env.ErrUnreachable) && where != cfg.Sandbox.Kind:
 			absent = append(absent, fmt.Sprintf("%s: %v", where, err))
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s: %w", where, err))
@@ -43,7 +43,7 @@ func Leftovers(ctx context.Context, cfg configs.Config) (all []env.Leftover, abs
 			errs = append(errs, err)
 			continue
 		}
-		if k, ok := d.(env.Keeper); ok {
+		if k, ok := d.(env.LeftoverLister); ok {
 			collect(kind, k)
 		}
 	}
@@ -73,7 +73,7 @@ func UnfinishedUploads(ctx context.Context, places []string, cfg configs.Config)
 		if !ok {
 			continue
 		}
-		uploads, err := s.Torn(ctx)
+		uploads, err := s.UnfinishedWrites(ctx)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", place, err))
 		}

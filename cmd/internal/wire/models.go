@@ -11,7 +11,7 @@ import (
 // ServedModels lists the models that the server at the first endpoint of l serves. section
 // is where the configuration holds l; errors name it.
 func ServedModels(ctx context.Context, section string, l configs.LLM, getenv func(string) string) ([]llms.ModelInfo, error) {
-	client, err := providerClient(section, l, l.All()[0], getenv)
+	client, err := providerClient(section, l, l.AllEndpoints()[0], getenv)
 	if err != nil {
 		return nil, err
 	}

@@ -24,21 +24,21 @@ import (
 
 // NewTaskOptions say which task to make from a checkout.
 type NewTaskOptions struct {
-	Repo    string // directory
-	Fix     string // commit that fixes the bug; "": the checkout has the bug
-	Name    string // instance id; "": from the name of the directory
-	Out     string // directory of the task; "": tasks/NAME
-	PinDate bool   // install no package released after the commit
-	Tried   func(discover.Attempt)
+	Repo      string // directory
+	Fix       string // commit that fixes the bug; "": the checkout has the bug
+	Name      string // instance id; "": from the name of the directory
+	Out       string // directory of the task; "": tasks/NAME
+	PinDate   bool   // install no package released after the commit
+	OnAttempt func(discover.Attempt)
 }
 
 // CreatedTask is a new task directory.
 type CreatedTask struct {
-	Dir    string
-	Task   schemas.Task
-	Setup  discover.Result
-	Left   []string // files that the fix changes and that neither the gold patch nor the tests include
-	Pinned bool     // the setup installs no package released after the commit
+	Dir          string
+	Task         schemas.Task
+	Setup        discover.Result
+	OmittedFiles []string // files that the fix changes and that neither the gold patch nor the tests include
+	Pinned       bool     // the setup installs no package released after the commit
 }
 
 // NewTask finds the setup of a checkout and writes a task directory.
@@ -52,7 +52,7 @@ func (w *Workbench) NewTask(ctx context.Context, n NewTaskOptions) (CreatedTask,
 		return CreatedTask{}, fmt.Errorf("%q cannot be the name of a task: want up to 128 letters, digits or . _ + -, beginning with a letter or digit", r.Task.InstanceID)
 	}
 	var fix scaffold.Fix
-	search := DiscoverOptions{Tried: n.Tried}
+	search := DiscoverOptions{OnAttempt: n.OnAttempt}
 	if n.Fix != "" || r.History != "" {
 		if fix, search, err = w.history(ctx, n, r, search); err != nil {
 			return CreatedTask{}, err
@@ -61,8 +61,8 @@ func (w *Workbench) NewTask(ctx context.Context, n NewTaskOptions) (CreatedTask,
 	if fix.Hash != "" && n.Name == "" {
 		r.Task.InstanceID += "-" + fix.Hash[:8]
 	}
-	made := CreatedTask{Dir: cmp.Or(n.Out, filepath.Join("tasks", r.Task.InstanceID)), Left: fix.Left}
-	if err := scaffold.Free(made.Dir); err != nil {
+	made := CreatedTask{Dir: cmp.Or(n.Out, filepath.Join("tasks", r.Task.InstanceID)), OmittedFiles: fix.OmittedFiles}
+	if err := scaffold.CheckEmpty(made.Dir); err != nil {
 		return CreatedTask{}, err
 	}
 	if fix.Hash == "" {
@@ -87,7 +87,7 @@ func (w *Workbench) history(ctx context.Context, n NewTaskOptions, r synth.Repo,
 	if err != nil {
 		return fix, s, fmt.Errorf("%w: %w", scaffold.ErrNoHistory, err)
 	}
-	commit, err := h.Commit(ctx, "HEAD")
+	commit, err := h.FindCommit(ctx, "HEAD")
 	if n.Fix != "" {
 		if fix, err = scaffold.ReadFix(ctx, h, n.Fix); err == nil {
 			commit = fix.Commit
@@ -179,7 +179,7 @@ func linter(fix scaffold.Fix) scaffold.Linter {
 	return func(text string) []string {
 		var out []string
 		for _, f := range lint.Text(text, names) {
-			out = append(out, f.What+" "+f.Token)
+			out = append(out, f.Kind+" "+f.Token)
 		}
 		return out
 	}
@@ -187,13 +187,13 @@ func linter(fix scaffold.Fix) scaffold.Linter {
 
 // withFiles adds the generated files of a setup to a tree.
 func withFiles(tree *workspace.Tree, found discover.Result) (*workspace.Tree, error) {
-	var edits []workspace.Edit
+	var edits []workspace.FileEdit
 	for _, file := range found.Added {
 		data, _, _, err := found.Tree.File(file)
 		if err != nil {
 			return nil, err
 		}
-		edits = append(edits, workspace.Edit{Path: file, Data: data})
+		edits = append(edits, workspace.FileEdit{Path: file, Data: data})
 	}
 	if len(edits) == 0 {
 		return tree, nil

@@ -68,7 +68,7 @@ func NewAgent(cfg configs.Config, getenv func(string) string) (*Agent, error) {
 
 func (a *Agent) connect(getenv func(string) string) error {
 	l := a.cfg.LLM
-	if l.Model == "" || l.All()[0].BaseURL == "" && l.Provider == "openai" {
+	if l.Model == "" || l.AllEndpoints()[0].BaseURL == "" && l.Provider == "openai" {
 		return fmt.Errorf("agent %q asks a model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)", a.cfg.Agent.Kind)
 	}
 	var err error
@@ -84,13 +84,13 @@ func (a *Agent) connectNamed(getenv func(string) string) error {
 	for _, name := range a.needs.Models {
 		l, ok := a.cfg.Models[name]
 		switch {
-		case name == a.cfg.LLM.Named: // both names share the limits of one server
+		case name == a.cfg.LLM.ModelsEntry: // both names share the limits of one server
 			a.models[name] = agents.Model{Client: a.client, Sampling: sampling(a.cfg.LLM)}
 			continue
 		case !ok:
 			return fmt.Errorf("agent %q asks model %q, which section models does not have: it has %s",
 				a.cfg.Agent.Kind, name, cmp.Or(strings.Join(slices.Sorted(maps.Keys(a.cfg.Models)), ", "), "none"))
-		case l.All()[0].BaseURL == "" && l.Provider == "openai":
+		case l.AllEndpoints()[0].BaseURL == "" && l.Provider == "openai":
 			return fmt.Errorf("agent %q asks model %q: set models.%s.base_url", a.cfg.Agent.Kind, name, name)
 		}
 		client, err := a.openModel("models."+name, l, getenv)
@@ -174,7 +174,7 @@ func newClient(section string, l configs.LLM, prices middle.Prices, limited bool
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s.tokenizer: %w", section, err)
 	}
-	for _, e := range l.All() {
+	for _, e := range l.AllEndpoints() {
 		client, err := providerClient(section, l, e, getenv)
 		if err != nil {
 			return nil, nil, err
@@ -186,7 +186,7 @@ func newClient(section string, l configs.LLM, prices middle.Prices, limited bool
 			Pace: middle.NewPace(middle.PaceConfig{RPM: float64(e.RPM), TPM: float64(e.TPM), Parallel: e.Parallel})})
 	}
 	c, err := middle.Wrap(endpoints, middle.Config{
-		Retry: middle.RetryConfig{MaxTries: uint(l.MaxRetries) + 1}, Prices: prices, Limited: limited, Cache: l.Cache, Note: note,
+		Retry: middle.RetryConfig{MaxTries: uint(l.MaxRetries) + 1}, Prices: prices, Limited: limited, Cache: l.Cache, Warn: note,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", section, err)
@@ -336,7 +336,7 @@ func (a *Agent) Secrets(getenv func(string) string) []string {
 	secrets := mcpSecrets(a.cfg.MCP, getenv)
 	for _, l := range append(slices.Collect(maps.Values(a.cfg.Models)), a.cfg.LLM) {
 		texts := slices.Collect(maps.Values(l.Headers))
-		for _, e := range l.All() {
+		for _, e := range l.AllEndpoints() {
 			texts = append(texts, e.APIKey)
 		}
 		for _, value := range l.With {

@@ -128,7 +128,7 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 	place := r.opt.Cluster.Place()
 	fmt.Fprintf(r.opt.Progress, "coordinating via %s; start workers with: tracesmith worker --nats %s\n", place, place)
 	r.reap(ctx)
-	return fleet.Coordinate(ctx, fleet.Config{Config: cfg, Conn: r.opt.Cluster, InFlight: r.cfg.Engine.InFlight, Offer: offer}, deps)
+	return fleet.Coordinate(ctx, fleet.Config{Config: cfg, Conn: r.opt.Cluster, InFlight: r.cfg.Engine.InFlight, RunSpec: offer}, deps)
 }
 
 // Episodes returns the ids of the batch's episodes, in the order in which they start.

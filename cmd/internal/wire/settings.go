@@ -38,7 +38,7 @@ func checkModels(cfg configs.Config) error {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
 		check("models."+name, cfg.Models[name])
 	}
-	if cfg.LLM.Named == "" || len(problems) == 0 { // report the problems of a named model once
+	if cfg.LLM.ModelsEntry == "" || len(problems) == 0 { // report the problems of a named model once
 		check("llm", cfg.LLM)
 	}
 	return errors.Join(problems...)
@@ -63,7 +63,7 @@ func (a *Agent) checkToolChoice(offered []schemas.ToolSchema) error {
 	}
 	problems := []error{check("llm", a.cfg.LLM.ToolChoice)}
 	for _, name := range slices.Sorted(maps.Keys(a.models)) {
-		if name != a.cfg.LLM.Named {
+		if name != a.cfg.LLM.ModelsEntry {
 			problems = append(problems, check("models."+name, a.cfg.Models[name].ToolChoice))
 		}
 	}

@@ -68,7 +68,7 @@ func LocalStatus(ctx context.Context, dir string) (observe.Status, error) {
 // and runs that the registry does not list. kept explains why the other runs stay. If runID
 // is set, it returns only that run, or an error if the run has a coordinator.
 func ClusterLeftovers(ctx context.Context, conn *engine.Conn, runID string) (all []env.Leftover, kept []string, err error) {
-	bytesByRun, err := conn.Held(ctx)
+	bytesByRun, err := conn.BytesByRun(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,7 +86,7 @@ func ClusterLeftovers(ctx context.Context, conn *engine.Conn, runID string) (all
 		if !listed && !hasData {
 			return nil, nil, fmt.Errorf("no run %s on %s", runID, conn.Place())
 		}
-		coordinated, err := conn.Led(ctx, r)
+		coordinated, err := conn.HasCoordinator(ctx, r)
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -111,6 +111,6 @@ func ClusterLeftovers(ctx context.Context, conn *engine.Conn, runID string) (all
 
 func runLeftover(conn *engine.Conn, id string, bytes uint64, r engine.RunEntry) env.Leftover {
 	return env.Leftover{Kind: "run", Name: id, What: fmt.Sprintf("%d bytes on %s", bytes, conn.Place()), Since: r.Seen, Remove: func(ctx context.Context) error {
-		return errors.Join(conn.Forget(ctx, id))
+		return errors.Join(conn.DeleteRun(ctx, id))
 	}}
 }

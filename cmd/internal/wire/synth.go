@@ -38,7 +38,7 @@ func (w *Workbench) FactoryConfig(cfg synth.Config) synth.Config {
 // that it works.
 func BugWriter(ctx context.Context, cfg configs.Config, getenv func(string) string, warn io.Writer) (*synth.Model, error) {
 	l := cfg.LLM
-	if l.Model == "" || l.All()[0].BaseURL == "" && l.Provider == "openai" {
+	if l.Model == "" || l.AllEndpoints()[0].BaseURL == "" && l.Provider == "openai" {
 		return nil, errors.New("a model writes reports and bugs of the kind model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)")
 	}
 	if err := checkModels(cfg); err != nil {

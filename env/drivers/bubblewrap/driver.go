@@ -112,7 +112,7 @@ func (d *driver) start(ctx context.Context, bwrap string, spec env.SandboxSpec, 
 // Reap implements env.Driver.
 func (d *driver) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
 
-// Leftovers implements env.Keeper. It rarely finds any, because a sandbox ends with its owner.
+// Leftovers implements env.LeftoverLister. It rarely finds any, because a sandbox ends with its owner.
 func (*driver) Leftovers(ctx context.Context) ([]env.Leftover, error) { return drivers.Orphans(ctx) }
 
 func envKey(l env.Limits, version string, mode privilegeMode, perSandbox bool) schemas.EnvKey {

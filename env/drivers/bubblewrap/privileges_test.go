@@ -41,7 +41,7 @@ func TestBubblewrapWithoutRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		return // the other tests already run without root
 	}
-	out, err := envtest.AsAnother(t, "^(TestPrivilegeModes|TestMounts|TestBubblewrap)$/"+
+	out, err := envtest.RunTestAs(t, "^(TestPrivilegeModes|TestMounts|TestBubblewrap)$/"+
 		"(output_and|cancelling|timeout|close|no_|host_is|read-only|fork_bomb|memory|full_disk|bytes_of|files_of|open_files|threads|keys|removal)",
 		64_321, nil)
 	if err != nil || !strings.Contains(out, "--- PASS: TestBubblewrap/files_of_every_writable_directory") || !strings.Contains(out, "--- PASS: TestMounts") {
@@ -56,7 +56,7 @@ func TestBubblewrapWithoutUserNamespaces(t *testing.T) {
 	}
 	// The limit applies to a user namespace, here one that the test creates, and all namespaces below it.
 	forbid := []string{"unshare", "--user", "--map-root-user", "--mount", "sh", "-c", `echo 0 >/proc/sys/user/max_user_namespaces && exec "$@"`, "sh"}
-	out, err := envtest.AsAnother(t, "^TestStartWithUserNamespacesForbidden$", 0, []string{"TRACESMITH_TEST_ANOTHER=forbidden"}, forbid...)
+	out, err := envtest.RunTestAs(t, "^TestStartWithUserNamespacesForbidden$", 0, []string{"TRACESMITH_TEST_ANOTHER=forbidden"}, forbid...)
 	if err != nil || !strings.Contains(out, "--- PASS: TestStartWithUserNamespacesForbidden") {
 		t.Errorf("%v: %s", err, out)
 	}

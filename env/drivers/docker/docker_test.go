@@ -21,7 +21,7 @@ import (
 // needDocker skips the test unless the Docker suite is enabled, and returns a client of the daemon.
 func needDocker(t testing.TB) *client.Client {
 	t.Helper()
-	suite.Docker.Need(t)
+	suite.Docker.Require(t)
 	cli, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestDockerContainersAreLabeled(t *testing.T) {
 		t.Errorf("labels %v", c.Config.Labels)
 	}
 	// Reap removes the leftovers. This test leaves them alone, because other tests count theirs.
-	left, err := d.(env.Keeper).Leftovers(t.Context())
+	left, err := d.(env.LeftoverLister).Leftovers(t.Context())
 	if err != nil {
 		t.Error(err)
 	}

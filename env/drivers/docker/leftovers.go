@@ -26,18 +26,18 @@ func (d *driver) Reap(ctx context.Context) (int, error) {
 	return env.RemoveLeftovers(ctx, d)
 }
 
-// Leftovers implements env.Keeper. It returns the containers and volumes of dead processes, and old copies that no
-// container uses.
+// Leftovers implements env.LeftoverLister. It returns the containers and volumes of dead processes, and old copies that
+// no container uses.
 func (d *driver) Leftovers(ctx context.Context) (_ []env.Leftover, err error) {
 	cli, err := d.connect()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
+		return nil, fmt.Errorf("%w: %w", env.ErrUnreachable, err)
 	}
 	defer func() { err = errors.Join(err, d.release()) }()
 	marked := filters.NewArgs(filters.Arg("label", labelMark))
 	list, err := cli.ContainerList(ctx, container.ListOptions{All: true, Filters: marked})
 	if client.IsErrConnectionFailed(err) {
-		return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
+		return nil, fmt.Errorf("%w: %w", env.ErrUnreachable, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for old containers: %w", err)

@@ -318,7 +318,7 @@ func TestDockerDaemonThatEndsKillsTheSandbox(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		envtest.DiesUnderneath(t, s, why, func() {
+		envtest.CheckRemoval(t, s, why, func() {
 			if err := d.cmd.Process.Signal(how); err != nil {
 				t.Fatal(err)
 			}

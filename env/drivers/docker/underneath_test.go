@@ -24,7 +24,7 @@ func TestDockerRemovedContainerIsASandboxDeath(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		envtest.DiesUnderneath(t, s, why, func() {
+		envtest.CheckRemoval(t, s, why, func() {
 			if err := end(containerOf(t, cli, t.Name()+why).ID); err != nil {
 				t.Error(err)
 			}

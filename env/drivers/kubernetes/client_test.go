@@ -36,7 +36,7 @@ func TestKubernetesPodsOfTheSameName(t *testing.T) {
 	s := kubetest.Start(t)
 	api := connected(t, s)
 	theirs := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "one", Annotations: map[string]string{annotationAttempt: "theirs"}}}
-	s.Put(theirs)
+	s.AddPod(theirs)
 	ours := theirs.DeepCopy()
 	ours.Annotations[annotationAttempt] = "ours"
 	if _, err := api.create(t.Context(), ours); err == nil || !strings.Contains(err.Error(), "another process created it") {
@@ -80,7 +80,7 @@ func TestKubernetesServiceAccountTakesPrecedence(t *testing.T) {
 			t.Fatal(err)
 		}
 		const mount = `mount -t tmpfs tmpfs /run && mkdir -p /run/secrets/kubernetes.io && cp -r "$0" /run/secrets/kubernetes.io/serviceaccount && exec "$@"`
-		out, err := envtest.AsAnother(t, "^TestServiceAccountInAMountNamespace$", 0,
+		out, err := envtest.RunTestAs(t, "^TestServiceAccountInAMountNamespace$", 0,
 			[]string{"TRACESMITH_TEST_IN_POD=" + with + "?", "KUBERNETES_SERVICE_HOST=" + u.Hostname(), "KUBERNETES_SERVICE_PORT=" + u.Port(), "KUBECONFIG=/no/such/file"},
 			"unshare", "--mount", "sh", "-c", mount, account.dir)
 		if err != nil || !strings.Contains(out, "--- PASS: TestServiceAccountInAMountNamespace") || s.Calls("list") == 0 {

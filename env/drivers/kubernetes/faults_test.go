@@ -97,7 +97,7 @@ func TestKubernetesFailsAtOnceOnLastingProblems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := kubetest.Start(t)
-			s.Fate, s.Delay, s.Trouble = func(*corev1.Pod) kubetest.Fate { return c.fate }, c.delay, "no space for a sandbox"
+			s.Fate, s.Delay, s.WarningEvent = func(*corev1.Pod) kubetest.Fate { return c.fate }, c.delay, "no space for a sandbox"
 			if c.fault.Verb != "" {
 				s.Fail(c.fault)
 			}
@@ -129,7 +129,7 @@ var ends = map[string]struct {
 	"deleted":       {func(s *kubetest.Server, pod string) { s.Delete(pod) }, "was deleted"},
 	"evicted":       {func(s *kubetest.Server, pod string) { s.Evict(pod, "Evicted", "The node was low on memory") }, "Evicted: The node was low on memory"},
 	"node lost":     {func(s *kubetest.Server, pod string) { s.Evict(pod, "NodeLost", "") }, "NodeLost"},
-	"stream broken": {func(s *kubetest.Server, _ string) { s.Cut() }, "stream"},
+	"stream broken": {func(s *kubetest.Server, _ string) { s.CloseConnections() }, "stream"},
 	"stream silent": {func(s *kubetest.Server, _ string) { s.Freeze() }, "pod"},
 }
 
@@ -281,7 +281,7 @@ func TestKubernetesReap(t *testing.T) {
 	dead, other := owner(4, "1"), owner(0, "another") // another start time, another machine
 	put := func(name, o string, phase corev1.PodPhase, age time.Duration) {
 		at := metav1.NewTime(time.Now().Add(-age))
-		s.Put(corev1.Pod{
+		s.AddPod(corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: name, CreationTimestamp: at, Labels: map[string]string{labelManagedBy: managedBy}, Annotations: map[string]string{annotationOwner: o},
 			},

@@ -50,16 +50,16 @@ func TestKubernetes(t *testing.T) {
 	d := kube(t, kubetest.Start(t), nil)
 	// The test server has no node with control groups. TestKubernetesLimitsAreSettings checks the requested limits, and
 	// TestKubernetesCluster checks their effect.
-	envtest.Run(t, envtest.Suite{Driver: d, Isolated: true, Absent: []string{"cpus"}, Remove: removePod(d)})
+	envtest.Run(t, envtest.Suite{Driver: d, Isolated: true, UnenforcedLimits: []string{"cpus"}, Remove: removePod(d)})
 }
 
 // TestKubernetesCluster runs the suite on a real cluster.
 func TestKubernetesCluster(t *testing.T) {
-	kubeconfig := suite.Kubernetes.Need(t)
+	kubeconfig := suite.Kubernetes.Require(t)
 	with := map[string]any{"kubeconfig": kubeconfig}
 	if image := os.Getenv("TRACESMITH_TEST_K8S_IMAGE"); image != "" {
 		with["image"] = image
 	}
 	d := envtest.Build(t, "kubernetes", with)
-	envtest.Run(t, envtest.Suite{Driver: d, Isolated: true, Elsewhere: true, Remove: removePod(d)})
+	envtest.Run(t, envtest.Suite{Driver: d, Isolated: true, Remote: true, Remove: removePod(d)})
 }

@@ -13,22 +13,22 @@ import (
 // Reap implements env.Driver.
 func (d *driver) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
 
-// Leftovers implements env.Keeper. It returns the pods of dead processes of this machine, and pods of other machines
-// that have ended. A running pod of another machine has a live owner or will end soon, because it ends with its owner's
-// stream or at its deadline.
+// Leftovers implements env.LeftoverLister. It returns the pods of dead processes of this machine, and pods of other
+// machines that have ended. A running pod of another machine has a live owner or will end soon, because it ends with
+// its owner's stream or at its deadline.
 func (d *driver) Leftovers(ctx context.Context) ([]env.Leftover, error) {
 	api, err := d.connect()
 	switch {
 	case err != nil && d.config.Kubeconfig == "" && os.Getenv("KUBECONFIG") == "":
 		return nil, nil // the user has named no cluster
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
+		return nil, fmt.Errorf("%w: %w", env.ErrUnreachable, err)
 	}
 	defer api.release()
 	pods, err := api.list(ctx, labelManagedBy+"="+managedBy)
 	if err != nil {
 		if !api.reached.Load() {
-			return nil, fmt.Errorf("%w: %w", env.ErrAbsent, err)
+			return nil, fmt.Errorf("%w: %w", env.ErrUnreachable, err)
 		}
 		return nil, fmt.Errorf("looking for old pods: %w", d.withRemedy(err, api))
 	}

@@ -111,7 +111,7 @@ func (d *driver) start(ctx context.Context, spec env.SandboxSpec, python drivers
 // Reap implements env.Driver.
 func (d *driver) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
 
-// Leftovers implements env.Keeper. It returns the guests and the directories of dead processes.
+// Leftovers implements env.LeftoverLister. It returns the guests and the directories of dead processes.
 func (*driver) Leftovers(ctx context.Context) ([]env.Leftover, error) {
 	guests, err := drivers.Orphans(ctx)
 	dirs, dirErr := drivers.Scratch{}.Leftovers(ctx)

@@ -100,7 +100,7 @@ func TestReapLocal(t *testing.T) {
 	reap := func(want int) {
 		t.Helper()
 		d := envtest.Driver(t, "local")
-		left, err := d.(env.Keeper).Leftovers(t.Context())
+		left, err := d.(env.LeftoverLister).Leftovers(t.Context())
 		n := 0
 		for _, l := range left {
 			if l.Kind == "directory" {

@@ -98,9 +98,9 @@ func (c *Conn) Await(ctx context.Context, timeout time.Duration) (Reply, error) 
 	return c.await(ctx, time.Now().Add(timeout))
 }
 
-// Ended marks the running command as ended although its frame has not arrived, for example because
-// another process has read it.
-func (c *Conn) Ended() { c.busy = false }
+// MarkEnded marks the running command as ended although its frame has not arrived, for example
+// because another process has read it.
+func (c *Conn) MarkEnded() { c.busy = false }
 
 // maxLateReads limits the reads after the deadline if a process never stops writing.
 const maxLateReads = 16

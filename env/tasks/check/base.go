@@ -90,9 +90,9 @@ func checkRun(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree, ru
 	switch {
 	case run.TimedOut:
 		return fail(verify.ErrTooSlow, "", "make the entrypoint run fewer tests, or raise the timeout")
-	case run.Finding != "" && !run.Unstarted:
+	case run.Finding != "" && !run.NoTestsStarted:
 		return fail(verify.ErrUntrusted, run.Finding, Meanings[Untrusted].Remedy)
-	case run.Unstarted, len(run.Uncollected) > 0, len(run.Tests) == 0 && run.ExitCode != 0 && run.ExitCode != noTests:
+	case run.NoTestsStarted, len(run.Uncollected) > 0, len(run.Tests) == 0 && run.ExitCode != 0 && run.ExitCode != noTests:
 		detail, remedy, err := uncollected(ctx, cfg, t, tree, run)
 		if err != nil {
 			return err

@@ -46,7 +46,7 @@ def test_broken():
 `
 
 func TestFactoryBaseKeepsWhatAlwaysPasses(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	cfg := config(t)
 	tree := project{"test_suite.py": testFile}.tree(t)
 	s, err := Base(t.Context(), cfg, schemas.Task{InstanceID: "suite", Entrypoint: "python3 -m pytest -q", Workdir: schemas.DefaultWorkdir}, tree)
@@ -109,7 +109,7 @@ func TestOrderDependentTaskIsFlaky(t *testing.T) {
 
 // Hidden tests verify the task, and their content is as secret as the fix.
 func TestFactoryHiddenTestsAreChecked(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	cfg := config(t)
 	cfg.Runs, cfg.Isolated = 2, -1
 	task := shopTask(patch(t, cfg, shop, fixedShop))

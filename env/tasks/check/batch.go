@@ -17,9 +17,9 @@ type Batch struct {
 	Runs    int // reports in the ledger with fewer runs are not reused
 	// Check checks one task. If it returns an error, the task becomes a gap, which the ledger does not keep.
 	Check func(context.Context, schemas.Task) (Report, error)
-	// Begun is called before each check, and Done after it; the error is that of Check. Calls are not concurrent.
-	Begun func(schemas.Task)
-	Done  func(schemas.Task, Report, error)
+	// OnStart is called before each check, and OnDone after it; the error is that of Check. Calls are not concurrent.
+	OnStart func(schemas.Task)
+	OnDone  func(schemas.Task, Report, error)
 }
 
 // Result is the result of a batch.
@@ -55,7 +55,7 @@ func (b Batch) Run(ctx context.Context, tasks []schemas.Task) (Result, error) {
 				return groupCtx.Err()
 			}
 			mu.Lock()
-			b.Begun(t)
+			b.OnStart(t)
 			mu.Unlock()
 			r, err := b.Check(groupCtx, t)
 			if groupCtx.Err() != nil {
@@ -73,7 +73,7 @@ func (b Batch) Run(ctx context.Context, tasks []schemas.Task) (Result, error) {
 			} else {
 				reports[i] = &r
 			}
-			b.Done(t, r, err)
+			b.OnDone(t, r, err)
 			return nil
 		})
 	}

@@ -38,22 +38,22 @@ func (c *checker) checkReversal(ctx context.Context) (finding, error) {
 
 // checkCheats returns the finding Unprotected if a patch that fixes nothing resolves the task.
 func (c *checker) checkCheats(ctx context.Context) (finding, error) {
-	cheat, err := Cheated(ctx, c.v, c.Store, c.task, c.tree)
+	cheat, err := FindCheat(ctx, c.v, c.Store, c.task, c.tree)
 	if err != nil || cheat == "" {
 		return finding{}, err
 	}
 	return finding{Unprotected, cheat + " resolves the task"}, nil
 }
 
-// Cheated tries patches that change only tests or their configuration. It returns a description of the first one that
-// resolves the task, or "" if none does. The task must name its tests, and the empty patch must not resolve it. Cheated
-// skips patches that the verifier refuses, and patches that it reverts completely, because their verdict is that of
-// the empty patch.
-func Cheated(ctx context.Context, v *verify.Verifier, store *workspace.Store, t schemas.Task, tree env.Tree) (string, error) {
-	return CheatedBy(ctx, v, store, t, tree, Cheats)
+// FindCheat tries patches that change only tests or their configuration. It returns a description of the first one that
+// resolves the task, or "" if none does. The task must name its tests, and the empty patch must not resolve it.
+// FindCheat skips patches that the verifier refuses, and patches that it reverts completely, because their verdict is
+// that of the empty patch.
+func FindCheat(ctx context.Context, v *verify.Verifier, store *workspace.Store, t schemas.Task, tree env.Tree) (string, error) {
+	return FindCheatOf(ctx, v, store, t, tree, Cheats)
 }
 
-// Cheats are the kinds of patches that Cheated tries.
+// Cheats are the kinds of patches that FindCheat tries.
 var Cheats = []string{changesTests, deletesTests, reportsAll, hidesFailing, deselectsFailing}
 
 const (
@@ -64,8 +64,8 @@ const (
 	deselectsFailing = "a setting that leaves the failing tests out"
 )
 
-// CheatedBy is Cheated for some of the kinds of patches.
-func CheatedBy(ctx context.Context, v *verify.Verifier, store *workspace.Store, t schemas.Task, tree env.Tree, kinds []string) (string, error) {
+// FindCheatOf is FindCheat for some of the kinds of patches.
+func FindCheatOf(ctx context.Context, v *verify.Verifier, store *workspace.Store, t schemas.Task, tree env.Tree, kinds []string) (string, error) {
 	base, err := store.Base(ctx, tree)
 	if err != nil {
 		return "", err
@@ -86,7 +86,7 @@ func CheatedBy(ctx context.Context, v *verify.Verifier, store *workspace.Store, 
 		if err != nil {
 			return "", err
 		}
-		changed, refused, err := v.Graded(ctx, t, tree, patch)
+		changed, refused, err := v.EffectOf(ctx, t, tree, patch)
 		if err != nil {
 			return "", err
 		}

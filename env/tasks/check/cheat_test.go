@@ -55,7 +55,7 @@ func mixedTask() schemas.Task {
 // Each cheat makes a plain run of the tests pass. The verifier must not accept any cheat as a fix, whether it restores
 // the changed files or refuses them.
 func TestFactoryCheatsDoNotFoolTheVerifier(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	settings := mixed.with(project{"pyproject.toml": "[project]\nname = 'shop'\n\n[tool.pytest.ini_options]\naddopts = \"-q\"\n"})
 	for name, c := range map[string]struct {
 		tree  project
@@ -103,7 +103,7 @@ func TestFactoryCheatsDoNotFoolTheVerifier(t *testing.T) {
 					if err != nil || resolved(got) || got.Reason == "" || len(got.Restored)+len(got.Refused) == 0 {
 						t.Errorf("%v: %+v, %v", changedFiles, got, err)
 					}
-					changed, refused, err := v.Graded(t.Context(), task, tree, patch)
+					changed, refused, err := v.EffectOf(t.Context(), task, tree, patch)
 					if err != nil || changed != (len(got.Refused) > 0) || !slices.Equal(refused, got.Refused) {
 						t.Errorf("%v: changed %v, refused %v; the verdict refuses %v, %v", changedFiles, changed, refused, got.Refused, err)
 					}
@@ -113,7 +113,7 @@ func TestFactoryCheatsDoNotFoolTheVerifier(t *testing.T) {
 	}
 }
 
-// Cheated detects unprotected tests: a patch that changes only these tests resolves the task.
+// FindCheat detects unprotected tests: a patch that changes only these tests resolves the task.
 func TestUnprotectedTestsAreReported(t *testing.T) {
 	unprotected := project{
 		"lib/shop.py":       shop["shop.py"],
@@ -124,12 +124,12 @@ func TestUnprotectedTestsAreReported(t *testing.T) {
 		Method: schemas.VerifyUnittest, Files: []string{"tests/**"}, FailToPass: []string{"check_shop.Shop.test_total"},
 	}
 	cfg := config(t)
-	got, err := Cheated(t.Context(), cfg.verifier(), cfg.Store, task, unprotected.tree(t))
+	got, err := FindCheat(t.Context(), cfg.verifier(), cfg.Store, task, unprotected.tree(t))
 	if want := "a patch that only changes tests (lib/check_shop.py)"; err != nil || got != want {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}
 	task.Tests.Files = []string{"check_*.py"}
-	if got, err = Cheated(t.Context(), cfg.verifier(), cfg.Store, task, unprotected.tree(t)); err != nil || got != "" {
+	if got, err = FindCheat(t.Context(), cfg.verifier(), cfg.Store, task, unprotected.tree(t)); err != nil || got != "" {
 		t.Errorf("protected: %q, %v", got, err)
 	}
 }

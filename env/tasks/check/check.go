@@ -144,12 +144,12 @@ func statusOf(defect *verify.TaskError) Status {
 
 // runBefore runs the tests on the unchanged repository. The result is also the verdict on an empty patch.
 func (c *checker) runBefore(ctx context.Context) (finding, error) {
-	verdict, run, err := c.v.Try(ctx, c.task, c.tree, nil, "", verify.Variant{})
+	verdict, run, err := c.v.VerifyVariant(ctx, c.task, c.tree, nil, "", verify.Variant{})
 	if err != nil {
 		return finding{}, err
 	}
 	c.rep.Before, c.rep.TestWall, c.output = c.vector(run), run.Wall.Seconds(), string(run.Output)
-	_, c.expanded = run.Of(c.listed())
+	_, c.expanded = run.StatusOf(c.listed())
 	if found := c.runFinding(verdict, run); found.status != "" {
 		return found, nil
 	}
@@ -179,7 +179,7 @@ func (c *checker) runAfter(ctx context.Context) (finding, error) {
 	if c.task.GoldPatch == "" {
 		return finding{}, nil
 	}
-	verdict, run, err := c.v.Try(ctx, c.task, c.tree, []byte(c.task.GoldPatch), "", verify.Variant{})
+	verdict, run, err := c.v.VerifyVariant(ctx, c.task, c.tree, []byte(c.task.GoldPatch), "", verify.Variant{})
 	if err != nil {
 		return finding{}, err
 	}
@@ -200,7 +200,7 @@ func (c *checker) runFinding(verdict schemas.Verdict, run verify.Run) finding {
 		return finding{Broken, verdict.Reason}
 	case run.TimedOut:
 		return finding{TooSlow, fmt.Sprintf("the tests ran out of time after %s", run.Wall.Round(time.Second))}
-	case run.Unstarted:
+	case run.NoTestsStarted:
 		return finding{Broken, run.Finding}
 	case run.Finding != "":
 		return finding{Untrusted, run.Finding}
@@ -225,7 +225,7 @@ func (c *checker) vector(run verify.Run) Vector {
 		return Vector{schemas.VerifyExitCode: verdict}
 	}
 	out := Vector{}
-	status, _ := run.Of(c.listed())
+	status, _ := run.StatusOf(c.listed())
 	for _, id := range c.listed() {
 		out[id] = cmp.Or(status[id], missing)
 	}

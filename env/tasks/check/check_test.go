@@ -102,7 +102,7 @@ func shopTask(gold string) schemas.Task {
 }
 
 func TestFactoryValidTaskPasses(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	cfg := config(t)
 	rep, err := Task(t.Context(), cfg, shopTask(patch(t, cfg, shop, fixedShop)), shop.tree(t))
 	if err != nil {
@@ -118,7 +118,7 @@ func TestFactoryValidTaskPasses(t *testing.T) {
 
 // A rerun does not see files that the tests of another run left behind.
 func TestFactoryRerunsAreIsolated(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	t.Parallel()
 	cfg := config(t)
 	healthy := project(envtest.Littering(3))
@@ -133,7 +133,7 @@ func TestFactoryRerunsAreIsolated(t *testing.T) {
 }
 
 func TestFactoryBrokenTasksGetTheirStatus(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	cfg := config(t)
 	gold := patch(t, cfg, shop, fixedShop)
 	useless := patch(t, cfg, shop, shop.with(project{"shop.py": strings.Replace(shop["shop.py"], "len(prices)", "len(prices) + 0", 1)}))

@@ -88,7 +88,7 @@ func compiled(text string) func(t *testing.T) string {
 }
 
 func TestFactoryLeaksAreFoundWithPathAndToken(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	cfg := config(t)
 	gold := patch(t, cfg, till, till.with(project{"till/money.py": tillFixed}))
 	files := func(list map[string]string) func(t *testing.T) string {

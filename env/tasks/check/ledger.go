@@ -25,8 +25,8 @@ type Ledger struct {
 	known map[string]Report // by task id
 }
 
-// ErrHeld is the error of OpenLedger if another process has the ledger open.
-var ErrHeld = errors.New("another process is writing it")
+// ErrLocked is the error of OpenLedger if another process has the ledger open.
+var ErrLocked = errors.New("another process is writing it")
 
 // OpenLedger opens and reads a ledger, or creates an empty one. It drops an incomplete last line. If the name is "",
 // the ledger exists only in memory.
@@ -49,7 +49,7 @@ func OpenLedger(name string) (*Ledger, error) {
 // load locks and reads the file.
 func (l *Ledger) load() error {
 	if err := unix.Flock(int(l.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
-		return ErrHeld
+		return ErrLocked
 	} else if err != nil {
 		return err
 	}

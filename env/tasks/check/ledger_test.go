@@ -16,7 +16,7 @@ func TestLedgerContinuesAfterAnIncompleteLine(t *testing.T) {
 	if err := errors.Join(l.Add(Report{TaskID: "a", Status: Sound, Runs: 5}), l.Add(Report{TaskID: "b", Status: Flaky, Runs: 2})); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenLedger(name); !errors.Is(err, ErrHeld) {
+	if _, err := OpenLedger(name); !errors.Is(err, ErrLocked) {
 		t.Errorf("a second writer: %v", err)
 	}
 	if err := l.Close(); err != nil {

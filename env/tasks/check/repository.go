@@ -26,7 +26,7 @@ func (c *checker) searchRepository(ctx context.Context, workdir string, s secret
 		)
 	})
 	for _, f := range found {
-		c.rep.Leaks = append(c.rep.Leaks, Leak{Place: clip(path.Join(workdir, f.Path)), Line: f.Line, Token: clip(f.Token), Kind: f.Kind, Form: clip(f.Form), From: FromTask})
+		c.rep.Leaks = append(c.rep.Leaks, Leak{Place: clip(path.Join(workdir, f.Path)), Line: f.Line, Token: clip(f.Excerpt), Kind: f.Kind, Form: clip(f.Form), From: FromTask})
 	}
 	return err
 }
@@ -66,17 +66,17 @@ func (c *checker) lintText(t schemas.Task, s secrets) {
 	lines := map[int]bool{}
 	for _, change := range s.gold {
 		names.Files = append(names.Files, change.Path)
-		names.Functions = append(names.Functions, leak.Functions(change)...)
-		for line := range leak.Lines(change) {
+		names.Functions = append(names.Functions, leak.ChangedFunctions(change)...)
+		for line := range leak.ChangedLines(change) {
 			lines[line] = true
 		}
 	}
 	for _, f := range lint.Text(t.Instructions, names) {
-		if (f.What == lint.Module || f.What == lint.Identifier) && !generated(t) && mayBeProse(f.Token) {
+		if (f.Kind == lint.Module || f.Kind == lint.Identifier) && !generated(t) && mayBeProse(f.Token) {
 			continue // a word of a sentence, most likely
 		}
-		l := Leak{Place: textPlace, Token: clip(f.Token), Kind: f.What, From: FromTask}
-		named := f.What == lint.File || f.What == lint.Function && !isShortName(f.Token) || f.What == lint.Line && lines[lint.Number(f.Token)]
+		l := Leak{Place: textPlace, Token: clip(f.Token), Kind: f.Kind, From: FromTask}
+		named := f.Kind == lint.File || f.Kind == lint.Function && !isShortName(f.Token) || f.Kind == lint.Line && lines[lint.LineNumber(f.Token)]
 		if !published(t) && (generated(t) || named) {
 			c.rep.Leaks = append(c.rep.Leaks, l)
 		} else if len(c.rep.Quoted) < maxQuoted {

@@ -96,7 +96,7 @@ func (c *checker) checkAlone(ctx context.Context) (finding, error) {
 
 // rerun runs the tests of a side again and compares their verdicts with the expected ones.
 func (c *checker) rerun(ctx context.Context, s side, how verify.Variant, want Vector) (finding, error) {
-	verdict, run, err := c.v.Try(ctx, c.task, c.tree, s.patch, "", how)
+	verdict, run, err := c.v.VerifyVariant(ctx, c.task, c.tree, s.patch, "", how)
 	if err != nil {
 		return finding{}, err
 	}

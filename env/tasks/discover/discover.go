@@ -29,7 +29,7 @@ type Config struct {
 	Newest       time.Time     // packages released later are not installed; zero means no limit
 	Version      string        // version of the project, from git; "" if unknown
 	Attempts     int           // largest number of plans to try; 0 means DefaultAttempts
-	Tried        func(Attempt) // called after every attempt; may be nil
+	OnAttempt    func(Attempt) // called after every attempt; may be nil
 }
 
 // Attempt is a plan that was tried.
@@ -214,8 +214,8 @@ func (s *search) try(ctx context.Context, p plan, why string) (o outcome, fresh 
 	a := Attempt{Python: p.python.Version, Setup: t.Setup, Entrypoint: t.Entrypoint, Why: why, Passed: o.passed, Failed: o.failed,
 		Uncollected: o.uncollected, Error: o.cause, Seconds: time.Since(start).Seconds(), Usable: o.usable}
 	s.attempts = append(s.attempts, a)
-	if s.cfg.Tried != nil {
-		s.cfg.Tried(a)
+	if s.cfg.OnAttempt != nil {
+		s.cfg.OnAttempt(a)
 	}
 	return o, true, nil
 }
@@ -256,7 +256,7 @@ func judge(run verify.Run, err error) (outcome, error) {
 		o.cause = run.Finding
 	case run.Finding != "" || !knownRunner || len(o.uncollected) > 0:
 		o.cause = cmp.Or(verify.Cause(run.Output), run.Finding)
-		if !run.Unstarted && run.Finding != "" {
+		if !run.NoTestsStarted && run.Finding != "" {
 			o.cause = run.Finding + ": " + o.cause
 		}
 	case o.passed == 0 && o.failed == 0:
@@ -284,7 +284,7 @@ func (e *evidence) addVersionFile(tree *workspace.Tree) (*workspace.Tree, []stri
 		}
 	}
 	text := fmt.Sprintf("__version__ = version = %q\n__version_tuple__ = version_tuple = (%s,)\n", version, strings.Join(parts, ", "))
-	out, err := tree.Edit([]workspace.Edit{{Path: e.versionFile, Data: []byte(text)}})
+	out, err := tree.Edit([]workspace.FileEdit{{Path: e.versionFile, Data: []byte(text)}})
 	if err != nil {
 		return tree, nil, fmt.Errorf("adding the version file: %w", err)
 	}

@@ -37,7 +37,7 @@ func passing(output string, statuses ...string) verify.Run {
 
 func unstarted(output string) verify.Run {
 	return verify.Run{Result: env.Result{Output: []byte(output), ExitCode: 4}, Method: schemas.VerifyPytest,
-		Finding: "the test runner did not finish (exit code 4): " + verify.Cause([]byte(output)), Unstarted: true}
+		Finding: "the test runner did not finish (exit code 4): " + verify.Cause([]byte(output)), NoTestsStarted: true}
 }
 
 func uncollected(output string, files ...string) verify.Run {

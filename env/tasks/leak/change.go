@@ -28,7 +28,7 @@ func changedRegion(c Change, context int) (from, to int) {
 	if c.Base == nil {
 		return 0, len(*c.Fixed)
 	}
-	first, last := changedLines(*c.Fixed, *c.Base)
+	first, last := changedRange(*c.Fixed, *c.Base)
 	line := 1
 	to = len(*c.Fixed)
 	for i, b := range []byte(*c.Fixed) {
@@ -45,8 +45,8 @@ func changedRegion(c Change, context int) (from, to int) {
 	return from, to
 }
 
-// changedLines returns the numbers of the first and the last line of base that differ from fixed.
-func changedLines(base, fixed string) (from, to int) {
+// changedRange returns the numbers of the first and the last line of base that differ from fixed.
+func changedRange(base, fixed string) (from, to int) {
 	a, b := strings.Split(base, "\n"), strings.Split(fixed, "\n")
 	for from < min(len(a), len(b)) && a[from] == b[from] {
 		from++

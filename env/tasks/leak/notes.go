@@ -28,7 +28,7 @@ func (s *Searcher) findPatch(raw string) Finding {
 			}
 			for _, m := range diffLine.FindAllStringSubmatch(raw[at[1]:min(len(raw), at[1]+(1<<16))], 500) {
 				if len(m[1]) >= minBytes && (hasLine(c.Base, m[1]) || hasLine(c.Fixed, m[1])) {
-					return Finding{Kind: KindPatch, Token: c.Path + ": " + excerpt(m[1], 0, len(m[1])), Line: 1 + strings.Count(raw[:at[0]], "\n")}
+					return Finding{Kind: KindPatch, Excerpt: c.Path + ": " + excerpt(m[1], 0, len(m[1])), Line: 1 + strings.Count(raw[:at[0]], "\n")}
 				}
 			}
 		}
@@ -64,7 +64,7 @@ func (s *Searcher) findLocation(name, raw string) Finding {
 		if c.Base == nil || c.Fixed == nil {
 			continue
 		}
-		from, to := changedLines(*c.Base, *c.Fixed)
+		from, to := changedRange(*c.Base, *c.Fixed)
 		base := path.Base(c.Path)
 		for at := 0; ; {
 			i := strings.Index(raw[at:], base)
@@ -79,7 +79,7 @@ func (s *Searcher) findLocation(name, raw string) Finding {
 			line, err := strconv.Atoi(m[1])
 			start, end := max(0, at-200), min(len(raw), at+200)
 			if err == nil && line >= from-1 && line <= to+1 && faultWord.MatchString(raw[start:end]) {
-				return Finding{Kind: KindLocation, Token: base + m[0], Line: 1 + strings.Count(raw[:at], "\n")}
+				return Finding{Kind: KindLocation, Excerpt: base + m[0], Line: 1 + strings.Count(raw[:at], "\n")}
 			}
 		}
 	}

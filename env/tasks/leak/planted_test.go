@@ -206,7 +206,7 @@ func encodings(t testing.TB) map[string]string {
 func TestEncodedCopiesAreFound(t *testing.T) {
 	for name, text := range encodings(t) {
 		found := search(t, shelf.with("docs/x.dat", text), fixedStore)
-		if len(found) != 1 || found[0].Path != "docs/x.dat" || found[0].Token == "" {
+		if len(found) != 1 || found[0].Path != "docs/x.dat" || found[0].Excerpt == "" {
 			t.Errorf("%s: %v", name, found)
 		}
 	}

@@ -189,8 +189,8 @@ var fixedNames = func() map[uint64]bool {
 	return out
 }()
 
-// Functions returns the names of the Python functions that a change adds, removes or alters.
-func Functions(c Change) []string {
+// ChangedFunctions returns the names of the Python functions that a change adds, removes or alters.
+func ChangedFunctions(c Change) []string {
 	var out []string
 	sides := [2]string{}
 	for i, text := range []*string{c.Base, c.Fixed} {
@@ -208,13 +208,14 @@ func Functions(c Change) []string {
 	return out
 }
 
-// Lines returns the numbers of the lines of the base file that a change alters, and of one line before and after them.
-func Lines(c Change) map[int]bool {
+// ChangedLines returns the numbers of the lines of the base file that a change alters, and of one line before and after
+// them.
+func ChangedLines(c Change) map[int]bool {
 	out := map[int]bool{}
 	if c.Base == nil || c.Fixed == nil {
 		return out
 	}
-	from, to := changedLines(*c.Base, *c.Fixed)
+	from, to := changedRange(*c.Base, *c.Fixed)
 	for line := from - 1; line <= to+1; line++ {
 		out[line] = true
 	}

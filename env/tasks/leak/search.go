@@ -19,11 +19,11 @@ const (
 
 // Finding is a place in the repository that reveals the fix.
 type Finding struct {
-	Path  string
-	Line  int    // line in the file; 0 if the place is packed or encoded
-	Kind  string // one of the constants whose names start with Kind
-	Form  string // how the place is packed or encoded, outermost first: "gzip, base64"; "" if it is not
-	Token string // the beginning of the revealing text
+	Path    string
+	Line    int    // line in the file; 0 if the place is packed or encoded
+	Kind    string // one of the constants whose names start with Kind
+	Form    string // how the place is packed or encoded, outermost first: "gzip, base64"; "" if it is not
+	Excerpt string // the beginning of the revealing text
 }
 
 // Files calls each with the path and the content of every file of the repository. It may be called several times. The
@@ -95,7 +95,7 @@ func (s *Searcher) File(name string, data []byte) {
 		}
 	})
 	if t := s.needles.read(name, false); len(t.toks) >= shortPhraseWords {
-		if f := s.findExact(t.raw, t.toks, true); f.Token != "" {
+		if f := s.findExact(t.raw, t.toks, true); f.Excerpt != "" {
 			f.Path, f.Line, f.Form = name, 0, joinForms("the file's name", f.Form)
 			found = append(found, f)
 		}
@@ -124,25 +124,25 @@ func (s *Searcher) searchText(name, form, raw string) []Finding {
 	isChanged := form == "" && s.needles.changed[name]
 	for _, c := range s.needles.changes {
 		if c.Fixed != nil && (c.Base != nil || name != c.Path) && len(*c.Fixed) >= minBytes && strings.TrimSpace(raw) == strings.TrimSpace(*c.Fixed) {
-			found = append(found, Finding{Kind: KindFile, Token: c.Path})
+			found = append(found, Finding{Kind: KindFile, Excerpt: c.Path})
 		}
 	}
-	if f := s.findPatch(raw); f.Token != "" {
+	if f := s.findPatch(raw); f.Excerpt != "" {
 		found = append(found, f)
 	}
 	if !isPython(name) || form != "" {
-		if f := s.findLocation(name, raw); f.Token != "" {
+		if f := s.findLocation(name, raw); f.Excerpt != "" {
 			found = append(found, f)
 		}
 	}
 	t := s.needles.read(raw, true)
-	if f := s.findExact(raw, t.toks, isChanged); f.Token != "" {
+	if f := s.findExact(raw, t.toks, isChanged); f.Excerpt != "" {
 		found = append(found, f)
 	}
-	if f := s.findExact(t.code, t.codeToks, isChanged); f.Token != "" {
+	if f := s.findExact(t.code, t.codeToks, isChanged); f.Excerpt != "" {
 		found = append(found, f)
 	}
-	if f := s.findRenamed(t); f.Token != "" {
+	if f := s.findRenamed(t); f.Excerpt != "" {
 		found = append(found, f)
 	}
 	return found
@@ -172,8 +172,8 @@ func (s *Searcher) findExact(text string, toks []token, acceptShort bool) Findin
 				kind = KindLines
 			}
 		}
-		if best.Token == "" || rank[kind] < rank[best.Kind] {
-			best = Finding{Kind: kind, Token: x.excerpt(), Form: x.form, Line: 1 + strings.Count(text[:toks[h.first].at], "\n")}
+		if best.Excerpt == "" || rank[kind] < rank[best.Kind] {
+			best = Finding{Kind: kind, Excerpt: x.excerpt(), Form: x.form, Line: 1 + strings.Count(text[:toks[h.first].at], "\n")}
 		}
 	})
 	return best
@@ -204,12 +204,12 @@ func (s *Searcher) findRenamed(t text) Finding {
 	hits := map[*needle]bool{}
 	n.shapeHits(t, func(h hit) {
 		x := n.byKind[h.kind][h.hash]
-		if x == nil || found.Token != "" {
+		if x == nil || found.Excerpt != "" {
 			return
 		}
 		hits[x] = true
 		if h.kind == wholeFunction || len(hits) >= minRenamedHits {
-			found = Finding{Kind: KindRenamed, Token: excerpt(t.code, toks[h.first].at, toks[h.last].end), Line: 1 + strings.Count(t.code[:toks[h.first].at], "\n")}
+			found = Finding{Kind: KindRenamed, Excerpt: excerpt(t.code, toks[h.first].at, toks[h.last].end), Line: 1 + strings.Count(t.code[:toks[h.first].at], "\n")}
 		}
 	})
 	return found
@@ -224,5 +224,5 @@ func (f Finding) String() string {
 	if f.Form != "" {
 		place += " (" + f.Form + ")"
 	}
-	return fmt.Sprintf("%s shows the fix, %s: %q", place, f.Kind, f.Token)
+	return fmt.Sprintf("%s shows the fix, %s: %q", place, f.Kind, f.Excerpt)
 }

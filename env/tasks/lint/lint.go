@@ -21,7 +21,7 @@ type Names struct {
 	Plain     string   // text whose words give nothing away unless they are written as code
 }
 
-// Kinds of findings, for Finding.What.
+// Kinds of findings, for Finding.Kind.
 const (
 	File       = "file"
 	Module     = "module"
@@ -30,16 +30,16 @@ const (
 	Identifier = "changed identifier"
 )
 
-// Number returns the number in the token of a Line finding, or 0 if there is none.
-func Number(token string) int {
+// LineNumber returns the number in the token of a Line finding, or 0 if there is none.
+func LineNumber(token string) int {
 	n, _ := strconv.Atoi(strings.TrimLeft(digits.FindString(token), "0")) // the error means 0
 	return n
 }
 
 // Finding is a name that a text gives away.
-type Finding struct{ What, Token string }
+type Finding struct{ Kind, Token string }
 
-func (f Finding) String() string { return fmt.Sprintf("%s %q", f.What, f.Token) }
+func (f Finding) String() string { return fmt.Sprintf("%s %q", f.Kind, f.Token) }
 
 var (
 	lineNumber = regexp.MustCompile(`(?i)\b(?:on |at |in )?lines? *(?:number|no\.?)? *:? *#?(\d+)\b|\.py:(\d+)\b|\bL(\d+)\b`)

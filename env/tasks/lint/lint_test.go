@@ -31,7 +31,7 @@ func TestText(t *testing.T) {
 		switch {
 		case want == "" && len(found) > 0:
 			t.Errorf("%q: found %v", text, found)
-		case want != "" && (len(found) == 0 || found[0].What != want):
+		case want != "" && (len(found) == 0 || found[0].Kind != want):
 			t.Errorf("%q: found %v, want a %s", text, found, want)
 		}
 	}
@@ -57,7 +57,7 @@ func TestLongerFileNamesAreNotFound(t *testing.T) {
 		t.Errorf("the test file gives away %v", found)
 	}
 	for _, text := range []string{"Look at bank.py.", "See /testbed/bank.py", "bank.py is wrong"} {
-		if found := Text(text, n); len(found) != 1 || found[0].What != File {
+		if found := Text(text, n); len(found) != 1 || found[0].Kind != File {
 			t.Errorf("%q: found %v, want the file", text, found)
 		}
 	}

@@ -14,8 +14,8 @@ var benchmarks = parsePairs(benchmarksText)
 // does not need to be a canonical name.
 func Benchmark(repo string) string { return benchmarks[Canonical(repo)] }
 
-// Listed returns the number of repositories of each benchmark.
-func Listed() map[string]int {
+// BenchmarkSizes returns the number of repositories of each benchmark.
+func BenchmarkSizes() map[string]int {
 	out := map[string]int{}
 	for _, name := range benchmarks {
 		out[name]++

@@ -49,9 +49,9 @@ func Canonical(repo string) string {
 	return name
 }
 
-// Named returns the repository in the id of an instance, in a form that Canonical accepts. It returns "" if the id does
-// not have a known form.
-func Named(id string) string {
+// RepoOfInstance returns the repository in the id of an instance, in a form that Canonical accepts. It returns "" if
+// the id does not have a known form.
+func RepoOfInstance(id string) string {
 	switch name := strings.ToLower(id); {
 	case instance.MatchString(name), mirror.MatchString(name):
 		return id

@@ -28,7 +28,7 @@ const (
 type Finding struct {
 	Benchmark string
 	Test      string
-	Of        string  // the matching instance, repository, commit or pull request of the benchmark
+	Original  string  // the matching instance, repository, commit or pull request of the benchmark
 	Share     float64 // similarity of texts, from 0 to 1; 0 for tests of names
 }
 
@@ -77,15 +77,15 @@ func (c *Comparison) Names(n Names) (out []Finding) {
 
 // Text compares a statement, or the changed lines of a patch, with those of the benchmarks. kind is Statements or
 // Patches. The result includes findings with a share below Bound.
-func (c *Comparison) Text(kind int, p overlap.Print) (out []Finding) {
+func (c *Comparison) Text(kind int, p overlap.TextHashes) (out []Finding) {
 	tests := [2][2]string{{TestStatement, TestStatementNear}, {TestPatch, TestPatchNear}}[kind]
 	for _, k := range c.Benchmarks {
 		grams, near := k.texts[kind].Find(p)
-		if grams.Of != "" {
-			out = append(out, Finding{k.Name, tests[0], grams.Of, grams.Share})
+		if grams.Name != "" {
+			out = append(out, Finding{k.Name, tests[0], grams.Name, grams.Share})
 		}
-		if near.Of != "" {
-			out = append(out, Finding{k.Name, tests[1], near.Of, near.Share})
+		if near.Name != "" {
+			out = append(out, Finding{k.Name, tests[1], near.Name, near.Share})
 		}
 	}
 	return out

@@ -30,9 +30,9 @@ func issue(about string) string {
 func comparison(t *testing.T, tasks ...schemas.Task) *Comparison {
 	t.Helper()
 	var l Library
-	l.Add(Prints{Repo: "github.com/only/code", Benchmark: "bench"})
+	l.Add(RepoHashes{Repo: "github.com/only/code", Benchmark: "bench"})
 	for _, one := range tasks {
-		if err := l.AddTask(PrintsOf(one, "bench")); err != nil {
+		if err := l.AddTask(TaskHashesOf(one, "bench")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,7 +60,7 @@ func TestTasksOfBenchmarksAreFoundByName(t *testing.T) {
 	} {
 		var got []string
 		for _, f := range c.Names(want.Names) {
-			got = append(got, f.Test+" "+f.Of)
+			got = append(got, f.Test+" "+f.Original)
 		}
 		if !slices.Equal(got, want.found) {
 			t.Errorf("%s: %q, want %q", name, got, want.found)
@@ -76,9 +76,9 @@ func TestTextsOfBenchmarksAreFound(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	found := func(kind int, text string) (out []string) {
-		for _, f := range c.Text(kind, overlap.PrintOf(text)) {
+		for _, f := range c.Text(kind, overlap.TextHashesOf(text)) {
 			if f.Share >= Bound(f.Test) {
-				out = append(out, f.Test+" "+f.Of)
+				out = append(out, f.Test+" "+f.Original)
 			}
 		}
 		return out
@@ -97,30 +97,30 @@ func TestTextsOfBenchmarksAreFound(t *testing.T) {
 
 // The same tasks give the same comparison in any order and with repetitions. A file of an older
 // version can be read.
-func TestTaskPrintsGiveTheSameComparison(t *testing.T) {
-	repo := Prints{Schema: PrintsSchema, Repo: "github.com/x/a", Benchmark: "bench", Functions: hashes(0, 3)}
-	one, two := PrintsOf(task("a", "x/a", someCommit, issue("alpha")), "bench"), PrintsOf(task("b", "x/b", "", issue("beta")), "bench")
-	read := func(repos []Prints, tasks ...TaskPrints) *Comparison {
+func TestTaskHashesGiveTheSameComparison(t *testing.T) {
+	repo := RepoHashes{Schema: RepoHashesSchema, Repo: "github.com/x/a", Benchmark: "bench", Functions: hashes(0, 3)}
+	one, two := TaskHashesOf(task("a", "x/a", someCommit, issue("alpha")), "bench"), TaskHashesOf(task("b", "x/b", "", issue("beta")), "bench")
+	read := func(repos []RepoHashes, tasks ...TaskHashes) *Comparison {
 		file := filepath.Join(t.TempDir(), "x.hashes")
 		var l Library
 		for range 2 {
-			if err := WritePrints(file, repos, tasks); err != nil {
+			if err := WriteHashes(file, repos, tasks); err != nil {
 				t.Fatal(err)
 			}
-			if err := l.ReadPrints(file); err != nil {
+			if err := l.ReadHashes(file); err != nil {
 				t.Fatal(err)
 			}
 		}
 		return l.Comparison()
 	}
-	x, y := read([]Prints{repo}, one, two), read([]Prints{repo}, two, one)
-	if x.Identity != y.Identity || x.Identity == read([]Prints{repo}, one).Identity || x.Benchmarks[0].Counts.Tasks != 2 {
+	x, y := read([]RepoHashes{repo}, one, two), read([]RepoHashes{repo}, two, one)
+	if x.Identity != y.Identity || x.Identity == read([]RepoHashes{repo}, one).Identity || x.Benchmarks[0].Counts.Tasks != 2 {
 		t.Errorf("%s, %s", x.Identity, y.Identity)
 	}
-	if read(nil, one).Identity != read([]Prints{repo}, one).Identity {
+	if read(nil, one).Identity != read([]RepoHashes{repo}, one).Identity {
 		t.Error("functions, which are not compared, change the identity of the comparison")
 	}
-	if old := read([]Prints{repo}); len(old.Benchmarks) != 1 || old.Benchmarks[0].Counts != (KnownCounts{Repos: 1}) {
+	if old := read([]RepoHashes{repo}); len(old.Benchmarks) != 1 || old.Benchmarks[0].Counts != (KnownCounts{Repos: 1}) {
 		t.Errorf("without tasks: %+v", old.Benchmarks)
 	}
 
@@ -143,7 +143,7 @@ func TestTaskPrintsGiveTheSameComparison(t *testing.T) {
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := new(Library).ReadPrints(file)
+		err := new(Library).ReadHashes(file)
 		if (err == nil) != (c.want == "") || err != nil && !(strings.Contains(err.Error(), c.want) && strings.Contains(err.Error(), file)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}

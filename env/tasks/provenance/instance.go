@@ -80,9 +80,9 @@ var licenseNames = map[string]string{
 	"unlicense": "Unlicense", "the unlicense (unlicense)": "Unlicense", "psf-2.0": "PSF-2.0", "python software foundation license": "PSF-2.0",
 }
 
-// Declared returns the SPDX id of the license that a package's metadata (pyproject.toml, setup.cfg, setup.py) declares,
-// or "" if there is none or it is unknown. "BSD" alone is ambiguous, so it counts as unknown.
-func Declared(text string) string {
+// DeclaredLicense returns the SPDX id of the license that a package's metadata (pyproject.toml, setup.cfg, setup.py)
+// declares, or "" if there is none or it is unknown. "BSD" alone is ambiguous, so it counts as unknown.
+func DeclaredLicense(text string) string {
 	for _, form := range []*regexp.Regexp{declared, classifiers} {
 		for _, m := range form.FindAllStringSubmatch(text, -1) {
 			if id := licenseNames[strings.ToLower(strings.TrimSpace(m[1]))]; id != "" {

@@ -80,7 +80,7 @@ func (l *Library) Comparison() *Comparison {
 	return c
 }
 
-func (k *Known) add(p TaskPrints) {
+func (k *Known) add(p TaskHashes) {
 	k.repos[p.Repo] = true
 	k.ids[p.Instance] = p.Repo
 	number := requestOf(p.Instance)

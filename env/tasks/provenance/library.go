@@ -16,26 +16,26 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// A repository counts as a copy if at least CopyLeast of its functions, and at least the share CopyShare of all, also
-// occur in one other repository.
+// A repository counts as a copy if at least CopyMinFunctions of its functions, and at least the share CopyShare of
+// all, also occur in one other repository.
 const (
-	CopyShare = 0.5
-	CopyLeast = 3
+	CopyShare        = 0.5
+	CopyMinFunctions = 3
 )
 
-// Library holds the prints of many repositories and tasks. It is safe for concurrent use if no prints are added at the
+// Library holds the hashes of many repositories and tasks. It is safe for concurrent use if no hashes are added at the
 // same time.
 type Library struct {
 	functions map[string][]string // hash -> repositories, sorted
 	benchmark map[string]string   // repository -> benchmark
-	tasks     map[taskName]TaskPrints
+	tasks     map[taskName]TaskHashes
 }
 
 // Repos returns the number of repositories in the library.
 func (l *Library) Repos() int { return len(l.benchmark) }
 
-// Add adds the prints of a repository. It may be called several times for different versions of a repository.
-func (l *Library) Add(p Prints) {
+// Add adds the hashes of a repository. It may be called several times for different versions of a repository.
+func (l *Library) Add(p RepoHashes) {
 	if l.functions == nil {
 		l.functions, l.benchmark = map[string][]string{}, map[string]string{}
 	}
@@ -69,16 +69,16 @@ func (l *Library) Copy(functions []string) (repo, benchmark string, shared int) 
 			repo, shared = name, n
 		}
 	}
-	if shared < CopyLeast || float64(shared) < CopyShare*float64(len(functions)) {
+	if shared < CopyMinFunctions || float64(shared) < CopyShare*float64(len(functions)) {
 		return "", "", 0
 	}
 	return repo, l.benchmark[repo], shared
 }
 
 // AddTask adds a task. It returns an error if the library contains the task with other texts.
-func (l *Library) AddTask(p TaskPrints) error {
+func (l *Library) AddTask(p TaskHashes) error {
 	if l.tasks == nil {
-		l.tasks = map[taskName]TaskPrints{}
+		l.tasks = map[taskName]TaskHashes{}
 	}
 	name := taskName{p.Benchmark, p.Instance}
 	if old, found := l.tasks[name]; found && schemas.Hash(old) != schemas.Hash(p) {
@@ -89,8 +89,8 @@ func (l *Library) AddTask(p TaskPrints) error {
 	return nil
 }
 
-// WritePrints writes a file of prints, and creates its directory. It replaces an existing file.
-func WritePrints(name string, list []Prints, tasks []TaskPrints) error {
+// WriteHashes writes a file of hashes, and creates its directory. It replaces an existing file.
+func WriteHashes(name string, list []RepoHashes, tasks []TaskHashes) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
 	for _, p := range list {
@@ -112,8 +112,8 @@ func WritePrints(name string, list []Prints, tasks []TaskPrints) error {
 	return nil
 }
 
-// ReadPrints adds the prints in a file to the library. Errors name the file and the line.
-func (l *Library) ReadPrints(name string) error {
+// ReadHashes adds the hashes in a file to the library. Errors name the file and the line.
+func (l *Library) ReadHashes(name string) error {
 	f, err := os.Open(name)
 	if err != nil {
 		return fmt.Errorf("reading hashes: %w", err)
@@ -124,7 +124,7 @@ func (l *Library) ReadPrints(name string) error {
 	}
 	lines, err := l.read(f)
 	if errors.Is(err, bufio.ErrTooLong) {
-		err = fmt.Errorf("line %d has more than %d MB", lines+1, maxPrintsLine>>20)
+		err = fmt.Errorf("line %d has more than %d MB", lines+1, maxHashesLine>>20)
 	}
 	if err != nil {
 		return fmt.Errorf("reading hashes: %s: %w", name, err)
@@ -137,7 +137,7 @@ func (l *Library) ReadPrints(name string) error {
 
 func (l *Library) read(r io.Reader) (lines int, err error) {
 	in := bufio.NewScanner(r)
-	in.Buffer(make([]byte, 64<<10), maxPrintsLine)
+	in.Buffer(make([]byte, 64<<10), maxHashesLine)
 	for n := 1; in.Scan(); n++ {
 		if err := l.line(in.Bytes()); err != nil {
 			return lines, fmt.Errorf("line %d: %w", n, err)
@@ -147,24 +147,24 @@ func (l *Library) read(r io.Reader) (lines int, err error) {
 	return lines, in.Err()
 }
 
-// line adds the prints of one line.
+// line adds the hashes of one line.
 func (l *Library) line(text []byte) (err error) {
 	var kind struct{ Schema string }
-	_ = json.NewDecoder(bytes.NewReader(text)).Decode(&kind) // for invalid JSON, parsePrints returns the error
+	_ = json.NewDecoder(bytes.NewReader(text)).Decode(&kind) // for invalid JSON, parseRepoHashes and parseTaskHashes return the error
 	switch kind.Schema {
-	case TaskPrintsSchema:
-		var p TaskPrints
-		if p, err = parseTaskPrints(text); err == nil {
+	case TaskHashesSchema:
+		var p TaskHashes
+		if p, err = parseTaskHashes(text); err == nil {
 			return l.AddTask(p)
 		}
-	case PrintsSchema, "":
-		var p Prints
-		if p, err = parsePrints(text); err == nil {
+	case RepoHashesSchema, "":
+		var p RepoHashes
+		if p, err = parseRepoHashes(text); err == nil {
 			l.Add(p)
 			return nil
 		}
 	default:
-		err = fmt.Errorf("its schema is %.40q, not %s or %s", kind.Schema, PrintsSchema, TaskPrintsSchema)
+		err = fmt.Errorf("its schema is %.40q, not %s or %s", kind.Schema, RepoHashesSchema, TaskHashesSchema)
 	}
 	return fmt.Errorf("%w: make it again with \"tasks hashes\"", err)
 }

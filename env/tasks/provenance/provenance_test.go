@@ -96,7 +96,7 @@ func TestNamed(t *testing.T) {
 		"John__Tool.0123abcd.func_pm_op_swap__ab.c":          "github.com/john/tool",
 		"stockroom": "", "a-12": "", "a__b": "", "x/a__b-1": "",
 	} {
-		if got := Named(id); want == "" && got != "" || want != "" && Canonical(got) != want {
+		if got := RepoOfInstance(id); want == "" && got != "" || want != "" && Canonical(got) != want {
 			t.Errorf("%s: %q, want %q", id, got, want)
 		}
 	}

@@ -51,8 +51,8 @@ func Source(given string) string {
 	return given
 }
 
-// WithoutPlaces returns a task without paths of its repository on a machine.
-func WithoutPlaces(t schemas.Task) schemas.Task {
+// WithoutLocalPaths returns a task without paths of its repository on a machine.
+func WithoutLocalPaths(t schemas.Task) schemas.Task {
 	if t.Repo != fallbackName(t) && publicName(t.Repo) == "" {
 		t.Repo = fallbackName(t)
 	}

@@ -15,12 +15,12 @@ import (
 // Fix is a commit that fixes a bug.
 type Fix struct {
 	workspace.Commit
-	Parent    string
-	Gold      string   // the commit's changes to the program, as a patch
-	Files     []string // files that Gold changes
-	Tests     string   // the commit's changes to the tests, as a patch; "" if there are none
-	TestFiles []string // files that Tests changes
-	Left      []string // other files that the commit changes, such as a changelog
+	Parent       string
+	Gold         string   // the commit's changes to the program, as a patch
+	Files        []string // files that Gold changes
+	Tests        string   // the commit's changes to the tests, as a patch; "" if there are none
+	TestFiles    []string // files that Tests changes
+	OmittedFiles []string // other files that the commit changes, such as a changelog
 }
 
 // FixError says why a commit cannot be made into a task, and what to do about it.
@@ -33,7 +33,7 @@ func (e *FixError) Error() string {
 // ReadFix splits a commit into its changes to the program and to the tests. The error is a *FixError if the commit
 // cannot be made into a task.
 func ReadFix(ctx context.Context, h *workspace.History, rev string) (Fix, error) {
-	c, err := h.Commit(ctx, rev)
+	c, err := h.FindCommit(ctx, rev)
 	if err != nil {
 		return Fix{}, &FixError{rev, err.Error(), "name a commit of the repository's history"}
 	}
@@ -51,7 +51,7 @@ func ReadFix(ctx context.Context, h *workspace.History, rev string) (Fix, error)
 		case isTest(change.Path):
 			tests = append(tests, change.Path)
 		case isProse(change.Path):
-			f.Left = append(f.Left, change.Path)
+			f.OmittedFiles = append(f.OmittedFiles, change.Path)
 		default:
 			program = append(program, change.Path)
 		}

@@ -83,7 +83,7 @@ func TestReadFix(t *testing.T) {
 		}
 		if f.Hash != fix || f.Parent != start || f.Message != "Fix it\n\nMore." || !f.Time.Equal(time.Date(2024, 5, 6, 5, 8, 9, 0, time.UTC)) ||
 			!slices.Equal(f.Files, []string{"pkg/a.py", "setup.cfg"}) || !slices.Equal(f.TestFiles, []string{"tests/data.txt", "tests/test_a.py"}) ||
-			!slices.Equal(f.Left, []string{"CHANGES.rst"}) || strings.Contains(f.Gold, "tests/") || !strings.Contains(f.Gold, "-x = 1\n+x = 2") || strings.Contains(f.Tests, "pkg/") {
+			!slices.Equal(f.OmittedFiles, []string{"CHANGES.rst"}) || strings.Contains(f.Gold, "tests/") || !strings.Contains(f.Gold, "-x = 1\n+x = 2") || strings.Contains(f.Tests, "pkg/") {
 			t.Errorf("%s: %+v", rev, f)
 		}
 	}
@@ -97,7 +97,7 @@ func TestReadFix(t *testing.T) {
 		}
 	}
 	for rev, want := range map[string]string{"HEAD": "1.2.3", fix: "1.2.3", start: ""} {
-		commit, err := h.Commit(t.Context(), rev)
+		commit, err := h.FindCommit(t.Context(), rev)
 		if err != nil {
 			t.Fatal(err)
 		}

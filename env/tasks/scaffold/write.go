@@ -26,8 +26,9 @@ const (
 // ErrNotEmpty means that the directory for the task already contains files.
 var ErrNotEmpty = errors.New("the directory exists and is not empty")
 
-// Free returns an error that wraps ErrNotEmpty if dir already contains files, and nil if a task can be written to it.
-func Free(dir string) error {
+// CheckEmpty returns an error that wraps ErrNotEmpty if dir already contains files, and nil if a task can be written
+// to it.
+func CheckEmpty(dir string) error {
 	list, err := os.ReadDir(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -43,7 +44,7 @@ func Free(dir string) error {
 // Write writes a task directory. comments maps keys of task.yaml to comments that say where their values come from;
 // the comment for "" is written at the start of the file.
 func Write(dir string, t schemas.Task, tree *workspace.Tree, comments map[string]string) error {
-	if err := Free(dir); err != nil {
+	if err := CheckEmpty(dir); err != nil {
 		return err
 	}
 	text, err := taskYAML(t, comments)

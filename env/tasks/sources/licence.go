@@ -28,7 +28,7 @@ func licence(files *workspace.Tree) (id, file string) {
 		if id != "" {
 			return id, file
 		}
-		id, file = provenance.Declared(fileText(files, name)), name
+		id, file = provenance.DeclaredLicense(fileText(files, name)), name
 	}
 	if id == "" {
 		return "", ""

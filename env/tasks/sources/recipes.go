@@ -109,9 +109,9 @@ func (b recipeBook) apply(in *instance, version, image string) error {
 					return nil, err
 				}
 			}
-			var changes []workspace.Edit
+			var changes []workspace.FileEdit
 			for name, text := range recipe.Files {
-				changes = append(changes, workspace.Edit{Path: name, Data: []byte(text)})
+				changes = append(changes, workspace.FileEdit{Path: name, Data: []byte(text)})
 			}
 			return t.Edit(changes)
 		}

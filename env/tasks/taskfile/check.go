@@ -38,7 +38,7 @@ func Complete(t schemas.Task, source string) schemas.Task {
 		t.Source = source
 	}
 	t.Language = "python"
-	t = provenance.WithoutPlaces(t)
+	t = provenance.WithoutLocalPaths(t)
 	if t.Workdir == "" {
 		t.Workdir = schemas.DefaultWorkdir
 	}

@@ -25,7 +25,7 @@ func Apply(t *workspace.Tree, patch []byte) (_ *workspace.Tree, err error) {
 	if len(files) == 0 {
 		return nil, errors.New("the patch changes no file")
 	}
-	var changes []workspace.Edit
+	var changes []workspace.FileEdit
 	for _, f := range files {
 		c, err := applyFile(t, f)
 		if err != nil {
@@ -37,7 +37,7 @@ func Apply(t *workspace.Tree, patch []byte) (_ *workspace.Tree, err error) {
 }
 
 // applyFile returns the edits that the part of a diff for one file makes.
-func applyFile(t *workspace.Tree, f *gitdiff.File) (changes []workspace.Edit, err error) {
+func applyFile(t *workspace.Tree, f *gitdiff.File) (changes []workspace.FileEdit, err error) {
 	name := f.NewName
 	if f.IsDelete {
 		name = f.OldName
@@ -73,10 +73,10 @@ func applyFile(t *workspace.Tree, f *gitdiff.File) (changes []workspace.Edit, er
 		exec, link = f.NewMode&0o111 != 0, f.NewMode&os.ModeSymlink != 0 || f.NewMode&0o170000 == 0o120000
 	}
 	if f.IsDelete || f.IsRename {
-		changes = append(changes, workspace.Edit{Path: f.OldName, Delete: true})
+		changes = append(changes, workspace.FileEdit{Path: f.OldName, Delete: true})
 	}
 	if !f.IsDelete {
-		changes = append(changes, workspace.Edit{Path: name, Exec: exec, Link: link, Data: out.Bytes()})
+		changes = append(changes, workspace.FileEdit{Path: name, Exec: exec, Link: link, Data: out.Bytes()})
 	}
 	return changes, nil
 }

@@ -71,8 +71,8 @@ type Cache struct {
 // maxIdle is how long an unused entry is kept.
 const maxIdle = 60 * 24 * time.Hour
 
-// Leftovers implements env.Keeper. It returns interrupted builds, entries that have not been used for maxIdle, and, if
-// the rest exceeds the limit, the least recently used entries. It omits what a live process uses.
+// Leftovers implements env.LeftoverLister. It returns interrupted builds, entries that have not been used for maxIdle,
+// and, if the rest exceeds the limit, the least recently used entries. It omits what a live process uses.
 func (c Cache) Leftovers(context.Context) ([]env.Leftover, error) {
 	entries, err := os.ReadDir(c.Dir)
 	if errors.Is(err, os.ErrNotExist) {

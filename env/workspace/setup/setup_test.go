@@ -150,7 +150,7 @@ func testPrepare(b *fixture) {
 func TestPrepare(t *testing.T) { testPrepare(open(t, "bubblewrap")) }
 
 func TestDockerPrepare(t *testing.T) {
-	suite.Docker.Need(t)
+	suite.Docker.Require(t)
 	b := open(t, "docker")
 	b.spec.Image = "tracesmith-base:latest"
 	testPrepare(b)

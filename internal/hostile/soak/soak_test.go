@@ -70,7 +70,7 @@ func TestCasesAreCounted(t *testing.T) {
 	}{
 		"mis-framed": {hostile.Verdict{Misframed: []string{"x"}}, func(r Report) int { return r.Misframed }},
 		"wrong":      {hostile.Verdict{Wrong: []string{"x"}}, func(r Report) int { return r.Wrong }},
-		"left":       {hostile.Verdict{Left: []string{"x"}}, func(r Report) int { return r.Left }},
+		"left":       {hostile.Verdict{Leftover: []string{"x"}}, func(r Report) int { return r.Leftover }},
 		"hung":       {hostile.Verdict{Answer: hostile.Answer{Err: context.DeadlineExceeded}}, func(r Report) int { return r.Hung }},
 		"lost":       {hostile.Verdict{Died: true}, func(r Report) int { return r.Lost }},
 		"failed":     {hostile.Verdict{Err: errors.New("x")}, func(r Report) int { return r.Failed }},

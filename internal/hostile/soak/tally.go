@@ -28,7 +28,7 @@ type Report struct {
 	LateCase  string  `json:"worst_late_case,omitempty"`
 	Misframed int     `json:"misframed"` // cases after which a command was answered wrongly
 	Wrong     int     `json:"wrong"`     // wrong answers
-	Left      int     `json:"leftover"`  // cases that left processes
+	Leftover  int     `json:"leftover"`  // cases that left processes
 	Failed    int     `json:"failed"`    // other errors of the environment
 	Lost      int     `json:"lost"`      // sandboxes that died
 
@@ -43,7 +43,7 @@ type Report struct {
 
 // OK reports whether nothing failed. Late answers are not failures.
 func (r Report) OK() bool {
-	return r.Hung+r.Misframed+r.Wrong+r.Left+r.Failed+r.Lost == 0
+	return r.Hung+r.Misframed+r.Wrong+r.Leftover+r.Failed+r.Lost == 0
 }
 
 // maxFailures is the number of failures that a report describes. Further failures are only counted.
@@ -108,7 +108,7 @@ func (t *tally) hostile(index int, v hostile.Verdict) {
 	for _, c := range []struct {
 		list  []string
 		count *int
-	}{{v.Misframed, &t.r.Misframed}, {v.Wrong, &t.r.Wrong}, {v.Left, &t.r.Left}} {
+	}{{v.Misframed, &t.r.Misframed}, {v.Wrong, &t.r.Wrong}, {v.Leftover, &t.r.Leftover}} {
 		if len(c.list) > 0 {
 			*c.count++
 		}

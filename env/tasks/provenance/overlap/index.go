@@ -7,12 +7,12 @@ import (
 
 // Thresholds for texts that count as the same.
 const (
-	// Least is the number of runs that both texts must have for a comparison, and the number of runs of 13 words that
-	// they must share. Coincidences are shorter.
-	Least = 8
-	// Common is the number of texts of a benchmark that may share a run. A run that occurs in more texts is part of a
-	// template, and is ignored.
-	Common = 2
+	// MinRuns is the number of runs that both texts must have for a comparison, and the number of runs of 13 words
+	// that they must share. Coincidences are shorter.
+	MinRuns = 8
+	// MaxSharing is the number of texts of a benchmark that may share a run. A run that occurs in more texts is part
+	// of a template, and is ignored.
+	MaxSharing = 2
 	// GramShare is the share of the shorter text's runs of 13 words that must also occur in the other text. NearShare
 	// is the smallest estimated Jaccard similarity of signatures. Different issues and fixes of SWE-bench reach 0.54
 	// and 0.29 (see docs/contamination.md).
@@ -22,7 +22,7 @@ const (
 
 // Match is the most similar text in an index. The zero Match means that there is none.
 type Match struct {
-	Of    string  // name of the text
+	Name  string  // name of the text
 	Share float64 // similarity, from 0 to 1
 }
 
@@ -30,7 +30,7 @@ type Match struct {
 // concurrent use. It needs about 20 bytes for each run of 13 words and 2 KiB for each text.
 type Index struct {
 	names    []string
-	prints   []Print
+	hashes   []TextHashes
 	grams    []uint64 // of all texts, sorted
 	texts    []uint32 // the text of each gram
 	starts   []uint32 // starts[i] is the index of the first gram whose upper 16 bits are at least i
@@ -46,17 +46,17 @@ type minimum struct {
 }
 
 // Add adds a text. Each name must be added only once.
-func (x *Index) Add(name string, p Print) {
-	x.names, x.prints = append(x.names, name), append(x.prints, p)
+func (x *Index) Add(name string, p TextHashes) {
+	x.names, x.hashes = append(x.names, name), append(x.hashes, p)
 }
 
 // Texts returns the numbers of texts that can be found by runs of 13 words and by signature. Call Seal first.
 func (x *Index) Texts() (grams, near int) {
-	for i, p := range x.prints {
-		if x.distinct[i] >= Least {
+	for i, p := range x.hashes {
+		if x.distinct[i] >= MinRuns {
 			grams++
 		}
-		if p.Shingles >= Least {
+		if p.Shingles >= MinRuns {
 			near++
 		}
 	}
@@ -70,13 +70,13 @@ func (x *Index) Seal() {
 		text uint32
 	}
 	var all []run
-	x.distinct = make([]int, len(x.prints))
-	for i, p := range x.prints {
+	x.distinct = make([]int, len(x.hashes))
+	for i, p := range x.hashes {
 		for _, g := range p.Grams {
 			all = append(all, run{g, uint32(i)})
 		}
 		x.distinct[i] = len(p.Grams)
-		if p.Shingles < Least {
+		if p.Shingles < MinRuns {
 			continue
 		}
 		for lane, v := range p.Signature {
@@ -97,15 +97,15 @@ func (x *Index) Seal() {
 	}
 	for i := 0; i < len(all); {
 		texts := x.textsWith(x.grams[i])
-		if len(texts) > Common {
+		if len(texts) > MaxSharing {
 			for _, text := range texts {
 				x.distinct[text]--
 			}
 		}
 		i += len(texts)
 	}
-	for i := range x.prints {
-		x.prints[i].Grams = nil
+	for i := range x.hashes {
+		x.hashes[i].Grams = nil
 	}
 	for _, lane := range x.lanes {
 		slices.SortFunc(lane, func(a, b minimum) int { return cmp.Compare(a.value, b.value) })
@@ -126,11 +126,11 @@ func (x *Index) textsWith(gram uint64) []uint32 {
 
 // Find returns the text that shares most runs of 13 words with the given one, and the text with the most similar
 // signature. Of equally similar texts, it returns the first by name.
-func (x *Index) Find(p Print) (grams, near Match) {
-	if len(p.Grams) >= Least {
+func (x *Index) Find(p TextHashes) (grams, near Match) {
+	if len(p.Grams) >= MinRuns {
 		grams = x.byGrams(p.Grams)
 	}
-	if p.Shingles >= Least {
+	if p.Shingles >= MinRuns {
 		near = x.bySignature(p.Signature)
 	}
 	return grams, near
@@ -140,7 +140,7 @@ func (x *Index) byGrams(list []uint64) Match {
 	distinct, shared := len(list), map[uint32]int{}
 	for _, g := range list {
 		texts := x.textsWith(g)
-		if len(texts) > Common {
+		if len(texts) > MaxSharing {
 			distinct--
 			continue
 		}
@@ -150,7 +150,7 @@ func (x *Index) byGrams(list []uint64) Match {
 	}
 	var best Match
 	for text, n := range shared {
-		if shorter := min(distinct, x.distinct[text]); n >= Least {
+		if shorter := min(distinct, x.distinct[text]); n >= MinRuns {
 			best = best.better(Match{x.names[text], float64(n) / float64(shorter)})
 		}
 	}
@@ -177,7 +177,7 @@ func (x *Index) bySignature(s Signature) Match {
 // better returns the match with the larger share, or of equal ones the first by name.
 // better returns the match with the larger share, or of equal ones the first by name.
 func (m Match) better(o Match) Match {
-	if o.Share > m.Share || o.Share == m.Share && o.Of < m.Of {
+	if o.Share > m.Share || o.Share == m.Share && o.Name < m.Name {
 		return o
 	}
 	return m

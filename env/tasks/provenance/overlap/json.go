@@ -10,20 +10,20 @@ import (
 	"slices"
 )
 
-// jsonPrint is a Print in JSON. Grams are 64-bit big-endian numbers in base64.
-type jsonPrint struct {
+// jsonHashes is TextHashes in JSON. Grams are 64-bit big-endian numbers in base64.
+type jsonHashes struct {
 	Grams     string `json:"grams"`
 	Shingles  int    `json:"shingles"`
 	Signature string `json:"minhash,omitempty"`
 }
 
-// MarshalJSON encodes a print. Equal prints have equal encodings.
-func (p Print) MarshalJSON() ([]byte, error) {
+// MarshalJSON encodes hashes. Equal hashes have equal encodings.
+func (p TextHashes) MarshalJSON() ([]byte, error) {
 	raw := make([]byte, 0, 8*len(p.Grams))
 	for _, g := range p.Grams {
 		raw = binary.BigEndian.AppendUint64(raw, g)
 	}
-	w := jsonPrint{Grams: base64.StdEncoding.EncodeToString(raw), Shingles: p.Shingles}
+	w := jsonHashes{Grams: base64.StdEncoding.EncodeToString(raw), Shingles: p.Shingles}
 	if p.Shingles > 0 {
 		w.Signature = p.Signature.String()
 	}
@@ -31,8 +31,8 @@ func (p Print) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON accepts only output of MarshalJSON.
-func (p *Print) UnmarshalJSON(text []byte) error {
-	var w jsonPrint
+func (p *TextHashes) UnmarshalJSON(text []byte) error {
+	var w jsonHashes
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&w); err != nil {
@@ -41,7 +41,7 @@ func (p *Print) UnmarshalJSON(text []byte) error {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return errors.New("unexpected text after the print of a text")
 	}
-	*p = Print{Shingles: w.Shingles}
+	*p = TextHashes{Shingles: w.Shingles}
 	raw, err := base64.StdEncoding.DecodeString(w.Grams)
 	if err != nil || len(raw)%8 != 0 {
 		return errors.New("grams are not hashes in base64")

@@ -34,8 +34,9 @@ const (
 	prime  = 0x100000001b3
 )
 
-// Sign returns the signature of a text with the given words. known is false if there are fewer than Shingle words.
-func Sign(words [][]byte) (s Signature, known bool) {
+// SignatureOf returns the signature of a text with the given words. known is false if there are fewer than Shingle
+// words.
+func SignatureOf(words [][]byte) (s Signature, known bool) {
 	if len(words) < Shingle {
 		return s, false
 	}

@@ -34,7 +34,7 @@ func numberedWords(first, n int) string {
 func sealedIndex(texts map[string]string) *Index {
 	var x Index
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		x.Add(name, PrintOf(texts[name]))
+		x.Add(name, TextHashesOf(texts[name]))
 	}
 	x.Seal()
 	return &x
@@ -68,14 +68,14 @@ func TestSimilarTextsAreFound(t *testing.T) {
 		"nothing":                   {"", "", 0, ""},
 		"another text":              {numberedWords(7000, 100), "", 0, ""},
 	} {
-		grams, near := x.Find(PrintOf(c.text))
-		if grams.Of != c.of || math.Abs(grams.Share-c.share) > 0.0001 {
+		grams, near := x.Find(TextHashesOf(c.text))
+		if grams.Name != c.of || math.Abs(grams.Share-c.share) > 0.0001 {
 			t.Errorf("%s: %+v, want %.4f of %q", name, grams, c.share, c.of)
 		}
 		if near.Share < NearShare {
-			near.Of = ""
+			near.Name = ""
 		}
-		if near.Of != c.nearly {
+		if near.Name != c.nearly {
 			t.Errorf("%s: nearly %+v, want %q", name, near, c.nearly)
 		}
 	}
@@ -93,14 +93,14 @@ func TestChangedLeavesOutContext(t *testing.T) {
 	}
 }
 
-func TestPrintsSurviveARoundTrip(t *testing.T) {
+func TestTextHashesSurviveARoundTrip(t *testing.T) {
 	for _, text := range []string{"", "one two three four", numberedWords(0, 7), numberedWords(0, 300)} {
-		p := PrintOf(text)
+		p := TextHashesOf(text)
 		raw, err := json.Marshal(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var q Print
+		var q TextHashes
 		if err := json.Unmarshal(raw, &q); err != nil || !reflect.DeepEqual(p, q) {
 			t.Errorf("%s came back as %+v, %v", raw, q, err)
 		}
@@ -108,7 +108,7 @@ func TestPrintsSurviveARoundTrip(t *testing.T) {
 			t.Errorf("the encoding contains words: %s", raw)
 		}
 	}
-	sign := PrintOf(numberedWords(0, 30)).Signature.String()
+	sign := TextHashesOf(numberedWords(0, 30)).Signature.String()
 	for name, text := range map[string]string{
 		"grams":     `{"grams":"AAA=","shingles":9,"minhash":"` + sign + `"}`,
 		"order":     `{"grams":"AAAAAAAAAAIAAAAAAAAAAQ==","shingles":9,"minhash":"` + sign + `"}`,
@@ -120,7 +120,7 @@ func TestPrintsSurviveARoundTrip(t *testing.T) {
 		"unknown":   `{"grams":"","shingles":0,"text":"x"}`,
 		"no object": `7`,
 	} {
-		if err := json.Unmarshal([]byte(text), new(Print)); err == nil {
+		if err := json.Unmarshal([]byte(text), new(TextHashes)); err == nil {
 			t.Errorf("%s: %s was accepted", name, text)
 		}
 	}
@@ -130,8 +130,8 @@ func FuzzPatches(f *testing.F) {
 	f.Add("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
 	f.Add("@@ -1,0 +1 @@")
 	f.Fuzz(func(t *testing.T, patch string) {
-		p := PrintOf(Changed(patch))
-		if q := PrintOf(patch); len(p.Grams) > p.Shingles || len(q.Grams) > q.Shingles {
+		p := TextHashesOf(Changed(patch))
+		if q := TextHashesOf(patch); len(p.Grams) > p.Shingles || len(q.Grams) > q.Shingles {
 			t.Errorf("%d runs of %d words, %d of %d", len(p.Grams), Gram, p.Shingles, Shingle)
 		}
 	})

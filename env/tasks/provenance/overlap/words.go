@@ -1,6 +1,6 @@
 // Package overlap measures how much two texts have in common, without the texts: a text is
 // represented by the hashes of its runs of 13 words and by a MinHash signature of its runs of 5.
-// Words are runs of letters, digits and underscores. PrintOf ignores case.
+// Words are runs of letters, digits and underscores. TextHashesOf ignores case.
 package overlap
 
 import (
@@ -46,8 +46,8 @@ var wordByte = func() (t [256]bool) {
 	return t
 }()
 
-// Changed returns the text that represents a git patch in a Print: the name of each file, and the lines that each hunk
-// removes and adds, without the context. It returns "" if the patch cannot be parsed.
+// Changed returns the text that represents a git patch in TextHashes: the name of each file, and the lines that each
+// hunk removes and adds, without the context. It returns "" if the patch cannot be parsed.
 func Changed(patch string) string {
 	files, _, err := gitdiff.Parse(strings.NewReader(patch))
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Printer returns a printer, which hashes the functions of repositories. It only parses
-// them, so it can use the same sandbox for tasks of all images.
-func (w *Workbench) Printer() *synth.Printer {
+// FunctionHasher returns a FunctionHasher, which hashes the functions of repositories. It
+// only parses them, so it can use the same sandbox for tasks of all images.
+func (w *Workbench) FunctionHasher() *synth.FunctionHasher {
 	kind, c := w.kind(schemas.Task{}), w.cfg.Sandbox
-	return &synth.Printer{Store: w.store, Driver: w.drivers[kind], Spec: env.SandboxSpec{
+	return &synth.FunctionHasher{Store: w.store, Driver: w.drivers[kind], Spec: env.SandboxSpec{
 		Label: "hashes", Image: c.Image, Python: c.Python, Workdir: schemas.DefaultWorkdir,
 		Limits: env.Limits{MemoryBytes: int64(c.Memory), DiskBytes: int64(c.Disk), Processes: c.Processes, CPUs: c.CPUs},
 	}}
@@ -30,8 +30,8 @@ type HashedRepo struct {
 	Repo, Benchmark string
 	Tasks           []schemas.Task // of the repository; nil if it was named as a directory
 
-	printer *synth.Printer
-	trees   []func(context.Context) (env.Tree, error)
+	hasher *synth.FunctionHasher
+	trees  []func(context.Context) (env.Tree, error)
 }
 
 // HashedRepos returns the repositories in dirs, or the repositories of tasks if dirs is
@@ -42,7 +42,7 @@ func (w *Workbench) HashedRepos(ctx context.Context, dirs []string, tasks config
 	add := func(t schemas.Task, tree func(context.Context) (env.Tree, error)) {
 		name := provenance.Upstream(t)
 		if known[name] == nil {
-			known[name] = &HashedRepo{Repo: name, Benchmark: provenance.Benchmark(name), printer: w.Printer()}
+			known[name] = &HashedRepo{Repo: name, Benchmark: provenance.Benchmark(name), hasher: w.FunctionHasher()}
 			list = append(list, known[name])
 		}
 		known[name].trees = append(known[name].trees, tree)
@@ -69,10 +69,10 @@ func (w *Workbench) HashedRepos(ctx context.Context, dirs []string, tasks config
 	return list, nil
 }
 
-// Prints hashes the functions of all trees of the repository. unparsed counts the files
+// Hashes hashes the functions of all trees of the repository. unparsed counts the files
 // that the sandbox's interpreter cannot parse.
-func (h *HashedRepo) Prints(ctx context.Context) (p provenance.Prints, unparsed int, err error) {
-	p = provenance.Prints{Schema: provenance.PrintsSchema, Repo: h.Repo, Benchmark: h.Benchmark}
+func (h *HashedRepo) Hashes(ctx context.Context) (p provenance.RepoHashes, unparsed int, err error) {
+	p = provenance.RepoHashes{Schema: provenance.RepoHashesSchema, Repo: h.Repo, Benchmark: h.Benchmark}
 	seen := map[string]bool{}
 	for _, readTree := range h.trees {
 		tree, err := readTree(ctx)
@@ -83,7 +83,7 @@ func (h *HashedRepo) Prints(ctx context.Context) (p provenance.Prints, unparsed 
 			continue
 		}
 		seen[tree.SHA256()] = true
-		functions, skipped, err := h.printer.Functions(ctx, tree)
+		functions, skipped, err := h.hasher.Functions(ctx, tree)
 		if err != nil {
 			return p, 0, err
 		}
@@ -142,7 +142,7 @@ func (w *Workbench) Kinship(ctx context.Context, entries []*taskfile.Entry) (k K
 		}
 		fixed = append(fixed, repo)
 	}
-	p := w.Printer()
+	p := w.FunctionHasher()
 	functions, unparsed, err := synth.FixedFunctions(ctx, p.Driver, p.Spec, fixed)
 	if err != nil {
 		return k, err
@@ -162,7 +162,7 @@ func (w *Workbench) Copies(ctx context.Context, entries []*taskfile.Entry, libra
 	if library == nil {
 		return nil, nil
 	}
-	p := w.Printer()
+	p := w.FunctionHasher()
 	var list []Copy
 	seen := map[string]bool{}
 	for _, e := range entries {

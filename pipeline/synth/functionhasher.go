@@ -15,9 +15,9 @@ import (
 // code. Different people write equal short functions.
 const minIdentifyingStatements = 3
 
-// Printer computes the fingerprint of repositories: the hashes of their functions. It parses
-// equal files only once. It is not safe for concurrent use.
-type Printer struct {
+// FunctionHasher computes the fingerprint of repositories: the hashes of their functions. It
+// parses equal files only once. It is not safe for concurrent use.
+type FunctionHasher struct {
 	Store  *workspace.Store
 	Driver env.Driver
 	Spec   env.SandboxSpec
@@ -25,10 +25,10 @@ type Printer struct {
 	seen map[string][]string // text -> hashes
 }
 
-// Functions returns the hashes of a repository's functions, as in provenance.Prints. It
+// Functions returns the hashes of a repository's functions, as in provenance.RepoHashes. It
 // computes them in a new sandbox. unparsed is the number of files that the Python of the
 // sandbox cannot parse.
-func (p *Printer) Functions(ctx context.Context, repo env.Tree) (hashes []string, unparsed int, err error) {
+func (p *FunctionHasher) Functions(ctx context.Context, repo env.Tree) (hashes []string, unparsed int, err error) {
 	base, err := p.Store.Base(ctx, repo)
 	if err != nil {
 		return nil, 0, err
@@ -79,7 +79,7 @@ func (w *worker) checkBenchmarks(ctx context.Context, s *repoState) error {
 	if w.cfg.Benchmarks == nil {
 		return nil
 	}
-	p := Printer{Store: w.cfg.Store, Driver: s.driver, Spec: s.spec}
+	p := FunctionHasher{Store: w.cfg.Store, Driver: s.driver, Spec: s.spec}
 	hashes, _, err := p.Functions(ctx, s.repo.Tree)
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (m FixedRepo) lines() map[string][]int {
 }
 
 // FixedFunctions returns, for each repository, the hashes of the functions that the bug
-// concerns, in their fixed form. unparsed is as for Printer.Functions.
+// concerns, in their fixed form. unparsed is as for FunctionHasher.Functions.
 func FixedFunctions(ctx context.Context, d env.Driver, spec env.SandboxSpec, list []FixedRepo) (hashes [][]string, unparsed int, err error) {
 	texts := map[string][]byte{} // by content, so that each is read once
 	for _, m := range list {

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// PrintsSchema is the schema of a line about a repository in a file of prints.
-const PrintsSchema = "tracesmith.hashes/1"
+// RepoHashesSchema is the schema of a line about a repository in a file of hashes.
+const RepoHashesSchema = "tracesmith.hashes/1"
 
-// Prints identifies a repository by hashes of its functions, independently of its name. Each one is a line in a file of
-// prints. The hash of a function covers its name and its code without positions, comments, docstrings and long literals
-// (see Function.Before in env/mutate), so a copy is recognized even if it has another layout or path.
-type Prints struct {
+// RepoHashes identifies a repository by hashes of its functions, independently of its name. Each one is a line in a
+// file of hashes. The hash of a function covers its name and its code without positions, comments, docstrings and long
+// literals (see Function.Before in env/mutate), so a copy is recognized even if it has another layout or path.
+type RepoHashes struct {
 	Schema    string   `json:"schema"`
 	Repo      string   `json:"repo"`      // canonical name, or local/NAME
 	Benchmark string   `json:"benchmark"` // the benchmark that takes tasks from the repository
@@ -26,15 +26,15 @@ type Prints struct {
 }
 
 // Add adds hashes of functions.
-func (p *Prints) Add(functions []string) {
+func (p *RepoHashes) Add(functions []string) {
 	p.Functions = append(p.Functions, functions...)
 	slices.Sort(p.Functions)
 	p.Functions = slices.Compact(p.Functions)
 }
 
-// Limits of a file of prints.
+// Limits of a file of hashes.
 const (
-	maxPrintsLine = 64 << 20 // bytes of a line
+	maxHashesLine = 64 << 20 // bytes of a line
 	maxFunctions  = 1 << 20  // functions of a repository
 )
 
@@ -53,13 +53,13 @@ func decodeStrict(line []byte, into any) error {
 	return nil
 }
 
-func parsePrints(line []byte) (p Prints, err error) {
+func parseRepoHashes(line []byte) (p RepoHashes, err error) {
 	if err := decodeStrict(line, &p); err != nil {
 		return p, err
 	}
 	switch {
-	case p.Schema != PrintsSchema:
-		return p, fmt.Errorf("its schema is not %s", PrintsSchema)
+	case p.Schema != RepoHashesSchema:
+		return p, fmt.Errorf("its schema is not %s", RepoHashesSchema)
 	case p.Repo == "" || p.Benchmark == "":
 		return p, errors.New("it lacks a repo or a benchmark")
 	case len(p.Functions) > maxFunctions:

@@ -8,21 +8,21 @@ import (
 	"strings"
 )
 
-// Gram is the number of words in each run that the grams of a print cover.
+// Gram is the number of words in each run that the grams of TextHashes cover.
 const Gram = 13
 
-// Print identifies a text without containing it.
-type Print struct {
+// TextHashes identifies a text without containing it.
+type TextHashes struct {
 	Grams     []uint64  // hashes of the text's runs of Gram words, sorted, without duplicates
 	Shingles  int       // number of the text's runs of Shingle words
 	Signature Signature // of the runs of Shingle words; zero if there are none
 }
 
-// PrintOf returns the print of a text. It ignores case.
-func PrintOf(text string) Print {
+// TextHashesOf returns the hashes of a text. It ignores case.
+func TextHashesOf(text string) TextHashes {
 	words := Words([]byte(strings.ToLower(text[:min(len(text), MaxText)])))
-	p := Print{Grams: hashGrams(words), Shingles: max(0, len(words)-Shingle+1)}
-	p.Signature, _ = Sign(words)
+	p := TextHashes{Grams: hashGrams(words), Shingles: max(0, len(words)-Shingle+1)}
+	p.Signature, _ = SignatureOf(words)
 	return p
 }
 

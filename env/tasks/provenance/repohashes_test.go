@@ -24,9 +24,9 @@ func TestCopyNeedsHalfOfTheFunctions(t *testing.T) {
 	if repo, _, n := l.Copy(hashes(0, 9)); repo != "" || n != 0 {
 		t.Errorf("an empty library has %q", repo)
 	}
-	l.Add(Prints{Repo: "a/one", Benchmark: "swe-bench", Functions: hashes(0, 100)})
-	l.Add(Prints{Repo: "a/one", Benchmark: "swe-bench", Functions: hashes(90, 110)}) // another version of a/one
-	l.Add(Prints{Repo: "b/two", Benchmark: "bugsinpy", Functions: hashes(100, 200)})
+	l.Add(RepoHashes{Repo: "a/one", Benchmark: "swe-bench", Functions: hashes(0, 100)})
+	l.Add(RepoHashes{Repo: "a/one", Benchmark: "swe-bench", Functions: hashes(90, 110)}) // another version of a/one
+	l.Add(RepoHashes{Repo: "b/two", Benchmark: "bugsinpy", Functions: hashes(100, 200)})
 	for name, c := range map[string]struct {
 		functions []string
 		repo      string
@@ -48,8 +48,8 @@ func TestCopyNeedsHalfOfTheFunctions(t *testing.T) {
 	}
 }
 
-func TestReadPrintsChecksFiles(t *testing.T) {
-	line, err := json.Marshal(Prints{Schema: PrintsSchema, Repo: "a/b", Benchmark: "x", Trees: 1, Functions: hashes(0, 3)})
+func TestReadHashesChecksFiles(t *testing.T) {
+	line, err := json.Marshal(RepoHashes{Schema: RepoHashesSchema, Repo: "a/b", Benchmark: "x", Trees: 1, Functions: hashes(0, 3)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestReadPrintsChecksFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		var l Library
-		err := l.ReadPrints(file)
+		err := l.ReadHashes(file)
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), file)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -78,16 +78,16 @@ func TestReadPrintsChecksFiles(t *testing.T) {
 		}
 	}
 	var l Library
-	if err := l.ReadPrints(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if err := l.ReadHashes(t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a directory: %v", err)
 	}
 }
 
-func FuzzPrints(f *testing.F) {
-	line, _ := json.Marshal(Prints{Schema: PrintsSchema, Repo: "a/b", Benchmark: "x", Functions: hashes(0, 2)})
+func FuzzHashes(f *testing.F) {
+	line, _ := json.Marshal(RepoHashes{Schema: RepoHashesSchema, Repo: "a/b", Benchmark: "x", Functions: hashes(0, 2)})
 	f.Add(string(line) + "\n")
 	f.Add("{}\nnull\n[]")
-	line, _ = json.Marshal(PrintsOf(task("acme__calc-12", "acme/calc", someCommit, issue("alpha")), "x"))
+	line, _ = json.Marshal(TaskHashesOf(task("acme__calc-12", "acme/calc", someCommit, issue("alpha")), "x"))
 	f.Add(string(line) + "\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		var l Library
@@ -99,7 +99,7 @@ func FuzzPrints(f *testing.F) {
 			t.Error("lines and no benchmark")
 		}
 		c.Names(Names{"acme__calc-12", "github.com/acme/calc", someCommit})
-		for _, f := range c.Text(Statements, overlap.PrintOf(text)) {
+		for _, f := range c.Text(Statements, overlap.TextHashesOf(text)) {
 			if f.Share <= 0 || f.Share > 1 {
 				t.Errorf("a share of %g", f.Share)
 			}

@@ -27,17 +27,17 @@ func TestCopiesOfBenchmarksAreRejected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Printer{Store: store, Driver: bubblewrap(t), Spec: env.SandboxSpec{Workdir: schemas.DefaultWorkdir}}
+	p := FunctionHasher{Store: store, Driver: bubblewrap(t), Spec: env.SandboxSpec{Workdir: schemas.DefaultWorkdir}}
 	functions, unparsed, err := p.Functions(t.Context(), healthy(t, "bank", "python -m pytest -q", bank).Tree)
 	if err != nil || len(functions) != 5 || unparsed != 0 {
 		t.Fatalf("%d functions, %d unparsed, %v", len(functions), unparsed, err)
 	}
 	benchmark := &provenance.Library{}
-	benchmark.Add(provenance.Prints{Repo: "github.com/a/bank", Benchmark: "swe-bench", Functions: functions})
+	benchmark.Add(provenance.RepoHashes{Repo: "github.com/a/bank", Benchmark: "swe-bench", Functions: functions})
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), bankElsewhere(t, "till"))
 	cfg.Benchmarks = benchmark
 	_, err = Run(t.Context(), cfg)
-	none, ok := errors.AsType[*NoneError](err)
+	none, ok := errors.AsType[*NoUsableRepoError](err)
 	if want := "till: a public benchmark takes its tasks from it (5 of its 5 functions are in github.com/a/bank, which is in swe-bench)"; !ok || !strings.Contains(none.Refused["till"], want) {
 		t.Fatalf("%v, want %s", err, want)
 	}
@@ -58,7 +58,7 @@ func TestUnparsableFilesAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Printer{Store: store, Driver: bubblewrap(t), Spec: env.SandboxSpec{Workdir: schemas.DefaultWorkdir}}
+	p := FunctionHasher{Store: store, Driver: bubblewrap(t), Spec: env.SandboxSpec{Workdir: schemas.DefaultWorkdir}}
 	r := healthy(t, "old", "python -m pytest -q", map[string]string{"old.py": "print 'x'\n", "new.py": "def f(x):\n    a = x\n    b = a\n    return b\n"})
 	for range 2 {
 		if functions, _, err := p.Functions(t.Context(), r.Tree); err != nil || len(functions) != 1 {
@@ -88,7 +88,7 @@ func TestUnparsableFilesAreCounted(t *testing.T) {
 
 // If two repositories share a function, the first gets the tasks.
 func TestFactoryMakesOneTaskOfSameBugInTwoRepositories(t *testing.T) {
-	suite.Factory.Need(t)
+	suite.Factory.Require(t)
 	t.Parallel()
 	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank), bankElsewhere(t, "till"))
 	cfg.Kinds, cfg.Operators, cfg.Candidates, cfg.ReleaseRuns = []string{KindSingle}, []string{"r1"}, 0, 2
@@ -123,7 +123,7 @@ func TestUnusableOutputDirectoriesAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Run(t.Context(), configOf(t, filepath.Join(file, "out"), healthy(t, "bank", "python -m pytest -q", bank)))
-	if _, ok := errors.AsType[*OutError](err); !ok || !strings.Contains(err.Error(), "use another directory (-o)") {
+	if _, ok := errors.AsType[*OutputDirError](err); !ok || !strings.Contains(err.Error(), "use another directory (-o)") {
 		t.Errorf("%v", err)
 	}
 }
