@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
@@ -16,7 +17,8 @@ type goldSpot struct {
 	lines []int
 }
 
-// goldSpots returns a goldSpot for each existing file that the patch touches.
+// goldSpots returns a goldSpot for each existing file with lines that the patch touches. It leaves
+// out files that were empty, and those of which only the name or the mode changes.
 func goldSpots(patch string) ([]goldSpot, error) {
 	files, _, err := gitdiff.Parse(strings.NewReader(patch))
 	if err != nil {
@@ -27,7 +29,7 @@ func goldSpots(patch string) ([]goldSpot, error) {
 		spot := goldSpot{path: f.OldName}
 		for _, frag := range f.TextFragments {
 			line := int(frag.OldPosition)
-			removed := 0
+			removed := 0 // lines since the last context line
 			for _, l := range frag.Lines {
 				switch l.Op {
 				case gitdiff.OpDelete:
@@ -35,10 +37,16 @@ func goldSpots(patch string) ([]goldSpot, error) {
 					removed++
 					line++
 				case gitdiff.OpContext:
+					removed = 0
 					line++
 				case gitdiff.OpAdd:
-					if removed == 0 && line > 1 {
-						spot.lines = append(spot.lines, line-1, line)
+					if removed > 0 {
+						continue // a replacement
+					}
+					for _, n := range []int{line - 1, line} {
+						if n > 0 && !slices.Contains(spot.lines, n) {
+							spot.lines = append(spot.lines, n)
+						}
 					}
 				}
 			}
