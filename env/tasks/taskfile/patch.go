@@ -38,12 +38,12 @@ func Apply(t *workspace.Tree, patch []byte) (_ *workspace.Tree, err error) {
 
 // applyFile returns the edits that the part of a diff for one file makes.
 func applyFile(t *workspace.Tree, f *gitdiff.File) (changes []workspace.FileEdit, err error) {
-	name := f.NewName
-	if f.IsDelete {
-		name = f.OldName
+	name := f.OldName // for errors: the file that the diff must match
+	if f.IsNew {
+		name = f.NewName
 	}
 	defer func() {
-		if p := recover(); p != nil {
+		if p := recover(); p != nil { // gitdiff panics on some malformed diffs
 			err = fmt.Errorf("%v", p)
 		}
 		if err != nil {
@@ -76,7 +76,7 @@ func applyFile(t *workspace.Tree, f *gitdiff.File) (changes []workspace.FileEdit
 		changes = append(changes, workspace.FileEdit{Path: f.OldName, Delete: true})
 	}
 	if !f.IsDelete {
-		changes = append(changes, workspace.FileEdit{Path: name, Exec: exec, Link: link, Data: out.Bytes()})
+		changes = append(changes, workspace.FileEdit{Path: f.NewName, Exec: exec, Link: link, Data: out.Bytes()})
 	}
 	return changes, nil
 }

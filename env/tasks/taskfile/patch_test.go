@@ -22,6 +22,8 @@ func TestPatches(t *testing.T) {
 		"link":    {"diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+a.py\n\\ No newline at end of file\n", "a.py=1|2|3| c.sh=c| d/b.py=b| l@=a.py"},
 		"misfit":  {"--- a/a.py\n+++ b/a.py\n@@ -2 +2 @@\n-x\n+y\n", "does not apply to a.py"},
 		"missing": {"--- a/z.py\n+++ b/z.py\n@@ -1 +1 @@\n-x\n+y\n", "does not apply to z.py: file does not exist"},
+		"unnamed": {"diff --git a/z.py b/e.py\n" +
+			"similarity index 100%\nrename from z.py\nrename to e.py\n", "does not apply to z.py: file does not exist"},
 		"there":   {"--- /dev/null\n+++ b/a.py\n@@ -0,0 +1 @@\n+y\n", "does not apply to a.py: file already exists"},
 		"outside": {"--- /dev/null\n+++ b/../x\n@@ -0,0 +1 @@\n+y\n", "a repository cannot contain"},
 		"git":     {"--- /dev/null\n+++ b/.git/hooks/x\n@@ -0,0 +1 @@\n+y\n", "a repository cannot contain"},

@@ -101,7 +101,7 @@ func (w *Writer) Add(t schemas.Task, ref string) error {
 	return err
 }
 
-// Close completes the file and renames it to its name. It replaces an existing file.
+// Close completes the file and moves it into place. It replaces an existing file.
 func (w *Writer) Close() error {
 	defer w.Abort()
 	err := errors.Join(w.err, w.out.Flush())
