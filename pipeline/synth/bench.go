@@ -26,10 +26,10 @@ var scripts embed.FS
 
 // Limits for sandboxes and their output.
 const (
-	maxAnswer      = 64 << 20 // bytes of one answer of a runner
-	maxCompiled    = 64 << 20 // bytes of compiled code to keep
-	startTimeout   = 60 * time.Second
-	healthyTimeout = 300 // seconds, for a run of the healthy tree
+	maxAnswer      = 64 << 20         // bytes of one answer of a runner
+	maxCompiled    = 64 << 20         // bytes of compiled code to keep
+	helperTimeout  = 60 * time.Second // for scripts and answers that do not run tests
+	healthyTimeout = 300              // seconds, for a run of the healthy tree
 )
 
 // bench runs the tests of one healthy tree with some files replaced. Each call of run uses
@@ -94,7 +94,8 @@ func (b *bench) startMutator(ctx context.Context) (err error) {
 
 func (b *bench) workdir(sb env.Sandbox) string { return env.WorkdirOf(sb, b.spec.Workdir) }
 
-// scratch returns the directory in the sandbox that holds the scripts and the output of probes.
+// scratch returns the directory in the sandbox that holds the scripts and the output of probes, which
+// observe a run (see verify.Probe).
 func scratch(sb env.Sandbox) string { return env.TempDirOf(sb) + "/tracesmith-synth" }
 
 // start starts a sandbox that contains a tree, the scripts and the compiled code.
@@ -255,7 +256,7 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, inspe
 	return out, nil
 }
 
-// readPasses reads the output of the probes of the passes.
+// readPasses reads the output of each pass's probe, if it has one (see pass).
 func (b *bench) readPasses(ctx context.Context, sb env.Sandbox, q request, r *run) (err error) {
 	for i, p := range r.passes {
 		if p.number < 0 || p.number >= len(q.Passes) || q.Passes[p.number].Probe == nil {
@@ -292,7 +293,7 @@ type functionFacts struct {
 // facts measures a function of the healthy tree. function is its qualified name.
 func (b *bench) facts(ctx context.Context, file, function string) (f functionFacts, err error) {
 	res, err := b.mutatorSandbox.Run(ctx, env.Command{
-		Args: []string{"python3", "-I", scratch(b.mutatorSandbox) + "/tracesmith_facts.py", b.workdir(b.mutatorSandbox), file, function}, Timeout: startTimeout,
+		Args: []string{"python3", "-I", scratch(b.mutatorSandbox) + "/tracesmith_facts.py", b.workdir(b.mutatorSandbox), file, function}, Timeout: helperTimeout,
 	})
 	if err == nil {
 		err = json.Unmarshal(res.Output, &f)
@@ -303,11 +304,12 @@ func (b *bench) facts(ctx context.Context, file, function string) (f functionFac
 	return f, nil
 }
 
-// Values of PYTHONHASHSEED, which the runs rotate through.
-const (
-	firstSeed = "0"
-	hashSeeds = 5
-)
+// firstSeed is the value of PYTHONHASHSEED for run 0.
+const firstSeed = "0"
 
-// hashSeed returns the value of PYTHONHASHSEED for a run, by its number.
-func hashSeed(run int) string { return fmt.Sprint([]int{0, 1, 7, 4242, 1234567}[run%hashSeeds]) }
+// hashSeed returns the value of PYTHONHASHSEED for a run, by its number. Runs rotate through a few
+// values, so that a bug cannot depend on one order of sets.
+func hashSeed(run int) string {
+	seeds := [...]string{firstSeed, "1", "7", "4242", "1234567"}
+	return seeds[run%len(seeds)]
+}

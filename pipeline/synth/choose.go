@@ -10,9 +10,9 @@ import (
 )
 
 // choose marks valid trials that do not become tasks: duplicates, equivalents, bugs of
-// another difficulty, and those beyond a cap. It adds the rest to s.chosen. It considers
-// trials in the order in which they were planned, whatever the order in which they
-// finished.
+// another difficulty, and those beyond a cap or the quota. It adds the rest to s.chosen. It
+// considers trials in the order in which they were planned, whatever the order in which they
+// finished, except that the caps admit trials of rarer operators first.
 func (s *repoState) choose(cfg Config) {
 	var valid []*Trial
 	for _, key := range s.order {
@@ -33,7 +33,7 @@ func (s *repoState) choose(cfg Config) {
 			continue
 		}
 		shapes[t.Shape] = t.Key
-		behavior := t.behavior(s)
+		behavior := t.behavior()
 		other := byBehavior[behavior]
 		switch {
 		case other == nil:
@@ -61,7 +61,7 @@ func (c Config) wants(d schemas.Difficulty) bool {
 
 // behavior identifies a trial's function, failing tests and first divergence. Trials with equal
 // results are equivalent.
-func (t *Trial) behavior(s *repoState) string {
+func (t *Trial) behavior() string {
 	where := t.Divergence
 	if where == "" {
 		where = t.Key // unknown, so the trial is not equivalent to any other
@@ -69,7 +69,7 @@ func (t *Trial) behavior(s *repoState) string {
 	return strings.Join([]string{strings.Join(t.Funcs, " "), schemas.ShortHash(t.FailToPass), where}, "\x00")
 }
 
-// cap applies the caps and adds the trials within them to s.chosen.
+// cap applies the caps and then the quota, and adds the trials within them to s.chosen.
 func (s *repoState) cap(valid []*Trial, bounds Caps) {
 	count := map[string]int{}
 	// Rarer operators first, so that the caps do not keep only common ones.
@@ -103,7 +103,7 @@ func (s *repoState) cap(valid []*Trial, bounds Caps) {
 		}
 		slices.Sort(caps)
 		if full := slices.IndexFunc(caps, func(c string) bool { return count[c] >= limit[c] }); full >= 0 {
-			t.Outcome, t.Reason = Capped, fmt.Sprintf("%d of %s", limit[caps[full]], caps[full])
+			t.Outcome, t.Reason = Capped, fmt.Sprintf("the cap of %d for %s is reached", limit[caps[full]], caps[full])
 			continue
 		}
 		for _, c := range caps {

@@ -66,7 +66,7 @@ func (w *worker) checkPartsNeeded(ctx context.Context, s *repoState, c candidate
 		}
 		m, err := w.bench.mutator.Apply(ctx, remaining)
 		if err != nil {
-			return fmt.Errorf("applying a part: %w", err)
+			return fmt.Errorf("applying some parts of a composed bug: %w", err)
 		}
 		files, err := s.changedFiles(string(m.Patch))
 		if err != nil {

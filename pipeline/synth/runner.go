@@ -43,7 +43,7 @@ func (b *bench) runIn(ctx context.Context, sb env.Sandbox, seed string, q reques
 		err = term.Write(ctx, []byte("left\n"))
 	}
 	if err == nil {
-		err = r.read(ctx, startTimeout, into)
+		err = r.read(ctx, helperTimeout, into)
 	}
 	code, ended := term.Exit()
 	switch {

@@ -10,8 +10,8 @@ func TestSummaryCountsByOperatorAndReason(t *testing.T) {
 	trials := map[string]*Trial{}
 	for _, tr := range []*Trial{
 		{Key: "1", Kind: KindSingle, Operators: []string{"r1"}, Outcome: Released},
-		{Key: "2", Kind: KindSingle, Operators: []string{"r1"}, Outcome: Capped, Reason: "3 of function a.py::f"},
-		{Key: "3", Kind: KindSingle, Operators: []string{"a1"}, Outcome: Capped, Reason: "2 of a1 in b.py::C.g"},
+		{Key: "2", Kind: KindSingle, Operators: []string{"r1"}, Outcome: Capped, Reason: "the cap of 3 for function a.py::f is reached"},
+		{Key: "3", Kind: KindSingle, Operators: []string{"a1"}, Outcome: Capped, Reason: "the cap of 2 for a1 in b.py::C.g is reached"},
 		{Key: "4", Kind: KindSingle, Operators: []string{"a1"}, Outcome: Survived},
 		{Key: "5", Kind: KindSingle, Operators: []string{"a1"}, Outcome: Survived, Reason: "no test executes it"},
 		{Key: "6", Kind: KindCommit, Operators: []string{KindCommit}, Outcome: Refused, Reason: "pkg/a.py: f cannot be put back: it was changed again"},
@@ -26,7 +26,7 @@ func TestSummaryCountsByOperatorAndReason(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if diff := cmp.Diff(map[Outcome]map[string]int{
-		Capped:   {"3 of a function": 1, "2 of one operator in a function": 1},
+		Capped:   {"the cap of 3 for a function is reached": 1, "the cap of 2 for an operator in a function is reached": 1},
 		Survived: {"no test executes it": 1},
 		Refused:  {"f cannot be put back: it was changed again": 1, "the change changes nothing": 1},
 	}, got.Reasons); diff != "" {

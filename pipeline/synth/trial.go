@@ -96,9 +96,9 @@ func (t *Trial) generalReason() string {
 		}
 	case Capped:
 		if m := aboutCap.FindStringSubmatch(t.Reason); m != nil && m[2] == "" {
-			return m[1] + "one operator in a function"
+			return m[1] + "an operator in a function" + m[3]
 		} else if m != nil {
-			return m[1] + "a " + m[2]
+			return m[1] + "a " + m[2] + m[3]
 		}
 		return t.Reason
 	}
@@ -114,4 +114,4 @@ var aboutFile = regexp.MustCompile(`^\S+\.py: `)
 
 var aboutSize = regexp.MustCompile(`\d+`)
 
-var aboutCap = regexp.MustCompile(`^(\d+ of )(?:(function|file) .*|\S+ in .*)$`)
+var aboutCap = regexp.MustCompile(`^(the cap of \d+ for )(?:(function|file) .*|\S+ in .*)( is reached)$`)

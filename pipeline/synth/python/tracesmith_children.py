@@ -8,16 +8,17 @@ import signal
 import time
 import warnings
 
-MAX_RECORDS = 32 << 20
+MAX_BYTES = 32 << 20  # of the records of one child
 NOT_A_PASS = ("failed", "error", "xpassed")
 
 
 def receive(fd, child, deadline):
-    """Reads a child's records until the last one or the deadline, then kills the child's process
-    group. Returns the records, whether the deadline passed, and the CPU seconds of the child and
-    its descendants."""
+    """Reads a child's records from fd until the record of kind "end", the end of the pipe, the
+    deadline or MAX_BYTES, then kills the child's process group. Returns the records, whether the
+    deadline passed, and the CPU seconds of the child. These include descendants that their parents
+    waited for, but not those that were killed or left running."""
     data, timed_out = b"", False
-    while not has_end(data) and len(data) < MAX_RECORDS:
+    while not has_end(data) and len(data) < MAX_BYTES:
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             timed_out = True
