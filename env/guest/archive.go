@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxPath is PATH_MAX of Linux: a file with a longer path has no absolute name.
+// maxPath is Linux's PATH_MAX, in bytes. No system call accepts a longer path, so an archive with
+// a longer name could not be used.
 const maxPath = 4096
 
 // unpackInto returns a transfer that unpacks an archive below dir while it arrives.
@@ -45,9 +46,9 @@ func unpackInto(dir string) (*transfer, error) {
 	}, nil
 }
 
-// unpack writes the entries of a tar archive below root. It returns an error for names that
-// lead outside root, directly or through a symlink, and for entries that are not files,
-// directories or symlinks.
+// unpack writes the entries of a tar archive below root, and skips global headers. It returns an
+// error for names that are absolute, contain ".." or lead outside root through a symlink, for
+// sparse files, and for entries that are not files, directories or symlinks.
 func unpack(root *os.Root, r io.Reader) error {
 	type dirMode struct {
 		name string
@@ -67,10 +68,10 @@ func unpack(root *os.Root, r io.Reader) error {
 		}
 		name := path.Clean(h.Name)
 		if !filepath.IsLocal(name) || slices.Contains(strings.Split(h.Name, "/"), "..") {
-			return fmt.Errorf("archive entry %q leaves the directory", h.Name)
+			return fmt.Errorf("the name of archive entry %q is absolute or contains \"..\"", h.Name)
 		}
 		for key := range h.PAXRecords {
-			if strings.HasPrefix(key, "GNU.sparse.") { // a few bytes that claim to be a huge file
+			if strings.HasPrefix(key, "GNU.sparse.") { // a few bytes can claim to be a huge file
 				return fmt.Errorf("archive entry %q is sparse", h.Name)
 			}
 		}

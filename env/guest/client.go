@@ -127,15 +127,16 @@ func (c boundedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// call makes one call. The guest may take timeout, or less if env.AnswerBy says so. If the
-// guest does not answer or breaks the protocol, the client treats it as dead. If ctx ends,
-// only the call fails.
+// call makes one call, which may take timeout. If the guest does not answer or breaks the
+// protocol, the client treats it as dead. A time that env.AnswerBy sets before the end of timeout
+// only makes the client check earlier whether the guest is alive: a guest that is alive still has
+// the whole timeout. If ctx ends, only the call fails.
 func call[Q, R any](ctx context.Context, c *Client, timeout time.Duration,
 	method func(context.Context, *Q) (*R, error), req *Q) (*R, error) {
 	if d := c.death.Load(); d != nil {
 		return nil, d
 	}
-	limit := timeout
+	limit := timeout // until the check
 	if end, ok := env.AnswerEnd(ctx); ok {
 		limit = min(limit, max(0, time.Until(end)))
 	}
@@ -143,7 +144,7 @@ func call[Q, R any](ctx context.Context, c *Client, timeout time.Duration,
 	checked := make(chan struct{})
 	watch := time.AfterFunc(limit+probeDelay, func() {
 		defer close(checked)
-		c.checkAlive(waiting, timeout-limit+slowGrace)
+		c.checkAlive(waiting, timeout-limit+slowGrace) // the rest of timeout, and slowGrace
 	})
 	r, err := method(waiting, req)
 	cancel()

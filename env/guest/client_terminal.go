@@ -121,7 +121,8 @@ func (t *Terminal) Close(ctx context.Context) error {
 	return err
 }
 
-// Exit implements env.Terminal. ended is true once Read has returned io.EOF.
+// Exit implements env.Terminal. ended is true once Read has returned io.EOF or Close has been
+// called. If Close came first, code is 137, as for a process that SIGKILL ended.
 func (t *Terminal) Exit() (code int, ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

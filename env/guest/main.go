@@ -29,8 +29,11 @@ func MainIfGuest() {
 	}
 }
 
-// Main serves the host over standard input and output, or over the socket that its arguments
-// name, until the stream ends. It then kills everything that the guest started, and exits.
+// Main runs the guest in the mode that the first argument selects, and never returns. With ServeArg,
+// it serves the host over standard input and output, or over the socket that the arguments name,
+// until the stream ends; it then kills everything that the guest started, and exits. Some flags
+// make it do another task instead of serving (see serve). With StageArg or launchArg, it becomes
+// another program (see stage and launch).
 func Main() {
 	if len(os.Args) > 1 && os.Args[1] == StageArg {
 		fmt.Fprintln(os.Stderr, "stage:", stage(os.Args[2:]))
@@ -54,11 +57,14 @@ func Main() {
 // start guests by the thousand.
 func exit(code int) { syscall.Exit(code) }
 
+// serve serves the host until the stream ends, or does the other task that a flag names. With
+// -drop, it starts the guest again without privileges.
 func serve(args []string) error {
 	flags := flag.NewFlagSet(ServeArg, flag.ContinueOnError)
 	drop := flags.Int("drop", 0, "uid and gid to become before serving")
 	ownDirs := flags.String("own", "", "directories to hand over to that uid, separated by colons")
-	tags := flags.Uint64("tags", 0, "the first tag of programs, by which KillPrograms finds them; 0 = a random one")
+	tags := flags.Uint64("tags", 0,
+		"the tag of the first program, by which KillPrograms finds them after the guest has ended; 0 = a random one")
 	pinned := flags.Bool("pinned", false, "programs may run only on the processors that they start on")
 	flags.String("owner", "", "the host process, for cleaning up after it")
 	flags.String("label", "", "a description of the sandbox for people")
@@ -94,7 +100,7 @@ func serve(args []string) error {
 			return err
 		}
 	}
-	key := newTagKey()
+	key := newTagKey() // a secret, without which programs cannot change their tags
 	if err := harden(key, *pinned); err != nil {
 		return err
 	}

@@ -22,7 +22,9 @@ func dropPrivileges(uid int, dirs []string) error {
 	runtime.LockOSThread()
 	for c := uintptr(0); ; c++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
-		if err == unix.EINVAL && c > unix.CAP_SYS_RESOURCE { // beyond the last capability that the kernel knows
+		// EINVAL means that c is beyond the last capability that the kernel knows. Every kernel knows
+		// the lower ones, so for them it means that dropping does not work.
+		if err == unix.EINVAL && c > unix.CAP_SYS_RESOURCE {
 			break
 		}
 		if err != nil {

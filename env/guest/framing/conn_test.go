@@ -31,7 +31,9 @@ func open(t *testing.T, args ...string) env.Terminal {
 	return term
 }
 
-// shell is a script that evaluates each line it reads, and then sends a frame with the exit code.
+// shell is a script that reads pairs of lines, a nonce and a command. It evaluates each command, and
+// then sends a frame with the nonce and the exit code. A status of read above 128 means that a signal
+// interrupted it, which must not end the script as the end of the input does.
 const shell = `trap : INT
 while IFS= read -r nonce && IFS= read -r line || [ $? -gt 128 ]; do
   eval "$line"; s=$?
@@ -69,7 +71,7 @@ func TestConnTimeoutThenInterrupt(t *testing.T) {
 	r, err := c.Exchange(t.Context(), input(c, "sh -c 'echo begun; exec sleep 1000'"), pause)
 	output := r.Text()
 	for end := time.Now().Add(wait); err == nil && r.TimedOut && output == "" && time.Now().Before(end); {
-		r, err = c.Await(t.Context(), pause) // until the command has begun, which takes long on a busy machine
+		r, err = c.Await(t.Context(), pause) // until the command has begun, which can take a while on a busy machine
 		output += r.Text()
 	}
 	if err != nil {
