@@ -9,11 +9,13 @@ import (
 	"gopkg.in/ini.v1"
 )
 
-// readINI parses a file as Python's configparser does. It returns nil if that fails.
+// readINI parses the text of an INI file much as Python's configparser does. Unlike configparser,
+// it accepts keys without a value and skips lines that it does not recognize. It returns nil if
+// the text cannot be parsed.
 func readINI(text string) *ini.File {
 	f, err := ini.LoadSources(ini.LoadOptions{
 		AllowPythonMultilineValues: true, SkipUnrecognizableLines: true, IgnoreInlineComment: true,
-		AllowBooleanKeys: true, IgnoreContinuation: true, PreserveSurroundedQuote: true, UnescapeValueDoubleQuotes: false,
+		AllowBooleanKeys: true, IgnoreContinuation: true, PreserveSurroundedQuote: true,
 	}, []byte(text))
 	if err != nil {
 		return nil
@@ -62,7 +64,7 @@ func (e *evidence) readSetupCfg() {
 	}
 	options := f.Section("options")
 	if f.Section("metadata").HasKey("name") {
-		e.setProject(file, "")
+		e.setProject(file, "") // setup.cfg cannot declare a build backend
 	}
 	e.requirePython(options.Key("python_requires").String(), file+": options.python_requires")
 	e.addClassifiers(lines(f.Section("metadata").Key("classifiers").String()), file+": metadata.classifiers")
@@ -159,7 +161,7 @@ func (e *evidence) readToxEnvs(text, from string) {
 	}
 }
 
-// readCommands records which test runner the commands use.
+// readCommands records the commands that run pytest or unittest, and whether any runs pytest.
 func (e *evidence) readCommands(commands, from string) {
 	for _, line := range lines(commands) {
 		if strings.Contains(line, "pytest") || strings.Contains(line, "py.test") {

@@ -198,7 +198,7 @@ func TestBuiltinTasksBeforeAndAfterGold(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("a task changed; if that is meant, run with -update (-want +got):\n%s", diff)
+		t.Errorf("a task changed; if that is intended, run with -update (-want +got):\n%s", diff)
 	}
 }
 
@@ -249,7 +249,8 @@ func TestBuiltinTasksCoverManyBugKinds(t *testing.T) {
 			t.Errorf("%s: %d tests fail before gold, %d pass", task.InstanceID, f, p)
 		}
 		if task.License != "MIT" || task.CreatedAt.IsZero() || task.GoldPatch == "" {
-			t.Errorf("%s: want licence, date and gold patch", task.InstanceID)
+			t.Errorf("%s: license %q, created %s, gold patch of %d bytes; want MIT, a date and a patch",
+				task.InstanceID, task.License, task.CreatedAt, len(task.GoldPatch))
 		}
 	}
 	if len(tasks) < 14 || len(kinds) < 14 {
@@ -275,7 +276,7 @@ func TestBuiltinTasksLeakNothing(t *testing.T) {
 		changed := map[string]int{}
 		for _, f := range goldFiles(t, task) {
 			if strings.HasPrefix(f.OldName, "tests/") || f.OldName != f.NewName || f.IsNew || f.IsDelete {
-				t.Errorf("%s: gold must change program files in place, not %s", task.InstanceID, f.OldName)
+				t.Errorf("%s: gold changes tests, or adds, removes or renames a file: %q -> %q", task.InstanceID, f.OldName, f.NewName)
 			}
 			for _, frag := range f.TextFragments {
 				for _, l := range frag.Lines {
