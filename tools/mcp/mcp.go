@@ -1,7 +1,8 @@
 // Package mcp offers the tools of external Model Context Protocol servers to the
 // agent. Open starts or connects to the servers before the first episode and fixes
 // their tool lists for the run. Each call has a time limit, is canceled with its
-// step, and is never sent again if the server may have executed it.
+// step, and is not sent again if the server may have executed it. Only a call that was
+// interrupted before its answer was recorded is made again when its episode is resumed.
 //
 // Texts of a server go into prompts and datasets. The package therefore checks names
 // and schemas, and cleans and shortens descriptions. Servers do not run in a sandbox:
