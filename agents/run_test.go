@@ -222,6 +222,7 @@ func TestFirstStepsBeginWithTheReset(t *testing.T) {
 	}
 }
 
+// This test proves row WC19 of docs/internals/parity.md.
 func TestWC19WallLimitEndsTheCallUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}

@@ -59,8 +59,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Rebuild and PromptsRebuild accept any rows. Rebuilding prompts one after the other gives the
-// same result as rebuilding each alone.
+// Rebuild and PromptsRebuild do not panic, whatever the rows contain. Rebuilding prompts one after
+// the other gives the same result as rebuilding each alone.
 func FuzzRebuild(f *testing.F) {
 	f.Add(`{"dropped":[[3,5]],"note":"n","trimmed":[{"step":6,"from":1,"to":2,"mark":"m"}],"system_as":"user"}`, `[{"text":"more"}]`, "é text", int32(1))
 	f.Add(`{"dropped":[[-1,9]],"trimmed":[{"step":2,"from":-1,"to":99}],"style":"text"}`, `{`, "", int32(-1))
@@ -93,6 +93,8 @@ func FuzzRebuild(f *testing.F) {
 			t.Errorf("%d answers for %d rows", len(got), len(rows))
 		}
 		for n, same := range got {
+			// With a call index above 0, later rows add calls to an earlier reply. Rebuild does not read
+			// these rows, so its prompt differs.
 			if err == nil && call <= 0 && (same == nil || !*same) {
 				t.Errorf("the prompt of row %d differs", n)
 			}
@@ -100,7 +102,7 @@ func FuzzRebuild(f *testing.F) {
 	})
 }
 
-// The messages of some turns begin the messages of more turns.
+// Later turns only append messages: the earlier messages do not change.
 func TestMessagesGrowByAppending(t *testing.T) {
 	all := history.Messages(steps(), schemas.ContextOp{})
 	for _, n := range []int{3, 5, 6} { // ends of turns
@@ -113,6 +115,7 @@ func TestMessagesGrowByAppending(t *testing.T) {
 
 // Wherever an episode ends, each tool message answers a call of the assistant message before it,
 // in order, and each call has an answer.
+// This test proves row WC31 of docs/internals/parity.md.
 func TestWC31NoOrphanToolMessage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
@@ -138,19 +141,20 @@ func TestWC31NoOrphanToolMessage(t *testing.T) {
 			for i, m := range history.Messages(all[:cut], schemas.ContextOp{}) {
 				switch {
 				case m.Role == "tool" && (len(open) == 0 || open[0] != m.ToolCallID):
-					t.Fatalf("message %d of %d steps answers %q, open are %q", i, cut, m.ToolCallID, open)
+					t.Fatalf("after %d steps, message %d answers call %q, but the calls without an answer are %q",
+						cut, i, m.ToolCallID, open)
 				case m.Role == "tool":
 					open = open[1:]
 					continue
 				case len(open) > 0:
-					t.Fatalf("message %d of %d steps comes before %q is answered", i, cut, open)
+					t.Fatalf("after %d steps, message %d comes before the answers to the calls %q", cut, i, open)
 				}
 				for _, c := range m.ToolCalls {
 					open = append(open, c.ID)
 				}
 			}
 			if len(open) > 0 {
-				t.Fatalf("%d steps: %q is never answered", cut, open)
+				t.Fatalf("after %d steps, the calls %q have no answer", cut, open)
 			}
 		}
 	}

@@ -35,6 +35,7 @@ func raw(name, arguments string) mock.Turn {
 // If the arguments of a call are not a JSON object, the model gets an error as the
 // observation and is asked for its next reply. The record keeps the arguments as the
 // model wrote them.
+// This test proves row WC26 of docs/internals/parity.md.
 func TestWC26MalformedArgumentsAreAnObservation(t *testing.T) {
 	broken := []string{`{"path": "m.py`, `path=m.py`, `{"path": "m.py"}{"path": "n.py"}`, `[1, 2]`, "{\"path\": \"\x01\"}"}
 	var turns []mock.Turn
@@ -55,6 +56,7 @@ func TestWC26MalformedArgumentsAreAnObservation(t *testing.T) {
 
 // A tool gets text exactly as the model sent it, including leading spaces, unusual
 // characters and markup that ends a call in other formats.
+// This test proves row WC30 of docs/internals/parity.md.
 func TestWC30ArgumentsArriveAsSent(t *testing.T) {
 	code := "        if x:\n            return '</parameter></function>'  # <tool_call>{\"a\": 1}\n\t\r\n é\u2028 </s> <|im_end|> \\n \\\\ \n\n  "
 	encoded, err := json.Marshal(map[string]string{"new_code": code, "path": " m.py"})

@@ -73,6 +73,7 @@ func TestRetryHonoursRetryAfter(t *testing.T) {
 	})
 }
 
+// This test proves row WC27 of docs/internals/parity.md.
 func TestWC27RetriesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &steps{}

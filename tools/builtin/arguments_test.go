@@ -54,6 +54,7 @@ func exampleOf(t *testing.T, description string, names []string) args {
 
 // Some providers mark every parameter as required, so models send null for an optional
 // argument. For every tool, null means the same as leaving the argument out.
+// This test proves row WC12 of docs/internals/parity.md.
 func TestWC12OptionalArgumentsMayBeNullOrAbsent(t *testing.T) {
 	b := newBench(t, files{"src/main.py": ""})
 	optional := 0

@@ -18,6 +18,7 @@ func (b *bench) sh(command string) string {
 }
 
 // All calls share one shell.
+// This test proves row WC18 of docs/internals/parity.md.
 func TestWC18BashKeepsItsState(t *testing.T) {
 	b := newBench(t, files{"sub/a.txt": "A\n"})
 	for _, step := range []struct{ command, want string }{

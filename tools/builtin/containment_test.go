@@ -199,6 +199,7 @@ func TestWS9ContentIsInert(t *testing.T) {
 	}
 }
 
+// This test proves row WC16 of docs/internals/parity.md.
 func TestWC16ContentWithADelimiterIsWhole(t *testing.T) {
 	b := newBench(t, files{"a.py": "x = 1\n"})
 	text := "x = '''\nEOF\n'''\nDEBUGGYM_HEREDOC_EOF\n" + strings.Repeat("y\n", 40_000) + "END\n"

@@ -256,6 +256,7 @@ func TestB13EditAnswersWithADiff(t *testing.T) {
 // mode and the byte order mark. An appended line is one line, and an empty new_code
 // deletes lines. An end without a start is refused, and so is 0: it does not mean that
 // the argument is missing.
+// This test proves row WC15 of docs/internals/parity.md.
 func TestWC15EditKeepsWhatItIsNotTold(t *testing.T) {
 	b := newBench(t, files{"a.py": "1\n2\n3\n", "crlf.py": "1\r\n2\r\n", "bare": "1\n2", "mixed": "1\r\n2\n3\r\n", "bom.py": bom + "1\n2\n", "run": "#!/bin/sh\n"})
 	b.refused("edit", args{"path": "a.py", "end": 2, "new_code": "x"}, "end=2 without start")

@@ -106,6 +106,7 @@ func TestGrepOfPerlPatterns(t *testing.T) {
 	b.greps([]grepCase{{args{"pattern": `^(?P<n>\w)\b$`}, "1 match in 1 file:\n\na\n    1: x\n"}})
 }
 
+// This test proves row WC13 of docs/internals/parity.md.
 func TestWC13GrepTakesWhatItIsGiven(t *testing.T) {
 	b := newBench(t, files{
 		"src/a.py": "total = 1\n", "src/deep/er/b.py": "total = 2\n", "src/deep/c.txt": "total = 3\n", "lib/d.py": "total = 4\n# see __pycache__/x and .git total\n",

@@ -48,6 +48,7 @@ func TestB20ListdirLayout(t *testing.T) {
 	}
 }
 
+// This test proves row WC39 of docs/internals/parity.md.
 func TestWC39NamesWithFourSpaces(t *testing.T) {
 	b := newBench(t, files{"a    b/c    d.txt": "x", "    lead": "x"})
 	if got := b.ok("listdir", args{"depth": 2}); got != "/testbed/\n  \"    lead\"\n  a    b/\n    c    d.txt\n" {

@@ -111,6 +111,7 @@ func TestViewOfSpecialFiles(t *testing.T) {
 	b.refused("view", args{"path": "sock"}, "view did nothing")
 }
 
+// This test proves row WC11 of docs/internals/parity.md.
 func TestWC11BytesThatAreNotUTF8AreShown(t *testing.T) {
 	b := newBench(t, files{"latin.py": "# caf\xe9 total\nx = 1\n"})
 	b.views(map[string]args{"latin.py, lines 1-2 of 2\n    1  # caf\uFFFD total\n    2  x = 1\n": {"path": "latin.py"}})
@@ -142,6 +143,7 @@ func TestViewOfControlCharacters(t *testing.T) {
 	}
 }
 
+// This test proves row WC14 of docs/internals/parity.md.
 func TestWC14OneBlankLineIsShown(t *testing.T) {
 	b := newBench(t, files{"a.py": "x\n\ny\n", "blank": "\n"})
 	b.views(map[string]args{
