@@ -12,7 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// start serves a script. The test checks the problems itself.
+// start serves a script. The test fails for each problem that the server finds, except those that
+// it takes with TakeProblems.
 func start(t *testing.T, text string) *mocktest.Server {
 	t.Helper()
 	s, err := mock.Parse([]byte(text))
@@ -81,7 +82,7 @@ sessions:
     template: true
     turns:
       - tool_calls: [{name: 'p{{capture "line (\\d+)" .Last}}', id: "{{.Session}}-{{.Turn}}", arguments: {list: ["{{.User}}"], n: 3}}, {name: eval, raw: '{"line": {{capture "line (\\d+)" .Last}}}'}]
-      - {content: 'saw {{(index .Messages 2).ID}} {{line -1 .Last}} {{quote .System}} {{if has "Err" .Last}}bad{{else}}good{{end}}'}
+      - {content: 'saw {{(index .Messages 3).ID}} {{line -1 .Last}} {{quote .System}} {{if has "Err" .Last}}bad{{else}}good{{end}}'}
       - {content: '{{capture "nowhere" .Last}}'}
 `)
 	first := `{"role":"system","content":"a\"b"},{"role":"user","content":[{"type":"text","text":"stop at line 42"}]}`
@@ -93,7 +94,7 @@ sessions:
 	}
 	second := first + `,{"role":"assistant","tool_calls":[{"id":"s-0","type":"function","function":{"name":"p42","arguments":"{}"}}]},{"role":"tool","tool_call_id":"s-0","content":"x\nKeyError"}`
 	_, got = call(t, srv.URL+"/chat/completions", "s", `{"model":"m","messages":[`+second+`]}`)
-	if !strings.Contains(got, `saw  KeyError \"a\\\"b\" bad`) {
+	if !strings.Contains(got, `saw s-0 KeyError \"a\\\"b\" bad`) {
 		t.Errorf("%s", got)
 	}
 	status, got := call(t, srv.URL+"/chat/completions", "s", `{"model":"m","messages":[`+second+`,{"role":"assistant","content":"z"},{"role":"user","content":"u"}]}`)
