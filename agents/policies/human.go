@@ -88,7 +88,7 @@ func (h *human) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, 
 			}
 		}
 	}
-	fmt.Fprintf(h.console, "%d lines without a call in a row: the turn is over.\n", maxBadLines)
+	fmt.Fprintf(h.console, "The turn is over after %d lines that are not valid calls.\n", maxBadLines)
 	return schemas.Reply{Message: strings.Join(append(thoughts, lastBad), "\n")}, nil
 }
 

@@ -68,7 +68,8 @@ func TestG16HumanActs(t *testing.T) {
 func TestG16TenBadLines(t *testing.T) {
 	lines := strings.Split(strings.Repeat("bash ls\n", 9)+"# hm\nwarp\nbash command=x", "\n")
 	reply, seen := enterLines(t, nil, lines...)
-	if len(reply.Calls) != 0 || reply.Message != "hm\nwarp" || !strings.Contains(seen, "10 lines without a call") {
+	if len(reply.Calls) != 0 || reply.Message != "hm\nwarp" ||
+		!strings.Contains(seen, "after 10 lines that are not valid calls") {
 		t.Errorf("%+v\n%s", reply, seen)
 	}
 	if reply, _ := enterLines(t, nil, append(strings.Split(strings.Repeat("bash ls\n", 8)+"bash ls", "\n"), "bash command=x")...); len(reply.Calls) != 1 {
