@@ -32,7 +32,7 @@ func WriteBare[T any](path string, t *arrowrec.Table, units [][]T) (err error) {
 				return fmt.Errorf("writing %s: %w", path, err)
 			}
 		}
-		if i%batchGroups < batchGroups-1 && i < len(units)-1 {
+		if i%batchEpisodes < batchEpisodes-1 && i < len(units)-1 {
 			continue
 		}
 		rec := b.Record()

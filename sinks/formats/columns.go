@@ -18,8 +18,8 @@ const (
 	classProse                    // free text: neither; min and max would copy it into footers
 )
 
-// proseColumns and hashColumns name the text columns of all tables that are not
-// keys. Names that end in _json are also prose, and names that end in sha256 hashes.
+// proseColumns and hashColumns name the text columns of all tables that are not keys. In addition,
+// columns whose names end in _json are prose, and columns whose names end in sha256 are hashes.
 var (
 	proseColumns = nameSet("problem_statement", "error_message", "verify_reason", "patch", "patch_files", "test_patch_files",
 		"message", "reasoning", "arguments_raw", "observation", "targets", "files_changed", "content",
@@ -49,13 +49,13 @@ func classOf(table, column string) columnClass {
 
 // Settings of files. They are a compromise between size and speed, chosen by measurement.
 const (
-	pageBytes   = 4 << 20
-	batchRows   = 8 // rows after which the writer checks the size of a page
-	zstdLevel   = 3
-	groupRows   = 100_000
-	firstGroup  = 16 << 20 // bytes of the first row group, which is small so that viewers load fast
-	groupBytes  = 64 << 20 // bytes of the other row groups
-	batchGroups = 16       // Append calls (episodes) per record batch
+	pageBytes     = 4 << 20
+	batchRows     = 8 // rows after which the writer checks the size of a page
+	zstdLevel     = 3
+	groupRows     = 100_000
+	firstGroup    = 16 << 20 // bytes of the first row group, which is small so that viewers load fast
+	groupBytes    = 64 << 20 // bytes of the other row groups
+	batchEpisodes = 16       // episodes (Append calls) per record batch
 )
 
 func writerProperties(t *arrowrec.Table) *parquet.WriterProperties {

@@ -112,7 +112,7 @@ func (p *parquetShard[T]) Append(rows []T) error {
 	}
 	p.rows += int64(len(rows))
 	p.pending++
-	if p.pending >= batchGroups || p.builder.RawBytes() >= firstGroup/4 {
+	if p.pending >= batchEpisodes || p.builder.RawBytes() >= firstGroup/4 {
 		return p.flush()
 	}
 	return nil
