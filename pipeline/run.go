@@ -55,8 +55,11 @@ func (b *Batch) work(ctx context.Context) (err error) {
 	defer cancelClaims(nil)
 	b.Stop, b.Drain = cancelAll, cancelClaims
 
+	// Failed jobs that wait for their next try also count as in flight. With a limit of only a few
+	// workers, they would keep the workers idle.
+	inFlight := max(b.Config.Workers, 16)
 	if b.Engine, err = engine.Open(ctx, engine.Options{
-		RunID: b.RunID, Lock: b.dir.Lock, Unsynced: b.Config.Unsynced, Concurrency: max(b.Config.Workers, 16),
+		RunID: b.RunID, Lock: b.dir.Lock, Unsynced: b.Config.Unsynced, Concurrency: inFlight,
 		AckWait: b.Config.Lease, MinFree: b.Config.MinFree, Log: b.Deps.Log,
 	}); err != nil {
 		return WithExitCode(err)

@@ -43,8 +43,9 @@ type debugGymAction struct {
 }
 
 // parseDebugGym reads a trajectory.json as base_agent.py and history_tracker.py of debug-gym write
-// it. Step 0 is the reset, and every later step is a call. The field success is only a claim: it is
-// the result of the last eval, and the code may have changed since then.
+// it. Step 0 is the reset if it has no action. Every other step is a reply with at most one call,
+// and the call's observation. The field success is only a claim: it is the result of the last eval,
+// and the code may have changed since then.
 func parseDebugGym(_ string, raw []byte) (*record, error) {
 	var f debugGymFile
 	if err := decode(raw, &f); err != nil {
@@ -113,6 +114,8 @@ func messageText(raw json.RawMessage) (string, error) {
 	return contentText(raw)
 }
 
+// debugGymReply returns the reply of a step. debug-gym writes empty_tool_response for a reply
+// without a call.
 func debugGymReply(b *builder, s debugGymStep) schemas.Reply {
 	var r schemas.Reply
 	if len(s.Pairs) > 0 {

@@ -16,7 +16,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// stageMixed stages episodes of which a recipe drops some for various reasons.
+// stageMixed stages 24 episodes. Some are unresolved, some do not say whether they edit tests, and
+// two have the same content, so that a recipe drops episodes for several reasons.
 func stageMixed(t *testing.T) sinks.Store {
 	staging := dir(t, t.TempDir())
 	for i := range 24 {

@@ -10,7 +10,7 @@ const (
 	wrapped    = 60 // minimum length of a line that may continue in the next one
 )
 
-// encodedByte marks the characters of base64, for files and for URLs.
+// encodedByte marks the characters of the standard and the URL-safe alphabet of base64.
 var encodedByte = func() (t [256]bool) {
 	for c := range 256 {
 		t[c] = alnum(byte(c)) || strings.IndexByte("+/-_", byte(c)) >= 0
@@ -18,7 +18,7 @@ var encodedByte = func() (t [256]bool) {
 	return t
 }()
 
-// plainBase64 turns base64 for URLs or in several lines into standard base64.
+// plainBase64 turns base64 in the URL-safe alphabet or in several lines into standard base64.
 var plainBase64 = strings.NewReplacer("-", "+", "_", "/", "\n", "", "\r", "")
 
 // base64Run returns the bounds of the base64 text around s[i+minEncoded-1], including further
@@ -47,7 +47,7 @@ func base64Run(s string, i int) (from, to int) {
 	}
 }
 
-// printable reports whether eight characters of base64 decode to printable text.
+// printable reports whether unpadded standard base64 decodes to printable ASCII text.
 func printable(text string) bool {
 	b, err := base64.RawStdEncoding.DecodeString(text)
 	for _, c := range b {
@@ -58,7 +58,8 @@ func printable(text string) bool {
 	return err == nil
 }
 
-// decodeText decodes a value in base64. It returns "" if the result is not text.
+// decodeText decodes a value in base64. It returns "" if the value is not valid base64, or if the
+// result contains control characters.
 func decodeText(value string) string {
 	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(plainBase64.Replace(value), "="))
 	for _, c := range b {

@@ -39,7 +39,7 @@ func TestRunDirectoryRefusesAnotherRun(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	if moved, err := os.ReadFile(filepath.Join(dir+".1", "run.json")); err != nil || string(moved) != string(old) {
-		t.Errorf("the old run is not where it was moved: %v", err)
+		t.Errorf("the old run was not moved to %s.1 unchanged: %v", dir, err)
 	}
 }
 
