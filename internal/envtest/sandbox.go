@@ -7,14 +7,14 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// Driver returns the driver of a kind without settings. The test must import the driver's
-// package.
+// Driver returns a driver of the given kind, with default settings. The test must import the
+// driver's package.
 func Driver(t testing.TB, kind string) env.Driver {
 	t.Helper()
 	return Build(t, kind, nil)
 }
 
-// Build is like Driver, with settings.
+// Build is like Driver, but with the given settings.
 func Build(t testing.TB, kind string, with map[string]any) env.Driver {
 	t.Helper()
 	d, err := env.Drivers.Build(kind, with, struct{}{})
@@ -24,7 +24,7 @@ func Build(t testing.TB, kind string, with map[string]any) env.Driver {
 	return d
 }
 
-// Sandbox starts a sandbox of a kind; see Start.
+// Sandbox starts a sandbox with a driver of the given kind; see Start.
 func Sandbox(t testing.TB, kind string, spec env.SandboxSpec) env.Sandbox {
 	t.Helper()
 	return Start(t, Driver(t, kind), spec)
