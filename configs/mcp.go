@@ -23,7 +23,8 @@ type MCP map[string]MCPServer
 type MCPServer struct {
 	Command string   `mapstructure:"command" json:"command,omitempty"` // program to start; it communicates over its standard input and output
 	Args    []string `mapstructure:"args" json:"args,omitempty"`       // its arguments
-	// Variables that the program gets in addition to PATH, HOME, LANG and TMPDIR, as NAME: env:HOSTNAME.
+	// Variables that the program gets in addition to PATH, HOME, LANG and TMPDIR, as NAME: env:HOST_VARIABLE.
+	// For example, TOKEN: env:DOCS_TOKEN passes the value of DOCS_TOKEN as TOKEN.
 	Env map[string]string `mapstructure:"env" json:"env,omitempty"`
 
 	URL          string            `mapstructure:"url" json:"url,omitempty"`                     // address of a server, instead of command
@@ -107,7 +108,7 @@ func (m MCP) validate(report func(field, format string, a ...any)) {
 			reportField(".scope", "%q: choose run (one connection for all episodes) or episode (one per episode)", s.Scope)
 		}
 		if s.Timeout < 0 || s.StartTimeout < 0 {
-			reportField(".timeout, start_timeout", "must be longer than zero")
+			reportField(".timeout, start_timeout", "must not be negative (0 = the default)")
 		}
 		for _, glob := range s.Tools {
 			if _, err := path.Match(glob, ""); err != nil {
@@ -134,7 +135,8 @@ func (s MCPServer) validateEndpoint(report func(field, format string, a ...any))
 		for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 			from, ok := strings.CutPrefix(s.Env[name], "env:")
 			if !envName.MatchString(name) || !ok || !envName.MatchString(from) {
-				report(".env."+name, "write NAME: env:HOSTNAME to pass a variable of this process; never write a value")
+				report(".env."+name, "write NAME: env:HOST_VARIABLE, such as TOKEN: env:DOCS_TOKEN, "+
+					"to pass a variable of this process; never write a value")
 			}
 		}
 		return

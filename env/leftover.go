@@ -18,8 +18,8 @@ type Leftover struct {
 	Remove func(context.Context) error
 }
 
-// LeftoverLister lists leftovers of one kind, for example those of a driver or of a
-// cache. It never lists one whose owner is alive or may be alive.
+// LeftoverLister lists the leftovers of one source, such as a driver or a cache. It never
+// lists one whose owner is alive or may be alive.
 type LeftoverLister interface {
 	Leftovers(ctx context.Context) ([]Leftover, error)
 }

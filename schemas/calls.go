@@ -3,8 +3,8 @@ package schemas
 // Calls sums up the calls to model servers of an episode or a whole run:
 // Made = Answered + Failed + LostInFlight. The tokens are those of the answered
 // calls. If a server may have billed a call that was not answered, AtRiskUSD
-// includes its maximum cost. Every amount that a server can have billed is in
-// CostUSD or in AtRiskUSD.
+// includes its maximum cost. CostUSD and AtRiskUSD together are an upper bound of
+// what servers have billed, except for calls whose price is not known (Unpriced).
 type Calls struct {
 	Made         int `json:"made"` // recorded in the log and then sent, unless the process died in between
 	Answered     int `json:"answered"`
@@ -28,7 +28,8 @@ type Calls struct {
 	Unpriced  int     `json:"unpriced"`    // part of Answered: no price is known
 }
 
-// Spent returns the maximum amount that may have been billed, in USD.
+// Spent returns the maximum amount that may have been billed, in USD. It does not
+// include calls whose price is not known (Unpriced).
 func (c Calls) Spent() float64 { return c.CostUSD + c.AtRiskUSD }
 
 // Add returns the sum of c and o.
@@ -64,7 +65,8 @@ type Payment struct {
 	AtRiskUSD float64 `json:"at_risk_usd,omitempty"`
 }
 
-// Spent returns the maximum amount that may have been billed, in USD.
+// Spent returns the maximum amount that may have been billed, in USD; 0 if no price
+// is known.
 func (p Payment) Spent() float64 {
 	if p.CostUSD == nil {
 		return p.AtRiskUSD

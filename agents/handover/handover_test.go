@@ -15,7 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// seekerSteps returns the steps of a seeker.
+// seekerSteps returns the steps of an agent that looks for the cause of a bug (the seeker) and
+// can hand over what it finds.
 func seekerSteps() []schemas.Step {
 	steps := []schemas.Step{
 		{Turn: -1, Source: "system", Text: "sys"},
@@ -104,12 +105,12 @@ func TestUnseenItemsAreRefused(t *testing.T) {
 		"a step that is not there":       {"files", file("src/cart.py", 9, 9, 99), "files[1] (src/cart.py): step 99 does not exist"},
 		"the problem itself":             {"files", file("src/cart.py", 9, 9, 1), "step 1 showed nothing"},
 		"a reply without a call":         {"files", file("src/cart.py", 9, 9, 8), "step 8 is not the answer of a tool"},
-		"lines beside those shown":       {"files", file("src/cart.py", 9, 12, 3), "step 3 did not show line 12 of this file, only 9-11"},
+		"a line after those shown":       {"files", file("src/cart.py", 9, 12, 3), "step 3 did not show line 12 of this file, only 9-11"},
 		"lines between two matches":      {"files", file("src/cart.py", 10, 30, 5), "step 5 did not show line 12 of this file, only 10-11, 30"},
 		"another file":                   {"files", file("src/tax.py", 9, 9, 3), "step 3 did not show this file, but src/cart.py"},
 		"a program's output":             {"files", file("src/cart.py", 99, 99, 6), "step 6 did not show line 99 of this file, only 10-12"},
 		"output of a shell":              {"files", file("src/cart.py", 9, 9, 7), "step 7 is an answer of bash that shows no numbered lines"},
-		"lines after the marker of cuts": {"files", file("notes.txt", 4, 4, 4), "step 4 did not show line 4 of this file, only 1-3"},
+		"a line after the end of a file": {"files", file("notes.txt", 4, 4, 4), "step 4 did not show line 4 of this file, only 1-3"},
 		"no range":                       {"files", file("src/cart.py", 11, 9, 3), "lines 11-9 are not a range"},
 		"a huge range":                   {"files", file("src/cart.py", 1, 1<<40, 3), "too many"},
 		"a value that was not shown":     {"values", observed("lines[0].net", "Decimal('0.336')", 6), `values[0] (lines[0].net): step 6 did not show the value "Decimal('0.336')"`},
@@ -160,13 +161,13 @@ func TestAnswersOfTheSameReplyAreNoEvidence(t *testing.T) {
 	if o := handover.Answer("", steps, h, schemas.ContextOp{}); !strings.Contains(o.Text, "step 9 belongs to the same reply as this handover") {
 		t.Error(o.Text)
 	}
-	steps[9].Reply.Calls = steps[9].Reply.Calls[:1] // called before it
+	steps[9].Reply.Calls = steps[9].Reply.Calls[:1] // the handover is in a later reply
 	if o := handover.Answer("", steps, h, schemas.ContextOp{}); o.IsError {
 		t.Error(o.Text)
 	}
 }
 
-// Answer accepts any text of a tool and any call, and a pack holds only text that was shown.
+// Answer panics on no text of a tool and no call, and a pack holds only text that was shown.
 func FuzzAnswer(f *testing.F) {
 	for _, s := range seekerSteps() {
 		if s.ToolCall != nil {

@@ -11,7 +11,7 @@ import (
 var (
 	runner = regexp.MustCompile(`^(.*(?:^|[\s/])(?:pytest|py\.test|unittest))(\s.*)?$`)
 	// flagOption matches pytest options that do not take the next word as their value.
-	flagOption = regexp.MustCompile(`^(?:-[qvxslbf]+|-r[A-Za-z]+|-[A-Za-z]\d+|--?[\w-]+=.*|--(?:quiet|verbose|exitfirst|failfast|locals|buffer|showlocals|disable-warnings|` +
+	flagOption = regexp.MustCompile(`^(?:-[qvxslf]+|-r[A-Za-z]+|-[A-Za-z]\d+|--?[\w-]+=.*|--(?:quiet|verbose|exitfirst|showlocals|disable-warnings|` +
 		`disable-pytest-warnings|no-header|no-summary|strict|strict-markers|strict-config|no-cov|forked|cache-clear))$`)
 	// valueOptions lists pytest options that take the next word as their value.
 	valueOptions = strings.Fields(`-k -m -c -o -p -W -n --rootdir --ignore --ignore-glob --deselect --confcutdir --basetemp --override-ini --import-mode
@@ -37,8 +37,7 @@ func onlyTest(command, id string, canSelect bool) string {
 	for i, w := range split {
 		words[i] = w.Raw
 	}
-	switch {
-	case strings.HasSuffix(m[1], "unittest"):
+	if strings.HasSuffix(m[1], "unittest") {
 		return onlyUnittest(m[1], words, id, canSelect)
 	}
 	out := []string{m[1]}

@@ -13,6 +13,7 @@ func TestOnlyTest(t *testing.T) {
 		{"python -m pytest -q tests/test_*.py", id, "python -m pytest -q " + id},
 		{"python -m pytest -rA tests/", id + "[1-a b]", "python -m pytest -rA '" + id + "[1-a b]'"},
 		{"python -m pytest --mystery tests", id, ""},
+		{"python -m pytest --failfast tests", id, ""}, // an option of unittest
 		{"python -m pytest tests; echo done", id, ""},
 		{"python -m pytest tests", "test_a (tests.A)", ""},
 		{"make test", id, ""},

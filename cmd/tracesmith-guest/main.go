@@ -1,5 +1,6 @@
-// Command tracesmith-guest is the service that runs inside a sandbox. It is a small static
-// binary, which `make build` embeds into tracesmith.
+// Command tracesmith-guest is the first process of a sandbox. For tracesmith on the host, it runs
+// programs, keeps terminals, moves files and enforces limits on time, memory and processes. It is
+// a small static binary, which `make build` embeds into tracesmith.
 package main
 
 import "github.com/tracesmith/tracesmith/env/guest"

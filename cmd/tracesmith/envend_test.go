@@ -43,12 +43,11 @@ func TestSignalEndsARunningStep(t *testing.T) {
 	wait(t, "nothing is left", func() bool { return sandboxes(label) == 0 && !running("sleep 600.417") })
 }
 
-// If a client stops reading, the next answer closes the sandbox, and the process exits
-// instead of dying of SIGPIPE.
+// If a client closes the pipe that it reads answers from, the next answer closes the sandbox,
+// and the process exits instead of dying of SIGPIPE.
 func TestClosedOutputEndsTheEnvironment(t *testing.T) {
 	_, config, label := sleepingRun(t)
 	d := startEnv(t, "-c", config, "--task", label)
-	d.cmd.Stderr = io.Discard
 	d.must(`{"op":"reset"}`)
 	if err := d.outPipe.Close(); err != nil {
 		t.Fatal(err)
@@ -61,8 +60,8 @@ func TestClosedOutputEndsTheEnvironment(t *testing.T) {
 	wait(t, "no sandbox is left", func() bool { return sandboxes(label) == 0 })
 }
 
-// A signal during the search for leftovers is reported once, without the failure that it
-// causes in the search.
+// A signal during the search for sandboxes that earlier processes left behind is reported once,
+// without the failure that it causes in the search.
 func TestSignalBeforeTheFirstSandbox(t *testing.T) {
 	daemon, err := net.Listen("tcp", "127.0.0.1:0") // a daemon that never answers
 	if err != nil {

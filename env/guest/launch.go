@@ -7,9 +7,9 @@ import (
 )
 
 // launchArg makes the guest's executable a launcher. The launcher waits until the guest has
-// given it the scope's tag and limits, and then becomes the program with exec. The guest uses
-// it if the kernel forbids tracing (kernel.yama.ptrace_scope is 2 or 3). Each program then
-// takes one more exec to start.
+// given it its resource limits, one of which is the tag of its scope (see scope). Then it
+// becomes the program with exec. The guest uses it if the kernel forbids tracing
+// (kernel.yama.ptrace_scope is 2 or 3). Each program then takes one more exec to start.
 const launchArg = "tracesmith-guest-launch"
 
 // launchGate is the descriptor that the launcher waits on.

@@ -15,7 +15,7 @@ func (s *starter) limit(pid int, tag uint64) error {
 			return err
 		}
 		hard := min(l.value, old.Max)
-		if err := s.key.prlimit(pid, l.resource, unix.Rlimit{Cur: hard, Max: hard}); err != nil {
+		if err := s.tagKey.prlimit(pid, l.resource, unix.Rlimit{Cur: hard, Max: hard}); err != nil {
 			return err
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A process that ends between two measurements counts as using no memory. Its last value would
-// make it look as if it exceeded its limit.
+// A process that ends before its proportional set size is read counts as using no memory. If its
+// last resident set size counted instead, the sum over all processes could exceed the memory limit.
 func TestEndedProcessUsesNoMemory(t *testing.T) {
 	cmd := exec.Command("python3", "-c", "hold = bytearray(20 << 20); print('up', flush=True); input()")
 	in, err := cmd.StdinPipe()

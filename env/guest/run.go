@@ -77,7 +77,7 @@ type execution struct {
 	timedOut bool
 	limit    string
 	wall     time.Duration
-	keys     []bool
+	keys     []bool // see RunResponse.Keys
 }
 
 func (s *runs) execute(ctx context.Context, r *guestpb.RunRequest, stdin, sealed []byte) (*execution, error) {
@@ -94,9 +94,9 @@ func (s *runs) execute(ctx context.Context, r *guestpb.RunRequest, stdin, sealed
 	p.files = [3]*os.File{in, pw, pw}
 	sc := s.killer.scopes.create(false)
 	defer s.killer.scopes.forget(sc)
-	keys, err := giveKeys(r, s.starter.key, s.killer, sc)
+	keys, err := giveKeys(r, s.starter.tagKey, s.killer, sc)
 	if err == nil && len(sealed) > 0 {
-		p.sealed, err = sealedFile(s.starter.key, sealed)
+		p.sealed, err = sealedFile(s.starter.tagKey, sealed)
 	}
 	var c *child
 	if err == nil {
@@ -125,7 +125,7 @@ func (s *runs) execute(ctx context.Context, r *guestpb.RunRequest, stdin, sealed
 	case <-timer.C:
 		x.timedOut = true
 	case <-ctx.Done():
-		x.timedOut = true
+		x.timedOut = true // kills the scope; the host ignores the result of a run that it has canceled
 	}
 	allDead := true
 	if x.limit = sc.takeLimit(); x.timedOut || x.limit != "" {

@@ -37,7 +37,7 @@ func newServer(key tagKey, firstTag uint64) *server {
 	k := &killer{scopes: newScopes(cmp.Or(firstTag, FirstTag())), reaper: newReaper()}
 	return &server{
 		killer: k, ready: make(chan struct{}),
-		starter:  &starter{key: key, scopes: k.scopes, reaper: k.reaper, traced: canTrace()},
+		starter:  &starter{tagKey: key, scopes: k.scopes, reaper: k.reaper, traced: canTrace()},
 		watchdog: &watchdog{killer: k, wakeups: make(chan struct{}, 1)},
 	}
 }

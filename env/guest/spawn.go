@@ -42,7 +42,7 @@ func (e *startError) Unwrap() error { return e.err }
 
 // starter starts programs. Safe for concurrent use.
 type starter struct {
-	key    tagKey
+	tagKey tagKey
 	scopes *scopes
 	reaper *reaper
 	traced bool // tracing stops programs at their start; if false, a launcher does

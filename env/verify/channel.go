@@ -39,8 +39,8 @@ func newChannel(tempDir string) channel {
 // hooksPath is the path at which interpreters find the hooks, the command's sealed file.
 var hooksPath = fmt.Sprintf("/proc/self/fd/%d", env.SealedFile)
 
-// archive returns the content of the sealed file: a zip archive of the hooks and their configuration.
-func (c channel) archive(workdir string, variant Variant) ([]byte, error) {
+// hooksArchive returns the content of the sealed file: a zip archive of the hooks and their configuration.
+func (c channel) hooksArchive(workdir string, variant Variant) ([]byte, error) {
 	files := map[string][]byte{}
 	list, err := hooks.ReadDir("python")
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 )
 
 // Eval runs the task's tests in the agent's sandbox. Score is the number of fail-to-pass tests that
-// passed. If the task lists none, it is the number of all tests that passed, or 0 or 1 if the
-// entrypoint reports no results of single tests. Passed is true if everything that the task requires
+// passed. If the task lists only pass-to-pass tests, it is the number of those that passed. If the task
+// lists no tests, it is the number of all tests that passed, or 0 or 1 if the entrypoint starts no test
+// runner that reports single tests. Passed is true if everything that the task requires
 // passed and the run ended cleanly. The run takes at most limit (0 = DefaultTimeout), and ends before
 // the deadline of ctx.
 func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Duration) (env.EvalReport, error) {

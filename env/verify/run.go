@@ -28,13 +28,13 @@ type testRun struct {
 	probe []byte // output of the probe
 }
 
-// runTests runs the task's entrypoint in a sandbox and returns the results that its tests reported. The
-// hooks come first in PYTHONPATH. If a program tampered with the results, tampered in the testRun says
-// so and there is no error.
+// runTests runs the task's entrypoint in a sandbox and returns the results of its tests. The hooks, which
+// report them (see channel), come first in PYTHONPATH. If a program tampered with the results, tampered
+// in the testRun says so and there is no error.
 func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.Duration, variant Variant) (testRun, error) {
 	t.Workdir = cmp.Or(t.Workdir, schemas.DefaultWorkdir)
 	c := newChannel(env.TempDirOf(sb))
-	load, err := c.archive(t.Workdir, variant)
+	archive, err := c.hooksArchive(t.Workdir, variant)
 	if err != nil {
 		return testRun{}, err
 	}
@@ -52,7 +52,7 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 	var out testRun
 	out.Result, err = sb.Run(ctx, env.Command{
 		Args: c.args(t.Entrypoint), Dir: t.Workdir, Env: variant.env(), Timeout: cmp.Or(variant.Timeout, timeout), MaxOutput: maxOutput,
-		Sealed: load, Keys: &c.keys,
+		Sealed: archive, Keys: &c.keys,
 	})
 	if err != nil {
 		return out, fmt.Errorf("running the tests: %w", err)
@@ -100,7 +100,8 @@ type Run struct {
 	// Finding explains why the results are untrusted or incomplete. It is "" for a complete run.
 	Finding string
 	// Untrusted is true if the results cannot be trusted, for example because the repository
-	// contains a part of the runner. Running the tests in another way would only hide the cause.
+	// contains a part of the runner. A caller that tries several setups must stop at this one, because
+	// another setup could hide the cause.
 	Untrusted bool
 	// NoTestsStarted is true if the runner ended before the first test, for example because it could
 	// not load its configuration. Finding then includes the runner's error message.

@@ -30,7 +30,7 @@ func (h *History) FindCommit(ctx context.Context, rev string) (Commit, error) {
 	}
 	if name == "HEAD" {
 		name = h.head
-	} else if hash := h.refs()[name]; hash != "" {
+	} else if hash := h.refs(tagRefs, "refs/heads/", "refs/remotes/")[name]; hash != "" {
 		name = hash
 	}
 	if !revision.MatchString(name + suffix) {
@@ -66,7 +66,7 @@ func (h *History) Patch(ctx context.Context, commit string, paths []string) ([]b
 // prefix. It returns "" if there is no such tag.
 func (h *History) Tag(ctx context.Context, commit string) (string, error) {
 	versions := map[string]string{}
-	for name, hash := range h.refs() {
+	for name, hash := range h.refs(tagRefs) {
 		if m := versionTag.FindStringSubmatch(name); m != nil {
 			versions[hash] = m[1]
 		}
@@ -93,11 +93,14 @@ func (h *History) Tag(ctx context.Context, commit string) (string, error) {
 
 var versionTag = regexp.MustCompile(`^(?:[A-Za-z_.-]*[-_/])?v?(\d+(?:\.\d+)+(?:(?:a|b|rc|\.post|\.dev)\d+)?)$`)
 
-// refs returns the hashes of branches and tags by name.
-func (h *History) refs() map[string]string {
+// tagRefs is the prefix of the references that are tags.
+const tagRefs = "refs/tags/"
+
+// refs returns the hashes of the references with one of these prefixes, by their names without the prefix.
+func (h *History) refs(prefixes ...string) map[string]string {
 	out := map[string]string{}
 	addRef := func(ref, hash string) {
-		for _, prefix := range []string{"refs/tags/", "refs/heads/", "refs/remotes/"} {
+		for _, prefix := range prefixes {
 			if name, ok := strings.CutPrefix(ref, prefix); ok && out[name] == "" {
 				if _, err := parseHash(hash); err == nil {
 					out[name] = hash

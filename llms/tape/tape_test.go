@@ -195,8 +195,8 @@ func TestFullDisk(t *testing.T) {
 	_ = w.Close()
 }
 
-// If a record does not fit, the part that was written is removed, so that no rest of it
-// follows the next, shorter record.
+// If a record does not fit, the part that was written is removed. Otherwise the end of that part
+// would follow the next, shorter record.
 func TestPartialRecordIsRemoved(t *testing.T) {
 	path, size := writeEpisode(t, 1)
 	w := New(path, nil)
@@ -300,7 +300,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// FuzzFrame reads damaged frames directly, because FuzzRead rejects them by their hash.
+// FuzzFrame decompresses damaged frames, which FuzzRead rejects by their hash. The content of a
+// frame must not be longer than maxBody.
 func FuzzFrame(f *testing.F) {
 	f.Add(compress([]byte("abcabcabc")))
 	f.Add([]byte("\x28\xb5\x2f\xfd\x00\x50\x02\x00\x10\x00\x01\x00\x00"))

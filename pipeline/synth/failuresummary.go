@@ -187,7 +187,7 @@ func (s failureSummary) questionTitle(p picker) string {
 	return "Shouldn't " + call + " be `" + s.want + "`?"
 }
 
-// shortName returns a test's name without its file and class.
+// shortName returns a test's name without its file, class and parameters.
 func shortName(id string) string {
 	name := id[strings.LastIndex(id, "::")+1:]
 	name = strings.TrimPrefix(name, ":")

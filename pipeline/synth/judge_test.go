@@ -2,6 +2,7 @@ package synth
 
 import "testing"
 
+// A bug may break at most the share MaxFailing of the tests, and never all of them.
 func TestBugsMayBreakOnlyAShareOfTheTests(t *testing.T) {
 	s := &repoState{kept: []string{"a", "b", "c", "d"}}
 	failing := func(n int) run {

@@ -38,7 +38,8 @@ type release struct {
 	Gold       string            `json:"gold,omitempty"`
 	Tree       string            `json:"tree,omitempty"` // sha256 of the buggy tree
 	Texts      map[string]string `json:"texts,omitempty"`
-	Leaks      map[string]string `json:"leaks,omitempty"` // rejected text -> reason of the linter
+	// Leaks maps each missing text to the linter's first finding, or to the reason why the model wrote none.
+	Leaks map[string]string `json:"leaks,omitempty"`
 	// CPU is the CPU time of the runs in seconds. The verifier does not measure its runs; each of them
 	// counts as one run of all tests.
 	CPU float64 `json:"cpu_seconds"`

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	// A copy of text/template without method calls, so that the linker can remove unused methods.
 	template "github.com/DataDog/datadog-agent/pkg/template/text"
 
 	"github.com/tracesmith/tracesmith/env/tasks/lint"
@@ -17,11 +18,13 @@ var reportText string
 
 var reportPrompt = template.Must(template.New("report").Parse(reportText))
 
-// writeTexts creates all issue texts of a trial. Texts that pass the linter go to r.Texts; r.Leaks
-// says why the linter rejected the others.
+// writeTexts creates all issue texts of a trial. Texts that pass the linter go to r.Texts. r.Leaks
+// says why the others are missing: the first finding of the linter, or why the model wrote none.
 func (w *worker) writeTexts(ctx context.Context, s *repoState, t *Trial, r *release) error {
 	i := issue{Command: s.repo.Task.Entrypoint, Failures: t.Failures, Failing: t.FailToPass, Pick: picker(fmt.Sprintf("%d %s", w.cfg.Seed, t.Patch))}
-	secrets := lint.Names{Words: lint.ChangedWords([]byte(t.Patch)), Files: changedPaths(t.Patch), Output: failureOutput(t, s.command) + i.Command, Plain: issue{}.testRun()}
+	secrets := lint.Names{Words: lint.ChangedWords([]byte(t.Patch)), Files: changedPaths(t.Patch), Output: failureOutput(t, s.command) + i.Command}
+	// An issue without tests has only the fixed sentences of a report, which give nothing away.
+	secrets.Plain = issue{}.testRun()
 	for _, fn := range t.Funcs {
 		_, name, _ := strings.Cut(fn, "::")
 		secrets.Functions = append(secrets.Functions, name)
@@ -42,9 +45,10 @@ func (w *worker) writeTexts(ctx context.Context, s *repoState, t *Trial, r *rele
 		}
 	}
 	put(TextTestRun, i.testRun(), i.testNames())
-	put(TextSymptom, i.symptom(true), i.symptom(false))
+	const withImports, withoutImports = true, false
+	put(TextSymptom, i.symptom(withImports), i.symptom(withoutImports))
 	put(TextNote, i.note())
-	put(TextQuestion, i.question(true), i.question(false))
+	put(TextQuestion, i.question(withImports), i.question(withoutImports))
 	if w.cfg.Model == nil {
 		return nil
 	}

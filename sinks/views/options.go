@@ -40,8 +40,8 @@ var (
 )
 
 // thinkingTemplates lists the chat templates, by their names in TRL, that read
-// enable_thinking and render the prompt of every row as the beginning of prompt and
-// completion, whatever the mask. `make trainers` measures this; see testdata/trl/masks.json.
+// enable_thinking. With them, the rendered prompt of every row is a prefix of its rendered
+// prompt and completion, whatever the mask. `make trainers` measures this; see testdata/trl/masks.json.
 var thinkingTemplates = []string{
 	"gemma4", "gemma4_v2", "gemma4_v3", "gemma4_v4", "glm4moe", "glm4moe_training",
 	"qwen3_5_nothink", "qwen3_5_nothink_training", "qwen3_5_think", "qwen3_5_think_training", "qwen3_6", "qwen3_6_training",
@@ -68,8 +68,8 @@ func (s supportedOptions) check(o sinks.ViewOptions) (sinks.ViewOptions, error) 
 	case !s.chatTemplate:
 		return o, errors.New("it does not support a chat template: omit --chat-template")
 	case !slices.Contains(thinkingTemplates, o.ChatTemplate):
-		return o, fmt.Errorf("chat-template %q: with this template, a prompt may differ from the beginning of prompt and completion: "+
-			"choose one of %s, or omit --chat-template", o.ChatTemplate, strings.Join(thinkingTemplates, ", "))
+		return o, fmt.Errorf("chat-template %q: with this template, the rendered prompt may not be a prefix "+
+			"of the rendered prompt and completion: choose one of %s, or omit --chat-template", o.ChatTemplate, strings.Join(thinkingTemplates, ", "))
 	}
 	for _, option := range []struct {
 		name  string

@@ -9,7 +9,7 @@ import (
 )
 
 // enable_thinking changes how a template renders a prompt. It is written only for templates
-// that still render the prompt as the beginning of prompt and completion.
+// with which the rendered prompt is still a prefix of the rendered prompt and completion.
 func TestThinkingIsWrittenForNamedTemplatesOnly(t *testing.T) {
 	in := withoutGold(shortEpisode(1)) // its first turn has reasoning
 	silent := withoutGold(shortEpisode(1))

@@ -123,7 +123,8 @@ func markedEpisode(n int, replies ...reply) sinks.Trajectory {
 }
 
 // trlLines returns the rows as the view writes them: with the defaults, and with
-// enable_thinking for the masks whose rows differ most.
+// enable_thinking for rows that train on one turn (split-rows) and for rows that hold a
+// whole conversation (context).
 func trlLines(t *testing.T) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -274,8 +275,8 @@ func TestTRLTrainsOnEachTurnOnce(t *testing.T) {
 	}
 }
 
-// --chat-template accepts the templates that, as measured with enable_thinking, render the
-// prompt as the beginning of prompt and completion.
+// --chat-template accepts the templates with which, as measured with enable_thinking, the
+// rendered prompt is a prefix of the rendered prompt and completion.
 func TestThinkingTemplatesAreTheMeasuredOnes(t *testing.T) {
 	masks, _ := readTRL(t)
 	_, err := sinks.Views.Build("sft-trl", nil, sinks.ViewOptions{ChatTemplate: "none"})

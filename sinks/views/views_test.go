@@ -66,8 +66,8 @@ func roles(list any) string {
 	return b.String()
 }
 
-// checkCalls checks that each call of the rows is in the output with the same name, id and
-// argument object.
+// checkCalls checks that the calls in list, a list of messages, are the first calls of steps,
+// in order, with the same ids, names and argument objects. It returns their number.
 func checkCalls(t *testing.T, list any, steps []schemas.StepRow) int {
 	t.Helper()
 	var want []string
@@ -186,8 +186,8 @@ func TestSFTTRLMasks(t *testing.T) {
 	}
 }
 
-// Every view omits text from the gold patch unless AllowGold is set, and reports
-// inconsistent rows.
+// Every view omits text from the gold patch unless AllowGold is set, and refuses steps whose
+// arguments are not a JSON object.
 func TestEveryView(t *testing.T) {
 	for _, kind := range sinks.Views.Kinds() {
 		t.Run(kind, func(t *testing.T) {

@@ -123,7 +123,8 @@ func (l *envLoop) serve(ctx context.Context, in io.Reader, out io.Writer) error 
 }
 
 // answerError returns the error for an answer that could not be written. It is silent if
-// the reader closed the pipe.
+// the reader closed the pipe. Otherwise it has the exit code ExitUsage, because the caller
+// chose an output that cannot be written.
 func answerError(err error) error {
 	if errors.Is(err, syscall.EPIPE) {
 		return silentExit{ExitPipe}
@@ -199,7 +200,7 @@ func (l *envLoop) verdict(ctx context.Context) answer {
 	if err != nil {
 		return errorAnswer(err)
 	}
-	v = v.WithOmitted(a.LeftOut)
+	v = v.WithOmitted(a.LeftOut) // a failure may be due to the files that the patch omits
 	a.Resolved, a.VerifyStatus, a.Verdict = v.Resolved, v.Status, &v
 	return a
 }

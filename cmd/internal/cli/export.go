@@ -77,11 +77,14 @@ func newExport(s *State) *cobra.Command {
 	fl.BoolVar(&f.all, "all", false, "export every episode, whatever its outcome")
 	fl.StringSliceVar(&f.splits, "split", []string{trainSplit}, "splits to export, separated by commas: "+strings.Join(append(slices.Clone(schemas.Splits), allSplits), ", "))
 	fl.BoolVar(&f.force, "force", false, "overwrite the output")
-	fl.StringVar(&f.options.Mask, "mask", "", "how to mark turns that must not be trained on: "+strings.Join(sinks.Masks, ", ")+" (default: the view's first)")
-	fl.StringVar(&f.options.Phase, "phase", "", "only this conversation of episodes with several: seek, solve")
+	fl.StringVar(&f.options.Mask, "mask", "", "how to mark turns that must not be trained on: "+
+		strings.Join(sinks.Masks, ", ")+" (default: depends on the view, see docs/reference/views.md)")
+	fl.StringVar(&f.options.Phase, "phase", "",
+		"of episodes with several conversations, export only this one: seek, solve")
 	fl.StringVar(&f.options.Arguments, "arguments", "", "how to write arguments of calls: object, string")
 	fl.StringVar(&f.options.Thinking, "thinking", "", "how to write thoughts of replies: field, inline, drop")
-	fl.StringVar(&f.options.ChatTemplate, "chat-template", "", "write enable_thinking for the chat template with this name in TRL, such as qwen3_training")
+	fl.StringVar(&f.options.ChatTemplate, "chat-template", "", "set enable_thinking in each row "+
+		"(TRL: in chat_template_kwargs; verl: a column) for this chat template, named as in TRL, such as qwen3_training")
 	fl.StringVar(&f.options.Tools, "tools", "", "how to write tool definitions: list, json-string")
 	fl.StringVar(&f.options.ContentNull, "content-null", "", "content of replies that only make calls: empty (\"\"), omit (no such key)")
 	fl.StringVar(&f.options.System, "system", "", "system prompt: keep, drop, replace:FILE")
@@ -96,8 +99,8 @@ func newExport(s *State) *cobra.Command {
 
 // impossibleViews explains why some views that users might expect do not exist.
 var impossibleViews = map[string]string{
-	"skyrl-tokens": "it needs the ids of the tokens that a model sampled, but tracesmith asks model servers for text: " +
-		"there is no table step_tokens. SkyRL also reads text: export sft-openai, and set messages_key to messages",
+	"skyrl-tokens": "it needs the ids of the sampled tokens, which tracesmith does not record. " +
+		"SkyRL also reads text: export sft-openai, and set messages_key to messages",
 }
 
 // viewList returns the table of views.

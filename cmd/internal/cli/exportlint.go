@@ -49,7 +49,7 @@ type lint struct {
 	limit    int      // the trainer's default limit of tokens in a row; 0: no limit
 	remedy   string   // how to raise limit
 	secret   error    // describes the last possible secret that held back an episode
-	phases   []string // names of the conversations in the selected episodes
+	phases   []string // phases (seek, solve) of the selected episodes, each of which is a conversation
 }
 
 type lintOptions struct {

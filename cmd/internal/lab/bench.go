@@ -23,8 +23,10 @@ func newBenchEnv(s *cli.State) *cobra.Command {
 	c := &cobra.Command{
 		Use: "env", Short: "Measure the latency of starts, tool calls and episodes", Args: cli.RangeArgs(0, 0),
 		Long: `Measure starts, resets, tool calls and whole episodes on the first built-in
-task, and what the same costs without tracesmith. Targets bound the medians and,
-for calls, the overhead. A missed target is reported but is not a failure:
+task and, where possible, what the same costs without tracesmith (bare). The
+overhead of a call is its time minus the run time of the program in the sandbox.
+Targets bound the median and the 99th percentile of this overhead, and the
+median of other measurements. A missed target is reported but is not a failure:
 machines differ, and a busy machine misses more targets. The first run of each
 measurement does not count.`,
 		Example: "  tracesmith-lab bench env\n  tracesmith-lab bench env --sandbox bubblewrap,docker --json",
@@ -63,7 +65,9 @@ measurement does not count.`,
 	}
 	f.Add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().StringSliceVar(&kinds, "sandbox", nil, "sandbox kinds to measure: "+strings.Join(wire.DriverKinds(), ", ")+" (default bubblewrap)")
-	c.Flags().IntVar(&rounds, "rounds", 50, "calls to measure of each tool")
+	c.Flags().StringSliceVar(&kinds, "sandbox", nil, "sandbox kinds to measure: "+strings.Join(wire.DriverKinds(), ", ")+
+		" (default: sandbox.kind of the configuration, or bubblewrap)")
+	c.Flags().IntVar(&rounds, "rounds", 50,
+		"how often to measure each tool call; slower operations are measured less often")
 	return c
 }

@@ -101,7 +101,7 @@ func interpreters(ctx context.Context, paths []string) []discover.Interpreter {
 			pytest := exec.CommandContext(ctx, path, "-I", "-c", "import pytest").Run() == nil
 			list[i], targets[i] = &discover.Interpreter{Path: path, Version: p.Version, Pytest: pytest}, p.Executable
 			if path == "/usr/bin/python3" {
-				list[i].Path = ""
+				list[i].Path = "" // the system's Python
 			}
 			if target, err := filepath.EvalSymlinks(p.Executable); err == nil {
 				targets[i] = target

@@ -38,13 +38,15 @@ func checkModels(cfg configs.Config) error {
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
 		check("models."+name, cfg.Models[name])
 	}
-	if cfg.LLM.ModelsEntry == "" || len(problems) == 0 { // report the problems of a named model once
+	// If llm names an entry of models, the loop may have reported the problems of llm already.
+	if cfg.LLM.ModelsEntry == "" || len(problems) == 0 {
 		check("llm", cfg.LLM)
 	}
 	return errors.Join(problems...)
 }
 
-// checkToolChoice refuses a tool_choice that is not an offered tool.
+// checkToolChoice refuses a tool_choice that is neither auto, required or none nor the name of a
+// tool in offered or of a tool that the policy adds.
 func (a *Agent) checkToolChoice(offered []schemas.ToolSchema) error {
 	choices := []string{"auto", "required", "none"}
 	for _, t := range slices.Concat(offered, a.needs.Tools) {

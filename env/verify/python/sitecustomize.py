@@ -27,7 +27,9 @@ def _start():
     rest = [p for p in os.environ.pop("PYTHONPATH", "").split(os.pathsep) if p != here]
     if any(rest):
         os.environ["PYTHONPATH"] = os.pathsep.join(rest)
-    if os.environ.get("PYTHONNOUSERSITE") == "tracesmith":  # see the launcher
+    # The launcher (env/verify/channel.go) sets this value, so that Python runs no files of
+    # the user's site directory before this hook.
+    if os.environ.get("PYTHONNOUSERSITE") == "tracesmith":
         del os.environ["PYTHONNOUSERSITE"]
         import site
 
@@ -38,8 +40,10 @@ def _start():
             modules = [_load(here, "tracesmith_" + name) for name in names]
             tracesmith_channel, tracesmith_guard, tracesmith_plan, _, tracesmith_pytest, tracesmith_unittest = modules
             config = tracesmith_channel.request_key(directory, __loader__.get_data(os.path.join(here, "config.json")))
-            if config is not None:
+            if config is not None:  # otherwise this process has no key, and runs without hooks
                 workdir, cwd = config["workdir"], os.getcwd()
+                # The ledger needs a function of its own, because the program can reach the
+                # guard and the plan, and could change the cache of a function that they share.
                 workspace_paths = [tracesmith_guard.make_workspace_path(workdir, cwd) for _ in range(3)]
                 guard = tracesmith_guard.Guard(workdir, directory, workspace_paths[0])
                 guard.remember(["importlib", "_frozen_importlib", "_frozen_importlib_external"])

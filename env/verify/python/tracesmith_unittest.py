@@ -20,17 +20,16 @@ RANK = ["passed", "skipped", "xfailed", "xpassed", "failed", "error"]
 def install(channel, guard, plan):
     state = {"running": False, "active": False}
     run = unittest.TextTestRunner.run
-    test_id = identifier()
 
     def wrapped(self, test):
         if state["running"] or channel.active and not state["active"]:
             return run(self, test)
         channel.active = state["running"] = state["active"] = True
-        guard.remember(["unittest"])
+        guard.remember(["unittest"])  # modules of unittest that were loaded after install
         make = self._makeResult
-        record = Recorder(channel, guard, plan, test_id)
-        arrange(test, plan, test_id)
-        channel.tell("report", {"k": "plan", "ids": names(test, test_id)})
+        record = Recorder(channel, guard, plan)
+        arrange(test, plan)
+        channel.tell("report", {"k": "plan", "ids": names(test)})
         self._makeResult = lambda: record.attach(make())
         try:
             result = run(self, test)
@@ -43,22 +42,21 @@ def install(channel, guard, plan):
 
     wrapped.__name__, wrapped.__doc__ = "run", run.__doc__
     unittest.TextTestRunner.run = wrapped
-    guard.remember(["unittest"])
+    guard.remember(["unittest"])  # before the program can change unittest
 
 
-def identifier():
-    def test_id(test):
-        name = test.id()
-        if name.startswith("__main__."):
-            script = getattr(sys.modules.get("__main__"), "__file__", None) or "__main__"
-            stem = os.path.splitext(os.path.relpath(script))[0]
-            name = stem.replace(os.sep, ".") + name[len("__main__"):]
-        return name
+def test_id(test):
+    """Returns the id of a test. For a test of the script that was started, the id begins
+    with the script's path and not with __main__."""
+    name = test.id()
+    if name.startswith("__main__."):
+        script = getattr(sys.modules.get("__main__"), "__file__", None) or "__main__"
+        stem = os.path.splitext(os.path.relpath(script))[0]
+        name = stem.replace(os.sep, ".") + name[len("__main__"):]
+    return name
 
-    return test_id
 
-
-def arrange(suite, plan, test_id):
+def arrange(suite, plan):
     """Filters and reorders the tests of a suite level by level, so that modules
     and classes stay together."""
     if plan.only is None and plan.seed is None:
@@ -78,12 +76,12 @@ def arrange(suite, plan, test_id):
     level(suite)
 
 
-def names(suite, test_id):
+def names(suite):
     """Returns the ids of the tests of a suite in order."""
     tests = getattr(suite, "_tests", None)
     if not isinstance(tests, list):
         return [test_id(suite)]
-    return [name for test in tests if test is not None for name in names(test, test_id)]
+    return [name for test in tests if test is not None for name in names(test)]
 
 
 def docstring_line(test):
@@ -95,8 +93,8 @@ def docstring_line(test):
 
 
 class Recorder(object):
-    def __init__(self, channel, guard, plan, test_id):
-        self.channel, self.guard, self.plan, self.test_id = channel, guard, plan, test_id
+    def __init__(self, channel, guard, plan):
+        self.channel, self.guard, self.plan = channel, guard, plan
         self.worst, self.count = None, 0
         self.current = None
 
@@ -125,16 +123,17 @@ class Recorder(object):
     def start(self, then):
         def startTest(test):
             self.current, self.worst = test, None
-            self.key = "%d %s" % (self.count, self.test_id(test))
+            self.key = "%d %s" % (self.count, test_id(test))
             self.watch(test)
-            self.plan.begin(self.test_id(test))
-            self.channel.tell("report", {"k": "start", "id": self.test_id(test)})
+            self.plan.begin(test_id(test))
+            self.channel.tell("report", {"k": "start", "id": test_id(test)})
             return then(test)
 
         return startTest
 
     def watch(self, test):
-        """Wraps the test method so that the ledger learns when it has returned."""
+        """Wraps the test method so that the ledger (tracesmith_channel.Ledger)
+        learns when it has returned."""
         name = getattr(test, "_testMethodName", "")
         method = getattr(test, name, None)
         code = getattr(plain(method), "__code__", None)
@@ -155,10 +154,10 @@ class Recorder(object):
 
     def stop(self, then):
         def stopTest(test):
-            self.plan.end(self.test_id(test))
+            self.plan.end(test_id(test))
             self.guard.check(everything=False)
             self.count += 1
-            self.channel.tell("done", self.key, self.test_id(test), self.worst or "error", docstring_line(test))
+            self.channel.tell("done", self.key, test_id(test), self.worst or "error", docstring_line(test))
             for name in (getattr(test, "_testMethodName", ""), "_callTestMethod"):
                 if hasattr(vars(test).get(name), "of_tracesmith"):
                     delattr(test, name)
@@ -175,9 +174,9 @@ class Recorder(object):
         def add(test, *args, **kwargs):
             if self.current is None:  # a fixture of a class or module, outside any test
                 if status == "error":
-                    self.channel.tell("report", {"k": "collect", "id": self.test_id(test)})
+                    self.channel.tell("report", {"k": "collect", "id": test_id(test)})
             elif isinstance(test, LOAD_FAILURES):
-                self.channel.tell("report", {"k": "collect", "id": self.test_id(test)})
+                self.channel.tell("report", {"k": "collect", "id": test_id(test)})
                 self.note(status)
             else:
                 self.note(status)
