@@ -14,7 +14,7 @@ LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
 # Without this tag, grpc executes a template to show traces, which makes the linker keep all methods of all types.
 TAGS    := grpcnotrace
 GUEST   := env/guest/bin/tracesmith-guest
-export TRACESMITH_TEST_GUEST := $(CURDIR)/$(GUEST)
+export TRACESMITH_GUEST := $(CURDIR)/$(GUEST)
 
 # FULL=1 runs the long form of every suite: all Python versions, all packages under the race
 # detector, and tests without -short. `make full` sets it.
@@ -82,7 +82,7 @@ RACE_GUEST := $(CURDIR)/out/tools/tracesmith-guest-race
 race: deps toolchain $(GOTESTSUM) ## the packages whose goroutines share memory, under the race detector, shuffled
 	@EXTRA="gcc libc6-dev" EXTRA_TOOLS="gcc" scripts/install-deps.sh
 	CGO_ENABLED=1 go build -race -buildvcs=false -o $(RACE_GUEST) ./cmd/tracesmith-guest
-	TRACESMITH_TEST_GUEST=$(RACE_GUEST) CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(call gotest,$(RACED),-race -shuffle=on)
+	TRACESMITH_GUEST=$(RACE_GUEST) CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(call gotest,$(RACED),-race -shuffle=on)
 
 # This includes the tests that .ci/run shortens or omits.
 full: ## all checks and tests in their long form: all Python versions, the race detector everywhere, 300,000 jobs, long runs with faults, a second S3 server

@@ -35,7 +35,7 @@ func TestMissingUnderscoreInAVariableIsExplained(t *testing.T) {
 			t.Errorf("%v, want %s named", err, want)
 		}
 	}
-	if _, err := load(t, []string{"TRACESMITH_NATS_PORT=tcp://10.0.0.1:4222", "TRACESMITH_PASSWORD=x", "TRACESMITH_TEST_GUEST=y"}, nil); err != nil {
+	if _, err := load(t, []string{"TRACESMITH_NATS_PORT=tcp://10.0.0.1:4222", "TRACESMITH_PASSWORD=x", "TRACESMITH_GUEST=y"}, nil); err != nil {
 		t.Errorf("variables of other programs: %v", err)
 	}
 }

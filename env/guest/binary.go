@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
-	"testing"
 
 	"github.com/google/renameio/v2"
 )
@@ -22,23 +21,14 @@ import (
 //go:embed all:bin
 var bin embed.FS
 
-// testGuest is the environment variable that names a guest for tests.
-const testGuest = "TRACESMITH_TEST_GUEST"
-
 // Binary returns the path, on the host, of an executable that acts as the guest when it is
 // started with ServeArg. This is the embedded guest, which Binary writes to the user's cache
 // directory once. If no guest is embedded, or the directory cannot be written, it is the
 // running executable.
-//
-// In a test, the guest is the test binary, so that tests do not use an outdated build. A test
-// binary takes twenty times as long to start, so testGuest can name a guest that was built for
-// the test.
+// The environment variable TRACESMITH_GUEST overrides all of them.
 func Binary() (string, error) {
-	if testing.Testing() {
-		if name := os.Getenv(testGuest); name != "" {
-			return name, nil
-		}
-		return os.Executable()
+	if name := os.Getenv("TRACESMITH_GUEST"); name != "" {
+		return name, nil
 	}
 	raw, err := bin.ReadFile("bin/tracesmith-guest")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -45,6 +45,7 @@ var variables = []struct {
 		{"HOME", "The home directory, which ~ stands for."},
 		{"PATH", "The directories of git, bwrap, python3, ssh and MCP servers."},
 		{"PYENV_ROOT", "The directory of pyenv, for tasks that need another Python; default ~/.pyenv."},
+		{"TRACESMITH_GUEST", "The helper program to start in sandboxes; default: the one that is built into tracesmith."},
 		{"TERM", "If it is dumb, progress is printed as plain lines."},
 	}},
 }

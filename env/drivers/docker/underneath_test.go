@@ -51,7 +51,7 @@ func TestDockerRemovedVolumeIsCreatedAgain(t *testing.T) {
 	if err := os.WriteFile(own, raw, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("TRACESMITH_TEST_GUEST", own)
+	t.Setenv("TRACESMITH_GUEST", own)
 	d := envtest.Driver(t, "docker").(*driver)
 	envtest.Start(t, d, env.SandboxSpec{Label: t.Name() + " before"})
 	image, err := d.image(t.Context(), cli, d.config.Image)
