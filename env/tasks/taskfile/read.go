@@ -201,6 +201,8 @@ func (r *reader) add(where string, text []byte) {
 	}
 	if l.RepoTree == "" {
 		r.problem(where, "repo_tree is missing: name the directory or archive of the repository, or write both with tracesmith tasks show --gold -o FILE")
+	} else if _, err := r.trees.path(l.RepoTree); err != nil {
+		r.problem(where, "%v", err)
 	}
 	if other := r.seen[l.InstanceID]; other != "" {
 		r.problem(where, "instance_id %q is already used at %s", l.InstanceID, other)

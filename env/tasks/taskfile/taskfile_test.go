@@ -237,6 +237,7 @@ func TestBrokenTaskFiles(t *testing.T) {
 		with(map[string]any{"repo_tree": "../outside"}):                                          `repo_tree "../outside": want a path below`,
 		with(map[string]any{"repo_tree": "out"}):                                                 "is a link that leads out of the directory",
 		with(map[string]any{"repo_tree": "none"}):                                                "none does not exist: it must lie beside",
+		with(map[string]any{"repo_tree": "none", "tree_sha256": strings.Repeat("a", 64)}):        "none does not exist: it must lie beside",
 		with(map[string]any{"repo_tree": "f.zip"}):                                               "f.zip: want a directory, a .tar",
 		with(map[string]any{"gold_patch": "x"}):                                                  "t.jsonl:1: gold_patch: changes no file",
 		with(map[string]any{"bug_patch": bug}):                                                   "bug_patch: the patch does not apply to pkg/calc.py: file does not exist",
