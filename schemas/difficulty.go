@@ -76,14 +76,15 @@ func (d *Difficulty) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &fields); err != nil {
 		return err
 	}
-	if _, old := fields["bin"]; old {
-		delete(fields, "executed_functions")
-	}
+	old := false
 	for oldName, newName := range renamedDifficulty {
 		if value, ok := fields[oldName]; ok {
-			fields[newName] = value
+			fields[newName], old = value, true
 			delete(fields, oldName)
 		}
+	}
+	if old {
+		delete(fields, "executed_functions")
 	}
 	text, err := json.Marshal(fields)
 	if err != nil {

@@ -22,7 +22,8 @@ type Failure struct {
 // program would write them. python/tracesmith_scene.py creates it.
 type Scene struct {
 	Relation      string   `json:"relation"`          // relationEqual, relationTrue, ...
-	Call          string   `json:"call"`              // the expression under test, or the statement
+	Call          string   `json:"call"`              // the expression under test, or the statement; "" if only the test explains its variables
+	Short         string   `json:"short,omitempty"`   // Call without its arguments
 	Want          string   `json:"want,omitempty"`    // source of the expected value, if it is a literal
 	Swapped       bool     `json:"swapped,omitempty"` // the test names the expected value first
 	Raises        string   `json:"raises,omitempty"`  // the expected exception
@@ -40,7 +41,10 @@ const (
 	// The script also uses "other" for other assertions and "run" for statements that are not assertions.
 )
 
-var address = regexp.MustCompile(`\b0x[0-9a-fA-F]{6,}`)
+var (
+	address    = regexp.MustCompile(`\b0x[0-9a-fA-F]{6,}`)
+	cutAddress = regexp.MustCompile(`\[\d+ chars\][0-9a-fA-F]{1,16}>`) // as unittest shortens representations
+)
 
 // maskAddresses replaces memory addresses, which differ between runs.
 func (f *Failure) maskAddresses() {
@@ -51,7 +55,7 @@ func (f *Failure) maskAddresses() {
 		}
 	}
 	for _, text := range texts {
-		*text = address.ReplaceAllString(*text, "0x...")
+		*text = cutAddress.ReplaceAllString(address.ReplaceAllString(*text, "0x..."), "...>")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 type failureSummary struct {
 	test      string // short name
 	call      string // the expression under test, on one line; "" if it does not fit into a sentence
+	short     string // call without its arguments: "f(...)"; "" if it is not a call
 	code      string // code that shows the failure without the test; "" if it needs the test
 	body      string // code without its imports
 	got       string // the value of call
@@ -34,7 +35,7 @@ func summarize(f Failure) failureSummary {
 		scene = &Scene{}
 	}
 	if line := strings.ReplaceAll(scene.Call, "\n", " "); utf8.RuneCountInString(line) <= maxCall && !strings.Contains(line, "`") && !strings.Contains(line, "self.") && !strings.HasPrefix(line, "return ") {
-		s.call = line
+		s.call, s.short = line, clip(scene.Short)
 	}
 	if scene.SelfContained {
 		s.body = strings.Join(append(append([]string{}, scene.Before...), scene.Call), "\n")
@@ -103,21 +104,39 @@ func (s failureSummary) title() string {
 
 // titleCandidates returns possible titles, the most informative one first.
 func (s failureSummary) titleCandidates() []string {
-	call := "`" + s.call + "`"
 	kind, _, _ := strings.Cut(s.raised, ":")
-	switch {
-	case s.wantError != "" && s.raised != "":
-		return []string{call + " raises `" + kind + "` instead of `" + s.wantError + "`", "`" + kind + "` instead of `" + s.wantError + "`"}
-	case s.wantError != "":
-		return []string{call + " does not raise `" + s.wantError + "`", "`" + s.wantError + "` is not raised"}
-	case s.raised != "":
-		return []string{call + " fails with `" + s.raised + "`", call + " fails with `" + kind + "`", "Unexpected `" + kind + "`"}
-	case s.wantTruth != "":
-		return []string{call + " should be " + s.wantTruth, "A check that should be " + s.wantTruth + " is not"}
-	case s.got != "":
-		return []string{call + " " + s.verb() + " `" + s.got + "` instead of `" + s.want + "`", "Wrong value of " + call, "Wrong value: `" + s.got + "` instead of `" + s.want + "`"}
+	var out []string
+	for _, call := range []string{s.call, s.short} {
+		if call == "" {
+			continue
+		}
+		call = "`" + call + "`"
+		switch {
+		case s.wantError != "" && s.raised != "":
+			out = append(out, call+" raises `"+kind+"` instead of `"+s.wantError+"`")
+		case s.wantError != "":
+			out = append(out, call+" does not raise `"+s.wantError+"`")
+		case s.raised != "":
+			out = append(out, call+" fails with `"+s.raised+"`", call+" fails with `"+kind+"`")
+		case s.wantTruth != "":
+			out = append(out, call+" should be "+s.wantTruth)
+		case s.got != "":
+			out = append(out, call+" "+s.verb()+" `"+s.got+"` instead of `"+s.want+"`", "Wrong value of "+call)
+		default:
+			out = append(out, call+" should be `"+s.want+"`")
+		}
 	}
-	return []string{call + " should be `" + s.want + "`"}
+	return out
+}
+
+// isComplete reports whether a title says everything that outcome says.
+func (s failureSummary) isComplete(title string) bool {
+	for _, part := range []string{s.call, s.raised, s.got, s.want, s.wantError} {
+		if part != "" && !strings.Contains(title, part) {
+			return false
+		}
+	}
+	return true
 }
 
 // expected returns a sentence about the expected value; "" if it is unknown.
@@ -130,6 +149,10 @@ func (s failureSummary) expected(p picker) string {
 
 // outcome returns a sentence about what the last line of the code does and should do.
 func (s failureSummary) outcome(p picker) string {
+	last := "The last line"
+	if !strings.Contains(s.body, "\n") {
+		last = "This"
+	}
 	switch {
 	case s.wantError != "" && s.raised != "":
 		return p.choose("outcome", "It raises `"+s.raised+"`, but it should raise `"+s.wantError+"`.", "I get `"+s.raised+"` instead of `"+s.wantError+"`.")
@@ -137,13 +160,13 @@ func (s failureSummary) outcome(p picker) string {
 		return p.choose("outcome", "This should raise `"+s.wantError+"`, but it runs without an error.", "I expected `"+s.wantError+"` here, but no error is raised.",
 			"No error. It should be `"+s.wantError+"`.")
 	case s.raised != "":
-		text := p.choose("outcome", "It fails with `"+s.raised+"`.", "The last line raises `"+s.raised+"`.", "This ends in `"+s.raised+"`.")
+		text := p.choose("outcome", "It fails with `"+s.raised+"`.", last+" raises `"+s.raised+"`.", "This ends in `"+s.raised+"`.")
 		return strings.TrimSpace(text + " " + s.expected(p))
 	case s.wantTruth != "":
-		return p.choose("outcome", "The last line should be "+s.wantTruth+", but it is not.", "I expected this to be "+s.wantTruth+", and it is not.", "The result should be "+s.wantTruth+" here. It is not.")
+		return p.choose("outcome", last+" should be "+s.wantTruth+", but it is not.", "I expected this to be "+s.wantTruth+", and it is not.", "The result should be "+s.wantTruth+" here. It is not.")
 	case s.got != "":
 		return p.choose("outcome", "I get `"+s.got+"`, but I expected `"+s.want+"`.", "Expected: `"+s.want+"`\nActual: `"+s.got+"`",
-			"This gives `"+s.got+"`. It should be `"+s.want+"`.", "The last line "+s.verb()+" `"+s.got+"` instead of `"+s.want+"`.", "Got `"+s.got+"`, expected `"+s.want+"`.")
+			"This gives `"+s.got+"`. It should be `"+s.want+"`.", last+" gives `"+s.got+"` instead of `"+s.want+"`.", "Got `"+s.got+"`, expected `"+s.want+"`.")
 	}
 	return "The result should be `" + s.want + "`, but it is not."
 }
@@ -165,6 +188,10 @@ func (s failureSummary) noteTitle(p picker) string {
 	}
 	return call + " should be `" + s.want + "`"
 }
+
+// asksForWant reports whether the question is whether the expected behavior should occur, rather than whether the
+// actual one should.
+func (s failureSummary) asksForWant() bool { return s.got == "" && s.raised == "" }
 
 // questionTitle returns the summary as a question on one line.
 func (s failureSummary) questionTitle(p picker) string {

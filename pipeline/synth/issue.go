@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // The kinds of issue texts.
@@ -20,7 +21,7 @@ const (
 var Texts = []string{TextMixed, TextSymptom, TextNote, TextQuestion, TextTestRun, TextReporter}
 
 // TextVersion is the version of the wordings. Increment it with every change to them.
-const TextVersion = 2
+const TextVersion = 3
 
 // mixture lists the kinds that TextMixed chooses from. How often a kind occurs is its weight.
 var mixture = []string{TextSymptom, TextSymptom, TextSymptom, TextSymptom, TextNote, TextNote, TextQuestion, TextQuestion, TextTestRun, TextTestRun}
@@ -51,16 +52,21 @@ func kindOf(p picker, want string, texts map[string]string) string {
 func (i issue) testRun() string {
 	const listed = 5
 	var lines []string
-	for _, id := range i.Failing[:min(len(i.Failing), listed)] {
-		line := "- `" + id + "`"
-		if k := slices.IndexFunc(i.Failures, func(f Failure) bool { return f.Test == id }); k >= 0 {
+	shown := 0
+	for rest := i.Failing; len(rest) > 0 && len(lines) < listed; {
+		name, n := i.listName(rest)
+		line := "- `" + name + "`"
+		if n > 1 {
+			line += fmt.Sprintf(" (%d cases)", n)
+		}
+		if k := slices.IndexFunc(i.Failures, func(f Failure) bool { return slices.Contains(rest[:n], f.Test) }); k >= 0 {
 			if text := strings.TrimSuffix(clip(firstLine(i.Failures[k].Text)), ":"); text != "" {
 				line += ": `" + text + "`"
 			}
 		}
-		lines = append(lines, line)
+		lines, rest, shown = append(lines, line), rest[n:], shown+n
 	}
-	if more := len(i.Failing) - len(lines); more > 0 {
+	if more := len(i.Failing) - shown; more > 0 {
 		lines = append(lines, fmt.Sprintf("- and %d more", more))
 	}
 	title, lead := fmt.Sprintf("%d tests fail", len(i.Failing)), i.Pick.choose("lead", "`"+i.Command+"` fails:", "These tests fail with `"+i.Command+"`:", "Failures of `"+i.Command+"`:")
@@ -72,6 +78,20 @@ func (i issue) testRun() string {
 	}
 	title = i.Pick.choose("title", title, "CI: "+title)
 	return paragraphs(title, lead, strings.Join(lines, "\n"), i.closing())
+}
+
+// listName returns how a list names the first of these tests, and how many tests that name covers: a test with long
+// parameters is named without them, together with its other cases.
+func (i issue) listName(tests []string) (name string, n int) {
+	const maxName = 160
+	name = tests[0]
+	whole, _, parameters := strings.Cut(name, "[")
+	if !parameters || utf8.RuneCountInString(name) <= maxName && !strings.Contains(name, "`") {
+		return name, 1
+	}
+	for n = 1; n < len(tests) && strings.HasPrefix(tests[n], whole+"["); n++ {
+	}
+	return whole, n
 }
 
 // testNames is like testRun, but only names the tests that fail, without their errors.
@@ -121,14 +141,10 @@ func (i issue) symptom(imports bool) string {
 	if imports {
 		code = s.code
 	}
-	if !strings.Contains(s.body, "\n") && strings.Contains(title, s.call) {
-		body := i.suite(s) + " " + i.closing() // the code would only repeat the title
-		if s.raised != "" {
-			body = strings.TrimSpace(s.expected(i.Pick) + " " + body)
-		}
-		return paragraphs(title, body)
+	if !strings.Contains(s.body, "\n") && s.isComplete(title) { // the code would only repeat the title
+		return paragraphs(title, i.suite(s)+" "+i.closing())
 	}
-	if s.got != "" {
+	if s.got != "" && utf8.RuneCountInString(s.call) < maxTitle-20 {
 		title = i.Pick.choose("title", title, "Wrong result of `"+s.call+"`", title)
 	}
 	intro := i.Pick.choose("intro", "To reproduce:", "Steps to reproduce:", "This code shows the problem:", "Example:", "What I run:")
@@ -153,19 +169,32 @@ func (i issue) note() string {
 			return ""
 		}
 	}
-	title := "`" + s.test + "`: " + s.message + s.raised
-	if s.isInformative() {
-		title = s.noteTitle(i.Pick)
-	}
 	test, command := "`"+s.test+"`", "`"+i.Command+"`"
-	where := i.Pick.choose("where", "Seen in "+test+" ("+command+").", test+" fails ("+command+").")
-	switch more := len(i.Failing) - 1; {
-	case more == 1:
-		where = i.Pick.choose("where", "Seen in "+test+" and one more test ("+command+").", test+" and one other test fail ("+command+").")
-	case more > 1:
-		where = i.Pick.choose("where", fmt.Sprintf("Seen in %s and %d more tests (%s).", test, more, command), fmt.Sprintf("%s and %d other tests fail (%s).", test, more, command))
+	if !s.isInformative() { // the title has to name the test
+		where := i.Pick.choose("where", "To reproduce: "+command+".", "It fails in "+command+".")
+		if more := len(i.Failing) - 1; more > 0 {
+			where = "Seen in this and " + plural(more, "other test", "other tests") + " (" + command + ")."
+		}
+		return paragraphs(test+": "+s.message+s.raised, where+" "+i.ending())
 	}
-	return paragraphs(title, where+" "+i.Pick.choose("ending", "Fix the code, not the tests.", "The tests are fine, the code is not.", "To do: find out why and fix it. Leave the tests alone."))
+	where := i.Pick.choose("where", "Seen in "+test+" ("+command+").", test+" fails ("+command+").")
+	if more := len(i.Failing) - 1; more > 0 {
+		where = i.Pick.choose("where", "Seen in "+test+" and "+plural(more, "more test", "more tests")+" ("+command+").", test+" and "+plural(more, "other test", "other tests")+" fail ("+command+").")
+	}
+	return paragraphs(s.noteTitle(i.Pick), where+" "+i.ending())
+}
+
+// ending returns the last words of a developer's note.
+func (i issue) ending() string {
+	return i.Pick.choose("ending", "Fix the code, not the tests.", "The tests are fine, the code is not.", "To do: find out why and fix it. Leave the tests alone.")
+}
+
+// plural returns a number with one of two nouns.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "one " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // question returns a question by a user who is not sure whether it is a bug; "" if no failure says
@@ -183,12 +212,15 @@ func (i issue) question(imports bool) string {
 	if strings.Contains(s.body, "\n") {
 		parts = append(parts, i.Pick.choose("intro", "I run this:", "My code:", "Here is the code:"), indented(code))
 	}
-	test := "the test `" + s.test + "`"
-	expects := i.Pick.choose("expects", "T"+test[1:]+" says otherwise and fails", "I think not, because "+test+" fails")
-	if s.want != "" {
-		expects = i.Pick.choose("expects", "I would expect `"+s.want+"`, and so does "+test, "According to "+test+", it should be `"+s.want+"`")
+	test, command := "the test `"+s.test+"`", "`"+i.Command+"`"
+	expects := i.Pick.choose("expects", "T"+test[1:]+" expects something else and fails.", "I came across it because "+test+" fails.")
+	switch {
+	case s.asksForWant():
+		expects = i.Pick.choose("expects", "At least "+test+" expects that, and it fails.", "T"+test[1:]+" expects it and fails.")
+	case s.want != "":
+		expects = i.Pick.choose("expects", "I would expect `"+s.want+"`, and so does "+test+", which fails.", "According to "+test+", it should be `"+s.want+"`.")
 	}
-	expects += " (`" + i.Command + "`)."
+	expects += i.Pick.choose("run", " I run the tests with "+command+".", " To see it, run "+command+".")
 	ending := i.Pick.choose("ending", "If this is a bug, please fix it. The tests are right.", "Please fix the program if it is wrong. The tests should not change.", "It looks like a bug to me. Can you fix it without changing the tests?")
 	return paragraphs(append(parts, expects+" "+ending)...)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tracesmith/tracesmith/env/trace"
-	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // failures has a failure of each kind, with what its texts must contain.
@@ -184,7 +183,7 @@ func TestEntrypoints(t *testing.T) {
 func TestFailingCommandIsNotALeak(t *testing.T) {
 	cfg := Config{}
 	w := &worker{factory: &factory{cfg: cfg}}
-	s := &repoState{repo: Repo{Task: schemas.Task{InstanceID: "r", Entrypoint: "python -m pytest -q"}}, kept: []string{"a", "b"}}
+	s := &repoState{repo: healthy(t, "r", "python -m pytest -q", map[string]string{"x.py": "q\n"}), kept: []string{"a", "b"}}
 	trial := &Trial{Repo: "r", FailToPass: []string{"a"}, Patch: "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-m.pytest(right, cause)\n+q\n"}
 	var r release
 	if err := w.writeTexts(t.Context(), s, trial, &r); err != nil {

@@ -29,7 +29,7 @@ func nonPassingOf(kept []string, r run) nonPassing {
 const (
 	minTimeout    = 3 * time.Second
 	timeoutFactor = 5
-	maxDescribed  = 4 // failures that a trial describes
+	maxDescribed  = 5 // failures that a trial describes, as many as an issue text lists
 )
 
 // timeout returns the timeout, in seconds, for tests that take base seconds in the healthy tree.

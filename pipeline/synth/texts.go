@@ -22,7 +22,7 @@ var reportPrompt = template.Must(template.New("report").Parse(reportText))
 // says why the others are missing: the first finding of the linter, or why the model wrote none.
 func (w *worker) writeTexts(ctx context.Context, s *repoState, t *Trial, r *release) error {
 	i := issue{Command: s.repo.Task.Entrypoint, Failures: t.Failures, Failing: t.FailToPass, Pick: picker(fmt.Sprintf("%d %s", w.cfg.Seed, t.Patch))}
-	secrets := lint.Names{Words: lint.ChangedWords([]byte(t.Patch)), Files: changedPaths(t.Patch), Output: failureOutput(t, s.command) + i.Command}
+	secrets := lint.Names{Words: lint.ChangedWords([]byte(t.Patch)), Files: changedPaths(t.Patch), Output: failureOutput(t, s.command) + i.Command, Paths: s.repo.Tree.Paths()}
 	// An issue without tests has only the fixed sentences of a report, which give nothing away.
 	secrets.Plain = issue{}.testRun()
 	for _, fn := range t.Funcs {

@@ -2,15 +2,17 @@
 
 Operators skip nodes where no test would notice a bug or where the bug would be obvious: docstrings, annotations,
 decorators, literal patterns, f-strings (whose positions are wrong before Python 3.12), names such as __all__ and
-__version__, blocks for type checkers and `python -m`, log calls, and unreachable code.
+__version__, blocks for type checkers and `python -m`, log calls, assertions, and unreachable code.
 """
 import ast
 import re
+from itertools import takewhile
 
 from trees import children, definitions, has_docstring
 
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 LOOP = (ast.For, ast.AsyncFor, ast.While)
+WITH = (ast.With, ast.AsyncWith)
 JUMP = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 FIXED = (ast.JoinedStr,) + tuple(getattr(ast, n) for n in ("TemplateStr", "TypeAlias", "match_case") if hasattr(ast, n))
 LOG_METHODS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log", "fatal"}
@@ -56,6 +58,20 @@ class Scope:
     def bound_before(self, name, offset):
         return any(at < offset for at in self.bound().get(name, ()))
 
+    def always_bound(self, name, node):
+        """Returns whether a variable has a value whenever the function reaches a node: it is a parameter, or an earlier
+        statement of an enclosing block binds it, or a loop, with or comprehension around the node does."""
+        while node is not self.node:
+            parent, field = node._parent, node._field
+            around = [parent] + (getattr(parent, "generators", []) if field != "generators" else [])
+            if field not in ("iter", "items", "orelse") and any(binds(n, name) for n in around):
+                return True
+            block = getattr(parent, field, None)
+            if isinstance(node, ast.stmt) and isinstance(block, list) and any(always_binds(s, name) for s in takewhile(lambda s: s is not node, block)):
+                return True
+            node = parent
+        return any(isinstance(n, ast.arg) and n.arg == name for n in ast.walk(self.node.args))
+
     def shared(self):
         """Returns the names that are declared global or nonlocal."""
         return {n for node in self.all() if isinstance(node, (ast.Global, ast.Nonlocal)) for n in node.names}
@@ -95,6 +111,30 @@ class Scope:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return self.is_int(node.operand)
         return self.kind_of(node) == "int"
+
+
+def binds(node, name):
+    """Returns whether a node itself, and not a statement inside of it, assigns to a variable."""
+    targets = ()
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)) or isinstance(node, ast.AnnAssign) and node.value is not None:
+        targets = [node.target]
+    elif isinstance(node, WITH):
+        targets = [i.optional_vars for i in node.items if i.optional_vars is not None]
+    return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) for t in targets for n in ast.walk(t))
+
+
+def always_binds(stmt, name):
+    """Returns whether a variable has a value after a statement that does not leave the block."""
+    def block(body):
+        return any(always_binds(s, name) for s in body) or bool(body) and always_leaves(body[-1])
+
+    if isinstance(stmt, ast.If):
+        return block(stmt.body) and block(stmt.orelse)
+    if hasattr(stmt, "handlers"):
+        return block(stmt.finalbody) or block(stmt.body) and all(block(h.body) for h in stmt.handlers)
+    return binds(stmt, name) and not isinstance(stmt, LOOP) or isinstance(stmt, WITH) and block(stmt.body)
 
 
 COUNTS = ("int", "len", "ord", "hash", "id")
@@ -200,7 +240,7 @@ def is_skipped(node, field, child):
         return True
     if field in ("decorator_list", "annotation", "returns", "type_params", "bases", "keywords") and not (field == "keywords" and isinstance(node, ast.Call)):
         return True
-    if isinstance(child, ast.Expr) and (isinstance(child.value, ast.Constant) or is_log(child.value)):
+    if isinstance(child, ast.Assert) or isinstance(child, ast.Expr) and (isinstance(child.value, ast.Constant) or is_log(child.value)):
         return True
     if isinstance(child, FUNCTION) and any(dotted_name(d if not isinstance(d, ast.Call) else d.func).split(".")[-1] in ("overload", "abstractmethod")
                                            for d in child.decorator_list):

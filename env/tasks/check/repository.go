@@ -60,7 +60,7 @@ func eachFile(r io.Reader, each func(name string, data []byte) error) error {
 // generated text must not reveal anything; other texts must not name the file, the function or the line.
 func (c *checker) lintText(t schemas.Task, s secrets) {
 	names := lint.Names{
-		Words: lint.ChangedWords([]byte(c.task.GoldPatch)), Plain: "pytest tests fail pass expected instead returns",
+		Words: lint.ChangedWords([]byte(c.task.GoldPatch)), Plain: "pytest tests fail pass expected instead returns", Paths: s.Visible,
 		Output: strings.Join([]string{c.output, t.Entrypoint, t.DebugEntrypoint, strings.Join(c.listed(), "\n")}, "\n"),
 	}
 	lines := map[int]bool{}

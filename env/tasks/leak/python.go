@@ -1,6 +1,7 @@
 package leak
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -175,19 +176,32 @@ func enclosing(list []function, at int) *function {
 	return found
 }
 
-// fixedNames are the hashes of keywords and builtins, which a copy cannot rename.
-var fixedNames = func() map[uint64]bool {
+var (
+	builtinNames = hashesOf(`abs all any ascii bin bool bytearray bytes callable chr complex delattr dict dir divmod enumerate eval exec filter float
+		format frozenset getattr globals hasattr hash hex id input int isinstance issubclass iter len list locals map max memoryview min next object
+		oct open ord pow print property range repr reversed round set setattr slice sorted staticmethod classmethod str sum super tuple type vars zip
+		ArithmeticError AssertionError AttributeError EOFError Exception FileNotFoundError ImportError IndexError KeyError LookupError NameError
+		NotImplementedError OSError OverflowError RuntimeError StopIteration TypeError UnicodeDecodeError UnicodeEncodeError UnicodeError ValueError
+		ZeroDivisionError`)
+	// fixedNames are the hashes of keywords and builtins, which a copy cannot rename.
+	fixedNames = func() map[uint64]bool {
+		out := hashesOf(`False None True and as assert async await break case class continue def del elif else except finally for from
+			global if import in is lambda match nonlocal not or pass raise return try while with yield`)
+		maps.Copy(out, builtinNames)
+		return out
+	}()
+)
+
+// hashesOf returns the hashes of names, with and without regard to case.
+func hashesOf(names string) map[uint64]bool {
 	out := map[uint64]bool{}
-	for _, t := range words(`False None True and as assert async await break case class continue def del elif else except finally for from
-		global if import in is lambda match nonlocal not or pass raise return try while with yield
-		abs all any bool bytes callable chr dict dir divmod enumerate filter float format frozenset getattr hasattr hash hex id input int
-		isinstance issubclass iter len list map max min next object open ord pow print property range repr reversed round set setattr slice
-		sorted staticmethod classmethod str sum super tuple type vars zip
-		ValueError TypeError KeyError IndexError AttributeError RuntimeError StopIteration Exception NotImplementedError`, false, nil) {
-		out[t.hash] = true
+	for _, exact := range []bool{false, true} {
+		for _, t := range words(names, exact, nil) {
+			out[t.hash] = true
+		}
 	}
 	return out
-}()
+}
 
 // ChangedFunctions returns the names of the Python functions that a change adds, removes or alters.
 func ChangedFunctions(c Change) []string {

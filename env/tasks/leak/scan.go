@@ -25,7 +25,7 @@ const (
 	shortShapeWords       = 16
 	maxLineWords          = 60 // longer lines are not compared as a whole
 	minFunctionWords      = 9
-	minPlainFunctionWords = 12 // for a function that does not use a builtin with a name of three letters
+	minPlainFunctionWords = 12 // for a function that does not use a builtin
 )
 
 // hit is a part of a text that may match a needle: the tokens from first to last.
@@ -223,7 +223,7 @@ func (s *scanner) functionHits(t text, toks []token, each func(hit)) {
 		}
 		builtin := false
 		for _, tok := range toks[first:last] {
-			builtin = builtin || tok.word && fixedNames[tok.hash] && tok.end-tok.at == 3
+			builtin = builtin || tok.word && builtinNames[tok.hash]
 		}
 		if n := last - first; n < minFunctionWords || n < minPlainFunctionWords && !builtin || n > 4000 {
 			continue

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // Names are the names that an issue text must not contain unless Output does.
@@ -19,6 +21,7 @@ type Names struct {
 	Words     []string // identifiers on only one side of its changed lines
 	Output    string   // output of the failing tests
 	Plain     string   // text whose words give nothing away unless they are written as code
+	Paths     []string // all files of the repository; if it has only one module, its name gives nothing away
 }
 
 // Kinds of findings, for Finding.Kind.
@@ -53,6 +56,7 @@ func Text(text string, s Names) []Finding {
 	var found []Finding
 	inOutput, inText, plain := wordsOf(s.Output), wordsOf(text), wordsOf(s.Plain)
 	ordinary := func(word string) bool { return plainWords[word] || plain[word] }
+	only := onlyModule(s.Paths)
 	if m := lineNumber.FindString(text); m != "" {
 		found = append(found, Finding{Line, m})
 	}
@@ -63,6 +67,7 @@ func Text(text string, s Names) []Finding {
 			found = append(found, Finding{File, file})
 		case inText[stem] && !inOutput[stem] && strings.Contains(text, path.Base(file)):
 			found = append(found, Finding{File, path.Base(file)})
+		case file == only || slices.Contains(strings.Split(path.Dir(file), "/"), stem): // the name of the program or package
 		case inText[stem] && !inOutput[stem] && !ordinary(stem):
 			found = append(found, Finding{Module, stem})
 		}
@@ -83,6 +88,23 @@ func Text(text string, s Names) []Finding {
 		}
 	}
 	return found
+}
+
+// onlyModule returns the path of the repository's module if it has only one, apart from tests, examples and programs
+// that build or document it; "" otherwise.
+func onlyModule(paths []string) string {
+	only := ""
+	for _, p := range paths {
+		top, _, _ := strings.Cut(p, "/")
+		if path.Ext(p) != ".py" || schemas.IsTest(p) || p == "setup.py" || slices.Contains([]string{"docs", "doc", "examples"}, top) {
+			continue
+		}
+		if only != "" {
+			return ""
+		}
+		only = p
+	}
+	return only
 }
 
 // namesPath reports whether a text names a path. A longer file name that ends in the path does not count, such as

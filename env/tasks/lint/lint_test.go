@@ -62,3 +62,25 @@ func TestLongerFileNamesAreNotFound(t *testing.T) {
 		}
 	}
 }
+
+// An import of the package, or of the only module of the program, does not say where the bug is.
+func TestNameOfTheProgramGivesNothingAway(t *testing.T) {
+	for _, c := range []struct {
+		file, text string
+		paths      []string
+		want       int
+	}{
+		{"src/rates/rates.py", "from rates import convert", nil, 0},
+		{"rates/core.py", "from rates import convert", nil, 0},
+		{"rates/core.py", "from rates.core import convert", nil, 1},
+		{"src/rates/rates.py", "See rates.py.", nil, 1},
+		{"rates.py", "from rates import convert", []string{"rates.py", "setup.py", "tests/helpers.py", "docs/conf.py", "README.md"}, 0},
+		{"rates.py", "from rates import convert", []string{"rates.py", "fees.py"}, 1},
+		{"rates.py", "from rates import convert", nil, 1},
+		{"rates.py", "The bug is in rates.py", []string{"rates.py"}, 1},
+	} {
+		if found := Text(c.text, Names{Files: []string{c.file}, Paths: c.paths}); len(found) != c.want {
+			t.Errorf("%s of %v, %q: found %v, want %d", c.file, c.paths, c.text, found, c.want)
+		}
+	}
+}

@@ -9,10 +9,12 @@ import tracesmith_scene
 MAX_TEXT, MAX_VALUE, MAX_FRAMES = 4000, 300, 200
 
 
-def describe(kind, value, tb, place):
+def describe(kind, value, tb, place, compared=None):
     """Returns the description of an exception (see Failure in failure.go). place maps a file name to
-    the path in the project, or to None for other files."""
-    frames, test, compared = [], None, None
+    the path in the project, or to None for other files. compared are both sides of the last comparison
+    that failed in an assert statement."""
+    frames, test = [], None
+    compared = compared if issubclass(kind, AssertionError) else None
     while tb is not None and len(frames) < MAX_FRAMES:
         frame, line = tb.tb_frame, tb.tb_lineno
         code = frame.f_code
@@ -21,15 +23,13 @@ def describe(kind, value, tb, place):
             frames.append({"file": path, "line": line, "function": getattr(code, "co_qualname", code.co_name)})
             if is_test(path):
                 test = (code.co_filename, line, frame)
-        elif code.co_name.startswith("assert") and compared is None and test is not None:
-            compared = unittest_operands(frame)
+        elif code.co_name.startswith("assert") and test is not None:
+            compared = unittest_operands(frame) or compared
         tb = tb.tb_next
     message = guarded(lambda: str(value))
     out = {"type": kind.__name__, "message": message[:MAX_TEXT], "frames": frames,
            "statement": statement(*test[:2])[:MAX_TEXT] if test else ""}
     out["text"] = guarded(lambda: "".join(traceback.format_exception_only(kind, value)))[-MAX_TEXT:]
-    if compared is None and issubclass(kind, AssertionError):
-        compared = pytest_operands(message)
     scene = guarded(lambda: tracesmith_scene.scene(test[2], test[1])) if test else None
     if isinstance(scene, dict):
         out["scene"] = scene
@@ -66,21 +66,6 @@ def unittest_operands(frame):
         if names[0] in local and names[1] in local:
             return short_repr(local[names[0]]), short_repr(local[names[1]])
     return None
-
-
-def pytest_operands(message):
-    """Returns both sides of a pytest message such as "assert 3 == 4", or None."""
-    line = message.split("\n")[0]
-    if not line.startswith("assert "):
-        return None
-    try:
-        test = ast.parse(line[len("assert "):], mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Eq, ast.Is)):
-        return None
-    source = line[len("assert "):]
-    return tuple(ast.get_source_segment(source, side)[:MAX_VALUE] for side in (test.left, test.comparators[0]))
 
 
 def statement(file, line):

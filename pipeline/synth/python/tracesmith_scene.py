@@ -6,17 +6,14 @@ import re
 import sys
 import textwrap
 
+from tracesmith_steps import NeedsTest, SIMPLE, assertion, assignment, contains, expected_error, inlined, last_name, names_in, steps_of, without_unused
+
 MAX_LINES, MAX_CHARS, MAX_REPR = 18, 900, 80
-SIMPLE = (int, float, complex, str, bytes, bool, type(None))
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 COMPARISONS = {"assertIn": "in", "assertNotIn": "not in", "assertGreater": ">", "assertGreaterEqual": ">=", "assertLess": "<",
                "assertLessEqual": "<=", "assertNotEqual": "!=", "assertIsNot": "is not"}
 EQUAL = ("assertEqual", "assertEquals", "assertIs", "assertAlmostEqual", "assertListEqual", "assertTupleEqual", "assertDictEqual",
          "assertSetEqual", "assertSequenceEqual", "assertCountEqual", "assertMultiLineEqual")
-
-
-class NeedsTest(Exception):
-    """The code cannot be shown outside its test."""
 
 
 def scene(frame, line):
@@ -41,13 +38,29 @@ def scene(frame, line):
     out = checked_expression(stmt, source)
     if raises:
         out.update(relation="raises", raises=raises)
-    nodes = out.pop("nodes")
-    out["call"] = replace_self(out["call"], frame.f_locals.get("self"))
+    nodes, want = out.pop("nodes"), out.pop("expected", None)
+    if isinstance(want, ast.Name) and want.id in frame.f_locals:
+        try:
+            out["want"] = literal(frame.f_locals[want.id])
+        except NeedsTest:
+            pass
     try:
-        out.update(context(frame, tree, path[innermost:], stmt, nodes, source))
+        out.update(context(frame, tree, path[innermost:], stmt, out["call"], nodes, source))
     except NeedsTest:
-        pass
+        if names_in(nodes) & set(frame.f_locals) - {"self"}:
+            out["call"] = ""  # nobody knows what its variables are
+    out["call"] = replace_self(out["call"], frame.f_locals.get("self"))
+    out["short"] = without_arguments(out["call"])
     return out
+
+
+def without_arguments(call):
+    """Returns f(...) for f(1, 2), or "" if the expression is not a call."""
+    try:
+        node = ast.parse(call, mode="eval").body
+    except SyntaxError:
+        return ""
+    return ast.get_source_segment(call, node.func) + "(...)" if isinstance(node, ast.Call) and node.args + node.keywords else ""
 
 
 class Source:
@@ -77,35 +90,6 @@ def path_to(tree, line):
             body += handler.body
 
 
-def contains(node, kind):
-    """Returns whether a node contains a node of a kind."""
-    return any(isinstance(n, kind) for n in ast.walk(node))
-
-
-def last_name(node):
-    """Returns the last part of a name, such as c of a.b.c."""
-    return getattr(node, "attr", getattr(node, "id", ""))
-
-
-def expected_error(node, source):
-    """Returns the source of the exception that a "with pytest.raises(...)" or similar expects, or None."""
-    if isinstance(node, ast.With):
-        for item in node.items:
-            call = item.context_expr
-            if isinstance(call, ast.Call) and call.args and last_name(call.func) in ("raises", "assertRaises", "assertRaisesRegex"):
-                return source.text(call.args[0])
-    return None
-
-
-def assertion(stmt):
-    """Returns (name, call) of a unittest assertion; ("", None) for other statements."""
-    call = stmt.value if isinstance(stmt, ast.Expr) else None
-    if isinstance(call, ast.Await):
-        call = call.value
-    name = last_name(call.func) if isinstance(call, ast.Call) else ""
-    return (name, call) if name.startswith("assert") else ("", None)
-
-
 def checked_expression(stmt, source):
     """Returns the expression that a statement checks, what the statement expects of it, and the nodes of the expression."""
     name, call = assertion(stmt)
@@ -133,6 +117,8 @@ def checked_expression(stmt, source):
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return {"relation": "false", "call": source.text(test.operand), "nodes": [test.operand]}
         return {"relation": "true", "call": source.text(test), "nodes": [test]}
+    if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
+        stmt = stmt.value  # the variable is of no use, because the statement fails
     return {"relation": "run", "call": source.text(stmt), "nodes": [stmt]}
 
 
@@ -141,15 +127,15 @@ def equal(left, right, source):
     call and the first one does not."""
     swapped = not contains(left, ast.Call) and contains(right, ast.Call)
     call, want = (right, left) if swapped else (left, right)
-    out = {"relation": "equal", "call": source.text(call), "swapped": swapped, "nodes": [call]}
+    out = {"relation": "equal", "call": source.text(call), "swapped": swapped, "nodes": [call], "expected": want}
     if not contains(want, (ast.Name, ast.Call, ast.Attribute)):
         out["want"] = "None" if getattr(want, "value", "") is None else source.text(want)
     return out
 
 
-def context(frame, tree, path, stmt, nodes, source):
-    """Returns the code that must run before the statement: imports, assignments and statements. Raises NeedsTest if that
-    code cannot run outside the test."""
+def context(frame, tree, path, stmt, call, nodes, source):
+    """Returns the code that must run before the statement: imports, assignments and statements. It also replaces the
+    checked expression, call, by one with fewer variables. Raises NeedsTest if the code cannot run outside the test."""
     if stmt is not path[-1]:
         path = path + [stmt]
     earlier, looped = [], False
@@ -163,44 +149,21 @@ def context(frame, tree, path, stmt, nodes, source):
         earlier += blocks[0][:blocks[0].index(inner)]
     if looped and earlier:
         raise NeedsTest  # earlier iterations of the loop may have changed something
-    before = []
-    for s in earlier:
-        if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant):
-            continue
-        name, call = assertion(s)
-        if call is not None or isinstance(s, ast.Assert):
-            part = next((a for a in (call.args if call is not None else sides(s.test)) if contains(a, ast.Call)), None)
-            if part is not None:
-                before.append(source.text(part))
-                nodes.append(part)
-            continue
-        error = expected_error(s, source)
-        if error and len(s.body) == 1 and isinstance(s.body[0], ast.Expr):
-            before.append("try:\n    %s\nexcept %s:\n    pass" % (source.text(s.body[0]).replace("\n", "\n    "), error))
-            nodes += s.body
-            continue
-        if error or any(assertion(n)[1] is not None for n in ast.walk(s) if isinstance(n, ast.stmt)) or contains(s, ast.Assert):
-            raise NeedsTest
-        before.append(source.text(s))
-        nodes.append(s)
+    steps = without_unused([step for s in earlier for step in steps_of(s, frame, source)], nodes, frame)
+    nodes = nodes + [s.node for s in steps]
     if any(contains(n, (ast.Await, ast.Yield, ast.YieldFrom)) or isinstance(n, ast.Return) for n in nodes):
         raise NeedsTest
-    imports, assignments = needed(frame, tree, nodes)
-    test_case = frame.f_locals.get("self")
-    before = [replace_self(b, test_case) for b in before]
-    code = "\n".join(imports + assignments + before)
+    imports, values = needed(frame, tree, nodes)
+    call, steps = inlined(call, [assignment(name, values[name]) for name in sorted(values)] + steps)
+    before = [replace_self(s.text, frame.f_locals.get("self")) for s in steps]
+    code = "\n".join(imports + before)
     if len(code.split("\n")) > MAX_LINES or len(code) > MAX_CHARS:
         raise NeedsTest
-    return {"imports": imports, "before": assignments + before, "whole": True}
-
-
-def sides(test):
-    """Returns the operands of a comparison; for any other expression, the expression itself."""
-    return [test.left] + test.comparators if isinstance(test, ast.Compare) else [test]
+    return {"call": call, "imports": imports, "before": before, "whole": True}
 
 
 def needed(frame, tree, nodes):
-    """Returns the imports and the assignments that nodes need to run without the test."""
+    """Returns the imports that nodes need to run without the test, and the values of the variables that they need."""
     bound = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     bound |= {n.arg for node in nodes for n in ast.walk(node) if isinstance(n, ast.arg)}
     for node in nodes:
@@ -220,10 +183,10 @@ def needed(frame, tree, nodes):
             raise NeedsTest
         bound.add("self")
     used = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)} - bound
-    assignments = []
+    values = {}
     for name in sorted(used):
         if name in frame.f_locals:
-            assignments.append("%s = %s" % (name, literal(frame.f_locals[name])))
+            values[name] = literal(frame.f_locals[name])
             continue
         if name not in frame.f_globals:
             continue  # a builtin
@@ -231,8 +194,8 @@ def needed(frame, tree, nodes):
         if line:
             imports.add(line)
         else:
-            assignments.append("%s = %s" % (name, literal(frame.f_globals[name])))
-    return sorted(imports), assignments
+            values[name] = literal(frame.f_globals[name])
+    return sorted(imports), values
 
 
 def class_attribute(test_case, attribute):

@@ -102,6 +102,7 @@ class Session(object):
         return self.places[file]
 
     def begin(self, name):
+        self.compared = None  # both sides of the last comparison that failed in an assert statement
         if self.probe is not None:
             self.probe.begin(name)
 
@@ -122,7 +123,7 @@ class Session(object):
         if self.describe <= 0:
             return
         self.describe -= 1
-        self.put(dict(tracesmith_failure.describe(kind, value, tb, self.place), k="failure", id=name))
+        self.put(dict(tracesmith_failure.describe(kind, value, tb, self.place, self.compared), k="failure", id=name))
 
     def draws(self):
         """Returns a function that maps each key to a random number. Its results depend on the seed self.shuffle and
@@ -198,6 +199,11 @@ class Session(object):
             def pytest_runtest_protocol(self, item):
                 session.begin(name_of(item.nodeid, item.config))
                 yield
+
+            @pytest.hookimpl(tryfirst=True)
+            def pytest_assertrepr_compare(self, op, left, right):
+                if session.describe > 0 and op in ("==", "is"):
+                    session.compared = tracesmith_failure.short_repr(left), tracesmith_failure.short_repr(right)
 
             @pytest.hookimpl(hookwrapper=True)
             def pytest_runtest_makereport(self, item, call):

@@ -4,11 +4,10 @@ import re
 
 from phrases import outdent
 from registry import Change, operator
-from scope import JUMP, LOOP, constant_condition
+from scope import JUMP, LOOP, WITH, constant_condition
 from trees import clone
 
 LOCK = re.compile(rb"lock|mutex|semaphore|sem\b", re.I)
-WITH = (ast.With, ast.AsyncWith)
 TRY = tuple(getattr(ast, n) for n in ("Try", "TryStar") if hasattr(ast, n))
 
 

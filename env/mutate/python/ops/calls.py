@@ -17,8 +17,8 @@ def swap(src, node, scope):
     found = arguments(src, node)
     for i in range(len(found) - 1):
         one, two = found[i], found[i + 1]
-        if any(isinstance(a.node, (ast.keyword, ast.Starred)) for a in (one, two)) or same(one.node, two.node):
-            continue
+        if any(isinstance(a.node, (ast.keyword, ast.Starred)) or getattr(a.node, "value", 0) == "" for a in (one, two)) or same(one.node, two.node):
+            continue  # "" in the place of another text is obvious
         kinds = scope.kind_of(one.node), scope.kind_of(two.node)
         if kinds[0] != kinds[1] or not kinds[0] and type(one.node) is not type(two.node):
             continue

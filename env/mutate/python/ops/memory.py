@@ -61,18 +61,18 @@ def drop_update(src, node, scope):
         func = node.value.func
         if func.attr in ("cache_clear", "invalidate", "pop", "clear", "discard", "remove", "add", "popitem") and \
                 (func.attr in ("cache_clear", "invalidate") or BOOKS.search(dotted_name(func.value) or "")):
-            yield Change(*remove_statement(src, node))
+            yield Change(*remove_statement(src, node), obvious=True)
     elif isinstance(node, ast.Delete):
         target = node.targets[0]
         if len(node.targets) == 1 and isinstance(target, ast.Subscript) and CACHE.search(dotted_name(target.value) or ""):
-            yield Change(*remove_statement(src, node))
+            yield Change(*remove_statement(src, node), obvious=True)
     elif isinstance(node, (ast.Assign, ast.AugAssign)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         target = targets[0]
         if isinstance(target, ast.Attribute) and scope.node.name != "__init__":
             reset = isinstance(node, ast.AugAssign) or makes_empty(node.value, CONTAINERS) or isinstance(node.value, ast.Constant)
             if len(targets) == 1 and reset and BOOKS.search(target.attr):
-                yield Change(*remove_statement(src, node))
+                yield Change(*remove_statement(src, node), obvious=True)
         elif isinstance(node, ast.Assign) and scope.node.name == "__init__":
             yield from share_attribute(src, node, scope)
         if isinstance(node, ast.Assign):

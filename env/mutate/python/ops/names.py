@@ -55,7 +55,7 @@ def replace_variable(src, node, scope):
     if not scope.bound_before(node.id, at):
         return  # a module, a builtin, a global
     bound = scope.bound()
-    near = sorted((n for n in bound if n != node.id and n not in PLAIN and scope.bound_before(n, at)),
+    near = sorted((n for n in bound if n != node.id and n not in PLAIN and scope.bound_before(n, at) and scope.always_bound(n, node)),
                   key=lambda n: (-max(b for b in bound[n] if b < at), n))
     chosen = [n for n in near if not is_trivial(node, n) and n not in scope.shared() and compatible(scope, node.id, n)]
     for new in chosen[:2]:

@@ -109,8 +109,7 @@ def guard(src, node, scope):
     if constant_condition(node.test) is not None or node.orelse or is_elif(src, node):
         return
     if isinstance(node.body[-1], JUMP):
-        edits, swaps = remove_statement(src, node)
-        yield Change(edits, swaps)
+        yield Change(*remove_statement(src, node), obvious=True)
     else:
         begin, end = src.outer(node.test, src.start(node), None)
         yield Change([(begin, end, b"False")], [(node.test, ast.Constant(value=False, kind=None))], obvious=True)

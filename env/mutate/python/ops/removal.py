@@ -78,7 +78,7 @@ def result(src, node, scope):
     begin, end = src.outer(value, src.start(node))
     yield Change([(begin, end, b"None")], [(value, ast.Constant(value=None, kind=None))], obvious=True)
     kind = scope.kind_of(value)
-    names = [n for n in scope.bound() if n not in ("self", "cls", "_") and scope.bound_before(n, src.start(node))]
+    names = [n for n in scope.bound() if n not in ("self", "cls", "_") and scope.bound_before(n, src.start(node)) and scope.always_bound(n, node)]
     for name in sorted(names, key=lambda n: -max(at for at in scope.bound()[n] if at < src.start(node)))[:6]:
         if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(value)) and isinstance(value, ast.Name):
             continue

@@ -55,13 +55,13 @@ def shape(src, node, scope):
     if isinstance(node, ast.Expr):
         call = node.value
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call) and dotted_name(call.func.value) == "super":
-            yield Change(*remove_statement(src, node))
+            yield Change(*remove_statement(src, node), obvious=True)
     elif isinstance(node, ast.ClassDef):
         yield from bases(src, node, classes(src))
     elif isinstance(node._parent, ast.ClassDef) and node.name not in ("__init__", "__new__") and not node.decorator_list:
         for base in ancestors(node._parent, classes(src)):
             if any(isinstance(m, FUNCTION) and m.name == node.name for m in base.body):
-                yield Change(*remove_statement(src, node))
+                yield Change(*remove_statement(src, node), obvious=True)
                 return
 
 

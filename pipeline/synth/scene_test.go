@@ -1,0 +1,149 @@
+package synth
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sceneProgram imports the test file that it gets, runs its tests, and prints the scene of each failure by the name of
+// the test.
+const sceneProgram = `
+import json, sys
+sys.path[:0] = sys.argv[1:3]
+import tracesmith_scene
+import test_shop
+out = {}
+for name, test in sorted(vars(test_shop).items()):
+    if name.startswith("test_"):
+        try:
+            test()
+        except Exception:
+            tb = sys.exc_info()[2].tb_next
+            out[name] = tracesmith_scene.scene(tb.tb_frame, tb.tb_lineno)
+print(json.dumps(out))
+`
+
+const shop = `class Cart:
+    def __init__(self):
+        self.items = []
+
+    def add(self, item):
+        self.items.append(item)
+        return len(self.items)
+
+
+def price(item, count=1):
+    if item == "none":
+        raise KeyError(item)
+    return 5 * count
+`
+
+const shopTests = `from shop import Cart, price
+
+
+def test_variable_holds_the_result():
+    total = price("pen")
+    assert total == 3
+
+
+def test_unused_assignments():
+    names = ["pen", "ink"]
+    expected = 4
+    assert price("ink", count=2) == expected
+
+
+def test_parameters(item="two pens", count=3):
+    assert price(item, count=count) == 7
+
+
+def test_parameter_used_twice(item="pen"):
+    assert price(item) + len(item) == 7
+
+
+def test_earlier_assertions():
+    cart = Cart()
+    assert price("pen") == 5
+    assert len(cart.items) == 0
+    assert cart.add("pen") == 1
+    assert cart.add("ink") == 1
+
+
+def test_assignment_fails():
+    total = price("none")
+    assert total == 1
+
+
+def test_object_of_one_use():
+    cart=Cart()  # empty
+    assert cart.add("pen") == 2
+
+
+def test_class_of_the_test():
+    class Bag(Cart):
+        pass
+    assert Bag().add("ink") == 1
+    assert Bag().add("pen") == 2
+
+
+def test_loop():
+    for word in ["a", "b"]:
+        total = price(word)
+        assert total == 6
+
+
+def test_other_variables():
+    total = price("pen")
+    doubled = total + total
+    other = price("ink")
+    assert total == 3
+`
+
+// A scene shows only what a user would write to see the failure.
+func TestScenesShowOnlyWhatIsNeeded(t *testing.T) {
+	dir, programs := t.TempDir(), "python"
+	for name, text := range map[string]string{"shop.py": shop, "test_shop.py": shopTests} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), "python3", "-B", "-c", sceneProgram, dir, programs)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, errs.String())
+	}
+	var scenes map[string]Scene
+	if err := json.Unmarshal(out, &scenes); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for name, s := range scenes {
+		got[name] = strings.Join(append(s.Before, s.Call), "; ") + " == " + s.Want
+		if !s.SelfContained && name != "test_loop" { // the variables of a loop are unknown without the loop
+			t.Errorf("%s cannot run alone: %+v", name, s)
+		}
+	}
+	want := map[string]string{
+		"test_variable_holds_the_result": `price("pen") == 3`,
+		"test_unused_assignments":        `price("ink", count=2) == 4`,
+		"test_parameters":                `price('two pens', count=3) == 7`,
+		"test_parameter_used_twice":      `item = 'pen'; price(item) + len(item) == 7`,
+		"test_earlier_assertions":        `cart = Cart(); cart.add("pen"); cart.add("ink") == 1`,
+		"test_object_of_one_use":         `Cart().add("pen") == 2`,
+		"test_class_of_the_test":         "class Bag(Cart):\n    pass; Bag().add(\"pen\") == 2",
+		"test_loop":                      " == 6",
+		"test_assignment_fails":          `price("none") == `,
+		"test_other_variables":           `price("pen") == 3`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
