@@ -49,7 +49,7 @@ func summarize(f Failure) failureSummary {
 	case scene.Relation == relationRaises && f.asserts() && strings.Contains(strings.ToLower(f.Message), "not raise"):
 		s.wantError = clip(scene.Raises)
 	case !f.asserts():
-		s.raised = strings.TrimSuffix(f.Type+": "+message, ": ")
+		s.raised = strings.TrimSuffix(strings.TrimSuffix(f.Type+": "+message, ": "), ".")
 		if scene.Relation == relationRaises {
 			s.wantError = clip(scene.Raises)
 		} else {
@@ -171,47 +171,82 @@ func (s failureSummary) outcome(p picker) string {
 	return "The result should be `" + s.want + "`, but it is not."
 }
 
-// noteTitle returns the summary in the terse style of a developer's note.
-func (s failureSummary) noteTitle(p picker) string {
+// maxLine is the length of the longest first line of a note or a question, in characters.
+const maxLine = 140
+
+// callWithin returns the expression under test as code, without its arguments if it is too long; "" if that is not
+// possible.
+func (s failureSummary) callWithin(most int) string {
+	for _, call := range []string{s.call, s.short} {
+		if n := utf8.RuneCountInString(call); n > 0 && n <= most {
+			return "`" + call + "`"
+		}
+	}
+	return ""
+}
+
+// noteTitle returns the summary in the terse style of a developer's note, and what does not fit into its first line.
+func (s failureSummary) noteTitle(p picker) (title, rest string) {
 	call := "`" + s.call + "`"
 	switch {
 	case s.wantError != "" && s.raised != "":
-		return call + ": " + s.raised + ", should be " + s.wantError
+		title = call + ": " + s.raised + ", should be " + s.wantError
 	case s.wantError != "":
-		return p.choose("brief", call+" does not raise "+s.wantError, call+" should raise "+s.wantError)
+		title = p.choose("brief", call+" does not raise "+s.wantError, call+" should raise "+s.wantError)
 	case s.raised != "":
-		return p.choose("brief", call+": "+s.raised, call+" raises "+s.raised)
+		title = p.choose("brief", call+": "+s.raised, call+" raises "+s.raised)
 	case s.wantTruth != "":
-		return call + " should be " + s.wantTruth
+		title = call + " should be " + s.wantTruth
 	case s.got != "":
-		return p.choose("brief", call+": got `"+s.got+"`, want `"+s.want+"`", call+" gives `"+s.got+"`, should be `"+s.want+"`")
+		title = p.choose("brief", call+": got `"+s.got+"`, want `"+s.want+"`", call+" gives `"+s.got+"`, should be `"+s.want+"`")
+	default:
+		title = call + " should be `" + s.want + "`"
 	}
-	return call + " should be `" + s.want + "`"
+	if utf8.RuneCountInString(title) <= maxLine {
+		return title, ""
+	}
+	kind, _, _ := strings.Cut(s.raised, ":")
+	call = s.callWithin(maxTitle)
+	switch {
+	case call == "":
+		return "", ""
+	case s.raised != "":
+		return call + ": " + kind, s.outcome(p)
+	case s.got != "":
+		return call + ": wrong value", "Got:  `" + s.got + "`\nWant: `" + s.want + "`"
+	}
+	return call + " is wrong", s.outcome(p)
 }
 
 // asksForWant reports whether the question is whether the expected behavior should occur, rather than whether the
 // actual one should.
 func (s failureSummary) asksForWant() bool { return s.got == "" && s.raised == "" }
 
-// questionTitle returns the summary as a question on one line.
-func (s failureSummary) questionTitle(p picker) string {
-	call := "`" + s.call + "`"
+// questionTitle returns the summary as a question on one line, and what does not fit into it.
+func (s failureSummary) questionTitle(p picker) (title, rest string) {
+	call := s.callWithin(maxTitle)
 	kind, _, _ := strings.Cut(s.raised, ":")
 	switch {
+	case call == "":
 	case s.wantError != "" && s.raised != "":
-		return "Why does " + call + " raise `" + kind + "` and not `" + s.wantError + "`?"
+		title = "Why does " + call + " raise `" + kind + "` and not `" + s.wantError + "`?"
 	case s.wantError != "":
-		return p.choose("ask", "Shouldn't "+call+" raise `"+s.wantError+"`?", "Why doesn't "+call+" raise `"+s.wantError+"`?")
+		title = p.choose("ask", "Shouldn't "+call+" raise `"+s.wantError+"`?", "Why doesn't "+call+" raise `"+s.wantError+"`?")
 	case s.raised != "":
-		return p.choose("ask", "Why does "+call+" raise `"+kind+"`?", "Is "+call+" supposed to raise `"+kind+"`?", "`"+kind+"` from "+call+": is that expected?")
+		title = p.choose("ask", "Why does "+call+" raise `"+kind+"`?", "Is "+call+" supposed to raise `"+kind+"`?", "`"+kind+"` from "+call+": is that expected?")
 	case s.wantTruth != "":
-		return p.choose("ask", "Shouldn't "+call+" be "+s.wantTruth+"?", "Why isn't "+call+" "+s.wantTruth+"?")
+		title = p.choose("ask", "Shouldn't "+call+" be "+s.wantTruth+"?", "Why isn't "+call+" "+s.wantTruth+"?")
 	case s.got != "" && s.verb() == "returns":
-		return p.choose("ask", "Why does "+call+" return `"+s.got+"`?", "Is "+call+" supposed to return `"+s.got+"`?", "Should "+call+" really return `"+s.got+"`?")
+		title = p.choose("ask", "Why does "+call+" return `"+s.got+"`?", "Is "+call+" supposed to return `"+s.got+"`?", "Should "+call+" really return `"+s.got+"`?")
 	case s.got != "":
-		return p.choose("ask", "Why is "+call+" `"+s.got+"`?", "Should "+call+" really be `"+s.got+"`?")
+		title = p.choose("ask", "Why is "+call+" `"+s.got+"`?", "Should "+call+" really be `"+s.got+"`?")
+	default:
+		title = "Shouldn't " + call + " be `" + s.want + "`?"
 	}
-	return "Shouldn't " + call + " be `" + s.want + "`?"
+	if s.got != "" && utf8.RuneCountInString(title) > maxLine {
+		return p.choose("ask", "Is the value of "+call+" right?", "Can the value of "+call+" be right?"), "I get `" + s.got + "`."
+	}
+	return title, ""
 }
 
 // shortName returns a test's name without its file, class and parameters.

@@ -181,7 +181,11 @@ func (i issue) note() string {
 	if more := len(i.Failing) - 1; more > 0 {
 		where = i.Pick.choose("where", "Seen in "+test+" and "+plural(more, "more test", "more tests")+" ("+command+").", test+" and "+plural(more, "other test", "other tests")+" fail ("+command+").")
 	}
-	return paragraphs(s.noteTitle(i.Pick), where+" "+i.ending())
+	title, rest := s.noteTitle(i.Pick)
+	if title == "" {
+		return ""
+	}
+	return paragraphs(title, rest, where+" "+i.ending())
 }
 
 // ending returns the last words of a developer's note.
@@ -204,14 +208,18 @@ func (i issue) question(imports bool) string {
 	if !ok {
 		return ""
 	}
-	parts := []string{s.questionTitle(i.Pick)}
-	code := s.body
+	title, rest := s.questionTitle(i.Pick)
+	if title == "" {
+		return ""
+	}
+	parts, code := []string{title}, s.body
 	if imports {
 		code = s.code
 	}
-	if strings.Contains(s.body, "\n") {
+	if code != "" && (strings.Contains(s.body, "\n") || !strings.Contains(title, s.call)) {
 		parts = append(parts, i.Pick.choose("intro", "I run this:", "My code:", "Here is the code:"), indented(code))
 	}
+	parts = append(parts, rest)
 	test, command := "the test `"+s.test+"`", "`"+i.Command+"`"
 	expects := i.Pick.choose("expects", "T"+test[1:]+" expects something else and fails.", "I came across it because "+test+" fails.")
 	switch {
@@ -234,7 +242,10 @@ func (i issue) reportFacts() string {
 	return paragraphs(indented(s.body), s.outcome(i.Pick))
 }
 
-func paragraphs(parts ...string) string { return strings.Join(parts, "\n\n") }
+// paragraphs joins the parts that are not empty.
+func paragraphs(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "\n\n")
+}
 
 // indented indents code by four spaces, as Markdown requires for a code block.
 func indented(code string) string {

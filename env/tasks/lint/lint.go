@@ -50,15 +50,18 @@ var (
 	identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 )
 
-// Text returns what a text gives away: line numbers, and the files, functions and identifiers that the gold patch
-// changes and the failing output does not name.
+// Text returns what a text gives away and the failing output does not show: line numbers, and the files, functions and
+// identifiers that the gold patch changes.
 func Text(text string, s Names) []Finding {
 	var found []Finding
 	inOutput, inText, plain := wordsOf(s.Output), wordsOf(text), wordsOf(s.Plain)
 	ordinary := func(word string) bool { return plainWords[word] || plain[word] }
 	only := onlyModule(s.Paths)
-	if m := lineNumber.FindString(text); m != "" {
-		found = append(found, Finding{Line, m})
+	for _, m := range lineNumber.FindAllString(text, -1) {
+		if !strings.Contains(s.Output, m) {
+			found = append(found, Finding{Line, m})
+			break
+		}
 	}
 	for _, file := range s.Files {
 		stem := strings.TrimSuffix(path.Base(file), ".py")

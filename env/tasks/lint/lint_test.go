@@ -50,6 +50,16 @@ func TestChangedWordsOccurOnOneSide(t *testing.T) {
 	}
 }
 
+// A parser's message about line 2 of its input is not about the program.
+func TestLineNumbersOfTheOutputAreNotFound(t *testing.T) {
+	n := Names{Output: "ExpatError: mismatched tag: line 2, column 5"}
+	for text, want := range map[string]int{"It raises `mismatched tag: line 2, column 5`.": 0, "See line 3.": 1, "It says line 2. Look at line 14 of the program.": 1} {
+		if found := Text(text, n); len(found) != want {
+			t.Errorf("%q: found %v, want %d", text, found, want)
+		}
+	}
+}
+
 // A path that only ends in the file's path, such as the test file's, does not name the file.
 func TestLongerFileNamesAreNotFound(t *testing.T) {
 	n := Names{Files: []string{"bank.py"}, Output: "test_bank.py::test_total fails"}

@@ -7,6 +7,7 @@ import traceback
 import tracesmith_scene
 
 MAX_TEXT, MAX_VALUE, MAX_FRAMES = 4000, 300, 200
+LONG = 150  # characters of a value that do not fit into a sentence
 
 
 def describe(kind, value, tb, place, compared=None):
@@ -34,8 +35,50 @@ def describe(kind, value, tb, place, compared=None):
     if isinstance(scene, dict):
         out["scene"] = scene
     if compared:
-        out["left"], out["right"] = compared
+        if isinstance(scene, dict) and scene["relation"] == "equal":
+            shown = guarded(lambda: narrow(scene, *compared))
+            compared = shown if isinstance(shown, tuple) else compared
+        out["left"], out["right"] = map(short_repr, compared)
     return out
+
+
+def narrow(scene, left, right):
+    """Returns the first difference of two values if they are too long to show, and adds its place to the checked
+    expression: f(x)["a"] instead of f(x). Returns None if that is not possible."""
+    added, length = "", False
+    while max(len(short_repr(v)) for v in (left, right)) > LONG:
+        if type(left) is not type(right) or length:
+            return None
+        if isinstance(left, str) and "\n" in left + right:
+            left, right, step = left.splitlines(), right.splitlines(), ".splitlines()"
+        elif isinstance(left, dict) and list(left) == list(right):
+            key = next(k for k in left if left[k] != right[k])
+            left, right, step = left[key], right[key], "[%s]" % short_repr(key)
+        elif isinstance(left, (list, tuple)) and len(left) == len(right):
+            at = next(i for i, (a, b) in enumerate(zip(left, right)) if a != b)
+            left, right, step = left[at], right[at], "[%d]" % at
+        elif isinstance(left, (list, tuple, dict)) and len(left) != len(right):
+            left, right, step, length = len(left), len(right), "", True
+        elif isinstance(left, str):
+            at = next((i for i, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
+            left, right = around(left, at), around(right, at)
+            break
+        else:
+            return None
+        added += step
+    for field in ("call", "short"):
+        text = scene.get(field)
+        if added + "len" * length and text:
+            if not isinstance(ast.parse(text, mode="eval").body, (ast.Call, ast.Name, ast.Attribute, ast.Subscript)):
+                return None
+            scene[field] = "len(%s)" % (text + added) if length else text + added
+    return left, right
+
+
+def around(text, at):
+    """Returns the part of a text around an offset."""
+    begin, end = max(0, at - 40), at + 60
+    return "..." * (begin > 0) + text[begin:end] + "..." * (end < len(text))
 
 
 def is_test(path):
@@ -64,7 +107,7 @@ def unittest_operands(frame):
     if len(names) == 2 and names[0] in ("first", "list1", "tuple1", "d1", "set1", "seq1", "member", "expr1"):
         local = frame.f_locals
         if names[0] in local and names[1] in local:
-            return short_repr(local[names[0]]), short_repr(local[names[1]])
+            return local[names[0]], local[names[1]]
     return None
 
 

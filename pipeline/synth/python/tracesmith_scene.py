@@ -47,8 +47,8 @@ def scene(frame, line):
     try:
         out.update(context(frame, tree, path[innermost:], stmt, out["call"], nodes, source))
     except NeedsTest:
-        if names_in(nodes) & set(frame.f_locals) - {"self"}:
-            out["call"] = ""  # nobody knows what its variables are
+        if not all(is_public(tree, frame, name) for name in names_in(nodes)):
+            out["call"] = ""  # without the test, its names have no meaning
     out["call"] = replace_self(out["call"], frame.f_locals.get("self"))
     out["short"] = without_arguments(out["call"])
     return out
@@ -242,6 +242,14 @@ def find_import(tree, name):
                     raise NeedsTest
                 return "from %s import %s" % (node.module, imported)
     return None
+
+
+def is_public(tree, frame, name):
+    """Returns whether a name means the same outside the test: it is a builtin or imported, or self."""
+    try:
+        return name == "self" or name not in frame.f_locals and (name not in frame.f_globals or bool(find_import(tree, name)))
+    except NeedsTest:
+        return True
 
 
 def literal(value):

@@ -203,7 +203,7 @@ class Session(object):
             @pytest.hookimpl(tryfirst=True)
             def pytest_assertrepr_compare(self, op, left, right):
                 if session.describe > 0 and op in ("==", "is"):
-                    session.compared = tracesmith_failure.short_repr(left), tracesmith_failure.short_repr(right)
+                    session.compared = left, right
 
             @pytest.hookimpl(hookwrapper=True)
             def pytest_runtest_makereport(self, item, call):

@@ -83,6 +83,8 @@ def link(src, node, scope):
         return
     if in_parentheses(src, chain, src.start(node), src.start(node.right)):
         return
+    if isinstance(chain.left, ast.Constant) and isinstance(node.right, ast.Constant):
+        return  # an operation with two constants is obvious
     begin = src.outer(chain.left, src.start(chain), src.start(chain.right))[1]
     end = src.outer(chain.right, src.end(chain.left), src.end(chain))[1]
     yield Change([(begin, end, b"")], [(node, clone(node, left=chain.left))])

@@ -63,8 +63,13 @@ def replace_variable(src, node, scope):
 
 
 def is_trivial(node, new):
-    """Returns whether the replacement results in `a = a`, `a < a` or `a - a`, which changes nothing or is obvious."""
+    """Returns whether the replacement results in `a = a`, `a < a`, `a - a` or `a.f(a)`, which changes nothing or is
+    obvious."""
     parent = node._parent
+    call = parent._parent if isinstance(parent, ast.Attribute) else parent
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and node is not call.func:
+        if any(isinstance(n, ast.Name) and n is not node and n.id == new for n in [call.func.value] + call.args):
+            return True
     if isinstance(parent, ast.Assign):
         return any(isinstance(t, ast.Name) and t.id == new for t in parent.targets)
     others = [c for _, c in children(parent) if c is not node and isinstance(c, ast.Name)]

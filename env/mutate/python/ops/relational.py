@@ -12,12 +12,17 @@ NEIGHBOUR = {ast.Lt: (ast.LtE, b"<="), ast.LtE: (ast.Lt, b"<"), ast.Gt: (ast.GtE
 OPPOSITES = (ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Is, ast.IsNot)
 
 
-@operator("r1", "relational", "comparison changed at its boundary, or negated", "a result is off by one, or the wrong branch is taken",
+@operator("r1", "relational", "comparison changed at its boundary", "a result is off by one, or the wrong branch is taken",
           ast.Compare)
 def boundary(src, node, scope):
+    yield from comparisons(src, node, (ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+
+
+def comparisons(src, node, kinds):
+    """Yields Changes that replace the operators of these kinds in a comparison."""
     values = [node.left] + node.comparators
     for i, found in enumerate(gaps(src, values)):
-        if same(values[i], values[i + 1]):
+        if same(values[i], values[i + 1]) or not isinstance(node.ops[i], kinds):
             continue
         kind, text = NEIGHBOUR[type(node.ops[i])]
         ops = list(node.ops)
@@ -32,13 +37,16 @@ def plain_else(node):
 
 
 @operator("r2", "relational", "condition negated", "the wrong branch is taken, or a loop does not end",
-          ast.If, ast.While, ast.IfExp, ast.comprehension)
+          ast.If, ast.While, ast.IfExp, ast.comprehension, ast.Compare)
 def negate(src, node, scope):
+    if isinstance(node, ast.Compare):
+        yield from comparisons(src, node, OPPOSITES)
+        return
     for test in node.ifs if isinstance(node, ast.comprehension) else [node.test]:
         if constant_condition(test) is not None or isinstance(test, (ast.UnaryOp, ast.NamedExpr)):
             continue  # a5 drops a `not`
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], OPPOSITES):
-            continue  # r1 does the same
+            continue  # the change of the comparison does the same
         if isinstance(node, ast.If) and plain_else(node) or isinstance(node, ast.IfExp):
             continue  # r4 does the same
         begin, end = src.start(test), src.end(test)
@@ -65,6 +73,8 @@ def clauses(src, node, scope):
             continue
         edit = (spans[i][0], spans[i + 1][0], b"") if i + 1 < len(values) else (spans[i - 1][1], spans[i][1], b"")
         rest = values[:i] + values[i + 1:]
+        if len(rest) == 1 and isinstance(rest[0], ast.Constant):
+            continue  # a condition or default that never varies is obvious
         if len(rest) > 1:
             yield Change([edit], [(node, clone(node, values=rest))])
         else:
