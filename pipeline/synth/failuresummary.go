@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -34,7 +35,7 @@ func summarize(f Failure) failureSummary {
 	if scene == nil {
 		scene = &Scene{}
 	}
-	if line := strings.ReplaceAll(scene.Call, "\n", " "); utf8.RuneCountInString(line) <= maxCall && !strings.Contains(line, "`") && !strings.Contains(line, "self.") && !strings.HasPrefix(line, "return ") {
+	if line := oneLine(scene.Call); utf8.RuneCountInString(line) <= maxCall && !strings.Contains(line, "`") && !strings.Contains(line, "self.") && !strings.HasPrefix(line, "return ") {
 		s.call, s.short = line, clip(scene.Short)
 	}
 	if scene.SelfContained {
@@ -67,8 +68,37 @@ func summarize(f Failure) failureSummary {
 	default:
 		s.message = message
 	}
+	if s.call == "" && f.asserts() {
+		s.message = message
+	}
+	if lines := strings.Split(f.Message, "\n"); s.message != "" && len(lines) > 1 { // pytest's "assert False" says little
+		if where, ok := strings.CutPrefix(lines[1], " +  "); ok && strings.HasPrefix(where, "where ") {
+			s.message = clip(lines[0] + ", " + where)
+		}
+	}
 	return s
 }
+
+// oneLine returns code without line ends. It adds a space between two lines unless a bracket is there.
+func oneLine(code string) string {
+	lines := strings.Split(code, "\n")
+	out := strings.TrimSpace(lines[0])
+	for _, line := range lines[1:] {
+		line = strings.TrimSpace(line)
+		if strings.IndexAny(line, ")]}") == 0 {
+			out = strings.TrimSuffix(out, ",")
+		} else if !strings.HasSuffix(out, "(") && !strings.HasSuffix(out, "[") && !strings.HasSuffix(out, "{") {
+			out += " "
+		}
+		out += line
+	}
+	return out
+}
+
+var privateName = regexp.MustCompile(`(?:^|\.)_[A-Za-z]\w*`)
+
+// isPublic reports whether a user of the program could have written the expression under test.
+func (s failureSummary) isPublic() bool { return !privateName.MatchString(s.call) }
 
 // asserts reports whether a failure is a failed assertion of a test, rather than an exception
 // of the program.

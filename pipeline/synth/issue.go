@@ -133,7 +133,7 @@ func (i issue) first(holds func(failureSummary) bool) (s failureSummary, ok bool
 // symptom returns a user's report, with or without imports in its code; "" if every failure can be
 // shown only with its test.
 func (i issue) symptom(imports bool) string {
-	s, ok := i.first(func(s failureSummary) bool { return s.isInformative() && s.code != "" })
+	s, ok := i.first(func(s failureSummary) bool { return s.isInformative() && s.isPublic() && s.code != "" })
 	if !ok {
 		return ""
 	}
@@ -204,7 +204,7 @@ func plural(n int, one, many string) string {
 // question returns a question by a user who is not sure whether it is a bug; "" if no failure says
 // enough.
 func (i issue) question(imports bool) string {
-	s, ok := i.first(failureSummary.isInformative)
+	s, ok := i.first(func(s failureSummary) bool { return s.isInformative() && s.isPublic() })
 	if !ok {
 		return ""
 	}
@@ -223,6 +223,8 @@ func (i issue) question(imports bool) string {
 	test, command := "the test `"+s.test+"`", "`"+i.Command+"`"
 	expects := i.Pick.choose("expects", "T"+test[1:]+" expects something else and fails.", "I came across it because "+test+" fails.")
 	switch {
+	case s.wantError != "" && s.raised != "":
+		expects = "T" + test[1:] + " expects `" + s.wantError + "` and fails."
 	case s.asksForWant():
 		expects = i.Pick.choose("expects", "At least "+test+" expects that, and it fails.", "T"+test[1:]+" expects it and fails.")
 	case s.want != "":

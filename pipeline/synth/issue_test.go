@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -55,6 +56,78 @@ func TestUserTextsSayCallResultAndExpectation(t *testing.T) {
 					t.Errorf("%s, %s: title too long or malformed: %q", name, kind, text)
 				}
 			}
+		}
+	}
+}
+
+// A question asks whether what happens should happen, or whether what does not happen should. Its next sentence must
+// agree with that.
+func TestQuestionsAgreeWithTheirExplanation(t *testing.T) {
+	for name, want := range map[string]string{
+		"equal": "3", "nothing raised": "expects it and fails|expects that, and it fails", "true": "expects it and fails|expects that, and it fails", "the wrong exception": "expects `ValueError` and fails",
+	} {
+		f := failures[name].f
+		f.Test = "t.py::test_it"
+		for key := range 20 {
+			text := issue{Command: "pytest", Failures: []Failure{f}, Failing: []string{f.Test}, Pick: picker(fmt.Sprint(key))}.question(true)
+			if !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool { return strings.Contains(text, w) }) {
+				t.Errorf("%s: %q, want %s", name, text, want)
+			}
+		}
+	}
+}
+
+// Long values, calls and parameters do not get into a title or a list. Nothing is cut.
+func TestLongPartsAreLeftOutOfTitles(t *testing.T) {
+	long := strings.Repeat("word ", 24)
+	f := Failure{Test: "t.py::test_it[1]", Type: "AssertionError", Left: "'" + long + "'", Right: "'" + long + "!'",
+		Scene: &Scene{Relation: relationEqual, Call: "text(" + strings.Repeat("1, ", 35) + "2)", Short: "text(...)", SelfContained: true}}
+	for key := range 20 {
+		i := issue{Command: "pytest", Failures: []Failure{f}, Failing: []string{f.Test}, Pick: picker(fmt.Sprint(key))}
+		for kind, text := range map[string]string{TextSymptom: i.symptom(true), TextNote: i.note(), TextQuestion: i.question(true)} {
+			if title := firstLine(text); utf8.RuneCountInString(title) > maxLine || !strings.Contains(title, "`text(...)`") || !strings.Contains(text, f.Left) || !strings.Contains(text, f.Right) {
+				t.Errorf("%s: %q", kind, text)
+			}
+		}
+	}
+	cases := []string{"t.py::test_a", "t.py::test_b[1]", "t.py::test_b[2]", "t.py::test_c[" + long + long + "0]", "t.py::test_c[" + long + long + "1]", "t.py::test_d"}
+	text := issue{Command: "pytest", Failing: cases, Failures: []Failure{{Test: cases[4], Text: "KeyError: 1"}}}.testRun()
+	if want := "- `t.py::test_a`\n- `t.py::test_b[1]`\n- `t.py::test_b[2]`\n- `t.py::test_c` (2 cases): `KeyError: 1`\n- `t.py::test_d`\n\n"; !strings.Contains(text, want) {
+		t.Errorf("%q does not contain %q", text, want)
+	}
+}
+
+// A user calls no private functions. A developer's note may.
+func TestUserTextsHaveNoPrivateNames(t *testing.T) {
+	for call, public := range map[string]bool{"cart._total(1)": false, "_strip(1)": false, "cart.total(_)": true, "cart.__len__()": true, "total_of(1)": true} {
+		f := Failure{Test: "t.py::test_it", Type: "AssertionError", Left: "1", Right: "2", Scene: &Scene{Relation: relationEqual, Call: call, SelfContained: true}}
+		i := issue{Command: "pytest", Failures: []Failure{f}, Failing: []string{f.Test}}
+		if i.note() == "" || (i.symptom(true) != "") != public || (i.question(true) != "") != public {
+			t.Errorf("%s: %q, %q, %q", call, i.note(), i.symptom(true), i.question(true))
+		}
+	}
+}
+
+func TestCodeOnOneLine(t *testing.T) {
+	for code, want := range map[string]string{
+		"f(1)": "f(1)", "f(\n    1,\n    2,\n)": "f(1, 2)", "f(1,\n  [\n   2])": "f(1, [2])", "a +\n  b": "a + b",
+	} {
+		if got := oneLine(code); got != want {
+			t.Errorf("%q becomes %q, want %q", code, got, want)
+		}
+	}
+}
+
+// Without the expression under test, a note has the message of the assertion, and what pytest says about its operands.
+func TestNotesWithoutAnExpression(t *testing.T) {
+	for message, want := range map[string]string{
+		"assert 1 == 2\n +  where 1 = <Cart>.size": "`test_it`: assert 1 == 2, where 1 = <Cart>.size",
+		"'X.va' != 'X.val'\n- X.va\n+ X.val":       "`test_it`: 'X.va' != 'X.val'",
+	} {
+		f := Failure{Test: "t.py::test_it", Type: "AssertionError", Message: message, Left: "1", Right: "2", Scene: &Scene{Relation: relationEqual}}
+		text := issue{Command: "pytest", Failures: []Failure{f}, Failing: []string{f.Test}}.note()
+		if firstLine(text) != want || strings.Count(text, "test_it") != 1 {
+			t.Errorf("%q, want the title %q", text, want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package synth
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,7 @@ const sceneProgram = `
 import json, sys
 sys.path[:0] = sys.argv[1:3]
 import tracesmith_scene
-import test_shop
+import pack.test_shop as test_shop
 out = {}
 for name, test in sorted(vars(test_shop).items()):
     if name.startswith("test_"):
@@ -45,7 +46,9 @@ def price(item, count=1):
     return 5 * count
 `
 
-const shopTests = `from shop import Cart, price
+const shopTests = `from shop import Cart
+from .shop import price
+from .tests.helpers import total_of
 
 
 def test_variable_holds_the_result():
@@ -92,6 +95,22 @@ def test_class_of_the_test():
     assert Bag().add("pen") == 2
 
 
+def test_helper_of_the_tests():
+    total = total_of("pen")
+    assert total == 6
+
+
+def test_several_lines():
+    for _ in range(2):
+        if True:
+            assert price(
+                "pen",
+                count=[
+                    2,
+                ][0],
+            ) == 3
+
+
 def test_loop():
     for word in ["a", "b"]:
         total = price(word)
@@ -108,8 +127,12 @@ def test_other_variables():
 // A scene shows only what a user would write to see the failure.
 func TestScenesShowOnlyWhatIsNeeded(t *testing.T) {
 	dir, programs := t.TempDir(), "python"
-	for name, text := range map[string]string{"shop.py": shop, "test_shop.py": shopTests} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+	for name, text := range map[string]string{
+		"shop.py": shop, "pack/__init__.py": "", "pack/shop.py": shop, "pack/test_shop.py": shopTests,
+		"pack/tests/__init__.py": "", "pack/tests/helpers.py": "from ..shop import price as total_of\n",
+	} {
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,9 +150,12 @@ func TestScenesShowOnlyWhatIsNeeded(t *testing.T) {
 	got := map[string]string{}
 	for name, s := range scenes {
 		got[name] = strings.Join(append(s.Before, s.Call), "; ") + " == " + s.Want
-		if !s.SelfContained && name != "test_loop" { // the variables of a loop are unknown without the loop
-			t.Errorf("%s cannot run alone: %+v", name, s)
+		if known := name != "test_loop" && name != "test_helper_of_the_tests"; s.SelfContained != known {
+			t.Errorf("%s: %+v", name, s)
 		}
+	}
+	if got := strings.Join(scenes["test_parameters"].Imports, "; "); got != "from pack.shop import price" {
+		t.Errorf("imports %s", got)
 	}
 	want := map[string]string{
 		"test_variable_holds_the_result": `price("pen") == 3`,
@@ -140,6 +166,8 @@ func TestScenesShowOnlyWhatIsNeeded(t *testing.T) {
 		"test_object_of_one_use":         `Cart().add("pen") == 2`,
 		"test_class_of_the_test":         "class Bag(Cart):\n    pass; Bag().add(\"pen\") == 2",
 		"test_loop":                      " == 6",
+		"test_helper_of_the_tests":       " == 6",
+		"test_several_lines":             "price(\n    \"pen\",\n    count=[\n        2,\n    ][0],\n) == 3",
 		"test_assignment_fails":          `price("none") == `,
 		"test_other_variables":           `price("pen") == 3`,
 	}

@@ -47,7 +47,7 @@ def scene(frame, line):
     try:
         out.update(context(frame, tree, path[innermost:], stmt, out["call"], nodes, source))
     except NeedsTest:
-        if not all(is_public(tree, frame, name) for name in names_in(nodes)):
+        if not all(is_public(frame, tree, name) for name in names_in(nodes)):
             out["call"] = ""  # without the test, its names have no meaning
     out["call"] = replace_self(out["call"], frame.f_locals.get("self"))
     out["short"] = without_arguments(out["call"])
@@ -74,7 +74,10 @@ class Source:
         if isinstance(node, ast.stmt):
             first = min([node.lineno] + [d.lineno for d in getattr(node, "decorator_list", ())])
             return textwrap.dedent("".join(self.lines[first - 1:node.end_lineno])).rstrip()
-        return "\n".join(part.strip() for part in (ast.get_source_segment(self.code, node) or "").split("\n"))
+        first, *rest = (ast.get_source_segment(self.code, node) or "").split("\n")
+        line = self.lines[node.lineno - 1]
+        indent = line[:len(line) - len(line.lstrip())]
+        return "\n".join([first] + [part[len(indent):] if part.startswith(indent) else part.strip() for part in rest])
 
 
 def path_to(tree, line):
@@ -190,7 +193,7 @@ def needed(frame, tree, nodes):
             continue
         if name not in frame.f_globals:
             continue  # a builtin
-        line = find_import(tree, name)
+        line = find_import(frame, tree, name)
         if line:
             imports.add(line)
         else:
@@ -211,7 +214,7 @@ def import_line(cls):
     """Returns the statement that imports a class from its package or module, or None if a user cannot import it."""
     root = cls.__module__.split(".")[0]
     for module in (root, cls.__module__):
-        if getattr(sys.modules.get(module), cls.__name__, None) is cls and not re.search(r"(^|[._])tests?([._]|$)", module):
+        if getattr(sys.modules.get(module), cls.__name__, None) is cls and not TEST_MODULE.search(module):
             return "from %s import %s" % (module, cls.__name__)
     return None
 
@@ -227,29 +230,42 @@ def replace_self(code, test_case):
     return re.sub(r"\bself\.([A-Za-z_]\w*)\b", replacement, code)
 
 
-def find_import(tree, name):
-    """Returns the statement at the top level of a test file that imports a name, or None. Raises NeedsTest if the
-    import is relative."""
+TEST_MODULE = re.compile(r"(^|[._])tests?([._]|$)")
+
+
+def find_import(frame, tree, name):
+    """Returns the statement at the top level of a test file that imports a name, or None. Raises NeedsTest if it
+    imports from the tests."""
     for node in tree.body:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             for alias in node.names:
                 if (alias.asname or alias.name.split(".")[0]) != name:
                     continue
-                imported = alias.name + (" as " + alias.asname if alias.asname else "")
-                if isinstance(node, ast.Import):
-                    return "import " + imported
-                if node.level:
+                module = alias.name if isinstance(node, ast.Import) else absolute_name(frame, node)
+                if TEST_MODULE.search(module):
                     raise NeedsTest
-                return "from %s import %s" % (node.module, imported)
+                imported = alias.name + (" as " + alias.asname if alias.asname else "")
+                return "import " + imported if isinstance(node, ast.Import) else "from %s import %s" % (module, imported)
     return None
 
 
-def is_public(tree, frame, name):
+def absolute_name(frame, node):
+    """Returns the name of the module that a "from ... import" reads. Raises NeedsTest if it is outside of a package."""
+    if not node.level:
+        return node.module
+    parts = (frame.f_globals.get("__package__") or "").split(".")
+    base = parts[:len(parts) - node.level + 1]
+    if not all(base) or not base:
+        raise NeedsTest
+    return ".".join(base + ([node.module] if node.module else []))
+
+
+def is_public(frame, tree, name):
     """Returns whether a name means the same outside the test: it is a builtin or imported, or self."""
     try:
-        return name == "self" or name not in frame.f_locals and (name not in frame.f_globals or bool(find_import(tree, name)))
+        return name == "self" or name not in frame.f_locals and (name not in frame.f_globals or bool(find_import(frame, tree, name)))
     except NeedsTest:
-        return True
+        return False
 
 
 def literal(value):

@@ -66,8 +66,8 @@ def order(src, node, scope):
         return
     if isinstance(node.op, ast.Mod) and left in TEXT:
         return
-    if isinstance(node.left, ast.BinOp) and isinstance(node.op, ast.Add) and left in TEXT and isinstance(node.right, ast.BinOp):
-        return
+    if isinstance(node.left, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.left.op, ast.Add):
+        return  # x + (y + z) is obvious
     one = operand(src, node.left, src.start(node), src.start(node.right))
     two = operand(src, node.right, src.end(node.left), src.end(node))
     yield Change([(one[0], one[1], two[2]), (two[0], two[1], one[2])], [(node, clone(node, left=node.right, right=node.left))])

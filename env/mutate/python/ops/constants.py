@@ -63,6 +63,8 @@ def key(src, node, scope):
         alike = [n for n in known if kind is not None and known[n] == kind]
         if isinstance(node._parent, ast.Call) and node._parent.func is node or node.attr not in alike or len(alike) < 2:
             return
+        if not kind and isinstance(node._parent, (ast.Attribute, ast.Subscript)):
+            return  # most likely of another class
         new = alike[(alike.index(node.attr) + 1) % len(alike)]
         yield Change([(src.end(node) - len(node.attr.encode()), src.end(node), new.encode())], [(node, clone(node, attr=new))])
 

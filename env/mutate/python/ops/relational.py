@@ -62,7 +62,8 @@ def clauses(src, node, scope):
     values = node.values
     other, text = (ast.Or, b"or") if isinstance(node.op, ast.And) else (ast.And, b"and")
     around = node._parent.op if isinstance(node._parent, ast.BoolOp) else None
-    if not isinstance(around, other) and not all(same(v, values[0]) for v in values) and not any(isinstance(v, ast.BoolOp) and isinstance(v.op, other) for v in values):
+    constant = any(isinstance(v, ast.Constant) for v in values)  # `a and None` is obvious
+    if not constant and not isinstance(around, other) and not all(same(v, values[0]) for v in values) and not any(isinstance(v, ast.BoolOp) and isinstance(v.op, other) for v in values):
         edits = [(found[0][0], found[0][0] + len(found[0][1]), text) for found in gaps(src, values)]
         wrap = isinstance(node._parent, OPERATIONS) or around is not None
         if not wrap or in_parentheses(src, node, src.start(node._parent)):

@@ -77,6 +77,8 @@ def result(src, node, scope):
         return
     begin, end = src.outer(value, src.start(node))
     yield Change([(begin, end, b"None")], [(value, ast.Constant(value=None, kind=None))], obvious=True)
+    if src.line_of(end) > src.line_of(begin) + 2:
+        return  # a long expression that is gone is obvious
     kind = scope.kind_of(value)
     names = [n for n in scope.bound() if n not in ("self", "cls", "_") and scope.bound_before(n, src.start(node)) and scope.always_bound(n, node)]
     for name in sorted(names, key=lambda n: -max(at for at in scope.bound()[n] if at < src.start(node)))[:6]:
