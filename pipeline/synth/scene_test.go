@@ -40,6 +40,10 @@ const shop = `class Cart:
         return len(self.items)
 
 
+def discount(cart):
+    return len(cart.items) // 10
+
+
 def price(item, count=1):
     if item == "none":
         raise KeyError(item)
@@ -47,6 +51,7 @@ def price(item, count=1):
 `
 
 const shopTests = `from shop import Cart
+from shop import discount
 from .shop import price
 from .tests.helpers import total_of
 
@@ -111,6 +116,10 @@ def test_several_lines():
             ) == 3
 
 
+def test_two_imports():
+    assert discount(Cart()) == 3
+
+
 def test_loop():
     for word in ["a", "b"]:
         total = price(word)
@@ -154,8 +163,10 @@ func TestScenesShowOnlyWhatIsNeeded(t *testing.T) {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
-	if got := strings.Join(scenes["test_parameters"].Imports, "; "); got != "from pack.shop import price" {
-		t.Errorf("imports %s", got)
+	for name, want := range map[string]string{"test_parameters": "from pack.shop import price", "test_two_imports": "from shop import Cart, discount"} {
+		if got := strings.Join(scenes[name].Imports, "; "); got != want {
+			t.Errorf("%s imports %q, want %q", name, got, want)
+		}
 	}
 	want := map[string]string{
 		"test_variable_holds_the_result": `price("pen") == 3`,
@@ -164,8 +175,9 @@ func TestScenesShowOnlyWhatIsNeeded(t *testing.T) {
 		"test_parameter_used_twice":      `item = 'pen'; price(item) + len(item) == 7`,
 		"test_earlier_assertions":        `cart = Cart(); cart.add("pen"); cart.add("ink") == 1`,
 		"test_object_of_one_use":         `Cart().add("pen") == 2`,
-		"test_class_of_the_test":         "class Bag(Cart):\n    pass; Bag().add(\"pen\") == 2",
+		"test_class_of_the_test":         "class Bag(Cart):\n    pass\n; Bag().add(\"pen\") == 2",
 		"test_loop":                      " == 6",
+		"test_two_imports":               "discount(Cart()) == 3",
 		"test_helper_of_the_tests":       " == 6",
 		"test_several_lines":             "price(\n    \"pen\",\n    count=[\n        2,\n    ][0],\n) == 3",
 		"test_assignment_fails":          `price("none") == `,

@@ -45,9 +45,9 @@ def describe(kind, value, tb, place, compared=None):
 def narrow(scene, left, right):
     """Returns the first difference of two values if they are too long to show, and adds its place to the checked
     expression: f(x)["a"] instead of f(x). Returns None if that is not possible."""
-    added, length = "", False
+    added, wrapper = "", ""
     while max(len(short_repr(v)) for v in (left, right)) > LONG:
-        if type(left) is not type(right) or length:
+        if type(left) is not type(right) or wrapper:
             return None
         if isinstance(left, str) and "\n" in left + right:
             left, right, step = left.splitlines(), right.splitlines(), ".splitlines()"
@@ -58,7 +58,9 @@ def narrow(scene, left, right):
             at = next(i for i, (a, b) in enumerate(zip(left, right)) if a != b)
             left, right, step = left[at], right[at], "[%d]" % at
         elif isinstance(left, (list, tuple, dict)) and len(left) != len(right):
-            left, right, step, length = len(left), len(right), "", True
+            left, right, step, wrapper = len(left), len(right), "", "len"
+        elif isinstance(left, dict):
+            left, right, step, wrapper = list(left), list(right), "", "list"
         elif isinstance(left, str):
             at = next((i for i, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
             left, right = around(left, at), around(right, at)
@@ -68,10 +70,10 @@ def narrow(scene, left, right):
         added += step
     for field in ("call", "short"):
         text = scene.get(field)
-        if added + "len" * length and text:
+        if added + wrapper and text:
             if not isinstance(ast.parse(text, mode="eval").body, (ast.Call, ast.Name, ast.Attribute, ast.Subscript)):
                 return None
-            scene[field] = "len(%s)" % (text + added) if length else text + added
+            scene[field] = "%s(%s)" % (wrapper, text + added) if wrapper else text + added
     return left, right
 
 

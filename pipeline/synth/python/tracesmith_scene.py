@@ -6,10 +6,9 @@ import re
 import sys
 import textwrap
 
-from tracesmith_steps import NeedsTest, SIMPLE, assertion, assignment, contains, expected_error, inlined, last_name, names_in, steps_of, without_unused
+from tracesmith_steps import DEFINITIONS, NeedsTest, SIMPLE, assertion, assignment, contains, expected_error, inlined, last_name, names_in, steps_of, without_unused
 
 MAX_LINES, MAX_CHARS, MAX_REPR = 18, 900, 80
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 COMPARISONS = {"assertIn": "in", "assertNotIn": "not in", "assertGreater": ">", "assertGreaterEqual": ">=", "assertLess": "<",
                "assertLessEqual": "<=", "assertNotEqual": "!=", "assertIsNot": "is not"}
 EQUAL = ("assertEqual", "assertEquals", "assertIs", "assertAlmostEqual", "assertListEqual", "assertTupleEqual", "assertDictEqual",
@@ -198,7 +197,16 @@ def needed(frame, tree, nodes):
             imports.add(line)
         else:
             values[name] = literal(frame.f_globals[name])
-    return sorted(imports), values
+    return merged(imports), values
+
+
+def merged(imports):
+    """Returns import statements, with a single one for all names of a module."""
+    names = {}
+    for line in sorted(imports):
+        module, _, name = line.partition(" import ")
+        names.setdefault(module, []).append(name)
+    return [module + (" import " + ", ".join(names[module]) if names[module] != [""] else "") for module in names]
 
 
 def class_attribute(test_case, attribute):

@@ -3,6 +3,7 @@ import ast
 import types
 
 SIMPLE = (int, float, complex, str, bytes, bool, type(None))
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 STATELESS = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 
 
@@ -64,7 +65,7 @@ def steps_of(stmt, frame, source):
     elif error or any(assertion(n)[1] is not None for n in ast.walk(stmt) if isinstance(n, ast.stmt)) or contains(stmt, ast.Assert):
         raise NeedsTest
     else:
-        yield Step(stmt, source.text(stmt), source.text(stmt.value) if isinstance(stmt, ast.Assign) else "")
+        yield Step(stmt, source.text(stmt) + "\n" * isinstance(stmt, DEFINITIONS), source.text(stmt.value) if isinstance(stmt, ast.Assign) else "")
 
 
 PURE = {"len", "isinstance", "issubclass", "str", "repr", "list", "tuple", "set", "dict", "sorted", "sum", "min", "max", "int", "float",

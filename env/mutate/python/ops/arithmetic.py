@@ -11,7 +11,7 @@ SIMILAR = {ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.FloorDiv,), 
            ast.Mod: (ast.FloorDiv,), ast.Pow: (ast.Mult,), ast.LShift: (ast.RShift,), ast.RShift: (ast.LShift,),
            ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd, ast.BitXor), ast.BitXor: (ast.BitOr, ast.BitAnd)}
 BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
-TEXT = ("str", "bytes", "list", "tuple", "dict")
+TEXT = ("str", "bytes", "list", "tuple", "dict", "set", "frozenset")
 
 
 def is_neutral(node, *values):
@@ -26,6 +26,8 @@ def exchange(src, node, scope):
         return
     if is_neutral(node.right, 0) or isinstance(node.op, (ast.Mult, ast.Div, ast.FloorDiv, ast.Pow)) and is_neutral(node.right, 1):
         return
+    if isinstance(node.op, ast.Add) and not (is_number(scope, node.left) or is_number(scope, node.right)):
+        return  # most likely text, and an exception would be obvious
     at, text = gaps_of(src, node)[0]
     for kind in SIMILAR.get(type(node.op), ()):
         if kind is ast.FloorDiv and right == "float":
@@ -34,6 +36,13 @@ def exchange(src, node, scope):
         if isinstance(node.op, (ast.Pow,) + BITS):  # the new operator has another precedence
             edits += parentheses(src, node)
         yield Change(edits, [(node, clone(node, op=kind()))])
+
+
+def is_number(scope, node):
+    """Returns whether the source shows that an expression is a number."""
+    if isinstance(node, ast.BinOp):
+        return not isinstance(node.op, (ast.Add, ast.Mod)) or is_number(scope, node.left) or is_number(scope, node.right)
+    return scope.kind_of(node) in ("int", "float", "complex")
 
 
 def gaps_of(src, node):
