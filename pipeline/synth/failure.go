@@ -41,21 +41,31 @@ const (
 	// The script also uses "other" for other assertions and "run" for statements that are not assertions.
 )
 
-var (
-	address    = regexp.MustCompile(`\b0x[0-9a-fA-F]{6,}`)
-	cutAddress = regexp.MustCompile(`\[\d+ chars\][0-9a-fA-F]{1,16}>`) // as unittest shortens representations
-)
+// masks replace what differs between machines and runs: memory addresses, also as unittest cuts them, directories of
+// pytest, and the place of Python.
+var masks = []struct {
+	pattern *regexp.Regexp
+	with    string
+}{
+	{regexp.MustCompile(`\b0x[0-9a-fA-F]{6,}`), "0x..."},
+	{regexp.MustCompile(`\[\d+ chars\][0-9a-fA-F]{1,16}>`), "...>"},
+	{regexp.MustCompile(`/tmp/pytest-of-[^/\s]+/pytest-\d+/`), "/tmp/"},
+	{regexp.MustCompile(`(?:/[\w.+-]+)+/lib/python3`), "/usr/lib/python3"},
+}
 
-// maskAddresses replaces memory addresses, which differ between runs.
-func (f *Failure) maskAddresses() {
+// mask makes the texts independent of the machine and the run.
+func (f *Failure) mask() {
 	texts := []*string{&f.Message, &f.Text, &f.Left, &f.Right}
 	if f.Scene != nil {
+		texts = append(texts, &f.Scene.Call)
 		for i := range f.Scene.Before {
 			texts = append(texts, &f.Scene.Before[i])
 		}
 	}
 	for _, text := range texts {
-		*text = cutAddress.ReplaceAllString(address.ReplaceAllString(*text, "0x..."), "...>")
+		for _, m := range masks {
+			*text = m.pattern.ReplaceAllString(*text, m.with)
+		}
 	}
 }
 

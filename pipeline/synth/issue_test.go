@@ -108,6 +108,22 @@ func TestUserTextsHaveNoPrivateNames(t *testing.T) {
 	}
 }
 
+// What differs between machines does not get into texts.
+func TestFailuresAreMasked(t *testing.T) {
+	f := Failure{
+		Message: "<Cart object at 0x7f12ab34cd56> != <tests.test_cart.TestCart[72 chars]7950>", Left: "'/tmp/pytest-of-user/pytest-0/test_it0/a.txt'",
+		Text: "in /opt/venv-1.0/lib/python3.12/json/decoder.py", Scene: &Scene{Before: []string{"x = '<C object at 0x7f12ab34cd56>'"}},
+	}
+	f.mask()
+	want := Failure{
+		Message: "<Cart object at 0x...> != <tests.test_cart.TestCart...>", Left: "'/tmp/test_it0/a.txt'",
+		Text: "in /usr/lib/python3.12/json/decoder.py", Scene: &Scene{Before: []string{"x = '<C object at 0x...>'"}},
+	}
+	if diff := cmp.Diff(want, f); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestCodeOnOneLine(t *testing.T) {
 	for code, want := range map[string]string{
 		"f(1)": "f(1)", "f(\n    1,\n    2,\n)": "f(1, 2)", "f(1,\n  [\n   2])": "f(1, [2])", "a +\n  b": "a + b",

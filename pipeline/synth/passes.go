@@ -149,7 +149,7 @@ func (r *run) sortRecords() {
 		case "failure":
 			rec.Failure.Test = rec.ID
 			rec.Failure.Text = rec.Detail
-			rec.Failure.maskAddresses()
+			rec.Failure.mask()
 			r.failures = append(r.failures, rec.Failure)
 		case "collect":
 			r.uncollected = append(r.uncollected, rec.ID)

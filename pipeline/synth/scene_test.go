@@ -35,6 +35,13 @@ const shop = `class Cart:
     def __init__(self):
         self.items = []
 
+    def __or__(self, item):
+        self.add(item)
+        return self
+
+    def __eq__(self, other):
+        return self is other
+
     def add(self, item):
         self.items.append(item)
         return len(self.items)
@@ -98,6 +105,14 @@ def test_class_of_the_test():
         pass
     assert Bag().add("ink") == 1
     assert Bag().add("pen") == 2
+
+
+def test_operators_may_change_objects():
+    cart = Cart()
+    cart | "pen"
+    assert cart | "ink" == cart
+    assert cart | "ink" == cart
+    assert len(cart.items) == 1
 
 
 def test_helper_of_the_tests():
@@ -169,19 +184,20 @@ func TestScenesShowOnlyWhatIsNeeded(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"test_variable_holds_the_result": `price("pen") == 3`,
-		"test_unused_assignments":        `price("ink", count=2) == 4`,
-		"test_parameters":                `price('two pens', count=3) == 7`,
-		"test_parameter_used_twice":      `item = 'pen'; price(item) + len(item) == 7`,
-		"test_earlier_assertions":        `cart = Cart(); cart.add("pen"); cart.add("ink") == 1`,
-		"test_object_of_one_use":         `Cart().add("pen") == 2`,
-		"test_class_of_the_test":         "class Bag(Cart):\n    pass\n; Bag().add(\"pen\") == 2",
-		"test_loop":                      " == 6",
-		"test_two_imports":               "discount(Cart()) == 3",
-		"test_helper_of_the_tests":       " == 6",
-		"test_several_lines":             "price(\n    \"pen\",\n    count=[\n        2,\n    ][0],\n) == 3",
-		"test_assignment_fails":          `price("none") == `,
-		"test_other_variables":           `price("pen") == 3`,
+		"test_variable_holds_the_result":    `price("pen") == 3`,
+		"test_unused_assignments":           `price("ink", count=2) == 4`,
+		"test_parameters":                   `price('two pens', count=3) == 7`,
+		"test_parameter_used_twice":         `item = 'pen'; price(item) + len(item) == 7`,
+		"test_earlier_assertions":           `cart = Cart(); cart.add("pen"); cart.add("ink") == 1`,
+		"test_object_of_one_use":            `Cart().add("pen") == 2`,
+		"test_class_of_the_test":            "class Bag(Cart):\n    pass\n; Bag().add(\"pen\") == 2",
+		"test_loop":                         " == 6",
+		"test_two_imports":                  "discount(Cart()) == 3",
+		"test_helper_of_the_tests":          " == 6",
+		"test_operators_may_change_objects": "cart = Cart(); cart | \"pen\"; cart | \"ink\"; len(cart.items) == 1",
+		"test_several_lines":                "price(\n    \"pen\",\n    count=[\n        2,\n    ][0],\n) == 3",
+		"test_assignment_fails":             `price("none") == `,
+		"test_other_variables":              `price("pen") == 3`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -151,7 +151,7 @@ def context(frame, tree, path, stmt, call, nodes, source):
         earlier += blocks[0][:blocks[0].index(inner)]
     if looped and earlier:
         raise NeedsTest  # earlier iterations of the loop may have changed something
-    steps = without_unused([step for s in earlier for step in steps_of(s, frame, source)], nodes, frame)
+    steps = without_unused([step for s in earlier for step in steps_of(s, frame, source)], call, nodes, frame)
     nodes = nodes + [s.node for s in steps]
     if any(contains(n, (ast.Await, ast.Yield, ast.YieldFrom)) or isinstance(n, ast.Return) for n in nodes):
         raise NeedsTest
@@ -238,7 +238,7 @@ def replace_self(code, test_case):
     return re.sub(r"\bself\.([A-Za-z_]\w*)\b", replacement, code)
 
 
-TEST_MODULE = re.compile(r"(^|[._])tests?([._]|$)")
+TEST_MODULE = re.compile(r"(^|[._])tests?([._]|$)|^(doctest|hypothesis|mock|nose|pytest|unittest)\b")
 
 
 def find_import(frame, tree, name):

@@ -123,7 +123,9 @@ class Session(object):
         if self.describe <= 0:
             return
         self.describe -= 1
-        self.put(dict(tracesmith_failure.describe(kind, value, tb, self.place, self.compared), k="failure", id=name))
+        text = json.dumps(tracesmith_failure.describe(kind, value, tb, self.place, self.compared))
+        text = text.replace(json.dumps(self.root + os.sep)[1:-1], "")  # a user has the project elsewhere
+        self.put(dict(json.loads(text), k="failure", id=name))
 
     def draws(self):
         """Returns a function that maps each key to a random number. Its results depend on the seed self.shuffle and

@@ -56,7 +56,7 @@ def steps_of(stmt, frame, source):
     _, call = assertion(stmt)
     error = expected_error(stmt, source)
     if call is not None or isinstance(stmt, ast.Assert):
-        part = next((a for a in (call.args if call is not None else sides(stmt.test)) if contains(a, ast.Call)), None)
+        part = next((a for a in (call.args if call is not None else sides(stmt.test)) if contains(a, (ast.Call, ast.BinOp))), None)
         if part is not None and may_change_objects(part, frame):
             yield Step(part, source.text(part))
     elif error and len(stmt.body) == 1 and isinstance(stmt.body[0], ast.Expr):
@@ -73,19 +73,24 @@ PURE = {"len", "isinstance", "issubclass", "str", "repr", "list", "tuple", "set"
 
 
 def may_change_objects(node, frame):
-    """Returns whether an expression may matter for later ones, although they do not use its value: it calls something
-    with a local variable that is not a plain immutable value."""
-    if all(isinstance(n.func, ast.Name) and n.func.id in PURE for n in ast.walk(node) if isinstance(n, ast.Call)):
+    """Returns whether an expression may matter for later ones, although they do not use its value: it calls something,
+    or uses an operator, with a local variable that is not a plain immutable value."""
+    calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+    if not contains(node, ast.BinOp) and all(isinstance(n.func, ast.Name) and n.func.id in PURE for n in calls):
         return False
     values = [frame.f_locals[n] for n in names_in([node]) if n in frame.f_locals and n != "self"]
     return any(type(v) not in SIMPLE and not isinstance(v, STATELESS) for v in values)
 
 
-def without_unused(steps, nodes, frame):
-    """Returns the steps without assignments to variables that later code does not use."""
-    used, kept = names_in(nodes), []
+def without_unused(steps, call, nodes, frame):
+    """Returns the steps without expressions that are evaluated again, and without assignments to variables that later
+    code does not use."""
+    used, kept, seen = names_in(nodes), [], {call}
     for step in reversed(steps):
         stmt = step.node
+        if isinstance(stmt, ast.expr) and step.text in seen:
+            continue
+        seen.add(step.text)
         if isinstance(stmt, ast.Assign) and all(isinstance(t, ast.Name) and t.id not in used for t in stmt.targets) and \
                 not (contains(stmt.value, (ast.Call, ast.Await)) and may_change_objects(stmt.value, frame)):
             continue

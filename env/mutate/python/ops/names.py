@@ -3,7 +3,7 @@ import ast
 
 from registry import Change, operator
 from scope import dotted_name
-from trees import children, name
+from trees import children, name, rebuild, same
 
 PLAIN = {"self", "cls", "_", "__class__"}
 
@@ -70,7 +70,20 @@ def is_trivial(node, new):
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and node is not call.func:
         if any(isinstance(n, ast.Name) and n is not node and n.id == new for n in [call.func.value] + call.args):
             return True
+    if makes_branches_equal(node, new):
+        return True
     if isinstance(parent, ast.Assign):
         return any(isinstance(t, ast.Name) and t.id == new for t in parent.targets)
     others = [c for _, c in children(parent) if c is not node and isinstance(c, ast.Name)]
     return isinstance(parent, (ast.Compare, ast.BinOp, ast.BoolOp, ast.Call, ast.Subscript)) and any(c.id == new for c in others)
+
+
+def makes_branches_equal(node, new):
+    """Returns whether the replacement results in `a.x if y else a.x`."""
+    branch = node
+    while isinstance(branch._parent, ast.expr) and not isinstance(branch._parent, ast.IfExp):
+        branch = branch._parent
+    around = branch._parent
+    if not isinstance(around, ast.IfExp) or branch is around.test:
+        return False
+    return same(rebuild(branch, {id(node): name(new)}), around.orelse if branch is around.body else around.body)
