@@ -52,6 +52,37 @@ func TestRareOperatorsAreSampledAndPreferredOnesMore(t *testing.T) {
 	}
 }
 
+// Every operator with a weight exists, and its share of a sample follows the weight.
+func TestOperatorsAreSampledByWeight(t *testing.T) {
+	var sites []Site
+	total := 0.0
+	operators := start(t, "testdata/shop").Operators()
+	known := map[string]bool{}
+	for _, op := range operators {
+		known[op.ID] = true
+		total += max(Weights[op.ID], 1)
+		for i := range 400 {
+			sites = append(sites, Site{ID: fmt.Sprintf("%s-%d", op.ID, i), File: "m.py", Operator: op.ID, Start: len(sites)})
+		}
+	}
+	for id, weight := range Weights {
+		if !known[id] || weight <= 1 {
+			t.Errorf("operator %s: known %v, weight %v", id, known[id], weight)
+		}
+	}
+	const n = 3500
+	count := map[string]int{}
+	for _, s := range Sample(sites, n, 1) {
+		count[s.Operator]++
+	}
+	for _, op := range operators {
+		want := n * max(Weights[op.ID], 1) / total
+		if got := float64(count[op.ID]); got < 0.7*want || got > 1.3*want {
+			t.Errorf("%s has %v of %d sites, want about %.0f", op.ID, got, n, want)
+		}
+	}
+}
+
 // A change is obvious if a reader notices it without understanding the code.
 func TestObviousChangesAreMarked(t *testing.T) {
 	b := start(t, "testdata/shop")
