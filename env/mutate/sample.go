@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// Weights are the weights of the operators in a sample, 1 if not listed. The listed operators make
+// weights are the weights of the operators in a sample, 1 if not listed. The listed operators make
 // subtle bugs: the code looks right, and the symptom is often far from the cause.
-var Weights = map[string]float64{
+var weights = map[string]float64{
 	"a2": 3, "f1": 3, "f2": 3, "f3": 3, "i2": 3, "i3": 3, "k3": 3, "m1": 3, "m2": 3, "m3": 3, "o1": 3, "r1": 3, "r3": 3,
 	"i1": 2, "k2": 2, "t1": 2,
 }
@@ -26,7 +26,7 @@ func Sample(sites []Site, n int, seed uint64) []Site {
 	}
 	keys := make(map[string]float64, len(sites))
 	for _, s := range sites {
-		weight := max(Weights[s.Operator], 1)
+		weight := max(weights[s.Operator], 1)
 		// Weighted sampling without replacement: each site gets an exponentially distributed
 		// key with its weight as the rate, and the n smallest keys win.
 		keys[s.ID] = -math.Log(uniform(seed, s.ID)) * float64(count[s.Operator]) / weight

@@ -60,12 +60,12 @@ func TestOperatorsAreSampledByWeight(t *testing.T) {
 	known := map[string]bool{}
 	for _, op := range operators {
 		known[op.ID] = true
-		total += max(Weights[op.ID], 1)
+		total += max(weights[op.ID], 1)
 		for i := range 400 {
 			sites = append(sites, Site{ID: fmt.Sprintf("%s-%d", op.ID, i), File: "m.py", Operator: op.ID, Start: len(sites)})
 		}
 	}
-	for id, weight := range Weights {
+	for id, weight := range weights {
 		if !known[id] || weight <= 1 {
 			t.Errorf("operator %s: known %v, weight %v", id, known[id], weight)
 		}
@@ -76,7 +76,7 @@ func TestOperatorsAreSampledByWeight(t *testing.T) {
 		count[s.Operator]++
 	}
 	for _, op := range operators {
-		want := n * max(Weights[op.ID], 1) / total
+		want := n * max(weights[op.ID], 1) / total
 		if got := float64(count[op.ID]); got < 0.7*want || got > 1.3*want {
 			t.Errorf("%s has %v of %d sites, want about %.0f", op.ID, got, n, want)
 		}

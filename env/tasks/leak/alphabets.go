@@ -1,6 +1,7 @@
 package leak
 
 import (
+	"bytes"
 	"encoding/ascii85"
 	"encoding/base32"
 	"encoding/base64"
@@ -24,8 +25,12 @@ var alphabets = []alphabet{
 		}
 		return out
 	}),
-	newAlphabet("base32", 24, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", func(s string) []byte {
-		return lenient(s, base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString)
+	newAlphabet("base32", 24, letters, func(s string) []byte {
+		s = strings.ToUpper(s)
+		if out := lenient(s, base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString); mostlyText(out) || hasMagic(out) {
+			return out
+		}
+		return lenient(s, base32.HexEncoding.WithPadding(base32.NoPadding).DecodeString)
 	}),
 	newAlphabet("base64", 16, letters+"+/-_", func(s string) []byte {
 		return lenient(strings.NewReplacer("-", "+", "_", "/").Replace(s), base64.RawStdEncoding.DecodeString)
@@ -96,15 +101,19 @@ func base85(s, alphabet string) []byte {
 func (u *unpacker) decodeAlphabets(text string, next func(string, []byte)) {
 	for i := range alphabets {
 		a := &alphabets[i]
-		runs(text, a, func(run string) {
-			if data := a.decode(run); len(data) >= minBytes && (mostlyText(data) || hasMagic(data)) {
-				next(a.name, data)
+		runs(text, a, func(run string, parts []int) {
+			for _, from := range parts {
+				if data := a.decode(run[from:]); len(data) >= minBytes && (mostlyText(data) || hasMagic(data)) {
+					next(a.name, data)
+					return
+				}
 			}
 		})
 	}
 }
 
-// hasMagic reports whether data starts like a compressed stream, an archive or a text in UTF-16 or UTF-32.
+// hasMagic reports whether data starts like a compressed stream, a tar archive or a text in UTF-16 or UTF-32, or contains
+// a zip archive.
 func hasMagic(data []byte) bool {
 	for _, p := range compressedFormats {
 		if strings.HasPrefix(string(data[:min(len(data), 8)]), p.magic) {
@@ -112,7 +121,7 @@ func hasMagic(data []byte) bool {
 		}
 	}
 	_, wide := wideText(data)
-	return wide || strings.HasPrefix(string(data), "PK\x03\x04") || len(data) > 262 && string(data[257:262]) == "ustar"
+	return wide || bytes.Contains(data, []byte("PK\x03\x04")) || len(data) > 262 && string(data[257:262]) == "ustar"
 }
 
 // canJoin are the characters that may follow a run that continues after them, such as a line end or a quote.
@@ -126,15 +135,26 @@ func bytesOf(list string) (out [256]bool) {
 	return out
 }
 
+// Words may precede an encoded text. So a joined run is also decoded from the start of the first runs that are long.
+const (
+	maxParts = 4
+	minPart  = 16
+)
+
 // runs calls each with the runs of an alphabet's characters that are long enough. Runs that only line ends, quotes and
-// other separators of string literals divide are joined.
-func runs(text string, a *alphabet, each func(string)) {
+// other separators of string literals divide are joined; parts has the offsets in the result at which an encoded text may start.
+func runs(text string, a *alphabet, each func(joined string, parts []int)) {
 	var joined strings.Builder
+	var parts []int
 	flush := func() {
+		for len(parts) > 1 && joined.Len()-parts[len(parts)-1] < a.minLen {
+			parts = parts[:len(parts)-1]
+		}
 		if joined.Len() >= a.minLen {
-			each(joined.String())
+			each(joined.String(), parts)
 		}
 		joined.Reset()
+		parts = parts[:0]
 	}
 	for i := 0; i < len(text); {
 		if !a.in[text[i]] || isStringPrefix(text, i) {
@@ -152,6 +172,9 @@ func runs(text string, a *alphabet, each func(string)) {
 		end := i
 		for end < len(text) && a.in[text[end]] {
 			end++
+		}
+		if len(parts) == 0 || len(parts) < maxParts && end-i >= minPart {
+			parts = append(parts, joined.Len())
 		}
 		joined.WriteString(text[i:end])
 		i = end

@@ -1,6 +1,7 @@
 package leak
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"html"
 	"io"
@@ -41,6 +42,8 @@ func (u *unpacker) decode(text string, next func(string, []byte)) {
 	}
 	numberLists(text, next)
 	u.uudecode(text, next)
+	hexDump(text, next)
+	joinedStrings(text, next)
 }
 
 var badPercent = regexp.MustCompile(`%([^0-9a-fA-F]|[0-9a-fA-F][^0-9a-fA-F]|.?$)`)
@@ -57,6 +60,9 @@ func (u *unpacker) plainReadings(text string, next func(string, []byte)) {
 	}
 	if trimmed := strings.TrimSpace(text); trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') {
 		next("JSON", jsonStrings(trimmed))
+	}
+	if code := codeInStrings(text); len(code) > 0 {
+		next("strings and comments", code)
 	}
 	if hasLinePrefixes(text) {
 		lines := strings.Split(text, "\n")
@@ -88,6 +94,31 @@ func (u *unpacker) plainReadings(text string, next func(string, []byte)) {
 		}
 		next("spaced letters", []byte(out.String()))
 	}
+}
+
+var (
+	longString   = regexp.MustCompile(`(?s)"""(.*?)"""|'''(.*?)'''`)
+	commentLines = regexp.MustCompile(`(?m)^(?:[ \t]*#.*\n){3,}`)
+	commentSign  = regexp.MustCompile(`(?m)^[ \t]*# ?`)
+	statement    = regexp.MustCompile(`(?m)^[ \t]*(?:(?:async )?def \w+\(|return\b|(?:if|for|while) .*:[ \t]*$|\w+ = \S)`)
+)
+
+// codeInStrings returns the statements in long strings and in comments of several lines, which may be a copy with other
+// names.
+func codeInStrings(text string) []byte {
+	var out []byte
+	add := func(part string) {
+		if len(statement.FindAllStringIndex(part, 2)) == 2 {
+			out = append(append(out, part...), '\n')
+		}
+	}
+	for _, m := range longString.FindAllStringSubmatch(text, -1) {
+		add(m[1] + m[2])
+	}
+	for _, lines := range commentLines.FindAllString(text, -1) {
+		add(commentSign.ReplaceAllString(lines, ""))
+	}
+	return out
 }
 
 // hasLinePrefixes reports whether at least two lines start with signs or numbers, as in patches, mails and listings.
@@ -122,6 +153,9 @@ func spacedLines(text string) (out []string) {
 	return out
 }
 
+// bracedCode matches the code of a character in JavaScript, Ruby, Rust and Perl, after the backslash.
+var bracedCode = regexp.MustCompile(`^[ux]\{([0-9a-fA-F]{1,6})\}`)
+
 // unescaped replaces the escape sequences of string literals by their characters.
 func unescaped(text string) []byte {
 	out := make([]byte, 0, len(text))
@@ -131,6 +165,11 @@ func unescaped(text string) []byte {
 			continue
 		}
 		i++
+		if m := bracedCode.FindStringSubmatch(text[i:min(len(text), i+12)]); m != nil {
+			c, _ := strconv.ParseUint(m[1], 16, 32) // the pattern allows only hexadecimal digits
+			out, i = append(out, string(rune(c))...), i+len(m[0])-1
+			continue
+		}
 		digits, base := 0, 16
 		switch c := text[i]; {
 		case c == 'n':
@@ -146,7 +185,8 @@ func unescaped(text string) []byte {
 		case c == 'U':
 			digits = 8
 		case c >= '0' && c <= '7':
-			digits, base = 3, 8
+			for digits, base = 1, 8; digits < 3 && i+digits < len(text) && text[i+digits] >= '0' && text[i+digits] <= '7'; digits++ {
+			}
 			i--
 		}
 		if digits > 0 && i+digits < len(text) {
@@ -159,6 +199,55 @@ func unescaped(text string) []byte {
 		out = append(out, text[max(i, 0)])
 	}
 	return out
+}
+
+// dumpLine matches a line of hexdump -C or xxd: an offset, bytes, and often the same bytes as characters.
+var dumpLine = regexp.MustCompile(`(?m)^[ \t]*[0-9a-fA-F]{5,8}:?[ \t]+((?:(?:[0-9a-fA-F]{2}){1,2}[ \t]{1,2}){2,16})`)
+
+func hexDump(text string, next func(string, []byte)) {
+	if !dumpLine.MatchString(text[:min(len(text), 1<<16)]) {
+		return
+	}
+	var digits strings.Builder
+	for _, m := range dumpLine.FindAllStringSubmatch(text, -1) {
+		digits.WriteString(strings.Join(strings.Fields(m[1]), ""))
+	}
+	if data, err := hex.DecodeString(digits.String()); err == nil {
+		next("hex dump", data)
+	}
+}
+
+// minPieces is the smallest number of strings in a row that are read as one text.
+const minPieces = 4
+
+// joinedStrings calls next with the texts of string literals in a row, which only separators divide. Pieces of a line
+// of code are not visible in the literals themselves.
+func joinedStrings(text string, next func(string, []byte)) {
+	var joined []byte
+	pieces, last := 0, 0 // last is the offset after the last literal
+	flush := func() {
+		if pieces >= minPieces {
+			next("joined strings", joined)
+		}
+		joined, pieces = joined[:0:0], 0
+	}
+	for i := 0; i < len(text); i++ {
+		if text[i] != '"' && text[i] != '\'' {
+			continue
+		}
+		end, long := stringEnd(text, i)
+		if end < 0 {
+			continue
+		}
+		if strings.Trim(text[last:i], " \t\r\n,+.&\\bru") != "" {
+			flush()
+		}
+		if !long {
+			joined, pieces = append(joined, unescaped(text[i+1:end-1])...), pieces+1
+		}
+		last, i = end, end-1
+	}
+	flush()
 }
 
 // jsonStrings returns the strings in JSON values, each on its own line.

@@ -228,6 +228,14 @@ var transforms = func() []transform {
 		}
 		return strings.Join(list, "\n")
 	}}}
+	out = append(out, transform{"rot47", func(text string) string {
+		return strings.Map(func(c rune) rune {
+			if c > ' ' && c < 127 {
+				return '!' + (c-'!'+47)%94
+			}
+			return c
+		}, text)
+	}})
 	for by := rune(1); by < 26; by++ {
 		form := "shifted letters"
 		if by == 13 {

@@ -16,6 +16,7 @@ import (
 	"html"
 	"io"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -169,6 +170,16 @@ func encodings(t testing.TB) map[string]string {
 		"decimal":                "[" + codesOf(fixedLookup, "%d, ") + "]",
 		"binary":                 codesOf(fixedLookup, "%08b "),
 		"chr":                    codesOf(fixedLookup, "chr(%d)+"),
+		"base32 lower":           strings.ToLower(base32.StdEncoding.EncodeToString([]byte(fixedLookup))),
+		"base32 hex":             base32.HexEncoding.EncodeToString([]byte(fixedLookup)),
+		"base64 in a mail":       "Content-Transfer-Encoding: base64\n\n" + folded(b64([]byte(fixPatch)), 76),
+		"zip in a notebook":      `{"cell_type": "code", "data": {"image/png": "` + strings.ReplaceAll(folded(b64([]byte("\x89PNG\r\n"+packedAs(t, "zip", "y", fixedLookup))), 76), "\n", "\\n") + `"}}`,
+		"hexdump":                dump(fixedLookup, "%08x  ", pairs),
+		"xxd":                    dump(fixedLookup, "%08x: ", quads),
+		"octal without zeros":    codesOf(fixedLookup, `\%o`),
+		"braced codes":           "const x = \"" + codesOf(fixedLookup, `\u{%x}`) + "\"",
+		"pieces of strings":      `CODE = "".join(["` + strings.ReplaceAll(strings.ReplaceAll(folded(strings.ReplaceAll(fixedLookup, "\"\"\"", ""), 7), "\n", `", "`), `"", `, ``) + `"])`,
+		"rot47":                  rot47(fixedLookup),
 		"ascii85":                "<~" + as85(fixedLookup) + "~>",
 		"base85 git":             encode85(fixedLookup, alphabet85),
 		"z85":                    encode85(fixedLookup, alphabetZ85),
@@ -235,6 +246,8 @@ func TestPlantedCopiesAreFound(t *testing.T) {
 		"copy with another head":    {"lib/keep.py", "# made by hand\n" + fixedStore, KindLines},
 		"reformatted":               {"scratch.py", "def lookup(self,title,default=None):\n  position=bisect.bisect_left(\n      self.books,\n      title,\n  )\n  if (position<len(self.books) and\n      self.books[position]==title): return self.books[position]\n  return default\n", ""},
 		"renamed":                   {"scratch.py", renamedLookup, KindRenamed},
+		"renamed in a docstring":    {"scratch.py", "\"\"\"An idea:\n\n" + renamedLookup + "\"\"\"\n", KindRenamed},
+		"renamed in comments":       {"shelf/twin.py", shelf["shelf/twin.py"] + "\n" + commented(renamedLookup, "# "), ""},
 		"renamed in a comment":      {"scratch.txt", "Some words before.\n\n" + renamedLookup, KindRenamed},
 		"renamed and encoded":       {"x.bin", base64.StdEncoding.EncodeToString([]byte(gzipped(t, renamedLookup))), KindRenamed},
 		"comments between":          {"scratch.py", strings.ReplaceAll(fixedLookup, ":\n", ":  # and so on\n"), ""},
@@ -273,6 +286,31 @@ func TestUnrelatedTextsAreNotFound(t *testing.T) {
 			t.Errorf("%s: %v", name, found)
 		}
 	}
+}
+
+// dump returns the lines of a hex dump, whose bytes format prints.
+func dump(text, offset string, format func(row string) string) string {
+	var out strings.Builder
+	for i := 0; i < len(text); i += 16 {
+		row := text[i:min(len(text), i+16)]
+		fmt.Fprintf(&out, offset+"%s  |%s|\n", i, format(row), strings.ReplaceAll(row, "\n", "."))
+	}
+	return out.String()
+}
+
+func pairs(row string) string { return strings.TrimSpace(fmt.Sprintf("% x", row)) }
+
+func quads(row string) string {
+	return strings.TrimSpace(regexp.MustCompile(`.{4}`).ReplaceAllString(fmt.Sprintf("%x", row), "$0 "))
+}
+
+func rot47(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c > ' ' && c < 127 {
+			return '!' + (c-'!'+47)%94
+		}
+		return c
+	}, text)
 }
 
 func encode85(text, alphabet string) string {
