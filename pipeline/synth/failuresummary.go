@@ -10,7 +10,7 @@ import (
 type failureSummary struct {
 	test      string // short name
 	call      string // the expression under test, on one line; "" if it does not fit into a sentence
-	short     string // call without its arguments: "f(...)"; "" if it is not a call
+	short     string // call without its arguments: "f(...)"; "" if call is not a call
 	code      string // code that shows the failure without the test; "" if it needs the test
 	body      string // code without its imports
 	got       string // the value of call
@@ -116,7 +116,7 @@ func (s failureSummary) isInformative() bool {
 
 // verb returns the verb between call and its value.
 func (s failureSummary) verb() string {
-	if strings.HasSuffix(s.call, ")") && !strings.HasPrefix(s.call, "(") {
+	if s.short != "" && strings.HasSuffix(s.call, ")") {
 		return "returns"
 	}
 	return "is"
@@ -162,7 +162,7 @@ func (s failureSummary) titleCandidates() []string {
 // isComplete reports whether a title says everything that outcome says.
 func (s failureSummary) isComplete(title string) bool {
 	for _, part := range []string{s.call, s.raised, s.got, s.want, s.wantError} {
-		if part != "" && !strings.Contains(title, part) {
+		if part != "" && !strings.Contains(title, "`"+part+"`") {
 			return false
 		}
 	}

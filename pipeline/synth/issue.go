@@ -141,14 +141,17 @@ func (i issue) symptom(imports bool) string {
 	if imports {
 		code = s.code
 	}
-	if !strings.Contains(s.body, "\n") && s.isComplete(title) { // the code would only repeat the title
-		return paragraphs(title, i.suite(s)+" "+i.closing())
-	}
 	if s.got != "" && utf8.RuneCountInString(s.call) < maxTitle-20 {
 		title = i.Pick.choose("title", title, "Wrong result of `"+s.call+"`", title)
 	}
+	outcome := s.outcome(i.Pick)
+	if s.isComplete(title) { // the outcome, and a single line of code, would only repeat the title
+		if outcome = ""; !strings.Contains(s.body, "\n") {
+			return paragraphs(title, i.suite(s)+" "+i.closing())
+		}
+	}
 	intro := i.Pick.choose("intro", "To reproduce:", "Steps to reproduce:", "This code shows the problem:", "Example:", "What I run:")
-	return paragraphs(title, intro, indented(code), s.outcome(i.Pick), i.suite(s)+" "+i.closing())
+	return paragraphs(title, intro, indented(code), outcome, i.suite(s)+" "+i.closing())
 }
 
 // suite returns a sentence about the tests that fail.
@@ -171,7 +174,7 @@ func (i issue) note() string {
 	}
 	test, command := "`"+s.test+"`", "`"+i.Command+"`"
 	if !s.isInformative() { // the title has to name the test
-		where := i.Pick.choose("where", "To reproduce: "+command+".", "It fails in "+command+".")
+		where := i.Pick.choose("where", "To reproduce: "+command+".", "It fails with "+command+".")
 		if more := len(i.Failing) - 1; more > 0 {
 			where = "Seen in this and " + plural(more, "other test", "other tests") + " (" + command + ")."
 		}

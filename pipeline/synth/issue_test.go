@@ -22,19 +22,19 @@ var failures = map[string]struct {
 	f    Failure
 	want []string
 }{
-	"equal": {Failure{Type: "AssertionError", Left: "-1", Right: "3", Scene: &Scene{Relation: relationEqual, Call: "add(1, 2)", SelfContained: true}},
+	"equal": {Failure{Type: "AssertionError", Left: "-1", Right: "3", Scene: &Scene{Relation: relationEqual, Call: "add(1, 2)", Short: "add(...)", SelfContained: true}},
 		[]string{"add(1, 2)", "`-1`", "`3`"}},
-	"the expected value first": {Failure{Type: "AssertionError", Left: "'x'", Right: "'y'", Scene: &Scene{Relation: relationEqual, Call: "name(1)", Swapped: true, SelfContained: true}},
+	"the expected value first": {Failure{Type: "AssertionError", Left: "'x'", Right: "'y'", Scene: &Scene{Relation: relationEqual, Call: "name(1)", Short: "name(...)", Swapped: true, SelfContained: true}},
 		[]string{"`name(1)`", "`'y'`", "`'x'`"}},
 	"several lines": {Failure{Type: "AssertionError", Left: "3", Right: "2",
-		Scene: &Scene{Relation: relationEqual, Call: "len(c)", Imports: []string{"from store import Cache"}, Before: []string{"c = Cache(2)", "c.put(1)"}, SelfContained: true}},
+		Scene: &Scene{Relation: relationEqual, Call: "len(c)", Short: "len(...)", Imports: []string{"from store import Cache"}, Before: []string{"c = Cache(2)", "c.put(1)"}, SelfContained: true}},
 		[]string{"    from store import Cache\n\n    c = Cache(2)\n    c.put(1)\n    len(c)\n", "`3`", "`2`"}},
 	"true": {Failure{Type: "AssertionError", Scene: &Scene{Relation: relationTrue, Call: "1 in found(3)", SelfContained: true}}, []string{"`1 in found(3)`", "true"}},
-	"another exception": {Failure{Type: "KeyError", Message: "'a'", Scene: &Scene{Relation: relationEqual, Call: "look(1)", Want: "2", SelfContained: true}},
+	"another exception": {Failure{Type: "KeyError", Message: "'a'", Scene: &Scene{Relation: relationEqual, Call: "look(1)", Short: "look(...)", Want: "2", SelfContained: true}},
 		[]string{"`look(1)`", "`KeyError"}},
-	"nothing raised": {Failure{Type: "Failed", Message: "DID NOT RAISE <class 'ValueError'>", Scene: &Scene{Relation: relationRaises, Call: "parse(0)", Raises: "ValueError", SelfContained: true}},
+	"nothing raised": {Failure{Type: "Failed", Message: "DID NOT RAISE <class 'ValueError'>", Scene: &Scene{Relation: relationRaises, Call: "parse(0)", Short: "parse(...)", Raises: "ValueError", SelfContained: true}},
 		[]string{"`parse(0)`", "`ValueError`"}},
-	"the wrong exception": {Failure{Type: "KeyError", Message: "0", Scene: &Scene{Relation: relationRaises, Call: "parse(0)", Raises: "ValueError", SelfContained: true}},
+	"the wrong exception": {Failure{Type: "KeyError", Message: "0", Scene: &Scene{Relation: relationRaises, Call: "parse(0)", Short: "parse(...)", Raises: "ValueError", SelfContained: true}},
 		[]string{"`parse(0)`", "`ValueError`", "KeyError"}},
 }
 

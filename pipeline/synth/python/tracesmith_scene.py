@@ -54,12 +54,14 @@ def scene(frame, line):
 
 
 def without_arguments(call):
-    """Returns f(...) for f(1, 2), or "" if the expression is not a call."""
+    """Returns f(...) for f(1, 2) and f() for f(), or "" if the expression is not a call."""
     try:
         node = ast.parse(call, mode="eval").body
     except SyntaxError:
         return ""
-    return ast.get_source_segment(call, node.func) + "(...)" if isinstance(node, ast.Call) and node.args + node.keywords else ""
+    if not isinstance(node, ast.Call):
+        return ""
+    return ast.get_source_segment(call, node.func) + ("(...)" if node.args + node.keywords else "()")
 
 
 class Source:
