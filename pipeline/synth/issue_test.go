@@ -282,3 +282,17 @@ func TestFailingCommandIsNotALeak(t *testing.T) {
 		t.Errorf("refused: %v", r.Leaks)
 	}
 }
+
+// unittest prints only the first line of the failing statement, so names on other lines are not known from the output.
+func TestOutputOfUnittestHasOneLineOfTheStatement(t *testing.T) {
+	trial := &Trial{Failures: []Failure{{Statement: "self.assertEqual(\n    book._settle(1), 2)", Scene: &Scene{Call: "book._settle(1)", Before: []string{"book = open_book()"}}}}}
+	for _, c := range []struct {
+		command command
+		shown   bool
+	}{{command{runner: runPytest}, true}, {command{runner: runPytest, argv: []string{"--tb=short"}}, false}, {command{runner: runUnittest}, false}} {
+		out := failureOutput(trial, c.command)
+		if strings.Contains(out, "_settle") != c.shown || strings.Contains(out, "open_book") != c.shown || !strings.Contains(out, "assertEqual") {
+			t.Errorf("%+v: %q", c.command, out)
+		}
+	}
+}

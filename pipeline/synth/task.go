@@ -22,7 +22,7 @@ const (
 
 // failureOutput returns what the output of the failing tests shows. An issue text may use
 // names from it, because an agent sees them anyway. By default, pytest also shows the code
-// of a test up to the statement that fails.
+// of a test up to the statement that fails. unittest shows only the first line of that statement.
 func failureOutput(t *Trial, c command) string {
 	showsCode := c.runner == runPytest && !slices.ContainsFunc(c.argv, func(arg string) bool { return strings.HasPrefix(arg, "--tb") })
 	var b strings.Builder
@@ -30,14 +30,14 @@ func failureOutput(t *Trial, c command) string {
 		b.WriteString(id + "\n")
 	}
 	for _, f := range t.Failures {
-		b.WriteString(f.Text + "\n" + f.Message + "\n" + f.Statement + "\n")
+		b.WriteString(f.Text + "\n" + f.Message + "\n" + firstLine(f.Statement) + "\n")
 		for _, frame := range f.Frames {
 			b.WriteString(frame.File + " " + frame.Function + "\n")
 		}
-		if f.Scene != nil {
-			b.WriteString(f.Scene.Call + " " + f.Scene.Raises + "\n")
-			if showsCode {
-				b.WriteString(strings.Join(f.Scene.Before, "\n") + "\n")
+		if showsCode {
+			b.WriteString(f.Statement + "\n")
+			if f.Scene != nil {
+				b.WriteString(f.Scene.Call + " " + f.Scene.Raises + "\n" + strings.Join(f.Scene.Before, "\n") + "\n")
 			}
 		}
 	}

@@ -136,6 +136,31 @@ func TestOnlyCodeInUseIsSubtracted(t *testing.T) {
 	}
 }
 
+// The expressions in f-strings are code in use.
+func TestExpressionsInFormattedStringsAreCode(t *testing.T) {
+	base := "def pairs(value, safe):\n    first = f\"{{x}}={quote(v, safe)}, {value!r:>{width(safe)}}\"\n    return \",\".join(quote(safe, v) for v in value)\n"
+	for name, c := range map[string]struct {
+		text  string
+		found bool
+	}{
+		"as it is":           {base, false},
+		"in an rf-string":    {strings.Replace(base, "f\"{{x}}", "rf\"{{x}}", 1), false},
+		"in a plain string":  {strings.Replace(base, "f\"{{x}}", "\"{{x}}", 1), true},
+		"between two braces": {strings.Replace(base, "={quote(v, safe)}", "={{quote(v, safe)}}", 1), true},
+	} {
+		found, err := Search(changesOf("shelf/pairs.py", c.text, strings.Replace(c.text, "quote(safe, v)", "quote(v, safe)", 1)), repo{"shelf/pairs.py": c.text}.files)
+		if err != nil || len(found) > 0 != c.found {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+	}
+	if got, inString := code(base); got != base || inString[strings.Index(base, "quote")] || !inString[strings.Index(base, "{{x}}")] {
+		t.Errorf("%q", got)
+	}
+	if got, _ := code("x = f\"\"\"a {run(1)} b\"\"\"\n"); !strings.Contains(got, "run(1)") || strings.Contains(got, "b") {
+		t.Errorf("%q", got)
+	}
+}
+
 // A short function with other names is a finding only if it calls a builtin. Other short functions are often equal by
 // chance, even if they contain a keyword.
 func TestShortRenamedFunctionsNeedABuiltin(t *testing.T) {

@@ -26,10 +26,16 @@ func code(text string) (blanked string, inString []bool) {
 				i++
 				continue
 			}
-			if long || atStart {
-				blank(out[i:end])
-			} else {
-				for k := i + 1; k < end-1; k++ {
+			runs := func(int) bool { return false }
+			if isFormatted(text, i) && !atStart {
+				runs = replacementFields(text, i, end)
+			}
+			for k := i; k < end; k++ {
+				switch {
+				case runs(k):
+				case (long || atStart) && out[k] != '\n':
+					out[k] = ' '
+				case !long && !atStart && k > i && k < end-1:
 					inString[k] = true
 				}
 			}
@@ -51,6 +57,35 @@ func code(text string) (blanked string, inString []bool) {
 	}
 	blankUnreachable(out)
 	return string(out), inString
+}
+
+// isFormatted reports whether the string that starts at i is an f-string.
+func isFormatted(text string, i int) bool {
+	prefix := text[max(0, i-2):i]
+	if len(prefix) == 2 && strings.IndexByte("fFrR", prefix[0]) < 0 {
+		prefix = prefix[1:]
+	}
+	return strings.ContainsAny(prefix, "fF") && strings.Trim(prefix, "fFrR") == ""
+}
+
+// replacementFields returns a function that tells whether a byte of an f-string from one offset to another is in a
+// replacement field, whose content runs.
+func replacementFields(text string, from, to int) func(int) bool {
+	depth, fields := 0, make([]bool, to-from)
+	for k := from; k < to; k++ {
+		c := text[k]
+		if depth == 0 && (c == '{' || c == '}') && k+1 < to && text[k+1] == c {
+			k++ // a brace of the text
+			continue
+		}
+		if c == '}' {
+			depth = max(depth-1, 0)
+		}
+		if fields[k-from] = depth > 0; c == '{' {
+			depth++
+		}
+	}
+	return func(k int) bool { return fields[k-from] }
 }
 
 // blank overwrites everything except for line ends with spaces.
