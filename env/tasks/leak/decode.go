@@ -3,26 +3,18 @@ package leak
 import (
 	"encoding/hex"
 	"encoding/json"
-	"html"
 	"io"
 	"mime/quotedprintable"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // maxText is the number of bytes of a text in which encoded parts are searched for.
 const maxText = 4 << 20
 
-var (
-	markupTag    = regexp.MustCompile(`<[^<>]{0,200}>|\x1b\[[0-9;]*m`)
-	percent      = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
-	wordDiffSign = regexp.MustCompile(`\[-[^\n]*?-\]|\{\+|\+\}`)
-	linePrefix   = regexp.MustCompile(`^[ \t]*(?:[|>*!%;]+|//+|--+|/\*+|\d+[:|.)]?(?:[ \t]|$))[ \t]?`)
-)
+var percent = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 
 // decode calls next with the decoded parts of a text, and with the text in other readings.
 func (u *unpacker) decode(text string, next func(string, []byte)) {
@@ -47,111 +39,6 @@ func (u *unpacker) decode(text string, next func(string, []byte)) {
 }
 
 var badPercent = regexp.MustCompile(`%([^0-9a-fA-F]|[0-9a-fA-F][^0-9a-fA-F]|.?$)`)
-
-// plainReadings calls next with the text without escapes, markup, line prefixes and the like.
-func (u *unpacker) plainReadings(text string, next func(string, []byte)) {
-	if strings.Count(text, `\`) > 1 {
-		next("escaped", unescaped(text))
-	}
-	if strings.Contains(text, "&") || strings.Contains(text, "</") || strings.Contains(text, "\x1b[") {
-		if plain := html.UnescapeString(markupTag.ReplaceAllString(text, "")); plain != text {
-			next("markup", []byte(plain))
-		}
-	}
-	if trimmed := strings.TrimSpace(text); trimmed != "" && (trimmed[0] == '{' || trimmed[0] == '[') {
-		next("JSON", jsonStrings(trimmed))
-	}
-	if code := codeInStrings(text); len(code) > 0 {
-		next("strings and comments", code)
-	}
-	if hasLinePrefixes(text) {
-		lines := strings.Split(text, "\n")
-		for _, side := range []string{"-", "+"} {
-			var out strings.Builder
-			for _, line := range lines {
-				if strings.HasPrefix(line, side) {
-					continue
-				}
-				line = strings.TrimLeft(line, "+-")
-				out.WriteString(line[len(linePrefix.FindString(line)):] + "\n")
-			}
-			next("lines with signs", []byte(out.String()))
-		}
-	}
-	if strings.Contains(text, "{+") {
-		next("words with signs", []byte(wordDiffSign.ReplaceAllString(text, "")))
-	}
-	if plain := norm.NFKC.String(text); len(plain) != len(text) {
-		next("other forms of letters", []byte(plain))
-	}
-	if lines := spacedLines(text); len(lines) > 0 {
-		var out strings.Builder
-		for _, line := range lines {
-			for _, w := range strings.Split(line, "  ") {
-				out.WriteString(strings.ReplaceAll(w, " ", "") + " ")
-			}
-			out.WriteByte('\n')
-		}
-		next("spaced letters", []byte(out.String()))
-	}
-}
-
-var (
-	longString   = regexp.MustCompile(`(?s)"""(.*?)"""|'''(.*?)'''`)
-	commentLines = regexp.MustCompile(`(?m)^(?:[ \t]*#.*\n){3,}`)
-	commentSign  = regexp.MustCompile(`(?m)^[ \t]*# ?`)
-	statement    = regexp.MustCompile(`(?m)^[ \t]*(?:(?:async )?def \w+\(|return\b|(?:if|for|while) .*:[ \t]*$|\w+ = \S)`)
-)
-
-// codeInStrings returns the statements in long strings and in comments of several lines, which may be a copy with other
-// names.
-func codeInStrings(text string) []byte {
-	var out []byte
-	add := func(part string) {
-		if len(statement.FindAllStringIndex(part, 2)) == 2 {
-			out = append(append(out, part...), '\n')
-		}
-	}
-	for _, m := range longString.FindAllStringSubmatch(text, -1) {
-		add(m[1] + m[2])
-	}
-	for _, lines := range commentLines.FindAllString(text, -1) {
-		add(commentSign.ReplaceAllString(lines, ""))
-	}
-	return out
-}
-
-// hasLinePrefixes reports whether at least two lines start with signs or numbers, as in patches, mails and listings.
-func hasLinePrefixes(text string) bool {
-	found := 0
-	for line := range strings.Lines(text) {
-		body := strings.TrimLeft(line, " \t")
-		if body == "" {
-			continue
-		}
-		if line[0] == '+' || line[0] == '-' || strings.IndexByte("|>*!%;/-0123456789", body[0]) >= 0 && linePrefix.MatchString(line) {
-			if found++; found > 1 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// spacedLines returns the lines with a space after each letter.
-func spacedLines(text string) (out []string) {
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		spaced := len(line) > 16
-		for i := 1; spaced && i < 16; i += 2 {
-			spaced = line[i] == ' '
-		}
-		if spaced {
-			out = append(out, line)
-		}
-	}
-	return out
-}
 
 // bracedCode matches the code of a character in JavaScript, Ruby, Rust and Perl, after the backslash.
 var bracedCode = regexp.MustCompile(`^[ux]\{([0-9a-fA-F]{1,6})\}`)
