@@ -97,6 +97,7 @@ type Run struct {
 	Tests       map[string]string  // id -> passed, failed, error, skipped, xfailed, xpassed
 	Seconds     map[string]float64 // id -> time of the test function without fixtures, if known
 	Uncollected []string           // ids of files and classes that the runner could not collect
+	Duplicates  []string           // ids that were reported more than once
 	// Finding explains why the results are untrusted or incomplete. It is "" for a complete run.
 	Finding string
 	// Untrusted is true if the results cannot be trusted, for example because the repository
@@ -114,7 +115,7 @@ type Run struct {
 // public returns the run in its exported form.
 func (r testRun) public() Run {
 	out := Run{Result: r.Result, Method: schemas.VerifyExitCode, Tests: r.tests, Seconds: r.seconds,
-		Uncollected: r.uncollected, Probe: r.probe, docs: r.docs}
+		Uncollected: r.uncollected, Duplicates: r.duplicates, Probe: r.probe, docs: r.docs}
 	if r.runners > 0 {
 		out.Method = r.method()
 	}

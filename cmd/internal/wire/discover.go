@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,39 +26,30 @@ type DiscoverOptions struct {
 	OnAttempt func(discover.Attempt)
 }
 
+// CanDiscover reports whether the sandboxes use interpreters of this machine, which Discover needs.
+func (w *Workbench) CanDiscover() bool {
+	kind := w.kind(schemas.Task{})
+	return kind == "bubblewrap" || kind == "local"
+}
+
 // Discover finds out how to run the tests of a repository, by trying setups in sandboxes. The error is a
 // *discover.NotFoundError or a *discover.NoPythonError if no setup runs them.
 func (w *Workbench) Discover(ctx context.Context, r synth.Repo, s DiscoverOptions) (discover.Result, error) {
-	if kind := w.kind(r.Task); kind != "bubblewrap" && kind != "local" {
-		return discover.Result{}, fmt.Errorf("setups are found with interpreters of this machine, which a sandbox of kind %s does not have: use bubblewrap", kind)
+	if !w.CanDiscover() {
+		return discover.Result{}, fmt.Errorf("setups are found with interpreters of this machine, which a sandbox of kind %s does not have: use bubblewrap", w.kind(r.Task))
 	}
 	paths := pythonPaths()
 	if w.cfg.Sandbox.Python != "" {
 		paths = []string{w.cfg.Sandbox.Python}
 	}
-	result, err := w.findSetup(ctx, r, s, interpreters(ctx, paths))
-	first, notFound := errors.AsType[*discover.NotFoundError](err)
-	if !notFound || s.Newest.IsZero() || ctx.Err() != nil {
-		return result, err
-	}
-	s.Newest = time.Time{} // the package index may not record dates, or packages of that date may no longer build
-	result, err = w.findSetup(ctx, r, s, interpreters(ctx, paths))
-	result.Attempts = append(first.Attempts, result.Attempts...)
-	if second, notFound := errors.AsType[*discover.NotFoundError](err); notFound {
-		second.Attempts = result.Attempts
-	}
-	return result, err
-}
-
-func (w *Workbench) findSetup(ctx context.Context, r synth.Repo, s DiscoverOptions, pythons []discover.Interpreter) (discover.Result, error) {
 	return discover.Find(ctx, discover.Config{
-		Interpreters: pythons, Newest: s.Newest, Version: s.Version, OnAttempt: s.OnAttempt,
-		Try: func(ctx context.Context, t schemas.Task, tree *workspace.Tree) (verify.Run, error) {
+		Interpreters: interpreters(ctx, paths), Newest: s.Newest, Version: s.Version, OnAttempt: s.OnAttempt,
+		Try: func(ctx context.Context, t schemas.Task, tree *workspace.Tree, variant verify.Variant) (verify.Run, error) {
 			v, err := w.verifier(ctx, t, tree)
 			if err != nil {
 				return verify.Run{}, err
 			}
-			return v.Observe(ctx, t, tree, nil, verify.Variant{})
+			return v.Observe(ctx, t, tree, nil, variant)
 		},
 	}, r.Task, r.Tree)
 }

@@ -54,7 +54,7 @@ func (w *Workbench) NewTask(ctx context.Context, n NewTaskOptions) (CreatedTask,
 	var fix scaffold.Fix
 	search := DiscoverOptions{OnAttempt: n.OnAttempt}
 	if n.Fix != "" || r.History != "" {
-		if fix, search, err = w.history(ctx, n, r, search); err != nil {
+		if fix, search, err = w.history(ctx, n, search); err != nil {
 			return CreatedTask{}, err
 		}
 	}
@@ -79,7 +79,7 @@ func (w *Workbench) NewTask(ctx context.Context, n NewTaskOptions) (CreatedTask,
 }
 
 // history reads the fix, if n names one, and completes s with the date and the version of the commit.
-func (w *Workbench) history(ctx context.Context, n NewTaskOptions, r synth.Repo, s DiscoverOptions) (fix scaffold.Fix, _ DiscoverOptions, err error) {
+func (w *Workbench) history(ctx context.Context, n NewTaskOptions, s DiscoverOptions) (fix scaffold.Fix, _ DiscoverOptions, err error) {
 	h, err := w.store.OpenHistory(n.Repo)
 	if err != nil && n.Fix == "" && !n.PinDate {
 		return fix, s, nil // for example a work tree whose history is elsewhere
@@ -239,6 +239,8 @@ func comments(made CreatedTask, fix scaffold.Fix) map[string]string {
 	}
 	if made.Pinned {
 		c["setup"] += "\nUV_EXCLUDE_NEWER leaves out packages that were released after the commit."
+	} else if found.NoLimit != "" {
+		c["setup"] += "\nPackages may be newer than the commit: " + found.NoLimit + "."
 	}
 	if fix.Hash != "" {
 		c["instructions"] = "From the commit message of the fix, without the parts that reveal it, or else from the failing tests."

@@ -22,9 +22,9 @@ const DefaultAttempts = 12
 
 // Config says what Find may use.
 type Config struct {
-	// Try sets up a task and runs its tests once. It returns a *setup.CommandError if a set-up command fails and a
+	// Try sets up a task and runs a variant of its tests once. It returns a *setup.CommandError if a set-up command fails and a
 	// *verify.TaskError if the task cannot be tested; any other error ends the search.
-	Try          func(ctx context.Context, t schemas.Task, tree *workspace.Tree) (verify.Run, error)
+	Try          func(ctx context.Context, t schemas.Task, tree *workspace.Tree, v verify.Variant) (verify.Run, error)
 	Interpreters []Interpreter // installed interpreters
 	Newest       time.Time     // packages released later are not installed; zero means no limit
 	Version      string        // version of the project, from git; "" if unknown
@@ -46,6 +46,16 @@ type Attempt struct {
 	Usable      bool     `json:"usable"`          // the runner collected tests, and enough of them pass
 }
 
+// Command returns the set-up command that installs packages, or "" if there is none.
+func (a Attempt) Command() string {
+	for _, c := range slices.Backward(a.Setup) {
+		if strings.HasPrefix(c, "uv pip install") {
+			return c
+		}
+	}
+	return strings.Join(a.Setup, "; ")
+}
+
 // Result is a setup that works.
 type Result struct {
 	Task     schemas.Task    // the given task with Python, Setup, Entrypoint and Tests.Method
@@ -57,25 +67,53 @@ type Result struct {
 	Attempts []Attempt
 	Run      verify.Run // the test run with this setup
 	Slow     bool       // the tests did not finish within the time limit
+	NoLimit  string     // why Config.Newest is not respected, "" if it is
 }
 
 // NotFoundError says that no plan worked.
 type NotFoundError struct {
 	Facts    []Fact
 	Attempts []Attempt
+	Unknown  []string // missing modules that no known package provides
+}
+
+// notFound begins the messages of a NotFoundError.
+const notFound = "no way to run the tests was found"
+
+// summary returns the message with the error of the first plan, for which there is the most evidence.
+func (e *NotFoundError) summary() string {
+	if len(e.Attempts) == 0 {
+		return notFound + ": the repository has no test files"
+	}
+	return fmt.Sprintf("%s in %d attempts; the first: %s", notFound, len(e.Attempts), e.Attempts[0].Error)
 }
 
 func (e *NotFoundError) Error() string {
 	if len(e.Attempts) == 0 {
-		return "no way to run the tests was found: the repository has no test files"
+		return e.summary()
 	}
 	var out strings.Builder
-	out.WriteString("no way to run the tests was found. These plans were tried:")
+	out.WriteString(notFound + ". These plans were tried:")
 	for i, a := range e.Attempts {
-		commands := a.Setup[max(0, len(a.Setup)-1):] // the earlier ones only install uv and set variables
-		fmt.Fprintf(&out, "\n  %d. Python %s, %s (%s)\n     %s", i+1, a.Python, strings.Join(append(slices.Clone(commands), a.Entrypoint), "; "), a.Why, a.Error)
+		commands := slices.DeleteFunc([]string{a.Command(), a.Entrypoint}, func(c string) bool { return c == "" })
+		fmt.Fprintf(&out, "\n  %d. Python %s, %s (%s)\n     %s", i+1, a.Python, strings.Join(commands, "; "), a.Why, a.Error)
+	}
+	if len(e.Unknown) > 0 {
+		fmt.Fprintf(&out, "\nNothing was installed for the missing modules %s, because their names do not tell which package provides them: list the packages in the repository's requirements for tests.",
+			strings.Join(e.Unknown, ", "))
 	}
 	return out.String()
+}
+
+// Refusal returns in one sentence why Find found no setup, or "" if err is another error.
+func Refusal(err error) string {
+	if e, ok := errors.AsType[*NotFoundError](err); ok {
+		return e.summary()
+	}
+	if e, ok := errors.AsType[*NoPythonError](err); ok {
+		return e.Error()
+	}
+	return ""
 }
 
 // outcome is the result of an attempt.
@@ -85,6 +123,7 @@ type outcome struct {
 	run         verify.Run
 	setupFailed bool
 	output      string // of the failed set-up command, or of the tests
+	foreign     string // a module of the checkout that was imported from elsewhere, see foreignImport
 	cause       string // why tests do not pass; "" if all do
 	passed      int
 	failed      int
@@ -109,7 +148,7 @@ func (o outcome) complete() bool {
 
 // slow reports whether all tests are collected and some pass, but not all finish within the time limit.
 func (o outcome) slow() bool {
-	return o.run.TimedOut && o.passed > 0 && len(o.uncollected) == 0
+	return o.run.TimedOut && o.foreign == "" && o.passed > 0 && len(o.uncollected) == 0
 }
 
 // search is one call of Find.
@@ -118,12 +157,15 @@ type search struct {
 	e        *evidence
 	base     schemas.Task
 	tree     *workspace.Tree
+	probe    *verify.Probe
+	newest   time.Time // packages released later are not installed; zero means no limit
+	noLimit  string    // as in Result
 	attempts []Attempt
 	seen     map[string]bool // commands that were tried
 	best     outcome
 	why      string // evidence for best
-	// stop ends the search: another plan cannot make slow tests faster, and must not hide that the repository makes
-	// results untrustworthy.
+	// stop ends the search: another plan cannot make slow tests faster or add what the checkout lacks, and must not hide
+	// that the repository makes results untrustworthy.
 	stop bool
 }
 
@@ -134,7 +176,10 @@ func Find(ctx context.Context, cfg Config, base schemas.Task, tree *workspace.Tr
 	cfg.Attempts = cmp.Or(cfg.Attempts, DefaultAttempts)
 	e := gather(tree)
 	e.version = cmp.Or(e.version, cfg.Version)
-	plans, err := e.plans(cfg.Interpreters)
+	plans, err := e.plans(inTime(cfg.Interpreters, cfg.Newest))
+	if _, ok := errors.AsType[*NoPythonError](err); ok {
+		plans, err = e.plans(cfg.Interpreters)
+	}
 	if err != nil {
 		return Result{Facts: e.facts}, err
 	}
@@ -145,20 +190,40 @@ func Find(ctx context.Context, cfg Config, base schemas.Task, tree *workspace.Tr
 	if err != nil {
 		return Result{}, err
 	}
-	s := &search{cfg: cfg, e: e, base: base, tree: tree, seen: map[string]bool{}}
+	s := &search{cfg: cfg, e: e, base: base, tree: tree, probe: e.probe(), newest: cfg.Newest, seen: map[string]bool{}}
+	err = s.tryAll(ctx, plans)
+	if err == nil && !s.best.usable && !s.stop && !s.newest.IsZero() {
+		// Packages of that date may not build anymore.
+		s.dropLimit("no plan works with packages of that time")
+		s.cfg.Attempts += len(s.attempts)
+		err = s.tryAll(ctx, plans)
+	}
+	if err != nil {
+		return Result{Facts: e.facts, Attempts: s.attempts}, err
+	}
+	if !s.best.usable {
+		return Result{Facts: e.facts, Attempts: s.attempts}, &NotFoundError{e.facts, s.attempts, e.unknown}
+	}
+	return Result{Task: s.best.task, Tree: tree, Python: s.best.plan.python, Added: added, Why: s.why, Facts: e.facts,
+		Attempts: s.attempts, Run: s.best.run, Slow: s.best.slow(), NoLimit: s.noLimit}, nil
+}
+
+// dropLimit lets the following attempts install packages of any date.
+func (s *search) dropLimit(why string) {
+	s.newest, s.noLimit = time.Time{}, why
+}
+
+// tryAll tries plans until one is complete.
+func (s *search) tryAll(ctx context.Context, plans []plan) error {
 	for _, p := range plans {
 		if err := s.tryWithRepairs(ctx, p); err != nil {
-			return Result{Facts: e.facts, Attempts: s.attempts}, err
+			return err
 		}
-		if s.best.complete() || s.stop || len(s.attempts) >= cfg.Attempts {
+		if s.best.complete() || s.stop || len(s.attempts) >= s.cfg.Attempts {
 			break
 		}
 	}
-	if !s.best.usable {
-		return Result{Facts: e.facts, Attempts: s.attempts}, &NotFoundError{e.facts, s.attempts}
-	}
-	return Result{Task: s.best.task, Tree: tree, Python: s.best.plan.python, Added: added, Why: s.why, Facts: e.facts,
-		Attempts: s.attempts, Run: s.best.run, Slow: s.best.slow()}, nil
+	return nil
 }
 
 // tryWithRepairs tries a plan, and repairs and tries it again as long as its errors suggest a change.
@@ -186,7 +251,16 @@ func (s *search) tryWithRepairs(ctx context.Context, p plan) error {
 		if o.usable && o.failed == 0 && len(o.uncollected) == 0 {
 			return nil
 		}
+		if o.setupFailed && !s.newest.IsZero() && noUploadDate.MatchString(o.output) {
+			s.dropLimit("the package index does not say when packages were released")
+			why = "without the limit of the date: " + s.noLimit
+			continue
+		}
 		if p, why = s.e.repair(p, o); why == "" {
+			if missing := s.e.missingTestModule(o.output); missing != "" && o.passed == 0 {
+				s.attempts[len(s.attempts)-1].Error += ": the checkout lacks " + missing + ", which its tests import"
+				s.stop = true
+			}
 			return nil
 		}
 	}
@@ -196,7 +270,7 @@ func (s *search) tryWithRepairs(ctx context.Context, p plan) error {
 // try runs one plan. fresh is false if a plan with the same commands was tried before.
 func (s *search) try(ctx context.Context, p plan, why string) (o outcome, fresh bool, err error) {
 	t := s.base
-	t.Python, t.Setup, t.Entrypoint = p.python.Path, p.setup(s.e, s.cfg.Newest), p.entrypoint()
+	t.Python, t.Setup, t.Entrypoint = p.python.Path, p.setup(s.e, s.newest), p.entrypoint()
 	t.Tests.Method, t.Visibility = "", ""
 	key := strings.Join(append(slices.Clone(t.Setup), t.Python, t.Entrypoint), "\x00")
 	if s.seen[key] {
@@ -205,7 +279,7 @@ func (s *search) try(ctx context.Context, p plan, why string) (o outcome, fresh 
 	s.seen[key] = true
 	t = taskfile.Complete(t, t.Source)
 	start := time.Now()
-	run, err := s.cfg.Try(ctx, t, s.tree)
+	run, err := s.cfg.Try(ctx, t, s.tree, verify.Variant{Probe: s.probe})
 	o, err = judge(run, err)
 	if err != nil {
 		return o, false, err
@@ -246,13 +320,18 @@ func judge(run verify.Run, err error) (outcome, error) {
 			o.cause = cmp.Or(o.cause, id+" "+run.Tests[id])
 		}
 	}
+	o.foreign = foreignImport(run.Probe)
 	o.uncollected = slices.Clone(run.Uncollected)
 	slices.Sort(o.uncollected)
 	knownRunner := run.Method != schemas.VerifyExitCode
 	// A bug makes some tests fail. If nearly all fail, the setup is incomplete.
-	o.usable = knownRunner && o.passed > 0 && o.failed <= maxFailing*o.passed && (run.Finding == "" || o.slow())
+	o.usable = knownRunner && o.foreign == "" && o.passed > 0 && o.failed <= maxFailing*o.passed && (run.Finding == "" || o.slow())
 	switch {
-	case run.Untrusted || run.TimedOut:
+	case run.Untrusted:
+		o.cause = run.Finding
+	case o.foreign != "":
+		o.cause = o.foreign
+	case run.TimedOut:
 		o.cause = run.Finding
 	case run.Finding != "" || !knownRunner || len(o.uncollected) > 0:
 		o.cause = cmp.Or(verify.Cause(run.Output), run.Finding)

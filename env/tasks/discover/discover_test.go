@@ -21,7 +21,7 @@ func (w fakeSandbox) find(t *testing.T, files string) (Result, error) {
 	t.Helper()
 	return Find(t.Context(), Config{
 		Interpreters: pythons,
-		Try: func(_ context.Context, task schemas.Task, _ *workspace.Tree) (verify.Run, error) {
+		Try: func(_ context.Context, task schemas.Task, _ *workspace.Tree, _ verify.Variant) (verify.Run, error) {
 			return w(strings.Join(append(task.Setup, task.Entrypoint), "; "))
 		},
 	}, schemas.Task{InstanceID: "a", Source: "dir"}, treeOf(t, files))
@@ -58,7 +58,8 @@ func TestPlansAreRepaired(t *testing.T) {
 		"an option":           {project + pytestFile, unstarted("usage: x\n__main__.py: error: unrecognized arguments: --timeout=3 --durations=2\n  rootdir: /testbed\n"), "pytest-timeout"},
 		"required plugins":    {project + pytestFile, unstarted("ERROR: Missing required plugins: pytest-django, pytest-env>=1\n"), "pytest-django 'pytest-env>=1'"},
 		"a module":            {project + pytestFile, uncollected("E   ModuleNotFoundError: No module named 'yaml'\n", "tests/test_a.py"), "PyYAML"},
-		"what tests import":   {project + pytestFile + "import odd_one.part\n", uncollected("E   ModuleNotFoundError: No module named 'odd_one'\n", "tests/test_a.py"), "odd-one"},
+		"a well-known module": {project + pytestFile, uncollected("E   ModuleNotFoundError: No module named 'more_itertools'\n", "tests/test_a.py"), "more-itertools"},
+		"a dependency":        {"-- pyproject.toml --\n[project]\nname = \"a\"\ndependencies = [\"odd-one\"]\n" + pytestFile, uncollected("E   ModuleNotFoundError: No module named 'odd_one'\n", "tests/test_a.py"), "pytest odd-one"},
 		"part of an extra":    {project + "[project.optional-dependencies]\ndiagrams = [\"railroad-diagrams\"]\n" + pytestFile + "import railroad\n", uncollected("E   ModuleNotFoundError: No module named 'railroad'\n", "tests/test_a.py"), "railroad-diagrams"},
 		"a fixture":           {project + pytestFile, passing("E       fixture 'mocker' not found\n", "passed", "error"), "pytest-mock"},
 		"async tests":         {project + pytestFile + "import anyio\n", passing("async def functions are not natively supported.\n", "passed", "failed"), "anyio"},
@@ -77,15 +78,16 @@ func TestPlansAreRepaired(t *testing.T) {
 	}
 }
 
-// A package is not installed because only an error message names it.
+// Anyone can register a package with the name of a module. Such names are not installed, even if the tests import them.
 func TestUnknownModulesAreNotInstalled(t *testing.T) {
 	_, err := fakeSandbox(func(commands string) (verify.Run, error) {
 		if strings.Contains(commands, "evil") {
 			t.Errorf("installs it: %s", commands)
 		}
 		return uncollected("E   ModuleNotFoundError: No module named 'evil'\n", "tests/test_a.py"), nil
-	}).find(t, project+pytestFile)
-	if none, ok := errors.AsType[*NotFoundError](err); !ok || none.Attempts[0].Error != "ModuleNotFoundError: No module named 'evil'" {
+	}).find(t, project+pytestFile+"import evil\n")
+	none, ok := errors.AsType[*NotFoundError](err)
+	if !ok || none.Attempts[0].Error != "ModuleNotFoundError: No module named 'evil'" || !strings.Contains(err.Error(), "Nothing was installed for the missing modules evil, because") {
 		t.Error(err)
 	}
 }
@@ -128,6 +130,16 @@ func TestFailuresAreListed(t *testing.T) {
 	}
 }
 
+// No plan can add a module that is missing in the checkout's own tests.
+func TestMissingTestModuleEndsTheSearch(t *testing.T) {
+	_, err := fakeSandbox(func(string) (verify.Run, error) {
+		return uncollected("E   ModuleNotFoundError: No module named 'tests.helper'\n", "tests/test_a.py"), nil
+	}).find(t, project+pytestFile)
+	if none, ok := errors.AsType[*NotFoundError](err); !ok || len(none.Attempts) != 1 || !strings.HasSuffix(err.Error(), "'tests.helper': the checkout lacks tests/helper.py, which its tests import") {
+		t.Error(err)
+	}
+}
+
 // If tests cannot be collected, the search first leaves out files outside of the test directories, then a few files.
 func TestPlansAreNarrowed(t *testing.T) {
 	files := project + pytestFile
@@ -146,6 +158,21 @@ func TestPlansAreNarrowed(t *testing.T) {
 	}).find(t, files)
 	if err != nil || found.Task.Entrypoint != "python3 -m pytest -q tests --ignore=tests/test_b.py" {
 		t.Errorf("%v: %v", err, found.Attempts)
+	}
+}
+
+// A test whose id is reported twice cannot judge a patch.
+func TestTestsWithSameIDAreLeftOut(t *testing.T) {
+	found, err := fakeSandbox(func(commands string) (verify.Run, error) {
+		if strings.HasSuffix(commands, "-q --deselect=tests/test_a.py::test_b") {
+			return passing("", "passed", "passed", "passed"), nil
+		}
+		r := passing("", "passed", "passed", "passed", "passed")
+		r.Finding, r.Duplicates = "test reported twice: tests/test_a.py::test_b", []string{"tests/test_a.py::test_b"}
+		return r, nil
+	}).find(t, project+pytestFile)
+	if err != nil || len(found.Attempts) != 2 || found.Why != "left out 1 test whose id is not unique, such as tests/test_a.py::test_b" {
+		t.Errorf("%v: %v, %s", err, found.Attempts, found.Why)
 	}
 }
 
@@ -215,7 +242,7 @@ func TestOtherErrorsEndTheSearch(t *testing.T) {
 func TestDatesLimitPackages(t *testing.T) {
 	found, err := Find(t.Context(), Config{
 		Interpreters: pythons, Newest: time.Date(2024, 5, 6, 0, 0, 0, 0, time.UTC),
-		Try: func(context.Context, schemas.Task, *workspace.Tree) (verify.Run, error) {
+		Try: func(context.Context, schemas.Task, *workspace.Tree, verify.Variant) (verify.Run, error) {
 			return passing("", "passed"), nil
 		},
 	}, schemas.Task{InstanceID: "a"}, treeOf(t, project+pytestFile))

@@ -46,8 +46,9 @@ type evidence struct {
 	python       []Fact   // version specifiers
 	classifiers  []string // minor versions of Python that trove classifiers name
 	dependencies bool     // the project needs other packages
+	compiled     bool     // the project has extension modules
 	sets         []requirementSet
-	known        []string        // requirements of all extras and groups
+	known        []string        // requirements of the project, and of all extras and groups
 	addopts      string          // pytest options in settings
 	plugins      []string        // distributions that the settings of pytest need
 	pytest       bool            // something names pytest
@@ -55,6 +56,7 @@ type evidence struct {
 	source       string          // directory of the packages, "" if it is the root
 	tests        []string        // directories of tests, or test files in the root
 	imports      map[string]bool // top-level modules that the tests import
+	unknown      []string        // missing modules that no known package provides
 }
 
 // gather reads the evidence from the files of a checkout.

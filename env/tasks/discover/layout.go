@@ -15,6 +15,14 @@ var (
 	testFunction = regexp.MustCompile(`(?m)^(?:async )?def test_`)
 )
 
+// extensionSources are the file name extensions of sources of extension modules.
+var extensionSources = strings.Fields(".c .cc .cpp .pyx .rs .f .f90")
+
+// noProgram reports whether a directory holds tests or documentation, and not the program.
+func noProgram(dir string) bool {
+	return testDir.MatchString(dir) || dir == "docs" || dir == "doc" || dir == "examples"
+}
+
 // isTest reports whether a Python file contains tests or code for tests.
 func isTest(file string) bool {
 	if !strings.HasSuffix(file, ".py") {
@@ -28,9 +36,8 @@ func isTest(file string) bool {
 func (e *evidence) readLayout() {
 	var hasTestCases, hasTestFunctions, importsPytest bool
 	for _, file := range e.paths {
-		if strings.HasPrefix(file, "src/") && path.Base(file) == "__init__.py" && strings.Count(file, "/") == 2 ||
-			strings.HasPrefix(file, "src/") && strings.HasSuffix(file, ".py") && strings.Count(file, "/") == 1 && e.project != "" {
-			e.source = "src"
+		if slices.Contains(extensionSources, path.Ext(file)) && !slices.ContainsFunc(strings.Split(path.Dir(file), "/"), noProgram) {
+			e.compiled = true
 		}
 		if !isTest(file) || strings.HasPrefix(file, "docs/") || strings.HasPrefix(file, "examples/") {
 			continue
@@ -46,6 +53,7 @@ func (e *evidence) readLayout() {
 			e.tests = append(e.tests, testRoot(file))
 		}
 	}
+	e.source = e.sourceDir()
 	if e.source != "" {
 		e.addFact("layout", "packages in "+e.source, e.source)
 	}
@@ -57,6 +65,27 @@ func (e *evidence) readLayout() {
 		return slices.ContainsFunc(s.listed, func(r string) bool { return strings.HasPrefix(distribution(r), "pytest") })
 	})
 	e.unittest = hasTestCases && !e.pytest
+}
+
+// sourceDir returns the directory that holds the packages, "" if it is the root.
+func (e *evidence) sourceDir() string {
+	inRoot := slices.ContainsFunc(e.paths, func(file string) bool {
+		dir, ok := strings.CutSuffix(file, "/__init__.py")
+		return ok && !strings.Contains(dir, "/") && !notImported[dir] && !slices.Contains(sourceRoots, dir)
+	})
+	for _, root := range sourceRoots {
+		if root == "" || root != "src" && inRoot {
+			continue
+		}
+		for _, file := range e.paths {
+			rest, below := strings.CutPrefix(file, root+"/")
+			isPackage := path.Base(rest) == "__init__.py" && strings.Count(rest, "/") == 1
+			if below && (isPackage || e.project != "" && strings.HasSuffix(rest, ".py") && !strings.Contains(rest, "/") && rest != "__init__.py") {
+				return root
+			}
+		}
+	}
+	return ""
 }
 
 // testRoot returns the outermost directory of tests around a test file, or else the file's directory. It returns the

@@ -42,6 +42,34 @@ var distributionOf = parsePairs(`yaml PyYAML bs4 beautifulsoup4 dateutil python-
 	absl absl-py odf odfpy Levenshtein python-Levenshtein dns dnspython rest_framework djangorestframework faker Faker
 	flask_sqlalchemy Flask-SQLAlchemy zope zope.interface tests_common pytest testfixtures testfixtures ddt ddt`)
 
+// wellKnown are distributions that provide a module of the same name, apart from - and _. Only these are installed for a
+// module that the repository's metadata does not explain.
+var wellKnown = wordSet(`aiofiles aiohttp aiosqlite alembic altair annotated-types antlr4-python3-runtime anyio apscheduler arrow asgiref astor
+	astroid asttokens async-timeout asyncpg attrs autobahn babel backoff bcrypt bidict black bleach blessed blinker blosc bokeh boltons boto
+	boto3 botocore bottle brotli cachecontrol cachelib cachetools cattrs celery certifi cffi chardet charset-normalizer cheroot cherrypy click
+	cloudpickle colorama coloredlogs colorlog commonmark construct contextlib2 coverage croniter cryptography cssselect cssutils cycler
+	cython dask databases dataclasses-json dateparser decorator deepdiff defusedxml deprecated deprecation dill distlib distributed dnspython
+	docker docopt docstring-parser docutils ecdsa elasticsearch email-validator eventlet executing falcon fastapi fasteners feedparser filelock
+	flake8 flexmock fonttools freezegun frozendict frozenlist fsspec ftfy funcy furl future gast geopy gevent gmpy2 graphene graphql-core
+	graphviz greenlet grpcio gunicorn h11 h2 h5py hiredis hjson holidays hpack html5lib httmock httpcore httplib2 httpretty httptools httpx
+	humanfriendly humanize hyperframe hyperlink hypercorn hypothesis idna imageio immutables importlib-metadata importlib-resources inflect
+	inflection iniconfig invoke ipykernel ipython isodate isort itsdangerous jedi jeepney jinja2 jmespath joblib json5 jsonlines jsonpatch
+	jsonpath-ng jsonpickle jsonpointer jsonref jsonschema keyring kombu lark lazy-object-proxy librosa llvmlite lmdb logbook loguru lxml lz4
+	mako markdown markdown-it-py markdown2 markupsafe marshmallow matplotlib mccabe mechanize mistune mock mongoengine mongomock more-itertools
+	moto mpmath msgpack msgspec multidict mypy mypy-extensions natsort nbformat netaddr networkx nltk nose2 notebook numba numexpr numpy
+	oauthlib openpyxl orjson orderedmultidict packaging pandas parameterized paramiko parsel parso passlib pathlib2 pathspec patsy peewee pendulum
+	pep8 pexpect phonenumbers pika pillow pint platformdirs plotly pluggy ply polars portalocker prettytable prometheus-client prompt-toolkit
+	proto-plus psutil psycopg psycopg2 ptyprocess pure-eval py pyarrow pyasn1 pyasn1-modules pycodestyle pycountry pycparser pycurl pydantic
+	pydantic-core pydantic-settings pydot pyfakefs pyflakes pygments pyinstrument pymongo pymysql pynvml pyodbc pyparsing pyperclip pyproj
+	pyrsistent pytest pytest-django pytz pytz-deprecation-shim pywavelets qrcode rapidfuzz rarfile redis referencing regex reportlab requests
+	requests-mock requests-oauthlib requests-toolbelt responses respx rfc3986 rfc3987 rich rope rpds-py rsa ruamel-yaml s3transfer sanic scipy
+	scrapy seaborn selenium semantic-version semver sentry-sdk setproctitle shapely shellingham simplejson simpy six sniffio snowballstemmer
+	sortedcontainers soupsieve sphinx sqlalchemy sqlglot sqlparse starlette statsmodels structlog svgwrite sympy tables tabulate tblib tenacity
+	termcolor testfixtures testtools text-unidecode textdistance texttable tinycss2 toml tomli tomli-w tomlkit toolz toposort tornado tqdm
+	traitlets trio trustme twisted typeguard typer typing-extensions typing-inspect tzdata tzlocal ujson unidecode unittest2 uritemplate urllib3
+	uvicorn uvloop validators vcrpy virtualenv voluptuous waitress watchdog wcwidth webcolors webencodings webob websockets webtest werkzeug
+	wheel whoosh wrapt wsproto wtforms xarray xlrd xlsxwriter xlwt xmlschema xmltodict xxhash yarl zeroconf zipp zstandard`)
+
 // pluginOfFixture maps fixtures of pytest to the plugins that provide them.
 var pluginOfFixture = parsePairs(`mocker pytest-mock benchmark pytest-benchmark subtests pytest-subtests requests_mock requests-mock
 	httpserver pytest-httpserver faker Faker snapshot syrupy freezer pytest-freezer fs pyfakefs datadir pytest-datadir

@@ -22,7 +22,8 @@ const (
 // plan is one way to set up and test the repository.
 type plan struct {
 	python       Interpreter
-	project      int // importFromRoot, importFromPath or importInstalled
+	project      int  // importFromRoot, importFromPath or importInstalled
+	first        bool // put the source directory first on the module path, also if the project is installed
 	extras       []string
 	groups       []string
 	files        []string // requirements files
@@ -76,11 +77,10 @@ func (p *plan) addRequirement(requirement string) bool {
 // setup returns the set-up commands of the plan. newest is Config.Newest.
 func (p plan) setup(e *evidence, newest time.Time) []string {
 	var out []string
-	if p.project == importFromPath {
+	if p.project == importFromPath || p.first {
 		// The project comes first on the module path, because the tests must not import a released copy of it that
 		// some pytest plugin requires.
-		out = append(out, fmt.Sprintf(`echo "import sys; sys.path.insert(0, '%s')" > "$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/project.pth"`,
-			path.Join(schemas.DefaultWorkdir, e.source)))
+		out = append(out, fmt.Sprintf(`echo "import sys; sys.path.insert(0, '%s')" > "%s/project.pth"`, path.Join(schemas.DefaultWorkdir, e.source), sitePackages))
 	}
 	var words []string
 	if p.project == importInstalled {
@@ -106,8 +106,36 @@ func (p plan) setup(e *evidence, newest time.Time) []string {
 		out = append(out, "uv pip install 'setuptools<81' wheel")
 		install = append(install, "--no-build-isolation")
 	}
-	return append(out, shellwords.Command(append(install, words...)...))
+	out = append(out, shellwords.Command(append(install, words...)...))
+	if e.compiled && p.project == importInstalled {
+		out = append(out, keepExtensions)
+	}
+	return out
 }
+
+// sitePackages is a shell expression for the directory in which the active environment looks for modules.
+const sitePackages = `$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')`
+
+// keepExtensions copies the extension modules that the build has made in the repository into the environment, because
+// changes of the repository are not kept, and lets the interpreter find them there. A module in Python wins over an
+// extension module of the same name, because it can be debugged.
+const keepExtensions = `mkdir -p "$VIRTUAL_ENV/extensions"
+find . -name '*.so' -not -path './build/*' -exec cp --parents -t "$VIRTUAL_ENV/extensions" {} +
+cat > "` + sitePackages + `/project_extensions.py" <<END
+import sys
+from importlib.machinery import PathFinder
+
+class ExtensionFinder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        root, kept = "$PWD/", "$VIRTUAL_ENV/extensions/"
+        places = [kept + (p + "/")[len(root):] for p in path or sys.path if (p + "/").startswith(root)]
+        spec = PathFinder.find_spec(name, places, target)
+        return spec if spec and (spec.origin or "").endswith(".so") else None
+
+sys.meta_path.append(ExtensionFinder)
+END
+echo "import project_extensions" > "` + sitePackages + `/project_extensions.pth"`
 
 // removeCache removes uv's cache at the end of the set-up. During the set-up, the cache is in the environment because the home directory has
 // a small disk limit, and because uv can link files into the same file system instead of copying them.

@@ -122,6 +122,7 @@ func (e *evidence) readProject(project table) {
 func (e *evidence) addDependencies(list []string, from string) {
 	if len(list) > 0 {
 		e.dependencies = true
+		e.known = append(e.known, e.clean(list)...)
 		e.addFact("requirements", "of the package: "+strings.Join(list, " "), from)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	pep440 "github.com/aquasecurity/go-pep440-version"
 )
@@ -91,6 +92,24 @@ func (e *NoPythonError) Error() string {
 	}
 	return fmt.Sprintf("no installed Python fits: the repository needs %s; installed: %s: install a version that fits, or name one with sandbox.python",
 		strings.Join(needed, " and "), strings.Join(installed, ", "))
+}
+
+// releasedIn are the months in which the first releases of minor versions appeared.
+var releasedIn = parsePairs("3.8 2019-10 3.9 2020-10 3.10 2021-10 3.11 2022-10 3.12 2023-10 3.13 2024-10 3.14 2025-10")
+
+// inTime returns the interpreters whose minor version had been released at a time, or all if there are none or the time
+// is zero: packages of that time may not work with a newer Python.
+func inTime(installed []Interpreter, at time.Time) []Interpreter {
+	var out []Interpreter
+	for _, p := range installed {
+		if month := releasedIn[p.minor()]; month != "" && month <= at.Format("2006-01") {
+			out = append(out, p)
+		}
+	}
+	if len(out) == 0 {
+		return installed
+	}
+	return out
 }
 
 // interpreters returns the installed interpreters that the repository allows, best first: those that its classifiers

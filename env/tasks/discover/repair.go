@@ -1,7 +1,9 @@
 package discover
 
 import (
+	"cmp"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,8 +18,9 @@ var (
 	marker       = regexp.MustCompile(`'(asyncio|trio|anyio|django_db|timeout|benchmark|flaky|vcr|xdist_group)' not found in .markers. configuration|Unknown pytest\.mark\.(asyncio|trio|anyio|django_db|timeout|benchmark|flaky|vcr|xdist_group)\b`)
 	asyncTests   = regexp.MustCompile(`async def functions are not natively supported`)
 	minVersion   = regexp.MustCompile(`requires pytest-(\d+\.\d+)`)
-	removedAPI   = regexp.MustCompile(`PytestRemovedIn(\d+)Warning|Plugin\w+ has no attribute|cannot import name '\w+' from '_pytest|'Package' object has no attribute '(?:session|obj)'`)
+	removedAPI   = regexp.MustCompile(`(?m)^E .*PytestRemovedIn(\d+)Warning|Plugin\w+ has no attribute|cannot import name '\w+' from '_pytest|'Package' object has no attribute '(?:session|obj)'`)
 	notFoundDist = regexp.MustCompile(`(?i)because ([A-Za-z0-9._-]+) was not found in the package registry`)
+	noUploadDate = regexp.MustCompile(`missing an upload date|upload-time|exclude-newer`)
 	noExtra      = regexp.MustCompile(`does not have an extra named .?([\w.-]+)`)
 	buildNeeds   = regexp.MustCompile(`ModuleNotFoundError: No module named '(setuptools|pkg_resources|distutils|wheel)'`)
 	pluginOfMark = parsePairs(`asyncio pytest-asyncio trio pytest-trio anyio anyio django_db pytest-django timeout pytest-timeout benchmark pytest-benchmark
@@ -30,6 +33,13 @@ func (e *evidence) repair(p plan, o outcome) (_ plan, reason string) {
 	p = p.clone()
 	if o.setupFailed {
 		return e.repairSetup(p, o.output)
+	}
+	if o.foreign != "" {
+		if p.first {
+			return p, ""
+		}
+		p.first = true
+		return p, "put the checkout first on the module path: " + o.foreign
 	}
 	var changed []string
 	need := func(requirement, because string) {
@@ -63,7 +73,7 @@ func (e *evidence) repair(p plan, o outcome) (_ plan, reason string) {
 		need(e.asyncPlugin(), "tests are async functions")
 	}
 	for _, m := range noModule.FindAllStringSubmatch(o.output, -1) {
-		need(e.provider(m[1]), "it provides the module "+m[1])
+		need(e.provider(m[1]), "it provides the module "+m[1]+", which is missing")
 	}
 	if m := minVersion.FindStringSubmatch(o.output); m != nil {
 		need("pytest>="+m[1], "the settings require it")
@@ -74,6 +84,9 @@ func (e *evidence) repair(p plan, o outcome) (_ plan, reason string) {
 			version = m[1]
 		}
 		need("pytest<"+version, "the tests use a feature that pytest "+version+" removed")
+	}
+	if len(changed) == 0 && len(o.run.Duplicates) > 0 {
+		return e.deselect(p, o)
 	}
 	if len(changed) == 0 {
 		return e.narrow(p, o)
@@ -117,20 +130,17 @@ func (e *evidence) asyncPlugin() string {
 	return "pytest-asyncio"
 }
 
-// provider returns a requirement that provides a module, or "". It returns the module's own name only if the tests
-// import the module: a name that occurs only in an error message must not be looked up in a registry.
+// provider returns a requirement that provides a module, or "" if none is known. Names are never guessed, because anyone
+// can register the name of a module: the package is well known, or the repository lists it.
 func (e *evidence) provider(module string) string {
 	top, _, _ := strings.Cut(module, ".")
 	if e.hasModule(top) { // the tests must not import a released copy instead
 		return ""
 	}
-	if d := distributionOf[module]; d != "" {
+	if d := cmp.Or(distributionOf[module], distributionOf[top]); d != "" {
 		return d
 	}
-	if d := distributionOf[top]; d != "" {
-		return d
-	}
-	name := strings.ReplaceAll(strings.ToLower(top), "_", "-")
+	name := separators.ReplaceAllString(strings.ToLower(top), "-")
 	known := slices.Clone(e.known)
 	for _, s := range e.sets {
 		known = append(known, s.listed...)
@@ -145,21 +155,71 @@ func (e *evidence) provider(module string) string {
 			}
 		}
 	}
-	if !e.imports[top] {
-		return ""
+	if wellKnown[name] {
+		return name
 	}
-	return strings.ReplaceAll(top, "_", "-")
+	if !slices.Contains(e.unknown, top) {
+		e.unknown = append(e.unknown, top)
+	}
+	return ""
 }
 
-// hasModule reports whether a module is part of the repository.
+// hasModule reports whether a module is part of the repository: a package or module in a source directory, or beside
+// the tests.
 func (e *evidence) hasModule(module string) bool {
-	return slices.ContainsFunc(e.paths, func(p string) bool {
-		return p == module || p == module+".py" || strings.HasSuffix(p, "/"+module) || strings.HasSuffix(p, "/"+module+".py")
-	})
+	dirs := slices.Clone(sourceRoots)
+	for _, place := range e.tests {
+		dirs = append(dirs, strings.TrimSuffix(place, "/"), path.Dir(place))
+	}
+	for _, dir := range dirs {
+		at := path.Join(dir, module)
+		if _, found := slices.BinarySearch(e.paths, at+".py"); found {
+			return true
+		}
+		if i, _ := slices.BinarySearch(e.paths, at+"/"); i < len(e.paths) && strings.HasPrefix(e.paths[i], at+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// missingTestModule returns a module that cannot be imported from a package of tests in the checkout, "" if there is none.
+func (e *evidence) missingTestModule(output string) string {
+	for _, m := range noModule.FindAllStringSubmatch(output, -1) {
+		top, _, nested := strings.Cut(m[1], ".")
+		file := strings.ReplaceAll(m[1], ".", "/")
+		if nested && testDir.MatchString(top) && e.hasModule(top) && !e.hasModule(file) {
+			return file + ".py"
+		}
+	}
+	return ""
 }
 
 // maxIgnored is the largest share of the test files that a plan may leave out.
 const maxIgnored = 0.25
+
+// maxDeselected is the largest number of ids that a plan leaves out.
+const maxDeselected = 50
+
+// deselect leaves out the tests whose ids are reported more than once, because no patch can be judged by them.
+func (e *evidence) deselect(p plan, o outcome) (plan, string) {
+	ids := unique(o.run.Duplicates)
+	if p.unittest || len(ids) > maxDeselected || float64(len(ids)) > maxIgnored*float64(len(o.run.Tests)) {
+		return p, ""
+	}
+	for _, id := range ids {
+		if option := "--deselect=" + id; !slices.Contains(p.options, option) {
+			p.options = append(p.options, option)
+		} else {
+			return p, ""
+		}
+	}
+	what := "1 test whose id is not unique"
+	if len(ids) > 1 {
+		what = fmt.Sprintf("%d tests whose ids are not unique", len(ids))
+	}
+	return p, "left out " + what + ", such as " + ids[0]
+}
 
 // narrow leaves out files that cannot be collected: first all files outside of the directories of tests, then single
 // files.

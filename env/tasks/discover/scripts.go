@@ -193,11 +193,38 @@ func (e *evidence) readRequirements() {
 	}
 }
 
-var metadataVersion = regexp.MustCompile(`(?m)^Version: (\S+)`)
+var (
+	metadataVersion = regexp.MustCompile(`(?m)^Version: (\S+)`)
+	metadataPython  = regexp.MustCompile(`(?m)^Requires-Python: (.+)`)
+	metadataNeeds   = regexp.MustCompile(`(?m)^Requires-Dist: ([^;\n]+)(;.*)?$`)
+	markerExtra     = regexp.MustCompile(`extra\s*==\s*["']([^"']+)["']`)
+)
 
-// readMetadata reads the version of a source distribution.
+// readMetadata reads the metadata of a source distribution, which its build has computed.
 func (e *evidence) readMetadata() {
-	if m := metadataVersion.FindStringSubmatch(e.text("PKG-INFO")); m != nil {
+	const file = "PKG-INFO"
+	text, _, _ := strings.Cut(e.text(file), "\n\n") // the description follows
+	if m := metadataVersion.FindStringSubmatch(text); m != nil {
 		e.version = m[1]
+	}
+	if m := metadataPython.FindStringSubmatch(text); m != nil && len(e.python) == 0 {
+		e.requirePython(m[1], file+": Requires-Python")
+	}
+	var listed []string
+	extras := table{}
+	for _, m := range metadataNeeds.FindAllStringSubmatch(text, -1) {
+		r := strings.TrimSpace(m[1])
+		if extra := markerExtra.FindStringSubmatch(m[2]); extra != nil {
+			list, _ := extras[extra[1]].([]any)
+			extras[extra[1]] = append(list, r)
+		} else {
+			listed = append(listed, r)
+		}
+	}
+	if !e.dependencies {
+		e.addDependencies(listed, file+": Requires-Dist")
+	}
+	if !slices.ContainsFunc(e.sets, func(s requirementSet) bool { return s.extra != "" }) {
+		e.readExtras(extras, file+": Requires-Dist")
 	}
 }
