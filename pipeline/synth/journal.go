@@ -82,7 +82,7 @@ func openJournal(dir string, s settings) (*journal, error) {
 func (j *journal) load(path string, s settings) (int64, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, refuseForeign(filepath.Dir(path))
+		return 0, CheckOut(filepath.Dir(path))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("reading the journal: %w", err)
@@ -115,14 +115,27 @@ func (j *journal) load(path string, s settings) (int64, error) {
 	}
 }
 
-// refuseForeign returns an error if the directory, which has no journal, contains files.
-func refuseForeign(dir string) error {
+// SetupsDir is the directory below Config.Out in which a caller may keep the setups of the repositories.
+const SetupsDir = "setups"
+
+// CheckOut returns an OutputDirInUseError if a directory has no journal but contains files other than SetupsDir.
+func CheckOut(dir string) error {
 	list, err := os.ReadDir(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading the output directory: %w", err)
 	}
-	if len(list) > 0 {
-		return &OutputDirInUseError{dir, "it has no journal, but contains " + list[0].Name()}
+	foreign := ""
+	for _, e := range list {
+		switch e.Name() {
+		case journalName:
+			return nil
+		case SetupsDir:
+		default:
+			foreign = e.Name()
+		}
+	}
+	if foreign != "" {
+		return &OutputDirInUseError{dir, "it has no journal, but contains " + foreign}
 	}
 	return nil
 }

@@ -161,13 +161,9 @@ func (f *envFlags) config(s *State) (configs.Config, error) {
 
 // serve serves the environment as a prompt, over MCP or line by line, as the flags say.
 func (f *envFlags) serve(ctx context.Context, s *State) error {
-	cfg, err := f.config(s)
+	cfg, bench, err := openBench(ctx, s, f.config)
 	if err != nil {
 		return err
-	}
-	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
-	if err != nil {
-		return Usage(err)
 	}
 	defer func() { _ = bench.Close() }()
 	tasks, err := wire.SelectTasks(ctx, bench.Source, configs.Tasks{})

@@ -83,14 +83,22 @@ func (f *taskFlags) tasks(c *cobra.Command, s *State) ([]schemas.Task, error) {
 	return tasks, nil
 }
 
+// openBench loads a configuration and opens its workbench. The caller must close the workbench, unless there is an
+// error.
+func openBench(ctx context.Context, s *State, load func(*State) (configs.Config, error)) (configs.Config, *wire.Workbench, error) {
+	cfg, err := load(s)
+	if err != nil {
+		return cfg, nil, err
+	}
+	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
+	return cfg, bench, Usage(err)
+}
+
 // openTasks opens a workbench and returns it with the named tasks, or with all tasks of the
 // source if names is empty. The caller must close the workbench, unless there is an error.
 func (f *taskFlags) openTasks(ctx context.Context, s *State, names []string) (cfg configs.Config, bench *wire.Workbench, tasks []schemas.Task, err error) {
-	if cfg, err = f.Load(s); err != nil {
+	if cfg, bench, err = openBench(ctx, s, f.Load); err != nil {
 		return cfg, nil, nil, err
-	}
-	if bench, err = wire.NewWorkbench(ctx, cfg, s.Host()); err != nil {
-		return cfg, nil, nil, Usage(err)
 	}
 	if tasks, err = namedTasks(ctx, bench, cfg.Tasks, names); err != nil {
 		return cfg, nil, nil, Usage(errors.Join(err, bench.Close()))

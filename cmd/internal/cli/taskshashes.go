@@ -74,13 +74,9 @@ func (f *hashesFlags) run(ctx context.Context, s *State, args []string) error {
 	if info, err := os.Stat(f.out); err == nil && !info.Mode().IsRegular() {
 		return Usage(fmt.Errorf("%s is not a regular file: name another one with -o", f.out))
 	}
-	cfg, err := f.Load(s)
+	cfg, bench, err := openBench(ctx, s, f.Load)
 	if err != nil {
 		return err
-	}
-	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
-	if err != nil {
-		return Usage(err)
 	}
 	defer func() { _ = bench.Close() }()
 	list, err := bench.HashedRepos(ctx, args, cfg.Tasks)

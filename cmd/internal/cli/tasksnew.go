@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,21 +59,15 @@ the fix.`,
 }
 
 func (f *newFlags) run(ctx context.Context, s *State) error {
-	cfg, err := f.Load(s)
+	_, bench, err := openBench(ctx, s, f.Load)
 	if err != nil {
 		return err
-	}
-	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
-	if err != nil {
-		return Usage(err)
 	}
 	defer func() { _ = bench.Close() }()
 	if _, err := bench.Reap(ctx, []schemas.Task{{}}); err != nil {
 		return err
 	}
-	f.task.OnAttempt = func(a discover.Attempt) {
-		fmt.Fprintf(s.Stderr, "  Python %s, %s: %s, %.0fs\n", a.Python, clip(lastCommand(a.Setup, a.Entrypoint), 90), clip(attemptText(a), 160), a.Seconds)
-	}
+	f.task.OnAttempt = attemptPrinter(s)
 	created, err := bench.NewTask(ctx, f.task)
 	if err != nil {
 		return newTaskError(err)
@@ -95,6 +90,13 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 	return nil
 }
 
+// attemptPrinter returns a function that prints an attempt in one line.
+func attemptPrinter(s *State) func(discover.Attempt) {
+	return func(a discover.Attempt) {
+		fmt.Fprintf(s.Stderr, "  Python %s, %s: %s, %.0fs\n", a.Python, clip(cmp.Or(a.Command(), a.Entrypoint), 90), clip(attemptText(a), 160), a.Seconds)
+	}
+}
+
 // countPassed returns the number of tests that passed in a run.
 func countPassed(run verify.Run) (n int) {
 	for _, status := range run.Tests {
@@ -107,22 +109,11 @@ func countPassed(run verify.Run) (n int) {
 
 // newTaskError returns a usage error if no task can be made from the repository or the commit.
 func newTaskError(err error) error {
-	_, notFound := errors.AsType[*discover.NotFoundError](err)
-	_, noPython := errors.AsType[*discover.NoPythonError](err)
 	_, badFix := errors.AsType[*scaffold.FixError](err)
-	if notFound || noPython || badFix || errors.Is(err, scaffold.ErrNotEmpty) || errors.Is(err, scaffold.ErrNoHistory) {
+	if discover.Refusal(err) != "" || badFix || errors.Is(err, scaffold.ErrNotEmpty) || errors.Is(err, scaffold.ErrNoHistory) {
 		return Usage(err)
 	}
 	return err
-}
-
-// lastCommand returns the last set-up command, which installs the packages, or the entrypoint
-// if there is no setup.
-func lastCommand(setup []string, entrypoint string) string {
-	if len(setup) == 0 {
-		return entrypoint
-	}
-	return setup[len(setup)-1]
 }
 
 // attemptText describes the result of an attempt.

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -23,6 +25,7 @@ type synthFlags struct {
 	cfg     synth.Config
 	maxCost float64
 	hashes  []string // files
+	dryRun  bool
 	asJSON  bool
 }
 
@@ -32,9 +35,10 @@ func newTasksSynth(s *State) *cobra.Command {
 		Use: "synth [REPO...]", Short: "Inject bugs into repositories and keep those that tests reveal",
 		Long: `Inject bugs into healthy Python repositories, check each bug with the
 repository's own tests in a sandbox, and write the valid ones as a task file.
-REPO is a directory of one repository or of several; --tasks, --dir or --source
-take the repositories of tasks, with their bugs fixed. To resume, name the
-output directory again.`,
+REPO is a checkout or a directory of several; the command finds out how each is
+installed and tested, as tasks new does, unless --entrypoint or --setup says it.
+--tasks, --dir or --source take the repositories of tasks, with their bugs
+fixed. To resume, name the output directory again.`,
 		Example: "  tracesmith tasks synth ../mypackage -n 200 -o bugs\n  tracesmith tasks list --tasks bugs/tasks.jsonl",
 		Args:    RangeArgs(0, -1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -47,7 +51,7 @@ output directory again.`,
 	f.Add(c)
 	f.AddSandbox(c, " (default bubblewrap)")
 	fl := c.Flags()
-	fl.StringVar(&f.task.Entrypoint, "entrypoint", "", "command that runs the tests: pytest or unittest (default "+wire.DefaultEntrypoint+")")
+	fl.StringVar(&f.task.Entrypoint, "entrypoint", "", "command that runs the tests: pytest or unittest (default: found by trying; with --setup or an image: "+wire.DefaultEntrypoint+")")
 	fl.StringArrayVar(&f.task.Setup, "setup", nil, "command that prepares the sandbox, run once; may be repeated")
 	fl.StringVar(&f.task.License, "license", "", "SPDX id of the repository's license (default: from its license file)")
 	fl.IntVarP(&f.cfg.Candidates, "candidates", "n", 100, "single mutations to try in each repository; 0: every site")
@@ -71,6 +75,7 @@ output directory again.`,
 	fl.StringVar(&f.cfg.Text, "text", synth.Texts[0], "what the issue describes: "+strings.Join(synth.Texts, ", "))
 	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": leave out copies of these repositories")
 	fl.StringVarP(&f.cfg.Out, "out", "o", "synth", "output directory")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "find the setups of the checkouts, estimate time and yield, and stop")
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON")
 	return c
 }
@@ -100,10 +105,10 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 		return Usage(err)
 	}
 	defer func() { _ = bench.Close() }()
-	if f.cfg.Repos, err = f.repos(ctx, bench, settings.Tasks, args); err != nil {
-		return Usage(err)
+	if _, err := bench.Reap(ctx, []schemas.Task{{}}); err != nil {
+		return err
 	}
-	if _, err := bench.Reap(ctx, []schemas.Task{f.cfg.Repos[0].Task}); err != nil {
+	if f.cfg.Repos, err = f.repos(ctx, s, bench, settings.Tasks, args); err != nil || f.dryRun {
 		return err
 	}
 	f.cfg.Progress = synthProgress(s)
@@ -136,25 +141,77 @@ func (f *synthFlags) connectModel(ctx context.Context, s *State, settings config
 }
 
 // repos returns the healthy repositories that the command line names.
-func (f *synthFlags) repos(ctx context.Context, bench *wire.Workbench, tasks configs.Tasks, args []string) ([]synth.Repo, error) {
+func (f *synthFlags) repos(ctx context.Context, s *State, bench *wire.Workbench, tasks configs.Tasks, args []string) ([]synth.Repo, error) {
 	if len(args) > 0 {
-		t := f.task
-		if t.Entrypoint == "" {
-			t.Entrypoint = wire.DefaultEntrypoint
-		}
-		t.Workdir, t.Tests.Files = schemas.DefaultWorkdir, taskfile.DefaultTestFiles()
-		return wire.Repositories(args, t)
+		return f.checkouts(ctx, s, bench, args)
 	}
 	list, err := wire.SelectTasks(ctx, bench.Source, tasks)
 	if err != nil {
-		return nil, err
+		return nil, Usage(err)
 	}
 	if f.task.Entrypoint != "" {
 		for i := range list {
 			list[i].Entrypoint = f.task.Entrypoint
 		}
 	}
-	return bench.HealthyRepos(ctx, list)
+	repos, err := bench.HealthyRepos(ctx, list)
+	return repos, Usage(err)
+}
+
+// checkouts reads checkouts and finds their setups, unless the command line says how their tests run. It leaves out
+// checkouts without a setup, and returns an error if none has one.
+func (f *synthFlags) checkouts(ctx context.Context, s *State, bench *wire.Workbench, args []string) ([]synth.Repo, error) {
+	t := f.task
+	t.Workdir, t.Tests.Files = schemas.DefaultWorkdir, taskfile.DefaultTestFiles()
+	given := t.Entrypoint != "" || len(t.Setup) > 0 || !bench.CanDiscover()
+	if given {
+		t.Entrypoint = cmp.Or(t.Entrypoint, wire.DefaultEntrypoint)
+	}
+	list, err := wire.Repositories(args, t)
+	if given || err != nil {
+		return list, Usage(err)
+	}
+	repos, err := f.findSetups(ctx, s, bench, list)
+	if err == nil && len(repos) == 0 {
+		err = &Error{Code: ExitUsage, Try: "tracesmith tasks new DIR, which lists everything that it tries", Err: errors.New("no repository has a setup that works")}
+	}
+	return repos, err
+}
+
+// findSetups finds the setups of checkouts, or reads what an earlier invocation has found. It returns the repositories
+// that have one.
+func (f *synthFlags) findSetups(ctx context.Context, s *State, bench *wire.Workbench, list []synth.Repo) ([]synth.Repo, error) {
+	seen := map[string]bool{}
+	for _, r := range list {
+		if seen[r.Task.InstanceID] {
+			return nil, Usage(fmt.Errorf("two repositories have the name %s: rename one of the directories", r.Task.InstanceID))
+		}
+		seen[r.Task.InstanceID] = true
+	}
+	if err := synth.CheckOut(f.cfg.Out); err != nil {
+		return nil, Usage(err)
+	}
+	var out []synth.Repo
+	var setups []wire.SetupRecord
+	for i, r := range list {
+		name := r.Task.InstanceID
+		record := filepath.Join(f.cfg.Out, synth.SetupsDir, name+".json")
+		found, known, err := wire.ReadSetup(record, r)
+		if err == nil && !known {
+			fmt.Fprintf(s.Stderr, "setup %d of %d: %s\n", i+1, len(list), name)
+			found, err = bench.FindSetup(ctx, r, record, attemptPrinter(s))
+		}
+		if err == nil && found.Error == "" {
+			r, err = found.Apply(r)
+			out = append(out, r)
+		}
+		if err != nil {
+			return nil, err
+		}
+		setups = append(setups, found)
+	}
+	printSetups(s, setups, f.cfg.Tasks, f.cfg.Workers)
+	return out, nil
 }
 
 // synthError returns a usage error if err is a mistake of the user.

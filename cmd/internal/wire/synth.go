@@ -99,37 +99,6 @@ func Repositories(paths []string, base schemas.Task) ([]synth.Repo, error) {
 	return out, nil
 }
 
-// Checkout is a repository in a directory.
-type Checkout struct {
-	Dir  string
-	Name string // of its tasks
-}
-
-// Checkouts lists the repositories in directories. Each path is a repository or a directory
-// of repositories. It returns an error if two of them have the same name.
-func Checkouts(paths []string) ([]Checkout, error) {
-	var out []Checkout
-	seen := map[string]string{}
-	for _, path := range paths {
-		list, err := repositoriesIn(path)
-		if err != nil {
-			return nil, err
-		}
-		for _, dir := range list {
-			name, err := repositoryName(dir)
-			if err != nil {
-				return nil, err
-			}
-			if other, ok := seen[name]; ok {
-				return nil, fmt.Errorf("%s and %s have the same name: rename one of the directories", other, dir)
-			}
-			seen[name] = dir
-			out = append(out, Checkout{dir, name})
-		}
-	}
-	return out, nil
-}
-
 // repositoriesIn returns path if it looks like a repository, or else the directories in
 // it that do.
 func repositoriesIn(path string) ([]string, error) {
