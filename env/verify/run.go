@@ -116,7 +116,7 @@ type Run struct {
 func (r testRun) public() Run {
 	out := Run{Result: r.Result, Method: schemas.VerifyExitCode, Tests: r.tests, Seconds: r.seconds,
 		Uncollected: r.uncollected, Duplicates: r.duplicates, Probe: r.probe, docs: r.docs}
-	if r.runners > 0 {
+	if r.runners > 0 || len(r.tests) > 0 { // a runner that was ended early is not counted
 		out.Method = r.method()
 	}
 	switch {

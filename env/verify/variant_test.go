@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -139,5 +140,13 @@ func TestObserveOfAPatchThatDoesNotApply(t *testing.T) {
 		[]byte("--- a/no.py\n+++ b/no.py\n@@ -1 +1 @@\n-a\n+b\n"), Variant{})
 	if _, ok := err.(*workspace.ApplyError); !ok {
 		t.Errorf("Observe = %v", err)
+	}
+}
+
+// A runner that is ended early does not report its end. Its tests still tell which runner it was.
+func TestMethodOfARunThatIsEndedEarly(t *testing.T) {
+	r := testRun{Result: env.Result{TimedOut: true}, results: results{tests: map[string]string{"test_a.py::test_a": "passed"}}}
+	if got := r.public(); got.Method != schemas.VerifyPytest || got.Finding != "the tests ran out of time" {
+		t.Errorf("%+v", got)
 	}
 }

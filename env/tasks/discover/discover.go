@@ -235,7 +235,9 @@ func (s *search) tryWithRepairs(ctx context.Context, p plan) error {
 			why = "from " + s.e.project
 		}
 	}
+	var chain []string
 	for len(s.attempts) < s.cfg.Attempts {
+		chain = append(chain, why)
 		o, fresh, err := s.try(ctx, p, why)
 		if err != nil || !fresh {
 			return err
@@ -243,7 +245,7 @@ func (s *search) tryWithRepairs(ctx context.Context, p plan) error {
 		if o.run.Untrusted {
 			s.best = outcome{}
 		} else if o.better(s.best) {
-			s.best, s.why = o, why
+			s.best, s.why = o, strings.Join(chain, "; ")
 		}
 		if s.stop = o.slow() || o.run.Untrusted; s.stop {
 			return nil
@@ -328,7 +330,7 @@ func judge(run verify.Run, err error) (outcome, error) {
 	o.usable = knownRunner && o.foreign == "" && o.passed > 0 && o.failed <= maxFailing*o.passed && (run.Finding == "" || o.slow())
 	switch {
 	case run.Untrusted:
-		o.cause = run.Finding
+		o.cause = "the results of the tests cannot be trusted: " + run.Finding
 	case o.foreign != "":
 		o.cause = o.foreign
 	case run.TimedOut:

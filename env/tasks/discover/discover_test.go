@@ -64,6 +64,10 @@ func TestPlansAreRepaired(t *testing.T) {
 		"a fixture":           {project + pytestFile, passing("E       fixture 'mocker' not found\n", "passed", "error"), "pytest-mock"},
 		"async tests":         {project + pytestFile + "import anyio\n", passing("async def functions are not natively supported.\n", "passed", "failed"), "anyio"},
 		"a version of pytest": {project + pytestFile, passing("E   pytest.PytestRemovedIn9Warning: no\n", "passed", "failed"), "'pytest<9'"},
+		"a marker":            {project + pytestFile, passing("Failed: 'repeat' not found in `markers` con...\n", "passed", "failed"), "pytest-repeat"},
+		"old settings":        {project + pytestFile, unstarted("Failed: [pytest] section in setup.cfg files is no longer supported, change to [tool:pytest] instead.\n"), "-q -c /dev/null --rootdir=."},
+		"a requirements file": {project + pytestFile + "-- ci/test.in --\nodd-one\n", uncollected("E   ModuleNotFoundError: No module named 'odd_one'\n", "tests/test_a.py"), "odd-one"},
+		"a private import":    {project + pytestFile, unstarted("ImportError: cannot import name 'notset' from '_pytest.monkeypatch'\n"), "'pytest<9'"},
 		"a setting":           {project + pytestFile, unstarted("pytest.PytestConfigWarning: Unknown config option: asyncio_mode\n"), "pytest-asyncio"},
 	} {
 		found, err := fakeSandbox(func(commands string) (verify.Run, error) {
@@ -171,7 +175,7 @@ func TestTestsWithSameIDAreLeftOut(t *testing.T) {
 		r.Finding, r.Duplicates = "test reported twice: tests/test_a.py::test_b", []string{"tests/test_a.py::test_b"}
 		return r, nil
 	}).find(t, project+pytestFile)
-	if err != nil || len(found.Attempts) != 2 || found.Why != "left out 1 test whose id is not unique, such as tests/test_a.py::test_b" {
+	if err != nil || len(found.Attempts) != 2 || found.Why != "from pyproject.toml; left out 1 test whose id is not unique, such as tests/test_a.py::test_b" {
 		t.Errorf("%v: %v, %s", err, found.Attempts, found.Why)
 	}
 }
@@ -213,7 +217,7 @@ func TestUntrustedResultsEndTheSearch(t *testing.T) {
 		r.Finding, r.Untrusted = "pluggy was loaded from the workspace", true
 		return r, nil
 	}).find(t, project+pytestFile)
-	if none, ok := errors.AsType[*NotFoundError](err); !ok || len(none.Attempts) != 1 || none.Attempts[0].Error != "pluggy was loaded from the workspace" {
+	if none, ok := errors.AsType[*NotFoundError](err); !ok || len(none.Attempts) != 1 || none.Attempts[0].Error != "the results of the tests cannot be trusted: pluggy was loaded from the workspace" {
 		t.Error(err)
 	}
 }

@@ -42,6 +42,7 @@ type evidence struct {
 	project      string   // the file that makes the checkout installable, "" if none does
 	version      string   // version of the project, "" if unknown
 	versionFile  string   // file to which the build writes the version, relative to the root
+	buildTools   []string // packages that build the project
 	versionTools []string // tools through which the build reads the version from git
 	python       []Fact   // version specifiers
 	classifiers  []string // minor versions of Python that trove classifiers name
@@ -72,6 +73,7 @@ func gather(tree *workspace.Tree) *evidence {
 	e.readRequirements()
 	e.readMetadata()
 	e.readLayout()
+	e.buildTools = unique(append(append(e.buildTools, "setuptools", "wheel"), e.versionTools...))
 	slices.SortStableFunc(e.sets, func(a, b requirementSet) int { return a.rank - b.rank })
 	e.plugins = unique(e.plugins)
 	return e
@@ -104,8 +106,9 @@ func (e *evidence) addRequirements(s requirementSet) {
 	if s.extra == "" && s.group == "" && s.file == "" && len(s.listed) == 0 {
 		return
 	}
-	for _, have := range e.sets {
+	for i, have := range e.sets {
 		if have.extra == s.extra && have.group == s.group && have.file == s.file && slices.Equal(have.listed, s.listed) {
+			e.sets[i].rank = min(have.rank, s.rank)
 			return
 		}
 	}

@@ -54,7 +54,7 @@ func (e *evidence) modules() []string {
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(found))
+	return append([]string{}, slices.Sorted(maps.Keys(found))...) // not nil: the probe iterates over it
 }
 
 // foreignImport describes a module of the checkout that the tests imported from elsewhere, such as from an installed

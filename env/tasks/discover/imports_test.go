@@ -41,7 +41,7 @@ func TestImportsFromElsewhereFailThePlan(t *testing.T) {
 		}
 		return elsewhere, nil
 	}).find(t, project+"-- a/__init__.py --\n"+pytestFile)
-	if err != nil || len(found.Attempts) != 2 || found.Attempts[0].Usable || found.Attempts[0].Error != cause || found.Why != "put the checkout first on the module path: "+cause {
+	if err != nil || len(found.Attempts) != 2 || found.Attempts[0].Usable || found.Attempts[0].Error != cause || found.Why != "from pyproject.toml; put the checkout first on the module path: "+cause {
 		t.Error(found, err)
 	}
 	_, err = fakeSandbox(func(string) (verify.Run, error) { return elsewhere, nil }).find(t, project+"-- a/__init__.py --\n"+pytestFile)

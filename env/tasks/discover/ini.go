@@ -67,7 +67,9 @@ func (e *evidence) readSetupCfg() {
 		e.setProject(file, "") // setup.cfg cannot declare a build backend
 	}
 	e.requirePython(options.Key("python_requires").String(), file+": options.python_requires")
-	e.addClassifiers(lines(f.Section("metadata").Key("classifiers").String()), file+": metadata.classifiers")
+	for _, key := range []string{"classifiers", "classifier"} { // setuptools accepts both
+		e.addClassifiers(lines(f.Section("metadata").Key(key).String()), file+": metadata."+key)
+	}
 	e.addDependencies(requirementsIn(options.Key("install_requires").String()), file+": options.install_requires")
 	e.addRequirements(requirementSet{from: file + ": options.tests_require", rank: rankTest, listed: requirementsIn(options.Key("tests_require").String())})
 	extras := table{}
@@ -176,6 +178,7 @@ func (e *evidence) readCommands(commands, from string) {
 // addFile records a requirements file if it exists.
 func (e *evidence) addFile(name, from string, rank int) {
 	if _, found := slices.BinarySearch(e.paths, name); found {
+		e.known = append(e.known, e.clean(lines(e.text(name)))...)
 		e.addRequirements(requirementSet{from: from, rank: rank, file: name})
 	}
 }

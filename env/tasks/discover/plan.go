@@ -29,6 +29,7 @@ type plan struct {
 	files        []string // requirements files
 	requirements []string
 	isolate      bool     // build in isolation, and not with the environment's setuptools
+	newTools     bool     // do not limit the dates of the packages that build the project
 	unittest     bool     // run the tests with unittest, not with pytest
 	options      []string // options of the test runner
 	reasons      []string // evidence for the plan: files, and the places in them
@@ -106,12 +107,21 @@ func (p plan) setup(e *evidence, newest time.Time) []string {
 		out = append(out, "uv pip install 'setuptools<81' wheel")
 		install = append(install, "--no-build-isolation")
 	}
+	if p.newTools && !newest.IsZero() {
+		for _, tool := range e.buildTools {
+			words = append(words, "--exclude-newer-package", tool+"="+buildToolsDate)
+		}
+	}
 	out = append(out, shellwords.Command(append(install, words...)...))
 	if e.compiled && p.project == importInstalled {
 		out = append(out, keepExtensions)
 	}
 	return out
 }
+
+// buildToolsDate is a time at which the tools that build projects can install a project in place (PEP 660), which older
+// ones cannot, and support the oldest Python.
+const buildToolsDate = "2023-06-01T00:00:00Z"
 
 // sitePackages is a shell expression for the directory in which the active environment looks for modules.
 const sitePackages = `$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')`

@@ -135,6 +135,7 @@ var versionVariables = parsePairs(`setuptools-scm SETUPTOOLS_SCM_PRETEND_VERSION
 // readVersioning finds out whether the version comes from git, and to which file the build writes it.
 func (e *evidence) readVersioning(build, tool table) {
 	for _, r := range build.list("requires") {
+		e.buildTools = append(e.buildTools, distribution(r))
 		if name := distribution(r); name != "pdm-backend" && versionVariables[name] != "" {
 			e.addVersionTool(name, pyproject+": build-system.requires")
 		}

@@ -15,16 +15,21 @@ var (
 	required     = regexp.MustCompile(`Missing required plugins: (.+)`)
 	fixture      = regexp.MustCompile(`fixture '(\w+)' not found`)
 	unknownKey   = regexp.MustCompile(`Unknown config option: ([\w-]+)`)
-	marker       = regexp.MustCompile(`'(asyncio|trio|anyio|django_db|timeout|benchmark|flaky|vcr|xdist_group)' not found in .markers. configuration|Unknown pytest\.mark\.(asyncio|trio|anyio|django_db|timeout|benchmark|flaky|vcr|xdist_group)\b`)
+	marker       = regexp.MustCompile(`'(\w+)' not found in .mark|Unknown pytest\.mark\.(\w+)`)
 	asyncTests   = regexp.MustCompile(`async def functions are not natively supported`)
 	minVersion   = regexp.MustCompile(`requires pytest-(\d+\.\d+)`)
 	removedAPI   = regexp.MustCompile(`(?m)^E .*PytestRemovedIn(\d+)Warning|Plugin\w+ has no attribute|cannot import name '\w+' from '_pytest|'Package' object has no attribute '(?:session|obj)'`)
+	oldSection   = regexp.MustCompile(`\[pytest\] section in setup\.cfg files is no longer supported`)
+	noEditable   = regexp.MustCompile(`has no attribute '(?:prepare_metadata_for_)?build_editable'|missing the 'build_editable' hook`)
 	notFoundDist = regexp.MustCompile(`(?i)because ([A-Za-z0-9._-]+) was not found in the package registry`)
 	noUploadDate = regexp.MustCompile(`missing an upload date|upload-time|exclude-newer`)
 	noExtra      = regexp.MustCompile(`does not have an extra named .?([\w.-]+)`)
 	buildNeeds   = regexp.MustCompile(`ModuleNotFoundError: No module named '(setuptools|pkg_resources|distutils|wheel)'`)
 	pluginOfMark = parsePairs(`asyncio pytest-asyncio trio pytest-trio anyio anyio django_db pytest-django timeout pytest-timeout benchmark pytest-benchmark
-		flaky pytest-rerunfailures vcr pytest-vcr xdist_group pytest-xdist`)
+		flaky pytest-rerunfailures vcr pytest-vcr xdist_group pytest-xdist repeat pytest-repeat order pytest-order dependency pytest-dependency
+		forked pytest-forked no_cover pytest-cov remote_data pytest-remotedata mpl_image_compare pytest-mpl enable_socket pytest-socket
+		disable_socket pytest-socket allow_hosts pytest-socket datafiles pytest-datafiles httpx_mock pytest-httpx respx respx
+		randomly_dont_reset_seed pytest-randomly freeze_time pytest-freezer sphinx sphinx subprocess pytest-subprocess`)
 )
 
 // repair changes a plan after an attempt. The returned reason says what changed and why; it is "" if the output does
@@ -79,11 +84,18 @@ func (e *evidence) repair(p plan, o outcome) (_ plan, reason string) {
 		need("pytest>="+m[1], "the settings require it")
 	}
 	if m := removedAPI.FindStringSubmatch(o.output); m != nil && len(changed) == 0 {
-		version := "8"
-		if m[1] != "" {
-			version = m[1]
+		version := m[1]
+		if version == "" {
+			version = "9"
+			if slices.Contains(p.requirements, "pytest<9") {
+				version = "8"
+			}
 		}
 		need("pytest<"+version, "the tests use a feature that pytest "+version+" removed")
+	}
+	if oldSection.MatchString(o.output) && !slices.Contains(p.options, "--rootdir=.") {
+		p.options = append(p.options, "-c", "/dev/null", "--rootdir=.")
+		changed = append(changed, "without settings: pytest does not support those of setup.cfg")
 	}
 	if len(changed) == 0 && len(o.run.Duplicates) > 0 {
 		return e.deselect(p, o)
@@ -91,7 +103,7 @@ func (e *evidence) repair(p plan, o outcome) (_ plan, reason string) {
 	if len(changed) == 0 {
 		return e.narrow(p, o)
 	}
-	if p.project == importFromRoot && e.project != "" { // an offline plan becomes one that installs
+	if p.project == importFromRoot && e.project != "" && len(p.requirements) > 0 { // an offline plan becomes one that installs
 		p.project = importInstalled
 	}
 	return p, strings.Join(changed, "; ")
@@ -111,6 +123,10 @@ func (e *evidence) repairSetup(p plan, output string) (plan, string) {
 			p.extras = slices.Delete(p.extras, i, i+1)
 			return p, "left out the extra " + m[1] + ": the package does not have it"
 		}
+	}
+	if !p.newTools && noEditable.MatchString(output) {
+		p.newTools = true
+		return p, "with newer build tools: those of that time cannot install in place"
 	}
 	if p.isolate && buildNeeds.MatchString(output) {
 		p.isolate = false
