@@ -303,7 +303,7 @@ const maxFailing = 10
 func judge(run verify.Run, err error) (outcome, error) {
 	o := outcome{run: run, output: string(run.Output)}
 	if e, ok := errors.AsType[*setup.CommandError](err); ok {
-		o.setupFailed, o.output, o.cause = true, e.Output, e.Summary()
+		o.setupFailed, o.output, o.cause = true, e.Output, missingTool(e.Output)+e.Summary()
 		return o, nil
 	}
 	if e, ok := errors.AsType[*verify.TaskError](err); ok {
@@ -346,6 +346,19 @@ func judge(run verify.Run, err error) (outcome, error) {
 		o.cause = fmt.Sprintf("%d of %d tests do not pass, the first: %s: %s", o.failed, o.failed+o.passed, o.cause, verify.Cause(run.Output))
 	}
 	return o, nil
+}
+
+// missingTool says which program or header file a build did not find, "" if the output does not tell.
+func missingTool(output string) string {
+	m := noCommand.FindStringSubmatch(output)
+	if m == nil {
+		return ""
+	}
+	tool := cmp.Or(m[1], m[2], m[3], m[4], m[5], "the Rust compiler")
+	if tool == "Python.h" {
+		tool += " (the headers of Python, such as the package python3-dev)"
+	}
+	return "the build needs " + tool + ", which this machine does not have: "
 }
 
 // addVersionFile adds the file to which the build writes the version, if the checkout lacks it. The build cannot

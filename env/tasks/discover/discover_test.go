@@ -222,6 +222,23 @@ func TestUntrustedResultsEndTheSearch(t *testing.T) {
 	}
 }
 
+func TestMissingToolsAreNamed(t *testing.T) {
+	for output, want := range map[string]string{
+		"error: command 'gcc' failed: No such file or directory":              "gcc",
+		"unable to execute 'x86_64-linux-gnu-gcc': No such file or directory": "x86_64-linux-gnu-gcc",
+		"a.c:1:10: fatal error: Python.h: No such file or directory":          "Python.h (the headers of Python, such as the package python3-dev)",
+		"error: can't find Rust compiler":                                     "the Rust compiler",
+		"bash: line 3: cmake: command not found":                              "cmake",
+		"error: command '/usr/bin/gcc' failed with exit code 1":               "",
+	} {
+		o, err := judge(verify.Run{}, &setup.CommandError{ExitCode: 1, Output: output})
+		got := strings.HasPrefix(o.cause, "the build needs "+want+", which this machine does not have: ")
+		if err != nil || got != (want != "") {
+			t.Errorf("%s: %s, %v", output, o.cause, err)
+		}
+	}
+}
+
 func TestPlansWithFewPassingTestsAreRefused(t *testing.T) {
 	_, err := fakeSandbox(func(string) (verify.Run, error) {
 		return passing("E   AssertionError: no extension\n", strings.Fields("passed"+strings.Repeat(" error", 11))...), nil

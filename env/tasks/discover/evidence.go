@@ -49,11 +49,13 @@ type evidence struct {
 	dependencies bool     // the project needs other packages
 	compiled     bool     // the project has extension modules
 	sets         []requirementSet
-	known        []string        // requirements of the project, and of all extras and groups
+	own          []string        // requirements of the project
+	known        []string        // requirements of all extras, groups and files
 	addopts      string          // pytest options in settings
 	plugins      []string        // distributions that the settings of pytest need
 	pytest       bool            // something names pytest
 	unittest     bool            // test files contain unittest.TestCase
+	roots        []string        // directories of packages that the metadata names
 	source       string          // directory of the packages, "" if it is the root
 	tests        []string        // directories of tests, or test files in the root
 	imports      map[string]bool // top-level modules that the tests import
@@ -92,6 +94,13 @@ func (e *evidence) text(name string) string {
 		return ""
 	}
 	return strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n")
+}
+
+// addRoot records a directory of packages that the metadata names.
+func (e *evidence) addRoot(dir string) {
+	if dir = path.Clean(dir); dir != "." && !path.IsAbs(dir) && !strings.HasPrefix(dir, "..") && !slices.Contains(e.roots, dir) {
+		e.roots = append(e.roots, dir)
+	}
 }
 
 func (e *evidence) addFact(about, value, from string) {

@@ -42,7 +42,7 @@ func (e *evidence) modules() []string {
 		if !isPython || isTest(file) {
 			continue
 		}
-		for _, root := range sourceRoots {
+		for _, root := range slices.Concat(sourceRoots, e.roots) {
 			rest, below := stem, true
 			if root != "" {
 				rest, below = strings.CutPrefix(stem, root+"/")

@@ -15,10 +15,10 @@ import (
 )
 
 func TestModulesOfCheckout(t *testing.T) {
-	e := gather(treeOf(t, "-- setup.py --\nsetup(name='a')\n-- docs/conf.py --\n-- one.py --\n-- pkg/__init__.py --\n-- pkg/part.py --\n-- pkg/no-module.py --\n"+
+	e := gather(treeOf(t, "-- setup.py --\nsetup(name='a', package_dir={'': 'code'})\n-- code/four.py --\n-- docs/conf.py --\n-- one.py --\n-- pkg/__init__.py --\n-- pkg/part.py --\n-- pkg/no-module.py --\n"+
 		"-- pkg/tests/test_a.py --\n-- src/two/__init__.py --\n-- src/space/deep/__init__.py --\n-- lib/three/x.py --\n-- tests/helper.py --\n"))
 	got := strings.Join(e.modules(), " ")
-	for _, want := range []string{"one", "pkg", "pkg.part", "two", "space.deep", "three.x"} {
+	for _, want := range []string{"one", "pkg", "pkg.part", "two", "space.deep", "three.x", "four"} {
 		if !slices.Contains(e.modules(), want) {
 			t.Errorf("%s lacks %s", got, want)
 		}

@@ -71,6 +71,11 @@ func (e *evidence) readSetupCfg() {
 		e.addClassifiers(lines(f.Section("metadata").Key(key).String()), file+": metadata."+key)
 	}
 	e.addDependencies(requirementsIn(options.Key("install_requires").String()), file+": options.install_requires")
+	for _, line := range lines(options.Key("package_dir").String()) {
+		if name, dir, ok := strings.Cut(line, "="); ok && strings.TrimSpace(name) == "" {
+			e.addRoot(strings.TrimSpace(dir))
+		}
+	}
 	e.addRequirements(requirementSet{from: file + ": options.tests_require", rank: rankTest, listed: requirementsIn(options.Key("tests_require").String())})
 	extras := table{}
 	for _, key := range f.Section("options.extras_require").Keys() {

@@ -73,8 +73,8 @@ func (e *evidence) sourceDir() string {
 		dir, ok := strings.CutSuffix(file, "/__init__.py")
 		return ok && !strings.Contains(dir, "/") && !notImported[dir] && !slices.Contains(sourceRoots, dir)
 	})
-	for _, root := range sourceRoots {
-		if root == "" || root != "src" && inRoot {
+	for _, root := range slices.Concat(e.roots, sourceRoots) {
+		if root == "" || root != "src" && inRoot && !slices.Contains(e.roots, root) {
 			continue
 		}
 		for _, file := range e.paths {

@@ -26,7 +26,7 @@ func parsePairs(text string) map[string]string {
 }
 
 // distributionOf maps modules to the distributions that provide them.
-var distributionOf = parsePairs(`yaml PyYAML bs4 beautifulsoup4 dateutil python-dateutil PIL Pillow cv2 opencv-python-headless sklearn scikit-learn
+var distributionOf = parsePairs(`yaml PyYAML bson pymongo bs4 beautifulsoup4 dateutil python-dateutil PIL Pillow cv2 opencv-python-headless sklearn scikit-learn
 	skimage scikit-image OpenSSL pyOpenSSL Crypto pycryptodome attr attrs attrs attrs pkg_resources setuptools<81 setuptools setuptools<81
 	distutils setuptools<81 git GitPython jwt PyJWT serial pyserial usb pyusb docx python-docx pptx python-pptx dotenv python-dotenv
 	magic python-magic slugify python-slugify markdown Markdown jose python-jose multipart python-multipart ruamel ruamel.yaml

@@ -3,6 +3,7 @@ package discover
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -200,6 +201,9 @@ func (e *evidence) plans(installedPythons []Interpreter) ([]plan, error) {
 			base.addRequirement(r)
 		}
 	}
+	for _, r := range e.imported() {
+		base.addRequirement(r)
+	}
 	project := importFromRoot
 	switch {
 	case e.project != "":
@@ -241,10 +245,25 @@ func (e *evidence) plans(installedPythons []Interpreter) ([]plan, error) {
 	return out, nil
 }
 
+// imported returns the optional requirements of the project that provide modules which the tests import.
+func (e *evidence) imported() []string {
+	var out []string
+	for _, module := range slices.Sorted(maps.Keys(e.imports)) {
+		name := distribution(cmp.Or(distributionOf[module], module))
+		for _, r := range e.known {
+			if distribution(r) == name && !e.hasModule(module) {
+				out = append(out, r)
+				break
+			}
+		}
+	}
+	return out
+}
+
 // offlinePlan returns a plan that installs nothing. ok is false if the evidence mentions something to install, or if the
 // tests need pytest and no interpreter has it.
 func (e *evidence) offlinePlan(base plan, pythons []Interpreter) (_ plan, ok bool) {
-	if e.dependencies || len(e.plugins) > 0 || e.versionFile != "" {
+	if e.dependencies || len(e.plugins)+len(e.imported()) > 0 || e.versionFile != "" {
 		return plan{}, false
 	}
 	for _, s := range e.sets {

@@ -92,6 +92,12 @@ func (e *evidence) readPyproject() {
 	e.readGroups(doc.at("dependency-groups"), pyproject+": dependency-groups")
 	e.readExtras(project.at("optional-dependencies"), pyproject+": project.optional-dependencies")
 	e.readManagers(tool)
+	if dir := tool.at("setuptools", "package-dir").text(""); dir != "" {
+		e.addRoot(dir)
+	}
+	for _, dir := range tool.at("setuptools", "packages", "find").list("where") {
+		e.addRoot(dir)
+	}
 	e.readToxTables(tool.at("tox"))
 }
 
@@ -122,7 +128,7 @@ func (e *evidence) readProject(project table) {
 func (e *evidence) addDependencies(list []string, from string) {
 	if len(list) > 0 {
 		e.dependencies = true
-		e.known = append(e.known, e.clean(list)...)
+		e.own = append(e.own, e.clean(list)...)
 		e.addFact("requirements", "of the package: "+strings.Join(list, " "), from)
 	}
 }

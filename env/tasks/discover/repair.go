@@ -20,6 +20,7 @@ var (
 	minVersion   = regexp.MustCompile(`requires pytest-(\d+\.\d+)`)
 	removedAPI   = regexp.MustCompile(`(?m)^E .*PytestRemovedIn(\d+)Warning|Plugin\w+ has no attribute|cannot import name '\w+' from '_pytest|'Package' object has no attribute '(?:session|obj)'`)
 	oldSection   = regexp.MustCompile(`\[pytest\] section in setup\.cfg files is no longer supported`)
+	noCommand    = regexp.MustCompile(`command '([^']+)' failed: No such file|unable to execute '([^']+)': No such file|fatal error: ([\w./-]+\.h): No such file|can't find Rust compiler|(\S+): command not found|Did not find (?:program|CMake) ?(\S*)`)
 	noEditable   = regexp.MustCompile(`has no attribute '(?:prepare_metadata_for_)?build_editable'|missing the 'build_editable' hook`)
 	notFoundDist = regexp.MustCompile(`(?i)because ([A-Za-z0-9._-]+) was not found in the package registry`)
 	noUploadDate = regexp.MustCompile(`missing an upload date|upload-time|exclude-newer`)
@@ -157,7 +158,7 @@ func (e *evidence) provider(module string) string {
 		return d
 	}
 	name := separators.ReplaceAllString(strings.ToLower(top), "-")
-	known := slices.Clone(e.known)
+	known := slices.Concat(e.own, e.known)
 	for _, s := range e.sets {
 		known = append(known, s.listed...)
 	}
@@ -183,7 +184,7 @@ func (e *evidence) provider(module string) string {
 // hasModule reports whether a module is part of the repository: a package or module in a source directory, or beside
 // the tests.
 func (e *evidence) hasModule(module string) bool {
-	dirs := slices.Clone(sourceRoots)
+	dirs := slices.Concat(sourceRoots, e.roots)
 	for _, place := range e.tests {
 		dirs = append(dirs, strings.TrimSuffix(place, "/"), path.Dir(place))
 	}

@@ -22,6 +22,7 @@ var (
 	writesVersion   = regexp.MustCompile(`["']?(?:write_to|version_file)["']?\s*[:=]\s*["']([^"']+\.py)["']`)
 	sessionInstall  = regexp.MustCompile(`(?s)session\.install\((.*?)\)`)
 	pipInstall      = regexp.MustCompile(`\bpip3? install\s+(.*)`)
+	packageRoot     = regexp.MustCompile(`package_dir\s*=\s*(?:\{\s*["']{2}\s*:|dict\(\s*\[?\(["']{2}\s*,)\s*["']([^"']+)["']`)
 	extraOfProject  = regexp.MustCompile(`^["']?\.\[([A-Za-z0-9_,. -]+)\]["']?$`)
 )
 
@@ -74,6 +75,9 @@ func (e *evidence) readSetupPy() {
 		if strings.Contains(text, t[0]) {
 			e.addVersionTool(t[1], file+": "+t[0])
 		}
+	}
+	if m := packageRoot.FindStringSubmatch(text); m != nil {
+		e.addRoot(m[1])
 	}
 	if m := writesVersion.FindStringSubmatch(text); m != nil {
 		e.versionFile = m[1]
