@@ -51,6 +51,7 @@ type evidence struct {
 	sets         []requirementSet
 	own          []string        // requirements of the project
 	known        []string        // requirements of all extras, groups and files
+	optional     []string        // those of known that are not meant for tests
 	addopts      string          // pytest options in settings
 	plugins      []string        // distributions that the settings of pytest need
 	pytest       bool            // something names pytest

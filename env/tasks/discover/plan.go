@@ -250,8 +250,8 @@ func (e *evidence) imported() []string {
 	var out []string
 	for _, module := range slices.Sorted(maps.Keys(e.imports)) {
 		name := distribution(cmp.Or(distributionOf[module], module))
-		for _, r := range e.known {
-			if distribution(r) == name && !e.hasModule(module) {
+		for _, r := range e.optional {
+			if distribution(r) == name && name != "pytest" && !e.hasModule(module) {
 				out = append(out, r)
 				break
 			}

@@ -167,10 +167,19 @@ func (e *evidence) addVersionTool(tool, from string) {
 	e.addFact("version", "from git, by "+tool, from)
 }
 
+// addKnown records the requirements of an extra or group. Plans may leave out those that are not meant for tests.
+func (e *evidence) addKnown(name string, list []string) {
+	list = e.clean(list)
+	e.known = append(e.known, list...)
+	if !slices.Contains(testNames, name) {
+		e.optional = append(e.optional, list...)
+	}
+}
+
 // readExtras records the extras for tests, and the requirements of the extras for developers.
 func (e *evidence) readExtras(extras table, from string) {
 	for _, name := range slices.Sorted(maps.Keys(extras)) {
-		e.known = append(e.known, e.clean(extras.list(name))...)
+		e.addKnown(name, extras.list(name))
 	}
 	for rank, names := range [][]string{testNames, devNames} {
 		for _, name := range names {
@@ -189,7 +198,7 @@ func (e *evidence) readExtras(extras table, from string) {
 // readGroups records the dependency groups for tests, and the requirements of the groups for developers.
 func (e *evidence) readGroups(groups table, from string) {
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		e.known = append(e.known, e.clean(groups.list(name))...)
+		e.addKnown(name, groups.list(name))
 	}
 	for rank, names := range [][]string{testNames, devNames} {
 		for _, name := range names {

@@ -232,7 +232,7 @@ func TestBrokenTaskFiles(t *testing.T) {
 		with(map[string]any{"instructions": " "}):                                                "t.jsonl:1: instructions is missing",
 		with(map[string]any{"instance_id": "a/b"}):                                               `t.jsonl:1: instance_id "a/b": want`,
 		with(map[string]any{"workdir": "x"}):                                                     `workdir "x": want a clean absolute path`,
-		with(map[string]any{"repo_tree": nil}):                                                   "t.jsonl:1: repo_tree is missing",
+		with(map[string]any{"repo_tree": nil}):                                                   "t.jsonl:1: repo_tree is missing (tasks show --json cannot print the repository)",
 		with(map[string]any{"repo_tree": "/etc"}):                                                `repo_tree "/etc": want a path below`,
 		with(map[string]any{"repo_tree": "../outside"}):                                          `repo_tree "../outside": want a path below`,
 		with(map[string]any{"repo_tree": "out"}):                                                 "is a link that leads out of the directory",
