@@ -50,6 +50,8 @@ func TestFirstPlans(t *testing.T) {
 			"3.12.1", get + trap + "; uv pip install -e '.[test]' pytest; python3 -m pytest -q"},
 		"an optional requirement that tests import": {"-- pyproject.toml --\n[project]\nname = \"a\"\n[project.optional-dependencies]\nyaml = [\"pyyaml>=6\"]\ndocs = [\"furry\"]\n" + pytestFile + "import yaml\nimport furrier\n",
 			"3.11.2", get + trap + "; uv pip install -e . pytest 'pyyaml>=6'; python3 -m pytest -q"},
+		"extension modules": {"-- setup.py --\nsetup(name='a')\n-- a/__init__.py --\n-- a/_speed.c --\n" + pytestFile,
+			"3.11.2", get + trap + "; uv pip install -e . pytest; " + keepExtensions + "; python3 -m pytest -q"},
 		"groups": {"-- pyproject.toml --\n[project]\nname = \"a\"\n[dependency-groups]\ntests = [{include-group = \"more\"}, \"attrs\"]\nmore = [\"six\"]\n" + pytestFile,
 			"3.11.2", get + trap + "; uv pip install -e . --group tests pytest; python3 -m pytest -q"},
 		"a group for developers": {"-- pyproject.toml --\n[project]\nname = \"a\"\n[dependency-groups]\ndev = [{include-group = \"more\"}, \"ruff\", \"attrs>=20; python_version < '4'\"]\nmore = [\"six\"]\n" + pytestFile,

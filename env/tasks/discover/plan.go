@@ -192,8 +192,9 @@ func (e *evidence) plans(installedPythons []Interpreter) ([]plan, error) {
 		base.unittest, base.options = true, e.unittestArguments()
 	}
 	var out []plan
-	if p, ok := e.offlinePlan(base, pythons); ok {
-		out = append(out, p)
+	offline, ok := e.offlinePlan(base, pythons)
+	if ok && !e.compiled { // otherwise tests of the extension modules would fail
+		out = append(out, offline)
 	}
 	if !base.unittest {
 		base.addRequirement("pytest")
@@ -235,6 +236,9 @@ func (e *evidence) plans(installedPythons []Interpreter) ([]plan, error) {
 		bare := base.clone()
 		bare.project, bare.extras, bare.groups = importFromPath, nil, nil
 		out = append(out, bare)
+	}
+	if ok && e.compiled {
+		out = append(out, offline)
 	}
 	if base.unittest { // pytest can run these tests, and finds them in more places
 		other := out[first].clone()
