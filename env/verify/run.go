@@ -98,6 +98,7 @@ type Run struct {
 	Seconds     map[string]float64 // id -> time of the test function without fixtures, if known
 	Uncollected []string           // ids of files and classes that the runner could not collect
 	Duplicates  []string           // ids that were reported more than once
+	Running     string             // id of the test that was running when the run was ended, if known
 	// Finding explains why the results are untrusted or incomplete. It is "" for a complete run.
 	Finding string
 	// Untrusted is true if the results cannot be trusted, for example because the repository
@@ -115,7 +116,7 @@ type Run struct {
 // public returns the run in its exported form.
 func (r testRun) public() Run {
 	out := Run{Result: r.Result, Method: schemas.VerifyExitCode, Tests: r.tests, Seconds: r.seconds,
-		Uncollected: r.uncollected, Duplicates: r.duplicates, Probe: r.probe, docs: r.docs}
+		Uncollected: r.uncollected, Duplicates: r.duplicates, Running: r.running, Probe: r.probe, docs: r.docs}
 	if r.runners > 0 || len(r.tests) > 0 { // a runner that was ended early is not counted
 		out.Method = r.method()
 	}

@@ -136,6 +136,9 @@ func (o outcome) better(other outcome) bool {
 	if o.usable != other.usable {
 		return o.usable
 	}
+	if o.usable && o.run.TimedOut != other.run.TimedOut {
+		return other.run.TimedOut
+	}
 	// A test that can be collected counts more than one that fails.
 	return cmp.Or(o.passed-other.passed, len(other.uncollected)-len(o.uncollected), other.failed-o.failed) > 0
 }
@@ -149,6 +152,18 @@ func (o outcome) complete() bool {
 // slow reports whether all tests are collected and some pass, but not all finish within the time limit.
 func (o outcome) slow() bool {
 	return o.run.TimedOut && o.foreign == "" && o.passed > 0 && len(o.uncollected) == 0
+}
+
+// hung returns the test that took more than half of the time of a run that ran out of time, "" if there is none.
+func (o outcome) hung() string {
+	left := o.run.Wall.Seconds()
+	for _, s := range o.run.Seconds {
+		left -= s
+	}
+	if !o.run.TimedOut || left < o.run.Wall.Seconds()/2 {
+		return ""
+	}
+	return o.run.Running
 }
 
 // search is one call of Find.
@@ -246,6 +261,11 @@ func (s *search) tryWithRepairs(ctx context.Context, p plan) error {
 			s.best = outcome{}
 		} else if o.better(s.best) {
 			s.best, s.why = o, strings.Join(chain, "; ")
+		}
+		if hung := o.hung(); hung != "" && o.slow() {
+			if p, why = leaveOutHanging(p, hung); why != "" {
+				continue
+			}
 		}
 		if s.stop = o.slow() || o.run.Untrusted; s.stop {
 			return nil

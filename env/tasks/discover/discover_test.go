@@ -194,6 +194,25 @@ func TestTheBestPlanWins(t *testing.T) {
 	}
 }
 
+// A test that never ends, for example because it waits for the network, does not hide the others.
+func TestHangingTestsAreLeftOut(t *testing.T) {
+	for name, last := range map[string]string{
+		"a test": "-q --deselect=tests/test_a.py::test_z", "a file": "-q --deselect=tests/test_a.py::test_z --ignore=tests/test_a.py",
+	} {
+		found, err := fakeSandbox(func(commands string) (verify.Run, error) {
+			r := passing("", "passed")
+			if !strings.HasSuffix(commands, last) {
+				r.TimedOut, r.Finding, r.Running, r.Wall = true, "the tests ran out of time", "tests/test_a.py::test_z", time.Minute
+				r.Seconds = map[string]float64{"tests/test_a.py::test_a": 1}
+			}
+			return r, nil
+		}).find(t, project+pytestFile)
+		if err != nil || found.Slow || !strings.HasSuffix(found.Task.Entrypoint, last) {
+			t.Errorf("%s: %v, %v", name, err, found.Attempts)
+		}
+	}
+}
+
 // Another plan would not make the tests faster.
 func TestSlowTestsEndTheSearch(t *testing.T) {
 	found, err := fakeSandbox(func(string) (verify.Run, error) {

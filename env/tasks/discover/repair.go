@@ -238,6 +238,22 @@ func (e *evidence) deselect(p plan, o outcome) (plan, string) {
 	return p, "left out " + what + ", such as " + ids[0]
 }
 
+// leaveOutHanging leaves out a test that did not end, and, if another test of its file was left out before, the file. It
+// does this once for each, because every further attempt may take as long as the time limit.
+func leaveOutHanging(p plan, id string) (plan, string) {
+	p = p.clone()
+	file, _, ok := strings.Cut(id, "::")
+	switch {
+	case !ok || p.unittest || slices.ContainsFunc(p.options, func(o string) bool { return strings.HasPrefix(o, "--ignore=") }):
+		return p, ""
+	case slices.ContainsFunc(p.options, func(o string) bool { return strings.HasPrefix(o, "--deselect="+file+"::") }):
+		p.options = append(p.options, "--ignore="+file)
+		return p, "left out " + file + ", whose tests do not end"
+	}
+	p.options = append(p.options, "--deselect="+id)
+	return p, "left out " + id + ", which does not end"
+}
+
 // narrow leaves out files that cannot be collected: first all files outside of the directories of tests, then single
 // files.
 func (e *evidence) narrow(p plan, o outcome) (plan, string) {
