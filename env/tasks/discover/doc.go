@@ -9,5 +9,5 @@
 //
 // evidence.go collects facts with the readers in pyproject.go, ini.go and scripts.go; layout.go looks at the
 // files; python.go chooses interpreters; plan.go makes plans and writes them as commands; repair.go changes a
-// plan that failed; discover.go tries them.
+// plan that failed; discover.go tries them; outcome.go judges an attempt, and imports.go whether it tested the checkout.
 package discover
