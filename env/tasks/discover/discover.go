@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -170,6 +171,9 @@ func Find(ctx context.Context, cfg Config, base schemas.Task, tree *workspace.Tr
 	return Result{Task: s.best.task, Tree: tree, Python: s.best.plan.python, Added: added, Why: s.why, Facts: e.facts,
 		Attempts: s.attempts, Run: s.best.run, Slow: s.best.slow(), NoLimit: s.noLimit}, nil
 }
+
+// noUploadDate matches what uv prints if an index does not state when packages were released.
+var noUploadDate = regexp.MustCompile(`missing an upload date|upload-time|exclude-newer`)
 
 // dropLimit lets the following attempts install packages of any date.
 func (s *search) dropLimit(why string) {

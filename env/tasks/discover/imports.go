@@ -26,13 +26,7 @@ func (e *evidence) probe() *verify.Probe {
 	return &verify.Probe{Source: importProbe, Config: e.modules(), Limit: maxImports}
 }
 
-// sourceRoots are the usual directories of packages, relative to the root.
-var sourceRoots = []string{"", "src", "lib", "Lib", "python", "source"}
-
 var identifierPath = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*$`)
-
-// notImported are directories and modules in the root that the tests do not import by these names.
-var notImported = wordSet("setup conftest noxfile tasks docs doc examples example benchmarks benchmark bench tools scripts build dist test tests testing")
 
 // modules returns the names under which the files of the checkout can be imported, without those of tests and scripts.
 func (e *evidence) modules() []string {

@@ -18,6 +18,12 @@ var (
 // extensionSources are the file name extensions of sources of extension modules.
 var extensionSources = strings.Fields(".c .cc .cpp .pyx .rs .f .f90")
 
+// sourceRoots are the usual directories of packages, relative to the root.
+var sourceRoots = []string{"", "src", "lib", "Lib", "python", "source"}
+
+// notImported are directories and modules in the root that the tests do not import by these names.
+var notImported = wordSet("setup conftest noxfile tasks docs doc examples example benchmarks benchmark bench tools scripts build dist test tests testing")
+
 // noProgram reports whether a directory holds tests or documentation, and not the program.
 func noProgram(dir string) bool {
 	return testDir.MatchString(dir) || dir == "docs" || dir == "doc" || dir == "examples"

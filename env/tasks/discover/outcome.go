@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 
 	"github.com/tracesmith/tracesmith/env/verify"
@@ -113,6 +114,8 @@ func judge(run verify.Run, err error) (outcome, error) {
 	}
 	return o, nil
 }
+
+var noCommand = regexp.MustCompile(`command '([^']+)' failed: No such file|unable to execute '([^']+)': No such file|fatal error: ([\w./-]+\.h): No such file|can't find Rust compiler|(\S+): command not found|Did not find (?:program|CMake) ?(\S*)`)
 
 // missingTool says which program or header file a build did not find, "" if the output does not tell.
 func missingTool(output string) string {

@@ -20,10 +20,8 @@ var (
 	minVersion   = regexp.MustCompile(`requires pytest-(\d+\.\d+)`)
 	removedAPI   = regexp.MustCompile(`(?m)^E .*PytestRemovedIn(\d+)Warning|Plugin\w+ has no attribute|cannot import name '\w+' from '_pytest|'Package' object has no attribute '(?:session|obj)'`)
 	oldSection   = regexp.MustCompile(`\[pytest\] section in setup\.cfg files is no longer supported`)
-	noCommand    = regexp.MustCompile(`command '([^']+)' failed: No such file|unable to execute '([^']+)': No such file|fatal error: ([\w./-]+\.h): No such file|can't find Rust compiler|(\S+): command not found|Did not find (?:program|CMake) ?(\S*)`)
 	noEditable   = regexp.MustCompile(`has no attribute '(?:prepare_metadata_for_)?build_editable'|missing the 'build_editable' hook`)
 	notFoundDist = regexp.MustCompile(`(?i)because ([A-Za-z0-9._-]+) was not found in the package registry`)
-	noUploadDate = regexp.MustCompile(`missing an upload date|upload-time|exclude-newer`)
 	noExtra      = regexp.MustCompile(`does not have an extra named .?([\w.-]+)`)
 	buildNeeds   = regexp.MustCompile(`ModuleNotFoundError: No module named '(setuptools|pkg_resources|distutils|wheel)'`)
 	pluginOfMark = parsePairs(`asyncio pytest-asyncio trio pytest-trio anyio anyio django_db pytest-django timeout pytest-timeout benchmark pytest-benchmark
