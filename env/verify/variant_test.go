@@ -150,3 +150,31 @@ func TestMethodOfARunThatIsEndedEarly(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// An item of another kind runs without its attribute obj.
+func TestItemsOfOtherKindsNeedNoFunction(t *testing.T) {
+	p := project{{Name: "conftest.py", Data: []byte(`import pytest
+
+
+class Case(pytest.Item):
+    obj = staticmethod(lambda: None)
+
+    def runtest(self):
+        pass
+
+
+class Cases(pytest.File):
+    def collect(self):
+        yield Case.from_parent(self, name="one")
+
+
+def pytest_collect_file(parent, file_path):
+    if file_path.suffix == ".case":
+        return Cases.from_parent(parent, path=file_path)
+`)}, {Name: "a.case"}}
+	v := verifier(t)
+	run, err := v.Observe(t.Context(), task(p, pytestEntry, schemas.TestSpec{}), p, nil, Variant{})
+	if err != nil || run.Finding != "" || run.Tests["a.case::one"] != "passed" {
+		t.Errorf("%q, %v, %v\n%s", run.Finding, run.Tests, err, run.Output)
+	}
+}

@@ -139,8 +139,10 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                 guard.add_finding("the method %s of the test %s was replaced" % (attr, name))
 
     def own_function(item):
-        """Returns the plain function of the test. Returns None if there is none, or if a call of it
-        returns before its code has run (async functions, generators)."""
+        """Returns the plain function of the test. Returns None if there is none, as for items that a
+        conftest makes, or if a call of it returns before its code has run (async functions, generators)."""
+        if not isinstance(item, pytest.Function):
+            return None
         known = functions.get(item.nodeid)
         fn = plain(known[3] if known else getattr(item, "obj", None))
         code = getattr(fn, "__code__", None)
