@@ -36,7 +36,7 @@ func TestStartupAllocatesLittle(t *testing.T) {
 			t.Errorf("%s allocates %d bytes before main", f[1], n)
 		}
 	}
-	if total > 5<<20 {
+	if total > 6<<20 {
 		t.Errorf("the packages of tracesmith allocate %d bytes before main", total)
 	}
 }

@@ -2,6 +2,7 @@ package mutate
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -77,7 +78,7 @@ func TestOperatorsAreSampledByWeight(t *testing.T) {
 	}
 	for _, op := range operators {
 		want := n * max(weights[op.ID], 1) / total
-		if got := float64(count[op.ID]); got < 0.7*want || got > 1.3*want {
+		if got := float64(count[op.ID]); math.Abs(got-want) > 4*math.Sqrt(want) { // four standard deviations
 			t.Errorf("%s has %v of %d sites, want about %.0f", op.ID, got, n, want)
 		}
 	}
