@@ -36,6 +36,9 @@ type SandboxSpec struct {
 	Network bool     // only build sandboxes may set it
 	Mounts  []Mount  // additional directories of the host (cached results of setup)
 	Limits  Limits
+	// Meter, unless nil, gets the CPU time of the sandbox and all its processes when the sandbox is
+	// closed. The drivers docker and kubernetes do not measure it.
+	Meter *Meter
 }
 
 // Mount is a directory of the host that the sandbox sees at Path. It is read-only unless

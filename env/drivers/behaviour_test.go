@@ -44,6 +44,40 @@ func TestEachDriverSetsTheSameEnvironment(t *testing.T) {
 	}
 }
 
+// The meter counts all processes: those of a command, those that it leaves running, and a terminal's process that
+// is killed when the sandbox closes.
+func TestMeterCountsAllProcesses(t *testing.T) {
+	t.Parallel()
+	const used = 200 * time.Millisecond // each of the processes
+	burn := fmt.Sprintf("import os, time\nwhile time.process_time() < %v: pass\nos.write(1, b'done\\n')\n", used.Seconds())
+	for _, kind := range []string{"bubblewrap", "local"} {
+		var meter env.Meter
+		s, err := envtest.Driver(t, kind).Start(t.Context(), env.SandboxSpec{Label: t.Name() + kind, Meter: &meter})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := envtest.Output(t, s, "python3", "-c", "import os\nif os.fork() == 0:\n    os.setsid()\n"+strings.ReplaceAll("\n"+burn, "\n", "\n    ")+"\nelse:\n    os.wait()\n"); got != "done\n" {
+			t.Fatalf("%s: %q", kind, got)
+		}
+		term, err := s.Open(t.Context(), env.TerminalSpec{Args: []string{"python3", "-c", burn + "time.sleep(77.7)"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := term.Read(t.Context(), time.Minute); err != nil || string(p) != "done\n" {
+			t.Fatalf("%s: %q, %v", kind, p, err)
+		}
+		if before := meter.Used(); before != 0 {
+			t.Errorf("%s: %v before the sandbox is closed", kind, before)
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := meter.Used(); got < 2*used {
+			t.Errorf("%s: %v, want at least %v", kind, got, 2*used)
+		}
+	}
+}
+
 // A host variable such as an API key is neither in a program's environment nor in that of a process that the program
 // can inspect.
 func TestEachDriverHidesTheHostsEnvironment(t *testing.T) {

@@ -92,6 +92,11 @@ func (c *Child) wait() <-chan struct{} {
 	return c.ended
 }
 
+// CPU returns the CPU time of the process and of all descendants that it or they have waited for. Call it after Stop.
+func (c *Child) CPU() time.Duration {
+	return c.cmd.ProcessState.UserTime() + c.cmd.ProcessState.SystemTime()
+}
+
 // Stop waits until the process ends, which it does when its stream is closed, and kills it after CloseTimeout. It
 // reports whether the process exited with status 0.
 func (c *Child) Stop() (clean bool) {

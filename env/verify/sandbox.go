@@ -6,10 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 )
+
+// runOrReuse returns the variant's recording if it is of the same tree, and otherwise a new run.
+func runOrReuse(ctx context.Context, cfg Config, t schemas.Task, tree string, variant Variant) (testRun, error) {
+	if rec := variant.Recording; rec != nil && rec.tree == tree {
+		run := rec.run
+		run.tampered = slices.Clone(run.tampered) // the caller adds to it
+		return run, nil
+	}
+	return runFresh(ctx, cfg, t, tree, variant)
+}
 
 // runFresh places a tree in a fresh sandbox and runs the task's tests there.
 func runFresh(ctx context.Context, cfg Config, t schemas.Task, tree string, variant Variant) (out testRun, err error) {

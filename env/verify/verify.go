@@ -160,9 +160,9 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 	}
 	verdict.Restored = append(verdict.Restored, removed...)
 	died := func(err error) bool { return errors.Is(err, env.ErrSandboxDied) && ctx.Err() == nil }
-	run, err := runFresh(ctx, v.cfg, t, tested, variant)
+	run, err := runOrReuse(ctx, v.cfg, t, tested, variant)
 	for n := 1; died(err) && n < maxDeaths; n++ {
-		run, err = runFresh(ctx, v.cfg, t, tested, variant)
+		run, err = runOrReuse(ctx, v.cfg, t, tested, variant)
 	}
 	if diedErr, ok := errors.AsType[*env.DiedError](err); died(err) && (!ok || diedErr.DuringCommand) {
 		return decide(verdict, "the sandbox died while the tests ran"), Run{}, nil
@@ -217,25 +217,36 @@ func capLog(out []byte) string {
 // hidden tests, but restores no other file and refuses no patch. The error is a *workspace.ApplyError
 // if the patch does not apply.
 func (v *Verifier) Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, variant Variant) (Run, error) {
+	rec, err := v.observe(ctx, t, tree, patch, variant)
+	return rec.run.public(), err
+}
+
+// Record is Observe for an unchanged tree. It keeps the run for later verdicts.
+func (v *Verifier) Record(ctx context.Context, t schemas.Task, tree env.Tree) (*Recording, error) {
+	rec, err := v.observe(ctx, t, tree, nil, Variant{})
+	return &rec, err
+}
+
+func (v *Verifier) observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, variant Variant) (Recording, error) {
 	sha, err := v.cfg.Store.Base(ctx, tree)
 	if err != nil {
-		return Run{}, err
+		return Recording{}, err
 	}
 	hidden, err := findHidden(ctx, v.cfg.Store, t, sha)
 	if err != nil {
-		return Run{}, err
+		return Recording{}, err
 	}
 	if sha, err = v.cfg.Store.Apply(ctx, sha, patch); err != nil {
-		return Run{}, err
+		return Recording{}, err
 	}
 	if sha, _, err = hidden.place(ctx, v.cfg.Store, sha); err != nil {
-		return Run{}, err
+		return Recording{}, err
 	}
 	run, err := runFresh(ctx, v.cfg, t, sha, variant)
 	if err != nil {
-		return Run{}, fmt.Errorf("observing task %s: %w", t.InstanceID, err)
+		return Recording{}, fmt.Errorf("observing task %s: %w", t.InstanceID, err)
 	}
-	return run.public(), nil
+	return Recording{sha, run}, nil
 }
 
 // Protected returns the files of a tree that verification restores if a patch changes or deletes them.

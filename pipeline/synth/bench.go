@@ -40,8 +40,7 @@ type bench struct {
 	spec     env.SandboxSpec
 	tree     *workspace.Tree
 	command  command
-	compiled []byte  // tar archive of compiled code of the healthy tree, unpacked for every run
-	cpu      float64 // seconds of CPU time of all runs
+	compiled []byte // tar archive of compiled code of the healthy tree, unpacked for every run
 
 	mutatorSandbox env.Sandbox // has the healthy tree and the mutator; tests never run in it
 	mutator        *mutate.Mutator
@@ -230,7 +229,13 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, inspe
 	if err != nil {
 		return out, err
 	}
-	defer func() { err = errors.Join(err, closeSandbox(ctx, sb)) }()
+	defer func() {
+		before := b.spec.Meter.Used()
+		err = errors.Join(err, closeSandbox(ctx, sb))
+		if b.spec.Meter.Used() == before { // the driver does not measure sandboxes
+			b.spec.Meter.Add(time.Duration(out.CPU * float64(time.Second)))
+		}
+	}()
 	q.Runner, q.Argv, q.Module, q.Env = b.command.runner, b.command.argv, b.command.module, b.command.env
 	q.Changed = slices.Sorted(maps.Keys(q.Files))
 	err = b.runIn(ctx, sb, seed, q, &out.answer)
@@ -252,7 +257,6 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, inspe
 	if err != nil {
 		return run{}, fmt.Errorf("running the tests: %w", err)
 	}
-	b.cpu += out.CPU
 	return out, nil
 }
 

@@ -114,7 +114,18 @@ type worker struct {
 	*factory
 	bench *bench
 	state *repoState // the repository of the bench; nil without a bench
+	meter env.Meter  // of all sandboxes that the worker has closed
 }
+
+// sandbox returns the specification of the sandboxes of a repository, which the worker's meter measures.
+func (w *worker) sandbox(s *repoState) env.SandboxSpec {
+	spec := s.spec
+	spec.Meter = &w.meter
+	return spec
+}
+
+// cpu returns the seconds of CPU time of all sandboxes that the worker has closed.
+func (w *worker) cpu() float64 { return w.meter.Used().Seconds() }
 
 // repoState is the progress of one repository.
 type repoState struct {
@@ -163,7 +174,7 @@ func (w *worker) enter(ctx context.Context, s *repoState) error {
 		return nil
 	}
 	w.leave(ctx)
-	b, err := openBench(ctx, s.driver, s.spec, s.repo.Tree, s.command, &s.compiled)
+	b, err := openBench(ctx, s.driver, w.sandbox(s), s.repo.Tree, s.command, &s.compiled)
 	if err != nil {
 		return err
 	}

@@ -37,13 +37,14 @@ func (st *factory) planForgeries(s *repoState) {
 
 // forge tries one kind of cheating patch on the task of a trial.
 func (w *worker) forge(ctx context.Context, s *repoState, t *Trial, kind string) (forgery, error) {
-	f := forgery{Repo: t.Repo, Kind: kind, Key: t.Key, CPU: s.runCPU}
+	f, before := forgery{Repo: t.Repo, Kind: kind, Key: t.Key}, w.cpu()
 	buggy, err := taskfile.Apply(s.repo.Tree, []byte(t.Patch))
 	if err != nil {
 		return f, err
 	}
-	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store})
+	v := verify.New(verify.Config{Driver: s.driver, Spec: w.sandbox(s), Store: w.cfg.Store})
 	f.Resolves, err = check.FindCheatOf(ctx, v, w.cfg.Store, w.task(s, t, s.releases[t.Key]), buggy, []string{kind})
+	f.CPU = w.cpu() - before
 	return f, err
 }
 

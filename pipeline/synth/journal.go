@@ -27,6 +27,22 @@ type entry struct {
 	Trial      *Trial       `json:"trial,omitempty"`
 	Release    *release     `json:"release,omitempty"`
 	Answer     *modelAnswer `json:"answer,omitempty"`
+	Overhead   *overhead    `json:"overhead,omitempty"`
+}
+
+// cpu returns the seconds of CPU time that an entry records for the first time.
+func (e entry) cpu() float64 {
+	switch {
+	case e.SurveyPart != nil:
+		return e.SurveyPart.CPU
+	case e.Trial != nil:
+		return e.Trial.CPU
+	case e.Release != nil:
+		return e.Release.CPU
+	case e.Forgery != nil:
+		return e.Forgery.CPU
+	}
+	return 0
 }
 
 // journal appends entries to the journal file and keeps all entries, including those of
@@ -41,6 +57,8 @@ type journal struct {
 	trials          map[string]map[string]*Trial      // by repository and key
 	releases        map[string]map[string]release     // by repository and key
 	answers         map[string]map[string]modelAnswer // by repository and key
+	overhead        float64                           // seconds of CPU time, see overhead
+	added           float64                           // seconds of CPU time of the entries that this run has added
 }
 
 // openJournal opens the journal in dir, or creates one with the settings. It returns
@@ -172,6 +190,8 @@ func (j *journal) remember(e entry) {
 			j.answers[e.Answer.Repo] = map[string]modelAnswer{}
 		}
 		j.answers[e.Answer.Repo][e.Answer.Key] = *e.Answer
+	case e.Overhead != nil:
+		j.overhead += e.Overhead.CPU
 	}
 }
 
@@ -183,6 +203,7 @@ func (j *journal) add(e entry) error {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
 	j.remember(e)
+	j.added += e.cpu()
 	return nil
 }
 

@@ -55,9 +55,9 @@ func (w *worker) runBounded(ctx context.Context, s *repoState, seed string, q re
 // judge tries one candidate and returns the result. An error is an infrastructure failure
 // or an exhausted budget, not a result.
 func (w *worker) judge(ctx context.Context, s *repoState, c candidate) (*Trial, error) {
-	started, before := time.Now(), w.bench.cpu
+	started, before := time.Now(), w.cpu()
 	t := &Trial{Repo: s.repo.Task.InstanceID, Key: c.Key, Kind: c.Kind}
-	defer func() { t.Seconds, t.CPU = time.Since(started).Seconds(), w.bench.cpu-before }()
+	defer func() { t.Seconds, t.CPU = time.Since(started).Seconds(), w.cpu()-before }()
 	if err := w.apply(ctx, s, c, t); err != nil || t.Outcome != "" {
 		return t, err
 	}

@@ -33,13 +33,13 @@ const (
 // firstRun runs all tests once as the verifier does.
 func (w *worker) firstRun(ctx context.Context, s *repoState) (*surveyPart, error) {
 	t := s.repo.Task
-	p := &surveyPart{Repo: t.InstanceID, Name: partFirstRun}
-	suite, err := check.Base(ctx, check.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store, Runs: 1, Seed: s.seed, Isolated: -1}, t, s.repo.Tree)
+	p, before := &surveyPart{Repo: t.InstanceID, Name: partFirstRun}, w.cpu()
+	suite, err := check.Base(ctx, check.Config{Driver: s.driver, Spec: w.sandbox(s), Store: w.cfg.Store, Runs: 1, Seed: s.seed, Isolated: -1}, t, s.repo.Tree)
 	if d := slices.IndexFunc(suite.Dropped, func(d check.Dropped) bool { return d.Why == "failed" || d.Why == "error" }); d >= 0 && errors.Is(err, check.ErrTooFewTests) {
 		return p, &RepoError{Kind: ErrRed, Detail: fmt.Sprintf("%s %s", suite.Dropped[d].ID, suite.Dropped[d].Why), Remedy: "use a repository whose tests pass"}
 	}
 	p.Method, p.Tests = suite.Method, suite.Kept
-	p.Seconds = suite.Wall.Seconds()
+	p.Seconds, p.CPU = suite.Wall.Seconds(), w.cpu()-before
 	return p, err
 }
 
@@ -64,11 +64,11 @@ func (st *factory) planSurveyParts(s *repoState) {
 					return err
 				}
 				p := &surveyPart{Repo: s.repo.Task.InstanceID, Name: name}
-				before := w.bench.cpu
+				before := w.cpu()
 				if err := do(ctx, w, p); err != nil {
 					return err
 				}
-				p.CPU = w.bench.cpu - before
+				p.CPU = w.cpu() - before
 				if err := w.journal.add(entry{SurveyPart: p}); err != nil {
 					return err
 				}
@@ -164,7 +164,7 @@ func (w *worker) runAlone(ctx context.Context, s *repoState, p *surveyPart, test
 // combine fills in a survey from its parts. It drops tests that do not pass every time, and returns a
 // RepoError if too few remain.
 func (st *factory) combine(s *repoState, out *survey) error {
-	out.Method, out.Kept = s.first.Method, slices.Clone(s.first.Tests)
+	out.Method, out.Kept, out.CPU = s.first.Method, slices.Clone(s.first.Tests), s.first.CPU
 	var wholeCPU []float64
 	for _, name := range s.parts {
 		p := st.journal.part(out.Repo, name)
@@ -186,7 +186,6 @@ func (st *factory) combine(s *repoState, out *survey) error {
 	}
 	slices.Sort(wholeCPU)
 	out.RunCPU = wholeCPU[len(wholeCPU)/2]
-	out.CPU += out.RunCPU // an estimate for the first run, whose CPU time the verifier does not measure
 	slices.Sort(out.Litter)
 	if len(out.Kept) < check.MinKept {
 		return &RepoError{Kind: ErrNoTests, Detail: fmt.Sprintf("%d of %d pass in every order and alone", len(out.Kept), len(s.first.Tests)),

@@ -72,7 +72,7 @@ type surveyPart struct {
 	Broken       string     `json:"broken,omitempty"` // why the run gave no verdicts
 	Coverage     *coverage  `json:"coverage,omitempty"`
 	Seconds      float64    `json:"seconds"`
-	CPU          float64    `json:"cpu_seconds"` // 0 for the first run, which is not measured
+	CPU          float64    `json:"cpu_seconds"`
 }
 
 // forgery tells whether a kind of cheating patch resolves the tasks of a repository. All tasks of a
@@ -84,6 +84,12 @@ type forgery struct {
 	Key      string  `json:"key"`      // of the trial whose task was tried
 	Resolves string  `json:"resolves"` // describes the patch that resolves the task; "" if none does
 	CPU      float64 `json:"cpu_seconds"`
+}
+
+// overhead is the CPU time of one run of the factory that belongs to no other line of the journal: of
+// the program itself, git, the mutators, and interrupted jobs. It is a line of the journal.
+type overhead struct {
+	CPU float64 `json:"cpu_seconds"`
 }
 
 // unreliable lists tests that gave different verdicts in runs of the same code. No task of the

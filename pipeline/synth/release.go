@@ -60,8 +60,8 @@ func (st *factory) recordRelease(s *repoState, t *Trial, r release) {
 // tree, and the verdicts of the verifier in new sandboxes. It also writes the issue texts.
 func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release, err error) {
 	r = release{Repo: t.Repo, Key: t.Key, Outcome: Released}
-	before := w.bench.cpu
-	defer func() { r.CPU += w.bench.cpu - before }()
+	before := w.cpu()
+	defer func() { r.CPU = w.cpu() - before }()
 	files, err := s.changedFiles(t.Patch)
 	if err != nil {
 		return r, err
@@ -80,7 +80,7 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 		return r, err
 	}
 	r.Gold = string(gold)
-	v := verify.New(verify.Config{Driver: s.driver, Spec: s.spec, Store: w.cfg.Store})
+	v := verify.New(verify.Config{Driver: s.driver, Spec: w.sandbox(s), Store: w.cfg.Store})
 	if again.Outcome == Valid {
 		err = w.runAll(ctx, s, v, again, &r, buggy, files, affected)
 	}
@@ -95,7 +95,7 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 	task := w.task(s, again, r)
 	if r.Reason = unusableReason(task); r.Reason == "" {
 		verdict, _, err := v.VerifyVariant(ctx, task, buggy, gold, "", verify.Variant{})
-		if r.CPU += s.runCPU; err != nil {
+		if err != nil {
 			return r, err
 		}
 		if !resolved(verdict) {
@@ -112,7 +112,7 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 // does not resolve the task. Tests outside of affected that fail, such as tests that start the program
 // as a separate process, join the failing tests if they fail in one more run.
 func (w *worker) runAll(ctx context.Context, s *repoState, v *verify.Verifier, t *Trial, r *release, buggy *workspace.Tree, files map[string]string, affected []string) error {
-	why, got, err := w.tryEmptyPatch(ctx, s, v, w.task(s, t, *r), buggy, r)
+	why, got, err := w.tryEmptyPatch(ctx, s, v, w.task(s, t, *r), buggy)
 	if err != nil {
 		return err
 	}
@@ -145,9 +145,9 @@ func (w *worker) runAll(ctx context.Context, s *repoState, v *verify.Verifier, t
 
 // tryEmptyPatch has the verifier run the tests on the unchanged buggy tree. It returns the tests that
 // did not pass, or why the task cannot be used.
-func (w *worker) tryEmptyPatch(ctx context.Context, s *repoState, v *verify.Verifier, task schemas.Task, buggy *workspace.Tree, r *release) (why string, got nonPassing, err error) {
+func (w *worker) tryEmptyPatch(ctx context.Context, s *repoState, v *verify.Verifier, task schemas.Task, buggy *workspace.Tree) (why string, got nonPassing, err error) {
 	verdict, run, err := v.VerifyVariant(ctx, task, buggy, nil, "", verify.Variant{})
-	if r.CPU += s.runCPU; err != nil {
+	if err != nil {
 		return "", nil, err
 	}
 	if resolved(verdict) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 )
 
 // Run creates tasks from the repositories and writes them to cfg.Out. It can be stopped
@@ -28,7 +29,9 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 		st.states = append(st.states, &repoState{repo: r, seed: cfg.Seed, trials: map[string]*Trial{}})
 	}
 	st.progress.Repos = len(st.states)
+	begun := processCPU()
 	err = st.work(ctx)
+	err = errors.Join(err, j.add(entry{Overhead: &overhead{max(processCPU()-begun-j.added, 0)}}))
 	var sum Summary
 	if err == nil {
 		err = ctx.Err()
@@ -45,6 +48,17 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 		return sum, errors.Join(err, j.remove())
 	}
 	return sum, errors.Join(err, j.close())
+}
+
+// processCPU returns the seconds of CPU time of this process and of its children that have ended.
+func processCPU() (seconds float64) {
+	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var used unix.Rusage
+		if unix.Getrusage(who, &used) == nil {
+			seconds += time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
+		}
+	}
+	return seconds
 }
 
 // work runs the workers until all jobs are done.

@@ -33,7 +33,7 @@ type Summary struct {
 	GoldDifficulty map[string]int `json:"gold_difficulty"`
 	// OperatorNames maps the ID of each operator to its name.
 	OperatorNames map[string]string `json:"operator_names"`
-	// SuiteRuns is the CPU time of all runs of tests.
+	// SuiteRuns is the CPU time of the run.
 	SuiteRuns SuiteRuns `json:"suite_runs"`
 	// Busy is the share of their time that the workers spent on jobs.
 	Busy float64 `json:"busy"`
@@ -42,41 +42,50 @@ type Summary struct {
 	Texts      int `json:"texts_refused"` // texts that the linter rejected
 }
 
-// SuiteRuns is CPU time in units of one run of all tests of the healthy repository. It includes
-// earlier runs of the factory.
+// SuiteRuns is CPU time in units of one run of all tests of the healthy repository in a new sandbox. It
+// includes earlier runs of the factory. With the drivers docker and kubernetes, it has only the CPU time
+// of the tests' own interpreters.
 type SuiteRuns struct {
 	Survey       float64 `json:"survey"`
 	Trials       float64 `json:"trials"`
 	Releases     float64 `json:"releases"`      // including the tries of cheating patches
+	Other        float64 `json:"other"`         // of the program itself, git, the mutators, and interrupted jobs
 	PerCandidate float64 `json:"per_candidate"` // Trials divided by the number of candidates
 	PerTask      float64 `json:"per_task"`      // the total divided by the number of tasks
 }
 
 // suiteRuns adds up the CPU time of all runs.
 func (st *factory) suiteRuns() (r SuiteRuns) {
-	candidates, tasks := 0, 0
+	candidates, tasks, seconds := 0, 0, 0.0
 	for _, s := range st.states {
 		if s.runCPU <= 0 {
 			continue
 		}
-		r.Survey += s.cpu / s.runCPU
+		add := func(to *float64, cpu float64) {
+			*to += cpu / s.runCPU
+			seconds += cpu
+		}
+		add(&r.Survey, s.cpu)
 		for _, t := range s.trials {
-			r.Trials += t.CPU / s.runCPU
+			add(&r.Trials, t.CPU)
 			if candidates++; t.Outcome == Released {
 				tasks++
 			}
 		}
 		for _, checked := range s.releases {
-			r.Releases += checked.CPU / s.runCPU
+			add(&r.Releases, checked.CPU)
 		}
 		for _, kind := range check.Cheats {
 			if f := st.journal.forgery(s.repo.Task.InstanceID, kind); f != nil {
-				r.Releases += f.CPU / s.runCPU
+				add(&r.Releases, f.CPU)
 			}
 		}
 	}
-	r.PerCandidate = r.Trials / float64(max(candidates, 1))
-	r.PerTask = (r.Survey + r.Trials + r.Releases) / float64(max(tasks, 1))
+	total := r.Survey + r.Trials + r.Releases
+	if seconds > 0 { // the average duration of a run, because the overhead belongs to no repository
+		r.Other = st.journal.overhead * total / seconds
+	}
+	r.PerCandidate, r.PerTask = r.Trials/float64(max(candidates, 1)), (total+r.Other)/float64(max(tasks, 1))
 	return r
 }
 

@@ -104,6 +104,7 @@ func (d *driver) start(ctx context.Context, bwrap string, spec env.SandboxSpec, 
 		EnvKey: envKey(spec.Limits, python.Version, mode, perSandbox),
 		Destroy: func(context.Context) error {
 			child.Stop()
+			spec.Meter.Add(child.CPU())
 			return nil
 		},
 	}, nil

@@ -98,7 +98,9 @@ func (d *driver) start(ctx context.Context, spec env.SandboxSpec, python drivers
 		EnvKey: schemas.EnvKey{Driver: "local", Python: python.Version, Limits: map[string]string{},
 			Unenforced: []string{"cpu_time", "cpus", "disk", "inodes", "memory", "network", "open_files", "processes"}},
 		Destroy: func(context.Context) error {
-			if clean := child.Stop(); !clean { // otherwise the guest has already killed its programs
+			clean := child.Stop()
+			spec.Meter.Add(child.CPU())
+			if !clean { // otherwise the guest has already killed its programs
 				if err := guest.KillPrograms(tags); err != nil {
 					return err
 				}
