@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/containerd/ttrpc"
 	"golang.org/x/sys/unix"
@@ -124,10 +125,29 @@ func serve(args []string) error {
 	if err := rpc.Serve(context.Background(), &singleConnListener{conn: conn}); !errors.Is(err, io.EOF) {
 		return err
 	}
-	if scopes := s.killer.scopes; !scopes.isInit { // otherwise the kernel kills all processes of the namespace
-		if !s.killer.kill(scopes.hasTag, spareNone) {
-			return errors.New("some programs of the sandbox could not be killed and still run")
-		}
+	if scopes := s.killer.scopes; scopes.isInit {
+		killNamespace()
+	} else if !s.killer.kill(scopes.hasTag, spareNone) {
+		return errors.New("some programs of the sandbox could not be killed and still run")
 	}
 	return nil
+}
+
+// killNamespace kills all other processes of the namespace whose first process the guest is, and waits for
+// them. The kernel would kill them when the guest ends, but their CPU time would be lost.
+func killNamespace() {
+	_ = unix.Kill(-1, unix.SIGKILL)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			if _, err := unix.Wait4(-1, nil, 0, nil); err != nil && err != unix.EINTR { // ECHILD: all have ended
+				return
+			}
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(sweepTimeout): // one is stuck in the kernel
+	}
 }

@@ -59,9 +59,10 @@ type Pair struct {
 }
 
 // Compare runs one test in two versions of a tree and finds where the runs begin to differ.
-// Each version is given as a patch of tree, nil for tree itself. Compare runs each version
-// twice and ignores variables that differ between two runs of the same version. It maps
-// the lines of both versions to lines of tree to compare them.
+// Each version is given as a patch of tree, nil for tree itself. Compare runs the fixed version
+// twice and ignores variables that differ between these runs. What differs between runs of the
+// buggy version alone is an effect of the bug, so that one run of it is enough. Compare maps the
+// lines of both versions to lines of tree.
 func Compare(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, buggy, fixed []byte, test string) (Pair, error) {
 	p := Pair{Test: test}
 	var sides [2]side
@@ -74,7 +75,7 @@ func Compare(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, buggy
 	}
 	for n := range maxWindows {
 		for i, patch := range [][]byte{buggy, fixed} {
-			var runs [2]steps
+			runs := make([]steps, 1+i) // one of the buggy version, two of the fixed one
 			for k := range runs {
 				var err error
 				if runs[k], err = traceSteps(ctx, r, t, tree, patch, test, n*window); err != nil {
@@ -82,7 +83,7 @@ func Compare(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, buggy
 				}
 			}
 			sides[i].steps = runs[0]
-			sides[i].mask, sides[i].stable = compareRuns(runs[0], runs[1])
+			sides[i].mask, sides[i].stable = compareRuns(runs[0], runs[i])
 		}
 		p.compare(&sides[0], &sides[1])
 		if p.FirstDivergence != nil || p.Unstable || sides[0].count <= (n+1)*window {

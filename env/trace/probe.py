@@ -352,6 +352,10 @@ class Formatter(object):
         return name + left + ", ".join(parts) + right
 
 
+ATOMIC = frozenset([type(None), bool, int, float, complex, str, bytes])  # the text of such an object never changes
+MUTABLE = object()  # stands for all other objects, which must not be kept alive
+
+
 class Steps(object):
     """Records the calls, lines, returns and exceptions of one test, each with the local
     variables that changed. It writes config["size"] events, beginning with the event number
@@ -389,11 +393,13 @@ class Steps(object):
         n, self.count = self.count, self.count + 1
         if self.count >= self.max_events:
             self.events.off()
-        if kind == "call" or not any(s[0] is frame for s in self.stack):
+        if kind == "call" or not self.stack or self.stack[-1][0] is not frame and not any(s[0] is frame for s in self.stack):
             self.serial += 1
             self.stack.append([frame, self.serial, {}])
         while self.stack[-1][0] is not frame:  # frames that ended without a return event
             self.stack.pop()
+        if kind == "line" and n >= self.first + self.size:
+            return
         depth, (_, serial, last) = len(self.stack), self.stack[-1]
         name = self.names.qualified(frame.f_code)
         if file + ":" + name not in self.executed:
@@ -419,17 +425,24 @@ class Steps(object):
         self.failures.append([n, id(error), typename(type(error)), [[file, name, frame.f_lineno, depth]]])
 
     def changes(self, kind, frame, arg, last):
-        now = {}
+        values, now, out = [], {}, {}
         for name, value in list(frame.f_locals.items())[:200]:
             d = instance_dict(value) if name == "self" else None
             if d is None:
-                now[name] = self.formatter.text(value)
+                values.append((name, value, None))
             else:
-                now[name] = typename(type(value))
-                for k, v in list(d.items())[:100]:
-                    if type(k) is str:
-                        now["self." + k] = self.formatter.text(v)
-        out = {k: v for k, v in now.items() if last.get(k) != v}
+                values.append((name, MUTABLE, typename(type(value))))
+                values.extend(("self." + k, v, None) for k, v in list(d.items())[:100] if type(k) is str)
+        for name, value, text in values:
+            atomic, before = type(value) in ATOMIC, last.get(name)
+            if atomic and before is not None and before[0] is value:
+                now[name] = before  # formatting takes most of the time
+                continue
+            if text is None:
+                text = self.formatter.text(value)
+            now[name] = (value if atomic else MUTABLE, text)
+            if before is None or before[1] != text:
+                out[name] = text
         out.update((k, None) for k in last if k not in now)
         last.clear()
         last.update(now)

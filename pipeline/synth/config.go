@@ -87,7 +87,7 @@ var DefaultCaps = Caps{Function: 20, Operator: 5, Share: 0.05}
 // Defaults of Config.
 const (
 	DefaultRuns        = 2
-	DefaultReleaseRuns = 3
+	DefaultReleaseRuns = 2
 	DefaultCommits     = 50
 	DefaultFunctions   = 20
 	DefaultMaxFailing  = 0.5
@@ -182,7 +182,7 @@ type settings struct {
 
 func (c Config) settings() settings {
 	s := settings{
-		Schema: "tracesmith.synth/3", Seed: c.Seed, Candidates: c.Candidates, Tasks: c.Tasks, Operators: c.Operators, Kinds: c.Kinds,
+		Schema: "tracesmith.synth/4", Seed: c.Seed, Candidates: c.Candidates, Tasks: c.Tasks, Operators: c.Operators, Kinds: c.Kinds,
 		Runs: c.Runs, ReleaseRuns: c.ReleaseRuns, MaxFailing: c.MaxFailing, Text: c.Text, Repos: map[string]string{},
 		Commits: c.Commits, Functions: c.Functions, Model: c.Model.identity(), Benchmarks: c.Benchmarks.Hash(),
 		TextVersion: TextVersion, Caps: c.Caps, Difficulty: c.Difficulty, GoldDifficulty: c.GoldDifficulty,

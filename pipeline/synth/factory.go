@@ -152,6 +152,7 @@ type repoState struct {
 	seconds  float64  // duration of the slowest run of all tests
 	litter   []string
 	coverage coverage
+	notAlone int // survey.NotAlone
 
 	drawn     []candidate
 	tried     int               // number of drawn candidates planned so far, if Config.Tasks is set

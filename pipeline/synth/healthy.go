@@ -1,6 +1,10 @@
 package synth
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/tracesmith/tracesmith/env/verify"
+)
 
 // maxHealthySteps is the size in bytes above which the cache of traces is emptied.
 const maxHealthySteps = 64 << 20
@@ -12,6 +16,23 @@ type healthyResults struct {
 	steps map[string][]run            // test -> two traces
 	size  int                         // bytes of the traces
 	facts map[[2]string]functionFacts // file and function -> facts
+
+	recordMu  sync.Mutex // held during the run
+	recording *verify.Recording
+}
+
+// record returns a run of all tests as the verifier makes it. It calls run if there is none yet.
+func (k *healthyResults) record(run func() (*verify.Recording, error)) (*verify.Recording, error) {
+	k.recordMu.Lock()
+	defer k.recordMu.Unlock()
+	if k.recording == nil {
+		made, err := run()
+		if err != nil {
+			return nil, err
+		}
+		k.recording = made
+	}
+	return k.recording, nil
 }
 
 // get returns the cached traces of a test; nil if there are none.

@@ -25,30 +25,38 @@ func nonPassingOf(kept []string, r run) nonPassing {
 	return v
 }
 
-// The timeout of a candidate's run is a multiple of the healthy repository's run time.
+// The limits of a candidate's run are multiples of the duration and of the CPU time of a run of the
+// healthy repository. The limit of CPU time ends endless loops early, even on a busy machine.
 const (
 	minTimeout    = 3 * time.Second
 	timeoutFactor = 5
-	maxDescribed  = 5 // failures that a trial describes, as many as an issue text lists
+	minCPULimit   = time.Second
+	cpuFactor     = 3
+	maxDescribed  = 5  // failures that a trial describes, as many as an issue text lists
+	maxCovered    = 10 // failing tests whose coverage a trial measures
 )
 
 // timeout returns the timeout, in seconds, for tests that take base seconds in the healthy tree.
 func timeout(base float64) float64 { return max(minTimeout.Seconds(), timeoutFactor*base) }
 
-// runBounded runs a candidate's tests with a timeout. If they time out, it measures the
-// healthy tree again and repeats the run with a timeout based on that, because a machine
+// runBounded runs a candidate's tests with limits. If they time out without using much CPU time, it
+// measures the healthy tree again and repeats the run with a timeout based on that, because a machine
 // that has become busier since the survey must not look like a hang.
 func (w *worker) runBounded(ctx context.Context, s *repoState, seed string, q request) (run, error) {
-	q.setTimeout(timeout(s.seconds))
+	cpu := 0.0
+	if s.runCPU > 0 {
+		cpu = max(minCPULimit.Seconds(), cpuFactor*s.runCPU)
+	}
+	q.setTimeout(timeout(s.seconds), cpu)
 	r, err := w.bench.run(ctx, seed, q)
-	if err != nil || !r.verdicts().TimedOut {
+	if err != nil || !r.verdicts().TimedOut || cpu > 0 && r.CPU >= cpu {
 		return r, err
 	}
 	now, err := w.bench.run(ctx, seed, request{Only: s.kept, Timeout: healthyTimeout})
 	if err != nil {
 		return r, err
 	}
-	q.setTimeout(max(timeout(s.seconds), timeout(now.Seconds)))
+	q.setTimeout(max(timeout(s.seconds), timeout(now.Seconds)), cpu)
 	return w.bench.run(ctx, seed, q)
 }
 
@@ -104,19 +112,18 @@ func (w *worker) judge(ctx context.Context, s *repoState, c candidate) (*Trial, 
 }
 
 // trialRequest returns the request for the first run of a candidate's tests. If the tests can be
-// repeated in one sandbox, further passes run them in another order, measure the coverage of the
-// failing ones, and trace the first failing one twice. repeat reads these passes by their numbers.
+// repeated in one sandbox, further passes run them in another order, measure the coverage of some
+// failing ones, and trace the first failing one. repeat reads these passes by their numbers.
 func (s *repoState) trialRequest(t *Trial, files map[string]string, tests []string, maxFailing int) request {
 	q := request{Files: files, Only: tests, MaxFailures: maxFailing, Describe: maxDescribed}
 	if slices.ContainsFunc(tests, func(id string) bool { return s.unrepeatable[id] }) {
 		return q
 	}
-	steps := pass{Failing: 1, Follows: true, Probe: probeOf(trace.StepsProbe())}
 	q.Passes = []pass{
 		{Only: tests, MaxFailures: maxFailing, Describe: maxDescribed},
 		{Only: tests, Shuffle: s.shuffleSeed(t.Key, 1), Follows: true},
-		{Failing: maxFailing, Follows: true, Probe: probeOf(trace.CoverProbe())},
-		steps, steps,
+		{Failing: min(maxFailing, maxCovered), Follows: true, Probe: probeOf(trace.CoverProbe())},
+		{Failing: 1, Follows: true, Probe: probeOf(trace.StepsProbe())},
 	}
 	return q
 }

@@ -144,10 +144,11 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 // rank computes the rank of the changed lines among all lines, by how strongly executing
 // a line correlates with failing (Ochiai). If no changed line runs, for example because
 // the compiler removed `if False:`, it uses the line of the first divergence. It assumes
-// that passing tests execute the same lines as in the healthy tree.
+// that tests without a measurement, such as those that pass, execute the same lines as in the
+// healthy tree.
 func (w *worker) rank(ctx context.Context, s *repoState, t *Trial, d0 *trace.Divergence, known *trace.Coverage) error {
 	if known == nil {
-		c, _, err := trace.Cover(ctx, &observer{w: w, s: s}, s.repo.Task, s.repo.Tree, []byte(t.Patch), verify.Variant{Only: t.FailToPass})
+		c, _, err := trace.Cover(ctx, &observer{w: w, s: s}, s.repo.Task, s.repo.Tree, []byte(t.Patch), verify.Variant{Only: t.FailToPass[:min(len(t.FailToPass), maxCovered)]})
 		if err != nil {
 			return err
 		}
@@ -161,7 +162,7 @@ func (w *worker) rank(ctx context.Context, s *repoState, t *Trial, d0 *trace.Div
 	failing := func(id string) bool { _, fails := slices.BinarySearch(t.FailToPass, id); return fails }
 	lines := suspects(all, failing)
 	for _, id := range s.kept {
-		if !failing(id) {
+		if _, measured := all.Tests[id]; !measured || !failing(id) {
 			all.Tests[id] = s.coverage.linesOfTest(id, lines, old)
 		}
 	}

@@ -27,7 +27,7 @@ const (
 	repeatedRun  = 1  // index of the run that repeats the tests in the same sandbox
 	aloneSeconds = 10 // the tests that run alone are divided into one more part for each 10 s of the suite
 	maxAlone     = 16 // maximum number of these parts
-	minAlone     = 20 // minimum number of tests in such a part
+	minAlone     = 20 // minimum number of groups in such a part
 )
 
 // firstRun runs all tests once as the verifier does.
@@ -83,10 +83,11 @@ func (st *factory) planSurveyParts(s *repoState) {
 		p.Coverage, p.Bad = &c, nonPassingOf(all, run{tests: r.Tests})
 		return err
 	})
-	parts := slices.Collect(slices.Chunk(all, aloneSize(len(all), s.first.Seconds)))
-	for i, tests := range parts {
-		add(fmt.Sprintf("%s%d of %d", partAlone, i+1, len(parts)), tests, func(ctx context.Context, w *worker, p *surveyPart) error {
-			return w.runAlone(ctx, s, p, tests)
+	groups := aloneGroups(all)
+	parts := slices.Collect(slices.Chunk(groups, aloneSize(len(groups), s.first.Seconds)))
+	for i, groups := range parts {
+		add(fmt.Sprintf("%s%d of %d", partAlone, i+1, len(parts)), slices.Concat(groups...), func(ctx context.Context, w *worker, p *surveyPart) error {
+			return w.runAlone(ctx, s, p, groups)
 		})
 	}
 	for i := range max(wholeRuns, st.cfg.ReleaseRuns-1) {
@@ -100,23 +101,55 @@ func (st *factory) planSurveyParts(s *repoState) {
 	}
 }
 
-// aloneSize returns how many of the tests that run alone are in one part. Each part imports and
-// collects the tests once, so a short suite is divided into few parts.
-func aloneSize(tests int, seconds float64) int {
-	parts := min(1+int(seconds/aloneSeconds), maxAlone)
-	return max(minAlone, (tests+parts-1)/parts)
+// aloneGroups divides tests into groups: each has at most one test of each class, or of each module for
+// tests outside of classes. The tests of a group share a process, because a process for each test would
+// cost several times as much as the test. Each test is the first one of its class there. That it does not
+// depend on other classes is what the runs in two opposite orders show.
+func aloneGroups(tests []string) (groups [][]string) {
+	seen := map[string]int{}
+	for _, id := range tests {
+		unit := unitOf(id)
+		if seen[unit] == len(groups) {
+			groups = append(groups, nil)
+		}
+		groups[seen[unit]] = append(groups[seen[unit]], id)
+		seen[unit]++
+	}
+	return groups
 }
 
-// runWhole runs all tests. i is the number of the run, from 0; the run with the number repeatedRun
-// runs the tests twice in one sandbox.
+// unitOf returns the class of a test, or its module if it has none. The ID is one of pytest, such as
+// "path::Class::test[parameters]", or of unittest, such as "module.Class.test".
+func unitOf(id string) string {
+	separator := "::"
+	if !strings.Contains(id, separator) {
+		separator = "."
+	}
+	name, _, _ := strings.Cut(id, "[")
+	return name[:max(strings.LastIndex(name, separator), 0)]
+}
+
+// aloneSize returns how many groups of tests are in one part. Each part imports and collects the tests
+// once, so a short suite is divided into few parts.
+func aloneSize(groups int, seconds float64) int {
+	parts := min(1+int(seconds/aloneSeconds), maxAlone)
+	return max(minAlone, (groups+parts-1)/parts)
+}
+
+// runWhole runs all tests. i is the number of the run, from 0. The run with the number repeatedRun is in a
+// random order, and then runs the tests again in the same sandbox. The next one has the opposite order, so
+// that of any two tests each runs before the other once.
 func (w *worker) runWhole(ctx context.Context, s *repoState, p *surveyPart, i int) error {
 	q := request{Only: s.first.Tests, Timeout: healthyTimeout}
-	if i > 0 {
+	switch {
+	case i == repeatedRun+1:
+		q.Shuffle = -s.shuffleSeed("", repeatedRun)
+	case i > 0:
 		q.Shuffle = s.shuffleSeed("", i)
 	}
 	if i == repeatedRun {
 		q.Passes = []pass{{Only: q.Only, Shuffle: q.Shuffle}, {Only: q.Only}}
-		q.setTimeout(healthyTimeout)
+		q.setTimeout(healthyTimeout, 0)
 	}
 	r, err := w.bench.run(ctx, hashSeed(i), q)
 	if err != nil {
@@ -132,38 +165,58 @@ func (w *worker) runWhole(ctx context.Context, s *repoState, p *surveyPart, i in
 	return nil
 }
 
-// runAlone runs each test in its own child process, forked from an interpreter that has collected the
-// tests. Tests for which no time is left count as passed.
-func (w *worker) runAlone(ctx context.Context, s *repoState, p *surveyPart, tests []string) error {
-	perTest := timeout(s.first.Seconds)
-	budget := max(2*perTest, time.Minute.Seconds())
-	q := request{Only: tests, Budget: budget, Timeout: budget + grace.Seconds()}
-	for _, id := range tests {
-		q.Passes = append(q.Passes, pass{Only: []string{id}, Timeout: perTest})
+// runAlone runs each group of tests in its own child process, forked from an interpreter that has
+// collected the tests. A test that did not run, because another one of its group ended the process, then
+// runs by itself. Tests for which no time is left count as passed.
+func (w *worker) runAlone(ctx context.Context, s *repoState, p *surveyPart, groups [][]string) error {
+	p.Bad = nonPassing{}
+	skipped, err := w.runGroups(ctx, s, p, groups)
+	if err == nil && len(skipped) > 0 {
+		skipped, err = w.runGroups(ctx, s, p, slices.Collect(slices.Chunk(skipped, 1)))
+	}
+	for _, id := range skipped {
+		p.Bad[id], p.Tests = missing, append(p.Tests, id)
+	}
+	return err
+}
+
+// runGroups runs each group of tests in its own child process, and returns the tests that did not run
+// although their group did.
+func (w *worker) runGroups(ctx context.Context, s *repoState, p *surveyPart, groups [][]string) (skipped []string, err error) {
+	perGroup := timeout(s.first.Seconds)
+	budget := max(2*perGroup, time.Minute.Seconds())
+	q := request{Only: slices.Concat(groups...), Budget: budget, Timeout: budget + grace.Seconds()}
+	for _, tests := range groups {
+		q.Passes = append(q.Passes, pass{Only: tests, Timeout: perGroup})
 	}
 	r, err := w.bench.run(ctx, firstSeed, q)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p.Seconds, p.Leftovers, p.Bad = r.Seconds, r.Leftovers, nonPassing{}
-	for i, single := range r.passes {
-		id := tests[i]
-		p.Tests = append(p.Tests, id)
-		if status := single.tests[id]; status == "" {
-			p.Bad[id] = missing
-		} else if status != "passed" {
-			p.Bad[id] = status
+	p.Seconds = max(p.Seconds, r.Seconds)
+	p.Leftovers = append(p.Leftovers, r.Leftovers...)
+	for i, group := range r.passes {
+		for _, id := range groups[i] {
+			status, ran := group.tests[id]
+			if !ran {
+				skipped = append(skipped, id)
+				continue
+			}
+			if p.Tests = append(p.Tests, id); status != "passed" {
+				p.Bad[id] = status
+			}
 		}
 	}
 	if len(r.passes) == 0 {
 		p.Broken = verify.Cause([]byte(r.Log))
 	}
-	return nil
+	return skipped, nil
 }
 
 // combine fills in a survey from its parts. It drops tests that do not pass every time, and returns a
 // RepoError if too few remain.
 func (st *factory) combine(s *repoState, out *survey) error {
+	out.NotAlone = len(s.first.Tests)
 	out.Method, out.Kept, out.CPU = s.first.Method, slices.Clone(s.first.Tests), s.first.CPU
 	var wholeCPU []float64
 	for _, name := range s.parts {
@@ -172,6 +225,9 @@ func (st *factory) combine(s *repoState, out *survey) error {
 			return &RepoError{Kind: ErrUnlike, Detail: p.Broken, Remedy: "use another repository"}
 		}
 		out.CPU += p.CPU
+		if strings.HasPrefix(name, partAlone) {
+			out.NotAlone -= len(p.Tests)
+		}
 		out.Unrepeatable = append(out.Unrepeatable, p.Unrepeatable...)
 		if strings.HasPrefix(name, partWholeRun) && !strings.HasSuffix(name, repeatedSuffix) {
 			wholeCPU = append(wholeCPU, p.CPU)

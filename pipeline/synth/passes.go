@@ -22,10 +22,11 @@ type request struct {
 	Changed     []string          `json:"changed,omitempty"`      // the paths of Files
 	First       []string          `json:"first,omitempty"`        // tests to run first; if they all pass, the run ends
 	Only        []string          `json:"only"`                   // the tests to run; nil = all
-	Shuffle     int64             `json:"shuffle,omitempty"`      // seed of the order; 0 = the usual order
+	Shuffle     int64             `json:"shuffle,omitempty"`      // seed of the order; 0 = the usual order; negative = the opposite of the order of -Shuffle
 	MaxFailures int               `json:"max_failures,omitempty"` // the run ends when more tests fail; 0 = no limit
 	Describe    int               `json:"describe,omitempty"`     // number of failures to describe
 	Timeout     float64           `json:"timeout"`                // seconds
+	CPULimit    float64           `json:"cpu_limit,omitempty"`    // seconds of CPU time, after which the tests time out; 0 = no limit
 	Probe       *probe            `json:"probe,omitempty"`
 	Passes      []pass            `json:"passes,omitempty"` // if set, these replace the single run
 	Budget      float64           `json:"budget,omitempty"` // seconds for all passes together
@@ -82,25 +83,27 @@ type pass struct {
 	MaxFailures int      `json:"max_failures,omitempty"`
 	Describe    int      `json:"describe,omitempty"`
 	Timeout     float64  `json:"timeout"` // seconds
+	CPULimit    float64  `json:"cpu_limit,omitempty"`
 	Probe       *probe   `json:"probe,omitempty"`
-	// Follows makes a pass depend on the first one: it runs only if tests failed in the first pass, but
-	// no more than its MaxFailures.
+	// Follows makes a pass depend on the first one: it runs only if the first pass reached its end, and
+	// tests failed in it, but no more than its MaxFailures.
 	Follows bool `json:"follows,omitempty"`
 	// Failing, if not 0, replaces Only by up to this many tests that failed in the first pass.
 	Failing int `json:"failing,omitempty"`
 }
 
-// setTimeout sets the timeout of the tests, which applies to each pass if there are passes. It needs
-// to be called after Passes is set.
-func (q *request) setTimeout(seconds float64) {
-	if q.Timeout = seconds; len(q.Passes) == 0 {
+// setTimeout sets the limits of the tests in seconds and in seconds of CPU time (0 = no limit), which
+// apply to each pass if there are passes. It needs to be called after Passes is set.
+func (q *request) setTimeout(seconds, cpu float64) {
+	if q.Timeout, q.CPULimit = seconds, cpu; len(q.Passes) == 0 {
 		return
 	}
 	q.Budget = 0
 	for i := range q.Passes {
-		q.Passes[i].Timeout = seconds
+		q.Passes[i].Timeout, q.Passes[i].CPULimit = seconds, cpu
 		if q.Passes[i].Probe != nil {
 			q.Passes[i].Timeout *= probeFactor
+			q.Passes[i].CPULimit *= probeFactor
 		}
 		q.Budget += q.Passes[i].Timeout
 	}

@@ -13,6 +13,7 @@ type survey struct {
 	CPU          float64  `json:"cpu_seconds,omitempty"`     // of all runs of the survey
 	RunCPU       float64  `json:"run_cpu_seconds,omitempty"` // of one run of all tests
 	Unrepeatable []string `json:"once,omitempty"`            // tests that do not pass a second time in the same sandbox
+	NotAlone     int      `json:"not_alone,omitempty"`       // tests that did not run alone, because the time was used up
 	Litter       []string `json:"litter,omitempty"`          // files that its tests leave behind
 	Coverage     coverage `json:"-"`                         // stored in the line of its survey part
 	Sites        int      `json:"sites,omitempty"`           // number of possible mutations

@@ -94,12 +94,8 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 	}
 	task := w.task(s, again, r)
 	if r.Reason = unusableReason(task); r.Reason == "" {
-		verdict, _, err := v.VerifyVariant(ctx, task, buggy, gold, "", verify.Variant{})
-		if err != nil {
+		if r.Reason, err = w.tryGold(ctx, s, v, task, buggy); err != nil {
 			return r, err
-		}
-		if !resolved(verdict) {
-			r.Reason = "the gold patch does not resolve it: " + verdict.Reason
 		}
 	}
 	if r.Reason != "" {
@@ -164,6 +160,25 @@ func (w *worker) tryEmptyPatch(ctx context.Context, s *repoState, v *verify.Veri
 		}
 	}
 	return "", got, nil
+}
+
+// tryGold has the verifier judge the gold patch, and returns why it does not resolve the task; "" if it
+// does. Every gold patch of a repository restores the same healthy tree, so the verdict is made from one
+// run of that tree. If that gives another verdict, for example because a test failed in that run by
+// chance, a run for this task decides.
+func (w *worker) tryGold(ctx context.Context, s *repoState, v *verify.Verifier, task schemas.Task, buggy *workspace.Tree) (why string, err error) {
+	recording, err := s.healthy.record(func() (*verify.Recording, error) { return v.Record(ctx, task, s.repo.Tree) })
+	if err != nil {
+		return "", err
+	}
+	for _, how := range []verify.Variant{{Recording: recording}, {}} {
+		verdict, _, err := v.VerifyVariant(ctx, task, buggy, []byte(task.GoldPatch), "", how)
+		if err != nil || resolved(verdict) {
+			return "", err
+		}
+		why = "the gold patch does not resolve it: " + verdict.Reason
+	}
+	return why, nil
 }
 
 func resolved(v schemas.Verdict) bool { return v.Resolved != nil && *v.Resolved }

@@ -28,7 +28,7 @@ func (s *repoState) healthySteps(ctx context.Context, w *worker, test string, n 
 	if s.unrepeatable[test] { // the first run may leave behind something that makes the second one fail
 		q.Passes = q.Passes[:1]
 	}
-	q.setTimeout(healthyTimeout)
+	q.setTimeout(healthyTimeout, 0)
 	var found []run
 	for len(found) < 2 {
 		r, err := w.bench.run(ctx, firstSeed, q)

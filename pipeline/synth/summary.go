@@ -39,7 +39,10 @@ type Summary struct {
 	Busy float64 `json:"busy"`
 	// Unreliable is the number of tests left out because they gave different verdicts for the same code.
 	Unreliable int `json:"unreliable_tests"`
-	Texts      int `json:"texts_refused"` // texts that the linter rejected
+	// NotAlone is the number of tests that did not run alone, because the time for that was used up. They
+	// count as passed.
+	NotAlone int `json:"not_alone"`
+	Texts    int `json:"texts_refused"` // texts that the linter rejected
 }
 
 // SuiteRuns is CPU time in units of one run of all tests of the healthy repository in a new sandbox. It
@@ -127,6 +130,7 @@ func (st *factory) summary() Summary {
 		}
 		maps.Copy(sum.OperatorNames, s.operators)
 		sum.Unreliable += len(st.unreliable(s))
+		sum.NotAlone += s.notAlone
 		if s.note != "" {
 			sum.Notes[s.repo.Task.InstanceID] = s.note
 		}

@@ -149,7 +149,7 @@ func (w *worker) prepare(ctx context.Context, s *repoState) (err error) {
 // applySurvey copies the results of a survey, by this run or an earlier one, to the state.
 func (s *repoState) applySurvey(v *survey) {
 	s.kept, s.seconds, s.litter, s.coverage, s.refused = v.Kept, v.Seconds, v.Litter, v.Coverage, v.Refused
-	s.operators = v.Operators
+	s.operators, s.notAlone = v.Operators, v.NotAlone
 	s.unrepeatable = map[string]bool{}
 	for _, id := range v.Unrepeatable {
 		s.unrepeatable[id] = true

@@ -84,7 +84,7 @@ func TestFollowingPassesNeedFailures(t *testing.T) {
 	ids := []string{"test_calc.py::test_add", "test_calc.py::test_sub"}
 	testsPerPass := func(files map[string]string, maxFailures int) (count []int) {
 		q := request{Files: files, Only: ids, Passes: []pass{{Only: ids, MaxFailures: maxFailures}, {Only: ids, Follows: true}, {Failing: 1, Follows: true}}}
-		q.setTimeout(60)
+		q.setTimeout(60, 0)
 		r, err := b.run(t.Context(), firstSeed, q)
 		if err != nil {
 			t.Fatal(err)

@@ -123,7 +123,11 @@ func printSynthTotals(s *State, sum synth.Summary) {
 		fmt.Fprintf(s.Stdout, "%.0f s, %.0f candidates an hour, workers busy for %.0f%% of the time\n", sum.Seconds, sum.PerHour, 100*sum.Busy)
 	}
 	if r := sum.SuiteRuns; r.Survey > 0 {
-		fmt.Fprintf(s.Stdout, "CPU time in runs of the whole test suite: %.1f for each task, %.1f to judge a candidate, %.1f for the surveys\n", r.PerTask, r.PerCandidate, r.Survey)
+		fmt.Fprintf(s.Stdout, "CPU time in runs of the whole test suite: %.1f for each task, %.1f to judge a candidate; in total %.1f for the surveys, %.1f for candidates, %.1f for releases, %.1f for other work\n",
+			r.PerTask, r.PerCandidate, r.Survey, r.Trials, r.Releases, r.Other)
+	}
+	if sum.NotAlone > 0 {
+		fmt.Fprintf(s.Stdout, "%d tests did not run alone, because the time for that was used up\n", sum.NotAlone)
 	}
 	if sum.Unreliable > 0 {
 		fmt.Fprintf(s.Stdout, "%d tests gave different verdicts for the same code and are in no task\n", sum.Unreliable)

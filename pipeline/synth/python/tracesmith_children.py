@@ -12,11 +12,17 @@ MAX_BYTES = 32 << 20  # of the records of one child
 NOT_A_PASS = ("failed", "error", "xpassed")
 
 
+def limit_cpu(seconds):
+    """Makes the kernel end this process after some seconds of CPU time; 0 is no limit."""
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
 def receive(fd, child, deadline):
     """Reads a child's records from fd until the record of kind "end", the end of the pipe, the
     deadline or MAX_BYTES, then kills the child's process group. Returns the records, whether the
-    deadline passed, and the CPU seconds of the child. These include descendants that their parents
-    waited for, but not those that were killed or left running."""
+    deadline passed or limit_cpu ended the child, and the CPU seconds of the child. These include
+    descendants that their parents waited for, but not those that were killed or left running."""
     data, timed_out = b"", False
     while not has_end(data) and len(data) < MAX_BYTES:
         remaining = deadline - time.monotonic()
@@ -34,7 +40,8 @@ def receive(fd, child, deadline):
             kill(child, signal.SIGKILL)
         except OSError:
             pass
-    used = os.wait4(child, 0)[2]
+    status, used = os.wait4(child, 0)[1:]
+    timed_out = timed_out or os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF
     return [r for r in map(parse_record, data.split(b"\n")[:-1]) if r], timed_out, used.ru_utime + used.ru_stime
 
 
@@ -56,7 +63,7 @@ def has_end(data):
 
 def run_passes(session, run):
     """Runs each pass of a session in its own child process, in order. A pass with "follows" runs only
-    if tests failed in the first pass, but no more than its "max_failures". When the time for all
+    if the first pass reached its end, and tests failed in it, but no more than its "max_failures". When the time for all
     passes is used up, the remaining passes do not run. run runs the tests of a session."""
     gc.collect()
     if hasattr(gc, "freeze"):
@@ -74,7 +81,7 @@ def run_passes(session, run):
         for r in records:
             session.put(r)
         session.put({"k": "pass", "n": n, "timed_out": timed_out, "finished": bool(end), "code": end[0].get("code") if end else 1})
-        if n == 0:
+        if n == 0 and end:
             failed = failed_tests(records)  # for the passes that follow
 
 

@@ -60,6 +60,9 @@ class Session(object):
         self.passes = request.get("passes") or []
         self.deadline = time.monotonic() + request.get("budget", 0)  # for all passes together
         self.probe, self.probe_file, self.places = None, probe, {}
+        self.files = None  # the files to collect; None for all
+        if not request.get("compile") and request.get("only") is not None and not any("::" in a for a in self.argv):
+            self.files = {name.partition("::")[0] for name in request["only"]}
         here = os.path.dirname(os.path.abspath(__file__))
         sys.path[:] = [p for p in sys.path if os.path.abspath(p or ".") != here]
         os.environ.update(request.get("env") or {})
@@ -75,6 +78,7 @@ class Session(object):
         self.max_failures = request.get("max_failures", 0)  # the run stops after more failures; 0 is no limit
         self.describe = request.get("describe", 0)  # number of failures still to describe
         self.first_remaining, self.failed = len(self.first), 0
+        tracesmith_children.limit_cpu(request.get("cpu_limit", 0))
         if request.get("probe"):
             namespace = {"__name__": "tracesmith_probe"}
             exec(compile(request["probe"]["source"], "<tracesmith probe>", "exec"), namespace)
@@ -129,8 +133,8 @@ class Session(object):
 
     def draws(self):
         """Returns a function that maps each key to a random number. Its results depend on the seed self.shuffle and
-        on the order in which keys are first used."""
-        source, drawn = random.Random(self.shuffle), {}
+        on the order in which keys are first used. A negative seed stands for the opposite order of its absolute value."""
+        source, drawn = random.Random(abs(self.shuffle)), {}
 
         def draw(key):
             if key not in drawn:
@@ -147,7 +151,9 @@ class Session(object):
 
     def plugin(self, pytest):
         session = outer = self
-        phases, names = {}, {}
+        from _pytest.runner import CollectReport
+
+        phases, names, places = {}, {}, {}
 
         def name_of(nodeid, config):
             if nodeid not in names:
@@ -166,17 +172,28 @@ class Session(object):
                 if hasattr(config.option, "numprocesses"):
                     config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
 
+            @pytest.hookimpl(tryfirst=True)
+            def pytest_make_collect_report(self, collector):
+                """Leaves out files without any of the tests, so that they are not imported."""
+                if session.files is None or not isinstance(collector, pytest.File) or isinstance(collector, pytest.Package):
+                    return None
+                if name_of(collector.nodeid, collector.config) in session.files:
+                    return None
+                return CollectReport(collector.nodeid, "passed", None, [])
+
             @pytest.hookimpl(trylast=True)
             def pytest_collection_modifyitems(self, config, items):
-                self.arrange(config, items)
-
-            def arrange(self, config, items):
-                """Drops and reorders the tests. A module or class stays together when tests are shuffled."""
                 if session.only is not None:
                     items[:] = [i for i in items if name_of(i.nodeid, config) in session.only]
+                self.arrange(config, items)
+                for n, item in enumerate(items):
+                    places.setdefault(name_of(item.nodeid, config), []).append(n)
+
+            def arrange(self, config, items):
+                """Reorders the tests. A module or class stays together when tests are shuffled."""
                 if session.shuffle:
                     draw = session.draws()
-                    items.sort(key=lambda item: [draw(key.nodeid) for key in item.listchain()])
+                    items.sort(key=lambda item: [draw(key.nodeid) for key in item.listchain()], reverse=session.shuffle < 0)
                 if session.first:
                     items.sort(key=lambda item: name_of(item.nodeid, config) not in session.first)
 
@@ -188,7 +205,9 @@ class Session(object):
                 return True
 
             def loop(self, session):
-                items = list(session.items)
+                wanted = places if outer.only is None else outer.only
+                chosen = sorted(n for name in wanted for n in places.get(name, ()))
+                items = [session.items[n] for n in chosen]  # reads no other item, whose memory the fork would have to copy
                 self.arrange(session.config, items)
                 for n, item in enumerate(items):
                     after = items[n + 1] if n + 1 < len(items) else None

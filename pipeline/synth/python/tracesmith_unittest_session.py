@@ -104,7 +104,7 @@ def arrange(session, suite):
         for n, test in enumerate(tests):
             late = arrange_level(test, path + (n,))
             ranks[id(test)] = (late, draw(path + (n,)) if session.shuffle else n)
-        tests.sort(key=lambda test: ranks[id(test)])
+        tests.sort(key=lambda test: ranks[id(test)], reverse=session.shuffle < 0)
         return not tests or all(late for late, _ in ranks.values())
 
     arrange_level(suite, ())

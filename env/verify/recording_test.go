@@ -1,0 +1,56 @@
+package verify
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A recording of the tree that a patch gives leads to the verdict that a new run leads to, even if that
+// depends on what the patch changed. A recording of another tree is not used.
+func TestRecordingGivesTheVerdictOfARun(t *testing.T) {
+	v, fixed := verifier(t), honest(t)
+	driver := &countingDriver{Driver: v.cfg.Driver, gate: make(chan struct{})}
+	close(driver.gate)
+	v.cfg.Driver = driver
+	prices := fixed.text(t, "shop/prices.py")
+	tracing := fixed.edited("shop/prices.py", prices+"\n\nimport sys\n\nsys.settrace(lambda frame, event, arg: None)\n")
+	otherBug := fixed.edited("shop/basket.py", strings.Replace(fixed.text(t, "shop/basket.py"), "[(quantity, price)", "[(price, price)", 1))
+	for name, c := range map[string]struct {
+		base, recorded, final project
+		runs                  int32
+		pass                  bool
+	}{
+		"fix":                         {fixture(t), fixed, fixed, 0, true},
+		"fix of another bug":          {otherBug, fixed, fixed, 0, true},
+		"intrusion by the patch":      {fixture(t), tracing, tracing, 0, false},
+		"the same outside of it":      {tracing.edited("shop/basket.py", otherBug.text(t, "shop/basket.py")), tracing, tracing, 0, true},
+		"refused file":                {fixture(t), fixed, fixed.edited("sitecustomize.py", "x = 1\n"), 0, false},
+		"restored tests":              {fixture(t), fixed, fixed.edited("tests/test_prices.py", "def test_total(): pass\n"), 0, true},
+		"recording of another tree":   {fixture(t), fixed, fixture(t), 1, false},
+		"recording of the buggy tree": {fixture(t), fixture(t), fixed, 1, true},
+	} {
+		recording, err := v.Record(t.Context(), task(c.recorded, pytestEntry, pytestSpec), c.recorded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		patch, sha := patchTo(t, v, c.base, c.final)
+		verdict := func(how Variant) (string, int32) {
+			before := driver.starts.Load()
+			got, _, err := v.VerifyVariant(t.Context(), task(c.base, pytestEntry, pytestSpec), c.base, patch, sha, how)
+			if err != nil || got.Resolved == nil {
+				t.Fatalf("%s: %+v, %v", name, got, err)
+			}
+			if *got.Resolved != c.pass {
+				t.Errorf("%s: resolved %v: %s", name, *got.Resolved, got.Reason)
+			}
+			return got.Reason, driver.starts.Load() - before
+		}
+		want, _ := verdict(Variant{})
+		got, runs := verdict(Variant{Recording: recording})
+		if diff := cmp.Diff(want, got); diff != "" || runs != c.runs {
+			t.Errorf("%s: %d runs, want %d; reason: %s", name, runs, c.runs, diff)
+		}
+	}
+}
