@@ -166,8 +166,8 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                     files.add(code.co_filename)
                     continue
                 if file not in sources:
-                    sources[file] = code_of_file(file, state["config"])
-                if sources[file] and code not in sources[file]:
+                    sources[file] = Codes(file, state["config"])
+                if not sources[file].contain(code):
                     guard.add_finding("the test function %s does not match its source file" % known[2])
         return files
 
@@ -328,9 +328,29 @@ def wrapped_functions(fn):
     return out
 
 
-def code_of_file(file, config):
-    """Returns all code objects of a test file, compiled both unchanged and with pytest's
-    rewritten assertions. Returns None if that is not possible."""
+class Codes(object):
+    """The code objects of a test file, compiled with pytest's rewritten assertions and unchanged. The
+    latter are compiled only if they are needed, because most test files are rewritten."""
+
+    def __init__(self, file, config):
+        self.file, self.config, self.codes, self.remaining = file, config, set(), [True, False]
+
+    def contain(self, code):
+        """Returns whether the file has a code object. Returns True if that cannot be found out."""
+        while code not in self.codes:
+            if not self.remaining:
+                return False
+            more = code_of_file(self.file, self.config, self.remaining.pop(0))
+            if more is None:
+                self.contain = lambda _: True
+                return True
+            self.codes.update(more)
+        return True
+
+
+def code_of_file(file, config, rewritten):
+    """Returns all code objects of a test file, compiled either with pytest's rewritten assertions or
+    unchanged. Returns None if that is not possible."""
     out = []
 
     def collect(code):
@@ -342,14 +362,14 @@ def code_of_file(file, config):
     try:
         with open(file, "rb") as f:
             source = f.read()
-        collect(compile(source, file, "exec", dont_inherit=True))
-        from _pytest.assertion.rewrite import rewrite_asserts
+        tree = ast.parse(source, filename=file) if rewritten else source
+        if rewritten:
+            from _pytest.assertion.rewrite import rewrite_asserts
 
-        tree = ast.parse(source, filename=file)
-        try:
-            rewrite_asserts(tree, source, file, config)
-        except TypeError:  # before pytest 4.5
-            return None
+            try:
+                rewrite_asserts(tree, source, file, config)
+            except TypeError:  # before pytest 4.5
+                return None
         collect(compile(tree, file, "exec", dont_inherit=True))
         return set(out)
     except Exception:
