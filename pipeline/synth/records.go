@@ -76,14 +76,13 @@ type surveyPart struct {
 	CPU          float64    `json:"cpu_seconds"`
 }
 
-// forgery tells whether a kind of cheating patch resolves the tasks of a repository. All tasks of a
-// repository have the same test files and settings, so only one of them is tried. It is a line of the
-// journal.
+// forgery is the result of trying a kind of patch that fixes nothing. All tasks of a repository have the
+// same test files and settings, so only one of them is tried. It is a line of the journal.
 type forgery struct {
 	Repo     string  `json:"repo"`
-	Kind     string  `json:"kind"`     // one of check.Cheats
+	Kind     string  `json:"kind"`     // one of forgeryKinds
 	Key      string  `json:"key"`      // of the trial whose task was tried
-	Resolves string  `json:"resolves"` // describes the patch that resolves the task; "" if none does
+	Resolves string  `json:"resolves"` // why no task of the repository can be used; "" if all can
 	CPU      float64 `json:"cpu_seconds"`
 }
 

@@ -1,7 +1,6 @@
 package synth
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,8 +55,8 @@ func (st *factory) recordRelease(s *repoState, t *Trial, r release) {
 	})
 }
 
-// release does the final checks of a trial: more runs, a gold patch that restores the healthy
-// tree, and the verdicts of the verifier in new sandboxes. It also writes the issue texts.
+// release does the final checks of a trial: more runs, the last one of all tests, a gold patch that
+// restores the healthy tree, and the verdict of the verifier on that patch. It also writes the issue texts.
 func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release, err error) {
 	r = release{Repo: t.Repo, Key: t.Key, Outcome: Released}
 	before := w.cpu()
@@ -80,9 +79,8 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 		return r, err
 	}
 	r.Gold = string(gold)
-	v := verify.New(verify.Config{Driver: s.driver, Spec: w.sandbox(s), Store: w.cfg.Store})
 	if again.Outcome == Valid {
-		err = w.runAll(ctx, s, v, again, &r, buggy, files, affected)
+		err = w.runAll(ctx, s, again, files, affected)
 	}
 	if r.Runs = again.Runs; err != nil || again.Outcome != Valid {
 		r.Outcome, r.Reason, r.DifferingRuns = again.Outcome, again.Reason, again.DifferingRuns
@@ -94,7 +92,7 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 	}
 	task := w.task(s, again, r)
 	if r.Reason = unusableReason(task); r.Reason == "" {
-		if r.Reason, err = w.tryGold(ctx, s, v, task, buggy); err != nil {
+		if r.Reason, err = w.tryGold(ctx, s, task, buggy); err != nil {
 			return r, err
 		}
 	}
@@ -104,19 +102,19 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 	return r, nil
 }
 
-// runAll has the verifier run all tests on the buggy tree. This run also checks that an empty patch
-// does not resolve the task. Tests outside of affected that fail, such as tests that start the program
-// as a separate process, join the failing tests if they fail in one more run.
-func (w *worker) runAll(ctx context.Context, s *repoState, v *verify.Verifier, t *Trial, r *release, buggy *workspace.Tree, files map[string]string, affected []string) error {
-	why, got, err := w.tryEmptyPatch(ctx, s, v, w.task(s, t, *r), buggy)
+// runAll runs all tests on the buggy tree. Tests outside of affected that fail, such as tests that start
+// the program as a separate process, join the failing tests if they fail in one more run.
+func (w *worker) runAll(ctx context.Context, s *repoState, t *Trial, files map[string]string, affected []string) error {
+	all, err := w.runBounded(ctx, s, firstSeed, request{Files: files})
 	if err != nil {
 		return err
 	}
-	if why != "" {
-		t.Outcome, t.Reason = Unverified, why
+	if all.TimedOut || !all.finished {
+		t.Outcome, t.Reason = Unverified, "the run of all tests did not finish"
 		return nil
 	}
 	t.Runs++
+	got := nonPassingOf(s.kept, all)
 	unexpected, bad := nonPassing{}, w.unreliable(s)
 	for id, status := range got {
 		if _, expected := slices.BinarySearch(affected, id); !expected {
@@ -139,34 +137,12 @@ func (w *worker) runAll(ctx context.Context, s *repoState, v *verify.Verifier, t
 	return w.rerun(ctx, s, t, files, affected, t.Runs+1)
 }
 
-// tryEmptyPatch has the verifier run the tests on the unchanged buggy tree. It returns the tests that
-// did not pass, or why the task cannot be used.
-func (w *worker) tryEmptyPatch(ctx context.Context, s *repoState, v *verify.Verifier, task schemas.Task, buggy *workspace.Tree) (why string, got nonPassing, err error) {
-	verdict, run, err := v.VerifyVariant(ctx, task, buggy, nil, "", verify.Variant{})
-	if err != nil {
-		return "", nil, err
-	}
-	if resolved(verdict) {
-		return "an empty patch resolves it", nil, nil
-	}
-	if run.Finding != "" {
-		return "with an empty patch: " + run.Finding, nil, nil
-	}
-	status, _ := run.StatusOf(s.kept)
-	got = nonPassing{}
-	for _, id := range s.kept {
-		if status[id] != "passed" {
-			got[id] = cmp.Or(status[id], missing)
-		}
-	}
-	return "", got, nil
-}
-
 // tryGold has the verifier judge the gold patch, and returns why it does not resolve the task; "" if it
 // does. Every gold patch of a repository restores the same healthy tree, so the verdict is made from one
 // run of that tree. If that gives another verdict, for example because a test failed in that run by
 // chance, a run for this task decides.
-func (w *worker) tryGold(ctx context.Context, s *repoState, v *verify.Verifier, task schemas.Task, buggy *workspace.Tree) (why string, err error) {
+func (w *worker) tryGold(ctx context.Context, s *repoState, task schemas.Task, buggy *workspace.Tree) (why string, err error) {
+	v := w.verifier(s)
 	recording, err := s.healthy.record(func() (*verify.Recording, error) { return v.Record(ctx, task, s.repo.Tree) })
 	if err != nil {
 		return "", err

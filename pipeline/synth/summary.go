@@ -2,8 +2,6 @@ package synth
 
 import (
 	"maps"
-
-	"github.com/tracesmith/tracesmith/env/tasks/check"
 )
 
 // Summary is the result of a run.
@@ -78,7 +76,7 @@ func (st *factory) suiteRuns() (r SuiteRuns) {
 		for _, checked := range s.releases {
 			add(&r.Releases, checked.CPU)
 		}
-		for _, kind := range check.Cheats {
+		for _, kind := range forgeryKinds {
 			if f := st.journal.forgery(s.repo.Task.InstanceID, kind); f != nil {
 				add(&r.Releases, f.CPU)
 			}

@@ -25,7 +25,7 @@ func (w *worker) reconcile(s *repoState, t *Trial, got nonPassing) (bool, error)
 	if len(diff) == 0 {
 		return true, nil
 	}
-	if len(diff) > max(minUnreliable, int(maxUnreliableShare*float64(len(s.kept)))) {
+	if len(diff) > w.maxUnreliable(s) {
 		t.Outcome, t.DifferingRuns = Flaky, []nonPassing{t.Verdicts, got}
 		return false, nil
 	}
@@ -37,6 +37,11 @@ func (w *worker) reconcile(s *repoState, t *Trial, got nonPassing) (bool, error)
 		t.DifferingRuns = []nonPassing{before, got}
 	}
 	return t.Outcome != Flaky, nil
+}
+
+// maxUnreliable returns how many tests of a repository one candidate can mark as unreliable.
+func (w *worker) maxUnreliable(s *repoState) int {
+	return max(minUnreliable, int(maxUnreliableShare*float64(len(s.kept))))
 }
 
 // differingTests returns the tests that passed in only one of two runs, sorted and without those in

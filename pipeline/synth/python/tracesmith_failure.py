@@ -1,7 +1,6 @@
 """Describes one failure of a test: the exception, its frames and, for a failed comparison,
 the values of both sides."""
 import ast
-import linecache
 import traceback
 
 import tracesmith_scene
@@ -115,9 +114,8 @@ def unittest_operands(frame):
 
 def statement(file, line):
     """Returns the source of the innermost statement at a line, or "" if that is a compound statement."""
-    lines = linecache.getlines(file)
     try:
-        tree = ast.parse("".join(lines))
+        lines, tree = tracesmith_scene.parse(file)
     except (SyntaxError, ValueError):
         return ""
     best = None

@@ -15,11 +15,21 @@ EQUAL = ("assertEqual", "assertEquals", "assertIs", "assertAlmostEqual", "assert
          "assertSetEqual", "assertSequenceEqual", "assertCountEqual", "assertMultiLineEqual")
 
 
+PARSED = {}
+
+
+def parse(file):
+    """Returns the lines of a file and its syntax tree, which is shared."""
+    if file not in PARSED:
+        lines = linecache.getlines(file)
+        PARSED[file] = lines, ast.parse("".join(lines))
+    return PARSED[file]
+
+
 def scene(frame, line):
     """Returns a description of the failing statement (see Scene in failure.go), or None."""
-    lines = linecache.getlines(frame.f_code.co_filename)
+    lines, tree = parse(frame.f_code.co_filename)
     code = "".join(lines)
-    tree = ast.parse(code)
     path = path_to(tree, line)
     innermost = max([i for i, n in enumerate(path) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))], default=None)
     if innermost is None or innermost == len(path) - 1:

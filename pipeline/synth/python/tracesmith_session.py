@@ -171,6 +171,7 @@ class Session(object):
             def pytest_cmdline_main(self, config):
                 if hasattr(config.option, "numprocesses"):
                     config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
+                config.option.tbstyle = "no"  # pytest's tracebacks take longer than most tests, and nothing reads them
 
             @pytest.hookimpl(tryfirst=True)
             def pytest_make_collect_report(self, collector):
