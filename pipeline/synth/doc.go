@@ -15,7 +15,8 @@
 // also records the answers, so that the model is never asked the same question twice.
 //
 // Each candidate is tried in new sandboxes, so that candidates cannot influence each
-// other. Before a task is released, env/verify must confirm it.
+// other. Before a task is released, env/verify must accept its gold patch, and must see the same tests
+// fail in one buggy tree of the repository as the factory (docs/decisions/factory-candidates.md).
 //
 // factory.go has the types of a run: the factory with its repositories, its job queue
 // and its workers. run.go plans the phases of a repository: survey.go, parts.go and

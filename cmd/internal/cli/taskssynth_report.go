@@ -127,7 +127,7 @@ func printSynthTotals(s *State, sum synth.Summary) {
 			r.PerTask, r.PerCandidate, r.Survey, r.Trials, r.Releases, r.Other)
 	}
 	if sum.NotAlone > 0 {
-		fmt.Fprintf(s.Stdout, "%d tests did not run alone, because the time for that was used up\n", sum.NotAlone)
+		fmt.Fprintf(s.Stdout, "%d tests did not run separately from the others of their class, because the time for that was used up\n", sum.NotAlone)
 	}
 	if sum.Unreliable > 0 {
 		fmt.Fprintf(s.Stdout, "%d tests gave different verdicts for the same code and are in no task\n", sum.Unreliable)
