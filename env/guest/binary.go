@@ -21,6 +21,10 @@ import (
 //go:embed all:bin
 var bin embed.FS
 
+// embedded returns the embedded guest. It keeps the copy, because making one for each sandbox would cost
+// more than starting the sandbox.
+var embedded = sync.OnceValues(func() ([]byte, error) { return bin.ReadFile("bin/tracesmith-guest") })
+
 // Binary returns the path, on the host, of an executable that acts as the guest when it is
 // started with ServeArg. This is the embedded guest, which Binary writes to the user's cache
 // directory once. If no guest is embedded, or the directory cannot be written, it is the
@@ -30,7 +34,7 @@ func Binary() (string, error) {
 	if name := os.Getenv("TRACESMITH_GUEST"); name != "" {
 		return name, nil
 	}
-	raw, err := bin.ReadFile("bin/tracesmith-guest")
+	raw, err := embedded()
 	if errors.Is(err, fs.ErrNotExist) {
 		return os.Executable()
 	}
@@ -52,6 +56,7 @@ func Binary() (string, error) {
 // It is safe for concurrent use.
 type cachedGuest struct {
 	mu   sync.Mutex
+	sum  string      // hash of the embedded guest; "" before the first call
 	file fs.FileInfo // nil before the first comparison
 }
 
@@ -61,10 +66,13 @@ var cached cachedGuest
 // is missing or its content differs. After the first call, it compares the content again only
 // if the file has been replaced or modified.
 func (c *cachedGuest) path(cache string, raw []byte) (string, error) {
-	sum := sha256.Sum256(raw)
-	name := filepath.Join(cache, "tracesmith", "guest-"+hex.EncodeToString(sum[:8]))
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.sum == "" {
+		sum := sha256.Sum256(raw)
+		c.sum = hex.EncodeToString(sum[:8])
+	}
+	name := filepath.Join(cache, "tracesmith", "guest-"+c.sum)
 	if fi, err := os.Stat(name); err == nil && c.file != nil && os.SameFile(fi, c.file) && fi.ModTime().Equal(c.file.ModTime()) {
 		return name, nil
 	}

@@ -23,6 +23,9 @@ type Recording struct {
 	run  testRun
 }
 
+// Run returns the run.
+func (r *Recording) Run() Run { return r.run.public() }
+
 // Probe is Python code that observes the tests of a run inside their interpreters. Its module has
 // a function start(config, path, relative): config is Config, path is the file to which it appends its
 // output, and relative(file) returns the path of a file relative to the workspace (None for a file

@@ -288,24 +288,28 @@ func (b *bench) replaced(files map[string]string) (*workspace.Tree, error) {
 }
 
 // functionFacts are measurements of a function's source.
-type functionFacts struct {
-	Cyclomatic int `json:"cyclomatic"` // cyclomatic complexity; 0 if there is no such function
-	Lines      int `json:"lines"`
-	Callers    int `json:"callers"`
-}
+type functionFacts struct{ cyclomatic, lines, callers int }
 
-// facts measures a function of the healthy tree. function is its qualified name.
-func (b *bench) facts(ctx context.Context, file, function string) (f functionFacts, err error) {
+// facts measures the functions of the healthy tree, by file and qualified name.
+func (b *bench) facts(ctx context.Context) (map[[2]string]functionFacts, error) {
 	res, err := b.mutatorSandbox.Run(ctx, env.Command{
-		Args: []string{"python3", "-I", scratch(b.mutatorSandbox) + "/tracesmith_facts.py", b.workdir(b.mutatorSandbox), file, function}, Timeout: helperTimeout,
+		Args: []string{"python3", "-I", scratch(b.mutatorSandbox) + "/tracesmith_facts.py", b.workdir(b.mutatorSandbox)}, Timeout: helperTimeout, MaxOutput: maxAnswer,
 	})
+	var list []struct {
+		File, Name                 string
+		Cyclomatic, Lines, Callers int
+	}
 	if err == nil {
-		err = json.Unmarshal(res.Output, &f)
+		err = json.Unmarshal(res.Output, &list)
 	}
 	if err != nil {
-		return f, fmt.Errorf("reading %s: %w: %s", file, err, lastLine(string(res.Output)))
+		return nil, fmt.Errorf("measuring functions: %w: %s", err, lastLine(string(res.Output)))
 	}
-	return f, nil
+	out := map[[2]string]functionFacts{}
+	for _, f := range list {
+		out[[2]string{f.File, f.Name}] = functionFacts{f.Cyclomatic, f.Lines, f.Callers}
+	}
+	return out, nil
 }
 
 // firstSeed is the value of PYTHONHASHSEED for run 0.

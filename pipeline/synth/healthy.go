@@ -13,9 +13,11 @@ const maxHealthySteps = 64 << 20
 // it.
 type healthyResults struct {
 	mu    sync.Mutex
-	steps map[string][]run            // test -> two traces
-	size  int                         // bytes of the traces
-	facts map[[2]string]functionFacts // file and function -> facts
+	steps map[string][]run // test -> two traces
+	size  int              // bytes of the traces
+
+	factsMu sync.Mutex                  // held during the measurement
+	facts   map[[2]string]functionFacts // by file and qualified name; nil before the measurement
 
 	recordMu  sync.Mutex // held during the run
 	recording *verify.Recording

@@ -31,7 +31,7 @@ const (
 	minTimeout    = 3 * time.Second
 	timeoutFactor = 5
 	minCPULimit   = time.Second
-	cpuFactor     = 3
+	cpuFactor     = 2
 	maxDescribed  = 5  // failures that a trial describes, as many as an issue text lists
 	maxCovered    = 10 // failing tests whose coverage a trial measures
 )

@@ -107,8 +107,8 @@ func (w *worker) measure(ctx context.Context, s *repoState, t *Trial, files map[
 		if err != nil {
 			return err
 		}
-		if f.Cyclomatic > 0 {
-			d.GoldCyclomatic, d.GoldCentrality, d.GoldFunctionLines = new(f.Cyclomatic), new(f.Callers), new(f.Lines)
+		if f.cyclomatic > 0 {
+			d.GoldCyclomatic, d.GoldCentrality, d.GoldFunctionLines = new(f.cyclomatic), new(f.callers), new(f.lines)
 		}
 	}
 	pair, err := trace.Compare(ctx, &observer{w: w, s: s, known: seen}, s.repo.Task, s.repo.Tree, []byte(t.Patch), nil, test)

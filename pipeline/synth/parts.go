@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +24,10 @@ const (
 
 // Sizes of a survey.
 const (
-	wholeRuns    = 3  // minimum number of runs of all tests, besides the first run and the coverage
-	repeatedRun  = 1  // index of the run that repeats the tests in the same sandbox
-	aloneSeconds = 10 // the tests that run alone are divided into one more part for each 10 s of the suite
+	wholeRuns    = 2  // minimum number of runs of all tests, besides the first run and the coverage
+	repeatedRun  = 0  // index of the run that repeats the tests in the same sandbox
+	oppositeRun  = 1  // index of the run whose order is the opposite of that of the repeated run
+	aloneSeconds = 10 // the tests that run alone are divided into one more part for each 10 s of CPU time of the suite
 	maxAlone     = 16 // maximum number of these parts
 	minAlone     = 20 // minimum number of groups in such a part
 )
@@ -39,6 +41,7 @@ func (w *worker) firstRun(ctx context.Context, s *repoState) (*surveyPart, error
 		return p, &RepoError{Kind: ErrRed, Detail: fmt.Sprintf("%s %s", suite.Dropped[d].ID, suite.Dropped[d].Why), Remedy: "use a repository whose tests pass"}
 	}
 	p.Method, p.Tests = suite.Method, suite.Kept
+	s.healthy.recording = suite.Recording
 	p.Seconds, p.CPU = suite.Wall.Seconds(), w.cpu()-before
 	return p, err
 }
@@ -84,7 +87,7 @@ func (st *factory) planSurveyParts(s *repoState) {
 		return err
 	})
 	groups := aloneGroups(all)
-	parts := slices.Collect(slices.Chunk(groups, aloneSize(len(groups), s.first.Seconds)))
+	parts := slices.Collect(slices.Chunk(groups, aloneSize(len(groups), cmp.Or(s.first.CPU, s.first.Seconds))))
 	for i, groups := range parts {
 		add(fmt.Sprintf("%s%d of %d", partAlone, i+1, len(parts)), slices.Concat(groups...), func(ctx context.Context, w *worker, p *surveyPart) error {
 			return w.runAlone(ctx, s, p, groups)
@@ -136,22 +139,19 @@ func aloneSize(groups int, seconds float64) int {
 	return max(minAlone, (groups+parts-1)/parts)
 }
 
-// runWhole runs all tests. i is the number of the run, from 0. The run with the number repeatedRun is in a
-// random order, and then runs the tests again in the same sandbox. The next one has the opposite order, so
-// that of any two tests each runs before the other once.
+// runWhole runs all tests in a random order. i is the number of the run, from 0. The repeated run then
+// runs the tests again in the same sandbox, in their usual order. The opposite run has the opposite order
+// of the repeated run, so that of any two tests each runs before the other once.
 func (w *worker) runWhole(ctx context.Context, s *repoState, p *surveyPart, i int) error {
-	q := request{Only: s.first.Tests, Timeout: healthyTimeout}
-	switch {
-	case i == repeatedRun+1:
+	q := request{Only: s.first.Tests, Shuffle: s.shuffleSeed("", i), Timeout: healthyTimeout}
+	if i == oppositeRun {
 		q.Shuffle = -s.shuffleSeed("", repeatedRun)
-	case i > 0:
-		q.Shuffle = s.shuffleSeed("", i)
 	}
 	if i == repeatedRun {
 		q.Passes = []pass{{Only: q.Only, Shuffle: q.Shuffle}, {Only: q.Only}}
 		q.setTimeout(healthyTimeout, 0)
 	}
-	r, err := w.bench.run(ctx, hashSeed(i), q)
+	r, err := w.bench.run(ctx, hashSeed(i+1), q)
 	if err != nil {
 		return err
 	}

@@ -44,26 +44,18 @@ func (s *repoState) healthySteps(ctx context.Context, w *worker, test string, n 
 	return found[n%2], nil
 }
 
-// factsOf returns measurements of a function of the healthy tree, from the cache if possible.
+// factsOf returns measurements of a function of the healthy tree, which are 0 if there is no such function.
 func (s *repoState) factsOf(ctx context.Context, w *worker, file, function string) (functionFacts, error) {
-	at := [2]string{file, function}
-	s.healthy.mu.Lock()
-	f, ok := s.healthy.facts[at]
-	s.healthy.mu.Unlock()
-	if ok {
-		return f, nil
-	}
-	f, err := w.bench.facts(ctx, file, function)
-	if err != nil {
-		return f, err
-	}
-	s.healthy.mu.Lock()
-	defer s.healthy.mu.Unlock()
+	s.healthy.factsMu.Lock()
+	defer s.healthy.factsMu.Unlock()
 	if s.healthy.facts == nil {
-		s.healthy.facts = map[[2]string]functionFacts{}
+		found, err := w.bench.facts(ctx)
+		if err != nil {
+			return functionFacts{}, err
+		}
+		s.healthy.facts = found
 	}
-	s.healthy.facts[at] = f
-	return f, nil
+	return s.healthy.facts[[2]string{file, function}], nil
 }
 
 // unrepeatableTests returns the tests that did not pass in again, their second run in the same

@@ -30,6 +30,8 @@ type Suite struct {
 	Runs    int                `json:"runs"`
 	// Isolated is the number of tests that were also run alone; 0 if that would take too long.
 	Isolated int `json:"isolated,omitempty"`
+	// Recording is the first run, in the usual order.
+	Recording *verify.Recording `json:"-"`
 }
 
 // Dropped is a test that verification does not use.
@@ -49,11 +51,13 @@ func Base(ctx context.Context, cfg Config, t schemas.Task, tree env.Tree) (Suite
 	counts := map[string]map[string]int{} // id -> status -> runs
 	seconds := map[string][]float64{}
 	for s.Runs < cfg.Runs {
-		how := verify.Variant{}
+		var run verify.Run
+		var err error
 		if s.Runs > 0 {
-			how = variant(cfg.Seed, s.Runs)
+			run, err = v.Observe(ctx, t, tree, nil, variant(cfg.Seed, s.Runs))
+		} else if s.Recording, err = v.Record(ctx, t, tree); err == nil {
+			run = s.Recording.Run()
 		}
-		run, err := v.Observe(ctx, t, tree, nil, how)
 		if err != nil {
 			return s, err
 		}

@@ -1,4 +1,4 @@
-"""Measures a function of a project: its cyclomatic complexity, its length in lines, and how many functions call it."""
+"""Measures the functions of a project: cyclomatic complexity, length in lines, and how many functions call them."""
 import ast
 import json
 import os
@@ -32,12 +32,10 @@ def cyclomatic(node):
     return total
 
 
-def facts(root, file, function):
-    """Returns {"cyclomatic": ..., "lines": ..., "callers": ...}. A call counts if it uses the last part of the
-    function's name, so callers of other functions of that name count as well."""
-    out = {}
-    callers = set()
-    last = function.rpartition(".")[2]
+def facts(root):
+    """Returns the measurements of each function. A call counts
+    if it uses the last part of the function's name, so callers of other functions of that name count as well."""
+    found, callers = [], {}
     for below, dirs, names in os.walk(root):
         dirs[:] = [d for d in dirs if not d.startswith(".") and d != "__pycache__"]
         for name in names:
@@ -51,15 +49,16 @@ def facts(root, file, function):
                 continue
             relative = os.path.relpath(path, root)
             for qualified, node in functions(tree):
-                if relative == file and qualified == function:
-                    out["cyclomatic"] = cyclomatic(node)
-                    out["lines"] = (getattr(node, "end_lineno", None) or node.lineno) - node.lineno + 1
+                lines = (getattr(node, "end_lineno", None) or node.lineno) - node.lineno + 1
+                found.append({"file": relative, "name": qualified, "cyclomatic": cyclomatic(node), "lines": lines})
                 for n in ast.walk(node):
-                    if isinstance(n, ast.Call) and last in (getattr(n.func, "id", None), getattr(n.func, "attr", None)):
-                        callers.add((relative, qualified))
-    out["callers"] = len(callers - {(file, function)})
-    return out
+                    called = isinstance(n, ast.Call) and (getattr(n.func, "id", None) or getattr(n.func, "attr", None))
+                    if called:
+                        callers.setdefault(called, set()).add((relative, qualified))
+    for f in found:
+        f["callers"] = len(callers.get(f["name"].rpartition(".")[2], set()) - {(f["file"], f["name"])})
+    return found
 
 
 if __name__ == "__main__":
-    print(json.dumps(facts(*sys.argv[1:4])))
+    print(json.dumps(facts(sys.argv[1])))
