@@ -35,10 +35,10 @@ func TestRecordingGivesTheVerdictOfARun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		patch, sha := patchTo(t, v, c.base, c.final)
-		verdict := func(how Variant) (string, int32) {
+		patch, _ := patchTo(t, v, c.base, c.final)
+		verdict := func(recording *Recording) (string, int32) {
 			before := driver.starts.Load()
-			got, _, err := v.VerifyVariant(t.Context(), task(c.base, pytestEntry, pytestSpec), c.base, patch, sha, how)
+			got, err := v.VerifyRecorded(t.Context(), task(c.base, pytestEntry, pytestSpec), c.base, patch, recording)
 			if err != nil || got.Resolved == nil {
 				t.Fatalf("%s: %+v, %v", name, got, err)
 			}
@@ -47,8 +47,8 @@ func TestRecordingGivesTheVerdictOfARun(t *testing.T) {
 			}
 			return got.Reason, driver.starts.Load() - before
 		}
-		want, _ := verdict(Variant{})
-		got, runs := verdict(Variant{Recording: recording})
+		want, _ := verdict(nil)
+		got, runs := verdict(recording)
 		if diff := cmp.Diff(want, got); diff != "" || runs != c.runs {
 			t.Errorf("%s: %d runs, want %d; reason: %s", name, runs, c.runs, diff)
 		}

@@ -12,14 +12,25 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// runOrReuse returns the variant's recording if it is of the same tree, and otherwise a new run.
-func runOrReuse(ctx context.Context, cfg Config, t schemas.Task, tree string, variant Variant) (testRun, error) {
-	if rec := variant.Recording; rec != nil && rec.tree == tree {
-		run := rec.run
-		run.tampered = slices.Clone(run.tampered) // the caller adds to it
-		return run, nil
+// Recording is a run of a tree without a variant, from which the verifier can make the verdicts on all
+// patches that give this tree.
+type Recording struct {
+	tree string // git hash of the tested tree
+	run  testRun
+}
+
+// Run returns the run.
+func (r *Recording) Run() Run { return r.run.public() }
+
+// runOrReuse returns the run of a recording, which may be nil, if it is of the same tree, and otherwise
+// a new run.
+func runOrReuse(ctx context.Context, cfg Config, t schemas.Task, tree string, variant Variant, recording *Recording) (testRun, error) {
+	if recording == nil || recording.tree != tree {
+		return runFresh(ctx, cfg, t, tree, variant)
 	}
-	return runFresh(ctx, cfg, t, tree, variant)
+	run := recording.run
+	run.tampered = slices.Clone(run.tampered) // the caller adds to it
+	return run, nil
 }
 
 // runFresh places a tree in a fresh sandbox and runs the task's tests there.

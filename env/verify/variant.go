@@ -12,19 +12,7 @@ type Variant struct {
 	Only     []string      // ids of the tests to run; nil = all
 	Timeout  time.Duration // 0 = the verifier's default
 	Probe    *Probe        // nil = none
-	// Recording, unless nil, is used instead of a new run if it is of the tree that would be tested.
-	Recording *Recording
 }
-
-// Recording is a run of a tree without a variant, from which the verifier can make the verdicts on all
-// patches that give this tree.
-type Recording struct {
-	tree string // git hash of the tested tree
-	run  testRun
-}
-
-// Run returns the run.
-func (r *Recording) Run() Run { return r.run.public() }
 
 // Probe is Python code that observes the tests of a run inside their interpreters. Its module has
 // a function start(config, path, relative): config is Config, path is the file to which it appends its

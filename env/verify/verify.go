@@ -46,6 +46,12 @@ func (v *Verifier) Verify(ctx context.Context, t schemas.Task, tree env.Tree, pa
 func (v *Verifier) VerifyVariant(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string,
 	variant Variant,
 ) (schemas.Verdict, Run, error) {
+	return v.verify(ctx, t, tree, patch, finalSHA, variant, nil)
+}
+
+func (v *Verifier) verify(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, finalSHA string,
+	variant Variant, recording *Recording,
+) (schemas.Verdict, Run, error) {
 	verdict := schemas.Verdict{Status: schemas.VerifyError, Method: t.Tests.Method, FinalSHA: finalSHA}
 	if t.Tests.Method == schemas.VerifyNone {
 		verdict.Status, verdict.Reason = schemas.VerifyNotApplicable, "there is no way to verify this task"
@@ -80,7 +86,7 @@ func (v *Verifier) VerifyVariant(ctx context.Context, t schemas.Task, tree env.T
 		verdict.Reason = fmt.Sprintf("applying the patch to the base gives tree %s, not %s: the patch does not match the files that the agent left", final, finalSHA)
 		return verdict, Run{}, nil
 	}
-	return v.grade(ctx, t, spec, base, final, verdict, variant)
+	return v.grade(ctx, t, spec, base, final, verdict, variant, recording)
 }
 
 // explain adds the reason of err to the verdict. It returns an error unless the cause is a patch that
@@ -138,7 +144,9 @@ func (v *Verifier) prepare(ctx context.Context, t schemas.Task, spec schemas.Tes
 
 // grade restores the protected files, refuses a patch with files that it must not contain, runs the
 // tests once, and completes the verdict.
-func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string, verdict schemas.Verdict, variant Variant) (schemas.Verdict, Run, error) {
+func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestSpec, base, final string, verdict schemas.Verdict, variant Variant,
+	recording *Recording,
+) (schemas.Verdict, Run, error) {
 	fail := func(err error) (schemas.Verdict, Run, error) {
 		verdict, err := explain(verdict, err)
 		return verdict, Run{}, err
@@ -160,9 +168,9 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 	}
 	verdict.Restored = append(verdict.Restored, removed...)
 	died := func(err error) bool { return errors.Is(err, env.ErrSandboxDied) && ctx.Err() == nil }
-	run, err := runOrReuse(ctx, v.cfg, t, tested, variant)
+	run, err := runOrReuse(ctx, v.cfg, t, tested, variant, recording)
 	for n := 1; died(err) && n < maxDeaths; n++ {
-		run, err = runOrReuse(ctx, v.cfg, t, tested, variant)
+		run, err = runOrReuse(ctx, v.cfg, t, tested, variant, recording)
 	}
 	if diedErr, ok := errors.AsType[*env.DiedError](err); died(err) && (!ok || diedErr.DuringCommand) {
 		return decide(verdict, "the sandbox died while the tests ran"), Run{}, nil
@@ -217,36 +225,33 @@ func capLog(out []byte) string {
 // hidden tests, but restores no other file and refuses no patch. The error is a *workspace.ApplyError
 // if the patch does not apply.
 func (v *Verifier) Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, variant Variant) (Run, error) {
-	rec, err := v.observe(ctx, t, tree, patch, variant)
-	return rec.run.public(), err
+	recording, err := v.observe(ctx, t, tree, patch, variant)
+	if err != nil {
+		return Run{}, err
+	}
+	return recording.Run(), nil
 }
 
-// Record is Observe for an unchanged tree. It keeps the run for later verdicts.
-func (v *Verifier) Record(ctx context.Context, t schemas.Task, tree env.Tree) (*Recording, error) {
-	rec, err := v.observe(ctx, t, tree, nil, Variant{})
-	return &rec, err
-}
-
-func (v *Verifier) observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, variant Variant) (Recording, error) {
+func (v *Verifier) observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, variant Variant) (*Recording, error) {
 	sha, err := v.cfg.Store.Base(ctx, tree)
 	if err != nil {
-		return Recording{}, err
+		return nil, err
 	}
 	hidden, err := findHidden(ctx, v.cfg.Store, t, sha)
 	if err != nil {
-		return Recording{}, err
+		return nil, err
 	}
 	if sha, err = v.cfg.Store.Apply(ctx, sha, patch); err != nil {
-		return Recording{}, err
+		return nil, err
 	}
 	if sha, _, err = hidden.place(ctx, v.cfg.Store, sha); err != nil {
-		return Recording{}, err
+		return nil, err
 	}
 	run, err := runFresh(ctx, v.cfg, t, sha, variant)
 	if err != nil {
-		return Recording{}, fmt.Errorf("observing task %s: %w", t.InstanceID, err)
+		return nil, fmt.Errorf("observing task %s: %w", t.InstanceID, err)
 	}
-	return Recording{sha, run}, nil
+	return &Recording{sha, run}, nil
 }
 
 // Protected returns the files of a tree that verification restores if a patch changes or deletes them.

@@ -147,8 +147,8 @@ func (w *worker) tryGold(ctx context.Context, s *repoState, task schemas.Task, b
 	if err != nil {
 		return "", err
 	}
-	for _, how := range []verify.Variant{{Recording: recording}, {}} {
-		verdict, _, err := v.VerifyVariant(ctx, task, buggy, []byte(task.GoldPatch), "", how)
+	for _, recorded := range []*verify.Recording{recording, nil} {
+		verdict, err := v.VerifyRecorded(ctx, task, buggy, []byte(task.GoldPatch), recorded)
 		if err != nil || resolved(verdict) {
 			return "", err
 		}

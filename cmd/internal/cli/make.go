@@ -118,10 +118,11 @@ func (f *makeFlags) runCommand(ctx context.Context, s *State, args ...string) er
 }
 
 // The basis of the estimate, measured on packages with fast test suites. The CPU time of the bug
-// factory is given in runs of the whole test suite.
+// factory is given in runs of the whole test suite as the verifier makes them. These take two to three
+// times as long as the factory's own runs, which are the unit of its summary.
 const (
-	suiteRunsPerTask   = 6.0  // for each task, without the survey
-	suiteRunsPerSurvey = 15.0 // for the survey of each repository
+	suiteRunsPerTask   = 2.0 // for each task, without the survey
+	suiteRunsPerSurvey = 5.0 // for the survey of each repository
 	secondsPerEpisode  = 2.0
 	testsPerTask       = 2 // a repository with n tests rarely gives more than n/2 tasks
 )
