@@ -59,6 +59,8 @@ type evidence struct {
 	roots        []string        // directories of packages that the metadata names
 	source       string          // directory of the packages, "" if it is the root
 	tests        []string        // directories of tests, or test files in the root
+	collected    bool            // pytest collects test files by their names
+	oddlyNamed   []string        // test files that it does not collect by their names
 	imports      map[string]bool // top-level modules that the tests import
 	unknown      []string        // missing modules that no known package provides
 }
@@ -154,6 +156,7 @@ func (e *evidence) clean(list []string) []string {
 // readPytestSettings records the settings of pytest that name options, plugins or directories of tests.
 func (e *evidence) readPytestSettings(from string, get func(key string) string) {
 	e.pytest = true
+	e.collected = e.collected || get("python_files") != ""
 	if opts := get("addopts"); opts != "" {
 		e.addopts += " " + opts
 		e.addFact("options", "addopts "+opts, from)

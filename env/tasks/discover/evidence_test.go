@@ -43,7 +43,9 @@ func TestFirstPlans(t *testing.T) {
 	const trap = "; " + removeCache
 	const get = "GET; export UV_SYSTEM_CERTS=1 UV_CACHE_DIR=$VIRTUAL_ENV/.uv"
 	for name, c := range map[string]struct{ files, python, want string }{
-		"nothing to install": {"-- a.py --\n" + pytestFile, "3.11.2", "python3 -m pytest -q"},
+		"nothing to install":                 {"-- a.py --\n" + pytestFile, "3.11.2", "python3 -m pytest -q"},
+		"files that pytest does not collect": {"-- a.py --\n-- tests/test.py --\ndef test_a(): pass\n", "3.11.2", "python3 -m pytest -q tests/test.py"},
+		"a setting for names of files":       {"-- a.py --\n-- tox.ini --\n[pytest]\npython_files = test.py\n-- tests/test.py --\ndef test_a(): pass\n", "3.11.2", "python3 -m pytest -q"},
 		"src without dependencies": {"-- pyproject.toml --\n[project]\nname = \"a\"\nrequires-python = \">=3.8\"\n-- src/a/__init__.py --\n" + pytestFile, "3.11.2",
 			`echo "import sys; sys.path.insert(0, '/testbed/src')" > "$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/project.pth"; python3 -m pytest -q`},
 		"an extra": {"-- pyproject.toml --\n[project]\nname = \"a\"\nrequires-python = \">=3.8\"\n[project.optional-dependencies]\ndocs = [\"sphinx\"]\ntest = [\"attrs\"]\n" + pytestFile,

@@ -10,6 +10,7 @@ import (
 var (
 	importLine   = regexp.MustCompile(`(?m)^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)`)
 	testCaseName = regexp.MustCompile(`\bTestCase\b`)
+	defaultFile  = regexp.MustCompile(`^(?:test_.*|.*_test)\.py$`) // the default of pytest's setting python_files
 	testFile     = regexp.MustCompile(`^(?:test_.*|.*_tests?|tests?)\.py$`)
 	testDir      = regexp.MustCompile(`^_?(?:tests?|testing|unittests?)$`)
 	testFunction = regexp.MustCompile(`(?m)^(?:async )?def test_`)
@@ -57,6 +58,11 @@ func (e *evidence) readLayout() {
 		importsPytest = importsPytest || strings.Contains(text, "import pytest") || strings.Contains(text, "from pytest")
 		if testFile.MatchString(path.Base(file)) {
 			e.tests = append(e.tests, testRoot(file))
+			if defaultFile.MatchString(path.Base(file)) {
+				e.collected = true
+			} else {
+				e.oddlyNamed = append(e.oddlyNamed, file)
+			}
 		}
 	}
 	e.source = e.sourceDir()

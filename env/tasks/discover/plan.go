@@ -318,6 +318,9 @@ func (e *evidence) pytestOptions() []string {
 		}
 	}
 	e.plugins = unique(e.plugins)
+	if !e.collected {
+		out = append(out, e.oddlyNamed...)
+	}
 	return out
 }
 
