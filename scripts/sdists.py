@@ -31,7 +31,7 @@ def find(name, version):
     """Returns the address and the SHA-256 hash of a source distribution."""
     page = f"{INDEX}/{name}/"
     files = json.loads(get(page, "application/vnd.pypi.simple.v1+json"))["files"]
-    stem = re.escape(name).replace(r"\-", "[-_.]")
+    stem = re.sub("[-_.]+", "[-_.]+", name)
     for file in files:
         if re.fullmatch(rf"{stem}-{re.escape(version)}\.tar\.gz", file["filename"], re.IGNORECASE):
             return urllib.parse.urljoin(page, file["url"]), file["hashes"]["sha256"]
