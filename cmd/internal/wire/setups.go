@@ -31,7 +31,7 @@ type SetupRecord struct {
 	Suite      float64           `json:"suite_s"`         // seconds of one run of all tests
 }
 
-// ReadSetup reads the record of an earlier search. known is false if there is none, or if the checkout has changed.
+// ReadSetup reads the record of an earlier search. known is false if no search has finished, or if the checkout has changed since.
 func ReadSetup(record string, r synth.Repo) (s SetupRecord, known bool, err error) {
 	text, err := os.ReadFile(record)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,7 +46,7 @@ func ReadSetup(record string, r synth.Repo) (s SetupRecord, known bool, err erro
 	return s, s.TreeSHA256 == r.Tree.SHA256(), nil
 }
 
-// FindSetup finds the setup of a checkout and writes it to the file record. If there is none, the record says why, and
+// FindSetup finds the setup of a checkout and writes it to the file record. If no setup works, the record says why, and
 // there is no error.
 func (w *Workbench) FindSetup(ctx context.Context, r synth.Repo, record string, onAttempt func(discover.Attempt)) (SetupRecord, error) {
 	out := SetupRecord{Name: r.Task.InstanceID, TreeSHA256: r.Tree.SHA256()}

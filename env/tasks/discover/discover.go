@@ -45,7 +45,7 @@ type Attempt struct {
 	Usable      bool     `json:"usable"`          // the runner collected tests, and enough of them pass
 }
 
-// Command returns the set-up command that installs packages, or "" if there is none.
+// Command returns the set-up command that installs packages, or "" if the setup installs nothing.
 func (a Attempt) Command() string {
 	for _, c := range slices.Backward(a.Setup) {
 		if strings.HasPrefix(c, "uv pip install") {

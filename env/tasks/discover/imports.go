@@ -52,7 +52,7 @@ func (e *evidence) modules() []string {
 }
 
 // foreignImport describes a module of the checkout that the tests imported from elsewhere, such as from an installed
-// copy. It returns "" if there is none. output is that of the probe.
+// copy. It returns "" if they imported all of them from the checkout. output is the output of the probe.
 func foreignImport(output []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 	for _, line := range slices.Backward(lines) { // the last one is complete if the tests ended
