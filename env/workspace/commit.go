@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	pep440 "github.com/aquasecurity/go-pep440-version"
 )
 
 // Commit describes a commit.
@@ -63,21 +65,26 @@ func (h *History) Patch(ctx context.Context, commit string, paths []string) ([]b
 }
 
 // Tag returns the version in the newest tag that is reachable from a commit and looks like a version, without the tag's
-// prefix. It returns "" if there is no such tag.
+// prefix, or the highest version if a commit has several such tags. It returns "" if there is no such tag.
 func (h *History) Tag(ctx context.Context, commit string) (string, error) {
-	versions := map[string]string{}
+	versions := map[string]string{} // by the hash of the commit
 	for name, hash := range h.refs(tagRefs) {
-		if m := versionTag.FindStringSubmatch(name); m != nil {
-			versions[hash] = m[1]
+		m := versionTag.FindStringSubmatch(name)
+		if m == nil {
+			continue
+		}
+		// An annotated tag has a hash of its own.
+		out, err := h.store.run(ctx, command{limit: 128, args: []string{"rev-parse", "--verify", "--quiet", hash + "^{commit}"}})
+		if err != nil {
+			continue
+		}
+		tagged := strings.TrimSpace(string(out))
+		if old := versions[tagged]; old == "" || newer(m[1], old) {
+			versions[tagged] = m[1]
 		}
 	}
 	if len(versions) == 0 {
 		return "", nil
-	}
-	for hash, v := range versions { // an annotated tag has its own hash, so add that of its commit
-		if out, err := h.store.run(ctx, command{limit: 128, args: []string{"rev-parse", "--verify", "--quiet", hash + "^{commit}"}}); err == nil {
-			versions[strings.TrimSpace(string(out))] = v
-		}
 	}
 	out, err := h.store.run(ctx, command{limit: 4 << 20, args: []string{"rev-list", "--max-count=50000", commit, "--"}})
 	if err != nil {
@@ -89,6 +96,12 @@ func (h *History) Tag(ctx context.Context, commit string) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+func newer(a, b string) bool {
+	x, errX := pep440.Parse(a)
+	y, errY := pep440.Parse(b)
+	return errX == nil && errY == nil && x.GreaterThan(y)
 }
 
 var versionTag = regexp.MustCompile(`^(?:[A-Za-z_.-]*[-_/])?v?(\d+(?:\.\d+)+(?:(?:a|b|rc|\.post|\.dev)\d+)?)$`)
