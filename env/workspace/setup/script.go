@@ -13,10 +13,10 @@ import (
 const Prefix = "/opt/task"
 
 // activate creates and activates the virtual environment. Its pip is the system's, if there is
-// one, and installs into the environment. PYTHONDONTWRITEBYTECODE is unset so that installers
-// compile modules. Otherwise every later sandbox would compile them again, with the compiler's
-// warnings each time.
+// one, and installs into the environment. Installers compile modules; otherwise every later sandbox
+// would compile them again, with the compiler's warnings each time.
 const activate = `unset PYTHONDONTWRITEBYTECODE
+export UV_COMPILE_BYTECODE=1
 python3 -m venv --system-site-packages --without-pip ` + Prefix + `
 export VIRTUAL_ENV=` + Prefix + ` PATH=` + Prefix + `/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1
 python3 -c 'import pip' 2>/dev/null || python3 -m ensurepip >/dev/null 2>&1 || true
