@@ -21,9 +21,20 @@ import (
 //go:embed all:bin
 var bin embed.FS
 
-// embedded returns the embedded guest. It keeps the copy, because making one for each sandbox would cost
-// more than starting the sandbox.
-var embedded = sync.OnceValues(func() ([]byte, error) { return bin.ReadFile("bin/tracesmith-guest") })
+// embeddedGuest has the result of readEmbeddedGuest after the first call. It keeps the copy, because making one for
+// each sandbox would cost more than starting the sandbox. It has no initializer, which would make the linker keep
+// bin in the guest itself.
+var embeddedGuest struct {
+	once sync.Once
+	raw  []byte
+	err  error
+}
+
+func readEmbeddedGuest() ([]byte, error) {
+	e := &embeddedGuest
+	e.once.Do(func() { e.raw, e.err = bin.ReadFile("bin/tracesmith-guest") })
+	return e.raw, e.err
+}
 
 // Binary returns the path, on the host, of an executable that acts as the guest when it is
 // started with ServeArg. This is the embedded guest, which Binary writes to the user's cache
@@ -34,7 +45,7 @@ func Binary() (string, error) {
 	if name := os.Getenv("TRACESMITH_GUEST"); name != "" {
 		return name, nil
 	}
-	raw, err := embedded()
+	raw, err := readEmbeddedGuest()
 	if errors.Is(err, fs.ErrNotExist) {
 		return os.Executable()
 	}

@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -117,5 +118,24 @@ func TestWriteExecutable(t *testing.T) {
 	left, err := os.ReadDir(filepath.Dir(name))
 	if err != nil || len(left) != 1 {
 		t.Errorf("files in the directory: %v, %v; want one", left, err)
+	}
+}
+
+// The guest does not embed a guest: each build would contain the one before it.
+func TestGuestDoesNotEmbedAGuest(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "guest")
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", name, "github.com/tracesmith/tracesmith/cmd/tracesmith-guest").CombinedOutput(); err != nil {
+		t.Fatalf("building the guest: %v\n%s", err, out)
+	}
+	built, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := bin.ReadFile("bin/README")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(built, readme) {
+		t.Errorf("the guest (%d bytes) contains the files of env/guest/bin", len(built))
 	}
 }
