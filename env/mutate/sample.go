@@ -12,8 +12,8 @@ import (
 // weights are the weights of the operators in a sample, 1 if not listed. The listed operators make
 // subtle bugs: the code looks right, and the symptom is often far from the cause.
 var weights = map[string]float64{
-	"a2": 3, "f1": 3, "f2": 3, "f3": 3, "i2": 3, "i3": 3, "k3": 3, "m1": 3, "m2": 3, "m3": 3, "o1": 3, "r1": 3, "r3": 3,
-	"i1": 2, "k2": 2, "t1": 2,
+	"f1": 3, "f3": 3, "m1": 3, "m2": 3, "m3": 3, "o1": 3, "r1": 3, "r3": 3,
+	"a5": 2, "f2": 2, "i2": 2, "i3": 2, "k2": 2, "k3": 2, "k4": 2,
 }
 
 // Sample chooses up to n sites at random. How often an operator occurs depends on its weight and not

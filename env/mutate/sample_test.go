@@ -84,6 +84,9 @@ func TestOperatorsAreSampledByWeight(t *testing.T) {
 	}
 }
 
+// unlikely are changes that hardly anybody would write.
+var unlikely = []string{"e1 `ValueError` -> `TypeError`", "a4 `+=` -> `-=`", "a1 `*` -> `//`", "a2 `\"ü\"` -> `str(a - b)`; `str(a - b)` -> `\"ü\"`"}
+
 // A change is obvious if a reader notices it without understanding the code.
 func TestObviousChangesAreMarked(t *testing.T) {
 	b := start(t, "testdata/shop")
@@ -91,7 +94,8 @@ func TestObviousChangesAreMarked(t *testing.T) {
 	for _, s := range b.sites("stock.py", "odd.py") {
 		want := slices.Contains([]string{"d1", "d2", "d3", "d4"}, s.Operator) || s.Operator == "d5" && strings.HasSuffix(s.Note, "-> `None`") ||
 			s.Operator == "r5" && strings.HasSuffix(s.Note, "-> `False`") || slices.Contains([]string{"r5", "m2", "o2"}, s.Operator) && strings.HasSuffix(s.Note, "-> ``") && !strings.HasPrefix(s.Note, "`` ->")
-		if s.Obvious != want {
+		want = want || slices.Contains(unlikely, s.Operator+" "+s.Note)
+		if s.Obvious != want && s.Operator != "k1" { // k1: the next test
 			t.Errorf("%s %s: obvious is %v", s.Operator, s.Note, s.Obvious)
 		}
 		if want {
@@ -102,6 +106,42 @@ func TestObviousChangesAreMarked(t *testing.T) {
 	}
 	if obvious < 5 || others < 20 {
 		t.Errorf("only %d obvious sites and %d others", obvious, others)
+	}
+}
+
+// Changes that hardly anybody would write are obvious, and similar ones that people make are not.
+func TestUnlikelyChangesAreObvious(t *testing.T) {
+	b := start(t, "testdata/shop")
+	for _, c := range []struct {
+		operator, line, after string
+		obvious               bool
+	}{
+		{"k1", "return len(a) == 3", "== 4", true}, {"k1", "return len(a) > 0", "> 1", false}, {"k1", "n = 1", "n = 2", false}, {"k1", "return 10", "11", true},
+		{"k1", "return n + 1", "return n\n", false}, {"k1", "return n + 1", "n + 2", true},
+		{"i1", "return a[-1]", "a[-2]", true}, {"i1", "return a[-1]", "a[0]", false}, {"i1", "return a[1]", "a[0]", false},
+		{"i2", "return a[:n]", "a[1:n]", true}, {"i2", "return a[:n]", "a[:n - 1]", false}, {"i2", "return a[n:]", "a[n:-1]", true},
+		{"a1", "return a | n", "a ^ n", true}, {"a1", "return a | n", "a & n", false}, {"a1", "return len(a) + n", "len(a) - n", false},
+		{"a2", "return a << n", "n << a", true}, {"a2", "return a - n", "n - a", false},
+		{"a5", "return a[:-1]", "a[:1]", true}, {"a5", "return not a", "return a\n", false},
+		{"f2", "return g(x=a)", "g()", true}, {"f2", "return g(n, x=a)", "g(n)", false},
+		{"f4", "return a.lower()", "a.upper()", true}, {"f4", "return a.find(n)", "a.rfind(n)", false},
+		{"e1", "raise KeyError(a)", "IndexError", true}, {"t1", "return a.encode()", "return a\n", true},
+	} {
+		if err := b.sb.WriteFile(t.Context(), workdir+"/case.py", []byte("def f(a, n):\n    "+c.line+"\n    return n\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, s := range b.sites("case.py") {
+			if s.Operator == c.operator && strings.Contains(changedLines(b.apply(s).Patch), c.after) {
+				found = true
+				if s.Obvious != c.obvious {
+					t.Errorf("%s, %s -> %s: obvious is %v", c.operator, c.line, c.after, s.Obvious)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%s does not change %s to %s", c.operator, c.line, c.after)
+		}
 	}
 }
 

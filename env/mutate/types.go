@@ -25,8 +25,9 @@ type Site struct {
 	Operator string `json:"operator"`
 	Family   string `json:"family"`
 	Note     string `json:"note"` // old text -> new text
-	// Obvious is set if a reader notices the change without understanding the code: it
-	// removes a statement, or results in "return None" or "if False".
+	// Obvious is set if a reader notices the change without understanding the code, because it
+	// removes a statement or results in "return None" or "if False", or if hardly anybody would
+	// write it, such as an exception of another class.
 	Obvious bool `json:"obvious,omitempty"`
 }
 

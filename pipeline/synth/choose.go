@@ -12,7 +12,7 @@ import (
 // choose marks valid trials that do not become tasks: duplicates, equivalents, bugs of
 // another difficulty, and those beyond a cap or the quota. It adds the rest to s.chosen. It
 // considers trials in the order in which they were planned, whatever the order in which they
-// finished, except that the caps admit trials of rarer operators first.
+// finished, except that the caps admit trials of rarer operators first, and crude bugs last.
 func (s *repoState) choose(cfg Config) {
 	var valid []*Trial
 	for _, key := range s.order {
@@ -72,14 +72,14 @@ func (t *Trial) behavior() string {
 // cap applies the caps and then the quota, and adds the trials within them to s.chosen.
 func (s *repoState) cap(valid []*Trial, bounds Caps) {
 	count := map[string]int{}
-	// Rarer operators first, so that the caps do not keep only common ones.
+	// Crude bugs last, and rarer operators first, so that the caps do not keep only common ones.
 	operators := map[string]int{}
 	for _, t := range valid {
 		operators[strings.Join(t.Operators, "+")]++
 	}
 	ordered := slices.Clone(valid)
 	slices.SortStableFunc(ordered, func(a, b *Trial) int {
-		return cmp.Compare(operators[strings.Join(a.Operators, "+")], operators[strings.Join(b.Operators, "+")])
+		return cmp.Or(s.crudeness(a)-s.crudeness(b), cmp.Compare(operators[strings.Join(a.Operators, "+")], operators[strings.Join(b.Operators, "+")]))
 	})
 	for _, t := range ordered {
 		if t.Outcome != Valid {
@@ -98,6 +98,9 @@ func (s *repoState) cap(valid []*Trial, bounds Caps) {
 				add(op+" in "+fn, bounds.Operator)
 			}
 		}
+		for _, site := range t.Sites {
+			add("line "+site, bounds.Line)
+		}
 		for file := range t.Lines {
 			add("file "+file, bounds.File)
 		}
@@ -110,6 +113,7 @@ func (s *repoState) cap(valid []*Trial, bounds Caps) {
 			count[c]++
 		}
 	}
+	slices.SortStableFunc(valid, func(a, b *Trial) int { return s.crudeness(a) - s.crudeness(b) })
 	for _, t := range valid {
 		switch {
 		case t.Outcome != Valid:
@@ -119,4 +123,31 @@ func (s *repoState) cap(valid []*Trial, bounds Caps) {
 			s.chosen = append(s.chosen, t)
 		}
 	}
+}
+
+// crudeness returns 1 if a bug is crude, otherwise 0.
+func (s *repoState) crudeness(t *Trial) int {
+	if s.isCrude(t) {
+		return 1
+	}
+	return 0
+}
+
+// obviousErrors are the exceptions of a mistake that the first call shows: a value of a wrong type, or a wrong name.
+var obviousErrors = []string{"TypeError", "AttributeError", "NameError", "UnboundLocalError"}
+
+// isCrude reports whether each test that executes the changed lines fails at once, because they raise an exception
+// that says what is wrong.
+func (s *repoState) isCrude(t *Trial) bool {
+	if len(t.Failures) == 0 {
+		return false
+	}
+	for _, f := range t.Failures {
+		if !slices.Contains(obviousErrors, f.Type) || visible(f, t.Lines) != seenRoot {
+			return false
+		}
+	}
+	lines, _ := changedLines(t.Patch)
+	tests, reached := s.coverage.covering(lines)
+	return !reached || tests == nil || len(tests) <= len(t.FailToPass)
 }

@@ -36,6 +36,11 @@ func bug(operator, file, function string) *Trial {
 	return &Trial{Operators: []string{operator}, Funcs: []string{file + "::" + function}, Lines: map[string][]int{file: {1}}}
 }
 
+// at returns a valid trial that changes these lines.
+func at(sites ...string) *Trial {
+	return &Trial{Operators: []string{"r1"}, Sites: sites}
+}
+
 func keysOf(trials []*Trial) string {
 	var keys []string
 	for _, t := range trials {
@@ -55,6 +60,7 @@ func TestEachCapHasItsOwnLimit(t *testing.T) {
 		"function": {Caps{Function: 2}, []*Trial{bug("r1", "m.py", "f"), bug("r2", "m.py", "f"), bug("r3", "m.py", "f"), bug("r4", "m.py", "g")}, "t0 t1 t3", "the cap of 2 for function m.py::f is reached"},
 		"operator": {Caps{Operator: 1}, []*Trial{bug("r1", "m.py", "f"), bug("r1", "m.py", "f"), bug("r2", "m.py", "f"), bug("r1", "m.py", "g")}, "t0 t2 t3", "the cap of 1 for r1 in m.py::f is reached"},
 		"file":     {Caps{File: 2}, []*Trial{bug("r1", "m.py", "f"), bug("r2", "m.py", "g"), bug("r3", "m.py", "h"), bug("r4", "n.py", "f")}, "t0 t1 t3", "the cap of 2 for file m.py is reached"},
+		"line":     {Caps{Line: 1}, []*Trial{at("m.py:3"), at("m.py:3"), at("m.py:4"), at("m.py:5", "m.py:4")}, "t0 t2", "the cap of 1 for line m.py:3 is reached"},
 		"a composed bug counts for each of its operators once": {Caps{Operator: 2},
 			[]*Trial{{Operators: []string{"r1", "r1", "a2"}, Funcs: []string{"m.py::f"}}, bug("r1", "m.py", "f"), bug("r1", "m.py", "f")}, "t0 t1", "the cap of 2 for r1 in m.py::f is reached"},
 		"a composed bug counts for each of its files": {Caps{File: 1},
@@ -83,6 +89,36 @@ func TestQuotaLimitsChosenTrials(t *testing.T) {
 	s.choose(Config{Caps: Caps{Function: 1}})
 	if got := keysOf(s.chosen); got != "t0 t2" || s.trials["t3"].Reason != "enough tasks" {
 		t.Errorf("chose %q, and the last has the reason %q", got, s.trials["t3"].Reason)
+	}
+}
+
+// A bug is crude if each test that executes the changed line fails there with an error that says what is wrong. Crude
+// bugs are chosen last.
+func TestCrudeBugsAreChosenLast(t *testing.T) {
+	failing := func(kind, file string, tests ...string) *Trial {
+		return &Trial{Operators: []string{"r1"}, Lines: map[string][]int{"m.py": {1}}, FailToPass: tests, Patch: "--- a/m.py\n+++ b/m.py\n@@ -1 +1 @@\n-x\n+y\n",
+			Failures: []Failure{{Test: tests[0], Type: kind, Frames: []Frame{{File: "test_m.py", Line: 1}, {File: file, Line: 1}}}}}
+	}
+	for name, c := range map[string]struct {
+		first *Trial
+		crude bool
+	}{
+		"crude":                   {failing("TypeError", "m.py", "a", "b"), true},
+		"a test passes":           {failing("TypeError", "m.py", "a"), false},
+		"another exception":       {failing("KeyError", "m.py", "a", "b"), false},
+		"raised elsewhere":        {failing("TypeError", "n.py", "a", "b"), false},
+		"no failure is described": {bug("r1", "m.py", "f"), false},
+	} {
+		s := stateOf(c.first, failing("KeyError", "m.py", "a", "b"))
+		s.coverage = coverage{Tests: map[string]map[string]string{"a": {"m.py": "1"}, "b": {"m.py": "1"}}}
+		if all, good := s.choosable(Config{}); all != 2 || good != map[bool]int{true: 1, false: 2}[c.crude] {
+			t.Errorf("%s: %d bugs can be chosen, %d of them not crude", name, all, good)
+		}
+		s.quota = new(1)
+		s.choose(Config{})
+		if want := map[bool]string{true: "t1", false: "t0"}[c.crude]; keysOf(s.chosen) != want {
+			t.Errorf("%s: chose %s, want %s", name, keysOf(s.chosen), want)
+		}
 	}
 }
 

@@ -75,6 +75,7 @@ type Config struct {
 
 // Caps limit how many similar tasks there are; 0 means no limit.
 type Caps struct {
+	Line     int     `json:"per_line"` // of the healthy source
 	Function int     `json:"per_function"`
 	Operator int     `json:"per_operator"` // of one operator in one function
 	File     int     `json:"per_file"`
@@ -82,7 +83,7 @@ type Caps struct {
 }
 
 // DefaultCaps keep tasks diverse. Even a package of two files can yield a thousand tasks.
-var DefaultCaps = Caps{Function: 20, Operator: 5, Share: 0.05}
+var DefaultCaps = Caps{Line: 1, Function: 6, Operator: 2, Share: 0.05}
 
 // Defaults of Config.
 const (
@@ -134,7 +135,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, invalid("bugs of the kind %s need a model: set llm.model and llm.base_url", KindModel)
 	case c.Text == TextReporter && c.Model == nil:
 		return c, invalid("the text %s needs a model: set llm.model and llm.base_url", TextReporter)
-	case min(c.Caps.Function, c.Caps.Operator, c.Caps.File) < 0 || c.Caps.Share < 0 || c.Caps.Share > 1:
+	case min(c.Caps.Line, c.Caps.Function, c.Caps.Operator, c.Caps.File) < 0 || c.Caps.Share < 0 || c.Caps.Share > 1:
 		return c, invalid("a cap cannot be negative, and a share cannot be more than 1: 0 is no cap")
 	case c.MaxFailing < 0 || c.MaxFailing > 1:
 		return c, invalid("the share of tests that a bug may break must be between 0 and 1, not %v", c.MaxFailing)

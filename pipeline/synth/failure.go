@@ -8,14 +8,23 @@ import (
 // Failure describes how one test failed. python/tracesmith_failure.py creates it.
 type Failure struct {
 	Test      string  `json:"test"`
-	Type      string  `json:"type"`            // of the exception
-	Message   string  `json:"message"`         // of the exception
-	Text      string  `json:"text"`            // the exception, as a traceback prints it at its end
-	Frames    []Frame `json:"frames"`          // frames in the repository's files, outermost first
-	Statement string  `json:"statement"`       // the failing statement of the test
-	Left      string  `json:"left,omitempty"`  // left value of the failed comparison
-	Right     string  `json:"right,omitempty"` // right value of the failed comparison
-	Scene     *Scene  `json:"scene,omitempty"` // nil if the failing statement could not be analyzed
+	Type      string  `json:"type"`      // of the exception
+	Message   string  `json:"message"`   // of the exception
+	Text      string  `json:"text"`      // the exception, as a traceback prints it at its end
+	Frames    []Frame `json:"frames"`    // frames in the repository's files, outermost first
+	Statement string  `json:"statement"` // the failing statement of the test
+	// Lines are the failing statements of the test and of its innermost helper, outermost first.
+	Lines  []TestLine `json:"lines,omitempty"`
+	Values []string   `json:"values,omitempty"` // what variables of the last line hold, as assignments
+	Left   string     `json:"left,omitempty"`   // left value of the failed comparison
+	Right  string     `json:"right,omitempty"`  // right value of the failed comparison
+	Scene  *Scene     `json:"scene,omitempty"`  // nil if the failing statement could not be analyzed
+}
+
+// TestLine is a statement of a function of a test file.
+type TestLine struct {
+	Function string `json:"function"`
+	Code     string `json:"code"`
 }
 
 // Scene describes the failing statement of a test, and the code before it, as a user of the
@@ -56,6 +65,9 @@ var masks = []struct {
 // mask makes the texts independent of the machine and the run.
 func (f *Failure) mask() {
 	texts := []*string{&f.Message, &f.Text, &f.Left, &f.Right}
+	for i := range f.Values {
+		texts = append(texts, &f.Values[i])
+	}
 	if f.Scene != nil {
 		texts = append(texts, &f.Scene.Call)
 		for i := range f.Scene.Before {

@@ -2,23 +2,26 @@ package synth
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
 // failureSummary is what one failure shows about the program, without the test around it.
 type failureSummary struct {
-	test      string // short name
-	call      string // the expression under test, on one line; "" if it does not fit into a sentence
-	short     string // call without its arguments: "f(...)"; "" if call is not a call
-	code      string // code that shows the failure without the test; "" if it needs the test
-	body      string // code without its imports
-	got       string // the value of call
-	want      string // the expected value
-	wantTruth string // "true" or "false": what call should be
-	raised    string // the exception that call raised, with its message
-	wantError string // the exception that call should have raised
-	message   string // the message of any other assertion
+	failure   Failure
+	test      string   // short name
+	names     []string // how a title may name the expression under test, the most informative one first
+	call      string   // the expression under test, on one line; "" if it does not fit into a sentence
+	short     string   // call without its arguments: "f(...)"; "" if call is not a call
+	code      string   // code that shows the failure without the test; "" if it needs the test
+	body      string   // code without its imports
+	got       string   // the value of call
+	want      string   // the expected value
+	wantTruth string   // "true" or "false": what call should be
+	raised    string   // the exception that call raised, with its message
+	wantError string   // the exception that call should have raised
+	message   string   // the message of any other assertion
 }
 
 // Limits for parts of texts, in characters.
@@ -30,13 +33,14 @@ const (
 
 // summarize returns the summary of a failure.
 func summarize(f Failure) failureSummary {
-	s := failureSummary{test: shortName(f.Test)}
+	s := failureSummary{failure: f, test: shortName(f.Test)}
 	scene := f.Scene
 	if scene == nil {
 		scene = &Scene{}
 	}
 	if line := oneLine(scene.Call); utf8.RuneCountInString(line) <= maxCall && !strings.Contains(line, "`") && !strings.Contains(line, "self.") && !strings.HasPrefix(line, "return ") {
 		s.call, s.short = line, clip(scene.Short)
+		s.names = namesFor(s.call, s.short, scene.Before)
 	}
 	if scene.SelfContained {
 		s.body = strings.Join(append(append([]string{}, scene.Before...), scene.Call), "\n")
@@ -136,10 +140,7 @@ func (s failureSummary) title() string {
 func (s failureSummary) titleCandidates() []string {
 	kind, _, _ := strings.Cut(s.raised, ":")
 	var out []string
-	for _, call := range []string{s.call, s.short} {
-		if call == "" {
-			continue
-		}
+	for _, call := range s.names {
 		call = "`" + call + "`"
 		switch {
 		case s.wantError != "" && s.raised != "":
@@ -151,9 +152,14 @@ func (s failureSummary) titleCandidates() []string {
 		case s.wantTruth != "":
 			out = append(out, call+" should be "+s.wantTruth)
 		case s.got != "":
-			out = append(out, call+" "+s.verb()+" `"+s.got+"` instead of `"+s.want+"`", "Wrong value of "+call)
+			out = append(out, call+" "+s.verb()+" `"+s.got+"` instead of `"+s.want+"`")
 		default:
 			out = append(out, call+" should be `"+s.want+"`")
+		}
+	}
+	for _, call := range s.names {
+		if s.got != "" {
+			out = append(out, "Wrong value of `"+call+"`")
 		}
 	}
 	return out
@@ -161,6 +167,9 @@ func (s failureSummary) titleCandidates() []string {
 
 // isComplete reports whether a title says everything that outcome says.
 func (s failureSummary) isComplete(title string) bool {
+	if !slices.Contains(s.names, s.call) {
+		return false
+	}
 	for _, part := range []string{s.call, s.raised, s.got, s.want, s.wantError} {
 		if part != "" && !strings.Contains(title, "`"+part+"`") {
 			return false
@@ -204,11 +213,11 @@ func (s failureSummary) outcome(p picker) string {
 // maxLine is the length of the longest first line of a note or a question, in characters.
 const maxLine = 140
 
-// callWithin returns the expression under test as code, without its arguments if it is too long; "" if that is not
-// possible.
-func (s failureSummary) callWithin(most int) string {
-	for _, call := range []string{s.call, s.short} {
-		if n := utf8.RuneCountInString(call); n > 0 && n <= most {
+// nameWithin returns how a title names the expression under test, as code, without its arguments if it is too long; ""
+// if that is not possible.
+func (s failureSummary) nameWithin(most int) string {
+	for _, call := range s.names {
+		if utf8.RuneCountInString(call) <= most {
 			return "`" + call + "`"
 		}
 	}
@@ -217,7 +226,7 @@ func (s failureSummary) callWithin(most int) string {
 
 // noteTitle returns the summary in the terse style of a developer's note, and what does not fit into its first line.
 func (s failureSummary) noteTitle(p picker) (title, rest string) {
-	call := "`" + s.call + "`"
+	call := s.nameWithin(maxLine)
 	switch {
 	case s.wantError != "" && s.raised != "":
 		title = call + ": " + s.raised + ", should be " + s.wantError
@@ -236,12 +245,12 @@ func (s failureSummary) noteTitle(p picker) (title, rest string) {
 		return title, ""
 	}
 	kind, _, _ := strings.Cut(s.raised, ":")
-	call = s.callWithin(maxTitle)
+	call = s.nameWithin(maxTitle)
 	switch {
 	case call == "":
 		return "", ""
 	case s.raised != "":
-		return call + ": " + kind, s.outcome(p)
+		return call + p.choose("brief", " fails: ", ": ") + kind, sentences("The message is `"+strings.TrimPrefix(s.raised, kind+": ")+"`.", s.expected(p))
 	case s.got != "":
 		return call + ": wrong value", "Got:  `" + s.got + "`\nWant: `" + s.want + "`"
 	}
@@ -254,7 +263,7 @@ func (s failureSummary) asksForWant() bool { return s.got == "" && s.raised == "
 
 // questionTitle returns the summary as a question on one line, and what does not fit into it.
 func (s failureSummary) questionTitle(p picker) (title, rest string) {
-	call := s.callWithin(maxTitle)
+	call := s.nameWithin(maxTitle)
 	kind, _, _ := strings.Cut(s.raised, ":")
 	switch {
 	case call == "":
@@ -307,3 +316,45 @@ func lastLine(text string) string {
 	text = strings.TrimSpace(text)
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
+
+var bindings = regexp.MustCompile(`(?m)^\s*(?:(?:async )?(?:def|class|for|with .* as) )?([A-Za-z_]\w*(?:, *[A-Za-z_]\w*)*) *(?:[-+*/|&]?=[^=]|\(.*:|:| in )`)
+
+// namesFor returns how a title may name an expression: without variables that only the code before it explains.
+func namesFor(call, short string, before []string) []string {
+	bound := map[string]bool{}
+	for _, m := range bindings.FindAllStringSubmatch(strings.Join(before, "\n"), -1) {
+		for _, name := range strings.Split(m[1], ",") {
+			bound[strings.TrimSpace(name)] = true
+		}
+	}
+	explained := func(text string) bool {
+		for _, m := range variable.FindAllStringSubmatch(quoted.ReplaceAllString(text, `""`), -1) {
+			if bound[m[1]] && m[2] == "" { // m[2] follows the name of an argument
+				return false
+			}
+		}
+		return true
+	}
+	var out []string
+	for _, text := range []string{call, short} {
+		if text == "" || slices.Contains(out, text) {
+			continue
+		}
+		if explained(text) {
+			out = append(out, text)
+			continue
+		}
+		// The name of a method says enough without its object.
+		object, method, ok := strings.Cut(text, ".")
+		if ok && bound[object] && methodCall.MatchString(method) && explained(method) {
+			out = append(out, method)
+		}
+	}
+	return out
+}
+
+var (
+	variable   = regexp.MustCompile(`(?:^|[^\w.])([A-Za-z_]\w*)( *=[^=])?`)
+	quoted     = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`)
+	methodCall = regexp.MustCompile(`^[A-Za-z]\w*\(.*\)$`)
+)

@@ -21,7 +21,7 @@ const (
 var Texts = []string{TextMixed, TextSymptom, TextNote, TextQuestion, TextTestRun, TextReporter}
 
 // TextVersion is the version of the wordings. Increment it with every change to them.
-const TextVersion = 3
+const TextVersion = 4
 
 // mixture lists the kinds that TextMixed chooses from. How often a kind occurs is its weight.
 var mixture = []string{TextSymptom, TextSymptom, TextSymptom, TextSymptom, TextNote, TextNote, TextQuestion, TextQuestion, TextTestRun, TextTestRun}
@@ -52,32 +52,60 @@ func kindOf(p picker, want string, texts map[string]string) string {
 func (i issue) testRun() string {
 	const listed = 5
 	var lines []string
-	shown := 0
-	for rest := i.Failing; len(rest) > 0 && len(lines) < listed; {
+	shown, errors := 0, map[string]string{}
+	for _, f := range i.Failures {
+		if text := strings.TrimSuffix(clip(f.errorLine()), ":"); text != "" {
+			errors[f.Test] = text
+		}
+	}
+	tests := i.Failing
+	if len(errors) > 0 { // the other tests may fail in other ways
+		tests = slices.DeleteFunc(slices.Clone(tests), func(id string) bool { return errors[id] == "" })
+	}
+	for rest := tests; len(rest) > 0 && len(lines) < listed; {
 		name, n := i.listName(rest)
 		line := "- `" + name + "`"
 		if n > 1 {
 			line += fmt.Sprintf(" (%d cases)", n)
 		}
-		if k := slices.IndexFunc(i.Failures, func(f Failure) bool { return slices.Contains(rest[:n], f.Test) }); k >= 0 {
-			if text := strings.TrimSuffix(clip(firstLine(i.Failures[k].Text)), ":"); text != "" {
-				line += ": `" + text + "`"
-			}
+		if k := slices.IndexFunc(rest[:n], func(id string) bool { return errors[id] != "" }); k >= 0 {
+			line += ": `" + errors[rest[k]] + "`"
 		}
 		lines, rest, shown = append(lines, line), rest[n:], shown+n
 	}
 	if more := len(i.Failing) - shown; more > 0 {
-		lines = append(lines, fmt.Sprintf("- and %d more", more))
+		lines = append(lines, "- and "+pluralOf(more, "one more test", "%d more tests"))
 	}
-	title, lead := fmt.Sprintf("%d tests fail", len(i.Failing)), i.Pick.choose("lead", "`"+i.Command+"` fails:", "These tests fail with `"+i.Command+"`:", "Failures of `"+i.Command+"`:")
+	first := ""
+	if len(i.Failing) > 0 {
+		first = i.Failing[0]
+	}
+	if len(tests) > 0 {
+		first = tests[0]
+	}
+	title, lead := "`"+shortName(first)+"` and "+plural(len(i.Failing)-1, "other test", "other tests")+" fail", i.Pick.choose("lead", "`"+i.Command+"` fails:", "These tests fail with `"+i.Command+"`:", "Failures of `"+i.Command+"`:")
 	if file := i.file(); file != "" {
-		title += " in " + file
+		title = i.Pick.choose("named", title, fmt.Sprintf("%d tests fail in %s", len(i.Failing), file))
 	}
 	if len(i.Failing) == 1 {
 		title, lead = "`"+shortName(i.Failing[0])+"` fails", i.Pick.choose("lead", "`"+i.Command+"` fails:", "This test fails with `"+i.Command+"`:")
 	}
 	title = i.Pick.choose("title", title, "CI: "+title)
-	return paragraphs(title, lead, strings.Join(lines, "\n"), i.closing())
+	return paragraphs(title, lead, strings.Join(lines, "\n"), i.failingLines(tests), i.closing())
+}
+
+// failingLines returns the lines of the test at which the first of these tests fails, for errors that say little without
+// them; "" if they are unknown.
+func (i issue) failingLines(tests []string) string {
+	k := slices.IndexFunc(i.Failures, func(f Failure) bool { return len(tests) > 0 && f.Test == tests[0] })
+	if k < 0 || !i.Failures[k].asserts() || i.Failures[k].excerpt() == "" {
+		return ""
+	}
+	where := i.Pick.choose("line", "It fails here:", "The failing line:")
+	if len(i.Failing) > 1 {
+		where = i.Pick.choose("line", "`"+shortName(tests[0])+"` fails here:", "The first one fails here:")
+	}
+	return paragraphs(where, indented(i.Failures[k].excerpt()))
 }
 
 // listName returns how a list names the first of these tests, and how many tests that name covers: a test with long
@@ -116,8 +144,9 @@ func (i issue) file() string {
 
 // closing returns a sentence that asks for a fix.
 func (i issue) closing() string {
-	return i.Pick.choose("closing", "The tests are correct, so please fix the program.", "Please find the cause and fix it. The tests are right and should stay as they are.",
-		"Please fix the code, not the tests.", "Could you fix this? The tests describe the intended behavior.")
+	return i.Pick.choose("closing", "", "", "", "", "The tests are correct, so please fix the program.", "Please find the cause and fix it. The tests are right and should stay as they are.",
+		"Please fix the code, not the tests.", "Could you fix this? The tests describe the intended behavior.", "Please fix it.", "Can somebody look into this?",
+		"The tests should not need any change.", "Thanks for looking into it!")
 }
 
 // first returns the first failure summary for which holds returns true; ok is false if there is none.
@@ -141,25 +170,29 @@ func (i issue) symptom(imports bool) string {
 	if imports {
 		code = s.code
 	}
-	if s.got != "" && utf8.RuneCountInString(s.call) < maxTitle-20 {
-		title = i.Pick.choose("title", title, "Wrong result of `"+s.call+"`", title)
+	if name := s.nameWithin(maxTitle - 20); s.got != "" && name != "" {
+		title = i.Pick.choose("title", title, "Wrong result of "+name, title)
 	}
 	outcome := s.outcome(i.Pick)
 	if s.isComplete(title) { // the outcome, and a single line of code, would only repeat the title
 		if outcome = ""; !strings.Contains(s.body, "\n") {
-			return paragraphs(title, i.suite(s)+" "+i.closing())
+			return paragraphs(title, sentences(i.suite(s), i.closing()))
 		}
 	}
 	intro := i.Pick.choose("intro", "To reproduce:", "Steps to reproduce:", "This code shows the problem:", "Example:", "What I run:")
-	return paragraphs(title, intro, indented(code), outcome, i.suite(s)+" "+i.closing())
+	if s.raised != "" && s.wantError == "" && strings.Contains(title, "`"+s.raised+"`") {
+		outcome = s.expected(i.Pick)
+	}
+	return paragraphs(title, intro, indented(code), outcome, sentences(i.suite(s), i.closing()))
 }
 
 // suite returns a sentence about the tests that fail.
 func (i issue) suite(s failureSummary) string {
 	test, command := "`"+s.test+"`", "`"+i.Command+"`"
 	if n := len(i.Failing); n > 1 {
-		return i.Pick.choose("suite", fmt.Sprintf("%s shows it: %d tests fail, %s among them.", command, n, test),
-			fmt.Sprintf("Because of this, %d tests fail when I run %s, including %s.", n, command, test), fmt.Sprintf("%d tests fail because of this, for example %s (run %s).", n, test, command))
+		return i.Pick.choose("suite", fmt.Sprintf("%s shows it: %s fails, and so %s.", command, test, pluralOf(n-1, "does one other test", "do %d other tests")),
+			fmt.Sprintf("%d tests fail when I run %s, including %s.", n, command, test), fmt.Sprintf("When I run %s, %s and %s fail.", command, test, plural(n-1, "other test", "other tests")),
+			fmt.Sprintf("It makes %s fail (%s). %s.", test, command, pluralOf(n-1, "Another test fails as well", "%d other tests fail as well")))
 	}
 	return i.Pick.choose("suite", command+" shows it: "+test+" fails.", "Because of this, "+test+" fails when I run "+command+".", "You can see it in "+test+", which fails ("+command+").")
 }
@@ -168,32 +201,84 @@ func (i issue) suite(s failureSummary) string {
 func (i issue) note() string {
 	s, ok := i.first(failureSummary.isInformative)
 	if !ok {
-		if s, ok = i.first(func(s failureSummary) bool { return s.message+s.raised != "" }); !ok {
+		if s, ok = i.first(func(s failureSummary) bool { return s.message+s.raised+s.failure.excerpt() != "" }); !ok {
 			return ""
 		}
 	}
 	test, command := "`"+s.test+"`", "`"+i.Command+"`"
 	if !s.isInformative() { // the title has to name the test
-		where := i.Pick.choose("where", "To reproduce: "+command+".", "It fails with "+command+".")
-		if more := len(i.Failing) - 1; more > 0 {
-			where = "Seen in this and " + plural(more, "other test", "other tests") + " (" + command + ")."
-		}
-		return paragraphs(test+": "+s.message+s.raised, where+" "+i.ending())
+		return i.testNote(s)
+	}
+	if s.nameWithin(maxLine) == "" {
+		return i.testNote(s)
 	}
 	where := i.Pick.choose("where", "Seen in "+test+" ("+command+").", test+" fails ("+command+").")
 	if more := len(i.Failing) - 1; more > 0 {
-		where = i.Pick.choose("where", "Seen in "+test+" and "+plural(more, "more test", "more tests")+" ("+command+").", test+" and "+plural(more, "other test", "other tests")+" fail ("+command+").")
+		where = i.Pick.choose("where", test+" fails, and "+pluralOf(more, "one more test does too", "%d more tests do too")+" ("+command+").", test+" and "+plural(more, "other test", "other tests")+" fail ("+command+").")
 	}
 	title, rest := s.noteTitle(i.Pick)
 	if title == "" {
 		return ""
 	}
-	return paragraphs(title, rest, where+" "+i.ending())
+	return paragraphs(title, rest, sentences(where, i.ending()))
+}
+
+// testNote returns a developer's note about a test, with its failing lines; "" if it would not say what the test
+// checks.
+func (i issue) testNote(s failureSummary) string {
+	command := "`" + i.Command + "`"
+	code := s.failure.excerpt()
+	if code == "" && s.raised == "" {
+		return ""
+	}
+	message := s.raised
+	if message == "" {
+		if message = s.message; cutValue.MatchString(firstLine(s.failure.Text)) {
+			message = clip(strings.TrimPrefix(s.failure.errorLine(), s.failure.Type+": "))
+		}
+	}
+	title := "`" + s.test + "` fails"
+	if message != "" && message != s.failure.Type {
+		title = "`" + s.test + "`: " + message
+	}
+	where := i.Pick.choose("where", "To reproduce: "+command+".", "It fails with "+command+".", "Run "+command+" to see it.")
+	if more := len(i.Failing) - 1; more > 0 {
+		also := pluralOf(more, "One other test fails too", "%d other tests fail too")
+		if i.failAlike() {
+			also = pluralOf(more, "One other test fails in the same way", "%d other tests fail in the same way")
+		}
+		where = i.Pick.choose("where", also+" ("+command+").", also+". To reproduce: "+command+".")
+	}
+	return paragraphs(title, indented(code), sentences(where, i.ending()))
+}
+
+// failAlike reports whether all failing tests are known to fail with the same error.
+func (i issue) failAlike() bool {
+	for _, f := range i.Failures {
+		if f.Text != i.Failures[0].Text {
+			return false
+		}
+	}
+	return len(i.Failures) == len(i.Failing)
+}
+
+// sentences joins the sentences that are not empty.
+func sentences(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " ")
+}
+
+// pluralOf returns one, or many with the number.
+func pluralOf(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return fmt.Sprintf(many, n)
 }
 
 // ending returns the last words of a developer's note.
 func (i issue) ending() string {
-	return i.Pick.choose("ending", "Fix the code, not the tests.", "The tests are fine, the code is not.", "To do: find out why and fix it. Leave the tests alone.")
+	return i.Pick.choose("ending", "", "", "", "", "Fix the code, not the tests.", "The tests are fine, the code is not.", "To do: find out why and fix it. Leave the tests alone.",
+		"Needs a fix.", "Cause unknown.", "The test is right.", "Not looked into yet.")
 }
 
 // plural returns a number with one of two nouns.
@@ -219,12 +304,12 @@ func (i issue) question(imports bool) string {
 	if imports {
 		code = s.code
 	}
-	if code != "" && (strings.Contains(s.body, "\n") || !strings.Contains(title, s.call)) {
+	if code != "" && (strings.Contains(s.body, "\n") || !strings.Contains(title, "`"+s.call+"`")) {
 		parts = append(parts, i.Pick.choose("intro", "I run this:", "My code:", "Here is the code:"), indented(code))
 	}
 	parts = append(parts, rest)
 	test, command := "the test `"+s.test+"`", "`"+i.Command+"`"
-	expects := i.Pick.choose("expects", "T"+test[1:]+" expects something else and fails.", "I came across it because "+test+" fails.")
+	expects := i.Pick.choose("expects", "T"+test[1:]+" fails because of it.", "I came across it because "+test+" fails.")
 	switch {
 	case s.wantError != "" && s.raised != "":
 		expects = "T" + test[1:] + " expects `" + s.wantError + "` and fails."
@@ -234,8 +319,9 @@ func (i issue) question(imports bool) string {
 		expects = i.Pick.choose("expects", "I would expect `"+s.want+"`, and so does "+test+", which fails.", "According to "+test+", it should be `"+s.want+"`.")
 	}
 	expects += i.Pick.choose("run", " I run the tests with "+command+".", " To see it, run "+command+".")
-	ending := i.Pick.choose("ending", "If this is a bug, please fix it. The tests are right.", "Please fix the program if it is wrong. The tests should not change.", "It looks like a bug to me. Can you fix it without changing the tests?")
-	return paragraphs(append(parts, expects+" "+ending)...)
+	ending := i.Pick.choose("ending", "", "", "", "It looks like a bug to me. Can you fix it without changing the tests?", "If this is a bug, please fix it.",
+		"Is this a bug? If so, could you fix it?", "I think it is a bug.", "Can you have a look?")
+	return paragraphs(append(parts, sentences(expects, ending))...)
 }
 
 // reportFacts returns what happened, for a model that writes a report; "" if no failure says enough.

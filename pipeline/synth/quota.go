@@ -45,7 +45,7 @@ func (st *factory) nextRound() error {
 	}
 	have := make([]int, len(waiting)) // bugs that each repository can give
 	for i, s := range waiting {
-		have[i] = s.choosable(st.cfg)
+		have[i], _ = s.choosable(st.cfg)
 	}
 	for i, share := range shares(st.wanted(), have) {
 		waiting[i].quota = &share
@@ -62,11 +62,11 @@ func (st *factory) wanted() int { return int(math.Ceil(float64(st.cfg.Tasks) * (
 // planRound plans candidates of the repositories that can contribute to the missing tasks.
 // It returns false if no task is missing or no candidate is left.
 func (st *factory) planRound(waiting []*repoState) bool {
-	// For each repository: the bugs found so far, the bugs it can probably give in all, and
+	// For each repository: the bugs found so far, without crude ones, which are only chosen if nothing else is left, the bugs it can probably give in all, and
 	// the bugs per candidate.
 	have, limits, yields := make([]int, len(waiting)), make([]int, len(waiting)), make([]float64, len(waiting))
 	for i, s := range waiting {
-		have[i] = s.choosable(st.cfg)
+		_, have[i] = s.choosable(st.cfg)
 		yields[i] = (float64(have[i]) + priorYield*priorWeight) / float64(s.tried+priorWeight)
 		limits[i] = have[i] + int(math.Ceil(float64(len(s.drawn)-s.tried)*yields[i]))
 	}
@@ -105,12 +105,16 @@ func shares(n int, limits []int) []int {
 	return out
 }
 
-// choosable returns the number of bugs that would be chosen among those tried so far.
-func (s *repoState) choosable(cfg Config) int {
-	scratch := &repoState{order: s.order, trials: map[string]*Trial{}} // because choose changes trials
+// choosable returns the number of bugs that would be chosen among those tried so far, and how many of them are not
+// crude.
+func (s *repoState) choosable(cfg Config) (all, good int) {
+	scratch := &repoState{order: s.order, coverage: s.coverage, trials: map[string]*Trial{}} // because choose changes trials
 	for key, t := range s.trials {
 		scratch.trials[key] = t.clone()
 	}
 	scratch.choose(cfg)
-	return len(scratch.chosen)
+	for _, t := range scratch.chosen {
+		good += 1 - s.crudeness(t)
+	}
+	return len(scratch.chosen), good
 }

@@ -31,6 +31,9 @@ func failureOutput(t *Trial, c command) string {
 	}
 	for _, f := range t.Failures {
 		b.WriteString(f.Text + "\n" + f.Message + "\n" + firstLine(f.Statement) + "\n")
+		for _, line := range f.Lines {
+			b.WriteString(line.Function + " " + firstLine(line.Code) + "\n")
+		}
 		for _, frame := range f.Frames {
 			b.WriteString(frame.File + " " + frame.Function + "\n")
 		}

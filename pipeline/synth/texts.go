@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	// A copy of text/template without method calls, so that the linker can remove unused methods.
@@ -44,10 +45,15 @@ func (w *worker) writeTexts(ctx context.Context, s *repoState, t *Trial, r *rele
 			r.Leaks[kind] = findings[0].String()
 		}
 	}
-	put(TextTestRun, i.testRun(), i.testNames())
+	bare := i // without the lines of tests
+	bare.Failures = slices.Clone(i.Failures)
+	for k := range bare.Failures {
+		bare.Failures[k].Lines = nil
+	}
+	put(TextTestRun, i.testRun(), bare.testRun(), i.testNames())
 	const withImports, withoutImports = true, false
 	put(TextSymptom, i.symptom(withImports), i.symptom(withoutImports))
-	put(TextNote, i.note())
+	put(TextNote, i.note(), bare.note())
 	put(TextQuestion, i.question(withImports), i.question(withoutImports))
 	if w.cfg.Model == nil {
 		return nil

@@ -114,4 +114,4 @@ var aboutFile = regexp.MustCompile(`^\S+\.py: `)
 
 var aboutSize = regexp.MustCompile(`\d+`)
 
-var aboutCap = regexp.MustCompile(`^(the cap of \d+ for )(?:(function|file) .*|\S+ in .*)( is reached)$`)
+var aboutCap = regexp.MustCompile(`^(the cap of \d+ for )(?:(line|function|file) .*|\S+ in .*)( is reached)$`)

@@ -61,6 +61,7 @@ fixed. To resume, name the output directory again.`,
 	fl.Float64Var(&f.maxCost, "max-cost", 0, "stop asking the model before its calls cost more than this many USD")
 	fl.Int64Var(&f.cfg.Seed, "seed", 1, "seed of every random choice")
 	fl.StringSliceVar(&f.cfg.Operators, "operators", nil, "use only these operators, and also their obvious changes (return None, if False, dropped statements)")
+	fl.IntVar(&f.cfg.Caps.Line, "per-line", synth.DefaultCaps.Line, "largest number of tasks of one source line; 0: no cap")
 	fl.IntVar(&f.cfg.Caps.Function, "per-function", synth.DefaultCaps.Function, "largest number of tasks of one function; 0: no cap")
 	fl.IntVar(&f.cfg.Caps.Operator, "per-operator", synth.DefaultCaps.Operator, "largest number of tasks of one operator in one function; 0: no cap")
 	fl.IntVar(&f.cfg.Caps.File, "per-file", synth.DefaultCaps.File, "largest number of tasks of one file; 0: no cap")

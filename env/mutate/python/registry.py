@@ -22,7 +22,7 @@ def operator(ident, family, title, symptom, *kinds):
 class Change:
     """One change, described twice: edits are (begin, end, new bytes) in the file, swaps are (old node, new node) in the
     syntax tree. The edited file must parse to the tree with the swaps. obvious says that a reader notices the change
-    without understanding the code."""
+    without understanding the code, or that hardly anybody would write it."""
 
     def __init__(self, edits, swaps, obvious=False):
         self.edits, self.swaps, self.obvious = edits, swaps, obvious

@@ -13,7 +13,7 @@ def describe(kind, value, tb, place, compared=None):
     """Returns the description of an exception (see Failure in failure.go). place maps a file name to
     the path in the project, or to None for other files. compared are both sides of the last comparison
     that failed in an assert statement."""
-    frames, test = [], None
+    frames, tests = [], []
     compared = compared if issubclass(kind, AssertionError) else None
     while tb is not None and len(frames) < MAX_FRAMES:
         frame, line = tb.tb_frame, tb.tb_lineno
@@ -22,14 +22,18 @@ def describe(kind, value, tb, place, compared=None):
         if path:
             frames.append({"file": path, "line": line, "function": getattr(code, "co_qualname", code.co_name)})
             if is_test(path):
-                test = (code.co_filename, line, frame)
-        elif code.co_name.startswith("assert") and test is not None:
+                tests.append((code.co_filename, line, frame))
+        elif code.co_name.startswith("assert") and tests:
             compared = unittest_operands(frame) or compared
         tb = tb.tb_next
+    test = tests[-1] if tests else None
     message = guarded(lambda: str(value))
     out = {"type": kind.__name__, "message": message[:MAX_TEXT], "frames": frames,
            "statement": statement(*test[:2])[:MAX_TEXT] if test else ""}
     out["text"] = guarded(lambda: "".join(traceback.format_exception_only(kind, value)))[-MAX_TEXT:]
+    shown = guarded(lambda: shown_lines(tests))
+    if isinstance(shown, dict):
+        out.update(shown)
     scene = guarded(lambda: tracesmith_scene.scene(test[2], test[1])) if test else None
     if isinstance(scene, dict):
         out["scene"] = scene
@@ -39,6 +43,34 @@ def describe(kind, value, tb, place, compared=None):
             compared = shown if isinstance(shown, tuple) else compared
         out["left"], out["right"] = map(short_repr, compared)
     return out
+
+
+MAX_SHOWN = 300
+
+
+def shown_lines(tests):
+    """Returns the failing statements of a test and of its innermost helper, and the values of their variables that the
+    statements do not show."""
+    if not tests:
+        return {}
+    chosen = [tests[0]] + tests[-1:] * (len(tests) > 1)
+    lines = [{"function": frame.f_code.co_name, "code": statement(file, line)} for file, line, frame in chosen]
+    if not all(0 < len(line["code"]) <= MAX_SHOWN for line in lines):
+        return {}
+    values, code = [], "\n".join(line["code"] for line in lines)
+    frame = chosen[-1][2]
+    for node in ast.walk(ast.parse(lines[-1]["code"])):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in frame.f_locals and node.id != "self":
+            text = guarded(lambda: tracesmith_scene.literal(frame.f_locals[node.id]))
+            text = "%s = %s" % (node.id, text)
+            if not text.endswith("<NeedsTest>") and text not in values and not (len(lines) > 1 and shows(code, frame.f_locals[node.id])):
+                values.append(text)
+    return {"lines": lines, "values": values}
+
+
+def shows(code, value):
+    """Returns whether code contains a literal with a value."""
+    return any(isinstance(n, ast.expr) and guarded(lambda: ast.literal_eval(n) == value) is True for n in ast.walk(ast.parse(code)))
 
 
 def narrow(scene, left, right):

@@ -76,6 +76,7 @@ class Session(object):
         self.only = set(request["only"]) if request.get("only") is not None else None
         self.shuffle = request.get("shuffle", 0)
         self.max_failures = request.get("max_failures", 0)  # the run stops after more failures; 0 is no limit
+        self.described = set()
         self.describe = request.get("describe", 0)  # number of failures still to describe
         self.first_remaining, self.failed = len(self.first), 0
         tracesmith_children.limit_cpu(request.get("cpu_limit", 0))
@@ -124,9 +125,10 @@ class Session(object):
 
     def failure(self, name, kind, value, tb):
         """Records the description of a failure, unless enough failures have been described."""
-        if self.describe <= 0:
+        if self.describe <= 0 or name in self.described:
             return
         self.describe -= 1
+        self.described.add(name)
         text = json.dumps(tracesmith_failure.describe(kind, value, tb, self.place, self.compared))
         text = text.replace(json.dumps(self.root + os.sep)[1:-1], "")  # a user has the project elsewhere
         self.put(dict(json.loads(text), k="failure", id=name))

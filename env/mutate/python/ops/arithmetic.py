@@ -10,6 +10,7 @@ SYMBOL = {ast.Add: b"+", ast.Sub: b"-", ast.Mult: b"*", ast.Div: b"/", ast.Floor
 SIMILAR = {ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.FloorDiv,), ast.Div: (ast.Mult,), ast.FloorDiv: (ast.Mod, ast.Mult),
            ast.Mod: (ast.FloorDiv,), ast.Pow: (ast.Mult,), ast.LShift: (ast.RShift,), ast.RShift: (ast.LShift,),
            ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd, ast.BitXor), ast.BitXor: (ast.BitOr, ast.BitAnd)}
+LIKELY = ((ast.Add, ast.Sub), (ast.Sub, ast.Add), (ast.BitAnd, ast.BitOr), (ast.BitOr, ast.BitAnd))  # exchanges that people make
 BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
 TEXT = ("str", "bytes", "list", "tuple", "dict", "set", "frozenset")
 
@@ -35,7 +36,7 @@ def exchange(src, node, scope):
         edits = [(at, at + len(text), SYMBOL[kind])]
         if isinstance(node.op, (ast.Pow,) + BITS):  # the new operator has another precedence
             edits += parentheses(src, node)
-        yield Change(edits, [(node, clone(node, op=kind()))])
+        yield Change(edits, [(node, clone(node, op=kind()))], obvious=(type(node.op), kind) not in LIKELY)
 
 
 def is_number(scope, node):
@@ -79,7 +80,8 @@ def order(src, node, scope):
         return  # x + (y + z) is obvious
     one = operand(src, node.left, src.start(node), src.start(node.right))
     two = operand(src, node.right, src.end(node.left), src.end(node))
-    yield Change([(one[0], one[1], two[2]), (two[0], two[1], one[2])], [(node, clone(node, left=node.right, right=node.left))])
+    yield Change([(one[0], one[1], two[2]), (two[0], two[1], one[2])], [(node, clone(node, left=node.right, right=node.left))],
+                 obvious=not isinstance(node.op, (ast.Sub, ast.Div, ast.FloorDiv)))
 
 
 @operator("a3", "arithmetic", "operand of a chain removed", "a part of a sum or text is missing", ast.BinOp)
@@ -106,7 +108,7 @@ def augmented(src, node, scope):
     kinds = SIMILAR.get(type(node.op), ())[:1]
     textual = scope.kind_of(node.value) in TEXT or scope.kind_of(node.target) in TEXT
     if kinds and not textual and not is_neutral(node.value, 0):
-        yield Change([(at, at + len(text), SYMBOL[kinds[0]] + b"=")], [(node, clone(node, op=kinds[0]()))])
+        yield Change([(at, at + len(text), SYMBOL[kinds[0]] + b"=")], [(node, clone(node, op=kinds[0]()))], obvious=True)
     yield Change([(at, at + len(text), b"=")], [(node, ast.Assign(targets=[node.target], value=node.value, type_comment=None))])
 
 
@@ -117,4 +119,5 @@ def unary(src, node, scope):
     begin, _ = src.outer(node.operand, src.start(node), src.end(node))
     if isinstance(node.op, ast.Not) and isinstance(node.operand, OPERATIONS[2:]) and isinstance(node._parent, OPERATIONS):
         return
-    yield Change([(src.start(node), begin, b"")], [(node, node.operand)])
+    bound = isinstance(node.operand, ast.Constant) and isinstance(node._parent, (ast.Slice, ast.Subscript))
+    yield Change([(src.start(node), begin, b"")], [(node, node.operand)], obvious=bound or isinstance(node.op, ast.Invert))

@@ -32,7 +32,9 @@ def swap(src, node, scope):
 def keyword(src, node, scope):
     for i, a in enumerate(arguments(src, node)):
         if isinstance(a.node, ast.keyword) and a.node.arg not in ("stacklevel", "daemon", "file", "flush"):
-            yield remove_argument(src, node, i)
+            change = remove_argument(src, node, i)
+            change.obvious = len(node.args) + len(node.keywords) == 1
+            yield change
 
 
 PAIRS = [("min", "max"), ("any", "all")]
@@ -41,6 +43,11 @@ METHOD_PAIRS = [("append", "extend"), ("startswith", "endswith"), ("find", "rfin
                 ("union", "intersection"), ("issubset", "issuperset"), ("add", "discard"), ("appendleft", "append"), ("popleft", "pop"),
                 ("floor", "ceil"), ("match", "search"), ("isdigit", "isalpha"), ("isupper", "islower"), ("setdefault", "get"),
                 ("bisect_left", "bisect_right"), ("sin", "cos"), ("heappush", "heappop"), ("intersection_update", "update")]
+
+
+# Methods for which hardly anybody writes the other one of the pair by mistake.
+UNLIKELY = {"lower", "upper", "keys", "values", "union", "intersection", "add", "discard", "isdigit", "isalpha", "isupper", "islower",
+            "sin", "cos", "heappush", "heappop", "intersection_update", "update", "startswith", "endswith"}
 
 
 def partner(pairs, ident):
@@ -64,11 +71,11 @@ def callee(src, node, scope):
         if new and not scope.bound().get(func.id):
             yield Change([(src.start(func), src.end(func), new.encode())], [(func, name(new))])
     elif isinstance(func, ast.Attribute):
-        new = partner(METHOD_PAIRS, func.attr)
+        new, unlikely = partner(METHOD_PAIRS, func.attr), func.attr in UNLIKELY
         if isinstance(func.value, ast.Name) and func.value.id == "self" and scope.owner is not None:
             methods = {m.name: arity(m) for m in scope.owner.body if isinstance(m, FUNCTION) and not m.name.startswith("__")}
             alike = [m for m in methods if methods[m] == methods.get(func.attr, -1) != -1 and m != scope.node.name]
             if func.attr in alike and len(alike) > 1:
-                new = alike[(alike.index(func.attr) + 1) % len(alike)]
+                new, unlikely = alike[(alike.index(func.attr) + 1) % len(alike)], True
         if new and not (new == "extend" and node.args and scope.kind_of(node.args[0]) == "int"):
-            yield Change([(src.end(func) - len(func.attr.encode()), src.end(func), new.encode())], [(func, clone(func, attr=new))])
+            yield Change([(src.end(func) - len(func.attr.encode()), src.end(func), new.encode())], [(func, clone(func, attr=new))], unlikely)

@@ -17,7 +17,7 @@ def default(src, node, scope):
             return  # k4
         yield Change([(src.start(node), src.end(node), str(not node.value).encode())], [(node, ast.Constant(value=not node.value, kind=None))])
     elif node.value == "" and isinstance(node.value, str) and isinstance(node._parent, (ast.Assign, ast.Return, ast.arguments, ast.keyword)):
-        yield Change([(src.start(node), src.end(node), b"None")], [(node, ast.Constant(value=None, kind=None))])
+        yield Change([(src.start(node), src.end(node), b"None")], [(node, ast.Constant(value=None, kind=None))], obvious=True)
 
 
 def mutable_default(src, node):

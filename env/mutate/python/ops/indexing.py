@@ -36,16 +36,18 @@ def off_by_one(src, node, step):
     return None
 
 
-@operator("i1", "index", "index off by one", "a neighboring element is used, or the last one twice", ast.Subscript)
+@operator("i1", "index", "index off by one, or first and last element exchanged", "another element is used, or the last one twice", ast.Subscript)
 def index(src, node, scope):
     at = index_expression(node.slice)
     if isinstance(at, (ast.Slice, ast.Tuple)) or not scope.is_int(at):
         return
     value = literal(at)
-    for step in ((1,) if value == 0 else (-1,)):
-        change = off_by_one(src, at, step)
-        if change:
-            yield change
+    change = off_by_one(src, at, 1 if value == 0 else -1)
+    if change:
+        change.obvious = value in (0, -1)
+        yield change
+    if value in (0, -1):
+        yield Change([(src.start(at), src.end(at), b"%d" % (-1 - value))], [(at, number(-1 - value))])
 
 
 @operator("i2", "index", "bound of a slice off by one", "the first or last element is missing", ast.Subscript)
@@ -55,7 +57,7 @@ def bound(src, node, scope):
         return  # [:] is a copy, which m1 changes
     opening = src.find(b"[", src.end(node.value)) + 1
     if part.lower is None:
-        yield Change([(opening, opening, b"1")], [(part, clone(part, lower=number(1)))])
+        yield Change([(opening, opening, b"1")], [(part, clone(part, lower=number(1)))], obvious=True)
     else:
         change = off_by_one(src, part.lower, 1)
         if change and literal(part.lower) != -1:
@@ -65,9 +67,10 @@ def bound(src, node, scope):
     if part.upper is not None:
         change = off_by_one(src, part.upper, -1)
         if change and literal(part.upper) != 0:
+            change.obvious = literal(part.upper) == -1
             yield change
     elif part.step is None:
-        yield Change([(colon + 1, colon + 1, b"-1")], [(part, clone(part, upper=number(-1)))])
+        yield Change([(colon + 1, colon + 1, b"-1")], [(part, clone(part, upper=number(-1)))], obvious=True)
     if part.step is not None and literal(part.step) != 1:
         begin = src.find(b":", colon + 1 if part.upper is None else src.end(part.upper))
         end = src.outer(part.step, begin + 1, src.end(node))[1]
@@ -105,5 +108,16 @@ def integer(src, node, scope):
         return  # i1, i3
     if field == "value" and isinstance(parent, ast.keyword) and parent.arg == "stacklevel":
         return
+    obvious = not is_likely(parent)
+    if isinstance(parent, ast.BinOp) and node is parent.right and node.value == 1 and isinstance(parent.op, (ast.Add, ast.Sub)):
+        begin = src.outer(parent.left, src.start(parent), src.start(node))[1]
+        yield Change([(begin, src.end(parent), b"")], [(parent, parent.left)])
     for value in (node.value + 1,) + ((node.value - 1,) if node.value > 1 else ()):
-        yield Change([(src.start(node), src.end(node), b"%d" % value)], [(node, number(value))])
+        yield Change([(src.start(node), src.end(node), b"%d" % value)], [(node, number(value))], obvious)
+
+
+def is_likely(parent):
+    """Returns whether a person may write another integer there: as a boundary, a default or the first value of a variable."""
+    if isinstance(parent, ast.Compare):
+        return all(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE)) for op in parent.ops)
+    return isinstance(parent, (ast.Assign, ast.arguments, ast.keyword))

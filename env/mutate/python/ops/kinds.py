@@ -13,6 +13,10 @@ NARROWER = {"Exception": "ValueError", "BaseException": "Exception", "LookupErro
             "UnicodeDecodeError": "UnicodeEncodeError", "UnicodeError": "UnicodeDecodeError", "AssertionError": "ValueError"}
 
 
+# The handlers of which a person may limit to a part of what they should handle.
+PARTS = ("Exception", "BaseException", "LookupError", "ArithmeticError", "OSError", "IOError", "UnicodeError")
+
+
 @operator("e1", "exception", "wrong or narrower exception", "an error is not handled", ast.ExceptHandler, ast.Raise)
 def exception(src, node, scope):
     if isinstance(node, ast.Raise):
@@ -24,7 +28,8 @@ def exception(src, node, scope):
     for kind in kinds:
         new = NARROWER.get(kind.id) if isinstance(kind, ast.Name) else None
         if new and new not in taken:
-            yield Change([(src.start(kind), src.end(kind), new.encode())], [(kind, name(new))])
+            yield Change([(src.start(kind), src.end(kind), new.encode())], [(kind, name(new))],
+                         obvious=isinstance(node, ast.Raise) or kind.id not in PARTS)
     if isinstance(node, ast.ExceptHandler) and isinstance(node.type, ast.Tuple):
         change = drop_last_element(src, node.type)
         if change:
@@ -50,7 +55,7 @@ def confusion(src, node, scope):
             yield replace_expression(src, node, value)
     elif isinstance(func, ast.Attribute) and func.attr in ("encode", "decode") and len(node.args) < 2 and not isinstance(node._parent, ast.Expr):
         end = src.outer(func.value, src.start(node), src.find(b".", src.end(func.value)))[1]
-        yield Change([(end, src.end(node), b"")], [(node, func.value)])
+        yield Change([(end, src.end(node), b"")], [(node, func.value)], obvious=True)  # fails at once
     elif dotted_name(node).split(".")[-1] in ("now", "fromtimestamp") and "datetime" in dotted_name(node):
         for i, a in enumerate(arguments(src, node)):
             if isinstance(a.node, ast.keyword) and a.node.arg == "tz" or i == 1 or dotted_name(node).endswith(".now"):

@@ -34,7 +34,8 @@ def alias(src, node, scope):
         at = src.end(func)
         yield Change([(at - len(b"deepcopy"), at, b"copy")], [(func, clone(func, attr="copy"))])
     elif dotted_name(node) in ("deepcopy", "list", "dict", "set") and one and isinstance(node.args[0], (ast.Name, ast.Attribute)):
-        if scope.kind_of(node.args[0]) in ("", dotted_name(node)):
+        kind = scope.kind_of(node.args[0])
+        if kind == dotted_name(node) or not kind and not isinstance(node._parent, (ast.BinOp, ast.Compare, ast.Subscript, ast.Attribute)):
             yield replace_expression(src, node, node.args[0])
 
 

@@ -58,8 +58,17 @@ def replace_variable(src, node, scope):
     near = sorted((n for n in bound if n != node.id and n not in PLAIN and scope.bound_before(n, at) and scope.always_bound(n, node)),
                   key=lambda n: (-max(b for b in bound[n] if b < at), n))
     chosen = [n for n in near if not is_trivial(node, n) and n not in scope.shared() and compatible(scope, node.id, n)]
+    chosen.sort(key=lambda n: not is_similar(node.id, n))  # stable
     for new in chosen[:2]:
         yield Change([(at, src.end(node), new.encode("utf-8"))], [(node, name(new))])
+
+
+def is_similar(one, two):
+    """Returns whether a person may mistake a name for another one: both have a word in common, or they begin or end with
+    the same three letters, or both have one letter."""
+    if len(one) == len(two) == 1 or set(one.strip("_").split("_")) & set(two.strip("_").split("_")):
+        return True
+    return min(len(one), len(two)) > 3 and (one[:3] == two[:3] or one[-3:] == two[-3:])
 
 
 def is_trivial(node, new):

@@ -111,7 +111,7 @@ def exchange(src, node, scope):
     if src.data[two[0] - len(src.indent(two[0])):two[0]].strip(b" \t\f"):
         return  # the else is on one line
     yield Change([(one[0], one[1], src.data[two[0]:two[1]]), (two[0], two[1], src.data[one[0]:one[1]])],
-                 [(node, clone(node, body=node.orelse, orelse=node.body))])
+                 [(node, clone(node, body=node.orelse, orelse=node.body))], obvious=True)
 
 
 @operator("r5", "guard", "guard or early return removed", "an exception occurs later and elsewhere, or a case continues that should have ended",

@@ -91,10 +91,10 @@ def bases(src, node, known):
     last = node.bases[-1]
     if len(node.bases) == 1:
         if isinstance(last, ast.Name) and last.id in known:
-            yield Change([(opening, end, b"")], [(node, clone(node, bases=[]))])
+            yield Change([(opening, end, b"")], [(node, clone(node, bases=[]))], obvious=True)
     elif isinstance(last, ast.Name) and last.id not in ("object", "ABC", "Protocol", "Enum", "Generic", "Exception"):
         before = src.outer(node.bases[-2], opening + 1 if len(node.bases) == 2 else src.end(node.bases[-3]), end)[1]
-        yield Change([(before, src.outer(last, before)[1], b"")], [(node, clone(node, bases=node.bases[:-1]))])
+        yield Change([(before, src.outer(last, before)[1], b"")], [(node, clone(node, bases=node.bases[:-1]))], obvious=True)
 
 
 @operator("o3", "loop", "break, continue or else of a loop changed", "a loop ends too early or too late",

@@ -1,0 +1,59 @@
+package synth
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// cutValue matches the places where unittest and pytest cut a value in the middle.
+var cutValue = regexp.MustCompile(`\[\d+ chars\]|[^\s(x]\.\.\.[^\s)>]`)
+
+// errorLine returns the first line of the exception. If an assertion cut its values, the line has the whole values, or
+// none if they are long.
+func (f Failure) errorLine() string {
+	line := firstLine(f.Text)
+	if !f.asserts() || !cutValue.MatchString(line) {
+		return line
+	}
+	kind, _, _ := strings.Cut(line, ":")
+	if values := f.Left + " != " + f.Right; f.Left != "" && utf8.RuneCountInString(values) <= maxValue-len(kind)-2 {
+		return kind + ": " + values
+	}
+	return kind
+}
+
+// maxExcerpt is the size of the longest excerpt of a test, in lines.
+const maxExcerpt = 12
+
+// excerpt returns the lines of the test at which it fails; "" if they are unknown.
+func (f Failure) excerpt() string {
+	var out []string
+	for i, line := range f.Lines {
+		code := strings.TrimPrefix(line.Code, "return ")
+		if strings.Contains(code, "\n") {
+			if strings.Contains(code, `"""`) || strings.Contains(code, "'''") {
+				return ""
+			}
+			whole := oneLine(code)
+			if utf8.RuneCountInString(whole) > maxCall {
+				whole = strings.ReplaceAll(strings.ReplaceAll(code, "\n", "\n    "), "\n    )", "\n)")
+			}
+			code = whole
+		}
+		switch {
+		case i > 0: // of a helper
+			code = "# " + line.Function + ": " + strings.ReplaceAll(code, "\n", "\n# ")
+		case len(f.Lines) == 1 && len(f.Values) > 0:
+			code = strings.Join(f.Values, "\n") + "\n" + code
+		}
+		out = append(out, code)
+	}
+	if len(f.Lines) > 1 && len(f.Values) > 0 {
+		out = append(out, "# "+strings.Join(f.Values, ", "))
+	}
+	if text := strings.Join(out, "\n"); strings.Count(text, "\n") < maxExcerpt && !strings.Contains(text, "`") {
+		return text
+	}
+	return ""
+}
