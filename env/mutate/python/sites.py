@@ -9,12 +9,18 @@ import hashlib
 import ops  # noqa: F401  registers the operators
 from patch import unified
 from registry import OPERATORS
-from scope import mutable_nodes
+from scope import dotted_name, mutable_nodes
 from source import Refused, parse
 from trees import clone, fingerprint, functions, rebuild, same, shape_hash
 
 MAX_SITES = 20000  # of one file
 OBVIOUS = {"d1", "d2", "d3", "d4"}  # operators that remove a statement
+
+
+def assigns_itself(change):
+    """Returns whether a change results in `x = x`."""
+    return any(isinstance(new, ast.AST) and isinstance(old._parent, ast.Assign) and len(old._parent.targets) == 1 and
+               dotted_name(old._parent.targets[0]) == dotted_name(new) != "" for old, new in change.swaps)
 
 
 class Site:
@@ -30,7 +36,7 @@ class Site:
         last = self.end - 1 if self.end > self.start else self.end
         return {"id": self.id, "file": src.path, "line": src.line_of(self.start), "end_line": src.line_of(last),
                 "start": self.start, "end": self.end, "func": self.func, "operator": self.op.id, "family": self.op.family,
-                "note": note(src, self.edits), "obvious": self.change.obvious or self.op.id in OBVIOUS}
+                "note": note(src, self.edits), "obvious": self.change.obvious or self.op.id in OBVIOUS or assigns_itself(self.change)}
 
 
 def note(src, edits):

@@ -67,7 +67,7 @@ def bound(src, node, scope):
     if part.upper is not None:
         change = off_by_one(src, part.upper, -1)
         if change and literal(part.upper) != 0:
-            change.obvious = literal(part.upper) == -1
+            change.obvious = literal(part.upper) is not None and (literal(part.upper) == -1 or isinstance(node._parent, ast.Compare))
             yield change
     elif part.step is None:
         yield Change([(colon + 1, colon + 1, b"-1")], [(part, clone(part, upper=number(-1)))], obvious=True)
@@ -112,6 +112,7 @@ def integer(src, node, scope):
     if isinstance(parent, ast.BinOp) and node is parent.right and node.value == 1 and isinstance(parent.op, (ast.Add, ast.Sub)):
         begin = src.outer(parent.left, src.start(parent), src.start(node))[1]
         yield Change([(begin, src.end(parent), b"")], [(parent, parent.left)])
+    obvious = obvious or isinstance(parent, ast.Assign) and node.value > 2
     for value in (node.value + 1,) + ((node.value - 1,) if node.value > 1 else ()):
         yield Change([(src.start(node), src.end(node), b"%d" % value)], [(node, number(value))], obvious)
 

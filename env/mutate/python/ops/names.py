@@ -81,6 +81,8 @@ def is_trivial(node, new):
             return True
     if makes_branches_equal(node, new):
         return True
+    if isinstance(parent, ast.Subscript) and any(isinstance(n, ast.Name) and n.id == new for n in ast.walk(parent)):
+        return True
     if isinstance(parent, ast.Assign):
         return any(isinstance(t, ast.Name) and t.id == new for t in parent.targets)
     others = [c for _, c in children(parent) if c is not node and isinstance(c, ast.Name)]

@@ -101,7 +101,8 @@ def exchange(src, node, scope):
         first = operand(src, node.body, src.start(node), src.end(node))
         second = operand(src, node.orelse, src.end(node.test), src.end(node))
         yield Change([(first[0], first[1], second[2]), (second[0], second[1], first[2])],
-                     [(node, clone(node, body=node.orelse, orelse=node.body))])
+                     [(node, clone(node, body=node.orelse, orelse=node.body))],
+                     obvious=isinstance(node.body, ast.Constant) or isinstance(node.orelse, ast.Constant))
         return
     if not plain_else(node):
         return

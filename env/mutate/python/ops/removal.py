@@ -85,5 +85,6 @@ def result(src, node, scope):
         if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(value)) and isinstance(value, ast.Name):
             continue
         if kind and kind in scope.kinds().get(name, ()) or not kind and isinstance(value, ast.Name) and not scope.kinds().get(name, {""}) - {""}:
-            yield Change([(begin, end, name.encode("utf-8"))], [(value, ast.Name(id=name, ctx=ast.Load()))])
+            yield Change([(begin, end, name.encode("utf-8"))], [(value, ast.Name(id=name, ctx=ast.Load()))],
+                         obvious=not isinstance(value, ast.Name))
             return

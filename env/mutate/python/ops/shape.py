@@ -40,6 +40,8 @@ def swap_statements(src, node, scope):
         return
     if isinstance(node, ast.AugAssign) and isinstance(other, ast.AugAssign) and same(node.target, other.target):
         return
+    if isinstance(node, ast.Assign) and any(isinstance(t, ast.Subscript) and any(same_place(t, n) for n in ast.walk(other)) for t in node.targets):
+        return  # most likely a KeyError, which is obvious
     (read, written), (read2, written2) = reads_and_writes(node), reads_and_writes(other)
     if not (written & read2 or read & written2):
         return
@@ -47,6 +49,10 @@ def swap_statements(src, node, scope):
         return  # the name would be undefined, which is obvious
     one, two = (src.start(node), src.end(node)), (src.start(other), src.end(other))
     yield Change([one + (src.data[two[0]:two[1]],), two + (src.data[one[0]:one[1]],)], [(node, clone(other)), (other, clone(node))])
+
+
+def same_place(target, node):
+    return isinstance(node, ast.Subscript) and same(clone(target, ctx=ast.Load()), clone(node, ctx=ast.Load()))
 
 
 @operator("o2", "class", "base class, override or call of super removed", "an AttributeError, or the behavior of the base class",
