@@ -344,6 +344,15 @@ func namesFor(call, short string, before []string) []string {
 			out = append(out, text)
 			continue
 		}
+		if brief := innerArguments.ReplaceAllStringFunc(text, func(arguments string) string {
+			if explained(arguments) {
+				return arguments
+			}
+			return "(...)"
+		}); explained(brief) {
+			out = append(out, brief)
+			continue
+		}
 		// The name of a method says enough without its object.
 		object, method, ok := strings.Cut(text, ".")
 		if ok && bound[object] && methodCall.MatchString(method) && explained(method) {
@@ -354,7 +363,8 @@ func namesFor(call, short string, before []string) []string {
 }
 
 var (
-	variable   = regexp.MustCompile(`(?:^|[^\w.])([A-Za-z_]\w*)( *=[^=])?`)
-	quoted     = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`)
-	methodCall = regexp.MustCompile(`^[A-Za-z]\w*\(.*\)$`)
+	variable       = regexp.MustCompile(`(?:^|[^\w.])([A-Za-z_]\w*)( *=[^=])?`)
+	innerArguments = regexp.MustCompile(`\([^()]*\)`)
+	quoted         = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'`)
+	methodCall     = regexp.MustCompile(`^[A-Za-z]\w*\(.*\)$`)
 )

@@ -220,7 +220,11 @@ func (i issue) note() string {
 	if title == "" {
 		return ""
 	}
-	return paragraphs(title, rest, sentences(where, i.ending()))
+	code := ""
+	if !strings.Contains(title, "`"+s.call+"`") { // the title does not show the arguments
+		code = s.failure.excerpt()
+	}
+	return paragraphs(title, indented(code), rest, sentences(where, i.ending()))
 }
 
 // testNote returns a developer's note about a test, with its failing lines; "" if it would not say what the test
@@ -340,5 +344,8 @@ func paragraphs(parts ...string) string {
 
 // indented indents code by four spaces, as Markdown requires for a code block.
 func indented(code string) string {
+	if code == "" {
+		return ""
+	}
 	return strings.ReplaceAll("    "+strings.ReplaceAll(code, "\n", "\n    "), "\n    \n", "\n\n")
 }

@@ -185,6 +185,7 @@ func TestNamesInTitles(t *testing.T) {
 		{"c.put(x)", "c.put(...)", "c, x = Cache(2), 1", "put(...)"},
 		{"len(c)", "len(...)", "with open_cache(2) as c:\n    pass", "len(...)"},
 		{"Foo().bar()", "Foo().bar()", "class Foo(Bar):\n    x = 2", ""},
+		{"C.of(x).g(1)", "C.of(x).g(...)", "x = 1", "C.of(...).g(1) C.of(...).g(...)"},
 		{"f('x')", "f(...)", "x = 1", "f('x') f(...)"},
 	} {
 		if got := strings.Join(namesFor(c.call, c.short, []string{c.before}), " "); got != c.want {

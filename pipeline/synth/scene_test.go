@@ -203,3 +203,78 @@ func TestScenesShowOnlyWhatIsNeeded(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+const setupTests = `import unittest
+from shop import Cart, price
+
+
+class TestCart(unittest.TestCase):
+    def setUp(self):
+        """A cart for each test."""
+        self.cart = Cart()
+        self.count = 2
+
+    def check(self, item, size):
+        return self.assertEqual(self.cart.add(item), size)
+
+    def test_a_helper(self):
+        self.check("pen", 2)
+
+    def test_a_helper_after_a_change(self):
+        self.cart.add("ink")
+        self.check("pen", 3)
+
+    def test_setup(self):
+        self.cart.add("ink")
+        self.assertEqual(self.cart.add("pen"), self.count + 1)
+
+    def test_unused_setup(self):
+        self.assertEqual(price("pen"), 6)
+`
+
+// setupProgram is like sceneProgram for test cases.
+const setupProgram = `
+import json, sys, unittest
+sys.path[:0] = sys.argv[1:3]
+import tracesmith_failure
+import pack.test_shop as test_shop
+out = {}
+class Result(unittest.TestResult):
+    def addFailure(self, test, err):
+        found = tracesmith_failure.describe(err[0], err[1], err[2], lambda file: "test_shop.py" if file.endswith("test_shop.py") else None)
+        out[test.id().split(".")[-1]] = found["scene"]
+unittest.defaultTestLoader.loadTestsFromModule(test_shop).run(Result())
+print(json.dumps(out))
+`
+
+// Attributes that setUp assigns become variables. A helper whose caller did something before has no code of its own.
+func TestScenesOfTestCases(t *testing.T) {
+	dir := t.TempDir()
+	pack := filepath.Join(dir, "pack")
+	if err := errors.Join(os.Mkdir(pack, 0o755), os.WriteFile(filepath.Join(dir, "shop.py"), []byte(shop), 0o644),
+		os.WriteFile(filepath.Join(pack, "__init__.py"), nil, 0o644), os.WriteFile(filepath.Join(pack, "test_shop.py"), []byte(setupTests), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("python3", "-c", setupProgram, "python", dir).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var scenes map[string]Scene
+	if err := json.Unmarshal(out, &scenes); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	got := map[string]string{}
+	for name, s := range scenes {
+		if got[name] = ""; s.SelfContained {
+			got[name] = strings.Join(append(append(s.Imports, s.Before...), s.Call), "; ")
+		}
+	}
+	if diff := cmp.Diff(map[string]string{
+		"test_a_helper":                "from shop import Cart; Cart().add('pen')",
+		"test_a_helper_after_a_change": "",
+		"test_setup":                   "from shop import Cart; cart = Cart(); cart.add(\"ink\"); cart.add(\"pen\")",
+		"test_unused_setup":            "from shop import price; price(\"pen\")",
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+}

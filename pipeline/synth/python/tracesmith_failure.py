@@ -34,7 +34,7 @@ def describe(kind, value, tb, place, compared=None):
     shown = guarded(lambda: shown_lines(tests))
     if isinstance(shown, dict):
         out.update(shown)
-    scene = guarded(lambda: tracesmith_scene.scene(test[2], test[1])) if test else None
+    scene = guarded(lambda: tracesmith_scene.scene(test[2], test[1], tests[0][2:0:-1] if len(tests) > 1 else None)) if test else None
     if isinstance(scene, dict):
         out["scene"] = scene
     if compared:
@@ -45,7 +45,7 @@ def describe(kind, value, tb, place, compared=None):
     return out
 
 
-MAX_SHOWN = 300
+MAX_SHOWN, MAX_VALUES = 300, 4
 
 
 def shown_lines(tests):
@@ -60,12 +60,23 @@ def shown_lines(tests):
     values, code = [], "\n".join(line["code"] for line in lines)
     frame = chosen[-1][2]
     for node in ast.walk(ast.parse(lines[-1]["code"])):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in frame.f_locals and node.id != "self":
-            text = guarded(lambda: tracesmith_scene.literal(frame.f_locals[node.id]))
-            text = "%s = %s" % (node.id, text)
-            if not text.endswith("<NeedsTest>") and text not in values and not (len(lines) > 1 and shows(code, frame.f_locals[node.id])):
+        found = guarded(lambda: value_of(node, frame.f_locals))
+        if isinstance(found, tuple):
+            text = "%s = %s" % (ast.get_source_segment(lines[-1]["code"], node), guarded(lambda: tracesmith_scene.literal(found[0])))
+            if not text.endswith("<NeedsTest>") and text not in values and not (len(lines) > 1 and shows(code, found[0])):
                 values.append(text)
-    return {"lines": lines, "values": values}
+    return {"lines": lines, "values": values[:MAX_VALUES]}
+
+
+def value_of(node, variables):
+    """Returns the value of a variable, an item of it, or an attribute of self, as a tuple, or None."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id != "self":
+        return (variables[node.id],)
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Constant):
+        return (variables[node.value.id][node.slice.value],)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+        return (vars(variables["self"]).get(node.attr, getattr(type(variables["self"]), node.attr)),)
+    return None
 
 
 def shows(code, value):

@@ -6,6 +6,7 @@ import re
 import sys
 import textwrap
 
+import tracesmith_setup
 from tracesmith_steps import DEFINITIONS, NeedsTest, SIMPLE, assertion, assignment, contains, expected_error, inlined, last_name, names_in, steps_of, without_unused
 
 MAX_LINES, MAX_CHARS, MAX_REPR = 18, 900, 80
@@ -26,10 +27,12 @@ def parse(file):
     return PARSED[file]
 
 
-def scene(frame, line):
-    """Returns a description of the failing statement (see Scene in failure.go), or None."""
+def scene(frame, line, caller=None):
+    """Returns a description of the failing statement (see Scene in failure.go), or None. If the frame is one of a helper
+    of a test, caller is the frame of the test and its line."""
     lines, tree = parse(frame.f_code.co_filename)
     code = "".join(lines)
+    setup, code, tree = tracesmith_setup.prepared(frame, caller, code, tree)
     path = path_to(tree, line)
     innermost = max([i for i, n in enumerate(path) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))], default=None)
     if innermost is None or innermost == len(path) - 1:
@@ -54,7 +57,7 @@ def scene(frame, line):
         except NeedsTest:
             pass
     try:
-        out.update(context(frame, tree, path[innermost:], stmt, out["call"], nodes, source))
+        out.update(context(frame, tree, path[innermost:], stmt, out["call"], nodes, source, setup))
     except NeedsTest:
         if not all(is_public(frame, tree, name) for name in names_in(nodes)):
             out["call"] = ""  # without the test, its names have no meaning
@@ -147,12 +150,13 @@ def equal(left, right, source):
     return out
 
 
-def context(frame, tree, path, stmt, call, nodes, source):
-    """Returns the code that must run before the statement: imports, assignments and statements. It also replaces the
+def context(frame, tree, path, stmt, call, nodes, source, setup):
+    """Returns the code that must run before the statement: imports, assignments and statements. The statements of setup
+    are the first of them. It also replaces the
     checked expression, call, by one with fewer variables. Raises NeedsTest if the code cannot run outside the test."""
     if stmt is not path[-1]:
         path = path + [stmt]
-    earlier, looped = [], False
+    earlier, looped = list(setup), False
     for outer, inner in zip(path, path[1:]):
         looped = looped or isinstance(outer, (ast.For, ast.While))
         if not isinstance(outer, (ast.FunctionDef, ast.If, ast.For, ast.While)) and not expected_error(outer, source):
@@ -161,7 +165,7 @@ def context(frame, tree, path, stmt, call, nodes, source):
         if not blocks:
             raise NeedsTest
         earlier += blocks[0][:blocks[0].index(inner)]
-    if looped and earlier:
+    if looped and len(earlier) > len(setup):
         raise NeedsTest  # earlier iterations of the loop may have changed something
     steps = without_unused([step for s in earlier for step in steps_of(s, frame, source)], call, nodes, frame)
     nodes = nodes + [s.node for s in steps]

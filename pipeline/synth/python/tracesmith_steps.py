@@ -33,7 +33,7 @@ def expected_error(node, source):
 
 def assertion(stmt):
     """Returns (name, call) of a unittest assertion; ("", None) for other statements."""
-    call = stmt.value if isinstance(stmt, ast.Expr) else None
+    call = stmt.value if isinstance(stmt, (ast.Expr, ast.Return)) else None
     if isinstance(call, ast.Await):
         call = call.value
     name = last_name(call.func) if isinstance(call, ast.Call) else ""
