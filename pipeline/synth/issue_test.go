@@ -329,6 +329,19 @@ func TestFailingCommandIsNotALeak(t *testing.T) {
 	}
 }
 
+// Functions with the names of words in closing sentences do not make texts leak.
+func TestFixedSentencesHaveAllWordings(t *testing.T) {
+	words := fixedSentences()
+	for n := range 500 {
+		i := issue{Pick: picker(fmt.Sprint("other ", n))}
+		for _, text := range []string{i.closing(), i.ending()} {
+			if !strings.Contains(words, text) {
+				t.Errorf("%q is missing", text)
+			}
+		}
+	}
+}
+
 // unittest prints only the first line of the failing statement, so names on other lines are not known from the output.
 func TestOutputOfUnittestHasOneLineOfTheStatement(t *testing.T) {
 	trial := &Trial{Failures: []Failure{{Statement: "self.assertEqual(\n    book._settle(1), 2)", Scene: &Scene{Call: "book._settle(1)", Before: []string{"book = open_book()"}}}}}

@@ -24,8 +24,7 @@ var reportPrompt = template.Must(template.New("report").Parse(reportText))
 func (w *worker) writeTexts(ctx context.Context, s *repoState, t *Trial, r *release) error {
 	i := issue{Command: s.repo.Task.Entrypoint, Failures: t.Failures, Failing: t.FailToPass, Pick: picker(fmt.Sprintf("%d %s", w.cfg.Seed, t.Patch))}
 	secrets := lint.Names{Words: lint.ChangedWords([]byte(t.Patch)), Files: changedPaths(t.Patch), Output: failureOutput(t, s.command) + i.Command, Paths: s.repo.Tree.Paths()}
-	// An issue without tests has only the fixed sentences of a report, which give nothing away.
-	secrets.Plain = issue{}.testRun()
+	secrets.Plain = fixedSentences()
 	for _, fn := range t.Funcs {
 		_, name, _ := strings.Cut(fn, "::")
 		secrets.Functions = append(secrets.Functions, name)
@@ -67,6 +66,16 @@ func (w *worker) writeTexts(ctx context.Context, s *repoState, t *Trial, r *rele
 	}
 	put(TextReporter, text)
 	return nil
+}
+
+// fixedSentences returns the sentences of issue texts that do not depend on a bug. They give nothing away.
+func fixedSentences() string {
+	var b strings.Builder
+	for n := range 64 { // enough to choose each wording
+		i := issue{Pick: picker(fmt.Sprint(n))}
+		b.WriteString(i.testRun() + "\n" + i.ending() + "\n")
+	}
+	return b.String() + "Other tests fail here in the same way too. The first one fails here. The failing line. It makes others fail as well."
 }
 
 // maxReport is the maximum size of a report in bytes.
