@@ -66,6 +66,8 @@ def key(src, node, scope):
         if not kind and isinstance(node._parent, (ast.Attribute, ast.Subscript)):
             return  # most likely of another class
         new = alike[(alike.index(node.attr) + 1) % len(alike)]
+        if any(isinstance(n, ast.Attribute) and n is not node and n.attr == new for n in ast.iter_child_nodes(node._parent)):
+            return  # f(self.x, self.x) and self.x < self.x are obvious
         yield Change([(src.end(node) - len(node.attr.encode()), src.end(node), new.encode())], [(node, clone(node, attr=new))])
 
 
