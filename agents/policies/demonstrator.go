@@ -2,9 +2,7 @@ package policies
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/agents/prompts"
@@ -68,69 +66,7 @@ func (d *demonstrator) Prompts(t *agents.Transcript) (system, problem string, er
 	return prompts.Default().Opening("react", prompts.Model{}, t.Task, t.Tools)
 }
 
-// Next implements agents.Policy. It runs the script from the beginning, feeds it the
-// recorded observations, and returns the first turn that has none. It therefore
-// depends only on the transcript, and a resumed episode needs no other state.
+// Next implements agents.Policy.
 func (d *demonstrator) Next(_ context.Context, t *agents.Transcript) (schemas.Reply, error) {
-	var past []schemas.Step
-	for _, s := range t.Steps {
-		if s.ToolCall != nil {
-			past = append(past, s)
-		}
-	}
-	run := &script{demonstrator: d, evidence: newEvidence(t)}
-	for reply := range run.turns() {
-		if len(past) == 0 {
-			return reply, nil
-		}
-		run.last, past = past[0], past[1:]
-		run.evidence.add(run.last)
-	}
-	return schemas.Reply{}, errors.New("the demonstration is over, but the episode is not")
+	return newScript(t, d.target).next(func(s *script) error { return s.demonstrate(d.edits) })
 }
-
-// script is one run of the demonstration over a transcript.
-type script struct {
-	*demonstrator
-	evidence *evidence
-	last     schemas.Step // the step that answered the latest turn
-	count    int          // calls so far
-	yield    func(schemas.Reply) bool
-}
-
-// errStopped unwinds the script when the consumer of its turns stops.
-var errStopped = errors.New("the consumer stopped")
-
-// turns yields the turns of the demonstration. Before it continues, the consumer must set
-// s.last to the step that answers the turn.
-func (s *script) turns() iter.Seq[schemas.Reply] {
-	return func(yield func(schemas.Reply) bool) {
-		s.yield = yield
-		switch err := s.investigate(); {
-		case err == nil, errors.Is(err, errStopped):
-		case errors.Is(err, errNoEvidence):
-			yield(schemas.Reply{Message: sayNoEvidence(), Stop: schemas.ExitNoEvidence})
-		default:
-			yield(schemas.Reply{Message: sayNothingFound(), Stop: schemas.ExitGaveUp})
-		}
-	}
-}
-
-// act makes a turn with one call. If it returns nil, s.last has the observation. It
-// returns errStopped if the transcript does not have the observation.
-func (s *script) act(message, tool string, args map[string]any) error {
-	return s.do(message, schemas.ToolCall{Name: tool, Arguments: arguments(args)})
-}
-
-// do is act with a complete call.
-func (s *script) do(message string, call schemas.ToolCall) error {
-	s.count++
-	call.ID = fmt.Sprintf("call_%d", s.count)
-	if !s.yield(schemas.Reply{Message: message, Calls: []schemas.ToolCall{call}, FinishReason: "tool_calls"}) {
-		return errStopped
-	}
-	return nil
-}
-
-// failed reports whether the last call failed.
-func (s *script) failed() bool { return s.last.Observation == nil || s.last.Observation.IsError }

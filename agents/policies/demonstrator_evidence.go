@@ -30,15 +30,16 @@ type definition struct {
 	isClass      bool
 }
 
-// failure is the failing test that the demonstrator follows. path is the test's file, and message
-// is the line in which the test runner reports the error.
+// failure is the failing test that the script follows. path is the test's file, message is the
+// line in which the test runner reports the error, and report is what it says about the test.
 type failure struct {
-	id, path, message string
+	id, path, message, report string
 }
 
 var (
 	failedID   = regexp.MustCompile(`(?m)^  (\S.*) \((?:failed|error)\)$`)
 	location   = regexp.MustCompile(`(?m)^([\w./-]+\.py):\d+:`)
+	reportHead = regexp.MustCompile(`(?m)^(?:_{3,} |={70}\n(?:FAIL|ERROR): )`) // before the name of a test
 	errorLine  = regexp.MustCompile(`(?m)^E\s+(\S.*)$`)
 	viewLine   = regexp.MustCompile(`^[ B]\s*(\d+)  (.*)$`)
 	viewHead   = regexp.MustCompile(`^(\S+), lines \d+-\d+ of \d+`)
@@ -104,6 +105,13 @@ func (e *evidence) readTests(text string) {
 		e.failure.message = strings.TrimSpace(m[1])
 	}
 	e.readUnittest(text)
+	if name := testFunction(e.failure.id); name != "" {
+		for _, part := range reportHead.Split(text, -1) {
+			if head, _, _ := strings.Cut(part, "\n"); strings.Contains(head, name) && e.failure.report == "" {
+				e.failure.report = part
+			}
+		}
+	}
 }
 
 // quotable reports whether a message can quote a line of output in backquotes.

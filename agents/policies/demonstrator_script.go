@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // Limits of a demonstration, close to what a careful engineer would do.
@@ -23,19 +25,10 @@ var (
 	errNoEvidence = errors.New("the program did not stop in a call by the failing test")
 )
 
-// investigate performs the whole demonstration.
-func (s *script) investigate() error {
-	if err := s.act(sayReproduce(), "eval", map[string]any{}); err != nil {
-		return err
-	}
-	failing := s.evidence.failure
-	if failing.path == "" {
-		return errNoFailure
-	}
-	if err := s.act(sayReadTest(failing), "view", map[string]any{"path": failing.path}); err != nil {
-		return err
-	}
-	if err := s.act(sayMap(), "grep", map[string]any{"pattern": `^\s*(async def|def|class) `, "include": "*.py", "max_results": 500}); err != nil {
+// demonstrate performs the whole demonstration.
+func (s *script) demonstrate(edits []schemas.ToolCall) error {
+	failing, err := s.reproduce()
+	if err != nil {
 		return err
 	}
 	route, err := s.readRoute(failing)
@@ -52,7 +45,23 @@ func (s *script) investigate() error {
 	if err := s.inspect(); err != nil {
 		return err
 	}
-	return s.repair()
+	return s.repair(edits)
+}
+
+// reproduce runs the tests, reads the failing test, and searches for all definitions.
+func (s *script) reproduce() (failure, error) {
+	if err := s.act(sayReproduce(), "eval", map[string]any{}); err != nil {
+		return failure{}, err
+	}
+	failing := s.evidence.failure
+	if failing.path == "" {
+		return failure{}, errNoFailure
+	}
+	if err := s.act(sayReadTest(failing), "view", map[string]any{"path": failing.path}); err != nil {
+		return failure{}, err
+	}
+	err := s.act(sayMap(), "grep", map[string]any{"pattern": `^\s*(async def|def|class) `, "include": "*.py", "max_results": 500})
+	return failing, err
 }
 
 // candidate is a function that can be read next. caller is the function that calls it, or "" if the
@@ -248,10 +257,10 @@ func (s *script) lineAhead(file string, from int) int {
 }
 
 // repair applies the gold edits, runs the tests and submits, even if the tests still fail.
-func (s *script) repair() error {
-	for i, call := range s.edits {
+func (s *script) repair(edits []schemas.ToolCall) error {
+	for i, call := range edits {
 		call.GoldEdit = true
-		if err := s.do(sayEdit(i, len(s.edits)), call); err != nil {
+		if err := s.do(sayEdit(i, len(edits)), call); err != nil {
 			return err
 		}
 	}

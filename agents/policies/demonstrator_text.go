@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The functions in this file return the messages of the demonstrator, one to three
+// The functions in this file return the messages of the demonstrator and the baseline, one to three
 // sentences per step. Every name, path, number and value in a message is an argument
 // that the caller took from the evidence. The rest of the text is fixed.
 
@@ -44,6 +44,10 @@ func sayFollow(c candidate) string {
 
 func sayUnread(d definition) string {
 	return fmt.Sprintf("I have not read `%s` in %s (line %d) yet. What I have seen so far does not explain the failure, so I read it too.", d.name, d.path, d.line)
+}
+
+func sayRead(d definition) string {
+	return fmt.Sprintf("I read `%s` in %s at line %d.", d.name, d.path, d.line)
 }
 
 func sayBreak(d definition, line int) string {
@@ -87,6 +91,13 @@ func sayObject() string {
 
 func sayLocals() string {
 	return "I look at everything in this frame to compare it with what the test expects."
+}
+
+func sayGiveUp(stops int) string {
+	if stops == 0 {
+		return "The program did not stop where I wanted to look at it. I cannot name the cause, so I stop here."
+	}
+	return "I cannot name the cause from the values that I have seen, so I stop here."
 }
 
 func sayEdit(i, n int) string {

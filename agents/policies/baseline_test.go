@@ -1,0 +1,65 @@
+package policies_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/internal/tooltest"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// A baseline stops in the configured number of functions, edits nothing, and names only what it has seen.
+func TestBaselineStopsWithoutTheGoldPatch(t *testing.T) {
+	source, tasks := builtinTasks(t)
+	for _, c := range []struct {
+		instance, order string
+		stops           int
+	}{{"stockroom", "traceback", 2}, {"rulefile", "traceback", 1}, {"taskboard", "random", 1}} {
+		t.Run(c.instance+" "+c.order, func(t *testing.T) {
+			t.Parallel()
+			var task schemas.Task
+			for _, candidate := range tasks {
+				if candidate.InstanceID == c.instance {
+					task = candidate
+				}
+			}
+			policy, err := agents.Registry.Build("baseline", map[string]any{"order": c.order, "stops": c.stops}, agents.Deps{Task: task.Public(), Seed: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := agents.Run(t.Context(), agents.Config{Env: realEnv(t, source, task, tooltest.Kit(t, nil)), Policy: policy, Task: task, Limits: agents.Limits{MaxSteps: 60}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.ExitReason != schemas.ExitGaveUp || r.Agent.GoldUsed {
+				t.Errorf("exit %s, gold used %v", r.ExitReason, r.Agent.GoldUsed)
+			}
+			stops, edits := 0, 0
+			for _, s := range r.Steps {
+				switch {
+				case s.ToolCall == nil:
+				case s.ToolCall.Name == "edit":
+					edits++
+				case s.ToolCall.Name == "pdb" && argument(s, "command") == "a" && !strings.Contains(s.State.Frame.File, "test"):
+					stops++
+				}
+			}
+			if stops != c.stops || edits > 0 {
+				t.Errorf("stopped in %d functions, want %d; %d edits", stops, c.stops, edits)
+			}
+			tree, err := source.Tree(t.Context(), task.InstanceID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkLicensed(t, tree, r)
+		})
+	}
+}
+
+func TestBaselineRefusesUnknownOrder(t *testing.T) {
+	_, err := agents.Registry.Build("baseline", map[string]any{"order": "best"}, agents.Deps{})
+	if err == nil || !strings.Contains(err.Error(), "choose traceback or random") {
+		t.Error(err)
+	}
+}
