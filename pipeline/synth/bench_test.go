@@ -89,7 +89,9 @@ def test_sub():
 			t.Error(diff)
 		}
 		want := []Failure{{Test: "test_calc.py::test_add", Type: "AssertionError", Message: "assert -1 == 3\n +  where -1 = add(1, 2)",
-			Text: "AssertionError: assert -1 == 3\n +  where -1 = add(1, 2)\n", Statement: "assert add(1, 2) == 3", Left: "-1", Right: "3", Scene: &Scene{Relation: relationEqual, Call: "add(1, 2)", Short: "add(...)", Want: "3", Imports: []string{"from calc import add"}, Before: []string{}, SelfContained: true},
+			Text: "AssertionError: assert -1 == 3\n +  where -1 = add(1, 2)\n", Statement: "assert add(1, 2) == 3",
+			Lines: []TestLine{{Function: "test_add", Code: "assert add(1, 2) == 3"}}, Values: []string{},
+			Left: "-1", Right: "3", Scene: &Scene{Relation: relationEqual, Call: "add(1, 2)", Short: "add(...)", Want: "3", Imports: []string{"from calc import add"}, Before: []string{}, SelfContained: true},
 			Frames: []Frame{{"test_calc.py", 5, "test_add"}}}}
 		if diff := cmp.Diff(want, got.failures); diff != "" {
 			t.Error(diff)

@@ -266,31 +266,10 @@ func (i issue) failAlike() bool {
 	return len(i.Failures) == len(i.Failing)
 }
 
-// sentences joins the sentences that are not empty.
-func sentences(parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " ")
-}
-
-// pluralOf returns one, or many with the number.
-func pluralOf(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return fmt.Sprintf(many, n)
-}
-
 // ending returns the last words of a developer's note.
 func (i issue) ending() string {
 	return i.Pick.choose("ending", "", "", "", "", "Fix the code, not the tests.", "The tests are fine, the code is not.", "To do: find out why and fix it. Leave the tests alone.",
 		"Needs a fix.", "Cause unknown.", "The test is right.", "Not looked into yet.")
-}
-
-// plural returns a number with one of two nouns.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "one " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // question returns a question by a user who is not sure whether it is a bug; "" if no failure says
@@ -335,17 +314,4 @@ func (i issue) reportFacts() string {
 		return ""
 	}
 	return paragraphs(indented(s.body), s.outcome(i.Pick))
-}
-
-// paragraphs joins the parts that are not empty.
-func paragraphs(parts ...string) string {
-	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "\n\n")
-}
-
-// indented indents code by four spaces, as Markdown requires for a code block.
-func indented(code string) string {
-	if code == "" {
-		return ""
-	}
-	return strings.ReplaceAll("    "+strings.ReplaceAll(code, "\n", "\n    "), "\n    \n", "\n\n")
 }
