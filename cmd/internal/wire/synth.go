@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/configs"
@@ -131,12 +132,13 @@ func repositoriesIn(path string) ([]string, error) {
 
 // isRepository reports whether a directory looks like a Python repository or a checkout.
 func isRepository(dir string) bool {
-	for _, pattern := range []string{"*.py", "pyproject.toml", "setup.cfg", ".git", "tests", "test", "src"} {
-		if found, _ := filepath.Glob(filepath.Join(dir, pattern)); len(found) > 0 {
-			return true
+	list, err := os.ReadDir(dir)
+	return err == nil && slices.ContainsFunc(list, func(e os.DirEntry) bool {
+		if strings.HasSuffix(e.Name(), ".py") {
+			return !e.IsDir() // a checkout may be named boolean.py
 		}
-	}
-	return false
+		return slices.Contains([]string{"pyproject.toml", "setup.cfg", ".git", "tests", "test", "src"}, e.Name())
+	})
 }
 
 // invalidIDChars matches characters that an instance id cannot contain.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,5 +53,24 @@ func TestRepositoryNamesContainNoPathOfAMachine(t *testing.T) {
 		if task := clone(t, config); want != "" && (task.RepoSource != want || task.Repo != "github.com/owner/pkg") || strings.Contains(task.Repo+task.RepoSource, "alice") {
 			t.Errorf("%s: %q, %q", config, task.Repo, task.RepoSource)
 		}
+	}
+}
+
+// A checkout may have a name like a module.
+func TestDirectoryOfRepositoriesIsNoRepository(t *testing.T) {
+	dir := t.TempDir()
+	var want []string
+	for _, name := range []string{"bool.py/setup.cfg", "calc/calc.py"} {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, filepath.Dir(file))
+	}
+	if got, err := repositoriesIn(dir); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
 }
