@@ -43,10 +43,11 @@ type Run struct {
 	Dir      string `mapstructure:"dir" json:"dir"`
 	Workers  int    `mapstructure:"workers" json:"workers"`   // number of episodes that run at once
 	Attempts int    `mapstructure:"attempts" json:"attempts"` // number of episodes for each task
-	// Sandboxes of one kind that this process starts at once; 0 = limited only by run.workers.
+	// Maximum number of sandboxes of one kind that this process starts concurrently; 0 = limited
+	// only by run.workers.
 	Starts int `mapstructure:"starts" json:"starts,omitempty"`
-	// Test runs for a verdict or a baseline that this process makes at once; 0 = limited only by
-	// run.workers.
+	// Maximum number of test runs, for verdicts and baselines, that this process makes
+	// concurrently; 0 = limited only by run.workers.
 	Gradings int `mapstructure:"gradings" json:"gradings,omitempty"`
 	// Where finished episodes are kept: a directory or s3://bucket/prefix, with one folder for
 	// each run. Unset: the run directory.
@@ -75,7 +76,7 @@ type TLS struct {
 // Engine configures the distribution of jobs.
 type Engine struct {
 	Lease    time.Duration `mapstructure:"lease" json:"lease"`                   // time after which a silent worker loses its job
-	InFlight int           `mapstructure:"in_flight" json:"in_flight,omitempty"` // jobs at once over all workers of a cluster; 0 = as many as they take
+	InFlight int           `mapstructure:"in_flight" json:"in_flight,omitempty"` // maximum number of concurrent jobs of all workers of a cluster; 0 = as many as the workers take
 }
 
 // Tasks selects the tasks: a source (env.Sources), its settings and filters.
@@ -159,7 +160,7 @@ type Price struct {
 	Cached *float64 `mapstructure:"cached" json:"cached,omitempty"`
 	// USD per million tokens that the server writes to its prompt cache; unset = 1.25 times input.
 	CacheWrite   *float64 `mapstructure:"cache_write" json:"cache_write,omitempty"`
-	CacheWrite1h *float64 `mapstructure:"cache_write_1h" json:"cache_write_1h,omitempty"` // USD per million tokens that it writes for an hour; unset = 2 times input
+	CacheWrite1h *float64 `mapstructure:"cache_write_1h" json:"cache_write_1h,omitempty"` // USD per million tokens that the server writes to its prompt cache and keeps for an hour; unset = 2 times input
 	Output       float64  `mapstructure:"output" json:"output"`                           // USD per million tokens of answers
 	Free         bool     `mapstructure:"free" json:"free,omitempty"`                     // the model costs nothing
 }
@@ -171,7 +172,7 @@ type S3 struct {
 	Region   string `mapstructure:"region" json:"region,omitempty"`     // region; unset = AWS_REGION, else us-east-1
 	// Write the bucket into the path instead of the host name; endpoint implies it.
 	PathStyle bool   `mapstructure:"path_style" json:"path_style,omitempty"`
-	Checksum  string `mapstructure:"checksum" json:"checksum,omitempty"` // auto or off: whether uploads carry a CRC32
+	Checksum  string `mapstructure:"checksum" json:"checksum,omitempty"` // whether uploads carry a CRC32: auto or off
 }
 
 // Publish, if To is set, makes the command run publish its episodes.

@@ -24,23 +24,22 @@ type LLM struct {
 	With      Block             `mapstructure:"with" json:"with,omitempty"`       // settings of the provider
 	Timeout   time.Duration     `mapstructure:"timeout" json:"timeout"`           // time limit of one call
 
-	Cache      string `mapstructure:"cache" json:"cache,omitempty"`   // directory of answers that are not requested again; unset = no cache
-	MaxRetries int    `mapstructure:"max_retries" json:"max_retries"` // how often a failed call is repeated
+	Cache      string `mapstructure:"cache" json:"cache,omitempty"`   // directory in which to cache answers; unset = no cache
+	MaxRetries int    `mapstructure:"max_retries" json:"max_retries"` // maximum number of retries of a failed call
 	RPM        int    `mapstructure:"rpm" json:"rpm,omitempty"`       // requests per minute that this process sends to an endpoint; 0 = no limit
-	// Tokens per minute that this process spends at an endpoint, prompts and answers; 0 = no
-	// limit.
+	// Tokens per minute that this process sends to and receives from an endpoint; 0 = no limit.
 	TPM int `mapstructure:"tpm" json:"tpm,omitempty"`
-	// Calls at once from this process to an endpoint; 0 = one for each worker, fewer if the server
-	// refuses.
+	// Maximum concurrent calls from this process to an endpoint; 0 = one for each worker, fewer if
+	// the server refuses calls.
 	Parallel int `mapstructure:"parallel" json:"parallel,omitempty"`
 
 	Temperature *float64 `mapstructure:"temperature" json:"temperature,omitempty"` // sampling temperature; unset: the server decides
 	TopP        *float64 `mapstructure:"top_p" json:"top_p,omitempty"`             // nucleus sampling, from 0 to 1; unset: the server decides
-	MaxTokens   *int     `mapstructure:"max_tokens" json:"max_tokens,omitempty"`   // tokens of one answer; unset: the server decides
+	MaxTokens   *int     `mapstructure:"max_tokens" json:"max_tokens,omitempty"`   // maximum tokens of one answer; unset: the server decides
 	ToolChoice  string   `mapstructure:"tool_choice" json:"tool_choice,omitempty"` // tools that the model may call: auto, none, required or the name of a tool; unset: the server decides
 	Extra       Block    `mapstructure:"extra" json:"extra,omitempty"`             // fields that are merged into the body of every request
 
-	// Tokens of prompt and answer together; 0 = learned from the refusals of the server.
+	// Maximum tokens of prompt and answer together; 0 = learned when the server refuses a prompt.
 	ContextLimit int    `mapstructure:"context_limit" json:"context_limit,omitempty"`
 	Tokenizer    string `mapstructure:"tokenizer" json:"tokenizer,omitempty"` // vocabulary to count tokens with; unset = chosen by the name of the model
 	// False puts the system prompt at the start of the first user message; unset = true.
@@ -52,14 +51,14 @@ type LLM struct {
 	ModelsEntry string `mapstructure:"-" json:"-"`
 }
 
-// LLMEndpoint is one server of a model. Omitted settings are those of the model.
+// LLMEndpoint is one server of a model. A setting that is omitted takes the value of the model's setting.
 type LLMEndpoint struct {
 	BaseURL  string  `mapstructure:"base_url" json:"base_url"`           // address of the server
-	APIKey   string  `mapstructure:"api_key" json:"api_key,omitempty"`   // where the key is, as env:NAME or file:PATH; unset = that of the model
-	Weight   float64 `mapstructure:"weight" json:"weight,omitempty"`     // share of the conversations; 0 = 1
+	APIKey   string  `mapstructure:"api_key" json:"api_key,omitempty"`   // where the key is, as env:NAME or file:PATH; unset = the key of the model
+	Weight   float64 `mapstructure:"weight" json:"weight,omitempty"`     // weight of this endpoint when conversations are distributed over the endpoints; 0 = 1
 	RPM      int     `mapstructure:"rpm" json:"rpm,omitempty"`           // requests per minute; 0 = the limit of the model
 	TPM      int     `mapstructure:"tpm" json:"tpm,omitempty"`           // tokens per minute; 0 = the limit of the model
-	Parallel int     `mapstructure:"parallel" json:"parallel,omitempty"` // calls at once; 0 = the limit of the model
+	Parallel int     `mapstructure:"parallel" json:"parallel,omitempty"` // maximum concurrent calls; 0 = the limit of the model
 }
 
 // secretSetting matches settings of providers that hold credentials.

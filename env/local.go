@@ -6,10 +6,10 @@ import (
 	"reflect"
 )
 
-// Local returns the session's only value of type T, which is zero at first use. A tool
-// keeps there what must live as long as the session, such as its shell. When the session
-// ends, each value for which *T is an io.Closer is closed. Processes in the sandbox need
-// not be closed, because they end with the sandbox.
+// Local returns a pointer to the session's value of type T. The first call for T in a session
+// creates a zero value. Tools use Local for state that must live as long as the session, such as
+// a shell. When the session ends, it closes each value for which *T implements io.Closer.
+// Processes in the sandbox do not need to be closed, because they end with the sandbox.
 func Local[T any](s *Session) *T {
 	key := reflect.TypeFor[T]()
 	if v, ok := s.locals[key]; ok {

@@ -251,8 +251,8 @@ type Terminal interface {
 	Exit() (code int, ended bool)
 }
 
-// Limited is a Terminal that reports which limits of its sandbox were reached.
-type Limited interface {
+// LimitReporter is a Terminal that reports which limit of its sandbox its processes exceeded.
+type LimitReporter interface {
 	// Limit returns the limit that last killed processes of the terminal: "memory",
 	// "processes", or "" if none did.
 	Limit() string

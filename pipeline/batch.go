@@ -56,7 +56,7 @@ func Open(ctx context.Context, cfg Config, deps Deps, limits budget.Limits) (*Ba
 	if err := cfg.validate(deps); err != nil {
 		return nil, err
 	}
-	if err := cfg.keepNoSecrets(); err != nil {
+	if err := cfg.redactConfig(); err != nil {
 		return nil, err
 	}
 	started := deps.Clock()

@@ -8,7 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Clean replaces the secrets in a text.
+// Clean replaces the secrets in a text. The first pass can recognize a value only at some of its
+// places. If it recognized any, a second pass replaces these values everywhere.
 func (c *Config) Clean(text string) string {
 	red := redact.New(c.Normalise.Secrets)
 	out := red.Text(text)
@@ -18,10 +19,10 @@ func (c *Config) Clean(text string) string {
 	return out
 }
 
-// keepNoSecrets removes secrets from the parts of the configuration that the run directory
+// redactConfig removes secrets from the parts of the configuration that the run directory
 // keeps. It returns an error if the run ID contains a secret: the ID is part of every row, so no
 // episode of the run could be staged.
-func (c *Config) keepNoSecrets() error {
+func (c *Config) redactConfig() error {
 	if c.Clean(c.RunID) != c.RunID {
 		return &StopError{Code: 2, Err: errors.New("the name of the run looks like a secret"), Remedy: "choose another run.name: it appears in every row"}
 	}

@@ -187,7 +187,7 @@ func checkTrainingRows(t *testing.T, s *smallModel, read sinks.Trajectory, cuts 
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range read.Steps { // every turn may be checkTrainingRows on
+		for i := range read.Steps { // every turn may be trained on
 			read.Steps[i].Train, read.Steps[i].MaskReason = true, nil
 		}
 		rows, notes, err := view.Render(read)

@@ -14,7 +14,7 @@ func init() {
 	agents.Registry.Register(agents.Spec{
 		Kind:    "rewrite",
 		Aliases: []string{"rewrite_agent"},
-		Summary: "react without the debugger: pdb is not shown, and not run",
+		Summary: "react without the debugger: the model does not see pdb and cannot call it",
 		Default: func() any { return &ReactConfig{} },
 		New: func(cfg any, deps agents.Deps) (agents.Policy, error) {
 			r, err := newReact(*cfg.(*ReactConfig), deps)

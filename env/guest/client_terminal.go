@@ -129,7 +129,7 @@ func (t *Terminal) Exit() (code int, ended bool) {
 	return t.code, t.ended
 }
 
-// Limit implements env.Limited.
+// Limit implements env.LimitReporter.
 func (t *Terminal) Limit() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

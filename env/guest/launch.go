@@ -6,13 +6,14 @@ import (
 	"syscall"
 )
 
-// launchArg makes the guest's executable a launcher. The launcher waits until the guest has
-// given it its resource limits, one of which is the tag of its scope (see scope). Then it
-// becomes the program with exec. The guest uses it if the kernel forbids tracing
-// (kernel.yama.ptrace_scope is 2 or 3). Each program then takes one more exec to start.
+// launchArg makes the guest's executable a launcher. A launcher waits until the guest has set
+// its resource limits (one of them is the tag of its scope, see scope), and then replaces itself
+// with the program by exec. The guest uses launchers if the kernel forbids it to trace processes
+// (kernel.yama.ptrace_scope is 2 or 3). They are not the default because each start takes one
+// more exec.
 const launchArg = "tracesmith-guest-launch"
 
-// launchGate is the descriptor that the launcher waits on.
+// launchGate is the file descriptor from which the launcher reads a byte before it continues.
 const launchGate = 3
 
 // launch never returns. args are the program's path and arguments.
@@ -37,7 +38,7 @@ func startLaunched(path string, args []string, attr *syscall.ProcAttr, limit fun
 		return 0, err
 	}
 	defer r.Close()
-	defer w.Close() // without a byte before it, this makes the launcher exit
+	defer w.Close() // if no byte was written, the launcher sees the end of the pipe and exits
 	if len(attr.Files) > launchGate {
 		attr.Files[launchGate] = r.Fd()
 	} else {

@@ -10,7 +10,7 @@ import (
 
 const (
 	maxScanLine = 16 << 20 // bytes; the rest of a longer line is not searched
-	longLine    = 64 << 10 // bytes; in a line of at least this length, the time limit is checked
+	longLine    = 64 << 10 // bytes; a search in a line of at least this length also checks the time limit within the line
 )
 
 // lineReader reads the lines of one file after another.
@@ -19,7 +19,7 @@ type lineReader struct {
 	file countedFile
 	long []byte // a line that did not fit the buffer
 	end  time.Time
-	n    int   // reads, to check the time limit only at some
+	n    int   // number of reads; only every 256th read checks the time limit
 	read int64 // bytes of the current file
 }
 

@@ -282,7 +282,7 @@ while True:
 			t.Fatalf("the bomb still runs: %v", err)
 		}
 	}
-	if l, ok := term.(env.Limited); !ok || l.Limit() != "processes" {
+	if l, ok := term.(env.LimitReporter); !ok || l.Limit() != "processes" {
 		t.Error("the terminal does not report the limit")
 	}
 	f.waitGone(t, "os.fork")
@@ -330,7 +330,7 @@ func memoryHogTerminal(t *testing.T, f *fixture) {
 	term := open(t, f, true, "bash", "--norc", "--noprofile")
 	write(t, term, "python3 -c 'x = bytearray(600 << 20); import time; time.sleep(60)'; echo code $?\n")
 	readUntil(t, term, "code 137\n")
-	l, ok := term.(env.Limited)
+	l, ok := term.(env.LimitReporter)
 	if !ok || l.Limit() != "memory" {
 		t.Error("the terminal does not report the limit")
 	}

@@ -19,7 +19,7 @@ import (
 type Endpoint struct {
 	llms.Client
 	Name   string  // for messages
-	Weight float64 // share of the conversations; 0 means 1
+	Weight float64 // relative number of conversations that the endpoint gets; 0 means 1
 	Pace   *Pace   // nil: no limit
 	// Counter counts prompts; nil means the counter for the model's name.
 	Counter *tokens.Counter

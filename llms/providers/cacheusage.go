@@ -16,14 +16,14 @@ type cacheTimes struct {
 	Hour    *float64 `json:"ephemeral_1h_input_tokens"`
 }
 
-// written returns how many tokens were written to the cache, and how many of these for an
-// hour. all are other counts of written tokens. hour is true if the request asked the server
-// to keep its prompt for an hour; tokens without a reported time then count as written for
-// an hour.
-func (t cacheTimes) written(hour bool, all ...*float64) (written, forHour int64) {
+// written returns how many tokens the server wrote to the cache in total, and how many of these
+// it keeps for an hour. totals are the totals that the server reported in other fields. If hour
+// is set, the request asked the server to keep the prompt for an hour, so tokens whose time the
+// server did not report count as kept for an hour.
+func (t cacheTimes) written(hour bool, totals ...*float64) (written, forHour int64) {
 	minutes, forHour := count(t.Minutes), count(t.Hour)
 	written = minutes + forHour
-	for _, n := range all {
+	for _, n := range totals {
 		written = max(written, count(n))
 	}
 	if hour {

@@ -9,7 +9,8 @@ import (
 )
 
 // tlsProblem describes a failed TLS handshake, or a connection on which only one side uses
-// TLS, with the remedy. It returns "" for other errors. The server has read no request.
+// TLS, with the remedy. It returns "" for other errors. After
+// such an error, the server cannot have processed the request.
 func tlsProblem(err error, base string) string {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client") {
 		return "the server speaks plain HTTP: write http:// in base_url"

@@ -170,7 +170,7 @@ func TestAuditFindsEveryChangedByteOfDocuments(t *testing.T) {
 				t.Errorf("byte %d of %s: %q: %+v", i, rel, bad[max(0, i-20):min(len(bad), i+20)], got.Findings)
 			}
 			if rel == oldManifest {
-				key := bytes.Index(good, []byte("self_sha256")) // a field with an unknown name may come from a later program
+				key := bytes.Index(good, []byte("self_sha256")) // a field with an unknown name may come from a later version of tracesmith
 				if d, err := publish.OpenVersion(t.Context(), dir(t, root), old.Version); err == nil && (i < key || i > key+len("self_sha256")) {
 					t.Errorf("byte %d: a version whose manifest was changed can be opened", i)
 					_ = d.Close()

@@ -17,7 +17,7 @@ type finder struct {
 	runEnd       int              // end of the last run of key characters
 	failed       map[*rule]int    // position of the last failure, of rules that read their whole line
 	taken        [2]int           // bounds of the last secret that a rule found
-	table        [2]int           // start of the last table header, and end of its rows
+	table        [2]int           // offsets of the last table header and of the end of its rows
 	placeholders [][]int          // bounds of the placeholders ahead in the text
 }
 

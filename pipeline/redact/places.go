@@ -1,7 +1,7 @@
 package redact
 
-// Values that are not assigned to the names of secrets, but stand near them: in sentences, in
-// calls that fill in a field, in the answer to a prompt, and before the name.
+// This file finds secrets that are not assigned to a name but occur near one: in a sentence, in a
+// call that fills in a field, in the answer to a prompt, or before the name.
 
 import (
 	"regexp"
@@ -109,7 +109,7 @@ func (f *finder) lookInSentence(a assignment, to int, rest string) {
 				return
 			}
 		}
-		bare := strings.Trim(word, ".")
+		bare := strings.Trim(word, ".") // 0 and 7 are password types of Cisco IOS, as in "password 7 VALUE"
 		link = bare == "" || linkWords[strings.ToLower(bare)] || strings.HasSuffix(word, ":") || bare == "0" || bare == "7"
 		if at += len(word); !link && !hasLetter(word) {
 			return

@@ -191,7 +191,7 @@ func (s *repoState) classify(t *Trial, tests []string, r run, maxFailing int) {
 	case failing == 0 && len(r.tests) > 0:
 		set(Survived, "")
 	case failing > maxFailing:
-		set(BreaksAll, fmt.Sprintf("%d of %d tests, or more", failing, len(s.kept)))
+		set(BreaksTooMany, fmt.Sprintf("%d of %d tests, or more", failing, len(s.kept)))
 	case len(v) > failing:
 		set(Crash, "the test runner did not run all tests")
 	case s.newLitter(r) != "":

@@ -18,7 +18,7 @@ func TestBugsMayBreakOnlyAShareOfTheTests(t *testing.T) {
 		share float64
 		tests int
 		want  Outcome
-	}{{0.5, 2, ""}, {0.5, 3, BreaksAll}, {0.25, 2, BreaksAll}, {1, 3, ""}, {1, 4, BreaksAll}} {
+	}{{0.5, 2, ""}, {0.5, 3, BreaksTooMany}, {0.25, 2, BreaksTooMany}, {1, 3, ""}, {1, 4, BreaksTooMany}} {
 		w := &worker{factory: &factory{cfg: Config{MaxFailing: c.share}}}
 		trial := &Trial{}
 		s.classify(trial, s.kept, failing(c.tests), w.maxFailing(s))

@@ -127,7 +127,7 @@ func (w *worker) runAll(ctx context.Context, s *repoState, t *Trial, files map[s
 		return err
 	}
 	if len(unexpected)+len(t.Verdicts) > w.maxFailing(s) {
-		t.Outcome, t.Reason = BreaksAll, fmt.Sprintf("%d of %d tests", len(unexpected)+len(t.Verdicts), len(s.kept))
+		t.Outcome, t.Reason = BreaksTooMany, fmt.Sprintf("%d of %d tests", len(unexpected)+len(t.Verdicts), len(s.kept))
 		return nil
 	}
 	t.Verdicts = maps.Clone(t.Verdicts)

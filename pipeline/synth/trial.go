@@ -13,19 +13,19 @@ type Outcome string
 
 // The outcomes, in the order of the checks.
 const (
-	Refused      Outcome = "refused"       // it cannot be applied, changes nothing, or its parts undo each other
-	Collect      Outcome = "collect"       // the tests can no longer be collected
-	Hang         Outcome = "hang"          // the tests run out of time
-	Crash        Outcome = "crash"         // the test runner did not finish
-	Survived     Outcome = "survived"      // every test still passes
-	BreaksAll    Outcome = "breaks_all"    // more tests fail than Config.MaxFailing allows
-	Litters      Outcome = "litters"       // the tests leave files that they do not leave in the healthy tree
-	Flaky        Outcome = "flaky"         // runs gave different verdicts, or all failing tests are unreliable
-	NoDivergence Outcome = "no_divergence" // the failing test executes the same with and without the bug
-	Valid        Outcome = "valid"
-	Duplicate    Outcome = "duplicate"  // valid, but its code equals that of another bug
-	Equivalent   Outcome = "equivalent" // valid, but it behaves like another bug
-	Capped       Outcome = "capped"     // valid, but there are enough similar bugs
+	Refused       Outcome = "refused"       // it cannot be applied, changes nothing, or its parts undo each other
+	Collect       Outcome = "collect"       // the tests can no longer be collected
+	Hang          Outcome = "hang"          // the tests run out of time
+	Crash         Outcome = "crash"         // the test runner did not finish
+	Survived      Outcome = "survived"      // every test still passes
+	BreaksTooMany Outcome = "breaks_all"    // more tests fail than Config.MaxFailing allows
+	Litters       Outcome = "litters"       // the tests leave files that they do not leave in the healthy tree
+	Flaky         Outcome = "flaky"         // runs gave different verdicts, or all failing tests are unreliable
+	NoDivergence  Outcome = "no_divergence" // the failing test executes the same with and without the bug
+	Valid         Outcome = "valid"
+	Duplicate     Outcome = "duplicate"  // valid, but its code equals that of another bug
+	Equivalent    Outcome = "equivalent" // valid, but it behaves like another bug
+	Capped        Outcome = "capped"     // valid, but there are enough similar bugs
 	// OtherDifficulty is the outcome of a valid bug whose difficulty was not requested.
 	OtherDifficulty Outcome = "other_difficulty"
 	Unverified      Outcome = "unverified" // the verifier did not confirm it
@@ -33,7 +33,7 @@ const (
 )
 
 // Outcomes lists all outcomes.
-var Outcomes = []Outcome{Refused, Collect, Hang, Crash, Survived, BreaksAll, Litters, Flaky, NoDivergence, Valid, Duplicate, Equivalent, OtherDifficulty, Capped, Unverified, Released}
+var Outcomes = []Outcome{Refused, Collect, Hang, Crash, Survived, BreaksTooMany, Litters, Flaky, NoDivergence, Valid, Duplicate, Equivalent, OtherDifficulty, Capped, Unverified, Released}
 
 // Trial is the result of one candidate. It is a line of the journal.
 type Trial struct {

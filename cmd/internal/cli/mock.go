@@ -46,7 +46,7 @@ describes every field of a script.`,
 			"  tracesmith mock --cassettes cassettes --strict\n" +
 			"  tracesmith mock --from runs/a --episode stockroom",
 		Args:        RangeArgs(0, 1),
-		Annotations: map[string]string{StoppingText: "finishing running requests"},
+		Annotations: map[string]string{StoppingAnnotation: "finishing running requests"},
 		RunE: func(c *cobra.Command, args []string) error {
 			sources := len(args)
 			for _, flag := range []string{f.cassettes, f.from} {

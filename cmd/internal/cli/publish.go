@@ -75,7 +75,7 @@ none of them out; filter can, by column contamination.`,
 	c.Flags().StringVar(&to, "to", "", "destination: a directory or s3://bucket/prefix")
 	c.Flags().StringVar(&name, "name", "", "name of the dataset (default: the last part of the destination)")
 	c.Flags().StringVar(&recipe, "selection", "", "selection to write with the data: a built-in recipe, a recipe file, or a file that filter wrote")
-	c.Flags().StringSliceVar(&hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": reports/contamination.json names tasks and episodes of these benchmarks")
+	c.Flags().StringSliceVar(&hashes, "benchmark-hashes", nil, "files that \"tasks hashes\" wrote: reports/contamination.json names tasks and episodes of these benchmarks")
 	c.Flags().StringVar(&endpoint, "s3-endpoint", "", "address of an S3-compatible server (path style)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c

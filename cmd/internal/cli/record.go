@@ -24,7 +24,7 @@ replaces their values by asterisks wherever else they occur. It writes prompts
 and answers as they are. tracesmith mock --cassettes DIR plays cassettes back.`,
 		Example:     "  tracesmith record --to cassettes --upstream https://api.openai.com/v1",
 		Args:        RangeArgs(0, 0),
-		Annotations: map[string]string{StoppingText: "waiting for running exchanges"},
+		Annotations: map[string]string{StoppingAnnotation: "waiting for running exchanges"},
 		RunE: func(c *cobra.Command, _ []string) error {
 			if to == "" || upstream == "" {
 				return &Error{Code: ExitUsage, Try: "tracesmith record --help", Err: fmt.Errorf("record needs --to DIR and --upstream URL")}
@@ -44,7 +44,7 @@ and answers as they are. tracesmith mock --cassettes DIR plays cassettes back.`,
 			return nil
 		},
 	}
-	c.Flags().StringVar(&to, "to", "", "directory of the cassettes; may exist and have some")
+	c.Flags().StringVar(&to, "to", "", "directory of the cassettes; it may already contain some")
 	c.Flags().StringVar(&upstream, "upstream", "", "base URL of the model server")
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to listen on; port 0 is any free one")
 	return c

@@ -73,7 +73,7 @@ func settingPage(t *testing.T) string {
 			fmt.Fprintf(&b, "## %s\n\n%s\n", name, settingTable(r.field(reflect.TypeFor[configs.Config](), f, v, name)))
 		}
 		if name == "llm" {
-			b.WriteString("## models.NAME\n\nEach block of section `models` is one more model, with the settings of section `llm`. Its name can stand in `llm.model` and in the settings of agents.\n\n")
+			b.WriteString("## models.NAME\n\nEach block of section `models` is one more model, with the settings of section `llm`. Its name can be used in `llm.model` and in the settings of agents.\n\n")
 		}
 	}
 	r.tag = "json"

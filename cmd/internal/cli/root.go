@@ -25,9 +25,9 @@ var signalErrors = map[os.Signal]*Error{
 	syscall.SIGHUP:  {Code: ExitHangup, Err: errors.New("the terminal was closed")},
 }
 
-// StoppingText is the annotation of a command that says what it does between the first signal
-// and its exit.
-const StoppingText = "stopping"
+// StoppingAnnotation is the key of a command's annotation that describes what the command does
+// between the first signal and its exit, such as "closing sandboxes".
+const StoppingAnnotation = "stopping"
 
 // Resumable returns the error of a command that continues where it stopped. If a signal
 // stopped it, the error gets the hint to repeat the command.
@@ -50,7 +50,7 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 	stopping := "closing sandboxes"
 	var usageErr error
 	if c, rest, err := root.Find(s.Args); err == nil {
-		stopping = cmp.Or(c.Annotations[StoppingText], stopping)
+		stopping = cmp.Or(c.Annotations[StoppingAnnotation], stopping)
 		usageErr = checkTopic(c, rest)
 	}
 	go func() {
@@ -63,8 +63,8 @@ func Main(ctx context.Context, s *State, newRoot func(*State) *cobra.Command) in
 	}
 	close(done)
 	<-signalsDone
-	own, ok := errors.AsType[*Error](err)
-	if cause := context.Cause(ctx); err != nil && cause != nil && CodeOf(err) != CodeOf(cause) && !(ok && own.OverridesSignal) {
+	cliErr, ok := errors.AsType[*Error](err)
+	if cause := context.Cause(ctx); err != nil && cause != nil && CodeOf(err) != CodeOf(cause) && !(ok && cliErr.OverridesSignal) {
 		err = cause
 	}
 	if err != nil && err.Error() != "" {

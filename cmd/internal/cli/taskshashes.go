@@ -27,9 +27,9 @@ func newTasksHashes(s *State) *cobra.Command {
 		Use: "hashes [REPO...]", Short: "Write content hashes of a benchmark, to detect contamination",
 		Long: `Write the hashes of all functions of healthy repositories, except tests and
 functions of less than three statements. REPO is a directory of one repository
-or of several; --tasks, --dir or --source take the repositories of tasks. A hash
-covers the name and the code of a function: comments, docstrings, layout and the
-path of the file make no difference.
+or of several; --tasks, --dir or --source use the repositories of tasks instead.
+A hash covers the name and the code of a function: comments, docstrings, layout
+and the path of the file make no difference.
 
 "tasks synth --benchmark-hashes" refuses repositories that have at least half of
 their functions from a repository in the file, and "tasks split

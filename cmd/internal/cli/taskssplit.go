@@ -37,7 +37,7 @@ a repository's canonical upstream name decides its part, so that all its tasks,
 mirrors and forks go together, and new repositories do not move old ones.
 
 Repositories whose tasks fix the same function (equal in name and code, with at
-least three statements) stay together, by the hash of the first of their names.
+least three statements) stay together; the hash of the name that sorts first decides.
 With --by repo, only names count, and no sandbox is opened to read the code.
 
 Repositories of public benchmarks, recognized by name or, with
@@ -50,13 +50,13 @@ lifts this rule.`,
 	f.Add(c)
 	f.AddSandbox(c, " (default bubblewrap)")
 	fl := c.Flags()
-	fl.StringVar(&f.by, "by", splitByFunction, "what keeps tasks together: "+splitByFunction+" (which repositories share) or "+splitByRepo)
+	fl.StringVar(&f.by, "by", splitByFunction, "what must not be divided between parts: "+splitByFunction+" (repositories that share one) or "+splitByRepo)
 	fl.Float64Var(&f.shares[0], "train", 0.9, "share of repositories in train")
 	fl.Float64Var(&f.shares[1], "val", 0.05, "share of repositories in validation")
 	fl.Float64Var(&f.shares[2], "test", 0.05, "share of repositories in test")
 	fl.StringVar(&f.salt, "salt", provenance.Salt, "text that changes which repository goes where")
 	fl.BoolVar(&f.allow, "allow-benchmarks", false, "treat repositories of public benchmarks like any other")
-	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": copies of these repositories belong to the benchmark")
+	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files that \"tasks hashes\" wrote: copies of these repositories belong to the benchmark")
 	fl.StringVarP(&f.dir, "out", "o", "", "output directory (default: directory of the first file)")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
@@ -83,7 +83,7 @@ type splitOutput struct {
 	ListsVersion int                 `json:"lists_version"`
 	Benchmarks   []string            `json:"benchmark_repos"` // in test because of their names
 	Copies       []wire.Copy         `json:"benchmark_copies,omitempty"`
-	Groups       map[string][]string `json:"groups,omitempty"` // repositories that share functions, by the first of their names
+	Groups       map[string][]string `json:"groups,omitempty"` // repositories that share functions, by the name that sorts first
 	Unparsed     int                 `json:"unread_files,omitempty"`
 }
 

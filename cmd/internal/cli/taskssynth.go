@@ -36,9 +36,9 @@ func newTasksSynth(s *State) *cobra.Command {
 		Long: `Inject bugs into healthy Python repositories, check each bug with the
 repository's own tests in a sandbox, and write the valid ones as a task file.
 REPO is a checkout or a directory of several; the command finds out how each is
-installed and tested, as tasks new does, unless --entrypoint or --setup says it.
---tasks, --dir or --source take the repositories of tasks, with their bugs
-fixed. To resume, name the output directory again.`,
+installed and tested, as tasks new does, unless --entrypoint or --setup says
+how. --tasks, --dir or --source use the repositories of tasks instead, with their
+bugs fixed. To resume, name the output directory again.`,
 		Example: "  tracesmith tasks synth ../mypackage -n 200 -o bugs\n  tracesmith tasks list --tasks bugs/tasks.jsonl",
 		Args:    RangeArgs(0, -1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -55,26 +55,26 @@ fixed. To resume, name the output directory again.`,
 	fl.StringArrayVar(&f.task.Setup, "setup", nil, "command that prepares the sandbox, run once; may be repeated")
 	fl.StringVar(&f.task.License, "license", "", "SPDX id of the repository's license (default: from its license file)")
 	fl.IntVarP(&f.cfg.Candidates, "candidates", "n", 100, "single mutations to try in each repository; 0: every site")
-	fl.IntVar(&f.cfg.Tasks, "stop-at", 0, "stop trying mutations when there are about this many tasks, spread evenly over the repositories; -n then is 0 by default")
-	fl.IntVar(&f.cfg.Commits, "commits", synth.DefaultCommits, "newest commits in each repository that kind commit reverts")
-	fl.IntVar(&f.cfg.Functions, "functions", synth.DefaultFunctions, "functions in each repository that kind model has the model of section llm write")
+	fl.IntVar(&f.cfg.Tasks, "stop-at", 0, "stop trying mutations when there are about this many tasks, spread evenly over the repositories; the default of -n is then 0")
+	fl.IntVar(&f.cfg.Commits, "commits", synth.DefaultCommits, "with kind commit: number of newest commits to revert in each repository")
+	fl.IntVar(&f.cfg.Functions, "functions", synth.DefaultFunctions, "with kind model: number of functions in each repository that the model of section llm rewrites")
 	fl.Float64Var(&f.maxCost, "max-cost", 0, "stop asking the model before its calls cost more than this many USD")
 	fl.Int64Var(&f.cfg.Seed, "seed", 1, "seed of every random choice")
-	fl.StringSliceVar(&f.cfg.Operators, "operators", nil, "use only these operators, and also their obvious changes (return None, if False, dropped statements)")
+	fl.StringSliceVar(&f.cfg.Operators, "operators", nil, "use only these operators, including their obvious changes (return None, if False, removed statements), which are otherwise left out")
 	fl.IntVar(&f.cfg.Caps.Line, "per-line", synth.DefaultCaps.Line, "largest number of tasks of one source line; 0: no cap")
 	fl.IntVar(&f.cfg.Caps.Function, "per-function", synth.DefaultCaps.Function, "largest number of tasks of one function; 0: no cap")
 	fl.IntVar(&f.cfg.Caps.Operator, "per-operator", synth.DefaultCaps.Operator, "largest number of tasks of one operator in one function; 0: no cap")
 	fl.IntVar(&f.cfg.Caps.File, "per-file", synth.DefaultCaps.File, "largest number of tasks of one file; 0: no cap")
-	fl.Float64Var(&f.cfg.Caps.Share, "repo-share", synth.DefaultCaps.Share, "largest share of the tasks that one repository may have, if there are at least twice as many as needed; 0: no cap")
+	fl.Float64Var(&f.cfg.Caps.Share, "repo-share", synth.DefaultCaps.Share, "largest share of the tasks that one repository may have; applies if there are enough repositories (at least 2/share); 0: no cap")
 	fl.StringSliceVar(&f.cfg.Difficulty, "difficulty", nil, "keep only bugs of these levels, measured without the fix: "+strings.Join(schemas.DifficultyLevels, ", "))
 	fl.StringSliceVar(&f.cfg.GoldDifficulty, "gold-difficulty", nil, "keep only bugs of these levels, measured with the fix: "+strings.Join(schemas.DifficultyLevels, ", "))
 	fl.StringSliceVar(&f.cfg.Kinds, "kinds", []string{synth.KindSingle}, "kinds of bugs: "+strings.Join(synth.Kinds, ", "))
 	fl.IntVar(&f.cfg.Workers, "workers", runtime.NumCPU(), "sandboxes to run at once")
 	fl.IntVar(&f.cfg.Runs, "runs", synth.DefaultRuns, "runs of the tests that a candidate can affect; all must agree")
-	fl.IntVar(&f.cfg.ReleaseRuns, "release-runs", synth.DefaultReleaseRuns, "further runs of a valid candidate, the last one of all tests; all must agree")
-	fl.Float64Var(&f.cfg.MaxFailing, "max-failing", synth.DefaultMaxFailing, "largest share of the tests that a bug may break; never all")
+	fl.IntVar(&f.cfg.ReleaseRuns, "release-runs", synth.DefaultReleaseRuns, "additional runs of a valid candidate, the last of which runs all tests; all must agree")
+	fl.Float64Var(&f.cfg.MaxFailing, "max-failing", synth.DefaultMaxFailing, "largest share of the tests that a bug may break; it may never break all")
 	fl.StringVar(&f.cfg.Text, "text", synth.Texts[0], "what the issue describes: "+strings.Join(synth.Texts, ", "))
-	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files of \"tasks hashes\": leave out copies of these repositories")
+	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files that \"tasks hashes\" wrote: leave out copies of these repositories")
 	fl.StringVarP(&f.cfg.Out, "out", "o", "synth", "output directory")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "find the setups of the checkouts, estimate time and yield, and stop")
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON")

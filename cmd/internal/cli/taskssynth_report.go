@@ -70,7 +70,7 @@ func roughly(d time.Duration) string {
 // outcomeNames are the names of outcomes in tables.
 var outcomeNames = map[synth.Outcome]string{
 	synth.Refused: "not applicable", synth.Collect: "tests cannot be collected", synth.Hang: "tests time out",
-	synth.Crash: "test runner does not finish", synth.Survived: "no test fails", synth.BreaksAll: "too many tests fail",
+	synth.Crash: "test runner does not finish", synth.Survived: "no test fails", synth.BreaksTooMany: "too many tests fail",
 	synth.Litters: "tests leave files", synth.Flaky: "verdicts differ between runs", synth.NoDivergence: "runs the same with and without the bug",
 	synth.Valid: "valid", synth.Duplicate: "same code as another", synth.Equivalent: "behaves like another",
 	synth.Capped: "enough similar ones", synth.Unverified: "not confirmed by the verifier", synth.Released: "released as tasks",

@@ -59,7 +59,7 @@ refuses objects, loses answers and cuts objects in half.`,
 			f.workersSet = c.Flags().Changed("workers")
 			return f.run(c.Context(), s)
 		},
-		Annotations: map[string]string{cli.StoppingText: "ending the trial's processes"},
+		Annotations: map[string]string{cli.StoppingAnnotation: "ending the trial's processes"},
 	}
 	fl := c.Flags()
 	fl.IntVar(&f.cfg.Episodes, "episodes", 60, "episodes of the batch")

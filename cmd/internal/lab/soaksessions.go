@@ -48,12 +48,12 @@ opened.`,
 	fl.IntVarP(&f.run.Sessions, "sessions", "n", 1000, "sessions to open")
 	fl.IntVar(&f.run.Step, "step", 50, "sessions between two measurements")
 	fl.IntVar(&f.run.Openers, "openers", 2, "sessions to open at once")
-	fl.IntVar(&f.run.Asks, "asks", 200, "answers to measure at each step")
-	fl.DurationVar(&f.run.Keep, "keep", 0, "keep all alive for this long: idle for half of it, asked for the other half")
+	fl.IntVar(&f.run.Asks, "asks", 200, "values to request from random sessions at each step")
+	fl.DurationVar(&f.run.Keep, "keep", 0, "keep all sessions alive for this long: idle in the first half, answering requests in the second half")
 	fl.Uint64Var(&f.run.Seed, "seed", 1, "seed of the choice of sessions")
 	fl.StringVar(&f.run.Entrypoint, "entrypoint", density.Entrypoint, "program to debug, such as: python3 -m pytest -q "+density.ProgramName)
 	f.AddSandbox(c, " (default bubblewrap)")
-	fl.StringVar(&f.limit, "memory-limit", "16GiB", "stop when the sessions use more, by their sum or by the machine's available memory")
+	fl.StringVar(&f.limit, "memory-limit", "16GiB", "stop when the sessions use more memory than this, measured as their total and as the decrease of the machine's available memory")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
 }
@@ -94,7 +94,7 @@ func (f *sessionsFlags) soak(ctx context.Context, s *cli.State) error {
 	}
 	f.run.Open = func(ctx context.Context) (env.Env, error) { return bench.NewEnv(ctx, task) }
 	f.run.Progress = func(p density.Point) {
-		fmt.Fprintf(s.Stderr, "%d sessions: %s used, %s each; p value %.2f ms, p99 %.2f ms\n",
+		fmt.Fprintf(s.Stderr, "%d sessions: %s used, %s each; answers in %.2f ms (median), %.2f ms (p99)\n",
 			p.Sessions, gib(p.Used), mib(p.Used/int64(p.Sessions)), p.Answered.Median, p.Answered.P99)
 	}
 	report, err := density.Run(ctx, f.run)
@@ -124,7 +124,7 @@ func (f *sessionsFlags) soak(ctx context.Context, s *cli.State) error {
 func printSessions(s *cli.State, r density.Report) error {
 	w := tabwriter.NewWriter(s.Stdout, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(s.Stdout, "used: decrease of the machine's available memory since before the first session")
-	fmt.Fprintln(w, "sessions\tused\teach\topened in\tp value\tp99\t")
+	fmt.Fprintln(w, "sessions\tused\teach\topened in\tanswer median\tanswer p99\t")
 	var maxUsed int64 = 1
 	for _, p := range r.Points {
 		maxUsed = max(maxUsed, p.Used)
@@ -134,7 +134,7 @@ func printSessions(s *cli.State, r density.Report) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("writing output: %w", err)
 	}
-	fmt.Fprintln(s.Stdout, "\nMiB of one session, shared pages in proportion")
+	fmt.Fprintln(s.Stdout, "\nMiB per session (PSS: shared pages are divided among the processes that share them)")
 	fmt.Fprintln(w, "sessions\tguest\thelper\tpython\tshell\thost\tkernel\ttmpfs\t")
 	for _, p := range r.Points {
 		fmt.Fprintf(w, "%d\t", p.Sessions)

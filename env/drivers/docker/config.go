@@ -25,15 +25,15 @@ type config struct {
 	Host         string            `json:"host"`
 	TLS          string            `json:"tls"`           // directory with ca.pem, cert.pem and key.pem, for tcp://
 	Pull         string            `json:"pull"`          // when images are fetched: never or if-missing
-	Pulls        int               `json:"pulls"`         // images that are fetched at once
-	RegistryAuth string            `json:"registry_auth"` // env:NAME of a variable that holds user:password
-	Platform     string            `json:"platform"`      // os/arch of the image; unset = this machine's
+	Pulls        int               `json:"pulls"`         // maximum number of images that are fetched concurrently
+	RegistryAuth string            `json:"registry_auth"` // user:password for the registry, as env:NAME
+	Platform     string            `json:"platform"`      // platform of the image, such as linux/amd64; unset = this machine's
 	Runtime      string            `json:"runtime"`       // OCI runtime; unset = the daemon's default
 	NamePrefix   string            `json:"name_prefix"`   // beginning of the names of containers
 	Labels       map[string]string `json:"labels"`        // labels of containers
 	Env          map[string]string `json:"env"`           // environment of programs
 	User         string            `json:"user"`          // UID or UID:GID of programs, never 0
-	Tmpfs        map[string]int64  `json:"tmpfs"`         // more writable directories: a path and its size in bytes
+	Tmpfs        map[string]int64  `json:"tmpfs"`         // additional writable directories, each as a path and its size in bytes
 	// Mounts are directories of this host, shown read-only.
 	Mounts []mountConfig `json:"mounts"`
 }

@@ -29,18 +29,18 @@ type config struct {
 	// File, or in-cluster; unset = in-cluster in a pod, else KUBECONFIG, else ~/.kube/config.
 	Kubeconfig string `json:"kubeconfig"`
 	Context    string `json:"context"`   // context of the kubeconfig; unset = the current one
-	Namespace  string `json:"namespace"` // namespace of the pods; unset = that of the context or of the own pod
+	Namespace  string `json:"namespace"` // namespace of the pods; unset = the namespace of the context, or of the pod that tracesmith runs in
 
 	ImagePullSecrets []string          `json:"image_pull_secrets"` // names of secrets for pulls
 	ImagePullPolicy  string            `json:"image_pull_policy"`  // Always, IfNotPresent or Never
 	Labels           map[string]string `json:"labels"`             // labels of pods
 	Annotations      map[string]string `json:"annotations"`        // annotations of pods
 	OnlyNode         string            `json:"only_node"`          // node that every pod runs on, or env:NAME of a variable that holds it
-	// Fields that are merged into the spec of a pod as kubectl's strategic patches are:
-	// tolerations, affinity, runtimeClassName and others.
+	// Strategic merge patch, as kubectl patch takes it, for the spec of each pod: tolerations,
+	// affinity, runtimeClassName and others.
 	PodSpec json.RawMessage `json:"pod_spec"`
-	// Uid and gid of programs; 0 = another for each pod, so that the limit of processes, which
-	// counts those of a user on a node, holds for one sandbox alone.
+	// Uid and gid of programs; 0 = a different one for each pod. Linux counts processes per user on
+	// a node, so pods with the same uid share one limit of processes.
 	User int64 `json:"user"`
 	// Resource requests of the sandbox; unset = a quarter of the CPU limit and half of the memory
 	// limit.

@@ -259,8 +259,8 @@ func TestBuiltinTasksCoverManyBugKinds(t *testing.T) {
 }
 
 var (
-	identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z_0-9]+`)
-	placeNamed = regexp.MustCompile(`\.py\b|\bline \d`)
+	identifier   = regexp.MustCompile(`[A-Za-z_][A-Za-z_0-9]+`)
+	codeLocation = regexp.MustCompile(`\.py\b|\bline \d`)
 	// pythonWords are keywords that are also English words.
 	pythonWords = []string{"and", "as", "else", "for", "from", "if", "in", "is", "not", "or", "with"}
 	hint        = regexp.MustCompile(`\b(TODO|FIXME|XXX|HACK|(?i:bugs?|buggy))\b`)
@@ -270,8 +270,8 @@ var (
 func TestBuiltinTasksLeakNothing(t *testing.T) {
 	src, tasks := builtinList(t)
 	for _, task := range tasks {
-		if m := placeNamed.FindString(task.Instructions); m != "" {
-			t.Errorf("%s: the instructions name a place: %q", task.InstanceID, m)
+		if m := codeLocation.FindString(task.Instructions); m != "" {
+			t.Errorf("%s: the instructions name a location in the code: %q", task.InstanceID, m)
 		}
 		changed := map[string]int{}
 		for _, f := range goldFiles(t, task) {
@@ -284,7 +284,7 @@ func TestBuiltinTasksLeakNothing(t *testing.T) {
 						continue
 					}
 					for _, word := range identifier.FindAllString(l.Line, -1) {
-						changed[word] += 0
+						changed[word] += 0 // adds the word even if no removed line contains it
 						if l.Op == gitdiff.OpDelete {
 							changed[word]++
 						}

@@ -19,14 +19,14 @@ import (
 // DatasetConfig configures a source of a public dataset.
 type DatasetConfig struct {
 	Path     string              `json:"path"`     // file or directory with the rows; unset = downloaded
-	Split    string              `json:"split"`    // split; unset = the benchmark's own
+	Split    string              `json:"split"`    // split of the dataset; unset = the one that the benchmark evaluates
 	Problems Problems            `json:"problems"` // all, an id, the name of a split, or a list of ids
 	Exclude  []string            `json:"exclude"`  // ids, or prefixes of ids up to a dot, that "all" leaves out
 	Splits   map[string][]string `json:"splits"`   // further splits: a name and its ids
 	Repos    string              `json:"repos"`    // directory of git clones
 	Trees    string              `json:"trees"`    // directory of prepared repositories, named by instance id
 	Image    string              `json:"image"`    // container image; unset = the official one, build = a recipe makes the environment
-	Recipes  string              `json:"recipes"`  // file of recipes
+	Recipes  string              `json:"recipes"`  // file of recipes, which say how to build the environments of tasks
 	URL      string              `json:"url"`      // address of the rows; unset = the official dataset at a fixed revision
 	SHA256   string              `json:"sha256"`   // hash of the download
 }
