@@ -19,7 +19,7 @@ type Config struct {
 	// Spec describes every sandbox. The task supplies Workdir, Image and Python if Spec
 	// leaves them empty.
 	Spec SandboxSpec
-	// Task loses everything that Task.Public removes, so that no tool can see the fix.
+	// Task is the task. New keeps only what Task.Public returns, so that no tool can see the fix.
 	Task    schemas.Task
 	Tree    Tree
 	Toolbox Toolbox

@@ -112,8 +112,8 @@ type Session struct {
 	Eval func(ctx context.Context, limit time.Duration) (EvalReport, error)
 	// Submit ends the episode.
 	Submit func()
-	// FileChanged notifies the other tools of an edit after the current call. Their
-	// observations become part of the step's.
+	// FileChanged records an edit. After the current call, Env notifies the other tools of it
+	// and adds their observations to those of the step.
 	FileChanged func(ctx context.Context, e Edit)
 
 	locals map[any]any // see Local

@@ -37,7 +37,7 @@ type recorder struct {
 	inCall   bool             // a call is running
 	worst    float64          // worst-case cost of that call in USD
 	callID   string           // ID of that call in the shared budget
-	unlogged *schemas.Payment // of the last call, until an entry of the step log has it
+	unlogged *schemas.Payment // payment for the last call that no entry of the step log contains yet
 }
 
 // read restores the recorder from the entries of the step log.
@@ -114,7 +114,8 @@ func (r *recorder) Begin(ctx context.Context, worst float64) (context.Context, e
 	}
 	err := r.reserveShared(ctx, worst)
 	if err == nil {
-		// After any other error the log may contain the call. Its reservation then stays until
+		// If the lease is lost, the log does not contain the call, so the reservation can be
+		// released. After any other error the log may contain it, and the reservation stays until
 		// another worker reads the log.
 		if err = r.note(kindCall, callEntry{worst, r.unlogged}); errors.Is(err, engine.ErrLeaseLost) {
 			r.settleShared(&schemas.Payment{})
@@ -207,7 +208,7 @@ func (r *recorder) Step(ctx context.Context, s schemas.Step) error {
 	return nil
 }
 
-// note appends an entry even if the episode has ended.
+// note appends an entry, with a context of its own, so that it works even if the episode has ended.
 func (r *recorder) note(kind string, v any) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.turnCtx), recordTimeout)
 	defer cancel()

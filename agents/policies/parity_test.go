@@ -16,7 +16,7 @@ import (
 // An agent records its settings. It refuses an unknown setting, and the error lists the known ones.
 func TestF1SettingsAreDeclared(t *testing.T) {
 	b := &bench{}
-	res, _ := talk(t, "react", map[string]any{"sampling": map[string]any{"temperature": 0.5}, "history": map[string]any{"max_steps": 7}}, b, raw("submit", `{}`))
+	res, _ := runWithReplies(t, "react", map[string]any{"sampling": map[string]any{"temperature": 0.5}, "history": map[string]any{"max_steps": 7}}, b, raw("submit", `{}`))
 	if !strings.Contains(res.Agent.ConfigJSON, `"max_steps":7`) || !strings.Contains(res.Agent.SamplingJSON, `"temperature":0.5`) {
 		t.Errorf("%+v", res.Agent)
 	}
@@ -40,7 +40,7 @@ func TestF2AgentsByName(t *testing.T) {
 		}
 	}
 	b := &bench{}
-	if res, _ := talk(t, "froggy", nil, b, raw("submit", `{}`)); res.Agent.Name != "react" {
+	if res, _ := runWithReplies(t, "froggy", nil, b, raw("submit", `{}`)); res.Agent.Name != "react" {
 		t.Errorf("recorded as %s", res.Agent.Name)
 	}
 	_, err := agents.Registry.Build("my.package.Agent", nil, agents.Deps{Task: task()})
@@ -52,8 +52,8 @@ func TestF2AgentsByName(t *testing.T) {
 // The prompts are rendered once and do not change. Each request contains all observations so far.
 func TestF5PromptsAreRenderedOnce(t *testing.T) {
 	b := &bench{extra: []schemas.Observation{{Source: "eval", Text: "2 failed"}}}
-	_, srv := talk(t, "react", nil, b, raw("view", `{"path":"a"}`), raw("view", `{"path":"b"}`), raw("submit", `{}`))
-	log := asked(t, srv)
+	_, srv := runWithReplies(t, "react", nil, b, raw("view", `{"path":"a"}`), raw("view", `{"path":"b"}`), raw("submit", `{}`))
+	log := requestBodies(t, srv)
 	if len(log) != 3 {
 		t.Fatalf("%d requests", len(log))
 	}

@@ -53,14 +53,14 @@ func answersOf(steps []schemas.Step) []string {
 	return out
 }
 
-// changed is a library whose view shows a different line.
-type changed struct{ library }
+// changedLibrary is a library whose view shows a different line.
+type changedLibrary struct{ library }
 
-func (c *changed) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+func (c *changedLibrary) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
 	return c.Step(ctx, call)
 }
 
-func (c *changed) Step(ctx context.Context, call schemas.ToolCall) (env.Info, error) {
+func (c *changedLibrary) Step(ctx context.Context, call schemas.ToolCall) (env.Info, error) {
 	info, err := c.library.Step(ctx, call)
 	if call.Name == "view" {
 		info.Observation.Text = strings.Replace(info.Observation.Text, "    2  x = 1", "    3  x = 2", 1)
@@ -102,7 +102,7 @@ func TestReplayOfBothConversations(t *testing.T) {
 func TestReplayReportsDivergence(t *testing.T) {
 	_, whole, _ := seekAndSolve(t, nil, []mock.Turn{mocktest.Tool("view", map[string]any{"path": "m.py"}), handOver(3)}, []mock.Turn{mocktest.Tool("submit", nil)})
 	deps := agents.Deps{Recording: recordingOf(whole), Tools: libraryTools()}
-	l := &changed{}
+	l := &changedLibrary{}
 	res := episode(t, l, build(t, "replay", map[string]any{"from": "run"}, deps))
 	last := res.Steps[len(res.Steps)-1]
 	if !slices.Equal(res.Diverged, []int{3, 4}) || res.Compared != 2 || res.ExitReason != schemas.ExitGaveUp {
@@ -113,7 +113,7 @@ func TestReplayReportsDivergence(t *testing.T) {
 	}
 	// Steps that an earlier delivery recorded are also compared with the recording.
 	rec := earlierSteps{steps: res.Steps[:4]}
-	again, err := agents.Run(t.Context(), agents.Config{Env: &changed{}, Policy: build(t, "replay", map[string]any{"from": "run"}, deps), Task: task(), Recorder: rec})
+	again, err := agents.Run(t.Context(), agents.Config{Env: &changedLibrary{}, Policy: build(t, "replay", map[string]any{"from": "run"}, deps), Task: task(), Recorder: rec})
 	if err != nil || !slices.Equal(again.Diverged, res.Diverged) || again.Replayed != 4 {
 		t.Errorf("resumed after %d steps, diverged %v, %v", again.Replayed, again.Diverged, err)
 	}

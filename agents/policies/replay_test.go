@@ -47,7 +47,7 @@ func TestF12RecordingThenModel(t *testing.T) {
 	if n := len(srv.Log()); n != 2 {
 		t.Errorf("%d requests", n)
 	}
-	messages := asked(t, srv)[0].Messages
+	messages := requestBodies(t, srv)[0].Messages
 	if len(messages) != 6 || messages[2].Content != "first" || messages[3].Content != `view {"n":0}` || messages[4].Content != "second" {
 		t.Errorf("the model was sent %+v", messages)
 	}

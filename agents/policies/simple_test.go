@@ -14,8 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// talk runs an episode of an agent whose model is a mock server that answers with turns.
-func talk(t *testing.T, kind string, with map[string]any, b *bench, turns ...mock.Turn) (agents.Result, *mocktest.Server) {
+// runWithReplies runs an episode of an agent whose model is a mock server that answers with turns.
+func runWithReplies(t *testing.T, kind string, with map[string]any, b *bench, turns ...mock.Turn) (agents.Result, *mocktest.Server) {
 	t.Helper()
 	// Without Rewrites, the server would report that debug5 changes its tools.
 	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: turns, Rewrites: strings.HasPrefix(kind, "debug")}}})
@@ -26,8 +26,8 @@ func talk(t *testing.T, kind string, with map[string]any, b *bench, turns ...moc
 	return episode(t, b, build(t, kind, with, agents.Deps{Client: client})), srv
 }
 
-// sent holds the parts of a request body that tests check.
-type sent struct {
+// requestBody holds the parts of a request body that tests check.
+type requestBody struct {
 	Tools    []struct{ Function struct{ Name string } }
 	Choice   any `json:"tool_choice"`
 	Messages []struct {
@@ -36,7 +36,7 @@ type sent struct {
 	}
 }
 
-func (s sent) toolNames() []string {
+func (s requestBody) toolNames() []string {
 	var out []string
 	for _, t := range s.Tools {
 		out = append(out, t.Function.Name)
@@ -44,11 +44,11 @@ func (s sent) toolNames() []string {
 	return out
 }
 
-func asked(t *testing.T, srv *mocktest.Server) []sent {
+func requestBodies(t *testing.T, srv *mocktest.Server) []requestBody {
 	t.Helper()
-	var out []sent
+	var out []requestBody
 	for _, r := range srv.Log() {
-		var body sent
+		var body requestBody
 		if err := json.Unmarshal(r.Body, &body); err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +82,7 @@ func TestF9TextProtocolOverHTTP(t *testing.T) {
 		{Name: "edit", Description: "change a file", Parameters: json.RawMessage(`{"type":"object","required":["path"],"properties":{"path":{"type":"string"},"start":{"type":"integer"},"new_code":{"type":"string"}}}`)},
 		{Name: "submit", Description: "end", Parameters: json.RawMessage(`{"type":"object"}`)},
 	}}
-	res, srv := talk(t, "simple_agent", map[string]any{"sampling": map[string]any{"tool_choice": "required"}}, b, turns...)
+	res, srv := runWithReplies(t, "simple_agent", map[string]any{"sampling": map[string]any{"tool_choice": "required"}}, b, turns...)
 	if res.ExitReason != schemas.ExitSubmitted || res.Agent.Name != "simple" || res.Agent.ToolCallStyle != "text" {
 		t.Fatalf("exit %s, %+v", res.ExitReason, res.Agent)
 	}
@@ -99,7 +99,7 @@ func TestF9TextProtocolOverHTTP(t *testing.T) {
 	if diff := cmp.Diff([]string{"", schemas.ErrNotExecuted, schemas.ErrNoToolCall, schemas.ErrBadArguments, schemas.ErrUnknownTool, schemas.ErrCutOff, "", ""}, classes); diff != "" {
 		t.Error(diff)
 	}
-	log := asked(t, srv)
+	log := requestBodies(t, srv)
 	last := log[len(log)-1].Messages
 	for i, m := range last {
 		role := map[bool]string{true: "assistant", false: "user"}[i%2 == 0]

@@ -23,7 +23,7 @@ func offered(names ...string) []schemas.ToolSchema {
 // runs it.
 func TestRewriteHasNoDebugger(t *testing.T) {
 	b := &bench{tools: offered("eval", "pdb", "edit", "submit")}
-	res, srv := talk(t, "rewrite", nil, b, raw("pdb", `{"command":"b m.py:2"}`), raw("edit", `{}`), raw("submit", `{}`))
+	res, srv := runWithReplies(t, "rewrite", nil, b, raw("pdb", `{"command":"b m.py:2"}`), raw("edit", `{}`), raw("submit", `{}`))
 	if res.ExitReason != schemas.ExitSubmitted || res.Agent.Name != "rewrite" {
 		t.Fatal(res.ExitReason, res.Agent)
 	}
@@ -33,7 +33,7 @@ func TestRewriteHasNoDebugger(t *testing.T) {
 	if s := res.Steps[3]; s.Observation.ErrorClass != schemas.ErrUnknownTool || !strings.Contains(s.Observation.Text, "Call one of: eval, edit, submit.") {
 		t.Errorf("%+v", s.Observation)
 	}
-	for _, body := range asked(t, srv) {
+	for _, body := range requestBodies(t, srv) {
 		if slices.Contains(body.toolNames(), "pdb") || strings.Contains(body.Messages[0].Content, "pdb") {
 			t.Errorf("shown %v, told %s", body.toolNames(), body.Messages[0].Content)
 		}
@@ -53,7 +53,7 @@ func TestDebug5UnlocksTheDebugger(t *testing.T) {
 		{ToolCalls: []mock.Call{{Name: "edit"}, {Name: "pdb"}}}, // failed edit 3; the request for this turn did not offer pdb
 		raw("pdb", `{"command":"w"}`), raw("submit", `{}`),
 	}
-	res, srv := talk(t, "debug_5_agent", map[string]any{"after": 3}, b, turns...)
+	res, srv := runWithReplies(t, "debug_5_agent", map[string]any{"after": 3}, b, turns...)
 	if res.ExitReason != schemas.ExitSubmitted || res.Agent.Name != "debug5" || !strings.Contains(res.Agent.ConfigJSON, `"after":3`) {
 		t.Fatal(res.ExitReason, res.Agent)
 	}
@@ -70,7 +70,7 @@ func TestDebug5UnlocksTheDebugger(t *testing.T) {
 	if len(notes) != 1 || notes[0] != "edit: [From now on you can also call: pdb.]" || len(sets) != 2 || len(res.ToolSets) != 2 {
 		t.Errorf("notes %q, %d sets of tools", notes, len(sets))
 	}
-	for i, body := range asked(t, srv) {
+	for i, body := range requestBodies(t, srv) {
 		if got := slices.Contains(body.toolNames(), "pdb"); got != (i >= 6) {
 			t.Errorf("request %d shows %v", i, body.toolNames())
 		}
@@ -84,13 +84,13 @@ func TestDebug5UnlocksTheDebugger(t *testing.T) {
 // debugger again.
 func TestDebug5CountsFailedEdits(t *testing.T) {
 	b := &bench{tools: offered("eval", "pdb", "edit", "submit")} // evaluations pass after the first edit
-	res, srv := talk(t, "debug5", map[string]any{"after": 2}, b,
+	res, srv := runWithReplies(t, "debug5", map[string]any{"after": 2}, b,
 		raw("edit", `{"n":1}`), raw("eval", `{}`), raw("edit", `{"n":2}`), raw("eval", `{}`),
 		raw("edit", `{"n":3}`), raw("edit", `{"n":4}`), raw("eval", `{}`), raw("submit", `{}`))
 	if res.ExitReason != schemas.ExitSubmitted {
 		t.Fatal(res.ExitReason)
 	}
-	for i, body := range asked(t, srv) {
+	for i, body := range requestBodies(t, srv) {
 		if got := slices.Contains(body.toolNames(), "pdb"); got != (i >= 6) {
 			t.Errorf("request %d shows %v", i, body.toolNames())
 		}

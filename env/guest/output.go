@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// capture keeps the beginning and the end of what is written to it, max bytes in all.
+// capture keeps the beginning and the end of what is written to it, max bytes in total.
 type capture struct {
 	max   int64
 	head  []byte

@@ -66,8 +66,8 @@ func relay(path string) error {
 }
 
 // waitForRelays is the first process of the container in which relays run. It returns soon
-// after the last of them has ended, so that a pod ends by itself when its host is gone. It
-// waits for the first relay as long as first says.
+// after the last of them has ended, so that a pod ends by itself when its host is gone. first
+// is how long it waits for the first relay.
 func waitForRelays(first time.Duration) error {
 	last := time.Now().Add(max(first-relayGrace, 0))
 	for time.Since(last) < relayGrace {

@@ -60,8 +60,8 @@ type Pair struct {
 
 // Compare runs one test in two versions of a tree and finds where the runs begin to differ.
 // Each version is given as a patch of tree, nil for tree itself. Compare runs the fixed version
-// twice and ignores variables that differ between these runs. What differs between runs of the
-// buggy version alone is an effect of the bug, so that one run of it is enough. Compare maps the
+// twice and ignores variables that differ between these runs. One run of the buggy version is
+// enough, because a difference between two of its runs would be an effect of the bug. Compare maps the
 // lines of both versions to lines of tree.
 func Compare(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, buggy, fixed []byte, test string) (Pair, error) {
 	p := Pair{Test: test}

@@ -22,8 +22,8 @@ type Recording struct {
 // Run returns the run.
 func (r *Recording) Run() Run { return r.run.public() }
 
-// runOrReuse returns the run of a recording, which may be nil, if it is of the same tree, and otherwise
-// a new run.
+// runOrReuse runs the tests of a tree in a fresh sandbox. If recording is not nil and is a run of the
+// same tree, runOrReuse returns that run instead.
 func runOrReuse(ctx context.Context, cfg Config, t schemas.Task, tree string, variant Variant, recording *Recording) (testRun, error) {
 	if recording == nil || recording.tree != tree {
 		return runFresh(ctx, cfg, t, tree, variant)

@@ -31,10 +31,11 @@ func azureScript(key string) mock.Script {
 	return mock.Script{Key: key, Models: []string{"mine"}, Sessions: []mock.Session{{Turns: []mock.Turn{mocktest.Text("hello")}, Repeat: true}}}
 }
 
-// entra is a token server that issues numbered tokens to clients with the right secret.
-func entra(t *testing.T) (address string, given *atomic.Int64) {
+// entra starts a token server that issues numbered tokens to clients with the right secret. issued
+// counts them.
+func entra(t *testing.T) (address string, issued *atomic.Int64) {
 	t.Helper()
-	given = &atomic.Int64{}
+	issued = &atomic.Int64{}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if r.FormValue("client_secret") != secret || r.URL.Path != "/ten/oauth2/v2.0/token" || r.FormValue("scope") != "res/.default" || r.FormValue("grant_type") != "client_credentials" {
@@ -42,10 +43,10 @@ func entra(t *testing.T) (address string, given *atomic.Int64) {
 			fmt.Fprintf(w, `{"error":"invalid_client","error_description":"wrong secret %s"}`, r.FormValue("client_secret"))
 			return
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": fmt.Sprintf("token-%d", given.Add(1)), "token_type": "Bearer", "expires_in": 3600})
+		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": fmt.Sprintf("token-%d", issued.Add(1)), "token_type": "Bearer", "expires_in": 3600})
 	}))
 	t.Cleanup(srv.Close)
-	return srv.URL, given
+	return srv.URL, issued
 }
 
 var hello = llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}}
@@ -86,7 +87,7 @@ func TestG12AzureKeyAndDeployment(t *testing.T) {
 }
 
 func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
-	at, given := entra(t)
+	at, issued := entra(t)
 	with := map[string]any{"scope": "res/.default", "tenant": "ten", "client_id": "app", "client_secret": "env:TEST_KEY", "authority": at}
 	srv := mocktest.Serve(t, azureScript("token-1"))
 	c, err := azure(t, srv, with)
@@ -98,25 +99,25 @@ func TestG12AzureTokensAreKeptAndRenewedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if given.Load() != 1 {
-		t.Errorf("%d tokens requested for three calls", given.Load())
+	if issued.Load() != 1 {
+		t.Errorf("%d tokens requested for three calls", issued.Load())
 	}
 	// If a token is revoked early, the client requests another one and retries the call.
-	moved := mocktest.Serve(t, azureScript("token-3"))
-	if c, err = azure(t, moved, with); err != nil {
+	revoking := mocktest.Serve(t, azureScript("token-3"))
+	if c, err = azure(t, revoking, with); err != nil {
 		t.Fatal(err)
 	}
-	if resp, err := c.Chat(t.Context(), hello); err != nil || resp.Reply.Message != "hello" || given.Load() != 3 {
-		t.Errorf("after %d tokens: %v", given.Load(), err)
+	if resp, err := c.Chat(t.Context(), hello); err != nil || resp.Reply.Message != "hello" || issued.Load() != 3 {
+		t.Errorf("after %d tokens: %v", issued.Load(), err)
 	}
 	// If the new token is refused as well, the client returns the error.
-	never := mocktest.Serve(t, azureScript("no token"))
-	if c, err = azure(t, never, with); err != nil {
+	refusing := mocktest.Serve(t, azureScript("no token"))
+	if c, err = azure(t, refusing, with); err != nil {
 		t.Fatal(err)
 	}
 	_, err = c.Chat(t.Context(), hello)
-	if llms.ClassOf(err) != llms.ClassAuth || given.Load() != 5 || strings.Contains(err.Error(), "token-") {
-		t.Errorf("after %d tokens: %v", given.Load(), err)
+	if llms.ClassOf(err) != llms.ClassAuth || issued.Load() != 5 || strings.Contains(err.Error(), "token-") {
+		t.Errorf("after %d tokens: %v", issued.Load(), err)
 	}
 	with["tenant"] = "elsewhere"
 	if c, err = azure(t, srv, with); err != nil {

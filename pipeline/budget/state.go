@@ -195,8 +195,8 @@ func (d *draft) markLost(episode string) {
 	d.Open[episode], d.changed = sh, true
 }
 
-// restore sets the share of an episode to spent, the sum of the calls in its step log. It ignores
-// an earlier delivery than the last one.
+// restore sets the share of an episode to spent, the sum of the calls in its step log. If the job
+// was delivered again since the given delivery, restore does nothing.
 func (d *draft) restore(episode, task string, delivery int, spent float64) error {
 	sh, open := d.Open[episode]
 	if !open {
@@ -220,8 +220,8 @@ func (d *draft) restore(episode, task string, delivery int, spent float64) error
 	return nil
 }
 
-// closeShare closes the share of an episode that no worker executes any longer. It ignores an
-// earlier delivery than the last one, and a share with a running call.
+// closeShare closes the share of an episode that no worker executes any longer. It does nothing if
+// the job was delivered again since the given delivery, or if a call of the share is running.
 func (d *draft) closeShare(episode string, delivery int) error {
 	sh, open := d.Open[episode]
 	if !open || sh.Delivery > delivery || sh.Held > 0 {

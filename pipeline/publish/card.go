@@ -22,25 +22,25 @@ var cardTemplate = template.Must(template.New("card").Funcs(template.FuncMap{
 
 // card is the data of the template.
 type card struct {
-	M            schemas.Manifest
-	S            Stats
-	C            Contamination
+	M            schemas.Manifest // of the version
+	S            Stats            // of its episodes
+	C            Contamination    // tasks and episodes of public benchmarks
 	About        string
 	Size         string
 	Configs      []cardConfig
 	License      string   // one of the Hub's license names, a YAML list of them, other or unknown
 	Origins      []string // source_datasets
 	SelectionArg string   // the selection as a command-line argument
-	TopRepos     []string
-	Criteria     []string
-	Combined     []string
+	TopRepos     []string // the repositories with the most episodes
+	Criteria     []string // keys of Stats.Criteria, most frequent first
+	Combined     []string // the most frequent keys of Stats.Combined
 	Plots        []Plot
 	Tables       []schemas.TableDoc // tables of the version
 	GoldMasked   int
 	Imported     string // format of imported episodes; "" for runs
 	Runs         []string
 	Rebuild      string // command that recreates the version
-	OwnRecipe    bool   // whether the selection is not built in
+	OwnRecipe    bool   // the selection is the user's, not a built-in one
 	Citation     string
 }
 

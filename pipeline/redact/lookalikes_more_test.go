@@ -1,6 +1,7 @@
 package redact
 
-// moreLookAlikes continues lookAlikes.
+// moreLookAlikes continues lookAlikes, the texts that resemble secrets but must not be redacted. That
+// constant documents the format.
 const moreLookAlikes = `connect(host, user, password)
 connect("host", 8080, "localhost2")
 connect("clicked", self.on_click2, "x")

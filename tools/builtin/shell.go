@@ -82,7 +82,7 @@ readonly -f __tracesmith_save __tracesmith_frame __tracesmith_status
 trap '[[ $BASHPID = $$ ]] && __tracesmith_save' EXIT
 `
 
-// input returns the input with which the shell runs a builtin with its arguments. The shell
+// input returns the line to write to the shell so that it runs a builtin with arguments. The shell
 // first sends a frame, which distinguishes a shell that was already dead from a shell that the
 // command ended. A shell that is restricted, out of descriptors, or that reads "[[" and "{" as commands
 // (as bash does after certain syntax errors) sends no frame, and run replaces it. The input is
@@ -157,7 +157,7 @@ func (sh *shell) run(ctx context.Context, s *env.Session, command string, limit 
 			err = errors.Join(err, sh.stop(detached))
 		}
 	}()
-	for range 3 { // the current shell if it is dead, one with the saved state, one without
+	for range 3 { // up to three shells: the current one, a new one with the saved state, a new one without it
 		fresh := sh.term == nil
 		last := fresh && !sh.saved
 		bound := time.Until(end)

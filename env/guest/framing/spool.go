@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Spool keeps the first and the last bytes written to it, Limit in all, and counts the rest. The
+// Spool keeps the first and the last bytes written to it, Limit bytes in total, and counts the rest. The
 // zero value keeps nothing. A Spool is not safe for concurrent use.
 type Spool struct {
 	Limit int

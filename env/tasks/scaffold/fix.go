@@ -27,7 +27,7 @@ type Fix struct {
 type FixError struct{ Rev, Why, Remedy string }
 
 func (e *FixError) Error() string {
-	return fmt.Sprintf("commit %s does not make a task: %s: %s", e.Rev, e.Why, e.Remedy)
+	return fmt.Sprintf("commit %s cannot be made into a task: %s: %s", e.Rev, e.Why, e.Remedy)
 }
 
 // ReadFix splits a commit into its changes to the program and to the tests. The error is a *FixError if the commit

@@ -46,7 +46,7 @@ func (w *worker) ordinary(ctx context.Context, index int, r *rand.Rand) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	w.soak.tally.ordinary(index, name, a, wrong)
+	w.soak.tally.addOrdinary(index, name, a, wrong)
 	return wrong == "" && a.Err == nil
 }
 

@@ -164,7 +164,7 @@ func (w *worker) open(ctx context.Context) error {
 	}
 	w.harness = &hostile.Harness{Env: e, Sandbox: sandbox, Isolated: w.soak.cfg.Isolated}
 	w.calls, w.state = 0, state{}
-	w.soak.tally.sandbox()
+	w.soak.tally.addSandbox()
 	return w.harness.Reset(ctx)
 }
 
@@ -183,7 +183,7 @@ func (w *worker) hostile(ctx context.Context, index int, r *rand.Rand) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	w.soak.tally.hostile(index, v)
+	w.soak.tally.addHostile(index, v)
 	w.state = state{} // the case may have changed anything
 	w.harness.ForgetDebugger()
 	return !v.Died && v.Err == nil && !v.Failed()

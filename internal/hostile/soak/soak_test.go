@@ -76,15 +76,15 @@ func TestCasesAreCounted(t *testing.T) {
 		"failed":     {hostile.Verdict{Err: errors.New("x")}, func(r Report) int { return r.Failed }},
 	} {
 		s := newTally()
-		s.hostile(4, c.v)
+		s.addHostile(4, c.v)
 		if r := s.report(0); c.count(r) != 1 || r.OK() || len(r.Failures) != 1 || !strings.HasPrefix(r.Failures[0], "call 4, ") {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
 	s := newTally()
 	late := hostile.Answer{Limit: time.Second, Took: time.Second + hostile.Grace + 250*time.Millisecond}
-	s.hostile(1, hostile.Verdict{Case: hostile.Case{Name: "slow"}, Answer: late})
-	s.hostile(2, hostile.Verdict{Answer: hostile.Answer{Limit: time.Second, Took: time.Second + hostile.Grace}})
+	s.addHostile(1, hostile.Verdict{Case: hostile.Case{Name: "slow"}, Answer: late})
+	s.addHostile(2, hostile.Verdict{Answer: hostile.Answer{Limit: time.Second, Took: time.Second + hostile.Grace}})
 	r := s.report(0)
 	if !r.OK() || r.Late != 1 || r.WorstLate != 250 || r.LateCase != "slow" || r.Hostile != 2 {
 		t.Errorf("%+v", r)

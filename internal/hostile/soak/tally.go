@@ -60,13 +60,16 @@ func newTally() tally {
 	return tally{r: Report{Schema: "tracesmith.soak.commands/2", Surfaces: map[string]int{}, Cases: map[string]int{}}}
 }
 
-func (t *tally) sandbox() {
+// addSandbox counts a new sandbox.
+func (t *tally) addSandbox() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.r.Sandboxes++
 }
 
-func (t *tally) ordinary(index int, tool string, a hostile.Answer, wrong string) {
+// addOrdinary counts an ordinary call of a tool. wrong says what is wrong with the answer; "" if
+// nothing is.
+func (t *tally) addOrdinary(index int, tool string, a hostile.Answer, wrong string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.r.Calls++
@@ -87,7 +90,8 @@ func (t *tally) ordinary(index int, tool string, a hostile.Answer, wrong string)
 	t.addFailure(index, "ordinary "+tool, fmt.Sprintf("%s %v", wrong, a.Err))
 }
 
-func (t *tally) hostile(index int, v hostile.Verdict) {
+// addHostile counts a hostile case.
+func (t *tally) addHostile(index int, v hostile.Verdict) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.r.Calls++

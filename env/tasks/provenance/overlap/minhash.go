@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Shingle is the number of words in each run that a signature covers.
+// Shingle is the length of a shingle: a Signature covers all runs of this many consecutive words.
 const Shingle = 5
 
 // minima is the number of values in a signature.

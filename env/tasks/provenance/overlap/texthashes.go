@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Gram is the number of words in each run that the grams of TextHashes cover.
+// Gram is the length of a gram: each hash in TextHashes.Grams covers this many consecutive words.
 const Gram = 13
 
 // TextHashes identifies a text without containing it.
