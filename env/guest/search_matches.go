@@ -46,7 +46,8 @@ func (s *fileMatches) addMatch(n int64, line []byte, size int64, at int) {
 	s.contextLeft = s.all.req.Context
 }
 
-// addOther adds a line that does not match if it is a context line of a match.
+// addOther handles a line that does not match. It adds the line if it is a context line after a
+// match, and otherwise keeps it, because it may be a context line before the next match.
 func (s *fileMatches) addOther(n int64, line []byte, size int64) {
 	switch {
 	case s.all.full || s.all.req.Context == 0:

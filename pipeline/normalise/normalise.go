@@ -19,8 +19,8 @@ import (
 func Episode(ep *schemas.Episode, cfg Config) (sinks.Staged, error) {
 	red := redact.New(cfg.Secrets)
 	out, err := normaliseOnce(ep, cfg, red)
-	if wiser := red.WithLearned(cfg.Secrets); err == nil && wiser != nil {
-		red = wiser
+	if second := red.WithLearned(cfg.Secrets); err == nil && second != nil {
+		red = second
 		out, err = normaliseOnce(ep, cfg, red)
 	}
 	if err == nil { // search the result again, so that a missed secret is never staged

@@ -60,7 +60,7 @@ func (f *finder) separate() []span {
 
 // runRule applies a rule to the text around its keyword at text[from:to].
 func (f *finder) runRule(r *rule, from, to int) {
-	if r.sign && !f.mayAssign(to) {
+	if r.assigned && !f.mayAssign(to) {
 		f.work.spend(1)
 		return
 	}
@@ -138,8 +138,9 @@ func (f *finder) mayAssign(to int) bool {
 	return to < end && strings.IndexByte("=>:|?,", f.text[to]) >= 0
 }
 
-// runLength returns how many key characters follow from without a gap, up to end, less the first
-// shortRun, which cost nothing extra. Expressions read all of them before they fail.
+// runLength returns the length of the run of key characters that starts at from, as far as end.
+// Expressions read such a run completely before they fail. The first shortRun characters do not
+// count, because reading them is part of the base cost.
 func (f *finder) runLength(from, end int) int {
 	for f.runEnd = max(f.runEnd, from); f.runEnd < len(f.text) && inKey[f.text[f.runEnd]]; f.runEnd++ {
 	}
@@ -160,14 +161,15 @@ func (f *finder) isSecret(r *rule, s *span, begin int) bool {
 	case r.vendor:
 		return !wordAt(f.text, s.to) && (uuid.MatchString(value) || generated(value)) && f.secretVendor(begin, s.from, value)
 	}
-	if r.mixed && !generated(value) && !generated(value[:min(len(value), keySize)]) {
+	if r.generated && !generated(value) && !generated(value[:min(len(value), keySize)]) {
 		return false
 	}
-	apart := begin == 0 || !alnum(f.text[begin]) || !alnum(f.text[begin-1]) || escaped(f.text[:begin]) || !r.begins && f.taken[0] < begin && begin <= f.taken[1]
+	// atStart: the match does not continue a word before it, except directly after another secret.
+	atStart := begin == 0 || !alnum(f.text[begin]) || !alnum(f.text[begin-1]) || escaped(f.text[:begin]) || !r.wordStart && f.taken[0] < begin && begin <= f.taken[1]
 	switch {
-	case r.bare && (!apart || wordAt(f.text, s.to) || !generated(value)), !apart && r.begins:
+	case r.shortKeyword && (!atStart || wordAt(f.text, s.to) || !generated(value)), !atStart && r.wordStart:
 		return false
-	case !apart && (len(value) < keySize && !hasLetterAndDigit(value) || r.mixed && (len(value) < keySize || !mixed(value))): // such as the end of "task-1" or "disk-a2b"
+	case !atStart && (len(value) < keySize && !hasLetterAndDigit(value) || r.generated && (len(value) < keySize || !mixed(value))): // such as the end of "task-1" or "disk-a2b"
 		return false
 	}
 	if rest := s.to; rest < len(f.text) && alnum(f.text[rest]) {

@@ -20,22 +20,22 @@ const (
 
 // rule finds one kind of secret.
 type rule struct {
-	kind     string
-	re       *regexp.Regexp
-	group    int     // of the secret in re; 0: the first group that matches
-	back     int     // how many bytes before its keyword a match may begin; 0 if it begins with the keyword
-	ahead    int     // how many bytes after its keyword a match may extend
-	needs    string  // must follow the keyword in the window, unless ""
-	entropy  float64 // minimum entropy of the secret in bits per character
-	vendor   bool    // the keyword is the name of a vendor, followed by an arbitrary value
-	line     bool    // the expression reads to the end of the line
-	sign     bool    // a vendor rule that requires an assignment
-	password bool    // the value must look like a password
-	striking bool    // the password must not look like a name
-	mixed    bool    // the value must look generated, with letters and digits
-	begins   bool    // a match must not begin within a word, because the keyword may be part of a word
-	cost     int     // work of a run that finds nothing
-	bare     bool    // the keyword is very short, so the secret must not adjoin other letters or digits
+	kind         string
+	re           *regexp.Regexp
+	group        int     // of the secret in re; 0: the first group that matches
+	back         int     // maximum number of bytes before the keyword at which a match may begin; 0 if matches begin with the keyword
+	ahead        int     // maximum number of bytes after the keyword that a match may contain
+	needs        string  // must follow the keyword in the window, unless ""
+	entropy      float64 // minimum entropy of the secret in bits per character
+	vendor       bool    // the keyword is the name of a vendor, followed by an arbitrary value
+	line         bool    // the expression reads to the end of the line
+	assigned     bool    // a vendor rule whose value must be assigned to the name of the vendor
+	password     bool    // the value must look like a password
+	striking     bool    // the password must not look like a name
+	generated    bool    // the value must look generated, with letters and digits
+	wordStart    bool    // a match must begin at the start of a word, because the keyword may also be part of a word
+	cost         int     // cost of one run of re that finds nothing, in units of work (see meter)
+	shortKeyword bool    // the keyword is very short, so the secret must not adjoin other letters or digits
 }
 
 // command is a command that takes a secret after a flag that does not name it, such as

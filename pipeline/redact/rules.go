@@ -108,14 +108,14 @@ var compiled = sync.OnceValue(func() *dictionary {
 			if r.Regex == "" || i > 0 && excludedRules.MatchString(r.ID) {
 				continue
 			}
-			c := &rule{kind: r.Kind, group: r.SecretGroup, ahead: window, needs: r.Needs, entropy: min(r.Entropy, capBits), password: r.Value == "password" || r.Value == "striking", striking: r.Value == "striking", mixed: r.Value == "generated"}
+			c := &rule{kind: r.Kind, group: r.SecretGroup, ahead: window, needs: r.Needs, entropy: min(r.Entropy, capBits), password: r.Value == "password" || r.Value == "striking", striking: r.Value == "striking", generated: r.Value == "generated"}
 			if c.kind == "" {
 				c.kind = kindOf(r.ID)
 			}
 			bounded := strings.HasPrefix(r.Regex, `\b`)
 			expr := c.shorten(r.Regex)
 			c.line = strings.Contains(expr, `[^\n`)
-			c.sign = c.vendor && !strings.Contains(expr, `|\b`)
+			c.assigned = c.vendor && !strings.Contains(expr, `|\b`)
 			begins := prefixes(expr)
 			if slices.Contains(begins, "") {
 				if len(r.Keywords) == 0 {
@@ -130,8 +130,8 @@ var compiled = sync.OnceValue(func() *dictionary {
 			for _, b := range begins {
 				k := word(b)
 				k.rules = append(k.rules, c)
-				c.bare = c.bare || len(b) < 3
-				c.begins = c.begins || bounded && (i == 0 || !strings.ContainsAny(b, "_-.~"))
+				c.shortKeyword = c.shortKeyword || len(b) < 3
+				c.wordStart = c.wordStart || bounded && (i == 0 || !strings.ContainsAny(b, "_-.~"))
 			}
 		}
 	}

@@ -169,7 +169,7 @@ func (r gcReport) print(s *State) error {
 		fmt.Fprintln(s.Stdout, "nothing to clean up")
 		return nil
 	}
-	w := newTable(s.Stdout, "STATUS\tKIND\tAGE\tNAME\tWHAT FOR")
+	w := newTable(s.Stdout, "STATUS\tKIND\tAGE\tNAME\tPURPOSE")
 	for _, i := range r.Items {
 		age, what := "-", i.What
 		if i.Since != nil {

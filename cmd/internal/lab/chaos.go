@@ -63,7 +63,7 @@ refuses objects, loses answers and cuts objects in half.`,
 	}
 	fl := c.Flags()
 	fl.IntVar(&f.cfg.Episodes, "episodes", 60, "episodes of the batch")
-	fl.IntVar(&f.cfg.Faults, "faults", 30, "faults to make, all kinds in turn")
+	fl.IntVar(&f.cfg.Faults, "faults", 30, "number of faults to inject, distributed evenly over the kinds")
 	fl.Uint64Var(&f.cfg.Seed, "seed", 1, "seed of the plan")
 	fl.StringSliceVar(&f.kinds, "kinds", nil, fmt.Sprintf("only these faults: %v; with --fleet %v; with --sandbox docker %s instead of %s; with --store also %s (default all)",
 		chaos.Kinds(), chaos.FleetKinds(), chaos.Container, chaos.Guest, chaos.StoreSilence))
@@ -333,9 +333,9 @@ func printChaos(s *cli.State, r chaos.Report) error {
 	row("processes", "%d", r.Starts)
 	row("episodes", "%d expected, %d staged, %d published", r.Sets.Expected, r.Sets.Staged, r.Sets.Published)
 	row("calls", "%d = %d recorded + %d failed + %d lost in flight", r.Calls.Made, r.Calls.Answered, r.Calls.Failed, r.Calls.Lost)
-	row("model server", "%d requests, %d answered, %d again", r.Server.Requests, r.Server.Answered, r.Server.Again)
+	row("model server", "%d requests, %d answered, %d of them for turns that already had an answer", r.Server.Requests, r.Server.Answered, r.Server.Again)
 	if r.Fleet > 0 {
-		row("fleet", "3 NATS servers, a coordinator, %d workers; jobs handed out again: %d", r.Fleet, r.HandedAgain)
+		row("fleet", "3 NATS servers, a coordinator, %d workers; jobs delivered again: %d", r.Fleet, r.HandedAgain)
 	} else {
 		row("resumed in", "%.0f ms, at most %.0f (%d restarts; bound %.0f)", r.Resume.Median, r.Resume.Max, r.Resume.N, r.Resume.Within)
 	}

@@ -25,7 +25,8 @@ const (
 	shortShapeWords       = 16
 	maxLineWords          = 60 // longer lines are not compared as a whole
 	minFunctionWords      = 9
-	minPlainFunctionWords = 12 // for a function that does not use a builtin
+	minPlainFunctionWords = 12   // for a function that does not use a builtin
+	maxFunctionWords      = 4000 // longer functions are not compared as a whole
 )
 
 // hit is a part of a text that may match a needle: the tokens from first to last.
@@ -225,7 +226,7 @@ func (s *scanner) functionHits(t text, toks []token, each func(hit)) {
 		for _, tok := range toks[first:last] {
 			builtin = builtin || tok.word && builtinNames[tok.hash]
 		}
-		if n := last - first; n < minFunctionWords || n < minPlainFunctionWords && !builtin || n > 4000 {
+		if n := last - first; n < minFunctionWords || n < minPlainFunctionWords && !builtin || n > maxFunctionWords {
 			continue
 		}
 		each(hit{wholeFunction, s.shapeHash(toks, first, last-first, s.renamable), first, last - 1})
