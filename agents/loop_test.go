@@ -15,18 +15,18 @@ import (
 // The loop ends after MaxSteps turns, and before the first turn if the tests pass at the reset. An
 // error of the model is returned unchanged, with the steps so far.
 func TestF11LoopEndsWhereItShould(t *testing.T) {
-	p := &plan{turns: []any{calls("add")}}
-	res, err := run(t, &world{}, p, func(cfg *agents.Config) { cfg.Limits.MaxSteps = 1 })
+	p := &scriptedPolicy{turns: []any{calls("add")}}
+	res, err := run(t, &counterEnv{}, p, func(cfg *agents.Config) { cfg.Limits.MaxSteps = 1 })
 	if err != nil || res.ExitReason != schemas.ExitMaxSteps || len(p.asked) != 1 {
 		t.Errorf("exit %s, asked %d times, %v", res.ExitReason, len(p.asked), err)
 	}
 	passed := true
-	p = &plan{turns: []any{calls("add")}}
-	if res, err = run(t, &world{passed: &passed}, p, nil); err != nil || res.ExitReason != schemas.ExitResolvedAtReset || len(p.asked) != 0 {
+	p = &scriptedPolicy{turns: []any{calls("add")}}
+	if res, err = run(t, &counterEnv{passed: &passed}, p, nil); err != nil || res.ExitReason != schemas.ExitResolvedAtReset || len(p.asked) != 0 {
 		t.Errorf("exit %s, asked %d times, %v", res.ExitReason, len(p.asked), err)
 	}
 	down := &llms.Error{Class: llms.ClassServer, Message: "down"}
-	res, err = run(t, &world{}, &plan{turns: []any{calls("add"), down}}, nil)
+	res, err = run(t, &counterEnv{}, &scriptedPolicy{turns: []any{calls("add"), down}}, nil)
 	if infra, ok := errors.AsType[*agents.InfraError](err); !ok || !errors.Is(infra, down) || len(res.Steps) != 3 {
 		t.Errorf("%v after %d steps", err, len(res.Steps))
 	}
@@ -35,13 +35,13 @@ func TestF11LoopEndsWhereItShould(t *testing.T) {
 // A call that killed the sandbox is recorded with what the model was told. A call that failed
 // without an answer is not recorded, and its reply stays pending for the next delivery.
 func TestF13FailedCallsInTheRecord(t *testing.T) {
-	rec := &tape{}
-	res, err := run(t, &world{}, &plan{turns: []any{calls("die"), calls("submit")}}, func(cfg *agents.Config) { cfg.Recorder = rec })
+	rec := &memoryRecorder{}
+	res, err := run(t, &counterEnv{}, &scriptedPolicy{turns: []any{calls("die"), calls("submit")}}, func(cfg *agents.Config) { cfg.Recorder = rec })
 	if err != nil || res.Steps[2].Observation == nil || res.Steps[2].Observation.ErrorClass != schemas.ErrSandboxDied || len(rec.steps) != len(res.Steps) {
 		t.Errorf("%v: %d steps, %d recorded: %+v", err, len(res.Steps), len(rec.steps), res.Steps[2].Observation)
 	}
-	rec = &tape{}
-	res, err = run(t, &world{stepErr: errors.New("boom")}, &plan{turns: []any{calls("add")}}, func(cfg *agents.Config) { cfg.Recorder = rec })
+	rec = &memoryRecorder{}
+	res, err = run(t, &counterEnv{stepErr: errors.New("boom")}, &scriptedPolicy{turns: []any{calls("add")}}, func(cfg *agents.Config) { cfg.Recorder = rec })
 	if _, pending := rec.Replayed(); err == nil || pending == nil || len(res.Steps) != 2 || len(rec.steps) != 2 {
 		t.Errorf("%v: %d steps, %d recorded, pending %v", err, len(res.Steps), len(rec.steps), pending)
 	}
@@ -50,8 +50,8 @@ func TestF13FailedCallsInTheRecord(t *testing.T) {
 // The opening steps precede the turns. Each step is recorded once, with its number and the state
 // after it, and survives a round trip through JSON.
 func TestF14StepsAreTheHistory(t *testing.T) {
-	p := &plan{turns: []any{calls("add", "read"), calls("add"), calls("submit")}}
-	res, err := run(t, &world{initial: []schemas.Observation{{Source: "eval", Text: "failing"}}}, p, nil)
+	p := &scriptedPolicy{turns: []any{calls("add", "read"), calls("add"), calls("submit")}}
+	res, err := run(t, &counterEnv{initial: []schemas.Observation{{Source: "eval", Text: "failing"}}}, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

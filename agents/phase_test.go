@@ -13,15 +13,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// relay is a plan with two conversations. The policy answers the tool pass itself: a call of pass
+// twoPhasePolicy is a scriptedPolicy with two conversations. The policy answers the tool pass itself: a call of pass
 // ends the first conversation once the counter has shown 2.
-type relay struct {
-	plan
+type twoPhasePolicy struct {
+	scriptedPolicy
 	limit int   // turns after which the first conversation gives up; 0: no limit
 	seen  []int // number of steps in the conversation at each turn
 }
 
-func (p *relay) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
+func (p *twoPhasePolicy) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
 	turns := 0
 	for _, s := range t.Steps {
 		if s.ToolCall != nil && s.ToolCall.Name == "pass" && s.Observation.ErrorClass == "" {
@@ -41,11 +41,11 @@ func (p *relay) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agent
 	return ph, nil
 }
 
-func (p *relay) Prompts(t *agents.Transcript) (string, string, error) {
+func (p *twoPhasePolicy) Prompts(t *agents.Transcript) (string, string, error) {
 	return "sys " + t.Phase, "problem with " + t.Tools[len(t.Tools)-1].Name, nil
 }
 
-func (p *relay) Answer(t *agents.Transcript, c schemas.ToolCall) (schemas.Observation, bool) {
+func (p *twoPhasePolicy) Answer(t *agents.Transcript, c schemas.ToolCall) (schemas.Observation, bool) {
 	if c.Name != "pass" {
 		return schemas.Observation{}, false
 	}
@@ -60,9 +60,9 @@ func (p *relay) Answer(t *agents.Transcript, c schemas.ToolCall) (schemas.Observ
 	return schemas.Observation{Source: "pass", Text: "not yet", IsError: true, ErrorClass: schemas.ErrUserError}, true
 }
 
-func (p *relay) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
+func (p *twoPhasePolicy) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
 	p.seen = append(p.seen, len(t.Conversation()))
-	return p.plan.Next(ctx, t)
+	return p.scriptedPolicy.Next(ctx, t)
 }
 
 func phases(steps []schemas.Step) string {
@@ -73,15 +73,15 @@ func phases(steps []schemas.Step) string {
 	return b.String()
 }
 
-func newRelay() (*world, *relay) {
-	return &world{tools: tools("add", "read", "submit", "die"), initial: []schemas.Observation{{Source: "eval", Text: "failing"}}},
-		&relay{plan: plan{policy: "model", turns: []any{
+func newTwoPhasePolicy() (*counterEnv, *twoPhasePolicy) {
+	return &counterEnv{tools: tools("add", "read", "submit", "die"), initial: []schemas.Observation{{Source: "eval", Text: "failing"}}},
+		&twoPhasePolicy{scriptedPolicy: scriptedPolicy{policy: "model", turns: []any{
 			calls("add", "submit"), calls("pass"), calls("add"), calls("pass", "add"), // first
 			calls("read", "add"), calls("die"), calls("add"), calls("submit"), // second
 		}}}
 }
 
-func runRelay(t *testing.T, w *world, p *relay, more func(*agents.Config)) (agents.Result, error) {
+func runTwoPhases(t *testing.T, w *counterEnv, p *twoPhasePolicy, more func(*agents.Config)) (agents.Result, error) {
 	t.Helper()
 	cfg := agents.Config{Env: w, Policy: p}
 	if more != nil {
@@ -93,8 +93,8 @@ func runRelay(t *testing.T, w *world, p *relay, more func(*agents.Config)) (agen
 // Each conversation has its own opening and tools. Calls to tools that the phase does not offer,
 // and calls after the end of a phase, are not executed.
 func TestPhasesOfAnEpisode(t *testing.T) {
-	w, p := newRelay()
-	res, err := runRelay(t, w, p, nil)
+	w, p := newTwoPhasePolicy()
+	res, err := runTwoPhases(t, w, p, nil)
 	if err != nil || res.ExitReason != schemas.ExitSubmitted {
 		t.Fatal(res.ExitReason, err)
 	}
@@ -149,9 +149,9 @@ func TestPhasesOfAnEpisode(t *testing.T) {
 
 // The tools may change within a conversation, and the policy may end it.
 func TestPhaseEndsTheEpisode(t *testing.T) {
-	w, p := newRelay()
+	w, p := newTwoPhasePolicy()
 	p.turns, p.limit = []any{calls("add"), calls("read")}, 2
-	res, err := runRelay(t, w, p, nil)
+	res, err := runTwoPhases(t, w, p, nil)
 	if err != nil || res.ExitReason != schemas.ExitGaveUp || len(res.Steps) != 5 || !slices.Equal(w.calls, []string{"add"}) {
 		t.Fatal(res.ExitReason, err, outline(res.Steps), w.calls)
 	}
@@ -165,15 +165,15 @@ func TestPhaseEndsTheEpisode(t *testing.T) {
 
 // After a crash at any write, the resumed episode has the same steps.
 func TestPhasesResumeAfterAnyWrite(t *testing.T) {
-	w, p := newRelay()
-	whole, err := runRelay(t, w, p, nil)
+	w, p := newTwoPhasePolicy()
+	whole, err := runTwoPhases(t, w, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for kill := 1; ; kill++ {
-		rec := &tape{failAt: kill}
-		w, p := newRelay()
-		if _, err := runRelay(t, w, p, func(c *agents.Config) { c.Recorder = rec }); err == nil {
+		rec := &memoryRecorder{failAt: kill}
+		w, p := newTwoPhasePolicy()
+		if _, err := runTwoPhases(t, w, p, func(c *agents.Config) { c.Recorder = rec }); err == nil {
 			if kill < 20 {
 				t.Fatalf("only %d writes", kill)
 			}
@@ -183,8 +183,8 @@ func TestPhasesResumeAfterAnyWrite(t *testing.T) {
 		}
 		recorded := len(rec.replies)
 		rec.failAt = 0
-		w, p = newRelay()
-		res, err := runRelay(t, w, p, func(c *agents.Config) { c.Recorder = rec })
+		w, p = newTwoPhasePolicy()
+		res, err := runTwoPhases(t, w, p, func(c *agents.Config) { c.Recorder = rec })
 		if err != nil || res.ExitReason != whole.ExitReason || len(res.Diverged) != 0 {
 			t.Fatalf("killed after %d writes: exit %s, diverged %v, %v", kill, res.ExitReason, res.Diverged, err)
 		}
@@ -207,7 +207,7 @@ func TestPhasesResumeAfterAnyWrite(t *testing.T) {
 
 // MaxPromptTokens applies to each conversation separately.
 func TestConversationBeginsShort(t *testing.T) {
-	w, p := newRelay()
+	w, p := newTwoPhasePolicy()
 	long := p.turns[3].(schemas.Reply) // ends the first conversation
 	long.Usage = &schemas.Usage{Prompt: 900, Completion: 100}
 	p.turns[3] = long
@@ -219,7 +219,7 @@ func TestConversationBeginsShort(t *testing.T) {
 
 // A call that the policy answers itself records the previous state, but without FilesChanged.
 func TestAnsweredCallsLeaveTheState(t *testing.T) {
-	w, p := newRelay()
+	w, p := newTwoPhasePolicy()
 	w.changed = []string{"a.py"}
 	res, err := agents.Run(t.Context(), agents.Config{Env: w, Policy: p})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-func run(t *testing.T, w *world, p *plan, more func(*agents.Config)) (agents.Result, error) {
+func run(t *testing.T, w *counterEnv, p *scriptedPolicy, more func(*agents.Config)) (agents.Result, error) {
 	t.Helper()
 	cfg := agents.Config{Env: w, Policy: p, Clock: func() time.Time { return time.Unix(1, 0) },
 		Task: schemas.Task{ID: "t", GoldPatch: "GOLD"}, Job: schemas.Job{Seed: 7}}
@@ -51,11 +51,11 @@ func outline(steps []schemas.Step) []string {
 }
 
 func TestStepsOfAnEpisode(t *testing.T) {
-	w := &world{initial: []schemas.Observation{{Source: "eval", Text: "2 failed"}, {Source: "pdb"}}}
-	p := &plan{policy: "model", turns: []any{
+	w := &counterEnv{initial: []schemas.Observation{{Source: "eval", Text: "2 failed"}, {Source: "pdb"}}}
+	p := &scriptedPolicy{policy: "model", turns: []any{
 		calls("add", "add"), schemas.Reply{Message: "thinking"}, calls("read", "submit", "add"),
 	}}
-	rec := &tape{}
+	rec := &memoryRecorder{}
 	res, err := run(t, w, p, func(c *agents.Config) { c.Recorder = rec })
 	if err != nil || res.ExitReason != schemas.ExitSubmitted {
 		t.Fatal(res.ExitReason, err)
@@ -87,11 +87,11 @@ func TestStepsOfAnEpisode(t *testing.T) {
 
 func TestPolicySeesOnlyWhatAModelSees(t *testing.T) {
 	var seen agents.Transcript
-	p := &plan{turns: []any{calls("add"), func(_ context.Context, tr *agents.Transcript) (schemas.Reply, error) {
+	p := &scriptedPolicy{turns: []any{calls("add"), func(_ context.Context, tr *agents.Transcript) (schemas.Reply, error) {
 		seen = *tr
 		return calls("submit"), nil
 	}}}
-	res, err := run(t, &world{}, p, nil)
+	res, err := run(t, &counterEnv{}, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,38 +111,38 @@ func TestExits(t *testing.T) {
 	yes := true
 	bad := schemas.Reply{Calls: []schemas.ToolCall{{Name: "add", Invalid: "no JSON"}}}
 	cases := map[string]struct {
-		world  *world
+		world  *counterEnv
 		turns  []any
 		limits agents.Limits
 		exit   string
 		class  string
 		steps  int
 	}{
-		"max steps":           {turns: []any{calls("add")}, limits: agents.Limits{MaxSteps: 3}, exit: schemas.ExitMaxSteps, steps: 5},
-		"no call":             {turns: []any{schemas.Reply{Message: "hm"}}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitNoToolCall, steps: 4},
-		"malformed":           {turns: []any{bad}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitNoToolCall, steps: 4},
-		"format errors apart": {turns: []any{bad, calls("add"), bad, calls("submit")}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitSubmitted, steps: 6},
-		"stuck":               {turns: []any{calls("read")}, limits: agents.Limits{MaxRepeats: 3}, exit: schemas.ExitStuck, steps: 5},
-		"not stuck":           {turns: []any{calls("add")}, limits: agents.Limits{MaxRepeats: 3, MaxSteps: 9}, exit: schemas.ExitMaxSteps, steps: 11},
-		"stuck between two":   {turns: []any{calls("read"), calls("warp"), calls("read"), calls("warp"), calls("read"), calls("warp"), calls("read")}, limits: agents.Limits{MaxRepeats: 3}, exit: schemas.ExitStuck, steps: 8},
-		"stuck among three":   {turns: []any{calls("read", "warp", "spin")}, limits: agents.Limits{MaxRepeats: 3}, exit: schemas.ExitStuck, steps: 11},
-		"work among four":     {turns: []any{calls("read", "warp", "spin", "turn")}, limits: agents.Limits{MaxRepeats: 3, MaxSteps: 4}, exit: schemas.ExitMaxSteps, steps: 18},
-		"unknown tools":       {turns: []any{calls("ghost"), calls("ghost", "ghost")}, limits: agents.Limits{MaxFormatErrors: 2, MaxSteps: 9}, exit: schemas.ExitNoToolCall, steps: 5},
-		"stop":                {turns: []any{schemas.Reply{Message: "enough", Stop: schemas.ExitGaveUp}}, exit: schemas.ExitGaveUp, steps: 3},
-		"context by count":    {turns: []any{schemas.Reply{Calls: calls("add").Calls, Usage: &schemas.Usage{Prompt: 90, Completion: 10}}}, limits: agents.Limits{MaxPromptTokens: 100}, exit: schemas.ExitMaxContext, steps: 3},
-		"context by server":   {turns: []any{&llms.Error{Class: llms.ClassContext}}, exit: schemas.ExitMaxContext, class: "context", steps: 2},
-		"refused by policy":   {turns: []any{&llms.Error{Class: llms.ClassRefusal}}, exit: schemas.ExitRefused, class: "refusal", steps: 2},
-		"budget":              {turns: []any{fmt.Errorf("x: %w", llms.ErrBudget)}, exit: schemas.ExitMaxCost, class: "budget", steps: 2},
-		"killed twice":        {turns: []any{calls("add"), calls("die", "add"), calls("die", "read")}, exit: schemas.ExitKilledSandbox, steps: 7},
-		"passes at reset":     {world: &world{passed: &yes}, turns: []any{calls("add")}, exit: schemas.ExitResolvedAtReset, steps: 2},
+		"max steps":                       {turns: []any{calls("add")}, limits: agents.Limits{MaxSteps: 3}, exit: schemas.ExitMaxSteps, steps: 5},
+		"no call":                         {turns: []any{schemas.Reply{Message: "hm"}}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitNoToolCall, steps: 4},
+		"malformed":                       {turns: []any{bad}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitNoToolCall, steps: 4},
+		"format errors in separate turns": {turns: []any{bad, calls("add"), bad, calls("submit")}, limits: agents.Limits{MaxFormatErrors: 2}, exit: schemas.ExitSubmitted, steps: 6},
+		"stuck":                           {turns: []any{calls("read")}, limits: agents.Limits{MaxRepeats: 3}, exit: schemas.ExitStuck, steps: 5},
+		"not stuck":                       {turns: []any{calls("add")}, limits: agents.Limits{MaxRepeats: 3, MaxSteps: 9}, exit: schemas.ExitMaxSteps, steps: 11},
+		"cycle of two calls":              {turns: []any{calls("read"), calls("warp"), calls("read"), calls("warp"), calls("read"), calls("warp"), calls("read")}, limits: agents.Limits{MaxRepeats: 3}, exit: schemas.ExitStuck, steps: 8},
+		"cycle of three calls":            {turns: []any{calls("read", "warp", "spin")}, limits: agents.Limits{MaxRepeats: 3}, exit: schemas.ExitStuck, steps: 11},
+		"cycle of four calls":             {turns: []any{calls("read", "warp", "spin", "turn")}, limits: agents.Limits{MaxRepeats: 3, MaxSteps: 4}, exit: schemas.ExitMaxSteps, steps: 18},
+		"unknown tools":                   {turns: []any{calls("ghost"), calls("ghost", "ghost")}, limits: agents.Limits{MaxFormatErrors: 2, MaxSteps: 9}, exit: schemas.ExitNoToolCall, steps: 5},
+		"stop":                            {turns: []any{schemas.Reply{Message: "enough", Stop: schemas.ExitGaveUp}}, exit: schemas.ExitGaveUp, steps: 3},
+		"context by count":                {turns: []any{schemas.Reply{Calls: calls("add").Calls, Usage: &schemas.Usage{Prompt: 90, Completion: 10}}}, limits: agents.Limits{MaxPromptTokens: 100}, exit: schemas.ExitMaxContext, steps: 3},
+		"context by server":               {turns: []any{&llms.Error{Class: llms.ClassContext}}, exit: schemas.ExitMaxContext, class: "context", steps: 2},
+		"refused by policy":               {turns: []any{&llms.Error{Class: llms.ClassRefusal}}, exit: schemas.ExitRefused, class: "refusal", steps: 2},
+		"budget":                          {turns: []any{fmt.Errorf("x: %w", llms.ErrBudget)}, exit: schemas.ExitMaxCost, class: "budget", steps: 2},
+		"killed twice":                    {turns: []any{calls("add"), calls("die", "add"), calls("die", "read")}, exit: schemas.ExitKilledSandbox, steps: 7},
+		"passes at reset":                 {world: &counterEnv{passed: &yes}, turns: []any{calls("add")}, exit: schemas.ExitResolvedAtReset, steps: 2},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := c.world
 			if w == nil {
-				w = &world{}
+				w = &counterEnv{}
 			}
-			res, err := run(t, w, &plan{turns: c.turns}, func(cfg *agents.Config) { cfg.Limits = c.limits })
+			res, err := run(t, w, &scriptedPolicy{turns: c.turns}, func(cfg *agents.Config) { cfg.Limits = c.limits })
 			if err != nil || res.ExitReason != c.exit || res.ErrorClass != c.class || len(res.Steps) != c.steps {
 				t.Errorf("exit %s, class %q, %d steps, error %v; want %s, %q, %d\n%s",
 					res.ExitReason, res.ErrorClass, len(res.Steps), err, c.exit, c.class, c.steps, strings.Join(outline(res.Steps), "\n"))
@@ -154,28 +154,28 @@ func TestExits(t *testing.T) {
 func TestErrors(t *testing.T) {
 	boom := errors.New("boom")
 	cases := map[string]struct {
-		world *world
+		world *counterEnv
 		turn  any
 		fatal llms.Class
 		exit  string
 	}{
-		"refused key":    {turn: &llms.Error{Class: llms.ClassAuth}, fatal: llms.ClassAuth, exit: schemas.ExitLLMError},
-		"out of credit":  {turn: &llms.Error{Class: llms.ClassQuota}, fatal: llms.ClassQuota, exit: schemas.ExitLLMError},
-		"unknown model":  {turn: &llms.Error{Class: llms.ClassNotFound}, fatal: llms.ClassNotFound, exit: schemas.ExitLLMError},
-		"server":         {turn: &llms.Error{Class: llms.ClassServer}, exit: schemas.ExitLLMError},
-		"timeout":        {turn: &llms.Error{Class: llms.ClassTimeout}, exit: schemas.ExitLLMTimeout},
-		"environment":    {world: &world{stepErr: boom}, turn: calls("add"), exit: schemas.ExitEnvError},
-		"reset":          {world: &world{resetErr: boom}, turn: calls("add"), exit: schemas.ExitEnvError},
-		"sandbox killed": {world: &world{stepErr: &env.DiedError{Reason: "another process killed it"}}, turn: calls("add"), exit: schemas.ExitSandboxError},
-		"sandbox at rst": {world: &world{resetErr: env.ErrSandboxDied}, turn: calls("add"), exit: schemas.ExitSandboxError},
+		"refused key":      {turn: &llms.Error{Class: llms.ClassAuth}, fatal: llms.ClassAuth, exit: schemas.ExitLLMError},
+		"out of credit":    {turn: &llms.Error{Class: llms.ClassQuota}, fatal: llms.ClassQuota, exit: schemas.ExitLLMError},
+		"unknown model":    {turn: &llms.Error{Class: llms.ClassNotFound}, fatal: llms.ClassNotFound, exit: schemas.ExitLLMError},
+		"server":           {turn: &llms.Error{Class: llms.ClassServer}, exit: schemas.ExitLLMError},
+		"timeout":          {turn: &llms.Error{Class: llms.ClassTimeout}, exit: schemas.ExitLLMTimeout},
+		"environment":      {world: &counterEnv{stepErr: boom}, turn: calls("add"), exit: schemas.ExitEnvError},
+		"reset":            {world: &counterEnv{resetErr: boom}, turn: calls("add"), exit: schemas.ExitEnvError},
+		"sandbox killed":   {world: &counterEnv{stepErr: &env.DiedError{Reason: "another process killed it"}}, turn: calls("add"), exit: schemas.ExitSandboxError},
+		"sandbox at reset": {world: &counterEnv{resetErr: env.ErrSandboxDied}, turn: calls("add"), exit: schemas.ExitSandboxError},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := c.world
 			if w == nil {
-				w = &world{}
+				w = &counterEnv{}
 			}
-			res, err := run(t, w, &plan{turns: []any{c.turn}}, nil)
+			res, err := run(t, w, &scriptedPolicy{turns: []any{c.turn}}, nil)
 			infra, isInfra := errors.AsType[*agents.InfraError](err)
 			fatal, isFatal := errors.AsType[*agents.FatalError](err)
 			switch {
@@ -191,12 +191,12 @@ func TestErrors(t *testing.T) {
 }
 
 func TestKilledSandboxIsRebuiltOnce(t *testing.T) {
-	w := &world{}
-	res, err := run(t, w, &plan{turns: []any{calls("add"), calls("add", "die", "add"), calls("read", "submit")}}, nil)
+	w := &counterEnv{}
+	res, err := run(t, w, &scriptedPolicy{turns: []any{calls("add"), calls("add", "die", "add"), calls("read", "submit")}}, nil)
 	if err != nil || res.ExitReason != schemas.ExitSubmitted {
 		t.Fatal(res.ExitReason, err)
 	}
-	// add, add again after the rebuild, then the third.
+	// Before the sandbox dies: add, add, die. After the rebuild, the first two again, and then the third.
 	if !slices.Equal(w.calls, []string{"add", "add", "die", "add", "add", "add", "read", "submit"}) || w.resets != 2 {
 		t.Errorf("%d resets, executed %v", w.resets, w.calls)
 	}
@@ -212,8 +212,8 @@ func TestKilledSandboxIsRebuiltOnce(t *testing.T) {
 // The opening steps begin with the reset.
 func TestFirstStepsBeginWithTheReset(t *testing.T) {
 	now := time.Unix(1, 0)
-	w := &world{onReset: func() { now = now.Add(time.Minute) }}
-	res, err := run(t, w, &plan{turns: []any{calls("submit")}}, func(c *agents.Config) { c.Clock = func() time.Time { return now } })
+	w := &counterEnv{onReset: func() { now = now.Add(time.Minute) }}
+	res, err := run(t, w, &scriptedPolicy{turns: []any{calls("submit")}}, func(c *agents.Config) { c.Clock = func() time.Time { return now } })
 	if err != nil || len(res.Steps) != 3 {
 		t.Fatal(res.Steps, err)
 	}
@@ -225,8 +225,8 @@ func TestFirstStepsBeginWithTheReset(t *testing.T) {
 // This test proves row WC19 of docs/internals/parity.md.
 func TestWC19WallLimitEndsTheCallUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{}
-		res, err := run(t, w, &plan{turns: []any{calls("add", "block", "add")}}, func(c *agents.Config) { c.Limits.Wall = time.Hour })
+		w := &counterEnv{}
+		res, err := run(t, w, &scriptedPolicy{turns: []any{calls("add", "block", "add")}}, func(c *agents.Config) { c.Limits.Wall = time.Hour })
 		if err != nil || res.ExitReason != schemas.ExitWallTimeout {
 			t.Fatal(res.ExitReason, err)
 		}
@@ -237,7 +237,7 @@ func TestWC19WallLimitEndsTheCallUnderWay(t *testing.T) {
 			<-ctx.Done()
 			return schemas.Reply{}, fmt.Errorf("asking: %w", ctx.Err())
 		}
-		res, err = run(t, w, &plan{turns: []any{wait}}, func(c *agents.Config) { c.Limits.Wall = time.Hour })
+		res, err = run(t, w, &scriptedPolicy{turns: []any{wait}}, func(c *agents.Config) { c.Limits.Wall = time.Hour })
 		if err != nil || res.ExitReason != schemas.ExitWallTimeout {
 			t.Error(res.ExitReason, err)
 		}
@@ -248,13 +248,13 @@ func TestWC19WallLimitEndsTheCallUnderWay(t *testing.T) {
 // reply again.
 func TestResumeAfterAnyWrite(t *testing.T) {
 	turns := []any{calls("add"), schemas.Reply{Message: "hm"}, calls("add", "die", "add"), calls("read", "submit", "read")}
-	whole, err := run(t, &world{}, &plan{policy: "model", turns: turns}, nil)
+	whole, err := run(t, &counterEnv{}, &scriptedPolicy{policy: "model", turns: turns}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for kill := 1; ; kill++ {
-		rec := &tape{failAt: kill}
-		_, err := run(t, &world{}, &plan{policy: "model", turns: turns}, func(c *agents.Config) { c.Recorder = rec })
+		rec := &memoryRecorder{failAt: kill}
+		_, err := run(t, &counterEnv{}, &scriptedPolicy{policy: "model", turns: turns}, func(c *agents.Config) { c.Recorder = rec })
 		if err == nil {
 			if kill < 10 {
 				t.Fatalf("only %d writes", kill)
@@ -266,8 +266,8 @@ func TestResumeAfterAnyWrite(t *testing.T) {
 		}
 		recorded := len(rec.replies)
 		rec.failAt = 0
-		again := &plan{policy: "model", turns: turns}
-		res, err := run(t, &world{}, again, func(c *agents.Config) { c.Recorder = rec })
+		again := &scriptedPolicy{policy: "model", turns: turns}
+		res, err := run(t, &counterEnv{}, again, func(c *agents.Config) { c.Recorder = rec })
 		if err != nil || res.ExitReason != whole.ExitReason || len(res.Diverged) != 0 {
 			t.Fatalf("killed after %d writes: exit %s, diverged %v, %v", kill, res.ExitReason, res.Diverged, err)
 		}
@@ -288,9 +288,9 @@ func TestResumeAfterAnyWrite(t *testing.T) {
 }
 
 func TestDivergenceIsCountedNotShown(t *testing.T) {
-	rec := &tape{failAt: 7}
+	rec := &memoryRecorder{failAt: 7}
 	turns := []any{calls("read"), calls("add"), calls("submit")}
-	if _, err := run(t, &world{}, &plan{turns: turns}, func(c *agents.Config) { c.Recorder = rec }); err == nil {
+	if _, err := run(t, &counterEnv{}, &scriptedPolicy{turns: turns}, func(c *agents.Config) { c.Recorder = rec }); err == nil {
 		t.Fatal("not killed")
 	}
 	rec.failAt = 0
@@ -299,8 +299,8 @@ func TestDivergenceIsCountedNotShown(t *testing.T) {
 			o.Text = "as it was before"
 		}
 	}
-	w := &world{}
-	res, err := run(t, w, &plan{turns: turns}, func(c *agents.Config) { c.Recorder = rec })
+	w := &counterEnv{}
+	res, err := run(t, w, &scriptedPolicy{turns: turns}, func(c *agents.Config) { c.Recorder = rec })
 	if got := strings.Join(w.recorded, ", "); got != "read as it was before, add 1" || len(w.calls) != 3 {
 		t.Errorf("executed %v, repeated %s", w.calls, got)
 	}
@@ -311,19 +311,19 @@ func TestDivergenceIsCountedNotShown(t *testing.T) {
 
 func TestA11InterruptIsAnOutcomeThatResumes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	rec := &tape{}
-	p := &plan{turns: []any{calls("add"), func(context.Context, *agents.Transcript) (schemas.Reply, error) {
+	rec := &memoryRecorder{}
+	p := &scriptedPolicy{turns: []any{calls("add"), func(context.Context, *agents.Transcript) (schemas.Reply, error) {
 		cancel() // while the model answers: the paid reply is kept
 		return calls("add"), nil
 	}}}
-	res, err := agents.Run(ctx, agents.Config{Env: &world{}, Policy: p, Recorder: rec})
+	res, err := agents.Run(ctx, agents.Config{Env: &counterEnv{}, Policy: p, Recorder: rec})
 	if err != nil || res.ExitReason != schemas.ExitCancelled || len(res.Steps) != 3 {
 		t.Fatalf("exit %s, %d steps, %v", res.ExitReason, len(res.Steps), err)
 	}
 	if _, kept := rec.replies[1]; !kept {
 		t.Error("the reply that had arrived was not recorded")
 	}
-	res, err = run(t, &world{}, p, func(c *agents.Config) { c.Recorder, c.Limits.MaxSteps = rec, 2 })
+	res, err = run(t, &counterEnv{}, p, func(c *agents.Config) { c.Recorder, c.Limits.MaxSteps = rec, 2 })
 	if err != nil || res.ExitReason != schemas.ExitMaxSteps || len(res.Steps) != 4 {
 		t.Errorf("resumed: exit %s, %d steps, %v", res.ExitReason, len(res.Steps), err)
 	}
@@ -331,9 +331,9 @@ func TestA11InterruptIsAnOutcomeThatResumes(t *testing.T) {
 
 // All calls of a reply are executed in order and answered under their ids.
 func TestEachCallOfAReplyIsAnswered(t *testing.T) {
-	w := &world{}
+	w := &counterEnv{}
 	bad := schemas.ToolCall{ID: "b", Name: "add", Arguments: json.RawMessage(`{}`), Raw: "{", Invalid: "cut"}
-	p := &plan{policy: "model", turns: []any{schemas.Reply{Calls: []schemas.ToolCall{
+	p := &scriptedPolicy{policy: "model", turns: []any{schemas.Reply{Calls: []schemas.ToolCall{
 		{ID: "a", Name: "add", Arguments: json.RawMessage(`{}`)}, bad, {ID: "c", Name: "submit", Arguments: json.RawMessage(`{}`)},
 		{ID: "d", Name: "add", Arguments: json.RawMessage(`{}`)},
 	}}}}
@@ -355,8 +355,8 @@ func TestEachCallOfAReplyIsAnswered(t *testing.T) {
 // Replies with a call written as text, or cut off before their call, get their own error class.
 // Nothing is executed.
 func TestWrittenAndCutOffReplies(t *testing.T) {
-	w := &world{}
-	p := &plan{policy: "model", turns: []any{
+	w := &counterEnv{}
+	p := &scriptedPolicy{policy: "model", turns: []any{
 		schemas.Reply{Message: "<tool_call>add", CallAsText: true}, schemas.Reply{Message: "so I", Truncated: true},
 		schemas.Reply{Message: "hm"}, calls("submit"),
 	}}

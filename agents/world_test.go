@@ -13,9 +13,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// world is an environment with a counter: add increments it, read shows it, die kills the sandbox,
+// counterEnv is an environment with a counter: add increments it, read shows it, die kills the sandbox,
 // block waits for the context, and submit ends the episode.
-type world struct {
+type counterEnv struct {
 	n        int
 	resets   int
 	onReset  func()
@@ -30,7 +30,7 @@ type world struct {
 	resetErr error
 }
 
-func (w *world) Reset(context.Context, bool) (env.Info, error) {
+func (w *counterEnv) Reset(context.Context, bool) (env.Info, error) {
 	if w.resetErr != nil {
 		return env.Info{}, w.resetErr
 	}
@@ -47,12 +47,12 @@ func (w *world) Reset(context.Context, bool) (env.Info, error) {
 		State: schemas.EnvState{EvalPassed: w.passed}, Tools: w.tools}, nil
 }
 
-func (w *world) Repeat(ctx context.Context, c schemas.ToolCall, o schemas.Observation) (env.Info, error) {
+func (w *counterEnv) Repeat(ctx context.Context, c schemas.ToolCall, o schemas.Observation) (env.Info, error) {
 	w.recorded = append(w.recorded, c.Name+" "+o.Text)
 	return w.Step(ctx, c)
 }
 
-func (w *world) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
+func (w *counterEnv) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
 	w.calls = append(w.calls, c.Name)
 	o := schemas.Observation{Source: c.Name, Text: "ok", FullText: "uncut"}
 	switch {
@@ -79,28 +79,28 @@ func (w *world) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) 
 		State: schemas.EnvState{Terminated: w.done, FilesChanged: w.changed}, Wall: 3 * time.Millisecond}, nil
 }
 
-func (w *world) NoCall(context.Context) (env.Info, error) {
+func (w *counterEnv) NoCall(context.Context) (env.Info, error) {
 	return env.Info{Observation: schemas.Observation{Source: "env", Text: "call a tool", IsError: true, ErrorClass: schemas.ErrNoToolCall}}, nil
 }
-func (w *world) Patch(context.Context) ([]byte, string, error) { return nil, "", nil }
-func (w *world) Key() schemas.EnvKey                           { return schemas.EnvKey{} }
-func (w *world) Close(context.Context) error                   { return nil }
+func (w *counterEnv) Patch(context.Context) ([]byte, string, error) { return nil, "", nil }
+func (w *counterEnv) Key() schemas.EnvKey                           { return schemas.EnvKey{} }
+func (w *counterEnv) Close(context.Context) error                   { return nil }
 
-// plan is a policy with fixed turns. The number of replies in the transcript selects the turn, and
+// scriptedPolicy is a policy with fixed turns. The number of replies in the transcript selects the turn, and
 // the last turn repeats.
-type plan struct {
+type scriptedPolicy struct {
 	turns  []any // schemas.Reply, error, or func(context.Context, *agents.Transcript) (schemas.Reply, error)
 	policy string
 	asked  []int // numbers of the turns that Next was called for
 }
 
-func (p *plan) Info() schemas.AgentInfo {
+func (p *scriptedPolicy) Info() schemas.AgentInfo {
 	return schemas.AgentInfo{Name: "plan", Policy: p.policy}
 }
-func (p *plan) Prompts(*agents.Transcript) (string, string, error) {
+func (p *scriptedPolicy) Prompts(*agents.Transcript) (string, string, error) {
 	return "sys", "problem", nil
 }
-func (p *plan) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
+func (p *scriptedPolicy) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
 	n := 0
 	for _, s := range t.Steps {
 		if s.Reply != nil {
@@ -137,9 +137,9 @@ func calls(names ...string) schemas.Reply {
 	return r
 }
 
-// tape is an in-memory Recorder. Its writes fail after the first failAt, as if the process had been
+// memoryRecorder is an in-memory Recorder. Its writes fail after the first failAt, as if the process had been
 // killed.
-type tape struct {
+type memoryRecorder struct {
 	steps   []schemas.Step
 	replies map[int]schemas.Reply
 	log     []string
@@ -148,7 +148,7 @@ type tape struct {
 
 var errKilled = errors.New("killed")
 
-func (r *tape) write(what string) error {
+func (r *memoryRecorder) write(what string) error {
 	if r.failAt > 0 && len(r.log) >= r.failAt {
 		return errKilled
 	}
@@ -156,7 +156,7 @@ func (r *tape) write(what string) error {
 	return nil
 }
 
-func (r *tape) Replayed() ([]schemas.Step, *schemas.Reply) {
+func (r *memoryRecorder) Replayed() ([]schemas.Step, *schemas.Reply) {
 	last := -1
 	for _, s := range r.steps {
 		last = max(last, s.Turn)
@@ -166,8 +166,10 @@ func (r *tape) Replayed() ([]schemas.Step, *schemas.Reply) {
 	}
 	return slices.Clone(r.steps), nil
 }
-func (r *tape) TurnContext(ctx context.Context) (context.Context, func()) { return ctx, func() {} }
-func (r *tape) Reply(_ context.Context, turn int, reply schemas.Reply) error {
+func (r *memoryRecorder) TurnContext(ctx context.Context) (context.Context, func()) {
+	return ctx, func() {}
+}
+func (r *memoryRecorder) Reply(_ context.Context, turn int, reply schemas.Reply) error {
 	if err := r.write(fmt.Sprint("reply ", turn)); err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func (r *tape) Reply(_ context.Context, turn int, reply schemas.Reply) error {
 	r.replies[turn] = reply
 	return nil
 }
-func (r *tape) Step(_ context.Context, s schemas.Step) error {
+func (r *memoryRecorder) Step(_ context.Context, s schemas.Step) error {
 	if err := r.write(fmt.Sprint("step ", s.Turn, ".", s.Call)); err != nil {
 		return err
 	}

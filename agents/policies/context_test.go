@@ -28,18 +28,18 @@ import (
 	_ "github.com/tracesmith/tracesmith/sinks/views"
 )
 
-// verboseBench is a bench that gives long answers. answers holds special answers by the number of the call.
-type verboseBench struct {
-	*bench
+// verboseEnv is an echoEnv that gives long answers. answers holds special answers by the number of the call.
+type verboseEnv struct {
+	*echoEnv
 	answers map[int]string
 }
 
-func (b verboseBench) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+func (b verboseEnv) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
 	return b.Step(ctx, call)
 }
 
-func (b verboseBench) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
-	info, err := b.bench.Step(ctx, c)
+func (b verboseEnv) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
+	info, err := b.echoEnv.Step(ctx, c)
 	text := strings.Repeat(fmt.Sprintf("line %d of the file\n", len(b.asked)), 30)
 	if special, ok := b.answers[len(b.asked)]; ok {
 		text = special
@@ -49,12 +49,12 @@ func (b verboseBench) Step(ctx context.Context, c schemas.ToolCall) (env.Info, e
 	return info, err
 }
 
-func newVerboseBench(answers map[int]string) verboseBench {
+func newVerboseEnv(answers map[int]string) verboseEnv {
 	var tools []schemas.ToolSchema
 	for _, name := range []string{"view", "eval", "pdb", "submit"} {
 		tools = append(tools, schemas.ToolSchema{Name: name, Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)})
 	}
-	return verboseBench{&bench{tools: tools}, answers}
+	return verboseEnv{&echoEnv{tools: tools}, answers}
 }
 
 // runSmallModel runs an episode with a small model, and returns it with its rows as read back from a
@@ -71,7 +71,7 @@ func runSmallModel(t *testing.T, s *smallModel, with map[string]any, traits llms
 	if s.text {
 		kind = "simple"
 	}
-	res := episode(t, newVerboseBench(answers), build(t, kind, with, agents.Deps{Client: llms.WithTraits(client, traits)}))
+	res := episode(t, newVerboseEnv(answers), build(t, kind, with, agents.Deps{Client: llms.WithTraits(client, traits)}))
 	if res.ExitReason != schemas.ExitSubmitted {
 		t.Fatalf("exit %s after %d turns", res.ExitReason, len(s.received))
 	}
@@ -337,7 +337,7 @@ func TestResumedEpisodesSendTheSamePrompts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		res, err := agents.Run(t.Context(), agents.Config{Env: newVerboseBench(answers), Task: task(), Recorder: earlierSteps{steps[:cut]},
+		res, err := agents.Run(t.Context(), agents.Config{Env: newVerboseEnv(answers), Task: task(), Recorder: earlierSteps{steps[:cut]},
 			Policy: build(t, "react", nil, agents.Deps{Client: client}), Limits: agents.Limits{MaxSteps: 50}})
 		srv.Close()
 		if err != nil || res.ExitReason != schemas.ExitSubmitted || res.Replayed != cut {

@@ -15,7 +15,7 @@ import (
 
 // An agent records its settings. It refuses an unknown setting, and the error lists the known ones.
 func TestF1SettingsAreDeclared(t *testing.T) {
-	b := &bench{}
+	b := &echoEnv{}
 	res, _ := runWithReplies(t, "react", map[string]any{"sampling": map[string]any{"temperature": 0.5}, "history": map[string]any{"max_steps": 7}}, b, raw("submit", `{}`))
 	if !strings.Contains(res.Agent.ConfigJSON, `"max_steps":7`) || !strings.Contains(res.Agent.SamplingJSON, `"temperature":0.5`) {
 		t.Errorf("%+v", res.Agent)
@@ -39,7 +39,7 @@ func TestF2AgentsByName(t *testing.T) {
 			t.Errorf("%s is %q, want %s", alias, spec.Kind, kind)
 		}
 	}
-	b := &bench{}
+	b := &echoEnv{}
 	if res, _ := runWithReplies(t, "froggy", nil, b, raw("submit", `{}`)); res.Agent.Name != "react" {
 		t.Errorf("recorded as %s", res.Agent.Name)
 	}
@@ -51,7 +51,7 @@ func TestF2AgentsByName(t *testing.T) {
 
 // The prompts are rendered once and do not change. Each request contains all observations so far.
 func TestF5PromptsAreRenderedOnce(t *testing.T) {
-	b := &bench{extra: []schemas.Observation{{Source: "eval", Text: "2 failed"}}}
+	b := &echoEnv{extra: []schemas.Observation{{Source: "eval", Text: "2 failed"}}}
 	_, srv := runWithReplies(t, "react", nil, b, raw("view", `{"path":"a"}`), raw("view", `{"path":"b"}`), raw("submit", `{}`))
 	log := requestBodies(t, srv)
 	if len(log) != 3 {
@@ -74,7 +74,7 @@ func TestF10SolutionChecksWhatThereIs(t *testing.T) {
 		"eval edit submit":     {"eval", "edit", "eval", "submit"},
 		"edit submit":          {"edit", "submit"},
 	} {
-		b := &bench{}
+		b := &echoEnv{}
 		res := episode(t, b, build(t, "solution_agent", nil, agents.Deps{Gold: &agents.Privileged{GoldPatch: gold}, Tools: offered(strings.Fields(tools)...)}))
 		var names []string
 		for _, c := range b.asked {
@@ -89,7 +89,7 @@ func TestF10SolutionChecksWhatThereIs(t *testing.T) {
 		t.Error(err)
 	}
 	// The agent gives up if the tests pass before the patch, or if the debugger does not work.
-	for why, b := range map[string]*bench{"The tests pass before": {passed: true}, "The debugger does not work": {broken: "pdb"}} {
+	for why, b := range map[string]*echoEnv{"The tests pass before": {passed: true}, "The debugger does not work": {broken: "pdb"}} {
 		res := episode(t, b, build(t, "solution", nil, agents.Deps{Gold: &agents.Privileged{GoldPatch: gold}}))
 		if last := res.Steps[len(res.Steps)-1]; res.ExitReason != schemas.ExitGaveUp || !strings.HasPrefix(last.Reply.Message, why) {
 			t.Errorf("exit %s, %+v", res.ExitReason, last.Reply)

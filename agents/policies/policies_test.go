@@ -21,9 +21,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// bench is an environment that answers every call with the call itself, and whose tests pass after
+// echoEnv is an environment that answers every call with the call itself, and whose tests pass after
 // the first edit.
-type bench struct {
+type echoEnv struct {
 	extra   []schemas.Observation // additional observations of every call
 	passed  bool
 	broken  string               // a tool that always fails
@@ -32,7 +32,7 @@ type bench struct {
 	asked   []schemas.ToolCall
 }
 
-func (b *bench) Reset(context.Context, bool) (env.Info, error) {
+func (b *echoEnv) Reset(context.Context, bool) (env.Info, error) {
 	own := schemas.Observation{Source: "env", Text: "instructions"}
 	testRun := schemas.Observation{Source: "eval", Text: "1 failed"}
 	if b.tools == nil {
@@ -41,11 +41,11 @@ func (b *bench) Reset(context.Context, bool) (env.Info, error) {
 	return env.Info{Observation: own, Observations: []schemas.Observation{own, testRun}, Tools: b.tools}, nil
 }
 
-func (b *bench) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+func (b *echoEnv) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
 	return b.Step(ctx, call)
 }
 
-func (b *bench) Step(_ context.Context, c schemas.ToolCall) (env.Info, error) {
+func (b *echoEnv) Step(_ context.Context, c schemas.ToolCall) (env.Info, error) {
 	b.asked = append(b.asked, c)
 	o := schemas.Observation{Source: c.Name, Text: c.Name + " " + string(c.Arguments)}
 	if c.Invalid != "" || c.Name == b.broken {
@@ -61,12 +61,12 @@ func (b *bench) Step(_ context.Context, c schemas.ToolCall) (env.Info, error) {
 	return env.Info{Observation: o, Observations: append([]schemas.Observation{o}, b.extra...), State: state}, nil
 }
 
-func (b *bench) NoCall(context.Context) (env.Info, error) {
+func (b *echoEnv) NoCall(context.Context) (env.Info, error) {
 	return env.Info{Observation: schemas.Observation{Source: "env", Text: "call a tool", IsError: true, ErrorClass: schemas.ErrNoToolCall}}, nil
 }
-func (b *bench) Patch(context.Context) ([]byte, string, error) { return nil, "", nil }
-func (b *bench) Key() schemas.EnvKey                           { return schemas.EnvKey{} }
-func (b *bench) Close(context.Context) error                   { return nil }
+func (b *echoEnv) Patch(context.Context) ([]byte, string, error) { return nil, "", nil }
+func (b *echoEnv) Key() schemas.EnvKey                           { return schemas.EnvKey{} }
+func (b *echoEnv) Close(context.Context) error                   { return nil }
 
 const gold = "diff --git a/m.py b/m.py\n--- a/m.py\n+++ b/m.py\n@@ -1,3 +1,3 @@\n import os\n-x = 1\n+x = 2\n y = 3\n"
 
@@ -125,7 +125,7 @@ func TestReactOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := build(t, "react", map[string]any{"sampling": map[string]any{"temperature": 0}, "seeded": true}, agents.Deps{Client: client, Seed: 1 << 40})
-	b := &bench{}
+	b := &echoEnv{}
 	res := episode(t, b, p)
 	if res.ExitReason != schemas.ExitSubmitted {
 		t.Fatal(res.ExitReason)
@@ -170,7 +170,7 @@ func TestReactOverHTTP(t *testing.T) {
 
 func TestA20SolutionAppliesTheGoldPatch(t *testing.T) {
 	p := build(t, "solution", nil, agents.Deps{Gold: &agents.Privileged{GoldPatch: gold}})
-	b := &bench{}
+	b := &echoEnv{}
 	res := episode(t, b, p)
 	want := []string{"eval {}", `pdb {"command":"b m.py:2"}`, `pdb {"command":"c"}`, `pdb {"command":"restart"}`, `pdb {"command":"w"}`,
 		`edit {"end":2,"new_code":"x = 2\n","path":"m.py","start":2}`, "eval {}", "submit {}"}
@@ -181,14 +181,14 @@ func TestA20SolutionAppliesTheGoldPatch(t *testing.T) {
 		t.Errorf("exit %s, %+v", res.ExitReason, res.Agent)
 	}
 	for _, broken := range []string{"pdb", "edit"} {
-		b := &bench{broken: broken}
+		b := &echoEnv{broken: broken}
 		res := episode(t, b, build(t, "solution", nil, agents.Deps{Gold: &agents.Privileged{GoldPatch: gold}}))
 		last := res.Steps[len(res.Steps)-1]
 		if res.ExitReason != schemas.ExitGaveUp || last.Reply.Message == "" {
 			t.Errorf("without %s: exit %s", broken, res.ExitReason)
 		}
 	}
-	res = episode(t, &bench{passed: true}, build(t, "solution", nil, agents.Deps{Gold: &agents.Privileged{GoldPatch: gold}}))
+	res = episode(t, &echoEnv{passed: true}, build(t, "solution", nil, agents.Deps{Gold: &agents.Privileged{GoldPatch: gold}}))
 	if res.ExitReason != schemas.ExitGaveUp || len(res.Steps) != 4 {
 		t.Errorf("tests that already pass: exit %s, %d steps", res.ExitReason, len(res.Steps))
 	}
@@ -204,7 +204,7 @@ func TestScriptedAndNoop(t *testing.T) {
 	if diff := cmp.Diff(fromFile.Info(), fromConfig.Info()); diff != "" {
 		t.Errorf("the same calls give different agents: %s", diff)
 	}
-	b := &bench{}
+	b := &echoEnv{}
 	res := episode(t, b, fromFile)
 	if diff := cmp.Diff([]string{"eval {}", `view {"path":"m.py","start":1}`}, outline(b.asked)); diff != "" || res.ExitReason != schemas.ExitGaveUp {
 		t.Errorf("exit %s %s", res.ExitReason, diff)
@@ -212,7 +212,7 @@ func TestScriptedAndNoop(t *testing.T) {
 	if res.Steps[2].Reply.Message != "first" || res.Steps[0].Text != "x is wrong" {
 		t.Errorf("steps %+v", res.Steps[:2])
 	}
-	b = &bench{}
+	b = &echoEnv{}
 	if res := episode(t, b, build(t, "noop", nil, agents.Deps{})); res.ExitReason != schemas.ExitSubmitted || len(b.asked) != 1 {
 		t.Errorf("noop: exit %s, %v", res.ExitReason, outline(b.asked))
 	}

@@ -53,15 +53,15 @@ func answersOf(steps []schemas.Step) []string {
 	return out
 }
 
-// changedLibrary is a library whose view shows a different line.
-type changedLibrary struct{ library }
+// changedEnv is a seekerEnv whose view shows a different line.
+type changedEnv struct{ seekerEnv }
 
-func (c *changedLibrary) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+func (c *changedEnv) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
 	return c.Step(ctx, call)
 }
 
-func (c *changedLibrary) Step(ctx context.Context, call schemas.ToolCall) (env.Info, error) {
-	info, err := c.library.Step(ctx, call)
+func (c *changedEnv) Step(ctx context.Context, call schemas.ToolCall) (env.Info, error) {
+	info, err := c.seekerEnv.Step(ctx, call)
 	if call.Name == "view" {
 		info.Observation.Text = strings.Replace(info.Observation.Text, "    2  x = 1", "    3  x = 2", 1)
 		info.Observations = []schemas.Observation{info.Observation}
@@ -79,8 +79,8 @@ func TestReplayOfBothConversations(t *testing.T) {
 		[]mock.Turn{mocktest.Tool("view", map[string]any{"path": "m.py"}), handOver(2), both},
 		[]mock.Turn{mocktest.Tool("edit", nil), mocktest.Tool("submit", nil)})
 	rec := recordingOf(whole)
-	deps := agents.Deps{Recording: rec, Tools: libraryTools()}
-	res := episode(t, &library{}, build(t, "replay", map[string]any{"from": "run"}, deps))
+	deps := agents.Deps{Recording: rec, Tools: seekerEnvTools()}
+	res := episode(t, &seekerEnv{}, build(t, "replay", map[string]any{"from": "run"}, deps))
 	if diff := cmp.Diff(answersOf(whole.Steps), answersOf(res.Steps)); diff != "" || res.ExitReason != schemas.ExitSubmitted {
 		t.Errorf("exit %s %s", res.ExitReason, diff)
 	}
@@ -101,8 +101,8 @@ func TestReplayOfBothConversations(t *testing.T) {
 // episode ends before a reply would go to the wrong conversation.
 func TestReplayReportsDivergence(t *testing.T) {
 	_, whole, _ := seekAndSolve(t, nil, []mock.Turn{mocktest.Tool("view", map[string]any{"path": "m.py"}), handOver(3)}, []mock.Turn{mocktest.Tool("submit", nil)})
-	deps := agents.Deps{Recording: recordingOf(whole), Tools: libraryTools()}
-	l := &changedLibrary{}
+	deps := agents.Deps{Recording: recordingOf(whole), Tools: seekerEnvTools()}
+	l := &changedEnv{}
 	res := episode(t, l, build(t, "replay", map[string]any{"from": "run"}, deps))
 	last := res.Steps[len(res.Steps)-1]
 	if !slices.Equal(res.Diverged, []int{3, 4}) || res.Compared != 2 || res.ExitReason != schemas.ExitGaveUp {
@@ -113,7 +113,7 @@ func TestReplayReportsDivergence(t *testing.T) {
 	}
 	// Steps that an earlier delivery recorded are also compared with the recording.
 	rec := earlierSteps{steps: res.Steps[:4]}
-	again, err := agents.Run(t.Context(), agents.Config{Env: &changedLibrary{}, Policy: build(t, "replay", map[string]any{"from": "run"}, deps), Task: task(), Recorder: rec})
+	again, err := agents.Run(t.Context(), agents.Config{Env: &changedEnv{}, Policy: build(t, "replay", map[string]any{"from": "run"}, deps), Task: task(), Recorder: rec})
 	if err != nil || !slices.Equal(again.Diverged, res.Diverged) || again.Replayed != 4 {
 		t.Errorf("resumed after %d steps, diverged %v, %v", again.Replayed, again.Diverged, err)
 	}
@@ -140,9 +140,9 @@ func TestReplayContinuesAsASeeker(t *testing.T) {
 			return c
 		}
 		with := map[string]any{"from": "run", "turns": turns, "then": "model", "solver_model": "second"}
-		p := build(t, "replay", with, agents.Deps{Recording: recordingOf(whole), Tools: libraryTools(), Client: client("seek"),
+		p := build(t, "replay", with, agents.Deps{Recording: recordingOf(whole), Tools: seekerEnvTools(), Client: client("seek"),
 			Models: map[string]agents.Model{"second": {Client: client("solve")}}})
-		res := episode(t, &library{}, p)
+		res := episode(t, &seekerEnv{}, p)
 		var asked, called []string
 		for _, ex := range srv.Log() {
 			asked = append(asked, ex.Model)
@@ -172,8 +172,8 @@ func TestReplayOfTexts(t *testing.T) {
 		text(1, "<function=edit>\n<parameter=path>m.py\n</function>"),
 		text(2, "no call at all"),
 	}}
-	deps := agents.Deps{Recording: rec, Tools: libraryTools()}
-	b := &library{}
+	deps := agents.Deps{Recording: rec, Tools: seekerEnvTools()}
+	b := &seekerEnv{}
 	res := episode(t, b, build(t, "replay", map[string]any{"from": "run"}, deps))
 	var classes []string
 	for _, s := range res.Steps {
@@ -192,7 +192,7 @@ func TestReplayOfTexts(t *testing.T) {
 	if deps.Client, err = llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{}); err != nil {
 		t.Fatal(err)
 	}
-	res = episode(t, &library{}, build(t, "replay", map[string]any{"from": "run", "then": "model"}, deps))
+	res = episode(t, &seekerEnv{}, build(t, "replay", map[string]any{"from": "run", "then": "model"}, deps))
 	if n := len(srv.Log()); n != 1 || res.ExitReason != schemas.ExitSubmitted || res.Agent.Model != "m" {
 		t.Errorf("%d requests, exit %s, %+v", n, res.ExitReason, res.Agent)
 	}

@@ -38,7 +38,7 @@ func TestF12RecordingThenModel(t *testing.T) {
 	}
 	deps := agents.Deps{Client: client, Recording: recording("first", "second")}
 	with := map[string]any{"from": "run", "then": "model"}
-	b := &bench{}
+	b := &echoEnv{}
 	res := episode(t, b, build(t, "replay", with, deps))
 	want := []string{`view {"n":0}`, `view {"n":1}`, "edit {}", "submit {}"}
 	if diff := cmp.Diff(want, outline(b.asked)); diff != "" || res.ExitReason != schemas.ExitSubmitted {
@@ -66,13 +66,13 @@ func TestF12RecordingThenModel(t *testing.T) {
 // earlier. With an empty recording, it ends at once.
 func TestF12RecordingAlone(t *testing.T) {
 	for turns, want := range map[int]int{0: 3, 2: 2, 9: 3} {
-		b := &bench{}
+		b := &echoEnv{}
 		res := episode(t, b, build(t, "replay", map[string]any{"from": "run", "turns": turns}, agents.Deps{Recording: recording("a", "b", "c")}))
 		if len(b.asked) != want || res.ExitReason != schemas.ExitGaveUp || res.Agent.Policy != "replay" {
 			t.Errorf("%d turns: %v, exit %s", turns, outline(b.asked), res.ExitReason)
 		}
 	}
-	b := &bench{}
+	b := &echoEnv{}
 	if res := episode(t, b, build(t, "replay", map[string]any{"from": "run"}, agents.Deps{Recording: recording()})); len(b.asked) != 0 || res.ExitReason != schemas.ExitGaveUp {
 		t.Errorf("an empty recording: %v, exit %s", outline(b.asked), res.ExitReason)
 	}

@@ -18,17 +18,17 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// library is a bench with the tools of a seeker and a solver, whose view shows
+// seekerEnv is an echoEnv with the tools of a seeker and a solver, whose view shows
 // one line.
-type library struct{ bench }
+type seekerEnv struct{ echoEnv }
 
-func (l *library) Reset(ctx context.Context, soft bool) (env.Info, error) {
-	info, err := l.bench.Reset(ctx, soft)
-	info.Tools = libraryTools()
+func (l *seekerEnv) Reset(ctx context.Context, soft bool) (env.Info, error) {
+	info, err := l.echoEnv.Reset(ctx, soft)
+	info.Tools = seekerEnvTools()
 	return info, err
 }
 
-func libraryTools() []schemas.ToolSchema {
+func seekerEnvTools() []schemas.ToolSchema {
 	var out []schemas.ToolSchema
 	for _, name := range []string{"eval", "view", "grep", "listdir", "pdb", "edit", "submit"} {
 		out = append(out, schemas.ToolSchema{Name: name, Description: name, Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}}}`)})
@@ -36,12 +36,12 @@ func libraryTools() []schemas.ToolSchema {
 	return out
 }
 
-func (l *library) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
+func (l *seekerEnv) Repeat(ctx context.Context, call schemas.ToolCall, _ schemas.Observation) (env.Info, error) {
 	return l.Step(ctx, call)
 }
 
-func (l *library) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
-	info, err := l.bench.Step(ctx, c)
+func (l *seekerEnv) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
+	info, err := l.echoEnv.Step(ctx, c)
 	if c.Name == "view" {
 		o := schemas.Observation{Source: "view", Text: "m.py, lines 2-2 of 3\n    2  x = 1\n", Targets: []string{"m.py:2"}}
 		info.Observation, info.Observations = o, []schemas.Observation{o}
@@ -55,7 +55,7 @@ func handOver(step int) mock.Turn {
 }
 
 // seekAndSolve runs the seeker against a server with one script for each model.
-func seekAndSolve(t *testing.T, with map[string]any, seek, solve []mock.Turn) (*library, agents.Result, *mocktest.Server) {
+func seekAndSolve(t *testing.T, with map[string]any, seek, solve []mock.Turn) (*seekerEnv, agents.Result, *mocktest.Server) {
 	t.Helper()
 	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{
 		{Model: "seek", Turns: seek, Repeat: true, Rewrites: true}, {Model: "solve", Turns: solve, Repeat: true}}})
@@ -71,9 +71,9 @@ func seekAndSolve(t *testing.T, with map[string]any, seek, solve []mock.Turn) (*
 		with = map[string]any{}
 	}
 	with["solver_model"] = "second"
-	p := build(t, "seeker", with, agents.Deps{Client: client("seek"), Tools: libraryTools(), Seed: 3,
+	p := build(t, "seeker", with, agents.Deps{Client: client("seek"), Tools: seekerEnvTools(), Seed: 3,
 		Models: map[string]agents.Model{"second": {Client: client("solve"), Sampling: llms.Sampling{Temperature: &warm}}}})
-	l := &library{}
+	l := &seekerEnv{}
 	return l, episode(t, l, p), srv
 }
 
@@ -85,16 +85,16 @@ func TestSeekerEnds(t *testing.T) {
 		with        map[string]any
 		seek, solve []mock.Turn
 		exit        string
-		replies     string // of the seeker, of the solver
+		replies     string // number of the seeker's replies, and of the solver's
 	}{
-		"solved":                  {nil, []mock.Turn{look, handOver(3)}, []mock.Turn{mocktest.Tool("edit", nil), mocktest.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
-		"steps used up":           {map[string]any{"seek_steps": 3}, []mock.Turn{look}, nil, schemas.ExitNoHandover, "5 0"},
-		"fixed beyond the budget": {map[string]any{"seek_steps": 1}, []mock.Turn{look, handOver(2), handOver(3)}, []mock.Turn{mocktest.Tool("submit", nil)}, schemas.ExitSubmitted, "3 1"},
-		"one turn beyond":         {map[string]any{"seek_steps": 1, "handover_turns": 1}, []mock.Turn{look, handOver(2), handOver(3)}, nil, schemas.ExitNoHandover, "2 0"},
-		"tokens used up":          {map[string]any{"seek_tokens": 150, "handover_turns": 1}, []mock.Turn{used}, nil, schemas.ExitNoHandover, "3 0"},
-		"no budget":               {map[string]any{"seek_steps": 0, "seek_tokens": 0}, []mock.Turn{used}, nil, schemas.ExitMaxSteps, "50 0"},
-		"solver without end":      {map[string]any{"solve_steps": 4}, []mock.Turn{look, handOver(3)}, []mock.Turn{mocktest.Tool("edit", nil)}, schemas.ExitMaxSteps, "2 4"},
-		"solver may look":         {map[string]any{"solve_tools": []string{"view", "submit"}}, []mock.Turn{look, handOver(3)}, []mock.Turn{look, mocktest.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
+		"solved":                    {nil, []mock.Turn{look, handOver(3)}, []mock.Turn{mocktest.Tool("edit", nil), mocktest.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
+		"steps used up":             {map[string]any{"seek_steps": 3}, []mock.Turn{look}, nil, schemas.ExitNoHandover, "5 0"},
+		"handover after the budget": {map[string]any{"seek_steps": 1}, []mock.Turn{look, handOver(2), handOver(3)}, []mock.Turn{mocktest.Tool("submit", nil)}, schemas.ExitSubmitted, "3 1"},
+		"no second handover turn":   {map[string]any{"seek_steps": 1, "handover_turns": 1}, []mock.Turn{look, handOver(2), handOver(3)}, nil, schemas.ExitNoHandover, "2 0"},
+		"tokens used up":            {map[string]any{"seek_tokens": 150, "handover_turns": 1}, []mock.Turn{used}, nil, schemas.ExitNoHandover, "3 0"},
+		"no budget":                 {map[string]any{"seek_steps": 0, "seek_tokens": 0}, []mock.Turn{used}, nil, schemas.ExitMaxSteps, "50 0"},
+		"solver without end":        {map[string]any{"solve_steps": 4}, []mock.Turn{look, handOver(3)}, []mock.Turn{mocktest.Tool("edit", nil)}, schemas.ExitMaxSteps, "2 4"},
+		"solver may look":           {map[string]any{"solve_tools": []string{"view", "submit"}}, []mock.Turn{look, handOver(3)}, []mock.Turn{look, mocktest.Tool("submit", nil)}, schemas.ExitSubmitted, "2 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, res, _ := seekAndSolve(t, c.with, c.seek, c.solve)
@@ -173,7 +173,7 @@ func TestSeekerSettings(t *testing.T) {
 		`solver_model: there is no "other" in section models`:      {"solver_model": "other"},
 		`unknown field "seek_step"`:                                {"seek_step": 1},
 	} {
-		_, err := agents.Registry.Build("seeker", with, agents.Deps{Client: client, Tools: libraryTools()})
+		_, err := agents.Registry.Build("seeker", with, agents.Deps{Client: client, Tools: seekerEnvTools()})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %s", with, err, want)
 		}
@@ -193,13 +193,13 @@ func TestSeekerCountsUnreportedTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := build(t, "seeker", map[string]any{"seek_tokens": 1000}, agents.Deps{Client: client, Tools: libraryTools()}).(agents.Phased)
-	for words, want := range map[int]int{1: 5, 2000: 1} { // of the problem; tools that are left
+	p := build(t, "seeker", map[string]any{"seek_tokens": 1000}, agents.Deps{Client: client, Tools: seekerEnvTools()}).(agents.Phased)
+	for words, want := range map[int]int{1: 5, 2000: 1} { // length of the problem; number of tools that the model still sees
 		tr := &agents.Transcript{Task: task(), Phase: "seek", Steps: []schemas.Step{
 			{Turn: -1, Call: -1, Source: "user", Phase: "seek", Text: strings.Repeat("wrong ", words)},
 			{Index: 1, Call: -1, Source: "agent", Phase: "seek", Reply: &schemas.Reply{Message: "hm", LLMCalls: 1}, Observation: &schemas.Observation{Text: "call a tool"}},
 		}}
-		ph, err := p.Phase(tr, libraryTools())
+		ph, err := p.Phase(tr, seekerEnvTools())
 		if err != nil || len(ph.Tools) != want {
 			t.Errorf("after %d words %d tools, want %d, %v", words, len(ph.Tools), want, err)
 		}

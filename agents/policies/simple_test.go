@@ -15,7 +15,7 @@ import (
 )
 
 // runWithReplies runs an episode of an agent whose model is a mock server that answers with turns.
-func runWithReplies(t *testing.T, kind string, with map[string]any, b *bench, turns ...mock.Turn) (agents.Result, *mocktest.Server) {
+func runWithReplies(t *testing.T, kind string, with map[string]any, b *echoEnv, turns ...mock.Turn) (agents.Result, *mocktest.Server) {
 	t.Helper()
 	// Without Rewrites, the server would report that debug5 changes its tools.
 	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: turns, Rewrites: strings.HasPrefix(kind, "debug")}}})
@@ -77,7 +77,7 @@ func TestF9TextProtocolOverHTTP(t *testing.T) {
 	cut := mocktest.Text("<function=edit>\n<parameter=path>m.p")
 	cut.FinishReason = "length"
 	turns = append(turns[:4], append([]mock.Turn{cut}, turns[4:]...)...)
-	b := &bench{tools: []schemas.ToolSchema{
+	b := &echoEnv{tools: []schemas.ToolSchema{
 		{Name: "eval", Description: "run the tests", Parameters: json.RawMessage(`{"type":"object"}`)},
 		{Name: "edit", Description: "change a file", Parameters: json.RawMessage(`{"type":"object","required":["path"],"properties":{"path":{"type":"string"},"start":{"type":"integer"},"new_code":{"type":"string"}}}`)},
 		{Name: "submit", Description: "end", Parameters: json.RawMessage(`{"type":"object"}`)},

@@ -17,14 +17,14 @@ import (
 
 // runReact runs an episode of the react agent against a model server that replies with
 // turns.
-func runReact(t *testing.T, with map[string]any, job schemas.Job, turns ...mock.Turn) (*bench, agents.Result, *mocktest.Server) {
+func runReact(t *testing.T, with map[string]any, job schemas.Job, turns ...mock.Turn) (*echoEnv, agents.Result, *mocktest.Server) {
 	t.Helper()
 	srv := mocktest.Serve(t, mock.Script{Sessions: []mock.Session{{Turns: turns}}})
 	client, err := llms.Providers.Build("openai", map[string]any{"base_url": srv.URL, "model": "m"}, llms.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{}
+	b := &echoEnv{}
 	return b, episode(t, b, build(t, "react", with, agents.Deps{Client: client, Seed: job.Seed})), srv
 }
 

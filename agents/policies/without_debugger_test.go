@@ -22,7 +22,7 @@ func offered(names ...string) []schemas.ToolSchema {
 // The agent rewrite neither offers the debugger to its model, nor mentions it, nor
 // runs it.
 func TestRewriteHasNoDebugger(t *testing.T) {
-	b := &bench{tools: offered("eval", "pdb", "edit", "submit")}
+	b := &echoEnv{tools: offered("eval", "pdb", "edit", "submit")}
 	res, srv := runWithReplies(t, "rewrite", nil, b, raw("pdb", `{"command":"b m.py:2"}`), raw("edit", `{}`), raw("submit", `{}`))
 	if res.ExitReason != schemas.ExitSubmitted || res.Agent.Name != "rewrite" {
 		t.Fatal(res.ExitReason, res.Agent)
@@ -43,7 +43,7 @@ func TestRewriteHasNoDebugger(t *testing.T) {
 // The edit that brings the number of failed edits to `after` unlocks the debugger. Its
 // answer says so, and all later requests and recorded tool sets contain the debugger.
 func TestDebug5UnlocksTheDebugger(t *testing.T) {
-	b := &bench{tools: offered("eval", "pdb", "edit", "submit"), failing: true}
+	b := &echoEnv{tools: offered("eval", "pdb", "edit", "submit"), failing: true}
 	turns := []mock.Turn{
 		raw("edit", `{"n":1}`),  // failed edit 1
 		raw("eval", `{}`),       // fails
@@ -83,7 +83,7 @@ func TestDebug5UnlocksTheDebugger(t *testing.T) {
 // An evaluation that passes resets the count of failed edits, but does not lock the
 // debugger again.
 func TestDebug5CountsFailedEdits(t *testing.T) {
-	b := &bench{tools: offered("eval", "pdb", "edit", "submit")} // evaluations pass after the first edit
+	b := &echoEnv{tools: offered("eval", "pdb", "edit", "submit")} // evaluations pass after the first edit
 	res, srv := runWithReplies(t, "debug5", map[string]any{"after": 2}, b,
 		raw("edit", `{"n":1}`), raw("eval", `{}`), raw("edit", `{"n":2}`), raw("eval", `{}`),
 		raw("edit", `{"n":3}`), raw("edit", `{"n":4}`), raw("eval", `{}`), raw("submit", `{}`))

@@ -11,7 +11,7 @@ import (
 )
 
 // doUnder runs a command with an entrypoint.
-func (b *bench) doUnder(entrypoint, command string) env.DebuggerReply {
+func (b *testDebugger) doUnder(entrypoint, command string) env.DebuggerReply {
 	b.t.Helper()
 	r, err := b.Command(b.t.Context(), env.DebuggerCommand{Text: command, Entrypoint: entrypoint, Timeout: longTimeout})
 	if err != nil {

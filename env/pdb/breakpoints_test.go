@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-func lines(b *bench) []int {
+func lines(b *testDebugger) []int {
 	var out []int
 	for _, p := range b.Breakpoints() {
 		out = append(out, p.Line)
@@ -18,7 +18,7 @@ func lines(b *bench) []int {
 	return out
 }
 
-func (b *bench) hasLines(want ...int) {
+func (b *testDebugger) hasLines(want ...int) {
 	b.t.Helper()
 	if d := cmp.Diff(want, lines(b)); d != "" {
 		b.t.Errorf("breakpoint lines (-want +got):\n%s", d)

@@ -45,7 +45,7 @@ func (t *countingTerminal) Read(ctx context.Context, wait time.Duration) ([]byte
 	return t.Terminal.Read(ctx, wait)
 }
 
-func openCounting(t *testing.T, entrypoint string) (*bench, *countingSandbox) {
+func openCounting(t *testing.T, entrypoint string) (*testDebugger, *countingSandbox) {
 	b := open(t, entrypoint)
 	c := &countingSandbox{Sandbox: b.d.cfg.Sandbox}
 	b.d.cfg.Sandbox = c
@@ -60,7 +60,7 @@ func TestShiftOntoAnotherBreakpointKeepsBoth(t *testing.T) {
 		}
 		d.Edited(env.Edit{File: "main.py", First: 1, Removed: max(0, -by), Added: max(0, by)})
 		want := []int{30 + by, 40 + by, 50 + by}
-		if diff := cmp.Diff(want, lines(&bench{Debugger: d})); diff != "" {
+		if diff := cmp.Diff(want, lines(&testDebugger{Debugger: d})); diff != "" {
 			t.Errorf("by %d (-want +got):\n%s", by, diff)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // line returns FILE:LINE of the only line of a file that contains text.
-func (b *bench) line(file, text string) string {
+func (b *testDebugger) line(file, text string) string {
 	b.t.Helper()
 	for i, line := range strings.Split(b.read(file), "\n") {
 		if strings.TrimSpace(line) == text {

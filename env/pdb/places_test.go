@@ -6,7 +6,7 @@ import (
 )
 
 // executable writes an executable file to the workspace.
-func (b *bench) executable(name, text string) {
+func (b *testDebugger) executable(name, text string) {
 	b.t.Helper()
 	b.write(name, text)
 	if r, err := b.sb.Run(b.t.Context(), envCommand("chmod", "+x", name)); err != nil || r.ExitCode != 0 {

@@ -52,8 +52,8 @@ func eachPython(t *testing.T, f func(t *testing.T, py string)) {
 	}
 }
 
-// bench is a Debugger on a copy of testdata/shop in a new sandbox.
-type bench struct {
+// testDebugger is a Debugger on a copy of testdata/shop in a new sandbox.
+type testDebugger struct {
 	*Debugger
 	t  testing.TB
 	sb env.Sandbox
@@ -61,13 +61,13 @@ type bench struct {
 
 const workdir = "/testbed"
 
-func open(t *testing.T, entrypoint string) *bench {
+func open(t *testing.T, entrypoint string) *testDebugger {
 	t.Helper()
 	return openIn(t, "local", "", Config{Entrypoint: entrypoint})
 }
 
 // openIn starts a sandbox of the given kind in which python3 is py ("" = the default).
-func openIn(t testing.TB, kind, py string, cfg Config) *bench {
+func openIn(t testing.TB, kind, py string, cfg Config) *testDebugger {
 	t.Helper()
 	sb := envtest.Sandbox(t, kind, env.SandboxSpec{Label: "pdb-test", Workdir: workdir, Python: py})
 	var tree bytes.Buffer
@@ -85,18 +85,18 @@ func openIn(t testing.TB, kind, py string, cfg Config) *bench {
 			t.Error(err)
 		}
 	})
-	return &bench{d, t, sb}
+	return &testDebugger{d, t, sb}
 }
 
 // write replaces a file of the workspace.
-func (b *bench) write(name, text string) {
+func (b *testDebugger) write(name, text string) {
 	b.t.Helper()
 	if err := b.sb.WriteFile(b.t.Context(), workdir+"/"+name, []byte(text), 0); err != nil {
 		b.t.Fatal(err)
 	}
 }
 
-func (b *bench) read(name string) string {
+func (b *testDebugger) read(name string) string {
 	b.t.Helper()
 	raw, _, err := b.sb.ReadFile(b.t.Context(), workdir+"/"+name, 1<<20)
 	if err != nil {
@@ -106,7 +106,7 @@ func (b *bench) read(name string) string {
 }
 
 // do runs a command that must succeed.
-func (b *bench) do(command string) env.DebuggerReply {
+func (b *testDebugger) do(command string) env.DebuggerReply {
 	b.t.Helper()
 	r := b.try(command)
 	if r.IsError {
@@ -126,18 +126,18 @@ const (
 )
 
 // withLongGrace makes the debugger wait for a program that is slow to react to an interrupt.
-func (b *bench) withLongGrace() *bench {
+func (b *testDebugger) withLongGrace() *testDebugger {
 	b.d.cfg.Grace = longTimeout
 	return b
 }
 
 // try runs a command that may fail.
-func (b *bench) try(command string) env.DebuggerReply {
+func (b *testDebugger) try(command string) env.DebuggerReply {
 	b.t.Helper()
 	return b.doWithin(command, longTimeout)
 }
 
-func (b *bench) doWithin(command string, timeout time.Duration) env.DebuggerReply {
+func (b *testDebugger) doWithin(command string, timeout time.Duration) env.DebuggerReply {
 	b.t.Helper()
 	r, err := b.Command(b.t.Context(), env.DebuggerCommand{Text: command, Timeout: timeout})
 	if err != nil {
@@ -151,7 +151,7 @@ func (b *bench) doWithin(command string, timeout time.Duration) env.DebuggerRepl
 }
 
 // has checks that the text contains every part.
-func (b *bench) has(r env.DebuggerReply, parts ...string) {
+func (b *testDebugger) has(r env.DebuggerReply, parts ...string) {
 	b.t.Helper()
 	for _, p := range parts {
 		if !strings.Contains(r.Text, p) {
@@ -160,7 +160,7 @@ func (b *bench) has(r env.DebuggerReply, parts ...string) {
 	}
 }
 
-func (b *bench) hasNot(r env.DebuggerReply, parts ...string) {
+func (b *testDebugger) hasNot(r env.DebuggerReply, parts ...string) {
 	b.t.Helper()
 	for _, p := range parts {
 		if strings.Contains(r.Text, p) {
@@ -170,7 +170,7 @@ func (b *bench) hasNot(r env.DebuggerReply, parts ...string) {
 }
 
 // at checks the current position.
-func (b *bench) at(r env.DebuggerReply, file string, line int) {
+func (b *testDebugger) at(r env.DebuggerReply, file string, line int) {
 	b.t.Helper()
 	if r.Frame == nil || r.Frame.File != file || r.Frame.Line != line {
 		b.t.Errorf("position %+v, want %s:%d\n%s", r.Frame, file, line, r.Text)

@@ -72,18 +72,18 @@ func TestBaselineTaskErrors(t *testing.T) {
 		gold   string
 		want   error
 	}{
-		"no tests":          {base, "python3 -m pytest shop", "", "", ErrNoTests},
-		"no tests unittest": {base, "python3 -m unittest discover shop", "", "", ErrNoTests},
-		"healthy":           {honest(t), pytestEntry, "", "", ErrNothingToFix},
-		"healthy exit":      {base, "true", "", "", ErrNothingToFix},
-		"broken suite":      {base.edited("tests/test_basket.py", "import nowhere\n"), pytestEntry, "", "", ErrNotCollected},
-		"broken conftest":   {base.edited("conftest.py", "import nowhere\n"), pytestEntry, "", "", ErrNotCollected},
-		"broken unittest":   {base.edited("tests/test_basket.py", "import nowhere\n"), unittestEntry, "", "", ErrNotCollected},
-		"no such command":   {base, "pytset -q", "", "", ErrNotCollected},
-		"no runner":         {base, "python3 -m nosuchrunner", schemas.VerifyPytest, "", ErrNotCollected},
-		"slow":              {base, "sleep 100", "", "", ErrTooSlow},
-		"useless gold":      {base, pytestEntry, "", "--- /dev/null\n+++ b/README\n@@ -0,0 +1 @@\n+x\n", ErrGoldFails},
-		"gold of another":   {base, pytestEntry, "", "--- a/no.py\n+++ b/no.py\n@@ -1 +1 @@\n-a\n+b\n", ErrGoldFails},
+		"no tests":                   {base, "python3 -m pytest shop", "", "", ErrNoTests},
+		"no tests unittest":          {base, "python3 -m unittest discover shop", "", "", ErrNoTests},
+		"healthy":                    {honest(t), pytestEntry, "", "", ErrNothingToFix},
+		"healthy exit":               {base, "true", "", "", ErrNothingToFix},
+		"broken suite":               {base.edited("tests/test_basket.py", "import nowhere\n"), pytestEntry, "", "", ErrNotCollected},
+		"broken conftest":            {base.edited("conftest.py", "import nowhere\n"), pytestEntry, "", "", ErrNotCollected},
+		"broken unittest":            {base.edited("tests/test_basket.py", "import nowhere\n"), unittestEntry, "", "", ErrNotCollected},
+		"no such command":            {base, "pytset -q", "", "", ErrNotCollected},
+		"no runner":                  {base, "python3 -m nosuchrunner", schemas.VerifyPytest, "", ErrNotCollected},
+		"slow":                       {base, "sleep 100", "", "", ErrTooSlow},
+		"useless gold":               {base, pytestEntry, "", "--- /dev/null\n+++ b/README\n@@ -0,0 +1 @@\n+x\n", ErrGoldFails},
+		"gold of another repository": {base, pytestEntry, "", "--- a/no.py\n+++ b/no.py\n@@ -1 +1 @@\n-a\n+b\n", ErrGoldFails},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestVerifyRefusesAnotherTree(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	patch, _ := patchTo(t, v, base, honest(t))
 	_, other := patchTo(t, v, base, base.edited("x", "y"))
-	for name, p := range map[string][]byte{"rebuilds another": patch, "does not apply": []byte("--- a/no\n+++ b/no\n@@ -1 +1 @@\n-a\n+b\n")} {
+	for name, p := range map[string][]byte{"builds another tree": patch, "does not apply": []byte("--- a/no\n+++ b/no\n@@ -1 +1 @@\n-a\n+b\n")} {
 		got, err := v.Verify(t.Context(), task(base, pytestEntry, pytestSpec), base, p, other)
 		if err != nil || got.Status != schemas.VerifyError || got.Resolved != nil || got.Reason == "" || got.FinalSHA != other {
 			t.Errorf("%s: %+v, %v", name, got, err)

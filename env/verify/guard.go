@@ -137,9 +137,9 @@ func shadowReason(c workspace.Change, present map[string]bool) string {
 	return ""
 }
 
-// topLevelModule returns the name of the top-level module as which a file can be imported, "" if there
-// is none. Such a file is at the top of the tree or in a directory without __init__.py, because only
-// such directories are in the module path.
+// topLevelModule returns the name by which a file can be imported as a top-level module, "" if it cannot. Such a file
+// is at the top of the tree or in a directory without __init__.py, because only such directories are in the module
+// path.
 func topLevelModule(c workspace.Change, present map[string]bool) string {
 	dir, name := path.Split(c.Path)
 	dir = strings.TrimSuffix(dir, "/")

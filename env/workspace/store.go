@@ -53,7 +53,7 @@ const (
 	MaxTreeBytes = 1 << 30
 	MaxPathBytes = 4096
 	MaxPatch     = 128 << 20 // bytes of one patch
-	MaxNewBytes  = 96 << 20  // bytes of all new files in a patch, where binary files take a third more
+	MaxNewBytes  = 96 << 20  // bytes of all new files in a patch; a patch encodes binary files, which makes them a third longer
 )
 
 // storeConfig is the complete configuration that git uses.

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Fate determines how a pod fails to start; the zero value lets it run.
-type Fate struct {
+// StartFailure determines how a pod fails to start; the zero value lets it run.
+type StartFailure struct {
 	// Waiting is the waiting reason of the first container: ImagePullBackOff, ...
 	Waiting string
 	// Unschedulable means that no node accepts the pod.
@@ -53,21 +53,21 @@ func (p *pod) runToEnd() {
 		case <-time.After(d):
 		}
 	}
-	var fate Fate
-	if p.server.Fate != nil {
-		fate = p.server.Fate(p.Pod.DeepCopy())
+	var failure StartFailure
+	if p.server.StartFailure != nil {
+		failure = p.server.StartFailure(p.Pod.DeepCopy())
 	}
 	scheduled := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}
-	if fate.Unschedulable {
-		scheduled = corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: fate.Message}
+	if failure.Unschedulable {
+		scheduled = corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: failure.Message}
 	}
 	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "PodInitializing"}}
-	if fate.Waiting != "" {
-		waiting.Waiting = &corev1.ContainerStateWaiting{Reason: fate.Waiting, Message: fate.Message}
+	if failure.Waiting != "" {
+		waiting.Waiting = &corev1.ContainerStateWaiting{Reason: failure.Waiting, Message: failure.Message}
 	}
 	p.updateStatus(func(s *corev1.PodStatus) {
 		s.Conditions = append(s.Conditions, scheduled)
-		if fate.Unschedulable {
+		if failure.Unschedulable {
 			return
 		}
 		for i, c := range p.Spec.InitContainers {
@@ -81,7 +81,7 @@ func (p *pod) runToEnd() {
 			s.ContainerStatuses = append(s.ContainerStatuses, corev1.ContainerStatus{Name: c.Name})
 		}
 	})
-	if fate != (Fate{}) {
+	if failure != (StartFailure{}) {
 		<-p.killed
 		return
 	}

@@ -32,8 +32,8 @@ const Namespace = "sandboxes"
 
 // Server is the cluster. Its exported fields may be set before the first request.
 type Server struct {
-	// Fate determines the Fate of each pod; nil lets all pods run.
-	Fate func(*corev1.Pod) Fate
+	// StartFailure determines the StartFailure of each pod; nil lets all pods run.
+	StartFailure func(*corev1.Pod) StartFailure
 	// NoPlugin means that network policies are stored but not enforced.
 	NoPlugin bool
 	// WebSocket lists the subprotocols that the server offers; if empty, it refuses upgrades.

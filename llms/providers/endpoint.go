@@ -32,7 +32,7 @@ type endpoint struct {
 	keyRef  string // where the key comes from: "env:NAME", "file:PATH" or ""
 	headers map[string]string
 	secrets []string
-	tokens  *tokens // nil if the key or no authentication is used
+	tokens  *tokens // source of Entra ID tokens; nil if calls use the key or no authentication
 	timeout time.Duration
 	http    *http.Client
 }

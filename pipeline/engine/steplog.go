@@ -86,7 +86,7 @@ func (l *StepLog) Append(ctx context.Context, kind string, data []byte) error {
 // read returns the complete entries in order. It skips an entry that a crash cut off.
 func (l *StepLog) read(ctx context.Context) ([]LogEntry, error) {
 	var out []LogEntry
-	var parts assembly
+	var parts entryParts
 	l.last = 0
 	err := l.e.messages(ctx, l.subject, func(msg *jetstream.RawStreamMsg) error {
 		l.last = msg.Sequence
@@ -102,12 +102,12 @@ func (l *StepLog) read(ctx context.Context) ([]LogEntry, error) {
 // ReadLogs calls show with the complete entries of all logs and the ids of their
 // jobs. The entries of one log are in order. ReadLogs does not fence off the writers.
 func (e *Engine) ReadLogs(ctx context.Context, show func(id string, entry LogEntry) error) error {
-	parts := map[string]*assembly{}
+	parts := map[string]*entryParts{}
 	prefix := e.stepSubject("")
 	return e.messages(ctx, e.stepSubject("*"), func(msg *jetstream.RawStreamMsg) error {
 		id := strings.TrimPrefix(msg.Subject, prefix)
 		if parts[id] == nil {
-			parts[id] = &assembly{}
+			parts[id] = &entryParts{}
 		}
 		entry, whole, err := parts[id].add(msg)
 		if whole {
@@ -138,14 +138,14 @@ func (e *Engine) messages(ctx context.Context, subject string, show func(*jetstr
 	}
 }
 
-// assembly joins the parts of one log's entries.
-type assembly struct {
+// entryParts joins the parts of one log's entries.
+type entryParts struct {
 	open LogEntry
 	next int // the part expected next
 }
 
 // add adds a message; whole means that it completes an entry other than a fence.
-func (a *assembly) add(msg *jetstream.RawStreamMsg) (entry LogEntry, whole bool, err error) {
+func (a *entryParts) add(msg *jetstream.RawStreamMsg) (entry LogEntry, whole bool, err error) {
 	part, err1 := strconv.Atoi(msg.Header.Get(headPart))
 	parts, err2 := strconv.Atoi(msg.Header.Get(headParts))
 	if err := errors.Join(err1, err2); err != nil {

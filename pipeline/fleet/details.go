@@ -12,9 +12,9 @@ import (
 type RunDetails struct {
 	Selected int    `json:"selected"`
 	Reused   int    `json:"reused"`   // staged before this coordinator started
-	Since    uint64 `json:"since"`    // records with a higher revision changed under this coordinator
+	Since    uint64 `json:"since"`    // last revision before this coordinator started
 	Attempts int    `json:"attempts"` // jobs with higher attempt numbers are not selected
-	RunSpec  string `json:"offer"`    // name of the body with the data that workers need to execute jobs
+	RunSpec  string `json:"offer"`    // name of the stored document that tells workers how to execute jobs (wire.offer)
 	Staging  string `json:"staging"`
 	// Budgeted says that workers must reserve every call in the run's shared budget.
 	Budgeted bool `json:"budgeted,omitempty"`

@@ -13,7 +13,7 @@ import (
 // Presentation (line numbers, the listing around the current line, headings, addresses
 // of objects, durations) does not count.
 func MarkNewInformation(rows []schemas.StepRow) {
-	known := memory{facts: map[fact]bool{}, lines: map[string]bool{}, outputLines: map[string]bool{}}
+	known := shownFacts{facts: map[fact]bool{}, lines: map[string]bool{}, outputLines: map[string]bool{}}
 	for i := range rows {
 		r := &rows[i]
 		if r.ObservationSHA256 == nil {
@@ -31,8 +31,8 @@ func MarkNewInformation(rows []schemas.StepRow) {
 	}
 }
 
-// memory is the set of facts that an episode has shown so far.
-type memory struct {
+// shownFacts is the set of facts that an episode has shown so far.
+type shownFacts struct {
 	facts       map[fact]bool
 	lines       map[string]bool // all lines, of files and of output
 	outputLines map[string]bool // lines of output, which may be lines of any file
@@ -40,7 +40,7 @@ type memory struct {
 
 // add remembers a fact and reports whether it is new. A line of a file is not new if a command or
 // a test report has printed it, and a line of output is not new if it repeats a line of a file.
-func (m memory) add(f fact) bool {
+func (m shownFacts) add(f fact) bool {
 	if f.about == "" {
 		seen := m.lines[f.text]
 		m.lines[f.text], m.outputLines[f.text] = true, true

@@ -2,7 +2,7 @@ package views
 
 import "github.com/tracesmith/tracesmith/sinks"
 
-// debugGymSFTRow opens in debug-gym's analysis/sft_data_viewer, which shows the first
+// debugGymSFTRow is a row for debug-gym's analysis/sft_data_viewer, which shows the first
 // seven keys and ignores others.
 type debugGymSFTRow struct {
 	Messages  []wireMessage `json:"messages"`
@@ -10,7 +10,7 @@ type debugGymSFTRow struct {
 	Problem   string        `json:"problem"`
 	RunID     string        `json:"run_id"`
 	Criteria  []string      `json:"satisfied_criteria"`
-	Truncated bool          `json:"truncated"` // the row lacks turns of the episode, which were cut or not in the last prompt
+	Truncated bool          `json:"truncated"` // the row lacks turns of the episode: the mask cut them, or the last prompt omitted them
 	Tokens    int           `json:"#tokens"`
 	origin
 }

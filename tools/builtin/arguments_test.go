@@ -14,7 +14,7 @@ import (
 
 // One set of tools serves several episodes: the state of a tool belongs to the episode.
 func TestB1ToolsKeepNothingOfAnEpisode(t *testing.T) {
-	b, other := newBench(t, files{"sub/x": ""}), newBench(t, files{})
+	b, other := newToolSession(t, files{"sub/x": ""}), newToolSession(t, files{})
 	other.set = b.set
 	b.sh("cd sub; export SEEN=1")
 	if got := other.sh("pwd; echo [$SEEN]"); got != "/testbed\n[]\n" {
@@ -56,7 +56,7 @@ func exampleOf(t *testing.T, description string, names []string) args {
 // argument. For every tool, null means the same as leaving the argument out.
 // This test proves row WC12 of docs/internals/parity.md.
 func TestWC12OptionalArgumentsMayBeNullOrAbsent(t *testing.T) {
-	b := newBench(t, files{"src/main.py": ""})
+	b := newToolSession(t, files{"src/main.py": ""})
 	optional := 0
 	for _, tool := range tooltest.Kit(t, nil) {
 		s := tool.Schema()
@@ -116,7 +116,7 @@ func TestWC12OptionalArgumentsMayBeNullOrAbsent(t *testing.T) {
 
 // checkInteger checks that an integer may also be a string or a float, and that "" means
 // that it is missing.
-func checkInteger(t *testing.T, b *bench, tool, name string, base args) {
+func checkInteger(t *testing.T, b *toolSession, tool, name string, base args) {
 	t.Helper()
 	for _, v := range []any{1, 1.0, "1", " 1 ", "1.0", "", "null", json.Number("1e0")} {
 		a := args{name: v}

@@ -12,7 +12,7 @@ import (
 )
 
 // sh returns the text of a bash call that must succeed.
-func (b *bench) sh(command string) string {
+func (b *toolSession) sh(command string) string {
 	b.t.Helper()
 	return b.ok("bash", args{"command": command})
 }
@@ -20,7 +20,7 @@ func (b *bench) sh(command string) string {
 // All calls share one shell.
 // This test proves row WC18 of docs/internals/parity.md.
 func TestWC18BashKeepsItsState(t *testing.T) {
-	b := newBench(t, files{"sub/a.txt": "A\n"})
+	b := newToolSession(t, files{"sub/a.txt": "A\n"})
 	for _, step := range []struct{ command, want string }{
 		{"pwd", "/testbed\n"},
 		{"cd sub; plain=1; export SHOWN=2; f() { echo \"f $1\"; }; alias say='echo said'; set -o pipefail; shopt -s nullglob", "[the command succeeded and printed nothing]\n"},
@@ -52,7 +52,7 @@ func TestWC18BashKeepsItsState(t *testing.T) {
 }
 
 func TestBashExitCodes(t *testing.T) {
-	b := newBench(t, files{"sub/a": "", "a.sh": "#!/bin/sh\nexit 124\n"})
+	b := newToolSession(t, files{"sub/a": "", "a.sh": "#!/bin/sh\nexit 124\n"})
 	for _, c := range []struct {
 		command string
 		code    int
@@ -83,7 +83,7 @@ func TestBashExitCodes(t *testing.T) {
 }
 
 func TestBashExitEndsOnlyTheShell(t *testing.T) {
-	b := newBench(t, files{"sub/a": "", "q'd/a": ""})
+	b := newToolSession(t, files{"sub/a": "", "q'd/a": ""})
 	b.sh("export KEPT='a b'; lost=1; cd sub")
 	o := b.call("bash", args{"command": `cd "../q'd"; export NEW=2; echo bye; exit 3`})
 	if *o.ExitCode != 3 || !strings.HasPrefix(o.Text, "bye\n[exit code 3]\n[the shell exited") {
@@ -129,7 +129,7 @@ func TestBashTimeout(t *testing.T) {
 	} {
 		t.Run(c.command, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, files{"stubborn.py": "import signal, time\nfor s in (1, 2, 15):\n    signal.signal(s, signal.SIG_IGN)\ntime.sleep(100)\n"})
+			b := newToolSession(t, files{"stubborn.py": "import signal, time\nfor s in (1, 2, 15):\n    signal.signal(s, signal.SIG_IGN)\ntime.sleep(100)\n"})
 			b.sh("sleep 3000 & echo $! >/tmp/earlier; x=1")
 			began := time.Now()
 			o := b.call("bash", args{"command": c.command, "timeout": 4})
@@ -159,7 +159,7 @@ func TestBashTimeout(t *testing.T) {
 }
 
 func TestBashBackgroundJobs(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	o := b.call("bash", args{"command": "sleep 200 & { while [ ! -e /testbed/go ]; do :; done; echo late; } &"})
 	if o.IsError || o.TimedOut {
 		t.Errorf("a background job held the call: %+v", o)
@@ -172,7 +172,7 @@ func TestBashBackgroundJobs(t *testing.T) {
 // A job that is killed before it starts is still a copy of the shell. It must not print
 // anything or overwrite the shell's saved state.
 func TestBashJobKilledAtOnce(t *testing.T) {
-	b := newBench(t, files{"sub/a": ""})
+	b := newToolSession(t, files{"sub/a": ""})
 	for range 10 {
 		o := b.call("bash", args{"command": "sleep 300 & kill $!; wait $!; echo $?", "timeout": 5})
 		if !o.TimedOut && o.Text != "143\n" { // bash may lose a signal that comes so early
@@ -188,7 +188,7 @@ func TestBashJobKilledAtOnce(t *testing.T) {
 }
 
 func TestBashOutput(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	o := b.call("bash", args{"command": "head -c 3000000 /dev/zero | tr '\\0' 'x'; echo; echo the end"})
 	if !o.Truncated || o.FullBytes != 3_000_009 || len(o.Text) > tools.MaxText || len(o.FullText) > tools.MaxFullText+64 ||
 		!strings.HasSuffix(o.Text, "the end\n") || !strings.HasPrefix(o.Text, "xxx") {
@@ -206,7 +206,7 @@ func TestBashOutput(t *testing.T) {
 }
 
 func TestBashReset(t *testing.T) {
-	b := newBench(t, files{"sub/a": ""})
+	b := newToolSession(t, files{"sub/a": ""})
 	b.sh("cd sub; export X=1")
 	if _, err := b.set.Notify(t.Context(), b.Session, env.Event{Kind: env.EventReset}); err != nil {
 		t.Fatal(err)
@@ -218,7 +218,7 @@ func TestBashReset(t *testing.T) {
 
 // A shell that no longer executes anything is replaced.
 func TestBashDeafShell(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	for _, command := range []string{"set -n", "__tracesmith_frame() { :; }", "exec 198>&-"} {
 		if o := b.call("bash", args{"command": command, "timeout": 1}); o.TimedOut {
 			continue
@@ -235,7 +235,7 @@ func TestBashDeafShell(t *testing.T) {
 // A command ends even if no frame reports its end. Here a trap makes bash skip the
 // command that prints the frame.
 func TestBashEndWithoutFrame(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	o := b.call("bash", args{"command": "shopt -s extdebug; trap '[[ $BASH_COMMAND != *7717* ]]' DEBUG; (exit 7)", "timeout": 60})
 	if o.TimedOut || o.ExitCode == nil || *o.ExitCode != 7 {
 		t.Errorf("%+v", o)
@@ -260,7 +260,7 @@ while True:
         pass
 `
 	for range 3 {
-		b := newBench(t, files{"thief.py": thief})
+		b := newToolSession(t, files{"thief.py": thief})
 		o := b.call("bash", args{"command": "python3 thief.py & python3 thief.py & sleep 0.5; (exit 7)", "timeout": 60})
 		if o.TimedOut || o.ExitCode == nil || *o.ExitCode != 7 {
 			t.Errorf("%+v", o)
@@ -270,7 +270,7 @@ while True:
 
 // The next command runs even if a command replaces or removes the shell's own files.
 func TestShellFilesAreTampered(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	for _, command := range []string{
 		"rm -rf ${BASH_SOURCE%/shell/*}; mkdir -p ${BASH_SOURCE%/shell/*}; ln -s /etc ${BASH_SOURCE%/*}",
 		"rm -rf ${BASH_SOURCE%/shell/*}; ln -s /etc ${BASH_SOURCE%/shell/*}",
@@ -292,7 +292,7 @@ func TestShellFilesAreTampered(t *testing.T) {
 }
 
 func TestShellStateThatHangs(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	b.call("bash", args{"command": "rm -f ${BASH_SOURCE%/*}/state; mkfifo ${BASH_SOURCE%/*}/state; kill -9 $$"})
 	if got := b.ok("bash", args{"command": "echo alive"}); got != "alive\n" {
 		t.Errorf("got %q", got)
@@ -300,7 +300,7 @@ func TestShellStateThatHangs(t *testing.T) {
 }
 
 func TestB5BashArguments(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	for _, a := range []args{{"command": "echo x"}, {"command": "echo x", "timeout": nil}, {"command": "echo x", "timeout": "5"}, {"command": "echo x", "timeout": 5.0}, {"command": "echo x", "timeout": ""}} {
 		if got := b.ok("bash", a); got != "x\n" {
 			t.Errorf("%v: %q", a, got)
@@ -317,7 +317,7 @@ func TestB5BashArguments(t *testing.T) {
 // The observation of a failing command is its output and its exit code. A timeout out of
 // bounds becomes the nearest bound.
 func TestB6BashAnswers(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	for command, want := range map[string]string{
 		"true":                                 "[the command succeeded and printed nothing]\n",
 		"echo out; echo err >&2; exit 0":       "out\nerr\n[the shell exited; the next command runs in a new shell in /testbed, which keeps exported variables but no other variables, functions, aliases, shell options or background jobs]\n",
@@ -343,7 +343,7 @@ func TestB6BashAnswers(t *testing.T) {
 
 // The next command sees the exit code of the last one as $?.
 func TestBashCarriesTheExitCode(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	for _, step := range []struct{ command, want string }{
 		{"(exit 42)", "[exit code 42]\n"}, {"echo $?", "42\n"}, {"echo $?", "0\n"}, {"false\nset -u", "[the command succeeded and printed nothing]\n"}, {"echo $?", "0\n"},
 		{"nosuchcommand", "bash: line 1: nosuchcommand: command not found\n[exit code 127]\n"}, {"[ $? = 127 ] && echo kept", "kept\n"},
@@ -358,7 +358,7 @@ func TestBashCarriesTheExitCode(t *testing.T) {
 // The call does not wait for a background job. The job survives the timeout of a later
 // command, jobs lists it, and it ends with the session.
 func TestBashJobsEndWithTheSession(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	if got := b.sh("sleep 411 & echo $!"); strings.TrimSpace(got) == "" {
 		t.Errorf("got %q", got)
 	}
@@ -376,7 +376,7 @@ func TestBashJobsEndWithTheSession(t *testing.T) {
 
 // Without bash in the sandbox, the tool says so, and the other tools still work.
 func TestNoBashInTheSandbox(t *testing.T) {
-	b := newBench(t, files{"a.py": "x\n"})
+	b := newToolSession(t, files{"a.py": "x\n"})
 	b.Sandbox = bashless{b.Sandbox}
 	b.refused("bash", args{"command": "ls"}, "This sandbox has no bash")
 	b.refused("bash", args{"command": "ls"}, "Use the other tools")

@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestConform(t *testing.T) {
-	tooltest.Conform(t, tooltest.Kit(t, nil), func(t *testing.T) *env.Session { return newBench(t, project).Session })
+	tooltest.Conform(t, tooltest.Kit(t, nil), func(t *testing.T) *env.Session { return newToolSession(t, project).Session })
 }
 
 // Each changed word is a change of the dataset and needs a line in the changelog.
@@ -50,7 +50,7 @@ func TestGoldenSchemas(t *testing.T) {
 }
 
 func TestEval(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	b.report = env.EvalReport{
 		Tests:    map[string]string{"t.py::b": "failed", "t.py::a": "error", "t.py::c": "passed", "t.py::d": "skipped"},
 		ExitCode: 1, OutputBytes: 500,
@@ -74,7 +74,7 @@ func TestEval(t *testing.T) {
 }
 
 func TestEvalOfTestsThatEndEarly(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	one := map[string]string{"t.py::a": "passed"}
 	for want, report := range map[string]env.EvalReport{
 		"The tests do not pass. 1 passed, 0 failed. The test process ended early, in t.py::b, with exit code 0.\n2 tests did not run:\n  t.py::c\n  t.py::d": {
@@ -96,7 +96,7 @@ func TestEvalOfTestsThatEndEarly(t *testing.T) {
 }
 
 func TestPdb(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	code := 1
 	b.debugger.reply = env.DebuggerReply{Text: "*** NameError", IsError: true, ExitCode: &code, Targets: []string{"a.py:3"}}
 	o := b.call("pdb", args{"command": "p x; p y", "entrypoint": " python t.py ", "timeout": 99999})
@@ -143,7 +143,7 @@ func TestB23PdbSchema(t *testing.T) {
 }
 
 func TestB24PdbSettings(t *testing.T) {
-	b := newBenchWith(t, files{}, settings{"pdb": {"set_default_entrypoint": false, "auto_list": false, "persistent_breakpoints": false}})
+	b := newToolSessionWith(t, files{}, settings{"pdb": {"set_default_entrypoint": false, "auto_list": false, "persistent_breakpoints": false}})
 	for _, a := range []args{{"command": "c"}, {"command": "c", "entrypoint": nil}} {
 		if o := b.call("pdb", a); o.ErrorClass != schemas.ErrBadArguments {
 			t.Errorf("%v: %+v", a, o)

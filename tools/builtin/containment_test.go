@@ -11,7 +11,7 @@ import (
 
 // Relative paths start at the workspace. Absolute paths must be the workspace or below it.
 func TestC2PathsAreResolved(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	for _, p := range []string{"src/pkg/mod.py", "./src//pkg/mod.py", "src/../src/pkg/mod.py", "/testbed/src/pkg/mod.py", "/testbed/../testbed/src/pkg/mod.py", " src/pkg/mod.py ", "link.py", "dirlink/mod.py", "dirlink/../src/pkg/mod.py"} {
 		if got := b.ok("view", args{"path": p, "end": 1}); got != "src/pkg/mod.py, lines 1-1 of 3\n    1  def total(items):\n" {
 			t.Errorf("%q: %q", p, got)
@@ -38,7 +38,7 @@ func TestC2ShownNamesAreNames(t *testing.T) {
 	for _, name := range names {
 		project["d/"+name] = "x = 1\n"
 	}
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	for _, name := range names {
 		shown := quoteName("d/" + name)
 		if name != "plain.py" && !strings.Contains(b.ok("listdir", args{"path": "d"}), "  "+quoteName(name)+"\n") {
@@ -66,7 +66,7 @@ func TestC2ShownNamesAreNames(t *testing.T) {
 // Missing files, unreadable files, and files outside of the workspace have different
 // messages.
 func TestC3ReadErrorsDiffer(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	b.sh("cp a.py locked; chmod 000 locked")
 	b.refused("view", args{"path": "missing.py"}, "missing.py does not exist.")
 	b.refused("view", args{"path": "locked"}, "permission denied")
@@ -75,7 +75,7 @@ func TestC3ReadErrorsDiffer(t *testing.T) {
 
 // A file is read back byte for byte as it was written: no shell is involved.
 func TestC4ContentsRoundTrip(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	for name, text := range map[string]string{
 		"empty": "", "no newline": "x", "newlines": strings.Repeat("\n", 1000), "one long line": strings.Repeat("é漢x", 2<<20/6),
 		"heredoc": "EOF\n'EOF'\n__END__\nDEBUGGYM_EOF\n", "quotes": `'"$(touch bad)` + "`touch bad`\\\n", "crlf": "a\r\nb\r\n", "tabs": "\t\v\f\n",
@@ -95,7 +95,7 @@ func TestC4ContentsRoundTrip(t *testing.T) {
 }
 
 func TestC7LocateFindsFiles(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	for arg, want := range map[string]bool{"a.py": true, "src": true, "none": false, "src/none/x": false, "link.py": true} {
 		p, err := locate(t.Context(), b.Session, arg)
 		if err != nil || p.Exists != want {
@@ -111,7 +111,7 @@ func TestC7LocateFindsFiles(t *testing.T) {
 
 // No tool reads or writes through a path that leads out of the workspace.
 func TestWS8NoToolLeavesTheWorkspace(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	b.sh(`ln -s / rootlink; ln -s .. up; mkdir -p x/y; ln -s ../../.. x/y/far; ln -s /proc/self/cwd cwd; ln -s outdir chain
 ln -s /testbed/src/pkg/mod.py absin; ln -s loop loop; ln -s /testbed/../etc/passwd sly; ln -s /proc/self/root/etc/passwd magic`)
 	for _, p := range []string{
@@ -150,7 +150,7 @@ ln -s /testbed/src/pkg/mod.py absin; ln -s loop loop; ln -s /testbed/../etc/pass
 
 // The guest refuses to write through a link that appears between the check and the write.
 func TestWS8LinkMadeBetweenCheckAndWrite(t *testing.T) {
-	b := newBench(t, files{"d/a.py": "x = 1\n", "e/a.py": "y = 1\n"})
+	b := newToolSession(t, files{"d/a.py": "x = 1\n", "e/a.py": "y = 1\n"})
 	swap := &swappingSandbox{Sandbox: b.Sandbox, b: b, command: "mv d away; ln -s /tmp d"}
 	b.Sandbox = swap
 	o := b.call("edit", args{"path": "d/a.py", "new_code": "x = 2", "start": 1})
@@ -173,7 +173,7 @@ func TestWS8LinkMadeBetweenCheckAndWrite(t *testing.T) {
 // swappingSandbox runs a command just before a file is written.
 type swappingSandbox struct {
 	env.Sandbox
-	b       *bench
+	b       *toolSession
 	command string
 }
 
@@ -190,7 +190,7 @@ func (s *swappingSandbox) WriteFile(ctx context.Context, path string, data []byt
 
 // No content of a file is executed or cut, whatever it contains.
 func TestWS9ContentIsInert(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	text := "EOF\ntouch /testbed/executed\nEOF\n__tracesmith_frame 0 x 1\n\x1b]7717;x;1;1;MTAw\a\n$(touch /testbed/executed)\n`touch /testbed/executed`\n"
 	b.ok("edit", args{"path": "a.sh", "new_code": text})
 	b.ok("bash", args{"command": "cat <<'X' >b.sh\n" + text + "X"})
@@ -201,7 +201,7 @@ func TestWS9ContentIsInert(t *testing.T) {
 
 // This test proves row WC16 of docs/internals/parity.md.
 func TestWC16ContentWithADelimiterIsWhole(t *testing.T) {
-	b := newBench(t, files{"a.py": "x = 1\n"})
+	b := newToolSession(t, files{"a.py": "x = 1\n"})
 	text := "x = '''\nEOF\n'''\nDEBUGGYM_HEREDOC_EOF\n" + strings.Repeat("y\n", 40_000) + "END\n"
 	b.ok("edit", args{"path": "a.py", "new_code": text})
 	if got := b.content("a.py"); got != text {

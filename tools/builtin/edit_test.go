@@ -28,7 +28,7 @@ func rewrite(old string, a editArgs) (text, summary string, splices []splice, er
 }
 
 func TestB11EditArguments(t *testing.T) {
-	b := newBench(t, files{"a.py": "1\n2\n3\n"})
+	b := newToolSession(t, files{"a.py": "1\n2\n3\n"})
 	for _, c := range []struct {
 		args args
 		want string
@@ -209,7 +209,7 @@ func TestB15EditEvents(t *testing.T) {
 }
 
 func TestB13EditAnswersWithADiff(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	got := b.ok("edit", args{"path": "a.py", "new_code": "    return x + 1", "start": 4})
 	want := "Replaced line 4 of a.py with 1 line.\n--- a/a.py\n+++ b/a.py\n@@ -1,4 +1,4 @@\n import os\n \n def f(x):\n-    return x\n+    return x + 1\n"
 	if d := cmp.Diff(want, got); d != "" {
@@ -258,7 +258,7 @@ func TestB13EditAnswersWithADiff(t *testing.T) {
 // the argument is missing.
 // This test proves row WC15 of docs/internals/parity.md.
 func TestWC15EditKeepsWhatItIsNotTold(t *testing.T) {
-	b := newBench(t, files{"a.py": "1\n2\n3\n", "crlf.py": "1\r\n2\r\n", "bare": "1\n2", "mixed": "1\r\n2\n3\r\n", "bom.py": bom + "1\n2\n", "run": "#!/bin/sh\n"})
+	b := newToolSession(t, files{"a.py": "1\n2\n3\n", "crlf.py": "1\r\n2\r\n", "bare": "1\n2", "mixed": "1\r\n2\n3\r\n", "bom.py": bom + "1\n2\n", "run": "#!/bin/sh\n"})
 	b.refused("edit", args{"path": "a.py", "end": 2, "new_code": "x"}, "end=2 without start")
 	b.refused("edit", args{"path": "a.py", "start": 1, "end": 0, "new_code": "x"}, "start at 1")
 	b.refused("edit", args{"path": "a.py", "start": 9, "new_code": "x"}, "To append, give start=4.")
@@ -291,7 +291,7 @@ func TestWC15EditKeepsWhatItIsNotTold(t *testing.T) {
 
 // The tools start no process in the sandbox and need only a few calls to the guest.
 func TestWP3NoProcessPerPrimitive(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	counted := &countingSandbox{Sandbox: b.Sandbox}
 	b.Sandbox = counted
 	for _, c := range []struct {

@@ -9,7 +9,7 @@ import (
 )
 
 // greps checks the observations of calls to grep.
-func (b *bench) greps(list []grepCase) {
+func (b *toolSession) greps(list []grepCase) {
 	b.t.Helper()
 	for _, c := range list {
 		if d := cmp.Diff(c.want, b.ok("grep", c.args)); d != "" {
@@ -24,7 +24,7 @@ type grepCase struct {
 }
 
 func TestB16GrepArguments(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	b.greps([]grepCase{
 		{args{"pattern": "sum(", "fixed": true, "path": nil, "max_results": nil, "include": nil, "exclude": nil, "context": nil, "ignore_case": nil},
 			"1 match in 1 file:\n\nsrc/pkg/mod.py\n    3:     return sum(items)\n"},
@@ -41,7 +41,7 @@ func TestB16GrepArguments(t *testing.T) {
 }
 
 func TestB17GrepLayout(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	b.greps([]grepCase{
 		{args{"pattern": `def \w+\(`}, "2 matches in 2 files:\n\na.py\n    3: def f(x):\n\nsrc/pkg/mod.py\n    1: def total(items):\n"},
 		{args{"pattern": "total", "path": "src/-dash.py"}, "1 match in 1 file:\n\nsrc/-dash.py\n    1: total = 3\n"},
@@ -59,7 +59,7 @@ func TestB17GrepLayout(t *testing.T) {
 }
 
 func TestB18GrepMistakes(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	b.greps([]grepCase{
 		{args{"pattern": "nosuchthing", "path": "src"}, `No line matches "nosuchthing" in src.`},
 		{args{"pattern": "x", "path": "bin.dat"}, `No line matches "x" in bin.dat. grep found only binary files there, and does not search them.`},
@@ -95,7 +95,7 @@ func TestB18GrepMistakes(t *testing.T) {
 
 // The message names the feature that RE2 lacks and what to use instead.
 func TestGrepOfPerlPatterns(t *testing.T) {
-	b := newBench(t, files{"a": "x"})
+	b := newToolSession(t, files{"a": "x"})
 	for pattern, says := range map[string]string{
 		`foo(?=bar)`: "The pattern uses (?=: this syntax (RE2) has no lookahead. Search with a simpler pattern and pick from the matches, or use bash: grep -rnP.",
 		`foo(?!bar)`: "has no negative lookahead", `(?<=a)b`: "has no lookbehind", `(?<!a)b`: "has no lookbehind", `(a)\1`: `The pattern uses \1: this syntax (RE2) has no backreferences`,
@@ -108,7 +108,7 @@ func TestGrepOfPerlPatterns(t *testing.T) {
 
 // This test proves row WC13 of docs/internals/parity.md.
 func TestWC13GrepTakesWhatItIsGiven(t *testing.T) {
-	b := newBench(t, files{
+	b := newToolSession(t, files{
 		"src/a.py": "total = 1\n", "src/deep/er/b.py": "total = 2\n", "src/deep/c.txt": "total = 3\n", "lib/d.py": "total = 4\n# see __pycache__/x and .git total\n",
 		"odd:12:name.py": "total = 5\n", "new\nline.py": "total = 6\n", "bad\xff.py": "total = 7\n", "-rf": "total = 8\n--help\n", "ünï.py": "total = 9\n",
 		"__pycache__/m.py": "total\n", "a/node_modules/n.py": "total\n", ".git/x": "total\n", ".pytest_cache/v": "total\n", ".hidden.py": "total = 10\n",
@@ -160,7 +160,7 @@ func TestWC13GrepTakesWhatItIsGiven(t *testing.T) {
 
 // A long line is shown around its match.
 func TestGrepOfLongLines(t *testing.T) {
-	b := newBench(t, files{"min.js": strings.Repeat("x", 20_000) + "needle" + strings.Repeat("y", 10_000) + "\n", "many": strings.Repeat(strings.Repeat("z", 290)+"\n", 900)})
+	b := newToolSession(t, files{"min.js": strings.Repeat("x", 20_000) + "needle" + strings.Repeat("y", 10_000) + "\n", "many": strings.Repeat(strings.Repeat("z", 290)+"\n", 900)})
 	want := fmt.Sprintf("1 match in 1 file:\n\nmin.js\n    1: [19925 bytes before] ...%sneedle%s... [9781 bytes more]\n", strings.Repeat("x", 75), strings.Repeat("y", 219))
 	b.greps([]grepCase{{args{"pattern": "need"}, want}})
 	if o := b.call("grep", args{"pattern": "z", "max_results": 1000}); o.Truncated || !strings.HasPrefix(o.Text, "The first 169 of 900 matches in 1 file:") {
@@ -170,7 +170,7 @@ func TestGrepOfLongLines(t *testing.T) {
 
 // grep searches a huge tree within its limits and always in the same order.
 func TestGrepOfAHugeTree(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	b.sh(`python3 - <<'E'
 import os
 for d in range(200):
@@ -191,9 +191,9 @@ E`)
 }
 
 func TestGrepIgnoreSetting(t *testing.T) {
-	b := newBenchWith(t, files{"build/x": "total", ".git/x": "total"}, settings{"grep": {"ignore": []string{"bui*"}}})
+	b := newToolSessionWith(t, files{"build/x": "total", ".git/x": "total"}, settings{"grep": {"ignore": []string{"bui*"}}})
 	b.greps([]grepCase{{args{"pattern": "total"}, "1 match in 1 file:\n\n.git/x\n    1: total\n"}})
-	b = newBenchWith(t, files{"build/x": "total", ".git/x": "total"}, settings{"grep": {"ignore": []string{}}})
+	b = newToolSessionWith(t, files{"build/x": "total", ".git/x": "total"}, settings{"grep": {"ignore": []string{}}})
 	if got := b.ok("grep", args{"pattern": "total"}); !strings.HasPrefix(got, "2 matches in 2 files:") {
 		t.Errorf("without ignores: %q", got)
 	}

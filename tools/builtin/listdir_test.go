@@ -9,7 +9,7 @@ import (
 
 // A depth below 1 is an error, the default is 1, and more than 20 means 20.
 func TestB19ListdirArguments(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	want := "/testbed/src/\n  -dash.py\n  odd:na me.py\n  pkg/\n    mod.py\n    other.txt\n"
 	for _, depth := range []any{2, "2", 2.0, 99} {
 		if d := cmp.Diff(want, b.ok("listdir", args{"path": "src/", "depth": depth})); d != "" {
@@ -32,7 +32,7 @@ func TestB19ListdirArguments(t *testing.T) {
 // The tree uses indentation instead of drawn branches: it takes fewer tokens, and names
 // can be copied.
 func TestB20ListdirLayout(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	b.sh(`mkdir hollow; touch $'new\nline' a10.py a9.py; mkfifo pipe`)
 	want := "/testbed/\n  .git/\n  __pycache__/\n  a    b/\n  a.py\n  a9.py\n  a10.py\n  bin.dat\n  broken -> nowhere\n  cr.txt\n  crlf.py\n" +
 		"  dirlink -> src/pkg\n  empty.py\n  hollow/\n  latin.py\n  link.py -> src/pkg/mod.py\n  long.py\n  mixed.txt\n  \"new\\nline\"\n  open.py\n" +
@@ -50,7 +50,7 @@ func TestB20ListdirLayout(t *testing.T) {
 
 // This test proves row WC39 of docs/internals/parity.md.
 func TestWC39NamesWithFourSpaces(t *testing.T) {
-	b := newBench(t, files{"a    b/c    d.txt": "x", "    lead": "x"})
+	b := newToolSession(t, files{"a    b/c    d.txt": "x", "    lead": "x"})
 	if got := b.ok("listdir", args{"depth": 2}); got != "/testbed/\n  \"    lead\"\n  a    b/\n    c    d.txt\n" {
 		t.Errorf("got %q", got)
 	}
@@ -58,7 +58,7 @@ func TestWC39NamesWithFourSpaces(t *testing.T) {
 
 // Entries that do not fit are counted, and the first levels are complete.
 func TestListdirLimits(t *testing.T) {
-	b := newBench(t, files{})
+	b := newToolSession(t, files{})
 	b.sh("mkdir -p many d1/e d2/e; cd many; touch $(seq 1200); cd ../d1/e; touch $(seq 700); cd ../../d2/e; touch $(seq 700)")
 	for want, a := range map[string]args{
 		"  1000\n[and 200 more; list a subdirectory, or use a smaller depth]\n":                              {"path": "many"},
@@ -76,7 +76,7 @@ func TestListdirLimits(t *testing.T) {
 }
 
 func TestListdirIgnoreSetting(t *testing.T) {
-	b := newBenchWith(t, files{"build/x": "", "src/y.py": "", ".git/config": ""}, settings{"listdir": {"ignore": []string{"bui*"}}})
+	b := newToolSessionWith(t, files{"build/x": "", "src/y.py": "", ".git/config": ""}, settings{"listdir": {"ignore": []string{"bui*"}}})
 	if got := b.ok("listdir", args{"depth": 2}); got != "/testbed/\n  .git/\n    config\n  build/\n  src/\n    y.py\n" {
 		t.Errorf("got %q", got)
 	}
@@ -87,7 +87,7 @@ func TestListdirIgnoreSetting(t *testing.T) {
 
 // Tools that read or write files start no program of the image.
 func TestWP10FileToolsStartNoProcess(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	counted := &countingSandbox{Sandbox: b.Sandbox}
 	b.Sandbox = counted
 	b.reset()

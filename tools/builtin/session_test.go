@@ -50,8 +50,8 @@ func (f files) tar(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// bench is a session over a real sandbox that records what the tools did to it.
-type bench struct {
+// toolSession is a session over a real sandbox that records what the tools did to it.
+type toolSession struct {
 	t   testing.TB
 	set *tools.Set
 	*env.Session
@@ -79,18 +79,18 @@ func (d *scriptedDebugger) Edited(env.Edit)                   {}
 func (d *scriptedDebugger) Reset(context.Context, bool) error { return nil }
 func (d *scriptedDebugger) Close(context.Context) error       { return nil }
 
-func newBench(t *testing.T, f files) *bench { return newBenchWith(t, f, nil) }
+func newToolSession(t *testing.T, f files) *toolSession { return newToolSessionWith(t, f, nil) }
 
 type settings = tooltest.Settings
 
-func newBenchWith(t *testing.T, f files, with settings) *bench {
+func newToolSessionWith(t *testing.T, f files, with settings) *toolSession {
 	t.Helper()
 	set, err := tools.NewSet(tooltest.Kit(t, with))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const workdir = "/testbed"
-	b := &bench{t: t, set: set, debugger: &scriptedDebugger{reply: env.DebuggerReply{Text: "(no output)\n"}}}
+	b := &toolSession{t: t, set: set, debugger: &scriptedDebugger{reply: env.DebuggerReply{Text: "(no output)\n"}}}
 	b.Session = &env.Session{
 		Sandbox: envtest.Sandbox(t, "bubblewrap", env.SandboxSpec{Workdir: workdir}), Debugger: b.debugger, Workdir: workdir, CommandTimeout: time.Minute,
 		Eval:        func(context.Context, time.Duration) (env.EvalReport, error) { b.evals++; return b.report, nil },
@@ -106,7 +106,7 @@ func newBenchWith(t *testing.T, f files, with settings) *bench {
 type args map[string]any
 
 // call runs a tool. An error of the sandbox fails the test.
-func (b *bench) call(tool string, a args) schemas.Observation {
+func (b *toolSession) call(tool string, a args) schemas.Observation {
 	b.t.Helper()
 	raw, err := json.Marshal(a)
 	if err != nil {
@@ -120,7 +120,7 @@ func (b *bench) call(tool string, a args) schemas.Observation {
 }
 
 // ok returns the text of a call that must succeed.
-func (b *bench) ok(tool string, a args) string {
+func (b *toolSession) ok(tool string, a args) string {
 	b.t.Helper()
 	o := b.call(tool, a)
 	if o.IsError {
@@ -130,7 +130,7 @@ func (b *bench) ok(tool string, a args) string {
 }
 
 // refused checks that a call is an error of the model whose text contains all of says.
-func (b *bench) refused(tool string, a args, says ...string) {
+func (b *toolSession) refused(tool string, a args, says ...string) {
 	b.t.Helper()
 	o := b.call(tool, a)
 	if o.ErrorClass != schemas.ErrUserError {
@@ -144,7 +144,7 @@ func (b *bench) refused(tool string, a args, says ...string) {
 }
 
 // content reads a file of the workspace.
-func (b *bench) content(name string) string {
+func (b *toolSession) content(name string) string {
 	b.t.Helper()
 	data, _, err := b.Sandbox.ReadFile(b.t.Context(), b.Workdir+"/"+name, 1<<20)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // reset notifies the tools of a reset and returns their observations.
-func (b *bench) reset() []schemas.Observation {
+func (b *toolSession) reset() []schemas.Observation {
 	b.t.Helper()
 	observations, err := b.set.Notify(b.t.Context(), b.Session, env.Event{Kind: env.EventReset})
 	if err != nil {
@@ -21,7 +21,7 @@ func (b *bench) reset() []schemas.Observation {
 
 // The model sees the failure of a command.
 func TestB2SetupCommandsRunAtEachReset(t *testing.T) {
-	b := newBenchWith(t, files{}, settings{
+	b := newToolSessionWith(t, files{}, settings{
 		"view": {"setup": []string{"pwd >>/tmp/runs", "echo oh; echo no >&2; exit 3", "echo done >>/tmp/runs"}},
 		"grep": {"setup": []string{"true"}},
 	})
@@ -36,7 +36,7 @@ func TestB2SetupCommandsRunAtEachReset(t *testing.T) {
 		t.Errorf("ran %q", got)
 	}
 	// A tool that also listens to the reset reports both.
-	b = newBenchWith(t, files{}, settings{"eval": {"on_reset": true, "setup": []string{"exit 1"}}})
+	b = newToolSessionWith(t, files{}, settings{"eval": {"on_reset": true, "setup": []string{"exit 1"}}})
 	b.report = env.EvalReport{Passed: true}
 	if observations := b.reset(); len(observations) != 1 || !strings.Contains(observations[0].Text, "failed (exit code 1)") || !strings.Contains(observations[0].Text, "The tests pass.") {
 		t.Errorf("observations %+v", observations)
@@ -80,7 +80,7 @@ func TestSettingsAreChecked(t *testing.T) {
 // The tests run at each reset only if on_reset is set: they cost time and tokens, and the
 // instructions already describe the bug.
 func TestB21EvalAtReset(t *testing.T) {
-	b := newBenchWith(t, files{}, settings{"eval": {"on_reset": true}})
+	b := newToolSessionWith(t, files{}, settings{"eval": {"on_reset": true}})
 	b.report = env.EvalReport{Tests: map[string]string{"t.py::a": "failed"}, ExitCode: 1, Output: "E  oh\n"}
 	if observations := b.reset(); len(observations) != 1 || observations[0].Source != "eval" || observations[0].Text != "The tests do not pass. 0 passed, 1 failed.\n  t.py::a (failed)\n\nE  oh\n" {
 		t.Errorf("observations %+v", observations)
@@ -95,25 +95,25 @@ func TestB21EvalAtReset(t *testing.T) {
 	if b.evals != 2 {
 		t.Errorf("the tests ran %d times, want 2: a changed file does not run them", b.evals)
 	}
-	if observations := newBench(t, files{}).reset(); len(observations) != 0 {
+	if observations := newToolSession(t, files{}).reset(); len(observations) != 0 {
 		t.Errorf("by default %+v", observations)
 	}
 }
 
 func TestB22SubmitMayRunTheTests(t *testing.T) {
-	b := newBenchWith(t, files{}, settings{"submit": {"eval_on_submit": true}})
+	b := newToolSessionWith(t, files{}, settings{"submit": {"eval_on_submit": true}})
 	b.report = env.EvalReport{Passed: true, Output: "OK\n"}
 	if got := b.ok("submit", args{"message": nil}); got != "Submitted. The session has ended.\n\nThe tests pass. The command ended with exit code 0.\n\nOK\n" || !b.submitted {
 		t.Errorf("%q, submitted %v", got, b.submitted)
 	}
-	b = newBench(t, files{})
+	b = newToolSession(t, files{})
 	if got := b.ok("submit", args{"message": "done"}); got != "Submitted. The session has ended.\nMessage: done" || !b.submitted || b.evals != 0 {
 		t.Errorf("%q, submitted %v, %d evaluations", got, b.submitted, b.evals)
 	}
 }
 
 func TestBashTimeoutSetting(t *testing.T) {
-	b := newBenchWith(t, files{}, settings{"bash": {"timeout": 1}})
+	b := newToolSessionWith(t, files{}, settings{"bash": {"timeout": 1}})
 	if o := b.call("bash", args{"command": "sleep 100"}); !o.TimedOut || !strings.Contains(o.Text, "longer than 1s") {
 		t.Errorf("%+v", o)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // views checks the observations of calls to view.
-func (b *bench) views(list map[string]args) {
+func (b *toolSession) views(list map[string]args) {
 	b.t.Helper()
 	for want, a := range list {
 		if d := cmp.Diff(want, b.ok("view", a)); d != "" {
@@ -23,7 +23,7 @@ func (b *bench) views(list map[string]args) {
 }
 
 func TestB7ViewArguments(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	const two = "a.py, lines 2-3 of 4\n    2  \n    3  def f(x):\n"
 	for _, a := range []args{
 		{"path": "a.py", "start": 2, "end": 3}, {"path": "a.py", "start": "2", "end": "3"}, {"path": "/testbed/a.py", "start": 2.0, "end": 3.0},
@@ -43,7 +43,7 @@ func TestB7ViewArguments(t *testing.T) {
 
 // The header gives path, range and total. It mentions breakpoints if the range has any.
 func TestB8ViewLayout(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	b.debugger.points = []schemas.Breakpoint{{File: "a.py", Line: 3, Enabled: true}, {File: "long.py", Line: 11_999}}
 	b.views(map[string]args{
 		"a.py, lines 1-4 of 4 (B marks a breakpoint)\n    1  import os\n    2  \nB   3  def f(x):\n    4      return x\n": {"path": "a.py"},
@@ -62,7 +62,7 @@ func TestB8ViewLayout(t *testing.T) {
 
 // The column is four wide and grows with the last number shown.
 func TestB9ViewLineNumberWidth(t *testing.T) {
-	b := newBench(t, files{"n.txt": numbered(100_000)})
+	b := newToolSession(t, files{"n.txt": numbered(100_000)})
 	b.views(map[string]args{
 		"n.txt, lines 1-1 of 100000\n    1  line 1\n":                                      {"path": "n.txt", "end": 1},
 		"n.txt, lines 9999-10000 of 100000\n  9999  line 9999\n 10000  line 10000\n":       {"path": "n.txt", "start": 9999, "end": 10000},
@@ -71,7 +71,7 @@ func TestB9ViewLineNumberWidth(t *testing.T) {
 }
 
 func TestB10ViewMistakes(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	b.views(map[string]args{
 		"empty.py is an empty file.":                  {"path": "empty.py", "start": 3, "end": 9},
 		"a.py, lines 4-4 of 4\n    4      return x\n": {"path": "a.py", "start": 4, "end": 99},
@@ -104,7 +104,7 @@ func TestB10ViewMistakes(t *testing.T) {
 
 // Special files are refused at once, even those on which a read would block.
 func TestViewOfSpecialFiles(t *testing.T) {
-	b := newBench(t, project)
+	b := newToolSession(t, project)
 	b.sh("mkfifo pipe; cp a.py locked; chmod 000 locked; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"sock\")'")
 	b.refused("view", args{"path": "locked"}, "view did nothing", "permission denied")
 	b.refused("view", args{"path": "pipe"}, "view did nothing", "not a regular file")
@@ -113,7 +113,7 @@ func TestViewOfSpecialFiles(t *testing.T) {
 
 // This test proves row WC11 of docs/internals/parity.md.
 func TestWC11BytesThatAreNotUTF8AreShown(t *testing.T) {
-	b := newBench(t, files{"latin.py": "# caf\xe9 total\nx = 1\n"})
+	b := newToolSession(t, files{"latin.py": "# caf\xe9 total\nx = 1\n"})
 	b.views(map[string]args{"latin.py, lines 1-2 of 2\n    1  # caf\uFFFD total\n    2  x = 1\n": {"path": "latin.py"}})
 	if got := b.sh(`printf 'ok \xff\xfe\nnext\n'`); got != "ok \uFFFD\nnext\n" {
 		t.Errorf("bash: %q", got)
@@ -129,7 +129,7 @@ func TestWC11BytesThatAreNotUTF8AreShown(t *testing.T) {
 
 // Control characters of a file are shown as escapes.
 func TestViewOfControlCharacters(t *testing.T) {
-	b := newBench(t, files{"a.txt": "\x0c\n\x1b[31mred\x1b[0m\ttab\nold\rnew\nNUL" + strings.Repeat(" ", 9000) + "\n\x00\u0085\x7f\n"})
+	b := newToolSession(t, files{"a.txt": "\x0c\n\x1b[31mred\x1b[0m\ttab\nold\rnew\nNUL" + strings.Repeat(" ", 9000) + "\n\x00\u0085\x7f\n"})
 	b.views(map[string]args{
 		"a.txt, lines 1-3 of 5\n    1  \\f\n    2  \\x1b[31mred\\x1b[0m\ttab\n    3  old\\rnew\n": {"path": "a.txt", "end": 3},
 		"a.txt, lines 5-5 of 5\n    5  \\x00\\u0085\\x7f\n":                                       {"path": "a.txt", "start": 5},
@@ -145,7 +145,7 @@ func TestViewOfControlCharacters(t *testing.T) {
 
 // This test proves row WC14 of docs/internals/parity.md.
 func TestWC14OneBlankLineIsShown(t *testing.T) {
-	b := newBench(t, files{"a.py": "x\n\ny\n", "blank": "\n"})
+	b := newToolSession(t, files{"a.py": "x\n\ny\n", "blank": "\n"})
 	b.views(map[string]args{
 		"a.py, lines 2-2 of 3\n    2  \n":  {"path": "a.py", "start": 2, "end": 2},
 		"blank, lines 1-1 of 1\n    1  \n": {"path": "blank"},
@@ -155,7 +155,7 @@ func TestWC14OneBlankLineIsShown(t *testing.T) {
 // view reads only the range of a huge file and shows only the beginning of a huge line. It
 // counts or names the rest.
 func TestViewOfHugeFiles(t *testing.T) {
-	b := newBench(t, files{"wide.txt": strings.Repeat("é", 5<<20) + "\nend\n", "long.py": numbered(12_000)})
+	b := newToolSession(t, files{"wide.txt": strings.Repeat("é", 5<<20) + "\nend\n", "long.py": numbered(12_000)})
 	got := b.ok("view", args{"path": "wide.txt"})
 	if want := fmt.Sprintf("wide.txt, lines 1-2 of 2\n    1  %s... [%d bytes more]\n    2  end\n", strings.Repeat("é", 1000), 10<<20-2000); got != want {
 		t.Errorf("got %d bytes: %.80q", len(got), got)
@@ -179,7 +179,7 @@ func TestViewOfHugeFiles(t *testing.T) {
 }
 
 func TestViewMaxLinesSetting(t *testing.T) {
-	b := newBenchWith(t, files{"n.txt": numbered(10)}, settings{"view": {"max_lines": 2}})
+	b := newToolSessionWith(t, files{"n.txt": numbered(10)}, settings{"view": {"max_lines": 2}})
 	b.views(map[string]args{
 		"n.txt, lines 1-2 of 10\n    1  line 1\n    2  line 2\n[lines 3-10 are not shown; view them with start=3]\n": {"path": "n.txt"},
 		"n.txt, lines 4-5 of 10\n    4  line 4\n    5  line 5\n[lines 6-7 are not shown; view them with start=6]\n":  {"path": "n.txt", "start": 4, "end": 7},

@@ -109,7 +109,7 @@ func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode == http.StatusNotFound {
 		d.notSent() // unknown session or path
 	}
-	body := &body{ReadCloser: resp.Body, link: l, remaining: -1, release: func() { stop(); cancel() }}
+	body := &limitedBody{ReadCloser: resp.Body, link: l, remaining: -1, release: func() { stop(); cancel() }}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
 		body.remaining = maxMessage
 	}
@@ -117,17 +117,17 @@ func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// body limits the size of a response and the depth of its JSON. An event stream has no
+// limitedBody limits the size of a response and the depth of its JSON. An event stream has no
 // size limit, because the SDK limits each event.
-type body struct {
+type limitedBody struct {
 	io.ReadCloser
 	link      *httpLink
 	remaining int // bytes that may still be read; negative: no limit
-	nesting   nesting
+	nesting   jsonNesting
 	release   func()
 }
 
-func (b *body) Read(p []byte) (int, error) {
+func (b *limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.link.bytes.Add(int64(n))
 	if b.remaining >= 0 {
@@ -142,14 +142,14 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (b *body) Close() error {
+func (b *limitedBody) Close() error {
 	defer b.release()
 	return b.ReadCloser.Close()
 }
 
-// nesting counts the open brackets of JSON text that arrives in pieces. A newline ends an open
+// jsonNesting counts the open brackets of JSON text that arrives in pieces. A newline ends an open
 // string, because each message in an event stream is a line.
-type nesting struct {
+type jsonNesting struct {
 	depth           int
 	quoted, escaped bool
 }
@@ -157,7 +157,7 @@ type nesting struct {
 const maxNesting = 1000
 
 // fits adds text and reports whether the depth has stayed within maxNesting.
-func (s *nesting) fits(text []byte) bool {
+func (s *jsonNesting) fits(text []byte) bool {
 	for _, c := range text {
 		switch {
 		case c == '\n':

@@ -246,11 +246,11 @@ func (f *taskFlags) write(ctx context.Context, s *State, t schemas.Task, name st
 	if err != nil {
 		return Usage(err)
 	}
-	any, err := src.Tree(ctx, t.InstanceID)
+	envTree, err := src.Tree(ctx, t.InstanceID)
 	if err != nil {
 		return fmt.Errorf("reading the repository of %s: %w", t.InstanceID, err)
 	}
-	tree, ok := any.(*workspace.Tree)
+	tree, ok := envTree.(*workspace.Tree)
 	if !ok {
 		return Usage(fmt.Errorf("the source %s has no repositories that can be copied: its tasks run in images", src.Name()))
 	}

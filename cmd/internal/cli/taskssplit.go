@@ -105,14 +105,14 @@ func (f *splitFlags) run(ctx context.Context, s *State, names []string) error {
 	if f.dir == "" {
 		f.dir = filepath.Dir(names[0])
 	}
-	var kin wire.Kinship
+	var groups wire.RepoGroups
 	if f.by == splitByFunction || library != nil {
-		if kin, err = f.kinship(ctx, s, entries, library); err != nil {
+		if groups, err = f.repoGroups(ctx, s, entries, library); err != nil {
 			return err
 		}
 	}
-	out := splitOutput{Schema: "tracesmith.split/1", ListsVersion: provenance.ListVersion, Copies: kin.Copies, Unparsed: kin.Unparsed, Groups: kin.Groups()}
-	if out.Parts, out.Benchmarks, err = f.write(entries, kin); err != nil {
+	out := splitOutput{Schema: "tracesmith.split/1", ListsVersion: provenance.ListVersion, Copies: groups.Copies, Unparsed: groups.Unparsed, Groups: groups.Groups()}
+	if out.Parts, out.Benchmarks, err = f.write(entries, groups); err != nil {
 		return err
 	}
 	if f.asJSON {
@@ -141,25 +141,25 @@ func readTaskFiles(ctx context.Context, names []string) (entries []*taskfile.Ent
 	return entries, nil
 }
 
-// kinship finds the repositories that belong together and those that copy a benchmark's
+// repoGroups finds the repositories that belong together and those that copy a benchmark's
 // repository.
-func (f *splitFlags) kinship(ctx context.Context, s *State, entries []*taskfile.Entry, library *provenance.Library) (kin wire.Kinship, err error) {
+func (f *splitFlags) repoGroups(ctx context.Context, s *State, entries []*taskfile.Entry, library *provenance.Library) (groups wire.RepoGroups, err error) {
 	cfg, err := f.Load(s)
 	if err != nil {
-		return kin, err
+		return groups, err
 	}
 	bench, err := wire.NewWorkbench(ctx, cfg, s.Host())
 	if err != nil {
-		return kin, Usage(err)
+		return groups, Usage(err)
 	}
 	defer func() { err = errors.Join(err, bench.Close()) }()
 	if f.by == splitByFunction {
-		if kin, err = bench.Kinship(ctx, entries); err != nil {
-			return kin, Usage(err)
+		if groups, err = bench.RepoGroups(ctx, entries); err != nil {
+			return groups, Usage(err)
 		}
 	}
-	kin.Copies, err = bench.Copies(ctx, entries, library)
-	return kin, err
+	groups.Copies, err = bench.Copies(ctx, entries, library)
+	return groups, err
 }
 
 func printSplit(s *State, out splitOutput) {
@@ -182,17 +182,17 @@ func printSplit(s *State, out splitOutput) {
 
 // write writes the parts. benchmarks lists the repositories that it put into test because of
 // their names.
-func (f *splitFlags) write(entries []*taskfile.Entry, kin wire.Kinship) (parts []splitPart, benchmarks []string, err error) {
+func (f *splitFlags) write(entries []*taskfile.Entry, groups wire.RepoGroups) (parts []splitPart, benchmarks []string, err error) {
 	inTest := map[string]bool{} // groups that must be in test
 	benchmarks = []string{}
 	if !f.allow {
-		for _, c := range kin.Copies {
-			inTest[kin.Group(c.Repo)] = true
+		for _, c := range groups.Copies {
+			inTest[groups.Group(c.Repo)] = true
 		}
 		for _, e := range entries {
 			if name := provenance.Upstream(e.Task); provenance.Benchmark(name) != "" && !slices.Contains(benchmarks, name) {
 				benchmarks = append(benchmarks, name)
-				inTest[kin.Group(name)] = true
+				inTest[groups.Group(name)] = true
 			}
 		}
 	}
@@ -206,11 +206,11 @@ func (f *splitFlags) write(entries []*taskfile.Entry, kin wire.Kinship) (parts [
 		repos := map[string]bool{}
 		for _, e := range entries {
 			name := provenance.Upstream(e.Task)
-			target, err := provenance.Split(kin.Group(name), f.salt, f.shares)
+			target, err := provenance.Split(groups.Group(name), f.salt, f.shares)
 			if err != nil {
 				return nil, nil, err
 			}
-			if inTest[kin.Group(name)] {
+			if inTest[groups.Group(name)] {
 				target = "test"
 			}
 			if target != split {

@@ -93,9 +93,9 @@ func (h *HashedRepo) Hashes(ctx context.Context) (p provenance.RepoHashes, unpar
 	return p, unparsed, nil
 }
 
-// Kinship says which repositories of tasks belong together. In the zero value, each
-// repository is alone.
-type Kinship struct {
+// RepoGroups holds groups of repositories that a split must keep together. In the zero value, each
+// repository is its own group.
+type RepoGroups struct {
 	Copies   []Copy // of benchmarks' repositories, in the order of the tasks
 	Unparsed int    // number of files that the sandbox's interpreter cannot parse
 
@@ -113,10 +113,10 @@ type Copy struct {
 
 // Group returns the name of a repository's group; a repository that is alone is its own
 // group.
-func (k Kinship) Group(name string) string { return cmp.Or(k.groupOf[name], name) }
+func (k RepoGroups) Group(name string) string { return cmp.Or(k.groupOf[name], name) }
 
 // Groups returns the groups of more than one repository, by name.
-func (k Kinship) Groups() map[string][]string {
+func (k RepoGroups) Groups() map[string][]string {
 	out := map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(k.groupOf)) {
 		out[k.groupOf[name]] = append(out[k.groupOf[name]], name)
@@ -124,9 +124,9 @@ func (k Kinship) Groups() map[string][]string {
 	return out
 }
 
-// Kinship finds the repositories that belong together: those whose tasks fix the same
+// RepoGroups groups the repositories of tasks: two belong together if their tasks fix the same
 // function. It compares the functions in their fixed state.
-func (w *Workbench) Kinship(ctx context.Context, entries []*taskfile.Entry) (k Kinship, err error) {
+func (w *Workbench) RepoGroups(ctx context.Context, entries []*taskfile.Entry) (k RepoGroups, err error) {
 	var fixed []synth.FixedRepo
 	for _, e := range entries {
 		repo := synth.FixedRepo{Bug: e.Task.BugPatch}
@@ -153,7 +153,7 @@ func (w *Workbench) Kinship(ctx context.Context, entries []*taskfile.Entry) (k K
 			reposByFunction[f] = append(reposByFunction[f], provenance.Upstream(e.Task))
 		}
 	}
-	return Kinship{Unparsed: unparsed, groupOf: provenance.Groups(reposByFunction)}, nil
+	return RepoGroups{Unparsed: unparsed, groupOf: provenance.Groups(reposByFunction)}, nil
 }
 
 // Copies returns the repositories of tasks that copy a benchmark's repository in library.

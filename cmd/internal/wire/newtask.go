@@ -173,7 +173,7 @@ func (w *Workbench) taskFromFix(ctx context.Context, made *CreatedTask, r synth.
 	return nil
 }
 
-// linter returns a function that finds the same leaks of the fix in a text as tasks verify.
+// linter returns a function that finds leaks of the fix in a text, with the same rules as the command tasks verify.
 func linter(fix scaffold.Fix) scaffold.Linter {
 	names := lint.Names{Files: fix.Files, Words: lint.ChangedWords([]byte(fix.Gold))}
 	return func(text string) []string {

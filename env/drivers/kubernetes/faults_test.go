@@ -73,17 +73,17 @@ func TestKubernetesFailsAtOnceOnLastingProblems(t *testing.T) {
 		return kubetest.Fault{Verb: "create", Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message}
 	}
 	for name, c := range map[string]struct {
-		fate  kubetest.Fate
-		fault kubetest.Fault
-		with  map[string]any
-		delay time.Duration
-		want  []string
+		failure kubetest.StartFailure
+		fault   kubetest.Fault
+		with    map[string]any
+		delay   time.Duration
+		want    []string
 	}{
-		"image":         {fate: kubetest.Fate{Waiting: "ImagePullBackOff", Message: "pull access denied"}, want: []string{"ImagePullBackOff", "pull access denied", "image_pull_secrets"}},
-		"first pull":    {fate: kubetest.Fate{Waiting: "ErrImagePull"}, want: []string{"ErrImagePull"}},
-		"config":        {fate: kubetest.Fate{Waiting: "CreateContainerConfigError", Message: `secret "x" not found`}, want: []string{`secret "x" not found`, "pod_spec"}},
-		"crash loop":    {fate: kubetest.Fate{Waiting: "CrashLoopBackOff"}, want: []string{"kubectl logs"}},
-		"no node":       {fate: kubetest.Fate{Unschedulable: true, Message: "0/3 nodes are available"}, with: map[string]any{"schedule_grace": "1s"}, want: []string{"0/3 nodes are available", "schedule_grace"}},
+		"image":         {failure: kubetest.StartFailure{Waiting: "ImagePullBackOff", Message: "pull access denied"}, want: []string{"ImagePullBackOff", "pull access denied", "image_pull_secrets"}},
+		"first pull":    {failure: kubetest.StartFailure{Waiting: "ErrImagePull"}, want: []string{"ErrImagePull"}},
+		"config":        {failure: kubetest.StartFailure{Waiting: "CreateContainerConfigError", Message: `secret "x" not found`}, want: []string{`secret "x" not found`, "pod_spec"}},
+		"crash loop":    {failure: kubetest.StartFailure{Waiting: "CrashLoopBackOff"}, want: []string{"kubectl logs"}},
+		"no node":       {failure: kubetest.StartFailure{Unschedulable: true, Message: "0/3 nodes are available"}, with: map[string]any{"schedule_grace": "1s"}, want: []string{"0/3 nodes are available", "schedule_grace"}},
 		"forbidden":     {fault: forbidden(`pods is forbidden: User "x" cannot create resource "pods"`), want: []string{"cannot create", "pods/exec", "auth can-i"}},
 		"quota":         {fault: forbidden("pods is forbidden: exceeded quota: team"), want: []string{"exceeded quota", "sandbox.memory"}},
 		"admission":     {fault: forbidden(`pods is forbidden: violates PodSecurity "restricted"`), want: []string{"PodSecurity", "pod_spec"}},
@@ -97,7 +97,7 @@ func TestKubernetesFailsAtOnceOnLastingProblems(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := kubetest.Start(t)
-			s.Fate, s.Delay, s.WarningEvent = func(*corev1.Pod) kubetest.Fate { return c.fate }, c.delay, "no space for a sandbox"
+			s.StartFailure, s.Delay, s.WarningEvent = func(*corev1.Pod) kubetest.StartFailure { return c.failure }, c.delay, "no space for a sandbox"
 			if c.fault.Verb != "" {
 				s.Fail(c.fault)
 			}

@@ -24,13 +24,13 @@ type Batch struct {
 
 // Result is the result of a batch.
 type Result struct {
-	Reports []Report `json:"reports"` // in the order of the tasks, including reused ones
-	Gaps    []Gap    `json:"gaps,omitempty"`
-	Reused  int      `json:"reused"` // number of reports that were already in the ledger
+	Reports []Report    `json:"reports"` // in the order of the tasks, including reused ones
+	Gaps    []Unchecked `json:"gaps,omitempty"`
+	Reused  int         `json:"reused"` // number of reports that were already in the ledger
 }
 
-// Gap is a task that could not be checked, for a reason outside of the task.
-type Gap struct {
+// Unchecked is a task that could not be checked, for a reason outside of the task.
+type Unchecked struct {
 	InstanceID string `json:"instance_id"`
 	Reason     string `json:"reason"`
 }
@@ -41,7 +41,7 @@ func (b Batch) Run(ctx context.Context, tasks []schemas.Task) (Result, error) {
 	var mu sync.Mutex
 	var out Result
 	reports := make([]*Report, len(tasks))
-	gaps := make([]*Gap, len(tasks))
+	gaps := make([]*Unchecked, len(tasks))
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(max(b.Workers, 1))
 	for i, t := range tasks {
@@ -69,7 +69,7 @@ func (b Batch) Run(ctx context.Context, tasks []schemas.Task) (Result, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				gaps[i] = &Gap{t.InstanceID, err.Error()}
+				gaps[i] = &Unchecked{t.InstanceID, err.Error()}
 			} else {
 				reports[i] = &r
 			}

@@ -21,7 +21,7 @@ func variant(seed int64, n int) verify.Variant {
 	}
 }
 
-// describe returns the conditions of a run, for reports.
+// describe returns the conditions of a run, for reports: "as it is" means the default hash seed and order.
 func describe(how verify.Variant) string {
 	switch {
 	case how.Only != nil:

@@ -91,7 +91,7 @@ func TestTextsOfBenchmarksAreFound(t *testing.T) {
 		t.Errorf("a patch: %q", got)
 	}
 	if got := found(Patches, issue("alpha")); got != nil {
-		t.Errorf("a patch that is no statement: %q", got)
+		t.Errorf("a patch that contains a statement's words, which only statements are compared with: %q", got)
 	}
 }
 
