@@ -49,7 +49,7 @@ change and grades it in a fresh sandbox. With --text, lines may be piped in.
 Otherwise each line on stdin is one operation, and each line on stdout is its
 answer:
 
-  {"op":"reset"}                                    start; returns the instructions
+  {"op":"reset"}                                    start, get instructions
   {"op":"step","tool":"pdb","arguments":{"command":"b app.py:10"}}
   {"op":"patch"}                                    the change so far
   {"op":"grade"}                                    verdict from a fresh sandbox

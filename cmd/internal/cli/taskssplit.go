@@ -37,8 +37,9 @@ a repository's canonical upstream name decides its part, so that all its tasks,
 mirrors and forks go together, and new repositories do not move old ones.
 
 Repositories whose tasks fix the same function (equal in name and code, with at
-least three statements) stay together; the hash of the name that sorts first decides.
-With --by repo, only names count, and no sandbox is opened to read the code.
+least three statements) stay together; the hash of the name that sorts first
+decides. With --by repo, only names count, and no sandbox is opened to read the
+code.
 
 Repositories of public benchmarks, recognized by name or, with
 --benchmark-hashes, by their functions, go only into test; --allow-benchmarks

@@ -26,7 +26,7 @@ type config struct {
 	TLS          string            `json:"tls"`           // directory with ca.pem, cert.pem and key.pem, for tcp://
 	Pull         string            `json:"pull"`          // when images are fetched: never or if-missing
 	Pulls        int               `json:"pulls"`         // maximum number of images that are fetched concurrently
-	RegistryAuth string            `json:"registry_auth"` // user:password for the registry, as env:NAME
+	RegistryAuth string            `json:"registry_auth"` // credentials for the registry (user:password), as env:NAME
 	Platform     string            `json:"platform"`      // platform of the image, such as linux/amd64; unset = this machine's
 	Runtime      string            `json:"runtime"`       // OCI runtime; unset = the daemon's default
 	NamePrefix   string            `json:"name_prefix"`   // beginning of the names of containers

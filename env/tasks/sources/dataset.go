@@ -19,7 +19,7 @@ import (
 // DatasetConfig configures a source of a public dataset.
 type DatasetConfig struct {
 	Path     string              `json:"path"`     // file or directory with the rows; unset = downloaded
-	Split    string              `json:"split"`    // split of the dataset; unset = the one that the benchmark evaluates
+	Split    string              `json:"split"`    // split of the dataset to read; unset = all files of path
 	Problems Problems            `json:"problems"` // all, an id, the name of a split, or a list of ids
 	Exclude  []string            `json:"exclude"`  // ids, or prefixes of ids up to a dot, that "all" leaves out
 	Splits   map[string][]string `json:"splits"`   // further splits: a name and its ids
