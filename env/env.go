@@ -69,9 +69,9 @@ type DebuggerReply struct {
 	Text     string         // the whole observation, as the model sees it
 	Frame    *schemas.Frame // nil if there is no session or the program has not started
 	TimedOut bool
-	IsError  bool // pdb rejected the command, or the session could not start
-	ExitCode *int // nil unless the program has ended
-	Targets  []string
+	IsError  bool     // pdb rejected the command, or the session could not start
+	ExitCode *int     // nil unless the program has ended
+	Targets  []string // what Text shows, as in schemas.Observation
 }
 
 // EvalReport is the result of running the task's tests in the agent's own sandbox.

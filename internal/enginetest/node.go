@@ -24,7 +24,7 @@ type Node struct {
 func (n Node) Serve(ctx context.Context) error {
 	opts := &server.Options{
 		ServerName: n.Name, Host: "127.0.0.1", Port: n.Port, NoSigs: true, NoLog: true,
-		JetStream: true, StoreDir: n.Dir, SyncAlways: true, SyncInterval: 2 * time.Minute, // both are needed
+		JetStream: true, StoreDir: n.Dir, SyncAlways: true, SyncInterval: 2 * time.Minute, // SyncInterval is the server's default
 		Cluster: server.ClusterOpts{Name: "tracesmith", Host: "127.0.0.1", Port: n.Route},
 	}
 	for _, port := range n.Peers {

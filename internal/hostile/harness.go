@@ -92,7 +92,8 @@ type Verdict struct {
 	Case   Case
 	Answer Answer   // answer to the case itself
 	Wrong  []string // differences between the answer and Case.Want
-	// Misframed lists wrong answers to the commands after the case.
+	// Misframed lists wrong answers to the probes after the case, for example because output of the
+	// case was taken for an answer.
 	Misframed []string
 	Leftover  []string // processes that should be gone
 	Died      bool

@@ -14,14 +14,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// maxReads limits the totals that a client reads before it writes the state.
+// maxReads is the number of totals of tasks and episodes (see draft) that a client reads before it
+// writes the state.
 const maxReads = 40
 
 // closeTimeout bounds Client.Close.
 const closeTimeout = 30 * time.Second
 
 // Client batches the reservations and settlements of one process into few changes of the shared
-// state, so that processes compete for writing it rather than episodes. Its methods may be called
+// state, so that only processes, and not all their episodes, compete for writing it. Its methods may be called
 // from several goroutines.
 type Client struct {
 	store *engine.BudgetStore

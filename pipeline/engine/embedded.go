@@ -53,7 +53,7 @@ func (e *Engine) serve() error {
 	}
 	srv, err := server.NewServer(&server.Options{
 		ServerName: "tracesmith", DontListen: true, NoSigs: true, MaxPayload: maxPayload,
-		JetStream: true, StoreDir: e.dir, SyncAlways: !e.opt.Unsynced, SyncInterval: 2 * time.Minute, // both are needed
+		JetStream: true, StoreDir: e.dir, SyncAlways: !e.opt.Unsynced, SyncInterval: 2 * time.Minute, // SyncInterval is the server's default
 		JetStreamMaxStore: 1 << 40, JetStreamMaxMemory: 256 << 20, // the free-space guard is the real limit
 	})
 	if err != nil {

@@ -40,7 +40,7 @@ func (w *Workbench) FactoryConfig(cfg synth.Config) synth.Config {
 func BugWriter(ctx context.Context, cfg configs.Config, getenv func(string) string, warn io.Writer) (*synth.Model, error) {
 	l := cfg.LLM
 	if l.Model == "" || l.AllEndpoints()[0].BaseURL == "" && l.Provider == "openai" {
-		return nil, errors.New("a model writes reports and bugs of the kind model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)")
+		return nil, errors.New("reports and bugs of the kind model are written by a model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)")
 	}
 	if err := checkModels(cfg); err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func repositoriesIn(path string) ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return []string{path}, nil // the factory reports what is missing
+		return []string{path}, nil // package synth reports what is missing
 	}
 	return out, nil
 }

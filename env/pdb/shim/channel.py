@@ -73,7 +73,7 @@ class EmptyInput:
 
 
 class Channel:
-    """Sends frames to the host and receives its messages."""
+    """Sends messages to the host and receives its messages. A message to the host is a frame of env/guest/framing."""
 
     def __init__(self):
         self.input = duplicate(0)

@@ -296,7 +296,7 @@ class Shim(Breakpoints, Threads, Names, Base):
     do_run = do_restart = do_quit = do_q = do_exit = do_EOF = not_available
     do_break = do_b = do_tbreak = do_cl = do_disable = do_enable = do_condition = do_ignore = not_available
 
-    # -- frames to the host
+    # -- messages to the host
 
     def describe(self):
         frame, line = self.stack[self.curindex]

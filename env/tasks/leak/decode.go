@@ -16,7 +16,7 @@ const maxText = 4 << 20
 
 var percent = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 
-// decode calls next with the decoded parts of a text, and with the text in other readings.
+// decode calls next with the decoded parts of a text, and with what plainReadings makes of it.
 func (u *unpacker) decode(text string, next func(string, []byte)) {
 	if len(text) > maxText {
 		text = text[:maxText]
@@ -38,6 +38,7 @@ func (u *unpacker) decode(text string, next func(string, []byte)) {
 	joinedStrings(text, next)
 }
 
+// badPercent matches a percent sign that does not begin an escape. QueryUnescape would refuse it.
 var badPercent = regexp.MustCompile(`%([^0-9a-fA-F]|[0-9a-fA-F][^0-9a-fA-F]|.?$)`)
 
 // bracedCode matches the code of a character in JavaScript, Ruby, Rust and Perl, after the backslash.
@@ -107,8 +108,8 @@ func hexDump(text string, next func(string, []byte)) {
 // minPieces is the smallest number of strings in a row that are read as one text.
 const minPieces = 4
 
-// joinedStrings calls next with the texts of string literals in a row, which only separators divide. Pieces of a line
-// of code are not visible in the literals themselves.
+// joinedStrings calls next with the joined contents of successive string literals that only separators divide. A line of
+// code that is cut into pieces does not appear in any single literal.
 func joinedStrings(text string, next func(string, []byte)) {
 	var joined []byte
 	pieces, last := 0, 0 // last is the offset after the last literal

@@ -68,7 +68,7 @@ func (u *unpacker) plainReadings(text string, next func(string, []byte)) {
 }
 
 // linesWith returns the lines that contain one of some ASCII characters, or a character beyond ASCII if there are none, and
-// the lines next to them. Other readings of the remaining lines are equal to the text.
+// the lines next to them. The callers would not change the other lines.
 func linesWith(text, characters string) string {
 	var out strings.Builder
 	before, kept := "", false // the previous line, and whether it is in out

@@ -26,7 +26,7 @@ type Report struct {
 	Late      int     `json:"late"` // answered after limit + 1 s
 	WorstLate float64 `json:"worst_late_ms"`
 	LateCase  string  `json:"worst_late_case,omitempty"`
-	Misframed int     `json:"misframed"` // cases after which a command was answered wrongly
+	Misframed int     `json:"misframed"` // cases after which the harness' probes were answered wrongly
 	Wrong     int     `json:"wrong"`     // wrong answers
 	Leftover  int     `json:"leftover"`  // cases that left processes
 	Failed    int     `json:"failed"`    // other errors of the environment

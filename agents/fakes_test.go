@@ -30,61 +30,61 @@ type counterEnv struct {
 	resetErr error
 }
 
-func (w *counterEnv) Reset(context.Context, bool) (env.Info, error) {
-	if w.resetErr != nil {
-		return env.Info{}, w.resetErr
+func (e *counterEnv) Reset(context.Context, bool) (env.Info, error) {
+	if e.resetErr != nil {
+		return env.Info{}, e.resetErr
 	}
-	w.n, w.done = 0, false
-	w.resets++
-	if w.onReset != nil {
-		w.onReset()
+	e.n, e.done = 0, false
+	e.resets++
+	if e.onReset != nil {
+		e.onReset()
 	}
-	if w.tools == nil {
-		w.tools = tools("add")
+	if e.tools == nil {
+		e.tools = tools("add")
 	}
 	own := schemas.Observation{Source: "env", Text: "instructions"}
-	return env.Info{Observation: own, Observations: append([]schemas.Observation{own}, w.initial...),
-		State: schemas.EnvState{EvalPassed: w.passed}, Tools: w.tools}, nil
+	return env.Info{Observation: own, Observations: append([]schemas.Observation{own}, e.initial...),
+		State: schemas.EnvState{EvalPassed: e.passed}, Tools: e.tools}, nil
 }
 
-func (w *counterEnv) Repeat(ctx context.Context, c schemas.ToolCall, o schemas.Observation) (env.Info, error) {
-	w.recorded = append(w.recorded, c.Name+" "+o.Text)
-	return w.Step(ctx, c)
+func (e *counterEnv) Repeat(ctx context.Context, c schemas.ToolCall, o schemas.Observation) (env.Info, error) {
+	e.recorded = append(e.recorded, c.Name+" "+o.Text)
+	return e.Step(ctx, c)
 }
 
-func (w *counterEnv) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
-	w.calls = append(w.calls, c.Name)
+func (e *counterEnv) Step(ctx context.Context, c schemas.ToolCall) (env.Info, error) {
+	e.calls = append(e.calls, c.Name)
 	o := schemas.Observation{Source: c.Name, Text: "ok", FullText: "uncut"}
 	switch {
-	case w.stepErr != nil:
-		return env.Info{}, w.stepErr
+	case e.stepErr != nil:
+		return env.Info{}, e.stepErr
 	case c.Invalid != "":
 		o = schemas.Observation{Source: c.Name, Text: c.Invalid, IsError: true, ErrorClass: schemas.ErrBadArguments}
 	case c.Name == "ghost":
 		o = schemas.Observation{Source: "env", Text: "no such tool", IsError: true, ErrorClass: schemas.ErrUnknownTool}
 	case c.Name == "add":
-		w.n++
-		o.Text = fmt.Sprint(w.n)
+		e.n++
+		o.Text = fmt.Sprint(e.n)
 	case c.Name == "read":
-		o.Text = fmt.Sprintf("n is %d, in %d.%ds", w.n, w.resets, w.n)
+		o.Text = fmt.Sprintf("n is %d, in %d.%ds", e.n, e.resets, e.n)
 	case c.Name == "die":
 		return env.Info{State: schemas.EnvState{Terminated: true}}, fmt.Errorf("tool die: %w", env.ErrSandboxDied)
 	case c.Name == "block":
 		<-ctx.Done()
 		return env.Info{}, ctx.Err()
 	case c.Name == "submit":
-		w.done = true
+		e.done = true
 	}
 	return env.Info{Observation: o, Observations: []schemas.Observation{o, {Source: "x", Text: "more", FullText: "uncut"}},
-		State: schemas.EnvState{Terminated: w.done, FilesChanged: w.changed}, Wall: 3 * time.Millisecond}, nil
+		State: schemas.EnvState{Terminated: e.done, FilesChanged: e.changed}, Wall: 3 * time.Millisecond}, nil
 }
 
-func (w *counterEnv) NoCall(context.Context) (env.Info, error) {
+func (e *counterEnv) NoCall(context.Context) (env.Info, error) {
 	return env.Info{Observation: schemas.Observation{Source: "env", Text: "call a tool", IsError: true, ErrorClass: schemas.ErrNoToolCall}}, nil
 }
-func (w *counterEnv) Patch(context.Context) ([]byte, string, error) { return nil, "", nil }
-func (w *counterEnv) Key() schemas.EnvKey                           { return schemas.EnvKey{} }
-func (w *counterEnv) Close(context.Context) error                   { return nil }
+func (e *counterEnv) Patch(context.Context) ([]byte, string, error) { return nil, "", nil }
+func (e *counterEnv) Key() schemas.EnvKey                           { return schemas.EnvKey{} }
+func (e *counterEnv) Close(context.Context) error                   { return nil }
 
 // scriptedPolicy is a policy with fixed turns. The number of replies in the transcript selects the turn, and
 // the last turn repeats.
