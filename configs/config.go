@@ -57,7 +57,7 @@ type Run struct {
 // NATS is the cluster that distributes jobs. Without a URL, the engine runs inside the process.
 type NATS struct {
 	// Addresses of the cluster that hands out jobs, separated by commas. Unset: the process hands
-	// them out itself. --nats wins.
+	// them out itself. --nats takes precedence.
 	URL      string `mapstructure:"url"`
 	Creds    string `mapstructure:"creds"`    // file with the JWT and the seed of a user
 	Replicas int    `mapstructure:"replicas"` // copies of stored data; 0 = 3 if the cluster has three nodes or more
@@ -140,8 +140,8 @@ type Prompts struct {
 // Limits are the maximum costs of models, in USD, of all workers of a cluster
 // together; 0 = no limit.
 type Limits struct {
-	// USD for the whole run over all workers; the run stops and resumes with a higher limit. 0 =
-	// no limit.
+	// USD for the whole run, over all workers. The run stops at this limit and can be resumed with
+	// a higher one. 0 = no limit.
 	TotalCost   float64 `mapstructure:"total_cost" json:"total_cost,omitempty"`
 	TaskCost    float64 `mapstructure:"task_cost" json:"task_cost,omitempty"`       // USD for all attempts at one task, which end at this limit. 0 = no limit
 	EpisodeCost float64 `mapstructure:"episode_cost" json:"episode_cost,omitempty"` // USD for one attempt, which ends at this limit. 0 = no limit
@@ -181,7 +181,7 @@ type Publish struct {
 	To              string   `mapstructure:"to" json:"to,omitempty"`
 	Name            string   `mapstructure:"name" json:"name,omitempty"`                         // name of the dataset in its card
 	Selection       string   `mapstructure:"selection" json:"selection,omitempty"`               // which episodes are kept: the name of a recipe, or its file
-	BenchmarkHashes []string `mapstructure:"benchmark_hashes" json:"benchmark_hashes,omitempty"` // files of "tasks hashes" with which published episodes are compared
+	BenchmarkHashes []string `mapstructure:"benchmark_hashes" json:"benchmark_hashes,omitempty"` // files that "tasks hashes" wrote, with which published episodes are compared
 }
 
 // Block holds a component's own settings as written (viper would convert its keys to

@@ -32,7 +32,7 @@ func (s *Store) DiffTrees(ctx context.Context, base, final string) ([]byte, erro
 }
 
 // Diff imports the final workspace of a task and returns the patch from the task's tree to it, and the hash of its
-// tree. Both omit new files that are too large, alone or together, which Diff returns in omitted.
+// tree. Patch and tree lack new files that are too large, each by itself or all together; omitted lists these files.
 func (s *Store) Diff(ctx context.Context, tree env.Tree, final io.Reader) (patch []byte, treeSHA string, omitted []schemas.OmittedFile, err error) {
 	base, err := s.Base(ctx, tree)
 	if err != nil {

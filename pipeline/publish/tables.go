@@ -35,7 +35,7 @@ func (p *publication) writeTables(ctx context.Context, sel selection.Result) ([]
 		episodes: shard.New[schemas.EpisodeRow](cfg(arrowrec.Episodes, episodes)),
 		steps:    shard.New[schemas.StepRow](cfg(arrowrec.Steps, steps)),
 		blobs:    shard.New[schemas.BlobRow](cfg(arrowrec.Blobs, blobs)),
-		toolSets: shard.New[schemas.ToolSetRow](cfg(arrowrec.ToolSets, -1)),
+		toolSets: shard.New[schemas.ToolSetRow](cfg(arrowrec.ToolSets, -1 /* no buckets */)),
 		seen:     map[string]bool{}, tally: NewTally(),
 	}
 	defer t.abort()

@@ -1,6 +1,6 @@
 package redact
 
-// Judges values: whether they are generated, chosen by a person, placeholders, or code.
+// This file judges values: whether they are generated, chosen by a person, placeholders, or code.
 
 import (
 	"math"
@@ -74,9 +74,9 @@ type assignment struct {
 	value  string
 	name   strength
 	quoted bool
-	prose  bool // part of a sentence: only words, or nothing, between the name and the value
+	prose  bool // perhaps a sentence: only words, or nothing, stand between the name and the value
 	env    bool // NAME=value without blanks, to the end of the line
-	line   bool // the whole line after a name at its beginning
+	line   bool // the name begins the line, and the value is the rest of it
 	shell  bool // name=value between blanks, as in commands and logs
 }
 

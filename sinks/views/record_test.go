@@ -178,7 +178,7 @@ func TestDebugGymSuccessNeedsAVerdict(t *testing.T) {
 
 // ATIF allows neither reasoning nor metrics in steps without a model call. A reply from a
 // cache has both, but no call count.
-func TestATIFDispatchWithoutAModel(t *testing.T) {
+func TestATIFStepsWithoutAModelCall(t *testing.T) {
 	in := shortEpisode(1)
 	for i := range in.Steps {
 		in.Steps[i].LLMCallCount, in.Steps[i].PromptTokens = new(int32(0)), new(int64(5))
@@ -197,8 +197,8 @@ func TestATIFDispatchWithoutAModel(t *testing.T) {
 	}
 }
 
-// testdata/atif.schema.json describes RFC 0001 for texts: closed objects, and the sources
-// whose steps may have calls, reasoning and metrics.
+// testdata/atif.schema.json follows RFC 0001, but knows only messages that are texts. It allows no unknown keys, and
+// calls, reasoning and metrics only in steps of the sources that may have them.
 func TestATIFFollowsTheRFC(t *testing.T) {
 	raw, err := os.ReadFile("testdata/atif.schema.json")
 	if err != nil {

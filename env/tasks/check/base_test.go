@@ -102,8 +102,8 @@ func TestOrderDependentTaskIsFlaky(t *testing.T) {
 	if err != nil || rep.Status != Flaky || rep.Flake == nil || !slices.Equal(rep.Flake.Tests, []string{"tests/test_shop.py::test_second"}) {
 		t.Fatalf("%+v, %v", rep, err)
 	}
-	if a, b := rep.Flake.Vectors[0], rep.Flake.Vectors[1]; a["tests/test_shop.py::test_second"] != "passed" || b["tests/test_shop.py::test_second"] != "failed" || len(a) != 3 || len(b) != 3 {
-		t.Errorf("vectors %v, %v", a, b)
+	if a, b := rep.Flake.Verdicts[0], rep.Flake.Verdicts[1]; a["tests/test_shop.py::test_second"] != "passed" || b["tests/test_shop.py::test_second"] != "failed" || len(a) != 3 || len(b) != 3 {
+		t.Errorf("verdicts %v, %v", a, b)
 	}
 }
 

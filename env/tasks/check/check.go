@@ -148,7 +148,7 @@ func (c *checker) runBefore(ctx context.Context) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	c.rep.Before, c.rep.TestWall, c.output = c.vector(run), run.Wall.Seconds(), string(run.Output)
+	c.rep.Before, c.rep.TestWall, c.output = c.testVerdicts(run), run.Wall.Seconds(), string(run.Output)
 	_, c.expanded = run.StatusOf(c.listed())
 	if found := c.runFinding(verdict, run); found.status != "" {
 		return found, nil
@@ -183,7 +183,7 @@ func (c *checker) runAfter(ctx context.Context) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	c.rep.After = c.vector(run)
+	c.rep.After = c.testVerdicts(run)
 	switch found := c.runFinding(verdict, run); {
 	case found.status == TooSlow, found.status == Untrusted:
 		return found, nil
@@ -215,16 +215,16 @@ func resolved(v schemas.Verdict) bool { return v.Resolved != nil && *v.Resolved 
 // missing is the status of a listed test that did not run.
 const missing = "missing"
 
-// vector returns the verdicts on the listed tests in a run.
-func (c *checker) vector(run verify.Run) Vector {
+// testVerdicts returns the verdicts on the listed tests in a run.
+func (c *checker) testVerdicts(run verify.Run) TestVerdicts {
 	if c.spec.Method == schemas.VerifyExitCode {
 		verdict := "failed"
 		if run.ExitCode == 0 && !run.TimedOut {
 			verdict = "passed"
 		}
-		return Vector{schemas.VerifyExitCode: verdict}
+		return TestVerdicts{schemas.VerifyExitCode: verdict}
 	}
-	out := Vector{}
+	out := TestVerdicts{}
 	status, _ := run.StatusOf(c.listed())
 	for _, id := range c.listed() {
 		out[id] = cmp.Or(status[id], missing)

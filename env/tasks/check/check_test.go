@@ -112,7 +112,7 @@ func TestFactoryValidTaskPasses(t *testing.T) {
 		t.Errorf("report %+v", rep)
 	}
 	if rep.Before["tests/test_shop.py::test_total"] != "failed" || rep.After["tests/test_shop.py::test_total"] != "passed" {
-		t.Errorf("vectors %v, %v", rep.Before, rep.After)
+		t.Errorf("verdicts %v, %v", rep.Before, rep.After)
 	}
 }
 

@@ -74,9 +74,9 @@ var Meanings = map[Status]Meaning{
 // Usable reports whether agents may work on a task with this status.
 func (s Status) Usable() bool { return s == Sound || s == NoGold || s == Unjudged }
 
-// Vector maps the id of each listed test to its verdict in one run: passed, failed, error, skipped, xfailed, xpassed or
+// TestVerdicts maps the id of each listed test to its verdict in one run: passed, failed, error, skipped, xfailed, xpassed or
 // missing. A task without results of single tests has only the id "exit_code".
-type Vector map[string]string
+type TestVerdicts map[string]string
 
 // Report is the result of checking one task.
 type Report struct {
@@ -89,28 +89,28 @@ type Report struct {
 	Reason string `json:"reason,omitempty"` // why the task has this status, in one line
 	Remedy string `json:"remedy,omitempty"`
 
-	Method     string   `json:"method"`
-	FailToPass []string `json:"fail_to_pass,omitempty"`
-	PassToPass []string `json:"pass_to_pass,omitempty"`
-	Runs       int      `json:"runs"`               // number of runs with equal verdicts, each without the fix and with it
-	Isolated   int      `json:"isolated,omitempty"` // number of tests that were also run alone
-	Before     Vector   `json:"before,omitempty"`   // verdicts on the repository without the fix
-	After      Vector   `json:"after,omitempty"`    // verdicts with the gold patch
-	Flake      *Flake   `json:"flake,omitempty"`
-	PDB        string   `json:"pdb,omitempty"` // where the debugger stopped: file:line function
-	Leaks      []Leak   `json:"leaks,omitempty"`
-	Quoted     []Leak   `json:"quoted,omitempty"` // what the text reveals of the fix; does not make the task unusable
-	Tokens     int      `json:"leak_tokens"`      // number of words, texts and lines of the fix that were searched for
-	TestWall   float64  `json:"test_wall_s"`      // wall time of the first run, in seconds
-	Seconds    float64  `json:"seconds"`          // duration of the whole check
+	Method     string       `json:"method"`
+	FailToPass []string     `json:"fail_to_pass,omitempty"`
+	PassToPass []string     `json:"pass_to_pass,omitempty"`
+	Runs       int          `json:"runs"`               // number of runs with equal verdicts, each without the fix and with it
+	Isolated   int          `json:"isolated,omitempty"` // number of tests that were also run alone
+	Before     TestVerdicts `json:"before,omitempty"`   // verdicts on the repository without the fix
+	After      TestVerdicts `json:"after,omitempty"`    // verdicts with the gold patch
+	Flake      *Flake       `json:"flake,omitempty"`
+	PDB        string       `json:"pdb,omitempty"` // where the debugger stopped: file:line function
+	Leaks      []Leak       `json:"leaks,omitempty"`
+	Quoted     []Leak       `json:"quoted,omitempty"` // what the text reveals of the fix; does not make the task unusable
+	Tokens     int          `json:"leak_tokens"`      // number of words, texts and lines of the fix that were searched for
+	TestWall   float64      `json:"test_wall_s"`      // wall time of the first run, in seconds
+	Seconds    float64      `json:"seconds"`          // duration of the whole check
 }
 
 // Flake describes two runs of the same code with different verdicts.
 type Flake struct {
-	Side    string    `json:"side"`  // before, after
-	Tests   []string  `json:"tests"` // tests with different verdicts
-	Kinds   [2]string `json:"kinds"` // conditions of each run: "as it is", "alone", or the hash seed and order
-	Vectors [2]Vector `json:"vectors"`
+	Side     string          `json:"side"`  // before, after
+	Tests    []string        `json:"tests"` // tests with different verdicts
+	Kinds    [2]string       `json:"kinds"` // conditions of each run: "as it is", "alone", or the hash seed and order
+	Verdicts [2]TestVerdicts `json:"vectors"`
 }
 
 // Leak is a place that reveals a part of the fix.

@@ -36,7 +36,7 @@ func describe(how verify.Variant) string {
 type side struct {
 	name  string // "before" or "after" the fix
 	patch []byte
-	first Vector // verdicts of the first run
+	first TestVerdicts // verdicts of the first run
 }
 
 func (c *checker) sides() []side {
@@ -85,7 +85,7 @@ func (c *checker) checkAlone(ctx context.Context) (finding, error) {
 		return finding{}, nil
 	}
 	for _, r := range runs {
-		found, err := c.rerun(ctx, r.side, verify.Variant{Only: r.only}, Vector{r.id: r.first[r.id]})
+		found, err := c.rerun(ctx, r.side, verify.Variant{Only: r.only}, TestVerdicts{r.id: r.first[r.id]})
 		if err != nil || found.status != "" {
 			return found, err
 		}
@@ -95,7 +95,7 @@ func (c *checker) checkAlone(ctx context.Context) (finding, error) {
 }
 
 // rerun runs the tests of a side again and compares their verdicts with the expected ones.
-func (c *checker) rerun(ctx context.Context, s side, how verify.Variant, want Vector) (finding, error) {
+func (c *checker) rerun(ctx context.Context, s side, how verify.Variant, want TestVerdicts) (finding, error) {
 	verdict, run, err := c.v.VerifyVariant(ctx, c.task, c.tree, s.patch, "", how)
 	if err != nil {
 		return finding{}, err
@@ -104,7 +104,7 @@ func (c *checker) rerun(ctx context.Context, s side, how verify.Variant, want Ve
 		found.reason += " (" + s.name + ", " + describe(how) + ")"
 		return found, nil
 	}
-	got := c.vector(run)
+	got := c.testVerdicts(run)
 	for id := range got {
 		if _, wanted := want[id]; !wanted {
 			delete(got, id)
@@ -114,15 +114,15 @@ func (c *checker) rerun(ctx context.Context, s side, how verify.Variant, want Ve
 	if changed == nil {
 		return finding{}, nil
 	}
-	c.rep.Flake = &Flake{Side: s.name, Tests: changed, Kinds: [2]string{"as it is", describe(how)}, Vectors: [2]Vector{want, got}}
+	c.rep.Flake = &Flake{Side: s.name, Tests: changed, Kinds: [2]string{"as it is", describe(how)}, Verdicts: [2]TestVerdicts{want, got}}
 	id := changed[0]
 	return finding{Flaky, fmt.Sprintf("%s of %d tests change, the first is %s: %s as it is, %s with %s (%s the fix)",
 		fmt.Sprint(len(changed)), len(want), id, want[id], got[id], describe(how), s.name)}, nil
 }
 
-// differing returns the tests on which two vectors disagree. A failed test, one with an error and one that did not run
+// differing returns the tests on which two runs disagree. A failed test, one with an error and one that did not run
 // count as the same verdict.
-func differing(a, b Vector) []string {
+func differing(a, b TestVerdicts) []string {
 	var out []string
 	for _, id := range slices.Sorted(maps.Keys(a)) {
 		if verdictWord(a[id]) != verdictWord(b[id]) {

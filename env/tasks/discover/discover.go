@@ -66,7 +66,7 @@ type Result struct {
 	Attempts []Attempt
 	Run      verify.Run // the test run with this setup
 	Slow     bool       // the tests did not finish within the time limit
-	NoLimit  string     // why Config.Newest is not respected, "" if it is
+	NoLimit  string     // why Config.Newest was ignored; "" if it was respected
 }
 
 // NotFoundError says that no plan worked.

@@ -14,7 +14,7 @@ type instance struct {
 	version      string // version of the repository, for recipes
 	where        string // place of the row, for messages
 	conda        bool   // the interpreter of the official image is in the conda environment "testbed"
-	// change makes the files that the agent gets from those of the repository; nil changes nothing.
+	// change turns the files of the repository into those that the agent gets; nil = they are the same.
 	change func(*workspace.Tree) (*workspace.Tree, error)
 }
 

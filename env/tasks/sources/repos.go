@@ -103,6 +103,7 @@ func (r repositories) findClone(repo string) (string, error) {
 		}
 	}
 	for _, dir := range append(dirs, owner+"__"+name, owner+"+"+name) {
+		// The directory may be a checkout, hold one named repo, or be a bare repository, also with the suffix .git.
 		for _, sub := range []string{".git", "repo", "", ".git/"} {
 			git := filepath.Join(r.clones, dir, sub)
 			if sub == ".git/" {
