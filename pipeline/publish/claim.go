@@ -25,7 +25,7 @@ func ContainsDataset(ctx context.Context, dest sinks.Store, name string) (exists
 	return raw != nil, err
 }
 
-// readClaim is like Holds, but returns the content of dataset.json, or nil if dest is empty.
+// readClaim is like ContainsDataset, but returns the content of dataset.json, or nil if dest is empty.
 func readClaim(ctx context.Context, dest sinks.Store, name string) ([]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
