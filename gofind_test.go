@@ -107,9 +107,9 @@ func TestMakeFindsGo(t *testing.T) {
 		"it downloads its toolchain": {func(b cleanHost) {
 			b.write(filepath.Join(b.path, "go"), "#!/bin/sh\n[ \"$GOTOOLCHAIN\" = auto ] || { echo \"go: go.mod requires go >= 1.26\"; exit 1; }\n[ \"$*\" = 'env GOVERSION' ] && echo go1.26.0 || echo \"$GOTOOLCHAIN runs $*\"\n")
 		}, "auto " + goBuild, false},
-		"none":                     {func(cleanHost) {}, runOnce, true},
-		"too old":                  {func(b cleanHost) { b.fakeGo(filepath.Join(b.path, "go"), "go1.18.1") }, runOnce, true},
-		"older than its GOVERSION": {func(b cleanHost) { b.fakeGo(filepath.Join(b.path, "go"), "''") }, runOnce, true},
+		"none":                         {func(cleanHost) {}, runOnce, true},
+		"too old":                      {func(b cleanHost) { b.fakeGo(filepath.Join(b.path, "go"), "go1.18.1") }, runOnce, true},
+		"too old for go env GOVERSION": {func(b cleanHost) { b.fakeGo(filepath.Join(b.path, "go"), "''") }, runOnce, true},
 		"it cannot read go.mod": {func(b cleanHost) {
 			b.write(filepath.Join(b.path, "go"), "#!/bin/sh\necho \"go: errors parsing go.mod: invalid go version '1.26.0': must match format 1.23\" >&2\nexit 1\n")
 		}, runOnce, true},

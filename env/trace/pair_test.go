@@ -71,7 +71,7 @@ func TestPairFindsWhereValuesDiffer(t *testing.T) {
 				if p.Failure.Type != "AssertionError" || p.Failure.Places[0] != (Place{"test_till.py", "TillTest.test_sum", 19}) {
 					t.Errorf("failure %+v", p.Failure)
 				}
-				// line 7, 6, 8, return, line 21 in sum, return, exception; two frames up.
+				// From the divergence to the failure, two frames up: lines 7, 6, 8, return, line 21 in sum, return, exception.
 				if p.FrameDistance != 2 || p.EventDistance < 5 || p.EventDistance > 8 || p.Length >= p.FixedLength+4 || p.Length < 15 || p.Cut || p.Unstable {
 					t.Errorf("distance %d events, %d frames; lengths %d, %d", p.EventDistance, p.FrameDistance, p.Length, p.FixedLength)
 				}

@@ -32,7 +32,7 @@ func (c *command) look(f *finder, from, to int) {
 			}
 			value = strings.Trim(value, `"'\`)
 			if value != "" && strings.IndexByte("-{[", value[0]) < 0 {
-				f.take(assignment{value: value, name: strong, quoted: true, prose: c.Striking}, to+at+strings.Index(line[at:], value))
+				f.take(assignment{value: value, name: strong, quoted: true, prose: c.UnlikeAName}, to+at+strings.Index(line[at:], value))
 			}
 			flag = ""
 		}

@@ -157,7 +157,7 @@ func (f *finder) isSecret(r *rule, s *span, begin int) bool {
 	switch {
 	case r.password:
 		s.learn = learnable(value)
-		return assignment{value: value, quoted: true, name: strong, prose: r.striking}.secret()
+		return assignment{value: value, quoted: true, name: strong, prose: r.unlikeAName}.secret()
 	case r.vendor:
 		return !wordAt(f.text, s.to) && (uuid.MatchString(value) || generated(value)) && f.secretVendor(begin, s.from, value)
 	}

@@ -31,7 +31,7 @@ type rule struct {
 	line         bool    // the expression reads to the end of the line
 	assigned     bool    // a vendor rule whose value must be assigned to the name of the vendor
 	password     bool    // the value must look like a password
-	striking     bool    // the password must not look like a name
+	unlikeAName  bool    // the password must not look like a name
 	generated    bool    // the value must look generated, with letters and digits
 	wordStart    bool    // a match must begin at the start of a word, because the keyword may also be part of a word
 	cost         int     // cost of one run of re that finds nothing, in units of work (see meter)
@@ -42,14 +42,14 @@ type rule struct {
 // mysql -pVALUE. If a flag in Flags ends with a separator, the secret is the part of the argument
 // after it: "-u:" stands for curl -u joe:VALUE.
 type command struct {
-	Words    []string // keywords that begin the command
-	Flags    []string
-	Striking bool // the secret must not look like a name
+	Words       []string // keywords that begin the command
+	Flags       []string
+	UnlikeAName bool `toml:"unlike_a_name"` // the secret must not look like a name
 }
 
 // secretCall is a function that takes a secret without naming it, such as login("joe", "VALUE").
 type secretCall struct {
 	Words []string // keywords in its name
 	First int      // number of the first argument that may be a secret, from 0
-	Sure  bool     // any value that a person may choose is a secret
+	Sure  bool     // any value that may be a password is a secret; otherwise, only a value that looks like one
 }

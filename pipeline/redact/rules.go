@@ -32,7 +32,7 @@ type ruleSet struct {
 		Entropy     float64
 		SecretGroup int
 		Needs       string // must follow the keyword in its line
-		Value       string // what the secret must look like: "password", "striking" or "generated"; "": anything
+		Value       string // what the secret must look like: "password", "unlike-a-name" or "generated"; "": anything
 	}
 }
 
@@ -108,7 +108,7 @@ var compiled = sync.OnceValue(func() *dictionary {
 			if r.Regex == "" || i > 0 && excludedRules.MatchString(r.ID) {
 				continue
 			}
-			c := &rule{kind: r.Kind, group: r.SecretGroup, ahead: window, needs: r.Needs, entropy: min(r.Entropy, capBits), password: r.Value == "password" || r.Value == "striking", striking: r.Value == "striking", generated: r.Value == "generated"}
+			c := &rule{kind: r.Kind, group: r.SecretGroup, ahead: window, needs: r.Needs, entropy: min(r.Entropy, capBits), password: r.Value == "password" || r.Value == "unlike-a-name", unlikeAName: r.Value == "unlike-a-name", generated: r.Value == "generated"}
 			if c.kind == "" {
 				c.kind = kindOf(r.ID)
 			}

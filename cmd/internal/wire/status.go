@@ -111,6 +111,6 @@ func ClusterLeftovers(ctx context.Context, conn *engine.Conn, runID string) (all
 
 func runLeftover(conn *engine.Conn, id string, bytes uint64, r engine.RunEntry) env.Leftover {
 	return env.Leftover{Kind: "run", Name: id, What: fmt.Sprintf("%d bytes on %s", bytes, conn.Place()), Since: r.Seen, Remove: func(ctx context.Context) error {
-		return errors.Join(conn.DeleteRun(ctx, id))
+		return conn.DeleteRun(ctx, id)
 	}}
 }

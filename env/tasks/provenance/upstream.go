@@ -51,7 +51,7 @@ func Source(given string) string {
 	return given
 }
 
-// WithoutLocalPaths returns a task without paths of its repository on a machine.
+// WithoutLocalPaths returns a task that does not contain the path of its repository on this machine.
 func WithoutLocalPaths(t schemas.Task) schemas.Task {
 	if t.Repo != fallbackName(t) && publicName(t.Repo) == "" {
 		t.Repo = fallbackName(t)

@@ -31,8 +31,8 @@ func DefaultTestFiles() []string {
 	}
 }
 
-// Complete returns a task with defaults for its missing fields and with its id. It removes paths on a machine from the
-// names of the repository. source is used if the task does not name its source.
+// Complete returns a task with defaults for its missing fields and with its id. It removes local
+// paths from the names of the repository. source is used if the task does not name its source.
 func Complete(t schemas.Task, source string) schemas.Task {
 	if t.Source == "" {
 		t.Source = source
