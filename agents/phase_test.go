@@ -206,7 +206,7 @@ func TestPhasesResumeAfterAnyWrite(t *testing.T) {
 }
 
 // MaxPromptTokens applies to each conversation separately.
-func TestConversationBeginsShort(t *testing.T) {
+func TestMaxPromptTokensLimitsEachConversation(t *testing.T) {
 	w, p := newTwoPhasePolicy()
 	long := p.turns[3].(schemas.Reply) // ends the first conversation
 	long.Usage = &schemas.Usage{Prompt: 900, Completion: 100}

@@ -15,8 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// call returns a row of the agent: "view", "edit", "pdb b x.py:3", or "" for a reply
-// without a call.
+// call returns a row of the agent: "view", "edit", "pdb b x.py:3", or "" for a reply without a
+// call. A prefix *, ? or + sets further columns.
 func call(index int, what string) schemas.StepRow {
 	s := schemas.StepRow{StepIndex: int32(index), Source: "agent", ActionKind: "think", Synthetic: new(false), IsCopiedContext: new(false)}
 	switch {

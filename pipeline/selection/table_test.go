@@ -13,7 +13,7 @@ import (
 type example struct {
 	expr  string // expression that uses the predicate
 	set   func(e *schemas.EpisodeRow)
-	calls string // separated by |; "-" for no steps
+	calls string // in the form of call, separated by |; "-" for no steps
 	want  string
 }
 

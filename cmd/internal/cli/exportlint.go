@@ -133,8 +133,8 @@ func (r *lint) write(path string) error {
 	return nil
 }
 
-// parseSettings parses key=value pairs. A value that is not JSON is a string, and so is a
-// version.
+// parseSettings parses key=value pairs. Values are JSON. A value that is not valid JSON is a
+// string, and the value of the key version always is.
 func parseSettings(pairs []string) (map[string]any, error) {
 	var out map[string]any
 	for _, p := range pairs {

@@ -39,7 +39,7 @@ func (p *TextHashes) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("unexpected text after the print of a text")
+		return errors.New("unexpected text after the hashes of a text")
 	}
 	*p = TextHashes{Shingles: w.Shingles}
 	raw, err := base64.StdEncoding.DecodeString(w.Grams)
