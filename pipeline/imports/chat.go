@@ -1,9 +1,11 @@
 package imports
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +24,7 @@ type chatMessage struct {
 	ToolCallID  string             `json:"tool_call_id"`
 	ToolCallIDs []string           `json:"tool_call_ids"`
 	ToolCalls   []chatCall         `json:"tool_calls"`
+	Failed      bool               `json:"-"` // the answer is an error message
 	Extra       struct {
 		Actions []struct {
 			Command *string `json:"command"`
@@ -47,20 +50,19 @@ type thought struct {
 	Text string `json:"thinking"`
 }
 
-// chat converts a list of messages into steps. problem is the text of the user messages before the
-// first reply. where is the name of the list in errors.
-func chat(list []chatMessage, where string) (b *builder, problem string, err error) {
-	b = &builder{seen: map[string]bool{}}
+// chat converts a list of messages into steps of b. problem is the text of the user messages before
+// the first reply. where is the name of the list in errors.
+func (b *builder) chat(list []chatMessage, where string) (problem string, err error) {
 	for i, m := range list {
 		text, err := contentText(m.Content)
 		if err != nil {
-			return b, "", fmt.Errorf("%s[%d]: %w", where, i, err)
+			return "", fmt.Errorf("%s[%d]: %w", where, i, err)
 		}
 		at := unixTime(m.Extra.Timestamp)
 		switch m.Role {
 		case "assistant":
 			b.reply(m.reply(b, text), at)
-			b.named = len(m.ToolCalls) > 0
+			b.named = slices.ContainsFunc(m.ToolCalls, func(c chatCall) bool { return c.ID != "" })
 		case "system":
 			b.say("system", text, at)
 		case "user", "tool", "exit", "environment":
@@ -74,10 +76,10 @@ func chat(list []chatMessage, where string) (b *builder, problem string, err err
 			}
 			m.addAnswer(b, text)
 		default:
-			return b, "", fmt.Errorf("%s[%d]: role %q is not system, user, assistant or tool", where, i, m.Role)
+			return "", fmt.Errorf("%s[%d]: role %q is not system, user, assistant or tool", where, i, m.Role)
 		}
 	}
-	return b, problem, nil
+	return problem, nil
 }
 
 // reply returns the message with its calls: its tool calls, or else the commands that the harness
@@ -95,6 +97,15 @@ func (m *chatMessage) reply(b *builder, text string) schemas.Reply {
 	if len(r.Calls) > 0 {
 		b.style = native
 		return r
+	}
+	if b.functions {
+		for i, f := range functionsIn(text, b.tools) {
+			r.Calls = append(r.Calls, call(b.callID("", i), f.Name, f.Arguments))
+		}
+		if len(r.Calls) > 0 {
+			b.style = cmp.Or(b.style, inText)
+			return r
+		}
 	}
 	var commands []string
 	for _, a := range m.Extra.Actions {
@@ -133,10 +144,17 @@ func (m *chatMessage) addAnswer(b *builder, text string) {
 		o = b.answer(id, text)
 	}
 	if code := m.Extra.ReturnCode; o != nil && code != nil {
-		o.ExitCode = code
-		if *code != 0 {
-			o.IsError, o.ErrorClass = true, schemas.ErrNonzeroExit
-		}
+		setExitCode(o, *code)
+	}
+	if o != nil && m.Failed {
+		o.IsError, o.ErrorClass = true, schemas.ErrUserError
+	}
+}
+
+// setExitCode sets the exit code of an answer.
+func setExitCode(o *schemas.Observation, code int) {
+	if o.ExitCode = &code; code != 0 {
+		o.IsError, o.ErrorClass = true, schemas.ErrNonzeroExit
 	}
 }
 

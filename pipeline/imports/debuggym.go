@@ -16,6 +16,14 @@ type debugGymFile struct {
 	Success   *bool             `json:"success"`
 	AgentType string            `json:"agent_type"`
 	Log       []debugGymStep    `json:"log"`
+
+	// Only files that tracesmith exported have an episode_id.
+	EpisodeID  lenient[string] `json:"episode_id"`
+	TaskSource lenient[string] `json:"task_source"`
+	Repo       lenient[string] `json:"repo"`
+	Split      lenient[string] `json:"split"`
+	Policy     lenient[string] `json:"policy"`
+	GoldUsed   lenient[bool]   `json:"gold_used"`
 }
 
 type debugGymStep struct {
@@ -57,6 +65,10 @@ func parseDebugGym(_ string, raw []byte) (*record, error) {
 	r := &record{
 		harness: "debug-gym", agent: f.AgentType, instance: f.Problem, runID: f.UUID, tools: toolsOf(f.Tools), config: f.Config,
 		claim: f.Success, claimedBy: "debug-gym.success", style: native,
+	}
+	if f.EpisodeID.value != "" {
+		r.task = schemas.Task{Source: f.TaskSource.value, Repo: f.Repo.value, Origin: &schemas.Origin{Split: f.Split.value}}
+		r.policy, r.goldUsed = f.Policy.value, f.GoldUsed.value
 	}
 	var settings struct {
 		Name string `json:"llm_name"`

@@ -29,7 +29,7 @@ func decode(raw []byte, to any) error {
 		return withLine(raw, err, dec.InputOffset())
 	}
 	if dec.More() {
-		return fmt.Errorf("line %d: more than one JSON value", lineOf(raw, dec.InputOffset()))
+		return fmt.Errorf("line %d: more than one JSON value: if each line is a trajectory, name the file .jsonl", lineOf(raw, dec.InputOffset()))
 	}
 	return nil
 }
@@ -56,8 +56,12 @@ func lineOf(raw []byte, at int64) int {
 	return 1 + bytes.Count(raw[:min(max(at, 0), int64(len(raw)))], []byte("\n"))
 }
 
-// stem returns the base name of a file without the extensions of trajectories.
+// stem returns the base name of a file without the extensions of trajectories, or "" for a row
+// without a name.
 func stem(name string) string {
+	if name == "" {
+		return ""
+	}
 	name = path.Base(name)
 	for _, suffix := range []string{".json", ".traj"} {
 		name = strings.TrimSuffix(name, suffix)

@@ -16,45 +16,57 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// MaxBytes is the maximum size of a file.
+// MaxBytes is the maximum size of a trajectory: of a file, or of a row of a file with many.
 const MaxBytes = 256 << 20
 
-// parsers holds the parsers by format. A parser takes the base name and the content of a file. Its
-// errors contain the position in the file.
+// parsers holds the parsers by format. A parser takes the base name of a file, or the ID of a row's
+// instance, which may be "", and the JSON of the trajectory. Its errors contain the position in it.
 var parsers = map[string]func(name string, raw []byte) (*record, error){
 	"debug-gym":      parseDebugGym,
 	"swe-agent":      parseSWEAgent,
 	"mini-swe-agent": parseMiniSWE,
 	"atif":           parseATIF,
+	"openhands":      parseOpenHands,
+	"messages":       parseMessages,
 }
 
 // Formats returns the names of the formats, sorted.
 func Formats() []string { return slices.Sorted(maps.Keys(parsers)) }
 
-// Read converts one file into a staged episode. modified becomes the time of the episode if the
-// file contains no times. cfg applies as for recorded episodes, including redaction.
+// Read converts one trajectory into a staged episode. name is the base name of its file. modified
+// becomes the time of the episode if the trajectory contains no times. cfg applies as for recorded
+// episodes, including redaction.
 func Read(format, name string, raw []byte, modified time.Time, cfg normalise.Config) (sinks.Staged, error) {
+	if len(raw) > MaxBytes {
+		return sinks.Staged{}, fmt.Errorf("%s has %d bytes, but at most %d are supported", name, len(raw), MaxBytes)
+	}
+	out, err := convert(format, name, raw, origin{file: name, modified: modified}, cfg)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", name, err)
+	}
+	return out, nil
+}
+
+// convert converts the JSON of a trajectory into a staged episode.
+func convert(format, name string, raw []byte, from origin, cfg normalise.Config) (sinks.Staged, error) {
 	parse, ok := parsers[format]
 	if !ok {
 		return sinks.Staged{}, fmt.Errorf("unknown format %q: choose one of %s", format, strings.Join(Formats(), ", "))
 	}
-	if len(raw) > MaxBytes {
-		return sinks.Staged{}, fmt.Errorf("%s has %d bytes, but at most %d are supported", name, len(raw), MaxBytes)
-	}
 	r, err := parse(name, raw)
 	if err != nil {
-		return sinks.Staged{}, fmt.Errorf("%s: %w", name, err)
+		return sinks.Staged{}, err
 	}
 	if !slices.ContainsFunc(r.steps, func(s schemas.Step) bool { return s.Source == "agent" }) {
-		return sinks.Staged{}, fmt.Errorf("%s contains no step of an agent: is it a %s trajectory?", name, format)
+		return sinks.Staged{}, fmt.Errorf("no step of an agent: is this a %s trajectory?", format)
 	}
-	ep, err := r.episode(format, name, raw, modified)
+	ep, err := r.episode(format, raw, from)
 	if err != nil {
-		return sinks.Staged{}, fmt.Errorf("%s: %w", name, err)
+		return sinks.Staged{}, err
 	}
 	out, err := normalise.Episode(ep, cfg)
 	if err != nil {
-		return sinks.Staged{}, fmt.Errorf("%s: %w", name, err)
+		return sinks.Staged{}, err
 	}
 	out.Episode.TaskSource = "import/" + format
 	r.clearUnknown(&out, ep)

@@ -150,22 +150,24 @@ func TestOwnExportsKeepRepositoryAndSplit(t *testing.T) {
 	from := sinktest.Episode("run", 2)
 	from.Episode.TaskSource, from.Episode.Repo, from.Episode.InstanceID, from.Episode.Split = "builtin", "builtin/stockroom", "stockroom", "validation"
 	from.Episode.Policy, from.Episode.GoldUsed = "solution", true
-	v, err := sinks.Views.Build("atif", nil, sinks.ViewOptions{AllowGold: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, _, err := v.Render(from.Trajectory())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := read(t, "atif", string(rows[0].Body))
-	e := got.Episode
-	if e.Repo != "builtin/stockroom" || e.Split != "validation" || e.Policy != "solution" || !e.GoldUsed || e.TaskSource != "import/atif" {
-		t.Errorf("%s %s %s %t %s", e.Repo, e.Split, e.Policy, e.GoldUsed, e.TaskSource)
-	}
-	for i, s := range got.Steps {
-		if s.Train || s.Split != "validation" {
-			t.Errorf("step %d: train %t, split %s", i, s.Train, s.Split)
+	for kind, format := range map[string]string{"atif": "atif", "debug-gym-json": "debug-gym"} {
+		v, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{AllowGold: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, _, err := v.Render(from.Trajectory())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := read(t, format, string(rows[0].Body))
+		e := got.Episode
+		if e.Repo != "builtin/stockroom" || e.Split != "validation" || e.Policy != "solution" || !e.GoldUsed || e.TaskSource != "import/"+format {
+			t.Errorf("%s: %s %s %s %t %s", kind, e.Repo, e.Split, e.Policy, e.GoldUsed, e.TaskSource)
+		}
+		for i, s := range got.Steps {
+			if s.Train || s.Split != "validation" {
+				t.Errorf("%s: step %d: train %t, split %s", kind, i, s.Train, s.Split)
+			}
 		}
 	}
 }
@@ -243,7 +245,7 @@ func TestErrorsOfBrokenFilesHaveThePosition(t *testing.T) {
 		{"debug-gym", "{\n\"log\": [", "line 2: not valid JSON"},
 		{"debug-gym", "{}", "log is missing"},
 		{"debug-gym", "{\"log\":\n 3}", "line 2: log is a number"},
-		{"debug-gym", `{"log": []}`, "contains no step of an agent"},
+		{"debug-gym", `{"log": []}`, "no step of an agent"},
 		{"debug-gym", `{"log": []} {}`, "more than one JSON value"},
 		{"debug-gym", `{"log": [{"system_message": 4}]}`, "log[0].system_message: content is neither"},
 		{"swe-agent", "{}", "trajectory and history are missing"},
@@ -254,7 +256,7 @@ func TestErrorsOfBrokenFilesHaveThePosition(t *testing.T) {
 		{"atif", `{"schema_version": "ATIF-v1.7", "agent": {"name": "a"}, "steps": [{"step_id": 2}]}`, "steps[0].step_id is 2, want 1"},
 		{"atif", `{"schema_version": "ATIF-v1.7", "agent": {"name": "a"}, "steps": [{"step_id": 1, "source": "dog"}]}`, `steps[0].source "dog"`},
 		{"atif", `{"schema_version": "ATIF-v1.7", "agent": {"name": "a"}, "steps": [{"step_id": 1, "source": "user", "timestamp": "noon"}]}`, `steps[0].timestamp "noon"`},
-		{"csv", "{}", `unknown format "csv": choose one of atif, debug-gym, mini-swe-agent, swe-agent`},
+		{"csv", "{}", `unknown format "csv": choose one of atif, debug-gym, messages, mini-swe-agent, openhands, swe-agent`},
 	} {
 		_, err := imports.Read(c.format, "f.json", []byte(c.raw), modified, normalise.Config{})
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Count(err.Error(), "\n") > 0 {

@@ -112,11 +112,11 @@ func parseMiniSWE(name string, raw []byte) (*record, error) {
 		}
 	}
 	findCommands(messages, cmp.Or(settings.Model.Regex, settings.Agent.Regex))
-	b, problem, err := chat(messages, "messages")
-	if err != nil {
+	b, err := &builder{seen: map[string]bool{}}, error(nil)
+	if r.problem, err = b.chat(messages, "messages"); err != nil {
 		return nil, err
 	}
-	r.steps, r.problem, r.style = b.steps, problem, b.style
+	r.steps, r.style = b.steps, b.style
 	return r, nil
 }
 

@@ -1,9 +1,11 @@
 package imports
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -58,11 +60,74 @@ func times(steps []schemas.Step) []time.Time {
 	return out
 }
 
-// episode converts the record into an episode. Its IDs are derived from the content of the file, so
-// that importing a file twice gives the same episode.
-func (r *record) episode(format, name string, raw []byte, modified time.Time) (*schemas.Episode, error) {
-	sum := schemas.HashBytes(raw)
-	config := map[string]any{"import": map[string]string{"format": format, "file": name, "sha256": sum}}
+// origin is the place of a trajectory.
+type origin struct {
+	file     string
+	row      string // of a file with many trajectories, such as "row 3"
+	modified time.Time
+}
+
+// source returns the entry of config_json about the place of a trajectory, and the hash that
+// determines the episode's ID. The hash of a row does not depend on spaces, on the order of keys and
+// on keys that are null, so that a dataset has the same episodes as JSON lines and as Parquet.
+func (o origin) source(format string, raw []byte) (entry map[string]string, sum string, err error) {
+	entry = map[string]string{"format": format, "file": o.file}
+	if o.row != "" {
+		var value any
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		if err := dec.Decode(&value); err != nil {
+			return nil, "", err
+		}
+		if raw, err = schemas.CanonicalJSON(withoutNulls(value)); err != nil {
+			return nil, "", err
+		}
+		entry["row"] = o.row
+	}
+	sum = schemas.HashBytes(raw)
+	entry["sha256"] = sum
+	return entry, sum, nil
+}
+
+// withoutNulls returns a value without the keys whose values are null, or numbers that JSON cannot
+// represent, such as the NaN that pandas writes for null.
+func withoutNulls(v any) any {
+	switch v := v.(type) {
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutNulls(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			if v[name] = withoutNulls(v[name]); v[name] == nil {
+				delete(v, name)
+			}
+		}
+	}
+	return v
+}
+
+// instance returns the ID of the instance if the trajectory has none.
+func (o origin) instance() string {
+	name := strings.TrimSuffix(o.file, ".json")
+	if o.row != "" {
+		name += " " + o.row
+	}
+	return name
+}
+
+// episode converts the record into an episode. Its IDs are derived from the content of the
+// trajectory, so that importing it twice gives the same episode.
+func (r *record) episode(format string, raw []byte, from origin) (*schemas.Episode, error) {
+	entry, sum, err := from.source(format, raw)
+	if err != nil {
+		return nil, err
+	}
+	config := map[string]any{"import": entry}
 	if len(r.config) > 0 && string(r.config) != "null" {
 		config["config"] = r.config
 	}
@@ -72,7 +137,7 @@ func (r *record) episode(format, name string, raw []byte, modified time.Time) (*
 	}
 	agent, task := cmp.Or(r.agent, r.harness), r.task
 	task.Source, task.Instructions = cmp.Or(task.Source, "import/"+format), r.problem
-	task.InstanceID = cmp.Or(r.instance, strings.TrimSuffix(name, ".json"))
+	task.InstanceID = cmp.Or(r.instance, from.instance())
 	if task.Repo == "" { // derive the repository, which determines the split, from the ID
 		task.Repo = provenance.RepoOfInstance(task.InstanceID)
 	}
@@ -89,7 +154,7 @@ func (r *record) episode(format, name string, raw []byte, modified time.Time) (*
 		Tools: r.tools, Steps: r.steps, Patch: []byte(r.patch), ExitReason: r.exit,
 		Verdict: schemas.Verdict{Status: schemas.VerifyNotRun},
 	}
-	ep.Started, ep.Ended = modified, modified
+	ep.Started, ep.Ended = from.modified, from.modified
 	if at := times(r.steps); len(at) > 0 {
 		ep.Started, ep.Ended = slices.MinFunc(at, time.Time.Compare), slices.MaxFunc(at, time.Time.Compare)
 	}
@@ -145,6 +210,9 @@ func (r *record) clearUnknown(out *sinks.Staged, ep *schemas.Episode) {
 			s.CostUSD = nil
 		}
 		s.ContextOp = nil
+		if schemas.Value(s.ToolCategory) == "edit" {
+			s.FilesChanged = nil // only tools of tracesmith report them
+		}
 		s.CachedTokens, s.ReasoningTokens = nonZero(s.CachedTokens), nonZero(s.ReasoningTokens)
 	}
 	e.NErrors = nil

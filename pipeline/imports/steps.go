@@ -26,9 +26,11 @@ type builder struct {
 	seen      map[string]bool // IDs of calls
 	named     bool            // the calls of the current turn have IDs in the file
 	talks     bool            // a reply without a call is not an error
-	style     string          // native or inText; "" before the first call
-	phase     string          // of the next steps; "" if there is only one conversation
-	firstTurn int             // of the phase
+	functions bool            // a reply may contain calls as text, see functionsIn
+	tools     []schemas.ToolSchema
+	style     string // native or inText; "" before the first call
+	phase     string // of the next steps; "" if there is only one conversation
+	firstTurn int    // of the phase
 }
 
 // startPhase starts another conversation, unless phase is the current one.
@@ -198,7 +200,7 @@ func toolsOf(raw []json.RawMessage) []schemas.ToolSchema {
 			definition
 			Function *definition `json:"function"`
 		}
-		if json.Unmarshal(r, &t) != nil {
+		if json.Unmarshal(unquoted(r), &t) != nil {
 			continue // not a definition, but a text
 		}
 		d := t.definition
@@ -211,7 +213,8 @@ func toolsOf(raw []json.RawMessage) []schemas.ToolSchema {
 		if d.Parameters == nil {
 			d.Parameters = d.InputSchema
 		}
-		if d.Parameters == nil || string(d.Parameters) == "null" {
+		d.Parameters = unquoted(d.Parameters)
+		if len(d.Parameters) == 0 || string(d.Parameters) == "null" {
 			d.Parameters = json.RawMessage(`{"type":"object"}`)
 		}
 		out = append(out, schemas.ToolSchema{Name: d.Name, Description: d.Description, Parameters: d.Parameters})

@@ -61,11 +61,11 @@ func parseSWEAgent(name string, raw []byte) (*record, error) {
 			opening[i].Demo = true
 		}
 	}
-	b, problem, err := chat(opening, where)
-	if err != nil {
+	b := &builder{seen: map[string]bool{}}
+	var err error
+	if r.problem, err = b.chat(opening, where); err != nil {
 		return nil, err
 	}
-	r.problem = problem
 	if len(f.History) > 0 && len(rest) > 0 { // rest[0] is the last reply of the history
 		if last := &b.steps[len(b.steps)-1]; last.Observation == nil && schemas.Value(rest[0].Observation) != "" {
 			b.answer("", *rest[0].Observation)
@@ -102,20 +102,29 @@ func (f *sweAgentFile) afterHistory() []sweStep {
 
 // copyTo copies the data about the end of a run, which both formats contain, to a record.
 func (i sweInfo) copyTo(r *record) {
-	r.patch, r.cost = schemas.Value(i.Submission), i.ModelStats.Cost
-	status := strings.ToLower(i.ExitStatus)
+	r.patch, r.cost, r.exit = schemas.Value(i.Submission), i.ModelStats.Cost, exitOf(i.ExitStatus)
+}
+
+// exitOf returns the exit reason that the words of a harness stand for, or "" if it is unknown.
+func exitOf(status string) string {
+	status = strings.ReplaceAll(strings.ToLower(status), "runtime", "") // RuntimeError is no timeout
 	switch {
-	case strings.HasPrefix(status, "submitted"):
-		r.exit = schemas.ExitSubmitted
+	case strings.HasPrefix(status, "submit"), strings.HasPrefix(status, "finish"):
+		return schemas.ExitSubmitted
+	case strings.Contains(status, "stuck"):
+		return schemas.ExitStuck
+	case strings.Contains(status, "iteration"):
+		return schemas.ExitMaxSteps
 	case strings.Contains(status, "cost"):
-		r.exit = schemas.ExitMaxCost
+		return schemas.ExitMaxCost
 	case strings.Contains(status, "context"):
-		r.exit = schemas.ExitMaxContext
+		return schemas.ExitMaxContext
 	case strings.Contains(status, "time"):
-		r.exit = schemas.ExitWallTimeout
+		return schemas.ExitWallTimeout
 	case strings.Contains(status, "limit"):
-		r.exit = schemas.ExitMaxSteps
+		return schemas.ExitMaxSteps
 	case strings.Contains(status, "format"):
-		r.exit = schemas.ExitNoToolCall
+		return schemas.ExitNoToolCall
 	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -21,23 +22,55 @@ const (
 	None        = "none"
 )
 
-// Category returns the tool_category of a tool.
+// foreignTools maps names of other harnesses' tools to categories: those of OpenHands, SWE-agent
+// and R2E-Gym.
+var foreignTools = map[string]string{
+	"rewrite": "edit", "write": "edit", "create": "edit", "edit_file": "edit", "insert": "edit", "str_replace": "edit", "undo_edit": "edit",
+	"str_replace_editor": "edit", "file_editor": "edit", "str_replace_based_edit_tool": "edit", "apply_patch": "edit",
+	"execute_bash": "bash", "execute_powershell": "bash", "terminal": "bash", "shell": "bash",
+	"read": "view", "open": "view", "goto": "view", "scroll_up": "view", "scroll_down": "view",
+	"search_file": "grep", "search_dir": "grep", "find_file": "listdir", "glob": "listdir",
+	"finish": "submit",
+}
+
+// Category returns the tool_category of a tool. That of an editor, which also shows files, depends
+// on the call: use CategoryOf if there is one.
 func Category(tool string) string {
 	switch tool {
 	case "view", "listdir", "pdb", "edit", "eval", "grep", "bash", "submit", "handover":
 		return tool
-	case "rewrite", "write", "create":
-		return "edit"
 	}
-	return "other"
+	return cmp.Or(foreignTools[tool], "other")
 }
+
+// CategoryOf returns the tool_category of a call.
+func CategoryOf(call *schemas.ToolCall) string {
+	switch call.Name {
+	case "str_replace_editor", "file_editor", "str_replace_based_edit_tool":
+		if Command(call) == "view" {
+			return "view"
+		}
+	}
+	return Category(call.Name)
+}
+
+// categoryOf returns the tool_category of a row's call, or "" if there is none.
+func categoryOf(r *schemas.StepRow) string {
+	if r.ToolName == nil {
+		return ""
+	}
+	return CategoryOf(&schemas.ToolCall{Name: *r.ToolName, Arguments: json.RawMessage(schemas.Value(r.ArgumentsJSON))})
+}
+
+// isThought reports whether a tool only records what the agent says, as those of OpenHands do.
+func isThought(tool string) bool { return tool == "think" || tool == "task_tracker" }
 
 // Kind returns the action_kind of an agent's step. A turn without a call is Think.
 func Kind(call *schemas.ToolCall) string {
-	if call == nil {
+	if call == nil || isThought(call.Name) {
 		return Think
 	}
-	switch Category(call.Name) {
+	switch CategoryOf(call) {
 	case "view", "listdir", "grep":
 		return SeekStatic
 	case "pdb":

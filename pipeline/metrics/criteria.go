@@ -19,10 +19,7 @@ func toolSteps(rows []schemas.StepRow) []toolStep {
 		if r.Source != "agent" {
 			continue
 		}
-		var s toolStep
-		if r.ToolName != nil {
-			s.category = Category(*r.ToolName)
-		}
+		s := toolStep{category: categoryOf(&r)}
 		if r.PDBCommand != nil {
 			s.pdb = *r.PDBCommand
 		}

@@ -110,10 +110,10 @@ func isLocal(r leakRule, text string) bool {
 // programText returns the text that a call executes: the command of a shell or of the debugger, or
 // the string arguments of an unknown tool. It returns "" for other tools.
 func programText(call *schemas.ToolCall) string {
-	if call == nil {
+	if call == nil || isThought(call.Name) {
 		return ""
 	}
-	switch Category(call.Name) {
+	switch CategoryOf(call) {
 	case "bash", "pdb", "eval", "other":
 	default:
 		return ""

@@ -127,7 +127,7 @@ func (n *normaliser) call(r *schemas.StepRow, s *schemas.Step) error {
 	if c.Raw != "" {
 		r.ArgumentsRaw = new(n.exact(c.Raw))
 	}
-	r.ToolCategory = new(metrics.Category(c.Name))
+	r.ToolCategory = new(metrics.CategoryOf(c))
 	r.PDBCommand = nonZero(n.text(metrics.PDBCommand(c)))
 	r.GoldEdit = &c.GoldEdit
 	return nil

@@ -32,8 +32,17 @@ type debugGymFile struct {
 	Log       []any  `json:"log"`
 	AgentType string `json:"agent_type"`
 	Logger    string `json:"logger"`
-	EpisodeID string `json:"episode_id"` // debug-gym ignores keys that it does not know
-	Split     string `json:"split"`
+	debugGymOrigin
+}
+
+// debugGymOrigin holds keys that debug-gym does not know and ignores. An import reads them back.
+type debugGymOrigin struct {
+	EpisodeID  string `json:"episode_id"`
+	TaskSource string `json:"task_source"`
+	Repo       string `json:"repo"`
+	Split      string `json:"split"`
+	Policy     string `json:"policy"`
+	GoldUsed   bool   `json:"gold_used"`
 }
 
 type debugGymReset struct {
@@ -87,7 +96,8 @@ func (v debugGymJSON) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, erro
 	rows, notes, err := recordRows(t, v.opts, func(c *conversation, _ sinks.Notes) (sinks.Row, error) {
 		out := debugGymFile{
 			Problem: e.InstanceID, Config: map[string]any{}, Tools: toolsOf(t, c.turns), UUID: e.RunID,
-			Success: e.Resolved != nil && *e.Resolved, AgentType: e.AgentName, EpisodeID: e.EpisodeID, Split: e.Split,
+			Success: e.Resolved != nil && *e.Resolved, AgentType: e.AgentName,
+			debugGymOrigin: debugGymOrigin{e.EpisodeID, e.TaskSource, e.Repo, e.Split, e.Policy, e.GoldUsed},
 		}
 		if e.ConfigJSON != nil {
 			out.Config = json.RawMessage(*e.ConfigJSON)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -29,10 +28,14 @@ func newImport(s *State) *cobra.Command {
 		Use: "import FORMAT FILE...", Short: "Turn trajectories of other tools into a dataset",
 		Long: "Read trajectories of another tool and publish them as a dataset. The formats are\n" +
 			strings.Join(imports.Formats(), ", ") + ".\n\n" +
+			"A file is one trajectory. JSON lines (.jsonl) and Parquet files (.parquet) contain\n" +
+			"one per row. Files may be compressed (.gz, .zst). An invalid row is reported and\n" +
+			"left out, and the exit code is then 3.\n\n" +
 			"A value that a file does not state is null. What a file says about success is\n" +
 			"kept as a claim: tracesmith does not verify it.",
-		Example: "  tracesmith import debug-gym exps/*/*/trajectory.json -o datasets/old",
-		Args:    RangeArgs(2, -1),
+		Example: "  tracesmith import debug-gym exps/*/*/trajectory.json -o datasets/old\n" +
+			"  tracesmith import openhands data/*.parquet -o datasets/openhands",
+		Args: RangeArgs(2, -1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(imports.Formats(), args[0]) {
 				return Usage(fmt.Errorf("unknown format %q: choose one of %s", args[0], strings.Join(imports.Formats(), ", ")))
@@ -55,8 +58,21 @@ func newImport(s *State) *cobra.Command {
 	return c
 }
 
+// imported counts the trajectories that an import read.
+type imported struct {
+	Files      int      `json:"files"`
+	Episodes   int      `json:"episodes"`
+	Duplicates int      `json:"same_twice"`
+	Refused    int      `json:"refused"`
+	Refusals   []string `json:"refusals"` // the first maxRefusals
+}
+
+// maxRefusals is the number of refused rows whose reasons an import shows.
+const maxRefusals = 20
+
 // importFiles publishes the trajectories of files as a dataset. It reads every file before it
-// publishes anything.
+// publishes anything. An unusable file stops the import, but an invalid row of a file with many is
+// left out.
 func importFiles(ctx context.Context, s *State, cfg configs.Config, format string, files []string, asJSON bool) error {
 	if err := checkDestination(ctx, cfg); err != nil {
 		return err
@@ -70,68 +86,87 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 	if err != nil {
 		return err
 	}
-	duplicates, secrets := 0, redact.NewKnown(redact.Environment(s.Environ))
+	total, secrets := imported{Files: len(files), Refusals: []string{}}, redact.NewKnown(redact.Environment(s.Environ))
 	for _, file := range files {
-		staged, err := importFile(format, file, secrets)
-		if err != nil {
-			return Usage(err)
-		}
-		body, err := sinks.EncodeStaged(staged)
-		if err != nil {
-			return err
-		}
-		err = staging.Create(ctx, sinks.StagedKey("import", staged.Episode.EpisodeID), body)
-		if errors.Is(err, sinks.ErrExists) {
-			duplicates++
-			continue
-		}
-		if err != nil {
-			return err
+		for staged, err := range imports.Episodes(format, file, normalise.Config{Producer: Version, Commit: Commit, Secrets: secrets}) {
+			if err := total.add(ctx, s, staging, staged, err); err != nil {
+				return err
+			}
 		}
 	}
-	chosen, err := selection.Load(cfg.Publish.Selection)
+	if total.Episodes == 0 {
+		return Usage(fmt.Errorf("no episode to import: %s refused", count(total.Refused, "row")))
+	}
+	report, err := publishImport(ctx, cfg, format, staging, secrets)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = PrintJSON(s, struct {
+			Schema string `json:"schema"`
+			imported
+			Published publish.Report `json:"published"`
+		}{"tracesmith.import/1", total, report})
+	} else {
+		fmt.Fprintf(s.Stdout, "%s read: %s imported, %d skipped because they are the same as another, %d refused\n",
+			count(total.Files, "file"), count(total.Episodes, "episode"), total.Duplicates, total.Refused)
+		printPublished(s, report, cfg.Publish.To)
+	}
+	if err == nil && total.Refused > 0 {
+		return silentExit{ExitIncomplete}
+	}
+	return err
+}
+
+// add stages an episode, or reports the row that could not be read.
+func (t *imported) add(ctx context.Context, s *State, staging sinks.Store, staged sinks.Staged, err error) error {
+	if refused := (*imports.RowError)(nil); errors.As(err, &refused) {
+		if t.Refused++; t.Refused <= maxRefusals {
+			t.Refusals = append(t.Refusals, refused.Error())
+			fmt.Fprintf(s.Stderr, "refused: %s\n", refused)
+		}
+		if refused.Last {
+			fmt.Fprintf(s.Stderr, "refused: the rest of %s\n", refused.File)
+		}
+		return nil
+	}
 	if err != nil {
 		return Usage(err)
+	}
+	body, err := sinks.EncodeStaged(staged)
+	if err != nil {
+		return err
+	}
+	switch err = staging.Create(ctx, sinks.StagedKey("import", staged.Episode.EpisodeID), body); {
+	case errors.Is(err, sinks.ErrExists):
+		t.Duplicates++
+		return nil
+	case err == nil:
+		t.Episodes++
+	}
+	return err
+}
+
+// publishImport publishes the staged episodes.
+func publishImport(ctx context.Context, cfg configs.Config, format string, staging sinks.Store, secrets *redact.Known) (publish.Report, error) {
+	chosen, err := selection.Load(cfg.Publish.Selection)
+	if err != nil {
+		return publish.Report{}, Usage(err)
 	}
 	dest, err := wire.OpenStore(ctx, cfg.Publish.To, cfg.S3)
 	if err != nil {
-		return Usage(err)
+		return publish.Report{}, Usage(err)
 	}
 	benchmarks, err := readComparison(cfg.Publish.BenchmarkHashes)
 	if err != nil {
-		return err
+		return publish.Report{}, err
 	}
 	report, err := publish.Publish(ctx, publish.Config{
 		Staging: []sinks.Store{staging}, Dest: dest, Name: datasetName(cfg.Publish), Selection: chosen, Producer: Version,
 		Secrets: secrets, Benchmarks: benchmarks, Imported: format,
 	})
 	if err != nil {
-		return publishError(err, cfg.Publish.To)
+		return report, publishError(err, cfg.Publish.To)
 	}
-	if asJSON {
-		return PrintJSON(s, map[string]any{"schema": "tracesmith.import/1", "files": len(files), "same_twice": duplicates, "published": report})
-	}
-	fmt.Fprintf(s.Stdout, "%s read, %d of them the same as another\n", count(len(files), "file"), duplicates)
-	printPublished(s, report, cfg.Publish.To)
-	return nil
-}
-
-// importFile reads the trajectory in one file.
-func importFile(format, file string, secrets *redact.Known) (sinks.Staged, error) {
-	st, err := os.Stat(file)
-	switch {
-	case err != nil:
-		return sinks.Staged{}, fmt.Errorf("%s cannot be read: %w", file, err)
-	case st.IsDir():
-		return sinks.Staged{}, fmt.Errorf("%s is a directory: name the files in it", file)
-	}
-	raw, err := readBounded(file, imports.MaxBytes)
-	if err != nil {
-		return sinks.Staged{}, err
-	}
-	staged, err := imports.Read(format, filepath.Base(file), raw, st.ModTime(), normalise.Config{Producer: Version, Commit: Commit, Secrets: secrets})
-	if err != nil {
-		return staged, fmt.Errorf("in %s: %w", filepath.Dir(file), err)
-	}
-	return staged, nil
+	return report, nil
 }
