@@ -100,7 +100,7 @@ func (m *chatMessage) reply(b *builder, text string) schemas.Reply {
 	}
 	if b.functions {
 		for i, f := range functionsIn(text, b.tools) {
-			r.Calls = append(r.Calls, call(b.callID("", i), f.Name, f.Arguments))
+			r.Calls = append(r.Calls, call(b.callID("", i), f.name, f.arguments))
 		}
 		if len(r.Calls) > 0 {
 			b.style = cmp.Or(b.style, inText)

@@ -139,6 +139,41 @@ func readRow(raw []byte) (row datasetRow, list json.RawMessage, where string, er
 	return row, nil, "", nil
 }
 
+// conversation reads a list of messages or of events, in which the first element decides. where is
+// the name of the list in errors.
+func conversation(raw json.RawMessage, where string) ([]chatMessage, []json.RawMessage, error) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(unquoted(raw), &list); err != nil {
+		return nil, nil, fmt.Errorf("%s is not a list", where)
+	}
+	if len(list) > 0 && !hasKey(list[0], "role") {
+		return eventMessages(list, where)
+	}
+	out := make([]chatMessage, 0, len(list))
+	for i, raw := range list {
+		var m rowMessage
+		if err := json.Unmarshal(unquoted(raw), &m); err != nil {
+			return nil, nil, fmt.Errorf("%s[%d] is not a message: %w", where, i, err)
+		}
+		out = append(out, m.toChat())
+	}
+	return out, nil, nil
+}
+
+// hasKey reports whether raw is an object, or the text of one, that has one of the keys.
+func hasKey(raw json.RawMessage, keys ...string) bool {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(unquoted(raw), &object) != nil {
+		return false
+	}
+	for _, k := range keys {
+		if _, ok := object[k]; ok {
+			return true
+		}
+	}
+	return false
+}
+
 // record returns what the row says about its run.
 func (w *datasetRow) record(format string) *record {
 	r := &record{

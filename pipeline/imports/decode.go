@@ -22,6 +22,23 @@ func (l *lenient[T]) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
+// orText decodes a JSON value of type T, or a string that contains one as JSON. Parquet files store
+// values whose keys differ from row to row as text.
+type orText[T any] struct{ value T }
+
+func (o *orText[T]) UnmarshalJSON(raw []byte) error {
+	return json.Unmarshal(unquoted(raw), &o.value)
+}
+
+// unquoted returns the JSON in a JSON string, or raw if it is not a string that contains JSON.
+func unquoted(raw []byte) []byte {
+	var text string
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &text) != nil || !json.Valid([]byte(text)) {
+		return raw
+	}
+	return []byte(text)
+}
+
 // decode reads exactly one JSON value. Its errors contain the line number.
 func decode(raw []byte, to any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))

@@ -23,11 +23,17 @@ const (
 	toolCallTag = "<tool_call>"
 )
 
+// textCall is a call in the text of a reply.
+type textCall struct {
+	name      string
+	arguments json.RawMessage
+}
+
 // functionsIn returns the calls in the text of a reply: the first one, because the harnesses run no
 // other, or all of them if each is in a toolCallTag. tools determines the types of arguments. The
 // last call may lack its closing tag, which is the stop word of some models.
-func functionsIn(text string, tools []schemas.ToolSchema) []chatFunction {
-	var out []chatFunction
+func functionsIn(text string, tools []schemas.ToolSchema) []textCall {
+	var out []textCall
 	for {
 		tag := functionName.FindStringSubmatchIndex(text)
 		if tag == nil {
@@ -35,7 +41,7 @@ func functionsIn(text string, tools []schemas.ToolSchema) []chatFunction {
 		}
 		name, body := text[tag[2]:tag[3]], text[tag[1]:]
 		body, text, _ = strings.Cut(body, functionEnd)
-		out = append(out, chatFunction{Name: name, Arguments: parametersIn(body, typesOf(name, tools))})
+		out = append(out, textCall{name, parametersIn(body, typesOf(name, tools))})
 		if !strings.Contains(text, toolCallTag) {
 			return out
 		}

@@ -25,7 +25,7 @@ func TestFunctionsInTexts(t *testing.T) {
 	} {
 		var got []string
 		for _, f := range functionsIn(text, tools) {
-			got = append(got, f.Name+string(f.Arguments))
+			got = append(got, f.name+string(f.arguments))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q: %s", text, diff)
@@ -39,11 +39,11 @@ func FuzzFunctionsIn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, c := range functionsIn(text, nil) {
 			var args map[string]any
-			if err := json.Unmarshal(c.Arguments, &args); err != nil {
-				t.Errorf("arguments %s: %v", c.Arguments, err)
+			if err := json.Unmarshal(c.arguments, &args); err != nil {
+				t.Errorf("arguments %s: %v", c.arguments, err)
 			}
-			if !strings.Contains(text, "<function="+c.Name+">") {
-				t.Errorf("the text does not contain the name %q", c.Name)
+			if !strings.Contains(text, "<function="+c.name+">") {
+				t.Errorf("the text does not contain the name %q", c.name)
 			}
 		}
 	})

@@ -1,28 +1,9 @@
 package imports
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
 )
-
-// orText decodes a JSON value of type T, or a string that contains one as JSON. Parquet files store
-// values whose keys differ from row to row as text.
-type orText[T any] struct{ value T }
-
-func (o *orText[T]) UnmarshalJSON(raw []byte) error {
-	return json.Unmarshal(unquoted(raw), &o.value)
-}
-
-// unquoted returns the JSON in a JSON string, or raw if it is not a string that contains JSON.
-func unquoted(raw []byte) []byte {
-	var text string
-	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &text) != nil || !json.Valid([]byte(text)) {
-		return raw
-	}
-	return []byte(text)
-}
 
 // rowMessage is a message of a dataset row in OpenAI's format. Fields that only some datasets have
 // may have any type.
@@ -73,39 +54,4 @@ func (m rowMessage) toChat() chatMessage {
 		out.ToolCalls = []chatCall{{Function: *f}}
 	}
 	return out
-}
-
-// conversation reads a list of messages or of events, in which the first element decides. where is
-// the name of the list in errors.
-func conversation(raw json.RawMessage, where string) ([]chatMessage, []json.RawMessage, error) {
-	var list []json.RawMessage
-	if err := json.Unmarshal(unquoted(raw), &list); err != nil {
-		return nil, nil, fmt.Errorf("%s is not a list", where)
-	}
-	if len(list) > 0 && !hasKey(list[0], "role") {
-		return eventMessages(list, where)
-	}
-	out := make([]chatMessage, 0, len(list))
-	for i, raw := range list {
-		var m rowMessage
-		if err := json.Unmarshal(unquoted(raw), &m); err != nil {
-			return nil, nil, fmt.Errorf("%s[%d] is not a message: %w", where, i, err)
-		}
-		out = append(out, m.toChat())
-	}
-	return out, nil, nil
-}
-
-// hasKey reports whether raw is an object, or the text of one, that has one of the keys.
-func hasKey(raw json.RawMessage, keys ...string) bool {
-	var object map[string]json.RawMessage
-	if json.Unmarshal(unquoted(raw), &object) != nil {
-		return false
-	}
-	for _, k := range keys {
-		if _, ok := object[k]; ok {
-			return true
-		}
-	}
-	return false
 }

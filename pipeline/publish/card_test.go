@@ -258,7 +258,7 @@ func TestCardClaimsOnlyWhatHoldsForAllData(t *testing.T) {
 	wantLines(t, card,
 		"\nlicense: other\n", "| pytest | 0 | 3 | 0 | 0 |", "| debug-gym.success | 0 | 0 | 0 | 1 |", "such claims are not verified", "debug-gym: 1",
 		"| cost | 1.00 USD, of the 3 episodes that report one |", "| m | 0 | 1 | 0 | 0 |", "equal those of an\nearlier episode (`content_sha256`): 1.",
-		"tracesmith import debug-gym FILE... -o DATASET", "Use the files whose SHA-256", "@misc{tracesmith-"+m.Version,
+		"tracesmith import debug-gym FILE... -o DATASET", "Use the files that `config_json` names", "@misc{tracesmith-"+m.Version,
 	)
 	for _, spdx := range []string{"LicenseRef-own", "Python-2.0"} { // the Hub has no names for these
 		all[2].Episode.LicenseSPDX = &spdx
