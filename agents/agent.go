@@ -45,8 +45,8 @@ type Privileged struct {
 // Recorder makes an episode durable. One goroutine uses it. Reply and Step return only when
 // their data is on disk.
 type Recorder interface {
-	// Replayed returns the steps that an earlier delivery of this job recorded, and the
-	// last reply if none of its calls has a recorded step.
+	// Replayed returns the steps that an earlier, interrupted execution of this job recorded,
+	// and the last reply if none of its calls has a recorded step.
 	Replayed() (steps []schemas.Step, pending *schemas.Reply)
 	// TurnContext returns the context for Policy.Next in the next turn. Calls to models with
 	// this context are charged to the episode (llms.Account). If the context ends before

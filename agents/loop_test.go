@@ -12,8 +12,10 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// Numbers such as F11 in the names of tests are rows of docs/internals/parity.md.
+
 // The loop ends after MaxSteps turns, and before the first turn if the tests pass at the reset. An
-// error of the model is returned unchanged, with the steps so far.
+// error of the model is returned in an InfraError, with the steps so far.
 func TestF11LoopEndsWhereItShould(t *testing.T) {
 	p := &scriptedPolicy{turns: []any{calls("add")}}
 	res, err := run(t, &counterEnv{}, p, func(cfg *agents.Config) { cfg.Limits.MaxSteps = 1 })
@@ -32,8 +34,9 @@ func TestF11LoopEndsWhereItShould(t *testing.T) {
 	}
 }
 
-// A call that killed the sandbox is recorded with what the model was told. A call that failed
-// without an answer is not recorded, and its reply stays pending for the next delivery.
+// A call that killed the sandbox is recorded with the observation that the model got. A call that
+// failed without an observation is not recorded, and the model's reply stays pending: the next
+// execution of the job repeats its calls.
 func TestF13FailedCallsInTheRecord(t *testing.T) {
 	rec := &memoryRecorder{}
 	res, err := run(t, &counterEnv{}, &scriptedPolicy{turns: []any{calls("die"), calls("submit")}}, func(cfg *agents.Config) { cfg.Recorder = rec })

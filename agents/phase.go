@@ -24,8 +24,8 @@ type Phased interface {
 	// environment's tools.
 	Phase(t *Transcript, offered []schemas.ToolSchema) (Phase, error)
 	// Answer answers calls of the policy's own tools and calls that must not be executed.
-	// For all other calls, ok is false. For a reply without a call, Run passes the zero
-	// call. In the zero Phase, Run does not call Answer. The answer must not depend on the
+	// For all other calls, ok is false. For a reply without a call, Run passes a zero
+	// ToolCall. In the zero Phase, Run does not call Answer. The answer must not depend on the
 	// sandbox, because Run does not execute such calls again when it resumes an episode.
 	Answer(t *Transcript, call schemas.ToolCall) (o schemas.Observation, ok bool)
 }
@@ -61,9 +61,8 @@ type Phase struct {
 	NumberSteps bool
 	// Exit ends the episode before the next turn with this reason, schemas.Exit*.
 	Exit string
-	// Recorded holds the AnswerHash of each recorded answer to the calls of the turn that
-	// the policy is about to repeat from a recording; "" if unknown. Run compares them with
-	// the new answers.
+	// Recorded is for a policy whose next turn comes from a recording: the AnswerHash of
+	// each answer in that turn, "" if unknown. Run compares them with the new answers.
 	Recorded []string
 }
 
@@ -101,8 +100,8 @@ func (r *run) phase() (Phase, error) {
 }
 
 // enterPhase makes the phase of the next turn the current one. If this opens a conversation,
-// enterPhase replays the opening steps that an earlier delivery recorded, and adds those that
-// are missing. reset is nil except at the start of the episode.
+// enterPhase replays the opening steps that an earlier execution of the job recorded, and adds
+// those that are missing. reset is nil except at the start of the episode.
 func (r *run) enterPhase(reset *env.Info, began time.Time) (exit string, err error) {
 	ph, err := r.phase()
 	if err != nil || ph.Exit != "" {
@@ -159,7 +158,7 @@ func (r *run) openingSteps(reset *env.Info, began time.Time) ([]schemas.Step, er
 		return steps, nil
 	}
 	if len(reset.Observations) > 1 {
-		for _, o := range reset.Observations[1:] {
+		for _, o := range reset.Observations[1:] { // the first one holds the instructions, which Prompts has
 			if o.Text == "" {
 				continue
 			}
@@ -218,17 +217,17 @@ func Preview(p Policy, t schemas.Task, offered []schemas.ToolSchema) (system, pr
 	return p.Prompts(&tr)
 }
 
-// stepNumber returns the text that tells the model a step's number. It goes into a separate
-// observation, so that equal answers stay equal.
+// stepNumber returns the text that tells the model a step's number. It is never part of
+// Step.Observation, because the detection of repeated answers compares these.
 func stepNumber(index int) string { return fmt.Sprintf("[This was step %d.]", index) }
 
 // showTools sets the tools that the model sees, and adds the list to the result.
 func (r *run) showTools(tools []schemas.ToolSchema) {
 	same := func(a, b schemas.ToolSchema) bool { return a.Name == b.Name } // names are unique within an episode
-	if r.toolSet != "" && slices.EqualFunc(r.transcript.Tools, tools, same) {
+	if r.toolHash != "" && slices.EqualFunc(r.transcript.Tools, tools, same) {
 		return
 	}
-	r.transcript.Tools, r.toolSet = tools, schemas.Hash(tools)
+	r.transcript.Tools, r.toolHash = tools, schemas.Hash(tools)
 	if r.current.IsDefault() {
 		r.result.Tools = tools
 		return

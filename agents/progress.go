@@ -1,7 +1,7 @@
 package agents
 
 // This file keeps the state that decides when an episode ends. New steps and steps that an
-// earlier delivery recorded update it in the same way.
+// earlier execution of the job recorded update it in the same way.
 
 import (
 	"context"

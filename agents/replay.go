@@ -1,7 +1,7 @@
 package agents
 
 // This file starts an episode and resumes it after an interruption. To bring the environment
-// to the same state, Run executes again the calls that an earlier delivery of the job
+// to the same state, Run executes again the calls that an earlier execution of the job
 // recorded. The policy sees the recorded answers, not the new ones.
 
 import (

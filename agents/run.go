@@ -42,7 +42,7 @@ type Result struct {
 	ErrorClass     string
 	ErrorMessage   string
 	Started, Ended time.Time
-	Replayed       int   // number of steps that an earlier delivery of the job recorded
+	Replayed       int   // number of steps that an earlier execution of the job recorded
 	Compared       int   // number of answers that were compared with recorded ones
 	Diverged       []int // sorted indexes of the steps whose answers differ from the recorded ones
 }
@@ -94,8 +94,8 @@ type run struct {
 
 	envTools []schemas.ToolSchema // all tools of the environment
 	current  Phase
-	toolSet  string         // hash of the tools that the model sees
-	recorded []schemas.Step // steps of an earlier delivery that are not replayed yet
+	toolHash string         // of the tools that the model sees
+	recorded []schemas.Step // steps of an earlier execution of the job that are not replayed yet
 
 	turnNo             int // number of the next turn
 	terminated         bool
@@ -178,7 +178,7 @@ func (r *run) turn(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("turn %d: %w", r.turnNo, err)
 	}
 	fillDefaults(&reply, r.turnNo)
-	reply.ToolSet = r.toolSet
+	reply.ToolSet = r.toolHash
 	if err := r.withRecorder(func(ctx context.Context) error { return r.Recorder.Reply(ctx, r.turnNo, reply) }); err != nil {
 		return "", fmt.Errorf("recording the reply: %w", err)
 	}

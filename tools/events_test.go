@@ -12,6 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
+// Numbers such as A21 in the names of tests are rows of docs/internals/parity.md.
+
 // listener returns a tool that calls react for each event.
 func listener(name string, react func() (schemas.Observation, error)) tools.Tool {
 	return tools.Define(tools.Def[struct{}]{

@@ -16,6 +16,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
+// Numbers such as A23 in the names of tests are rows of docs/internals/parity.md.
+
 type echoArgs struct {
 	Path  string   `json:"path" jsonschema:"Where."`
 	Start *int     `json:"start,omitempty" jsonschema:"From."`

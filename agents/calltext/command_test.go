@@ -12,6 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// Numbers such as G16 in the names of tests are rows of docs/internals/parity.md.
+
 var typedTools = []schemas.ToolSchema{
 	{Name: "bash", Parameters: json.RawMessage(`{"type":"object","required":["command"],"properties":{"command":{"type":"string"},"timeout":{"type":["null","number"]}}}`)},
 	{Name: "view", Parameters: json.RawMessage(`{"type":"object","required":["path"],"properties":{"path":{"type":"string"},"start":{"type":["null","integer"]},"end":{"type":["null","integer"]},"line_numbers":{"type":["null","boolean"]}}}`)},

@@ -17,6 +17,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// Numbers such as F6 in the names of tests are rows of docs/internals/parity.md.
+
 // A cut keeps the task and the newest turns, and only whole turns. It drops many turns at once,
 // so that each prompt extends the one before it until the next cut.
 func TestF6CutKeepsTheTaskAndTheNewestTurns(t *testing.T) {
@@ -34,7 +36,7 @@ func TestF6CutKeepsTheTaskAndTheNewestTurns(t *testing.T) {
 			m := &model{factor: 1.4}
 			conv := newConversation(t, m, c.cfg, llms.Traits{}, llms.Sampling{})
 			conv.turns(t, 60, 100)
-			full := 0
+			firstCut := 0 // the first turn whose prompt lacks turns
 			for i, prompt := range m.prompts {
 				if i == 0 {
 					continue
@@ -46,18 +48,18 @@ func TestF6CutKeepsTheTaskAndTheNewestTurns(t *testing.T) {
 						kept++
 					}
 				}
-				if full == 0 && kept < i {
-					full = i
+				if firstCut == 0 && kept < i {
+					firstCut = i
 				}
-				if size := int(float64(tokens.For("m").Prompt(llms.Request{Messages: prompt})) * 1.4); full > 0 && !c.want(kept, size) {
+				if size := int(float64(tokens.For("m").Prompt(llms.Request{Messages: prompt})) * 1.4); firstCut > 0 && !c.want(kept, size) {
 					t.Errorf("prompt %d has %d turns and %d tokens", i, kept, size)
 				}
 				if noted := strings.HasSuffix(prompt[1].Content, "\n\n"+history.Note); noted != (kept < i) {
 					t.Errorf("prompt %d of %d turns: note %v", i, kept, noted)
 				}
 			}
-			if (full == 0) != (name == "off") {
-				t.Errorf("first cut at turn %d", full)
+			if (firstCut == 0) != (name == "off") {
+				t.Errorf("first cut at turn %d", firstCut)
 			}
 			if b, c := prefixBreaks(m.prompts), cuts(conv.steps); b != c || name != "off" && name != "one" && (c < 2 || c > 25) {
 				t.Errorf("%d prompts do not extend their predecessor, but there are %d cuts", b, c)
@@ -140,8 +142,8 @@ func (failing) Chat(context.Context, llms.Request) (llms.Response, error) {
 	return llms.Response{}, &llms.Error{Class: llms.ClassServer}
 }
 
-// An answer that alone is too long for the prompt is trimmed at the configured place. Later prompts
-// trim it in the same way. The record keeps the whole answer.
+// A tool's output that alone is too long for the prompt is trimmed at the configured place. Later
+// prompts trim it in the same way. The record keeps the whole output.
 func TestF7LongAnswerIsTrimmed(t *testing.T) {
 	text := "FIRST " + strings.Repeat("mïddlé ", 20_000) + "LAST"
 	for where, want := range map[string][2]bool{"": {true, true}, "middle": {true, true}, "start": {false, true}, "end": {true, false}} {
@@ -164,14 +166,14 @@ func TestF7LongAnswerIsTrimmed(t *testing.T) {
 			for _, msg := range p {
 				if msg.Role == "tool" && strings.Contains(msg.Content, "omitted here") {
 					if before, ok := byCall[msg.ToolCallID]; ok && msg.Content != before {
-						t.Errorf("the answer to %s is trimmed differently in the next prompt", msg.ToolCallID)
+						t.Errorf("the output of %s is trimmed differently in the next prompt", msg.ToolCallID)
 					}
 					shown, byCall[msg.ToolCallID] = msg.Content, msg.Content
 				}
 			}
 		}
 		if len(byCall) == 0 {
-			t.Errorf("%q: no answer is trimmed", where)
+			t.Errorf("%q: no output is trimmed", where)
 		}
 		if got := [2]bool{strings.HasPrefix(shown, "FIRST"), strings.Contains(shown, "LAST")}; got != want {
 			t.Errorf("%q: first and last are shown %v, want %v", where, got, want)

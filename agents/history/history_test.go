@@ -59,7 +59,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// Rebuild and PromptsRebuild do not panic, whatever the rows contain. Rebuilding prompts one after
+// Rebuild and CheckPrompts do not panic, whatever the rows contain. Rebuilding prompts one after
 // the other gives the same result as rebuilding each alone.
 func FuzzRebuild(f *testing.F) {
 	f.Add(`{"dropped":[[3,5]],"note":"n","trimmed":[{"step":6,"from":1,"to":2,"mark":"m"}],"system_as":"user"}`, `[{"text":"more"}]`, "é text", int32(1))
@@ -88,7 +88,7 @@ func FuzzRebuild(f *testing.F) {
 			rows[n].PromptSHA256 = new(llms.PromptSHA256(messages))
 			err = errors.Join(err, bad)
 		}
-		got := history.PromptsRebuild(rows)
+		got := history.CheckPrompts(rows)
 		if len(got) != len(rows) {
 			t.Errorf("%d answers for %d rows", len(got), len(rows))
 		}

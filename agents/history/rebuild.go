@@ -13,7 +13,7 @@ import (
 // episode: those of the same conversation before row n, and context_op_json of row n. If the rows
 // still hold the text that was sent, llms.PromptSHA256 of the result is the row's prompt_sha256.
 //
-// tracesmith itself calls PromptsRebuild. Rebuild is the reference for programs that read
+// tracesmith itself calls CheckPrompts. Rebuild is the reference for programs that read
 // datasets, and tests compare it with what servers received.
 func Rebuild(rows []schemas.StepRow, n int) ([]llms.Message, error) {
 	steps, err := Steps(rows[:n])
@@ -23,9 +23,9 @@ func Rebuild(rows []schemas.StepRow, n int) ([]llms.Message, error) {
 	return promptOf(steps, rows[n])
 }
 
-// PromptsRebuild reports for each row whether Rebuild returns the prompt that was sent. The result
+// CheckPrompts reports for each row whether Rebuild returns the prompt that was sent. The result
 // for a row without a prompt is nil.
-func PromptsRebuild(rows []schemas.StepRow) []*bool {
+func CheckPrompts(rows []schemas.StepRow) []*bool {
 	out := make([]*bool, len(rows))
 	steps, err := Steps(rows)
 	prompts := map[string]*rebuiltPrompt{} // by phase

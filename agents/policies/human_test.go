@@ -14,6 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// Numbers such as G16 in the names of tests are rows of docs/internals/parity.md.
+
 // fakeConsole is an agents.Console that enters lines and records what a person would see.
 type fakeConsole struct {
 	bytes.Buffer

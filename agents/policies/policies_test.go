@@ -21,6 +21,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// Numbers such as A20 in the names of tests are rows of docs/internals/parity.md.
+
 // echoEnv is an environment that answers every call with the call itself, and whose tests pass after
 // the first edit.
 type echoEnv struct {

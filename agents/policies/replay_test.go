@@ -15,6 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// Numbers such as F12 in the names of tests are rows of docs/internals/parity.md.
+
 // recording returns a recording with one turn for each text, which calls view.
 func recording(texts ...string) *agents.Recording {
 	rec := &agents.Recording{Episode: "e1"}

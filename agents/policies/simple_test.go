@@ -14,6 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// Numbers such as F9 in the names of tests are rows of docs/internals/parity.md.
+
 // runWithReplies runs an episode of an agent whose model is a mock server that answers with turns.
 func runWithReplies(t *testing.T, kind string, with map[string]any, b *echoEnv, turns ...mock.Turn) (agents.Result, *mocktest.Server) {
 	t.Helper()

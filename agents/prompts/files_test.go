@@ -12,6 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// Numbers such as F3 in the names of tests are rows of docs/internals/parity.md.
+
 // write creates files in a new directory and returns the directory.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()

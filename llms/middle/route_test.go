@@ -13,6 +13,8 @@ import (
 	"github.com/tracesmith/tracesmith/llms/middle"
 )
 
+// Numbers such as G3 in the names of tests are rows of docs/internals/parity.md.
+
 func ask(t *testing.T, c llms.Client, session string) error {
 	t.Helper()
 	_, err := c.Chat(t.Context(), llms.Request{SessionID: session})

@@ -18,6 +18,8 @@ import (
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
+// Numbers such as G12 in the names of tests are rows of docs/internals/parity.md.
+
 func azure(t *testing.T, srv *mocktest.Server, with map[string]any) (llms.Client, error) {
 	t.Helper()
 	cfg := map[string]any{"base_url": strings.TrimSuffix(srv.URL, "/v1"), "model": "gpt", "deployment": "mine", "api_version": "2024-10-21"}

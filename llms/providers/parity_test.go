@@ -15,6 +15,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// Numbers such as G2 in the names of tests are rows of docs/internals/parity.md.
+
 // sendOne makes one call and returns the body of its request, and the reply.
 func sendOne(t *testing.T, provider string, with map[string]any, r llms.Request, turn mock.Turn) (map[string]any, schemas.Reply) {
 	t.Helper()

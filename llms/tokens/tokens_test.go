@@ -14,6 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
+// Numbers such as G11 in the names of tests are rows of docs/internals/parity.md.
+
 func mustNamed(t *testing.T, vocabulary string) *tokens.Counter {
 	t.Helper()
 	c, err := tokens.Named(vocabulary)

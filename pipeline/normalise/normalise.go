@@ -70,7 +70,7 @@ func normaliseOnce(ep *schemas.Episode, cfg Config, red *redact.Redactor) (sinks
 
 // derive fills the columns that are computed from the rows.
 func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error {
-	for i, rebuilds := range history.PromptsRebuild(rows) {
+	for i, rebuilds := range history.CheckPrompts(rows) {
 		rows[i].PromptRebuilds = rebuilds
 		if rebuilds != nil {
 			e.PromptsRebuild = new(*rebuilds && (e.PromptsRebuild == nil || *e.PromptsRebuild))

@@ -18,6 +18,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
+// Numbers such as B23 in the names of tests are rows of docs/internals/parity.md.
+
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestConform(t *testing.T) {

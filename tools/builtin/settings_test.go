@@ -9,6 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
+// Numbers such as B2 in the names of tests are rows of docs/internals/parity.md.
+
 // reset notifies the tools of a reset and returns their observations.
 func (b *toolSession) reset() []schemas.Observation {
 	b.t.Helper()

@@ -12,6 +12,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// Numbers such as WS11 in the names of tests are rows of docs/internals/parity.md.
+
 func serveHTTP(t *testing.T, h http.Handler) string {
 	t.Helper()
 	srv := httptest.NewServer(h)

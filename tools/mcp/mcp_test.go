@@ -16,6 +16,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
+// Numbers such as B40 in the names of tests are rows of docs/internals/parity.md.
+
 // warnings collects the warnings for the user.
 type warnings struct {
 	mu    sync.Mutex

@@ -12,6 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
+// Numbers such as B40 in the names of tests are rows of docs/internals/parity.md.
+
 func mustConvert(t *testing.T, schema string) (params, example string) {
 	t.Helper()
 	var v any
