@@ -7,7 +7,7 @@
 // and baseline.go makes these lists.
 //
 // Hooks in the interpreter (python/) report the result of each test. They load before the program's
-// code, get a key from the guest, and write records with a MAC. Results are never read from the
+// code, get a key from the guest (tracesmith's process in the sandbox), and write records with a MAC. Results are never read from the
 // program's output.
 //
 // The patched program runs in the same interpreter as its tests, so the hooks cannot detect every

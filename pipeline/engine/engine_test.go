@@ -172,9 +172,9 @@ func TestHeartbeatKeepsTheLeaseAndNoticesItsLoss(t *testing.T) {
 	e := open(t, t.TempDir(), func(o *Options) { o.Heartbeat = 50 * time.Millisecond })
 	enqueue(t, e, 1)
 	l := next(t, e)
-	for last, beats, start := record(t, e, l.ID).Lease, 0, time.Now(); beats < 3; {
-		if r := record(t, e, l.ID); r.Lease.After(last) {
-			last, beats = r.Lease, beats+1
+	for last, beats, start := record(t, e, l.ID).LeaseEnd, 0, time.Now(); beats < 3; {
+		if r := record(t, e, l.ID); r.LeaseEnd.After(last) {
+			last, beats = r.LeaseEnd, beats+1
 		} else if time.Since(start) > patience {
 			t.Fatal("the lease is not renewed")
 		}
@@ -342,7 +342,7 @@ func TestReconcilerRepairs(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := entry.Record
-		r.State, r.Owner, r.Lease = Running, "elsewhere", time.Now().Add(-time.Hour)
+		r.State, r.Owner, r.LeaseEnd = Running, "elsewhere", time.Now().Add(-time.Hour)
 		if err := errors.Join(e.swap(ctx, &entry, r), e.tasks.Purge(ctx), e.reconcile(ctx, false)); err != nil {
 			t.Fatal(err)
 		}

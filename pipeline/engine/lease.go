@@ -59,7 +59,7 @@ func (l *Lease) beat() {
 		}
 		_ = l.msg.InProgress() // a failure does no harm: the record decides who holds the job
 		next := l.entry.Record
-		next.Lease = time.Now().UTC().Add(l.e.opt.AckWait)
+		next.LeaseEnd = time.Now().UTC().Add(l.e.opt.AckWait)
 		deadline := l.e.opt.AckWait - l.e.opt.Heartbeat
 		tryCtx, cancel := context.WithDeadline(l.ctx, renewed.Add(deadline))
 		err := l.e.swap(tryCtx, &l.entry, next)
@@ -94,7 +94,7 @@ func (l *Lease) Done(ctx context.Context, hash string) error {
 		return ErrLeaseLost
 	}
 	next := l.entry.Record
-	next.State, next.Hash, next.Owner, next.Lease, next.LastAt = Done, hash, "", time.Time{}, time.Now().UTC()
+	next.State, next.Hash, next.Owner, next.LeaseEnd, next.LastAt = Done, hash, "", time.Time{}, time.Now().UTC()
 	next.Class, next.Cause = "", ""
 	return l.e.swap(ctx, &l.entry, next)
 }
@@ -132,7 +132,7 @@ func (l *Lease) Abandon(ctx context.Context, stage, class, cause string) error {
 		return ErrLeaseLost
 	}
 	next := l.entry.Record
-	next.State, next.Owner, next.Lease, next.LastAt = Dead, "", time.Time{}, time.Now().UTC()
+	next.State, next.Owner, next.LeaseEnd, next.LastAt = Dead, "", time.Time{}, time.Now().UTC()
 	next.Stage, next.Class, next.Cause = stage, class, cause
 	if err := l.e.swap(ctx, &l.entry, next); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (l *Lease) Release(ctx context.Context) error {
 		return ErrLeaseLost
 	}
 	next := l.entry.Record
-	next.State, next.Owner, next.Lease, next.Due = Queued, "", time.Time{}, time.Now().UTC()
+	next.State, next.Owner, next.LeaseEnd, next.Due = Queued, "", time.Time{}, time.Now().UTC()
 	next.Tries--
 	if err := l.e.swap(ctx, &l.entry, next); err != nil {
 		return err

@@ -190,8 +190,8 @@ func (e *Engine) Next(ctx context.Context, owner string) (*Lease, error) {
 	}
 }
 
-// accept claims a pulled message, or gives it back if ctx has ended: an unanswered
-// message is redelivered only after AckWait.
+// accept claims a pulled message. If ctx has ended by then, accept requeues the job at once:
+// without an answer, the queue would redeliver the message only after AckWait.
 func (e *Engine) accept(ctx context.Context, msg jetstream.Msg, owner string) (*Lease, error) {
 	settleCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.opt.AckWait)
 	defer cancel()
@@ -260,10 +260,10 @@ func (e *Engine) claim(ctx context.Context, msg jetstream.Msg, owner string) (*L
 	switch {
 	case !ok, entry.Terminal():
 		return nil, e.ack(ctx, msg)
-	case entry.State == Running && now.Before(entry.Lease):
-		// The message is a duplicate, or the owner's renewals of it were lost: check again
-		// when the lease has expired.
-		return nil, e.giveBack(msg, min(entry.Lease.Sub(now), e.opt.AckWait))
+	case entry.State == Running && now.Before(entry.LeaseEnd):
+		// A worker still holds the job: its renewals of the message were lost, or this is a
+		// second message for the job. Check again when the lease has expired.
+		return nil, e.giveBack(msg, min(entry.LeaseEnd.Sub(now), e.opt.AckWait))
 	}
 	next := entry.Record
 	if next.State == Running {
@@ -276,7 +276,7 @@ func (e *Engine) claim(ctx context.Context, msg jetstream.Msg, owner string) (*L
 		}
 		return nil, e.ack(ctx, msg)
 	}
-	next.State, next.Owner, next.Lease = Running, e.instance+"/"+owner, now.Add(e.opt.AckWait)
+	next.State, next.Owner, next.LeaseEnd = Running, e.instance+"/"+owner, now.Add(e.opt.AckWait)
 	next.Delivery++
 	next.Tries++
 	if next.FirstAt.IsZero() {

@@ -88,7 +88,7 @@ func (e *Engine) reconcile(ctx context.Context, alone bool) error {
 func (e *Engine) requeueOrphan(ctx context.Context, entry Entry, alone bool, now time.Time) (requeued bool, err error) {
 	next := entry.Record
 	if alone { // the process died with its workers, so no failure can be attributed to the job
-		next.State, next.Owner, next.Lease, next.Due = Queued, "", time.Time{}, now
+		next.State, next.Owner, next.LeaseEnd, next.Due = Queued, "", time.Time{}, now
 		if next.exhausted(e.opt.MaxDeliver) {
 			next.State, next.Class, next.Cause, next.LastAt = Dead, "process_died", "the process died every time it ran this job", now
 		}
@@ -139,7 +139,7 @@ func (e *Engine) owns(id string) bool {
 // has not changed for AckWait by the local clock.
 func (e *Engine) expired(entry Entry, now time.Time) bool {
 	if e.opt.Conn == nil {
-		return now.After(entry.Lease)
+		return now.After(entry.LeaseEnd)
 	}
 	last, known := e.observations[entry.ID]
 	if !known || last.revision != entry.Revision {

@@ -33,7 +33,7 @@ type Record struct {
 	Failures int       `json:"failures"`
 	Enqueued time.Time `json:"enqueued"`
 	Due      time.Time `json:"due"` // when the job becomes available to workers
-	Lease    time.Time `json:"lease,omitzero"`
+	LeaseEnd time.Time `json:"lease,omitzero"`
 	Hash     string    `json:"hash,omitempty"`  // of the result, when done
 	Stage    string    `json:"stage,omitempty"` // of the last failure, if its worker reported one
 	Class    string    `json:"class,omitempty"`
@@ -48,7 +48,7 @@ func (r Record) Terminal() bool { return r.State == Done || r.State == Dead }
 // recordFailure counts a failure and makes the job queued again or dead.
 func (r *Record) recordFailure(stage, class, cause string, now, due time.Time, limit int) {
 	r.Failures++
-	r.Owner, r.Lease = "", time.Time{}
+	r.Owner, r.LeaseEnd = "", time.Time{}
 	r.Stage, r.Class, r.Cause, r.LastAt, r.Due = stage, class, cause, now, due
 	r.State = Queued
 	if r.exhausted(limit) {

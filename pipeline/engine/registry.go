@@ -74,7 +74,7 @@ type WorkerEntry struct {
 	Version  string    `json:"version"`
 	Protocol int       `json:"protocol"`
 	RunID    string    `json:"run_id,omitempty"` // "" = waiting for a run
-	State    string    `json:"state"`            // waiting, working, draining, refused, left
+	State    string    `json:"state"`            // waiting, working, draining; at its end left, or refused for Reason
 	Reason   string    `json:"reason,omitempty"`
 	Slots    int       `json:"slots"`
 	Running  []string  `json:"running"` // job ids
@@ -85,7 +85,8 @@ type WorkerEntry struct {
 	Seen time.Time `json:"-"`
 }
 
-// Alive reports whether the worker renewed its entry recently and has not left.
+// Alive reports whether the worker renewed its entry recently and has neither left nor been
+// refused.
 func (w WorkerEntry) Alive(now time.Time) bool {
 	return w.State != "left" && w.State != "refused" && now.Sub(w.Seen) < 10*registryBeat
 }
@@ -100,16 +101,16 @@ func (c *Conn) openRegistry(ctx context.Context) (err error) {
 	return nil
 }
 
-// Completed reports whether a run has completed and its streams are gone. It explains to a
-// worker why it cannot join a run that accepted workers a moment ago. If the registry
-// cannot be read, Completed returns false.
+// Completed reports whether a run's entry says that it has completed. A worker calls it when
+// it cannot join a run that accepted workers a moment ago, because the coordinator of a
+// completed run removes its queue. If the registry cannot be read, Completed returns false.
 func (c *Conn) Completed(ctx context.Context, id string) bool {
-	entry, ok, err := c.Run(ctx, id)
+	entry, ok, err := c.RunEntry(ctx, id)
 	return err == nil && ok && entry.Phase == Completed
 }
 
-// Run returns the entry of a run; ok is false if there is none.
-func (c *Conn) Run(ctx context.Context, id string) (r RunEntry, ok bool, err error) {
+// RunEntry returns the entry of a run; ok is false if there is none.
+func (c *Conn) RunEntry(ctx context.Context, id string) (r RunEntry, ok bool, err error) {
 	var kve jetstream.KeyValueEntry
 	err = c.call(ctx, "reading the registry", func(ctx context.Context) (err error) {
 		kve, err = c.runs.Get(ctx, id)
@@ -211,20 +212,20 @@ type CoordinatorLease struct {
 // LeaseRun takes the right to coordinate a run, which is free in any of these cases:
 //
 //   - The run has no coordinator.
-//   - Its coordinator used the caller's run directory. The caller holds the lock of the
-//     directory, so that coordinator is dead. RunEntry.Key identifies the directory, because
+//   - Its coordinator used the caller's run directory. It must be dead, because the caller
+//     now holds the lock of the directory. RunEntry.Key identifies the directory, because
 //     host names and paths are often equal in containers.
-//   - Its coordinator's lease has expired.
+//   - Its coordinator has not renewed its entry for r.Lease, or for ten heartbeats if that
+//     is longer, while LeaseRun waited.
 //
-// LeaseRun waits until it sees the coordinator renew its entry or the lease expire. If the
-// coordinator is alive, LeaseRun returns a *LockedError.
+// If the coordinator renews its entry meanwhile, LeaseRun returns a *LockedError.
 func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, error) {
 	host, _ := os.Hostname()
 	r.Host, r.PID, r.Protocol, r.Begun, r.Phase = host, os.Getpid(), Protocol, time.Now().UTC(), Planning
 	l := &CoordinatorLease{c: c}
 	first, start := uint64(0), time.Now()
 	for {
-		old, ok, err := c.Run(ctx, r.RunID)
+		old, ok, err := c.RunEntry(ctx, r.RunID)
 		if err != nil {
 			return nil, err
 		}

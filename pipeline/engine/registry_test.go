@@ -126,7 +126,7 @@ func TestSetPhaseAfterCanceledSetPhase(t *testing.T) {
 	answers.Lock()
 	go func() { set <- lease.SetPhase(ctx, Working, nil) }()
 	for phase := Planning; phase != Working; {
-		r, _, err := watch.Run(t.Context(), "r1")
+		r, _, err := watch.RunEntry(t.Context(), "r1")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestSetPhaseAfterCanceledSetPhase(t *testing.T) {
 	if err := lease.SetPhase(t.Context(), Stopped, nil); err != nil {
 		t.Error(err)
 	}
-	if r, _, err := watch.Run(t.Context(), "r1"); err != nil || r.Phase != Stopped {
+	if r, _, err := watch.RunEntry(t.Context(), "r1"); err != nil || r.Phase != Stopped {
 		t.Errorf("in the registry: %s, %v", r.Phase, err)
 	}
 }

@@ -55,18 +55,19 @@ func (c *Conn) DeleteRun(ctx context.Context, runID string) error {
 	return c.call(ctx, "removing the run's entry", func(ctx context.Context) error { return c.runs.Purge(ctx, runID) })
 }
 
-// HasCoordinator reports whether a run has a coordinator. It waits up to four heartbeats for a
-// renewal of the run's entry after r, because the clocks of the machines may differ.
+// HasCoordinator reports whether a run, whose entry was r, has a coordinator. It waits up to
+// four heartbeats for the entry to be renewed. It does not compare times, because the clocks
+// of the machines may differ.
 func (c *Conn) HasCoordinator(ctx context.Context, r RunEntry) (bool, error) {
 	if r.Phase == Stopped || r.Phase == Completed {
 		return false, nil
 	}
 	for start := time.Now(); time.Since(start) < 4*registryBeat; {
-		now, ok, err := c.Run(ctx, r.RunID)
+		current, ok, err := c.RunEntry(ctx, r.RunID)
 		if err != nil || !ok {
 			return false, err
 		}
-		if now.Revision != r.Revision {
+		if current.Revision != r.Revision {
 			return true, nil
 		}
 		if err := Pause(ctx, registryBeat/4); err != nil {

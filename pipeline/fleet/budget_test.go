@@ -186,7 +186,7 @@ func TestBudgetMayBeSetLater(t *testing.T) {
 	defer interrupt()
 	end = h.coordinate(unlimited)
 	for unlimited.Err() == nil {
-		entry, _, err := conn.Run(t.Context(), h.Config.RunID)
+		entry, _, err := conn.RunEntry(t.Context(), h.Config.RunID)
 		if err == nil && entry.Phase == engine.Working {
 			err = conn.PutWorker(t.Context(), engine.WorkerEntry{ID: "x", Name: "x", State: "left"})
 			interrupt()

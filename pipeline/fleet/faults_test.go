@@ -76,7 +76,7 @@ func TestSecondCoordinatorElsewhereIsRefused(t *testing.T) {
 	other.Config.RunID, other.Config.Lease = h.Config.RunID, h.Config.Lease
 	other.conn = conn
 	for { // until the first one coordinates the run
-		if _, ok, err := conn.Run(t.Context(), h.Config.RunID); err != nil {
+		if _, ok, err := conn.RunEntry(t.Context(), h.Config.RunID); err != nil {
 			t.Fatal(err)
 		} else if ok {
 			break

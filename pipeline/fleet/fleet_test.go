@@ -43,7 +43,7 @@ func TestWorkersExecuteAndTheCoordinatorRecords(t *testing.T) {
 	if c := got.rep.Calls; c.Made != 12*turns || c.LostInFlight != 0 {
 		t.Errorf("calls %+v", c)
 	}
-	if entry, ok, err := conn.Run(t.Context(), h.Config.RunID); err != nil || !ok || entry.Phase != engine.Completed {
+	if entry, ok, err := conn.RunEntry(t.Context(), h.Config.RunID); err != nil || !ok || entry.Phase != engine.Completed {
 		t.Errorf("in the registry: %+v, %v", entry, err)
 	}
 	again, err := h.run(t.Context())
@@ -134,7 +134,7 @@ func TestCanceledCoordinatorMakesWorkersReturnJobs(t *testing.T) {
 	if stop, ok := errors.AsType[*pipeline.StopError](got.err); !ok || stop.Code != 130 || len(h.Staged(t)) != 0 {
 		t.Fatalf("%v, %d staged", got.err, len(h.Staged(t)))
 	}
-	if entry, _, err := conn.Run(t.Context(), h.Config.RunID); err != nil || entry.Phase != engine.Stopped {
+	if entry, _, err := conn.RunEntry(t.Context(), h.Config.RunID); err != nil || entry.Phase != engine.Stopped {
 		t.Errorf("in the registry: %+v, %v", entry, err)
 	}
 	blocked.Store(false)

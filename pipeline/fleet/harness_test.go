@@ -53,7 +53,7 @@ func (h *harness) run(ctx context.Context) (observe.Report, error) {
 // join waits until the run takes jobs, and then works on it.
 func (h *harness) join(ctx context.Context, conn *engine.Conn, name string) error {
 	for {
-		entry, ok, err := conn.Run(ctx, h.Config.RunID)
+		entry, ok, err := conn.RunEntry(ctx, h.Config.RunID)
 		if err != nil {
 			return err
 		}

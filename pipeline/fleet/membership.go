@@ -83,7 +83,7 @@ func (m *membership) poll(ctx, claims context.Context) bool {
 	err := conn.PutWorker(ctx, m.self)
 	var entry engine.RunEntry
 	if err == nil {
-		entry, _, err = conn.Run(ctx, b.RunID)
+		entry, _, err = conn.RunEntry(ctx, b.RunID)
 	}
 	switch {
 	case ctx.Err() != nil:

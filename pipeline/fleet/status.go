@@ -24,7 +24,7 @@ func ReadStatus(ctx context.Context, conn *engine.Conn, runID string, now time.T
 		return s, false, err
 	}
 	for {
-		run, ok, err := conn.Run(ctx, runID)
+		run, ok, err := conn.RunEntry(ctx, runID)
 		if err != nil || !ok {
 			return s, false, err
 		}
@@ -36,7 +36,7 @@ func ReadStatus(ctx context.Context, conn *engine.Conn, runID string, now time.T
 		if err != nil {
 			return s, true, err
 		}
-		latest, _, err := conn.Run(ctx, runID)
+		latest, _, err := conn.RunEntry(ctx, runID)
 		if err != nil {
 			return s, true, err
 		}

@@ -50,7 +50,7 @@ func (w *worker) join(ctx context.Context, instance string) (joined bool, err er
 // joinBudget opens the shared budget of the run, if it has one.
 func (w *worker) joinBudget(ctx context.Context) error {
 	b := w.batch
-	entry, _, err := w.cfg.Conn.Run(ctx, b.RunID)
+	entry, _, err := w.cfg.Conn.RunEntry(ctx, b.RunID)
 	if err != nil {
 		return err
 	}

@@ -28,9 +28,10 @@ type negativePIConfig struct {
 }
 
 // negativePI writes rows of sft-trl from failed episodes, with an <information> block in
-// the first message of the user: the facts of the episode that are wrong, without their
-// evidence. With AllowGold these include facts that were judged with the gold patch.
-// Source: debug-gym's post on Negative-PI.
+// the first message of the user. The block lists wrong facts: statements that the agent
+// relied on, and that an annotation made after the run labels as wrong. Their evidence is
+// not shown. With AllowGold they include facts that were judged with the gold patch.
+// The method and its name come from debug-gym's post on Negative-PI.
 type negativePI struct {
 	sftTRL
 	requirement
@@ -50,7 +51,7 @@ func (v *negativePI) Render(t sinks.Trajectory) ([]sinks.Row, sinks.Notes, error
 	v.observe(len(wrong) > 0)
 	switch {
 	case len(wrong) == 0:
-		return nil, sinks.Notes{"episodes_without_facts": 1}, nil
+		return nil, sinks.Notes{"episodes_without_facts": 1}, nil // none that is wrong and may be shown
 	case share > v.maxWrong:
 		return nil, sinks.Notes{"rows_dropped_wrong_facts": 1}, nil
 	}

@@ -131,7 +131,7 @@ func (w *Worker) Serve(ctx context.Context) error {
 // takesWorkers reports whether opt.RunID still takes workers, because it got a new
 // coordinator or more budget in the meantime.
 func (w *Worker) takesWorkers(ctx context.Context) bool {
-	entry, ok, err := w.conn.Run(ctx, w.opt.RunID)
+	entry, ok, err := w.conn.RunEntry(ctx, w.opt.RunID)
 	return err == nil && ok && (entry.Phase == engine.Planning || entry.Phase == engine.Working)
 }
 

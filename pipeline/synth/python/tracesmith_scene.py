@@ -32,7 +32,7 @@ def scene(frame, line, caller=None):
     of a test, caller is the frame of the test and its line."""
     lines, tree = parse(frame.f_code.co_filename)
     code = "".join(lines)
-    setup, code, tree = tracesmith_setup.prepared(frame, caller, code, tree)
+    setup, code, tree = tracesmith_setup.replace_attributes(frame, caller, code, tree)
     path = path_to(tree, line)
     innermost = max([i for i, n in enumerate(path) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))], default=None)
     if innermost is None or innermost == len(path) - 1:
@@ -84,7 +84,7 @@ class Source:
         self.code, self.lines = code, code.splitlines(True)
 
     def text(self, node):
-        """Returns the source of an expression, or of a statement at no indentation."""
+        """Returns the source of an expression or a statement, without the indentation of its block."""
         if isinstance(node, ast.stmt):
             first = min([node.lineno] + [d.lineno for d in getattr(node, "decorator_list", ())])
             return textwrap.dedent("".join(self.lines[first - 1:node.end_lineno])).rstrip()
@@ -151,9 +151,9 @@ def equal(left, right, source):
 
 
 def context(frame, tree, path, stmt, call, nodes, source, setup):
-    """Returns the code that must run before the statement: imports, assignments and statements. The statements of setup
-    are the first of them. It also replaces the
-    checked expression, call, by one with fewer variables. Raises NeedsTest if the code cannot run outside the test."""
+    """Returns the code that must run before the statement: imports, assignments and statements, beginning with those
+    of setup. It also replaces the checked expression, call, by one with fewer variables. Raises NeedsTest if the code
+    cannot run outside the test."""
     if stmt is not path[-1]:
         path = path + [stmt]
     earlier, looped = list(setup), False
@@ -285,7 +285,7 @@ def absolute_name(frame, node):
 
 
 def is_public(frame, tree, name):
-    """Returns whether a name means the same outside the test: it is a builtin or imported, or self."""
+    """Returns whether a user can write a name: it is a builtin or imported, or self, which replace_self handles."""
     try:
         return name == "self" or name not in frame.f_locals and (name not in frame.f_globals or bool(find_import(frame, tree, name)))
     except NeedsTest:

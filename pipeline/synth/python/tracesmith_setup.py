@@ -3,15 +3,16 @@ import ast
 import re
 
 
-def prepared(frame, caller, code, tree):
-    """Returns the statements of setUp, and the code and syntax tree of the test file, in both of which the attributes
-    that setUp assigns are variables: s for self.s. If that is not possible, there are no statements and no changes."""
+def replace_attributes(frame, caller, code, tree):
+    """Replaces the attributes that setUp assigns by variables in the code of a test file: self.s by s. Returns the
+    statements of setUp, the new code and its syntax tree. If that is not possible, returns no statements and the
+    arguments as they are."""
     unchanged = [], code, tree
     function = getattr(type(frame.f_locals.get("self")), "setUp", None)
-    found = setup_in(tree, function, frame.f_code.co_filename)
-    if found is None:
+    setup = setup_in(tree, function, frame.f_code.co_filename)
+    if setup is None:
         return unchanged
-    names = [stmt.targets[0].attr for stmt in assignments(found)]
+    names = [stmt.targets[0].attr for stmt in assignments(setup)]
     taken = set(frame.f_locals) | set(frame.f_globals)
     if not names or taken & set(names) or caller is not None and not is_first(caller, tree, frame.f_code.co_filename):
         return unchanged
@@ -43,8 +44,8 @@ def assignments(setup):
 
 
 def is_first(caller, tree, file):
-    """Returns whether the caller of a helper calls it first of all. Otherwise, earlier statements may have changed
-    what setUp assigned."""
+    """Returns whether the first statement of a test calls the helper that failed. caller is the frame of the test and
+    its line. Otherwise, earlier statements may have changed what setUp assigned."""
     frame, line = caller
     if frame.f_code.co_filename != file:
         import tracesmith_scene

@@ -112,7 +112,8 @@ func TestStepsDoNotCopyEarlierSteps(t *testing.T) {
 }
 
 // Only an evaluation runs the tests and reads their results. Later steps reuse the results for
-// their state.
+// their state. The test's own tool listener does nothing with the sandbox, so these steps only
+// collect their state.
 func TestStepsReuseTheLastEvaluation(t *testing.T) {
 	runs := 0
 	f := open(t, func(c *env.Config) {
