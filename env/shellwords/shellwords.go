@@ -27,7 +27,8 @@ type Word struct {
 	// Fixed is set if a shell would pass Text to a program: the word has no expansion
 	// and no pattern outside quotes.
 	Fixed bool
-	// Expands is set if the word has an expansion of a variable or a command.
+	// Expands is set if the word has an expansion of a variable or a command. A word with
+	// a pattern, such as *.py, is neither Fixed nor Expands.
 	Expands bool
 }
 

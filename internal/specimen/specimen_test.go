@@ -9,7 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 )
 
-// Episodes of the same seed are equal, can be normalized, and have the documented sizes.
+// Episodes of the same seed and number are equal. They can be normalized, have different IDs, and have about as many
+// calls and as long observations as real ones.
 func TestEpisodesHaveTheShapeOfRealOnes(t *testing.T) {
 	const n = 30
 	steps, bytes, ids, repos := 0, 0, map[string]bool{}, map[string]bool{}

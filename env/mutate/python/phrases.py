@@ -6,9 +6,8 @@ from registry import Change
 from scope import FIXED, block_of
 from trees import clone, has_docstring
 
-ATOMS = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp,
-         ast.GeneratorExp)
-CLOSED = ATOMS[4:]
+CLOSED = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)  # with their own brackets
+ATOMS = (ast.Name, ast.Call, ast.Attribute, ast.Subscript) + CLOSED
 OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare)
 
 

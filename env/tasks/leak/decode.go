@@ -16,7 +16,8 @@ const maxText = 4 << 20
 
 var percent = regexp.MustCompile(`%[0-9a-fA-F]{2}`)
 
-// decode calls next with the decoded parts of a text, and with what plainReadings makes of it.
+// decode calls next with the name and the result of each way to decode a text: without escapes and markup
+// (plainReadings), and from the encodings that the text seems to use.
 func (u *unpacker) decode(text string, next func(string, []byte)) {
 	if len(text) > maxText {
 		text = text[:maxText]
@@ -29,7 +30,7 @@ func (u *unpacker) decode(text string, next func(string, []byte)) {
 		}
 	}
 	if strings.Contains(text, "=\n") || strings.Contains(text, "=3D") || strings.Contains(text, "=20") {
-		plain, _ := io.ReadAll(quotedprintable.NewReader(strings.NewReader(text))) // an error keeps the text before it
+		plain, _ := io.ReadAll(quotedprintable.NewReader(strings.NewReader(text))) // after an error, use what was decoded before it
 		next("quoted-printable", plain)
 	}
 	numberLists(text, next)
@@ -44,7 +45,8 @@ var badPercent = regexp.MustCompile(`%([^0-9a-fA-F]|[0-9a-fA-F][^0-9a-fA-F]|.?$)
 // bracedCode matches the code of a character in JavaScript, Ruby, Rust and Perl, after the backslash.
 var bracedCode = regexp.MustCompile(`^[ux]\{([0-9a-fA-F]{1,6})\}`)
 
-// unescaped replaces the escape sequences of string literals by their characters.
+// unescaped replaces the escape sequences of string literals by their characters. For a tab or carriage return it
+// writes a space, which the search ignores in the same way.
 func unescaped(text string) []byte {
 	out := make([]byte, 0, len(text))
 	for i := 0; i < len(text); i++ {
@@ -84,7 +86,7 @@ func unescaped(text string) []byte {
 				continue
 			}
 		}
-		out = append(out, text[max(i, 0)])
+		out = append(out, text[i])
 	}
 	return out
 }
@@ -169,13 +171,13 @@ func numberLists(text string, next func(string, []byte)) {
 	}
 	gap, found := 0, 0
 	for i := 0; i < len(text) && found < 1<<16; {
-		if classes[text[i]] != letter {
+		if classes[text[i]] != wordByte {
 			i++
 			gap++
 			continue
 		}
 		from := i
-		for i < len(text) && classes[text[i]] == letter {
+		for i < len(text) && classes[text[i]] == wordByte {
 			i++
 		}
 		switch w := text[from:i]; {

@@ -56,7 +56,7 @@ func (s *usage) addCode(code string, list []function) {
 	}
 	for i := 0; i < len(code); {
 		from := i
-		for i < len(code) && classes[code[i]] == letter {
+		for i < len(code) && classes[code[i]] == wordByte {
 			i++
 		}
 		if i > from {

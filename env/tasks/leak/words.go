@@ -24,8 +24,8 @@ var lookalikes = map[rune]rune{
 type class byte
 
 const (
-	skipped class = iota // spaces, quotes, backslashes and comment signs, which often differ between copies
-	letter
+	skipped  class = iota // spaces, quotes, backslashes and comment signs, which often differ between copies
+	wordByte              // a letter, digit or underscore
 	punctuation
 	nonASCII // a byte of a character beyond ASCII
 )
@@ -36,7 +36,7 @@ var classes = func() (out [256]class) {
 		case b >= utf8.RuneSelf:
 			out[b] = nonASCII
 		case c == '_', c >= '0' && c <= '9', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
-			out[b] = letter
+			out[b] = wordByte
 		case b > ' ' && b < 127 && !strings.ContainsRune("'\"`\\#;", c):
 			out[b] = punctuation
 		}
@@ -85,7 +85,7 @@ func word(text string, i int, exact bool) (token, int) {
 	for i < len(text) {
 		c, size := rune(text[i]), 1
 		switch classes[text[i]] {
-		case letter:
+		case wordByte:
 		case nonASCII:
 			c, size = utf8.DecodeRuneInString(text[i:])
 			if like, ok := lookalikes[c]; ok {

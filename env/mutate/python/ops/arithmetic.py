@@ -10,26 +10,28 @@ SYMBOL = {ast.Add: b"+", ast.Sub: b"-", ast.Mult: b"*", ast.Div: b"/", ast.Floor
 SIMILAR = {ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.FloorDiv,), ast.Div: (ast.Mult,), ast.FloorDiv: (ast.Mod, ast.Mult),
            ast.Mod: (ast.FloorDiv,), ast.Pow: (ast.Mult,), ast.LShift: (ast.RShift,), ast.RShift: (ast.LShift,),
            ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd, ast.BitXor), ast.BitXor: (ast.BitOr, ast.BitAnd)}
-LIKELY = ((ast.Add, ast.Sub), (ast.Sub, ast.Add), (ast.BitAnd, ast.BitOr), (ast.BitOr, ast.BitAnd))  # exchanges that people make
+LIKELY = ((ast.Add, ast.Sub), (ast.Sub, ast.Add), (ast.BitAnd, ast.BitOr), (ast.BitOr, ast.BitAnd))  # exchanges that people make; others are obvious (see Change)
 BITS = (ast.BitAnd, ast.BitOr, ast.BitXor)
-TEXT = ("str", "bytes", "list", "tuple", "dict", "set", "frozenset")
+COLLECTIONS = ("str", "bytes", "list", "tuple", "dict", "set", "frozenset")
 
 
 def is_neutral(node, *values):
-    """Returns whether an operand is one of these numbers, with which the changed operation has the same result."""
+    """Returns whether an operand is a constant with one of these values. Callers pass those with which a change has no
+    effect."""
     return isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value in values
 
 
 @operator("a1", "arithmetic", "operator replaced by a similar one", "a value is wrong", ast.BinOp)
 def exchange(src, node, scope):
     left, right = scope.kind_of(node.left), scope.kind_of(node.right)
-    if left in TEXT or right in TEXT or not gaps_of(src, node):
+    found = operator_tokens(src, node)
+    if left in COLLECTIONS or right in COLLECTIONS or not found:
         return
     if is_neutral(node.right, 0) or isinstance(node.op, (ast.Mult, ast.Div, ast.FloorDiv, ast.Pow)) and is_neutral(node.right, 1):
         return
     if isinstance(node.op, ast.Add) and not (is_number(scope, node.left) or is_number(scope, node.right)):
         return  # most likely text, and an exception would be obvious
-    at, text = gaps_of(src, node)[0]
+    at, text = found[0]
     for kind in SIMILAR.get(type(node.op), ()):
         if kind is ast.FloorDiv and right == "float":
             continue
@@ -40,13 +42,15 @@ def exchange(src, node, scope):
 
 
 def is_number(scope, node):
-    """Returns whether the source shows that an expression is a number."""
+    """Returns whether an expression is probably a number. Any operation other than + and %, which people also use for
+    text, counts as a number."""
     if isinstance(node, ast.BinOp):
         return not isinstance(node.op, (ast.Add, ast.Mod)) or is_number(scope, node.left) or is_number(scope, node.right)
     return scope.kind_of(node) in ("int", "float", "complex")
 
 
-def gaps_of(src, node):
+def operator_tokens(src, node):
+    """Returns the tokens [(offset, token)] of the operator of a binary operation."""
     return next(gaps(src, [node.left, node.right]))
 
 
@@ -55,15 +59,13 @@ def parentheses(src, node):
     the same when its operator changes."""
     edits = []
     parent = node._parent
-    if isinstance(parent, OPERATIONS + (ast.Await,)):
+    if isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.Await)):
         low = src.end(parent.left) if isinstance(parent, ast.BinOp) and node is parent.right else src.start(parent)
-        if isinstance(parent, (ast.BoolOp, ast.Compare)) or not in_parentheses(src, node, low, src.end(parent)):
-            if not isinstance(parent, (ast.BoolOp, ast.Compare)):
-                edits += enclose(src, node)
+        if not in_parentheses(src, node, low, src.end(parent)):
+            edits += enclose(src, node)
     for child, low, high in ((node.left, src.start(node), src.start(node.right)), (node.right, src.end(node.left), src.end(node))):
-        if isinstance(child, (ast.BinOp, ast.UnaryOp)) and not in_parentheses(src, child, low, high):
-            if isinstance(child, ast.BinOp):
-                edits += enclose(src, child)
+        if isinstance(child, ast.BinOp) and not in_parentheses(src, child, low, high):
+            edits += enclose(src, child)
     return edits
 
 
@@ -72,12 +74,12 @@ def order(src, node, scope):
     if isinstance(node.op, (ast.Mult, ast.MatMult) + BITS) or same(node.left, node.right):
         return
     left, right = scope.kind_of(node.left), scope.kind_of(node.right)
-    if isinstance(node.op, ast.Add) and left not in TEXT and right not in TEXT:
-        return
-    if isinstance(node.op, ast.Mod) and left in TEXT:
-        return
+    if isinstance(node.op, ast.Add) and left not in COLLECTIONS and right not in COLLECTIONS:
+        return  # the sum is the same
+    if isinstance(node.op, ast.Mod) and left in COLLECTIONS:
+        return  # formatting
     if isinstance(node.left, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.left.op, ast.Add):
-        return  # x + (y + z) is obvious
+        return  # z + (x + y) instead of x + y + z is obvious
     one = operand(src, node.left, src.start(node), src.start(node.right))
     two = operand(src, node.right, src.end(node.left), src.end(node))
     yield Change([(one[0], one[1], two[2]), (two[0], two[1], one[2])], [(node, clone(node, left=node.right, right=node.left))],
@@ -106,8 +108,8 @@ def link(src, node, scope):
 def augmented(src, node, scope):
     at, text = next((at, t) for at, t in src.tokens(src.end(node.target), src.start(node.value)) if t.endswith(b"="))
     kinds = SIMILAR.get(type(node.op), ())[:1]
-    textual = scope.kind_of(node.value) in TEXT or scope.kind_of(node.target) in TEXT
-    if kinds and not textual and not is_neutral(node.value, 0):
+    is_collection = scope.kind_of(node.value) in COLLECTIONS or scope.kind_of(node.target) in COLLECTIONS
+    if kinds and not is_collection and not is_neutral(node.value, 0):
         yield Change([(at, at + len(text), SYMBOL[kinds[0]] + b"=")], [(node, clone(node, op=kinds[0]()))], obvious=True)
     yield Change([(at, at + len(text), b"=")], [(node, ast.Assign(targets=[node.target], value=node.value, type_comment=None))])
 
@@ -117,7 +119,7 @@ def unary(src, node, scope):
     if not isinstance(node.op, (ast.Not, ast.USub, ast.Invert)) or is_neutral(node.operand, 0):
         return
     begin, _ = src.outer(node.operand, src.start(node), src.end(node))
-    if isinstance(node.op, ast.Not) and isinstance(node.operand, OPERATIONS[2:]) and isinstance(node._parent, OPERATIONS):
-        return
+    if isinstance(node.op, ast.Not) and isinstance(node.operand, (ast.BoolOp, ast.Compare)) and isinstance(node._parent, OPERATIONS):
+        return  # without `not`, the operation around it could take a part of the operand
     bound = isinstance(node.operand, ast.Constant) and isinstance(node._parent, (ast.Slice, ast.Subscript))
     yield Change([(src.start(node), begin, b"")], [(node, node.operand)], obvious=bound or isinstance(node.op, ast.Invert))
