@@ -287,7 +287,7 @@ func (r *run) call(ctx context.Context, step schemas.Step) error {
 	}
 	info, err := r.Env.Step(ctx, *step.ToolCall)
 	died := errors.Is(err, env.ErrSandboxDied)
-	if diedErr, ok := errors.AsType[*env.DiedError](err); ok && !diedErr.DuringCommand {
+	if diedErr, ok := errors.AsType[*env.DiedError](err); ok && !diedErr.CausedByCommand {
 		died = false // the agent did not cause this, so the error makes the job run again, and the model does not see it
 	}
 	if ctx.Err() != nil && (err != nil || r.parent.Err() != nil) {

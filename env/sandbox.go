@@ -83,10 +83,10 @@ var (
 
 // DiedError is the error of a sandbox that died. It wraps ErrSandboxDied.
 type DiedError struct {
-	// DuringCommand is set if a command of the agent was running, which is then
-	// considered the cause.
-	DuringCommand bool
-	Reason        string
+	// CausedByCommand is set if a command of the agent was running and nothing outside
+	// the sandbox is known to be the cause.
+	CausedByCommand bool
+	Reason          string
 }
 
 func (e *DiedError) Error() string { return ErrSandboxDied.Error() + ": " + e.Reason }

@@ -216,7 +216,7 @@ func (c *Client) translate(err error) error {
 // die closes the connection. Only the first failure is recorded as the cause.
 func (c *Client) die(reason string) error {
 	c.dieOnce.Do(func() {
-		d := &env.DiedError{DuringCommand: c.running.Load() > 0, Reason: reason}
+		d := &env.DiedError{CausedByCommand: c.running.Load() > 0, Reason: reason}
 		_ = c.rpc.Close()
 		if c.config.OutsideCause != nil && c.death.Load() == nil {
 			if cause := c.config.OutsideCause(); cause != "" {

@@ -126,7 +126,7 @@ func TestInvalidRunAnswersAreRefused(t *testing.T) {
 		c := connect(t, &fakeGuest{run: func() (*guestpb.RunResponse, error) { return r, nil }})
 		_, err := c.Run(t.Context(), env.Command{Args: []string{"x"}, MaxOutput: 10})
 		died, _ := errors.AsType[*env.DiedError](err)
-		if died == nil || !died.DuringCommand {
+		if died == nil || !died.CausedByCommand {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := c.Stat(t.Context(), "x"); !errors.Is(err, env.ErrSandboxDied) {

@@ -13,10 +13,10 @@ import (
 
 func TestSplit(t *testing.T) {
 	for line, want := range map[string][]shellwords.Word{
-		"":                     nil,
-		" a\tb \\\n c":         {{Raw: "a", Text: "a", Fixed: true}, {Raw: "b", Text: "b", Fixed: true}, {Raw: "c", Text: "c", Fixed: true}},
-		`'a b'"c \" \d"\ e`:    {{Raw: `'a b'"c \" \d"\ e`, Text: `a bc " \d e`, Fixed: true}},
-		`-k "not $x" ''`:       {{Raw: "-k", Text: "-k", Fixed: true}, {Raw: `"not $x"`, Text: "not $x", Expands: true}, {Raw: "''", Fixed: true}},
+		"":                  nil,
+		" a\tb \\\n c":      {{Raw: "a", Text: "a", Fixed: true}, {Raw: "b", Text: "b", Fixed: true}, {Raw: "c", Text: "c", Fixed: true}},
+		`'a b'"c \" \d"\ e`: {{Raw: `'a b'"c \" \d"\ e`, Text: `a bc " \d e`, Fixed: true}},
+		`-k "not $x" ''`:    {{Raw: "-k", Text: "-k", Fixed: true}, {Raw: `"not $x"`, Text: "not $x", Expands: true}, {Raw: "''", Fixed: true}},
 		// An unquoted pattern is neither Fixed nor an expansion.
 		"t.py::t[1-2] '*' *.p": {{Raw: "t.py::t[1-2]", Text: "t.py::t[1-2]"}, {Raw: "'*'", Text: "*", Fixed: true}, {Raw: "*.p", Text: "*.p"}},
 		"$(a | b)`c`${d}":      {{Raw: "$(a | b)`c`${d}", Text: "$(a | b)`c`${d}", Expands: true}},

@@ -42,7 +42,7 @@ func TestDeadSandboxesAreRetried(t *testing.T) {
 	base := fixture(t)
 	for kills, want := range map[int]string{1: schemas.VerifiedPass, 2: schemas.VerifiedPass, maxDeaths: schemas.VerifiedFail} {
 		v := verifier(t)
-		driver := &dyingDriver{Driver: v.cfg.Driver, err: &env.DiedError{DuringCommand: true, Reason: "its stream ended"}, kills: kills}
+		driver := &dyingDriver{Driver: v.cfg.Driver, err: &env.DiedError{CausedByCommand: true, Reason: "its stream ended"}, kills: kills}
 		v.cfg.Driver = driver
 		patch, sha := patchTo(t, v, base, honest(t))
 		got, err := v.Verify(t.Context(), task(base, pytestEntry, pytestSpec), base, patch, sha)

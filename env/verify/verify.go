@@ -172,7 +172,7 @@ func (v *Verifier) grade(ctx context.Context, t schemas.Task, spec schemas.TestS
 	for n := 1; died(err) && n < maxDeaths; n++ {
 		run, err = runOrReuse(ctx, v.cfg, t, tested, variant, recording)
 	}
-	if diedErr, ok := errors.AsType[*env.DiedError](err); died(err) && (!ok || diedErr.DuringCommand) {
+	if diedErr, ok := errors.AsType[*env.DiedError](err); died(err) && (!ok || diedErr.CausedByCommand) {
 		return decide(verdict, "the sandbox died while the tests ran"), Run{}, nil
 	}
 	if err != nil {

@@ -36,7 +36,7 @@ func CheckRemoval(t *testing.T, s env.Sandbox, why string, end func()) {
 	select {
 	case err := <-result:
 		died, _ := errors.AsType[*env.DiedError](err)
-		if died == nil || died.DuringCommand || !strings.Contains(died.Reason, why) {
+		if died == nil || died.CausedByCommand || !strings.Contains(died.Reason, why) {
 			t.Errorf("%v (%+v), want a death because %s", err, died, why)
 		}
 	case <-time.After(patience):

@@ -134,7 +134,7 @@ func (p *Harness) RunCase(ctx context.Context, c Case) Verdict {
 		return v
 	}
 	if v.Died = v.Answer.Died(); v.Died {
-		if died, ok := errors.AsType[*env.DiedError](v.Answer.Err); ok && !died.DuringCommand {
+		if died, ok := errors.AsType[*env.DiedError](v.Answer.Err); ok && !died.CausedByCommand {
 			v.Wrong = append(v.Wrong, "the sandbox died, but the error does not say that a command was running")
 		}
 		return v

@@ -251,7 +251,7 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, inspe
 	if err == nil {
 		err = inspect(sb)
 	}
-	if died, ok := errors.AsType[*env.DiedError](err); ok && died.DuringCommand {
+	if died, ok := errors.AsType[*env.DiedError](err); ok && died.CausedByCommand {
 		out.Log, err = died.Reason, nil // the tests killed the sandbox
 	}
 	if err != nil {

@@ -48,7 +48,7 @@ func TestKilledGuestIsNotTheAgentsFault(t *testing.T) {
 			result <- err
 		}
 		died, _ := errors.AsType[*env.DiedError](<-result)
-		if died == nil || died.DuringCommand {
+		if died == nil || died.CausedByCommand {
 			t.Errorf("running %v: %+v", running, died)
 		}
 		if err := s.Close(t.Context()); err != nil {

@@ -46,7 +46,7 @@ func containerOf(t *testing.T, cli *client.Client, label string) container.Inspe
 			return found
 		}
 	}
-	t.Fatalf("no container is labelled %q", label)
+	t.Fatalf("no container has the label %q", label)
 	return container.InspectResponse{}
 }
 

@@ -347,7 +347,7 @@ func TestDockerCallsEndIfTheDaemonHangs(t *testing.T) {
 	}
 	_, err = s.Run(t.Context(), env.Command{Args: []string{"sleep", "55"}, Timeout: time.Second})
 	died, _ := errors.AsType[*env.DiedError](err)
-	if died == nil || died.DuringCommand || !strings.Contains(died.Reason, "the Docker daemon does not answer") {
+	if died == nil || died.CausedByCommand || !strings.Contains(died.Reason, "the Docker daemon does not answer") {
 		t.Errorf("%v (%+v)", err, died)
 	}
 	if err := d.cmd.Process.Signal(syscall.SIGCONT); err != nil {

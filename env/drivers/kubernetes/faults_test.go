@@ -16,7 +16,9 @@ import (
 	"github.com/tracesmith/tracesmith/internal/kubetest"
 )
 
-func TestKubernetesRepeatsOnlySafeRequests(t *testing.T) {
+// A sandbox starts, works and ends despite transient faults of the API server. creates is the number of requests to
+// create its pod.
+func TestKubernetesRetriesAfterTransientFaults(t *testing.T) {
 	busy := kubetest.Fault{Times: 2, Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, RetryAfter: 1}
 	broken := kubetest.Fault{Times: 2, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError}
 	of := func(f kubetest.Fault, verb string) kubetest.Fault { f.Verb = verb; return f }
@@ -133,8 +135,8 @@ var ends = map[string]struct {
 	"stream silent": {func(s *kubetest.Server, _ string) { s.Freeze() }, "pod"},
 }
 
-// If the stream ends during a command, the driver does not run the command again. The sandbox has died, and the agent
-// is not the cause.
+// If the stream ends during a command, the driver does not run the command again. The sandbox has died, and the command
+// does not count as the cause, because the driver knows another one.
 func TestKubernetesNeverRunsACommandAgain(t *testing.T) {
 	for name, c := range ends {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +161,7 @@ func TestKubernetesNeverRunsACommandAgain(t *testing.T) {
 			c.end(s, s.Pods()[0].Name)
 			err = <-failed
 			died, _ := errors.AsType[*env.DiedError](err)
-			if died == nil || died.DuringCommand || !strings.Contains(died.Reason, c.want) {
+			if died == nil || died.CausedByCommand || !strings.Contains(died.Reason, c.want) {
 				t.Errorf("%v (%+v), want a reason with %q", err, died, c.want)
 			}
 			if _, err := sb.Run(t.Context(), env.Command{Args: []string{"true"}}); !errors.Is(err, env.ErrSandboxDied) {
@@ -175,7 +177,8 @@ func TestKubernetesNeverRunsACommandAgain(t *testing.T) {
 	}
 }
 
-// A start makes three exec calls, one of which copies the guest.
+// The guest's program is copied to a pod once, when the sandbox starts. Later calls use the stream to the guest, which
+// passes through the relay, and need no exec.
 func TestKubernetesDeliversTheGuestOnce(t *testing.T) {
 	s := kubetest.Start(t)
 	sb, err := kube(t, s, nil).Start(t.Context(), env.SandboxSpec{})
@@ -264,7 +267,8 @@ func TestKubernetesNetwork(t *testing.T) {
 	}
 }
 
-// Reap removes the pods of dead owners, and keeps those of live ones.
+// Reap removes the pods of dead processes of this machine. It cannot know whether processes of other machines live, so it
+// removes only those of their pods that ended long ago.
 func TestKubernetesReap(t *testing.T) {
 	s := kubetest.Start(t)
 	d := kube(t, s, nil)

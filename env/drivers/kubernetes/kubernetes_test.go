@@ -20,7 +20,7 @@ func kube(t *testing.T, s *kubetest.Server, with map[string]any) env.Driver {
 	return envtest.Build(t, "kubernetes", all)
 }
 
-// removePod returns a function that deletes the pod of the sandbox with a label.
+// removePod returns a function that deletes the pod of the sandbox with a given SandboxSpec.Label.
 func removePod(d env.Driver) func(*testing.T, string) {
 	return func(t *testing.T, label string) {
 		t.Helper()
@@ -34,22 +34,22 @@ func removePod(d env.Driver) func(*testing.T, string) {
 			t.Fatal(err)
 		}
 		for _, p := range pods {
-			if p.Annotations[annotationLabel] == label {
+			if p.Annotations[annotationSandbox] == label {
 				if err := api.remove(t.Context(), p.Name, p.UID); err != nil {
 					t.Fatal(err)
 				}
 				return
 			}
 		}
-		t.Fatalf("no pod is labelled %q", label)
+		t.Fatalf("no pod belongs to the sandbox %q", label)
 	}
 }
 
 // TestKubernetes runs the suite with a test API server, which uses the real protocols.
 func TestKubernetes(t *testing.T) {
 	d := kube(t, kubetest.Start(t), nil)
-	// The test server has no node with control groups. TestKubernetesLimitsAreSettings checks the requested limits, and
-	// TestKubernetesCluster checks their effect.
+	// The test server has no node with control groups. TestKubernetesPodHasRequestsAndLimits checks the limits in the pod's
+	// specification, and TestKubernetesCluster checks their effect.
 	envtest.Run(t, envtest.Suite{Driver: d, Isolated: true, UnenforcedLimits: []string{"cpus"}, Remove: removePod(d)})
 }
 

@@ -39,7 +39,7 @@ func (d *driver) Leftovers(ctx context.Context) ([]env.Leftover, error) {
 			continue
 		}
 		out = append(out, env.Leftover{
-			Kind: "pod", Name: p.Namespace + "/" + p.Name, What: p.Annotations[annotationLabel], Since: p.CreationTimestamp.Time,
+			Kind: "pod", Name: p.Namespace + "/" + p.Name, What: p.Annotations[annotationSandbox], Since: p.CreationTimestamp.Time,
 			Remove: func(ctx context.Context) error {
 				api, err := d.connect()
 				if err != nil {

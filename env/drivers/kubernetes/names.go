@@ -11,7 +11,7 @@ const (
 	labelSandbox      = namePrefix + "for"     // the sandbox's label, shortened to what a Kubernetes label can contain
 	labelNetwork      = namePrefix + "network" // none or any
 	annotationOwner   = namePrefix + "owner"
-	annotationLabel   = namePrefix + "label"   // the sandbox's label, unchanged
+	annotationSandbox = namePrefix + "label"   // the sandbox's label, unchanged
 	annotationAttempt = namePrefix + "attempt" // identifies the pod if a create is repeated
 )
 

@@ -54,7 +54,7 @@ func (c config) pod(spec env.SandboxSpec, guestBytes int64) (*corev1.Pod, error)
 		labelManagedBy: managedBy, labelHost: drivers.MachineID(), labelSandbox: labelValue(spec.Label), labelNetwork: network,
 	})
 	name := drivers.RandomName()
-	maps.Copy(annotations, map[string]string{annotationOwner: drivers.Self().String(), annotationLabel: spec.Label, annotationAttempt: name})
+	maps.Copy(annotations, map[string]string{annotationOwner: drivers.Self().String(), annotationSandbox: spec.Label, annotationAttempt: name})
 	podSpec, err := c.podSpec(spec, guestBytes)
 	if err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func TestKubernetesOptions(t *testing.T) {
 		},
 	}, env.SandboxSpec{Label: "run 7/task:ä"})
 	s := p.Spec
-	if p.Namespace != kubetest.Namespace || p.Labels["team"] != "a" || p.Annotations["Note"] != "b" || p.Annotations[annotationLabel] != "run 7/task:ä" ||
+	if p.Namespace != kubetest.Namespace || p.Labels["team"] != "a" || p.Annotations["Note"] != "b" || p.Annotations[annotationSandbox] != "run 7/task:ä" ||
 		p.Labels[labelSandbox] != "run-7-task" || p.Labels[labelManagedBy] != "tracesmith" || p.Labels[labelHost] != drivers.MachineID() {
 		t.Errorf("names: %+v", p.ObjectMeta)
 	}
@@ -119,7 +119,7 @@ func TestKubernetesRefusesWrongOptions(t *testing.T) {
 	}
 }
 
-func TestKubernetesLimitsAreSettings(t *testing.T) {
+func TestKubernetesPodHasRequestsAndLimits(t *testing.T) {
 	_, p := startSandbox(t, kubetest.Start(t), map[string]any{"deadline": "90m", "requests": map[string]any{"cpu": "125m", "example.com/gpu": "1"}},
 		env.SandboxSpec{Limits: env.Limits{MemoryBytes: 1 << 30, DiskBytes: 512 << 20, CPUs: 1.5, Processes: 50}})
 	if *p.Spec.ActiveDeadlineSeconds != 5400 {
