@@ -23,8 +23,8 @@ type Interpreter struct {
 // Bin returns the directory of the executable.
 func (p Interpreter) Bin() string { return filepath.Dir(p.Executable) }
 
-// Missing returns those of the names python and python3 that do not exist in Bin.
-func (p Interpreter) Missing() []string {
+// MissingNames returns those of the names python and python3 that do not exist in Bin.
+func (p Interpreter) MissingNames() []string {
 	var out []string
 	for _, name := range []string{"python", "python3"} {
 		if _, err := os.Stat(filepath.Join(p.Bin(), name)); err != nil {

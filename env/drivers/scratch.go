@@ -37,8 +37,8 @@ func MakeScratch(purpose string) (string, error) {
 
 // TagScratch records the first tag of a guest that uses a scratch directory. If the owner dies, a later process kills
 // the guest's programs with guest.KillPrograms before it removes the directory.
-func TagScratch(dir string, tags uint64) error {
-	return os.WriteFile(filepath.Join(dir, scratchTags), strconv.AppendUint(nil, tags, 10), 0o600)
+func TagScratch(dir string, firstTag uint64) error {
+	return os.WriteFile(filepath.Join(dir, scratchTags), strconv.AppendUint(nil, firstTag, 10), 0o600)
 }
 
 // RemoveScratch removes a directory even if a program removed its own permissions on files in it. It removes the file

@@ -14,8 +14,8 @@ func (b *testDebugger) executable(name, text string) {
 	}
 }
 
-// Replacements for programs that the test machine may lack. They treat their command like the real
-// programs.
+// Replacements for programs that the test machine may lack. They start the command in their
+// arguments in the same way as the real programs.
 const (
 	// conda run writes the command to a script. Without --no-capture-output, it buffers the output and
 	// closes the input.

@@ -28,7 +28,7 @@ var scripts embed.FS
 const (
 	maxAnswer      = 64 << 20         // bytes of one answer of a runner
 	maxCompiled    = 64 << 20         // bytes of compiled code to keep
-	helperTimeout  = 60 * time.Second // for scripts and answers that do not run tests
+	helperTimeout  = 60 * time.Second // for scripts, and for requests to a runner that run no tests
 	healthyTimeout = 300              // seconds, for a run of the healthy tree
 )
 
@@ -46,8 +46,8 @@ type bench struct {
 	mutator        *mutate.Mutator
 }
 
-// openBench starts the mutator on the healthy tree. The first bench of a repository also collects the
-// tests once, to fill shared with the compiled code.
+// openBench starts the mutator on the healthy tree. All benches of a repository share its compiled code.
+// The first one collects the tests once to produce it.
 func openBench(ctx context.Context, d env.Driver, spec env.SandboxSpec, tree *workspace.Tree, c command, shared *compiledCode) (*bench, error) {
 	b := &bench{driver: d, spec: spec, tree: tree, command: c}
 	err := b.startMutator(ctx)
@@ -246,7 +246,7 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, inspe
 		}
 	}
 	if err == nil {
-		err = b.readPasses(ctx, sb, q, &out)
+		err = b.readProbes(ctx, sb, q, &out)
 	}
 	if err == nil {
 		err = inspect(sb)
@@ -260,8 +260,8 @@ func (b *bench) runAndInspect(ctx context.Context, seed string, q request, inspe
 	return out, nil
 }
 
-// readPasses reads the output of each pass's probe, if it has one (see pass).
-func (b *bench) readPasses(ctx context.Context, sb env.Sandbox, q request, r *run) (err error) {
+// readProbes reads what the probes of r.passes wrote. A pass without a probe is left as it is.
+func (b *bench) readProbes(ctx context.Context, sb env.Sandbox, q request, r *run) (err error) {
 	for i, p := range r.passes {
 		if p.number < 0 || p.number >= len(q.Passes) || q.Passes[p.number].Probe == nil {
 			continue

@@ -50,7 +50,7 @@ func (a *arguments) build(spec env.SandboxSpec, python drivers.Interpreter, bina
 		a.addBind("--ro-bind", dir, dir)
 	}
 	a.addDir(drivers.BinPath)
-	for _, name := range python.Missing() {
+	for _, name := range python.MissingNames() {
 		a.add("--symlink", python.Executable, path.Join(drivers.BinPath, name))
 	}
 	a.addBind("--ro-bind", binary, guestPath)

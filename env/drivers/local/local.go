@@ -62,7 +62,7 @@ func (d *driver) start(ctx context.Context, spec env.SandboxSpec, python drivers
 			return nil, err
 		}
 	}
-	for _, name := range python.Missing() {
+	for _, name := range python.MissingNames() {
 		if err := os.Symlink(python.Executable, filepath.Join(bin, name)); err != nil {
 			return nil, err
 		}
@@ -71,11 +71,11 @@ func (d *driver) start(ctx context.Context, spec env.SandboxSpec, python drivers
 	if err != nil {
 		return nil, err
 	}
-	tags := guest.FirstTag()
-	if err := drivers.TagScratch(base, tags); err != nil {
+	firstTag := guest.FirstTag()
+	if err := drivers.TagScratch(base, firstTag); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(binary, drivers.GuestArgs(spec.Label, "-tags", strconv.FormatUint(tags, 10))...)
+	cmd := exec.Command(binary, drivers.GuestArgs(spec.Label, "-tags", strconv.FormatUint(firstTag, 10))...)
 	cmd.Env, cmd.Dir = []string{"GOMAXPROCS=2"}, work
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	child, err := drivers.StartChild(cmd, (*exec.Cmd).Start)
@@ -100,8 +100,8 @@ func (d *driver) start(ctx context.Context, spec env.SandboxSpec, python drivers
 		Destroy: func(context.Context) error {
 			clean := child.Stop()
 			spec.Meter.Add(child.CPU())
-			if !clean { // otherwise the guest has already killed its programs
-				if err := guest.KillPrograms(tags); err != nil {
+			if !clean { // a guest that exits cleanly has killed its programs itself
+				if err := guest.KillPrograms(firstTag); err != nil {
 					return err
 				}
 			}
@@ -113,7 +113,7 @@ func (d *driver) start(ctx context.Context, spec env.SandboxSpec, python drivers
 // Reap implements env.Driver.
 func (d *driver) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
 
-// Leftovers implements env.LeftoverLister. It returns the guests and the directories of dead processes.
+// Leftovers implements env.LeftoverLister. It returns the guests and scratch directories whose owner has ended.
 func (*driver) Leftovers(ctx context.Context) ([]env.Leftover, error) {
 	guests, err := drivers.Orphans(ctx)
 	dirs, dirErr := drivers.Scratch{}.Leftovers(ctx)

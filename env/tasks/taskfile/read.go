@@ -200,7 +200,7 @@ func (r *reader) add(where string, text []byte) {
 		r.problem(where, "schema %.40q: want %s, or omit it", l.Schema, Schema)
 	}
 	if l.RepoTree == "" {
-		r.problem(where, "repo_tree is missing (tasks show --json cannot print the repository): add the path of its directory or archive, or write task and repository with tracesmith tasks show TASK --gold -o FILE")
+		r.problem(where, "repo_tree is missing (the output of tasks show --json does not contain the repository): add the path of its directory or archive, or write task and repository with tracesmith tasks show TASK --gold -o FILE")
 	} else if _, err := r.trees.path(l.RepoTree); err != nil {
 		r.problem(where, "%v", err)
 	}

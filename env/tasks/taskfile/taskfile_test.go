@@ -133,7 +133,8 @@ func TestWrittenTasksAreRead(t *testing.T) {
 	}
 }
 
-// An id depends on the content of a task, not on its description.
+// The id of a task depends on its patches, tests and commands, but not on where it comes from (Origin) or how difficult
+// it is.
 func TestIDsDependOnContentOnly(t *testing.T) {
 	base := healthy(t)
 	a := Complete(task(t, base, "one"), "")
@@ -189,7 +190,7 @@ func TestRepositoryFormsGiveTheSameTree(t *testing.T) {
 			err = files.WriteTar(&out)
 		}
 		if err != nil || !bytes.Equal(out.Bytes(), plain.Bytes()) {
-			t.Errorf("%s: the tree has another tar (%v)", ref, err)
+			t.Errorf("%s: the tree's archive differs from that of the original (%v)", ref, err)
 		}
 	}
 	if kept, _ := filepath.Glob(filepath.Join(cache, "*")); len(kept) != 1 {
@@ -232,12 +233,12 @@ func TestBrokenTaskFiles(t *testing.T) {
 		with(map[string]any{"instructions": " "}):                                                "t.jsonl:1: instructions is missing",
 		with(map[string]any{"instance_id": "a/b"}):                                               `t.jsonl:1: instance_id "a/b": want`,
 		with(map[string]any{"workdir": "x"}):                                                     `workdir "x": want a clean absolute path`,
-		with(map[string]any{"repo_tree": nil}):                                                   "t.jsonl:1: repo_tree is missing (tasks show --json cannot print the repository)",
+		with(map[string]any{"repo_tree": nil}):                                                   "t.jsonl:1: repo_tree is missing (the output of tasks show --json does not contain the repository)",
 		with(map[string]any{"repo_tree": "/etc"}):                                                `repo_tree "/etc": want a path below`,
 		with(map[string]any{"repo_tree": "../outside"}):                                          `repo_tree "../outside": want a path below`,
 		with(map[string]any{"repo_tree": "out"}):                                                 "is a link that leads out of the directory",
-		with(map[string]any{"repo_tree": "none"}):                                                "none does not exist: it must lie beside",
-		with(map[string]any{"repo_tree": "none", "tree_sha256": strings.Repeat("a", 64)}):        "none does not exist: it must lie beside",
+		with(map[string]any{"repo_tree": "gone"}):                                                "repo_tree " + filepath.Join(dir, "gone") + " does not exist: it must lie beside",
+		with(map[string]any{"repo_tree": "gone", "tree_sha256": strings.Repeat("a", 64)}):        "repo_tree " + filepath.Join(dir, "gone") + " does not exist: it must lie beside",
 		with(map[string]any{"repo_tree": "f.zip"}):                                               "f.zip: want a directory, a .tar",
 		with(map[string]any{"gold_patch": "x"}):                                                  "t.jsonl:1: gold_patch: changes no file",
 		with(map[string]any{"bug_patch": bug}):                                                   "bug_patch: the patch does not apply to pkg/calc.py: file does not exist",
@@ -332,8 +333,8 @@ func FuzzTaskFile(f *testing.F) {
 	})
 }
 
-// An object as "tasks show" prints it is accepted, on one line or several.
-func TestObjectsThatTasksShowPrints(t *testing.T) {
+// A JSON object in the form of "tasks show --json", with a repo_tree, is accepted on one line or on several.
+func TestObjectsOnSeveralLinesAreAccepted(t *testing.T) {
 	object := map[string]any{"schema": Schema, "instance_id": "a", "instructions": "x", "entrypoint": "python3 -m pytest", "repo_tree": "repo"}
 	for name, c := range map[string]struct {
 		schema string
