@@ -11,7 +11,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Limits of a pack, so that the solver can read all of it.
+// Limits of a Pack, so that the model that continues the work can read all of it.
 const (
 	maxItems    = 40       // excerpts; the same limit applies to values and to cause steps
 	maxLines    = 1000     // in all excerpts together
@@ -102,7 +102,7 @@ func (c checker) step(n int) (schemas.Step, string) {
 	case s.Observation == nil, notCarriedOut(s.Observation.ErrorClass):
 		return s, fmt.Sprintf("step %d showed nothing", n)
 	case s.ToolCall == nil && s.Turn >= 0, s.ToolCall != nil && s.ToolCall.Name == Name:
-		return s, fmt.Sprintf("step %d is not the answer of a tool that shows something", n)
+		return s, fmt.Sprintf("step %d did not call a tool that shows code or values", n)
 	}
 	o := *s.Observation
 	o.Text = c.visible(i)

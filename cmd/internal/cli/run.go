@@ -34,9 +34,9 @@ func NewRun(s *State) *cobra.Command {
 	c := &cobra.Command{
 		Use: "run", Aliases: []string{"r"},
 		Short: "Run or resume a batch of episodes",
-		Long: `Run the selected tasks, grade every patch in a fresh sandbox, and stage one
-object per episode in the run directory. To resume a run, name its directory
-again: staged episodes are not repeated.
+		Long: `Run the selected tasks, grade every patch in a fresh sandbox, and store each
+finished episode in the run directory. To resume a run, name its directory
+again: stored episodes are not repeated.
 
 The first interrupt lets running episodes finish, the second cancels them.`,
 		Example: "  tracesmith run -c quickstart\n  tracesmith run -c my.yaml --run-dir runs/a -n 8 -p agent.max_steps=40",
@@ -51,7 +51,7 @@ The first interrupt lets running episodes finish, the second cancels them.`,
 	fl.StringSliceVar(&f.retry, "retry", nil, "repeat episodes with this outcome: infra")
 	fl.Float64Var(&f.maxCost, "max-cost", 0, "stop before the run costs more than this many USD")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "check the configuration and print what would run")
-	fl.StringVar(&f.nats, "nats", "", "coordinate the run on this NATS cluster; tracesmith worker executes it")
+	fl.StringVar(&f.nats, "nats", "", "coordinate the run on this NATS cluster; its workers (tracesmith worker) run the episodes")
 	f.AddSandbox(c, "")
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON on stdout")
 	return c
@@ -105,7 +105,7 @@ func (f *runFlags) run(ctx context.Context, s *State) error {
 		Clock: s.Now, Hooks: s.Hooks,
 	}
 	if cfg.NATS.URL == "" {
-		// SIGTERM and SIGHUP cancel at once: the system may kill the process before episodes finish.
+		// Only Ctrl-C drains. After SIGTERM or SIGHUP, the system may kill the process before episodes finish.
 		opt.Drain = s.drain("running episodes finish, no new ones start", syscall.SIGTERM, syscall.SIGHUP)
 	}
 	if cfg.NATS.URL != "" && !f.dryRun {

@@ -1,4 +1,5 @@
-# The debugger: running the program, stopping it, and the prompt.
+# The debugger: running the program, stopping it, and the prompt. The files of this folder form one module, so names
+# such as Breakpoints and monotonic come from the files before this one (see channel.py).
 #
 # It imports cmd, inspect and tokenize early, because pdb and linecache may import them later, when modules of
 # the program could shadow them.
@@ -34,7 +35,7 @@ MAX_LINE = 400  # characters sent of one source line
 class Shim(Breakpoints, Threads, Names, Base):
     def __init__(self, channel, config, root):
         Base.__init__(self, stdin=EmptyInput(), stdout=channel.output, nosigint=True, readrc=False,
-                      skip=["importlib._bootstrap*", "_distutils_hack*", "__editable__*"])  # s on an import steps into the module
+                      skip=["importlib._bootstrap*", "_distutils_hack*", "__editable__*"])  # so that s on an import stops in it
         self.use_rawinput = False
         self.channel = channel
         self.source = Source(root, config["workdir"])
@@ -95,8 +96,8 @@ class Shim(Breakpoints, Threads, Names, Base):
                 local = Base.trace_dispatch(self, frame, event, arg)
                 if event == "return" and self.is_last(frame):
                     self.end_of_thread()
-                # Up to 3.9, a frame that keeps its trace function after tracing was switched off
-                # continues to report the line at which it was.
+                # A frame must not keep its trace function after tracing was switched off: up to 3.9,
+                # its f_lineno would not change any more.
                 return local if sys.gettrace() is not None else None
         return self.trace_elsewhere(frame, event)  # meanwhile another thread has stopped and become the stepped thread
 
@@ -116,8 +117,8 @@ class Shim(Breakpoints, Threads, Names, Base):
                 break
             frame = frame.f_back
 
-    def watch(self, frame):
-        """Starts tracing, including in this frame and its callers."""
+    def trace_from(self, frame):
+        """Starts tracing. The trace also covers this frame and its callers, which have begun already."""
         self.mark(frame)
         self.trace()
 
@@ -150,11 +151,11 @@ class Shim(Breakpoints, Threads, Names, Base):
             return self.warn_child("breakpoint()", frame)
         if self.finished or self.state != RUNNING and self.thread == _thread.get_ident():
             return
-        self.take_turn()
+        self.acquire_lock()
         try:
-            self.thread, self.stepping = _thread.get_ident(), monotonic()
+            self.thread, self.step_began = _thread.get_ident(), monotonic()
             self.set_step()
-            self.watch(frame)
+            self.trace_from(frame)
         finally:
             self.lock.release()
 
@@ -167,18 +168,18 @@ class Shim(Breakpoints, Threads, Names, Base):
             return self.interrupt_command()
         self.thread = _thread.get_ident()
         SETTRACE(None)
-        inner = frame
-        while inner is not None and inner.f_code is not self.main_code:
-            if inner.f_code.co_filename in DEBUGGER_FILES:
+        outer = frame
+        while outer is not None and outer.f_code is not self.main_code:
+            if outer.f_code.co_filename in DEBUGGER_FILES:
                 break
-            inner = inner.f_back
+            outer = outer.f_back
         self.set_step()
-        if inner is not None and inner.f_code is self.main_code:
+        if outer is not None and outer.f_code is self.main_code:  # the interrupt came in the program's code
             # Stop now: the program may be inside a call that never returns.
             self.event = "line"
             self.interaction(frame, None)
         if self.stopframe is not self.botframe:
-            self.watch(frame)
+            self.trace_from(frame)
         elif self.breaks:
             self.trace()
 
@@ -190,7 +191,7 @@ class Shim(Breakpoints, Threads, Names, Base):
         with self.lock:
             if self.finished:
                 return
-            self.thread, self.stepping = _thread.get_ident(), 0
+            self.thread, self.step_began = _thread.get_ident(), 0
             limit = sys.getrecursionlimit()
             sys.setrecursionlimit(limit + 500)
             self.state = COMMAND
@@ -235,8 +236,8 @@ class Shim(Breakpoints, Threads, Names, Base):
             stop = self.run_queue(self.handle(message))
         if self.stopframe is not self.botframe and not self.post_mortem:
             self.mark(self.stack[-1][0])
-            self.stepping = monotonic()
-        self.state = READING  # a late interrupt must not hit the debugger's own code
+            self.step_began = monotonic()
+        self.state = READING  # on_interrupt then ignores an interrupt that comes late, in the debugger's own code
         self.postloop()
 
     def run_queue(self, stop):

@@ -140,7 +140,7 @@ def finish(shim, code):
     if not shim.is_debuggee():
         return
     shim.wait_for_threads()
-    shim.take_turn()
+    shim.acquire_lock()
     try:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if shim.other_tracer:

@@ -19,7 +19,7 @@ class Threads:
         self.lock = _thread.RLock()  # held by the thread that has the prompt
         self.thread = _thread.get_ident()  # the stepped thread
         self.prompted = threading.current_thread()  # the thread of the last prompt
-        self.stepping = 0  # when the current step began; 0 if there is none
+        self.step_began = 0  # time of the current step; 0 if there is none
         self.waiting_for_threads = self.finished = self.warned = False
         self.children = resource.getrusage(resource.RUSAGE_CHILDREN)  # of commands run before the program
         self.other_tracer = ""  # FILE:LINE where the program set its own trace function
@@ -39,7 +39,7 @@ class Threads:
 
     def stop_elsewhere(self, frame):
         """Stops at a breakpoint in this thread and makes it the stepped thread."""
-        self.take_turn()
+        self.acquire_lock()
         try:
             if not self.finished and self.break_here(frame):
                 self.thread = _thread.get_ident()
@@ -47,13 +47,13 @@ class Threads:
         finally:
             self.lock.release()
 
-    def take_turn(self):
+    def acquire_lock(self):
         """Takes the lock, after waiting (up to MAX_WAITS) for the current step of another thread to end."""
         step, waits = None, 0
         while True:
             self.lock.acquire()
-            if self.stepping != step:
-                step, waits = self.stepping, 0
+            if self.step_began != step:
+                step, waits = self.step_began, 0
             if not step or self.thread == _thread.get_ident() or waits == MAX_WAITS:
                 return
             self.lock.release()
@@ -71,7 +71,7 @@ class Threads:
             self.set_continue()
             self.channel.settle()
             self.message("(Thread %s has ended.)" % threading.current_thread().name)
-        self.stepping = 0
+        self.step_began = 0
 
     def trace_running(self, path):
         """Traces the running functions of a file that has just got a breakpoint."""
