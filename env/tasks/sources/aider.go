@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
@@ -16,14 +15,8 @@ import (
 )
 
 func init() {
-	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
-		Kind:    "aider",
-		Summary: "exercism's Python track: small exercises with their tests, from a clone on this machine",
-		Default: func() any { return &CollectionConfig{} },
-		New: func(cfg any, _ struct{}) (env.Source, error) {
-			c := *cfg.(*CollectionConfig)
-			return &taskSource{name: "aider", read: func(ctx context.Context) ([]placedTask, error) { return readAider(ctx, c) }}, nil
-		},
+	register("aider", "exercism's Python track: small exercises with their tests, from a clone on this machine", nil, func(c CollectionConfig) (env.Source, error) {
+		return &taskSource{name: "aider", read: func(ctx context.Context) ([]placedTask, error) { return readAider(ctx, c) }}, nil
 	})
 }
 

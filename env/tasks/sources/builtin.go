@@ -5,7 +5,6 @@ import (
 	"embed"
 	"io/fs"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 )
 
@@ -20,14 +19,7 @@ type BuiltinConfig struct {
 }
 
 func init() {
-	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
-		Kind:    "builtin",
-		Summary: "small Python programs embedded in the binary, each with one bug",
-		Default: func() any { return &BuiltinConfig{} },
-		New: func(cfg any, _ struct{}) (env.Source, error) {
-			return newBuiltin(*cfg.(*BuiltinConfig))
-		},
-	})
+	register("builtin", "small Python programs embedded in the binary, each with one bug", nil, newBuiltin)
 }
 
 func newBuiltin(cfg BuiltinConfig) (env.Source, error) {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 )
 
@@ -19,14 +18,7 @@ type DirConfig struct {
 }
 
 func init() {
-	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
-		Kind:    "dir",
-		Summary: "a directory of tasks, each with task.yaml, repo/ and optionally gold.patch",
-		Default: func() any { return &DirConfig{} },
-		New: func(cfg any, _ struct{}) (env.Source, error) {
-			return newDir(*cfg.(*DirConfig))
-		},
-	})
+	register("dir", "a directory of tasks, each with task.yaml, repo/ and optionally gold.patch", nil, newDir)
 }
 
 func newDir(cfg DirConfig) (env.Source, error) {

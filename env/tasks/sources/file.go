@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 )
@@ -16,14 +15,7 @@ type FileConfig struct {
 }
 
 func init() {
-	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
-		Kind:    "file",
-		Summary: "a task file: JSONL or Parquet, one task per row, repositories beside it",
-		Default: func() any { return &FileConfig{} },
-		New: func(cfg any, _ struct{}) (env.Source, error) {
-			return newFile(*cfg.(*FileConfig))
-		},
-	})
+	register("file", "a task file: JSONL or Parquet, one task per row, repositories beside it", nil, newFile)
 }
 
 func newFile(cfg FileConfig) (env.Source, error) {

@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
@@ -25,14 +24,8 @@ type FreeConfig struct {
 }
 
 func init() {
-	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
-		Kind:    "free",
-		Summary: "any image or directory, to explore without tests",
-		Default: func() any { return &FreeConfig{InstanceID: "free", Workdir: schemas.DefaultWorkdir} },
-		New: func(cfg any, _ struct{}) (env.Source, error) {
-			return newFree(*cfg.(*FreeConfig))
-		},
-	})
+	defaults := func() FreeConfig { return FreeConfig{InstanceID: "free", Workdir: schemas.DefaultWorkdir} }
+	register("free", "any image or directory, to explore without tests", defaults, newFree)
 }
 
 func newFree(cfg FreeConfig) (env.Source, error) {

@@ -6,20 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 func init() {
-	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
-		Kind:    "mini_nightmare",
-		Summary: "ten small programs that are hard to fix without a debugger",
-		Default: func() any { return &CollectionConfig{} },
-		New: func(cfg any, _ struct{}) (env.Source, error) {
-			c := *cfg.(*CollectionConfig)
-			return &taskSource{name: "mini_nightmare", read: func(ctx context.Context) ([]placedTask, error) { return readNightmare(ctx, c) }}, nil
-		},
+	register("mini_nightmare", "ten small programs that are hard to fix without a debugger", nil, func(c CollectionConfig) (env.Source, error) {
+		return &taskSource{name: "mini_nightmare", read: func(ctx context.Context) ([]placedTask, error) { return readNightmare(ctx, c) }}, nil
 	})
 }
 

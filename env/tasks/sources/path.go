@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
@@ -30,14 +29,7 @@ type PathConfig struct {
 }
 
 func init() {
-	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
-		Kind:    "path",
-		Summary: "one program in a directory, with the command that fails",
-		Default: func() any { return &PathConfig{} },
-		New: func(cfg any, _ struct{}) (env.Source, error) {
-			return newPath(*cfg.(*PathConfig))
-		},
-	})
+	register("path", "one program in a directory, with the command that fails", nil, newPath)
 }
 
 func newPath(cfg PathConfig) (env.Source, error) {

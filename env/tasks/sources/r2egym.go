@@ -9,21 +9,16 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 func init() {
-	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
-		Kind:    "r2egym",
-		Summary: "R2E-Gym: commits of real repositories with generated tests; a fix must give the expected result of every test",
-		Default: func() any { return &DatasetConfig{} },
-		New: func(cfg any, _ struct{}) (env.Source, error) {
-			return &datasetSource{name: "r2egym", cfg: *cfg.(*DatasetConfig), make: r2eGym, ids: r2eID,
-				url: "https://huggingface.co/datasets/R2E-Gym/R2E-Gym-Lite/resolve/" +
-					"8d3163011f01f9393bb3dc7700497a79a8686ae5/data/train-00000-of-00001.parquet"}, nil
-		},
+	const summary = "R2E-Gym: commits of real repositories with generated tests; a fix must give the expected result of every test"
+	register("r2egym", summary, nil, func(cfg DatasetConfig) (env.Source, error) {
+		return &datasetSource{name: "r2egym", cfg: cfg, make: r2eGym, ids: r2eID,
+			url: "https://huggingface.co/datasets/R2E-Gym/R2E-Gym-Lite/resolve/" +
+				"8d3163011f01f9393bb3dc7700497a79a8686ae5/data/train-00000-of-00001.parquet"}, nil
 	})
 }
 

@@ -5,11 +5,28 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
 )
+
+// register adds a source with settings of type S to env.Sources. defaults returns the settings that a configuration
+// starts from; nil stands for the zero value.
+func register[S any](kind, summary string, defaults func() S, open func(S) (env.Source, error)) {
+	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
+		Kind: kind, Summary: summary,
+		Default: func() any {
+			settings := new(S)
+			if defaults != nil {
+				*settings = defaults()
+			}
+			return settings
+		},
+		New: func(settings any, _ struct{}) (env.Source, error) { return open(*settings.(*S)) },
+	})
+}
 
 // taskSource is an env.Source with a list of tasks that is read at its first use. If reading fails, the next use reads
 // it again.

@@ -14,7 +14,6 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
@@ -30,14 +29,10 @@ func init() {
 		"swebench":       "SWE-bench (Verified, Lite, full): real issues, verified by hidden tests",
 		"swebench-debug": "SWE-bench with its tests in the repository, so that agents can run and debug the failure",
 	} {
-		env.Sources.Register(plugin.Spec[env.Source, struct{}]{
-			Kind: kind, Summary: summary,
-			Default: func() any { return &DatasetConfig{} },
-			New: func(cfg any, _ struct{}) (env.Source, error) {
-				b := sweBench{debug: kind == "swebench-debug"}
-				return &datasetSource{name: kind, cfg: *cfg.(*DatasetConfig), url: sweBenchURL, make: b.instance,
-					version: func(r *row) string { return r.optionalText("version") }}, nil
-			},
+		register(kind, summary, nil, func(cfg DatasetConfig) (env.Source, error) {
+			b := sweBench{debug: kind == "swebench-debug"}
+			return &datasetSource{name: kind, cfg: cfg, url: sweBenchURL, make: b.instance,
+				version: func(r *row) string { return r.optionalText("version") }}, nil
 		})
 	}
 }

@@ -6,19 +6,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 func init() {
-	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
-		Kind:    "sweqa",
-		Summary: "SWE-QA: questions about 15 repositories; agents submit answers, which are not graded",
-		Default: func() any { return &DatasetConfig{} },
-		New: func(cfg any, _ struct{}) (env.Source, error) {
-			return &datasetSource{name: "sweqa", cfg: *cfg.(*DatasetConfig), make: sweQA}, nil
-		},
+	register("sweqa", "SWE-QA: questions about 15 repositories; agents submit answers, which are not graded", nil, func(cfg DatasetConfig) (env.Source, error) {
+		return &datasetSource{name: "sweqa", cfg: cfg, make: sweQA}, nil
 	})
 }
 

@@ -3,7 +3,6 @@ package sources
 import (
 	"strings"
 
-	"github.com/tracesmith/tracesmith/configs/plugin"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
@@ -11,15 +10,11 @@ import (
 )
 
 func init() {
-	env.Sources.Register(plugin.Spec[env.Source, struct{}]{
-		Kind:    "swesmith",
-		Summary: "SWE-smith: generated bugs in real repositories, with tests that agents can run",
-		Default: func() any { return &DatasetConfig{Exclude: sweSmithExcluded()} },
-		New: func(cfg any, _ struct{}) (env.Source, error) {
-			return &datasetSource{name: "swesmith", cfg: *cfg.(*DatasetConfig), make: sweSmith,
-				url: "https://huggingface.co/datasets/SWE-bench/SWE-smith/resolve/" +
-					"699b53400d3855206a0fbf3ff4beaf1a52f4f232/data/train-00000-of-00001.parquet"}, nil
-		},
+	defaults := func() DatasetConfig { return DatasetConfig{Exclude: sweSmithExcluded()} }
+	register("swesmith", "SWE-smith: generated bugs in real repositories, with tests that agents can run", defaults, func(cfg DatasetConfig) (env.Source, error) {
+		return &datasetSource{name: "swesmith", cfg: cfg, make: sweSmith,
+			url: "https://huggingface.co/datasets/SWE-bench/SWE-smith/resolve/" +
+				"699b53400d3855206a0fbf3ff4beaf1a52f4f232/data/train-00000-of-00001.parquet"}, nil
 	})
 }
 
