@@ -77,13 +77,9 @@ func (e *evidence) readSetupCfg() {
 		}
 	}
 	e.addRequirements(requirementSet{from: file + ": options.tests_require", rank: rankTest, listed: requirementsIn(options.Key("tests_require").String())})
-	extras := table{}
+	extras := map[string][]string{}
 	for _, key := range f.Section("options.extras_require").Keys() {
-		var list []any
-		for _, r := range requirementsIn(key.String()) {
-			list = append(list, r)
-		}
-		extras[key.Name()] = list
+		extras[key.Name()] = requirementsIn(key.String())
 	}
 	e.readExtras(extras, file+": options.extras_require")
 	for _, r := range requirementsIn(options.Key("setup_requires").String()) {

@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -90,7 +91,7 @@ func (e *evidence) readPyproject() {
 		e.readPytestSettings(pyproject+": tool.pytest", t.text)
 	}
 	e.readGroups(doc.at("dependency-groups"), pyproject+": dependency-groups")
-	e.readExtras(project.at("optional-dependencies"), pyproject+": project.optional-dependencies")
+	e.readExtras(project.at("optional-dependencies").lists(), pyproject+": project.optional-dependencies")
 	e.readManagers(tool)
 	if dir := tool.at("setuptools", "package-dir").text(""); dir != "" {
 		e.addRoot(dir)
@@ -105,9 +106,7 @@ func (e *evidence) readPyproject() {
 func (e *evidence) setProject(file, backend string) {
 	if e.project == "" {
 		e.project = file
-		if backend == "" {
-			backend = "setuptools"
-		}
+		backend = cmp.Or(backend, "setuptools")
 		e.addFact("install", "built with "+backend, file)
 	}
 }
@@ -176,39 +175,43 @@ func (e *evidence) addKnown(name string, list []string) {
 	}
 }
 
+// lists returns the lists of a table, of which it takes the strings.
+func (t table) lists() map[string][]string {
+	out := map[string][]string{}
+	for name := range t {
+		out[name] = t.list(name)
+	}
+	return out
+}
+
 // readExtras records the extras for tests, and the requirements of the extras for developers.
-func (e *evidence) readExtras(extras table, from string) {
-	for _, name := range slices.Sorted(maps.Keys(extras)) {
-		e.addKnown(name, extras.list(name))
-	}
-	for rank, names := range [][]string{testNames, devNames} {
-		for _, name := range names {
-			if _, found := extras[name]; !found {
-				continue
-			}
-			s := requirementSet{from: from, rank: rank, extra: name}
-			if rank == rankDev {
-				s.extra, s.listed = "", extras.list(name)
-			}
-			e.addRequirements(s)
-		}
-	}
+func (e *evidence) readExtras(extras map[string][]string, from string) {
+	e.readSets(extras, func(name string) requirementSet { return requirementSet{from: from, extra: name} },
+		func(name string) []string { return extras[name] })
 }
 
 // readGroups records the dependency groups for tests, and the requirements of the groups for developers.
 func (e *evidence) readGroups(groups table, from string) {
-	for _, name := range slices.Sorted(maps.Keys(groups)) {
-		e.addKnown(name, groups.list(name))
+	e.readSets(groups.lists(), func(name string) requirementSet { return requirementSet{from: from, group: name} },
+		func(name string) []string { return groupMembers(groups, name, nil) })
+}
+
+// readSets records named sets of requirements. Those for developers are not installed by name, but as the list that
+// members returns.
+func (e *evidence) readSets(sets map[string][]string, named func(string) requirementSet, members func(string) []string) {
+	for _, name := range slices.Sorted(maps.Keys(sets)) {
+		e.addKnown(name, sets[name])
 	}
 	for rank, names := range [][]string{testNames, devNames} {
 		for _, name := range names {
-			if _, found := groups[name]; !found {
+			if _, found := sets[name]; !found {
 				continue
 			}
-			s := requirementSet{from: from, rank: rank, group: name}
+			s := named(name)
 			if rank == rankDev {
-				s.group, s.listed = "", groupMembers(groups, name, nil)
+				s = requirementSet{from: s.from, listed: members(name)}
 			}
+			s.rank = rank
 			e.addRequirements(s)
 		}
 	}
@@ -240,7 +243,7 @@ func (e *evidence) readManagers(tool table) {
 		e.version = v
 	}
 	e.addDependencies(poetry.at("dependencies").poetryRequirements(), pyproject+": tool.poetry.dependencies")
-	e.readExtras(poetry.at("extras"), pyproject+": tool.poetry.extras")
+	e.readExtras(poetry.at("extras").lists(), pyproject+": tool.poetry.extras")
 	for rank, names := range [][]string{testNames, devNames} {
 		for _, name := range names {
 			e.addRequirements(requirementSet{from: pyproject + ": tool.poetry.group." + name, rank: rank, listed: poetry.at("group", name, "dependencies").poetryRequirements()})

@@ -59,14 +59,10 @@ func (e *evidence) readSetupPy() {
 		e.addRequirements(requirementSet{from: file + ": tests_require", rank: rankTest, listed: stringLiterals(m[1])})
 	}
 	if m := extrasDict.FindStringSubmatch(text); m != nil {
-		extras := table{}
+		extras := map[string][]string{}
 		for _, name := range append(testNames, devNames...) {
 			if key := regexp.MustCompile(`["']` + regexp.QuoteMeta(name) + `["']\s*:\s*(?s:\[(.*?)\])?`).FindStringSubmatch(m[1]); key != nil {
-				var list []any
-				for _, r := range stringLiterals(key[1]) {
-					list = append(list, r)
-				}
-				extras[name] = list
+				extras[name] = stringLiterals(key[1])
 			}
 		}
 		e.readExtras(extras, file+": extras_require")
@@ -215,12 +211,11 @@ func (e *evidence) readMetadata() {
 		e.requirePython(m[1], file+": Requires-Python")
 	}
 	var listed []string
-	extras := table{}
+	extras := map[string][]string{}
 	for _, m := range metadataNeeds.FindAllStringSubmatch(text, -1) {
 		r := strings.TrimSpace(m[1])
 		if extra := markerExtra.FindStringSubmatch(m[2]); extra != nil {
-			list, _ := extras[extra[1]].([]any)
-			extras[extra[1]] = append(list, r)
+			extras[extra[1]] = append(extras[extra[1]], r)
 		} else {
 			listed = append(listed, r)
 		}
