@@ -97,6 +97,15 @@ const (
 	ErrNotExecuted   = "not_executed" // the episode had ended before the call
 )
 
+// CallRefused reports whether a call with this error class did not reach its tool.
+func CallRefused(errorClass string) bool {
+	switch errorClass {
+	case ErrUnknownTool, ErrNotExecuted, ErrBadArguments, ErrCutOff:
+		return true
+	}
+	return false
+}
+
 // Breakpoint is one entry of the debugger's registry of breakpoints.
 type Breakpoint struct {
 	File      string `json:"file"` // relative to the workspace, slash-separated

@@ -40,7 +40,7 @@ func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
 			repeats++
 		}
 		longest = max(longest, run)
-		if refused(r) {
+		if schemas.CallRefused(schemas.Value(r.ErrorClass)) {
 			continue
 		}
 		if Category(*r.ToolName) == "pdb" {
@@ -83,18 +83,6 @@ func Behaviour(e *schemas.EpisodeRow, rows []schemas.StepRow) {
 	if e.Resolved != nil {
 		e.Recovered = new(anyError && *e.Resolved)
 	}
-}
-
-// refused reports whether a call did not reach its tool.
-func refused(r schemas.StepRow) bool {
-	if r.ErrorClass == nil {
-		return false
-	}
-	switch *r.ErrorClass {
-	case schemas.ErrUnknownTool, schemas.ErrNotExecuted, schemas.ErrBadArguments, schemas.ErrCutOff:
-		return true
-	}
-	return false
 }
 
 // succeeded reports whether a call ended without an error.

@@ -12,17 +12,13 @@ const window = 10
 // toolStep is a tool call, or a reply without one. pdb is the debugger command, or "".
 type toolStep struct{ category, pdb string }
 
-// toolSteps returns the steps of the agent.
 func toolSteps(rows []schemas.StepRow) []toolStep {
 	var out []toolStep
 	for _, r := range rows {
 		if r.Source != "agent" {
 			continue
 		}
-		s := toolStep{category: categoryOf(&r)}
-		if r.PDBCommand != nil {
-			s.pdb = *r.PDBCommand
-		}
+		s := toolStep{category: categoryOf(&r), pdb: schemas.Value(r.PDBCommand)}
 		out = append(out, s)
 	}
 	return out

@@ -28,7 +28,7 @@ func Workspaces(rows []schemas.StepRow, base, final *string) {
 // refused call did neither. A program that failed may have changed files; an edit that failed has
 // not.
 func mayChange(r *schemas.StepRow) bool {
-	if r.ToolCategory == nil || r.ActionKind == None || r.ActionKind == Think || refused(*r) {
+	if r.ToolCategory == nil || r.ActionKind == None || r.ActionKind == Think || schemas.CallRefused(schemas.Value(r.ErrorClass)) {
 		return false
 	}
 	switch *r.ToolCategory {

@@ -63,14 +63,7 @@ func (n *normaliser) steps(e *schemas.EpisodeRow) ([]schemas.StepRow, error) {
 
 // refused reports whether a step's call did not reach its tool.
 func refused(s *schemas.Step) bool {
-	if s.ToolCall == nil || s.Observation == nil {
-		return false
-	}
-	switch s.Observation.ErrorClass {
-	case schemas.ErrUnknownTool, schemas.ErrNotExecuted, schemas.ErrBadArguments, schemas.ErrCutOff:
-		return true
-	}
-	return false
+	return s.ToolCall != nil && s.Observation != nil && schemas.CallRefused(s.Observation.ErrorClass)
 }
 
 // rules records the leak and reward-hack rules that match a call. A call that was not executed
@@ -91,7 +84,6 @@ func (n *normaliser) rules(r *schemas.StepRow, s *schemas.Step) {
 	}
 }
 
-// model returns the model of the step's phase.
 func (n *normaliser) model(e *schemas.EpisodeRow, s *schemas.Step) *string {
 	for _, p := range n.ep.Agent.Phases {
 		if p.Name == s.Phase && p.Model != "" {
