@@ -21,14 +21,13 @@ type Driver interface {
 	// that says what to do. Canceling ctx aborts the start but does not end a sandbox
 	// that has started.
 	Start(ctx context.Context, spec SandboxSpec) (Sandbox, error)
-	// Reap removes sandboxes that dead processes of this host left behind and returns
-	// how many. It never removes one whose owner is alive.
-	Reap(ctx context.Context) (int, error)
+	// LeftoverLister lists the sandboxes that dead processes of this host left behind.
+	LeftoverLister
 }
 
 // SandboxSpec describes the sandbox to start.
 type SandboxSpec struct {
-	Label   string   // run and job, for humans and for Reap
+	Label   string   // run and job, for humans and for Leftovers
 	Image   string   // docker and kubernetes only; "" = the driver's default
 	Python  string   // interpreter of the host, mounted read-only with its prefix (bubblewrap only); "" = the system's
 	Workdir string   // absolute path of the writable workspace, created empty if absent

@@ -16,8 +16,8 @@ type startLimit struct {
 // LimitStarts returns a Driver that starts at most n sandboxes of d at once; n is at
 // least 1. The limit exists because a daemon that gets a hundred starts at once fails some.
 // Start fetches a missing image before it waits for its turn, so a long fetch does not
-// delay sandboxes whose image is present. The result does not implement Puller or
-// LeftoverLister even if d does. It is safe for concurrent use.
+// delay sandboxes whose image is present. The result does not implement Puller
+// even if d does. It is safe for concurrent use.
 func LimitStarts(d Driver, n int) Driver {
 	return &startLimit{Driver: d, starts: semaphore.NewWeighted(int64(n))}
 }

@@ -46,12 +46,12 @@ func TestEachDriverHostDies(t *testing.T) {
 	for _, kind := range kinds {
 		d := envtest.Driver(t, kind)
 		alive := envtest.Start(t, d, env.SandboxSpec{Label: t.Name() + kind})
-		n, err := d.Reap(t.Context())
+		n, err := env.RemoveLeftovers(t.Context(), d)
 		if err != nil || kind != "bubblewrap" && n == 0 {
 			t.Errorf("%s: reaped %d, %v", kind, n, err)
 		}
 		for end := time.Now().Add(60 * time.Second); ; { // while other test runs end, their orphans also count
-			n, err := d.Reap(t.Context())
+			n, err := env.RemoveLeftovers(t.Context(), d)
 			if n == 0 && err == nil {
 				break
 			}

@@ -1,6 +1,7 @@
 package drivers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,9 +49,7 @@ type Interpreters struct {
 // Find runs the interpreter at path to query its version and paths, because only the interpreter can resolve shims,
 // symlinks and virtual environments. If path is empty, Find uses the system's Python.
 func (i *Interpreters) Find(ctx context.Context, path string) (Interpreter, error) {
-	if path == "" {
-		path = "/usr/bin/python3"
-	}
+	path = cmp.Or(path, "/usr/bin/python3")
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if p, ok := i.known[path]; ok {

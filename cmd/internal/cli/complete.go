@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/agents"
-	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -26,7 +26,6 @@ func OneOf(names ...string) completer {
 	}
 }
 
-// orFile completes names and files.
 func orFile(names ...string) completer {
 	return func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return withPrefix(prefix, names), cobra.ShellCompDirectiveDefault
@@ -43,7 +42,6 @@ func firstArg(names completer) completer {
 	}
 }
 
-// withPrefix returns the names that begin with prefix.
 func withPrefix(prefix string, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, prefix) })
 }
@@ -76,7 +74,7 @@ func (f *ConfigFlags) override() completer {
 		case "agent.kind":
 			names = OneOf(agents.Registry.Kinds()...)
 		case "sandbox.kind":
-			names = OneOf(wire.DriverKinds()...)
+			names = OneOf(env.Drivers.Kinds()...)
 		case "llm.model", "agent.with.solver_model":
 			names = f.models()
 		default:

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 )
 
@@ -206,8 +206,8 @@ func (f *ConfigFlags) Add(c *cobra.Command) {
 // AddSandbox defines --sandbox. byDefault is appended to the description of the flag and
 // says what an empty sandbox.kind means; it may be "".
 func (f *ConfigFlags) AddSandbox(c *cobra.Command, byDefault string) {
-	c.Flags().StringVar(&f.Sandbox, "sandbox", "", "sandbox kind: "+strings.Join(wire.DriverKinds(), ", ")+byDefault)
-	Must(c.RegisterFlagCompletionFunc("sandbox", OneOf(wire.DriverKinds()...)))
+	c.Flags().StringVar(&f.Sandbox, "sandbox", "", "sandbox kind: "+strings.Join(env.Drivers.Kinds(), ", ")+byDefault)
+	Must(c.RegisterFlagCompletionFunc("sandbox", OneOf(env.Drivers.Kinds()...)))
 }
 
 // Load reads the configuration that the flags and the environment name.

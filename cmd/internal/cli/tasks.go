@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -27,7 +28,7 @@ type taskFlags struct {
 // Add defines the flags that choose the source.
 func (f *taskFlags) Add(c *cobra.Command) {
 	f.ConfigFlags.Add(c)
-	c.Flags().StringVar(&f.source, "source", "", "task source: "+strings.Join(wire.SourceKinds(), ", "))
+	c.Flags().StringVar(&f.source, "source", "", "task source: "+strings.Join(env.Sources.Kinds(), ", "))
 	c.Flags().StringVar(&f.dir, "dir", "", "directory of tasks (task.yaml + repo/); short for --source dir -p tasks.with.path=DIR")
 	c.Flags().StringVar(&f.file, "tasks", "", "task file (.jsonl or .parquet); short for --source file -p tasks.with.path=FILE")
 }
@@ -39,7 +40,6 @@ func (f *taskFlags) AddLevels(c *cobra.Command) {
 	c.Flags().StringSliceVar(&f.goldLevels, "gold-difficulty", nil, "only tasks of these levels, measured with the fix; short for -p tasks.gold_difficulty")
 }
 
-// choosesSource reports whether a flag chooses the source.
 func (f *taskFlags) choosesSource() bool { return f.dir != "" || f.source != "" || f.file != "" }
 
 // Load returns the configuration with the source that the flags choose.

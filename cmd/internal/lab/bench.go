@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/cmd/internal/cli"
-	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/env"
 )
 
 func newBench(s *cli.State) *cobra.Command {
@@ -65,7 +65,7 @@ measurement does not count.`,
 	}
 	f.Add(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().StringSliceVar(&kinds, "sandbox", nil, "sandbox kinds to measure: "+strings.Join(wire.DriverKinds(), ", ")+
+	c.Flags().StringSliceVar(&kinds, "sandbox", nil, "sandbox kinds to measure: "+strings.Join(env.Drivers.Kinds(), ", ")+
 		" (default: sandbox.kind of the configuration, or bubblewrap)")
 	c.Flags().IntVar(&rounds, "rounds", 50,
 		"how often to measure each tool call; slower operations are measured less often")

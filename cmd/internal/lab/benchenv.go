@@ -44,10 +44,10 @@ func benchEnv(ctx context.Context, s *cli.State, cfg configs.Config, kind string
 	}
 	defer func() { _ = bench.Close() }()
 	b := &envBench{bench: bench, kind: kind, rounds: rounds}
-	if b.task, err = bench.FirstTask(ctx); err != nil {
+	if b.task, err = firstTask(ctx, bench, cfg.Tasks); err != nil {
 		return nil, err
 	}
-	if b.file, b.line, err = bench.ProgramLine(ctx, b.task); err != nil {
+	if b.file, b.line, err = programLine(ctx, bench, b.task); err != nil {
 		return nil, err
 	}
 	if err := b.lifecycle(ctx); err != nil {

@@ -117,7 +117,7 @@ func bareEpisode(ctx context.Context, r *wire.Run, j schemas.Job) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close(context.WithoutCancel(ctx))) }()
-	policy, err := r.NewPolicy(j, task)
+	policy, err := r.Agent.Policy(j, task)
 	if err != nil {
 		return err
 	}
@@ -192,11 +192,11 @@ func scriptedEpisodes(ctx context.Context, s *cli.State, cfg configs.Config, run
 		return cfg, cli.Usage(err)
 	}
 	defer func() { _ = bench.Close() }()
-	task, err := bench.FirstTask(ctx)
+	task, err := firstTask(ctx, bench, cfg.Tasks)
 	if err != nil {
 		return cfg, err
 	}
-	file, line, err := bench.ProgramLine(ctx, task)
+	file, line, err := programLine(ctx, bench, task)
 	if err != nil {
 		return cfg, err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/internal/cli"
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/guest"
 	"github.com/tracesmith/tracesmith/internal/enginetest"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -75,7 +76,7 @@ refuses objects, loses answers and cuts objects in half.`,
 	fl.StringVar(&f.cfg.Store, "store", "", "stage and publish below this s3://bucket/prefix, behind a proxy that injects faults")
 	fl.StringVar(&f.cfg.Endpoint, "s3-endpoint", "", "URL of the S3 server of --store")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
-	cli.Must(c.RegisterFlagCompletionFunc("sandbox", cli.OneOf(wire.DriverKinds()...)))
+	cli.Must(c.RegisterFlagCompletionFunc("sandbox", cli.OneOf(env.Drivers.Kinds()...)))
 	c.AddCommand(newChaosChild(s), newChaosNode())
 	return c
 }
@@ -149,8 +150,8 @@ func (f *chaosFlags) run(ctx context.Context, s *cli.State) (err error) {
 		return cli.Usage(fmt.Errorf("--within must be more than 0, got %s", cfg.Within))
 	case cfg.Faults > cfg.Episodes:
 		return cli.Usage(fmt.Errorf("--faults %d: at most one for each of the %d episodes, or they hide each other; raise --episodes", cfg.Faults, cfg.Episodes))
-	case !slices.Contains(wire.DriverKinds(), cfg.Sandbox):
-		return cli.Usage(fmt.Errorf("--sandbox %s: there are %v", cfg.Sandbox, wire.DriverKinds()))
+	case !slices.Contains(env.Drivers.Kinds(), cfg.Sandbox):
+		return cli.Usage(fmt.Errorf("--sandbox %s: there are %v", cfg.Sandbox, env.Drivers.Kinds()))
 	}
 	if !f.fleet {
 		cfg.Fleet = 0

@@ -88,7 +88,7 @@ func (f *sessionsFlags) soak(ctx context.Context, s *cli.State) error {
 		return cli.Usage(err)
 	}
 	defer func() { _ = bench.Close() }()
-	task, err := bench.FirstTask(ctx)
+	task, err := firstTask(ctx, bench, cfg.Tasks)
 	if err != nil {
 		return err
 	}

@@ -37,15 +37,13 @@ func Leftovers(ctx context.Context, cfg configs.Config) (all []env.Leftover, abs
 			}
 		}
 	}
-	for _, kind := range DriverKinds() {
+	for _, kind := range env.Drivers.Kinds() {
 		d, err := driver(cfg, kind)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		if k, ok := d.(env.LeftoverLister); ok {
-			collect(kind, k)
-		}
+		collect(kind, d)
 	}
 	collect("scratch directories", drivers.Scratch{})
 	collect("set-up cache", setup.Cache{Dir: setup.DefaultCache(), Limit: int64(cfg.Sandbox.SetupCache)})

@@ -195,7 +195,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 			Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: redact.NewKnown(append(r.Agent.Secrets(r.opt.Getenv), redact.Environment(r.opt.Environ)...))},
 		}, pipeline.Deps{
 			Drain: r.opt.Drain, Clock: r.opt.Clock,
-			Source: r.Bench.Source, NewEnv: r.NewEnv, NewPolicy: r.NewPolicy, Verifier: r.Bench, Baseline: r.Baseline,
+			Source: r.Bench.Source, NewEnv: r.NewEnv, NewPolicy: r.Agent.Policy, Verifier: r.Bench, Baseline: r.Baseline,
 			Preflight: r.preflight, Hooks: r.opt.Hooks, Staging: staging, Observer: r.observer(),
 		}, nil
 }
@@ -288,11 +288,6 @@ func (r *Run) NewEnv(ctx context.Context, _ schemas.Job, t schemas.Task) (env.En
 		return nil, err
 	}
 	return r.Bench.NewEnv(ctx, t)
-}
-
-// NewPolicy returns the agent of one job.
-func (r *Run) NewPolicy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
-	return r.Agent.Policy(j, t)
 }
 
 // priceTable returns a name, with a hash, for the prices from which costs are computed; ""

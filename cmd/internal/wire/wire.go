@@ -25,12 +25,6 @@ import (
 	_ "github.com/tracesmith/tracesmith/tools/builtin"
 )
 
-// SourceKinds returns the values of --source.
-func SourceKinds() []string { return env.Sources.Kinds() }
-
-// DriverKinds returns the values of --sandbox.
-func DriverKinds() []string { return env.Drivers.Kinds() }
-
 // Source builds the task source of a configuration.
 func Source(cfg configs.Tasks) (env.Source, error) {
 	return env.Sources.Build(cfg.Source, cfg.With, struct{}{})
@@ -83,10 +77,7 @@ func SelectTasks(ctx context.Context, src env.Source, cfg configs.Tasks) ([]sche
 // hasSelectedLevel reports whether a task has one of the selected levels of difficulty. The level
 // of a task whose difficulty was not measured is "".
 func hasSelectedLevel(t schemas.Task, cfg configs.Tasks) bool {
-	var d schemas.Difficulty
-	if t.Difficulty != nil {
-		d = *t.Difficulty
-	}
+	d := schemas.Value(t.Difficulty)
 	return (len(cfg.Difficulty) == 0 || slices.Contains(cfg.Difficulty, d.Level)) &&
 		(len(cfg.GoldDifficulty) == 0 || slices.Contains(cfg.GoldDifficulty, d.GoldLevel))
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/semaphore"
 
@@ -61,7 +60,7 @@ func (w *Workbench) build(ctx context.Context, host Host) (err error) {
 	if w.Source, err = Source(cfg.Tasks); err != nil {
 		return err
 	}
-	for _, kind := range DriverKinds() {
+	for _, kind := range env.Drivers.Kinds() {
 		if w.drivers[kind], err = driver(cfg, kind); err != nil {
 			return err
 		}
@@ -73,7 +72,7 @@ func (w *Workbench) build(ctx context.Context, host Host) (err error) {
 		w.gradings = semaphore.NewWeighted(int64(cfg.Run.Gradings))
 	}
 	if cfg.Sandbox.Kind != "" && w.drivers[cfg.Sandbox.Kind] == nil {
-		return fmt.Errorf("sandbox.kind: unknown sandbox %q: choose one of %s", cfg.Sandbox.Kind, strings.Join(DriverKinds(), ", "))
+		return fmt.Errorf("sandbox.kind: unknown sandbox %q: choose one of %s", cfg.Sandbox.Kind, strings.Join(env.Drivers.Kinds(), ", "))
 	}
 	if w.scratch, err = drivers.MakeScratch("work"); err != nil {
 		return err
@@ -119,7 +118,7 @@ func (w *Workbench) Reap(ctx context.Context, tasks []schemas.Task) (int, error)
 			continue
 		}
 		seen[d.Name()] = true
-		n, err := d.Reap(ctx)
+		n, err := env.RemoveLeftovers(ctx, d)
 		if err != nil {
 			return total, fmt.Errorf("removing left-over %s sandboxes: %w", d.Name(), err)
 		}
@@ -160,7 +159,7 @@ func (w *Workbench) NewEnvOn(ctx context.Context, d env.Driver, t schemas.Task) 
 	}
 	e, err := env.New(env.Config{
 		Driver: d, Spec: spec, Task: t, Tree: tree, Toolbox: w.Toolbox, Workspace: w.store,
-		NewDebugger: newDebugger, Evaluate: w.evaluate, CommandTimeout: w.cfg.Sandbox.CommandTimeout,
+		NewDebugger: newDebugger, Evaluate: verify.Eval, CommandTimeout: w.cfg.Sandbox.CommandTimeout,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("making the environment of %s: %w", t.InstanceID, err)
@@ -170,10 +169,6 @@ func (w *Workbench) NewEnvOn(ctx context.Context, d env.Driver, t schemas.Task) 
 
 func newDebugger(sb env.Sandbox, t schemas.Task) env.Debugger {
 	return pdb.New(pdb.Config{Sandbox: sb, Workdir: t.Workdir, Entrypoint: cmp.Or(t.DebugEntrypoint, t.Entrypoint)})
-}
-
-func (w *Workbench) evaluate(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Duration) (env.EvalReport, error) {
-	return verify.Eval(ctx, sb, t, limit)
 }
 
 // Verify implements env.Verifier. It grades the patch in a fresh sandbox.
@@ -239,57 +234,4 @@ func (w *Workbench) verifier(ctx context.Context, t schemas.Task, tree env.Tree)
 		return nil, err
 	}
 	return verify.New(verify.Config{Driver: d, Spec: spec, Store: w.store, Timeout: w.cfg.Sandbox.VerifyTimeout}), nil
-}
-
-// FirstTask returns the first selected task of the source.
-func (w *Workbench) FirstTask(ctx context.Context) (schemas.Task, error) {
-	tasks, err := SelectTasks(ctx, w.Source, w.cfg.Tasks)
-	if err != nil {
-		return schemas.Task{}, err
-	}
-	return tasks[0], nil
-}
-
-// ProgramLine finds a line of a task's program at which a debugger can stop: the
-// first statement of the first function outside the tests. Benchmarks use it.
-func (w *Workbench) ProgramLine(ctx context.Context, t schemas.Task) (file string, line int, err error) {
-	tree, err := w.Source.Tree(ctx, t.InstanceID)
-	if err != nil {
-		return "", 0, fmt.Errorf("reading the repository of %s: %w", t.InstanceID, err)
-	}
-	sha, err := w.store.Base(ctx, tree)
-	if err != nil {
-		return "", 0, err
-	}
-	files, err := w.store.Files(ctx, sha)
-	if err != nil {
-		return "", 0, err
-	}
-	for _, f := range files {
-		if !strings.HasSuffix(f.Path, ".py") || strings.Contains(f.Path, "test") {
-			continue
-		}
-		body, _, err := w.store.ReadFile(ctx, sha, f.Path)
-		if err != nil {
-			return "", 0, err
-		}
-		if n := firstStatement(string(body)); n > 0 {
-			return f.Path, n, nil
-		}
-	}
-	return "", 0, fmt.Errorf("task %s has no program line to stop at", t.InstanceID)
-}
-
-// firstStatement returns the number of the first line that follows a one-line def and is
-// a return, an assignment or a condition; 0 if the source has no such line.
-func firstStatement(source string) int {
-	lines := strings.Split(source, "\n")
-	for i := 1; i < len(lines); i++ {
-		text := strings.TrimSpace(lines[i])
-		if strings.HasPrefix(strings.TrimSpace(lines[i-1]), "def ") && strings.HasSuffix(lines[i-1], ":") &&
-			(strings.HasPrefix(text, "return ") || strings.HasPrefix(text, "if ") || strings.Contains(text, " = ")) {
-			return i + 1
-		}
-	}
-	return 0
 }

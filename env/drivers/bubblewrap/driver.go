@@ -110,9 +110,6 @@ func (d *driver) start(ctx context.Context, bwrap string, spec env.SandboxSpec, 
 	}, nil
 }
 
-// Reap implements env.Driver.
-func (d *driver) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
-
 // Leftovers implements env.LeftoverLister. It rarely finds any, because a sandbox ends with its owner.
 func (*driver) Leftovers(ctx context.Context) ([]env.Leftover, error) { return drivers.Orphans(ctx) }
 

@@ -137,7 +137,6 @@ func interpreterDirs(p drivers.Interpreter) []string {
 	return out
 }
 
-// isWithin reports whether p is dir or below it.
 func isWithin(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }

@@ -94,7 +94,6 @@ func (c config) check() error {
 	return errors.Join(wrong...)
 }
 
-// user returns the uid and gid of programs.
 func (c config) user() (uid, gid int, err error) {
 	u, g, pair := strings.Cut(c.User, ":")
 	uid, err = strconv.Atoi(u)

@@ -108,7 +108,7 @@ func TestDockerContainersAreLabeled(t *testing.T) {
 		t.Errorf("labels %v", c.Config.Labels)
 	}
 	// Reap removes the leftovers. This test leaves them alone, because other tests count theirs.
-	left, err := d.(env.LeftoverLister).Leftovers(t.Context())
+	left, err := d.Leftovers(t.Context())
 	if err != nil {
 		t.Error(err)
 	}

@@ -21,11 +21,6 @@ import (
 // creates it again if necessary.
 const maxVolumeAge = 7 * 24 * time.Hour
 
-// Reap implements env.Driver.
-func (d *driver) Reap(ctx context.Context) (int, error) {
-	return env.RemoveLeftovers(ctx, d)
-}
-
 // Leftovers implements env.LeftoverLister. It returns the containers and volumes of dead processes, and old copies that
 // no container uses.
 func (d *driver) Leftovers(ctx context.Context) (_ []env.Leftover, err error) {

@@ -42,7 +42,7 @@ func TestKubernetesRetriesAfterTransientFaults(t *testing.T) {
 			s := kubetest.Start(t)
 			d := kube(t, s, map[string]any{"network_policy": false})
 			// The driver retries only if it has reached the server before, so make one call first.
-			if n, err := d.Reap(t.Context()); n != 0 || err != nil {
+			if n, err := env.RemoveLeftovers(t.Context(), d); n != 0 || err != nil {
 				t.Fatal(n, err)
 			}
 			if c.fault.Verb == "get" {
@@ -297,7 +297,7 @@ func TestKubernetesReap(t *testing.T) {
 	put("ended-elsewhere", other, corev1.PodSucceeded, time.Hour)
 	put("just-ended-elsewhere", other, corev1.PodFailed, time.Minute)
 	put("failed-elsewhere", other, corev1.PodFailed, time.Hour)
-	if n, err := d.Reap(t.Context()); n != 3 || err != nil {
+	if n, err := env.RemoveLeftovers(t.Context(), d); n != 3 || err != nil {
 		t.Errorf("reaped %d, %v", n, err)
 	}
 	var left []string

@@ -10,9 +10,6 @@ import (
 	"github.com/tracesmith/tracesmith/env/drivers"
 )
 
-// Reap implements env.Driver.
-func (d *driver) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
-
 // Leftovers implements env.LeftoverLister. It returns the pods of dead processes of this machine, and pods of other
 // machines that have ended. A running pod of another machine has a live owner or will end soon, because it ends with
 // its owner's stream or at its deadline.

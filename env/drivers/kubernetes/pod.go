@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -66,10 +67,7 @@ func (c config) pod(spec env.SandboxSpec, guestBytes int64) (*corev1.Pod, error)
 }
 
 func (c config) podSpec(spec env.SandboxSpec, guestBytes int64) (*corev1.PodSpec, error) {
-	helper := c.HelperImage
-	if helper == "" {
-		helper = spec.Image
-	}
+	helper := cmp.Or(c.HelperImage, spec.Image)
 	node, err := c.node()
 	if err != nil {
 		return nil, err

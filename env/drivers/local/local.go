@@ -110,9 +110,6 @@ func (d *driver) start(ctx context.Context, spec env.SandboxSpec, python drivers
 	}, nil
 }
 
-// Reap implements env.Driver.
-func (d *driver) Reap(ctx context.Context) (int, error) { return env.RemoveLeftovers(ctx, d) }
-
 // Leftovers implements env.LeftoverLister. It returns the guests and scratch directories whose owner has ended.
 func (*driver) Leftovers(ctx context.Context) ([]env.Leftover, error) {
 	guests, err := drivers.Orphans(ctx)

@@ -100,7 +100,7 @@ func TestReapLocal(t *testing.T) {
 	reap := func(want int) {
 		t.Helper()
 		d := envtest.Driver(t, "local")
-		left, err := d.(env.LeftoverLister).Leftovers(t.Context())
+		left, err := d.Leftovers(t.Context())
 		n := 0
 		for _, l := range left {
 			if l.Kind == "directory" {
@@ -110,7 +110,7 @@ func TestReapLocal(t *testing.T) {
 		if n != want || err != nil {
 			t.Errorf("%d directories are left over, %v; want %d", n, err, want)
 		}
-		if n, err := d.Reap(t.Context()); n < want || err != nil {
+		if n, err := env.RemoveLeftovers(t.Context(), d); n < want || err != nil {
 			t.Errorf("reaped %d, %v; want %d at least", n, err, want)
 		}
 	}
