@@ -135,33 +135,33 @@ func (n Notes) Add(more Notes) {
 // not support; "" is the view's own default.
 type ViewOptions struct {
 	// Mask determines how a view renders turns that must not be trained on.
-	Mask string
+	Mask string `json:"mask,omitempty"`
 	// AllowGold includes steps that come from the gold patch and trains on them.
 	// Without it, every view ends a row before the first such step.
-	AllowGold bool
+	AllowGold bool `json:"allow_gold"`
 	// Phase selects one conversation of episodes that have more than one; "" = all
 	// conversations, in separate rows.
-	Phase string
+	Phase string `json:"phase,omitempty"`
 	// Arguments of calls: object or string.
-	Arguments string
+	Arguments string `json:"arguments,omitempty"`
 	// Thinking: field, inline (in front of the reply's text, in <think> tags) or drop.
-	Thinking string
+	Thinking string `json:"thinking,omitempty"`
 	// ChatTemplate names the chat template that the rows are for. Views write
 	// enable_thinking only if it is set.
-	ChatTemplate string
+	ChatTemplate string `json:"chat_template,omitempty"`
 	// Tools: list or json-string.
-	Tools string
+	Tools string `json:"tools,omitempty"`
 	// ContentNull is the content of a reply that has only calls: empty (""), or omit
 	// to leave out the key.
-	ContentNull string
+	ContentNull string `json:"content_null,omitempty"`
 	// System: keep, drop, or replace with SystemText.
-	System     string
-	SystemText string
+	System     string `json:"system,omitempty"`
+	SystemText string `json:"-"`
 	// Trim: none, or after-resolved to omit the turns after the one that resolved the
 	// task.
-	Trim string
+	Trim string `json:"trim,omitempty"`
 	// Count counts the tokens of a text; nil if no tokenizer is available.
-	Count func(string) int
+	Count func(string) int `json:"-"`
 }
 
 // Values of the options.

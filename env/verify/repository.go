@@ -99,7 +99,6 @@ func readByLayout(file string) bool {
 	return strings.HasSuffix(file, ".py") || slices.Contains(metadataFiles, file)
 }
 
-// helperModules returns the module names of the helpers.
 func (r *repoLayout) helperModules() []string {
 	var out []string
 	for name := range r.helpers {

@@ -138,6 +138,16 @@ func (r testRun) public() Run {
 	return out
 }
 
+// Passed returns the number of tests that passed.
+func (r Run) Passed() (n int) {
+	for _, status := range r.Tests {
+		if status == schemas.StatusPassed {
+			n++
+		}
+	}
+	return n
+}
+
 // StatusOf returns, for each listed id, the worst status of the tests that it names, and their full
 // ids. An id can name several tests (see schemas.TestSpec). An id that names no test of the run is in
 // neither map.

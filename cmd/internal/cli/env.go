@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// envFlags are the flags of tracesmith env.
 type envFlags struct {
 	taskFlags
 	task         string
@@ -142,12 +142,8 @@ func (f *envFlags) config(s *State) (configs.Config, error) {
 	if source, rest, ok := strings.Cut(f.task, "/"); ok && !f.choosesSource() && len(f.files) == 0 {
 		cfg.Tasks.Source, f.task = source, rest
 	}
-	if f.image != "" {
-		cfg.Sandbox.Image = f.image
-	}
-	if f.python != "" {
-		cfg.Sandbox.Python = f.python
-	}
+	cfg.Sandbox.Image = cmp.Or(f.image, cfg.Sandbox.Image)
+	cfg.Sandbox.Python = cmp.Or(f.python, cfg.Sandbox.Python)
 	if f.tools != "" {
 		if cfg.Agent.Tools, err = configs.ParseTools(f.tools); err != nil {
 			return cfg, Usage(fmt.Errorf("--tools: %w", err))

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,9 +22,7 @@ func (m *mcpEnv) listen(ctx context.Context, s *State, address string) error {
 	if err != nil {
 		return Usage(fmt.Errorf("--mcp-listen %s: write HOST:PORT, or :PORT for loopback", address))
 	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
+	host = cmp.Or(host, "127.0.0.1")
 	ln, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return Usage(fmt.Errorf("--mcp-listen: %w", err))

@@ -230,7 +230,6 @@ func resultOf(a answer) *mcp.CallToolResult {
 // unchanged replaces an empty patch.
 const unchanged = "Nothing has been changed."
 
-// verdictLine describes a verdict in one line.
 func verdictLine(v schemas.Verdict) string {
 	word := "Not resolved"
 	if v.Resolved != nil && *v.Resolved {

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
-	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
 )
@@ -103,7 +102,6 @@ var impossibleViews = map[string]string{
 		"SkyRL also reads text: export sft-openai, and set messages_key to messages",
 }
 
-// viewList returns the table of views.
 func viewList() string {
 	var rows [][2]string
 	for _, kind := range sinks.Views.Kinds() {
@@ -220,13 +218,12 @@ func (f *exportFlags) export(ctx context.Context, s *State, view sinks.View, dat
 // selected applies the selection to all episodes. It returns the ids of the selected episodes
 // and the report with its first counts.
 func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (map[string]bool, lint, error) {
-	o := f.options
 	settings, _ := parseSettings(f.settings) // build has checked them
 	rep := lint{
 		Schema: lintSchema, View: f.view, Source: filepath.Base(data.Place), Selection: f.selection,
 		Tokens: lintTokens{Tokenizer: f.tokenizer}, Dropped: map[string]int{}, Notes: map[string]int{},
 		OtherSplits: map[string]int{},
-		Options:     lintOptions{f.splits, o.Mask, o.AllowGold, o.Phase, o.Arguments, o.Thinking, o.ChatTemplate, o.Tools, o.ContentNull, o.System, o.Trim, f.maxTokens, settings},
+		Options:     lintOptions{f.splits, f.options, f.maxTokens, settings},
 		checker:     redact.NewChecker(redact.NewKnown(redact.Environment(s.Environ))),
 		exported:    map[string]bool{},
 	}
@@ -241,13 +238,9 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 			keep[e.Row.EpisodeID] = true
 		}
 	} else {
-		chosen, err := selection.Load(f.selection)
+		result, err := applySelection(ctx, data, f.selection)
 		if err != nil {
-			return nil, rep, Usage(err)
-		}
-		result, err := chosen.Apply(ctx, data.Episodes)
-		if err != nil {
-			return nil, rep, Usage(err)
+			return nil, rep, err
 		}
 		rep.Read, rep.Selection = len(result.Rows), result.Info.Name
 		for _, id := range result.Kept {
@@ -261,7 +254,6 @@ func (f *exportFlags) selected(ctx context.Context, s *State, data *wire.Data) (
 	return keep, rep, nil
 }
 
-// noRows returns the error for an export without rows.
 func (f *exportFlags) noRows(rep lint) error {
 	if rep.secret != nil {
 		return Usage(fmt.Errorf("no row: %d of %d selected episodes are held back: %w", rep.Dropped[heldBack], rep.Selected, rep.secret))
@@ -358,7 +350,6 @@ func (f *exportFlags) write(out *output, rows []sinks.Row, rep *lint) error {
 	return nil
 }
 
-// tokens counts the tokens of texts.
 func (f *exportFlags) tokens(texts []string) int {
 	n := 0
 	for _, text := range texts {

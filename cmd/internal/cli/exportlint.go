@@ -53,17 +53,8 @@ type lint struct {
 }
 
 type lintOptions struct {
-	Splits    []string       `json:"splits"`
-	Mask      string         `json:"mask,omitempty"`
-	AllowGold bool           `json:"allow_gold"`
-	Phase     string         `json:"phase,omitempty"`
-	Arguments string         `json:"arguments,omitempty"`
-	Thinking  string         `json:"thinking,omitempty"`
-	Template  string         `json:"chat_template,omitempty"`
-	Tools     string         `json:"tools,omitempty"`
-	Content   string         `json:"content_null,omitempty"`
-	System    string         `json:"system,omitempty"`
-	Trim      string         `json:"trim,omitempty"`
+	Splits []string `json:"splits"`
+	sinks.ViewOptions
 	MaxTokens int            `json:"max_tokens,omitempty"`
 	Settings  map[string]any `json:"settings,omitempty"`
 }

@@ -27,7 +27,6 @@ func (f *exportFlags) checkSplits() error {
 	return nil
 }
 
-// inSplit reports whether --split names split.
 func (f *exportFlags) inSplit(split string) bool {
 	return slices.Contains(f.splits, split) || slices.Contains(f.splits, allSplits)
 }

@@ -68,7 +68,6 @@ func newFilter(s *State) *cobra.Command {
 	return c
 }
 
-// load returns the recipe that the flags describe.
 func (f *filterFlags) load() (*selection.Recipe, error) {
 	switch {
 	case f.recipe == "" && len(f.exprs) > 0:

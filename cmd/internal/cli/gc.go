@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 )
 
-// gcItem is the report on one leftover.
 type gcItem struct {
 	Kind  string     `json:"kind"`
 	Name  string     `json:"name"`
@@ -112,9 +112,7 @@ func (r *gcReport) cleanMachine(ctx context.Context, s *State, cfg configs.Confi
 
 // cleanUploads removes unfinished uploads, by default those that began at least a day ago.
 func (r *gcReport) cleanUploads(ctx context.Context, s *State, places []string, cfg configs.Config, older time.Duration) {
-	if older == 0 {
-		older = 24 * time.Hour
-	}
+	older = cmp.Or(older, 24*time.Hour)
 	found, err := wire.UnfinishedUploads(ctx, places, cfg)
 	if err != nil {
 		r.Errors = append(r.Errors, err.Error())

@@ -193,8 +193,7 @@ func (f mockFlags) scriptFromEpisodes(c *cobra.Command, s *State) (mock.Script, 
 		if err != nil {
 			return script, Usage(err)
 		}
-		if f.episode == "" || t.Episode.EpisodeID == f.episode || t.Episode.InstanceID == f.episode ||
-			len(f.episode) >= 4 && strings.HasPrefix(t.Episode.EpisodeID, f.episode) {
+		if f.episode == "" || matches(f.episode, t.Episode.EpisodeID, t.Episode.InstanceID) {
 			for _, session := range mock.FromEpisode(t.Episode, t.Steps) {
 				if slices.ContainsFunc(script.Sessions, func(o mock.Session) bool { return o.User == session.User }) {
 					fmt.Fprintf(s.Stderr, "left out: episode %s begins like another one; name one with --episode\n", t.Episode.EpisodeID[:12])

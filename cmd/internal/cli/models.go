@@ -78,7 +78,6 @@ type modelRow struct {
 	Priced   bool   `json:"priced"`
 }
 
-// listConfigured lists the models of a configuration.
 func (f *modelFlags) listConfigured(s *State, cfg configs.Config) error {
 	rows := []modelRow{}
 	add := func(name string, l configs.LLM) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,12 +46,8 @@ none of them out; filter can, by column contamination.`,
 			if to == "" {
 				return Usage(errors.New("say where to publish with --to: a directory or s3://bucket/prefix"))
 			}
-			if name != "" {
-				cfg.Publish.Name = name
-			}
-			if recipe != "" {
-				cfg.Publish.Selection = recipe
-			}
+			cfg.Publish.Name = cmp.Or(name, cfg.Publish.Name)
+			cfg.Publish.Selection = cmp.Or(recipe, cfg.Publish.Selection)
 			if len(hashes) > 0 {
 				cfg.Publish.BenchmarkHashes = hashes
 			}
@@ -150,10 +147,7 @@ func checkDestination(ctx context.Context, cfg configs.Config) error {
 
 // datasetName returns the configured name, or else the last part of the destination.
 func datasetName(p configs.Publish) string {
-	if p.Name != "" {
-		return p.Name
-	}
-	return filepath.Base(p.To)
+	return cmp.Or(p.Name, filepath.Base(p.To))
 }
 
 // publishError adds the exit code to the error of a failed publication. What the user chose,

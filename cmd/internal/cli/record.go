@@ -50,7 +50,6 @@ and answers as they are. tracesmith mock --cassettes DIR plays cassettes back.`,
 	return c
 }
 
-// pathOf returns the path of a base URL.
 func pathOf(base string) string {
 	u, err := url.Parse(base)
 	if err != nil {

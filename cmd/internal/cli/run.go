@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,21 +66,13 @@ func (f *runFlags) config(s *State) (configs.Config, error) {
 	if err != nil {
 		return cfg, err
 	}
-	if f.dir != "" {
-		cfg.Run.Dir = f.dir
-	}
+	cfg.Run.Dir = cmp.Or(f.dir, cfg.Run.Dir)
 	if cfg.Run.Dir == "" {
 		return cfg, Usage(errors.New("the run needs a directory: give --run-dir DIR or set run.dir"))
 	}
-	if f.workers != 0 {
-		cfg.Run.Workers = f.workers
-	}
-	if f.nats != "" {
-		cfg.NATS.URL = f.nats
-	}
-	if f.maxCost != 0 {
-		cfg.Limits.TotalCost = f.maxCost
-	}
+	cfg.Run.Workers = cmp.Or(f.workers, cfg.Run.Workers)
+	cfg.NATS.URL = cmp.Or(f.nats, cfg.NATS.URL)
+	cfg.Limits.TotalCost = cmp.Or(f.maxCost, cfg.Limits.TotalCost)
 	if err := cfg.Validate(); err != nil {
 		return cfg, Usage(err)
 	}

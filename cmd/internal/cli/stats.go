@@ -24,7 +24,6 @@ import (
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
-// isRemote reports whether place is an S3 location.
 func isRemote(place string) bool { return strings.HasPrefix(place, "s3://") }
 
 // dataFlags are the flags of commands that read a dataset or a run.
@@ -166,18 +165,24 @@ func episodeColumns() []string {
 	return names
 }
 
+// applySelection applies a built-in recipe, a recipe file or a selection file.
+func applySelection(ctx context.Context, data *wire.Data, nameOrFile string) (selection.Result, error) {
+	chosen, err := selection.Load(nameOrFile)
+	if err != nil {
+		return selection.Result{}, Usage(err)
+	}
+	result, err := chosen.Apply(ctx, data.Episodes)
+	return result, Usage(err)
+}
+
 // selectedIDs returns the ids of the episodes that a selection keeps; nil if nameOrFile is "".
 func selectedIDs(ctx context.Context, data *wire.Data, nameOrFile string) (map[string]bool, error) {
 	if nameOrFile == "" {
 		return nil, nil
 	}
-	chosen, err := selection.Load(nameOrFile)
+	result, err := applySelection(ctx, data, nameOrFile)
 	if err != nil {
-		return nil, Usage(err)
-	}
-	result, err := chosen.Apply(ctx, data.Episodes)
-	if err != nil {
-		return nil, Usage(err)
+		return nil, err
 	}
 	if len(result.Kept) == 0 {
 		return nil, &Error{Code: ExitUsage, Try: shell("tracesmith", "filter", data.Place, "--recipe", nameOrFile, "--dry-run"), Err: fmt.Errorf("selection %s keeps none of %d episodes", result.Info.Name, len(result.Rows))}

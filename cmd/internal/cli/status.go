@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,9 +32,7 @@ the run, or a minority of the NATS nodes, are down. The figures always add up.`,
 			if err != nil {
 				return err
 			}
-			if nats != "" {
-				cfg.NATS.URL = nats
-			}
+			cfg.NATS.URL = cmp.Or(nats, cfg.NATS.URL)
 			if cfg.NATS.URL == "" && len(args) == 0 {
 				return Usage(errors.New("name a run directory, or a cluster: --nats URL or nats.url"))
 			}

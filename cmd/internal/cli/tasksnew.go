@@ -13,7 +13,6 @@ import (
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/env/tasks/discover"
 	"github.com/tracesmith/tracesmith/env/tasks/scaffold"
-	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -83,7 +82,7 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 			Attempts []discover.Attempt `json:"attempts"`
 			Added    []string           `json:"added,omitempty"`
 			Left     []string           `json:"left,omitempty"`
-		}{"tracesmith.tasks.new/1", created.Dir, created.Task, countPassed(created.Setup.Run), created.Setup.Run.Wall.Seconds(),
+		}{"tracesmith.tasks.new/1", created.Dir, created.Task, created.Setup.Run.Passed(), created.Setup.Run.Wall.Seconds(),
 			created.Setup.Facts, created.Setup.Attempts, created.Setup.Added, created.OmittedFiles})
 	}
 	printCreated(s, created)
@@ -95,16 +94,6 @@ func attemptPrinter(s *State) func(discover.Attempt) {
 	return func(a discover.Attempt) {
 		fmt.Fprintf(s.Stderr, "  Python %s, %s: %s, %.0fs\n", a.Python, clip(cmp.Or(a.Command(), a.Entrypoint), 90), clip(attemptText(a), 160), a.Seconds)
 	}
-}
-
-// countPassed returns the number of tests that passed in a run.
-func countPassed(run verify.Run) (n int) {
-	for _, status := range run.Tests {
-		if status == schemas.StatusPassed {
-			n++
-		}
-	}
-	return n
 }
 
 // newTaskError returns a usage error if no task can be made from the repository or the commit.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,9 +104,7 @@ func (f *splitFlags) run(ctx context.Context, s *State, names []string) error {
 	if err != nil {
 		return err
 	}
-	if f.dir == "" {
-		f.dir = filepath.Dir(names[0])
-	}
+	f.dir = cmp.Or(f.dir, filepath.Dir(names[0]))
 	var groups wire.RepoGroups
 	if f.by == splitByFunction || library != nil {
 		if groups, err = f.repoGroups(ctx, s, entries, library); err != nil {
@@ -244,10 +243,7 @@ func addTask(w *taskfile.Writer, e *taskfile.Entry, split string) error {
 		return err
 	}
 	t := e.Task
-	origin := schemas.Origin{}
-	if t.Origin != nil {
-		origin = *t.Origin
-	}
+	origin := schemas.Value(t.Origin)
 	origin.Split, origin.UpstreamRepo = split, provenance.Upstream(t)
 	t.Origin = &origin
 	if t.Source == "" {

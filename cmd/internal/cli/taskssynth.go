@@ -95,9 +95,7 @@ func (f *synthFlags) run(ctx context.Context, s *State, args []string) error {
 	if f.cfg.Benchmarks, err = readLibrary(f.hashes); err != nil {
 		return err
 	}
-	if f.maxCost != 0 {
-		settings.Limits.TotalCost = f.maxCost
-	}
+	settings.Limits.TotalCost = cmp.Or(f.maxCost, settings.Limits.TotalCost)
 	if err := f.connectModel(ctx, s, settings); err != nil {
 		return err
 	}

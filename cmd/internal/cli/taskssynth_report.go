@@ -38,7 +38,6 @@ func synthProgress(s *State) func(synth.Progress) {
 	}
 }
 
-// synthLine formats the progress in one line.
 func synthLine(p synth.Progress) string {
 	parts := []string{fmt.Sprintf("%d of %d repositories surveyed", p.Surveyed, p.Repos)}
 	if p.SurveyDone < p.SurveyRuns {

@@ -98,7 +98,7 @@ func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err
 	}
 	p.start(tasks, ledger, batch, f.out)
 	result, stopped := batch.Run(ctx, tasks)
-	p.end()
+	p.erase()
 	if err := f.print(s, result, len(tasks)); err != nil {
 		return err
 	}
@@ -246,5 +246,3 @@ func (p *verifyProgress) done(t schemas.Task, r check.Report, err error) {
 func (p *verifyProgress) draw() {
 	p.show("  %d/%d checked, %d not sound, %d running, %s", p.finished, p.total, p.unsound, p.running, time.Since(p.started).Round(time.Second))
 }
-
-func (p *verifyProgress) end() { p.erase() }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,9 +51,7 @@ func (f *workerFlags) run(ctx context.Context, s *State) error {
 	if err != nil {
 		return err
 	}
-	if f.nats != "" {
-		cfg.NATS.URL = f.nats
-	}
+	cfg.NATS.URL = cmp.Or(f.nats, cfg.NATS.URL)
 	switch {
 	case cfg.NATS.URL == "":
 		return Usage(errors.New("a worker needs a cluster: give --nats URL or set nats.url"))

@@ -97,7 +97,6 @@ func OpenStaging(ctx context.Context, dir string, cfg configs.S3) (sinks.Store, 
 	return OpenStore(ctx, info.Staging, cfg)
 }
 
-// isRun reports whether place is a run directory.
 func isRun(place string) bool {
 	_, err := os.Stat(filepath.Join(strings.TrimPrefix(place, "file://"), "run.json"))
 	return err == nil

@@ -231,7 +231,7 @@ func comments(made CreatedTask, fix scaffold.Fix) map[string]string {
 	c := map[string]string{
 		"":      "Written by tracesmith tasks new. Check the instructions: the agent reads them.",
 		"setup": "Found by trying, " + found.Why + ". The commands run once, with network access.",
-		"entrypoint": fmt.Sprintf("Tests that passed with it: %d. Attempts: %d.", countPassed(found.Run), len(found.Attempts)) +
+		"entrypoint": fmt.Sprintf("Tests that passed with it: %d. Attempts: %d.", found.Run.Passed(), len(found.Attempts)) +
 			prefixed("\nEvidence: ", layout),
 		"python":  "Interpreter of this machine, Python " + found.Python.Version + ": change the path on another machine." + prefixed("\nThe repository allows ", python),
 		"repo":    "From the remote origin of the checkout, or its name.",
@@ -259,13 +259,4 @@ func prefixed(prefix string, list []string) string {
 		return ""
 	}
 	return prefix + strings.Join(list[:min(len(list), 6)], "; ")
-}
-
-func countPassed(run verify.Run) (n int) {
-	for _, s := range run.Tests {
-		if s == schemas.StatusPassed {
-			n++
-		}
-	}
-	return n
 }

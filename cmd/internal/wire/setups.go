@@ -63,7 +63,7 @@ func (w *Workbench) FindSetup(ctx context.Context, r synth.Repo, record string, 
 	}
 	if err == nil {
 		out.Python, out.Version, out.Setup, out.Entrypoint = found.Task.Python, found.Python.Version, found.Task.Setup, found.Task.Entrypoint
-		out.Evidence, out.Tests, out.Suite, out.Added = found.Why, countPassed(found.Run), found.Run.Wall.Seconds(), map[string]string{}
+		out.Evidence, out.Tests, out.Suite, out.Added = found.Why, found.Run.Passed(), found.Run.Wall.Seconds(), map[string]string{}
 	}
 	for _, file := range found.Added {
 		data, _, _, err := found.Tree.File(file)
