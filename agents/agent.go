@@ -31,7 +31,6 @@ type Transcript struct {
 	Phase string       // name of the current conversation, see Phased
 	Tools []schemas.ToolSchema
 	Steps []schemas.Step // the steps of all conversations
-	Seed  int64
 	// Reply is the reply whose calls are being answered. Steps might not contain it yet.
 	Reply *schemas.Reply
 }

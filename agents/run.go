@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 		Config:     cfg,
 		policy:     PhasedOf(cfg.Policy),
 		parent:     ctx,
-		transcript: Transcript{Task: cfg.Task, Seed: cfg.Job.Seed},
+		transcript: Transcript{Task: cfg.Task},
 		result:     Result{Agent: cfg.Policy.Info(), Started: cfg.Clock().UTC()},
 	}
 	if cfg.Limits.Wall > 0 {
@@ -189,9 +190,7 @@ func (r *run) turn(ctx context.Context) (string, error) {
 func fillDefaults(reply *schemas.Reply, turn int) {
 	for i := range reply.Calls {
 		c := &reply.Calls[i]
-		if c.ID == "" {
-			c.ID = fmt.Sprintf("call_%d_%d", turn, i)
-		}
+		c.ID = cmp.Or(c.ID, fmt.Sprintf("call_%d_%d", turn, i))
 		if len(c.Arguments) == 0 {
 			c.Arguments = []byte("{}")
 		}

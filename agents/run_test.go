@@ -99,7 +99,7 @@ func TestPolicySeesOnlyWhatAModelSees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(raw), "GOLD") || strings.Contains(string(raw), "uncut") || seen.Seed != 7 || len(seen.Tools) != 1 {
+	if strings.Contains(string(raw), "GOLD") || strings.Contains(string(raw), "uncut") || len(seen.Tools) != 1 {
 		t.Errorf("transcript %s", raw)
 	}
 	if res.Steps[2].Observation.FullText != "uncut" {

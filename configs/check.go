@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -100,10 +101,7 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 
 func (c *checker) walkStruct(n *yaml.Node, t reflect.Type, path string) {
 	if n.Kind != yaml.MappingNode {
-		where := path
-		if where == "" {
-			where = "the document"
-		}
+		where := cmp.Or(path, "the document")
 		c.report(n, "%s must be a block of settings", where)
 		return
 	}

@@ -32,7 +32,6 @@ type Source struct {
 	inline bool // a single setting, for which messages need no line number
 }
 
-// place returns the source and line for messages.
 func (s Source) place(line int) string {
 	if s.inline || line < 1 {
 		return s.Name

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -72,15 +73,9 @@ func (s MCPServer) withDefaults(id string) MCPServer {
 		prefix := id + "__"
 		s.Prefix = &prefix
 	}
-	if s.Timeout == 0 {
-		s.Timeout = time.Minute
-	}
-	if s.StartTimeout == 0 {
-		s.StartTimeout = 30 * time.Second
-	}
-	if s.Scope == "" {
-		s.Scope = "run"
-	}
+	s.Timeout = cmp.Or(s.Timeout, time.Minute)
+	s.StartTimeout = cmp.Or(s.StartTimeout, 30*time.Second)
+	s.Scope = cmp.Or(s.Scope, "run")
 	return s
 }
 

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -77,18 +78,10 @@ func (l LLM) AllEndpoints() []LLMEndpoint {
 	out := slices.Clone(l.Endpoints)
 	for i := range out {
 		e := &out[i]
-		if e.APIKey == "" {
-			e.APIKey = l.APIKey
-		}
-		if e.RPM == 0 {
-			e.RPM = l.RPM
-		}
-		if e.TPM == 0 {
-			e.TPM = l.TPM
-		}
-		if e.Parallel == 0 {
-			e.Parallel = l.Parallel
-		}
+		e.APIKey = cmp.Or(e.APIKey, l.APIKey)
+		e.RPM = cmp.Or(e.RPM, l.RPM)
+		e.TPM = cmp.Or(e.TPM, l.TPM)
+		e.Parallel = cmp.Or(e.Parallel, l.Parallel)
 	}
 	return out
 }
@@ -104,9 +97,7 @@ func decodeModels(doc map[string]any) (LLM, Models, error) {
 		if err != nil {
 			return LLM{}, nil, fmt.Errorf("models.%s: %w", name, err)
 		}
-		if m.Model == "" {
-			m.Model = name
-		}
+		m.Model = cmp.Or(m.Model, name)
 		if models == nil {
 			models = Models{}
 		}

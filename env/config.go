@@ -1,6 +1,7 @@
 package env
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -68,18 +69,10 @@ func (c Config) validate() error {
 // the task what tools must not see.
 func (c Config) withDefaults() Config {
 	c.Task = c.Task.Public()
-	if c.Task.Workdir == "" {
-		c.Task.Workdir = schemas.DefaultWorkdir
-	}
-	if c.Spec.Workdir == "" {
-		c.Spec.Workdir = c.Task.Workdir
-	}
-	if c.Spec.Image == "" {
-		c.Spec.Image = c.Task.Image
-	}
-	if c.Spec.Python == "" {
-		c.Spec.Python = c.Task.Python
-	}
+	c.Task.Workdir = cmp.Or(c.Task.Workdir, schemas.DefaultWorkdir)
+	c.Spec.Workdir = cmp.Or(c.Spec.Workdir, c.Task.Workdir)
+	c.Spec.Image = cmp.Or(c.Spec.Image, c.Task.Image)
+	c.Spec.Python = cmp.Or(c.Spec.Python, c.Task.Python)
 	if c.CommandTimeout <= 0 {
 		c.CommandTimeout = DefaultToolTimeout
 	}

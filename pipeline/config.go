@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,21 +82,11 @@ type Deps struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Attempts == 0 {
-		c.Attempts = 1
-	}
-	if c.Workers == 0 {
-		c.Workers = 1
-	}
-	if c.RetryDelay == 0 {
-		c.RetryDelay = 5 * time.Second
-	}
-	if c.Lease == 0 {
-		c.Lease = time.Minute
-	}
-	if c.StagePatience == 0 {
-		c.StagePatience = 10 * time.Minute
-	}
+	c.Attempts = cmp.Or(c.Attempts, 1)
+	c.Workers = cmp.Or(c.Workers, 1)
+	c.RetryDelay = cmp.Or(c.RetryDelay, 5*time.Second)
+	c.Lease = cmp.Or(c.Lease, time.Minute)
+	c.StagePatience = cmp.Or(c.StagePatience, 10*time.Minute)
 	return c
 }
 
@@ -131,9 +122,7 @@ func (d Deps) withDefaults() Deps {
 	if d.Clock == nil {
 		d.Clock = time.Now
 	}
-	if d.Log == nil {
-		d.Log = slog.New(slog.DiscardHandler)
-	}
+	d.Log = cmp.Or(d.Log, slog.New(slog.DiscardHandler))
 	if d.Preflight == nil {
 		d.Preflight = func(context.Context) error { return nil }
 	}

@@ -24,13 +24,11 @@ type rollout struct {
 	Replayed int             `json:"replayed"` // how many of the first steps were replayed
 }
 
-// callEntry is the entry kindCall.
 type callEntry struct {
 	Worst  float64          `json:"worst"`            // worst-case cost in USD
 	Before *schemas.Payment `json:"before,omitempty"` // of the previous call, if no other entry has it
 }
 
-// replyEntry is the entry kindReply.
 type replyEntry struct {
 	Turn  int              `json:"turn"`
 	Reply schemas.Reply    `json:"reply"`

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strings"
@@ -90,10 +91,7 @@ func newTableDoc[T any](name, about, key string, sections []section) TableDoc {
 			if ft.Kind() == reflect.Pointer {
 				ft = ft.Elem()
 			}
-			since := c.since
-			if since == "" {
-				since = "1.0.0"
-			}
+			since := cmp.Or(c.since, "1.0.0")
 			t.Columns = append(t.Columns, Column{
 				Name: c.name, Type: columnTypes[ft], Required: option == "required", Unit: c.unit, Meaning: c.meaning, Source: c.source,
 				Since: since, Group: s.heading,

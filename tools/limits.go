@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -28,9 +29,7 @@ func Fit(o schemas.Observation, more string) schemas.Observation {
 	if len(o.Text) <= MaxText {
 		return o
 	}
-	if more == "" {
-		more = defaultMore
-	}
+	more = cmp.Or(more, defaultMore)
 	o.Truncated = true
 	o.FullText = cut(o.Text, MaxFullText, o.FullBytes, "")
 	o.Text = cut(o.Text, MaxText, o.FullBytes, "; "+more)

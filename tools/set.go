@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,16 +142,11 @@ func (e entry) guard(during string, run func() (schemas.Observation, error)) (o 
 	}()
 	o, err = run()
 	if err == nil {
-		if o.Source == "" {
-			o.Source = e.name
-		}
+		o.Source = cmp.Or(o.Source, e.name)
 		return Fit(o, e.more), nil
 	}
 	if user, ok := errors.AsType[*UserError](err); ok {
-		class := user.Class
-		if class == "" {
-			class = schemas.ErrUserError
-		}
+		class := cmp.Or(user.Class, schemas.ErrUserError)
 		return Fit(mistake(e.name, class, user.Text), ""), nil
 	}
 	switch {

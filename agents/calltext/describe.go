@@ -1,6 +1,7 @@
 package calltext
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -45,9 +46,7 @@ func describe(a jsonschema.Argument) string {
 	if a.Items != "" {
 		kind += " of " + a.Items
 	}
-	if kind == "" {
-		kind = "any"
-	}
+	kind = cmp.Or(kind, "any")
 	if !a.Required {
 		kind += ", optional"
 	}

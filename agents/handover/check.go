@@ -129,10 +129,7 @@ func (c checker) visible(i int) string {
 	text, prompt := schemas.Plain(c.steps[i].Observation.Text), c.prompt
 	for _, s := range c.steps[i+1:] {
 		if s.Reply != nil {
-			prompt = schemas.ContextOp{}
-			if s.Reply.Context != nil {
-				prompt = *s.Reply.Context
-			}
+			prompt = schemas.Value(s.Reply.Context)
 			break
 		}
 	}

@@ -68,7 +68,6 @@ func (l *messageList) addUser(text string) {
 	l.out = append(l.out, llms.Message{Role: "user", Content: text})
 }
 
-// addTurn adds a step of a turn.
 func (l *messageList) addTurn(s *schemas.Step) {
 	if !l.hasTurns {
 		l.hasTurns = true

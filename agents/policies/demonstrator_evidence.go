@@ -50,7 +50,6 @@ func newEvidence(t *agents.Transcript) *evidence {
 	return e
 }
 
-// add adds the observation of a step.
 func (e *evidence) add(step schemas.Step) {
 	if step.Observation == nil {
 		return

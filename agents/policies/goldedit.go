@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,10 +88,7 @@ func firstCode(f goldFile, op gitdiff.LineOp) (int, bool) {
 type goldFile struct{ *gitdiff.File }
 
 func (f goldFile) name() string {
-	if f.NewName != "" {
-		return f.NewName
-	}
-	return f.OldName
+	return cmp.Or(f.NewName, f.OldName)
 }
 
 func parsePatch(patch string) ([]goldFile, error) {
@@ -226,7 +224,6 @@ func finalNewline(f goldFile) []schemas.ToolCall {
 	return []schemas.ToolCall{shell("truncate -s -1 -- " + shellwords.Quote(f.NewName))}
 }
 
-// splitHunk returns the changes of a hunk in order.
 func splitHunk(h *gitdiff.TextFragment) []change {
 	var out []change
 	n, open := int(h.OldPosition), false

@@ -83,7 +83,6 @@ func (r *react) Prompts(t *agents.Transcript) (system, problem string, err error
 	return r.prompts.Opening(r.opening, r.model(), t.Task, t.Tools)
 }
 
-// model describes the model for prompts.
 func (r *react) model() prompts.Model {
 	return prompts.Model{Name: r.client.Model(), ContextLimit: llms.TraitsOf(r.client).ContextLimit}
 }

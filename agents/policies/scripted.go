@@ -123,7 +123,6 @@ func (s *scripted) Next(_ context.Context, t *agents.Transcript) (schemas.Reply,
 	return r, nil
 }
 
-// countTurns returns the number of turns in a transcript.
 func countTurns(t *agents.Transcript) int {
 	n := 0
 	for _, s := range t.Steps {

@@ -137,7 +137,6 @@ func (c SeekerConfig) check(offered []schemas.ToolSchema) error {
 	return nil
 }
 
-// pickTools returns the tools with the given names.
 func pickTools(offered []schemas.ToolSchema, names []string) ([]schemas.ToolSchema, error) {
 	var out []schemas.ToolSchema
 	for _, name := range names {
@@ -197,7 +196,6 @@ type spending struct {
 	solveReplies int // replies of the solver
 }
 
-// isUsedUp reports whether the seeker's budget is used up.
 func (s *seeker) isUsedUp(b spending) bool {
 	return s.cfg.SeekSteps > 0 && b.seekReplies >= s.cfg.SeekSteps || s.cfg.SeekTokens > 0 && b.tokens >= s.cfg.SeekTokens
 }
@@ -229,10 +227,7 @@ func (s *seeker) callTokens(before []schemas.Step, r *schemas.Reply) int64 {
 	if r.Usage != nil {
 		return r.Usage.Prompt + r.Usage.Completion
 	}
-	var op schemas.ContextOp
-	if r.Context != nil {
-		op = *r.Context
-	}
+	op := schemas.Value(r.Context)
 	reply := llms.Message{Content: r.Message, ToolCalls: r.Calls}
 	return int64(tokens.For(s.seek.info.Model).Prompt(llms.Request{Messages: append(history.Messages(before, op), reply)}))
 }

@@ -98,7 +98,6 @@ func cut(text []rune, n int, where string) (string, error) {
 	return "", fmt.Errorf("trim_message: %q is not a place: write start, middle or end", where)
 }
 
-// steps lists the numbers of steps, as in "step 3" or "steps 3, 5".
 func steps(numbers []int) string {
 	var out []string
 	for _, n := range numbers {

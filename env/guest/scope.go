@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -43,9 +44,7 @@ const (
 func (sc *scope) recordHit(limit string) (repeated bool) {
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
-	if sc.limit == "" {
-		sc.limit = limit
-	}
+	sc.limit = cmp.Or(sc.limit, limit)
 	now := time.Now()
 	if now.Sub(sc.lastHit) > hitInterval {
 		sc.repeats = 0

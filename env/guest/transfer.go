@@ -126,7 +126,6 @@ func (ts *transfers) keep(data []byte) (uint64, error) {
 	return id, err
 }
 
-// take removes a transfer and returns it.
 func (ts *transfers) take(id uint64) (*transfer, error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

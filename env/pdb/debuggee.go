@@ -23,7 +23,6 @@ func newDebuggee(cfg Config) *debuggee {
 	return &debuggee{cfg: cfg, entrypoint: cfg.Entrypoint, lastStarted: cfg.Entrypoint, breakpoints: registry{root: cfg.Workdir}}
 }
 
-// running reports whether the program is running.
 func (d *debuggee) running() bool { return d.session != nil && !d.session.ended }
 
 // end closes the session, if there is one.

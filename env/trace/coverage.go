@@ -18,12 +18,6 @@ const maxLine = 1 << 20
 // Lines maps files of the workspace to sorted line numbers.
 type Lines map[string][]int
 
-// Has reports whether l contains one of the lines first to last of file.
-func (l Lines) Has(file string, first, last int) bool {
-	i, _ := slices.BinarySearch(l[file], first)
-	return i < len(l[file]) && l[file][i] <= last
-}
-
 // Coverage has the lines that each test of a run executed.
 type Coverage struct {
 	Tests map[string]Lines // by test id, including the fixtures of the test

@@ -36,7 +36,6 @@ func newProbe(config map[string]any) *verify.Probe {
 	return &verify.Probe{Source: probeSource, Config: config, Limit: maxOutput}
 }
 
-// runProbe runs the tests with the probe of variant.
 func runProbe(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, variant verify.Variant) (verify.Run, error) {
 	run, err := r.Observe(ctx, t, tree, patch, variant)
 	if err != nil {

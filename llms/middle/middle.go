@@ -92,17 +92,9 @@ type RetryConfig struct {
 }
 
 func (c RetryConfig) withDefaults() RetryConfig {
-	if c.MaxTries == 0 {
-		c.MaxTries = 6
-	}
-	if c.MaxElapsed == 0 {
-		c.MaxElapsed = 10 * time.Minute
-	}
-	if c.Initial == 0 {
-		c.Initial = time.Second
-	}
-	if c.MaxInterval == 0 {
-		c.MaxInterval = time.Minute
-	}
+	c.MaxTries = cmp.Or(c.MaxTries, 6)
+	c.MaxElapsed = cmp.Or(c.MaxElapsed, 10*time.Minute)
+	c.Initial = cmp.Or(c.Initial, time.Second)
+	c.MaxInterval = cmp.Or(c.MaxInterval, time.Minute)
 	return c
 }

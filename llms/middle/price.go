@@ -1,6 +1,7 @@
 package middle
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 
@@ -58,12 +59,8 @@ func (p Price) withRates(rates llms.CacheRates) Price {
 	if p.CacheWrite1h == nil { // at least the price of a write for a shorter time
 		p.CacheWrite1h = new(max(p.Input*rates.WriteHour, valueOr(p.CacheWrite, p.Input*rates.Write)))
 	}
-	if p.Cached == nil {
-		p.Cached = new(p.Input * rates.Read)
-	}
-	if p.CacheWrite == nil {
-		p.CacheWrite = new(p.Input * rates.Write)
-	}
+	p.Cached = cmp.Or(p.Cached, new(p.Input*rates.Read))
+	p.CacheWrite = cmp.Or(p.CacheWrite, new(p.Input*rates.Write))
 	return p
 }
 

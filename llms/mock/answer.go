@@ -302,7 +302,6 @@ func (h *Handler) logOverLimit(ex Exchange, req conversation) {
 	h.addToLog(&ex)
 }
 
-// addToLog adds an exchange to the log.
 func (h *Handler) addToLog(ex *Exchange) {
 	h.log = append(h.log, ex)
 	if ex.SessionID != "" {

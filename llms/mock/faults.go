@@ -156,7 +156,6 @@ func (f Fault) resolve(req conversation) Fault {
 
 const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-// name returns the name of the fault in the log.
 func (f Fault) name() string {
 	switch {
 	case f.Kind != "":

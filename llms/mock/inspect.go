@@ -1,6 +1,7 @@
 package mock
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -55,10 +56,7 @@ func (h *Handler) Totals() Totals {
 			t.Faults[ex.Fault]++
 		}
 		t.add(ex)
-		name := ex.SessionID
-		if name == "" {
-			name = fmt.Sprintf("#%d", ex.Session)
-		}
+		name := cmp.Or(ex.SessionID, fmt.Sprintf("#%d", ex.Session))
 		for key, in := range map[string]map[string]Tally{name: t.BySession, ex.Model: t.ByModel} {
 			tally := in[key]
 			tally.add(ex)

@@ -26,7 +26,6 @@ type keptPrefix struct {
 // lookBack is the number of blocks before a mark in which the cache searches for a kept prefix.
 const lookBack = 20
 
-// promptBlock is one block of a prompt.
 type promptBlock struct {
 	tokens int64
 	prefix [32]byte      // hash of the prompt up to this block

@@ -24,7 +24,6 @@ type templateData struct {
 	Messages       []textMessage
 }
 
-// textMessage is one message as plain text.
 type textMessage struct{ Role, Text, ID string }
 
 func newTemplateData(ex Exchange, messages []textMessage) templateData {

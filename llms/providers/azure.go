@@ -4,6 +4,7 @@ package providers
 // or with tokens of Entra ID (entra.go).
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -65,10 +66,7 @@ func NewAzure(cfg AzureConfig, deps llms.Deps) (*Azure, error) {
 			return nil, fmt.Errorf("scope: %w", err)
 		}
 	}
-	deployment := cfg.Deployment
-	if deployment == "" {
-		deployment = cfg.Model
-	}
+	deployment := cmp.Or(cfg.Deployment, cfg.Model)
 	sdk := openai.DefaultAzureConfig(e.key, e.base)
 	sdk.APIVersion = cfg.APIVersion
 	sdk.AzureModelMapperFunc = func(string) string { return url.PathEscape(deployment) }

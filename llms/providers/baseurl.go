@@ -105,7 +105,6 @@ func (e *endpoint) hasEndpoint(ctx context.Context, method, address string) bool
 	}
 }
 
-// listsModels reports whether an answer is a list of models.
 func listsModels(raw []byte) bool {
 	var list []json.RawMessage
 	var object struct {

@@ -95,7 +95,6 @@ func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 	return "", &llms.Error{Class: llms.ClassUnreachable, Message: clip(fmt.Sprintf("Entra ID issued no token: %v", rootCause(err)))}
 }
 
-// mask replaces the token in s.
 func (t *tokens) mask(s string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -113,9 +113,7 @@ func statusError(status int, h http.Header, raw []byte) *llms.Error {
 	if e.Class == "" || e.Class == llms.ClassBadRequest {
 		e.Class = classByMessage(status, message, e.Class)
 	}
-	if e.Class == "" {
-		e.Class = classByStatus(status)
-	}
+	e.Class = cmp.Or(e.Class, classByStatus(status))
 	if e.Class == llms.ClassContext && e.ContextLimit == 0 {
 		e.ContextLimit, _ = tooLong(message)
 	}

@@ -71,9 +71,7 @@ func decodeReply(raw []byte, history []llms.Message, hour bool) (schemas.Reply, 
 		return schemas.Reply{}, brokenBody(raw, err)
 	}
 	content, thinking, typed := contentText(m.Content)
-	if content == "" {
-		content = m.Refusal
-	}
+	content = cmp.Or(content, m.Refusal)
 	reply := schemas.Reply{
 		Message:      content,
 		Reasoning:    firstText(m.ReasoningContent, m.Reasoning, thinking, detailsText(m.ReasoningDetails)),

@@ -121,7 +121,6 @@ func (c *Counter) count(s string) (n int) {
 	return n
 }
 
-// pieceEnd returns the end of the first piece of s.
 func pieceEnd(s string) int {
 	if len(s) <= maxPiece {
 		return len(s)

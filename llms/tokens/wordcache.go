@@ -39,7 +39,6 @@ func (w *wordCache) hash(s string, n int) uint64 {
 	return x ^ x>>29
 }
 
-// get returns the count of the word with the hash, if it is cached.
 func (w *wordCache) get(hash uint64) (int, bool) {
 	row := &w.rows[hash%(1<<rowBits)]
 	for i := range row {

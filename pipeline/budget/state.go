@@ -102,7 +102,6 @@ func (d *draft) total(key string) (closedTotal, error) {
 	return v, err
 }
 
-// limits returns the limit of the run and that of a task.
 func (d *draft) limits(task string) (runLimit, taskLimit limit, err error) {
 	runLimit, taskLimit = limit{max: d.Limit, spent: d.Closed}, limit{max: d.TaskLimit}
 	if d.TaskLimit > 0 {

@@ -20,7 +20,6 @@ type BudgetStore struct {
 	kv     jetstream.KeyValue
 }
 
-// stateKey is the key of the state.
 const stateKey = "page"
 
 // headerRoom is the number of bytes kept free for the headers of a message.

@@ -42,26 +42,16 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	set := func(d *time.Duration, v time.Duration) {
-		if *d == 0 {
-			*d = v
-		}
+		*d = cmp.Or(*d, v)
 	}
 	set(&o.AckWait, time.Minute)
 	set(&o.Heartbeat, min(15*time.Second, o.AckWait/4))
 	set(&o.Reconcile, time.Minute)
 	set(&o.CallTimeout, 5*time.Second)
-	if o.Concurrency == 0 {
-		o.Concurrency = 16
-	}
-	if o.MaxDeliver == 0 {
-		o.MaxDeliver = 4
-	}
-	if o.MinFree == 0 {
-		o.MinFree = 512 << 20
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Concurrency = cmp.Or(o.Concurrency, 16)
+	o.MaxDeliver = cmp.Or(o.MaxDeliver, 4)
+	o.MinFree = cmp.Or(o.MinFree, 512<<20)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }
 

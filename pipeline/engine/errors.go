@@ -23,10 +23,7 @@ type LockedError struct {
 }
 
 func (e *LockedError) Error() string {
-	holder := e.Holder
-	if holder == "" {
-		holder = "another process"
-	}
+	holder := cmp.Or(e.Holder, "another process")
 	return fmt.Sprintf("%s %s is in use by %s", cmp.Or(e.What, "run directory"), e.Dir, holder)
 }
 

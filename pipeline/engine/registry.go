@@ -4,6 +4,7 @@ package engine
 // lease of its coordinator. The state of jobs is not here, but in their records.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,9 +42,6 @@ const (
 	Stopped   Phase = "stopped"   // resumable
 	Completed Phase = "completed" // every job is done or dead
 )
-
-// Over reports whether workers must not work on the run.
-func (p Phase) Over() bool { return p == Stopping || p == Stopped || p == Completed }
 
 // RunEntry is a coordinator's entry about its run.
 type RunEntry struct {
@@ -229,9 +227,7 @@ func (c *Conn) LeaseRun(ctx context.Context, r RunEntry) (*CoordinatorLease, err
 		if err != nil {
 			return nil, err
 		}
-		if first == 0 {
-			first = old.Revision
-		}
+		first = cmp.Or(first, old.Revision)
 		vacant := !ok || old.Phase == Stopped || old.Phase == Completed || old.Host == r.Host && old.Dir == r.Dir && old.Key == r.Key && r.Key != ""
 		if vacant || time.Since(start) > max(10*registryBeat, r.Lease) {
 			l.entry = r

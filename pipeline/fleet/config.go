@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tracesmith/tracesmith/pipeline"
@@ -21,12 +22,8 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Poll == 0 {
-		c.Poll = 2 * time.Second
-	}
-	if c.InFlight == 0 {
-		c.InFlight = 1 << 16
-	}
+	c.Poll = cmp.Or(c.Poll, 2*time.Second)
+	c.InFlight = cmp.Or(c.InFlight, 1<<16)
 	return c
 }
 

@@ -142,7 +142,6 @@ func parseATIF(name string, raw []byte) (*record, error) {
 	return r, nil
 }
 
-// addTo adds the step to the conversation.
 func (s *atifStep) addTo(b *builder) error {
 	text, err := contentText(s.Message)
 	if err != nil {

@@ -131,7 +131,6 @@ func (m *chatMessage) reply(b *builder, text string) schemas.Reply {
 	return r
 }
 
-// addAnswer adds the message as the answer to a call.
 func (m *chatMessage) addAnswer(b *builder, text string) {
 	id := m.ToolCallID
 	if id == "" && len(m.ToolCallIDs) > 0 {

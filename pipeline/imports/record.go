@@ -49,7 +49,6 @@ func nonEmpty(s string) *string {
 	return &s
 }
 
-// times returns the known times of steps.
 func times(steps []schemas.Step) []time.Time {
 	var out []time.Time
 	for _, s := range steps {

@@ -2,6 +2,7 @@ package imports
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -92,7 +93,6 @@ func (b *builder) answer(id, text string) *schemas.Observation {
 	return b.observe(&b.steps[at], text)
 }
 
-// observe sets the observation of a step.
 func (b *builder) observe(s *schemas.Step, text string) *schemas.Observation {
 	s.Observation = &schemas.Observation{Source: "env", Text: text, FullBytes: int64(len(text))}
 	switch {
@@ -150,9 +150,7 @@ func call(id, name string, arguments json.RawMessage) schemas.ToolCall {
 
 // callID returns the ID of a call in the file, or a generated one if that is missing or not unique.
 func (b *builder) callID(given string, index int) string {
-	if given == "" {
-		given = fmt.Sprintf("call_%d_%d", b.turn, index)
-	}
+	given = cmp.Or(given, fmt.Sprintf("call_%d_%d", b.turn, index))
 	if b.seen[given] {
 		given = fmt.Sprintf("%s#%d_%d", given, b.turn, index)
 	}

@@ -114,10 +114,7 @@ func (n *normaliser) agent(e *schemas.EpisodeRow) error {
 	if a.Parent != "" {
 		e.BranchTurn = new(int32(0))
 	}
-	e.Model = a.Model
-	if e.Model == "" {
-		e.Model = "none"
-	}
+	e.Model = cmp.Or(a.Model, "none")
 	for _, p := range a.Phases {
 		e.Phases, e.PhaseModels = append(e.Phases, p.Name), append(e.PhaseModels, cmp.Or(p.Model, e.Model))
 	}
@@ -154,9 +151,7 @@ func (n *normaliser) agent(e *schemas.EpisodeRow) error {
 func (n *normaliser) verdict(e *schemas.EpisodeRow) {
 	v := n.ep.Verdict
 	e.Resolved, e.VerifyStatus, e.VerifyMethod = v.Resolved, v.Status, nonZero(v.Method)
-	if e.VerifyStatus == "" {
-		e.VerifyStatus = schemas.VerifyNotRun
-	}
+	e.VerifyStatus = cmp.Or(e.VerifyStatus, schemas.VerifyNotRun)
 	if v.Log != "" {
 		e.VerifyLogSHA256 = new(n.blob(n.text(v.Log), "text/plain"))
 	}

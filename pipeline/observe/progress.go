@@ -51,7 +51,6 @@ func (p *progress) countFinished(j schemas.Job, e Episode) {
 	}
 }
 
-// episodeLine returns the line of a finished job.
 func (p *progress) episodeLine(j schemas.Job, e Episode) string {
 	total := ""
 	if p.start.ToDo > 0 {

@@ -45,7 +45,6 @@ type AuditReport struct {
 	Findings []Finding `json:"findings"` // sorted by object
 }
 
-// audit is one audit in progress.
 type audit struct {
 	store      sinks.Store
 	sizes      map[string]int64 // every object of the store

@@ -128,7 +128,6 @@ func (c *contaminationCheck) report() Contamination {
 	return r
 }
 
-// keys returns the set of keys of a map.
 func keys[V any](m map[string]V) map[string]bool {
 	out := map[string]bool{}
 	for k := range m {
@@ -210,7 +209,6 @@ func (t TestFound) cell() string {
 	return fmt.Sprintf("%d / %d", t.Tasks, t.Episodes)
 }
 
-// file returns the report as a file of the version.
 func (r Contamination) file() (textFile, error) {
 	raw, err := schemas.CanonicalJSON(r)
 	return textFile{contaminationPath, raw}, err

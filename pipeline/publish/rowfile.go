@@ -47,7 +47,6 @@ func (r *rowFile) put(e schemas.EpisodeRow) (span, error) {
 	return s, nil
 }
 
-// get reads a row.
 func (r *rowFile) get(s span) (e schemas.EpisodeRow, err error) {
 	raw := make([]byte, s.size)
 	if _, err = r.file.ReadAt(raw, s.offset); err == nil {

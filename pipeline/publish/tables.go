@@ -164,7 +164,6 @@ func (p *publication) writeSideTables() ([]builtFile, error) {
 	return out, nil
 }
 
-// writeOne writes a whole table to one file.
 func writeOne[T any](p *publication, table *arrowrec.Table, path string, rows []T) (builtFile, error) {
 	meta := arrowrec.Meta{Producer: "tracesmith " + p.cfg.Producer, DatasetVersion: p.version}
 	w := shard.New[T](shard.Config{Dir: p.scratch, Table: table.At(p.in.schema), Meta: meta})

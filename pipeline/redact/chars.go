@@ -48,7 +48,6 @@ func lower(s string) []byte {
 	return b
 }
 
-// wordSet returns the set of the words in a text.
 func wordSet(words string) map[string]bool {
 	out := map[string]bool{}
 	for _, w := range strings.Fields(words) {

@@ -105,7 +105,6 @@ func textFieldsOf(t reflect.Type) []int {
 	return out
 }
 
-// mayContainText reports whether a value of a type may contain text.
 func mayContainText(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

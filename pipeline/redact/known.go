@@ -92,7 +92,6 @@ func (k *Known) add(value, kind string) {
 	}
 }
 
-// build builds the index and returns k.
 func (k *Known) build() *Known {
 	slices.SortStableFunc(k.forms, func(a, b form) int { return len(b.text) - len(a.text) })
 	k.begins = make(map[uint64][]int32, len(k.forms))

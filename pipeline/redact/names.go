@@ -79,7 +79,6 @@ func splitName(name string) (words []string) {
 	return words
 }
 
-// nameStrength returns the strength of a name.
 func nameStrength(name string) strength {
 	words := splitName(name)
 	for len(words) > 1 && tailWords[words[len(words)-1]] {

@@ -4,6 +4,7 @@ package redact
 // runs only at its keywords, on a window of the text.
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"regexp"
@@ -109,9 +110,7 @@ var compiled = sync.OnceValue(func() *dictionary {
 				continue
 			}
 			c := &rule{kind: r.Kind, group: r.SecretGroup, ahead: window, needs: r.Needs, entropy: min(r.Entropy, capBits), password: r.Value == "password" || r.Value == "unlike-a-name", unlikeAName: r.Value == "unlike-a-name", generated: r.Value == "generated"}
-			if c.kind == "" {
-				c.kind = kindOf(r.ID)
-			}
+			c.kind = cmp.Or(c.kind, kindOf(r.ID))
 			bounded := strings.HasPrefix(r.Regex, `\b`)
 			expr := c.shorten(r.Regex)
 			c.line = strings.Contains(expr, `[^\n`)

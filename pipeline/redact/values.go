@@ -86,7 +86,6 @@ func (a assignment) cannotBeSecret() bool {
 	return len(v) < 4 || a.name < strong && len(v) < 8 || a.name < special && (len(v) < 16 || !random(v))
 }
 
-// secret reports whether the value is a secret.
 func (a assignment) secret() bool {
 	v := a.value
 	if strings.Contains(v, marker) {

@@ -32,19 +32,13 @@ type candidate struct {
 	reports   []verdict // for each report
 }
 
-// candidate returns the candidate for an episode.
 func (r *Recipe) candidate(e *schemas.EpisodeRow) *candidate {
 	c := &candidate{
 		out: schemas.SelectionRow{EpisodeID: e.EpisodeID, Kept: true, Reasons: []string{}},
 		key: [4]string{e.Split, e.Repo, e.InstanceID, e.EpisodeID}, text: map[string]*string{}, firstFail: -1,
 		attempt: e.Attempt, created: e.CreatedAt, turns: e.NTurns, completion: e.CompletionTokens,
-		resolved: e.Resolved != nil && *e.Resolved, gold: e.GoldUsed, reward: e.Reward,
-	}
-	if e.MinhashB64 != nil {
-		c.minhash = *e.MinhashB64
-	}
-	if e.ContentSHA256 != nil {
-		c.content = *e.ContentSHA256
+		resolved: schemas.Value(e.Resolved), gold: e.GoldUsed, reward: e.Reward,
+		minhash: schemas.Value(e.MinhashB64), content: schemas.Value(e.ContentSHA256),
 	}
 	for _, col := range slices.Concat(r.Dedup, r.capColumns()) {
 		c.text[col] = columnText(e, col)

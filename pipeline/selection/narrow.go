@@ -166,7 +166,6 @@ func (s *application) rank(group func(*candidate) string, sort func([]*candidate
 	return ranks
 }
 
-// keepRanked keeps the candidates with ranks up to k.
 func (s *application) keepRanked(name, expr string, k int, ranks map[*candidate]int32) {
 	s.filter(name, expr, func(c *candidate) bool {
 		c.out.RankInGroup = new(ranks[c])

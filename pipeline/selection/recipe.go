@@ -90,9 +90,7 @@ func (r *Recipe) check(where string) error {
 	if r.Name == "" || strings.ContainsAny(r.Name, "/\\ \x00") || strings.HasPrefix(r.Name, ".") {
 		return fmt.Errorf("selection %s: name %q: use a name that is valid as a file name", where, r.Name)
 	}
-	if r.Group == "" {
-		r.Group = defaultGroup
-	}
+	r.Group = cmp.Or(r.Group, defaultGroup)
 	for _, col := range slices.Concat(r.Dedup, r.capColumns(), []string{r.Group}) {
 		if c, ok := arrowrec.Episodes.Column(col); !ok || c.Kind != arrowrec.Text {
 			return fmt.Errorf("selection %s: %q is not a text column of episodes, which dedup, group and caps need%s", where, col, didYouMean(col, textColumns()))
@@ -173,18 +171,14 @@ func (r *Recipe) extend(where string, base *Recipe) error {
 		r.Dedup = base.Dedup
 	}
 	r.Near, r.ReportNear = cmp.Or(r.Near, base.Near), cmp.Or(r.ReportNear, base.ReportNear)
-	if r.Group == "" {
-		r.Group = base.Group
-	}
+	r.Group = cmp.Or(r.Group, base.Group)
 	if r.Select == "" {
 		r.Select, r.Best = base.Select, cmp.Or(r.Best, base.Best)
 	}
 	if r.Caps == nil {
 		r.Caps = base.Caps
 	}
-	if r.Seed == 0 {
-		r.Seed = base.Seed
-	}
+	r.Seed = cmp.Or(r.Seed, base.Seed)
 	return nil
 }
 

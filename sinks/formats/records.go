@@ -44,7 +44,6 @@ func Records(path string) iter.Seq2[map[string]any, error] {
 	}
 }
 
-// openForeign opens a file of any schema.
 func openForeign(file *os.File) (pq *parquet.File, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the library panics on some damaged footers

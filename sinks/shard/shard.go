@@ -6,6 +6,7 @@
 package shard
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -37,9 +38,7 @@ type Buckets int
 // rounds both numbers to powers of two, so that the buckets of a growing table change
 // only when one of them has doubled, not with each repository.
 func BucketsFor(repos int, size, maxBytes int64) Buckets {
-	if maxBytes == 0 {
-		maxBytes = MaxBytes
-	}
+	maxBytes = cmp.Or(maxBytes, MaxBytes)
 	files := size / (maxBytes/2 + 1)
 	if files == 0 || repos < 2 {
 		return -1
@@ -83,9 +82,7 @@ type Writer[T any] struct {
 
 // New returns a writer. T must be the row type of the table.
 func New[T any](cfg Config) *Writer[T] {
-	if cfg.MaxBytes == 0 {
-		cfg.MaxBytes = MaxBytes
-	}
+	cfg.MaxBytes = cmp.Or(cfg.MaxBytes, MaxBytes)
 	return &Writer[T]{cfg: cfg}
 }
 
@@ -97,10 +94,7 @@ func (w *Writer[T]) Append(k Key, rows []T) error {
 		}
 	}
 	if w.current == nil {
-		name := k.Split
-		if name == "" {
-			name = "part"
-		}
+		name := cmp.Or(k.Split, "part")
 		f, err := formats.CreateParquet[T](w.cfg.Dir, name, w.cfg.Table, w.cfg.Meta)
 		if err != nil {
 			return err

@@ -213,7 +213,6 @@ func outcomeOf(t sinks.Trajectory, o sinks.ViewOptions) map[string]any {
 	return out
 }
 
-// stepAt returns the row of a step, or nil.
 func stepAt(t sinks.Trajectory, step int) *schemas.StepRow {
 	for i := range t.Steps {
 		if int(t.Steps[i].StepIndex) == step {

@@ -6,6 +6,7 @@
 package views
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -120,7 +121,6 @@ func endOfResolvingTurn(t sinks.Trajectory, notes sinks.Notes) int {
 	return at
 }
 
-// startsTurn reports whether a row is the first of a turn.
 func startsTurn(s *schemas.StepRow) bool {
 	return s.TurnIndex != nil && s.Source == "agent" && (s.CallIndex == nil || *s.CallIndex == 0)
 }
@@ -174,10 +174,7 @@ func (t *turn) add(s *schemas.StepRow) error {
 			t.gold = true
 		}
 		if !s.Train && t.mask == "" {
-			t.mask = schemas.Value(s.MaskReason)
-			if t.mask == "" {
-				t.mask = "masked"
-			}
+			t.mask = cmp.Or(schemas.Value(s.MaskReason), "masked")
 		}
 	}
 	id := ""

@@ -66,7 +66,6 @@ func gatherEvidence(t sinks.Trajectory, policy string) []evidence {
 	return out
 }
 
-// changesFiles reports whether a step changed files.
 func changesFiles(s *schemas.StepRow) bool {
 	return len(s.FilesChanged) > 0 || s.ActionKind == "edit" && (s.IsError == nil || !*s.IsError)
 }

@@ -47,7 +47,6 @@ func toolsValue(tools []tool, o sinks.ViewOptions) (any, error) {
 	return jsonText(tools)
 }
 
-// jsonText returns v as canonical JSON.
 func jsonText(v any) (string, error) {
 	raw, err := schemas.CanonicalJSON(v)
 	return string(raw), err
@@ -185,7 +184,6 @@ func columnsOf(list []message, train map[int]bool) []messageColumns {
 	return out
 }
 
-// nilIfEmpty returns nil for "".
 func nilIfEmpty(s string) *string {
 	if s == "" {
 		return nil

@@ -24,7 +24,6 @@ type textTemplate struct {
 	tmpl         *template.Template
 }
 
-// templateNames lists the templates.
 func templateNames() []string {
 	files, err := fs.Glob(templateFiles, "templates/*.tmpl")
 	if err != nil {
@@ -48,7 +47,6 @@ func newTextTemplate(name string) (*textTemplate, error) {
 	return &textTemplate{name, schemas.HashBytes(body), tmpl}, err
 }
 
-// templateCall is a call as templates read it.
 type templateCall struct {
 	Name       string          `json:"name"`
 	Arguments  json.RawMessage `json:"arguments"`
@@ -57,7 +55,6 @@ type templateCall struct {
 
 type parameter struct{ Name, Value string }
 
-// execute renders one part of the template.
 func (t *textTemplate) execute(part string, data any) (string, error) {
 	var b strings.Builder
 	if err := t.tmpl.ExecuteTemplate(&b, part, data); err != nil {
@@ -132,7 +129,6 @@ func plainText(raw json.RawMessage) string {
 	return s
 }
 
-// withTemplate sets the template of the renderer and returns it as the view.
 func (v *renderer) withTemplate(name string) (sinks.View, error) {
 	var err error
 	v.template, err = newTextTemplate(name)

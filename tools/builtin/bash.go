@@ -103,7 +103,6 @@ var (
 	enablesTrace = regexp.MustCompile(`\bset -[a-z]*x|\bxtrace\b`)
 )
 
-// appendLine appends more to text as a separate line.
 func appendLine(text, more string) string {
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"

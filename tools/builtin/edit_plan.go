@@ -2,8 +2,10 @@ package builtin
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/tools"
 )
 
@@ -32,10 +34,7 @@ const bom = "\uFEFF"
 // planEdit returns the splices of an edit and a sentence that describes them. A byte order
 // mark stays and is not part of line 1.
 func planEdit(p place, old string, a editArgs) (splices []splice, summary string, err error) {
-	code := ""
-	if a.NewCode != nil {
-		code = *a.NewCode
-	}
+	code := schemas.Value(a.NewCode)
 	body, hasBOM := strings.CutPrefix(old, bom)
 	if hasBOM {
 		code = strings.TrimPrefix(code, bom)
@@ -155,10 +154,7 @@ func replaceLines(p place, old, code string, a editArgs) ([]splice, string, erro
 // is start-1, it only inserts. The new lines get the line ending of the first replaced line, or
 // of the line before it. A file without a final newline stays without one.
 func cutLines(old string, start, end int, code string) splice {
-	all := strings.SplitAfter(old, "\n")
-	if all[len(all)-1] == "" {
-		all = all[:len(all)-1]
-	}
+	all := slices.Collect(strings.Lines(old))
 	cut := splice{from: len(strings.Join(all[:start-1], "")), to: len(strings.Join(all[:end], ""))}
 	eol := "\n"
 	for _, i := range []int{start - 1, start - 2} {

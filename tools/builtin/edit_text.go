@@ -88,7 +88,6 @@ func (u lfText) originalOffset(offset int) int {
 	return offset + n
 }
 
-// lineNumber returns the line number, from 1, of an offset in lf.
 func (u lfText) lineNumber(offset int) int { return 1 + strings.Count(u.lf[:offset], "\n") }
 
 // lineNumbers lists the line numbers of the first ten offsets, and says how many more there

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,11 +174,7 @@ func (p grepPlace) String() string {
 // grepScope sets the path and the globs of q. If the path in the arguments does not exist and
 // contains wildcards, it is a glob below its part without wildcards.
 func grepScope(ctx context.Context, s *env.Session, a grepArgs, q *env.SearchSpec) (grepPlace, error) {
-	arg := "."
-	if a.Path != nil && strings.TrimSpace(*a.Path) != "" {
-		arg = strings.TrimSpace(*a.Path)
-	}
-	p, err := locate(ctx, s, arg)
+	p, err := locate(ctx, s, cmp.Or(strings.TrimSpace(schemas.Value(a.Path)), "."))
 	place := grepPlace{rel: p.Rel}
 	switch {
 	case err != nil:

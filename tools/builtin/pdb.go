@@ -74,10 +74,7 @@ func (c pdbSettings) call(ctx context.Context, s *env.Session, a pdbArgs) (schem
 	if strings.TrimSpace(a.Command) == "" {
 		return schemas.Observation{}, tools.NewUserError("The command is empty. Send a pdb command, for example \"where\" or \"b src/main.py:42\".")
 	}
-	entrypoint := ""
-	if a.Entrypoint != nil {
-		entrypoint = strings.TrimSpace(*a.Entrypoint)
-	}
+	entrypoint := strings.TrimSpace(schemas.Value(a.Entrypoint))
 	if entrypoint == "" && isOff(c.SetDefaultEntrypoint) {
 		return schemas.Observation{}, tools.NewUserError("The entrypoint is empty. Give the command line of the program to debug, for example \"python -m pytest tests/test_cart.py -x\".")
 	}

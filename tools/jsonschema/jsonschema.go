@@ -134,7 +134,6 @@ var typeNames = map[string]string{
 	"string": "a string", "array": "a list", "object": "an object",
 }
 
-// typeName returns the types of s for messages.
 func typeName(s *jsonschema.Schema) string {
 	var names []string
 	for _, t := range typesOf(s) {

@@ -72,7 +72,6 @@ func (l *httpLink) cause() string {
 	return ""
 }
 
-// cut implements link.
 func (l *httpLink) cut() {
 	l.end()
 	l.transport.CloseIdleConnections()

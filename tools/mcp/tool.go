@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,6 @@ import (
 	"github.com/tracesmith/tracesmith/tools"
 )
 
-// tool is one tool of a server.
 type tool struct {
 	c       *client
 	name    string // the server's name for the tool
@@ -47,10 +47,7 @@ func newTool(c *client, foreign *sdk.Tool) (*tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("its schema cannot be used: %w", err)
 	}
-	description := clip(strings.TrimSpace(tools.Clean(foreign.Description)), maxDescription)
-	if description == "" {
-		description = fmt.Sprintf("Tool %s of the server %s. The server provides no description.", name, c.cfg.ID)
-	}
+	description := cmp.Or(clip(strings.TrimSpace(tools.Clean(foreign.Description)), maxDescription), fmt.Sprintf("Tool %s of the server %s. The server provides no description.", name, c.cfg.ID))
 	return &tool{c: c, name: foreign.Name, example: example, schema: schemas.ToolSchema{Name: name, Description: description, Parameters: params}}, nil
 }
 
@@ -81,7 +78,6 @@ func (t *tool) Category() string           { return "other" }
 func (t *tool) Example() string            { return t.example }
 func (t *tool) TruncationHint() string     { return "ask the tool for a smaller part if it supports that" }
 
-// episodeClients holds the clients of one episode.
 type episodeClients struct {
 	mu      sync.Mutex
 	clients map[string]*client // by Config.ID
@@ -194,8 +190,6 @@ func render(res *sdk.CallToolResult) string {
 
 // omitted returns a line that stands for a part that is not text.
 func omitted(what, kind string, size int) string {
-	if kind == "" {
-		kind = "unknown type"
-	}
+	kind = cmp.Or(kind, "unknown type")
 	return fmt.Sprintf("[%s omitted: %s, %d bytes]", what, clip(kind, 80), size)
 }

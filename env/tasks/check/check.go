@@ -41,9 +41,7 @@ func (c Config) withDefaults() Config {
 	if c.Runs <= 0 {
 		c.Runs = DefaultRuns
 	}
-	if c.Isolated == 0 {
-		c.Isolated = DefaultIsolated
-	}
+	c.Isolated = cmp.Or(c.Isolated, DefaultIsolated)
 	return c
 }
 

@@ -2,6 +2,7 @@ package taskfile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -34,17 +35,11 @@ func DefaultTestFiles() []string {
 // Complete returns a task with defaults for its missing fields and with its id. It removes local
 // paths from the names of the repository. source is used if the task does not name its source.
 func Complete(t schemas.Task, source string) schemas.Task {
-	if t.Source == "" {
-		t.Source = source
-	}
+	t.Source = cmp.Or(t.Source, source)
 	t.Language = "python"
 	t = provenance.WithoutLocalPaths(t)
-	if t.Workdir == "" {
-		t.Workdir = schemas.DefaultWorkdir
-	}
-	if t.Tests.Method == "" {
-		t.Tests.Method = methodFor(t.Entrypoint)
-	}
+	t.Workdir = cmp.Or(t.Workdir, schemas.DefaultWorkdir)
+	t.Tests.Method = cmp.Or(t.Tests.Method, methodFor(t.Entrypoint))
 	if len(t.Tests.Files) == 0 && t.Tests.Method != schemas.VerifyNone {
 		t.Tests.Files = DefaultTestFiles()
 	}
