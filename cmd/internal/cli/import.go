@@ -28,9 +28,9 @@ func newImport(s *State) *cobra.Command {
 		Use: "import FORMAT FILE...", Short: "Turn trajectories of other tools into a dataset",
 		Long: "Read trajectories of another tool and publish them as a dataset. The formats are\n" +
 			strings.Join(imports.Formats(), ", ") + ".\n\n" +
-			"A file is one trajectory. JSON lines (.jsonl) and Parquet files (.parquet) contain\n" +
-			"one per row. Files may be compressed (.gz, .zst). An invalid row is reported and\n" +
-			"left out, and the exit code is then 3.\n\n" +
+			"A file is one trajectory. JSON lines (.jsonl) and Parquet files (.parquet)\n" +
+			"contain one per row. Files may be compressed (.gz, .zst). An invalid row is\n" +
+			"reported and left out, and the exit code is then 3.\n\n" +
 			"A value that a file does not state is null. What a file says about success is\n" +
 			"kept as a claim: tracesmith does not verify it.",
 		Example: "  tracesmith import debug-gym exps/*/*/trajectory.json -o datasets/old\n" +
