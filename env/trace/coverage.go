@@ -28,7 +28,7 @@ type Coverage struct {
 }
 
 // CoverProbe returns the probe of Cover, for callers that make the test runs themselves.
-func CoverProbe() *verify.Probe { return newProbe(map[string]any{"mode": "cover"}) }
+func CoverProbe() *verify.Probe { return newProbe(baseSource, map[string]any{"mode": "cover"}) }
 
 // Cover runs the tests of a tree with a patch and returns the lines of the workspace that each test
 // executed. Run.Tests has the statuses. If no test was traced, the error is ErrNoTrace.

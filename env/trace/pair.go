@@ -9,8 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// maxWindows is the number of windows of events after which Compare stops if the runs do not differ.
-const maxWindows = 10
+// maxWindows is the number of windows that a comparison looks at before it gives up.
+const maxWindows = 8
 
 // Kinds of Divergence.
 const (
@@ -63,186 +63,165 @@ type Pair struct {
 // twice and ignores variables that differ between these runs. One run of the buggy version is
 // enough, because a difference between two of its runs would be an effect of the bug. Compare maps the
 // lines of both versions to lines of tree.
+//
+// If the runs do not differ in the first window of events, Compare looks at the calls, returns and
+// samples of lines that were recorded after it. It repeats the runs with a window that begins
+// at the last of them at which the runs agree.
 func Compare(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, buggy, fixed []byte, test string) (Pair, error) {
-	p := Pair{Test: test}
-	var sides [2]side
-	for i, patch := range [][]byte{buggy, fixed} {
-		m, err := parseLineMaps(patch)
-		if err != nil {
-			return p, err
-		}
-		sides[i] = side{lines: m, frames: map[int]map[string]string{}, last: map[int]int{}}
+	c := comparison{runner: r, task: t, tree: tree, patches: [2][]byte{buggy, fixed}, test: test}
+	if err := c.run(ctx); err != nil {
+		return Pair{Test: test}, err
 	}
-	for n := range maxWindows {
-		for i, patch := range [][]byte{buggy, fixed} {
-			runs := make([]steps, 1+i) // one of the buggy version, two of the fixed one
-			for k := range runs {
-				var err error
-				if runs[k], err = traceSteps(ctx, r, t, tree, patch, test, n*window); err != nil {
-					return p, err
-				}
+	return c.pair(), nil
+}
+
+// comparison compares the runs of one test in two versions.
+type comparison struct {
+	runner   Runner
+	task     schemas.Task
+	tree     env.Tree
+	patches  [2][]byte
+	test     string
+	rehearse bool // each version is run twice in one sandbox; otherwise, the fixed version is run in two
+
+	sandboxes int // test runs so far
+	first     int // number of the first event of the window
+	sides     [2]side
+	mask      map[string]bool
+	stable    [2]int // by version: the first event at which two runs of it differ in control flow
+	alignment *alignment
+}
+
+// run traces both versions with windows at which they may begin to differ, until they do.
+func (c *comparison) run(ctx context.Context) error {
+	var maps [2]map[string]lineMap
+	for i, patch := range c.patches {
+		var err error
+		if maps[i], err = parseLineMaps(patch); err != nil {
+			return err
+		}
+	}
+	for range maxWindows {
+		c.mask = map[string]bool{}
+		for i := range c.sides {
+			recorded, err := c.record(ctx, i)
+			if err != nil {
+				return err
 			}
-			sides[i].steps = runs[0]
-			sides[i].mask, sides[i].stable = compareRuns(runs[0], runs[i])
+			c.sides[i] = side{recorded, maps[i]}
 		}
-		p.compare(&sides[0], &sides[1])
-		if p.FirstDivergence != nil || p.Unstable || sides[0].count <= (n+1)*window {
-			break
+		c.alignment = align(c.sides[0], c.sides[1], c.mask)
+		if d, _ := c.alignment.firstDivergence(); d != nil || c.unstableWithin() {
+			return nil
 		}
-		p.Cut = n == maxWindows-1
+		next, differs := c.nextWindow()
+		if !differs || next <= c.first {
+			return nil
+		}
+		c.first = next
 	}
-	b := sides[0].steps
-	p.Executed, p.Length, p.FixedLength, p.Failure = b.executed, b.count, sides[1].count, b.testFailure()
-	p.Cut = p.Cut || b.cut
-	p.measureDistance(b)
-	return p, nil
+	return nil
 }
 
-// side is the state of one version during a comparison. A frame is identified by its serial
-// number.
-type side struct {
-	steps
-	lines  map[string]lineMap
-	frames map[int]map[string]string // by frame: the values of variables after the current event
-	last   map[int]int               // by frame: the line that ran last
-	mask   map[string]bool           // variables to ignore
-	stable int                       // number of events on which two runs agree
-}
-
-// compareRuns compares two runs of one version. mask contains the variables that differ,
-// and stable is the number of events on which the runs agree.
-func compareRuns(a, b steps) (mask map[string]bool, stable int) {
-	mask = map[string]bool{}
-	for stable < len(a.events) && stable < len(b.events) {
-		x, y := a.events[stable], b.events[stable]
-		if x.kind != y.kind || x.file != y.file || x.function != y.function || x.line != y.line || x.depth != y.depth {
-			return mask, stable
-		}
-		for _, name := range changedNames(x.changes, y.changes) {
-			if schemas.Value(x.changes[name]) != schemas.Value(y.changes[name]) {
-				mask[x.file+":"+x.function+" "+name] = true
+// record traces one version twice. It adds the variables that differ between the two traces to the mask.
+func (c *comparison) record(ctx context.Context, version int) (*steps, error) {
+	run := func(rehearse bool) (*steps, *steps, error) {
+		c.sandboxes++
+		main, rehearsal, err := traceSteps(ctx, c.runner, c.task, c.tree, c.patches[version], c.test, c.first, rehearse)
+		return &main, rehearsal, err
+	}
+	main, other, err := run(c.rehearse)
+	if err == nil && c.rehearse {
+		var mask map[string]bool
+		if other != nil && other.left == "" {
+			if mask, c.stable[version] = maskOf(main, other); c.stable[version] >= main.count {
+				maps.Copy(c.mask, mask)
+				return main, nil
 			}
 		}
-		stable++
+		main, _, err = run(false) // what the first run has left behind may have changed the second one
 	}
-	return mask, stable
+	if err == nil && other == nil && (c.rehearse || version == 1) {
+		other, _, err = run(false)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.stable[version] = main.count
+	if other != nil {
+		var mask map[string]bool
+		mask, c.stable[version] = maskOf(main, other)
+		maps.Copy(c.mask, mask)
+	}
+	return main, nil
 }
 
-// changedNames returns the names of the variables that two events change.
-func changedNames(a, b map[string]*string) []string {
-	all := maps.Clone(a)
-	if all == nil {
-		all = map[string]*string{}
-	}
-	maps.Copy(all, b)
-	return slices.Sorted(maps.Keys(all))
+// unstableWithin reports whether two runs of one version differ in control flow within the window.
+func (c *comparison) unstableWithin() bool {
+	return c.stable[0] < c.sides[0].end() || c.stable[1] < c.sides[1].end()
 }
 
-// compare looks for the first difference within a window of both runs.
-func (p *Pair) compare(b, f *side) {
-	for name := range f.mask {
-		b.mask[name] = true
+// nextWindow looks for the first difference after the window. It returns the number of the event after the
+// last recorded event before it.
+func (c *comparison) nextWindow() (next int, differs bool) {
+	b, f := c.sides[0].comparableRest(c.sides[1].steps), c.sides[1].comparableRest(c.sides[0].steps)
+	next = min(c.sides[0].end(), c.sides[1].end())
+	for i := range max(len(b), len(f)) {
+		if i >= len(b) || i >= len(f) || c.differ(b[i], f[i]) {
+			return next, true
+		}
+		next = b[i].n + 1
 	}
-	p.Masked = slices.Sorted(maps.Keys(b.mask))
-	for i := range max(len(b.events), len(f.events)) {
-		if i >= len(b.events) {
-			return
-		}
-		if i >= b.stable && b.stable < len(b.events) || i >= f.stable && f.stable < len(f.events) {
-			p.Unstable = true
-			return
-		}
-		x := b.events[i]
-		if i >= len(f.events) {
-			p.setDivergence(FlowDivergence, b, x)
-			return
-		}
-		y := f.events[i]
-		if x.kind != y.kind || x.file != y.file || x.function != y.function || b.line(x) != f.line(y) || x.depth != y.depth {
-			p.setDivergence(FlowDivergence, b, x)
-			p.FirstDivergence.Other = &Place{y.file, y.function, y.line}
-			return
-		}
-		b.apply(x)
-		f.apply(y)
-		if vars := differences(b, f, x, y); len(vars) > 0 {
-			p.setDivergence(ValueDivergence, b, x)
-			p.FirstDivergence.Vars, p.FirstDivergence.Visible = vars, len(b.frames[x.serial])
-			return
-		}
-		if x.kind == "line" {
-			b.last[x.serial] = x.line
-		}
-		if x.kind == "return" {
-			delete(b.frames, x.serial)
-			delete(f.frames, y.serial)
-			delete(b.last, x.serial)
-		}
-	}
+	return next, c.sides[0].count != c.sides[1].count
 }
 
-// line returns the line of an event in the tree. For a line that only this version has, it
-// returns a negative number, which equals no line of the other version.
-func (s *side) line(e event) int {
-	if m, changed := s.lines[e.file]; changed {
-		if old := m.oldLine(e.line); old != 0 {
-			return old
-		}
-		return -e.line
+// differ reports whether two recorded events differ that have the same position in their runs.
+func (c *comparison) differ(x, y event) bool {
+	if x.kind != y.kind || x.n != y.n || x.place() != y.place() || x.depth != y.depth || c.sides[0].line(x) != c.sides[1].line(y) {
+		return true
 	}
-	return e.line
+	fx, fy := c.sides[0].functions[x.place()].variables, c.sides[1].functions[y.place()].variables
+	all := maps.Clone(x.changes)
+	maps.Copy(all, y.changes)
+	for name := range all {
+		vx, boundX := x.changes[name]
+		vy, boundY := y.changes[name]
+		if !c.mask[x.place()+" "+name] && fx[name] == fy[name] && (schemas.Value(vx) != schemas.Value(vy) || boundX != boundY) {
+			return true
+		}
+	}
+	return false
 }
 
-// apply updates the values of the event's frame.
-func (s *side) apply(e event) {
-	values := s.frames[e.serial]
-	if values == nil {
-		values = map[string]string{}
-		s.frames[e.serial] = values
+// pair returns the result of the comparison.
+func (c *comparison) pair() Pair {
+	b := c.sides[0]
+	p := Pair{Test: c.test, Executed: b.executed, Length: b.count, FixedLength: c.sides[1].count, Failure: b.testFailure(),
+		Masked: slices.Sorted(maps.Keys(c.mask))}
+	d, fixed := c.alignment.firstDivergence()
+	switch {
+	case d != nil && d.Event < c.stable[0] && fixed < c.stable[1]:
+		p.FirstDivergence = d
+	case d != nil || c.unstableWithin():
+		p.Unstable = true
 	}
-	for name, v := range e.changes {
-		if v == nil {
-			delete(values, name)
-		} else {
-			values[name] = *v
-		}
-	}
-}
-
-// differences returns the differing variables among those that the events x and y change. It
-// ignores masked variables, and local variables that only one version of the function has.
-func differences(b, f *side, x, y event) []Difference {
-	var out []Difference
-	function := x.file + ":" + x.function
-	for _, name := range changedNames(x.changes, y.changes) {
-		vb, boundB := b.frames[x.serial][name]
-		vf, boundF := f.frames[y.serial][name]
-		inBuggy, inFixed := b.functions[function][name], f.functions[function][name] // as a local variable
-		if b.mask[function+" "+name] || inBuggy != inFixed {
-			continue
-		}
-		if vb != vf || boundB != boundF {
-			out = append(out, Difference{name, vb, vf})
-		}
-	}
-	return out
-}
-
-func (p *Pair) setDivergence(kind string, b *side, e event) {
-	p.FirstDivergence = &Divergence{Kind: kind, Place: Place{e.file, e.function, e.line}, After: b.last[e.serial], Event: e.n, Depth: e.depth,
-		Visible: len(b.frames[e.serial])}
+	p.Cut = b.cut || p.FirstDivergence == nil && !p.Unstable && b.count > b.end()
+	p.measureDistance(b.steps)
+	return p
 }
 
 // measureDistance sets EventDistance and FrameDistance.
-func (p *Pair) measureDistance(b steps) {
+func (p *Pair) measureDistance(b *steps) {
 	if p.FirstDivergence == nil || p.Failure == nil || p.Failure.Event < p.FirstDivergence.Event {
 		return
 	}
 	p.EventDistance = p.Failure.Event - p.FirstDivergence.Event
 	from, to, lowest := p.FirstDivergence.Depth, p.FirstDivergence.Depth, p.FirstDivergence.Depth
-	for _, e := range b.events {
-		if e.n >= p.FirstDivergence.Event && e.n <= p.Failure.Event {
-			to, lowest = e.depth, min(lowest, e.depth)
+	for _, events := range [][]event{b.events, b.rest} {
+		for _, e := range events {
+			if e.kind != "sample" && e.n >= p.FirstDivergence.Event && e.n <= p.Failure.Event {
+				to, lowest = e.depth, min(lowest, e.depth)
+			}
 		}
 	}
 	p.FrameDistance = from - lowest + to - lowest

@@ -193,7 +193,7 @@ def test_rude():
     e = 1
     assert Rude.seen == [1]
 `}
-	s, err := traceSteps(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), rude.tree(t), nil, "test_ledger.py::test_rude", 0)
+	s, _, err := traceSteps(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), rude.tree(t), nil, "test_ledger.py::test_rude", 0, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,16 +240,11 @@ func FuzzReadSteps(f *testing.F) {
 	f.Add([]byte(`["call",0,"f.py","g",1,1,1,{"x":"1","y":null}]` + "\n" + `["failure",[[0,1,"E",[["f.py","g",1,1]]]]]` + "\n" + `["end",1,["f.py:g"],false]`))
 	f.Add([]byte(`["failure",[[0,1,"E",[[]]]]]` + "\n" + `["end"]` + "\n" + `["function","a",5]`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		s := readSteps(raw)
-		mask, stable := compareRuns(s, s)
-		var p Pair
-		a := side{steps: s, frames: map[int]map[string]string{}, last: map[int]int{}, mask: mask, stable: stable}
-		b := a
-		b.frames = map[int]map[string]string{}
-		p.compare(&a, &b)
-		p.Failure = s.testFailure()
-		p.measureDistance(s)
-		if p.FirstDivergence != nil {
+		s, _ := readSteps(raw)
+		mask, stable := maskOf(&s, &s)
+		c := comparison{sides: [2]side{{steps: &s}, {steps: &s}}, stable: [2]int{stable, stable}, mask: mask}
+		c.alignment = align(c.sides[0], c.sides[1], mask)
+		if p := c.pair(); p.FirstDivergence != nil || len(mask) > 0 {
 			t.Errorf("a run differs from itself: %+v", p.FirstDivergence)
 		}
 	})

@@ -3,18 +3,19 @@ package trace
 import (
 	"bytes"
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-//go:embed probe.py
-var probeSource string
+//go:embed probe*.py
+var probeFiles embed.FS
 
 // Limits of a probe.
 const (
@@ -30,10 +31,28 @@ type Runner interface {
 	Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, variant verify.Variant) (verify.Run, error)
 }
 
-// newProbe returns a probe with the given configuration and the limits.
-func newProbe(config map[string]any) *verify.Probe {
+// probeSource returns the source code of a probe.
+func probeSource(names ...string) string {
+	var out strings.Builder
+	for _, name := range names {
+		text, err := probeFiles.ReadFile(name)
+		if err != nil {
+			panic(err) // the files are embedded
+		}
+		out.Write(text)
+	}
+	return out.String()
+}
+
+var (
+	baseSource       = probeSource("probe.py", "probe_values.py", "probe_steps.py")
+	experimentSource = baseSource + probeSource("probe_experiments.py")
+)
+
+// newProbe returns a probe with the given source and configuration, and the limits.
+func newProbe(source string, config map[string]any) *verify.Probe {
 	config["limit"], config["events"] = maxOutput-64, maxEvents
-	return &verify.Probe{Source: probeSource, Config: config, Limit: maxOutput}
+	return &verify.Probe{Source: source, Config: config, Limit: maxOutput}
 }
 
 func runProbe(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, variant verify.Variant) (verify.Run, error) {

@@ -1,0 +1,249 @@
+"""Records the steps of one test."""
+import select
+import signal
+
+ATOMIC = frozenset([type(None), bool, int, float, complex, str, bytes])  # the text of such an object never changes
+DATA = ATOMIC | {list, tuple, dict, set, frozenset}
+MUTABLE = object()  # stands for all other objects, which must not be kept alive
+
+
+class Steps(object):
+    """Records the calls, lines, returns and exceptions of one test, each with the local
+    variables that changed. It records config["size"] events completely, beginning with the
+    event number config["first"]. After them, it records calls, returns and exceptions of the
+    outer frames, and a sample of the lines, each with all variables of its frame. If there are
+    too many of them, it keeps fewer levels of the stack and fewer lines.
+
+    If config has the key "rehearse", a forked child runs the test first and records the same,
+    so that values that are never the same in two runs can be recognized."""
+
+    REST = 8000  # the number of calls, returns and exceptions, and of lines, after the first config["size"] events
+
+    def __init__(self, config, out, place):
+        self.out, self.place, self.config = out, place, config
+        self.first, self.size, self.max_events = config.get("first", 0), config.get("size", 0), config["events"]
+        self.names, self.formatter, self.busy = Names(), Formatter(), False
+        self.events = backend(self.handle, place, "call", "line", "return", "exception")
+        self.ident, self.thread = threading.get_ident, None
+        self.classes = {}  # by id
+
+    def begin(self, name):
+        self.rehearsal = rehearse(self.out, self.config["rehearse"]) if self.config.get("rehearse") else None
+        self.thread, self.stack, self.count, self.serial, self.threads = self.ident(), [], 0, 0, False
+        self.records, self.executed, self.failures, self.codes, self.hits = [], set(), [], {}, {}
+        self.calls, self.samples, self.depth, self.stride = [], [], 1 << 30, 64
+        self.events.on()
+        self.events.restart()
+
+    def end(self, name):
+        self.events.off()
+        self.thread = None
+        rest = sorted(self.calls + self.samples, key=lambda record: record[1])
+        cut = self.count >= self.max_events
+        self.out.write([["run", sys.version.split()[0], "rehearsal" if self.rehearsal else "test"]])
+        self.out.write(self.records)
+        self.out.write(rest)
+        self.out.write([
+            ["hits", [[file, "", line, n] for (file, line), n in self.hits.items()]],
+            ["failure", self.failures[-50:]],
+            ["end", self.count, sorted(self.executed)[:5000], cut, self.depth, self.stride, self.threads],
+        ])
+        if self.rehearsal:
+            self.rehearsal.end(self.out)
+
+    def handle(self, kind, file, frame, arg):
+        if self.busy or self.ident() != self.thread:
+            self.threads = self.threads or not self.busy
+            return
+        self.busy = True
+        try:
+            self.step(kind, file, frame, arg)
+        finally:
+            self.busy = False
+
+    def step(self, kind, file, frame, arg):
+        n, self.count = self.count, self.count + 1
+        if self.count >= self.max_events:
+            self.events.off()
+        stack = self.stack
+        if kind == "call" or not stack or stack[-1][0] is not frame and not any(s[0] is frame for s in stack):
+            self.serial += 1
+            stack.append([frame, self.serial, {}])
+        while stack[-1][0] is not frame:  # frames that ended without a return event
+            stack.pop()
+        depth = len(stack)
+        record = self.first <= n < self.first + self.size
+        if not record and n >= self.first:
+            record = n % self.stride == 0 if kind == "line" else depth <= self.depth
+        if kind == "line" and not record:
+            if n < self.first:
+                place = (file, frame.f_lineno)
+                self.hits[place] = self.hits.get(place, 0) + 1
+            return
+        name = self.name_of(frame.f_code, file)
+        if kind == "exception":
+            self.record_exception(n, file, frame, name, arg, depth)
+        if record:
+            self.record(n, kind, file, frame, name, arg, depth)
+        if kind == "return":
+            stack.pop()
+
+    def record(self, n, kind, file, frame, name, arg, depth):
+        _, serial, last = self.stack[-1]
+        within = n < self.first + self.size
+        if not within and kind == "line":
+            kind, last = "sample", {}
+        record = [kind, n, file, name, frame.f_lineno, depth, serial, self.changes(kind, frame, arg, last)]
+        if within:
+            self.records.append(record)
+        elif kind == "sample":
+            self.samples.append(record)
+            if len(self.samples) > self.REST:
+                self.stride *= 2
+                self.samples = [r for r in self.samples if r[1] % self.stride == 0]
+        else:
+            self.calls.append(record)
+            if len(self.calls) > self.REST:
+                depths = sorted(r[5] for r in self.calls)
+                self.depth = depths[self.REST // 2] - 1
+                self.calls = [r for r in self.calls if r[5] <= self.depth]
+
+    def name_of(self, code, file):
+        """Returns the qualified name of a function, and records its variables the first time."""
+        known = self.codes.get(id(code))
+        if known is None:
+            name = self.names.qualified(code)
+            known = self.codes[id(code)] = (code, name)  # the object is kept, because its id is the key
+            if file + ":" + name not in self.executed:
+                self.executed.add(file + ":" + name)
+                arguments = code.co_argcount + code.co_kwonlyargcount
+                arguments += bool(code.co_flags & 4) + bool(code.co_flags & 8)  # *args and **kwargs
+                variables = code.co_varnames + code.co_cellvars + code.co_freevars
+                self.records.append(["function", file + ":" + name, variables[:200], arguments])
+        return known[1]
+
+    def record_exception(self, n, file, frame, name, error, depth):
+        """Records the frames through which the latest exceptions passed."""
+        if self.failures and self.failures[-1][1] == id(error):
+            self.failures[-1][3].append([file, name, frame.f_lineno, depth])
+            return
+        if len(self.failures) >= 100:
+            del self.failures[:50]
+        self.failures.append([n, id(error), typename(type(error)), [[file, name, frame.f_lineno, depth]]])
+
+    def changes(self, kind, frame, arg, last):
+        values, now, out = [], {}, {}
+        for name, value in list(frame.f_locals.items())[:200]:
+            d = instance_dict(value) if name == "self" else None
+            if name == "cls" and isinstance(value, type):
+                d = {}
+            if d is None:
+                values.append((name, value, None))
+            else:
+                values.append((name, MUTABLE, typename(value if name == "cls" else type(value))))
+                values.extend((name + "." + k, v, None) for k, v in list(d.items())[:100] if type(k) is str)
+                classes, attributes = self.class_attributes(value if name == "cls" else type(value))
+                for k in attributes:
+                    owner = None if k in d else next((c for c in classes if k in vars_of(c)), None)
+                    if owner is not None:
+                        values.append((name + "." + k, vars_of(owner)[k], None))
+        for name, value, text in values:
+            atomic, before = type(value) in ATOMIC, last.get(name)
+            if atomic and before is not None and before[0] is value:
+                now[name] = before  # formatting takes most of the time
+                continue
+            if text is None:
+                text = self.formatter.text(value)
+            now[name] = (value if atomic else MUTABLE, text)
+            if before is None or before[1] != text:
+                out[name] = text
+        out.update((k, None) for k in last if k not in now)
+        last.clear()
+        last.update(now)
+        if kind == "return":
+            out["<exit>" if arg is UNWOUND else "<return>"] = "exception" if arg is UNWOUND else self.formatter.text(arg)
+        elif kind == "exception":
+            out["<exception>"] = self.formatter.text(arg)
+        return out
+
+    def class_attributes(self, cls):
+        """Returns a class and its bases, as far as the program defines them, and the names of their data attributes."""
+        known = self.classes.get(id(cls))
+        if known is None:
+            own = []
+            for c in type.__getattribute__(cls, "__mro__"):
+                file = getattr(sys.modules.get(type.__getattribute__(c, "__module__")), "__file__", None)
+                if type(file) is str and self.place(file) is not None:
+                    own.append(c)
+            names = [k for c in own for k, v in vars_of(c).items() if type(v) in DATA and k[:2] != "__"]
+            known = self.classes[id(cls)] = (own, sorted(set(names))[:20], cls)
+        return known[:2]
+
+
+def rehearse(out, seconds):
+    """Forks a child that runs the test first, and waits for it. Returns None in the parent."""
+    if sys.version_info < (3, 8) or threading.active_count() > 1 or not hasattr(os, "fork"):
+        return None
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        return Rehearsal(writer)
+    os.close(writer)
+    finished = select.select([reader], [], [], seconds)[0] and os.read(reader, 1)
+    os.close(reader)
+    if not finished:
+        os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    if os.path.exists(out.path):
+        out.remaining -= os.path.getsize(out.path)
+        with out.open(out.path, "a") as f:
+            f.write("\n")  # the child may have written a part of a line
+    return None
+
+
+class Rehearsal(object):
+    """A child that runs the test first. Its values differ from those of the parent if they depend
+    on random numbers or on addresses of objects. It reports no result of the test, as the hooks do
+    so only in the process that they started in. Its last record names a file that it has left
+    behind, because the test of the parent could find it."""
+
+    PATHS = {"open": 1, "os.mkdir": 1, "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.remove": 1, "os.rmdir": 1,
+             "os.truncate": 1, "sqlite3.connect": 1}  # audit events and the number of arguments that are paths
+
+    def __init__(self, writer):
+        self.writer, self.existed = writer, {}
+        counts = [(size, ord(os.urandom(1))) for size in range(0, 480, 16)]
+        self.ballast = [bytes(size) for size, count in counts for _ in range(count)]  # moves later objects
+        for module in ("random", "numpy.random"):
+            try:
+                sys.modules[module].seed()
+            except Exception:
+                pass
+        sys.addaudithook(self.audit)
+
+    def audit(self, event, args):
+        if event == "open" and not (type(args[2]) is int and args[2] & (os.O_WRONLY | os.O_RDWR)):
+            return
+        for path in args[:self.PATHS.get(event, 0)]:
+            if type(path) is str:
+                path = os.path.abspath(path)
+                if path not in self.existed:
+                    self.existed[path] = os.path.exists(path)
+
+    def left(self):
+        """Returns a file that the test has created, changed or deleted, or None. Directories with
+        names that are unique, such as those of tempfile, do not matter."""
+        import tempfile
+
+        unique = tuple(os.path.join(tempfile.gettempdir(), prefix) for prefix in ("tmp", "pytest-of-"))
+        for path, existed in sorted(self.existed.items()):
+            exists = os.path.exists(path)
+            passing = path.startswith(unique + ("/dev/", "/proc/")) or "/__pycache__/" in path or "/.pytest_cache" in path
+            if (existed or exists) and not passing and not (exists and existed and os.path.isdir(path)):
+                return path
+        return None
+
+    def end(self, out):
+        out.write([["left", self.left()]])
+        os.write(self.writer, b"1")
+        os._exit(0)

@@ -1,0 +1,143 @@
+"""Formats names and values for the records of the probe."""
+import collections
+
+
+class Names(object):
+    """Finds the qualified names of code objects. Code objects have none before Python 3.11, so
+    Names compiles the source again and looks for a function with the same name and line."""
+
+    def __init__(self):
+        self.cache, self.files = {}, {}
+
+    def qualified(self, code):
+        name = self.cache.get(code)
+        if name is None:
+            name = getattr(code, "co_qualname", None) or self.find(code)
+            self.cache[code] = name
+        return name
+
+    def find(self, code):
+        if code.co_filename not in self.files:
+            places = self.files[code.co_filename] = {}
+            try:
+                with open(code.co_filename, "rb") as f:
+                    self.collect(compile(f.read(), code.co_filename, "exec", dont_inherit=True), "", places)
+            except (OSError, SyntaxError, ValueError):
+                pass
+        return self.files[code.co_filename].get((code.co_name, code.co_firstlineno), code.co_name)
+
+    def collect(self, outer, prefix, places):
+        for const in outer.co_consts:
+            if hasattr(const, "co_consts"):
+                name = prefix + const.co_name
+                places[const.co_name, const.co_firstlineno] = name
+                function = const.co_flags & 2  # CO_NEWLOCALS, which a class body does not have
+                optimized = const.co_flags & 1
+                self.collect(const, name + (".<locals>." if function and optimized else "."), places)
+
+
+def typename(cls):
+    module, name = type.__getattribute__(cls, "__module__"), type.__getattribute__(cls, "__qualname__")
+    return name if module == "builtins" else "%s.%s" % (module, name)
+
+
+def instance_dict(value):
+    """Returns the __dict__ of an instance, or None."""
+    try:
+        d = object.__getattribute__(value, "__dict__")
+    except Exception:
+        return None
+    return d if type(d) is dict else None
+
+
+vars_of = type.__dict__["__dict__"].__get__  # the attributes of a class, whatever its metaclass
+
+
+def slots(value):
+    """Returns the attributes of an instance that are stored in slots."""
+    out = []
+    for cls in type.__getattribute__(type(value), "__mro__"):
+        for name, slot in list(vars_of(cls).items()):
+            if type(slot) is MemberDescriptor and type.__getattribute__(cls, "__module__") != "builtins":
+                try:
+                    out.append((name, slot.__get__(value)))
+                except AttributeError:  # not set yet
+                    pass
+    return out
+
+
+MemberDescriptor = type(type("", (), {"__slots__": ("x",)}).x)
+# Types whose repr calls no code of the program, by module.
+PRINTABLE = {"decimal": ("Decimal",), "datetime": ("date", "timedelta"), "re": ("Pattern",)}
+
+
+class Formatter(object):
+    """Formats values as text of bounded length."""
+
+    NODES, ITEMS, DEPTH, TEXT = 200, 50, 3, 160
+
+    def text(self, value):
+        self.remaining = self.NODES
+        try:
+            text = self.value(value, self.DEPTH)
+        except Exception as error:  # a structure that changes while it is read
+            text = "<%s>" % type(error).__name__
+        if len(text) > self.TEXT:
+            text = text[:self.TEXT] + "#" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+        return text
+
+    def value(self, v, depth):
+        self.remaining -= 1
+        if self.remaining < 0:
+            return "..."
+        cls = type(v)
+        if v is None or cls in (bool, float, complex):
+            return repr(v)
+        if cls is int:
+            return repr(v) if v.bit_length() < 1000 else "int of %d bits, %d" % (v.bit_length(), v % 1000003)
+        for base in (str, bytes, bytearray):
+            if issubclass(cls, base):
+                size = base.__len__(v)
+                return base.__repr__(base.__getitem__(v, slice(0, 2000))) + (" of %d" % size if size > 2000 else "")
+        for base in (list, tuple, set, frozenset, dict, collections.deque):
+            if issubclass(cls, base):
+                return self.items(v, cls, base, depth)
+        if issubclass(cls, type):
+            return "class " + typename(v)
+        if cls.__module__ == "builtins":  # functions, modules, iterators, ranges
+            if cls is range or cls is slice:
+                return repr(v)
+            name = getattr(v, "__qualname__", None) or getattr(v, "__name__", None)
+            if type(name) is str or not issubclass(cls, BaseException):
+                return "%s %s" % (cls.__name__, name if type(name) is str else "")
+        if cls.__name__ in PRINTABLE.get(cls.__module__, ()):
+            return repr(v)
+        if cls.__module__ == "datetime" and cls.__name__ in ("datetime", "time"):
+            return repr(v.replace(tzinfo=None)) + ("" if v.tzinfo is None else " " + typename(type(v.tzinfo)))
+        if depth == 0:
+            return typename(cls)
+        items = list((instance_dict(v) or {}).items())[:self.ITEMS] + slots(v)
+        parts = ["%s=%s" % (k, self.value(x, depth - 1)) for k, x in items if type(k) is str]
+        if issubclass(cls, BaseException):
+            parts[:0] = [self.value(x, depth - 1) for x in BaseException.args.__get__(v)]
+        return "%s(%s)" % (typename(cls), ", ".join(parts)) if parts else typename(cls)
+
+    def items(self, v, cls, base, depth):
+        size = base.__len__(v)
+        name = "" if cls in (list, tuple, set, dict) else typename(cls) + " "
+        if depth == 0:
+            return "%s%s of %d" % (name, base.__name__, size)
+        parts = []
+        each = dict.items(v) if base is dict else base.__iter__(v)
+        for x in each:
+            if len(parts) == self.ITEMS or self.remaining < 0:
+                parts.append("... %d" % size)
+                break
+            if base is dict:
+                parts.append(self.value(x[0], depth - 1) + ": " + self.value(x[1], depth - 1))
+            else:
+                parts.append(self.value(x, depth - 1))
+        if base in (set, frozenset):
+            parts.sort()
+        left, right = {list: "[]", tuple: "()", collections.deque: "[]"}.get(base, "{}")
+        return name + left + ", ".join(parts) + right
