@@ -189,6 +189,9 @@ func (p *framePair) advance(s, i int) {
 			continue
 		}
 		for name, v := range it.changes {
+			if isPseudo(name) && p.next[s] < i {
+				continue
+			}
 			if v == nil {
 				delete(p.values[s], name)
 			} else {

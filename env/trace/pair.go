@@ -89,6 +89,8 @@ type comparison struct {
 	sides     [2]side
 	mask      map[string]bool
 	stable    [2]int // by version: the first event at which two runs of it differ in control flow
+	digests   bool   // nextWindow compares digests, which do not differ between two runs of one version
+	byDigest  bool   // only a digest differed where the window begins
 	alignment *alignment
 }
 
@@ -101,6 +103,7 @@ func (c *comparison) run(ctx context.Context) error {
 			return err
 		}
 	}
+	c.digests = true
 	for range maxWindows {
 		c.mask = map[string]bool{}
 		for i := range c.sides {
@@ -111,9 +114,10 @@ func (c *comparison) run(ctx context.Context) error {
 			c.sides[i] = side{recorded, maps[i]}
 		}
 		c.alignment = align(c.sides[0], c.sides[1], c.mask)
-		if d, _ := c.alignment.firstDivergence(); d != nil || c.unstableWithin() {
+		if d, _ := c.alignment.firstDivergence(); d != nil && d.Event < c.sides[0].end() || c.unstableWithin() {
 			return nil
 		}
+		c.digests = c.digests && !c.byDigest
 		next, differs := c.nextWindow()
 		if !differs || next <= c.first {
 			return nil
@@ -132,10 +136,14 @@ func (c *comparison) record(ctx context.Context, version int) (*steps, error) {
 	}
 	main, other, err := run(c.rehearse)
 	if err == nil && c.rehearse {
+		err = checkPython(main.python)
+	}
+	if err == nil && c.rehearse {
 		var mask map[string]bool
 		if other != nil && other.left == "" {
 			if mask, c.stable[version] = maskOf(main, other); c.stable[version] >= main.count {
 				maps.Copy(c.mask, mask)
+				c.digests = c.digests && repeatsDigests(main, other)
 				return main, nil
 			}
 		}
@@ -152,6 +160,7 @@ func (c *comparison) record(ctx context.Context, version int) (*steps, error) {
 		var mask map[string]bool
 		mask, c.stable[version] = maskOf(main, other)
 		maps.Copy(c.mask, mask)
+		c.digests = c.digests && repeatsDigests(main, other)
 	}
 	return main, nil
 }
@@ -161,6 +170,12 @@ func (c *comparison) unstableWithin() bool {
 	return c.stable[0] < c.sides[0].end() || c.stable[1] < c.sides[1].end()
 }
 
+// repeatsDigests reports whether two runs of one version have the same digests.
+func repeatsDigests(one, other *steps) bool {
+	a, b := one.comparableRest(other), other.comparableRest(one)
+	return slices.EqualFunc(a, b, func(x, y event) bool { return x.digest == y.digest })
+}
+
 // nextWindow looks for the first difference after the window. It returns the number of the event after the
 // last recorded event before it.
 func (c *comparison) nextWindow() (next int, differs bool) {
@@ -168,6 +183,9 @@ func (c *comparison) nextWindow() (next int, differs bool) {
 	next = min(c.sides[0].end(), c.sides[1].end())
 	for i := range max(len(b), len(f)) {
 		if i >= len(b) || i >= len(f) || c.differ(b[i], f[i]) {
+			return next, true
+		}
+		if c.byDigest = c.digests && b[i].digest != f[i].digest; c.byDigest {
 			return next, true
 		}
 		next = b[i].n + 1

@@ -76,7 +76,7 @@ func (c *comparison) pairedTrace() schemas.PairedTrace {
 		schemas.LimitEvents:  b.cut || f.cut,
 		schemas.LimitWindow:  c.first > 0 || b.end() < b.count || f.end() < f.count,
 		schemas.LimitDepth:   min(b.depth, f.depth) < 1<<30,
-		schemas.LimitZoom:    p.FirstDivergence == nil && p.Cut,
+		schemas.LimitZoom:    p.FirstDivergence == nil && p.Cut || p.FirstDivergence != nil && p.FirstDivergence.Event >= b.end(),
 		schemas.LimitPoints:  len(out.Points) < len(c.alignment.points),
 		schemas.LimitChain:   len(out.Chain) < total,
 		schemas.LimitThreads: b.threads || f.threads,

@@ -3,6 +3,7 @@ import select
 import signal
 
 ATOMIC = frozenset([type(None), bool, int, float, complex, str, bytes])  # the text of such an object never changes
+HASHED = frozenset([bool, int, float, str])  # hash(None) is an address before Python 3.12
 DATA = ATOMIC | {list, tuple, dict, set, frozenset}
 MUTABLE = object()  # stands for all other objects, which must not be kept alive
 
@@ -11,8 +12,9 @@ class Steps(object):
     """Records the calls, lines, returns and exceptions of one test, each with the local
     variables that changed. It records config["size"] events completely, beginning with the
     event number config["first"]. After them, it records calls, returns and exceptions of the
-    outer frames, and a sample of the lines, each with all variables of its frame. If there are
-    too many of them, it keeps fewer levels of the stack and fewer lines.
+    outer frames, and a sample of the lines, each with all variables of its frame and a digest of
+    the simple variables of all functions that have returned. If there are too many of them, it
+    keeps fewer levels of the stack and fewer lines.
 
     If config has the key "rehearse", a forked child runs the test first and records the same,
     so that values that are never the same in two runs can be recognized."""
@@ -31,7 +33,7 @@ class Steps(object):
         self.rehearsal = rehearse(self.out, self.config["rehearse"]) if self.config.get("rehearse") else None
         self.thread, self.stack, self.count, self.serial, self.threads = self.ident(), [], 0, 0, False
         self.records, self.executed, self.failures, self.codes, self.hits = [], set(), [], {}, {}
-        self.calls, self.samples, self.depth, self.stride = [], [], 1 << 30, 64
+        self.calls, self.samples, self.depth, self.stride, self.digest = [], [], 1 << 30, 64, 0
         self.events.on()
         self.events.restart()
 
@@ -75,6 +77,9 @@ class Steps(object):
         record = self.first <= n < self.first + self.size
         if not record and n >= self.first:
             record = n % self.stride == 0 if kind == "line" else depth <= self.depth
+            if kind == "return":
+                self.digest = hash((self.digest, arg if type(arg) in HASHED else 0,
+                                    tuple([v for v in list(frame.f_locals.values())[:20] if type(v) in HASHED])))
         if kind == "line" and not record:
             if n < self.first:
                 place = (file, frame.f_lineno)
@@ -96,7 +101,9 @@ class Steps(object):
         record = [kind, n, file, name, frame.f_lineno, depth, serial, self.changes(kind, frame, arg, last)]
         if within:
             self.records.append(record)
-        elif kind == "sample":
+            return
+        record.append(self.digest)
+        if kind == "sample":
             self.samples.append(record)
             if len(self.samples) > self.REST:
                 self.stride *= 2
@@ -187,7 +194,7 @@ def rehearse(out, seconds):
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
-        return Rehearsal(writer)
+        return Rehearsal(writer, out.path)
     os.close(writer)
     finished = select.select([reader], [], [], seconds)[0] and os.read(reader, 1)
     os.close(reader)
@@ -210,8 +217,8 @@ class Rehearsal(object):
     PATHS = {"open": 1, "os.mkdir": 1, "os.rename": 2, "os.link": 2, "os.symlink": 2, "os.remove": 1, "os.rmdir": 1,
              "os.truncate": 1, "sqlite3.connect": 1}  # audit events and the number of arguments that are paths
 
-    def __init__(self, writer):
-        self.writer, self.existed = writer, {}
+    def __init__(self, writer, own):
+        self.writer, self.own, self.existed = writer, own, {}
         counts = [(size, ord(os.urandom(1))) for size in range(0, 480, 16)]
         self.ballast = [bytes(size) for size, count in counts for _ in range(count)]  # moves later objects
         for module in ("random", "numpy.random"):
@@ -238,7 +245,7 @@ class Rehearsal(object):
         unique = tuple(os.path.join(tempfile.gettempdir(), prefix) for prefix in ("tmp", "pytest-of-"))
         for path, existed in sorted(self.existed.items()):
             exists = os.path.exists(path)
-            passing = path.startswith(unique + ("/dev/", "/proc/")) or "/__pycache__/" in path or "/.pytest_cache" in path
+            passing = path == self.own or path.startswith(unique + ("/dev/", "/proc/")) or "/__pycache__/" in path or "/.pytest_cache" in path
             if (existed or exists) and not passing and not (exists and existed and os.path.isdir(path)):
                 return path
         return None

@@ -29,6 +29,7 @@ type event struct {
 	depth    int                // frames of the workspace on the stack, including its own
 	serial   int                // identifies the frame within the run
 	changes  map[string]*string // new values of variables; nil = unbound. A sample has all variables of the frame
+	digest   int64              // after the window: a hash of variables of all functions that have returned
 }
 
 // place returns the function of an event as functions has it.
@@ -136,6 +137,9 @@ func (s *steps) read(r record) {
 		if len(s.events)+len(s.rest) >= window+2*maxRest ||
 			!r.decode(&e.n, &e.file, &e.function, &e.line, &e.depth, &e.serial, &e.changes) || e.depth < 1 || e.depth > 1<<16 {
 			return
+		}
+		if len(r.items) > 7 {
+			record{items: r.items[7:]}.decode(&e.digest)
 		}
 		if len(s.events) < window && e.kind != "sample" && (len(s.events) == 0 || e.n == s.events[len(s.events)-1].n+1) {
 			s.events = append(s.events, e)
