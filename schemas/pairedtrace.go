@@ -7,9 +7,9 @@ import "slices"
 // part may be shown to a model or decide what text it reads. Lines are those of the buggy version.
 type PairedTrace struct {
 	Test        string `json:"test"`
-	Python      string `json:"python"` // version of the interpreter
-	Length      int    `json:"length"` // events of the buggy run
-	FixedLength int    `json:"fixed_length"`
+	Python      string `json:"python"`       // version of the interpreter
+	Length      int    `json:"length"`       // events of the buggy run
+	FixedLength int    `json:"fixed_length"` // events of the fixed run; with LimitEvents, it may have more
 
 	D0      *TracePoint  `json:"d0,omitempty"`      // privileged: the first difference; nil = none was found
 	Chain   []TracePoint `json:"chain,omitempty"`   // privileged: D0, the calls and returns after it that pass a difference on, and the failure
@@ -32,7 +32,7 @@ type PairedTrace struct {
 
 // Limits that a paired trace can reach.
 const (
-	LimitEvents  = "events"  // the probe stopped before the end of the test
+	LimitEvents  = "events"  // one of the runs was traced in part only
 	LimitWindow  = "window"  // lines were compared in a part of the runs only, see TracedLines
 	LimitDepth   = "depth"   // after the window, only outer calls were compared
 	LimitZoom    = "zoom"    // the place of the first difference could not be narrowed down further

@@ -244,7 +244,7 @@ func (p *framePair) diverge(i int) {
 	case i < len(y.items) && y.items[i].first().n < p.sides[1].end():
 		other := y.items[i].first()
 		f.other = &other
-	case y.partial || p.sides[1].count > p.sides[1].end():
+	case y.partial || !p.sides[1].whole():
 		return
 	}
 	p.flows = append(p.flows, f)

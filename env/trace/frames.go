@@ -60,7 +60,7 @@ func newTree(s *steps, depth int) *frame {
 		add(e, true)
 	}
 	for _, f := range stack {
-		f.partial = s.count > s.end()
+		f.partial = !s.whole()
 	}
 	for _, e := range s.rest {
 		if e.kind != "sample" && e.depth <= depth {

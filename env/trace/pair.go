@@ -12,6 +12,9 @@ import (
 // maxWindows is the number of windows that a comparison looks at before it gives up.
 const maxWindows = 8
 
+// slack is the number of events by which the fixed run may be longer than twice the buggy one.
+const slack = 2_000
+
 // Kinds of Divergence.
 const (
 	ValueDivergence = "value" // the runs are at the same line, but a variable differs
@@ -131,7 +134,11 @@ func (c *comparison) run(ctx context.Context) error {
 func (c *comparison) record(ctx context.Context, version int) (*steps, error) {
 	run := func(rehearse bool) (*steps, *steps, error) {
 		c.sandboxes++
-		main, rehearsal, err := traceSteps(ctx, c.runner, c.task, c.tree, c.patches[version], c.test, c.first, rehearse)
+		how := recording{first: c.first, rehearse: rehearse}
+		if c.rehearse && version == 1 { // what follows much later than the end of the buggy run explains nothing
+			how.limit = 2*c.sides[0].count + slack
+		}
+		main, rehearsal, err := traceSteps(ctx, c.runner, c.task, c.tree, c.patches[version], c.test, how)
 		return &main, rehearsal, err
 	}
 	main, other, err := run(c.rehearse)

@@ -193,7 +193,7 @@ def test_rude():
     e = 1
     assert Rude.seen == [1]
 `}
-	s, _, err := traceSteps(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), rude.tree(t), nil, "test_ledger.py::test_rude", 0, false)
+	s, _, err := traceSteps(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), rude.tree(t), nil, "test_ledger.py::test_rude", recording{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,6 +111,22 @@ self.assertEqual(text, "sum 8")`)
 	})
 }
 
+// The fixed run is traced about as long as the buggy one.
+func TestTraceLimitsTheFixedRun(t *testing.T) {
+	p := program(`def count(n):
+    total = 0
+    for i in range(n):
+        total += 1
+    return total
+`, `total = p.count(50000)
+self.assertEqual(total, 50000)`)
+	short := p.with("p.py", "range(n)", "range(n - 49999)")
+	got := short.trace(t, "", "test", "range(n - 49999)", "range(n)")
+	if got.D0 == nil || got.D0.Kind != FlowDivergence || got.FixedLength > 3000 || !slices.Contains(got.Limits, schemas.LimitEvents) {
+		t.Errorf("d0 %+v, %d events, limits %v", got.D0, got.FixedLength, got.Limits)
+	}
+}
+
 func TestTraceRefusesOldPythons(t *testing.T) {
 	p := program("def f():\n    return 1\n", "self.assertEqual(p.f(), 2)")
 	for _, version := range []string{"3.6", "3.7"} {

@@ -33,6 +33,7 @@ class Output(object):
 
     def __init__(self, path, limit):
         self.path, self.remaining = path, limit
+        self.encode = json.JSONEncoder(separators=(",", ":")).encode
         self.open = open  # the program may replace the built-in function later
 
     def write(self, records):
@@ -40,7 +41,7 @@ class Output(object):
             return
         with self.open(self.path, "a") as f:
             for record in records:
-                line = json.dumps(record, separators=(",", ":")) + "\n"
+                line = self.encode(record) + "\n"
                 self.remaining -= len(line)
                 if self.remaining < 0:
                     f.write('["cut"]\n')

@@ -27,7 +27,7 @@ class Steps(object):
         self.names, self.formatter, self.busy = Names(), Formatter(), False
         self.events = backend(self.handle, place, "call", "line", "return", "exception")
         self.ident, self.thread = threading.get_ident, None
-        self.classes = {}  # by id
+        self.classes, self.lines = {}, {}  # by id
 
     def begin(self, name):
         self.rehearsal = rehearse(self.out, self.config["rehearse"]) if self.config.get("rehearse") else None
@@ -70,7 +70,7 @@ class Steps(object):
         stack = self.stack
         if kind == "call" or not stack or stack[-1][0] is not frame and not any(s[0] is frame for s in stack):
             self.serial += 1
-            stack.append([frame, self.serial, {}])
+            stack.append([frame, self.serial, {}, -9, None])  # at the end, its last event and the line that it began
         while stack[-1][0] is not frame:  # frames that ended without a return event
             stack.pop()
         depth = len(stack)
@@ -94,11 +94,16 @@ class Steps(object):
             stack.pop()
 
     def record(self, n, kind, file, frame, name, arg, depth):
-        _, serial, last = self.stack[-1]
-        within = n < self.first + self.size
+        state = self.stack[-1]
+        last, within = state[2], n < self.first + self.size
+        quiet = n == state[3] + 1 and (state[4] is None and kind == "line" or self.harmless(frame.f_code, state[4]))
         if not within and kind == "line":
             kind, last = "sample", {}
-        record = [kind, n, file, name, frame.f_lineno, depth, serial, self.changes(kind, frame, arg, last)]
+        elif kind != "exception":
+            state[3], state[4] = n, frame.f_lineno
+            if kind == "call":  # a generator continues within a line
+                state[4] = 0 if frame.f_code.co_flags & 0x2A0 else None
+        record = [kind, n, file, name, frame.f_lineno, depth, state[1], self.changes(kind, frame, arg, last, quiet)]
         if within:
             self.records.append(record)
             return
@@ -138,30 +143,44 @@ class Steps(object):
             del self.failures[:50]
         self.failures.append([n, id(error), typename(type(error)), [[file, name, frame.f_lineno, depth]]])
 
-    def changes(self, kind, frame, arg, last):
+    def harmless(self, code, line):
+        """Returns whether a line only sets local variables, so that no object has changed after it."""
+        lines = self.lines.get(id(code))
+        if lines is None:
+            lines = self.lines[id(code)] = harmless_lines(code)
+        return line in lines
+
+    def changes(self, kind, frame, arg, last, quiet):
+        """Returns the texts of the variables that differ from last, and updates last. If quiet is
+        true, no object has changed since."""
         values, now, out = [], {}, {}
         for name, value in list(frame.f_locals.items())[:200]:
+            if quiet and name in last and last[name][2] == id(value):
+                now[name] = last[name]
+                if name in ("self", "cls"):
+                    now.update(item for item in last.items() if item[0].startswith(name + "."))
+                continue
             d = instance_dict(value) if name == "self" else None
             if name == "cls" and isinstance(value, type):
                 d = {}
             if d is None:
-                values.append((name, value, None))
+                values.append((name, value, None, id(value)))
             else:
-                values.append((name, MUTABLE, typename(value if name == "cls" else type(value))))
-                values.extend((name + "." + k, v, None) for k, v in list(d.items())[:100] if type(k) is str)
+                values.append((name, MUTABLE, typename(value if name == "cls" else type(value)), id(value)))
+                values.extend((name + "." + k, v, None, 0) for k, v in list(d.items())[:100] if type(k) is str)
                 classes, attributes = self.class_attributes(value if name == "cls" else type(value))
                 for k in attributes:
                     owner = None if k in d else next((c for c in classes if k in vars_of(c)), None)
                     if owner is not None:
-                        values.append((name + "." + k, vars_of(owner)[k], None))
-        for name, value, text in values:
+                        values.append((name + "." + k, vars_of(owner)[k], None, 0))
+        for name, value, text, number in values:
             atomic, before = type(value) in ATOMIC, last.get(name)
             if atomic and before is not None and before[0] is value:
                 now[name] = before  # formatting takes most of the time
                 continue
             if text is None:
                 text = self.formatter.text(value)
-            now[name] = (value if atomic else MUTABLE, text)
+            now[name] = (value if atomic else MUTABLE, text, number)
             if before is None or before[1] != text:
                 out[name] = text
         out.update((k, None) for k in last if k not in now)
@@ -185,6 +204,26 @@ class Steps(object):
             names = [k for c in own for k, v in vars_of(c).items() if type(v) in DATA and k[:2] != "__"]
             known = self.classes[id(cls)] = (own, sorted(set(names))[:20], cls)
         return known[:2]
+
+
+HARMLESS = frozenset(
+    number for name, number in dis.opmap.items()
+    if name.startswith(("LOAD_", "STORE_FAST", "POP_TOP", "POP_JUMP", "JUMP_", "COMPARE_OP", "IS_OP", "UNARY_", "BUILD_", "FORMAT_",
+                        "COPY", "SWAP", "ROT_", "DUP_", "BINARY_")) and name not in ("BINARY_SUBSCR", "LOAD_BUILD_CLASS")
+    or name in ("RETURN_VALUE", "RETURN_CONST", "RESUME", "NOP", "CACHE", "EXTENDED_ARG", "PUSH_NULL", "TO_BOOL", "NOT_TAKEN",
+                "POP_BLOCK", "GET_ITER", "FOR_ITER", "END_FOR", "POP_ITER", "UNPACK_SEQUENCE", "MAKE_FUNCTION", "STORE_DEREF"))
+BINARY_OP = dis.opmap.get("BINARY_OP")
+HARMLESS_OPERATORS = range(13)  # arguments of BINARY_OP: not in place, not a subscript
+
+
+def harmless_lines(code):
+    """Returns the lines of a function that contain no instruction that may change an object."""
+    starts, raw, good, bad = list(dis.findlinestarts(code)), code.co_code, set(), set()
+    for (start, line), end in zip(starts, [s for s, _ in starts[1:]] + [len(raw)]):
+        operators = [] if BINARY_OP is None else [raw[i + 1] for i in range(start, end, 2) if raw[i] == BINARY_OP]
+        harmless = HARMLESS.issuperset(raw[start:end:2]) and all(o in HARMLESS_OPERATORS for o in operators)
+        (good if harmless else bad).add(line)
+    return good - bad
 
 
 def rehearse(out, seconds):

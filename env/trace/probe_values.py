@@ -1,5 +1,8 @@
 """Formats names and values for the records of the probe."""
 import collections
+import itertools
+import operator
+import types
 
 
 class Names(object):
@@ -72,9 +75,16 @@ PRINTABLE = {"decimal": ("Decimal",), "datetime": ("date", "timedelta"), "re": (
 
 
 class Formatter(object):
-    """Formats values as text of bounded length."""
+    """Formats values as text of bounded length. Formatting takes most of the time of a trace, so
+    it keeps the texts of containers whose items never change their texts."""
 
     NODES, ITEMS, DEPTH, TEXT = 200, 50, 3, 160
+    LEAVES = frozenset([type(None), bool, int, float, complex, str, bytes, type, types.FunctionType,
+                        types.BuiltinFunctionType, types.ModuleType])
+    PLAIN = frozenset([list, tuple, dict, set, frozenset])
+
+    def __init__(self):
+        self.known = {}  # id of a container -> its type, size, first items, values, text and the number of items
 
     def text(self, value):
         self.remaining = self.NODES
@@ -124,10 +134,14 @@ class Formatter(object):
 
     def items(self, v, cls, base, depth):
         size = base.__len__(v)
-        name = "" if cls in (list, tuple, set, dict) else typename(cls) + " "
+        name = "" if cls in self.PLAIN and cls is not frozenset else typename(cls) + " "
         if depth == 0:
             return "%s%s of %d" % (name, base.__name__, size)
-        parts = []
+        if cls in self.PLAIN:
+            text = self.kept(v, cls, size)
+            if text is not None:
+                return text
+        parts, before = [], self.remaining
         each = dict.items(v) if base is dict else base.__iter__(v)
         for x in each:
             if len(parts) == self.ITEMS or self.remaining < 0:
@@ -140,4 +154,25 @@ class Formatter(object):
         if base in (set, frozenset):
             parts.sort()
         left, right = {list: "[]", tuple: "()", collections.deque: "[]"}.get(base, "{}")
-        return name + left + ", ".join(parts) + right
+        text = name + left + ", ".join(parts) + right
+        if cls in self.PLAIN and size and self.remaining >= 0:
+            self.keep(v, cls, size, text, before - self.remaining)
+        return text
+
+    def kept(self, v, cls, size):
+        """Returns the text of a container if it is known and has the same items as then, or None."""
+        known = self.known.get(id(v))
+        if known is None or known[0] is not cls or known[1] != size or self.remaining < known[5]:
+            return None
+        if not all(map(operator.is_, v, known[2])) or cls is dict and not all(map(operator.is_, v.values(), known[3])):
+            return None
+        self.remaining -= known[5]
+        return known[4]
+
+    def keep(self, v, cls, size, text, count):
+        first = tuple(itertools.islice(v, self.ITEMS))
+        values = tuple(itertools.islice(v.values(), self.ITEMS)) if cls is dict else ()
+        if self.LEAVES.issuperset(map(type, first)) and self.LEAVES.issuperset(map(type, values)):
+            if len(self.known) > 5000:
+                self.known.clear()
+            self.known[id(v)] = (cls, size, first, values, text, count)

@@ -77,22 +77,31 @@ type Failure struct {
 
 // StepsProbe returns a probe that records the first window of events, for callers that make the test
 // runs themselves.
-func StepsProbe() *verify.Probe { return stepsProbe(0, false) }
+func StepsProbe() *verify.Probe { return recording{}.probe() }
 
-// stepsProbe returns a probe that records the window that begins with event number first. If rehearse
-// is true, a child of the interpreter runs the test first, and the probe records both.
-func stepsProbe(first int, rehearse bool) *verify.Probe {
-	config := map[string]any{"mode": "steps", "first": first, "size": window}
-	if rehearse {
+// recording says what a probe records.
+type recording struct {
+	first    int  // the window begins with this event
+	rehearse bool // a child of the interpreter runs the test first, and the probe records both runs
+	limit    int  // the number of events after which it stops; 0 = maxEvents
+}
+
+func (r recording) probe() *verify.Probe {
+	config := map[string]any{"mode": "steps", "first": r.first, "size": window}
+	if r.rehearse {
 		config["rehearse"] = rehearsalSeconds
 	}
-	return newProbe(baseSource, config)
+	probe := newProbe(baseSource, config)
+	if r.limit > 0 {
+		config["events"] = min(r.limit, maxEvents)
+	}
+	return probe
 }
 
 // traceSteps runs one test and returns its steps, and those of its rehearsal if there is a complete one.
-func traceSteps(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, test string, first int, rehearse bool,
+func traceSteps(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, test string, how recording,
 ) (main steps, rehearsal *steps, err error) {
-	run, err := runProbe(ctx, r, t, tree, patch, verify.Variant{Only: []string{test}, Probe: stepsProbe(first, rehearse)})
+	run, err := runProbe(ctx, r, t, tree, patch, verify.Variant{Only: []string{test}, Probe: how.probe()})
 	if err != nil {
 		return steps{}, nil, err
 	}
@@ -103,7 +112,7 @@ func traceSteps(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, pa
 	return main, rehearsal, nil
 }
 
-// readSteps reads the output of stepsProbe. rehearsal is nil if there is no complete one.
+// readSteps reads the output of the probe of a recording. rehearsal is nil if there is no complete one.
 func readSteps(raw []byte) (main steps, rehearsal *steps) {
 	s := newSteps()
 	main = *s
@@ -182,6 +191,9 @@ func (s *steps) read(r record) {
 		s.cut = true
 	}
 }
+
+// whole reports whether the window has all events of the run from its beginning on.
+func (s *steps) whole() bool { return !s.cut && s.count <= s.end() }
 
 // end returns the number of the first event after the window.
 func (s *steps) end() int {
