@@ -15,34 +15,6 @@ const maxWindows = 8
 // slack is the number of events by which the fixed run may be longer than twice the buggy one.
 const slack = 2_000
 
-// Kinds of Divergence.
-const (
-	ValueDivergence = "value" // the runs are at the same line, but a variable differs
-	FlowDivergence  = "flow"  // the runs are at different lines, calls, returns or exceptions
-)
-
-// Divergence is the first point at which two runs differ.
-type Divergence struct {
-	Kind string `json:"kind"`
-	// Place is the position of the buggy run, in lines of the buggy version: a call, a
-	// return or an exception at this line, or the line that runs next.
-	Place
-	After   int          `json:"after,omitempty"` // the line that the same frame ran last; 0 = none
-	Event   int          `json:"event"`           // number of the event in the buggy run
-	Depth   int          `json:"depth"`           // stack frames of the program, including this one
-	Vars    []Difference `json:"vars,omitempty"`  // value divergences only: the differing variables, by name
-	Visible int          `json:"visible"`         // number of variables in the frame
-	Other   *Place       `json:"other,omitempty"` // flow divergences only: position of the fixed run, in its lines
-}
-
-// Difference is a variable whose value differs between the two runs. The value is "" if the
-// variable is unbound. A name is that of a local variable, self.NAME, <return> or <exception>.
-type Difference struct {
-	Name  string `json:"name"`
-	Buggy string `json:"buggy"`
-	Fixed string `json:"fixed"` // privileged: never shown to a model
-}
-
 // Pair is the comparison of one test's runs in a buggy and a fixed version of a program.
 type Pair struct {
 	Test            string      `json:"test"`
@@ -99,10 +71,10 @@ type comparison struct {
 
 // run traces both versions with windows at which they may begin to differ, until they do.
 func (c *comparison) run(ctx context.Context) error {
-	var maps [2]map[string]lineMap
+	var lines [2]map[string]lineMap
 	for i, patch := range c.patches {
 		var err error
-		if maps[i], err = parseLineMaps(patch); err != nil {
+		if lines[i], err = parseLineMaps(patch); err != nil {
 			return err
 		}
 	}
@@ -114,7 +86,7 @@ func (c *comparison) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			c.sides[i] = side{recorded, maps[i]}
+			c.sides[i] = side{recorded, lines[i]}
 		}
 		c.alignment = align(c.sides[0], c.sides[1], c.mask)
 		if d, _ := c.alignment.firstDivergence(); d != nil && d.Event < c.sides[0].end() || c.unstableWithin() {
