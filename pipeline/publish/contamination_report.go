@@ -115,25 +115,15 @@ func (c *contaminationCheck) report() Contamination {
 	} else {
 		r.Limits = append(r.Limits, "no hashes of benchmarks were given (publish --benchmark-hashes): commits, statements and patches are not compared, and ids only by their format")
 	}
-	names := map[string]bool{}
-	for _, of := range []map[string]bool{keys(r.Lists.Repos), keys(known), keys(c.byBenchmark)} {
-		maps.Copy(names, of)
-	}
+	names := slices.Concat(slices.Collect(maps.Keys(r.Lists.Repos)), slices.Collect(maps.Keys(known)), slices.Collect(maps.Keys(c.byBenchmark)))
+	slices.Sort(names)
 	for i, test := range provenance.Tests {
 		r.Tests = append(r.Tests, c.comparedTest(i, test))
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range slices.Compact(names) {
 		r.Benchmarks = append(r.Benchmarks, c.benchmark(name, known[name], r.Lists.Repos[name]))
 	}
 	return r
-}
-
-func keys[V any](m map[string]V) map[string]bool {
-	out := map[string]bool{}
-	for k := range m {
-		out[k] = true
-	}
-	return out
 }
 
 // comparedTest returns how much of the dataset the i-th test of provenance.Tests covered.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -147,10 +148,7 @@ func readStaging(ctx context.Context, stores []sinks.Store, check *redact.Checke
 		}
 		return nil, fmt.Errorf("%w in %s: finish a run there first (tracesmith run), or name another run directory", ErrEmpty, strings.Join(where, ", "))
 	}
-	for _, ref := range byID {
-		in.episodes = append(in.episodes, ref)
-	}
-	slices.SortFunc(in.episodes, func(a, b stagedRef) int { return a.sortKey.Compare(b.sortKey) })
+	in.episodes = slices.SortedFunc(maps.Values(byID), func(a, b stagedRef) int { return a.sortKey.Compare(b.sortKey) })
 	if err := errors.Join(in.checkSplits(), in.checkSchemas()); err != nil {
 		return nil, err
 	}
