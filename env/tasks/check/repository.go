@@ -20,10 +20,9 @@ const maxFile = 32 << 20
 // searchRepository searches the files of the repository for the fix.
 func (c *checker) searchRepository(ctx context.Context, workdir string, s secrets) error {
 	found, err := leak.Search(s.changes, func(each func(name string, data []byte) error) error {
-		return env.Stream(
-			func(w io.Writer) error { return c.Store.Export(ctx, c.base, w) },
-			func(r io.Reader) error { return eachFile(r, each) },
-		)
+		return c.eachFile(ctx, func(name string, data []byte, target string) error {
+			return each(name, append(data, target...)) // the content of a symlink is its target
+		})
 	})
 	for _, f := range found {
 		c.rep.Leaks = append(c.rep.Leaks, Leak{Place: clip(path.Join(workdir, f.Path)), Line: f.Line, Token: clip(f.Excerpt), Kind: f.Kind, Form: clip(f.Form), From: FromTask})
@@ -31,29 +30,33 @@ func (c *checker) searchRepository(ctx context.Context, workdir string, s secret
 	return err
 }
 
-// eachFile calls each with every file of an archive. The content of a symlink is its target.
-func eachFile(r io.Reader, each func(name string, data []byte) error) error {
-	for in := tar.NewReader(r); ; {
-		head, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		data := []byte(head.Linkname)
-		switch head.Typeflag {
-		case tar.TypeDir:
-			continue
-		case tar.TypeReg:
-			if data, err = io.ReadAll(io.LimitReader(in, maxFile)); err != nil {
-				return err
+// eachFile calls each with every file of the repository: with its first maxFile bytes or, if it is a symlink, with its
+// target.
+func (c *checker) eachFile(ctx context.Context, each func(name string, data []byte, target string) error) error {
+	return env.Stream(
+		func(w io.Writer) error { return c.Store.Export(ctx, c.base, w) },
+		func(r io.Reader) error {
+			for in := tar.NewReader(r); ; {
+				head, err := in.Next()
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				if head.Typeflag == tar.TypeDir {
+					continue
+				}
+				data, err := io.ReadAll(io.LimitReader(in, maxFile))
+				if err != nil {
+					return err
+				}
+				if err := each(head.Name, data, head.Linkname); err != nil {
+					return err
+				}
 			}
-		}
-		if err := each(strings.TrimSuffix(head.Name, "/"), data); err != nil {
-			return err
-		}
-	}
+		},
+	)
 }
 
 // lintText reports what the instructions reveal about the place of the bug. In a published text this is only a note. A

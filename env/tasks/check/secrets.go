@@ -1,17 +1,13 @@
 package check
 
 import (
-	"archive/tar"
 	"context"
-	"errors"
-	"io"
 	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/leak"
 )
 
@@ -89,12 +85,13 @@ func (c *checker) secrets(ctx context.Context) (secrets, error) {
 	for _, w := range languageWords {
 		delete(words, w)
 	}
-	err = c.eachVisible(ctx, func(name, text string) {
+	err = c.eachFile(ctx, func(name string, data []byte, _ string) error {
 		if _, changed := s.Files[name]; !changed && leak.Leftover(name) {
-			return // a generated file makes nothing public, and leak.py searches it
+			return nil // a generated file makes nothing public, and leak.py searches it
 		}
 		s.Visible = append(s.Visible, name)
-		removeTokens(text, lines, words, texts)
+		removeTokens(string(data[:min(len(data), maxSearched)]), lines, words, texts)
+		return nil
 	})
 	// A new file may have a name that is visible elsewhere.
 	removeTokens(strings.Join(s.Visible, "\n"), lines, words, texts)
@@ -102,35 +99,6 @@ func (c *checker) secrets(ctx context.Context) (secrets, error) {
 	s.gold = changesIn(c.task.GoldPatch, s.changes)
 	s.Packages = slices.Sorted(maps.Keys(packages))
 	return s, err
-}
-
-// eachVisible calls each with the text of every file of the repository.
-func (c *checker) eachVisible(ctx context.Context, each func(name, text string)) error {
-	return env.Stream(
-		func(w io.Writer) error { return c.Store.Export(ctx, c.base, w) },
-		func(r io.Reader) error { return eachText(r, each) },
-	)
-}
-
-// eachText calls each with the path of every file and symlink in an archive, and with the first maxSearched bytes of
-// its content.
-func eachText(r io.Reader, each func(name, text string)) error {
-	for in := tar.NewReader(r); ; {
-		head, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		text, err := io.ReadAll(io.LimitReader(in, maxSearched))
-		if err != nil {
-			return err
-		}
-		if head.Typeflag != tar.TypeDir {
-			each(strings.TrimSuffix(head.Name, "/"), string(text))
-		}
-	}
 }
 
 // addTokens adds the lines, words and string literals of a text to the sets.
