@@ -18,8 +18,7 @@ func toolSteps(rows []schemas.StepRow) []toolStep {
 		if r.Source != "agent" {
 			continue
 		}
-		s := toolStep{category: categoryOf(&r), pdb: schemas.Value(r.PDBCommand)}
-		out = append(out, s)
+		out = append(out, toolStep{category: categoryOf(&r), pdb: schemas.Value(r.PDBCommand)})
 	}
 	return out
 }
