@@ -10,7 +10,7 @@ import (
 
 func init() {
 	register(shape{
-		kind: "sft-negative-pi", summary: "sft-trl rows of failed episodes whose prompt lists the wrong facts: for training only",
+		kind: "sft-negative-pi", summary: "sft-trl rows of failed episodes whose prompt lists facts labeled wrong: for training only",
 		container: sinks.JSONLGz, loss: lossOnCompletion, row: trlRow,
 		options:  trlOptions,
 		settings: func() any { return &negativePIConfig{MaxWrong: 0.8} },
