@@ -267,9 +267,9 @@ func TestKubernetesNetwork(t *testing.T) {
 	}
 }
 
-// Reap removes the pods of dead processes of this machine. It cannot know whether processes of other machines live, so it
-// removes only those of their pods that ended long ago.
-func TestKubernetesReap(t *testing.T) {
+// The leftovers are the pods of dead processes of this machine. Whether processes of other machines live is unknown, so
+// only those of their pods that ended long ago are leftovers.
+func TestKubernetesLeftovers(t *testing.T) {
 	s := kubetest.Start(t)
 	d := kube(t, s, nil)
 	sb, err := d.Start(t.Context(), env.SandboxSpec{Label: "alive"})
@@ -298,7 +298,7 @@ func TestKubernetesReap(t *testing.T) {
 	put("just-ended-elsewhere", other, corev1.PodFailed, time.Minute)
 	put("failed-elsewhere", other, corev1.PodFailed, time.Hour)
 	if n, err := env.RemoveLeftovers(t.Context(), d); n != 3 || err != nil {
-		t.Errorf("reaped %d, %v", n, err)
+		t.Errorf("removed %d, %v", n, err)
 	}
 	var left []string
 	for _, p := range s.Pods() {
