@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/agents/shown"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -120,11 +121,8 @@ func notCarriedOut(class string) bool {
 	return false
 }
 
-// hiddenRune replaces each character that the model did not see. No tool output contains it.
-const hiddenRune = '\x00'
-
 // visible returns the text of step i as the model first saw it. It replaces trimmed characters with
-// hiddenRune but keeps line breaks, so that lines can still be counted.
+// shown.HiddenRune but keeps line breaks, so that lines can still be counted.
 func (c checker) visible(i int) string {
 	text, prompt := schemas.Plain(c.steps[i].Observation.Text), c.prompt
 	for _, s := range c.steps[i+1:] {
@@ -142,7 +140,7 @@ func (c checker) visible(i int) string {
 		for _, r := range text {
 			isTrimmed := t.From <= n && n < t.To
 			if isTrimmed {
-				out.WriteRune(hiddenRune)
+				out.WriteRune(shown.HiddenRune)
 			}
 			if !isTrimmed || r == '\n' {
 				out.WriteRune(r)
@@ -185,11 +183,21 @@ func (c checker) excerpt(f excerptArgs) (Excerpt, string) {
 		return e, fmt.Sprintf("its note has %d bytes, and at most %d are allowed", len(e.Note), maxNote)
 	}
 	e.Tool = toolOf(s)
-	files, numbered := shownLines(s, c.aliased(f.Step))
+	answer, _ := shown.AnswerOf(s)
+	all, numbered := shown.Lines(answer, c.aliased(f.Step))
 	if e.Tool == "bash" {
-		if file, lines := shellLines(s, c.stepsBefore(f.Step)); file != "" {
-			files, numbered = map[string]map[int]string{c.relative(file): lines}, true
+		all = shown.ShellLines(s, c.stepsBefore(f.Step))
+		numbered = len(all) > 0
+	}
+	files := map[string]map[int]string{}
+	for _, l := range all {
+		if e.Tool == "bash" {
+			l.File = c.relative(l.File)
 		}
+		if files[l.File] == nil {
+			files[l.File] = map[int]string{}
+		}
+		files[l.File][l.Number] = l.Text
 	}
 	if !numbered {
 		return e, fmt.Sprintf("step %d is an answer of %s that shows no numbered lines of a file: name a step of view, grep or pdb, or a step of bash that only ran cat, head, sed -n or grep -n on one file; or quote the text under values", f.Step, e.Tool)

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/agents/shown"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -46,7 +47,7 @@ func pairingOf(s schemas.Step, output, expression, value string, aliased bool) p
 	if s.ToolCall == nil {
 		return confirmedIf(expression == s.Observation.Source)
 	}
-	command := commandArgument(s.ToolCall)
+	command := shown.Command(s.ToolCall.Arguments)
 	if s.ToolCall.Name != "pdb" {
 		return confirmedIf(expression == oneLine(command) || expression == s.ToolCall.Name)
 	}

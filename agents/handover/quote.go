@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tracesmith/tracesmith/agents/shown"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -49,7 +50,7 @@ func isWhole(text string, from, to int) bool {
 	switch {
 	case isWordRune(before) && isWordRune(first), isWordRune(last) && isWordRune(after):
 		return false
-	case before == hiddenRune || after == hiddenRune:
+	case before == shown.HiddenRune || after == shown.HiddenRune:
 		return false
 	case unicode.IsDigit(first) && strings.ContainsRune(".-\u2212", before):
 		return false
@@ -102,18 +103,11 @@ func locationRanges(call *schemas.ToolCall, text string) [][]int {
 
 // splitSource splits an answer into its output and, for pdb, the source listing at its end.
 func splitSource(s schemas.Step) (output, code string) {
-	text := s.Observation.Text
-	if s.ToolCall == nil || s.ToolCall.Name != "pdb" {
-		return text, ""
+	answer, ok := shown.AnswerOf(s)
+	if !ok || answer.Tool != "pdb" {
+		return s.Observation.Text, ""
 	}
-	lines := strings.Split(text, "\n")
-	_, first, last, ok := targetRange(s.Observation)
-	if n := len(lines) - (last - first + 1); ok && n >= 0 {
-		if _, whole := consecutiveLines(lines[n:], first, last, pdbLine, false); whole {
-			return strings.Join(lines[:n], "\n"), strings.Join(lines[n:], "\n")
-		}
-	}
-	return text, ""
+	return shown.SplitListing(answer)
 }
 
 // echoesCall reports whether an answer can have the value only from the call itself: the call was

@@ -1,4 +1,4 @@
-package handover
+package shown
 
 import (
 	"encoding/json"
@@ -35,19 +35,19 @@ var (
 	shellChange = regexp.MustCompile(`\b(?:cd|pushd|popd|alias|function|exec|set|shopt|trap|eval|source|export|PATH)\b|\(\)|(?:^|[^&>])&(?:[^&>]|$)|(?:^|[\s;])\. `)
 )
 
-// shellLines returns the lines of a file that a call of bash printed, by number. before holds the
+// ShellLines returns the lines of a file that a call of bash printed, by number. before holds the
 // earlier steps. It returns nil if the output may contain anything else.
-func shellLines(s schemas.Step, before []schemas.Step) (file string, lines map[int]string) {
+func ShellLines(s schemas.Step, before []schemas.Step) (lines []Line) {
 	o := s.Observation
 	if o.IsError || o.TimedOut || o.ExitCode == nil || *o.ExitCode != 0 {
-		return "", nil
+		return nil
 	}
 	for _, b := range before {
-		if b.ToolCall != nil && b.ToolCall.Name == "bash" && (shellChange.MatchString(commandArgument(b.ToolCall)) || b.Observation == nil || b.Observation.TimedOut) {
-			return "", nil
+		if b.ToolCall != nil && b.ToolCall.Name == "bash" && (shellChange.MatchString(Command(b.ToolCall.Arguments)) || b.Observation == nil || b.Observation.TimedOut) {
+			return nil
 		}
 	}
-	command := strings.TrimSpace(commandArgument(s.ToolCall))
+	command := strings.TrimSpace(Command(s.ToolCall.Arguments))
 	for _, p := range printCommands {
 		m := p.command.FindStringSubmatch(command)
 		if m == nil || p.numberedLine == nil && o.Truncated {
@@ -57,10 +57,9 @@ func shellLines(s schemas.Step, before []schemas.Step) (file string, lines map[i
 		if first := firstLine.FindStringSubmatch(command); first != nil {
 			n, _ = strconv.Atoi(first[1]) // the pattern ensures digits; an overflow matches no line
 		}
-		lines = map[int]string{}
 		for i, text := range strings.Split(strings.TrimSuffix(o.Text, "\n"), "\n") {
 			number := n + i
-			if strings.ContainsRune(text, hiddenRune) {
+			if strings.ContainsRune(text, HiddenRune) {
 				continue
 			}
 			if p.numberedLine != nil {
@@ -71,19 +70,19 @@ func shellLines(s schemas.Step, before []schemas.Step) (file string, lines map[i
 				number, _ = strconv.Atoi(line[1])
 				text = line[2]
 			}
-			lines[number] = text
+			lines = append(lines, Line{m[1], number, text})
 		}
-		return m[1], lines
+		return lines
 	}
-	return "", nil
+	return nil
 }
 
-// commandArgument returns the argument command of a call of bash or pdb.
-func commandArgument(call *schemas.ToolCall) string {
+// Command returns the argument command of a call of bash or pdb, or "".
+func Command(arguments json.RawMessage) string {
 	var args struct {
 		Command string `json:"command"`
 	}
-	if json.Unmarshal(call.Arguments, &args) != nil {
+	if json.Unmarshal(arguments, &args) != nil {
 		return ""
 	}
 	return args.Command
