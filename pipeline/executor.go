@@ -30,6 +30,7 @@ type Executor struct {
 
 	batch     *Batch
 	baselines env.Baselines // by task ID
+	functions functionCache
 	mu        sync.Mutex
 	running   map[string]bool // episodes that this process executes
 }
@@ -103,7 +104,7 @@ func (x *Executor) execute(all context.Context, lease *engine.Lease) error {
 	defer context.AfterFunc(lease.Context(), func() { cancelJob(context.Cause(lease.Context())) })()
 	b.Deps.Hooks.Reach(pointClaimed)
 	b.Deps.Observer.JobStarted(job, lease.Delivery)
-	run := &jobRun{batch: b, baselines: &x.baselines, lease: lease, job: job, task: b.plan.tasks[job.TaskID]}
+	run := &jobRun{batch: b, baselines: &x.baselines, functions: &x.functions, lease: lease, job: job, task: b.plan.tasks[job.TaskID]}
 	done, err := run.execute(ctx, func() (*recorder, error) { return x.openRecorder(ctx, job, lease.Delivery) })
 	settleCtx, cancel := context.WithTimeout(context.WithoutCancel(all), closeTimeout+x.Patience)
 	defer cancel()

@@ -26,6 +26,7 @@ const closeTimeout = 30 * time.Second
 type jobRun struct {
 	batch     *Batch
 	baselines *env.Baselines
+	functions *functionCache
 	lease     *engine.Lease
 	job       schemas.Job
 	task      schemas.Task
@@ -72,7 +73,11 @@ func (j *jobRun) execute(ctx context.Context, open func() (*recorder, error)) (d
 	ep.Verdict = *j.rec.verdict
 	markUndecided(&ep)
 	stage = stageNormalise
-	staged, err := normalise.Episode(&ep, b.Config.Normalise)
+	config := b.Config.Normalise
+	if config.Functions, err = j.repositoryFunctions(ctx); err != nil {
+		return done, err
+	}
+	staged, err := normalise.Episode(&ep, config)
 	if err != nil {
 		return done, secretAsTaskError(err)
 	}

@@ -96,5 +96,8 @@ var stepColumns = []section{
 		{"request_sha256", "", "hash of the request body as sent", "model client", "1.1.0"},
 		{"response_sha256", "", "hash of the response body as received", "model client", "1.1.0"},
 		{"leak_patterns", "", "leak and reward-hack rules that this call matched; null for rows without a call", "command of the call", "1.3.0"},
+		{"lines_shown", "lines", "different lines of the original files that the observation shows; null if its format is unknown", "observation", "2.2.0"},
+		{"lines_new", "lines", "those of them that no earlier step has shown", "observation", "2.2.0"},
+		{"gold_lines_new", "lines", "those of the new lines that the reference fix changes", "privileged: reference fix", "2.2.0"},
 	}},
 }

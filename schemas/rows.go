@@ -185,6 +185,34 @@ type EpisodeRow struct {
 	GoldFunctionShown   *bool   `col:"gold_function_shown" json:"gold_function_shown,omitempty"`
 	GoldSymptomDistance *int32  `col:"gold_symptom_distance" json:"gold_symptom_distance,omitempty"`
 	GoldOchiaiRank      *int32  `col:"gold_ochiai_rank" json:"gold_ochiai_rank,omitempty"`
+
+	// Since 2.2.0.
+	Redundancy             *float64 `col:"redundancy" json:"redundancy,omitempty"`
+	BreakpointValidity     *float64 `col:"breakpoint_validity" json:"breakpoint_validity,omitempty"`
+	BreakpointHitRate      *float64 `col:"breakpoint_hit_rate" json:"breakpoint_hit_rate,omitempty"`
+	DeadInspections        *float64 `col:"dead_inspections" json:"dead_inspections,omitempty"`
+	InvalidCallRate        *float64 `col:"invalid_call_rate" json:"invalid_call_rate,omitempty"`
+	MaxCommandRun          *int32   `col:"max_command_run" json:"max_command_run,omitempty"`
+	MaxCallRun             *int32   `col:"max_call_run" json:"max_call_run,omitempty"`
+	NBlindEdits            *int32   `col:"n_blind_edits" json:"n_blind_edits,omitempty"`
+	PackTokens             *int64   `col:"pack_tokens" json:"pack_tokens,omitempty"`
+	GoldOperator           *string  `col:"gold_operator" json:"gold_operator,omitempty"`
+	GoldLineRecall         *float64 `col:"gold_line_recall" json:"gold_line_recall,omitempty"`
+	GoldLinePrecision      *float64 `col:"gold_line_precision" json:"gold_line_precision,omitempty"`
+	GoldLineF05            *float64 `col:"gold_line_f05" json:"gold_line_f05,omitempty"`
+	GoldFirstContact       *int32   `col:"gold_first_contact" json:"gold_first_contact,omitempty"`
+	GoldRecallArea         *float64 `col:"gold_recall_area" json:"gold_recall_area,omitempty"`
+	GoldEvidenceDrop       *float64 `col:"gold_evidence_drop" json:"gold_evidence_drop,omitempty"`
+	GoldDeclaredFileF1     *float64 `col:"gold_declared_file_f1" json:"gold_declared_file_f1,omitempty"`
+	GoldRootHit            *bool    `col:"gold_root_hit" json:"gold_root_hit,omitempty"`
+	GoldRootLineHit        *bool    `col:"gold_root_line_hit" json:"gold_root_line_hit,omitempty"`
+	GoldBreakpointsToRoot  *int32   `col:"gold_breakpoints_to_root" json:"gold_breakpoints_to_root,omitempty"`
+	GoldBreakpointDistance *int32   `col:"gold_breakpoint_distance" json:"gold_breakpoint_distance,omitempty"`
+	GoldUsefulSteps        *float64 `col:"gold_useful_steps" json:"gold_useful_steps,omitempty"`
+	GoldPackRecall         *float64 `col:"gold_pack_recall" json:"gold_pack_recall,omitempty"`
+	GoldPackPrecision      *float64 `col:"gold_pack_precision" json:"gold_pack_precision,omitempty"`
+	GoldPackSufficient     *bool    `col:"gold_pack_sufficient" json:"gold_pack_sufficient,omitempty"`
+	GoldSeekingJSON        *string  `col:"gold_seeking_json" json:"gold_seeking_json,omitempty"`
 }
 
 // StepRow is one row of table steps: one per event. Key: (episode_id,
@@ -270,6 +298,9 @@ type StepRow struct {
 	RequestSHA256        *string    `col:"request_sha256" json:"request_sha256,omitempty"`         // since 1.1.0
 	ResponseSHA256       *string    `col:"response_sha256" json:"response_sha256,omitempty"`       // since 1.1.0
 	LeakPatterns         []string   `col:"leak_patterns" json:"leak_patterns,omitzero"`            // since 1.3.0
+	LinesShown           *int32     `col:"lines_shown" json:"lines_shown,omitempty"`               // since 2.2.0
+	LinesNew             *int32     `col:"lines_new" json:"lines_new,omitempty"`                   // since 2.2.0
+	GoldLinesNew         *int32     `col:"gold_lines_new" json:"gold_lines_new,omitempty"`         // since 2.2.0
 }
 
 // Value returns the value of a column, or the zero value for null.

@@ -23,13 +23,84 @@ type Patch struct {
 	removed  [][]string        // deleted lines of each hunk, trimmed
 	added    map[string]string // added lines by file
 	deleted  map[string]string // deleted lines by file
+	changes  map[string][]change
+	created  map[string]bool // new files
+}
+
+// change replaces lines of a file: removed lines from first on, by added lines. Without removed
+// lines, it inserts before first.
+type change struct {
+	first, removed, added int
+	indent                int  // of the first line that is added and not blank, or -1
+	isLast                bool // nothing follows in the file, as far as the patch shows
+}
+
+// lines returns the lines before the change that it concerns: the removed lines, or the two
+// neighbors of an insertion.
+func (c change) lines() []int {
+	var out []int
+	for n := c.first; n < c.first+c.removed; n++ {
+		out = append(out, n)
+	}
+	if c.removed > 0 {
+		return out
+	}
+	if c.first > 1 {
+		out = append(out, c.first-1)
+	}
+	if !c.isLast {
+		out = append(out, c.first)
+	}
+	return out
+}
+
+// changesOf returns the changes of a hunk. first is the number of its first line before the change.
+// Each line begins with a space, "-" or "+".
+func changesOf(first int, lines []string) []change {
+	var out []change
+	current := change{indent: -1}
+	flush := func(isLast bool) {
+		if current.removed+current.added > 0 {
+			current.isLast = isLast
+			out = append(out, current)
+		}
+		current = change{indent: -1}
+	}
+	old := first
+	context := false // the hunk has context, so it shows whether a line follows
+	for _, l := range lines {
+		switch l[0] {
+		case ' ':
+			flush(false)
+			context = true
+			old++
+			continue
+		case '-':
+			if current.removed+current.added == 0 {
+				current.first = old
+			}
+			current.removed++
+			old++
+		case '+':
+			if current.removed+current.added == 0 {
+				current.first = old
+			}
+			current.added++
+			if current.indent < 0 && strings.TrimSpace(l[1:]) != "" {
+				current.indent = indentation(l[1:])
+			}
+		}
+	}
+	flush(context)
+	return out
 }
 
 type span struct{ first, last int64 }
 
 // ParsePatch parses a Git patch, which may be empty or contain binary files.
 func ParsePatch(patch []byte) (Patch, error) {
-	p := Patch{Files: []string{}, lines: map[string]int{}, ranges: map[string][]span{}, added: map[string]string{}, deleted: map[string]string{}}
+	p := Patch{Files: []string{}, lines: map[string]int{}, ranges: map[string][]span{}, added: map[string]string{}, deleted: map[string]string{},
+		changes: map[string][]change{}, created: map[string]bool{}}
 	if len(bytes.TrimSpace(patch)) == 0 {
 		return p, nil
 	}
@@ -49,7 +120,13 @@ func ParsePatch(patch []byte) (Patch, error) {
 				p.Files = append(p.Files, name)
 			}
 		}
+		if f.IsNew {
+			p.created[f.NewName] = true
+		}
 		for _, t := range f.TextFragments {
+			if !f.IsNew {
+				p.changes[f.OldName] = append(p.changes[f.OldName], fragmentChanges(t)...)
+			}
 			p.Added += int(t.LinesAdded)
 			p.Deleted += int(t.LinesDeleted)
 			p.ranges[f.OldName] = append(p.ranges[f.OldName], span{t.OldPosition, t.OldPosition + max(0, t.OldLines-1)})
@@ -71,6 +148,18 @@ func ParsePatch(patch []byte) (Patch, error) {
 	slices.Sort(p.Existing)
 	p.Files, p.Existing = slices.Compact(p.Files), slices.Compact(p.Existing)
 	return p, nil
+}
+
+func fragmentChanges(t *gitdiff.TextFragment) []change {
+	lines := make([]string, len(t.Lines))
+	for i, l := range t.Lines {
+		lines[i] = l.Op.String() + l.Line
+	}
+	first := int(t.OldPosition)
+	if t.OldLines == 0 {
+		first++ // the hunk names the line before the insertion
+	}
+	return changesOf(first, lines)
 }
 
 // Tests returns the changed files that are tests or their configuration.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracesmith/tracesmith/agents/history"
+	"github.com/tracesmith/tracesmith/llms/tokens"
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -97,13 +98,21 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 	hacks := n.hacks
 	// If the patch cannot be parsed, its columns are null. This is not an error, because the agent
 	// chose the file names in the patch.
+	evidence := metrics.Evidence{Workdir: n.ep.Task.Workdir, Functions: n.cfg.Functions}
 	if patch, err := metrics.ParsePatch(n.ep.Patch); err == nil {
 		e.PatchFiles, e.PatchAdded, e.PatchDeleted = n.texts(patch.Files), new(int32(patch.Added)), new(int32(patch.Deleted))
 		e.TestPatchFiles, e.EditsTests = n.texts(patch.Tests()), new(patch.EditsTests())
 		hacks = append(hacks, patch.Hacks()...)
+		if !n.noPatch() {
+			evidence.Patch = &patch
+		}
 		if gold, err := metrics.ParsePatch([]byte(n.ep.Task.GoldPatch)); err == nil {
 			metrics.Gold(e, rows, patch, gold)
+			evidence.Gold = &gold
 		}
+	}
+	if err := n.seeking(e, rows, evidence); err != nil {
+		return err
 	}
 	slices.Sort(hacks)
 	if hacks = slices.Compact(hacks); len(hacks) > 0 || e.EditsTests != nil {
@@ -124,6 +133,25 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 	}
 	e.RedactionsJSON = new(string(counts))
 	return nil
+}
+
+// seeking fills the columns about information seeking.
+func (n *normaliser) seeking(e *schemas.EpisodeRow, rows []schemas.StepRow, evidence metrics.Evidence) error {
+	seeking := metrics.Seek(rows, evidence)
+	if n.ep.EnvKey.Driver == "" { // an import, whose files rarely say which calls failed
+		seeking.InvalidCalls = nil
+	}
+	if o := n.ep.Task.Origin; o != nil {
+		e.GoldOperator = nonZero(o.Operator)
+	}
+	if seeking.Pack != nil {
+		counter, err := tokens.Named(Tokenizer)
+		if err != nil {
+			return err
+		}
+		e.PackTokens = new(int64(counter.Text(*seeking.Pack)))
+	}
+	return seeking.Fill(e, rows)
 }
 
 // contentHash returns a hash of the agent's messages and calls.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -139,6 +140,9 @@ type Config struct {
 	Secrets   *redact.Known // exact values that must not be staged, such as API keys; may be nil
 	SplitSalt string        // "": provenance.Salt
 	Prices    string        // ID of the price table for costs; "" if there is none
+	// Functions holds the functions of the Python files of the task's repository, by path. If it is
+	// nil, the metrics that need them are null.
+	Functions map[string][]metrics.Function
 }
 
 // nonZero returns a pointer to v, or nil, which makes the column null, if v is the zero value.

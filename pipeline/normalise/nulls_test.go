@@ -31,7 +31,7 @@ var nullInEpisodes = map[string]string{
 	"error_class":           "no error",
 	"error_message":         "no error",
 	"price_table":           "not given to this test",
-	"gold_func_recall":      "not computed yet",
+	"gold_func_recall":      "the repository is not given to this test",
 	"wrong_fact_ratio":      "no annotations",
 	"invalidation_reason":   "it is valid",
 	"phases":                "one conversation",
@@ -50,6 +50,21 @@ var nullInEpisodes = map[string]string{
 	"gold_function_shown":   "the task was not measured",
 	"gold_symptom_distance": "the task was not measured",
 	"gold_ochiai_rank":      "the task was not measured",
+
+	"redundancy":               "no step shows lines of files",
+	"gold_line_precision":      "no step shows lines of files",
+	"gold_line_f05":            "no step shows lines of files",
+	"gold_first_contact":       "no step shows lines of files",
+	"gold_evidence_drop":       "no step shows lines of files",
+	"breakpoint_hit_rate":      "no breakpoint was accepted",
+	"pack_tokens":              "no handover",
+	"gold_pack_recall":         "no handover",
+	"gold_pack_precision":      "no handover",
+	"gold_pack_sufficient":     "no handover",
+	"gold_operator":            "people made the bug",
+	"gold_root_hit":            "the repository is not given to this test",
+	"gold_breakpoints_to_root": "the repository is not given to this test",
+	"gold_breakpoint_distance": "the repository is not given to this test",
 }
 
 var nullInSteps = map[string]string{

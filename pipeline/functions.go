@@ -1,0 +1,94 @@
+package pipeline
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"sync"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
+)
+
+// maxSource limits the Python files whose functions are read, in bytes. Larger ones are generated.
+const maxSource = 4 << 20
+
+// functionCache keeps the functions of the repositories of the last tasks, because the attempts at a
+// task follow each other. It is safe for concurrent use.
+type functionCache struct {
+	mu   sync.Mutex
+	last []cachedFunctions // the most recent one first
+}
+
+type cachedFunctions struct {
+	tree string
+	read func() (map[string][]metrics.Function, error)
+}
+
+const maxCachedTrees = 8
+
+// get returns the functions of the Python files of a tree.
+func (c *functionCache) get(tree env.Tree) (map[string][]metrics.Function, error) {
+	c.mu.Lock()
+	i := slices.IndexFunc(c.last, func(x cachedFunctions) bool { return x.tree == tree.SHA256() })
+	found := cachedFunctions{tree.SHA256(), sync.OnceValues(func() (map[string][]metrics.Function, error) { return readFunctions(tree) })}
+	if i >= 0 {
+		found = c.last[i]
+		c.last = slices.Delete(c.last, i, i+1)
+	}
+	c.last = slices.Insert(c.last, 0, found)
+	c.last = c.last[:min(len(c.last), maxCachedTrees)]
+	c.mu.Unlock()
+	functions, err := found.read()
+	if err != nil {
+		c.mu.Lock() // try again for the next job
+		c.last = slices.DeleteFunc(c.last, func(x cachedFunctions) bool { return x.tree == found.tree })
+		c.mu.Unlock()
+	}
+	return functions, err
+}
+
+func readFunctions(tree env.Tree) (map[string][]metrics.Function, error) {
+	out := map[string][]metrics.Function{}
+	err := env.Stream(tree.WriteTar, func(r io.Reader) error {
+		files := tar.NewReader(r)
+		for {
+			h, err := files.Next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if h.Typeflag != tar.TypeReg || path.Ext(h.Name) != ".py" || h.Size > maxSource {
+				continue
+			}
+			source, err := io.ReadAll(files)
+			if err != nil {
+				return err
+			}
+			out[path.Clean(h.Name)] = metrics.Functions(string(source))
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the functions of the repository: %w", err)
+	}
+	return out, nil
+}
+
+// repositoryFunctions returns the functions of the task's repository, which the metrics compare with
+// the reference fix, or nil if there is no fix.
+func (j *jobRun) repositoryFunctions(ctx context.Context) (map[string][]metrics.Function, error) {
+	if j.task.GoldPatch == "" {
+		return nil, nil
+	}
+	tree, err := j.batch.Deps.Source.Tree(ctx, j.task.InstanceID)
+	if err != nil {
+		return nil, fmt.Errorf("opening the repository of %s: %w", j.task.InstanceID, err)
+	}
+	return j.functions.get(tree)
+}

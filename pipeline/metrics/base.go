@@ -1,0 +1,272 @@
+package metrics
+
+import (
+	"encoding/json"
+	"path"
+	"regexp"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// baseMap maps lines of files as they are at a step to lines of the files that the task starts with.
+type baseMap struct {
+	files map[string]*fileMap
+}
+
+// fileMap holds the edits of a file in their order.
+type fileMap struct {
+	edits  []change
+	isLost bool // an edit changed an unknown part of the file
+}
+
+// line returns the line of base that is now line n, or 0 if an edit wrote the line or the line is
+// unknown.
+func (m baseMap) line(file string, n int) int {
+	f := m.files[file]
+	if f == nil {
+		return n
+	}
+	if f.isLost {
+		return 0
+	}
+	for i := len(f.edits) - 1; i >= 0; i-- {
+		switch e := f.edits[i]; {
+		case n < e.first:
+		case n < e.first+e.added:
+			return 0
+		default:
+			n += e.removed - e.added
+		}
+	}
+	return n
+}
+
+func (m baseMap) file(name string) *fileMap {
+	f := m.files[name]
+	if f == nil {
+		f = &fileMap{}
+		m.files[name] = f
+	}
+	return f
+}
+
+// edit is a change of a file in lines of base.
+type edit struct {
+	file  string
+	lines []int // the lines that it concerns, see change.lines; none if it is unknown
+}
+
+// apply records the edits of a step and returns them. reader has read the step.
+func (m baseMap) apply(r *reader, row *schemas.StepRow) []edit {
+	if row.ToolName == nil || refused(*row) {
+		return nil
+	}
+	switch toolKind(*row.ToolName) {
+	case shellTool:
+		m.applyCommand(r)
+		return nil
+	case editorTool:
+		return m.applyEditor(r, schemas.Value(row.Observation))
+	case "edit":
+		if succeeded(*row) {
+			return m.applyDiff(r, row)
+		}
+	}
+	return nil
+}
+
+// applyDiff records an edit whose answer contains a unified diff.
+func (m baseMap) applyDiff(r *reader, row *schemas.StepRow) []edit {
+	var args callArguments
+	_ = json.Unmarshal([]byte(schemas.Value(row.ArgumentsJSON)), &args)
+	name := r.relative(args.Path)
+	changes, ok := diffChanges(schemas.Value(row.Observation))
+	if name == "" {
+		return nil
+	}
+	if !ok || schemas.Value(row.ObservationTruncated) {
+		if len(row.FilesChanged) > 0 || strings.Contains(schemas.Value(row.Observation), "updated successfully") {
+			m.file(name).isLost = true
+		}
+		return nil
+	}
+	return []edit{m.change(name, changes)}
+}
+
+// change records the changes of a file, whose lines are those before the edit.
+func (m baseMap) change(name string, changes []change) edit {
+	e := edit{file: name}
+	for _, c := range changes {
+		for _, n := range c.lines() {
+			if base := m.line(name, n); base > 0 {
+				e.lines = append(e.lines, base)
+			}
+		}
+	}
+	f := m.file(name)
+	for i := len(changes) - 1; i >= 0; i-- { // from the end, so that the numbers stay valid
+		f.edits = append(f.edits, changes[i])
+	}
+	return e
+}
+
+// diffChanges reads the hunks of a unified diff. ok is false if it finds no complete hunk.
+func diffChanges(text string) (out []change, ok bool) {
+	lines := strings.Split(text, "\n")
+	for i := 0; i < len(lines); i++ {
+		first, removed, added, isHunk := hunkRange(lines[i])
+		if !isHunk {
+			continue
+		}
+		if removed == 0 {
+			first++
+		}
+		from := i + 1
+		for i++; i < len(lines) && removed+added > 0; i++ {
+			switch line := lines[i]; {
+			case line == "" || line[0] == ' ': // some tools remove the space of a blank line
+				removed, added = removed-1, added-1
+			case line[0] == '-':
+				removed--
+			case line[0] == '+':
+				added--
+			case line[0] != '\\':
+				return nil, false
+			}
+		}
+		if removed != 0 || added != 0 {
+			return nil, false
+		}
+		hunk := make([]string, 0, i-from)
+		for _, l := range lines[from:i] {
+			if l == "" {
+				l = " "
+			}
+			hunk = append(hunk, l)
+		}
+		out = append(out, changesOf(first, hunk)...)
+		i--
+	}
+	return out, len(out) > 0
+}
+
+// hunkRange reads the heading of a hunk: "@@ -3,4 +3,5 @@".
+func hunkRange(line string) (first, removed, added int, ok bool) {
+	rest, ok := strings.CutPrefix(line, "@@ -")
+	if !ok {
+		return 0, 0, 0, false
+	}
+	count := func() (n, lines int, ok bool) {
+		n, rest, ok = leadingNumber(rest)
+		lines = 1
+		if after, hasCount := strings.CutPrefix(rest, ","); ok && hasCount {
+			lines, rest, ok = leadingNumber(after)
+		}
+		return n, lines, ok
+	}
+	if first, removed, ok = count(); !ok {
+		return 0, 0, 0, false
+	}
+	if rest, ok = strings.CutPrefix(rest, " +"); !ok {
+		return 0, 0, 0, false
+	}
+	_, added, ok = count()
+	return first, removed, added, ok && strings.HasPrefix(rest, " @@")
+}
+
+// applyEditor records an edit of str_replace_editor. Its answer shows the new lines with numbers.
+func (m baseMap) applyEditor(r *reader, answer string) []edit {
+	name := r.relative(r.args.Path)
+	switch r.args.Command {
+	case "create", "undo_edit":
+		m.file(name).isLost = true
+	case "insert":
+		if r.args.InsertLine != nil && strings.Contains(answer, "has been edited") {
+			return []edit{m.change(name, []change{{first: *r.args.InsertLine + 1, added: strings.Count(r.args.NewText, "\n") + 1}})}
+		}
+	case "str_replace":
+		if !strings.Contains(answer, "has been edited") {
+			return nil
+		}
+		c, ok := replacedLines(r, answer)
+		if !ok {
+			m.file(name).isLost = true
+			return nil
+		}
+		return []edit{m.change(name, []change{c})}
+	}
+	return nil
+}
+
+// replacedLines finds the place of the new text in the part of the file that an answer shows.
+func replacedLines(r *reader, answer string) (change, bool) {
+	before, after := strings.Split(r.args.OldText, "\n"), strings.Split(r.args.NewText, "\n")
+	probe := reader{}
+	probe.numbered("file", answer)
+	shownLines := probe.out.lines
+	for _, at := range []int{4, 3, 2, 1, 0} { // the part begins up to four lines before the change
+		if at+len(after) > len(shownLines) {
+			continue
+		}
+		matches := true
+		for i, text := range after {
+			got := shownLines[at+i].Text
+			switch {
+			case i == 0 && i == len(after)-1:
+				matches = matches && strings.Contains(got, text)
+			case i == 0:
+				matches = matches && strings.HasSuffix(got, text)
+			case i == len(after)-1:
+				matches = matches && strings.HasPrefix(got, text)
+			default:
+				matches = matches && got == text
+			}
+		}
+		if !matches {
+			continue
+		}
+		first := shownLines[at].Number
+		for len(before) > 0 && len(after) > 0 && before[0] == after[0] {
+			before, after, first = before[1:], after[1:], first+1
+		}
+		for len(before) > 0 && len(after) > 0 && before[len(before)-1] == after[len(after)-1] {
+			before, after = before[:len(before)-1], after[:len(after)-1]
+		}
+		return change{first: first, removed: len(before), added: len(after)}, true
+	}
+	return change{}, false
+}
+
+var (
+	// restores matches commands that may change every file.
+	restores = regexp.MustCompile(`\bgit\s+(?:\S+\s+)*?(?:checkout|restore|stash|reset|apply|revert|pull|merge)\b|\bpatch\s`)
+	// writes matches commands that may change the files that they name.
+	writes = regexp.MustCompile(`\bsed\s+(?:\S+\s+)*?-i|\bperl\s+(?:\S+\s+)*?-\S*i|[^0-9&>-]>{1,2}\s*[^&\s]|\btee\b|\bwrite\(|write_text|\bmv\b|\bcp\b|^edit\s`)
+)
+
+// applyCommand marks the files that a shell command may have changed. After that, their lines are
+// unknown.
+func (m baseMap) applyCommand(r *reader) {
+	command := r.args.Command
+	dir := ""
+	if words := strings.Fields(command); len(words) > 2 && words[0] == "cd" {
+		dir = strings.TrimRight(words[1], ";")
+	}
+	switch {
+	case restores.MatchString(command):
+		for _, f := range m.files {
+			f.isLost = true
+		}
+		fallthrough
+	case writes.MatchString(command):
+		for _, word := range strings.FieldsFunc(command, func(c rune) bool { return strings.ContainsRune(" \t\n;|&<>()'\"`,", c) }) {
+			if strings.Contains(word, ".") && !strings.HasPrefix(word, "-") {
+				m.file(r.relative(word)).isLost = true
+				if dir != "" {
+					m.file(r.relative(path.Join(dir, word))).isLost = true
+				}
+			}
+		}
+	}
+}

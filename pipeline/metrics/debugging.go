@@ -1,0 +1,265 @@
+package metrics
+
+import (
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// debugState follows the breakpoints, pauses and inspections of an episode.
+type debugState struct {
+	used                bool // a debugger call was executed
+	requested, accepted int
+	points              []breakpoint // distinct
+	inspections, dead   int
+	resumed             int                // number of commands that ran the program
+	inspected           map[string]bool    // expressions of the current pause
+	pause               schemas.Breakpoint // File and Line of the current frame
+	rootStep            int                // step of the first pause in a function of the fix
+	rootPoints          int                // breakpoints that were set up to then
+	lineHit             bool
+}
+
+// breakpoint is an accepted breakpoint, in lines of base if its line has one.
+type breakpoint struct {
+	file string
+	line int
+	hit  bool
+}
+
+// debug reads a step of the debugger.
+func (s *seeker) debug(row *schemas.StepRow) {
+	if row.ToolName == nil || Category(*row.ToolName) != "pdb" || row.Observation == nil || refused(*row) {
+		return
+	}
+	s.used = true
+	text := *row.Observation
+	commands := strings.FieldsFunc(strings.ReplaceAll(s.reader.args.Command, ";;", "\n"), func(c rune) bool { return c == '\n' })
+	requested := 0
+	for _, c := range commands {
+		word, rest, _ := strings.Cut(strings.TrimSpace(c), " ")
+		switch word {
+		case "b", "break", "tbreak":
+			if strings.TrimSpace(rest) != "" {
+				requested++
+			}
+		}
+	}
+	if requested > 0 {
+		s.setBreakpoints(text, requested)
+	}
+	s.paused(row, text)
+	s.inspect(row, commands, text)
+}
+
+// setBreakpoints counts the breakpoints that an answer confirms.
+func (s *seeker) setBreakpoints(text string, requested int) {
+	accepted := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		file, n, ok := confirmedBreakpoint(line)
+		if !ok || accepted == requested {
+			continue
+		}
+		accepted++
+		point := s.place(file, n)
+		known := false
+		for _, p := range s.points {
+			known = known || p.file == point.file && p.line == point.line
+		}
+		if !known {
+			s.points = append(s.points, point)
+		}
+	}
+	s.requested += requested
+	s.accepted += accepted
+}
+
+// place returns a place in lines of base.
+func (s *seeker) place(file string, n int) breakpoint {
+	file = s.reader.relative(file)
+	if base := s.base.line(file, n); base > 0 {
+		n = base
+	}
+	return breakpoint{file: file, line: n}
+}
+
+// confirmedBreakpoint reads a line such as "Breakpoint 1 at FILE:12", "Breakpoint 1 set at FILE:12" or
+// "Breakpoint 1 was already there; it is now at FILE:12", and debug-gym's "Breakpoint already exists
+// at line 12 in FILE."
+func confirmedBreakpoint(line string) (file string, n int, ok bool) {
+	rest, ok := strings.CutPrefix(line, "Breakpoint ")
+	if !ok {
+		return "", 0, false
+	}
+	if place, ok := strings.CutPrefix(rest, "already exists at line "); ok {
+		n, place, ok = leadingNumber(place)
+		file, found := strings.CutPrefix(place, " in ")
+		return strings.TrimSuffix(file, "."), n, ok && found
+	}
+	_, rest, isNumber := leadingNumber(rest)
+	for _, verb := range []string{" at ", " set at ", " was already there; it is now at "} {
+		place, ok := strings.CutPrefix(rest, verb)
+		if !ok || !isNumber {
+			continue
+		}
+		colon := strings.IndexByte(place, ':')
+		if colon < 0 {
+			continue
+		}
+		n, after, ok := leadingNumber(place[colon+1:])
+		if ok && !strings.HasSuffix(after, "deleted") && !strings.Contains(after, " was removed") {
+			return place[:colon], n, true
+		}
+	}
+	return "", 0, false
+}
+
+// paused records where the program is stopped after a step.
+func (s *seeker) paused(row *schemas.StepRow, text string) {
+	file, n := schemas.Value(row.FrameFile), int(schemas.Value(row.FrameLine))
+	if row.BreakpointsJSON == nil && file == "" { // another harness, which records no frames
+		for line := range strings.SplitSeq(text, "\n") {
+			if f, at, ok := stackPlace(line); ok && line[0] == '>' {
+				file, n = f, at
+			}
+		}
+	}
+	if file == "" {
+		return
+	}
+	at := s.place(file, n)
+	s.pause = schemas.Breakpoint{File: at.file, Line: at.line}
+	for i := range s.points {
+		if s.points[i].file == at.file && s.points[i].line == at.line {
+			s.points[i].hit = true
+		}
+	}
+	if s.gold == nil || s.gold.files[at.file] == nil {
+		return
+	}
+	gold := s.gold.files[at.file]
+	s.lineHit = s.lineHit || gold.near(at.line)
+	if function := functionOf(s.Functions[at.file], at.line); function >= 0 && gold.functions[function] && s.rootStep == 0 {
+		s.rootStep, s.rootPoints = s.t, len(s.points)
+	}
+}
+
+// runs holds the debugger commands after which the program is at another place.
+var runs = func() map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields("c cont continue n next s step r return unt until j jump u up d down restart run q quit") {
+		m[w] = true
+	}
+	return m
+}()
+
+// inspect counts the inspections of a step. An inspection is dead if it raises one of three errors or
+// repeats an expression at the same pause. args and locals() are one inspection for each name.
+func (s *seeker) inspect(row *schemas.StepRow, commands []string, text string) {
+	for _, c := range commands {
+		c = strings.TrimSpace(c)
+		word, _, _ := strings.Cut(c, " ")
+		if runs[word] {
+			s.inspected = nil
+			continue
+		}
+		names := []string{shownExpression(c)}
+		if word == "a" || word == "args" {
+			names = argumentNames(text)
+		} else if names[0] == "locals()" || names[0] == "vars()" {
+			names = listedNames(row, names[0], text)
+		}
+		for _, name := range names {
+			if name == "" {
+				continue
+			}
+			s.inspections++
+			if s.inspected == nil {
+				s.inspected = map[string]bool{}
+			}
+			if s.inspected[name] {
+				s.dead++
+			}
+			s.inspected[name] = true
+		}
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if rest, ok := strings.CutPrefix(line, "*** "); ok && s.dead < s.inspections {
+			name, _, _ := strings.Cut(rest, ":")
+			switch name {
+			case "NameError", "AttributeError", "SyntaxError":
+				s.dead++
+			}
+		}
+	}
+}
+
+// argumentNames returns the names in an answer to args.
+func argumentNames(text string) []string {
+	var out []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if m := nameValue.FindStringSubmatch(line); m != nil {
+			out = append(out, m[1])
+		}
+	}
+	return out
+}
+
+// listedNames returns the names in an answer to p locals().
+func listedNames(row *schemas.StepRow, expression, text string) []string {
+	output, _, scope, _ := splitAtFrame(strings.Split(text, "\n"))
+	var out []string
+	for _, f := range valuesOf(scope, expression, strings.Join(output, "\n")) {
+		name, _, _ := strings.Cut(f.text, " = ")
+		out = append(out, name)
+	}
+	return out
+}
+
+func (d *debugState) result(out *Seeking) {
+	if !d.used {
+		return
+	}
+	out.BreakpointsValid = ratio(d.accepted, d.requested)
+	hit := 0
+	for _, p := range d.points {
+		if p.hit {
+			hit++
+		}
+	}
+	out.BreakpointsHit = ratio(hit, len(d.points))
+	out.DeadInspections = ratio(d.dead, d.inspections)
+}
+
+// rootHits fills in whether the debugger reached the fix. Without a call of the debugger, it is not
+// applicable.
+func (s *seeker) rootHits(g *GoldSeeking) {
+	if !s.used {
+		return
+	}
+	if s.gold.nLines > 0 {
+		g.RootLineHit = new(s.lineHit)
+	}
+	if len(s.gold.functions) == 0 {
+		return
+	}
+	g.RootHit = new(s.rootStep > 0)
+	if s.rootStep > 0 {
+		g.BreakpointsToRoot, g.StepsToRoot = new(int32(s.rootPoints)), new(int32(s.rootStep))
+	}
+	best := -1
+	for _, p := range s.points {
+		gold, functions := s.gold.files[p.file], s.Functions[p.file]
+		at := functionOf(functions, p.line)
+		if gold == nil || at < 0 {
+			continue
+		}
+		d := gold.distance(p.line, func(n int) bool { return functionOf(functions, n) == at })
+		if d >= 0 && (best < 0 || d < best) {
+			best = d
+		}
+	}
+	if best >= 0 {
+		g.BreakpointDistance = new(int32(best))
+	}
+}

@@ -1,0 +1,55 @@
+package metrics
+
+import (
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// process counts calls that were rejected, and runs of equal calls.
+type process struct {
+	calls, invalid       int
+	isUnknown            bool // it is unknown whether some call failed
+	command, call1       string
+	commandRun, callRun  int // length of the current run
+	commandRuns, maxCall int // longest runs
+}
+
+// call counts a tool call.
+func (s *seeker) call(row *schemas.StepRow) {
+	if row.ToolName == nil {
+		return
+	}
+	p := &s.process
+	p.calls++
+	p.isUnknown = p.isUnknown || row.IsError == nil
+	switch schemas.Value(row.ErrorClass) {
+	case schemas.ErrUnknownTool, schemas.ErrBadArguments, schemas.ErrCutOff, schemas.ErrUserError:
+		p.invalid++
+	}
+	command := *row.ToolName
+	if row.PDBCommand != nil {
+		command += " " + *row.PDBCommand
+	} else if toolKind(command) == shellTool {
+		word, _, _ := strings.Cut(strings.TrimSpace(s.reader.args.Command), " ")
+		command += " " + word
+	}
+	call := *row.ToolName + "\x00" + schemas.Value(row.ArgumentsJSON)
+	if p.commandRun++; command != p.command {
+		p.commandRun = 1
+	}
+	if p.callRun++; call != p.call1 {
+		p.callRun = 1
+	}
+	p.command, p.call1 = command, call
+	p.commandRuns, p.maxCall = max(p.commandRuns, p.commandRun), max(p.maxCall, p.callRun)
+}
+
+func (p *process) result(out *Seeking) {
+	if !p.isUnknown {
+		out.InvalidCalls = ratio(p.invalid, p.calls)
+	}
+	if p.calls > 0 {
+		out.LongestCommandRun, out.LongestCallRun = new(int32(p.commandRuns)), new(int32(p.maxCall))
+	}
+}
