@@ -9,7 +9,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -69,7 +68,7 @@ type statsFlags struct {
 func newStats(s *State) *cobra.Command {
 	var f statsFlags
 	c := &cobra.Command{
-		Use: "stats DATASET-or-RUN", Short: "Show distributions: outcomes, turns, tokens, tools, pdb commands", Args: RangeArgs(1, 1),
+		Use: "stats DATASET-or-RUN", Short: "Show distributions: outcomes, turns, tokens, tools, pdb commands, information seeking", Args: RangeArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			by, err := episodeColumn(f.by)
 			if err != nil {
@@ -88,7 +87,7 @@ func newStats(s *State) *cobra.Command {
 	c.Flags().StringVar(&f.selection, "selection", "", "only these episodes: a built-in recipe, a recipe file, or a file that filter wrote")
 	Must(c.RegisterFlagCompletionFunc("selection", orFile(selection.Builtin()...)))
 	c.Flags().StringVar(&f.plots, "plots", "", "directory to write figures to, as SVG")
-	c.Flags().StringVar(&f.by, "by", "", "show verdicts by this column of table episodes, such as model or bug_kind")
+	c.Flags().StringVar(&f.by, "by", "", "show verdicts and metrics by this column of table episodes, such as model, bug_kind or difficulty")
 	Must(c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(episodeColumns(), cobra.ShellCompDirectiveNoFileComp)))
 	return c
 }
@@ -99,6 +98,10 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 		return err
 	}
 	tally, verdicts := publish.NewTally(), map[string]publish.VerdictCounts{}
+	seeking := newSeekingStats(f.by)
+	if f.asJSON {
+		seeking = newSeekingStats(append(slices.Clone(seekingColumns), f.by)...)
+	}
 	for t, err := range data.Trajectories(ctx) {
 		if err != nil {
 			return Usage(err)
@@ -107,11 +110,9 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 			continue
 		}
 		tally.Add(t.Episode, t.Steps)
+		seeking.add(&t.Episode)
 		if f.by != "" {
-			value := "unknown"
-			if v := by.Value(reflect.ValueOf(t.Episode)); v != nil {
-				value = fmt.Sprint(v)
-			}
+			value := columnText(by, t.Episode)
 			verdicts[value] = verdicts[value].With(t.Episode)
 		}
 	}
@@ -132,13 +133,15 @@ func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arro
 		return PrintJSON(s, struct {
 			Schema string `json:"schema"`
 			publish.Stats
-			By map[string]publish.VerdictCounts `json:"by,omitempty"` // value of the column of --by
-		}{"tracesmith.stats/1", stats, verdicts})
+			By      map[string]publish.VerdictCounts `json:"by,omitempty"` // value of the column of --by
+			Seeking *seekingJSON                     `json:"seeking,omitempty"`
+		}{"tracesmith.stats/1", stats, verdicts, seeking.json()})
 	}
 	printStats(s.Stdout, stats, data.DeadLettersPath())
 	if f.by != "" {
 		printVerdicts(s.Stdout, f.by, verdicts)
 	}
+	seeking.print(s.Stdout, f.by)
 	return nil
 }
 
