@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/agents/shown"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -41,57 +42,76 @@ func (s *seeker) handover(row *schemas.StepRow) {
 	if s.pack != nil || Category(schemas.Value(row.ToolName)) != "handover" || row.Observation == nil || !succeeded(*row) || refused(*row) {
 		return
 	}
-	var args struct {
-		Cause string `json:"cause"`
-		Files []struct {
-			Path  string `json:"path"`
-			Start int    `json:"start"`
-			End   int    `json:"end"`
-			Note  string `json:"note"`
-		} `json:"files"`
-		Values []struct {
-			Expression string `json:"expression"`
-			Value      string `json:"value"`
-			Note       string `json:"note"`
-		} `json:"values"`
-	}
+	var args packArguments
 	if json.Unmarshal([]byte(schemas.Value(row.ArgumentsJSON)), &args) != nil {
 		return
 	}
 	s.pack = &packSeen{lines: map[linePlace]bool{}}
 	texts := []string{args.Cause}
-	wanted := map[linePlace]string{} // in lines of the files as they are now
-	for _, f := range args.Files {
+	shownThen := s.excerpts(row, args)
+	for i, f := range args.Files {
 		name := s.reader.relative(f.Path)
 		texts = append(texts, name, f.Note)
 		for n := f.Start; n <= max(f.Start, f.End) && n-f.Start < maxLine; n++ {
-			wanted[linePlace{name, n}] = ""
-			if base := s.base.line(name, n); base > 0 {
-				s.pack.lines[linePlace{name, base}] = true
-				s.declare(&s.pack.order, name, base)
+			l, ok := shownThen[excerptLine{i, n}]
+			if !ok {
+				l.Number = s.base.line(name, n)
+			}
+			texts = append(texts, l.Text)
+			if l.Number > 0 {
+				s.pack.lines[linePlace{name, l.Number}] = true
+				s.declare(&s.pack.order, name, l.Number)
 			}
 		}
 	}
 	for _, v := range args.Values {
 		texts = append(texts, v.Expression, v.Value, v.Note)
 	}
-	reader := reader{workdir: s.Workdir}
+	s.pack.text = strings.Join(texts, "\n")
+}
+
+// packArguments are the arguments of handover.
+type packArguments struct {
+	Cause string `json:"cause"`
+	Files []struct {
+		Path  string `json:"path"`
+		Start int    `json:"start"`
+		End   int    `json:"end"`
+		Step  int    `json:"step"`
+		Note  string `json:"note"`
+	} `json:"files"`
+	Values []struct {
+		Expression string `json:"expression"`
+		Value      string `json:"value"`
+		Note       string `json:"note"`
+	} `json:"values"`
+}
+
+// excerptLine is a line of an excerpt in the numbering of the step that showed it.
+type excerptLine struct{ excerpt, line int }
+
+// excerpts returns the lines of the excerpts as their steps showed them, with their numbers in base.
+func (s *seeker) excerpts(handover *schemas.StepRow, args packArguments) map[excerptLine]shown.Line {
+	out := map[excerptLine]shown.Line{}
+	r, base := reader{workdir: s.Workdir}, baseMap{map[string]*fileMap{}}
 	for i := range s.rows {
-		if &s.rows[i] == row {
+		row := &s.rows[i]
+		if row == handover {
 			break
 		}
-		for _, l := range reader.read(&s.rows[i]).lines {
-			at := linePlace{l.File, l.Number}
-			if _, ok := wanted[at]; ok {
-				wanted[at] = l.Text
+		if row.Source != "agent" {
+			continue
+		}
+		for _, l := range r.read(row).lines {
+			for j, f := range args.Files {
+				if f.Step == int(row.StepIndex) && r.relative(f.Path) == l.File {
+					out[excerptLine{j, l.Number}] = shown.Line{File: l.File, Number: base.line(l.File, l.Number), Text: l.Text}
+				}
 			}
 		}
+		base.apply(&r, row)
 	}
-	for _, text := range wanted {
-		texts = append(texts, text)
-	}
-	slices.Sort(texts) // the number of tokens must not depend on the order of the map
-	s.pack.text = strings.Join(texts, "\n")
+	return out
 }
 
 // packLevels compares the pack with the fix.

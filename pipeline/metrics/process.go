@@ -8,11 +8,11 @@ import (
 
 // process counts calls that were rejected, and runs of equal calls.
 type process struct {
-	calls, invalid       int
-	isUnknown            bool // it is unknown whether some call failed
-	command, call1       string
-	commandRun, callRun  int // length of the current run
-	commandRuns, maxCall int // longest runs
+	calls, invalid        int
+	isUnknown             bool // it is unknown whether some call failed
+	lastCommand, lastCall string
+	commandRun, callRun   int // length of the current run
+	maxCommand, maxCall   int // longest runs
 }
 
 // call counts a tool call.
@@ -35,14 +35,14 @@ func (s *seeker) call(row *schemas.StepRow) {
 		command += " " + word
 	}
 	call := *row.ToolName + "\x00" + schemas.Value(row.ArgumentsJSON)
-	if p.commandRun++; command != p.command {
+	if p.commandRun++; command != p.lastCommand {
 		p.commandRun = 1
 	}
-	if p.callRun++; call != p.call1 {
+	if p.callRun++; call != p.lastCall {
 		p.callRun = 1
 	}
-	p.command, p.call1 = command, call
-	p.commandRuns, p.maxCall = max(p.commandRuns, p.commandRun), max(p.maxCall, p.callRun)
+	p.lastCommand, p.lastCall = command, call
+	p.maxCommand, p.maxCall = max(p.maxCommand, p.commandRun), max(p.maxCall, p.callRun)
 }
 
 func (p *process) result(out *Seeking) {
@@ -50,6 +50,6 @@ func (p *process) result(out *Seeking) {
 		out.InvalidCalls = ratio(p.invalid, p.calls)
 	}
 	if p.calls > 0 {
-		out.LongestCommandRun, out.LongestCallRun = new(int32(p.commandRuns)), new(int32(p.maxCall))
+		out.LongestCommandRun, out.LongestCallRun = new(int32(p.maxCommand)), new(int32(p.maxCall))
 	}
 }

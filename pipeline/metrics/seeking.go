@@ -58,49 +58,6 @@ type GoldSeeking struct {
 	UsefulSteps        *float64 `json:"useful_steps,omitempty"`        // P6
 }
 
-// Level compares a set of files, functions or lines with those of the fix.
-type Level struct {
-	Gold      int      `json:"gold"`
-	Seen      int      `json:"seen"`
-	Found     int      `json:"found"` // seen and gold
-	Recall    *float64 `json:"recall,omitempty"`
-	Precision *float64 `json:"precision,omitempty"`
-	F05       *float64 `json:"f05,omitempty"`
-	F1        *float64 `json:"f1,omitempty"`
-	F2        *float64 `json:"f2,omitempty"`
-	// FirstContact is the number of the agent's first step that showed one of them, from 1; nil if
-	// none did.
-	FirstContact *int32   `json:"first_contact,omitempty"`
-	RecallArea   *float64 `json:"recall_area,omitempty"` // mean recall over the steps
-}
-
-// newLevel fills the ratios of a level.
-func newLevel(gold, seen, found int) *Level {
-	l := &Level{Gold: gold, Seen: seen, Found: found, Recall: ratio(found, gold), Precision: ratio(found, seen)}
-	l.F05, l.F1, l.F2 = fBeta(l.Precision, l.Recall, 0.5), fBeta(l.Precision, l.Recall, 1), fBeta(l.Precision, l.Recall, 2)
-	return l
-}
-
-// ratio returns a / b, or nil if b is 0.
-func ratio(a, b int) *float64 {
-	if b == 0 {
-		return nil
-	}
-	return new(float64(a) / float64(b))
-}
-
-// fBeta returns (1+β²)PR / (β²P+R), 0 if both are 0, and nil if one of them is unknown.
-func fBeta(precision, recall *float64, beta float64) *float64 {
-	if precision == nil || recall == nil {
-		return nil
-	}
-	p, r, b := *precision, *recall, beta*beta
-	if p == 0 && r == 0 {
-		return new(0.0)
-	}
-	return new((1 + b) * p * r / (b*p + r))
-}
-
 // Seek computes the metrics of information seeking of an episode. It does not change the rows.
 func Seek(rows []schemas.StepRow, evidence Evidence) Seeking {
 	s := newSeeker(evidence)
@@ -134,7 +91,7 @@ type seeker struct {
 	first                      [3]int // steps that first showed a file, a function and a line of the fix
 	area                       [3]int // sums over the steps of the number of those found
 	useful                     int
-	result0                    *evaluation
+	lastResult                 *evaluation
 
 	texts      map[linePlace]string // texts of the gold lines that were seen
 	edited     map[linePlace]bool
@@ -315,8 +272,8 @@ func (s *seeker) evaluate(row *schemas.StepRow) bool {
 		return false
 	}
 	e := evaluation{schemas.Value(row.ScoreAfter), schemas.Value(row.TestsPassed), schemas.Value(row.TestsFailed)}
-	changed := s.result0 != nil && *s.result0 != e
-	s.result0 = &e
+	changed := s.lastResult != nil && *s.lastResult != e
+	s.lastResult = &e
 	return changed
 }
 
@@ -355,17 +312,6 @@ func (s *seeker) result(rows []schemas.StepRow) Seeking {
 	}
 	s.rootHits(g)
 	return out
-}
-
-func (s *seeker) level(i, gold, seen, found int) *Level {
-	l := newLevel(gold, seen, found)
-	if s.first[i] > 0 {
-		l.FirstContact = new(int32(s.first[i]))
-	}
-	if gold > 0 {
-		l.RecallArea = new(float64(s.area[i]) / float64(gold) / float64(s.t))
-	}
-	return l
 }
 
 // evidenceDrop returns the share of the gold lines seen that the agent neither edited nor handed over

@@ -188,6 +188,15 @@ func TestSeekOfADebuggedEpisode(t *testing.T) {
 	}
 }
 
+// Lines that the final answer quotes are used, even if the agent did not edit them.
+func TestQuotedEvidenceIsUsed(t *testing.T) {
+	rows := debugged()
+	rows[9] = row("submit", map[string]any{"summary": "I fixed the total. tax returns `return amount * 0.2`, which is right."}, "Submitted.")
+	if drop := Seek(rows, cartEvidence(t)).Gold.EvidenceDrop; *drop != 1.0/3 {
+		t.Errorf("evidence drop %v", *drop)
+	}
+}
+
 // Without the repository, functions are unknown, and what depends on them is null.
 func TestSeekWithoutFunctions(t *testing.T) {
 	evidence := cartEvidence(t)

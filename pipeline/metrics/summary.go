@@ -129,35 +129,38 @@ func (s *Summary) Means() []Mean {
 	for _, key := range sortedKeys(s.tasks) {
 		tasks = append(tasks, s.tasks[key])
 	}
+	var known []int // indexes of the metrics that have a mean
+	for i := range summarized {
+		if slices.ContainsFunc(tasks, func(t *taskSums) bool { return t.n[i] > 0 }) {
+			known = append(known, i)
+		}
+	}
 	samples := make([][]float64, len(summarized)) // means of the samples
 	r := rand.New(rand.NewPCG(0, 0))
 	for range resamples {
 		sum, n := make([]float64, len(summarized)), make([]int, len(summarized))
 		for range tasks {
 			t := tasks[r.IntN(len(tasks))]
-			for i := range summarized {
+			for _, i := range known {
 				sum[i] += t.sum[i]
 				n[i] += t.n[i]
 			}
 		}
-		for i := range summarized {
-			if n[i] > 0 {
+		for _, i := range known {
+			if n[i] > 0 { // the tasks that were drawn may not have it
 				samples[i] = append(samples[i], sum[i]/float64(n[i]))
 			}
 		}
 	}
 	var out []Mean
-	for i, m := range summarized {
-		mean := Mean{Metric: m.name}
+	for _, i := range known {
+		mean := Mean{Metric: summarized[i].name}
 		for _, t := range tasks {
 			if t.n[i] > 0 {
 				mean.Tasks++
 				mean.Episodes += t.n[i]
 				mean.Mean += t.sum[i]
 			}
-		}
-		if mean.Episodes == 0 {
-			continue
 		}
 		mean.Mean /= float64(mean.Episodes)
 		if mean.Tasks > 1 {
