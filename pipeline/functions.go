@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"archive/tar"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -78,17 +77,4 @@ func readFunctions(tree env.Tree) (map[string][]metrics.Function, error) {
 		return nil, fmt.Errorf("reading the functions of the repository: %w", err)
 	}
 	return out, nil
-}
-
-// repositoryFunctions returns the functions of the task's repository, which the metrics compare with
-// the reference fix, or nil if there is no fix.
-func (j *jobRun) repositoryFunctions(ctx context.Context) (map[string][]metrics.Function, error) {
-	if j.task.GoldPatch == "" {
-		return nil, nil
-	}
-	tree, err := j.batch.Deps.Source.Tree(ctx, j.task.InstanceID)
-	if err != nil {
-		return nil, fmt.Errorf("opening the repository of %s: %w", j.task.InstanceID, err)
-	}
-	return j.functions.get(tree)
 }

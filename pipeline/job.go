@@ -13,6 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/llms/tape"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -84,6 +85,19 @@ func (j *jobRun) execute(ctx context.Context, open func() (*recorder, error)) (d
 	staged.Calls = new(b.Ledger.Calls(j.rec.account))
 	stage = stageStage
 	return b.stage(ctx, j.job, staged)
+}
+
+// repositoryFunctions returns the functions of the task's repository, which the metrics compare with
+// the reference fix, or nil if there is no fix.
+func (j *jobRun) repositoryFunctions(ctx context.Context) (map[string][]metrics.Function, error) {
+	if j.task.GoldPatch == "" {
+		return nil, nil
+	}
+	tree, err := j.batch.Deps.Source.Tree(ctx, j.task.InstanceID)
+	if err != nil {
+		return nil, fmt.Errorf("opening the repository of %s: %w", j.task.InstanceID, err)
+	}
+	return j.functions.get(tree)
 }
 
 // rollOut runs the agent in an environment and records the result.

@@ -6,27 +6,6 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// debugState follows the breakpoints, pauses and inspections of an episode.
-type debugState struct {
-	used                bool // a debugger call was executed
-	requested, accepted int
-	points              []breakpoint // distinct
-	inspections, dead   int
-	resumed             int                // number of commands that ran the program
-	inspected           map[string]bool    // expressions of the current pause
-	pause               schemas.Breakpoint // File and Line of the current frame
-	rootStep            int                // step of the first pause in a function of the fix
-	rootPoints          int                // breakpoints that were set up to then
-	lineHit             bool
-}
-
-// breakpoint is an accepted breakpoint, in lines of base if its line has one.
-type breakpoint struct {
-	file string
-	line int
-	hit  bool
-}
-
 // debug reads a step of the debugger.
 func (s *seeker) debug(row *schemas.StepRow) {
 	if row.ToolName == nil || Category(*row.ToolName) != "pdb" || row.Observation == nil || refused(*row) {

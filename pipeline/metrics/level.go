@@ -42,16 +42,3 @@ func fBeta(precision, recall *float64, beta float64) *float64 {
 	}
 	return new((1 + b) * p * r / (b*p + r))
 }
-
-// level returns a level with the values that depend on the order of the steps. i is the index in first
-// and area.
-func (s *seeker) level(i, gold, seen, found int) *Level {
-	l := newLevel(gold, seen, found)
-	if s.first[i] > 0 {
-		l.FirstContact = new(int32(s.first[i]))
-	}
-	if gold > 0 {
-		l.RecallArea = new(float64(s.area[i]) / float64(gold) / float64(s.t))
-	}
-	return l
-}

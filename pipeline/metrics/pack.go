@@ -10,33 +10,6 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Declared compares what an agent declares as the place of the bug with the fix: what its patch
-// changes or, without a patch, the files of its handover.
-type Declared struct {
-	File     *float64 `json:"file,omitempty"` // F1
-	Function *float64 `json:"function,omitempty"`
-	Line     *float64 `json:"line,omitempty"`
-	Sum      *float64 `json:"sum,omitempty"`
-	// FunctionRank is 1 / the rank of the first function of the fix, or 0 if none was declared.
-	FunctionRank *float64 `json:"function_rank,omitempty"`
-	NDCG5        *float64 `json:"ndcg5,omitempty"`
-}
-
-// PackSeen compares the code of a handover with the fix.
-type PackSeen struct {
-	File       *Level `json:"file,omitempty"`
-	Function   *Level `json:"function,omitempty"`
-	Line       *Level `json:"line,omitempty"`
-	Sufficient *bool  `json:"sufficient,omitempty"` // all changed lines are in it
-}
-
-// packSeen is the content of a handover.
-type packSeen struct {
-	lines map[linePlace]bool
-	order []string // functions, in the order of the excerpts
-	text  string
-}
-
 // handover reads an accepted call of handover. Only the first one counts.
 func (s *seeker) handover(row *schemas.StepRow) {
 	if s.pack != nil || Category(schemas.Value(row.ToolName)) != "handover" || row.Observation == nil || !succeeded(*row) || refused(*row) {

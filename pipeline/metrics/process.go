@@ -6,15 +6,6 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// process counts calls that were rejected, and runs of equal calls.
-type process struct {
-	calls, invalid        int
-	isUnknown             bool // it is unknown whether some call failed
-	lastCommand, lastCall string
-	commandRun, callRun   int // length of the current run
-	maxCommand, maxCall   int // longest runs
-}
-
 // call counts a tool call.
 func (s *seeker) call(row *schemas.StepRow) {
 	if row.ToolName == nil {

@@ -7,57 +7,6 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// Evidence is what the metrics of information seeking are computed from, besides the rows.
-type Evidence struct {
-	Workdir   string                // absolute path of the workspace; "" if unknown
-	Patch     *Patch                // of the agent; nil if unknown
-	Gold      *Patch                // nil if the task has none
-	Functions map[string][]Function // functions of the Python files of base, by path; nil if unknown
-}
-
-// Seeking holds what an agent looked at, and how that compares with the reference fix. A nil pointer
-// is unknown or not applicable. docs/decisions/metrics.md defines each value. The parts that depend
-// on the fix are Gold and what GoldNew returns.
-type Seeking struct {
-	Redundancy        *float64 // C6
-	BreakpointsValid  *float64 // B1
-	BreakpointsHit    *float64 // B2
-	DeadInspections   *float64 // V4
-	InvalidCalls      *float64 // P2
-	LongestCommandRun *int32   // P3
-	LongestCallRun    *int32   // P3
-	BlindEdits        *int32   // P4
-	Pack              *string  // text of the handed-over pack, for counting its tokens
-	Gold              *GoldSeeking
-
-	steps []stepCount
-}
-
-// stepCount counts the lines that a step showed. known is false if its format is unknown.
-type stepCount struct {
-	row               int
-	known             bool
-	shown, new, found int
-}
-
-// GoldSeeking compares with the reference fix. It is the value of column gold_seeking_json.
-type GoldSeeking struct {
-	File     *Level `json:"file,omitempty"`
-	Function *Level `json:"function,omitempty"`
-	Line     *Level `json:"line,omitempty"`
-
-	EvidenceDrop *float64  `json:"evidence_drop,omitempty"` // C7
-	Declared     *Declared `json:"declared,omitempty"`
-	Pack         *PackSeen `json:"pack,omitempty"`
-
-	RootHit            *bool    `json:"root_hit,omitempty"`            // B3
-	RootLineHit        *bool    `json:"root_line_hit,omitempty"`       // B3l
-	BreakpointsToRoot  *int32   `json:"breakpoints_to_root,omitempty"` // B4
-	StepsToRoot        *int32   `json:"steps_to_root,omitempty"`       // B4
-	BreakpointDistance *int32   `json:"breakpoint_distance,omitempty"` // B5
-	UsefulSteps        *float64 `json:"useful_steps,omitempty"`        // P6
-}
-
 // Seek computes the metrics of information seeking of an episode. It does not change the rows.
 func Seek(rows []schemas.StepRow, evidence Evidence) Seeking {
 	s := newSeeker(evidence)
@@ -69,56 +18,6 @@ func Seek(rows []schemas.StepRow, evidence Evidence) Seeking {
 	}
 	return s.result(rows)
 }
-
-// seeker follows an episode step by step.
-type seeker struct {
-	Evidence
-	rows    []schemas.StepRow
-	gold    *goldSet // nil if there is no fix to compare with
-	reader  reader
-	base    baseMap
-	files   map[string]*fileSeen
-	current string // name of last, which saves a look-up for most lines
-	last    *fileSeen
-
-	t                          int // number of the agent's steps
-	steps                      []stepCount
-	shown, again               int // lines shown; those among them that an earlier step had shown
-	opaque                     bool
-	foundLines, foundFunctions int
-	seenLines, seenFunctions   int
-	foundFiles                 int
-	first                      [3]int // steps that first showed a file, a function and a line of the fix
-	area                       [3]int // sums over the steps of the number of those found
-	useful                     int
-	lastResult                 *evaluation
-
-	texts      map[linePlace]string // texts of the gold lines that were seen
-	edited     map[linePlace]bool
-	editOrder  []string // functions in the order of their first edits
-	blindEdits int
-	edits      int
-	pack       *packSeen
-	debugState
-	process
-}
-
-// linePlace is a line of a file of base.
-type linePlace struct {
-	file string
-	line int
-}
-
-// fileSeen holds what an agent has seen of a file of base.
-type fileSeen struct {
-	lastShown []int32 // number of the last step that showed a line, by line; 0 if none did
-	functions []bool  // seen, by index of Function
-	owner     []int32 // index of the innermost function + 1, by line; nil if the functions are unknown
-	gold      *goldFile
-}
-
-// has reports whether a line was seen.
-func (f *fileSeen) has(n int) bool { return n < len(f.lastShown) && f.lastShown[n] > 0 }
 
 func newSeeker(evidence Evidence) *seeker {
 	s := &seeker{
@@ -260,12 +159,6 @@ func (s *seeker) declare(list *[]string, file string, n int) {
 	}
 }
 
-// evaluation is the result of an evaluation of the tests.
-type evaluation struct {
-	score          float64
-	passed, failed int32
-}
-
 // evaluate reports whether a step has changed the result of the tests.
 func (s *seeker) evaluate(row *schemas.StepRow) bool {
 	if row.ScoreAfter == nil && row.TestsPassed == nil {
@@ -350,4 +243,17 @@ func finalAnswer(rows []schemas.StepRow) string {
 		}
 	}
 	return ""
+}
+
+// level returns a level with the values that depend on the order of the steps. i is the index in first
+// and area.
+func (s *seeker) level(i, gold, seen, found int) *Level {
+	l := newLevel(gold, seen, found)
+	if s.first[i] > 0 {
+		l.FirstContact = new(int32(s.first[i]))
+	}
+	if gold > 0 {
+		l.RecallArea = new(float64(s.area[i]) / float64(gold) / float64(s.t))
+	}
+	return l
 }

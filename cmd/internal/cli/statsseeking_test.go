@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"bytes"
+	"regexp"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+func TestMeansByColumn(t *testing.T) {
+	s := newSeekingStats("difficulty", "gold_operator")
+	var empty bytes.Buffer
+	if s.print(&empty, "difficulty"); empty.Len() > 0 || s.json() != nil {
+		t.Errorf("no episodes: %s", empty.String())
+	}
+	for i, e := range []schemas.EpisodeRow{
+		{InstanceID: "a", Difficulty: new("T0"), GoldOperator: new("r1"), GoldLineRecall: new(1.0), GoldFirstContact: new(int32(3))},
+		{InstanceID: "b", Difficulty: new("T0"), GoldOperator: new("r2"), GoldLineRecall: new(0.5), GoldFirstContact: new(int32(5))},
+		{InstanceID: "c", GoldLineRecall: new(0.0)},
+	} {
+		e.EpisodeID = string(rune('a' + i))
+		s.add(&e)
+	}
+	var b bytes.Buffer
+	s.print(&b, "difficulty")
+	for _, want := range []string{
+		`(?m)^information seeking +mean +95 % interval +episodes +tasks$`,
+		`(?m)^  gold_line_recall +0\.500 +0\.000 to 1\.000 +3 +3$`,
+		`(?m)^  gold_reached +0\.667 .*\n  gold_first_contact +4\.000 +3\.000 to 5\.000 +2 +2$`,
+		`(?m)^difficulty T0\n  gold_line_recall +0\.750 `,
+		`(?m)^difficulty unknown\n  gold_line_recall +0\.000 +1 +1$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(b.String()) {
+			t.Errorf("no match of %s in:\n%s", want, b.String())
+		}
+	}
+	by := s.json().By
+	if len(by["gold_operator"]) != 3 || by["gold_operator"]["r2"][0].Mean != 0.5 || len(by["difficulty"]) != 2 {
+		t.Errorf("%+v", by)
+	}
+}
