@@ -93,6 +93,15 @@ func TestFilesThatAStepNames(t *testing.T) {
 	}
 }
 
+// A line that one answer shows twice counts once and is not redundant.
+func TestLinesShownTwiceInOneStep(t *testing.T) {
+	frame := "  File \"/testbed/shop/cart.py\", line 15, in total\n    return round(result)\n"
+	s := Seek([]schemas.StepRow{row("eval", nil, frame+"ValueError\n"+frame+"ValueError\n")}, cartEvidence(t))
+	if *s.Redundancy != 0 || s.steps[0].shown != 1 || s.Gold.Line.Found != 1 {
+		t.Errorf("redundancy %v, %+v", *s.Redundancy, s.steps[0])
+	}
+}
+
 // Lines of an edited file are those of base that stand there now.
 func TestLinesAfterEdits(t *testing.T) {
 	m, r := baseMap{map[string]*fileMap{}}, &reader{workdir: "/testbed"}
