@@ -59,7 +59,7 @@ type edit struct {
 
 // apply records the edits of a step and returns them. reader has read the step.
 func (m baseMap) apply(r *reader, row *schemas.StepRow) []edit {
-	if row.ToolName == nil || refused(*row) {
+	if row.ToolName == nil || schemas.CallRefused(schemas.Value(row.ErrorClass)) {
 		return nil
 	}
 	switch toolKind(*row.ToolName) {

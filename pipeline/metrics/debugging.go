@@ -8,7 +8,7 @@ import (
 
 // debug reads a step of the debugger.
 func (s *seeker) debug(row *schemas.StepRow) {
-	if row.ToolName == nil || Category(*row.ToolName) != "pdb" || row.Observation == nil || refused(*row) {
+	if row.ToolName == nil || Category(*row.ToolName) != "pdb" || row.Observation == nil || schemas.CallRefused(schemas.Value(row.ErrorClass)) {
 		return
 	}
 	s.used = true

@@ -12,7 +12,7 @@ import (
 
 // handover reads an accepted call of handover. Only the first one counts.
 func (s *seeker) handover(row *schemas.StepRow) {
-	if s.pack != nil || Category(schemas.Value(row.ToolName)) != "handover" || row.Observation == nil || !succeeded(*row) || refused(*row) {
+	if s.pack != nil || Category(schemas.Value(row.ToolName)) != "handover" || row.Observation == nil || !succeeded(*row) || schemas.CallRefused(schemas.Value(row.ErrorClass)) {
 		return
 	}
 	var args packArguments

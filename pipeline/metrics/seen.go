@@ -64,7 +64,7 @@ func toolKind(name string) string {
 func (r *reader) read(row *schemas.StepRow) *reading {
 	r.out.lines, r.out.files, r.out.isOpaque = r.out.lines[:0], r.out.files[:0], false
 	r.args = callArguments{}
-	if row.ToolName == nil || row.Observation == nil || refused(*row) {
+	if row.ToolName == nil || row.Observation == nil || schemas.CallRefused(schemas.Value(row.ErrorClass)) {
 		return &r.out
 	}
 	arguments, text := json.RawMessage(schemas.Value(row.ArgumentsJSON)), *row.Observation
