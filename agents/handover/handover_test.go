@@ -104,7 +104,7 @@ func TestUnseenItemsAreRefused(t *testing.T) {
 	}{
 		"a step that is not there":       {"files", file("src/cart.py", 9, 9, 99), "files[1] (src/cart.py): step 99 does not exist"},
 		"the problem itself":             {"files", file("src/cart.py", 9, 9, 1), "step 1 showed nothing"},
-		"a reply without a call":         {"files", file("src/cart.py", 9, 9, 8), "step 8 is not the answer of a tool"},
+		"a reply without a call":         {"files", file("src/cart.py", 9, 9, 8), "step 8 did not call a tool"},
 		"a line after those shown":       {"files", file("src/cart.py", 9, 12, 3), "step 3 did not show line 12 of this file, only 9-11"},
 		"lines between two matches":      {"files", file("src/cart.py", 10, 30, 5), "step 5 did not show line 12 of this file, only 10-11, 30"},
 		"another file":                   {"files", file("src/tax.py", 9, 9, 3), "step 3 did not show this file, but src/cart.py"},

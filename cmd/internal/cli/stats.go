@@ -68,7 +68,7 @@ type statsFlags struct {
 func newStats(s *State) *cobra.Command {
 	var f statsFlags
 	c := &cobra.Command{
-		Use: "stats DATASET-or-RUN", Short: "Show distributions: outcomes, turns, tokens, tools, pdb commands, information seeking", Args: RangeArgs(1, 1),
+		Use: "stats DATASET-or-RUN", Short: "Show distributions of outcomes, turns, tokens, tools and metrics", Args: RangeArgs(1, 1),
 		RunE: func(c *cobra.Command, args []string) error {
 			by, err := episodeColumn(f.by)
 			if err != nil {
