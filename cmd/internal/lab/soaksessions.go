@@ -134,7 +134,7 @@ func printSessions(s *cli.State, r density.Report) error {
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("writing output: %w", err)
 	}
-	fmt.Fprintln(s.Stdout, "\nMiB per session (PSS: shared pages are divided among the processes that share them)")
+	fmt.Fprintln(s.Stdout, "\nMiB per session; pages that processes share are divided among them (PSS)")
 	fmt.Fprintln(w, "sessions\tguest\thelper\tpython\tshell\thost\tkernel\ttmpfs\t")
 	for _, p := range r.Points {
 		fmt.Fprintf(w, "%d\t", p.Sessions)
