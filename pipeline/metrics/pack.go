@@ -122,7 +122,8 @@ func (s *seeker) packLevels() *PackSeen {
 
 // declared compares what the agent changed or handed over with the fix.
 func (s *seeker) declared() *Declared {
-	files, lines, order := map[string]bool{}, map[linePlace]bool{}, s.editOrder
+	files, lines := map[string]bool{}, map[linePlace]bool{}
+	var order []string
 	switch {
 	case s.Patch != nil && len(s.Patch.Files) > 0:
 		for _, name := range s.Patch.Files {

@@ -142,7 +142,6 @@ type debugState struct {
 	requested, accepted int
 	points              []breakpoint // distinct
 	inspections, dead   int
-	resumed             int                // number of commands that ran the program
 	inspected           map[string]bool    // expressions of the current pause
 	pause               schemas.Breakpoint // File and Line of the current frame
 	rootStep            int                // step of the first pause in a function of the fix
