@@ -298,7 +298,7 @@ func FuzzEpisodes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string, body []byte) {
 		path := filepath.Join(t.TempDir(), "a"+filepath.Ext(filepath.Base(name)))
 		if err := os.WriteFile(path, body, 0o600); err != nil {
-			t.Skip()
+			return // no file can have this name
 		}
 		got := importPath("openhands", path)
 		if got.err == nil && len(got.episodes)+len(got.refused) == 0 {
