@@ -31,11 +31,11 @@ const (
 	shortTimeout = 10 * time.Second
 	// If a guest has not answered a call in time, the client waits for probeDelay and then
 	// sends another call to check whether the guest is alive. If neither is answered within
-	// answerGrace, the client treats the guest as dead. A guest that is alive but slow gets
-	// slowGrace to answer the first call.
+	// answerGrace, the client treats the guest as dead. If only the other call is answered, the
+	// guest has the rest of the time and answerGrace to answer the first one. The grace is long
+	// because all containers of a busy machine may share the processor time of one process.
 	probeDelay    = 100 * time.Millisecond
-	answerGrace   = time.Second
-	slowGrace     = 10 * time.Second
+	answerGrace   = 10 * time.Second
 	writeGrace    = 5 * time.Second
 	cancelTimeout = 900 * time.Millisecond
 
@@ -144,7 +144,7 @@ func call[Q, R any](ctx context.Context, c *Client, timeout time.Duration,
 	checked := make(chan struct{})
 	watch := time.AfterFunc(limit+probeDelay, func() {
 		defer close(checked)
-		c.checkAlive(waiting, timeout-limit+slowGrace) // the rest of timeout, and slowGrace
+		c.checkAlive(waiting, timeout-limit+answerGrace) // the rest of timeout, and answerGrace
 	})
 	r, err := method(waiting, req)
 	cancel()

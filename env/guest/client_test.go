@@ -30,6 +30,7 @@ type fakeGuest struct {
 	hello  guestpb.HelloResponse
 	run    func() (*guestpb.RunResponse, error)
 	pull   func() (*guestpb.PullResponse, error)
+	cancel func() // waits before the answer to Cancel
 	walk   *guestpb.WalkResponse
 	search *guestpb.SearchResponse
 }
@@ -47,6 +48,9 @@ func (l *fakeGuest) Drop(context.Context, *guestpb.DropRequest) (*guestpb.Empty,
 	return &guestpb.Empty{}, nil
 }
 func (l *fakeGuest) Cancel(context.Context, *guestpb.CancelRequest) (*guestpb.Empty, error) {
+	if l.cancel != nil {
+		l.cancel()
+	}
 	return &guestpb.Empty{}, nil
 }
 
@@ -194,6 +198,22 @@ func TestCallsEndIfTheGuestIsSilent(t *testing.T) {
 			_ = guestEnd.Close()
 		})
 	}
+}
+
+// On a busy machine, a guest may need seconds to answer.
+func TestASlowGuestIsAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, &fakeGuest{
+			run: func() (*guestpb.RunResponse, error) {
+				time.Sleep(10 * time.Second) // in the time of the bubble
+				return &guestpb.RunResponse{}, nil
+			},
+			cancel: func() { time.Sleep(8 * time.Second) },
+		})
+		if _, err := c.Run(t.Context(), env.Command{Args: []string{"x"}, Timeout: time.Second}); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // FuzzStream sends arbitrary bytes as the answers of a guest.
