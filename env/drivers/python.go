@@ -58,7 +58,7 @@ func (i *Interpreters) Find(ctx context.Context, path string) (Interpreter, erro
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, "-I", "-c", queryScript)
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 10 * time.Second // a busy machine may take seconds to copy the output
 	var stderr Tail
 	cmd.Stderr = &stderr
 	raw, err := cmd.Output()
