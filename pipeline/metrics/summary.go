@@ -118,9 +118,6 @@ func (s *Summary) Add(e *schemas.EpisodeRow) {
 	}
 }
 
-// resamples is the number of samples of the bootstrap.
-const resamples = 1000
-
 // Means returns the means of the metrics that are known for some episode. The confidence intervals
 // come from a bootstrap that draws tasks, because the attempts at a task are not independent. Equal
 // episodes in any order give equal intervals.
@@ -164,9 +161,7 @@ func (s *Summary) Means() []Mean {
 		}
 		mean.Mean /= float64(mean.Episodes)
 		if mean.Tasks > 1 {
-			slices.Sort(samples[i])
-			last := float64(len(samples[i]) - 1)
-			mean.Low, mean.High = &samples[i][int(0.025*last)], &samples[i][int(0.975*last+0.5)]
+			mean.Low, mean.High = interval(samples[i])
 		}
 		out = append(out, mean)
 	}
