@@ -20,4 +20,11 @@ if ! docker version >/dev/null 2>&1; then
 fi
 # Older images lack bubblewrap, so they are rebuilt.
 docker run --rm --network none tracesmith-base:latest sh -c "command -v bwrap" >/dev/null 2>&1 || scripts/docker-image.sh
+# The kernel gives all containers together as much processor time as each other session of the
+# machine. While other tests run, that is too little for the tests' time limits.
+if [ -n "$started" ]; then
+  for shares in /sys/fs/cgroup/cpu/docker/cpu.shares /sys/fs/cgroup/cpu,cpuacct/docker/cpu.shares; do
+    [ ! -w "$shares" ] || echo 8192 >"$shares"
+  done
+fi
 "$@"
