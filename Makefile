@@ -12,7 +12,9 @@ PKG     := github.com/tracesmith/tracesmith
 CLI     := $(PKG)/cmd/internal/cli
 LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
 # Without this tag, grpc executes a template to show traces, which makes the linker keep all methods of all types.
+# All commands use it, so that they share what they compile.
 TAGS    := grpcnotrace
+export GOFLAGS := $(strip $(GOFLAGS) -tags=$(TAGS))
 GUEST   := env/guest/bin/tracesmith-guest
 export TRACESMITH_GUEST := $(CURDIR)/$(GUEST)
 
@@ -41,7 +43,7 @@ guest: toolchain ## the static helper for sandboxes; build embeds it, and tests 
 	@go build -buildvcs=false -ldflags '-s -w' -o $(GUEST) ./cmd/tracesmith-guest
 
 build: guest ## bin/tracesmith, static
-	@go build -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/tracesmith ./cmd/tracesmith
+	@go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith ./cmd/tracesmith
 
 # This target builds nothing, because it often runs as root.
 PREFIX ?= /usr/local
@@ -52,7 +54,7 @@ install: ## copy bin/tracesmith to $(DESTDIR)$(PREFIX)/bin, by default /usr/loca
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/tracesmith"
 
 lab: guest ## bin/tracesmith-lab: measurements, long runs, injected faults
-	@go build -buildvcs=false -tags $(TAGS) -ldflags '$(LDFLAGS)' -o bin/tracesmith-lab ./cmd/tracesmith-lab
+	@go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith-lab ./cmd/tracesmith-lab
 
 demo: deps build ## run the quickstart profile into out/quickstart
 	@bin/tracesmith run -c quickstart

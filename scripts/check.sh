@@ -12,7 +12,6 @@ out/tools/staticcheck ./... || { echo "staticcheck found the problems above"; ex
 # import. If go.mod is not tidy, the next command reports the difference.
 scripts/retry.sh bash -c 'diff=$(go mod tidy -diff) || [ -n "$diff" ]'
 go mod tidy -diff
-CGO_ENABLED=0 go build -o /dev/null ./cmd/...
 make --no-print-directory build
 size=$(stat -c %s bin/tracesmith)
 [ "$size" -le 100000000 ] || { echo "bin/tracesmith has $size bytes, at most 100,000,000: see docs/decisions/binary-size.md"; exit 1; }

@@ -20,8 +20,8 @@ if [ ! -e "$venv/ready-matplotlib" ]; then # recreate an environment that lacks 
   "$python" -c 'import venv, ensurepip' 2>/dev/null || { echo "interop needs a python3 with venv (Debian: python3-venv)" >&2; exit 2; }
   rm -rf "$venv"
   "$python" -m venv "$venv"
-  scripts/retry.sh "$venv/bin/pip" install -q --retries 10 -r scripts/interop.txt
-  scripts/retry.sh "$venv/bin/pip" install -q --retries 10 --no-deps trl==1.16.0 # only for its chat templates; its dependencies include a tensor library
+  scripts/retry.sh "$venv/bin/pip" install -q --no-compile --retries 10 -r scripts/interop.txt
+  scripts/retry.sh "$venv/bin/pip" install -q --no-compile --retries 10 --no-deps trl==1.16.0 # only for its chat templates; its dependencies include a tensor library
   touch "$venv/ready-matplotlib"
 fi
 rm -rf "$work"
