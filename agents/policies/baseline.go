@@ -28,7 +28,8 @@ type baseline struct {
 // BaselineConfig configures a baseline.
 type BaselineConfig struct {
 	// Which functions come first: those of the failing test's traceback, from the innermost frame,
-	// and then those that the test calls (traceback); or any functions (random).
+	// and then those that the test calls (traceback); those whose execution correlates most with
+	// failing tests, by the Ochiai coefficient (ochiai); or any functions (random).
 	Order string `mapstructure:"order" json:"order"`
 	Stops int    `mapstructure:"stops" json:"stops"` // number of functions to stop in
 }
@@ -37,9 +38,12 @@ type BaselineConfig struct {
 const maxAttempts = 3
 
 // orders has the rules by which a baseline chooses functions.
-var orders = map[string]func(s *script, failing failure, seed int64) []definition{
-	"traceback": func(s *script, failing failure, _ int64) []definition { return s.evidence.tracebackOrder(failing) },
-	"random":    func(s *script, _ failure, seed int64) []definition { return s.evidence.randomOrder(seed) },
+var orders = map[string]func(s *script, failing failure, seed int64) ([]definition, error){
+	"traceback": func(s *script, failing failure, _ int64) ([]definition, error) {
+		return s.evidence.tracebackOrder(failing), nil
+	},
+	"ochiai": func(s *script, _ failure, _ int64) ([]definition, error) { return s.ochiaiOrder() },
+	"random": func(s *script, _ failure, seed int64) ([]definition, error) { return s.evidence.randomOrder(seed), nil },
 }
 
 func init() {
@@ -51,7 +55,9 @@ func init() {
 			c := *cfg.(*BaselineConfig)
 			switch {
 			case orders[c.Order] == nil:
-				return nil, fmt.Errorf("order %q is unknown: choose traceback or random", c.Order)
+				return nil, fmt.Errorf("order %q is unknown: choose traceback, ochiai or random", c.Order)
+			case c.Order == "ochiai" && !offers(deps.Tools, bashTool):
+				return nil, fmt.Errorf("the tool %s, which the order ochiai needs to trace the tests, is missing: add it to agent.tools", bashTool)
 			case c.Stops < 1:
 				return nil, fmt.Errorf("stops must be at least 1, got %d", c.Stops)
 			}
@@ -85,8 +91,12 @@ func (s *script) explore(cfg BaselineConfig, seed int64) error {
 	if err != nil {
 		return err
 	}
+	functions, err := orders[cfg.Order](s, failing, seed)
+	if err != nil {
+		return err
+	}
 	stops := 0
-	for i, d := range orders[cfg.Order](s, failing, seed) {
+	for i, d := range functions {
 		if stops == cfg.Stops || i == cfg.Stops*maxAttempts {
 			break
 		}

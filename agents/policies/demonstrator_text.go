@@ -46,6 +46,10 @@ func sayUnread(d definition) string {
 	return fmt.Sprintf("I have not read `%s` in %s (line %d) yet. What I have seen so far does not explain the failure, so I read it too.", d.name, d.path, d.line)
 }
 
+func sayRank() string {
+	return "Code that failing tests run and passing tests do not run is suspicious. I trace all tests and rank the functions by the Ochiai coefficient."
+}
+
 func sayRead(d definition) string {
 	return fmt.Sprintf("I read `%s` in %s at line %d.", d.name, d.path, d.line)
 }
