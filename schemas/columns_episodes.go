@@ -200,4 +200,10 @@ var episodeColumns = []section{
 		{"gold_pack_sufficient", "", "all lines that the reference fix changes were handed over", "privileged: reference fix", "2.2.0"},
 		{"gold_seeking_json", "", "these and further metrics at the levels file, function and line", "privileged: reference fix, repository", "2.2.0"},
 	}},
+	{"Claims, since 2.3.0", []columnDoc{
+		{"n_claims_true", "claims", "claims of the agent's messages that earlier observations support; null if the agent wrote no message", "steps.claims_json", "2.3.0"},
+		{"n_claims_false", "claims", "claims that an earlier observation contradicts", "steps.claims_json", "2.3.0"},
+		{"n_claims_unchecked", "claims", "claims that earlier observations do not decide", "steps.claims_json", "2.3.0"},
+		{"false_claim_share", "share", "n_claims_false / (n_claims_true + n_claims_false)", "steps.claims_json", "2.3.0"},
+	}},
 }

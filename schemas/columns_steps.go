@@ -99,5 +99,9 @@ var stepColumns = []section{
 		{"lines_shown", "lines", "different lines of the original files that the observation shows; null if its format is unknown", "observation", "2.2.0"},
 		{"lines_new", "lines", "those of them that no earlier step has shown", "observation", "2.2.0"},
 		{"gold_lines_new", "lines", "those of the new lines that the reference fix changes", "privileged: reference fix", "2.2.0"},
+		{"claims_json", "", "what the message asserts, with a verdict: list of claims with kind, verdict (true, false, unchecked), why, and further fields by kind; null if there is no message of the agent", "agent, or extracted from message; earlier observations", "2.3.0"},
+		{"n_claims_true", "claims", "claims of claims_json that earlier observations support", "claims_json", "2.3.0"},
+		{"n_claims_false", "claims", "claims that an earlier observation contradicts", "claims_json", "2.3.0"},
+		{"n_claims_unchecked", "claims", "claims that earlier observations do not decide", "claims_json", "2.3.0"},
 	}},
 }

@@ -213,6 +213,12 @@ type EpisodeRow struct {
 	GoldPackPrecision      *float64 `col:"gold_pack_precision" json:"gold_pack_precision,omitempty"`
 	GoldPackSufficient     *bool    `col:"gold_pack_sufficient" json:"gold_pack_sufficient,omitempty"`
 	GoldSeekingJSON        *string  `col:"gold_seeking_json" json:"gold_seeking_json,omitempty"`
+
+	// Since 2.3.0.
+	NClaimsTrue      *int32   `col:"n_claims_true" json:"n_claims_true,omitempty"`
+	NClaimsFalse     *int32   `col:"n_claims_false" json:"n_claims_false,omitempty"`
+	NClaimsUnchecked *int32   `col:"n_claims_unchecked" json:"n_claims_unchecked,omitempty"`
+	FalseClaimShare  *float64 `col:"false_claim_share" json:"false_claim_share,omitempty"`
 }
 
 // StepRow is one row of table steps: one per event. Key: (episode_id,
@@ -301,6 +307,10 @@ type StepRow struct {
 	LinesShown           *int32     `col:"lines_shown" json:"lines_shown,omitempty"`               // since 2.2.0
 	LinesNew             *int32     `col:"lines_new" json:"lines_new,omitempty"`                   // since 2.2.0
 	GoldLinesNew         *int32     `col:"gold_lines_new" json:"gold_lines_new,omitempty"`         // since 2.2.0
+	ClaimsJSON           *string    `col:"claims_json" json:"claims_json,omitempty"`               // since 2.3.0
+	NClaimsTrue          *int32     `col:"n_claims_true" json:"n_claims_true,omitempty"`           // since 2.3.0
+	NClaimsFalse         *int32     `col:"n_claims_false" json:"n_claims_false,omitempty"`         // since 2.3.0
+	NClaimsUnchecked     *int32     `col:"n_claims_unchecked" json:"n_claims_unchecked,omitempty"` // since 2.3.0
 }
 
 // Value returns the value of a column, or the zero value for null.

@@ -46,6 +46,9 @@ type Reply struct {
 	CallAsText      bool            `json:"call_as_text,omitempty"`  // there is no call, but Message contains one as text
 	// Stop ends the episode after this turn with the given exit reason.
 	Stop string `json:"stop,omitempty"`
+	// Claims has what Message asserts. Nil means that the policy does not say, and an empty list that Message
+	// asserts nothing.
+	Claims []Claim `json:"claims,omitzero"`
 
 	Model        string     `json:"model,omitempty"`           // as the provider named it
 	Usage        *Usage     `json:"usage,omitempty"`           // nil: no model was called, or the server reported no usage

@@ -8,7 +8,7 @@ import (
 
 // SchemaVersion is the version of all tables; see CHANGELOG.md, heading Dataset.
 // Within a major version, only nullable columns are added.
-const SchemaVersion = "2.2.0"
+const SchemaVersion = "2.3.0"
 
 // LastV1 is the last 1.x version. Records of every 1.x version are published with
 // its columns.

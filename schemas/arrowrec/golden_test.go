@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "write the golden schemas of a new version")
 
 // versions lists all published schema versions, the current one last.
-var versions = []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0", "2.0.0", "2.1.0", schemas.SchemaVersion}
+var versions = []string{"1.0.0", "1.1.0", "1.2.0", "1.3.0", "2.0.0", "2.1.0", "2.2.0", schemas.SchemaVersion}
 
 // describe returns the schema of a table as text, one column per line.
 func describe(t *arrowrec.Table) string {
