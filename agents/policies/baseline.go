@@ -16,7 +16,7 @@ import (
 )
 
 // baselineVersion must go up with every change to the baseline's actions or messages.
-const baselineVersion = "1"
+const baselineVersion = "2"
 
 // baseline does what the demonstrator does before its edit, but without the gold patch: a fixed
 // rule chooses the functions in which it stops. Measurements compare other agents with it.
@@ -96,10 +96,12 @@ func (s *script) explore(cfg BaselineConfig, seed int64) error {
 		return err
 	}
 	stops := 0
+	var tried []definition
 	for i, d := range functions {
 		if stops == cfg.Stops || i == cfg.Stops*maxAttempts {
 			break
 		}
+		tried = append(tried, d)
 		args := map[string]any{"path": d.path, "start": d.line}
 		if end := s.evidence.lastLine(d); end > 0 {
 			args["end"] = end
@@ -117,7 +119,7 @@ func (s *script) explore(cfg BaselineConfig, seed int64) error {
 			stops++
 		}
 	}
-	s.yield(schemas.Reply{Message: sayGiveUp(stops), Stop: schemas.ExitGaveUp})
+	s.stop(sayGiveUp(tried, stops), schemas.ExitGaveUp)
 	return nil
 }
 
@@ -135,9 +137,9 @@ func (e *evidence) tracebackOrder(failing failure) []definition {
 			out = append(out, *d)
 		}
 	}
-	for _, d := range e.callees(e.testBody(failing)) {
-		if !d.isClass && !slices.Contains(out, d) {
-			out = append(out, d)
+	for _, c := range e.callees(e.testBody(failing)) {
+		if !c.isClass && !slices.Contains(out, c.definition) {
+			out = append(out, c.definition)
 		}
 	}
 	return out

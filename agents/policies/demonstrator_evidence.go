@@ -181,18 +181,31 @@ func (e *evidence) testBody(f failure) string {
 	return b.String()
 }
 
+// callee is a definition that a source text mentions before a parenthesis.
+type callee struct {
+	definition
+	isMember  bool // the text defines it
+	ambiguous bool // the program has several definitions with this name
+}
+
 // callees returns the program's definitions that a source text calls, in the order of their first
 // call. For a call of a class, it returns the class, whose body contains the methods.
-func (e *evidence) callees(source string) []definition {
-	var out []definition
-	for _, m := range callName.FindAllStringSubmatch(source, -1) {
+func (e *evidence) callees(source string) []callee {
+	var out []callee
+	for _, m := range callName.FindAllStringSubmatchIndex(source, -1) {
+		name, before := source[m[2]:m[3]], source[:m[2]]
+		first, count := len(out), 0
 		for _, d := range e.defs {
-			if d.name != m[1] || isTest(d.path) {
+			if d.name != name || isTest(d.path) {
 				continue
 			}
-			if !slices.Contains(out, d) {
-				out = append(out, d)
+			count++
+			if !slices.ContainsFunc(out, func(c callee) bool { return c.definition == d }) {
+				out = append(out, callee{definition: d, isMember: strings.HasSuffix(before, "def ")})
 			}
+		}
+		for i := first; i < len(out); i++ {
+			out[i].ambiguous = count > 1
 		}
 	}
 	return out

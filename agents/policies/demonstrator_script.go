@@ -42,10 +42,11 @@ func (s *script) demonstrate(edits []schemas.ToolCall) error {
 	if !stopped {
 		return errNoEvidence
 	}
+	function := s.evidence.frame.Function
 	if err := s.inspect(); err != nil {
 		return err
 	}
-	return s.repair(edits)
+	return s.repair(edits, function)
 }
 
 // reproduce runs the tests, reads the failing test, and searches for all definitions.
@@ -54,6 +55,7 @@ func (s *script) reproduce() (failure, error) {
 		return failure{}, err
 	}
 	failing := s.evidence.failure
+	s.failing = failing
 	if failing.path == "" {
 		return failure{}, errNoFailure
 	}
@@ -64,11 +66,11 @@ func (s *script) reproduce() (failure, error) {
 	return failing, err
 }
 
-// candidate is a function that can be read next. caller is the function that calls it, or "" if the
-// test calls it.
+// candidate is a function that can be read next.
 type candidate struct {
-	definition
-	caller string
+	callee
+	caller string // the function or class whose source mentions it, or the id of the test
+	byTest bool
 }
 
 // readRoute reads functions on the call path from the test to a function that the fix changes. It
@@ -77,11 +79,11 @@ func (s *script) readRoute(failing failure) ([]definition, error) {
 	goal := s.evidence.goldFunctions(s.target)
 	var frontier []candidate
 	for _, d := range s.evidence.callees(s.evidence.testBody(failing)) {
-		frontier = append(frontier, candidate{d, ""})
+		frontier = append(frontier, candidate{d, failing.id, true})
 	}
 	var read []definition
 	for range maxReads {
-		next, message := nextCandidate(frontier, goal, read)
+		next, m := nextCandidate(frontier, goal, read)
 		if next == nil {
 			break
 		}
@@ -89,15 +91,16 @@ func (s *script) readRoute(failing failure) ([]definition, error) {
 		if end := s.evidence.lastLine(*next); end > 0 {
 			args["end"] = end
 		}
-		if err := s.act(message, "view", args); err != nil {
+		if err := s.act(m, "view", args); err != nil {
 			return nil, err
 		}
 		read = append(read, *next)
+		s.read = read
 		if slices.Contains(goal, *next) {
 			break
 		}
 		for _, d := range s.evidence.callees(s.evidence.body(*next)) {
-			frontier = append(frontier, candidate{d, next.name})
+			frontier = append(frontier, candidate{d, next.name, false})
 		}
 	}
 	slices.Reverse(read)
@@ -108,7 +111,7 @@ func (s *script) readRoute(failing failure) ([]definition, error) {
 // prefers a function of the goal, then one in the same file as the goal, then the first that is not
 // an error class. If the frontier has none of these or only one read remains, it chooses a function
 // of the goal, which the search for definitions has shown. next is nil if there is nothing to read.
-func nextCandidate(frontier []candidate, goal, read []definition) (next *definition, message string) {
+func nextCandidate(frontier []candidate, goal, read []definition) (next *definition, m message) {
 	frontier = slices.DeleteFunc(slices.Clone(frontier), func(c candidate) bool { return slices.Contains(read, c.definition) })
 	find := func(match func(definition) bool) *candidate {
 		for i := range frontier {
@@ -135,7 +138,7 @@ func nextCandidate(frontier []candidate, goal, read []definition) (next *definit
 			return &g, sayUnread(g)
 		}
 	}
-	return nil, ""
+	return nil, message{}
 }
 
 // stopInside sets breakpoints until the program stops in one of the functions. It reports whether
@@ -167,7 +170,7 @@ func (s *script) stopInside(route []definition, failing failure) (bool, error) {
 				continue
 			}
 			if f := s.evidence.frame; f != nil && f.Event != "finished" && f.File == d.path && f.Line == line {
-				if err := s.act(sayStack(d), "pdb", map[string]any{"command": "w"}); err != nil {
+				if err := s.act(sayStack(d, line), "pdb", map[string]any{"command": "w"}); err != nil {
 					return false, err
 				}
 				return !s.failed() && calledByTest(s.last.Observation.Text, failing), nil
@@ -179,13 +182,13 @@ func (s *script) stopInside(route []definition, failing failure) (bool, error) {
 }
 
 // runTo sets a breakpoint and, if the debugger accepts it, runs the program.
-func (s *script) runTo(message string, d definition, line int, entry string) error {
+func (s *script) runTo(m message, d definition, line int, entry string) error {
 	where := fmt.Sprintf("%s:%d", d.path, line)
-	err := s.act(message, "pdb", map[string]any{"command": "b " + where, "entrypoint": entry})
+	err := s.act(m, "pdb", map[string]any{"command": "b " + where, "entrypoint": entry})
 	if err != nil || s.failed() {
 		return err
 	}
-	return s.act(sayContinue(where), "pdb", map[string]any{"command": "c"})
+	return s.act(sayContinue(d, line), "pdb", map[string]any{"command": "c"})
 }
 
 // inspect prints arguments at the current line, then local variables. If a line of the fix lies
@@ -193,22 +196,22 @@ func (s *script) runTo(message string, d definition, line int, entry string) err
 func (s *script) inspect() error {
 	frame := *s.evidence.frame
 	done := map[string]bool{} // by command
-	succeeded, prefix := 0, ""
-	inspectWith := func(command, message string) error {
+	succeeded, prefix := 0, message{}
+	inspectWith := func(command string, m message) error {
 		if done[command] || succeeded == maxInspections {
 			return nil
 		}
 		done[command] = true
-		if err := s.act(prefix+message, "pdb", map[string]any{"command": command}); err != nil {
+		if err := s.act(prefix.then(m), "pdb", map[string]any{"command": command}); err != nil {
 			return err
 		}
-		prefix = ""
+		prefix = message{}
 		if !s.failed() {
 			succeeded++
 		}
 		return nil
 	}
-	if err := inspectWith("a", sayArguments(frame.Function)); err != nil {
+	if err := inspectWith("a", sayArguments(s.failing, frame.Function)); err != nil {
 		return err
 	}
 	if line := s.lineAhead(frame.File, frame.Line); line > 0 {
@@ -220,12 +223,12 @@ func (s *script) inspect() error {
 			return errNoEvidence
 		}
 		if f.Line != line {
-			prefix = sayElsewhere(line, f.Line) + " "
+			prefix = sayElsewhere(line, *f)
 		}
 	}
 	if f := s.evidence.frame; f != nil && f.Event != "finished" {
 		for _, name := range s.evidence.locals(f.File, f.Line) {
-			if err := inspectWith("p "+name, sayPrint(name, s.evidence.lineText(f.File, f.Line), f.Line)); err != nil {
+			if err := inspectWith("p "+name, sayPrint(name, s.evidence.lineText(f.File, f.Line), f.File, f.Line)); err != nil {
 				return err
 			}
 		}
@@ -256,22 +259,23 @@ func (s *script) lineAhead(file string, from int) int {
 	return 0
 }
 
-// repair applies the gold edits, runs the tests and submits, even if the tests still fail.
-func (s *script) repair(edits []schemas.ToolCall) error {
+// repair applies the gold edits, runs the tests and submits, even if the tests still fail. function is the one in
+// which the program stopped.
+func (s *script) repair(edits []schemas.ToolCall, function string) error {
 	for i, call := range edits {
 		call.GoldEdit = true
-		if err := s.do(sayEdit(i, len(edits)), call); err != nil {
+		if err := s.do(sayEdit(s.failing, function, i), call); err != nil {
 			return err
 		}
 	}
 	if err := s.act(sayEvaluate(), "eval", map[string]any{}); err != nil {
 		return err
 	}
-	message := sayStillFailing()
+	m := sayStillFailing()
 	if s.last.State != nil && s.last.State.EvalPassed != nil && *s.last.State.EvalPassed {
-		message = sayDone()
+		m = sayDone()
 	}
-	return s.act(message, "submit", map[string]any{})
+	return s.act(m, "submit", map[string]any{})
 }
 
 // isTest reports whether a file's name marks it as a test.

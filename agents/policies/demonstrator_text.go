@@ -2,123 +2,134 @@ package policies
 
 import (
 	"fmt"
-	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // The functions in this file return the messages of the demonstrator and the baseline, one to three
 // sentences per step. Every name, path, number and value in a message is an argument
-// that the caller took from the evidence. The rest of the text is fixed.
+// that the caller took from the evidence. The rest of the text is fixed. Sentences that assert something
+// about the program come from demonstrator_claims.go.
 
-func sayReproduce() string {
-	return "Before I read any code, I reproduce the failure so that I know exactly which test fails and how."
+func sayReproduce() message {
+	return plain("Before I read any code, I reproduce the failure so that I know exactly which test fails and how.")
 }
 
-func sayNothingFound() string {
-	return "The tests show no failure that I can follow, so I stop here."
+func sayNothingFound() message {
+	return plain("The tests show no failure that I can follow, so I stop here.")
 }
 
-func sayNoEvidence() string {
-	return "The program did not stop in a call that the failing test makes to a function I have read, so I have no values that explain the failure. I stop here."
+func sayNoEvidence(f failure, read []definition) message {
+	var claims []schemas.Claim
+	for _, d := range read {
+		claims = append(claims, schemas.Claim{Kind: schemas.ClaimNotReached, Caller: f.id, Function: d.name})
+	}
+	return neverReached(claims...).then(plain("I stop here."))
 }
 
-func sayReadTest(f failure) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "The failing test is `%s`.", f.id)
+func sayReadTest(f failure) message {
+	m := failingTest(f.fails())
 	if f.message != "" {
-		fmt.Fprintf(&b, " It reports `%s`.", f.message)
+		m = m.then(reported(schemas.Claim{Kind: schemas.ClaimReports, Test: f.id, Message: f.message}))
 	}
-	b.WriteString(" I read the test to see what it calls and what it expects.")
-	return b.String()
+	return m.then(plain("I read the test to see what it calls and what it expects."))
 }
 
-func sayMap() string {
-	return "Next I want a map of the program: which file defines which function. I search for all definitions at once."
+func sayMap() message {
+	return plain("Next I want a map of the program: which file defines which function. I search for all definitions at once.")
 }
 
-func sayFollow(c candidate) string {
-	if c.caller == "" {
-		return fmt.Sprintf("The test calls `%s`, which is defined in %s at line %d. I read it.", c.name, c.path, c.line)
+func sayFollow(c candidate) message {
+	calls := schemas.Claim{Kind: schemas.ClaimCalls, Caller: c.caller, Function: c.name}
+	switch {
+	case c.byTest:
+		return called("The test", calls, c.defines(), c.ambiguous).then(plain("I read it."))
+	case c.isMember:
+		return member(c.caller, c.defines()).then(plain("I follow it."))
 	}
-	return fmt.Sprintf("`%s` calls `%s`, which is defined in %s at line %d. I follow it.", c.caller, c.name, c.path, c.line)
+	return called("`"+c.caller+"`", calls, c.defines(), c.ambiguous).then(plain("I follow it."))
 }
 
-func sayUnread(d definition) string {
-	return fmt.Sprintf("I have not read `%s` in %s (line %d) yet. What I have seen so far does not explain the failure, so I read it too.", d.name, d.path, d.line)
+func sayUnread(d definition) message { return alsoReading(d.defines()) }
+
+func sayRead(d definition) message { return reading(d.defines()) }
+
+func sayBreak(d definition, line int) message {
+	return plain(fmt.Sprintf("Reading alone does not tell me the values. I set a breakpoint in `%s` at line %d and run the failing test under the debugger.", d.name, line))
 }
 
-func sayRank() string {
-	return "Code that failing tests run and passing tests do not run is suspicious. I trace all tests and rank the functions by the Ochiai coefficient."
+func sayRank() message {
+	return plain("Code that failing tests run and passing tests do not run is suspicious. I trace all tests and rank the functions by the Ochiai coefficient.")
 }
 
-func sayRead(d definition) string {
-	return fmt.Sprintf("I read `%s` in %s at line %d.", d.name, d.path, d.line)
+func sayNoSelect() message {
+	return noOption(schemas.Claim{Kind: schemas.ClaimReports, Message: noSelectText})
 }
 
-func sayBreak(d definition, line int) string {
-	return fmt.Sprintf("Reading alone does not tell me the values. I set a breakpoint in `%s` at line %d and run the failing test under the debugger.", d.name, line)
+func sayContinue(d definition, line int) message {
+	return breakpointSet(schemas.Claim{Kind: schemas.ClaimBreakpoint, File: d.path, Line: line}).
+		then(plain("I continue until the program stops there."))
 }
 
-func sayNoSelect() string {
-	return "This version of unittest has no option -k, so I name the test by its module instead."
+func sayStack(d definition, line int) message {
+	return stoppedIn(schemas.Claim{Kind: schemas.ClaimStops, Function: d.name, File: d.path, Line: line}).
+		then(plain("I check the stack to see whether the failing test made this call."))
 }
 
-func sayContinue(where string) string {
-	return fmt.Sprintf("The breakpoint at %s is set. I continue until the program stops there.", where)
+func sayArguments(f failure, function string) message {
+	return madeByTest(f.reaches(function)).then(plain("I look at its arguments."))
 }
 
-func sayStack(d definition) string {
-	return fmt.Sprintf("The program stopped in `%s`. I check the stack to see whether the failing test made this call.", d.name)
+func sayUntil(line int) message {
+	return plain(fmt.Sprintf("I let the program run to line %d of this function and look at the state there.", line))
 }
 
-func sayArguments(function string) string {
-	return fmt.Sprintf("The failing test made this call to `%s`. I look at its arguments.", function)
+func sayElsewhere(want int, at schemas.Frame) message {
+	return stoppedElsewhere(schemas.Claim{Kind: schemas.ClaimStops, File: at.File, Line: at.Line, Function: at.Function}, want)
 }
 
-func sayUntil(line int) string {
-	return fmt.Sprintf("I let the program run to line %d of this function and look at the state there.", line)
-}
-
-func sayElsewhere(want, line int) string {
-	return fmt.Sprintf("The program stopped at line %d instead of line %d.", line, want)
-}
-
-func sayPrint(name, source string, line int) string {
+func sayPrint(name, source, path string, line int) message {
+	check := plain(fmt.Sprintf("I check the value of `%s` at this point.", name))
 	if source == "" {
-		return fmt.Sprintf("I check the value of `%s` at this point.", name)
+		return check
 	}
-	return fmt.Sprintf("Line %d is `%s`. I check the value of `%s` at this point.", line, source, name)
+	return lineIs(schemas.Claim{Kind: schemas.ClaimSource, File: path, Line: line, Text: source}).then(check)
 }
 
-func sayObject() string {
-	return "The method works on the state of its object, so I look at the attributes as they are now."
+func sayObject() message {
+	return plain("This is a method, so I look at the attributes of its object as they are now.")
 }
 
-func sayLocals() string {
-	return "I look at everything in this frame to compare it with what the test expects."
+func sayLocals() message {
+	return plain("I look at everything in this frame to compare it with what the test expects.")
 }
 
-func sayGiveUp(stops int) string {
-	if stops == 0 {
-		return "The program did not stop where I wanted to look at it. I cannot name the cause, so I stop here."
+func sayGiveUp(tried []definition, stops int) message {
+	if stops > 0 {
+		return plain("I cannot name the cause from the values that I have seen, so I stop here.")
 	}
-	return "I cannot name the cause from the values that I have seen, so I stop here."
+	var claims []schemas.Claim
+	for _, d := range tried {
+		claims = append(claims, schemas.Claim{Kind: schemas.ClaimNotReached, File: d.path, Function: d.name})
+	}
+	return neverStopped(claims...).then(plain("I cannot name the cause, so I stop here."))
 }
 
-func sayEdit(i, n int) string {
+func sayEdit(f failure, function string, i int) message {
 	if i == 0 {
-		return "I have seen the failure, the code that leads to it, and the values at run time. Now I make the change."
+		return failsThrough(f.fails(), f.reaches(function)).then(plain("I have seen the values there. Now I make the change."))
 	}
-	return fmt.Sprintf("The fix has %d parts; this is the next one.", n)
+	return plain("I make the next part of the change.")
 }
 
-func sayEvaluate() string {
-	return "I run the tests again to check that the change works and that nothing else broke."
+func sayEvaluate() message {
+	return plain("I run the tests again to check that the change works and that nothing else broke.")
 }
 
-func sayStillFailing() string {
-	return "Some tests still fail, but this is the change I can justify. I submit it."
+func sayStillFailing() message {
+	return someFail(schemas.Claim{Kind: schemas.ClaimFails}).then(plain("I submit the change as it is."))
 }
 
-func sayDone() string {
-	return "All tests pass now. I submit the fix."
+func sayDone() message {
+	return allPass(schemas.Claim{Kind: schemas.ClaimFails, Count: new(0)}).then(plain("I submit the fix."))
 }

@@ -16,6 +16,8 @@ type script struct {
 	target   []goldSpot     // the lines that the gold patch touches; nil without a gold patch
 	last     schemas.Step   // the step that answered the latest turn
 	count    int            // calls so far
+	failing  failure        // the test that the script follows
+	read     []definition   // functions that it has read
 	yield    func(schemas.Reply) bool
 }
 
@@ -54,27 +56,36 @@ func (s *script) turns(procedure func(*script) error) iter.Seq[schemas.Reply] {
 		switch err := procedure(s); {
 		case err == nil, errors.Is(err, errStopped):
 		case errors.Is(err, errNoEvidence):
-			yield(schemas.Reply{Message: sayNoEvidence(), Stop: schemas.ExitNoEvidence})
+			s.stop(sayNoEvidence(s.failing, s.read), schemas.ExitNoEvidence)
 		default:
-			yield(schemas.Reply{Message: sayNothingFound(), Stop: schemas.ExitGaveUp})
+			s.stop(sayNothingFound(), schemas.ExitGaveUp)
 		}
 	}
 }
 
 // act makes a turn with one call. If it returns nil, s.last has the observation. It
 // returns errStopped if the transcript does not have the observation.
-func (s *script) act(message, tool string, args map[string]any) error {
-	return s.do(message, schemas.ToolCall{Name: tool, Arguments: arguments(args)})
+func (s *script) act(m message, tool string, args map[string]any) error {
+	return s.do(m, schemas.ToolCall{Name: tool, Arguments: arguments(args)})
 }
 
 // do is act with a complete call.
-func (s *script) do(message string, call schemas.ToolCall) error {
+func (s *script) do(m message, call schemas.ToolCall) error {
 	s.count++
 	call.ID = fmt.Sprintf("call_%d", s.count)
-	if !s.yield(schemas.Reply{Message: message, Calls: []schemas.ToolCall{call}, FinishReason: "tool_calls"}) {
+	reply := m.reply()
+	reply.Calls, reply.FinishReason = []schemas.ToolCall{call}, "tool_calls"
+	if !s.yield(reply) {
 		return errStopped
 	}
 	return nil
+}
+
+// stop makes the last turn.
+func (s *script) stop(m message, exit string) {
+	reply := m.reply()
+	reply.Stop = exit
+	s.yield(reply)
 }
 
 // failed reports whether the last call failed.
