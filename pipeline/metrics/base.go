@@ -58,7 +58,7 @@ type edit struct {
 }
 
 // apply records the edits of a step and returns them. reader has read the step.
-func (m baseMap) apply(r *reader, row *schemas.StepRow) []edit {
+func (m baseMap) apply(r *Reader, row *schemas.StepRow) []edit {
 	if row.ToolName == nil || schemas.CallRefused(schemas.Value(row.ErrorClass)) {
 		return nil
 	}
@@ -77,10 +77,10 @@ func (m baseMap) apply(r *reader, row *schemas.StepRow) []edit {
 }
 
 // applyDiff records an edit whose answer contains a unified diff.
-func (m baseMap) applyDiff(r *reader, row *schemas.StepRow) []edit {
+func (m baseMap) applyDiff(r *Reader, row *schemas.StepRow) []edit {
 	var args callArguments
 	_ = json.Unmarshal([]byte(schemas.Value(row.ArgumentsJSON)), &args)
-	name := r.relative(args.Path)
+	name := r.Relative(args.Path)
 	changes, ok := diffChanges(schemas.Value(row.Observation))
 	if name == "" {
 		return nil
@@ -176,8 +176,8 @@ func hunkRange(line string) (first, removed, added int, ok bool) {
 }
 
 // applyEditor records an edit of str_replace_editor. Its answer shows the new lines with numbers.
-func (m baseMap) applyEditor(r *reader, answer string) []edit {
-	name := r.relative(r.args.Path)
+func (m baseMap) applyEditor(r *Reader, answer string) []edit {
+	name := r.Relative(r.args.Path)
 	switch r.args.Command {
 	case "create", "undo_edit":
 		m.file(name).isLost = true
@@ -200,11 +200,11 @@ func (m baseMap) applyEditor(r *reader, answer string) []edit {
 }
 
 // replacedLines finds the place of the new text in the part of the file that an answer shows.
-func replacedLines(r *reader, answer string) (change, bool) {
+func replacedLines(r *Reader, answer string) (change, bool) {
 	before, after := strings.Split(r.args.OldText, "\n"), strings.Split(r.args.NewText, "\n")
-	probe := reader{}
+	probe := Reader{}
 	probe.numbered("file", answer)
-	shownLines := probe.out.lines
+	shownLines := probe.out.Lines
 	for _, at := range []int{4, 3, 2, 1, 0} { // the part begins up to four lines before the change
 		if at+len(after) > len(shownLines) {
 			continue
@@ -247,7 +247,7 @@ var (
 
 // applyCommand marks the files that a shell command may have changed. After that, their lines are
 // unknown.
-func (m baseMap) applyCommand(r *reader) {
+func (m baseMap) applyCommand(r *Reader) {
 	command := r.args.Command
 	dir := ""
 	if words := strings.Fields(command); len(words) > 2 && words[0] == "cd" {
@@ -262,9 +262,9 @@ func (m baseMap) applyCommand(r *reader) {
 	case writes.MatchString(command):
 		for _, word := range strings.FieldsFunc(command, func(c rune) bool { return strings.ContainsRune(" \t\n;|&<>()'\"`,", c) }) {
 			if strings.Contains(word, ".") && !strings.HasPrefix(word, "-") {
-				m.file(r.relative(word)).isLost = true
+				m.file(r.Relative(word)).isLost = true
 				if dir != "" {
-					m.file(r.relative(path.Join(dir, word))).isLost = true
+					m.file(r.Relative(path.Join(dir, word))).isLost = true
 				}
 			}
 		}

@@ -159,9 +159,12 @@ var debuggerWords = func() map[string]bool {
 	return m
 }()
 
-// valuesOf returns the values that an observation shows for an expression. For the local variables,
+// namedValue is the text of a value, which the debugger printed for a name or another expression.
+type namedValue struct{ name, text string }
+
+// splitValues returns the values that an answer shows for an expression. For the local variables,
 // the members of an object and a tuple, it returns one value per name.
-func valuesOf(scope, expression, answer string) []fact {
+func splitValues(expression, answer string) []namedValue {
 	expression, answer = strings.Join(strings.Fields(expression), " "), strings.TrimSpace(answer)
 	prefix, isListing := "", false
 	switch m := memberListing.FindStringSubmatch(expression); {
@@ -171,11 +174,11 @@ func valuesOf(scope, expression, answer string) []fact {
 		prefix, isListing = m[1]+m[2]+".", true
 	}
 	if inner, ok := innerText(answer, '{', '}'); ok && isListing {
-		var out []fact
+		var out []namedValue
 		for _, item := range splitTopLevel(inner, ',') {
 			if kv := splitTopLevel(item, ':'); len(kv) > 1 {
 				key := strings.Trim(strings.TrimSpace(kv[0]), `'"`)
-				out = append(out, valueOf(scope, prefix+key, item[len(kv[0])+1:]))
+				out = append(out, namedValue{prefix + key, strings.TrimSpace(item[len(kv[0])+1:])})
 			}
 		}
 		if len(out) > 0 {
@@ -188,14 +191,22 @@ func valuesOf(scope, expression, answer string) []fact {
 	names := splitTopLevel(expression, ',')
 	if inner, ok := innerText(answer, '(', ')'); ok && len(names) > 1 {
 		if values := splitTopLevel(inner, ','); len(values) == len(names) {
-			var out []fact
+			var out []namedValue
 			for i := range names {
-				out = append(out, valueOf(scope, names[i], values[i]))
+				out = append(out, namedValue{strings.TrimSpace(names[i]), strings.TrimSpace(values[i])})
 			}
 			return out
 		}
 	}
-	return []fact{valueOf(scope, expression, answer)}
+	return []namedValue{{expression, answer}}
+}
+
+// valuesOf returns the facts about the values that an answer shows for an expression.
+func valuesOf(scope, expression, answer string) (out []fact) {
+	for _, v := range splitValues(expression, answer) {
+		out = append(out, valueOf(scope, v.name, v.text))
+	}
+	return out
 }
 
 // valueOf returns the fact that a name has a value. It removes quotes and line breaks from the

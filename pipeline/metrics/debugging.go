@@ -55,7 +55,7 @@ func (s *seeker) setBreakpoints(text string, requested int) {
 
 // place returns a place in lines of base.
 func (s *seeker) place(file string, n int) breakpoint {
-	file = s.reader.relative(file)
+	file = s.reader.Relative(file)
 	if base := s.base.line(file, n); base > 0 {
 		n = base
 	}

@@ -23,7 +23,7 @@ func (s *seeker) handover(row *schemas.StepRow) {
 	texts := []string{args.Cause}
 	shownThen := s.excerpts(row, args)
 	for i, f := range args.Files {
-		name := s.reader.relative(f.Path)
+		name := s.reader.Relative(f.Path)
 		texts = append(texts, name, f.Note)
 		for n := f.Start; n <= max(f.Start, f.End) && n-f.Start < maxLine; n++ {
 			l, ok := shownThen[excerptLine{i, n}]
@@ -66,7 +66,7 @@ type excerptLine struct{ excerpt, line int }
 // excerpts returns the lines of the excerpts as their steps showed them, with their numbers in base.
 func (s *seeker) excerpts(handover *schemas.StepRow, args packArguments) map[excerptLine]shown.Line {
 	out := map[excerptLine]shown.Line{}
-	r, base := reader{workdir: s.Workdir}, baseMap{map[string]*fileMap{}}
+	r, base := Reader{Workdir: s.Workdir}, baseMap{map[string]*fileMap{}}
 	for i := range s.rows {
 		row := &s.rows[i]
 		if row == handover {
@@ -75,9 +75,9 @@ func (s *seeker) excerpts(handover *schemas.StepRow, args packArguments) map[exc
 		if row.Source != "agent" {
 			continue
 		}
-		for _, l := range r.read(row).lines {
+		for _, l := range r.Read(row).Lines {
 			for j, f := range args.Files {
-				if f.Step == int(row.StepIndex) && r.relative(f.Path) == l.File {
+				if f.Step == int(row.StepIndex) && r.Relative(f.Path) == l.File {
 					out[excerptLine{j, l.Number}] = shown.Line{File: l.File, Number: base.line(l.File, l.Number), Text: l.Text}
 				}
 			}

@@ -85,7 +85,7 @@ type seeker struct {
 	Evidence
 	rows    []schemas.StepRow
 	gold    *goldSet // nil if there is no fix to compare with
-	reader  reader
+	reader  Reader
 	base    baseMap
 	files   map[string]*fileSeen
 	current string // name of last, which saves a look-up for most lines

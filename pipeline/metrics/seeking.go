@@ -21,7 +21,7 @@ func Seek(rows []schemas.StepRow, evidence Evidence) Seeking {
 
 func newSeeker(evidence Evidence) *seeker {
 	s := &seeker{
-		Evidence: evidence, reader: reader{workdir: evidence.Workdir}, base: baseMap{map[string]*fileMap{}}, files: map[string]*fileSeen{},
+		Evidence: evidence, reader: Reader{Workdir: evidence.Workdir}, base: baseMap{map[string]*fileMap{}}, files: map[string]*fileSeen{},
 		edited: map[linePlace]bool{}, texts: map[linePlace]string{},
 	}
 	if evidence.Gold != nil {
@@ -70,14 +70,14 @@ func owners(functions []Function) []int32 {
 // step reads one step of the agent.
 func (s *seeker) step(index int, row *schemas.StepRow) {
 	s.t++
-	read := s.reader.read(row)
+	read := s.reader.Read(row)
 	found := s.foundLines
-	count := stepCount{row: index, known: !read.isOpaque}
-	for _, name := range read.files {
+	count := stepCount{row: index, known: !read.IsOpaque}
+	for _, name := range read.Files {
 		s.file(name)
 	}
-	for i := range read.lines {
-		l := &read.lines[i]
+	for i := range read.Lines {
+		l := &read.Lines[i]
 		f := s.file(l.File)
 		n := s.base.line(l.File, l.Number)
 		if n <= 0 || n > maxLine {
@@ -99,7 +99,7 @@ func (s *seeker) step(index int, row *schemas.StepRow) {
 		s.see(f, l.File, n, l.Text)
 	}
 	s.shown += count.shown
-	s.opaque = s.opaque || read.isOpaque
+	s.opaque = s.opaque || read.IsOpaque
 	count.found = s.foundLines - found
 	s.steps = append(s.steps, count)
 	s.debug(row)

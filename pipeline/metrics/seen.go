@@ -13,17 +13,17 @@ import (
 // other harnesses. Like a reader, it takes the output of a program at its word: a program that prints
 // a traceback shows the lines in it. (The handover tool, whose excerpts must be certain, does not.)
 
-// reading is what the answer to a call showed.
-type reading struct {
-	lines    []shown.Line // with paths relative to the workspace
-	files    []string     // files that the answer names with a place, without necessarily showing text
-	isOpaque bool         // the call may have shown lines in a format that this package does not know
+// Reading is what the answer to a call showed.
+type Reading struct {
+	Lines    []shown.Line // with paths relative to the workspace
+	Files    []string     // files that the answer names with a place, without necessarily showing text
+	IsOpaque bool         // the call may have shown lines in a format that this package does not know
 }
 
-// reader reads the steps of an episode in order.
-type reader struct {
-	workdir string
-	out     reading
+// Reader reads the steps of an episode in order.
+type Reader struct {
+	Workdir string // "" = one of the usual ones
+	out     Reading
 	args    callArguments
 }
 
@@ -59,10 +59,10 @@ func toolKind(name string) string {
 	return shellTool
 }
 
-// read returns what a step showed. The result is valid until the next call. The answers to edits show
+// Read returns what a step showed. The result is valid until the next call. The answers to edits show
 // nothing, because they repeat what the agent wrote and where.
-func (r *reader) read(row *schemas.StepRow) *reading {
-	r.out.lines, r.out.files, r.out.isOpaque = r.out.lines[:0], r.out.files[:0], false
+func (r *Reader) Read(row *schemas.StepRow) *Reading {
+	r.out.Lines, r.out.Files, r.out.IsOpaque = r.out.Lines[:0], r.out.Files[:0], false
 	r.args = callArguments{}
 	if row.ToolName == nil || row.Observation == nil || schemas.CallRefused(schemas.Value(row.ErrorClass)) {
 		return &r.out
@@ -74,10 +74,10 @@ func (r *reader) read(row *schemas.StepRow) *reading {
 	case "view", "grep":
 		answer := shown.Answer{Tool: *row.ToolName, Arguments: arguments, Text: text, Targets: row.Targets}
 		if lines, ok := shown.Lines(answer, false); ok && len(lines) > 0 {
-			r.out.lines = append(r.out.lines, lines...)
+			r.out.Lines = append(r.out.Lines, lines...)
 		} else {
 			r.sections(text)
-			r.out.isOpaque = len(r.out.lines) == 0 && succeeded(*row) && len(row.Targets) == 0 && strings.Contains(text, "\n")
+			r.out.IsOpaque = len(r.out.Lines) == 0 && succeeded(*row) && len(row.Targets) == 0 && strings.Contains(text, "\n")
 		}
 	case "pdb":
 		r.debugger(row, text)
@@ -89,15 +89,15 @@ func (r *reader) read(row *schemas.StepRow) *reading {
 		}
 	case "edit", "listdir", "submit", "handover":
 	case "other":
-		r.out.isOpaque = !r.tracebacks(text)
+		r.out.IsOpaque = !r.tracebacks(text)
 	default:
 		r.tracebacks(text)
 	}
-	for i := range r.out.lines {
-		r.out.lines[i].File = r.relative(r.out.lines[i].File)
+	for i := range r.out.Lines {
+		r.out.Lines[i].File = r.Relative(r.out.Lines[i].File)
 	}
-	for i := range r.out.files {
-		r.out.files[i] = r.relative(r.out.files[i])
+	for i := range r.out.Files {
+		r.out.Files[i] = r.Relative(r.out.Files[i])
 	}
 	return &r.out
 }
@@ -109,9 +109,9 @@ func cmpOr(a, b string) string {
 	return b
 }
 
-// relative returns a path relative to the workspace. If the workspace is unknown, it recognizes the
+// Relative returns a path relative to the workspace. If the workspace is unknown, it recognizes the
 // usual ones: /testbed, /workspace/NAME and /OWNER__NAME. Other absolute paths stay.
-func (r *reader) relative(p string) string {
+func (r *Reader) Relative(p string) string {
 	if p == "" || p[0] != '/' && p[0] != '.' && !strings.Contains(p, "//") && !strings.Contains(p, "/.") {
 		return p
 	}
@@ -119,8 +119,8 @@ func (r *reader) relative(p string) string {
 	if p[0] != '/' {
 		return p
 	}
-	if r.workdir != "" {
-		if below, ok := strings.CutPrefix(p, strings.TrimSuffix(r.workdir, "/")+"/"); ok {
+	if r.Workdir != "" {
+		if below, ok := strings.CutPrefix(p, strings.TrimSuffix(r.Workdir, "/")+"/"); ok {
 			return below
 		}
 		return p
@@ -139,9 +139,9 @@ func (r *reader) relative(p string) string {
 }
 
 // add adds a line unless its number is impossible.
-func (r *reader) add(file string, n int, text string) {
+func (r *Reader) add(file string, n int, text string) {
 	if n > 0 && n <= maxLine && file != "" {
-		r.out.lines = append(r.out.lines, shown.Line{File: file, Number: n, Text: text})
+		r.out.Lines = append(r.out.Lines, shown.Line{File: file, Number: n, Text: text})
 	}
 }
 
@@ -150,7 +150,7 @@ const maxLine = 1 << 18
 
 // sections reads the answers of view and grep of debug-gym: a heading that names a file, and
 // numbered lines.
-func (r *reader) sections(text string) {
+func (r *Reader) sections(text string) {
 	file, expected := "", 0
 	plain := false // the lines have no numbers
 	for line := range strings.SplitSeq(text, "\n") {
@@ -166,7 +166,7 @@ func (r *reader) sections(text string) {
 				continue
 			}
 		}
-		if line == "```" && len(r.out.lines) > 0 {
+		if line == "```" && len(r.out.Lines) > 0 {
 			return
 		}
 		if file == "" || line == "```" || line == "" && expected > 0 && !plain {
@@ -185,7 +185,7 @@ func (r *reader) sections(text string) {
 				continue
 			}
 		}
-		if !plain && len(r.out.lines) > 0 {
+		if !plain && len(r.out.Lines) > 0 {
 			return // the end of the listing
 		}
 		plain = true
@@ -205,7 +205,7 @@ func leadingNumber(text string) (n int, rest string, ok bool) {
 }
 
 // numbered reads lines of one file in the format of cat -n.
-func (r *reader) numbered(file, text string) {
+func (r *Reader) numbered(file, text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if n, rest, ok := leadingNumber(strings.TrimLeft(line, " ")); ok && strings.HasPrefix(rest, "\t") {
 			r.add(file, n, rest[1:])
@@ -215,7 +215,7 @@ func (r *reader) numbered(file, text string) {
 
 // debugger reads an answer of pdb: listings of the current file, and the source line under each stack
 // frame.
-func (r *reader) debugger(row *schemas.StepRow, text string) {
+func (r *Reader) debugger(row *schemas.StepRow, text string) {
 	file := schemas.Value(row.FrameFile)
 	lines := strings.Split(text, "\n")
 	for i := len(lines) - 1; i >= 0 && file == ""; i-- {
@@ -231,7 +231,7 @@ func (r *reader) debugger(row *schemas.StepRow, text string) {
 	for _, line := range lines {
 		if f, n, ok := stackPlace(line); ok {
 			at, atLine = f, n
-			r.out.files = append(r.out.files, f)
+			r.out.Files = append(r.out.Files, f)
 			continue
 		}
 		if source, ok := strings.CutPrefix(line, "-> "); ok && at != "" {
@@ -242,7 +242,7 @@ func (r *reader) debugger(row *schemas.StepRow, text string) {
 		at = ""
 	}
 	if file != "" {
-		r.out.files = append(r.out.files, file)
+		r.out.Files = append(r.out.Files, file)
 	}
 	r.tracebacks(text)
 }
@@ -266,8 +266,8 @@ func stackPlace(line string) (file string, n int, ok bool) {
 
 // tracebacks reads the source lines in tracebacks of Python and of pytest. It reports whether there
 // are any.
-func (r *reader) tracebacks(text string) bool {
-	before := len(r.out.files)
+func (r *Reader) tracebacks(text string) bool {
+	before := len(r.out.Files)
 	if !strings.Contains(text, `File "`) && !strings.Contains(text, ".py:") {
 		return false
 	}
@@ -279,7 +279,7 @@ func (r *reader) tracebacks(text string) bool {
 			if !ok || strings.HasPrefix(name, "<") {
 				continue
 			}
-			r.out.files = append(r.out.files, name)
+			r.out.Files = append(r.out.Files, name)
 			if i+1 < len(lines) {
 				if source := strings.TrimLeft(lines[i+1], " E"); source != "" && !strings.HasPrefix(source, `File "`) {
 					r.add(name, n, source)
@@ -288,11 +288,11 @@ func (r *reader) tracebacks(text string) bool {
 			continue
 		}
 		if name, n, ok := pytestPlace(line); ok {
-			r.out.files = append(r.out.files, name)
+			r.out.Files = append(r.out.Files, name)
 			r.pytestSource(name, n, lines[:i])
 		}
 	}
-	return len(r.out.files) > before
+	return len(r.out.Files) > before
 }
 
 // pytestPlace reads the place below a traceback of pytest: "path.py:12: ValueError".
@@ -307,7 +307,7 @@ func pytestPlace(line string) (file string, n int, ok bool) {
 
 // pytestSource reads the source above a place in a traceback of pytest. Its last line, which begins
 // with ">", is line n of the file.
-func (r *reader) pytestSource(file string, n int, above []string) {
+func (r *Reader) pytestSource(file string, n int, above []string) {
 	i := len(above) - 1
 	for i >= 0 && (above[i] == "" || above[i][0] == 'E') {
 		i--

@@ -13,9 +13,9 @@ import (
 )
 
 // seenIn returns the lines that a step shows, as file:line text.
-func seenIn(r *reader, row schemas.StepRow) string {
+func seenIn(r *Reader, row schemas.StepRow) string {
 	var b strings.Builder
-	for _, l := range r.read(&row).lines {
+	for _, l := range r.Read(&row).Lines {
 		fmt.Fprintf(&b, "%s:%d %s\n", l.File, l.Number, strings.TrimSpace(l.Text))
 	}
 	return b.String()
@@ -59,12 +59,12 @@ func TestLinesThatAStepShows(t *testing.T) {
 		"traceback":           {row("eval", nil, "Traceback (most recent call last):\n  File \"/testbed/a.py\", line 3, in f\n    x = 1\n  File \"<string>\", line 1, in g\nValueError\n"), "a.py:3 x = 1\n"},
 		"pytest":              {row("eval", nil, "    def f():\n        x = 1\n>       y = 2\nE       ValueError\n\na.py:4: ValueError\n"), "a.py:4 y = 2\na.py:3 x = 1\na.py:2 def f():\n"},
 	} {
-		if diff := cmp.Diff(c.want, seenIn(&reader{}, c.row)); diff != "" {
+		if diff := cmp.Diff(c.want, seenIn(&Reader{}, c.row)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	r := &reader{}
-	if row := row("look", map[string]any{"path": "a.py"}, "x = 1\n"); !r.read(&row).isOpaque {
+	r := &Reader{}
+	if row := row("look", map[string]any{"path": "a.py"}, "x = 1\n"); !r.Read(&row).IsOpaque {
 		t.Error("the answer of an unknown tool counts as one without lines")
 	}
 	if s := Seek([]schemas.StepRow{row("look", nil, "x = 1\n")}, cartEvidence(t)); s.Gold.Line != nil || s.Redundancy != nil {
@@ -104,9 +104,9 @@ func TestLinesShownTwiceInOneStep(t *testing.T) {
 
 // Lines of an edited file are those of base that stand there now.
 func TestLinesAfterEdits(t *testing.T) {
-	m, r := baseMap{map[string]*fileMap{}}, &reader{workdir: "/testbed"}
+	m, r := baseMap{map[string]*fileMap{}}, &Reader{Workdir: "/testbed"}
 	apply := func(row schemas.StepRow) []edit {
-		r.read(&row)
+		r.Read(&row)
 		return m.apply(r, &row)
 	}
 	check := func(what string, want map[int]int) {

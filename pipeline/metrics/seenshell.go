@@ -10,7 +10,7 @@ import (
 )
 
 // shell reads the output of shell commands.
-func (r *reader) shell(row *schemas.StepRow, text string) {
+func (r *Reader) shell(row *schemas.StepRow, text string) {
 	text = programOutput(text)
 	r.windows(text)
 	p := parsePrinting(r.args.Command)
@@ -57,7 +57,7 @@ func programOutput(text string) string {
 }
 
 // windows reads the parts of files that open, scroll and edit of SWE-agent show.
-func (r *reader) windows(text string) {
+func (r *Reader) windows(text string) {
 	_, text, ok := strings.Cut(text, "[File: ")
 	for ok {
 		heading, rest, _ := strings.Cut(text, "\n")
@@ -74,7 +74,7 @@ func (r *reader) windows(text string) {
 }
 
 // matches reads the output of grep -n: "path:12:text", or "12:text" if it searched one file.
-func (r *reader) matches(dir, file, text string) {
+func (r *Reader) matches(dir, file, text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if n, source, ok := leadingNumber(line); ok && file != "" && source != "" && (source[0] == ':' || source[0] == '-') {
 			r.add(path.Join(dir, file), n, source[1:])
@@ -97,9 +97,9 @@ func (r *reader) matches(dir, file, text string) {
 }
 
 // names reads the output of grep -l: one path per line.
-func (r *reader) names(dir, text string) {
+func (r *Reader) names(dir, text string) {
 	for name := range strings.FieldsSeq(text) {
-		r.out.files = append(r.out.files, path.Join(dir, name))
+		r.out.Files = append(r.out.Files, path.Join(dir, name))
 	}
 }
 

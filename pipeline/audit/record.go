@@ -1,0 +1,237 @@
+package audit
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/tracesmith/tracesmith/agents/shown"
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Record is what the observations of an episode have shown so far. Steps are named by their step_index.
+// Paths are relative to the workspace, and lines are those of the files at the step.
+type Record struct {
+	Stops  []Stop  // places at which the debugger stopped the program
+	Values []Value // values that the debugger printed
+	Frames []Frame // stack frames that the debugger listed
+	Errors []Error // of debugger commands
+	Lines  []Line  // source lines
+	Tests  []TestRun
+	Edits  []Edit
+
+	reader  metrics.Reader
+	session session
+}
+
+// Stop is a place at which the debugger stopped the program, before the line ran.
+type Stop struct {
+	Step     int
+	File     string
+	Line     int
+	Function string // the bare name
+	Event    string // line, call, return or exception
+	// Returns is the value that the function is about to return, if the answer shows it.
+	Returns string
+	// Hit says how often the line has run in this run of the program, from 1; 0 = unknown. It is known
+	// at a breakpoint that was set before the program began.
+	Hit int
+	// Run numbers the runs of the program from 1, and Command starts it.
+	Run     int
+	Command string
+}
+
+// Value is a value that the debugger printed. Several values that a command prints, such as a tuple, the
+// arguments or the local variables of a function, are several Values.
+type Value struct {
+	Step       int
+	Stop       int // index in Record.Stops; -1 = unknown
+	Up         int // the number of frames above the stop's, in which the expression was evaluated
+	Expression string
+	Text       string
+	Command    string
+	// IsDump says that the command prints all variables of a frame or all attributes of an object.
+	IsDump bool
+}
+
+// Frame is a stack frame that the debugger listed.
+type Frame struct {
+	Step     int
+	Stop     int // index in Record.Stops; -1 = unknown
+	File     string
+	Line     int
+	Function string
+}
+
+// Error is the error of a debugger command.
+type Error struct {
+	Step       int
+	Stop       int    // index in Record.Stops; -1 = unknown
+	Expression string // "" for other commands
+	Text       string
+}
+
+// Line is a source line that a step showed.
+type Line struct {
+	Step int
+	shown.Line
+}
+
+// Edit is a successful call of a tool that edits.
+type Edit struct {
+	Step int
+	File string // "" = unknown
+}
+
+// session is the state of the debugger.
+type session struct {
+	run     int
+	command string
+	stop    int // index of the current stop; -1 = the program does not run
+	up      int
+	points  []schemas.Breakpoint // after the previous call
+	base    map[breakpointKey]int
+}
+
+type breakpointKey struct {
+	file      string
+	line      int
+	condition string
+	temporary bool
+}
+
+func keyOf(p schemas.Breakpoint) breakpointKey {
+	return breakpointKey{p.File, p.Line, p.Condition, p.Temporary}
+}
+
+// NewRecord returns an empty record. workdir is the workspace in the sandbox; "" = one of the usual ones.
+func NewRecord(workdir string) *Record {
+	return &Record{reader: metrics.Reader{Workdir: workdir}, session: session{stop: -1}}
+}
+
+// Read returns the record of an episode.
+func Read(rows []schemas.StepRow, workdir string) *Record {
+	r := NewRecord(workdir)
+	for i := range rows {
+		r.Add(&rows[i])
+	}
+	return r
+}
+
+// Add adds the next step of the episode.
+func (r *Record) Add(row *schemas.StepRow) {
+	step := int(row.StepIndex)
+	if row.Source != "agent" || row.ToolName == nil || row.Observation == nil || schemas.CallRefused(schemas.Value(row.ErrorClass)) {
+		return
+	}
+	for _, l := range r.reader.Read(row).Lines {
+		r.Lines = append(r.Lines, Line{step, l})
+	}
+	switch metrics.Category(*row.ToolName) {
+	case "pdb":
+		r.debug(row)
+	case "edit":
+		if row.ActionKind == metrics.Edit && (row.IsError == nil || !*row.IsError) {
+			var args struct{ Path string }
+			_ = json.Unmarshal([]byte(schemas.Value(row.ArgumentsJSON)), &args) // other tools have other arguments
+			r.Edits = append(r.Edits, Edit{step, r.reader.Relative(args.Path)})
+		}
+	}
+	r.tests(row)
+}
+
+// FirstEdit returns the step of the first edit. ok is false if there is none.
+func (r *Record) FirstEdit() (step int, ok bool) {
+	if len(r.Edits) == 0 {
+		return 0, false
+	}
+	return r.Edits[0].Step, true
+}
+
+// StopOf returns the stop at which a value was printed. ok is false if it is unknown.
+func (r *Record) StopOf(v Value) (s Stop, ok bool) {
+	if v.Stop < 0 {
+		return Stop{}, false
+	}
+	return r.Stops[v.Stop], true
+}
+
+// debug reads a call of the debugger.
+func (r *Record) debug(row *schemas.StepRow) {
+	s, step := &r.session, int(row.StepIndex)
+	var args struct{ Entrypoint string }
+	_ = json.Unmarshal([]byte(schemas.Value(row.ArgumentsJSON)), &args)
+	if args.Entrypoint != "" {
+		s.command = args.Entrypoint
+	}
+	first := len(r.Stops)
+	for _, item := range metrics.DebuggerAnswer(row) {
+		switch item.Kind {
+		case metrics.OutputItem:
+			if metrics.StartsProgram(item.Text) {
+				r.start()
+			} else if metrics.EndsProgram(item.Text) {
+				s.stop = -1
+			}
+		case metrics.StopItem:
+			if s.run == 0 {
+				r.start()
+			}
+			r.Stops = append(r.Stops, Stop{Step: step, File: r.reader.Relative(item.File), Line: item.Line, Function: item.Function,
+				Event: item.Event, Returns: item.Text, Run: s.run, Command: s.command})
+			s.stop, s.up = len(r.Stops)-1, 0
+		case metrics.FrameItem:
+			r.Frames = append(r.Frames, Frame{step, s.stop, r.reader.Relative(item.File), item.Line, item.Function})
+			switch item.Command {
+			case "u", "up":
+				s.up++
+			case "d", "down":
+				s.up--
+			}
+		case metrics.ValueItem:
+			r.Values = append(r.Values, Value{Step: step, Stop: s.stop, Up: s.up, Expression: item.Name, Text: item.Text, Command: item.Command,
+				IsDump: metrics.IsDump(item.Command)})
+		case metrics.ErrorItem:
+			r.Errors = append(r.Errors, Error{step, s.stop, item.Name, item.Text})
+		}
+	}
+	if event := schemas.Value(row.DebuggerEvent); event != "" && len(r.Stops) > first && s.stop >= 0 {
+		r.Stops[s.stop].Event = event
+	}
+	r.countHits(row, first)
+}
+
+// start begins a run of the program.
+func (r *Record) start() {
+	s := &r.session
+	s.run++
+	s.stop, s.up = -1, 0
+	s.base = map[breakpointKey]int{}
+	for _, p := range s.points {
+		s.base[keyOf(p)] = p.Hits
+	}
+}
+
+// countHits fills in the hit of the last stop of a call, and remembers the breakpoints. first is the index
+// of the call's first stop.
+func (r *Record) countHits(row *schemas.StepRow, first int) {
+	s := &r.session
+	if row.BreakpointsJSON == nil {
+		return
+	}
+	var points []schemas.Breakpoint
+	if json.Unmarshal([]byte(*row.BreakpointsJSON), &points) != nil {
+		return
+	}
+	started := slices.ContainsFunc(r.Stops[first:], func(x Stop) bool { return x.Function == "<module>" })
+	for _, p := range points {
+		if _, known := s.base[keyOf(p)]; !known && started {
+			s.base[keyOf(p)] = 0 // set before the program ran its first line
+		}
+		before, known := s.base[keyOf(p)]
+		if at := s.stop; known && at >= first && at == len(r.Stops)-1 && r.Stops[at].File == p.File && r.Stops[at].Line == p.Line {
+			r.Stops[at].Hit = max(0, p.Hits-before)
+		}
+	}
+	s.points = points
+}

@@ -1,0 +1,134 @@
+package audit
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// TestRun is a run of tests whose result a step showed.
+type TestRun struct {
+	Step           int
+	Passed, Failed int // -1 = unknown
+	Results        []TestResult
+}
+
+// TestResult is the result of one test.
+type TestResult struct {
+	ID      string // as the output names it: path::name, or only the name
+	Outcome string // passed, failed or error
+	Message string // the error message, if the output shows it
+	Places  []Place
+}
+
+// Place is a line of a file.
+type Place struct {
+	File string
+	Line int
+}
+
+// Result returns the result of a test. A name matches if it is the whole ID or its end. The result is nil if
+// the output does not show it.
+func (t *TestRun) Result(id string) *TestResult {
+	for i := range t.Results {
+		if got := t.Results[i].ID; got == id || strings.HasSuffix(got, "::"+id) || strings.HasSuffix(id, "::"+got) {
+			return &t.Results[i]
+		}
+	}
+	return nil
+}
+
+var (
+	evalCounts   = regexp.MustCompile(`^The tests (?:do not )?pass\. (\d+) passed, (\d+) failed\.`)
+	evalResult   = regexp.MustCompile(`^  (\S.*) \((failed|error)\)$`)
+	pytestCounts = regexp.MustCompile(`^=* ?(?:\d+ \w+, )*?(?:(\d+) failed)?(?:, )?(?:(\d+) passed)?(?:, \d+ \w+)*(?: in [\d.]+s.*)?$`)
+	pytestTitle  = regexp.MustCompile(`^_{3,} (\S.*?) _{3,}$`)
+	pytestResult = regexp.MustCompile(`^(FAILED|ERROR|PASSED) (\S+\.py\S*)(?: - (.*))?$`)
+	verboseLine  = regexp.MustCompile(`^(\S+::\S+) (PASSED|FAILED|ERROR)\b`)
+	pytestAt     = regexp.MustCompile(`^([^\s:]+\.py):(\d+): (\S.*)?$`)
+	unittestName = regexp.MustCompile(`^(FAIL|ERROR): (\w+) \((.*)\)$`)
+	unittestRan  = regexp.MustCompile(`^Ran (\d+) tests? in `)
+	unittestEnd  = regexp.MustCompile(`^FAILED \((?:failures=(\d+))?(?:, )?(?:errors=(\d+))?`)
+	fileLine     = regexp.MustCompile(`^\s*File "([^"]+)", line (\d+)`)
+)
+
+// tests reads the results of tests in an answer, in the formats of eval, pytest and unittest.
+func (r *Record) tests(row *schemas.StepRow) {
+	text := *row.Observation
+	if !strings.Contains(text, "passed") && !strings.Contains(text, "failed") && !strings.Contains(text, "Ran ") && !strings.Contains(text, "PASSED") {
+		return
+	}
+	run := TestRun{Step: int(row.StepIndex), Passed: -1, Failed: -1}
+	current, messageDone := "", false
+	ran := -1
+	result := func(id string) *TestResult {
+		if t := run.Result(id); t != nil {
+			if len(id) > len(t.ID) {
+				t.ID = id
+			}
+			return t
+		}
+		run.Results = append(run.Results, TestResult{ID: id})
+		return &run.Results[len(run.Results)-1]
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if m := evalCounts.FindStringSubmatch(line); m != nil {
+			run.Passed, run.Failed = number(m[1]), number(m[2])
+		} else if m := evalResult.FindStringSubmatch(line); m != nil {
+			result(m[1]).Outcome = m[2]
+		} else if m := pytestTitle.FindStringSubmatch(line); m != nil {
+			current, messageDone = strings.TrimPrefix(m[1], "ERROR at setup of "), false
+			current = strings.ReplaceAll(current, ".", "::")
+			result(current).Outcome = "failed"
+		} else if m := unittestName.FindStringSubmatch(line); m != nil {
+			current, messageDone = m[2], false
+			result(current).Outcome = map[string]string{"FAIL": "failed", "ERROR": "error"}[m[1]]
+		} else if m := pytestResult.FindStringSubmatch(line); m != nil {
+			t := result(m[2])
+			t.Outcome = strings.ToLower(m[1])
+			if t.Message == "" {
+				t.Message = m[3]
+			}
+		} else if m := verboseLine.FindStringSubmatch(line); m != nil {
+			result(m[1]).Outcome = strings.ToLower(m[2])
+		} else if m := unittestRan.FindStringSubmatch(line); m != nil {
+			ran, current = number(m[1]), ""
+		} else if m := unittestEnd.FindStringSubmatch(line); m != nil && ran >= 0 {
+			run.Failed = max(0, number(m[1])) + max(0, number(m[2]))
+			run.Passed = ran - run.Failed
+		} else if line == "OK" && ran >= 0 {
+			run.Passed, run.Failed = ran, 0
+		} else if m := pytestCounts.FindStringSubmatch(line); m != nil && m[1]+m[2] != "" {
+			run.Passed, run.Failed = max(0, number(m[2])), max(0, number(m[1]))
+			current = ""
+		} else if current != "" {
+			t := result(current)
+			switch {
+			case strings.HasPrefix(line, "E  ") && !messageDone:
+				t.Message, messageDone = strings.TrimSpace(line[1:]), true
+			case pytestAt.MatchString(line):
+				m := pytestAt.FindStringSubmatch(line)
+				t.Places = append(t.Places, Place{r.reader.Relative(m[1]), number(m[2])})
+			case fileLine.MatchString(line):
+				m := fileLine.FindStringSubmatch(line)
+				t.Places = append(t.Places, Place{r.reader.Relative(m[1]), number(m[2])})
+			case len(t.Places) > 0 && t.Message == "" && line != "" && line[0] != ' ': // the last line of a traceback
+				t.Message = line
+			}
+		}
+	}
+	if run.Passed >= 0 || run.Failed >= 0 || len(run.Results) > 0 {
+		r.Tests = append(r.Tests, run)
+	}
+}
+
+// number returns the number in a text, or -1.
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return -1
+	}
+	return n
+}

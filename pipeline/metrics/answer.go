@@ -1,0 +1,328 @@
+package metrics
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Kinds of AnswerItem.
+const (
+	StopItem   = "stop"   // the program stopped at a place
+	FrameItem  = "frame"  // a stack frame that up, down or where shows
+	ValueItem  = "value"  // the value of an expression
+	ErrorItem  = "error"  // an error, without the stars that precede it
+	OutputItem = "output" // other lines
+)
+
+// AnswerItem is a part of an answer of the debugger.
+type AnswerItem struct {
+	Kind     string
+	Command  string // the command that it answers; "" = it precedes the first one
+	File     string // stops and frames, as the answer names it
+	Line     int
+	Function string
+	Event    string // stops: line, call or return
+	Name     string // values: the expression
+	Text     string // values, errors and output; frames: the return value, if the answer shows it
+}
+
+// DebuggerAnswer reads an answer of the debugger. It assigns the output to the commands of the call. A
+// tuple, args and locals() are one value per name.
+func DebuggerAnswer(row *schemas.StepRow) []AnswerItem {
+	if row.Observation == nil || Category(schemas.Value(row.ToolName)) != "pdb" {
+		return nil
+	}
+	lines := strings.Split(strings.TrimRight(*row.Observation, "\n"), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if strings.HasPrefix(lines[i], "Current frame:") {
+			lines = lines[:i]
+			break
+		}
+	}
+	if len(lines) > 0 && lines[0] == "Pdb command output:" { // debug-gym
+		lines = lines[1:]
+	}
+	p := answerParser{lines: lines}
+	commands := debuggerCommands(row)
+	p.preamble()
+	for i, c := range commands {
+		next := ""
+		if i+1 < len(commands) {
+			next = commands[i+1]
+		}
+		p.command(c, next, i+1 == len(commands))
+	}
+	p.rest(len(p.lines))
+	return p.items
+}
+
+// debuggerCommands returns the commands of a call of the debugger.
+func debuggerCommands(row *schemas.StepRow) []string {
+	commands := strings.FieldsFunc(strings.ReplaceAll(commandOf(row), ";;", "\n"), func(c rune) bool { return c == '\n' })
+	for i := range commands {
+		commands[i] = strings.TrimSpace(commands[i])
+	}
+	return slices.DeleteFunc(commands, func(c string) bool { return c == "" })
+}
+
+type answerParser struct {
+	lines   []string
+	at      int
+	current string // the command
+	items   []AnswerItem
+}
+
+func (p *answerParser) add(item AnswerItem) {
+	item.Command = p.current
+	p.items = append(p.items, item)
+}
+
+// peek returns the next line, or "".
+func (p *answerParser) peek() string {
+	if p.at < len(p.lines) {
+		return p.lines[p.at]
+	}
+	return ""
+}
+
+// rest takes the lines up to an index as output.
+func (p *answerParser) rest(end int) {
+	if p.at < end {
+		p.add(AnswerItem{Kind: OutputItem, Text: strings.Join(p.lines[p.at:end], "\n")})
+		p.at = end
+	}
+}
+
+// preamble reads what the debugger says when it starts the program.
+func (p *answerParser) preamble() {
+	for i := p.at; i < min(p.at+4, len(p.lines)); i++ {
+		if strings.HasPrefix(p.lines[i], "The program is paused before its first line") {
+			p.rest(i + 1)
+			p.stop()
+			return
+		}
+	}
+}
+
+func (p *answerParser) command(c, next string, isLast bool) {
+	p.current = c
+	if text, ok := strings.CutPrefix(p.peek(), "*** "); ok {
+		p.at++
+		p.add(AnswerItem{Kind: ErrorItem, Name: shownExpression(c), Text: text})
+		return
+	}
+	word, rest, _ := strings.Cut(c, " ")
+	switch word {
+	case "run", "restart":
+		p.preamble()
+	case "a", "args":
+		p.args()
+	case "w", "where", "bt":
+		for p.frame(FrameItem) {
+		}
+	case "u", "up", "d", "down":
+		p.frame(FrameItem)
+	case "l", "list", "ll", "longlist", "source":
+		end := p.at
+		for end < len(p.lines) && (isListed(p.lines[end]) || p.lines[end] == "[EOF]") {
+			end++
+		}
+		p.rest(end)
+	case "b", "break", "tbreak", "cl", "clear", "condition", "enable", "disable", "ignore":
+		p.notices(rest == "")
+	case "display":
+		p.displays()
+	default:
+		if runs[word] {
+			p.stop()
+		} else if name := shownExpression(c); name != "" {
+			p.value(name, next, isLast)
+		}
+	}
+}
+
+// notices reads what a command says about breakpoints. A list of them may have any number of lines.
+func (p *answerParser) notices(isList bool) {
+	end := p.at
+	for end < len(p.lines) {
+		l := p.lines[end]
+		if !strings.HasPrefix(l, "Breakpoint ") && !strings.HasPrefix(l, "Deleted ") && !(isList && (l == "" || l[0] == '\t' || l[0] == ' ' ||
+			strings.HasPrefix(l, "Num ") || '0' <= l[0] && l[0] <= '9')) {
+			break
+		}
+		end++
+	}
+	if end == p.at && p.at < len(p.lines) && strings.Contains(strings.ToLower(p.lines[p.at]), "breakpoint") {
+		end++
+	}
+	p.rest(end)
+}
+
+// stop reads the output of a command that runs the program, up to the place where it stops. Without
+// such a place, it reads everything.
+func (p *answerParser) stop() {
+	event := "line"
+	for i := p.at; i < len(p.lines); i++ {
+		switch l := p.lines[i]; {
+		case l == "--Return--":
+			event = "return"
+		case l == "--Call--":
+			event = "call"
+		case strings.HasPrefix(l, "> "):
+			file, n, function, returned, ok := stackFrame(l)
+			if !ok {
+				continue
+			}
+			p.rest(i)
+			p.at++
+			returned = p.whole(returned)
+			p.add(AnswerItem{Kind: StopItem, File: file, Line: n, Function: function, Event: event, Text: returned})
+			p.source()
+			p.displays()
+			return
+		}
+	}
+	p.rest(len(p.lines))
+}
+
+// frame reads one stack frame.
+func (p *answerParser) frame(kind string) bool {
+	file, n, function, returned, ok := stackFrame(p.peek())
+	if !ok {
+		return false
+	}
+	p.at++
+	returned = p.whole(returned)
+	p.add(AnswerItem{Kind: kind, File: file, Line: n, Function: function, Text: returned})
+	p.source()
+	return true
+}
+
+// source skips the source line below a stack frame.
+func (p *answerParser) source() {
+	if strings.HasPrefix(p.peek(), "-> ") {
+		p.at++
+	}
+}
+
+// displays reads the values of expressions on display.
+func (p *answerParser) displays() {
+	for {
+		m := displayLine.FindStringSubmatch(p.peek())
+		if m == nil {
+			return
+		}
+		p.at++
+		p.values(m[1], m[2])
+	}
+}
+
+// args reads one value per argument. A value may span several lines.
+func (p *answerParser) args() {
+	for {
+		m := nameValue.FindStringSubmatch(p.peek())
+		if m == nil {
+			return
+		}
+		p.at++
+		p.add(AnswerItem{Kind: ValueItem, Name: m[1], Text: p.whole(m[2])})
+	}
+}
+
+// whole returns the text of a value whose first line has been read.
+func (p *answerParser) whole(text string) string {
+	for isOpen(text) && p.at < len(p.lines) {
+		text += "\n" + p.lines[p.at]
+		p.at++
+	}
+	return text
+}
+
+// value reads what a command prints. Several values in a row are told apart by their brackets.
+func (p *answerParser) value(name, next string, isLast bool) {
+	if p.at >= len(p.lines) {
+		return
+	}
+	end := p.at + 1
+	word, _, _ := strings.Cut(next, " ")
+	switch {
+	case isLast:
+		end = len(p.lines)
+	case runs[word]:
+		for end < len(p.lines) && !strings.HasPrefix(p.lines[end], "> ") && p.lines[end] != "--Return--" && p.lines[end] != "--Call--" &&
+			!strings.HasPrefix(p.lines[end], "Breakpoint ") {
+			end++
+		}
+	default:
+		for end < len(p.lines) && isOpen(strings.Join(p.lines[p.at:end], "\n")) {
+			end++
+		}
+	}
+	text := strings.Join(p.lines[p.at:end], "\n")
+	p.at = end
+	p.values(name, text)
+}
+
+func (p *answerParser) values(name, text string) {
+	for _, v := range splitValues(name, text) {
+		p.add(AnswerItem{Kind: ValueItem, Name: v.name, Text: v.text})
+	}
+}
+
+// isListed reports whether a line is one of a source listing.
+func isListed(line string) bool {
+	_, ok := numbered(line)
+	return ok && strings.Contains(line, "\t")
+}
+
+// isOpen reports whether brackets in a text are still open.
+func isOpen(text string) bool {
+	depth, quote := 0, byte(0)
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == '(' || c == '[' || c == '{':
+			depth++
+		case c == ')' || c == ']' || c == '}':
+			depth--
+		}
+	}
+	return depth > 0
+}
+
+// stackFrame reads a stack frame of pdb: "> path(12)name()", perhaps with a return value.
+func stackFrame(line string) (file string, n int, function, returned string, ok bool) {
+	if file, n, ok = stackPlace(line); !ok {
+		return "", 0, "", "", false
+	}
+	_, rest, _ := strings.Cut(line[2+len(file):], ")")
+	function, rest, _ = strings.Cut(rest, "(")
+	_, returned, _ = strings.Cut(rest, ")->")
+	return file, n, function, returned, true
+}
+
+// StartsProgram reports whether an output item says that the program was started.
+func StartsProgram(output string) bool {
+	return strings.Contains(output, "The program is paused before its first line")
+}
+
+// EndsProgram reports whether an output item says that the program has ended.
+func EndsProgram(output string) bool {
+	return strings.Contains(output, "The program has ended") || strings.Contains(output, "The debugging session has ended")
+}
+
+// IsDump reports whether a command prints all variables of a frame, or all attributes of an object.
+func IsDump(command string) bool {
+	expression := strings.Join(strings.Fields(shownExpression(command)), " ")
+	return strings.Contains(expression, "locals()") || strings.Contains(expression, "globals()") || strings.Contains(expression, "vars(") ||
+		strings.HasSuffix(expression, ".__dict__")
+}
