@@ -10,13 +10,20 @@ import (
 	"sync"
 
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/pipeline/audit/closure"
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
 )
 
 // maxSource limits the Python files whose functions are read, in bytes. Larger ones are generated.
 const maxSource = 4 << 20
 
-// functionCache keeps the functions of the repositories of the last tasks, because the attempts at a
+// repository is what the metrics need of a repository.
+type repository struct {
+	functions map[string][]metrics.Function // of the Python files, by path
+	names     map[string]bool               // identifiers in the Python files
+}
+
+// functionCache keeps what was read from the repositories of the last tasks, because the attempts at a
 // task follow each other. It is safe for concurrent use.
 type functionCache struct {
 	mu   sync.Mutex
@@ -25,16 +32,16 @@ type functionCache struct {
 
 type cachedFunctions struct {
 	tree string
-	read func() (map[string][]metrics.Function, error)
+	read func() (repository, error)
 }
 
 const maxCachedTrees = 8
 
-// get returns the functions of the Python files of a tree.
-func (c *functionCache) get(tree env.Tree) (map[string][]metrics.Function, error) {
+// get reads the Python files of a tree.
+func (c *functionCache) get(tree env.Tree) (repository, error) {
 	c.mu.Lock()
 	i := slices.IndexFunc(c.last, func(x cachedFunctions) bool { return x.tree == tree.SHA256() })
-	found := cachedFunctions{tree.SHA256(), sync.OnceValues(func() (map[string][]metrics.Function, error) { return readFunctions(tree) })}
+	found := cachedFunctions{tree.SHA256(), sync.OnceValues(func() (repository, error) { return readRepository(tree) })}
 	if i >= 0 {
 		found = c.last[i]
 		c.last = slices.Delete(c.last, i, i+1)
@@ -42,17 +49,17 @@ func (c *functionCache) get(tree env.Tree) (map[string][]metrics.Function, error
 	c.last = slices.Insert(c.last, 0, found)
 	c.last = c.last[:min(len(c.last), maxCachedTrees)]
 	c.mu.Unlock()
-	functions, err := found.read()
+	out, err := found.read()
 	if err != nil {
 		c.mu.Lock() // try again for the next job
 		c.last = slices.DeleteFunc(c.last, func(x cachedFunctions) bool { return x.tree == found.tree })
 		c.mu.Unlock()
 	}
-	return functions, err
+	return out, err
 }
 
-func readFunctions(tree env.Tree) (map[string][]metrics.Function, error) {
-	out := map[string][]metrics.Function{}
+func readRepository(tree env.Tree) (repository, error) {
+	out := repository{map[string][]metrics.Function{}, map[string]bool{}}
 	err := env.Stream(tree.WriteTar, func(r io.Reader) error {
 		files := tar.NewReader(r)
 		for {
@@ -70,11 +77,12 @@ func readFunctions(tree env.Tree) (map[string][]metrics.Function, error) {
 			if err != nil {
 				return err
 			}
-			out[path.Clean(h.Name)] = metrics.Functions(string(source))
+			out.functions[path.Clean(h.Name)] = metrics.Functions(string(source))
+			closure.Names(string(source), out.names)
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading the functions of the repository: %w", err)
+		return repository{}, fmt.Errorf("reading the functions of the repository: %w", err)
 	}
 	return out, nil
 }

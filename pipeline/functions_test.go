@@ -39,7 +39,7 @@ func TestFunctionsAreReadOncePerTree(t *testing.T) {
 	tree := &sourceTree{hash: "a"}
 	for range 2 {
 		got, err := cache.get(tree)
-		if err != nil || len(got) != 1 || len(got["pkg/a.py"]) != 1 || got["pkg/a.py"][0].Name != "f" {
+		if err != nil || len(got.functions) != 1 || len(got.functions["pkg/a.py"]) != 1 || got.functions["pkg/a.py"][0].Name != "f" || !got.names["def"] {
 			t.Fatalf("%v, %v", got, err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestFunctionsAreReadOncePerTree(t *testing.T) {
 		t.Error("a tree that cannot be read has functions")
 	}
 	broken.err = nil
-	if got, err := cache.get(broken); err != nil || len(got) != 1 {
+	if got, err := cache.get(broken); err != nil || len(got.functions) != 1 {
 		t.Errorf("the cache keeps an error: %v", err)
 	}
 }

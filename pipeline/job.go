@@ -13,7 +13,6 @@ import (
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/llms/tape"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
-	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/sinks"
@@ -75,9 +74,11 @@ func (j *jobRun) execute(ctx context.Context, open func() (*recorder, error)) (d
 	markUndecided(&ep)
 	stage = stageNormalise
 	config := b.Config.Normalise
-	if config.Functions, err = j.repositoryFunctions(ctx); err != nil {
+	source, err := j.repository(ctx)
+	if err != nil {
 		return done, err
 	}
+	config.Functions, config.Names = source.functions, source.names
 	staged, err := normalise.Episode(&ep, config)
 	if err != nil {
 		return done, secretAsTaskError(err)
@@ -87,15 +88,11 @@ func (j *jobRun) execute(ctx context.Context, open func() (*recorder, error)) (d
 	return b.stage(ctx, j.job, staged)
 }
 
-// repositoryFunctions returns the functions of the task's repository, which the metrics compare with
-// the reference fix, or nil if there is no fix.
-func (j *jobRun) repositoryFunctions(ctx context.Context) (map[string][]metrics.Function, error) {
-	if j.task.GoldPatch == "" {
-		return nil, nil
-	}
+// repository returns what the metrics need of the task's repository.
+func (j *jobRun) repository(ctx context.Context) (repository, error) {
 	tree, err := j.batch.Deps.Source.Tree(ctx, j.task.InstanceID)
 	if err != nil {
-		return nil, fmt.Errorf("opening the repository of %s: %w", j.task.InstanceID, err)
+		return repository{}, fmt.Errorf("opening the repository of %s: %w", j.task.InstanceID, err)
 	}
 	return j.functions.get(tree)
 }

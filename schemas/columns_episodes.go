@@ -206,4 +206,9 @@ var episodeColumns = []section{
 		{"n_claims_unchecked", "claims", "claims that earlier observations do not decide", "steps.claims_json", "2.3.0"},
 		{"false_claim_share", "share", "n_claims_false / (n_claims_true + n_claims_false)", "steps.claims_json", "2.3.0"},
 	}},
+	{"Grounding, since 2.3.0", []columnDoc{
+		{"grounded_share", "share", "share of the agent's steps with n_unseen = 0", "steps.n_unseen", "2.3.0"},
+		{"n_unseen", "", "sum of steps.n_unseen: what the agent used before anything had shown it. A good guess counts as well, so it does not prove that the agent knew the fix", "steps.n_unseen", "2.3.0"},
+		{"surprise_bits", "bits", "sum of steps.surprise_bits; null if no step chose a target", "steps.surprise_bits", "2.3.0"},
+	}},
 }

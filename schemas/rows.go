@@ -219,6 +219,9 @@ type EpisodeRow struct {
 	NClaimsFalse     *int32   `col:"n_claims_false" json:"n_claims_false,omitempty"`
 	NClaimsUnchecked *int32   `col:"n_claims_unchecked" json:"n_claims_unchecked,omitempty"`
 	FalseClaimShare  *float64 `col:"false_claim_share" json:"false_claim_share,omitempty"`
+	GroundedShare    *float64 `col:"grounded_share" json:"grounded_share,omitempty"`
+	NUnseen          *int32   `col:"n_unseen" json:"n_unseen,omitempty"`
+	SurpriseBits     *float64 `col:"surprise_bits" json:"surprise_bits,omitempty"`
 }
 
 // StepRow is one row of table steps: one per event. Key: (episode_id,
@@ -311,6 +314,9 @@ type StepRow struct {
 	NClaimsTrue          *int32     `col:"n_claims_true" json:"n_claims_true,omitempty"`           // since 2.3.0
 	NClaimsFalse         *int32     `col:"n_claims_false" json:"n_claims_false,omitempty"`         // since 2.3.0
 	NClaimsUnchecked     *int32     `col:"n_claims_unchecked" json:"n_claims_unchecked,omitempty"` // since 2.3.0
+	NUnseen              *int32     `col:"n_unseen" json:"n_unseen,omitempty"`                     // since 2.3.0
+	UnseenJSON           *string    `col:"unseen_json" json:"unseen_json,omitempty"`               // since 2.3.0
+	SurpriseBits         *float64   `col:"surprise_bits" json:"surprise_bits,omitempty"`           // since 2.3.0
 }
 
 // Value returns the value of a column, or the zero value for null.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents/history"
 	"github.com/tracesmith/tracesmith/llms/tokens"
+	"github.com/tracesmith/tracesmith/pipeline/audit/closure"
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -112,6 +113,9 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 		}
 	}
 	if err := n.seeking(e, rows, evidence); err != nil {
+		return err
+	}
+	if err := closure.FillGrounding(e, rows, n.tools, n.cfg.Names); err != nil {
 		return err
 	}
 	slices.Sort(hacks)

@@ -143,6 +143,9 @@ type Config struct {
 	// Functions holds the functions of the Python files of the task's repository, by path. If it is
 	// nil, the metrics that need them are null.
 	Functions map[string][]metrics.Function
+	// Names holds the identifiers in these files. If it is nil, fewer words of a sentence count as
+	// names that nothing had shown.
+	Names map[string]bool
 }
 
 // nonZero returns a pointer to v, or nil, which makes the column null, if v is the zero value.

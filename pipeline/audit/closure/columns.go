@@ -1,0 +1,39 @@
+package closure
+
+import "github.com/tracesmith/tracesmith/schemas"
+
+// FillGrounding writes the columns about what the steps name without having seen it, and about the
+// surprise of their targets. They need no reference fix. names holds the identifiers of the
+// repository; nil if they are unknown.
+func FillGrounding(e *schemas.EpisodeRow, rows []schemas.StepRow, tools []schemas.ToolSchema, names map[string]bool) error {
+	c := NewClosure(tools, names)
+	steps, grounded, unseen := 0, 0, 0
+	for i := range rows {
+		r := &rows[i]
+		if r.Source != "agent" {
+			c.Step(r)
+			continue
+		}
+		found, bits, isTargeted := c.step(r)
+		if isTargeted {
+			r.SurpriseBits = &bits
+			e.SurpriseBits = new(schemas.Value(e.SurpriseBits) + bits)
+		}
+		r.NUnseen = new(int32(len(found)))
+		steps++
+		unseen += len(found)
+		if len(found) == 0 {
+			grounded++
+			continue
+		}
+		text, err := schemas.CanonicalJSON(found)
+		if err != nil {
+			return err
+		}
+		r.UnseenJSON = new(string(text))
+	}
+	if steps > 0 {
+		e.NUnseen, e.GroundedShare = new(int32(unseen)), new(float64(grounded)/float64(steps))
+	}
+	return nil
+}

@@ -1,0 +1,286 @@
+package closure
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/agents/shown"
+)
+
+// This file collects what the texts of an episode have shown. It hashes each token instead of
+// storing it, because most of the time goes into reading long observations.
+
+// known is what an episode has shown up to a step.
+type known struct {
+	tokens  set                // words, numbers and paths, see the seeds below
+	lines   map[string]lineSet // numbers of displayed lines, by the last element of the file's path
+	texts   []string           // all texts, for rare searches
+	targets targets
+}
+
+// clone copies what descriptions of tools show. They contain no places.
+func (k *known) clone() known {
+	return known{
+		tokens: set{slices.Clone(k.tokens.slots), slices.Clone(k.tokens.last), k.tokens.n, k.tokens.now},
+		lines:  map[string]lineSet{}, texts: slices.Clone(k.texts), targets: newTargets(),
+	}
+}
+
+// lineSet holds numbers of lines as bits.
+type lineSet []uint64
+
+func (l lineSet) has(n int) bool { return n > 0 && n>>6 < len(l) && l[n>>6]>>(n&63)&1 == 1 }
+
+func (k *known) addLine(file string, n int) {
+	if n <= 0 || n >= maxLine {
+		return
+	}
+	l := k.lines[file]
+	for n>>6 >= len(l) {
+		l = append(l, 0)
+	}
+	l[n>>6] |= 1 << (n & 63)
+	k.lines[file] = l
+}
+
+// learn reads a text. file is the file that the text is about, if that is known. isShown is false for
+// descriptions of tools.
+func (k *known) learn(text, file string, isShown bool) {
+	k.texts = append(k.texts, text)
+	k.tokens.now = int32(len(k.texts))
+	file = path.Base(file)
+	for line := range strings.SplitSeq(text, "\n") {
+		if n, rest, ok := numberedLine(line); ok && file != "." {
+			k.addLine(file, n)
+			k.targets.define(file, n, rest)
+			k.scan(rest, file, isShown)
+			continue
+		}
+		if found := k.scan(line, file, isShown); found != "" {
+			file = path.Base(found)
+		}
+	}
+}
+
+// numberedLine reads a line of a listing in the formats of view, grep, pdb and cat -n.
+func numberedLine(line string) (n int, text string, ok bool) {
+	if line == "" || line[0] != ' ' && line[0] != 'B' && classes[line[0]] != digit {
+		return 0, "", false
+	}
+	if n, text, ok = shown.ViewLine(line); ok {
+		return n, text, ok
+	}
+	if n, text, ok = shown.GrepLine(line); ok {
+		return n, text, ok
+	}
+	if n, text, ok = shown.PDBLine(line); ok {
+		return n, text, ok
+	}
+	digits, rest, found := strings.Cut(line, ":") // grep -n with one file
+	n, err := strconv.Atoi(digits)
+	return n, rest, found && err == nil
+}
+
+// scan reads the words, numbers and paths of a line. It returns the last path.
+func (k *known) scan(line, file string, isShown bool) (last string) {
+	if text := strings.TrimLeft(line, " "); strings.HasPrefix(text, "from ") || strings.HasPrefix(text, "import ") {
+		k.imports(text)
+	}
+	afterLine := false // the word before is "line" or "lines", so a number is that of a line
+	for i := 0; i < len(line); {
+		if classes[line[i]] == 0 {
+			i++
+			continue
+		}
+		start, marks := i, false
+		for i < len(line) && classes[line[i]] != 0 {
+			marks = marks || classes[line[i]] == mark
+			i++
+		}
+		run := line[start:i]
+		if marks {
+			if p := cleanPath(run); isPath(p) {
+				k.addPath(p)
+				last, file = p, path.Base(p)
+				k.targets.file(file)
+				if n, end := lineAfter(line[i:]); n > 0 {
+					k.addLine(file, n)
+					k.trace(line)
+					k.tokensOf(run, isShown)
+					i += end
+					continue
+				}
+			}
+		}
+		if marks && start > 0 && (line[start-1] == '<' || line[start-1] == '\'') { // <package.module.Class object at 0x1>
+			k.imports(run)
+		}
+		if afterLine && classes[run[0]] == digit && file != "" && file != "." {
+			for part := range strings.SplitSeq(run, "-") {
+				if n, err := strconv.Atoi(part); err == nil {
+					k.addLine(file, n)
+				}
+			}
+			afterLine = false
+			continue
+		}
+		afterLine = run == "line" || run == "lines"
+		if classes[run[0]] == digit {
+			i = start + k.number(line[start:], isShown)
+			continue
+		}
+		k.tokensOf(run, isShown)
+	}
+	return last
+}
+
+// trace remembers the words of a line that names a place.
+func (k *known) trace(line string) {
+	for i := 0; i < len(line); i++ {
+		if classes[line[i]] != letter {
+			continue
+		}
+		h := uint64(traceSeed)
+		for ; i < len(line) && classes[line[i]]&(letter|digit) != 0; i++ {
+			h = (h ^ uint64(line[i])) * prime
+		}
+		k.tokens.add(h)
+	}
+}
+
+// imports adds the files of the modules that a line imports.
+func (k *known) imports(line string) {
+	for w := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == '.' || r == ' ' || r == ',' || r == '(' || r == ')' }) {
+		k.tokens.add(hash(pathSeed, w+".py"))
+	}
+}
+
+// tokensOf adds the words and numbers of a run of letters, digits and marks.
+func (k *known) tokensOf(run string, isShown bool) {
+	for i := 0; i < len(run); {
+		switch classes[run[i]] {
+		case letter:
+			h := uint64(wordSeed)
+			for i < len(run) && classes[run[i]]&(letter|digit) != 0 {
+				h = (h ^ uint64(run[i])) * prime
+				i++
+			}
+			k.tokens.add(h)
+		case digit:
+			i += k.number(run[i:], isShown)
+		default:
+			i++
+		}
+	}
+}
+
+// number adds the number at the start of a text, and returns its length. It adds "2,450.00" as a whole
+// and in parts.
+func (k *known) number(text string, isShown bool) int {
+	value, length := numberAt(text)
+	k.addNumber(value, isShown)
+	if strings.ContainsAny(text[:length], ",") {
+		for part := range strings.SplitSeq(text[:length], ",") {
+			value, _ := numberAt(part)
+			k.addNumber(value, isShown)
+		}
+	}
+	return length
+}
+
+func (k *known) addNumber(value string, isShown bool) {
+	k.tokens.add(hash(numberSeed, value))
+	if isShown {
+		k.tokens.add(hash(shownSeed, value))
+	}
+}
+
+// lineAfter reads the line number after a path: ":12", "(12)" or "\", line 12". It returns the length of
+// what it read.
+func lineAfter(text string) (n, length int) {
+	for _, before := range []string{":", "(", `", line `, ", line "} {
+		if rest, ok := strings.CutPrefix(text, before); ok {
+			end := 0
+			for end < len(rest) && classes[rest[end]] == digit {
+				end++
+			}
+			n, _ = strconv.Atoi(rest[:end]) // an overflow is no line
+			return n, len(before) + end
+		}
+	}
+	return 0, 0
+}
+
+// addPath adds a path with its suffixes and the directories above it.
+func (k *known) addPath(p string) {
+	for {
+		k.tokens.add(hash(pathSeed, p))
+		for i := len(p) - 1; i > 0; i-- {
+			if p[i] == '/' {
+				k.tokens.add(hash(pathSeed, p[:i]))
+			}
+		}
+		_, rest, ok := strings.Cut(p, "/")
+		if !ok || rest == "" {
+			return
+		}
+		p = rest
+	}
+}
+
+func (k *known) hasWord(w string) bool   { return k.tokens.has(hash(wordSeed, w)) }
+func (k *known) hasNumber(v string) bool { return k.tokens.has(hash(numberSeed, v)) }
+func (k *known) wasShown(v string) bool  { return k.tokens.has(hash(shownSeed, v)) }
+
+// hasPath reports whether a path was shown, or can be composed of directories and names that were.
+func (k *known) hasPath(p string) bool {
+	if k.tokens.has(hash(pathSeed, p)) {
+		return true
+	}
+	parts := strings.Split(p, "/")
+	for i, part := range parts {
+		switch {
+		case part == "" || part == "." || part == ".." || part == "*":
+		case k.tokens.has(hash(pathSeed, part)):
+		case i < len(parts)-1 && k.hasWord(part): // a directory
+		case !strings.Contains(part, ".") && k.hasWord(part):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// hasLine reports whether a line of a file was displayed, or one within the given distance of it. file may be
+// "": any file.
+func (k *known) hasLine(file string, n, distance int) bool {
+	near := func(l lineSet) bool {
+		for d := -distance; d <= distance; d++ {
+			if l.has(n + d) {
+				return true
+			}
+		}
+		return false
+	}
+	if file != "" && file != "." {
+		return near(k.lines[file])
+	}
+	for _, l := range k.lines {
+		if near(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// containsText reports whether a text occurs in what was shown. It is slow, and for rare cases.
+func (k *known) containsText(text string) bool {
+	for _, t := range k.texts {
+		if strings.Contains(t, text) {
+			return true
+		}
+	}
+	return false
+}

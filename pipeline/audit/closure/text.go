@@ -1,0 +1,270 @@
+package closure
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// This file finds the entities in texts: prose, Python code, shell commands and patterns.
+
+// prose checks a message. Text in backquotes is code.
+func (c *checker) prose(text string) {
+	for text != "" {
+		before, rest, found := strings.Cut(text, "`")
+		c.text(before, prose)
+		if !found {
+			return
+		}
+		fence := "`"
+		if strings.HasPrefix(rest, "``") {
+			fence, rest = "```", rest[2:]
+			if _, after, ok := strings.Cut(rest, "\n"); ok { // the language
+				rest = after
+			}
+		}
+		var inside string
+		inside, text, _ = strings.Cut(rest, fence)
+		c.quoted(inside)
+	}
+}
+
+// quoted checks text in backquotes. Several words without code are a phrase.
+func (c *checker) quoted(text string) {
+	before := len(c.out)
+	c.bind(text)
+	c.text(text, code)
+	if len(c.out) > before && c.containsText(text) { // words that are no words elsewhere, but numbers stay
+		c.out = c.out[:before]
+		c.checkNumbers(text)
+	}
+}
+
+func (c *checker) checkNumbers(text string) {
+	for i := 0; i < len(text); i++ {
+		if classes[text[i]] == digit && (i == 0 || classes[text[i-1]]&(letter|digit) == 0) {
+			value, n := numberAt(text[i:])
+			c.value(value, text[i:i+n])
+			i += n
+		}
+	}
+}
+
+// code checks Python code, in which comments and strings with spaces are prose.
+func (c *checker) code(text string) {
+	c.bind(text)
+	for strings.Contains(text, "+") {
+		m := joined.FindStringSubmatchIndex(text)
+		if m == nil {
+			break
+		}
+		text = text[:m[2]] + text[m[3]:]
+	}
+	var quote byte
+	start := 0
+	flush := func(end int, m mode) {
+		if end > start {
+			c.text(text[start:end], m)
+		}
+		start = end
+	}
+	for i := 0; i < len(text); i++ {
+		switch b := text[i]; {
+		case quote != 0 && b == '\\':
+			i++
+		case quote != 0 && b == quote:
+			c.literal(text[start:i])
+			start, quote = i+1, 0
+		case quote != 0:
+		case b == '#':
+			flush(i, code)
+			for i < len(text) && text[i] != '\n' {
+				i++
+			}
+			flush(i, prose)
+		case b == '\'' || b == '"':
+			flush(i, code)
+			quote, start = b, i+1
+		}
+	}
+	if quote != 0 {
+		c.literal(text[start:])
+		return
+	}
+	flush(len(text), code)
+}
+
+// joined matches the end of a string and the start of the next one, which Python adds to it.
+var joined = regexp.MustCompile(`[^\s'"](['"]\s*\+\s*['"])[^\s'"]`)
+
+// literal checks the content of a string in code.
+func (c *checker) literal(text string) {
+	before := len(c.out)
+	if strings.ContainsAny(text, " {\\%") {
+		c.text(text, prose)
+	} else if c.text(text, words); len(c.out) == before && isWordText(text) && !c.hasWord(text) && len(text) > 1 && !prior[text] {
+		c.report(Value, text)
+	}
+	if len(c.out) > before && c.containsText(text) {
+		c.out = c.out[:before]
+	}
+}
+
+// text checks the words, numbers and paths of a text.
+func (c *checker) text(text string, m mode) {
+	afterLine, afterOption := false, false
+	file := c.file // that a line number belongs to
+	for i := 0; i < len(text); {
+		if classes[text[i]] == 0 {
+			i++
+			continue
+		}
+		start := i
+		for i < len(text) && classes[text[i]] != 0 {
+			i++
+		}
+		run := text[start:i]
+		if m == prose && classes[run[0]] == letter {
+			if n, length := numberWord(text[start:]); length > 0 {
+				if i = max(i, start+length); afterLine {
+					c.line(file, n, 0)
+				} else if n > 10 { // "ten" is often a manner of speaking
+					c.value(strconv.Itoa(n), text[start:start+length])
+				}
+				continue
+			}
+		}
+		before := byte(' ')
+		if start > 0 {
+			before = text[start-1]
+		}
+		if m == words && run[0] == '-' { // an option, perhaps with a number
+			afterOption = true
+			continue
+		}
+		if p := cleanPath(run); strings.IndexAny(p, "./") > 0 && isPath(p) && !(m == prose && isPhrase(p)) {
+			c.path(p, m)
+			if n, end := lineAfter(text[i:]); n > 0 {
+				c.line(baseName(p), n, 0)
+				i += end
+			}
+			if rest := text[i:]; strings.HasPrefix(rest, " at line ") || strings.HasPrefix(rest, ", at line ") || strings.HasPrefix(rest, " line ") || m != prose {
+				file = baseName(p)
+			}
+			continue
+		}
+		first := strings.TrimLeft(run, "./-")
+		if first == "" {
+			continue
+		}
+		if classes[first[0]] == digit {
+			start += len(run) - len(first)
+			_, n := numberAt(text[start:])
+			if isEnd := start+n == len(text) || text[start+n] <= ' '; m == words && (afterOption && isEnd || isScript(text[start+n:])) {
+				if !isEnd {
+					c.script(text[start:])
+				}
+				i, afterOption = start+n, false
+				continue
+			}
+			end := c.numberRun(text, start, m, afterLine, file)
+			i = max(start+end, start+1)
+			afterLine = afterLine && i < len(text) && followsLine(text[i:])
+			continue
+		}
+		afterOption = false
+		switch run {
+		case "and", "to", "or", "through":
+		default:
+			afterLine = isLineWord(run)
+		}
+		c.wordRun(first, text[i:], before, m)
+	}
+}
+
+// isScript reports whether the number before a text is a line in a script of sed: 3,9p or 3p.
+func isScript(rest string) bool {
+	rest = strings.TrimPrefix(rest, ",")
+	for rest != "" && (classes[rest[0]] == digit || rest[0] == ',') {
+		rest = rest[1:]
+	}
+	return len(rest) > 0 && rest[0] == 'p' && (len(rest) == 1 || classes[rest[1]]&(letter|digit) == 0)
+}
+
+// script checks the first line in a script of sed.
+func (c *checker) script(text string) {
+	distance := nearLines
+	if _, n := numberAt(text); n < len(text) && text[n] == 'p' {
+		distance = 0
+	}
+	c.line(commandFile(text), atoi(text), distance)
+}
+
+// commandFile returns the last element of the last path in a command.
+func commandFile(text string) string {
+	fields := strings.Fields(text)
+	for _, f := range slices.Backward(fields) {
+		if p := cleanPath(strings.Trim(f, `'"`)); isPath(p) {
+			return baseName(p)
+		}
+	}
+	return ""
+}
+
+// followsLine reports whether a text continues a list of line numbers: "lines 3, 4 and 5".
+func followsLine(rest string) bool {
+	for _, s := range []string{", ", " and ", " to ", " or ", "-", "–"} {
+		if strings.HasPrefix(rest, s) {
+			return true
+		}
+	}
+	return false
+}
+
+func isLineWord(w string) bool {
+	switch w {
+	case "line", "lines", "Line", "Lines", "lineno", "L":
+		return true
+	}
+	return false
+}
+
+// numberRun checks the number at start, and returns its length with what belongs to it.
+func (c *checker) numberRun(text string, start int, m mode, afterLine bool, file string) int {
+	value, n := numberAt(text[start:])
+	shown := text[start : start+n]
+	end := n
+	for start+end < len(text) && classes[text[start+end]] == letter {
+		end++
+	}
+	suffix := text[start+n : start+end]
+	switch {
+	case afterLine:
+		line := 0
+		for _, d := range value {
+			if d < '0' || d > '9' {
+				break
+			}
+			line = 10*line + int(d-'0')
+			if line > maxLine {
+				break
+			}
+		}
+		c.line(file, line, 0)
+		return n
+	case suffix == "" || suffix == "s" || suffix == "x" || suffix == "ms" || suffix == "k" || suffix == "K" || suffix == "j":
+		c.value(value, shown)
+	case suffix == "st" || suffix == "nd" || suffix == "rd" || suffix == "th": // assertions about iterations are checked elsewhere
+		c.value(value, shown)
+	default:
+		for start+end < len(text) && classes[text[start+end]]&(letter|digit) != 0 {
+			end++
+		}
+		if run := text[start : start+end]; !c.hasWord(suffix) && !c.containsText(run) && len(run) > 3 {
+			c.report(Value, run)
+		}
+		return end
+	}
+	return end
+}

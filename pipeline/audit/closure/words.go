@@ -1,0 +1,201 @@
+package closure
+
+import "strings"
+
+// This file decides which numbers, lines, paths and words a text may use.
+
+// value reports a number that was not shown.
+func (c *checker) value(value, shown string) {
+	if len(value) == 1 || c.wasShown(value) {
+		return
+	}
+	if parts := strings.Split(shown, ","); len(parts) > 1 {
+		all := true
+		for _, p := range parts {
+			v, _ := numberAt(p)
+			all = all && (len(v) == 1 || c.wasShown(v))
+		}
+		if all {
+			return
+		}
+	}
+	if c.isDerived(value) {
+		return
+	}
+	c.report(Value, shown)
+}
+
+// line reports a line that is not within the distance of a displayed one.
+func (c *checker) line(file string, n, distance int) {
+	if n > 1 && !c.hasLine(file, n, distance) {
+		c.report(Line, lineText(file, n))
+	}
+}
+
+// nearLines is how far the start of a view may be from a displayed line: a listing shows where the next
+// lines are. Other lines must have been displayed.
+const nearLines = 3
+
+// path reports a path that was not shown.
+func (c *checker) path(p string, m mode) {
+	p = c.relative(p)
+	if p == "" || c.hasPath(p) || c.bound[p] || isOutside(p) {
+		return
+	}
+	if m == code && strings.IndexByte(p, '/') < 0 { // an attribute such as x.c
+		c.wordRun(p, "", ' ', m)
+		return
+	}
+	if strings.IndexByte(p, '/') > 0 && strings.IndexByte(baseName(p), '.') < 0 && (m == code || m == prose) { // a division, or alternatives
+		for part := range strings.SplitSeq(p, "/") {
+			if part != "" && classes[part[0]]&letter != 0 {
+				c.wordRun(part, "", ' ', m)
+			}
+		}
+		return
+	}
+	if isTestName(baseName(p)) {
+		c.report(Test, p)
+		return
+	}
+	c.report(File, p)
+}
+
+// relative removes the workspace from a path.
+func (c *checker) relative(p string) string {
+	for _, dir := range []string{"testbed/", "workspace/", "app/", "repo/"} {
+		if rest, ok := strings.CutPrefix(p, dir); ok {
+			return rest
+		}
+	}
+	return strings.TrimSuffix(p, "/")
+}
+
+// isOutside reports whether a path is outside of the workspace.
+func isOutside(p string) bool {
+	first, _, _ := strings.Cut(p, "/")
+	switch first {
+	case "tmp", "dev", "usr", "etc", "proc", "home", "root", "opt", "var", "bin", "http:", "https:":
+		return true
+	}
+	return false
+}
+
+// isPhrase reports whether a run with slashes is a phrase such as and/or.
+func isPhrase(p string) bool {
+	if strings.IndexByte(baseName(p), '.') >= 0 {
+		return false
+	}
+	for part := range strings.SplitSeq(p, "/") {
+		if !isCommon(part) {
+			return false
+		}
+	}
+	return true
+}
+
+func isTestName(name string) bool {
+	return strings.HasPrefix(name, "test_") || strings.HasPrefix(name, "Test") && len(name) > 4 || strings.HasSuffix(strings.TrimSuffix(name, ".py"), "_test")
+}
+
+// wordRun checks the words of a run. rest is the text after it, and before the byte before it.
+func (c *checker) wordRun(run, rest string, before byte, m mode) {
+	isDotted := false
+	for i := 0; i < len(run)-1; i++ {
+		if run[i] == '.' && classes[run[i+1]] == letter {
+			isDotted = true
+		}
+	}
+	root := ""
+	for i := 0; i < len(run); {
+		if classes[run[i]]&(letter|digit) == 0 {
+			i++
+			continue
+		}
+		start := i
+		for i < len(run) && classes[run[i]]&(letter|digit) != 0 {
+			i++
+		}
+		word := run[start:i]
+		if start == 0 {
+			root = word
+		}
+		if classes[word[0]] == digit {
+			value, n := numberAt(word)
+			if n == len(word) && m != prose {
+				c.value(value, word)
+			}
+			continue
+		}
+		if isDotted && standard[root] && start > 0 {
+			continue
+		}
+		isCalled := i == len(run) && strings.HasPrefix(rest, "(")
+		c.word(word, m, isDotted && !isSentenceEnd(run, i, word), isCalled)
+	}
+}
+
+// isSentenceEnd reports whether a dotted run is the end of one sentence and the start of the next.
+func isSentenceEnd(run string, _ int, _ string) bool {
+	left, right, _ := strings.Cut(run, ".")
+	return isCommon(left) && isCommon(right) && len(right) > 0 && 'A' <= right[0] && right[0] <= 'Z' || run == "e.g" || run == "i.e" || run == "a.k.a"
+}
+
+// word checks one word.
+func (c *checker) word(w string, m mode, isDotted, isCalled bool) {
+	if len(w) < 2 && m != code || c.hasWord(w) || prior[w] || c.bound[w] {
+		return
+	}
+	if len(w) < 2 && c.names == nil {
+		return
+	}
+	looksLikeCode := isDotted || isCalled || hasCodeShape(w)
+	switch m {
+	case prose:
+		if !looksLikeCode && !(c.names[w] && (!isCommon(w) || isUpper(w))) {
+			return
+		}
+		if isCalled && !c.names[w] && isCommon(w) { // "name(s)", "a method (which"
+			return
+		}
+	case words, pattern:
+		if !looksLikeCode && !c.names[w] && (c.names != nil || isCommon(w)) {
+			return
+		}
+		if m == pattern && len(w) >= 2 && c.containsText(w) {
+			return
+		}
+	}
+	if lower := strings.ToLower(w); lower != w && (c.hasWord(lower) && !hasCodeShape(w) || prior[lower]) {
+		return
+	}
+	if m == prose && strings.HasSuffix(w, "s") && c.hasWord(w[:len(w)-1]) {
+		return
+	}
+	kind := Identifier
+	if isTestName(w) {
+		kind = Test
+	}
+	c.report(kind, w)
+}
+
+// hasCodeShape reports whether a word has an underscore, digits or inner capitals.
+func hasCodeShape(w string) bool {
+	if strings.Trim(w, "_") == "" {
+		return false
+	}
+	hasLower := false
+	for i := 0; i < len(w); i++ {
+		switch b := w[i]; {
+		case b == '_', classes[b] == digit:
+			return true
+		case 'a' <= b && b <= 'z':
+			hasLower = true
+		case 'A' <= b && b <= 'Z' && hasLower:
+			return true
+		}
+	}
+	return false
+}
+
+func isUpper(w string) bool { return len(w) > 1 && strings.ToUpper(w) == w }
