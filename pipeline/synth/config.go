@@ -158,7 +158,7 @@ func (c Config) withDefaults() (Config, error) {
 }
 
 // settings are the values on which the results depend. They are the first line of a
-// journal.
+// journal. Tasks alone may change: a run with another number adds a line.
 type settings struct {
 	Schema         string            `json:"schema"`
 	Seed           int64             `json:"seed"`
@@ -194,13 +194,13 @@ func (c Config) settings() settings {
 	return s
 }
 
-// difference describes the first setting that differs from other; "" if none does.
+// difference describes the first setting that differs from other and must not; "" if none does.
 func (s settings) difference(other settings) string {
 	for _, f := range []struct {
 		name string
 		a, b any
 	}{
-		{"schema", s.Schema, other.Schema}, {"seed", s.Seed, other.Seed}, {"candidates", s.Candidates, other.Candidates}, {"tasks", s.Tasks, other.Tasks},
+		{"schema", s.Schema, other.Schema}, {"seed", s.Seed, other.Seed}, {"candidates", s.Candidates, other.Candidates},
 		{"operators", s.Operators, other.Operators}, {"kinds", s.Kinds, other.Kinds}, {"runs", s.Runs, other.Runs},
 		{"commits", s.Commits, other.Commits}, {"functions", s.Functions, other.Functions}, {"model", s.Model, other.Model},
 		{"release runs", s.ReleaseRuns, other.ReleaseRuns}, {"text", s.Text, other.Text}, {"version of the texts", s.TextVersion, other.TextVersion},

@@ -14,7 +14,7 @@ import (
 )
 
 // journalName is the file in the output directory that makes a run resumable. Its first
-// line has the settings. Each further line is the result of one job.
+// line has the settings. Every further line is the result of one job, or has changed settings.
 const journalName = "journal.jsonl"
 
 // entry is one line of the journal; exactly one field is set.
@@ -50,6 +50,7 @@ func (e entry) cpu() float64 {
 type journal struct {
 	mu              sync.Mutex
 	file            *os.File
+	tasks           int                               // settings.Tasks of the latest run
 	parts           map[string]map[string]*surveyPart // by repository and name
 	unreliableTests map[string][]*unreliable          // by repository
 	forgeries       map[string]map[string]*forgery    // by repository and kind
@@ -87,7 +88,7 @@ func openJournal(dir string, s settings) (*journal, error) {
 	if _, seekErr := j.file.Seek(size, io.SeekStart); err == nil {
 		err = seekErr
 	}
-	if err == nil && size == 0 {
+	if err == nil && (size == 0 || j.tasks != s.Tasks) {
 		err = j.write(entry{Settings: &s})
 	}
 	if err != nil {
@@ -133,6 +134,32 @@ func (j *journal) load(path string, s settings) (int64, error) {
 	}
 }
 
+// TasksOf returns Config.Tasks of the latest run in a directory; 0 if there is none.
+func TasksOf(dir string) (int, error) {
+	f, err := os.Open(filepath.Join(dir, journalName))
+	if err != nil {
+		return 0, fmt.Errorf("reading the journal: %w", err)
+	}
+	defer f.Close()
+	in, tasks := bufio.NewReaderSize(f, 1<<20), 0
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return tasks, nil
+		}
+		var e entry
+		if err == nil && bytes.HasPrefix(line, []byte(`{"settings":`)) {
+			err = json.Unmarshal(line, &e)
+		}
+		if err != nil {
+			return 0, fmt.Errorf("reading the journal: %w", err)
+		}
+		if e.Settings != nil {
+			tasks = e.Settings.Tasks
+		}
+	}
+}
+
 // SetupsDir is the directory below Config.Out in which a caller may keep the setups of the repositories.
 const SetupsDir = "setups"
 
@@ -161,6 +188,8 @@ func CheckOut(dir string) error {
 // remember adds an entry to the maps. The caller holds the lock or is the only user.
 func (j *journal) remember(e entry) {
 	switch {
+	case e.Settings != nil:
+		j.tasks = e.Settings.Tasks
 	case e.SurveyPart != nil:
 		if j.parts[e.SurveyPart.Repo] == nil {
 			j.parts[e.SurveyPart.Repo] = map[string]*surveyPart{}

@@ -98,3 +98,39 @@ func TestFactoryEndsWithoutEnoughBugs(t *testing.T) {
 		t.Errorf("%d tasks from %d candidates, want %d from %d", sum.Tasks, sum.Candidates, want.Tasks, want.Candidates)
 	}
 }
+
+// A run resumes with fewer or more tasks, and then makes the tasks of a run that had this number from the start.
+func TestFactoryResumesWithOtherNumberOfTasks(t *testing.T) {
+	suite.Factory.Require(t)
+	t.Parallel()
+	dir := t.TempDir()
+	run := func(out string, tasks int) (Summary, string) {
+		cfg := configOf(t, filepath.Join(dir, out), healthy(t, "bank", "python -m pytest -q", bank))
+		cfg.Kinds, cfg.Candidates, cfg.Tasks, cfg.ReleaseRuns = []string{KindSingle}, 0, tasks, 2
+		sum, err := Run(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, out, TasksName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum, string(text)
+	}
+	few, fewTasks := run("few", 2)
+	many, manyTasks := run("many", 6)
+	if few.Tasks >= many.Tasks {
+		t.Fatalf("%d tasks and %d tasks", few.Tasks, many.Tasks)
+	}
+	lowered, loweredTasks := run("many", 2)
+	if diff := cmp.Diff(fewTasks, loweredTasks); diff != "" || lowered.Resumed != lowered.Candidates {
+		t.Errorf("fewer tasks: %d of %d candidates were judged again: %s", lowered.Candidates-lowered.Resumed, lowered.Candidates, diff)
+	}
+	if lowered.SuiteRuns.Trials < many.SuiteRuns.Trials {
+		t.Errorf("the CPU time of the trials fell from %v to %v runs", many.SuiteRuns.Trials, lowered.SuiteRuns.Trials)
+	}
+	raised, raisedTasks := run("few", 6)
+	if diff := cmp.Diff(manyTasks, raisedTasks); diff != "" || raised.Resumed != few.Candidates {
+		t.Errorf("more tasks: %d of %d candidates were resumed: %s", raised.Resumed, few.Candidates, diff)
+	}
+}

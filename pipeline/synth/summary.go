@@ -68,12 +68,16 @@ func (st *factory) suiteRuns() (r SuiteRuns) {
 		}
 		add(&r.Survey, s.cpu)
 		for _, t := range s.trials {
-			add(&r.Trials, t.CPU)
-			if candidates++; t.Outcome == Released {
+			if t.Outcome == Released {
 				tasks++
 			}
 		}
-		for _, checked := range s.releases {
+		// An earlier run with a larger Config.Tasks may have judged and released more than this one uses.
+		for _, t := range st.journal.trials[s.repo.Task.InstanceID] {
+			add(&r.Trials, t.CPU)
+			candidates++
+		}
+		for _, checked := range st.journal.releases[s.repo.Task.InstanceID] {
 			add(&r.Releases, checked.CPU)
 		}
 		for _, kind := range forgeryKinds {

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
+	"github.com/tracesmith/tracesmith/pipeline/rundir"
+	"github.com/tracesmith/tracesmith/pipeline/synth"
 )
 
 type makeFlags struct {
@@ -41,7 +43,8 @@ their command lines:
   publish       write the dataset, split by repository, with a selection of the
                 successful episodes
 
-All work is kept in the directory --out. To resume, repeat the command.`,
+All work is kept in the directory --out. To resume, repeat the command. --tasks
+may change until the run has begun.`,
 		Example: "  tracesmith make ../mypackage -n 50 --to datasets/mine\n  tracesmith make ../checkouts -n 1000 --to s3://bucket/traces -c agent.yaml",
 		RunE: func(c *cobra.Command, args []string) error {
 			return Resumable(c.Context(), f.run(c.Context(), s, args))
@@ -77,13 +80,22 @@ func (f *makeFlags) run(ctx context.Context, s *State, args []string) error {
 		}
 	}
 	bugs, episodes := filepath.Join(f.dir, "bugs"), filepath.Join(f.dir, "run")
-	workers := strconv.Itoa(f.workers)
-	synth := append([]string{"tasks", "synth"}, args...)
-	synth = append(synth, "--stop-at", strconv.Itoa(f.tasks), "--seed", strconv.FormatInt(f.seed, 10), "--workers", workers, "-o", bugs)
-	if f.dryRun {
-		return f.runCommand(ctx, s, append(synth, "--dry-run")...)
+	if _, err := rundir.ReadInfo(episodes); err == nil { // the tasks of a run cannot change
+		tasks, err := synth.TasksOf(bugs)
+		if err != nil {
+			return err
+		}
+		if tasks != f.tasks {
+			return Usage(fmt.Errorf("the run in %s has begun with the tasks of -n %d: use -n %d, or another directory (-o)", episodes, tasks, tasks))
+		}
 	}
-	if err := f.runCommand(ctx, s, synth...); err != nil {
+	workers := strconv.Itoa(f.workers)
+	makeBugs := append([]string{"tasks", "synth"}, args...)
+	makeBugs = append(makeBugs, "--stop-at", strconv.Itoa(f.tasks), "--seed", strconv.FormatInt(f.seed, 10), "--workers", workers, "-o", bugs)
+	if f.dryRun {
+		return f.runCommand(ctx, s, append(makeBugs, "--dry-run")...)
+	}
+	if err := f.runCommand(ctx, s, makeBugs...); err != nil {
 		return err
 	}
 	run := []string{"run"}

@@ -38,7 +38,8 @@ repository's own tests in a sandbox, and write the valid ones as a task file.
 REPO is a checkout or a directory of several; the command finds out how each is
 installed and tested, as tasks new does, unless --entrypoint or --setup says
 how. --tasks, --dir or --source use the repositories of tasks instead, with
-their bugs fixed. To resume, name the output directory again.`,
+their bugs fixed. To resume, name the output directory again; --stop-at,
+--max-cost and --workers may change.`,
 		Example: "  tracesmith tasks synth ../mypackage -n 200 -o bugs\n  tracesmith tasks list --tasks bugs/tasks.jsonl",
 		Args:    RangeArgs(0, -1),
 		RunE: func(c *cobra.Command, args []string) error {
