@@ -122,6 +122,19 @@ func TestNoTemplatesOfTheStandardLibrary(t *testing.T) {
 	}
 }
 
+// The auditor checks what agents say, so it shares no code with them, directly or through other packages.
+func TestAuditorImportsNoPolicy(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./pipeline/audit").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dep := range strings.FieldsSeq(string(out)) {
+		if here, own := strings.CutPrefix(dep, module); own && within(here, []string{"agents/policies", "agents/prompts"}) {
+			t.Errorf("pipeline/audit depends on %s", here)
+		}
+	}
+}
+
 func TestOnlyWireImportsImplementations(t *testing.T) {
 	wire := "cmd/internal/wire"
 	found := 0

@@ -61,6 +61,7 @@ func TestBaselineStopsWithoutTheGoldPatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkLicensed(t, tree, r)
+			checkStoredClaims(t, task, r.Steps)
 		})
 	}
 }

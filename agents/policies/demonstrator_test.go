@@ -33,6 +33,7 @@ func TestDemonstrator(t *testing.T) {
 			}
 			checkDemonstration(t, task, result)
 			checkLicensed(t, tree, result)
+			checkStoredClaims(t, task, result.Steps)
 		})
 	}
 }

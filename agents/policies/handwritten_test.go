@@ -113,6 +113,7 @@ func TestHandwrittenTranscripts(t *testing.T) {
 	if len(files) != len(expectations) {
 		t.Errorf("%d files, but %d transcripts are listed", len(files), len(expectations))
 	}
+	decided := map[bool]int{}
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".yaml")
 		want, listed := expectations[name]
@@ -137,10 +138,15 @@ func TestHandwrittenTranscripts(t *testing.T) {
 			if unseen := namedUnseen(t, source, tasks[i], steps); good && len(unseen) > 0 || leaks && len(unseen) == 0 {
 				t.Errorf("names used before they were seen: %q", unseen)
 			}
+			checkExtractedClaims(t, name, tasks[i], steps)
+			checkHeldOut(t, name, tasks[i], steps, decided)
 			if len(want.values) > 0 {
 				checkFixed(t, source, tasks[i], file, want.values)
 			}
 		})
+	}
+	if !t.Failed() && (decided[true] < 28 || decided[false] < 28) {
+		t.Errorf("the auditor decides %d true and %d false sentences of 30", decided[true], decided[false])
 	}
 }
 

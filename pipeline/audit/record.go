@@ -20,8 +20,10 @@ type Record struct {
 	Tests  []TestRun
 	Edits  []Edit
 
-	reader  metrics.Reader
-	session session
+	reader   metrics.Reader
+	session  session
+	texts    []string // the observations
+	lastStep int      // of texts
 }
 
 // Stop is a place at which the debugger stopped the program, before the line ran.
@@ -91,6 +93,7 @@ type session struct {
 	up      int
 	points  []schemas.Breakpoint // after the previous call
 	base    map[breakpointKey]int
+	text    string // JSON of points
 }
 
 type breakpointKey struct {
@@ -124,6 +127,7 @@ func (r *Record) Add(row *schemas.StepRow) {
 	if row.Source != "agent" || row.ToolName == nil || row.Observation == nil || schemas.CallRefused(schemas.Value(row.ErrorClass)) {
 		return
 	}
+	r.texts, r.lastStep = append(r.texts, *row.Observation), step
 	for _, l := range r.reader.Read(row).Lines {
 		r.Lines = append(r.Lines, Line{step, l})
 	}
@@ -219,9 +223,13 @@ func (r *Record) countHits(row *schemas.StepRow, first int) {
 	if row.BreakpointsJSON == nil {
 		return
 	}
-	var points []schemas.Breakpoint
-	if json.Unmarshal([]byte(*row.BreakpointsJSON), &points) != nil {
-		return
+	points := s.points
+	if *row.BreakpointsJSON != s.text {
+		points = nil
+		if json.Unmarshal([]byte(*row.BreakpointsJSON), &points) != nil {
+			return
+		}
+		s.text = *row.BreakpointsJSON
 	}
 	started := slices.ContainsFunc(r.Stops[first:], func(x Stop) bool { return x.Function == "<module>" })
 	for _, p := range points {

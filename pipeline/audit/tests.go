@@ -74,6 +74,9 @@ func (r *Record) tests(row *schemas.StepRow) {
 		return &run.Results[len(run.Results)-1]
 	}
 	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" || line[0] == '>' || (current == "" || line[0] == ' ') && !mayBeResult(line) {
+			continue
+		}
 		if m := evalCounts.FindStringSubmatch(line); m != nil {
 			run.Passed, run.Failed = number(m[1]), number(m[2])
 		} else if m := evalResult.FindStringSubmatch(line); m != nil {
@@ -122,6 +125,17 @@ func (r *Record) tests(row *schemas.StepRow) {
 	if run.Passed >= 0 || run.Failed >= 0 || len(run.Results) > 0 {
 		r.Tests = append(r.Tests, run)
 	}
+}
+
+// mayBeResult reports whether a line outside of a report can match a pattern above. It saves most of the time.
+func mayBeResult(line string) bool {
+	switch line[0] {
+	case ' ':
+		return strings.HasSuffix(line, "ed)") || strings.HasSuffix(line, "error)") || strings.Contains(line, `File "`)
+	case '_', '=', 'F', 'E', 'P', 'R', 'O', 'T', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
+		return true
+	}
+	return strings.Contains(line, "::")
 }
 
 // number returns the number in a text, or -1.

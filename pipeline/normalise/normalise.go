@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents/history"
 	"github.com/tracesmith/tracesmith/llms/tokens"
+	"github.com/tracesmith/tracesmith/pipeline/audit"
 	"github.com/tracesmith/tracesmith/pipeline/audit/closure"
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
@@ -115,7 +116,7 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 	if err := n.seeking(e, rows, evidence); err != nil {
 		return err
 	}
-	if err := closure.FillGrounding(e, rows, n.tools, n.cfg.Names); err != nil {
+	if err := n.audit(e, rows); err != nil {
 		return err
 	}
 	slices.Sort(hacks)
@@ -137,6 +138,14 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 	}
 	e.RedactionsJSON = new(string(counts))
 	return nil
+}
+
+// audit fills the columns about what the agent claims, and names before it was shown.
+func (n *normaliser) audit(e *schemas.EpisodeRow, rows []schemas.StepRow) error {
+	if err := audit.Claims(e, rows, n.ep.Task.Workdir); err != nil {
+		return err
+	}
+	return closure.FillGrounding(e, rows, n.tools, n.cfg.Names)
 }
 
 // seeking fills the columns about information seeking.

@@ -138,6 +138,13 @@ func (n *normaliser) reply(r *schemas.StepRow, p *schemas.Reply) error {
 		}
 		r.ReasoningBlocksJSON = &blocks
 	}
+	if p.Claims != nil {
+		claims, err := n.canonical(p.Claims)
+		if err != nil {
+			return fmt.Errorf("claims: %w", err)
+		}
+		r.ClaimsJSON = &claims
+	}
 	if u := cmp.Or(p.Usage, p.Estimated); u != nil {
 		r.PromptTokens, r.CompletionTokens = &u.Prompt, &u.Completion
 	}

@@ -1,0 +1,117 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Claims fills the columns about claims. A row's claims_json holds the claims that the policy stored, if it did;
+// otherwise the claims are extracted from the message. Claims are checked against the rows before theirs.
+func Claims(e *schemas.EpisodeRow, rows []schemas.StepRow, workdir string) error {
+	record := NewRecord(workdir)
+	var total counts
+	hasMessages := false
+	for i := range rows {
+		row := &rows[i]
+		row.NClaimsTrue, row.NClaimsFalse, row.NClaimsUnchecked = nil, nil, nil
+		if row.Source == "agent" && row.Message != "" {
+			hasMessages = true
+			n, err := checkRow(row, record)
+			if err != nil {
+				return fmt.Errorf("claims of step %d: %w", row.StepIndex, err)
+			}
+			for v := range n {
+				total[v] += n[v]
+			}
+		}
+		record.Add(row)
+	}
+	e.NClaimsTrue, e.NClaimsFalse, e.NClaimsUnchecked, e.FalseClaimShare = nil, nil, nil, nil
+	if hasMessages {
+		e.NClaimsTrue, e.NClaimsFalse, e.NClaimsUnchecked = new(total[0]), new(total[1]), new(total[2])
+	}
+	if decided := total[0] + total[1]; decided > 0 {
+		e.FalseClaimShare = new(float64(total[1]) / float64(decided))
+	}
+	return nil
+}
+
+// counts has the numbers of true, false and unchecked claims.
+type counts [3]int32
+
+func checkRow(row *schemas.StepRow, record *Record) (n counts, err error) {
+	claims, extracted, err := claimsOf(row, record)
+	if err != nil {
+		return n, err
+	}
+	out := make([]schemas.CheckedClaim, len(claims))
+	for i, c := range claims {
+		out[i] = Check(c, record)
+		out[i].Extracted = extracted
+		switch out[i].Verdict {
+		case schemas.ClaimTrue:
+			n[0]++
+		case schemas.ClaimFalse:
+			n[1]++
+		default:
+			n[2]++
+		}
+	}
+	text, err := encode(out)
+	if err != nil {
+		return n, err
+	}
+	row.ClaimsJSON = new(string(text))
+	row.NClaimsTrue, row.NClaimsFalse, row.NClaimsUnchecked = new(n[0]), new(n[1]), new(n[2])
+	return n, nil
+}
+
+// claimsOf returns the claims that the policy stored or, if there are none, those of the text.
+func claimsOf(row *schemas.StepRow, record *Record) (claims []schemas.Claim, extracted bool, err error) {
+	if row.ClaimsJSON == nil {
+		return Extract(row.Message, record), true, nil
+	}
+	var stored []schemas.CheckedClaim
+	if err := json.Unmarshal([]byte(*row.ClaimsJSON), &stored); err != nil {
+		return nil, false, err
+	}
+	for _, c := range stored {
+		if c.Extracted {
+			return Extract(row.Message, record), true, nil
+		}
+		claims = append(claims, c.Claim)
+	}
+	return claims, false, nil
+}
+
+// encode returns claims as canonical JSON. Maps are encoded faster than structs, because their keys are sorted.
+func encode(claims []schemas.CheckedClaim) ([]byte, error) {
+	list := make([]any, len(claims))
+	for i, c := range claims {
+		m := map[string]any{"kind": c.Kind, "verdict": c.Verdict}
+		for name, text := range map[string]string{
+			"test": c.Test, "message": c.Message, "file": c.File, "text": c.Text, "function": c.Function, "caller": c.Caller,
+			"expression": c.Expression, "value": c.Value, "other": c.Other, "reason": c.Reason, "why": c.Why,
+		} {
+			if text != "" {
+				m[name] = text
+			}
+		}
+		if c.Line > 0 {
+			m["line"] = c.Line
+		}
+		if c.Hit > 0 {
+			m["hit"] = c.Hit
+		}
+		if c.Count != nil {
+			m["count"] = *c.Count
+		}
+		if c.Extracted {
+			m["extracted"] = true
+		}
+		list[i] = m
+	}
+	return schemas.CanonicalJSON(list)
+}

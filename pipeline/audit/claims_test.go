@@ -1,0 +1,125 @@
+package audit
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// callRow returns a row with a call and its answer.
+func callRow(step int, message, tool, arguments, answer string) schemas.StepRow {
+	return schemas.StepRow{
+		StepIndex: int32(step), Source: "agent", Message: message, ToolName: &tool, ArgumentsJSON: &arguments, Observation: &answer,
+		ActionKind: "seek_dynamic", IsError: new(false),
+	}
+}
+
+const failing = "The tests do not pass. 1 passed, 1 failed.\n  tests/test_m.py::test_b (failed)\n\n" +
+	"___ test_b ___\n\n    def test_b():\n>       assert half(3) == 1.5\nE       assert 1 == 1.5\n\ntests/test_m.py:5: AssertionError\n1 failed, 1 passed"
+
+// episode returns an episode in which the debugger stops in half.
+func episode() []schemas.StepRow {
+	stop := callRow(2, "", "pdb", `{"command":"c ;; p n, n // 2"}`, "> m.py(2)half()\n-> return n // 2\n(3, 1)\nCurrent frame: m.py:2 in half\n  1    \tdef half(n):\n  2  ->\t    return n // 2")
+	stop.FrameFile, stop.FrameLine, stop.FrameFunction, stop.DebuggerEvent = new("m.py"), new(int32(2)), new("half"), new("line")
+	stop.BreakpointsJSON = new(`[{"enabled":true,"file":"m.py","line":2}]`)
+	return []schemas.StepRow{
+		callRow(0, "", "eval", "{}", failing),
+		callRow(1, "", "view", `{"path":"m.py"}`, "m.py, lines 1-5 of 5\n    1  def half(n):\n    2      return n // 2\n    3  \n    4  def all(xs):\n    5      return [half(x) for x in xs]"),
+		stop,
+	}
+}
+
+func TestCheck(t *testing.T) {
+	rows := episode()
+	rows[1].Targets = []string{"m.py:1-5"}
+	r := Read(rows, "")
+	type claim = schemas.Claim
+	for _, c := range []struct {
+		claim claim
+		want  string
+	}{
+		{claim{Kind: "fails", Test: "tests/test_m.py::test_b"}, "true"},
+		{claim{Kind: "passes", Test: "tests/test_m.py::test_b"}, "false"},
+		{claim{Kind: "fails", Test: "tests/test_m.py::test_a"}, "false"},
+		{claim{Kind: "fails"}, "true"},
+		{claim{Kind: "fails", Count: new(0)}, "false"},
+		{claim{Kind: "passes", Count: new(1)}, "true"},
+		{claim{Kind: "reports", Test: "test_b", Message: "assert 1 == 1.5"}, "true"},
+		{claim{Kind: "reports", Test: "test_b", Message: "assert 2 == 1.5"}, "false"},
+		{claim{Kind: "reports", Message: "lines 1-5 of 5"}, "true"},
+		{claim{Kind: "source", File: "m.py", Line: 2, Text: "return n // 2"}, "true"},
+		{claim{Kind: "source", File: "m.py", Line: 2, Text: "return n / 2"}, "false"},
+		{claim{Kind: "source", File: "m.py", Line: 7, Text: "return n / 2"}, "unchecked"},
+		{claim{Kind: "defines", Function: "all", File: "m.py", Line: 4}, "true"},
+		{claim{Kind: "defines", Function: "all", File: "m.py", Line: 1}, "false"},
+		{claim{Kind: "calls", Caller: "all", Function: "half"}, "true"},
+		{claim{Kind: "calls", Caller: "half", Function: "all"}, "false"},
+		{claim{Kind: "calls", Caller: "all", Function: "sum"}, "unchecked"}, // the file may go on
+		{claim{Kind: "stops", File: "m.py", Line: 2, Function: "half"}, "true"},
+		{claim{Kind: "stops", Function: "all"}, "false"},
+		{claim{Kind: "breakpoint", File: "m.py", Line: 2}, "true"},
+		{claim{Kind: "breakpoint", File: "m.py", Line: 5}, "false"},
+		{claim{Kind: "reaches", Caller: "test_b", Function: "half"}, "unchecked"}, // no stack was shown
+		{claim{Kind: "not_reached", Function: "half"}, "false"},
+		{claim{Kind: "not_reached", Function: "all"}, "true"},
+		{claim{Kind: "value", Expression: "n", Value: "3"}, "true"},
+		{claim{Kind: "value", Expression: "n", Value: "4"}, "false"},
+		{claim{Kind: "value", Expression: "n", Value: "'three'"}, "unchecked"},
+		{claim{Kind: "value", Expression: "x", Value: "3"}, "unchecked"},
+		{claim{Kind: "value", Expression: "(n, n // 2)", Value: "(3, 1)"}, "true"},
+		{claim{Kind: "equal", Expression: "n", Other: "n // 2"}, "false"},
+		{claim{Kind: "differs", Expression: "n", Other: "n // 2"}, "true"},
+		{claim{Kind: "contradicts", Expression: "n // 2", Value: "1", Other: "1.5"}, "true"},
+		{claim{Kind: "contradicts", Expression: "n // 2", Value: "2", Other: "1.5"}, "false"},
+		{claim{Kind: "executed", File: "m.py", Line: 2}, "unchecked"}, // the line is about to run
+		{claim{Kind: "cause", Function: "half"}, "unchecked"},
+		{claim{Kind: "does_not_explain", Test: "test_b"}, "unchecked"},
+	} {
+		if got := Check(c.claim, r); got.Verdict != c.want {
+			t.Errorf("%+v: %s, want %s (%s)", c.claim, got.Verdict, c.want, got.Why)
+		}
+	}
+}
+
+// What is no plain assertion is no claim.
+func TestExtractLeavesOutGuesses(t *testing.T) {
+	r := Read(episode(), "")
+	for _, text := range []string{
+		"Is n 4?", "If n is 4, the rest is clear.", "The test expects that n is 4.", "n should be 4.", "n is not 4.", "I want to see whether n is 4.",
+		"n is 4 times as long.", "Perhaps n is 4.", "I run all tests.", "All tests should pass now.", "I stopped at nothing.", "",
+	} {
+		if got := Extract(text, r); len(got) > 0 {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+	want := []schemas.Claim{{Kind: "value", Expression: "n", Value: "4"}}
+	for _, text := range []string{"n is 4.", "So n is still 4, as before.", "n = 4", "Here n equals 4 (see above).", "`n` is `4`."} {
+		if got := Extract(text, r); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+// encode leaves out no field.
+func TestEncodeWritesAllFields(t *testing.T) {
+	c := schemas.CheckedClaim{
+		Claim: schemas.Claim{Kind: "a", Test: "b", Message: "c", File: "d", Line: 1, Text: "e", Function: "f", Caller: "g", Hit: 2, Expression: "h", Value: "i", Other: "j", Count: new(0), Reason: "k"},
+		Why:   "l", Verdict: "m", Extracted: true,
+	}
+	v := reflect.ValueOf(c.Claim)
+	for i := range v.NumField() {
+		if v.Field(i).IsZero() {
+			t.Errorf("the test does not set %s", v.Type().Field(i).Name)
+		}
+	}
+	text, err := encode([]schemas.CheckedClaim{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back []schemas.CheckedClaim
+	if err := json.Unmarshal(text, &back); err != nil || len(back) != 1 || !reflect.DeepEqual(back[0], c) {
+		t.Errorf("%s: %+v, %v", text, back, err)
+	}
+}

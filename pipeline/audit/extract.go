@@ -1,0 +1,212 @@
+package audit
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Extract returns the claims that a text makes, given what earlier steps have shown. It knows a few plain forms
+// of sentences and leaves out what it does not understand: questions, conditions, wishes and guesses.
+func Extract(text string, r *Record) []schemas.Claim {
+	x := extractor{record: r}
+	for i, s := range sentences(text) {
+		if strings.HasSuffix(s, "?") {
+			continue
+		}
+		x.sentence, x.code = s, codeSpans(s)
+		lower := strings.ToLower(s)
+		x.values()
+		if i == 0 {
+			x.answers()
+		}
+		if strings.Contains(lower, "pass") || strings.Contains(lower, "fail") {
+			x.tests(lower)
+		}
+		if strings.Contains(lower, "stopped") || strings.Contains(lower, "paused") || strings.Contains(lower, "halted") || strings.Contains(lower, "hit") {
+			x.stops()
+		}
+		if strings.Contains(lower, "line ") {
+			x.lines()
+		}
+		if strings.Contains(lower, " calls ") {
+			x.calls()
+		}
+		if strings.Contains(lower, "cause") || strings.Contains(lower, "explain") {
+			x.reasons(lower)
+		}
+	}
+	return x.claims
+}
+
+// extractor reads one sentence after the other.
+type extractor struct {
+	record   *Record
+	sentence string
+	code     [][2]int // the parts of the sentence in backquotes
+	claims   []schemas.Claim
+}
+
+func (x *extractor) add(c schemas.Claim) {
+	for _, old := range x.claims {
+		if old.Kind == c.Kind && old.Expression == c.Expression && old.Value == c.Value && old.Test == c.Test && old.Line == c.Line &&
+			old.Function == c.Function && schemas.Value(old.Count) == schemas.Value(c.Count) {
+			return
+		}
+	}
+	x.claims = append(x.claims, c)
+}
+
+// sentences splits a text at full stops, exclamation and question marks and line breaks that end a sentence.
+func sentences(text string) []string {
+	var out []string
+	start, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		if c == '`' {
+			quoted = !quoted
+		}
+		if c == '\n' {
+			quoted = false
+		}
+		ends := c == '\n' || !quoted && (c == '.' || c == '!' || c == '?') && (i+1 == len(text) || text[i+1] == ' ' || text[i+1] == '\n')
+		if ends && c == '.' && (strings.HasSuffix(text[:i], "i.e") || strings.HasSuffix(text[:i], "e.g") || strings.HasSuffix(text[:i], "..")) {
+			ends = i+1 == len(text)
+		}
+		if ends {
+			if s := strings.TrimSpace(text[start : i+1]); s != "" {
+				out = append(out, s)
+			}
+			start = i + 1
+		}
+	}
+	if s := strings.TrimSpace(text[start:]); s != "" {
+		out = append(out, s)
+	}
+	return out
+}
+
+func codeSpans(s string) (spans [][2]int) {
+	for at := 0; ; {
+		open := strings.IndexByte(s[at:], '`')
+		if open < 0 {
+			return spans
+		}
+		end := strings.IndexByte(s[at+open+1:], '`')
+		if end < 0 {
+			return spans
+		}
+		spans = append(spans, [2]int{at + open, at + open + 1 + end})
+		at += open + end + 2
+	}
+}
+
+// inCode reports whether a place of the sentence is inside backquotes.
+func (x *extractor) inCode(at int) bool {
+	for _, s := range x.code {
+		if s[0] < at && at < s[1] {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	uncertain = regexp.MustCompile(`(?i)\b(?:if|whether|should|would|could|may|might|must|perhaps|maybe|probably|presumably|expect|expects|expected|suppose|suspect|unless|want|wants|until|ought|can|cannot|will|not|no|never|instead of|rather than|guess|think|assume|seems?|imagine|suggests?|likely|possibly|wants?)\b|n't\b`)
+	condition = regexp.MustCompile(`(?i)\b(?:if|unless|would|should)\b`)
+)
+
+// isCertain reports whether the sentence asserts what it says from start to end: no word before it makes it a
+// guess, a wish or a negation, and no condition follows.
+func (x *extractor) isCertain(start, end int) bool {
+	before := x.sentence[:start]
+	if at := strings.LastIndexAny(before, ",;:"); at >= 0 && !condition.MatchString(before) && !x.inCode(at) { // a new clause
+		before = before[at:]
+	}
+	return !uncertain.MatchString(before) && !condition.MatchString(x.sentence[min(end, len(x.sentence)):])
+}
+
+var numbers = map[string]int{
+	"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
+	"eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "seventeen": 17,
+	"eighteen": 18, "nineteen": 19, "twenty": 20, "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6,
+	"seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10,
+}
+
+const countWord = `(\d+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty)`
+
+// count returns the number that a word or digits name.
+func count(word string) int {
+	if n, ok := numbers[word]; ok {
+		return n
+	}
+	n, _ := strconv.Atoi(strings.TrimRight(word, "stndrh"))
+	return n
+}
+
+var (
+	someTests = regexp.MustCompile(`\b(all (?:of the |the )?)?` + countWord + `(?: (?:of|out of) (?:the |all )?\w+)?(?: tests?(?: cases?)?)? (?:(?:are|is|now|currently|still|were|have|all) )*(pass|passes|passing|passed|fail|fails|failing|failed)\b`)
+	allTests  = regexp.MustCompile(`\b(?:all|every) (?:of the |the |my )?(?:unit )?tests? (?:(?:are|now|currently|have) )*(?:pass|passes|passing|passed)\b`)
+	testNamed = regexp.MustCompile("`?\\b((?:[\\w./]+::)?(?:\\w+::)?test_\\w+)`? (?:(?:is|still|now|currently) )*(fails|failing|failed|passes|passing|passed)\\b(?: with `([^`]+)`)?")
+	onlyTest  = regexp.MustCompile("(?i)\\bthe only failing test is `?((?:[\\w./]+::)?(?:\\w+::)?test_\\w+)")
+	testWord  = regexp.MustCompile(`\btests?\b`)
+)
+
+// tests reads claims about results of tests.
+func (x *extractor) tests(lower string) {
+	for _, m := range someTests.FindAllStringSubmatchIndex(lower, -1) {
+		if !x.isCertain(m[0], m[1]) || !testWord.MatchString(lower) || len(lower) != len(x.sentence) {
+			continue
+		}
+		n := count(lower[m[4]:m[5]])
+		c := schemas.Claim{Kind: schemas.ClaimFails, Count: &n}
+		if strings.HasPrefix(lower[m[6]:m[7]], "pass") {
+			c.Kind = schemas.ClaimPasses
+			if m[2] >= 0 {
+				x.add(schemas.Claim{Kind: schemas.ClaimFails, Count: new(0)})
+			}
+		}
+		x.add(c)
+	}
+	if m := allTests.FindStringIndex(lower); m != nil && x.isCertain(m[0], m[1]) {
+		x.add(schemas.Claim{Kind: schemas.ClaimFails, Count: new(0)})
+	}
+	if m := onlyTest.FindStringSubmatch(x.sentence); m != nil {
+		x.add(schemas.Claim{Kind: schemas.ClaimFails, Count: new(1)})
+		x.add(schemas.Claim{Kind: schemas.ClaimFails, Test: m[1]})
+	}
+	for _, m := range testNamed.FindAllStringSubmatchIndex(x.sentence, -1) {
+		if !x.isCertain(m[0], m[1]) {
+			continue
+		}
+		c := schemas.Claim{Kind: schemas.ClaimFails, Test: x.sentence[m[2]:m[3]]}
+		if x.sentence[m[4]] == 'p' {
+			c.Kind = schemas.ClaimPasses
+		}
+		x.add(c)
+		if m[6] >= 0 {
+			x.add(schemas.Claim{Kind: schemas.ClaimReports, Test: c.Test, Message: x.sentence[m[6]:m[7]]})
+		}
+	}
+}
+
+var (
+	theCause = regexp.MustCompile(`\b(?:the|root) cause(?: of [^:,]*)?(?: is|:) `)
+	explains = regexp.MustCompile(`\b(?:(does not|doesn't|cannot|do not|don't) )?(?:fully )?explains?\b`)
+)
+
+// reasons reads stated causes. Observations do not decide them.
+func (x *extractor) reasons(lower string) {
+	if m := theCause.FindStringIndex(lower); m != nil && len(lower) == len(x.sentence) {
+		x.add(schemas.Claim{Kind: schemas.ClaimCause, Reason: x.sentence[m[1]:]})
+	}
+	if m := explains.FindStringSubmatch(lower); m != nil {
+		kind := schemas.ClaimExplains
+		if m[1] != "" {
+			kind = schemas.ClaimDoesNotExplain
+		}
+		x.add(schemas.Claim{Kind: kind, Reason: x.sentence})
+	}
+}

@@ -1,0 +1,258 @@
+package audit
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+var (
+	isVerb = regexp.MustCompile(` (is|was|are both|equals|remains|stays|evaluates to|evaluated to|has the value|has value|comes out (?:as|to|at)|came out (?:as|to|at)|returns|returned|gives|gave|has changed to|changed to|holds|prints|printed)(?: (?:still|now|also|only|exactly|currently|indeed|actually|again|just|already|set to|equal to))* | ?==? ?`)
+	// follows matches what may come after a value. Another word can belong to it, as in "is 3 seconds".
+	follows  = regexp.MustCompile(`^(?:$|[,.;:!)]|` + "`" + `| ?[—–(-]| (?:and|but|while|when|here|instead|which|as|so|because|at|in|now|after|before|even|although|rather|there|too|again|where|then|since|i\.e|though|yet|inside|for|on)\b)`)
+	starting = regexp.MustCompile(`\b(start|begin|end)s at (\d+)\b`)
+)
+
+// values reads claims such as "x is 5", "x = 5" and "f(2) returned None".
+func (x *extractor) values() {
+	s := x.sentence
+	if !strings.ContainsAny(s, "0123456789'\"`[{") && !strings.Contains(s, "True") && !strings.Contains(s, "False") && !strings.Contains(s, "None") {
+		return
+	}
+	for _, m := range isVerb.FindAllStringSubmatchIndex(s, -1) {
+		if x.inCode(m[0]) {
+			continue
+		}
+		value, length := valueAt(s[m[1]:])
+		if length == 0 || !follows.MatchString(s[m[1]+length:]) {
+			continue
+		}
+		expression, start := expressionBefore(s[:m[0]])
+		if expression == "" || start > 0 && isOpenBefore(s[:start]) || !x.isCertain(start, m[1]+length) {
+			continue
+		}
+		verb := ""
+		if m[2] >= 0 {
+			verb = s[m[2]:m[3]]
+		}
+		x.value(expression, value, verb, s[start] == '`')
+		if verb == "are both" {
+			if before, ok := strings.CutSuffix(s[:start], " and "); ok {
+				other, at := expressionBefore(before)
+				if other != "" {
+					x.value(other, value, verb, s[at] == '`')
+				}
+			}
+		}
+	}
+	if m := starting.FindStringSubmatch(s); m != nil {
+		if v := x.onlyPrinted(strings.NewReplacer("begin", "start").Replace(m[1])); v != nil {
+			x.add(schemas.Claim{Kind: schemas.ClaimValue, Expression: v.Expression, Value: m[2]})
+		}
+	}
+}
+
+// onlyPrinted returns the only value printed at the current stop whose expression ends with a call or an attribute
+// of this name.
+func (x *extractor) onlyPrinted(name string) *Value {
+	var found *Value
+	for i := range x.record.Values {
+		v := &x.record.Values[i]
+		if v.Stop != x.record.session.stop || bareName(strings.TrimSuffix(v.Expression, "()")) != name {
+			continue
+		}
+		if found != nil && found.Expression != v.Expression {
+			return nil
+		}
+		found = v
+	}
+	return found
+}
+
+// value adds a claim about an expression if the debugger has printed it, or if it is clearly code.
+func (x *extractor) value(expression, value, verb string, quoted bool) {
+	known := x.record.latest(expression) != nil
+	if !known {
+		for _, part := range parts(expression) {
+			known = known || x.record.latest(part) != nil
+		}
+	}
+	isCode := strings.ContainsAny(expression, "._[(") || quoted && !strings.Contains(expression, " ")
+	switch {
+	case !known && (!isCode || expression[0] == '(' || isPython(expression)):
+	case strings.HasPrefix(verb, "return"):
+		x.add(schemas.Claim{Kind: schemas.ClaimReturns, Function: expression, Value: value})
+	default:
+		x.add(schemas.Claim{Kind: schemas.ClaimValue, Expression: expression, Value: value})
+	}
+}
+
+// valueAt returns the Python value at the start of a text: a number, a string, a constant, a display in brackets, a
+// call of a type, or code in backquotes.
+func valueAt(text string) (value string, length int) {
+	if text == "" {
+		return "", 0
+	}
+	switch c := text[0]; {
+	case c == '`':
+		if end := strings.IndexByte(text[1:], '`'); end > 0 {
+			inner := text[1 : end+1]
+			if v, n := valueAt(inner); n == len(inner) {
+				return v, end + 2
+			}
+		}
+		return "", 0
+	case c == '\'' || c == '"':
+		if end := strings.IndexByte(text[1:], c); end >= 0 {
+			return text[:end+2], end + 2
+		}
+		return "", 0
+	case c == '-' || '0' <= c && c <= '9':
+		n := 1
+		for n < len(text) && ('0' <= text[n] && text[n] <= '9' || text[n] == '_' || text[n] == '.' && n+1 < len(text) && text[n+1] != ' ') {
+			n++
+		}
+		if c == '-' && n == 1 || n < len(text) && isWordByte(text[n]) {
+			return "", 0
+		}
+		return text[:n], n
+	case c == '(' || c == '[' || c == '{':
+		n := closing(text)
+		return text[:n], n
+	}
+	n := 0
+	for n < len(text) && (isWordByte(text[n]) || text[n] == '.' && n+1 < len(text) && isWordByte(text[n+1])) {
+		n++
+	}
+	if isConstant(text[:n]) {
+		return text[:n], n
+	}
+	if n > 0 && n < len(text) && text[n] == '(' && 'A' <= text[0] && text[0] <= 'Z' {
+		if end := closing(text[n:]); end > 0 {
+			return text[:n+end], n + end
+		}
+	}
+	return "", 0
+}
+
+// closing returns the length of the bracketed text at the start, or 0.
+func closing(text string) int {
+	depth, quote := 0, byte(0)
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case strings.IndexByte("([{", c) >= 0:
+			depth++
+		case strings.IndexByte(")]}", c) >= 0:
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return 0
+}
+
+// expressionBefore returns the expression at the end of a text, and its start.
+func expressionBefore(text string) (expression string, start int) {
+	text = strings.TrimRight(text, " ")
+	if strings.HasSuffix(text, "`") {
+		if open := strings.LastIndexByte(text[:len(text)-1], '`'); open >= 0 {
+			return text[open+1 : len(text)-1], open
+		}
+		return "", 0
+	}
+	at := len(text)
+	for at > 0 {
+		c := text[at-1]
+		switch {
+		case c == ')' || c == ']':
+			open := opening(text[:at])
+			if open < 0 {
+				return "", 0
+			}
+			at = open
+		case isWordByte(c), c == '.':
+			at--
+		default:
+			return text[at:], at
+		}
+	}
+	return text[at:], at
+}
+
+// opening returns the start of the bracketed text at the end, or -1.
+func opening(text string) int {
+	depth, quote := 0, byte(0)
+	for i := len(text) - 1; i >= 0; i-- {
+		switch c := text[i]; {
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case strings.IndexByte(")]}", c) >= 0:
+			depth++
+		case strings.IndexByte("([{", c) >= 0:
+			if depth--; depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// isOpenBefore reports whether a bracket is open at the end of a text, as inside a call.
+func isOpenBefore(text string) bool {
+	return strings.LastIndexAny(text, "([{") > strings.LastIndexAny(text, ")]}")
+}
+
+var itIs = regexp.MustCompile(`^It is (?:(?:still|now|only|already) )*`)
+
+// answers reads the start of a message that answers the question of the previous call, such as "5 and True: ..." or
+// "It is still 5". The call must have printed as many values as the text names.
+func (x *extractor) answers() {
+	r, s := x.record, x.sentence
+	if len(r.Values) == 0 {
+		return
+	}
+	first := len(r.Values)
+	for first > 0 && r.Values[first-1].Step == r.Values[len(r.Values)-1].Step {
+		first--
+	}
+	printed := r.Values[first:]
+	if len(r.texts) == 0 || printed[0].Step != r.lastStep || printed[0].IsDump {
+		return
+	}
+	rest, isAnswer := s, false
+	if m := itIs.FindString(s); m != "" {
+		rest, isAnswer = s[len(m):], true
+	}
+	var values []string
+	for {
+		value, n := valueAt(rest)
+		if n == 0 {
+			return
+		}
+		values, rest = append(values, value), rest[n:]
+		if after, ok := strings.CutPrefix(rest, " and "); ok {
+			rest = after
+		} else if after, ok := strings.CutPrefix(rest, ", "); ok && len(values) < len(printed) && !isAnswer {
+			rest = after
+		} else {
+			break
+		}
+	}
+	if len(values) != len(printed) || !(strings.HasPrefix(rest, ":") || isAnswer && follows.MatchString(rest)) {
+		return
+	}
+	for i, v := range printed {
+		x.add(schemas.Claim{Kind: schemas.ClaimValue, Expression: v.Expression, Value: values[i]})
+	}
+}
