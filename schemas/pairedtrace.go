@@ -19,7 +19,10 @@ type PairedTrace struct {
 	// differ (privileged). Stops says for which lines they are complete.
 	Points []TracePoint  `json:"points,omitempty"`
 	Stops  []TracedLines `json:"stops,omitempty"`
-	Masked []string      `json:"masked,omitempty"` // variables that differ between runs of one version, "file:function variable"
+	// Matches relates places of the buggy run to those of the fixed run (privileged), as far as they were compared.
+	Matches  []TraceMatch `json:"matches,omitempty"`
+	Executed []string     `json:"executed,omitempty"` // functions of the buggy run, "file:qualified name"
+	Masked   []string     `json:"masked,omitempty"`   // variables that differ between runs of one version, "file:function variable"
 
 	Causes []TraceCause `json:"causes,omitempty"` // privileged: experiments with values of the fixed run
 	Shares CauseShares  `json:"shares"`
@@ -126,4 +129,75 @@ func (p PairedTrace) At(file, function string, line, hit int) (vars []TraceValue
 		return nil, true, true
 	}
 	return nil, false, false
+}
+
+// TraceMatch relates executions of a line, or calls or returns at it, to those of the fixed run (privileged).
+type TraceMatch struct {
+	Kind      string `json:"kind"` // line, call or return
+	File      string `json:"file"`
+	Line      int    `json:"line"`
+	FixedLine int    `json:"fixed_line"` // in lines of the fixed version
+	// Hits are ranges of hits that correspond one by one: the first, the last, and the fixed run's hit that
+	// corresponds to the first.
+	Hits [][3]int `json:"hits"`
+}
+
+// Match returns the place and the hit of the fixed run that correspond to a hit of the buggy run. Without one,
+// missing says that the fixed run does not have it, rather than that this is unknown. The result is privileged.
+func (p PairedTrace) Match(kind, file string, line, hit int) (fixedLine, fixedHit int, ok, missing bool) {
+	for _, m := range p.Matches {
+		if m.Kind != kind || m.File != file || m.Line != line {
+			continue
+		}
+		for _, h := range m.Hits {
+			if h[0] <= hit && hit <= h[1] {
+				return m.FixedLine, h[2] + hit - h[0], true, false
+			}
+		}
+	}
+	for _, s := range p.Stops {
+		if kind == "line" && s.File == file && s.Line == line && slices.ContainsFunc(s.Missing, func(r [2]int) bool { return r[0] <= hit && hit <= r[1] }) {
+			return 0, 0, false, true
+		}
+	}
+	return 0, 0, false, false
+}
+
+// Ways in which a debugger prints a value.
+const (
+	ShowRepr   = "repr"
+	ShowPretty = "pretty"
+	ShowString = "string"
+)
+
+// TraceExpression is an expression, and how the debugger prints its value. The expression "return" is the value
+// that a function returns.
+type TraceExpression struct {
+	Source string `json:"source"`
+	Show   string `json:"show"`
+}
+
+// TraceQuery asks for values of expressions at executions of a line, or at calls or returns at it.
+type TraceQuery struct {
+	Kind        string            `json:"kind"` // line, call or return
+	File        string            `json:"file"`
+	Line        int               `json:"line"`
+	Hits        []int             `json:"hits"`     // empty = the first ones
+	Up          int               `json:"up"`       // evaluate them in the frame that is so many frames above
+	Function    string            `json:"function"` // bare name of that frame's function
+	Expressions []TraceExpression `json:"expressions"`
+}
+
+// TraceReply has the values of a query's expressions at one hit.
+type TraceReply struct {
+	Query  int // index
+	Hit    int
+	Values []TraceText
+}
+
+// TraceText is a value as the debugger prints it, and a fingerprint of it as in TraceValue.
+type TraceText struct {
+	Text  string
+	Print string
+	Error string // the type of the exception, if there is no value
 }

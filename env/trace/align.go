@@ -54,12 +54,13 @@ type alignment struct {
 	points []point // in order of the buggy run
 	flows  []flow
 	// stops has the line events of the buggy run that were compared: whether the fixed run has them.
-	stops map[int]bool
+	stops   map[int]bool
+	matches map[int]event // the events of the fixed run that correspond to those of the buggy run
 }
 
 // align relates the events of two runs whose windows begin at the same point.
 func align(buggy, fixed side, mask map[string]bool) *alignment {
-	a := &alignment{sides: [2]side{buggy, fixed}, mask: mask, keys: map[string]rune{}, stops: map[int]bool{}}
+	a := &alignment{sides: [2]side{buggy, fixed}, mask: mask, keys: map[string]rune{}, stops: map[int]bool{}, matches: map[int]event{}}
 	depth := min(buggy.depth, fixed.depth)
 	a.alignFrames(newTree(buggy.steps, depth), newTree(fixed.steps, depth))
 	slices.SortStableFunc(a.points, func(p, q point) int { return p.events[0].n - q.events[0].n })
@@ -165,6 +166,7 @@ func (p *framePair) visit(i, j int) {
 	after := p.lines
 	p.advance(0, i)
 	p.advance(1, j)
+	p.matches[x.n] = y.event
 	if x.kind == "line" {
 		p.stops[x.n] = true
 	}

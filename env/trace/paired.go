@@ -32,6 +32,7 @@ func (c *comparison) pairedTrace() schemas.PairedTrace {
 	}
 	hits := b.countHits()
 	out.Points, out.Stops = c.alignment.describe(hits)
+	out.Matches, out.Executed = c.matches(), p.Executed
 	if p.FirstDivergence != nil {
 		d := c.describeDivergence(p.FirstDivergence, hits)
 		out.D0 = &d

@@ -12,7 +12,7 @@ import (
 )
 
 // traceVersion is the version of the code that computes paired traces. Raise it if their content changes.
-const traceVersion = 1
+const traceVersion = 2
 
 // Pairs makes paired traces and keeps them in a directory, one file per task and test. It is safe
 // for concurrent use, also by several processes.
@@ -72,4 +72,13 @@ func writeFile(path string, value any) error {
 		os.Remove(f.Name())
 	}
 	return err
+}
+
+// Evaluate returns Evaluate(...) on the tree, or on the tree with the task's gold patch.
+func (p Pairs) Evaluate(ctx context.Context, t schemas.Task, tree env.Tree, fixed bool, test string, queries []schemas.TraceQuery) ([]schemas.TraceReply, error) {
+	var patch []byte
+	if fixed {
+		patch = []byte(t.GoldPatch)
+	}
+	return Evaluate(ctx, p.Runner, t, tree, patch, test, queries)
 }

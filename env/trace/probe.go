@@ -47,6 +47,7 @@ func probeSource(names ...string) string {
 var (
 	baseSource       = probeSource("probe.py", "probe_values.py", "probe_steps.py")
 	experimentSource = baseSource + probeSource("probe_experiments.py")
+	evaluateSource   = baseSource + probeSource("probe_evaluate.py")
 )
 
 // newProbe returns a probe with the given source and configuration, and the limits.
