@@ -60,7 +60,7 @@ func TestBaselineStopsWithoutTheGoldPatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			checkLicensed(t, tree, r)
+			checkGrounded(t, auditedOf(t, task, tree, r.Tools, r.Steps))
 			checkStoredClaims(t, task, r.Steps)
 		})
 	}

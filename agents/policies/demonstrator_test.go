@@ -3,10 +3,8 @@ package policies_test
 import (
 	"encoding/json"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/tracesmith/tracesmith/agents"
@@ -15,13 +13,15 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// TestDemonstrator runs the demonstrator on every built-in task in a real sandbox.
+// TestDemonstrator runs the demonstrator on every built-in task in a real sandbox. The auditor finds nothing in
+// its steps before the edit, and finds the leaks that are inserted there.
 func TestDemonstrator(t *testing.T) {
 	source, tasks := builtinTasks(t)
 	if len(tasks) < 12 {
 		t.Fatalf("%d built-in tasks", len(tasks))
 	}
-	for _, task := range tasks {
+	tally, byHand := newSeedTally(), handmade{}
+	for i, task := range tasks {
 		t.Run(task.InstanceID, func(t *testing.T) {
 			tree, err := source.Tree(t.Context(), task.InstanceID)
 			if err != nil {
@@ -32,9 +32,16 @@ func TestDemonstrator(t *testing.T) {
 				printSteps(t, result.Steps)
 			}
 			checkDemonstration(t, task, result)
-			checkLicensed(t, tree, result)
+			a := auditedOf(t, task, tree, result.Tools, result.Steps)
+			checkGrounded(t, a)
+			tally.seed(a, uint64(i))
+			byHand.insert(t, task.InstanceID, a)
 			checkStoredClaims(t, task, result.Steps)
 		})
+	}
+	tally.check(t, 300)
+	if byHand.leaks != 88 || byHand.honest != 24 || byHand.found < 79 {
+		t.Errorf("steps written by hand: %+v", byHand)
 	}
 }
 
@@ -90,105 +97,6 @@ func checkDemonstration(t *testing.T, task schemas.Task, r agents.Result) {
 	}
 }
 
-var (
-	token      = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*|\d+`)
-	pathToken  = regexp.MustCompile(`[\w.-]+(?:/[\w.-]+)+|[\w-]+\.py`)
-	identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
-)
-
-// checkLicensed checks that the demonstrator names only what it has seen. Before the edit, every
-// path, number and program identifier in its messages and calls must occur in an earlier
-// observation or in the prompts. Program identifiers are those of the whole source, so the check
-// finds names that only the gold patch or an unread file contains. The demonstrator's own English
-// and the debugger's commands are exempt.
-func checkLicensed(t *testing.T, tree env.Tree, r agents.Result) {
-	t.Helper()
-	names, ownWords := sourceNames(t, tree), ownWords()
-	seen := map[string]bool{}
-	paths := ""
-	learn := func(text string) {
-		for _, w := range token.FindAllString(text, -1) {
-			seen[w] = true
-		}
-		paths += "\n" + text
-	}
-	for _, tool := range r.Tools {
-		learn(tool.Name + " " + tool.Description + " " + string(tool.Parameters))
-	}
-	checked := 0
-	for _, s := range r.Steps {
-		if s.ToolCall == nil {
-			learn(s.Text)
-			continue
-		}
-		if s.ToolCall.GoldEdit {
-			break
-		}
-		text := argumentText(t, s)
-		if s.ToolCall.Name == "bash" { // a fixed script and the test command
-			text = ""
-		}
-		if s.Reply != nil {
-			text += " " + s.Reply.Message
-		}
-		for _, w := range token.FindAllString(text, -1) {
-			number := w[0] >= '0' && w[0] <= '9'
-			program := names[w] && !ownWords[strings.ToLower(w)]
-			if (number && !ownWords[w] || program) && !seen[w] {
-				t.Errorf("step %d names %q before it was seen: %s", s.Index, w, text)
-			}
-			if number || program {
-				checked++
-			}
-		}
-		for _, p := range pathToken.FindAllString(text, -1) {
-			if !strings.Contains(paths, p) {
-				t.Errorf("step %d names path %q before it was seen", s.Index, p)
-			}
-		}
-		learn(s.Observation.Text)
-	}
-	if checked < 20 {
-		t.Errorf("only %d names and numbers were checked", checked)
-	}
-}
-
-// ownWords returns the words of the demonstrator's fixed texts and of the debugger's commands.
-var ownWords = sync.OnceValue(func() map[string]bool {
-	own := map[string]bool{"500": true, "def": true, "class": true, "async": true, "py": true}
-	var text []byte
-	for _, name := range []string{"demonstrator_text.go", "demonstrator_claims.go"} {
-		part, err := os.ReadFile(name)
-		if err != nil {
-			panic(err)
-		}
-		text = append(text, part...)
-	}
-	for _, literal := range regexp.MustCompile("\"[^\"\n]*\"").FindAllString(string(text), -1) {
-		for _, w := range token.FindAllString(literal, -1) {
-			own[strings.ToLower(w)] = true
-		}
-	}
-	for _, w := range []string{"b", "c", "a", "p", "pp", "w", "until", "locals", "s"} {
-		own[w] = true
-	}
-	return own
-})
-
-// sourceNames returns all identifiers in the program and its tests.
-func sourceNames(t *testing.T, tree env.Tree) map[string]bool {
-	t.Helper()
-	var tar strings.Builder
-	if err := tree.WriteTar(&tar); err != nil {
-		t.Fatal(err)
-	}
-	names := map[string]bool{}
-	for _, w := range identifier.FindAllString(tar.String(), -1) {
-		names[w] = true
-	}
-	return names
-}
-
 func argument(s schemas.Step, name string) string {
 	var args map[string]any
 	if json.Unmarshal(s.ToolCall.Arguments, &args) != nil {
@@ -196,24 +104,6 @@ func argument(s schemas.Step, name string) string {
 	}
 	text, _ := args[name].(string)
 	return text
-}
-
-// argumentText joins the values of a call's arguments.
-func argumentText(t *testing.T, s schemas.Step) string {
-	t.Helper()
-	var args map[string]any
-	if err := json.Unmarshal(s.ToolCall.Arguments, &args); err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, v := range args {
-		text, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, strings.ReplaceAll(string(text), `\s`, ""))
-	}
-	return strings.Join(out, " ")
 }
 
 func printSteps(t *testing.T, steps []schemas.Step) {

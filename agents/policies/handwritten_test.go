@@ -134,9 +134,15 @@ func TestHandwrittenTranscripts(t *testing.T) {
 			good := strings.HasPrefix(name, "good-")
 			checkEpisode(t, good, steps)
 			checkShown(t, want, steps)
-			leaks := name == "bad-leak-bankfeed"
-			if unseen := namedUnseen(t, source, tasks[i], steps); good && len(unseen) > 0 || leaks && len(unseen) == 0 {
-				t.Errorf("names used before they were seen: %q", unseen)
+			tree, err := source.Tree(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := auditedOf(t, tasks[i], tree, tooltest.Set(t, tooltest.Kit(t, nil)).Schemas(), steps)
+			if good {
+				checkGrounded(t, a)
+			} else if found, _ := a.alarms(); name == "bad-leak-bankfeed" && len(found) < 3 {
+				t.Errorf("the auditor finds only %q", found)
 			}
 			checkExtractedClaims(t, name, tasks[i], steps)
 			checkHeldOut(t, name, tasks[i], steps, decided)
@@ -208,41 +214,6 @@ func checkShown(t *testing.T, want expectation, steps []schemas.Step) {
 			}
 		}
 	}
-}
-
-// namedUnseen returns what a call before the first edit names although neither the task nor an earlier
-// observation shows it: names of the program and, in calls of pdb and view, numbers.
-func namedUnseen(t *testing.T, source env.Source, task schemas.Task, steps []schemas.Step) []string {
-	t.Helper()
-	tree, err := source.Tree(t.Context(), task.InstanceID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names, seen := sourceNames(t, tree), map[string]bool{}
-	learn := func(text string) {
-		for _, w := range token.FindAllString(text, -1) {
-			seen[w] = true
-		}
-	}
-	learn(task.Instructions)
-	for _, tool := range tooltest.Kit(t, nil) {
-		learn(tool.Schema().Description)
-	}
-	var unseen []string
-	for _, s := range steps {
-		if s.ToolCall.Name == "edit" {
-			break
-		}
-		numbers := s.ToolCall.Name == "pdb" || s.ToolCall.Name == "view"
-		for _, w := range token.FindAllString(argumentText(t, s), -1) {
-			number := w[0] <= '9'
-			if (number && numbers && len(w) > 1 || !number && names[w]) && !seen[w] {
-				unseen = append(unseen, w)
-			}
-		}
-		learn(s.Observation.Text)
-	}
-	return unseen
 }
 
 // checkFixed makes the debugger's calls again in the fixed program: it stops at the same places, and

@@ -11,7 +11,7 @@ import (
 const (
 	number  = `(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|both|several|multiple|a single|a couple of|a second)`
 	ordinal = `(?:first|second|third|fourth|fifth|sixth|last|next|final|other|remaining|\d(?:st|nd|rd|th))`
-	part    = `(?:part|hunk|place|edit|change|file|location|spot|piece|site|half|segment|chunk|statement|function|line|method|module)`
+	part    = `(?:part|hunk|place|edit|change|file|location|spot|piece|site|half|segment|chunk|statement|function|line|method|module|expression|character|operator|argument)`
 	mend    = `(?:chang|edit|touch|modif|patch|fix|repair|replac|rewrit|adjust|correct|amend)(?:e|es|ed|ing|y|ies|ied|s)?`
 	theFix  = `(?:fix|patch|repair|solution|correction|diff|change ?set|remedy)`
 )
@@ -23,6 +23,7 @@ var (
 		regexp.MustCompile(`(?i)\b(?:must|needs? to|has to|have to|should|will|to) (?:be )?` + mend + `\b[^.;\n]{0,30}\b` + number + ` (?:\w+ ){0,2}` + part + `s?\b`),
 		regexp.MustCompile(`(?i)\b` + number + ` (?:\w+ ){0,2}` + part + `s?\b[^.;\n]{0,20}\b(?:suffices?|is enough|are enough|(?:must|needs? to|has to|have to|should) (?:be )?` + mend + `)\b`),
 		regexp.MustCompile(`(?i)\b(?:one|two|three|four|single|\d+)[ -](?:line|liner|word|character|token|file|hunk|part|statement)r? ` + theFix + `\b|\bone-liner\b`),
+		regexp.MustCompile(`(?i)\bboth (?:the )?[^.;\n]{1,40} and [^.;\n]{1,40}\b(?:must|need|needs|have to|has to|should) (?:to )?(?:be )?` + mend + `\b`),
 	}
 	orderOfFix = []*regexp.Regexp{
 		regexp.MustCompile(`(?i)\b(?:the|its|whose|this is the|my) ` + ordinal + ` (?:hunk|chunk|part|piece|half|segment)\b`),
@@ -31,6 +32,7 @@ var (
 		regexp.MustCompile(`(?i)\b(?:comes?|goes|is|are) (?:first|second|third|last|next) in (?:the|this|my) ` + theFix + `\b`),
 		regexp.MustCompile(`(?i)\bfirst,? (?:I |we )?` + mend + `\b[^.;\n]{0,80}\b(?:then|after that|afterwards|next|second|finally)\b`),
 		regexp.MustCompile(`(?i)\b(?:I|we|to|must|should) ` + mend + ` (?:first|second|last|next)\b`),
+		regexp.MustCompile(`(?i)\b(?:part|hunk|piece|half|edit|change) (?:one|two|three|four|\d) of (?:the|this|my) (?:` + theFix + `|change|edit)\b`),
 		regexp.MustCompile(`(?i)\bhunk\b[^.;\n]{0,60}\b(?:before|after|first|precedes|follows|then)\b`),
 	}
 	fixedRun = []*regexp.Regexp{regexp.MustCompile(`(?i)\b(?:with the (?:fix|patch)(?: applied)?|(?:after|once) the fix|(?:in|on) the (?:fixed|patched|repaired|corrected) (?:program|version|run|code)|the (?:fixed|patched|repaired|corrected) (?:program|version|run|code))\b[^.;\n]{0,60}?\b(?:is|returns|gives|prints|shows|yields|has|was|holds|produces|becomes|reads)\b`)}
@@ -58,11 +60,11 @@ var hints = func() map[string]int {
 			changed changing changeset remedy hunk hunks edit edits edited editing suffice suffices enough touch touches touched touching modify modifies
 			modified modifying modification liner adjust adjusted rewrite rewritten replace replaced amend amended chunk chunks`,
 		aboutParts: `part parts hunk hunks place places edit edits change changes file files location locations spot spots piece pieces site sites half
-			segment chunk statement statements function functions line lines method methods module modules liner word character token`,
-		aboutOrder: `first second third fourth fifth last next final other remaining hunk hunks start starts begins begin ends end continues finishes
+			segment chunk statement statements function functions line lines method methods module modules expression expressions operator argument both liner word character token`,
+		aboutOrder: `first second third fourth fifth last next final other remaining hunk hunks part half piece start starts begins begin ends end continues finishes
 			chunk 1st 2nd 3rd`,
 		aboutRun:       `fix patch fixed patched repaired corrected`,
-		aboutIteration: `iteration pass round hit time loop visit repetition turn`,
+		aboutIteration: `third fourth fifth sixth seventh eighth ninth tenth`,
 	} {
 		for _, w := range strings.Fields(list) {
 			m[w] |= hint
@@ -74,6 +76,7 @@ var hints = func() map[string]int {
 // hintsIn returns the hints in a text.
 func hintsIn(text string) (found int) {
 	var word [16]byte
+	isCounted := false // the next word may be a number of an iteration
 	for i := 0; i < len(text); i++ {
 		n := 0
 		for ; i < len(text) && classes[text[i]]&(letter|digit) != 0; i++ {
@@ -84,6 +87,18 @@ func hintsIn(text string) (found int) {
 		}
 		if n > 2 {
 			found |= hints[string(word[:n])]
+			if word[0] <= '9' && word[n-1] > '9' { // 12th
+				found |= aboutIteration
+			}
+		}
+		if n > 0 && word[0] <= '9' && isCounted {
+			found |= aboutIteration
+		}
+		switch string(word[:n]) {
+		case "iteration", "hit", "pass", "round", "number":
+			isCounted = true
+		default:
+			isCounted = false
 		}
 	}
 	return found

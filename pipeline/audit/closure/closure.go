@@ -24,12 +24,18 @@ type Closure struct {
 	known
 	names    map[string]bool
 	named    map[Entity]bool // entities that an earlier step named
-	pending  []schemas.StepRow
+	pending  []pendingRow
 	turn     int32
 	frame    string // last element of the path of the debugger's frame
 	stops    int
 	failing  string // name of the first failing test
 	isEdited bool
+}
+
+// pendingRow is a row of the current turn, whose observation the other calls of the turn could not know.
+type pendingRow struct {
+	row  *schemas.StepRow
+	path string // that the call names
 }
 
 // NewClosure returns the closure before the first row. names holds the identifiers of the repository;
@@ -41,7 +47,7 @@ func NewClosure(tools []schemas.ToolSchema, names map[string]bool) *Closure {
 		c.known = k.(*known).clone()
 		return c
 	}
-	c.known = known{lines: map[string]lineSet{}, targets: newTargets()}
+	c.known = known{lines: map[string]*lineSet{}, targets: newTargets()}
 	for _, t := range tools {
 		c.learn(t.Name+"\n"+t.Description+"\n"+string(t.Parameters), "", false)
 	}
@@ -86,7 +92,7 @@ func (c *Closure) step(row *schemas.StepRow) (found []Entity, bits float64, isTa
 	if row.Source != "agent" {
 		c.flush()
 		c.learn(row.Message, "", true)
-		c.observe(row)
+		c.observe(pendingRow{row: row})
 		return nil, 0, false
 	}
 	if turn := schemas.Value(row.TurnIndex); row.TurnIndex == nil || turn != c.turn {
@@ -103,7 +109,8 @@ func (c *Closure) step(row *schemas.StepRow) (found []Entity, bits float64, isTa
 		c.named[e] = true
 		return isAgain
 	})
-	c.pending = append(c.pending, *row) // the other calls of the turn were made before the observation
+	name, _ := args["path"].(string)
+	c.pending = append(c.pending, pendingRow{row, name})
 	return found, bits, isTargeted
 }
 
@@ -111,14 +118,15 @@ func (c *Closure) step(row *schemas.StepRow) (found []Entity, bits float64, isTa
 var failed = regexp.MustCompile(`(?m)^FAILED \S*?::(\S+)|^FAIL: (\w+)`)
 
 func (c *Closure) flush() {
-	for i := range c.pending {
-		c.observe(&c.pending[i])
+	for _, p := range c.pending {
+		c.observe(p)
 	}
 	c.pending = c.pending[:0]
 }
 
 // observe learns what a row shows.
-func (c *Closure) observe(row *schemas.StepRow) {
+func (c *Closure) observe(p pendingRow) {
+	row := p.row
 	if row.FrameFile != nil {
 		c.frame = baseName(*row.FrameFile)
 		if schemas.Value(row.PDBCommand) != "" {
@@ -130,9 +138,7 @@ func (c *Closure) observe(row *schemas.StepRow) {
 		if len(row.Targets) > 0 {
 			file, _, _ = strings.Cut(row.Targets[0], ":")
 		} else if row.ToolName != nil && *row.ToolName != "pdb" {
-			var args struct{ Path string }
-			_ = json.Unmarshal([]byte(schemas.Value(row.ArgumentsJSON)), &args) // other types have no path
-			file = args.Path
+			file = p.path
 		}
 		c.learn(*row.Observation, file, true)
 		if c.failing == "" && strings.Contains(*row.Observation, "FAIL") {
@@ -266,9 +272,12 @@ func (k *checker) shell(text string) {
 	k.text(text, words)
 }
 
+// oneOf matches a class of one character, which a pattern may contain to hide a word.
+var oneOf = regexp.MustCompile(`\[(\w)\]`)
+
 // pattern checks a regular expression or a text to search for.
 func (k *checker) pattern(text string) {
-	plain := []byte(text)
+	plain := []byte(oneOf.ReplaceAllString(text, "$1"))
 	for i := 0; i+1 < len(plain); i++ {
 		if plain[i] == '\\' {
 			plain[i] = ' '

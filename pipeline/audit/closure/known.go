@@ -14,17 +14,20 @@ import (
 
 // known is what an episode has shown up to a step.
 type known struct {
-	tokens  set                // words, numbers and paths, see the seeds below
-	lines   map[string]lineSet // numbers of displayed lines, by the last element of the file's path
-	texts   []string           // all texts, for rare searches
+	tokens  set                 // words, numbers and paths, see the seeds below
+	lines   map[string]*lineSet // numbers of displayed lines, by the last element of the file's path
+	texts   []string            // all texts, for rare searches
 	targets targets
+
+	lastFile string // of last, which saves a look-up for most lines
+	last     *lineSet
 }
 
 // clone copies what descriptions of tools show. They contain no places.
 func (k *known) clone() known {
 	return known{
 		tokens: set{slices.Clone(k.tokens.slots), slices.Clone(k.tokens.last), k.tokens.n, k.tokens.now},
-		lines:  map[string]lineSet{}, texts: slices.Clone(k.texts), targets: newTargets(),
+		lines:  map[string]*lineSet{}, texts: slices.Clone(k.texts), targets: newTargets(),
 	}
 }
 
@@ -37,12 +40,16 @@ func (k *known) addLine(file string, n int) {
 	if n <= 0 || n >= maxLine {
 		return
 	}
-	l := k.lines[file]
-	for n>>6 >= len(l) {
-		l = append(l, 0)
+	if file != k.lastFile || k.last == nil {
+		if k.lines[file] == nil {
+			k.lines[file] = &lineSet{}
+		}
+		k.lastFile, k.last = file, k.lines[file]
 	}
-	l[n>>6] |= 1 << (n & 63)
-	k.lines[file] = l
+	for n>>6 >= len(*k.last) {
+		*k.last = append(*k.last, 0)
+	}
+	(*k.last)[n>>6] |= 1 << (n & 63)
 }
 
 // learn reads a text. file is the file that the text is about, if that is known. isShown is false for
@@ -90,48 +97,42 @@ func (k *known) scan(line, file string, isShown bool) (last string) {
 	}
 	afterLine := false // the word before is "line" or "lines", so a number is that of a line
 	for i := 0; i < len(line); {
-		if classes[line[i]] == 0 {
+		start := i
+		switch classes[line[i]] {
+		case 0:
 			i++
 			continue
-		}
-		start, marks := i, false
-		for i < len(line) && classes[line[i]] != 0 {
-			marks = marks || classes[line[i]] == mark
-			i++
-		}
-		run := line[start:i]
-		if marks {
-			if p := cleanPath(run); isPath(p) {
-				k.addPath(p)
-				last, file = p, path.Base(p)
-				k.targets.file(file)
-				if n, end := lineAfter(line[i:]); n > 0 {
-					k.addLine(file, n)
-					k.trace(line)
-					k.tokensOf(run, isShown)
-					i += end
-					continue
-				}
-			}
-		}
-		if marks && start > 0 && (line[start-1] == '<' || line[start-1] == '\'') { // <package.module.Class object at 0x1>
-			k.imports(run)
-		}
-		if afterLine && classes[run[0]] == digit && file != "" && file != "." {
-			for part := range strings.SplitSeq(run, "-") {
-				if n, err := strconv.Atoi(part); err == nil {
-					k.addLine(file, n)
-				}
+		case digit:
+			if afterLine && file != "" && file != "." {
+				i += k.lineNumbers(line[i:], file)
+			} else {
+				i += k.number(line[i:], isShown)
 			}
 			afterLine = false
 			continue
 		}
-		afterLine = run == "line" || run == "lines"
-		if classes[run[0]] == digit {
-			i = start + k.number(line[start:], isShown)
+		hasSlash, dot := false, 0
+		i, hasSlash, dot = k.run(line, i, isShown)
+		run := line[start:i]
+		if !hasSlash && dot == 0 {
+			afterLine = run == "line" || run == "lines"
 			continue
 		}
-		k.tokensOf(run, isShown)
+		afterLine = false
+		if p := cleanPath(run); isPath(p) {
+			k.addPath(p)
+			last, file = p, path.Base(p)
+			k.targets.file(file)
+			if n, end := lineAfter(line[i:]); n > 0 {
+				k.addLine(file, n)
+				k.trace(line)
+				i += end
+				continue
+			}
+		}
+		if start > 0 && (line[start-1] == '<' || line[start-1] == '\'') { // <package.module.Class object at 0x1>
+			k.imports(run)
+		}
 	}
 	return last
 }
@@ -157,23 +158,44 @@ func (k *known) imports(line string) {
 	}
 }
 
-// tokensOf adds the words and numbers of a run of letters, digits and marks.
-func (k *known) tokensOf(run string, isShown bool) {
-	for i := 0; i < len(run); {
-		switch classes[run[i]] {
+// run adds the words and numbers of the run of letters, digits and marks at start. It returns the end, whether there is
+// a slash, and the index of the last dot, or 0.
+func (k *known) run(line string, start int, isShown bool) (i int, hasSlash bool, dot int) {
+	for i = start; i < len(line); {
+		switch classes[line[i]] {
+		case 0:
+			return i, hasSlash, dot
 		case letter:
 			h := uint64(wordSeed)
-			for i < len(run) && classes[run[i]]&(letter|digit) != 0 {
-				h = (h ^ uint64(run[i])) * prime
+			for i < len(line) && classes[line[i]]&(letter|digit) != 0 {
+				h = (h ^ uint64(line[i])) * prime
 				i++
 			}
 			k.tokens.add(h)
 		case digit:
-			i += k.number(run[i:], isShown)
+			i += k.number(line[i:], isShown)
 		default:
+			hasSlash = hasSlash || line[i] == '/'
+			if line[i] == '.' {
+				dot = i
+			}
 			i++
 		}
 	}
+	return i, hasSlash, dot
+}
+
+// lineNumbers adds the numbers of lines at the start of a text: 3 or 3-9.
+func (k *known) lineNumbers(text, file string) (end int) {
+	for end < len(text) && (classes[text[end]] == digit || text[end] == '-') {
+		end++
+	}
+	for part := range strings.SplitSeq(text[:end], "-") {
+		if n, err := strconv.Atoi(part); err == nil {
+			k.addLine(file, n)
+		}
+	}
+	return end
 }
 
 // number adds the number at the start of a text, and returns its length. It adds "2,450.00" as a whole
@@ -200,6 +222,9 @@ func (k *known) addNumber(value string, isShown bool) {
 // lineAfter reads the line number after a path: ":12", "(12)" or "\", line 12". It returns the length of
 // what it read.
 func lineAfter(text string) (n, length int) {
+	if text == "" || text[0] != ':' && text[0] != '(' && text[0] != '"' && text[0] != ',' {
+		return 0, 0
+	}
 	for _, before := range []string{":", "(", `", line `, ", line "} {
 		if rest, ok := strings.CutPrefix(text, before); ok {
 			end := 0
@@ -243,7 +268,7 @@ func (k *known) hasPath(p string) bool {
 	for i, part := range parts {
 		switch {
 		case part == "" || part == "." || part == ".." || part == "*":
-		case k.tokens.has(hash(pathSeed, part)):
+		case publicFiles[part], k.tokens.has(hash(pathSeed, part)):
 		case i < len(parts)-1 && k.hasWord(part): // a directory
 		case !strings.Contains(part, ".") && k.hasWord(part):
 		default:
@@ -256,9 +281,9 @@ func (k *known) hasPath(p string) bool {
 // hasLine reports whether a line of a file was displayed, or one within the given distance of it. file may be
 // "": any file.
 func (k *known) hasLine(file string, n, distance int) bool {
-	near := func(l lineSet) bool {
+	near := func(l *lineSet) bool {
 		for d := -distance; d <= distance; d++ {
-			if l.has(n + d) {
+			if l != nil && l.has(n+d) {
 				return true
 			}
 		}

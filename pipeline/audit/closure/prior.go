@@ -43,7 +43,8 @@ const (
 		__init__ __repr__ __str__ __eq__ __hash__ __len__ __iter__ __next__ __dict__ __class__ __name__ __doc__ __file__ __main__
 		__import__ __builtins__ __all__ __annotations__ __bases__ __call__ __contains__ __enter__ __exit__ __getattr__
 		__getitem__ __setitem__ __module__ __mro__ __new__ __slots__ __version__ __code__ __defaults__ __closure__ __wrapped__
-		__post_init__ __qualname__ __traceback__ __cause__ __context__ f_back f_locals f_globals f_lineno f_code co_name `
+		__post_init__ __qualname__ __traceback__ __cause__ __context__ f_back f_locals f_globals f_lineno f_code f_lasti f_trace tb_frame
+		tb_lineno tb_next co_code co_filename co_firstlineno co_name co_names co_varnames `
 	methods = ` add append capitalize casefold center clear copy count decode difference discard encode endswith extend find
 		format_map fromkeys get index insert intersection isalnum isalpha isdecimal isdigit isidentifier islower isnumeric
 		isspace istitle isupper items join keys ljust lower lstrip partition pop popitem read readline readlines remove
@@ -64,11 +65,17 @@ const (
 	shellWords = ` awk basename bash cat cd chmod cp cut date diff dirname echo egrep env exit export find grep git head kill less
 		ls make mkdir mv nl patch pip pip3 ps pwd python python2 python3 rg rm rmdir sed seq sh sleep sort stash tail tee time
 		timeout touch tr tree true uniq wc which xargs xxd null dev tmp home usr root etc opt log status show checkout restore
-		apply blame add commit name maxdepth iname type exec print verbose quiet short tb long no_header cov PYTHONPATH HEAD EOF END PY
+		apply blame add commit name maxdepth iname type exec print verbose quiet short tb long no_header cov PYTHONPATH PYTHONHASHSEED PYTEST_ADDOPTS HEAD EOF
 		include exclude color recursive `
-	technical = ` utf8 sha256 sha1 md5 base64 json JSON API APIs CLI HTTP HTTPS URL URLs HTML XML CSV YAML SQL ASCII UTF UTC ISO
+	technical = ` str_replace undo_edit str_replace_editor file_editor execute_bash utf8 sha256 sha1 md5 base64 json JSON API APIs CLI HTTP HTTPS URL URLs HTML XML CSV YAML SQL ASCII UTF UTC ISO
 		GitHub PyPI NumPy CPython PEP8 i18n x86 py3 dunder README TODO FIXME OK ID IDs `
 )
+
+// publicFiles are names of files that have a meaning in every project.
+var publicFiles = map[string]bool{
+	"__init__.py": true, "__main__.py": true, "conftest.py": true, "setup.py": true, "setup.cfg": true, "pyproject.toml": true, "pytest.ini": true,
+	"tox.ini": true, "requirements.txt": true, "README.md": true, "sitecustomize.py": true, "_test.py": true,
+}
 
 // isCommon reports whether a word is so common that it is one token of a model's vocabulary. For words
 // in a sentence, this is what tells English from names.

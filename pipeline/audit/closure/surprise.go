@@ -23,8 +23,8 @@ func (c *Closure) surprise(row *schemas.StepRow, args map[string]any) (bits floa
 		return -math.Log2(uniformShare / (n + 1)), true
 	}
 	sum, score := 0.0, 0.0
-	for _, p := range c.targets.places {
-		e := math.Exp(c.score(p))
+	for i, p := range c.targets.places {
+		e := math.Exp(c.score(p, c.targets.hashes[i]))
 		sum += e
 		if p == chosen {
 			score = e
@@ -34,7 +34,7 @@ func (c *Closure) surprise(row *schemas.StepRow, args map[string]any) (bits floa
 }
 
 // score rates a target by what has been shown.
-func (c *Closure) score(p target) (score float64) {
+func (c *Closure) score(p target, hashes [4]uint64) (score float64) {
 	recency := func(h uint64) float64 {
 		last := c.tokens.lastText(h)
 		if last == 0 {
@@ -42,16 +42,15 @@ func (c *Closure) score(p target) (score float64) {
 		}
 		return math.Exp2(float64(last - c.tokens.now))
 	}
-	stem := strings.TrimSuffix(p.file, ".py")
-	score = recency(hash(pathSeed, p.file))
-	if c.tokens.has(hash(traceSeed, stem)) {
+	score = recency(hashes[0])
+	if c.tokens.has(hashes[1]) {
 		score++
 	}
 	if p.name == "" {
-		return score + c.overlap(stem)
+		return score + c.overlap(strings.TrimSuffix(p.file, ".py"))
 	}
-	score += 2 * recency(hash(wordSeed, p.name))
-	if c.tokens.has(hash(traceSeed, p.name)) {
+	score += 2 * recency(hashes[2])
+	if c.tokens.has(hashes[3]) {
 		score += 2
 	}
 	return score + c.overlap(p.name)

@@ -6,6 +6,7 @@ import "strings"
 // displayed, and the files that were named.
 type targets struct {
 	places []target
+	hashes [][4]uint64 // of each place: file as a path, file in a trace, name as a word, name in a trace
 	known  map[target]bool
 }
 
@@ -22,6 +23,8 @@ func (t *targets) add(p target) {
 	if !t.known[p] {
 		t.known[p] = true
 		t.places = append(t.places, p)
+		stem := strings.TrimSuffix(p.file, ".py")
+		t.hashes = append(t.hashes, [4]uint64{hash(pathSeed, p.file), hash(traceSeed, stem), hash(wordSeed, p.name), hash(traceSeed, p.name)})
 	}
 }
 

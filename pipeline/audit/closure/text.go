@@ -17,17 +17,28 @@ func (c *checker) prose(text string) {
 		if !found {
 			return
 		}
-		fence := "`"
+		fence, language := "`", ""
 		if strings.HasPrefix(rest, "``") {
 			fence, rest = "```", rest[2:]
-			if _, after, ok := strings.Cut(rest, "\n"); ok { // the language
-				rest = after
+			if first, after, ok := strings.Cut(rest, "\n"); ok {
+				language, rest = first, after
 			}
 		}
 		var inside string
 		inside, text, _ = strings.Cut(rest, fence)
+		first, _, hasMore := strings.Cut(inside, " ")
+		if language == "bash" || language == "sh" || hasMore && commands[first] {
+			c.shell(inside)
+			continue
+		}
 		c.quoted(inside)
 	}
+}
+
+// commands are those that begin a shell command in backquotes.
+var commands = map[string]bool{
+	"bash": true, "cat": true, "cd": true, "find": true, "git": true, "grep": true, "head": true, "ls": true, "pip": true, "pytest": true, "python": true,
+	"python3": true, "rg": true, "sed": true, "tail": true,
 }
 
 // quoted checks text in backquotes. Several words without code are a phrase.
@@ -126,21 +137,17 @@ func (c *checker) text(text string, m mode) {
 		}
 		run := text[start:i]
 		if m == prose && classes[run[0]] == letter {
-			if n, length := numberWord(text[start:]); length > 0 {
-				if i = max(i, start+length); afterLine {
-					c.line(file, n, 0)
-				} else if n > 10 { // "ten" is often a manner of speaking
-					c.value(strconv.Itoa(n), text[start:start+length])
-				}
+			if length := c.numberWords(text[start:], afterLine, file); length > 0 {
+				i = max(i, start+length)
 				continue
 			}
 		}
-		before := byte(' ')
-		if start > 0 {
-			before = text[start-1]
-		}
 		if m == words && run[0] == '-' { // an option, perhaps with a number
 			afterOption = true
+			continue
+		}
+		if end := foreignEnd(text, start, i); end > 0 {
+			i = end
 			continue
 		}
 		if p := cleanPath(run); strings.IndexAny(p, "./") > 0 && isPath(p) && !(m == prose && isPhrase(p)) {
@@ -162,10 +169,13 @@ func (c *checker) text(text string, m mode) {
 			start += len(run) - len(first)
 			_, n := numberAt(text[start:])
 			if isEnd := start+n == len(text) || text[start+n] <= ' '; m == words && (afterOption && isEnd || isScript(text[start+n:])) {
+				i, afterOption = start+n, false
 				if !isEnd {
 					c.script(text[start:])
+					for i < len(text) && (text[i] == ',' || classes[text[i]]&(letter|digit) != 0) {
+						i++
+					}
 				}
-				i, afterOption = start+n, false
 				continue
 			}
 			end := c.numberRun(text, start, m, afterLine, file)
@@ -179,8 +189,57 @@ func (c *checker) text(text string, m mode) {
 		default:
 			afterLine = isLineWord(run)
 		}
-		c.wordRun(first, text[i:], before, m)
+		if m != prose && (strings.HasSuffix(text[:start], "import ") || strings.HasSuffix(text[:start], "from ")) && strings.IndexByte(first, '.') > 0 {
+			c.module(first)
+			continue
+		}
+		c.wordRun(first, text[i:], m == prose && isInside(text[:start]), m)
 	}
+}
+
+// numberWords checks a number in words, and returns its length, or 0 if there is none.
+func (c *checker) numberWords(text string, afterLine bool, file string) int {
+	n, length := numberWord(text)
+	switch {
+	case length == 0:
+	case afterLine:
+		if named := c.fileAfter(text[length:]); named != "" {
+			file = named
+		}
+		c.line(file, n, 0)
+	case n > 10: // "ten" is often a manner of speaking
+		c.value(strconv.Itoa(n), text[:length])
+	}
+	return length
+}
+
+// module checks the name of an imported module.
+func (c *checker) module(name string) {
+	root, _, _ := strings.Cut(name, ".")
+	if p := strings.ReplaceAll(name, ".", "/"); !standard[root] && !c.hasPath(p+".py") && !c.tokens.has(hash(pathSeed, p)) {
+		c.report(File, p+".py")
+	}
+}
+
+// foreignEnd returns the end of a variable of the shell or of a URL, which no closure can know, or 0 if the run from
+// start to end is neither.
+func foreignEnd(text string, start, end int) int {
+	switch {
+	case start > 0 && text[start-1] == '$':
+		return end
+	case start > 0 && text[start-1] == ':' && strings.HasPrefix(text[start:], "//"):
+		for end < len(text) && strings.IndexByte(" \n\"'`<>)", text[end]) < 0 {
+			end++
+		}
+		return end
+	}
+	return 0
+}
+
+// isInside reports whether a word after a text is inside of a sentence, where English words have no capitals.
+func isInside(before string) bool {
+	before = strings.TrimRight(before, " ")
+	return before != "" && (before[len(before)-1] == ',' || classes[before[len(before)-1]] == letter)
 }
 
 // isScript reports whether the number before a text is a line in a script of sed: 3,9p or 3p.
@@ -222,6 +281,25 @@ func followsLine(rest string) bool {
 	return false
 }
 
+// fileAfter returns the last element of the path after a line number: "of the store", "in shop/cart.py".
+func (c *checker) fileAfter(rest string) string {
+	for _, before := range []string{" of ", " in "} {
+		name, ok := strings.CutPrefix(rest, before)
+		if !ok {
+			continue
+		}
+		name, _, _ = strings.Cut(strings.TrimLeft(strings.TrimPrefix(name, "the "), "`"), " ")
+		name = cleanPath(strings.Trim(name, "`,.;:)"))
+		switch {
+		case isPath(name):
+			return baseName(name)
+		case c.tokens.has(hash(pathSeed, name+".py")):
+			return name + ".py"
+		}
+	}
+	return ""
+}
+
 func isLineWord(w string) bool {
 	switch w {
 	case "line", "lines", "Line", "Lines", "lineno", "L":
@@ -250,6 +328,9 @@ func (c *checker) numberRun(text string, start int, m mode, afterLine bool, file
 			if line > maxLine {
 				break
 			}
+		}
+		if named := c.fileAfter(text[start+n:]); named != "" {
+			file = named
 		}
 		c.line(file, line, 0)
 		return n

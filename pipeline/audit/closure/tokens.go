@@ -189,18 +189,29 @@ func atoi(digits string) (n int) {
 
 // cleanPath removes the marks around a path in a text.
 func cleanPath(text string) string {
-	return strings.TrimPrefix(strings.TrimRight(strings.TrimLeft(text, "-/"), "./-"), "./")
+	for text != "" && (text[0] == '-' || text[0] == '/' || len(text) > 1 && text[0] == '.' && text[1] == '/') {
+		text = text[1:]
+	}
+	for text != "" && classes[text[len(text)-1]] == mark {
+		text = text[:len(text)-1]
+	}
+	return text
 }
 
 // isPath reports whether a run of letters and marks is a path: it has a directory or a known ending.
 func isPath(text string) bool {
 	dot := strings.LastIndexByte(text, '.')
-	return strings.IndexByte(text, '/') > 0 || dot > 0 && fileEndings[text[dot+1:]]
-}
-
-var fileEndings = map[string]bool{
-	"py": true, "pyi": true, "pyx": true, "txt": true, "md": true, "rst": true, "toml": true, "cfg": true, "ini": true, "json": true, "yaml": true,
-	"yml": true, "csv": true, "sh": true, "html": true, "xml": true, "sql": true, "lock": true, "log": true, "c": true, "h": true, "js": true,
+	if strings.IndexByte(text, '/') > 0 {
+		return true
+	}
+	if dot <= 0 {
+		return false
+	}
+	switch text[dot+1:] { // faster than a map
+	case "py", "pyi", "pyx", "txt", "md", "rst", "toml", "cfg", "ini", "json", "yaml", "yml", "csv", "sh", "html", "xml", "sql", "lock", "log", "c", "h", "js":
+		return true
+	}
+	return false
 }
 
 func baseName(p string) string { return p[strings.LastIndexByte(p, '/')+1:] }

@@ -42,14 +42,14 @@ func (c *checker) path(p string, m mode) {
 	if p == "" || c.hasPath(p) || c.bound[p] || isOutside(p) {
 		return
 	}
-	if m == code && strings.IndexByte(p, '/') < 0 { // an attribute such as x.c
-		c.wordRun(p, "", ' ', m)
+	if m == code && strings.IndexByte(p, '/') < 0 && !strings.HasSuffix(p, ".py") { // an attribute such as x.json
+		c.wordRun(p, "", false, m)
 		return
 	}
 	if strings.IndexByte(p, '/') > 0 && strings.IndexByte(baseName(p), '.') < 0 && (m == code || m == prose) { // a division, or alternatives
 		for part := range strings.SplitSeq(p, "/") {
 			if part != "" && classes[part[0]]&letter != 0 {
-				c.wordRun(part, "", ' ', m)
+				c.wordRun(part, "", false, m)
 			}
 		}
 		return
@@ -98,8 +98,9 @@ func isTestName(name string) bool {
 	return strings.HasPrefix(name, "test_") || strings.HasPrefix(name, "Test") && len(name) > 4 || strings.HasSuffix(strings.TrimSuffix(name, ".py"), "_test")
 }
 
-// wordRun checks the words of a run. rest is the text after it, and before the byte before it.
-func (c *checker) wordRun(run, rest string, before byte, m mode) {
+// wordRun checks the words of a run. rest is the text after it. isInside means that a capital letter does not begin a
+// sentence.
+func (c *checker) wordRun(run, rest string, isInside bool, m mode) {
 	isDotted := false
 	for i := 0; i < len(run)-1; i++ {
 		if run[i] == '.' && classes[run[i+1]] == letter {
@@ -131,14 +132,18 @@ func (c *checker) wordRun(run, rest string, before byte, m mode) {
 			continue
 		}
 		isCalled := i == len(run) && strings.HasPrefix(rest, "(")
-		c.word(word, m, isDotted && !isSentenceEnd(run, i, word), isCalled)
+		if isInside && 'A' <= word[0] && word[0] <= 'Z' && c.names[word] && !c.hasWord(word) && !prior[word] && len(word) > 1 {
+			c.report(Identifier, word)
+			continue
+		}
+		c.word(word, m, isDotted && !isSentenceEnd(run), isCalled)
 	}
 }
 
 // isSentenceEnd reports whether a dotted run is the end of one sentence and the start of the next.
-func isSentenceEnd(run string, _ int, _ string) bool {
+func isSentenceEnd(run string) bool {
 	left, right, _ := strings.Cut(run, ".")
-	return isCommon(left) && isCommon(right) && len(right) > 0 && 'A' <= right[0] && right[0] <= 'Z' || run == "e.g" || run == "i.e" || run == "a.k.a"
+	return !prior[left] && isCommon(left) && isCommon(right) && len(right) > 0 && 'A' <= right[0] && right[0] <= 'Z' || run == "e.g" || run == "i.e" || run == "a.k.a"
 }
 
 // word checks one word.
@@ -158,19 +163,20 @@ func (c *checker) word(w string, m mode, isDotted, isCalled bool) {
 		if isCalled && !c.names[w] && isCommon(w) { // "name(s)", "a method (which"
 			return
 		}
-	case words, pattern:
+	case words:
 		if !looksLikeCode && !c.names[w] && (c.names != nil || isCommon(w)) {
 			return
 		}
-		if m == pattern && len(w) >= 2 && c.containsText(w) {
+	case pattern:
+		if len(w) < 3 || c.containsText(w) {
 			return
 		}
 	}
-	if lower := strings.ToLower(w); lower != w && (c.hasWord(lower) && !hasCodeShape(w) || prior[lower]) {
-		return
-	}
-	if m == prose && strings.HasSuffix(w, "s") && c.hasWord(w[:len(w)-1]) {
-		return
+	if m == prose && !isDotted && !isCalled { // the start of a sentence, or a plural
+		lower := strings.ToLower(w)
+		if lower != w && !hasCodeShape(w) && (c.hasWord(lower) || prior[lower]) || strings.HasSuffix(w, "s") && c.hasWord(w[:len(w)-1]) {
+			return
+		}
 	}
 	kind := Identifier
 	if isTestName(w) {

@@ -1,0 +1,157 @@
+package closure
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+const view = "shop/cart.py, lines 1-4 of 90\n    1  def total(items):\n    2      price = 0.074999\n    3      return sum(items)\n    4  \n"
+
+// step returns a row of the agent.
+func step(turn int32, message, tool string, args map[string]any, observation string) schemas.StepRow {
+	row := schemas.StepRow{Source: "agent", TurnIndex: &turn, Message: message}
+	if tool != "" {
+		raw, _ := json.Marshal(args) // cannot fail
+		row.ToolName, row.ToolCategory, row.ArgumentsJSON, row.Observation = &tool, &tool, new(string(raw)), &observation
+	}
+	return row
+}
+
+// opening returns the task and a step that shows the start of a file.
+func opening() []schemas.StepRow {
+	return []schemas.StepRow{
+		{Source: "user", Message: "The total of 7.5 percent is wrong in shop/cart.py."},
+		step(0, "", "view", map[string]any{"path": "shop/cart.py"}, view),
+	}
+}
+
+// unseen returns the texts of what the last row names.
+func unseen(rows ...schemas.StepRow) (out []string) {
+	c := NewClosure(nil, map[string]bool{"Basket": true, "levels": true, "total": true})
+	for i := range rows {
+		out = nil
+		for _, e := range c.Step(&rows[i]) {
+			out = append(out, e.Kind+" "+e.Text)
+		}
+	}
+	return out
+}
+
+func TestWhatIsUnseen(t *testing.T) {
+	pdb := func(command string) schemas.StepRow {
+		return step(1, "", "pdb", map[string]any{"command": command}, "")
+	}
+	bash := func(command string) schemas.StepRow {
+		return step(1, "", "bash", map[string]any{"command": command}, "")
+	}
+	say := func(message string) schemas.StepRow { return step(1, message, "", nil, "") }
+	for name, c := range map[string]struct {
+		row  schemas.StepRow
+		want []string
+	}{
+		"shown name":                    {pdb("p total(items)"), nil},
+		"name":                          {pdb("p total(levels)"), []string{"identifier levels"}},
+		"builtins and methods":          {pdb("p len(items), sorted(items.values()), None"), nil},
+		"bound name":                    {pdb("!x1 = 5 ;; p x1"), nil},
+		"English in a sentence":         {say("The levels look wrong, and/or the items."), nil},
+		"name in backquotes":            {say("I read `levels` next."), []string{"identifier levels"}},
+		"capital in a sentence":         {say("I think that Basket keeps them."), []string{"identifier Basket"}},
+		"displayed line":                {pdb("b shop/cart.py:3"), nil},
+		"line":                          {pdb("b shop/cart.py:40"), []string{"line cart.py:40"}},
+		"next lines":                    {step(1, "", "view", map[string]any{"path": "shop/cart.py", "start": 6}, ""), nil},
+		"range of sed":                  {bash("sed -n '3,40p' shop/cart.py"), nil},
+		"line of sed":                   {bash("sed -n '40p' shop/cart.py"), []string{"line cart.py:40"}},
+		"line of a named file":          {say("Line 40 of the cart is wrong."), []string{"line cart.py:40"}},
+		"number of output lines":        {bash("python3 -m pytest -q 2>&1 | tail -n 45"), nil},
+		"file":                          {bash("cat shop/basket.py"), []string{"file shop/basket.py"}},
+		"module":                        {bash("python3 -c 'import shop.basket'"), []string{"file shop/basket.py"}},
+		"conventional file":             {bash("cat pyproject.toml"), nil},
+		"test":                          {bash("python3 -m pytest -k test_empty_cart"), []string{"test test_empty_cart"}},
+		"value":                         {say("It should be 1.5."), []string{"value 1.5"}},
+		"hex":                           {say("It should be 0x28."), []string{"value 0x28"}},
+		"value in words":                {say("It should be forty-two."), []string{"value forty-two"}},
+		"percentage":                    {say("The rate is 0.075."), nil},
+		"cut number":                    {say("It is 0.0749 here."), nil},
+		"calculation":                   {say("Four times 7.5 is 30."), nil},
+		"condition":                     {pdb("b shop/cart.py:3, len(items) > 6"), []string{"iteration 6"}},
+		"ignore count":                  {pdb("ignore 1 12"), []string{"iteration 12"}},
+		"later iteration":               {say("The sixth iteration goes wrong."), []string{"iteration sixth iteration"}},
+		"parts of the fix":              {say("The fix has 3 parts."), []string{"parts fix has 3 parts"}},
+		"order of the fix":              {say("This is the first hunk of the fix."), []string{"order This is the first hunk"}},
+		"fixed program":                 {say("With the fix, it returns None."), []string{"value With the fix, it returns"}},
+		"joined strings":                {pdb("p getattr(items, 'lev' + 'els')"), []string{"identifier levels"}},
+		"hidden in a pattern":           {step(1, "", "grep", map[string]any{"pattern": `l[e]vels\b`}, ""), []string{"identifier levels"}},
+		"part of a shown word":          {step(1, "", "grep", map[string]any{"pattern": "def tot"}, ""), nil},
+		"variable of the shell and URL": {bash("curl -s http://localhost:8000/x > $HOME/out_file.txt"), nil},
+	} {
+		if diff := cmp.Diff(c.want, unseen(append(opening(), c.row)...)); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// The calls of a turn are made before any of their observations.
+func TestCallsOfATurnSeeEarlierTurnsOnly(t *testing.T) {
+	first := opening()[1]
+	second := step(0, "", "pdb", map[string]any{"command": "b shop/cart.py:3"}, "")
+	if got := unseen(opening()[0], first, second); !slices.Contains(got, "line cart.py:3") {
+		t.Errorf("the second call of a turn knows the answer to the first: %v", got)
+	}
+}
+
+func TestEntitiesCountOnceAndOnlyBeforeTheyAreShown(t *testing.T) {
+	again := []schemas.StepRow{opening()[0], step(1, "`Basket` is new.", "", nil, ""), step(2, "`Basket` again.", "", nil, "")}
+	if got := unseen(again...); got != nil {
+		t.Errorf("%v", got)
+	}
+	edit := append(opening(), step(1, "", "edit", map[string]any{"path": "shop/cart.py", "start": 3}, ""), step(2, "The fix has 3 parts.", "", nil, ""))
+	if got := unseen(edit...); got != nil {
+		t.Errorf("after the edit: %v", got)
+	}
+}
+
+func TestColumns(t *testing.T) {
+	rows := append(opening(), step(1, "I read `Basket`.", "view", map[string]any{"path": "shop/cart.py", "start": 1}, ""), step(2, "Done.", "", nil, ""))
+	var e schemas.EpisodeRow
+	if err := FillGrounding(&e, rows, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if *e.NUnseen != 1 || math.Abs(*e.GroundedShare-2./3) > 1e-9 || *rows[2].UnseenJSON != `[{"kind":"identifier","text":"Basket"}]` || rows[1].UnseenJSON != nil || *rows[3].NUnseen != 0 {
+		t.Errorf("%+v %v", e, schemas.Value(rows[2].UnseenJSON))
+	}
+	if rows[3].SurpriseBits != nil || math.Abs(*e.SurpriseBits-*rows[1].SurpriseBits-*rows[2].SurpriseBits) > 1e-9 {
+		t.Errorf("%v", *e.SurpriseBits)
+	}
+}
+
+// The probabilities of the targets add up to 1, and a function in a traceback is less surprising.
+func TestSurprise(t *testing.T) {
+	c := NewClosure(nil, nil)
+	rows := []schemas.StepRow{step(0, "", "eval", nil, "FAILED tests/test_cart.py::test_tax\n  File \"shop/tax.py\", line 4, in rate\n"),
+		step(1, "", "view", map[string]any{"path": "shop/tax.py"}, "shop/tax.py, lines 3-9 of 9\n    3  def rate(x):\n    4      return x\n    8  def unused(x):\n    9      return x\n")}
+	for i := range rows {
+		c.Step(&rows[i])
+	}
+	c.flush()
+	sum := 0.0
+	bits := map[string]float64{}
+	for _, p := range c.targets.places {
+		args := map[string]any{"path": p.file, "start": float64(p.line)}
+		row := step(2, "", "view", args, "")
+		b, ok := c.surprise(&row, args)
+		if !ok {
+			t.Errorf("%+v is no target", p)
+		}
+		sum += math.Exp2(-b)
+		bits[p.name] = b
+	}
+	if math.Abs(sum-1) > 1e-9 || bits["rate"] >= bits["unused"] {
+		t.Errorf("sum %v, bits %v", sum, bits)
+	}
+}
