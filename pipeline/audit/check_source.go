@@ -100,8 +100,8 @@ func (r *Record) body(def Line) (text []string, whole bool) {
 		if l.File != def.File || l.Number < def.Number {
 			continue
 		}
-		// Pytest indents source, so the version with the least indentation is that of the file.
-		if old, ok := lines[l.Number]; !ok || strings.TrimSpace(old) != strings.TrimSpace(l.Text) || indentOf(l.Text) < indentOf(old) {
+		old, ok := lines[l.Number]
+		if !ok || strings.TrimSpace(old) != strings.TrimSpace(l.Text) || betterIndent(indentOf(l.Text), indentOf(old), l.Number == def.Number) {
 			lines[l.Number] = l.Text
 		}
 	}
@@ -116,6 +116,15 @@ func (r *Record) body(def Line) (text []string, whole bool) {
 		}
 		text = append(text, line)
 	}
+}
+
+// betterIndent reports whether a line as it was shown with indentation a, and not b, is that of the file. Pytest
+// indents source, and stacks show it without indentation.
+func betterIndent(a, b int, isDefinition bool) bool {
+	if !isDefinition && (a == 0 || b == 0) {
+		return b == 0
+	}
+	return a < b
 }
 
 func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }

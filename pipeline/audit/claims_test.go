@@ -2,9 +2,14 @@ package audit
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -122,4 +127,43 @@ func TestEncodeWritesAllFields(t *testing.T) {
 	if err := json.Unmarshal(text, &back); err != nil || len(back) != 1 || !reflect.DeepEqual(back[0], c) {
 		t.Errorf("%s: %+v, %v", text, back, err)
 	}
+}
+
+// BenchmarkMetricsAndAudit measures both on an episode of 14 steps.
+func BenchmarkMetricsAndAudit(b *testing.B) {
+	var rows []schemas.StepRow
+	for range 4 {
+		rows = append(rows, episode()...)
+	}
+	var file strings.Builder
+	for n := 1; n <= 100; n++ {
+		fmt.Fprintf(&file, " %4d      x = self.items[0].price * self.items[0].count\n", n)
+	}
+	long := callRow(0, "`half` returns the rounded quotient, so I read the rest of the file.", "view", `{"path":"shop.py"}`, "shop.py, lines 1-100 of 100\n"+file.String())
+	long.Targets = []string{"shop.py:1-100"}
+	rows = append(rows, long, callRow(0, "n is 3 here, and the test fails.", "eval", "{}", failing))
+	for i := range rows {
+		if rows[i].StepIndex = int32(i); rows[i].Message == "" {
+			rows[i].Message = "`test_b` fails with `assert 1 == 1.5`. The division rounds, so n // 2 is 1."
+		}
+	}
+	steps, start := 0, cpuTime()
+	for b.Loop() {
+		metrics.Seek(rows, metrics.Evidence{})
+		var e schemas.EpisodeRow
+		if err := Claims(&e, rows, ""); err != nil {
+			b.Fatal(err)
+		}
+		steps += len(rows)
+	}
+	b.ReportMetric(float64(steps)/(cpuTime()-start).Seconds(), "steps/cpu-s")
+}
+
+// cpuTime returns the CPU time that this process has used.
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -1,8 +1,10 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/tracesmith/tracesmith/agents/shown"
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
@@ -163,10 +165,10 @@ func (r *Record) StopOf(v Value) (s Stop, ok bool) {
 // debug reads a call of the debugger.
 func (r *Record) debug(row *schemas.StepRow) {
 	s, step := &r.session, int(row.StepIndex)
-	var args struct{ Entrypoint string }
-	_ = json.Unmarshal([]byte(schemas.Value(row.ArgumentsJSON)), &args)
-	if args.Entrypoint != "" {
-		s.command = args.Entrypoint
+	if arguments := schemas.Value(row.ArgumentsJSON); strings.Contains(arguments, "entrypoint") {
+		var args struct{ Entrypoint string }
+		_ = json.Unmarshal([]byte(arguments), &args)
+		s.command = cmp.Or(args.Entrypoint, s.command)
 	}
 	first := len(r.Stops)
 	for _, item := range metrics.DebuggerAnswer(row) {
