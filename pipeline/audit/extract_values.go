@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	isVerb = regexp.MustCompile(` (is|was|are both|equals|remains|stays|evaluates to|evaluated to|has the value|has value|comes out (?:as|to|at)|came out (?:as|to|at)|returns|returned|gives|gave|has changed to|changed to|holds|prints|printed)(?: (?:still|now|also|only|exactly|currently|indeed|actually|again|just|already|set to|equal to))* | ?==? ?`)
+	isVerb = regexp.MustCompile(`^(?: (is|was|are both|equals|remains|stays|evaluates to|evaluated to|has the value|has value|comes out (?:as|to|at)|came out (?:as|to|at)|returns|returned|gives|gave|has changed to|changed to|holds|prints|printed)(?: (?:still|now|also|only|exactly|currently|indeed|actually|again|just|already|set to|equal to))* | ?==? ?)`)
 	// follows matches what may come after a value. Another word can belong to it, as in "is 3 seconds".
 	follows  = regexp.MustCompile(`^(?:$|[,.;:!)]|` + "`" + `| ?[—–(-]| (?:and|but|while|when|here|instead|which|as|so|because|at|in|now|after|before|even|although|rather|there|too|again|where|then|since|i\.e|though|yet|inside|for|on)\b)`)
 	starting = regexp.MustCompile(`\b(start|begin|end)s at (\d+)\b`)
@@ -20,8 +20,9 @@ func (x *extractor) values() {
 	if !strings.ContainsAny(s, "0123456789'\"`[{") && !strings.Contains(s, "True") && !strings.Contains(s, "False") && !strings.Contains(s, "None") {
 		return
 	}
-	for _, m := range isVerb.FindAllStringSubmatchIndex(s, -1) {
-		if x.inCode(m[0]) {
+	for at := 0; at < len(s); at++ {
+		m := verbAt(s, at)
+		if m == nil || x.inCode(at) {
 			continue
 		}
 		value, length := valueAt(s[m[1]:])
@@ -51,6 +52,34 @@ func (x *extractor) values() {
 			x.add(schemas.Claim{Kind: schemas.ClaimValue, Expression: v.Expression, Value: m[2]})
 		}
 	}
+}
+
+// verbs holds the first words of isVerb.
+var verbs = map[string]bool{
+	"is": true, "was": true, "are": true, "equals": true, "remains": true, "stays": true, "evaluates": true, "evaluated": true, "has": true,
+	"comes": true, "came": true, "returns": true, "returned": true, "gives": true, "gave": true, "changed": true, "holds": true,
+	"prints": true, "printed": true,
+}
+
+// verbAt returns the match of isVerb at a place of the sentence, or nil.
+func verbAt(s string, at int) []int {
+	switch {
+	case s[at] == '=' && (at == 0 || s[at-1] != '=' && s[at-1] != ' '), s[at] == ' ' && at+1 < len(s) && s[at+1] == '=':
+	case s[at] == ' ':
+		word, _, _ := strings.Cut(s[at+1:], " ")
+		if !verbs[word] {
+			return nil
+		}
+	default:
+		return nil
+	}
+	m := isVerb.FindStringSubmatchIndex(s[at:])
+	for i := range m {
+		if m[i] >= 0 {
+			m[i] += at
+		}
+	}
+	return m
 }
 
 // onlyPrinted returns the only value printed at the current stop whose expression ends with a call or an attribute
