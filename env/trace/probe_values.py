@@ -101,10 +101,14 @@ class Formatter(object):
         if self.remaining < 0:
             return "..."
         cls = type(v)
+        if (cls is str or cls is bytes) and len(v) <= 2000:
+            return repr(v)
         if v is None or cls in (bool, float, complex):
             return repr(v)
         if cls is int:
             return repr(v) if v.bit_length() < 1000 else "int of %d bits, %d" % (v.bit_length(), v % 1000003)
+        if cls is dict or cls is list or cls is tuple:
+            return self.items(v, cls, cls, depth)
         for base in (str, bytes, bytearray):
             if issubclass(cls, base):
                 size = base.__len__(v)
@@ -137,10 +141,9 @@ class Formatter(object):
         name = "" if cls in self.PLAIN and cls is not frozenset else typename(cls) + " "
         if depth == 0:
             return "%s%s of %d" % (name, base.__name__, size)
-        if cls in self.PLAIN:
-            text = self.kept(v, cls, size)
-            if text is not None:
-                return text
+        text = self.kept(v, cls, base, size)
+        if text is not None:
+            return text
         parts, before = [], self.remaining
         each = dict.items(v) if base is dict else base.__iter__(v)
         for x in each:
@@ -155,24 +158,26 @@ class Formatter(object):
             parts.sort()
         left, right = {list: "[]", tuple: "()", collections.deque: "[]"}.get(base, "{}")
         text = name + left + ", ".join(parts) + right
-        if cls in self.PLAIN and size and self.remaining >= 0:
-            self.keep(v, cls, size, text, before - self.remaining)
+        if size and self.remaining >= 0:
+            self.keep(v, cls, base, size, text, before - self.remaining)
         return text
 
-    def kept(self, v, cls, size):
+    def kept(self, v, cls, base, size):
         """Returns the text of a container if it is known and has the same items as then, or None."""
         known = self.known.get(id(v))
         if known is None or known[0] is not cls or known[1] != size or self.remaining < known[5]:
             return None
-        if not all(map(operator.is_, v, known[2])) or cls is dict and not all(map(operator.is_, v.values(), known[3])):
+        if not all(map(operator.is_, base.__iter__(v), known[2])) or base is dict and not all(map(operator.is_, dict.values(v), known[3])):
             return None
         self.remaining -= known[5]
         return known[4]
 
-    def keep(self, v, cls, size, text, count):
-        first = tuple(itertools.islice(v, self.ITEMS))
-        values = tuple(itertools.islice(v.values(), self.ITEMS)) if cls is dict else ()
-        if self.LEAVES.issuperset(map(type, first)) and self.LEAVES.issuperset(map(type, values)):
+    def keep(self, v, cls, base, size, text, count):
+        first = tuple(itertools.islice(base.__iter__(v), self.ITEMS))
+        if not self.LEAVES.issuperset(map(type, first)):
+            return
+        values = tuple(itertools.islice(dict.values(v), self.ITEMS)) if base is dict else ()
+        if self.LEAVES.issuperset(map(type, values)):
             if len(self.known) > 5000:
                 self.known.clear()
             self.known[id(v)] = (cls, size, first, values, text, count)
