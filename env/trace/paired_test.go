@@ -111,6 +111,23 @@ self.assertEqual(text, "sum 8")`)
 	})
 }
 
+// A trace with pytest does not depend on other test files.
+func TestTraceCollectsOneFile(t *testing.T) {
+	p := project{
+		"p.py":          "def f():\n    return 1\n",
+		"test_p.py":     "import p\n\n\ndef test_other():\n    assert p.f() == 3\n\n\ndef test_f():\n    x = p.f()\n    assert x == 2\n",
+		"test_error.py": "raise RuntimeError\n",
+	}
+	fixed := patch(t, p, p.with("p.py", "return 1", "return 2"))
+	got, err := Trace(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), p.tree(t), nil, fixed, "test_p.py::test_f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.D0 == nil || got.D0.Function != "f" || got.Failure == nil || valueOf(got.Failure.Vars, "x") != [2]string{"1", "2"} {
+		t.Errorf("d0 %+v, failure %+v", got.D0, got.Failure)
+	}
+}
+
 // The fixed run is traced about as long as the buggy one.
 func TestTraceLimitsTheFixedRun(t *testing.T) {
 	p := program(`def count(n):

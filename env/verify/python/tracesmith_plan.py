@@ -16,6 +16,12 @@ class Plan(object):
     def wants(self, name):
         return self.only is None or name in self.only
 
+    def traced(self):
+        """Returns the functions of the tests to run if the run exists for its probe, and None otherwise."""
+        if self.probe is None or self.only is None:
+            return None
+        return {name.split("[")[0].split("::")[-1] for name in self.only}
+
     def begin(self, name):
         if self.probe is not None:
             self.probe.begin(name)

@@ -56,6 +56,8 @@ def register_with(manager, channel, guard, plan, assertions):
             self.register(plugin(pytest, self, channel, guard, plan, assertions), "tracesmith")
             if plan.probe is not None:
                 self.register(probe_plugin(pytest, guard, plan), "tracesmith_probe")
+            if plan.traced() is not None:
+                rewrite_only(plan.traced())
             guard.remember(
                 ["_pytest.runner", "_pytest.python", "_pytest.reports", "_pytest.outcomes", "_pytest.unittest",
                  "_pytest.skipping", "pluggy", "pytest"],
@@ -64,6 +66,29 @@ def register_with(manager, channel, guard, plan, assertions):
         return consider(self)
 
     manager.consider_env = consider_env
+
+
+def rewrite_only(names):
+    """Makes pytest rewrite no assertions of test functions with other names, because that takes longer than most tests."""
+    from _pytest.assertion.rewrite import AssertionRewriter
+
+    def others(body):
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                for inner in others(node.body):
+                    yield inner
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name.startswith("test") and node.name not in names:
+                yield node
+
+    def run(self, mod):
+        bodies = [(node, node.body) for node in others(mod.body)]
+        for node, _ in bodies:
+            node.body = [ast.Pass()]
+        rewrite(self, mod)
+        for node, body in bodies:
+            node.body = body
+
+    rewrite, AssertionRewriter.run = AssertionRewriter.run, run
 
 
 def node_id(nodeid, config, guard):
@@ -165,6 +190,8 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                 if file is None or os.path.realpath(code.co_filename) != os.path.realpath(file):
                     files.add(code.co_filename)
                     continue
+                if plan.traced() is not None:
+                    continue
                 if file not in sources:
                     sources[file] = Codes(file, state["config"])
                 if not sources[file].contain(code):
@@ -184,6 +211,11 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                 config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
             if hasattr(config.option, "forked"):
                 config.option.forked = False
+            if plan.traced() is not None:
+                config.option.tbstyle = "no"  # formatting a traceback takes longer than most tests
+                files = {os.path.join(guard.workdir, name.split("::")[0]) for name in plan.only}
+                if all(os.path.isfile(file) for file in files):
+                    config.args = sorted(files)
 
         @last
         def pytest_configure(self, config):
