@@ -18,6 +18,7 @@ type Failure struct {
 	Values []string   `json:"values,omitempty"` // what variables of the last line hold, as assignments
 	Left   string     `json:"left,omitempty"`   // left value of the failed comparison
 	Right  string     `json:"right,omitempty"`  // right value of the failed comparison
+	Part   string     `json:"part,omitempty"`   // what Left and Right are of the compared values: "len", "list" (the keys), or "" (the values, or parts of them)
 	Scene  *Scene     `json:"scene,omitempty"`  // nil if the failing statement could not be analyzed
 }
 

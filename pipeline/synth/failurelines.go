@@ -17,7 +17,8 @@ func (f Failure) errorLine() string {
 		return line
 	}
 	kind, _, _ := strings.Cut(line, ":")
-	if values := f.Left + " != " + f.Right; f.Left != "" && utf8.RuneCountInString(values) <= maxValue-len(kind)-2 {
+	what := map[string]string{"len": "different lengths, ", "list": "different keys, "}[f.Part]
+	if values := what + f.Left + " != " + f.Right; f.Left != "" && utf8.RuneCountInString(values) <= maxValue-len(kind)-2 {
 		return kind + ": " + values
 	}
 	return kind

@@ -21,7 +21,7 @@ const (
 var Texts = []string{TextMixed, TextSymptom, TextNote, TextQuestion, TextTestRun, TextReporter}
 
 // TextVersion is the version of the wordings. Increment it with every change to them.
-const TextVersion = 4
+const TextVersion = 5
 
 // mixture lists the kinds that TextMixed chooses from. How often a kind occurs is its weight.
 var mixture = []string{TextSymptom, TextSymptom, TextSymptom, TextSymptom, TextNote, TextNote, TextQuestion, TextQuestion, TextTestRun, TextTestRun}
@@ -84,6 +84,9 @@ func (i issue) testRun() string {
 		first = tests[0]
 	}
 	title, lead := "`"+shortName(first)+"` and "+plural(len(i.Failing)-1, "other test", "other tests")+" fail", i.Pick.choose("lead", "`"+i.Command+"` fails:", "These tests fail with `"+i.Command+"`:", "Failures of `"+i.Command+"`:")
+	if len(i.Failing) > 1 && i.casesOfOneTest() {
+		title = fmt.Sprintf("%d cases of `%s` fail", len(i.Failing), shortName(first))
+	}
 	if file := i.file(); file != "" {
 		title = i.Pick.choose("named", title, fmt.Sprintf("%d tests fail in %s", len(i.Failing), file))
 	}
@@ -142,6 +145,12 @@ func (i issue) file() string {
 	return file
 }
 
+// casesOfOneTest reports whether all failing tests are one test with different parameters.
+func (i issue) casesOfOneTest() bool {
+	first, _, _ := strings.Cut(i.Failing[0], "[")
+	return !slices.ContainsFunc(i.Failing, func(id string) bool { return !strings.HasPrefix(id, first+"[") })
+}
+
 // closing returns a sentence that asks for a fix.
 func (i issue) closing() string {
 	return i.Pick.choose("closing", "", "", "", "", "The tests are correct, so please fix the program.", "Please find the cause and fix it. The tests are right and should stay as they are.",
@@ -189,7 +198,12 @@ func (i issue) symptom(imports bool) string {
 // suite returns a sentence about the tests that fail.
 func (i issue) suite(s failureSummary) string {
 	test, command := "`"+s.test+"`", "`"+i.Command+"`"
-	if n := len(i.Failing); n > 1 {
+	n := len(i.Failing)
+	if n > 1 && i.casesOfOneTest() {
+		return i.Pick.choose("suite", fmt.Sprintf("%s shows it: %d cases of %s fail.", command, n, test), fmt.Sprintf("%d cases of %s fail when I run %s.", n, test, command),
+			fmt.Sprintf("It makes %d cases of %s fail (%s).", n, test, command))
+	}
+	if n > 1 {
 		return i.Pick.choose("suite", fmt.Sprintf("%s shows it: %s fails, and so %s.", command, test, pluralOf(n-1, "does one other test", "do %d other tests")),
 			fmt.Sprintf("%d tests fail when I run %s, including %s.", n, command, test), fmt.Sprintf("When I run %s, %s and %s fail.", command, test, plural(n-1, "other test", "other tests")),
 			fmt.Sprintf("It makes %s fail (%s). %s.", test, command, pluralOf(n-1, "Another test fails as well", "%d other tests fail as well")))
@@ -213,7 +227,9 @@ func (i issue) note() string {
 		return i.testNote(s)
 	}
 	where := i.Pick.choose("where", "Seen in "+test+" ("+command+").", test+" fails ("+command+").")
-	if more := len(i.Failing) - 1; more > 0 {
+	if more := len(i.Failing) - 1; more > 0 && i.casesOfOneTest() {
+		where = fmt.Sprintf("%d cases of %s fail (%s).", len(i.Failing), test, command)
+	} else if more > 0 {
 		where = i.Pick.choose("where", test+" fails, and "+pluralOf(more, "one more test does too", "%d more tests do too")+" ("+command+").", test+" and "+plural(more, "other test", "other tests")+" fail ("+command+").")
 	}
 	title, rest := s.noteTitle(i.Pick)
@@ -268,8 +284,12 @@ func (i issue) failAlike() bool {
 
 // ending returns the last words of a developer's note.
 func (i issue) ending() string {
+	right := "The test is right."
+	if len(i.Failing) > 1 {
+		right = "The tests are right."
+	}
 	return i.Pick.choose("ending", "", "", "", "", "Fix the code, not the tests.", "The tests are fine, the code is not.", "To do: find out why and fix it. Leave the tests alone.",
-		"Needs a fix.", "Cause unknown.", "The test is right.", "Not looked into yet.")
+		"Needs a fix.", "Cause unknown.", right, "Not looked into yet.")
 }
 
 // question returns a question by a user who is not sure whether it is a bug; "" if no failure says

@@ -209,6 +209,26 @@ func TestTextsWithoutAScene(t *testing.T) {
 	}
 }
 
+// An error line says what its values are, if they are not those that the test compares.
+func TestErrorLineNamesLengths(t *testing.T) {
+	f := Failure{Type: "AssertionError", Text: "AssertionError: assert '+---...---+' == '+---...---+'", Left: "32", Right: "11", Part: "len"}
+	if got, want := f.errorLine(), "AssertionError: different lengths, 32 != 11"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestCasesOfOneTestAreCounted(t *testing.T) {
+	f := Failure{Test: "test_a.py::test_it[1]", Type: "AssertionError", Text: "AssertionError: x", Left: "-1", Right: "3", Scene: &Scene{Relation: relationEqual, Call: "add(1, 2)", Short: "add(...)", SelfContained: true}}
+	for key := range 20 {
+		i := issue{Command: "pytest -q", Failures: []Failure{f}, Failing: []string{f.Test, "test_a.py::test_it[2]"}, Pick: picker(fmt.Sprint(key))}
+		for kind, text := range map[string]string{TextSymptom: i.symptom(true), TextNote: i.note(), TextTestRun: i.testRun()} {
+			if named := strings.Contains(text, "2 cases of `test_it`") || strings.Contains(text, "2 tests fail in test_a.py"); !named || strings.Contains(text, "other") {
+				t.Errorf("%s: %s", kind, text)
+			}
+		}
+	}
+}
+
 var updateTexts = flag.Bool("update", false, "write the golden texts")
 
 // The wordings are part of the datasets, so a change to them requires a new TextVersion, a new golden

@@ -90,6 +90,13 @@ def test_earlier_assertions():
     assert cart.add("ink") == 1
 
 
+def test_earlier_negations():
+    cart = Cart()
+    assert not cart.add("pen") == 2
+    assert not discount(cart)
+    assert cart.add("ink") == 1
+
+
 def test_assignment_fails():
     total = price("none")
     assert total == 1
@@ -189,6 +196,7 @@ func TestScenesShowOnlyWhatIsNeeded(t *testing.T) {
 		"test_parameters":                   `price('two pens', count=3) == 7`,
 		"test_parameter_used_twice":         `item = 'pen'; price(item) + len(item) == 7`,
 		"test_earlier_assertions":           `cart = Cart(); cart.add("pen"); cart.add("ink") == 1`,
+		"test_earlier_negations":            `cart = Cart(); cart.add("pen"); discount(cart); cart.add("ink") == 1`,
 		"test_object_of_one_use":            `Cart().add("pen") == 2`,
 		"test_class_of_the_test":            "class Bag(Cart):\n    pass\n; Bag().add(\"pen\") == 2",
 		"test_loop":                         " == 6",
@@ -275,6 +283,38 @@ func TestScenesOfTestCases(t *testing.T) {
 		"test_setup":                   "from shop import Cart; cart = Cart(); cart.add(\"ink\"); cart.add(\"pen\")",
 		"test_unused_setup":            "from shop import price; price(\"pen\")",
 	}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+const narrowProgram = `
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import tracesmith_failure
+out, lines = [], ["line %d" % n for n in range(40)]
+for left, right in (lines, ["line 0", "other"] + lines), (lines, lines[1:]), (lines, lines + ["more"]):
+    scene = {"call": "show(x)"}
+    got = tracesmith_failure.narrow(scene, "\n".join(left), "\n".join(right))
+    out.append("%s: %s != %s %s" % (scene["call"], got[0], got[1], scene["part"]))
+print(json.dumps(out))
+`
+
+// Of two long texts, the first lines that differ are shown, and the numbers of lines only if one begins with the other.
+func TestLongValuesAreNarrowed(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "python3", "-B", "-c", narrowProgram, "python").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"show(x).splitlines()[1]: line 1 != other ",
+		"show(x).splitlines()[0]: line 0 != line 1 ",
+		"len(show(x).splitlines()): 40 != 41 len",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -41,6 +41,7 @@ def describe(kind, value, tb, place, compared=None):
         if isinstance(scene, dict) and scene["relation"] == "equal":
             shown = guarded(lambda: narrow(scene, *compared))
             compared = shown if isinstance(shown, tuple) else compared
+            out["part"] = scene.pop("part", "")
         out["left"], out["right"] = map(short_repr, compared)
     return out
 
@@ -96,7 +97,7 @@ def narrow(scene, left, right):
         elif isinstance(left, dict) and list(left) == list(right):
             key = next(k for k in left if left[k] != right[k])
             left, right, step = left[key], right[key], "[%s]" % short_repr(key)
-        elif isinstance(left, (list, tuple)) and len(left) == len(right):
+        elif isinstance(left, (list, tuple)) and any(a != b for a, b in zip(left, right)):
             at = next(i for i, (a, b) in enumerate(zip(left, right)) if a != b)
             left, right, step = left[at], right[at], "[%d]" % at
         elif isinstance(left, (list, tuple, dict)) and len(left) != len(right):
@@ -116,6 +117,7 @@ def narrow(scene, left, right):
             if not isinstance(ast.parse(text, mode="eval").body, (ast.Call, ast.Name, ast.Attribute, ast.Subscript)):
                 return None
             scene[field] = "%s(%s)" % (wrapper, text + added) if wrapper else text + added
+    scene["part"] = wrapper
     return left, right
 
 

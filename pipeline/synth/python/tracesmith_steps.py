@@ -150,5 +150,7 @@ def names_in(nodes):
 
 
 def sides(test):
-    """Returns the operands of a comparison; for any other expression, the expression itself."""
+    """Returns the operands of a comparison; for any other expression, the expression itself, without a negation."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return sides(test.operand)
     return [test.left] + test.comparators if isinstance(test, ast.Compare) else [test]
