@@ -49,6 +49,9 @@ type Run struct {
 	// Maximum number of test runs, for verdicts and baselines, that this process makes
 	// concurrently; 0 = limited only by run.workers.
 	Gradings int `mapstructure:"gradings" json:"gradings,omitempty"`
+	// Compare the values that the debugger prints with those of the fixed program. It fills columns such as
+	// gold_evidence_differs and costs test runs: about six for each task and two for each episode.
+	GoldTraces bool `mapstructure:"gold_traces" json:"gold_traces,omitempty"`
 	// Where finished episodes are kept: a directory or s3://bucket/prefix, with one folder for
 	// each run. Unset: the run directory.
 	Staging string `mapstructure:"staging" json:"staging,omitempty"`

@@ -67,6 +67,8 @@ type Deps struct {
 	// Baseline finds the test lists of a task that has none; nil: the verifier gets such tasks
 	// unchanged. If NewEnv, Baseline or Verifier returns a *TaskError, the job is not retried.
 	Baseline func(ctx context.Context, t schemas.Task) (schemas.TestSpec, error)
+	// Pairs compares the values that an episode shows with the fixed program; nil: the columns about that are null.
+	Pairs Pairs
 	// Preflight is called before the first job of an invocation, unless everything is staged
 	// already. If it returns an error, the run stops before any job starts. It may be nil.
 	Preflight func(ctx context.Context) error

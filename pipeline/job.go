@@ -79,6 +79,7 @@ func (j *jobRun) execute(ctx context.Context, open func() (*recorder, error)) (d
 		return done, err
 	}
 	config.Functions, config.Names = source.functions, source.names
+	config.Compare = j.compare(ctx)
 	staged, err := normalise.Episode(&ep, config)
 	if err != nil {
 		return done, secretAsTaskError(err)

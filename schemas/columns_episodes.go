@@ -211,4 +211,13 @@ var episodeColumns = []section{
 		{"n_unseen", "", "sum of steps.n_unseen: what the agent used before anything had shown it. A good guess counts as well, so it does not prove that the agent knew the fix", "steps.n_unseen", "2.3.0"},
 		{"surprise_bits", "bits", "sum of steps.surprise_bits; null if no step chose a target", "steps.surprise_bits", "2.3.0"},
 	}},
+	{"Evidence, since 2.3.0", []columnDoc{
+		{"padding_share", "share", "share of the calls that are padding", "steps.is_padding", "2.3.0"},
+		{"gold_evidence_differs", "", "before the first edit, the debugger printed a value of the program that the fixed program does not have at the same stop and that no error message of a test had shown; dumps of whole frames do not count; null without a paired trace, and if no value differs and some are unknown", "privileged: reference fix", "2.3.0"},
+		{"gold_value_recall", "share", "share of the variables of the first difference between the buggy and the fixed run that were printed where they differ; null if no variable differs there", "privileged: reference fix", "2.3.0"},
+		{"gold_inspection_precision", "share", "share of the printed values, as far as the comparison is known, that differ in the fixed program", "privileged: reference fix", "2.3.0"},
+		{"gold_causal_share", "share", "share of the printed variables whose value of the fixed run makes the test pass; variables that differ and were not tried do not count", "privileged: reference fix", "2.3.0"},
+		{"gold_candidate_bits", "bits", "log2 of all executed functions of the program / those that the debugger has not shown to return the same as in the fixed program", "privileged: reference fix", "2.3.0"},
+		{"gold_unknown_inspections", "share", "share of the values printed before the first edit for which the comparison is unknown", "privileged: reference fix", "2.3.0"},
+	}},
 }

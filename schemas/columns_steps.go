@@ -106,5 +106,7 @@ var stepColumns = []section{
 		{"n_unseen", "", "names, lines, values and assertions about the fix that the step is the first to use although nothing had shown them; a good guess counts as well; null in rows that are not the agent's", "earlier rows, tool definitions, repository", "2.3.0"},
 		{"unseen_json", "", "those of n_unseen as [{kind, text}]; kind is identifier, line, value, file, test, parts, order or iteration; null if there are none", "n_unseen", "2.3.0"},
 		{"surprise_bits", "bits", "-log2 of the probability that a ranker without the fix gives to the function or file that a view, an edit or a breakpoint chooses; null for other steps", "earlier rows", "2.3.0"},
+		{"is_padding", "", "the call shows nothing new, tests no edit, and no later step uses what it shows", "steps", "2.3.0"},
+		{"gold_n_differing", "values", "values that the debugger printed and for which the fixed program prints another one at the same stop; null from the first edit on, without a paired trace, and if the comparison is unknown for all values", "privileged: reference fix", "2.3.0"},
 	}},
 }

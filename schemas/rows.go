@@ -215,13 +215,20 @@ type EpisodeRow struct {
 	GoldSeekingJSON        *string  `col:"gold_seeking_json" json:"gold_seeking_json,omitempty"`
 
 	// Since 2.3.0.
-	NClaimsTrue      *int32   `col:"n_claims_true" json:"n_claims_true,omitempty"`
-	NClaimsFalse     *int32   `col:"n_claims_false" json:"n_claims_false,omitempty"`
-	NClaimsUnchecked *int32   `col:"n_claims_unchecked" json:"n_claims_unchecked,omitempty"`
-	FalseClaimShare  *float64 `col:"false_claim_share" json:"false_claim_share,omitempty"`
-	GroundedShare    *float64 `col:"grounded_share" json:"grounded_share,omitempty"`
-	NUnseen          *int32   `col:"n_unseen" json:"n_unseen,omitempty"`
-	SurpriseBits     *float64 `col:"surprise_bits" json:"surprise_bits,omitempty"`
+	NClaimsTrue             *int32   `col:"n_claims_true" json:"n_claims_true,omitempty"`
+	NClaimsFalse            *int32   `col:"n_claims_false" json:"n_claims_false,omitempty"`
+	NClaimsUnchecked        *int32   `col:"n_claims_unchecked" json:"n_claims_unchecked,omitempty"`
+	FalseClaimShare         *float64 `col:"false_claim_share" json:"false_claim_share,omitempty"`
+	GroundedShare           *float64 `col:"grounded_share" json:"grounded_share,omitempty"`
+	NUnseen                 *int32   `col:"n_unseen" json:"n_unseen,omitempty"`
+	SurpriseBits            *float64 `col:"surprise_bits" json:"surprise_bits,omitempty"`
+	PaddingShare            *float64 `col:"padding_share" json:"padding_share,omitempty"`
+	GoldEvidenceDiffers     *bool    `col:"gold_evidence_differs" json:"gold_evidence_differs,omitempty"`
+	GoldValueRecall         *float64 `col:"gold_value_recall" json:"gold_value_recall,omitempty"`
+	GoldInspectionPrecision *float64 `col:"gold_inspection_precision" json:"gold_inspection_precision,omitempty"`
+	GoldCausalShare         *float64 `col:"gold_causal_share" json:"gold_causal_share,omitempty"`
+	GoldCandidateBits       *float64 `col:"gold_candidate_bits" json:"gold_candidate_bits,omitempty"`
+	GoldUnknownInspections  *float64 `col:"gold_unknown_inspections" json:"gold_unknown_inspections,omitempty"`
 }
 
 // StepRow is one row of table steps: one per event. Key: (episode_id,
@@ -317,6 +324,8 @@ type StepRow struct {
 	NUnseen              *int32     `col:"n_unseen" json:"n_unseen,omitempty"`                     // since 2.3.0
 	UnseenJSON           *string    `col:"unseen_json" json:"unseen_json,omitempty"`               // since 2.3.0
 	SurpriseBits         *float64   `col:"surprise_bits" json:"surprise_bits,omitempty"`           // since 2.3.0
+	IsPadding            *bool      `col:"is_padding" json:"is_padding,omitempty"`                 // since 2.3.0
+	GoldNDiffering       *int32     `col:"gold_n_differing" json:"gold_n_differing,omitempty"`     // since 2.3.0
 }
 
 // Value returns the value of a column, or the zero value for null.

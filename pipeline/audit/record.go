@@ -49,9 +49,11 @@ type Stop struct {
 // arguments or the local variables of a function, are several Values.
 type Value struct {
 	Step       int
-	Stop       int // index in Record.Stops; -1 = unknown
-	Up         int // the number of frames above the stop's, in which the expression was evaluated
-	Expression string
+	Stop       int    // index in Record.Stops; -1 = unknown
+	Up         int    // the number of frames above the stop's, in which the expression was evaluated
+	File       string // of that frame; "" = unknown
+	Function   string
+	Expression string // "return" = the value that the function returns
 	Text       string
 	Command    string
 	// IsDump says that the command prints all variables of a frame or all attributes of an object.
@@ -93,6 +95,7 @@ type session struct {
 	command string
 	stop    int // index of the current stop; -1 = the program does not run
 	up      int
+	frame   Frame                // the frame that up and down have chosen
 	points  []schemas.Breakpoint // after the previous call
 	base    map[breakpointKey]int
 	text    string // JSON of points
@@ -186,17 +189,15 @@ func (r *Record) debug(row *schemas.StepRow) {
 			r.Stops = append(r.Stops, Stop{Step: step, File: r.reader.Relative(item.File), Line: item.Line, Function: item.Function,
 				Event: item.Event, Returns: item.Text, Run: s.run, Command: s.command})
 			s.stop, s.up = len(r.Stops)-1, 0
+			s.frame = Frame{File: r.Stops[s.stop].File, Function: item.Function}
+			if item.Text != "" {
+				r.addValue(step, "return", item)
+			}
 		case metrics.FrameItem:
 			r.Frames = append(r.Frames, Frame{step, s.stop, r.reader.Relative(item.File), item.Line, item.Function})
-			switch item.Command {
-			case "u", "up":
-				s.up++
-			case "d", "down":
-				s.up--
-			}
+			r.move(item.Command)
 		case metrics.ValueItem:
-			r.Values = append(r.Values, Value{Step: step, Stop: s.stop, Up: s.up, Expression: item.Name, Text: item.Text, Command: item.Command,
-				IsDump: metrics.IsDump(item.Command)})
+			r.addValue(step, item.Name, item)
 		case metrics.ErrorItem:
 			r.Errors = append(r.Errors, Error{step, s.stop, item.Name, item.Text})
 		}
@@ -205,6 +206,28 @@ func (r *Record) debug(row *schemas.StepRow) {
 		r.Stops[s.stop].Event = event
 	}
 	r.countHits(row, first)
+}
+
+func (r *Record) addValue(step int, expression string, item metrics.AnswerItem) {
+	s := &r.session
+	r.Values = append(r.Values, Value{Step: step, Stop: s.stop, Up: s.up, File: s.frame.File, Function: s.frame.Function,
+		Expression: expression, Text: item.Text, Command: item.Command, IsDump: metrics.IsDump(item.Command)})
+}
+
+// move chooses the frame that up or down has shown last.
+func (r *Record) move(command string) {
+	s := &r.session
+	word, count, _ := strings.Cut(command, " ")
+	n := max(1, number(count))
+	switch word {
+	case "u", "up":
+		s.up += n
+	case "d", "down":
+		s.up -= n
+	default:
+		return
+	}
+	s.frame = r.Frames[len(r.Frames)-1]
 }
 
 // start begins a run of the program.

@@ -117,7 +117,7 @@ Current frame: courier/options.py:24 in combine`, hit(41)),
 	if want := []value{
 		{1, "layer", "{'retries': 0, 'compress': False}", false}, {1, "result[name]", "5", false},
 		{2, "name", "'pause'", false}, {2, "len(name)", "5", false},
-		{3, "layers", "({'retries': 0},\n {})", false}, {3, "layers", "({'retries': 0}, {})", true}, {3, "name", "'pause'", true},
+		{3, "return", "{'retries': 5,\n'pause': 1}", false}, {3, "layers", "({'retries': 0},\n {})", false}, {3, "layers", "({'retries': 0}, {})", true}, {3, "name", "'pause'", true},
 	}; !reflect.DeepEqual(values, want) {
 		t.Errorf("values:\n%v, want\n%v", values, want)
 	}
@@ -181,10 +181,10 @@ FAILED (failures=1)`},
 	r := Read(rows, "/testbed")
 	want := []TestRun{
 		{1, 6, 2, []TestResult{
-			{"tests/test_courier.py::test_bench_sends_once", "failed", "assert 6 == 1", []Place{{"tests/test_courier.py", 67}}},
-			{"tests/test_courier.py::TestX::test_plain", "failed", "ValueError: x", []Place{{"tests/test_courier.py", 72}, {"courier/delivery.py", 9}}},
+			{"tests/test_courier.py::test_bench_sends_once", "failed", "assert 6 == 1", []string{"+  where 6 = <test_courier.Line object at 0x...>.attempts"}, []Place{{"tests/test_courier.py", 67}}},
+			{"tests/test_courier.py::TestX::test_plain", "failed", "ValueError: x", nil, []Place{{"tests/test_courier.py", 72}, {"courier/delivery.py", 9}}},
 		}},
-		{2, 2, 1, []TestResult{{"test_sum", "failed", "AssertionError: 2 != 1", []Place{{"test_a.py", 7}}}}},
+		{2, 2, 1, []TestResult{{"test_sum", "failed", "AssertionError: 2 != 1", nil, []Place{{"test_a.py", 7}}}}},
 		{4, 8, 0, nil},
 	}
 	if !reflect.DeepEqual(r.Tests, want) {

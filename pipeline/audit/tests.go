@@ -17,9 +17,10 @@ type TestRun struct {
 
 // TestResult is the result of one test.
 type TestResult struct {
-	ID      string // as the output names it: path::name, or only the name
-	Outcome string // passed, failed or error
-	Message string // the error message, if the output shows it
+	ID      string   // as the output names it: path::name, or only the name
+	Outcome string   // passed, failed or error
+	Message string   // the error message, if the output shows it
+	Details []string // the lines after it that explain it
 	Places  []Place
 }
 
@@ -111,6 +112,8 @@ func (r *Record) tests(row *schemas.StepRow) {
 			switch {
 			case strings.HasPrefix(line, "E  ") && !messageDone:
 				t.Message, messageDone = strings.TrimSpace(line[1:]), true
+			case strings.HasPrefix(line, "E  "):
+				t.Details = append(t.Details, strings.TrimSpace(line[1:]))
 			case pytestAt.MatchString(line):
 				m := pytestAt.FindStringSubmatch(line)
 				t.Places = append(t.Places, Place{r.reader.Relative(m[1]), number(m[2])})

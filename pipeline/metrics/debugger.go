@@ -212,11 +212,16 @@ func valuesOf(scope, expression, answer string) (out []fact) {
 // valueOf returns the fact that a name has a value. It removes quotes and line breaks from the
 // value, so that p, pp and print give the same fact.
 func valueOf(scope, name, shown string) fact {
+	return fact{"value in " + scope, strings.TrimSpace(name) + " = " + ValueText(shown)}
+}
+
+// ValueText returns the text of a value without quotes, line breaks and addresses of objects.
+func ValueText(shown string) string {
 	shown = strings.Join(strings.Fields(withoutAddresses(shown)), " ")
 	if n := len(shown); n > 1 && (shown[0] == '\'' || shown[0] == '"') && shown[n-1] == shown[0] {
 		shown = shown[1 : n-1]
 	}
-	return fact{"value in " + scope, strings.TrimSpace(name) + " = " + shown}
+	return shown
 }
 
 // innerText returns the text between a left and a right bracket at the ends of text.

@@ -140,8 +140,9 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 	return nil
 }
 
-// audit fills the columns about what the agent claims, and names before it was shown.
+// audit fills the columns about evidence, what the agent claims, and what it names before it was shown.
 func (n *normaliser) audit(e *schemas.EpisodeRow, rows []schemas.StepRow) error {
+	n.evidence(e, rows)
 	if err := audit.Claims(e, rows, n.ep.Task.Workdir); err != nil {
 		return err
 	}

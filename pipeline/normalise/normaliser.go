@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tracesmith/tracesmith/pipeline/audit"
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -146,6 +147,9 @@ type Config struct {
 	// Names holds the identifiers in these files. If it is nil, fewer words of a sentence count as
 	// names that nothing had shown.
 	Names map[string]bool
+	// Compare compares the values of an episode with the fixed program. If it or its result is nil, the
+	// columns that need it are null.
+	Compare func(*audit.Record) *audit.Evidence
 }
 
 // nonZero returns a pointer to v, or nil, which makes the column null, if v is the zero value.

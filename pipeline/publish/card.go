@@ -3,6 +3,7 @@ package publish
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,7 +38,8 @@ type card struct {
 	Plots        []Plot
 	Tables       []schemas.TableDoc // tables of the version
 	GoldMasked   int
-	Imported     string // format of imported episodes; "" for runs
+	GoldSelected []string // columns computed from the reference fix that the selection uses
+	Imported     string   // format of imported episodes; "" for runs
 	Runs         []string
 	Rebuild      string // command that recreates the version
 	OwnRecipe    bool   // the selection is the user's, not a built-in one
@@ -79,11 +81,29 @@ func (p *publication) renderCard(m schemas.Manifest, s Stats, contamination Cont
 	}
 	c.SelectionArg, c.OwnRecipe = p.selectionArg()
 	c.Rebuild = p.rebuild(c.SelectionArg)
+	c.GoldSelected = p.goldColumns()
 	var b strings.Builder
 	if err := cardTemplate.Execute(&b, c); err != nil {
 		return nil, fmt.Errorf("writing the dataset card: %w", err)
 	}
 	return []byte(b.String()), nil
+}
+
+// goldColumn matches the names of columns that are computed from the reference fix.
+var goldColumn = regexp.MustCompile(`\bgold_\w+`)
+
+// goldColumns returns the columns that are computed from the reference fix and decide which episodes the selection keeps.
+func (p *publication) goldColumns() []string {
+	var out []string
+	for _, f := range p.sel.Info.Funnel { // named predicates are expanded
+		for _, name := range goldColumn.FindAllString(f.Expr, -1) {
+			if name != "gold_used" && !slices.Contains(out, name) { // gold_used says what the policy could see
+				out = append(out, name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // selectionArg returns the selection as a command-line argument. isOwn is true if the

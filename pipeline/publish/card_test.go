@@ -235,6 +235,25 @@ func wantLines(t *testing.T, card string, lines ...string) {
 	}
 }
 
+// The card says which columns computed from the fix decide what the selection keeps.
+func TestCardNamesGoldColumnsOfTheSelection(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	text := "name: mine\npredicates: [gold_evidence_differs, 'gold_line_recall > 0.5 || !gold_used', has_patch]\nreport: [gold_root_hit]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	recipe, err := selection.LoadRecipe(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	card, _ := cardOf(t, func(cfg *publish.Config) { cfg.Selection = recipe }, golden("run", 1)...)
+	wantLines(t, card, "computed from the reference fix: `gold_evidence_differs`, `gold_line_recall`. No agent")
+	card, _ = cardOf(t, nil, golden("run", 1)...)
+	if strings.Contains(card, "columns that are computed from the reference fix: ") {
+		t.Error("the card names columns that the default selection does not use")
+	}
+}
+
 // The card does not generalize: it names no license that one episode lacks, counts no verdict that a file
 // only claims, and says that some episodes did not report a cost.
 func TestCardClaimsOnlyWhatHoldsForAllData(t *testing.T) {

@@ -102,7 +102,7 @@ func (f *makeFlags) run(ctx context.Context, s *State, args []string) error {
 	if len(f.files) == 0 {
 		run = append(run, "-p", "agent.kind=demonstrator")
 	}
-	if err := f.runCommand(ctx, s, append(run, "-p", "tasks.source=file", "-p", "tasks.with.path="+filepath.Join(bugs, "tasks.jsonl"), "--run-dir", episodes, "-n", workers)...); err != nil {
+	if err := f.runCommand(ctx, s, append(run, "-p", "tasks.source=file", "-p", "tasks.with.path="+filepath.Join(bugs, "tasks.jsonl"), "-p", "run.gold_traces=true", "--run-dir", episodes, "-n", workers)...); err != nil {
 		return err
 	}
 	return f.runCommand(ctx, s, "publish", episodes, "--to", f.to)

@@ -195,7 +195,7 @@ func (r *Run) parts(ctx context.Context) (pipeline.Config, pipeline.Deps, error)
 			Normalise: normalise.Config{Producer: r.opt.Producer, Commit: r.opt.Commit, Prices: priceTable(r.cfg.Prices), Secrets: redact.NewKnown(append(r.Agent.Secrets(r.opt.Getenv), redact.Environment(r.opt.Environ)...))},
 		}, pipeline.Deps{
 			Drain: r.opt.Drain, Clock: r.opt.Clock,
-			Source: r.Bench.Source, NewEnv: r.NewEnv, NewPolicy: r.Agent.Policy, Verifier: r.Bench, Baseline: r.Baseline,
+			Source: r.Bench.Source, NewEnv: r.NewEnv, NewPolicy: r.Agent.Policy, Verifier: r.Bench, Baseline: r.Baseline, Pairs: r.Bench.Pairs(),
 			Preflight: r.preflight, Hooks: r.opt.Hooks, Staging: staging, Observer: r.observer(),
 		}, nil
 }

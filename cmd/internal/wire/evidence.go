@@ -1,0 +1,38 @@
+package wire
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/trace"
+	"github.com/tracesmith/tracesmith/env/verify"
+	"github.com/tracesmith/tracesmith/pipeline"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Pairs returns what compares values with the fixed programs, or nil if the configuration does not want it. It keeps the
+// traces until Close, because the attempts at a task use the same ones.
+func (w *Workbench) Pairs() pipeline.Pairs {
+	if !w.cfg.Run.GoldTraces {
+		return nil
+	}
+	return trace.Pairs{Runner: observer{w}, Dir: filepath.Join(w.scratch, "pairs")}
+}
+
+// observer runs tests with a probe, as part of the limit on gradings.
+type observer struct{ w *Workbench }
+
+// Observe implements trace.Runner.
+func (o observer) Observe(ctx context.Context, t schemas.Task, tree env.Tree, patch []byte, variant verify.Variant) (verify.Run, error) {
+	v, err := o.w.verifier(ctx, t, tree)
+	if err != nil {
+		return verify.Run{}, err
+	}
+	done, err := o.w.acquireGrading(ctx)
+	if err != nil {
+		return verify.Run{}, err
+	}
+	defer done()
+	return v.Observe(ctx, t, tree, patch, variant)
+}

@@ -1,0 +1,110 @@
+package audit
+
+import (
+	"testing"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// stopped is an answer of the debugger at a line of the program.
+func stopped(output string) string {
+	return "> calc.py(3)total()\n-> return x\n" + output + "\nCurrent frame: calc.py:3 in total\n  3  ->\t    return x"
+}
+
+// runs returns a function that replies to queries: at each hit, the value of each expression in a version.
+func runs(t *testing.T, values func(fixed bool, hit int, source string) (text string)) Evaluate {
+	return func(fixed bool, queries []schemas.TraceQuery) ([]schemas.TraceReply, error) {
+		var out []schemas.TraceReply
+		for i, q := range queries {
+			if want := map[bool]int{false: 3, true: 4}[fixed]; q.Line != want || q.File != "calc.py" {
+				t.Errorf("query at %s:%d", q.File, q.Line)
+			}
+			for hit := 1; hit <= 3; hit++ {
+				if len(q.Hits) > 0 && q.Hits[0] != hit {
+					continue
+				}
+				r := schemas.TraceReply{Query: i, Hit: hit}
+				for _, e := range q.Expressions {
+					text := values(fixed, hit, e.Source)
+					r.Values = append(r.Values, schemas.TraceText{Text: text, Print: text})
+				}
+				out = append(out, r)
+			}
+		}
+		return out, nil
+	}
+}
+
+func TestCompare(t *testing.T) {
+	pair := schemas.PairedTrace{
+		Test: "test_t.py::test_f", Executed: []string{"calc.py:total", "calc.py:parse", "test_t.py:test_f"},
+		Matches: []schemas.TraceMatch{{Kind: "line", File: "calc.py", Line: 3, FixedLine: 4, Hits: [][3]int{{1, 2, 1}}}},
+		Stops:   []schemas.TracedLines{{File: "calc.py", Function: "total", Line: 3, Hits: [2]int{1, 3}, Missing: [][2]int{{3, 3}}}},
+		D0:      &schemas.TracePoint{File: "calc.py", Function: "total", Vars: []schemas.TraceValue{{Name: "x"}, {Name: "y"}}},
+		Causes:  []schemas.TraceCause{{File: "calc.py", Function: "total", Vars: []string{"x"}, Method: schemas.CauseValue, Verdict: schemas.CauseSufficient}},
+		Masked:  []string{"calc.py:total noise"},
+	}
+	// x is 10 times the hit, and the fixed version has one more at hit 2. same never differs.
+	evaluate := runs(t, func(fixed bool, hit int, source string) string {
+		switch {
+		case source == "same":
+			return "'s'"
+		case source == "hit":
+			return string(rune('0' + hit))
+		case fixed && hit == 2:
+			return "21"
+		}
+		return string(rune('0'+hit)) + "0"
+	})
+	fails := call{tool: "eval", answer: "The tests do not pass. 1 passed, 1 failed.\n____ test_f ____\n\nE       assert 20 == 21\n\ntest_t.py:3: AssertionError\n1 failed, 1 passed"}
+	edit := call{tool: "edit", arguments: map[string]any{"path": "calc.py"}, answer: "Replaced"}
+	yes, no := new(true), new(false)
+	for name, c := range map[string]struct {
+		calls []call
+		want  *bool
+	}{
+		"a value that differs":            {[]call{pdb("c ;; p x", stopped("20"))}, yes},
+		"one that does not":               {[]call{pdb("c ;; p x", stopped("10"))}, no},
+		"a stop that only one reaches":    {[]call{pdb("c ;; p x", stopped("30"))}, no},
+		"a part of a tuple":               {[]call{pdb("c ;; p same, x", stopped("('s', 20)"))}, yes},
+		"a dump":                          {[]call{pdb("c ;; p locals()", stopped("{'x': 20}"))}, no},
+		"an error message has shown it":   {[]call{fails, pdb("c ;; p x", stopped("20"))}, no},
+		"after an edit":                   {[]call{edit, pdb("c ;; p x", stopped("20"))}, no},
+		"a value that is never there":     {[]call{pdb("c ;; p x", stopped("77"))}, nil},
+		"the hit is ambiguous":            {[]call{pdb("c ;; p same", stopped("'s'"))}, nil},
+		"noise":                           {[]call{pdb("c ;; p noise", stopped("20"))}, nil},
+		"another value decides the hit":   {[]call{pdb("c ;; p hit, same", stopped("(2, 's')"))}, no},
+		"nothing but a stop":              {[]call{pdb("c", stopped(""))}, no},
+		"in a frame of a test":            {[]call{pdb("c ;; u ;; p x", stopped("> test_t.py(3)test_f()\n-> total()\n20"))}, no},
+		"a test prints it without a bug":  {[]call{fails, pdb("c ;; p hit, x", stopped("(2, 20)"))}, no},
+		"a longer word in error messages": {[]call{{tool: "eval", answer: "____ test_f ____\n\nE       assert 120 == 2.20\n\n1 failed"}, pdb("c ;; p x", stopped("20"))}, yes},
+	} {
+		e, err := Compare(Read(rowsOf(t, c.calls...), "/testbed"), pair, evaluate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (e.Differ == nil) != (c.want == nil) || c.want != nil && *e.Differ != *c.want {
+			t.Errorf("%s: got %v, want %v; verdicts %v", name, schemas.Value(e.Differ), schemas.Value(c.want), e.Verdicts)
+		}
+	}
+	rows := rowsOf(t, pdb("c ;; p x, same, hit", stopped("(20, 's', 2)")), pdb("r", "--Return--\n> calc.py(3)total()->20\n-> return x\nCurrent frame: calc.py:3 in total"))
+	e, err := Compare(Read(rows, "/testbed"), pair, evaluate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string]struct {
+		got  *float64
+		want float64
+	}{
+		"V1": {e.ValueRecall, 0.5}, "V2": {e.Precision, 1.0 / 3}, "V3": {e.Causal, 1.0 / 3}, "I1": {e.CandidateBits, 1}, "unknown": {e.UnknownShare, 0.25},
+	} {
+		if got.got == nil || *got.got != got.want {
+			t.Errorf("%s is %v, want %v", name, schemas.Value(got.got), got.want)
+		}
+	}
+	var episode schemas.EpisodeRow
+	e.Fill(&episode, rows)
+	if rows[0].GoldNDiffering == nil || *rows[0].GoldNDiffering != 1 || rows[1].GoldNDiffering != nil {
+		t.Errorf("steps: %v, %v", rows[0].GoldNDiffering, rows[1].GoldNDiffering)
+	}
+}
