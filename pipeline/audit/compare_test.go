@@ -63,20 +63,23 @@ func TestCompare(t *testing.T) {
 		calls []call
 		want  *bool
 	}{
-		"a value that differs":            {[]call{pdb("c ;; p x", stopped("20"))}, yes},
-		"one that does not":               {[]call{pdb("c ;; p x", stopped("10"))}, no},
-		"a stop that only one reaches":    {[]call{pdb("c ;; p x", stopped("30"))}, no},
-		"a part of a tuple":               {[]call{pdb("c ;; p same, x", stopped("('s', 20)"))}, yes},
-		"a dump":                          {[]call{pdb("c ;; p locals()", stopped("{'x': 20}"))}, no},
-		"an error message has shown it":   {[]call{fails, pdb("c ;; p x", stopped("20"))}, no},
-		"after an edit":                   {[]call{edit, pdb("c ;; p x", stopped("20"))}, no},
-		"a value that is never there":     {[]call{pdb("c ;; p x", stopped("77"))}, nil},
-		"the hit is ambiguous":            {[]call{pdb("c ;; p same", stopped("'s'"))}, nil},
-		"noise":                           {[]call{pdb("c ;; p noise", stopped("20"))}, nil},
-		"another value decides the hit":   {[]call{pdb("c ;; p hit, same", stopped("(2, 's')"))}, no},
-		"nothing but a stop":              {[]call{pdb("c", stopped(""))}, no},
-		"in a frame of a test":            {[]call{pdb("c ;; u ;; p x", stopped("> test_t.py(3)test_f()\n-> total()\n20"))}, no},
-		"a test prints it without a bug":  {[]call{fails, pdb("c ;; p hit, x", stopped("(2, 20)"))}, no},
+		"a value that differs":           {[]call{pdb("c ;; p x", stopped("20"))}, yes},
+		"one that does not":              {[]call{pdb("c ;; p x", stopped("10"))}, no},
+		"a stop that only one reaches":   {[]call{pdb("c ;; p x", stopped("30"))}, no},
+		"a part of a tuple":              {[]call{pdb("c ;; p same, x", stopped("('s', 20)"))}, yes},
+		"a dump":                         {[]call{pdb("c ;; p locals()", stopped("{'x': 20}"))}, no},
+		"an error message has shown it":  {[]call{fails, pdb("c ;; p x", stopped("20"))}, no},
+		"after an edit":                  {[]call{edit, pdb("c ;; p x", stopped("20"))}, no},
+		"a value that is never there":    {[]call{pdb("c ;; p x", stopped("77"))}, nil},
+		"the hit is ambiguous":           {[]call{pdb("c ;; p same", stopped("'s'"))}, nil},
+		"noise":                          {[]call{pdb("c ;; p noise", stopped("20"))}, nil},
+		"another value decides the hit":  {[]call{pdb("c ;; p hit, same", stopped("(2, 's')"))}, no},
+		"nothing but a stop":             {[]call{pdb("c", stopped(""))}, no},
+		"in a frame of a test":           {[]call{pdb("c ;; u ;; p x", stopped("> test_t.py(3)test_f()\n-> total()\n20"))}, no},
+		"a test prints it without a bug": {[]call{fails, pdb("c ;; p hit, x", stopped("(2, 20)"))}, no},
+		"the message of another test": {[]call{
+			{tool: "eval", answer: "____ test_f ____\n\nE       assert 3 == 2\n\n____ test_g ____\n\nE       assert 20 == 2\n\n2 failed"}, pdb("c ;; p x", stopped("20")),
+		}, yes},
 		"a longer word in error messages": {[]call{{tool: "eval", answer: "____ test_f ____\n\nE       assert 120 == 2.20\n\n1 failed"}, pdb("c ;; p x", stopped("20"))}, yes},
 	} {
 		e, err := Compare(Read(rowsOf(t, c.calls...), "/testbed"), pair, evaluate)

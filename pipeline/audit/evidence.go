@@ -61,14 +61,19 @@ func (e *Evidence) isEvidence(v Value) bool {
 		!e.isInTestOutput(v)
 }
 
-// isInTestOutput reports whether an earlier test run has shown a value in an error message.
+// isInTestOutput reports whether an earlier run has shown a value in the error message of the failing test, or
+// of any test if it does not name that one.
 func (e *Evidence) isInTestOutput(v Value) bool {
 	text := metrics.ValueText(v.Text)
 	for _, run := range e.record.Tests {
 		if run.Step >= v.Step {
 			break
 		}
-		for _, t := range run.Results {
+		results := run.Results
+		if t := run.Result(e.pair.Test); t != nil {
+			results = []TestResult{*t}
+		}
+		for _, t := range results {
 			for _, line := range append(t.Details, t.Message) {
 				if hasToken(strings.Join(strings.Fields(line), " "), text) {
 					return true

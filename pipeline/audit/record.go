@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -141,9 +140,8 @@ func (r *Record) Add(row *schemas.StepRow) {
 		r.debug(row)
 	case "edit":
 		if row.ActionKind == metrics.Edit && (row.IsError == nil || !*row.IsError) {
-			var args struct{ Path string }
-			_ = json.Unmarshal([]byte(schemas.Value(row.ArgumentsJSON)), &args) // other tools have other arguments
-			r.Edits = append(r.Edits, Edit{step, r.reader.Relative(args.Path)})
+			_, _, path := r.reader.Call()
+			r.Edits = append(r.Edits, Edit{step, r.reader.Relative(path)})
 		}
 	}
 	r.tests(row)
@@ -168,13 +166,12 @@ func (r *Record) StopOf(v Value) (s Stop, ok bool) {
 // debug reads a call of the debugger.
 func (r *Record) debug(row *schemas.StepRow) {
 	s, step := &r.session, int(row.StepIndex)
-	if arguments := schemas.Value(row.ArgumentsJSON); strings.Contains(arguments, "entrypoint") {
-		var args struct{ Entrypoint string }
-		_ = json.Unmarshal([]byte(arguments), &args)
-		s.command = cmp.Or(args.Entrypoint, s.command)
+	command, entrypoint, _ := r.reader.Call()
+	if entrypoint != "" {
+		s.command = entrypoint
 	}
 	first := len(r.Stops)
-	for _, item := range metrics.DebuggerAnswer(row) {
+	for _, item := range metrics.DebuggerAnswer(row, command) {
 		switch item.Kind {
 		case metrics.OutputItem:
 			if metrics.StartsProgram(item.Text) {

@@ -29,8 +29,8 @@ type AnswerItem struct {
 }
 
 // DebuggerAnswer reads an answer of the debugger. It assigns the output to the commands of the call. A
-// tuple, args and locals() are one value per name.
-func DebuggerAnswer(row *schemas.StepRow) []AnswerItem {
+// tuple, args and locals() are one value per name. command is that of the call.
+func DebuggerAnswer(row *schemas.StepRow, command string) []AnswerItem {
 	if row.Observation == nil || Category(schemas.Value(row.ToolName)) != "pdb" {
 		return nil
 	}
@@ -45,7 +45,7 @@ func DebuggerAnswer(row *schemas.StepRow) []AnswerItem {
 		lines = lines[1:]
 	}
 	p := answerParser{lines: lines}
-	commands := debuggerCommands(row)
+	commands := debuggerCommands(command)
 	p.preamble()
 	for i, c := range commands {
 		next := ""
@@ -59,8 +59,8 @@ func DebuggerAnswer(row *schemas.StepRow) []AnswerItem {
 }
 
 // debuggerCommands returns the commands of a call of the debugger.
-func debuggerCommands(row *schemas.StepRow) []string {
-	commands := strings.FieldsFunc(strings.ReplaceAll(commandOf(row), ";;", "\n"), func(c rune) bool { return c == '\n' })
+func debuggerCommands(command string) []string {
+	commands := strings.FieldsFunc(strings.ReplaceAll(command, ";;", "\n"), func(c rune) bool { return c == '\n' })
 	for i := range commands {
 		commands[i] = strings.TrimSpace(commands[i])
 	}

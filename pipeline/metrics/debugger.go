@@ -24,7 +24,7 @@ var (
 // lines, and output of the program.
 func debuggerFacts(r *schemas.StepRow, lines []string) []fact {
 	output, file, scope, out := splitAtFrame(lines)
-	commands := strings.FieldsFunc(strings.ReplaceAll(commandOf(r), ";;", "\n"), func(c rune) bool { return c == '\n' })
+	commands := debuggerCommands(commandOf(r))
 	names := make([]string, len(commands))
 	values := 0
 	for i, c := range commands {

@@ -13,7 +13,7 @@ func (s *seeker) debug(row *schemas.StepRow) {
 	}
 	s.used = true
 	text := *row.Observation
-	commands := strings.FieldsFunc(strings.ReplaceAll(s.reader.args.Command, ";;", "\n"), func(c rune) bool { return c == '\n' })
+	commands := debuggerCommands(s.reader.args.Command)
 	requested := 0
 	for _, c := range commands {
 		word, rest, _ := strings.Cut(strings.TrimSpace(c), " ")

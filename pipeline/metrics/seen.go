@@ -37,6 +37,7 @@ type callArguments struct {
 	OldText    string `json:"old_str"`
 	NewText    string `json:"new_str"`
 	InsertLine *int   `json:"insert_line"`
+	Entrypoint string `json:"entrypoint"`
 }
 
 // Kinds of tools by their answers.
@@ -100,6 +101,11 @@ func (r *Reader) Read(row *schemas.StepRow) *Reading {
 		r.out.Files[i] = r.Relative(r.out.Files[i])
 	}
 	return &r.out
+}
+
+// Call returns arguments of the call that Read has read last: the command, the entrypoint of the debugger, and the path of a file.
+func (r *Reader) Call() (command, entrypoint, path string) {
+	return r.args.Command, r.args.Entrypoint, r.args.Path
 }
 
 func cmpOr(a, b string) string {
