@@ -133,3 +133,10 @@ func (d Deps) withDefaults() Deps {
 	}
 	return d
 }
+
+// Pairs runs a failing test of a task on the buggy and on the fixed version of its repository. trace.Pairs
+// implements it.
+type Pairs interface {
+	Trace(ctx context.Context, t schemas.Task, tree env.Tree, test string) (schemas.PairedTrace, error)
+	Evaluate(ctx context.Context, t schemas.Task, tree env.Tree, fixed bool, test string, queries []schemas.TraceQuery) ([]schemas.TraceReply, error)
+}

@@ -5,17 +5,9 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/pipeline/audit"
 	"github.com/tracesmith/tracesmith/schemas"
 )
-
-// Pairs runs a failing test of a task on the buggy and on the fixed version of its repository. trace.Pairs
-// implements it.
-type Pairs interface {
-	Trace(ctx context.Context, t schemas.Task, tree env.Tree, test string) (schemas.PairedTrace, error)
-	Evaluate(ctx context.Context, t schemas.Task, tree env.Tree, fixed bool, test string, queries []schemas.TraceQuery) ([]schemas.TraceReply, error)
-}
 
 // compare returns a function that compares the values of an episode with the fixed program, or nil if Deps.Pairs is nil or the task
 // has no fix. A trace that fails leaves columns null and never fails the episode, whose verdict does not depend on it.

@@ -1,27 +1,11 @@
 package audit
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
-
-// verdict is a verdict on a claim with its reason in a few words.
-type verdict struct{ is, why string }
-
-func isTrue(format string, args ...any) verdict {
-	return verdict{schemas.ClaimTrue, fmt.Sprintf(format, args...)}
-}
-
-func isFalse(format string, args ...any) verdict {
-	return verdict{schemas.ClaimFalse, fmt.Sprintf(format, args...)}
-}
-
-func unchecked(format string, args ...any) verdict {
-	return verdict{schemas.ClaimUnchecked, fmt.Sprintf(format, args...)}
-}
 
 // Check returns the verdict on a claim, given what the steps before it have shown. In doubt, the claim is
 // unchecked.
@@ -117,17 +101,6 @@ func checkTest(c schemas.Claim, run *TestRun, whole bool) verdict {
 	return unchecked("the output does not name the test")
 }
 
-// bareTest returns the function of a test id, with its parameters.
-func bareTest(id string) string {
-	if i := strings.LastIndex(id, "::"); i >= 0 {
-		return id[i+len("::"):]
-	}
-	if open := strings.IndexByte(id, '['); open < 0 && !strings.Contains(id, "/") {
-		return id[strings.LastIndex(id, ".")+1:]
-	}
-	return id
-}
-
 func (r *Record) checkReport(c schemas.Claim) verdict {
 	if c.Test != "" {
 		for i := len(r.Tests) - 1; i >= 0; i-- {
@@ -156,13 +129,6 @@ func (r *Record) checkReport(c schemas.Claim) verdict {
 // shown reports whether an observation contains a text.
 func (r *Record) shown(text string) bool {
 	return slices.ContainsFunc(r.texts, func(t string) bool { return strings.Contains(t, text) })
-}
-
-func short(text string) string {
-	if len(text) > 80 {
-		return strings.ToValidUTF8(text[:80], "") + "…"
-	}
-	return text
 }
 
 func (r *Record) checkContradiction(c schemas.Claim) verdict {

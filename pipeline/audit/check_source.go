@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -252,19 +251,3 @@ func (r *Record) assignedBy(l Line) *Value {
 	}
 	return v
 }
-
-func isWordByte(c byte) bool {
-	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-}
-
-func isIdentifier(text string) bool {
-	for i := 0; i < len(text); i++ {
-		if !isWordByte(text[i]) && text[i] != '.' {
-			return false
-		}
-	}
-	return text != "" && (text[0] < '0' || text[0] > '9')
-}
-
-// isPython reports whether a text names a Python file.
-func isPython(name string) bool { return path.Ext(name) == ".py" }
