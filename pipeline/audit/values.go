@@ -1,0 +1,92 @@
+package audit
+
+import "strings"
+
+// This file compares the texts of values and expressions.
+
+// splitTop splits a text at the commas outside of brackets and quotes.
+func splitTop(text string) []string {
+	var out []string
+	depth, quote, start := 0, byte(0), 0
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quote != 0 && c == '\\':
+			i++
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+		case c == '\'' || c == '"':
+			quote = c
+		case strings.IndexByte("([{", c) >= 0:
+			depth++
+		case strings.IndexByte(")]}", c) >= 0:
+			depth--
+		case c == ',' && depth == 0:
+			out, start = append(out, strings.TrimSpace(text[start:i])), i+1
+		}
+	}
+	return append(out, strings.TrimSpace(text[start:]))
+}
+
+// sameValue reports whether two texts show the same value. Quotes do not matter, 13.80 is the same as
+// Decimal('13.80'), and "..." at the end of a text stands for any rest.
+func sameValue(claimed, printed string) bool {
+	a, b := plainValue(claimed), plainValue(printed)
+	if rest, ok := strings.CutSuffix(a, "..."); ok && len(rest) > 2 {
+		return strings.HasPrefix(b, rest) || strings.HasPrefix(innerValue(b), rest)
+	}
+	return a == b || a == innerValue(b)
+}
+
+func plainValue(text string) string {
+	text = strings.Join(strings.Fields(strings.Trim(text, "` ")), " ")
+	if n := len(text); n > 1 && (text[0] == '\'' || text[0] == '"') && text[n-1] == text[0] {
+		return text[1 : n-1]
+	}
+	return strings.ReplaceAll(text, `"`, `'`)
+}
+
+// innerValue returns the argument of a representation such as Decimal('13.80'), or the text itself.
+func innerValue(text string) string {
+	open := strings.IndexByte(text, '(')
+	if open <= 0 || !strings.HasSuffix(text, ")") || !isIdentifier(text[:open]) {
+		return text
+	}
+	return plainValue(text[open+1 : len(text)-1])
+}
+
+// comparable reports whether two texts that differ show different values. A number and another kind of value
+// may be two forms of one value.
+func comparable(claimed, printed string) bool {
+	a, b := plainValue(claimed), plainValue(printed)
+	return valueKind(a) == valueKind(b) || isConstant(a) && isConstant(b) || isConstant(a) && valueKind(b) == 'n' || isConstant(b) && valueKind(a) == 'n'
+}
+
+func isConstant(text string) bool { return text == "None" || text == "True" || text == "False" }
+
+func valueKind(text string) byte {
+	switch {
+	case text == "":
+		return 's'
+	case '0' <= text[0] && text[0] <= '9', text[0] == '-', text[0] == '.':
+		return 'n'
+	case strings.IndexByte("([{", text[0]) >= 0:
+		return text[0]
+	case isConstant(text):
+		return 'c'
+	}
+	return 's'
+}
+
+// expressionKey makes expressions equal that differ only in spaces and quotes.
+func expressionKey(expression string) string {
+	return strings.Map(func(c rune) rune {
+		switch c {
+		case ' ', '\t', '\n':
+			return -1
+		case '"':
+			return '\''
+		}
+		return c
+	}, expression)
+}
