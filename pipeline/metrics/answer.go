@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/schemas"
@@ -56,15 +55,6 @@ func DebuggerAnswer(row *schemas.StepRow, command string) []AnswerItem {
 	}
 	p.rest(len(p.lines))
 	return p.items
-}
-
-// debuggerCommands returns the commands of a call of the debugger.
-func debuggerCommands(command string) []string {
-	commands := strings.FieldsFunc(strings.ReplaceAll(command, ";;", "\n"), func(c rune) bool { return c == '\n' })
-	for i := range commands {
-		commands[i] = strings.TrimSpace(commands[i])
-	}
-	return slices.DeleteFunc(commands, func(c string) bool { return c == "" })
 }
 
 type answerParser struct {

@@ -260,3 +260,21 @@ func splitTopLevel(text string, separator byte) (parts []string) {
 	}
 	return parts
 }
+
+// debuggerCommands returns the commands of a call of the debugger.
+func debuggerCommands(command string) []string {
+	commands := strings.FieldsFunc(strings.ReplaceAll(command, ";;", "\n"), func(c rune) bool { return c == '\n' })
+	for i := range commands {
+		commands[i] = strings.TrimSpace(commands[i])
+	}
+	return slices.DeleteFunc(commands, func(c string) bool { return c == "" })
+}
+
+// runs holds the debugger commands after which the program is at another place.
+var runs = func() map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields("c cont continue n next s step r return unt until j jump u up d down restart run q quit") {
+		m[w] = true
+	}
+	return m
+}()

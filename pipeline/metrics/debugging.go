@@ -123,15 +123,6 @@ func (s *seeker) paused(row *schemas.StepRow, text string) {
 	}
 }
 
-// runs holds the debugger commands after which the program is at another place.
-var runs = func() map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields("c cont continue n next s step r return unt until j jump u up d down restart run q quit") {
-		m[w] = true
-	}
-	return m
-}()
-
 // inspect counts the inspections of a step. An inspection is dead if it raises one of three errors or
 // repeats an expression at the same pause. args and locals() are one inspection for each name.
 func (s *seeker) inspect(row *schemas.StepRow, commands []string, text string) {

@@ -65,6 +65,14 @@ var nullInEpisodes = map[string]string{
 	"gold_root_hit":            "the repository is not given to this test",
 	"gold_breakpoints_to_root": "the repository is not given to this test",
 	"gold_breakpoint_distance": "the repository is not given to this test",
+
+	"false_claim_share":         "no claim is true or false",
+	"gold_evidence_differs":     "no paired trace is given to this test",
+	"gold_value_recall":         "no paired trace is given to this test",
+	"gold_inspection_precision": "no paired trace is given to this test",
+	"gold_causal_share":         "no paired trace is given to this test",
+	"gold_candidate_bits":       "no paired trace is given to this test",
+	"gold_unknown_inspections":  "no paired trace is given to this test",
 }
 
 var nullInSteps = map[string]string{
@@ -77,6 +85,7 @@ var nullInSteps = map[string]string{
 	"tool_set_sha256":       "not given to this test",
 	"request_sha256":        "not given to this test",
 	"response_sha256":       "not given to this test",
+	"gold_n_differing":      "no paired trace is given to this test",
 }
 
 func TestNullColumnsOfTheGoldenEpisode(t *testing.T) {
