@@ -56,16 +56,22 @@ def instance_dict(value):
 vars_of = type.__dict__["__dict__"].__get__  # the attributes of a class, whatever its metaclass
 
 
+SLOTS = {}  # id of a class -> the class, and the names and descriptors of its slots
+
+
 def slots(value):
     """Returns the attributes of an instance that are stored in slots."""
-    out = []
-    for cls in type.__getattribute__(type(value), "__mro__"):
-        for name, slot in list(vars_of(cls).items()):
-            if type(slot) is MemberDescriptor and type.__getattribute__(cls, "__module__") != "builtins":
-                try:
-                    out.append((name, slot.__get__(value)))
-                except AttributeError:  # not set yet
-                    pass
+    cls, out = type(value), []
+    known = SLOTS.get(id(cls))
+    if known is None:  # the class is kept, because its id is the key
+        known = SLOTS[id(cls)] = (cls, [
+            item for c in type.__getattribute__(cls, "__mro__") if type.__getattribute__(c, "__module__") != "builtins"
+            for item in list(vars_of(c).items()) if type(item[1]) is MemberDescriptor])
+    for name, slot in known[1]:
+        try:
+            out.append((name, slot.__get__(value)))
+        except AttributeError:  # not set yet
+            pass
     return out
 
 
