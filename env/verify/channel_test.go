@@ -186,6 +186,8 @@ func TestProtector(t *testing.T) {
 		{"pytest", "shop/prices.py", schemas.TestSpec{FailToPass: []string{"tests/test_prices.py::test_total"}}, false},
 		{"pytest --doctest-modules", "shop/prices.py", schemas.TestSpec{FailToPass: []string{"shop/prices.py::shop.prices.total"}}, false},
 		{"python3 -m unittest", "tests/test_basket.py", unit, true},
+		{"python3 -m unittest", "shop/prices.py", schemas.TestSpec{Method: schemas.VerifyUnittest, FailToPass: []string{"shop.prices.total"}}, false}, // a doctest
+		{"python3 -m unittest", "shop/tests.py", schemas.TestSpec{Method: schemas.VerifyUnittest, FailToPass: []string{"shop.tests.Cases.check_sum"}}, true},
 		{"A=1 ./check.sh", "check.sh", unit, true}, {"sh /testbed/check.sh -x", "check.sh", unit, true}, {"pytest", "check.sh", unit, false},
 		{"python3 run_all.py", "run_all.py", unit, true},
 		{"python3 run_all.py", "run_all.py", schemas.TestSpec{Method: schemas.VerifyExitCode}, false},

@@ -21,9 +21,11 @@ func newProtector(t schemas.Task, spec schemas.TestSpec, base []workspace.File) 
 			protected[file] = protected[file] || !strings.Contains(name, ".")
 			continue
 		}
-		for dotted := id; dotted != ""; { // unittest: module.Class.test
+		isTest := strings.HasPrefix(id[strings.LastIndexByte(id, '.')+1:], "test") // and not a doctest, module.name
+		for dotted := id; dotted != ""; {                                          // unittest: module.Class.test
 			dotted = dotted[:max(strings.LastIndexByte(dotted, '.'), 0)]
-			protected[strings.ReplaceAll(dotted, ".", "/")+".py"] = true
+			file := strings.ReplaceAll(dotted, ".", "/") + ".py"
+			protected[file] = protected[file] || isTest || schemas.IsTest(file) || strings.HasPrefix(path.Base(file), "test")
 		}
 	}
 	modes := map[string]uint32{}
