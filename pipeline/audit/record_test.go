@@ -91,11 +91,9 @@ Current frame: courier/options.py:24 in combine`, hit(41)),
 	)
 	r := Read(rows, "/testbed")
 	type stop struct {
-		step int
-		file string
-		line int
-		hit  int
-		run  int
+		step           int
+		file           string
+		line, hit, run int
 	}
 	var stops []stop
 	for _, s := range r.Stops {

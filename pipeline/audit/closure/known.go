@@ -255,9 +255,8 @@ func (k *known) addPath(p string) {
 	}
 }
 
-func (k *known) hasWord(w string) bool   { return k.tokens.has(hash(wordSeed, w)) }
-func (k *known) hasNumber(v string) bool { return k.tokens.has(hash(numberSeed, v)) }
-func (k *known) wasShown(v string) bool  { return k.tokens.has(hash(shownSeed, v)) }
+func (k *known) hasWord(w string) bool  { return k.tokens.has(hash(wordSeed, w)) }
+func (k *known) wasShown(v string) bool { return k.tokens.has(hash(shownSeed, v)) }
 
 // hasPath reports whether a path was shown, or can be composed of directories and names that were.
 func (k *known) hasPath(p string) bool {
