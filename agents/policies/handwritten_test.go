@@ -138,6 +138,7 @@ func TestHandwrittenTranscripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			checkAudit(t, tree, tasks[i], name, want.values, steps)
 			a := auditedOf(t, tasks[i], tree, tooltest.Set(t, tooltest.Kit(t, nil)).Schemas(), steps)
 			if good {
 				checkGrounded(t, a)
