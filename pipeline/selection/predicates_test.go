@@ -16,7 +16,7 @@ import (
 )
 
 // call returns a row of the agent: "view", "edit", "pdb b x.py:3", or "" for a reply without a
-// call. A prefix *, ? or + sets further columns.
+// call. A prefix *, ?, +, ~ or = sets further columns.
 func call(index int, what string) schemas.StepRow {
 	s := schemas.StepRow{StepIndex: int32(index), Source: "agent", ActionKind: "think", Synthetic: new(false), IsCopiedContext: new(false)}
 	switch {
@@ -26,8 +26,12 @@ func call(index int, what string) schemas.StepRow {
 		s.Synthetic = nil
 	case strings.HasPrefix(what, "+"): // a search that finds something new
 		s.IsNewInformation, s.ActionKind = new(true), metrics.SeekStatic
+	case strings.HasPrefix(what, "~"): // padding
+		s.IsPadding, s.GoldNDiffering = new(true), new(int32(0))
+	case strings.HasPrefix(what, "="): // a value that differs
+		s.IsPadding, s.GoldNDiffering = new(false), new(int32(2))
 	}
-	tool, command, _ := strings.Cut(strings.TrimLeft(what, "*?+"), " ")
+	tool, command, _ := strings.Cut(strings.TrimLeft(what, "*?+~="), " ")
 	if tool == "" {
 		return s
 	}

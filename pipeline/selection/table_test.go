@@ -68,6 +68,8 @@ func trustExamples() [][]example {
 			{"ended_cleanly", set(class, "budget"), "-", "no"}, // null in resolved_at_step means that it was not resolved before
 			{"ended_cleanly", applyAll(set(class, "budget"), set(resolved, nil), set(func(e *row) **int32 { return &e.ResolvedAtStep }, new(int32(4)))), "-", "unknown"},
 		},
+		threeExamples("gold_evidence", func(e *row) **bool { return &e.GoldEvidenceDiffers }, new(true), new(false), nil),
+		threeExamples("little_padding", func(e *row) **float64 { return &e.PaddingShare }, new(0.2), new(0.3), nil),
 		threeExamples("no_infra_failure", class, "budget", "infra", "")[:2],
 		{
 			{"valid", set(func(e *row) **bool { return &e.Invalidated }, nil), "-", "yes"},
@@ -183,6 +185,8 @@ var stepExamples = []example{
 	{"calls.exists(s, is_edit(s))", nil, "rewrite", "yes"}, {"calls.exists(s, is_edit(s))", nil, "|pdb w", "no"},
 	{`calls.exists(s, pdb_says(s, ["w", "where"]))`, nil, "pdb where", "yes"}, {`calls.exists(s, pdb_says(s, ["w"]))`, nil, "pdb n||view", "no"},
 	{"no_copied_steps", nil, "view|", "yes"}, {"no_copied_steps", nil, "view|*view", "no"}, {"no_copied_steps", nil, "view|?view", "unknown"},
+	{"calls.exists(_s, pads(_s))", nil, "=pdb p x|~pdb p x", "yes"}, {"calls.exists(_s, pads(_s))", nil, "=pdb p x|view", "no"},
+	{"calls.exists(_s, shows_gold_evidence(_s))", nil, "view|=pdb p x", "yes"}, {"calls.exists(_s, shows_gold_evidence(_s))", nil, "view|~pdb p x", "no"},
 	{"seeks_new_information(2)", nil, "+view|view|+grep", "yes"}, {"seeks_new_information(2)", nil, "+view|view", "no"}, // is_new_information of the second call is null
 	{"debug_to_code_patterns() == 1", nil, "pdb w|edit", "yes"}, {"debug_to_code_patterns() == 1", nil, "|edit", "no"},
 	{"has_consecutive_pdb_calls(2)", nil, "pdb w|pdb n", "yes"}, {"has_consecutive_pdb_calls(2)", nil, "pdb w||pdb n", "no"},
