@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -114,18 +115,18 @@ func (x *extractor) inCode(at int) bool {
 }
 
 var (
-	uncertain = regexp.MustCompile(`(?i)\b(?:if|whether|should|would|could|may|might|must|perhaps|maybe|probably|presumably|expect|expects|expected|suppose|suspect|unless|want|wants|until|ought|can|cannot|will|not|no|never|instead of|rather than|guess|think|assume|seems?|imagine|suggests?|likely|possibly|wants?)\b|n't\b`)
-	condition = regexp.MustCompile(`(?i)\b(?:if|unless|would|should)\b`)
+	uncertain = lazily(`(?i)\b(?:if|whether|should|would|could|may|might|must|perhaps|maybe|probably|presumably|expect|expects|expected|suppose|suspect|unless|want|wants|until|ought|can|cannot|will|not|no|never|instead of|rather than|guess|think|assume|seems?|imagine|suggests?|likely|possibly|wants?)\b|n't\b`)
+	condition = lazily(`(?i)\b(?:if|unless|would|should)\b`)
 )
 
 // isCertain reports whether the sentence asserts what it says from start to end: no word before it makes it a
 // guess, a wish or a negation, and no condition follows.
 func (x *extractor) isCertain(start, end int) bool {
 	before := x.sentence[:start]
-	if at := strings.LastIndexAny(before, ",;:"); at >= 0 && !condition.MatchString(before) && !x.inCode(at) { // a new clause
+	if at := strings.LastIndexAny(before, ",;:"); at >= 0 && !condition().MatchString(before) && !x.inCode(at) { // a new clause
 		before = before[at:]
 	}
-	return !uncertain.MatchString(before) && !condition.MatchString(x.sentence[min(end, len(x.sentence)):])
+	return !uncertain().MatchString(before) && !condition().MatchString(x.sentence[min(end, len(x.sentence)):])
 }
 
 var numbers = map[string]int{
@@ -147,17 +148,17 @@ func count(word string) int {
 }
 
 var (
-	someTests = regexp.MustCompile(`\b(all (?:of the |the )?)?` + countWord + `(?: (?:of|out of) (?:the |all )?\w+)?(?: tests?(?: cases?)?)? (?:(?:are|is|now|currently|still|were|have|all) )*(pass|passes|passing|passed|fail|fails|failing|failed)\b`)
-	allTests  = regexp.MustCompile(`\b(?:all|every) (?:of the |the |my )?(?:unit )?tests? (?:(?:are|now|currently|have) )*(?:pass|passes|passing|passed)\b`)
-	testNamed = regexp.MustCompile("`?\\b((?:[\\w./]+::)?(?:\\w+::)?test_\\w+)`? (?:(?:is|still|now|currently) )*(fails|failing|failed|passes|passing|passed)\\b(?: with `([^`]+)`)?")
-	onlyTest  = regexp.MustCompile("(?i)\\bthe only failing test is `?((?:[\\w./]+::)?(?:\\w+::)?test_\\w+)")
-	testWord  = regexp.MustCompile(`\btests?\b`)
+	someTests = lazily(`\b(all (?:of the |the )?)?` + countWord + `(?: (?:of|out of) (?:the |all )?\w+)?(?: tests?(?: cases?)?)? (?:(?:are|is|now|currently|still|were|have|all) )*(pass|passes|passing|passed|fail|fails|failing|failed)\b`)
+	allTests  = lazily(`\b(?:all|every) (?:of the |the |my )?(?:unit )?tests? (?:(?:are|now|currently|have) )*(?:pass|passes|passing|passed)\b`)
+	testNamed = lazily("`?\\b((?:[\\w./]+::)?(?:\\w+::)?test_\\w+)`? (?:(?:is|still|now|currently) )*(fails|failing|failed|passes|passing|passed)\\b(?: with `([^`]+)`)?")
+	onlyTest  = lazily("(?i)\\bthe only failing test is `?((?:[\\w./]+::)?(?:\\w+::)?test_\\w+)")
+	testWord  = lazily(`\btests?\b`)
 )
 
 // tests reads claims about results of tests.
 func (x *extractor) tests(lower string) {
-	for _, m := range someTests.FindAllStringSubmatchIndex(lower, -1) {
-		if !x.isCertain(m[0], m[1]) || !testWord.MatchString(lower) || len(lower) != len(x.sentence) {
+	for _, m := range someTests().FindAllStringSubmatchIndex(lower, -1) {
+		if !x.isCertain(m[0], m[1]) || !testWord().MatchString(lower) || len(lower) != len(x.sentence) {
 			continue
 		}
 		n := count(lower[m[4]:m[5]])
@@ -170,14 +171,14 @@ func (x *extractor) tests(lower string) {
 		}
 		x.add(c)
 	}
-	if m := allTests.FindStringIndex(lower); m != nil && x.isCertain(m[0], m[1]) {
+	if m := allTests().FindStringIndex(lower); m != nil && x.isCertain(m[0], m[1]) {
 		x.add(schemas.Claim{Kind: schemas.ClaimFails, Count: new(0)})
 	}
-	if m := onlyTest.FindStringSubmatch(x.sentence); m != nil {
+	if m := onlyTest().FindStringSubmatch(x.sentence); m != nil {
 		x.add(schemas.Claim{Kind: schemas.ClaimFails, Count: new(1)})
 		x.add(schemas.Claim{Kind: schemas.ClaimFails, Test: m[1]})
 	}
-	for _, m := range testNamed.FindAllStringSubmatchIndex(x.sentence, -1) {
+	for _, m := range testNamed().FindAllStringSubmatchIndex(x.sentence, -1) {
 		if !x.isCertain(m[0], m[1]) {
 			continue
 		}
@@ -193,20 +194,26 @@ func (x *extractor) tests(lower string) {
 }
 
 var (
-	theCause = regexp.MustCompile(`\b(?:the|root) cause(?: of [^:,]*)?(?: is|:) `)
-	explains = regexp.MustCompile(`\b(?:(does not|doesn't|cannot|do not|don't) )?(?:fully )?explains?\b`)
+	theCause = lazily(`\b(?:the|root) cause(?: of [^:,]*)?(?: is|:) `)
+	explains = lazily(`\b(?:(does not|doesn't|cannot|do not|don't) )?(?:fully )?explains?\b`)
 )
 
 // reasons reads stated causes. Observations do not decide them.
 func (x *extractor) reasons(lower string) {
-	if m := theCause.FindStringIndex(lower); m != nil && len(lower) == len(x.sentence) {
+	if m := theCause().FindStringIndex(lower); m != nil && len(lower) == len(x.sentence) {
 		x.add(schemas.Claim{Kind: schemas.ClaimCause, Reason: x.sentence[m[1]:]})
 	}
-	if m := explains.FindStringSubmatch(lower); m != nil {
+	if m := explains().FindStringSubmatch(lower); m != nil {
 		kind := schemas.ClaimExplains
 		if m[1] != "" {
 			kind = schemas.ClaimDoesNotExplain
 		}
 		x.add(schemas.Claim{Kind: kind, Reason: x.sentence})
 	}
+}
+
+// lazily returns a function that compiles a pattern at its first call, because programs that audit nothing
+// should start fast.
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }

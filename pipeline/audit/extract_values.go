@@ -1,17 +1,16 @@
 package audit
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 var (
-	isVerb = regexp.MustCompile(`^(?: (is|was|are both|equals|remains|stays|evaluates to|evaluated to|has the value|has value|comes out (?:as|to|at)|came out (?:as|to|at)|returns|returned|gives|gave|has changed to|changed to|holds|prints|printed)(?: (?:still|now|also|only|exactly|currently|indeed|actually|again|just|already|set to|equal to))* | ?==? ?)`)
+	isVerb = lazily(`^(?: (is|was|are both|equals|remains|stays|evaluates to|evaluated to|has the value|has value|comes out (?:as|to|at)|came out (?:as|to|at)|returns|returned|gives|gave|has changed to|changed to|holds|prints|printed)(?: (?:still|now|also|only|exactly|currently|indeed|actually|again|just|already|set to|equal to))* | ?==? ?)`)
 	// follows matches what may come after a value. Another word can belong to it, as in "is 3 seconds".
-	follows  = regexp.MustCompile(`^(?:$|[,.;:!)]|` + "`" + `| ?[—–(-]| (?:and|but|while|when|here|instead|which|as|so|because|at|in|now|after|before|even|although|rather|there|too|again|where|then|since|i\.e|though|yet|inside|for|on)\b)`)
-	starting = regexp.MustCompile(`\b(start|begin|end)s at (\d+)\b`)
+	follows  = lazily(`^(?:$|[,.;:!)]|` + "`" + `| ?[—–(-]| (?:and|but|while|when|here|instead|which|as|so|because|at|in|now|after|before|even|although|rather|there|too|again|where|then|since|i\.e|though|yet|inside|for|on)\b)`)
+	starting = lazily(`\b(start|begin|end)s at (\d+)\b`)
 )
 
 // values reads claims such as "x is 5", "x = 5" and "f(2) returned None".
@@ -26,7 +25,7 @@ func (x *extractor) values() {
 			continue
 		}
 		value, length := valueAt(s[m[1]:])
-		if length == 0 || !follows.MatchString(s[m[1]+length:]) {
+		if length == 0 || !follows().MatchString(s[m[1]+length:]) {
 			continue
 		}
 		expression, start := expressionBefore(s[:m[0]])
@@ -47,7 +46,7 @@ func (x *extractor) values() {
 			}
 		}
 	}
-	if m := starting.FindStringSubmatch(s); m != nil {
+	if m := starting().FindStringSubmatch(s); m != nil {
 		if v := x.onlyPrinted(strings.NewReplacer("begin", "start").Replace(m[1])); v != nil {
 			x.add(schemas.Claim{Kind: schemas.ClaimValue, Expression: v.Expression, Value: m[2]})
 		}
@@ -73,7 +72,7 @@ func verbAt(s string, at int) []int {
 	default:
 		return nil
 	}
-	m := isVerb.FindStringSubmatchIndex(s[at:])
+	m := isVerb().FindStringSubmatchIndex(s[at:])
 	for i := range m {
 		if m[i] >= 0 {
 			m[i] += at
@@ -242,7 +241,7 @@ func isOpenBefore(text string) bool {
 	return strings.LastIndexAny(text, "([{") > strings.LastIndexAny(text, ")]}")
 }
 
-var itIs = regexp.MustCompile(`^It is (?:(?:still|now|only|already) )*`)
+var itIs = lazily(`^It is (?:(?:still|now|only|already) )*`)
 
 // answers reads the start of a message that answers the question of the previous call, such as "5 and True: ..." or
 // "It is still 5". The call must have printed as many values as the text names.
@@ -260,7 +259,7 @@ func (x *extractor) answers() {
 		return
 	}
 	rest, isAnswer := s, false
-	if m := itIs.FindString(s); m != "" {
+	if m := itIs().FindString(s); m != "" {
 		rest, isAnswer = s[len(m):], true
 	}
 	var values []string
@@ -278,7 +277,7 @@ func (x *extractor) answers() {
 			break
 		}
 	}
-	if len(values) != len(printed) || !(strings.HasPrefix(rest, ":") || isAnswer && follows.MatchString(rest)) {
+	if len(values) != len(printed) || !(strings.HasPrefix(rest, ":") || isAnswer && follows().MatchString(rest)) {
 		return
 	}
 	for i, v := range printed {

@@ -28,8 +28,8 @@ func newCompare(s *State) *cobra.Command {
 apart.
 
 AUC is the probability that an episode of A has a greater value than an episode
-of B, where equal values count half: 1 and 0 separate the two completely, and
-0.5 does not separate them. The intervals come from a bootstrap that draws tasks.`,
+of B, where equal values count half: 1 and 0 separate the two completely, 0.5
+not at all. The intervals come from a bootstrap that draws tasks.`,
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c, s, args) },
 	}
 	f.Add(c)

@@ -3,6 +3,7 @@ package closure
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // This file finds assertions about the fix before the first edit: its parts, their order, and what the
@@ -16,8 +17,14 @@ const (
 	theFix  = `(?:fix|patch|repair|solution|correction|diff|change ?set|remedy)`
 )
 
-var (
-	partsOfFix = []*regexp.Regexp{
+// patterns match assertions. They are compiled at their first use because they are large.
+type patterns struct {
+	partsOfFix, orderOfFix, fixedRun []*regexp.Regexp
+	laterIteration                   *regexp.Regexp // a numbered iteration
+}
+
+var asserting = sync.OnceValue(func() (p patterns) {
+	p.partsOfFix = []*regexp.Regexp{
 		regexp.MustCompile(`(?i)\b` + theFix + `\b[^.;\n]{0,60}?\b` + number + ` (?:\w+ ){0,2}` + part + `s?\b`),
 		regexp.MustCompile(`(?i)\b` + number + `[ -](?:\w+ ){0,2}` + part + `s?\b[^.;\n]{0,40}?\b(?:` + theFix + `|must change|need(?:s)? (?:to change|changing|a change|an edit|edits))\b`),
 		regexp.MustCompile(`(?i)\b(?:must|needs? to|has to|have to|should|will|to) (?:be )?` + mend + `\b[^.;\n]{0,30}\b` + number + ` (?:\w+ ){0,2}` + part + `s?\b`),
@@ -25,7 +32,7 @@ var (
 		regexp.MustCompile(`(?i)\b(?:one|two|three|four|single|\d+)[ -](?:line|liner|word|character|token|file|hunk|part|statement)r? ` + theFix + `\b|\bone-liner\b`),
 		regexp.MustCompile(`(?i)\bboth (?:the )?[^.;\n]{1,40} and [^.;\n]{1,40}\b(?:must|need|needs|have to|has to|should) (?:to )?(?:be )?` + mend + `\b`),
 	}
-	orderOfFix = []*regexp.Regexp{
+	p.orderOfFix = []*regexp.Regexp{
 		regexp.MustCompile(`(?i)\b(?:the|its|whose|this is the|my) ` + ordinal + ` (?:hunk|chunk|part|piece|half|segment)\b`),
 		regexp.MustCompile(`(?i)\b` + ordinal + ` (?:` + part + `|of the \w+) (?:of|in) (?:the|this|my) ` + theFix + `\b`),
 		regexp.MustCompile(`(?i)\b` + theFix + `\b[^.;\n]{0,40}\b(?:starts|begins|ends|continues|finishes) (?:with|in|at)\b`),
@@ -35,10 +42,10 @@ var (
 		regexp.MustCompile(`(?i)\b(?:part|hunk|piece|half|edit|change) (?:one|two|three|four|\d) of (?:the|this|my) (?:` + theFix + `|change|edit)\b`),
 		regexp.MustCompile(`(?i)\bhunk\b[^.;\n]{0,60}\b(?:before|after|first|precedes|follows|then)\b`),
 	}
-	fixedRun = []*regexp.Regexp{regexp.MustCompile(`(?i)\b(?:with the (?:fix|patch)(?: applied)?|(?:after|once) the fix|(?:in|on) the (?:fixed|patched|repaired|corrected) (?:program|version|run|code)|the (?:fixed|patched|repaired|corrected) (?:program|version|run|code))\b[^.;\n]{0,60}?\b(?:is|returns|gives|prints|shows|yields|has|was|holds|produces|becomes|reads)\b`)}
-	// laterIteration matches a numbered iteration.
-	laterIteration = regexp.MustCompile(`(?i)\b(third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|\d+(?:st|nd|rd|th)) (?:iteration|pass|round|hit|time|loop|visit|repetition|turn of the loop)\b|\b(?:iteration|pass|hit|round) (?:number |no\. ?)?(\d+)\b`)
-)
+	p.fixedRun = []*regexp.Regexp{regexp.MustCompile(`(?i)\b(?:with the (?:fix|patch)(?: applied)?|(?:after|once) the fix|(?:in|on) the (?:fixed|patched|repaired|corrected) (?:program|version|run|code)|the (?:fixed|patched|repaired|corrected) (?:program|version|run|code))\b[^.;\n]{0,60}?\b(?:is|returns|gives|prints|shows|yields|has|was|holds|produces|becomes|reads)\b`)}
+	p.laterIteration = regexp.MustCompile(`(?i)\b(third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|\d+(?:st|nd|rd|th)) (?:iteration|pass|round|hit|time|loop|visit|repetition|turn of the loop)\b|\b(?:iteration|pass|hit|round) (?:number |no\. ?)?(\d+)\b`)
+	return p
+})
 
 var ordinals = map[string]string{
 	"third": "3", "fourth": "4", "fifth": "5", "sixth": "6", "seventh": "7", "eighth": "8", "ninth": "9", "tenth": "10",
@@ -116,16 +123,16 @@ func (k *checker) assertions(text string, stops int) {
 		}
 	}
 	if said&(aboutFix|aboutParts) == aboutFix|aboutParts {
-		first(Parts, partsOfFix)
+		first(Parts, asserting().partsOfFix)
 	}
 	if said&(aboutFix|aboutOrder) == aboutFix|aboutOrder {
-		first(Order, orderOfFix)
+		first(Order, asserting().orderOfFix)
 	}
 	if said&aboutRun != 0 {
-		first(Value, fixedRun)
+		first(Value, asserting().fixedRun)
 	}
 	if said&aboutIteration != 0 {
-		for _, m := range laterIteration.FindAllStringSubmatch(text, -1) {
+		for _, m := range asserting().laterIteration.FindAllStringSubmatch(text, -1) {
 			v := ordinals[strings.ToLower(m[1])]
 			if v == "" {
 				v, _ = numberAt(m[1] + m[2])
