@@ -182,7 +182,7 @@ func (f *finder) isSecret(r *rule, s *span, begin int) bool {
 		f.work.spend((rest - s.to) / 8)
 		s.to = rest
 	}
-	return true
+	return !r.hexKeyword || !allHex(f.text[s.from:min(s.to, s.from+window)])
 }
 
 // secretVendor reports whether a value after the name of a vendor can be a secret. A hash or a

@@ -39,6 +39,7 @@ cache_key = f'{module}.{name}'
 sort_key: "created_at_utc8_desc"
 commit SHA1
 "sha256": "SHA256"
+"sha256": "4b1d52f0c1a96e7d83b2f4a5906c7e1d2f3a4b5c6d7e8f90123456789abcdef0"
 integrity sha512-B64
 etag: "MD5"
 key = "SHA1"

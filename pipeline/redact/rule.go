@@ -35,6 +35,7 @@ type rule struct {
 	generated    bool    // the value must look generated, with letters and digits
 	wordStart    bool    // a match must begin at the start of a word, because the keyword may also be part of a word
 	cost         int     // cost of one run of re that finds nothing, in units of work (see meter)
+	hexKeyword   bool    // the keyword may begin a hexadecimal digest, which is no secret
 	shortKeyword bool    // the keyword is very short, so the secret must not adjoin other letters or digits
 }
 

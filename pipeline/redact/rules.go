@@ -130,6 +130,7 @@ var compiled = sync.OnceValue(func() *dictionary {
 				k := word(b)
 				k.rules = append(k.rules, c)
 				c.shortKeyword = c.shortKeyword || len(b) < 3
+				c.hexKeyword = c.hexKeyword || allHex(b)
 				c.wordStart = c.wordStart || bounded && (i == 0 || !strings.ContainsAny(b, "_-.~"))
 			}
 		}
