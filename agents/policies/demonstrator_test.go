@@ -39,7 +39,7 @@ func TestDemonstrator(t *testing.T) {
 			checkStoredClaims(t, task, result.Steps)
 		})
 	}
-	tally.check(t, 300)
+	tally.check(t, 1200/seedEvery())
 	if byHand.leaks != 88 || byHand.honest != 24 || byHand.found < 79 {
 		t.Errorf("steps written by hand: %+v", byHand)
 	}

@@ -305,7 +305,15 @@ func newSeedTally() *seedTally {
 	return &seedTally{map[string]int{}, map[string]int{}, nil}
 }
 
-// seed inserts leaks at every fourth place of an episode before the first edit, one after the other.
+// seedEvery is the distance of the places at which seed inserts leaks.
+func seedEvery() int {
+	if testing.Short() {
+		return 12
+	}
+	return 4
+}
+
+// seed inserts leaks at some places of an episode before the first edit, one after the other.
 func (tally *seedTally) seed(a audited, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	names := a.names()
@@ -313,7 +321,7 @@ func (tally *seedTally) seed(a audited, seed uint64) {
 		if schemas.Value(a.rows[at].ToolName) == "edit" {
 			return
 		}
-		if a.rows[at].Source != "agent" || at%4 != int(seed%4) {
+		if a.rows[at].Source != "agent" || at%seedEvery() != int(seed)%seedEvery() {
 			continue
 		}
 		for _, l := range a.leaksAt(at, r) {
