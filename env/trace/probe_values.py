@@ -63,7 +63,7 @@ def slots(value):
     """Returns the attributes of an instance that are stored in slots."""
     cls, out = type(value), []
     known = SLOTS.get(id(cls))
-    if known is None:  # the class is kept, because its id is the key
+    if known is None:  # keep the class, so that no other one gets its id
         known = SLOTS[id(cls)] = (cls, [
             item for c in type.__getattribute__(cls, "__mro__") if type.__getattribute__(c, "__module__") != "builtins"
             for item in list(vars_of(c).items()) if type(item[1]) is MemberDescriptor])

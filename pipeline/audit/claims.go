@@ -68,7 +68,7 @@ func checkRow(row *schemas.StepRow, record *Record) (n counts, err error) {
 	return n, nil
 }
 
-// claimsOf returns the claims that the policy stored or, if there are none, those of the text.
+// claimsOf returns the claims that the policy stored. If it stored no list, claimsOf extracts them from the text.
 func claimsOf(row *schemas.StepRow, record *Record) (claims []schemas.Claim, extracted bool, err error) {
 	if row.ClaimsJSON == nil {
 		return Extract(row.Message, record), true, nil

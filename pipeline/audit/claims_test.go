@@ -88,7 +88,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What is no plain assertion is no claim.
+// Extract leaves out questions, guesses and wishes.
 func TestExtractLeavesOutGuesses(t *testing.T) {
 	r := Read(episode(), "")
 	for _, text := range []string{
