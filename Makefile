@@ -12,9 +12,9 @@ PKG     := github.com/tracesmith/tracesmith
 CLI     := $(PKG)/cmd/internal/cli
 LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
 # Without this tag, grpc executes a template to show traces, which makes the linker keep all methods of all types.
-# All commands use it, so that they share what they compile.
+# All commands use it, so that they share what they compile. -trimpath lets clones in different folders share it as well.
 TAGS    := grpcnotrace
-export GOFLAGS := $(strip $(GOFLAGS) -tags=$(TAGS))
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath -tags=$(TAGS))
 GUEST   := env/guest/bin/tracesmith-guest
 export TRACESMITH_GUEST := $(CURDIR)/$(GUEST)
 
@@ -26,7 +26,7 @@ FULL ?=
 # processors. The target check runs go vet.
 GOTESTSUM := $(CURDIR)/out/tools/gotestsum
 AT_ONCE := $(shell n=$$(nproc 2>/dev/null); echo $$((n > 4 ? n : 4)))
-gotest = $(GOTESTSUM) --format standard-quiet --packages='$(1)' -- -vet=off -ldflags=-w -timeout $(if $(FULL),90m,30m) -p $(AT_ONCE) -parallel $(AT_ONCE) $(if $(FULL),,-short) $(2)
+gotest = $(GOTESTSUM) --format standard-quiet --packages='$(1)' -- -count=1 -vet=off -ldflags=-w -timeout $(if $(FULL),90m,30m) -p $(AT_ONCE) -parallel $(AT_ONCE) $(if $(FULL),,-short) $(2)
 
 .PHONY: demo lab test sandboxes toolchain race full guest build install deps check pythons factory soak docs s3 s3-second cluster interop trainers docker test-k8s fuzz versitygw clean help
 
@@ -93,15 +93,15 @@ full: ## all checks and tests in their long form: all Python versions, the race 
 
 # An environment variable turns each suite on, and the names of its tests share a prefix: see internal/suite.
 pythons: deps guest $(GOTESTSUM) ## tests of the debugger on the oldest and the newest Python, because make test uses the system's; FULL=1: on every version from 3.6 to 3.14 that can be found
-	list=$$(scripts/pythons.sh $(if $(FULL),,two)) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/pdb,-count=1 -run '^TestEachPython')
+	list=$$(scripts/pythons.sh $(if $(FULL),,two)) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/pdb,-run '^TestEachPython')
 
 factory: deps guest $(GOTESTSUM) ## long tests of the task check and the bug factory
-	TRACESMITH_TEST_FACTORY=1 $(call gotest,./env/tasks/check ./env/trace ./pipeline/synth,-count=1 -run '^TestFactory')
-	TRACESMITH_TEST_FACTORY=1 $(call gotest,./cmd/tracesmith,-count=1 -run '^TestScripts$$/^factory_')
+	TRACESMITH_TEST_FACTORY=1 $(call gotest,./env/tasks/check ./env/trace ./pipeline/synth,-run '^TestFactory')
+	TRACESMITH_TEST_FACTORY=1 $(call gotest,./cmd/tracesmith,-run '^TestScripts$$/^factory_')
 
 soak: deps guest $(GOTESTSUM) ## a run with every kind of fault, and a power cut on a separate disk (needs root)
-	TRACESMITH_TEST_SOAK=1 $(call gotest,./cmd/tracesmith,-count=1 -run '^TestScripts$$/^soak_')
-	TRACESMITH_TEST_SOAK=1 $(call gotest,./pipeline,-count=1 -run '^TestSoak')
+	TRACESMITH_TEST_SOAK=1 $(call gotest,./cmd/tracesmith,-run '^TestScripts$$/^soak_')
+	TRACESMITH_TEST_SOAK=1 $(call gotest,./pipeline,-run '^TestSoak')
 
 S3_SERVER := $(CURDIR)/out/tools/versitygw
 versitygw: $(S3_SERVER)
@@ -109,8 +109,8 @@ $(S3_SERVER): | toolchain
 	GOBIN=$(dir $(S3_SERVER)) scripts/retry.sh go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 
 s3: versitygw guest $(GOTESTSUM) ## tests against a real S3 server on loopback
-	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./sinks/stores ./pipeline/publish,-count=1 -run '^TestS3')
-	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./cmd/tracesmith,-count=1 -run '^TestScripts$$/^s3')
+	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./sinks/stores ./pipeline/publish,-run '^TestS3')
+	TRACESMITH_TEST_VERSITYGW=$(S3_SERVER) $(call gotest,./cmd/tracesmith,-run '^TestScripts$$/^s3')
 
 # An old version of a server that is no longer maintained. Its purpose is to answer
 # differently from the first server.
@@ -119,21 +119,21 @@ $(SECOND_SERVER): | toolchain
 	GOBIN=$(dir $(SECOND_SERVER)) scripts/retry.sh go install -ldflags '-s -w' github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c
 
 s3-second: $(SECOND_SERVER) guest $(GOTESTSUM) ## the same tests against a second, independent S3 server; not part of .ci/run
-	TRACESMITH_TEST_MINIO=$(SECOND_SERVER) $(call gotest,./sinks/stores ./pipeline/publish,-count=1 -run '^TestS3')
-	TRACESMITH_TEST_MINIO=$(SECOND_SERVER) $(call gotest,./cmd/tracesmith,-count=1 -run '^TestScripts$$/^s3')
+	TRACESMITH_TEST_MINIO=$(SECOND_SERVER) $(call gotest,./sinks/stores ./pipeline/publish,-run '^TestS3')
+	TRACESMITH_TEST_MINIO=$(SECOND_SERVER) $(call gotest,./cmd/tracesmith,-run '^TestScripts$$/^s3')
 
 cluster: guest $(GOTESTSUM) ## three NATS nodes and three workers, which are killed during the run; FULL=1: 300,000 jobs
-	TRACESMITH_TEST_CLUSTER=1 $(call gotest,./pipeline/fleet ./pipeline/engine,-count=1 -run '^TestCluster')
+	TRACESMITH_TEST_CLUSTER=1 $(call gotest,./pipeline/fleet ./pipeline/engine,-run '^TestCluster')
 
 interop: deps build $(GOTESTSUM) ## read a small dataset and all its views with other libraries, and with the chat templates of two model families
 	scripts/interop.sh $(CURDIR)/bin/tracesmith
-	TRACESMITH_TEST_ATIF=$(CURDIR)/out/tools/interop/bin/python $(call gotest,./sinks/views,-count=1 -run '^TestATIF')
+	TRACESMITH_TEST_ATIF=$(CURDIR)/out/tools/interop/bin/python $(call gotest,./sinks/views,-run '^TestATIF')
 
 trainers: deps toolchain ## measure again on which tokens of the fixture rows of sft-trl TRL trains (installs 5 GB; not part of .ci/run)
 	scripts/trainers.sh
 
 docker: build $(GOTESTSUM) ## tests against a real Docker daemon, with an image made of Debian packages
-	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "$(call gotest,./env/drivers ./env/drivers/docker ./env/workspace/setup ./internal/hostile,-count=1 -run '^Test(Docker|EachDriver)') && $(call gotest,./cmd/tracesmith,-count=1 -run '^Test(Scripts|Docker|EachDriver)/^docker') && scripts/check-dockerfile.sh"
+	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "$(call gotest,./env/drivers ./env/drivers/docker ./env/workspace/setup ./internal/hostile,-run '^Test(Docker|EachDriver)') && $(call gotest,./cmd/tracesmith,-run '^Test(Scripts|Docker|EachDriver)/^docker') && scripts/check-dockerfile.sh"
 
 test-k8s: guest ## tests against the cluster of TRACESMITH_TEST_KUBECONFIG, with the image TRACESMITH_TEST_K8S_IMAGE
 	@test -n "$$TRACESMITH_TEST_KUBECONFIG" || { echo "set TRACESMITH_TEST_KUBECONFIG to a kubeconfig, and TRACESMITH_TEST_K8S_IMAGE to an image with Python that its nodes can pull"; exit 2; }
