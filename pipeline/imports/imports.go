@@ -37,9 +37,6 @@ func Formats() []string { return slices.Sorted(maps.Keys(parsers)) }
 // becomes the time of the episode if the trajectory contains no times. cfg applies as for recorded
 // episodes, including redaction.
 func Read(format, name string, raw []byte, modified time.Time, cfg normalise.Config) (sinks.Staged, error) {
-	if len(raw) > MaxBytes {
-		return sinks.Staged{}, fmt.Errorf("%s has %d bytes, but at most %d are supported", name, len(raw), MaxBytes)
-	}
 	out, err := convert(format, name, raw, origin{file: name, modified: modified}, cfg)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", name, err)
@@ -49,6 +46,9 @@ func Read(format, name string, raw []byte, modified time.Time, cfg normalise.Con
 
 // convert converts the JSON of a trajectory into a staged episode.
 func convert(format, name string, raw []byte, from origin, cfg normalise.Config) (sinks.Staged, error) {
+	if len(raw) > MaxBytes {
+		return sinks.Staged{}, fmt.Errorf("%d bytes, but at most %d are supported", len(raw), MaxBytes)
+	}
 	parse, ok := parsers[format]
 	if !ok {
 		return sinks.Staged{}, fmt.Errorf("unknown format %q: choose one of %s", format, strings.Join(Formats(), ", "))

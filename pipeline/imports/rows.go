@@ -21,16 +21,21 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-// RowError is the error of one row. Unless Last is set, the other rows of the file follow.
+// RowError is the error of one row, or of a file that is one trajectory. Unless Last is set, the other
+// rows of the file follow.
 type RowError struct {
 	File string
-	Row  string // "row 3" or "line 3"
+	Row  string // "row 3" or "line 3"; empty if the file is one trajectory
 	Last bool
 	Err  error
 }
 
 func (e *RowError) Error() string {
-	return fmt.Sprintf("%s, %s: %s", e.File, e.Row, strings.TrimPrefix(e.Err.Error(), "line 1: "))
+	place := e.File
+	if e.Row != "" {
+		place += ", " + e.Row
+	}
+	return place + ": " + strings.TrimPrefix(e.Err.Error(), "line 1: ")
 }
 
 func (e *RowError) Unwrap() error { return e.Err }
@@ -73,7 +78,7 @@ func Episodes(format, path string, cfg normalise.Config) iter.Seq2[sinks.Staged,
 		}
 		staged, err := Read(format, filepath.Base(uncompressed(path)), raw, st.ModTime(), cfg)
 		if err != nil {
-			err = fmt.Errorf("in %s: %w", filepath.Dir(path), err)
+			err = &RowError{File: path, Err: errors.Unwrap(err)}
 		}
 		yield(staged, err)
 	}

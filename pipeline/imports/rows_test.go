@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sort"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/pipeline/imports"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
+	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -120,11 +122,14 @@ func TestUnusableFilesAreErrors(t *testing.T) {
 		{"a.jsonl", "\n", "contains no rows"},
 		{"a.parquet", "PAR1", "not a Parquet file"},
 		{"a.jsonl.gz", "x", "cannot be read"},
-		{"a.json", simple(1) + "\n" + simple(2), "name the file .jsonl"},
 	} {
 		if got := importFile(t, "messages", c.name, []byte(c.body)); got.err == nil || !strings.Contains(got.err.Error(), c.want) || len(got.episodes)+len(got.refused) > 0 {
 			t.Errorf("%s: %v", c.name, got.err)
 		}
+	}
+	two := importFile(t, "messages", "a.json", []byte(simple(1)+"\n"+simple(2)))
+	if two.err != nil || len(two.refused) != 1 || !strings.Contains(two.refused[0], "name the file .jsonl") {
+		t.Errorf("a file of two trajectories: %d episodes, %q, %v", len(two.episodes), two.refused, two.err)
 	}
 	if got := importPath("messages", t.TempDir()); got.err == nil || !strings.Contains(got.err.Error(), "name the files in it") {
 		t.Error(got.err)
@@ -305,4 +310,35 @@ func FuzzEpisodes(f *testing.F) {
 			t.Error("neither an episode nor an error")
 		}
 	})
+}
+
+// An episode that could not be searched for secrets is left out, and the import goes on. The command of this one
+// takes just less work than its length allows; with its quotes escaped, it takes more.
+func TestEpisodesThatCannotBeSearchedAreLeftOut(t *testing.T) {
+	command := func(filler int) string {
+		return strings.Repeat("secret: \"value\"\n", 2<<10) + strings.Repeat("plain text ", filler)
+	}
+	isWithheld := func(text string) bool {
+		r := redact.New(nil)
+		r.Text(text)
+		return r.Counts()["withheld"] > 0
+	}
+	least := sort.Search(1<<20, func(filler int) bool { return !isWithheld(command(filler)) })
+	arguments, err := json.Marshal(map[string]string{"command": command(least)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if least == 0 || !isWithheld(string(arguments)) {
+		t.Fatalf("with %d fillers, the command does not show what it should", least)
+	}
+	quoted, err := json.Marshal(string(arguments))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := importFile(t, "mini-swe-agent", "a.traj.json", fmt.Appendf(nil, `{"info": {}, "messages": [{"role": "system", "content": "You fix."}, {"role": "user", "content": "Fix it."},
+		{"role": "assistant", "content": null, "tool_calls": [{"id": "t", "type": "function", "function": {"name": "bash", "arguments": %s}}]},
+		{"role": "tool", "tool_call_id": "t", "content": "done"}], "trajectory_format": "mini-swe-agent-1.1"}`, quoted))
+	if got.err != nil || len(got.episodes) != 0 || len(got.refused) != 1 || !strings.HasPrefix(got.refused[0], "a.traj.json: ") {
+		t.Errorf("%d episodes, refused %.200q, error %v", len(got.episodes), got.refused, got.err)
+	}
 }

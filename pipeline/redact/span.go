@@ -14,15 +14,15 @@ type span struct {
 type meter struct{ spent, budget int }
 
 // Costs of the search in units of work, and the budget per byte of text. A unit takes about 40 to
-// 100 ns. In BenchmarkHostileText, no text of 8 KiB or more takes over 0.2 CPU seconds per MB.
+// 100 ns at most. In BenchmarkHostileText, a text of 1 KiB takes at most 2 ms, and longer ones one CPU second per MB.
 const (
-	perRun   = 8       // running an expression
-	perRead  = 3       // reading a byte with an expression
-	perName  = 80      // looking at the text after a name
-	perValue = 400     // judging a value
-	perByte  = 5       // budget per byte of text
-	atLeast  = 8 << 10 // minimum budget of a text
-	shortRun = 48      // characters of keys that expressions read at no extra cost
+	perRun   = 8        // running an expression
+	perRead  = 3        // reading a byte with an expression
+	perName  = 80       // looking at the text after a name
+	perValue = 400      // judging a value
+	perByte  = 20       // budget per byte of text
+	atLeast  = 64 << 10 // minimum budget of a text
+	shortRun = 48       // characters of keys that expressions read at no extra cost
 )
 
 func (m *meter) spend(n int) { m.spent += n }

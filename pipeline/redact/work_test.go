@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -104,6 +105,26 @@ func TestTextsThatNeedTooMuchWorkAreWithheld(t *testing.T) {
 	}
 }
 
+// Programs and tests about secrets name many of them. They are searched, not withheld, however long they are.
+func TestTextsAboutSecretsAreSearched(t *testing.T) {
+	part := `    {"token": "value", "secret": "value", "name": "value"}, # cleanse_setting hides the password, not the name
+    result = reporter.cleanse_setting("MY_TOKEN", {"api_key": [{"secret": "value"}, {"signature": "value"}]})
+`
+	for _, n := range []int{1, 10, 1000} {
+		text := strings.Repeat(part, n)
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []string{text, string(quoted)} {
+			r := New(nil)
+			if r.Text(s); r.Counts()[withheld] > 0 {
+				t.Errorf("%d bytes need %d units of work and may use %d", len(s), r.work.spent, r.work.budget)
+			}
+		}
+	}
+}
+
 // goSource returns source code of the Go distribution as a sample of ordinary text, of about limit
 // bytes.
 func goSource(t testing.TB, limit int) string {
@@ -131,7 +152,7 @@ func goSource(t testing.TB, limit int) string {
 	return b.String()
 }
 
-// Ordinary text needs about a third of its budget at most, so that none is withheld: programs, and
+// Ordinary text needs about a tenth of its budget at most, so that none is withheld: programs, and
 // one-line documents that contain the names of commands within words.
 func TestOrdinaryTextNeedsLittleWork(t *testing.T) {
 	documents, err := filepath.Glob("../../schemas/testdata/1.3.0/dataset/*/croissant.json")
@@ -149,7 +170,7 @@ func TestOrdinaryTextNeedsLittleWork(t *testing.T) {
 	for name, text := range texts {
 		r := New(nil)
 		r.Text(text)
-		if share := float64(r.work.spent) / float64(r.work.budget); share > 0.34 {
+		if share := float64(r.work.spent) / float64(r.work.budget); share > 0.1 {
 			t.Errorf("%s: %.2f of the budget", name, share)
 		}
 	}
@@ -208,7 +229,7 @@ func BenchmarkHostileText(b *testing.B) {
 	}
 }
 
-func cpuSeconds(b *testing.B) float64 {
+func cpuSeconds(b testing.TB) float64 {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
 		b.Fatal(err)

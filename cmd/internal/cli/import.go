@@ -29,8 +29,8 @@ func newImport(s *State) *cobra.Command {
 		Long: "Read trajectories of another tool and publish them as a dataset. The formats are\n" +
 			strings.Join(imports.Formats(), ", ") + ".\n\n" +
 			"A file is one trajectory. JSON lines (.jsonl) and Parquet files (.parquet)\n" +
-			"contain one per row. Files may be compressed (.gz, .zst). An invalid row is\n" +
-			"reported and left out, and the exit code is then 3.\n\n" +
+			"contain one per row. Files may be compressed (.gz, .zst). An invalid file or\n" +
+			"row is reported and left out, and the exit code is then 3.\n\n" +
 			"A value that a file does not state is null. What a file says about success is\n" +
 			"kept as a claim: tracesmith does not verify it.",
 		Example: "  tracesmith import debug-gym exps/*/*/trajectory.json -o datasets/old\n" +
@@ -67,12 +67,12 @@ type imported struct {
 	Refusals   []string `json:"refusals"` // the first maxRefusals
 }
 
-// maxRefusals is the number of refused rows whose reasons an import shows.
+// maxRefusals is the number of refused trajectories whose reasons an import shows.
 const maxRefusals = 20
 
 // importFiles publishes the trajectories of files as a dataset. It reads every file before it
-// publishes anything. An unusable file stops the import, but an invalid row of a file with many is
-// left out.
+// publishes anything. A file that it cannot open stops the import, but an invalid trajectory is left
+// out.
 func importFiles(ctx context.Context, s *State, cfg configs.Config, format string, files []string, asJSON bool) error {
 	if err := checkDestination(ctx, cfg); err != nil {
 		return err
@@ -95,7 +95,7 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 		}
 	}
 	if total.Episodes == 0 {
-		return Usage(fmt.Errorf("no episode to import: %s refused", count(total.Refused, "row")))
+		return Usage(fmt.Errorf("no valid trajectory to import: %d refused", total.Refused))
 	}
 	report, err := publishImport(ctx, cfg, format, staging, secrets)
 	if err != nil {
@@ -118,7 +118,7 @@ func importFiles(ctx context.Context, s *State, cfg configs.Config, format strin
 	return err
 }
 
-// add stages an episode, or reports the row that could not be read.
+// add stages an episode, or reports the trajectory that could not be read.
 func (t *imported) add(ctx context.Context, s *State, staging sinks.Store, staged sinks.Staged, err error) error {
 	if refused := (*imports.RowError)(nil); errors.As(err, &refused) {
 		if t.Refused++; t.Refused <= maxRefusals {
