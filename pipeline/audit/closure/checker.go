@@ -13,6 +13,8 @@ type checker struct {
 	bound map[string]bool // names that the step's own code binds
 	own   string          // the texts of the step, whose numbers a calculation may use
 	out   []Entity
+
+	written []string // files that the step's commands write, and names that their scripts bind
 }
 
 // mode says which words of a text are entities.

@@ -34,8 +34,9 @@ type Closure struct {
 
 // pendingRow is a row of the current turn, whose observation the other calls of the turn could not know.
 type pendingRow struct {
-	row  *schemas.StepRow
-	path string // that the call names
+	row     *schemas.StepRow
+	path    string   // that the call names
+	written []string // files that the call writes, and names that its code binds
 }
 
 // NewClosure returns the closure before the first row. names holds the identifiers of the repository;
@@ -104,13 +105,14 @@ func (c *Closure) step(row *schemas.StepRow) (found []Entity, bits float64, isTa
 		_ = json.Unmarshal([]byte(*row.ArgumentsJSON), &args) // arguments that are no object name nothing
 	}
 	bits, isTargeted = c.surprise(row, args)
-	found = slices.DeleteFunc(c.check(row, args), func(e Entity) bool {
+	k := c.check(row, args)
+	found = slices.DeleteFunc(k.out, func(e Entity) bool {
 		isAgain := c.named[e]
 		c.named[e] = true
 		return isAgain
 	})
 	name, _ := args["path"].(string)
-	c.pending = append(c.pending, pendingRow{row, name})
+	c.pending = append(c.pending, pendingRow{row, name, k.written})
 	return found, bits, isTargeted
 }
 
@@ -150,6 +152,9 @@ func (c *Closure) observe(p pendingRow) {
 			c.learn(t, "", true)
 		}
 	}
+	for _, name := range p.written {
+		c.learn(name, "", false)
+	}
 	if row.TriggeredJSON != nil {
 		c.learn(*row.TriggeredJSON, "", true)
 	}
@@ -158,13 +163,13 @@ func (c *Closure) observe(p pendingRow) {
 	}
 }
 
-// check returns what the texts and arguments of a row name.
-func (c *Closure) check(row *schemas.StepRow, args map[string]any) []Entity {
-	k := checker{known: &c.known, names: c.names}
+// check finds what the texts and arguments of a row name.
+func (c *Closure) check(row *schemas.StepRow, args map[string]any) *checker {
+	k := &checker{known: &c.known, names: c.names}
 	k.file = c.fileOf(args)
 	call := ""
 	for _, name := range slices.Sorted(maps.Keys(args)) {
-		call += c.argument(&k, schemas.Value(row.ToolName), name, args[name])
+		call += c.argument(k, schemas.Value(row.ToolName), name, args[name])
 	}
 	if k.file == "" {
 		k.file = c.frame
@@ -182,7 +187,7 @@ func (c *Closure) check(row *schemas.StepRow, args map[string]any) []Entity {
 	if !c.isEdited {
 		k.assertions(text+"\n"+call, c.stops)
 	}
-	return k.out
+	return k
 }
 
 // fileOf returns the last element of the path that a call names.
@@ -266,27 +271,12 @@ func (c *Closure) textArgument(k *checker, tool, name, v string) string {
 	return ""
 }
 
-// shell checks a command line.
-func (k *checker) shell(text string) {
-	k.bind(text)
-	k.text(text, words)
-}
-
 // oneOf matches a class of one character, which a pattern may contain to hide a word.
 var oneOf = regexp.MustCompile(`\[(\w)\]`)
 
 // pattern checks a regular expression or a text to search for.
 func (k *checker) pattern(text string) {
-	plain := []byte(oneOf.ReplaceAllString(text, "$1"))
-	for i := 0; i+1 < len(plain); i++ {
-		if plain[i] == '\\' {
-			plain[i] = ' '
-			if strings.IndexByte("bBsSwWdDAZ", plain[i+1]) >= 0 {
-				plain[i+1] = ' '
-			}
-		}
-	}
-	k.text(string(plain), pattern)
+	k.text(withoutEscapes(oneOf.ReplaceAllString(text, "$1")), pattern)
 }
 
 // debugger checks a command of pdb.

@@ -88,6 +88,10 @@ func TestWhatIsUnseen(t *testing.T) {
 		"joined strings":                {pdb("p getattr(items, 'lev' + 'els')"), []string{"identifier levels"}},
 		"hidden in a pattern":           {step(1, "", "grep", map[string]any{"pattern": `l[e]vels\b`}, ""), []string{"identifier levels"}},
 		"part of a shown word":          {step(1, "", "grep", map[string]any{"pattern": "def tot"}, ""), nil},
+		"new file":                      {bash("cat > trial_1.py <<'E'\nfrom shop.cart import total\nprint('\\nFound', total([2.75]))\nE\npython3 trial_1.py"), nil},
+		"name in a new file":            {bash("cat > trial_1.py <<'E'\nprint(total(levels))\nE"), []string{"identifier levels"}},
+		"expected value in a new file":  {bash("python3 - <<'E'\nx = total([2.75])\nassert x == 8.25\nE"), []string{"value 8.25"}},
+		"name after a new file":         {bash("cat > trial_1.py <<'E'\nprint(1)\nE\ngrep -n 'levels\\b' shop/cart.py"), []string{"identifier levels"}},
 		"variable of the shell and URL": {bash("curl -s http://localhost:8000/x > $HOME/out_file.txt"), nil},
 	} {
 		if diff := cmp.Diff(c.want, unseen(append(opening(), c.row)...)); diff != "" {
@@ -113,6 +117,15 @@ func TestEntitiesCountOnceAndOnlyBeforeTheyAreShown(t *testing.T) {
 	edit := append(opening(), step(1, "", "edit", map[string]any{"path": "shop/cart.py", "start": 3}, ""), step(2, "The fix has 3 parts.", "", nil, ""))
 	if got := unseen(edit...); got != nil {
 		t.Errorf("after the edit: %v", got)
+	}
+}
+
+// A step may use the files and names that an earlier one made.
+func TestInventionsStayKnown(t *testing.T) {
+	make := step(1, "", "bash", map[string]any{"command": "cat > trial_1.py <<'E'\ndef halved_twice(x):\n    return x\nE"}, "")
+	use := step(2, "I call `halved_twice`.", "bash", map[string]any{"command": "python3 -c 'import trial_1; trial_1.halved_twice(3)' > out_1.txt; cat out_1.txt"}, "")
+	if got := unseen(append(opening(), make, use)...); got != nil {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -111,7 +111,7 @@ var joined = regexp.MustCompile(`[^\s'"](['"]\s*\+\s*['"])[^\s'"]`)
 
 // literal checks the content of a string in code.
 func (c *checker) literal(text string) {
-	before := len(c.out)
+	before, text := len(c.out), withoutEscapes(text)
 	if strings.ContainsAny(text, " {\\%") {
 		c.text(text, prose)
 	} else if c.text(text, words); len(c.out) == before && isWordText(text) && !c.hasWord(text) && len(text) > 1 && !prior[text] {
