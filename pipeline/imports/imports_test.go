@@ -299,3 +299,11 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A file of mini-swe-agent may have any name, because it contains the ID of its instance.
+func TestFilesOfMiniSWEContainTheirInstance(t *testing.T) {
+	s := read(t, "mini-swe-agent", strings.Replace(samples["mini-swe-agent"], `"trajectory_format"`, `"instance_id": "acme__tool-7", "trajectory_format"`, 1))
+	if s.Episode.InstanceID != "acme__tool-7" {
+		t.Errorf("instance %s", s.Episode.InstanceID)
+	}
+}

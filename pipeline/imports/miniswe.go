@@ -14,6 +14,7 @@ type miniSWEFile struct {
 	Info     sweInfo       `json:"info"`
 	Messages []miniMessage `json:"messages"`
 	Format   string        `json:"trajectory_format"`
+	Instance string        `json:"instance_id"`
 }
 
 // miniMessage is a chat message, or an object of the Responses API: a response with its items, or
@@ -89,7 +90,7 @@ func parseMiniSWE(name string, raw []byte) (*record, error) {
 	if f.Messages == nil {
 		return nil, fmt.Errorf("messages are missing: the file is not a mini-swe-agent trajectory")
 	}
-	r := &record{harness: "mini-swe-agent", instance: stem(name), version: f.Info.Version, config: f.Info.Config}
+	r := &record{harness: "mini-swe-agent", instance: cmp.Or(f.Instance, stem(name)), version: f.Info.Version, config: f.Info.Config}
 	f.Info.copyTo(r)
 	var settings struct {
 		AgentType string `json:"agent_type"`

@@ -37,7 +37,7 @@ func TestToolsOfOtherHarnesses(t *testing.T) {
 func TestWrittenTextIsNoLeak(t *testing.T) {
 	for tool, leaks := range map[string]bool{"str_replace_editor": false, "think": false, "finish": false, "execute_bash": true, "execute_ipython_cell": true} {
 		call := &schemas.ToolCall{Name: tool, Arguments: json.RawMessage(`{"command": "curl https://example.com/fix", "code": "curl https://example.com/fix"}`)}
-		if got := Leaks(call); (len(got) > 0) != leaks {
+		if got := Leaks(call, ""); (len(got) > 0) != leaks {
 			t.Errorf("%s: %v", tool, got)
 		}
 	}

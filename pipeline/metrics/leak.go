@@ -3,6 +3,7 @@ package metrics
 import (
 	"encoding/json"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,8 +44,9 @@ var leakRules = []leakRule{
 
 // Leaks returns the names of the leak rules that match a call. It examines commands of shells, of
 // the debugger, which can also run programs, and of unknown tools, but not texts that a call only
-// writes or searches for.
-func Leaks(call *schemas.ToolCall) []string {
+// writes or searches for. repo is the repository of the task, such as github.com/owner/name; "" if
+// unknown.
+func Leaks(call *schemas.ToolCall, repo string) []string {
 	text := programText(call)
 	if text == "" {
 		return nil
@@ -59,7 +61,7 @@ func Leaks(call *schemas.ToolCall) []string {
 		if strings.HasPrefix(r.name, "git_") && !mentionsGit {
 			continue
 		}
-		if r.re.MatchString(text) && !isLocal(r, text) {
+		if r.re.MatchString(text) && !isHarmless(r, text, repo) {
 			out = append(out, r.name)
 		}
 	}
@@ -76,9 +78,9 @@ var (
 	installArgs   = regexp.MustCompile(installer + `([^|;&\n]*)`)
 )
 
-// isLocal reports whether an apparent use of the network stays in the sandbox: it accesses a local
-// server or installs a local package.
-func isLocal(r leakRule, text string) bool {
+// isHarmless reports whether an apparent leak cannot show the fix: it accesses a local server, or
+// installs local packages or those of other projects.
+func isHarmless(r leakRule, text, repo string) bool {
 	switch r.name {
 	case "curl", "http_library":
 		for _, m := range address.FindAllStringSubmatch(text, -1) {
@@ -89,22 +91,43 @@ func isLocal(r leakRule, text string) bool {
 		return loopback.MatchString(text)
 	case "pip":
 		for _, m := range installArgs.FindAllStringSubmatch(text, -1) {
-			hasLocal := false
+			hasPackage := false
 			for _, word := range strings.Fields(m[1]) {
 				switch word = strings.Trim(word, `"')`); {
-				case word == "-r" || word == "--requirement" || !strings.HasPrefix(word, "-") && !strings.HasPrefix(word, ".") && word != "":
+				case word == "-r" || word == "--requirement":
 					return false
-				case strings.HasPrefix(word, "."):
-					hasLocal = true
+				case word == "" || strings.HasPrefix(word, "-"):
+				case !strings.HasPrefix(word, ".") && !isOtherProject(word, repo):
+					return false
+				default:
+					hasPackage = true
 				}
 			}
-			if !hasLocal {
+			if !hasPackage {
 				return false
 			}
 		}
 		return true
 	}
 	return false
+}
+
+// isOtherProject reports whether the argument of an installer names a package that has nothing to do
+// with the repository. Names of projects and packages often differ, such as pvlib-python and pvlib.
+func isOtherProject(argument, repo string) bool {
+	project := plainName(path.Base(repo))
+	if repo == "" || strings.ContainsAny(argument, "/:@") {
+		return false
+	}
+	name := plainName(packageName.FindString(argument))
+	return name != "" && !strings.Contains(project, name) && !strings.Contains(name, project)
+}
+
+var packageName = regexp.MustCompile(`^[\w.-]+`)
+
+// plainName returns the name of a package in lower case, with hyphens.
+func plainName(name string) string {
+	return strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(name))
 }
 
 // programText returns the text that a call executes: the command of a shell or of the debugger, or

@@ -85,9 +85,21 @@ func TestLeaks(t *testing.T) {
 		{"edit", "curl https://example.org", nil},
 		{"view", "git log --all", nil},
 	} {
-		if diff := cmp.Diff(c.want, Leaks(call(c.tool, c.command))); diff != "" {
+		if diff := cmp.Diff(c.want, Leaks(call(c.tool, c.command), "")); diff != "" {
 			t.Errorf("%s %q: %s", c.tool, c.command, diff)
 		}
+	}
+	for command, isLeak := range map[string]bool{
+		"pip install asgiref 'numpy>=1.20' -q": false, "pip install Django==4.2": true, "pip download django": true, "pip install django_stubs": true,
+		"apt-get install -y python3-django": true, "pip install git+https://example.org/x": true, "pip install -r requirements.txt": true,
+		"pip install asgiref && pip install django": true, "pip install": true, "pip install /tmp/asgiref": true,
+	} {
+		if got := Leaks(call("bash", command), "github.com/django/django"); (got != nil) != isLeak {
+			t.Errorf("%s: %v", command, got)
+		}
+	}
+	if Leaks(call("bash", "pip install pvlib"), "github.com/pvlib/pvlib-python") == nil {
+		t.Error("the package of the repository is no leak")
 	}
 	if h, n := LeakClasses([]string{"git_show_hash"}); !h || n {
 		t.Error("git_show_hash is not only a leak of history")

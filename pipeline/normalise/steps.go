@@ -76,7 +76,7 @@ func (n *normaliser) rules(r *schemas.StepRow, s *schemas.Step) {
 	if refused(s) {
 		return
 	}
-	leaks, hacks := metrics.Leaks(s.ToolCall), metrics.Hacks(s.ToolCall)
+	leaks, hacks := metrics.Leaks(s.ToolCall, r.Repo), metrics.Hacks(s.ToolCall)
 	n.leaks, n.hacks = append(n.leaks, leaks...), append(n.hacks, hacks...)
 	r.LeakPatterns = append(append(r.LeakPatterns, leaks...), hacks...)
 	if len(leaks) > 0 && n.leaked < 0 {
