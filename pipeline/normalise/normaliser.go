@@ -75,8 +75,7 @@ func (n *normaliser) json(raw []byte) (string, error) {
 	if err != nil || !changed {
 		return n.utf8(string(raw)), err
 	}
-	b, err := schemas.CanonicalJSON(v)
-	return string(b), err
+	return n.encode(v)
 }
 
 // value decodes a JSON value and redacts its strings. changed says whether it found a secret.
@@ -101,8 +100,21 @@ func (n *normaliser) canonical(v any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b, err := schemas.CanonicalJSON(clean)
-	return string(b), err
+	return n.encode(clean)
+}
+
+// encode returns the canonical JSON of a redacted value. With its line breaks and quotes escaped, a text
+// can look as if it had a secret. That part is replaced as well, because published texts are searched
+// once more.
+func (n *normaliser) encode(v any) (string, error) {
+	b, err := schemas.CanonicalJSON(v)
+	if err != nil {
+		return "", err
+	}
+	if clean := n.exact(string(b)); json.Valid([]byte(clean)) {
+		return clean, nil
+	}
+	return string(b), nil
 }
 
 // walk redacts the strings in a decoded JSON value, which it may change.

@@ -119,3 +119,23 @@ func TestSecretsInJSONObjects(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// With its quotes and line breaks escaped, this command looks as if a string had a password. The episode
+// is staged without that part, because the check of what is staged would refuse it.
+func TestTextsThatLookSecretWhenEscaped(t *testing.T) {
+	ep := golden()
+	for _, command := range []string{
+		"print(\"1. widget with id='id_password':\")\nprint(f\"   Result: {label_of(widget.id_for_label)}\")",
+		`assert setting('PASSWORD', 'super_secret') == reporter.cleansed_substitute` + "\nprint('PASSWORD -> ********')\n" + `print('\\nTest 3: case')`,
+	} {
+		arguments, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ep.Steps[4].ToolCall.Arguments = arguments
+		s := normalised(t, ep, Config{})
+		if got := *s.Steps[4].ArgumentsJSON; !strings.Contains(got, "[REDACTED:assigned:") || !json.Valid([]byte(got)) || !strings.Contains(got, "print(") {
+			t.Error(got)
+		}
+	}
+}

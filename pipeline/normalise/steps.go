@@ -110,11 +110,11 @@ func (n *normaliser) call(r *schemas.StepRow, s *schemas.Step) error {
 	if !changed {
 		n.utf8(string(args)) // counts invalid bytes, which decoding has replaced
 	}
-	canonical, err := schemas.CanonicalJSON(clean)
+	canonical, err := n.encode(clean)
 	if err != nil {
 		return fmt.Errorf("arguments of %s: %w", c.Name, err)
 	}
-	r.ToolCallID, r.ToolName, r.ArgumentsJSON = &c.ID, new(n.text(c.Name)), new(string(canonical))
+	r.ToolCallID, r.ToolName, r.ArgumentsJSON = &c.ID, new(n.text(c.Name)), &canonical
 	r.ArgumentsValid, r.ArgumentsRepaired = &valid, &c.Repaired
 	if c.Raw != "" {
 		r.ArgumentsRaw = new(n.exact(c.Raw))
