@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tracesmith/tracesmith/pipeline/audit"
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -21,7 +22,7 @@ func rowsOf(t *testing.T, task schemas.Task, steps []schemas.Step) (schemas.Epis
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := audit.Claims(&e, rows, task.Workdir); err != nil {
+	if _, err := audit.Claims(&e, metrics.Read(rows, task.Workdir)); err != nil {
 		t.Fatal(err)
 	}
 	return e, rows
@@ -68,7 +69,7 @@ func checkStoredClaims(t *testing.T, task schemas.Task, steps []schemas.Step) {
 		}
 	}
 	before := rows[len(rows)-1].ClaimsJSON
-	if err := audit.Claims(&e, rows, task.Workdir); err != nil || *rows[len(rows)-1].ClaimsJSON != *before || *e.NClaimsTrue != yes {
+	if _, err := audit.Claims(&e, metrics.Read(rows, task.Workdir)); err != nil || *rows[len(rows)-1].ClaimsJSON != *before || *e.NClaimsTrue != yes {
 		t.Errorf("the audit of audited rows differs: %v", err)
 	}
 }
@@ -133,7 +134,7 @@ func checkHeldOut(t *testing.T, name string, task schemas.Task, steps []schemas.
 			continue
 		}
 		_, rows := rowsOf(t, task, steps[:s.After])
-		record := audit.Read(rows, task.Workdir)
+		record := audit.Read(metrics.Read(rows, task.Workdir))
 		verdicts := map[string]bool{}
 		for _, c := range audit.Extract(s.Text, record) {
 			verdicts[audit.Check(c, record).Verdict] = true

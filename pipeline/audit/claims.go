@@ -4,13 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // Claims fills the columns about claims. A row's claims_json holds the claims that the policy stored, if it did;
-// otherwise the claims are extracted from the message. Claims are checked against the rows before theirs.
-func Claims(e *schemas.EpisodeRow, rows []schemas.StepRow, workdir string) error {
-	record := NewRecord(workdir)
+// otherwise the claims are extracted from the message. Claims are checked against the rows before theirs. Claims returns
+// the record of the episode.
+func Claims(e *schemas.EpisodeRow, episode *metrics.Episode) (*Record, error) {
+	record, rows := newRecord(episode.Workspace), episode.Rows
 	var total counts
 	hasMessages := false
 	for i := range rows {
@@ -20,13 +22,13 @@ func Claims(e *schemas.EpisodeRow, rows []schemas.StepRow, workdir string) error
 			hasMessages = true
 			n, err := checkRow(row, record)
 			if err != nil {
-				return fmt.Errorf("claims of step %d: %w", row.StepIndex, err)
+				return nil, fmt.Errorf("claims of step %d: %w", row.StepIndex, err)
 			}
 			for v := range n {
 				total[v] += n[v]
 			}
 		}
-		record.Add(row)
+		record.add(row, &episode.Readings[i])
 	}
 	e.NClaimsTrue, e.NClaimsFalse, e.NClaimsUnchecked, e.FalseClaimShare = nil, nil, nil, nil
 	if hasMessages {
@@ -35,7 +37,7 @@ func Claims(e *schemas.EpisodeRow, rows []schemas.StepRow, workdir string) error
 	if decided := total[0] + total[1]; decided > 0 {
 		e.FalseClaimShare = new(float64(total[1]) / float64(decided))
 	}
-	return nil
+	return record, nil
 }
 
 // counts has the numbers of true, false and unchecked claims.

@@ -39,7 +39,7 @@ func episode() []schemas.StepRow {
 func TestCheck(t *testing.T) {
 	rows := episode()
 	rows[1].Targets = []string{"m.py:1-5"}
-	r := Read(rows, "")
+	r := recordOf(rows, "")
 	type claim = schemas.Claim
 	for _, c := range []struct {
 		claim claim
@@ -90,7 +90,7 @@ func TestCheck(t *testing.T) {
 
 // Extract leaves out questions, guesses and wishes.
 func TestExtractLeavesOutGuesses(t *testing.T) {
-	r := Read(episode(), "")
+	r := recordOf(episode(), "")
 	for _, text := range []string{
 		"Is n 4?", "If n is 4, the rest is clear.", "The test expects that n is 4.", "n should be 4.", "n is not 4.", "I want to see whether n is 4.",
 		"n is 4 times as long.", "Perhaps n is 4.", "I run all tests.", "All tests should pass now.", "I stopped at nothing.", "",
@@ -149,9 +149,10 @@ func BenchmarkMetricsAndAudit(b *testing.B) {
 	}
 	steps, start := 0, cpuTime()
 	for b.Loop() {
-		metrics.Seek(rows, metrics.Evidence{})
+		read := metrics.Read(rows, "")
+		metrics.Seek(read, metrics.Evidence{})
 		var e schemas.EpisodeRow
-		if err := Claims(&e, rows, ""); err != nil {
+		if _, err := Claims(&e, read); err != nil {
 			b.Fatal(err)
 		}
 		steps += len(rows)

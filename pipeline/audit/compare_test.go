@@ -82,7 +82,7 @@ func TestCompare(t *testing.T) {
 		}, yes},
 		"a longer word in error messages": {[]call{{tool: "eval", answer: "____ test_f ____\n\nE       assert 120 == 2.20\n\n1 failed"}, pdb("c ;; p x", stopped("20"))}, yes},
 	} {
-		e, err := Compare(Read(rowsOf(t, c.calls...), "/testbed"), pair, evaluate)
+		e, err := Compare(recordOf(rowsOf(t, c.calls...), "/testbed"), pair, evaluate)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestCompare(t *testing.T) {
 		}
 	}
 	rows := rowsOf(t, pdb("c ;; p x, same, hit", stopped("(20, 's', 2)")), pdb("r", "--Return--\n> calc.py(3)total()->20\n-> return x\nCurrent frame: calc.py:3 in total"))
-	e, err := Compare(Read(rows, "/testbed"), pair, evaluate)
+	e, err := Compare(recordOf(rows, "/testbed"), pair, evaluate)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,9 +34,9 @@ func TestPadding(t *testing.T) {
 	for i := range rows {
 		rows[i].ObservationSHA256 = new("x")
 	}
-	metrics.MarkNewInformation(rows)
+	metrics.MarkNewInformation(metrics.Read(rows, "/testbed"))
 	var e schemas.EpisodeRow
-	Padding(&e, rows, Read(rows, "/testbed"))
+	Padding(&e, rows, recordOf(rows, "/testbed"))
 	want := map[int32]bool{3: true, 4: true, 7: true, 10: true, 15: true}
 	for _, r := range rows {
 		if r.IsPadding == nil || *r.IsPadding != want[r.StepIndex] {
@@ -63,7 +63,7 @@ func BenchmarkAudit(b *testing.B) {
 	}
 	var e schemas.EpisodeRow
 	for b.Loop() {
-		Padding(&e, rows, Read(rows, "/testbed"))
+		Padding(&e, rows, recordOf(rows, "/testbed"))
 	}
 	b.ReportMetric(float64(b.N*len(rows))/b.Elapsed().Seconds(), "steps/s")
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ type Record struct {
 	Tests  []TestRun
 	Edits  []Edit
 
-	reader   metrics.Reader
+	metrics.Workspace
 	session  session
 	texts    []string // the observations
 	lastStep int      // of texts
@@ -111,37 +112,33 @@ func keyOf(p schemas.Breakpoint) breakpointKey {
 	return breakpointKey{p.File, p.Line, p.Condition, p.Temporary}
 }
 
-// NewRecord returns an empty record. workdir is the workspace in the sandbox; "" = one of the usual ones.
-func NewRecord(workdir string) *Record {
-	return &Record{reader: metrics.Reader{Workdir: workdir}, session: session{stop: -1}}
-}
+func newRecord(w metrics.Workspace) *Record { return &Record{Workspace: w, session: session{stop: -1}} }
 
 // Read returns the record of an episode.
-func Read(rows []schemas.StepRow, workdir string) *Record {
-	r := NewRecord(workdir)
-	for i := range rows {
-		r.Add(&rows[i])
+func Read(e *metrics.Episode) *Record {
+	r := newRecord(e.Workspace)
+	for i := range e.Rows {
+		r.add(&e.Rows[i], &e.Readings[i])
 	}
 	return r
 }
 
-// Add adds the next step of the episode.
-func (r *Record) Add(row *schemas.StepRow) {
+// add adds the next step of the episode.
+func (r *Record) add(row *schemas.StepRow, read *metrics.Reading) {
 	step := int(row.StepIndex)
 	if row.Source != "agent" || row.ToolName == nil || row.Observation == nil || schemas.CallRefused(schemas.Value(row.ErrorClass)) {
 		return
 	}
 	r.texts, r.lastStep = append(r.texts, *row.Observation), step
-	for _, l := range r.reader.Read(row).Lines {
+	for _, l := range read.Lines {
 		r.Lines = append(r.Lines, Line{step, l})
 	}
 	switch metrics.Category(*row.ToolName) {
 	case "pdb":
-		r.debug(row)
+		r.debug(row, read)
 	case "edit":
 		if row.ActionKind == metrics.Edit && (row.IsError == nil || !*row.IsError) {
-			_, _, path := r.reader.Call()
-			r.Edits = append(r.Edits, Edit{step, r.reader.Relative(path)})
+			r.Edits = append(r.Edits, Edit{step, r.Relative(read.Call.Path)})
 		}
 	}
 	r.tests(row)
@@ -164,14 +161,11 @@ func (r *Record) StopOf(v Value) (s Stop, ok bool) {
 }
 
 // debug reads a call of the debugger.
-func (r *Record) debug(row *schemas.StepRow) {
+func (r *Record) debug(row *schemas.StepRow, read *metrics.Reading) {
 	s, step := &r.session, int(row.StepIndex)
-	command, entrypoint, _ := r.reader.Call()
-	if entrypoint != "" {
-		s.command = entrypoint
-	}
+	s.command = cmp.Or(read.Call.Entrypoint, s.command)
 	first := len(r.Stops)
-	for _, item := range metrics.DebuggerAnswer(row, command) {
+	for _, item := range read.Answer {
 		switch item.Kind {
 		case metrics.OutputItem:
 			if metrics.StartsProgram(item.Text) {
@@ -183,7 +177,7 @@ func (r *Record) debug(row *schemas.StepRow) {
 			if s.run == 0 {
 				r.start()
 			}
-			r.Stops = append(r.Stops, Stop{Step: step, File: r.reader.Relative(item.File), Line: item.Line, Function: item.Function,
+			r.Stops = append(r.Stops, Stop{Step: step, File: r.Relative(item.File), Line: item.Line, Function: item.Function,
 				Event: item.Event, Returns: item.Text, Run: s.run, Command: s.command})
 			s.stop, s.up = len(r.Stops)-1, 0
 			s.frame = Frame{File: r.Stops[s.stop].File, Function: item.Function}
@@ -191,7 +185,7 @@ func (r *Record) debug(row *schemas.StepRow) {
 				r.addValue(step, "return", item)
 			}
 		case metrics.FrameItem:
-			r.Frames = append(r.Frames, Frame{step, s.stop, r.reader.Relative(item.File), item.Line, item.Function})
+			r.Frames = append(r.Frames, Frame{step, s.stop, r.Relative(item.File), item.Line, item.Function})
 			r.move(item.Command)
 		case metrics.ValueItem:
 			r.addValue(step, item.Name, item)

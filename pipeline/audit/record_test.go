@@ -40,6 +40,10 @@ func rowsOf(t *testing.T, calls ...call) []schemas.StepRow {
 	return rows
 }
 
+func recordOf(rows []schemas.StepRow, workspace string) *Record {
+	return Read(metrics.Read(rows, workspace))
+}
+
 const paused = `The program is paused before its first line: python3 -m pytest -q t.py::test_f
 > /usr/lib/python3/dist-packages/pytest/__main__.py(1)<module>()
 -> """The pytest entry point."""
@@ -89,7 +93,7 @@ Current frame: courier/options.py:25 in combine`, hit(40)),
 -> result[name] = layer.get(name) or result[name]
 Current frame: courier/options.py:24 in combine`, hit(41)),
 	)
-	r := Read(rows, "/testbed")
+	r := recordOf(rows, "/testbed")
 	type stop struct {
 		step           int
 		file           string
@@ -176,7 +180,7 @@ FAILED (failures=1)`},
 		call{tool: "edit", arguments: map[string]any{"path": "courier/options.py"}, answer: "Replaced line 24"},
 		call{tool: "eval", answer: "The tests pass. 8 passed, 0 failed.\n\n8 passed"},
 	)
-	r := Read(rows, "/testbed")
+	r := recordOf(rows, "/testbed")
 	want := []TestRun{
 		{1, 6, 2, []TestResult{
 			{"tests/test_courier.py::test_bench_sends_once", "failed", "assert 6 == 1", []string{"+  where 6 = <test_courier.Line object at 0x...>.attempts"}, []Place{{"tests/test_courier.py", 67}}},

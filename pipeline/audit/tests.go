@@ -82,10 +82,10 @@ func (r *Record) tests(row *schemas.StepRow) {
 				t.Details = append(t.Details, strings.TrimSpace(line[1:]))
 			case pytestAt.MatchString(line):
 				m := pytestAt.FindStringSubmatch(line)
-				t.Places = append(t.Places, Place{r.reader.Relative(m[1]), number(m[2])})
+				t.Places = append(t.Places, Place{r.Relative(m[1]), number(m[2])})
 			case fileLine.MatchString(line):
 				m := fileLine.FindStringSubmatch(line)
-				t.Places = append(t.Places, Place{r.reader.Relative(m[1]), number(m[2])})
+				t.Places = append(t.Places, Place{r.Relative(m[1]), number(m[2])})
 			case len(t.Places) > 0 && t.Message == "" && line != "" && line[0] != ' ': // the last line of a traceback
 				t.Message = line
 			}

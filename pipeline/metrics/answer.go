@@ -1,10 +1,6 @@
 package metrics
 
-import (
-	"strings"
-
-	"github.com/tracesmith/tracesmith/schemas"
-)
+import "strings"
 
 // Kinds of AnswerItem.
 const (
@@ -13,6 +9,8 @@ const (
 	ValueItem  = "value"  // the value of an expression
 	ErrorItem  = "error"  // an error, without the stars that precede it
 	OutputItem = "output" // other lines
+	// CurrentItem is the last item of an answer that names the current frame below its output.
+	CurrentItem = "current"
 )
 
 // AnswerItem is a part of an answer of the debugger.
@@ -27,16 +25,13 @@ type AnswerItem struct {
 	Text     string // values, errors and output; frames: the return value, if the answer shows it
 }
 
-// DebuggerAnswer reads an answer of the debugger. It assigns the output to the commands of the call. A
+// debuggerAnswer reads the lines of an answer of the debugger. It assigns the output to the commands of the call. A
 // tuple, args and locals() are one value per name. command is that of the call.
-func DebuggerAnswer(row *schemas.StepRow, command string) []AnswerItem {
-	if row.Observation == nil || Category(schemas.Value(row.ToolName)) != "pdb" {
-		return nil
-	}
-	lines := strings.Split(strings.TrimRight(*row.Observation, "\n"), "\n")
+func debuggerAnswer(lines []string, command string) []AnswerItem {
+	current := AnswerItem{}
 	for i := len(lines) - 1; i >= 0; i-- {
 		if strings.HasPrefix(lines[i], "Current frame:") {
-			lines = lines[:i]
+			current, lines = currentFrame(lines, i), lines[:i]
 			break
 		}
 	}
@@ -54,7 +49,28 @@ func DebuggerAnswer(row *schemas.StepRow, command string) []AnswerItem {
 		p.command(c, next, i+1 == len(commands))
 	}
 	p.rest(len(p.lines))
+	if current.Kind != "" {
+		p.items = append(p.items, current)
+	}
 	return p.items
+}
+
+// currentFrame reads "Current frame: path:12 in name" or, in debug-gym, the path below such a line.
+func currentFrame(lines []string, i int) AnswerItem {
+	item := AnswerItem{Kind: CurrentItem}
+	place := strings.TrimPrefix(strings.TrimPrefix(lines[i], "Current frame:"), " ")
+	if place == "" && i+1 < len(lines) {
+		place = lines[i+1]
+	}
+	place, function, _ := strings.Cut(place, " in ")
+	item.Function, _, _ = strings.Cut(function, " ") // "f (about to return)"
+	item.File = place
+	if colon := strings.LastIndexByte(place, ':'); colon >= 0 {
+		if n, rest, ok := leadingNumber(place[colon+1:]); ok && rest == "" {
+			item.File, item.Line = place[:colon], n
+		}
+	}
+	return item
 }
 
 type answerParser struct {
@@ -200,7 +216,11 @@ func (p *answerParser) source() {
 // displays reads the values of expressions on display.
 func (p *answerParser) displays() {
 	for {
-		m := displayLine.FindStringSubmatch(p.peek())
+		line := p.peek()
+		if !strings.HasPrefix(line, "display ") {
+			return
+		}
+		m := displayLine.FindStringSubmatch(line)
 		if m == nil {
 			return
 		}
@@ -212,12 +232,12 @@ func (p *answerParser) displays() {
 // args reads one value per argument. A value may span several lines.
 func (p *answerParser) args() {
 	for {
-		m := nameValue.FindStringSubmatch(p.peek())
-		if m == nil {
+		name, value, ok := nameValue(p.peek())
+		if !ok {
 			return
 		}
 		p.at++
-		p.add(AnswerItem{Kind: ValueItem, Name: m[1], Text: p.whole(m[2])})
+		p.add(AnswerItem{Kind: ValueItem, Name: name, Text: p.whole(value)})
 	}
 }
 
@@ -287,17 +307,6 @@ func isOpen(text string) bool {
 		}
 	}
 	return depth > 0
-}
-
-// stackFrame reads a stack frame of pdb: "> path(12)name()", perhaps with a return value.
-func stackFrame(line string) (file string, n int, function, returned string, ok bool) {
-	if file, n, ok = stackPlace(line); !ok {
-		return "", 0, "", "", false
-	}
-	_, rest, _ := strings.Cut(line[2+len(file):], ")")
-	function, rest, _ = strings.Cut(rest, "(")
-	_, returned, _ = strings.Cut(rest, ")->")
-	return file, n, function, returned, true
 }
 
 // StartsProgram reports whether an output item says that the program was started.

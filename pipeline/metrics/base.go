@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"encoding/json"
 	"path"
 	"regexp"
 	"strings"
@@ -12,7 +11,10 @@ import (
 // baseMap maps lines of files as they are at a step to lines of the files that the task starts with.
 type baseMap struct {
 	files map[string]*fileMap
+	Workspace
 }
+
+func newBaseMap(w Workspace) baseMap { return baseMap{map[string]*fileMap{}, w} }
 
 // fileMap holds the edits of a file in their order.
 type fileMap struct {
@@ -57,8 +59,8 @@ type edit struct {
 	lines []int // the lines that it concerns, see change.lines; none if it is unknown
 }
 
-// apply records the edits of a step and returns them. reader has read the step.
-func (m baseMap) apply(r *Reader, row *schemas.StepRow) []edit {
+// apply records the edits of a step and returns them.
+func (m baseMap) apply(r *Reading, row *schemas.StepRow) []edit {
 	if row.ToolName == nil || schemas.CallRefused(schemas.Value(row.ErrorClass)) {
 		return nil
 	}
@@ -77,10 +79,8 @@ func (m baseMap) apply(r *Reader, row *schemas.StepRow) []edit {
 }
 
 // applyDiff records an edit whose answer contains a unified diff.
-func (m baseMap) applyDiff(r *Reader, row *schemas.StepRow) []edit {
-	var args callArguments
-	_ = json.Unmarshal([]byte(schemas.Value(row.ArgumentsJSON)), &args)
-	name := r.Relative(args.Path)
+func (m baseMap) applyDiff(r *Reading, row *schemas.StepRow) []edit {
+	name := m.Relative(r.Call.Path)
 	changes, ok := diffChanges(schemas.Value(row.Observation))
 	if name == "" {
 		return nil
@@ -176,14 +176,14 @@ func hunkRange(line string) (first, removed, added int, ok bool) {
 }
 
 // applyEditor records an edit of str_replace_editor. Its answer shows the new lines with numbers.
-func (m baseMap) applyEditor(r *Reader, answer string) []edit {
-	name := r.Relative(r.args.Path)
-	switch r.args.Command {
+func (m baseMap) applyEditor(r *Reading, answer string) []edit {
+	name := m.Relative(r.Call.Path)
+	switch r.Call.Command {
 	case "create", "undo_edit":
 		m.file(name).isLost = true
 	case "insert":
-		if r.args.InsertLine != nil && strings.Contains(answer, "has been edited") {
-			return []edit{m.change(name, []change{{first: *r.args.InsertLine + 1, added: strings.Count(r.args.NewText, "\n") + 1}})}
+		if r.Call.InsertLine != nil && strings.Contains(answer, "has been edited") {
+			return []edit{m.change(name, []change{{first: *r.Call.InsertLine + 1, added: strings.Count(r.Call.NewText, "\n") + 1}})}
 		}
 	case "str_replace":
 		if !strings.Contains(answer, "has been edited") {
@@ -200,11 +200,11 @@ func (m baseMap) applyEditor(r *Reader, answer string) []edit {
 }
 
 // replacedLines finds the place of the new text in the part of the file that an answer shows.
-func replacedLines(r *Reader, answer string) (change, bool) {
-	before, after := strings.Split(r.args.OldText, "\n"), strings.Split(r.args.NewText, "\n")
-	probe := Reader{}
+func replacedLines(r *Reading, answer string) (change, bool) {
+	before, after := strings.Split(r.Call.OldText, "\n"), strings.Split(r.Call.NewText, "\n")
+	probe := Reading{}
 	probe.numbered("file", answer)
-	shownLines := probe.out.Lines
+	shownLines := probe.Lines
 	for _, at := range []int{4, 3, 2, 1, 0} { // the part begins up to four lines before the change
 		if at+len(after) > len(shownLines) {
 			continue
@@ -247,8 +247,8 @@ var (
 
 // applyCommand marks the files that a shell command may have changed. After that, their lines are
 // unknown.
-func (m baseMap) applyCommand(r *Reader) {
-	command := r.args.Command
+func (m baseMap) applyCommand(r *Reading) {
+	command := r.Call.Command
 	dir := ""
 	if words := strings.Fields(command); len(words) > 2 && words[0] == "cd" {
 		dir = strings.TrimRight(words[1], ";")
@@ -262,9 +262,9 @@ func (m baseMap) applyCommand(r *Reader) {
 	case writes.MatchString(command):
 		for _, word := range strings.FieldsFunc(command, func(c rune) bool { return strings.ContainsRune(" \t\n;|&<>()'\"`,", c) }) {
 			if strings.Contains(word, ".") && !strings.HasPrefix(word, "-") {
-				m.file(r.Relative(word)).isLost = true
+				m.file(m.Relative(word)).isLost = true
 				if dir != "" {
-					m.file(r.Relative(path.Join(dir, word))).isLost = true
+					m.file(m.Relative(path.Join(dir, word))).isLost = true
 				}
 			}
 		}

@@ -4,122 +4,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/tracesmith/tracesmith/schemas"
 )
 
 var (
-	// stackEntry matches a stack frame as the debugger prints it, perhaps with a return value.
-	stackEntry     = regexp.MustCompile(`^(?:> | {2})(\S.*)\((\d+)\)(\S+?)\(\)(?:->(.*))?$`)
-	frameLine      = regexp.MustCompile(`^Current frame: (.*):(\d+) in (\S+)`)
-	nameValue      = regexp.MustCompile(`^(\*{0,2}[A-Za-z_]\w*) = (.*)$`)
 	displayLine    = regexp.MustCompile(`^display ([^:]+): (.*?)(?:  \[old: .*\])?$`)
-	breakpointSet  = regexp.MustCompile(`^(?:Breakpoint )?\d+ +(set at |at )?`)
 	showCommand    = regexp.MustCompile(`(?s)^(?:pp?\s+|print\s*\(|pp?\s*\(|whatis\s+|!)(.*)$`)
 	assignmentLine = regexp.MustCompile(`^[\w.\[\]'", ]+(?:[-+*/%&|^@]|//|\*\*|<<|>>)?=[^=]`)
 	memberListing  = regexp.MustCompile(`^(?:vars\((.+)\)|(.+)\.__dict__)$`)
 )
-
-// debuggerFacts reads an observation of the debugger: frames, values of names, source
-// lines, and output of the program.
-func debuggerFacts(r *schemas.StepRow, lines []string) []fact {
-	output, file, scope, out := splitAtFrame(lines)
-	commands := debuggerCommands(commandOf(r))
-	names := make([]string, len(commands))
-	values := 0
-	for i, c := range commands {
-		if names[i] = shownExpression(c); names[i] != "" {
-			values++
-		}
-	}
-	switch {
-	case len(commands) == 1 && values == 1:
-		return append(out, valuesOf(scope, names[0], strings.Join(output, "\n"))...)
-	case values > 0 && values == len(commands) && values == len(output): // one line per command
-		for i, line := range output {
-			out = append(out, valuesOf(scope, names[i], line)...)
-		}
-		return out
-	}
-	return append(out, sourceFacts(file, scope, output)...)
-}
-
-// splitAtFrame splits an observation at the line that names the current frame. output is the part
-// before that line. out are the facts in the source listing after it. In observations of debug-gym,
-// the file name precedes the listing.
-func splitAtFrame(lines []string) (output []string, file, scope string, out []fact) {
-	for i := len(lines) - 1; i >= 0; i-- {
-		if !strings.HasPrefix(lines[i], "Current frame:") {
-			continue
-		}
-		rest := lines[i+1:]
-		if m := frameLine.FindStringSubmatch(lines[i]); m != nil {
-			file, scope = m[1], m[1]+" in "+m[3]
-			out = []fact{{"frame", scope + " at " + m[2]}}
-		} else if len(rest) > 0 {
-			file, scope, rest = rest[0], rest[0], rest[1:]
-		}
-		for _, line := range rest {
-			text, isLine := numbered(line)
-			switch {
-			case isLine:
-				out = append(out, fileLine(file, text)...)
-			case line != "[EOF]" && !strings.HasPrefix(line, "Context around the current frame:"):
-				out = append(out, lineFacts(line)...)
-			}
-		}
-		return slices.DeleteFunc(slices.Clone(lines[:i]), func(l string) bool { return l == "Pdb command output:" }), file, scope, out
-	}
-	return lines, "", "", nil
-}
-
-// sourceFacts reads the output of commands that step, list source and set breakpoints.
-func sourceFacts(file, scope string, lines []string) (out []fact) {
-	sourceFile, name := file, "" // the file of the next source line, and the name whose value continues
-	var value []string           // lines of that value
-	for _, line := range lines {
-		if name != "" { // a value may span several lines
-			if nameValue.FindStringSubmatch(line) == nil && stackEntry.FindStringSubmatch(line) == nil && strings.HasPrefix(line, " ") {
-				value = append(value, line)
-				continue
-			}
-			out = append(out, valueOf(scope, name, strings.Join(value, "\n")))
-			name, value = "", nil
-		}
-		if m := stackEntry.FindStringSubmatch(line); m != nil {
-			sourceFile = m[1]
-			out = append(out, fact{"frame", m[1] + " in " + m[3] + " at " + m[2]})
-			if m[4] != "" {
-				out = append(out, valueOf(m[1]+" in "+m[3], "return", m[4]))
-			}
-			continue
-		}
-		if m := nameValue.FindStringSubmatch(line); m != nil {
-			name, value = m[1], []string{m[2]}
-			continue
-		}
-		if m := displayLine.FindStringSubmatch(line); m != nil {
-			out = append(out, valuesOf(scope, m[1], m[2])...)
-			continue
-		}
-		if source, ok := strings.CutPrefix(line, "-> "); ok {
-			out = append(out, fileLine(sourceFile, source)...)
-			continue
-		}
-		if text, ok := numbered(line); ok && strings.Contains(line, "\t") {
-			out = append(out, fileLine(file, text)...)
-			continue
-		}
-		if strings.HasPrefix(line, "Breakpoint ") && strings.HasSuffix(line, " hit.") || line == "--Return--" || line == "--Call--" || line == "[EOF]" {
-			continue
-		}
-		out = append(out, lineFacts(breakpointSet.ReplaceAllString(line, "breakpoint at "))...)
-	}
-	if name != "" {
-		out = append(out, valueOf(scope, name, strings.Join(value, "\n")))
-	}
-	return out
-}
 
 // shownExpression returns the expression whose value a debugger command prints, or "" for other
 // commands.
@@ -199,20 +91,6 @@ func splitValues(expression, answer string) []namedValue {
 		}
 	}
 	return []namedValue{{expression, answer}}
-}
-
-// valuesOf returns the facts about the values that an answer shows for an expression.
-func valuesOf(scope, expression, answer string) (out []fact) {
-	for _, v := range splitValues(expression, answer) {
-		out = append(out, valueOf(scope, v.name, v.text))
-	}
-	return out
-}
-
-// valueOf returns the fact that a name has a value. It removes quotes and line breaks from the
-// value, so that p, pp and print give the same fact.
-func valueOf(scope, name, shown string) fact {
-	return fact{"value in " + scope, strings.TrimSpace(name) + " = " + ValueText(shown)}
 }
 
 // ValueText returns the text of a value without quotes, line breaks and addresses of objects.

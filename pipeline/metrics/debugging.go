@@ -7,13 +7,12 @@ import (
 )
 
 // debug reads a step of the debugger.
-func (s *seeker) debug(row *schemas.StepRow) {
+func (s *seeker) debug(row *schemas.StepRow, read *Reading) {
 	if row.ToolName == nil || Category(*row.ToolName) != "pdb" || row.Observation == nil || schemas.CallRefused(schemas.Value(row.ErrorClass)) {
 		return
 	}
 	s.used = true
-	text := *row.Observation
-	commands := debuggerCommands(s.reader.args.Command)
+	commands := debuggerCommands(read.Call.Command)
 	requested := 0
 	for _, c := range commands {
 		word, rest, _ := strings.Cut(strings.TrimSpace(c), " ")
@@ -25,10 +24,10 @@ func (s *seeker) debug(row *schemas.StepRow) {
 		}
 	}
 	if requested > 0 {
-		s.setBreakpoints(text, requested)
+		s.setBreakpoints(*row.Observation, requested)
 	}
-	s.paused(row, text)
-	s.inspect(row, commands, text)
+	s.paused(row, read)
+	s.inspect(commands, read.Answer)
 }
 
 // setBreakpoints counts the breakpoints that an answer confirms.
@@ -55,7 +54,7 @@ func (s *seeker) setBreakpoints(text string, requested int) {
 
 // place returns a place in lines of base.
 func (s *seeker) place(file string, n int) breakpoint {
-	file = s.reader.Relative(file)
+	file = s.Relative(file)
 	if base := s.base.line(file, n); base > 0 {
 		n = base
 	}
@@ -94,14 +93,10 @@ func confirmedBreakpoint(line string) (file string, n int, ok bool) {
 }
 
 // paused records where the program is stopped after a step.
-func (s *seeker) paused(row *schemas.StepRow, text string) {
+func (s *seeker) paused(row *schemas.StepRow, read *Reading) {
 	file, n := schemas.Value(row.FrameFile), int(schemas.Value(row.FrameLine))
 	if row.BreakpointsJSON == nil && file == "" { // another harness, which records no frames
-		for line := range strings.SplitSeq(text, "\n") {
-			if f, at, ok := stackPlace(line); ok && line[0] == '>' {
-				file, n = f, at
-			}
-		}
+		file, n = read.paused.file, read.paused.line
 	}
 	if file == "" {
 		return
@@ -125,65 +120,46 @@ func (s *seeker) paused(row *schemas.StepRow, text string) {
 
 // inspect counts the inspections of a step. An inspection is dead if it raises one of three errors or
 // repeats an expression at the same pause. args and locals() are one inspection for each name.
-func (s *seeker) inspect(row *schemas.StepRow, commands []string, text string) {
+func (s *seeker) inspect(commands []string, answer []AnswerItem) {
 	for _, c := range commands {
-		c = strings.TrimSpace(c)
 		word, _, _ := strings.Cut(c, " ")
 		if runs[word] {
 			s.inspected = nil
 			continue
 		}
-		names := []string{shownExpression(c)}
-		if word == "a" || word == "args" {
-			names = argumentNames(text)
-		} else if names[0] == "locals()" || names[0] == "vars()" {
-			names = listedNames(row, names[0], text)
+		name := shownExpression(c)
+		if word != "a" && word != "args" && name != "locals()" && name != "vars()" {
+			s.inspectName(name)
+			continue
 		}
-		for _, name := range names {
-			if name == "" {
-				continue
+		for _, item := range answer {
+			if item.Kind == ValueItem && item.Command == c {
+				s.inspectName(item.Name)
 			}
-			s.inspections++
-			if s.inspected == nil {
-				s.inspected = map[string]bool{}
-			}
-			if s.inspected[name] {
-				s.dead++
-			}
-			s.inspected[name] = true
 		}
 	}
-	for line := range strings.SplitSeq(text, "\n") {
-		if rest, ok := strings.CutPrefix(line, "*** "); ok && s.dead < s.inspections {
-			name, _, _ := strings.Cut(rest, ":")
-			switch name {
-			case "NameError", "AttributeError", "SyntaxError":
+	for _, item := range answer {
+		switch name, _, _ := strings.Cut(item.Text, ":"); name {
+		case "NameError", "AttributeError", "SyntaxError":
+			if item.Kind == ErrorItem && s.dead < s.inspections {
 				s.dead++
 			}
 		}
 	}
 }
 
-// argumentNames returns the names in an answer to args.
-func argumentNames(text string) []string {
-	var out []string
-	for line := range strings.SplitSeq(text, "\n") {
-		if m := nameValue.FindStringSubmatch(line); m != nil {
-			out = append(out, m[1])
-		}
+func (s *seeker) inspectName(name string) {
+	if name == "" {
+		return
 	}
-	return out
-}
-
-// listedNames returns the names in an answer to p locals().
-func listedNames(row *schemas.StepRow, expression, text string) []string {
-	output, _, scope, _ := splitAtFrame(strings.Split(text, "\n"))
-	var out []string
-	for _, f := range valuesOf(scope, expression, strings.Join(output, "\n")) {
-		name, _, _ := strings.Cut(f.text, " = ")
-		out = append(out, name)
+	if s.inspected == nil {
+		s.inspected = map[string]bool{}
 	}
-	return out
+	s.inspections++
+	if s.inspected[name] {
+		s.dead++
+	}
+	s.inspected[name] = true
 }
 
 func (d *debugState) result(out *Seeking) {

@@ -165,7 +165,7 @@ func TestNewsIsInformationNotShownBefore(t *testing.T) {
 			rows = append(rows, s.row)
 			want = append(want, fmt.Sprintf("%d %s %s: %t", i, *s.row.ToolName, *s.row.ArgumentsJSON, s.want))
 		}
-		MarkNewInformation(rows)
+		MarkNewInformation(Read(rows, ""))
 		for i, r := range rows {
 			got = append(got, fmt.Sprintf("%d %s %s: %t", i, *r.ToolName, *r.ArgumentsJSON, *r.IsNewInformation))
 		}
@@ -195,13 +195,13 @@ func TestNewsOfRecordedEpisodes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		MarkNewInformation(s.Steps)
+		MarkNewInformation(Read(s.Steps, ""))
 		var notNew []string
 		for i := range s.Steps {
 			if r := &s.Steps[i]; r.IsNewInformation != nil && !*r.IsNewInformation {
 				name := *r.ToolName
 				if name == "pdb" {
-					name = commandOf(r)
+					name = strings.TrimSpace(Command(&schemas.ToolCall{Arguments: json.RawMessage(schemas.Value(r.ArgumentsJSON))}))
 				}
 				notNew = append(notNew, name)
 			}

@@ -23,7 +23,7 @@ func (s *seeker) handover(row *schemas.StepRow) {
 	texts := []string{args.Cause}
 	shownThen := s.excerpts(row, args)
 	for i, f := range args.Files {
-		name := s.reader.Relative(f.Path)
+		name := s.Relative(f.Path)
 		texts = append(texts, name, f.Note)
 		for n := f.Start; n <= max(f.Start, f.End) && n-f.Start < maxLine; n++ {
 			l, ok := shownThen[excerptLine{i, n}]
@@ -66,23 +66,23 @@ type excerptLine struct{ excerpt, line int }
 // excerpts returns the lines of the excerpts as their steps showed them, with their numbers in base.
 func (s *seeker) excerpts(handover *schemas.StepRow, args packArguments) map[excerptLine]shown.Line {
 	out := map[excerptLine]shown.Line{}
-	r, base := Reader{Workdir: s.Workdir}, baseMap{map[string]*fileMap{}}
-	for i := range s.rows {
-		row := &s.rows[i]
+	base := newBaseMap(s.Workspace)
+	for i := range s.Rows {
+		row, read := &s.Rows[i], &s.Readings[i]
 		if row == handover {
 			break
 		}
 		if row.Source != "agent" {
 			continue
 		}
-		for _, l := range r.Read(row).Lines {
+		for _, l := range read.Lines {
 			for j, f := range args.Files {
-				if f.Step == int(row.StepIndex) && r.Relative(f.Path) == l.File {
+				if f.Step == int(row.StepIndex) && s.Relative(f.Path) == l.File {
 					out[excerptLine{j, l.Number}] = shown.Line{File: l.File, Number: base.line(l.File, l.Number), Text: l.Text}
 				}
 			}
 		}
-		base.apply(&r, row)
+		base.apply(read, row)
 	}
 	return out
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // call counts a tool call.
-func (s *seeker) call(row *schemas.StepRow) {
+func (s *seeker) call(row *schemas.StepRow, read *Reading) {
 	if row.ToolName == nil {
 		return
 	}
@@ -22,7 +22,7 @@ func (s *seeker) call(row *schemas.StepRow) {
 	if row.PDBCommand != nil {
 		command += " " + *row.PDBCommand
 	} else if toolKind(command) == shellTool {
-		word, _, _ := strings.Cut(strings.TrimSpace(s.reader.args.Command), " ")
+		word, _, _ := strings.Cut(strings.TrimSpace(read.Call.Command), " ")
 		command += " " + word
 	}
 	call := *row.ToolName + "\x00" + schemas.Value(row.ArgumentsJSON)

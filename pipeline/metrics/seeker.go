@@ -4,7 +4,6 @@ import "github.com/tracesmith/tracesmith/schemas"
 
 // Evidence is what the metrics of information seeking are computed from, besides the rows.
 type Evidence struct {
-	Workdir   string                // absolute path of the workspace; "" if unknown
 	Patch     *Patch                // of the agent; nil if unknown
 	Gold      *Patch                // nil if the task has none
 	Functions map[string][]Function // functions of the Python files of base, by path; nil if unknown
@@ -83,9 +82,8 @@ type packSeen struct {
 // seeker follows an episode step by step.
 type seeker struct {
 	Evidence
-	rows    []schemas.StepRow
+	*Episode
 	gold    *goldSet // nil if there is no fix to compare with
-	reader  Reader
 	base    baseMap
 	files   map[string]*fileSeen
 	current string // name of last, which saves a look-up for most lines
@@ -111,12 +109,6 @@ type seeker struct {
 	pack       *packSeen
 	debugState
 	process
-}
-
-// linePlace is a line of a file of base.
-type linePlace struct {
-	file string
-	line int
 }
 
 // fileSeen holds what an agent has seen of a file of base.

@@ -8,26 +8,20 @@ import (
 )
 
 // Seek computes the metrics of information seeking of an episode. It does not change the rows.
-func Seek(rows []schemas.StepRow, evidence Evidence) Seeking {
-	s := newSeeker(evidence)
-	s.rows = rows
-	for i := range rows {
-		if rows[i].Source == "agent" {
-			s.step(i, &rows[i])
-		}
-	}
-	return s.result(rows)
-}
-
-func newSeeker(evidence Evidence) *seeker {
+func Seek(episode *Episode, evidence Evidence) Seeking {
 	s := &seeker{
-		Evidence: evidence, reader: Reader{Workdir: evidence.Workdir}, base: baseMap{map[string]*fileMap{}}, files: map[string]*fileSeen{},
+		Evidence: evidence, Episode: episode, base: newBaseMap(episode.Workspace), files: map[string]*fileSeen{},
 		edited: map[linePlace]bool{}, texts: map[linePlace]string{},
 	}
 	if evidence.Gold != nil {
 		s.gold = newGoldSet(*evidence.Gold, evidence.Functions)
 	}
-	return s
+	for i := range s.Rows {
+		if s.Rows[i].Source == "agent" {
+			s.step(i, &s.Rows[i], &s.Readings[i])
+		}
+	}
+	return s.result()
 }
 
 // file returns what was seen of a file, and counts the file as seen.
@@ -68,9 +62,8 @@ func owners(functions []Function) []int32 {
 }
 
 // step reads one step of the agent.
-func (s *seeker) step(index int, row *schemas.StepRow) {
+func (s *seeker) step(index int, row *schemas.StepRow, read *Reading) {
 	s.t++
-	read := s.reader.Read(row)
 	found := s.foundLines
 	count := stepCount{row: index, known: !read.IsOpaque}
 	for _, name := range read.Files {
@@ -102,12 +95,12 @@ func (s *seeker) step(index int, row *schemas.StepRow) {
 	s.opaque = s.opaque || read.IsOpaque
 	count.found = s.foundLines - found
 	s.steps = append(s.steps, count)
-	s.debug(row)
-	for _, e := range s.base.apply(&s.reader, row) {
+	s.debug(row, read)
+	for _, e := range s.base.apply(read, row) {
 		s.edit(e)
 	}
 	s.handover(row)
-	s.call(row)
+	s.call(row, read)
 	if s.evaluate(row) || count.found > 0 {
 		s.useful++
 	}
@@ -171,7 +164,7 @@ func (s *seeker) evaluate(row *schemas.StepRow) bool {
 }
 
 // result computes the ratios after the last step.
-func (s *seeker) result(rows []schemas.StepRow) Seeking {
+func (s *seeker) result() Seeking {
 	out := Seeking{steps: s.steps}
 	readable := s.shown > 0 || !s.opaque // otherwise nothing is known about what the agent saw
 	if readable {
@@ -194,7 +187,7 @@ func (s *seeker) result(rows []schemas.StepRow) Seeking {
 		if s.gold.functions != nil {
 			g.Function = s.level(1, len(s.gold.functions), s.seenFunctions, s.foundFunctions)
 		}
-		g.EvidenceDrop = s.evidenceDrop(rows)
+		g.EvidenceDrop = s.evidenceDrop()
 		if s.gold.nLines > 0 {
 			g.UsefulSteps = ratio(s.useful, s.t)
 		}
@@ -209,7 +202,7 @@ func (s *seeker) result(rows []schemas.StepRow) Seeking {
 
 // evidenceDrop returns the share of the gold lines seen that the agent neither edited nor handed over
 // nor quoted in its final answer.
-func (s *seeker) evidenceDrop(rows []schemas.StepRow) *float64 {
+func (s *seeker) evidenceDrop() *float64 {
 	if s.Patch != nil {
 		for name, changes := range s.Patch.changes {
 			for _, c := range changes {
@@ -219,7 +212,7 @@ func (s *seeker) evidenceDrop(rows []schemas.StepRow) *float64 {
 			}
 		}
 	}
-	answer := finalAnswer(rows)
+	answer := finalAnswer(s.Rows)
 	used := 0
 	for at, text := range s.texts {
 		text = strings.TrimSpace(text)

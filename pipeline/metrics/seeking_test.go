@@ -121,9 +121,13 @@ func mustPatch(t testing.TB, text string) *Patch {
 	return &p
 }
 
+func seek(rows []schemas.StepRow, evidence Evidence) Seeking {
+	return Seek(Read(rows, "/testbed"), evidence)
+}
+
 func cartEvidence(t testing.TB) Evidence {
 	return Evidence{
-		Workdir: "/testbed", Gold: mustPatch(t, cartFix), Patch: mustPatch(t, "diff --git a/shop/cart.py b/shop/cart.py\n"+cartEdit),
+		Gold: mustPatch(t, cartFix), Patch: mustPatch(t, "diff --git a/shop/cart.py b/shop/cart.py\n"+cartEdit),
 		Functions: map[string][]Function{"shop/cart.py": Functions(cart)},
 	}
 }
@@ -152,7 +156,7 @@ func debugged() []schemas.StepRow {
 // the functions total and tax. The steps show line 15; 11-15; 10-16; and, after the edit has moved
 // them, 17-19.
 func TestSeekOfADebuggedEpisode(t *testing.T) {
-	got := Seek(debugged(), cartEvidence(t))
+	got := seek(debugged(), cartEvidence(t))
 	gold := got.Gold
 	got.Gold, got.steps = nil, nil
 	want := Seeking{
@@ -180,7 +184,7 @@ func TestSeekOfADebuggedEpisode(t *testing.T) {
 		t.Error(diff)
 	}
 	counts := [][3]int{}
-	for _, c := range Seek(debugged(), cartEvidence(t)).steps {
+	for _, c := range seek(debugged(), cartEvidence(t)).steps {
 		counts = append(counts, [3]int{c.shown, c.new, c.found})
 	}
 	if diff := cmp.Diff([][3]int{{1, 1, 1}, {5, 4, 0}, {}, {7, 2, 0}, {}, {}, {}, {3, 3, 2}, {}, {}}, counts); diff != "" {
@@ -192,7 +196,7 @@ func TestSeekOfADebuggedEpisode(t *testing.T) {
 func TestQuotedEvidenceIsUsed(t *testing.T) {
 	rows := debugged()
 	rows[9] = row("submit", map[string]any{"summary": "I fixed the total. tax returns `return amount * 0.2`, which is right."}, "Submitted.")
-	if drop := Seek(rows, cartEvidence(t)).Gold.EvidenceDrop; *drop != 1.0/3 {
+	if drop := seek(rows, cartEvidence(t)).Gold.EvidenceDrop; *drop != 1.0/3 {
 		t.Errorf("evidence drop %v", *drop)
 	}
 }
@@ -201,7 +205,7 @@ func TestQuotedEvidenceIsUsed(t *testing.T) {
 func TestSeekWithoutFunctions(t *testing.T) {
 	evidence := cartEvidence(t)
 	evidence.Functions = nil
-	g := Seek(debugged(), evidence).Gold
+	g := seek(debugged(), evidence).Gold
 	if g.Function != nil || g.RootHit != nil || g.BreakpointDistance != nil || g.Declared.Function != nil || g.Declared.Sum != nil {
 		t.Errorf("unknown functions: %+v, %+v", g, g.Declared)
 	}
@@ -209,7 +213,7 @@ func TestSeekWithoutFunctions(t *testing.T) {
 		t.Errorf("lines do not need functions: %+v", g)
 	}
 	evidence.Gold = nil
-	if s := Seek(debugged(), evidence); s.Gold != nil || s.Redundancy == nil {
+	if s := seek(debugged(), evidence); s.Gold != nil || s.Redundancy == nil {
 		t.Error("without a fix, only the metrics that need it are null")
 	}
 }
@@ -225,7 +229,7 @@ func TestSeekOfAHandover(t *testing.T) {
 	})
 	evidence := cartEvidence(t)
 	evidence.Patch = nil
-	s := Seek(rows, evidence)
+	s := seek(rows, evidence)
 	want := &PackSeen{
 		File:       &Level{1, 1, 1, new(1.0), new(1.0), new(1.0), new(1.0), new(1.0), nil, nil},
 		Function:   &Level{2, 2, 1, new(0.5), new(0.5), new(0.5), new(0.5), new(0.5), nil, nil},                                                             // total and add
@@ -246,11 +250,11 @@ func TestSeekOfAHandover(t *testing.T) {
 		t.Errorf("pack: %s", *s.Pack)
 	}
 	rows[1] = row("handover", map[string]any{"files": []any{map[string]any{"path": "shop/cart.py", "start": 15, "end": 19}}}, "Handed over.")
-	if s := Seek(rows, evidence); !*s.Gold.Pack.Sufficient || *s.Gold.EvidenceDrop != 0 {
+	if s := seek(rows, evidence); !*s.Gold.Pack.Sufficient || *s.Gold.EvidenceDrop != 0 {
 		t.Errorf("a pack with all lines: %+v", s.Gold)
 	}
 	rows[1].IsError = new(true)
-	if s := Seek(rows, evidence); s.Gold.Pack != nil || s.Pack != nil || s.Gold.Declared != nil {
+	if s := seek(rows, evidence); s.Gold.Pack != nil || s.Pack != nil || s.Gold.Declared != nil {
 		t.Error("a refused handover counts")
 	}
 }
@@ -259,12 +263,12 @@ func TestSeekOfAHandover(t *testing.T) {
 // blind edits have recall 0.
 func TestSanityRules(t *testing.T) {
 	all := []schemas.StepRow{viewRow("shop/cart.py", 1, 19, cartLines(1, 19, " %4d  %s\n")), row("bash", map[string]any{"command": "cat other.py"}, "x = 1\n")}
-	g := Seek(all, cartEvidence(t)).Gold
+	g := seek(all, cartEvidence(t)).Gold
 	if *g.Line.Recall != 1 || *g.Line.Precision != 3.0/20 || *g.Function.Recall != 1 || *g.Function.Precision != 2.0/4 || *g.File.Precision != 1.0/2 {
 		t.Errorf("printing all: %+v %+v %+v", g.Line, g.Function, g.File)
 	}
 	blind := debugged()[6:7]
-	s := Seek(blind, cartEvidence(t))
+	s := seek(blind, cartEvidence(t))
 	if *s.Gold.Line.Recall != 0 || *s.Gold.File.Recall != 0 || s.Gold.Line.FirstContact != nil || *s.BlindEdits != 1 || s.Gold.Line.Precision != nil || s.Gold.EvidenceDrop != nil {
 		t.Errorf("a blind edit: %+v, %+v", s.Gold, s.Gold.Line)
 	}
@@ -278,15 +282,15 @@ func TestSanityRules(t *testing.T) {
 		}
 		before := 0.0
 		for n := 1; n <= len(rows); n++ {
-			recall := *Seek(rows[:n], cartEvidence(t)).Gold.Line.Recall
+			recall := *seek(rows[:n], cartEvidence(t)).Gold.Line.Recall
 			if recall < before {
 				t.Fatalf("recall falls from %v to %v", before, recall)
 			}
 			before = recall
 		}
-		one := Seek(rows, cartEvidence(t))
+		one := seek(rows, cartEvidence(t))
 		r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-		two := Seek(rows, cartEvidence(t))
+		two := seek(rows, cartEvidence(t))
 		for _, s := range []*Seeking{&one, &two} { // the metrics that the order may change
 			s.steps = nil
 			for _, l := range []*Level{s.Gold.File, s.Gold.Function, s.Gold.Line} {

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"encoding/json"
 	"path"
 	"strings"
@@ -13,31 +14,48 @@ import (
 // other harnesses. Like a reader, it takes the output of a program at its word: a program that prints
 // a traceback shows the lines in it. (The handover tool, whose excerpts must be certain, does not.)
 
-// Reading is what the answer to a call showed.
+// Episode holds the rows of an episode with what their answers showed, so that all metrics read each answer once.
+type Episode struct {
+	Rows     []schemas.StepRow
+	Readings []Reading // by index of Rows
+	Workspace
+}
+
+// Reading is what the answer to a call showed. It is empty for rows without an answer and for refused calls.
 type Reading struct {
+	Call     Arguments
 	Lines    []shown.Line // with paths relative to the workspace
 	Files    []string     // files that the answer names with a place, without necessarily showing text
+	Answer   []AnswerItem // of the debugger
 	IsOpaque bool         // the call may have shown lines in a format that this package does not know
+
+	paused linePlace // the last stack frame with the mark of the current one, as the answer names it
 }
 
-// Reader reads the steps of an episode in order.
-type Reader struct {
-	Workdir string // "" = one of the usual ones
-	out     Reading
-	args    callArguments
+// linePlace is a line of a file.
+type linePlace struct {
+	file string
+	line int
 }
 
-// callArguments holds the arguments of known tools.
-type callArguments struct {
+// Arguments holds the arguments of known tools.
+type Arguments struct {
 	Command    string `json:"command"`
 	Cmd        string `json:"cmd"`
 	Path       string `json:"path"`
-	Start      any    `json:"start"`
-	ViewRange  []int  `json:"view_range"`
 	OldText    string `json:"old_str"`
 	NewText    string `json:"new_str"`
 	InsertLine *int   `json:"insert_line"`
 	Entrypoint string `json:"entrypoint"`
+}
+
+// Read reads the rows of an episode.
+func Read(rows []schemas.StepRow, workspace string) *Episode {
+	e := &Episode{rows, make([]Reading, len(rows)), Workspace(workspace)}
+	for i := range rows {
+		e.Readings[i].read(&rows[i], e.Workspace)
+	}
+	return e
 }
 
 // Kinds of tools by their answers.
@@ -60,64 +78,51 @@ func toolKind(name string) string {
 	return shellTool
 }
 
-// Read returns what a step showed. The result is valid until the next call. The answers to edits show
-// nothing, because they repeat what the agent wrote and where.
-func (r *Reader) Read(row *schemas.StepRow) *Reading {
-	r.out.Lines, r.out.Files, r.out.IsOpaque = r.out.Lines[:0], r.out.Files[:0], false
-	r.args = callArguments{}
+// read fills in what a step showed. The answers to edits show nothing, because they repeat what the agent wrote and where.
+func (r *Reading) read(row *schemas.StepRow, w Workspace) {
 	if row.ToolName == nil || row.Observation == nil || schemas.CallRefused(schemas.Value(row.ErrorClass)) {
-		return &r.out
+		return
 	}
 	arguments, text := json.RawMessage(schemas.Value(row.ArgumentsJSON)), *row.Observation
-	_ = json.Unmarshal(arguments, &r.args) // arguments of unknown tools may have other types
-	r.args.Command = cmpOr(r.args.Command, r.args.Cmd)
+	_ = json.Unmarshal(arguments, &r.Call) // arguments of unknown tools may have other types
+	r.Call.Command = cmp.Or(r.Call.Command, r.Call.Cmd)
 	switch toolKind(*row.ToolName) {
 	case "view", "grep":
 		answer := shown.Answer{Tool: *row.ToolName, Arguments: arguments, Text: text, Targets: row.Targets}
 		if lines, ok := shown.Lines(answer, false); ok && len(lines) > 0 {
-			r.out.Lines = append(r.out.Lines, lines...)
+			r.Lines = append(r.Lines, lines...)
 		} else {
 			r.sections(text)
-			r.out.IsOpaque = len(r.out.Lines) == 0 && succeeded(*row) && len(row.Targets) == 0 && strings.Contains(text, "\n")
+			r.IsOpaque = len(r.Lines) == 0 && succeeded(*row) && len(row.Targets) == 0 && strings.Contains(text, "\n")
 		}
 	case "pdb":
 		r.debugger(row, text)
 	case shellTool:
 		r.shell(row, text)
 	case editorTool:
-		if r.args.Command == "view" {
-			r.numbered(r.args.Path, text)
+		if r.Call.Command == "view" {
+			r.numbered(r.Call.Path, text)
 		}
 	case "edit", "listdir", "submit", "handover":
 	case "other":
-		r.out.IsOpaque = !r.tracebacks(text)
+		r.IsOpaque = !r.tracebacks(text, nil)
 	default:
-		r.tracebacks(text)
+		r.tracebacks(text, nil)
 	}
-	for i := range r.out.Lines {
-		r.out.Lines[i].File = r.Relative(r.out.Lines[i].File)
+	for i := range r.Lines {
+		r.Lines[i].File = w.Relative(r.Lines[i].File)
 	}
-	for i := range r.out.Files {
-		r.out.Files[i] = r.Relative(r.out.Files[i])
+	for i := range r.Files {
+		r.Files[i] = w.Relative(r.Files[i])
 	}
-	return &r.out
 }
 
-// Call returns arguments of the call that Read has read last: the command, the entrypoint of the debugger, and the path of a file.
-func (r *Reader) Call() (command, entrypoint, path string) {
-	return r.args.Command, r.args.Entrypoint, r.args.Path
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
+// Workspace is the path of the workspace in the sandbox; "" = one of the usual ones.
+type Workspace string
 
 // Relative returns a path relative to the workspace. If the workspace is unknown, it recognizes the
 // usual ones: /testbed, /workspace/NAME and /OWNER__NAME. Other absolute paths stay.
-func (r *Reader) Relative(p string) string {
+func (w Workspace) Relative(p string) string {
 	if p == "" || p[0] != '/' && p[0] != '.' && !strings.Contains(p, "//") && !strings.Contains(p, "/.") {
 		return p
 	}
@@ -125,8 +130,8 @@ func (r *Reader) Relative(p string) string {
 	if p[0] != '/' {
 		return p
 	}
-	if r.Workdir != "" {
-		if below, ok := strings.CutPrefix(p, strings.TrimSuffix(r.Workdir, "/")+"/"); ok {
+	if w != "" {
+		if below, ok := strings.CutPrefix(p, strings.TrimSuffix(string(w), "/")+"/"); ok {
 			return below
 		}
 		return p
@@ -145,9 +150,9 @@ func (r *Reader) Relative(p string) string {
 }
 
 // add adds a line unless its number is impossible.
-func (r *Reader) add(file string, n int, text string) {
+func (r *Reading) add(file string, n int, text string) {
 	if n > 0 && n <= maxLine && file != "" {
-		r.out.Lines = append(r.out.Lines, shown.Line{File: file, Number: n, Text: text})
+		r.Lines = append(r.Lines, shown.Line{File: file, Number: n, Text: text})
 	}
 }
 
@@ -156,7 +161,7 @@ const maxLine = 1 << 18
 
 // sections reads the answers of view and grep of debug-gym: a heading that names a file, and
 // numbered lines.
-func (r *Reader) sections(text string) {
+func (r *Reading) sections(text string) {
 	file, expected := "", 0
 	plain := false // the lines have no numbers
 	for line := range strings.SplitSeq(text, "\n") {
@@ -172,7 +177,7 @@ func (r *Reader) sections(text string) {
 				continue
 			}
 		}
-		if line == "```" && len(r.out.Lines) > 0 {
+		if line == "```" && len(r.Lines) > 0 {
 			return
 		}
 		if file == "" || line == "```" || line == "" && expected > 0 && !plain {
@@ -191,7 +196,7 @@ func (r *Reader) sections(text string) {
 				continue
 			}
 		}
-		if !plain && len(r.out.Lines) > 0 {
+		if !plain && len(r.Lines) > 0 {
 			return // the end of the listing
 		}
 		plain = true
@@ -200,18 +205,8 @@ func (r *Reader) sections(text string) {
 	}
 }
 
-// leadingNumber reads the number at the start of a text.
-func leadingNumber(text string) (n int, rest string, ok bool) {
-	end := 0
-	for end < len(text) && end < 8 && '0' <= text[end] && text[end] <= '9' {
-		n = 10*n + int(text[end]-'0')
-		end++
-	}
-	return n, text[end:], end > 0
-}
-
 // numbered reads lines of one file in the format of cat -n.
-func (r *Reader) numbered(file, text string) {
+func (r *Reading) numbered(file, text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if n, rest, ok := leadingNumber(strings.TrimLeft(line, " ")); ok && strings.HasPrefix(rest, "\t") {
 			r.add(file, n, rest[1:])
@@ -219,25 +214,26 @@ func (r *Reader) numbered(file, text string) {
 	}
 }
 
-// debugger reads an answer of pdb: listings of the current file, and the source line under each stack
+// debugger reads an answer of pdb: its parts, listings of the current file, and the source line under each stack
 // frame.
-func (r *Reader) debugger(row *schemas.StepRow, text string) {
+func (r *Reading) debugger(row *schemas.StepRow, text string) {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	r.Answer = debuggerAnswer(lines, r.Call.Command)
 	file := schemas.Value(row.FrameFile)
-	lines := strings.Split(text, "\n")
+	if last := len(r.Answer) - 1; file == "" && last >= 0 && r.Answer[last].Kind == CurrentItem {
+		file = r.Answer[last].File
+	}
 	for i := len(lines) - 1; i >= 0 && file == ""; i-- {
-		if f, _, ok := stackPlace(lines[i]); ok {
-			file = f
-		} else if rest, ok := strings.CutPrefix(lines[i], "Current frame: "); ok {
-			if name, _, ok := strings.Cut(rest, ":"); ok {
-				file = name
-			}
-		}
+		file, _, _ = stackPlace(lines[i])
 	}
 	at, atLine := "", 0
 	for _, line := range lines {
 		if f, n, ok := stackPlace(line); ok {
 			at, atLine = f, n
-			r.out.Files = append(r.out.Files, f)
+			r.Files = append(r.Files, f)
+			if line[0] == '>' {
+				r.paused = linePlace{f, n}
+			}
 			continue
 		}
 		if source, ok := strings.CutPrefix(line, "-> "); ok && at != "" {
@@ -248,36 +244,21 @@ func (r *Reader) debugger(row *schemas.StepRow, text string) {
 		at = ""
 	}
 	if file != "" {
-		r.out.Files = append(r.out.Files, file)
+		r.Files = append(r.Files, file)
 	}
-	r.tracebacks(text)
-}
-
-// stackPlace reads a stack frame of pdb: "> path(12)name()".
-func stackPlace(line string) (file string, n int, ok bool) {
-	if len(line) < 5 || line[1] != ' ' || line[0] != '>' && line[0] != ' ' {
-		return "", 0, false
-	}
-	rest := strings.TrimLeft(line[2:], " ")
-	open := strings.IndexByte(rest, '(')
-	if open <= 0 || strings.ContainsAny(rest[:open], " <") {
-		return "", 0, false
-	}
-	n, after, ok := leadingNumber(rest[open+1:])
-	if !ok || !strings.HasPrefix(after, ")") || !strings.Contains(after, "(") {
-		return "", 0, false
-	}
-	return rest[:open], n, true
+	r.tracebacks(text, lines)
 }
 
 // tracebacks reads the source lines in tracebacks of Python and of pytest. It reports whether there
-// are any.
-func (r *Reader) tracebacks(text string) bool {
-	before := len(r.out.Files)
+// are any. lines may hold the lines of text.
+func (r *Reading) tracebacks(text string, lines []string) bool {
+	before := len(r.Files)
 	if !strings.Contains(text, `File "`) && !strings.Contains(text, ".py:") {
 		return false
 	}
-	lines := strings.Split(text, "\n")
+	if lines == nil {
+		lines = strings.Split(text, "\n")
+	}
 	for i, line := range lines {
 		if rest, ok := strings.CutPrefix(strings.TrimLeft(line, " E"), `File "`); ok {
 			name, rest, _ := strings.Cut(rest, `", line `)
@@ -285,7 +266,7 @@ func (r *Reader) tracebacks(text string) bool {
 			if !ok || strings.HasPrefix(name, "<") {
 				continue
 			}
-			r.out.Files = append(r.out.Files, name)
+			r.Files = append(r.Files, name)
 			if i+1 < len(lines) {
 				if source := strings.TrimLeft(lines[i+1], " E"); source != "" && !strings.HasPrefix(source, `File "`) {
 					r.add(name, n, source)
@@ -294,11 +275,11 @@ func (r *Reader) tracebacks(text string) bool {
 			continue
 		}
 		if name, n, ok := pytestPlace(line); ok {
-			r.out.Files = append(r.out.Files, name)
+			r.Files = append(r.Files, name)
 			r.pytestSource(name, n, lines[:i])
 		}
 	}
-	return len(r.out.Files) > before
+	return len(r.Files) > before
 }
 
 // pytestPlace reads the place below a traceback of pytest: "path.py:12: ValueError".
@@ -313,7 +294,7 @@ func pytestPlace(line string) (file string, n int, ok bool) {
 
 // pytestSource reads the source above a place in a traceback of pytest. Its last line, which begins
 // with ">", is line n of the file.
-func (r *Reader) pytestSource(file string, n int, above []string) {
+func (r *Reading) pytestSource(file string, n int, above []string) {
 	i := len(above) - 1
 	for i >= 0 && (above[i] == "" || above[i][0] == 'E') {
 		i--

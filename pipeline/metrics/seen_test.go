@@ -14,9 +14,9 @@ import (
 )
 
 // seenIn returns the lines that a step shows, as file:line text.
-func seenIn(r *Reader, row schemas.StepRow) string {
+func seenIn(row schemas.StepRow) string {
 	var b strings.Builder
-	for _, l := range r.Read(&row).Lines {
+	for _, l := range Read([]schemas.StepRow{row}, "").Readings[0].Lines {
 		fmt.Fprintf(&b, "%s:%d %s\n", l.File, l.Number, strings.TrimSpace(l.Text))
 	}
 	return b.String()
@@ -60,20 +60,19 @@ func TestLinesThatAStepShows(t *testing.T) {
 		"traceback":           {row("eval", nil, "Traceback (most recent call last):\n  File \"/testbed/a.py\", line 3, in f\n    x = 1\n  File \"<string>\", line 1, in g\nValueError\n"), "a.py:3 x = 1\n"},
 		"pytest":              {row("eval", nil, "    def f():\n        x = 1\n>       y = 2\nE       ValueError\n\na.py:4: ValueError\n"), "a.py:4 y = 2\na.py:3 x = 1\na.py:2 def f():\n"},
 	} {
-		if diff := cmp.Diff(c.want, seenIn(&Reader{}, c.row)); diff != "" {
+		if diff := cmp.Diff(c.want, seenIn(c.row)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	r := &Reader{}
-	if row := row("look", map[string]any{"path": "a.py"}, "x = 1\n"); !r.Read(&row).IsOpaque {
+	if row := row("look", map[string]any{"path": "a.py"}, "x = 1\n"); !Read([]schemas.StepRow{row}, "").Readings[0].IsOpaque {
 		t.Error("the answer of an unknown tool counts as one without lines")
 	}
-	if s := Seek([]schemas.StepRow{row("look", nil, "x = 1\n")}, cartEvidence(t)); s.Gold.Line != nil || s.Redundancy != nil {
+	if s := seek([]schemas.StepRow{row("look", nil, "x = 1\n")}, cartEvidence(t)); s.Gold.Line != nil || s.Redundancy != nil {
 		t.Errorf("an agent whose answers cannot be read has seen nothing: %+v", s.Gold.Line)
 	}
 	refused := row("view", nil, "Viewing `a.py`, lines 3-3 of 9 total lines.\n\n```\n     3 x = 1\n```\n")
 	refused.ErrorClass = new(schemas.ErrNotExecuted)
-	if seenIn(r, refused) != "" {
+	if seenIn(refused) != "" {
 		t.Error("a call that was not executed shows lines")
 	}
 }
@@ -88,7 +87,7 @@ func TestFilesThatAStepNames(t *testing.T) {
 		"grep -rl":               {row("bash", map[string]any{"command": "grep -rl round ."}, "./shop/cart.py\n"), 1},
 		"a listing":              {row("listdir", nil, "shop/\n  cart.py\n"), 0},
 	} {
-		if g := Seek([]schemas.StepRow{c.row}, cartEvidence(t)).Gold; g.File.Found != c.want || g.Line.Found != 0 {
+		if g := seek([]schemas.StepRow{c.row}, cartEvidence(t)).Gold; g.File.Found != c.want || g.Line.Found != 0 {
 			t.Errorf("%s: %+v", name, g.File)
 		}
 	}
@@ -97,7 +96,7 @@ func TestFilesThatAStepNames(t *testing.T) {
 // A line that one answer shows twice counts once and is not redundant.
 func TestLinesShownTwiceInOneStep(t *testing.T) {
 	frame := "  File \"/testbed/shop/cart.py\", line 15, in total\n    return round(result)\n"
-	s := Seek([]schemas.StepRow{row("eval", nil, frame+"ValueError\n"+frame+"ValueError\n")}, cartEvidence(t))
+	s := seek([]schemas.StepRow{row("eval", nil, frame+"ValueError\n"+frame+"ValueError\n")}, cartEvidence(t))
 	if *s.Redundancy != 0 || s.steps[0].shown != 1 || s.Gold.Line.Found != 1 {
 		t.Errorf("redundancy %v, %+v", *s.Redundancy, s.steps[0])
 	}
@@ -105,10 +104,9 @@ func TestLinesShownTwiceInOneStep(t *testing.T) {
 
 // Lines of an edited file are those of base that stand there now.
 func TestLinesAfterEdits(t *testing.T) {
-	m, r := baseMap{map[string]*fileMap{}}, &Reader{Workdir: "/testbed"}
+	m := newBaseMap("/testbed")
 	apply := func(row schemas.StepRow) []edit {
-		r.Read(&row)
-		return m.apply(r, &row)
+		return m.apply(&Read([]schemas.StepRow{row}, "/testbed").Readings[0], &row)
 	}
 	check := func(what string, want map[int]int) {
 		t.Helper()
@@ -159,11 +157,11 @@ func TestWrittenLinesAreNotSeen(t *testing.T) {
 		row("bash", map[string]any{"command": "sed -i 's/round/int/' shop/cart.py"}, ""),
 		viewRow("shop/cart.py", 1, 19, cartLines(1, 19, " %4d  %s\n")),
 	}
-	if l := Seek(rows, cartEvidence(t)).Gold.Line; l.Seen != 0 || *l.Recall != 0 {
+	if l := seek(rows, cartEvidence(t)).Gold.Line; l.Seen != 0 || *l.Recall != 0 {
 		t.Errorf("%+v", l)
 	}
 	rows = append(debugged()[6:7], viewRow("shop/cart.py", 15, 16, "   15          result = round(result, 2)\n   16          return result\n"))
-	if l := Seek(rows, cartEvidence(t)).Gold.Line; l.Seen != 0 {
+	if l := seek(rows, cartEvidence(t)).Gold.Line; l.Seen != 0 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -185,7 +183,7 @@ func BenchmarkMetrics(b *testing.B) {
 	}
 	start := cpuTime()
 	for b.Loop() {
-		Seek(rows, evidence)
+		seek(rows, evidence)
 		var e schemas.EpisodeRow
 		if err := closure.FillGrounding(&e, rows, nil, names); err != nil {
 			b.Fatal(err)

@@ -10,10 +10,10 @@ import (
 )
 
 // shell reads the output of shell commands.
-func (r *Reader) shell(row *schemas.StepRow, text string) {
+func (r *Reading) shell(row *schemas.StepRow, text string) {
 	text = programOutput(text)
 	r.windows(text)
-	p := parsePrinting(r.args.Command)
+	p := parsePrinting(r.Call.Command)
 	hasFailed := row.ExitCode != nil && *row.ExitCode != 0
 	switch {
 	case p.lists:
@@ -31,7 +31,7 @@ func (r *Reader) shell(row *schemas.StepRow, text string) {
 		}
 	}
 	if !p.finds && p.file == "" {
-		r.tracebacks(text)
+		r.tracebacks(text, nil)
 	}
 }
 
@@ -57,12 +57,12 @@ func programOutput(text string) string {
 }
 
 // windows reads the parts of files that open, scroll and edit of SWE-agent show.
-func (r *Reader) windows(text string) {
+func (r *Reading) windows(text string) {
 	_, text, ok := strings.Cut(text, "[File: ")
 	for ok {
 		heading, rest, _ := strings.Cut(text, "\n")
 		file, _, found := strings.Cut(heading, " (")
-		if found && !strings.HasPrefix(strings.TrimSpace(r.args.Command), "edit ") {
+		if found && !strings.HasPrefix(strings.TrimSpace(r.Call.Command), "edit ") {
 			for line := range strings.SplitSeq(rest, "\n") {
 				if n, source, ok := leadingNumber(line); ok && strings.HasPrefix(source, ":") {
 					r.add(file, n, source[1:])
@@ -74,7 +74,7 @@ func (r *Reader) windows(text string) {
 }
 
 // matches reads the output of grep -n: "path:12:text", or "12:text" if it searched one file.
-func (r *Reader) matches(dir, file, text string) {
+func (r *Reading) matches(dir, file, text string) {
 	for line := range strings.SplitSeq(text, "\n") {
 		if n, source, ok := leadingNumber(line); ok && file != "" && source != "" && (source[0] == ':' || source[0] == '-') {
 			r.add(path.Join(dir, file), n, source[1:])
@@ -97,9 +97,9 @@ func (r *Reader) matches(dir, file, text string) {
 }
 
 // names reads the output of grep -l: one path per line.
-func (r *Reader) names(dir, text string) {
+func (r *Reading) names(dir, text string) {
 	for name := range strings.FieldsSeq(text) {
-		r.out.Files = append(r.out.Files, path.Join(dir, name))
+		r.Files = append(r.Files, path.Join(dir, name))
 	}
 }
 

@@ -6,8 +6,7 @@ import (
 )
 
 // evidence fills the columns about padding and about values that differ in the fixed program.
-func (n *normaliser) evidence(e *schemas.EpisodeRow, rows []schemas.StepRow) {
-	record := audit.Read(rows, n.ep.Task.Workdir)
+func (n *normaliser) evidence(e *schemas.EpisodeRow, rows []schemas.StepRow, record *audit.Record) {
 	audit.Padding(e, rows, record)
 	if n.cfg.Compare == nil {
 		return

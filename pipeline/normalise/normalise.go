@@ -83,7 +83,8 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 		}
 	}
 	metrics.Repeats(rows)
-	metrics.MarkNewInformation(rows)
+	episode := metrics.Read(rows, n.ep.Task.Workdir)
+	metrics.MarkNewInformation(episode)
 	metrics.Behaviour(e, rows)
 	// A policy that knew the fix is assumed to have used it in every step. The demonstrator is an
 	// exception: apart from its edit, its steps use only information from its transcript.
@@ -100,7 +101,7 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 	hacks := n.hacks
 	// If the patch cannot be parsed, its columns are null. This is not an error, because the agent
 	// chose the file names in the patch.
-	evidence := metrics.Evidence{Workdir: n.ep.Task.Workdir, Functions: n.cfg.Functions}
+	evidence := metrics.Evidence{Functions: n.cfg.Functions}
 	if patch, err := metrics.ParsePatch(n.ep.Patch); err == nil {
 		e.PatchFiles, e.PatchAdded, e.PatchDeleted = n.texts(patch.Files), new(int32(patch.Added)), new(int32(patch.Deleted))
 		e.TestPatchFiles, e.EditsTests = n.texts(patch.Tests()), new(patch.EditsTests())
@@ -113,10 +114,10 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 			evidence.Gold = &gold
 		}
 	}
-	if err := n.seeking(e, rows, evidence); err != nil {
+	if err := n.seeking(e, episode, evidence); err != nil {
 		return err
 	}
-	if err := n.audit(e, rows); err != nil {
+	if err := n.audit(e, episode); err != nil {
 		return err
 	}
 	slices.Sort(hacks)
@@ -141,17 +142,18 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 }
 
 // audit fills the columns about evidence, what the agent claims, and what it names before it was shown.
-func (n *normaliser) audit(e *schemas.EpisodeRow, rows []schemas.StepRow) error {
-	n.evidence(e, rows)
-	if err := audit.Claims(e, rows, n.ep.Task.Workdir); err != nil {
+func (n *normaliser) audit(e *schemas.EpisodeRow, episode *metrics.Episode) error {
+	record, err := audit.Claims(e, episode)
+	if err != nil {
 		return err
 	}
-	return closure.FillGrounding(e, rows, n.tools, n.cfg.Names)
+	n.evidence(e, episode.Rows, record)
+	return closure.FillGrounding(e, episode.Rows, n.tools, n.cfg.Names)
 }
 
 // seeking fills the columns about information seeking.
-func (n *normaliser) seeking(e *schemas.EpisodeRow, rows []schemas.StepRow, evidence metrics.Evidence) error {
-	seeking := metrics.Seek(rows, evidence)
+func (n *normaliser) seeking(e *schemas.EpisodeRow, episode *metrics.Episode, evidence metrics.Evidence) error {
+	seeking := metrics.Seek(episode, evidence)
 	if n.ep.EnvKey.Driver == "" { // an import, whose files rarely say which calls failed
 		seeking.InvalidCalls = nil
 	}
@@ -165,7 +167,7 @@ func (n *normaliser) seeking(e *schemas.EpisodeRow, rows []schemas.StepRow, evid
 		}
 		e.PackTokens = new(int64(counter.Text(*seeking.Pack)))
 	}
-	return seeking.Fill(e, rows)
+	return seeking.Fill(e, episode.Rows)
 }
 
 // contentHash returns a hash of the agent's messages and calls.

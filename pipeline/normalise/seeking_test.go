@@ -67,7 +67,7 @@ func TestRecomputedMetricsEqualLiveOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var empty schemas.EpisodeRow
-	if err := metrics.Seek(rows, metrics.Evidence{Workdir: "/testbed", Patch: &patch, Gold: &gold, Functions: functions}).Fill(&empty, rows); err != nil {
+	if err := metrics.Seek(metrics.Read(rows, "/testbed"), metrics.Evidence{Patch: &patch, Gold: &gold, Functions: functions}).Fill(&empty, rows); err != nil {
 		t.Fatal(err)
 	}
 	want := schemas.EpisodeRow{
