@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -88,32 +89,39 @@ func claimsOf(row *schemas.StepRow, record *Record) (claims []schemas.Claim, ext
 	return claims, false, nil
 }
 
-// encode returns claims as canonical JSON. Maps are encoded faster than structs, because their keys are sorted.
+// sortedClaim has the fields of a CheckedClaim in the order of canonical JSON.
+type sortedClaim struct {
+	Caller     string `json:"caller,omitempty"`
+	Count      *int   `json:"count,omitempty"`
+	Expression string `json:"expression,omitempty"`
+	Extracted  bool   `json:"extracted,omitempty"`
+	File       string `json:"file,omitempty"`
+	Function   string `json:"function,omitempty"`
+	Hit        int    `json:"hit,omitempty"`
+	Kind       string `json:"kind"`
+	Line       int    `json:"line,omitempty"`
+	Message    string `json:"message,omitempty"`
+	Other      string `json:"other,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+	Test       string `json:"test,omitempty"`
+	Text       string `json:"text,omitempty"`
+	Value      string `json:"value,omitempty"`
+	Verdict    string `json:"verdict"`
+	Why        string `json:"why,omitempty"`
+}
+
+// encode returns claims as canonical JSON. It is faster than CanonicalJSON, which sorts the fields of structs.
 func encode(claims []schemas.CheckedClaim) ([]byte, error) {
-	list := make([]any, len(claims))
+	list := make([]sortedClaim, len(claims))
 	for i, c := range claims {
-		m := map[string]any{"kind": c.Kind, "verdict": c.Verdict}
-		for name, text := range map[string]string{
-			"test": c.Test, "message": c.Message, "file": c.File, "text": c.Text, "function": c.Function, "caller": c.Caller,
-			"expression": c.Expression, "value": c.Value, "other": c.Other, "reason": c.Reason, "why": c.Why,
-		} {
-			if text != "" {
-				m[name] = text
-			}
-		}
-		if c.Line > 0 {
-			m["line"] = c.Line
-		}
-		if c.Hit > 0 {
-			m["hit"] = c.Hit
-		}
-		if c.Count != nil {
-			m["count"] = *c.Count
-		}
-		if c.Extracted {
-			m["extracted"] = true
-		}
-		list[i] = m
+		list[i] = sortedClaim{c.Caller, c.Count, c.Expression, c.Extracted, c.File, c.Function, c.Hit, c.Kind, c.Line, c.Message, c.Other, c.Reason, c.Test, c.Text,
+			c.Value, c.Verdict, c.Why}
 	}
-	return schemas.CanonicalJSON(list)
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(list); err != nil || bytes.Contains(out.Bytes(), []byte(`\ufffd`)) { // invalid UTF-8
+		return schemas.CanonicalJSON(claims)
+	}
+	return bytes.TrimRight(out.Bytes(), "\n"), nil
 }

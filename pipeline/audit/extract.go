@@ -114,19 +114,69 @@ func (x *extractor) inCode(at int) bool {
 	return false
 }
 
-var (
-	uncertain = lazily(`(?i)\b(?:if|whether|should|would|could|may|might|must|perhaps|maybe|probably|presumably|expect|expects|expected|suppose|suspect|unless|want|wants|until|ought|can|cannot|will|not|no|never|instead of|rather than|guess|think|assume|seems?|imagine|suggests?|likely|possibly|wants?)\b|n't\b`)
-	condition = lazily(`(?i)\b(?:if|unless|would|should)\b`)
+// Kinds of words.
+const (
+	isCondition = 1 << iota
+	isGuess     // or a wish, or a negation; also conditions
+	isTestWord
+	isEnd // of "instead of", "rather than" and "n't"
 )
+
+var wordKinds = func() map[string]int {
+	m := map[string]int{"of": isEnd, "than": isEnd, "t": isEnd, "test": isTestWord, "tests": isTestWord}
+	for _, w := range []string{"if", "unless", "would", "should"} {
+		m[w] = isCondition | isGuess
+	}
+	for w := range strings.FieldsSeq(`whether could may might must perhaps maybe probably presumably expect expects expected suppose suspect want wants until
+		ought can cannot will not no never guess think assume seem seems imagine suggest suggests likely possibly`) {
+		m[w] = isGuess
+	}
+	return m
+}()
+
+// kindsIn returns the kinds of the words in a text.
+func kindsIn(text string) (kinds int) {
+	var lower [10]byte
+	for i := 0; i < len(text); i++ {
+		start := i
+		for ; i < len(text) && isWordByte(text[i]); i++ {
+			if n := i - start; n < len(lower) {
+				lower[n] = text[i]
+				if 'A' <= text[i] && text[i] <= 'Z' {
+					lower[n] |= 0x20
+				}
+			}
+		}
+		if i == start || i-start > len(lower) {
+			continue
+		}
+		kind := wordKinds[string(lower[:i-start])]
+		if kind == isEnd {
+			kind = 0
+			before := strings.ToLower(text[max(0, start-9):start])
+			if lower[0] == 't' && strings.HasSuffix(before, "n'") && i-start == 1 ||
+				i-start == 2 && endsInWord(before, "instead ") || i-start == 4 && endsInWord(before, "rather ") {
+				kind = isGuess
+			}
+		}
+		kinds |= kind
+	}
+	return kinds
+}
+
+func endsInWord(text, word string) bool {
+	before, ok := strings.CutSuffix(text, word)
+	return ok && (before == "" || !isWordByte(before[len(before)-1]))
+}
 
 // isCertain reports whether the sentence asserts what it says from start to end: no word before it makes it a
 // guess, a wish or a negation, and no condition follows.
 func (x *extractor) isCertain(start, end int) bool {
 	before := x.sentence[:start]
-	if at := strings.LastIndexAny(before, ",;:"); at >= 0 && !condition().MatchString(before) && !x.inCode(at) { // a new clause
+	if at := strings.LastIndexAny(before, ",;:"); at >= 0 && kindsIn(before)&isCondition == 0 && !x.inCode(at) { // a new clause
 		before = before[at:]
 	}
-	return !uncertain().MatchString(before) && !condition().MatchString(x.sentence[min(end, len(x.sentence)):])
+	return kindsIn(before)&isGuess == 0 && kindsIn(x.sentence[min(end, len(x.sentence)):])&isCondition == 0
 }
 
 var numbers = map[string]int{
@@ -148,17 +198,73 @@ func count(word string) int {
 }
 
 var (
+	testParts = lazily(`(?:\b[\w./]+::)?(?:\b\w+::)?$`)
 	someTests = lazily(`\b(all (?:of the |the )?)?` + countWord + `(?: (?:of|out of) (?:the |all )?\w+)?(?: tests?(?: cases?)?)? (?:(?:are|is|now|currently|still|were|have|all) )*(pass|passes|passing|passed|fail|fails|failing|failed)\b`)
 	allTests  = lazily(`\b(?:all|every) (?:of the |the |my )?(?:unit )?tests? (?:(?:are|now|currently|have) )*(?:pass|passes|passing|passed)\b`)
-	testNamed = lazily("`?\\b((?:[\\w./]+::)?(?:\\w+::)?test_\\w+)`? (?:(?:is|still|now|currently) )*(fails|failing|failed|passes|passing|passed)\\b(?: with `([^`]+)`)?")
+	testDoes  = lazily("^`? (?:(?:is|still|now|currently) )*(fails|failing|failed|passes|passing|passed)\\b(?: with `([^`]+)`)?")
 	onlyTest  = lazily("(?i)\\bthe only failing test is `?((?:[\\w./]+::)?(?:\\w+::)?test_\\w+)")
-	testWord  = lazily(`\btests?\b`)
 )
 
 // tests reads claims about results of tests.
 func (x *extractor) tests(lower string) {
+	if kindsIn(lower)&isTestWord != 0 {
+		x.counts(lower)
+	}
+	if strings.Contains(lower, "only failing test") {
+		if m := onlyTest().FindStringSubmatch(x.sentence); m != nil {
+			x.add(schemas.Claim{Kind: schemas.ClaimFails, Count: new(1)})
+			x.add(schemas.Claim{Kind: schemas.ClaimFails, Test: m[1]})
+		}
+	}
+	for at, from := 0, 0; ; {
+		name := strings.Index(x.sentence[at:], "test_")
+		if name < 0 {
+			return
+		}
+		start := x.testStart(from, at+name)
+		at += name + len("test_")
+		end := at
+		for end < len(x.sentence) && isWordByte(x.sentence[end]) {
+			end++
+		}
+		m := testDoes().FindStringSubmatchIndex(x.sentence[end:])
+		if start < 0 || end == at || m == nil {
+			continue
+		}
+		at, from = end+m[1], end+m[1]
+		c := schemas.Claim{Kind: schemas.ClaimFails, Test: x.sentence[start:end]}
+		if start > 0 && x.sentence[start-1] == '`' {
+			start--
+		}
+		if !x.isCertain(start, at) {
+			continue
+		}
+		if x.sentence[end+m[2]] == 'p' {
+			c.Kind = schemas.ClaimPasses
+		}
+		x.add(c)
+		if m[4] >= 0 {
+			x.add(schemas.Claim{Kind: schemas.ClaimReports, Test: c.Test, Message: x.sentence[end+m[4] : end+m[5]]})
+		}
+	}
+}
+
+// testStart returns the start of the test id, such as path::Class::test_name, whose last part begins at name; -1 if name is inside
+// a word. The id begins after from.
+func (x *extractor) testStart(from, name int) int {
+	switch before := x.sentence[from:name]; {
+	case strings.HasSuffix(before, "::"):
+		return from + testParts().FindStringIndex(before)[0]
+	case before != "" && isWordByte(before[len(before)-1]):
+		return -1
+	}
+	return name
+}
+
+// counts reads claims about numbers of tests.
+func (x *extractor) counts(lower string) {
 	for _, m := range someTests().FindAllStringSubmatchIndex(lower, -1) {
-		if !x.isCertain(m[0], m[1]) || !testWord().MatchString(lower) || len(lower) != len(x.sentence) {
+		if !x.isCertain(m[0], m[1]) || len(lower) != len(x.sentence) {
 			continue
 		}
 		n := count(lower[m[4]:m[5]])
@@ -174,23 +280,6 @@ func (x *extractor) tests(lower string) {
 	if m := allTests().FindStringIndex(lower); m != nil && x.isCertain(m[0], m[1]) {
 		x.add(schemas.Claim{Kind: schemas.ClaimFails, Count: new(0)})
 	}
-	if m := onlyTest().FindStringSubmatch(x.sentence); m != nil {
-		x.add(schemas.Claim{Kind: schemas.ClaimFails, Count: new(1)})
-		x.add(schemas.Claim{Kind: schemas.ClaimFails, Test: m[1]})
-	}
-	for _, m := range testNamed().FindAllStringSubmatchIndex(x.sentence, -1) {
-		if !x.isCertain(m[0], m[1]) {
-			continue
-		}
-		c := schemas.Claim{Kind: schemas.ClaimFails, Test: x.sentence[m[2]:m[3]]}
-		if x.sentence[m[4]] == 'p' {
-			c.Kind = schemas.ClaimPasses
-		}
-		x.add(c)
-		if m[6] >= 0 {
-			x.add(schemas.Claim{Kind: schemas.ClaimReports, Test: c.Test, Message: x.sentence[m[6]:m[7]]})
-		}
-	}
 }
 
 var (
@@ -200,8 +289,13 @@ var (
 
 // reasons reads stated causes. Observations do not decide them.
 func (x *extractor) reasons(lower string) {
-	if m := theCause().FindStringIndex(lower); m != nil && len(lower) == len(x.sentence) {
-		x.add(schemas.Claim{Kind: schemas.ClaimCause, Reason: x.sentence[m[1]:]})
+	if strings.Contains(lower, " cause") || strings.HasPrefix(lower, "the cause") {
+		if m := theCause().FindStringIndex(lower); m != nil && len(lower) == len(x.sentence) {
+			x.add(schemas.Claim{Kind: schemas.ClaimCause, Reason: x.sentence[m[1]:]})
+		}
+	}
+	if !strings.Contains(lower, "explain") {
+		return
 	}
 	if m := explains().FindStringSubmatch(lower); m != nil {
 		kind := schemas.ClaimExplains

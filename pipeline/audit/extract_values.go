@@ -7,9 +7,7 @@ import (
 )
 
 var (
-	isVerb = lazily(`^(?: (is|was|are both|equals|remains|stays|evaluates to|evaluated to|has the value|has value|comes out (?:as|to|at)|came out (?:as|to|at)|returns|returned|gives|gave|has changed to|changed to|holds|prints|printed)(?: (?:still|now|also|only|exactly|currently|indeed|actually|again|just|already|set to|equal to))* | ?==? ?)`)
-	// follows matches what may come after a value. Another word can belong to it, as in "is 3 seconds".
-	follows  = lazily(`^(?:$|[,.;:!)]|` + "`" + `| ?[—–(-]| (?:and|but|while|when|here|instead|which|as|so|because|at|in|now|after|before|even|although|rather|there|too|again|where|then|since|i\.e|though|yet|inside|for|on)\b)`)
+	isVerb   = lazily(`^(?: (is|was|are both|equals|remains|stays|evaluates to|evaluated to|has the value|has value|comes out (?:as|to|at)|came out (?:as|to|at)|returns|returned|gives|gave|has changed to|changed to|holds|prints|printed)(?: (?:still|now|also|only|exactly|currently|indeed|actually|again|just|already|set to|equal to))* | ?==? ?)`)
 	starting = lazily(`\b(start|begin|end)s at (\d+)\b`)
 )
 
@@ -25,7 +23,7 @@ func (x *extractor) values() {
 			continue
 		}
 		value, length := valueAt(s[m[1]:])
-		if length == 0 || !follows().MatchString(s[m[1]+length:]) {
+		if length == 0 || !follows(s[m[1]+length:]) {
 			continue
 		}
 		expression, start := expressionBefore(s[:m[0]])
@@ -46,11 +44,36 @@ func (x *extractor) values() {
 			}
 		}
 	}
+	if !strings.Contains(s, "s at ") {
+		return
+	}
 	if m := starting().FindStringSubmatch(s); m != nil {
 		if v := x.onlyPrinted(strings.NewReplacer("begin", "start").Replace(m[1])); v != nil {
 			x.add(schemas.Claim{Kind: schemas.ClaimValue, Expression: v.Expression, Value: m[2]})
 		}
 	}
+}
+
+// follows reports whether a text may come after a value. Another word can belong to the value, as in "is 3 seconds".
+func follows(text string) bool {
+	if text == "" || strings.IndexByte(",.;:!)`", text[0]) >= 0 {
+		return true
+	}
+	rest, isSpaced := strings.CutPrefix(text, " ")
+	end := 0
+	for end < len(rest) && isWordByte(rest[end]) {
+		end++
+	}
+	switch word := rest[:end]; word {
+	case "":
+		return strings.HasPrefix(rest, "—") || strings.HasPrefix(rest, "–") || strings.HasPrefix(rest, "(") || strings.HasPrefix(rest, "-")
+	case "i":
+		return isSpaced && strings.HasPrefix(rest, "i.e") && (len(rest) == 3 || !isWordByte(rest[3]))
+	case "and", "but", "while", "when", "here", "instead", "which", "as", "so", "because", "at", "in", "now", "after", "before", "even", "although", "rather",
+		"there", "too", "again", "where", "then", "since", "though", "yet", "inside", "for", "on":
+		return isSpaced
+	}
+	return false
 }
 
 // verbs holds the first words of isVerb.
@@ -277,7 +300,7 @@ func (x *extractor) answers() {
 			break
 		}
 	}
-	if len(values) != len(printed) || !(strings.HasPrefix(rest, ":") || isAnswer && follows().MatchString(rest)) {
+	if len(values) != len(printed) || !(strings.HasPrefix(rest, ":") || isAnswer && follows(rest)) {
 		return
 	}
 	for i, v := range printed {

@@ -8,18 +8,31 @@ import (
 )
 
 var (
-	evalCounts   = regexp.MustCompile(`^The tests (?:do not )?pass\. (\d+) passed, (\d+) failed\.`)
-	evalResult   = regexp.MustCompile(`^  (\S.*) \((failed|error)\)$`)
-	pytestCounts = regexp.MustCompile(`^=* ?(?:\d+ \w+, )*?(?:(\d+) failed)?(?:, )?(?:(\d+) passed)?(?:, \d+ \w+)*(?: in [\d.]+s.*)?$`)
-	pytestTitle  = regexp.MustCompile(`^_{3,} (\S.*?) _{3,}$`)
-	pytestResult = regexp.MustCompile(`^(FAILED|ERROR|PASSED) (\S+\.py\S*)(?: - (.*))?$`)
-	verboseLine  = regexp.MustCompile(`^(\S+::\S+) (PASSED|FAILED|ERROR)\b`)
-	pytestAt     = regexp.MustCompile(`^([^\s:]+\.py):(\d+): (\S.*)?$`)
-	unittestName = regexp.MustCompile(`^(FAIL|ERROR): (\w+) \((.*)\)$`)
-	unittestRan  = regexp.MustCompile(`^Ran (\d+) tests? in `)
-	unittestEnd  = regexp.MustCompile(`^FAILED \((?:failures=(\d+))?(?:, )?(?:errors=(\d+))?`)
-	fileLine     = regexp.MustCompile(`^\s*File "([^"]+)", line (\d+)`)
+	evalCounts   = testLine{"The tests ", lazily(`^The tests (?:do not )?pass\. (\d+) passed, (\d+) failed\.`)}
+	evalResult   = testLine{" (", lazily(`^  (\S.*) \((failed|error)\)$`)}
+	pytestCounts = testLine{"ed", lazily(`^=* ?(?:\d+ \w+, )*?(?:(\d+) failed)?(?:, )?(?:(\d+) passed)?(?:, \d+ \w+)*(?: in [\d.]+s.*)?$`)}
+	pytestTitle  = testLine{"___ ", lazily(`^_{3,} (\S.*?) _{3,}$`)}
+	pytestResult = testLine{".py", lazily(`^(FAILED|ERROR|PASSED) (\S+\.py\S*)(?: - (.*))?$`)}
+	verboseLine  = testLine{"::", lazily(`^(\S+::\S+) (PASSED|FAILED|ERROR)\b`)}
+	pytestAt     = testLine{".py:", lazily(`^([^\s:]+\.py):(\d+): (\S.*)?$`)}
+	unittestName = testLine{": ", lazily(`^(FAIL|ERROR): (\w+) \((.*)\)$`)}
+	unittestRan  = testLine{"Ran ", lazily(`^Ran (\d+) tests? in `)}
+	unittestEnd  = testLine{"FAILED (", lazily(`^FAILED \((?:failures=(\d+))?(?:, )?(?:errors=(\d+))?`)}
+	fileLine     = testLine{`File "`, lazily(`^\s*File "([^"]+)", line (\d+)`)}
 )
+
+// testLine is the format of a line in the output of tests. Each line of the format contains mark, which saves most of the time.
+type testLine struct {
+	mark    string
+	pattern func() *regexp.Regexp
+}
+
+func (t testLine) find(line string) []string {
+	if !strings.Contains(line, t.mark) {
+		return nil
+	}
+	return t.pattern().FindStringSubmatch(line)
+}
 
 // tests reads the results of tests in an answer, in the formats of eval, pytest and unittest.
 func (r *Record) tests(row *schemas.StepRow) {
@@ -44,33 +57,33 @@ func (r *Record) tests(row *schemas.StepRow) {
 		if line == "" || line[0] == '>' || (current == "" || line[0] == ' ') && !mayBeResult(line) {
 			continue
 		}
-		if m := evalCounts.FindStringSubmatch(line); m != nil {
+		if m := evalCounts.find(line); m != nil {
 			run.Passed, run.Failed = number(m[1]), number(m[2])
-		} else if m := evalResult.FindStringSubmatch(line); m != nil {
+		} else if m := evalResult.find(line); m != nil {
 			result(m[1]).Outcome = m[2]
-		} else if m := pytestTitle.FindStringSubmatch(line); m != nil {
+		} else if m := pytestTitle.find(line); m != nil {
 			current, messageDone = strings.TrimPrefix(m[1], "ERROR at setup of "), false
 			current = strings.ReplaceAll(current, ".", "::")
 			result(current).Outcome = "failed"
-		} else if m := unittestName.FindStringSubmatch(line); m != nil {
+		} else if m := unittestName.find(line); m != nil {
 			current, messageDone = m[2], false
 			result(current).Outcome = map[string]string{"FAIL": "failed", "ERROR": "error"}[m[1]]
-		} else if m := pytestResult.FindStringSubmatch(line); m != nil {
+		} else if m := pytestResult.find(line); m != nil {
 			t := result(m[2])
 			t.Outcome = strings.ToLower(m[1])
 			if t.Message == "" {
 				t.Message = m[3]
 			}
-		} else if m := verboseLine.FindStringSubmatch(line); m != nil {
+		} else if m := verboseLine.find(line); m != nil {
 			result(m[1]).Outcome = strings.ToLower(m[2])
-		} else if m := unittestRan.FindStringSubmatch(line); m != nil {
+		} else if m := unittestRan.find(line); m != nil {
 			ran, current = number(m[1]), ""
-		} else if m := unittestEnd.FindStringSubmatch(line); m != nil && ran >= 0 {
+		} else if m := unittestEnd.find(line); m != nil && ran >= 0 {
 			run.Failed = max(0, number(m[1])) + max(0, number(m[2]))
 			run.Passed = ran - run.Failed
 		} else if line == "OK" && ran >= 0 {
 			run.Passed, run.Failed = ran, 0
-		} else if m := pytestCounts.FindStringSubmatch(line); m != nil && m[1]+m[2] != "" {
+		} else if m := pytestCounts.find(line); m != nil && m[1]+m[2] != "" {
 			run.Passed, run.Failed = max(0, number(m[2])), max(0, number(m[1]))
 			current = ""
 		} else if current != "" {
@@ -80,14 +93,16 @@ func (r *Record) tests(row *schemas.StepRow) {
 				t.Message, messageDone = strings.TrimSpace(line[1:]), true
 			case strings.HasPrefix(line, "E  "):
 				t.Details = append(t.Details, strings.TrimSpace(line[1:]))
-			case pytestAt.MatchString(line):
-				m := pytestAt.FindStringSubmatch(line)
-				t.Places = append(t.Places, Place{r.Relative(m[1]), number(m[2])})
-			case fileLine.MatchString(line):
-				m := fileLine.FindStringSubmatch(line)
-				t.Places = append(t.Places, Place{r.Relative(m[1]), number(m[2])})
-			case len(t.Places) > 0 && t.Message == "" && line != "" && line[0] != ' ': // the last line of a traceback
-				t.Message = line
+			default:
+				m := pytestAt.find(line)
+				if m == nil {
+					m = fileLine.find(line)
+				}
+				if m != nil {
+					t.Places = append(t.Places, Place{r.Relative(m[1]), number(m[2])})
+				} else if len(t.Places) > 0 && t.Message == "" && line[0] != ' ' { // the last line of a traceback
+					t.Message = line
+				}
 			}
 		}
 	}
