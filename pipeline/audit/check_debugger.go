@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -62,9 +63,9 @@ func (r *Record) checkValue(expression, value string) verdict {
 // parts returns the parts of a tuple, or nil.
 func parts(text string) []string {
 	if n := len(text); n > 2 && text[0] == '(' && text[n-1] == ')' {
-		return splitTop(text[1 : n-1])
+		return metrics.SplitTop(text[1:n-1], ',', false)
 	}
-	return splitTop(text)
+	return metrics.SplitTop(text, ',', false)
 }
 
 // current returns the current stop, or nil.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -236,7 +237,7 @@ func (r *Record) assignedBy(l Line) *Value {
 		switch {
 		case !name.MatchString(line):
 		case assigns && !strings.HasPrefix(after, "=") && name.MatchString(before):
-			names, values := splitTop(strings.TrimSpace(before)), splitTop(strings.TrimSpace(after))
+			names, values := metrics.SplitTop(before, ',', false), metrics.SplitTop(after, ',', false)
 			at := slices.Index(names, m[1])
 			if at < 0 || len(values) != len(names) || valueKind(values[at]) != 'n' || sameValue(values[at], v.Text) {
 				return nil

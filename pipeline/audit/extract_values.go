@@ -3,6 +3,7 @@ package audit
 import (
 	"strings"
 
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -189,21 +190,9 @@ func valueAt(text string) (value string, length int) {
 
 // closing returns the length of the bracketed text at the start, or 0.
 func closing(text string) int {
-	depth, quote := 0, byte(0)
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '"':
-			quote = c
-		case strings.IndexByte("([{", c) >= 0:
-			depth++
-		case strings.IndexByte(")]}", c) >= 0:
-			if depth--; depth == 0 {
-				return i + 1
-			}
+	for i, depth := range metrics.Unquoted(text, false) {
+		if depth == 0 {
+			return i + 1
 		}
 	}
 	return 0

@@ -61,27 +61,23 @@ func (r *Record) newValues() map[int]bool {
 	return out
 }
 
-// tokens calls use for each number and each name of at least two characters.
-func tokens(text string, use func(string)) {
-	start := -1
-	for i := 0; i <= len(text); i++ {
-		isPart := i < len(text) && (text[i] == '_' || '0' <= text[i] && text[i] <= '9' || 'a' <= text[i]|0x20 && text[i]|0x20 <= 'z')
-		switch {
-		case isPart && start < 0:
-			start = i
-		case !isPart && start >= 0:
-			if i > start+1 || text[start] <= '9' {
-				use(text[start:i])
-			}
-			start = -1
+// tokens calls use with a hash of each number and of each name of at least two characters.
+func tokens(text string, use func(uint64)) {
+	for i := 0; i < len(text); i++ {
+		start, h := i, uint64(14695981039346656037) // FNV-1a
+		for ; i < len(text) && isWordByte(text[i]); i++ {
+			h = (h ^ uint64(text[i])) * 1099511628211
+		}
+		if i > start+1 || i > start && text[start] <= '9' {
+			use(h)
 		}
 	}
 }
 
 // usedTokens reports for each row whether its observation shows a number or a name first, and a later step uses it.
 func usedTokens(rows []schemas.StepRow) []bool {
-	first, out := map[string]int{}, make([]bool, len(rows))
-	use := func(t string) {
+	first, out := map[uint64]int{}, make([]bool, len(rows))
+	use := func(t uint64) {
 		if at, known := first[t]; !known {
 			first[t] = -1 // the agent knew it
 		} else if at >= 0 {
@@ -99,7 +95,7 @@ func usedTokens(rows []schemas.StepRow) []bool {
 		if at := strings.LastIndex(text, "\nCurrent frame:"); at >= 0 && metrics.Category(schemas.Value(row.ToolName)) == "pdb" {
 			text = text[:at]
 		}
-		tokens(text, func(t string) {
+		tokens(text, func(t uint64) {
 			if _, known := first[t]; !known {
 				first[t] = i
 			}

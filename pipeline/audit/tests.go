@@ -11,7 +11,6 @@ var (
 	evalCounts   = testLine{"The tests ", lazily(`^The tests (?:do not )?pass\. (\d+) passed, (\d+) failed\.`)}
 	evalResult   = testLine{" (", lazily(`^  (\S.*) \((failed|error)\)$`)}
 	pytestCounts = testLine{"ed", lazily(`^=* ?(?:\d+ \w+, )*?(?:(\d+) failed)?(?:, )?(?:(\d+) passed)?(?:, \d+ \w+)*(?: in [\d.]+s.*)?$`)}
-	pytestTitle  = testLine{"___ ", lazily(`^_{3,} (\S.*?) _{3,}$`)}
 	pytestResult = testLine{".py", lazily(`^(FAILED|ERROR|PASSED) (\S+\.py\S*)(?: - (.*))?$`)}
 	verboseLine  = testLine{"::", lazily(`^(\S+::\S+) (PASSED|FAILED|ERROR)\b`)}
 	pytestAt     = testLine{".py:", lazily(`^([^\s:]+\.py):(\d+): (\S.*)?$`)}
@@ -32,6 +31,14 @@ func (t testLine) find(line string) []string {
 		return nil
 	}
 	return t.pattern().FindStringSubmatch(line)
+}
+
+// pytestTitle reads the line above the report of a test: "____ test_name ____".
+func pytestTitle(line string) (title string, ok bool) {
+	right := strings.TrimLeft(line, "_")
+	title = strings.TrimRight(right, "_")
+	ok = len(line)-len(right) > 2 && len(right)-len(title) > 2 && len(title) > 2 && title[0] == ' ' && title[1] != ' ' && title[len(title)-1] == ' '
+	return strings.TrimSpace(title), ok
 }
 
 // tests reads the results of tests in an answer, in the formats of eval, pytest and unittest.
@@ -61,8 +68,8 @@ func (r *Record) tests(row *schemas.StepRow) {
 			run.Passed, run.Failed = number(m[1]), number(m[2])
 		} else if m := evalResult.find(line); m != nil {
 			result(m[1]).Outcome = m[2]
-		} else if m := pytestTitle.find(line); m != nil {
-			current, messageDone = strings.TrimPrefix(m[1], "ERROR at setup of "), false
+		} else if title, ok := pytestTitle(line); ok {
+			current, messageDone = strings.TrimPrefix(title, "ERROR at setup of "), false
 			current = strings.ReplaceAll(current, ".", "::")
 			result(current).Outcome = "failed"
 		} else if m := unittestName.find(line); m != nil {

@@ -4,30 +4,6 @@ import "strings"
 
 // This file compares the texts of values and expressions.
 
-// splitTop splits a text at the commas outside of brackets and quotes.
-func splitTop(text string) []string {
-	var out []string
-	depth, quote, start := 0, byte(0), 0
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quote != 0 && c == '\\':
-			i++
-		case quote != 0 && c == quote:
-			quote = 0
-		case quote != 0:
-		case c == '\'' || c == '"':
-			quote = c
-		case strings.IndexByte("([{", c) >= 0:
-			depth++
-		case strings.IndexByte(")]}", c) >= 0:
-			depth--
-		case c == ',' && depth == 0:
-			out, start = append(out, strings.TrimSpace(text[start:i])), i+1
-		}
-	}
-	return append(out, strings.TrimSpace(text[start:]))
-}
-
 // sameValue reports whether two texts show the same value. Quotes do not matter, 13.80 is the same as
 // Decimal('13.80'), and "..." at the end of a text stands for any rest.
 func sameValue(claimed, printed string) bool {

@@ -287,28 +287,6 @@ func isListed(line string) bool {
 	return ok && strings.Contains(line, "\t")
 }
 
-// isOpen reports whether brackets in a text are still open.
-func isOpen(text string) bool {
-	depth, quote := 0, byte(0)
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quote != 0 && c == '\\':
-			i++
-		case quote != 0:
-			if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '"':
-			quote = c
-		case c == '(' || c == '[' || c == '{':
-			depth++
-		case c == ')' || c == ']' || c == '}':
-			depth--
-		}
-	}
-	return depth > 0
-}
-
 // StartsProgram reports whether an output item says that the program was started.
 func StartsProgram(output string) bool {
 	return strings.Contains(output, "The program is paused before its first line")

@@ -17,10 +17,17 @@ var (
 // commands.
 func shownExpression(command string) string {
 	command = strings.TrimSpace(command)
-	if m := showCommand.FindStringSubmatch(command); m != nil {
+	if command == "" {
+		return ""
+	}
+	var m []string
+	if strings.IndexByte("pw!", command[0]) >= 0 {
+		m = showCommand.FindStringSubmatch(command)
+	}
+	if m != nil {
 		expression := strings.TrimSpace(m[1])
 		switch {
-		case assignmentLine.MatchString(expression):
+		case isAssignment(expression):
 			return ""
 		case strings.HasPrefix(command, "whatis"):
 			return "type of " + expression
@@ -33,10 +40,14 @@ func shownExpression(command string) string {
 	if command == "retval" || command == "rv" {
 		return "return"
 	}
-	if debuggerWords[word] && !strings.HasPrefix(strings.TrimSpace(rest), "=") || assignmentLine.MatchString(command) {
+	if debuggerWords[word] && !strings.HasPrefix(strings.TrimSpace(rest), "=") || isAssignment(command) {
 		return ""
 	}
 	return command
+}
+
+func isAssignment(text string) bool {
+	return strings.Contains(text, "=") && assignmentLine.MatchString(text)
 }
 
 // debuggerWords holds debugger commands, and Python keywords of statements, that print no value.
@@ -67,25 +78,30 @@ func splitValues(expression, answer string) []namedValue {
 	}
 	if inner, ok := innerText(answer, '{', '}'); ok && isListing {
 		var out []namedValue
-		for _, item := range splitTopLevel(inner, ',') {
-			if kv := splitTopLevel(item, ':'); len(kv) > 1 {
-				key := strings.Trim(strings.TrimSpace(kv[0]), `'"`)
-				out = append(out, namedValue{prefix + key, strings.TrimSpace(item[len(kv[0])+1:])})
+		for _, item := range SplitTop(inner, ',', true) {
+			for i, depth := range Unquoted(item, true) {
+				if item[i] == ':' && depth == 0 {
+					key, value := strings.Trim(strings.TrimSpace(item[:i]), `'"`), strings.TrimSpace(item[i+1:])
+					if value != "" {
+						out = append(out, namedValue{prefix + key, value})
+					}
+					break
+				}
 			}
 		}
 		if len(out) > 0 {
 			return out
 		}
 	}
-	if inner, ok := innerText(expression, '(', ')'); ok && len(splitTopLevel(inner, ',')) > 1 {
+	if inner, ok := innerText(expression, '(', ')'); ok && len(SplitTop(inner, ',', true)) > 1 {
 		expression = inner
 	}
-	names := splitTopLevel(expression, ',')
+	names := SplitTop(expression, ',', true)
 	if inner, ok := innerText(answer, '(', ')'); ok && len(names) > 1 {
-		if values := splitTopLevel(inner, ','); len(values) == len(names) {
+		if values := SplitTop(inner, ',', true); len(values) == len(names) {
 			var out []namedValue
 			for i := range names {
-				out = append(out, namedValue{strings.TrimSpace(names[i]), strings.TrimSpace(values[i])})
+				out = append(out, namedValue{names[i], values[i]})
 			}
 			return out
 		}
@@ -95,7 +111,10 @@ func splitValues(expression, answer string) []namedValue {
 
 // ValueText returns the text of a value without quotes, line breaks and addresses of objects.
 func ValueText(shown string) string {
-	shown = strings.Join(strings.Fields(withoutAddresses(shown)), " ")
+	shown = withoutAddresses(shown)
+	if strings.ContainsAny(shown, "\n\t\v\f\r") || strings.Contains(shown, "  ") || strings.TrimSpace(shown) != shown {
+		shown = strings.Join(strings.Fields(shown), " ")
+	}
 	if n := len(shown); n > 1 && (shown[0] == '\'' || shown[0] == '"') && shown[n-1] == shown[0] {
 		shown = shown[1 : n-1]
 	}
@@ -108,35 +127,6 @@ func innerText(text string, left, right byte) (string, bool) {
 		return text[1 : n-1], true
 	}
 	return "", false
-}
-
-// splitTopLevel splits Python text at a separator outside of quotes and brackets. Angle
-// brackets count, because they enclose the representation of many objects.
-func splitTopLevel(text string, separator byte) (parts []string) {
-	depth, quote, start := 0, byte(0), 0
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case quote != 0:
-			if c == '\\' {
-				i++
-			} else if c == quote {
-				quote = 0
-			}
-		case c == '\'' || c == '"':
-			quote = c
-		case strings.IndexByte("([{<", c) >= 0:
-			depth++
-		case strings.IndexByte(")]}>", c) >= 0:
-			depth--
-		case c == separator && depth == 0:
-			parts, start = append(parts, text[start:i]), i+1
-		}
-	}
-	if strings.TrimSpace(text[start:]) != "" {
-		parts = append(parts, text[start:])
-	}
-	return parts
 }
 
 // debuggerCommands returns the commands of a call of the debugger.
