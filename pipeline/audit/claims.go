@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -13,7 +12,7 @@ import (
 // otherwise the claims are extracted from the message. Claims are checked against the rows before theirs. Claims returns
 // the record of the episode.
 func Claims(e *schemas.EpisodeRow, episode *metrics.Episode) (*Record, error) {
-	record, rows := newRecord(episode.Workspace), episode.Rows
+	record, rows := newRecord(episode), episode.Rows
 	var total counts
 	hasMessages := false
 	for i := range rows {
@@ -110,18 +109,12 @@ type sortedClaim struct {
 	Why        string `json:"why,omitempty"`
 }
 
-// encode returns claims as canonical JSON. It is faster than CanonicalJSON, which sorts the fields of structs.
+// encode returns claims as canonical JSON.
 func encode(claims []schemas.CheckedClaim) ([]byte, error) {
 	list := make([]sortedClaim, len(claims))
 	for i, c := range claims {
 		list[i] = sortedClaim{c.Caller, c.Count, c.Expression, c.Extracted, c.File, c.Function, c.Hit, c.Kind, c.Line, c.Message, c.Other, c.Reason, c.Test, c.Text,
 			c.Value, c.Verdict, c.Why}
 	}
-	var out bytes.Buffer
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(list); err != nil || bytes.Contains(out.Bytes(), []byte(`\ufffd`)) { // invalid UTF-8
-		return schemas.CanonicalJSON(claims)
-	}
-	return bytes.TrimRight(out.Bytes(), "\n"), nil
+	return schemas.SortedJSON(list)
 }

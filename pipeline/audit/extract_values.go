@@ -19,21 +19,20 @@ func (x *extractor) values() {
 		return
 	}
 	for at := 0; at < len(s); at++ {
-		m := verbAt(s, at)
-		if m == nil || x.inCode(at) {
+		if s[at] != ' ' && s[at] != '=' {
 			continue
 		}
-		value, length := valueAt(s[m[1]:])
-		if length == 0 || !follows(s[m[1]+length:]) {
+		verb, end, ok := verbAt(s, at)
+		if !ok || x.inCode(at) {
 			continue
 		}
-		expression, start := expressionBefore(s[:m[0]])
-		if expression == "" || start > 0 && isOpenBefore(s[:start]) || !x.isCertain(start, m[1]+length) {
+		value, length := valueAt(s[end:])
+		if length == 0 || !follows(s[end+length:]) {
 			continue
 		}
-		verb := ""
-		if m[2] >= 0 {
-			verb = s[m[2]:m[3]]
+		expression, start := expressionBefore(s[:at])
+		if expression == "" || start > 0 && isOpenBefore(s[:start]) || !x.isCertain(start, end+length) {
+			continue
 		}
 		x.value(expression, value, verb, s[start] == '`')
 		if verb == "are both" {
@@ -61,11 +60,7 @@ func follows(text string) bool {
 		return true
 	}
 	rest, isSpaced := strings.CutPrefix(text, " ")
-	end := 0
-	for end < len(rest) && isWordByte(rest[end]) {
-		end++
-	}
-	switch word := rest[:end]; word {
+	switch firstWord(rest) {
 	case "":
 		return strings.HasPrefix(rest, "—") || strings.HasPrefix(rest, "–") || strings.HasPrefix(rest, "(") || strings.HasPrefix(rest, "-")
 	case "i":
@@ -77,32 +72,31 @@ func follows(text string) bool {
 	return false
 }
 
-// verbs holds the first words of isVerb.
-var verbs = map[string]bool{
-	"is": true, "was": true, "are": true, "equals": true, "remains": true, "stays": true, "evaluates": true, "evaluated": true, "has": true,
-	"comes": true, "came": true, "returns": true, "returned": true, "gives": true, "gave": true, "changed": true, "holds": true,
-	"prints": true, "printed": true,
+var verbs = []string{
+	"is", "was", "are both", "equals", "remains", "stays", "evaluates to", "evaluated to", "has the value", "has value", "comes out as", "comes out to",
+	"comes out at", "came out as", "came out to", "came out at", "returns", "returned", "gives", "gave", "has changed to", "changed to", "holds", "prints", "printed",
 }
 
-// verbAt returns the match of isVerb at a place of the sentence, or nil.
-func verbAt(s string, at int) []int {
-	switch {
-	case s[at] == '=' && (at == 0 || s[at-1] != '=' && s[at-1] != ' '), s[at] == ' ' && at+1 < len(s) && s[at+1] == '=':
-	case s[at] == ' ':
-		word, _, _ := strings.Cut(s[at+1:], " ")
-		if !verbs[word] {
-			return nil
+// verbAt returns the verb, or "" for an equals sign, between an expression and its value, and the start of the value. ok is false if there is
+// none at this place.
+func verbAt(s string, at int) (verb string, end int, ok bool) {
+	rest, isSpaced := strings.CutPrefix(s[at:], " ")
+	if after, isEqual := strings.CutPrefix(rest, "="); isEqual {
+		if !isSpaced && at > 0 && (s[at-1] == '=' || s[at-1] == ' ') {
+			return "", 0, false
 		}
-	default:
-		return nil
+		return "", len(s) - len(strings.TrimPrefix(strings.TrimPrefix(after, "="), " ")), true
 	}
-	m := isVerb().FindStringSubmatchIndex(s[at:])
-	for i := range m {
-		if m[i] >= 0 {
-			m[i] += at
+	if !isSpaced || rest == "" || strings.IndexByte("aceghiprsw", rest[0]) < 0 {
+		return "", 0, false
+	}
+	for _, verb := range verbs {
+		if after, ok := strings.CutPrefix(rest, verb); ok && strings.HasPrefix(after, " ") {
+			after = skipWords(after[1:], "still", "now", "also", "only", "exactly", "currently", "indeed", "actually", "again", "just", "already", "set to", "equal to")
+			return verb, len(s) - len(after), true
 		}
 	}
-	return m
+	return "", 0, false
 }
 
 // onlyPrinted returns the only value printed at the current stop whose expression ends with a call or an attribute

@@ -84,7 +84,9 @@ func (r *Reading) read(row *schemas.StepRow, w Workspace) {
 		return
 	}
 	arguments, text := json.RawMessage(schemas.Value(row.ArgumentsJSON)), *row.Observation
-	_ = json.Unmarshal(arguments, &r.Call) // arguments of unknown tools may have other types
+	if len(arguments) > len("{}") {
+		_ = json.Unmarshal(arguments, &r.Call) // arguments of unknown tools may have other types
+	}
 	r.Call.Command = cmp.Or(r.Call.Command, r.Call.Cmd)
 	switch toolKind(*row.ToolName) {
 	case "view", "grep":

@@ -101,7 +101,7 @@ func (c *Closure) step(row *schemas.StepRow) (found []Entity, bits float64, isTa
 		c.turn = turn
 	}
 	var args map[string]any
-	if row.ArgumentsJSON != nil {
+	if row.ArgumentsJSON != nil && *row.ArgumentsJSON != "{}" {
 		_ = json.Unmarshal([]byte(*row.ArgumentsJSON), &args) // arguments that are no object name nothing
 	}
 	bits, isTargeted = c.surprise(row, args)

@@ -26,7 +26,7 @@ func FillGrounding(e *schemas.EpisodeRow, rows []schemas.StepRow, tools []schema
 			grounded++
 			continue
 		}
-		text, err := schemas.CanonicalJSON(found)
+		text, err := schemas.SortedJSON(found)
 		if err != nil {
 			return err
 		}

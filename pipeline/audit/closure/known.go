@@ -203,7 +203,7 @@ func (k *known) lineNumbers(text, file string) (end int) {
 func (k *known) number(text string, isShown bool) int {
 	value, length := numberAt(text)
 	k.addNumber(value, isShown)
-	if strings.ContainsAny(text[:length], ",") {
+	if strings.IndexByte(text[:length], ',') >= 0 {
 		for part := range strings.SplitSeq(text[:length], ",") {
 			value, _ := numberAt(part)
 			k.addNumber(value, isShown)

@@ -161,7 +161,10 @@ func (c *checker) text(text string, m mode) {
 			}
 			continue
 		}
-		first := strings.TrimLeft(run, "./-")
+		first := run
+		if classes[run[0]] == mark {
+			first = strings.TrimLeft(run, "./-")
+		}
 		if first == "" {
 			continue
 		}
