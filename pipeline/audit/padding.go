@@ -76,7 +76,7 @@ func tokens(text string, use func(uint64)) {
 
 // usedTokens reports for each row whether its observation shows a number or a name first, and a later step uses it.
 func usedTokens(rows []schemas.StepRow) []bool {
-	first, out := map[uint64]int{}, make([]bool, len(rows))
+	first, out := make(map[uint64]int, 16*len(rows)), make([]bool, len(rows))
 	use := func(t uint64) {
 		if at, known := first[t]; !known {
 			first[t] = -1 // the agent knew it

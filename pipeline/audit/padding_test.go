@@ -47,23 +47,3 @@ func TestPadding(t *testing.T) {
 		t.Errorf("share: %v", schemas.Value(e.PaddingShare))
 	}
 }
-
-// BenchmarkAudit reads steps of the debugger and of tests, which take longest.
-func BenchmarkAudit(b *testing.B) {
-	var calls []call
-	for range 10 {
-		calls = append(calls,
-			call{tool: "eval", answer: "The tests do not pass. 6 passed, 1 failed.\n\n____ test_f ____\n\n    def test_f():\n>       assert f() == 1\nE       assert 2 == 1\n\nt.py:3: AssertionError\n1 failed, 6 passed"},
-			pdb("c ;; p x", stopped("5")), pdb("n", stopped("")), pdb("p locals()", stopped("{'x': 5, 'y': [1, 2, 3]}")), pdb("a", stopped("x = 5\ny = [1, 2, 3]")))
-	}
-	var t testing.T
-	rows := rowsOf(&t, calls...)
-	for i := range rows {
-		rows[i].IsNewInformation = new(false)
-	}
-	var e schemas.EpisodeRow
-	for b.Loop() {
-		Padding(&e, rows, recordOf(rows, "/testbed"))
-	}
-	b.ReportMetric(float64(b.N*len(rows))/b.Elapsed().Seconds(), "steps/s")
-}

@@ -15,7 +15,7 @@ import (
 // Presentation (line numbers, the listing around the current line, headings, addresses
 // of objects, durations) does not count.
 func MarkNewInformation(e *Episode) {
-	n := news{facts: map[fact]bool{}, lines: map[string]bool{}}
+	n := news{facts: make(map[fact]bool, 8*len(e.Rows)), lines: make(map[string]bool, 8*len(e.Rows))}
 	for i := range e.Rows {
 		r := &e.Rows[i]
 		if r.ObservationSHA256 == nil {

@@ -3,13 +3,10 @@ package metrics
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tracesmith/tracesmith/pipeline/audit/closure"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -164,41 +161,4 @@ func TestWrittenLinesAreNotSeen(t *testing.T) {
 	if l := seek(rows, cartEvidence(t)).Gold.Line; l.Seen != 0 {
 		t.Errorf("%+v", l)
 	}
-}
-
-// BenchmarkMetrics measures steps per second of CPU time of the metrics and the audit, because other processes may be running.
-func BenchmarkMetrics(b *testing.B) {
-	rows, evidence := debugged(), cartEvidence(b)
-	rows[8].Observation = new(strings.Repeat("=", 40) + "\n" + strings.Repeat("tests/test_cart.py::test_total PASSED\n", 40))
-	long := strings.Repeat(" ", 4) + "x = self.items[0].price * self.items[0].count\n"
-	var file strings.Builder
-	for n := 1; n <= 100; n++ { // a longer view
-		fmt.Fprintf(&file, " %4d  %s", n, long)
-	}
-	rows[1] = viewRow("shop/other.py", 1, 100, file.String())
-	names := map[string]bool{"total": true, "items": true, "price": true}
-	bytes, steps := 0, 0
-	for _, r := range rows {
-		bytes += len(*r.Observation)
-	}
-	start := cpuTime()
-	for b.Loop() {
-		seek(rows, evidence)
-		var e schemas.EpisodeRow
-		if err := closure.FillGrounding(&e, rows, nil, names); err != nil {
-			b.Fatal(err)
-		}
-		steps += len(rows)
-	}
-	b.ReportMetric(float64(steps)/(cpuTime()-start).Seconds(), "steps/cpu-s")
-	b.ReportMetric(float64(bytes)/float64(len(rows)), "bytes/step")
-}
-
-// cpuTime returns the CPU time that this process has used.
-func cpuTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		panic(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
