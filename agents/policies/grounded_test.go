@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tracesmith/tracesmith/agents/shown"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/pipeline/audit/closure"
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -20,6 +22,7 @@ import (
 type audited struct {
 	tools []schemas.ToolSchema
 	rows  []schemas.StepRow
+	lines [][]shown.Line    // that the answer of each row shows
 	files map[string]string // Python files of the repository
 	gold  string
 }
@@ -33,7 +36,12 @@ func auditedOf(t *testing.T, task schemas.Task, tree env.Tree, toolSchemas []sch
 		t.Fatal(err)
 	}
 	prompt := schemas.StepRow{Source: "user", Message: task.Instructions}
-	return audited{tools: toolSchemas, rows: append([]schemas.StepRow{prompt}, staged.Steps...), files: pythonFiles(t, tree), gold: task.GoldPatch}
+	rows := append([]schemas.StepRow{prompt}, staged.Steps...)
+	var lines [][]shown.Line
+	for _, reading := range metrics.Read(rows, "").Readings {
+		lines = append(lines, reading.Lines)
+	}
+	return audited{tools: toolSchemas, rows: rows, lines: lines, files: pythonFiles(t, tree), gold: task.GoldPatch}
 }
 
 // pythonFiles returns the Python files of a tree.
@@ -93,7 +101,7 @@ func (a audited) alarms() (found []string, steps int) {
 		if r.Source == "agent" {
 			steps++
 		}
-		if unseen := c.Step(r); len(unseen) > 0 {
+		if unseen := c.Step(r, a.lines[i]); len(unseen) > 0 {
 			found = append(found, fmt.Sprintf("step %d: %v", r.StepIndex, unseen))
 		}
 	}

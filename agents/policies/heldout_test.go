@@ -59,7 +59,7 @@ func (s handmadeStep) insert(t *testing.T, a audited) []closure.Entity {
 	t.Helper()
 	c := closure.NewClosure(a.tools, a.names())
 	for i, n := 0, 0; n < s.After; i++ {
-		c.Step(&a.rows[i])
+		c.Step(&a.rows[i], a.lines[i])
 		if a.rows[i].Source == "agent" {
 			n++
 		}
@@ -72,5 +72,5 @@ func (s handmadeStep) insert(t *testing.T, a audited) []closure.Entity {
 		}
 		row.ToolName, row.ArgumentsJSON = &s.Tool, new(string(args))
 	}
-	return c.Step(&row)
+	return c.Step(&row, nil)
 }

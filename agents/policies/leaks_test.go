@@ -327,11 +327,11 @@ func (tally *seedTally) seed(a audited, seed uint64) {
 		for _, l := range a.leaksAt(at, r) {
 			c := closure.NewClosure(a.tools, names)
 			for i := range a.rows[:at] {
-				c.Step(&a.rows[i])
+				c.Step(&a.rows[i], a.lines[i])
 			}
 			row := l.row()
 			tally.seeded[l.kind]++
-			if l.isFound(c.Step(&row)) {
+			if l.isFound(c.Step(&row, nil)) {
 				tally.found[l.kind]++
 			} else {
 				tally.missed = append(tally.missed, fmt.Sprintf("%+v", l))

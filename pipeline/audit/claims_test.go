@@ -164,7 +164,7 @@ func BenchmarkMetricsAndAudit(b *testing.B) {
 			b.Fatal(err)
 		}
 		Padding(&e, rows, record)
-		if err := closure.FillGrounding(&e, rows, nil, names); err != nil {
+		if err := closure.FillGrounding(&e, read, nil, names); err != nil {
 			b.Fatal(err)
 		}
 		steps += len(rows)

@@ -148,7 +148,7 @@ func (n *normaliser) audit(e *schemas.EpisodeRow, episode *metrics.Episode) erro
 		return err
 	}
 	n.evidence(e, episode.Rows, record)
-	return closure.FillGrounding(e, episode.Rows, n.tools, n.cfg.Names)
+	return closure.FillGrounding(e, episode, n.tools, n.cfg.Names)
 }
 
 // seeking fills the columns about information seeking.

@@ -10,11 +10,13 @@ type checker struct {
 	*known
 	names map[string]bool // identifiers of the repository; nil if they are unknown
 	file  string          // last element of the path that lines without a file belong to; "" if unknown
+	last  int             // last line of the view that the call asks for, or 0
 	bound map[string]bool // names that the step's own code binds
 	own   string          // the texts of the step, whose numbers a calculation may use
 	out   []Entity
 
-	written []string // files that the step's commands write, and names that their scripts bind
+	isScript bool     // the text is a script of the agent, in which strings are inputs that it makes up
+	written  []string // files that the step's commands write, and names that their scripts bind
 }
 
 // mode says which words of a text are entities.

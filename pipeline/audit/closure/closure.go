@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/tracesmith/tracesmith/agents/shown"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -35,8 +36,9 @@ type Closure struct {
 // pendingRow is a row of the current turn, whose observation the other calls of the turn could not know.
 type pendingRow struct {
 	row     *schemas.StepRow
-	path    string   // that the call names
-	written []string // files that the call writes, and names that its code binds
+	lines   []shown.Line // that its answer shows
+	path    string       // that the call names
+	written []string     // files that the call writes, and names that its code binds
 }
 
 // NewClosure returns the closure before the first row. names holds the identifiers of the repository;
@@ -83,13 +85,14 @@ func toolsKey(tools []schemas.ToolSchema) uint64 {
 }
 
 // Step returns what a row names although no earlier turn had shown it. It then learns what the row
-// shows. Rows must come in their order. An entity counts in the first step that names it.
-func (c *Closure) Step(row *schemas.StepRow) []Entity {
-	found, _, _ := c.step(row)
+// shows; lines are the lines of files in its answer, if they are known. Rows must come in their order. An
+// entity counts in the first step that names it.
+func (c *Closure) Step(row *schemas.StepRow, lines []shown.Line) []Entity {
+	found, _, _ := c.step(row, lines)
 	return found
 }
 
-func (c *Closure) step(row *schemas.StepRow) (found []Entity, bits float64, isTargeted bool) {
+func (c *Closure) step(row *schemas.StepRow, lines []shown.Line) (found []Entity, bits float64, isTargeted bool) {
 	if row.Source != "agent" {
 		c.flush()
 		c.learn(row.Message, "", true)
@@ -112,7 +115,7 @@ func (c *Closure) step(row *schemas.StepRow) (found []Entity, bits float64, isTa
 		return isAgain
 	})
 	name, _ := args["path"].(string)
-	c.pending = append(c.pending, pendingRow{row, name, k.written})
+	c.pending = append(c.pending, pendingRow{row, lines, name, k.written})
 	return found, bits, isTargeted
 }
 
@@ -152,6 +155,9 @@ func (c *Closure) observe(p pendingRow) {
 			c.learn(t, "", true)
 		}
 	}
+	for _, l := range p.lines {
+		c.addLine(baseName(l.File), l.Number)
+	}
 	for _, name := range p.written {
 		c.learn(name, "", false)
 	}
@@ -167,6 +173,11 @@ func (c *Closure) observe(p pendingRow) {
 func (c *Closure) check(row *schemas.StepRow, args map[string]any) *checker {
 	k := &checker{known: &c.known, names: c.names}
 	k.file = c.fileOf(args)
+	for _, name := range []string{"end", "end_line"} {
+		if last, ok := args[name].(float64); ok {
+			k.last = int(last)
+		}
+	}
 	call := ""
 	for _, name := range slices.Sorted(maps.Keys(args)) {
 		call += c.argument(k, schemas.Value(row.ToolName), name, args[name])
@@ -213,7 +224,11 @@ func (c *Closure) argument(k *checker, tool, name string, value any) (text strin
 		}
 	case float64:
 		switch name {
-		case "start", "line", "start_line", "lineno", "line_number", "insert_line":
+		case "start", "start_line":
+			if n := int(v); n%50 > 1 || n == 0 {
+				k.view(k.file, n, k.last)
+			}
+		case "line", "lineno", "line_number", "insert_line":
 			if n := int(v); n%50 > 1 || n == 0 {
 				k.line(k.file, n, nearLines)
 			}
@@ -228,9 +243,9 @@ func (c *Closure) argument(k *checker, tool, name string, value any) (text strin
 	return text
 }
 
-// endLine checks the last line of a range, which may be beyond what is known.
+// endLine checks the last line of a view, which may be beyond what is known.
 func (k *checker) endLine(n int) {
-	if !k.wasShown(fmt.Sprint(n)) {
+	if !k.wasShown(fmt.Sprint(n)) && !k.hasLineIn(k.file, n-maxView, n) {
 		k.line(k.file, n, nearLines)
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -34,9 +36,10 @@ func opening() []schemas.StepRow {
 // unseen returns the texts of what the last row names.
 func unseen(rows ...schemas.StepRow) (out []string) {
 	c := NewClosure(nil, map[string]bool{"Basket": true, "levels": true, "total": true})
+	episode := metrics.Read(rows, "")
 	for i := range rows {
 		out = nil
-		for _, e := range c.Step(&rows[i]) {
+		for _, e := range c.Step(&rows[i], episode.Readings[i].Lines) {
 			out = append(out, e.Kind+" "+e.Text)
 		}
 	}
@@ -65,6 +68,8 @@ func TestWhatIsUnseen(t *testing.T) {
 		"displayed line":                {pdb("b shop/cart.py:3"), nil},
 		"line":                          {pdb("b shop/cart.py:40"), []string{"line cart.py:40"}},
 		"next lines":                    {step(1, "", "view", map[string]any{"path": "shop/cart.py", "start": 6}, ""), nil},
+		"view around a line":            {step(1, "", "view", map[string]any{"path": "shop/cart.py", "start": 4, "end": 33}, ""), nil},
+		"view of other lines":           {step(1, "", "view", map[string]any{"path": "shop/cart.py", "start": 140, "end": 163}, ""), []string{"line cart.py:163", "line cart.py:140"}},
 		"range of sed":                  {bash("sed -n '3,40p' shop/cart.py"), nil},
 		"line of sed":                   {bash("sed -n '40p' shop/cart.py"), []string{"line cart.py:40"}},
 		"line of a named file":          {say("Line 40 of the cart is wrong."), []string{"line cart.py:40"}},
@@ -88,7 +93,10 @@ func TestWhatIsUnseen(t *testing.T) {
 		"joined strings":                {pdb("p getattr(items, 'lev' + 'els')"), []string{"identifier levels"}},
 		"hidden in a pattern":           {step(1, "", "grep", map[string]any{"pattern": `l[e]vels\b`}, ""), []string{"identifier levels"}},
 		"part of a shown word":          {step(1, "", "grep", map[string]any{"pattern": "def tot"}, ""), nil},
-		"new file":                      {bash("cat > trial_1.py <<'E'\nfrom shop.cart import total\nprint('\\nFound', total([2.75]))\nE\npython3 trial_1.py"), nil},
+		"new file":                      {bash("cat > trial_1.py <<'E'\nfrom shop.cart import total\nprint('\\nFound', total([2.75]), 'levels_9')\nE\npython3 trial_1.py"), nil},
+		"copy":                          {bash("cp shop/cart.py shop/cart.py.backup && diff shop/cart.py shop/cart.py.backup"), nil},
+		"expected string":               {bash("cat > trial_1.py <<'E'\nassert total([]) == 'shelf_9'\nE"), []string{"value shelf_9"}},
+		"name in a string of a script":  {bash("cat > trial_1.py <<'E'\nprint('levels')\nE"), []string{"identifier levels"}},
 		"name in a new file":            {bash("cat > trial_1.py <<'E'\nprint(total(levels))\nE"), []string{"identifier levels"}},
 		"expected value in a new file":  {bash("python3 - <<'E'\nx = total([2.75])\nassert x == 8.25\nE"), []string{"value 8.25"}},
 		"name after a new file":         {bash("cat > trial_1.py <<'E'\nprint(1)\nE\ngrep -n 'levels\\b' shop/cart.py"), []string{"identifier levels"}},
@@ -120,6 +128,24 @@ func TestEntitiesCountOnceAndOnlyBeforeTheyAreShown(t *testing.T) {
 	}
 }
 
+// The lines that shell commands print are known, although their output has no numbers or no path.
+func TestLinesOfShellCommands(t *testing.T) {
+	bash := func(command, output string) schemas.StepRow {
+		return step(1, "", "bash", map[string]any{"command": command}, output)
+	}
+	for command, want := range map[string][]string{
+		"sed -n '14,20p' shop/tax.py": nil, "sed -n '91,99p' shop/tax.py": nil, "sed -n '80,95p' shop/tax.py": nil,
+		"sed -n '53,59p' shop/tax.py": {"line tax.py:53"}, "sed -n '92p' shop/tax.py": {"line tax.py:92"},
+	} {
+		rows := append(opening(), bash("sed -n '1,12p' shop/tax.py", strings.Repeat("x\n", 12)), bash("grep -n rate shop/tax.py", "91:x\n"))
+		last := bash(command, "")
+		last.TurnIndex = new(int32(2))
+		if diff := cmp.Diff(want, unseen(append(rows, last)...)); diff != "" {
+			t.Errorf("%s: %s", command, diff)
+		}
+	}
+}
+
 // A step may use the files and names that an earlier one made.
 func TestInventionsStayKnown(t *testing.T) {
 	make := step(1, "", "bash", map[string]any{"command": "cat > trial_1.py <<'E'\ndef halved_twice(x):\n    return x\nE"}, "")
@@ -132,7 +158,7 @@ func TestInventionsStayKnown(t *testing.T) {
 func TestColumns(t *testing.T) {
 	rows := append(opening(), step(1, "I read `Basket`.", "view", map[string]any{"path": "shop/cart.py", "start": 1}, ""), step(2, "Done.", "", nil, ""))
 	var e schemas.EpisodeRow
-	if err := FillGrounding(&e, rows, nil, nil); err != nil {
+	if err := FillGrounding(&e, metrics.Read(rows, ""), nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if *e.NUnseen != 1 || math.Abs(*e.GroundedShare-2./3) > 1e-9 || *rows[2].UnseenJSON != `[{"kind":"identifier","text":"Basket"}]` || rows[1].UnseenJSON != nil || *rows[3].NUnseen != 0 {
@@ -149,7 +175,7 @@ func TestSurprise(t *testing.T) {
 	rows := []schemas.StepRow{step(0, "", "eval", nil, "FAILED tests/test_cart.py::test_tax\n  File \"shop/tax.py\", line 4, in rate\n"),
 		step(1, "", "view", map[string]any{"path": "shop/tax.py"}, "shop/tax.py, lines 3-9 of 9\n    3  def rate(x):\n    4      return x\n    8  def unused(x):\n    9      return x\n")}
 	for i := range rows {
-		c.Step(&rows[i])
+		c.Step(&rows[i], nil)
 	}
 	c.flush()
 	sum := 0.0

@@ -1,20 +1,23 @@
 package closure
 
-import "github.com/tracesmith/tracesmith/schemas"
+import (
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
+	"github.com/tracesmith/tracesmith/schemas"
+)
 
 // FillGrounding writes the columns about what the steps name without having seen it, and about the
 // surprise of their targets. They need no reference fix. names holds the identifiers of the
 // repository; nil if they are unknown.
-func FillGrounding(e *schemas.EpisodeRow, rows []schemas.StepRow, tools []schemas.ToolSchema, names map[string]bool) error {
+func FillGrounding(e *schemas.EpisodeRow, episode *metrics.Episode, tools []schemas.ToolSchema, names map[string]bool) error {
 	c := NewClosure(tools, names)
 	steps, grounded, unseen := 0, 0, 0
-	for i := range rows {
-		r := &rows[i]
+	for i := range episode.Rows {
+		r, lines := &episode.Rows[i], episode.Readings[i].Lines
 		if r.Source != "agent" {
-			c.Step(r)
+			c.Step(r, lines)
 			continue
 		}
-		found, bits, isTargeted := c.step(r)
+		found, bits, isTargeted := c.step(r, lines)
 		if isTargeted {
 			r.SurpriseBits = &bits
 			e.SurpriseBits = new(schemas.Value(e.SurpriseBits) + bits)

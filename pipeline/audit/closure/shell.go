@@ -24,7 +24,9 @@ func (c *checker) shell(text string) {
 			c.text(s.text, words)
 			continue
 		}
+		c.isScript = true
 		c.code(s.text)
+		c.isScript = false
 		c.out = append(c.out[:before], slices.DeleteFunc(c.out[before:], func(e Entity) bool { return e.Kind == Value && !s.expects(e.Text) })...)
 		for name := range c.bound {
 			c.written = append(c.written, name)
@@ -42,7 +44,7 @@ func (c *checker) invent(name string) {
 }
 
 // writtenFile matches the file that a command creates or writes.
-var writtenFile = regexp.MustCompile(`(?:(?:^|[^0-9&<>=-])>>?|\btee(?: -a)?|\b(?:touch|mkdir)(?: -p)?)[ \t]*([\w./-]*[\w-][\w./-]*)`)
+var writtenFile = regexp.MustCompile(`(?:(?:^|[^0-9&<>=-])>>?|\btee(?: -a)?|\b(?:touch|mkdir)(?: -p)?|\b(?:cp|mv)(?: -\w+)* \S+)[ \t]*([\w./-]*[\w-][\w./-]*)`)
 
 // script is a text that a command passes to a program or writes into a file: a here-document.
 type script struct {

@@ -112,6 +112,15 @@ var joined = regexp.MustCompile(`[^\s'"](['"]\s*\+\s*['"])[^\s'"]`)
 // literal checks the content of a string in code.
 func (c *checker) literal(text string) {
 	before, text := len(c.out), withoutEscapes(text)
+	if c.isScript && !strings.Contains(text, " ") {
+		switch {
+		case c.names[text]:
+			c.wordRun(text, "", false, code)
+		case len(text) > 1 && !c.hasWord(text) && !prior[text] && !c.containsText(text):
+			c.report(Value, text)
+		}
+		return
+	}
 	if strings.ContainsAny(text, " {\\%") {
 		c.text(text, prose)
 	} else if c.text(text, words); len(c.out) == before && isWordText(text) && !c.hasWord(text) && len(text) > 1 && !prior[text] {
@@ -254,13 +263,15 @@ func isScript(rest string) bool {
 	return len(rest) > 0 && rest[0] == 'p' && (len(rest) == 1 || classes[rest[1]]&(letter|digit) == 0)
 }
 
-// script checks the first line in a script of sed.
+// script checks a script of sed: the line, or the first line of a range that displays no known line.
 func (c *checker) script(text string) {
-	distance := nearLines
-	if _, n := numberAt(text); n < len(text) && text[n] == 'p' {
-		distance = 0
+	file, first := commandFile(text), atoi(text)
+	_, n := numberAt(text)
+	if n < len(text) && text[n] == ',' {
+		c.view(file, first, atoi(text[n+1:]))
+		return
 	}
-	c.line(commandFile(text), atoi(text), distance)
+	c.line(file, first, 0)
 }
 
 // commandFile returns the last element of the last path in a command.

@@ -32,6 +32,26 @@ func (c *checker) line(file string, n, distance int) {
 	}
 }
 
+// view reports the first line of a view that has no displayed line and does not begin near one.
+func (c *checker) view(file string, first, last int) {
+	if !c.hasLineIn(file, first, min(last, first+maxView)) {
+		c.line(file, first, nearLines)
+	}
+}
+
+// hasLineIn reports whether one of the lines from first to last was displayed.
+func (k *known) hasLineIn(file string, first, last int) bool {
+	for n := first; n <= last; n++ {
+		if k.hasLine(file, n, 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxView limits the lines of a view that may have a displayed line among them.
+const maxView = 100
+
 // nearLines is how far the start of a view may be from a displayed line: a listing shows where the next
 // lines are. Other lines must have been displayed.
 const nearLines = 3
