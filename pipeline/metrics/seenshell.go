@@ -164,7 +164,7 @@ func (p *printing) source(words []string) bool {
 		}
 		operands = operands[1:]
 	case "grep", "egrep", "rg", "fgrep":
-		p.finds = slices.ContainsFunc(flags, func(f string) bool { return f == "--line-number" || f[1] != '-' && strings.Contains(f, "n") })
+		p.finds = slices.ContainsFunc(flags, isLineNumberFlag)
 		isRecursive := slices.ContainsFunc(flags, func(f string) bool { return f[1] != '-' && strings.ContainsAny(f, "rR") })
 		operands = slices.DeleteFunc(operands, isNumber) // of -A, -B, -C
 		if len(operands) == 2 && !isRecursive && path.Ext(operands[1]) != "" {
@@ -198,6 +198,9 @@ func (p *printing) filters(stages [][]string) bool {
 			}
 			p.first += first - 1
 		case "grep", "tail", "less", "more":
+			if words[0] == "grep" && !p.isNumbered && slices.ContainsFunc(words[1:], isLineNumberFlag) {
+				p.finds = true
+			}
 			if !p.isNumbered && !p.finds && !p.lists {
 				return false
 			}
@@ -220,6 +223,11 @@ func printRange(script string) int {
 		return 0
 	}
 	return n
+}
+
+// isLineNumberFlag reports whether a word is the option of grep that prints the numbers of lines.
+func isLineNumberFlag(word string) bool {
+	return word == "--line-number" || len(word) > 1 && word[0] == '-' && word[1] != '-' && strings.Contains(word, "n")
 }
 
 func isNumber(word string) bool {

@@ -116,6 +116,10 @@ func (k *known) scan(line, file string, isShown bool) (last string) {
 		run := line[start:i]
 		if !hasSlash && dot == 0 {
 			afterLine = run == "line" || run == "lines"
+			if run[0] == 'L' && len(run) > 1 && start > 0 && line[start-1] == '#' { // a link to a line: file.py#L12
+				k.lineNumbers(run[1:], file)
+				k.number(run[1:], isShown)
+			}
 			continue
 		}
 		afterLine = false

@@ -16,7 +16,7 @@ func (c *checker) isDerived(value string) bool {
 	if c.hasShown(v*100) && v < 10 || c.hasShown(v/100) && strings.Contains(c.own, "%") {
 		return true
 	}
-	if strings.IndexByte(value, '.') > 0 && c.containsText(value) { // a displayed number goes on
+	if strings.IndexByte(value, '.') > 0 && c.containsText(value) || len(value) > 1 && c.containsText(value+".") { // a displayed number goes on
 		return true
 	}
 	operands := c.operands()

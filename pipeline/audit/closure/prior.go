@@ -50,6 +50,12 @@ const (
 		isspace istitle isupper items join keys ljust lower lstrip partition pop popitem read readline readlines remove
 		removeprefix removesuffix replace reverse rfind rindex rjust rpartition rsplit rstrip seek setdefault sort split splitlines
 		startswith strip swapcase symmetric_difference title translate union update upper values write writelines zfill args kwargs
+		group groups groupdict getvalue total_seconds isoformat strftime strptime timestamp fromtimestamp utcnow astimezone replace
+		mkdtemp TemporaryDirectory NamedTemporaryFile rmtree makedirs abspath exists isfile isdir check_output Popen returncode
+		namedtuple defaultdict OrderedDict Counter deque partial wraps lru_cache reduce chain product signature getsource getmembers
+		isclass isfunction dumps loads b64encode b64decode hexdigest StringIO BytesIO timedelta timezone Path read_text write_text
+		patch Mock MagicMock side_effect return_value assertEqual assertRaises assertTrue assertFalse assertIn assertIsNone
+		print_exc format_exc TextTestRunner TestSuite TestLoader loadTestsFromTestCase addTest wasSuccessful testsRun verbosity
 		close fromhex is_integer as_integer_ratio real imag fget fset start stop step `
 	modules = ` abc argparse array ast asyncio atexit base64 bisect builtins calendar cmath codecs collections concurrent configparser
 		contextlib contextvars copyreg csv ctypes dataclasses datetime decimal difflib dis email enum errno faulthandler fnmatch
@@ -68,7 +74,7 @@ const (
 		apply blame add commit name maxdepth iname type exec print verbose quiet short tb long no_header cov PYTHONPATH PYTHONHASHSEED PYTEST_ADDOPTS HEAD EOF
 		include exclude color recursive `
 	technical = ` str_replace undo_edit str_replace_editor file_editor execute_bash utf8 sha256 sha1 md5 base64 json JSON API APIs CLI HTTP HTTPS URL URLs HTML XML CSV YAML SQL ASCII UTF UTC ISO
-		GitHub PyPI NumPy CPython PEP8 i18n x86 py3 dunder README TODO FIXME OK ID IDs `
+		__pycache__ pyc PostgreSQL MySQL SQLite JavaScript TypeScript macOS GitHub PyPI NumPy CPython PEP8 i18n x86 py3 dunder README TODO FIXME OK ID IDs `
 )
 
 // publicFiles are names of files that have a meaning in every project.

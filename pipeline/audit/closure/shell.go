@@ -12,6 +12,11 @@ import (
 // shell checks a command line.
 func (c *checker) shell(text string) {
 	text, scripts := splitScripts(text)
+	for _, m := range inline.FindAllStringSubmatch(text, -1) {
+		scripts = append(scripts, script{m[1] + strings.ReplaceAll(m[2], `\"`, `"`), true})
+	}
+	text = inline.ReplaceAllString(text, " ")
+	text = substitution.ReplaceAllString(text, "${1}p $2 $3 ")
 	c.bind(text)
 	for _, m := range writtenFile.FindAllStringSubmatch(text, -1) {
 		c.invent(c.relative(cleanPath(m[1])))
@@ -27,7 +32,7 @@ func (c *checker) shell(text string) {
 		c.isScript = true
 		c.code(s.text)
 		c.isScript = false
-		c.out = append(c.out[:before], slices.DeleteFunc(c.out[before:], func(e Entity) bool { return e.Kind == Value && !s.expects(e.Text) })...)
+		c.out = append(c.out[:before], slices.DeleteFunc(c.out[before:], func(e Entity) bool { return e.Kind == Value && !s.expects(e.Text) || c.isProse(s, e) })...)
 		for name := range c.bound {
 			c.written = append(c.written, name)
 		}
@@ -44,7 +49,13 @@ func (c *checker) invent(name string) {
 }
 
 // writtenFile matches the file that a command creates or writes.
-var writtenFile = regexp.MustCompile(`(?:(?:^|[^0-9&<>=-])>>?|\btee(?: -a)?|\b(?:touch|mkdir)(?: -p)?|\b(?:cp|mv)(?: -\w+)* \S+)[ \t]*([\w./-]*[\w-][\w./-]*)`)
+var writtenFile = regexp.MustCompile(`(?:(?:^|[^0-9&<>=-])>>?|\btee(?: -a)?|\b(?:touch|mkdir)(?: -p)?|^create|\b(?:cp|mv)(?: -\w+)* \S+)[ \t]*([\w./-]*[\w-][\w./-]*)`)
+
+// substitution matches a script of sed that replaces a text, perhaps in one line: 3s/a/b/.
+var substitution = regexp.MustCompile(`(\W\d*)s/([^/\n]*)/([^/\n]*)/`)
+
+// inline matches a program in the command line.
+var inline = regexp.MustCompile(`(?s)\bpython[\d.]*(?: -\w+)* -c (?:'([^']*)'|"((?:[^"\\]|\\.)*)")`)
 
 // script is a text that a command passes to a program or writes into a file: a here-document.
 type script struct {
@@ -88,7 +99,20 @@ func (s script) expects(value string) bool {
 	return false
 }
 
-var expectation = regexp.MustCompile(`(?i)\bassert|[=!]=|expect|should|correct`)
+var expectation = regexp.MustCompile(`(?i)\bassert|[=!]=|expected`)
+
+// isProse reports whether a script has a name only in comments and strings, and the repository does not have it.
+func (c *checker) isProse(s script, e Entity) bool {
+	if e.Kind != Identifier && e.Kind != Test || c.names[e.Text] {
+		return false
+	}
+	for line := range strings.SplitSeq(s.text, "\n") {
+		if at := strings.Index(line, e.Text); at >= 0 && strings.Count(line[:at], `"`)%2 == 0 && strings.Count(line[:at], "'")%2 == 0 && !strings.Contains(line[:at], "#") {
+			return false
+		}
+	}
+	return true
+}
 
 // withoutEscapes replaces escapes such as \n by spaces, so that their letter is no part of a word.
 func withoutEscapes(text string) string {

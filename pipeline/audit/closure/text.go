@@ -95,7 +95,7 @@ func (c *checker) code(text string) {
 			}
 			flush(i, prose)
 		case b == '\'' || b == '"':
-			flush(i, code)
+			flush(i-len(prefix.FindString(text[start:i])), code)
 			quote, start = b, i+1
 		}
 	}
@@ -105,6 +105,9 @@ func (c *checker) code(text string) {
 	}
 	flush(len(text), code)
 }
+
+// prefix matches the letters before a string.
+var prefix = regexp.MustCompile(`(?i)\b(?:f|r|b|u|br|rb|fr|rf)$`)
 
 // joined matches the end of a string and the start of the next one, which Python adds to it.
 var joined = regexp.MustCompile(`[^\s'"](['"]\s*\+\s*['"])[^\s'"]`)
@@ -116,7 +119,7 @@ func (c *checker) literal(text string) {
 		switch {
 		case c.names[text]:
 			c.wordRun(text, "", false, code)
-		case len(text) > 1 && !c.hasWord(text) && !prior[text] && !c.containsText(text):
+		case len(text) > 1 && !c.isKnownName(text) && !prior[text] && !c.containsText(text) && !strings.ContainsAny(text, "{%"):
 			c.report(Value, text)
 		}
 		return
@@ -129,6 +132,16 @@ func (c *checker) literal(text string) {
 	if len(c.out) > before && c.containsText(text) {
 		c.out = c.out[:before]
 	}
+}
+
+// isKnownName reports whether the parts of a dotted name were shown, or the step's own code binds them.
+func (c *checker) isKnownName(text string) bool {
+	for part := range strings.SplitSeq(text, ".") {
+		if !c.hasWord(part) && !c.bound[part] {
+			return false
+		}
+	}
+	return true
 }
 
 // text checks the words, numbers and paths of a text.
@@ -254,13 +267,13 @@ func isInside(before string) bool {
 	return before != "" && (before[len(before)-1] == ',' || classes[before[len(before)-1]] == letter)
 }
 
-// isScript reports whether the number before a text is a line in a script of sed: 3,9p or 3p.
+// isScript reports whether the number before a text is a line in a script of sed: 3,9p, 3p, 3d or 3s/a/b/.
 func isScript(rest string) bool {
 	rest = strings.TrimPrefix(rest, ",")
 	for rest != "" && (classes[rest[0]] == digit || rest[0] == ',') {
 		rest = rest[1:]
 	}
-	return len(rest) > 0 && rest[0] == 'p' && (len(rest) == 1 || classes[rest[1]]&(letter|digit) == 0)
+	return len(rest) > 0 && strings.IndexByte("pdsaic", rest[0]) >= 0 && (len(rest) == 1 || classes[rest[1]]&(letter|digit) == 0)
 }
 
 // script checks a script of sed: the line, or the first line of a range that displays no known line.
@@ -348,7 +361,7 @@ func (c *checker) numberRun(text string, start int, m mode, afterLine bool, file
 		}
 		c.line(file, line, 0)
 		return n
-	case suffix == "" || suffix == "s" || suffix == "x" || suffix == "ms" || suffix == "k" || suffix == "K" || suffix == "j":
+	case suffix == "" || suffix[0] >= 0x80 || suffix == "s" || suffix == "x" || suffix == "ms" || suffix == "k" || suffix == "K" || suffix == "j":
 		c.value(value, shown)
 	case suffix == "st" || suffix == "nd" || suffix == "rd" || suffix == "th": // assertions about iterations are checked elsewhere
 		c.value(value, shown)
