@@ -32,7 +32,7 @@ type Case struct {
 	Want  Want
 	// Rare makes the soak run an expensive case this many times less often; 0 means 1.
 	Rare int
-	// Harmless means that the case can run without isolation.
+	// Harmless means that the case cannot harm the host, so that it also runs without isolation.
 	Harmless bool
 	// Leaves means that processes of the case may keep running, like background jobs.
 	Leaves bool

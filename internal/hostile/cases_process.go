@@ -2,10 +2,11 @@ package hostile
 
 import "time"
 
-// processCases start processes that must not escape, or attack the guest that controls them.
+// processCases start processes that must not escape, or attack the guest: tracesmith's own process in
+// the sandbox, which is process 1 and starts the commands.
 var processCases = []Case{
 	{Name: "kills the guest", Surface: Bash, Text: `for s in $(seq 1 64); do kill -$s 1 2>/dev/null; done; echo on`, Want: Want{Has: []string{"on\n"}}},
-	{Name: "reads the guest's command line", Surface: Bash, Text: `tr '\0' ' ' </proc/1/cmdline; echo; echo on`, Want: Want{Has: []string{"on\n"}, Lacks: []string{"owner", "label", "hostile"}}},
+	{Name: "reads the guest's command line", Surface: Bash, Text: `tr '\0' ' ' </proc/1/cmdline; echo; echo on`, Want: Want{Has: []string{"on\n"}, Lacks: []string{"owner", "label", "hostile"}}}, // its arguments: -owner PROCESS -label hostile
 	{Name: "signals the guest while it starts programs", Surface: Bash, Text: `for n in 1 2 3 4 5 6 7 8; do (for i in $(seq 200); do for s in 32 33 34 35 64; do kill -$s 1; done; done) 2>/dev/null & done; wait; echo on`, Want: Want{Has: []string{"on\n"}}},
 	{Name: "kills everything", Surface: Bash, Text: `echo on; (kill -9 -1; sleep 100)`, Want: Want{Exit: exits(137)}},
 	{Name: "terminates everything", Surface: Bash, Limit: 2 * time.Second, Text: `kill -TERM -1; kill -HUP -1; echo on`, Want: Want{Time: Either}},
@@ -42,12 +43,12 @@ if os.fork() == 0:
         os.execve("/bin/sleep", ["sleep", "1000"], {})
     os._exit(0)
 time.sleep(1000)`), Want: Want{Time: TimesOut}},
-	{Name: "processes that change their scope mark", Surface: Bash, Limit: time.Second, Text: python(scopeChangers), Want: Want{Time: TimesOut}},
-	{Name: "scope marks changed by a command", Surface: Run, Limit: time.Second, Text: python(scopeChangers), Want: Want{Time: TimesOut}},
+	{Name: "processes that change their tag", Surface: Bash, Limit: time.Second, Text: python(tagChangers), Want: Want{Time: TimesOut}},
+	{Name: "processes of a script that change their tag", Surface: Run, Limit: time.Second, Text: python(tagChangers), Want: Want{Time: TimesOut}},
 	{Name: "prints during later commands", Surface: Bash, Leaves: true, Text: `(while :; do echo noise; sleep 0.01; done) & echo on`, Want: Want{Exit: exits(0)}},
-	{Name: "frames during later commands", Surface: Bash, Leaves: true, Text: `(while :; do printf '\e]7717;A;2;%s;1;1;MTAw\a\e]77' $$; sleep 0.01; done) & echo on`, Want: Want{Exit: exits(0)}},
-	{Name: "fork bomb of the shell", Surface: Bash, Rare: 10, Limit: 5 * time.Second, Text: `b() { b | b & }; b; sleep 100`, Want: Want{Time: Either}},
-	{Name: "fork bomb of Python", Surface: Bash, Rare: 10, Limit: 5 * time.Second, Text: python(`
+	{Name: "forges frames during later commands", Surface: Bash, Leaves: true, Text: `(while :; do printf '\e]7717;A;2;%s;1;1;MTAw\a\e]77' $$; sleep 0.01; done) & echo on`, Want: Want{Exit: exits(0)}},
+	{Name: "fork bomb in the shell", Surface: Bash, Rare: 10, Limit: 5 * time.Second, Text: `b() { b | b & }; b; sleep 100`, Want: Want{Time: Either}},
+	{Name: "fork bomb in Python", Surface: Bash, Rare: 10, Limit: 5 * time.Second, Text: python(`
 import os
 while True:
     try:
@@ -63,8 +64,8 @@ while True:
         os.setsid()
     except OSError:
         pass`), Leaves: true, Want: Want{Time: Either}},
-	{Name: "fork bomb of sessions", Surface: Bash, Rare: 10, Limit: 5 * time.Second, Text: python(sessionBomb), Want: Want{Time: Either}},
-	{Name: "fork bomb of the tests", Surface: Eval, Rare: 10, Limit: 5 * time.Second, Text: python(sessionBomb), Want: Want{Time: Either}},
+	{Name: "fork bomb that starts sessions", Surface: Bash, Rare: 10, Limit: 5 * time.Second, Text: python(sessionBomb), Want: Want{Time: Either}},
+	{Name: "fork bomb in the tests", Surface: Eval, Rare: 10, Limit: 5 * time.Second, Text: python(sessionBomb), Want: Want{Time: Either}},
 	{Name: "bomb of programs", Surface: Bash, Rare: 10, Limit: 5 * time.Second, Text: `b() { while :; do sh -c 'sleep 100; :' & done; }; for i in 1 2 3 4; do b & done 2>/dev/null; wait`, Want: Want{Time: Either}},
 	{Name: "bomb of small threads", Surface: Bash, Rare: 5, Limit: 5 * time.Second, Text: python(`
 import threading, time
@@ -136,9 +137,9 @@ while True:
     except OSError:
         pass`
 
-// scopeChangers change the resource limit by which the guest recognizes the processes of
-// a command.
-const scopeChangers = `
+// tagChangers change their tag, the resource limit by which the guest recognizes the processes of a
+// command.
+const tagChangers = `
 import os, resource, time
 soft, hard = resource.getrlimit(resource.RLIMIT_RTTIME)
 for n in (1, 2, 5, 1000, hard // 2, hard - 1):

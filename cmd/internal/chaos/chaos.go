@@ -226,16 +226,16 @@ type Sets struct {
 
 // trial is the execution of a Config.
 type trial struct {
-	cfg     Config
-	plan    plan
-	run     string // the run directory
-	disk    *disk
-	report  Report
-	server  *server
-	single  *singleProcess // nil for a fleet
-	proxy   *proxy         // in front of the S3 server; nil if there is none
-	pids    []int          // of the run's processes
-	striker                // single or the fleet
+	cfg           Config
+	plan          plan
+	run           string // the run directory
+	disk          *disk
+	report        Report
+	server        *server
+	single        *singleProcess // nil for a fleet
+	proxy         *proxy         // in front of the S3 server; nil if there is none
+	pids          []int          // of the run's processes
+	faultInjector                // single or the fleet
 
 	mu sync.Mutex // guards report.Breaches
 }

@@ -31,7 +31,7 @@ const (
 )
 
 // clusterRun is a run over a cluster: nodes, a coordinator and workers. It restarts a process
-// that ends, like a service manager. It implements striker.
+// that ends, like a service manager. It implements faultInjector.
 type clusterRun struct {
 	t           *trial
 	ctx         context.Context
@@ -59,7 +59,7 @@ func (t *trial) runFleet(ctx context.Context) (err error) {
 	f := &clusterRun{t: t, ctx: ctx, done: make(chan error, 1), deliveries: map[string]int{}, badStatus: map[string]bool{}}
 	f.batchCtx, f.cancelBatch = context.WithCancel(ctx)
 	defer func() { f.killAll(); cancel(); f.wg.Wait() }()
-	t.striker = f
+	t.faultInjector = f
 	if t.server, err = serve(t.cfg, t.plan, f, t.report.struck); err != nil {
 		return err
 	}
@@ -339,10 +339,10 @@ func (f *clusterRun) checkCluster(conn *engine.Conn) error {
 	return nil
 }
 
-// requestReceived implements striker.
+// requestReceived implements faultInjector.
 func (f *clusterRun) requestReceived() { f.working.Store(true) }
 
-// strike implements striker.
+// strike implements faultInjector.
 func (f *clusterRun) strike(fault processFault, client string) (found bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

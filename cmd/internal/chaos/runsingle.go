@@ -21,7 +21,7 @@ const maxSilence = 10 * time.Minute
 // runSingle runs the batch in one process at a time, until a process finishes it.
 func (t *trial) runSingle(ctx context.Context) (err error) {
 	t.single = &singleProcess{guest: t.cfg.Guest, disk: t.disk}
-	t.striker = t.single
+	t.faultInjector = t.single
 	t.server, err = serve(t.cfg, t.plan, t.single, t.report.struck)
 	if err != nil {
 		return err
@@ -36,10 +36,10 @@ func (t *trial) runSingle(ctx context.Context) (err error) {
 		return fmt.Errorf("making the run's directory: %w", err)
 	}
 	known := map[string]string{}
-	clock, nextAhead := time.Duration(0), true
+	clockOffset, nextAhead := time.Duration(0), true // nextAhead: the next Clock fault sets the clock ahead, not back
 	for t.report.Starts <= 2*t.cfg.Faults+10 {
 		created := creations(storePlanFile)
-		cmd := t.cfg.Run(ctx, storePlanFile, clock, "run", "-c", config, "--run-dir", t.run, "--json")
+		cmd := t.cfg.Run(ctx, storePlanFile, clockOffset, "run", "-c", config, "--run-dir", t.run, "--json")
 		endedBy, code, stderr, err := t.runProcess(ctx, cmd)
 		if err != nil {
 			return err
@@ -56,10 +56,10 @@ func (t *trial) runSingle(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		if clock = 0; endedBy[Clock] {
-			clock = time.Hour
+		if clockOffset = 0; endedBy[Clock] {
+			clockOffset = time.Hour
 			if !nextAhead {
-				clock = -clock
+				clockOffset = -clockOffset
 			}
 			nextAhead = !nextAhead
 		}
@@ -146,8 +146,8 @@ func tail(s string, n int) string {
 	return s[max(0, len(s)-n):]
 }
 
-// creations returns how many objects the processes have tried to create, according to the plan
-// of store faults; 0 if there is no plan.
+// creations returns how many objects the processes have tried to create, which they count in the
+// file of the plan of store faults. It returns 0 if there is no plan.
 func creations(file string) int {
 	var p storePlan
 	if file == "" {
@@ -157,7 +157,8 @@ func creations(file string) int {
 	return p.Created
 }
 
-// tornSince reports whether a fault StoreTorn was planned for a creation after number before.
+// tornSince reports whether the plan has a StoreTorn fault for a creation since there were before
+// creations.
 func (t *trial) tornSince(file string, before int) bool {
 	if file == "" {
 		return false
@@ -166,7 +167,7 @@ func (t *trial) tornSince(file string, before int) bool {
 	return slices.ContainsFunc(t.plan.store, func(f storeFault) bool { return f.Kind == StoreTorn && f.At > before && f.At <= now })
 }
 
-// tornCount returns the number of faults StoreTorn that were planned for the creations so far.
+// tornCount returns the number of StoreTorn faults that were planned for the creations so far.
 func (t *trial) tornCount(file string) (n int) {
 	if file == "" {
 		return 0
@@ -180,7 +181,7 @@ func (t *trial) tornCount(file string) (n int) {
 	return n
 }
 
-// countStoreFaults adds the store's faults that have struck to the report.
+// countStoreFaults adds to the report how many faults of the store have struck.
 func (t *trial) countStoreFaults(file string) error {
 	if t.proxy != nil {
 		return t.proxy.addResults(t.report.struck)

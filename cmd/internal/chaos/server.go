@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// striker injects faults into the processes of a batch.
-type striker interface {
+// faultInjector injects faults into the processes of a batch.
+type faultInjector interface {
 	// requestReceived is called for each model request before its answer.
 	requestReceived()
 	// strike injects a fault, if possible into the process that sends requests from the
@@ -28,21 +28,21 @@ type server struct {
 	web *http.Server
 	cfg Config
 
-	mu       sync.Mutex
-	requests int            // received so far
-	due      []processFault // sorted by At
-	striker  striker
-	struck   map[Kind]int
-	failures []error // of injecting faults
+	mu            sync.Mutex
+	requests      int            // received so far
+	due           []processFault // sorted by At
+	faultInjector faultInjector
+	struck        map[Kind]int
+	failures      []error // of injecting faults
 }
 
 // serve starts the model server. It counts the faults that strike in struck.
-func serve(cfg Config, p plan, st striker, struck map[Kind]int) (*server, error) {
+func serve(cfg Config, p plan, st faultInjector, struck map[Kind]int) (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("starting the model server: %w", err)
 	}
-	s := &server{Handler: mock.NewHandler(script(p.server)), URL: "http://" + l.Addr().String() + "/v1", cfg: cfg, due: p.process, striker: st, struck: struck}
+	s := &server{Handler: mock.NewHandler(script(p.server)), URL: "http://" + l.Addr().String() + "/v1", cfg: cfg, due: p.process, faultInjector: st, struck: struck}
 	s.web = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.web.Serve(l) }() // ends with close
 	return s, nil
@@ -65,7 +65,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.requests++
-	s.striker.requestReceived()
+	s.faultInjector.requestReceived()
 	fault, ok := s.next()
 	s.mu.Unlock()
 	if ok && !fault.Late {
@@ -94,7 +94,7 @@ func (s *server) next() (processFault, bool) {
 func (s *server) strike(f processFault, client string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, err := s.striker.strike(f, client)
+	found, err := s.faultInjector.strike(f, client)
 	if !found && err == nil {
 		s.due = append([]processFault{f}, s.due...)
 		return

@@ -12,7 +12,7 @@ import (
 const stopTime = 2 * time.Second
 
 // singleProcess is the process of a run without a cluster. When it ends, another one takes its
-// place. It implements striker.
+// place. It implements faultInjector.
 type singleProcess struct {
 	guest string
 	disk  *disk
@@ -46,7 +46,7 @@ func (p *singleProcess) end() map[Kind]bool {
 	return p.endedBy
 }
 
-// requestReceived implements striker.
+// requestReceived implements faultInjector.
 func (p *singleProcess) requestReceived() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,7 @@ func (p *singleProcess) requestReceived() {
 	}
 }
 
-// strike implements striker.
+// strike implements faultInjector.
 func (p *singleProcess) strike(f processFault, _ string) (found bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,8 +25,8 @@ func newBenchEnv(s *cli.State) *cobra.Command {
 		Long: `Measure starts, resets, tool calls and whole episodes on the first built-in
 task and, where possible, what the same costs without tracesmith (bare). The
 overhead of a call is its time minus the run time of the program in the sandbox.
-Targets bound the median and the 99th percentile of this overhead, and the
-median of other measurements. A missed target is reported but is not a failure:
+Built-in targets limit the median and the 99th percentile of this overhead, and
+the median of other measurements. A missed target is reported, but is no failure:
 machines differ, and a busy machine misses more targets. The first run of each
 measurement does not count.`,
 		Example: "  tracesmith-lab bench env\n  tracesmith-lab bench env --sandbox bubblewrap,docker --json",
@@ -68,6 +68,6 @@ measurement does not count.`,
 	c.Flags().StringSliceVar(&kinds, "sandbox", nil, "sandbox kinds to measure: "+strings.Join(env.Drivers.Kinds(), ", ")+
 		" (default: sandbox.kind of the configuration, or bubblewrap)")
 	c.Flags().IntVar(&rounds, "rounds", 50,
-		"how often to measure each tool call; slower operations are measured less often")
+		"number of measurements of each tool call; slower operations are measured fewer times")
 	return c
 }

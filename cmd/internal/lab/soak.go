@@ -32,12 +32,12 @@ func newSoakCommands(s *cli.State) *cobra.Command {
 		Use: "commands", Short: "Make thousands of tool calls, some of them hostile",
 		Long: `Run ordinary tool calls with known answers in several environments at once,
 mixed with hostile cases, and check every answer, its time, and leftover
-processes. A failure names its call and case; --seed S --only CASE plays only
+processes. A failure names its call and case; --seed S --only CASE runs only
 that case. A soak that is stopped reports its results so far.
 
 Exit code 1: an answer hung, was mis-framed or wrong, processes were left over,
 or a sandbox died.`,
-		Example: "  tracesmith-lab soak commands -n 5000\n  tracesmith-lab soak commands --only 'fork bomb of Python' -n 20",
+		Example: "  tracesmith-lab soak commands -n 5000\n  tracesmith-lab soak commands --only 'fork bomb in Python' -n 20",
 		Args:    cli.RangeArgs(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return soakCommands(c.Context(), s, &f, cfg, asJSON)
@@ -50,7 +50,7 @@ or a sandbox died.`,
 	fl.IntVar(&cfg.Workers, "workers", 6, "environments to run at once")
 	fl.Uint64Var(&cfg.Seed, "seed", 1, "seed of the calls")
 	fl.Float64Var(&cfg.Share, "share", 0.05, "share of hostile cases, 0 to 1")
-	fl.StringVar(&cfg.Only, "only", "", "play only this case")
+	fl.StringVar(&cfg.Only, "only", "", "run only this case")
 	fl.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -87,7 +87,7 @@ func soakCommands(ctx context.Context, s *cli.State, f *cli.ConfigFlags, cfg soa
 	cfg.Progress = func(r soak.Report) {
 		if s.TTY {
 			fmt.Fprintf(s.Stderr, "\r\x1b[K%s", soakLine(r, cfg.Calls))
-		} else if r.Calls > 0 { // print one of 30 reports, beginning with the first answer
+		} else if r.Calls > 0 { // print the first report after an answer, and then every 30th
 			if reports++; reports%30 == 1 {
 				fmt.Fprintln(s.Stderr, soakLine(r, cfg.Calls))
 			}

@@ -13,7 +13,7 @@ import (
 
 // state is the state of the shell and the known answers between two calls.
 type state struct {
-	word  string            // value of the shell's variable
+	word  string            // value of the shell variable "kept"
 	dir   string            // the shell's directory, relative to the workspace
 	known map[string]string // answers that do not change, by call
 }
@@ -21,26 +21,28 @@ type state struct {
 // limit is the timeout of ordinary calls, far more than they need.
 const limit = 60 * time.Second
 
-// ordinaryCalls are the ordinary calls; all entries are equally likely.
+// ordinaryCalls are the ordinary calls; all entries are equally likely. call makes the call, and
+// says what is wrong with the answer ("" if nothing).
 var ordinaryCalls = []struct {
 	name string
-	make func(w *worker, ctx context.Context, r *rand.Rand) (hostile.Answer, string)
+	call func(w *worker, ctx context.Context, r *rand.Rand) (a hostile.Answer, wrong string)
 }{
 	{"bash", (*worker).echo}, {"bash", (*worker).echo}, {"bash", (*worker).remember}, {"bash", (*worker).fail},
 	{"view", (*worker).view}, {"grep", (*worker).grep}, {"edit", (*worker).edit}, {"listdir", (*worker).list},
-	{"pdb", (*worker).product}, {"pdb", (*worker).product}, {"pdb", (*worker).product}, {"pdb", (*worker).product},
+	{"pdb", (*worker).multiply}, {"pdb", (*worker).multiply}, {"pdb", (*worker).multiply}, {"pdb", (*worker).multiply},
 }
 
 // evalEvery is the number of ordinary calls per run of the tests, which is slower because
 // it starts several programs.
 const evalEvery = 100
 
-// ordinary makes one call with a known answer. It returns false if the environment failed.
+// ordinary makes one call with a known answer. It returns whether the sandbox can be used further: the
+// call succeeded with the right answer before ctx ended.
 func (w *worker) ordinary(ctx context.Context, index int, r *rand.Rand) bool {
 	name, call := "eval", (*worker).eval
 	if r.IntN(evalEvery) != 0 {
 		picked := ordinaryCalls[r.IntN(len(ordinaryCalls))]
-		name, call = picked.name, picked.make
+		name, call = picked.name, picked.call
 	}
 	a, wrong := call(w, ctx, r)
 	if ctx.Err() != nil {
@@ -151,13 +153,13 @@ func (w *worker) list(ctx context.Context, _ *rand.Rand) (hostile.Answer, string
 	return a, ""
 }
 
-// edit replaces a file and reads it back through the shell.
+// edit replaces a file and reads it back with the tool view.
 func (w *worker) edit(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
 	text := fmt.Sprintf("value = %d  # %s\n", r.Uint64(), strings.ReplaceAll(word(r), "\t", " "))
 	a := w.harness.Call(ctx, "edit", map[string]any{"path": "scratch.py", "new_code": text}, limit)
-	w.harness.ForgetDebugger()
+	w.harness.ForgetDebugger() // it must be started again after an edit
 	if a.Err != nil || a.IsError {
-		return a, compare(a, "no error")
+		return a, fmt.Sprintf("the edit was refused: %.2000q", a.Text)
 	}
 	viewed := w.harness.Call(ctx, "view", map[string]any{"path": "scratch.py", "line_numbers": false}, limit)
 	if viewed.Err != nil {
@@ -169,7 +171,8 @@ func (w *worker) edit(ctx context.Context, r *rand.Rand) (hostile.Answer, string
 	return a, ""
 }
 
-func (w *worker) product(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
+// multiply makes the debugger multiply two numbers.
+func (w *worker) multiply(ctx context.Context, r *rand.Rand) (hostile.Answer, string) {
 	if !w.harness.DebuggerReady() {
 		began := time.Now()
 		wrong, err := w.harness.StartDebugger(ctx)

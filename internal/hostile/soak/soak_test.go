@@ -111,7 +111,7 @@ func TestStoppedSoakReports(t *testing.T) {
 
 // Run returns ErrNoCase if Only matches no case that may run.
 func TestUnknownCase(t *testing.T) {
-	for _, only := range []string{"no such case", "fork bomb of the shell"} { // harmful cases need isolation
+	for _, only := range []string{"no such case", "fork bomb in the shell"} { // harmful cases need isolation
 		if _, err := Run(t.Context(), Config{Calls: 1, Only: only}); !errors.Is(err, ErrNoCase) || !strings.Contains(err.Error(), only) {
 			t.Errorf("%s: %v", only, err)
 		}
