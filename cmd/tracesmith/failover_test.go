@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/llms/mock"
 )
 
-// A run stops when the quota of the model server ends, and the same command continues it.
+// A run stops when the account at the model server has no quota left, and the same command continues it.
 func TestRunsStopAndResumeWhenTheQuotaEnds(t *testing.T) {
 	t.Parallel()
 	b := newBatch(t, "faults: [{kind: quota, on: [27]}, {kind: quota, on: [41]}]\n"+fixerScript, strings.ReplaceAll(fixerConfig, "ATTEMPTS", "12"))
@@ -19,7 +19,7 @@ func TestRunsStopAndResumeWhenTheQuotaEnds(t *testing.T) {
 	for ; code == 5 && stops < 12; code, s = b.run() {
 		b.check(s)
 		stops++
-		if s.Verdict != "STOPPED: budget" || s.Calls.Failed == 0 {
+		if s.Verdict != "STOPPED: budget" || s.Calls.Failed == 0 { // the same verdict as for the run's own budget
 			t.Errorf("%+v", s)
 		}
 	}
@@ -59,21 +59,21 @@ func TestRunOutlivesAnEndpoint(t *testing.T) {
 	if code != 0 || s.Ledger.Reused != 16 || s.Calls.Answered != 16*4 || second.Requests == 0 {
 		t.Errorf("exit %d, %+v", code, s)
 	}
-	// A refused connection never reached a server. The endpoint counts an answer that was on
-	// its way when it died as answered; the run counts it as failed and at risk.
+	// A refused connection never reached a server. If the endpoint died while it sent an answer, it
+	// counts the request as answered, and the run counts the call as failed and possibly billed.
 	c := s.Calls
 	lost := both.Answered - c.Answered
 	if lost < 0 || both.Requests-c.Answered > c.Failed || billed(both) > c.Spent()+1e-9 ||
 		lost == 0 && (c.Prompt != both.Prompt || c.Completion != both.Completion) || c.Prompt > both.Prompt {
 		t.Errorf("the servers count %+v, the run %+v", both, c)
 	}
-	if s.Calls.Failed == 0 || len(stagedIn(t, filepath.Join(b.dir))) != 16 {
-		t.Errorf("the run did not notice the dead endpoint: %+v", s.Calls)
+	if staged := len(stagedIn(t, filepath.Join(b.dir))); s.Calls.Failed == 0 || staged != 16 {
+		t.Errorf("%d episodes are staged, want 16, and some calls to the dead endpoint failed: %+v", staged, s.Calls)
 	}
 }
 
-// With a cache, a second run with the same requests sends none of them, and its attempts get
-// the same different answers as those of the first run.
+// With a cache, a second run with the same requests sends none of them. Each of its attempts gets the
+// answers of the same attempt of the first run, even if these differ between attempts.
 func TestCachedRepliesAreNotAskedForAgain(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

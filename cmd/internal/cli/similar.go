@@ -12,9 +12,10 @@ import (
 )
 
 // similar returns the name that the user probably meant: the nearest name within two changes
-// (fewer if wrong is short), or else the first name that begins with wrong. It returns "" if
-// there is no such name. Two swapped letters count as two changes. Among names two changes
-// away it prefers names with the same first letter: for "rnu" it returns run, not env.
+// (fewer if wrong is short), or else the first name that begins with wrong, if wrong has at least
+// two letters. It returns "" if there is no such name. Two swapped letters count as two changes.
+// Among names two changes away it prefers names with the same first letter: for "rnu" it returns
+// run, not env.
 func similar(wrong string, names []string) string {
 	wrong = strings.ToLower(wrong)
 	if wrong == "" {

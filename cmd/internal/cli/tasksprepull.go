@@ -20,9 +20,10 @@ func newTasksPrepull(s *State) *cobra.Command {
 	var f prepullFlags
 	c := &cobra.Command{
 		Use: "prepull [TASK...]", Short: "Pull the container images that tasks run in", Args: RangeArgs(0, -1),
-		Long: `Pull every image that the tasks name, or that sandbox.image gives them, unless
-the daemon has it. An image that cannot be pulled does not stop the others. To
-pull what is missing, repeat the command; the daemon keeps the layers it has.
+		Long: `Pull every image that the tasks name, unless the daemon has it. If the setting
+sandbox.image is set, all tasks run in that image instead. An image that cannot
+be pulled does not stop the others. To pull what is missing, repeat the command;
+the daemon keeps the layers it has.
 
 Exit code 3: some images could not be pulled. Exit code 7: none could.`,
 		Example: "  tracesmith tasks prepull --source swebench -p tasks.with.repos=clones -n 4",
@@ -121,7 +122,7 @@ func (f *prepullFlags) print(s *State, list []wire.Image) error {
 type pullProgress struct {
 	liveLine
 	total, finished, running int   // images
-	have, known              int64 // bytes pulled, and the total so far
+	have, known              int64 // bytes pulled, and the size of the layers that the daemon has reported so far
 }
 
 func (p *pullProgress) started(wire.Image) {
