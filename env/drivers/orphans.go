@@ -23,8 +23,8 @@ func GuestArgs(label string, more ...string) []string {
 	return append([]string{guest.ServeArg, "-owner", Self().String(), "-label", label}, more...)
 }
 
-// Orphans finds the guests on this machine whose owner is dead. When a guest is killed, the kernel ends the rest of
-// its sandbox. If ctx ends, Orphans returns the error of ctx with the guests that it has found so far.
+// Orphans finds the guests on this machine whose owner is dead. If ctx ends, it returns the error of ctx with the
+// guests that it has found so far.
 func Orphans(ctx context.Context) ([]env.Leftover, error) {
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -40,8 +40,8 @@ func Orphans(ctx context.Context) ([]env.Leftover, error) {
 			continue // the process has ended or belongs to another user
 		}
 		args := strings.Split(string(raw), "\x00")
-		// This matches a guest, or the bwrap that started one, because a guest in its own pid namespace clears its
-		// command line.
+		// A guest in its own pid namespace has cleared its command line. Its parent bwrap has the same arguments, so
+		// this finds the bwrap instead.
 		at := slices.Index(args, guest.ServeArg)
 		if at < 1 || len(args) < at+5 || args[at+1] != "-owner" {
 			continue
@@ -57,6 +57,7 @@ func Orphans(ctx context.Context) ([]env.Leftover, error) {
 		}
 		out = append(out, env.Leftover{
 			Kind: "process", Name: strconv.Itoa(pid), What: args[at+4], Since: startedAt(start),
+			// If pid is a bwrap, its child is the guest, and the kernel ends the rest of the namespace with it.
 			Remove: func(context.Context) error { return errors.Join(killChildren(pid), killProcess(pid, start)) },
 		})
 	}

@@ -11,7 +11,7 @@ import (
 
 // Errors of Next and Split.
 var (
-	ErrUnclosed = errors.New("a quote or bracket is not closed")
+	ErrUnclosed = errors.New("a quote or bracket is not closed") // or the line ends within an escape
 	ErrNoWord   = errors.New("it contains shell syntax other than words")
 	ErrTooLong  = errors.New("it is longer than 64 KiB")
 )
@@ -27,8 +27,8 @@ type Word struct {
 	// Fixed is set if a shell would pass Text to a program: the word has no expansion
 	// and no pattern outside quotes.
 	Fixed bool
-	// Expands is set if the word has an expansion of a variable or a command. A word with
-	// a pattern, such as *.py, is neither Fixed nor Expands.
+	// Expands is set if the word has an expansion, such as $HOME or $(ls), or a quote that
+	// begins with $. A word with a pattern, such as *.py, is neither Fixed nor Expands.
 	Expands bool
 }
 

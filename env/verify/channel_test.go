@@ -12,7 +12,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// recorded returns the lines that the hooks in interpreter number process write for the given record bodies.
+// recorded returns the lines that the hooks in an interpreter write for some records. process is the number of the
+// interpreter.
 func recorded(c channel, process int, bodies ...string) string {
 	var out strings.Builder
 	mac := ""

@@ -10,7 +10,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// dyingDriver is a driver whose first sandboxes, kills in number, die with err at the first command.
+// dyingDriver is a driver whose first sandboxes die with err at their first command. kills is their number.
 type dyingDriver struct {
 	env.Driver
 	err            error

@@ -38,18 +38,18 @@ type entry struct {
 	kind       byte
 }
 
-// agentPatch returns the patch of an agent whose final workspace is the project final, except files whose
-// names begin with without, plus the entries more.
-func agentPatch(t *testing.T, v *Verifier, base, final project, without string, more ...entry) []byte {
+// agentPatch returns the patch of an agent that ends with the files of a project, without those whose paths
+// begin with removed (unless it is ""), and with added.
+func agentPatch(t *testing.T, v *Verifier, base, final project, removed string, added ...entry) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	out := tar.NewWriter(&buf)
 	for _, f := range final {
-		if without == "" || !strings.HasPrefix(f.Name, without) {
-			more = append(more, entry{f.Name, string(f.Data), tar.TypeReg})
+		if removed == "" || !strings.HasPrefix(f.Name, removed) {
+			added = append(added, entry{f.Name, string(f.Data), tar.TypeReg})
 		}
 	}
-	for _, e := range more {
+	for _, e := range added {
 		head := &tar.Header{Typeflag: e.kind, Name: e.name, Mode: 0o644, Size: int64(len(e.text))}
 		if e.kind == tar.TypeSymlink {
 			head.Linkname, head.Size = e.text, 0
@@ -79,8 +79,8 @@ func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 	base, task := hiddenTask(t, v)
 	pass := "def test_three():\n    pass\ndef test_added():\n    pass\n"
 	for name, agent := range map[string]struct {
-		without string
-		left    []entry
+		removed string
+		added   []entry
 	}{
 		"nothing":               {},
 		"a file of that name":   {"", []entry{{"tests/unseen/test_more.py", pass, tar.TypeReg}}},
@@ -89,12 +89,12 @@ func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 		"a file as directory":   {"", []entry{{"tests/unseen", "x", tar.TypeReg}}},
 		"a link as directory":   {"", []entry{{"tests/unseen", "/tmp", tar.TypeSymlink}}},
 		"the tests deleted":     {"tests/", nil},
-		"the tests one link":    {"tests/", []entry{{"elsewhere/test_prices.py", pass, tar.TypeReg}, {"tests", "elsewhere", tar.TypeSymlink}}},
+		"a link to all tests":   {"tests/", []entry{{"elsewhere/test_prices.py", pass, tar.TypeReg}, {"tests", "elsewhere", tar.TypeSymlink}}},
 		"an edited listed test": {"tests/test_prices.py", []entry{{"tests/test_prices.py", pass, tar.TypeReg}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for fix, final := range map[bool]project{true: honest(t), false: base} {
-				got, err := v.Verify(t.Context(), task, base, agentPatch(t, v, base, final, agent.without, agent.left...), "")
+				got, err := v.Verify(t.Context(), task, base, agentPatch(t, v, base, final, agent.removed, agent.added...), "")
 				want := map[bool]string{true: schemas.VerifiedPass, false: schemas.VerifiedFail}[fix]
 				if err != nil || got.Status != want {
 					t.Errorf("fixed: %v: %s (%s), %v\n%s", fix, got.Status, got.Reason, err, got.Log)
@@ -229,7 +229,9 @@ func TestExpectedMapDecides(t *testing.T) {
 	}
 }
 
-func TestIDsOfBenchmarks(t *testing.T) {
+// Benchmarks abbreviate the IDs of tests (see aliases), or name a test by its docstring. If several tests match, the
+// worst result counts.
+func TestAbbreviatedTestIDs(t *testing.T) {
 	c := newTestIndex(map[string]string{
 		"a.py::T::test_x[1]": "passed", "b.py::test_x": "failed", "c.py::test_x": "passed",
 		"e.py::test_p[/testbed/x/f.py]": "passed", "d.py::test_y[a b]": "passed", "d.py::test_y[a c]": "skipped", "mod.T.test_z": "passed", "mod.T.test_w": "failed",

@@ -50,8 +50,8 @@ var helpersSpec = schemas.TestSpec{
 	PassToPass: []string{"tests/test_prices.py::test_empty"},
 }
 
-// Helpers and data of tests are restored from the base tree. A patch that empties them is not resolved,
-// and a patch that also fixes the program is.
+// Helpers and data of tests are restored from the base tree, so a patch that empties them resolves the task
+// only if it also fixes the program.
 func TestHelpersAndDataOfTestsAreRestored(t *testing.T) {
 	v, base := verifier(t), fixtureWithHelpers(t)
 	fix := honest(t).text(t, "shop/prices.py")
@@ -63,10 +63,10 @@ func TestHelpersAndDataOfTestsAreRestored(t *testing.T) {
 		restored []string
 		refused  []string
 	}{
-		"helper, data and items":      {cheats, schemas.VerifiedFail, []string{"data/expected.json", "helpers/__init__.py", "shop/tests/util.py"}, nil},
-		"the same and the fix":        {cheats.edited("shop/prices.py", fix), schemas.VerifiedPass, []string{"data/expected.json", "helpers/__init__.py", "shop/tests/util.py"}, nil},
-		"the fix":                     {base.edited("shop/prices.py", fix), schemas.VerifiedPass, nil, nil},
-		"a module before the helpers": {base.edited("lib/helpers.py", "def check(got, want):\n    pass\n"), schemas.VerifiedFail, nil, []string{"lib/helpers.py"}},
+		"helper, data and items":            {cheats, schemas.VerifiedFail, []string{"data/expected.json", "helpers/__init__.py", "shop/tests/util.py"}, nil},
+		"the same and the fix":              {cheats.edited("shop/prices.py", fix), schemas.VerifiedPass, []string{"data/expected.json", "helpers/__init__.py", "shop/tests/util.py"}, nil},
+		"the fix":                           {base.edited("shop/prices.py", fix), schemas.VerifiedPass, nil, nil},
+		"a module that shadows the helpers": {base.edited("lib/helpers.py", "def check(got, want):\n    pass\n"), schemas.VerifiedFail, nil, []string{"lib/helpers.py"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -157,8 +157,8 @@ func TestATableOfStringsIsReadOnce(t *testing.T) {
 	}
 }
 
-// A patch may change an existing module of the program that has the same name as a module of the test
-// runner, because that does not shadow the runner's module.
+// A patch may change an existing file with the name of a module that the test runner uses: only a new file
+// can shadow a module that the tests used before the patch.
 func TestModulesNamedLikeTheRunnersMayBeFixed(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	rates := "from shop.prices import total\n\n\ndef statistics(lines):\n    return total(lines) %s\n"

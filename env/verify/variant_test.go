@@ -13,11 +13,11 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// printOrder is the beginning of a test file whose tests append their names to told. At exit, it
+// printOrder is the beginning of a test file whose tests append their names to ran. At exit, it
 // prints the order and the hash seed.
 const printOrder = `import atexit, os, unittest
-told = []
-atexit.register(lambda: print("ORDER=" + ",".join(told) + " SEED=" + os.environ.get("PYTHONHASHSEED", "")))
+ran = []
+atexit.register(lambda: print("ORDER=" + ",".join(ran) + " SEED=" + os.environ.get("PYTHONHASHSEED", "")))
 `
 
 // orderProjects returns projects whose tests report the order in which they run.
@@ -26,12 +26,12 @@ func orderProjects() (pytest, unit project) {
 	plain.WriteString(printOrder)
 	classes.WriteString(printOrder)
 	for _, n := range "abcdefgh" {
-		plain.WriteString("def test_" + string(n) + "(): told.append('" + string(n) + "')\n")
+		plain.WriteString("def test_" + string(n) + "(): ran.append('" + string(n) + "')\n")
 	}
 	for _, class := range []string{"A", "B", "C"} {
 		classes.WriteString("class " + class + "(unittest.TestCase):\n")
 		for _, n := range "1234" {
-			classes.WriteString("  def test_" + string(n) + "(self): told.append('" + class + string(n) + "')\n")
+			classes.WriteString("  def test_" + string(n) + "(self): ran.append('" + class + string(n) + "')\n")
 		}
 	}
 	return project{{Name: "test_order.py", Data: []byte(plain.String())}}, project{{Name: "test_order.py", Data: []byte(classes.String())}}
@@ -151,7 +151,8 @@ func TestMethodOfARunThatIsEndedEarly(t *testing.T) {
 	}
 }
 
-// An item of another kind runs without its attribute obj.
+// pytest calls the attribute obj of a test function, but an item of a plugin may run something else. Its results
+// count.
 func TestItemsOfOtherKindsNeedNoFunction(t *testing.T) {
 	p := project{{Name: "conftest.py", Data: []byte(`import pytest
 
