@@ -39,23 +39,9 @@ var (
 // message is a request to the shim, sent as one line. The answer must contain Nonce.
 type message struct {
 	Nonce       string           `json:"nonce"`
-	Breakpoints []shimBreakpoint `json:"breakpoints"` // nil: unchanged
+	Breakpoints []shimBreakpoint `json:"breakpoints,omitzero"` // nil leaves them unchanged, an empty list removes them
 	Break       *breakRequest    `json:"break,omitempty"`
 	Command     string           `json:"command,omitempty"`
-}
-
-func (m message) MarshalJSON() ([]byte, error) {
-	fields := map[string]any{"nonce": m.Nonce}
-	if m.Breakpoints != nil {
-		fields["breakpoints"] = m.Breakpoints
-	}
-	if m.Break != nil {
-		fields["break"] = m.Break
-	}
-	if m.Command != "" {
-		fields["command"] = m.Command
-	}
-	return json.Marshal(fields)
 }
 
 // breakRequest asks the shim for the file and line of a breakpoint. Spec is what the model wrote.
@@ -80,7 +66,7 @@ type state struct {
 	HandlesInterrupts bool     `json:"handles_interrupts"` // the program handles interrupts itself
 	ExitCode          int      `json:"exit_code"`
 	Points            [][3]int `json:"points"`   // number, hits, ignore
-	Missed            [][2]int `json:"missed"`   // at the end: number and hits of breakpoints at which it never stopped
+	Missed            [][2]int `json:"missed"`   // at the end: breakpoints at which it never stopped, with how often their line was reached
 	Children          bool     `json:"children"` // at the end: it had child processes
 	Expired           []int    `json:"expired"`  // numbers of temporary breakpoints that were hit and removed
 	Answer            struct {
@@ -110,7 +96,7 @@ type session struct {
 	stale    bool // a file was edited after the start
 	ended    bool
 	exitCode int  // valid if ended
-	killed   bool // the debugger killed it because it did not react to an interrupt
+	killed   bool // the debugger killed it because it did not answer in time
 	broken   bool // the debugger killed it because the program wrote an invalid frame
 }
 
@@ -137,11 +123,11 @@ func (r result) text() string {
 
 // start starts the program and waits for the first prompt. If the process ends before that, the
 // session has ended and the output says why.
-func start(ctx context.Context, cfg Config, line string, deadline time.Time) (*session, result, error) {
+func start(ctx context.Context, cfg Config, commandLine string, deadline time.Time) (*session, result, error) {
 	term, err := cfg.Sandbox.Open(ctx, env.TerminalSpec{
-		// Pipes, not a terminal: a program cannot read commands from /dev/tty.
-		// The third parameter is the workspace as the sandbox sees it.
-		Args: []string{"bash", "-c", `set -- "$1" "$2" "$PWD"; ` + line, "sh", bootstrap, launch}, Dir: cfg.Workdir, Env: cfg.Env,
+		// This uses pipes rather than a pseudo-terminal, so that the program cannot open /dev/tty and
+		// read the debugger's commands. The third parameter is the workspace as the sandbox sees it.
+		Args: []string{"bash", "-c", `set -- "$1" "$2" "$PWD"; ` + commandLine, "sh", bootstrap, launch}, Dir: cfg.Workdir, Env: cfg.Env,
 	})
 	if err != nil {
 		return nil, result{}, fmt.Errorf("starting the debugger: %w", err)
@@ -171,8 +157,9 @@ func (s *session) request(ctx context.Context, cfg Config, m message, deadline t
 }
 
 // exchange writes input and waits for the answer. At the deadline it interrupts the program, and
-// kills it if no prompt follows within the grace period. An error means that the sandbox failed;
-// the session has then ended.
+// kills it if no prompt follows within the grace period. It kills a program that has not started or
+// that handles interrupts itself at the deadline. An error means that the sandbox failed; the
+// session has then ended.
 func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadline time.Time) (result, error) {
 	r, err := s.conn.Exchange(ctx, input, time.Until(deadline))
 	out := result{Output: r.Output, timedOut: r.TimedOut}
