@@ -24,7 +24,7 @@ func init() {
 const practice = "exercises/practice/"
 
 func readAider(ctx context.Context, cfg CollectionConfig) ([]placedTask, error) {
-	all, err := openCollection(ctx, cfg, "name a clone of github.com/exercism/python")
+	all, err := openCollection(ctx, cfg, "set it to a clone of github.com/exercism/python")
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func readAider(ctx context.Context, cfg CollectionConfig) ([]placedTask, error) 
 		}
 	}
 	if !found {
-		return nil, fmt.Errorf("%s has no %s*/.meta/config.json: name a clone of github.com/exercism/python", cfg.Path, practice)
+		return nil, fmt.Errorf("%s has no %s*/.meta/config.json: set \"path\" to a clone of github.com/exercism/python", cfg.Path, practice)
 	}
 	var list []placedTask
 	for _, name := range sortedKeys(names) {

@@ -76,7 +76,7 @@ func TestAiderTasksContainNoSolutions(t *testing.T) {
 			t.Errorf("%+v", task)
 		}
 	}
-	if _, err := tasksOf(t, "aider", map[string]any{"path": t.TempDir()}); err == nil || !strings.Contains(err.Error(), "name a clone of") {
+	if _, err := tasksOf(t, "aider", map[string]any{"path": t.TempDir()}); err == nil || !strings.Contains(err.Error(), `set "path" to a clone of`) {
 		t.Error(err)
 	}
 }

@@ -17,16 +17,16 @@ import (
 	"github.com/tracesmith/tracesmith/env/workspace"
 )
 
-// Recipe describes how to make the environment of an instance without its official image: the interpreter, of this host
-// or of a base image, and what to install into the task's virtual environment. The environment is made once and cached
-// (see env/workspace/setup).
+// Recipe describes how to make the environment of an instance: the interpreter, of this host or of a base image, and
+// what to install into the task's virtual environment. The environment is made once and cached (see
+// env/workspace/setup). Recipes make official images unnecessary, but also apply to instances that have an image.
 type Recipe struct {
 	Python       string            `yaml:"python"`        // version ("3.9") or path of an interpreter on this host
 	Base         string            `yaml:"base"`          // image with the interpreter, for Docker
 	PreInstall   []string          `yaml:"pre_install"`   // commands before pip
 	Pip          []string          `yaml:"pip"`           // requirements
 	Install      []string          `yaml:"install"`       // commands after pip
-	Files        map[string]string `yaml:"files"`         // path -> text of files to add, which an installation would write
+	Files        map[string]string `yaml:"files"`         // path -> text of files to add, such as those that a build generates
 	Hide         []string          `yaml:"hide"`          // see schemas.Task.Hide
 	ExcludeTests map[string]string `yaml:"exclude_tests"` // test id -> why the test cannot run here
 }
@@ -38,7 +38,7 @@ type recipeBook map[string]Recipe
 func readRecipes(file, image string) (recipeBook, error) {
 	if file == "" {
 		if image == buildImage {
-			return nil, fmt.Errorf(`image is %q: name the file of recipes with tasks.with.recipes`, buildImage)
+			return nil, fmt.Errorf(`image is %q: set "tasks.with.recipes" to a file of recipes`, buildImage)
 		}
 		return nil, nil
 	}
@@ -58,7 +58,7 @@ func readRecipes(file, image string) (recipeBook, error) {
 // condaPath is a command prefix that puts the interpreter of an official image first in PATH.
 const condaPath = "PATH=/opt/miniconda3/envs/testbed/bin:$PATH "
 
-// buildImage is the value of "image" for which recipes make the environment.
+// buildImage is the value of the setting "image" that replaces the official image by the environment of a recipe.
 const buildImage = "build"
 
 // apply sets the environment of an instance, from its recipe or the image.
