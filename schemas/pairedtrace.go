@@ -195,9 +195,9 @@ type TraceReply struct {
 	Values []TraceText
 }
 
-// TraceText is a value as the debugger prints it, and a fingerprint of it as in TraceValue.
+// TraceText is a value as the debugger prints it.
 type TraceText struct {
 	Text  string
-	Print string
+	Print string // fingerprint of the value, as in TraceValue
 	Error string // the type of the exception, if there is no value
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// maxReplies limits the hits at which one test run evaluates expressions.
+// maxReplies limits the replies of one run. There is one for each query and hit.
 const maxReplies = 2_000
 
-// Evaluate runs one test on a tree with a patch, and evaluates expressions at places of the run. The probe forks
-// a child process for each evaluation, so that it does not change the run, and ends the child after a
-// time limit. Replies are missing for hits that the run does not have or that exceed the limits.
+// Evaluate runs one test on a tree with a patch, and evaluates the expressions of each query at the requested hits:
+// executions of its line, or calls or returns at it. The probe forks a child process for each evaluation, so that it
+// does not change the run, and ends the child after a time limit. Replies are missing for hits that do not happen in
+// this run or that exceed the limits.
 func Evaluate(ctx context.Context, r Runner, t schemas.Task, tree env.Tree, patch []byte, test string, queries []schemas.TraceQuery) ([]schemas.TraceReply, error) {
 	probe := newProbe(evaluateSource, map[string]any{"mode": "evaluate", "queries": queries, "most": maxReplies})
 	run, err := runProbe(ctx, r, t, tree, patch, verify.Variant{Only: []string{test}, Probe: probe, Timeout: experimentTimeout})

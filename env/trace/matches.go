@@ -7,22 +7,23 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// maxMatches limits the ranges of hits in a paired trace.
-const maxMatches = 20_000
+// maxRanges limits the ranges in the Hits of all matches.
+const maxRanges = 20_000
 
-// matches returns which places of the buggy run correspond to which ones of the fixed run.
+// matches returns which lines, calls and returns of the buggy run correspond to which ones of the fixed run, and
+// which of their executions (hits) do.
 func (c *comparison) matches() []schemas.TraceMatch {
-	b, f := c.sides[0].ordinals(), c.sides[1].ordinals()
+	buggyHits, fixedHits := c.sides[0].hitsOfEvents(), c.sides[1].hitsOfEvents()
 	type key struct {
-		kind, file  string
-		line, fixed int
+		kind, file      string
+		line, fixedLine int
 	}
 	index, ranges := map[key]int{}, 0
 	var out []schemas.TraceMatch
 	for _, e := range c.sides[0].events {
 		other, matched := c.alignment.matches[e.n]
-		hit, fixed := b[e.n], f[other.n]
-		if !matched || hit == 0 || fixed == 0 {
+		hit, fixedHit := buggyHits[e.n], fixedHits[other.n]
+		if !matched || hit == 0 || fixedHit == 0 {
 			continue
 		}
 		k := key{e.kind, e.file, e.line, other.line}
@@ -30,17 +31,17 @@ func (c *comparison) matches() []schemas.TraceMatch {
 		if !known {
 			i = len(out)
 			index[k] = i
-			out = append(out, schemas.TraceMatch{Kind: k.kind, File: k.file, Line: k.line, FixedLine: k.fixed})
+			out = append(out, schemas.TraceMatch{Kind: k.kind, File: k.file, Line: k.line, FixedLine: k.fixedLine})
 		}
 		m := &out[i]
-		if n := len(m.Hits); n > 0 && m.Hits[n-1][1] == hit-1 && m.Hits[n-1][2]+hit-m.Hits[n-1][0] == fixed {
+		if n := len(m.Hits); n > 0 && m.Hits[n-1][1] == hit-1 && m.Hits[n-1][2]+hit-m.Hits[n-1][0] == fixedHit {
 			m.Hits[n-1][1] = hit
 			continue
 		}
-		if ranges++; ranges > maxMatches {
+		if ranges++; ranges > maxRanges {
 			break
 		}
-		m.Hits = append(m.Hits, [3]int{hit, hit, fixed})
+		m.Hits = append(m.Hits, [3]int{hit, hit, fixedHit})
 	}
 	out = slices.DeleteFunc(out, func(m schemas.TraceMatch) bool { return len(m.Hits) == 0 })
 	slices.SortFunc(out, func(x, y schemas.TraceMatch) int {
@@ -49,9 +50,9 @@ func (c *comparison) matches() []schemas.TraceMatch {
 	return out
 }
 
-// ordinals returns the hits of lines, as countHits does, and those of calls and returns at a line. The latter are
-// unknown if the window does not begin with the run.
-func (s *steps) ordinals() map[int]int {
+// hitsOfEvents returns, by the number of an event, how often its line has run or its call or return has happened so
+// far. Calls and returns are left out if the recorded events do not begin at the start of the run.
+func (s *steps) hitsOfEvents() map[int]int {
 	out := s.countHits()
 	count := map[lineKey]int{}
 	for _, e := range s.events {
