@@ -10,9 +10,9 @@ import (
 var DifficultyLevels = []string{"T0", "T1", "T2", "T3", "T4"}
 
 // Difficulty holds measurements of a task's difficulty; nil means not measured. The fields
-// whose names begin with Gold are derived from the gold patch, and PPolicy from attempts at
-// the task. They are privileged: Public removes them. The other fields are measured on the
-// first failing test without knowing the fix.
+// whose names begin with Gold are derived from the gold patch, and PPolicy, Policy and PolicyN
+// from attempts at the task. They are privileged: Public removes them. The other fields are
+// measured on the repository and its first failing test, without knowing the fix.
 type Difficulty struct {
 	Level              string `json:"level,omitempty"`               // T0 to T4, from TracebackFunctions and ExecutedFunctions: see LevelOf
 	TracebackFunctions *int   `json:"traceback_functions,omitempty"` // functions of the program in the failing traceback
@@ -25,7 +25,7 @@ type Difficulty struct {
 	GoldLevel           string `json:"gold_level,omitempty"`            // T0 to T4, by how much the failing tests reveal about the place of the bug
 	GoldVisible         *int   `json:"gold_visible,omitempty"`          // what the traceback shows: 0 a changed line, 1 a frame of the program, 2 only frames of tests
 	GoldFunctionShown   *bool  `json:"gold_function_shown,omitempty"`   // the traceback shows a changed function
-	GoldSymptomDistance *int   `json:"gold_symptom_distance,omitempty"` // number of frames and events from the first wrong value to the failure
+	GoldSymptomDistance *int   `json:"gold_symptom_distance,omitempty"` // trace events plus stack frames from the first wrong value to the failure
 	GoldOchiaiRank      *int   `json:"gold_ochiai_rank,omitempty"`      // rank of the changed lines, from 1
 	GoldCyclomatic      *int   `json:"gold_cyclomatic,omitempty"`       // complexity of the changed function
 	GoldFunctionLines   *int   `json:"gold_function_lines,omitempty"`   // lines of the changed function
@@ -46,9 +46,9 @@ func (d Difficulty) Public() Difficulty {
 	}
 }
 
-// LevelOf returns the level of a bug whose failing test executes a number of functions of
-// the program, some of them in the traceback: T0 for up to 3 executed functions, T1 for up
-// to 10, T2 for up to 30, T3 for more, and the next level if the traceback shows none of them.
+// LevelOf returns the level of a bug by the number of functions of the program that its failing
+// test executes, and how many of them the traceback shows: T0 for up to 3 executed functions, T1
+// for up to 10, T2 for up to 30, T3 for more, and one level higher if the traceback shows none.
 func LevelOf(executed, shown int) string {
 	level := 0
 	for _, limit := range []int{3, 10, 30} {

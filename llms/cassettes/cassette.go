@@ -35,9 +35,14 @@ type Exchange struct {
 	Status  int             `json:"status"`
 	Headers http.Header     `json:"headers,omitempty"` // of the answer
 	Chunks  []Chunk         `json:"chunks,omitempty"`
-	// End says how the answer ended: "" (complete), cut, or left (the client disconnected).
+	// End says how the answer ended: "" (complete), answerCut or clientLeft.
 	End string `json:"end,omitempty"`
 }
+
+const (
+	answerCut  = "cut"  // the upstream broke off the answer
+	clientLeft = "left" // the client disconnected
+)
 
 // Chunk is the result of one read of the answer: Text, or Bytes if it is not valid UTF-8.
 type Chunk struct {

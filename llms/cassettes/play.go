@@ -62,7 +62,7 @@ func NewPlayer(sessions map[string][]Exchange, mode string, speed float64, upstr
 	p := &Player{mode: mode, speed: speed, upstream: upstream, sessions: map[string]*recording{}, claimed: map[string]*recording{}}
 	for name, list := range sessions {
 		// If the client disconnected, the answer is incomplete.
-		list = slices.DeleteFunc(slices.Clone(list), func(ex Exchange) bool { return ex.End == "left" })
+		list = slices.DeleteFunc(slices.Clone(list), func(ex Exchange) bool { return ex.End == clientLeft })
 		p.sessions[name] = &recording{list: list, used: make([]bool, len(list))}
 	}
 	return p, nil
@@ -245,7 +245,7 @@ func (p *Player) play(w http.ResponseWriter, r *http.Request, ex Exchange) {
 		}
 		_ = http.NewResponseController(w).Flush()
 	}
-	if ex.End == "cut" {
+	if ex.End == answerCut {
 		panic(http.ErrAbortHandler) // the documented way to break the connection
 	}
 }

@@ -33,8 +33,9 @@ type Recorder struct {
 }
 
 // NewRecorder returns a Recorder that writes to a directory, which it creates if needed. It
-// sends requests to the upstream's host without changing their paths. known lists secrets to
-// mask in addition to those in headers. A nil transport means the default.
+// sends requests to the upstream's host without changing their paths, and ignores the path of
+// the upstream URL. known lists secrets to mask in addition to those in headers. A nil transport
+// means the default.
 func NewRecorder(dir, upstream string, transport http.RoundTripper, known ...string) (*Recorder, error) {
 	u, err := url.Parse(upstream)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -68,13 +69,13 @@ func NewRecorder(dir, upstream string, transport http.RoundTripper, known ...str
 
 type exchangeKey struct{}
 
-// runningExchange is an exchange that has not ended.
+// runningExchange is an exchange that is being recorded.
 type runningExchange struct {
 	Exchange
 	begun time.Time
 	raw   [][]byte // chunks as received
 	size  int
-	ended bool
+	saved bool
 	req   *http.Request
 }
 
@@ -103,8 +104,8 @@ func (r *Recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	req.ContentLength = int64(len(body))
 	defer func() {
-		if !t.ended { // the proxy stopped copying the answer
-			t.End = "left"
+		if !t.saved { // the proxy stopped copying the answer
+			t.End = clientLeft
 			r.save(t)
 		}
 	}()
@@ -151,7 +152,7 @@ func (r *Recorder) recordAnswer(resp *http.Response) error {
 func (r *Recorder) handleError(w http.ResponseWriter, req *http.Request, err error) {
 	t, _ := req.Context().Value(exchangeKey{}).(*runningExchange)
 	if req.Context().Err() != nil {
-		t.End = "left"
+		t.End = clientLeft
 		r.save(t)
 		return
 	}
@@ -173,7 +174,7 @@ type teeBody struct {
 	recorder *Recorder
 }
 
-// Read records the chunk that it returns. It writes the exchange before it returns the end.
+// Read records the chunk that it returns. It saves the exchange before it returns io.EOF or an error.
 func (b *teeBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	t := b.exchange
@@ -185,23 +186,23 @@ func (b *teeBody) Read(p []byte) (int, error) {
 	switch {
 	case err == io.EOF:
 		b.recorder.save(t)
-	case err != nil && !t.ended:
-		t.End = "cut"
+	case err != nil && !t.saved:
+		t.End = answerCut
 		if t.req.Context().Err() != nil {
-			t.End = "left"
+			t.End = clientLeft
 		}
 		b.recorder.save(t)
 	}
 	return n, err
 }
 
-// save writes an exchange that has ended. Later calls do nothing.
+// save masks an exchange and writes it. Later calls for the same exchange do nothing.
 func (r *Recorder) save(t *runningExchange) {
-	if t.ended {
+	if t.saved {
 		return
 	}
-	t.ended = true
-	all := r.secrets.mask(bytes.Join(t.raw, nil))
+	t.saved = true
+	all := r.secrets.mask(bytes.Join(t.raw, nil)) // masking keeps the length
 	for i, raw := range t.raw {
 		part := all[:len(raw)]
 		all = all[len(raw):]

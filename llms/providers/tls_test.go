@@ -32,8 +32,8 @@ func serveTLS(t *testing.T, until time.Time, hosts ...string) (url string, pem [
 	return srv.URL + "/v1", pem
 }
 
-// newTrustingClient returns a client that trusts only one certificate.
-func newTrustingClient(t *testing.T, url string, pem []byte) *providers.OpenAI {
+// newTLSClient returns a client that trusts only the certificate pem, or none if pem is nil.
+func newTLSClient(t *testing.T, url string, pem []byte) *providers.OpenAI {
 	t.Helper()
 	pool := x509.NewCertPool()
 	if pem != nil && !pool.AppendCertsFromPEM(pem) {
@@ -49,16 +49,17 @@ func newTrustingClient(t *testing.T, url string, pem []byte) *providers.OpenAI {
 	return c
 }
 
-// Errors about a certificate or a wrong scheme say what to do. Check and Chat report them, and
-// no such call can have been billed.
+// Errors about a certificate or a wrong scheme say what to do. Their class is unreachable, because no
+// such call can have been billed.
 func TestCertificateErrorsHaveARemedy(t *testing.T) {
 	later, ask := time.Now().Add(time.Hour), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}}
 	good, pem := serveTLS(t, later, "127.0.0.1")
-	if r, err := newTrustingClient(t, good, pem).Chat(t.Context(), ask); err != nil || r.Reply.Message != "hello" {
+	if r, err := newTLSClient(t, good, pem).Chat(t.Context(), ask); err != nil || r.Reply.Message != "hello" {
 		t.Fatalf("a trusted certificate was refused: %v", err)
 	}
 	elsewhere, elsewherePEM := serveTLS(t, later, "elsewhere.example")
 	expired, expiredPEM := serveTLS(t, time.Now().Add(-time.Minute), "127.0.0.1")
+	// A server without TLS whose chat answer is the alert that a TLS port sends to a client without TLS.
 	plain := mocktest.Serve(t, mock.Script{Key: secret, Sessions: []mock.Session{{Turns: []mock.Turn{{Fault: &mock.Fault{Kind: "tls_port"}}}}}})
 	for name, c := range map[string]struct {
 		url     string
@@ -69,12 +70,12 @@ func TestCertificateErrorsHaveARemedy(t *testing.T) {
 		"unknown authority": {good, nil, []string{"the certificate of " + good + " is not trusted", "set SSL_CERT_FILE to the PEM file"}, true},
 		"another name":      {elsewhere, elsewherePEM, []string{"not trusted", "127.0.0.1", "use a name in base_url for which it is valid"}, true},
 		"expired":           {expired, expiredPEM, []string{"not trusted", "expired", "needs a new certificate"}, true},
-		"plain behind https": {strings.Replace(plain.URL, "http:", "https:", 1), nil,
+		"https URL of a port without TLS": {strings.Replace(plain.URL, "http:", "https:", 1), nil,
 			[]string{"write http:// in base_url"}, true},
-		"TLS behind http": {plain.URL, nil, []string{"write https:// in base_url"}, false},
+		"http URL of a TLS port": {plain.URL, nil, []string{"write https:// in base_url"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			client := newTrustingClient(t, c.url, c.pem)
+			client := newTLSClient(t, c.url, c.pem)
 			_, err := client.Chat(t.Context(), ask)
 			errs := []error{err}
 			if c.byCheck {

@@ -119,7 +119,7 @@ func editDiff(p place, old, text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(udiff.Unified(from, quoteName("b/"+p.Rel), old, text)) {
 		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
-		b.WriteString(shorten(escapeControls(line), viewMaxLine) + "\n")
+		b.WriteString(shorten(escapeControls(line), viewMaxLineBytes) + "\n")
 	}
 	return b.String()
 }

@@ -43,9 +43,9 @@ func init() {
 }
 
 const (
-	viewMaxLines = 10_000
-	viewMaxBytes = 48 << 10 // bytes shown of whole lines; less than tools.MaxText
-	viewMaxLine  = 2000     // bytes shown of one line
+	viewMaxLines     = 10_000
+	viewMaxBytes     = 48 << 10 // bytes shown of all lines; less than tools.MaxText
+	viewMaxLineBytes = 2000     // bytes shown of one line
 )
 
 // call reads the range with a search that matches every line, so that only the shown lines
@@ -68,12 +68,12 @@ func (c viewSettings) call(ctx context.Context, s *env.Session, a viewArgs) (sch
 	}
 	first := min(max(start, 1), math.MaxInt32)
 	last := min(max(end, first), first+maxLines-1)
-	if start < 1 || end < 1 { // an error, whose message needs only the number of lines
+	if start < 1 || end < 1 { // viewMistake rejects this, so no more lines are needed
 		last = first
 	}
 	r, err := s.Sandbox.Search(ctx, env.SearchSpec{
 		Path: p.Abs, Literal: true, First: first, Last: last,
-		MaxMatches: maxLines, MaxBytes: viewMaxBytes, MaxLine: viewMaxLine, Timeout: s.CommandTimeout,
+		MaxMatches: maxLines, MaxBytes: viewMaxBytes, MaxLine: viewMaxLineBytes, Timeout: s.CommandTimeout,
 	})
 	switch {
 	case err != nil:
@@ -155,12 +155,12 @@ func viewObservation(s *env.Session, p place, end int, numbers bool, r env.Searc
 	if crlf == len(r.Lines) {
 		head += " (lines end in CRLF)"
 	}
-	switch rest := min(end, int(r.LineCount)); {
+	switch requested := min(end, int(r.LineCount)); {
 	case last >= end:
 	case !knowsTotal:
 		fmt.Fprintf(&b, "[more lines follow; view them with start=%d]\n", last+1)
-	case last < rest:
-		fmt.Fprintf(&b, "[lines %d-%d are not shown; view them with start=%d]\n", last+1, rest, last+1)
+	case last < requested:
+		fmt.Fprintf(&b, "[lines %d-%d are not shown; view them with start=%d]\n", last+1, requested, last+1)
 	}
 	return schemas.Observation{Text: head + "\n" + b.String(), Targets: []string{lineRange(p.Rel, first, last)}}
 }
@@ -178,7 +178,7 @@ func fittingLines(all []env.SearchLine) (fit []env.SearchLine, width int) {
 	return all, width
 }
 
-// endsCRLF reports whether a line ends in CRLF. Only the end of the whole line counts.
+// endsCRLF reports whether a line ends in CRLF. It returns false if the end of the line was cut off.
 func endsCRLF(l env.SearchLine) bool {
 	return l.Cut+int64(len(l.Text)) == l.Size && strings.HasSuffix(l.Text, "\r")
 }

@@ -41,7 +41,7 @@ func (t *Tool) Check(raw []byte) (args []byte, problems []string) {
 		case ok && !keep && !slices.Contains(t.schema.Required, name):
 			// Omit the argument.
 		case given[name] == nil && admitsNull(prop):
-			out[name] = nil // validation decides
+			out[name] = nil // a required argument may be null
 		case !ok || !keep:
 			problems = append(problems, fmt.Sprintf("argument %q must be %s, but it was %s",
 				name, typeName(prop), describeValue(given[name])))
@@ -181,7 +181,9 @@ func coerceItems(prop *jsonschema.Schema, v any) (any, bool) {
 	return out, true
 }
 
-// coerceProperties coerces the properties of an object and drops those that are not given.
+// coerceProperties coerces the properties of an object. It drops optional ones whose value means
+// that they are not given, and keeps others that cannot be converted, so that validation reports
+// them.
 func coerceProperties(prop *jsonschema.Schema, v any) (any, bool) {
 	fields, ok := unpack(v).(map[string]any)
 	if !ok {
