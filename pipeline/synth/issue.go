@@ -21,7 +21,7 @@ const (
 var Texts = []string{TextMixed, TextSymptom, TextNote, TextQuestion, TextTestRun, TextReporter}
 
 // TextVersion is the version of the wordings. Increment it with every change to them.
-const TextVersion = 5
+const TextVersion = 6
 
 // mixture lists the kinds that TextMixed chooses from. How often a kind occurs is its weight.
 var mixture = []string{TextSymptom, TextSymptom, TextSymptom, TextSymptom, TextNote, TextNote, TextQuestion, TextQuestion, TextTestRun, TextTestRun}

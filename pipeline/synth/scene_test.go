@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sceneProgram imports the test file that it gets, runs its tests, and prints the scene of each failure by the name of
-// the test.
+// sceneProgram imports pack.test_shop from the two directories that it gets, runs its tests, and prints the scene of
+// each failure by the name of the test.
 const sceneProgram = `
 import json, sys
 sys.path[:0] = sys.argv[1:3]
@@ -122,6 +122,12 @@ def test_operators_may_change_objects():
     assert len(cart.items) == 1
 
 
+def test_call_repeats():
+    cart = Cart()
+    assert cart.add("pen") == 1
+    assert cart.add("pen") == 1
+
+
 def test_helper_of_the_tests():
     total = total_of("pen")
     assert total == 6
@@ -181,7 +187,7 @@ func TestScenesShowOnlyWhatIsNeeded(t *testing.T) {
 	got := map[string]string{}
 	for name, s := range scenes {
 		got[name] = strings.Join(append(s.Before, s.Call), "; ") + " == " + s.Want
-		if known := name != "test_loop" && name != "test_helper_of_the_tests"; s.SelfContained != known {
+		if selfContained := name != "test_loop" && name != "test_helper_of_the_tests"; s.SelfContained != selfContained {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}
@@ -202,7 +208,8 @@ func TestScenesShowOnlyWhatIsNeeded(t *testing.T) {
 		"test_loop":                         " == 6",
 		"test_two_imports":                  "discount(Cart()) == 3",
 		"test_helper_of_the_tests":          " == 6",
-		"test_operators_may_change_objects": "cart = Cart(); cart | \"pen\"; cart | \"ink\"; len(cart.items) == 1",
+		"test_operators_may_change_objects": "cart = Cart(); cart | \"pen\"; cart | \"ink\"; cart | \"ink\"; len(cart.items) == 1",
+		"test_call_repeats":                 `cart = Cart(); cart.add("pen"); cart.add("pen") == 1`,
 		"test_several_lines":                "price(\n    \"pen\",\n    count=[\n        2,\n    ][0],\n) == 3",
 		"test_assignment_fails":             `price("none") == `,
 		"test_other_variables":              `price("pen") == 3`,
@@ -255,7 +262,8 @@ unittest.defaultTestLoader.loadTestsFromModule(test_shop).run(Result())
 print(json.dumps(out))
 `
 
-// Attributes that setUp assigns become variables. A helper whose caller did something before has no code of its own.
+// Attributes that setUp assigns become variables. The scene of a failure in a helper is not self-contained if the test
+// did something before it called the helper.
 func TestScenesOfTestCases(t *testing.T) {
 	dir := t.TempDir()
 	pack := filepath.Join(dir, "pack")
@@ -299,7 +307,7 @@ for left, right in (lines, ["line 0", "other"] + lines), (lines, lines[1:]), (li
 print(json.dumps(out))
 `
 
-// Of two long texts, the first lines that differ are shown, and the numbers of lines only if one begins with the other.
+// Of two long texts, the scene shows the first lines that differ, or the line counts if one text begins with the other.
 func TestLongValuesAreNarrowed(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "python3", "-B", "-c", narrowProgram, "python").Output()
 	if err != nil {

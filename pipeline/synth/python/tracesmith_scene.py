@@ -167,7 +167,7 @@ def context(frame, tree, path, stmt, call, nodes, source, setup):
         earlier += blocks[0][:blocks[0].index(inner)]
     if looped and len(earlier) > len(setup):
         raise NeedsTest  # earlier iterations of the loop may have changed something
-    steps = without_unused([step for s in earlier for step in steps_of(s, frame, source)], call, nodes, frame)
+    steps = without_unused([step for s in earlier for step in steps_of(s, frame, source)], nodes, frame)
     nodes = nodes + [s.node for s in steps]
     if any(contains(n, (ast.Await, ast.Yield, ast.YieldFrom)) or isinstance(n, ast.Return) for n in nodes):
         raise NeedsTest

@@ -82,15 +82,11 @@ def may_change_objects(node, frame):
     return any(type(v) not in SIMPLE and not isinstance(v, STATELESS) for v in values)
 
 
-def without_unused(steps, call, nodes, frame):
-    """Returns the steps without expressions that are evaluated again, and without assignments to variables that later
-    code does not use."""
-    used, kept, seen = names_in(nodes), [], {call}
+def without_unused(steps, nodes, frame):
+    """Returns the steps without assignments to variables that later code does not use."""
+    used, kept = names_in(nodes), []
     for step in reversed(steps):
         stmt = step.node
-        if isinstance(stmt, ast.expr) and step.text in seen:
-            continue
-        seen.add(step.text)
         if isinstance(stmt, ast.Assign) and all(isinstance(t, ast.Name) and t.id not in used for t in stmt.targets) and \
                 not (contains(stmt.value, (ast.Call, ast.Await)) and may_change_objects(stmt.value, frame)):
             continue
