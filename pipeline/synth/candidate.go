@@ -34,7 +34,7 @@ func checkOperators(requested []string, all []mutate.Operator) error {
 	return nil
 }
 
-// lineRange returns the numbers from first to last, but at most 201 of them.
+// lineRange returns the numbers from first to last, or only the first 201 of them.
 func lineRange(first, last int) []int {
 	var out []int
 	for n := first; n <= min(last, first+200); n++ {

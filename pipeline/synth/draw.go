@@ -29,7 +29,7 @@ func (w *worker) draw(ctx context.Context, s *repoState, out *survey) error {
 	return nil
 }
 
-// drawSites chooses mutations among the sites that tests reach, by the seed.
+// drawSites draws mutations of code that tests execute. The seed determines the choice.
 func (w *worker) drawSites(ctx context.Context, s *repoState, out *survey) error {
 	var files []mutate.File
 	for _, path := range s.sources() {
@@ -54,9 +54,9 @@ func (w *worker) drawSites(ctx context.Context, s *repoState, out *survey) error
 	var narrow, broad []mutate.Site
 	for _, site := range sites {
 		switch s.reach(site.File, site.Line, site.EndLine) {
-		case reachesFew:
+		case reachedByHalf:
 			narrow = append(narrow, site)
-		case reachesMany:
+		case reachedByMost:
 			broad = append(broad, site)
 		}
 	}
@@ -96,24 +96,26 @@ func (w *worker) outline(ctx context.Context, s *repoState) ([]mutate.FunctionOu
 	return out, nil
 }
 
-// How many tests execute some lines. Sites that at most half of the tests reach are drawn
-// first, because a bug that all tests reach tends to break all of them or none.
+// reach says how many of the tests that pass every time execute some lines. Code that at most half of
+// them execute is drawn first, because a bug that all tests reach tends to break all of them or none.
+type reach int
+
 const (
-	reachesNone = iota
-	reachesFew
-	reachesMany
+	reachedByNone reach = iota
+	reachedByHalf       // or fewer
+	reachedByMost
 )
 
-// reach returns how many of the kept tests execute one of the lines from first to last.
-func (s *repoState) reach(file string, first, last int) int {
+// reach returns how many tests execute one of the lines from first to last.
+func (s *repoState) reach(file string, first, last int) reach {
 	tests, reached := s.coverage.covering(map[string][]int{file: lineRange(first, last)})
 	switch {
 	case !reached:
-		return reachesNone
-	case tests != nil && 2*len(tests) <= len(s.kept):
-		return reachesFew
+		return reachedByNone
+	case tests != nil && 2*len(tests) <= len(s.kept): // nil: a line runs at import, so in all tests
+		return reachedByHalf
 	}
-	return reachesMany
+	return reachedByMost
 }
 
 // commitsPerCandidate is how many commits are inspected at most for each requested candidate.
@@ -140,7 +142,11 @@ func (w *worker) drawCommits(ctx context.Context, s *repoState, out *survey) err
 
 // openHistory opens the git history of a repository if it has one and commits are wanted.
 func (w *worker) openHistory(s *repoState) {
-	if s.noHistory = "it has no git history"; s.repo.History == "" || !slices.Contains(w.cfg.Kinds, KindCommit) {
+	if !slices.Contains(w.cfg.Kinds, KindCommit) {
+		return
+	}
+	if s.repo.History == "" {
+		s.noHistory = "it has no git history"
 		return
 	}
 	h, err := w.cfg.Store.OpenHistory(s.repo.History)
@@ -151,38 +157,39 @@ func (w *worker) openHistory(s *repoState) {
 	s.history = h
 }
 
-// Limits for functions that a model rewrites: long enough for a bug, short enough for a prompt.
+// Limits for functions in which a model introduces bugs: long enough for a bug, short enough for a prompt.
 const (
 	minStatements = 2
 	maxStatements = 60
 )
 
-// drawTargets chooses functions that tests reach, and the kind of prompt for each, by
-// the seed.
+// drawTargets draws functions that tests execute, and for each whether a model modifies or rewrites it.
+// The seed determines both.
 func (w *worker) drawTargets(ctx context.Context, s *repoState, out *survey) error {
 	funcs, err := w.outline(ctx, s)
 	if err != nil {
 		return err
 	}
-	var few, many []mutate.Target
+	var narrow, broad []mutate.Target
 	for _, f := range funcs {
 		if f.Statements < minStatements || f.Statements > maxStatements {
 			continue
 		}
-		t := mutate.Target{File: f.File, Func: f.Name, Rewrite: s.drawKey("rewrite " + f.File + "::" + f.Name)[0]%2 == 0}
+		isRewrite := s.drawKey("rewrite " + f.File + "::" + f.Name)[0]%2 == 0 // a coin toss
+		t := mutate.Target{File: f.File, Func: f.Name, Rewrite: isRewrite}
 		switch s.reach(f.File, f.Line+1, f.EndLine) { // the first line runs at import
-		case reachesFew:
-			few = append(few, t)
-		case reachesMany:
-			many = append(many, t)
+		case reachedByHalf:
+			narrow = append(narrow, t)
+		case reachedByMost:
+			broad = append(broad, t)
 		}
 	}
-	for _, list := range [][]mutate.Target{few, many} {
+	for _, list := range [][]mutate.Target{narrow, broad} {
 		slices.SortFunc(list, func(a, b mutate.Target) int {
 			return cmp.Compare(s.drawKey("target "+a.File+"::"+a.Func), s.drawKey("target "+b.File+"::"+b.Func))
 		})
 	}
-	all := slices.Concat(few, many)
+	all := slices.Concat(narrow, broad)
 	for _, t := range all[:min(len(all), w.cfg.Functions)] {
 		how := "modify"
 		if t.Rewrite {
@@ -193,8 +200,8 @@ func (w *worker) drawTargets(ctx context.Context, s *repoState, out *survey) err
 	return nil
 }
 
-// drawKey returns a hash of the seed and what. Sorting by it gives a random order that depends on
-// the seed alone.
+// drawKey returns the hexadecimal hash of the seed and what. Sorting by it gives a random order that
+// depends on the seed alone.
 func (s *repoState) drawKey(what string) string {
 	return schemas.HashBytes(fmt.Appendf(nil, "%d %s", s.seed, what))
 }

@@ -62,8 +62,8 @@ func (st *factory) wanted() int { return int(math.Ceil(float64(st.cfg.Tasks) * (
 // planRound plans candidates of the repositories that can contribute to the missing tasks.
 // It returns false if no task is missing or no candidate is left.
 func (st *factory) planRound(waiting []*repoState) bool {
-	// For each repository: the bugs found so far, without crude ones, which are only chosen if nothing else is left, the bugs it can probably give in all, and
-	// the bugs per candidate.
+	// For each repository: the bugs found so far, the bugs that it can probably give in all, and the bugs per
+	// candidate. Crude bugs do not count, because they are chosen only if nothing else is left.
 	have, limits, yields := make([]int, len(waiting)), make([]int, len(waiting)), make([]float64, len(waiting))
 	for i, s := range waiting {
 		_, have[i] = s.choosable(st.cfg)
