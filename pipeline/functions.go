@@ -14,7 +14,8 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
 )
 
-// maxSource limits the Python files whose functions are read, in bytes. Larger ones are generated.
+// maxSource is the size in bytes above which Python files are skipped, because they are probably
+// generated.
 const maxSource = 4 << 20
 
 // repository is what the metrics need of a repository.
@@ -41,18 +42,18 @@ const maxCachedTrees = 8
 func (c *functionCache) get(tree env.Tree) (repository, error) {
 	c.mu.Lock()
 	i := slices.IndexFunc(c.last, func(x cachedFunctions) bool { return x.tree == tree.SHA256() })
-	found := cachedFunctions{tree.SHA256(), sync.OnceValues(func() (repository, error) { return readRepository(tree) })}
+	entry := cachedFunctions{tree.SHA256(), sync.OnceValues(func() (repository, error) { return readRepository(tree) })}
 	if i >= 0 {
-		found = c.last[i]
+		entry = c.last[i]
 		c.last = slices.Delete(c.last, i, i+1)
 	}
-	c.last = slices.Insert(c.last, 0, found)
+	c.last = slices.Insert(c.last, 0, entry)
 	c.last = c.last[:min(len(c.last), maxCachedTrees)]
 	c.mu.Unlock()
-	out, err := found.read()
+	out, err := entry.read()
 	if err != nil {
 		c.mu.Lock() // try again for the next job
-		c.last = slices.DeleteFunc(c.last, func(x cachedFunctions) bool { return x.tree == found.tree })
+		c.last = slices.DeleteFunc(c.last, func(x cachedFunctions) bool { return x.tree == entry.tree })
 		c.mu.Unlock()
 	}
 	return out, err

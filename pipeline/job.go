@@ -33,8 +33,8 @@ type jobRun struct {
 	rec       *recorder // nil until the step log is open
 }
 
-// execute runs the stages that the step log does not contain yet, and stages the episode. open
-// opens the step log.
+// execute runs the stages of the job whose results the step log does not contain yet. The last one
+// writes the episode to staging. open opens the step log.
 func (j *jobRun) execute(ctx context.Context, open func() (*recorder, error)) (done StagedEpisode, err error) {
 	b, stage := j.batch, stageRollout
 	defer func() {
@@ -89,7 +89,7 @@ func (j *jobRun) execute(ctx context.Context, open func() (*recorder, error)) (d
 	return b.stage(ctx, j.job, staged)
 }
 
-// repository returns what the metrics need of the task's repository.
+// repository returns the functions and names of the task's repository, which the episode's metrics use.
 func (j *jobRun) repository(ctx context.Context) (repository, error) {
 	tree, err := j.batch.Deps.Source.Tree(ctx, j.task.InstanceID)
 	if err != nil {

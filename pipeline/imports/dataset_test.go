@@ -13,7 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Small rows in the shapes of public datasets. The texts are ours.
+// rowSamples has small rows in the layouts of public datasets, with invented texts.
 var rowSamples = map[string]string{
 	"native calls": `{"instance_id": "acme__tool-7", "trajectory_id": "chat-1", "repo": "acme/tool", "model_patch": "diff --git a/a.py b/a.py\n",
 		"exit_status": "submit", "resolved": 1, "gen_tests_correct": null,

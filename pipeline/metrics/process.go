@@ -13,7 +13,7 @@ func (s *seeker) call(row *schemas.StepRow, read *Reading) {
 	}
 	p := &s.process
 	p.calls++
-	p.isUnknown = p.isUnknown || row.IsError == nil
+	p.unknownErrors = p.unknownErrors || row.IsError == nil
 	switch schemas.Value(row.ErrorClass) {
 	case schemas.ErrUnknownTool, schemas.ErrBadArguments, schemas.ErrCutOff, schemas.ErrUserError:
 		p.invalid++
@@ -26,21 +26,21 @@ func (s *seeker) call(row *schemas.StepRow, read *Reading) {
 		command += " " + word
 	}
 	call := *row.ToolName + "\x00" + schemas.Value(row.ArgumentsJSON)
-	if p.commandRun++; command != p.lastCommand {
-		p.commandRun = 1
+	if p.equalCommands++; command != p.lastCommand {
+		p.equalCommands = 1
 	}
-	if p.callRun++; call != p.lastCall {
-		p.callRun = 1
+	if p.equalCalls++; call != p.lastCall {
+		p.equalCalls = 1
 	}
 	p.lastCommand, p.lastCall = command, call
-	p.maxCommand, p.maxCall = max(p.maxCommand, p.commandRun), max(p.maxCall, p.callRun)
+	p.maxEqualCommands, p.maxEqualCalls = max(p.maxEqualCommands, p.equalCommands), max(p.maxEqualCalls, p.equalCalls)
 }
 
 func (p *process) result(out *Seeking) {
-	if !p.isUnknown {
+	if !p.unknownErrors {
 		out.InvalidCalls = ratio(p.invalid, p.calls)
 	}
 	if p.calls > 0 {
-		out.LongestCommandRun, out.LongestCallRun = new(int32(p.maxCommand)), new(int32(p.maxCall))
+		out.LongestCommandRun, out.LongestCallRun = new(int32(p.maxEqualCommands)), new(int32(p.maxEqualCalls))
 	}
 }

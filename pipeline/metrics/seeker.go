@@ -148,11 +148,12 @@ type breakpoint struct {
 	hit  bool
 }
 
-// process counts calls that were rejected, and runs of equal calls.
+// process counts the calls of an episode, those that were rejected, and successive calls that are equal or have the
+// same command.
 type process struct {
-	calls, invalid        int
-	isUnknown             bool // it is unknown whether some call failed
-	lastCommand, lastCall string
-	commandRun, callRun   int // length of the current run
-	maxCommand, maxCall   int // longest runs
+	calls, invalid                  int
+	unknownErrors                   bool // it is unknown whether some call failed
+	lastCommand, lastCall           string
+	equalCommands, equalCalls       int // successive ones so far
+	maxEqualCommands, maxEqualCalls int
 }
