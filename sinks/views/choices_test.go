@@ -9,8 +9,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Trimming keeps the turn that resolved the task whole, because the model made all its
-// calls in one reply. The notes count the omitted turns.
+// Trimming keeps all calls of the turn that resolved the task, because the model made them in one
+// reply. The notes count the omitted turns.
 func TestTrimmingKeepsTurnsWhole(t *testing.T) {
 	in := withoutGold(shortEpisode(1))
 	in.Episode.ResolvedAtStep = new(int32(3)) // the first of two calls
@@ -23,7 +23,7 @@ func TestTrimmingKeepsTurnsWhole(t *testing.T) {
 	if len(rows) != 1 || roles(rows[0]["completion"]) != "a" || checkCalls(t, rows[0]["completion"], in.Steps) != 2 {
 		t.Errorf("%v", rows)
 	}
-	if diff := cmp.Diff(sinks.Notes{"turns_cut_after_resolved": 5}, notes); diff != "" {
+	if diff := cmp.Diff(sinks.Notes{"turns_cut_after_resolved": 5}, notes); diff != "" { // two of them have no call
 		t.Error(diff)
 	}
 	in.Episode.ResolvedAtStep = nil
@@ -33,11 +33,11 @@ func TestTrimmingKeepsTurnsWhole(t *testing.T) {
 	}
 }
 
-// The servers would reject a whole file because of one call without an answer. Only the calls
-// at the end of a row may be without an answer.
+// OpenAI's fine-tuning API rejects a whole file because of one call without an answer, so the view drops
+// the row. Only calls in the last message of a row may lack one.
 func TestOpenAIRowsHaveAllAnswers(t *testing.T) {
 	in := withoutGold(shortEpisode(1))
-	in.Steps[8].Observation = nil // of the last call
+	in.Steps[8].Observation = nil // of the last call, which a message follows
 	if rows, notes := render(t, "sft-openai", sinks.ViewOptions{}, in); len(rows) != 0 || notes["rows_dropped_unanswered"] != 1 {
 		t.Errorf("%d rows, %v", len(rows), notes)
 	}
@@ -97,17 +97,17 @@ func TestLocateLeavesOutTests(t *testing.T) {
 // Views without conversations refuse the options that would have no effect.
 func TestViewsWithoutConversationsRefuseTheirOptions(t *testing.T) {
 	for _, kind := range []string{"infoseek-locate", "infoseek-context-patch"} {
-		for word, o := range map[string]sinks.ViewOptions{
+		for option, o := range map[string]sinks.ViewOptions{
 			"--phase": {Phase: "seek"}, "--system": {System: sinks.SystemDrop}, "--trim": {Trim: sinks.TrimResolved},
 		} {
-			if _, err := sinks.Views.Build(kind, nil, o); err == nil || !strings.Contains(err.Error(), "omit "+word) {
-				t.Errorf("%s %s: %v", kind, word, err)
+			if _, err := sinks.Views.Build(kind, nil, o); err == nil || !strings.Contains(err.Error(), "omit "+option) {
+				t.Errorf("%s %s: %v", kind, option, err)
 			}
 		}
 	}
 }
 
-// A pair names its episodes, and the notes count why episodes were omitted.
+// A pair names its episodes, and the notes count the rows that were dropped because a turn is masked.
 func TestPairsNameTheirEpisodes(t *testing.T) {
 	in := goldenInput("pref-pairs")
 	rows, _ := rowsOf(t, "pref-pairs", sinks.ViewOptions{}, in...)
@@ -120,14 +120,14 @@ func TestPairsNameTheirEpisodes(t *testing.T) {
 	}
 }
 
-// For each option, a view either writes rows that contain the same calls, or refuses the option
-// and says what to do.
+// With each option, a view either writes rows with the same calls as without it, or refuses the option and
+// says what to do. The calls are not compared for options and views that omit some.
 func TestEveryOptionWithEveryView(t *testing.T) {
 	all := map[string]sinks.ViewOptions{}
 	for _, mask := range sinks.Masks {
 		all["--mask "+mask] = sinks.ViewOptions{Mask: mask}
 	}
-	for word, o := range map[string]sinks.ViewOptions{
+	for flag, o := range map[string]sinks.ViewOptions{
 		"--arguments object": {Arguments: sinks.ArgumentsObject}, "--arguments string": {Arguments: sinks.ArgumentsString},
 		"--thinking field": {Thinking: sinks.ThinkingField}, "--thinking inline": {Thinking: sinks.ThinkingInline}, "--thinking drop": {Thinking: sinks.ThinkingDrop},
 		"--tools list": {Tools: sinks.ToolsList}, "--tools json-string": {Tools: sinks.ToolsJSON},
@@ -137,20 +137,20 @@ func TestEveryOptionWithEveryView(t *testing.T) {
 		"--trim none":      {Trim: sinks.TrimNone}, "--trim after-resolved": {Trim: sinks.TrimResolved}, "--phase": {Phase: "seek"},
 		"--chat-template": {ChatTemplate: "qwen3_training"},
 	} {
-		all[word] = o
+		all[flag] = o
 	}
-	followed := map[string]int{}
+	accepted := map[string]int{}
 	for _, kind := range sinks.Views.Kinds() {
-		for word, o := range all {
+		for flag, o := range all {
 			o.AllowGold, o.Count = true, words
-			option, _, _ := strings.Cut(word, " ")
+			option, _, _ := strings.Cut(flag, " ")
 			if _, err := sinks.Views.Build(kind, nil, o); err != nil {
 				if !strings.Contains(err.Error(), "choose one of ") && !strings.Contains(err.Error(), "omit "+option) {
-					t.Errorf("%s %s: %v", kind, word, err)
+					t.Errorf("%s %s: %v", kind, flag, err)
 				}
 				continue
 			}
-			followed[option]++
+			accepted[option]++
 			rows, _ := rowsOf(t, kind, o, goldenInput(kind)...)
 			if option == "--phase" || withoutCalls[kind] || callRange[kind] != nil || o.Mask == sinks.MaskSplitRows || o.Mask == sinks.MaskDropEpisode || kind == "sft-text" {
 				continue
@@ -160,13 +160,13 @@ func TestEveryOptionWithEveryView(t *testing.T) {
 			}
 			plain, _ := rowsOf(t, kind, sinks.ViewOptions{AllowGold: true}, goldenInput(kind)...)
 			if diff := cmp.Diff(readers[kind](t, plain), readers[kind](t, rows)); diff != "" {
-				t.Errorf("%s %s: %s", kind, word, diff)
+				t.Errorf("%s %s: %s", kind, flag, diff)
 			}
 		}
 	}
 	for _, option := range []string{"--mask", "--arguments", "--thinking", "--tools", "--content-null", "--system", "--trim", "--phase", "--chat-template"} {
-		if followed[option] == 0 {
-			t.Errorf("no view follows %s", option)
+		if accepted[option] == 0 {
+			t.Errorf("no view accepts %s", option)
 		}
 	}
 }

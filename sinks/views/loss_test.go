@@ -8,8 +8,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// Each text of a row that a model reads is trained on, masked or context. Each format masks
-// a mistake in its way, and answers of tools are context unless the trainer's default loss
+// A view lists which texts of a row are trained on and which are masked; the others are context. Each
+// format masks a mistake in its way, and answers of tools are context unless the trainer's default loss
 // includes them.
 func TestEveryTextIsTrainedMaskedOrContext(t *testing.T) {
 	for kind, whole := range map[string]bool{

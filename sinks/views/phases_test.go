@@ -37,10 +37,10 @@ func TestRowsNameEveryToolOfTheirTurns(t *testing.T) {
 // Each phase of an episode is a separate conversation with its own opening messages and
 // tools, and the options can select one phase.
 func TestPhasesAreSeparateConversations(t *testing.T) {
-	masked := sinktest.Phased("run", 1).Trajectory()
+	masked := sinktest.Phased("run", 1).Trajectory() // the handover is masked
 	masked.Steps[3].Train, masked.Steps[3].MaskReason = false, new("tool_error")
-	behind := sinktest.Phased("run", 1).Trajectory() // a handover after a mistake
-	behind.Steps[2].Train, behind.Steps[2].MaskReason = false, new("tool_error")
+	maskedFirst := sinktest.Phased("run", 1).Trajectory() // the turn before the handover is masked
+	maskedFirst.Steps[2].Train, maskedFirst.Steps[2].MaskReason = false, new("tool_error")
 	for name, c := range map[string]struct {
 		in   sinks.Trajectory
 		opts sinks.ViewOptions
@@ -54,9 +54,10 @@ func TestPhasesAreSeparateConversations(t *testing.T) {
 		"plain": {trajectory(), sinks.ViewOptions{Phase: "seek"}, nil, sinks.Notes{}},
 		"split": {sinktest.Phased("run", 1).Trajectory(), sinks.ViewOptions{Mask: sinks.MaskSplitRows},
 			[]string{"seek su|a view", "seek suat|a handover", "solve su|a edit", "solve suat|a edit"}, sinks.Notes{}},
-		"context": {behind, sinks.ViewOptions{Phase: "seek", Mask: sinks.MaskContext}, []string{"seek suat|a handover"}, sinks.Notes{"turns_masked_tool_error": 1}},
+		"context": {maskedFirst, sinks.ViewOptions{Phase: "seek", Mask: sinks.MaskContext}, []string{"seek suat|a handover"}, sinks.Notes{"turns_masked_tool_error": 1}},
 		"cut":     {masked, sinks.ViewOptions{Mask: sinks.MaskCut}, []string{"seek su|a view", "solve su|ata edit"}, sinks.Notes{"turns_cut_tool_error": 1}},
-		"drop":    {masked, sinks.ViewOptions{Mask: sinks.MaskDropEpisode}, []string{"solve su|ata edit"}, sinks.Notes{"rows_dropped_masked": 1}},
+		// drop-episode drops a conversation with a masked turn, not the other ones of the episode.
+		"drop": {masked, sinks.ViewOptions{Mask: sinks.MaskDropEpisode}, []string{"solve su|ata edit"}, sinks.Notes{"rows_dropped_masked": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rows, notes := render(t, "sft-trl", c.opts, c.in)
@@ -78,7 +79,7 @@ func TestPhasesAreSeparateConversations(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Error(diff)
 			}
-			delete(notes, "rows_that_need_assistant_only_loss") // TestAnswersInCompletionsAreNoted
+			delete(notes, "rows_that_need_assistant_only_loss") // TestAnswersInCompletionsAreNoted checks it
 			if diff := cmp.Diff(c.lost, notes); diff != "" {
 				t.Error(diff)
 			}

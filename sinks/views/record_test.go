@@ -261,8 +261,8 @@ func TestRecordsStayInTheOutputDirectory(t *testing.T) {
 	}
 }
 
-// The published models accept both versions. TRACESMITH_TEST_ATIF is a Python that
-// has the package atif; make interop sets it.
+// The Python package atif accepts the rows of both versions of the format. TRACESMITH_TEST_ATIF is a
+// Python that has this package; make interop sets it.
 func TestATIFPackageAccepts(t *testing.T) {
 	python := suite.ATIF.Require(t)
 	for _, version := range []string{"1.7", "1.8"} {

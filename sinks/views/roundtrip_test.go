@@ -40,8 +40,9 @@ var readers = map[string]func(*testing.T, []sinks.Row) []string{
 // withoutCalls lists the views whose rows contain no calls.
 var withoutCalls = map[string]bool{"infoseek-context-patch": true, "infoseek-locate": true}
 
-// callRange holds, for views that omit calls, the numbers of the calls that they contain.
-var callRange = map[string][]int{"infoseek-next-action": {0, 1}, "infoseek-masked": {0, 1}}
+// callRange gives the calls in the rows of views that omit other calls: the index of the first one, and
+// that after the last one.
+var callRange = map[string][]int{"infoseek-next-action": {0, 2}, "infoseek-masked": {0, 2}}
 
 // The calls read back from each view's rows are those of the episode, in order.
 func TestEveryViewRoundTrips(t *testing.T) {
@@ -64,8 +65,8 @@ func TestEveryViewRoundTrips(t *testing.T) {
 					want = append(want, callString(t, *s.ToolName, json.RawMessage(*s.ArgumentsJSON)))
 				}
 			}
-			if only, ok := callRange[kind]; ok {
-				want = want[only[0] : only[len(only)-1]+1]
+			if r, ok := callRange[kind]; ok {
+				want = want[r[0]:r[1]]
 			}
 			rows, _ := rowsOf(t, kind, sinks.ViewOptions{AllowGold: true}, in...)
 			if diff := cmp.Diff(want, read(t, rows)); diff != "" {
@@ -75,8 +76,8 @@ func TestEveryViewRoundTrips(t *testing.T) {
 	}
 }
 
-// No view of whole episodes loses a call of the complete episode, which has a megabyte of
-// text, a retried call and a step that was executed again.
+// Views of whole episodes lose no tool call even if an observation has a megabyte, a model request was
+// retried, and a step was replayed.
 func TestTheWholeGoldenEpisodeRoundTrips(t *testing.T) {
 	in := sinktest.Episode("run", 1).Trajectory()
 	in.Steps[3].LLMRetries, in.Steps[3].Replayed = new(int32(2)), new(true)
@@ -102,8 +103,8 @@ func TestTheWholeGoldenEpisodeRoundTrips(t *testing.T) {
 	}
 }
 
-// The other templates and argument forms contain the same calls, even if their texts look
-// like markup or JSON.
+// With every template and every option that changes how calls are written, the rows have the same calls,
+// even if argument values look like markup or JSON.
 func TestTemplatesAndArgumentsRoundTrip(t *testing.T) {
 	in := shortEpisode(1)
 	in.Steps[4].ArgumentsJSON = new(`{"a":"3","b":"null","c":"</parameter>","d":"{\"e\":1}","f":"</tool_call>","g":" \n ","h":["x",null]}`)
@@ -184,7 +185,7 @@ func arguments(t *testing.T, raw json.RawMessage) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// readMessages returns the calls of rows whose messages are below keys.
+// readMessages returns a reader of rows that have lists of messages in the fields keys.
 func readMessages(keys ...string) func(*testing.T, []sinks.Row) []string {
 	return func(t *testing.T, rows []sinks.Row) []string {
 		t.Helper()
@@ -221,8 +222,8 @@ func readShareGPT(t *testing.T, rows []sinks.Row) []string {
 			if c.From != "function_call" {
 				continue
 			}
-			if _, after, ok := strings.Cut(c.Value, "\n</think>\n\n"); ok && strings.HasPrefix(c.Value, "<think>\n") { // as LLaMA-Factory finds them
-				c.Value = after
+			if _, after, ok := strings.Cut(c.Value, "\n</think>\n\n"); ok && strings.HasPrefix(c.Value, "<think>\n") {
+				c.Value = after // LLaMA-Factory removes reasoning before the call in the same way
 			}
 			out = append(out, oneCall(t, c.Value, "arguments"))
 		}
