@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A recording of the tree that a patch gives leads to the verdict that a new run leads to, even if that
-// depends on what the patch changed. A recording of another tree is not used.
+// With a recorded run of the patched tree, the verdict is the same as after a new run, even if it depends on
+// what the patch changed. A recording of another tree is not used.
 func TestRecordingGivesTheVerdictOfARun(t *testing.T) {
 	v, fixed := verifier(t), honest(t)
 	driver := &countingDriver{Driver: v.cfg.Driver, gate: make(chan struct{})}
@@ -24,8 +24,8 @@ func TestRecordingGivesTheVerdictOfARun(t *testing.T) {
 	}{
 		"fix":                         {fixture(t), fixed, fixed, 0, true},
 		"fix of another bug":          {otherBug, fixed, fixed, 0, true},
-		"intrusion by the patch":      {fixture(t), tracing, tracing, 0, false},
-		"the same outside of it":      {tracing.edited("shop/basket.py", otherBug.text(t, "shop/basket.py")), tracing, tracing, 0, true},
+		"the patch sets a tracer":     {fixture(t), tracing, tracing, 0, false},
+		"the base tree sets a tracer": {tracing.edited("shop/basket.py", otherBug.text(t, "shop/basket.py")), tracing, tracing, 0, true},
 		"refused file":                {fixture(t), fixed, fixed.edited("sitecustomize.py", "x = 1\n"), 0, false},
 		"restored tests":              {fixture(t), fixed, fixed.edited("tests/test_prices.py", "def test_total(): pass\n"), 0, true},
 		"recording of another tree":   {fixture(t), fixed, fixture(t), 1, false},

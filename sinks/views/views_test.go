@@ -112,7 +112,7 @@ func TestSFTTRLCutsBeforeGold(t *testing.T) {
 	if n := checkCalls(t, list, in.Steps); n != 3 {
 		t.Errorf("%d calls, want the 3 before the gold edit", n)
 	}
-	delete(notes, "rows_that_need_assistant_only_loss") // TestAnswersInCompletionsAreNoted
+	delete(notes, "rows_that_need_assistant_only_loss") // TestAnswersInCompletionsAreNoted checks it
 	if diff := cmp.Diff(sinks.Notes{"turns_cut_gold": 3, "null_arguments": 1}, notes); diff != "" {
 		t.Error(diff)
 	}
@@ -178,7 +178,7 @@ func TestSFTTRLMasks(t *testing.T) {
 			if diff := cmp.Diff(c.roles, got); diff != "" {
 				t.Error(diff)
 			}
-			delete(notes, "rows_that_need_assistant_only_loss") // TestAnswersInCompletionsAreNoted
+			delete(notes, "rows_that_need_assistant_only_loss") // TestAnswersInCompletionsAreNoted checks it
 			if diff := cmp.Diff(c.notes, notes); diff != "" {
 				t.Error(diff)
 			}

@@ -24,7 +24,7 @@ func init() {
 const practice = "exercises/practice/"
 
 func readAider(ctx context.Context, cfg CollectionConfig) ([]placedTask, error) {
-	all, err := openCollection(ctx, cfg, "set it to a clone of github.com/exercism/python")
+	all, err := openCollection(ctx, cfg, `set "path" to a clone of github.com/exercism/python`)
 	if err != nil {
 		return nil, err
 	}

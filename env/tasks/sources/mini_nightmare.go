@@ -22,7 +22,7 @@ var nightmareNames = []string{
 
 func readNightmare(ctx context.Context, cfg CollectionConfig) ([]placedTask, error) {
 	const remedy = "unpack mini_nightmare.zip of debug-gym's release 1.0.0 anew"
-	all, err := openCollection(ctx, cfg, "name mini_nightmare.zip of debug-gym's release 1.0.0, or the directory it unpacks to")
+	all, err := openCollection(ctx, cfg, "set \"path\" to mini_nightmare.zip of debug-gym's release 1.0.0, or to the directory that it unpacks to")
 	if err != nil {
 		return nil, err
 	}
