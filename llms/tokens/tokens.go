@@ -21,8 +21,8 @@ const Default = "o200k_base"
 
 // vocabularies creates each counter when it is first needed, because it takes a few megabytes.
 var vocabularies = map[string]func() *Counter{
-	Default:       sync.OnceValue(func() *Counter { return newCounter(codec.NewO200kBase(), newCharClasses().o200k) }),
-	"cl100k_base": sync.OnceValue(func() *Counter { return newCounter(codec.NewCl100kBase(), newCharClasses().cl100k) }),
+	Default:       sync.OnceValue(func() *Counter { return newCounter(codec.NewO200kBase()) }),
+	"cl100k_base": sync.OnceValue(func() *Counter { return newCounter(codec.NewCl100kBase()) }),
 }
 
 // Vocabularies lists the names that Named accepts.
@@ -61,14 +61,10 @@ func Choose(vocabulary, model string) (*Counter, error) {
 // text. It is safe for concurrent use.
 type Counter struct {
 	codec *codec.Codec
-	split splitter
-	words *wordCache
 	texts *countCache
 }
 
-func newCounter(c *codec.Codec, split splitter) *Counter {
-	return &Counter{codec: c, split: split, words: newWordCache(), texts: newCountCache()}
-}
+func newCounter(c *codec.Codec) *Counter { return &Counter{codec: c, texts: newCountCache()} }
 
 // maxPiece is the maximum size in bytes of the parts of a text that are counted separately. It
 // limits the length of a word and the time for long runs of white space. Text cuts at the
@@ -102,21 +98,12 @@ func (c *Counter) Text(s string) int {
 	return n
 }
 
-// count counts word by word, because most words have been counted before. The codec never
-// fails in this mode. If it did, count would use an upper bound, one token per byte.
-func (c *Counter) count(s string) (n int) {
-	for s != "" {
-		end := c.split(s)
-		hash := c.words.hash(s, end)
-		count, cached := c.words.get(hash)
-		if !cached {
-			var err error
-			if count, err = c.codec.Count(s[:end]); err != nil {
-				count = end
-			}
-			c.words.put(hash, count)
-		}
-		n, s = n+count, s[end:]
+// count counts the tokens of a short text. The codec fails only on invalid settings; then the number of bytes is an
+// upper bound.
+func (c *Counter) count(s string) int {
+	n, err := c.codec.Count(s)
+	if err != nil {
+		return len(s)
 	}
 	return n
 }
