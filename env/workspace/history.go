@@ -32,7 +32,7 @@ func (s *Store) OpenHistory(dir string) (*History, error) {
 	if info, err := os.Stat(objects); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("opening history: %s is not a git repository with its own objects", dir)
 	}
-	head, err := headOf(git)
+	head, err := Head(git)
 	if err != nil {
 		return nil, fmt.Errorf("opening history of %s: %w", dir, err)
 	}
@@ -45,8 +45,8 @@ func (s *Store) OpenHistory(dir string) (*History, error) {
 	return &History{store: view, head: head}, nil
 }
 
-// headOf returns the hash of HEAD, which is a hash, or a reference in a file or in packed-refs.
-func headOf(git string) (string, error) {
+// Head returns the hash of HEAD of a .git directory, without running git.
+func Head(git string) (string, error) {
 	raw, err := os.ReadFile(filepath.Join(git, "HEAD"))
 	if err != nil {
 		return "", err

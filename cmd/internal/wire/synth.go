@@ -14,6 +14,7 @@ import (
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/tasks/provenance"
+	"github.com/tracesmith/tracesmith/env/tasks/sources"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/pipeline/synth"
@@ -179,7 +180,7 @@ func readRepository(dir string, base schemas.Task) (synth.Repo, error) {
 		t.Repo = "local/" + t.InstanceID
 	}
 	if t.License == "" {
-		t.License = license(dir)
+		t.License, _ = sources.License(snapshot)
 	}
 	r := synth.Repo{Task: t, Tree: snapshot}
 	if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
@@ -194,45 +195,13 @@ var originURL = regexp.MustCompile(`\[remote "origin"\]\n(?:[^\[\n]*\n)*?\s*url\
 // tree, each "" if unknown. It does not run git.
 func readCheckout(dir string) (origin, commit string) {
 	git := filepath.Join(dir, ".git")
-	if text := readSmall(filepath.Join(git, "config")); text != "" {
-		if m := originURL.FindStringSubmatch(text); m != nil {
-			origin = strings.Trim(strings.TrimSpace(m[1]), `"`)
-		}
+	config, err := os.ReadFile(filepath.Join(git, "config"))
+	if m := originURL.FindSubmatch(config); err == nil && m != nil {
+		origin = strings.Trim(strings.TrimSpace(string(m[1])), `"`)
 	}
-	head := strings.TrimSpace(readSmall(filepath.Join(git, "HEAD")))
-	ref, symbolic := strings.CutPrefix(head, "ref: ")
-	if !symbolic {
-		return origin, head
-	}
-	if commit = strings.TrimSpace(readSmall(filepath.Join(git, filepath.FromSlash(ref)))); commit == "" {
-		for line := range strings.Lines(readSmall(filepath.Join(git, "packed-refs"))) {
-			if hash, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == ref {
-				commit = hash
-			}
-		}
+	commit, err = workspace.Head(git)
+	if err != nil {
+		commit = ""
 	}
 	return origin, commit
-}
-
-// license returns the SPDX id of a repository's license file; "" if it is unknown.
-func license(dir string) string {
-	for _, name := range []string{"LICENSE", "LICENSE.txt", "LICENSE.md", "LICENSE.rst", "COPYING", "LICENCE"} {
-		if text := readSmall(filepath.Join(dir, name)); text != "" {
-			return provenance.License(text)
-		}
-	}
-	return ""
-}
-
-// readSmall returns the text of a regular file of at most 1 MiB; "" if it cannot be read.
-func readSmall(path string) string {
-	info, err := os.Stat(path)
-	if err != nil || info.Size() > 1<<20 || !info.Mode().IsRegular() {
-		return ""
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	return string(text)
 }

@@ -8,9 +8,9 @@ import (
 // maxLicence is the size in bytes of the largest file that is read. License texts are shorter.
 const maxLicence = 256 << 10
 
-// licence returns the SPDX id of a repository's license and the file that contains it: the license file, or else the
+// License returns the SPDX id of a repository's license and the file that contains it: the license file, or else the
 // package metadata. It returns "" if the license is unknown, or if license files contradict each other.
-func licence(files *workspace.Tree) (id, file string) {
+func License(files *workspace.Tree) (id, file string) {
 	for _, name := range files.Paths() {
 		if !provenance.LicenseFile(name) {
 			continue

@@ -90,7 +90,7 @@ func (s *taskSource) load(ctx context.Context) ([]placedTask, error) {
 func newPlacedTask(t schemas.Task, source string, files *workspace.Tree) placedTask {
 	t.Source, t.TreeSHA256 = source, files.SHA256()
 	if t.License == "" {
-		t.License, t.LicenseFile = licence(files)
+		t.License, t.LicenseFile = License(files)
 	}
 	return placedTask{task: taskfile.Complete(t, source), open: func() (*workspace.Tree, error) { return files, nil }}
 }
