@@ -34,9 +34,8 @@ type Recorder struct {
 
 // NewRecorder returns a Recorder that writes to a directory, which it creates if needed. It
 // sends requests to the upstream's host without changing their paths, and ignores the path of
-// the upstream URL. known lists secrets to mask in addition to those in headers. A nil transport
-// means the default.
-func NewRecorder(dir, upstream string, transport http.RoundTripper, known ...string) (*Recorder, error) {
+// the upstream URL. A nil transport means the default.
+func NewRecorder(dir, upstream string, transport http.RoundTripper) (*Recorder, error) {
 	u, err := url.Parse(upstream)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, fmt.Errorf("upstream is %q: give a full http or https URL such as https://api.openai.com/v1", upstream)
@@ -48,7 +47,6 @@ func NewRecorder(dir, upstream string, transport http.RoundTripper, known ...str
 		return nil, fmt.Errorf("making the directory of cassettes: %w", err)
 	}
 	r := &Recorder{writer: writer{dir: dir}}
-	r.secrets.add(known...)
 	if transport == nil {
 		plain := http.DefaultTransport.(*http.Transport).Clone()
 		plain.DisableCompression = true

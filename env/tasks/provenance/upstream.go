@@ -26,7 +26,6 @@ func Upstream(t schemas.Task) string {
 }
 
 // fallbackName returns the name of a task's repository if it has no public name.
-// fallbackName returns the name of a task's repository if it has no public name.
 func fallbackName(t schemas.Task) string { return t.Source + "/" + t.InstanceID }
 
 // publicName returns the canonical form of a name, or "" if the name may contain a path on a machine.

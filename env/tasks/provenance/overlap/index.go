@@ -175,7 +175,6 @@ func (x *Index) bySignature(s Signature) Match {
 }
 
 // better returns the match with the larger share, or of equal ones the first by name.
-// better returns the match with the larger share, or of equal ones the first by name.
 func (m Match) better(o Match) Match {
 	if o.Share > m.Share || o.Share == m.Share && o.Name < m.Name {
 		return o
