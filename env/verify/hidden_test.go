@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,6 +95,9 @@ func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for fix, final := range map[bool]project{true: honest(t), false: base} {
+				if testing.Short() && fix && !slices.Contains([]string{"nothing", "the tests deleted", "a link as directory"}, name) {
+					continue // make full tests all cases with the fix
+				}
 				got, err := v.Verify(t.Context(), task, base, agentPatch(t, v, base, final, agent.removed, agent.added...), "")
 				want := map[bool]string{true: schemas.VerifiedPass, false: schemas.VerifiedFail}[fix]
 				if err != nil || got.Status != want {

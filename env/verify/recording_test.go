@@ -17,6 +17,7 @@ func TestRecordingGivesTheVerdictOfARun(t *testing.T) {
 	prices := fixed.text(t, "shop/prices.py")
 	tracing := fixed.edited("shop/prices.py", prices+"\n\nimport sys\n\nsys.settrace(lambda frame, event, arg: None)\n")
 	otherBug := fixed.edited("shop/basket.py", strings.Replace(fixed.text(t, "shop/basket.py"), "[(quantity, price)", "[(price, price)", 1))
+	recordings := map[string]*Recording{} // by the hash of the recorded tree
 	for name, c := range map[string]struct {
 		base, recorded, final project
 		runs                  int32
@@ -31,9 +32,13 @@ func TestRecordingGivesTheVerdictOfARun(t *testing.T) {
 		"recording of another tree":   {fixture(t), fixed, fixture(t), 1, false},
 		"recording of the buggy tree": {fixture(t), fixture(t), fixed, 1, true},
 	} {
-		recording, err := v.Record(t.Context(), task(c.recorded, pytestEntry, pytestSpec), c.recorded)
-		if err != nil {
-			t.Fatal(err)
+		recording := recordings[c.recorded.SHA256()]
+		if recording == nil {
+			var err error
+			if recording, err = v.Record(t.Context(), task(c.recorded, pytestEntry, pytestSpec), c.recorded); err != nil {
+				t.Fatal(err)
+			}
+			recordings[c.recorded.SHA256()] = recording
 		}
 		patch, _ := patchTo(t, v, c.base, c.final)
 		verdict := func(recording *Recording) (string, int32) {

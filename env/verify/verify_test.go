@@ -298,6 +298,9 @@ func TestBuiltinTasks(t *testing.T) {
 	}
 	v := verifier(t)
 	for i, task := range tasks {
+		if testing.Short() && i%3 != 0 { // a third of the tasks, with each of the cheats; make full tests all
+			continue
+		}
 		t.Run(task.InstanceID, func(t *testing.T) {
 			t.Parallel()
 			tree, err := source.Tree(t.Context(), task.InstanceID)
