@@ -1,9 +1,11 @@
 package trace
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -40,7 +42,8 @@ func (p project) tree(t testing.TB) env.Tree {
 	return tr
 }
 
-// pythons returns interpreters by version. Only the system's has pytest.
+// pythons returns interpreters by version. Only the system's has pytest. The short form has the system's, the
+// oldest ones with and without paired traces, and the newest one; make full has all.
 func pythons(t testing.TB) map[string]string {
 	out := map[string]string{"system": ""}
 	home, err := os.UserHomeDir()
@@ -52,7 +55,19 @@ func pythons(t testing.TB) map[string]string {
 		version := strings.Split(filepath.Base(filepath.Dir(filepath.Dir(b))), ".")
 		out["3."+version[1]] = b
 	}
+	if testing.Short() {
+		newest := slices.MaxFunc(slices.Collect(maps.Keys(out)), func(a, b string) int { return minor(a) - minor(b) })
+		maps.DeleteFunc(out, func(version, _ string) bool {
+			return !slices.Contains([]string{"system", "3.6", "3.8", newest}, version)
+		})
+	}
 	return out
+}
+
+// minor returns 12 for "3.12", and 0 for "system".
+func minor(version string) int {
+	n, _ := strconv.Atoi(strings.TrimPrefix(version, "3."))
+	return n
 }
 
 func verifier(t testing.TB, python string) *verify.Verifier {
