@@ -209,7 +209,11 @@ func TestBuiltinTestsFailAlone(t *testing.T) {
 		t.Run(task.InstanceID, func(t *testing.T) {
 			t.Parallel()
 			dir := unpackTree(t, src, task.InstanceID)
-			for _, id := range task.Tests.FailToPass {
+			failing := task.Tests.FailToPass
+			if testing.Short() {
+				failing = failing[:1] // make full tests all
+			}
+			for _, id := range failing {
 				got, output := pytest(t, dir, id)
 				if diff := cmp.Diff(map[string]string{id: "failed"}, got); diff != "" {
 					t.Errorf("alone (-want +got):\n%s\n%s", diff, output)
