@@ -185,7 +185,11 @@ func TestGoldEdits(t *testing.T) {
 }
 
 func TestGoldEditsOnRandomChanges(t *testing.T) {
-	for seed := range uint64(60) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 20
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 0))
 			var before, after strings.Builder
