@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -76,14 +77,16 @@ func scriptLines(t *testing.T) []string {
 	return lines
 }
 
-// differences describes the steps whose answers differ after the rules have been applied.
-func differences(t *testing.T, a, b scriptRun, rules ...canonical.Rule) (out []string) {
+// difference holds the two answers to one line of the script, counted from 0.
+type difference struct {
+	line int
+	a, b any
+}
+
+// differences returns the steps whose answers differ after the rules have been applied.
+func differences(t *testing.T, a, b scriptRun, rules ...canonical.Rule) (out []difference) {
 	t.Helper()
-	lines := scriptLines(t)
-	if len(a.answers) != len(lines) || len(b.answers) != len(lines) {
-		t.Fatalf("%d answers over %s, %d over %s, to %d steps", len(a.answers), a.name, len(b.answers), b.name, len(lines))
-	}
-	for i := range lines {
+	for i := range a.answers {
 		answerA, err := envtest.Canonical(a.answers[i], rules...)
 		if err != nil {
 			t.Fatal(err)
@@ -92,8 +95,8 @@ func differences(t *testing.T, a, b scriptRun, rules ...canonical.Rule) (out []s
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(answerA, answerB); d != "" {
-			out = append(out, fmt.Sprintf("step %d, %s\n%s", i+1, lines[i], d))
+		if !reflect.DeepEqual(answerA, answerB) {
+			out = append(out, difference{i, answerA, answerB})
 		}
 	}
 	return out
@@ -103,8 +106,12 @@ func differences(t *testing.T, a, b scriptRun, rules ...canonical.Rule) (out []s
 // runs needed.
 func checkSame(t *testing.T, a, b scriptRun) {
 	t.Helper()
+	lines := scriptLines(t)
+	if len(a.answers) != len(lines) || len(b.answers) != len(lines) {
+		t.Fatalf("%d answers over %s, %d over %s, to %d steps", len(a.answers), a.name, len(b.answers), b.name, len(lines))
+	}
 	for _, d := range differences(t, a, b) {
-		t.Errorf("%s and %s differ: %s", a.name, b.name, d)
+		t.Errorf("%s and %s differ: step %d, %s\n%s", a.name, b.name, d.line+1, lines[d.line], cmp.Diff(d.a, d.b))
 	}
 	var needed []string
 	for i, r := range canonical.Rules {

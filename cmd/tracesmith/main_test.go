@@ -80,7 +80,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PYTHON", "/usr/bin/python3")
 			e.Setenv("SCHEMA_1", schema1)
 			e.Setenv("TERM", "dumb")
-			for _, name := range []string{"GORACE", "TRACESMITH_GUEST"} {
+			for _, name := range []string{"GOGC", "GORACE", "TRACESMITH_GUEST"} {
 				e.Setenv(name, os.Getenv(name))
 			}
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
