@@ -23,7 +23,7 @@ func TestEmbeddedEngineIsSmall(t *testing.T) {
 	const alone = "ENGINE_TEST_ALONE"
 	if os.Getenv(alone) == "" {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEmbeddedEngineIsSmall$", "-test.v")
-		cmd.Env = append(os.Environ(), alone+"=1")
+		cmd.Env = append(os.Environ(), alone+"=1", "GOGC=100")
 		out, err := cmd.CombinedOutput()
 		if t.Logf("%s", out); err != nil {
 			t.Error(err)
