@@ -28,7 +28,7 @@ func (e *Evidence) summarize() {
 			doubtful = doubtful || eligible
 		}
 	}
-	e.Precision, e.UnknownShare = ratio(differing, known), ratio(unknown, known+unknown)
+	e.Precision, e.UnknownShare = metrics.Ratio(differing, known), metrics.Ratio(unknown, known+unknown)
 	if evidence || !doubtful {
 		e.Differ = &evidence
 	}
@@ -120,7 +120,7 @@ func (e *Evidence) recall() {
 			}
 		}
 	}
-	e.ValueRecall = ratio(found, len(e.pair.D0.Vars))
+	e.ValueRecall = metrics.Ratio(found, len(e.pair.D0.Vars))
 }
 
 // concerns reports whether an expression is a variable, or a part of its value. Variables are named as in TraceValue.
@@ -163,7 +163,7 @@ func (e *Evidence) causes() {
 			causal++
 		}
 	}
-	e.Causal = ratio(causal, len(known))
+	e.Causal = metrics.Ratio(causal, len(known))
 }
 
 // candidates computes I1. A function of the program is no candidate any more if the debugger has shown one of its
@@ -198,11 +198,4 @@ func (e *Evidence) candidates() {
 	if len(all) > 0 && left > 0 {
 		e.CandidateBits = new(math.Log2(float64(len(all)) / float64(left)))
 	}
-}
-
-func ratio(a, b int) *float64 {
-	if b == 0 {
-		return nil
-	}
-	return new(float64(a) / float64(b))
 }

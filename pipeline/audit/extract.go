@@ -119,11 +119,10 @@ const (
 	isCondition = 1 << iota
 	isGuess     // or a wish, or a negation; also conditions
 	isTestWord
-	isEnd // of "instead of", "rather than" and "n't"
 )
 
 var wordKinds = func() map[string]int {
-	m := map[string]int{"of": isEnd, "than": isEnd, "t": isEnd, "test": isTestWord, "tests": isTestWord}
+	m := map[string]int{"test": isTestWord, "tests": isTestWord}
 	for _, w := range []string{"if", "unless", "would", "should"} {
 		m[w] = isCondition | isGuess
 	}
@@ -136,37 +135,17 @@ var wordKinds = func() map[string]int {
 
 // kindsIn returns the kinds of the words in a text.
 func kindsIn(text string) (kinds int) {
-	var lower [10]byte
-	for i := 0; i < len(text); i++ {
-		start := i
-		for ; i < len(text) && isWordByte(text[i]); i++ {
-			if n := i - start; n < len(lower) {
-				lower[n] = text[i]
-				if 'A' <= text[i] && text[i] <= 'Z' {
-					lower[n] |= 0x20
-				}
-			}
+	previous := ""
+	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(c rune) bool { return c > 'z' || c != '\'' && !isWordByte(byte(c)) }) {
+		word = strings.Trim(word, "'")
+		first, _, _ := strings.Cut(word, "'")
+		kinds |= wordKinds[first]
+		if strings.HasSuffix(word, "n't") || previous == "instead" && word == "of" || previous == "rather" && word == "than" {
+			kinds |= isGuess
 		}
-		if i == start || i-start > len(lower) {
-			continue
-		}
-		kind := wordKinds[string(lower[:i-start])]
-		if kind == isEnd {
-			kind = 0
-			before := strings.ToLower(text[max(0, start-9):start])
-			if lower[0] == 't' && strings.HasSuffix(before, "n'") && i-start == 1 ||
-				i-start == 2 && endsInWord(before, "instead ") || i-start == 4 && endsInWord(before, "rather ") {
-				kind = isGuess
-			}
-		}
-		kinds |= kind
+		previous = word
 	}
 	return kinds
-}
-
-func endsInWord(text, word string) bool {
-	before, ok := strings.CutSuffix(text, word)
-	return ok && (before == "" || !isWordByte(before[len(before)-1]))
 }
 
 // isCertain reports whether the sentence asserts what it says from start to end: no word before it makes it a

@@ -38,7 +38,7 @@ func Padding(e *schemas.EpisodeRow, rows []schemas.StepRow, r *Record) {
 			padding++
 		}
 	}
-	e.PaddingShare = ratio(padding, calls)
+	e.PaddingShare = metrics.Ratio(padding, calls)
 }
 
 // newValues returns the steps that let the program run to a stop, or print a value for the first time at one.

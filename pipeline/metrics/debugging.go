@@ -166,15 +166,15 @@ func (d *debugState) result(out *Seeking) {
 	if !d.used {
 		return
 	}
-	out.BreakpointsValid = ratio(d.accepted, d.requested)
+	out.BreakpointsValid = Ratio(d.accepted, d.requested)
 	hit := 0
 	for _, p := range d.points {
 		if p.hit {
 			hit++
 		}
 	}
-	out.BreakpointsHit = ratio(hit, len(d.points))
-	out.DeadInspections = ratio(d.dead, d.inspections)
+	out.BreakpointsHit = Ratio(hit, len(d.points))
+	out.DeadInspections = Ratio(d.dead, d.inspections)
 }
 
 // rootHits fills in whether the debugger reached the fix. Without a call of the debugger, it is not

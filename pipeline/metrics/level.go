@@ -18,13 +18,13 @@ type Level struct {
 
 // newLevel fills the ratios of a level.
 func newLevel(gold, seen, found int) *Level {
-	l := &Level{Gold: gold, Seen: seen, Found: found, Recall: ratio(found, gold), Precision: ratio(found, seen)}
+	l := &Level{Gold: gold, Seen: seen, Found: found, Recall: Ratio(found, gold), Precision: Ratio(found, seen)}
 	l.F05, l.F1, l.F2 = fBeta(l.Precision, l.Recall, 0.5), fBeta(l.Precision, l.Recall, 1), fBeta(l.Precision, l.Recall, 2)
 	return l
 }
 
-// ratio returns a / b, or nil if b is 0.
-func ratio(a, b int) *float64 {
+// Ratio returns a / b, or nil if b is 0.
+func Ratio(a, b int) *float64 {
 	if b == 0 {
 		return nil
 	}

@@ -223,7 +223,7 @@ func (s *seeker) compareDeclared(files map[string]bool, lines map[linePlace]bool
 
 // setF1 returns the F1 of a declared set, which is 0 if nothing was declared.
 func setF1(gold, declared, found int) *float64 {
-	return ratio(2*found, gold+declared)
+	return Ratio(2*found, gold+declared)
 }
 
 // textArguments returns the text arguments of a call, one per line.

@@ -38,7 +38,7 @@ func (s *seeker) call(row *schemas.StepRow, read *Reading) {
 
 func (p *process) result(out *Seeking) {
 	if !p.unknownErrors {
-		out.InvalidCalls = ratio(p.invalid, p.calls)
+		out.InvalidCalls = Ratio(p.invalid, p.calls)
 	}
 	if p.calls > 0 {
 		out.LongestCommandRun, out.LongestCallRun = new(int32(p.maxEqualCommands)), new(int32(p.maxEqualCalls))

@@ -168,7 +168,7 @@ func (s *seeker) result() Seeking {
 	out := Seeking{steps: s.steps}
 	readable := s.shown > 0 || !s.opaque // otherwise nothing is known about what the agent saw
 	if readable {
-		out.Redundancy = ratio(s.again, s.shown)
+		out.Redundancy = Ratio(s.again, s.shown)
 		out.BlindEdits = new(int32(s.blindEdits))
 	}
 	s.debugState.result(&out)
@@ -189,7 +189,7 @@ func (s *seeker) result() Seeking {
 		}
 		g.EvidenceDrop = s.evidenceDrop()
 		if s.gold.nLines > 0 {
-			g.UsefulSteps = ratio(s.useful, s.t)
+			g.UsefulSteps = Ratio(s.useful, s.t)
 		}
 	}
 	g.Declared = s.declared()
@@ -221,7 +221,7 @@ func (s *seeker) evidenceDrop() *float64 {
 			used++
 		}
 	}
-	return ratio(len(s.texts)-used, len(s.texts))
+	return Ratio(len(s.texts)-used, len(s.texts))
 }
 
 // finalAnswer returns the text of the agent's last turn, with the arguments of submit.
