@@ -158,14 +158,6 @@ func (r *Record) FirstEdit() (step int, ok bool) {
 	return r.Edits[0].Step, true
 }
 
-// StopOf returns the stop at which a value was printed. ok is false if it is unknown.
-func (r *Record) StopOf(v Value) (s Stop, ok bool) {
-	if v.Stop < 0 {
-		return Stop{}, false
-	}
-	return r.Stops[v.Stop], true
-}
-
 // debug reads a call of the debugger.
 func (r *Record) debug(row *schemas.StepRow, read *metrics.Reading) {
 	s, step := &r.session, int(row.StepIndex)

@@ -126,10 +126,10 @@ func (p *answerParser) command(c, next string, isLast bool) {
 	case "a", "args":
 		p.args()
 	case "w", "where", "bt":
-		for p.frame(FrameItem) {
+		for p.frame() {
 		}
 	case "u", "up", "d", "down":
-		p.frame(FrameItem)
+		p.frame()
 	case "l", "list", "ll", "longlist", "source":
 		end := p.at
 		for end < len(p.lines) && (isListed(p.lines[end]) || p.lines[end] == "[EOF]") {
@@ -194,14 +194,14 @@ func (p *answerParser) stop() {
 }
 
 // frame reads one stack frame.
-func (p *answerParser) frame(kind string) bool {
+func (p *answerParser) frame() bool {
 	file, n, function, returned, ok := stackFrame(p.peek())
 	if !ok {
 		return false
 	}
 	p.at++
 	returned = p.whole(returned)
-	p.add(AnswerItem{Kind: kind, File: file, Line: n, Function: function, Text: returned})
+	p.add(AnswerItem{Kind: FrameItem, File: file, Line: n, Function: function, Text: returned})
 	p.source()
 	return true
 }

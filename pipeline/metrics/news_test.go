@@ -38,6 +38,12 @@ func debugging(command, output string, line int) schemas.StepRow {
 	return answered("pdb", string(arguments), b.String())
 }
 
+// refused returns the row of a call that was not executed.
+func refused(r schemas.StepRow) schemas.StepRow {
+	r.ErrorClass = new(schemas.ErrNotExecuted)
+	return r
+}
+
 // step is a row, and whether its observation has new information.
 type step struct {
 	row  schemas.StepRow
@@ -144,6 +150,10 @@ var transcripts = map[string][]step{
 		{answered("bash", `{"command":"true"}`, ""), true},
 		{answered("bash", `{"command":"true"}`, ""), false},
 		{answered("bash", `{"command":"test -f m.py"}`, ""), true},
+	},
+	"refused calls": {
+		{refused(debugging("p x", "not run", 2)), true},
+		{refused(debugging("p y", "not run", 2)), false},
 	},
 	"nothing found": {
 		{answered("grep", `{"pattern":"zap"}`, `No line matches "zap" in the workspace.`), true},

@@ -225,19 +225,3 @@ func (s *seeker) compareDeclared(files map[string]bool, lines map[linePlace]bool
 func setF1(gold, declared, found int) *float64 {
 	return Ratio(2*found, gold+declared)
 }
-
-// textArguments returns the text arguments of a call, one per line.
-func textArguments(row *schemas.StepRow) string {
-	var args map[string]any
-	if json.Unmarshal([]byte(schemas.Value(row.ArgumentsJSON)), &args) != nil {
-		return ""
-	}
-	var out []string
-	for _, v := range args {
-		if text, ok := v.(string); ok {
-			out = append(out, text)
-		}
-	}
-	slices.Sort(out)
-	return strings.Join(out, "\n")
-}

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -230,7 +231,7 @@ func finalAnswer(rows []schemas.StepRow) string {
 		if r := &rows[i]; r.Source == "agent" {
 			answer := r.Message
 			if Category(schemas.Value(r.ToolName)) == "submit" || schemas.Value(r.ToolName) == "finish" {
-				answer += "\n" + textArguments(r)
+				answer += "\n" + stringsOf(json.RawMessage(schemas.Value(r.ArgumentsJSON)))
 			}
 			return answer
 		}

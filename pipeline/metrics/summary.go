@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -123,7 +124,7 @@ func (s *Summary) Add(e *schemas.EpisodeRow) {
 // episodes in any order give equal intervals.
 func (s *Summary) Means() []Mean {
 	var tasks []*taskSums
-	for _, key := range sortedKeys(s.tasks) {
+	for _, key := range slices.Sorted(maps.Keys(s.tasks)) {
 		tasks = append(tasks, s.tasks[key])
 	}
 	var known []int // indexes of the metrics that have a mean
@@ -166,13 +167,4 @@ func (s *Summary) Means() []Mean {
 		out = append(out, mean)
 	}
 	return out
-}
-
-func sortedKeys(m map[string]*taskSums) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
