@@ -177,6 +177,7 @@ func count(word string) int {
 }
 
 var (
+	testDoes  = lazily("^`? (?:(?:is|still|now|currently) )*(fails|failing|failed|passes|passing|passed)\\b(?: with `([^`]+)`)?")
 	testParts = lazily(`(?:\b[\w./]+::)?(?:\b\w+::)?$`)
 	someTests = lazily(`\b(all (?:of the |the )?)?` + countWord + `(?: (?:of|out of) (?:the |all )?\w+)?(?: tests?(?: cases?)?)? (?:(?:are|is|now|currently|still|were|have|all) )*(pass|passes|passing|passed|fail|fails|failing|failed)\b`)
 	allTests  = lazily(`\b(?:all|every) (?:of the |the |my )?(?:unit )?tests? (?:(?:are|now|currently|have) )*(?:pass|passes|passing|passed)\b`)
@@ -205,59 +206,26 @@ func (x *extractor) tests(lower string) {
 		if start < 0 || end == at {
 			continue
 		}
-		rest, isSpaced := strings.CutPrefix(strings.TrimPrefix(x.sentence[end:], "`"), " ")
-		rest = skipWords(rest, "is", "still", "now", "currently")
-		verb := firstWord(rest)
-		c := schemas.Claim{Kind: schemas.ClaimFails, Test: x.sentence[start:end]}
-		switch verb {
-		case "passes", "passing", "passed":
-			c.Kind = schemas.ClaimPasses
-		case "fails", "failing", "failed":
-		default:
-			isSpaced = false
-		}
-		if !isSpaced {
+		m := testDoes().FindStringSubmatchIndex(x.sentence[end:])
+		if m == nil {
 			continue
 		}
-		rest = rest[len(verb):]
-		message := ""
-		if quoted, ok := strings.CutPrefix(rest, " with `"); ok {
-			if inner, after, ok := strings.Cut(quoted, "`"); ok && inner != "" {
-				message, rest = inner, after
-			}
-		}
-		at = len(x.sentence) - len(rest)
-		from = at
+		c := schemas.Claim{Kind: schemas.ClaimFails, Test: x.sentence[start:end]}
+		at, from = end+m[1], end+m[1]
 		if start > 0 && x.sentence[start-1] == '`' {
 			start--
 		}
 		if !x.isCertain(start, at) {
 			continue
 		}
+		if x.sentence[end+m[2]] == 'p' {
+			c.Kind = schemas.ClaimPasses
+		}
 		x.add(c)
-		if message != "" {
-			x.add(schemas.Claim{Kind: schemas.ClaimReports, Test: c.Test, Message: message})
+		if m[4] >= 0 {
+			x.add(schemas.Claim{Kind: schemas.ClaimReports, Test: c.Test, Message: x.sentence[end+m[4] : end+m[5]]})
 		}
 	}
-}
-
-// firstWord returns the word at the start of a text, or "".
-func firstWord(text string) string {
-	end := 0
-	for end < len(text) && isWordByte(text[end]) {
-		end++
-	}
-	return text[:end]
-}
-
-// skipWords removes words, each with the space after it, from the start of a text.
-func skipWords(text string, words ...string) string {
-	for i := 0; i < len(words); i++ {
-		if rest, ok := strings.CutPrefix(text, words[i]); ok && strings.HasPrefix(rest, " ") {
-			text, i = rest[1:], -1
-		}
-	}
-	return text
 }
 
 // testStart returns the start of the test id, such as path::Class::test_name, whose last part begins at name; -1 if name is inside

@@ -47,3 +47,22 @@ func isIdentifier(text string) bool {
 
 // isPython reports whether a text names a Python file.
 func isPython(name string) bool { return path.Ext(name) == ".py" }
+
+// firstWord returns the word at the start of a text, or "".
+func firstWord(text string) string {
+	end := 0
+	for end < len(text) && isWordByte(text[end]) {
+		end++
+	}
+	return text[:end]
+}
+
+// skipWords removes words, each with the space after it, from the start of a text.
+func skipWords(text string, words ...string) string {
+	for i := 0; i < len(words); i++ {
+		if rest, ok := strings.CutPrefix(text, words[i]); ok && strings.HasPrefix(rest, " ") {
+			text, i = rest[1:], -1
+		}
+	}
+	return text
+}

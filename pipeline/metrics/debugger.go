@@ -51,16 +51,21 @@ func isAssignment(text string) bool {
 }
 
 // debuggerWords holds debugger commands, and Python keywords of statements, that print no value.
-var debuggerWords = func() map[string]bool {
+var debuggerWords = wordSet(`a alias args b break bt c cl clear commands condition cont continue d debug disable
+	display down enable EOF exceptions exit h help ignore interact j jump l list ll longlist n next q quit r restart
+	return run s source step tbreak u unalias undisplay unt until up w where
+	import from for while if with try def class del raise assert`)
+
+// runs holds the debugger commands after which the program is at another place.
+var runs = wordSet("c cont continue n next s step r return unt until j jump u up d down restart run q quit")
+
+func wordSet(text string) map[string]bool {
 	m := map[string]bool{}
-	for _, w := range strings.Fields(`a alias args b break bt c cl clear commands condition cont continue d debug disable
-		display down enable EOF exceptions exit h help ignore interact j jump l list ll longlist n next q quit r restart
-		return run s source step tbreak u unalias undisplay unt until up w where
-		import from for while if with try def class del raise assert`) {
+	for w := range strings.FieldsSeq(text) {
 		m[w] = true
 	}
 	return m
-}()
+}
 
 // namedValue is the text of a value, which the debugger printed for a name or another expression.
 type namedValue struct{ name, text string }
@@ -137,12 +142,3 @@ func debuggerCommands(command string) []string {
 	}
 	return slices.DeleteFunc(commands, func(c string) bool { return c == "" })
 }
-
-// runs holds the debugger commands after which the program is at another place.
-var runs = func() map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields("c cont continue n next s step r return unt until j jump u up d down restart run q quit") {
-		m[w] = true
-	}
-	return m
-}()

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/schemas"
@@ -61,35 +63,18 @@ func (s *seeker) place(file string, n int) breakpoint {
 	return breakpoint{file: file, line: n}
 }
 
+var confirmed = regexp.MustCompile(`^Breakpoint (?:\d+(?: set| was already there; it is now)? at ([^:]+):(\d+)(.*)|already exists at line (\d+) in (.*?)\.?)$`)
+
 // confirmedBreakpoint reads a line such as "Breakpoint 1 at FILE:12", "Breakpoint 1 set at FILE:12" or
 // "Breakpoint 1 was already there; it is now at FILE:12", and debug-gym's "Breakpoint already exists
 // at line 12 in FILE."
 func confirmedBreakpoint(line string) (file string, n int, ok bool) {
-	rest, ok := strings.CutPrefix(line, "Breakpoint ")
-	if !ok {
+	m := confirmed.FindStringSubmatch(line)
+	if m == nil || strings.HasSuffix(m[3], "deleted") || strings.Contains(m[3], " was removed") {
 		return "", 0, false
 	}
-	if place, ok := strings.CutPrefix(rest, "already exists at line "); ok {
-		n, place, ok = leadingNumber(place)
-		file, found := strings.CutPrefix(place, " in ")
-		return strings.TrimSuffix(file, "."), n, ok && found
-	}
-	_, rest, isNumber := leadingNumber(rest)
-	for _, verb := range []string{" at ", " set at ", " was already there; it is now at "} {
-		place, ok := strings.CutPrefix(rest, verb)
-		if !ok || !isNumber {
-			continue
-		}
-		colon := strings.IndexByte(place, ':')
-		if colon < 0 {
-			continue
-		}
-		n, after, ok := leadingNumber(place[colon+1:])
-		if ok && !strings.HasSuffix(after, "deleted") && !strings.Contains(after, " was removed") {
-			return place[:colon], n, true
-		}
-	}
-	return "", 0, false
+	n, err := strconv.Atoi(m[2] + m[4])
+	return m[1] + m[5], n, err == nil
 }
 
 // paused records where the program is stopped after a step.

@@ -9,22 +9,18 @@ import (
 
 // prior holds what every agent knows before the task: Python's keywords, builtins, methods of its
 // types and modules, and the words of the debugger, of shells and of test runners.
-var prior = func() map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(keywords + builtins + methods + modules + debuggerWords + shellWords + technical) {
-		m[w] = true
-	}
-	return m
-}()
+var prior = wordSet(keywords + builtins + methods + modules + debuggerWords + shellWords + technical)
 
 // standard holds Python's modules, whose members are known.
-var standard = func() map[string]bool {
+var standard = wordSet(modules)
+
+func wordSet(text string) map[string]bool {
 	m := map[string]bool{}
-	for _, w := range strings.Fields(modules) {
+	for w := range strings.FieldsSeq(text) {
 		m[w] = true
 	}
 	return m
-}()
+}
 
 const (
 	keywords = ` and as assert async await break class continue def del elif else except finally for from global if import in is
