@@ -12,7 +12,7 @@ import (
 // otherwise the claims are extracted from the message. Claims are checked against the rows before theirs. Claims returns
 // the record of the episode.
 func Claims(e *schemas.EpisodeRow, episode *metrics.Episode) (*Record, error) {
-	record, rows := newRecord(episode), episode.Rows
+	record, rows := newRecord(episode.Workspace), episode.Rows
 	var total counts
 	hasMessages := false
 	for i := range rows {

@@ -203,11 +203,8 @@ func (x *extractor) tests(lower string) {
 		start := x.testStart(from, at+name)
 		at += name + len("test_")
 		end := at + len(firstWord(x.sentence[at:]))
-		if start < 0 || end == at {
-			continue
-		}
 		m := testDoes().FindStringSubmatchIndex(x.sentence[end:])
-		if m == nil {
+		if start < 0 || end == at || m == nil {
 			continue
 		}
 		c := schemas.Claim{Kind: schemas.ClaimFails, Test: x.sentence[start:end]}
@@ -268,13 +265,8 @@ var (
 
 // reasons reads stated causes. Observations do not decide them.
 func (x *extractor) reasons(lower string) {
-	if strings.Contains(lower, " cause") || strings.HasPrefix(lower, "the cause") {
-		if m := theCause().FindStringIndex(lower); m != nil && len(lower) == len(x.sentence) {
-			x.add(schemas.Claim{Kind: schemas.ClaimCause, Reason: x.sentence[m[1]:]})
-		}
-	}
-	if !strings.Contains(lower, "explain") {
-		return
+	if m := theCause().FindStringIndex(lower); m != nil && len(lower) == len(x.sentence) {
+		x.add(schemas.Claim{Kind: schemas.ClaimCause, Reason: x.sentence[m[1]:]})
 	}
 	if m := explains().FindStringSubmatch(lower); m != nil {
 		kind := schemas.ClaimExplains

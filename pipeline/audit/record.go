@@ -112,17 +112,11 @@ func keyOf(p schemas.Breakpoint) breakpointKey {
 	return breakpointKey{p.File, p.Line, p.Condition, p.Temporary}
 }
 
-func newRecord(e *metrics.Episode) *Record {
-	lines := 0
-	for i := range e.Readings {
-		lines += len(e.Readings[i].Lines)
-	}
-	return &Record{Workspace: e.Workspace, Lines: make([]Line, 0, lines), session: session{stop: -1}}
-}
+func newRecord(w metrics.Workspace) *Record { return &Record{Workspace: w, session: session{stop: -1}} }
 
 // Read returns the record of an episode.
 func Read(e *metrics.Episode) *Record {
-	r := newRecord(e)
+	r := newRecord(e.Workspace)
 	for i := range e.Rows {
 		r.add(&e.Rows[i], &e.Readings[i])
 	}

@@ -40,11 +40,9 @@ type news struct {
 }
 
 func (n *news) add(f fact) bool {
-	isNew := !n.facts[f]
-	if isNew {
-		n.facts[f] = true
-	}
-	return isNew
+	known := n.facts[f]
+	n.facts[f] = true
+	return !known
 }
 
 func (n *news) show(f fact) { n.isNew = n.add(f) || n.isNew }
