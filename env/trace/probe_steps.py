@@ -27,7 +27,7 @@ class Steps(object):
         self.names, self.formatter, self.busy = Names(), Formatter(), False
         self.events = backend(self.handle, place, "call", "line", "return", "exception")
         self.ident, self.thread = threading.get_ident, None
-        self.classes, self.lines = {}, {}  # by id
+        self.classes, self.lines, self.globals = {}, {}, {}  # by id
 
     def begin(self, name):
         self.rehearsal = rehearse(self.out, self.config["rehearse"]) if self.config.get("rehearse") else None
@@ -130,8 +130,8 @@ class Steps(object):
                 self.executed.add(file + ":" + name)
                 arguments = code.co_argcount + code.co_kwonlyargcount
                 arguments += bool(code.co_flags & 4) + bool(code.co_flags & 8)  # *args and **kwargs
-                variables = code.co_varnames + code.co_cellvars + code.co_freevars
-                self.records.append(["function", file + ":" + name, variables[:200], arguments])
+                variables = (code.co_varnames + code.co_cellvars + code.co_freevars)[:200] + self.globals_of(code)
+                self.records.append(["function", file + ":" + name, variables, arguments])
         return known[1]
 
     def record_exception(self, n, file, frame, name, error, depth):
@@ -155,7 +155,7 @@ class Steps(object):
         true, no object has changed since."""
         values, now, out = [], {}, {}
         for name, value in list(frame.f_locals.items())[:200]:
-            if quiet and name in last and last[name][2] == id(value):
+            if quiet and name in last and last[name][2] == id(value) and type(value) not in ITERATORS:
                 now[name] = last[name]
                 if name in ("self", "cls"):
                     now.update(item for item in last.items() if item[0].startswith(name + "."))
@@ -166,13 +166,19 @@ class Steps(object):
             if d is None:
                 values.append((name, value, None, id(value)))
             else:
-                values.append((name, MUTABLE, typename(value if name == "cls" else type(value)), id(value)))
+                text = self.formatter.content(value) or typename(value if name == "cls" else type(value))
+                values.append((name, MUTABLE, text, id(value)))
                 values.extend((name + "." + k, v, None, 0) for k, v in list(d.items())[:100] if type(k) is str)
                 classes, attributes = self.class_attributes(value if name == "cls" else type(value))
                 for k in attributes:
                     owner = None if k in d else next((c for c in classes if k in vars_of(c)), None)
                     if owner is not None:
                         values.append((name + "." + k, vars_of(owner)[k], None, 0))
+        for name in self.globals_of(frame.f_code):
+            if kind == "line":  # most are constants, so they are looked at when functions begin and end
+                now.update([(name, last[name])] if name in last else [])
+            elif name in frame.f_globals and self.is_data(frame.f_globals[name]):
+                values.append((name, frame.f_globals[name], None, 0))
         for name, value, text, number in values:
             atomic, before = type(value) in ATOMIC, last.get(name)
             if atomic and before is not None and before[0] is value:
@@ -191,6 +197,17 @@ class Steps(object):
         elif kind == "exception":
             out["<exception>"] = self.formatter.text(arg)
         return out
+
+    def globals_of(self, code):
+        """Returns the names of the globals of the module that a function uses."""
+        known = self.globals.get(id(code))
+        if known is None:  # a class body and a module have no CO_NEWLOCALS
+            used = {i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "STORE_GLOBAL")} if code.co_flags & 2 else ()
+            known = self.globals[id(code)] = (code, tuple(sorted(used))[:40])
+        return known[1]
+
+    def is_data(self, value):
+        return type(value) in DATA or bool(self.class_attributes(type(value))[0])
 
     def class_attributes(self, cls):
         """Returns a class and its bases, as far as the program defines them, and the names of their data attributes."""

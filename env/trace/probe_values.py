@@ -1,5 +1,6 @@
 """Formats names and values for the records of the probe."""
 import collections
+import io
 import itertools
 import operator
 import types
@@ -80,6 +81,13 @@ MemberDescriptor = type(type("", (), {"__slots__": ("x",)}).x)
 PRINTABLE = {"decimal": ("Decimal",), "datetime": ("date", "timedelta"), "re": ("Pattern",)}
 
 
+CONTAINERS = (list, tuple, set, frozenset, dict, collections.deque)
+# Iterators whose state __reduce__ returns without a change to it or a call of the program.
+ITERATORS = frozenset([type(iter(v)) for v in ([], (), {}, {}.values(), {}.items(), set(), b"", range(0))] +
+                      [type(iter("")), type(reversed([])), enumerate, zip, map, filter])
+BUFFERS = {io.StringIO: io.StringIO.getvalue, io.BytesIO: io.BytesIO.getvalue}
+
+
 class Formatter(object):
     """Formats values as text of bounded length. Formatting takes most of the time of a trace, so
     it keeps the texts of containers whose items never change their texts."""
@@ -118,12 +126,19 @@ class Formatter(object):
         for base in (str, bytes, bytearray):
             if issubclass(cls, base):
                 size = base.__len__(v)
-                return base.__repr__(base.__getitem__(v, slice(0, 2000))) + (" of %d" % size if size > 2000 else "")
-        for base in (list, tuple, set, frozenset, dict, collections.deque):
+                text = base.__repr__(base.__getitem__(v, slice(0, 2000))) + (" of %d" % size if size > 2000 else "")
+                return text if cls is base else text + self.attributes(v, depth)
+        for base in CONTAINERS:
             if issubclass(cls, base):
-                return self.items(v, cls, base, depth)
+                return self.items(v, cls, base, depth) + ("" if cls is base else self.attributes(v, depth))
         if issubclass(cls, type):
             return "class " + typename(v)
+        if cls in ITERATORS:
+            return self.iterator(v, cls, depth)
+        if cls in BUFFERS:
+            return "%s(%s)" % (typename(cls), self.value(BUFFERS[cls](v), depth) if not v.closed else "closed")
+        if cls is types.FunctionType and v.__dict__ and depth:
+            return "function " + v.__qualname__ + self.attributes(v, depth)
         if cls.__module__ == "builtins":  # functions, modules, iterators, ranges
             if cls is range or cls is slice:
                 return repr(v)
@@ -141,6 +156,29 @@ class Formatter(object):
         if issubclass(cls, BaseException):
             parts[:0] = [self.value(x, depth - 1) for x in BaseException.args.__get__(v)]
         return "%s(%s)" % (typename(cls), ", ".join(parts)) if parts else typename(cls)
+
+    def attributes(self, v, depth):
+        """Returns the attributes of a value that has a text without them."""
+        if depth == 0:
+            return ""
+        items = list((instance_dict(v) or {}).items())[:self.ITEMS] + slots(v)
+        parts = ["%s=%s" % (k, self.value(x, depth - 1)) for k, x in items if type(k) is str and k[:2] != "__"]
+        return "(%s)" % ", ".join(parts) if parts else ""
+
+    def iterator(self, v, cls, depth):
+        """Returns the text of an iterator: what it iterates over, and its position."""
+        if depth == 0 or operator.length_hint(v, 0) > self.NODES:
+            return cls.__name__ + " "
+        state = cls.__reduce__(v)
+        return "%s(%s)" % (cls.__name__, ", ".join([self.value(x, depth - 1) for x in state[1] + state[2:]]))
+
+    def content(self, v):
+        """Returns the text of the items of a container, without attributes, or None for another value."""
+        for base in CONTAINERS:
+            if issubclass(type(v), base):
+                self.remaining = self.NODES
+                return self.items(v, type(v), base, self.DEPTH)
+        return None
 
     def items(self, v, cls, base, depth):
         size = base.__len__(v)
