@@ -89,13 +89,15 @@ const (
 	CauseInsufficient = "insufficient" // the test still fails
 )
 
-// TraceCause is an experiment: variables of the buggy run get the values of the fixed run at one event.
+// TraceCause is an experiment: variables of the buggy run get the values of the fixed run at one event, or at all events
+// of the same place if that is not enough.
 type TraceCause struct {
 	Event    int      `json:"event"` // of a point in Points or Chain
 	File     string   `json:"file"`
 	Function string   `json:"function"`
 	Line     int      `json:"line"`
-	Vars     []string `json:"vars"`
+	Vars     []string `json:"vars"`           // <return> and <exit> are how the function ends
+	Hits     int      `json:"hits,omitempty"` // at how many executions of the line, or ends of the function, they were set
 	Method   string   `json:"method"`
 	Verdict  string   `json:"verdict"`
 }

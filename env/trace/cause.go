@@ -10,58 +10,88 @@ import (
 )
 
 const (
-	// maxCauses is the maximum number of experiments with one test.
+	// maxCauses is the maximum number of candidates for experiments with one test.
 	maxCauses = 4
-	// experimentTimeout limits an experiment, because a program with a changed value may not end.
+	// maxRepeats is the maximum number of executions of a line at which one experiment sets values.
+	maxRepeats = 32
+	// experimentTimeout limits a run with experiments, because a program with a changed value may not end.
 	experimentTimeout = time.Minute
 )
 
-// candidate is a point whose values are put into the buggy run.
+// candidate is a place whose values are put into the buggy run: first at one execution only, and if the
+// test still fails, at all executions.
 type candidate struct {
-	point
-	names []string
+	points []point // executions of the same place; the experiments begin with the first one
+	names  []string
 }
 
-// settable returns the variables of a point that can get the values of the fixed run.
+// settable returns the variables of a point that can get the values of the fixed run. At the end of a function,
+// these are attributes, and how it ends. The end of the test itself is no cause.
 func (p point) settable() []string {
 	var out []string
 	for _, v := range p.vars {
-		atReturn := p.events[0].kind == "return" || p.events[0].kind == "exception"
-		if !isPseudo(v.Name) && v.Fixed != "" && (!atReturn || isAttribute(v.Name)) {
+		ends, ok := v.Name == "<return>" || v.Name == "<exit>", !isPseudo(v.Name)
+		switch p.events[0].kind {
+		case "return":
+			ok = isAttribute(v.Name) || ends && p.events[0].depth > 1
+		case "exception":
+			ok = isAttribute(v.Name)
+		}
+		if ok && v.Fixed != "" {
 			out = append(out, v.Name)
 		}
 	}
 	return out
 }
 
+// ends returns how the function of a point ended in the buggy run, if an experiment changes that: <return> or <exit>.
+func (c candidate) ends() string {
+	p := c.points[0]
+	if p.events[0].kind != "return" || !slices.ContainsFunc(c.names, isPseudo) {
+		return ""
+	}
+	if _, raised := p.events[0].changes["<exit>"]; raised {
+		return "<exit>"
+	}
+	return "<return>"
+}
+
 // candidates returns the first point from the first difference on with variables that can be set, and the
-// points of the chain that have some. more is true if it leaves out some of them.
+// points of the chain that have some, each place once. more is true if it leaves out some of them.
 func (c *comparison) candidates(t schemas.PairedTrace) (out []candidate, more bool) {
-	inChain := map[int]bool{}
+	inChain, index := map[int]bool{}, map[lineKey]int{}
 	for _, link := range t.Chain {
 		inChain[link.Event] = true
 	}
 	for _, p := range c.alignment.points {
-		if t.D0 == nil || p.events[0].n < t.D0.Event || len(out) > 0 && !inChain[p.events[0].n] {
-			continue
-		}
 		names := p.settable()
-		if len(names) == 0 {
+		if t.D0 == nil || p.events[0].n < t.D0.Event || len(names) == 0 {
 			continue
 		}
-		if len(out) == maxCauses {
-			return out, true
+		key := keyOf(p.events[0])
+		i, known := index[key]
+		switch {
+		case known:
+			missing := slices.ContainsFunc(out[i].names, func(name string) bool { return !slices.Contains(names, name) })
+			if !missing && len(out[i].points) < maxRepeats {
+				out[i].points = append(out[i].points, p)
+			}
+		case len(out) > 0 && !inChain[p.events[0].n]:
+		case len(out) == maxCauses:
+			more = true
+		default:
+			index[key] = len(out)
+			out = append(out, candidate{[]point{p}, names})
 		}
-		out = append(out, candidate{p, names})
 	}
-	return out, false
+	return out, more
 }
 
 // captured is a value of the fixed run.
 type captured struct {
 	data       *string // a pickled copy in base64; nil = it cannot be copied
 	text       string
-	expression *string // the expression that the last statement assigned; nil = there is none
+	expression *string // the expression that the last statement assigned or returned; nil = there is none
 }
 
 // testCauses finds out whether values of the fixed run make the test pass in the buggy run.
@@ -80,23 +110,38 @@ func (c *comparison) testCauses(ctx context.Context, t *schemas.PairedTrace) err
 		return nil
 	}
 	var points []any
-	for id, p := range list {
-		y := p.events[1]
-		points = append(points, map[string]any{"id": id, "event": y.n, "file": y.file, "line": y.line, "names": p.names, "statement": p.after[1].line})
+	for _, candidate := range list {
+		for _, p := range candidate.points {
+			y := p.events[1]
+			points = append(points, map[string]any{"id": p.events[0].n, "event": y.n, "file": y.file, "line": y.line, "names": candidate.names, "statement": p.after[1].line})
+		}
 	}
-	output, _, err := c.experiment(ctx, 1, "capture", points)
+	output, err := c.experiment(ctx, 1, map[string]any{"mode": "capture", "points": points})
 	if err != nil {
 		return err
 	}
 	t.TestRuns++
 	values := readCaptured(output)
-	for id, p := range list {
-		cause, err := c.testCause(ctx, p, values[id], &t.TestRuns)
-		if err != nil {
+	var all []experiment
+	for id, candidate := range list {
+		all = append(all, c.experiments(2*id, candidate, values)...)
+	}
+	found := map[int]outcome{}
+	for len(all) > 0 { // an experiment that leaves files behind is the last one of its run
+		if output, err = c.experiment(ctx, 0, map[string]any{"mode": "substitute", "experiments": all}); err != nil {
 			return err
 		}
-		t.Causes = append(t.Causes, cause)
-		switch cause.Method {
+		t.TestRuns++
+		before := len(all)
+		readOutcomes(output, found)
+		all = slices.DeleteFunc(all, func(e experiment) bool { _, done := found[e.ID]; return done })
+		if len(all) == before {
+			all = all[1:] // it did not end
+		}
+	}
+	for id, candidate := range list {
+		t.Causes = append(t.Causes, candidate.verdict(values, found[2*id], found[2*id+1]))
+		switch t.Causes[id].Method {
 		case schemas.CauseValue:
 			t.Shares.Value++
 		case schemas.CauseExpression:
@@ -108,15 +153,14 @@ func (c *comparison) testCauses(ctx context.Context, t *schemas.PairedTrace) err
 	return nil
 }
 
-// experiment runs the test in one version with a probe of the given mode.
-func (c *comparison) experiment(ctx context.Context, version int, mode string, points []any) (output []byte, status string, err error) {
-	probe := newProbe(experimentSource, map[string]any{"mode": mode, "points": points})
-	variant := verify.Variant{Only: []string{c.test}, Probe: probe, Timeout: experimentTimeout}
+// experiment runs the test in one version with a probe.
+func (c *comparison) experiment(ctx context.Context, version int, config map[string]any) (output []byte, err error) {
+	variant := verify.Variant{Only: []string{c.test}, Probe: newProbe(experimentSource, config), Timeout: experimentTimeout}
 	run, err := runProbe(ctx, c.runner, c.task, c.tree, c.patches[version], variant)
-	return run.Probe, run.Tests[c.test], err
+	return run.Probe, err
 }
 
-// readCaptured returns the captured values by candidate and name.
+// readCaptured returns the captured values by the event of the buggy run and by name.
 func readCaptured(output []byte) map[int]map[string]captured {
 	out := map[int]map[string]captured{}
 	readRecords(output, func(r record) {
@@ -133,50 +177,28 @@ func readCaptured(output []byte) map[int]map[string]captured {
 	return out
 }
 
-// testCause sets the variables of one candidate.
-func (c *comparison) testCause(ctx context.Context, p candidate, values map[string]captured, runs *int) (schemas.TraceCause, error) {
-	x := p.events[0]
-	cause := schemas.TraceCause{Event: x.n, File: x.file, Function: x.function, Line: x.line, Method: schemas.CauseUnknown, Verdict: schemas.CauseUnknown}
-	copies, expressions := map[string][2]string{}, map[string]string{}
-	for _, name := range p.names {
-		switch v := values[name]; {
-		case v.data != nil:
-			copies[name] = [2]string{*v.data, v.text}
-		case v.expression != nil:
-			expressions[name] = *v.expression
-		default:
-			continue
-		}
-		cause.Vars = append(cause.Vars, name)
+// verdict returns the result of the experiments with a candidate: with one execution of its place, and with all.
+func (c candidate) verdict(values map[int]map[string]captured, one, all outcome) schemas.TraceCause {
+	x := c.points[0].events[0]
+	cause := schemas.TraceCause{Event: x.n, File: x.file, Function: x.function, Line: x.line, Vars: c.names, Method: schemas.CauseUnknown, Verdict: schemas.CauseUnknown}
+	names, expressions := c.available(values[x.n])
+	if len(names) > 0 {
+		cause.Vars = names
 	}
-	if len(cause.Vars) == 0 {
-		cause.Vars = p.names
-		return cause, nil
+	if !one.set && !all.set {
+		return cause
 	}
-	var points []any
-	if before := p.after[0]; len(expressions) > 0 && before.line > 0 {
-		points = append(points, map[string]any{"id": 0, "event": before.n, "file": before.file, "line": before.line, "expressions": expressions, "later": true})
-	}
-	points = append(points, map[string]any{"id": 0, "event": x.n, "file": x.file, "line": x.line, "values": copies, "expressions": expressions})
-	*runs++
-	output, status, err := c.experiment(ctx, 0, "substitute", points)
-	if err != nil {
-		return cause, err
-	}
-	wasSet := false
-	readRecords(output, func(r record) { wasSet = wasSet || r.kind == "set" })
-	if !wasSet {
-		return cause, nil
-	}
-	cause.Method = schemas.CauseValue
+	cause.Method, cause.Hits = schemas.CauseValue, 1
 	if len(expressions) > 0 {
 		cause.Method = schemas.CauseExpression
 	}
 	switch {
-	case status == schemas.StatusPassed:
+	case one.set && one.status == schemas.StatusPassed:
 		cause.Verdict = schemas.CauseSufficient
-	case status != "" && len(cause.Vars) == len(p.names):
+	case all.set && all.status == schemas.StatusPassed:
+		cause.Verdict, cause.Hits = schemas.CauseSufficient, len(c.points)
+	case one.status != "" && len(names) == len(c.names):
 		cause.Verdict = schemas.CauseInsufficient
 	}
-	return cause, nil
+	return cause
 }

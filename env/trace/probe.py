@@ -32,7 +32,7 @@ class Output(object):
     """Appends records to a file, and ["cut"] instead of the first record beyond the limit in bytes."""
 
     def __init__(self, path, limit):
-        self.path, self.remaining = path, limit
+        self.path, self.remaining, self.left = path, limit, False
         self.encode = json.JSONEncoder(separators=(",", ":")).encode
         self.open = open  # the program may replace the built-in function later
 
@@ -244,7 +244,7 @@ class Cover(object):
         self.events.on()
         self.events.restart()
 
-    def end(self, name):
+    def end(self, name, status=None):
         self.flush(name, self.lines)
         self.lines = self.outside
         self.remaining = self.budget

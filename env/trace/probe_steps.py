@@ -30,14 +30,14 @@ class Steps(object):
         self.classes, self.lines, self.globals = {}, {}, {}  # by id
 
     def begin(self, name):
-        self.rehearsal = rehearse(self.out, self.config["rehearse"]) if self.config.get("rehearse") else None
+        self.rehearsal = rehearse(self.out, self.config["rehearse"]) if "rehearse" in self.config else None
         self.thread, self.stack, self.count, self.serial, self.threads = self.ident(), [], 0, 0, False
         self.records, self.executed, self.failures, self.codes, self.hits = [], set(), [], {}, {}
         self.calls, self.samples, self.depth, self.stride, self.digest = [], [], 1 << 30, 64, 0
         self.events.on()
         self.events.restart()
 
-    def end(self, name):
+    def end(self, name, status=None):
         self.events.off()
         self.thread = None
         rest = sorted(self.calls + self.samples, key=lambda record: record[1])
@@ -243,9 +243,14 @@ def harmless_lines(code):
     return good - bad
 
 
+def can_rehearse():
+    return sys.version_info >= (3, 8) and threading.active_count() == 1 and hasattr(os, "fork")
+
+
 def rehearse(out, seconds):
-    """Forks a child that runs the test first, and waits for it. Returns None in the parent."""
-    if sys.version_info < (3, 8) or threading.active_count() > 1 or not hasattr(os, "fork"):
+    """Forks a child that runs the test first, and waits for it. Returns None in the parent, and sets
+    out.left to whether the child has left a file behind."""
+    if not can_rehearse():
         return None
     reader, writer = os.pipe()
     pid = os.fork()
@@ -257,6 +262,7 @@ def rehearse(out, seconds):
     if not finished:
         os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
+    out.left = finished != b"1"
     if os.path.exists(out.path):
         out.remaining -= os.path.getsize(out.path)
         with out.open(out.path, "a") as f:
@@ -307,6 +313,7 @@ class Rehearsal(object):
         return None
 
     def end(self, out):
-        out.write([["left", self.left()]])
-        os.write(self.writer, b"1")
+        left = self.left()
+        out.write([["left", left]])
+        os.write(self.writer, b"1" if left is None else b"0")
         os._exit(0)

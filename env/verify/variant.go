@@ -17,8 +17,8 @@ type Variant struct {
 // Probe is Python code that observes the tests of a run inside their interpreters. Its module has
 // a function start(config, path, relative): config is Config, path is the file to which it appends its
 // output, and relative(file) returns the path of a file relative to the workspace (None for a file
-// outside). start returns an object with the methods begin(id) and end(id). The hooks call begin
-// before a test and its fixtures, and end after them.
+// outside). start returns an object with the methods begin(id) and end(id, status). The hooks call begin
+// before a test and its fixtures, and end after them. A status other than passed means that the test failed or did not run.
 type Probe struct {
 	Source string // source code of the module
 	Config any    // passed to the module as JSON

@@ -26,9 +26,9 @@ class Plan(object):
         if self.probe is not None:
             self.probe.begin(name)
 
-    def end(self, name):
+    def end(self, name, status):
         if self.probe is not None:
-            self.probe.end(name)
+            self.probe.end(name, status)
 
     def random_keys(self):
         """Returns a function that maps each key to a random number. Sorting tests by the

@@ -103,14 +103,23 @@ def node_id(nodeid, config, guard):
 
 def probe_plugin(pytest, guard, plan):
     class ProbePlugin(object):
+        status = ""
+
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_runtest_protocol(self, item):
             name = node_id(item.nodeid, item.config, guard)
+            self.status = ""
             plan.begin(name)
             try:
                 yield
             finally:
-                plan.end(name)
+                plan.end(name, self.status or "skipped")
+
+        def pytest_runtest_logreport(self, report):
+            if report.failed:
+                self.status = "failed"
+            elif report.when == "call" and report.passed and not self.status and not hasattr(report, "wasxfail"):
+                self.status = "passed"
 
     return ProbePlugin()
 

@@ -154,7 +154,7 @@ class Recorder(object):
 
     def stop(self, then):
         def stopTest(test):
-            self.plan.end(test_id(test))
+            self.plan.end(test_id(test), self.worst or "error")
             self.guard.check(everything=False)
             self.count += 1
             self.channel.tell("done", self.key, test_id(test), self.worst or "error", docstring_line(test))
