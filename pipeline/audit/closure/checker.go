@@ -92,13 +92,21 @@ func (c *checker) bind(text string) {
 				if keyword == "def " || keyword == "lambda " {
 					names = withoutDefaults(names)
 				}
-				if keyword != "import " || standard[strings.TrimSpace(names)] {
+				if keyword != "import " || standard[strings.TrimSpace(names)] || importsStandard(line) {
 					add(names)
 				}
 				rest = after
 			}
 		}
 	}
+}
+
+// importsStandard reports whether a line imports names from one of Python's modules.
+func importsStandard(line string) bool {
+	module, ok := strings.CutPrefix(strings.TrimSpace(line), "from ")
+	root, _, _ := strings.Cut(module, " ")
+	root, _, _ = strings.Cut(root, ".")
+	return ok && standard[root]
 }
 
 // withoutDefaults removes annotations and defaults from parameters.

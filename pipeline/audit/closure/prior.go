@@ -46,12 +46,7 @@ const (
 		isspace istitle isupper items join keys ljust lower lstrip partition pop popitem read readline readlines remove
 		removeprefix removesuffix replace reverse rfind rindex rjust rpartition rsplit rstrip seek setdefault sort split splitlines
 		startswith strip swapcase symmetric_difference title translate union update upper values write writelines zfill args kwargs
-		group groups groupdict getvalue total_seconds isoformat strftime strptime timestamp fromtimestamp utcnow astimezone replace
-		mkdtemp TemporaryDirectory NamedTemporaryFile rmtree makedirs abspath exists isfile isdir check_output Popen returncode
-		namedtuple defaultdict OrderedDict Counter deque partial wraps lru_cache reduce chain product signature getsource getmembers
-		isclass isfunction dumps loads b64encode b64decode hexdigest StringIO BytesIO timedelta timezone Path read_text write_text
-		patch Mock MagicMock side_effect return_value assertEqual assertRaises assertTrue assertFalse assertIn assertIsNone
-		print_exc format_exc TextTestRunner TestSuite TestLoader loadTestsFromTestCase addTest wasSuccessful testsRun verbosity
+		group groups groupdict getvalue total_seconds isoformat strftime strptime hexdigest read_text write_text
 		close fromhex is_integer as_integer_ratio real imag fget fset start stop step `
 	modules = ` abc argparse array ast asyncio atexit base64 bisect builtins calendar cmath codecs collections concurrent configparser
 		contextlib contextvars copyreg csv ctypes dataclasses datetime decimal difflib dis email enum errno faulthandler fnmatch

@@ -13,7 +13,7 @@ import (
 func (c *checker) shell(text string) {
 	text, scripts := splitScripts(text)
 	for _, m := range inline.FindAllStringSubmatch(text, -1) {
-		scripts = append(scripts, script{m[1] + strings.ReplaceAll(m[2], `\"`, `"`), true})
+		scripts = append(scripts, script{m[1] + strings.ReplaceAll(m[2], `\"`, `"`), true, true})
 	}
 	text = inline.ReplaceAllString(text, " ")
 	text = substitution.ReplaceAllString(text, "${1}p $2 $3 ")
@@ -29,10 +29,10 @@ func (c *checker) shell(text string) {
 			c.text(s.text, words)
 			continue
 		}
-		c.isScript = true
+		c.isScript = !s.isInline
 		c.code(s.text)
 		c.isScript = false
-		c.out = append(c.out[:before], slices.DeleteFunc(c.out[before:], func(e Entity) bool { return e.Kind == Value && !s.expects(e.Text) || c.isProse(s, e) })...)
+		c.out = append(c.out[:before], slices.DeleteFunc(c.out[before:], func(e Entity) bool { return e.Kind == Value && !s.isInline && !s.expects(e.Text) || c.isProse(s, e) })...)
 		for name := range c.bound {
 			c.written = append(c.written, name)
 		}
@@ -61,6 +61,7 @@ var inline = regexp.MustCompile(`(?s)\bpython[\d.]*(?: -\w+)* -c (?:'([^']*)'|"(
 type script struct {
 	text     string
 	isPython bool
+	isInline bool // in the command line: its numbers and strings count
 }
 
 // hereDocument matches the line that a here-document follows, up to its delimiter.
@@ -84,7 +85,7 @@ func splitScripts(text string) (commands string, scripts []script) {
 			}
 			at += len(l)
 		}
-		scripts = append(scripts, script{body, strings.Contains(line, "python") || strings.Contains(line, ".py")})
+		scripts = append(scripts, script{body, strings.Contains(line, "python") || strings.Contains(line, ".py"), false})
 		text = rest
 	}
 }
@@ -99,7 +100,7 @@ func (s script) expects(value string) bool {
 	return false
 }
 
-var expectation = regexp.MustCompile(`(?i)\bassert|[=!]=|expected`)
+var expectation = regexp.MustCompile(`(?i)\bassert|\bprint\(.*[=!]=|expected`)
 
 // isProse reports whether a script has a name only in comments and strings, and the repository does not have it.
 func (c *checker) isProse(s script, e Entity) bool {

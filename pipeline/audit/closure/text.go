@@ -119,7 +119,7 @@ func (c *checker) literal(text string) {
 		switch {
 		case c.names[text]:
 			c.wordRun(text, "", false, code)
-		case len(text) > 1 && !c.isKnownName(text) && !prior[text] && !c.containsText(text) && !strings.ContainsAny(text, "{%"):
+		case len(text) > 1 && !c.isKnownName(text) && !prior[text] && !publicFiles[text] && !c.containsText(text) && !strings.ContainsAny(text, "{%"):
 			c.report(Value, text)
 		}
 		return
