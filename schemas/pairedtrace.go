@@ -12,7 +12,7 @@ type PairedTrace struct {
 	FixedLength int    `json:"fixed_length"` // events of the fixed run; with LimitEvents, it may have more
 
 	D0      *TracePoint  `json:"d0,omitempty"`      // privileged: the first difference; nil = none was found
-	Chain   []TracePoint `json:"chain,omitempty"`   // privileged: D0, the calls and returns after it that pass a difference on, and the failure
+	Chain   []TracePoint `json:"chain,omitempty"`   // privileged: D0, the calls, returns and changes of control flow after it that pass a difference on, and the failure
 	Failure *TracePoint  `json:"failure,omitempty"` // where the test failed, with the variables that differ there (privileged)
 
 	// Points are the line events, calls and returns that both versions have and at which variables
@@ -47,7 +47,7 @@ const (
 
 // TracePoint is an event of the buggy run.
 type TracePoint struct {
-	Kind     string `json:"kind"` // call, line, return, exception; of D0: value or flow; of the last link: failure
+	Kind     string `json:"kind"` // call, line, return, exception; of D0: value or flow; of a link also flow (what runs next differs); of the last link: failure
 	File     string `json:"file"`
 	Function string `json:"function"` // qualified name
 	Line     int    `json:"line"`

@@ -41,6 +41,7 @@ type flow struct {
 	event   event
 	other   *event // in the fixed run; nil = it has ended
 	after   event
+	vars    []Difference // at the event before it
 	visible int
 }
 
@@ -241,7 +242,7 @@ func (p *framePair) diverge(i int) {
 	if i >= len(x.items) || x.items[i].first().n >= p.sides[0].end() {
 		return
 	}
-	f := flow{event: x.items[i].first(), after: p.lines[0], visible: len(p.values[0])}
+	f := flow{event: x.items[i].first(), after: p.lines[0], vars: p.vars, visible: len(p.values[0])}
 	switch {
 	case i < len(y.items) && y.items[i].first().n < p.sides[1].end():
 		other := y.items[i].first()

@@ -11,8 +11,9 @@ import (
 const maxLinks = 64
 
 // chain returns how the first difference reaches the failure: the calls and returns between them, in the
-// order of the buggy run, at which an argument, an attribute of self, the return value or the way in which
-// the function ends differs. total is the length without the limit.
+// order of the buggy run, at which an argument, an attribute of self, a global, the return value or the way in
+// which the function ends differs, and the places at which the control flow of a function begins to differ.
+// total is the length without the limit.
 func (c *comparison) chain(d0, failure *schemas.TracePoint, hits map[int]int) (links []schemas.TracePoint, total int) {
 	if d0 == nil {
 		return nil, 0
@@ -24,14 +25,27 @@ func (c *comparison) chain(d0, failure *schemas.TracePoint, hits map[int]int) (l
 			continue
 		}
 		link := p.tracePoint(hits)
-		arguments := c.sides[0].functions[e.place()].arguments
+		f := c.sides[0].functions[e.place()]
 		link.Vars = slices.DeleteFunc(traceValues(p.vars), func(v schemas.TraceValue) bool {
-			return !isPseudo(v.Name) && !isAttribute(v.Name) && !arguments[v.Name]
+			return !isPseudo(v.Name) && !isAttribute(v.Name) && !f.arguments[v.Name] && !f.globals[v.Name]
 		})
 		if len(link.Vars) > 0 {
 			links = append(links, link)
 		}
 	}
+	for _, f := range c.alignment.flows {
+		e := f.event
+		if e.n <= d0.Event || failure != nil && e.n >= failure.Event {
+			continue
+		}
+		link := schemas.TracePoint{Kind: FlowDivergence, File: e.file, Function: e.function, Line: e.line, Hit: hits[e.n], Event: e.n, Depth: e.depth,
+			FixedEvent: -1, Vars: traceValues(f.vars)}
+		if f.other != nil {
+			link.FixedLine, link.FixedEvent = f.other.line, f.other.n
+		}
+		links = append(links, link)
+	}
+	slices.SortStableFunc(links, func(x, y schemas.TracePoint) int { return x.Event - y.Event })
 	if failure != nil && failure.Event >= d0.Event {
 		links = append(links, *failure)
 	}

@@ -130,8 +130,8 @@ class Steps(object):
                 self.executed.add(file + ":" + name)
                 arguments = code.co_argcount + code.co_kwonlyargcount
                 arguments += bool(code.co_flags & 4) + bool(code.co_flags & 8)  # *args and **kwargs
-                variables = (code.co_varnames + code.co_cellvars + code.co_freevars)[:200] + self.globals_of(code)
-                self.records.append(["function", file + ":" + name, variables, arguments])
+                variables = code.co_varnames + code.co_cellvars + code.co_freevars
+                self.records.append(["function", file + ":" + name, variables[:200], arguments, self.globals_of(code)])
         return known[1]
 
     def record_exception(self, n, file, frame, name, error, depth):

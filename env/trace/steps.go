@@ -39,6 +39,7 @@ func (e event) place() string { return e.file + ":" + e.function }
 type function struct {
 	variables map[string]bool
 	arguments map[string]bool
+	globals   map[string]bool // of the module
 }
 
 // steps are events of one test in one run, with data about the whole run.
@@ -157,12 +158,15 @@ func (s *steps) read(r record) {
 		}
 	case "function":
 		var name string
-		var variables []string
+		var variables, globals []string
 		var arguments int
-		if r.decode(&name, &variables, &arguments) {
-			f := function{map[string]bool{}, map[string]bool{}}
+		if r.decode(&name, &variables, &arguments, &globals) {
+			f := function{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 			for i, v := range variables {
 				f.variables[v], f.arguments[v] = true, i < arguments
+			}
+			for _, v := range globals {
+				f.variables[v], f.globals[v] = true, true
 			}
 			s.functions[name] = f
 		}
