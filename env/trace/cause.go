@@ -18,13 +18,6 @@ const (
 	experimentTimeout = time.Minute
 )
 
-// candidate is a place whose values are put into the buggy run: first at one execution only, and if the
-// test still fails, at all executions.
-type candidate struct {
-	points []point // executions of the same place; the experiments begin with the first one
-	names  []string
-}
-
 // settable returns the variables of a point that can get the values of the fixed run. At the end of a function,
 // these are attributes, and how it ends. The end of the test itself is no cause.
 func (p point) settable() []string {
@@ -85,13 +78,6 @@ func (c *comparison) candidates(t schemas.PairedTrace) (out []candidate, more bo
 		}
 	}
 	return out, more
-}
-
-// captured is a value of the fixed run.
-type captured struct {
-	data       *string // a pickled copy in base64; nil = it cannot be copied
-	text       string
-	expression *string // the expression that the last statement assigned or returned; nil = there is none
 }
 
 // testCauses finds out whether values of the fixed run make the test pass in the buggy run.

@@ -4,6 +4,20 @@ import (
 	"strconv"
 )
 
+// candidate is a place whose values are put into the buggy run: first at one execution only, and if the
+// test still fails, at all executions.
+type candidate struct {
+	points []point // executions of the same place; the experiments begin with the first one
+	names  []string
+}
+
+// captured is a value of the fixed run.
+type captured struct {
+	data       *string // a pickled copy in base64; nil = it cannot be copied
+	text       string
+	expression *string // the expression that the last statement assigned or returned; nil = there is none
+}
+
 // experiment is a run of the test in which variables get other values, as the probe reads it.
 type experiment struct {
 	ID     int              `json:"id"`
