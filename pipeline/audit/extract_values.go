@@ -7,10 +7,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-var (
-	isVerb   = lazily(`^(?: (is|was|are both|equals|remains|stays|evaluates to|evaluated to|has the value|has value|comes out (?:as|to|at)|came out (?:as|to|at)|returns|returned|gives|gave|has changed to|changed to|holds|prints|printed)(?: (?:still|now|also|only|exactly|currently|indeed|actually|again|just|already|set to|equal to))* | ?==? ?)`)
-	starting = lazily(`\b(start|begin|end)s at (\d+)\b`)
-)
+var starting = lazily(`\b(start|begin|end)s at (\d+)\b`)
 
 // values reads claims such as "x is 5", "x = 5" and "f(2) returned None".
 func (x *extractor) values() {
