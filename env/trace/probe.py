@@ -244,7 +244,7 @@ class Cover(object):
         self.events.on()
         self.events.restart()
 
-    def end(self, name, status=None):
+    def end(self, name, status):
         self.flush(name, self.lines)
         self.lines = self.outside
         self.remaining = self.budget

@@ -93,9 +93,9 @@ class Substitute(Experiment):
                 break
         os._exit(0)
 
-    def end(self, name, status=None):
+    def end(self, name, status):
         self.records.append(["outcome", self.id, status or ""])
-        Steps.end(self, name)
+        Steps.end(self, name, status)
 
     def act(self, point, frame, arg):
         values, variables = self.values(point, frame), frame.f_locals  # before 3.13, another access undoes changes

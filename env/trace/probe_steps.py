@@ -37,7 +37,7 @@ class Steps(object):
         self.events.on()
         self.events.restart()
 
-    def end(self, name, status=None):
+    def end(self, name, status):
         self.events.off()
         self.thread = None
         rest = sorted(self.calls + self.samples, key=lambda record: record[1])

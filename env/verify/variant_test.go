@@ -115,8 +115,8 @@ class Watch(object):
     def begin(self, name):
         with open(self.path, "a") as f:
             f.write(self.word + " " + name + "\n")
-    def end(self, name):
-        self.begin("/" + name)
+    def end(self, name, status):
+        self.begin("/" + name + " " + status)
 def start(config, path, relative):
     return Watch(config, path)
 `}
@@ -128,7 +128,7 @@ def start(config, path, relative):
 		"python3 -m unittest":     {byUnittest, "test_order.B.test_1"},
 	} {
 		run, _, _ := observe(t, v, want.tree, entry, Variant{Probe: probe, Only: []string{want.id}})
-		if got := string(run.Probe); got != "seen "+want.id+"\nseen /"+want.id+"\n" {
+		if got := string(run.Probe); got != "seen "+want.id+"\nseen /"+want.id+" passed\n" {
 			t.Errorf("%s: the probe wrote %q", entry, got)
 		}
 	}

@@ -15,7 +15,7 @@ class Imports(object):
             self.collected = True
             self.write()
 
-    def end(self, test):
+    def end(self, test, status):
         pass
 
     def write(self):

@@ -116,7 +116,7 @@ func (k *known) scan(line, file string, isShown bool) (last string) {
 		run := line[start:i]
 		if !hasSlash && dot == 0 {
 			afterLine = run == "line" || run == "lines"
-			if run[0] == 'L' && len(run) > 1 && start > 0 && line[start-1] == '#' { // a link to a line: file.py#L12
+			if run[0] == 'L' && len(run) > 1 && start > 0 && line[start-1] == '#' { // a link to lines: file.py#L12-L14
 				k.lineNumbers(run[1:], file)
 				k.number(run[1:], isShown)
 			}
