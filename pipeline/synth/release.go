@@ -152,7 +152,7 @@ func (w *worker) tryGold(ctx context.Context, s *repoState, task schemas.Task, b
 		if err != nil || resolved(verdict) {
 			return "", err
 		}
-		why = "the gold patch does not resolve it: " + verdict.Reason
+		why = goldFails + verdict.Reason
 	}
 	return why, nil
 }

@@ -17,18 +17,21 @@ func TestSummaryCountsByOperatorAndReason(t *testing.T) {
 		{Key: "6", Kind: KindCommit, Operators: []string{KindCommit}, Outcome: Refused, Reason: "pkg/a.py: f cannot be put back: it was changed again"},
 		{Key: "7", Kind: KindModel, Operators: []string{KindModel}, Outcome: Refused, Reason: "the change changes nothing"},
 		{Key: "8", Kind: KindComposed, Operators: []string{"r1", "a1"}, Outcome: Equivalent, Reason: "behaves like 1"},
+		{Key: "9", Kind: KindSingle, Operators: []string{"v1"}, Outcome: Unverified, Reason: "the gold patch does not resolve it: 1 of 3 expected tests did not pass: a failed"},
+		{Key: "10", Kind: KindSingle, Operators: []string{"v1"}, Outcome: Unverified, Reason: "the gold patch does not resolve it: 2 of 9 expected tests did not pass: b failed, c error"},
 	} {
 		trials[tr.Key] = tr
 	}
 	st := &factory{journal: &journal{}, states: []*repoState{{trials: trials}}, budget: newModelBudget(0, 0)}
 	got := st.summary()
-	if got.Candidates != 8 || got.Valid != 4 || got.Released != 1 {
+	if got.Candidates != 10 || got.Valid != 6 || got.Released != 1 {
 		t.Errorf("%+v", got)
 	}
 	if diff := cmp.Diff(map[Outcome]map[string]int{
-		Capped:   {"the cap of 3 for a function is reached": 1, "the cap of 2 for an operator in a function is reached": 1},
-		Survived: {"no test executes it": 1},
-		Refused:  {"f cannot be put back: it was changed again": 1, "the change changes nothing": 1},
+		Capped:     {"the cap of 3 for a function is reached": 1, "the cap of 2 for an operator in a function is reached": 1},
+		Survived:   {"no test executes it": 1},
+		Unverified: {"the gold patch does not resolve it": 2},
+		Refused:    {"f cannot be put back: it was changed again": 1, "the change changes nothing": 1},
 	}, got.Reasons); diff != "" {
 		t.Error(diff)
 	}
@@ -37,6 +40,7 @@ func TestSummaryCountsByOperatorAndReason(t *testing.T) {
 		"a1":       {Candidates: 3, Valid: 1, Outcomes: map[Outcome]int{Capped: 1, Survived: 2}},
 		KindCommit: {Candidates: 1, Outcomes: map[Outcome]int{Refused: 1}}, KindModel: {Candidates: 1, Outcomes: map[Outcome]int{Refused: 1}},
 		KindComposed: {Candidates: 1, Valid: 1, Outcomes: map[Outcome]int{Equivalent: 1}},
+		"v1":         {Candidates: 2, Valid: 2, Outcomes: map[Outcome]int{Unverified: 2}},
 	}, got.Operators); diff != "" {
 		t.Error(diff)
 	}

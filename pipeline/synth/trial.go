@@ -82,11 +82,17 @@ func (t *Trial) clone() *Trial {
 // inOtherRepo starts the reason of a trial that duplicates a task of another repository.
 const inOtherRepo = "the same functions are in "
 
+// goldFails starts the reason of a trial whose gold patch does not resolve the task. The names of the tests follow.
+const goldFails = "the gold patch does not resolve it: "
+
 // generalReason returns a trial's reason without the details of this trial, so that the summary
 // can count equal reasons; "" if the outcome says enough.
 func (t *Trial) generalReason() string {
 	switch t.Outcome {
 	case Refused, Crash, Unverified:
+		if strings.HasPrefix(t.Reason, goldFails) {
+			return strings.TrimSuffix(goldFails, ": ")
+		}
 		return aboutSize.ReplaceAllString(aboutFile.ReplaceAllString(t.Reason, ""), "N")
 	case Survived:
 		return t.Reason
