@@ -114,7 +114,7 @@ class Session(object):
     def done(self, name, status):
         """Records a test; returns True if the remaining tests need not run."""
         if self.probe is not None:
-            self.probe.end(name)
+            self.probe.end(name, status)
         self.put({"k": "test", "id": name, "s": status})
         self.failed += status in tracesmith_children.NOT_A_PASS
         if name in self.first:
