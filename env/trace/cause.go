@@ -19,7 +19,7 @@ const (
 )
 
 // settable returns the variables of a point that can get the values of the fixed run. At the end of a function,
-// these are attributes, and how it ends. The end of the test itself is no cause.
+// these are attributes, and how it ends. The end of the test itself cannot be a cause.
 func (p point) settable() []string {
 	var out []string
 	for _, v := range p.vars {

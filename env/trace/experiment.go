@@ -15,7 +15,7 @@ type candidate struct {
 type captured struct {
 	data       *string // a pickled copy in base64; nil = it cannot be copied
 	text       string
-	expression *string // the expression that the last statement assigned or returned; nil = there is none
+	expression *string // the expression that the last statement assigned or returned; nil if it did neither
 }
 
 // experiment is a run of the test in which variables get other values, as the probe reads it.

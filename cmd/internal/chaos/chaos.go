@@ -233,7 +233,7 @@ type trial struct {
 	report        Report
 	server        *server
 	single        *singleProcess // nil for a fleet
-	proxy         *proxy         // in front of the S3 server; nil if there is none
+	proxy         *proxy         // in front of the S3 server; nil without an S3 server
 	pids          []int          // of the run's processes
 	faultInjector                // single or the fleet
 
