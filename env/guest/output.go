@@ -1,9 +1,12 @@
 package guest
 
 import (
+	"errors"
+	"io"
 	"os"
-	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // capture keeps the beginning and the end of what is written to it, max bytes in total.
@@ -56,42 +59,63 @@ func (c *capture) bytes() (out []byte, headLen int) {
 // background processes may still hold the pipe.
 const drainTimeout = 50 * time.Millisecond
 
-// outputReader reads the output of a program until all writers have closed it. That may be
-// long after the program has ended, because its background processes may continue to write.
+// outputReader copies the output of a program to put until all writers have closed f. That may
+// be long after the program has ended, because its background processes may continue to write.
 type outputReader struct {
-	mu     sync.Mutex
-	out    *capture // nil once finished
-	closed chan struct{}
+	f    *os.File
+	put  func([]byte)
+	done chan struct{} // closed after the last call of put
 }
 
-func readOutput(f *os.File, out *capture) *outputReader {
-	o := &outputReader{out: out, closed: make(chan struct{})}
-	go func() {
-		defer close(o.closed)
-		defer f.Close()
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := f.Read(buf)
-			o.mu.Lock()
-			if o.out != nil {
-				_, _ = o.out.Write(buf[:n])
-			}
-			o.mu.Unlock()
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return o
+func newOutputReader(f *os.File, put func([]byte)) *outputReader {
+	return &outputReader{f: f, put: put, done: make(chan struct{})}
 }
 
-// finish waits for the end of the output, at most drainTimeout. Later output is dropped.
-func (o *outputReader) finish() {
-	select {
-	case <-o.closed:
-	case <-time.After(drainTimeout):
+// run returns when all writers have closed f, or when f is closed.
+func (o *outputReader) run() {
+	_, err := o.copy(o.f)
+	// Each round has its own deadline, because a program could read its own output from f
+	// and leave less than pending promises.
+	for left := o.pending(); errors.Is(err, os.ErrDeadlineExceeded) && left > 0 && o.pending() > 0; {
+		o.end()
+		var n int64
+		n, err = o.copy(io.LimitReader(o.f, left))
+		left -= n
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.out = nil
+	close(o.done)
+	_ = o.f.SetReadDeadline(time.Time{})
+	_, _ = io.Copy(io.Discard, o.f)
 }
+
+func (o *outputReader) copy(r io.Reader) (total int64, err error) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := r.Read(buf)
+		if n > 0 {
+			o.put(buf[:n])
+		}
+		total += int64(n)
+		if err != nil {
+			return total, err
+		}
+	}
+}
+
+// pending returns the number of bytes that can be read from f without waiting.
+func (o *outputReader) pending() (n int64) {
+	conn, err := o.f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = conn.Control(func(fd uintptr) {
+		if ready, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ); err == nil {
+			n = int64(ready)
+		}
+	})
+	return n
+}
+
+// end drops the output that is written more than drainTimeout from now. It never drops earlier
+// output, even if the reader has had no processor time. Call it when the program has ended, and
+// then wait for done.
+func (o *outputReader) end() { _ = o.f.SetReadDeadline(time.Now().Add(drainTimeout)) }

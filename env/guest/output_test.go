@@ -3,7 +3,9 @@ package guest
 import (
 	"bytes"
 	"math/rand/v2"
+	"os"
 	"testing"
+	"time"
 )
 
 func TestCaptureKeepsBothEnds(t *testing.T) {
@@ -29,5 +31,33 @@ func TestCaptureKeepsBothEnds(t *testing.T) {
 		if !bytes.Equal(got, want) || gotHead != head || c.total != int64(len(all)) {
 			t.Fatalf("max %d, %d bytes: got %v head %d total %d, want %v head %d", c.max, len(all), got, gotHead, c.total, want, head)
 		}
+	}
+}
+
+// A reader that gets no processor time until long after the program's end still reads all that
+// the program wrote, although a background process keeps the pipe open.
+func TestALateReaderLosesNoOutput(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	want := bytes.Repeat([]byte("output "), 5000)
+	if _, err := w.Write(want); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	o := newOutputReader(r, func(p []byte) { got = append(got, p...) })
+	if err := r.SetReadDeadline(time.Now().Add(-time.Minute)); err != nil { // as end does
+		t.Fatal(err)
+	}
+	go o.run()
+	<-o.done
+	if !bytes.Equal(got, want) {
+		t.Errorf("got %d bytes of %d", len(got), len(want))
+	}
+	if _, err := w.WriteString("later"); err != nil { // the reader still empties the pipe
+		t.Error(err)
 	}
 }

@@ -115,7 +115,11 @@ func (s *runs) execute(ctx context.Context, r *guestpb.RunRequest, stdin, sealed
 	s.watchdog.wake()
 	input.start(stdin)
 	defer input.stop()
-	o := readOutput(pr, out)
+	o := newOutputReader(pr, func(p []byte) { _, _ = out.Write(p) })
+	go func() {
+		defer pr.Close()
+		o.run()
+	}()
 
 	x := &execution{out: out}
 	timer := time.NewTimer(cmp.Or(time.Duration(r.TimeoutNs), env.DefaultCommandTimeout))
@@ -137,7 +141,8 @@ func (s *runs) execute(ctx context.Context, r *guestpb.RunRequest, stdin, sealed
 	case <-time.After(sweepTimeout): // stuck in the kernel until the sandbox ends
 		x.code, x.wall = 128+int(syscall.SIGKILL), time.Since(c.start)
 	}
-	o.finish()
+	o.end()
+	<-o.done
 	if !allDead {
 		fmt.Fprintln(out, "\nSome processes that this command started could not be killed and still run.")
 	}

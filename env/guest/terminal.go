@@ -190,23 +190,17 @@ type terminal struct {
 // most drainTimeout for output of its background processes.
 func (t *terminal) pump(l *terminalIO) {
 	defer close(t.pumpDone)
+	o := newOutputReader(l.out, t.put)
 	var reader sync.WaitGroup
 	eof := make(chan struct{})
 	reader.Go(func() {
 		defer close(eof)
-		chunk := make([]byte, 64<<10)
-		for {
-			n, err := l.out.Read(chunk)
-			t.put(chunk[:n])
-			if err != nil { // EOF, or EIO from a pseudo terminal that no process has open
-				return
-			}
-		}
+		o.run() // ends with EOF, or with EIO from a pseudo terminal that no process has open
 	})
 	<-t.child.done
+	o.end()
 	select {
-	case <-eof:
-	case <-time.After(drainTimeout):
+	case <-o.done:
 	case <-t.closed:
 	}
 	t.mu.Lock()
@@ -224,9 +218,6 @@ func (t *terminal) pump(l *terminalIO) {
 // put appends output to the buffer. It waits for room in the buffer, which limits memory and
 // blocks the program.
 func (t *terminal) put(p []byte) {
-	if len(p) == 0 {
-		return
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for len(t.buf) > terminalBuffer && !t.ended {

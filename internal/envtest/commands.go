@@ -155,7 +155,7 @@ func concurrentCalls(t *testing.T, f *fixture) {
 			}
 			r, err := f.Run(t.Context(), env.Command{Args: []string{"cat", name}})
 			if err != nil || string(r.Output) != name {
-				t.Errorf("%s: %q, %v", name, r.Output, err)
+				t.Errorf("%s: %q, %+v, %v", name, r.Output, r, err)
 			}
 		})
 	}
