@@ -38,11 +38,14 @@ func (e *Engine) swap(ctx context.Context, entry *Entry, next Record) error {
 		rev, err := e.kv.Update(ctx, entry.ID, body, entry.Revision)
 		if conflict(err) {
 			// An earlier try without an answer may have succeeded.
-			if kve, err := e.kv.Get(ctx, entry.ID); err == nil && string(kve.Value()) == string(body) {
-				rev = kve.Revision()
-			} else {
+			kve, err := e.kv.Get(ctx, entry.ID)
+			if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
+				return err
+			}
+			if err != nil || string(kve.Value()) != string(body) {
 				return ErrLeaseLost
 			}
+			rev = kve.Revision()
 		} else if err != nil {
 			return err
 		}

@@ -270,6 +270,8 @@ func (l *CoordinatorLease) put(ctx context.Context) error {
 				rev, err = kve.Revision(), nil
 			case getErr == nil && slices.Contains(l.unanswered, string(kve.Value())):
 				rev, err = l.c.runs.Update(ctx, l.entry.RunID, body, kve.Revision())
+			case getErr != nil && !errors.Is(getErr, jetstream.ErrKeyNotFound):
+				return getErr
 			default:
 				return ErrLeaseLost
 			}

@@ -24,7 +24,7 @@ type StepLog struct {
 	e       *Engine
 	subject string
 	last    uint64 // sequence of the subject's last message
-	writer  string // makes message ids unique
+	writer  string // makes the ids of messages unique, by which a repeated try finds its own message
 	n       int
 }
 
@@ -64,11 +64,11 @@ func (l *StepLog) Append(ctx context.Context, kind string, data []byte) error {
 		msg.Header.Set(headParts, strconv.Itoa(parts))
 		msg.Data = data[i*maxPart : min(len(data), (i+1)*maxPart)]
 		l.n++
-		id := l.writer + "-" + strconv.Itoa(l.n) // lets the server drop repeated tries
+		id := l.writer + "-" + strconv.Itoa(l.n)
 		err := l.e.call(ctx, "writing the step log", func(ctx context.Context) error {
 			ack, err := l.e.js.PublishMsg(ctx, msg, jetstream.WithMsgID(id), jetstream.WithExpectLastSequencePerSubject(l.last))
 			if conflict(err) {
-				return ErrLeaseLost
+				return l.settleConflict(ctx, id)
 			}
 			if err != nil {
 				return err
@@ -80,6 +80,20 @@ func (l *StepLog) Append(ctx context.Context, kind string, data []byte) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// settleConflict returns nil if the last message is the one that Append writes: an earlier try
+// without an answer stored it. The server compares the sequence before it looks for repeated ids.
+func (l *StepLog) settleConflict(ctx context.Context, id string) error {
+	last, err := l.e.steps.GetLastMsgForSubject(ctx, l.subject)
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return err
+	}
+	if err != nil || last.Header.Get(jetstream.MsgIDHeader) != id {
+		return ErrLeaseLost
+	}
+	l.last = last.Sequence
 	return nil
 }
 

@@ -46,6 +46,33 @@ func TestStepLogKeepsOrderAndSize(t *testing.T) {
 	}
 }
 
+// A slow server may store an entry and answer too late. The next try finds the entry instead of
+// reporting that another worker owns the job.
+func TestAppendAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	e := open(t, t.TempDir(), nil)
+	log, _, err := e.OpenLog(t.Context(), "ep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := *log // its Append gets an answer; log does not know of it
+	if err := first.Append(t.Context(), "reply", []byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range []string{"1", "2"} {
+		if err := log.Append(t.Context(), "reply", []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, got, err := e.OpenLog(t.Context(), "ep")
+	if want := []LogEntry{{"reply", []byte("1")}, {"reply", []byte("2")}}; err != nil || !cmp.Equal(got, want) {
+		t.Error(err, cmp.Diff(want, got))
+	}
+	if err := log.Append(t.Context(), "reply", []byte("3")); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("append after another worker opened the log: %v", err)
+	}
+}
+
 func TestTornEntryIsSkipped(t *testing.T) {
 	t.Parallel()
 	e := open(t, t.TempDir(), nil)
