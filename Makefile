@@ -73,8 +73,9 @@ test: deps guest $(GOTESTSUM) ## the tests that need no daemon
 	@go build -buildvcs=false ./...
 	all=$$(go list ./...) && rest=$$(grep -vxF "$$(printf '%s\n' $(APART:./%=$(PKG)/%))" <<<"$$all" | tr '\n' ' ') && $(call gotest,'"$(LONG) $$rest"')
 
-sandboxes: deps guest $(GOTESTSUM) ## hostile programs in sandboxes, and all sandbox tests against a Kubernetes API server
+sandboxes: deps guest $(GOTESTSUM) ## hostile programs in sandboxes, hostile patches, and all sandbox tests against a Kubernetes API server
 	$(call gotest,$(APART))
+	TRACESMITH_TEST_HOSTILE=1 $(call gotest,./env/verify,-run '^TestHostile')
 
 # The packages whose goroutines share memory, and the guest that runs in their sandboxes.
 # The skipped tests publish dozens of times, one after another.
@@ -93,8 +94,9 @@ full: ## all checks and tests in their long form: all Python versions, the race 
 	$(MAKE) FULL=1 check test sandboxes demo race docker factory cluster pythons s3 s3-second soak interop
 
 # An environment variable turns each suite on, and the names of its tests share a prefix: see internal/suite.
-pythons: deps guest $(GOTESTSUM) ## tests of the debugger on the oldest and the newest Python, because make test uses the system's; FULL=1: on every version from 3.6 to 3.14 that can be found
-	list=$$(scripts/pythons.sh $(if $(FULL),,two)) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/pdb,-run '^TestEachPython')
+pythons: deps guest $(GOTESTSUM) ## tests of the debugger and of traces on the oldest and the newest Python, because make test uses the system's; FULL=1: on every version from 3.6 to 3.14 that can be found
+	list=$$(scripts/pythons.sh $(if $(FULL),,oldest newest)) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/pdb,-run '^TestEachPython')
+	list=$$(scripts/pythons.sh $(if $(FULL),,oldest 3.8 newest)) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/trace,-run '^TestEachPython') # paired traces need 3.8
 
 factory: deps guest $(GOTESTSUM) ## long tests of the task check and the bug factory
 	TRACESMITH_TEST_FACTORY=1 $(call gotest,./env/tasks/check ./env/trace ./pipeline/synth,-run '^TestFactory')

@@ -6,7 +6,7 @@
 # finds fewer than five others. Interpreters without pytest get it below
 # out/pythons/pytest.
 #
-# usage: pythons.sh [two]     two: only the oldest and the newest
+# usage: pythons.sh [VERSION...]     only these, such as 3.8, oldest or newest
 #
 # If there are fewer than five, it fails and says where it looked.
 set -euo pipefail
@@ -89,7 +89,12 @@ if [ ${#list[@]} -lt 5 ]; then
     "and ${tried[*]:-no Debian packages: this is not Debian}. Install more, for example with pyenv or uv." >&2
   exit 1
 fi
-[ "${1:-}" != two ] || list=("${list[0]}" "${list[-1]}")
+if [ $# -gt 0 ]; then
+  found[oldest]=${list[0]} found[newest]=${list[-1]} list=()
+  for version; do
+    [ -z "${found[$version]:-}" ] || list+=("${found[$version]}")
+  done
+fi
 echo "Python interpreters: ${list[*]}" >&2
 
 # Install pytest for interpreters that lack it. After the first failure, try no others.

@@ -75,10 +75,10 @@ def small(n):
 }
 
 // Experiments also change how functions end, and set a value at each execution of a line.
-func TestTraceTestsCausesOfEachKind(t *testing.T) {
+func TestEachPythonTestsCauses(t *testing.T) {
 	for name, c := range causeCases {
 		t.Run(name, func(t *testing.T) {
-			check := func(t *testing.T, python string) {
+			every(t, func(t *testing.T, python string) {
 				got := program(c.source, c.test).trace(t, python, "test", c.from, c.to)
 				if len(got.Causes) == 0 {
 					t.Fatal("no causes")
@@ -87,13 +87,7 @@ func TestTraceTestsCausesOfEachKind(t *testing.T) {
 				if x.Function != want.Function || x.Line != want.Line || x.Hits != want.Hits || x.Vars[0] != want.Vars[0] || x.Verdict != schemas.CauseSufficient {
 					t.Errorf("causes %+v\nd0 %+v", got.Causes, got.D0)
 				}
-			}
-			if testing.Short() { // make full tests all interpreters
-				t.Parallel()
-				check(t, "")
-				return
-			}
-			every(t, check)
+			})
 		})
 	}
 }

@@ -68,7 +68,7 @@ class ShapesTest(unittest.TestCase):
 `,
 }
 
-func TestCoverageOfUnusualFunctions(t *testing.T) {
+func TestEachPythonCoverageOfUnusualFunctions(t *testing.T) {
 	for version, python := range pythons(t) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

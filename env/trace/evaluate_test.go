@@ -8,7 +8,7 @@ import (
 
 // TestEvaluate evaluates expressions at lines and returns of both versions. An expression that changes a value
 // or never ends does not change the run.
-func TestEvaluate(t *testing.T) {
+func TestEachPythonEvaluates(t *testing.T) {
 	every(t, func(t *testing.T, python string) {
 		p := program(`def add(items, limit):
     total = 0

@@ -44,7 +44,7 @@ func patch(t testing.TB, from, to project) []byte {
 	return p
 }
 
-func TestPairFindsWhereValuesDiffer(t *testing.T) {
+func TestEachPythonFindsWhereValuesDiffer(t *testing.T) {
 	fixed := patch(t, till, till.with("till.py", "prices[1:]", "prices"))
 	for version, python := range pythons(t) {
 		for name, c := range map[string]struct{ entry, id string }{

@@ -64,7 +64,7 @@ func every(t *testing.T, run func(t *testing.T, python string)) {
 	}
 }
 
-func TestTraceOfEachPython(t *testing.T) {
+func TestEachPythonTrace(t *testing.T) {
 	p := program(`def add(items, limit):
     total = 0
     for item in items:
@@ -144,11 +144,10 @@ self.assertEqual(total, 50000)`)
 	}
 }
 
-func TestTraceRefusesOldPythons(t *testing.T) {
+func TestEachPythonRefusesTraces(t *testing.T) {
 	p := program("def f():\n    return 1\n", "self.assertEqual(p.f(), 2)")
-	for _, version := range []string{"3.6", "3.7"} {
-		python := pythons(t)[version]
-		if python == "" {
+	for version, python := range pythons(t) {
+		if version != "3.6" && version != "3.7" {
 			continue
 		}
 		_, err := Trace(t.Context(), verifier(t, python), task("python3 -m unittest"), p.tree(t), nil, nil, "test_p.T.test")
@@ -307,7 +306,7 @@ self.assertEqual(box.n, 3)`)
 func TestTraceZoomsIn(t *testing.T) {
 	p := program(`def step(i, out):
     n = i % 7
-    if i == 70000:
+    if i == 19600:
         n = n + 0
     out.append(n)
 
@@ -319,13 +318,13 @@ def work(count):
     for i in range(count):
         step(i, out)
     return sum(out)
-`, `total = p.work(75000)
-self.assertEqual(total, 225001)`)
+`, `total = p.work(21000)
+self.assertEqual(total, 63005)`)
 	got := p.trace(t, "", "test", "n + 0", "n + 5")
-	if got.D0 == nil || got.D0.Function != "step" || got.D0.Line != 5 || valueOf(got.D0.Vars, "n") != [2]string{"0", "5"} || got.D0.Hit != 70001 {
+	if got.D0 == nil || got.D0.Function != "step" || got.D0.Line != 5 || valueOf(got.D0.Vars, "n") != [2]string{"0", "5"} || got.D0.Hit != 19601 {
 		t.Fatalf("d0 %+v of %d events, limits %v", got.D0, got.Length, got.Limits)
 	}
-	if got.Runs > 8 || !slices.Contains(got.Limits, schemas.LimitWindow) || got.Length < 300_000 {
+	if got.Runs > 8 || !slices.Contains(got.Limits, schemas.LimitWindow) || got.Length < 100_000 {
 		t.Errorf("%d runs, limits %v, %d events", got.Runs, got.Limits, got.Length)
 	}
 	if last := got.Chain[len(got.Chain)-1]; last.Kind != "failure" || len(got.Chain) < 3 {

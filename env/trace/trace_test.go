@@ -1,11 +1,10 @@
 package trace
 
 import (
-	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -19,6 +18,7 @@ import (
 	"github.com/tracesmith/tracesmith/env/verify"
 	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -42,32 +42,23 @@ func (p project) tree(t testing.TB) env.Tree {
 	return tr
 }
 
-// pythons returns interpreters by version. Only the system's has pytest. The short form has the system's, the
-// oldest ones with and without paired traces, and the newest one; make full has all.
-func pythons(t testing.TB) map[string]string {
-	out := map[string]string{"system": ""}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		t.Fatal(err)
+// pythons returns interpreters by version: those of TRACESMITH_TEST_PYTHONS (see scripts/pythons.sh), or else
+// the system's, which is the only one that is known to have pytest.
+func pythons(t *testing.T) map[string]string {
+	t.Helper()
+	list := filepath.SplitList(suite.Pythons.Value(t))
+	if len(list) == 0 {
+		return map[string]string{"system": ""}
 	}
-	builds, _ := filepath.Glob(filepath.Join(home, ".pyenv/versions/3.*/bin/python3"))
-	for _, b := range builds {
-		version := strings.Split(filepath.Base(filepath.Dir(filepath.Dir(b))), ".")
-		out["3."+version[1]] = b
-	}
-	if testing.Short() {
-		newest := slices.MaxFunc(slices.Collect(maps.Keys(out)), func(a, b string) int { return minor(a) - minor(b) })
-		maps.DeleteFunc(out, func(version, _ string) bool {
-			return !slices.Contains([]string{"system", "3.6", "3.8", newest}, version)
-		})
+	out := map[string]string{}
+	for _, python := range list {
+		version, err := exec.Command(python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").Output()
+		if err != nil {
+			t.Fatalf("running %s: %v", python, err)
+		}
+		out[strings.TrimSpace(string(version))] = python
 	}
 	return out
-}
-
-// minor returns 12 for "3.12", and 0 for "system".
-func minor(version string) int {
-	n, _ := strconv.Atoi(strings.TrimPrefix(version, "3."))
-	return n
 }
 
 func verifier(t testing.TB, python string) *verify.Verifier {
@@ -129,7 +120,7 @@ class TillTest(unittest.TestCase):
 `,
 }
 
-func TestCoverageOfEachTest(t *testing.T) {
+func TestEachPythonCoverage(t *testing.T) {
 	for version, python := range pythons(t) {
 		for name, c := range map[string]struct{ entry, prefix string }{
 			"unittest": {"python3 -m unittest", "test_till.TillTest."},

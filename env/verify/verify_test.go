@@ -241,13 +241,16 @@ func readCheat(t *testing.T, file string) cheat {
 	return c
 }
 
-func TestCheatsAreNotResolved(t *testing.T) {
+func TestHostilePatchesAreNotResolved(t *testing.T) {
 	files, err := filepath.Glob("testdata/cheats/*.patch")
 	if err != nil || len(files) < 15 {
 		t.Fatalf("found %d cheats (error %v), want 15 or more", len(files), err)
 	}
 	v, base := verifier(t), fixture(t)
-	for _, file := range files {
+	for i, file := range files {
+		if !isChosen(t, i) {
+			continue
+		}
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".patch"), func(t *testing.T) {
 			t.Parallel()
 			c := readCheat(t, file)

@@ -17,11 +17,12 @@ type Suite struct {
 	Prefixes []string // the names of its tests begin with "Test" and one of these
 }
 
-// The suites. Tests whose names begin with TestEach also run without their suite, but then
-// only on bubblewrap or with this machine's Pythons.
+// The suites. Tests whose names begin with TestEach or TestHostile also run without their suite,
+// but then only on bubblewrap, with this machine's Pythons, or with few of the attacks.
 var (
 	Docker     = Suite{"TRACESMITH_TEST_DOCKER", "docker", []string{"Docker", "EachDriver"}}
 	Factory    = Suite{"TRACESMITH_TEST_FACTORY", "factory", []string{"Factory"}}
+	Hostile    = Suite{"TRACESMITH_TEST_HOSTILE", "sandboxes", []string{"Hostile"}}
 	Soak       = Suite{"TRACESMITH_TEST_SOAK", "soak", []string{"Soak"}}
 	Cluster    = Suite{"TRACESMITH_TEST_CLUSTER", "cluster", []string{"Cluster"}}
 	Pythons    = Suite{"TRACESMITH_TEST_PYTHONS", "pythons", []string{"EachPython"}}
@@ -33,7 +34,7 @@ var (
 
 // All returns all suites.
 func All() []Suite {
-	return []Suite{Docker, Factory, Soak, Cluster, Pythons, Versitygw, Minio, ATIF, Kubernetes}
+	return []Suite{Docker, Factory, Hostile, Soak, Cluster, Pythons, Versitygw, Minio, ATIF, Kubernetes}
 }
 
 // Require skips a test of the suite unless the suite is on, and returns the variable's value.
