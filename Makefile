@@ -102,7 +102,7 @@ factory: deps guest $(GOTESTSUM) ## long tests of the task check and the bug fac
 	TRACESMITH_TEST_FACTORY=1 $(call gotest,./env/tasks/check ./env/trace ./pipeline/synth,-run '^TestFactory')
 	TRACESMITH_TEST_FACTORY=1 $(call gotest,./cmd/tracesmith,-run '^TestScripts$$/^factory_')
 
-soak: deps guest $(GOTESTSUM) ## a run with every kind of fault, and a power cut on a separate disk (needs root)
+soak: deps guest $(GOTESTSUM) ## a run with every kind of fault, a power cut on a separate disk (needs root), and the measurements of tracesmith-lab
 	TRACESMITH_TEST_SOAK=1 $(call gotest,./cmd/tracesmith,-run '^TestScripts$$/^soak_')
 	TRACESMITH_TEST_SOAK=1 $(call gotest,./pipeline,-run '^TestSoak')
 
