@@ -98,6 +98,9 @@ func (a assignment) secret() bool {
 	if a.cannotBeSecret() {
 		return false
 	}
+	if testID.MatchString(v) {
+		return false
+	}
 	if a.quoted && (dense(v) || byteLiteral.MatchString(v)) {
 		return true
 	}
@@ -230,6 +233,9 @@ var fileName = regexp.MustCompile(`^[\w./-]+\.(?:html?|txt|py|js|json|ya?ml|pem|
 
 // objectKey matches keys of objects in a store, with folders and a file extension.
 var objectKey = regexp.MustCompile(`^[\w.=-]+/[\w./=-]*\.[a-z]\w{1,7}$`)
+
+// testID matches the beginning of a test's id in pytest: its file, and its name after two colons.
+var testID = regexp.MustCompile(`^[\w./+-]+\.[a-z]\w{0,7}::`)
 
 func isPath(v string) bool {
 	if fileName.MatchString(v) || objectKey.MatchString(v) || strings.HasPrefix(v, "./") || strings.HasPrefix(v, "../") || strings.HasPrefix(v, "~/") || strings.HasPrefix(v, `C:\`) {
