@@ -15,7 +15,7 @@ type checker struct {
 	own   string          // the texts of the step, whose numbers a calculation may use
 	out   []Entity
 
-	isScript bool     // the text is a script of the agent, in which strings are inputs that it makes up
+	isScript bool     // the text is a script of the agent, in which values are inputs that it makes up
 	written  []string // files that the step's commands write, and names that their scripts bind
 }
 
@@ -40,10 +40,7 @@ func (c *checker) bind(text string) {
 	add := func(names string) {
 		for n := range strings.FieldsFuncSeq(names, func(r rune) bool { return r == ',' || r == ' ' || r == '(' || r == ')' || r == '*' || r == '\t' }) {
 			if isWordText(n) {
-				if c.bound == nil {
-					c.bound = map[string]bool{}
-				}
-				c.bound[n] = true
+				c.bindName(n)
 			}
 		}
 	}
@@ -54,13 +51,19 @@ func (c *checker) bind(text string) {
 			}
 			target := line[:at]
 			if cut := strings.LastIndexAny(target, ";([{"); cut >= 0 { // a keyword argument is a name of the called function
-				if target[cut] != ';' {
+				if target[cut] != ';' && !c.isScript {
 					continue
 				}
 				target = target[cut+1:]
 			}
 			target = strings.TrimPrefix(strings.TrimSpace(target), "!")
 			target, _, _ = strings.Cut(target, ":")
+			if own, ok := strings.CutPrefix(target, "self."); ok && c.isScript {
+				target = own
+			}
+			if c.isScript { // the last argument
+				target = target[strings.LastIndexByte(target, ',')+1:]
+			}
 			if !strings.ContainsAny(target, ".[") {
 				add(target)
 			}
@@ -99,6 +102,13 @@ func (c *checker) bind(text string) {
 			}
 		}
 	}
+}
+
+func (c *checker) bindName(name string) {
+	if c.bound == nil {
+		c.bound = map[string]bool{}
+	}
+	c.bound[name] = true
 }
 
 // importsStandard reports whether a line imports names from one of Python's modules.

@@ -164,10 +164,14 @@ func (c *Closure) observe(p pendingRow) {
 	if row.TriggeredJSON != nil {
 		c.learn(*row.TriggeredJSON, "", true)
 	}
-	if category := schemas.Value(row.ToolCategory); category == "edit" && (row.IsError == nil || !*row.IsError) {
+	category := schemas.Value(row.ToolCategory)
+	if (category == "edit" || category == "bash" && edits.MatchString(schemas.Value(row.ArgumentsJSON))) && (row.IsError == nil || !*row.IsError) {
 		c.isEdited = true
 	}
 }
+
+// edits matches shell commands that change files or show that they have changed.
+var edits = regexp.MustCompile(`\bsed -i|\bgit (?:apply|diff)|\bpatch -p|\bperl -p?i|\.write\(|write_text|\b(?:cp|mv) `)
 
 // check finds what the texts and arguments of a row name.
 func (c *Closure) check(row *schemas.StepRow, args map[string]any) *checker {

@@ -58,61 +58,102 @@ func TestWhatIsUnseen(t *testing.T) {
 		row  schemas.StepRow
 		want []string
 	}{
-		"shown name":                    {pdb("p total(items)"), nil},
-		"name":                          {pdb("p total(levels)"), []string{"identifier levels"}},
-		"builtins and methods":          {pdb("p len(items), sorted(items.values()), None"), nil},
-		"bound name":                    {pdb("!x1 = 5 ;; p x1"), nil},
-		"English in a sentence":         {say("The levels look wrong, and/or the items."), nil},
-		"name in backquotes":            {say("I read `levels` next."), []string{"identifier levels"}},
-		"capital in a sentence":         {say("I think that Basket keeps them."), []string{"identifier Basket"}},
-		"displayed line":                {pdb("b shop/cart.py:3"), nil},
-		"line":                          {pdb("b shop/cart.py:40"), []string{"line cart.py:40"}},
-		"next lines":                    {step(1, "", "view", map[string]any{"path": "shop/cart.py", "start": 6}, ""), nil},
-		"view around a line":            {step(1, "", "view", map[string]any{"path": "shop/cart.py", "start": 4, "end": 33}, ""), nil},
-		"view of other lines":           {step(1, "", "view", map[string]any{"path": "shop/cart.py", "start": 140, "end": 163}, ""), []string{"line cart.py:163", "line cart.py:140"}},
-		"range of sed":                  {bash("sed -n '3,40p' shop/cart.py"), nil},
-		"line of sed":                   {bash("sed -n '40p' shop/cart.py"), []string{"line cart.py:40"}},
-		"line of a named file":          {say("Line 40 of the cart is wrong."), []string{"line cart.py:40"}},
-		"number of output lines":        {bash("python3 -m pytest -q 2>&1 | tail -n 45"), nil},
-		"file":                          {bash("cat shop/basket.py"), []string{"file shop/basket.py"}},
-		"module":                        {bash("python3 -c 'import shop.basket'"), []string{"file shop/basket.py"}},
-		"conventional file":             {bash("cat pyproject.toml"), nil},
-		"test":                          {bash("python3 -m pytest -k test_empty_cart"), []string{"test test_empty_cart"}},
-		"value":                         {say("It should be 1.5."), []string{"value 1.5"}},
-		"hex":                           {say("It should be 0x28."), []string{"value 0x28"}},
-		"value in words":                {say("It should be forty-two."), []string{"value forty-two"}},
-		"percentage":                    {say("The rate is 0.075."), nil},
-		"cut number":                    {say("It is 0.0749 here."), nil},
-		"calculation":                   {say("Four times 7.5 is 30."), nil},
-		"condition":                     {pdb("b shop/cart.py:3, len(items) > 6"), []string{"iteration 6"}},
-		"ignore count":                  {pdb("ignore 1 12"), []string{"iteration 12"}},
-		"later iteration":               {say("The sixth iteration goes wrong."), []string{"iteration sixth iteration"}},
-		"parts of the fix":              {say("The fix has 3 parts."), []string{"parts fix has 3 parts"}},
-		"order of the fix":              {say("This is the first hunk of the fix."), []string{"order This is the first hunk"}},
-		"fixed program":                 {say("With the fix, it returns None."), []string{"value With the fix, it returns"}},
-		"joined strings":                {pdb("p getattr(items, 'lev' + 'els')"), []string{"identifier levels"}},
-		"hidden in a pattern":           {step(1, "", "grep", map[string]any{"pattern": `l[e]vels\b`}, ""), []string{"identifier levels"}},
-		"part of a shown word":          {step(1, "", "grep", map[string]any{"pattern": "def tot"}, ""), nil},
-		"new file":                      {bash("cat > trial_1.py <<'E'\nfrom shop.cart import total\nprint('\\nFound', total([2.75]), 'levels_9')\nE\npython3 trial_1.py"), nil},
-		"copy":                          {bash("cp shop/cart.py shop/cart.py.backup && diff shop/cart.py shop/cart.py.backup"), nil},
-		"text of a script":              {bash("cat > trial_1.py <<'E'\n# Try another approach_9\nclass Outer9: pass\nprint(f'{total([])} shelves_9', 'Outer9.total', 'shelf_{i}', '✓')\nE"), nil},
-		"unit":                          {say("It is 8°C."), nil},
-		"program in a command":          {bash(`python3 -c "import sys; print(f'\nLooking {total([9])}')"`), nil},
-		"value in a command's program":  {bash("python3 -c 'print(total([9.75]))'"), []string{"value 9.75"}},
-		"names of Python's modules":     {bash("python3 - <<'E'\nfrom datetime import timedelta\nprint(timedelta(1).total_seconds())\nE"), nil},
-		"name in a command's program":   {bash("python3 -c 'total(levels)'"), []string{"identifier levels"}},
-		"script of sed":                 {bash("sed -i '3s/x/y/' shop/cart.py && sed -i '3d' shop/cart.py"), nil},
-		"compared string":               {bash("python3 - <<'E'\nif total([]) == 'shelf_9' or 'conftest.py':\n    print(1)\nE"), nil},
-		"expected string":               {bash("cat > trial_1.py <<'E'\nassert total([]) == 'shelf_9'\nE"), []string{"value shelf_9"}},
-		"name in a string of a script":  {bash("cat > trial_1.py <<'E'\nprint('levels')\nE"), []string{"identifier levels"}},
-		"name in a new file":            {bash("cat > trial_1.py <<'E'\nprint(total(levels))\nE"), []string{"identifier levels"}},
-		"expected value in a new file":  {bash("python3 - <<'E'\nx = total([2.75])\nassert x == 8.25\nE"), []string{"value 8.25"}},
-		"name after a new file":         {bash("cat > trial_1.py <<'E'\nprint(1)\nE\ngrep -n 'levels\\b' shop/cart.py"), []string{"identifier levels"}},
-		"variable of the shell and URL": {bash("curl -s http://localhost:8000/x > $HOME/out_file.txt"), nil},
+		"shown name":                     {pdb("p total(items)"), nil},
+		"name":                           {pdb("p total(levels)"), []string{"identifier levels"}},
+		"builtins and methods":           {pdb("p len(items), sorted(items.values()), None"), nil},
+		"bound name":                     {pdb("!x1 = 5 ;; p x1"), nil},
+		"English in a sentence":          {say("The levels look wrong, and/or the items."), nil},
+		"name in backquotes":             {say("I read `levels` next."), []string{"identifier levels"}},
+		"capital in a sentence":          {say("I think that Basket keeps them."), []string{"identifier Basket"}},
+		"displayed line":                 {pdb("b shop/cart.py:3"), nil},
+		"line":                           {pdb("b shop/cart.py:40"), []string{"line cart.py:40"}},
+		"next lines":                     {step(1, "", "view", map[string]any{"path": "shop/cart.py", "start": 6}, ""), nil},
+		"view around a line":             {step(1, "", "view", map[string]any{"path": "shop/cart.py", "start": 4, "end": 33}, ""), nil},
+		"view of other lines":            {step(1, "", "view", map[string]any{"path": "shop/cart.py", "start": 140, "end": 163}, ""), []string{"line cart.py:163", "line cart.py:140"}},
+		"range of sed":                   {bash("sed -n '3,40p' shop/cart.py"), nil},
+		"line of sed":                    {bash("sed -n '40p' shop/cart.py"), []string{"line cart.py:40"}},
+		"line of a named file":           {say("Line 40 of the cart is wrong."), []string{"line cart.py:40"}},
+		"number of output lines":         {bash("python3 -m pytest -q 2>&1 | tail -n 45"), nil},
+		"file":                           {bash("cat shop/basket.py"), []string{"file shop/basket.py"}},
+		"module":                         {bash("python3 -c 'import shop.basket'"), []string{"file shop/basket.py"}},
+		"conventional file":              {bash("cat pyproject.toml"), nil},
+		"test":                           {bash("python3 -m pytest -k test_empty_cart"), []string{"test test_empty_cart"}},
+		"value":                          {say("It should be 1.5."), []string{"value 1.5"}},
+		"hex":                            {say("It should be 0x28."), []string{"value 0x28"}},
+		"value in words":                 {say("It should be forty-two."), []string{"value forty-two"}},
+		"percentage":                     {say("The rate is 0.075."), nil},
+		"cut number":                     {say("It is 0.0749 here."), nil},
+		"calculation":                    {say("Four times 7.5 is 30."), nil},
+		"condition":                      {pdb("b shop/cart.py:3, len(items) > 6"), []string{"iteration 6"}},
+		"ignore count":                   {pdb("ignore 1 12"), []string{"iteration 12"}},
+		"later iteration":                {say("The sixth iteration goes wrong."), []string{"iteration sixth iteration"}},
+		"parts of the fix":               {say("The fix has 3 parts."), []string{"parts fix has 3 parts"}},
+		"order of the fix":               {say("This is the first hunk of the fix."), []string{"order This is the first hunk"}},
+		"fixed program":                  {say("With the fix, it returns None."), []string{"value With the fix, it returns"}},
+		"joined strings":                 {pdb("p getattr(items, 'lev' + 'els')"), []string{"identifier levels"}},
+		"hidden in a pattern":            {step(1, "", "grep", map[string]any{"pattern": `l[e]vels\b`}, ""), []string{"identifier levels"}},
+		"part of a shown word":           {step(1, "", "grep", map[string]any{"pattern": "def tot"}, ""), nil},
+		"new file":                       {bash("cat > trial_1.py <<'E'\nfrom shop.cart import total\nprint('\\nFound', total([2.75]), 'levels_9')\nE\npython3 trial_1.py"), nil},
+		"copy":                           {bash("cp shop/cart.py shop/cart.py.backup && diff shop/cart.py shop/cart.py.backup"), nil},
+		"text of a script":               {bash("cat > trial_1.py <<'E'\n# Try another approach_9\nclass Outer9: pass\nprint(f'{total([])} shelves_9', 'Outer9.total', 'shelf_{i}', '✓')\nE"), nil},
+		"unit":                           {say("It is 8°C."), nil},
+		"program in a command":           {bash(`python3 -c "import sys; print(f'\nLooking {total([9])}')"`), nil},
+		"value in a command's program":   {bash("python3 -c 'print(total([9.75]))'"), []string{"value 9.75"}},
+		"names of Python's modules":      {bash("python3 - <<'E'\nfrom datetime import timedelta\nprint(timedelta(1).total_seconds())\nE"), nil},
+		"name in a command's program":    {bash("python3 -c 'total(levels)'"), []string{"identifier levels"}},
+		"script of sed":                  {bash("sed -i '3s/x/y/' shop/cart.py && sed -i '3d' shop/cart.py"), nil},
+		"compared string":                {bash("python3 - <<'E'\nif total([]) == 'shelf_9' or 'conftest.py':\n    print(1)\nE"), nil},
+		"expected string":                {bash("cat > trial_1.py <<'E'\nassert total([]) == 'shelf_9'\nE"), []string{"value shelf_9"}},
+		"name in a string of a script":   {bash("cat > trial_1.py <<'E'\nprint('levels')\nE"), []string{"identifier levels"}},
+		"name in a new file":             {bash("cat > trial_1.py <<'E'\nprint(total(levels))\nE"), []string{"identifier levels"}},
+		"expected value in a new file":   {bash("python3 - <<'E'\nx = total([2.75])\nassert x == 8.25\nE"), []string{"value 8.25"}},
+		"name after a new file":          {bash("cat > trial_1.py <<'E'\nprint(1)\nE\ngrep -n 'levels\\b' shop/cart.py"), []string{"identifier levels"}},
+		"numbers and strings of a trial": {bash("python3 -c \"from shop.cart import total; print(total([9.75, 'shelf_9']))\""), nil},
+		"trial input in a sentence":      {step(1, "I try 9.75.", "bash", map[string]any{"command": "python3 - <<'E'\nfrom shop import cart\ncart.total([9.75])\nE"}, ""), nil},
+		"input in an assertion":          {bash("python3 - <<'E'\nfrom shop import cart\nfor x in [9.75]:\n    assert x == 9.75\nE"), nil},
+		"keyword argument":               {bash("python3 - <<'E'\nfrom shop import cart\nprint(cart.total([]), end='')\nE"), nil},
+		"attribute that a class sets":    {bash("cat > trial_1.py <<'E'\nclass Outer9:\n    def __init__(self):\n        self.inner_9 = 1\nprint(Outer9().inner_9)\nE"), nil},
+		"attribute of an import":         {bash("cat > trial_1.py <<'E'\nfrom shop import cart\nprint(cart.total_of_9([]))\nE"), []string{"identifier total_of_9"}},
+		"string of several lines":        {bash("cat > trial_1.py <<'E'\ncode = \"\"\"\nx = old_total(1)\n\"\"\"\nE"), nil},
+		"file that a program opens":      {bash("python3 - <<'E'\nprint(open('shop/basket.py').read())\nE"), []string{"file shop/basket.py"}},
+		"file that a program writes":     {bash("python3 - <<'E'\nopen('shop/basket.py', 'w').write('')\nE"), nil},
+		"names of a patch":               {bash("cat > new_total.patch <<'E'\n@@ -569,7 +571,12 @@\n+    new_total = total(items)\n+    return new_total\nE\ngit apply new_total.patch"), nil},
+		"methods of Python's modules":    {bash("python3 - <<'E'\nimport unittest\nclass Trial(unittest.TestCase):\n    def test_9(self):\n        self.assertEqual(1, 1)\nE"), nil},
+		"part of a shown word in bash":   {bash("grep -rn 'def tot\\|ITEM' shop | grep -v test_"), nil},
+		"other case":                     {bash("grep -rni 'total' shop; ls -d price_9"), []string{"identifier price_9"}},
+		"range of three digits":          {bash("sed -n '102,140p' shop/cart.py"), []string{"line cart.py:102"}},
+		"range of awk":                   {bash("awk 'NR >= 3 && NR <= 40' shop/cart.py"), nil},
+		"file before a pipe":             {bash("cat shop/cart.py | sed -n '3,40p'"), nil},
+		"insertion of sed":               {bash("sed -i '3afrom shop import cart' shop/cart.py"), nil},
+		"copy with two endings":          {bash("diff shop/cart.py shop/cart.py.fixed"), nil},
+		"placeholder":                    {say("A name such as `some_items` or `foo` stands for the rest."), nil},
+		"symbols":                        {say("With `θ2 ≈ 1`, it holds."), nil},
+		"comment in a block of code":     {say("```python\ntotal(items)  # Not valid, but clear\n```"), nil},
+		"chain of calculations":          {say("1 / 7.5 is 0.133, and 0.133 * 7.5 is 0.998."), nil},
+		"variable of the shell and URL":  {bash("curl -s http://localhost:8000/x > $HOME/out_file.txt"), nil},
 	} {
 		if diff := cmp.Diff(c.want, unseen(append(opening(), c.row)...)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+// Only what comes before the first edit can give away the parts and the order of the fix, also if a shell command edits.
+func TestShellCommandsEdit(t *testing.T) {
+	for _, command := range []string{"sed -i '3s/x/y/' shop/cart.py", "git diff", "python3 -c \"open('shop/cart.py', 'w').write('')\""} {
+		edit := step(1, "", "bash", map[string]any{"command": command}, "")
+		if got := unseen(append(opening(), edit, step(2, "The fix has 3 parts.", "", nil, ""))...); got != nil {
+			t.Errorf("after %s: %v", command, got)
+		}
+	}
+}
+
+// A window that includes a displayed line is an ordinary view, whatever number it starts with.
+func TestWindowAroundALine(t *testing.T) {
+	grep := step(1, "", "bash", map[string]any{"command": "grep -n rate shop/tax.py"}, "347:x\n")
+	view := step(2, "", "bash", map[string]any{"command": "sed -n '330,370p' shop/tax.py"}, "")
+	if got := unseen(append(opening(), grep, view)...); got != nil {
+		t.Errorf("%q", got)
 	}
 }
 

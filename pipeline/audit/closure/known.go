@@ -17,6 +17,7 @@ type known struct {
 	tokens  set                 // words, numbers and paths, see the seeds below
 	lines   map[string]*lineSet // numbers of displayed lines, by the last element of the file's path
 	texts   []string            // all texts, for rare searches
+	lower   []string            // those of them that a search has needed in lower case
 	targets targets
 
 	lastFile string // of last, which saves a look-up for most lines
@@ -273,6 +274,7 @@ func (k *known) hasPath(p string) bool {
 		case part == "" || part == "." || part == ".." || part == "*":
 		case publicFiles[part], k.tokens.has(hash(pathSeed, part)):
 		case i < len(parts)-1 && k.hasWord(part): // a directory
+		case strings.HasSuffix(part, ".py") && hasCodeShape(part[:len(part)-3]) && k.hasWord(part[:len(part)-3]): // a module
 		case !strings.Contains(part, ".") && k.hasWord(part):
 		default:
 			return false
@@ -308,6 +310,33 @@ func (k *known) containsText(text string) bool {
 	for _, t := range k.texts {
 		if strings.Contains(t, text) {
 			return true
+		}
+	}
+	return false
+}
+
+// occurs reports whether a word was shown in another case, or as a part of a word. It is slow, like containsText.
+func (k *known) occurs(w string, asPart bool) bool {
+	if asPart && len(w) > 2 && k.containsText(w) {
+		return true
+	}
+	if w != strings.ToLower(w) {
+		return false
+	}
+	for _, t := range k.texts[len(k.lower):] {
+		k.lower = append(k.lower, strings.ToLower(t))
+	}
+	for _, t := range k.lower {
+		for at := strings.Index(t, w); at >= 0; {
+			end := at + len(w)
+			if asPart && len(w) > 2 || (at == 0 || classes[t[at-1]]&(letter|digit) == 0) && (end == len(t) || classes[t[end]]&(letter|digit) == 0) {
+				return true
+			}
+			next := strings.Index(t[end:], w)
+			if next < 0 {
+				break
+			}
+			at = end + next
 		}
 	}
 	return false

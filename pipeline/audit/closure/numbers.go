@@ -20,8 +20,11 @@ func (c *checker) isDerived(value string) bool {
 		return true
 	}
 	operands := c.operands()
+	_, decimals, isFraction := strings.Cut(value, ".")
+	unit := math.Pow10(-len(decimals))
+	equal := func(a, b float64) bool { return equal(a, b) || len(decimals) > 2 && math.Abs(a-b) <= 2*unit } // perhaps rounded
 	for _, a := range operands {
-		if _, decimals, ok := strings.Cut(value, "."); ok && a.digits > len(decimals) && math.Abs(a.v-v) <= 0.5001*math.Pow10(-len(decimals)) {
+		if isFraction && a.digits > len(decimals) && math.Abs(a.v-v) <= 0.5001*unit || equal(v, math.Sqrt(a.v)) || a.v != 0 && isFraction && equal(v, 1/a.v) {
 			return true
 		}
 		for _, b := range operands {
@@ -43,7 +46,7 @@ type operand struct {
 	digits int // after the point
 }
 
-// operands returns the numbers in the text of the step that were shown or are small.
+// operands returns the numbers in the text of the step that were shown, were calculated before, or are small.
 func (c *checker) operands() (out []operand) {
 	for i := 0; i < len(c.own); i++ {
 		if classes[c.own[i]] == letter {
@@ -62,7 +65,7 @@ func (c *checker) operands() (out []operand) {
 		value, n := numberAt(c.own[i:])
 		v, err := strconv.ParseFloat(value, 64)
 		_, decimals, _ := strings.Cut(value, ".")
-		if isKnown := len(value) == 1 && v > 1 || c.wasShown(value) || len(decimals) > 0 && c.containsText(value); err == nil && isKnown {
+		if isKnown := len(value) == 1 && v > 1 || c.bound[value] || c.wasShown(value) || len(decimals) > 0 && c.containsText(value); err == nil && isKnown {
 			out = append(out, operand{v, len(decimals)})
 		}
 		i += n

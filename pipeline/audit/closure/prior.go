@@ -1,6 +1,7 @@
 package closure
 
 import (
+	_ "embed" // for stdlib
 	"strings"
 	"sync"
 
@@ -47,6 +48,7 @@ const (
 		removeprefix removesuffix replace reverse rfind rindex rjust rpartition rsplit rstrip seek setdefault sort split splitlines
 		startswith strip swapcase symmetric_difference title translate union update upper values write writelines zfill args kwargs
 		group groups groupdict getvalue total_seconds isoformat strftime strptime hexdigest read_text write_text
+		setter getter deleter mock Mock MagicMock handlers loader func keywords chunk maxsplit failures errors skipped NaN nan inf
 		close fromhex is_integer as_integer_ratio real imag fget fset start stop step `
 	modules = ` abc argparse array ast asyncio atexit base64 bisect builtins calendar cmath codecs collections concurrent configparser
 		contextlib contextvars copyreg csv ctypes dataclasses datetime decimal difflib dis email enum errno faulthandler fnmatch
@@ -72,6 +74,30 @@ const (
 var publicFiles = map[string]bool{
 	"__init__.py": true, "__main__.py": true, "conftest.py": true, "setup.py": true, "setup.cfg": true, "pyproject.toml": true, "pytest.ini": true,
 	"tox.ini": true, "requirements.txt": true, "README.md": true, "sitecustomize.py": true, "_test.py": true,
+}
+
+// stdlib has the names in Python's most common modules that have an underscore or inner capitals. Other names may
+// also be words of the repository.
+//
+//go:embed stdlib.txt
+var stdlib string
+
+var stdlibNames = sync.OnceValue(func() map[string]bool { return wordSet(stdlib) })
+
+// placeholders are the beginnings of names that stand for any name.
+var placeholders = []string{"some_", "my_", "foo", "bar_", "dummy", "example", "something", "My", "Foo", "Some", "Dummy", "ClassName"}
+
+// isPublic reports whether a name has a meaning in every project, or is a placeholder.
+func isPublic(w string) bool {
+	if strings.HasPrefix(w, "__") && strings.HasSuffix(w, "__") || stdlibNames()[w] {
+		return true
+	}
+	for _, p := range placeholders {
+		if strings.HasPrefix(w, p) {
+			return true
+		}
+	}
+	return false
 }
 
 // isCommon reports whether a word is so common that it is one token of a model's vocabulary. For words

@@ -2,12 +2,10 @@ package closure
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
-// This file checks shell commands. A file that a command writes, and the names that the code in it binds, are
-// inventions of the agent, like the numbers in it with which it tries the program out.
+// This file checks shell commands. A file that a command writes is an invention of the agent.
 
 // shell checks a command line.
 func (c *checker) shell(text string) {
@@ -17,6 +15,8 @@ func (c *checker) shell(text string) {
 	}
 	text = inline.ReplaceAllString(text, " ")
 	text = substitution.ReplaceAllString(text, "${1}p $2 $3 ")
+	text = insertion.ReplaceAllString(text, "$1 ")
+	text = records.ReplaceAllString(text, "$1,${2}p")
 	c.bind(text)
 	for _, m := range writtenFile.FindAllStringSubmatch(text, -1) {
 		c.invent(c.relative(cleanPath(m[1])))
@@ -24,28 +24,23 @@ func (c *checker) shell(text string) {
 	text = writtenFile.ReplaceAllString(text, " ")
 	c.text(withoutEscapes(text), words)
 	for _, s := range scripts {
-		before := len(c.out)
-		if !s.isPython {
-			c.text(s.text, words)
+		if s.isPython {
+			c.program(s)
 			continue
 		}
-		c.isScript = !s.isInline
-		c.code(s.text)
+		c.isScript = true
+		c.bind(strings.ReplaceAll(s.text, "\n+", "\n")) // perhaps a patch
+		c.text(s.text, words)
 		c.isScript = false
-		c.out = append(c.out[:before], slices.DeleteFunc(c.out[before:], func(e Entity) bool { return e.Kind == Value && !s.isInline && !s.expects(e.Text) || c.isProse(s, e) })...)
-		for name := range c.bound {
-			c.written = append(c.written, name)
-		}
 	}
 }
 
-// invent remembers a name that the step makes.
-func (c *checker) invent(name string) {
-	if c.bound == nil {
-		c.bound = map[string]bool{}
+// invent remembers a file that the step makes, and the words of its name.
+func (c *checker) invent(file string) {
+	for _, name := range append(strings.FieldsFunc(baseName(file), func(r rune) bool { return r == '.' || r == '-' }), file, baseName(file)) {
+		c.bindName(name)
+		c.written = append(c.written, name)
 	}
-	c.bound[name] = true
-	c.written = append(c.written, name)
 }
 
 // writtenFile matches the file that a command creates or writes.
@@ -53,6 +48,12 @@ var writtenFile = regexp.MustCompile(`(?:(?:^|[^0-9&<>=-])>>?|\btee(?: -a)?|\b(?
 
 // substitution matches a script of sed that replaces a text, perhaps in one line: 3s/a/b/.
 var substitution = regexp.MustCompile(`(\W\d*)s/([^/\n]*)/([^/\n]*)/`)
+
+// insertion matches the command of sed that inserts the text after it: 27a.
+var insertion = regexp.MustCompile(`(\bsed\b[^|;\n]*[^\w.]\d+)[aic]\\?`)
+
+// records matches the condition of awk for a range of lines.
+var records = regexp.MustCompile(`NR ?>=? ?(\d+) ?&& ?NR ?<=? ?(\d+)`)
 
 // inline matches a program in the command line.
 var inline = regexp.MustCompile(`(?s)\bpython[\d.]*(?: -\w+)* -c (?:'([^']*)'|"((?:[^"\\]|\\.)*)")`)
@@ -88,31 +89,6 @@ func splitScripts(text string) (commands string, scripts []script) {
 		scripts = append(scripts, script{body, strings.Contains(line, "python") || strings.Contains(line, ".py"), false})
 		text = rest
 	}
-}
-
-// expects reports whether a line of a script compares with a value or says what is expected.
-func (s script) expects(value string) bool {
-	for line := range strings.SplitSeq(s.text, "\n") {
-		if strings.Contains(line, value) && expectation.MatchString(line) {
-			return true
-		}
-	}
-	return false
-}
-
-var expectation = regexp.MustCompile(`(?i)\bassert|\bprint\(.*[=!]=|expected`)
-
-// isProse reports whether a script has a name only in comments and strings, and the repository does not have it.
-func (c *checker) isProse(s script, e Entity) bool {
-	if e.Kind != Identifier && e.Kind != Test || c.names[e.Text] {
-		return false
-	}
-	for line := range strings.SplitSeq(s.text, "\n") {
-		if at := strings.Index(line, e.Text); at >= 0 && strings.Count(line[:at], `"`)%2 == 0 && strings.Count(line[:at], "'")%2 == 0 && !strings.Contains(line[:at], "#") {
-			return false
-		}
-	}
-	return true
 }
 
 // withoutEscapes replaces escapes such as \n by spaces, so that their letter is no part of a word.

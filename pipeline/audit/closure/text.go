@@ -31,6 +31,10 @@ func (c *checker) prose(text string) {
 			c.shell(inside)
 			continue
 		}
+		if strings.Contains(inside, "\n") {
+			c.program(script{inside, true, true})
+			continue
+		}
 		c.quoted(inside)
 	}
 }
@@ -115,15 +119,6 @@ var joined = regexp.MustCompile(`[^\s'"](['"]\s*\+\s*['"])[^\s'"]`)
 // literal checks the content of a string in code.
 func (c *checker) literal(text string) {
 	before, text := len(c.out), withoutEscapes(text)
-	if c.isScript && !strings.Contains(text, " ") {
-		switch {
-		case c.names[text]:
-			c.wordRun(text, "", false, code)
-		case len(text) > 1 && !c.isKnownName(text) && !prior[text] && !publicFiles[text] && !c.containsText(text) && !strings.ContainsAny(text, "{%"):
-			c.report(Value, text)
-		}
-		return
-	}
 	if strings.ContainsAny(text, " {\\%") {
 		c.text(text, prose)
 	} else if c.text(text, words); len(c.out) == before && isWordText(text) && !c.hasWord(text) && len(text) > 1 && !prior[text] {
@@ -196,7 +191,7 @@ func (c *checker) text(text string, m mode) {
 			if isEnd := start+n == len(text) || text[start+n] <= ' '; m == words && (afterOption && isEnd || isScript(text[start+n:])) {
 				i, afterOption = start+n, false
 				if !isEnd {
-					c.script(text[start:])
+					c.script(text[start:], text[:start])
 					for i < len(text) && (text[i] == ',' || classes[text[i]]&(letter|digit) != 0) {
 						i++
 					}
@@ -276,12 +271,15 @@ func isScript(rest string) bool {
 	return len(rest) > 0 && strings.IndexByte("pdsaic", rest[0]) >= 0 && (len(rest) == 1 || classes[rest[1]]&(letter|digit) == 0)
 }
 
-// script checks a script of sed: the line, or the first line of a range that displays no known line.
-func (c *checker) script(text string) {
+// script checks a script of sed: the line, or the first line of a range that displays no known line. The file may be
+// named before, as in cat FILE | sed.
+func (c *checker) script(text, before string) {
 	file, first := commandFile(text), atoi(text)
-	_, n := numberAt(text)
-	if n < len(text) && text[n] == ',' {
-		c.view(file, first, atoi(text[n+1:]))
+	if file == "" {
+		file = commandFile(before)
+	}
+	if _, last, ok := strings.Cut(text[:min(len(text), 14)], ","); ok && classes[(last + " ")[0]] == digit {
+		c.view(file, first, atoi(last))
 		return
 	}
 	c.line(file, first, 0)

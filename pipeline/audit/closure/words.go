@@ -1,12 +1,18 @@
 package closure
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // This file decides which numbers, lines, paths and words a text may use.
 
 // value reports a number that was not shown.
 func (c *checker) value(value, shown string) {
-	if len(value) == 1 || c.wasShown(value) {
+	if c.isScript {
+		c.bindName(value)
+	}
+	if len(value) == 1 || c.bound[value] || c.wasShown(value) {
 		return
 	}
 	if parts := strings.Split(shown, ","); len(parts) > 1 {
@@ -20,6 +26,7 @@ func (c *checker) value(value, shown string) {
 		}
 	}
 	if c.isDerived(value) {
+		c.bindName(value)
 		return
 	}
 	c.report(Value, shown)
@@ -27,7 +34,7 @@ func (c *checker) value(value, shown string) {
 
 // line reports a line that is not within the distance of a displayed one.
 func (c *checker) line(file string, n, distance int) {
-	if n > 1 && !c.hasLine(file, n, distance) {
+	if isNumber := (file == "" || n >= 100) && c.wasShown(strconv.Itoa(n)); n > 1 && !isNumber && !c.hasLine(file, n, distance) {
 		c.report(Line, lineText(file, n))
 	}
 }
@@ -59,14 +66,17 @@ const nearLines = 3
 // path reports a path that was not shown.
 func (c *checker) path(p string, m mode) {
 	p = c.relative(p)
-	if p == "" || c.hasPath(p) || c.bound[p] || isOutside(p) {
+	if source, _, isCopy := strings.Cut(p, ".py."); isCopy { // such as cart.py.backup
+		p = source + ".py"
+	}
+	if p == "" || c.hasPath(p) || c.bound[p] || isOutside(p) || p == "N/A" {
 		return
 	}
 	if m == code && strings.IndexByte(p, '/') < 0 && !strings.HasSuffix(p, ".py") { // an attribute such as x.json
 		c.wordRun(p, "", false, m)
 		return
 	}
-	if strings.IndexByte(p, '/') > 0 && strings.IndexByte(baseName(p), '.') < 0 && (m == code || m == prose) { // a division, or alternatives
+	if strings.IndexByte(p, '/') > 0 && (classes[p[0]] == digit || strings.IndexByte(baseName(p), '.') < 0 && (m == code || m == prose || c.isScript)) { // a division, or alternatives
 		for part := range strings.SplitSeq(p, "/") {
 			if part != "" && classes[part[0]]&letter != 0 {
 				c.wordRun(part, "", false, m)
@@ -168,7 +178,7 @@ func isSentenceEnd(run string) bool {
 
 // word checks one word.
 func (c *checker) word(w string, m mode, isDotted, isCalled bool) {
-	if len(w) < 2 && m != code || c.hasWord(w) || prior[w] || c.bound[w] {
+	if len(w) < 2 && m != code || !isASCII(w) || c.hasWord(w) || prior[w] || c.bound[w] || !c.names[w] && isPublic(w) {
 		return
 	}
 	if len(w) < 2 && c.names == nil {
@@ -188,9 +198,12 @@ func (c *checker) word(w string, m mode, isDotted, isCalled bool) {
 			return
 		}
 	case pattern:
-		if len(w) < 3 || c.containsText(w) {
+		if len(w) < 3 {
 			return
 		}
+	}
+	if c.occurs(w, m == words || m == pattern) {
+		return
 	}
 	if m == prose && !isDotted && !isCalled { // the start of a sentence, or a plural
 		lower := strings.ToLower(w)
@@ -203,6 +216,11 @@ func (c *checker) word(w string, m mode, isDotted, isCalled bool) {
 		kind = Test
 	}
 	c.report(kind, w)
+}
+
+// isASCII reports whether a word has no other letters. Others are symbols in formulas and marks such as ✓.
+func isASCII(w string) bool {
+	return !strings.ContainsFunc(w, func(r rune) bool { return r >= 0x80 })
 }
 
 // hasCodeShape reports whether a word has an underscore, digits or inner capitals.
