@@ -54,15 +54,16 @@ func (c *checker) bind(text string) {
 				if target[cut] != ';' && !c.isScript {
 					continue
 				}
+				isArgument := target[cut] != ';'
 				target = target[cut+1:]
+				if isArgument {
+					target = target[strings.LastIndexByte(target, ',')+1:]
+				}
 			}
 			target = strings.TrimPrefix(strings.TrimSpace(target), "!")
 			target, _, _ = strings.Cut(target, ":")
 			if own, ok := strings.CutPrefix(target, "self."); ok && c.isScript {
 				target = own
-			}
-			if c.isScript { // the last argument
-				target = target[strings.LastIndexByte(target, ',')+1:]
 			}
 			if !strings.ContainsAny(target, ".[") {
 				add(target)

@@ -48,7 +48,8 @@ const (
 		removeprefix removesuffix replace reverse rfind rindex rjust rpartition rsplit rstrip seek setdefault sort split splitlines
 		startswith strip swapcase symmetric_difference title translate union update upper values write writelines zfill args kwargs
 		group groups groupdict getvalue total_seconds isoformat strftime strptime hexdigest read_text write_text
-		setter getter deleter mock Mock MagicMock handlers loader func keywords chunk maxsplit failures errors skipped NaN nan inf
+		setter getter deleter mock Mock MagicMock handlers loader func keywords chunk maxsplit failures errors skipped NaN nan inf xmlcharrefreplace
+		backslashreplace namereplace surrogateescape body targets flush tell truncate fileno
 		close fromhex is_integer as_integer_ratio real imag fget fset start stop step `
 	modules = ` abc argparse array ast asyncio atexit base64 bisect builtins calendar cmath codecs collections concurrent configparser
 		contextlib contextvars copyreg csv ctypes dataclasses datetime decimal difflib dis email enum errno faulthandler fnmatch
@@ -85,7 +86,7 @@ var stdlib string
 var stdlibNames = sync.OnceValue(func() map[string]bool { return wordSet(stdlib) })
 
 // placeholders are the beginnings of names that stand for any name.
-var placeholders = []string{"some_", "my_", "foo", "bar_", "dummy", "example", "something", "My", "Foo", "Some", "Dummy", "ClassName"}
+var placeholders = []string{"some_", "my_", "myapp", "mymodel", "your_", "foo", "bar_", "dummy", "example", "something", "My", "Foo", "Some", "Dummy", "ClassName"}
 
 // isPublic reports whether a name has a meaning in every project, or is a placeholder.
 func isPublic(w string) bool {

@@ -16,6 +16,7 @@ func (c *checker) shell(text string) {
 	text = inline.ReplaceAllString(text, " ")
 	text = substitution.ReplaceAllString(text, "${1}p $2 $3 ")
 	text = insertion.ReplaceAllString(text, "$1 ")
+	text = packages.ReplaceAllString(text, " ")
 	text = records.ReplaceAllString(text, "$1,${2}p")
 	c.bind(text)
 	for _, m := range writtenFile.FindAllStringSubmatch(text, -1) {
@@ -51,6 +52,9 @@ var substitution = regexp.MustCompile(`(\W\d*)s/([^/\n]*)/([^/\n]*)/`)
 
 // insertion matches the command of sed that inserts the text after it: 27a.
 var insertion = regexp.MustCompile(`(\bsed\b[^|;\n]*[^\w.]\d+)[aic]\\?`)
+
+// packages matches the names of packages to install, and dates: inputs that need not be shown.
+var packages = regexp.MustCompile(`\bpip3? install [^&|;\n]*|\b\d{4}-\d\d-\d\d\b`)
 
 // records matches the condition of awk for a range of lines.
 var records = regexp.MustCompile(`NR ?>=? ?(\d+) ?&& ?NR ?<=? ?(\d+)`)

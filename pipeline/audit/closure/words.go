@@ -34,6 +34,9 @@ func (c *checker) value(value, shown string) {
 
 // line reports a line that is not within the distance of a displayed one.
 func (c *checker) line(file string, n, distance int) {
+	if source, _, isCopy := strings.Cut(file, ".py."); isCopy {
+		file = source + ".py"
+	}
 	if isNumber := (file == "" || n >= 100) && c.wasShown(strconv.Itoa(n)); n > 1 && !isNumber && !c.hasLine(file, n, distance) {
 		c.report(Line, lineText(file, n))
 	}
