@@ -126,6 +126,8 @@ func TestWhatIsUnseen(t *testing.T) {
 		"file before a pipe":             {bash("cat shop/cart.py | sed -n '3,40p'"), nil},
 		"insertion of sed":               {bash("sed -i '3afrom shop import cart' shop/cart.py"), nil},
 		"copy with two endings":          {bash("diff shop/cart.py shop/cart.py.fixed"), nil},
+		"generator":                      {say("I use `yield from items.total()`."), nil},
+		"module in a comment":            {bash("python3 - <<'E'\n# from shop.basket_9 to here\nprint(1)\nE"), nil},
 		"several targets":                {bash("python3 - <<'E'\nfrom shop import cart\nsum_9, rest_9 = cart.total([])\nprint(sum_9)\nE"), nil},
 		"package":                        {bash("pip install PyYAML -q 2>&1 | tail -1"), nil},
 		"date":                           {bash("git log --since=2019-01-01"), nil},

@@ -46,7 +46,7 @@ func (c *checker) inventedText(text string) {
 	kept := c.out[:before]
 	for _, e := range c.out[before:] {
 		dir, base := path.Split(e.Text)
-		if c.names[e.Text] || e.Kind == File && len(base) > len(".py") && strings.HasSuffix(base, ".py") && dir != "" && c.hasPath(dir) {
+		if c.names[e.Text] || e.Kind == File && strings.Contains(text, e.Text) && len(base) > len(".py") && strings.HasSuffix(base, ".py") && dir != "" && c.hasPath(dir) {
 			kept = append(kept, e)
 		}
 	}

@@ -209,7 +209,7 @@ func (c *checker) text(text string, m mode) {
 		default:
 			afterLine = isLineWord(run)
 		}
-		if m != prose && (strings.HasSuffix(text[:start], "import ") || strings.HasSuffix(text[:start], "from ")) && strings.IndexByte(first, '.') > 0 {
+		if m != prose && (strings.HasSuffix(text[:start], "import ") || strings.HasSuffix(text[:start], "from ")) && strings.IndexByte(first, '.') > 0 && !strings.HasPrefix(text[i:], "(") {
 			c.module(first)
 			continue
 		}
