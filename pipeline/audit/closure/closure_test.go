@@ -128,6 +128,8 @@ func TestWhatIsUnseen(t *testing.T) {
 		"copy with two endings":          {bash("diff shop/cart.py shop/cart.py.fixed"), nil},
 		"generator":                      {say("I use `yield from items.total()`."), nil},
 		"module in a comment":            {bash("python3 - <<'E'\n# from shop.basket_9 to here\nprint(1)\nE"), nil},
+		"compiled file":                  {say("It may be src/project/__init__.pyc or .pyi."), nil},
+		"expected date":                  {bash("python3 - <<'E'\nfrom shop import cart\nassert cart.total([]) == '01/01/2023'\nE"), nil},
 		"several targets":                {bash("python3 - <<'E'\nfrom shop import cart\nsum_9, rest_9 = cart.total([])\nprint(sum_9)\nE"), nil},
 		"package":                        {bash("pip install PyYAML -q 2>&1 | tail -1"), nil},
 		"date":                           {bash("git log --since=2019-01-01"), nil},
@@ -150,6 +152,33 @@ func TestShellCommandsEdit(t *testing.T) {
 		edit := step(1, "", "bash", map[string]any{"command": command}, "")
 		if got := unseen(append(opening(), edit, step(2, "The fix has 3 parts.", "", nil, ""))...); got != nil {
 			t.Errorf("after %s: %v", command, got)
+		}
+	}
+}
+
+// A line that grep finds shows the module that it imports, and a name shows its parts.
+func TestDerivedNames(t *testing.T) {
+	grep := step(1, "", "bash", map[string]any{"command": "grep -rn tax"}, "tests/std_L016_x.py:from shop.taxes import rate\n")
+	use := step(2, "Rule L016 is next.", "bash", map[string]any{"command": "find shop -name taxes.py"}, "")
+	if got := unseen(append(opening(), grep, use)...); got != nil {
+		t.Errorf("%q", got)
+	}
+}
+
+// The texts of scripts are the agent's own, also if the names of the repository are unknown.
+func TestTextsOfScripts(t *testing.T) {
+	for _, command := range []string{
+		"cat > a_9.patch <<'E'\n+    # This replicates the rest\nE",
+		"python3 - <<'E'\nfrom shop import cart\nprint('shop/cart.py', '60s', cart)\nE",
+	} {
+		c := NewClosure(nil, nil)
+		rows := append(opening(), step(1, "", "bash", map[string]any{"command": command}, ""))
+		var got []Entity
+		for i := range rows {
+			got = c.Step(&rows[i], nil)
+		}
+		if got != nil {
+			t.Errorf("%s: %v", command, got)
 		}
 	}
 }

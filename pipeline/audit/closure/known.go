@@ -134,6 +134,9 @@ func (k *known) scan(line, file string, isShown bool) (last string) {
 				i += end
 				continue
 			}
+			if rest := line[i:]; strings.HasPrefix(rest, ":from ") || strings.HasPrefix(rest, ":import ") { // found by grep
+				k.imports(rest[1:])
+			}
 		}
 		if start > 0 && (line[start-1] == '<' || line[start-1] == '\'') { // <package.module.Class object at 0x1>
 			k.imports(run)
@@ -315,9 +318,10 @@ func (k *known) containsText(text string) bool {
 	return false
 }
 
-// occurs reports whether a word was shown in another case, or as a part of a word. It is slow, like containsText.
-func (k *known) occurs(w string, asPart bool) bool {
-	if asPart && len(w) > 2 && k.containsText(w) {
+// occurs reports whether a word was shown as a part of another one, such as L016 in test_L016_combo, or in lower case. If
+// isPattern, any part counts. It is slow, like containsText.
+func (k *known) occurs(w string, isPattern bool) bool {
+	if isPattern = isPattern && len(w) > 2; containsWord(k.texts, w, isPattern) {
 		return true
 	}
 	if w != strings.ToLower(w) {
@@ -326,17 +330,23 @@ func (k *known) occurs(w string, asPart bool) bool {
 	for _, t := range k.texts[len(k.lower):] {
 		k.lower = append(k.lower, strings.ToLower(t))
 	}
-	for _, t := range k.lower {
-		for at := strings.Index(t, w); at >= 0; {
-			end := at + len(w)
-			if asPart && len(w) > 2 || (at == 0 || classes[t[at-1]]&(letter|digit) == 0) && (end == len(t) || classes[t[end]]&(letter|digit) == 0) {
-				return true
-			}
-			next := strings.Index(t[end:], w)
-			if next < 0 {
+	return containsWord(k.lower, w, isPattern)
+}
+
+// containsWord reports whether a word occurs in one of the texts between marks or underscores, or anywhere if isPattern.
+func containsWord(texts []string, w string, isPattern bool) bool {
+	isEdge := func(b byte) bool { return b == '_' || classes[b]&(letter|digit) == 0 }
+	for _, t := range texts {
+		for from := 0; ; {
+			at := strings.Index(t[from:], w)
+			if at < 0 {
 				break
 			}
-			at = end + next
+			start, end := from+at, from+at+len(w)
+			if isPattern || (start == 0 || isEdge(t[start-1])) && (end == len(t) || isEdge(t[end])) {
+				return true
+			}
+			from = end
 		}
 	}
 	return false

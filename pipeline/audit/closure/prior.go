@@ -49,7 +49,7 @@ const (
 		startswith strip swapcase symmetric_difference title translate union update upper values write writelines zfill args kwargs
 		group groups groupdict getvalue total_seconds isoformat strftime strptime hexdigest read_text write_text
 		setter getter deleter mock Mock MagicMock handlers loader func keywords chunk maxsplit failures errors skipped NaN nan inf xmlcharrefreplace
-		backslashreplace namereplace surrogateescape body targets flush tell truncate fileno
+		backslashreplace namereplace pyi pyo surrogateescape body targets flush tell truncate fileno
 		close fromhex is_integer as_integer_ratio real imag fget fset start stop step `
 	modules = ` abc argparse array ast asyncio atexit base64 bisect builtins calendar cmath codecs collections concurrent configparser
 		contextlib contextvars copyreg csv ctypes dataclasses datetime decimal difflib dis email enum errno faulthandler fnmatch

@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // This file checks programs that the agent writes for itself. Only names that must come from somewhere else are
@@ -40,8 +41,12 @@ var opened = regexp.MustCompile(`(?:\bopen\(["']([\w./-]+)["'], *(?:mode=)?["'][
 // inventedText checks a string or a comment of a program.
 func (c *checker) inventedText(text string) {
 	before, text := len(c.out), withoutEscapes(text)
+	mode := prose
+	if !strings.Contains(text, " ") {
+		mode = code
+	}
 	c.isScript = true
-	c.text(text, words)
+	c.text(text, mode)
 	c.isScript = false
 	kept := c.out[:before]
 	for _, e := range c.out[before:] {
@@ -63,7 +68,7 @@ func (c *checker) expected(line, program string) {
 			canonical, _ := numberAt(value)
 			delete(c.bound, canonical)
 			c.value(canonical, value)
-		case len(value) > 1 && !c.isKnownName(value) && !prior[value] && !publicFiles[value] && !c.containsText(value):
+		case strings.ContainsFunc(value, unicode.IsLetter) && len(value) > 1 && !c.isKnownName(value) && !prior[value] && !publicFiles[value] && !c.containsText(value):
 			c.report(Value, value)
 		}
 	}

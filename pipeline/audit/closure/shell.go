@@ -31,7 +31,7 @@ func (c *checker) shell(text string) {
 		}
 		c.isScript = true
 		c.bind(strings.ReplaceAll(s.text, "\n+", "\n")) // perhaps a patch
-		c.text(s.text, words)
+		c.text(s.text, prose)
 		c.isScript = false
 	}
 }

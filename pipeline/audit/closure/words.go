@@ -72,7 +72,7 @@ func (c *checker) path(p string, m mode) {
 	if source, _, isCopy := strings.Cut(p, ".py."); isCopy { // such as cart.py.backup
 		p = source + ".py"
 	}
-	if p == "" || c.hasPath(p) || c.bound[p] || isOutside(p) || p == "N/A" {
+	if p == "" || c.hasPath(p) || c.bound[p] || isOutside(p) || p == "N/A" || strings.HasSuffix(p, ".pyc") || strings.HasSuffix(p, ".pyo") {
 		return
 	}
 	if m == code && strings.IndexByte(p, '/') < 0 && !strings.HasSuffix(p, ".py") { // an attribute such as x.json
