@@ -227,3 +227,22 @@ func isWordText(text string) bool {
 	}
 	return text != ""
 }
+
+// hasCodeShape reports whether a word has an underscore, digits or inner capitals.
+func hasCodeShape(w string) bool {
+	if strings.Trim(w, "_") == "" {
+		return false
+	}
+	hasLower := false
+	for i := 0; i < len(w); i++ {
+		switch b := w[i]; {
+		case b == '_', classes[b] == digit:
+			return true
+		case 'a' <= b && b <= 'z':
+			hasLower = true
+		case 'A' <= b && b <= 'Z' && hasLower:
+			return true
+		}
+	}
+	return false
+}

@@ -226,23 +226,4 @@ func isASCII(w string) bool {
 	return !strings.ContainsFunc(w, func(r rune) bool { return r >= 0x80 })
 }
 
-// hasCodeShape reports whether a word has an underscore, digits or inner capitals.
-func hasCodeShape(w string) bool {
-	if strings.Trim(w, "_") == "" {
-		return false
-	}
-	hasLower := false
-	for i := 0; i < len(w); i++ {
-		switch b := w[i]; {
-		case b == '_', classes[b] == digit:
-			return true
-		case 'a' <= b && b <= 'z':
-			hasLower = true
-		case 'A' <= b && b <= 'Z' && hasLower:
-			return true
-		}
-	}
-	return false
-}
-
 func isUpper(w string) bool { return len(w) > 1 && strings.ToUpper(w) == w }
