@@ -48,8 +48,7 @@ const (
 		removeprefix removesuffix replace reverse rfind rindex rjust rpartition rsplit rstrip seek setdefault sort split splitlines
 		startswith strip swapcase symmetric_difference title translate union update upper values write writelines zfill args kwargs
 		group groups groupdict getvalue total_seconds isoformat strftime strptime hexdigest read_text write_text
-		setter getter deleter mock Mock MagicMock handlers loader func keywords chunk maxsplit failures errors skipped NaN nan inf xmlcharrefreplace
-		backslashreplace namereplace pyi pyo surrogateescape body targets flush tell truncate fileno
+		NaN nan inf xmlcharrefreplace backslashreplace namereplace surrogateescape pyi pyo
 		close fromhex is_integer as_integer_ratio real imag fget fset start stop step `
 	modules = ` abc argparse array ast asyncio atexit base64 bisect builtins calendar cmath codecs collections concurrent configparser
 		contextlib contextvars copyreg csv ctypes dataclasses datetime decimal difflib dis email enum errno faulthandler fnmatch
@@ -77,8 +76,7 @@ var publicFiles = map[string]bool{
 	"tox.ini": true, "requirements.txt": true, "README.md": true, "sitecustomize.py": true, "_test.py": true,
 }
 
-// stdlib has the names in Python's most common modules that have an underscore or inner capitals. Other names may
-// also be words of the repository.
+// stdlib has names in Python's most common modules. If the repository has such a name, it is not public.
 //
 //go:embed stdlib.txt
 var stdlib string

@@ -29,8 +29,12 @@ func (c *checker) shell(text string) {
 			c.program(s)
 			continue
 		}
+		if !strings.Contains(s.text, "@@ ") {
+			c.inventedText(s.text)
+			continue
+		}
 		c.isScript = true
-		c.bind(strings.ReplaceAll(s.text, "\n+", "\n")) // perhaps a patch
+		c.bind(strings.ReplaceAll(s.text, "\n+", "\n")) // a patch
 		c.text(s.text, prose)
 		c.isScript = false
 	}
