@@ -94,7 +94,6 @@ passed 12 of 14 tests
 first pass: 83.2%
 3. Pass them to Rule_L003._process_raw_stack
 create(username=f'admin_{db}', password='something', email=f'test@{db}.org')
-print(\"1. Regular widget with id='id_password':\")\nprint(f\"   Result: {x}\")
 2 of 183 expected tests did not pass: tests/test_04_ignore_spec.py::IgnoreSpecPatternTest::test_15_issue_93_b_1_single failed, 1 error
 58 of 529 expected tests did not pass: tests/test_bump.py::test_next_version[3.4.5-rc.9-None-3.4.5-rc.10--1] failed
 must pass: "tests/test_duration.py::test_add[P5Y7M1DT9H45M16.72S-PT27M24.68S-P5Y7M1DT10H12M41.4S]"

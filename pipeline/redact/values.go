@@ -98,7 +98,7 @@ func (a assignment) secret() bool {
 	if a.cannotBeSecret() {
 		return false
 	}
-	if testID.MatchString(v) || addressTemplate.MatchString(v) || afterString.MatchString(v) {
+	if testID.MatchString(v) || addressTemplate.MatchString(v) {
 		return false
 	}
 	if a.prose && dottedName.MatchString(v) && strings.Contains(v, "_") { // "pass them to Rule_L003._process_stack"
@@ -242,9 +242,6 @@ var testID = regexp.MustCompile(`^[\w./+-]+\.[a-z]\w{0,7}::`)
 
 // addressTemplate matches an e-mail address of which a part is filled in.
 var addressTemplate = regexp.MustCompile(`^[\w.{}]*\{\w+\}[\w.{}]*@[\w.-]+$|^[\w.]+@[\w.{}-]*\{\w+\}[\w.{}-]*$`)
-
-// afterString matches the code between two strings, which looks like a string itself if the first quote was missed.
-var afterString = regexp.MustCompile(`^\)(?:\\n|\s)+\w+\(`)
 
 func isPath(v string) bool {
 	if fileName.MatchString(v) || objectKey.MatchString(v) || strings.HasPrefix(v, "./") || strings.HasPrefix(v, "../") || strings.HasPrefix(v, "~/") || strings.HasPrefix(v, `C:\`) {
