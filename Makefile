@@ -29,7 +29,7 @@ GOTESTSUM := $(CURDIR)/out/tools/gotestsum
 AT_ONCE := $(shell n=$$(nproc 2>/dev/null); echo $$((n > 4 ? n : 4)))
 gotest = GOGC=400 $(GOTESTSUM) --format standard-quiet --packages='$(1)' -- -count=1 -vet=off -ldflags=-w -timeout $(if $(FULL),90m,30m) -p $(AT_ONCE) -parallel $(AT_ONCE) $(if $(FULL),,-short) $(2)
 
-.PHONY: demo lab test sandboxes toolchain race full guest build install deps check pythons factory soak docs s3 s3-second cluster interop trainers docker test-k8s fuzz versitygw clean help
+.PHONY: demo lab test sandboxes toolchain race full guest build install deps check pythons agents factory soak docs s3 s3-second cluster interop trainers docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -69,7 +69,7 @@ LONG := ./cmd/tracesmith ./agents/policies ./env/verify ./env/pdb ./env/drivers/
 APART := ./env/drivers/kubernetes ./internal/hostile
 # Compile everything before the tests run: programs in sandboxes have a low priority and would starve while the compiler runs.
 test: deps guest $(GOTESTSUM) ## the tests that need no daemon
-	@echo "make test does not run these targets, but .ci/run does: sandboxes, race, docker, s3, cluster, interop, pythons, factory, soak"
+	@echo "make test does not run these targets, but .ci/run does: sandboxes, race, docker, s3, cluster, interop, pythons, agents, factory, soak"
 	@go build -buildvcs=false ./...
 	all=$$(go list ./...) && rest=$$(grep -vxF "$$(printf '%s\n' $(APART:./%=$(PKG)/%))" <<<"$$all" | tr '\n' ' ') && $(call gotest,'"$(LONG) $$rest"')
 
@@ -91,12 +91,16 @@ race: deps toolchain $(GOTESTSUM) ## the packages whose goroutines share memory,
 
 # This includes the tests that .ci/run shortens or omits.
 full: ## all checks and tests in their long form: all Python versions, the race detector everywhere, 300,000 jobs, long runs with faults, a second S3 server
-	$(MAKE) FULL=1 check test sandboxes demo race docker factory cluster pythons s3 s3-second soak interop
+	$(MAKE) FULL=1 check test sandboxes demo race docker agents factory cluster pythons s3 s3-second soak interop
 
 # An environment variable turns each suite on, and the names of its tests share a prefix: see internal/suite.
 pythons: deps guest $(GOTESTSUM) ## tests of the debugger and of traces on the oldest and the newest Python, because make test uses the system's; FULL=1: on every version from 3.6 to 3.14 that can be found
 	list=$$(scripts/pythons.sh $(if $(FULL),,oldest newest)) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/pdb,-run '^TestEachPython')
 	list=$$(scripts/pythons.sh $(if $(FULL),,oldest 3.8 newest)) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/trace,-run '^TestEachPython') # paired traces need 3.8
+
+agents: deps guest $(GOTESTSUM) ## whole runs of every kind of agent, with misbehaving model servers and kills
+	TRACESMITH_TEST_AGENTS=1 $(call gotest,./agents/policies ./cmd/tracesmith,-run '^TestAgents')
+	TRACESMITH_TEST_AGENTS=1 $(call gotest,./cmd/tracesmith,-run '^TestScripts$$/^agents_')
 
 factory: deps guest $(GOTESTSUM) ## long tests of the task check and the bug factory
 	TRACESMITH_TEST_FACTORY=1 $(call gotest,./env/tasks/check ./env/trace ./pipeline/synth,-run '^TestFactory')

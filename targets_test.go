@@ -86,10 +86,8 @@ func TestSuitesHaveTargets(t *testing.T) {
 	}
 }
 
-// The name of a script that depends on a suite begins with the prefix that the suite's target
-// selects.
-func TestScriptsOfSuitesHaveTheirPrefix(t *testing.T) {
-	prefixes := map[string]string{"docker": "docker", "factory": "factory_", "soak": "soak_", "s3-server": "s3"}
+// Scripts that need a real S3 server have names that the target s3 selects.
+func TestScriptsWithAnS3ServerHaveTheirPrefix(t *testing.T) {
 	files, err := filepath.Glob("cmd/tracesmith/testdata/script/*.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -100,17 +98,34 @@ func TestScriptsOfSuitesHaveTheirPrefix(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for condition, prefix := range prefixes {
-			if regexp.MustCompile(`(?m)^\[!?` + condition + `\] `).Match(text) {
-				found++
-				if !strings.HasPrefix(filepath.Base(file), prefix) {
-					t.Errorf("%s depends on [%s]: begin its name with %s, or the suite's target does not run it", file, condition, prefix)
-				}
-			}
+		if !regexp.MustCompile(`(?m)^\[!?s3-server\] `).Match(text) {
+			continue
+		}
+		found++
+		if !strings.HasPrefix(filepath.Base(file), "s3") {
+			t.Errorf("%s depends on [s3-server]: begin its name with s3, or make s3 does not run it", file)
 		}
 	}
-	if found < 8 {
-		t.Errorf("%d scripts depend on suites, want at least 8", found)
+	if found < 2 {
+		t.Errorf("%d scripts need an S3 server, want at least 2", found)
+	}
+}
+
+// make TARGET runs the scripts that run only in the suite of that target.
+func TestTargetsRunTheirScripts(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range suite.WithScripts() {
+		_, recipe, _ := strings.Cut(string(makefile), "\n"+s.Target+": ")
+		recipe, _, _ = strings.Cut(recipe, "\n\n")
+		if !regexp.MustCompile(`\./cmd/tracesmith,-run '\^Test\(?Scripts\b\S*/\^` + s.Target + `_?'`).MatchString(recipe) {
+			t.Errorf("make %s does not run the scripts whose names begin with it", s.Target)
+		}
+		if scripts, err := filepath.Glob("cmd/tracesmith/testdata/script/" + s.Target + "*.txtar"); err != nil || len(scripts) == 0 {
+			t.Errorf("there are no scripts for make %s", s.Target)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/agents/policies"
 	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/internal/tooltest"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -106,9 +107,10 @@ var expectations = map[string]expectation{
 // that differ, one with healthy values, and one with padding. make full compares all.
 var auditedInShort = []string{"good-courier", "bad-hollow-stockroom", "bad-padding-taskboard"}
 
-// TestHandwrittenTranscripts plays the transcripts in real sandboxes. No call fails, the tests pass at
+// TestAgentsHandwrittenTranscripts plays the transcripts in real sandboxes. No call fails, the tests pass at
 // the end, and the observations show what makes the transcript good or bad.
-func TestHandwrittenTranscripts(t *testing.T) {
+func TestAgentsHandwrittenTranscripts(t *testing.T) {
+	suite.Agents.Require(t)
 	source, tasks := builtinTasks(t)
 	files, err := filepath.Glob("../../pipeline/audit/testdata/transcripts/*.yaml")
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
 // textFixerScript makes the same calls as fixerScript, written as text.
@@ -39,7 +40,8 @@ const seekerScript = `sessions:
 
 // Every agent that calls a model finishes its episodes although the server throttles, fails,
 // breaks connections and stalls. The run and the server count the same calls.
-func TestEveryCallOfEveryAgentIsAccountedFor(t *testing.T) {
+func TestAgentsAccountForEveryCall(t *testing.T) {
+	suite.Agents.Require(t)
 	t.Parallel()
 	scripts := map[string]string{"replay": fixerScript, "react": fixerScript, "rewrite": fixerScript, "debug5": fixerScript, "simple": textFixerScript, "seeker": seekerScript}
 	for _, kind := range agents.Registry.Kinds() {

@@ -26,7 +26,7 @@ var substitutions = []struct{ command, kind, why string }{
 	{`tracesmith make `, "help", "it takes minutes; factory_make.txtar runs it"},
 	{`tracesmith tasks (synth|split)|--tasks bugs/`, "help", "it takes minutes; factory_synth.txtar runs it"},
 	{`tracesmith tasks hashes|--benchmark-hashes`, "help", "it needs a benchmark; hashes.txtar has one"},
-	{`--phase `, "help", "it needs episodes of agent seeker; seeker.txtar makes some"},
+	{`--phase `, "help", "it needs episodes of agent seeker; agents_seeker.txtar makes some"},
 }
 
 // prelude defines the shell functions of the scripts that are made from pages.

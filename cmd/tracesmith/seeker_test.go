@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
 // twoModelScript answers a seeker, which needs two attempts to hand over, and a solver with
@@ -36,7 +38,8 @@ models:
 
 // With a misbehaving server, and kills in both halves of the episodes, each call is accounted
 // for, no recorded reply is requested again, and every episode is complete.
-func TestSeekerCallsAreAccountedFor(t *testing.T) {
+func TestAgentsAccountForSeekersCalls(t *testing.T) {
+	suite.Agents.Require(t)
 	t.Parallel()
 	b := newBatch(t, twoModelScript+faultScript+stallAt(24), strings.Replace(twoModelConfig, "ATTEMPTS", "4", 1))
 	b.kill(4)  // all episodes are in the first half
@@ -58,7 +61,8 @@ func TestSeekerCallsAreAccountedFor(t *testing.T) {
 
 // One budget applies to both models: no call starts that could exceed it, and a run with a
 // higher budget continues where this one stopped.
-func TestSeekerKeepsItsBudget(t *testing.T) {
+func TestAgentsKeepSeekersBudget(t *testing.T) {
+	suite.Agents.Require(t)
 	t.Parallel()
 	b := newBatch(t, twoModelScript, strings.Replace(twoModelConfig, "ATTEMPTS", "6", 1))
 	code, s := b.run("--max-cost", "0.15")

@@ -20,6 +20,7 @@ type Suite struct {
 // The suites. Tests whose names begin with TestEach or TestHostile also run without their suite,
 // but then only on bubblewrap, with this machine's Pythons, or with few of the attacks.
 var (
+	Agents     = Suite{"TRACESMITH_TEST_AGENTS", "agents", []string{"Agents"}}
 	Docker     = Suite{"TRACESMITH_TEST_DOCKER", "docker", []string{"Docker", "EachDriver"}}
 	Factory    = Suite{"TRACESMITH_TEST_FACTORY", "factory", []string{"Factory"}}
 	Hostile    = Suite{"TRACESMITH_TEST_HOSTILE", "sandboxes", []string{"Hostile"}}
@@ -34,8 +35,12 @@ var (
 
 // All returns all suites.
 func All() []Suite {
-	return []Suite{Docker, Factory, Hostile, Soak, Cluster, Pythons, Versitygw, Minio, ATIF, Kubernetes}
+	return []Suite{Agents, Docker, Factory, Hostile, Soak, Cluster, Pythons, Versitygw, Minio, ATIF, Kubernetes}
 }
+
+// WithScripts returns the suites that also have scripts of cmd/tracesmith, whose names begin with the target. No other
+// target runs them.
+func WithScripts() []Suite { return []Suite{Agents, Docker, Factory, Soak} }
 
 // Require skips a test of the suite unless the suite is on, and returns the variable's value.
 func (s Suite) Require(t testing.TB) string {
@@ -62,8 +67,7 @@ func (s Suite) has(test string) bool {
 	return slices.ContainsFunc(s.Prefixes, func(prefix string) bool { return strings.HasPrefix(test, "Test"+prefix) })
 }
 
-// Get is like Value for code without a testing.TB: scripts of cmd/tracesmith, whose file
-// names begin with the target's name, and test binaries that a test starts.
+// Get is like Value for code without a testing.TB: the runner of scripts, and test binaries that a test starts.
 func (s Suite) Get() string { return os.Getenv(s.Variable) }
 
 // Pattern returns the -run pattern for the suite's tests.
