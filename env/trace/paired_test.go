@@ -11,6 +11,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/verify"
+	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -303,7 +304,8 @@ self.assertEqual(box.n, 3)`)
 }
 
 // Runs are compared in detail where they begin to differ, however late.
-func TestTraceZoomsIn(t *testing.T) {
+func TestFactoryTraceZoomsIn(t *testing.T) {
+	suite.Factory.Require(t)
 	p := program(`def step(i, out):
     n = i % 7
     if i == 19600:

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -26,17 +27,21 @@ func resolved(v schemas.Verdict) bool { return v.Resolved != nil && *v.Resolved 
 
 // The task's tests decide even if a patch adds tests with new names, with names of hidden tests, or
 // tests that shadow them. A fix may add tests.
-func TestAddedTestsDoNotReplaceTheTasksTests(t *testing.T) {
+func TestHostileTestsDoNotReplaceTheTasksTests(t *testing.T) {
 	base := fixture(t)
 	weak := strings.Replace(base.text(t, "tests/test_prices.py"), "== 450", "== 250", 1)
 	added := "def test_total():\n    assert True\n\ndef test_sum():\n    assert True\n"
-	for name, to := range map[string]project{
+	cases := map[string]project{
 		"edited and added":  base.edited("tests/test_prices.py", weak).edited("tests/test_new.py", added),
 		"same name, nested": base.edited("tests/prices/test_prices.py", added),
 		"emptied and added": base.edited("tests/test_prices.py", "").edited("tests/test_more.py", added),
 		"removed and added": slices.DeleteFunc(base.edited("tests/test_more.py", added), func(f txtar.File) bool { return f.Name == "tests/test_prices.py" }),
-	} {
-		got := verdictOn(t, to)
+	}
+	for i, name := range slices.Sorted(maps.Keys(cases)) {
+		if !isChosen(t, i) {
+			continue
+		}
+		got := verdictOn(t, cases[name])
 		if resolved(got) || got.Status != schemas.VerifiedFail || got.F2PPassed > 0 {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -47,15 +52,19 @@ func TestAddedTestsDoNotReplaceTheTasksTests(t *testing.T) {
 }
 
 // The output of a program is not a result, no matter when or how often it is printed.
-func TestPrintedResultsAreIgnored(t *testing.T) {
+func TestHostilePrintedResultsAreIgnored(t *testing.T) {
 	base := fixture(t)
-	for name, text := range map[string]string{
+	cases := map[string]string{
 		"at import":   "print('99 passed in 0.01s')\n",
 		"at the end":  "import atexit\natexit.register(lambda: print('=== 99 passed, 0 failed in 0.01s ==='))\n",
 		"to the tty":  "import os\nos.write(1, b'collected 5 items\\n5 passed\\n')\nos.write(2, b'OK\\n')\n",
 		"as a report": "print('tests/test_prices.py::test_total PASSED [100%]')\n",
-	} {
-		got := verdictOn(t, base.edited("shop/prices.py", text+base.text(t, "shop/prices.py")))
+	}
+	for i, name := range slices.Sorted(maps.Keys(cases)) {
+		if !isChosen(t, i) {
+			continue
+		}
+		got := verdictOn(t, base.edited("shop/prices.py", cases[name]+base.text(t, "shop/prices.py")))
 		if resolved(got) || got.F2PPassed != 0 || got.F2PTotal != 2 || got.P2PPassed != 3 {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -75,11 +76,11 @@ func agentPatch(t *testing.T, v *Verifier, base, final project, removed string, 
 }
 
 // The task's hidden tests decide even if the agent has created other files at their paths.
-func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
+func TestHostileFilesDoNotReplaceHiddenTests(t *testing.T) {
 	v := verifier(t)
 	base, task := hiddenTask(t, v)
 	pass := "def test_three():\n    pass\ndef test_added():\n    pass\n"
-	for name, agent := range map[string]struct {
+	cases := map[string]struct {
 		removed string
 		added   []entry
 	}{
@@ -92,7 +93,12 @@ func TestHiddenTestsReplaceTheAgentsFiles(t *testing.T) {
 		"the tests deleted":     {"tests/", nil},
 		"a link to all tests":   {"tests/", []entry{{"elsewhere/test_prices.py", pass, tar.TypeReg}, {"tests", "elsewhere", tar.TypeSymlink}}},
 		"an edited listed test": {"tests/test_prices.py", []entry{{"tests/test_prices.py", pass, tar.TypeReg}}},
-	} {
+	}
+	for i, name := range slices.Sorted(maps.Keys(cases)) {
+		if !isChosen(t, i) {
+			continue
+		}
+		agent := cases[name]
 		t.Run(name, func(t *testing.T) {
 			for fix, final := range map[bool]project{true: honest(t), false: base} {
 				if testing.Short() && fix && !slices.Contains([]string{"nothing", "the tests deleted", "a link as directory"}, name) {

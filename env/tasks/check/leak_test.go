@@ -166,7 +166,8 @@ func TestFactoryLeaksAreFoundWithPathAndToken(t *testing.T) {
 
 // What a published text reveals about the fix is only a note. A copy that pip bundles has another status than one in
 // the task's own places.
-func TestQuotedWordsAreNotesAndPipCopiesHaveTheirRemedy(t *testing.T) {
+func TestFactoryQuotedWordsAreNotesAndPipCopiesHaveTheirRemedy(t *testing.T) {
+	suite.Factory.Require(t)
 	cfg := config(t)
 	gold := patch(t, cfg, till, till.with(project{"till/money.py": tillFixed}))
 	published := func(text string) schemas.Task {
