@@ -39,6 +39,7 @@ type pendingRow struct {
 	lines   []shown.Line // that its answer shows
 	path    string       // that the call names
 	written []string     // files that the call writes, and names that its code binds
+	args    map[string]any
 }
 
 // NewClosure returns the closure before the first row. names holds the identifiers of the repository;
@@ -115,7 +116,7 @@ func (c *Closure) step(row *schemas.StepRow, lines []shown.Line) (found []Entity
 		return isAgain
 	})
 	name, _ := args["path"].(string)
-	c.pending = append(c.pending, pendingRow{row, lines, name, k.written})
+	c.pending = append(c.pending, pendingRow{row, lines, name, k.written, args})
 	return found, bits, isTargeted
 }
 
@@ -161,12 +162,33 @@ func (c *Closure) observe(p pendingRow) {
 	for _, name := range p.written {
 		c.learn(name, "", false)
 	}
+	if row.Source == "agent" {
+		c.repeatable(row.Message)
+		c.repeatable(schemas.Value(row.Reasoning))
+		c.repeatableArgument(p.args)
+	}
 	if row.TriggeredJSON != nil {
 		c.learn(*row.TriggeredJSON, "", true)
 	}
 	category := schemas.Value(row.ToolCategory)
 	if (category == "edit" || category == "bash" && edits.MatchString(schemas.Value(row.ArgumentsJSON))) && (row.IsError == nil || !*row.IsError) {
 		c.isEdited = true
+	}
+}
+
+// repeatableArgument lets later steps repeat the texts of an argument.
+func (c *Closure) repeatableArgument(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, element := range v {
+			c.repeatableArgument(element)
+		}
+	case []any:
+		for _, element := range v {
+			c.repeatableArgument(element)
+		}
+	case string:
+		c.repeatable(v)
 	}
 }
 

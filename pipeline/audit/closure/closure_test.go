@@ -238,6 +238,18 @@ func TestLinesOfShellCommands(t *testing.T) {
 	}
 }
 
+// The agent's program may use names of its own. Later sentences may repeat them.
+func TestTextsOfTheAgentMayBeRepeated(t *testing.T) {
+	program := bash("python3 - <<'EOF'\nprint({'basket_levels': 5120.25})\nEOF")
+	later := step(2, "I made `basket_levels` from 5120.25.", "", nil, "")
+	if got := unseen(append(opening(), program, later)...); len(got) > 0 {
+		t.Errorf("the repetition: %v", got)
+	}
+	if got := unseen(append(opening(), later)...); len(got) == 0 {
+		t.Error("the sentence alone is no alarm")
+	}
+}
+
 // A step may use the files and names that an earlier one made.
 func TestInventionsStayKnown(t *testing.T) {
 	make := step(1, "", "bash", map[string]any{"command": "cat > trial_1.py <<'E'\ndef halved_twice(x):\n    return x\nE"}, "")

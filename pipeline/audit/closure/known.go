@@ -72,6 +72,18 @@ func (k *known) learn(text, file string, isShown bool) {
 	}
 }
 
+// repeatable reads a text of the agent. Later steps may repeat its words and numbers, because what it could not know
+// counts in the first step that says it.
+func (k *known) repeatable(text string) {
+	for i := 0; i < len(text); {
+		if classes[text[i]] == 0 {
+			i++
+			continue
+		}
+		i, _, _ = k.run(text, i, false)
+	}
+}
+
 // numberedLine reads a line of a listing in the formats of view, grep, pdb and cat -n.
 func numberedLine(line string) (n int, text string, ok bool) {
 	if line == "" || line[0] != ' ' && line[0] != 'B' && classes[line[0]] != digit {
