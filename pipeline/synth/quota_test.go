@@ -37,7 +37,7 @@ func TestFactoryStopsAtNumberOfTasks(t *testing.T) {
 	suite.Factory.Require(t)
 	dir := t.TempDir()
 	config := func(out string) Config {
-		cfg := configOf(t, filepath.Join(dir, out), healthy(t, "bank", "python -m pytest -q", bank), healthy(t, "slots", "PYTHONPATH=src python -m unittest -q", slotted))
+		cfg := configOf(t, filepath.Join(dir, out), bankOfUnittest(t), healthy(t, "slots", "PYTHONPATH=src python -m unittest -q", slotted))
 		cfg.Kinds, cfg.Candidates, cfg.Tasks, cfg.ReleaseRuns = []string{KindSingle}, 0, 4, 2
 		return cfg
 	}
@@ -82,7 +82,7 @@ func TestFactoryStopsAtNumberOfTasks(t *testing.T) {
 func TestFactoryEndsWithoutEnoughBugs(t *testing.T) {
 	suite.Factory.Require(t)
 	t.Parallel()
-	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "bank", "python -m pytest -q", bank))
+	cfg := configOf(t, filepath.Join(t.TempDir(), "out"), bankOfUnittest(t))
 	cfg.Kinds, cfg.Operators, cfg.Candidates, cfg.Tasks, cfg.ReleaseRuns = []string{KindSingle}, []string{"r1"}, 0, 1000, 2
 	sum, err := Run(t.Context(), cfg)
 	if err != nil {
@@ -105,7 +105,7 @@ func TestFactoryResumesWithOtherNumberOfTasks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	run := func(out string, tasks int) (Summary, string) {
-		cfg := configOf(t, filepath.Join(dir, out), healthy(t, "bank", "python -m pytest -q", bank))
+		cfg := configOf(t, filepath.Join(dir, out), bankOfUnittest(t))
 		cfg.Kinds, cfg.Candidates, cfg.Tasks, cfg.ReleaseRuns = []string{KindSingle}, 0, tasks, 2
 		sum, err := Run(t.Context(), cfg)
 		if err != nil {

@@ -121,6 +121,17 @@ def test_log():
 `,
 }
 
+// bankOfUnittest returns bank with tests for unittest, which starts faster than pytest.
+func bankOfUnittest(t *testing.T) Repo {
+	t.Helper()
+	_, tests, _ := strings.Cut(bank["test_bank.py"], "\n\n\n")
+	tests = strings.NewReplacer("\n", "\n    ", "():", "(self):", "pytest.raises", "self.assertRaises").Replace("\n" + tests)
+	return healthy(t, "bank", "python -m unittest -q", map[string]string{
+		"bank.py":      bank["bank.py"],
+		"test_bank.py": "import unittest\n\nfrom bank import Account, largest\n\n\nclass Bank(unittest.TestCase):" + tests + "\n",
+	})
+}
+
 func configOf(t *testing.T, out string, repos ...Repo) Config {
 	t.Helper()
 	store, err := workspace.Open(t.TempDir())

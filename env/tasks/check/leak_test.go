@@ -15,11 +15,14 @@ import (
 )
 
 // till is a repository with a bug. tillFixed has a word, a text and a line that the repository lacks.
+// The tests run with unittest, which starts faster than pytest.
 var till = project{
-	"till/__init__.py": "",
-	"till/money.py":    "def total(prices):\n    return sum(prices[1:])\n",
-	"tests/test_money.py": "from till.money import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n\n\n" +
-		"def test_nothing():\n    assert total([]) == 0\n",
+	"till/__init__.py":  "",
+	"till/money.py":     "def total(prices):\n    return sum(prices[1:])\n",
+	"tests/__init__.py": "",
+	"tests/test_money.py": "import unittest\n\nfrom till.money import total\n\n\nclass Money(unittest.TestCase):\n" +
+		"    def test_total(self):\n        self.assertEqual(total([1, 2]), 3)\n\n" +
+		"    def test_nothing(self):\n        self.assertEqual(total([]), 0)\n",
 	"README": "A till.\n",
 }
 
@@ -27,10 +30,10 @@ const tillFixed = "def total(prices):\n    running_sum = sum(prices)\n    assert
 
 func tillTask(gold string) schemas.Task {
 	return schemas.Task{
-		Source: "test", InstanceID: "till", Instructions: "The sum of two prices is too small.", Entrypoint: "python3 -m pytest -q",
+		Source: "test", InstanceID: "till", Instructions: "The sum of two prices is too small.", Entrypoint: "python3 -m unittest -q",
 		Workdir: schemas.DefaultWorkdir, GoldPatch: gold, Tests: schemas.TestSpec{
-			Method: schemas.VerifyPytest, Files: []string{"tests/**"},
-			FailToPass: []string{"tests/test_money.py::test_total"}, PassToPass: []string{"tests/test_money.py::test_nothing"},
+			Method: schemas.VerifyUnittest, Files: []string{"tests/**"},
+			FailToPass: []string{"tests.test_money.Money.test_total"}, PassToPass: []string{"tests.test_money.Money.test_nothing"},
 		},
 	}
 }
@@ -227,9 +230,9 @@ func TestFactoryQuotedWordsAreNotesAndPipCopiesHaveTheirRemedy(t *testing.T) {
 // word.
 func TestUnrelatedFilesOfTheSameNameAreNotLeaks(t *testing.T) {
 	cfg := config(t)
-	flat := project{"till.py": till["till/money.py"], "test_till.py": "from till import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"}
+	flat := project{"till.py": till["till/money.py"], "test_till.py": strings.Replace(till["tests/test_money.py"], "till.money", "till", 1)}
 	task := tillTask(patch(t, cfg, flat, flat.with(project{"till.py": tillFixed})))
-	task.Tests.Files, task.Tests.FailToPass, task.Tests.PassToPass = []string{"test_*.py"}, []string{"test_till.py::test_total"}, nil
+	task.Tests.Files, task.Tests.FailToPass, task.Tests.PassToPass = []string{"test_*.py"}, []string{"test_till.Money.test_total"}, nil
 	cfg.Runs, cfg.Isolated = 1, -1
 	for text, want := range map[string]Status{
 		"running_sum = 7\n": Sound, "def other(prices):\n    assert running_sum >= 0, \"never below nothing\"\n": Leaking,
