@@ -10,7 +10,6 @@ import (
 
 	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
-	"github.com/tracesmith/tracesmith/pipeline/fleet"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
 )
 
@@ -39,21 +38,15 @@ func TestClusterBudget(t *testing.T) {
 	}
 	waitUntil := func(what string, reached func(observe.Status) bool) {
 		t.Helper()
-		for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); {
-			s, ok, err := fleet.ReadStatus(t.Context(), conn, "cluster-1", time.Now())
-			if err != nil {
-				t.Fatal(err)
+		poll(t, what, conn, func(s observe.Status) bool {
+			if s.Budget == nil || s.Budget.LimitUSD == 0 {
+				return false
 			}
-			if ok && s.Budget != nil && s.Budget.LimitUSD > 0 {
-				if b := s.Budget; b.SpentUSD+b.ReservedUSD > limit+1e-9 || b.SpentUSD < 0 || b.ReservedUSD < 0 {
-					t.Fatalf("the budget of $%.2f is exceeded or negative: %+v", limit, *b)
-				}
-				if reached(s) {
-					return
-				}
+			if b := s.Budget; b.SpentUSD+b.ReservedUSD > limit+1e-9 || b.SpentUSD < 0 || b.ReservedUSD < 0 {
+				t.Fatalf("the budget of $%.2f is exceeded or negative: %+v", limit, *b)
 			}
-		}
-		t.Fatalf("not within 5 minutes: %s", what)
+			return reached(s)
+		})
 	}
 	spent := func(usd float64) func(observe.Status) bool {
 		return func(s observe.Status) bool { return s.Budget.SpentUSD >= usd && s.Budget.ReservedUSD > 0 }
