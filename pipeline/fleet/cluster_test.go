@@ -196,7 +196,7 @@ func startNodes(t *testing.T) (nodes []*exec.Cmd, urls string) {
 // cluster needs.
 func poll(t *testing.T, what string, conn *engine.Conn, reached func(observe.Status) bool) {
 	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); <-tick.C {
 		s, ok, err := fleet.ReadStatus(t.Context(), conn, "cluster-1", time.Now())
