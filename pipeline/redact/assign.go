@@ -11,9 +11,22 @@ import (
 // optionalQuote matches a quote, which may be escaped, or nothing.
 const optionalQuote = "(?:\\\\*[\"'`])?"
 
-// gap matches the text between a name and its value. Group 1 is the closing quote of the name. One
-// of the other groups, which have the numbers of the constants from apart to setter, is the sign
-// that separates the name and the value.
+// Signs between a name and its value. Each constant is the number of a group in gap.
+const (
+	apart     = 2 + iota // name and value are two fields: name: DB_PASSWORD, value: ...
+	annotated            // a type annotation and =
+	fallback             // the value that replaces an unset variable
+	element              // XML
+	typed                // a Go type and =
+	assigned             // =, :=, == and other operators
+	mapping              // :
+	comma                // of a tuple or a call
+	bar                  // of a table
+	setter               // the parenthesis of a call
+)
+
+// gap matches the text between a name and its value. Group 1 is the closing quote of the name. The
+// other groups are the signs above, of which one matches.
 var gap = regexp.MustCompile(`^(` + quote + `)?(?:\s?\[?\d*\])?[*_]{0,2}\s*(?:` +
 	`(\s+value=|[,;]?\s*(?:` + optionalQuote + `\w+` + optionalQuote + `\s*:\s*` + optionalQuote + `\w*` + optionalQuote + `,?\s*)?` + optionalQuote + `\w*[vV]alue` + optionalQuote + `\s*[:=]|\{\s*(?:\w+\s*=\s*[^\n]*\s+)*(?:default|value)\s*=)` + // name and value apart
 	`|(:\s?[A-Za-z_&][\w.\[\]|, '"&]*?\s?=)\s?(?:[bBrRuUfF]{0,2}|[\w:.]+\((?:default\s?=\s?)?)\\*["'\x60]` + // annotation
@@ -57,8 +70,8 @@ func lookName(f *finder, from, to int) {
 	if sign && rest != "" && f.lookAfter(from, to, s, flag) || f.text[from:to] == "pass" && !strings.HasPrefix(rest, " phrase ") {
 		around &^= inSentence
 	}
-	if s < bare {
-		around &^= below
+	if s == loose { // names such as "key" are too common for a value that far away
+		around &^= belowName
 	}
 	if len(f.spans) == found && around != 0 {
 		f.lookAround(assignment{name: s, prose: true}, from, to, around)
@@ -66,10 +79,11 @@ func lookName(f *finder, from, to int) {
 }
 
 // lookAfter looks for a value after the name text[from:to], separated from it by a sign or a
-// blank. It reports whether something is assigned to the name.
+// blank. It returns true if what follows is not a sentence: an assignment, or the rest of a longer
+// name.
 func (f *finder) lookAfter(from, to int, s strength, flag bool) bool {
 	rest := f.text[to:min(len(f.text), to+maxGap)]
-	if from > 0 && f.text[from-1] == ':' && rest[0] == ':' && !strings.HasPrefix(rest, ": ") { // part of a longer name, such as an ARN
+	if from > 0 && f.text[from-1] == ':' && rest[0] == ':' && !strings.HasPrefix(rest, ": ") { // a longer name, such as an ARN: aws:secret:NAME
 		return true
 	}
 	m := gap.FindStringSubmatchIndex(rest)
@@ -89,7 +103,7 @@ func (f *finder) lookAfter(from, to int, s strength, flag bool) bool {
 	case sign == mapping && f.text[from:to] == "PASS": // the result of a test
 	case sign == element || sign == bar:
 		f.lookInCell(a, from, to+m[1], sign)
-	case sign == comma && !flag && !f.firstInList(from), sign == setter && (!isSetter(f.text[from:to]) || strings.Contains(rest[:m[1]], "\n")):
+	case sign == comma && !flag && !f.firstInList(from), sign == setter && (!maySet(f.text[from:to]) || strings.Contains(rest[:m[1]], "\n")):
 	default:
 		at := to + m[1]
 		if sign == annotated { // the match of gap includes the start of the value
@@ -100,13 +114,13 @@ func (f *finder) lookAfter(from, to int, s strength, flag bool) bool {
 		a.line = sign != fallback && f.atLineStart(from) || sign == mapping && from > 0 && f.text[from-1] == ' '
 		a.env = tight && m[2*sign] == 0 && (a.line || upperOrDigit(f.text[to-1]))
 		a.shell = tight && !inQuotes && (f.inCommand(from) || a.line && upperOrDigit(f.text[to-1])) || sign == fallback && from > 0 && f.text[from-1] == '{'
-		isLast := sign == assigned && strings.HasSuffix(strings.TrimRight(f.text[max(0, from-3):from], " "), ",") // of several names
-		if isLast && strings.HasPrefix(f.text[at:], "(") {
+		isLastOfSeveral := sign == assigned && strings.HasSuffix(strings.TrimRight(f.text[max(0, from-3):from], " "), ",") // user, password = ...
+		if isLastOfSeveral && strings.HasPrefix(f.text[at:], "(") {
 			head := f.text[max(0, from-nearby):from]
 			f.lookInArguments(a, at+1, strings.Count(head[strings.LastIndexByte(head, '\n')+1:], ","))
 			break
 		}
-		if f.readValue(a, at, sign == setter || sign == comma, flag); isLast {
+		if f.readValue(a, at, sign == setter || sign == comma, flag); isLastOfSeveral {
 			f.lookInArguments(a, at, 1)
 		} else if sign == assigned {
 			f.lookInPairs(at)
@@ -131,20 +145,6 @@ func (f *finder) lookInPairs(at int) {
 		f.take(assignment{value: rest[m[2]:m[3]], name: strong, quoted: true}, at+m[2])
 	}
 }
-
-// Signs between a name and its value: the numbers of their groups in gap.
-const (
-	apart     = 2 + iota // name and value are two fields: name: DB_PASSWORD, value: ...
-	annotated            // a type annotation and =
-	fallback             // the value that replaces an unset variable
-	element              // XML
-	typed                // a Go type and =
-	assigned             // =, :=, == and other operators
-	mapping              // :
-	comma                // of a tuple or a call
-	bar                  // of a table
-	setter               // the parenthesis of a call
-)
 
 // lookInCell looks at the content of an XML element or of a table cell.
 func (f *finder) lookInCell(a assignment, from, at, sign int) {
@@ -177,8 +177,9 @@ func (f *finder) firstInList(from int) bool {
 	return before != "" && strings.IndexByte("([{", before[len(before)-1]) >= 0
 }
 
-// isSetter reports whether a function with the given name may take a secret.
-func isSetter(name string) bool {
+// maySet reports whether the argument of a function with the given name may be a secret, as in
+// set_password("VALUE") and Password("VALUE"), but not in check_password("VALUE").
+func maySet(name string) bool {
 	name = strings.ToLower(name[strings.LastIndexByte(name, '.')+1:])
 	return strings.HasPrefix(name, "set") || strings.HasPrefix(name, "with") || strings.HasPrefix(name, "add") || !strings.ContainsAny(name, "_-") && !strings.HasSuffix(name, "pass")
 }
@@ -203,8 +204,8 @@ func (f *finder) valueAfterBlank(from, to int, flag bool) int {
 	return 0
 }
 
-// setterWords matches the words before a name in commands that set it.
-var setterWords = regexp.MustCompile(`(?:^|[\s-])(?:ENV|ARG|SET|/v|setx|setenv|set -\w+|#define|(?:secrets?|config|configure|env|vars?|variables?|credentials?|settings?|kv)[: ](?:set|add|put)(?: --?\w+)*|config(?: --?\w+)+)\s+$`)
+// setCommand matches the words of a command that sets a variable, before the variable's name.
+var setCommand = regexp.MustCompile(`(?:^|[\s-])(?:ENV|ARG|SET|/v|setx|setenv|set -\w+|#define|(?:secrets?|config|configure|env|vars?|variables?|credentials?|settings?|kv)[: ](?:set|add|put)(?: --?\w+)*|config(?: --?\w+)+)\s+$`)
 
 // afterSetCommand reports whether a command that sets a variable precedes the name at from.
 func (f *finder) afterSetCommand(from int) bool {
@@ -215,15 +216,15 @@ func (f *finder) afterSetCommand(from int) bool {
 	}
 	before := f.text[max(0, from-40):from]
 	word := before[strings.LastIndexByte(before[:len(before)-1], ' ')+1 : len(before)-1]
-	if !setCommands[strings.ToLower(word[strings.LastIndexAny(word, ":\n")+1:])] && !strings.HasPrefix(word, "-") {
+	if !setCommandEnds[strings.ToLower(word[strings.LastIndexAny(word, ":\n")+1:])] && !strings.HasPrefix(word, "-") {
 		return false
 	}
 	f.work.spend(perName)
-	return setterWords.MatchString(before)
+	return setCommand.MatchString(before)
 }
 
-// setCommands holds the last words of such commands, for a quick test.
-var setCommands = wordSet("env arg set /v setx setenv add put #define")
+// setCommandEnds holds the last words of the matches of setCommand, for a quick test.
+var setCommandEnds = wordSet("env arg set /v setx setenv add put #define")
 
 // mayHaveValue reports, by a quick test, whether a sign or a value may follow a name. rest is the
 // text after the name.

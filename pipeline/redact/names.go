@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// strength says how likely the value of a name is a secret.
+// strength says which values of a name are secrets. A stronger name makes more of them secret, so
+// the constants are in this order.
 type strength int
 
 const (

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// place is a set of places of a value relative to its name.
+// place is a set of places of a value relative to its name. The constants are its elements.
 type place int
 
 const (
 	inSentence place = 1 << iota // the password of joe is VALUE
 	inCall                       // fill("#password", "VALUE")
-	below                        // (Pdb) p password ⏎ VALUE
+	belowName                    // (Pdb) p password ⏎ VALUE
 	before                       // use VALUE as password
 )
 
@@ -30,7 +30,7 @@ func (f *finder) possiblePlaces(from int, rest string) (p place) {
 			p |= inCall
 		}
 		if more && (f.separator(from) != 0 || line == "" || line[len(line)-1] == ':' || strings.TrimLeft(line, "/abcdefghijklmnopqrstuvwxyz.)]};\"'") == "" || strings.HasPrefix(next, "(") && line[0] == ',') {
-			p |= below
+			p |= belowName
 		}
 	}
 	switch head := f.text[max(0, from-5):from]; {
@@ -66,7 +66,7 @@ func (f *finder) lookAround(a assignment, from, to int, p place) {
 			f.lookInArguments(a, to+len(m), strings.Count(quoted[strings.LastIndexByte(quoted, rest[0])+1:], ","))
 		}
 	}
-	if p&below != 0 && len(f.spans) == found {
+	if p&belowName != 0 && len(f.spans) == found {
 		f.lookBelow(a, from, to)
 	}
 	if p&before != 0 && len(f.spans) == found {
