@@ -80,8 +80,9 @@ func TestWholeDirectoriesArePlaced(t *testing.T) {
 	}
 }
 
-// No file of the workspace can hide another file from the tools or make it read-only. Such a rule
-// would have no effect, because an agent with a shell could bypass it.
+// No file of the workspace hides other files from the tools or makes them read-only: neither
+// .gitignore nor .debugignore and .debugreadonly, in which debug-gym lists such files. An agent
+// with a shell could bypass these rules.
 func TestIgnoreFilesHideNothing(t *testing.T) {
 	f := open(t)
 	f.reset(false)

@@ -36,7 +36,7 @@ func TestWorkspaceWithoutPatchIsTheAgentsFailure(t *testing.T) {
 }
 
 // If the patch lacks files, failing tests give no verdict, because the missing files may be the
-// cause. Passing tests do.
+// cause: the episode has VerifyNotRun, although the tests ran. Passing tests do give a verdict.
 func TestPatchesThatLeaveFilesOut(t *testing.T) {
 	for _, resolved := range []bool{false, true} {
 		h := newHarness(filepath.Join(t.TempDir(), "run"), 1)

@@ -68,10 +68,12 @@ func TestBudgetsOfEpisodesAndTasks(t *testing.T) {
 }
 
 // A process that is killed during a call loses only that call. The next process counts it at its
-// worst-case cost.
+// worst-case cost and repeats it. The child kills itself in its third call: after the announcement
+// of the call is logged ("logged-call"), or after the answer arrives and before it is logged
+// ("answered-call"). Only in the second case has the provider received the lost call.
 func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 	t.Parallel()
-	for point, asked := range map[string]int{"logged-call": killTasks * turns, "answered-call": killTasks*turns + 1} {
+	for point, requests := range map[string]int{"logged-call": killTasks * turns, "answered-call": killTasks*turns + 1} {
 		t.Run(point, func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), killTasks)
 			h.Config.RunID = "fixed"
@@ -89,7 +91,7 @@ func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 			}
 			h.Config.MaxCost = 0
 			rep = h.MustRun(t)
-			if h.Count("ask ") != asked || rep.Calls.Answered != killTasks*turns {
+			if h.Count("ask ") != requests || rep.Calls.Answered != killTasks*turns {
 				t.Errorf("%d model calls, %+v", h.Count("ask "), rep.Calls)
 			}
 			h.CheckCalls(t, rep, 0, 1)
@@ -100,8 +102,8 @@ func TestCallsLostInFlightKeepTheirWorstCase(t *testing.T) {
 	}
 }
 
-// An answer that contains no usable reply is paid for, so it is recorded: with the entry of the
-// call that repeats it, or at the end of the job.
+// An answer without a usable reply costs money, so its payment is recorded. The step log gets it
+// when the next call of the job starts, or when the job ends without another call.
 func TestAnswersWithoutReplyAreRecorded(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)

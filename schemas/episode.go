@@ -116,7 +116,7 @@ func (v Verdict) WithOmitted(omitted []OmittedFile) Verdict {
 const (
 	VerifiedPass        = "verified_pass"
 	VerifiedFail        = "verified_fail"
-	VerifyNotRun        = "not_run"
+	VerifyNotRun        = "not_run" // the verifier did not run, or its failure decides nothing (see WithOmitted)
 	VerifyError         = "error"
 	VerifyNotApplicable = "not_applicable"
 )

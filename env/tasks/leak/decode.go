@@ -111,7 +111,8 @@ func hexDump(text string, next func(string, []byte)) {
 const minPieces = 4
 
 // joinedStrings calls next with the joined contents of successive string literals that only separators divide. A line of
-// code that is cut into pieces does not appear in any single literal.
+// code that is cut into pieces does not appear in any single literal. Strings in triple quotes are skipped, because they
+// may be comments between the pieces.
 func joinedStrings(text string, next func(string, []byte)) {
 	var joined []byte
 	pieces, last := 0, 0 // last is the offset after the last literal
@@ -125,14 +126,14 @@ func joinedStrings(text string, next func(string, []byte)) {
 		if text[i] != '"' && text[i] != '\'' {
 			continue
 		}
-		end, long := stringEnd(text, i)
+		end, triple := stringEnd(text, i)
 		if end < 0 {
 			continue
 		}
 		if strings.Trim(text[last:i], " \t\r\n,+.&\\bru") != "" {
 			flush()
 		}
-		if !long {
+		if !triple {
 			joined, pieces = append(joined, unescaped(text[i+1:end-1])...), pieces+1
 		}
 		last, i = end, end-1

@@ -21,7 +21,7 @@ func code(text string) (blanked string, inString []bool) {
 				i++
 			}
 		case c == '"' || c == '\'':
-			end, long := stringEnd(text, i)
+			end, triple := stringEnd(text, i)
 			if end < 0 {
 				i++
 				continue
@@ -33,9 +33,9 @@ func code(text string) (blanked string, inString []bool) {
 			for k := i; k < end; k++ {
 				switch {
 				case runs(k):
-				case (long || atStart) && out[k] != '\n':
+				case (triple || atStart) && out[k] != '\n':
 					out[k] = ' '
-				case !long && !atStart && k > i && k < end-1:
+				case !triple && !atStart && k > i && k < end-1:
 					inString[k] = true
 				}
 			}
@@ -98,22 +98,22 @@ func blank(b []byte) {
 }
 
 // stringEnd returns the end of the string that starts at i, or -1 if it does not end, and whether it has triple quotes.
-func stringEnd(text string, i int) (end int, long bool) {
+func stringEnd(text string, i int) (end int, triple bool) {
 	quote := text[i : i+1]
 	if strings.HasPrefix(text[i:], strings.Repeat(quote, 3)) {
-		quote, long = strings.Repeat(quote, 3), true
+		quote, triple = strings.Repeat(quote, 3), true
 	}
 	for k := i + len(quote); k < len(text); k++ {
 		switch {
 		case text[k] == '\\':
 			k++
-		case text[k] == '\n' && !long:
+		case text[k] == '\n' && !triple:
 			return -1, false
 		case strings.HasPrefix(text[k:], quote):
-			return k + len(quote), long
+			return k + len(quote), triple
 		}
 	}
-	return -1, long
+	return -1, triple
 }
 
 var (

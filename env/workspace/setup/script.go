@@ -13,8 +13,9 @@ import (
 const Prefix = "/opt/task"
 
 // activate creates and activates the virtual environment. Its pip is the system's, if there is
-// one, and installs into the environment. Installers compile modules; otherwise every later sandbox
-// would compile them again, with the compiler's warnings each time.
+// one, and installs into the environment. The first two lines make installers compile the modules
+// to bytecode. Otherwise, every later sandbox would compile them again, and print the compiler's
+// warnings each time.
 const activate = `unset PYTHONDONTWRITEBYTECODE
 export UV_COMPILE_BYTECODE=1
 python3 -m venv --system-site-packages --without-pip ` + Prefix + `
