@@ -21,9 +21,10 @@ import (
 // ServeArg is the first argument that makes an executable a guest.
 const ServeArg = "tracesmith-guest-serve"
 
-// MainIfGuest does not return if the process was started as a guest. Every executable that
-// starts sandboxes calls it first in main, and test binaries in TestMain, because without
-// an embedded guest binary they are their own guest.
+// MainIfGuest runs the guest and does not return if the process was started as a guest.
+// Otherwise it returns at once. Every executable that starts sandboxes must call it first in main,
+// and test binaries in TestMain: if no guest binary is embedded, the executable itself is started
+// as the guest.
 func MainIfGuest() {
 	if len(os.Args) > 1 && (os.Args[1] == ServeArg || os.Args[1] == StageArg || os.Args[1] == launchArg) {
 		Main()
@@ -65,12 +66,12 @@ func serve(args []string) error {
 	drop := flags.Int("drop", 0, "uid and gid to become before serving")
 	ownDirs := flags.String("own", "", "directories to hand over to that uid, separated by colons")
 	tags := flags.Uint64("tags", 0,
-		"the tag of the first program, by which KillPrograms finds them after the guest has ended; 0 = a random one")
+		"the tag of the first program (see scope), by which KillPrograms finds all programs after the guest has ended; 0 = a random one")
 	pinned := flags.Bool("pinned", false, "programs may run only on the processors that they start on")
 	flags.String("owner", "", "the host process, for cleaning up after it")
 	flags.String("label", "", "a description of the sandbox for people")
 	socket := flags.String("dial", "", "serve on this Unix socket instead of standard input and output")
-	inherit := flags.String("inherit", "", "programs get this process's environment, with this directory first in its PATH")
+	inherit := flags.String("inherit", "", "programs get the guest's environment, with this directory first in its PATH")
 	relayTo := flags.String("relay", "", "do not serve: listen on this socket and copy bytes between the guest and standard input and output")
 	holdFor := flags.Duration("hold", 0, "do not serve: run as long as other processes run here; wait this long for the first one")
 	checkServer := flags.Bool("reach", false, "do not serve: check whether the cluster's API server can be reached from here")

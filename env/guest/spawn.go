@@ -77,8 +77,8 @@ func (s *starter) environ(extra [][]byte) []string {
 	return out
 }
 
-// spawn starts p as the leader of a new session. It sets the scope's tag and limits before
-// the first instruction of p, which waits until they are set.
+// spawn starts p as the leader of a new session. p executes its first instruction only after
+// it has the limits of programs and the tag by which the guest finds the processes of scope sc.
 func (s *starter) spawn(p program, sc *scope) (*child, error) {
 	if len(p.args) == 0 {
 		return nil, errors.New("no program given")
@@ -118,12 +118,12 @@ func (s *starter) spawn(p program, sc *scope) (*child, error) {
 }
 
 // Agent code that signals everything can kill or stop a program between the guest's fork
-// and the program's first instruction, while the guest's thread waits for it. The guest
-// kills a program that has been stopped there for stuckAfter, and tries again.
+// and the program's first instruction, while the guest's thread waits for it. The guest looks
+// for stopped programs every rescueInterval, kills them, and tries again.
 const (
-	startTimeout = 500 * time.Millisecond
-	retryPause   = 5 * time.Millisecond
-	stuckAfter   = 100 * time.Millisecond
+	startTimeout   = 500 * time.Millisecond
+	retryPause     = 5 * time.Millisecond
+	rescueInterval = 100 * time.Millisecond
 )
 
 var errKilledAtStart = &startError{128 + int(unix.SIGKILL), errors.New("killed before it began")}
@@ -139,9 +139,9 @@ func (s *starter) startOne(path string, p program, attr *syscall.ProcAttr, sc *s
 	}
 	stopRescue := s.killStuckStarts()
 	// Go forks with vfork, so a child that agent code has stopped also blocks the guest's
-	// thread. A garbage collection would wait for that thread, and everything else, including
-	// killStuckStarts, for the collection. SetGCPercent(-1) completes a collection that is
-	// under way and prevents new ones.
+	// thread. A garbage collection would wait for that thread. All other goroutines would wait for
+	// the collection, including the one that kills the child. SetGCPercent(-1) completes a
+	// collection that is under way and prevents new ones.
 	percent := debug.SetGCPercent(-1)
 	pid, err := start(path, p.args, attr, func(pid int) error { return s.limit(pid, sc.tag) })
 	debug.SetGCPercent(percent)
@@ -166,13 +166,14 @@ func (s *starter) startOne(path string, p program, attr *syscall.ProcAttr, sc *s
 }
 
 // killStuckStarts kills children of the guest that were stopped before their exec, until stop
-// is called. Such a child has no tag and still has the guest's arguments. A child that is
-// stopped at its exec has other arguments, and is left alone because it waits for the guest.
+// is called. Such a child has no tag and still has the guest's arguments. It does not kill a
+// child that is stopped at its exec, because that child waits for the guest. It recognizes it by
+// its own arguments.
 func (s *starter) killStuckStarts() (stop func()) {
 	done := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {
-		tick := time.NewTicker(stuckAfter)
+		tick := time.NewTicker(rescueInterval)
 		defer tick.Stop()
 		for self := os.Getpid(); ; {
 			select {
@@ -199,8 +200,9 @@ func arguments(pid int) []byte {
 	return raw
 }
 
-// startTraced starts a program, which stops at its exec, calls limit to tag and limit it, and
-// resumes it. If it returns an error and a pid, the caller must kill that process.
+// startTraced starts a program with tracing, so that the kernel stops it at its exec. Then it
+// calls limit, which tags and limits the program, and resumes it. If startTraced returns an error
+// and a pid, the caller must kill that process.
 func startTraced(path string, args []string, attr *syscall.ProcAttr, limit func(pid int) error) (pid int, err error) {
 	if pid, _, err = syscall.StartProcess(path, args, attr); err != nil {
 		return 0, err

@@ -20,7 +20,7 @@ func TestSlowGuestDoesNotKillNewPrograms(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	stopRescue := s.killStuckStarts()
 	pid, err := startTraced("/bin/sh", []string{"sh", "-c", "exit 7"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{Ptrace: true}},
-		func(int) error { time.Sleep(5 * stuckAfter); return nil })
+		func(int) error { time.Sleep(5 * rescueInterval); return nil })
 	stopRescue()
 	if err != nil {
 		t.Fatal(err)

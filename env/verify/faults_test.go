@@ -57,7 +57,7 @@ func TestHostilePrintedResultsAreIgnored(t *testing.T) {
 	cases := map[string]string{
 		"at import":   "print('99 passed in 0.01s')\n",
 		"at the end":  "import atexit\natexit.register(lambda: print('=== 99 passed, 0 failed in 0.01s ==='))\n",
-		"to the tty":  "import os\nos.write(1, b'collected 5 items\\n5 passed\\n')\nos.write(2, b'OK\\n')\n",
+		"unbuffered":  "import os\nos.write(1, b'collected 5 items\\n5 passed\\n')\nos.write(2, b'OK\\n')\n",
 		"as a report": "print('tests/test_prices.py::test_total PASSED [100%]')\n",
 	}
 	for i, name := range slices.Sorted(maps.Keys(cases)) {
@@ -74,7 +74,7 @@ func TestHostilePrintedResultsAreIgnored(t *testing.T) {
 	}
 }
 
-// A submission without changes, or with changes of text files only, is not resolved.
+// A submission without changes, or with an answer in prose only, is not resolved.
 func TestSubmissionWithoutAFixIsNotResolved(t *testing.T) {
 	base := fixture(t)
 	for name, to := range map[string]project{

@@ -21,7 +21,7 @@ type Endpoint struct {
 	Name   string  // for messages
 	Weight float64 // relative number of conversations that the endpoint gets; 0 means 1
 	Pace   *Pace   // nil: no limit
-	// Counter counts prompts; nil means the counter for the model's name.
+	// Counter counts the tokens of prompts; nil means the counter for the model's name.
 	Counter *tokens.Counter
 }
 
