@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// Each row of docs/wire.md names tests, which exist, except rows that begin with "not here".
-func TestEveryRowOfTheWireHasItsTest(t *testing.T) {
+// docs/wire.md lists differences between model servers. Each row names tests that exist, unless
+// its second column says that tracesmith does nothing about the difference ("not here").
+func TestEveryRowOfWireMDHasItsTest(t *testing.T) {
 	page, err := os.ReadFile("docs/wire.md")
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// A configuration is sent to workers as JSON. The round trip must not lose anything.
+// A configuration is sent to workers as JSON. The round trip must not lose anything but Places, which
+// names the lines of the configuration files for messages.
 func TestConfigurationsSurviveJSON(t *testing.T) {
 	docs := map[string]string{"rich": `
 sandbox: {memory: 2GiB, disk: -1, cpus: 1.5}

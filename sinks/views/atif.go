@@ -167,9 +167,10 @@ func atifTurn(t sinks.Trajectory, c *conversation, x turn) atifStep {
 		case t.Episode.Policy == "model": // the reply came from a cache
 			s.LLMCalls = nil
 		default:
-			s.Extra["reasoning"] = s.Reasoning
+			if s.Reasoning != "" {
+				s.Extra["reasoning"] = s.Reasoning
+			}
 			s.Reasoning, s.Metrics, s.Model = "", nil, ""
-			s.Extra = withoutEmpty(s.Extra)
 		}
 	}
 	if r.ContextOpJSON != nil && schemas.Value(r.ContextOp) != schemas.ContextNone {

@@ -7,8 +7,8 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// newInformationRequirement returns the requirement of the views of turns that look for information.
-func newInformationRequirement() requirement {
+// requireNewInformation returns the requirement of the views of turns that look for information.
+func requireNewInformation() requirement {
 	return requirement{
 		what:   "no turn that looked for information says whether it found new information (is_new_information)",
 		remedy: "export a run or dataset made by tracesmith, not an imported one; with --phase, choose the conversation that looks for information",

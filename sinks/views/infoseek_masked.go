@@ -8,7 +8,7 @@ func init() {
 		container: sinks.JSONL, loss: lossByTrain, row: axolotlRow,
 		options: axolotlOptions.withMasks(sinks.MaskContext, sinks.MaskSplitRows),
 		build: func(v *renderer, _ any) (sinks.View, error) {
-			view := &infoseekMasked{v, newInformationRequirement()}
+			view := &infoseekMasked{v, requireNewInformation()}
 			v.choose = func(c *conversation) { skipUninformativeTurns(c, &view.requirement) }
 			return view, nil
 		},

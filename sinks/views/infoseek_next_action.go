@@ -19,7 +19,7 @@ func init() {
 			if n < 1 {
 				return nil, fmt.Errorf("per_episode %d: it must be at least 1", n)
 			}
-			view := &infoseekNextAction{sftTRL{v}, newInformationRequirement(), n}
+			view := &infoseekNextAction{sftTRL{v}, requireNewInformation(), n}
 			v.choose = func(c *conversation) { skipUninformativeTurns(c, &view.requirement) }
 			return view, nil
 		},

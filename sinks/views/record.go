@@ -9,8 +9,9 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// recordConversations returns the conversations of an episode for formats that record it and do
-// not mask turns: all turns before the first that comes from the gold patch.
+// recordConversations returns the conversations of an episode for formats that have no mask for
+// turns. Unless o.AllowGold is set, it cuts each conversation before its first turn that comes
+// from the gold patch.
 func recordConversations(t sinks.Trajectory, o sinks.ViewOptions, notes sinks.Notes) ([]*conversation, error) {
 	all, err := conversationsOf(t, o, notes)
 	if err != nil {
@@ -86,7 +87,8 @@ func timestamp(t *time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// withoutEmpty removes the keys of m whose value is nil or "", and dereferences pointers.
+// withoutEmpty dereferences the pointers in m, and removes the keys whose value is nil, a nil
+// pointer or "". A pointer to "" stays as "": it is a known value, such as an empty patch.
 func withoutEmpty(m map[string]any) map[string]any {
 	for k, v := range m {
 		switch v := v.(type) {

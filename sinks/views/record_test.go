@@ -197,6 +197,18 @@ func TestATIFStepsWithoutAModelCall(t *testing.T) {
 	}
 }
 
+// An empty patch is exported: the agent changed nothing. A patch that is not known is left out.
+func TestATIFTellsEmptyPatchesFromUnknownOnes(t *testing.T) {
+	for _, patch := range []*string{new(""), nil} {
+		in := shortEpisode(1)
+		in.Episode.Patch = patch
+		rows, _ := rowsOf(t, "atif", sinks.ViewOptions{}, in)
+		if exported := bytes.Contains(rows[0].Body, []byte(`"patch": ""`)); exported != (patch != nil) {
+			t.Errorf("patch known: %v, exported: %v", patch != nil, exported)
+		}
+	}
+}
+
 // testdata/atif.schema.json follows RFC 0001, but knows only messages that are texts. It allows no unknown keys, and
 // calls, reasoning and metrics only in steps of the sources that may have them.
 func TestATIFFollowsTheRFC(t *testing.T) {
