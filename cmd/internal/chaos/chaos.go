@@ -167,9 +167,9 @@ type Report struct {
 	Calls    Calls        `json:"calls"`
 	Resume   Resume       `json:"resume"`
 	Sets     Sets         `json:"sets"`
-	// HandedAgain counts the repeated deliveries of a fleet's jobs that were observed.
-	HandedAgain int      `json:"handed_again"`
-	Breaches    []Breach `json:"breaches"`
+	// Redeliveries counts the repeated deliveries of a fleet's jobs that were observed.
+	Redeliveries int      `json:"redeliveries"`
+	Breaches     []Breach `json:"breaches"`
 
 	struck map[Kind]int
 }

@@ -256,6 +256,27 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 	}
 }
 
+// Each missing or unplanned episode is reported once, for what it is.
+func TestEpisodeSetsAreCompared(t *testing.T) {
+	tr := &trial{}
+	good, wrong, changed := episodeDigest{"resolved", "a", "1"}, episodeDigest{"unresolved", "b", "2"}, episodeDigest{"resolved", "a", "3"}
+	staged := map[string]episodeDigest{"good": good, "wrong": wrong, "changed": good, "unpublished": good, "surplus": good}
+	published := map[string]episodeDigest{"good": good, "wrong": wrong, "changed": changed, "unstaged": good}
+	tr.compareSets([]string{"good", "wrong", "changed", "unpublished", "unstaged", "missing"}, staged, published)
+	want := []Breach{
+		{"wrong", "episode wrong is unresolved"},
+		{"differs", "episode changed is not published as it is staged"},
+		{"unpublished", "episode unpublished is staged and not published"},
+		{"lost", "episode unstaged is not staged"},
+		{"lost", "episode missing is not staged"},
+		{"surplus", "episode surplus was never planned"},
+		{"differs", "all episodes make the same calls, but there are 2 different sequences of answers, in [1 3] episodes"},
+	}
+	if !slices.Equal(tr.report.Breaches, want) {
+		t.Errorf("%+v", tr.report.Breaches)
+	}
+}
+
 // A worker that is interrupted before it has found the cluster ends at once. A worker that
 // serves a run must drain.
 func TestOnlyAStartingWorkerMayExitAsInterrupted(t *testing.T) {

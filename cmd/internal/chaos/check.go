@@ -111,37 +111,45 @@ func (t *trial) checkSets(ctx context.Context) error {
 		return err
 	}
 	t.report.Sets = Sets{len(planned.IDs), len(staged), len(published)}
-	calls := map[string]int{}
-	for _, id := range planned.IDs {
-		s, ok := staged[id]
-		if !ok {
+	t.compareSets(planned.IDs, staged, published)
+	return nil
+}
+
+// compareSets checks that exactly the planned episodes are staged and published, and that they have
+// the right content. It removes them from staged and published.
+func (t *trial) compareSets(planned []string, staged, published map[string]episodeDigest) {
+	byContent := map[string]int{} // number of episodes; the model makes the same calls in all of them
+	for _, id := range planned {
+		s, isStaged := staged[id]
+		p, isPublished := published[id]
+		delete(staged, id)
+		delete(published, id)
+		if !isStaged {
 			t.breach("lost", "episode %s is not staged", id)
 			continue
 		}
-		calls[s.calls]++
+		byContent[s.content]++
 		if s.outcome != "resolved" {
 			t.breach("wrong", "episode %s is %s", id, s.outcome)
 		}
-		if p, ok := published[id]; !ok {
+		if !isPublished {
 			t.breach("unpublished", "episode %s is staged and not published", id)
 		} else if p != s {
 			t.breach("differs", "episode %s is not published as it is staged", id)
 		}
-		delete(staged, id)
-		delete(published, id)
 	}
 	for _, id := range append(slices.Sorted(maps.Keys(staged)), slices.Sorted(maps.Keys(published))...) {
 		t.breach("surplus", "episode %s was never planned", id)
 	}
-	if len(calls) > 1 && t.cfg.Sandbox != "local" { // observations of local sandboxes contain their directories
-		t.breach("differs", "the same calls were answered in %d ways, %v times", len(calls), slices.Sorted(maps.Values(calls)))
+	if len(byContent) > 1 && t.cfg.Sandbox != "local" { // observations of local sandboxes contain their directories
+		t.breach("differs", "all episodes make the same calls, but there are %d different sequences of answers, in %v episodes", len(byContent), slices.Sorted(maps.Values(byContent)))
 	}
-	return nil
 }
 
-// episodeDigest identifies the content of an episode: its outcome, a hash of its calls and
-// observations, and a hash of all columns.
-type episodeDigest struct{ outcome, calls, all string }
+// episodeDigest is what the checks compare of an episode: its outcome, a hash of its calls and
+// observations (content), and a hash of these and of columns that differ between episodes, such as
+// times (withMetadata).
+type episodeDigest struct{ outcome, content, withMetadata string }
 
 // read returns the digests of the episodes in a run directory or a dataset, by episode id.
 func (t *trial) read(ctx context.Context, place string) (map[string]episodeDigest, error) {
@@ -168,7 +176,7 @@ func digest(tr sinks.Trajectory) (e episodeDigest, err error) {
 	if tr.Episode.Outcome != nil {
 		e.outcome = *tr.Episode.Outcome
 	}
-	calls, all := sha256.New(), sha256.New()
+	contentHash, fullHash := sha256.New(), sha256.New()
 	for i, s := range tr.Steps {
 		if int(s.StepIndex) != i {
 			return e, fmt.Errorf("episode %s: step %d is in place %d", tr.Episode.EpisodeID, s.StepIndex, i)
@@ -177,14 +185,14 @@ func digest(tr sinks.Trajectory) (e episodeDigest, err error) {
 		if err != nil {
 			return e, fmt.Errorf("encoding a step: %w", err)
 		}
-		calls.Write(append(content, '\n'))
+		contentHash.Write(append(content, '\n'))
 		metadata, err := json.Marshal([]any{s.StepIndex, s.TS, s.ToolCallID, s.ObservationSHA256, s.WorkspaceSHA256, s.PromptSHA256, s.PromptTokens, s.LLMMS, s.EnvMS})
 		if err != nil {
 			return e, fmt.Errorf("encoding a step: %w", err)
 		}
-		all.Write(append(append(metadata, content...), '\n'))
+		fullHash.Write(append(append(metadata, content...), '\n'))
 	}
-	e.calls, e.all = hex.EncodeToString(calls.Sum(nil)), hex.EncodeToString(all.Sum(nil))
+	e.content, e.withMetadata = hex.EncodeToString(contentHash.Sum(nil)), hex.EncodeToString(fullHash.Sum(nil))
 	return e, nil
 }
 
@@ -225,12 +233,14 @@ func (t *trial) checkCalls() {
 		t.report.struck[k] += n
 	}
 	late := max(0, c.Failed-faults) // failures without a fault: the client gave up waiting
-	// A full disk may have room for the payment of a reply, but not for the reply.
+	// On a nearly full disk, the run may record that a reply was paid for, and then fail to record the
+	// reply. Each worker can lose one reply in this way.
 	unrecorded, maxUnrecorded := max(0, c.Answered-t.cfg.Episodes*len(turns)), t.cfg.Workers*t.report.struck[Disk]
 	maxLost := t.cfg.Workers * (t.report.struck[Kill] + t.report.struck[Clock] + t.report.struck[Disk] + t.report.struck[StoreTorn])
 	if t.cfg.Fleet > 0 {
-		// A stopped worker loses its jobs, and so does a worker that cannot renew a lease during an election.
-		maxLost = max(slots*(t.report.struck[Worker]+t.report.struck[Stop]+t.report.struck[StoreTorn]), t.report.HandedAgain)
+		// A killed or stopped worker loses its jobs. So does a worker that cannot renew its leases while the
+		// cluster elects a new leader: then the jobs are delivered again.
+		maxLost = max(slots*(t.report.struck[Worker]+t.report.struck[Stop]+t.report.struck[StoreTorn]), t.report.Redeliveries)
 		maxUnrecorded = maxLost
 	}
 	if c.Made != c.Answered+c.Failed+c.Lost {
@@ -243,13 +253,13 @@ func (t *trial) checkCalls() {
 		t.breach("unaccounted", "the server sent %d answers, the run recorded %d, lost %d and gave up on %d", totals.Answered, c.Answered, c.Lost, late)
 	}
 	if unrecorded > maxUnrecorded {
-		t.breach("unkept", "%d answers were paid for and not recorded, at most %d had no room on the disk", unrecorded, maxUnrecorded)
+		t.breach("unkept", "%d answers were paid for and not recorded; the faults explain at most %d", unrecorded, maxUnrecorded)
 	}
 	if repeated > c.Lost+late+unrecorded {
 		t.breach("asked_again", "%d answers were requested again, %d were lost in flight, %d could not be recorded", repeated, c.Lost+late, unrecorded)
 	}
 	if c.Lost > maxLost {
-		t.breach("lost_calls", "%d calls were lost, at most %d were running when processes ended", c.Lost, maxLost)
+		t.breach("lost_calls", "%d calls were lost; the faults explain at most %d", c.Lost, maxLost)
 	}
 	for _, p := range t.server.Problems() {
 		if !strings.Contains(p, "was asked for again after its answer") {
@@ -336,8 +346,8 @@ func (t *trial) awaitProcesses() (alive []string, err error) {
 	return alive, err
 }
 
-// alive lists the running processes of the batch: those with its directory of temporary
-// files, and the guests of its processes.
+// alive lists the running processes of the batch: those that use its directory of temporary
+// files, and guests whose arguments name a process of the batch as their owner.
 func (t *trial) alive() (out []string, err error) {
 	all, err := processes()
 	for _, p := range all {

@@ -30,7 +30,7 @@ type member struct {
 
 	cmd            *exec.Cmd     // nil if no process runs
 	stdout, stderr *bytes.Buffer // output of cmd
-	endedBy        map[Kind]bool // faults that end cmd
+	endedBy        map[Kind]bool // kinds of the faults that were injected to end cmd
 	leaving        bool          // cmd was told to end and will not be replaced
 }
 
@@ -51,9 +51,9 @@ func (m *member) exitIsExplained(code int) bool {
 	switch code {
 	case 0: // a coordinator exits with 0 at the end of the batch
 		return m.role == coordinatorRole || m.leaving || m.endedBy[Drain]
-	case -int(syscall.SIGKILL):
+	case -int(syscall.SIGKILL): // the faults of these kinds kill the process
 		return m.endedBy[Worker] || m.endedBy[Coordinator] || m.endedBy[Node] || m.endedBy[StoreTorn]
-	case 130: // a worker that is stopped before it finds the cluster has nothing to drain
+	case 130: // a worker that serves a run drains instead; one without a run says that it stops at once
 		return m.role == coordinatorRole && m.endedBy[Drain] ||
 			m.role == workerRole && (m.leaving || m.endedBy[Drain]) && strings.Contains(m.stderr.String(), "stopping: closing sandboxes")
 	}

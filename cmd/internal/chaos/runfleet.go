@@ -334,7 +334,7 @@ func (f *clusterRun) checkCluster(conn *engine.Conn) error {
 		f.t.breach("left_stream", "the cluster holds %d bytes of run %s", n, id)
 	}
 	for _, n := range f.deliveries {
-		f.t.report.HandedAgain += max(0, n-1)
+		f.t.report.Redeliveries += max(0, n-1)
 	}
 	return nil
 }

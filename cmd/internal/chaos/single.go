@@ -23,7 +23,7 @@ type singleProcess struct {
 	watchdog *time.Timer     // fires if the child makes no model call for too long; nil after its end
 	resuming bool            // the child has made no model call yet
 	resumed  []time.Duration // from the start of each child to its first model call
-	endedBy  map[Kind]bool   // faults that ended the child
+	endedBy  map[Kind]bool   // kinds of the faults that were injected to end the child
 	pending  sync.WaitGroup  // stopped children that must be continued
 }
 
@@ -36,7 +36,7 @@ func (p *singleProcess) begin(child *os.Process, onHang func()) {
 	p.watchdog = time.AfterFunc(maxSilence, onHang)
 }
 
-// end forgets the process and returns the faults that ended it.
+// end forgets the process and returns the kinds of the faults that were injected to end it.
 func (p *singleProcess) end() map[Kind]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -336,7 +336,7 @@ func printChaos(s *cli.State, r chaos.Report) error {
 	row("calls", "%d = %d recorded + %d failed + %d lost in flight", r.Calls.Made, r.Calls.Answered, r.Calls.Failed, r.Calls.Lost)
 	row("model server", "%d requests, %d answered, %d of them for turns that already had an answer", r.Server.Requests, r.Server.Answered, r.Server.Again)
 	if r.Fleet > 0 {
-		row("fleet", "3 NATS servers, a coordinator, %d workers; jobs delivered again: %d", r.Fleet, r.HandedAgain)
+		row("fleet", "3 NATS servers, a coordinator, %d workers; jobs delivered again: %d", r.Fleet, r.Redeliveries)
 	} else {
 		row("resumed in", "%.0f ms, at most %.0f (%d restarts; bound %.0f)", r.Resume.Median, r.Resume.Max, r.Resume.N, r.Resume.Within)
 	}
