@@ -40,13 +40,13 @@ func quote(text, words string, skip [][]int) (string, bool) {
 // isWhole reports whether text[from:to] is not part of a longer word or number.
 func isWhole(text string, from, to int) bool {
 	before, width := utf8.DecodeLastRuneInString(text[:from])
-	ahead, _ := utf8.DecodeLastRuneInString(text[:from-width])
+	beforeThat, _ := utf8.DecodeLastRuneInString(text[:from-width])
 	first, width := utf8.DecodeRuneInString(text[from:])
 	second, _ := utf8.DecodeRuneInString(text[from+width:])
 	last, width := utf8.DecodeLastRuneInString(text[:to])
-	previous, _ := utf8.DecodeLastRuneInString(text[:to-width])
+	secondToLast, _ := utf8.DecodeLastRuneInString(text[:to-width])
 	after, width := utf8.DecodeRuneInString(text[to:])
-	beyond, _ := utf8.DecodeRuneInString(text[to+width:])
+	afterThat, _ := utf8.DecodeRuneInString(text[to+width:])
 	switch {
 	case isWordRune(before) && isWordRune(first), isWordRune(last) && isWordRune(after):
 		return false
@@ -56,11 +56,11 @@ func isWhole(text string, from, to int) bool {
 		return false
 	case unicode.IsDigit(second) && strings.ContainsRune(".-+\u2212", first) && isWordRune(before):
 		return false
-	case unicode.IsDigit(last) && after == '.' && unicode.IsDigit(beyond):
+	case unicode.IsDigit(last) && after == '.' && unicode.IsDigit(afterThat):
 		return false
-	case unicode.IsDigit(previous) && last == '.' && unicode.IsDigit(after):
+	case unicode.IsDigit(secondToLast) && last == '.' && unicode.IsDigit(after):
 		return false
-	case before == ',' && unicode.IsDigit(ahead) && thousandsGroup.MatchString(text[from:]):
+	case before == ',' && unicode.IsDigit(beforeThat) && thousandsGroup.MatchString(text[from:]):
 		return false
 	case unicode.IsDigit(last) && after == ',' && thousandsGroup.MatchString(text[to+1:]):
 		return false
