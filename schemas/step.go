@@ -79,7 +79,7 @@ type Observation struct {
 	ExitCode   *int   `json:"exit_code,omitempty"`   // nil unless a process ran and ended
 	TimedOut   bool   `json:"timed_out,omitempty"`
 	Truncated  bool   `json:"truncated,omitempty"`
-	FullText   string `json:"full_text,omitempty"` // only when Truncated: up to the spool limit
+	FullText   string `json:"full_text,omitempty"` // only when Truncated: the text up to a higher limit, tools.MaxFullText
 	FullBytes  int64  `json:"full_bytes"`          // bytes produced before any cut
 	// Targets lists what the call touched: path[:start-end] or path::symbol.
 	Targets []string `json:"targets,omitempty"`
@@ -125,7 +125,7 @@ type Frame struct {
 	File     string `json:"file"` // relative to the workspace; absolute if outside it
 	Line     int    `json:"line"`
 	Function string `json:"function"`
-	Event    string `json:"event,omitempty"` // call, line, return, exception, finished
+	Event    string `json:"event,omitempty"` // why it stopped: call, line, return or exception
 	Depth    int    `json:"depth,omitempty"`
 }
 

@@ -45,7 +45,7 @@ func (e *Engine) reconcile(ctx context.Context, alone bool) error {
 	if err != nil {
 		return err
 	}
-	idle, err := e.allDelivered(ctx)
+	nothingPending, err := e.nothingPending(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,9 +69,9 @@ func (e *Engine) reconcile(ctx context.Context, alone bool) error {
 			}
 		case entry.State == Queued && !present:
 			publish = append(publish, entry.ID)
-		case entry.State == Queued && idle && now.After(entry.Due.Add(e.opt.AckWait)):
-			// Everything pending is delivered except this job: its deliveries are
-			// used up or the message is stuck. A new message starts over.
+		case entry.State == Queued && nothingPending && now.After(entry.Due.Add(e.opt.AckWait)):
+			// The message is in the queue, but no worker will get it: its deliveries are
+			// used up or it is stuck. A new message starts over.
 			if err = e.dropMessage(ctx, entry.ID); err == nil {
 				publish = append(publish, entry.ID)
 			}
@@ -106,8 +106,9 @@ func (e *Engine) requeueOrphan(ctx context.Context, entry Entry, alone bool, now
 	return true, nil
 }
 
-// allDelivered reports whether the consumer has no undelivered messages.
-func (e *Engine) allDelivered(ctx context.Context) (bool, error) {
+// nothingPending reports whether the workers' consumer has no messages that it can still deliver for
+// the first time.
+func (e *Engine) nothingPending(ctx context.Context) (bool, error) {
 	var info *jetstream.ConsumerInfo
 	err := e.call(ctx, "inspecting the worker consumer", func(ctx context.Context) (err error) {
 		info, err = e.workers.Info(ctx)
@@ -122,8 +123,9 @@ func (e *Engine) allDelivered(ctx context.Context) (bool, error) {
 	return info.NumPending == 0, nil
 }
 
+// dropMessage removes the message of a job from the queue.
 func (e *Engine) dropMessage(ctx context.Context, id string) error {
-	return e.call(ctx, "removing a settled job", func(ctx context.Context) error {
+	return e.call(ctx, "removing a job's message", func(ctx context.Context) error {
 		return e.tasks.Purge(ctx, jetstream.WithPurgeSubject(e.taskSubject(id)))
 	})
 }

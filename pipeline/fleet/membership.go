@@ -35,9 +35,10 @@ func newMembership(w *worker, self engine.WorkerEntry) *membership {
 	return &membership{worker: w, self: self, changed: time.Now(), over: make(chan struct{})}
 }
 
-// waitForPlan polls until the coordinator publishes its settings. This is necessary because the
-// coordinator may have started after this worker read whether the run has a budget. waitForPlan
-// returns false if the run cannot be followed.
+// waitForPlan polls until the coordinator publishes its settings or claims ends. This is necessary
+// because the coordinator may have started after this worker read whether the run has a budget. The
+// first poll enters the worker in the registry. waitForPlan returns false if the run cannot be
+// followed; then the worker must not claim jobs, and claims has ended.
 func (m *membership) waitForPlan(ctx, claims context.Context) bool {
 	tick := time.NewTicker(m.worker.cfg.Poll)
 	defer tick.Stop()

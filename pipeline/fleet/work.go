@@ -26,15 +26,15 @@ func Work(ctx context.Context, cfg Config, deps pipeline.Deps, self engine.Worke
 		return err
 	}
 	w := newWorker(cfg, b)
-	all, cancelAll := context.WithCancelCause(ctx)
-	defer cancelAll(nil)
-	claims, cancelClaims := context.WithCancelCause(all)
+	jobs, cancelJobs := context.WithCancelCause(ctx)
+	defer cancelJobs(nil)
+	claims, cancelClaims := context.WithCancelCause(jobs)
 	defer cancelClaims(nil)
-	b.Stop, b.Drain = cancelAll, cancelClaims
+	b.Stop, b.Drain = cancelJobs, cancelClaims
 	if joined, err := w.join(ctx, self.ID); !joined {
 		return err
 	}
-	exhausted := w.execute(ctx, claims, all, self)
+	exhausted := w.execute(ctx, claims, jobs, self)
 	err = b.Engine.Close()
 	switch fatal := b.Fatal(); {
 	case fatal != nil && !exhausted:
@@ -45,10 +45,10 @@ func Work(ctx context.Context, cfg Config, deps pipeline.Deps, self engine.Worke
 	return err
 }
 
-// execute claims and executes jobs until claims ends. all is the context of the running jobs, and
+// execute claims and executes jobs until claims ends. jobs is the context of the running jobs, and
 // ctx that of the whole worker. exhausted reports whether the shared budget is used up, which ends
 // the run but is not a failure of this worker.
-func (w *worker) execute(ctx, claims, all context.Context, self engine.WorkerEntry) (exhausted bool) {
+func (w *worker) execute(ctx, claims, jobs context.Context, self engine.WorkerEntry) (exhausted bool) {
 	b := w.batch
 	var background sync.WaitGroup
 	memberCtx, endMembership := context.WithCancel(context.WithoutCancel(ctx))
@@ -60,14 +60,14 @@ func (w *worker) execute(ctx, claims, all context.Context, self engine.WorkerEnt
 		case <-claims.Done():
 		}
 	})
-	// Enter the registry before the first claim, because a coordinator that drains waits only for
-	// the workers that it finds there.
+	// waitForPlan also enters the worker in the registry. This must precede the first claim, because
+	// a coordinator that drains waits only for the workers that it finds there.
 	if m.waitForPlan(memberCtx, claims) {
 		background.Go(func() { m.pollLoop(memberCtx, claims) })
 	} else {
 		m.end()
 	}
-	w.executor.Run(claims, all)
+	w.executor.Run(claims, jobs)
 	b.Drain(nil)
 	if w.executor.Budget != nil {
 		w.executor.Budget.Close()

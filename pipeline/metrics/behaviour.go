@@ -158,14 +158,15 @@ const (
 	MaskGold      = "gold"
 	MaskFormat    = "format_error"
 	MaskTool      = "tool_error"
-	MaskLeak      = "after_leak"
+	MaskLeak      = "after_leak" // also in the row that leaks
 	MaskRepeat    = "repeat"
 )
 
 // Mask fills train and mask_reason, the default loss mask: a model is trained on a turn of the
 // agent unless there is a reason not to. Other rows are context, with train false and mask_reason
-// null. leaked is the index of the first row that matched a leak rule, or -1. A non-zero exit code
-// does not mask a turn, because a failing test is not an error of the model.
+// null. leaked is the index of the first row whose call matched a leak rule, or -1. That row is masked
+// as well as those after it, because a model must not learn the call. A non-zero exit code does not
+// mask a turn, because a failing test is not an error of the model.
 //
 // If gold is true, the policy knew the fix, and all turns are masked, because its steps need not
 // follow from the transcript. Otherwise only the rows with GoldEdit are masked for this reason. The

@@ -36,7 +36,7 @@ type normaliser struct {
 	blobs  map[string]sinks.Blob
 	leaks  []string
 	hacks  []string
-	leaked int // index of the first row that matches a leak rule, or -1
+	leaked int // index of the first row whose call matches a leak rule, or -1
 }
 
 func newNormaliser(ep *schemas.Episode, cfg Config, red *redact.Redactor) *normaliser {

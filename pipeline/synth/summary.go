@@ -26,30 +26,30 @@ type Summary struct {
 	// NoFrame is the share of tasks whose first failing traceback shows no frame
 	// of the program.
 	NoFrame float64 `json:"no_program_frame"`
-	// Difficulty and GoldDifficulty count the tasks by level; "" stands for tasks that were not measured.
+	// Difficulty and GoldDifficulty count the tasks by Level and GoldLevel of schemas.Difficulty, the
+	// second of which is measured with the fix. "" stands for tasks that were not measured.
 	Difficulty     map[string]int `json:"difficulty"`
 	GoldDifficulty map[string]int `json:"gold_difficulty"`
 	// OperatorNames maps the ID of each operator to its name.
 	OperatorNames map[string]string `json:"operator_names"`
-	// SuiteRuns is the CPU time of the run.
-	SuiteRuns SuiteRuns `json:"suite_runs"`
+	SuiteRuns     SuiteRuns         `json:"suite_runs"`
 	// Busy is the share of their time that the workers spent on jobs.
 	Busy float64 `json:"busy"`
 	// Unreliable is the number of tests left out because they gave different verdicts for the same code.
 	Unreliable int `json:"unreliable_tests"`
-	// NotAlone is the number of tests that did not run alone, because the time for that was used up. They
-	// count as passed.
+	// NotAlone is the number of tests that the survey did not run separately, because the time for that
+	// was used up. It treats them as tests that pass alone.
 	NotAlone int `json:"not_alone"`
 	Texts    int `json:"texts_refused"` // texts that the linter rejected
 }
 
-// SuiteRuns is CPU time in units of one run of all tests of the healthy repository in a new sandbox. It
-// includes earlier runs of the factory. With the drivers docker and kubernetes, it has only the CPU time
-// of the tests' own interpreters.
+// SuiteRuns is the CPU time that the tasks cost, in units of one run of all tests of the healthy
+// repository in a new sandbox. It includes earlier runs of the factory that this one resumes. With the
+// drivers docker and kubernetes, it has only the CPU time of the tests' own interpreters.
 type SuiteRuns struct {
-	Survey       float64 `json:"survey"`
-	Trials       float64 `json:"trials"`
-	Releases     float64 `json:"releases"`      // including the tries of cheating patches
+	Survey       float64 `json:"survey"`        // runs on the healthy repositories
+	Trials       float64 `json:"trials"`        // runs that judge candidates
+	Releases     float64 `json:"releases"`      // checks of the valid candidates, and trials of cheating patches
 	Other        float64 `json:"other"`         // of the program itself, git, the mutators, and interrupted jobs
 	PerCandidate float64 `json:"per_candidate"` // Trials divided by the number of candidates
 	PerTask      float64 `json:"per_task"`      // the total divided by the number of tasks
@@ -87,7 +87,7 @@ func (st *factory) suiteRuns() (r SuiteRuns) {
 		}
 	}
 	total := r.Survey + r.Trials + r.Releases
-	if seconds > 0 { // the average duration of a run, because the overhead belongs to no repository
+	if seconds > 0 { // the overhead belongs to no repository, so its unit is an average run over all of them
 		r.Other = st.journal.overhead * total / seconds
 	}
 	r.PerCandidate, r.PerTask = r.Trials/float64(max(candidates, 1)), (total+r.Other)/float64(max(tasks, 1))
