@@ -70,8 +70,8 @@ func stopAll(found []process, list func() []process, end time.Time) []process {
 }
 
 // KillPrograms kills the programs of a guest that has ended. It is for guests without their own
-// pid namespace, whose programs do not end with them. first is the first tag that the guest was
-// started with. KillPrograms returns an error if some programs survive.
+// pid namespace, whose programs do not end with them. first is the tag of the guest's first program.
+// KillPrograms returns an error if some programs survive.
 func KillPrograms(first uint64) error {
 	if first >= highestTag {
 		return nil
@@ -96,8 +96,8 @@ const crowdSize = 24
 // pauseAll stops every program of the sandbox with one system call, until resume is called. It
 // does nothing if there are at most limit processes, or if the signal would reach processes
 // outside the sandbox. A fork bomb leaves the guest little processor time, and continues to
-// fork while the guest reads and kills hundreds of processes, which takes long. A stopped one
-// uses no processor time and does not fork.
+// fork while the guest reads and kills hundreds of processes, which takes long. Stopped processes
+// use no processor time and do not fork.
 func (k *killer) pauseAll(limit int) (resume func()) {
 	if !k.scopes.isInit || len(listPIDs()) <= limit {
 		return func() {}

@@ -49,7 +49,7 @@ func (w *watchdog) run() {
 		u, resume := w.measure()
 		switch now := [2]int64{u.threads, u.memory >> 20}; {
 		case len(u.processes) == 0 && interval != fastInterval, now == last && interval == slowInterval:
-			// While the reaper is locked, no program is being started (see startOne).
+			// The guest is idle. While the reaper is locked, no program is being started (see startOne).
 			if reaper := w.killer.reaper; reaper.mu.TryLock() {
 				heap.release()
 				reaper.mu.Unlock()
@@ -150,16 +150,16 @@ func (w *watchdog) killHeaviest(limit string, all []process, weight func(process
 		w.killer.kill(func(tag uint64) bool { return tag == heaviest }, spareNone)
 		return
 	}
-	leader := 0
+	spared := 0 // pid
 	if repeated := sc.recordHit(limit); sc.isTerminal && !repeated {
 		for _, p := range all {
 			if int64(p.pid) == sc.leader.Load() && 2*weight(p) < sums[heaviest] {
-				leader = p.pid
+				spared = p.pid
 				// Stop it, so that it does not start new children, which would be killed as well.
 				p.signal(unix.SIGSTOP)
 				defer p.signal(unix.SIGCONT)
 			}
 		}
 	}
-	w.killer.kill(w.killer.scopes.tagFilter(sc), func(p process) bool { return p.pid == leader })
+	w.killer.kill(w.killer.scopes.tagFilter(sc), func(p process) bool { return p.pid == spared })
 }
