@@ -82,10 +82,10 @@ func (c *coordinator) run(ctx context.Context) (err error) {
 	if len(b.ToDo) == 0 {
 		return pipeline.WithExitCode(c.complete(ctx))
 	}
-	all, cancelAll := context.WithCancelCause(ctx)
-	defer cancelAll(nil)
+	runCtx, cancelRun := context.WithCancelCause(ctx)
+	defer cancelRun(nil)
 	defer context.AfterFunc(c.lease.Context(), func() { b.Fail(context.Cause(c.lease.Context())) })()
-	b.Stop, b.Drain = cancelAll, cancelAll
+	b.Stop, b.Drain = cancelRun, cancelRun
 	if b.Engine, err = engine.Open(ctx, engine.Options{
 		RunID: b.RunID, Conn: conn, Concurrency: c.cfg.InFlight, AckWait: b.Config.Lease, Log: b.Deps.Log,
 	}); err != nil {
@@ -93,7 +93,7 @@ func (c *coordinator) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.Engine.Close()) }()
 	err = c.begin(ctx)
-	if err == nil { // workers start while jobs are still being queued: if ctx ends meanwhile, supervise stops them
+	if err == nil { // workers start while jobs are still being queued; if ctx ends meanwhile, supervise stops the workers
 		if err = b.Enqueue(ctx); ctx.Err() != nil {
 			err = nil
 		}
@@ -102,8 +102,8 @@ func (c *coordinator) run(ctx context.Context) (err error) {
 		return pipeline.WithExitCode(errors.Join(err, c.lease.SetPhase(context.WithoutCancel(ctx), engine.Stopped, nil)))
 	}
 	// Workers of an earlier coordinator may have ended the last jobs, so that none is left to watch.
-	drained := len(b.ToDo) > 0 && c.supervise(all)
-	if err := c.jobs.reads.Wait(); err != nil && all.Err() == nil {
+	drained := len(b.ToDo) > 0 && c.supervise(runCtx)
+	if err := c.jobs.reads.Wait(); err != nil && runCtx.Err() == nil {
 		b.Fail(err)
 	}
 	return c.end(ctx, drained)
@@ -220,11 +220,11 @@ func (c *coordinator) reuseDone(ctx context.Context, entries []engine.Entry) (se
 	return settled, nil
 }
 
-// supervise watches the jobs until all have ended, all is canceled, or the run has to drain or
+// supervise watches the jobs until all have ended, ctx is canceled, or the run has to drain or
 // stop. drained is true if the run took no further jobs and the running ones have ended.
-func (c *coordinator) supervise(all context.Context) (drained bool) {
+func (c *coordinator) supervise(ctx context.Context) (drained bool) {
 	b := c.batch
-	watching, done := context.WithCancel(context.WithoutCancel(all))
+	watching, done := context.WithCancel(context.WithoutCancel(ctx))
 	defer done()
 	var watch sync.WaitGroup
 	defer watch.Wait()
@@ -246,17 +246,17 @@ func (c *coordinator) supervise(all context.Context) (drained bool) {
 		drained = true
 	case <-c.exhausted: // running calls end and are recorded, because they are paid for
 		drained = true
-	case <-all.Done():
+	case <-ctx.Done():
 	}
 	if drained {
-		c.setPhase(all, engine.Draining)
-		c.jobs.wait(all, ended, 0)
-		if all.Err() == nil {
+		c.setPhase(ctx, engine.Draining)
+		c.jobs.wait(ctx, ended, 0)
+		if ctx.Err() == nil {
 			return true
 		}
 	}
-	c.setPhase(all, engine.Stopping)
-	c.jobs.wait(context.WithoutCancel(all), ended, stopPatience)
+	c.setPhase(ctx, engine.Stopping)
+	c.jobs.wait(context.WithoutCancel(ctx), ended, stopPatience)
 	return false
 }
 
@@ -296,7 +296,7 @@ func (c *coordinator) checkBudget(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		reason, err := c.budget.Check(ctx, c.jobs.isLost)
+		reason, err := c.budget.Check(ctx, c.jobs.deliveryEnded)
 		if err != nil && ctx.Err() == nil {
 			c.batch.Deps.Log.Warn("checking the budget", "error", err)
 		}

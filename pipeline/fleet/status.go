@@ -86,7 +86,7 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 		}
 		isNew := e.Revision > details.Since // changed under this coordinator
 		switch {
-		case job.Attempt >= details.Attempts || e.Class == pipeline.ClassNotSelected || slices.Contains(details.Settled, e.ID):
+		case job.Attempt >= details.Attempts || e.Class == pipeline.ClassNotSelected || slices.Contains(details.Settled, e.ID): // not selected, or part of Reused
 		case e.State == engine.Running:
 			s.Running++
 			if worker, _, _ := strings.Cut(e.Owner, "/"); !alive[worker] {

@@ -49,9 +49,9 @@ func newTracker(conn *engine.Conn, b *pipeline.Batch) *tracker {
 	return t
 }
 
-// wait returns when no living worker executes a job of this run, or may still take one, and the
-// tracker has read all records. It also returns when ctx ends, when ended is closed, and after
-// patience unless that is 0.
+// wait returns when the tracker has read all records, and no living worker executes a job of this
+// run or may still take one. It returns earlier if ctx ends, if ended is closed, if the workers
+// cannot be listed, or after patience (0 = no limit).
 func (t *tracker) wait(ctx context.Context, ended <-chan struct{}, patience time.Duration) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -122,7 +122,8 @@ func (t *tracker) idle(beats map[string]heartbeat) bool {
 	return true
 }
 
-// update handles the current record of a job. It returns false when every job of ToDo has ended.
+// update handles the current record of a job, selected or not. It returns false after the record
+// with which every job of ToDo has ended.
 func (t *tracker) update(e engine.Entry) bool {
 	b := t.batch
 	t.mu.Lock()
@@ -132,7 +133,7 @@ func (t *tracker) update(e engine.Entry) bool {
 		return !ok || len(t.ended) < len(b.ToDo)
 	}
 	t.revisions[e.ID], t.deliveries[e.ID] = e.Revision, delivery{e.Delivery, e.State == engine.Running}
-	if !ok { // not selected: only isLost needs its delivery
+	if !ok { // not selected: only deliveryEnded needs its delivery
 		return true
 	}
 	last, running := t.running[e.ID]
@@ -182,8 +183,9 @@ func (t *tracker) recordEnd(e engine.Entry, job schemas.Job) {
 	})
 }
 
-// isLost reports whether a delivery of a job has ended, so that no worker executes it any longer.
-func (t *tracker) isLost(episode string, number int) bool {
+// deliveryEnded reports whether no worker executes a delivery of a job any longer: the job has ended,
+// waits in the queue or has been delivered again.
+func (t *tracker) deliveryEnded(episode string, number int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	d, known := t.deliveries[episode]

@@ -15,19 +15,19 @@ func TestDeliveriesOfUnselectedJobsAreTracked(t *testing.T) {
 	update := func(revision uint64, state engine.State, delivery int) {
 		tr.update(engine.Entry{ID: "a", Revision: revision, Record: engine.Record{State: state, Delivery: delivery}})
 	}
-	if tr.isLost("a", 1) {
+	if tr.deliveryEnded("a", 1) {
 		t.Error("a job without a record is lost")
 	}
 	update(1, engine.Running, 1)
-	if tr.isLost("a", 1) || !tr.idle(nil) {
-		t.Errorf("during the first delivery: lost %v, idle %v", tr.isLost("a", 1), tr.idle(nil))
+	if tr.deliveryEnded("a", 1) || !tr.idle(nil) {
+		t.Errorf("during the first delivery: lost %v, idle %v", tr.deliveryEnded("a", 1), tr.idle(nil))
 	}
 	update(2, engine.Running, 2)
-	if !tr.isLost("a", 1) || tr.isLost("a", 2) {
+	if !tr.deliveryEnded("a", 1) || tr.deliveryEnded("a", 2) {
 		t.Error("during the second delivery: the first must be lost, the second not")
 	}
 	update(3, engine.Dead, 2)
-	if !tr.isLost("a", 2) {
+	if !tr.deliveryEnded("a", 2) {
 		t.Error("the last delivery of a dead job is not lost")
 	}
 }
