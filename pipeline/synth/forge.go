@@ -53,9 +53,9 @@ func (w *worker) forge(ctx context.Context, s *repoState, t *Trial, kind string)
 	}
 	task := w.task(s, t, s.releases[t.Key])
 	if kind == emptyPatch {
-		f.Resolves, err = w.tryEmptyPatch(ctx, s, t, task, buggy)
-	} else if f.Resolves, err = check.FindCheatOf(ctx, w.verifier(s), w.cfg.Store, task, buggy, []string{kind}); f.Resolves != "" {
-		f.Resolves += " resolves it"
+		f.Problem, err = w.tryEmptyPatch(ctx, s, t, task, buggy)
+	} else if f.Problem, err = check.FindCheatOf(ctx, w.verifier(s), w.cfg.Store, task, buggy, []string{kind}); f.Problem != "" {
+		f.Problem += " resolves it"
 	}
 	f.CPU = w.cpu() - before
 	return f, err
@@ -85,20 +85,20 @@ func (w *worker) tryEmptyPatch(ctx context.Context, s *repoState, t *Trial, task
 	case len(differing) > w.maxUnreliable(s):
 		return "the verifier sees other tests fail than the factory, the first is " + differing[0], nil
 	}
-	return "", w.journal.add(entry{Unreliable: &unreliable{t.Repo, differing, t.Key, true}})
+	return "", w.journal.add(entry{Unreliable: &unreliable{Repo: t.Repo, Tests: differing, Key: t.Key, Release: true}})
 }
 
 // rejectForgeable rejects all tasks of a repository if one of them cannot be used because of a patch that
-// fixes nothing.
+// fixes nothing (see tryEmptyPatch and check.FindCheatOf).
 func (st *factory) rejectForgeable(s *repoState) {
 	for _, kind := range forgeryKinds {
 		f := st.journal.forgery(s.repo.Task.InstanceID, kind)
-		if f == nil || f.Resolves == "" {
+		if f == nil || f.Problem == "" {
 			continue
 		}
 		for _, t := range s.chosen {
 			if t.Outcome == Released {
-				t.Outcome, t.Reason = Unverified, f.Resolves
+				t.Outcome, t.Reason = Unverified, f.Problem
 			}
 		}
 	}

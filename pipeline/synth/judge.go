@@ -32,8 +32,11 @@ const (
 	timeoutFactor = 5
 	minCPULimit   = time.Second
 	cpuFactor     = 2
-	maxDescribed  = 5  // failures that a trial describes, as many as an issue text lists
-	maxCovered    = 10 // failing tests whose coverage a trial measures
+)
+
+const (
+	maxDescribed = 5  // failures that a trial describes, as many as an issue text lists
+	maxCovered   = 10 // failing tests whose coverage a trial measures
 )
 
 // timeout returns the timeout, in seconds, for tests that take base seconds in the healthy tree.
@@ -131,8 +134,8 @@ func (s *repoState) trialRequest(t *Trial, files map[string]string, tests []stri
 // evidence is what the first run of a trial has shown besides the verdicts.
 type evidence struct {
 	coverage *trace.Coverage // of the failing tests; nil if unknown
-	test     string          // the test that steps trace
-	steps    []run
+	test     string          // the test whose execution steps has
+	steps    []run           // passes that traced it
 }
 
 // repeat repeats a trial's tests until enough runs agree or the outcome is settled. The second
@@ -213,10 +216,10 @@ func (s *repoState) newLitter(r run) string {
 	return ""
 }
 
-// rerun repeats some tests of a candidate in other orders and with other hash seeds, until t.Runs
-// runs agree or the outcome is settled.
-func (w *worker) rerun(ctx context.Context, s *repoState, t *Trial, files map[string]string, tests []string, runs int) error {
-	for ; t.Runs < runs; t.Runs++ {
+// rerun repeats some tests of a candidate in other orders and with other hash seeds, until t.Runs,
+// the number of runs that agree, is wanted or the outcome is settled.
+func (w *worker) rerun(ctx context.Context, s *repoState, t *Trial, files map[string]string, tests []string, wanted int) error {
+	for ; t.Runs < wanted; t.Runs++ {
 		r, err := w.runBounded(ctx, s, hashSeed(t.Runs), request{Files: files, Only: tests, Shuffle: s.shuffleSeed(t.Key, t.Runs)})
 		if err != nil {
 			return err
@@ -228,8 +231,8 @@ func (w *worker) rerun(ctx context.Context, s *repoState, t *Trial, files map[st
 	return nil
 }
 
-// agrees compares a run of some tests with a trial's verdicts. If they disagree so much that the
-// trial fails, it sets the outcome and returns false.
+// agrees compares a run of some tests with a trial's verdicts. If they disagree too much, or the run
+// left new files behind, it sets the trial's outcome and returns false.
 func (w *worker) agrees(s *repoState, t *Trial, tests []string, r run) (bool, error) {
 	if ok, err := w.reconcile(s, t, nonPassingOf(tests, r)); err != nil || !ok {
 		return false, err

@@ -35,6 +35,7 @@ func (st *factory) nextRound() error {
 			waiting = append(waiting, s)
 		}
 	}
+	// A round has no jobs if an earlier run has tried all its candidates. Then plan another.
 	for pending := 0; pending == 0 && st.planRound(waiting); {
 		for _, s := range waiting {
 			pending += len(s.pending)

@@ -79,11 +79,11 @@ type surveyPart struct {
 // forgery is the result of trying a kind of patch that fixes nothing. All tasks of a repository have the
 // same test files and settings, so only one of them is tried. It is a line of the journal.
 type forgery struct {
-	Repo     string  `json:"repo"`
-	Kind     string  `json:"kind"`     // one of forgeryKinds
-	Key      string  `json:"key"`      // of the trial whose task was tried
-	Resolves string  `json:"resolves"` // why no task of the repository can be used; "" if all can
-	CPU      float64 `json:"cpu_seconds"`
+	Repo    string  `json:"repo"`
+	Kind    string  `json:"kind"`     // one of forgeryKinds
+	Key     string  `json:"key"`      // of the trial whose task was tried
+	Problem string  `json:"resolves"` // why no task of the repository can be used, such as that the patch resolves one; "" if all can
+	CPU     float64 `json:"cpu_seconds"`
 }
 
 // overhead is the CPU time of one run of the factory that belongs to no other line of the journal: of

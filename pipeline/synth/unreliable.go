@@ -29,7 +29,7 @@ func (w *worker) reconcile(s *repoState, t *Trial, got nonPassing) (bool, error)
 		t.Outcome, t.DifferingRuns = Flaky, []nonPassing{t.Verdicts, got}
 		return false, nil
 	}
-	if err := w.journal.add(entry{Unreliable: &unreliable{s.repo.Task.InstanceID, diff, t.Key, t.Outcome == Valid}}); err != nil {
+	if err := w.journal.add(entry{Unreliable: &unreliable{Repo: s.repo.Task.InstanceID, Tests: diff, Key: t.Key, Release: t.Outcome == Valid}}); err != nil {
 		return false, err
 	}
 	before := t.Verdicts
@@ -73,8 +73,8 @@ func (t *Trial) dropTests(tests map[string]bool) {
 	}
 }
 
-// dropUnreliable removes, before tasks are chosen, the tests that any trial found to be unreliable from
-// all valid trials.
+// dropUnreliable removes tests from all valid trials before tasks are chosen: those that any trial found
+// to be unreliable.
 func (st *factory) dropUnreliable(s *repoState) {
 	tests := st.journal.unreliable(s.repo.Task.InstanceID, false)
 	for _, t := range s.trials {
