@@ -202,7 +202,7 @@ func TestATIFTellsEmptyPatchesFromUnknownOnes(t *testing.T) {
 	for _, patch := range []*string{new(""), nil} {
 		in := shortEpisode(1)
 		in.Episode.Patch = patch
-		rows, _ := rowsOf(t, "atif", sinks.ViewOptions{}, in)
+		rows, _ := rowsOf(t, "atif", sinks.ViewOptions{AllowGold: true}, in)
 		if exported := bytes.Contains(rows[0].Body, []byte(`"patch": ""`)); exported != (patch != nil) {
 			t.Errorf("patch known: %v, exported: %v", patch != nil, exported)
 		}
