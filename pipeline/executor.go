@@ -43,12 +43,12 @@ func NewExecutor(b *Batch) *Executor {
 	}}
 }
 
-// Run takes and executes up to Config.Workers jobs at a time until the context claims ends. The
-// jobs run in the context all.
-func (x *Executor) Run(claims, all context.Context) {
+// Run takes and executes up to Config.Workers jobs at a time until claims ends. jobs is the
+// context of the running jobs.
+func (x *Executor) Run(claims, jobs context.Context) {
 	var slots sync.WaitGroup
 	for n := range x.batch.Config.Workers {
-		slots.Go(func() { x.takeJobs(claims, all, strconv.Itoa(n)) })
+		slots.Go(func() { x.takeJobs(claims, jobs, strconv.Itoa(n)) })
 	}
 	slots.Wait()
 }
@@ -71,7 +71,7 @@ func (x *Executor) setRunning(job schemas.Job, running bool) {
 }
 
 // takeJobs takes jobs until claims ends, one after another.
-func (x *Executor) takeJobs(claims, all context.Context, slot string) {
+func (x *Executor) takeJobs(claims, jobs context.Context, slot string) {
 	for {
 		lease, err := x.batch.Engine.Next(claims, slot)
 		if err != nil {
@@ -80,7 +80,7 @@ func (x *Executor) takeJobs(claims, all context.Context, slot string) {
 			}
 			return
 		}
-		if err := x.execute(all, lease); err != nil {
+		if err := x.execute(jobs, lease); err != nil {
 			x.batch.Fail(err)
 			return
 		}
@@ -88,25 +88,25 @@ func (x *Executor) takeJobs(claims, all context.Context, slot string) {
 }
 
 // execute executes one job and settles its lease. It returns only errors of the engine.
-func (x *Executor) execute(all context.Context, lease *engine.Lease) error {
+func (x *Executor) execute(jobs context.Context, lease *engine.Lease) error {
 	b := x.batch
 	job, ok, err := x.Job(lease)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return lease.Abandon(all, "plan", ClassNotSelected, "not among the selected tasks and attempts")
+		return lease.Abandon(jobs, "plan", ClassNotSelected, "not among the selected tasks and attempts")
 	}
 	x.setRunning(job, true)
 	defer x.setRunning(job, false)
-	ctx, cancelJob := context.WithCancelCause(all)
+	ctx, cancelJob := context.WithCancelCause(jobs)
 	defer cancelJob(nil)
 	defer context.AfterFunc(lease.Context(), func() { cancelJob(context.Cause(lease.Context())) })()
 	b.Deps.Hooks.Reach(pointClaimed)
 	b.Deps.Observer.JobStarted(job, lease.Delivery)
 	run := &jobRun{batch: b, baselines: &x.baselines, functions: &x.functions, lease: lease, job: job, task: b.plan.tasks[job.TaskID]}
 	done, err := run.execute(ctx, func() (*recorder, error) { return x.openRecorder(ctx, job, lease.Delivery) })
-	settleCtx, cancel := context.WithTimeout(context.WithoutCancel(all), closeTimeout+x.Patience)
+	settleCtx, cancel := context.WithTimeout(context.WithoutCancel(jobs), closeTimeout+x.Patience)
 	defer cancel()
 	if err == nil {
 		if x.Budget != nil {

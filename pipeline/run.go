@@ -49,11 +49,11 @@ func (b *Batch) run(ctx context.Context) error {
 
 // work executes jobs until all have ended, ctx ends, or an error stops the run.
 func (b *Batch) work(ctx context.Context) (err error) {
-	all, cancelAll := context.WithCancelCause(ctx)
-	defer cancelAll(nil)
-	claims, cancelClaims := context.WithCancelCause(all)
+	jobs, cancelJobs := context.WithCancelCause(ctx)
+	defer cancelJobs(nil)
+	claims, cancelClaims := context.WithCancelCause(jobs)
 	defer cancelClaims(nil)
-	b.Stop, b.Drain = cancelAll, cancelClaims
+	b.Stop, b.Drain = cancelJobs, cancelClaims
 
 	// Failed jobs that wait for their next try also count as in flight. With a limit of only a few
 	// workers, they would keep the workers idle.
@@ -86,7 +86,7 @@ func (b *Batch) work(ctx context.Context) (err error) {
 		case <-claims.Done():
 		}
 	})
-	NewExecutor(b).Run(claims, all)
+	NewExecutor(b).Run(claims, jobs)
 	cancelClaims(nil)
 	wg.Wait()
 	if err := b.CollectDead(context.WithoutCancel(ctx)); err != nil {
