@@ -176,22 +176,6 @@ func (c *Closure) observe(p pendingRow) {
 	}
 }
 
-// repeatableArgument lets later steps repeat the texts of an argument.
-func (c *Closure) repeatableArgument(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		for _, element := range v {
-			c.repeatableArgument(element)
-		}
-	case []any:
-		for _, element := range v {
-			c.repeatableArgument(element)
-		}
-	case string:
-		c.repeatable(v)
-	}
-}
-
 // edits matches shell commands that change files or show that they have changed.
 var edits = regexp.MustCompile(`\bsed -i|\bgit (?:apply|diff)|\bpatch -p|\bperl -p?i|\.write\(|write_text|\b(?:cp|mv) `)
 

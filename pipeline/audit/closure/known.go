@@ -84,6 +84,22 @@ func (k *known) repeatable(text string) {
 	}
 }
 
+// repeatableArgument lets later steps repeat the texts of an argument.
+func (k *known) repeatableArgument(value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, element := range v {
+			k.repeatableArgument(element)
+		}
+	case []any:
+		for _, element := range v {
+			k.repeatableArgument(element)
+		}
+	case string:
+		k.repeatable(v)
+	}
+}
+
 // numberedLine reads a line of a listing in the formats of view, grep, pdb and cat -n.
 func numberedLine(line string) (n int, text string, ok bool) {
 	if line == "" || line[0] != ' ' && line[0] != 'B' && classes[line[0]] != digit {
