@@ -9,7 +9,7 @@ import (
 func TestUselessGoldPatchesAreRefused(t *testing.T) {
 	cfg := config(t)
 	cfg.Runs, cfg.Isolated = 1, -1
-	onlyTests := till.with(project{"tests/test_money.py": strings.Replace(till["tests/test_money.py"], "== 3", "== 2", 1)})
+	onlyTests := till.with(project{"tests/test_money.py": strings.Replace(till["tests/test_money.py"], "]), 3)", "]), 2)", 1)})
 	for name, c := range map[string]struct{ gold, want string }{
 		"no change":     {"--- a/README\n+++ b/README\n@@ -1 +1 @@\n-A till.\n+A till.\n", "it changes no file"},
 		"tests alone":   {patch(t, cfg, till, onlyTests), "it changes only tests and their settings (tests/test_money.py)"},
