@@ -67,11 +67,13 @@ $(GOTESTSUM): | toolchain
 LONG := ./cmd/tracesmith ./agents/policies ./env/verify ./env/pdb ./env/drivers/bubblewrap ./env/drivers/local ./pipeline ./pipeline/fleet ./tools/builtin ./pipeline/publish
 # The tests of these packages wait for minutes, so make sandboxes runs them instead of make test.
 APART := ./env/drivers/kubernetes ./internal/hostile
+# The bug factory. Its tests start pytest hundreds of times, so make factory runs all of them.
+FACTORY := ./env/mutate ./env/tasks/check ./env/trace ./pipeline/synth
 # Compile everything before the tests run: programs in sandboxes have a low priority and would starve while the compiler runs.
 test: deps guest $(GOTESTSUM) ## the tests that need no daemon
 	@echo "make test does not run these targets, but .ci/run does: sandboxes, race, docker, s3, cluster, interop, pythons, agents, factory, soak"
 	@go build -buildvcs=false ./...
-	all=$$(go list ./...) && rest=$$(grep -vxF "$$(printf '%s\n' $(APART:./%=$(PKG)/%))" <<<"$$all" | tr '\n' ' ') && $(call gotest,'"$(LONG) $$rest"')
+	all=$$(go list ./...) && rest=$$(grep -vxF "$$(printf '%s\n' $(APART:./%=$(PKG)/%) $(FACTORY:./%=$(PKG)/%))" <<<"$$all" | tr '\n' ' ') && $(call gotest,'"$(LONG) $$rest"')
 
 sandboxes: deps guest $(GOTESTSUM) ## hostile programs in sandboxes, hostile patches, and all sandbox tests against a Kubernetes API server
 	$(call gotest,$(APART))
@@ -102,8 +104,8 @@ agents: deps guest $(GOTESTSUM) ## whole runs of every kind of agent, with misbe
 	TRACESMITH_TEST_AGENTS=1 $(call gotest,./agents/policies ./cmd/tracesmith,-run '^TestAgents')
 	TRACESMITH_TEST_AGENTS=1 $(call gotest,./cmd/tracesmith,-run '^TestScripts$$/^agents_')
 
-factory: deps guest $(GOTESTSUM) ## long tests of the task check and the bug factory
-	TRACESMITH_TEST_FACTORY=1 $(call gotest,./env/tasks/check ./env/trace ./pipeline/synth,-run '^TestFactory')
+factory: deps guest $(GOTESTSUM) ## the task check, paired traces and the bug factory
+	TRACESMITH_TEST_FACTORY=1 $(call gotest,$(FACTORY))
 	TRACESMITH_TEST_FACTORY=1 $(call gotest,./cmd/tracesmith,-run '^TestScripts$$/^factory_')
 
 soak: deps guest $(GOTESTSUM) ## a run with every kind of fault, a power cut on a separate disk (needs root), and the measurements of tracesmith-lab

@@ -76,7 +76,9 @@ func TestSuitesHaveTargets(t *testing.T) {
 	for _, s := range suite.All() {
 		_, recipe, _ := strings.Cut(string(makefile), "\n"+s.Target+": ")
 		recipe, _, _ = strings.Cut(recipe, "\n\n")
-		if !strings.Contains(recipe, s.Variable) || !strings.Contains(recipe, "-run '"+s.Pattern()) {
+		// A suite may run all tests of its packages, which a variable with the name of the target lists.
+		all := s.Variable + "=1 $(call gotest,$(" + strings.ToUpper(s.Target) + "))"
+		if !strings.Contains(recipe, all) && (!strings.Contains(recipe, s.Variable) || !strings.Contains(recipe, "-run '"+s.Pattern())) {
 			t.Errorf("make %s does not set %s and run '%s'", s.Target, s.Variable, s.Pattern())
 		}
 		out, err := exec.CommandContext(t.Context(), "git", "grep", "--untracked", "-lF", `"`+s.Variable, "--", "*.go").Output()
@@ -138,6 +140,23 @@ func TestMakeTestBuildsEveryTest(t *testing.T) {
 	for line := range strings.Lines(string(out)) {
 		if line != "//go:build !race\n" {
 			t.Errorf("a test file with the condition %q, under which make test does not build it", line)
+		}
+	}
+}
+
+// Another target runs the packages that make test leaves out.
+func TestPackagesApartRunElsewhere(t *testing.T) {
+	text, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := regexp.MustCompile(`\$\((\w+):\./%=`).FindAllStringSubmatch(string(text), -1)
+	if len(left) < 2 {
+		t.Errorf("make test leaves out %v", left)
+	}
+	for _, variable := range left {
+		if !strings.Contains(string(text), "$(call gotest,$("+variable[1]+"))") {
+			t.Errorf("no target runs the packages in %s, which make test leaves out", variable[1])
 		}
 	}
 }
