@@ -38,7 +38,8 @@ func (r *Record) checkSource(c schemas.Claim) verdict {
 			}
 		}
 	}
-	if l, ok := r.line(c.File, c.Line); ok && known && !r.edited(l.File) && (c.File != "" || r.stoppedIn(l.File)) { // ok: in one file only
+	// If several files match, ok is false, because the claim may be about any of them.
+	if l, ok := r.line(c.File, c.Line); ok && known && !r.edited(l.File) && (c.File != "" || r.stoppedIn(l.File)) {
 		return isFalse("step %d shows %s", l.Step, short(strings.TrimSpace(l.Text)))
 	}
 	return unchecked("no step shows the line")
@@ -118,8 +119,8 @@ func (r *Record) body(def Line) (text []string, whole bool) {
 	}
 }
 
-// betterIndent reports whether a line as it was shown with indentation a, and not b, is that of the file. Pytest
-// indents source, and stacks show it without indentation.
+// betterIndent reports whether a line that was shown with the indentations a and b more likely has a in its file.
+// Pytest indents source, and stacks show it without indentation.
 func betterIndent(a, b int, isDefinition bool) bool {
 	if !isDefinition && (a == 0 || b == 0) {
 		return b == 0
@@ -173,7 +174,8 @@ func callsName(line, name string) bool {
 	}
 }
 
-// checkExecuted looks for stops and frames at a line, and for values that only this line assigns.
+// checkExecuted looks for stops, frames and tracebacks at a line, for values that only this line assigns, and for
+// breakpoints at the line that were not hit.
 func (r *Record) checkExecuted(c schemas.Claim) verdict {
 	want, opposite := isTrue, isFalse
 	if c.Kind == schemas.ClaimNotExecuted {
@@ -211,10 +213,15 @@ func (r *Record) checkExecuted(c schemas.Claim) verdict {
 	return unchecked("no step shows whether the line ran")
 }
 
-var assignmentTo = regexp.MustCompile(`^\s*([A-Za-z_]\w*)\s*(?:[-+*/]|//)?=[^=]`)
+var (
+	assignmentTo  = regexp.MustCompile(`^\s*([A-Za-z_]\w*)\s*(?:[-+*/]|//)?=[^=]`)
+	signatureEnd  = regexp.MustCompile(`:\s*(?:#.*)?$`)
+	numberLiteral = regexp.MustCompile(`^-?(?:\d+\.?\d*|\.\d+)\s*(?:#.*)?$`)
+)
 
-// assignedBy returns a printed value of the variable that a line assigns, if every other assignment in the
-// function gives it a constant that differs from the value.
+// assignedBy returns a printed value of the variable that a line assigns, if no other line of the function can have
+// given it this value: the variable is not a parameter, and the other assignments, of which there must be at least
+// one, assign numbers that differ from the value. It returns nil if this is not known.
 func (r *Record) assignedBy(l Line) *Value {
 	m := assignmentTo.FindStringSubmatch(l.Text)
 	if m == nil {
@@ -231,23 +238,26 @@ func (r *Record) assignedBy(l Line) *Value {
 		}
 	}
 	name := regexp.MustCompile(`\b` + m[1] + `\b`)
-	constants := 0
+	numbers, inSignature := 0, true
 	for _, line := range text {
 		before, after, assigns := strings.Cut(line, "=")
 		switch {
 		case !name.MatchString(line):
+		case inSignature: // a parameter
+			return nil
 		case assigns && !strings.HasPrefix(after, "=") && name.MatchString(before):
 			names, values := metrics.SplitTop(before, ',', false), metrics.SplitTop(after, ',', false)
 			at := slices.Index(names, m[1])
-			if at < 0 || len(values) != len(names) || valueKind(values[at]) != 'n' || sameValue(values[at], v.Text) {
+			if at < 0 || len(values) != len(names) || !numberLiteral.MatchString(values[at]) || sameValue(values[at], v.Text) {
 				return nil
 			}
-			constants++
+			numbers++
 		case strings.Contains(line, "for ") || strings.Contains(line, " as ") || strings.Contains(line, "global ") || strings.Contains(line, ":="):
 			return nil
 		}
+		inSignature = inSignature && !signatureEnd.MatchString(line)
 	}
-	if constants == 0 {
+	if numbers == 0 {
 		return nil
 	}
 	return v

@@ -89,6 +89,28 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A value shows that a line ran if only this line can have assigned it.
+func TestAssignedValueShowsThatItsLineRan(t *testing.T) {
+	for name, c := range map[string]struct{ head, other, want string }{
+		"another value":  {"def f(xs):", "n = 0", "true"},
+		"with a comment": {"def f(xs):  # a list", "n = 0  # none", "true"},
+		"the same value": {"def f(xs):", "n = 3", "unchecked"},
+		"an expression":  {"def f(xs):", "n = 2 * len(xs)", "unchecked"},
+		"a negated name": {"def f(xs):", "n = -xs[0]", "unchecked"},
+		"a parameter":    {"def f(xs, n):", "n = 0", "unchecked"},
+		"no other line":  {"def f(xs):", "pass", "unchecked"},
+	} {
+		view := callRow(0, "", "view", `{"path":"m.py"}`, "m.py, lines 1-6 of 6\n    1  "+c.head+"\n    2      if not xs:\n    3          "+c.other+"\n    4      else:\n    5          n = len(xs)\n    6      return n")
+		view.Targets = []string{"m.py:1-6"}
+		stop := callRow(1, "", "pdb", `{"command":"c ;; p n"}`, "> m.py(6)f()\n-> return n\n3\nCurrent frame: m.py:6 in f")
+		stop.FrameFile, stop.FrameLine, stop.FrameFunction, stop.DebuggerEvent = new("m.py"), new(int32(6)), new("f"), new("line")
+		r := recordOf([]schemas.StepRow{view, stop}, "")
+		if got := Check(schemas.Claim{Kind: "executed", File: "m.py", Line: 5}, r); got.Verdict != c.want {
+			t.Errorf("%s: %s, want %s (%s)", name, got.Verdict, c.want, got.Why)
+		}
+	}
+}
+
 // Extract leaves out questions, guesses and wishes.
 func TestExtractLeavesOutGuesses(t *testing.T) {
 	r := recordOf(episode(), "")

@@ -40,6 +40,8 @@ func comparable(claimed, printed string) bool {
 
 func isConstant(text string) bool { return text == "None" || text == "True" || text == "False" }
 
+// valueKind returns the kind of a value by how its text begins: n for a number, c for a constant (None, True or
+// False), the bracket of a container, and s for anything else, such as a text.
 func valueKind(text string) byte {
 	switch {
 	case text == "":
