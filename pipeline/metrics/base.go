@@ -10,30 +10,31 @@ import (
 
 // baseMap maps lines of files as they are at a step to lines of the files that the task starts with.
 type baseMap struct {
-	files map[string]*fileMap
+	files  map[string]*fileMap
+	isLost bool // a command may have changed any file
 	Workspace
 }
 
-func newBaseMap(w Workspace) baseMap { return baseMap{map[string]*fileMap{}, w} }
+func newBaseMap(w Workspace) *baseMap { return &baseMap{files: map[string]*fileMap{}, Workspace: w} }
 
-// fileMap holds the edits of a file in their order.
+// fileMap holds the changes of a file in their order.
 type fileMap struct {
-	edits  []change
-	isLost bool // an edit changed an unknown part of the file
+	changes []change
+	isLost  bool // an unknown part of the file was changed
 }
 
 // line returns the line of base that is now line n, or 0 if an edit wrote the line or the line is
 // unknown.
-func (m baseMap) line(file string, n int) int {
+func (m *baseMap) line(file string, n int) int {
 	f := m.files[file]
-	if f == nil {
+	switch {
+	case m.isLost || f != nil && f.isLost:
+		return 0
+	case f == nil:
 		return n
 	}
-	if f.isLost {
-		return 0
-	}
-	for i := len(f.edits) - 1; i >= 0; i-- {
-		switch e := f.edits[i]; {
+	for i := len(f.changes) - 1; i >= 0; i-- {
+		switch e := f.changes[i]; {
 		case n < e.first:
 		case n < e.first+e.added:
 			return 0
@@ -44,7 +45,7 @@ func (m baseMap) line(file string, n int) int {
 	return n
 }
 
-func (m baseMap) file(name string) *fileMap {
+func (m *baseMap) file(name string) *fileMap {
 	f := m.files[name]
 	if f == nil {
 		f = &fileMap{}
@@ -53,14 +54,14 @@ func (m baseMap) file(name string) *fileMap {
 	return f
 }
 
-// edit is a change of a file in lines of base.
+// edit is an edit of one file.
 type edit struct {
 	file  string
-	lines []int // the lines that it concerns, see change.lines; none if it is unknown
+	lines []int // lines of base that its changes concern (see change.lines), as far as they are known
 }
 
 // apply records the edits of a step and returns them.
-func (m baseMap) apply(r *Reading, row *schemas.StepRow) []edit {
+func (m *baseMap) apply(r *Reading, row *schemas.StepRow) []edit {
 	if row.ToolName == nil || schemas.CallRefused(schemas.Value(row.ErrorClass)) {
 		return nil
 	}
@@ -79,7 +80,7 @@ func (m baseMap) apply(r *Reading, row *schemas.StepRow) []edit {
 }
 
 // applyDiff records an edit whose answer contains a unified diff.
-func (m baseMap) applyDiff(r *Reading, row *schemas.StepRow) []edit {
+func (m *baseMap) applyDiff(r *Reading, row *schemas.StepRow) []edit {
 	name := m.Relative(r.Call.Path)
 	changes, ok := diffChanges(schemas.Value(row.Observation))
 	if name == "" {
@@ -91,11 +92,11 @@ func (m baseMap) applyDiff(r *Reading, row *schemas.StepRow) []edit {
 		}
 		return nil
 	}
-	return []edit{m.change(name, changes)}
+	return []edit{m.record(name, changes)}
 }
 
-// change records the changes of a file, whose lines are those before the edit.
-func (m baseMap) change(name string, changes []change) edit {
+// record adds the changes of one edit of a file. Their line numbers are those before the edit.
+func (m *baseMap) record(name string, changes []change) edit {
 	e := edit{file: name}
 	for _, c := range changes {
 		for _, n := range c.lines() {
@@ -106,12 +107,12 @@ func (m baseMap) change(name string, changes []change) edit {
 	}
 	f := m.file(name)
 	for i := len(changes) - 1; i >= 0; i-- { // from the end, so that the numbers stay valid
-		f.edits = append(f.edits, changes[i])
+		f.changes = append(f.changes, changes[i])
 	}
 	return e
 }
 
-// diffChanges reads the hunks of a unified diff. ok is false if it finds no complete hunk.
+// diffChanges reads the hunks of a unified diff. ok is false if there are none, or one is incomplete.
 func diffChanges(text string) (out []change, ok bool) {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {
@@ -176,14 +177,14 @@ func hunkRange(line string) (first, removed, added int, ok bool) {
 }
 
 // applyEditor records an edit of str_replace_editor. Its answer shows the new lines with numbers.
-func (m baseMap) applyEditor(r *Reading, answer string) []edit {
+func (m *baseMap) applyEditor(r *Reading, answer string) []edit {
 	name := m.Relative(r.Call.Path)
 	switch r.Call.Command {
 	case "create", "undo_edit":
 		m.file(name).isLost = true
 	case "insert":
 		if r.Call.InsertLine != nil && strings.Contains(answer, "has been edited") {
-			return []edit{m.change(name, []change{{first: *r.Call.InsertLine + 1, added: strings.Count(r.Call.NewText, "\n") + 1}})}
+			return []edit{m.record(name, []change{{first: *r.Call.InsertLine + 1, added: strings.Count(r.Call.NewText, "\n") + 1}})}
 		}
 	case "str_replace":
 		if !strings.Contains(answer, "has been edited") {
@@ -194,7 +195,7 @@ func (m baseMap) applyEditor(r *Reading, answer string) []edit {
 			m.file(name).isLost = true
 			return nil
 		}
-		return []edit{m.change(name, []change{c})}
+		return []edit{m.record(name, []change{c})}
 	}
 	return nil
 }
@@ -239,21 +240,25 @@ func replacedLines(r *Reading, answer string) (change, bool) {
 }
 
 var (
-	// restores matches commands that may change every file.
-	restores = regexp.MustCompile(`\bgit\s+(?:\S+\s+)*?(?:checkout|restore|stash|reset|apply|revert|pull|merge)\b|\bpatch\s`)
+	// patches matches commands that may change any file.
+	patches = regexp.MustCompile(git + `(?:am|apply|cherry-pick|merge|pull|rebase|revert)\b|(?:^|[;&|(\n])\s*patch\s+[-<\w./]`)
+	// restores matches commands that may undo the edits of any file.
+	restores = regexp.MustCompile(git + `(?:checkout|restore|stash|reset)\b`)
 	// writes matches commands that may change the files that they name.
 	writes = regexp.MustCompile(`\bsed\s+(?:\S+\s+)*?-i|\bperl\s+(?:\S+\s+)*?-\S*i|[^0-9&>-]>{1,2}\s*[^&\s]|\btee\b|\bwrite\(|write_text|\bmv\b|\bcp\b|^edit\s`)
 )
 
 // applyCommand marks the files that a shell command may have changed. After that, their lines are
 // unknown.
-func (m baseMap) applyCommand(r *Reading) {
+func (m *baseMap) applyCommand(r *Reading) {
 	command := r.Call.Command
 	dir := ""
 	if words := strings.Fields(command); len(words) > 2 && words[0] == "cd" {
 		dir = strings.TrimRight(words[1], ";")
 	}
 	switch {
+	case patches.MatchString(command):
+		m.isLost = true
 	case restores.MatchString(command):
 		for _, f := range m.files {
 			f.isLost = true

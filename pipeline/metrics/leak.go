@@ -42,8 +42,8 @@ var leakRules = []leakRule{
 	{"remote_program", true, regexp.MustCompile(`(?:^|[;|&(\n!"'])\s*(?:gh|ssh|scp|rsync|nc|ncat|telnet|ftp)\s+[^\s=]`)},
 }
 
-// Leaks returns the names of the leak rules that match a call. It examines commands of shells, of
-// the debugger, which can also run programs, and of unknown tools, but not texts that a call only
+// Leaks returns the names of the leak rules that match a call. It examines what shells, the debugger
+// (which can also run programs), test runs and unknown tools execute, but not texts that a call only
 // writes or searches for. repo is the repository of the task, such as github.com/owner/name; "" if
 // unknown.
 func Leaks(call *schemas.ToolCall, repo string) []string {
@@ -130,8 +130,9 @@ func plainName(name string) string {
 	return strings.NewReplacer("_", "-", ".", "-").Replace(strings.ToLower(name))
 }
 
-// programText returns the text that a call executes: the command of a shell or of the debugger, or
-// the string arguments of an unknown tool. It returns "" for other tools.
+// programText returns the text that a call executes: the command of a shell, of the debugger or of a
+// test run, or otherwise the string arguments of one of these or of an unknown tool. It returns ""
+// for other tools.
 func programText(call *schemas.ToolCall) string {
 	if call == nil || isThought(call.Name) {
 		return ""

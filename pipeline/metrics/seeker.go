@@ -84,7 +84,7 @@ type seeker struct {
 	Evidence
 	*Episode
 	gold    *goldSet // nil if there is no fix to compare with
-	base    baseMap
+	base    *baseMap
 	files   map[string]*fileSeen
 	current string // name of last, which saves a look-up for most lines
 	last    *fileSeen

@@ -146,6 +146,20 @@ func TestLinesAfterEdits(t *testing.T) {
 	if m.line("b.py", 7) != 7 {
 		t.Error("sed -i of one file loses the lines of another")
 	}
+	apply(row("edit", map[string]any{"path": "c.py"}, "@@ -1 +1,2 @@\n one\n+two\n"))
+	apply(row("bash", map[string]any{"command": "git -C /testbed checkout -- ."}, ""))
+	if m.line("b.py", 7) != 7 || m.line("c.py", 7) != 0 {
+		t.Error("git checkout loses the lines of a file without edits, or keeps those of an edited one")
+	}
+	for _, command := range []string{"git apply fix.patch", "cd src && patch -p1 < /tmp/fix.patch"} {
+		m = newBaseMap("/testbed")
+		apply(row("bash", map[string]any{"command": "git diff > fix.patch && cat fix.patch | head"}, ""))
+		before := m.line("b.py", 7)
+		apply(row("bash", map[string]any{"command": command}, ""))
+		if before != 7 || m.line("b.py", 7) != 0 {
+			t.Errorf("%s: line 7 of another file is line %d of base, and before it was line %d", command, m.line("b.py", 7), before)
+		}
+	}
 }
 
 // Lines that the agent wrote are not seen, and lines of a file that a command changed are unknown.
