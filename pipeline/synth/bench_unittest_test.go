@@ -89,8 +89,11 @@ func TestBenchAgreesWithVerifier(t *testing.T) {
 				t.Fatalf("failing: %v\n%s", bad, got.Log)
 			}
 			first := []string{suite.Kept[len(suite.Kept)-1]}
-			if got, err = b.run(t.Context(), firstSeed, request{Timeout: 60, Files: buggy, Only: suite.Kept, First: first}); err != nil || len(got.tests) != 1 {
-				t.Fatalf("the run did not end after its first test passed: %v %v", got.tests, err)
+			for _, shuffle := range []int64{0, 9, -9} { // the usual order, a random one and its opposite
+				got, err := b.run(t.Context(), firstSeed, request{Timeout: 60, Files: buggy, Only: suite.Kept, First: first, Shuffle: shuffle})
+				if err != nil || len(got.tests) != 1 {
+					t.Errorf("shuffle %d: the run did not end after its first test passed: %v %v", shuffle, got.tests, err)
+				}
 			}
 		})
 	}

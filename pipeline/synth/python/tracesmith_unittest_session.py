@@ -74,7 +74,7 @@ def run(session):
 
         def run(self, test):
             arrange(session, test)
-            if not session.passes:
+            if not session.passes:  # the tests run once
                 return super(Runner, self).run(test)
             tracesmith_children.run_passes(session, lambda _: self.run_pass(test))
             return self._makeResult()
@@ -103,8 +103,9 @@ def arrange(session, suite):
             tests[:] = [t for t in tests if t is not None and (hasattr(t, "_tests") or t.id() in session.only)]
         for n, test in enumerate(tests):
             late = arrange_level(test, path + (n,))
-            ranks[id(test)] = (late, draw(path + (n,)) if session.shuffle else n)
-        tests.sort(key=lambda test: ranks[id(test)], reverse=session.shuffle < 0)
+            order = draw(path + (n,)) if session.shuffle else n
+            ranks[id(test)] = (late, -order if session.shuffle < 0 else order)  # see Session.draws
+        tests.sort(key=lambda test: ranks[id(test)])
         return not tests or all(late for late, _ in ranks.values())
 
     arrange_level(suite, ())
