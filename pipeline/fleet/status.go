@@ -84,17 +84,18 @@ func statusOf(run engine.RunEntry, entries []engine.Entry, workers []engine.Work
 		if err := json.Unmarshal(e.Data, &job); err != nil {
 			return s, fmt.Errorf("reading job %s: %w", e.ID, err)
 		}
-		isNew := e.Revision > details.Since // changed under this coordinator
+		isChanged := e.Revision > details.Since // since this coordinator started
 		switch {
-		case job.Attempt >= details.Attempts || e.Class == pipeline.ClassNotSelected || slices.Contains(details.Settled, e.ID): // not selected, or part of Reused
+		case job.Attempt >= details.Attempts || e.Class == pipeline.ClassNotSelected: // not part of Selected
+		case slices.Contains(details.Settled, e.ID): // part of Reused
 		case e.State == engine.Running:
 			s.Running++
 			if worker, _, _ := strings.Cut(e.Owner, "/"); !alive[worker] {
 				s.Orphaned++
 			}
-		case e.State == engine.Done && isNew:
+		case e.State == engine.Done && isChanged:
 			s.Done, s.Ran = s.Done+1, s.Ran+1
-		case e.State == engine.Dead && isNew:
+		case e.State == engine.Dead && isChanged:
 			s.Failed, s.Ran = s.Failed+1, s.Ran+1
 		case e.State == engine.Dead:
 			deadEarlier++

@@ -13,7 +13,8 @@ import (
 )
 
 // nullInEpisodes and nullInSteps hold the columns that are null in the golden episode, with the
-// reason. All other columns must have a value.
+// reason. All other columns must have a value. A paired trace is a trace of a failing test in the buggy
+// and in the fixed program.
 var nullInEpisodes = map[string]string{
 	"session_id":            "only imported episodes have sessions",
 	"parent_episode_id":     "it does not replay another episode",
@@ -38,7 +39,7 @@ var nullInEpisodes = map[string]string{
 	"phase_models":          "one conversation",
 	"n_diverged":            "it does not replay another episode",
 	"first_diverged_step":   "it does not replay another episode",
-	"prompts_rebuild":       "prompts of this test have no hash",
+	"prompts_rebuild":       "prompts of this test have no hash to compare with",
 	"patch_left_out":        "no file is too large",
 	"verify_warnings":       "the verdict has no warnings",
 	"difficulty":            "the task was not measured",
@@ -66,7 +67,7 @@ var nullInEpisodes = map[string]string{
 	"gold_breakpoints_to_root": "the repository is not given to this test",
 	"gold_breakpoint_distance": "the repository is not given to this test",
 
-	"false_claim_share":         "no claim is true or false",
+	"false_claim_share":         "the auditor decides no claim",
 	"gold_evidence_differs":     "no paired trace is given to this test",
 	"gold_value_recall":         "no paired trace is given to this test",
 	"gold_inspection_precision": "no paired trace is given to this test",
@@ -80,7 +81,7 @@ var nullInSteps = map[string]string{
 	"reasoning":             "this model does not reason aloud",
 	"reasoning_blocks_json": "this model does not reason aloud",
 	"prompt_sha256":         "prompts of this test have no hash",
-	"prompt_rebuilds":       "prompts of this test have no hash",
+	"prompt_rebuilds":       "prompts of this test have no hash to compare with",
 	"context_op_json":       "no prompt was cut",
 	"tool_set_sha256":       "not given to this test",
 	"request_sha256":        "not given to this test",
@@ -127,7 +128,7 @@ func TestLicenseAndBenchmarks(t *testing.T) {
 	if *e.LicenseSPDX != "Apache-2.0" || *e.LicenseSource != "LICENSE" || !cmp.Equal(e.Contamination, []string{"swe-bench:repo"}) {
 		t.Errorf("%s of %s, %v", *e.LicenseSPDX, *e.LicenseSource, e.Contamination)
 	}
-	ep.Task.License, ep.Task.LicenseFile, ep.Task.Repo = "", "", "fake/calc-1" // the name of a task without a repository name
+	ep.Task.License, ep.Task.LicenseFile, ep.Task.Repo = "", "", "fake/calc-1" // sources without repositories give the name of the task
 	e = normalised(t, ep, Config{}).Episode
 	if e.LicenseSPDX != nil || e.LicenseSource != nil || e.Contamination != nil {
 		t.Errorf("an unknown repository: %v %v %v", e.LicenseSPDX, e.LicenseSource, e.Contamination)
@@ -142,7 +143,7 @@ func TestLicenseAndBenchmarks(t *testing.T) {
 func TestCopiedTurnsAreMasked(t *testing.T) {
 	ep := golden()
 	ep.Agent.Policy, ep.Agent.Parent = "replay", "0123"
-	for i := 2; i < 6; i++ { // turns 0 to 2, the first of two calls
+	for i := 2; i < 6; i++ { // the steps of turns 0 to 2, with two calls in turn 0
 		if p := ep.Steps[i].Reply; p != nil {
 			p.Copied = true
 		}

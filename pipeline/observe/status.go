@@ -10,9 +10,9 @@ type Status struct {
 	SilentSeconds float64 `json:"coordinator_silent_s"`
 	Staging       string  `json:"staging"`
 	Selected      int     `json:"selected"`
-	Reused        int     `json:"reused"`
-	Ran           int     `json:"ran"`
-	Missing       int     `json:"missing"`
+	Reused        int     `json:"reused"`  // staged before the coordinator started
+	Ran           int     `json:"ran"`     // done or given up since then
+	Missing       int     `json:"missing"` // neither reused nor ran: waiting, running, or given up before
 	Waiting       int     `json:"waiting"`
 	Running       int     `json:"running"`
 	Done          int     `json:"done"`

@@ -16,7 +16,7 @@ var (
 	ErrNotPython  = errors.New("no Python code outside the tests")
 	ErrBenchmark  = errors.New("a public benchmark takes its tasks from it")
 	ErrNoHistory  = errors.New("no git history that can be read")
-	ErrUnlike     = errors.New("some runs of the tests ended without results")
+	ErrNoResults  = errors.New("some runs of the tests ended without results")
 )
 
 // RepoError means that a repository cannot be used. It says why and what to do about it.
@@ -70,8 +70,8 @@ type ConfigError struct{ What string }
 
 func (e *ConfigError) Error() string { return e.What }
 
-// OutputDirInUseError means that the output directory belongs to another run of the
-// factory.
+// OutputDirInUseError means that the output directory belongs to a run with other settings or has
+// files of something else.
 type OutputDirInUseError struct{ Dir, What string }
 
 func (e *OutputDirInUseError) Error() string {

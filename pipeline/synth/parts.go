@@ -222,7 +222,7 @@ func (st *factory) combine(s *repoState, out *survey) error {
 	for _, name := range s.parts {
 		p := st.journal.part(out.Repo, name)
 		if p.Broken != "" {
-			return &RepoError{Kind: ErrUnlike, Detail: p.Broken, Remedy: "use another repository"}
+			return &RepoError{Kind: ErrNoResults, Detail: p.Broken, Remedy: "use another repository"}
 		}
 		out.CPU += p.CPU
 		if strings.HasPrefix(name, partAlone) {
