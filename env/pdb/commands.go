@@ -17,7 +17,7 @@ var (
 )
 
 // splitCommands splits the text of one call into commands: at newlines, at ;; and, if all parts are
-// commands, at single semicolons. It keeps the lines of one Python statement together.
+// commands, at single semicolons. It keeps consecutive lines of Python together.
 func splitCommands(text string) (commands []string) {
 	var statement []string
 	flush := func() {
@@ -40,16 +40,14 @@ func nonBlank(lines []string) []string {
 	return slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
 }
 
-func isPrint(line string) bool {
-	return strings.HasPrefix(line, "p ") || strings.HasPrefix(line, "pp ") ||
-		strings.HasPrefix(line, "print(") || strings.HasPrefix(line, "!")
-}
-
-// isCommand reports whether pdb interprets the line as a command. An indented line is not a
-// command, because it continues the statement before it.
+// isCommand reports whether pdb gets the line as a command of its own: it is one of pdbCommands, a
+// call of print, or Python after "!". An indented line is not a command, because it continues the
+// statement before it.
 func isCommand(line string) bool {
-	if isPrint(line) {
-		return true
+	for _, prefix := range []string{"p ", "pp ", "print(", "!"} {
+		if strings.HasPrefix(line, prefix) {
+			return true
+		}
 	}
 	if strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "  ") {
 		return false

@@ -4,7 +4,7 @@ import "testing"
 
 // Nested scopes in commands and conditions see the local names, which they would not see with plain eval.
 // A breakpoint at a function is at the first line that has code.
-func TestEachPythonEvaluatedTextSeesLocals(t *testing.T) {
+func TestEachPythonNestedScopesSeeLocals(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" odd.py hides_names")
 		b.has(b.do("b inner, all(k == 1 and n for _ in range(1))"), "set at "+b.line("odd.py", "n += k")+", if all(")

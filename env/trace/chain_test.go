@@ -69,13 +69,14 @@ self.assertEqual(got, [])`)
 			got := p.trace(t, "", "test", c.from, c.to)
 			found := slices.ContainsFunc(got.Points, func(q schemas.TracePoint) bool { return valueOf(q.Vars, name) == [2]string{c.buggy, c.fixed} })
 			if !found {
-				t.Errorf("d0 %+v, failure %+v", got.D0, got.Failure)
+				t.Errorf("no point has these values: the first difference is %+v, the failure %+v", got.D0, got.Failure)
 			}
 		})
 	}
 }
 
-// A chain has the places at which the control flow begins to differ because of the first difference.
+// A chain leads from the first value that differs between the buggy and the fixed program to the failure. It has
+// the places in between at which the two programs begin to take different paths.
 func TestTraceChainHasControlFlow(t *testing.T) {
 	p := program(`LEVELS = {"low": 1}
 

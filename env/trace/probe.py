@@ -9,7 +9,6 @@ The module consists of several files, which newProbe (probe.go) joins.
 """
 import atexit
 import dis
-import hashlib
 import json
 import os
 import sys

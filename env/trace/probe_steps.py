@@ -1,4 +1,4 @@
-"""Records the steps of one test."""
+"""Records the steps of one test. newProbe joins this file with probe.py, which has the other imports."""
 import select
 import signal
 

@@ -1,5 +1,6 @@
-"""Formats names and values for the records of the probe."""
+"""Formats names and values for the records of the probe. newProbe joins this file with probe.py."""
 import collections
+import hashlib
 import io
 import itertools
 import operator
@@ -82,7 +83,7 @@ PRINTABLE = {"decimal": ("Decimal",), "datetime": ("date", "timedelta"), "re": (
 
 
 CONTAINERS = (list, tuple, set, frozenset, dict, collections.deque)
-# Iterators whose state __reduce__ returns without a change to it or a call of the program.
+# Iterators whose __reduce__ returns their state, and neither advances them nor calls code of the program.
 ITERATORS = frozenset([type(iter(v)) for v in ([], (), {}, {}.values(), {}.items(), set(), b"", range(0))] +
                       [type(iter("")), type(reversed([])), enumerate, zip, map, filter])
 BUFFERS = {io.StringIO: io.StringIO.getvalue, io.BytesIO: io.BytesIO.getvalue}
@@ -98,7 +99,9 @@ class Formatter(object):
     PLAIN = frozenset([list, tuple, dict, set, frozenset])
 
     def __init__(self):
-        self.known = {}  # id of a container -> its type, size, first items, values, text and the number of items
+        # id of a container -> its type, size, first items, first values of a dict, text, and how much of
+        # remaining the text took
+        self.known = {}
 
     def text(self, value):
         self.remaining = self.NODES
@@ -158,7 +161,7 @@ class Formatter(object):
         return "%s(%s)" % (typename(cls), ", ".join(parts)) if parts else typename(cls)
 
     def attributes(self, v, depth):
-        """Returns the attributes of a value that has a text without them."""
+        """Returns the text of the attributes of a value, which follows the text of its content."""
         if depth == 0:
             return ""
         items = list((instance_dict(v) or {}).items())[:self.ITEMS] + slots(v)
@@ -207,7 +210,8 @@ class Formatter(object):
         return text
 
     def kept(self, v, cls, base, size):
-        """Returns the text of a container if it is known and has the same items as then, or None."""
+        """Returns the text of a container that keep has stored, or None if there is none or the first items are
+        other objects now."""
         known = self.known.get(id(v))
         if known is None or known[0] is not cls or known[1] != size or self.remaining < known[5]:
             return None

@@ -55,7 +55,7 @@ func checkUsable(t schemas.Task, r testRun) *TaskError {
 	case r.ExitCode == 126 || r.ExitCode == 127:
 		return fail(ErrNotCollected, Cause(r.Output), "correct the entrypoint, or install what it needs with setup commands")
 	case len(r.tampered) > 0:
-		return fail(ErrUntrusted, r.tampered[0], "leave the test runner as it is, or choose an entrypoint that runs one runner per command")
+		return fail(ErrUntrusted, r.tampered[0], "remove what changes or replaces the test runner, or choose an entrypoint that starts one test runner per command")
 	case r.runners > 0 && len(r.tests) == 0 && len(r.uncollected) == 0 && !r.unfinished:
 		return fail(ErrNoTests, "", "add a test that shows the bug, or correct the entrypoint "+fmt.Sprintf("%q", t.Entrypoint))
 	case r.runners == 0 && t.Tests.Method != "" && t.Tests.Method != schemas.VerifyExitCode:

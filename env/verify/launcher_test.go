@@ -8,7 +8,8 @@ import (
 )
 
 // An entrypoint that is a Python program must run the tests in the same interpreter. Otherwise no
-// result counts, and the verdict says which entrypoint to use instead.
+// result counts, and the verdict asks for the test command itself as the entrypoint. It does not ask
+// if no Python program ran at all.
 func TestLaunchersOfTestProcessesAreReported(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	base = base.edited("child.py", "import subprocess, sys\nsys.exit(subprocess.call([sys.executable, '-m', 'pytest', '-q']))\n").
@@ -35,7 +36,8 @@ func TestLaunchersOfTestProcessesAreReported(t *testing.T) {
 	}
 }
 
-// Tools that read the source of all executed code do not see the hooks.
+// Tools that read the source of all executed code do not see the functions that the verifier adds to the
+// test runner to record results.
 func TestHooksAreInvisibleToCoverageTools(t *testing.T) {
 	v, base := verifier(t), fixture(t)
 	patch, sha := patchTo(t, v, base, base.edited("shop/prices.py", honest(t).text(t, "shop/prices.py")))

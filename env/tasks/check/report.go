@@ -47,7 +47,7 @@ var Meanings = map[Status]Meaning{
 	TooSlow: {"A run of the tests takes longer than the time limit.",
 		"make the entrypoint run fewer tests, or raise sandbox.verify_timeout"},
 	Untrusted: {"The results of the tests cannot be trusted.",
-		"leave the test runner as it is, or choose an entrypoint that runs one runner per command"},
+		"remove what changes or replaces the test runner, or choose an entrypoint that starts one test runner per command"},
 	NotFailing: {"A test that must show the bug does not fail without the fix.",
 		"remove it from fail_to_pass, or give a repository that has the bug"},
 	NotPassing: {"A test that must keep passing does not pass without the fix.",
@@ -60,8 +60,8 @@ var Meanings = map[Status]Meaning{
 		"name all test files in tests.files, and list the tests that fail"},
 	Leaking: {"The repository, the sandbox or the task's text reveals the fix or its place.",
 		"remove the places that the findings name from the repository, the image or the set-up, or reword the text"},
-	Exposed: {"A copy of the library in the interpreter or on the host reveals the fix; the task itself does not.",
-		"hide the copy in the recipe (hide: [pip/_vendor/NAME]), give the recipe a bare interpreter without it, or remove it from the host"},
+	Exposed: {"A copy of the project in the interpreter or on the host reveals the fix; the task itself does not.",
+		"hide the copy (hide: [pip/_vendor/NAME] in the recipe or task.yaml), choose a bare interpreter without it, or remove it from the host"},
 	PDBSilent: {"The debugger does not answer on the task's entrypoint.",
 		"give a debug_entrypoint that is one Python command"},
 	Flaky: {"Runs of the same code gave different verdicts; the report has both.",
@@ -92,14 +92,14 @@ type Report struct {
 	Method     string       `json:"method"`
 	FailToPass []string     `json:"fail_to_pass,omitempty"`
 	PassToPass []string     `json:"pass_to_pass,omitempty"`
-	Runs       int          `json:"runs"`               // number of runs with equal verdicts, each without the fix and with it
+	Runs       int          `json:"runs"`               // how often the tests ran with equal verdicts, both without the fix and with it
 	Isolated   int          `json:"isolated,omitempty"` // number of tests that were also run alone
 	Before     TestVerdicts `json:"before,omitempty"`   // verdicts on the repository without the fix
 	After      TestVerdicts `json:"after,omitempty"`    // verdicts with the gold patch
 	Flake      *Flake       `json:"flake,omitempty"`
 	PDB        string       `json:"pdb,omitempty"` // where the debugger stopped: file:line function
 	Leaks      []Leak       `json:"leaks,omitempty"`
-	Quoted     []Leak       `json:"quoted,omitempty"` // what the text reveals of the fix; does not make the task unusable
+	Quoted     []Leak       `json:"quoted,omitempty"` // what the text reveals of the fix, if that is public or only a hint: the task stays usable
 	Tokens     int          `json:"leak_tokens"`      // number of words, texts and lines of the fix that were searched for
 	TestWall   float64      `json:"test_wall_s"`      // wall time of the first run, in seconds
 	Seconds    float64      `json:"seconds"`          // duration of the whole check
@@ -118,8 +118,9 @@ type Leak struct {
 	Place string `json:"place"`          // a path in the sandbox, "task text", "environment: NAME", ...
 	Line  int    `json:"line,omitempty"` // line in the file at that path; 0 if unknown
 	Token string `json:"token"`          // what the place reveals
-	// Kind is word, text, line, lines, code, renamed code, file, patch or location. For instructions that reveal the
-	// place of the bug it is file, module, function, line number or changed identifier.
+	// Kind is word, text, line, lines, code, renamed code, file or patch for a part of the fix, and location for a
+	// sentence in the repository that says where the bug is. For instructions that name the place of the bug, it is
+	// file, module, function, line number or changed identifier.
 	Kind string `json:"kind"`
 	Form string `json:"form,omitempty"` // how the token is packed or encoded, outermost first
 	From string `json:"from"`           // where the place comes from: FromTask, FromPip or FromHost

@@ -25,7 +25,7 @@ func (r repo) files(each func(name string, data []byte) error) error {
 	return nil
 }
 
-// shelf is a repository with a bug in lookup that does not reveal the fix.
+// shelf is a repository with a bug in lookup. None of its files reveals the fix.
 var shelf = repo{
 	"shelf/__init__.py": "from .store import Store\nfrom .twin import Mirror\n",
 	"shelf/store.py": `"""Keeps books."""
@@ -94,7 +94,8 @@ func TestCleanRepositoryHasNoFindings(t *testing.T) {
 	}
 }
 
-// A file that unpacks to gigabytes is read only up to the limits, and other files are still searched.
+// Files that unpack to more than the limits, or at many positions, are read only up to the limits, and other files
+// are still searched.
 func TestBombsAreBounded(t *testing.T) {
 	bomb := strings.Repeat("\x00", 64<<20)
 	for range 2 {
@@ -119,7 +120,8 @@ func TestBombsAreBounded(t *testing.T) {
 	}
 }
 
-// A part of the fix that other code in use contains is not a secret. Unused code does not make a part public.
+// Search subtracts what the code in use contains from what the fix adds: only the rest is secret. It does not subtract
+// what unused code contains.
 func TestOnlyCodeInUseIsSubtracted(t *testing.T) {
 	twin := shelf["shelf/twin.py"] + strings.ReplaceAll(fixedLookup, "lookup", "find")
 	for name, c := range map[string]struct {
@@ -161,18 +163,18 @@ func TestExpressionsInFormattedStringsAreCode(t *testing.T) {
 	}
 }
 
-// A short function with other names is a finding only if it calls a builtin. Other short functions are often equal by
-// chance, even if they contain a keyword.
+// A copy of a short function with renamed identifiers is a finding only if it calls a builtin. Without one, short
+// functions are often equal by chance, even if they contain a keyword.
 func TestShortRenamedFunctionsNeedABuiltin(t *testing.T) {
 	for name, c := range map[string]struct {
 		base, fixed, copied string
 		found               bool
 	}{
-		"a builtin":              {"list(shelf.books)", "sorted(shelf.books)", "sorted(a.items)", true},
-		"a builtin of three":     {"max(shelf.books)", "min(shelf.books)", "min(a.items)", true},
-		"another builtin":        {"list(shelf.books)", "sorted(shelf.books)", "tuple(a.items)", false},
-		"a builtin with capital": {"ValueError(shelf.books)", "KeyError(shelf.books)", "KeyError(a.items)", true},
-		"a keyword of three":     {"shelf.open.now", "not shelf.open.now", "not a.items.last", false},
+		"a builtin":                  {"list(shelf.books)", "sorted(shelf.books)", "sorted(a.items)", true},
+		"a builtin of three letters": {"max(shelf.books)", "min(shelf.books)", "min(a.items)", true},
+		"another builtin":            {"list(shelf.books)", "sorted(shelf.books)", "tuple(a.items)", false},
+		"a builtin with a capital":   {"ValueError(shelf.books)", "KeyError(shelf.books)", "KeyError(a.items)", true},
+		"a keyword of three letters": {"shelf.open.now", "not shelf.open.now", "not a.items.last", false},
 	} {
 		base, fixed := "def names(shelf):\n    return "+c.base+"\n", "def names(shelf):\n    return "+c.fixed+"\n"
 		files := repo{"shelf/names.py": base, "scratch.py": "def f(a):\n    return " + c.copied + "\n"}

@@ -41,7 +41,7 @@ func BenchmarkOf(t schemas.Task) string {
 	return cmp.Or(benchmarkOfSource[t.Source], Benchmark(Upstream(t)))
 }
 
-// taskName is the key of a task in a library.
+// taskName identifies a task in a Library.
 type taskName struct{ benchmark, instance string }
 
 func (n taskName) compare(o taskName) int {

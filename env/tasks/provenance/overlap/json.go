@@ -10,7 +10,8 @@ import (
 	"slices"
 )
 
-// jsonHashes is TextHashes in JSON. Grams are 64-bit big-endian numbers in base64.
+// jsonHashes is TextHashes in JSON. Grams are 64-bit big-endian numbers in base64; Shingles is the
+// number of the shorter runs of words that Signature covers.
 type jsonHashes struct {
 	Grams     string `json:"grams"`
 	Shingles  int    `json:"shingles"`
@@ -52,8 +53,11 @@ func (p *TextHashes) UnmarshalJSON(text []byte) error {
 	if !slices.IsSorted(p.Grams) || len(slices.Compact(slices.Clone(p.Grams))) != len(p.Grams) {
 		return errors.New("grams are not sorted or contain duplicates")
 	}
-	if p.Shingles < 0 || p.Shingles > MaxText || len(p.Grams) > max(0, p.Shingles) {
-		return errors.New("the numbers of grams and shingles do not fit together")
+	if p.Shingles < 0 || p.Shingles > MaxText {
+		return errors.New("the number of shingles is out of range")
+	}
+	if len(p.Grams) > p.Shingles { // a gram has more words than a shingle
+		return errors.New("a text cannot have more grams than shingles")
 	}
 	known := false
 	if p.Signature, known = ParseSignature(w.Signature); known != (p.Shingles > 0) || !known && w.Signature != "" {
