@@ -107,8 +107,9 @@ var commandLines = map[string]string{
 	`strange x=1`:                     `8: unknown argument "x": the tool takes no arguments`,
 }
 
-// A line of key=value pairs gives a call, or a *Mistake with a byte offset. The tool's schema
-// decides the type of a value, not its appearance, and \n in quotes is a line break.
+// A line of key=value pairs gives a call, or a *Mistake with a byte offset. A value
+// gets the type that the tool's schema gives it, with and without quotes. If the schema allows
+// several types, quotes make it a text. \n in quotes is a line break.
 func TestG16CommandLines(t *testing.T) {
 	for line, want := range commandLines {
 		call, err := calltext.ParseCommand(line, typedTools)

@@ -236,13 +236,13 @@ func (c checker) value(v valueArgs) (Value, string) {
 	}
 	e.Tool = toolOf(s)
 	text := s.Observation.Text
-	if _, ok := quote(text+"\n"+callWords(s), e.Expression, nil); !ok {
+	if _, ok := findWords(text+"\n"+callWords(s), e.Expression, nil); !ok {
 		return e, fmt.Sprintf("step %d neither asked for %q nor showed it", v.Step, abbreviate(e.Expression))
 	}
 	output, code := splitSource(s)
-	found, ok := quote(output, e.Value, locationRanges(s.ToolCall, output))
+	found, ok := findWords(output, e.Value, locationRanges(s.ToolCall, output))
 	if !ok {
-		if _, ok = quote(code, e.Value, locationRanges(s.ToolCall, code)); ok {
+		if _, ok = findWords(code, e.Value, locationRanges(s.ToolCall, code)); ok {
 			return e, fmt.Sprintf("in step %d, %q appears only in the source around the current line: name lines of code under files", v.Step, abbreviate(e.Value))
 		}
 		return e, fmt.Sprintf("step %d did not show the value %q: copy it exactly", v.Step, abbreviate(e.Value))

@@ -78,7 +78,7 @@ func pairingOf(s schemas.Step, output, expression, value string, aliased bool) p
 	case len(commands) == 1:
 		return pairConfirmed
 	case allPrint && n == len(commands): // one line for each command
-		if _, found := quote(lines[index], value, nil); found {
+		if _, found := findWords(lines[index], value, nil); found {
 			return pairConfirmed
 		}
 		return pairRefuted

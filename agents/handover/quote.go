@@ -16,10 +16,10 @@ import (
 // This file finds values in the output of programs and tools. A value must match whole words and
 // numbers, and must not lie in line numbers.
 
-// quote finds a sequence of words in a text, with any white space between them, and returns the
+// findWords finds a sequence of words in a text, with any white space between them, and returns the
 // match as it is written in the text. It skips matches that are part of a longer word or number,
 // or that lie within one of the ranges in skip.
-func quote(text, words string, skip [][]int) (string, bool) {
+func findWords(text, words string, skip [][]int) (string, bool) {
 	fields := strings.Fields(words)
 	for i := range fields {
 		fields[i] = regexp.QuoteMeta(fields[i])

@@ -9,9 +9,9 @@ import (
 )
 
 // goldSpot lists the lines of one buggy file that the gold patch touches: the lines
-// it removes, and the two lines around a pure insertion. The demonstrator uses it only
-// to choose among the actions that the evidence allows. Messages and calls must not
-// reveal it.
+// it removes, and the two lines around a pure insertion. The agent demonstrator uses it
+// only to choose among the actions that earlier observations justify. Messages and
+// calls must not reveal it.
 type goldSpot struct {
 	path  string
 	lines []int

@@ -31,7 +31,7 @@ type value struct {
 	buggy, fixed string
 }
 
-// expectation is what a transcript must show to be good, or bad in the way that the README says.
+// expectation is what a transcript must show to be good or bad in the way that README.md in its directory says.
 type expectation struct {
 	values   []value
 	excerpts []excerpt
@@ -161,7 +161,7 @@ func TestAgentsHandwrittenTranscripts(t *testing.T) {
 		})
 	}
 	if !t.Failed() && (decided[true] < 28 || decided[false] < 28) {
-		t.Errorf("the auditor decides %d true and %d false sentences of 30", decided[true], decided[false])
+		t.Errorf("the auditor decides %d of the 30 true and %d of the 30 false sentences in heldout.yaml", decided[true], decided[false])
 	}
 }
 

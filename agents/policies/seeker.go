@@ -26,8 +26,9 @@ func init() {
 	})
 }
 
-// SeekerConfig holds the settings of the seeker policy. Sampling and Seeded apply to the seeker. A
-// solver with its own model takes its sampling from its entry in models.
+// SeekerConfig holds the settings of the seeker policy. History and Seeded apply to both conversations.
+// Sampling applies to the seeker, and to a solver without its own model; one with its own model takes
+// its sampling from its entry in models.
 type SeekerConfig struct {
 	ReactConfig
 	// Name in section models of the model that writes the fix; unset = the same model.

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// promptMessage is a message in a request or in rows.
+// promptMessage is a message that the model server got, or that a test reads from the rows of an episode.
 type promptMessage struct {
 	Role       string       `json:"role"`
 	Content    string       `json:"content"`
@@ -22,7 +22,7 @@ type promptCall struct {
 }
 
 // smallModel is a model server with a small context. It counts prompts in its own way, refuses prompts
-// that are too long, and calls tools until it has answered turns requests.
+// that are too long, and calls tools. With answer number turns, it submits.
 type smallModel struct {
 	limit, turns int
 	text         bool // writes its calls as text

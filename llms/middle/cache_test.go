@@ -89,7 +89,7 @@ func TestCacheSendsEqualRequestsOnce(t *testing.T) {
 	if len(entries(t, dir)) != 7 || len(notes) != 0 {
 		t.Errorf("%d entries, %q", len(entries(t, dir)), notes)
 	}
-	// Another process replaces an entry that is broken, incomplete or of another request.
+	// A later client replaces an entry that is broken or incomplete, or that belongs to another request.
 	for _, damage := range []string{"", "{", `{"version":1,"key":"other","reply":{}}`, `{"version":99}`} {
 		for _, file := range entries(t, dir) {
 			if err := os.WriteFile(file, []byte(damage), 0o600); err != nil {

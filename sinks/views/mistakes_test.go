@@ -13,10 +13,10 @@ import (
 // only once in it.
 func episodeWithMistake() sinks.Trajectory {
 	in := withoutGold(shortEpisode(1))
-	first, again := in.Steps[3], in.Steps[3]
+	call, last := in.Steps[3], in.Steps[3]
 	in.Steps = in.Steps[:2:2]
 	for i, word := range []string{"ALPHA", "WRONG", "OMEGA"} {
-		s := first
+		s := call
 		s.StepIndex, s.TurnIndex, s.CallIndex, s.Message, s.Reasoning = int32(2+i), new(int32(i)), new(int32(0)), "I try "+word, nil
 		s.ToolCallID, s.ArgumentsJSON, s.Observation = new("call-"+word), new(`{"command":"p `+word+`_name"}`), new(word+" was answered")
 		if word == "WRONG" {
@@ -24,14 +24,15 @@ func episodeWithMistake() sinks.Trajectory {
 		}
 		in.Steps = append(in.Steps, s)
 	}
-	again.StepIndex, again.TurnIndex, again.ToolName, again.ToolCallID, again.ArgumentsJSON, again.Message, again.Observation = 5, new(int32(3)), nil, nil, nil, "It is FINAL", nil
-	again.CallIndex, again.Reasoning = nil, nil
-	in.Steps = append(in.Steps, again)
+	last.StepIndex, last.TurnIndex, last.ToolName, last.ToolCallID, last.ArgumentsJSON, last.Message, last.Observation = 5, new(int32(3)), nil, nil, nil, "It is FINAL", nil
+	last.CallIndex, last.Reasoning = nil, nil
+	in.Steps = append(in.Steps, last)
 	return in
 }
 
-// replies splits a row into the texts that a trainer of all replies trains on, and the others.
-var replies = map[string]func(map[string]any) (trained, shown string){
+// splitByKind holds, for kinds of views whose trainers train on every message of the agent, a function
+// that splits a row into the texts of these messages and all other texts.
+var splitByKind = map[string]func(map[string]any) (trained, shown string){
 	"sft-sharegpt": func(row map[string]any) (trained, shown string) {
 		return split(row["conversations"], "from", "value", "gpt", "function_call")
 	},
@@ -62,7 +63,7 @@ func split(list any, role, content string, agent ...string) (trained, shown stri
 
 // A failed call is not trained on, but the turns after it are.
 func TestMistakesDoNotEndARow(t *testing.T) {
-	for kind, read := range replies {
+	for kind, read := range splitByKind {
 		rows, notes := render(t, kind, sinks.ViewOptions{Count: words}, episodeWithMistake())
 		if len(rows) != 1 {
 			t.Errorf("%s: %d rows, %v", kind, len(rows), notes)
@@ -87,7 +88,7 @@ func TestMistakesDoNotEndARow(t *testing.T) {
 
 // The mistake may be the first turn, the last or all of them.
 func TestMistakesAtTheEnds(t *testing.T) {
-	for kind, read := range replies {
+	for kind, read := range splitByKind {
 		for name, at := range map[string][]int{"first": {2}, "last": {5}, "all": {2, 3, 4, 5}, "first two": {2, 3}} {
 			in := episodeWithMistake()
 			in.Steps[3].Train, in.Steps[3].MaskReason = true, nil
