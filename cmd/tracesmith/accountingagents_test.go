@@ -25,7 +25,7 @@ const textFixerScript = `sessions:
       - {content: "<function=submit>\n</function>", usage: {prompt: 3600, completion: 400}}
 `
 
-// seekerScript answers the seeker and the solver of agent seeker.
+// seekerScript answers the two parts of the agent seeker, first the one that seeks and then the one that solves.
 const seekerScript = `sessions:
   - tag: Do not fix anything
     turns:
@@ -57,7 +57,7 @@ func TestAgentsAccountForEveryCall(t *testing.T) {
 			t.Parallel()
 			config := strings.NewReplacer("ATTEMPTS", "4", "workers: 16", "workers: 4", "kind: react", "kind: "+kind).Replace(fixerConfig)
 			calls := 4 * 4
-			if kind == "replay" { // the first of four turns is recorded
+			if kind == "replay" { // replays the first of the four turns that another run has recorded
 				recorded := newBatch(t, fixerScript, strings.ReplaceAll(fixerConfig, "ATTEMPTS", "4"))
 				if code, s := recorded.run(); code != 0 {
 					t.Fatalf("exit %d, %+v", code, s)

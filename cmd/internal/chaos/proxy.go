@@ -15,8 +15,9 @@ import (
 	"time"
 )
 
-// proxy injects faults in front of an S3 server. At planned creations of objects it refuses
-// the request, drops or delays the answer, or cuts the body and kills the sender.
+// proxy injects faults in front of an S3 server. At planned creations of objects it refuses the
+// request, discards the answer (and closes the connection at once or when the client gives up), or
+// cuts the body and kills the sender.
 type proxy struct {
 	URL      string
 	upstream *httputil.ReverseProxy
@@ -154,8 +155,8 @@ type errorReader struct{}
 
 func (errorReader) Read([]byte) (int, error) { return 0, errTorn }
 
-// startPublishing makes every third creation fail from now on. It is called when the batch is
-// complete and its dataset is published.
+// startPublishing makes every third creation fail from now on. It is called after the batch is
+// complete and before its dataset is published.
 func (p *proxy) startPublishing() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

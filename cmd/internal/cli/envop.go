@@ -17,9 +17,9 @@ import (
 // whole file must fit.
 const maxOpLine = 16 << 20
 
-// op is one line on stdin.
+// op is one operation of tracesmith env, which reads one per line from stdin.
 type op struct {
-	Op        string          `json:"op"`
+	Op        string          `json:"op"`        // reset, step, patch, grade or close
 	Soft      bool            `json:"soft"`      // reset: keep the sandbox and its files
 	Tool      string          `json:"tool"`      // step
 	Arguments json.RawMessage `json:"arguments"` // step: an object, or its JSON text as a string, as model servers send it

@@ -32,10 +32,12 @@ func newSoakSessions(s *cli.State) *cobra.Command {
 	var f sessionsFlags
 	c := &cobra.Command{
 		Use: "sessions", Short: "Open hundreds of pdb sessions; measure their memory and speed",
-		Long: `Open N environments, each a sandbox with its guest, a workspace and a pdb
-session at a breakpoint, and keep them all alive. After each step, measure the
-memory of the machine and ask random sessions for their value. At the end, each
-session must still answer with its own value.
+		Long: `Open N environments, each a sandbox with its guest (the process inside that
+serves requests), a workspace and a pdb session at a breakpoint, and keep them
+all alive. A variable of the program has another value in each session, so that
+an answer of the wrong session is noticed. After each step, measure the memory
+of the machine and ask random sessions for their value. At the end, each session
+must still answer with its own value.
 
 Exit code 1: a session did not answer correctly, or fewer than N could be
 opened.`,
@@ -53,7 +55,7 @@ opened.`,
 	fl.Uint64Var(&f.run.Seed, "seed", 1, "seed of the choice of sessions")
 	fl.StringVar(&f.run.Entrypoint, "entrypoint", density.Entrypoint, "program to debug, such as: python3 -m pytest -q "+density.ProgramName)
 	f.AddSandbox(c, " (default bubblewrap)")
-	fl.StringVar(&f.limit, "memory-limit", "16GiB", "stop when the sessions use more memory than this, measured as their total and as the decrease of the machine's available memory")
+	fl.StringVar(&f.limit, "memory-limit", "16GiB", "stop when the sessions use more memory than this: the sum of their processes, or the decrease of the machine's available memory, whichever is larger")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
 }
@@ -135,6 +137,7 @@ func printSessions(s *cli.State, r density.Report) error {
 		return fmt.Errorf("writing output: %w", err)
 	}
 	fmt.Fprintln(s.Stdout, "\nMiB per session; pages that processes share are divided among them (PSS)")
+	fmt.Fprintln(s.Stdout, "helper: the driver's processes outside the sandboxes; host: this process")
 	fmt.Fprintln(w, "sessions\tguest\thelper\tpython\tshell\thost\tkernel\ttmpfs\t")
 	for _, p := range r.Points {
 		fmt.Fprintf(w, "%d\t", p.Sessions)
