@@ -210,8 +210,8 @@ class Formatter(object):
         return text
 
     def kept(self, v, cls, base, size):
-        """Returns the text of a container that keep has stored, or None if there is none or the first items are
-        other objects now."""
+        """Returns the text that keep stored for a container. Returns None if keep stored none, or if the first
+        items are other objects now."""
         known = self.known.get(id(v))
         if known is None or known[0] is not cls or known[1] != size or self.remaining < known[5]:
             return None

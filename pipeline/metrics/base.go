@@ -112,7 +112,7 @@ func (m *baseMap) record(name string, changes []change) edit {
 	return e
 }
 
-// diffChanges reads the hunks of a unified diff. ok is false if there are none, or one is incomplete.
+// diffChanges reads the hunks of a unified diff. It returns false if it finds none, or if one is incomplete.
 func diffChanges(text string) (out []change, ok bool) {
 	lines := strings.Split(text, "\n")
 	for i := 0; i < len(lines); i++ {

@@ -246,7 +246,7 @@ func TestTextsOfTheAgentMayBeRepeated(t *testing.T) {
 		t.Errorf("the repetition: %v", got)
 	}
 	if got := unseen(append(opening(), later)...); len(got) == 0 {
-		t.Error("the sentence alone is no alarm")
+		t.Error("Step reports nothing for the sentence alone")
 	}
 }
 
