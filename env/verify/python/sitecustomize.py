@@ -34,11 +34,11 @@ def _start():
         import site
 
         site.ENABLE_USER_SITE = True
-    names = ["channel", "guard", "plan", "probe", "pytest", "unittest"]
+    names = ["channel", "guard", "plan", "probe", "functions", "pytest", "unittest"]
     try:
         if directory is not None:
             modules = [_load(here, "tracesmith_" + name) for name in names]
-            tracesmith_channel, tracesmith_guard, tracesmith_plan, _, tracesmith_pytest, tracesmith_unittest = modules
+            tracesmith_channel, tracesmith_guard, tracesmith_plan, _, _, tracesmith_pytest, tracesmith_unittest = modules
             config = tracesmith_channel.request_key(directory, __loader__.get_data(os.path.join(here, "config.json")))
             if config is not None:  # otherwise this process has no key, and runs without hooks
                 workdir, cwd = config["workdir"], os.getcwd()

@@ -9,7 +9,7 @@ import unittest.loader
 import unittest.main
 import unittest.runner
 
-from tracesmith_pytest import DEFERRED, plain, wrap_test
+from tracesmith_functions import DEFERRED, plain, wrap_test
 
 # unittest omits the frames of modules that have this variable from tracebacks of failures.
 __unittest = True
