@@ -18,9 +18,9 @@ import (
 
 // Time limits of drivers.
 const (
-	CauseTimeout  = 2 * time.Second  // to find out what ended a sandbox
-	CloseTimeout  = 2 * time.Second  // for a sandbox to end by itself
-	RemoveTimeout = 30 * time.Second // to remove a sandbox, also after its context has ended
+	CauseTimeout  = 2 * time.Second // to find out what ended a sandbox
+	CloseTimeout  = 2 * time.Second // for a sandbox to end by itself
+	RemoveTimeout = 2 * time.Minute // to remove a sandbox, also after its context has ended; a busy daemon takes more than 30 s
 )
 
 // Child is a child process of the host. A socket is its standard input and output. Its methods are safe for concurrent

@@ -55,6 +55,14 @@ func (a Answer) Hung() bool { return errors.Is(a.Err, context.DeadlineExceeded) 
 // Died reports whether the sandbox died.
 func (a Answer) Died() bool { return errors.Is(a.Err, env.ErrSandboxDied) }
 
+// earlyDeadline is a context that ends after the deadline that it states.
+type earlyDeadline struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c earlyDeadline) Deadline() (time.Time, bool) { return c.deadline, true }
+
 // Call makes one tool call. It passes the limit to tools that have a timeout argument.
 func (p *Harness) Call(ctx context.Context, tool string, args map[string]any, limit time.Duration) Answer {
 	if tool == string(Bash) || tool == string(Pdb) {
@@ -64,14 +72,13 @@ func (p *Harness) Call(ctx context.Context, tool string, args map[string]any, li
 	if err != nil {
 		return Answer{Err: fmt.Errorf("encoding a call: %w", err)}
 	}
-	wait := limit + hungAfter
-	if tool == string(Eval) { // eval's limit is the context's deadline minus one second
-		wait = limit + Grace
-	}
-	bounded, cancel := context.WithTimeout(ctx, wait)
+	bounded, cancel := context.WithTimeout(ctx, limit+hungAfter)
 	defer cancel()
 	p.answers++
 	began := time.Now()
+	if tool == string(Eval) { // its limit is the context's deadline minus one second
+		bounded = earlyDeadline{bounded, began.Add(limit + time.Second)}
+	}
 	info, err := p.Env.Step(bounded, schemas.ToolCall{ID: fmt.Sprint(p.answers), Name: tool, Arguments: raw})
 	o := info.Observation
 	return Answer{
