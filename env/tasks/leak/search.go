@@ -2,7 +2,6 @@ package leak
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -213,16 +212,4 @@ func (s *Searcher) findRenamed(t text) Finding {
 		}
 	})
 	return found
-}
-
-// String describes the finding in one sentence.
-func (f Finding) String() string {
-	place := f.Path
-	if f.Line > 0 {
-		place = fmt.Sprintf("%s:%d", f.Path, f.Line)
-	}
-	if f.Form != "" {
-		place += " (" + f.Form + ")"
-	}
-	return fmt.Sprintf("%s shows the fix, %s: %q", place, f.Kind, f.Excerpt)
 }
