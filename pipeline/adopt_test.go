@@ -31,7 +31,7 @@ func TestStagedEpisodeIsAdopted(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 1)
 	var staged, created atomic.Int32
-	h.Store = func(s sinks.Store) sinks.Store { return countingStore{s, &created} }
+	h.WrapStore = func(s sinks.Store) sinks.Store { return countingStore{s, &created} }
 	h.ChangeDeps = func(d *pipeline.Deps) {
 		d.Hooks = pipelinetest.Hooks(func(point string) {
 			if point == "staged" && staged.Add(1) == 1 {

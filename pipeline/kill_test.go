@@ -101,7 +101,7 @@ func TestKillAtEveryBoundary(t *testing.T) {
 				}
 			}
 			asked := map[string]int{}
-			raw, err := os.ReadFile(h.Notes())
+			raw, err := os.ReadFile(h.NotesFile())
 			if err != nil {
 				t.Fatal(err)
 			}

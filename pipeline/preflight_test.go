@@ -60,15 +60,15 @@ func TestUnsafeStagingIsRefused(t *testing.T) {
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 	h.Config.Staging, h.Config.RunID = h.Dir, "elsewhere"
 	probes := 0
-	h.Store = func(s sinks.Store) sinks.Store { return unsafeStore{s, &probes} }
+	h.WrapStore = func(s sinks.Store) sinks.Store { return unsafeStore{s, &probes} }
 	_, err := h.Run(t.Context())
 	stop, ok := errors.AsType[*pipeline.StopError](err)
 	if !ok || stop.Code != 8 || !errors.Is(err, sinks.ErrUnsafe) || h.Count("env") != 0 || probes != 1 {
 		t.Errorf("%v; %d environments, probed %d times", err, h.Count("env"), probes)
 	}
-	h.Store = nil
+	h.WrapStore = nil
 	h.MustRun(t)
-	h.Store = func(s sinks.Store) sinks.Store { return unsafeStore{s, &probes} }
+	h.WrapStore = func(s sinks.Store) sinks.Store { return unsafeStore{s, &probes} }
 	if h.MustRun(t); probes != 1 {
 		t.Errorf("probed %d times", probes)
 	}
@@ -79,7 +79,7 @@ func TestUnsafeRunDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 	probes := 0
-	h.Store = func(s sinks.Store) sinks.Store { return unsafeStore{s, &probes} }
+	h.WrapStore = func(s sinks.Store) sinks.Store { return unsafeStore{s, &probes} }
 	_, err := h.Run(t.Context())
 	stop, ok := errors.AsType[*pipeline.StopError](err)
 	if !ok || stop.Code != 8 || !strings.Contains(stop.Remedy, "run.staging") || strings.Contains(err.Error(), "run.staging: ") {

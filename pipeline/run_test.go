@@ -298,7 +298,7 @@ func TestStoreErrorsLoseNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(filepath.Join(t.TempDir(), "run"), 2)
 			h.Config.Workers = 1
-			h.Store = func(s sinks.Store) sinks.Store {
+			h.WrapStore = func(s sinks.Store) sinks.Store {
 				f := &flakyStore{Store: s, err: c.err}
 				f.failures.Store(c.failures)
 				return f
@@ -309,7 +309,7 @@ func TestStoreErrorsLoseNothing(t *testing.T) {
 				if got := pipelinetest.ExitCode(t, err); got != c.code {
 					t.Errorf("exit %d, want %d: %v", got, c.code, err)
 				}
-				h.Store = nil
+				h.WrapStore = nil
 				rep, err = h.Run(t.Context())
 			}
 			if err != nil || len(h.Staged(t)) != 2 || h.Count("ask ") != 2*turns || h.Count("verify ") != 2 {

@@ -15,7 +15,7 @@ import (
 )
 
 // Set is the toolbox of an environment. It validates calls, runs tools, and turns
-// errors of the model into observations. It holds no state of an episode, so
+// errors that a model can react to into observations. It holds no state of an episode, so
 // environments may share it.
 type Set struct {
 	entries []entry // in registration order
@@ -79,19 +79,19 @@ func (s *Set) find(name string) (entry, bool) {
 func (s *Set) Call(ctx context.Context, sess *env.Session, call schemas.ToolCall) (schemas.Observation, error) {
 	e, known := s.find(call.Name)
 	if !known {
-		return Fit(mistake("env", schemas.ErrUnknownTool, s.unknownTool(call.Name)), ""), nil
+		return Fit(failure("env", schemas.ErrUnknownTool, s.unknownTool(call.Name)), ""), nil
 	}
 	if call.Truncated {
-		return Fit(mistake(e.name, schemas.ErrCutOff, fmt.Sprintf("The call to %s was not run: %s.", e.name, call.Invalid)), ""), nil
+		return Fit(failure(e.name, schemas.ErrCutOff, fmt.Sprintf("The call to %s was not run: %s.", e.name, call.Invalid)), ""), nil
 	}
 	if call.Invalid != "" {
-		return Fit(mistake(e.name, schemas.ErrBadArguments, fmt.Sprintf("The call to %s was not run: its arguments are not valid JSON (%s). "+
+		return Fit(failure(e.name, schemas.ErrBadArguments, fmt.Sprintf("The call to %s was not run: its arguments are not valid JSON (%s). "+
 			"Send one JSON object, with newlines and quotes inside strings escaped as \\n and \\\".\n"+
 			"A correct call has arguments like this: %s", e.name, call.Invalid, e.example)), ""), nil
 	}
 	args, problems := e.args.Check(call.Arguments)
 	if len(problems) > 0 {
-		return Fit(mistake(e.name, schemas.ErrBadArguments, fmt.Sprintf("The call to %s was not run: %s.\n"+
+		return Fit(failure(e.name, schemas.ErrBadArguments, fmt.Sprintf("The call to %s was not run: %s.\n"+
 			"A correct call has arguments like this: %s", e.name, strings.Join(problems, "; "), e.example)), ""), nil
 	}
 	return e.guard("", func() (schemas.Observation, error) { return e.tool.Call(ctx, sess, args) })
@@ -129,13 +129,13 @@ func (s *Set) unknownTool(name string) string {
 	return fmt.Sprintf("There is no tool named %q. Call one of: %s.", name, strings.Join(names, ", "))
 }
 
-// guard runs code of a tool. It turns errors of the model into observations and a panic
-// into a tool_exception. Any other error means that the sandbox failed. during is inserted into
+// guard runs code of a tool. It turns errors that the model can react to into observations, and a
+// panic into a tool_exception. Any other error means that the sandbox failed. during is inserted into
 // the message about a panic; it is "" or begins with a space.
 func (e entry) guard(during string, run func() (schemas.Observation, error)) (o schemas.Observation, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			o, err = Fit(mistake(e.name, schemas.ErrToolException, fmt.Sprintf(
+			o, err = Fit(failure(e.name, schemas.ErrToolException, fmt.Sprintf(
 				"The tool %s failed%s because of an internal error (%v, at %s). This is not your mistake; try a different approach.",
 				e.name, during, p, panicSite())), ""), nil
 		}
@@ -147,24 +147,24 @@ func (e entry) guard(during string, run func() (schemas.Observation, error)) (o 
 	}
 	if user, ok := errors.AsType[*UserError](err); ok {
 		class := cmp.Or(user.Class, schemas.ErrUserError)
-		return Fit(mistake(e.name, class, user.Text), ""), nil
+		return Fit(failure(e.name, class, user.Text), ""), nil
 	}
 	switch {
 	case errors.Is(err, env.ErrNotExist), errors.Is(err, env.ErrRefused):
-		return Fit(mistake(e.name, schemas.ErrUserError, fmt.Sprintf(
+		return Fit(failure(e.name, schemas.ErrUserError, fmt.Sprintf(
 			"%s did nothing: %v. Check the path with listdir.", e.name, err)), ""), nil
 	case errors.Is(err, env.ErrNoProgram):
-		return mistake(e.name, schemas.ErrUserError, fmt.Sprintf(
+		return failure(e.name, schemas.ErrUserError, fmt.Sprintf(
 			"The tool %s cannot work in this sandbox: %v. Use the other tools.", e.name, err)), nil
 	case errors.Is(err, env.ErrNoSpace):
-		return mistake(e.name, schemas.ErrUserError,
+		return failure(e.name, schemas.ErrUserError,
 			"The sandbox's disk is full, so nothing was written. Delete files you do not need (bash: du -sh * /tmp/*), then try again."), nil
 	}
 	return schemas.Observation{}, fmt.Errorf("tool %s: %w", e.name, err)
 }
 
-// mistake returns an observation that explains an error of the model.
-func mistake(source, class, text string) schemas.Observation {
+// failure returns an observation that tells the model why a call failed.
+func failure(source, class, text string) schemas.Observation {
 	return schemas.Observation{Source: source, Text: text, IsError: true, ErrorClass: class}
 }
 

@@ -172,13 +172,13 @@ func TestEditsShiftBreakpoints(t *testing.T) {
 		edit env.Edit
 		want []int
 	}{
-		{"shift equals the distance", env.Edit{First: 1, Removed: 0, Added: 10}, []int{40, 50, 60}},
-		{"shift equals the distance, up", env.Edit{First: 1, Removed: 10, Added: 0}, []int{20, 30, 40}},
+		{"shift down by the gap between breakpoints", env.Edit{First: 1, Removed: 0, Added: 10}, []int{40, 50, 60}},
+		{"shift up by the gap between breakpoints", env.Edit{First: 1, Removed: 10, Added: 0}, []int{20, 30, 40}},
 		{"insert between", env.Edit{First: 35, Removed: 0, Added: 2}, []int{30, 42, 52}},
 		{"insert before a line", env.Edit{First: 40, Removed: 0, Added: 1}, []int{30, 41, 51}},
 		{"replace the line", env.Edit{First: 40, Removed: 1, Added: 5}, []int{30, 54}},
 		{"replace a range", env.Edit{First: 30, Removed: 11, Added: 1}, []int{40}},
-		{"delete behind", env.Edit{First: 51, Removed: 4}, []int{30, 40, 50}},
+		{"delete after the last breakpoint", env.Edit{First: 51, Removed: 4}, []int{30, 40, 50}},
 		{"whole file", env.Edit{Whole: true}, nil},
 	}
 	for _, c := range cases {

@@ -6,8 +6,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// TestEvaluate evaluates expressions at lines and returns of both versions. An expression that changes a value
-// or never ends does not change the run.
+// TestEachPythonEvaluates evaluates expressions at lines, and where functions return, in both versions. An
+// expression that changes a value or never ends does not change the run.
 func TestEachPythonEvaluates(t *testing.T) {
 	every(t, func(t *testing.T, python string) {
 		p := program(`def add(items, limit):

@@ -91,7 +91,7 @@ func decodeTuple(raw []byte, targets ...any) error {
 		return err
 	}
 	if !(record{items: items}).decode(targets...) {
-		return errors.New("not a record of a probe")
+		return errors.New("an item is missing or has the wrong type")
 	}
 	return nil
 }

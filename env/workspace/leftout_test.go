@@ -71,7 +71,7 @@ func TestLargeNewFilesAreLeftOut(t *testing.T) {
 			[]tar.Header{{Name: "out/", Typeflag: tar.TypeDir}, regular("out/run/log", large), regular("out/small", 3)},
 			[]schemas.OmittedFile{{Path: "out/run/log", Bytes: large}}, "out/small",
 		},
-		"sparse": {[]tar.Header{regular("huge", 3<<30)}, []schemas.OmittedFile{{Path: "huge", Bytes: 3 << 30}}, ""},
+		"far above the limit": {[]tar.Header{regular("huge", 3<<30)}, []schemas.OmittedFile{{Path: "huge", Bytes: 3 << 30}}, ""},
 		"linked": {
 			[]tar.Header{regular("core.1", large), {Name: "core.2", Typeflag: tar.TypeLink, Linkname: "core.1"}},
 			[]schemas.OmittedFile{{Path: "core.1", Bytes: large}, {Path: "core.2", Bytes: large}}, "",

@@ -188,23 +188,23 @@ func (v verifier) Verify(_ context.Context, t schemas.Task, _ env.Tree, patch []
 }
 
 // Harness makes runs in one directory. It notes events in a file, which survives the process.
-// The functions, which may be nil, let a test intervene: an error from one of them is the error
-// of the corresponding operation.
+// The functions let a test intervene; an error that one of them returns is the error of the
+// corresponding operation. All but Open may be nil.
 type Harness struct {
 	Dir        string // of the run
 	NotesPath  string // path of the notes; "": beside Dir
 	Config     pipeline.Config
 	Tasks      int
 	Open       func(ctx context.Context, dir string) (sinks.Store, error)
-	Store      func(sinks.Store) sinks.Store // wraps the staging store
+	WrapStore  func(sinks.Store) sinks.Store // wraps the staging store
 	OnReset    func(context.Context, schemas.Job) error
 	OnStep     func(context.Context, schemas.Job, schemas.ToolCall) error
-	OnTurn     func(context.Context, schemas.Job, int) // before a model call is reserved; the context ends when no further call may start
+	OnTurn     func(context.Context, schemas.Job, int) // before the cost of a model call is reserved; the context ends when no further call may start
 	OnAsk      func(context.Context, schemas.Job, int) error
 	OnAnswer   func(turn int) (askAgain bool, err error) // after the model call is settled
 	OnPatch    func() error
 	LeftOut    []schemas.OmittedFile
-	OnVerify   func(schemas.Task) (schemas.Verdict, error) // a verdict without a status stands for the real one
+	OnVerify   func(schemas.Task) (schemas.Verdict, error) // if its verdict has no status, the verdict of the fake verifier counts
 	ChangeDeps func(*pipeline.Deps)
 	mu         sync.Mutex
 }
@@ -218,14 +218,14 @@ func New(dir string, tasks int, open func(ctx context.Context, dir string) (sink
 	}}
 }
 
-// Notes returns the path of the notes.
-func (h *Harness) Notes() string { return cmp.Or(h.NotesPath, h.Dir+".notes") }
+// NotesFile returns the path of the notes.
+func (h *Harness) NotesFile() string { return cmp.Or(h.NotesPath, h.Dir+".notes") }
 
 // Note appends a line to the notes.
 func (h *Harness) Note(line string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	f, err := os.OpenFile(h.Notes(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(h.NotesFile(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
 		_, err = f.WriteString(line + "\n")
 		err = errors.Join(err, f.Close())
@@ -237,7 +237,7 @@ func (h *Harness) Note(line string) {
 
 // Count returns how many notes begin with prefix.
 func (h *Harness) Count(prefix string) (n int) {
-	raw, _ := os.ReadFile(h.Notes())
+	raw, _ := os.ReadFile(h.NotesFile())
 	for line := range strings.Lines(string(raw)) {
 		if strings.HasPrefix(line, prefix) {
 			n++
@@ -261,8 +261,8 @@ func (h *Harness) Parts(ctx context.Context) (pipeline.Config, pipeline.Deps, er
 	if err != nil {
 		return h.Config, pipeline.Deps{}, err
 	}
-	if h.Store != nil {
-		store = h.Store(store)
+	if h.WrapStore != nil {
+		store = h.WrapStore(store)
 	}
 	deps := pipeline.Deps{
 		Source: source{h.Tasks}, Verifier: verifier{h}, Staging: store,

@@ -16,10 +16,10 @@ import (
 )
 
 // Entra configures tokens of Entra ID for an application with a secret (OAuth 2.0 client
-// credentials, RFC 6749 section 4.4). Each value may have the form env:NAME or file:PATH;
-// the secret must have it.
+// credentials, RFC 6749 section 4.4). The tenant and the client ID may have the form
+// env:NAME or file:PATH; the secret must have it.
 type Entra struct {
-	Scope        string `json:"scope"`         // scope of the token; it chooses Entra ID instead of a key
+	Scope        string `json:"scope"`         // scope of the token; if set, calls use Entra ID instead of a key
 	Tenant       string `json:"tenant"`        // tenant of the application
 	ClientID     string `json:"client_id"`     // id of the application
 	ClientSecret string `json:"client_secret"` // secret of the application, as env:NAME or file:PATH

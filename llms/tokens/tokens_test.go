@@ -133,7 +133,7 @@ func TestPromptCountsEverythingThatIsSent(t *testing.T) {
 	}
 }
 
-// Scale learns from reports by which factor a server's counts differ from those of a Counter. Before the first
+// From reports, a Scale learns the factor by which a server's counts differ from those of a Counter. Before the first
 // report, it expects a higher count. After a few reports, it expects the right count for any factor, and it
 // recovers from nonsensical reports.
 func TestScaleConverges(t *testing.T) {

@@ -79,7 +79,7 @@ func (x *extractor) stops() {
 // code, follows "function" or "method", contains an underscore, or if a step has shown its definition.
 func (x *extractor) functionAt(text string) string {
 	m := functionIn().FindStringSubmatch(text)
-	if m == nil || isPython(m[3]) {
+	if m == nil || isPythonFile(m[3]) {
 		return ""
 	}
 	if m[1] != "" || m[2] != "" || strings.Contains(m[3], "_") || x.isFunction(m[3]) {

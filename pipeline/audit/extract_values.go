@@ -51,7 +51,8 @@ func (x *extractor) values() {
 	}
 }
 
-// follows reports whether a text may come after a value. Another word can belong to the value, as in "is 3 seconds".
+// follows reports whether a value can end before text. It accepts only certain words, because others may belong to
+// the value, as in "is 3 seconds".
 func follows(text string) bool {
 	if text == "" || strings.IndexByte(",.;:!)`", text[0]) >= 0 {
 		return true
@@ -74,8 +75,8 @@ var verbs = []string{
 	"comes out at", "came out as", "came out to", "came out at", "returns", "returned", "gives", "gave", "has changed to", "changed to", "holds", "prints", "printed",
 }
 
-// verbAt returns the verb, or "" for an equals sign, between an expression and its value, and the start of the value. ok is false if there is
-// none at this place.
+// verbAt reads the verb or equals sign at s[at:] that links an expression to its value. It returns the verb, or "" for
+// an equals sign, and the index at which the value starts. ok is false if there is neither.
 func verbAt(s string, at int) (verb string, end int, ok bool) {
 	rest, isSpaced := strings.CutPrefix(s[at:], " ")
 	if after, isEqual := strings.CutPrefix(rest, "="); isEqual {
@@ -113,7 +114,7 @@ func (x *extractor) onlyPrinted(name string) *Value {
 	return found
 }
 
-// value adds a claim about an expression if the debugger has printed it, or if it is clearly code.
+// value adds a claim about an expression if the debugger has printed it, or if it is clearly code and no file name.
 func (x *extractor) value(expression, value, verb string, quoted bool) {
 	known := x.record.latest(expression) != nil
 	if !known {
@@ -123,7 +124,7 @@ func (x *extractor) value(expression, value, verb string, quoted bool) {
 	}
 	isCode := strings.ContainsAny(expression, "._[(") || quoted && !strings.Contains(expression, " ")
 	switch {
-	case !known && (!isCode || expression[0] == '(' || isPython(expression)):
+	case !known && (!isCode || expression[0] == '(' || isPythonFile(expression)):
 	case strings.HasPrefix(verb, "return"):
 		x.add(schemas.Claim{Kind: schemas.ClaimReturns, Function: expression, Value: value})
 	default:
@@ -131,8 +132,8 @@ func (x *extractor) value(expression, value, verb string, quoted bool) {
 	}
 }
 
-// valueAt returns the Python value at the start of a text: a number, a string, a constant, a display in brackets, a
-// call of a type, or code in backquotes.
+// valueAt returns the Python value at the start of a text: a number, a string, a constant, a list, tuple, set or
+// dict, a call of a type, or code in backquotes.
 func valueAt(text string) (value string, length int) {
 	if text == "" {
 		return "", 0
@@ -246,7 +247,7 @@ func isOpenBefore(text string) bool {
 
 var itIs = lazily(`^It is (?:(?:still|now|only|already) )*`)
 
-// answers reads the start of a message that answers the question of the previous call, such as "5 and True: ..." or
+// answers reads the start of a message that states what the previous call printed, such as "5 and True: ..." or
 // "It is still 5". The call must have printed as many values as the text names.
 func (x *extractor) answers() {
 	r, s := x.record, x.sentence
@@ -261,9 +262,9 @@ func (x *extractor) answers() {
 	if len(r.texts) == 0 || printed[0].Step != r.lastStep || printed[0].IsDump {
 		return
 	}
-	rest, isAnswer := s, false
+	rest, hasItIs := s, false
 	if m := itIs().FindString(s); m != "" {
-		rest, isAnswer = s[len(m):], true
+		rest, hasItIs = s[len(m):], true
 	}
 	var values []string
 	for {
@@ -274,13 +275,13 @@ func (x *extractor) answers() {
 		values, rest = append(values, value), rest[n:]
 		if after, ok := strings.CutPrefix(rest, " and "); ok {
 			rest = after
-		} else if after, ok := strings.CutPrefix(rest, ", "); ok && len(values) < len(printed) && !isAnswer {
+		} else if after, ok := strings.CutPrefix(rest, ", "); ok && len(values) < len(printed) && !hasItIs {
 			rest = after
 		} else {
 			break
 		}
 	}
-	if len(values) != len(printed) || !(strings.HasPrefix(rest, ":") || isAnswer && follows(rest)) {
+	if len(values) != len(printed) || !(strings.HasPrefix(rest, ":") || hasItIs && follows(rest)) {
 		return
 	}
 	for i, v := range printed {

@@ -46,7 +46,7 @@ func isIdentifier(text string) bool {
 }
 
 // isPython reports whether a text names a Python file.
-func isPython(name string) bool { return path.Ext(name) == ".py" }
+func isPythonFile(name string) bool { return path.Ext(name) == ".py" }
 
 // firstWord returns the word at the start of a text, or "".
 func firstWord(text string) string {

@@ -16,14 +16,14 @@ const (
 	Queued  State = "queued"
 	Running State = "running"
 	Done    State = "done"
-	Dead    State = "dead" // after MaxDeliver failures; Revive requeues it
+	Dead    State = "dead" // after too many failures or claims (see exhausted); Revive requeues it
 )
 
 // Record is the authoritative state of one job.
 type Record struct {
 	State State           `json:"state"`
 	Data  json.RawMessage `json:"data,omitempty"` // the job, as enqueued
-	Body  string          `json:"body,omitempty"` // instead of Data: the name of the object that holds it
+	Body  string          `json:"body,omitempty"` // instead of Data: the name of the object that holds the job
 	Owner string          `json:"owner,omitempty"`
 	// Delivery counts all claims of the job. Tries and Failures count claims and
 	// failed claims (reported failures and expired leases) since the job was enqueued
@@ -56,8 +56,8 @@ func (r *Record) recordFailure(stage, class, cause string, now, due time.Time, l
 	}
 }
 
-// exhausted reports whether the job must not run again. It also limits the claims, to three times
-// as many, because a job that kills its process reports no failure.
+// exhausted reports whether the job must not run again: after limit failures, or after 3 * limit
+// claims, whatever ended them.
 func (r Record) exhausted(limit int) bool { return r.Failures >= limit || r.Tries >= 3*limit }
 
 // Entry is a Record with its id and its revision for compare-and-swap.

@@ -285,7 +285,7 @@ func checkCluster(t *testing.T, dir, printed string) {
 			t.Errorf("%s: %d steps, %s", name, len(s.Steps), *s.Episode.Outcome)
 		}
 	}
-	raw, err := os.ReadFile(h.Notes())
+	raw, err := os.ReadFile(h.NotesFile())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func TestMarkerSurvivesStoreOutage(t *testing.T) {
 	t.Parallel()
 	h, conn := newFleet(t, 1)
 	f := &flakyStore{failed: map[string]bool{}}
-	h.Store = func(s sinks.Store) sinks.Store { f.Store = s; return f }
+	h.WrapStore = func(s sinks.Store) sinks.Store { f.Store = s; return f }
 	end := h.coordinate(t.Context())
 	if err := h.join(t.Context(), conn, "w"); err != nil {
 		t.Error(err)

@@ -237,7 +237,7 @@ func TestAllJobsEndWhileCoordinatorStarts(t *testing.T) {
 	if got := <-first; got.err == nil {
 		t.Fatal("a coordinator without a connection completed the run")
 	}
-	h.Store = func(s sinks.Store) sinks.Store {
+	h.WrapStore = func(s sinks.Store) sinks.Store {
 		return hookedStore{s, func(ctx context.Context) error {
 			close(release)
 			return waitAllDone(ctx, conn, h.Config.RunID)

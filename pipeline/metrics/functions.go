@@ -106,7 +106,7 @@ func statements(source string) func(func(statement) bool) {
 	}
 }
 
-// indentation returns the column of the first character of a line, with tabs to multiples of 8.
+// indentation returns the column of the first character of a line that is not blank. A tab leads to the next multiple of 8.
 func indentation(line string) int {
 	column := 0
 	for i := 0; i < len(line); i++ {
@@ -158,12 +158,12 @@ func (c *continuation) read(line string) {
 			c.depth = max(0, c.depth-1)
 		}
 	}
-	if len(c.quote) == 1 && !c.joined { // such a string ends in its line
+	if len(c.quote) == 1 && !c.joined { // a string without triple quotes ends with its line
 		c.quote = ""
 	}
 }
 
-// functionOf returns the index of the innermost of the functions that has a line, or -1.
+// functionOf returns the index of the innermost function that contains a line, or -1.
 func functionOf(functions []Function, line int) int {
 	found := -1
 	for i, f := range functions { // a nested function comes after the one around it

@@ -34,7 +34,7 @@ type stepCount struct {
 	shown, new, found int
 }
 
-// GoldSeeking compares with the reference fix. It is the value of column gold_seeking_json.
+// GoldSeeking compares what the agent looked at with the reference fix. It is the value of column gold_seeking_json.
 type GoldSeeking struct {
 	File     *Level `json:"file,omitempty"`
 	Function *Level `json:"function,omitempty"`
@@ -52,14 +52,15 @@ type GoldSeeking struct {
 	UsefulSteps        *float64 `json:"useful_steps,omitempty"`        // P6
 }
 
-// Declared compares what an agent declares as the place of the bug with the fix: what its patch
-// changes or, without a patch, the files of its handover.
+// Declared compares the location of the bug that an agent declares with the fix. That location is
+// what its patch changes or, without a patch, the files of its handover.
 type Declared struct {
 	File     *float64 `json:"file,omitempty"` // F1
 	Function *float64 `json:"function,omitempty"`
 	Line     *float64 `json:"line,omitempty"`
 	Sum      *float64 `json:"sum,omitempty"`
-	// FunctionRank is 1 / the rank of the first function of the fix, or 0 if none was declared.
+	// FunctionRank is a reciprocal rank: 1 / the position of the first declared function that the fix
+	// changes, or 0 if none was declared.
 	FunctionRank *float64 `json:"function_rank,omitempty"`
 	NDCG5        *float64 `json:"ndcg5,omitempty"`
 }
@@ -86,7 +87,7 @@ type seeker struct {
 	gold    *goldSet // nil if there is no fix to compare with
 	base    *baseMap
 	files   map[string]*fileSeen
-	current string // name of last, which saves a look-up for most lines
+	current string // path of the file in last; most lines are of the same file, and need no look-up
 	last    *fileSeen
 
 	t                          int // number of the agent's steps
@@ -97,7 +98,7 @@ type seeker struct {
 	seenLines, seenFunctions   int
 	foundFiles                 int
 	first                      [3]int // steps that first showed a file, a function and a line of the fix
-	area                       [3]int // sums over the steps of the number of those found
+	area                       [3]int // files, functions and lines of the fix found so far, summed over all steps
 	useful                     int
 	lastResult                 *evaluation
 
@@ -137,11 +138,11 @@ type debugState struct {
 	inspected           map[string]bool    // expressions of the current pause
 	pause               schemas.Breakpoint // File and Line of the current frame
 	rootStep            int                // step of the first pause in a function of the fix
-	rootPoints          int                // breakpoints that were set up to then
+	rootPoints          int                // number of breakpoints set by that step
 	lineHit             bool
 }
 
-// breakpoint is an accepted breakpoint, in lines of base if its line has one.
+// breakpoint is an accepted breakpoint. line is a line number of base if base has that line, else of the current file.
 type breakpoint struct {
 	file string
 	line int

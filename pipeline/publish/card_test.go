@@ -21,7 +21,6 @@ import (
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
-// wellFormed checks that an XML document is well-formed.
 func wellFormed(t *testing.T, name string, body []byte) {
 	t.Helper()
 	dec := xml.NewDecoder(strings.NewReader(string(body)))
@@ -68,7 +67,7 @@ func TestFiguresAreDrawn(t *testing.T) {
 	}
 }
 
-// idRef is a reference to an ID.
+// idRef is a reference to another node in JSON-LD.
 type idRef struct {
 	ID string `json:"@id"`
 }
@@ -235,7 +234,7 @@ func wantLines(t *testing.T, card string, lines ...string) {
 	}
 }
 
-// The card says which columns computed from the fix decide what the selection keeps.
+// If the selection filters by columns that are computed from the reference fix, the card names them.
 func TestCardNamesGoldColumnsOfTheSelection(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "mine.yaml")
 	text := "name: mine\npredicates: [gold_evidence_differs, 'gold_line_recall > 0.5 || !gold_used', has_patch]\nreport: [gold_root_hit]\n"
@@ -254,8 +253,8 @@ func TestCardNamesGoldColumnsOfTheSelection(t *testing.T) {
 	}
 }
 
-// The card does not generalize: it names no license that one episode lacks, counts no verdict that a file
-// only claims, and says that some episodes did not report a cost.
+// The card names a license only if every episode has one, does not count verdicts that an imported file
+// only claims, and says how many episodes did not report a cost.
 func TestCardClaimsOnlyWhatHoldsForAllData(t *testing.T) {
 	all := golden("run", 4)
 	for i := range all {
@@ -291,8 +290,8 @@ func TestCardClaimsOnlyWhatHoldsForAllData(t *testing.T) {
 	wantLines(t, card, "\nlicense: unknown\n")
 }
 
-// The card lists predicates that are only counted. Its command names the selection, or has a placeholder
-// and identifies the recipe.
+// The card also lists predicates that are counted but do not filter. The command that makes the version again
+// names a built-in selection, or has a placeholder if the recipe is the user's own, which the card identifies.
 func TestCardSaysHowToReproduce(t *testing.T) {
 	all := golden("run", 3)
 	card, m := cardOf(t, func(cfg *publish.Config) { cfg.Name = "it's" }, all...)
@@ -320,7 +319,7 @@ func TestCardSaysHowToReproduce(t *testing.T) {
 	}
 	card, m = cardOf(t, nil, moved...)
 	if m.Split.Exceptions != 3 {
-		t.Errorf("%d episodes are in another split than the hash of their repository gives, want 3", m.Split.Exceptions)
+		t.Errorf("%d episodes are not in the split that the hash of their repository gives, want 3", m.Split.Exceptions)
 	}
 	wantLines(t, card, "Episodes with another split: 3.")
 }

@@ -21,7 +21,7 @@ const FileSchema = "tracesmith.selection/1"
 // the order of the tables.
 type Header struct {
 	Schema         string   `json:"schema"`
-	Dataset        string   `json:"dataset,omitempty"` // name and version; "" for runs
+	Dataset        string   `json:"dataset,omitempty"` // name of the dataset; "" if the selection was made for runs
 	Version        string   `json:"version,omitempty"`
 	Runs           []string `json:"runs,omitempty"` // IDs of the runs
 	Episodes       int      `json:"episodes"`

@@ -18,7 +18,7 @@ type Failure struct {
 	Values []string   `json:"values,omitempty"` // what variables of the last line hold, as assignments
 	Left   string     `json:"left,omitempty"`   // left value of the failed comparison
 	Right  string     `json:"right,omitempty"`  // right value of the failed comparison
-	Part   string     `json:"part,omitempty"`   // what Left and Right are of the compared values: "len", "list" (the keys), or "" (the values, or parts of them)
+	Part   string     `json:"part,omitempty"`   // what Left and Right hold: "len" (lengths of the compared values), "list" (their keys), or "" (the values, or parts of them)
 	Scene  *Scene     `json:"scene,omitempty"`  // nil if the failing statement could not be analyzed
 }
 
@@ -32,7 +32,7 @@ type TestLine struct {
 // program would write them. python/tracesmith_scene.py creates it.
 type Scene struct {
 	Relation      string   `json:"relation"`          // relationEqual, relationTrue, ...
-	Call          string   `json:"call"`              // the expression under test, or the statement; "" if only the test explains its variables
+	Call          string   `json:"call"`              // the expression under test, or the statement; "" if it uses names that mean nothing outside the test
 	Short         string   `json:"short,omitempty"`   // Call without its arguments
 	Want          string   `json:"want,omitempty"`    // source of the expected value, if it is a literal
 	Swapped       bool     `json:"swapped,omitempty"` // the test names the expected value first
@@ -51,8 +51,8 @@ const (
 	// The script also uses "other" for other assertions and "run" for statements that are not assertions.
 )
 
-// masks replace what differs between machines and runs: memory addresses, also as unittest cuts them, directories of
-// pytest, and the place of Python.
+// masks replace what differs between machines and runs: memory addresses (including those that unittest truncates),
+// pytest's temporary directories, and the installation path of Python.
 var masks = []struct {
 	pattern *regexp.Regexp
 	with    string

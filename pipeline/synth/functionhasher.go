@@ -11,8 +11,8 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// minIdentifyingStatements is the number of statements from which a function identifies its
-// code. Different people write equal short functions.
+// minIdentifyingStatements is the least number of statements of a function that identifies a
+// repository. Shorter functions may be equal by coincidence.
 const minIdentifyingStatements = 3
 
 // FunctionHasher computes the fingerprint of repositories: the hashes of their functions. It
@@ -22,12 +22,12 @@ type FunctionHasher struct {
 	Driver env.Driver
 	Spec   env.SandboxSpec
 
-	seen map[string][]string // text -> hashes
+	seen map[string][]string // hash of a file -> hashes of its functions
 }
 
 // Functions returns the hashes of a repository's functions, as in provenance.RepoHashes. It
-// computes them in a new sandbox. unparsed is the number of files that the Python of the
-// sandbox cannot parse.
+// computes them in a new sandbox. unparsed is the number of files, not seen in earlier calls,
+// that the Python of the sandbox cannot parse.
 func (p *FunctionHasher) Functions(ctx context.Context, repo env.Tree) (hashes []string, unparsed int, err error) {
 	base, err := p.Store.Base(ctx, repo)
 	if err != nil {
@@ -84,7 +84,7 @@ func (w *worker) checkBenchmarks(ctx context.Context, s *repoState) error {
 	if err != nil {
 		return err
 	}
-	if repo, list, shared := w.cfg.Benchmarks.Copy(hashes); repo != "" {
+	if repo, list, shared := w.cfg.Benchmarks.CopiedFrom(hashes); repo != "" {
 		return &RepoError{Kind: ErrBenchmark, Remedy: "use another repository",
 			Detail: fmt.Sprintf("%d of its %d functions are in %s, which is in %s", shared, len(hashes), repo, list)}
 	}
@@ -111,7 +111,7 @@ func (m FixedRepo) lines() map[string][]int {
 // FixedFunctions returns, for each repository, the hashes of the functions that the bug
 // concerns, in their fixed form. unparsed is as for FunctionHasher.Functions.
 func FixedFunctions(ctx context.Context, d env.Driver, spec env.SandboxSpec, list []FixedRepo) (hashes [][]string, unparsed int, err error) {
-	texts := map[string][]byte{} // by content, so that each is read once
+	texts := map[string][]byte{} // by content, so that each is parsed once
 	for _, m := range list {
 		for file := range m.lines() {
 			if text, _, link, err := m.Tree.File(file); err == nil && !link && isProgram(file) {

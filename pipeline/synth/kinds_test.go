@@ -52,8 +52,8 @@ func versioned(t *testing.T) (r Repo, fix, note string) {
 	dir := t.TempDir()
 	commit(t, dir, map[string]string{"bank.py": strings.Replace(bank["bank.py"], "amount * rate", "amount", 1), "test_bank.py": bank["test_bank.py"]})
 	fix = commit(t, dir, map[string]string{"bank.py": bank["bank.py"]})
-	reportFacts := strings.Replace(bank["bank.py"], "    best = None\n", "    # The first one wins.\n    best = None\n", 1)
-	note = commit(t, dir, map[string]string{"bank.py": reportFacts})
+	commented := strings.Replace(bank["bank.py"], "    best = None\n", "    # The first one wins.\n    best = None\n", 1)
+	note = commit(t, dir, map[string]string{"bank.py": commented})
 	snapshot, err := workspace.FromDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func versioned(t *testing.T) (r Repo, fix, note string) {
 	return r, fix, note
 }
 
-func TestFactoryInvertsCommitsWhoseTestsFail(t *testing.T) {
+func TestFactoryRevertsCommitsThatTestsNotice(t *testing.T) {
 	suite.Factory.Require(t)
 	t.Parallel()
 	r, fix, note := versioned(t)
@@ -106,7 +106,7 @@ func TestFactoryRepositoryWithoutHistorySaysSo(t *testing.T) {
 	}
 }
 
-// writer returns a model with a price that writes one bug and refuses all other requests.
+// writer returns a model with a price. It writes a bug for the function largest and one report, and refuses other requests.
 func writer(t *testing.T) *Model {
 	t.Helper()
 	bug := "```python\ndef largest(amounts):\n    best = None\n    for amount in amounts:\n        if best is None or amount < best:\n            best = amount\n    return best\n```"

@@ -11,7 +11,7 @@ import (
 // Outcome is the result of a candidate.
 type Outcome string
 
-// The outcomes, in the order of the checks.
+// The outcomes.
 const (
 	Refused       Outcome = "refused"       // it cannot be applied, changes nothing, or its parts undo each other
 	Collect       Outcome = "collect"       // the tests can no longer be collected
@@ -67,7 +67,7 @@ type Trial struct {
 	CPU           float64            `json:"cpu_seconds"`
 }
 
-// nonPassing maps each kept test that did not pass in a run to its status.
+// nonPassing maps each reliable test that did not pass in a run to its status.
 type nonPassing map[string]string
 
 // missing is the status of a test that did not run.
@@ -93,7 +93,7 @@ func (t *Trial) generalReason() string {
 		if strings.HasPrefix(t.Reason, goldFails) {
 			return strings.TrimSuffix(goldFails, ": ")
 		}
-		return aboutSize.ReplaceAllString(aboutFile.ReplaceAllString(t.Reason, ""), "N")
+		return anyNumber.ReplaceAllString(filePrefix.ReplaceAllString(t.Reason, ""), "N")
 	case Survived:
 		return t.Reason
 	case Duplicate:
@@ -101,7 +101,7 @@ func (t *Trial) generalReason() string {
 			return "of a function that is also in another repository"
 		}
 	case Capped:
-		if m := aboutCap.FindStringSubmatch(t.Reason); m != nil && m[2] == "" {
+		if m := capReason.FindStringSubmatch(t.Reason); m != nil && m[2] == "" {
 			return m[1] + "an operator in a function" + m[3]
 		} else if m != nil {
 			return m[1] + "a " + m[2] + m[3]
@@ -116,8 +116,8 @@ func (o Outcome) IsValid() bool {
 	return slices.Contains([]Outcome{Valid, Duplicate, Equivalent, OtherDifficulty, Capped, Unverified, Released}, o)
 }
 
-var aboutFile = regexp.MustCompile(`^\S+\.py: `)
+var filePrefix = regexp.MustCompile(`^\S+\.py: `)
 
-var aboutSize = regexp.MustCompile(`\d+`)
+var anyNumber = regexp.MustCompile(`\d+`)
 
-var aboutCap = regexp.MustCompile(`^(the cap of \d+ for )(?:(line|function|file) .*|\S+ in .*)( is reached)$`)
+var capReason = regexp.MustCompile(`^(the cap of \d+ for )(?:(line|function|file) .*|\S+ in .*)( is reached)$`)

@@ -18,7 +18,7 @@ func TestThinkingIsWrittenForNamedTemplatesOnly(t *testing.T) {
 	}
 	for kind, thinking := range map[string]string{"sft-trl": sinks.ThinkingField, "infoseek-next-action": sinks.ThinkingField, "sft-verl": sinks.ThinkingInline} {
 		if out := outputOf(t, kind, sinks.ViewOptions{Thinking: thinking}, in); strings.Contains(out, "enable_thinking") || strings.Contains(out, "chat_template_kwargs") {
-			t.Errorf("%s writes enable_thinking for no template", kind)
+			t.Errorf("%s writes enable_thinking although no template is named", kind)
 		}
 		for want, in := range map[string]sinks.Trajectory{`"enable_thinking":true`: in, `"enable_thinking":false`: silent} {
 			rows, _ := rowsOf(t, kind, sinks.ViewOptions{Thinking: thinking, ChatTemplate: "qwen3_training"}, in)

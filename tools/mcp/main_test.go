@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary is also the server of these tests: "serve KIND" runs one.
+// The test binary is also the MCP server under test: "serve KIND" runs a server of that kind.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "serve" {
 		serve(os.Args[2], os.Args[3:])
@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serve runs one server.
+// serve runs a server until its input ends.
 func serve(kind string, args []string) {
 	switch kind {
 	case "silent": // reads everything, answers nothing
@@ -123,7 +123,7 @@ func answerAll(result func(method string) string) {
 	}
 }
 
-// newServer returns a server of the SDK with a tool for each case. args[1], if given, is a
+// newServer returns a server that the SDK implements, with a tool for each behavior that the tests need. args[1], if given, is a
 // file to which each execution adds a line.
 func newServer(args []string) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)

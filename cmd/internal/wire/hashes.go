@@ -182,7 +182,7 @@ func (w *Workbench) Copies(ctx context.Context, entries []*taskfile.Entry, libra
 		}
 		c := Copy{Repo: name, Functions: len(functions)}
 		sameRepo := func(other Copy) bool { return other.Repo == name }
-		if c.Original, c.Benchmark, c.Shared = library.Copy(functions); c.Original != "" && !slices.ContainsFunc(list, sameRepo) {
+		if c.Original, c.Benchmark, c.Shared = library.CopiedFrom(functions); c.Original != "" && !slices.ContainsFunc(list, sameRepo) {
 			list = append(list, c)
 		}
 	}

@@ -107,7 +107,7 @@ func TestDockerContainersAreLabeled(t *testing.T) {
 	if o, ok := drivers.ParseOwner(c.Config.Labels[labelOwner]); !ok || o != drivers.Self() || c.Config.Labels[labelMark] == "" {
 		t.Errorf("labels %v", c.Config.Labels)
 	}
-	// Reap removes the leftovers. This test leaves them alone, because other tests count theirs.
+	// This test does not call Reap, because that would remove leftovers that other tests count.
 	left, err := d.Leftovers(t.Context())
 	if err != nil {
 		t.Error(err)

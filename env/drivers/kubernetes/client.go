@@ -64,16 +64,16 @@ func (a *client) release() {
 
 func newClient(cfg *rest.Config, namespace string) (*client, error) {
 	a := &client{config: cfg, namespace: namespace, params: runtime.NewParameterCodec(scheme())}
-	transport, err := rest.HTTPClientFor(cfg)
+	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, err
 	}
-	a.http = transport
+	a.http = httpClient
 	newREST := func(path string, gv schema.GroupVersion) (*rest.RESTClient, error) {
 		c := rest.CopyConfig(cfg)
 		c.APIPath, c.GroupVersion = path, &gv
 		c.NegotiatedSerializer = serializer.NewCodecFactory(scheme()).WithoutConversion()
-		return rest.RESTClientForConfigAndClient(c, transport)
+		return rest.RESTClientForConfigAndClient(c, httpClient)
 	}
 	if a.core, err = newREST("/api", corev1.SchemeGroupVersion); err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ const (
 	maxAttempts = 8
 )
 
-// watchTimeout is how long a watch may be silent before the driver renews it. It limits the delay that a half-open
-// connection can cause.
+// watchTimeout is the duration of one watch. The server then ends it, and the driver starts a new one. It limits the
+// delay that a half-open connection can cause.
 const watchTimeout = 20 * time.Second
 
 // retry repeats an idempotent call while its errors are transient.

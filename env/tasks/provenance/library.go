@@ -55,9 +55,9 @@ func (l *Library) Hash() string {
 	return schemas.ShortHash([]any{l.functions, l.benchmark})
 }
 
-// Copy returns the repository that most of the given functions come from, its benchmark, and the number of functions
+// CopiedFrom returns the repository that most of the given functions come from, its benchmark, and the number of functions
 // that it shares. It returns "" if they are not from a copy. functions must not contain duplicates.
-func (l *Library) Copy(functions []string) (repo, benchmark string, shared int) {
+func (l *Library) CopiedFrom(functions []string) (repo, benchmark string, shared int) {
 	count := map[string]int{}
 	for _, f := range functions {
 		for _, name := range l.functions[f] {

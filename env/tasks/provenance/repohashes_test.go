@@ -21,7 +21,7 @@ func hashes(from, to int) (out []string) {
 
 func TestCopyNeedsHalfOfTheFunctions(t *testing.T) {
 	var l Library
-	if repo, _, n := l.Copy(hashes(0, 9)); repo != "" || n != 0 {
+	if repo, _, n := l.CopiedFrom(hashes(0, 9)); repo != "" || n != 0 {
 		t.Errorf("an empty library has %q", repo)
 	}
 	l.Add(RepoHashes{Repo: "a/one", Benchmark: "swe-bench", Functions: hashes(0, 100)})
@@ -41,7 +41,7 @@ func TestCopyNeedsHalfOfTheFunctions(t *testing.T) {
 		"none":             {hashes(900, 950), "", 0},
 		"no functions":     {nil, "", 0},
 	} {
-		repo, benchmark, shared := l.Copy(c.functions)
+		repo, benchmark, shared := l.CopiedFrom(c.functions)
 		if repo != c.repo || shared != c.shared || (benchmark == "") != (repo == "") {
 			t.Errorf("%s: %d of %q (%s), want %d of %q", name, shared, repo, benchmark, c.shared, c.repo)
 		}
