@@ -75,8 +75,9 @@ var (
 
 // pythonWords returns Python's keywords, builtins, modules and methods, which every agent knows.
 var pythonWords = sync.OnceValue(func() map[string]bool {
-	out, err := exec.Command("python3", "-c", `import builtins, keyword, sys
-print(*dir(builtins), *keyword.kwlist, *sys.stdlib_module_names, *(n for t in (str, bytes, int, float, dict, list, set, tuple, object, type, Exception, open(0).__class__) for n in dir(t)))`).Output()
+	out, err := exec.Command("python3", "-c", `import builtins, datetime, keyword, re, sys
+types = str, bytes, int, float, dict, list, set, tuple, object, type, Exception, open(0).__class__, datetime.datetime, re.Pattern, re.Match
+print(*dir(builtins), *keyword.kwlist, *sys.stdlib_module_names, *(n for t in types for n in dir(t)))`).Output()
 	if err != nil {
 		panic(err)
 	}
@@ -98,7 +99,8 @@ func (a audited) leaksAt(at int, r *rand.Rand) (out []leak) {
 		if row := &a.rows[i]; row.Source != "agent" {
 			b.WriteString(row.Message + "\n")
 		} else {
-			b.WriteString(schemas.Value(row.Observation) + "\n")
+			// An agent may repeat what it wrote itself.
+			b.WriteString(schemas.Value(row.Observation) + "\n" + row.Message + "\n" + schemas.Value(row.Reasoning) + "\n" + schemas.Value(row.ArgumentsJSON) + "\n")
 		}
 	}
 	seen := b.String()
@@ -131,12 +133,12 @@ func (a audited) nameLeaks(words map[string]bool, seen string, r *rand.Rand) (ou
 	for _, name := range slices.Sorted(maps.Keys(a.files)) {
 		all += a.files[name]
 	}
-	unseen := map[string]bool{}
+	unseen, lower := map[string]bool{}, strings.ToLower(seen) // "Rules" shows the word rules
 	for _, line := range strings.Split(all, "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		for _, w := range wordToken.FindAllString(line, -1) {
 			isCode := strings.Contains(line, w+"(") || strings.Contains(line, "."+w) || strings.Contains(line, w+" =") || strings.Contains(w, "_")
-			if len(w) > 2 && isCode && !strings.HasPrefix(w, "__") && !words[w] && !pythonWords()[w] && !strings.Contains(seen, w) {
+			if len(w) > 2 && isCode && !strings.HasPrefix(w, "__") && !words[w] && !pythonWords()[w] && !strings.Contains(lower, strings.ToLower(w)) {
 				unseen[w] = true
 			}
 		}

@@ -167,6 +167,7 @@ func (s *session) exchange(ctx context.Context, cfg Config, input []byte, deadli
 	started := s.state.Event != "" // before the first prompt, there is no program to interrupt
 	if err == nil && r.TimedOut && started && !s.state.HandlesInterrupts {
 		if err = s.conn.Interrupt(ctx); err == nil {
+			end = time.Now().Add(cfg.Grace)
 			r, err = s.conn.Await(ctx, time.Until(end))
 			out.Output = out.Then(r.Output)
 		}

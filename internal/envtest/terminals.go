@@ -140,6 +140,7 @@ func killSinceMark(t *testing.T, f *fixture) {
 		term := open(t, f, pty, "bash", "--norc", "--noprofile")
 		write(t, term, "keep=me; sleep "+nap1+" >/dev/null & echo started\n")
 		readUntil(t, term, "started")
+		f.waitForProcesses(t, nap1, 1)
 		mark, err := term.Mark(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -177,6 +178,7 @@ func killLeavesOthers(t *testing.T, f *fixture) {
 	}
 	write(t, b, "sleep "+nap1+" >/dev/null & echo up\n")
 	readUntil(t, b, "up\n")
+	f.waitForProcesses(t, nap1, 1)
 	write(t, a, "sleep "+nap2+" >/dev/null & echo up\n")
 	readUntil(t, a, "up\n")
 	if err := a.KillChildren(t.Context(), mark); err != nil {

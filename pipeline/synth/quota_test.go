@@ -126,7 +126,7 @@ func TestFactoryResumesWithOtherNumberOfTasks(t *testing.T) {
 	if diff := cmp.Diff(fewTasks, loweredTasks); diff != "" || lowered.Resumed != lowered.Candidates {
 		t.Errorf("fewer tasks: %d of %d candidates were judged again: %s", lowered.Candidates-lowered.Resumed, lowered.Candidates, diff)
 	}
-	if lowered.SuiteRuns.Trials < many.SuiteRuns.Trials {
+	if lowered.SuiteRuns.Trials < many.SuiteRuns.Trials-1e-6 { // the order of the sum differs
 		t.Errorf("the CPU time of the trials fell from %v to %v runs", many.SuiteRuns.Trials, lowered.SuiteRuns.Trials)
 	}
 	raised, raisedTasks := run("few", 6)
