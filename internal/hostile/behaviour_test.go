@@ -225,7 +225,7 @@ func TestOutputIsBoundedAtItsSource(t *testing.T) {
 			}
 		}
 	}()
-	a := p.Call(t.Context(), "bash", map[string]any{"command": "head -c 100000000 /dev/zero | tr '\\0' x"}, time.Minute)
+	a := p.Call(t.Context(), "bash", map[string]any{"command": "head -c 100000000 /dev/zero | tr '\\0' x"}, 5*time.Minute)
 	close(done)
 	if held := <-most; held > after.HeapAlloc+size/3 {
 		t.Errorf("the host held %d bytes more", held-after.HeapAlloc)

@@ -124,10 +124,8 @@ func program(name, text string, want Want, commands ...string) Case {
 	switch name {
 	case "program that kills everything", "program that stops its parents", "memory under the debugger", "deep recursion", "fork bomb under the debugger":
 		c.Harmless = false
-	case "100 MB under the debugger":
+	case "100 MB under the debugger", "endless repr":
 		c.Rare, c.Limit = 3, 300*time.Second
-	case "endless repr":
-		c.Rare = 3
 	}
 	return c
 }

@@ -63,6 +63,9 @@ func timeoutMessage(ex *exchange, limit time.Duration) string {
 }
 
 func isUnreachable(err error) bool {
+	if strings.HasSuffix(err.Error(), "net/http: TLS handshake timeout") { // its type is not exported
+		return true
+	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return true
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -92,5 +93,25 @@ func TestCertificateErrorsHaveARemedy(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A server that accepts connections but not the TLS handshake is unreachable. It has not billed anything.
+func TestUnansweredTLSHandshakeIsUnreachable(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	transport := &http.Transport{TLSHandshakeTimeout: 50 * time.Millisecond}
+	url := "https://" + silent.Addr().String() + "/v1"
+	c, err := llms.Providers.Build("openai", map[string]any{"base_url": url, "model": "m", "api_key": "env:TEST_KEY"},
+		llms.Deps{Getenv: getenv, Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Chat(t.Context(), llms.Request{Messages: []llms.Message{{Role: "user", Content: "go"}}})
+	if e := asError(err); e == nil || e.Class != llms.ClassUnreachable || !strings.Contains(e.Message, "TLS handshake timeout: is the server running at "+url) {
+		t.Errorf("%v", err)
 	}
 }
