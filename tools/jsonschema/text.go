@@ -11,8 +11,8 @@ import (
 var numberPattern = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$`)
 
 // Cast converts text, the value of the argument as a model or a person wrote it, to the first of
-// the argument's types that can represent it. It returns the text itself if there is no such type
-// or if a is nil.
+// the argument's types that can represent it. It returns the text unchanged if no type fits or a is
+// nil.
 func (a *Argument) Cast(text string) any {
 	if a == nil {
 		return text
