@@ -66,7 +66,7 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 	if _, err := bench.Reap(ctx, []schemas.Task{{}}); err != nil {
 		return err
 	}
-	f.task.OnAttempt = attemptPrinter(s)
+	f.task.OnAttempt = func(a discover.Attempt) { fmt.Fprintln(s.Stderr, " ", attemptLine(a)) }
 	created, err := bench.NewTask(ctx, f.task)
 	if err != nil {
 		return newTaskError(err)
@@ -89,11 +89,9 @@ func (f *newFlags) run(ctx context.Context, s *State) error {
 	return nil
 }
 
-// attemptPrinter returns a function that prints an attempt in one line.
-func attemptPrinter(s *State) func(discover.Attempt) {
-	return func(a discover.Attempt) {
-		fmt.Fprintf(s.Stderr, "  Python %s, %s: %s, %.0fs\n", a.Python, clip(cmp.Or(a.Command(), a.Entrypoint), 90), clip(attemptText(a), 160), a.Seconds)
-	}
+// attemptLine describes an attempt in one line.
+func attemptLine(a discover.Attempt) string {
+	return fmt.Sprintf("Python %s, %s: %s, %.0fs", a.Python, clip(cmp.Or(a.Command(), a.Entrypoint), 90), clip(attemptText(a), 160), a.Seconds)
 }
 
 // newTaskError returns a usage error if no task can be made from the repository or the commit.

@@ -9,11 +9,14 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
+	"github.com/tracesmith/tracesmith/env/tasks/discover"
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/pipeline/synth"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -178,8 +181,8 @@ func (f *synthFlags) checkouts(ctx context.Context, s *State, bench *wire.Workbe
 	return repos, err
 }
 
-// findSetups finds the setups of checkouts, or reads what an earlier invocation has found. It returns the repositories
-// that have one.
+// findSetups finds the setups of checkouts, several at once, or reads what an earlier invocation has found. It returns
+// the repositories that have one.
 func (f *synthFlags) findSetups(ctx context.Context, s *State, bench *wire.Workbench, list []synth.Repo) ([]synth.Repo, error) {
 	seen := map[string]bool{}
 	for _, r := range list {
@@ -191,24 +194,41 @@ func (f *synthFlags) findSetups(ctx context.Context, s *State, bench *wire.Workb
 	if err := synth.CheckOut(f.cfg.Out); err != nil {
 		return nil, Usage(err)
 	}
-	var out []synth.Repo
-	var setups []wire.SetupRecord
+	setups := make([]wire.SetupRecord, len(list))
+	var mu sync.Mutex
+	printLine := func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintf(s.Stderr, format+"\n", args...)
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(f.cfg.Workers)
 	for i, r := range list {
-		name := r.Task.InstanceID
-		record := filepath.Join(f.cfg.Out, synth.SetupsDir, name+".json")
-		found, known, err := wire.ReadSetup(record, r)
-		if err == nil && !known {
-			fmt.Fprintf(s.Stderr, "setup %d of %d: %s\n", i+1, len(list), name)
-			found, err = bench.FindSetup(ctx, r, record, attemptPrinter(s))
+		g.Go(func() (err error) {
+			name := r.Task.InstanceID
+			record := filepath.Join(f.cfg.Out, synth.SetupsDir, name+".json")
+			known := false
+			setups[i], known, err = wire.ReadSetup(record, r)
+			if err == nil && !known {
+				printLine("setup %d of %d: %s", i+1, len(list), name)
+				setups[i], err = bench.FindSetup(gctx, r, record, func(a discover.Attempt) { printLine("  %s: %s", name, attemptLine(a)) })
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	var out []synth.Repo
+	for i, r := range list {
+		if setups[i].Error != "" {
+			continue
 		}
-		if err == nil && found.Error == "" {
-			r, err = found.Apply(r)
-			out = append(out, r)
-		}
+		r, err := setups[i].Apply(r)
 		if err != nil {
 			return nil, err
 		}
-		setups = append(setups, found)
+		out = append(out, r)
 	}
 	printSetups(s, setups, f.cfg.Tasks, f.cfg.Workers)
 	return out, nil
