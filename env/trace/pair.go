@@ -57,10 +57,12 @@ type comparison struct {
 	tree     env.Tree
 	patches  [2][]byte
 	test     string
-	rehearse bool // each version is run twice in one sandbox; otherwise, the fixed version is run in two
+	rehearse bool // each version is run twice in one sandbox; otherwise, recordings are brief, and the fixed version is run in two
 
-	sandboxes int // test runs so far
-	first     int // number of the first event of the window
+	sandboxes int    // test runs so far
+	first     int    // number of the first event of the window
+	size      int    // largest number of events of the window
+	lengths   [2]int // events of the whole runs
 	sides     [2]side
 	mask      map[string]bool
 	stable    [2]int // by version: the first event at which two runs of it differ in control flow
@@ -78,7 +80,7 @@ func (c *comparison) run(ctx context.Context) error {
 			return err
 		}
 	}
-	c.digests = true
+	c.digests, c.size = true, window
 	for range maxWindows {
 		c.mask = map[string]bool{}
 		for i := range c.sides {
@@ -87,17 +89,23 @@ func (c *comparison) run(ctx context.Context) error {
 				return err
 			}
 			c.sides[i] = side{recorded, lines[i]}
+			if c.first == 0 {
+				c.lengths[i] = recorded.count
+			}
 		}
 		c.alignment = align(c.sides[0], c.sides[1], c.mask)
 		if d, _ := c.alignment.firstDivergence(); d != nil && d.Event < c.sides[0].end() || c.unstableWithin() {
 			return nil
 		}
 		c.digests = c.digests && !c.byDigest
-		next, differs := c.nextWindow()
+		next, end, differs := c.nextWindow()
 		if !differs || next <= c.first {
 			return nil
 		}
 		c.first = next
+		if !c.rehearse {
+			c.size = min(window, end-next+slack)
+		}
 	}
 	return nil
 }
@@ -106,9 +114,13 @@ func (c *comparison) run(ctx context.Context) error {
 func (c *comparison) record(ctx context.Context, version int) (*steps, error) {
 	run := func(rehearse bool) (*steps, *steps, error) {
 		c.sandboxes++
-		how := recording{first: c.first, rehearse: rehearse}
-		if c.rehearse && version == 1 { // what follows much later than the end of the buggy run explains nothing
+		how := recording{first: c.first, size: c.size, rehearse: rehearse, brief: !c.rehearse}
+		switch {
+		case version == 0:
+		case c.rehearse: // what follows much later than the end of the buggy run explains nothing
 			how.limit = 2*c.sides[0].count + slack
+		case c.first > 0:
+			how.limit = c.first + c.size + slack
 		}
 		main, rehearsal, err := traceSteps(ctx, c.runner, c.task, c.tree, c.patches[version], c.test, how)
 		return &main, rehearsal, err
@@ -156,20 +168,22 @@ func repeatsDigests(one, other *steps) bool {
 }
 
 // nextWindow looks for the first difference after the window. It returns the number of the event after the
-// last recorded event before it.
-func (c *comparison) nextWindow() (next int, differs bool) {
+// last recorded event before it, and that of the event at which the runs differ.
+func (c *comparison) nextWindow() (next, end int, differs bool) {
 	b, f := c.sides[0].comparableRest(c.sides[1].steps), c.sides[1].comparableRest(c.sides[0].steps)
-	next = min(c.sides[0].end(), c.sides[1].end())
-	for i := range max(len(b), len(f)) {
-		if i >= len(b) || i >= len(f) || c.differ(b[i], f[i]) {
-			return next, true
-		}
-		if c.byDigest = c.digests && b[i].digest != f[i].digest; c.byDigest {
-			return next, true
+	next, c.byDigest = min(c.sides[0].end(), c.sides[1].end()), false
+	both := min(len(b), len(f))
+	for i := range both {
+		other := c.differ(b[i], f[i])
+		if c.byDigest = !other && c.digests && b[i].digest != f[i].digest; other || c.byDigest {
+			return next, max(b[i].n, f[i].n), true
 		}
 		next = b[i].n + 1
 	}
-	return next, c.sides[0].count != c.sides[1].count
+	if rest := slices.Concat(b[both:], f[both:]); len(rest) > 0 {
+		return next, rest[0].n, true
+	}
+	return next, min(c.lengths[0], c.lengths[1]), c.lengths[0] != c.lengths[1]
 }
 
 // differ reports whether two recorded events differ that have the same position in their runs.
@@ -193,7 +207,7 @@ func (c *comparison) differ(x, y event) bool {
 // pair returns the result of the comparison.
 func (c *comparison) pair() Pair {
 	b := c.sides[0]
-	p := Pair{Test: c.test, Executed: b.executed, Length: b.count, FixedLength: c.sides[1].count, Failure: b.testFailure(),
+	p := Pair{Test: c.test, Executed: b.executed, Length: b.count, FixedLength: c.lengths[1], Failure: b.testFailure(),
 		Masked: slices.Sorted(maps.Keys(c.mask))}
 	d, fixed := c.alignment.firstDivergence()
 	switch {

@@ -160,6 +160,34 @@ func TestFactoryPairReadsSeveralWindows(t *testing.T) {
 	}
 }
 
+// In the comparison that the bug factory makes, a window ends early if its values are large.
+func TestPairLimitsTheCostOfLargeValues(t *testing.T) {
+	large := project{"test_ledger.py": `class Book:
+    def __init__(self):
+        self.pages = [[[i, j] for j in range(20)] for i in range(20)]
+        self.n = 0
+
+    def turn(self):
+        self.n += 1
+        return self.n
+
+def test_book():
+    book = Book()
+    for i in range(1500):
+        book.turn()
+    wrong = 1
+    assert book.n == 1500 * wrong
+`}
+	s, _, err := traceSteps(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), large.tree(t), nil, "test_ledger.py::test_book", recording{size: window, brief: true})
+	if err != nil || len(s.events) > 2000 || s.count < 7000 {
+		t.Errorf("%d events of %d in the window, %v", len(s.events), s.count, err)
+	}
+	p := compare(t, large.with("test_ledger.py", "wrong = 1", "wrong = 2"), large, "test_book")
+	if d := p.FirstDivergence; d == nil || d.Line != 15 || d.Vars[0].Name != "wrong" {
+		t.Errorf("FirstDivergence %+v", d)
+	}
+}
+
 func TestPairOfEqualVersionsHasNoDivergence(t *testing.T) {
 	p, err := Compare(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), ledger.tree(t), nil, nil, "test_ledger.py::test_refuses")
 	if err != nil || p.FirstDivergence != nil || p.Unstable {
@@ -168,6 +196,18 @@ func TestPairOfEqualVersionsHasNoDivergence(t *testing.T) {
 	_, err = Compare(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), ledger.tree(t), nil, nil, "test_ledger.py::test_none")
 	if !errors.Is(err, ErrNoTrace) {
 		t.Errorf("a test that does not exist: %v", err)
+	}
+}
+
+// What a test runner notes about a test is not a value of the program.
+func TestPairIgnoresTestRunners(t *testing.T) {
+	first := project{
+		"conftest.py":    "def pytest_collection_modifyitems(items):\n    for item in items:\n        item.note = 'first'\n",
+		"test_ledger.py": "import unittest\n\nclass LedgerTest(unittest.TestCase):\n    def test_sum(self):\n        x = 1\n        self.assertEqual(x, 1)\n",
+	}
+	second := first.with("conftest.py", "first", "second")
+	if p := compare(t, second, first, "LedgerTest::test_sum"); p.FirstDivergence != nil || p.Length == 0 {
+		t.Errorf("%d events, divergence %+v", p.Length, p.FirstDivergence)
 	}
 }
 
@@ -194,7 +234,7 @@ def test_rude():
     e = 1
     assert Rude.seen  # fails, because the probe has called nothing
 `}
-	s, _, err := traceSteps(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), rude.tree(t), nil, "test_ledger.py::test_rude", recording{})
+	s, _, err := traceSteps(t.Context(), verifier(t, ""), task("python3 -m pytest -q"), rude.tree(t), nil, "test_ledger.py::test_rude", recording{size: window})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,10 +11,10 @@ MUTABLE = object()  # stands for all other objects, which must not be kept alive
 class Steps(object):
     """Records the calls, lines, returns and exceptions of one test, each with the local
     variables that changed. It records config["size"] events completely, beginning with the
-    event number config["first"]. After them, it records calls, returns and exceptions of the
+    event number config["first"], or fewer, if it has formatted config["values"] values before. After them, it records calls, returns and exceptions of the
     outer frames, and a sample of the lines, each with all variables of its frame and a digest of
-    the simple variables of all functions that have returned. If there are too many of them, it
-    keeps fewer levels of the stack and fewer lines.
+    the simple variables of all functions that have returned. If there are too many of them, or if
+    it has formatted config["values"] values again, it keeps fewer levels of the stack and fewer lines.
 
     If config has the key "rehearse", a forked child runs the test first and records the same,
     so that values that are never the same in two runs can be recognized."""
@@ -24,6 +24,7 @@ class Steps(object):
     def __init__(self, config, out, place):
         self.out, self.place, self.config = out, place, config
         self.first, self.size, self.max_events = config.get("first", 0), config.get("size", 0), config["events"]
+        self.max_values = config.get("values", 1 << 60)  # a number and not a time, so that every run records the same
         self.names, self.formatter, self.busy = Names(), Formatter(), False
         self.events = backend(self.handle, place, "call", "line", "return", "exception")
         self.ident, self.thread = threading.get_ident, None
@@ -104,21 +105,23 @@ class Steps(object):
             if kind == "call":  # a generator continues within a line
                 state[4] = 0 if frame.f_code.co_flags & 0x2A0 else None
         record = [kind, n, file, name, frame.f_lineno, depth, state[1], self.changes(kind, frame, arg, last, quiet)]
+        costly = self.formatter.count > self.max_values
+        if costly:
+            self.formatter.count = 0
         if within:
             self.records.append(record)
+            if costly:
+                self.size = n + 1 - self.first
             return
         record.append(self.digest)
-        if kind == "sample":
-            self.samples.append(record)
-            if len(self.samples) > self.REST:
-                self.stride *= 2
-                self.samples = [r for r in self.samples if r[1] % self.stride == 0]
-        else:
-            self.calls.append(record)
-            if len(self.calls) > self.REST:
-                depths = sorted(r[5] for r in self.calls)
-                self.depth = depths[self.REST // 2] - 1
-                self.calls = [r for r in self.calls if r[5] <= self.depth]
+        (self.samples if kind == "sample" else self.calls).append(record)
+        if len(self.samples) > self.REST or costly:
+            self.stride *= 2
+            self.samples = [r for r in self.samples if r[1] % self.stride == 0]
+        if len(self.calls) > self.REST or costly and self.calls:
+            depths = sorted(r[5] for r in self.calls)
+            self.depth = depths[len(depths) // 2] - 1
+            self.calls = [r for r in self.calls if r[5] <= self.depth]
 
     def name_of(self, code, file):
         """Returns the qualified name of a function, and records its variables the first time."""

@@ -82,6 +82,11 @@ MemberDescriptor = type(type("", (), {"__slots__": ("x",)}).x)
 PRINTABLE = {"decimal": ("Decimal",), "datetime": ("date", "timedelta"), "re": ("Pattern",)}
 
 
+# Objects of the test runners, by module. Their state tells what earlier tests did.
+RUNNERS = ("unittest.case", "unittest.result", "_pytest.config", "_pytest.fixtures", "_pytest.main", "_pytest.nodes", "_pytest.python",
+           "_pytest.runner", "_pytest.unittest")
+
+
 CONTAINERS = (list, tuple, set, frozenset, dict, collections.deque)
 # Iterators whose __reduce__ returns their state, and neither advances them nor calls code of the program.
 ITERATORS = frozenset([type(iter(v)) for v in ([], (), {}, {}.values(), {}.items(), set(), b"", range(0))] +
@@ -102,6 +107,7 @@ class Formatter(object):
         # id of a container -> its type, size, first items, first values of a dict, text, and how much of
         # remaining the text took
         self.known = {}
+        self.count = 0  # values formatted since a caller has reset it
 
     def text(self, value):
         self.remaining = self.NODES
@@ -109,6 +115,7 @@ class Formatter(object):
             text = self.value(value, self.DEPTH)
         except Exception as error:  # a structure that changes while it is read
             text = "<%s>" % type(error).__name__
+        self.count += self.NODES - self.remaining
         if len(text) > self.TEXT:
             text = text[:self.TEXT] + "#" + hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         return text
@@ -152,7 +159,7 @@ class Formatter(object):
             return repr(v)
         if cls.__module__ == "datetime" and cls.__name__ in ("datetime", "time"):
             return repr(v.replace(tzinfo=None)) + ("" if v.tzinfo is None else " " + typename(type(v.tzinfo)))
-        if depth == 0:
+        if depth == 0 or cls.__module__ in RUNNERS:
             return typename(cls)
         items = list((instance_dict(v) or {}).items())[:self.ITEMS] + slots(v)
         parts = ["%s=%s" % (k, self.value(x, depth - 1)) for k, x in items if type(k) is str]
@@ -180,7 +187,9 @@ class Formatter(object):
         for base in CONTAINERS:
             if issubclass(type(v), base):
                 self.remaining = self.NODES
-                return self.items(v, type(v), base, self.DEPTH)
+                text = self.items(v, type(v), base, self.DEPTH)
+                self.count += self.NODES - self.remaining
+                return text
         return None
 
     def items(self, v, cls, base, depth):

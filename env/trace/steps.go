@@ -15,6 +15,9 @@ const (
 	// maxRest is the number of calls, returns and exceptions, and of samples, that one run records
 	// after the window (Steps.REST in probe_steps.py).
 	maxRest = 8_000
+	// maxValues is the number of values that a brief recording formats in its window. 20,000 events of
+	// most tests need fewer. Formatting a value takes about a microsecond.
+	maxValues = 150_000
 	// rehearsalSeconds limits the time of the child that runs a test first.
 	rehearsalSeconds = 30
 )
@@ -78,19 +81,24 @@ type Failure struct {
 
 // StepsProbe returns a probe that records the first window of events, for callers that make the test
 // runs themselves.
-func StepsProbe() *verify.Probe { return recording{}.probe() }
+func StepsProbe() *verify.Probe { return recording{size: window, brief: true}.probe() }
 
 // recording says what a probe records.
 type recording struct {
 	first    int  // the window begins with this event
+	size     int  // largest number of events of the window
 	rehearse bool // a child of the interpreter runs the test first, and the probe records both runs
+	brief    bool // it formats about maxValues values instead of all
 	limit    int  // the number of events after which it stops; 0 = maxEvents
 }
 
 func (r recording) probe() *verify.Probe {
-	config := map[string]any{"mode": "steps", "first": r.first, "size": window}
+	config := map[string]any{"mode": "steps", "first": r.first, "size": r.size}
 	if r.rehearse {
 		config["rehearse"] = rehearsalSeconds
+	}
+	if r.brief {
+		config["values"] = maxValues
 	}
 	probe := newProbe(baseSource, config)
 	if r.limit > 0 {
