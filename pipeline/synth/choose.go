@@ -3,6 +3,7 @@ package synth
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -71,7 +72,7 @@ func (t *Trial) behavior() string {
 
 // cap applies the caps and then the quota, and adds the trials within them to s.chosen.
 func (s *repoState) cap(valid []*Trial, bounds Caps) {
-	count := map[string]int{}
+	count := capCount{}
 	// Crude bugs last, and rarer operators first, so that the caps do not keep only common ones.
 	operators := map[string]int{}
 	for _, t := range valid {
@@ -85,32 +86,9 @@ func (s *repoState) cap(valid []*Trial, bounds Caps) {
 		if t.Outcome != Valid {
 			continue
 		}
-		var caps []string
-		limit := map[string]int{}
-		add := func(name string, n int) {
-			if n > 0 {
-				caps, limit[name] = append(caps, name), n
-			}
-		}
-		for _, fn := range t.Funcs {
-			add("function "+fn, bounds.Function)
-			for _, op := range slices.Compact(slices.Sorted(slices.Values(t.Operators))) {
-				add(op+" in "+fn, bounds.Operator)
-			}
-		}
-		for _, site := range t.Sites {
-			add("line "+site, bounds.Line)
-		}
-		for file := range t.Lines {
-			add("file "+file, bounds.File)
-		}
-		slices.Sort(caps)
-		if full := slices.IndexFunc(caps, func(c string) bool { return count[c] >= limit[c] }); full >= 0 {
-			t.Outcome, t.Reason = Capped, fmt.Sprintf("the cap of %d for %s is reached", limit[caps[full]], caps[full])
-			continue
-		}
-		for _, c := range caps {
-			count[c]++
+		limits := t.limits(bounds)
+		if full := count.admit(limits); full != "" {
+			t.Outcome, t.Reason = Capped, fmt.Sprintf("the cap of %d for %s is reached", limits[full], full)
 		}
 	}
 	slices.SortStableFunc(valid, func(a, b *Trial) int { return s.crudeness(a) - s.crudeness(b) })
@@ -123,6 +101,48 @@ func (s *repoState) cap(valid []*Trial, bounds Caps) {
 			s.chosen = append(s.chosen, t)
 		}
 	}
+}
+
+// limits returns the names of the caps that count a bug, and their limits.
+func (c Caps) limits(functions, operators, lines, files []string) map[string]int {
+	out := map[string]int{}
+	add := func(name string, n int) {
+		if n > 0 {
+			out[name] = n
+		}
+	}
+	for _, function := range functions {
+		add("function "+function, c.Function)
+		for _, operator := range operators {
+			add(operator+" in "+function, c.Operator)
+		}
+	}
+	for _, line := range lines {
+		add("line "+line, c.Line)
+	}
+	for _, file := range files {
+		add("file "+file, c.File)
+	}
+	return out
+}
+
+func (t *Trial) limits(c Caps) map[string]int {
+	return c.limits(t.Funcs, t.Operators, t.Sites, slices.Collect(maps.Keys(t.Lines)))
+}
+
+// capCount is how many bugs each cap has counted.
+type capCount map[string]int
+
+// admit counts a bug, unless one of its caps is reached. It returns the name of the first such cap.
+func (n capCount) admit(limits map[string]int) (full string) {
+	names := slices.Sorted(maps.Keys(limits))
+	if i := slices.IndexFunc(names, func(name string) bool { return n[name] >= limits[name] }); i >= 0 {
+		return names[i]
+	}
+	for _, name := range names {
+		n[name]++
+	}
+	return ""
 }
 
 // crudeness returns 1 if a bug is crude, otherwise 0.

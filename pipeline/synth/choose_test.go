@@ -111,8 +111,8 @@ func TestCrudeBugsAreChosenLast(t *testing.T) {
 	} {
 		s := stateOf(c.first, failing("KeyError", "m.py", "a", "b"))
 		s.coverage = coverage{Tests: map[string]map[string]string{"a": {"m.py": "1"}, "b": {"m.py": "1"}}}
-		if all, good := s.choosable(Config{}); all != 2 || good != map[bool]int{true: 1, false: 2}[c.crude] {
-			t.Errorf("%s: %d bugs can be chosen, %d of them not crude", name, all, good)
+		if all, good := s.choosable(Config{}); len(all) != 2 || len(good) != map[bool]int{true: 1, false: 2}[c.crude] {
+			t.Errorf("%s: %d bugs can be chosen, %d of them not crude", name, len(all), len(good))
 		}
 		s.quota = new(1)
 		s.choose(Config{})

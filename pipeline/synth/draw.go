@@ -61,9 +61,8 @@ func (w *worker) drawSites(ctx context.Context, s *repoState, out *survey) error
 		}
 	}
 	n := cmp.Or(w.cfg.Candidates, math.MaxInt)
-	drawn := mutate.Sample(narrow, n, uint64(s.seed))
-	drawn = append(drawn, mutate.Sample(broad, n-len(drawn), uint64(s.seed))...)
-	for _, site := range drawn {
+	drawn := append(mutate.Sample(narrow, len(narrow), uint64(s.seed)), mutate.Sample(broad, len(broad), uint64(s.seed))...)
+	for _, site := range spread(drawn, w.cfg.Caps)[:min(n, len(drawn))] {
 		out.Drawn = append(out.Drawn, singleCandidate(site))
 	}
 	if slices.Contains(w.cfg.Kinds, KindComposed) {

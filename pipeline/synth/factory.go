@@ -155,7 +155,7 @@ type repoState struct {
 	notAlone int // survey.NotAlone
 
 	drawn     []candidate
-	tried     int               // number of drawn candidates planned so far, if Config.Tasks is set
+	tried     map[string]bool   // keys of the drawn candidates planned so far, if Config.Tasks is set
 	quota     *int              // maximum number of bugs to choose; nil = no limit
 	operators map[string]string // operator ID -> name
 	releases  map[string]release

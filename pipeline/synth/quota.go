@@ -46,7 +46,8 @@ func (st *factory) nextRound() error {
 	}
 	have := make([]int, len(waiting)) // bugs that each repository can give
 	for i, s := range waiting {
-		have[i], _ = s.choosable(st.cfg)
+		all, _ := s.choosable(st.cfg)
+		have[i] = len(all)
 	}
 	for i, share := range shares(st.wanted(), have) {
 		waiting[i].quota = &share
@@ -66,27 +67,46 @@ func (st *factory) planRound(waiting []*repoState) bool {
 	// For each repository: the bugs found so far, the bugs that it can probably give in all, and the bugs per
 	// candidate. Crude bugs do not count, because they are chosen only if nothing else is left.
 	have, limits, yields := make([]int, len(waiting)), make([]int, len(waiting)), make([]float64, len(waiting))
+	untried := make([][]candidate, len(waiting))
 	for i, s := range waiting {
-		_, have[i] = s.choosable(st.cfg)
-		yields[i] = (float64(have[i]) + priorYield*priorWeight) / float64(s.tried+priorWeight)
-		limits[i] = have[i] + int(math.Ceil(float64(len(s.drawn)-s.tried)*yields[i]))
+		_, good := s.choosable(st.cfg)
+		have[i], untried[i] = len(good), s.untried(good, st.cfg.Caps)
+		yields[i] = (float64(have[i]) + priorYield*priorWeight) / float64(len(s.tried)+priorWeight)
+		limits[i] = have[i] + int(math.Ceil(float64(len(untried[i]))*yields[i]))
 	}
 	planned := false
 	for i, share := range shares(st.wanted(), limits) {
 		s := waiting[i]
-		if share <= have[i] || s.tried == len(s.drawn) {
+		if share <= have[i] || len(untried[i]) == 0 {
 			continue
 		}
 		needed := float64(share-have[i]) / yields[i]
-		if s.tried == 0 {
+		if len(s.tried) == 0 {
 			needed /= 2 // start with few candidates, because the yield may be twice the expected one
 		}
-		n := min(len(s.drawn)-s.tried, int(math.Ceil(needed)))
-		st.plan(s, s.drawn[s.tried:s.tried+n])
-		s.tried += n
+		list := untried[i][:min(len(untried[i]), int(math.Ceil(needed)))]
+		st.plan(s, list)
+		for _, c := range list {
+			s.tried[c.Key] = true
+		}
 		planned = true
 	}
 	return planned
+}
+
+// untried returns drawn candidates that have not been tried. It leaves out those that the caps would exclude if the
+// bugs found so far and the candidates before them in the list became tasks.
+func (s *repoState) untried(found []*Trial, caps Caps) (out []candidate) {
+	count := capCount{}
+	for _, t := range found {
+		count.admit(t.limits(caps))
+	}
+	for _, c := range s.drawn {
+		if !s.tried[c.Key] && count.admit(c.limits(caps)) == "" {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // shares divides n tasks as evenly as possible among repositories, of which each can give at
@@ -106,16 +126,12 @@ func shares(n int, limits []int) []int {
 	return out
 }
 
-// choosable returns the number of bugs that would be chosen among those tried so far, and how many of them are not
-// crude.
-func (s *repoState) choosable(cfg Config) (all, good int) {
+// choosable returns the bugs that would be chosen among those tried so far, and those of them that are not crude.
+func (s *repoState) choosable(cfg Config) (all, good []*Trial) {
 	scratch := &repoState{order: s.order, coverage: s.coverage, trials: map[string]*Trial{}} // because choose changes trials
 	for key, t := range s.trials {
 		scratch.trials[key] = t.clone()
 	}
 	scratch.choose(cfg)
-	for _, t := range scratch.chosen {
-		good += 1 - s.crudeness(t)
-	}
-	return len(scratch.chosen), good
+	return scratch.chosen, slices.DeleteFunc(slices.Clone(scratch.chosen), s.isCrude)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tracesmith/tracesmith/env/mutate"
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
@@ -28,6 +29,42 @@ func TestTasksAreSharedEvenly(t *testing.T) {
 		if diff := cmp.Diff(c.want, shares(c.n, c.limits)); diff != "" {
 			t.Errorf("%d tasks among repositories with the limits %v: %s", c.n, c.limits, diff)
 		}
+	}
+}
+
+// A round leaves out candidates that a cap would exclude, and keeps them for a round in which it does not.
+func TestRoundsTryOnlyWhatCapsAdmit(t *testing.T) {
+	site := func(id, function string, line int) mutate.Site {
+		return mutate.Site{ID: id, File: "m.py", Func: function, Line: line, Operator: "r1"}
+	}
+	sites := []mutate.Site{site("a", "f", 1), site("b", "f", 1), site("c", "f", 2), site("d", "f", 1), site("e", "g", 7)}
+	s := &repoState{tried: map[string]bool{}}
+	for _, x := range spread(sites, Caps{Line: 1}) {
+		s.drawn = append(s.drawn, singleCandidate(x))
+	}
+	ids := func(list []candidate) (out string) {
+		for _, c := range list {
+			out += c.Sites[0].ID
+		}
+		return out
+	}
+	if got := ids(s.drawn); got != "acebd" {
+		t.Errorf("drawn in the order %s, want the first site of each line first", got)
+	}
+	caps := Caps{Line: 1, Operator: 2}
+	if got := ids(s.untried(nil, caps)); got != "ace" {
+		t.Errorf("the first round tries %s, want one site of each line", got)
+	}
+	for _, c := range s.drawn[:3] {
+		s.tried[c.Key] = true
+	}
+	found := []*Trial{{Operators: []string{"r1"}, Funcs: []string{"m.py::f"}, Sites: []string{"m.py:2"}}}
+	if got := ids(s.untried(found, caps)); got != "b" {
+		t.Errorf("with a bug in line 2, the next round tries %s, want another site of line 1", got)
+	}
+	found = append(found, &Trial{Operators: []string{"r1"}, Funcs: []string{"m.py::f"}, Sites: []string{"m.py:1"}})
+	if got := ids(s.untried(found, caps)); got != "" {
+		t.Errorf("with a bug in each line, the next round tries %s", got)
 	}
 }
 

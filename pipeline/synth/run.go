@@ -26,7 +26,7 @@ func Run(ctx context.Context, cfg Config) (Summary, error) {
 	}
 	st := &factory{cfg: cfg, journal: j, started: time.Now(), budget: newModelBudget(cfg.MaxCost, j.spent())}
 	for _, r := range cfg.Repos {
-		st.states = append(st.states, &repoState{repo: r, seed: cfg.Seed, trials: map[string]*Trial{}})
+		st.states = append(st.states, &repoState{repo: r, seed: cfg.Seed, trials: map[string]*Trial{}, tried: map[string]bool{}})
 	}
 	st.progress.Repos = len(st.states)
 	begun := processCPU()
