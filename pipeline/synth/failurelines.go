@@ -9,11 +9,12 @@ import (
 // cutValue matches the places where unittest and pytest cut a value in the middle.
 var cutValue = regexp.MustCompile(`\[\d+ chars\]|[^\s(x]\.\.\.[^\s)>]`)
 
-// errorLine returns the first line of the exception. If an assertion cut its values, the line has the whole values, or
-// none if they are long.
+// errorLine returns the first line of the exception. If an assertion cut or left out its values, the line has the whole
+// values, or none if they are long.
 func (f Failure) errorLine() string {
 	line := firstLine(f.Text)
-	if !f.asserts() || !cutValue.MatchString(line) {
+	isBare := strings.TrimSuffix(line, ":") == f.Type && f.Scene != nil && f.Scene.Relation == relationEqual
+	if !f.asserts() || !isBare && !cutValue.MatchString(line) {
 		return line
 	}
 	kind, _, _ := strings.Cut(line, ":")

@@ -344,6 +344,10 @@ func namesFor(call, short string, before []string) []string {
 			out = append(out, text)
 			continue
 		}
+		if function, _, isCall := strings.Cut(text, "("); isCall && slices.Contains(builtinFunctions, function) {
+			out = append(out, call) // len(...) would not say what it is about
+			break
+		}
 		if brief := innerArguments.ReplaceAllStringFunc(text, func(arguments string) string {
 			if explained(arguments) {
 				return arguments
@@ -361,6 +365,9 @@ func namesFor(call, short string, before []string) []string {
 	}
 	return out
 }
+
+// builtinFunctions are functions of Python that are often called on the result of a program.
+var builtinFunctions = []string{"bool", "bytes", "dict", "float", "getattr", "hasattr", "hash", "int", "isinstance", "iter", "len", "list", "next", "repr", "set", "sorted", "str", "sum", "tuple", "type"}
 
 var (
 	variable       = regexp.MustCompile(`(?:^|[^\w.])([A-Za-z_]\w*)( *=[^=])?`)

@@ -21,7 +21,7 @@ const (
 var Texts = []string{TextMixed, TextSymptom, TextNote, TextQuestion, TextTestRun, TextReporter}
 
 // TextVersion is the version of the wordings. Increment it with every change to them.
-const TextVersion = 6
+const TextVersion = 7
 
 // mixture lists the kinds that TextMixed chooses from. How often a kind occurs is its weight.
 var mixture = []string{TextSymptom, TextSymptom, TextSymptom, TextSymptom, TextNote, TextNote, TextQuestion, TextQuestion, TextTestRun, TextTestRun}
@@ -52,15 +52,23 @@ func kindOf(p picker, want string, texts map[string]string) string {
 func (i issue) testRun() string {
 	const listed = 5
 	var lines []string
-	shown, errors := 0, map[string]string{}
+	shown, errors, says := 0, map[string]string{}, map[string]int{} // says: 1 if the error has a message
 	for _, f := range i.Failures {
-		if text := strings.TrimSuffix(clip(f.errorLine()), ":"); text != "" {
+		text := strings.TrimSuffix(clip(f.errorLine()), ":")
+		if text != f.Type {
+			says[f.Test] = 1
+		}
+		if line := oneLine(f.Statement); text == f.Type && f.asserts() && line != "" && utf8.RuneCountInString(line) <= maxCall && !strings.Contains(line, "`") {
+			text = line // the name of the exception says nothing
+		}
+		if text != "" {
 			errors[f.Test] = text
 		}
 	}
 	tests := i.Failing
 	if len(errors) > 0 { // the other tests may fail in other ways
 		tests = slices.DeleteFunc(slices.Clone(tests), func(id string) bool { return errors[id] == "" })
+		slices.SortStableFunc(tests, func(a, b string) int { return says[b] - says[a] })
 	}
 	for rest := tests; len(rest) > 0 && len(lines) < listed; {
 		name, n := i.listName(rest)
@@ -90,18 +98,24 @@ func (i issue) testRun() string {
 	if file := i.file(); file != "" {
 		title = i.Pick.choose("named", title, fmt.Sprintf("%d tests fail in %s", len(i.Failing), file))
 	}
+	list := strings.Join(lines, "\n")
 	if len(i.Failing) == 1 {
-		title, lead = "`"+shortName(i.Failing[0])+"` fails", i.Pick.choose("lead", "`"+i.Command+"` fails:", "This test fails with `"+i.Command+"`:")
+		name := strings.TrimPrefix(lines[0], "- ")
+		name, text, hasText := strings.Cut(name, ": ")
+		title, list = "`"+shortName(i.Failing[0])+"` fails", ""
+		if lead = name + " fails with `" + i.Command + "`."; hasText {
+			lead = i.Pick.choose("lead", name+" fails (`"+i.Command+"`): "+text, "`"+i.Command+"` reports for "+name+": "+text, "With `"+i.Command+"`, "+name+" fails: "+text)
+		}
 	}
 	title = i.Pick.choose("title", title, "CI: "+title)
-	return paragraphs(title, lead, strings.Join(lines, "\n"), i.failingLines(tests), i.closing())
+	return paragraphs(title, lead, list, i.failingLines(tests, errors), i.closing())
 }
 
 // failingLines returns the lines of the test at which the first of these tests fails, for errors that say little without
-// them; "" if they are unknown.
-func (i issue) failingLines(tests []string) string {
+// them; "" if they are unknown or if errors shows them.
+func (i issue) failingLines(tests []string, errors map[string]string) string {
 	k := slices.IndexFunc(i.Failures, func(f Failure) bool { return len(tests) > 0 && f.Test == tests[0] })
-	if k < 0 || !i.Failures[k].asserts() || i.Failures[k].excerpt() == "" {
+	if k < 0 || !i.Failures[k].asserts() || i.Failures[k].excerpt() == "" || i.Failures[k].excerpt() == errors[tests[0]] {
 		return ""
 	}
 	where := i.Pick.choose("line", "It fails here:", "The failing line:")
@@ -153,9 +167,9 @@ func (i issue) casesOfOneTest() bool {
 
 // closing returns a sentence that asks for a fix.
 func (i issue) closing() string {
-	return i.Pick.choose("closing", "", "", "", "", "The tests are correct, so please fix the program.", "Please find the cause and fix it. The tests are right and should stay as they are.",
+	return i.Pick.choose("closing", "", "", "", "", "", "", "", "Please find the cause and fix it. The tests are right and should stay as they are.",
 		"Please fix the code, not the tests.", "Could you fix this? The tests describe the intended behavior.", "Please fix it.", "Can somebody look into this?",
-		"The tests should not need any change.", "Thanks for looking into it!")
+		"The tests should not need any change.")
 }
 
 // first returns the first failure summary for which holds returns true; ok is false if there is none.
@@ -253,7 +267,10 @@ func (i issue) testNote(s failureSummary) string {
 	}
 	message := s.raised
 	if message == "" {
-		if message = s.message; cutValue.MatchString(firstLine(s.failure.Text)) {
+		if message = s.message; message != "" && !strings.Contains(message, "assert") && !strings.Contains(message, "!=") {
+			message = s.failure.Type + ": " + message // "None is not 1" does not look like an error
+		}
+		if cutValue.MatchString(firstLine(s.failure.Text)) {
 			message = clip(strings.TrimPrefix(s.failure.errorLine(), s.failure.Type+": "))
 		}
 	}
@@ -284,12 +301,7 @@ func (i issue) failAlike() bool {
 
 // ending returns the last words of a developer's note.
 func (i issue) ending() string {
-	right := "The test is right."
-	if len(i.Failing) > 1 {
-		right = "The tests are right."
-	}
-	return i.Pick.choose("ending", "", "", "", "", "Fix the code, not the tests.", "The tests are fine, the code is not.", "To do: find out why and fix it. Leave the tests alone.",
-		"Needs a fix.", "Cause unknown.", right, "Not looked into yet.")
+	return i.Pick.choose("ending", "", "", "", "", "", "Fix the code, not the tests.", "The tests are fine, the code is not.")
 }
 
 // question returns a question by a user who is not sure whether it is a bug; "" if no failure says

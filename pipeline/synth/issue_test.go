@@ -145,7 +145,8 @@ func TestNotesWithoutAnExpression(t *testing.T) {
 		"'X.va' != 'X.val'\n- X.va\n+ X.val":         "`test_it`: 'X.va' != 'X.val'",
 		"'X.vaaaaaa[31 chars]a' != 'X.val'":          "`test_it`: 1 != 2",
 		"assert 'X.vaa...aaa' == 'X.val'\n  - X.val": "`test_it`: 1 != 2",
-		"": "`test_it` fails",
+		"None is not 1": "`test_it`: AssertionError: None is not 1",
+		"":              "`test_it` fails",
 	} {
 		f := Failure{Test: "t.py::test_it", Type: "AssertionError", Message: message, Text: "AssertionError: " + message, Left: "1", Right: "2",
 			Scene: &Scene{Relation: relationEqual}, Lines: []TestLine{{"test_it", "self.check(3)"}, {"check", "return self.assertEqual(\nf(a),\nself.b)"}}, Values: []string{"a = 3"}}
@@ -183,7 +184,7 @@ func TestNamesInTitles(t *testing.T) {
 		{"f(1, x=2)", "f(...)", "x = 1\nfor y in x:\n    pass", "f(1, x=2) f(...)"},
 		{"c.put(1)", "c.put(...)", "c = Cache(2)", "put(1) put(...)"},
 		{"c.put(x)", "c.put(...)", "c, x = Cache(2), 1", "put(...)"},
-		{"len(c)", "len(...)", "with open_cache(2) as c:\n    pass", "len(...)"},
+		{"len(c)", "len(...)", "with open_cache(2) as c:\n    pass", "len(c)"},
 		{"Foo().bar()", "Foo().bar()", "class Foo(Bar):\n    x = 2", ""},
 		{"C.of(x).g(1)", "C.of(x).g(...)", "x = 1", "C.of(...).g(1) C.of(...).g(...)"},
 		{"f('x')", "f(...)", "x = 1", "f('x') f(...)"},
@@ -194,6 +195,20 @@ func TestNamesInTitles(t *testing.T) {
 	}
 }
 
+// A report begins with the test whose error says most, and shows a statement instead of a bare AssertionError.
+func TestReportsBeginWithTheBestError(t *testing.T) {
+	bare := Failure{Test: "t.py::test_a", Type: "AssertionError", Text: "AssertionError", Statement: "assert form.is_valid() is False", Lines: []TestLine{{"test_a", "assert form.is_valid() is False"}}}
+	value := Failure{Test: "t.py::test_b", Type: "KeyError", Message: "'x'", Text: "KeyError: 'x'"}
+	i := issue{Command: "pytest", Failures: []Failure{bare, value}, Failing: []string{bare.Test, value.Test}}
+	if got := i.testRun(); !strings.Contains(got, "`test_b` and one other test fail") || !strings.Contains(got, "- `t.py::test_b`: `KeyError: 'x'`\n- `t.py::test_a`: `assert form.is_valid() is False`") {
+		t.Error(got)
+	}
+	i.Failures, i.Failing = i.Failures[:1], i.Failing[:1]
+	if got := i.testRun(); strings.Count(got, "assert form.is_valid() is False") != 1 {
+		t.Errorf("the failing statement occurs more than once, or not at all: %s", got)
+	}
+}
+
 // A failure that can be shown only with its test has no user's report.
 func TestTextsWithoutAScene(t *testing.T) {
 	f := Failure{Test: "t.py::test_a", Type: "AssertionError", Message: "no way", Text: "AssertionError: no way"}
@@ -201,7 +216,7 @@ func TestTextsWithoutAScene(t *testing.T) {
 	if i.symptom(true) != "" || i.question(true) != "" || i.note() != "" {
 		t.Errorf("%q, %q, %q", i.symptom(true), i.question(true), i.note())
 	}
-	if text := i.testRun(); !strings.Contains(text, "`test_a` fails") || !strings.Contains(text, "- `t.py::test_a`: `AssertionError: no way`") {
+	if text := i.testRun(); !strings.Contains(text, "`test_a` fails") || !strings.Contains(text, "`t.py::test_a` fails: `AssertionError: no way`") {
 		t.Errorf("%q", text)
 	}
 	if kind := kindOf(i.Pick, TextSymptom, map[string]string{TextNote: "n", TextTestRun: "t"}); kind != TextNote {

@@ -154,6 +154,11 @@ def test_loop():
         assert total == 6
 
 
+def test_expected_value_first(wanted=(3, 4)):
+    total = price("pen"), price("ink")
+    assert wanted == total
+
+
 def test_other_variables():
     total = price("pen")
     doubled = total + total
@@ -213,6 +218,7 @@ func TestScenesShowOnlyWhatIsNeeded(t *testing.T) {
 		"test_several_lines":                "price(\n    \"pen\",\n    count=[\n        2,\n    ][0],\n) == 3",
 		"test_assignment_fails":             `price("none") == `,
 		"test_other_variables":              `price("pen") == 3`,
+		"test_expected_value_first":         `(price("pen"), price("ink")) == (3, 4)`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -3,6 +3,7 @@ the values of both sides."""
 import ast
 import traceback
 
+import tracesmith_doctest
 import tracesmith_scene
 
 MAX_TEXT, MAX_VALUE, MAX_FRAMES = 4000, 300, 200
@@ -13,6 +14,9 @@ def describe(kind, value, tb, place, compared=None):
     """Returns the description of an exception (see Failure in failure.go). place maps a file name to
     the path in the project, or to None for other files. compared are both sides of the last comparison
     that failed in an assert statement."""
+    unwrapped, example = guarded(lambda: tracesmith_doctest.unwrap(kind, value, tb)), {}
+    if isinstance(unwrapped, tuple):
+        kind, value, tb, example = unwrapped
     frames, tests = [], []
     compared = compared if issubclass(kind, AssertionError) else None
     while tb is not None and len(frames) < MAX_FRAMES:
@@ -43,6 +47,7 @@ def describe(kind, value, tb, place, compared=None):
             compared = shown if isinstance(shown, tuple) else compared
             out["part"] = scene.pop("part", "")
         out["left"], out["right"] = map(short_repr, compared)
+    out.update(example)
     return out
 
 

@@ -47,7 +47,7 @@ def scene(frame, line, caller=None):
         stmt = stmt.body[0]
     if hasattr(stmt, "body"):
         return None
-    out = checked_expression(stmt, source)
+    out = checked_expression(stmt, source, given(path[innermost]))
     if raises:
         out.update(relation="raises", raises=raises)
     nodes, want = out.pop("nodes"), out.pop("expected", None)
@@ -107,15 +107,22 @@ def path_to(tree, line):
             body += handler.body
 
 
-def checked_expression(stmt, source):
-    """Returns the expression that a statement checks, what the statement expects of it, and the nodes of the expression."""
+def given(function):
+    """Returns the parameters of a test that it does not assign."""
+    assigned = {n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {a.arg for a in function.args.args + function.args.kwonlyargs} - assigned - {"self"}
+
+
+def checked_expression(stmt, source, given):
+    """Returns the expression that a statement checks, what the statement expects of it, and the nodes of the expression.
+    The names in given are values that the test is called with."""
     name, call = assertion(stmt)
     if call is not None:
         args = call.args
         if name in EQUAL and len(args) >= 2:
-            return equal(args[0], args[1], source)
+            return equal(args[0], args[1], source, given)
         if name == "assertIsNone" and args:
-            return equal(args[0], ast.Constant(value=None), source)
+            return equal(args[0], ast.Constant(value=None), source, given)
         if name in ("assertTrue", "assertFalse") and args:
             return {"relation": name[6:].lower(), "call": source.text(args[0]), "nodes": args[:1]}
         if name in COMPARISONS and len(args) >= 2:
@@ -130,7 +137,7 @@ def checked_expression(stmt, source):
     if isinstance(stmt, ast.Assert):
         test = stmt.test
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Eq, ast.Is)):
-            return equal(test.left, test.comparators[0], source)
+            return equal(test.left, test.comparators[0], source, given)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             return {"relation": "false", "call": source.text(test.operand), "nodes": [test.operand]}
         return {"relation": "true", "call": source.text(test), "nodes": [test]}
@@ -139,10 +146,11 @@ def checked_expression(stmt, source):
     return {"relation": "run", "call": source.text(stmt), "nodes": [stmt]}
 
 
-def equal(left, right, source):
-    """Describes a check that two sides are equal. The second side is taken as the expected one, unless it contains a
-    call and the first one does not."""
-    swapped = not contains(left, ast.Call) and contains(right, ast.Call)
+def equal(left, right, source, given):
+    """Describes a check that two sides are equal. The second side is taken as the expected one, unless only the first one
+    is made of constants and given values, or only the second one contains a call."""
+    fixed = [not contains(n, ast.Call) and all(x.id in given for x in ast.walk(n) if isinstance(x, ast.Name)) for n in (left, right)]
+    swapped = fixed == [True, False] or not contains(left, ast.Call) and contains(right, ast.Call)
     call, want = (right, left) if swapped else (left, right)
     out = {"relation": "equal", "call": source.text(call), "swapped": swapped, "nodes": [call], "expected": want}
     if not contains(want, (ast.Name, ast.Call, ast.Attribute)):

@@ -15,7 +15,9 @@ def default(src, node, scope):
     elif isinstance(node.value, bool):
         if isinstance(node._parent, ast.keyword) and node._parent.arg == "reverse":
             return  # k4
-        yield Change([(src.start(node), src.end(node), str(not node.value).encode())], [(node, ast.Constant(value=not node.value, kind=None))])
+        compared = isinstance(node._parent, ast.Compare)  # hardly anybody would write `x is False` for `x is True`
+        yield Change([(src.start(node), src.end(node), str(not node.value).encode())], [(node, ast.Constant(value=not node.value, kind=None))],
+                     obvious=compared)
     elif node.value == "" and isinstance(node.value, str) and isinstance(node._parent, (ast.Assign, ast.Return, ast.arguments, ast.keyword)):
         yield Change([(src.start(node), src.end(node), b"None")], [(node, ast.Constant(value=None, kind=None))], obvious=True)
 

@@ -45,7 +45,7 @@ def swap_statements(src, node, scope):
     (read, written), (read2, written2) = reads_and_writes(node), reads_and_writes(other)
     if not (written & read2 or read & written2):
         return
-    if any("." not in n and not scope.bound_before(n, src.start(node)) for n in written & read2):
+    if any("." not in n and not scope.always_bound(n, node) for n in written & read2):
         return  # the name would be undefined, which is obvious
     one, two = (src.start(node), src.end(node)), (src.start(other), src.end(other))
     yield Change([one + (src.data[two[0]:two[1]],), two + (src.data[one[0]:one[1]],)], [(node, clone(other)), (other, clone(node))])
