@@ -123,6 +123,7 @@ func TestUnlikelyChangesAreObvious(t *testing.T) {
 		{"a1", "return a | n", "a ^ n", true}, {"a1", "return a | n", "a & n", false}, {"a1", "return len(a) + n", "len(a) - n", false},
 		{"a2", "return a << n", "n << a", true}, {"a2", "return a - n", "n - a", false},
 		{"a5", "return a[:-1]", "a[:1]", true}, {"a5", "return not a", "return a\n", false},
+		{"k2", "return a is True", "is False", true}, {"k2", "return g(n, strict=True)", "strict=False", false},
 		{"f2", "return g(x=a)", "g()", true}, {"f2", "return g(n, x=a)", "g(n)", false},
 		{"f4", "return a.lower()", "a.upper()", true}, {"f4", "return a.find(n)", "a.rfind(n)", false},
 		{"e1", "raise KeyError(a)", "IndexError", true}, {"t1", "return a.encode()", "return a\n", true},
