@@ -156,9 +156,12 @@ func (s *repoState) crudeness(t *Trial) int {
 // obviousErrors are the exceptions of a mistake that the first call shows: a value of a wrong type, or a wrong name.
 var obviousErrors = []string{"TypeError", "AttributeError", "NameError", "UnboundLocalError"}
 
-// isCrude reports whether each test that executes the changed lines fails at once, because they raise an exception
-// that says what is wrong.
+// isCrude reports whether a developer would notice a bug before committing it: it breaks many tests, or each test that
+// executes the changed lines fails at once, because they raise an exception that says what is wrong.
 func (s *repoState) isCrude(t *Trial) bool {
+	if len(t.FailToPass) > max(20, len(s.kept)/10) {
+		return true
+	}
 	if len(t.Failures) == 0 {
 		return false
 	}

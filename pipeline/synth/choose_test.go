@@ -92,8 +92,8 @@ func TestQuotaLimitsChosenTrials(t *testing.T) {
 	}
 }
 
-// A bug is crude if each test that executes the changed line fails there with an error that says what is wrong. Crude
-// bugs are chosen last.
+// A bug is crude if it breaks many tests, or if each test that executes the changed line fails there with an error that
+// says what is wrong. Crude bugs are chosen last.
 func TestCrudeBugsAreChosenLast(t *testing.T) {
 	failing := func(kind, file string, tests ...string) *Trial {
 		return &Trial{Operators: []string{"r1"}, Lines: map[string][]int{"m.py": {1}}, FailToPass: tests, Patch: "--- a/m.py\n+++ b/m.py\n@@ -1 +1 @@\n-x\n+y\n",
@@ -108,6 +108,7 @@ func TestCrudeBugsAreChosenLast(t *testing.T) {
 		"another exception":       {failing("KeyError", "m.py", "a", "b"), false},
 		"raised elsewhere":        {failing("TypeError", "n.py", "a", "b"), false},
 		"no failure is described": {bug("r1", "m.py", "f"), false},
+		"more than 20 tests fail": {failing("KeyError", "m.py", strings.Split("abcdefghijklmnopqrstu", "")...), true},
 	} {
 		s := stateOf(c.first, failing("KeyError", "m.py", "a", "b"))
 		s.coverage = coverage{Tests: map[string]map[string]string{"a": {"m.py": "1"}, "b": {"m.py": "1"}}}

@@ -128,7 +128,7 @@ func shares(n int, limits []int) []int {
 
 // choosable returns the bugs that would be chosen among those tried so far, and those of them that are not crude.
 func (s *repoState) choosable(cfg Config) (all, good []*Trial) {
-	scratch := &repoState{order: s.order, coverage: s.coverage, trials: map[string]*Trial{}} // because choose changes trials
+	scratch := &repoState{order: s.order, kept: s.kept, coverage: s.coverage, trials: map[string]*Trial{}} // because choose changes trials
 	for key, t := range s.trials {
 		scratch.trials[key] = t.clone()
 	}
