@@ -16,9 +16,10 @@ type exampleEnd struct {
 	Shown string // the value of the last expression, or the message of the exception
 }
 
-// dropFalseScenes removes the scenes whose code does not show the failure when it runs without the test, for example
-// because an earlier statement of the test or another test has changed the state of the program.
-func (w *worker) dropFalseScenes(ctx context.Context, t *Trial, files map[string]string) error {
+// checkScenes removes the scenes whose code does not show the failure when it runs without the test, for example because
+// an earlier statement of the test or another test has changed the state of the program. It adds the values that the
+// others show, if the failure has none.
+func (w *worker) checkScenes(ctx context.Context, t *Trial, files map[string]string) error {
 	var codes []string
 	var at []int
 	for i, f := range t.Failures {
@@ -39,11 +40,25 @@ func (w *worker) dropFalseScenes(ctx context.Context, t *Trial, files map[string
 	}
 	t.Failures = slices.Clone(t.Failures)
 	for k, i := range at {
-		if !t.Failures[i].isShownBy(buggy[k], healthy[k]) {
-			t.Failures[i].Scene = nil
+		if f := &t.Failures[i]; f.isShownBy(buggy[k], healthy[k]) {
+			f.addValues(buggy[k].Shown)
+		} else {
+			f.Scene = nil
 		}
 	}
 	return nil
+}
+
+// addValues sets the values of a failed comparison to the value that its scene shows and the one that the test names,
+// if the test runner did not report them and they fit into a sentence.
+func (f *Failure) addValues(shown string) {
+	s := f.Scene
+	if s.Relation != relationEqual || f.Left != "" || s.Want == "" || !f.asserts() || max(len(shown), len(s.Want)) > maxValue {
+		return
+	}
+	if f.Left, f.Right = shown, s.Want; s.Swapped {
+		f.Left, f.Right = f.Right, f.Left
+	}
 }
 
 // isShownBy reports whether an example that ends like this with and without the bug shows a failure. An example that

@@ -22,8 +22,10 @@ func TestScenesThatShowNothingAreDropped(t *testing.T) {
 		"dropped: another exception":      scene("ValueError", "counter.add(1)", "counter.add(1)"),
 		"dropped: an exception, no value": scene("AssertionError", "counter.add(1)", "counter.add(1)"),
 		"dropped: ends its process":       scene("AssertionError", "counter.add(-1)", "import os", "os._exit(0)"),
-		"no import":                       {Type: "AssertionError", Scene: &Scene{Call: "f(1)", Imports: []string{"import absent"}, SelfContained: true}},
-		"needs the test":                  {Type: "AssertionError", Scene: &Scene{Call: "f(1)"}},
+		"values that nothing reported": {Type: "AssertionError", Scene: &Scene{Relation: relationEqual, Want: "1", Swapped: true, Call: "counter.add(-1)",
+			Imports: []string{"import counter"}, SelfContained: true}},
+		"no import":      {Type: "AssertionError", Scene: &Scene{Call: "f(1)", Imports: []string{"import absent"}, SelfContained: true}},
+		"needs the test": {Type: "AssertionError", Scene: &Scene{Call: "f(1)"}},
 	}
 	var trial Trial
 	for name, f := range want {
@@ -31,12 +33,15 @@ func TestScenesThatShowNothingAreDropped(t *testing.T) {
 		trial.Failures = append(trial.Failures, f)
 	}
 	before := trial.Failures
-	if err := w.dropFalseScenes(t.Context(), &trial, map[string]string{"lib/counter.py": buggy}); err != nil {
+	if err := w.checkScenes(t.Context(), &trial, map[string]string{"lib/counter.py": buggy}); err != nil {
 		t.Fatal(err)
 	}
 	for i, f := range trial.Failures {
 		if dropped := f.Test[:3] == "dro"; (f.Scene == nil) != dropped {
 			t.Errorf("%s: the scene is %+v", f.Test, f.Scene)
+		}
+		if f.Test == "values that nothing reported" && (f.Left != "1" || f.Right != "2") {
+			t.Errorf("%s: %s != %s", f.Test, f.Left, f.Right)
 		}
 		if before[i].Scene == nil {
 			t.Errorf("%s: the failures of the journal's trial have changed", f.Test)

@@ -52,23 +52,16 @@ func kindOf(p picker, want string, texts map[string]string) string {
 func (i issue) testRun() string {
 	const listed = 5
 	var lines []string
-	shown, errors, says := 0, map[string]string{}, map[string]int{} // says: 1 if the error has a message
-	for _, f := range i.Failures {
-		text := strings.TrimSuffix(clip(f.errorLine()), ":")
-		if text != f.Type {
-			says[f.Test] = 1
-		}
-		if line := oneLine(f.Statement); text == f.Type && f.asserts() && line != "" && utf8.RuneCountInString(line) <= maxCall && !strings.Contains(line, "`") {
-			text = line // the name of the exception says nothing
-		}
-		if text != "" {
-			errors[f.Test] = text
-		}
-	}
+	shown := 0
+	errors, says := i.errors()
 	tests := i.Failing
 	if len(errors) > 0 { // the other tests may fail in other ways
 		tests = slices.DeleteFunc(slices.Clone(tests), func(id string) bool { return errors[id] == "" })
 		slices.SortStableFunc(tests, func(a, b string) int { return says[b] - says[a] })
+	}
+	failing := i.failingLines(tests, errors)
+	if failing != "" && says[tests[0]] == 0 {
+		errors[tests[0]] = "AssertionError" // the statement follows
 	}
 	for rest := tests; len(rest) > 0 && len(lines) < listed; {
 		name, n := i.listName(rest)
@@ -108,7 +101,25 @@ func (i issue) testRun() string {
 		}
 	}
 	title = i.Pick.choose("title", title, "CI: "+title)
-	return paragraphs(title, lead, list, i.failingLines(tests, errors), i.closing())
+	return paragraphs(title, lead, list, failing, i.closing())
+}
+
+// errors returns the errors of the tests, as far as they are known, and which of them have a message. Instead of the name of
+// an exception without one, it returns the statement that failed.
+func (i issue) errors() (errors map[string]string, says map[string]int) {
+	errors, says = map[string]string{}, map[string]int{}
+	for _, f := range i.Failures {
+		text := strings.TrimSuffix(clip(f.errorLine()), ":")
+		if text != f.Type {
+			says[f.Test] = 1
+		} else if line := oneLine(f.Statement); f.asserts() && line != "" && utf8.RuneCountInString(line) <= maxCall && !strings.Contains(line, "`") {
+			text = line
+		}
+		if text != "" {
+			errors[f.Test] = text
+		}
+	}
+	return errors, says
 }
 
 // failingLines returns the lines of the test at which the first of these tests fails, for errors that say little without

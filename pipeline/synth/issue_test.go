@@ -204,8 +204,11 @@ func TestReportsBeginWithTheBestError(t *testing.T) {
 		t.Error(got)
 	}
 	i.Failures, i.Failing = i.Failures[:1], i.Failing[:1]
-	if got := i.testRun(); strings.Count(got, "assert form.is_valid() is False") != 1 {
-		t.Errorf("the failing statement occurs more than once, or not at all: %s", got)
+	for range 2 {
+		if got := i.testRun(); strings.Count(got, "assert form.is_valid() is False") != 1 {
+			t.Errorf("the failing statement occurs more than once, or not at all: %s", got)
+		}
+		i.Failures[0].Values = []string{"data = ' '"}
 	}
 }
 

@@ -87,7 +87,7 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 		return r, err
 	}
 	r.FailToPass = again.FailToPass
-	if err := w.dropFalseScenes(ctx, again, files); err != nil {
+	if err := w.checkScenes(ctx, again, files); err != nil {
 		return r, err
 	}
 	if err := w.writeTexts(ctx, s, again, &r); err != nil {
