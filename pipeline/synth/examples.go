@@ -16,9 +16,9 @@ type exampleEnd struct {
 	Shown string // the value of the last expression, or the message of the exception
 }
 
-// checkScenes removes the scenes whose code does not show the failure when it runs without the test, for example because
+// checkScenes removes the code of scenes that do not show the failure when it runs without the test, for example because
 // an earlier statement of the test or another test has changed the state of the program. It adds the values that the
-// others show, if the failure has none.
+// other scenes show, if the failure has none.
 func (w *worker) checkScenes(ctx context.Context, t *Trial, files map[string]string) error {
 	var codes []string
 	var at []int
@@ -43,7 +43,7 @@ func (w *worker) checkScenes(ctx context.Context, t *Trial, files map[string]str
 		if f := &t.Failures[i]; f.isShownBy(buggy[k], healthy[k]) {
 			f.addValues(buggy[k].Shown)
 		} else {
-			f.Scene = nil
+			f.Scene = &Scene{Relation: f.Scene.Relation, Raises: f.Scene.Raises}
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func (f Failure) excerpt() string {
 		case i > 0: // of a helper
 			code = "# " + line.Function + ": " + strings.ReplaceAll(code, "\n", "\n# ")
 		case len(f.Lines) == 1 && len(f.Values) > 0:
-			code = strings.Join(f.Values, "\n") + "\n" + code
+			code += "\n# where " + strings.Join(f.Values, ", ")
 		}
 		out = append(out, code)
 	}

@@ -99,10 +99,12 @@ func oneLine(code string) string {
 	return out
 }
 
-var privateName = regexp.MustCompile(`(?:^|\.)_[A-Za-z]\w*`)
+var privateName = regexp.MustCompile(`(?:^|\W)_[A-Za-z]\w*`)
 
 // isPublic reports whether a user of the program could have written the expression under test.
-func (s failureSummary) isPublic() bool { return !privateName.MatchString(s.call) }
+func (s failureSummary) isPublic() bool {
+	return !privateName.MatchString(quoted.ReplaceAllString(s.call, `""`))
+}
 
 // asserts reports whether a failure is a failed assertion of a test, rather than an exception
 // of the program.

@@ -100,7 +100,6 @@ func (i issue) testRun() string {
 			lead = i.Pick.choose("lead", name+" fails (`"+i.Command+"`): "+text, "`"+i.Command+"` reports for "+name+": "+text, "With `"+i.Command+"`, "+name+" fails: "+text)
 		}
 	}
-	title = i.Pick.choose("title", title, "CI: "+title)
 	return paragraphs(title, lead, list, failing, i.closing())
 }
 
@@ -285,11 +284,14 @@ func (i issue) testNote(s failureSummary) string {
 			message = clip(strings.TrimPrefix(s.failure.errorLine(), s.failure.Type+": "))
 		}
 	}
-	title := "`" + s.test + "` fails"
-	if message != "" && message != s.failure.Type {
-		title = "`" + s.test + "`: " + message
+	if s.wantError != "" && message != "" {
+		message += "; expected " + s.wantError
 	}
-	where := i.Pick.choose("where", "To reproduce: "+command+".", "It fails with "+command+".", "Run "+command+" to see it.")
+	title := "`" + s.test + "` fails"
+	if long := "`" + s.test + "`: " + message; message != "" && message != s.failure.Type && utf8.RuneCountInString(long) <= maxLine+20 {
+		title, message = long, ""
+	}
+	where := i.Pick.choose("where", "To reproduce: "+command+".", "Run "+command+" to see it.")
 	if more := len(i.Failing) - 1; more > 0 {
 		also := pluralOf(more, "One other test fails too", "%d other tests fail too")
 		if i.failAlike() {
@@ -297,7 +299,10 @@ func (i issue) testNote(s failureSummary) string {
 		}
 		where = i.Pick.choose("where", also+" ("+command+").", also+". To reproduce: "+command+".")
 	}
-	return paragraphs(title, indented(code), sentences(where, i.ending()))
+	if message == s.failure.Type {
+		message = ""
+	}
+	return paragraphs(title, indented(code), message, sentences(where, i.ending()))
 }
 
 // failAlike reports whether all failing tests are known to fail with the same error.
@@ -312,7 +317,7 @@ func (i issue) failAlike() bool {
 
 // ending returns the last words of a developer's note.
 func (i issue) ending() string {
-	return i.Pick.choose("ending", "", "", "", "", "", "Fix the code, not the tests.", "The tests are fine, the code is not.")
+	return i.Pick.choose("ending", "", "", "", "", "", "Fix the code, not the tests.")
 }
 
 // question returns a question by a user who is not sure whether it is a bug; "" if no failure says

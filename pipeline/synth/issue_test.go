@@ -195,6 +195,20 @@ func TestNamesInTitles(t *testing.T) {
 	}
 }
 
+// A note about a test says which exception the test expects, and a user's text shows no private names.
+func TestNotesNameTheExpectedException(t *testing.T) {
+	f := Failure{Test: "t.py::test_a", Type: "TypeError", Message: "bad", Text: "TypeError: bad", Statement: "f(1)", Lines: []TestLine{{"test_a", "f(1)"}}, Scene: &Scene{Relation: relationRaises, Raises: "ValueError"}}
+	i := issue{Command: "pytest", Failures: []Failure{f}, Failing: []string{f.Test}}
+	if got := i.note(); firstLine(got) != "`test_a`: TypeError: bad; expected ValueError" {
+		t.Error(got)
+	}
+	for call, public := range map[string]bool{"_f(1)": false, "set(_f(1))": false, "m._f(1)": false, "f('_x')": true, "f(__name__)": true} {
+		if got := (failureSummary{call: call}).isPublic(); got != public {
+			t.Errorf("%s is public: %v", call, got)
+		}
+	}
+}
+
 // A report begins with the test whose error says most, and shows a statement instead of a bare AssertionError.
 func TestReportsBeginWithTheBestError(t *testing.T) {
 	bare := Failure{Test: "t.py::test_a", Type: "AssertionError", Text: "AssertionError", Statement: "assert form.is_valid() is False", Lines: []TestLine{{"test_a", "assert form.is_valid() is False"}}}

@@ -107,6 +107,10 @@ def test_object_of_one_use():
     assert cart.add("pen") == 2
 
 
+def test_comment():
+    price("none")  # type: ignore
+
+
 def test_class_of_the_test():
     class Bag(Cart):
         pass
@@ -218,6 +222,7 @@ func TestScenesShowOnlyWhatIsNeeded(t *testing.T) {
 		"test_several_lines":                "price(\n    \"pen\",\n    count=[\n        2,\n    ][0],\n) == 3",
 		"test_assignment_fails":             `price("none") == `,
 		"test_other_variables":              `price("pen") == 3`,
+		"test_comment":                      `price("none") == `,
 		"test_expected_value_first":         `(price("pen"), price("ink")) == (3, 4)`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -175,4 +175,5 @@ def statement(file, line):
                 best = node
     if best is None or hasattr(best, "body"):
         return ""
-    return "\n".join(text.strip() for text in "".join(lines[best.lineno - 1:best.end_lineno]).splitlines())
+    *first, last = "".join(lines[best.lineno - 1:best.end_lineno]).splitlines()
+    return "\n".join(text.strip() for text in first + [tracesmith_scene.without_comment(last, best)])

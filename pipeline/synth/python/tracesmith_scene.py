@@ -87,11 +87,17 @@ class Source:
         """Returns the source of an expression or a statement, without the indentation of its block."""
         if isinstance(node, ast.stmt):
             first = min([node.lineno] + [d.lineno for d in getattr(node, "decorator_list", ())])
-            return textwrap.dedent("".join(self.lines[first - 1:node.end_lineno])).rstrip()
+            last = without_comment(self.lines[node.end_lineno - 1], node)
+            return textwrap.dedent("".join(self.lines[first - 1:node.end_lineno - 1]) + last).rstrip()
         first, *rest = (ast.get_source_segment(self.code, node) or "").split("\n")
         line = self.lines[node.lineno - 1]
         indent = line[:len(line) - len(line.lstrip())]
         return "\n".join([first] + [part[len(indent):] if part.startswith(indent) else part.strip() for part in rest])
+
+
+def without_comment(line, stmt):
+    """Returns the last line of a statement without what follows the statement."""
+    return line.encode("utf-8")[:stmt.end_col_offset].decode("utf-8")
 
 
 def path_to(tree, line):
