@@ -52,7 +52,7 @@ def is_expression(source):
 
 
 def short(source):
-    """Returns a call without its arguments; "" if source is no call."""
+    """Returns a call without its arguments, or "" for any other code."""
     call = ast.parse(source).body[-1]
     call = call.value if isinstance(call, ast.Expr) else None
     if isinstance(call, ast.Call) and isinstance(call.func, (ast.Name, ast.Attribute)):

@@ -1,0 +1,37 @@
+package synth
+
+import (
+	"strings"
+	"testing"
+)
+
+// A note about a test says which exception the test expects, and a user's text shows no private names.
+func TestNotesNameTheExpectedException(t *testing.T) {
+	f := Failure{Test: "t.py::test_a", Type: "TypeError", Message: "bad", Text: "TypeError: bad", Statement: "f(1)", Lines: []TestLine{{"test_a", "f(1)"}}, Scene: &Scene{Relation: relationRaises, Raises: "ValueError"}}
+	i := issue{Command: "pytest", Failures: []Failure{f}, Failing: []string{f.Test}}
+	if got := i.note(); firstLine(got) != "`test_a`: TypeError: bad; expected ValueError" {
+		t.Error(got)
+	}
+	for call, public := range map[string]bool{"_f(1)": false, "set(_f(1))": false, "m._f(1)": false, "f('_x')": true, "f(__name__)": true} {
+		if got := (failureSummary{call: call}).isPublic(); got != public {
+			t.Errorf("%s is public: %v", call, got)
+		}
+	}
+}
+
+// A report begins with the test whose error says most, and shows a statement instead of a bare AssertionError.
+func TestReportsBeginWithTheBestError(t *testing.T) {
+	bare := Failure{Test: "t.py::test_a", Type: "AssertionError", Text: "AssertionError", Statement: "assert form.is_valid() is False", Lines: []TestLine{{"test_a", "assert form.is_valid() is False"}}}
+	value := Failure{Test: "t.py::test_b", Type: "KeyError", Message: "'x'", Text: "KeyError: 'x'"}
+	i := issue{Command: "pytest", Failures: []Failure{bare, value}, Failing: []string{bare.Test, value.Test}}
+	if got := i.testRun(); !strings.Contains(got, "`test_b` and one other test fail") || !strings.Contains(got, "- `t.py::test_b`: `KeyError: 'x'`\n- `t.py::test_a`: `assert form.is_valid() is False`") {
+		t.Error(got)
+	}
+	i.Failures, i.Failing = i.Failures[:1], i.Failing[:1]
+	for range 2 {
+		if got := i.testRun(); strings.Count(got, "assert form.is_valid() is False") != 1 {
+			t.Errorf("the failing statement occurs more than once, or not at all: %s", got)
+		}
+		i.Failures[0].Values = []string{"data = ' '"}
+	}
+}
