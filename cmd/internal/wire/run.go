@@ -117,8 +117,13 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 	if err != nil {
 		return observe.Report{}, err
 	}
+	r.reap(ctx)
+	defer func() { // a daemon may have started a sandbox after the death of the process that requested it
+		if ctx.Err() == nil {
+			r.reap(ctx)
+		}
+	}()
 	if r.opt.Cluster == nil {
-		r.reap(ctx)
 		return pipeline.Run(ctx, cfg, deps)
 	}
 	offer, err := r.offer(cfg)
@@ -127,7 +132,6 @@ func (r *Run) Execute(ctx context.Context) (observe.Report, error) {
 	}
 	place := r.opt.Cluster.Place()
 	fmt.Fprintf(r.opt.Progress, "coordinating via %s; start workers with: tracesmith worker --nats %s\n", place, place)
-	r.reap(ctx)
 	return fleet.Coordinate(ctx, fleet.Config{Config: cfg, Conn: r.opt.Cluster, InFlight: r.cfg.Engine.InFlight, RunSpec: offer}, deps)
 }
 
