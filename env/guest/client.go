@@ -35,7 +35,7 @@ const (
 	// guest has the rest of the time and answerGrace to answer the first one. The grace is long
 	// because all containers of a busy machine may share the processor time of one process.
 	probeDelay    = 100 * time.Millisecond
-	answerGrace   = 10 * time.Second
+	answerGrace   = 20 * time.Second
 	writeGrace    = 5 * time.Second
 	cancelTimeout = 900 * time.Millisecond
 
