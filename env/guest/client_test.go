@@ -205,10 +205,10 @@ func TestASlowGuestIsAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := connect(t, &fakeGuest{
 			run: func() (*guestpb.RunResponse, error) {
-				time.Sleep(15 * time.Second) // in the time of the bubble
+				time.Sleep(17 * time.Second) // in the time of the bubble
 				return &guestpb.RunResponse{}, nil
 			},
-			cancel: func() { time.Sleep(15 * time.Second) },
+			cancel: func() { time.Sleep(13 * time.Second) },
 		})
 		if _, err := c.Run(t.Context(), env.Command{Args: []string{"x"}, Timeout: time.Second}); err != nil {
 			t.Error(err)
