@@ -40,10 +40,12 @@ func (w *worker) checkScenes(ctx context.Context, t *Trial, files map[string]str
 	}
 	t.Failures = slices.Clone(t.Failures)
 	for k, i := range at {
-		if f := &t.Failures[i]; f.isShownBy(buggy[k], healthy[k]) {
-			f.addValues(buggy[k].Shown)
-		} else {
+		f := &t.Failures[i]
+		switch {
+		case !f.isShownBy(buggy[k], healthy[k]):
 			f.Scene = &Scene{Relation: f.Scene.Relation, Raises: f.Scene.Raises}
+		case buggy[k].Error == "":
+			f.addValues(buggy[k].Shown)
 		}
 	}
 	return nil
@@ -53,7 +55,7 @@ func (w *worker) checkScenes(ctx context.Context, t *Trial, files map[string]str
 // if the test runner did not report them and they fit into a sentence.
 func (f *Failure) addValues(shown string) {
 	s := f.Scene
-	if s.Relation != relationEqual || f.Left != "" || s.Want == "" || !f.asserts() || max(len(shown), len(s.Want)) > maxValue {
+	if s.Relation != relationEqual || f.Left != "" || s.Want == "" || s.Want == shown || !f.asserts() || max(len(shown), len(s.Want)) > maxValue {
 		return
 	}
 	if f.Left, f.Right = shown, s.Want; s.Swapped {
@@ -108,6 +110,11 @@ func (b *bench) runExamples(ctx context.Context, files map[string]string, codes 
 	}
 	if json.Unmarshal(res.Output, &ends) != nil || len(ends) != len(codes) {
 		return make([]*exampleEnd, len(codes)), nil
+	}
+	for _, end := range ends {
+		if end != nil {
+			end.Shown = masked(end.Shown) // addresses differ between any two runs
+		}
 	}
 	return ends, nil
 }

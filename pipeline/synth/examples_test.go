@@ -24,8 +24,9 @@ func TestScenesThatShowNothingAreDropped(t *testing.T) {
 		"dropped: ends its process":       scene("AssertionError", "counter.add(-1)", "import os", "os._exit(0)"),
 		"values that nothing reported": {Type: "AssertionError", Scene: &Scene{Relation: relationEqual, Want: "1", Swapped: true, Call: "counter.add(-1)",
 			Imports: []string{"import counter"}, SelfContained: true}},
-		"no import":      {Type: "AssertionError", Scene: &Scene{Call: "f(1)", Imports: []string{"import absent"}, SelfContained: true}},
-		"needs the test": {Type: "AssertionError", Scene: &Scene{Call: "f(1)"}},
+		"dropped: an address": scene("AssertionError", "object()"),
+		"no import":           {Type: "AssertionError", Scene: &Scene{Relation: relationEqual, Want: "1", Call: "f(1)", Imports: []string{"import absent"}, SelfContained: true}},
+		"needs the test":      {Type: "AssertionError", Scene: &Scene{Call: "f(1)"}},
 	}
 	var trial Trial
 	for name, f := range want {
@@ -42,6 +43,9 @@ func TestScenesThatShowNothingAreDropped(t *testing.T) {
 		}
 		if f.Test == "values that nothing reported" && (f.Left != "1" || f.Right != "2") {
 			t.Errorf("%s: %s != %s", f.Test, f.Left, f.Right)
+		}
+		if f.Test == "no import" && f.Left != "" {
+			t.Errorf("%s: the value is %s", f.Test, f.Left)
 		}
 		if before[i].Scene.Call == "" {
 			t.Errorf("%s: the failures of the journal's trial have changed", f.Test)

@@ -76,10 +76,16 @@ func (f *Failure) mask() {
 		}
 	}
 	for _, text := range texts {
-		for _, m := range masks {
-			*text = m.pattern.ReplaceAllString(*text, m.with)
-		}
+		*text = masked(*text)
 	}
+}
+
+// masked returns text with masks applied.
+func masked(text string) string {
+	for _, m := range masks {
+		text = m.pattern.ReplaceAllString(text, m.with)
+	}
+	return text
 }
 
 // Frame is one frame of a traceback.
