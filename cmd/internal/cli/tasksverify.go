@@ -17,6 +17,7 @@ type verifyFlags struct {
 	taskFlags
 	runs, workers int
 	seed          int64
+	alone         time.Duration
 	out           string
 	asJSON        bool
 }
@@ -51,6 +52,7 @@ be checked.`,
 	fl := c.Flags()
 	f.AddSandbox(c, "")
 	fl.IntVar(&f.runs, "runs", check.DefaultRuns, "runs of the tests with and without the gold patch")
+	fl.DurationVar(&f.alone, "alone", check.DefaultIsolated, "run each test alone if all of them take no longer than this; 0: never")
 	fl.IntVarP(&f.workers, "workers", "n", 0, "tasks to check at once")
 	fl.Int64Var(&f.seed, "seed", 0, "seed of hash seeds and test orders")
 	fl.StringVarP(&f.out, "out", "o", "", "keep the reports in this file, and resume from it")
@@ -68,8 +70,12 @@ func statusHelp() string {
 }
 
 func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err error) {
-	if f.runs < 1 || f.workers < 0 {
-		return Usage(fmt.Errorf("--runs must be at least 1 and --workers not negative, got %d and %d", f.runs, f.workers))
+	if f.runs < 1 || f.workers < 0 || f.alone < 0 {
+		return Usage(fmt.Errorf("--runs must be at least 1, and --workers and --alone not negative, got %d, %d and %s", f.runs, f.workers, f.alone))
+	}
+	settings := check.Config{Runs: f.runs, Seed: f.seed, Isolated: f.alone}
+	if f.alone == 0 {
+		settings.Isolated = -1
 	}
 	cfg, bench, tasks, err := f.openTasks(ctx, s, names)
 	if err != nil {
@@ -89,7 +95,7 @@ func (f *verifyFlags) verify(ctx context.Context, s *State, names []string) (err
 	batch := check.Batch{
 		Ledger: ledger, Workers: cmp.Or(f.workers, cfg.Run.Workers), Runs: f.runs, OnStart: p.taskStarted,
 		Check: func(ctx context.Context, t schemas.Task) (check.Report, error) {
-			return bench.Check(ctx, t, f.runs, f.seed)
+			return bench.Check(ctx, t, settings)
 		},
 		OnDone: func(t schemas.Task, r check.Report, err error) {
 			p.done(t, r, err)

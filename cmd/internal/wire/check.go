@@ -9,8 +9,8 @@ import (
 
 // Check checks whether a task of the source is sound. A task whose repository cannot
 // be read is broken. A returned error is a failure of the check and says nothing about the
-// task.
-func (w *Workbench) Check(ctx context.Context, t schemas.Task, runs int, seed int64) (soundness.Report, error) {
+// task. Of cfg, Check uses Runs, Seed and Isolated.
+func (w *Workbench) Check(ctx context.Context, t schemas.Task, cfg soundness.Config) (soundness.Report, error) {
 	tree, err := w.Source.Tree(ctx, t.InstanceID)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -23,7 +23,6 @@ func (w *Workbench) Check(ctx context.Context, t schemas.Task, runs int, seed in
 	if err != nil {
 		return soundness.Report{}, err
 	}
-	return soundness.Task(ctx, soundness.Config{
-		Driver: d, Spec: spec, Store: w.store, NewDebugger: newDebugger, Timeout: w.cfg.Sandbox.VerifyTimeout, Runs: runs, Seed: seed,
-	}, t, tree)
+	cfg.Driver, cfg.Spec, cfg.Store, cfg.NewDebugger, cfg.Timeout = d, spec, w.store, newDebugger, w.cfg.Sandbox.VerifyTimeout
+	return soundness.Task(ctx, cfg, t, tree)
 }
