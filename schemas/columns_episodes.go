@@ -214,7 +214,7 @@ var episodeColumns = []section{
 	{"Evidence, since 2.3.0", []columnDoc{
 		{"padding_share", "share", "share of the calls that are padding", "steps.is_padding", "2.3.0"},
 		{"gold_evidence_differs", "", "the debugger printed, before the first edit, a value that the fixed program does not have at the same stop; values from a test's error message and dumps of whole frames do not count; null if there is no paired trace, or if no known value differs but some are unknown", "privileged: reference fix", "2.3.0"},
-		{"gold_value_recall", "share", "of the variables that differ where the buggy and the fixed run first diverge, the share that the debugger printed there; null if no variable differs there", "privileged: reference fix", "2.3.0"},
+		{"gold_value_recall", "share", "of the variables that differ where the buggy and the fixed run first diverge, the share whose two values the debugger printed, there or under another name; null if no variable differs there", "privileged: reference fix", "2.3.0"},
 		{"gold_inspection_precision", "share", "share of the printed values, as far as the comparison is known, that differ in the fixed program", "privileged: reference fix", "2.3.0"},
 		{"gold_causal_share", "share", "share of the printed variables for which setting the value from the fixed run makes the test pass; variables that differ but were not tried do not count", "privileged: reference fix", "2.3.0"},
 		{"gold_candidate_bits", "bits", "log2(N / R), where N functions of the program were executed, and R of them remain after those that the debugger showed to return the same as in the fixed program", "privileged: reference fix", "2.3.0"},

@@ -103,7 +103,7 @@ var stepColumns = []section{
 		{"n_claims_true", "claims", "claims of claims_json that earlier observations support", "claims_json", "2.3.0"},
 		{"n_claims_false", "claims", "claims that an earlier observation contradicts", "claims_json", "2.3.0"},
 		{"n_claims_unchecked", "claims", "claims that earlier observations do not decide", "claims_json", "2.3.0"},
-		{"n_unseen", "", "names, lines, values and assertions about the fix that the step is the first to use although nothing had shown them; a good guess counts as well; null in rows that are not the agent's", "earlier rows, tool definitions, repository", "2.3.0"},
+		{"n_unseen", "", "names, lines, values and assertions about the fix that the step is the first to use although nothing had shown them; a good guess counts as well; in imports, only names, files and tests that a later answer shows to exist; null in rows that are not the agent's", "earlier rows, tool definitions, repository", "2.3.0"},
 		{"unseen_json", "", "those of n_unseen as [{kind, text}]; kind is identifier, line, value, file, test, parts, order or iteration; null if there are none", "n_unseen", "2.3.0"},
 		{"surprise_bits", "bits", "-log2 of the probability that a ranker without the fix gives to the function or file that a view, an edit or a breakpoint chooses; null for other steps", "earlier rows", "2.3.0"},
 		{"is_padding", "", "the call shows nothing new, tests no edit, and no later step uses what it shows", "steps", "2.3.0"},

@@ -186,7 +186,7 @@ func BenchmarkMetricsAndAudit(b *testing.B) {
 			b.Fatal(err)
 		}
 		Padding(&e, rows, record)
-		if err := closure.FillGrounding(&e, read, nil, names); err != nil {
+		if err := closure.FillGrounding(&e, read, nil, names, false); err != nil {
 			b.Fatal(err)
 		}
 		steps += len(rows)

@@ -30,14 +30,15 @@ type Evidence struct {
 	// some value is unknown.
 	Differ *bool
 	// The others are nil if they are not applicable.
-	ValueRecall   *float64 // V1: the part of the variables of the first difference that were printed where they differ
+	ValueRecall   *float64 // V1: the part of the variables of the first difference whose differing value was printed
 	Precision     *float64 // V2: the part of the known values that differ
 	Causal        *float64 // V3: the part of the variables printed whose value of the fixed run makes the test pass
 	CandidateBits *float64 // I1: by how much the functions seen to return what they should reduce the candidates
 	UnknownShare  *float64 // the part of the values for which the comparison is unknown
 	record        *Record
 	pair          schemas.PairedTrace
-	end           int // the step of the first edit
+	prints        map[int][2]string // fingerprints of the values in both versions, by index in Record.Values
+	end           int               // the step of the first edit
 }
 
 // maxQueries limits the stops whose values are compared in one episode, and maxExpressions those of one stop.
@@ -48,7 +49,7 @@ const (
 
 // Compare compares the values of a record with the fixed program.
 func Compare(r *Record, pair schemas.PairedTrace, evaluate Evaluate) (*Evidence, error) {
-	e := &Evidence{Verdicts: make([]int, len(r.Values)), record: r, pair: pair, end: math.MaxInt}
+	e := &Evidence{Verdicts: make([]int, len(r.Values)), record: r, pair: pair, prints: map[int][2]string{}, end: math.MaxInt}
 	if step, ok := r.FirstEdit(); ok {
 		e.end = step
 	}
@@ -153,6 +154,7 @@ func (e *Evidence) judge(queries []schemas.TraceQuery, groups [][]int, buggy []s
 		for j, value := range groups[p.query] {
 			if e.matches(value, p.reply.Values[j]) {
 				seen[value] = append(seen[value], e.verdict(value, p.reply.Values[j], reply.Values[j]))
+				e.prints[value] = [2]string{p.reply.Values[j].Print, reply.Values[j].Print}
 			}
 		}
 	}

@@ -40,12 +40,12 @@ func TestCompare(t *testing.T) {
 		Test: "test_t.py::test_f", Executed: []string{"calc.py:total", "calc.py:parse", "test_t.py:test_f"},
 		Matches: []schemas.TraceMatch{{Kind: "line", File: "calc.py", Line: 3, FixedLine: 4, Hits: [][3]int{{1, 2, 1}}}},
 		Stops:   []schemas.TracedLines{{File: "calc.py", Function: "total", Line: 3, Hits: [2]int{1, 3}, Missing: [][2]int{{3, 3}}}},
-		D0:      &schemas.TracePoint{File: "calc.py", Function: "total", Vars: []schemas.TraceValue{{Name: "x"}, {Name: "y"}}},
+		D0:      &schemas.TracePoint{File: "calc.py", Function: "total", Vars: []schemas.TraceValue{{Name: "x"}, {Name: "y"}, {Name: "other", Buggy: "20", Fixed: "21"}}},
 		Causes:  []schemas.TraceCause{{File: "calc.py", Function: "total", Vars: []string{"x"}, Method: schemas.CauseValue, Verdict: schemas.CauseSufficient}},
 		Masked:  []string{"calc.py:total noise"},
 	}
 	// x is 10 times the hit, and the fixed version has one more at hit 2. same never differs.
-	evaluate := runs(t, func(fixed bool, hit int, source string) string {
+	valueOf := func(fixed bool, hit int, source string) string {
 		switch {
 		case source == "same":
 			return "'s'"
@@ -55,7 +55,8 @@ func TestCompare(t *testing.T) {
 			return "21"
 		}
 		return string(rune('0'+hit)) + "0"
-	})
+	}
+	evaluate := runs(t, valueOf)
 	fails := call{tool: "eval", answer: "The tests do not pass. 1 passed, 1 failed.\n____ test_f ____\n\nE       assert 20 == 21\n\ntest_t.py:3: AssertionError\n1 failed, 1 passed"}
 	edit := call{tool: "edit", arguments: map[string]any{"path": "calc.py"}, answer: "Replaced"}
 	yes, no := new(true), new(false)
@@ -99,7 +100,7 @@ func TestCompare(t *testing.T) {
 		got  *float64
 		want float64
 	}{
-		"V1": {e.ValueRecall, 0.5}, "V2": {e.Precision, 1.0 / 3}, "V3": {e.Causal, 1.0 / 3}, "I1": {e.CandidateBits, 1}, "unknown": {e.UnknownShare, 0.25},
+		"V1": {e.ValueRecall, 2.0 / 3}, "V2": {e.Precision, 1.0 / 3}, "V3": {e.Causal, 1.0 / 3}, "I1": {e.CandidateBits, 1}, "unknown": {e.UnknownShare, 0.25},
 	} {
 		if got.got == nil || *got.got != got.want {
 			t.Errorf("%s is %v, want %v", name, schemas.Value(got.got), got.want)
@@ -109,5 +110,18 @@ func TestCompare(t *testing.T) {
 	e.Fill(&episode, rows)
 	if rows[0].GoldNDiffering == nil || *rows[0].GoldNDiffering != 1 || rows[1].GoldNDiffering != nil {
 		t.Errorf("steps: %v, %v", rows[0].GoldNDiffering, rows[1].GoldNDiffering)
+	}
+	// The value of a call shows that the function is right.
+	rows = rowsOf(t, pdb("c ;; p hit, x, parse(same)", stopped("(2, 20, 's')")))
+	if e, err = Compare(recordOf(rows, "/testbed"), pair, runs(t, func(fixed bool, hit int, source string) string {
+		if source == "parse(same)" {
+			source = "same"
+		}
+		return valueOf(fixed, hit, source)
+	})); err != nil {
+		t.Fatal(err)
+	}
+	if e.CandidateBits == nil || *e.CandidateBits != 1 {
+		t.Errorf("I1 after the value of a call is %v", schemas.Value(e.CandidateBits))
 	}
 }

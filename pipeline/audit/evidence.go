@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math"
+	"regexp"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
@@ -106,7 +107,8 @@ func hasToken(text, token string) bool {
 	return false
 }
 
-// recall computes V1.
+// recall computes V1. A variable is found if the debugger printed it where it differs, or if it printed the same two
+// values under another name: an argument, or an attribute that keeps it.
 func (e *Evidence) recall() {
 	if e.pair.D0 == nil || len(e.pair.D0.Vars) == 0 {
 		return
@@ -114,7 +116,8 @@ func (e *Evidence) recall() {
 	found := 0
 	for _, v := range e.pair.D0.Vars {
 		for i, value := range e.record.Values {
-			if e.Verdicts[i] == Differs && value.File == e.pair.D0.File && value.Function == bareName(e.pair.D0.Function) && concerns(value.Expression, v.Name) {
+			isThere := value.File == e.pair.D0.File && value.Function == bareName(e.pair.D0.Function) && concerns(value.Expression, v.Name)
+			if e.Verdicts[i] == Differs && (isThere || e.prints[i] == [2]string{v.Buggy, v.Fixed}) {
 				found++
 				break
 			}
@@ -166,8 +169,11 @@ func (e *Evidence) causes() {
 	e.Causal = metrics.Ratio(causal, len(known))
 }
 
+// callOf matches an expression that calls a function and nothing more.
+var callOf = regexp.MustCompile(`^(?:[\w.]+\.)?(\w+)\(.*\)$`)
+
 // candidates computes I1. A function of the program is no candidate any more if the debugger has shown one of its
-// returns, and none of its returns differs.
+// returns, or the value of a call, and none of its returns differs.
 func (e *Evidence) candidates() {
 	type function struct{ file, name string }
 	all, suspect, returned := map[string]bool{}, map[string]bool{}, map[function]bool{}
@@ -188,10 +194,16 @@ func (e *Evidence) candidates() {
 			returned[function{s.File, s.Function}] = true
 		}
 	}
+	called := map[string]bool{}
+	for i, v := range e.record.Values {
+		if m := callOf.FindStringSubmatch(v.Expression); m != nil && e.Verdicts[i] == Same {
+			called[m[1]] = true
+		}
+	}
 	left := len(all)
 	for name := range all {
 		file, qualified, _ := strings.Cut(name, ":")
-		if returned[function{file, bareName(qualified)}] && !suspect[name] {
+		if bare := bareName(qualified); (returned[function{file, bare}] || called[bare]) && !suspect[name] {
 			left--
 		}
 	}

@@ -148,13 +148,13 @@ func (n *normaliser) audit(e *schemas.EpisodeRow, episode *metrics.Episode) erro
 		return err
 	}
 	n.evidence(e, episode.Rows, record)
-	return closure.FillGrounding(e, episode, n.tools, n.cfg.Names)
+	return closure.FillGrounding(e, episode, n.tools, n.cfg.Names, n.isImport())
 }
 
 // seeking fills the columns about information seeking.
 func (n *normaliser) seeking(e *schemas.EpisodeRow, episode *metrics.Episode, evidence metrics.Evidence) error {
 	seeking := metrics.Seek(episode, evidence)
-	if n.ep.EnvKey.Driver == "" { // an import, whose files rarely say which calls failed
+	if n.isImport() { // whose files rarely say which calls failed
 		seeking.InvalidCalls = nil
 	}
 	if o := n.ep.Task.Origin; o != nil {
@@ -169,6 +169,9 @@ func (n *normaliser) seeking(e *schemas.EpisodeRow, episode *metrics.Episode, ev
 	}
 	return seeking.Fill(e, episode.Rows)
 }
+
+// isImport reports whether the episode comes from another tool.
+func (n *normaliser) isImport() bool { return n.ep.EnvKey.Driver == "" }
 
 // contentHash returns a hash of the agent's messages and calls.
 func contentHash(rows []schemas.StepRow) string {

@@ -8,12 +8,13 @@ import (
 // checker collects what a step names although it was not shown.
 type checker struct {
 	*known
-	names map[string]bool // identifiers of the repository; nil if they are unknown
-	file  string          // last element of the path that lines without a file belong to; "" if unknown
-	last  int             // last line of the view that the call asks for, or 0
-	bound map[string]bool // names that the step's own code binds
-	own   string          // the texts of the step, whose numbers a calculation may use
-	out   []Entity
+	names  map[string]bool // identifiers of the repository; nil if they are unknown
+	file   string          // last element of the path that lines without a file belong to; "" if unknown
+	last   int             // last line of the view that the call asks for, or 0
+	bound  map[string]bool // names that the step's own code binds, and files that it writes
+	viewed []int           // first and last lines of ranges that the call views
+	own    string          // the texts of the step, whose numbers a calculation may use
+	out    []Entity
 
 	isScript bool     // the text is a script of the agent, in which values are inputs that it makes up
 	written  []string // files that the step's commands write, and names that their scripts bind

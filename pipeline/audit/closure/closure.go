@@ -24,6 +24,7 @@ import (
 type Closure struct {
 	known
 	names    map[string]bool
+	existing *existing       // what exists, if the repository is unknown; nil = do not ask
 	named    map[Entity]bool // entities that an earlier step named
 	pending  []pendingRow
 	turn     int32
@@ -113,7 +114,7 @@ func (c *Closure) step(row *schemas.StepRow, lines []shown.Line) (found []Entity
 	found = slices.DeleteFunc(k.out, func(e Entity) bool {
 		isAgain := c.named[e]
 		c.named[e] = true
-		return isAgain
+		return isAgain || c.existing != nil && !c.existing.has(e, &c.known)
 	})
 	name, _ := args["path"].(string)
 	c.pending = append(c.pending, pendingRow{row, lines, name, k.written, args})

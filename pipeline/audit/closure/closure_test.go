@@ -73,6 +73,11 @@ var unseenCases = map[string]struct {
 	"next lines":                     {step(1, "", "view", map[string]any{"path": "shop/cart.py", "start": 6}, ""), nil},
 	"view around a line":             {step(1, "", "view", map[string]any{"path": "shop/cart.py", "start": 4, "end": 33}, ""), nil},
 	"view of other lines":            {step(1, "", "view", map[string]any{"path": "shop/cart.py", "start": 140, "end": 163}, ""), []string{"line cart.py:163", "line cart.py:140"}},
+	"page of sed":                    {bash("sed -n '110,140p' shop/cart.py"), nil},
+	"short range of sed":             {bash("sed -n '110,118p' shop/cart.py"), []string{"line cart.py:110"}},
+	"range that a text names":        {step(1, "Let me view lines 3-40.", "bash", map[string]any{"command": "sed -n '3,40p' shop/cart.py"}, ""), nil},
+	"line of a new file":             {bash("printf 'a\\nb\\n' > shop/new.txt; sed -n '2p' shop/new.txt"), nil},
+	"escaped dot of a number":        {bash(`sed -i "s/2\\.25/2\\.5/" shop/cart.py`), []string{"value 2.25", "value 2.5"}},
 	"range of sed":                   {bash("sed -n '3,40p' shop/cart.py"), nil},
 	"line of sed":                    {bash("sed -n '40p' shop/cart.py"), []string{"line cart.py:40"}},
 	"line of a named file":           {say("Line 40 of the cart is wrong."), []string{"line cart.py:40"}},
@@ -259,10 +264,39 @@ func TestInventionsStayKnown(t *testing.T) {
 	}
 }
 
+// In an import, a name counts only if a reading call shows at any time that it exists. Lines
+// that the agent has written show nothing.
+func TestImportsCountWhatExists(t *testing.T) {
+	look := func(n int32, command, observation string) schemas.StepRow {
+		row := step(n, "", "bash", map[string]any{"command": command}, observation)
+		row.ActionKind = metrics.SeekStatic
+		return row
+	}
+	rows := append(opening(),
+		step(1, "I think of `Basket`, `my_example`, `own_name` and shop/prices.py, of shop/none.py and of 7731. First, I change two places.", "", nil, ""),
+		step(2, "", "bash", map[string]any{"command": "cat > trial_2.py <<'E'\nclass own_name:\n    pass\nE"}, ""),
+		look(3, "grep -n class shop/cart.py trial_2.py", "shop/cart.py:40:class Basket:\ntrial_2.py:1:class own_name:\n"),
+		look(4, "ls shop", "shop/prices.py\n"), look(5, "cat shop/none.py", "cat: shop/none.py: No such file or directory\n"))
+	var e schemas.EpisodeRow
+	if err := FillGrounding(&e, metrics.Read(rows, ""), nil, nil, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := schemas.Value(rows[2].UnseenJSON); got != `[{"kind":"identifier","text":"Basket"},{"kind":"file","text":"shop/prices.py"}]` {
+		t.Error(got)
+	}
+	rows[2].UnseenJSON, rows[2].NUnseen = nil, nil
+	if err := FillGrounding(&e, metrics.Read(rows, ""), nil, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := schemas.Value(rows[2].NUnseen); got != 5 {
+		t.Errorf("in a run, %d: %s", got, schemas.Value(rows[2].UnseenJSON))
+	}
+}
+
 func TestColumns(t *testing.T) {
 	rows := append(opening(), step(1, "I read `Basket`.", "view", map[string]any{"path": "shop/cart.py", "start": 1}, ""), step(2, "Done.", "", nil, ""))
 	var e schemas.EpisodeRow
-	if err := FillGrounding(&e, metrics.Read(rows, ""), nil, nil); err != nil {
+	if err := FillGrounding(&e, metrics.Read(rows, ""), nil, nil, false); err != nil {
 		t.Fatal(err)
 	}
 	if *e.NUnseen != 1 || math.Abs(*e.GroundedShare-2./3) > 1e-9 || *rows[2].UnseenJSON != `[{"kind":"identifier","text":"Basket"}]` || rows[1].UnseenJSON != nil || *rows[3].NUnseen != 0 {

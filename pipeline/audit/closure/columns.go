@@ -7,9 +7,12 @@ import (
 
 // FillGrounding writes the columns about what the steps name without having seen it, and about the
 // surprise of their targets. They need no reference fix. names holds the identifiers of the
-// repository; nil if they are unknown.
-func FillGrounding(e *schemas.EpisodeRow, episode *metrics.Episode, tools []schemas.ToolSchema, names map[string]bool) error {
+// repository; nil if they are unknown. In an import, only what the episode shows at any time counts.
+func FillGrounding(e *schemas.EpisodeRow, episode *metrics.Episode, tools []schemas.ToolSchema, names map[string]bool, isImport bool) error {
 	c := NewClosure(tools, names)
+	if isImport {
+		c.existing = existingIn(episode)
+	}
 	steps, grounded, unseen := 0, 0, 0
 	for i := range episode.Rows {
 		r, lines := &episode.Rows[i], episode.Readings[i].Lines

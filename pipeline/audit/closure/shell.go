@@ -99,12 +99,15 @@ func splitScripts(text string) (commands string, scripts []script) {
 	}
 }
 
+// escapedDot matches a dot of a pattern. It is removed, and not replaced by a space, because numbers contain dots.
+var escapedDot = regexp.MustCompile(`\\+\.`)
+
 // withoutEscapes replaces escapes such as \n by spaces, so that their letter is no part of a word.
 func withoutEscapes(text string) string {
 	if strings.IndexByte(text, '\\') < 0 {
 		return text
 	}
-	plain := []byte(text)
+	plain := []byte(escapedDot.ReplaceAllString(text, "."))
 	for i := 0; i+1 < len(plain); i++ {
 		if plain[i] == '\\' {
 			plain[i] = ' '

@@ -271,15 +271,23 @@ func isScript(rest string) bool {
 	return len(rest) > 0 && strings.IndexByte("pdsaic", rest[0]) >= 0 && (len(rest) == 1 || classes[rest[1]]&(letter|digit) == 0)
 }
 
-// script checks a script of sed: the line, or the first line of a range that displays no known line. The file may be
-// named before, as in cat FILE | sed.
+// minPage is the least number of lines of a page: a range that begins with a round number, because the agent looks around
+// in a file.
+const minPage = 20
+
+// script checks a script of sed: the line, or the first line of a range that displays no known line and is no page. The
+// file may be named before, as in cat FILE | sed.
 func (c *checker) script(text, before string) {
 	file, first := commandFile(text), atoi(text)
 	if file == "" {
 		file = commandFile(before)
 	}
 	if _, last, ok := strings.Cut(text[:min(len(text), 14)], ","); ok && classes[(last + " ")[0]] == digit {
-		c.view(file, first, atoi(last))
+		end := atoi(last)
+		if first%10 != 0 || end-first < minPage {
+			c.view(file, first, end)
+		}
+		c.viewed = append(c.viewed, first, end) // the agent may say what it views
 		return
 	}
 	c.line(file, first, 0)

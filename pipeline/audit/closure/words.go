@@ -1,6 +1,7 @@
 package closure
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,6 +37,9 @@ func (c *checker) value(value, shown string) {
 func (c *checker) line(file string, n, distance int) {
 	if source, _, isCopy := strings.Cut(file, ".py."); isCopy {
 		file = source + ".py"
+	}
+	if c.bound[file] || slices.Contains(c.viewed, n) {
+		return
 	}
 	if isNumber := (file == "" || n >= 100) && c.wasShown(strconv.Itoa(n)); n > 1 && !isNumber && !c.hasLine(file, n, distance) {
 		c.report(Line, lineText(file, n))
