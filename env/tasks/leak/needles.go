@@ -129,7 +129,7 @@ func (n *needles) collectNames(c Change, fixed string, funcs []function) {
 
 // isDistinctive reports whether tokens are so distinctive that a match is not a coincidence.
 func (n *needles) isDistinctive(kind matchKind, in string, toks []token) bool {
-	seen, score := map[uint64]bool{}, 0
+	seen, score, names := map[uint64]bool{}, 0, 0
 	for _, t := range toks {
 		if !t.word || seen[t.hash] {
 			continue
@@ -137,11 +137,12 @@ func (n *needles) isDistinctive(kind matchKind, in string, toks []token) bool {
 		seen[t.hash] = true
 		if score++; t.end-t.at >= 3 && !fixedNames[t.hash] && (in[t.at] < '0' || in[t.at] > '9') {
 			score++
+			names++
 		}
 	}
 	switch kind {
-	case shortPhrase:
-		return score >= 4
+	case shortPhrase: // calculations with the same short variables, and ends of statements, resemble each other
+		return score >= 4 && names >= 2 && !strings.Contains(in[toks[0].at:toks[len(toks)-1].end], "\n")
 	case wholeLine:
 		return score >= 4 && len(toks) >= 4 || score >= 7
 	case shortLine:
@@ -153,7 +154,7 @@ func (n *needles) isDistinctive(kind matchKind, in string, toks []token) bool {
 	case wholeFunction:
 		return len(seen) >= 3
 	}
-	return score >= 5
+	return score >= 5 && names > 0
 }
 
 // removeCode removes the needles that the code of a text contains, if counts returns true for them. The hits passed to
