@@ -124,7 +124,7 @@ func (s *repoState) trialRequest(t *Trial, files map[string]string, tests []stri
 	}
 	q.Passes = []pass{
 		{Only: tests, MaxFailures: maxFailing, Describe: maxDescribed},
-		{Only: tests, Shuffle: s.shuffleSeed(t.Key, 1), Follows: true},
+		{Only: tests, Shuffle: s.orderOf(t.Key, 1), Follows: true},
 		{Failing: min(maxFailing, maxCovered), Follows: true, Probe: probeOf(trace.CoverProbe())},
 		{Failing: 1, Follows: true, Probe: probeOf(trace.StepsProbe())},
 	}
@@ -216,11 +216,11 @@ func (s *repoState) newLitter(r run) string {
 	return ""
 }
 
-// rerun repeats some tests of a candidate in other orders and with other hash seeds, until t.Runs,
-// the number of runs that agree, is wanted or the outcome is settled.
+// rerun repeats some tests of a candidate in other orders and with other hash seeds, until t.Runs, the number of runs
+// that agree, is wanted or the outcome is settled.
 func (w *worker) rerun(ctx context.Context, s *repoState, t *Trial, files map[string]string, tests []string, wanted int) error {
 	for ; t.Runs < wanted; t.Runs++ {
-		r, err := w.runBounded(ctx, s, hashSeed(t.Runs), request{Files: files, Only: tests, Shuffle: s.shuffleSeed(t.Key, t.Runs)})
+		r, err := w.runBounded(ctx, s, hashSeed(t.Runs), request{Files: files, Only: tests, Shuffle: s.orderOf(t.Key, t.Runs)})
 		if err != nil {
 			return err
 		}
@@ -255,6 +255,15 @@ func (s *repoState) affectedTests(t *Trial) []string {
 	tests = append(tests, t.FailToPass...)
 	slices.Sort(tests)
 	return slices.Compact(tests)
+}
+
+// orderOf returns the order of a repeated run of a candidate, from 1, as in request.Shuffle. The first two have opposite
+// orders, so that of any two tests each runs before the other once.
+func (s *repoState) orderOf(key string, run int) int64 {
+	if run == 2 {
+		return -s.shuffleSeed(key, 1)
+	}
+	return s.shuffleSeed(key, run)
 }
 
 // shuffleSeed returns the seed of the test order for a run of a candidate. It is never 0.

@@ -27,3 +27,12 @@ func TestBugsMayBreakOnlyAShareOfTheTests(t *testing.T) {
 		}
 	}
 }
+
+// The first two repeated runs of a candidate have opposite orders.
+func TestOrdersOfRepeatedRuns(t *testing.T) {
+	s := &repoState{seed: 3}
+	first, second, third := s.orderOf("k", 1), s.orderOf("k", 2), s.orderOf("k", 3)
+	if first <= 0 || second != -first || third <= 0 || third == first || s.orderOf("other", 1) == first {
+		t.Error(first, second, third)
+	}
+}

@@ -22,6 +22,9 @@ const (
 	repeatedSuffix = ", repeated"
 )
 
+// comparesTimes is the status of a test that passes, but compares times.
+const comparesTimes = "compares times"
+
 // Sizes of a survey.
 const (
 	wholeRuns    = 2  // minimum number of runs of all tests, besides the first run and the coverage
@@ -141,11 +144,12 @@ func aloneSize(groups int, seconds float64) int {
 
 // runWhole runs all tests in a random order. i is the number of the run, from 0. The repeated run then
 // runs the tests again in the same sandbox, in their usual order. The opposite run has the opposite order
-// of the repeated run, so that of any two tests each runs before the other once.
+// of the repeated run, so that of any two tests each runs before the other once. It also finds the tests that compare
+// times, whose results depend on how busy the machine is.
 func (w *worker) runWhole(ctx context.Context, s *repoState, p *surveyPart, i int) error {
 	q := request{Only: s.first.Tests, Shuffle: s.shuffleSeed("", i), Timeout: healthyTimeout}
 	if i == oppositeRun {
-		q.Shuffle = -s.shuffleSeed("", repeatedRun)
+		q.Shuffle, q.Clocks = -s.shuffleSeed("", repeatedRun), true
 	}
 	if i == repeatedRun {
 		q.Passes = []pass{{Only: q.Only, Shuffle: q.Shuffle}, {Only: q.Only}}
@@ -156,6 +160,9 @@ func (w *worker) runWhole(ctx context.Context, s *repoState, p *surveyPart, i in
 		return err
 	}
 	p.Seconds, p.Leftovers, p.Bad = r.Seconds, r.Leftovers, nonPassingOf(s.first.Tests, r.verdicts())
+	for _, id := range r.clocks {
+		p.Bad[id] = comparesTimes
+	}
 	if i == repeatedRun {
 		p.Unrepeatable = unrepeatableTests(s.first.Tests, r.pass(1))
 	}

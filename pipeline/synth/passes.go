@@ -25,6 +25,7 @@ type request struct {
 	Shuffle     int64             `json:"shuffle,omitempty"`      // seed of the order; 0 = the usual order; negative = the opposite of the order of -Shuffle
 	MaxFailures int               `json:"max_failures,omitempty"` // the run ends when more tests fail; 0 = no limit
 	Describe    int               `json:"describe,omitempty"`     // number of failures to describe
+	Clocks      bool              `json:"clocks,omitempty"`       // whether to find tests that compare times
 	Timeout     float64           `json:"timeout"`                // seconds
 	CPULimit    float64           `json:"cpu_limit,omitempty"`    // seconds of CPU time, after which the tests time out; 0 = no limit
 	Probe       *probe            `json:"probe,omitempty"`
@@ -58,6 +59,7 @@ type record struct {
 	Detail string `json:"text"`
 	What   string `json:"what"`
 	Code   int    `json:"code"`
+	Clock  bool   `json:"clock"`
 	passEnd
 	Failure
 }
@@ -70,9 +72,10 @@ type run struct {
 	uncollected []string
 	finished    bool // the runner reached its end
 	code        int
-	probe       []byte // output of the probe
-	passes      []run  // the passes that ran, in order
-	number      int    // the index of a pass in request.Passes
+	clocks      []string // tests that compare times, if request.Clocks is set
+	probe       []byte   // output of the probe
+	passes      []run    // the passes that ran, in order
+	number      int      // the index of a pass in request.Passes
 }
 
 // pass is one of several runs that share a sandbox and an interpreter that has collected the tests
@@ -149,6 +152,9 @@ func (r *run) sortRecords() {
 		switch rec.Kind {
 		case "test":
 			r.tests[rec.ID] = rec.Status
+			if rec.Clock {
+				r.clocks = append(r.clocks, rec.ID)
+			}
 		case "failure":
 			rec.Failure.Test = rec.ID
 			rec.Failure.Text = rec.Detail

@@ -76,6 +76,58 @@ class T(unittest.TestCase):
 	}
 }
 
+// A test that compares times is found by what it calls. Reading the time for another purpose is not enough.
+func TestTestsThatCompareTimesAreFound(t *testing.T) {
+	t.Parallel()
+	body := `import time
+import unittest
+from functools import partial, wraps
+from timeit import timeit
+
+timeit = partial(timeit, number=10)
+
+
+def doubled(f):
+    @wraps(f)
+    def run(self):
+        f(self)
+        f(self)
+    return run
+
+
+class T(unittest.TestCase):
+    def test_a(self):
+        self.assertTrue(timeit("1") < 1000, "slow")
+
+    @doubled
+    def test_b(self):
+        start = time.time()
+        self.assertLess(time.time() - start, 1000)
+
+    def test_c(self):
+        self.assertEqual(int(time.time() * 0), 0)
+
+    def test_d(self):
+        time.sleep(0)
+        self.assertGreater(2, 1)
+
+    def test_e(self):
+        def elapsed(start=time.perf_counter()):
+            return time.perf_counter() - start
+        assert all(x > -1 for x in [elapsed()])
+`
+	for entrypoint, prefix := range map[string]string{"python -m pytest -q": "test_clock.py::T::test_", "python -m unittest -q": "test_clock.T.test_"} {
+		b := benchOf(t, healthy(t, "clock", entrypoint, map[string]string{"calc.py": calc, "test_clock.py": body}))
+		r, err := b.run(t.Context(), firstSeed, request{Clocks: true, Timeout: 60})
+		if err != nil || len(r.tests) != 5 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if diff := cmp.Diff([]string{prefix + "a", prefix + "b", prefix + "e"}, r.clocks); diff != "" {
+			t.Errorf("%s: %s", entrypoint, diff)
+		}
+	}
+}
+
 func TestFollowingPassesNeedFailures(t *testing.T) {
 	t.Parallel()
 	b := benchOf(t, healthy(t, "calc", "python -m pytest -q", map[string]string{

@@ -11,6 +11,7 @@ import sys
 import time
 
 import tracesmith_children
+import tracesmith_clock
 import tracesmith_failure
 import tracesmith_unittest_session
 
@@ -74,6 +75,7 @@ class Session(object):
         """Sets which tests run and how. number is the number of the pass; None if there are no passes."""
         self.first = set(request.get("first") or ())
         self.only = set(request["only"]) if request.get("only") is not None else None
+        self.clocks = request.get("clocks")  # whether to find tests that compare times
         self.shuffle = request.get("shuffle", 0)
         self.max_failures = request.get("max_failures", 0)  # the run stops after more failures; 0 is no limit
         self.described = set()
@@ -111,11 +113,14 @@ class Session(object):
         if self.probe is not None:
             self.probe.begin(name)
 
-    def done(self, name, status):
-        """Records a test; returns True if the remaining tests need not run."""
+    def done(self, name, status, function):
+        """Records a test; returns True if the remaining tests need not run. function is that of the test, or None."""
         if self.probe is not None:
             self.probe.end(name, status)
-        self.put({"k": "test", "id": name, "s": status})
+        record = {"k": "test", "id": name, "s": status}
+        if self.clocks and tracesmith_clock.compares_times(function):
+            record["clock"] = True
+        self.put(record)
         self.failed += status in tracesmith_children.NOT_A_PASS
         if name in self.first:
             self.first_remaining -= 1
@@ -244,7 +249,7 @@ class Session(object):
                 self.note(report, seen)
                 order = ["error", "failed", "xpassed", "xfailed", "skipped", "passed"]
                 status = next((s for s in order if s in seen), "error")
-                if session.done(name_of(item.nodeid, item.config), status):
+                if session.done(name_of(item.nodeid, item.config), status, getattr(item, "function", None)):
                     item.session.shouldstop = "the remaining tests need not run"
 
             def note(self, report, seen):

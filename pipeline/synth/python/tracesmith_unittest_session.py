@@ -24,7 +24,8 @@ def run(session):
 
         def stopTest(self, test):
             super(Result, self).stopTest(test)
-            if session.done(test.id(), self.worst or "error"):
+            function = getattr(test, getattr(test, "_testMethodName", ""), None)
+            if session.done(test.id(), self.worst or "error", function):
                 self.stop()
 
         def note(self, test, status, err=None):
