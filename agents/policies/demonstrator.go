@@ -11,7 +11,7 @@ import (
 
 // demonstratorVersion must go up with every change to the demonstrator's actions or
 // messages, because they are training data.
-const demonstratorVersion = "6"
+const demonstratorVersion = "7"
 
 // demonstrator shows, without a model, how to find a bug with a debugger: it
 // reproduces the failure, follows the test into the code, stops at breakpoints,

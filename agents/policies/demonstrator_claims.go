@@ -98,6 +98,10 @@ func someFail(fails schemas.Claim) message { return sentence("Some tests still f
 
 func allPass(fails schemas.Claim) message { return sentence("All tests pass now.", fails) }
 
+func passes(passes schemas.Claim) message {
+	return sentence(fmt.Sprintf("`%s` passes now.", passes.Test), passes)
+}
+
 // defines returns the claim that a definition is where it is.
 func (d definition) defines() schemas.Claim {
 	return schemas.Claim{Kind: schemas.ClaimDefines, Function: d.name, File: d.path, Line: d.line}
@@ -105,6 +109,9 @@ func (d definition) defines() schemas.Claim {
 
 // fails returns the claim that the test fails.
 func (f failure) fails() schemas.Claim { return schemas.Claim{Kind: schemas.ClaimFails, Test: f.id} }
+
+// passes returns the claim that the test passes.
+func (f failure) passes() schemas.Claim { return schemas.Claim{Kind: schemas.ClaimPasses, Test: f.id} }
 
 // reaches returns the claim that the test has reached a function.
 func (f failure) reaches(function string) schemas.Claim {

@@ -196,12 +196,16 @@ func (e *evidence) callees(source string) []callee {
 		name, before := source[m[2]:m[3]], source[:m[2]]
 		first, count := len(out), 0
 		for _, d := range e.defs {
-			if d.name != name || isTest(d.path) {
+			isMember := strings.HasSuffix(before, "def ")
+			if d.name != name || isTest(d.path) || isMember && !strings.Contains(source, strings.TrimSpace(e.lines[d.path][d.line])) {
+				continue
+			}
+			if strings.HasPrefix(name, "__") && !isMember { // as in super().__init__()
 				continue
 			}
 			count++
 			if !slices.ContainsFunc(out, func(c callee) bool { return c.definition == d }) {
-				out = append(out, callee{definition: d, isMember: strings.HasSuffix(before, "def ")})
+				out = append(out, callee{definition: d, isMember: isMember})
 			}
 		}
 		for i := first; i < len(out); i++ {

@@ -272,8 +272,8 @@ func (s *script) repair(edits []schemas.ToolCall, function string) error {
 		return err
 	}
 	m := sayStillFailing()
-	if s.last.State != nil && s.last.State.EvalPassed != nil && *s.last.State.EvalPassed {
-		m = sayDone()
+	if state := s.last.State; state != nil && state.EvalPassed != nil && *state.EvalPassed {
+		m = sayDone(s.failing, schemas.Value(state.TestsFailed) == 0)
 	}
 	return s.act(m, "submit", map[string]any{})
 }

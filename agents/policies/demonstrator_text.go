@@ -130,6 +130,10 @@ func sayStillFailing() message {
 	return someFail(schemas.Claim{Kind: schemas.ClaimFails}).then(plain("I submit the change as it is."))
 }
 
-func sayDone() message {
-	return allPass(schemas.Claim{Kind: schemas.ClaimFails, Count: new(0)}).then(plain("I submit the fix."))
+func sayDone(f failure, all bool) message {
+	m := passes(f.passes())
+	if all {
+		m = allPass(schemas.Claim{Kind: schemas.ClaimFails, Count: new(0)})
+	}
+	return m.then(plain("I submit the fix."))
 }

@@ -35,8 +35,9 @@ func runs(t *testing.T, values func(fixed bool, hit int, source string) (text st
 	}
 }
 
-func TestCompare(t *testing.T) {
-	pair := schemas.PairedTrace{
+// comparedPair returns the paired trace of total.
+func comparedPair() schemas.PairedTrace {
+	return schemas.PairedTrace{
 		Test: "test_t.py::test_f", Executed: []string{"calc.py:total", "calc.py:parse", "test_t.py:test_f"},
 		Matches: []schemas.TraceMatch{{Kind: "line", File: "calc.py", Line: 3, FixedLine: 4, Hits: [][3]int{{1, 2, 1}}}},
 		Stops:   []schemas.TracedLines{{File: "calc.py", Function: "total", Line: 3, Hits: [2]int{1, 3}, Missing: [][2]int{{3, 3}}}},
@@ -44,19 +45,23 @@ func TestCompare(t *testing.T) {
 		Causes:  []schemas.TraceCause{{File: "calc.py", Function: "total", Vars: []string{"x"}, Method: schemas.CauseValue, Verdict: schemas.CauseSufficient}},
 		Masked:  []string{"calc.py:total noise"},
 	}
-	// x is 10 times the hit, and the fixed version has one more at hit 2. same never differs.
-	valueOf := func(fixed bool, hit int, source string) string {
-		switch {
-		case source == "same":
-			return "'s'"
-		case source == "hit":
-			return string(rune('0' + hit))
-		case fixed && hit == 2:
-			return "21"
-		}
-		return string(rune('0'+hit)) + "0"
+}
+
+// valueOf returns values for runs: x is 10 times the hit, and the fixed version has one more at hit 2. same never differs.
+func valueOf(fixed bool, hit int, source string) string {
+	switch {
+	case source == "same":
+		return "'s'"
+	case source == "hit":
+		return string(rune('0' + hit))
+	case fixed && hit == 2:
+		return "21"
 	}
-	evaluate := runs(t, valueOf)
+	return string(rune('0'+hit)) + "0"
+}
+
+func TestCompare(t *testing.T) {
+	pair, evaluate := comparedPair(), runs(t, valueOf)
 	fails := call{tool: "eval", answer: "The tests do not pass. 1 passed, 1 failed.\n____ test_f ____\n\nE       assert 20 == 21\n\ntest_t.py:3: AssertionError\n1 failed, 1 passed"}
 	edit := call{tool: "edit", arguments: map[string]any{"path": "calc.py"}, answer: "Replaced"}
 	yes, no := new(true), new(false)
@@ -111,14 +116,18 @@ func TestCompare(t *testing.T) {
 	if rows[0].GoldNDiffering == nil || *rows[0].GoldNDiffering != 1 || rows[1].GoldNDiffering != nil {
 		t.Errorf("steps: %v, %v", rows[0].GoldNDiffering, rows[1].GoldNDiffering)
 	}
-	// The value of a call shows that the function is right.
-	rows = rowsOf(t, pdb("c ;; p hit, x, parse(same)", stopped("(2, 20, 's')")))
-	if e, err = Compare(recordOf(rows, "/testbed"), pair, runs(t, func(fixed bool, hit int, source string) string {
+}
+
+// The value of a call shows that the function is right.
+func TestCallsExcludeCandidates(t *testing.T) {
+	rows := rowsOf(t, pdb("c ;; p hit, x, parse(same)", stopped("(2, 20, 's')")))
+	e, err := Compare(recordOf(rows, "/testbed"), comparedPair(), runs(t, func(fixed bool, hit int, source string) string {
 		if source == "parse(same)" {
 			source = "same"
 		}
 		return valueOf(fixed, hit, source)
-	})); err != nil {
+	}))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if e.CandidateBits == nil || *e.CandidateBits != 1 {

@@ -69,6 +69,10 @@ func TestEval(t *testing.T) {
 	if got := b.ok("eval", args{}); got != "The tests pass. The command ended with exit code 0.\n\nRan 3 tests\n\nOK\n" {
 		t.Errorf("got %q", got)
 	}
+	b.report = env.EvalReport{Passed: true, Tests: map[string]string{"t.py::a": "passed", "t.py::b": "failed"}, Output: "1 failed, 1 passed\n"}
+	if got := b.ok("eval", args{}); got != "The required tests pass. 1 passed, 1 failed. The failed tests are not required.\n  t.py::b (failed)\n\n1 failed, 1 passed\n" {
+		t.Errorf("got %q", got)
+	}
 	b.report = env.EvalReport{TimedOut: true, Output: "partial"}
 	if o := b.call("eval", nil); !o.TimedOut || o.ErrorClass != schemas.ErrTimeout || o.ExitCode != nil || !strings.HasPrefix(o.Text, "The tests did not finish in time") {
 		t.Errorf("timed out: %+v", o)

@@ -119,6 +119,8 @@ func (c evalSettings) summary(r env.EvalReport) string {
 		fmt.Fprintf(&b, "The tests timed out after %s and were stopped.", time.Duration(c.Timeout)*time.Second)
 	case r.TimedOut:
 		b.WriteString("The tests did not finish in time and were stopped.")
+	case r.Passed && failed > 0:
+		b.WriteString("The required tests pass.")
 	case r.Passed:
 		b.WriteString("The tests pass.")
 	default:
@@ -126,6 +128,9 @@ func (c evalSettings) summary(r env.EvalReport) string {
 	}
 	if len(r.Tests) > 0 {
 		fmt.Fprintf(&b, " %d passed, %d failed.", passed, failed)
+		if r.Passed && failed > 0 && !r.TimedOut {
+			b.WriteString(" The failed tests are not required.")
+		}
 	} else if !r.TimedOut && !r.Died {
 		fmt.Fprintf(&b, " The command ended with exit code %d.", r.ExitCode)
 	}
