@@ -50,7 +50,7 @@ type Config struct {
 	Functions   int      // number of KindModel candidates per repository; 0 = DefaultFunctions
 	Kinds       []string // nil = KindSingle alone
 	Runs        int      // number of agreeing runs that make a candidate valid; 0 = DefaultRuns
-	ReleaseRuns int      // number of agreeing runs that make it a task; 0 = DefaultReleaseRuns
+	ReleaseRuns int      // number of agreeing runs of all tests that make it a task; 0 = DefaultReleaseRuns
 	MaxFailing  float64  // share of the tests that a bug may break, never all of them; 0 = DefaultMaxFailing
 	Caps        Caps
 	// Difficulty and GoldDifficulty are the levels of the bugs that become tasks
@@ -88,7 +88,7 @@ var DefaultCaps = Caps{Line: 1, Function: 6, Operator: 2, Share: 0.05}
 // Defaults of Config.
 const (
 	DefaultRuns        = 2
-	DefaultReleaseRuns = 2
+	DefaultReleaseRuns = 3
 	DefaultCommits     = 50
 	DefaultFunctions   = 20
 	DefaultMaxFailing  = 0.5

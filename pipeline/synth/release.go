@@ -65,10 +65,7 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 	if err != nil {
 		return r, err
 	}
-	again, affected := t.clone(), s.affectedTests(t)
-	if err := w.rerun(ctx, s, again, files, affected, w.cfg.Runs+w.cfg.ReleaseRuns-1); err != nil {
-		return r, err
-	}
+	again := t.clone()
 	buggy, err := taskfile.Apply(s.repo.Tree, []byte(t.Patch))
 	if err != nil {
 		return r, err
@@ -79,9 +76,7 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 		return r, err
 	}
 	r.Gold = string(gold)
-	if again.Outcome == Valid {
-		err = w.runAll(ctx, s, again, files, affected)
-	}
+	err = w.runAll(ctx, s, again, files)
 	if r.Runs = again.Runs; err != nil || again.Outcome != Valid {
 		r.Outcome, r.Reason, r.DifferingRuns = again.Outcome, again.Reason, again.DifferingRuns
 		return r, err
@@ -105,39 +100,90 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 	return r, nil
 }
 
-// runAll runs all tests on the buggy tree. Tests outside of affected that fail, such as tests that start
-// the program as a separate process, join the failing tests if they fail in one more run.
-func (w *worker) runAll(ctx context.Context, s *repoState, t *Trial, files map[string]string, affected []string) error {
-	all, err := w.runBounded(ctx, s, firstSeed, request{Files: files})
+// runAll runs all tests on the buggy tree several times: in their usual order, then in opposite random orders. A test that
+// fails because of the bug may skip its clean-up and so break tests that never execute the bug, depending on the order.
+// Tests that the bug cannot affect and that fail in the first run, such as tests that start the program as a separate
+// process, join the failing tests. The other runs must agree with it.
+func (w *worker) runAll(ctx context.Context, s *repoState, t *Trial, files map[string]string) error {
+	runs, err := w.wholeRuns(ctx, s, t, files)
 	if err != nil {
 		return err
 	}
-	if all.TimedOut || !all.finished {
-		t.Outcome, t.Reason = Unverified, "the run of all tests did not finish"
-		return nil
-	}
-	t.Runs++
-	got := nonPassingOf(s.kept, all)
-	unexpected, bad := nonPassing{}, w.unreliable(s)
-	for id, status := range got {
-		if _, expected := slices.BinarySearch(affected, id); !expected {
-			if delete(got, id); !bad[id] {
-				unexpected[id] = status
-			}
+	for i, r := range runs {
+		if r.TimedOut || !r.finished {
+			t.Outcome, t.Reason = Unverified, "a run of all tests did not finish"
+			return nil
+		}
+		if i == 0 && !w.joinUnexpected(s, t, r) {
+			return nil
+		}
+		t.Runs++
+		if ok, err := w.agrees(s, t, s.kept, r); err != nil || !ok {
+			return err
 		}
 	}
-	if ok, err := w.reconcile(s, t, got); err != nil || !ok || len(unexpected) == 0 {
-		return err
+	return nil
+}
+
+// wholeRuns runs all tests of a candidate as often as a release needs. The runs are passes in one sandbox, if all tests can
+// be repeated there.
+func (w *worker) wholeRuns(ctx context.Context, s *repoState, t *Trial, files map[string]string) (runs []run, err error) {
+	q, seed := request{Files: files}, hashSeed(t.Runs)
+	if len(s.unrepeatable) > 0 {
+		for n := range w.cfg.ReleaseRuns {
+			if n > 0 {
+				q.Shuffle = s.orderOf(t.Key, n)
+			}
+			r, err := w.runBounded(ctx, s, seed, q)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, r)
+		}
+		return runs, nil
 	}
-	if len(unexpected)+len(t.Verdicts) > w.maxFailing(s) {
-		t.Outcome, t.Reason = BreaksTooMany, fmt.Sprintf("%d of %d tests", len(unexpected)+len(t.Verdicts), len(s.kept))
-		return nil
+	for n := range w.cfg.ReleaseRuns {
+		p := pass{}
+		if n > 0 {
+			p.Shuffle = s.orderOf(t.Key, n)
+		}
+		q.Passes = append(q.Passes, p)
+	}
+	r, err := w.runBounded(ctx, s, seed, q)
+	if err != nil {
+		return nil, err
+	}
+	for n := range q.Passes {
+		p := run{} // did not finish
+		if ran := r.pass(n); ran != nil {
+			p = *ran
+		}
+		p.Leftovers = r.Leftovers
+		runs = append(runs, p)
+	}
+	return runs, nil
+}
+
+// joinUnexpected adds failing tests of a run of all tests to those of the trial, unless the bug can affect them. If too
+// many tests fail then, it sets the trial's outcome and returns false.
+func (w *worker) joinUnexpected(s *repoState, t *Trial, r run) bool {
+	affected, bad := s.affectedTests(t), w.unreliable(s)
+	unexpected := nonPassingOf(s.kept, r)
+	maps.DeleteFunc(unexpected, func(id, _ string) bool {
+		_, expected := slices.BinarySearch(affected, id)
+		return expected || bad[id]
+	})
+	if len(unexpected) == 0 {
+		return true
+	}
+	if n := len(unexpected) + len(t.Verdicts); n > w.maxFailing(s) {
+		t.Outcome, t.Reason = BreaksTooMany, fmt.Sprintf("%d of %d tests", n, len(s.kept))
+		return false
 	}
 	t.Verdicts = maps.Clone(t.Verdicts)
 	maps.Copy(t.Verdicts, unexpected)
 	t.FailToPass = slices.Sorted(maps.Keys(t.Verdicts))
-	affected = slices.Compact(slices.Sorted(slices.Values(slices.Concat(affected, t.FailToPass))))
-	return w.rerun(ctx, s, t, files, affected, t.Runs+1)
+	return true
 }
 
 // tryGold has the verifier judge the gold patch, and returns why it does not resolve the task; "" if it

@@ -75,7 +75,7 @@ their bugs fixed. To resume, name the output directory again; --stop-at,
 	fl.StringSliceVar(&f.cfg.Kinds, "kinds", []string{synth.KindSingle}, "kinds of bugs: "+strings.Join(synth.Kinds, ", "))
 	fl.IntVar(&f.cfg.Workers, "workers", runtime.NumCPU(), "sandboxes to run at once")
 	fl.IntVar(&f.cfg.Runs, "runs", synth.DefaultRuns, "runs of the tests that a candidate can affect; all must agree")
-	fl.IntVar(&f.cfg.ReleaseRuns, "release-runs", synth.DefaultReleaseRuns, "additional runs of a valid candidate, the last of which runs all tests; all must agree")
+	fl.IntVar(&f.cfg.ReleaseRuns, "release-runs", synth.DefaultReleaseRuns, "runs of all tests with a valid candidate, in their usual and in opposite orders; all must agree")
 	fl.Float64Var(&f.cfg.MaxFailing, "max-failing", synth.DefaultMaxFailing, "largest share of the tests that a bug may break; it may never break all")
 	fl.StringVar(&f.cfg.Text, "text", synth.Texts[0], "what the issue describes: "+strings.Join(synth.Texts, ", "))
 	fl.StringSliceVar(&f.hashes, "benchmark-hashes", nil, "files that \"tasks hashes\" wrote: leave out copies of these repositories")
