@@ -103,9 +103,9 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 // runAll runs all tests on the buggy tree several times: in their usual order, then in opposite random orders. A test that
 // fails because of the bug may skip its clean-up and so break tests that never execute the bug, depending on the order.
 // Tests that the bug cannot affect and that fail in the first run, such as tests that start the program as a separate
-// process, join the failing tests. The other runs must agree with it.
+// process, join the failing tests. The other runs must agree with it, and failing tests must also fail alone.
 func (w *worker) runAll(ctx context.Context, s *repoState, t *Trial, files map[string]string) error {
-	runs, err := w.wholeRuns(ctx, s, t, files)
+	runs, alone, err := w.wholeRuns(ctx, s, t, files)
 	if err != nil {
 		return err
 	}
@@ -122,12 +122,22 @@ func (w *worker) runAll(ctx context.Context, s *repoState, t *Trial, files map[s
 			return err
 		}
 	}
-	return nil
+	failing := maps.Clone(t.Verdicts)
+	for id, status := range alone {
+		if status == "passed" {
+			delete(failing, id)
+		}
+	}
+	_, err = w.reconcile(s, t, failing)
+	return err
 }
 
+// maxAloneFailing is the maximum number of failing tests that run alone before a release.
+const maxAloneFailing = 20
+
 // wholeRuns runs all tests of a candidate as often as a release needs. The runs are passes in one sandbox, if all tests can
-// be repeated there.
-func (w *worker) wholeRuns(ctx context.Context, s *repoState, t *Trial, files map[string]string) (runs []run, err error) {
+// be repeated there. Then some failing tests also run alone, and alone has their statuses.
+func (w *worker) wholeRuns(ctx context.Context, s *repoState, t *Trial, files map[string]string) (runs []run, alone map[string]string, err error) {
 	q, seed := request{Files: files}, hashSeed(t.Runs)
 	if len(s.unrepeatable) > 0 {
 		for n := range w.cfg.ReleaseRuns {
@@ -136,11 +146,11 @@ func (w *worker) wholeRuns(ctx context.Context, s *repoState, t *Trial, files ma
 			}
 			r, err := w.runBounded(ctx, s, seed, q)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			runs = append(runs, r)
 		}
-		return runs, nil
+		return runs, nil, nil
 	}
 	for n := range w.cfg.ReleaseRuns {
 		p := pass{}
@@ -149,19 +159,27 @@ func (w *worker) wholeRuns(ctx context.Context, s *repoState, t *Trial, files ma
 		}
 		q.Passes = append(q.Passes, p)
 	}
+	for _, id := range t.FailToPass[:min(len(t.FailToPass), maxAloneFailing)] {
+		q.Passes = append(q.Passes, pass{Only: []string{id}})
+	}
 	r, err := w.runBounded(ctx, s, seed, q)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	alone = map[string]string{}
 	for n := range q.Passes {
 		p := run{} // did not finish
 		if ran := r.pass(n); ran != nil {
 			p = *ran
 		}
+		if n >= w.cfg.ReleaseRuns {
+			maps.Copy(alone, p.tests)
+			continue
+		}
 		p.Leftovers = r.Leftovers
 		runs = append(runs, p)
 	}
-	return runs, nil
+	return runs, alone, nil
 }
 
 // joinUnexpected adds failing tests of a run of all tests to those of the trial, unless the bug can affect them. If too

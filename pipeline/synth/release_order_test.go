@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -8,6 +9,55 @@ import (
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
+
+// Three tests that share a cache: with the bug, the first of them passes in any order and the others fail. The one that
+// runs between the others in both orders passes alone, so the bug is none.
+func TestFactoryFailingTestsFailAlone(t *testing.T) {
+	suite.Factory.Require(t)
+	t.Parallel()
+	tests := "import names\n"
+	for _, name := range []string{"a", "b", "c"} {
+		tests += "\n\ndef test_" + name + "():\n    assert names.find('x') is None\n"
+	}
+	for _, name := range []string{"d", "e", "f"} {
+		tests += "\n\ndef test_" + name + "():\n    assert names.cache is not None\n"
+	}
+	cfg, err := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "names", "python -m pytest -q", map[string]string{
+		"names.py": `cache = {}
+
+
+def find(name):
+    if name not in cache:
+        cache[name] = None
+        return None
+    if cache[name] is None:
+        return None
+    return len(cache[name])
+`, "test_names.py": tests,
+	})).withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, s := surveyed(t, cfg)
+	w := &worker{factory: st}
+	defer w.leave(t.Context())
+	if err := w.enter(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	const patch = "--- a/names.py\n+++ b/names.py\n@@ -8 +8 @@\n-    if cache[name] is None:\n+    if cache[name] == 0:\n"
+	files, err := s.changedFiles(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 4 {
+		b, c := "test_names.py::test_b", "test_names.py::test_c"
+		trial := &Trial{Repo: "names", Key: fmt.Sprint(n), Patch: patch, Outcome: Valid, Runs: 2, FailToPass: []string{b, c}, Verdicts: nonPassing{b: "failed", c: "failed"}}
+		if err := w.runAll(t.Context(), s, trial, files); err != nil || trial.Outcome != Flaky {
+			t.Errorf("%v %+v", err, trial)
+		}
+		st.journal.unreliableTests = map[string][]*unreliable{}
+	}
+}
 
 // A test that fails because of a bug may not undo what it has changed. A test that never executes the bug then fails if it
 // runs later, which no run in the usual order shows. Such a test is in no task.
