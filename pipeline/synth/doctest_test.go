@@ -106,7 +106,7 @@ func TestDescriptionsOfDoctests(t *testing.T) {
 	if diff := cmp.Diff(map[string][2]string{
 		"total":   {"`total(...)` returns `7` instead of `8`", "from basket import total\n\nitems = [1, 2]\ntotal(items)\nitems.append(4)\ntotal(items)"},
 		"first":   {"`first([])` fails with `IndexError: list index out of range`", "import math\nfrom basket import first\n\nfirst([math.pi])\nfirst([])"},
-		"show":    {"'b' is displayed instead of 'c'", "for item in [\"a\", \"b\"]: show(item)"},
+		"show":    {"expected 'c', got 'b'", "for item in [\"a\", \"b\"]: show(item)"},
 		"check":   {"`check([])` does not raise `ValueError`", "from basket import check\n\ncheck([])"},
 		"convert": {"`convert(\"x\")` raises `ValueError` instead of `KeyError`", "from basket import convert\n\nconvert(\"x\")"},
 	}, got); diff != "" {

@@ -13,12 +13,18 @@ var cutValue = regexp.MustCompile(`\[\d+ chars\]|[^\s(x]\.\.\.[^\s)>]`)
 // values, or none if they are long.
 func (f Failure) errorLine() string {
 	line := firstLine(f.Text)
+	if rest, ok := strings.CutPrefix(line, f.Type+": expected "); ok && f.asserts() {
+		return "expected " + rest // of a doctest, which raises nothing
+	}
 	isBare := strings.TrimSuffix(line, ":") == f.Type && f.Scene != nil && f.Scene.Relation == relationEqual
 	if !f.asserts() || !isBare && !cutValue.MatchString(line) {
 		return line
 	}
 	kind, _, _ := strings.Cut(line, ":")
-	what := map[string]string{"len": "different lengths, ", "list": "different keys, "}[f.Part]
+	what := map[string]string{"list": "different keys, "}[f.Part]
+	if f.Part == "len" {
+		return kind // nobody compares values by their lengths
+	}
 	if values := what + f.Left + " != " + f.Right; f.Left != "" && utf8.RuneCountInString(values) <= maxValue-len(kind)-2 {
 		return kind + ": " + values
 	}
@@ -45,7 +51,7 @@ func (f Failure) excerpt() string {
 		}
 		switch {
 		case i > 0: // of a helper
-			code = "# " + line.Function + ": " + strings.ReplaceAll(code, "\n", "\n# ")
+			code = "# in " + line.Function + ": " + strings.ReplaceAll(code, "\n", "\n# ")
 		case len(f.Lines) == 1 && len(f.Values) > 0:
 			code += "\n# where " + strings.Join(f.Values, ", ")
 		}

@@ -21,7 +21,7 @@ const (
 var Texts = []string{TextMixed, TextSymptom, TextNote, TextQuestion, TextTestRun, TextReporter}
 
 // TextVersion is the version of the wordings. Increment it with every change to them.
-const TextVersion = 7
+const TextVersion = 8
 
 // mixture lists the kinds that TextMixed chooses from. How often a kind occurs is its weight.
 var mixture = []string{TextSymptom, TextSymptom, TextSymptom, TextSymptom, TextNote, TextNote, TextQuestion, TextQuestion, TextTestRun, TextTestRun}
@@ -277,7 +277,7 @@ func (i issue) testNote(s failureSummary) string {
 	}
 	message := s.raised
 	if message == "" {
-		if message = s.message; message != "" && !strings.Contains(message, "assert") && !strings.Contains(message, "!=") {
+		if message = s.message; message != "" && !strings.Contains(message, "assert") && !strings.Contains(message, "!=") && !strings.HasPrefix(message, "expected ") {
 			message = s.failure.Type + ": " + message // "None is not 1" does not look like an error
 		}
 		if cutValue.MatchString(firstLine(s.failure.Text)) {

@@ -27,7 +27,7 @@ def unwrap(kind, value, tb):
         return AssertionError, AssertionError("did not raise " + expected.strip()), None, out
     if "\n" in got + want or value.example.source.startswith("print(") or not is_expression(value.example.source):
         got, want = next(((a, b) for a, b in zip(got.split("\n"), want.split("\n")) if a != b), (got, want))
-        return AssertionError, AssertionError("%r is displayed instead of %r" % (got, want)), None, fields(value, "other")
+        return AssertionError, AssertionError("expected %r, got %r" % (want, got)), None, fields(value, "other")
     out = fields(value, "equal")
     out.update(left=got, right=want)
     return AssertionError, AssertionError("%s != %s" % (got, want)), None, out

@@ -31,9 +31,10 @@ def exception(src, node, scope):
             yield Change([(src.start(kind), src.end(kind), new.encode())], [(kind, name(new))],
                          obvious=isinstance(node, ast.Raise) or kind.id not in PARTS)
     if isinstance(node, ast.ExceptHandler) and isinstance(node.type, ast.Tuple):
-        change = drop_last_element(src, node.type)
-        if change:
-            yield change
+        if len(node.type.elts) == 2:  # except (A,) looks odd
+            yield replace_expression(src, node.type, node.type.elts[0])
+        elif drop_last_element(src, node.type):
+            yield drop_last_element(src, node.type)
 
 
 CONVERSIONS = {"int": "int", "float": "float", "str": "str", "bytes": "bytes"}
