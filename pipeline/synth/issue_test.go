@@ -152,7 +152,7 @@ func TestNotesWithoutAnExpression(t *testing.T) {
 			Scene: &Scene{Relation: relationEqual}, Lines: []TestLine{{"test_it", "self.check(3)"}, {"check", "return self.assertEqual(\nf(a),\nself.b)"}}, Values: []string{"a = 3"}}
 		i := issue{Command: "pytest", Failures: []Failure{f}, Failing: []string{f.Test}}
 		text := i.note()
-		if firstLine(text) != want || strings.Count(text, "test_it") != 1 || !strings.Contains(text, "\n    self.check(3)\n    # check: self.assertEqual(f(a), self.b)\n    # a = 3\n") {
+		if firstLine(text) != want || strings.Count(text, "test_it") != 1 || !strings.Contains(text, "\n    self.check(3)\n    # in check: self.assertEqual(f(a), self.b)\n    # a = 3\n") {
 			t.Errorf("%q, want the title %q", text, want)
 		}
 		if i.Failures[0].Lines = nil; i.note() != "" {
