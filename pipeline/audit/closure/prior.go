@@ -76,7 +76,7 @@ var publicFiles = map[string]bool{
 	"tox.ini": true, "requirements.txt": true, "README.md": true, "sitecustomize.py": true, "_test.py": true,
 }
 
-// stdlib has names in Python's most common modules. If the repository has such a name, it is not public.
+// stdlib has names of the most common modules of Python 3.11. If the repository has such a name, it is not public.
 //
 //go:embed stdlib.txt
 var stdlib string
