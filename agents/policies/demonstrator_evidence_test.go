@@ -2,7 +2,7 @@ package policies
 
 import "testing"
 
-// A call of super().__init__, or a method that a test defines, is none of the program's methods of this name.
+// callees leaves out super().__init__() and the methods that a test defines, although the program has methods of that name.
 func TestCalleesOfSpecialMethods(t *testing.T) {
 	e := evidence{
 		defs:  []definition{{name: "__init__", path: "cache.py", line: 3}, {name: "total", path: "cache.py", line: 9}},

@@ -23,7 +23,7 @@ func (f Failure) errorLine() string {
 	kind, _, _ := strings.Cut(line, ":")
 	what := map[string]string{"list": "different keys, "}[f.Part]
 	if f.Part == "len" {
-		return kind // nobody compares values by their lengths
+		return kind // a developer would not report the lengths
 	}
 	if values := what + f.Left + " != " + f.Right; f.Left != "" && utf8.RuneCountInString(values) <= maxValue-len(kind)-2 {
 		return kind + ": " + values

@@ -10,8 +10,8 @@ import (
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
 
-// Three tests that share a cache: with the bug, the first of them passes in any order and the others fail. The one that
-// runs between the others in both orders passes alone, so the bug is none.
+// Three tests that share a cache: with the bug, the first of them passes in any order and the others fail. The factory
+// rejects this bug: the test that runs between the others in both orders passes alone.
 func TestFactoryFailingTestsFailAlone(t *testing.T) {
 	suite.Factory.Require(t)
 	t.Parallel()

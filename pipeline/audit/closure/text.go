@@ -275,8 +275,8 @@ func isScript(rest string) bool {
 // in a file.
 const minPage = 20
 
-// script checks a script of sed: the line, or the first line of a range that displays no known line and is no page. The
-// file may be named before, as in cat FILE | sed.
+// script checks the line that a script of sed names. It checks the first line of a range unless the range is a page or
+// contains a line that the agent has seen. The command may name the file before the script, as in cat FILE | sed.
 func (c *checker) script(text, before string) {
 	file, first := commandFile(text), atoi(text)
 	if file == "" {
