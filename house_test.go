@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -48,7 +49,7 @@ var homes = map[string][]string{
 
 // implementations are packages that only wire may import, and other packages in this list.
 var implementations = []string{
-	"env/drivers", "env/tasks/sources", "tools/builtin", "tools/mcp", "agents/policies", "llms/providers",
+	"env/drivers", "env/tasks/sources", "tools/builtin", "tools/mcp", "agents/policies", "agents/oracle", "llms/providers",
 	"sinks/stores", "sinks/views",
 }
 
@@ -132,6 +133,34 @@ func TestAuditorImportsNoPolicy(t *testing.T) {
 		dep = strings.TrimPrefix(strings.TrimSpace(dep), module)
 		if within(dep, []string{"agents/policies", "agents/prompts", "env/trace", "env/mutate", "pipeline/synth", "pipeline/normalise"}) || dep == "agents" {
 			t.Errorf("pipeline/audit imports %s", dep)
+		}
+	}
+}
+
+// The half of the oracle that writes texts knows neither the fix nor the paired trace.
+func TestOracleWritesBlindly(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./agents/oracle/write").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dep := range strings.Lines(string(out)) {
+		if dep = strings.TrimPrefix(strings.TrimSpace(dep), module); within(dep, []string{"agents/oracle/choose", "env/trace"}) {
+			t.Errorf("agents/oracle/write imports %s", dep)
+		}
+	}
+	files, err := filepath.Glob("agents/oracle/write/*.go")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"PairedTrace", "TracePoint", "Privileged", "GoldPatch"} {
+			if strings.Contains(string(source), name) {
+				t.Errorf("%s mentions %s", file, name)
+			}
 		}
 	}
 }

@@ -39,6 +39,10 @@ type Transcript struct {
 // AgentInfo.GoldUsed get it, when they are built.
 type Privileged struct {
 	GoldPatch string
+	Failing   []string // tests that the bug breaks
+	// Trace runs a failing test on the buggy and on the fixed version, or returns the result of an earlier call.
+	// It is nil unless the policy declares Needs.Trace.
+	Trace func(ctx context.Context, test string) (schemas.PairedTrace, error)
 }
 
 // Recorder makes an episode durable. One goroutine uses it. Reply and Step return only when

@@ -66,6 +66,7 @@ var Registry = &plugin.Registry[Policy, Deps]{What: "agent"}
 // Needs says what a policy requires and which tools it adds.
 type Needs struct {
 	Gold  bool // needs Deps.Gold: the policy is privileged
+	Trace bool // needs Privileged.Trace
 	Model bool // needs Deps.Client
 	// Models names the entries of section models that Deps.Models must hold.
 	Models []string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/agents/prompts"
+	"github.com/tracesmith/tracesmith/agents/testcmd"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -133,7 +134,7 @@ func (e *evidence) tracebackOrder(failing failure) []definition {
 	for _, m := range slices.Backward(tracebackEntry.FindAllStringSubmatch(failing.report, -1)) {
 		path := strings.TrimPrefix(m[1]+m[3], e.workdir+"/")
 		line, _ := strconv.Atoi(m[2] + m[4]) // the pattern ensures digits
-		if d := e.functionAt(path, line); d != nil && !isTest(path) && !slices.Contains(out, *d) {
+		if d := e.functionAt(path, line); d != nil && !testcmd.IsTestFile(path) && !slices.Contains(out, *d) {
 			out = append(out, *d)
 		}
 	}
@@ -147,7 +148,7 @@ func (e *evidence) tracebackOrder(failing failure) []definition {
 
 // randomOrder returns the program's functions in a random order.
 func (e *evidence) randomOrder(seed int64) []definition {
-	out := slices.DeleteFunc(slices.Clone(e.defs), func(d definition) bool { return d.isClass || isTest(d.path) })
+	out := slices.DeleteFunc(slices.Clone(e.defs), func(d definition) bool { return d.isClass || testcmd.IsTestFile(d.path) })
 	r := rand.New(rand.NewPCG(uint64(seed), 0))
 	r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
 	return out

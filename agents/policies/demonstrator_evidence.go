@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/testcmd"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -154,7 +155,7 @@ func (e *evidence) body(d definition) string {
 
 // testBody returns the source of the failing test, or all shown lines of its file.
 func (e *evidence) testBody(f failure) string {
-	name := testFunction(f.id)
+	name := testcmd.Function(f.id)
 	var found, class definition // class is the class around the current definition
 	for _, d := range e.defs {
 		switch {
@@ -165,7 +166,7 @@ func (e *evidence) testBody(f failure) string {
 			if d.indent <= class.indent {
 				class = definition{}
 			}
-			if found.name == "" || class.name == testClass(f.id) {
+			if found.name == "" || class.name == testcmd.Class(f.id) {
 				found = d
 			}
 		}
@@ -197,7 +198,7 @@ func (e *evidence) callees(source string) []callee {
 		first, count := len(out), 0
 		for _, d := range e.defs {
 			isMember := strings.HasSuffix(before, "def ")
-			if d.name != name || isTest(d.path) || isMember && !strings.Contains(source, strings.TrimSpace(e.lines[d.path][d.line])) {
+			if d.name != name || testcmd.IsTestFile(d.path) || isMember && !strings.Contains(source, strings.TrimSpace(e.lines[d.path][d.line])) {
 				continue
 			}
 			if strings.HasPrefix(name, "__") && !isMember { // as in super().__init__()

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"regexp"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/agents/testcmd"
 )
 
 // failure is the failing test that the script follows. path is the test's file, message is the
@@ -23,13 +25,13 @@ var (
 func (e *evidence) readTests(text string) {
 	e.failure = failure{}
 	if m := failedID.FindStringSubmatch(text); m != nil {
-		e.failure.id = dottedName(m[1])
+		e.failure.id = testcmd.Dotted(m[1])
 		if path, _, ok := strings.Cut(m[1], "::"); ok {
 			e.failure.path = path
 		}
 	}
 	for _, m := range location.FindAllStringSubmatch(text, -1) {
-		if e.failure.path == "" && isTest(m[1]) {
+		if e.failure.path == "" && testcmd.IsTestFile(m[1]) {
 			e.failure.id, e.failure.path = cmp.Or(e.failure.id, m[1]), m[1]
 		}
 	}
@@ -37,7 +39,7 @@ func (e *evidence) readTests(text string) {
 		e.failure.message = strings.TrimSpace(m[1])
 	}
 	e.readUnittest(text)
-	if name := testFunction(e.failure.id); name != "" {
+	if name := testcmd.Function(e.failure.id); name != "" {
 		for _, part := range reportHead.Split(text, -1) {
 			if head, _, _ := strings.Cut(part, "\n"); strings.Contains(head, name) && e.failure.report == "" {
 				e.failure.report = part

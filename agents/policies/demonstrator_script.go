@@ -3,10 +3,10 @@ package policies
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/agents/testcmd"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -145,7 +145,7 @@ func nextCandidate(frontier []candidate, goal, read []definition) (next *definit
 // the program stopped there in a call by the failing test. It runs only that test, because other
 // tests call the functions with other values.
 func (s *script) stopInside(route []definition, failing failure) (bool, error) {
-	tried, entry := 0, onlyTest(s.evidence.command, failing.id, true)
+	tried, entry := 0, testcmd.One(s.evidence.command, failing.id, true)
 	for _, d := range route {
 		for _, line := range s.evidence.breakpointLines(d) {
 			if tried == maxBreakpoints || entry == "" {
@@ -155,8 +155,8 @@ func (s *script) stopInside(route []definition, failing failure) (bool, error) {
 			if err := s.runTo(sayBreak(d, line), d, line, entry); err != nil {
 				return false, err
 			}
-			if strings.Contains(s.last.Observation.Text, noSelectText) {
-				if entry = onlyTest(s.evidence.command, failing.id, false); entry == "" {
+			if strings.Contains(s.last.Observation.Text, testcmd.NoSelect) {
+				if entry = testcmd.One(s.evidence.command, failing.id, false); entry == "" {
 					return false, nil
 				}
 				if err := s.runTo(sayNoSelect(), d, line, entry); err != nil {
@@ -276,11 +276,4 @@ func (s *script) repair(edits []schemas.ToolCall, function string) error {
 		m = sayDone(s.failing, schemas.Value(state.TestsFailed) == 0)
 	}
 	return s.act(m, "submit", map[string]any{})
-}
-
-// isTest reports whether a file's name marks it as a test.
-func isTest(file string) bool {
-	base := path.Base(file)
-	return strings.HasPrefix(base, "test_") || strings.HasSuffix(base, "_test.py") || base == "test.py" || base == "tests.py" ||
-		base == "conftest.py" || slices.Contains(strings.Split(path.Dir(file), "/"), "tests")
 }

@@ -2,7 +2,8 @@ package policies
 
 import (
 	"regexp"
-	"strings"
+
+	"github.com/tracesmith/tracesmith/agents/testcmd"
 )
 
 // stackFrame matches a frame in pdb's answer to w. ">" marks the current one.
@@ -12,34 +13,12 @@ var stackFrame = regexp.MustCompile(`(?m)^([> ]) (.+)\(\d+\)([\w<>]+)\(`)
 // pdb's answer to w. Because classes inherit tests, the test may be in another test file than its ID
 // names.
 func calledByTest(stack string, f failure) bool {
-	test, found := testFunction(f.id), false
+	test, found := testcmd.Function(f.id), false
 	for _, m := range stackFrame.FindAllStringSubmatch(stack, -1) {
 		if m[1] == ">" {
 			return found
 		}
-		found = found || m[3] == test && (m[2] == f.path || isTest(m[2]))
+		found = found || m[3] == test && (m[2] == f.path || testcmd.IsTestFile(m[2]))
 	}
 	return false
-}
-
-// testFunction returns the function named in a test ID, without parameters.
-func testFunction(id string) string {
-	id, _, _ = strings.Cut(id, "[") // parameters
-	if i := strings.LastIndex(id, "::"); i >= 0 {
-		return id[i+len("::"):]
-	}
-	return id[strings.LastIndex(id, ".")+1:]
-}
-
-// testClass returns the class named in a test ID, or "" for a test outside a class.
-func testClass(id string) string {
-	id, _, _ = strings.Cut(id, "[")
-	parts, first := strings.Split(id, "::"), 1 // a file comes first
-	if len(parts) == 1 {
-		parts, first = strings.Split(id, "."), 0
-	}
-	if len(parts)-2 < first {
-		return ""
-	}
-	return parts[len(parts)-2]
 }

@@ -3,6 +3,7 @@ package policies
 import (
 	"fmt"
 
+	"github.com/tracesmith/tracesmith/agents/testcmd"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -63,7 +64,7 @@ func sayRank() message {
 }
 
 func sayNoSelect() message {
-	return noOption(schemas.Claim{Kind: schemas.ClaimReports, Message: noSelectText})
+	return noOption(schemas.Claim{Kind: schemas.ClaimReports, Message: testcmd.NoSelect})
 }
 
 func sayContinue(d definition, line int) message {

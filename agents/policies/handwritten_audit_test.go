@@ -16,16 +16,9 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// checkAudit checks that the auditor finds the values that differ in the fixed program, and the padding. checkFixed
-// finds the values in another way: it makes the same calls in the fixed program.
-func checkAudit(t *testing.T, tree env.Tree, task schemas.Task, name string, values []value, steps []schemas.Step) {
-	t.Helper()
-	store, err := workspace.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pairs := trace.Pairs{Runner: verify.New(verify.Config{Driver: envtest.Driver(t, "bubblewrap"), Store: store, Timeout: 5 * time.Minute})}
-	compare := func(r *audit.Record) *audit.Evidence {
+// comparison returns what compares the values of an episode with the fixed program.
+func comparison(t *testing.T, pairs trace.Pairs, tree env.Tree, task schemas.Task) func(*audit.Record) *audit.Evidence {
+	return func(r *audit.Record) *audit.Evidence {
 		test := task.Tests.FailToPass[0]
 		for _, id := range task.Tests.FailToPass {
 			if len(r.Stops) > 0 && strings.Contains(r.Stops[0].Command, id) {
@@ -44,7 +37,18 @@ func checkAudit(t *testing.T, tree env.Tree, task schemas.Task, name string, val
 		}
 		return evidence
 	}
-	staged, err := normalise.Episode(&schemas.Episode{Task: task, Steps: steps}, normalise.Config{Compare: compare})
+}
+
+// checkAudit checks that the auditor finds the values that differ in the fixed program, and the padding. checkFixed
+// finds the values in another way: it makes the same calls in the fixed program.
+func checkAudit(t *testing.T, tree env.Tree, task schemas.Task, name string, values []value, steps []schemas.Step) {
+	t.Helper()
+	store, err := workspace.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs := trace.Pairs{Runner: verify.New(verify.Config{Driver: envtest.Driver(t, "bubblewrap"), Store: store, Timeout: 5 * time.Minute})}
+	staged, err := normalise.Episode(&schemas.Episode{Task: task, Steps: steps}, normalise.Config{Compare: comparison(t, pairs, tree, task)})
 	if err != nil {
 		t.Fatal(err)
 	}

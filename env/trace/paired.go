@@ -35,7 +35,7 @@ func (c *comparison) pairedTrace() schemas.PairedTrace {
 	out.Matches, out.Executed = c.matches(), p.Executed
 	if p.FirstDivergence != nil {
 		d := c.describeDivergence(p.FirstDivergence, hits)
-		out.D0 = &d
+		out.D0, out.Path = &d, b.stackAt(p.FirstDivergence.Event)
 	}
 	if p.Failure != nil && len(p.Failure.Places) > 0 {
 		out.Failure = c.describeFailure(*p.Failure, hits)
@@ -58,6 +58,24 @@ func (c *comparison) pairedTrace() schemas.PairedTrace {
 	}
 	slices.Sort(out.Limits)
 	return out
+}
+
+// stackAt returns the functions of the workspace on the stack at an event, the outermost first, as far as their
+// events were recorded.
+func (s *steps) stackAt(event int) []string {
+	var stack []string
+	for _, e := range s.events {
+		if e.n > event {
+			break
+		}
+		for len(stack) < e.depth {
+			stack = append(stack, "")
+		}
+		if stack = stack[:e.depth]; e.depth > 0 {
+			stack[e.depth-1] = e.place()
+		}
+	}
+	return slices.DeleteFunc(stack, func(function string) bool { return function == "" })
 }
 
 func (c *comparison) describeDivergence(d *Divergence, hits map[int]int) schemas.TracePoint {

@@ -71,6 +71,10 @@ func normaliseOnce(ep *schemas.Episode, cfg Config, red *redact.Redactor) (sinks
 	return out, nil
 }
 
+// licensedPolicies know the fix, but apart from edits marked GoldEdit, their steps use only information from their
+// transcripts. Other policies that know the fix are assumed to use it in every step.
+var licensedPolicies = []string{"demonstrator", "oracle"}
+
 // derive fills the columns that are computed from the rows.
 func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error {
 	for i, rebuilds := range history.CheckPrompts(rows) {
@@ -86,9 +90,7 @@ func (n *normaliser) derive(e *schemas.EpisodeRow, rows []schemas.StepRow) error
 	episode := metrics.Read(rows, n.ep.Task.Workdir)
 	metrics.MarkNewInformation(episode)
 	metrics.Behaviour(e, rows)
-	// A policy that knew the fix is assumed to have used it in every step. The demonstrator is an
-	// exception: apart from its edit, its steps use only information from its transcript.
-	metrics.Mask(rows, n.leaked, e.GoldUsed && e.Policy != "demonstrator")
+	metrics.Mask(rows, n.leaked, e.GoldUsed && !slices.Contains(licensedPolicies, e.Policy))
 	history, network := metrics.LeakClasses(n.leaks)
 	slices.Sort(n.leaks)
 	e.LeakPatterns, e.LeakGitHistory, e.LeakNetwork = slices.Compact(n.leaks), &history, &network

@@ -17,7 +17,20 @@ func (w *Workbench) Pairs() pipeline.Pairs {
 	if !w.cfg.Run.GoldTraces {
 		return nil
 	}
+	return w.pairs()
+}
+
+func (w *Workbench) pairs() trace.Pairs {
 	return trace.Pairs{Runner: observer{w}, Dir: filepath.Join(w.scratch, "pairs")}
+}
+
+// Trace compares the runs of a failing test on the buggy and on the fixed version of a task.
+func (w *Workbench) Trace(ctx context.Context, t schemas.Task, test string) (schemas.PairedTrace, error) {
+	tree, err := w.Source.Tree(ctx, t.InstanceID)
+	if err != nil {
+		return schemas.PairedTrace{}, err
+	}
+	return w.pairs().Trace(ctx, t, tree, test)
 }
 
 // observer runs tests with a probe, as part of the limit on gradings.

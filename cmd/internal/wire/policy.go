@@ -25,6 +25,9 @@ import (
 type Agent struct {
 	Warn    io.Writer      // nil: no warnings
 	Console agents.Console // for agents that need one
+	// Trace compares the runs of a failing test on the buggy and on the fixed version of a task. Agents that
+	// declare Needs.Trace need it.
+	Trace func(ctx context.Context, t schemas.Task, test string) (schemas.PairedTrace, error)
 
 	cfg     configs.Config
 	needs   agents.Needs
@@ -251,7 +254,10 @@ func (a *Agent) Policy(j schemas.Job, t schemas.Task) (agents.Policy, error) {
 	deps := agents.Deps{Task: t.Public(), Client: a.client, Models: a.models, Tools: a.tools, Seed: j.Seed, Prompts: a.prompts, Console: a.Console}
 	deps.Recording = a.recording(j, t)
 	if a.needs.Gold {
-		deps.Gold = &agents.Privileged{GoldPatch: t.GoldPatch}
+		deps.Gold = &agents.Privileged{GoldPatch: t.GoldPatch, Failing: t.Tests.FailToPass}
+	}
+	if a.needs.Trace && a.Trace != nil {
+		deps.Gold.Trace = func(ctx context.Context, test string) (schemas.PairedTrace, error) { return a.Trace(ctx, t, test) }
 	}
 	return agents.Registry.Build(a.cfg.Agent.Kind, a.settings(), deps)
 }

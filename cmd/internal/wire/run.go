@@ -76,6 +76,7 @@ func NewRun(ctx context.Context, cfg configs.Config, opt RunOptions) (*Run, erro
 	if err != nil {
 		return nil, err
 	}
+	agent.Trace = bench.Trace
 	r := &Run{Bench: bench, Agent: agent, cfg: cfg, opt: opt}
 	if err = agent.Offer(bench.Toolbox.Schemas()); err == nil {
 		r.Tasks, err = SelectTasks(ctx, bench.Source, cfg.Tasks)

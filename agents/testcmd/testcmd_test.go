@@ -1,8 +1,8 @@
-package policies
+package testcmd
 
 import "testing"
 
-func TestOnlyTest(t *testing.T) {
+func TestOne(t *testing.T) {
 	const id = "tests/test_a.py::test_x"
 	for _, c := range []struct{ command, id, want string }{
 		{"python3 -m pytest -q", id, "python3 -m pytest -q " + id},
@@ -34,43 +34,43 @@ func TestOnlyTest(t *testing.T) {
 		{"python3 -m unittest discover -z tests", "test_a.A.test_x", ""},
 		{"python3 -m unittest discover -s tests", "Adds up.", ""},
 	} {
-		if got := onlyTest(c.command, c.id, true); got != c.want {
+		if got := One(c.command, c.id, true); got != c.want {
 			t.Errorf("%s for %s: %q, want %q", c.command, c.id, got, c.want)
 		}
 	}
 }
 
-func TestOnlyTestWithoutSelection(t *testing.T) {
+func TestOneWithoutSelection(t *testing.T) {
 	for command, want := range map[string]string{
 		"python3 -m unittest discover -s tests":             "python3 -m unittest tests.test_a.A.test_x",
 		"python3 -m unittest discover -b -s ./src/tests/":   "python3 -m unittest -b src.tests.test_a.A.test_x",
 		"python3 -m unittest discover -s ../tests":          "",
 		"python3 -m unittest discover -s /home/me/my/tests": "",
 	} {
-		if got := onlyTest(command, "test_a.A.test_x", false); got != want {
+		if got := One(command, "test_a.A.test_x", false); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}
 }
 
-func TestDottedName(t *testing.T) {
+func TestDotted(t *testing.T) {
 	for id, want := range map[string]string{
 		"test_x (pkg.mod.A)":        "pkg.mod.A.test_x",
 		"test_x (pkg.mod.A.test_x)": "pkg.mod.A.test_x",
 		"pkg.mod.A.test_x":          "pkg.mod.A.test_x",
 		"a.py::A::test_x[1 (b)]":    "a.py::A::test_x[1 (b)]",
 	} {
-		if got := dottedName(id); got != want {
+		if got := Dotted(id); got != want {
 			t.Errorf("%s: %s, want %s", id, got, want)
 		}
 	}
 }
 
-func TestTestClass(t *testing.T) {
+func TestClass(t *testing.T) {
 	for id, want := range map[string]string{
 		"a.py::A::test_x[b::c]": "A", "a.py::test_x": "", "pkg.mod.A.test_x": "A", "test_x": "",
 	} {
-		if got := testClass(id); got != want {
+		if got := Class(id); got != want {
 			t.Errorf("%s: %q, want %q", id, got, want)
 		}
 	}

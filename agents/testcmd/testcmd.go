@@ -1,6 +1,8 @@
-package policies
+// Package testcmd reads the command lines and the test IDs of pytest and unittest.
+package testcmd
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,10 +23,10 @@ var (
 	dottedID = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$`)
 )
 
-// onlyTest narrows a test command to one test: it keeps the options and replaces the tests that
-// the command names with id. canSelect says whether unittest accepts -k. The result is "" if
-// onlyTest cannot parse the command or the id.
-func onlyTest(command, id string, canSelect bool) string {
+// One narrows a test command to one test: it keeps the options and replaces the tests that
+// the command names with id. canSelect says whether unittest accepts -k, which Python 3.6 does not (see NoSelect). The result is "" if
+// One cannot parse the command or the id.
+func One(command, id string, canSelect bool) string {
 	m := runner.FindStringSubmatch(command)
 	if m == nil || strings.ContainsAny(m[2], "\n;&|<>$`()\\#{}~") {
 		return ""
@@ -60,4 +62,33 @@ func onlyTest(command, id string, canSelect bool) string {
 		id = "'" + id + "'"
 	}
 	return strings.Join(append(out, id), " ")
+}
+
+// Function returns the function named in a test ID, without parameters.
+func Function(id string) string {
+	id, _, _ = strings.Cut(id, "[")
+	if i := strings.LastIndex(id, "::"); i >= 0 {
+		return id[i+len("::"):]
+	}
+	return id[strings.LastIndex(id, ".")+1:]
+}
+
+// Class returns the class named in a test ID, or "" for a test outside a class.
+func Class(id string) string {
+	id, _, _ = strings.Cut(id, "[")
+	parts, first := strings.Split(id, "::"), 1 // a file comes first
+	if len(parts) == 1 {
+		parts, first = strings.Split(id, "."), 0
+	}
+	if len(parts)-2 < first {
+		return ""
+	}
+	return parts[len(parts)-2]
+}
+
+// IsTestFile reports whether a file's name marks it as a test.
+func IsTestFile(file string) bool {
+	base := path.Base(file)
+	return strings.HasPrefix(base, "test_") || strings.HasSuffix(base, "_test.py") || base == "test.py" || base == "tests.py" ||
+		base == "conftest.py" || slices.Contains(strings.Split(path.Dir(file), "/"), "tests")
 }

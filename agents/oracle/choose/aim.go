@@ -1,0 +1,193 @@
+package choose
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/agents/oracle/write"
+	"github.com/tracesmith/tracesmith/agents/testcmd"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// aim is a stop that both versions reach, in a frame of the program, with variables that differ.
+type aim struct {
+	place    write.Place
+	hit      int
+	function string // its bare name
+	vars     []schemas.TraceValue
+}
+
+// maxHit is the highest hit of a line that an aim has.
+const maxHit = 4
+
+// findAims returns the first differing values.
+func (c *Chooser) findAims() []aim {
+	var out []aim
+	for _, p := range c.trace.Points {
+		if testcmd.IsTestFile(p.File) || p.FixedEvent < 0 {
+			continue
+		}
+		a := aim{place: write.Place{File: p.File, Line: p.Line}, hit: p.Hit, function: bare(p.Function)}
+		for _, v := range p.Vars {
+			if !strings.HasPrefix(v.Name, "<") && v.Buggy != "" {
+				a.vars = append(a.vars, v)
+			}
+		}
+		if len(a.vars) > 0 && p.Kind == "line" && p.Hit <= maxHit {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// aimAt returns how late in the run the first aim at a line of a function comes, from 0 to 1.
+func (c *Chooser) aimAt(n *write.Notes, p write.Place, function string) (rank float64, ok bool) {
+	for i, a := range c.aims {
+		if a.place == p && a.function == function && len(c.news(n, a)) > 0 {
+			return float64(i) / float64(len(c.aims)), true
+		}
+	}
+	return 0, false
+}
+
+// news returns the variables of an aim whose values the failing test has not reported.
+func (c *Chooser) news(n *write.Notes, a aim) []string {
+	var out []string
+	for _, v := range a.vars {
+		if !n.Reported(v.Buggy) {
+			out = append(out, v.Name)
+		}
+	}
+	return out
+}
+
+// valueAtStop values an action while the program is paused.
+func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) float64 {
+	atFix, found := c.isAtFix(n, stop), c.hasEvidence(n)
+	right := atFix && !c.isEarly(n, stop)
+	switch o.Kind {
+	case write.Arguments:
+		if !n.ShownArguments(o.Function) {
+			return 790
+		}
+	case write.Print:
+		switch {
+		case c.hasRunFix(n) && o.Expression == n.Result():
+			return 785
+		case !found && slices.Contains(c.differing(n, stop), o.Expression):
+			return 780
+		case right && o.Expression == n.Operands(stop.Place):
+			return 775
+		case right && n.MustTryBefore(stop.Place) && o.Expression == n.Evaluated(stop.Place):
+			return 770
+		case c.isAtFix(n, stop) && o.Expression == n.Evaluated(stop.Place):
+			return 640
+		}
+	case write.Try:
+		if c.fix.replaced[o.Place] == o.Statement {
+			return 760
+		}
+	case write.Next:
+		if right && !found {
+			return 690
+		}
+	case write.Continue:
+		if c.isEarly(n, stop) && n.Continues() < maxContinues {
+			return 695
+		}
+	case write.Until:
+		if !found && slices.ContainsFunc(c.aims, func(a aim) bool { return a.place == o.Place }) {
+			return 680 - float64(o.Place.Line-stop.Line)/100
+		}
+	case write.Return:
+		if !found && c.returnDiffers(stop) {
+			return 660
+		}
+	}
+	return c.valueOfEnd(o)
+}
+
+// hasRunFix reports whether the stop before the last one was at the fix.
+func (c *Chooser) hasRunFix(n *write.Notes) bool {
+	last := len(n.Stops) - 2
+	return last >= 0 && c.fix.within(n.Stops[last].Place, n.Span(n.Stops[last].Place))
+}
+
+// isAtFix reports whether the program is paused before a statement that the fix changes.
+func (c *Chooser) isAtFix(n *write.Notes, stop write.Stop) bool {
+	return stop.Event == "line" && c.fix.within(stop.Place, n.Span(stop.Place))
+}
+
+// valueOfEnd values the ends of the search.
+func (c *Chooser) valueOfEnd(o write.Option) float64 {
+	switch {
+	case o.Kind == write.Edit && c.fix.replaced[o.Place] == o.Statement:
+		return 650
+	case o.Kind == write.Conclude && c.fix.within(o.Place, o.Last):
+		return 50
+	}
+	return 0
+}
+
+// isEarly reports whether the stop comes before the one that the chooser wants.
+func (c *Chooser) isEarly(n *write.Notes, stop write.Stop) bool {
+	return stop.Hit > 0 && stop.Hit < c.wantedHit(n, stop.Place, stop.Function)
+}
+
+// wantedHit returns the hit of a line, from 1, at which its effect or a variable first differs.
+func (c *Chooser) wantedHit(n *write.Notes, p write.Place, function string) int {
+	for _, link := range c.trace.Chain {
+		if link.Kind == "flow" && link.File == p.File && link.Line == p.Line && link.Hit > 0 {
+			return link.Hit
+		}
+	}
+	if d := c.trace.D0; d != nil && c.fix.within(p, n.Span(p)) {
+		if d.File == p.File && bare(d.Function) == function {
+			return max(1, d.Hit)
+		}
+		return 1
+	}
+	for _, a := range c.aims {
+		if a.place == p && a.function == function {
+			return a.hit
+		}
+	}
+	return 1
+}
+
+// differing returns the variables that differ at a stop and whose values the failing test has not reported.
+func (c *Chooser) differing(n *write.Notes, stop write.Stop) []string {
+	if stop.Event != "line" {
+		return nil
+	}
+	for _, a := range c.aims {
+		if a.place == stop.Place && a.function == stop.Function && (stop.Hit == a.hit || stop.Hit == 0) {
+			return c.news(n, a)
+		}
+	}
+	return nil
+}
+
+func (c *Chooser) returnDiffers(stop write.Stop) bool {
+	return slices.ContainsFunc(c.trace.Points, func(p schemas.TracePoint) bool {
+		return p.Kind == "return" && p.File == stop.File && bare(p.Function) == stop.Function && p.FixedEvent >= 0 &&
+			slices.ContainsFunc(p.Vars, func(v schemas.TraceValue) bool { return v.Name == "<return>" })
+	})
+}
+
+// hasEvidence reports whether a printed value differs in the fixed program.
+func (c *Chooser) hasEvidence(n *write.Notes) bool {
+	for _, stop := range n.Stops {
+		if stop.Returns != "" && c.returnDiffers(stop) {
+			return true
+		}
+		for _, name := range c.differing(n, stop) {
+			if v, ok := stop.Value(name); ok && !v.IsError {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func bare(qualified string) string { return qualified[strings.LastIndexByte(qualified, '.')+1:] }

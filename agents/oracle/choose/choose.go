@@ -1,0 +1,152 @@
+// Package choose is the privileged half of the oracle. It knows the fix and the paired trace, and
+// picks one of the actions that package write offers. It returns an index and nothing else, so no
+// text can depend on what it knows.
+package choose
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/agents/oracle/write"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+const (
+	maxCalls     = 45 // of an episode, after which it ends
+	maxContinues = 4  // commands that run to the next breakpoint
+)
+
+// Chooser picks actions that lead to the cause of one bug.
+type Chooser struct {
+	trace schemas.PairedTrace
+	fix   fix
+	aims  []aim
+}
+
+// New returns a chooser for a bug with a gold patch and the paired trace of one failing test.
+func New(trace schemas.PairedTrace, goldPatch string) (*Chooser, error) {
+	f, err := readFix(goldPatch)
+	if err != nil {
+		return nil, err
+	}
+	c := &Chooser{trace: trace, fix: f}
+	c.aims = c.findAims()
+	return c, nil
+}
+
+// Choose returns the index of the option with the highest value. Options are sorted into ranges of values:
+//
+//	1000        the only sensible action
+//	700 to 799  look at values where the program is paused
+//	600 to 699  leave the stop: run on, edit or conclude
+//	500 to 599  run the program to a breakpoint
+//	400 to 499  set a breakpoint
+//	100 to 399  read the program
+func (c *Chooser) Choose(n *write.Notes, options []write.Option) int {
+	best, most := len(options)-1, 0.0
+	for i, o := range options {
+		if v := c.value(n, o); v > most {
+			best, most = i, v
+		}
+	}
+	return best
+}
+
+func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
+	switch {
+	case o.Kind == write.RunTests || o.Kind == write.Submit:
+		return 1000
+	case o.Kind == write.ReadTest && o.Test == c.trace.Test:
+		return 1000
+	case o.Kind == write.ReadTest:
+		return 1
+	case n.Calls > maxCalls && o.Kind != write.Conclude && o.Kind != write.Edit:
+		return 0
+	}
+	if stop := n.At(); stop != nil {
+		if v := c.valueAtStop(n, *stop, o); v > 0 {
+			return v
+		}
+	}
+	switch o.Kind {
+	case write.Break:
+		return c.valueOfBreak(n, o)
+	case write.Continue:
+		if n.Waits() {
+			return 500
+		}
+	case write.ReadBody, write.Find, write.Outline:
+		if !c.fixWasReached(n) {
+			return c.valueOfReading(o)
+		}
+	}
+	return c.valueOfEnd(o)
+}
+
+func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
+	rank, isAim := c.aimAt(n, o.Place, o.Function.Name)
+	switch {
+	case o.Temporary != (c.wantedHit(n, o.Place, o.Function.Name) == 1) || n.WasStopped(o.Place):
+		return 0
+	case c.fixWasReached(n):
+		if isAim && !c.hasEvidence(n) {
+			return 460 - rank
+		}
+		return 0
+	case c.fix.within(o.Place, o.Last) && c.isRun(o.Place):
+		return 495
+	case c.fix.distance(o.Place) < 20 && c.isRun(o.Place) && c.inPath(o.Function):
+		return 90 - float64(c.fix.distance(o.Place))
+	case isAim:
+		return 60 - rank
+	}
+	return 0
+}
+
+// isRun reports whether the failing test runs a line.
+func (c *Chooser) isRun(p write.Place) bool {
+	return slices.ContainsFunc(c.trace.Stops, func(s schemas.TracedLines) bool { return s.File == p.File && s.Line == p.Line })
+}
+
+// valueOfReading values reading and searching by how close it comes to the cause along the calls that lead there.
+func (c *Chooser) valueOfReading(o write.Option) float64 {
+	if o.Kind == write.ReadBody && c.fix.reads(o.Place, o.Function) {
+		return 490
+	}
+	for i := len(c.trace.Path) - 1; i >= 0; i-- {
+		file, function, _ := strings.Cut(c.trace.Path[i], ":")
+		names := strings.Split(function, ".")
+		last := names[len(names)-1]
+		switch {
+		case o.Kind == write.ReadBody && o.Function.File == file && o.Function.Name == last && !o.Function.IsClass:
+			return 300 + float64(i)
+		case o.Kind == write.Find && o.Function.Name == last && !strings.HasPrefix(last, "__"):
+			return 250 + float64(i)
+		case o.Kind == write.ReadBody && o.Function.File == file && len(names) > 1 && o.Function.Name == names[len(names)-2]:
+			return 200 + float64(i)
+		case o.Kind == write.Find && len(names) > 1 && o.Function.Name == names[len(names)-2]:
+			return 150 + float64(i)
+		case o.Kind == write.Outline && o.Place.File == file && i == len(c.trace.Path)-1:
+			return 140
+		}
+	}
+	if o.Kind == write.Outline && c.fix.files[o.Place.File] {
+		return 120
+	}
+	if o.Kind == write.Outline && o.Place.File == "" {
+		return 100
+	}
+	return 0
+}
+
+// fixWasReached reports whether the program has stopped at the fix.
+func (c *Chooser) fixWasReached(n *write.Notes) bool {
+	return slices.ContainsFunc(n.Stops, func(s write.Stop) bool { return c.fix.within(s.Place, n.Span(s.Place)) })
+}
+
+func (c *Chooser) inPath(f write.Function) bool {
+	return slices.ContainsFunc(c.trace.Path, func(p string) bool {
+		file, name, _ := strings.Cut(p, ":")
+		return file == f.File && (name == f.Name || strings.HasSuffix(name, "."+f.Name))
+	})
+}

@@ -1,0 +1,94 @@
+package choose
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"github.com/tracesmith/tracesmith/agents/oracle/write"
+)
+
+// fix is what the gold patch changes.
+type fix struct {
+	lines    map[write.Place]bool   // the lines that it removes, or the neighbors of an insertion
+	replaced map[write.Place]string // by single lines
+	files    map[string]bool
+}
+
+func readFix(patch string) (fix, error) {
+	files, _, err := gitdiff.Parse(strings.NewReader(patch))
+	if err != nil {
+		return fix{}, fmt.Errorf("parsing the gold patch: %w", err)
+	}
+	f := fix{lines: map[write.Place]bool{}, replaced: map[write.Place]string{}, files: map[string]bool{}}
+	for _, file := range files {
+		f.files[file.OldName] = true
+		for _, hunk := range file.TextFragments {
+			f.add(file.OldName, hunk)
+		}
+	}
+	return f, nil
+}
+
+func (f *fix) add(file string, hunk *gitdiff.TextFragment) {
+	line := int(hunk.OldPosition)
+	var removed []int
+	var added []string
+	flush := func() {
+		switch {
+		case len(removed) == 1 && len(added) == 1:
+			f.replaced[write.Place{File: file, Line: removed[0]}] = strings.TrimSpace(added[0])
+		case len(removed) == 0 && len(added) > 0:
+			f.lines[write.Place{File: file, Line: line - 1}] = true
+			f.lines[write.Place{File: file, Line: line}] = true
+		}
+		for _, n := range removed {
+			f.lines[write.Place{File: file, Line: n}] = true
+		}
+		removed, added = nil, nil
+	}
+	for _, l := range hunk.Lines {
+		switch l.Op {
+		case gitdiff.OpDelete:
+			removed = append(removed, line)
+			line++
+		case gitdiff.OpAdd:
+			added = append(added, l.Line)
+		case gitdiff.OpContext:
+			flush()
+			line++
+		}
+	}
+	flush()
+}
+
+// within reports whether the fix changes a statement that begins at a place and ends in a line.
+func (f *fix) within(p write.Place, last int) bool {
+	for line := p.Line; line <= max(last, p.Line); line++ {
+		if f.lines[write.Place{File: p.File, Line: line}] {
+			return true
+		}
+	}
+	return false
+}
+
+// distance returns how many lines a place is above a line of the fix in its file, or a high number.
+func (f *fix) distance(p write.Place) int {
+	least := 1 << 20
+	for q := range f.lines {
+		if q.File == p.File && p.Line <= q.Line {
+			least = min(least, q.Line-p.Line)
+		}
+	}
+	return least
+}
+
+// reads reports whether a function that begins at most 40 lines above a line of the fix, or a text around a place,
+// shows it.
+func (f *fix) reads(p write.Place, function write.Function) bool {
+	if function.Name != "" && function.IsClass {
+		return false
+	}
+	return f.distance(p) <= 40
+}

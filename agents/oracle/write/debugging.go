@@ -1,0 +1,208 @@
+package write
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/agents/testcmd"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// startOptions returns the breakpoints that the agent can set, and the command that runs to them.
+func (n *Notes) startOptions() []Option {
+	var out []Option
+	entry := n.testCommand()
+	if entry == "" || !slices.Contains(n.tools, "pdb") {
+		return nil
+	}
+	for _, f := range n.functions() {
+		if testcmd.IsTestFile(f.File) || f.IsClass || !n.isRead(f) {
+			continue
+		}
+		for _, st := range n.statements(f) {
+			if slices.ContainsFunc(n.points, func(p schemas.Breakpoint) bool { return p.File == st.File && p.Line == st.Line }) {
+				continue
+			}
+			for _, command := range []string{"b", "tbreak"} {
+				args := map[string]any{"command": fmt.Sprintf("%s %s:%d", command, st.File, st.Line)}
+				if n.entry != entry {
+					args["entrypoint"] = entry
+				}
+				out = append(out, Option{Kind: Break, Function: f, Place: st.Place, Last: st.last, Temporary: command == "tbreak",
+					say: n.learned().then(n.sayBreak(f, st)), call: call("pdb", args)})
+			}
+		}
+	}
+	if len(n.points) > 0 {
+		m, args := n.learned(), map[string]any{"command": "c"}
+		if n.entry != entry {
+			args["entrypoint"] = entry
+			m = say("This version of unittest has no option -k, so I name the test by its module instead.", schemas.Claim{Kind: schemas.ClaimReports, Message: testcmd.NoSelect})
+		}
+		if command := argument(n.last, "command"); strings.HasPrefix(command, "b ") || strings.HasPrefix(command, "tbreak ") {
+			m = say(n.words("I run the test up to there.", "Now I let the test run to the breakpoint.", "I continue to the breakpoint."))
+		} else {
+			m = m.then(say(n.words("I continue to the next stop.", "I let the program run on to the next stop.")))
+		}
+		out = append(out, Option{Kind: Continue, say: m, call: call("pdb", args)})
+	}
+	return out
+}
+
+// testCommand returns the command that runs only the followed test, or "".
+func (n *Notes) testCommand() string {
+	return testcmd.One(n.command, n.Test.ID, !n.noSelect)
+}
+
+func (n *Notes) sayBreak(f Function, st Placed) message {
+	source := schemas.Claim{Kind: schemas.ClaimSource, File: st.File, Line: st.Line, Text: st.text}
+	if strings.ContainsAny(st.text, "`\n") || len(st.text) > 100 {
+		return say(fmt.Sprintf(n.words("I want to see the values in `%s`, so I stop at line %d.", "Reading `%s` does not tell me the values. I stop at line %d."), f.Name, st.Line))
+	}
+	return say(fmt.Sprintf(n.words("Line %d is `%s`.", "In line %d, there is `%s`."), st.Line, st.text), source).then(
+		say(n.words("I stop there in the failing test to see the actual values.", "I set a breakpoint on it, to look at the values in the failing test.",
+			"Which values does it get in the failing test? I stop there.")))
+}
+
+// stopOptions returns what the agent can do while the program is paused in code that it has read.
+func (n *Notes) stopOptions() []Option {
+	stop := n.At()
+	if stop == nil {
+		return nil
+	}
+	f, ok := n.functionAt(stop.Place)
+	if !ok || testcmd.IsTestFile(stop.File) {
+		return nil
+	}
+	if strings.HasPrefix(stop.Function, "<") { // a lambda or a generator expression, whose names are others
+		return []Option{{Kind: Return, Function: f, say: n.learned().then(say("I run to the end of this expression.")), call: pdb("r")},
+			{Kind: Next, Function: f, Place: stop.Place, say: n.learned().then(n.sayNext(*stop)), call: pdb("n")}}
+	}
+	var out []Option
+	if len(stop.Values) == 0 && stop.Event == "line" && n.hasParameters(f) {
+		out = append(out, Option{Kind: Arguments, Function: f, say: n.learned().then(say(n.words("With which arguments was it called?", "I look at its arguments.", "What did the caller pass?"))), call: pdb("a")})
+	}
+	for _, expression := range n.printable(f, *stop) {
+		out = append(out, Option{Kind: Print, Function: f, Expression: expression, say: n.learned().then(n.sayPrint(expression)), call: pdb("p " + expression)})
+	}
+	out = append(out, n.tryOptions(f, *stop)...)
+	if stop.Event == "line" {
+		out = append(out,
+			Option{Kind: Next, Function: f, Place: stop.Place, say: n.learned().then(n.sayNext(*stop)), call: pdb("n")},
+			Option{Kind: Return, Function: f, say: n.learned().then(say(fmt.Sprintf(n.words("I let `%s` run to its end to see what it returns.", "What does `%s` return?"), f.Name))), call: pdb("r")})
+		for _, st := range n.statements(f) {
+			if st.Line > stop.Line {
+				m := say(fmt.Sprintf(n.words("I run on to line %d.", "I let it run to line %d."), st.Line))
+				out = append(out, Option{Kind: Until, Function: f, Place: st.Place, say: n.learned().then(m), call: pdb(fmt.Sprintf("until %d", st.Line))})
+			}
+		}
+	}
+	return out
+}
+
+// hasParameters reports whether a function has parameters other than self.
+func (n *Notes) hasParameters(f Function) bool {
+	head := n.join(f.File, n.body(f)[:n.headEnd(f)-f.Line+1])
+	return len(slices.DeleteFunc(parameters(head), func(name string) bool { return name == "self" || name == "cls" })) > 0
+}
+
+func (n *Notes) sayPrint(expression string) message {
+	return say(fmt.Sprintf(n.words("What is `%s`?", "I print `%s`.", "I check `%s`.", "Next I look at `%s`."), expression))
+}
+
+func (n *Notes) sayNext(stop Stop) message {
+	return say(fmt.Sprintf(n.words("I run line %d and look at its effect.", "I step over line %d.", "Now line %d runs."), stop.Line))
+}
+
+// maxOperands is the number of values that the agent prints at once.
+const maxOperands = 3
+
+// printable returns the expressions that the agent can print at a stop: what the current statement uses, names of the
+// function, attributes and elements that the source mentions, and the value that the current statement computes.
+func (n *Notes) printable(f Function, stop Stop) []string {
+	var out []string
+	isNew := func(expression string) bool {
+		_, printed := stop.Value(expression)
+		return expression != "" && !printed && !slices.Contains(out, expression) && len(expression) <= 120 && !strings.Contains(expression, "`") && !isConstant(expression)
+	}
+	add := func(expression string) {
+		if isNew(expression) {
+			out = append(out, expression)
+		}
+	}
+	names := n.names(f)
+	for _, st := range n.statements(f) {
+		if st.Line == stop.Line && stop.Event == "line" {
+			operands := slices.DeleteFunc(st.operands(names), func(o string) bool { return !isNew(o) })
+			if len(operands) > 1 {
+				add(strings.Join(operands[:min(len(operands), maxOperands)], ", "))
+			}
+			for _, o := range operands {
+				add(o)
+			}
+			add(oneLine(st.evaluated()))
+		}
+		if st.Line <= stop.Line {
+			for _, chain := range chains(st.tokens, st.text) {
+				add(oneLine(chain))
+			}
+		}
+	}
+	for _, name := range names {
+		if name != "self" && name != "cls" {
+			add(name)
+		}
+	}
+	return out
+}
+
+// operands returns the names, attributes and elements that the expression of a statement uses.
+func (s *statement) operands(names []string) []string {
+	if s.last < s.first {
+		return nil
+	}
+	tokens := s.tokens[s.first : s.last+1]
+	var out []string
+	longest := chains(tokens, s.text)
+	for i, t := range tokens {
+		isPart := i > 0 && tokens[i-1].is(".") || i+1 < len(tokens) && tokens[i+1].is("(", "=", ".", "[")
+		if t.kind == nameToken && !isPart && slices.Contains(names, t.text) && !slices.Contains(out, t.text) {
+			out = append(out, t.text)
+		}
+	}
+	for i, c := range longest { // the longest chain of those that begin in the same way
+		if (i+1 == len(longest) || !strings.HasPrefix(longest[i+1], c)) && !slices.Contains(out, oneLine(c)) && len(c) <= 40 {
+			out = append(out, oneLine(c))
+		}
+	}
+	return out
+}
+
+// chains returns the names in a statement with their attributes and elements, such as self.items[0], without calls.
+func chains(tokens []token, text string) []string {
+	var out []string
+	for i, t := range tokens {
+		if t.kind != nameToken || i > 0 && tokens[i-1].is(".") || i+1 < len(tokens) && tokens[i+1].is("(", "=") {
+			continue
+		}
+		end := i
+		for j := i + 1; j < len(tokens); {
+			switch {
+			case tokens[j].is(".") && j+1 < len(tokens) && (j+2 >= len(tokens) || !tokens[j+2].is("(")):
+				j++
+			case tokens[j].is("["):
+				if j = closing(tokens, j); j < 0 {
+					return out
+				}
+			default:
+				j = len(tokens)
+				continue
+			}
+			end = j
+			out = append(out, text[t.at:tokens[end].end])
+			j++
+		}
+	}
+	return out
+}

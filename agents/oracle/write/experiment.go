@@ -1,0 +1,211 @@
+package write
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/agents/testcmd"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// maxVariants is the number of changes to a statement that the agent considers.
+const maxVariants = 300
+
+// change is a variant of a statement in the program.
+type change struct {
+	variant
+	at   Place  // the line that changes
+	line string // its new text, with indentation
+}
+
+// changes returns the variants of a statement that change one line of it.
+func (n *Notes) changes(f Function, st Placed) []change {
+	var out []change
+	variants := st.variants(n.vocabulary(f))
+	old := strings.Split(st.text, "\n")
+	for _, v := range variants[:min(len(variants), maxVariants)] {
+		lines := strings.Split(v.statement, "\n")
+		if len(lines) != len(old) {
+			continue
+		}
+		at := -1
+		for i := range lines {
+			if lines[i] != old[i] && at < 0 {
+				at = i
+			} else if lines[i] != old[i] {
+				at = len(lines)
+			}
+		}
+		if at < 0 || at == len(lines) {
+			continue
+		}
+		c := change{v, Place{st.File, st.Line + at}, lines[at]}
+		if at == 0 {
+			c.line = n.lines[st.File][st.Line][:indentOf(n.lines[st.File][st.Line])] + lines[at]
+		}
+		c.expression, c.original = oneLine(c.expression), oneLine(c.original)
+		out = append(out, c)
+	}
+	return out
+}
+
+func oneLine(expression string) string { return strings.Join(strings.Fields(expression), " ") }
+
+// outcome returns the value that a statement has computed where the program stopped: as printed before it ran, or
+// as its target or the returned value after it.
+func (n *Notes) outcome(st Placed) (Value, bool) {
+	for i := len(n.Stops) - 1; i >= 0; i-- {
+		if n.Stops[i].Place != st.Place {
+			continue
+		}
+		if v, ok := n.Stops[i].Value(oneLine(st.evaluated())); ok {
+			return v, true
+		}
+		if i+1 == len(n.Stops) || !n.follows(i) {
+			continue
+		}
+		next := n.Stops[i+1]
+		if next.Event == "exception" && next.Raises != "" {
+			return Value{Text: next.Raises, IsError: true}, true
+		}
+		if next.Event == "return" && st.kind == returnStatement && next.Returns != "" {
+			return Value{Expression: "", Text: next.Returns}, true
+		}
+		if v, ok := next.Value(st.target); ok && st.kind == assignStatement {
+			return v, true
+		}
+	}
+	return Value{}, false
+}
+
+// follows reports whether the stop after the one at index i is in the same call.
+func (n *Notes) follows(i int) bool {
+	a, b := n.Stops[i], n.Stops[i+1]
+	return a.Run == b.Run && a.Function == b.Function && a.Depth == b.Depth && a.File == b.File
+}
+
+// tested returns the statement that an experiment can change at the current stop: the one that runs next, or the one
+// that has just run, if it has not changed what it uses.
+func (n *Notes) tested(f Function, stop Stop) []Placed {
+	var out []Placed
+	for _, st := range n.statements(f) {
+		last := len(n.Stops) - 1
+		ran := last > 0 && n.Stops[last-1].Place == st.Place && n.follows(last-1) && st.canRepeat()
+		if st.Place == stop.Place && stop.Event == "line" || ran {
+			out = append(out, st)
+		}
+	}
+	return out
+}
+
+// canRepeat reports whether the expression of a statement has the same value after the statement has run.
+func (s *statement) canRepeat() bool {
+	return (s.kind == assignStatement || s.kind == returnStatement) && !slices.Contains(s.words(), s.target)
+}
+
+// words returns the names in the expression of a statement.
+func (s *statement) words() []string {
+	var out []string
+	for i := s.first; i <= s.last && i < len(s.tokens); i++ {
+		if s.tokens[i].kind == nameToken && (i == 0 || !s.tokens[i-1].is(".")) {
+			out = append(out, s.tokens[i].text)
+		}
+	}
+	return out
+}
+
+// isConstant reports whether an expression has no names.
+func isConstant(expression string) bool {
+	tokens, _ := tokenize(expression)
+	return !slices.ContainsFunc(tokens, func(t token) bool { return t.kind == nameToken })
+}
+
+// tryOptions returns the changed expressions that the agent can evaluate at a stop.
+func (n *Notes) tryOptions(f Function, stop Stop) []Option {
+	var out []Option
+	for _, st := range n.tested(f, stop) {
+		if _, known := n.outcome(st); !known {
+			continue
+		}
+		for _, c := range n.changes(f, st) {
+			_, tried := stop.Value(c.expression)
+			if c.expression == "" || tried || isConstant(c.expression) || len(c.expression) > 200 || strings.Contains(c.expression, "`") {
+				continue
+			}
+			out = append(out, Option{Kind: Try, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line),
+				say: n.learned().then(n.sayTry(c)), call: pdb("p " + c.expression)})
+		}
+	}
+	return out
+}
+
+func (n *Notes) sayTry(c change) message {
+	return say(fmt.Sprintf(n.words("What would `%s` give instead?", "I try `%s` in its place.", "Perhaps it should be `%s`. I evaluate that here."), c.expression))
+}
+
+// endOptions returns the ends of the search: edits that an experiment supports, and a conclusion without an edit.
+func (n *Notes) endOptions() []Option {
+	var out []Option
+	seen := map[Place]bool{}
+	for _, stop := range n.Stops {
+		f, ok := n.functionAt(stop.Place)
+		if !ok || seen[stop.Place] || testcmd.IsTestFile(stop.File) {
+			continue
+		}
+		seen[stop.Place] = true
+		for _, st := range n.statements(f) {
+			if st.Place != stop.Place {
+				continue
+			}
+			outcome, known := n.outcome(st)
+			for _, c := range n.changes(f, st) {
+				tried, ok := n.tried(st, c)
+				if known && (ok && tried.Text != outcome.Text || isConstant(c.expression) && c.expression != "") {
+					out = append(out, Option{Kind: Edit, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line),
+						say: n.learned().then(n.sayCause(f, c, outcome, tried)), call: edit(c)})
+				}
+			}
+			out = append(out, Option{Kind: Conclude, Function: f, Place: st.Place, Last: st.last, say: n.learned().then(n.sayConclusion(f, st)), stop: schemas.ExitGaveUp})
+		}
+	}
+	return out
+}
+
+// tried returns the value of a change that the debugger has evaluated at the statement or right after it.
+func (n *Notes) tried(st Placed, c change) (Value, bool) {
+	for i, stop := range n.Stops {
+		if stop.Place == st.Place || i > 0 && n.Stops[i-1].Place == st.Place && n.follows(i-1) {
+			if v, ok := stop.Value(c.expression); ok && !v.IsError {
+				return v, true
+			}
+		}
+	}
+	return Value{}, false
+}
+
+// edit returns the call that changes a line.
+func edit(c change) schemas.ToolCall {
+	return call("edit", map[string]any{"path": c.at.File, "start": c.at.Line, "end": c.at.Line, "new_code": c.line})
+}
+
+func (n *Notes) sayCause(f Function, c change, outcome, tried Value) message {
+	cause := schemas.Claim{Kind: schemas.ClaimCause, Function: f.Name, File: c.at.File, Line: c.at.Line, Reason: c.original + " is " + outcome.Text}
+	is := "is"
+	if outcome.IsError {
+		is = "raises"
+	}
+	text := fmt.Sprintf("So line %d of `%s` is the cause", c.at.Line, f.Name)
+	if isShort(c.original) && isShort(outcome.Text) {
+		text += fmt.Sprintf(": `%s` %s `%s` there", c.original, is, outcome.Text)
+		if isShort(c.expression) && isShort(tried.Text) {
+			text += fmt.Sprintf(", while `%s` is `%s`", c.expression, tried.Text)
+		}
+	}
+	return say(text+".", cause).then(say(n.words("I change the line accordingly.", "I make that change.")))
+}
+
+func (n *Notes) sayConclusion(f Function, st Placed) message {
+	cause := schemas.Claim{Kind: schemas.ClaimCause, Function: f.Name, File: st.File, Line: st.Line}
+	return say(fmt.Sprintf("The failure comes from line %d of `%s`.", st.Line, f.Name), cause)
+}

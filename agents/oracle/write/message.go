@@ -1,0 +1,163 @@
+package write
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/agents/testcmd"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// message is the text of a turn with what it asserts. Sentences that assert something about the
+// program take it from their claims, so that text and claims cannot disagree.
+type message struct {
+	text   string
+	claims []schemas.Claim
+}
+
+func say(text string, claims ...schemas.Claim) message {
+	return message{text, append([]schemas.Claim{}, claims...)}
+}
+
+// then returns the message with the sentences of another after its own.
+func (m message) then(next message) message {
+	return message{strings.TrimSpace(m.text + " " + next.text), append(append([]schemas.Claim{}, m.claims...), next.claims...)}
+}
+
+// words chooses among several ways to say the same, by the seed of the episode and the number of calls.
+func (n *Notes) words(ways ...string) string {
+	x := uint64(n.Seed)*0x9e3779b97f4a7c15 + uint64(n.Calls)*0xbf58476d1ce4e5b9 //nolint:gosec // any bits will do
+	x ^= x >> 29
+	x *= 0x94d049bb133111eb
+	x ^= x >> 32
+	return ways[x%uint64(len(ways))]
+}
+
+// learned says what the last call has shown.
+func (n *Notes) learned() message {
+	if n.last.ToolCall == nil || n.last.Observation == nil {
+		return message{}
+	}
+	if n.last.Observation.IsError {
+		return n.learnedFromError()
+	}
+	switch n.last.ToolCall.Name {
+	case "eval":
+		return n.learnedFromTests()
+	case "grep":
+		return n.learnedFromSearch()
+	case "pdb":
+		return n.learnedFromDebugger()
+	}
+	return message{}
+}
+
+func (n *Notes) learnedFromError() message {
+	if n.last.Observation.TimedOut {
+		return say("The program did not get there within the time limit.")
+	}
+	if stop := n.At(); stop != nil && len(stop.Values) > 0 && stop.Values[len(stop.Values)-1].IsError {
+		v := stop.Values[len(stop.Values)-1]
+		if !isShort(v.Text) {
+			return say(fmt.Sprintf("`%s` raises an error here.", v.Expression))
+		}
+		return say(fmt.Sprintf(n.words("`%s` raises `%s`.", "`%s` fails here with `%s`."), v.Expression, v.Text),
+			schemas.Claim{Kind: schemas.ClaimReports, Message: v.Text})
+	}
+	return say(n.words("That did not work.", "That call failed."))
+}
+
+func (n *Notes) learnedFromTests() message {
+	if n.Edits > 0 || len(n.Failures) == 0 {
+		return message{}
+	}
+	f := n.Failures[0]
+	if n.Test != nil {
+		f = *n.Test
+	}
+	return n.failing(f)
+}
+
+// failing says which test fails, and what it reports.
+func (n *Notes) failing(f Failure) message {
+	fails := schemas.Claim{Kind: schemas.ClaimFails, Test: f.ID}
+	if f.Message == "" {
+		return say(fmt.Sprintf(n.words("`%s` fails.", "The failing test is `%s`."), f.ID), fails)
+	}
+	reports := schemas.Claim{Kind: schemas.ClaimReports, Test: f.ID, Message: f.Message}
+	return say(fmt.Sprintf(n.words("`%s` fails with `%s`.", "The failing test is `%s`, and its error is `%s`.", "`%s` reports `%s`."), f.ID, f.Message), fails, reports)
+}
+
+func (n *Notes) learnedFromSearch() message {
+	name, ok := strings.CutPrefix(argument(n.last, "pattern"), `(def|class) `)
+	if !ok {
+		return message{}
+	}
+	name = strings.TrimSuffix(name, `\b`)
+	var found []Function
+	for _, f := range n.functions() {
+		if f.Name == name && !testcmd.IsTestFile(f.File) {
+			found = append(found, f)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return say(fmt.Sprintf(n.words("No file of the program defines `%s`.", "`%s` is not defined in this repository."), name))
+	case 1:
+		return say(fmt.Sprintf(n.words("`%s` is defined in %s at line %d.", "`%s` is in %s, line %d."), name, found[0].File, found[0].Line), found[0].defines())
+	}
+	return say(fmt.Sprintf("There are %d definitions of `%s`.", len(found), name))
+}
+
+func (n *Notes) learnedFromDebugger() message {
+	stop := n.At()
+	if stop == nil {
+		return message{}
+	}
+	command := strings.TrimSpace(argument(n.last, "command"))
+	word, expression, _ := strings.Cut(command, " ")
+	switch word {
+	case "c":
+		claim := schemas.Claim{Kind: schemas.ClaimStops, Function: stop.Function, File: stop.File, Line: stop.Line}
+		return say(fmt.Sprintf(n.words("The program stopped in `%s` at line %d.", "It stopped in `%s`, at line %d.", "Now it is in `%s`, before line %d."), stop.Function, stop.Line), claim)
+	case "r", "n":
+		if stop.Returns != "" && isShort(stop.Returns) {
+			claim := schemas.Claim{Kind: schemas.ClaimReturns, Function: stop.Function, Value: stop.Returns}
+			return say(fmt.Sprintf(n.words("`%s` returns `%s`.", "The result of `%s` is `%s`."), stop.Function, stop.Returns), claim)
+		}
+	case "p":
+		return n.learnedValues(*stop, expression)
+	}
+	return message{}
+}
+
+// learnedValues says which values the debugger has printed.
+func (n *Notes) learnedValues(stop Stop, expression string) message {
+	m := message{}
+	for _, name := range splitTuple(expression) {
+		v, ok := stop.Value(name)
+		if !ok || v.IsError || !isShort(v.Text) || len(m.claims) == 2 {
+			continue
+		}
+		claim := schemas.Claim{Kind: schemas.ClaimValue, Expression: v.Expression, Value: v.Text}
+		text := fmt.Sprintf("`%s` is `%s`", v.Expression, v.Text)
+		if m.text != "" {
+			text = " and " + text
+		}
+		m = message{m.text + text, append(m.claims, claim)}
+	}
+	if m.text != "" {
+		m.text += n.words(".", " here.", " at this point.")
+	}
+	return m
+}
+
+// isShort reports whether a message can quote a value.
+func isShort(value string) bool {
+	return len(value) <= 80 && !strings.ContainsAny(value, "`\n") && value != ""
+}
+
+// defines returns the claim that a definition is where it is.
+func (f Function) defines() schemas.Claim {
+	return schemas.Claim{Kind: schemas.ClaimDefines, Function: f.Name, File: f.File, Line: f.Line}
+}

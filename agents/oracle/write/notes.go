@@ -1,0 +1,387 @@
+package write
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/shown"
+	"github.com/tracesmith/tracesmith/agents/testcmd"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Notes is what the steps of an episode have shown, and what the agent has done.
+type Notes struct {
+	Failures []Failure // of the last run of all tests
+	Test     *Failure  // the failing test that the agent follows, from its first look at it on
+	Stops    []Stop    // places at which the debugger has stopped the program
+	Edits    int
+	Verified bool // all tests were run after the last edit
+	Passed   bool // by the last run of all tests
+	Calls    int
+	Seed     int64 // chooses among ways to say the same
+
+	source
+	tools    []string
+	command  string // runs the tests, if the prompt contains it
+	workdir  string
+	ran      bool            // all tests have run
+	done     map[string]bool // calls that were made, see callKey
+	ends     map[string]int  // the last line of files, as far as it is known
+	entry    string          // command line that the debugger runs
+	run      int             // of the debugger, from 1
+	paused   bool            // at the last of Stops
+	points   []schemas.Breakpoint
+	last     schemas.Step // the last call
+	noSelect bool         // unittest has no option -k
+	// temporary is the place of the last temporary breakpoint.
+	temporary Place
+}
+
+var viewHead = regexp.MustCompile(`^(\S+), lines \d+-\d+ of (\d+)`)
+
+// Stop is a place at which the debugger has stopped the program, before the line runs.
+type Stop struct {
+	Place
+	Function string
+	Event    string // line, call, return or exception
+	Depth    int
+	Run      int    // of the program, from 1
+	Entry    string // the command line that runs
+	Hit      int    // of the breakpoint at the place in this run, from 1; 0 = unknown
+	Returns  string // what the function is about to return, as printed
+	Raises   string // the exception that is being raised, as printed
+	Values   []Value
+
+	byBreakpoint bool
+}
+
+// Value is what the debugger printed for an expression.
+type Value struct {
+	Expression, Text string
+	IsError          bool // Text is the error
+}
+
+// Read takes notes of the steps of an episode.
+func Read(t *agents.Transcript) *Notes {
+	n := &Notes{source: source{lines: map[string]map[int]string{}}, workdir: cmp.Or(t.Task.Workdir, schemas.DefaultWorkdir), done: map[string]bool{}, ends: map[string]int{}}
+	for _, tool := range t.Tools {
+		n.tools = append(n.tools, tool.Name)
+	}
+	for _, s := range t.Steps {
+		if s.ToolCall == nil {
+			if t.Task.Entrypoint != "" && strings.Contains(s.Text, t.Task.Entrypoint) {
+				n.command = t.Task.Entrypoint
+			}
+			continue
+		}
+		n.add(s)
+	}
+	return n
+}
+
+// add takes notes of a call.
+func (n *Notes) add(s schemas.Step) {
+	n.Calls++
+	n.last = s
+	n.done[callKey(*s.ToolCall)] = true
+	if s.Observation == nil {
+		return
+	}
+	if answer, ok := shown.AnswerOf(s); ok {
+		lines, _ := shown.Lines(answer, false)
+		for _, l := range lines {
+			n.source.add(l.File, l.Number, l.Text)
+		}
+	}
+	switch s.ToolCall.Name {
+	case "eval":
+		n.readTests(s)
+	case "view":
+		if m := viewHead.FindStringSubmatch(s.Observation.Text); m != nil {
+			n.ends[m[1]], _ = strconv.Atoi(m[2]) // the pattern ensures digits
+		}
+		n.follow(s)
+	case "pdb":
+		n.debug(s)
+	case "edit":
+		if !s.Observation.IsError {
+			n.Edits++
+			n.Verified, n.paused = false, false
+		}
+	}
+}
+
+func (n *Notes) readTests(s schemas.Step) {
+	n.ran = true
+	n.Failures = readFailures(s.Observation.Text, n.workdir)
+	n.Passed = s.State != nil && s.State.EvalPassed != nil && *s.State.EvalPassed
+	n.Verified = n.Edits > 0
+}
+
+// follow notes which failing test the agent follows: the one that it names when it first views a test.
+func (n *Notes) follow(s schemas.Step) {
+	if s.Reply == nil || n.Test != nil {
+		return
+	}
+	for _, c := range s.Reply.Claims {
+		for i := range n.Failures {
+			if f := n.Failures[i]; c.Kind == schemas.ClaimFails && c.Test == f.ID {
+				n.Test = &f
+			}
+		}
+	}
+}
+
+// debug takes notes of a call of the debugger.
+func (n *Notes) debug(s schemas.Step) {
+	text, _, _ := strings.Cut(s.Observation.Text, "\nCurrent frame:")
+	if entry := argument(s, "entrypoint"); entry != "" {
+		n.entry = entry
+	}
+	command := strings.TrimSpace(argument(s, "command"))
+	if strings.Contains(text, "The program is paused before its first line") {
+		n.run++
+		n.paused = false
+	}
+	if place, ok := strings.CutPrefix(command, "tbreak "); ok {
+		file, line, _ := strings.Cut(place, ":")
+		n.temporary.File = file
+		n.temporary.Line, _ = strconv.Atoi(line) // the agent wrote it
+	}
+	n.noSelect = n.noSelect || strings.Contains(text, testcmd.NoSelect)
+	var frame *schemas.Frame
+	if s.State != nil {
+		frame, n.points = s.State.Frame, s.State.Breakpoints
+	}
+	word, rest, _ := strings.Cut(command, " ")
+	switch {
+	case frame == nil || s.Observation.TimedOut:
+		n.paused = false
+	case slices.Contains([]string{"c", "n", "s", "r", "until", "u", "d"}, word) && !s.Observation.IsError:
+		n.paused = true
+		n.Stops = append(n.Stops, Stop{
+			Place: Place{frame.File, frame.Line}, Function: frame.Function, Event: frame.Event, Depth: frame.Depth, Run: n.run, Entry: n.entry,
+			Hit: n.hits(*frame), Returns: returned(text), Raises: raised(text, frame.Event), byBreakpoint: word == "c",
+		})
+	case n.paused && word == "p":
+		stop := &n.Stops[len(n.Stops)-1]
+		stop.Values = append(stop.Values, values(rest, text, s.Observation.IsError)...)
+	case n.paused && word == "a" && !s.Observation.IsError:
+		stop := &n.Stops[len(n.Stops)-1]
+		for line := range strings.Lines(text) {
+			if name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " = "); ok && !strings.Contains(name, " ") {
+				stop.Values = append(stop.Values, Value{Expression: name, Text: value})
+			}
+		}
+	}
+}
+
+// hits returns how often the breakpoint at a frame's place has been hit, or 0.
+func (n *Notes) hits(f schemas.Frame) int {
+	for _, p := range n.points {
+		if p.File == f.File && p.Line == f.Line && p.Condition == "" {
+			return p.Hits
+		}
+	}
+	if n.temporary == (Place{f.File, f.Line}) {
+		return 1
+	}
+	return 0
+}
+
+// values returns what the command "p" has printed. A tuple of simple values is one value for each expression.
+func values(expression, text string, isError bool) []Value {
+	text = strings.TrimSpace(text)
+	if isError {
+		return []Value{{expression, strings.TrimPrefix(text, "*** "), true}}
+	}
+	names, parts := splitTuple(expression), []string(nil)
+	if inner, ok := strings.CutPrefix(text, "("); ok && strings.HasSuffix(inner, ")") && len(names) > 1 {
+		parts = splitTuple(strings.TrimSuffix(inner, ")"))
+	}
+	if len(parts) != len(names) {
+		return []Value{{Expression: expression, Text: text}}
+	}
+	var out []Value
+	for i := range names {
+		out = append(out, Value{Expression: names[i], Text: parts[i]})
+	}
+	return out
+}
+
+// splitTuple splits a text at the commas outside of brackets and strings.
+func splitTuple(text string) []string {
+	tokens, ok := tokenize(text)
+	if !ok {
+		return []string{text}
+	}
+	var out []string
+	depth, from := 0, 0
+	for _, t := range tokens {
+		switch {
+		case t.is("(", "[", "{"):
+			depth++
+		case t.is(")", "]", "}"):
+			depth--
+		case t.is(",") && depth == 0:
+			out = append(out, strings.TrimSpace(text[from:t.at]))
+			from = t.end
+		}
+	}
+	if rest := strings.TrimSpace(text[from:]); rest != "" {
+		out = append(out, rest)
+	}
+	return out
+}
+
+// returned returns the value that a stop at the end of a function shows, or "".
+func returned(text string) string {
+	_, after, ok := strings.Cut(text, "--Return--\n> ")
+	if !ok {
+		return ""
+	}
+	head, _, _ := strings.Cut(after, "\n-> ")
+	_, value, _ := strings.Cut(head, ")->")
+	return value
+}
+
+// raised returns the exception that a stop shows, or "".
+func raised(text, event string) string {
+	before, _, ok := strings.Cut(text, "\n> ")
+	if event != "exception" || !ok {
+		return ""
+	}
+	return before[strings.LastIndexByte(before, '\n')+1:]
+}
+
+// callKey identifies a call by its tool and its arguments.
+func callKey(c schemas.ToolCall) string { return c.Name + " " + string(c.Arguments) }
+
+func argument(s schemas.Step, name string) string {
+	var args map[string]any
+	if json.Unmarshal(s.ToolCall.Arguments, &args) != nil {
+		return ""
+	}
+	text, _ := args[name].(string)
+	return text
+}
+
+// At returns the stop at which the program is paused, or nil.
+func (n *Notes) At() *Stop {
+	if !n.paused || len(n.Stops) == 0 {
+		return nil
+	}
+	return &n.Stops[len(n.Stops)-1]
+}
+
+// Value returns what an expression was at a stop.
+func (s *Stop) Value(expression string) (Value, bool) {
+	for _, v := range s.Values {
+		if v.Expression == expression {
+			return v, true
+		}
+	}
+	return Value{}, false
+}
+
+// Waits reports whether a breakpoint was set at which the program has not stopped yet, and the program has not ended.
+func (n *Notes) Waits() bool {
+	return slices.ContainsFunc(n.points, func(p schemas.Breakpoint) bool {
+		return !slices.ContainsFunc(n.Stops, func(s Stop) bool { return s.File == p.File && s.Line == p.Line })
+	}) && (argument(n.last, "command") != "c" || n.entry != n.testCommand())
+}
+
+// WasStopped reports whether the program has stopped at a place.
+func (n *Notes) WasStopped(p Place) bool {
+	return slices.ContainsFunc(n.Stops, func(s Stop) bool { return s.Place == p })
+}
+
+// Reported reports whether the failing test reports a value.
+func (n *Notes) Reported(value string) bool {
+	return n.Test != nil && len(value) > 1 && strings.Contains(n.Test.report, value)
+}
+
+// Continues returns how often the agent has let the program run to the next breakpoint.
+func (n *Notes) Continues() int {
+	return len(slices.DeleteFunc(slices.Clone(n.Stops), func(s Stop) bool { return !s.byBreakpoint }))
+}
+
+// ShownArguments reports whether the arguments of a function were printed.
+func (n *Notes) ShownArguments(f Function) bool {
+	return slices.ContainsFunc(n.Stops, func(s Stop) bool { return s.File == f.File && s.Function == f.Name && len(s.Values) > 0 })
+}
+
+// Operands returns what the statement at a place uses, as one expression that prints it, or "".
+func (n *Notes) Operands(p Place) string {
+	f, ok := n.functionAt(p)
+	if !ok {
+		return ""
+	}
+	for _, st := range n.statements(f) {
+		if st.Place == p {
+			operands := st.operands(n.names(f))
+			return strings.Join(operands[:min(len(operands), maxOperands)], ", ")
+		}
+	}
+	return ""
+}
+
+// MustTryBefore reports whether an experiment with the statement at a place is possible only before it runs: it decides what
+// runs next, or changes what it uses.
+func (n *Notes) MustTryBefore(p Place) bool {
+	f, ok := n.functionAt(p)
+	return ok && slices.ContainsFunc(n.statements(f), func(st Placed) bool { return st.Place == p && !st.canRepeat() })
+}
+
+// Result returns the variable or attribute that the last statement has set, or "".
+func (n *Notes) Result() string {
+	last := len(n.Stops) - 1
+	if last < 1 || !n.follows(last-1) {
+		return ""
+	}
+	if f, ok := n.functionAt(n.Stops[last-1].Place); ok {
+		for _, st := range n.statements(f) {
+			if st.Place == n.Stops[last-1].Place && (st.kind == assignStatement || st.kind == updateStatement) {
+				return st.target
+			}
+		}
+	}
+	return ""
+}
+
+// Span returns the last line of the statement that begins at a place.
+func (n *Notes) Span(p Place) int {
+	if f, ok := n.functionAt(p); ok {
+		for _, st := range n.statements(f) {
+			if st.Place == p {
+				return st.last
+			}
+		}
+	}
+	return p.Line
+}
+
+// IsShown reports whether a step has shown a line.
+func (n *Notes) IsShown(p Place) bool {
+	_, shown := n.lines[p.File][p.Line]
+	return shown
+}
+
+// Evaluated returns the expression whose value the statement at a place uses, or "".
+func (n *Notes) Evaluated(p Place) string {
+	f, ok := n.functionAt(p)
+	if !ok {
+		return ""
+	}
+	for _, st := range n.statements(f) {
+		if st.Place == p {
+			return oneLine(st.evaluated())
+		}
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package write
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// program returns a source that has shown a file of the program from a line on.
+func program(first int, text string) *source {
+	s := &source{lines: map[string]map[int]string{}}
+	for i, line := range strings.Split(strings.TrimPrefix(text, "\n"), "\n") {
+		s.add("p.py", first+i, line)
+	}
+	return s
+}
+
+func TestSource(t *testing.T) {
+	s := program(10, `
+class Cart(Base):
+    rate = 1
+
+    def total(self, items, *, tax=[1,
+                               2]):
+        """Return the
+        total."""
+        total = 0  # the sum
+        for item, (n, _) in items:
+            total += (item.price *
+                      n)
+        with open("x") as log:
+            pass
+        return total
+
+def other(): pass`)
+	all := s.functions()
+	if len(all) != 3 || all[1].Name != "total" || all[1].Class != "Cart" || all[2].Class != "" {
+		t.Fatalf("%+v", all)
+	}
+	f := all[1]
+	if body := s.body(f); body[0] != 13 || body[len(body)-1] != 23 {
+		t.Errorf("body: %v", body)
+	}
+	var lines []string
+	for _, st := range s.statements(f) {
+		lines = append(lines, fmt.Sprintf("%d-%d %s", st.Line, st.last, st.kind))
+	}
+	want := []string{"17-17 assign", "18-18 loop", "19-20 update", "21-21 other", "22-22 other", "23-23 return"}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Error(diff)
+	}
+	if names := s.names(f); !slices.Equal(names, []string{"self", "items", "tax", "total", "item", "n", "log"}) {
+		t.Errorf("names: %q", names)
+	}
+	if at, ok := s.functionAt(Place{"p.py", 20}); !ok || at.Name != "total" {
+		t.Errorf("line 20 is in %q", at.Name)
+	}
+}
+
+// A function that was shown in part ends with the last shown line.
+func TestPartlyShownFunction(t *testing.T) {
+	s := program(1, "def f(a):\n    b = a\n\n")
+	if body := s.body(s.functions()[0]); len(body) != 2 {
+		t.Errorf("%v", body)
+	}
+}
+
+func TestReadFailures(t *testing.T) {
+	pytest := `The tests do not pass. 1 passed, 1 failed.
+  tests/test_a.py::T::test_x[1] (failed)
+
+___________________ T.test_x[1] ___________________
+
+    def test_x(self, n):
+>       assert f(n) == 2
+
+tests/test_a.py:7:
+_ _ _ _ _
+    def f(n):
+>       return n / 0
+E       ZeroDivisionError: division by zero
+
+src/p.py:3: ZeroDivisionError
+`
+	want := []Failure{{ID: "tests/test_a.py::T::test_x[1]", At: Place{"tests/test_a.py", 7}, Message: "ZeroDivisionError: division by zero"}}
+	compare := func(text string, want []Failure) {
+		t.Helper()
+		got := readFailures(text, "/testbed")
+		for i := range got {
+			got[i].report, got[i].frames = "", nil
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(Failure{})); diff != "" {
+			t.Error(diff)
+		}
+	}
+	compare(strings.ReplaceAll(pytest, "test_a.py:7:\n", "test_a.py:7: \n"), want)
+	compare(`The tests do not pass. 1 passed, 1 failed.
+  test_a.T.test_x (failed)
+
+F.
+======================================================================
+FAIL: test_x (test_a.T.test_x)
+----------------------------------------------------------------------
+Traceback (most recent call last):
+  File "/testbed/tests/test_a.py", line 5, in test_x
+    self.assertEqual(f(1), 2)
+AssertionError: 3 != 2
+
+----------------------------------------------------------------------
+`, []Failure{{ID: "test_a.T.test_x", At: Place{"tests/test_a.py", 5}, Message: "AssertionError: 3 != 2"}})
+}
+
+// transcript builds the transcript of calls of the debugger.
+type transcript struct{ agents.Transcript }
+
+func (t *transcript) pdb(command, text string, frame *schemas.Frame) {
+	text += "\nCurrent frame: p.py:1 in f\n"
+	t.Steps = append(t.Steps, schemas.Step{
+		ToolCall:    &schemas.ToolCall{Name: "pdb", Arguments: call("pdb", map[string]any{"command": command}).Arguments},
+		Observation: &schemas.Observation{Text: text, IsError: strings.HasPrefix(text, "***")},
+		State:       &schemas.EnvState{Frame: frame},
+	})
+}
+
+func TestNotesOfTheDebugger(t *testing.T) {
+	var tr transcript
+	at := func(line int, event string) *schemas.Frame {
+		return &schemas.Frame{File: "p.py", Line: line, Function: "f", Event: event, Depth: 3}
+	}
+	tr.pdb("tbreak p.py:3", "The program is paused before its first line: x", at(1, "line"))
+	tr.pdb("c", "Breakpoint 1 hit (temporary: now removed).\n> p.py(3)f()\n-> x = a + b", at(3, "line"))
+	tr.pdb("a", "a = 1\nb = {'k': [2]}", at(3, "line"))
+	tr.pdb("p a, b", "(1, {'k': [2]})", at(3, "line"))
+	tr.pdb("p c", "*** NameError: name 'c' is not defined", at(3, "line"))
+	tr.pdb("n", "TypeError: no\n> p.py(3)f()\n-> x = a + b", at(3, "exception"))
+	tr.pdb("r", "--Return--\n> p.py(9)f()->{'z': 1}\n-> return x", at(9, "return"))
+	n := Read(&tr.Transcript)
+	want := []Stop{
+		{Place: Place{"p.py", 3}, Function: "f", Event: "line", Depth: 3, Run: 1, Hit: 1, byBreakpoint: true, Values: []Value{
+			{"a", "1", false}, {"b", "{'k': [2]}", false}, {"a", "1", false}, {"b", "{'k': [2]}", false}, {"c", "NameError: name 'c' is not defined", true}}},
+		{Place: Place{"p.py", 3}, Function: "f", Event: "exception", Depth: 3, Run: 1, Hit: 1, Raises: "TypeError: no"},
+		{Place: Place{"p.py", 9}, Function: "f", Event: "return", Depth: 3, Run: 1, Returns: "{'z': 1}"},
+	}
+	if diff := cmp.Diff(want, n.Stops, cmp.AllowUnexported(Stop{})); diff != "" {
+		t.Error(diff)
+	}
+	if n.At() == nil || n.Calls != 7 {
+		t.Errorf("paused at %v after %d calls", n.At(), n.Calls)
+	}
+	tr.pdb("c", "The program has ended.", nil)
+	if Read(&tr.Transcript).At() != nil {
+		t.Error("the program is paused after its end")
+	}
+}

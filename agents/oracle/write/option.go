@@ -1,0 +1,67 @@
+package write
+
+import (
+	"fmt"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Kinds of options.
+const (
+	RunTests  = "run_tests"
+	ReadTest  = "read_test" // Test
+	Find      = "find"      // Function.Name: search for its definition
+	ReadBody  = "read"      // Function
+	Outline   = "outline"   // list the definitions of Place.File, or of all files
+	Break     = "break"     // Place, a line of Function
+	Continue  = "continue"  // to the next breakpoint
+	Next      = "next"      // run the current line
+	Return    = "return"    // run to the end of the function
+	Until     = "until"     // Place, below in the same function
+	Arguments = "arguments"
+	Print     = "print"    // Expression
+	Try       = "try"      // Expression in place of Instead; Statement is what the line would be
+	Edit      = "edit"     // Statement at Place
+	Conclude  = "conclude" // end without an edit, because Place causes the failure
+	Submit    = "submit"
+	GiveUp    = "give_up"
+)
+
+// Option is an action that what was shown licenses: all names, places and expressions in it were shown, or follow
+// from what was shown by a fixed rule.
+type Option struct {
+	Kind       string
+	Test       string
+	Function   Function
+	Place      Place
+	Last       int // Break: the last line of the statement at Place
+	Temporary  bool
+	Expression string
+	Instead    string
+	Statement  string
+
+	say  message
+	call schemas.ToolCall
+	stop string // ends the episode
+}
+
+// Reply returns the turn that takes the option.
+func (o Option) Reply(calls int) schemas.Reply {
+	r := schemas.Reply{Message: o.say.text, Claims: o.say.claims, FinishReason: "tool_calls", Stop: o.stop}
+	if o.call.Name != "" {
+		o.call.ID = fmt.Sprintf("call_%d", calls+1)
+		r.Calls = []schemas.ToolCall{o.call}
+	}
+	return r
+}
+
+// call returns a call of a tool.
+func call(tool string, args map[string]any) schemas.ToolCall {
+	raw, err := schemas.CanonicalJSON(args)
+	if err != nil {
+		panic(err) // strings and numbers have no error
+	}
+	return schemas.ToolCall{Name: tool, Arguments: raw}
+}
+
+func pdb(command string) schemas.ToolCall { return call("pdb", map[string]any{"command": command}) }

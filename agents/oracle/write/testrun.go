@@ -1,0 +1,113 @@
+package write
+
+import (
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/agents/testcmd"
+)
+
+// Failure is a failing test, as the last run of the tests has shown it.
+type Failure struct {
+	ID      string // as the test runner names it; of unittest, the dotted name
+	At      Place  // the line of the test that fails; Line 0 = unknown, File "" = unknown
+	Message string // the error as one line, "" = unknown or not quotable
+	report  string // what the test runner says about the test
+	frames  []Place
+}
+
+var (
+	failedID    = regexp.MustCompile(`(?m)^  (\S.*) \((?:failed|error)\)$`)
+	pytestHead  = regexp.MustCompile(`(?m)^_{3,} (\S.*?) _{3,}$`)
+	pytestFrame = regexp.MustCompile(`(?m)^([\w./-]+\.py):(\d+): `)
+	errorLine   = regexp.MustCompile(`(?m)^E\s+(\S.*)$`)
+
+	unittestHead  = regexp.MustCompile(`^(?:FAIL|ERROR): (\w+ \([\w.]+\))`)
+	unittestFrame = regexp.MustCompile(`(?m)^  File "([^"\n]+\.py)", line (\d+), in (\w+)`)
+	unittestError = regexp.MustCompile(`(?m)^([A-Za-z_][\w.]*(?:: .*)?)$`)
+)
+
+// readFailures reads the failing tests from the output of a test run. workdir is the directory of the repository.
+func readFailures(text, workdir string) []Failure {
+	var out []Failure
+	find := func(id string) *Failure {
+		for i := range out {
+			if out[i].ID == id || strings.HasSuffix(out[i].ID, "."+id) {
+				return &out[i]
+			}
+		}
+		out = append(out, Failure{ID: id})
+		return &out[len(out)-1]
+	}
+	for _, m := range failedID.FindAllStringSubmatch(text, -1) {
+		f := find(testcmd.Dotted(m[1]))
+		if file, _, ok := strings.Cut(m[1], "::"); ok {
+			f.At.File = file
+		}
+	}
+	known := len(out) > 0
+	for _, block := range strings.Split(text, "\n"+strings.Repeat("=", 70)+"\n")[1:] {
+		if m := unittestHead.FindStringSubmatch(block); m != nil {
+			if id := testcmd.Dotted(m[1]); !known || find(id).report == "" {
+				find(id).readUnittest(block, workdir)
+			}
+		}
+	}
+	heads := pytestHead.FindAllStringSubmatchIndex(text, -1)
+	for i, h := range heads {
+		end := len(text)
+		if i+1 < len(heads) {
+			end = heads[i+1][0]
+		}
+		name := text[h[2]:h[3]]
+		for j := range out { // the head has Class.test_name[parameters]
+			if _, rest, ok := strings.Cut(out[j].ID, "::"); ok && strings.ReplaceAll(rest, "::", ".") == name && out[j].report == "" {
+				out[j].readPytest(text[h[0]:end])
+				break
+			}
+		}
+	}
+	return out
+}
+
+// readPytest reads what pytest reports about the test.
+func (f *Failure) readPytest(report string) {
+	f.report = report
+	for _, m := range pytestFrame.FindAllStringSubmatch(report, -1) {
+		n, _ := strconv.Atoi(m[2]) // the pattern ensures digits
+		at := Place{m[1], n}
+		f.frames = append(f.frames, at)
+		if at.File == f.At.File && f.At.Line == 0 {
+			f.At.Line = n
+		}
+	}
+	if m := errorLine.FindStringSubmatch(report); m != nil && quotable(m[1]) {
+		f.Message = strings.TrimSpace(m[1])
+	}
+}
+
+// readUnittest reads what unittest reports about the test.
+func (f *Failure) readUnittest(report, workdir string) {
+	f.report = report
+	for _, m := range unittestFrame.FindAllStringSubmatch(report, -1) {
+		file, inside := strings.CutPrefix(m[1], workdir+"/")
+		if !inside {
+			continue
+		}
+		n, _ := strconv.Atoi(m[2])
+		at := Place{path.Clean(file), n}
+		f.frames = append(f.frames, at)
+		if m[3] == testcmd.Function(f.ID) || f.At.File == "" && testcmd.IsTestFile(at.File) {
+			f.At = at
+		}
+	}
+	_, trace, _ := strings.Cut(report, "\nTraceback ")
+	if m := unittestError.FindStringSubmatch(trace); m != nil && quotable(m[1]) {
+		f.Message = m[1]
+	}
+}
+
+// quotable reports whether a message can quote a line of output in backquotes.
+func quotable(line string) bool { return len(line) <= 160 && !strings.Contains(line, "`") }

@@ -1,0 +1,176 @@
+package policies_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/tracesmith/tracesmith/agents"
+	_ "github.com/tracesmith/tracesmith/agents/oracle"
+	"github.com/tracesmith/tracesmith/env"
+	"github.com/tracesmith/tracesmith/env/trace"
+	"github.com/tracesmith/tracesmith/env/verify"
+	"github.com/tracesmith/tracesmith/env/workspace"
+	"github.com/tracesmith/tracesmith/internal/envtest"
+	"github.com/tracesmith/tracesmith/internal/suite"
+	"github.com/tracesmith/tracesmith/internal/tooltest"
+	"github.com/tracesmith/tracesmith/pipeline/normalise"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// shop is a program with a test. Each bug of shopBugs replaces a line of it.
+var shop = map[string]string{
+	"shop/__init__.py": "",
+	"shop/cart.py": `from shop.prices import discount, rounded
+
+
+class Cart:
+    def __init__(self, customer):
+        self.customer = customer
+        self.items = []
+
+    def add(self, price, count=1):
+        self.items.append((price, count))
+
+    def total(self):
+        amount = 0
+        for price, count in self.items:
+            amount += price * count
+        rate = discount(amount, self.customer)
+        payable = amount - amount * rate
+        return rounded(payable)
+`,
+	"shop/prices.py": `LIMIT = 100
+
+
+def discount(amount, customer):
+    """The share of the amount that the customer need not pay: a tenth from LIMIT on, for members only."""
+    if customer == "member" and amount >= LIMIT:
+        return 0.1
+    return 0.0
+
+
+def rounded(amount):
+    cents = int(amount * 100 + 0.5)
+    return cents / 100
+`,
+	"tests/test_cart.py": `from shop.cart import Cart
+
+
+def test_member():
+    cart = Cart("member")
+    cart.add(60, 2)
+    cart.add(5)
+    assert cart.total() == 112.5
+
+
+def test_limit():
+    cart = Cart("member")
+    cart.add(100)
+    assert cart.total() == 90
+
+
+def test_guest():
+    cart = Cart("guest")
+    cart.add(20)
+    assert cart.total() == 20
+`,
+}
+
+var shopBugs = []struct {
+	name, file, line, bug, failing string
+	evidence                       bool // a value that differs, other than those that the failing test reports, is on the way
+}{
+	{"value", "shop/cart.py", "        payable = amount - amount * rate", "        payable = amount + amount * rate", "tests/test_cart.py::test_member", false},
+	{"condition", "shop/prices.py", "amount >= LIMIT:", "amount > LIMIT:", "tests/test_cart.py::test_limit", true},
+	{"return", "shop/prices.py", "    return cents / 100", "    return cents // 100", "tests/test_cart.py::test_member", false},
+	{"update", "shop/cart.py", "            amount += price * count", "            amount -= price * count", "tests/test_cart.py::test_member", true},
+}
+
+// The oracle finds bugs of one line with evidence and repairs them with edits that it derives from experiments. Its
+// texts name only what was shown, and say nothing that is false.
+func TestAgentsOracle(t *testing.T) {
+	suite.Agents.Require(t)
+	for _, bug := range shopBugs {
+		t.Run(bug.name, func(t *testing.T) {
+			buggy := map[string]string{}
+			for name, text := range shop {
+				buggy[name] = text
+			}
+			buggy[bug.file] = strings.Replace(shop[bug.file], bug.line, bug.bug, 1)
+			tree := treeOf(t, buggy)
+			task := schemas.Task{InstanceID: bug.name, Source: "test", Instructions: "A test of the shop fails.", Entrypoint: "python3 -m pytest -q",
+				GoldPatch: lineFix(bug.file, buggy[bug.file], shop[bug.file]), Workdir: schemas.DefaultWorkdir}
+			task.Tests = schemas.TestSpec{Method: "pytest", FailToPass: []string{bug.failing}}
+			task.ID = task.ComputeID()
+			result, pairs := oracleEpisode(t, tree, task)
+			last := result.Steps[len(result.Steps)-1]
+			if result.ExitReason != schemas.ExitSubmitted || last.State == nil || last.State.EvalPassed == nil || !*last.State.EvalPassed {
+				printSteps(t, result.Steps)
+				t.Fatalf("exit %s: %s", result.ExitReason, result.ErrorMessage)
+			}
+			checkGrounded(t, auditedOf(t, task, tree, result.Tools, result.Steps))
+			_, rows := rowsOf(t, task, result.Steps)
+			if wrong := claimsWith(t, schemas.ClaimFalse, rows); len(wrong) > 0 {
+				t.Errorf("false claims: %q", wrong)
+			}
+			staged, err := normalise.Episode(&schemas.Episode{Task: task, Steps: result.Steps}, normalise.Config{Compare: comparison(t, pairs, tree, task)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e := staged.Episode; schemas.Value(e.GoldEvidenceDiffers) != bug.evidence {
+				printSteps(t, result.Steps)
+				t.Errorf("a printed value differs in the fixed program: %v, want %v", schemas.Value(e.GoldEvidenceDiffers), bug.evidence)
+			}
+		})
+	}
+}
+
+// oracleEpisode runs the oracle on a task.
+func oracleEpisode(t *testing.T, tree env.Tree, task schemas.Task) (agents.Result, trace.Pairs) {
+	t.Helper()
+	store, err := workspace.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs := trace.Pairs{Runner: verify.New(verify.Config{Driver: envtest.Driver(t, "bubblewrap"), Store: store, Timeout: 5 * time.Minute}), Dir: t.TempDir()}
+	kit := tooltest.Kit(t, nil)
+	e := tooltest.Environment(t, func(c *env.Config) {
+		c.Task, c.Tree, c.Toolbox, c.CommandTimeout = task, tree, tooltest.Set(t, kit), time.Minute
+	})
+	gold := &agents.Privileged{GoldPatch: task.GoldPatch, Failing: task.Tests.FailToPass}
+	gold.Trace = func(ctx context.Context, test string) (schemas.PairedTrace, error) {
+		return pairs.Trace(ctx, task, tree, test)
+	}
+	policy, err := agents.Registry.Build("oracle", nil, agents.Deps{Task: task, Gold: gold})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := agents.Run(t.Context(), agents.Config{Env: e, Policy: policy, Task: task.Public(), Limits: agents.Limits{MaxSteps: 60}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result, pairs
+}
+
+func treeOf(t *testing.T, files map[string]string) env.Tree {
+	t.Helper()
+	all := fstest.MapFS{}
+	for name, text := range files {
+		all[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+	}
+	tree, err := workspace.FromFS(all, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// lineFix returns the patch of one file.
+func lineFix(file, from, to string) string {
+	return "diff --git a/" + file + " b/" + file + "\n" + udiff.Unified("a/"+file, "b/"+file, from, to)
+}
