@@ -34,14 +34,15 @@ func New(trace schemas.PairedTrace, goldPatch string) (*Chooser, error) {
 	return c, nil
 }
 
-// Choose returns the index of the option with the highest value. Options are sorted into ranges of values:
+// Choose returns the index of the option with the highest value:
 //
 //	1000        the only sensible action
-//	700 to 799  look at values where the program is paused
-//	600 to 699  leave the stop: run on, edit or conclude
-//	500 to 599  run the program to a breakpoint
-//	400 to 499  set a breakpoint
-//	100 to 399  read the program
+//	700 to 799  print or evaluate something where the program is paused
+//	600 to 699  leave the stop: run on, or edit
+//	500         run the program to a breakpoint
+//	400 to 499  set a breakpoint at the fix or at a value that differs, or read what shows the fix
+//	100 to 399  search for and read functions that lead to the fix
+//	1 to 99     other breakpoints, and the end without an edit
 func (c *Chooser) Choose(n *write.Notes, options []write.Option) int {
 	best, most := len(options)-1, 0.0
 	for i, o := range options {

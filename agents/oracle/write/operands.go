@@ -155,4 +155,3 @@ func (b *variantBuilder) arguments(i int) {
 		b.change(tokens[starts[k]].at, tokens[ends[k+1]].end, other+between+one)
 	}
 }
-
