@@ -17,8 +17,9 @@ type statement struct {
 	kind   string
 	text   string  // without indentation
 	tokens []token // of text
-	// first and last are the tokens of the expression whose value the statement uses: the condition, the returned
-	// or assigned value, what a loop iterates over, or a whole expression statement. There is none if last < first.
+	// first and last are the first and the last token of the expression whose value the statement uses: the condition,
+	// the returned or assigned value, the iterable of a loop, or a whole expression statement. If last < first, the
+	// statement has no such expression.
 	first, last int
 	target      string // of an assignment; of a loop, its variables
 }
