@@ -380,3 +380,15 @@ func TestOutputOfUnittestHasOneLineOfTheStatement(t *testing.T) {
 		}
 	}
 }
+
+// pytest shows only the first line of a with statement that fails because its body does not raise.
+func TestOutputOfPytestHasNoBodyOfAWithStatement(t *testing.T) {
+	trial := &Trial{Failures: []Failure{{
+		Message: "DID NOT RAISE ValueError",
+		Scene:   &Scene{Relation: relationRaises, Raises: "ValueError", Call: "parse(text, strict_mode=True)", Before: []string{"text = read_text()"}},
+	}}}
+	out := failureOutput(trial, command{runner: runPytest})
+	if strings.Contains(out, "strict_mode") || !strings.Contains(out, "read_text") || !strings.Contains(out, "ValueError") {
+		t.Error(out)
+	}
+}

@@ -55,8 +55,8 @@ func (st *factory) recordRelease(s *repoState, t *Trial, r release) {
 	})
 }
 
-// release does the final checks of a trial: more runs, the last one of all tests, a gold patch that
-// restores the healthy tree, and the verdict of the verifier on that patch. It also writes the issue texts.
+// release does the final checks of a trial: a gold patch that restores the healthy tree and stands nowhere else in the
+// repository, more runs of all tests, and the verdict of the verifier on that patch. It also writes the issue texts.
 func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release, err error) {
 	r = release{Repo: t.Repo, Key: t.Key, Outcome: Released}
 	before := w.cpu()
@@ -76,6 +76,10 @@ func (w *worker) release(ctx context.Context, s *repoState, t *Trial) (r release
 		return r, err
 	}
 	r.Gold = string(gold)
+	if r.Reason, err = otherCopy(s.repo.Tree, buggy, files); err != nil || r.Reason != "" {
+		r.Outcome = Leaking
+		return r, err
+	}
 	err = w.runAll(ctx, s, again, files)
 	if r.Runs = again.Runs; err != nil || again.Outcome != Valid {
 		r.Outcome, r.Reason, r.DifferingRuns = again.Outcome, again.Reason, again.DifferingRuns

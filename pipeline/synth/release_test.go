@@ -73,3 +73,28 @@ func TestRewritableTestsAreNoticed(t *testing.T) {
 		t.Errorf("with protected tests: %s", how)
 	}
 }
+
+// tasks verify refuses a task whose fix stands in another place of the repository, so the factory does not release it.
+func TestBugsWithACopyOfTheFixAreLeaks(t *testing.T) {
+	const total = "def total(prices, rate):\n    return round(sum(prices) * (1 + rate) + handling_fee(prices), 2)\n"
+	bug := "--- a/shop.py\n+++ b/shop.py\n@@ -1,2 +1,2 @@\n def total(prices, rate):\n-    return round(sum(prices) * (1 + rate) + handling_fee(prices), 2)\n+    return round(sum(prices) * (1 - rate) + handling_fee(prices), 2)\n"
+	for _, c := range []struct{ other, text, want string }{
+		{"old/notes.py", "def tax(rate):\n    return rate\n", ""},
+		{"old/shop.py", "import math\n\n\n" + total, "old/shop.py:"},
+	} {
+		r := healthy(t, "shop", "python3 -m pytest -q", map[string]string{"shop.py": total, c.other: c.text})
+		buggy, err := taskfile.Apply(r.Tree, []byte(bug))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &repoState{repo: r}
+		files, err := s.changedFiles(bug)
+		if err != nil {
+			t.Fatal(err)
+		}
+		where, err := otherCopy(r.Tree, buggy, files)
+		if err != nil || !strings.HasPrefix(where, c.want) || (where == "") != (c.want == "") {
+			t.Errorf("with %s: %q, %v; want %q", c.other, where, err, c.want)
+		}
+	}
+}

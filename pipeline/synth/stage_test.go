@@ -152,9 +152,15 @@ func TestFactoryMakesTasksFromAHealthyRepository(t *testing.T) {
 	suite.Factory.Require(t)
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
-	sum, err := Run(t.Context(), configOf(t, out, healthy(t, "bank", "python -m pytest -q", bank)))
+	files := maps.Clone(bank)
+	_, fees, _ := strings.Cut(bank["bank.py"], "    def fees")
+	files["old/fees.py"] = "class Statement:\n    def fees" + fees // a bug in fees would be a leak
+	sum, err := Run(t.Context(), configOf(t, out, healthy(t, "bank", "python -m pytest -q", files)))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if sum.Outcomes[Leaking] == 0 {
+		t.Errorf("no leak among %v", sum.Outcomes)
 	}
 	entries, err := taskfile.Read(t.Context(), sum.File, t.TempDir())
 	if err != nil {

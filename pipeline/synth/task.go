@@ -22,7 +22,8 @@ const (
 
 // failureOutput returns what the output of the failing tests shows. An issue text may use
 // names from it, because an agent sees them anyway. By default, pytest also shows the code
-// of a test up to the statement that fails. unittest shows only the first line of that statement.
+// of a test up to the statement that fails, but not the body of a with statement (Failure.Statement is empty then).
+// unittest shows only the first line of the statement.
 func failureOutput(t *Trial, c command) string {
 	showsCode := c.runner == runPytest && !slices.ContainsFunc(c.argv, func(arg string) bool { return strings.HasPrefix(arg, "--tb") })
 	var b strings.Builder
@@ -39,8 +40,11 @@ func failureOutput(t *Trial, c command) string {
 		}
 		if showsCode {
 			b.WriteString(f.Statement + "\n")
+			if f.Scene != nil && f.Statement != "" {
+				b.WriteString(f.Scene.Call + "\n")
+			}
 			if f.Scene != nil {
-				b.WriteString(f.Scene.Call + " " + f.Scene.Raises + "\n" + strings.Join(f.Scene.Before, "\n") + "\n")
+				b.WriteString(f.Scene.Raises + "\n" + strings.Join(f.Scene.Before, "\n") + "\n")
 			}
 		}
 	}

@@ -28,12 +28,13 @@ const (
 	Capped        Outcome = "capped"     // valid, but there are enough similar bugs
 	// OtherDifficulty is the outcome of a valid bug whose difficulty was not requested.
 	OtherDifficulty Outcome = "other_difficulty"
+	Leaking         Outcome = "leak"       // valid, but the repository contains the fix in another place
 	Unverified      Outcome = "unverified" // the verifier did not confirm it
 	Released        Outcome = "released"   // a task
 )
 
 // Outcomes lists all outcomes.
-var Outcomes = []Outcome{Refused, Collect, Hang, Crash, Survived, BreaksTooMany, Litters, Flaky, NoDivergence, Valid, Duplicate, Equivalent, OtherDifficulty, Capped, Unverified, Released}
+var Outcomes = []Outcome{Refused, Collect, Hang, Crash, Survived, BreaksTooMany, Litters, Flaky, NoDivergence, Valid, Duplicate, Equivalent, OtherDifficulty, Capped, Leaking, Unverified, Released}
 
 // Trial is the result of one candidate. It is a line of the journal.
 type Trial struct {
@@ -113,7 +114,7 @@ func (t *Trial) generalReason() string {
 
 // IsValid reports whether a candidate passed its trial, even if it did not become a task.
 func (o Outcome) IsValid() bool {
-	return slices.Contains([]Outcome{Valid, Duplicate, Equivalent, OtherDifficulty, Capped, Unverified, Released}, o)
+	return slices.Contains([]Outcome{Valid, Duplicate, Equivalent, OtherDifficulty, Capped, Leaking, Unverified, Released}, o)
 }
 
 var filePrefix = regexp.MustCompile(`^\S+\.py: `)

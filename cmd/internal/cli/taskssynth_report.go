@@ -72,7 +72,8 @@ var outcomeNames = map[synth.Outcome]string{
 	synth.Crash: "test runner does not finish", synth.Survived: "no test fails", synth.BreaksTooMany: "too many tests fail",
 	synth.Litters: "tests leave files", synth.Flaky: "verdicts differ between runs", synth.NoDivergence: "runs the same with and without the bug",
 	synth.Valid: "valid", synth.Duplicate: "same code as another", synth.Equivalent: "behaves like another",
-	synth.Capped: "enough similar ones", synth.Unverified: "not confirmed by the verifier", synth.Released: "released as tasks",
+	synth.Capped: "enough similar ones", synth.OtherDifficulty: "not of a requested difficulty", synth.Leaking: "fix stands elsewhere in the repository",
+	synth.Unverified: "not confirmed by the verifier", synth.Released: "released as tasks",
 }
 
 // printSynth prints the summary: the results of each operator, outcomes with their reasons, and totals.
