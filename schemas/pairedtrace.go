@@ -11,10 +11,12 @@ type PairedTrace struct {
 	Length      int    `json:"length"`       // events of the buggy run
 	FixedLength int    `json:"fixed_length"` // events of the fixed run; with LimitEvents, it may have more
 
-	D0      *TracePoint  `json:"d0,omitempty"`      // privileged: the first difference; nil = none was found
-	Path    []string     `json:"path,omitempty"`    // privileged: the functions on the stack at D0, the outermost first, "file:qualified name"
-	Chain   []TracePoint `json:"chain,omitempty"`   // privileged: D0, the calls, returns and changes of control flow after it that pass a difference on, and the failure
-	Failure *TracePoint  `json:"failure,omitempty"` // where the test failed, with the variables that differ there (privileged)
+	D0   *TracePoint `json:"d0,omitempty"`   // privileged: the first difference; nil = none was found
+	Path []string    `json:"path,omitempty"` // privileged: the functions on the stack at D0, the outermost first, "file:qualified name"
+	// Arguments are the fingerprints of the arguments with which the function of D0 was called (privileged).
+	Arguments map[string]string `json:"arguments,omitempty"`
+	Chain     []TracePoint      `json:"chain,omitempty"`   // privileged: D0, the calls, returns and changes of control flow after it that pass a difference on, and the failure
+	Failure   *TracePoint       `json:"failure,omitempty"` // where the test failed, with the variables that differ there (privileged)
 
 	// Points are the line events, calls and returns that both versions have and at which variables
 	// differ (privileged). Stops says for which lines they are complete.

@@ -35,7 +35,7 @@ func (c *comparison) pairedTrace() schemas.PairedTrace {
 	out.Matches, out.Executed = c.matches(), p.Executed
 	if p.FirstDivergence != nil {
 		d := c.describeDivergence(p.FirstDivergence, hits)
-		out.D0, out.Path = &d, b.stackAt(p.FirstDivergence.Event)
+		out.D0, out.Path, out.Arguments = &d, b.stackAt(p.FirstDivergence.Event), b.argumentsAt(p.FirstDivergence.Event)
 	}
 	if p.Failure != nil && len(p.Failure.Places) > 0 {
 		out.Failure = c.describeFailure(*p.Failure, hits)
@@ -76,6 +76,26 @@ func (s *steps) stackAt(event int) []string {
 		}
 	}
 	return slices.DeleteFunc(stack, func(function string) bool { return function == "" })
+}
+
+// argumentsAt returns the arguments of the call in which an event happens, if that call was recorded.
+func (s *steps) argumentsAt(number int) map[string]string {
+	at := slices.IndexFunc(s.events, func(e event) bool { return e.n == number })
+	if at < 0 {
+		return nil
+	}
+	in := s.events[at]
+	call := slices.IndexFunc(s.events[:at+1], func(e event) bool { return e.serial == in.serial && e.kind == "call" })
+	if call < 0 {
+		return nil
+	}
+	out := map[string]string{}
+	for name, value := range s.events[call].changes {
+		if value != nil && s.functions[in.place()].arguments[name] {
+			out[name] = *value
+		}
+	}
+	return out
 }
 
 func (c *comparison) describeDivergence(d *Divergence, hits map[int]int) schemas.TracePoint {

@@ -85,6 +85,9 @@ self.assertEqual(text, "sum 8")`)
 		if got.D0 == nil || got.D0.Kind != FlowDivergence || got.D0.Line != 3 || got.D0.FixedLine != 5 || got.Unstable || len(got.Limits) > 0 || got.Runs != 2 {
 			t.Fatalf("d0 %+v, unstable %v, limits %v, %d runs", got.D0, got.Unstable, got.Limits, got.Runs)
 		}
+		if diff := cmp.Diff(map[string]string{"items": "[3, 1, 5]", "limit": "3"}, got.Arguments); diff != "" {
+			t.Errorf("arguments (-want +got):\n%s", diff)
+		}
 		var kinds []string
 		for _, link := range got.Chain {
 			kinds = append(kinds, link.Kind+" "+link.Function)
@@ -108,6 +111,24 @@ self.assertEqual(text, "sum 8")`)
 		}
 		if len(got.Causes) == 0 || got.Causes[0].Verdict != schemas.CauseSufficient || got.Causes[0].Method != schemas.CauseValue || got.Shares.Value != len(got.Causes) {
 			t.Errorf("causes %+v, shares %+v", got.Causes, got.Shares)
+		}
+	})
+}
+
+// The members of a partial function include an address, which differs between the two versions.
+func TestEachPythonTraceOfPartialFunctions(t *testing.T) {
+	p := program(`import functools
+
+
+def add(items, limit):
+    key = functools.partial(int, base=10)
+    total = sum(key(x) for x in items)
+    return total - limit
+`, `self.assertEqual(p.add(["3", "4"], 2), 9)`)
+	every(t, func(t *testing.T, python string) {
+		got := p.trace(t, python, "test", "total - limit", "total + limit")
+		if got.D0 == nil || got.D0.Kind != ValueDivergence || valueOf(got.D0.Vars, "<return>") != [2]string{"5", "9"} {
+			t.Fatalf("d0 %+v", got.D0)
 		}
 	})
 }

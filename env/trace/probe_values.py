@@ -62,13 +62,14 @@ SLOTS = {}  # id of a class -> the class, and the names and descriptors of its s
 
 
 def slots(value):
-    """Returns the attributes of an instance that are stored in slots."""
+    """Returns the attributes of an instance that are stored in slots, but no __vectorcalloffset__ and the like, which are
+    addresses."""
     cls, out = type(value), []
     known = SLOTS.get(id(cls))
     if known is None:  # keep the class, so that no other one gets its id
         known = SLOTS[id(cls)] = (cls, [
             item for c in type.__getattribute__(cls, "__mro__") if type.__getattribute__(c, "__module__") != "builtins"
-            for item in list(vars_of(c).items()) if type(item[1]) is MemberDescriptor])
+            for item in list(vars_of(c).items()) if type(item[1]) is MemberDescriptor and item[0][:2] != "__"])
     for name, slot in known[1]:
         try:
             out.append((name, slot.__get__(value)))
