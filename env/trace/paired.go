@@ -89,9 +89,12 @@ func (s *steps) argumentsAt(number int) map[string]string {
 	if call < 0 {
 		return nil
 	}
-	out := map[string]string{}
+	var out map[string]string
 	for name, value := range s.events[call].changes {
 		if value != nil && s.functions[in.place()].arguments[name] {
+			if out == nil {
+				out = map[string]string{}
+			}
 			out[name] = *value
 		}
 	}

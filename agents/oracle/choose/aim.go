@@ -17,8 +17,12 @@ type aim struct {
 	vars     []schemas.TraceValue
 }
 
-// maxHit is the highest hit of a line that an aim has.
-const maxHit = 4
+// maxHit is the highest hit of a line that an aim has, and maxRuns is the number of runs of the program after which the
+// chooser looks for no other aim.
+const (
+	maxHit  = 6
+	maxRuns = 3
+)
 
 // findAims returns the first differing values.
 func (c *Chooser) findAims() []aim {
@@ -104,7 +108,7 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 660
 		}
 	}
-	return c.valueOfEnd(o)
+	return c.valueOfEnd(n, o)
 }
 
 // hasRunFix reports whether the stop before the last one was at the fix.
@@ -118,11 +122,13 @@ func (c *Chooser) isAtFix(n *write.Notes, stop write.Stop) bool {
 	return stop.Event == "line" && c.fix.within(stop.Place, n.Span(stop.Place))
 }
 
-// valueOfEnd values the ends of the search.
-func (c *Chooser) valueOfEnd(o write.Option) float64 {
+// valueOfEnd values the ends of the search. An edit can wait until a value that differs was printed.
+func (c *Chooser) valueOfEnd(n *write.Notes, o write.Option) float64 {
 	switch {
-	case o.Kind == write.Edit && c.fix.replaced[o.Place] == o.Statement:
+	case o.Kind == write.Edit && c.fix.replaced[o.Place] == o.Statement && c.hasEvidence(n):
 		return 650
+	case o.Kind == write.Edit && c.fix.replaced[o.Place] == o.Statement:
+		return 400
 	case o.Kind == write.Conclude && c.fix.within(o.Place, o.Last):
 		return 50
 	}

@@ -13,7 +13,7 @@ import (
 
 const (
 	maxCalls     = 45 // of an episode, after which it ends
-	maxContinues = 4  // commands that run to the next breakpoint
+	maxContinues = 6  // commands that run to the next breakpoint
 )
 
 // Chooser picks actions that lead to the cause of one bug.
@@ -81,7 +81,7 @@ func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 			return c.valueOfReading(o)
 		}
 	}
-	return c.valueOfEnd(o)
+	return c.valueOfEnd(n, o)
 }
 
 func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
@@ -90,7 +90,7 @@ func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 	case o.Temporary != (c.wantedHit(n, o.Place, o.Function.Name) == 1) || n.WasStopped(o.Place):
 		return 0
 	case c.fixWasReached(n):
-		if isAim && !c.hasEvidence(n) {
+		if isAim && !c.hasEvidence(n) && n.Runs() < maxRuns {
 			return 460 - rank
 		}
 		return 0

@@ -10,7 +10,7 @@ import (
 )
 
 // maxVariants is the number of changes to a statement that the agent considers.
-const maxVariants = 300
+const maxVariants = 600
 
 // change is a variant of a statement in the program.
 type change struct {
@@ -82,7 +82,7 @@ func (n *Notes) outcome(st Placed) (Value, bool) {
 // follows reports whether the stop after the one at index i is in the same call.
 func (n *Notes) follows(i int) bool {
 	a, b := n.Stops[i], n.Stops[i+1]
-	return a.Run == b.Run && a.Function == b.Function && a.Depth == b.Depth && a.File == b.File
+	return !b.byBreakpoint && a.Run == b.Run && a.Function == b.Function && a.Depth == b.Depth && a.File == b.File
 }
 
 // tested returns the statement that an experiment can change at the current stop: the one that runs next, or the one

@@ -306,6 +306,9 @@ func (n *Notes) Reported(value string) bool {
 	return n.Test != nil && len(value) > 1 && strings.Contains(n.Test.report, value)
 }
 
+// Runs returns how often the agent has started the program in the debugger.
+func (n *Notes) Runs() int { return n.run }
+
 // Continues returns how often the agent has let the program run to the next breakpoint.
 func (n *Notes) Continues() int {
 	return len(slices.DeleteFunc(slices.Clone(n.Stops), func(s Stop) bool { return !s.byBreakpoint }))
@@ -341,7 +344,7 @@ func (n *Notes) MustTryBefore(p Place) bool {
 // Result returns the variable or attribute that the last statement has set, or "".
 func (n *Notes) Result() string {
 	last := len(n.Stops) - 1
-	if last < 1 || !n.follows(last-1) {
+	if last < 1 || !n.follows(last-1) || n.Stops[last].Event != "line" {
 		return ""
 	}
 	if f, ok := n.functionAt(n.Stops[last-1].Place); ok {

@@ -49,7 +49,11 @@ func (s *statement) variants(words vocabulary) []variant {
 		b.rename(i, words.names)
 		b.attribute(i, words.attributes)
 		b.literal(i, words.strings)
+		b.convert(i)
+		b.generator(i)
+		b.keyword(i, words.names)
 	}
+	b.guard(words.names)
 	b.accumulate()
 	b.branches()
 	b.copies()

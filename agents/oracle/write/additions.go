@@ -1,0 +1,117 @@
+package write
+
+import "slices"
+
+// This file adds what a statement may lack: a conversion, a method call, an argument or a condition.
+
+var (
+	conversions = []string{"str", "int", "float", "list", "tuple", "abs", "bool"}
+	methods     = []string{".lower()", ".upper()", ".strip()"}
+)
+
+// convert converts an operand that begins at a token, or a part of it, or calls a method of it.
+func (b *variantBuilder) convert(i int) {
+	tokens := b.s.tokens
+	t := tokens[i]
+	isOperand := t.kind == nameToken || t.kind == stringToken || t.is("(", "[") && b.isUnary(i)
+	if !b.s.isInside(i) || !isOperand || b.at(i-1).is(".") || b.at(i+1).is("=") {
+		return
+	}
+	for _, end := range b.parts(i) {
+		if !b.at(end + 1).is("=") {
+			for _, name := range conversions {
+				b.change(t.at, tokens[end].end, name+"("+b.s.source(i, end)+")")
+			}
+		}
+		for _, method := range methods {
+			b.change(tokens[end].end, tokens[end].end, method)
+		}
+	}
+}
+
+// parts returns the last tokens of an operand that begins at a token and of its parts: a.b(c)[d] has the parts a, a.b,
+// a.b(c) and itself. A part that is called is no value.
+func (b *variantBuilder) parts(i int) []int {
+	tokens, j := b.s.tokens, i
+	if tokens[i].is("(", "[") {
+		j = closing(tokens, i)
+	}
+	var out []int
+	for j >= 0 {
+		next := b.at(j + 1)
+		if !next.is("(") {
+			out = append(out, j)
+		}
+		switch {
+		case next.is("(", "["):
+			j = closing(tokens, j+1)
+		case next.is(".") && b.at(j+2).kind == nameToken:
+			j += 2
+		default:
+			return out
+		}
+	}
+	return nil
+}
+
+// generator turns a generator expression into a list or a tuple.
+func (b *variantBuilder) generator(i int) {
+	tokens := b.s.tokens
+	if !tokens[i].is("(") || !b.isUnary(i) {
+		return
+	}
+	end := closing(tokens, i)
+	for j := i + 1; j < end; j++ {
+		if tokens[j].is("(", "[", "{") {
+			j = closing(tokens, j)
+		} else if tokens[j].is("for") {
+			inner := b.s.source(i+1, end-1)
+			b.change(tokens[i].at, tokens[end].end, "["+inner+"]")
+			b.change(tokens[i].at, tokens[i].at, "tuple")
+			return
+		}
+	}
+}
+
+// keyword passes a variable as the last argument of a call, under its own name.
+func (b *variantBuilder) keyword(i int, names []string) {
+	tokens := b.s.tokens
+	if !tokens[i].is("(") || b.isUnary(i) || b.at(i-1).kind != nameToken {
+		return
+	}
+	end := closing(tokens, i)
+	for _, name := range names {
+		if slices.ContainsFunc(tokens[i:max(i, end)], func(t token) bool { return t.is(name) }) {
+			continue
+		}
+		argument := name + "=" + name
+		if name == "kwargs" {
+			argument = "**kwargs"
+		}
+		if end > i+1 {
+			argument = ", " + argument
+		}
+		b.change(tokens[end].at, tokens[end].at, argument)
+	}
+}
+
+// guard adds a condition on a variable to a condition.
+func (b *variantBuilder) guard(names []string) {
+	s := b.s
+	if s.kind != conditionStatement && s.kind != returnStatement || s.last < s.first {
+		return
+	}
+	condition := s.expression()
+	and, or := condition, condition
+	if s.top(s.first, "or") <= s.last {
+		and = "(" + condition + ")"
+	}
+	for _, name := range names {
+		b.replace(s.first, s.last, "not "+name+" or "+or)
+		b.replace(s.first, s.last, name+" or "+or)
+		b.replace(s.first, s.last, name+" and "+and)
+		b.replace(s.first, s.last, and+" and "+name)
+		b.replace(s.first, s.last, or+" or "+name)
+		b.replace(s.first, s.last, and+" and not "+name)
+	}
+}
