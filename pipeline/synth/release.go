@@ -126,6 +126,9 @@ func (w *worker) runAll(ctx context.Context, s *repoState, t *Trial, files map[s
 			return err
 		}
 	}
+	if alone, err = w.runFailingAlone(ctx, s, t, files, alone); err != nil {
+		return err
+	}
 	failing := maps.Clone(t.Verdicts)
 	for id, status := range alone {
 		if status == "passed" {
@@ -154,7 +157,7 @@ func (w *worker) wholeRuns(ctx context.Context, s *repoState, t *Trial, files ma
 			}
 			runs = append(runs, r)
 		}
-		return runs, nil, nil
+		return runs, map[string]string{}, nil
 	}
 	for n := range w.cfg.ReleaseRuns {
 		p := pass{}
@@ -184,6 +187,30 @@ func (w *worker) wholeRuns(ctx context.Context, s *repoState, t *Trial, files ma
 		runs = append(runs, p)
 	}
 	return runs, alone, nil
+}
+
+// runFailingAlone runs the failing tests that have not run alone yet, because they have joined the trial or because the tests
+// cannot be repeated in one sandbox. It returns the statuses of all tests that have run alone.
+func (w *worker) runFailingAlone(ctx context.Context, s *repoState, t *Trial, files map[string]string, known map[string]string) (map[string]string, error) {
+	q := request{Files: files}
+	for _, id := range t.FailToPass {
+		if _, ran := known[id]; !ran && len(known)+len(q.Passes) < maxAloneFailing {
+			q.Passes = append(q.Passes, pass{Only: []string{id}})
+		}
+	}
+	if len(q.Passes) == 0 {
+		return known, nil
+	}
+	r, err := w.runBounded(ctx, s, hashSeed(t.Runs), q)
+	if err != nil {
+		return nil, err
+	}
+	for n := range q.Passes {
+		if ran := r.pass(n); ran != nil {
+			maps.Copy(known, ran.tests)
+		}
+	}
+	return known, nil
 }
 
 // joinUnexpected adds failing tests of a run of all tests to those of the trial, unless the bug can affect them. If too

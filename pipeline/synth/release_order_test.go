@@ -2,6 +2,7 @@ package synth
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -53,6 +54,47 @@ def find(name):
 		b, c := "test_names.py::test_b", "test_names.py::test_c"
 		trial := &Trial{Repo: "names", Key: fmt.Sprint(n), Patch: patch, Outcome: Valid, Runs: 2, FailToPass: []string{b, c}, Verdicts: nonPassing{b: "failed", c: "failed"}}
 		if err := w.runAll(t.Context(), s, trial, files); err != nil || trial.Outcome != Flaky {
+			t.Errorf("%v %+v", err, trial)
+		}
+		st.journal.unreliableTests = map[string][]*unreliable{}
+	}
+}
+
+// Many tests that fail because of a bug leave a setting behind, so a test that never executes the bug fails in almost any
+// order. It passes alone, and is in no task.
+func TestFactoryTestsThatOthersBreakFailNoTask(t *testing.T) {
+	suite.Factory.Require(t)
+	t.Parallel()
+	tests, failing := "import shop\n", nonPassing{}
+	for n := range 8 {
+		name := fmt.Sprintf("test_%d", n)
+		failing["test_shop.py::"+name] = "failed"
+		tests += fmt.Sprintf("\n\ndef %s():\n    shop.LIMIT = 5\n    assert shop.total([%d, 7]) == %d\n    shop.LIMIT = 10\n", name, n, n+12)
+	}
+	tests += "\n\ndef test_limit():\n    assert shop.limit() == 10\n"
+	for n := range 12 {
+		tests += fmt.Sprintf("\n\ndef test_empty_%d():\n    assert shop.total([]) == 0\n", n)
+	}
+	cfg, err := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "shop", "python -m pytest -q", map[string]string{
+		"shop.py": "LIMIT = 10\n\n\ndef limit():\n    return LIMIT\n\n\ndef total(prices):\n    out = LIMIT if prices else 0\n    return sum(prices) + out - 0\n", "test_shop.py": tests,
+	})).withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, s := surveyed(t, cfg)
+	w := &worker{factory: st}
+	defer w.leave(t.Context())
+	if err := w.enter(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	const patch = "--- a/shop.py\n+++ b/shop.py\n@@ -9,2 +9,2 @@\n     out = LIMIT if prices else 0\n-    return sum(prices) + out - 0\n+    return sum(prices) - out - 0\n"
+	files, err := s.changedFiles(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		trial := &Trial{Repo: "shop", Key: fmt.Sprint(n), Patch: patch, Outcome: Valid, Runs: 2, FailToPass: slices.Sorted(maps.Keys(failing)), Verdicts: maps.Clone(failing)}
+		if err := w.runAll(t.Context(), s, trial, files); err != nil || trial.Outcome != Valid || len(trial.FailToPass) != 8 || slices.Contains(trial.FailToPass, "test_shop.py::test_limit") {
 			t.Errorf("%v %+v", err, trial)
 		}
 		st.journal.unreliableTests = map[string][]*unreliable{}
