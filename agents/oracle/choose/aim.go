@@ -82,6 +82,8 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 780
 		case right && o.Expression == n.Operands(stop.Place):
 			return 775
+		case c.hasRunFix(n) && stop.Event == "exception" && o.Expression == n.Container(stop.Place):
+			return 772
 		case right && n.MustTryBefore(stop.Place) && o.Expression == n.Evaluated(stop.Place):
 			return 770
 		case c.isAtFix(n, stop) && o.Expression == n.Evaluated(stop.Place):
@@ -94,6 +96,10 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 	case write.Next:
 		if right && !found {
 			return 690
+		}
+	case write.Narrow:
+		if c.isEarly(n, stop) && c.isArgument(o.Expression, o.Instead) {
+			return 697
 		}
 	case write.Continue:
 		if c.isEarly(n, stop) && n.Continues() < maxContinues {
@@ -138,6 +144,20 @@ func (c *Chooser) valueOfEnd(n *write.Notes, o write.Option) float64 {
 // isEarly reports whether the stop comes before the one that the chooser wants.
 func (c *Chooser) isEarly(n *write.Notes, stop write.Stop) bool {
 	return stop.Hit > 0 && stop.Hit < c.wantedHit(n, stop.Place, stop.Function)
+}
+
+// isArgument reports whether a parameter has the value of a literal in the call with the first difference.
+func (c *Chooser) isArgument(name, literal string) bool {
+	value, ok := c.trace.Arguments[name]
+	return ok && unquoted(value) == unquoted(literal)
+}
+
+// unquoted returns a literal without its quotes.
+func unquoted(literal string) string {
+	if len(literal) > 1 && (literal[0] == '"' || literal[0] == '\'') && literal[len(literal)-1] == literal[0] {
+		return literal[1 : len(literal)-1]
+	}
+	return literal
 }
 
 // wantedHit returns the hit of a line, from 1, at which its effect or a variable first differs.

@@ -29,6 +29,16 @@ func (b *variantBuilder) convert(i int) {
 	}
 }
 
+// convertAll converts the value of the statement.
+func (b *variantBuilder) convertAll() {
+	if b.s.last < b.s.first || b.s.kind == loopStatement {
+		return
+	}
+	for _, name := range conversions {
+		b.replace(b.s.first, b.s.last, name+"("+b.s.expression()+")")
+	}
+}
+
 // parts returns the last tokens of an operand that begins at a token and of its parts: a.b(c)[d] has the parts a, a.b,
 // a.b(c) and itself. A part that is called is no value.
 func (b *variantBuilder) parts(i int) []int {

@@ -86,6 +86,7 @@ func (n *Notes) stopOptions() []Option {
 	for _, expression := range n.printable(f, *stop) {
 		out = append(out, Option{Kind: Print, Function: f, Expression: expression, say: n.learned().then(n.sayPrint(expression)), call: pdb("p " + expression)})
 	}
+	out = append(out, n.narrowOptions(f, *stop)...)
 	out = append(out, n.tryOptions(f, *stop)...)
 	if stop.Event == "line" {
 		out = append(out,
@@ -95,6 +96,50 @@ func (n *Notes) stopOptions() []Option {
 			if st.Line > stop.Line {
 				m := say(fmt.Sprintf(n.words("I run on to line %d.", "I let it run to line %d."), st.Line))
 				out = append(out, Option{Kind: Until, Function: f, Place: st.Place, say: n.learned().then(m), call: pdb(fmt.Sprintf("until %d", st.Line))})
+			}
+		}
+	}
+	return out
+}
+
+// maxLiterals is the number of literals of the test that the agent considers for a condition.
+const maxLiterals = 24
+
+// narrowOptions returns the conditions that the agent can give the breakpoint at which the program is paused: a
+// parameter, which has another value now, equals a literal of the test.
+func (n *Notes) narrowOptions(f Function, stop Stop) []Option {
+	if stop.breakpoint == "" || !slices.ContainsFunc(n.points, func(p schemas.Breakpoint) bool {
+		return p.File == stop.File && p.Line == stop.Line && p.Condition == "" && !p.Temporary
+	}) {
+		return nil
+	}
+	var out []Option
+	for _, name := range parameters(n.join(f.File, n.body(f)[:n.headEnd(f)-f.Line+1])) {
+		v, ok := stop.Value(name)
+		if !ok {
+			continue
+		}
+		for _, literal := range n.testLiterals() {
+			if literal == v.Text {
+				continue
+			}
+			condition := name + " == " + literal
+			m := say(fmt.Sprintf(n.words("The test also uses `%s`. I let the breakpoint stop only if `%s` is that.", "I am more interested in `%s`, which is in the test. I stop only if `%s` has this value."), literal, name))
+			out = append(out, Option{Kind: Narrow, Function: f, Place: stop.Place, Expression: name, Instead: literal, say: n.learned().then(m),
+				call: pdb(fmt.Sprintf("condition %s %s", stop.breakpoint, condition))})
+		}
+	}
+	return out
+}
+
+// testLiterals returns the strings and numbers in the shown lines of the test.
+func (n *Notes) testLiterals() []string {
+	var out []string
+	for _, line := range n.testLines() {
+		tokens, _ := tokenize(n.text(Place{n.Test.At.File, line}))
+		for _, t := range tokens {
+			if (t.kind == stringToken || t.kind == numberToken) && len(t.text) <= 40 && !strings.Contains(t.text, "`") && !slices.Contains(out, t.text) && len(out) < maxLiterals {
+				out = append(out, t.text)
 			}
 		}
 	}
@@ -131,8 +176,8 @@ func (n *Notes) printable(f Function, stop Stop) []string {
 			out = append(out, expression)
 		}
 	}
-	names := n.names(f)
-	for _, st := range n.statements(f) {
+	names, statements := n.names(f), n.statements(f)
+	for _, st := range statements {
 		if st.Line == stop.Line && stop.Event == "line" {
 			operands := slices.DeleteFunc(st.operands(names), func(o string) bool { return !isNew(o) })
 			if len(operands) > 1 {
@@ -143,6 +188,8 @@ func (n *Notes) printable(f Function, stop Stop) []string {
 			}
 			add(oneLine(st.evaluated()))
 		}
+	}
+	for _, st := range statements {
 		if st.Line <= stop.Line {
 			for _, chain := range chains(st.tokens, st.text) {
 				add(oneLine(chain))

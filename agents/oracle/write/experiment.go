@@ -22,7 +22,9 @@ type change struct {
 // changes returns the variants of a statement that change one line of it.
 func (n *Notes) changes(f Function, st Placed) []change {
 	var out []change
-	variants := st.variants(n.vocabulary(f))
+	words := n.vocabulary(f)
+	words.strings = append(words.strings, n.printedStrings(f, words.strings)...)
+	variants := st.variants(words)
 	old := strings.Split(st.text, "\n")
 	for _, v := range variants[:min(len(variants), maxVariants)] {
 		lines := strings.Split(v.statement, "\n")
@@ -49,6 +51,30 @@ func (n *Notes) changes(f Function, st Placed) []change {
 	}
 	return out
 }
+
+// printedStrings returns the short string literals, other than the known ones, in the values that the debugger has
+// printed in a function.
+func (n *Notes) printedStrings(f Function, known []string) []string {
+	var out []string
+	for _, stop := range n.Stops {
+		if stop.File != f.File || stop.Function != f.Name {
+			continue
+		}
+		for _, v := range stop.Values {
+			tokens, _ := tokenize(v.Text)
+			for _, t := range tokens {
+				isKnown := func(s string) bool { return unquoted(s) == unquoted(t.text) }
+				if t.kind == stringToken && len(t.text) <= 20 && !slices.ContainsFunc(known, isKnown) && !slices.ContainsFunc(out, isKnown) {
+					out = append(out, t.text)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// unquoted returns a string literal without its quotes.
+func unquoted(literal string) string { return strings.Trim(literal, `"'`) }
 
 func oneLine(expression string) string { return strings.Join(strings.Fields(expression), " ") }
 

@@ -142,7 +142,7 @@ func TestNotesOfTheDebugger(t *testing.T) {
 	tr.pdb("r", "--Return--\n> p.py(9)f()->{'z': 1}\n-> return x", at(9, "return"))
 	n := Read(&tr.Transcript)
 	want := []Stop{
-		{Place: Place{"p.py", 3}, Function: "f", Event: "line", Depth: 3, Run: 1, Hit: 1, byBreakpoint: true, Values: []Value{
+		{Place: Place{"p.py", 3}, Function: "f", Event: "line", Depth: 3, Run: 1, Hit: 1, byBreakpoint: true, breakpoint: "1", Values: []Value{
 			{"a", "1", false}, {"b", "{'k': [2]}", false}, {"a", "1", false}, {"b", "{'k': [2]}", false}, {"c", "NameError: name 'c' is not defined", true}}},
 		{Place: Place{"p.py", 3}, Function: "f", Event: "exception", Depth: 3, Run: 1, Hit: 1, Raises: "TypeError: no"},
 		{Place: Place{"p.py", 9}, Function: "f", Event: "return", Depth: 3, Run: 1, Returns: "{'z': 1}"},
@@ -156,5 +156,49 @@ func TestNotesOfTheDebugger(t *testing.T) {
 	tr.pdb("c", "The program has ended.", nil)
 	if Read(&tr.Transcript).At() != nil {
 		t.Error("the program is paused after its end")
+	}
+}
+
+// A breakpoint can wait for a call that has a value of the test. After a KeyError, the strings that the debugger has printed
+// are candidates for the key.
+func TestOptionsAtAStop(t *testing.T) {
+	var tr transcript
+	at := func(line int) *schemas.Frame {
+		return &schemas.Frame{File: "p.py", Line: line, Function: "f", Event: "line", Depth: 3}
+	}
+	tr.pdb("b p.py:2", "The program is paused before its first line: x", at(1))
+	tr.pdb("c", "Breakpoint 1 hit.\n> p.py(2)f()\n-> x = groups['a'] + n", at(2))
+	tr.Steps[1].State.Breakpoints = []schemas.Breakpoint{{File: "p.py", Line: 2, Enabled: true, Hits: 1}}
+	tr.pdb("a", "text = 'one'\nn = 1", at(2))
+	tr.pdb("p groups", "{'b': 5}", at(2))
+	for i := range tr.Steps[2:] {
+		tr.Steps[2+i].State.Breakpoints = tr.Steps[1].State.Breakpoints
+	}
+	n := Read(&tr.Transcript)
+	n.Test, n.command = &Failure{ID: "test_p.py::test", At: Place{"test_p.py", 2}}, "pytest"
+	for file, lines := range map[string][]string{
+		"p.py":      {"def f(text, n):", "    x = groups['a'] + n", "    return x"},
+		"test_p.py": {"def test():", "    assert f('one', 1) == f('two', 2)"},
+	} {
+		for i, text := range lines {
+			n.source.add(file, i+1, text)
+		}
+	}
+	var commands []string
+	for _, o := range n.stopOptions() {
+		if o.Kind == Narrow {
+			commands = append(commands, argument(schemas.Step{ToolCall: &o.call}, "command"))
+		}
+	}
+	want := []string{"condition 1 text == 1", "condition 1 text == 'two'", "condition 1 text == 2", "condition 1 n == 'one'", "condition 1 n == 'two'", "condition 1 n == 2"}
+	if diff := cmp.Diff(want, commands); diff != "" {
+		t.Error(diff)
+	}
+	f, _ := n.functionAt(Place{"p.py", 2})
+	if got := n.printedStrings(f, []string{`"one"`}); !slices.Equal(got, []string{"'b'"}) {
+		t.Errorf("printed strings %q", got)
+	}
+	if got := n.Container(Place{"p.py", 2}); got != "groups" {
+		t.Errorf("container %q", got)
 	}
 }

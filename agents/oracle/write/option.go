@@ -14,6 +14,7 @@ const (
 	ReadBody  = "read"      // Function
 	Outline   = "outline"   // list the definitions of Place.File, or of all files
 	Break     = "break"     // Place, a line of Function
+	Narrow    = "narrow"    // stop at Place only if Expression, a parameter, has the value of the literal Instead
 	Continue  = "continue"  // to the next breakpoint
 	Next      = "next"      // run the current line
 	Return    = "return"    // run to the end of the function

@@ -64,6 +64,17 @@ func TestVariants(t *testing.T) {
 		{`n = int(d["century"])`, `n = int(d["year"])`},
 		{"x = a", "x = a.copy()"},
 		{"break", "continue"},
+		{`n = d['century']`, `n = d['year']`},
+		{"return random() * a", "return int(random() * a)"},
+		{"x = str(a.b)", "x = str(str(a.b))"},
+		{"x = a.b.encode('x')", "x = str(a.b).encode('x')"},
+		{"if a == 'Z':", "if a.upper() == 'Z':"},
+		{"x = f(m.group(1), b)", "x = f(m.group(1).upper(), b)"},
+		{"x = (f(a) for a in b)", "x = [f(a) for a in b]"},
+		{"x = (f(a) for a in b)", "x = tuple(f(a) for a in b)"},
+		{"return f(a)", "return f(a, key=key)"},
+		{"if a.b in C:", "if not a or a.b in C:"},
+		{"if a == 1 or b:", "if key and (a == 1 or b):"},
 		{"x = f(a,\n      b)", "x = f(b,\n      a)"},
 	} {
 		s, ok := parseStatement(c.statement)

@@ -54,6 +54,7 @@ func (s *statement) variants(words vocabulary) []variant {
 		b.keyword(i, words.names)
 	}
 	b.guard(words.names)
+	b.convertAll()
 	b.accumulate()
 	b.branches()
 	b.copies()
@@ -233,8 +234,13 @@ func (b *variantBuilder) attribute(i int, attributes []string) {
 
 // literal replaces a string by another one.
 func (b *variantBuilder) literal(i int, literals []string) {
-	if b.s.tokens[i].kind == stringToken && slices.Contains(literals, b.s.tokens[i].text) {
+	isKnown := func(text string) bool { return unquoted(text) == unquoted(b.s.tokens[i].text) }
+	if b.s.tokens[i].kind == stringToken && slices.ContainsFunc(literals, isKnown) {
+		quote := b.s.tokens[i].text[len(b.s.tokens[i].text)-1:]
 		for _, text := range literals {
+			if text[0] == '"' || text[0] == '\'' { // with the quotes of the statement
+				text = quote + unquoted(text) + quote
+			}
 			b.replace(i, i, text)
 		}
 	}

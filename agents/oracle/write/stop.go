@@ -1,0 +1,168 @@
+package write
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// Stop is a place at which the debugger has stopped the program, before the line runs.
+type Stop struct {
+	Place
+	Function string
+	Event    string // line, call, return or exception
+	Depth    int
+	Run      int    // of the program, from 1
+	Entry    string // the command line that runs
+	Hit      int    // of the breakpoint at the place in this run, from 1; 0 = unknown
+	Returns  string // what the function is about to return, as printed
+	Raises   string // the exception that is being raised, as printed
+	Values   []Value
+
+	byBreakpoint bool
+	breakpoint   string // its number
+}
+
+// Value is what the debugger printed for an expression.
+type Value struct {
+	Expression, Text string
+	IsError          bool // Text is the error
+}
+
+// At returns the stop at which the program is paused, or nil.
+func (n *Notes) At() *Stop {
+	if !n.paused || len(n.Stops) == 0 {
+		return nil
+	}
+	return &n.Stops[len(n.Stops)-1]
+}
+
+// Value returns what an expression was at a stop.
+func (s *Stop) Value(expression string) (Value, bool) {
+	for _, v := range s.Values {
+		if v.Expression == expression {
+			return v, true
+		}
+	}
+	return Value{}, false
+}
+
+// Waits reports whether a breakpoint was set at which the program has not stopped yet, and the program has not ended.
+func (n *Notes) Waits() bool {
+	return slices.ContainsFunc(n.points, func(p schemas.Breakpoint) bool {
+		return !slices.ContainsFunc(n.Stops, func(s Stop) bool { return s.File == p.File && s.Line == p.Line })
+	}) && (argument(n.last, "command") != "c" || n.entry != n.testCommand())
+}
+
+// WasStopped reports whether the program has stopped at a place.
+func (n *Notes) WasStopped(p Place) bool {
+	return slices.ContainsFunc(n.Stops, func(s Stop) bool { return s.Place == p })
+}
+
+// Reported reports whether the failing test reports a value.
+func (n *Notes) Reported(value string) bool {
+	return n.Test != nil && len(value) > 1 && strings.Contains(n.Test.report, value)
+}
+
+// Runs returns how often the agent has started the program in the debugger.
+func (n *Notes) Runs() int { return n.run }
+
+// Continues returns how often the agent has let the program run to the next breakpoint.
+func (n *Notes) Continues() int {
+	return len(slices.DeleteFunc(slices.Clone(n.Stops), func(s Stop) bool { return !s.byBreakpoint }))
+}
+
+// ShownArguments reports whether the arguments of a function were printed.
+func (n *Notes) ShownArguments(f Function) bool {
+	return slices.ContainsFunc(n.Stops, func(s Stop) bool { return s.File == f.File && s.Function == f.Name && len(s.Values) > 0 })
+}
+
+// Operands returns what the statement at a place uses, as one expression that prints it, or "".
+func (n *Notes) Operands(p Place) string {
+	f, ok := n.functionAt(p)
+	if !ok {
+		return ""
+	}
+	for _, st := range n.statements(f) {
+		if st.Place == p {
+			operands := st.operands(n.names(f))
+			return strings.Join(operands[:min(len(operands), maxOperands)], ", ")
+		}
+	}
+	return ""
+}
+
+// Container returns the variable from which the statement at a place takes an element, or "".
+func (n *Notes) Container(p Place) string {
+	f, ok := n.functionAt(p)
+	if !ok {
+		return ""
+	}
+	for _, st := range n.statements(f) {
+		if st.Place != p || st.last < st.Line {
+			continue
+		}
+		for i, t := range st.tokens {
+			if t.is("[") && i > 0 && st.tokens[i-1].kind == nameToken && (i < 2 || !st.tokens[i-2].is(".")) {
+				return st.tokens[i-1].text
+			}
+		}
+	}
+	return ""
+}
+
+// MustTryBefore reports whether an experiment with the statement at a place is possible only before it runs: it decides what
+// runs next, or changes what it uses.
+func (n *Notes) MustTryBefore(p Place) bool {
+	f, ok := n.functionAt(p)
+	return ok && slices.ContainsFunc(n.statements(f), func(st Placed) bool { return st.Place == p && !st.canRepeat() })
+}
+
+// Result returns the variable or attribute that the last statement has set, or "".
+func (n *Notes) Result() string {
+	last := len(n.Stops) - 1
+	if last < 1 || !n.follows(last-1) || n.Stops[last].Event != "line" {
+		return ""
+	}
+	if f, ok := n.functionAt(n.Stops[last-1].Place); ok {
+		for _, st := range n.statements(f) {
+			if st.Place == n.Stops[last-1].Place && (st.kind == assignStatement || st.kind == updateStatement) {
+				return st.target
+			}
+		}
+	}
+	return ""
+}
+
+// Span returns the last line of the statement that begins at a place.
+func (n *Notes) Span(p Place) int {
+	if f, ok := n.functionAt(p); ok {
+		for _, st := range n.statements(f) {
+			if st.Place == p {
+				return st.last
+			}
+		}
+	}
+	return p.Line
+}
+
+// IsShown reports whether a step has shown a line.
+func (n *Notes) IsShown(p Place) bool {
+	_, shown := n.lines[p.File][p.Line]
+	return shown
+}
+
+// Evaluated returns the expression whose value the statement at a place uses, or "".
+func (n *Notes) Evaluated(p Place) string {
+	f, ok := n.functionAt(p)
+	if !ok {
+		return ""
+	}
+	for _, st := range n.statements(f) {
+		if st.Place == p {
+			return oneLine(st.evaluated())
+		}
+	}
+	return ""
+}
