@@ -192,7 +192,7 @@ func (n *Notes) endOptions() []Option {
 						say: n.learned().then(n.sayCause(f, c, outcome, tried)), call: edit(c)})
 				}
 			}
-			out = append(out, Option{Kind: Conclude, Function: f, Place: st.Place, Last: st.last, say: n.learned().then(n.sayConclusion(f, st)), stop: schemas.ExitGaveUp})
+			out = append(out, Option{Kind: Conclude, Function: f, Place: st.Place, Last: st.last, say: n.learned().then(n.sayConclusion(f, st, outcome)), stop: schemas.ExitGaveUp})
 		}
 	}
 	return out
@@ -213,25 +213,4 @@ func (n *Notes) tried(st Placed, c change) (Value, bool) {
 // edit returns the call that changes a line.
 func edit(c change) schemas.ToolCall {
 	return call("edit", map[string]any{"path": c.at.File, "start": c.at.Line, "end": c.at.Line, "new_code": c.line})
-}
-
-func (n *Notes) sayCause(f Function, c change, outcome, tried Value) message {
-	cause := schemas.Claim{Kind: schemas.ClaimCause, Function: f.Name, File: c.at.File, Line: c.at.Line, Reason: c.original + " is " + outcome.Text}
-	is := "is"
-	if outcome.IsError {
-		is = "raises"
-	}
-	text := fmt.Sprintf("So line %d of `%s` is the cause", c.at.Line, f.Name)
-	if isShort(c.original) && isShort(outcome.Text) {
-		text += fmt.Sprintf(": `%s` %s `%s` there", c.original, is, outcome.Text)
-		if isShort(c.expression) && isShort(tried.Text) {
-			text += fmt.Sprintf(", while `%s` is `%s`", c.expression, tried.Text)
-		}
-	}
-	return say(text+".", cause).then(say(n.words("I change the line accordingly.", "I make that change.")))
-}
-
-func (n *Notes) sayConclusion(f Function, st Placed) message {
-	cause := schemas.Claim{Kind: schemas.ClaimCause, Function: f.Name, File: st.File, Line: st.Line}
-	return say(fmt.Sprintf("The failure comes from line %d of `%s`.", st.Line, f.Name), cause)
 }

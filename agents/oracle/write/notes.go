@@ -211,12 +211,8 @@ func splitTuple(text string) []string {
 	var out []string
 	depth, from := 0, 0
 	for _, t := range tokens {
-		switch {
-		case t.is("(", "[", "{"):
-			depth++
-		case t.is(")", "]", "}"):
-			depth--
-		case t.is(",") && depth == 0:
+		depth += t.nesting()
+		if t.is(",") && depth == 0 {
 			out = append(out, strings.TrimSpace(text[from:t.at]))
 			from = t.end
 		}

@@ -93,12 +93,7 @@ func (s *source) headEnd(f Function) int {
 		}
 		tokens, _ := tokenize(text)
 		for _, t := range tokens {
-			switch {
-			case t.is("(", "[", "{"):
-				depth++
-			case t.is(")", "]", "}"):
-				depth--
-			}
+			depth += t.nesting()
 		}
 		if depth <= 0 {
 			return n
@@ -153,12 +148,7 @@ func isWhole(text string) bool {
 	tokens, ok := tokenize(text)
 	depth := 0
 	for _, t := range tokens {
-		switch {
-		case t.is("(", "[", "{"):
-			depth++
-		case t.is(")", "]", "}"):
-			depth--
-		}
+		depth += t.nesting()
 	}
 	return ok && depth <= 0 && !strings.HasSuffix(strings.TrimSpace(text), "\\")
 }
@@ -233,12 +223,9 @@ func parameters(head string) []string {
 	var out []string
 	depth := 0
 	for i := open + 1; i < end; i++ {
-		switch t := tokens[i]; {
-		case t.is("(", "[", "{"):
-			depth++
-		case t.is(")", "]", "}"):
-			depth--
-		case t.kind == nameToken && depth == 0 && (tokens[i-1].is("(", ",", "*", "**")):
+		t := tokens[i]
+		depth += t.nesting()
+		if t.kind == nameToken && depth == 0 && tokens[i-1].is("(", ",", "*", "**") {
 			out = append(out, t.text)
 		}
 	}

@@ -94,12 +94,7 @@ func (s *statement) assignment() {
 func (s *statement) depth(at int) int {
 	depth := 0
 	for _, t := range s.tokens[:at] {
-		switch {
-		case t.is("(", "[", "{"):
-			depth++
-		case t.is(")", "]", "}"):
-			depth--
-		}
+		depth += t.nesting()
 	}
 	return depth
 }

@@ -30,6 +30,17 @@ func (t token) is(texts ...string) bool {
 	return false
 }
 
+// nesting returns 1 for an opening bracket, -1 for a closing one, and 0 for other tokens.
+func (t token) nesting() int {
+	switch {
+	case t.is("(", "[", "{"):
+		return 1
+	case t.is(")", "]", "}"):
+		return -1
+	}
+	return 0
+}
+
 var keywords = wordSet(`False None True and as assert async await break class continue def del elif else except finally for from
 	global if import in is lambda nonlocal not or pass raise return try while with yield`)
 
