@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -10,6 +11,22 @@ import (
 	"github.com/tracesmith/tracesmith/env/tasks/taskfile"
 	"github.com/tracesmith/tracesmith/internal/suite"
 )
+
+// workerFor returns a worker that has surveyed a repository and has a sandbox for it until the end of the test.
+func workerFor(t *testing.T, r Repo) (*worker, *repoState) {
+	t.Helper()
+	cfg, err := configOf(t, filepath.Join(t.TempDir(), "out"), r).withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, s := surveyed(t, cfg)
+	w := &worker{factory: st}
+	t.Cleanup(func() { w.leave(context.WithoutCancel(t.Context())) })
+	if err := w.enter(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	return w, s
+}
 
 // Three tests that share a cache: with the bug, the first of them passes in any order and the others fail. The factory
 // rejects this bug: the test that runs between the others in both orders passes alone.
@@ -23,7 +40,7 @@ func TestFactoryFailingTestsFailAlone(t *testing.T) {
 	for _, name := range []string{"d", "e", "f"} {
 		tests += "\n\ndef test_" + name + "():\n    assert names.cache is not None\n"
 	}
-	cfg, err := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "names", "python -m pytest -q", map[string]string{
+	w, s := workerFor(t, healthy(t, "names", "python -m pytest -q", map[string]string{
 		"names.py": `cache = {}
 
 
@@ -35,16 +52,7 @@ def find(name):
         return None
     return len(cache[name])
 `, "test_names.py": tests,
-	})).withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, s := surveyed(t, cfg)
-	w := &worker{factory: st}
-	defer w.leave(t.Context())
-	if err := w.enter(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	const patch = "--- a/names.py\n+++ b/names.py\n@@ -8 +8 @@\n-    if cache[name] is None:\n+    if cache[name] == 0:\n"
 	files, err := s.changedFiles(patch)
 	if err != nil {
@@ -56,7 +64,7 @@ def find(name):
 		if err := w.runAll(t.Context(), s, trial, files); err != nil || trial.Outcome != Flaky {
 			t.Errorf("%v %+v", err, trial)
 		}
-		st.journal.unreliableTests = map[string][]*unreliable{}
+		w.journal.unreliableTests = map[string][]*unreliable{}
 	}
 }
 
@@ -75,18 +83,9 @@ func TestFactoryTestsThatOthersBreakFailNoTask(t *testing.T) {
 	for n := range 12 {
 		tests += fmt.Sprintf("\n\ndef test_empty_%d():\n    assert shop.total([]) == 0\n", n)
 	}
-	cfg, err := configOf(t, filepath.Join(t.TempDir(), "out"), healthy(t, "shop", "python -m pytest -q", map[string]string{
+	w, s := workerFor(t, healthy(t, "shop", "python -m pytest -q", map[string]string{
 		"shop.py": "LIMIT = 10\n\n\ndef limit():\n    return LIMIT\n\n\ndef total(prices):\n    out = LIMIT if prices else 0\n    return sum(prices) + out - 0\n", "test_shop.py": tests,
-	})).withDefaults()
-	if err != nil {
-		t.Fatal(err)
-	}
-	st, s := surveyed(t, cfg)
-	w := &worker{factory: st}
-	defer w.leave(t.Context())
-	if err := w.enter(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	const patch = "--- a/shop.py\n+++ b/shop.py\n@@ -9,2 +9,2 @@\n     out = LIMIT if prices else 0\n-    return sum(prices) + out - 0\n+    return sum(prices) - out - 0\n"
 	files, err := s.changedFiles(patch)
 	if err != nil {
@@ -97,7 +96,7 @@ func TestFactoryTestsThatOthersBreakFailNoTask(t *testing.T) {
 		if err := w.runAll(t.Context(), s, trial, files); err != nil || trial.Outcome != Valid || len(trial.FailToPass) != 8 || slices.Contains(trial.FailToPass, "test_shop.py::test_limit") {
 			t.Errorf("%v %+v", err, trial)
 		}
-		st.journal.unreliableTests = map[string][]*unreliable{}
+		w.journal.unreliableTests = map[string][]*unreliable{}
 	}
 }
 
