@@ -115,14 +115,23 @@ class T(unittest.TestCase):
         def elapsed(start=time.perf_counter()):
             return time.perf_counter() - start
         assert all(x > -1 for x in [elapsed()])
+
+    @doubled
+    def test_f(self):
+        start = now_ms()
+        self.assertLess(now_ms() - start, 1000)
+
+
+def now_ms():
+    return time.time() * 1000
 `
 	for entrypoint, prefix := range map[string]string{"python -m pytest -q": "test_clock.py::T::test_", "python -m unittest -q": "test_clock.T.test_"} {
 		b := benchOf(t, healthy(t, "clock", entrypoint, map[string]string{"calc.py": calc, "test_clock.py": body}))
 		r, err := b.run(t.Context(), firstSeed, request{Clocks: true, Timeout: 60})
-		if err != nil || len(r.tests) != 5 {
+		if err != nil || len(r.tests) != 6 {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if diff := cmp.Diff([]string{prefix + "a", prefix + "b", prefix + "e"}, r.clocks); diff != "" {
+		if diff := cmp.Diff([]string{prefix + "a", prefix + "b", prefix + "e", prefix + "f"}, r.clocks); diff != "" {
 			t.Errorf("%s: %s", entrypoint, diff)
 		}
 	}

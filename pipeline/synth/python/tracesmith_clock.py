@@ -1,5 +1,6 @@
 """Finds tests that compare times. How they end depends on how busy the machine is."""
 import dis
+import os
 import types
 
 CLOCKS = {
@@ -10,18 +11,37 @@ COMPARISONS = {"assertLess", "assertLessEqual", "assertGreater", "assertGreaterE
 
 
 def compares_times(function):
-    """Tells whether the code of a function reads a clock and compares numbers, other than for equality."""
+    """Tells whether the code of a function reads a clock, itself or through a helper, and compares numbers, other than
+    for equality."""
     while getattr(function, "__wrapped__", None) is not None:
         function = function.__wrapped__
-    reads, compares, before = False, False, None
-    for i in instructions(getattr(function, "__code__", None)):
+    code, reads, compares = getattr(function, "__code__", None), False, False
+    for i in instructions(code):
         if i.opname.startswith("LOAD_"):
-            reads = reads or i.argval in CLOCKS or i.argval == "time" == before
+            reads = reads or i.opname == "LOAD_GLOBAL" and reads_clock(helper(function, i.argval))
             compares = compares or i.argval in COMPARISONS
         elif i.opname == "COMPARE_OP":
             compares = compares or "<" in str(i.argval) or ">" in str(i.argval)
+    return compares and (reads or reads_clock(code))
+
+
+def helper(function, name):
+    """Returns the code of a global function that is defined in the folder of a test function, or None."""
+    found = getattr(function, "__globals__", {}).get(name)
+    if not isinstance(found, types.FunctionType):
+        return None
+    folders = [os.path.dirname(f.__code__.co_filename) for f in (function, found)]
+    return found.__code__ if folders[0] == folders[1] else None
+
+
+def reads_clock(code):
+    """Tells whether code reads a clock."""
+    before = None
+    for i in instructions(code):
+        if i.opname.startswith("LOAD_") and (i.argval in CLOCKS or i.argval == "time" == before):
+            return True
         before = i.argval
-    return reads and compares
+    return False
 
 
 def instructions(code):
