@@ -39,8 +39,8 @@ func (b *variantBuilder) convertAll() {
 	}
 }
 
-// parts returns the last tokens of an operand that begins at a token and of its parts: a.b(c)[d] has the parts a, a.b,
-// a.b(c) and itself. A part that is called is no value.
+// parts returns the last tokens of an operand that begins at a token and of its parts: a.b(c)[d] has the parts a,
+// a.b(c) and itself. It leaves out the name of a called function.
 func (b *variantBuilder) parts(i int) []int {
 	tokens, j := b.s.tokens, i
 	if tokens[i].is("(", "[") {
