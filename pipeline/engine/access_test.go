@@ -217,6 +217,29 @@ func TestReconcilingWhileQueueingDuplicatesNothing(t *testing.T) {
 	}
 }
 
+// A try whose answer was lost is repeated. It queues only the jobs without a message.
+func TestJobsHaveOneMessage(t *testing.T) {
+	t.Parallel()
+	e := open(t, t.TempDir(), nil)
+	all := jobs(batchSize + 1)
+	if _, err := e.Enqueue(t.Context(), all); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.dropMessage(t.Context(), all[7].ID); err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]string, len(all))
+	for i, j := range all {
+		ids[i] = j.ID
+	}
+	if err := e.publish(t.Context(), ids); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := e.tasks.Info(t.Context()); err != nil || info.State.Msgs != uint64(len(all)) {
+		t.Errorf("%d messages for %d jobs, %v", info.State.Msgs, len(all), err)
+	}
+}
+
 // A watch that is idle for longer than its patience survives the loss of its consumer.
 func TestClusterWatchOutlivesItsConsumer(t *testing.T) {
 	t.Parallel()

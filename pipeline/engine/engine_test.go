@@ -179,7 +179,7 @@ func TestHeartbeatKeepsTheLeaseAndNoticesItsLoss(t *testing.T) {
 			t.Fatal("the lease is not renewed")
 		}
 	}
-	if err := e.publish(t.Context(), []string{l.ID}); err != nil { // as if the queue had missed the renewals
+	if _, err := e.js.Publish(t.Context(), e.taskSubject(l.ID), nil); err != nil { // as if the queue had missed the renewals
 		t.Fatal(err)
 	}
 	msg, err := e.pull(t.Context())

@@ -110,22 +110,35 @@ func (e *Engine) create(ctx context.Context, id string, body []byte) (publish bo
 	return ok && entry.State == Queued && entry.Delivery == 0, err
 }
 
-// publish puts messages for ids on the queue, in atomic batches.
+// publish puts messages for ids on the queue, in atomic batches. A job that has a message gets no
+// second one: an earlier try without an answer may have stored it.
 func (e *Engine) publish(ctx context.Context, ids []string) error {
 	for part := range slices.Chunk(ids, batchSize) {
-		err := e.call(ctx, "publishing jobs", func(ctx context.Context) error {
-			msgs := make([]*nats.Msg, len(part))
-			for i, id := range part {
-				msgs[i] = nats.NewMsg(e.taskSubject(id))
+		err := e.publishBatch(ctx, part)
+		if conflict(err) && len(part) > 1 {
+			err = nil
+			for i := 0; i < len(part) && (err == nil || conflict(err)); i++ {
+				err = e.publishBatch(ctx, part[i:i+1])
 			}
-			_, err := e.batch(ctx, msgs)
-			return err
-		})
-		if err != nil {
+		}
+		if err != nil && !conflict(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+// publishBatch puts one message per job on the queue, or none if any of the jobs has a message.
+func (e *Engine) publishBatch(ctx context.Context, ids []string) error {
+	return e.call(ctx, "publishing jobs", func(ctx context.Context) error {
+		msgs := make([]*nats.Msg, len(ids))
+		for i, id := range ids {
+			msgs[i] = nats.NewMsg(e.taskSubject(id))
+			msgs[i].Header.Set(jetstream.ExpectedLastSubjSeqHeader, "0")
+		}
+		_, err := e.batch(ctx, msgs)
+		return err
+	})
 }
 
 // batch atomically publishes up to batchSize messages to one stream and returns the
