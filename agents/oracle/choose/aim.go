@@ -86,6 +86,10 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 772
 		case right && n.MustTryBefore(stop.Place) && o.Expression == n.Evaluated(stop.Place):
 			return 770
+		case strings.HasPrefix(stop.Condition, o.Expression+" != "):
+			return 788
+		case c.isEarly(n, stop) && len(stop.Values) == 0 && o.Expression == n.Operands(stop.Place):
+			return 696
 		case c.isAtFix(n, stop) && o.Expression == n.Evaluated(stop.Place):
 			return 640
 		}
@@ -98,7 +102,13 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 690
 		}
 	case write.Narrow:
-		if c.isEarly(n, stop) && c.isArgument(o.Expression, o.Instead) {
+		value, known := c.trace.Arguments[o.Expression]
+		isSame := known && unquoted(value) == unquoted(o.Instead)
+		switch {
+		case !c.isEarly(n, stop):
+		case !o.Other && isSame:
+			return 698
+		case o.Other && known && !isSame && isLiteral(value):
 			return 697
 		}
 	case write.Continue:
@@ -141,15 +151,22 @@ func (c *Chooser) valueOfEnd(n *write.Notes, o write.Option) float64 {
 	return 0
 }
 
-// isEarly reports whether the stop comes before the one that the chooser wants.
+// isEarly reports whether the stop comes before the one that the chooser wants. The hits of a breakpoint with a condition
+// are unknown; what tells then is whether the call has the arguments of the first one with a difference.
 func (c *Chooser) isEarly(n *write.Notes, stop write.Stop) bool {
-	return stop.Hit > 0 && stop.Hit < c.wantedHit(n, stop.Place, stop.Function)
+	wanted := c.wantedHit(n, stop.Place, stop.Function)
+	if stop.Condition != "" && wanted > 1 {
+		return slices.ContainsFunc(stop.Values, func(v write.Value) bool {
+			value, known := c.trace.Arguments[v.Expression]
+			return known && unquoted(value) != unquoted(v.Text)
+		})
+	}
+	return stop.Hit > 0 && stop.Hit < wanted
 }
 
-// isArgument reports whether a parameter has the value of a literal in the call with the first difference.
-func (c *Chooser) isArgument(name, literal string) bool {
-	value, ok := c.trace.Arguments[name]
-	return ok && unquoted(value) == unquoted(literal)
+// isLiteral reports whether a value is a string or a number.
+func isLiteral(value string) bool {
+	return value != "" && (strings.ContainsAny(value[:1], `'"`) || strings.Trim(value, "-.0123456789") == "")
 }
 
 // unquoted returns a literal without its quotes.

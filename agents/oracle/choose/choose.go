@@ -76,7 +76,7 @@ func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 		if n.Waits() {
 			return 500
 		}
-	case write.ReadBody, write.Find, write.Outline:
+	case write.ReadBody, write.Find, write.FindSetting, write.Outline:
 		if !c.fixWasReached(n) {
 			return c.valueOfReading(o)
 		}
@@ -112,18 +112,30 @@ func (c *Chooser) isRun(p write.Place) bool {
 // valueOfReading values reading and searching by how close it comes to the cause along the calls that lead there.
 func (c *Chooser) valueOfReading(o write.Option) float64 {
 	if o.Kind == write.ReadBody && c.fix.reads(o.Place, o.Function) {
+		if o.Unexplained {
+			return 130
+		}
 		return 490
+	}
+	if o.Kind == write.FindSetting {
+		isValue := strings.ToUpper(o.Function.Name) == o.Function.Name
+		if isValue && (c.trace.D0 == nil || !strings.HasPrefix(c.trace.D0.Function, "<")) {
+			return 110
+		}
+		return 145
 	}
 	for i := len(c.trace.Path) - 1; i >= 0; i-- {
 		file, function, _ := strings.Cut(c.trace.Path[i], ":")
 		names := strings.Split(function, ".")
 		last := names[len(names)-1]
 		switch {
+		case o.Kind == write.ReadBody && o.Function.File == file && o.Function.Name == last && !o.Function.IsClass && o.Unexplained:
+			return 120 + float64(i)/10
 		case o.Kind == write.ReadBody && o.Function.File == file && o.Function.Name == last && !o.Function.IsClass:
 			return 300 + float64(i)
 		case o.Kind == write.Find && o.Function.Name == last && !strings.HasPrefix(last, "__"):
 			return 250 + float64(i)
-		case o.Kind == write.ReadBody && o.Function.File == file && len(names) > 1 && o.Function.Name == names[len(names)-2]:
+		case o.Kind == write.ReadBody && !o.Unexplained && o.Function.File == file && len(names) > 1 && o.Function.Name == names[len(names)-2]:
 			return 200 + float64(i)
 		case o.Kind == write.Find && len(names) > 1 && o.Function.Name == names[len(names)-2]:
 			return 150 + float64(i)

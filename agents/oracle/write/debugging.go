@@ -43,6 +43,9 @@ func (n *Notes) startOptions() []Option {
 		if command := argument(n.last, "command"); strings.HasPrefix(command, "b ") || strings.HasPrefix(command, "tbreak ") {
 			m = say(n.words("I run the test up to there.", "Now I let the test run to the breakpoint.", "I continue to the breakpoint."))
 		} else {
+			if stop := n.At(); stop != nil && len(stop.Values) > 0 && strings.HasPrefix(command, "p ") {
+				m = m.then(say(n.words("That looks right.", "Nothing looks wrong here.", "This call looks harmless.")))
+			}
 			m = m.then(say(n.words("I continue to the next stop.", "I let the program run on to the next stop.")))
 		}
 		out = append(out, Option{Kind: Continue, say: m, call: call("pdb", args)})
@@ -119,6 +122,12 @@ func (n *Notes) narrowOptions(f Function, stop Stop) []Option {
 		if !ok {
 			continue
 		}
+		if isShort(v.Text) && len(v.Text) <= 40 && isLiteral(v.Text) {
+			m := say(fmt.Sprintf(n.words("With `%s` as `%s`, nothing looks wrong. I stop only if it has another value.", "`%s` is `%s` in this call, which looks harmless. I let the breakpoint stop only if it is something else."), name, v.Text),
+				schemas.Claim{Kind: schemas.ClaimValue, Expression: name, Value: v.Text})
+			out = append(out, Option{Kind: Narrow, Function: f, Place: stop.Place, Expression: name, Instead: v.Text, Other: true, say: m,
+				call: pdb(fmt.Sprintf("condition %s %s != %s", stop.breakpoint, name, v.Text))})
+		}
 		for _, literal := range n.testLiterals() {
 			if literal == v.Text {
 				continue
@@ -130,6 +139,12 @@ func (n *Notes) narrowOptions(f Function, stop Stop) []Option {
 		}
 	}
 	return out
+}
+
+// isLiteral reports whether a printed value is a string or a number.
+func isLiteral(value string) bool {
+	tokens, ok := tokenize(value)
+	return ok && len(tokens) == 1 && (tokens[0].kind == stringToken || tokens[0].kind == numberToken)
 }
 
 // testLiterals returns the strings and numbers in the shown lines of the test.

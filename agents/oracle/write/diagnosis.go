@@ -7,18 +7,18 @@ import (
 )
 
 // sayCause names the cause before an edit: the line, its value, and the value with the change.
-func (n *Notes) sayCause(f Function, c change, outcome, tried Value) message {
-	m := n.cause(f, c.at, c.original, outcome)
+func (n *Notes) sayCause(f Function, st Placed, c change, outcome, tried Value) message {
+	m := n.cause(f, st, c.at, c.original, outcome)
 	if m.quotes && isShort(c.expression) && isShort(tried.Text) {
 		m.text += fmt.Sprintf(", while `%s` is `%s`", c.expression, tried.Text)
 	}
-	return say("So "+m.text+".", m.claims...).then(n.effect(f, outcome)).then(say(n.words("I change the line accordingly.", "I make that change.")))
+	return say("So "+m.text+".", m.claims...).then(n.effect(f, outcome, tried)).then(say(n.words("I change the line accordingly.", "I make that change.")))
 }
 
 // sayConclusion names the cause if no change of its line is known to repair it.
 func (n *Notes) sayConclusion(f Function, st Placed, outcome Value) message {
-	m := n.cause(f, st.Place, oneLine(st.evaluated()), outcome)
-	return say("I think that "+m.text+".", m.claims...).then(n.effect(f, outcome)).then(say("I do not see how to change it, so I stop here."))
+	m := n.cause(f, st, st.Place, oneLine(st.evaluated()), outcome)
+	return say("I think that "+m.text+".", m.claims...).then(n.effect(f, outcome, Value{})).then(say("I do not see how to change it, so I stop here."))
 }
 
 // clause is a part of a sentence.
@@ -27,8 +27,8 @@ type clause struct {
 	quotes bool // a value
 }
 
-// cause says which line is the cause and, if that is short, what it computes there.
-func (n *Notes) cause(f Function, at Place, expression string, outcome Value) clause {
+// cause says which line is the cause and, if that is short, what it computes there and which branch it takes.
+func (n *Notes) cause(f Function, st Placed, at Place, expression string, outcome Value) clause {
 	claim := schemas.Claim{Kind: schemas.ClaimCause, Function: f.Name, File: at.File, Line: at.Line}
 	text := fmt.Sprintf("line %d of `%s` is the cause", at.Line, f.Name)
 	if expression == "" || outcome.Text == "" || isConstant(expression) {
@@ -42,14 +42,22 @@ func (n *Notes) cause(f Function, at Place, expression string, outcome Value) cl
 	if outcome.IsError {
 		is = "raises"
 	}
-	return clause{say(fmt.Sprintf("%s: `%s` %s `%s` there", text, expression, is, outcome.Text), claim), true}
+	text = fmt.Sprintf("%s: `%s` %s `%s` there", text, expression, is, outcome.Text)
+	if branch := st.branch(outcome); branch != "" && expression == oneLine(st.evaluated()) {
+		text += ", so " + branch
+	}
+	return clause{say(text, claim), true}
 }
 
 // effect says how the value of a line leads to the failure: what the function returns then, or what the test reports.
-func (n *Notes) effect(f Function, outcome Value) message {
+func (n *Notes) effect(f Function, outcome, tried Value) message {
+	if m := n.compares(outcome.Text, tried.Text); m.text != "" {
+		return m
+	}
 	for _, stop := range n.Stops {
 		if stop.Function == f.Name && stop.File == f.File && stop.Returns != "" && stop.Returns != outcome.Text && isShort(stop.Returns) {
-			return say(fmt.Sprintf("That is why `%s` returns `%s`.", f.Name, stop.Returns), schemas.Claim{Kind: schemas.ClaimReturns, Function: f.Name, Value: stop.Returns})
+			m := say(fmt.Sprintf("That is why `%s` returns `%s`.", f.Name, stop.Returns), schemas.Claim{Kind: schemas.ClaimReturns, Function: f.Name, Value: stop.Returns})
+			return m.then(n.compares(stop.Returns, ""))
 		}
 	}
 	if n.Test.Message == "" {

@@ -127,7 +127,15 @@ func (n *Notes) tested(f Function, stop Stop) []Placed {
 
 // canRepeat reports whether the expression of a statement has the same value after the statement has run.
 func (s *statement) canRepeat() bool {
-	return (s.kind == assignStatement || s.kind == returnStatement) && !slices.Contains(s.words(), s.target)
+	if s.kind == returnStatement {
+		return true
+	}
+	used := s.source(s.first, s.last)
+	return s.kind == assignStatement && !slices.ContainsFunc(splitTuple(s.target), func(target string) bool {
+		base, _, _ := strings.Cut(target, "[")
+		base = strings.Trim(base, "()* ")
+		return slices.Contains(s.words(), base) || strings.Contains(base, ".") && strings.Contains(used, base)
+	})
 }
 
 // words returns the names in the expression of a statement.
@@ -189,7 +197,7 @@ func (n *Notes) endOptions() []Option {
 				tried, ok := n.tried(st, c)
 				if known && (ok && tried.Text != outcome.Text || isConstant(c.expression) && c.expression != "") {
 					out = append(out, Option{Kind: Edit, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line),
-						say: n.learned().then(n.sayCause(f, c, outcome, tried)), call: edit(c)})
+						say: n.learned().then(n.sayCause(f, st, c, outcome, tried)), call: edit(c)})
 				}
 			}
 			out = append(out, Option{Kind: Conclude, Function: f, Place: st.Place, Last: st.last, say: n.learned().then(n.sayConclusion(f, st, outcome)), stop: schemas.ExitGaveUp})

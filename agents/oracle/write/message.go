@@ -91,22 +91,40 @@ func (n *Notes) failing(f Failure) message {
 func (n *Notes) learnedFromSearch() message {
 	name, ok := strings.CutPrefix(argument(n.last, "pattern"), `(def|class) `)
 	if !ok {
-		return message{}
+		return n.learnedSetting()
 	}
 	name = strings.TrimSuffix(name, `\b`)
 	var found []Function
+	inTests := false
 	for _, f := range n.functions() {
 		if f.Name == name && !testcmd.IsTestFile(f.File) {
 			found = append(found, f)
 		}
+		inTests = inTests || f.Name == name && testcmd.IsTestFile(f.File)
 	}
-	switch len(found) {
-	case 0:
+	switch {
+	case len(found) == 0 && inTests:
+		return say(fmt.Sprintf(n.words("Only tests define `%s`.", "`%s` is a helper of the tests."), name))
+	case len(found) == 0:
 		return say(fmt.Sprintf(n.words("No file of the program defines `%s`.", "`%s` is not defined in this repository."), name))
-	case 1:
+	case len(found) == 1:
 		return say(fmt.Sprintf(n.words("`%s` is defined in %s at line %d.", "`%s` is in %s, line %d."), name, found[0].File, found[0].Line), found[0].defines())
 	}
 	return say(fmt.Sprintf("There are %d definitions of `%s`.", len(found), name))
+}
+
+// learnedSetting says what a search for the line that sets a name has shown.
+func (n *Notes) learnedSetting() message {
+	name, ok := strings.CutPrefix(argument(n.last, "pattern"), `^\s*`)
+	name, isSetting := strings.CutSuffix(name, `\s*=`)
+	if !ok || !isSetting {
+		return message{}
+	}
+	at, found := n.setting(name)
+	if !found {
+		return say(fmt.Sprintf("No line of the program sets `%s`.", name))
+	}
+	return say(fmt.Sprintf("%s sets `%s` in line %d.", at.File, name, at.Line), schemas.Claim{Kind: schemas.ClaimSource, File: at.File, Line: at.Line, Text: n.text(at)})
 }
 
 func (n *Notes) learnedFromDebugger() message {
@@ -136,7 +154,7 @@ func (n *Notes) learnedValues(stop Stop, expression string) message {
 	m := message{}
 	for _, name := range splitTuple(expression) {
 		v, ok := stop.Value(name)
-		if !ok || v.IsError || !isShort(v.Text) || len(m.claims) == 2 {
+		if !ok || v.IsError || !isShort(v.Text) || isConstant(name) || len(m.claims) == 2 {
 			continue
 		}
 		claim := schemas.Claim{Kind: schemas.ClaimValue, Expression: v.Expression, Value: v.Text}
@@ -147,6 +165,15 @@ func (n *Notes) learnedValues(stop Stop, expression string) message {
 		m = message{m.text + text, append(m.claims, claim)}
 	}
 	if m.text != "" {
+		if f, ok := n.functionAt(stop.Place); ok && stop.Event == "line" {
+			for _, st := range n.statements(f) {
+				if v, ok := stop.Value(expression); ok && st.Place == stop.Place && oneLine(st.evaluated()) == expression {
+					if branch := st.branch(v); branch != "" {
+						return message{m.text + ", so " + branch + ".", m.claims}
+					}
+				}
+			}
+		}
 		m.text += n.words(".", " here.", " at this point.")
 	}
 	return m

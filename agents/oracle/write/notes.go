@@ -144,7 +144,7 @@ func (n *Notes) debug(s schemas.Step) {
 		n.paused = true
 		n.Stops = append(n.Stops, Stop{
 			Place: Place{frame.File, frame.Line}, Function: frame.Function, Event: frame.Event, Depth: frame.Depth, Run: n.run, Entry: n.entry,
-			Hit: n.hits(*frame), Returns: returned(text), Raises: raised(text, frame.Event), byBreakpoint: word == "c", breakpoint: breakpointNumber(text),
+			Hit: n.hits(*frame), Condition: n.condition(*frame), Returns: returned(text), Raises: raised(text, frame.Event), byBreakpoint: word == "c", breakpoint: breakpointNumber(text),
 		})
 	case n.paused && word == "p":
 		stop := &n.Stops[len(n.Stops)-1]
@@ -182,6 +182,16 @@ func (n *Notes) hits(f schemas.Frame) int {
 	return 0
 }
 
+// condition returns the condition of the breakpoint at a frame's place, or "".
+func (n *Notes) condition(f schemas.Frame) string {
+	for _, p := range n.points {
+		if p.File == f.File && p.Line == f.Line {
+			return p.Condition
+		}
+	}
+	return ""
+}
+
 // values returns what the command "p" has printed. A tuple of simple values is one value for each expression.
 func values(expression, text string, isError bool) []Value {
 	text = strings.TrimSpace(text)
@@ -195,7 +205,10 @@ func values(expression, text string, isError bool) []Value {
 	if len(parts) != len(names) {
 		return []Value{{Expression: expression, Text: text}}
 	}
-	var out []Value
+	out := []Value{{Expression: expression, Text: text}}
+	if len(names) == 1 {
+		return out
+	}
 	for i := range names {
 		out = append(out, Value{Expression: names[i], Text: parts[i]})
 	}

@@ -143,7 +143,7 @@ func TestNotesOfTheDebugger(t *testing.T) {
 	n := Read(&tr.Transcript)
 	want := []Stop{
 		{Place: Place{"p.py", 3}, Function: "f", Event: "line", Depth: 3, Run: 1, Hit: 1, byBreakpoint: true, breakpoint: "1", Values: []Value{
-			{"a", "1", false}, {"b", "{'k': [2]}", false}, {"a", "1", false}, {"b", "{'k': [2]}", false}, {"c", "NameError: name 'c' is not defined", true}}},
+			{"a", "1", false}, {"b", "{'k': [2]}", false}, {"a, b", "(1, {'k': [2]})", false}, {"a", "1", false}, {"b", "{'k': [2]}", false}, {"c", "NameError: name 'c' is not defined", true}}},
 		{Place: Place{"p.py", 3}, Function: "f", Event: "exception", Depth: 3, Run: 1, Hit: 1, Raises: "TypeError: no"},
 		{Place: Place{"p.py", 9}, Function: "f", Event: "return", Depth: 3, Run: 1, Returns: "{'z': 1}"},
 	}
@@ -190,7 +190,7 @@ func TestOptionsAtAStop(t *testing.T) {
 			commands = append(commands, argument(schemas.Step{ToolCall: &o.call}, "command"))
 		}
 	}
-	want := []string{"condition 1 text == 1", "condition 1 text == 'two'", "condition 1 text == 2", "condition 1 n == 'one'", "condition 1 n == 'two'", "condition 1 n == 2"}
+	want := []string{"condition 1 text != 'one'", "condition 1 text == 1", "condition 1 text == 'two'", "condition 1 text == 2", "condition 1 n != 1", "condition 1 n == 'one'", "condition 1 n == 'two'", "condition 1 n == 2"}
 	if diff := cmp.Diff(want, commands); diff != "" {
 		t.Error(diff)
 	}

@@ -8,38 +8,41 @@ import (
 
 // Kinds of options.
 const (
-	RunTests  = "run_tests"
-	ReadTest  = "read_test" // Test
-	Find      = "find"      // Function.Name: search for its definition
-	ReadBody  = "read"      // Function
-	Outline   = "outline"   // list the definitions of Place.File, or of all files
-	Break     = "break"     // Place, a line of Function
-	Narrow    = "narrow"    // stop at Place only if Expression, a parameter, has the value of the literal Instead
-	Continue  = "continue"  // to the next breakpoint
-	Next      = "next"      // run the current line
-	Return    = "return"    // run to the end of the function
-	Until     = "until"     // Place, below in the same function
-	Arguments = "arguments"
-	Print     = "print"    // Expression
-	Try       = "try"      // Expression in place of Instead; Statement is what the line would be
-	Edit      = "edit"     // Statement at Place
-	Conclude  = "conclude" // end without an edit, because Place causes the failure
-	Submit    = "submit"
-	GiveUp    = "give_up"
+	RunTests    = "run_tests"
+	ReadTest    = "read_test"    // Test
+	Find        = "find"         // Function.Name: search for its definition
+	FindSetting = "find_setting" // Function.Name: search for the line that sets it
+	ReadBody    = "read"         // Function
+	Outline     = "outline"      // list the definitions of Place.File, or of all files
+	Break       = "break"        // Place, a line of Function
+	Narrow      = "narrow"       // stop at Place only if Expression, a parameter, has the value of the literal Instead
+	Continue    = "continue"     // to the next breakpoint
+	Next        = "next"         // run the current line
+	Return      = "return"       // run to the end of the function
+	Until       = "until"        // Place, below in the same function
+	Arguments   = "arguments"
+	Print       = "print"    // Expression
+	Try         = "try"      // Expression in place of Instead; Statement is what the line would be
+	Edit        = "edit"     // Statement at Place
+	Conclude    = "conclude" // end without an edit, because Place causes the failure
+	Submit      = "submit"
+	GiveUp      = "give_up"
 )
 
 // Option is an action that what was shown licenses: all names, places and expressions in it were shown, or follow
 // from what was shown by a fixed rule.
 type Option struct {
-	Kind       string
-	Test       string
-	Function   Function
-	Place      Place
-	Last       int // Break: the last line of the statement at Place
-	Temporary  bool
-	Expression string
-	Instead    string
-	Statement  string
+	Kind        string
+	Test        string
+	Function    Function
+	Place       Place
+	Last        int // Break: the last line of the statement at Place
+	Temporary   bool
+	Unexplained bool // nothing that was shown is a reason for it
+	Expression  string
+	Instead     string
+	Other       bool // Narrow: values other than Instead
+	Statement   string
 
 	say  message
 	call schemas.ToolCall

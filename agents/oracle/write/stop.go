@@ -10,15 +10,16 @@ import (
 // Stop is a place at which the debugger has stopped the program, before the line runs.
 type Stop struct {
 	Place
-	Function string
-	Event    string // line, call, return or exception
-	Depth    int
-	Run      int    // of the program, from 1
-	Entry    string // the command line that runs
-	Hit      int    // of the breakpoint at the place in this run, from 1; 0 = unknown
-	Returns  string // what the function is about to return, as printed
-	Raises   string // the exception that is being raised, as printed
-	Values   []Value
+	Function  string
+	Event     string // line, call, return or exception
+	Depth     int
+	Run       int    // of the program, from 1
+	Entry     string // the command line that runs
+	Hit       int    // of the breakpoint at the place in this run, from 1; 0 = unknown
+	Condition string // of the breakpoint at the place
+	Returns   string // what the function is about to return, as printed
+	Raises    string // the exception that is being raised, as printed
+	Values    []Value
 
 	byBreakpoint bool
 	breakpoint   string // its number
@@ -87,6 +88,9 @@ func (n *Notes) Operands(p Place) string {
 	for _, st := range n.statements(f) {
 		if st.Place == p {
 			operands := st.operands(n.names(f))
+			if stop := n.At(); stop != nil && stop.Place == p {
+				operands = slices.DeleteFunc(operands, func(o string) bool { return strings.HasPrefix(stop.Condition, o+" == ") })
+			}
 			return strings.Join(operands[:min(len(operands), maxOperands)], ", ")
 		}
 	}

@@ -1,0 +1,308 @@
+package write
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/agents/testcmd"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// reference is a name of the program that a shown text uses.
+type reference struct {
+	name   string
+	caller string // the function or the id of the test that calls it, or the name that is set to it
+	isSet  bool
+}
+
+// references returns the names that the test and the functions that were read call, the latest function first, and
+// what those names are set to.
+func (n *Notes) references() []reference {
+	var out []reference
+	add := func(r reference) {
+		if !slices.ContainsFunc(out, func(known reference) bool { return known.name == r.name }) {
+			out = append(out, r)
+		}
+	}
+	for _, f := range n.functions() {
+		if !testcmd.IsTestFile(f.File) && n.isRead(f) && !f.IsClass {
+			for _, name := range called(n.join(f.File, n.body(f)[1:])) {
+				add(reference{name: name, caller: f.Name})
+			}
+		}
+	}
+	for _, name := range called(n.join(n.Test.At.File, n.testLines())) {
+		add(reference{name: name, caller: n.Test.ID})
+	}
+	for i := 0; i < len(out); i++ { // out grows
+		if at, ok := n.setting(out[i].name); ok {
+			if m := alias.FindStringSubmatch(n.lines[at.File][at.Line]); m != nil {
+				add(reference{name: m[1], caller: out[i].name, isSet: true})
+			}
+		}
+	}
+	return out
+}
+
+// alias matches a line that gives a name another name.
+var alias = regexp.MustCompile(`^\s*\w+\s*=\s*(\w+)\s*(?:#.*)?$`)
+
+// setting returns the shown line outside of tests at which a module or class sets a name.
+func (n *Notes) setting(name string) (Place, bool) {
+	for _, file := range slices.Sorted(maps.Keys(n.lines)) {
+		if testcmd.IsTestFile(file) {
+			continue
+		}
+		for _, line := range slices.Sorted(maps.Keys(n.lines[file])) {
+			rest, ok := strings.CutPrefix(n.text(Place{file, line}), name)
+			rest = strings.TrimLeft(rest, " ")
+			if ok && strings.HasPrefix(rest, "=") && !strings.HasPrefix(rest, "==") && indentOf(n.lines[file][line]) <= 4 {
+				return Place{file, line}, true
+			}
+		}
+	}
+	return Place{}, false
+}
+
+func (n *Notes) join(file string, lines []int) string {
+	var b strings.Builder
+	for _, line := range lines {
+		b.WriteString(n.lines[file][line])
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// readOptions returns what the agent can search for and read: functions that shown texts call, places in the
+// traceback, values of modules, and definitions that were listed.
+func (n *Notes) readOptions() []Option {
+	var out []Option
+	shown := n.functions()
+	for _, r := range n.references() {
+		out = append(out, n.referenceOptions(r, shown)...)
+	}
+	for _, at := range n.Test.frames {
+		if !testcmd.IsTestFile(at.File) && n.text(at) == "" {
+			m := say(n.words("The traceback ends in the program itself.", "The error comes from the program's own code.")).then(
+				say(fmt.Sprintf(n.words("I read %s around line %d.", "I look at %s around line %d."), at.File, at.Line)))
+			out = append(out, Option{Kind: ReadBody, Place: at, say: m,
+				call: call("view", map[string]any{"path": at.File, "start": max(1, at.Line-before), "end": at.Line + after})})
+		}
+	}
+	for _, r := range n.constants() {
+		out = append(out, n.settingOptions(r)...)
+	}
+	out = append(out, n.outlineOptions()...)
+	for _, f := range shown {
+		if !testcmd.IsTestFile(f.File) && !f.IsClass && n.isRead(f) {
+			if o, ok := n.readOnOption(f); ok {
+				out = append(out, o)
+			}
+		}
+	}
+	for _, f := range shown { // methods of a class, and neighbors, that a search or a view has shown
+		if !testcmd.IsTestFile(f.File) && !f.IsClass && !n.isRead(f) {
+			out = append(out, n.readOption(f, reference{}, false))
+		}
+	}
+	return out
+}
+
+// referenceOptions returns how the agent can get to the definition of a name.
+func (n *Notes) referenceOptions(r reference, shown []Function) []Option {
+	var out []Option
+	var found []Function
+	for _, f := range shown {
+		if f.Name == r.name && !testcmd.IsTestFile(f.File) {
+			found = append(found, f)
+		}
+	}
+	for _, f := range found {
+		if !n.isRead(f) {
+			out = append(out, n.readOption(f, r, len(found) > 1))
+		}
+	}
+	isTests := slices.ContainsFunc(shown, func(f Function) bool { return f.Name == r.name && testcmd.IsTestFile(f.File) })
+	if len(found) > 0 || commonNames[r.name] || isTests && r.caller == n.Test.ID {
+		return out
+	}
+	search := call("grep", map[string]any{"pattern": fmt.Sprintf(`(def|class) %s\b`, regexp.QuoteMeta(r.name)), "include": "*.py"})
+	if n.done[callKey(search)] {
+		return n.settingOptions(r)
+	}
+	return append(out, Option{Kind: Find, Function: Function{Name: r.name}, say: n.sayFind(r), call: search})
+}
+
+// constants returns the names in capitals that the functions that were read use.
+func (n *Notes) constants() []reference {
+	var out []reference
+	for _, f := range n.functions() {
+		if testcmd.IsTestFile(f.File) || !n.isRead(f) || f.IsClass {
+			continue
+		}
+		tokens, _ := tokenize(n.join(f.File, n.body(f)[1:]))
+		for _, t := range tokens {
+			isConstant := t.kind == nameToken && len(t.text) > 2 && strings.ToUpper(t.text) == t.text && strings.Trim(t.text, "_0123456789") != ""
+			if isConstant && !slices.ContainsFunc(out, func(r reference) bool { return r.name == t.text }) {
+				out = append(out, reference{name: t.text, caller: f.Name})
+			}
+		}
+	}
+	return out
+}
+
+// settingOptions returns the search for the line that sets a name, and what follows that line.
+func (n *Notes) settingOptions(r reference) []Option {
+	if at, ok := n.setting(r.name); ok {
+		if n.IsShown(Place{at.File, at.Line + 1}) {
+			return nil
+		}
+		return []Option{{Kind: ReadBody, Place: at, say: n.learned().then(say(fmt.Sprintf(n.words("I read `%s`.", "I look at `%s`."), r.name))),
+			call: call("view", map[string]any{"path": at.File, "start": at.Line, "end": at.Line + maxBody})}}
+	}
+	m := say(fmt.Sprintf(n.words("Is `%s` set somewhere?", "`%s` may be set elsewhere. I search for that."), r.name))
+	if strings.ToUpper(r.name) == r.name {
+		m = say(fmt.Sprintf(n.words("`%s` uses `%s`. Where is that set?", "`%s` looks something up in `%s`. I search for it."), r.caller, r.name))
+	}
+	return []Option{{Kind: FindSetting, Function: Function{Name: r.name}, say: n.learned().then(m),
+		call: call("grep", map[string]any{"pattern": fmt.Sprintf(`^\s*%s\s*=`, regexp.QuoteMeta(r.name)), "include": "*.py"})}}
+}
+
+// readOnOption returns the option to read the lines after the last one of a function that was shown in part.
+func (n *Notes) readOnOption(f Function) (Option, bool) {
+	body := n.body(f)
+	last := body[len(body)-1]
+	for n.lines[f.File][last+1] != "" || n.isBlank(Place{f.File, last + 1}) { // shown, but not part of the function
+		last++
+		if n.text(Place{f.File, last}) != "" {
+			return Option{}, false
+		}
+	}
+	if n.ends[f.File] == last {
+		return Option{}, false
+	}
+	m := say(fmt.Sprintf(n.words("`%s` is longer than that. I read on.", "I read the rest of `%s`."), f.Name))
+	return Option{Kind: ReadBody, Function: f, Place: Place{f.File, last + 1}, say: n.learned().then(m),
+		call: call("view", map[string]any{"path": f.File, "start": last + 1, "end": last + 1 + maxBody})}, true
+}
+
+// isBlank reports whether a shown line is empty.
+func (n *Notes) isBlank(p Place) bool {
+	text, shown := n.lines[p.File][p.Line]
+	return shown && strings.TrimSpace(text) == ""
+}
+
+// outlineOptions returns searches for all definitions: in a file of the program that was shown, or everywhere.
+func (n *Notes) outlineOptions() []Option {
+	const pattern = `^\s*(async def|def|class) `
+	var out []Option
+	for _, file := range slices.Sorted(maps.Keys(n.lines)) {
+		if !testcmd.IsTestFile(file) && strings.HasSuffix(file, ".py") {
+			m := say(fmt.Sprintf(n.words("What else is in %s? I list its definitions.", "I list the definitions in %s."), file))
+			out = append(out, Option{Kind: Outline, Place: Place{File: file}, say: n.learned().then(m), call: call("grep", map[string]any{"pattern": pattern, "path": file})})
+		}
+	}
+	m := say(n.words("I need a map of the program: which file defines what?", "To find my way, I list all definitions of the program."))
+	return append(out, Option{Kind: Outline, say: n.learned().then(m), call: call("grep", map[string]any{"pattern": pattern, "include": "*.py", "max_results": 500})})
+}
+
+// commonNames holds names of functions and methods of Python itself, for which the agent does not search.
+var commonNames = wordSet(`abs all any bool bytes bytearray callable chr classmethod dict dir enumerate filter float format frozenset getattr
+	hasattr hash hex id input int isinstance issubclass iter len list map max min next object oct open ord pow print property range repr
+	reversed round set setattr slice sorted staticmethod str sum super tuple type vars zip append extend insert remove pop clear copy
+	count index sort reverse keys values items get update setdefault popitem add discard union join split rsplit strip lstrip rstrip
+	replace startswith endswith encode decode lower upper title capitalize find rfind isdigit isalpha isspace partition rpartition
+	splitlines zfill read write close readline group groups match search fullmatch sub compile findall finditer
+	ValueError TypeError KeyError IndexError AttributeError RuntimeError NotImplementedError Exception StopIteration OSError
+	ZeroDivisionError LookupError OverflowError AssertionError UnicodeDecodeError
+	assertEqual assertTrue assertFalse assertRaises assertIs assertIn assertIsNone assertIsNotNone assertNotEqual assertNotIn
+	assertListEqual assertDictEqual assertIsInstance assertRaisesRegex raises`)
+
+// maxBody is the number of lines that the agent reads of a function whose end is unknown.
+const maxBody = 40
+
+func (n *Notes) readOption(f Function, r reference, ambiguous bool) Option {
+	args := map[string]any{"path": f.File, "start": f.Line, "end": f.Line + maxBody}
+	m := say(fmt.Sprintf(n.words("I read `%s`.", "I look at `%s` next.", "Now I read `%s`."), f.Name))
+	o := Option{Kind: ReadBody, Function: f, Place: f.Place, call: call("view", args)}
+	switch {
+	case r.name == "":
+		reason := n.reason(f)
+		o.Unexplained = reason == ""
+		if o.Unexplained {
+			reason = fmt.Sprintf("Nothing that I have read uses `%s`, but it may matter.", f.Name)
+		}
+		m = say(reason, f.defines()).then(m)
+	case r.isSet && n.last.ToolCall.Name != "grep":
+		m = n.sayIsSet(r).then(m)
+	case ambiguous:
+		m = say(fmt.Sprintf("%s defines one `%s` at line %d.", f.File, f.Name, f.Line), f.defines()).then(m)
+	case !strings.Contains(argument(n.last, "pattern"), f.Name):
+		calls := schemas.Claim{Kind: schemas.ClaimCalls, Caller: r.caller, Function: f.Name}
+		m = say(fmt.Sprintf(n.words("%s calls `%s`.", "%s uses `%s`."), n.caller(r), f.Name), calls).then(m)
+	}
+	o.say = n.learned().then(m)
+	return o
+}
+
+// sayIsSet says which name a name is set to.
+func (n *Notes) sayIsSet(r reference) message {
+	at, _ := n.setting(r.caller)
+	return say(fmt.Sprintf("`%s` is another name of `%s`.", r.caller, r.name), schemas.Claim{Kind: schemas.ClaimSource, File: at.File, Line: at.Line, Text: n.text(at)})
+}
+
+// reason says why a function that no shown text calls could matter, or "".
+func (n *Notes) reason(f Function) string {
+	for _, word := range nameWords(f.Name) {
+		if slices.Contains(nameWords(testcmd.Function(n.Test.ID)), word) {
+			return fmt.Sprintf("`%s` in %s has `%s` in its name, like the test.", f.Name, f.File, word)
+		}
+	}
+	reason := ""
+	for _, g := range n.functions() {
+		if testcmd.IsTestFile(g.File) || g.IsClass || !n.isRead(g) {
+			continue
+		}
+		tokens, _ := tokenize(n.join(g.File, n.body(g)[1:]))
+		if slices.ContainsFunc(tokens, func(t token) bool { return t.kind == nameToken && t.text == f.Name }) {
+			return fmt.Sprintf("`%s` mentions `%s`.", g.Name, f.Name)
+		}
+		if f.Class != "" && g.Class == f.Class && g.File == f.File {
+			reason = fmt.Sprintf("`%s` is another method of `%s`.", f.Name, f.Class)
+		}
+	}
+	return reason
+}
+
+// nameWords returns the words of a name that have at least four letters, in lower case.
+func nameWords(name string) []string {
+	var out []string
+	for _, word := range nameWord.FindAllString(name, -1) {
+		if word = strings.ToLower(word); len(word) >= 4 && word != "test" && word != "tests" {
+			out = append(out, word)
+		}
+	}
+	return out
+}
+
+var nameWord = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+`)
+
+// caller names the caller of a reference in a sentence.
+func (n *Notes) caller(r reference) string {
+	if r.caller == n.Test.ID {
+		return "The test"
+	}
+	return "`" + r.caller + "`"
+}
+
+func (n *Notes) sayFind(r reference) message {
+	if r.isSet {
+		return n.sayIsSet(r).then(say("I search for its definition."))
+	}
+	calls := schemas.Claim{Kind: schemas.ClaimCalls, Caller: r.caller, Function: r.name}
+	return say(fmt.Sprintf(n.words("%s calls `%s`.", "%s uses `%s`."), n.caller(r), r.name), calls).then(
+		say(n.words("I search for its definition.", "Where is it defined?", "I look for it.")))
+}
