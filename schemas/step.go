@@ -24,6 +24,18 @@ type ToolCall struct {
 	GoldEdit  bool            `json:"gold_edit,omitempty"` // arguments come from the gold patch: never trained on
 }
 
+// NewToolCall returns a call that tracesmith itself makes, without an id. It panics if JSON cannot represent the arguments.
+func NewToolCall(tool string, args map[string]any) ToolCall {
+	raw := []byte("{}")
+	if len(args) > 0 {
+		var err error
+		if raw, err = CanonicalJSON(args); err != nil {
+			panic(err)
+		}
+	}
+	return ToolCall{Name: tool, Arguments: raw}
+}
+
 // Usage is the token usage that the provider reported for one call.
 type Usage struct {
 	Prompt     int64 `json:"prompt"` // includes Cached and CacheWrite

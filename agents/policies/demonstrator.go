@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/goldpatch"
 	"github.com/tracesmith/tracesmith/agents/prompts"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -33,7 +34,7 @@ func init() {
 			if deps.Gold == nil || deps.Gold.GoldPatch == "" {
 				return nil, fmt.Errorf("task %s has no gold patch to demonstrate; use an agent that asks a model (react)", deps.Task.InstanceID)
 			}
-			edits, err := goldEdits(deps.Gold.GoldPatch)
+			edits, err := goldpatch.Edits(deps.Gold.GoldPatch)
 			if err != nil {
 				return nil, fmt.Errorf("reading the gold patch of %s: %w", deps.Task.InstanceID, err)
 			}

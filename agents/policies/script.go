@@ -66,7 +66,7 @@ func (s *script) turns(procedure func(*script) error) iter.Seq[schemas.Reply] {
 // act makes a turn with one call. If it returns nil, s.last has the observation. It
 // returns errStopped if the transcript does not have the observation.
 func (s *script) act(m message, tool string, args map[string]any) error {
-	return s.do(m, schemas.ToolCall{Name: tool, Arguments: arguments(args)})
+	return s.do(m, schemas.NewToolCall(tool, args))
 }
 
 // do is act with a complete call.

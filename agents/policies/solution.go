@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/goldpatch"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -45,7 +46,7 @@ func newSolution(deps agents.Deps) (*solution, error) {
 	if deps.Gold == nil || deps.Gold.GoldPatch == "" {
 		return nil, fmt.Errorf("task %s has no gold patch to check", deps.Task.InstanceID)
 	}
-	edits, err := goldEdits(deps.Gold.GoldPatch)
+	edits, err := goldpatch.Edits(deps.Gold.GoldPatch)
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +58,10 @@ func newSolution(deps agents.Deps) (*solution, error) {
 		if !offers(deps.Tools, tool) {
 			return // a tool that the agent does not have need not work
 		}
-		s.plan = append(s.plan, plannedCall{schemas.ToolCall{Name: tool, Arguments: arguments(args)}, check})
+		s.plan = append(s.plan, plannedCall{schemas.NewToolCall(tool, args), check})
 	}
 	add(mustFail, "eval", nil)
-	if file, line, ok := goldLine(deps.Gold.GoldPatch); ok {
+	if file, line, ok := goldpatch.Line(deps.Gold.GoldPatch); ok {
 		add(nil, "pdb", map[string]any{"command": fmt.Sprintf("b %s:%d", file, line)})
 		add(nil, "pdb", map[string]any{"command": "c"}) // the line may never run
 	}

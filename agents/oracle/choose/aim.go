@@ -20,7 +20,7 @@ type aim struct {
 // maxHit is the highest hit of a line that an aim has, and maxRuns is the number of runs of the program after which the
 // chooser looks for no other aim.
 const (
-	maxHit  = 6
+	maxHit  = 20
 	maxRuns = 3
 )
 
@@ -89,7 +89,7 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 		case strings.HasPrefix(stop.Condition, o.Expression+" != "):
 			return 788
 		case c.isEarly(n, stop) && len(stop.Values) == 0 && o.Expression == n.Operands(stop.Place):
-			return 696
+			return 696.9
 		case c.isAtFix(n, stop) && o.Expression == n.Evaluated(stop.Place):
 			return 640
 		}
@@ -110,6 +110,10 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 698
 		case o.Other && known && !isSame && isLiteral(value):
 			return 697
+		}
+	case write.Skip:
+		if c.isEarly(n, stop) && stop.Hit > 0 && o.Count == min(c.wantedHit(n, stop.Place, stop.Function)-stop.Hit-1, 9) {
+			return 696.5
 		}
 	case write.Continue:
 		if c.isEarly(n, stop) && n.Continues() < maxContinues {
@@ -185,8 +189,12 @@ func (c *Chooser) wantedHit(n *write.Notes, p write.Place, function string) int 
 		}
 	}
 	if d := c.trace.D0; d != nil && c.fix.within(p, n.Span(p)) {
-		if d.File == p.File && bare(d.Function) == function {
-			return max(1, d.Hit)
+		hit := d.Hit
+		if p.Line > d.Line { // the head of a loop runs once more than its body
+			hit--
+		}
+		if d.File == p.File && bare(d.Function) == function && (p.Line == d.Line || c.runs(p) >= hit) {
+			return max(1, hit)
 		}
 		return 1
 	}
@@ -196,6 +204,16 @@ func (c *Chooser) wantedHit(n *write.Notes, p write.Place, function string) int 
 		}
 	}
 	return 1
+}
+
+// runs returns how often the failing test runs a line, as far as it was compared.
+func (c *Chooser) runs(p write.Place) int {
+	for _, s := range c.trace.Stops {
+		if s.File == p.File && s.Line == p.Line {
+			return s.Hits[1]
+		}
+	}
+	return 0
 }
 
 // differing returns the variables that differ at a stop and whose values the failing test has not reported.

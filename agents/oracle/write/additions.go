@@ -105,6 +105,19 @@ func (b *variantBuilder) keyword(i int, names []string) {
 	}
 }
 
+// fallback makes a default value apply only if there is no value, and not if the value is false.
+func (b *variantBuilder) fallback(i int) {
+	s := b.s
+	if !s.tokens[i].is("or") || !s.isInside(i) || s.depth(i) != s.depth(s.first) || s.top(s.first, "and") <= s.last {
+		return
+	}
+	value, instead := s.source(s.first, i-1), s.source(i+1, s.last)
+	b.replace(s.first, s.last, value+" if "+value+" is not None else "+instead)
+	if open := opening(s.tokens, i-1); open > 1 && s.tokens[open-1].is("get") && s.tokens[open-2].is(".") {
+		b.replace(s.first, s.last, s.source(s.first, i-2)+", "+instead+")")
+	}
+}
+
 // guard adds a condition on a variable to a condition.
 func (b *variantBuilder) guard(names []string) {
 	s := b.s

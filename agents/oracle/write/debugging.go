@@ -30,7 +30,7 @@ func (n *Notes) startOptions() []Option {
 					args["entrypoint"] = entry
 				}
 				out = append(out, Option{Kind: Break, Function: f, Place: st.Place, Last: st.last, Temporary: command == "tbreak",
-					say: n.learned().then(n.sayBreak(f, st)), call: call("pdb", args)})
+					say: n.learned().then(n.sayBreak(f, st)), call: schemas.NewToolCall("pdb", args)})
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func (n *Notes) startOptions() []Option {
 			}
 			m = m.then(say(n.words("I continue to the next stop.", "I let the program run on to the next stop.")))
 		}
-		out = append(out, Option{Kind: Continue, say: m, call: call("pdb", args)})
+		out = append(out, Option{Kind: Continue, say: m, call: schemas.NewToolCall("pdb", args)})
 	}
 	return out
 }
@@ -60,12 +60,38 @@ func (n *Notes) testCommand() string {
 
 func (n *Notes) sayBreak(f Function, st Placed) message {
 	source := schemas.Claim{Kind: schemas.ClaimSource, File: st.File, Line: st.Line, Text: st.text}
+	relation := n.relation(f)
+	if relation.text != "" {
+		return relation.then(say(fmt.Sprintf(n.words("I stop there, at line %d.", "What happens there? I stop at line %d."), st.Line)))
+	}
 	if strings.ContainsAny(st.text, "`\n") || len(st.text) > 100 {
 		return say(fmt.Sprintf(n.words("I want to see the values in `%s`, so I stop at line %d.", "Reading `%s` does not tell me the values. I stop at line %d."), f.Name, st.Line))
 	}
 	return say(fmt.Sprintf(n.words("Line %d is `%s`.", "In line %d, there is `%s`."), st.Line, st.text), source).then(
 		say(n.words("I stop there in the failing test to see the actual values.", "I set a breakpoint on it, to look at the values in the failing test.",
 			"Which values does it get in the failing test? I stop there.")))
+}
+
+// relation says how a function is connected with the one in which the program has last stopped.
+func (n *Notes) relation(f Function) message {
+	if len(n.Stops) == 0 {
+		return message{}
+	}
+	last := n.Stops[len(n.Stops)-1]
+	if last.Function == f.Name {
+		return message{}
+	}
+	calls := func(g Function, name string) bool {
+		return slices.Contains(called(n.join(g.File, n.body(g)[1:])), name)
+	}
+	if calls(f, last.Function) {
+		return say(fmt.Sprintf(n.words("`%s` calls `%s` and goes on with its result.", "`%s` uses what `%s` returns."), f.Name, last.Function),
+			schemas.Claim{Kind: schemas.ClaimCalls, Caller: f.Name, Function: last.Function})
+	}
+	if g, ok := n.functionAt(last.Place); ok && calls(g, f.Name) {
+		return say(fmt.Sprintf("`%s` calls `%s`.", last.Function, f.Name), schemas.Claim{Kind: schemas.ClaimCalls, Caller: last.Function, Function: f.Name})
+	}
+	return message{}
 }
 
 // stopOptions returns what the agent can do while the program is paused in code that it has read.
@@ -90,6 +116,7 @@ func (n *Notes) stopOptions() []Option {
 		out = append(out, Option{Kind: Print, Function: f, Expression: expression, say: n.learned().then(n.sayPrint(expression)), call: pdb("p " + expression)})
 	}
 	out = append(out, n.narrowOptions(f, *stop)...)
+	out = append(out, n.skipOptions(*stop)...)
 	out = append(out, n.tryOptions(f, *stop)...)
 	if stop.Event == "line" {
 		out = append(out,
@@ -129,7 +156,7 @@ func (n *Notes) narrowOptions(f Function, stop Stop) []Option {
 				call: pdb(fmt.Sprintf("condition %s %s != %s", stop.breakpoint, name, v.Text))})
 		}
 		for _, literal := range n.testLiterals() {
-			if literal == v.Text {
+			if unquoted(literal) == unquoted(v.Text) {
 				continue
 			}
 			condition := name + " == " + literal
@@ -140,6 +167,35 @@ func (n *Notes) narrowOptions(f Function, stop Stop) []Option {
 	}
 	return out
 }
+
+// maxSkip is the highest number of hits that the agent skips at once.
+const maxSkip = 9
+
+// skipOptions returns the numbers of hits that the agent can skip at the breakpoint at which the program is paused.
+func (n *Notes) skipOptions(stop Stop) []Option {
+	if stop.breakpoint == "" || n.Skips() || !slices.ContainsFunc(n.points, func(p schemas.Breakpoint) bool {
+		return p.File == stop.File && p.Line == stop.Line && !p.Temporary
+	}) {
+		return nil
+	}
+	var out []Option
+	for count := 1; count <= maxSkip; count++ {
+		m := n.learned()
+		if len(stop.Values) > 0 {
+			m = m.then(say(n.words("That looks right.", "Nothing looks wrong here.", "This pass looks harmless.")))
+		}
+		hits := "next hit"
+		if count > 1 {
+			hits = fmt.Sprintf("next %d hits", count)
+		}
+		m = m.then(say(fmt.Sprintf(n.words("I skip the %s and look at a later one.", "I let the breakpoint ignore the %s."), hits)))
+		out = append(out, Option{Kind: Skip, Count: count, say: m, call: pdb(fmt.Sprintf("ignore %s %d", stop.breakpoint, count))})
+	}
+	return out
+}
+
+// Skips reports whether the last command lets a breakpoint ignore hits.
+func (n *Notes) Skips() bool { return strings.HasPrefix(argument(n.last, "command"), "ignore ") }
 
 // isLiteral reports whether a printed value is a string or a number.
 func isLiteral(value string) bool {

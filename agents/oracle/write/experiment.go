@@ -220,5 +220,5 @@ func (n *Notes) tried(st Placed, c change) (Value, bool) {
 
 // edit returns the call that changes a line.
 func edit(c change) schemas.ToolCall {
-	return call("edit", map[string]any{"path": c.at.File, "start": c.at.Line, "end": c.at.Line, "new_code": c.line})
+	return schemas.NewToolCall("edit", map[string]any{"path": c.at.File, "start": c.at.Line, "end": c.at.Line, "new_code": c.line})
 }

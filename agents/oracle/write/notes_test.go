@@ -122,7 +122,7 @@ type transcript struct{ agents.Transcript }
 func (t *transcript) pdb(command, text string, frame *schemas.Frame) {
 	text += "\nCurrent frame: p.py:1 in f\n"
 	t.Steps = append(t.Steps, schemas.Step{
-		ToolCall:    &schemas.ToolCall{Name: "pdb", Arguments: call("pdb", map[string]any{"command": command}).Arguments},
+		ToolCall:    &schemas.ToolCall{Name: "pdb", Arguments: schemas.NewToolCall("pdb", map[string]any{"command": command}).Arguments},
 		Observation: &schemas.Observation{Text: text, IsError: strings.HasPrefix(text, "***")},
 		State:       &schemas.EnvState{Frame: frame},
 	})

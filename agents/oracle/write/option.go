@@ -16,7 +16,9 @@ const (
 	Outline     = "outline"      // list the definitions of Place.File, or of all files
 	Break       = "break"        // Place, a line of Function
 	Narrow      = "narrow"       // stop at Place only if Expression, a parameter, has the value of the literal Instead
+	Skip        = "skip"         // the next Count hits of the breakpoint at which the program is paused
 	Continue    = "continue"     // to the next breakpoint
+	Where       = "where"        // show the stack
 	Next        = "next"         // run the current line
 	Return      = "return"       // run to the end of the function
 	Until       = "until"        // Place, below in the same function
@@ -41,6 +43,7 @@ type Option struct {
 	Unexplained bool // nothing that was shown is a reason for it
 	Expression  string
 	Instead     string
+	Count       int
 	Other       bool // Narrow: values other than Instead
 	Statement   string
 
@@ -59,13 +62,6 @@ func (o Option) Reply(calls int) schemas.Reply {
 	return r
 }
 
-// call returns a call of a tool.
-func call(tool string, args map[string]any) schemas.ToolCall {
-	raw, err := schemas.CanonicalJSON(args)
-	if err != nil {
-		panic(err) // strings and numbers have no error
-	}
-	return schemas.ToolCall{Name: tool, Arguments: raw}
+func pdb(command string) schemas.ToolCall {
+	return schemas.NewToolCall("pdb", map[string]any{"command": command})
 }
-
-func pdb(command string) schemas.ToolCall { return call("pdb", map[string]any{"command": command}) }

@@ -15,11 +15,11 @@ func (n *Notes) Options() []Option {
 	var out []Option
 	switch {
 	case !n.ran:
-		out = append(out, Option{Kind: RunTests, say: n.sayRun(), call: call("eval", map[string]any{})})
+		out = append(out, Option{Kind: RunTests, say: n.sayRun(), call: schemas.NewToolCall("eval", map[string]any{})})
 	case n.Edits > 0 && !n.Verified:
-		out = append(out, Option{Kind: RunTests, say: n.sayVerify(), call: call("eval", map[string]any{})})
+		out = append(out, Option{Kind: RunTests, say: n.sayVerify(), call: schemas.NewToolCall("eval", map[string]any{})})
 	case n.Edits > 0:
-		out = append(out, Option{Kind: Submit, say: n.sayDone(), call: call("submit", map[string]any{})})
+		out = append(out, Option{Kind: Submit, say: n.sayDone(), call: schemas.NewToolCall("submit", map[string]any{})})
 	case n.Test == nil:
 		out = n.testOptions()
 	default:
@@ -71,7 +71,7 @@ func (n *Notes) testOptions() []Option {
 			args["start"], args["end"] = max(1, f.At.Line-before), f.At.Line+after
 		}
 		m := n.failing(f).then(say(n.words("I read the test to see what it does and what it expects.", "I look at the test first.", "What does the test do before that? I read it.")))
-		out = append(out, Option{Kind: ReadTest, Test: f.ID, Place: f.At, say: m, call: call("view", args)})
+		out = append(out, Option{Kind: ReadTest, Test: f.ID, Place: f.At, say: m, call: schemas.NewToolCall("view", args)})
 	}
 	return out
 }

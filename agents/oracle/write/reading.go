@@ -89,7 +89,7 @@ func (n *Notes) readOptions() []Option {
 			m := say(n.words("The traceback ends in the program itself.", "The error comes from the program's own code.")).then(
 				say(fmt.Sprintf(n.words("I read %s around line %d.", "I look at %s around line %d."), at.File, at.Line)))
 			out = append(out, Option{Kind: ReadBody, Place: at, say: m,
-				call: call("view", map[string]any{"path": at.File, "start": max(1, at.Line-before), "end": at.Line + after})})
+				call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, at.Line-before), "end": at.Line + after})})
 		}
 	}
 	for _, r := range n.constants() {
@@ -129,7 +129,7 @@ func (n *Notes) referenceOptions(r reference, shown []Function) []Option {
 	if len(found) > 0 || commonNames[r.name] || isTests && r.caller == n.Test.ID {
 		return out
 	}
-	search := call("grep", map[string]any{"pattern": fmt.Sprintf(`(def|class) %s\b`, regexp.QuoteMeta(r.name)), "include": "*.py"})
+	search := schemas.NewToolCall("grep", map[string]any{"pattern": fmt.Sprintf(`(def|class) %s\b`, regexp.QuoteMeta(r.name)), "include": "*.py"})
 	if n.done[callKey(search)] {
 		return n.settingOptions(r)
 	}
@@ -161,14 +161,14 @@ func (n *Notes) settingOptions(r reference) []Option {
 			return nil
 		}
 		return []Option{{Kind: ReadBody, Place: at, say: n.learned().then(say(fmt.Sprintf(n.words("I read `%s`.", "I look at `%s`."), r.name))),
-			call: call("view", map[string]any{"path": at.File, "start": at.Line, "end": at.Line + maxBody})}}
+			call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": at.Line, "end": at.Line + maxBody})}}
 	}
 	m := say(fmt.Sprintf(n.words("Is `%s` set somewhere?", "`%s` may be set elsewhere. I search for that."), r.name))
 	if strings.ToUpper(r.name) == r.name {
 		m = say(fmt.Sprintf(n.words("`%s` uses `%s`. Where is that set?", "`%s` looks something up in `%s`. I search for it."), r.caller, r.name))
 	}
 	return []Option{{Kind: FindSetting, Function: Function{Name: r.name}, say: n.learned().then(m),
-		call: call("grep", map[string]any{"pattern": fmt.Sprintf(`^\s*%s\s*=`, regexp.QuoteMeta(r.name)), "include": "*.py"})}}
+		call: schemas.NewToolCall("grep", map[string]any{"pattern": fmt.Sprintf(`^\s*%s\s*=`, regexp.QuoteMeta(r.name)), "include": "*.py"})}}
 }
 
 // readOnOption returns the option to read the lines after the last one of a function that was shown in part.
@@ -186,7 +186,7 @@ func (n *Notes) readOnOption(f Function) (Option, bool) {
 	}
 	m := say(fmt.Sprintf(n.words("`%s` is longer than that. I read on.", "I read the rest of `%s`."), f.Name))
 	return Option{Kind: ReadBody, Function: f, Place: Place{f.File, last + 1}, say: n.learned().then(m),
-		call: call("view", map[string]any{"path": f.File, "start": last + 1, "end": last + 1 + maxBody})}, true
+		call: schemas.NewToolCall("view", map[string]any{"path": f.File, "start": last + 1, "end": last + 1 + maxBody})}, true
 }
 
 // isBlank reports whether a shown line is empty.
@@ -202,11 +202,11 @@ func (n *Notes) outlineOptions() []Option {
 	for _, file := range slices.Sorted(maps.Keys(n.lines)) {
 		if !testcmd.IsTestFile(file) && strings.HasSuffix(file, ".py") {
 			m := say(fmt.Sprintf(n.words("What else is in %s? I list its definitions.", "I list the definitions in %s."), file))
-			out = append(out, Option{Kind: Outline, Place: Place{File: file}, say: n.learned().then(m), call: call("grep", map[string]any{"pattern": pattern, "path": file})})
+			out = append(out, Option{Kind: Outline, Place: Place{File: file}, say: n.learned().then(m), call: schemas.NewToolCall("grep", map[string]any{"pattern": pattern, "path": file})})
 		}
 	}
 	m := say(n.words("I need a map of the program: which file defines what?", "To find my way, I list all definitions of the program."))
-	return append(out, Option{Kind: Outline, say: n.learned().then(m), call: call("grep", map[string]any{"pattern": pattern, "include": "*.py", "max_results": 500})})
+	return append(out, Option{Kind: Outline, say: n.learned().then(m), call: schemas.NewToolCall("grep", map[string]any{"pattern": pattern, "include": "*.py", "max_results": 500})})
 }
 
 // commonNames holds names of functions and methods of Python itself, for which the agent does not search.
@@ -227,7 +227,7 @@ const maxBody = 40
 func (n *Notes) readOption(f Function, r reference, ambiguous bool) Option {
 	args := map[string]any{"path": f.File, "start": f.Line, "end": f.Line + maxBody}
 	m := say(fmt.Sprintf(n.words("I read `%s`.", "I look at `%s` next.", "Now I read `%s`."), f.Name))
-	o := Option{Kind: ReadBody, Function: f, Place: f.Place, call: call("view", args)}
+	o := Option{Kind: ReadBody, Function: f, Place: f.Place, call: schemas.NewToolCall("view", args)}
 	switch {
 	case r.name == "":
 		reason := n.reason(f)

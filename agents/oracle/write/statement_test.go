@@ -76,6 +76,8 @@ func TestVariants(t *testing.T) {
 		{"if a.b in C:", "if not a or a.b in C:"},
 		{"if a == 1 or b:", "if key and (a == 1 or b):"},
 		{"x = f(a,\n      b)", "x = f(b,\n      a)"},
+		{"d[k] = layer.get(k) or d[k]", "d[k] = layer.get(k, d[k])"},
+		{"n = size or 10", "n = size if size is not None else 10"},
 	} {
 		s, ok := parseStatement(c.statement)
 		if !ok {

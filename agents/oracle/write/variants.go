@@ -52,6 +52,7 @@ func (s *statement) variants(words vocabulary) []variant {
 		b.convert(i)
 		b.generator(i)
 		b.keyword(i, words.names)
+		b.fallback(i)
 	}
 	b.guard(words.names)
 	b.convertAll()

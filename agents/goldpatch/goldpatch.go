@@ -1,8 +1,8 @@
-package policies
+// Package goldpatch expresses gold patches as calls of tools.
+package goldpatch
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,13 +15,13 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
-// goldEdits converts a unified diff to calls of the tools edit and bash. Run in order
+// Edits converts a unified diff to calls of the tools edit and bash. Run in order
 // on the base tree, the calls produce the patched tree. They have GoldEdit set and no id.
 // The edits of a file go from the bottom up, so that their line numbers are those of the
 // base tree.
-// goldEdits returns an error for an invalid patch, for binary files and symbolic links, and
+// Edits returns an error for an invalid patch, for binary files and symbolic links, and
 // for an insertion without an adjacent context line.
-func goldEdits(patch string) ([]schemas.ToolCall, error) {
+func Edits(patch string) ([]schemas.ToolCall, error) {
 	files, err := parsePatch(patch)
 	if err != nil {
 		return nil, err
@@ -37,11 +37,11 @@ func goldEdits(patch string) ([]schemas.ToolCall, error) {
 	return calls, nil
 }
 
-// goldLine returns a line in the base tree that a gold patch changes: the first line of
+// Line returns a line in the base tree that a gold patch changes: the first line of
 // code that the patch removes from a file, or else the first line of code in the context
 // of its hunks. It prefers Python files that are not named like tests. ok is false if
 // there is no such line or if the patch is invalid.
-func goldLine(patch string) (file string, line int, ok bool) {
+func Line(patch string) (file string, line int, ok bool) {
 	files, err := parsePatch(patch)
 	if err != nil {
 		return "", 0, false
@@ -266,18 +266,7 @@ func shell(command string) schemas.ToolCall {
 }
 
 func goldCall(tool string, args map[string]any) schemas.ToolCall {
-	return schemas.ToolCall{Name: tool, Arguments: arguments(args), GoldEdit: true}
-}
-
-// arguments encodes the arguments of a call that tracesmith itself makes. It panics if
-// JSON cannot represent them.
-func arguments(args map[string]any) json.RawMessage {
-	if len(args) == 0 {
-		return json.RawMessage("{}")
-	}
-	raw, err := schemas.CanonicalJSON(args)
-	if err != nil {
-		panic(err)
-	}
-	return raw
+	c := schemas.NewToolCall(tool, args)
+	c.GoldEdit = true
+	return c
 }

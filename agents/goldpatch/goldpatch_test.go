@@ -1,4 +1,4 @@
-package policies
+package goldpatch
 
 import (
 	"encoding/json"
@@ -142,7 +142,7 @@ func checkGold(t *testing.T, from, to tree) {
 	if patch == "" {
 		return
 	}
-	calls, err := goldEdits(patch)
+	calls, err := Edits(patch)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, patch)
 	}
@@ -157,7 +157,7 @@ func checkGold(t *testing.T, from, to tree) {
 	}
 }
 
-func TestGoldEdits(t *testing.T) {
+func TestEdits(t *testing.T) {
 	long := strings.Repeat("line\n", 20)
 	for name, c := range map[string][2]tree{
 		"replace":             {{"a.py": "1\n2\n3\n"}, {"a.py": "1\ntwo\n3\n"}},
@@ -184,7 +184,7 @@ func TestGoldEdits(t *testing.T) {
 	}
 }
 
-func TestGoldEditsOnRandomChanges(t *testing.T) {
+func TestEditsOnRandomChanges(t *testing.T) {
 	seeds := uint64(60)
 	if testing.Short() {
 		seeds = 20
@@ -210,43 +210,43 @@ func TestGoldEditsOnRandomChanges(t *testing.T) {
 	}
 }
 
-func TestGoldEditsRefuse(t *testing.T) {
+func TestEditsRefuse(t *testing.T) {
 	for name, patch := range map[string]string{
 		"nothing":    "no patch at all\n",
 		"outside":    "--- a/../x.py\n+++ b/../x.py\n@@ -1 +1 @@\n-a\n+b\n",
 		"binary":     "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n",
 		"no context": "--- a/x.py\n+++ b/x.py\n@@ -1,0 +2 @@\n+b\n",
 	} {
-		if calls, err := goldEdits(patch); err == nil {
+		if calls, err := Edits(patch); err == nil {
 			t.Errorf("%s: got %v", name, calls)
 		}
 	}
 }
 
-func TestGoldLine(t *testing.T) {
+func TestLine(t *testing.T) {
 	dir := t.TempDir()
 	patch := patchOf(t, dir,
 		tree{"tests/test_a.py": "x\n", "src/a.py": "# c\n\ndef f():\n    return 1\n"},
 		tree{"tests/test_a.py": "y\n", "src/a.py": "# c\n\ndef f():\n    return 2\n"})
-	if file, line, ok := goldLine(patch); !ok || file != "src/a.py" || line != 4 {
+	if file, line, ok := Line(patch); !ok || file != "src/a.py" || line != 4 {
 		t.Errorf("got %s:%d %v", file, line, ok)
 	}
 }
 
 // Patches written by hand often lack git's header line.
-func TestGoldEditsWithoutGitHeader(t *testing.T) {
-	calls, err := goldEdits("--- a/src/x.py\n+++ b/src/x.py\n@@ -1 +1 @@\n-a\n+b\n")
+func TestEditsWithoutGitHeader(t *testing.T) {
+	calls, err := Edits("--- a/src/x.py\n+++ b/src/x.py\n@@ -1 +1 @@\n-a\n+b\n")
 	if err != nil || len(calls) != 1 || string(calls[0].Arguments) != `{"end":1,"new_code":"b\n","path":"src/x.py","start":1}` {
 		t.Errorf("%v, %v", calls, err)
 	}
 }
 
-func FuzzGoldEdits(f *testing.F) {
+func FuzzEdits(f *testing.F) {
 	f.Add("--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n")
 	f.Add("diff --git a/x b/y\nsimilarity index 90%\nrename from x\nrename to y\n")
 	f.Add("diff --git a/x b/x\nnew file mode 100755\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n")
 	f.Fuzz(func(t *testing.T, patch string) {
-		calls, err := goldEdits(patch)
+		calls, err := Edits(patch)
 		if err != nil {
 			return
 		}
@@ -255,6 +255,6 @@ func FuzzGoldEdits(f *testing.F) {
 				t.Fatalf("bad call %+v", c)
 			}
 		}
-		goldLine(patch)
+		Line(patch)
 	})
 }
