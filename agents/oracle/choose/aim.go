@@ -67,8 +67,7 @@ func (c *Chooser) news(n *write.Notes, a aim) []string {
 
 // valueAtStop values an action while the program is paused.
 func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) float64 {
-	atFix, found := c.isAtFix(n, stop), c.hasEvidence(n)
-	right := atFix && !c.isEarly(n, stop)
+	right := c.isAtFix(n, stop) && !c.early
 	switch o.Kind {
 	case write.Arguments:
 		if !n.ShownArguments(o.Function) {
@@ -78,17 +77,17 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 		switch {
 		case c.hasRunFix(n) && o.Expression == n.Result():
 			return 785
-		case !found && slices.Contains(c.differing(n, stop), o.Expression):
+		case !c.found && slices.Contains(c.differing(n, stop), o.Expression):
 			return 780
 		case right && o.Expression == n.Operands(stop.Place):
 			return 775
 		case c.hasRunFix(n) && stop.Event == "exception" && o.Expression == n.Container(stop.Place):
 			return 772
-		case right && n.MustTryBefore(stop.Place) && o.Expression == n.Evaluated(stop.Place):
+		case right && (n.MustTryBefore(stop.Place) || c.fix.exchanged[stop.Place]) && o.Expression == n.Evaluated(stop.Place):
 			return 770
 		case strings.HasPrefix(stop.Condition, o.Expression+" != "):
 			return 788
-		case c.isEarly(n, stop) && len(stop.Values) == 0 && o.Expression == n.Operands(stop.Place):
+		case c.early && len(stop.Values) == 0 && o.Expression == n.Operands(stop.Place):
 			return 696.9
 		case c.isAtFix(n, stop) && o.Expression == n.Evaluated(stop.Place):
 			return 640
@@ -97,34 +96,41 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 		if c.fix.replaced[o.Place] == o.Statement {
 			return 760
 		}
+	case write.Repeat:
+		if c.fix.exchanged[o.Place] {
+			return 765
+		}
 	case write.Next:
-		if right && !found {
+		above := write.Place{File: stop.File, Line: stop.Line - 1}
+		if right && (!c.found || c.fix.exchanged[stop.Place]) || c.fix.exchanged[above] && n.WasStopped(above) {
 			return 690
 		}
 	case write.Narrow:
 		value, known := c.trace.Arguments[o.Expression]
 		isSame := known && unquoted(value) == unquoted(o.Instead)
 		switch {
-		case !c.isEarly(n, stop):
+		case o.Statement != "" && c.fix.replaced[stop.Place] == o.Statement:
+			return 699
+		case !c.early:
 		case !o.Other && isSame:
 			return 698
 		case o.Other && known && !isSame && isLiteral(value):
 			return 697
 		}
 	case write.Skip:
-		if c.isEarly(n, stop) && stop.Hit > 0 && o.Count == min(c.wantedHit(n, stop.Place, stop.Function)-stop.Hit-1, 9) {
+		if c.early && stop.Hit > 0 && o.Count == min(c.wantedHit(n, stop.Place, stop.Function)-stop.Hit-1, 9) {
 			return 696.5
 		}
 	case write.Continue:
-		if c.isEarly(n, stop) && n.Continues() < maxContinues {
+		if c.early && n.Continues() < maxContinues {
 			return 695
 		}
 	case write.Until:
-		if !found && slices.ContainsFunc(c.aims, func(a aim) bool { return a.place == o.Place }) {
+		if !c.found && slices.ContainsFunc(c.aims, func(a aim) bool { return a.place == o.Place }) {
 			return 680 - float64(o.Place.Line-stop.Line)/100
 		}
 	case write.Return:
-		if !found && c.returnDiffers(stop) {
+		if !c.found && c.returnDiffers(stop) {
 			return 660
 		}
 	}
@@ -145,7 +151,9 @@ func (c *Chooser) isAtFix(n *write.Notes, stop write.Stop) bool {
 // valueOfEnd values the ends of the search. An edit can wait until a value that differs was printed.
 func (c *Chooser) valueOfEnd(n *write.Notes, o write.Option) float64 {
 	switch {
-	case o.Kind == write.Edit && c.fix.replaced[o.Place] == o.Statement && c.hasEvidence(n):
+	case o.Kind == write.Edit && c.fix.replaced[o.Place] == o.Statement && c.found:
+		return 650
+	case o.Kind == write.Exchange && c.fix.exchanged[o.Place]:
 		return 650
 	case o.Kind == write.Edit && c.fix.replaced[o.Place] == o.Statement:
 		return 400
@@ -159,6 +167,12 @@ func (c *Chooser) valueOfEnd(n *write.Notes, o write.Option) float64 {
 // are unknown; what tells then is whether the call has the arguments of the first one with a difference.
 func (c *Chooser) isEarly(n *write.Notes, stop write.Stop) bool {
 	wanted := c.wantedHit(n, stop.Place, stop.Function)
+	if n.InVain(stop, c.fix.replaced[stop.Place]) && stop.Condition == "" && stop.Hit < c.runs(stop.Place) {
+		return true
+	}
+	if strings.Contains(stop.Condition, ") != ") {
+		return false
+	}
 	if stop.Condition != "" && wanted > 1 {
 		return slices.ContainsFunc(stop.Values, func(v write.Value) bool {
 			value, known := c.trace.Arguments[v.Expression]
@@ -193,10 +207,14 @@ func (c *Chooser) wantedHit(n *write.Notes, p write.Place, function string) int 
 		if p.Line > d.Line { // the head of a loop runs once more than its body
 			hit--
 		}
-		if d.File == p.File && bare(d.Function) == function && (p.Line == d.Line || c.runs(p) >= hit) {
+		first, last := c.hits(p)
+		switch {
+		case d.File != p.File || bare(d.Function) != function:
+			return 1
+		case p.Line == d.Line || first <= hit && hit <= last:
 			return max(1, hit)
 		}
-		return 1
+		return max(1, first)
 	}
 	for _, a := range c.aims {
 		if a.place == p && a.function == function {
@@ -206,14 +224,20 @@ func (c *Chooser) wantedHit(n *write.Notes, p write.Place, function string) int 
 	return 1
 }
 
-// runs returns how often the failing test runs a line, as far as it was compared.
-func (c *Chooser) runs(p write.Place) int {
+// hits returns the first and the last run of a line that were compared with the fixed version, or 0.
+func (c *Chooser) hits(p write.Place) (first, last int) {
 	for _, s := range c.trace.Stops {
 		if s.File == p.File && s.Line == p.Line {
-			return s.Hits[1]
+			return s.Hits[0], s.Hits[1]
 		}
 	}
-	return 0
+	return 0, 0
+}
+
+// runs returns how often the failing test runs a line, as far as that is known.
+func (c *Chooser) runs(p write.Place) int {
+	_, last := c.hits(p)
+	return last
 }
 
 // differing returns the variables that differ at a stop and whose values the failing test has not reported.

@@ -21,6 +21,9 @@ type Chooser struct {
 	trace schemas.PairedTrace
 	fix   fix
 	aims  []aim
+
+	found bool // the episode has printed a value that differs
+	early bool // the current stop comes before the one that the chooser wants
 }
 
 // New returns a chooser for a bug with a gold patch and the paired trace of one failing test.
@@ -44,6 +47,10 @@ func New(trace schemas.PairedTrace, goldPatch string) (*Chooser, error) {
 //	100 to 399  search for and read functions that lead to the fix
 //	1 to 99     other breakpoints, and the end without an edit
 func (c *Chooser) Choose(n *write.Notes, options []write.Option) int {
+	c.found, c.early = c.hasEvidence(n), false
+	if stop := n.At(); stop != nil {
+		c.early = c.isEarly(n, *stop)
+	}
 	best, most := len(options)-1, 0.0
 	for i, o := range options {
 		if v := c.value(n, o); v > most {
@@ -55,7 +62,7 @@ func (c *Chooser) Choose(n *write.Notes, options []write.Option) int {
 
 func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 	switch {
-	case o.Kind == write.RunTests || o.Kind == write.Submit:
+	case o.Kind == write.RunTests || o.Kind == write.Submit || o.Kind == write.ReadStart:
 		return 1000
 	case o.Kind == write.ReadTest && o.Test == c.trace.Test:
 		return 1000
@@ -87,10 +94,10 @@ func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 	rank, isAim := c.aimAt(n, o.Place, o.Function.Name)
 	switch {
-	case o.Temporary != (c.wantedHit(n, o.Place, o.Function.Name) == 1) || n.WasStopped(o.Place):
+	case o.Temporary != c.isOnce(n, o.Place, o.Function.Name) || n.WasStopped(o.Place):
 		return 0
 	case c.fixWasReached(n):
-		if isAim && !c.hasEvidence(n) && n.Runs() < maxRuns {
+		if isAim && !c.found && n.Runs() < maxRuns {
 			return 460 - rank
 		}
 		return 0
@@ -102,6 +109,11 @@ func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 		return 60 - rank
 	}
 	return 0
+}
+
+// isOnce reports whether the program needs to stop at a place only once.
+func (c *Chooser) isOnce(n *write.Notes, p write.Place, function string) bool {
+	return c.wantedHit(n, p, function) == 1 && (c.runs(p) == 1 || !c.fix.within(p, n.Span(p)))
 }
 
 // isRun reports whether the failing test runs a line.

@@ -11,9 +11,10 @@ import (
 
 // fix is what the gold patch changes.
 type fix struct {
-	lines    map[write.Place]bool   // the lines that it removes, or the neighbors of an insertion
-	replaced map[write.Place]string // by single lines
-	files    map[string]bool
+	lines     map[write.Place]bool   // the lines that it removes, or the neighbors of an insertion
+	replaced  map[write.Place]string // by single lines
+	exchanged map[write.Place]bool   // lines that change places with the next one
+	files     map[string]bool
 }
 
 func readFix(patch string) (fix, error) {
@@ -21,11 +22,12 @@ func readFix(patch string) (fix, error) {
 	if err != nil {
 		return fix{}, fmt.Errorf("parsing the gold patch: %w", err)
 	}
-	f := fix{lines: map[write.Place]bool{}, replaced: map[write.Place]string{}, files: map[string]bool{}}
+	f := fix{lines: map[write.Place]bool{}, replaced: map[write.Place]string{}, exchanged: map[write.Place]bool{}, files: map[string]bool{}}
 	for _, file := range files {
 		f.files[file.OldName] = true
 		for _, hunk := range file.TextFragments {
 			f.add(file.OldName, hunk)
+			f.addExchange(file.OldName, hunk)
 		}
 	}
 	return f, nil
@@ -61,6 +63,23 @@ func (f *fix) add(file string, hunk *gitdiff.TextFragment) {
 		}
 	}
 	flush()
+}
+
+// addExchange notes two lines that change places: one of them is removed on one side of the other and added on the other side.
+func (f *fix) addExchange(file string, hunk *gitdiff.TextFragment) {
+	line := int(hunk.OldPosition)
+	for i, l := range hunk.Lines {
+		if i+2 < len(hunk.Lines) {
+			a, b, c := l, hunk.Lines[i+1], hunk.Lines[i+2]
+			isMoved := a.Op != c.Op && a.Op != gitdiff.OpContext && c.Op != gitdiff.OpContext && b.Op == gitdiff.OpContext
+			if isMoved && strings.TrimSpace(a.Line) == strings.TrimSpace(c.Line) {
+				f.exchanged[write.Place{File: file, Line: line}] = true
+			}
+		}
+		if l.Op != gitdiff.OpAdd {
+			line++
+		}
+	}
 }
 
 // within reports whether the fix changes a statement that begins at a place and ends in a line.

@@ -116,8 +116,10 @@ func (n *Notes) stopOptions() []Option {
 		out = append(out, Option{Kind: Print, Function: f, Expression: expression, say: n.learned().then(n.sayPrint(expression)), call: pdb("p " + expression)})
 	}
 	out = append(out, n.narrowOptions(f, *stop)...)
+	out = append(out, n.differOptions(f, *stop)...)
 	out = append(out, n.skipOptions(*stop)...)
 	out = append(out, n.tryOptions(f, *stop)...)
+	out = append(out, n.repeatOptions(f, *stop)...)
 	if stop.Event == "line" {
 		out = append(out,
 			Option{Kind: Next, Function: f, Place: stop.Place, say: n.learned().then(n.sayNext(*stop)), call: pdb("n")},
@@ -132,15 +134,20 @@ func (n *Notes) stopOptions() []Option {
 	return out
 }
 
+// isUnconditional reports whether the program is paused at a breakpoint that stays and has no condition.
+func (n *Notes) isUnconditional(stop Stop) bool {
+	return stop.breakpoint != "" && slices.ContainsFunc(n.points, func(p schemas.Breakpoint) bool {
+		return p.File == stop.File && p.Line == stop.Line && p.Condition == "" && !p.Temporary
+	})
+}
+
 // maxLiterals is the number of literals of the test that the agent considers for a condition.
 const maxLiterals = 24
 
 // narrowOptions returns the conditions that the agent can give the breakpoint at which the program is paused: a
 // parameter, which has another value now, equals a literal of the test.
 func (n *Notes) narrowOptions(f Function, stop Stop) []Option {
-	if stop.breakpoint == "" || !slices.ContainsFunc(n.points, func(p schemas.Breakpoint) bool {
-		return p.File == stop.File && p.Line == stop.Line && p.Condition == "" && !p.Temporary
-	}) {
+	if !n.isUnconditional(stop) {
 		return nil
 	}
 	var out []Option

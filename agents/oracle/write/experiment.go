@@ -174,6 +174,57 @@ func (n *Notes) tryOptions(f Function, stop Stop) []Option {
 	return out
 }
 
+// InVain reports whether a change of the statement at a stop was tried there and makes no difference.
+func (n *Notes) InVain(stop Stop, statement string) bool {
+	_, same := n.inVain(stop, statement)
+	return same
+}
+
+func (n *Notes) inVain(stop Stop, statement string) (c change, same bool) {
+	f, ok := n.functionAt(stop.Place)
+	if !ok {
+		return change{}, false
+	}
+	for _, st := range n.statements(f) {
+		outcome, known := stop.Value(oneLine(st.evaluated()))
+		if st.Place != stop.Place || !known {
+			continue
+		}
+		for _, c := range n.changes(f, st) {
+			if tried, ok := stop.Value(c.expression); ok && tried.Text == outcome.Text && strings.TrimSpace(c.line) == statement {
+				return c, true
+			}
+		}
+	}
+	return change{}, false
+}
+
+// differOptions returns the conditions with which the breakpoint stops only where a change makes a difference.
+func (n *Notes) differOptions(f Function, stop Stop) []Option {
+	if !n.isUnconditional(stop) {
+		return nil
+	}
+	var out []Option
+	for _, st := range n.statements(f) {
+		if st.Place != stop.Place {
+			continue
+		}
+		for _, c := range n.changes(f, st) {
+			if _, same := n.inVain(stop, strings.TrimSpace(c.line)); !same {
+				continue
+			}
+			condition := fmt.Sprintf("(%s) != (%s)", c.original, c.expression)
+			if st.kind == conditionStatement {
+				condition = "bool(" + c.original + ") != bool(" + c.expression + ")"
+			}
+			m := say(n.words("Both give the same here. I stop only where they differ.", "There is no difference in this call. I let the breakpoint stop only if there is one."))
+			out = append(out, Option{Kind: Narrow, Function: f, Place: stop.Place, Expression: c.original, Instead: c.expression, Statement: strings.TrimSpace(c.line), say: n.learned().then(m),
+				call: pdb(fmt.Sprintf("condition %s %s", stop.breakpoint, condition))})
+		}
+	}
+	return out
+}
+
 func (n *Notes) sayTry(c change) message {
 	return say(fmt.Sprintf(n.words("What would `%s` give instead?", "I try `%s` in its place.", "Perhaps it should be `%s`. I evaluate that here."), c.expression))
 }

@@ -10,6 +10,7 @@ import (
 const (
 	RunTests    = "run_tests"
 	ReadTest    = "read_test"    // Test
+	ReadStart   = "read_start"   // the lines before the shown ones of the test
 	Find        = "find"         // Function.Name: search for its definition
 	FindSetting = "find_setting" // Function.Name: search for the line that sets it
 	ReadBody    = "read"         // Function
@@ -25,7 +26,9 @@ const (
 	Arguments   = "arguments"
 	Print       = "print"    // Expression
 	Try         = "try"      // Expression in place of Instead; Statement is what the line would be
+	Repeat      = "repeat"   // Expression of the statement at Place, which has run, once more
 	Edit        = "edit"     // Statement at Place
+	Exchange    = "exchange" // edit: the lines Place and Last change places
 	Conclude    = "conclude" // end without an edit, because Place causes the failure
 	Submit      = "submit"
 	GiveUp      = "give_up"

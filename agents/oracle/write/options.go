@@ -23,7 +23,7 @@ func (n *Notes) Options() []Option {
 	case n.Test == nil:
 		out = n.testOptions()
 	default:
-		out = slices.Concat(n.stopOptions(), n.endOptions(), n.startOptions(), n.readOptions())
+		out = slices.Concat(n.startOfTest(), n.stopOptions(), n.exchangeOptions(), n.endOptions(), n.startOptions(), n.readOptions())
 	}
 	out = slices.DeleteFunc(out, func(o Option) bool {
 		return o.call.Name != "" && o.call.Name != "pdb" && n.done[callKey(o.call)] && o.Kind != RunTests
@@ -76,10 +76,30 @@ func (n *Notes) testOptions() []Option {
 	return out
 }
 
+// maxTestLines is the number of lines before the failing one in which the agent looks for the beginning of the test.
+const maxTestLines = 160
+
+// startOfTest returns the option to read the lines before the shown part of the test.
+func (n *Notes) startOfTest() []Option {
+	at, first := n.Test.At, n.Test.At.Line
+	isStart := func(f Function) bool {
+		return f.File == at.File && f.Name == testcmd.Function(n.Test.ID) && f.Line <= at.Line
+	}
+	for first > 1 && n.IsShown(Place{at.File, first - 1}) {
+		first--
+	}
+	if first <= 1 || at.Line-first > maxTestLines || slices.ContainsFunc(n.functions(), isStart) {
+		return nil
+	}
+	m := say(n.words("The test begins further up. I read that part, too.", "I have not seen how the test begins, so I read what comes before."))
+	return []Option{{Kind: ReadStart, Place: at, say: m,
+		call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, first-2*maxBody), "end": first - 1})}}
+}
+
 // testLines returns the shown lines of the failing test, from its definition to the statement that fails.
 func (n *Notes) testLines() []int {
 	at := n.Test.At
-	first := max(1, at.Line-before)
+	first := max(1, at.Line-maxTestLines)
 	for _, f := range n.functions() {
 		if f.File == at.File && f.Name == testcmd.Function(n.Test.ID) && (at.Line == 0 || f.Line <= at.Line) {
 			first = f.Line

@@ -3,6 +3,7 @@ package write
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,6 +67,13 @@ func readFailures(text, workdir string) []Failure {
 			if _, rest, ok := strings.Cut(out[j].ID, "::"); ok && strings.ReplaceAll(rest, "::", ".") == name && out[j].report == "" {
 				out[j].readPytest(text[h[0]:end])
 				break
+			}
+		}
+	}
+	for i := range out { // the test may be inherited from a class in another file
+		if f := &out[i]; f.At.Line == 0 {
+			if at := slices.IndexFunc(f.frames, func(p Place) bool { return testcmd.IsTestFile(p.File) }); at >= 0 {
+				f.At = f.frames[at]
 			}
 		}
 	}

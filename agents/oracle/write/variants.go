@@ -94,12 +94,37 @@ func (b *variantBuilder) change(from, to int, text string) {
 func (s *statement) evaluated() string {
 	switch s.kind {
 	case otherStatement:
-		return ""
+		return s.arguments()
 	case updateStatement:
 		op := strings.TrimSuffix(s.tokens[s.first-1].text, "=")
 		return s.target + " " + op + " " + s.expression()
 	}
 	return s.expression()
+}
+
+// arguments returns what a call that is a statement of its own passes, or what a yield statement yields.
+func (s *statement) arguments() string {
+	last := len(s.tokens) - 1
+	if s.tokens[0].is("yield") && last > 0 && !s.tokens[1].is("from") {
+		return s.source(1, last)
+	}
+	open := opening(s.tokens, last)
+	isName := func(t token) bool { return t.kind == nameToken || t.is(".") }
+	if open < 1 || !s.tokens[open].is("(") || slices.ContainsFunc(s.tokens[:open], func(t token) bool { return !isName(t) }) {
+		return ""
+	}
+	var out []string
+	for _, part := range splitTuple(s.source(open+1, last-1)) {
+		tokens, _ := tokenize(part)
+		switch {
+		case len(tokens) > 2 && tokens[1].is("="): // passed by its name
+			part = part[tokens[2].at:]
+		case len(tokens) == 0 || tokens[0].is("**"):
+			return ""
+		}
+		out = append(out, part)
+	}
+	return strings.Join(out, ", ")
 }
 
 // swap replaces an operator, a constant or the name of a function by a similar one.
