@@ -115,13 +115,14 @@ self.assertEqual(text, "sum 8")`)
 	})
 }
 
-// The members of a partial function include an address, which differs between the two versions.
-func TestEachPythonTraceOfPartialFunctions(t *testing.T) {
+// Addresses differ between the two versions: a partial function has one as a member, and programs use id().
+func TestEachPythonTraceMasksAddresses(t *testing.T) {
 	p := program(`import functools
 
 
 def add(items, limit):
     key = functools.partial(int, base=10)
+    seen = {id(functools): [id(functools.partial)]}
     total = sum(key(x) for x in items)
     return total - limit
 `, `self.assertEqual(p.add(["3", "4"], 2), 9)`)

@@ -12,7 +12,7 @@ import (
 )
 
 // traceVersion is the version of the code that computes paired traces. Raise it if their content changes.
-const traceVersion = 6
+const traceVersion = 7
 
 // Pairs makes paired traces and keeps them in a directory, one file per task and test. It is safe
 // for concurrent use, also by several processes.

@@ -88,6 +88,16 @@ RUNNERS = ("unittest.case", "unittest.result", "_pytest.config", "_pytest.fixtur
            "_pytest.runner", "_pytest.unittest")
 
 
+# Addresses of a small and of a large object, and how far from them others can be. Programs use id() as a key. The two runs
+# of one version have equal addresses, because one is a fork of the other, so comparing them does not mask such numbers.
+ADDRESSES = [(address, 1 << 36 if address >> 32 else 1 << 28) for address in (id(object()), id(type("", (), {})))]
+
+
+def is_address(number):
+    """Reports whether an integer is close to the addresses of objects."""
+    return number >> 20 > 0 and any(abs(number - address) < size for address, size in ADDRESSES)
+
+
 CONTAINERS = (list, tuple, set, frozenset, dict, collections.deque)
 # Iterators whose __reduce__ returns their state, and neither advances them nor calls code of the program.
 ITERATORS = frozenset([type(iter(v)) for v in ([], (), {}, {}.values(), {}.items(), set(), b"", range(0))] +
@@ -130,6 +140,8 @@ class Formatter(object):
             return repr(v)
         if v is None or cls in (bool, float, complex):
             return repr(v)
+        if cls is int and is_address(v):
+            return "<address>"
         if cls is int:
             return repr(v) if v.bit_length() < 1000 else "int of %d bits, %d" % (v.bit_length(), v % 1000003)
         if cls is dict or cls is list or cls is tuple:

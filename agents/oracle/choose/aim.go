@@ -14,6 +14,7 @@ type aim struct {
 	place    write.Place
 	hit      int
 	function string // its bare name
+	isEnd    bool   // the function is about to return
 	vars     []schemas.TraceValue
 }
 
@@ -31,13 +32,13 @@ func (c *Chooser) findAims() []aim {
 		if testcmd.IsTestFile(p.File) || p.FixedEvent < 0 {
 			continue
 		}
-		a := aim{place: write.Place{File: p.File, Line: p.Line}, hit: p.Hit, function: bare(p.Function)}
+		a := aim{place: write.Place{File: p.File, Line: p.Line}, hit: p.Hit, function: bare(p.Function), isEnd: p.Kind == "return"}
 		for _, v := range p.Vars {
 			if !strings.HasPrefix(v.Name, "<") && v.Buggy != "" {
 				a.vars = append(a.vars, v)
 			}
 		}
-		if len(a.vars) > 0 && p.Kind == "line" && p.Hit <= maxHit {
+		if len(a.vars) > 0 && (p.Kind == "line" && p.Hit <= maxHit || a.isEnd) {
 			out = append(out, a)
 		}
 	}
@@ -130,7 +131,7 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 680 - float64(o.Place.Line-stop.Line)/100
 		}
 	case write.Return:
-		if !c.found && c.returnDiffers(stop) {
+		if !c.found && c.endDiffers(n, stop) {
 			return 660
 		}
 	}
@@ -242,28 +243,38 @@ func (c *Chooser) runs(p write.Place) int {
 
 // differing returns the variables that differ at a stop and whose values the failing test has not reported.
 func (c *Chooser) differing(n *write.Notes, stop write.Stop) []string {
-	if stop.Event != "line" {
-		return nil
-	}
 	for _, a := range c.aims {
-		if a.place == stop.Place && a.function == stop.Function && (stop.Hit == a.hit || stop.Hit == 0) {
+		isStop := stop.Event == "line" && !a.isEnd && (stop.Hit == a.hit || stop.Hit == 0) || stop.Event == "return" && a.isEnd
+		if isStop && a.place == stop.Place && a.function == stop.Function {
 			return c.news(n, a)
 		}
 	}
 	return nil
 }
 
+// endDiffers reports whether the end of a function shows a value that differs and that the failing test has not reported: a
+// variable, or what the function returns.
+func (c *Chooser) endDiffers(n *write.Notes, stop write.Stop) bool {
+	return slices.ContainsFunc(c.trace.Points, func(p schemas.TracePoint) bool {
+		isHere := p.Kind == "return" && p.File == stop.File && bare(p.Function) == stop.Function && p.FixedEvent >= 0
+		return isHere && slices.ContainsFunc(p.Vars, func(v schemas.TraceValue) bool {
+			return v.Buggy != "" && v.Fixed != "" && v.Name != "<exit>" && !n.Reported(v.Buggy)
+		})
+	})
+}
+
+// returnDiffers reports whether a function returns something else in the fixed program.
 func (c *Chooser) returnDiffers(stop write.Stop) bool {
 	return slices.ContainsFunc(c.trace.Points, func(p schemas.TracePoint) bool {
-		return p.Kind == "return" && p.File == stop.File && bare(p.Function) == stop.Function && p.FixedEvent >= 0 &&
-			slices.ContainsFunc(p.Vars, func(v schemas.TraceValue) bool { return v.Name == "<return>" })
+		isHere := p.Kind == "return" && p.File == stop.File && bare(p.Function) == stop.Function && p.FixedEvent >= 0
+		return isHere && slices.ContainsFunc(p.Vars, func(v schemas.TraceValue) bool { return v.Name == "<return>" && v.Fixed != "" })
 	})
 }
 
 // hasEvidence reports whether a printed value differs in the fixed program.
 func (c *Chooser) hasEvidence(n *write.Notes) bool {
 	for _, stop := range n.Stops {
-		if stop.Returns != "" && c.returnDiffers(stop) {
+		if stop.Returns != "" && !n.Reported(stop.Returns) && c.returnDiffers(stop) {
 			return true
 		}
 		for _, name := range c.differing(n, stop) {

@@ -36,8 +36,10 @@ type Notes struct {
 	run      int             // of the debugger, from 1
 	paused   bool            // at the last of Stops
 	points   []schemas.Breakpoint
-	last     schemas.Step // the last call
-	noSelect bool         // unittest has no option -k
+	last     schemas.Step      // the last call
+	noSelect bool              // unittest has no option -k
+	mentions map[string]string // see findMentions
+	classes  map[string]bool
 	// temporary is the place of the last temporary breakpoint.
 	temporary Place
 }

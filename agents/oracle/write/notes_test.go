@@ -93,7 +93,7 @@ src/p.py:3: ZeroDivisionError
 		t.Helper()
 		got := readFailures(text, "/testbed")
 		for i := range got {
-			got[i].report, got[i].frames = "", nil
+			got[i].report, got[i].frames, got[i].symptoms = "", nil, nil
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(Failure{})); diff != "" {
 			t.Error(diff)

@@ -261,20 +261,36 @@ func (n *Notes) reason(f Function) string {
 			return fmt.Sprintf("`%s` in %s has `%s` in its name, like the test.", f.Name, f.File, word)
 		}
 	}
-	reason := ""
-	for _, g := range n.functions() {
-		if testcmd.IsTestFile(g.File) || g.IsClass || !n.isRead(g) {
+	if n.mentions == nil {
+		n.findMentions()
+	}
+	if by, ok := n.mentions[f.Name]; ok {
+		return fmt.Sprintf("`%s` mentions `%s`.", by, f.Name)
+	}
+	if f.Class != "" && n.classes[f.Class+" "+f.File] {
+		return fmt.Sprintf("`%s` is another method of `%s`.", f.Name, f.Class)
+	}
+	return ""
+}
+
+// findMentions notes the names in the functions that were read, each with one of these functions, and the classes of the
+// functions.
+func (n *Notes) findMentions() {
+	n.mentions, n.classes = map[string]string{}, map[string]bool{}
+	for _, f := range n.functions() {
+		if testcmd.IsTestFile(f.File) || f.IsClass || !n.isRead(f) {
 			continue
 		}
-		tokens, _ := tokenize(n.join(g.File, n.body(g)[1:]))
-		if slices.ContainsFunc(tokens, func(t token) bool { return t.kind == nameToken && t.text == f.Name }) {
-			return fmt.Sprintf("`%s` mentions `%s`.", g.Name, f.Name)
+		tokens, _ := tokenize(n.join(f.File, n.body(f)[1:]))
+		for _, t := range tokens {
+			if t.kind == nameToken {
+				n.mentions[t.text] = f.Name
+			}
 		}
-		if f.Class != "" && g.Class == f.Class && g.File == f.File {
-			reason = fmt.Sprintf("`%s` is another method of `%s`.", f.Name, f.Class)
+		if f.Class != "" {
+			n.classes[f.Class+" "+f.File] = true
 		}
 	}
-	return reason
 }
 
 // nameWords returns the words of a name that have at least four letters, in lower case.

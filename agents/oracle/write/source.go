@@ -10,6 +10,11 @@ import (
 // source is what the steps have shown of the program's files.
 type source struct {
 	lines map[string]map[int]string
+
+	// What functions, statements and functionAt have found. A new line empties these.
+	found     []Function
+	placed    map[Place][]Placed
+	innermost map[Place]Function
 }
 
 // Place is a line of a file.
@@ -34,6 +39,7 @@ func (s *source) add(file string, line int, text string) {
 		s.lines[file] = map[int]string{}
 	}
 	s.lines[file][line] = text
+	s.found, s.placed, s.innermost = nil, map[Place][]Placed{}, map[Place]Function{}
 }
 
 // text returns a line without leading and trailing white space, or "" if no step has shown it.
@@ -41,7 +47,10 @@ func (s *source) text(p Place) string { return strings.TrimSpace(s.lines[p.File]
 
 // functions returns all definitions that were shown, by file and line.
 func (s *source) functions() []Function {
-	var out []Function
+	if s.found != nil {
+		return s.found
+	}
+	out := []Function{}
 	for _, file := range slices.Sorted(maps.Keys(s.lines)) {
 		var class Function
 		for _, n := range slices.Sorted(maps.Keys(s.lines[file])) {
@@ -61,6 +70,7 @@ func (s *source) functions() []Function {
 			out = append(out, f)
 		}
 	}
+	s.found = out
 	return out
 }
 
@@ -106,11 +116,17 @@ func (s *source) isRead(f Function) bool { return len(s.body(f)) > s.headEnd(f)-
 
 // functionAt returns the innermost function around a line, as far as it was shown.
 func (s *source) functionAt(p Place) (Function, bool) {
-	var found Function
+	found, known := s.innermost[p]
+	if known {
+		return found, found.Name != ""
+	}
 	for _, f := range s.functions() {
 		if f.File == p.File && !f.IsClass && f.Line <= p.Line && slices.Contains(s.body(f), p.Line) && f.indent >= found.indent {
 			found = f
 		}
+	}
+	if s.innermost != nil {
+		s.innermost[p] = found
 	}
 	return found, found.Name != ""
 }
@@ -118,6 +134,9 @@ func (s *source) functionAt(p Place) (Function, bool) {
 // statements returns the lines of a function at which a statement begins and the debugger can stop, with the
 // statements. A statement of several lines is at its first line.
 func (s *source) statements(f Function) []Placed {
+	if out, known := s.placed[f.Place]; known {
+		return out
+	}
 	var out []Placed
 	body := s.body(f)
 	for i := s.headEnd(f) - f.Line + 1; i < len(body); i++ {
@@ -132,6 +151,9 @@ func (s *source) statements(f Function) []Placed {
 		if parsed, ok := parseStatement(text); ok && !parsed.tokens[0].is("else", "try", "finally", "except") {
 			out = append(out, Placed{Place{f.File, body[first]}, body[i], parsed})
 		}
+	}
+	if s.placed != nil {
+		s.placed[f.Place] = out
 	}
 	return out
 }

@@ -61,9 +61,28 @@ func (n *Notes) WasStopped(p Place) bool {
 	return slices.ContainsFunc(n.Stops, func(s Stop) bool { return s.Place == p })
 }
 
-// Reported reports whether the failing test reports a value.
+// Reported reports whether the error message of the failing test contains a value, and not as a part of a longer word.
 func (n *Notes) Reported(value string) bool {
-	return n.Test != nil && len(value) > 1 && strings.Contains(n.Test.report, value)
+	if n.Test == nil {
+		return false
+	}
+	isWord := func(text string, i int) bool {
+		return i >= 0 && i < len(text) && (isNameStart(text[i]) || isDigit(text[i]))
+	}
+	for _, line := range n.Test.symptoms {
+		for from := 0; value != ""; {
+			i := strings.Index(line[from:], value)
+			if i < 0 {
+				break
+			}
+			from += i + 1
+			begin, end := from-1, from-1+len(value)
+			if !(isWord(line, begin-1) && isWord(line, begin)) && !(isWord(line, end) && isWord(line, end-1)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Runs returns how often the agent has started the program in the debugger.

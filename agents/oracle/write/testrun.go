@@ -12,11 +12,12 @@ import (
 
 // Failure is a failing test, as the last run of the tests has shown it.
 type Failure struct {
-	ID      string // as the test runner names it; of unittest, the dotted name
-	At      Place  // the line of the test that fails; Line 0 = unknown, File "" = unknown
-	Message string // the error as one line, "" = unknown or not quotable
-	report  string // what the test runner says about the test
-	frames  []Place
+	ID       string   // as the test runner names it; of unittest, the dotted name
+	At       Place    // the line of the test that fails; Line 0 = unknown, File "" = unknown
+	Message  string   // the error as one line, "" = unknown or not quotable
+	report   string   // what the test runner says about the test
+	symptoms []string // its error message, by line
+	frames   []Place
 }
 
 var (
@@ -91,8 +92,11 @@ func (f *Failure) readPytest(report string) {
 			f.At.Line = n
 		}
 	}
-	if m := errorLine.FindStringSubmatch(report); m != nil && quotable(m[1]) {
-		f.Message = strings.TrimSpace(m[1])
+	for i, m := range errorLine.FindAllStringSubmatch(report, -1) {
+		if i == 0 && quotable(m[1]) {
+			f.Message = strings.TrimSpace(m[1])
+		}
+		f.symptoms = append(f.symptoms, strings.Join(strings.Fields(m[1]), " "))
 	}
 }
 
@@ -112,8 +116,13 @@ func (f *Failure) readUnittest(report, workdir string) {
 		}
 	}
 	_, trace, _ := strings.Cut(report, "\nTraceback ")
-	if m := unittestError.FindStringSubmatch(trace); m != nil && quotable(m[1]) {
-		f.Message = m[1]
+	if m := unittestError.FindStringSubmatchIndex(trace); m != nil {
+		if line := trace[m[2]:m[3]]; quotable(line) {
+			f.Message = line
+		}
+		for line := range strings.Lines(trace[m[2]:]) {
+			f.symptoms = append(f.symptoms, strings.Join(strings.Fields(line), " "))
+		}
 	}
 }
 
