@@ -34,6 +34,7 @@ class Cart:
         self.items = []
 
     def add(self, price, count=1):
+        price = max(price, 0)
         self.items.append((price, count))
 
     def total(self):
@@ -78,6 +79,22 @@ def test_guest():
     cart = Cart("guest")
     cart.add(20)
     assert cart.total() == 20
+
+
+def test_deposit():
+    cart = Cart("guest")
+    cart.add(-5)
+    cart.add(10)
+    assert cart.total() == 10
+
+
+def test_members():
+    first = Cart("member")
+    first.add(200)
+    assert first.total() == 180
+    second = Cart("member")
+    second.add(100)
+    assert second.total() == 90
 `,
 }
 
@@ -87,6 +104,10 @@ var shopBugs = []struct {
 }{
 	{"value", "shop/cart.py", "        payable = amount - amount * rate", "        payable = amount + amount * rate", "tests/test_cart.py::test_member", false},
 	{"condition", "shop/prices.py", "amount >= LIMIT:", "amount > LIMIT:", "tests/test_cart.py::test_limit", true},
+	{"later call", "shop/prices.py", "amount >= LIMIT:", "amount > LIMIT:", "tests/test_cart.py::test_members", true},
+	{"argument", "shop/cart.py", "append((price, count))", "append((price, price))", "tests/test_cart.py::test_member", true},
+	{"order", "shop/cart.py", "        price = max(price, 0)\n        self.items.append((price, count))", "        self.items.append((price, count))\n        price = max(price, 0)",
+		"tests/test_cart.py::test_deposit", true},
 	{"return", "shop/prices.py", "    return cents / 100", "    return cents // 100", "tests/test_cart.py::test_member", false},
 	{"update", "shop/cart.py", "            amount += price * count", "            amount -= price * count", "tests/test_cart.py::test_member", true},
 }
