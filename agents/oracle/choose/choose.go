@@ -79,6 +79,15 @@ func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 	switch o.Kind {
 	case write.Break:
 		return c.valueOfBreak(n, o)
+	case write.Compare:
+		switch {
+		case o.Place.File == "":
+			return 1000
+		case c.found && c.fix.within(o.Place, o.Last):
+			return 655
+		case c.fix.within(o.Place, o.Last):
+			return 405
+		}
 	case write.Continue:
 		if n.Waits() {
 			return 500

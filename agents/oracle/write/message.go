@@ -26,11 +26,16 @@ func (m message) then(next message) message {
 
 // words chooses among several ways to say the same, by the seed of the episode and the number of calls.
 func (n *Notes) words(ways ...string) string {
+	return ways[n.draw(uint64(len(ways)))]
+}
+
+// draw returns a number below a limit that depends on the seed of the episode and the number of calls.
+func (n *Notes) draw(limit uint64) uint64 {
 	x := uint64(n.Seed)*0x9e3779b97f4a7c15 + uint64(n.Calls)*0xbf58476d1ce4e5b9 //nolint:gosec // any bits will do
 	x ^= x >> 29
 	x *= 0x94d049bb133111eb
 	x ^= x >> 32
-	return ways[x%uint64(len(ways))]
+	return x % limit
 }
 
 // learned says what the last call has shown.
@@ -128,6 +133,9 @@ func (n *Notes) learnedSetting() message {
 }
 
 func (n *Notes) learnedFromDebugger() message {
+	if n.isContrast() {
+		return n.learnedFromContrast()
+	}
 	stop := n.At()
 	if stop == nil {
 		return message{}

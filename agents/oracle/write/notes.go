@@ -38,6 +38,7 @@ type Notes struct {
 	points   []schemas.Breakpoint
 	last     schemas.Step      // the last call
 	noSelect bool              // unittest has no option -k
+	contrast *contrast         // with a test that does not fail, once the agent has begun it
 	mentions map[string]string // see findMentions
 	classes  map[string]bool
 	// temporary is the place of the last temporary breakpoint.
@@ -137,6 +138,10 @@ func (n *Notes) debug(s schemas.Step) {
 	var frame *schemas.Frame
 	if s.State != nil {
 		frame, n.points = s.State.Frame, s.State.Breakpoints
+	}
+	if n.isContrast() {
+		n.debugContrast(s, command, text)
+		return
 	}
 	word, rest, _ := strings.Cut(command, " ")
 	switch {

@@ -20,6 +20,7 @@ const (
 	Skip        = "skip"         // the next Count hits of the breakpoint at which the program is paused
 	Continue    = "continue"     // to the next breakpoint
 	Where       = "where"        // show the stack
+	Compare     = "compare"      // with a test that does not fail, at Place
 	Next        = "next"         // run the current line
 	Return      = "return"       // run to the end of the function
 	Until       = "until"        // Place, below in the same function
@@ -50,9 +51,10 @@ type Option struct {
 	Other       bool // Narrow: values other than Instead
 	Statement   string
 
-	say  message
-	call schemas.ToolCall
-	stop string // ends the episode
+	contrast *contrast
+	say      message
+	call     schemas.ToolCall
+	stop     string // ends the episode
 }
 
 // Reply returns the turn that takes the option.

@@ -22,8 +22,10 @@ func (n *Notes) Options() []Option {
 		out = append(out, Option{Kind: Submit, say: n.sayDone(), call: schemas.NewToolCall("submit", map[string]any{})})
 	case n.Test == nil:
 		out = n.testOptions()
+	case n.contrast != nil && !n.contrast.isDone():
+		out = n.continueContrast()
 	default:
-		out = slices.Concat(n.startOfTest(), n.stopOptions(), n.exchangeOptions(), n.endOptions(), n.startOptions(), n.readOptions())
+		out = slices.Concat(n.startOfTest(), n.stopOptions(), n.exchangeOptions(), n.compareOptions(), n.endOptions(), n.startOptions(), n.readOptions())
 	}
 	out = slices.DeleteFunc(out, func(o Option) bool {
 		return o.call.Name != "" && o.call.Name != "pdb" && n.done[callKey(o.call)] && o.Kind != RunTests

@@ -1,0 +1,161 @@
+package write
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/agents/testcmd"
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// contrast is a run of a test that does not fail, up to a line at which the failing test was stopped.
+type contrast struct {
+	entry      string // the command line that runs the test
+	test       string // its function
+	place      Place
+	expression string
+	outcome    string // the value of the expression in the failing test
+
+	stop  *Stop // nil until the program stops at the place
+	ended bool  // without getting there
+}
+
+func (c *contrast) isDone() bool { return c.ended || c.stop != nil && len(c.stop.Values) > 0 }
+
+// isContrast reports whether the debugger runs another test than the failing one.
+func (n *Notes) isContrast() bool {
+	if n.Test == nil || n.entry == "" {
+		return false
+	}
+	return n.entry != testcmd.One(n.command, n.Test.ID, true) && n.entry != testcmd.One(n.command, n.Test.ID, false)
+}
+
+// debugContrast takes notes of a call of the debugger that runs another test.
+func (n *Notes) debugContrast(s schemas.Step, command, text string) {
+	n.paused = false
+	word, rest, _ := strings.Cut(command, " ")
+	switch {
+	case word == "tbreak":
+		for _, o := range n.contrastOptions() {
+			if argument(schemas.Step{ToolCall: &o.call}, "entrypoint") == n.entry && o.Place == n.temporary {
+				n.contrast = o.contrast
+			}
+		}
+	case n.contrast == nil:
+	case s.State == nil || s.State.Frame == nil || s.Observation.TimedOut:
+		n.contrast.ended = n.contrast.stop == nil
+	case word == "c":
+		f := s.State.Frame
+		n.contrast.stop = &Stop{Place: Place{f.File, f.Line}, Function: f.Function, Event: f.Event, Run: n.run, Entry: n.entry}
+		n.contrast.ended = n.contrast.stop.Place != n.contrast.place
+	case word == "p" && n.contrast.stop != nil:
+		n.contrast.stop.Values = append(n.contrast.stop.Values, values(rest, text, s.Observation.IsError)...)
+	}
+}
+
+// contrastOptions returns the comparisons that the agent can begin: with a test near the failing one, at a line whose
+// value in the failing test is known.
+func (n *Notes) contrastOptions() []Option {
+	if n.contrast != nil || n.Test == nil {
+		return nil
+	}
+	test, entry := n.otherTest()
+	if entry == "" {
+		return nil
+	}
+	var out []Option
+	seen := map[Place]bool{}
+	for _, stop := range n.Stops {
+		f, ok := n.functionAt(stop.Place)
+		if !ok || seen[stop.Place] || testcmd.IsTestFile(stop.File) {
+			continue
+		}
+		seen[stop.Place] = true
+		for _, st := range n.statements(f) {
+			expression := oneLine(st.evaluated())
+			outcome, known := n.outcome(st)
+			if st.Place != stop.Place || !known || outcome.IsError || expression == "" || len(expression) > 100 || strings.Contains(expression, "`") || st.kind == updateStatement || isConstant(expression) {
+				continue
+			}
+			m := say(fmt.Sprintf(n.words("`%s` does not fail. Does it get to line %d, and with which value?", "For comparison, I stop `%s`, which does not fail, at line %d."), test, st.Line))
+			out = append(out, Option{Kind: Compare, Function: f, Place: st.Place, Last: st.last, say: n.learned().then(m),
+				call:     schemas.NewToolCall("pdb", map[string]any{"command": fmt.Sprintf("tbreak %s:%d", st.File, st.Line), "entrypoint": entry}),
+				contrast: &contrast{entry: entry, test: test, place: st.Place, expression: expression, outcome: outcome.Text}})
+		}
+	}
+	return out
+}
+
+// oneIn is how many episodes there are for each one with a comparison.
+const oneIn = 2
+
+// compareOptions returns the comparisons of an episode that has one.
+func (n *Notes) compareOptions() []Option {
+	if uint64(n.Seed)%oneIn != 0 { //nolint:gosec // any bits will do
+		return nil
+	}
+	return n.contrastOptions()
+}
+
+// otherTest returns the function of the shown test that is closest to the failing one and does not fail, and the command that
+// runs it, or "".
+func (n *Notes) otherTest() (name, entry string) {
+	failing := testcmd.Function(n.Test.ID)
+	id, _, _ := strings.Cut(n.Test.ID, "[")
+	base, least := strings.TrimSuffix(id, failing), 1<<20
+	var at Function
+	for _, f := range n.functions() {
+		if f.File == n.Test.At.File && f.Name == failing {
+			at = f
+		}
+	}
+	if at.Name == "" || base == id {
+		return "", ""
+	}
+	for _, f := range n.functions() {
+		distance := max(f.Line-at.Line, at.Line-f.Line)
+		if f.File != at.File || f.IsClass || f.indent != at.indent || f.Class != at.Class || f.Name == failing || !strings.HasPrefix(f.Name, "test") || distance >= least {
+			continue
+		}
+		fails := false
+		for _, other := range n.Failures {
+			otherID, _, _ := strings.Cut(other.ID, "[")
+			fails = fails || otherID == base+f.Name
+		}
+		if command := testcmd.One(n.command, base+f.Name, !n.noSelect); !fails && command != "" {
+			name, entry, least = f.Name, command, distance
+		}
+	}
+	return name, entry
+}
+
+// continueContrast returns the next step of a comparison.
+func (n *Notes) continueContrast() []Option {
+	c := n.contrast
+	if c.stop == nil {
+		return []Option{{Kind: Compare, say: say(n.words("I run it up to there.", "I let it run.")), call: pdb("c")}}
+	}
+	m := say(fmt.Sprintf(n.words("It gets there. What is `%s` in this test?", "And what is `%s` here?"), c.expression),
+		schemas.Claim{Kind: schemas.ClaimStops, File: c.place.File, Line: c.place.Line})
+	return []Option{{Kind: Compare, say: m, call: pdb("p " + c.expression)}}
+}
+
+// learnedFromContrast says what a comparison has shown.
+func (n *Notes) learnedFromContrast() message {
+	c := n.contrast
+	if c == nil || !c.isDone() {
+		return message{}
+	}
+	if c.ended {
+		return say(fmt.Sprintf("`%s` does not get to line %d.", c.test, c.place.Line))
+	}
+	v := c.stop.Values[0]
+	if v.IsError || !isShort(v.Text) {
+		return message{}
+	}
+	claim := schemas.Claim{Kind: schemas.ClaimValue, Expression: v.Expression, Value: v.Text}
+	if v.Text == c.outcome {
+		return say(fmt.Sprintf("`%s` is `%s` here as well, so this value alone does not make a test fail.", v.Expression, v.Text), claim)
+	}
+	return say(fmt.Sprintf("In `%s`, `%s` is `%s`.", c.test, v.Expression, v.Text), claim)
+}
