@@ -80,7 +80,7 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 785
 		case !c.found && slices.Contains(c.differing(n, stop), o.Expression):
 			return 780
-		case right && o.Expression == n.Operands(stop.Place):
+		case (right || c.isCaller(n, stop)) && o.Expression == n.Operands(stop.Place):
 			return 775
 		case c.hasRunFix(n) && stop.Event == "exception" && o.Expression == n.Container(stop.Place):
 			return 772
@@ -94,7 +94,10 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 640
 		}
 	case write.Try:
-		if c.fix.replaced[o.Place] == o.Statement {
+		switch {
+		case c.detour != "" && o.Statement == c.detour && o.Place == stop.Place:
+			return 761
+		case c.fix.replaced[o.Place] == o.Statement:
 			return 760
 		}
 	case write.Repeat:
@@ -103,7 +106,7 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 		}
 	case write.Next:
 		above := write.Place{File: stop.File, Line: stop.Line - 1}
-		if right && (!c.found || c.fix.exchanged[stop.Place]) || c.fix.exchanged[above] && n.WasStopped(above) {
+		if right && (!c.found && c.isWorthwhile(n, stop) || c.fix.exchanged[stop.Place]) || c.fix.exchanged[above] && n.WasStopped(above) {
 			return 690
 		}
 	case write.Narrow:
@@ -127,15 +130,29 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 695
 		}
 	case write.Until:
-		if !c.found && slices.ContainsFunc(c.aims, func(a aim) bool { return a.place == o.Place }) {
+		if !c.found && !c.isCaller(n, stop) && slices.ContainsFunc(c.aims, func(a aim) bool { return a.place == o.Place }) {
 			return 680 - float64(o.Place.Line-stop.Line)/100
 		}
 	case write.Return:
-		if !c.found && c.endDiffers(n, stop) {
+		if strings.HasPrefix(stop.Function, "<") {
+			return 699
+		}
+		if !c.found && !c.isCaller(n, stop) && c.endDiffers(n, stop) {
 			return 660
 		}
 	}
 	return c.valueOfEnd(n, o)
+}
+
+// isWorthwhile reports whether the program can show something new in the function if the statement at a stop runs: what the
+// statement computes, or a value that differs.
+func (c *Chooser) isWorthwhile(n *write.Notes, stop write.Stop) bool {
+	if _, known := stop.Value(n.Evaluated(stop.Place)); !known || c.endDiffers(n, stop) {
+		return true
+	}
+	return slices.ContainsFunc(c.aims, func(a aim) bool {
+		return a.place.File == stop.File && a.function == stop.Function && len(c.news(n, a)) > 0
+	})
 }
 
 // hasRunFix reports whether the stop before the last one was at the fix.
@@ -164,8 +181,8 @@ func (c *Chooser) valueOfEnd(n *write.Notes, o write.Option) float64 {
 	return 0
 }
 
-// isEarly reports whether the stop comes before the one that the chooser wants. The hits of a breakpoint with a condition
-// are unknown; what tells then is whether the call has the arguments of the first one with a difference.
+// isEarly reports whether the stop comes before the one that the chooser wants: its hit is lower, the right change makes no
+// difference there, or the call has other arguments than the first one with a difference.
 func (c *Chooser) isEarly(n *write.Notes, stop write.Stop) bool {
 	wanted := c.wantedHit(n, stop.Place, stop.Function)
 	if n.InVain(stop, c.fix.replaced[stop.Place]) && stop.Condition == "" && stop.Hit < c.runs(stop.Place) {
@@ -174,13 +191,16 @@ func (c *Chooser) isEarly(n *write.Notes, stop write.Stop) bool {
 	if strings.Contains(stop.Condition, ") != ") {
 		return false
 	}
-	if stop.Condition != "" && wanted > 1 {
-		return slices.ContainsFunc(stop.Values, func(v write.Value) bool {
-			value, known := c.trace.Arguments[v.Expression]
-			return known && unquoted(value) != unquoted(v.Text)
-		})
+	if d := c.trace.D0; d != nil && bare(d.Function) == stop.Function && c.runs(stop.Place) != 1 && slices.ContainsFunc(stop.Values, c.isOther) {
+		return true
 	}
-	return stop.Hit > 0 && stop.Hit < wanted
+	return stop.Condition == "" && stop.Hit > 0 && stop.Hit < wanted
+}
+
+// isOther reports whether a value is not that of an argument in the call with the first difference.
+func (c *Chooser) isOther(v write.Value) bool {
+	value, known := c.trace.Arguments[v.Expression]
+	return known && isLiteral(value) && isLiteral(v.Text) && unquoted(value) != unquoted(v.Text)
 }
 
 // isLiteral reports whether a value is a string or a number.
@@ -243,13 +263,32 @@ func (c *Chooser) runs(p write.Place) int {
 
 // differing returns the variables that differ at a stop and whose values the failing test has not reported.
 func (c *Chooser) differing(n *write.Notes, stop write.Stop) []string {
+	for _, a := range c.aimsOf(stop) {
+		return c.news(n, a)
+	}
+	return nil
+}
+
+// aimsOf returns the aims at the place of a stop; if its hit is known, only those of this hit.
+func (c *Chooser) aimsOf(stop write.Stop) []aim {
+	var out []aim
 	for _, a := range c.aims {
 		isStop := stop.Event == "line" && !a.isEnd && (stop.Hit == a.hit || stop.Hit == 0) || stop.Event == "return" && a.isEnd
 		if isStop && a.place == stop.Place && a.function == stop.Function {
-			return c.news(n, a)
+			out = append(out, a)
 		}
 	}
-	return nil
+	return out
+}
+
+// mayBe reports whether a printed value can be that of a variable of an aim. The trace has cut long values.
+func (a aim) mayBe(name, text string) bool {
+	for _, v := range a.vars {
+		if v.Name == name {
+			return !isLiteral(v.Buggy) || !isLiteral(text) || unquoted(v.Buggy) == unquoted(text)
+		}
+	}
+	return false
 }
 
 // endDiffers reports whether the end of a function shows a value that differs and that the failing test has not reported: a
@@ -263,11 +302,13 @@ func (c *Chooser) endDiffers(n *write.Notes, stop write.Stop) bool {
 	})
 }
 
-// returnDiffers reports whether a function returns something else in the fixed program.
+// returnDiffers reports whether what a function returns at a stop differs in the fixed program.
 func (c *Chooser) returnDiffers(stop write.Stop) bool {
 	return slices.ContainsFunc(c.trace.Points, func(p schemas.TracePoint) bool {
 		isHere := p.Kind == "return" && p.File == stop.File && bare(p.Function) == stop.Function && p.FixedEvent >= 0
-		return isHere && slices.ContainsFunc(p.Vars, func(v schemas.TraceValue) bool { return v.Name == "<return>" && v.Fixed != "" })
+		return isHere && slices.ContainsFunc(p.Vars, func(v schemas.TraceValue) bool {
+			return v.Name == "<return>" && v.Fixed != "" && aim{vars: p.Vars}.mayBe("<return>", stop.Returns)
+		})
 	})
 }
 
@@ -277,9 +318,11 @@ func (c *Chooser) hasEvidence(n *write.Notes) bool {
 		if stop.Returns != "" && !n.Reported(stop.Returns) && c.returnDiffers(stop) {
 			return true
 		}
-		for _, name := range c.differing(n, stop) {
-			if v, ok := stop.Value(name); ok && !v.IsError {
-				return true
+		for _, a := range c.aimsOf(stop) {
+			for _, name := range c.news(n, a) {
+				if v, ok := stop.Value(name); ok && !v.IsError && a.mayBe(name, v.Text) {
+					return true
+				}
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/agents/oracle/write"
+	"github.com/tracesmith/tracesmith/agents/testcmd"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -22,8 +23,9 @@ type Chooser struct {
 	fix   fix
 	aims  []aim
 
-	found bool // the episode has printed a value that differs
-	early bool // the current stop comes before the one that the chooser wants
+	found  bool   // the episode has printed a value that differs
+	early  bool   // the current stop comes before the one that the chooser wants
+	detour string // the statement of an experiment that is plausible but wrong, "" = none
 }
 
 // New returns a chooser for a bug with a gold patch and the paired trace of one failing test.
@@ -47,9 +49,10 @@ func New(trace schemas.PairedTrace, goldPatch string) (*Chooser, error) {
 //	100 to 399  search for and read functions that lead to the fix
 //	1 to 99     other breakpoints, and the end without an edit
 func (c *Chooser) Choose(n *write.Notes, options []write.Option) int {
-	c.found, c.early = c.hasEvidence(n), false
+	c.found, c.early, c.detour = c.hasEvidence(n), false, ""
 	if stop := n.At(); stop != nil {
 		c.early = c.isEarly(n, *stop)
+		c.detour = c.findDetour(n, *stop, options)
 	}
 	best, most := len(options)-1, 0.0
 	for i, o := range options {
@@ -110,6 +113,8 @@ func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 			return 460 - rank
 		}
 		return 0
+	case len(n.Stops) == 0 && n.Draw(2, "caller") == 0 && c.callsFix(o) && c.isRun(o.Place):
+		return 497
 	case c.fix.within(o.Place, o.Last) && c.isRun(o.Place):
 		return 495
 	case c.fix.distance(o.Place) < 20 && c.isRun(o.Place) && c.inPath(o.Function):
@@ -123,6 +128,41 @@ func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 // isOnce reports whether the program needs to stop at a place only once.
 func (c *Chooser) isOnce(n *write.Notes, p write.Place, function string) bool {
 	return c.wantedHit(n, p, function) == 1 && (c.runs(p) == 1 || !c.fix.within(p, n.Span(p)))
+}
+
+// callsFix reports whether the statement of a breakpoint calls the function that the fix changes, on the way of the failing test.
+func (c *Chooser) callsFix(o write.Option) bool {
+	last := len(c.trace.Path) - 1
+	if last < 1 {
+		return false
+	}
+	_, function, _ := strings.Cut(c.trace.Path[last], ":")
+	file, caller, _ := strings.Cut(c.trace.Path[last-1], ":")
+	return o.Function.File == file && o.Function.Name == bare(caller) && slices.Contains(o.Calls, bare(function))
+}
+
+// isCaller reports whether the program is paused where the function that the fix changes is called, and nowhere else before.
+func (c *Chooser) isCaller(n *write.Notes, stop write.Stop) bool {
+	return len(n.Stops) == 1 && stop.Event == "line" && !c.fix.within(stop.Place, n.Span(stop.Place))
+}
+
+// findDetour returns the statement of a plausible but wrong experiment at the first stop at which there is one, or "". Some
+// episodes have one.
+func (c *Chooser) findDetour(n *write.Notes, stop write.Stop, options []write.Option) string {
+	right := c.fix.replaced[stop.Place]
+	if n.Draw(5, "detour") > 1 || n.Tries() > 0 || right == "" || !c.isAtFix(n, stop) {
+		return ""
+	}
+	var plausible []string
+	for _, o := range options {
+		if o.Kind == write.Try && o.IsTypical && o.Statement != right && o.Place == stop.Place {
+			plausible = append(plausible, o.Statement)
+		}
+	}
+	if len(plausible) == 0 {
+		return ""
+	}
+	return plausible[n.Draw(uint64(len(plausible)), "which")]
 }
 
 // isRun reports whether the failing test runs a line.
@@ -141,9 +181,15 @@ func (c *Chooser) valueOfReading(o write.Option) float64 {
 	if o.Kind == write.FindSetting {
 		isValue := strings.ToUpper(o.Function.Name) == o.Function.Name
 		if isValue && (c.trace.D0 == nil || !strings.HasPrefix(c.trace.D0.Function, "<")) {
-			return 110
+			return 0
 		}
 		return 145
+	}
+	if o.Kind == write.ReadBody && o.Function.Name == "" && c.isRun(o.Place) {
+		return 330 // a place in the traceback
+	}
+	if o.Kind == write.ReadBody && testcmd.IsTestFile(o.Function.File) {
+		return 240 // a helper of the test
 	}
 	for i := len(c.trace.Path) - 1; i >= 0; i-- {
 		file, function, _ := strings.Cut(c.trace.Path[i], ":")

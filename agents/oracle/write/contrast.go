@@ -2,6 +2,7 @@ package write
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/agents/testcmd"
@@ -74,7 +75,7 @@ func (n *Notes) contrastOptions() []Option {
 		for _, st := range n.statements(f) {
 			expression := oneLine(st.evaluated())
 			outcome, known := n.outcome(st)
-			if st.Place != stop.Place || !known || outcome.IsError || expression == "" || len(expression) > 100 || strings.Contains(expression, "`") || st.kind == updateStatement || isConstant(expression) {
+			if st.Place != stop.Place || !known || outcome.IsError || expression == "" || len(expression) > 100 || strings.Contains(expression, "`") || !isComputed(st, expression) {
 				continue
 			}
 			m := say(fmt.Sprintf(n.words("`%s` does not fail. Does it get to line %d, and with which value?", "For comparison, I stop `%s`, which does not fail, at line %d."), test, st.Line))
@@ -86,12 +87,20 @@ func (n *Notes) contrastOptions() []Option {
 	return out
 }
 
+// isComputed reports whether a statement computes its value, rather than passing on a variable or a constant.
+func isComputed(st Placed, expression string) bool {
+	tokens, _ := tokenize(expression)
+	isOther := func(t token) bool { return t.kind != nameToken && !t.is(".") }
+	isKind := st.kind == conditionStatement || st.kind == returnStatement || st.kind == assignStatement
+	return isKind && !isConstant(expression) && slices.ContainsFunc(tokens, isOther)
+}
+
 // oneIn is how many episodes there are for each one with a comparison.
 const oneIn = 2
 
 // compareOptions returns the comparisons of an episode that has one.
 func (n *Notes) compareOptions() []Option {
-	if uint64(n.Seed)%oneIn != 0 { //nolint:gosec // any bits will do
+	if n.Draw(oneIn, "contrast") != 0 {
 		return nil
 	}
 	return n.contrastOptions()

@@ -29,7 +29,7 @@ func (n *Notes) startOptions() []Option {
 				if n.entry != entry {
 					args["entrypoint"] = entry
 				}
-				out = append(out, Option{Kind: Break, Function: f, Place: st.Place, Last: st.last, Temporary: command == "tbreak",
+				out = append(out, Option{Kind: Break, Function: f, Place: st.Place, Last: st.last, Temporary: command == "tbreak", Calls: called(st.text),
 					say: n.learned().then(n.sayBreak(f, st)), call: schemas.NewToolCall("pdb", args)})
 			}
 		}

@@ -2,6 +2,7 @@ package write
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -55,14 +56,14 @@ func (n *Notes) effect(f Function, outcome, tried Value) message {
 		return m
 	}
 	for _, stop := range n.Stops {
-		if stop.Function == f.Name && stop.File == f.File && stop.Returns != "" && stop.Returns != outcome.Text && isShort(stop.Returns) {
+		if stop.Function == f.Name && stop.File == f.File && stop.Returns != "" && stop.Returns != "None" && stop.Returns != outcome.Text && isShort(stop.Returns) {
 			m := say(fmt.Sprintf("That is why `%s` returns `%s`.", f.Name, stop.Returns), schemas.Claim{Kind: schemas.ClaimReturns, Function: f.Name, Value: stop.Returns})
 			return m.then(n.compares(stop.Returns, ""))
 		}
 	}
-	if n.Test.Message == "" {
-		return message{}
+	if outcome.IsError && strings.Contains(n.Test.Message, outcome.Text) {
+		reports := schemas.Claim{Kind: schemas.ClaimReports, Test: n.Test.ID, Message: n.Test.Message}
+		return say("The test reports this error.", reports)
 	}
-	reports := schemas.Claim{Kind: schemas.ClaimReports, Test: n.Test.ID, Message: n.Test.Message}
-	return say(fmt.Sprintf(n.words("Hence `%s` in the test.", "That explains `%s` in the test."), n.Test.Message), reports)
+	return message{}
 }

@@ -168,7 +168,7 @@ func (n *Notes) tryOptions(f Function, stop Stop) []Option {
 				continue
 			}
 			out = append(out, Option{Kind: Try, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line),
-				say: n.learned().then(n.sayTry(c)), call: pdb("p " + c.expression)})
+				IsTypical: c.isTypical(), say: n.learned().then(n.sayTry(c, stop)), call: pdb("p " + c.expression)})
 		}
 	}
 	return out
@@ -223,10 +223,6 @@ func (n *Notes) differOptions(f Function, stop Stop) []Option {
 		}
 	}
 	return out
-}
-
-func (n *Notes) sayTry(c change) message {
-	return say(fmt.Sprintf(n.words("What would `%s` give instead?", "I try `%s` in its place.", "Perhaps it should be `%s`. I evaluate that here."), c.expression))
 }
 
 // endOptions returns the ends of the search: edits that an experiment supports, and a conclusion without an edit.

@@ -2,6 +2,7 @@ package write
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/agents/testcmd"
@@ -26,16 +27,21 @@ func (m message) then(next message) message {
 
 // words chooses among several ways to say the same, by the seed of the episode and the number of calls.
 func (n *Notes) words(ways ...string) string {
-	return ways[n.draw(uint64(len(ways)))]
+	return ways[draw(uint64(n.Seed), uint64(n.Calls))%uint64(len(ways))] //nolint:gosec // any bits will do
 }
 
-// draw returns a number below a limit that depends on the seed of the episode and the number of calls.
-func (n *Notes) draw(limit uint64) uint64 {
-	x := uint64(n.Seed)*0x9e3779b97f4a7c15 + uint64(n.Calls)*0xbf58476d1ce4e5b9 //nolint:gosec // any bits will do
+// Draw returns a number below a limit that depends on the seed of the episode and on what is decided.
+func (n *Notes) Draw(limit uint64, what string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(what))
+	return draw(uint64(n.Seed), h.Sum64()) % limit //nolint:gosec // any bits will do
+}
+
+func draw(seed, n uint64) uint64 {
+	x := seed*0x9e3779b97f4a7c15 + n*0xbf58476d1ce4e5b9
 	x ^= x >> 29
 	x *= 0x94d049bb133111eb
-	x ^= x >> 32
-	return x % limit
+	return x ^ x>>32
 }
 
 // learned says what the last call has shown.
@@ -180,6 +186,11 @@ func (n *Notes) learnedValues(stop Stop, expression string) message {
 						return message{m.text + ", so " + branch + ".", m.claims}
 					}
 				}
+			}
+		}
+		if v, ok := stop.Value(expression); ok {
+			if refuted := n.refutes(stop, expression, v.Text); refuted.text != "" {
+				return message{m.text + ".", m.claims}.then(refuted)
 			}
 		}
 		m.text += n.words(".", " here.", " at this point.")

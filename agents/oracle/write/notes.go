@@ -32,6 +32,7 @@ type Notes struct {
 	ran      bool            // all tests have run
 	done     map[string]bool // calls that were made, see callKey
 	ends     map[string]int  // the last line of files, as far as it is known
+	listed   map[string]bool // files all of whose definitions were listed
 	entry    string          // command line that the debugger runs
 	run      int             // of the debugger, from 1
 	paused   bool            // at the last of Stops
@@ -49,7 +50,7 @@ var viewHead = regexp.MustCompile(`^(\S+), lines \d+-\d+ of (\d+)`)
 
 // Read takes notes of the steps of an episode.
 func Read(t *agents.Transcript) *Notes {
-	n := &Notes{source: source{lines: map[string]map[int]string{}}, workdir: cmp.Or(t.Task.Workdir, schemas.DefaultWorkdir), done: map[string]bool{}, ends: map[string]int{}}
+	n := &Notes{source: source{lines: map[string]map[int]string{}}, workdir: cmp.Or(t.Task.Workdir, schemas.DefaultWorkdir), done: map[string]bool{}, ends: map[string]int{}, listed: map[string]bool{}}
 	for _, tool := range t.Tools {
 		n.tools = append(n.tools, tool.Name)
 	}
@@ -82,6 +83,10 @@ func (n *Notes) add(s schemas.Step) {
 	switch s.ToolCall.Name {
 	case "eval":
 		n.readTests(s)
+	case "grep":
+		if argument(s, "pattern") == outline && argument(s, "path") != "" && !strings.Contains(s.Observation.Text, "The first ") {
+			n.listed[argument(s, "path")] = true
+		}
 	case "view":
 		if m := viewHead.FindStringSubmatch(s.Observation.Text); m != nil {
 			n.ends[m[1]], _ = strconv.Atoi(m[2]) // the pattern ensures digits

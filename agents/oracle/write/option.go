@@ -50,6 +50,8 @@ type Option struct {
 	Count       int
 	Other       bool // Narrow: values other than Instead
 	Statement   string
+	IsTypical   bool     // Try: the change repairs a typical mistake, such as a wrong operator or bound
+	Calls       []string // Break: what the statement at Place calls
 
 	contrast *contrast
 	say      message

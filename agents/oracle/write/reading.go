@@ -34,8 +34,16 @@ func (n *Notes) references() []reference {
 			}
 		}
 	}
-	for _, name := range called(n.join(n.Test.At.File, n.testLines())) {
+	inTest := called(n.join(n.Test.At.File, n.testLines()))
+	for _, name := range inTest {
 		add(reference{name: name, caller: n.Test.ID})
+	}
+	for _, f := range n.functions() {
+		if testcmd.IsTestFile(f.File) && slices.Contains(inTest, f.Name) && n.isRead(f) && !f.IsClass {
+			for _, name := range called(n.join(f.File, n.body(f)[1:])) {
+				add(reference{name: name, caller: f.Name})
+			}
+		}
 	}
 	for i := 0; i < len(out); i++ { // out grows
 		if at, ok := n.setting(out[i].name); ok {
@@ -125,8 +133,16 @@ func (n *Notes) referenceOptions(r reference, shown []Function) []Option {
 			out = append(out, n.readOption(f, r, len(found) > 1))
 		}
 	}
-	isTests := slices.ContainsFunc(shown, func(f Function) bool { return f.Name == r.name && testcmd.IsTestFile(f.File) })
-	if len(found) > 0 || commonNames[r.name] || isTests && r.caller == n.Test.ID {
+	isHelper := false
+	for _, f := range shown {
+		if f.Name == r.name && testcmd.IsTestFile(f.File) && r.caller == n.Test.ID {
+			isHelper = true
+			if !n.isRead(f) {
+				out = append(out, n.readOption(f, r, false))
+			}
+		}
+	}
+	if len(found) > 0 || commonNames[r.name] || isHelper {
 		return out
 	}
 	search := schemas.NewToolCall("grep", map[string]any{"pattern": fmt.Sprintf(`(def|class) %s\b`, regexp.QuoteMeta(r.name)), "include": "*.py"})
@@ -184,7 +200,10 @@ func (n *Notes) readOnOption(f Function) (Option, bool) {
 	if n.ends[f.File] == last {
 		return Option{}, false
 	}
-	m := say(fmt.Sprintf(n.words("`%s` is longer than that. I read on.", "I read the rest of `%s`."), f.Name))
+	m := say(fmt.Sprintf("So far I have seen only a part of `%s`. I read the rest.", f.Name))
+	if n.last.ToolCall.Name == "view" && argument(n.last, "path") == f.File {
+		m = say(fmt.Sprintf(n.words("`%s` is longer than that. I read on.", "I read the rest of `%s`."), f.Name))
+	}
 	return Option{Kind: ReadBody, Function: f, Place: Place{f.File, last + 1}, say: n.learned().then(m),
 		call: schemas.NewToolCall("view", map[string]any{"path": f.File, "start": last + 1, "end": last + 1 + maxBody})}, true
 }
@@ -195,18 +214,20 @@ func (n *Notes) isBlank(p Place) bool {
 	return shown && strings.TrimSpace(text) == ""
 }
 
+// outline matches definitions.
+const outline = `^\s*(async def|def|class) `
+
 // outlineOptions returns searches for all definitions: in a file of the program that was shown, or everywhere.
 func (n *Notes) outlineOptions() []Option {
-	const pattern = `^\s*(async def|def|class) `
 	var out []Option
 	for _, file := range slices.Sorted(maps.Keys(n.lines)) {
 		if !testcmd.IsTestFile(file) && strings.HasSuffix(file, ".py") {
 			m := say(fmt.Sprintf(n.words("What else is in %s? I list its definitions.", "I list the definitions in %s."), file))
-			out = append(out, Option{Kind: Outline, Place: Place{File: file}, say: n.learned().then(m), call: schemas.NewToolCall("grep", map[string]any{"pattern": pattern, "path": file})})
+			out = append(out, Option{Kind: Outline, Place: Place{File: file}, say: n.learned().then(m), call: schemas.NewToolCall("grep", map[string]any{"pattern": outline, "path": file})})
 		}
 	}
 	m := say(n.words("I need a map of the program: which file defines what?", "To find my way, I list all definitions of the program."))
-	return append(out, Option{Kind: Outline, say: n.learned().then(m), call: schemas.NewToolCall("grep", map[string]any{"pattern": pattern, "include": "*.py", "max_results": 500})})
+	return append(out, Option{Kind: Outline, say: n.learned().then(m), call: schemas.NewToolCall("grep", map[string]any{"pattern": outline, "include": "*.py", "max_results": 500})})
 }
 
 // commonNames holds names of functions and methods of Python itself, for which the agent does not search.
@@ -222,10 +243,20 @@ var commonNames = wordSet(`abs all any bool bytes bytearray callable chr classme
 	assertListEqual assertDictEqual assertIsInstance assertRaisesRegex raises`)
 
 // maxBody is the number of lines that the agent reads of a function whose end is unknown.
-const maxBody = 40
+const maxBody = 60
+
+// end returns the line up to which the agent reads a function: the last one before the next definition, if that was listed.
+func (n *Notes) end(f Function) int {
+	for _, g := range n.functions() {
+		if g.File == f.File && g.Line > f.Line && g.indent <= f.indent && g.Line-f.Line < 2*maxBody && n.listed[f.File] {
+			return g.Line - 1
+		}
+	}
+	return f.Line + maxBody
+}
 
 func (n *Notes) readOption(f Function, r reference, ambiguous bool) Option {
-	args := map[string]any{"path": f.File, "start": f.Line, "end": f.Line + maxBody}
+	args := map[string]any{"path": f.File, "start": f.Line, "end": n.end(f)}
 	m := say(fmt.Sprintf(n.words("I read `%s`.", "I look at `%s` next.", "Now I read `%s`."), f.Name))
 	o := Option{Kind: ReadBody, Function: f, Place: f.Place, call: schemas.NewToolCall("view", args)}
 	switch {
@@ -233,7 +264,7 @@ func (n *Notes) readOption(f Function, r reference, ambiguous bool) Option {
 		reason := n.reason(f)
 		o.Unexplained = reason == ""
 		if o.Unexplained {
-			reason = fmt.Sprintf("Nothing that I have read uses `%s`, but it may matter.", f.Name)
+			reason = n.words("What I have read gives me no lead.", "I have no better lead.")
 		}
 		m = say(reason, f.defines()).then(m)
 	case r.isSet && n.last.ToolCall.Name != "grep":
@@ -256,6 +287,12 @@ func (n *Notes) sayIsSet(r reference) message {
 
 // reason says why a function that no shown text calls could matter, or "".
 func (n *Notes) reason(f Function) string {
+	if strings.HasPrefix(f.Name, "__") && f.Class != "" {
+		if f.Name == "__init__" {
+			return fmt.Sprintf("A new `%s` runs its `__init__`.", f.Class)
+		}
+		return fmt.Sprintf("Python calls `%s` of `%s` without naming it.", f.Name, f.Class)
+	}
 	for _, word := range nameWords(f.Name) {
 		if slices.Contains(nameWords(testcmd.Function(n.Test.ID)), word) {
 			return fmt.Sprintf("`%s` in %s has `%s` in its name, like the test.", f.Name, f.File, word)

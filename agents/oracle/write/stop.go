@@ -93,6 +93,25 @@ func (n *Notes) Continues() int {
 	return len(slices.DeleteFunc(slices.Clone(n.Stops), func(s Stop) bool { return !s.byBreakpoint }))
 }
 
+// Tries returns how many experiments the agent has made.
+func (n *Notes) Tries() int {
+	tries := 0
+	for _, stop := range n.Stops {
+		f, ok := n.functionAt(stop.Place)
+		if !ok {
+			continue
+		}
+		for _, v := range stop.Values {
+			for _, st := range n.statements(f) {
+				if st.Place == stop.Place && v.Expression != oneLine(st.evaluated()) && slices.ContainsFunc(n.changes(f, st), func(c change) bool { return c.expression == v.Expression }) {
+					tries++
+				}
+			}
+		}
+	}
+	return tries
+}
+
 // ShownArguments reports whether the arguments of a function were printed.
 func (n *Notes) ShownArguments(f Function) bool {
 	return slices.ContainsFunc(n.Stops, func(s Stop) bool { return s.File == f.File && s.Function == f.Name && len(s.Values) > 0 })

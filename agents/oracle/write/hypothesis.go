@@ -1,0 +1,165 @@
+package write
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kinds of changes, as far as the agent can say what they repair.
+const (
+	boundChange    = "bound"    // whether a bound itself counts
+	reverseChange  = "reverse"  // of a condition
+	logicChange    = "logic"    // and, or
+	operatorChange = "operator" // of arithmetic
+	numberChange   = "number"
+	nameChange     = "name" // or a string
+	orderChange    = "order"
+	removalChange  = "removal"
+	argumentChange = "argument" // one more
+	otherChange    = ""
+)
+
+// kindOf returns the kind of a change.
+func (v variant) kindOf() string {
+	from, _ := tokenize(v.old)
+	to, _ := tokenize(v.new)
+	isOne := len(from) == 1 && len(to) == 1
+	negated := strings.ReplaceAll(strings.ReplaceAll(v.new, "not ", ""), "(", "")
+	switch {
+	case v.new == "":
+		return removalChange
+	case isOne && strings.TrimSuffix(v.old, "=") == strings.TrimSuffix(v.new, "=") && from[0].is("<", "<=", ">", ">="):
+		return boundChange
+	case isOne && from[0].is("and", "or"):
+		return logicChange
+	case isOne && from[0].is("<", "<=", ">", ">=", "==", "!="), v.old == "is" || v.new == "is", v.old == "in" || v.new == "in", v.new == "not "+v.old, v.old == "not", strings.TrimSpace(v.new) == "not", isOne && from[0].is("True", "False"):
+		return reverseChange
+	case v.old != v.new && v.old != "" && strings.TrimSuffix(negated, ")") == strings.TrimSuffix(strings.ReplaceAll(v.old, "(", ""), ")"):
+		return reverseChange
+	case isOne && from[0].kind == operatorToken && to[0].kind == operatorToken:
+		return operatorChange
+	case isOne && from[0].kind == numberToken && to[0].kind == numberToken:
+		return numberChange
+	case isOne && from[0].kind == to[0].kind && (from[0].kind == nameToken || from[0].kind == stringToken):
+		return nameChange
+	case len(from) > 2 && len(from) == len(to) && sameTokens(from, to):
+		return orderChange
+	case v.old == "" && strings.Contains(v.new, "="):
+		return argumentChange
+	}
+	return otherChange
+}
+
+// isTypical reports whether a change repairs a typical mistake.
+func (v variant) isTypical() bool {
+	return slices.Contains([]string{boundChange, reverseChange, logicChange, operatorChange, numberChange, orderChange}, v.kindOf())
+}
+
+// sameTokens reports whether two texts have the same tokens in another order.
+func sameTokens(a, b []token) bool {
+	texts := func(tokens []token) []string {
+		var out []string
+		for _, t := range tokens {
+			out = append(out, t.text)
+		}
+		slices.Sort(out)
+		return out
+	}
+	return slices.Equal(texts(a), texts(b))
+}
+
+// suspect says what could be wrong with a statement if a change repairs it.
+func (n *Notes) suspect(c change, stop Stop) message {
+	switch c.kindOf() {
+	case boundChange:
+		counts := "Perhaps the limit itself should not count."
+		if strings.HasSuffix(c.new, "=") {
+			counts = "Perhaps the limit itself should count, too."
+		}
+		if a, b, ok := equalOperands(c, stop); ok {
+			return say(fmt.Sprintf("`%s` and `%s` are equal here.", a, b)).then(say(counts))
+		}
+		return say(counts)
+	case reverseChange:
+		return say(n.words("Perhaps this is the wrong way round.", "It may be that a condition is reversed."))
+	case logicChange:
+		if c.new == "or" {
+			return say(n.words("Perhaps one of the two conditions is enough.", "Must both really hold?"))
+		}
+		return say(n.words("Perhaps both conditions must hold.", "Is one of the two conditions really enough?"))
+	case operatorChange:
+		return say(fmt.Sprintf(n.words("Perhaps `%s` should be `%s`.", "Is `%s` right? It could be `%s`."), c.old, c.new))
+	case numberChange:
+		a, errA := strconv.Atoi(c.old)
+		b, errB := strconv.Atoi(c.new)
+		if errA == nil && errB == nil && (a-b == 1 || b-a == 1) {
+			return say(n.words("This looks like it could be off by one.", "Perhaps this is off by one."))
+		}
+		return say(fmt.Sprintf("Perhaps the number should be `%s`.", c.new))
+	case nameChange:
+		if strings.Contains(c.old+c.new, "`") {
+			break
+		}
+		return say(fmt.Sprintf(n.words("Perhaps `%s` is not what should be here, but `%s`.", "Should this be `%[2]s` and not `%[1]s`?"), c.old, c.new))
+	case orderChange:
+		return say(n.words("Perhaps these are in the wrong order.", "The order could be wrong."))
+	case removalChange:
+		if strings.Contains(c.old, "`") {
+			break
+		}
+		return say(fmt.Sprintf("Perhaps `%s` is too much.", strings.TrimSpace(c.old)))
+	case argumentChange:
+		name, _, _ := strings.Cut(strings.TrimLeft(c.new, ", *"), "=")
+		return say(fmt.Sprintf(n.words("`%s` is not passed on here. Perhaps it should be.", "The call leaves out `%s`."), name))
+	}
+	return message{}
+}
+
+// equalOperands returns the two operands of a comparison if they have the same printed value.
+func equalOperands(c change, stop Stop) (a, b string, ok bool) {
+	for i, v := range stop.Values {
+		for _, w := range stop.Values[:i] {
+			isCompared := strings.Contains(c.original, w.Expression+" "+c.old+" "+v.Expression) || strings.Contains(c.original, v.Expression+" "+c.old+" "+w.Expression)
+			if v.Text == w.Text && !v.IsError && v.Expression != w.Expression && isCompared {
+				return w.Expression, v.Expression, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// sayTry says why the agent evaluates a changed expression.
+func (n *Notes) sayTry(c change, stop Stop) message {
+	m := n.suspect(c, stop)
+	if m.text == "" {
+		return say(fmt.Sprintf(n.words("What would `%s` give instead?", "I try `%s` in its place.", "Perhaps it should be `%s`. I evaluate that here."), c.expression))
+	}
+	return m.then(say(fmt.Sprintf(n.words("I evaluate `%s`.", "I try `%s` in its place.", "What does `%s` give?"), c.expression)))
+}
+
+// refutes says why an experiment does not explain the failure, or returns an empty message.
+func (n *Notes) refutes(stop Stop, expression, value string) message {
+	f, ok := n.functionAt(stop.Place)
+	if !ok {
+		return message{}
+	}
+	for _, st := range n.tested(f, stop) {
+		outcome, known := n.outcome(st)
+		if !known || oneLine(st.evaluated()) == expression {
+			continue
+		}
+		left, right, compared := n.sides()
+		for _, c := range n.changes(f, st) {
+			switch {
+			case c.expression != expression:
+			case value == outcome.Text:
+				return say(n.words("That makes no difference.", "It comes out the same."))
+			case compared && slices.Contains([]string{left, right}, outcome.Text) && !slices.Contains([]string{left, right}, value):
+				return say(n.words("That is not what the test compares with, either.", "The test does not compare with that."))
+			}
+		}
+	}
+	return message{}
+}

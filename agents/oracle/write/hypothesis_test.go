@@ -1,0 +1,126 @@
+package write
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestKindsOfChanges(t *testing.T) {
+	words := vocabulary{names: []string{"a", "b", "key"}}
+	for _, c := range []struct{ statement, repair, want string }{
+		{"if a < b:", "if a <= b:", boundChange},
+		{"if a < b:", "if a > b:", reverseChange},
+		{"if a == b:", "if a != b:", reverseChange},
+		{"if a in b:", "if a not in b:", reverseChange},
+		{"if a:", "if not a:", reverseChange},
+		{"if a and b:", "if a or b:", logicChange},
+		{"x = a + b", "x = a - b", operatorChange},
+		{"x = a[1:]", "x = a[2:]", numberChange},
+		{"x = a", "x = b", nameChange},
+		{"x = a - b", "x = b - a", orderChange},
+		{"x = f(a, b)", "x = f(b, a)", orderChange},
+		{"x = a[1:]", "x = a[:]", removalChange},
+		{"x = f(a)", "x = f(a, key=key)", argumentChange},
+		{"x = f(a)", "x = str(f(a))", otherChange},
+	} {
+		s, _ := parseStatement(c.statement)
+		all := s.variants(words)
+		i := slices.IndexFunc(all, func(v variant) bool { return v.statement == c.repair })
+		if i < 0 {
+			t.Errorf("%s is not a variant of %s", c.repair, c.statement)
+		} else if got := all[i].kindOf(); got != c.want {
+			t.Errorf("%s to %s is %q, want %q", c.statement, c.repair, got, c.want)
+		}
+	}
+}
+
+// A bound is suspect if both sides of the comparison are equal.
+func TestSuspectedBound(t *testing.T) {
+	n := &Notes{}
+	s, _ := parseStatement("if a < LIMIT:")
+	for _, v := range s.variants(vocabulary{}) {
+		if v.statement != "if a <= LIMIT:" {
+			continue
+		}
+		stop := Stop{Values: []Value{{Expression: "a", Text: "5"}, {Expression: "LIMIT", Text: "5"}}}
+		if got := n.suspect(change{variant: v}, stop).text; got != "`a` and `LIMIT` are equal here. Perhaps the limit itself should count, too." {
+			t.Error(got)
+		}
+		stop.Values[0].Text = "4"
+		if got := n.suspect(change{variant: v}, stop).text; got != "Perhaps the limit itself should count, too." {
+			t.Error(got)
+		}
+	}
+}
+
+// Lines can change places if both are simple statements of one block.
+func TestExchanges(t *testing.T) {
+	n := &Notes{source: *program(1, "def f(a):\n    b = a\n    c = b\n    if c:\n        d = c\n    e = a\n    g(e)\n    return e")}
+	var got []int
+	for _, x := range n.exchanges(n.functions()[0]) {
+		got = append(got, x.first.Line)
+	}
+	if !slices.Equal(got, []int{2, 6}) {
+		t.Errorf("exchanges at %v", got)
+	}
+}
+
+func TestSidesOfAComparison(t *testing.T) {
+	for message, want := range map[string][2]string{
+		"AssertionError: 3 != 2":                   {"3", "2"},
+		"assert [1, 'a == b'] == [2]":              {"[1, 'a == b']", "[2]"},
+		"AssertionError: assert f(1 == 1) == None": {"f(1 == 1)", "None"},
+		"ValueError: x":                            {},
+	} {
+		n := &Notes{Test: &Failure{Message: message}}
+		if left, right, ok := n.sides(); left != want[0] || right != want[1] || ok != (want[0] != "") {
+			t.Errorf("%s: %q and %q", message, left, right)
+		}
+	}
+}
+
+// The agent compares with the closest test that does not fail.
+func TestOtherTest(t *testing.T) {
+	n := &Notes{source: source{lines: map[string]map[int]string{}}, command: "python3 -m pytest -q", Failures: []Failure{{ID: "test_p.py::test_c[1]"}, {ID: "test_p.py::test_b"}}}
+	n.Test = &Failure{ID: "test_p.py::test_c[1]", At: Place{"test_p.py", 8}}
+	for i, line := range []string{"def test_a():", "    pass", "def test_b():", "    pass", "def helper():", "    pass", "def test_c(n):", "    assert n", "class T:", "    def test_d(self):"} {
+		n.source.add("test_p.py", i+1, line)
+	}
+	if name, entry := n.otherTest(); name != "test_a" || entry != "python3 -m pytest -q test_p.py::test_a" {
+		t.Errorf("%s: %s", name, entry)
+	}
+}
+
+func TestBranches(t *testing.T) {
+	for _, c := range []struct{ statement, value, want string }{
+		{"if a:", "0", "the program skips this branch"},
+		{"if a:", "[1]", "the program takes this branch"},
+		{"if a: return", "'x'", "the function returns at once"},
+		{"while a:", "False", "the loop ends"},
+		{"if a:", "<object>", ""},
+		{"assert a", "0", ""},
+	} {
+		s, _ := parseStatement(c.statement)
+		if got := s.branch(Value{Text: c.value}); got != c.want {
+			t.Errorf("%s with %s: %q", c.statement, c.value, got)
+		}
+	}
+}
+
+// A function that Python calls without naming it, or that a shown function mentions, can be read for that reason.
+func TestReasons(t *testing.T) {
+	n := &Notes{source: *program(1, "class A:\n    def __init__(self):\n        self.x = 1\n    def __iter__(self):\n        return iter(self.items)\n    def items(self):\n        pass\n    def other(self):\n        pass")}
+	n.Test = &Failure{ID: "test_p.py::test_total_price"}
+	for name, want := range map[string]string{
+		"__init__": "A new `A` runs its `__init__`.", "__iter__": "Python calls `__iter__` of `A` without naming it.",
+		"items": "`__iter__` mentions `items`.", "total": "`total` in p.py has `total` in its name, like the test.", "other": "`other` is another method of `A`.", "unknown": "",
+	} {
+		f := Function{Place: Place{"p.py", 99}, Name: name}
+		if name != "unknown" {
+			f.Class = "A"
+		}
+		if got := n.reason(f); got != want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
