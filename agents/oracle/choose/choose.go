@@ -172,7 +172,11 @@ func (c *Chooser) isRun(p write.Place) bool {
 
 // valueOfReading values reading and searching by how close it comes to the cause along the calls that lead there.
 func (c *Chooser) valueOfReading(o write.Option) float64 {
-	if o.Kind == write.ReadBody && c.fix.reads(o.Place, o.Function) {
+	first := o.Place
+	if o.Function.Name == "" { // a place in the traceback, with the lines above it
+		first.Line -= write.LinesBefore
+	}
+	if o.Kind == write.ReadBody && !o.Function.IsClass && c.fix.reads(first, o.Last) {
 		if o.Unexplained {
 			return 130
 		}

@@ -66,7 +66,7 @@ func TestChooseWhatToRead(t *testing.T) {
 		return write.Option{Kind: write.Find, Function: write.Function{Name: name}}
 	}
 	read := func(file, name string, line int) write.Option {
-		return write.Option{Kind: write.ReadBody, Function: function(file, name, line), Place: write.Place{File: file, Line: line}}
+		return write.Option{Kind: write.ReadBody, Function: function(file, name, line), Place: write.Place{File: file, Line: line}, Last: line + 30}
 	}
 	options := []write.Option{
 		{Kind: write.GiveUp}, find("other"), {Kind: write.Outline}, find("Cart"), find("main"), find("total"), find("f"), read("q.py", "total", 3), read("p.py", "g", 2),

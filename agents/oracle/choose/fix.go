@@ -103,11 +103,12 @@ func (f *fix) distance(p write.Place) int {
 	return least
 }
 
-// reads reports whether a function that begins at most 40 lines above a line of the fix, or a text around a place,
-// shows it.
-func (f *fix) reads(p write.Place, function write.Function) bool {
-	if function.Name != "" && function.IsClass {
-		return false
+// reads reports whether the lines from a place to a last one contain a line of the fix.
+func (f *fix) reads(p write.Place, last int) bool {
+	for q := range f.lines {
+		if q.File == p.File && p.Line <= q.Line && q.Line <= last {
+			return true
+		}
 	}
-	return f.distance(p) <= 40
+	return false
 }

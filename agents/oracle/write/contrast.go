@@ -96,7 +96,7 @@ func isComputed(st Placed, expression string) bool {
 }
 
 // oneIn is how many episodes there are for each one with a comparison.
-const oneIn = 2
+const oneIn = 3
 
 // compareOptions returns the comparisons of an episode that has one.
 func (n *Notes) compareOptions() []Option {

@@ -2,6 +2,7 @@ package write
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -117,12 +118,25 @@ func (n *Notes) tested(f Function, stop Stop) []Placed {
 	var out []Placed
 	for _, st := range n.statements(f) {
 		last := len(n.Stops) - 1
-		ran := last > 0 && n.Stops[last-1].Place == st.Place && n.follows(last-1) && st.canRepeat()
+		ran := last > 0 && n.Stops[last-1].Place == st.Place && n.follows(last-1) && n.canRepeat(f, st)
 		if st.Place == stop.Place && stop.Event == "line" || ran {
 			out = append(out, st)
 		}
 	}
 	return out
+}
+
+var caught = regexp.MustCompile(`^\s*except\b.*\bas\s+(\w+)\s*:`)
+
+// canRepeat reports whether the expression of a statement has the same value after the statement has run. The name of an exception is
+// deleted at the end of its block.
+func (n *Notes) canRepeat(f Function, st Placed) bool {
+	for _, line := range n.body(f) {
+		if m := caught.FindStringSubmatch(n.lines[f.File][line]); m != nil && slices.Contains(st.words(), m[1]) {
+			return false
+		}
+	}
+	return st.canRepeat()
 }
 
 // canRepeat reports whether the expression of a statement has the same value after the statement has run.

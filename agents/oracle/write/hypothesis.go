@@ -54,7 +54,7 @@ func (v variant) kindOf() string {
 
 // isTypical reports whether a change repairs a typical mistake.
 func (v variant) isTypical() bool {
-	return slices.Contains([]string{boundChange, reverseChange, logicChange, operatorChange, numberChange, orderChange}, v.kindOf())
+	return v.old != "=" && v.new != "=" && slices.Contains([]string{boundChange, reverseChange, logicChange, operatorChange, numberChange, orderChange}, v.kindOf())
 }
 
 // sameTokens reports whether two texts have the same tokens in another order.

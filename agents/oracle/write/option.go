@@ -42,7 +42,7 @@ type Option struct {
 	Test        string
 	Function    Function
 	Place       Place
-	Last        int // Break: the last line of the statement at Place
+	Last        int // Break: of the statement at Place; ReadBody: of the lines that are shown
 	Temporary   bool
 	Unexplained bool // nothing that was shown is a reason for it
 	Expression  string

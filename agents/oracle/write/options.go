@@ -58,8 +58,8 @@ func (n *Notes) sayDone() message {
 // maxTests is the number of failing tests that the agent considers to follow.
 const maxTests = 8
 
-// before and after are the numbers of lines that the agent reads around the line at which a test fails.
-const before, after = 25, 8
+// LinesBefore and after are the numbers of lines that the agent reads around the line at which a test fails.
+const LinesBefore, after = 25, 8
 
 // testOptions returns the failing tests that the agent can read.
 func (n *Notes) testOptions() []Option {
@@ -70,7 +70,7 @@ func (n *Notes) testOptions() []Option {
 		}
 		args := map[string]any{"path": f.At.File}
 		if f.At.Line > 0 {
-			args["start"], args["end"] = max(1, f.At.Line-before), f.At.Line+after
+			args["start"], args["end"] = max(1, f.At.Line-LinesBefore), f.At.Line+after
 		}
 		m := n.failing(f).then(say(n.words("I read the test to see what it does and what it expects.", "I look at the test first.", "What does the test do before that? I read it.")))
 		out = append(out, Option{Kind: ReadTest, Test: f.ID, Place: f.At, say: m, call: schemas.NewToolCall("view", args)})

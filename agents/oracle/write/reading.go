@@ -96,8 +96,8 @@ func (n *Notes) readOptions() []Option {
 		if !testcmd.IsTestFile(at.File) && n.text(at) == "" {
 			m := say(n.words("The traceback ends in the program itself.", "The error comes from the program's own code.")).then(
 				say(fmt.Sprintf(n.words("I read %s around line %d.", "I look at %s around line %d."), at.File, at.Line)))
-			out = append(out, Option{Kind: ReadBody, Place: at, say: m,
-				call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, at.Line-before), "end": at.Line + after})})
+			out = append(out, Option{Kind: ReadBody, Place: at, Last: at.Line + after, say: m,
+				call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, at.Line-LinesBefore), "end": at.Line + after})})
 		}
 	}
 	for _, r := range n.constants() {
@@ -176,7 +176,7 @@ func (n *Notes) settingOptions(r reference) []Option {
 		if n.IsShown(Place{at.File, at.Line + 1}) {
 			return nil
 		}
-		return []Option{{Kind: ReadBody, Place: at, say: n.learned().then(say(fmt.Sprintf(n.words("I read `%s`.", "I look at `%s`."), r.name))),
+		return []Option{{Kind: ReadBody, Place: at, Last: at.Line + maxBody, say: n.learned().then(say(fmt.Sprintf(n.words("I read `%s`.", "I look at `%s`."), r.name))),
 			call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": at.Line, "end": at.Line + maxBody})}}
 	}
 	m := say(fmt.Sprintf(n.words("Is `%s` set somewhere?", "`%s` may be set elsewhere. I search for that."), r.name))
@@ -204,7 +204,7 @@ func (n *Notes) readOnOption(f Function) (Option, bool) {
 	if n.last.ToolCall.Name == "view" && argument(n.last, "path") == f.File {
 		m = say(fmt.Sprintf(n.words("`%s` is longer than that. I read on.", "I read the rest of `%s`."), f.Name))
 	}
-	return Option{Kind: ReadBody, Function: f, Place: Place{f.File, last + 1}, say: n.learned().then(m),
+	return Option{Kind: ReadBody, Function: f, Place: Place{f.File, last + 1}, Last: last + 1 + maxBody, say: n.learned().then(m),
 		call: schemas.NewToolCall("view", map[string]any{"path": f.File, "start": last + 1, "end": last + 1 + maxBody})}, true
 }
 
@@ -258,7 +258,7 @@ func (n *Notes) end(f Function) int {
 func (n *Notes) readOption(f Function, r reference, ambiguous bool) Option {
 	args := map[string]any{"path": f.File, "start": f.Line, "end": n.end(f)}
 	m := say(fmt.Sprintf(n.words("I read `%s`.", "I look at `%s` next.", "Now I read `%s`."), f.Name))
-	o := Option{Kind: ReadBody, Function: f, Place: f.Place, call: schemas.NewToolCall("view", args)}
+	o := Option{Kind: ReadBody, Function: f, Place: f.Place, Last: n.end(f), call: schemas.NewToolCall("view", args)}
 	switch {
 	case r.name == "":
 		reason := n.reason(f)

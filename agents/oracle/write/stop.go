@@ -158,7 +158,7 @@ func (n *Notes) Container(p Place) string {
 // runs next, or changes what it uses.
 func (n *Notes) MustTryBefore(p Place) bool {
 	f, ok := n.functionAt(p)
-	return ok && slices.ContainsFunc(n.statements(f), func(st Placed) bool { return st.Place == p && !st.canRepeat() })
+	return ok && slices.ContainsFunc(n.statements(f), func(st Placed) bool { return st.Place == p && !n.canRepeat(f, st) })
 }
 
 // Result returns the variable or attribute that the last statement has set, or "".
