@@ -95,7 +95,7 @@ func (n *Notes) startOfTest() []Option {
 	}
 	m := say(n.words("The test begins further up. I read that part, too.", "I have not seen how the test begins, so I read what comes before."))
 	return []Option{{Kind: ReadStart, Place: at, say: m,
-		call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, first-2*maxBody), "end": first - 1})}}
+		call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, first-2*maxBody), "end": first})}}
 }
 
 // testLines returns the shown lines of the failing test, from its definition to the statement that fails.
