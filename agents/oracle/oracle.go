@@ -16,7 +16,7 @@ import (
 )
 
 // version must go up with every change to the oracle's actions or messages, because they are training data.
-const version = "1"
+const version = "2"
 
 // Config has no settings; it declares what the policy needs.
 type Config struct{}

@@ -70,6 +70,10 @@ func (c *Chooser) news(n *write.Notes, a aim) []string {
 func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) float64 {
 	right := c.isAtFix(n, stop) && !c.early
 	switch o.Kind {
+	case write.Where:
+		if c.isAtFix(n, stop) && n.Draw(3, "stack") == 0 {
+			return 791
+		}
 	case write.Arguments:
 		if !n.ShownArguments(o.Function) {
 			return 790

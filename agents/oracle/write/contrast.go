@@ -164,7 +164,7 @@ func (n *Notes) learnedFromContrast() message {
 	}
 	claim := schemas.Claim{Kind: schemas.ClaimValue, Expression: v.Expression, Value: v.Text}
 	if v.Text == c.outcome {
-		return say(fmt.Sprintf("`%s` is `%s` here as well, so this value alone does not make a test fail.", v.Expression, v.Text), claim)
+		return say(fmt.Sprintf("`%s` is `%s` here as well, which does not tell the two tests apart.", v.Expression, v.Text), claim)
 	}
 	return say(fmt.Sprintf("In `%s`, `%s` is `%s`.", c.test, v.Expression, v.Text), claim)
 }

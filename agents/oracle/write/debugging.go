@@ -2,6 +2,7 @@ package write
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -67,9 +68,28 @@ func (n *Notes) sayBreak(f Function, st Placed) message {
 	if strings.ContainsAny(st.text, "`\n") || len(st.text) > 100 {
 		return say(fmt.Sprintf(n.words("I want to see the values in `%s`, so I stop at line %d.", "Reading `%s` does not tell me the values. I stop at line %d."), f.Name, st.Line))
 	}
-	return say(fmt.Sprintf(n.words("Line %d is `%s`.", "In line %d, there is `%s`."), st.Line, st.text), source).then(
+	return say(fmt.Sprintf("%s `%s`.", st.role(f), st.text), source).then(
 		say(n.words("I stop there in the failing test to see the actual values.", "I set a breakpoint on it, to look at the values in the failing test.",
 			"Which values does it get in the failing test? I stop there.")))
+}
+
+// role says what the statement of a line does for its function, up to a colon.
+func (st Placed) role(f Function) string {
+	switch {
+	case st.tokens[0].is("while"):
+		return fmt.Sprintf("Line %d decides whether the loop goes on:", st.Line)
+	case st.kind == conditionStatement:
+		return fmt.Sprintf("Line %d decides what `%s` does next:", st.Line, f.Name)
+	case st.kind == returnStatement && st.first <= st.last:
+		return fmt.Sprintf("Line %d computes what `%s` returns:", st.Line, f.Name)
+	case st.kind == assignStatement && !strings.Contains(st.target, "`"):
+		return fmt.Sprintf("Line %d sets `%s`:", st.Line, oneLine(st.target))
+	case st.kind == updateStatement:
+		return fmt.Sprintf("Line %d changes `%s`:", st.Line, oneLine(st.target))
+	case st.kind == loopStatement:
+		return fmt.Sprintf("Line %d decides what the loop runs over:", st.Line)
+	}
+	return fmt.Sprintf("Line %d is", st.Line)
 }
 
 // relation says how a function is connected with the one in which the program has last stopped.
@@ -111,6 +131,10 @@ func (n *Notes) stopOptions() []Option {
 	var out []Option
 	if len(stop.Values) == 0 && stop.Event == "line" && n.hasParameters(f) {
 		out = append(out, Option{Kind: Arguments, Function: f, say: n.learned().then(say(n.words("With which arguments was it called?", "I look at its arguments.", "What did the caller pass?"))), call: pdb("a")})
+	}
+	if stop.Event == "line" && stop.byBreakpoint && !n.askedStack {
+		m := say(n.words("How does the program get here?", "Which call leads here? I look at the stack."))
+		out = append(out, Option{Kind: Where, Function: f, Place: stop.Place, say: n.learned().then(m), call: pdb("w")})
 	}
 	for _, expression := range n.printable(f, *stop) {
 		out = append(out, Option{Kind: Print, Function: f, Expression: expression, say: n.learned().then(n.sayPrint(expression)), call: pdb("p " + expression)})
@@ -173,6 +197,22 @@ func (n *Notes) narrowOptions(f Function, stop Stop) []Option {
 		}
 	}
 	return out
+}
+
+var stackEntry = regexp.MustCompile(`(?m)^[> ] *(\S+\.py)\((\d+)\)(\w+)\(\)`)
+
+// learnedStack says what calls the function in which the program is paused.
+func (n *Notes) learnedStack(text string) message {
+	frames := stackEntry.FindAllStringSubmatch(text, -1)
+	if len(frames) < 2 {
+		return message{}
+	}
+	caller, callee := frames[len(frames)-2], frames[len(frames)-1]
+	if strings.HasPrefix(caller[1], "/") {
+		return message{}
+	}
+	return say(fmt.Sprintf(n.words("`%[1]s` is called by `%[2]s`, in line %[3]s of %[4]s.", "The call comes from `%[2]s` (%[4]s, line %[3]s)."), callee[3], caller[3], caller[2], caller[1]),
+		schemas.Claim{Kind: schemas.ClaimCalls, Caller: caller[3], Function: callee[3]})
 }
 
 // maxSkip is the highest number of hits that the agent skips at once.

@@ -177,8 +177,9 @@ func (n *Notes) tryOptions(f Function, stop Stop) []Option {
 			continue
 		}
 		for _, c := range n.changes(f, st) {
-			_, tried := stop.Value(c.expression)
-			if c.expression == "" || tried || isConstant(c.expression) || len(c.expression) > 200 || strings.Contains(c.expression, "`") {
+			_, tried := n.tried(st, c)
+			_, failed := stop.Value(c.expression)
+			if c.expression == "" || tried || failed || isConstant(c.expression) || len(c.expression) > 200 || strings.Contains(c.expression, "`") {
 				continue
 			}
 			out = append(out, Option{Kind: Try, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line),

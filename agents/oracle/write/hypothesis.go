@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // Kinds of changes, as far as the agent can say what they repair.
@@ -102,7 +104,8 @@ func (n *Notes) suspect(c change, stop Stop) message {
 		if strings.Contains(c.old+c.new, "`") {
 			break
 		}
-		return say(fmt.Sprintf(n.words("Perhaps `%s` is not what should be here, but `%s`.", "Should this be `%[2]s` and not `%[1]s`?"), c.old, c.new))
+		m := say(fmt.Sprintf(n.words("Perhaps `%s` is not what should be here, but `%s`.", "Should this be `%[2]s` and not `%[1]s`?"), c.old, c.new))
+		return n.sibling(c).then(m)
 	case orderChange:
 		return say(n.words("Perhaps these are in the wrong order.", "The order could be wrong."))
 	case removalChange:
@@ -113,6 +116,28 @@ func (n *Notes) suspect(c change, stop Stop) message {
 	case argumentChange:
 		name, _, _ := strings.Cut(strings.TrimLeft(c.new, ", *"), "=")
 		return say(fmt.Sprintf(n.words("`%s` is not passed on here. Perhaps it should be.", "The call leaves out `%s`."), name))
+	}
+	return message{}
+}
+
+// sibling says which other statement of the function has, in the same position, what a change puts in place of a name or string.
+func (n *Notes) sibling(c change) message {
+	f, ok := n.functionAt(c.at)
+	if !ok {
+		return message{}
+	}
+	statement, _ := tokenize(strings.TrimSpace(c.line))
+	i := slices.IndexFunc(statement, func(t token) bool { return t.text == c.new })
+	if i < 0 || i+1 == len(statement) || strings.ContainsAny(statement[i+1].text, ")],:") {
+		return message{}
+	}
+	for _, st := range n.statements(f) {
+		for j, t := range st.tokens {
+			isSame := t.text == c.new && j+1 < len(st.tokens) && st.tokens[j+1].text == statement[i+1].text && (j == 0) == (i == 0) && (j == 0 || st.tokens[j-1].text == statement[i-1].text)
+			if st.Place != c.at && isSame {
+				return say(fmt.Sprintf("Line %d has `%s` in this position.", st.Line, c.new), schemas.Claim{Kind: schemas.ClaimSource, File: st.File, Line: st.Line, Text: n.text(st.Place)})
+			}
+		}
 	}
 	return message{}
 }

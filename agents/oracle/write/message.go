@@ -157,6 +157,8 @@ func (n *Notes) learnedFromDebugger() message {
 			claim := schemas.Claim{Kind: schemas.ClaimReturns, Function: stop.Function, Value: stop.Returns}
 			return say(fmt.Sprintf(n.words("`%s` returns `%s`.", "The result of `%s` is `%s`."), stop.Function, stop.Returns), claim)
 		}
+	case "w":
+		return n.learnedStack(n.last.Observation.Text)
 	case "p":
 		return n.learnedValues(*stop, expression)
 	}

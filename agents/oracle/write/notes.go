@@ -26,22 +26,23 @@ type Notes struct {
 	Seed     int64 // chooses among ways to say the same
 
 	source
-	tools    []string
-	command  string // runs the tests, if the prompt contains it
-	workdir  string
-	ran      bool            // all tests have run
-	done     map[string]bool // calls that were made, see callKey
-	ends     map[string]int  // the last line of files, as far as it is known
-	listed   map[string]bool // files all of whose definitions were listed
-	entry    string          // command line that the debugger runs
-	run      int             // of the debugger, from 1
-	paused   bool            // at the last of Stops
-	points   []schemas.Breakpoint
-	last     schemas.Step      // the last call
-	noSelect bool              // unittest has no option -k
-	contrast *contrast         // with a test that does not fail, once the agent has begun it
-	mentions map[string]string // see findMentions
-	classes  map[string]bool
+	tools      []string
+	command    string // runs the tests, if the prompt contains it
+	workdir    string
+	ran        bool            // all tests have run
+	done       map[string]bool // calls that were made, see callKey
+	ends       map[string]int  // the last line of files, as far as it is known
+	listed     map[string]bool // files all of whose definitions were listed
+	entry      string          // command line that the debugger runs
+	run        int             // of the debugger, from 1
+	paused     bool            // at the last of Stops
+	points     []schemas.Breakpoint
+	last       schemas.Step      // the last call
+	noSelect   bool              // unittest has no option -k
+	askedStack bool              // the agent has looked at the stack
+	contrast   *contrast         // with a test that does not fail, once the agent has begun it
+	mentions   map[string]string // see findMentions
+	classes    map[string]bool
 	// temporary is the place of the last temporary breakpoint.
 	temporary Place
 }
@@ -158,6 +159,8 @@ func (n *Notes) debug(s schemas.Step) {
 			Place: Place{frame.File, frame.Line}, Function: frame.Function, Event: frame.Event, Depth: frame.Depth, Run: n.run, Entry: n.entry,
 			Hit: n.hits(*frame), Condition: n.condition(*frame), Returns: returned(text), Raises: raised(text, frame.Event), byBreakpoint: word == "c", breakpoint: breakpointNumber(text),
 		})
+	case word == "w":
+		n.askedStack = true
 	case n.paused && word == "p":
 		stop := &n.Stops[len(n.Stops)-1]
 		stop.Values = append(stop.Values, values(rest, text, s.Observation.IsError)...)

@@ -202,3 +202,13 @@ func TestOptionsAtAStop(t *testing.T) {
 		t.Errorf("container %q", got)
 	}
 }
+
+// The stack says which function calls the one in which the program is paused.
+func TestStack(t *testing.T) {
+	n := &Notes{}
+	got := n.learnedStack("  /usr/lib/python3/unittest/case.py(57)run()\n-> x\n  shop/cart.py(17)total()\n-> rate = discount(a)\n> shop/prices.py(6)discount()\n-> if a:\n\nCurrent frame: shop/prices.py:6 in discount")
+	want := schemas.Claim{Kind: schemas.ClaimCalls, Caller: "total", Function: "discount"}
+	if len(got.claims) != 1 || got.claims[0] != want || !strings.Contains(got.text, "`total`") || !strings.Contains(got.text, "line 17") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -49,6 +49,9 @@ func (n *Notes) sayDone() message {
 		return say("Some tests still fail.", schemas.Claim{Kind: schemas.ClaimFails}).then(say("I submit the change as it is."))
 	}
 	m := say(fmt.Sprintf("`%s` passes now.", n.Test.ID), schemas.Claim{Kind: schemas.ClaimPasses, Test: n.Test.ID})
+	if len(n.Failures) > 0 && strings.Contains(n.last.Observation.Text, "not required") {
+		m = m.then(say("The tests that still fail are not required."))
+	}
 	if len(n.Failures) == 0 {
 		m = say(n.words("All tests pass now.", "No test fails any more."), schemas.Claim{Kind: schemas.ClaimFails, Count: new(0)})
 	}
@@ -95,7 +98,7 @@ func (n *Notes) startOfTest() []Option {
 	}
 	m := say(n.words("The test begins further up. I read that part, too.", "I have not seen how the test begins, so I read what comes before."))
 	return []Option{{Kind: ReadStart, Place: at, say: m,
-		call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, first-2*maxBody), "end": first})}}
+		call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, first-maxBody), "end": first})}}
 }
 
 // testLines returns the shown lines of the failing test, from its definition to the statement that fails.

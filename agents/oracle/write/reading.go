@@ -92,13 +92,16 @@ func (n *Notes) readOptions() []Option {
 	for _, r := range n.references() {
 		out = append(out, n.referenceOptions(r, shown)...)
 	}
-	for _, at := range n.Test.frames {
-		if !testcmd.IsTestFile(at.File) && n.text(at) == "" {
-			m := say(n.words("The traceback ends in the program itself.", "The error comes from the program's own code.")).then(
-				say(fmt.Sprintf(n.words("I read %s around line %d.", "I look at %s around line %d."), at.File, at.Line)))
-			out = append(out, Option{Kind: ReadBody, Place: at, Last: at.Line + after, say: m,
-				call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, at.Line-LinesBefore), "end": at.Line + after})})
+	for i, at := range slices.Backward(n.Test.frames) {
+		if testcmd.IsTestFile(at.File) || n.text(at) != "" {
+			continue
 		}
+		m := say(fmt.Sprintf("The traceback goes through line %d of %s.", at.Line, at.File))
+		if i == len(n.Test.frames)-1 {
+			m = say(fmt.Sprintf("The traceback ends in line %d of %s.", at.Line, at.File))
+		}
+		out = append(out, Option{Kind: ReadBody, Place: at, Last: at.Line + after, say: n.learned().then(m).then(say(n.words("I read the code around it.", "I look at that code."))),
+			call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, at.Line-LinesBefore), "end": at.Line + after})})
 	}
 	for _, r := range n.constants() {
 		out = append(out, n.settingOptions(r)...)
@@ -223,7 +226,7 @@ func (n *Notes) outlineOptions() []Option {
 	for _, file := range slices.Sorted(maps.Keys(n.lines)) {
 		if !testcmd.IsTestFile(file) && strings.HasSuffix(file, ".py") {
 			m := say(fmt.Sprintf(n.words("What else is in %s? I list its definitions.", "I list the definitions in %s."), file))
-			out = append(out, Option{Kind: Outline, Place: Place{File: file}, say: n.learned().then(m), call: schemas.NewToolCall("grep", map[string]any{"pattern": outline, "path": file})})
+			out = append(out, Option{Kind: Outline, Place: Place{File: file}, say: n.learned().then(m), call: schemas.NewToolCall("grep", map[string]any{"pattern": outline, "path": file, "max_results": 500})})
 		}
 	}
 	m := say(n.words("I need a map of the program: which file defines what?", "To find my way, I list all definitions of the program."))
