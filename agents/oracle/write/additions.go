@@ -105,7 +105,7 @@ func (b *variantBuilder) keyword(i int, names []string) {
 	}
 }
 
-// fallback makes a default value apply only if there is no value, and not if the value is false.
+// fallback keeps values such as 0 and "": the default value replaces only None or a missing value.
 func (b *variantBuilder) fallback(i int) {
 	s := b.s
 	if !s.tokens[i].is("or") || !s.isInside(i) || s.depth(i) != s.depth(s.first) || s.top(s.first, "and") <= s.last {

@@ -65,24 +65,17 @@ func (n *Notes) contrastOptions() []Option {
 		return nil
 	}
 	var out []Option
-	seen := map[Place]bool{}
-	for _, stop := range n.Stops {
-		f, ok := n.functionAt(stop.Place)
-		if !ok || seen[stop.Place] || testcmd.IsTestFile(stop.File) {
+	for _, at := range n.stoppedAt() {
+		st := at.statement
+		expression := oneLine(st.evaluated())
+		outcome, known := n.outcome(st)
+		if !known || outcome.IsError || expression == "" || len(expression) > 100 || strings.Contains(expression, "`") || !isComputed(st, expression) {
 			continue
 		}
-		seen[stop.Place] = true
-		for _, st := range n.statements(f) {
-			expression := oneLine(st.evaluated())
-			outcome, known := n.outcome(st)
-			if st.Place != stop.Place || !known || outcome.IsError || expression == "" || len(expression) > 100 || strings.Contains(expression, "`") || !isComputed(st, expression) {
-				continue
-			}
-			m := say(fmt.Sprintf(n.words("`%s` does not fail. Does it get to line %d, and with which value?", "For comparison, I stop `%s`, which does not fail, at line %d."), test, st.Line))
-			out = append(out, Option{Kind: Compare, Function: f, Place: st.Place, Last: st.last, say: n.learned().then(m),
-				call:     schemas.NewToolCall("pdb", map[string]any{"command": fmt.Sprintf("tbreak %s:%d", st.File, st.Line), "entrypoint": entry}),
-				contrast: &contrast{entry: entry, test: test, place: st.Place, expression: expression, outcome: outcome.Text}})
-		}
+		m := say(fmt.Sprintf(n.words("`%s` does not fail. Does it get to line %d, and with which value?", "For comparison, I stop `%s`, which does not fail, at line %d."), test, st.Line))
+		out = append(out, Option{Kind: Compare, Function: at.function, Place: st.Place, Last: st.last, say: n.learned().then(m),
+			call:     schemas.NewToolCall("pdb", map[string]any{"command": fmt.Sprintf("tbreak %s:%d", st.File, st.Line), "entrypoint": entry}),
+			contrast: &contrast{entry: entry, test: test, place: st.Place, expression: expression, outcome: outcome.Text}})
 	}
 	return out
 }

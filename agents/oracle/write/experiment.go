@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracesmith/tracesmith/agents/testcmd"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -22,6 +21,9 @@ type change struct {
 
 // changes returns the variants of a statement that change one line of it.
 func (n *Notes) changes(f Function, st Placed) []change {
+	if out, known := n.changed[st.Place]; known {
+		return out
+	}
 	var out []change
 	words := n.vocabulary(f)
 	words.strings = append(words.strings, n.printedStrings(f, words.strings)...)
@@ -50,6 +52,10 @@ func (n *Notes) changes(f Function, st Placed) []change {
 		c.expression, c.original = oneLine(c.expression), oneLine(c.original)
 		out = append(out, c)
 	}
+	if n.changed == nil {
+		n.changed = map[Place][]change{}
+	}
+	n.changed[st.Place] = out
 	return out
 }
 
@@ -191,27 +197,15 @@ func (n *Notes) tryOptions(f Function, stop Stop) []Option {
 
 // InVain reports whether a change of the statement at a stop was tried there and makes no difference.
 func (n *Notes) InVain(stop Stop, statement string) bool {
-	_, same := n.inVain(stop, statement)
-	return same
+	f, st, ok := n.statementAt(stop.Place)
+	return ok && slices.ContainsFunc(n.changes(f, st), func(c change) bool { return strings.TrimSpace(c.line) == statement && c.isEqual(st, stop) })
 }
 
-func (n *Notes) inVain(stop Stop, statement string) (c change, same bool) {
-	f, ok := n.functionAt(stop.Place)
-	if !ok {
-		return change{}, false
-	}
-	for _, st := range n.statements(f) {
-		outcome, known := stop.Value(oneLine(st.evaluated()))
-		if st.Place != stop.Place || !known {
-			continue
-		}
-		for _, c := range n.changes(f, st) {
-			if tried, ok := stop.Value(c.expression); ok && tried.Text == outcome.Text && strings.TrimSpace(c.line) == statement {
-				return c, true
-			}
-		}
-	}
-	return change{}, false
+// isEqual reports whether a statement and its change had the same value at a stop.
+func (c change) isEqual(st Placed, stop Stop) bool {
+	outcome, known := stop.Value(oneLine(st.evaluated()))
+	tried, ok := stop.Value(c.expression)
+	return known && ok && tried.Text == outcome.Text
 }
 
 // differOptions returns the conditions with which the breakpoint stops only where a change makes a difference.
@@ -219,23 +213,22 @@ func (n *Notes) differOptions(f Function, stop Stop) []Option {
 	if !n.isUnconditional(stop) {
 		return nil
 	}
+	_, st, ok := n.statementAt(stop.Place)
+	if !ok {
+		return nil
+	}
 	var out []Option
-	for _, st := range n.statements(f) {
-		if st.Place != stop.Place {
+	for _, c := range n.changes(f, st) {
+		if !c.isEqual(st, stop) {
 			continue
 		}
-		for _, c := range n.changes(f, st) {
-			if _, same := n.inVain(stop, strings.TrimSpace(c.line)); !same {
-				continue
-			}
-			condition := fmt.Sprintf("(%s) != (%s)", c.original, c.expression)
-			if st.kind == conditionStatement {
-				condition = "bool(" + c.original + ") != bool(" + c.expression + ")"
-			}
-			m := say(n.words("Both give the same here. I stop only where they differ.", "There is no difference in this call. I let the breakpoint stop only if there is one."))
-			out = append(out, Option{Kind: Narrow, Function: f, Place: stop.Place, Expression: c.original, Instead: c.expression, Statement: strings.TrimSpace(c.line), say: n.learned().then(m),
-				call: pdb(fmt.Sprintf("condition %s %s", stop.breakpoint, condition))})
+		condition := fmt.Sprintf("(%s) != (%s)", c.original, c.expression)
+		if st.kind == conditionStatement {
+			condition = "bool(" + c.original + ") != bool(" + c.expression + ")"
 		}
+		m := say(n.words("The results are equal here. I stop only where they differ.", "There is no difference in this call. I let the breakpoint stop only if there is one."))
+		out = append(out, Option{Kind: Narrow, Function: f, Place: stop.Place, Expression: c.original, Instead: c.expression, Statement: strings.TrimSpace(c.line), say: n.learned().then(m),
+			call: pdb(fmt.Sprintf("condition %s %s", stop.breakpoint, condition))})
 	}
 	return out
 }
@@ -243,27 +236,17 @@ func (n *Notes) differOptions(f Function, stop Stop) []Option {
 // endOptions returns the ends of the search: edits that an experiment supports, and a conclusion without an edit.
 func (n *Notes) endOptions() []Option {
 	var out []Option
-	seen := map[Place]bool{}
-	for _, stop := range n.Stops {
-		f, ok := n.functionAt(stop.Place)
-		if !ok || seen[stop.Place] || testcmd.IsTestFile(stop.File) {
-			continue
-		}
-		seen[stop.Place] = true
-		for _, st := range n.statements(f) {
-			if st.Place != stop.Place {
-				continue
+	for _, at := range n.stoppedAt() {
+		f, st := at.function, at.statement
+		outcome, known := n.outcome(st)
+		for _, c := range n.changes(f, st) {
+			tried, ok := n.tried(st, c)
+			if known && (ok && tried.Text != outcome.Text || isConstant(c.expression) && c.expression != "") {
+				out = append(out, Option{Kind: Edit, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line),
+					say: n.learned().then(n.sayCause(f, st, c, outcome, tried)), call: edit(c)})
 			}
-			outcome, known := n.outcome(st)
-			for _, c := range n.changes(f, st) {
-				tried, ok := n.tried(st, c)
-				if known && (ok && tried.Text != outcome.Text || isConstant(c.expression) && c.expression != "") {
-					out = append(out, Option{Kind: Edit, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line),
-						say: n.learned().then(n.sayCause(f, st, c, outcome, tried)), call: edit(c)})
-				}
-			}
-			out = append(out, Option{Kind: Conclude, Function: f, Place: st.Place, Last: st.last, say: n.learned().then(n.sayConclusion(f, st, outcome)), stop: schemas.ExitGaveUp})
 		}
+		out = append(out, Option{Kind: Conclude, Function: f, Place: st.Place, Last: st.last, say: n.learned().then(n.sayConclusion(f, st, outcome)), stop: schemas.ExitGaveUp})
 	}
 	return out
 }

@@ -181,13 +181,10 @@ func (n *Notes) learnedValues(stop Stop, expression string) message {
 		m = message{m.text + text, append(m.claims, claim)}
 	}
 	if m.text != "" {
-		if f, ok := n.functionAt(stop.Place); ok && stop.Event == "line" {
-			for _, st := range n.statements(f) {
-				if v, ok := stop.Value(expression); ok && st.Place == stop.Place && oneLine(st.evaluated()) == expression {
-					if branch := st.branch(v); branch != "" {
-						return message{m.text + ", so " + branch + ".", m.claims}
-					}
-				}
+		_, st, ok := n.statementAt(stop.Place)
+		if v, printed := stop.Value(expression); ok && printed && stop.Event == "line" && oneLine(st.evaluated()) == expression {
+			if branch := st.branch(v); branch != "" {
+				return message{m.text + ", so " + branch + ".", m.claims}
 			}
 		}
 		if v, ok := stop.Value(expression); ok {

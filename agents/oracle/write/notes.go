@@ -43,6 +43,7 @@ type Notes struct {
 	contrast   *contrast         // with a test that does not fail, once the agent has begun it
 	mentions   map[string]string // see findMentions
 	classes    map[string]bool
+	changed    map[Place][]change // what changes has found
 	// temporary is the place of the last temporary breakpoint.
 	temporary Place
 }
@@ -70,7 +71,7 @@ func Read(t *agents.Transcript) *Notes {
 // add takes notes of a call.
 func (n *Notes) add(s schemas.Step) {
 	n.Calls++
-	n.last = s
+	n.last, n.changed = s, nil
 	n.done[callKey(*s.ToolCall)] = true
 	if s.Observation == nil {
 		return

@@ -158,6 +158,19 @@ func (s *source) statements(f Function) []Placed {
 	return out
 }
 
+// statementAt returns the statement that begins at a place, with its function, as far as they were shown.
+func (s *source) statementAt(p Place) (f Function, st Placed, ok bool) {
+	if f, ok = s.functionAt(p); !ok {
+		return f, st, false
+	}
+	for _, st := range s.statements(f) {
+		if st.Place == p {
+			return f, st, true
+		}
+	}
+	return f, st, false
+}
+
 // Placed is a statement with its first and last line.
 type Placed struct {
 	Place

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/agents/testcmd"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -97,15 +98,14 @@ func (n *Notes) Continues() int {
 func (n *Notes) Tries() int {
 	tries := 0
 	for _, stop := range n.Stops {
-		f, ok := n.functionAt(stop.Place)
+		f, st, ok := n.statementAt(stop.Place)
 		if !ok {
 			continue
 		}
+		changes := n.changes(f, st)
 		for _, v := range stop.Values {
-			for _, st := range n.statements(f) {
-				if st.Place == stop.Place && v.Expression != oneLine(st.evaluated()) && slices.ContainsFunc(n.changes(f, st), func(c change) bool { return c.expression == v.Expression }) {
-					tries++
-				}
+			if v.Expression != oneLine(st.evaluated()) && slices.ContainsFunc(changes, func(c change) bool { return c.expression == v.Expression }) {
+				tries++
 			}
 		}
 	}
@@ -119,36 +119,26 @@ func (n *Notes) ShownArguments(f Function) bool {
 
 // Operands returns what the statement at a place uses, as one expression that prints it, or "".
 func (n *Notes) Operands(p Place) string {
-	f, ok := n.functionAt(p)
+	f, st, ok := n.statementAt(p)
 	if !ok {
 		return ""
 	}
-	for _, st := range n.statements(f) {
-		if st.Place == p {
-			operands := st.operands(n.names(f))
-			if stop := n.At(); stop != nil && stop.Place == p {
-				operands = slices.DeleteFunc(operands, func(o string) bool { return strings.HasPrefix(stop.Condition, o+" == ") })
-			}
-			return strings.Join(operands[:min(len(operands), maxOperands)], ", ")
-		}
+	operands := st.operands(n.names(f))
+	if stop := n.At(); stop != nil && stop.Place == p {
+		operands = slices.DeleteFunc(operands, func(o string) bool { return strings.HasPrefix(stop.Condition, o+" == ") })
 	}
-	return ""
+	return strings.Join(operands[:min(len(operands), maxOperands)], ", ")
 }
 
 // Container returns the variable from which the statement at a place takes an element, or "".
 func (n *Notes) Container(p Place) string {
-	f, ok := n.functionAt(p)
-	if !ok {
+	_, st, ok := n.statementAt(p)
+	if !ok || st.last < st.Line {
 		return ""
 	}
-	for _, st := range n.statements(f) {
-		if st.Place != p || st.last < st.Line {
-			continue
-		}
-		for i, t := range st.tokens {
-			if t.is("[") && i > 0 && st.tokens[i-1].kind == nameToken && (i < 2 || !st.tokens[i-2].is(".")) {
-				return st.tokens[i-1].text
-			}
+	for i, t := range st.tokens {
+		if t.is("[") && i > 0 && st.tokens[i-1].kind == nameToken && (i < 2 || !st.tokens[i-2].is(".")) {
+			return st.tokens[i-1].text
 		}
 	}
 	return ""
@@ -157,8 +147,8 @@ func (n *Notes) Container(p Place) string {
 // MustTryBefore reports whether an experiment with the statement at a place is possible only before it runs: it decides what
 // runs next, or changes what it uses.
 func (n *Notes) MustTryBefore(p Place) bool {
-	f, ok := n.functionAt(p)
-	return ok && slices.ContainsFunc(n.statements(f), func(st Placed) bool { return st.Place == p && !n.canRepeat(f, st) })
+	f, st, ok := n.statementAt(p)
+	return ok && !n.canRepeat(f, st)
 }
 
 // Result returns the variable or attribute that the last statement has set, or "".
@@ -167,24 +157,16 @@ func (n *Notes) Result() string {
 	if last < 1 || !n.follows(last-1) || n.Stops[last].Event != "line" {
 		return ""
 	}
-	if f, ok := n.functionAt(n.Stops[last-1].Place); ok {
-		for _, st := range n.statements(f) {
-			if st.Place == n.Stops[last-1].Place && (st.kind == assignStatement || st.kind == updateStatement) {
-				return st.target
-			}
-		}
+	if _, st, ok := n.statementAt(n.Stops[last-1].Place); ok && (st.kind == assignStatement || st.kind == updateStatement) {
+		return st.target
 	}
 	return ""
 }
 
 // Span returns the last line of the statement that begins at a place.
 func (n *Notes) Span(p Place) int {
-	if f, ok := n.functionAt(p); ok {
-		for _, st := range n.statements(f) {
-			if st.Place == p {
-				return st.last
-			}
-		}
+	if _, st, ok := n.statementAt(p); ok {
+		return st.last
 	}
 	return p.Line
 }
@@ -197,14 +179,26 @@ func (n *Notes) IsShown(p Place) bool {
 
 // Evaluated returns the expression whose value the statement at a place uses, or "".
 func (n *Notes) Evaluated(p Place) string {
-	f, ok := n.functionAt(p)
-	if !ok {
-		return ""
-	}
-	for _, st := range n.statements(f) {
-		if st.Place == p {
-			return oneLine(st.evaluated())
-		}
+	if _, st, ok := n.statementAt(p); ok {
+		return oneLine(st.evaluated())
 	}
 	return ""
+}
+
+// stopped is a statement at which the program has stopped.
+type stopped struct {
+	function  Function
+	statement Placed
+}
+
+// stoppedAt returns the statements of the program at which it has stopped, each once.
+func (n *Notes) stoppedAt() []stopped {
+	var out []stopped
+	for _, stop := range n.Stops {
+		f, st, ok := n.statementAt(stop.Place)
+		if ok && !testcmd.IsTestFile(stop.File) && !slices.ContainsFunc(out, func(s stopped) bool { return s.statement.Place == st.Place }) {
+			out = append(out, stopped{f, st})
+		}
+	}
+	return out
 }
