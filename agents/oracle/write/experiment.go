@@ -85,31 +85,38 @@ func unquoted(literal string) string { return strings.Trim(literal, `"'`) }
 
 func oneLine(expression string) string { return strings.Join(strings.Fields(expression), " ") }
 
-// outcome returns the value that a statement has computed where the program stopped: as printed before it ran, or
-// as its target or the returned value after it.
-func (n *Notes) outcome(st Placed) (Value, bool) {
-	for i := len(n.Stops) - 1; i >= 0; i-- {
-		if n.Stops[i].Place != st.Place {
-			continue
-		}
-		if v, ok := n.Stops[i].Value(oneLine(st.evaluated())); ok {
-			return v, true
-		}
-		if i+1 == len(n.Stops) || !n.follows(i) {
-			continue
-		}
-		next := n.Stops[i+1]
-		if next.Event == "exception" && next.Raises != "" {
-			return Value{Text: next.Raises, IsError: true}, true
-		}
-		if next.Event == "return" && st.kind == returnStatement && next.Returns != "" {
-			return Value{Expression: "", Text: next.Returns}, true
-		}
-		if v, ok := next.Value(st.target); ok && st.kind == assignStatement {
-			return v, true
+// lastStop returns the index of the last stop before a statement, or -1.
+func (n *Notes) lastStop(st Placed) int {
+	for i, stop := range slices.Backward(n.Stops) {
+		if stop.Place == st.Place && stop.Event == "line" {
+			return i
 		}
 	}
-	return Value{}, false
+	return -1
+}
+
+// outcome returns the value that a statement has computed at the last stop before it: as printed before it ran, or as its
+// target or the returned value after it.
+func (n *Notes) outcome(st Placed) (Value, bool) {
+	i := n.lastStop(st)
+	if i < 0 {
+		return Value{}, false
+	}
+	if v, ok := n.Stops[i].Value(oneLine(st.evaluated())); ok {
+		return v, true
+	}
+	if i+1 == len(n.Stops) || !n.follows(i) {
+		return Value{}, false
+	}
+	next := n.Stops[i+1]
+	if next.Event == "exception" && next.Raises != "" {
+		return Value{Text: next.Raises, IsError: true}, true
+	}
+	if next.Event == "return" && st.kind == returnStatement && next.Returns != "" {
+		return Value{Text: next.Returns}, true
+	}
+	v, ok := next.Value(st.target)
+	return v, ok && st.kind == assignStatement
 }
 
 // follows reports whether the stop after the one at index i is in the same call.
@@ -251,16 +258,18 @@ func (n *Notes) endOptions() []Option {
 	return out
 }
 
-// tried returns the value of a change that the debugger has evaluated at the statement or right after it.
+// tried returns the value of a change that the debugger has evaluated at the last stop before the statement, or right after
+// it.
 func (n *Notes) tried(st Placed, c change) (Value, bool) {
-	for i, stop := range n.Stops {
-		if stop.Place == st.Place || i > 0 && n.Stops[i-1].Place == st.Place && n.follows(i-1) {
-			if v, ok := stop.Value(c.expression); ok && !v.IsError {
-				return v, true
-			}
-		}
+	i := n.lastStop(st)
+	if i < 0 {
+		return Value{}, false
 	}
-	return Value{}, false
+	v, ok := n.Stops[i].Value(c.expression)
+	if !ok && i+1 < len(n.Stops) && n.follows(i) {
+		v, ok = n.Stops[i+1].Value(c.expression)
+	}
+	return v, ok && !v.IsError
 }
 
 // edit returns the call that changes a line.

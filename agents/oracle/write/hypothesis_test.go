@@ -124,3 +124,36 @@ func TestReasons(t *testing.T) {
 		}
 	}
 }
+
+// Values of an earlier call neither support an edit nor make an experiment superfluous.
+func TestExperimentsBelongToOneCall(t *testing.T) {
+	n := &Notes{source: *program(1, "def f(a):\n    x = a + 1\n    return x")}
+	f := n.functions()[0]
+	st := n.statements(f)[0]
+	stop := func(sum, difference string) Stop {
+		s := Stop{Place: st.Place, Function: "f", Event: "line", byBreakpoint: true}
+		for expression, value := range map[string]string{"a + 1": sum, "a - 1": difference} {
+			if value != "" {
+				s.Values = append(s.Values, Value{Expression: expression, Text: value})
+			}
+		}
+		return s
+	}
+	var minus change
+	for _, c := range n.changes(f, st) {
+		if c.expression == "a - 1" {
+			minus = c
+		}
+	}
+	n.Stops = []Stop{stop("2", "0"), stop("3", "")}
+	if v, ok := n.tried(st, minus); ok {
+		t.Errorf("tried: %v", v)
+	}
+	if v, ok := n.outcome(st); !ok || v.Text != "3" {
+		t.Errorf("outcome: %v", v)
+	}
+	n.Stops = append(n.Stops, stop("", ""))
+	if v, ok := n.outcome(st); ok {
+		t.Errorf("outcome: %v", v)
+	}
+}
