@@ -8,12 +8,18 @@ EXTRA="docker.io debootstrap busybox-static" EXTRA_TOOLS="dockerd debootstrap bu
 started=
 if ! docker version >/dev/null 2>&1; then
   log=$(mktemp)
-  dockerd >"$log" 2>&1 &
-  started=$!
+  start() { dockerd >"$log" 2>&1 & started=$!; }
+  starts=1
+  start
   trap 'kill "$started" 2>/dev/null; wait "$started" 2>/dev/null || true' EXIT
   for _ in $(seq 1500); do # five minutes, because a busy machine is slow
     docker version >/dev/null 2>&1 && break
-    kill -0 "$started" 2>/dev/null || { echo "dockerd ended:" >&2; tail -5 "$log" >&2; exit 1; }
+    if ! kill -0 "$started" 2>/dev/null; then # dockerd waits only 15 seconds for containerd
+      echo "dockerd ended:" >&2
+      tail -5 "$log" >&2
+      [ $((starts++)) -lt 5 ] || exit 1
+      start
+    fi
     sleep 0.2
   done
   docker version >/dev/null
