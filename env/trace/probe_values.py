@@ -88,14 +88,15 @@ RUNNERS = ("unittest.case", "unittest.result", "_pytest.config", "_pytest.fixtur
            "_pytest.runner", "_pytest.unittest")
 
 
-# Addresses of a small and of a large object, and how far from them others can be. Programs use id() as a key. The two runs
-# of one version have equal addresses, because one is a fork of the other, so comparing them does not mask such numbers.
-ADDRESSES = [(address, 1 << 36 if address >> 32 else 1 << 28) for address in (id(object()), id(type("", (), {})))]
+# Addresses of a small and of a large object. Programs use id() as a key. The two runs of one version have equal
+# addresses, because one is a fork of the other, so comparing them does not mask such numbers. Addresses below 1 << 32, which
+# large objects of some builds have, look like other numbers.
+ADDRESSES = [address for address in (id(object()), id(type("", (), {}))) if address >> 32]
 
 
 def is_address(number):
     """Reports whether an integer is close to the addresses of objects."""
-    return number >> 20 > 0 and any(abs(number - address) < size for address, size in ADDRESSES)
+    return number >> 32 > 0 and any(abs(number - address) >> 36 == 0 for address in ADDRESSES)
 
 
 CONTAINERS = (list, tuple, set, frozenset, dict, collections.deque)
