@@ -105,7 +105,7 @@ func (n *Notes) relation(f Function) message {
 		return slices.Contains(called(n.join(g.File, n.body(g)[1:])), name)
 	}
 	if calls(f, last.Function) {
-		return say(fmt.Sprintf(n.words("`%s` calls `%s` and goes on with its result.", "`%s` uses what `%s` returns."), f.Name, last.Function),
+		return say(fmt.Sprintf(n.words("`%s` calls `%s` and works with the result.", "`%s` uses what `%s` returns."), f.Name, last.Function),
 			schemas.Claim{Kind: schemas.ClaimCalls, Caller: f.Name, Function: last.Function})
 	}
 	if g, ok := n.functionAt(last.Place); ok && calls(g, f.Name) {

@@ -233,7 +233,7 @@ func (n *Notes) differOptions(f Function, stop Stop) []Option {
 		if st.kind == conditionStatement {
 			condition = "bool(" + c.original + ") != bool(" + c.expression + ")"
 		}
-		m := say(n.words("The results are equal here. I stop only where they differ.", "There is no difference in this call. I let the breakpoint stop only if there is one."))
+		m := say(n.words("Both expressions have the same value here. I stop only where their values differ.", "In this call, both have the same value. I make the breakpoint stop only where they differ."))
 		out = append(out, Option{Kind: Narrow, Function: f, Place: stop.Place, Expression: c.original, Instead: c.expression, Statement: strings.TrimSpace(c.line), say: n.learned().then(m),
 			call: pdb(fmt.Sprintf("condition %s %s", stop.breakpoint, condition))})
 	}
