@@ -123,7 +123,7 @@ var episodeColumns = []section{
 		{"used_debugger", "", "at least one debugger call was executed", "n_pdb > 0", ""},
 		{"debug_to_edit_patterns", "calls", "debugger calls followed by an edit within ten calls", "steps", ""},
 		{"satisfied_criteria", "", "names of the trajectory criteria that the episode meets, out of twelve; uses_specific_pdb_command has one name per command", "steps, resolved", ""},
-		{"n_repeats", "calls", "calls with the same name, arguments and answer as an earlier call", "steps.repeat_of", ""},
+		{"n_repeats", "calls", "calls with the same name, arguments and answer as an earlier call; debugger calls count only if the hits of the breakpoints are also the same", "steps.repeat_of", ""},
 		{"max_repeat_run", "calls", "longest run of repeated calls", "steps.repeat_of", ""},
 		{"loop_score", "share", "share of repeated calls, 0 to 1; null if there are no calls", "n_repeats / n_tool_calls", ""},
 		{"leak_git_history", "", "an executed call tried to reach commits that the workspace should not contain", "leak_patterns", ""},
@@ -219,5 +219,9 @@ var episodeColumns = []section{
 		{"gold_causal_share", "share", "share of the printed variables for which setting the value from the fixed run makes the test pass; variables that differ but were not tried do not count", "privileged: reference fix", "2.3.0"},
 		{"gold_candidate_bits", "bits", "log2(N / R), where N functions of the program were executed, and R of them remain after those that the debugger showed to return the same as in the fixed program", "privileged: reference fix", "2.3.0"},
 		{"gold_unknown_inspections", "share", "share of the values printed before the first edit for which the comparison is unknown", "privileged: reference fix", "2.3.0"},
+	}},
+	{"Ending, since 2.3.0", []columnDoc{
+		{"names_cause", "", "after the debugger printed a value, a message of the agent says what causes the failure; null if the agent wrote no message", "steps.claims_json", "2.3.0"},
+		{"ending", "", "edit: the agent changed the program; gold_edit: an edit came from the reference fix; conclusion: no edit, but a cause (names_cause) or a handover; none: neither", "steps", "2.3.0"},
 	}},
 }

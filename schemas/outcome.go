@@ -35,6 +35,14 @@ const (
 	OutcomeCancelled  = "cancelled"
 )
 
+// Values of the column ending.
+const (
+	EndingEdit       = "edit"
+	EndingGoldEdit   = "gold_edit"
+	EndingConclusion = "conclusion"
+	EndingNone       = "none"
+)
+
 // Outcomes lists the outcomes in the order in which the ledger prints them.
 var Outcomes = []string{
 	OutcomeResolved, OutcomeUnresolved, OutcomeUnverified, OutcomeLimit, OutcomeAgentError, OutcomeInfra, OutcomeCancelled,

@@ -229,6 +229,8 @@ type EpisodeRow struct {
 	GoldCausalShare         *float64 `col:"gold_causal_share" json:"gold_causal_share,omitempty"`
 	GoldCandidateBits       *float64 `col:"gold_candidate_bits" json:"gold_candidate_bits,omitempty"`
 	GoldUnknownInspections  *float64 `col:"gold_unknown_inspections" json:"gold_unknown_inspections,omitempty"`
+	NamesCause              *bool    `col:"names_cause" json:"names_cause,omitempty"`
+	Ending                  *string  `col:"ending" json:"ending,omitempty"`
 }
 
 // StepRow is one row of table steps: one per event. Key: (episode_id,

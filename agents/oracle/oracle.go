@@ -5,10 +5,12 @@ package oracle
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/goldpatch"
 	"github.com/tracesmith/tracesmith/agents/oracle/choose"
 	"github.com/tracesmith/tracesmith/agents/oracle/write"
 	"github.com/tracesmith/tracesmith/agents/prompts"
@@ -16,10 +18,14 @@ import (
 )
 
 // version must go up with every change to the oracle's actions or messages, because they are training data.
-const version = "2"
+const version = "3"
 
-// Config has no settings; it declares what the policy needs.
-type Config struct{}
+// Config configures an oracle.
+type Config struct {
+	// GoldEdit lets an episode in which the oracle has named the cause, but can derive no edit, continue with the edits of
+	// the gold patch. Models are not trained on these edits or on what follows them.
+	GoldEdit bool `mapstructure:"gold_edit" json:"gold_edit"`
+}
 
 // Needs implements agents.ConfigWithNeeds.
 func (*Config) Needs() agents.Needs { return agents.Needs{Gold: true, Trace: true} }
@@ -29,7 +35,7 @@ func init() {
 		Kind:    "oracle",
 		Summary: "no model: demonstrates how to find a bug; the fix decides between actions but is never shown",
 		Default: func() any { return &Config{} },
-		New: func(_ any, deps agents.Deps) (agents.Policy, error) {
+		New: func(cfg any, deps agents.Deps) (agents.Policy, error) {
 			if deps.Gold == nil || deps.Gold.GoldPatch == "" {
 				return nil, fmt.Errorf("task %s has no gold patch, which the oracle needs; use an agent that asks a model (react)", deps.Task.InstanceID)
 			}
@@ -39,22 +45,32 @@ func init() {
 			if deps.Gold.Trace == nil {
 				return nil, errors.New("the oracle works only in runs, because it traces tests")
 			}
-			return &oracle{gold: *deps.Gold, seed: deps.Seed}, nil
+			o := &oracle{cfg: *cfg.(*Config), gold: *deps.Gold, seed: deps.Seed}
+			if o.cfg.GoldEdit {
+				var err error
+				if o.edits, err = goldpatch.Edits(deps.Gold.GoldPatch); err != nil {
+					return nil, fmt.Errorf("reading the gold patch of %s: %w", deps.Task.InstanceID, err)
+				}
+			}
+			return o, nil
 		},
 	})
 }
 
 type oracle struct {
+	cfg     Config
 	gold    agents.Privileged
+	edits   []schemas.ToolCall // the gold patch, if GoldEdit is set
 	seed    int64
 	chooser *choose.Chooser
 }
 
 // Info implements agents.Policy.
 func (o *oracle) Info() schemas.AgentInfo {
+	raw, _ := json.Marshal(o.cfg) // cannot fail: a boolean
 	return schemas.AgentInfo{
 		Name: "oracle", Version: version + "/" + prompts.Default().Version(), Policy: "oracle", GoldUsed: true,
-		ConfigJSON: "{}", ToolCallStyle: "native",
+		ConfigJSON: string(raw), ToolCallStyle: "native",
 	}
 }
 
@@ -74,9 +90,13 @@ func (o *oracle) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 		if o.chooser, err = choose.New(trace, o.gold.GoldPatch); err != nil {
 			return schemas.Reply{}, err
 		}
+		o.chooser.Explains = o.cfg.GoldEdit
 	}
 	notes := write.Read(t)
 	notes.Seed = o.seed
+	if notes.Explained && notes.GoldEdits < len(o.edits) {
+		return notes.GoldEdit(o.edits[notes.GoldEdits]), nil
+	}
 	options := notes.Options()
 	return options[o.chooser.Choose(notes, options)].Reply(notes.Calls), nil
 }

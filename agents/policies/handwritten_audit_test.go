@@ -57,6 +57,9 @@ func checkAudit(t *testing.T, tree env.Tree, task schemas.Task, name string, val
 	if e.GoldEvidenceDiffers == nil || *e.GoldEvidenceDiffers != want || schemas.Value(e.GoldUnknownInspections) > 0 {
 		t.Errorf("gold_evidence_differs is %v, want %v; unknown: %v", schemas.Value(e.GoldEvidenceDiffers), want, schemas.Value(e.GoldUnknownInspections))
 	}
+	if strings.HasPrefix(name, "good-") && !schemas.Value(e.NamesCause) {
+		t.Error("names_cause is not true")
+	}
 	for _, v := range values {
 		n := staged.Steps[v.turn-1].GoldNDiffering
 		if n == nil || *n > 0 != (v.buggy != v.fixed) {

@@ -3,7 +3,9 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
+	"github.com/tracesmith/tracesmith/agents/handover"
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -14,7 +16,7 @@ import (
 func Claims(e *schemas.EpisodeRow, episode *metrics.Episode) (*Record, error) {
 	record, rows := newRecord(episode.Workspace), episode.Rows
 	var total counts
-	hasMessages := false
+	hasMessages, namesCause := false, false
 	for i := range rows {
 		row := &rows[i]
 		row.NClaimsTrue, row.NClaimsFalse, row.NClaimsUnchecked = nil, nil, nil
@@ -27,17 +29,44 @@ func Claims(e *schemas.EpisodeRow, episode *metrics.Episode) (*Record, error) {
 			for v := range n {
 				total[v] += n[v]
 			}
+			namesCause = namesCause || len(record.Values) > 0 && strings.Contains(*row.ClaimsJSON, causeKind)
 		}
 		record.add(row, &episode.Readings[i])
 	}
-	e.NClaimsTrue, e.NClaimsFalse, e.NClaimsUnchecked, e.FalseClaimShare = nil, nil, nil, nil
+	e.NClaimsTrue, e.NClaimsFalse, e.NClaimsUnchecked, e.FalseClaimShare, e.NamesCause = nil, nil, nil, nil, nil
 	if hasMessages {
+		e.NamesCause = &namesCause
 		e.NClaimsTrue, e.NClaimsFalse, e.NClaimsUnchecked = new(total[0]), new(total[1]), new(total[2])
 	}
 	if decided := total[0] + total[1]; decided > 0 {
 		e.FalseClaimShare = new(float64(total[1]) / float64(decided))
 	}
+	e.Ending = new(ending(rows, namesCause))
 	return record, nil
+}
+
+// causeKind is in the claims of a row that names a cause, because they are canonical JSON.
+const causeKind = `"kind":"` + schemas.ClaimCause + `"`
+
+// ending returns how an episode ended, a value of the column ending.
+func ending(rows []schemas.StepRow, namesCause bool) string {
+	out := schemas.EndingNone
+	if namesCause {
+		out = schemas.EndingConclusion
+	}
+	for i := range rows {
+		row := &rows[i]
+		switch {
+		case row.IsError != nil && *row.IsError:
+		case row.GoldEdit != nil && *row.GoldEdit:
+			return schemas.EndingGoldEdit
+		case row.ActionKind == metrics.Edit:
+			out = schemas.EndingEdit
+		case out == schemas.EndingNone && row.ToolName != nil && *row.ToolName == handover.Name:
+			out = schemas.EndingConclusion
+		}
+	}
+	return out
 }
 
 // counts has the numbers of true, false and unchecked claims.

@@ -259,14 +259,19 @@ func (x *extractor) counts(lower string) {
 }
 
 var (
-	theCause = lazily(`\b(?:the|root) cause(?: of [^:,]*)?(?: is|:) `)
+	theCause = lazily(`\b(?:the|root) cause(?: of [^:,]*)?(?: is|:) |\bis the (?:root )?cause\b`)
+	isOpen   = lazily(`^(?:still |yet )?(?:not|unclear|unknown|open)\b`)
 	explains = lazily(`\b(?:(does not|doesn't|cannot|do not|don't) )?(?:fully )?explains?\b`)
 )
 
 // reasons reads stated causes. Observations do not decide them.
 func (x *extractor) reasons(lower string) {
-	if m := theCause().FindStringIndex(lower); m != nil && len(lower) == len(x.sentence) {
-		x.add(schemas.Claim{Kind: schemas.ClaimCause, Reason: x.sentence[m[1]:]})
+	if m := theCause().FindStringIndex(lower); m != nil && len(lower) == len(x.sentence) && !isOpen().MatchString(lower[m[1]:]) && x.isCertain(m[0], len(lower)) {
+		reason := x.sentence[m[1]:]
+		if strings.HasPrefix(lower[m[0]:], "is ") {
+			reason = x.sentence[:m[0]]
+		}
+		x.add(schemas.Claim{Kind: schemas.ClaimCause, Reason: strings.TrimSpace(reason)})
 	}
 	if m := explains().FindStringSubmatch(lower); m != nil {
 		kind := schemas.ClaimExplains

@@ -133,16 +133,19 @@ func backtracks(rows []schemas.StepRow) *int32 {
 }
 
 // Repeats fills repeat_of. A call repeats an earlier one if its name, arguments and observation are
-// the same. Equal debugger commands, such as "next", are therefore not repeats as long as the
-// program advances.
+// the same. A debugger command, such as "next", is no repeat as long as the program advances or a
+// breakpoint is hit once more.
 func Repeats(rows []schemas.StepRow) {
-	first := map[[3]string]int32{}
+	first := map[[4]string]int32{}
 	for i := range rows {
 		r := &rows[i]
 		if r.ObservationSHA256 == nil || r.ToolName == nil || r.ArgumentsJSON == nil {
 			continue
 		}
-		key := [3]string{*r.ToolName, *r.ArgumentsJSON, *r.ObservationSHA256}
+		key := [4]string{*r.ToolName, *r.ArgumentsJSON, *r.ObservationSHA256}
+		if Category(*r.ToolName) == "pdb" {
+			key[3] = schemas.Value(r.BreakpointsJSON) // with hits, which tell one pass of a loop from the next
+		}
 		if at, ok := first[key]; ok {
 			r.RepeatOf = &at
 		} else {
@@ -169,8 +172,8 @@ const (
 // mask a turn, because a failing test is not an error of the model.
 //
 // If gold is true, the policy knew the fix, and all turns are masked, because its steps need not
-// follow from the transcript. Otherwise only the rows with GoldEdit are masked for this reason. The
-// steps after such an edit, such as running the tests and submitting, follow from the transcript.
+// follow from the transcript. Otherwise the first row with GoldEdit and all rows after it are masked for
+// this reason: a model must not learn to submit a fix that it did not derive.
 func Mask(rows []schemas.StepRow, leaked int, gold bool) {
 	isTrue := func(b *bool) bool { return b != nil && *b }
 	for i := range rows {
@@ -179,13 +182,14 @@ func Mask(rows []schemas.StepRow, leaked int, gold bool) {
 		if r.Source != "agent" {
 			continue
 		}
+		gold = gold || isTrue(r.GoldEdit)
 		reason := ""
 		switch {
 		case isTrue(r.IsCopiedContext):
 			reason = MaskCopied
 		case isTrue(r.Synthetic):
 			reason = MaskSynthetic
-		case gold, isTrue(r.GoldEdit):
+		case gold:
 			reason = MaskGold
 		case isTrue(r.FormatError):
 			reason = MaskFormat

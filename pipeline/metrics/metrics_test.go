@@ -157,6 +157,24 @@ func TestSteppingIsNotARepeat(t *testing.T) {
 	}
 }
 
+func TestAnotherPassOfALoopIsNotARepeat(t *testing.T) {
+	row := func(tool, arguments, breakpoints string) schemas.StepRow {
+		return schemas.StepRow{ToolName: &tool, ArgumentsJSON: &arguments, ObservationSHA256: new("1"), BreakpointsJSON: &breakpoints}
+	}
+	rows := []schemas.StepRow{
+		row("pdb", "c", `[{"hits":1}]`), row("pdb", "c", `[{"hits":2}]`), row("pdb", "c", `[{"hits":2}]`),
+		row("view", "m.py", `[{"hits":1}]`), row("view", "m.py", `[{"hits":2}]`), row("view", "n.py", `[{"hits":2}]`),
+	}
+	Repeats(rows)
+	var got []bool
+	for _, r := range rows {
+		got = append(got, r.RepeatOf != nil)
+	}
+	if want := []bool{false, false, true, false, true, false}; !cmp.Equal(got, want) {
+		t.Errorf("repeats: %v, want %v", got, want)
+	}
+}
+
 // A call that did not reach its tool does not count as use of the debugger, test run or change.
 func TestRefusedCallsDoNotCount(t *testing.T) {
 	row := func(i int32, tool, kind, class string) schemas.StepRow {

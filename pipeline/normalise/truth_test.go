@@ -189,7 +189,7 @@ func TestEpisodesThatKnewTheFixAreNotTrainedOn(t *testing.T) {
 		t.Errorf("solution: %s", got)
 	}
 	// The demonstrator's steps follow from its transcript, except for the edit.
-	if got := masks("demonstrator"); got != "true true true true repeat format_error gold true true true" {
+	if got := masks("demonstrator"); got != "true true true true repeat format_error gold gold gold gold" {
 		t.Errorf("demonstrator: %s", got)
 	}
 }

@@ -179,15 +179,26 @@ func (c *Chooser) valueOfEnd(n *write.Notes, o write.Option) float64 {
 		return 650
 	case o.Kind == write.Edit && c.fix.replaced[o.Place] == o.Statement:
 		return 400
-	case o.Kind == write.Conclude && c.fix.within(o.Place, o.Last):
+	case !c.fix.within(o.Place, o.Last) || !c.found && c.couldFind(n):
+	case o.Kind == write.Explain && c.Explains:
+		return 51
+	case o.Kind == write.Conclude:
 		return 50
 	}
 	return 0
 }
 
+// couldFind reports whether the failing test has a value that differs and that it does not report.
+func (c *Chooser) couldFind(n *write.Notes) bool {
+	return slices.ContainsFunc(c.aims, func(a aim) bool { return len(c.news(n, a)) > 0 })
+}
+
 // isEarly reports whether the stop comes before the one that the chooser wants: its hit is lower, the right change makes no
 // difference there, or the call has other arguments than the first one with a difference.
 func (c *Chooser) isEarly(n *write.Notes, stop write.Stop) bool {
+	if c.isCaller(n, stop) {
+		return false
+	}
 	wanted := c.wantedHit(n, stop.Place, stop.Function)
 	if n.InVain(stop, c.fix.replaced[stop.Place]) && stop.Condition == "" && stop.Hit < c.runs(stop.Place) {
 		return true

@@ -19,6 +19,9 @@ const (
 
 // Chooser picks actions that lead to the cause of one bug.
 type Chooser struct {
+	// Explains makes the chooser name the cause before a change that is not derived, instead of ending the episode.
+	Explains bool
+
 	trace schemas.PairedTrace
 	fix   fix
 	aims  []aim
@@ -71,7 +74,7 @@ func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 		return 1000
 	case o.Kind == write.ReadTest:
 		return 1
-	case n.Calls > maxCalls && o.Kind != write.Conclude && o.Kind != write.Edit:
+	case n.Calls > maxCalls && o.Kind != write.Conclude && o.Kind != write.Explain && o.Kind != write.Edit:
 		return 0
 	}
 	if stop := n.At(); stop != nil {
@@ -127,7 +130,7 @@ func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 
 // isOnce reports whether the program needs to stop at a place only once.
 func (c *Chooser) isOnce(n *write.Notes, p write.Place, function string) bool {
-	return c.wantedHit(n, p, function) == 1 && (c.runs(p) == 1 || !c.fix.within(p, n.Span(p)))
+	return c.wantedHit(n, p, function) == 1 && (c.runs(p) == 1 || !c.fix.within(p, n.Span(p)) || n.HasOwnFrame(p))
 }
 
 // callsFix reports whether the statement of a breakpoint calls the function that the fix changes, on the way of the failing test.

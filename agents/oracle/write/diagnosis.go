@@ -2,8 +2,10 @@ package write
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/tracesmith/tracesmith/agents/testcmd"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -13,13 +15,34 @@ func (n *Notes) sayCause(f Function, st Placed, c change, outcome, tried Value) 
 	if m.quotes && isShort(c.expression) && isShort(tried.Text) {
 		m.text += fmt.Sprintf(", while `%s` is `%s`", c.expression, tried.Text)
 	}
-	return say("So "+m.text+".", m.claims...).then(n.effect(f, outcome, tried)).then(say(n.words("I change the line accordingly.", "I make that change.")))
+	return say("So "+m.text+".", m.claims...).then(n.consequence(f, outcome, tried)).then(say(n.words("I change the line accordingly.", "I make that change.")))
 }
 
 // sayConclusion names the cause if no change of its line is known to repair it.
 func (n *Notes) sayConclusion(f Function, st Placed, outcome Value) message {
 	m := n.cause(f, st, st.Place, oneLine(st.evaluated()), outcome)
-	return say("I think that "+m.text+".", m.claims...).then(n.effect(f, outcome, Value{})).then(say("I do not see how to change it, so I stop here."))
+	return say("I think that "+m.text+".", m.claims...).then(n.consequence(f, outcome, Value{})).then(say("I do not see how to change it, so I stop here."))
+}
+
+// linesAround is the number of lines that the agent reads again above and below the cause.
+const linesAround = 3
+
+// explain names the cause and reads the lines around it again.
+func (n *Notes) explain(f Function, st Placed, outcome Value) Option {
+	m := n.cause(f, st, st.Place, oneLine(st.evaluated()), outcome)
+	return Option{Kind: Explain, Function: f, Place: st.Place, Last: st.last,
+		say: n.learned().then(say("So "+m.text+".", m.claims...)).then(n.consequence(f, outcome, Value{})).then(say(
+			n.words("Before I change it, I read the lines around it once more.", "I look at the lines around it again before I change them."))),
+		call: schemas.NewToolCall("view", map[string]any{"path": st.File, "start": max(1, st.Line-linesAround), "end": st.last + linesAround})}
+}
+
+// GoldEdit returns the turn with an edit that comes from the gold patch. Its text says nothing about the edit.
+func (n *Notes) GoldEdit(call schemas.ToolCall) schemas.Reply {
+	m := say("I change the code.")
+	if n.GoldEdits > 0 {
+		m = say("I go on with the next change.")
+	}
+	return Option{say: m, call: call}.Reply(n.Calls)
 }
 
 // clause is a part of a sentence.
@@ -35,7 +58,14 @@ func (n *Notes) cause(f Function, st Placed, at Place, expression string, outcom
 	if expression == "" || outcome.Text == "" || isConstant(expression) {
 		return clause{message: say(text, claim)}
 	}
+	isAfter := outcome.Expression != "" && outcome.Expression != expression && (st.kind == assignStatement || st.kind == updateStatement)
+	if isAfter {
+		expression = outcome.Expression
+	}
 	claim.Reason = expression + " is " + outcome.Text
+	if isAfter && isShort(outcome.Text) {
+		return clause{say(fmt.Sprintf("%s: after it, `%s` is `%s`", text, expression, outcome.Text), claim), false}
+	}
 	if !isShort(expression) || !isShort(outcome.Text) {
 		return clause{message: say(text, claim)}
 	}
@@ -50,7 +80,63 @@ func (n *Notes) cause(f Function, st Placed, at Place, expression string, outcom
 	return clause{say(text, claim), true}
 }
 
-// effect says how the value of a line leads to the failure: what the function returns then, or what the test reports.
+// consequence says how the value of a line leads to the failure, or else how the test gets to the function.
+func (n *Notes) consequence(f Function, outcome, tried Value) message {
+	if m := n.effect(f, outcome, tried); m.text != "" {
+		return m
+	}
+	return n.way(f)
+}
+
+// maxWay is the number of calls that a text lists.
+const maxWay = 4
+
+// way says which calls lead from the failing test to a function, as far as the agent has read them. If the test calls the
+// function itself, way returns an empty message.
+func (n *Notes) way(f Function) message {
+	callers := map[string]string{}
+	queue := []string{n.Test.ID}
+	for len(queue) > 0 && callers[f.Name] == "" {
+		caller := queue[0]
+		queue = queue[1:]
+		for _, name := range n.calledBy(caller) {
+			if callers[name] == "" {
+				callers[name] = caller
+				queue = append(queue, name)
+			}
+		}
+	}
+	var calls []schemas.Claim
+	for name := f.Name; callers[name] != "" && len(calls) <= maxWay; name = callers[name] {
+		calls = append(calls, schemas.Claim{Kind: schemas.ClaimCalls, Caller: callers[name], Function: name})
+	}
+	if len(calls) < 2 || len(calls) > maxWay {
+		return message{}
+	}
+	slices.Reverse(calls)
+	text := fmt.Sprintf("The test calls `%s`", calls[0].Function)
+	for _, c := range calls[1:] {
+		text += fmt.Sprintf(", which calls `%s`", c.Function)
+	}
+	return say(text+".", calls...)
+}
+
+// calledBy returns the names that a function of the program, or the failing test, calls, as far as the agent has read it.
+func (n *Notes) calledBy(caller string) []string {
+	if caller == n.Test.ID {
+		return called(n.join(n.Test.At.File, n.testLines()))
+	}
+	var out []string
+	for _, f := range n.functions() {
+		if f.Name == caller && !f.IsClass && !testcmd.IsTestFile(f.File) && n.isRead(f) {
+			out = append(out, called(n.join(f.File, n.body(f)[1:]))...)
+		}
+	}
+	return out
+}
+
+// effect says how the value of a line leads to the failure: what the function returns then, or what the test reports. It
+// returns an empty message if nothing has shown that.
 func (n *Notes) effect(f Function, outcome, tried Value) message {
 	if m := n.compares(outcome.Text, tried.Text); m.text != "" {
 		return m

@@ -105,10 +105,10 @@ func (n *Notes) outcome(st Placed) (Value, bool) {
 	if v, ok := n.Stops[i].Value(oneLine(st.evaluated())); ok {
 		return v, true
 	}
-	if i+1 == len(n.Stops) || !n.follows(i) {
+	next, ok := n.after(st)
+	if !ok {
 		return Value{}, false
 	}
-	next := n.Stops[i+1]
 	if next.Event == "exception" && next.Raises != "" {
 		return Value{Text: next.Raises, IsError: true}, true
 	}
@@ -117,6 +117,37 @@ func (n *Notes) outcome(st Placed) (Value, bool) {
 	}
 	v, ok := next.Value(st.target)
 	return v, ok && st.kind == assignStatement
+}
+
+// after returns the first stop after the last run of a statement, in the same call. A statement of several lines can stop at
+// each of them.
+func (n *Notes) after(st Placed) (Stop, bool) {
+	i := n.lastStop(st)
+	for i >= 0 && i+1 < len(n.Stops) && n.follows(i) {
+		i++
+		if s := n.Stops[i]; s.Event != "line" || s.Line <= st.Line || s.Line >= st.Line+len(strings.Split(st.text, "\n")) {
+			return s, true
+		}
+	}
+	return Stop{}, false
+}
+
+// visible returns the outcome of a statement or, if that is unknown, what was printed after it of the variable that it
+// changes: in the case of `rates[name] = 1`, rates.
+func (n *Notes) visible(st Placed) (Value, bool) {
+	if v, ok := n.outcome(st); ok {
+		return v, true
+	}
+	next, ok := n.after(st)
+	if !ok || st.kind != assignStatement && st.kind != updateStatement {
+		return Value{}, false
+	}
+	for _, v := range next.Values {
+		if !v.IsError && (v.Expression == st.target || strings.HasPrefix(st.target, v.Expression+"[") || strings.HasPrefix(st.target, v.Expression+".")) {
+			return v, true
+		}
+	}
+	return Value{}, false
 }
 
 // follows reports whether the stop after the one at index i is in the same call.
@@ -253,7 +284,10 @@ func (n *Notes) endOptions() []Option {
 					say: n.learned().then(n.sayCause(f, st, c, outcome, tried)), call: edit(c)})
 			}
 		}
-		out = append(out, Option{Kind: Conclude, Function: f, Place: st.Place, Last: st.last, say: n.learned().then(n.sayConclusion(f, st, outcome)), stop: schemas.ExitGaveUp})
+		if seen, ok := n.visible(st); ok || isConstant(st.evaluated()) {
+			out = append(out, n.explain(f, st, seen), Option{Kind: Conclude, Function: f, Place: st.Place, Last: st.last,
+				say: n.learned().then(n.sayConclusion(f, st, seen)), stop: schemas.ExitGaveUp})
+		}
 	}
 	return out
 }

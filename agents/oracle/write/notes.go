@@ -20,10 +20,14 @@ type Notes struct {
 	Test     *Failure  // the failing test that the agent follows, from its first look at it on
 	Stops    []Stop    // places at which the debugger has stopped the program
 	Edits    int
-	Verified bool // all tests were run after the last edit
-	Passed   bool // by the last run of all tests
-	Calls    int
-	Seed     int64 // chooses among ways to say the same
+	// Explained says that the agent has named the cause before a change that it did not derive, and GoldEdits is the number
+	// of edits since then.
+	Explained bool
+	GoldEdits int
+	Verified  bool // all tests were run after the last edit
+	Passed    bool // by the last run of all tests
+	Calls     int
+	Seed      int64 // chooses among ways to say the same
 
 	source
 	tools      []string
@@ -82,6 +86,12 @@ func (n *Notes) add(s schemas.Step) {
 			n.source.add(l.File, l.Number, l.Text)
 		}
 	}
+	if s.ToolCall.GoldEdit {
+		n.GoldEdits++
+		n.Edits++
+		n.Verified, n.paused = false, false
+		return
+	}
 	switch s.ToolCall.Name {
 	case "eval":
 		n.readTests(s)
@@ -94,6 +104,7 @@ func (n *Notes) add(s schemas.Step) {
 			n.ends[m[1]], _ = strconv.Atoi(m[2]) // the pattern ensures digits
 		}
 		n.follow(s)
+		n.Explained = n.Explained || s.Reply != nil && slices.ContainsFunc(s.Reply.Claims, func(c schemas.Claim) bool { return c.Kind == schemas.ClaimCause })
 	case "pdb":
 		n.debug(s)
 	case "edit":

@@ -30,6 +30,7 @@ const (
 	Repeat      = "repeat"   // Expression of the statement at Place, which has run, once more
 	Edit        = "edit"     // Statement at Place
 	Exchange    = "exchange" // edit: the lines Place and Last change places
+	Explain     = "explain"  // name Place as the cause and read it again, before a change that is not derived
 	Conclude    = "conclude" // end without an edit, because Place causes the failure
 	Submit      = "submit"
 	GiveUp      = "give_up"

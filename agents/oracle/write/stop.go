@@ -171,6 +171,12 @@ func (n *Notes) Span(p Place) int {
 	return p.Line
 }
 
+// HasOwnFrame reports whether a part of the statement at a place, such as a comprehension, stops at a breakpoint of the statement again.
+func (n *Notes) HasOwnFrame(p Place) bool {
+	_, st, ok := n.statementAt(p)
+	return ok && st.kind != loopStatement && slices.ContainsFunc(st.tokens, func(t token) bool { return t.is("for", "lambda") })
+}
+
 // IsShown reports whether a step has shown a line.
 func (n *Notes) IsShown(p Place) bool {
 	_, shown := n.lines[p.File][p.Line]
