@@ -2,6 +2,7 @@ package policies_test
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -18,6 +19,7 @@ import (
 	"github.com/tracesmith/tracesmith/internal/envtest"
 	"github.com/tracesmith/tracesmith/internal/suite"
 	"github.com/tracesmith/tracesmith/internal/tooltest"
+	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -118,17 +120,8 @@ func TestAgentsOracle(t *testing.T) {
 	suite.Agents.Require(t)
 	for _, bug := range shopBugs {
 		t.Run(bug.name, func(t *testing.T) {
-			buggy := map[string]string{}
-			for name, text := range shop {
-				buggy[name] = text
-			}
-			buggy[bug.file] = strings.Replace(shop[bug.file], bug.line, bug.bug, 1)
-			tree := treeOf(t, buggy)
-			task := schemas.Task{InstanceID: bug.name, Source: "test", Instructions: "A test of the shop fails.", Entrypoint: "python3 -m pytest -q",
-				GoldPatch: lineFix(bug.file, buggy[bug.file], shop[bug.file]), Workdir: schemas.DefaultWorkdir}
-			task.Tests = schemas.TestSpec{Method: "pytest", FailToPass: []string{bug.failing}}
-			task.ID = task.ComputeID()
-			result, pairs := oracleEpisode(t, tree, task)
+			tree, task := shopTask(t, bug.file, bug.line, bug.bug, bug.failing)
+			result, pairs := oracleEpisode(t, tree, task, nil)
 			last := result.Steps[len(result.Steps)-1]
 			if result.ExitReason != schemas.ExitSubmitted || last.State == nil || last.State.EvalPassed == nil || !*last.State.EvalPassed {
 				printSteps(t, result.Steps)
@@ -151,8 +144,49 @@ func TestAgentsOracle(t *testing.T) {
 	}
 }
 
+// The experiments of the oracle do not know the fix of this bug. The oracle names the cause and stops there or, if it may, makes the
+// edits of the gold patch. These, and what follows, are masked.
+func TestAgentsOracleEndsWithoutADerivedEdit(t *testing.T) {
+	suite.Agents.Require(t)
+	tree, task := shopTask(t, "shop/prices.py", "int(amount * 100 + 0.5)", "int(amount) * 100", "tests/test_cart.py::test_member")
+	for ending, config := range map[string]map[string]any{schemas.EndingConclusion: nil, schemas.EndingGoldEdit: {"gold_edit": true}} {
+		result, _ := oracleEpisode(t, tree, task, config)
+		staged, err := normalise.Episode(&schemas.Episode{Task: task, Steps: result.Steps, Agent: schemas.AgentInfo{Policy: "oracle", GoldUsed: true}}, normalise.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := staged.Episode; schemas.Value(e.Ending) != ending || !schemas.Value(e.NamesCause) {
+			printSteps(t, result.Steps)
+			t.Errorf("ending %s, want %s; names_cause %v", schemas.Value(e.Ending), ending, schemas.Value(e.NamesCause))
+		}
+		isGold := false
+		for _, r := range staged.Steps {
+			isGold = isGold || schemas.Value(r.GoldEdit)
+			if isMasked := schemas.Value(r.MaskReason) == metrics.MaskGold; r.Source == "agent" && isMasked != isGold {
+				t.Errorf("%s: step %d is masked as gold: %v, want %v", ending, r.StepIndex, isMasked, isGold)
+			}
+		}
+		last := result.Steps[len(result.Steps)-1]
+		if passed := last.State != nil && schemas.Value(last.State.EvalPassed); passed != (ending == schemas.EndingGoldEdit) {
+			t.Errorf("%s: the tests pass at the end: %v", ending, passed)
+		}
+	}
+}
+
+// shopTask returns the shop with one bug.
+func shopTask(t *testing.T, file, line, bug, failing string) (env.Tree, schemas.Task) {
+	t.Helper()
+	buggy := maps.Clone(shop)
+	buggy[file] = strings.Replace(shop[file], line, bug, 1)
+	task := schemas.Task{InstanceID: "shop", Source: "test", Instructions: "A test of the shop fails.", Entrypoint: "python3 -m pytest -q",
+		GoldPatch: lineFix(file, buggy[file], shop[file]), Workdir: schemas.DefaultWorkdir}
+	task.Tests = schemas.TestSpec{Method: "pytest", FailToPass: []string{failing}}
+	task.ID = task.ComputeID()
+	return treeOf(t, buggy), task
+}
+
 // oracleEpisode runs the oracle on a task.
-func oracleEpisode(t *testing.T, tree env.Tree, task schemas.Task) (agents.Result, trace.Pairs) {
+func oracleEpisode(t *testing.T, tree env.Tree, task schemas.Task, config map[string]any) (agents.Result, trace.Pairs) {
 	t.Helper()
 	store, err := workspace.Open(t.TempDir())
 	if err != nil {
@@ -167,7 +201,7 @@ func oracleEpisode(t *testing.T, tree env.Tree, task schemas.Task) (agents.Resul
 	gold.Trace = func(ctx context.Context, test string) (schemas.PairedTrace, error) {
 		return pairs.Trace(ctx, task, tree, test)
 	}
-	policy, err := agents.Registry.Build("oracle", nil, agents.Deps{Task: task, Gold: gold})
+	policy, err := agents.Registry.Build("oracle", config, agents.Deps{Task: task, Gold: gold})
 	if err != nil {
 		t.Fatal(err)
 	}
