@@ -113,6 +113,9 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 		if right && (!c.found && c.isWorthwhile(n, stop) || c.fix.exchanged[stop.Place]) || c.fix.exchanged[above] && n.WasStopped(above) {
 			return 690
 		}
+		if !c.found && !c.isCaller(n, stop) && c.returnsAt(stop) {
+			return 665
+		}
 	case write.Narrow:
 		value, known := c.trace.Arguments[o.Expression]
 		isSame := known && unquoted(value) == unquoted(o.Instead)
@@ -173,6 +176,8 @@ func (c *Chooser) isAtFix(n *write.Notes, stop write.Stop) bool {
 // valueOfEnd values the ends of the search. An edit can wait until a value that differs was printed.
 func (c *Chooser) valueOfEnd(n *write.Notes, o write.Option) float64 {
 	switch {
+	case o.Kind == write.Edit && o.Tried && o.Statement == c.wrong:
+		return 652
 	case o.Kind == write.Edit && c.fix.replaced[o.Place] == o.Statement && c.found:
 		return 650
 	case o.Kind == write.Exchange && c.fix.exchanged[o.Place]:
@@ -315,6 +320,14 @@ func (c *Chooser) endDiffers(n *write.Notes, stop write.Stop) bool {
 			return v.Buggy != "" && v.Fixed != "" && v.Name != "<exit>" && !n.Reported(v.Buggy)
 		})
 	})
+}
+
+// returnsAt reports whether a function returns, or yields, at the line of a stop a value that differs.
+func (c *Chooser) returnsAt(stop write.Stop) bool {
+	return slices.ContainsFunc(c.aims, func(a aim) bool { return a.isEnd && a.place == stop.Place && a.function == stop.Function }) ||
+		slices.ContainsFunc(c.trace.Points, func(p schemas.TracePoint) bool {
+			return p.Kind == "return" && p.FixedEvent >= 0 && p.File == stop.File && p.Line == stop.Line && bare(p.Function) == stop.Function
+		})
 }
 
 // returnDiffers reports whether what a function returns at a stop differs in the fixed program.

@@ -29,6 +29,7 @@ type Chooser struct {
 	found  bool   // the episode has printed a value that differs
 	early  bool   // the current stop comes before the one that the chooser wants
 	detour string // the statement of an experiment that is plausible but wrong, "" = none
+	wrong  string // the statement of an edit that is plausible but wrong, "" = none
 }
 
 // New returns a chooser for a bug with a gold patch and the paired trace of one failing test.
@@ -44,7 +45,7 @@ func New(trace schemas.PairedTrace, goldPatch string) (*Chooser, error) {
 
 // Choose returns the index of the option with the highest value:
 //
-//	1000        the only sensible action
+//	1000, 1001  the only sensible action
 //	700 to 799  print or evaluate something where the program is paused
 //	600 to 699  leave the stop: run on, or edit
 //	500         run the program to a breakpoint
@@ -57,6 +58,7 @@ func (c *Chooser) Choose(n *write.Notes, options []write.Option) int {
 		c.early = c.isEarly(n, *stop)
 		c.detour = c.findDetour(n, *stop, options)
 	}
+	c.wrong = c.findWrongEdit(n, options)
 	best, most := len(options)-1, 0.0
 	for i, o := range options {
 		if v := c.value(n, o); v > most {
@@ -68,6 +70,8 @@ func (c *Chooser) Choose(n *write.Notes, options []write.Option) int {
 
 func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 	switch {
+	case o.Kind == write.Undo && c.fix.replaced[o.Place] != o.Statement:
+		return 1001
 	case o.Kind == write.RunTests || o.Kind == write.Submit || o.Kind == write.ReadStart:
 		return 1000
 	case o.Kind == write.ReadTest && o.Test == c.trace.Test:
@@ -101,6 +105,9 @@ func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 	case write.ReadBody, write.Find, write.FindSetting, write.Outline:
 		if !c.fixWasReached(n) {
 			return c.valueOfReading(o)
+		}
+		if !c.found && n.Runs() < maxRuns && !o.Unexplained && o.Kind != write.FindSetting {
+			return c.valueOfReadingOn(n, o)
 		}
 	}
 	return c.valueOfEnd(n, o)
@@ -168,6 +175,25 @@ func (c *Chooser) findDetour(n *write.Notes, stop write.Stop, options []write.Op
 	return plausible[n.Draw(uint64(len(plausible)), "which")]
 }
 
+// findWrongEdit returns the statement of an edit that an experiment supports but that is wrong, once the right one is also
+// possible, or "". Some episodes make it first and take it back.
+func (c *Chooser) findWrongEdit(n *write.Notes, options []write.Option) string {
+	wrong, canFix := "", false
+	for _, o := range options {
+		switch {
+		case o.Kind != write.Edit || n.Undone:
+		case c.fix.replaced[o.Place] == o.Statement:
+			canFix = true
+		case o.Tried && c.fix.replaced[o.Place] != "":
+			wrong = o.Statement
+		}
+	}
+	if !canFix || n.Draw(2, "wrong edit") > 0 {
+		return ""
+	}
+	return wrong
+}
+
 // isRun reports whether the failing test runs a line.
 func (c *Chooser) isRun(p write.Place) bool {
 	return slices.ContainsFunc(c.trace.Stops, func(s schemas.TracedLines) bool { return s.File == p.File && s.Line == p.Line })
@@ -222,6 +248,17 @@ func (c *Chooser) valueOfReading(o write.Option) float64 {
 	}
 	if o.Kind == write.Outline && o.Place.File == "" {
 		return 100
+	}
+	return 0
+}
+
+// valueOfReadingOn values reading and searching, once the program has stopped at the fix, by whether the function has a value that
+// differs.
+func (c *Chooser) valueOfReadingOn(n *write.Notes, o write.Option) float64 {
+	for i, a := range c.aims {
+		if o.Function.Name != "" && a.function == o.Function.Name && (o.Kind == write.Find || a.place.File == o.Function.File) && len(c.news(n, a)) > 0 {
+			return 450 - float64(i)/float64(len(c.aims))
+		}
 	}
 	return 0
 }

@@ -221,7 +221,7 @@ const maxSkip = 9
 // skipOptions returns the numbers of hits that the agent can skip at the breakpoint at which the program is paused.
 func (n *Notes) skipOptions(stop Stop) []Option {
 	if stop.breakpoint == "" || n.Skips() || !slices.ContainsFunc(n.points, func(p schemas.Breakpoint) bool {
-		return p.File == stop.File && p.Line == stop.Line && !p.Temporary
+		return p.File == stop.File && p.Line == stop.Line && !p.Temporary && p.Condition == ""
 	}) {
 		return nil
 	}

@@ -280,7 +280,7 @@ func (n *Notes) endOptions() []Option {
 		for _, c := range n.changes(f, st) {
 			tried, ok := n.tried(st, c)
 			if known && (ok && tried.Text != outcome.Text || isConstant(c.expression) && c.expression != "") {
-				out = append(out, Option{Kind: Edit, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line),
+				out = append(out, Option{Kind: Edit, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line), Tried: ok,
 					say: n.learned().then(n.sayCause(f, st, c, outcome, tried)), call: edit(c)})
 			}
 		}

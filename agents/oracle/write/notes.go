@@ -3,6 +3,7 @@ package write
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,6 +25,7 @@ type Notes struct {
 	// of edits since then.
 	Explained bool
 	GoldEdits int
+	Undone    bool // the agent has taken an edit back
 	Verified  bool // all tests were run after the last edit
 	Passed    bool // by the last run of all tests
 	Calls     int
@@ -48,6 +50,7 @@ type Notes struct {
 	mentions   map[string]string // see findMentions
 	classes    map[string]bool
 	changed    map[Place][]change // what changes has found
+	undo       *undo              // of the last edit, if it has changed one line
 	// temporary is the place of the last temporary breakpoint.
 	temporary Place
 }
@@ -80,6 +83,7 @@ func (n *Notes) add(s schemas.Step) {
 	if s.Observation == nil {
 		return
 	}
+	before := maps.Clone(n.lines[argument(s, "path")])
 	if answer, ok := shown.AnswerOf(s); ok {
 		lines, _ := shown.Lines(answer, false)
 		for _, l := range lines {
@@ -109,8 +113,7 @@ func (n *Notes) add(s schemas.Step) {
 		n.debug(s)
 	case "edit":
 		if !s.Observation.IsError {
-			n.Edits++
-			n.Verified, n.paused = false, false
+			n.edit(s, before)
 		}
 	}
 }

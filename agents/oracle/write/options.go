@@ -19,7 +19,7 @@ func (n *Notes) Options() []Option {
 	case n.Edits > 0 && !n.Verified:
 		out = append(out, Option{Kind: RunTests, say: n.sayVerify(), call: schemas.NewToolCall("eval", map[string]any{})})
 	case n.Edits > 0:
-		out = append(out, Option{Kind: Submit, say: n.sayDone(), call: schemas.NewToolCall("submit", map[string]any{})})
+		out = append(n.undoOptions(), Option{Kind: Submit, say: n.sayDone(), call: schemas.NewToolCall("submit", map[string]any{})})
 	case n.Test == nil:
 		out = n.testOptions()
 	case n.contrast != nil && !n.contrast.isDone():
