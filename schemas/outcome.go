@@ -13,6 +13,7 @@ const (
 	ExitNoToolCall      = "no_tool_call"
 	ExitStuck           = "stuck"
 	ExitGaveUp          = "gave_up"     // the policy had nothing left to do
+	ExitHandedOver      = "handed_over" // a demonstration ends with what it hands over
 	ExitNoEvidence      = "no_evidence" // a failed demonstration: the program did not stop in a call that the failing test makes
 	ExitNoHandover      = "no_handover" // a seeker used up its budget before it handed over a pack
 	ExitKilledSandbox   = "killed_sandbox"
@@ -62,6 +63,7 @@ var Exits = map[string]Exit{
 	ExitEnvDone:         {"agent", OutcomeUnresolved},
 	ExitResolvedAtReset: {"agent", OutcomeUnresolved},
 	ExitGaveUp:          {"agent", OutcomeUnresolved},
+	ExitHandedOver:      {"agent", OutcomeUnresolved},
 	ExitNoToolCall:      {"agent", OutcomeAgentError},
 	ExitStuck:           {"agent", OutcomeAgentError},
 	ExitNoEvidence:      {"agent", OutcomeAgentError},

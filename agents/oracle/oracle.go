@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/agents/goldpatch"
+	"github.com/tracesmith/tracesmith/agents/handover"
 	"github.com/tracesmith/tracesmith/agents/oracle/choose"
 	"github.com/tracesmith/tracesmith/agents/oracle/write"
 	"github.com/tracesmith/tracesmith/agents/prompts"
@@ -25,10 +27,18 @@ type Config struct {
 	// GoldEdit lets an episode in which the oracle has named the cause, but can derive no edit, continue with the edits of
 	// the gold patch. Models are not trained on these edits or on what follows them.
 	GoldEdit bool `mapstructure:"gold_edit" json:"gold_edit"`
+	// Handover makes the oracle do the seeker's part: it changes nothing, and ends with a call of handover.
+	Handover bool `mapstructure:"handover" json:"handover"`
 }
 
 // Needs implements agents.ConfigWithNeeds.
-func (*Config) Needs() agents.Needs { return agents.Needs{Gold: true, Trace: true} }
+func (c *Config) Needs() agents.Needs {
+	n := agents.Needs{Gold: true, Trace: true}
+	if c.Handover {
+		n.Tools = []schemas.ToolSchema{handover.Schema()}
+	}
+	return n
+}
 
 func init() {
 	agents.Registry.Register(agents.Spec{
@@ -44,6 +54,9 @@ func init() {
 			}
 			if deps.Gold.Trace == nil {
 				return nil, errors.New("the oracle works only in runs, because it traces tests")
+			}
+			if cfg.(*Config).GoldEdit && cfg.(*Config).Handover {
+				return nil, errors.New("gold_edit and handover exclude each other: an agent that hands over does not edit")
 			}
 			o := &oracle{cfg: *cfg.(*Config), gold: *deps.Gold, seed: deps.Seed}
 			if o.cfg.GoldEdit {
@@ -74,10 +87,42 @@ func (o *oracle) Info() schemas.AgentInfo {
 	}
 }
 
-// Prompts implements agents.Policy. It returns the prompts that the agent react sends to a model, so that a model
-// can be trained on the transcript.
+// Prompts implements agents.Policy. It returns the prompts that the agent react or, with Handover, the agent seeker sends to a
+// model, so that a model can be trained on the transcript.
 func (o *oracle) Prompts(t *agents.Transcript) (system, problem string, err error) {
+	if o.cfg.Handover {
+		return prompts.Default().Seek(prompts.Model{}, t.Task, t.Tools, 0)
+	}
 	return prompts.Default().Opening("react", prompts.Model{}, t.Task, t.Tools)
+}
+
+// seekPhase is the name of the seeker's first conversation.
+const seekPhase = "seek"
+
+// Phase implements agents.Phased. With Handover, the oracle has the tools that change nothing, and handover.
+func (o *oracle) Phase(t *agents.Transcript, offered []schemas.ToolSchema) (agents.Phase, error) {
+	if !o.cfg.Handover {
+		return agents.Phase{}, nil
+	}
+	ph := agents.Phase{Name: seekPhase, NumberSteps: true}
+	if slices.ContainsFunc(t.Steps, handover.Accepted) {
+		ph.Exit = schemas.ExitHandedOver
+	}
+	for _, tool := range offered {
+		if tool.Name != "edit" && tool.Name != "submit" {
+			ph.Tools = append(ph.Tools, tool)
+		}
+	}
+	ph.Tools = append(ph.Tools, handover.Schema())
+	return ph, nil
+}
+
+// Answer implements agents.Phased.
+func (o *oracle) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Observation, bool) {
+	if call.Name != handover.Name {
+		return schemas.Observation{}, false
+	}
+	return handover.Answer(t.Task.Workdir, t.Steps, call, schemas.ContextOp{}), true
 }
 
 // Next implements agents.Policy.

@@ -3,6 +3,7 @@ package policies_test
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -11,6 +12,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/tracesmith/tracesmith/agents"
+	"github.com/tracesmith/tracesmith/agents/handover"
 	_ "github.com/tracesmith/tracesmith/agents/oracle"
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/trace"
@@ -144,13 +146,30 @@ func TestAgentsOracle(t *testing.T) {
 	}
 }
 
-// The experiments of the oracle do not know the fix of this bug. The oracle names the cause and stops there or, if it may, makes the
-// edits of the gold patch. These, and what follows, are masked.
+// The experiments of the oracle do not know the fix of this bug. The oracle names the cause and stops there, hands it over, or makes
+// the edits of the gold patch. These, and what follows, are masked.
 func TestAgentsOracleEndsWithoutADerivedEdit(t *testing.T) {
 	suite.Agents.Require(t)
 	tree, task := shopTask(t, "shop/prices.py", "int(amount * 100 + 0.5)", "int(amount) * 100", "tests/test_cart.py::test_member")
-	for ending, config := range map[string]map[string]any{schemas.EndingConclusion: nil, schemas.EndingGoldEdit: {"gold_edit": true}} {
+	for _, c := range []struct{ setting, ending, exit string }{
+		{"", schemas.EndingConclusion, schemas.ExitGaveUp},
+		{"handover", schemas.EndingConclusion, schemas.ExitHandedOver},
+		{"gold_edit", schemas.EndingGoldEdit, schemas.ExitSubmitted},
+	} {
+		config, ending := map[string]any{}, c.ending
+		if c.setting != "" {
+			config[c.setting] = true
+		}
 		result, _ := oracleEpisode(t, tree, task, config)
+		if result.ExitReason != c.exit {
+			printSteps(t, result.Steps)
+			t.Errorf("%q: exit %s, want %s", c.setting, result.ExitReason, c.exit)
+		}
+		if pack, ok := handover.Find(task.Workdir, result.Steps); ok != (c.setting == "handover") {
+			t.Errorf("%q: handed over: %v", c.setting, ok)
+		} else if ok && (len(pack.Values) == 0 || !slices.ContainsFunc(pack.Files[0].Lines, func(l handover.Line) bool { return strings.Contains(l.Text, "int(amount) * 100") })) {
+			t.Errorf("the pack lacks values or the faulty line: %+v", pack)
+		}
 		staged, err := normalise.Episode(&schemas.Episode{Task: task, Steps: result.Steps, Agent: schemas.AgentInfo{Policy: "oracle", GoldUsed: true}}, normalise.Config{})
 		if err != nil {
 			t.Fatal(err)

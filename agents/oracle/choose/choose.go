@@ -78,7 +78,7 @@ func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 		return 1000
 	case o.Kind == write.ReadTest:
 		return 1
-	case n.Calls > maxCalls && o.Kind != write.Conclude && o.Kind != write.Explain && o.Kind != write.Edit:
+	case n.Calls > maxCalls && o.Kind != write.Conclude && o.Kind != write.Explain && o.Kind != write.Edit && o.Kind != write.HandOver:
 		return 0
 	}
 	if stop := n.At(); stop != nil {

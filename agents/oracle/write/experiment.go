@@ -273,6 +273,9 @@ func (n *Notes) differOptions(f Function, stop Stop) []Option {
 
 // endOptions returns the ends of the search: edits that an experiment supports, and a conclusion without an edit.
 func (n *Notes) endOptions() []Option {
+	if !slices.Contains(n.tools, "edit") {
+		return n.handoverOptions()
+	}
 	var out []Option
 	for _, at := range n.stoppedAt() {
 		f, st := at.function, at.statement
@@ -287,6 +290,30 @@ func (n *Notes) endOptions() []Option {
 		if seen, ok := n.visible(st); ok || isConstant(st.evaluated()) {
 			out = append(out, n.explain(f, st, seen), Option{Kind: Conclude, Function: f, Place: st.Place, Last: st.last,
 				say: n.learned().then(n.sayConclusion(f, st, seen)), stop: schemas.ExitGaveUp})
+		}
+	}
+	return out
+}
+
+// handoverOptions returns the ends of the search of an agent that cannot edit.
+func (n *Notes) handoverOptions() []Option {
+	var out []Option
+	add := func(o Option, ok bool) {
+		if ok {
+			out = append(out, o)
+		}
+	}
+	for _, at := range n.stoppedAt() {
+		f, st := at.function, at.statement
+		seen, ok := n.visible(st)
+		if !ok && !isConstant(st.evaluated()) {
+			continue
+		}
+		add(n.handOver(f, st, seen, nil, Value{}))
+		for _, c := range n.changes(f, st) {
+			if tried, ok := n.tried(st, c); ok && tried.Text != seen.Text {
+				add(n.handOver(f, st, seen, &c, tried))
+			}
 		}
 	}
 	return out

@@ -50,7 +50,8 @@ type Notes struct {
 	mentions   map[string]string // see findMentions
 	classes    map[string]bool
 	changed    map[Place][]change // what changes has found
-	undo       *undo              // of the last edit, if it has changed one line
+	viewed     []viewed
+	undo       *undo // of the last edit, if it has changed one line
 	// temporary is the place of the last temporary breakpoint.
 	temporary Place
 }
@@ -88,6 +89,9 @@ func (n *Notes) add(s schemas.Step) {
 		lines, _ := shown.Lines(answer, false)
 		for _, l := range lines {
 			n.source.add(l.File, l.Number, l.Text)
+		}
+		if s.ToolCall.Name == "view" && len(lines) > 0 {
+			n.viewed = append(n.viewed, viewed{lines[0].File, lines[0].Number, lines[len(lines)-1].Number, s.Index})
 		}
 	}
 	if s.ToolCall.GoldEdit {
@@ -178,7 +182,11 @@ func (n *Notes) debug(s schemas.Step) {
 		n.askedStack = true
 	case n.paused && word == "p":
 		stop := &n.Stops[len(n.Stops)-1]
-		stop.Values = append(stop.Values, values(rest, text, s.Observation.IsError)...)
+		printed := values(rest, text, s.Observation.IsError)
+		if !s.Observation.IsError {
+			printed[0].step = s.Index
+		}
+		stop.Values = append(stop.Values, printed...)
 	case n.paused && word == "a" && !s.Observation.IsError:
 		stop := &n.Stops[len(n.Stops)-1]
 		for line := range strings.Lines(text) {
@@ -226,7 +234,7 @@ func (n *Notes) condition(f schemas.Frame) string {
 func values(expression, text string, isError bool) []Value {
 	text = strings.TrimSpace(text)
 	if isError {
-		return []Value{{expression, strings.TrimPrefix(text, "*** "), true}}
+		return []Value{{Expression: expression, Text: strings.TrimPrefix(text, "*** "), IsError: true}}
 	}
 	names, parts := splitTuple(expression), []string(nil)
 	if inner, ok := strings.CutPrefix(text, "("); ok && strings.HasSuffix(inner, ")") && len(names) > 1 {

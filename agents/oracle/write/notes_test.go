@@ -122,6 +122,7 @@ type transcript struct{ agents.Transcript }
 func (t *transcript) pdb(command, text string, frame *schemas.Frame) {
 	text += "\nCurrent frame: p.py:1 in f\n"
 	t.Steps = append(t.Steps, schemas.Step{
+		Index:       len(t.Steps),
 		ToolCall:    &schemas.ToolCall{Name: "pdb", Arguments: schemas.NewToolCall("pdb", map[string]any{"command": command}).Arguments},
 		Observation: &schemas.Observation{Text: text, IsError: strings.HasPrefix(text, "***")},
 		State:       &schemas.EnvState{Frame: frame},
@@ -143,11 +144,12 @@ func TestNotesOfTheDebugger(t *testing.T) {
 	n := Read(&tr.Transcript)
 	want := []Stop{
 		{Place: Place{"p.py", 3}, Function: "f", Event: "line", Depth: 3, Run: 1, Hit: 1, byBreakpoint: true, breakpoint: "1", Values: []Value{
-			{"a", "1", false}, {"b", "{'k': [2]}", false}, {"a, b", "(1, {'k': [2]})", false}, {"a", "1", false}, {"b", "{'k': [2]}", false}, {"c", "NameError: name 'c' is not defined", true}}},
+			{"a", "1", false, 0}, {"b", "{'k': [2]}", false, 0}, {"a, b", "(1, {'k': [2]})", false, 3}, {"a", "1", false, 0}, {"b", "{'k': [2]}", false, 0},
+			{"c", "NameError: name 'c' is not defined", true, 0}}},
 		{Place: Place{"p.py", 3}, Function: "f", Event: "exception", Depth: 3, Run: 1, Hit: 1, Raises: "TypeError: no"},
 		{Place: Place{"p.py", 9}, Function: "f", Event: "return", Depth: 3, Run: 1, Returns: "{'z': 1}"},
 	}
-	if diff := cmp.Diff(want, n.Stops, cmp.AllowUnexported(Stop{})); diff != "" {
+	if diff := cmp.Diff(want, n.Stops, cmp.AllowUnexported(Stop{}, Value{})); diff != "" {
 		t.Error(diff)
 	}
 	if n.At() == nil || n.Calls != 7 {

@@ -29,6 +29,7 @@ const (
 	Try         = "try"      // Expression in place of Instead; Statement is what the line would be
 	Repeat      = "repeat"   // Expression of the statement at Place, which has run, once more
 	Edit        = "edit"     // Statement at Place
+	HandOver    = "handover" // Place as the cause, to another agent
 	Undo        = "undo"     // take an edit back, which has made Place the Statement
 	Exchange    = "exchange" // edit: the lines Place and Last change places
 	Explain     = "explain"  // name Place as the cause and read it again, before a change that is not derived
@@ -52,7 +53,7 @@ type Option struct {
 	Count       int
 	Other       bool // Narrow: values other than Instead
 	Statement   string
-	Tried       bool     // Edit: an experiment supports it
+	Tried       bool     // Edit, HandOver: an experiment supports the Statement
 	IsTypical   bool     // Try: the change repairs a typical mistake, such as a wrong operator or bound
 	Calls       []string // Break: what the statement at Place calls
 

@@ -59,6 +59,9 @@ func (n *Notes) hasRun(x exchange) bool {
 
 // exchangeOptions returns the edits that an experiment with an exchange supports.
 func (n *Notes) exchangeOptions() []Option {
+	if !slices.Contains(n.tools, "edit") {
+		return nil
+	}
 	var out []Option
 	for i, stop := range n.Stops {
 		f, ok := n.functionAt(stop.Place)

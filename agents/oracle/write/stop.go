@@ -30,6 +30,7 @@ type Stop struct {
 type Value struct {
 	Expression, Text string
 	IsError          bool // Text is the error
+	step             int  // that has printed exactly the expression; 0 = none
 }
 
 // At returns the stop at which the program is paused, or nil.
