@@ -39,7 +39,8 @@ const (
 	ClaimDiffers = "differs"
 	// ClaimContradicts: Expression has Value, although the text Other, which was shown, says something else.
 	ClaimContradicts = "contradicts"
-	// ClaimCause: Function, or Line of File, causes the failure, for a Reason. Observations alone do not decide it.
+	// ClaimCause: Function, or Line of File, causes the failure, for a Reason. Observations alone do not decide it, but
+	// they can contradict the line or the reason, such as "a + b is 3".
 	ClaimCause = "cause"
 	// ClaimExplains and ClaimDoesNotExplain: Expression explains the failure of Test, or does not. Observations
 	// alone do not decide it.

@@ -38,6 +38,8 @@ func Check(c schemas.Claim, r *Record) schemas.CheckedClaim {
 		v = r.checkEqual(c)
 	case schemas.ClaimContradicts:
 		v = r.checkContradiction(c)
+	case schemas.ClaimCause:
+		v = r.checkCause(c)
 	}
 	return schemas.CheckedClaim{Claim: c, Verdict: v.is, Why: v.why}
 }

@@ -82,9 +82,46 @@ func TestCheck(t *testing.T) {
 		{claim{Kind: "executed", File: "m.py", Line: 2}, "unchecked"}, // the line is about to run
 		{claim{Kind: "cause", Function: "half"}, "unchecked"},
 		{claim{Kind: "does_not_explain", Test: "test_b"}, "unchecked"},
+		{claim{Kind: "cause", Function: "all", File: "m.py", Line: 2}, "unchecked"}, // the file may go on
+		{claim{Kind: "cause", Function: "half", File: "m.py", Line: 5}, "false"},
+		{claim{Kind: "cause", Function: "half", File: "m.py", Line: 2, Reason: "n // 2 is 1"}, "unchecked"},
+		{claim{Kind: "cause", Function: "half", File: "m.py", Line: 2, Reason: "n // 2 is 2"}, "false"},
 	} {
 		if got := Check(c.claim, r); got.Verdict != c.want {
 			t.Errorf("%+v: %s, want %s (%s)", c.claim, got.Verdict, c.want, got.Why)
+		}
+	}
+}
+
+// A cause is unchecked because of what only a reader can decide, if the debugger showed its reason at its line.
+func TestCauseThatWasShown(t *testing.T) {
+	view := callRow(0, "", "view", `{"path":"m.py"}`, "m.py, lines 1-6 of 6\n    1  def total(xs):\n    2      n = 0\n    3      n += sum(\n    4          xs)\n    5      return n\n    6  ")
+	view.Targets = []string{"m.py:1-6"}
+	rows := []schemas.StepRow{view}
+	for i, s := range []struct {
+		command, answer, event string
+		line                   int32
+	}{
+		{"c ;; p n, sum(xs)", "> m.py(3)total()\n-> n += sum(\n(0, 7)", "line", 3}, {"n", "> m.py(4)total()\n-> xs)", "line", 4},
+		{"n ;; p n", "> m.py(5)total()\n-> return n\n7", "line", 5}, {"r", "--Return--\n> m.py(5)total()->7\n-> return n", "return", 5},
+	} {
+		row := callRow(i+1, "", "pdb", `{"command":"`+s.command+`"}`, s.answer+fmt.Sprintf("\nCurrent frame: m.py:%d in total", s.line))
+		row.FrameFile, row.FrameLine, row.FrameFunction, row.DebuggerEvent = new("m.py"), &s.line, new("total"), &s.event
+		rows = append(rows, row)
+	}
+	r := recordOf(rows, "")
+	for _, c := range []struct {
+		line   int
+		reason string
+		want   bool
+	}{
+		{3, "", true}, {4, "", true}, {2, "", false}, {3, "sum(xs) is 7", true}, {4, "sum(xs) is 7", true}, {3, "sum(xs) is 6", false},
+		{3, "n, sum(xs) is (0, 7)", true}, {3, "n, sum(xs) is (0, 6)", false}, {3, "n is 7", true}, {3, "n is 8", false}, {3, "xs is [7]", false},
+		{5, "n is 7", true}, {5, "n + 0 is 7", true}, {5, "sum(xs) is 6", false},
+	} {
+		got := Check(schemas.Claim{Kind: "cause", Function: "total", File: "m.py", Line: c.line, Reason: c.reason}, r)
+		if (got.Why == CauseShown) != c.want || got.Verdict == "true" {
+			t.Errorf("line %d, %q: %s, %s", c.line, c.reason, got.Verdict, got.Why)
 		}
 	}
 }
