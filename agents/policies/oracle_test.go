@@ -2,7 +2,6 @@ package policies_test
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -120,10 +119,11 @@ var shopBugs = []struct {
 // texts name only what was shown, and say nothing that is false.
 func TestAgentsOracle(t *testing.T) {
 	suite.Agents.Require(t)
-	for _, bug := range shopBugs {
+	all := &oracleRuns{dir: t.TempDir(), done: map[string]oracleRun{}}
+	for i, bug := range shopBugs {
 		t.Run(bug.name, func(t *testing.T) {
-			tree, task := shopTask(t, bug.file, bug.line, bug.bug, bug.failing)
-			result, pairs := oracleEpisode(t, tree, task, nil)
+			run := all.of(t, i)
+			task, tree, result := run.task, run.tree, run.result
 			last := result.Steps[len(result.Steps)-1]
 			if result.ExitReason != schemas.ExitSubmitted || last.State == nil || last.State.EvalPassed == nil || !*last.State.EvalPassed {
 				printSteps(t, result.Steps)
@@ -134,7 +134,7 @@ func TestAgentsOracle(t *testing.T) {
 			if wrong := claimsWith(t, schemas.ClaimFalse, rows); len(wrong) > 0 {
 				t.Errorf("false claims: %q", wrong)
 			}
-			staged, err := normalise.Episode(&schemas.Episode{Task: task, Steps: result.Steps}, normalise.Config{Compare: comparison(t, pairs, tree, task)})
+			staged, err := normalise.Episode(&schemas.Episode{Task: task, Steps: result.Steps}, normalise.Config{Compare: comparison(t, run.pairs, tree, task)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -144,13 +144,17 @@ func TestAgentsOracle(t *testing.T) {
 			}
 		})
 	}
+	t.Run("with another fix", func(t *testing.T) { checkWithAnotherFix(t, all) })
+	t.Run("with other names", func(t *testing.T) { checkWithOtherNames(t, all) })
+	t.Run("replayed", func(t *testing.T) { checkReplayed(t, all.of(t, 1)) })
+	t.Run("swapped diagnoses", func(t *testing.T) { checkSwappedDiagnoses(t, all) })
 }
 
 // The experiments of the oracle do not know the fix of this bug. The oracle names the cause and stops there, hands it over, or makes
 // the edits of the gold patch. These, and what follows, are masked.
 func TestAgentsOracleEndsWithoutADerivedEdit(t *testing.T) {
 	suite.Agents.Require(t)
-	tree, task := shopTask(t, "shop/prices.py", "int(amount * 100 + 0.5)", "int(amount) * 100", "tests/test_cart.py::test_member")
+	tree, task := shopTask(t, strings.Clone, "shop/prices.py", "int(amount * 100 + 0.5)", "int(amount) * 100", "tests/test_cart.py::test_member")
 	for _, c := range []struct{ setting, ending, exit string }{
 		{"", schemas.EndingConclusion, schemas.ExitGaveUp},
 		{"handover", schemas.EndingConclusion, schemas.ExitHandedOver},
@@ -160,7 +164,7 @@ func TestAgentsOracleEndsWithoutADerivedEdit(t *testing.T) {
 		if c.setting != "" {
 			config[c.setting] = true
 		}
-		result, _ := oracleEpisode(t, tree, task, config)
+		result := newOracleRun(t, t.TempDir(), tree, task, config).result
 		if result.ExitReason != c.exit {
 			printSteps(t, result.Steps)
 			t.Errorf("%q: exit %s, want %s", c.setting, result.ExitReason, c.exit)
@@ -192,43 +196,70 @@ func TestAgentsOracleEndsWithoutADerivedEdit(t *testing.T) {
 	}
 }
 
-// shopTask returns the shop with one bug.
-func shopTask(t *testing.T, file, line, bug, failing string) (env.Tree, schemas.Task) {
+// shopTask returns the shop with one bug, whose texts rename changes.
+func shopTask(t *testing.T, rename func(string) string, file, line, bug, failing string) (env.Tree, schemas.Task) {
 	t.Helper()
-	buggy := maps.Clone(shop)
-	buggy[file] = strings.Replace(shop[file], line, bug, 1)
+	buggy := map[string]string{}
+	for name, text := range shop {
+		buggy[rename(name)] = rename(text)
+	}
+	file = rename(file)
+	fixed := buggy[file]
+	buggy[file] = strings.Replace(fixed, rename(line), rename(bug), 1)
 	task := schemas.Task{InstanceID: "shop", Source: "test", Instructions: "A test of the shop fails.", Entrypoint: "python3 -m pytest -q",
-		GoldPatch: lineFix(file, buggy[file], shop[file]), Workdir: schemas.DefaultWorkdir}
-	task.Tests = schemas.TestSpec{Method: "pytest", FailToPass: []string{failing}}
+		GoldPatch: lineFix(file, buggy[file], fixed), Workdir: schemas.DefaultWorkdir}
+	task.Tests = schemas.TestSpec{Method: "pytest", FailToPass: []string{rename(failing)}}
 	task.ID = task.ComputeID()
 	return treeOf(t, buggy), task
 }
 
-// oracleEpisode runs the oracle on a task.
-func oracleEpisode(t *testing.T, tree env.Tree, task schemas.Task, config map[string]any) (agents.Result, trace.Pairs) {
+// oracleRun is an episode of the oracle.
+type oracleRun struct {
+	tree   env.Tree
+	task   schemas.Task
+	pairs  trace.Pairs
+	trace  schemas.PairedTrace // of the failing test
+	result agents.Result
+}
+
+// newOracleRun runs the oracle on a task. dir keeps paired traces.
+func newOracleRun(t *testing.T, dir string, tree env.Tree, task schemas.Task, config map[string]any) oracleRun {
 	t.Helper()
 	store, err := workspace.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	pairs := trace.Pairs{Runner: verify.New(verify.Config{Driver: envtest.Driver(t, "bubblewrap"), Store: store, Timeout: 5 * time.Minute}), Dir: t.TempDir()}
+	run := oracleRun{tree: tree, task: task}
+	run.pairs = trace.Pairs{Runner: verify.New(verify.Config{Driver: envtest.Driver(t, "bubblewrap"), Store: store, Timeout: 5 * time.Minute}), Dir: dir}
+	if run.trace, err = run.pairs.Trace(t.Context(), task, tree, task.Tests.FailToPass[0]); err != nil {
+		t.Fatal(err)
+	}
+	run.result = run.episode(t, "oracle", config, run.gold())
+	return run
+}
+
+// gold returns what the chooser knows.
+func (run oracleRun) gold() agents.Deps {
+	return agents.Deps{Task: run.task, Gold: &agents.Privileged{GoldPatch: run.task.GoldPatch, Failing: run.task.Tests.FailToPass,
+		Trace: func(context.Context, string) (schemas.PairedTrace, error) { return run.trace, nil }}}
+}
+
+// episode runs an agent on the task in a new sandbox.
+func (run oracleRun) episode(t *testing.T, agent string, config map[string]any, deps agents.Deps) agents.Result {
+	t.Helper()
 	kit := tooltest.Kit(t, nil)
 	e := tooltest.Environment(t, func(c *env.Config) {
-		c.Task, c.Tree, c.Toolbox, c.CommandTimeout = task, tree, tooltest.Set(t, kit), time.Minute
+		c.Task, c.Tree, c.Toolbox, c.CommandTimeout = run.task, run.tree, tooltest.Set(t, kit), time.Minute
 	})
-	gold := &agents.Privileged{GoldPatch: task.GoldPatch, Failing: task.Tests.FailToPass}
-	gold.Trace = func(ctx context.Context, test string) (schemas.PairedTrace, error) {
-		return pairs.Trace(ctx, task, tree, test)
-	}
-	policy, err := agents.Registry.Build("oracle", config, agents.Deps{Task: task, Gold: gold})
+	policy, err := agents.Registry.Build(agent, config, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := agents.Run(t.Context(), agents.Config{Env: e, Policy: policy, Task: task.Public(), Limits: agents.Limits{MaxSteps: 60}})
+	result, err := agents.Run(t.Context(), agents.Config{Env: e, Policy: policy, Task: run.task.Public(), Limits: agents.Limits{MaxSteps: 60}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return result, pairs
+	return result
 }
 
 func treeOf(t *testing.T, files map[string]string) env.Tree {
