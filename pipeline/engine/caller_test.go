@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,4 +24,22 @@ func TestFullDisksAreRecognized(t *testing.T) {
 			t.Errorf("%v becomes %v", err, got)
 		}
 	}
+}
+
+// The embedded server may be silent for minutes while the disk is busy, and a run then goes on.
+func TestSilentServerIsAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silence := time.After(4 * time.Minute)
+		err := (&Engine{opt: Options{}.withDefaults()}).embeddedCaller().call(t.Context(), "listing records", func(ctx context.Context) error {
+			select {
+			case <-silence:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -20,6 +20,9 @@ const (
 	// startPatience is long because every write is synced: replaying the store takes
 	// seconds while other processes write much.
 	startPatience = time.Minute
+	// callPatience is longer, because losing a run that is almost done costs more than waiting: a stream answers nothing
+	// while one of its writes is synced, which takes long if other processes keep the disk busy.
+	callPatience = 5 * time.Minute
 	// shutdownPatience bounds the wait for a server that may never stop: one of its
 	// streams deadlocks if the disk is full while the stream is purged.
 	shutdownPatience = 30 * time.Second
@@ -30,7 +33,7 @@ func (e *Engine) connectEmbedded() (err error) {
 	if e.opt.Lock == nil {
 		return errors.New("an embedded engine needs the lock of its run directory")
 	}
-	e.caller = caller{timeout: e.opt.CallTimeout, patience: startPatience, diskFull: e.checkSpace}
+	e.caller = e.embeddedCaller()
 	if err := e.serve(); err != nil {
 		return err
 	}
@@ -43,6 +46,10 @@ func (e *Engine) connectEmbedded() (err error) {
 		return errors.Join(fmt.Errorf("opening JetStream: %w", err), e.Close())
 	}
 	return nil
+}
+
+func (e *Engine) embeddedCaller() caller {
+	return caller{timeout: e.opt.CallTimeout, patience: callPatience, diskFull: e.checkSpace}
 }
 
 // serve starts the server with synchronous writes.
