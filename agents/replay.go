@@ -132,7 +132,7 @@ func (r *run) compare(step int, answer, recorded string) {
 
 // volatileText matches durations and addresses anywhere in a text. They differ between two runs
 // of the same command. Package canonical removes them only in known contexts.
-var volatileText = regexp.MustCompile(`\b\d+(\.\d+)?\s?(s|ms|µs|us|ns|seconds?)\b|0x[0-9a-f]+`)
+var volatileText = regexp.MustCompile(`\b\d+(\.\d+)?\s?(s|ms|µs|us|ns|seconds?)\b|0x[0-9a-fA-F]+`)
 
 // AnswerHash returns a hash of an answer as dataset rows store it. The hash ignores the parts
 // that may differ between two runs of the same command. Answers with equal hashes count as equal.
