@@ -79,23 +79,8 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 790
 		}
 	case write.Print:
-		switch {
-		case c.hasRunFix(n) && o.Expression == n.Result():
-			return 785
-		case !c.found && slices.Contains(c.differing(n, stop), o.Expression):
-			return 780
-		case (right || c.isCaller(n, stop)) && o.Expression == n.Operands(stop.Place):
-			return 775
-		case c.hasRunFix(n) && stop.Event == "exception" && o.Expression == n.Container(stop.Place):
-			return 772
-		case right && (n.MustTryBefore(stop.Place) || c.fix.exchanged[stop.Place]) && o.Expression == n.Evaluated(stop.Place):
-			return 770
-		case strings.HasPrefix(stop.Condition, o.Expression+" != "):
-			return 788
-		case c.early && len(stop.Values) == 0 && o.Expression == n.Operands(stop.Place):
-			return 696.9
-		case c.isAtFix(n, stop) && o.Expression == n.Evaluated(stop.Place):
-			return 640
+		if v := c.valueOfPrint(n, stop, o.Expression, right); v > 0 {
+			return v
 		}
 	case write.Try:
 		switch {
@@ -149,6 +134,29 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 		}
 	}
 	return c.valueOfEnd(n, o)
+}
+
+// valueOfPrint values printing an expression. right says that the program is paused at the fix, in the call that matters.
+func (c *Chooser) valueOfPrint(n *write.Notes, stop write.Stop, expression string, right bool) float64 {
+	switch {
+	case c.hasRunFix(n) && expression == n.Result():
+		return 785
+	case !c.found && slices.Contains(c.differing(n, stop), expression):
+		return 780
+	case (right || c.isCaller(n, stop)) && expression == n.Operands(stop.Place):
+		return 775
+	case c.hasRunFix(n) && stop.Event == "exception" && expression == n.Container(stop.Place):
+		return 772
+	case right && (n.MustTryBefore(stop.Place) || c.fix.exchanged[stop.Place]) && expression == n.Evaluated(stop.Place):
+		return 770
+	case strings.HasPrefix(stop.Condition, expression+" != "):
+		return 788
+	case c.early && len(stop.Values) == 0 && expression == n.Operands(stop.Place):
+		return 696.9
+	case c.isAtFix(n, stop) && expression == n.Evaluated(stop.Place):
+		return 640
+	}
+	return 0
 }
 
 // isWorthwhile reports whether the program can show something new in the function if the statement at a stop runs: what the
