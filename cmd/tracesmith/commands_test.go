@@ -61,7 +61,7 @@ var (
 // message on standard error.
 func refused(ts *testscript.TestScript, neg bool, args []string) {
 	program := "tracesmith"
-	if len(args) > 1 && slices.Contains([]string{"bench", "soak", "chaos"}, args[1]) {
+	if len(args) > 1 && slices.Contains([]string{"bench", "soak", "chaos", "learn"}, args[1]) {
 		program = "tracesmith-lab"
 	}
 	code(ts, neg, append([]string{args[0], program}, args[1:]...))

@@ -162,6 +162,15 @@ func fragmentChanges(t *gitdiff.TextFragment) []change {
 	return changesOf(first, lines)
 }
 
+// Changed returns the numbers of the lines of a file, before the patch, that it concerns: the removed
+// lines, and the two neighbors of lines that it inserts.
+func (p Patch) Changed(file string) (lines []int) {
+	for _, c := range p.changes[file] {
+		lines = append(lines, c.lines()...)
+	}
+	return lines
+}
+
 // Tests returns the changed files that are tests or their configuration.
 func (p Patch) Tests() []string {
 	return slices.DeleteFunc(slices.Clone(p.Files), func(f string) bool { return !schemas.IsTest(f) })

@@ -1,5 +1,5 @@
 // Package lab holds the commands of tracesmith-lab: measurements of tracesmith on this
-// machine, long runs of its environment, and faults injected into whole runs. Users of
+// machine and of what its data teaches, long runs of its environment, and faults injected into whole runs. Users of
 // tracesmith do not need them, so tracesmith does not contain them.
 package lab
 
@@ -15,11 +15,12 @@ func Root(s *cli.State) *cobra.Command {
 	root := cli.Tracesmith(s)
 	root.Use = "tracesmith-lab"
 	root.Short = "Measure tracesmith, and prove that it loses nothing"
-	root.Long = "tracesmith-lab is tracesmith with three more commands: bench measures speed on\n" +
-		"this machine, soak makes thousands of tool calls and debugger sessions, and\n" +
-		"chaos injects faults into a run and checks the result."
+	root.Long = "tracesmith-lab is tracesmith with four more commands: bench measures speed on\n" +
+		"this machine, soak makes thousands of tool calls and debugger sessions, chaos\n" +
+		"injects faults into a run and checks the result, and learn measures whether\n" +
+		"trajectories teach where to look."
 	root.AddGroup(&cobra.Group{ID: "lab", Title: "Experiments:"})
-	for _, c := range []*cobra.Command{newBench(s), newSoak(s), newChaos(s)} {
+	for _, c := range []*cobra.Command{newBench(s), newSoak(s), newChaos(s), newLearn(s)} {
 		c.GroupID = "lab"
 		root.AddCommand(c)
 	}
