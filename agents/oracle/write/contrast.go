@@ -106,7 +106,7 @@ func (n *Notes) otherTest() (name, entry string) {
 	id, _, _ := strings.Cut(n.Test.ID, "[")
 	base, least := strings.TrimSuffix(id, failing), 1<<20
 	var at Function
-	for _, f := range n.functions() {
+	for _, f := range n.Functions() {
 		if f.File == n.Test.At.File && f.Name == failing {
 			at = f
 		}
@@ -114,7 +114,7 @@ func (n *Notes) otherTest() (name, entry string) {
 	if at.Name == "" || base == id {
 		return "", ""
 	}
-	for _, f := range n.functions() {
+	for _, f := range n.Functions() {
 		distance := max(f.Line-at.Line, at.Line-f.Line)
 		if f.File != at.File || f.IsClass || f.indent != at.indent || f.Class != at.Class || f.Name == failing || !strings.HasPrefix(f.Name, "test") || distance >= least {
 			continue

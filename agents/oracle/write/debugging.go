@@ -17,7 +17,7 @@ func (n *Notes) startOptions() []Option {
 	if entry == "" || !slices.Contains(n.tools, "pdb") {
 		return nil
 	}
-	for _, f := range n.functions() {
+	for _, f := range n.Functions() {
 		if testcmd.IsTestFile(f.File) || f.IsClass || !n.isRead(f) {
 			continue
 		}
@@ -108,7 +108,7 @@ func (n *Notes) relation(f Function) message {
 		return say(fmt.Sprintf(n.words("`%s` calls `%s` and works with the result.", "`%s` uses what `%s` returns."), f.Name, last.Function),
 			schemas.Claim{Kind: schemas.ClaimCalls, Caller: f.Name, Function: last.Function})
 	}
-	if g, ok := n.functionAt(last.Place); ok && calls(g, f.Name) {
+	if g, ok := n.FunctionAt(last.Place); ok && calls(g, f.Name) {
 		return say(fmt.Sprintf("`%s` calls `%s`.", last.Function, f.Name), schemas.Claim{Kind: schemas.ClaimCalls, Caller: last.Function, Function: f.Name})
 	}
 	return message{}
@@ -120,7 +120,7 @@ func (n *Notes) stopOptions() []Option {
 	if stop == nil {
 		return nil
 	}
-	f, ok := n.functionAt(stop.Place)
+	f, ok := n.FunctionAt(stop.Place)
 	if !ok || testcmd.IsTestFile(stop.File) {
 		return nil
 	}

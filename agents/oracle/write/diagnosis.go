@@ -128,10 +128,10 @@ func (n *Notes) way(f Function) message {
 // calledBy returns the names that a function of the program, or the failing test, calls, as far as the agent has read it.
 func (n *Notes) calledBy(caller string) []string {
 	if caller == n.Test.ID {
-		return called(n.join(n.Test.At.File, n.testLines()))
+		return n.TestCalls()
 	}
 	var out []string
-	for _, f := range n.functions() {
+	for _, f := range n.Functions() {
 		if f.Name == caller && !f.IsClass && !testcmd.IsTestFile(f.File) && n.isRead(f) {
 			out = append(out, called(n.join(f.File, n.body(f)[1:]))...)
 		}

@@ -122,7 +122,7 @@ func (n *Notes) suspect(c change, stop Stop) message {
 
 // sibling says which other statement of the function has, in the same position, what a change puts in place of a name or string.
 func (n *Notes) sibling(c change) message {
-	f, ok := n.functionAt(c.at)
+	f, ok := n.FunctionAt(c.at)
 	if !ok {
 		return message{}
 	}
@@ -166,7 +166,7 @@ func (n *Notes) sayTry(c change, stop Stop) message {
 
 // refutes says why an experiment does not explain the failure, or returns an empty message.
 func (n *Notes) refutes(stop Stop, expression, value string) message {
-	f, ok := n.functionAt(stop.Place)
+	f, ok := n.FunctionAt(stop.Place)
 	if !ok {
 		return message{}
 	}

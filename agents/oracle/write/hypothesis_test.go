@@ -57,7 +57,7 @@ func TestSuspectedBound(t *testing.T) {
 func TestExchanges(t *testing.T) {
 	n := &Notes{source: *program(1, "def f(a):\n    b = a\n    c = b\n    if c:\n        d = c\n    e = a\n    g(e)\n    return e")}
 	var got []int
-	for _, x := range n.exchanges(n.functions()[0]) {
+	for _, x := range n.exchanges(n.Functions()[0]) {
 		got = append(got, x.first.Line)
 	}
 	if !slices.Equal(got, []int{2, 6}) {
@@ -128,7 +128,7 @@ func TestReasons(t *testing.T) {
 // Values of an earlier call neither support an edit nor make an experiment superfluous.
 func TestExperimentsBelongToOneCall(t *testing.T) {
 	n := &Notes{source: *program(1, "def f(a):\n    x = a + 1\n    return x")}
-	f := n.functions()[0]
+	f := n.Functions()[0]
 	st := n.statements(f)[0]
 	stop := func(sum, difference string) Stop {
 		s := Stop{Place: st.Place, Function: "f", Event: "line", byBreakpoint: true}

@@ -107,7 +107,7 @@ func (n *Notes) learnedFromSearch() message {
 	name = strings.TrimSuffix(name, `\b`)
 	var found []Function
 	inTests := false
-	for _, f := range n.functions() {
+	for _, f := range n.Functions() {
 		if f.Name == name && !testcmd.IsTestFile(f.File) {
 			found = append(found, f)
 		}

@@ -39,7 +39,7 @@ class Cart(Base):
         return total
 
 def other(): pass`)
-	all := s.functions()
+	all := s.Functions()
 	if len(all) != 3 || all[1].Name != "total" || all[1].Class != "Cart" || all[2].Class != "" {
 		t.Fatalf("%+v", all)
 	}
@@ -58,7 +58,7 @@ def other(): pass`)
 	if names := s.names(f); !slices.Equal(names, []string{"self", "items", "tax", "total", "item", "n", "log"}) {
 		t.Errorf("names: %q", names)
 	}
-	if at, ok := s.functionAt(Place{"p.py", 20}); !ok || at.Name != "total" {
+	if at, ok := s.FunctionAt(Place{"p.py", 20}); !ok || at.Name != "total" {
 		t.Errorf("line 20 is in %q", at.Name)
 	}
 }
@@ -66,7 +66,7 @@ def other(): pass`)
 // A function that was shown in part ends with the last shown line.
 func TestPartlyShownFunction(t *testing.T) {
 	s := program(1, "def f(a):\n    b = a\n\n")
-	if body := s.body(s.functions()[0]); len(body) != 2 {
+	if body := s.body(s.Functions()[0]); len(body) != 2 {
 		t.Errorf("%v", body)
 	}
 }
@@ -93,7 +93,7 @@ src/p.py:3: ZeroDivisionError
 		t.Helper()
 		got := readFailures(text, "/testbed")
 		for i := range got {
-			got[i].report, got[i].frames, got[i].symptoms = "", nil, nil
+			got[i].report, got[i].Frames, got[i].symptoms = "", nil, nil
 		}
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(Failure{})); diff != "" {
 			t.Error(diff)
@@ -196,7 +196,7 @@ func TestOptionsAtAStop(t *testing.T) {
 	if diff := cmp.Diff(want, commands); diff != "" {
 		t.Error(diff)
 	}
-	f, _ := n.functionAt(Place{"p.py", 2})
+	f, _ := n.FunctionAt(Place{"p.py", 2})
 	if got := n.printedStrings(f, []string{`"one"`}); !slices.Equal(got, []string{"'b'"}) {
 		t.Errorf("printed strings %q", got)
 	}

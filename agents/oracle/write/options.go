@@ -61,8 +61,8 @@ func (n *Notes) sayDone() message {
 // maxTests is the number of failing tests that the agent considers to follow.
 const maxTests = 8
 
-// LinesBefore and after are the numbers of lines that the agent reads around the line at which a test fails.
-const LinesBefore, after = 25, 8
+// LinesBefore and LinesAfter are the numbers of lines that the agent reads around the line at which a test fails.
+const LinesBefore, LinesAfter = 25, 8
 
 // testOptions returns the failing tests that the agent can read.
 func (n *Notes) testOptions() []Option {
@@ -73,7 +73,7 @@ func (n *Notes) testOptions() []Option {
 		}
 		args := map[string]any{"path": f.At.File}
 		if f.At.Line > 0 {
-			args["start"], args["end"] = max(1, f.At.Line-LinesBefore), f.At.Line+after
+			args["start"], args["end"] = max(1, f.At.Line-LinesBefore), f.At.Line+LinesAfter
 		}
 		m := n.failing(f).then(say(n.words("I read the test to see what it does and what it expects.", "I look at the test first.", "What does the test do before that? I read it.")))
 		out = append(out, Option{Kind: ReadTest, Test: f.ID, Place: f.At, say: m, call: schemas.NewToolCall("view", args)})
@@ -93,7 +93,7 @@ func (n *Notes) startOfTest() []Option {
 	for first > 1 && n.IsShown(Place{at.File, first - 1}) {
 		first--
 	}
-	if first <= 1 || at.Line-first > maxTestLines || slices.ContainsFunc(n.functions(), isStart) {
+	if first <= 1 || at.Line-first > maxTestLines || slices.ContainsFunc(n.Functions(), isStart) {
 		return nil
 	}
 	m := say(n.words("The test begins further up. I read that part, too.", "I have not seen how the test begins, so I read what comes before."))
@@ -105,7 +105,7 @@ func (n *Notes) startOfTest() []Option {
 func (n *Notes) testLines() []int {
 	at := n.Test.At
 	first := max(1, at.Line-maxTestLines)
-	for _, f := range n.functions() {
+	for _, f := range n.Functions() {
 		if f.File == at.File && f.Name == testcmd.Function(n.Test.ID) && (at.Line == 0 || f.Line <= at.Line) {
 			first = f.Line
 			if at.Line == 0 {

@@ -64,7 +64,7 @@ func (n *Notes) exchangeOptions() []Option {
 	}
 	var out []Option
 	for i, stop := range n.Stops {
-		f, ok := n.functionAt(stop.Place)
+		f, ok := n.FunctionAt(stop.Place)
 		if !ok || i < 2 || !n.follows(i-2) || !n.follows(i-1) {
 			continue
 		}

@@ -27,18 +27,18 @@ func (n *Notes) references() []reference {
 			out = append(out, r)
 		}
 	}
-	for _, f := range n.functions() {
+	for _, f := range n.Functions() {
 		if !testcmd.IsTestFile(f.File) && n.isRead(f) && !f.IsClass {
 			for _, name := range called(n.join(f.File, n.body(f)[1:])) {
 				add(reference{name: name, caller: f.Name})
 			}
 		}
 	}
-	inTest := called(n.join(n.Test.At.File, n.testLines()))
+	inTest := n.TestCalls()
 	for _, name := range inTest {
 		add(reference{name: name, caller: n.Test.ID})
 	}
-	for _, f := range n.functions() {
+	for _, f := range n.Functions() {
 		if testcmd.IsTestFile(f.File) && slices.Contains(inTest, f.Name) && n.isRead(f) && !f.IsClass {
 			for _, name := range called(n.join(f.File, n.body(f)[1:])) {
 				add(reference{name: name, caller: f.Name})
@@ -53,6 +53,11 @@ func (n *Notes) references() []reference {
 		}
 	}
 	return out
+}
+
+// TestCalls returns the names that the failing test calls, in order, as far as it was shown.
+func (n *Notes) TestCalls() []string {
+	return called(n.join(n.Test.At.File, n.testLines()))
 }
 
 // alias matches a line that gives a name another name.
@@ -88,20 +93,20 @@ func (n *Notes) join(file string, lines []int) string {
 // traceback, values of modules, and definitions that were listed.
 func (n *Notes) readOptions() []Option {
 	var out []Option
-	shown := n.functions()
+	shown := n.Functions()
 	for _, r := range n.references() {
 		out = append(out, n.referenceOptions(r, shown)...)
 	}
-	for i, at := range slices.Backward(n.Test.frames) {
+	for i, at := range slices.Backward(n.Test.Frames) {
 		if testcmd.IsTestFile(at.File) || n.text(at) != "" {
 			continue
 		}
 		m := say(fmt.Sprintf("The traceback goes through line %d of %s.", at.Line, at.File))
-		if i == len(n.Test.frames)-1 {
+		if i == len(n.Test.Frames)-1 {
 			m = say(fmt.Sprintf("The traceback ends in line %d of %s.", at.Line, at.File))
 		}
-		out = append(out, Option{Kind: ReadBody, Place: at, Last: at.Line + after, say: n.learned().then(m).then(say(n.words("I read the code around it.", "I look at that code."))),
-			call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, at.Line-LinesBefore), "end": at.Line + after})})
+		out = append(out, Option{Kind: ReadBody, Place: at, Last: at.Line + LinesAfter, say: n.learned().then(m).then(say(n.words("I read the code around it.", "I look at that code."))),
+			call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, at.Line-LinesBefore), "end": at.Line + LinesAfter})})
 	}
 	for _, r := range n.constants() {
 		out = append(out, n.settingOptions(r)...)
@@ -158,7 +163,7 @@ func (n *Notes) referenceOptions(r reference, shown []Function) []Option {
 // constants returns the names in capitals that the functions that were read use.
 func (n *Notes) constants() []reference {
 	var out []reference
-	for _, f := range n.functions() {
+	for _, f := range n.Functions() {
 		if testcmd.IsTestFile(f.File) || !n.isRead(f) || f.IsClass {
 			continue
 		}
@@ -250,7 +255,7 @@ const maxBody = 60
 
 // end returns the line up to which the agent reads a function: the last one before the next definition, if that was listed.
 func (n *Notes) end(f Function) int {
-	for _, g := range n.functions() {
+	for _, g := range n.Functions() {
 		if g.File == f.File && g.Line > f.Line && g.indent <= f.indent && g.Line-f.Line < 2*maxBody && n.listed[f.File] {
 			return g.Line - 1
 		}
@@ -317,7 +322,7 @@ func (n *Notes) reason(f Function) string {
 // functions.
 func (n *Notes) findMentions() {
 	n.mentions, n.classes = map[string]string{}, map[string]bool{}
-	for _, f := range n.functions() {
+	for _, f := range n.Functions() {
 		if testcmd.IsTestFile(f.File) || f.IsClass || !n.isRead(f) {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 type source struct {
 	lines map[string]map[int]string
 
-	// What functions, statements and functionAt have found. A new line empties these.
+	// What Functions, statements and FunctionAt have found. A new line empties these.
 	found     []Function
 	placed    map[Place][]Placed
 	innermost map[Place]Function
@@ -45,8 +45,8 @@ func (s *source) add(file string, line int, text string) {
 // text returns a line without leading and trailing white space, or "" if no step has shown it.
 func (s *source) text(p Place) string { return strings.TrimSpace(s.lines[p.File][p.Line]) }
 
-// functions returns all definitions that were shown, by file and line.
-func (s *source) functions() []Function {
+// Functions returns all definitions that were shown, by file and line.
+func (s *source) Functions() []Function {
 	if s.found != nil {
 		return s.found
 	}
@@ -114,13 +114,13 @@ func (s *source) headEnd(f Function) int {
 // isRead reports whether more than the first line of a function was shown.
 func (s *source) isRead(f Function) bool { return len(s.body(f)) > s.headEnd(f)-f.Line+1 }
 
-// functionAt returns the innermost function around a line, as far as it was shown.
-func (s *source) functionAt(p Place) (Function, bool) {
+// FunctionAt returns the innermost function around a line, as far as it was shown.
+func (s *source) FunctionAt(p Place) (Function, bool) {
 	found, known := s.innermost[p]
 	if known {
 		return found, found.Name != ""
 	}
-	for _, f := range s.functions() {
+	for _, f := range s.Functions() {
 		if f.File == p.File && !f.IsClass && f.Line <= p.Line && slices.Contains(s.body(f), p.Line) && f.indent >= found.indent {
 			found = f
 		}
@@ -160,7 +160,7 @@ func (s *source) statements(f Function) []Placed {
 
 // statementAt returns the statement that begins at a place, with its function, as far as they were shown.
 func (s *source) statementAt(p Place) (f Function, st Placed, ok bool) {
-	if f, ok = s.functionAt(p); !ok {
+	if f, ok = s.FunctionAt(p); !ok {
 		return f, st, false
 	}
 	for _, st := range s.statements(f) {

@@ -15,9 +15,9 @@ type Failure struct {
 	ID       string   // as the test runner names it; of unittest, the dotted name
 	At       Place    // the line of the test that fails; Line 0 = unknown, File "" = unknown
 	Message  string   // the error as one line, "" = unknown or not quotable
+	Frames   []Place  // the traceback, the innermost frame last
 	report   string   // what the test runner says about the test
 	symptoms []string // its error message, by line
-	frames   []Place
 }
 
 var (
@@ -73,8 +73,8 @@ func readFailures(text, workdir string) []Failure {
 	}
 	for i := range out { // the test may be inherited from a class in another file
 		if f := &out[i]; f.At.Line == 0 {
-			if at := slices.IndexFunc(f.frames, func(p Place) bool { return testcmd.IsTestFile(p.File) }); at >= 0 {
-				f.At = f.frames[at]
+			if at := slices.IndexFunc(f.Frames, func(p Place) bool { return testcmd.IsTestFile(p.File) }); at >= 0 {
+				f.At = f.Frames[at]
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func (f *Failure) readPytest(report string) {
 	for _, m := range pytestFrame.FindAllStringSubmatch(report, -1) {
 		n, _ := strconv.Atoi(m[2]) // the pattern ensures digits
 		at := Place{m[1], n}
-		f.frames = append(f.frames, at)
+		f.Frames = append(f.Frames, at)
 		if at.File == f.At.File && f.At.Line == 0 {
 			f.At.Line = n
 		}
@@ -110,7 +110,7 @@ func (f *Failure) readUnittest(report, workdir string) {
 		}
 		n, _ := strconv.Atoi(m[2])
 		at := Place{path.Clean(file), n}
-		f.frames = append(f.frames, at)
+		f.Frames = append(f.Frames, at)
 		if m[3] == testcmd.Function(f.ID) || f.At.File == "" && testcmd.IsTestFile(at.File) {
 			f.At = at
 		}
