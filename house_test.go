@@ -137,18 +137,18 @@ func TestAuditorImportsNoPolicy(t *testing.T) {
 	}
 }
 
-// The half of the oracle that writes texts knows neither the fix nor the paired trace.
+// The half of the oracle that writes texts, and the baseline, know neither the fix nor the paired trace.
 func TestOracleWritesBlindly(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./agents/oracle/write").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "./agents/oracle/write", "./agents/oracle/baseline").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for dep := range strings.Lines(string(out)) {
 		if dep = strings.TrimPrefix(strings.TrimSpace(dep), module); within(dep, []string{"agents/oracle/choose", "env/trace"}) {
-			t.Errorf("agents/oracle/write imports %s", dep)
+			t.Errorf("agents/oracle/write or agents/oracle/baseline imports %s", dep)
 		}
 	}
-	files, err := filepath.Glob("agents/oracle/write/*.go")
+	files, err := filepath.Glob("agents/oracle/[wb]*/*.go")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d files: %v", len(files), err)
 	}

@@ -1,12 +1,14 @@
-package policies
+package baseline
 
 import (
 	_ "embed"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/agents/oracle/write"
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 const (
@@ -38,21 +40,24 @@ rm -r $cover
 
 var rankedPlace = regexp.MustCompile(`(?m)^[01]\.\d{3} (\S+\.py):(\d+)$`)
 
-// ochiaiOrder traces the tests and returns the functions that failing tests run, most suspicious first.
-func (s *script) ochiaiOrder() ([]definition, error) {
-	args := map[string]any{"command": rankingCommand(s.evidence.command), "timeout": rankTimeout}
-	if err := s.act(sayRank(), bashTool, args); err != nil {
-		return nil, err
-	}
-	var out []definition
-	for _, m := range rankedPlace.FindAllStringSubmatch(s.last.Observation.Text, -1) {
+// rank traces the tests.
+func (s *search) rank() schemas.Reply {
+	return s.ask("Code that failing tests run and passing tests do not run is suspicious. I trace all tests and rank the functions by the Ochiai coefficient.",
+		bashTool, map[string]any{"command": rankingCommand(s.entrypoint), "timeout": rankTimeout})
+}
+
+// ochiaiOrder returns a line of each function that failing tests run, most suspicious first.
+func (s *search) ochiaiOrder() []write.Place {
+	var out []write.Place
+	for _, m := range rankedPlace.FindAllStringSubmatch(*s.ranking, -1) {
 		line, _ := strconv.Atoi(m[2]) // the pattern ensures digits
-		if d := s.evidence.functionAt(m[1], line); d != nil && !slices.Contains(out, *d) {
-			out = append(out, *d)
-		}
+		out = append(out, write.Place{File: m[1], Line: line})
 	}
-	if len(out) == 0 {
-		return nil, errNoFailure
-	}
-	return out, nil
+	return out
+}
+
+// readRanked reads the code around a line of the ranking.
+func (s *search) readRanked(p write.Place) schemas.Reply {
+	return s.ask(fmt.Sprintf("The ranking names line %d of %s. I read the code around it.", p.Line, p.File),
+		"view", map[string]any{"path": p.File, "start": max(1, p.Line-write.LinesBefore), "end": p.Line + write.LinesAfter})
 }

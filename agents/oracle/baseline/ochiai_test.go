@@ -1,4 +1,4 @@
-package policies
+package baseline
 
 import (
 	"os"

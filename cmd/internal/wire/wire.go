@@ -15,6 +15,7 @@ import (
 	"github.com/tracesmith/tracesmith/schemas"
 
 	_ "github.com/tracesmith/tracesmith/agents/oracle"
+	_ "github.com/tracesmith/tracesmith/agents/oracle/baseline"
 	_ "github.com/tracesmith/tracesmith/agents/policies"
 	_ "github.com/tracesmith/tracesmith/env/drivers/bubblewrap"
 	_ "github.com/tracesmith/tracesmith/env/drivers/docker"
