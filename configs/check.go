@@ -40,6 +40,11 @@ var renames = map[string]map[string]string{
 	"agent.kind": {"null": "noop"},
 }
 
+// removedValues maps values of a setting in earlier versions to instructions for the user, by the path of the setting.
+var removedValues = map[string]map[string]string{
+	"agent.kind": {"demonstrator": "use oracle, which also debugs without a model"},
+}
+
 type checker struct {
 	source   Source
 	places   Places
@@ -64,6 +69,10 @@ func (c *checker) walk(n *yaml.Node, t reflect.Type, path string) {
 			*c.renamed = append(*c.renamed, message)
 		}
 		n.Tag, n.Value, n.Style = "!!str", newName, 0
+	}
+	if remedy := removedValues[path][n.Value]; remedy != "" {
+		c.report(n, "%s %s was removed: %s", path, n.Value, remedy)
+		return
 	}
 	if n.Tag == "!!null" {
 		if path == "tasks.source" { // otherwise an unset shell variable would choose the built-in tasks

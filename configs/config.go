@@ -228,7 +228,7 @@ func Default() Config {
 		Tasks:   Tasks{Source: "builtin"},
 		Sandbox: Sandbox{CommandTimeout: 60 * time.Second, VerifyTimeout: 5 * time.Minute, SetupTimeout: 20 * time.Minute, SetupCache: 20 << 30},
 		Agent: Agent{
-			Kind: "demonstrator", Tools: Tools("bash", "view", "grep", "listdir", "pdb", "edit", "eval", "submit"),
+			Kind: "oracle", Tools: Tools("bash", "view", "grep", "listdir", "pdb", "edit", "eval", "submit"),
 			MaxSteps: 60, MaxFormatErrors: 5, MaxRepeats: 4, Wall: 30 * time.Minute,
 		},
 		LLM:     defaultLLM(),

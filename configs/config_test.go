@@ -74,6 +74,24 @@ func TestSettingsHaveTheDocumentedPrecedence(t *testing.T) {
 	}
 }
 
+// The settings of an agent in a profile do not apply to another agent.
+func TestAnotherKindDropsTheSettings(t *testing.T) {
+	profile := "agent: {kind: oracle, with: {gold_edit: true}}\n"
+	for _, tc := range []struct {
+		overrides []string
+		want      Block
+	}{
+		{[]string{"agent.kind=oracle", "agent.wall=5m"}, Block{"gold_edit": true}},
+		{[]string{"agent.kind=noop"}, nil},
+		{[]string{"agent.with.file=a.yaml", "agent.kind=scripted"}, Block{"file": "a.yaml"}},
+	} {
+		got, err := load(t, nil, tc.overrides, profile)
+		if diff := cmp.Diff(tc.want, got.Agent.With); err != nil || diff != "" {
+			t.Errorf("%q: %v %s", tc.overrides, err, diff)
+		}
+	}
+}
+
 func TestBlocksKeepTheirCase(t *testing.T) {
 	doc := "llm: {model: Qwen/Qwen3-Coder, extra: {chatTemplate: {Enable.Thinking: false}}}\ntasks: {source: dir, with: {path: /Data/A}}\n"
 	got, err := load(t, nil, []string{"agent.with.Prompt=Seek"}, doc)
@@ -93,6 +111,8 @@ func TestProblemsNameThePlaceAndTheRemedy(t *testing.T) {
 	for _, tc := range []struct{ doc, override, want string }{
 		{doc: "run:\n  wokers: 3\n", want: `run.yaml:2: unknown setting "run.wokers": did you mean "workers"?`},
 		{doc: "sandbox:\n  warm: 2\n", want: "run.yaml:2: sandbox.warm was removed: delete it; sandboxes start when they are needed"},
+		{doc: "agent:\n  kind: demonstrator\n", want: "run.yaml:2: agent.kind demonstrator was removed: use oracle"},
+		{override: "agent.kind=demonstrator", want: "-p agent.kind=demonstrator: agent.kind demonstrator was removed: use oracle"},
 		{override: "sandbox.warm=0", want: "-p sandbox.warm=0: sandbox.warm was removed"},
 		{doc: "agnet: {}\n", want: `did you mean "agent"?`},
 		{doc: "run:\n  workers: many\n", want: `run.yaml:2: run.workers must be a whole number, not "many"`},

@@ -103,7 +103,11 @@ func yamlError(s Source, err error) error {
 	return fmt.Errorf("%s: not valid YAML: %s", s.place(line), text)
 }
 
+// merge puts the values of from into into. Where from names another kind of component, the former one's settings go.
 func merge(into, from map[string]any) {
+	if kind, ok := from["kind"]; ok && into["kind"] != nil && fmt.Sprint(into["kind"]) != fmt.Sprint(kind) {
+		delete(into, "with")
+	}
 	for k, v := range from {
 		sub, isMap := v.(map[string]any)
 		existing, existingIsMap := into[k].(map[string]any)
@@ -137,6 +141,7 @@ func applyOverrides(doc map[string]any, in Input, places Places, renamed *[]stri
 	for _, o := range in.Overrides {
 		overrides = append(overrides, Source{Name: "-p " + o, Data: []byte(o)})
 	}
+	all := map[string]any{}
 	for _, o := range overrides {
 		path, value, ok := strings.Cut(string(o.Data), "=")
 		if !ok || path == "" || slices.Contains(strings.Split(path, "."), "") {
@@ -156,8 +161,9 @@ func applyOverrides(doc map[string]any, in Input, places Places, renamed *[]stri
 			}
 		}
 		problems = append(problems, errs...)
-		merge(doc, parsed)
+		merge(all, parsed)
 	}
+	merge(doc, all)
 	return errors.Join(problems...)
 }
 

@@ -54,7 +54,7 @@ var episodeColumns = []section{
 		{"tool_names", "", "names of all tools of the episode", "configuration", ""},
 		{"system_prompt_sha256", "", "hash of the first system message", "SHA-256", ""},
 		{"tool_call_style", "", "native: calls are in separate fields; text: calls are written out in the messages", "agent", ""},
-		{"policy", "", "who chose the actions: model, demonstrator, baseline, solution, scripted, human, replay or noop; null in older rows", "agent", ""},
+		{"policy", "", "who chose the actions: model, oracle, baseline, solution, scripted, human, replay or noop; demonstrator or null in older rows", "agent", ""},
 		{"gold_used", "", "the policy that chose the actions could see the reference fix", "agent", ""},
 		{"outcome", "", "resolved, unresolved, unverified (no verifier judged it: an import, or a task without a verifier), limit, agent_error, infra or cancelled", "exit_reason and verdict", ""},
 	}},

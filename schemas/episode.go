@@ -47,7 +47,7 @@ type OmittedFile struct {
 type AgentInfo struct {
 	Name          string `json:"name"`    // policy name
 	Version       string `json:"version"` // of the policy and its prompts
-	Policy        string `json:"policy"`  // model, demonstrator, solution, scripted, human, replay, noop
+	Policy        string `json:"policy"`  // model, oracle, baseline, solution, scripted, human, replay, noop
 	GoldUsed      bool   `json:"gold_used"`
 	Model         string `json:"model,omitempty"`
 	Provider      string `json:"provider,omitempty"`

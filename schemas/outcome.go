@@ -14,7 +14,7 @@ const (
 	ExitStuck           = "stuck"
 	ExitGaveUp          = "gave_up"     // the policy had nothing left to do
 	ExitHandedOver      = "handed_over" // a demonstration ends with what it hands over
-	ExitNoEvidence      = "no_evidence" // a failed demonstration: the program did not stop in a call that the failing test makes
+	ExitNoEvidence      = "no_evidence" // in older rows, a failed demonstration: the program did not stop in a call that the failing test makes
 	ExitNoHandover      = "no_handover" // a seeker used up its budget before it handed over a pack
 	ExitKilledSandbox   = "killed_sandbox"
 	ExitBadWorkspace    = "bad_workspace" // the agent left a workspace that no patch can describe

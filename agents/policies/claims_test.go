@@ -59,9 +59,11 @@ func checkStoredClaims(t *testing.T, task schemas.Task, steps []schemas.Step) {
 	if wrong := claimsWith(t, schemas.ClaimFalse, rows); len(wrong) > 0 {
 		t.Errorf("false claims: %q", wrong)
 	}
-	yes, all := *e.NClaimsTrue, *e.NClaimsTrue+*e.NClaimsFalse+*e.NClaimsUnchecked
+	isCause := func(claim string) bool { return strings.Contains(claim, `"kind":"cause"`) } // only the fix could decide it
+	unchecked := slices.DeleteFunc(claimsWith(t, schemas.ClaimUnchecked, rows), isCause)
+	yes, all := *e.NClaimsTrue, *e.NClaimsTrue+*e.NClaimsFalse+int32(len(unchecked)) //nolint:gosec // a small number
 	if all < 5 || 10*yes < 9*all {
-		t.Errorf("%d of %d claims are true; unchecked: %q", yes, all, claimsWith(t, schemas.ClaimUnchecked, rows))
+		t.Errorf("%d of %d claims are true; unchecked: %q", yes, all, unchecked)
 	}
 	for _, r := range rows {
 		if r.ClaimsJSON != nil && strings.Contains(*r.ClaimsJSON, `"extracted":true`) {

@@ -44,7 +44,7 @@ func TestF2AgentsByName(t *testing.T) {
 		t.Errorf("recorded as %s", res.Agent.Name)
 	}
 	_, err := agents.Registry.Build("my.package.Agent", nil, agents.Deps{Task: task()})
-	if err == nil || !strings.Contains(err.Error(), `unknown agent "my.package.Agent": choose one of baseline, debug5, demonstrator,`) || strings.Contains(err.Error(), "froggy") {
+	if err == nil || !strings.Contains(err.Error(), `unknown agent "my.package.Agent": choose one of baseline, debug5, human,`) || strings.Contains(err.Error(), "froggy") {
 		t.Error(err)
 	}
 }

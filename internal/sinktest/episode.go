@@ -30,7 +30,7 @@ func Episode(run string, n int) sinks.Staged {
 		EpisodeID: id, RunID: run, GroupID: "g" + id[:8], SchemaVersion: schemas.SchemaVersion,
 		CreatedAt: start.Add(time.Duration(n) * time.Second), EndedAt: new(start.Add(time.Duration(n+60) * time.Second)),
 		TaskSource: "builtin", InstanceID: fmt.Sprintf("inst-%d", n%7), Repo: repo, SplitGroup: &repo, Split: "train",
-		LicenseSPDX: new("MIT"), Harness: "tracesmith", AgentName: "demonstrator", Model: "none", Policy: "demonstrator", GoldUsed: true,
+		LicenseSPDX: new("MIT"), Harness: "tracesmith", AgentName: "oracle", Model: "none", Policy: "oracle", GoldUsed: true,
 		ToolSetSHA256: new(schemas.Hash(Tools)), ToolNames: []string{"pdb", "view", "edit", "submit"},
 		Outcome: new("resolved"), Resolved: new(true), VerifyStatus: "verified_pass", VerifyMethod: new("per_test"),
 		VerdictStale: new(false), ExitReason: "submitted", TerminationClass: "agent", Patch: new("--- a\n+++ b\n"),

@@ -72,7 +72,8 @@ func normaliseOnce(ep *schemas.Episode, cfg Config, red *redact.Redactor) (sinks
 }
 
 // licensedPolicies know the fix, but apart from edits marked GoldEdit, their steps use only information from their
-// transcripts. Other policies that know the fix are assumed to use it in every step.
+// transcripts. Other policies that know the fix are assumed to use it in every step. Only episodes of earlier versions
+// are of the policy demonstrator.
 var licensedPolicies = []string{"demonstrator", "oracle"}
 
 // derive fills the columns that are computed from the rows.

@@ -188,9 +188,11 @@ func TestEpisodesThatKnewTheFixAreNotTrainedOn(t *testing.T) {
 	if got := masks("solution"); got != strings.TrimSpace(strings.Repeat("gold ", 10)) {
 		t.Errorf("solution: %s", got)
 	}
-	// The demonstrator's steps follow from its transcript, except for the edit.
-	if got := masks("demonstrator"); got != "true true true true repeat format_error gold gold gold gold" {
-		t.Errorf("demonstrator: %s", got)
+	// Their steps follow from the transcript, except for the edit and what comes after it.
+	for _, policy := range []string{"oracle", "demonstrator"} {
+		if got := masks(policy); got != "true true true true repeat format_error gold gold gold gold" {
+			t.Errorf("%s: %s", policy, got)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func TestFiguresIncludeEveryRun(t *testing.T) {
 	}
 	for what, diff := range map[string]string{
 		"outcomes": cmp.Diff(map[string]int{"resolved": 7, "limit": 1}, s.Outcomes),
-		"agents":   cmp.Diff(map[string]int{"demonstrator": 7, "react": 1}, s.Agents),
+		"agents":   cmp.Diff(map[string]int{"oracle": 7, "react": 1}, s.Agents),
 		"exits":    cmp.Diff(map[string]int{"submitted": 7, schemas.ExitMaxSteps: 1}, s.ExitReasons),
 	} {
 		if diff != "" {

@@ -100,7 +100,7 @@ func (f *makeFlags) run(ctx context.Context, s *State, args []string) error {
 	}
 	run := []string{"run"}
 	if len(f.files) == 0 {
-		run = append(run, "-p", "agent.kind=demonstrator")
+		run = append(run, "-p", "agent.kind=oracle")
 	}
 	if err := f.runCommand(ctx, s, append(run, "-p", "tasks.source=file", "-p", "tasks.with.path="+filepath.Join(bugs, "tasks.jsonl"), "-p", "run.gold_traces=true", "--run-dir", episodes, "-n", workers)...); err != nil {
 		return err

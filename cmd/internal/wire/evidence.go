@@ -2,11 +2,13 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 
 	"github.com/tracesmith/tracesmith/env"
 	"github.com/tracesmith/tracesmith/env/trace"
 	"github.com/tracesmith/tracesmith/env/verify"
+	"github.com/tracesmith/tracesmith/env/workspace"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/schemas"
 )
@@ -24,13 +26,18 @@ func (w *Workbench) pairs() trace.Pairs {
 	return trace.Pairs{Runner: observer{w}, Dir: filepath.Join(w.scratch, "pairs")}
 }
 
-// Trace compares the runs of a failing test on the buggy and on the fixed version of a task.
+// Trace compares the runs of a failing test on the buggy and on the fixed version of a task. The error is a
+// *pipeline.TaskError if there is no fixed version.
 func (w *Workbench) Trace(ctx context.Context, t schemas.Task, test string) (schemas.PairedTrace, error) {
 	tree, err := w.Source.Tree(ctx, t.InstanceID)
 	if err != nil {
 		return schemas.PairedTrace{}, err
 	}
-	return w.pairs().Trace(ctx, t, tree, test)
+	pair, err := w.pairs().Trace(ctx, t, tree, test)
+	if unfit, ok := errors.AsType[*workspace.ApplyError](err); ok {
+		err = &pipeline.TaskError{Err: &verify.TaskError{Instance: t.InstanceID, Kind: verify.ErrGoldFails, Detail: unfit.Error(), Remedy: "make the gold patch against the task's repository"}}
+	}
+	return pair, err
 }
 
 // observer runs tests with a probe, as part of the limit on gradings.
