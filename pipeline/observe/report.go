@@ -38,6 +38,7 @@ type Episode struct {
 	Reused     bool           `json:"reused"`
 	Resolved   *bool          `json:"resolved"`
 	GoldUsed   bool           `json:"gold_used,omitempty"`
+	Ending     string         `json:"ending,omitempty"`
 	Steps      int            `json:"steps"`
 	Turns      int            `json:"turns"`
 	ToolErrors map[string]int `json:"tool_errors,omitempty"`
@@ -62,7 +63,7 @@ func FromStaged(s sinks.Staged, size int64) Episode {
 	r := s.Episode
 	e := Episode{
 		ID: r.EpisodeID, GroupID: r.GroupID, Instance: r.InstanceID, Attempt: int(r.Attempt), ExitReason: r.ExitReason,
-		Resolved: r.Resolved, GoldUsed: r.GoldUsed, Steps: int(r.NSteps), Turns: int(r.NTurns), CostUSD: r.CostUSD, Bytes: size,
+		Resolved: r.Resolved, GoldUsed: r.GoldUsed, Ending: schemas.Value(r.Ending), Steps: int(r.NSteps), Turns: int(r.NTurns), CostUSD: r.CostUSD, Bytes: size,
 		Prompt: schemas.Value(r.PromptTokens), Completion: schemas.Value(r.CompletionTokens), Cached: schemas.Value(r.CachedTokens),
 		Reasoning: schemas.Value(r.ReasoningTokens), Format: int(schemas.Value(r.NFormatErrors)), Retries: int(schemas.Value(r.NRetries)),
 		Wall: time.Duration(schemas.Value(r.WallMS)) * time.Millisecond, Outcome: schemas.Value(r.Outcome), Cause: schemas.Value(r.ErrorMessage), ToolErrors: map[string]int{},
@@ -136,6 +137,7 @@ type Outcome struct {
 	Verified      int     `json:"verified"` // with a verdict
 	Resolved      int     `json:"resolved"`
 	ResolvedGold  int     `json:"resolved_gold_used"` // by a policy that could see the gold patch; not part of Resolved
+	Derived       int     `json:"resolved_derived"`   // part of ResolvedGold: by an edit that does not come from the gold patch
 	ResolvedRate  float64 `json:"resolved_rate"`      // share of the verified episodes
 	Tasks         int     `json:"tasks"`
 	ResolvedTasks int     `json:"resolved_tasks"` // by at least one attempt
@@ -213,6 +215,9 @@ func (r *Report) Summarise() {
 			switch {
 			case *e.Resolved && e.GoldUsed:
 				r.Outcome.ResolvedGold++
+				if e.Ending == schemas.EndingEdit {
+					r.Outcome.Derived++
+				}
 			case *e.Resolved:
 				r.Outcome.Resolved++
 				resolved[e.GroupID] = true

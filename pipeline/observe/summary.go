@@ -129,6 +129,9 @@ func (r Report) outcomeLines() []string {
 	if o.ResolvedGold > 0 {
 		lines = append(lines, number(o.ResolvedGold)+" more resolved with the gold patch, not counted as successes of an agent")
 	}
+	if o.Derived > 0 {
+		lines = append(lines, number(o.Derived)+" of these by an edit that the agent derived from what it saw")
+	}
 	if o.Tasks != o.Episodes {
 		lines = append(lines, fmt.Sprintf("resolved by at least one attempt: %s of %s tasks", number(o.ResolvedTasks), number(o.Tasks)))
 	}

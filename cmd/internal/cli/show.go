@@ -146,10 +146,13 @@ func deadReason(d wire.DeadLetter) string {
 // outcomeText returns the outcome of an episode. It marks an episode whose policy could see
 // the gold patch, because that is not an agent's success.
 func outcomeText(e schemas.EpisodeRow) string {
-	if e.GoldUsed && schemas.Value(e.Outcome) == "resolved" {
-		return "resolved with gold"
+	switch {
+	case !e.GoldUsed || schemas.Value(e.Outcome) != schemas.OutcomeResolved:
+		return schemas.Value(e.Outcome)
+	case e.Policy == "oracle" && schemas.Value(e.Ending) == schemas.EndingEdit:
+		return "resolved (derived)"
 	}
-	return schemas.Value(e.Outcome)
+	return "resolved with gold"
 }
 
 // showEpisode shows the steps of an episode that the flags choose.
