@@ -96,15 +96,19 @@ func (r *Record) checkDefinition(c schemas.Claim) verdict {
 
 // body returns the shown lines of a definition. whole says that they are all of its lines.
 func (r *Record) body(def Line) (text []string, whole bool) {
-	lines := map[int]string{}
+	lines, exact := map[int]string{}, map[int]bool{}
 	for _, l := range r.Lines {
 		if l.File != def.File || l.Number < def.Number {
 			continue
 		}
 		old, ok := lines[l.Number]
-		if !ok || strings.TrimSpace(old) != strings.TrimSpace(l.Text) || betterIndent(indentOf(l.Text), indentOf(old), l.Number == def.Number) {
+		if exact[l.Number] && !l.isExact {
+			continue
+		}
+		if l.isExact || !ok || strings.TrimSpace(old) != strings.TrimSpace(l.Text) || betterIndent(indentOf(l.Text), indentOf(old), l.Number == def.Number) {
 			lines[l.Number] = l.Text
 		}
+		exact[l.Number] = exact[l.Number] || l.isExact
 	}
 	depth := indentOf(lines[def.Number])
 	for n := def.Number; ; n++ {

@@ -81,6 +81,7 @@ type Error struct {
 type Line struct {
 	Step int
 	shown.Line
+	isExact bool // the text has the indentation of the file
 }
 
 // Edit is a successful call of a tool that edits.
@@ -130,8 +131,9 @@ func (r *Record) add(row *schemas.StepRow, read *metrics.Reading) {
 		return
 	}
 	r.texts, r.lastStep = append(r.texts, *row.Observation), step
+	isExact := metrics.Category(*row.ToolName) == "view"
 	for _, l := range read.Lines {
-		r.Lines = append(r.Lines, Line{step, l})
+		r.Lines = append(r.Lines, Line{step, l, isExact})
 	}
 	switch metrics.Category(*row.ToolName) {
 	case "pdb":

@@ -134,6 +134,27 @@ Current frame: courier/options.py:24 in combine`, hit(41)),
 	}
 }
 
+// Pdb shortens a returned value, so a bracket of it may stay open.
+func TestRecordOfAShortenedReturnValue(t *testing.T) {
+	r := recordOf(rowsOf(t, pdb("n", "--Return--\n> m.py(3)f()-><Quantifier (...' 'eggs'){2,}>\n-> return q\nCurrent frame: m.py:3 in f (about to return)")), "")
+	if len(r.Stops) != 1 || r.Stops[0].Returns != "<Quantifier (...' 'eggs'){2,}>" {
+		t.Errorf("%+v", r.Stops)
+	}
+}
+
+// Pytest shows a function that is defined in a test with less indentation than its file has.
+func TestCallInANestedFunction(t *testing.T) {
+	rows := rowsOf(t, call{"view", map[string]any{"path": "tests/test_m.py"}, "tests/test_m.py, lines 1-5 of 5\n    1  class T:\n    2      def test_b(self):\n    3          def check(x):\n    4              assert half(x) == 1\n    5          check(1)", nil})
+	rows[0].Targets = []string{"tests/test_m.py:1-5"}
+	r := recordOf(rows, "")
+	reported := r.Lines[2]
+	reported.Text, reported.isExact = "    def check(x):", false
+	r.Lines = append(r.Lines, reported)
+	if got := Check(schemas.Claim{Kind: schemas.ClaimCalls, Caller: "tests/test_m.py::T::test_b", Function: "half"}, r); got.Verdict != schemas.ClaimTrue {
+		t.Errorf("%s: %s", got.Verdict, got.Why)
+	}
+}
+
 func TestRecordOfTests(t *testing.T) {
 	rows := rowsOf(t,
 		call{tool: "eval", answer: `The tests do not pass. 6 passed, 2 failed.

@@ -241,9 +241,10 @@ func (p *answerParser) args() {
 	}
 }
 
-// whole returns the text of a value whose first line has been read.
+// whole returns the text of a value whose first line has been read. The value may lack a closing bracket, because pdb shortens it;
+// then the line of source that follows ends it.
 func (p *answerParser) whole(text string) string {
-	for isOpen(text) && p.at < len(p.lines) {
+	for isOpen(text) && p.at < len(p.lines) && !strings.HasPrefix(p.lines[p.at], "-> ") {
 		text += "\n" + p.lines[p.at]
 		p.at++
 	}

@@ -329,16 +329,39 @@ func (s *statement) operands(names []string) []string {
 	}
 	tokens := s.tokens[s.first : s.last+1]
 	var out []string
-	longest := chains(tokens, s.text)
+	inner := bound(tokens)
+	longest := slices.DeleteFunc(chains(tokens, s.text), func(c string) bool {
+		parts, _ := tokenize(c)
+		return slices.ContainsFunc(parts, func(t token) bool { return t.kind == nameToken && inner[t.text] })
+	})
 	for i, t := range tokens {
 		isPart := i > 0 && tokens[i-1].is(".") || i+1 < len(tokens) && tokens[i+1].is("(", "=", ".", "[")
-		if t.kind == nameToken && !isPart && slices.Contains(names, t.text) && !slices.Contains(out, t.text) {
+		if t.kind == nameToken && !isPart && !inner[t.text] && slices.Contains(names, t.text) && !slices.Contains(out, t.text) {
 			out = append(out, t.text)
 		}
 	}
 	for i, c := range longest { // the longest chain of those that begin in the same way
 		if (i+1 == len(longest) || !strings.HasPrefix(longest[i+1], c)) && !slices.Contains(out, oneLine(c)) && len(c) <= 40 {
 			out = append(out, oneLine(c))
+		}
+	}
+	return out
+}
+
+// bound returns the names that exist only inside of an expression: the variables of its comprehensions and lambdas.
+func bound(tokens []token) map[string]bool {
+	out := map[string]bool{}
+	end := "" // of the names
+	for _, t := range tokens {
+		switch {
+		case t.is("for"):
+			end = "in"
+		case t.is("lambda"):
+			end = ":"
+		case end != "" && t.is(end):
+			end = ""
+		case end != "" && t.kind == nameToken:
+			out[t.text] = true
 		}
 	}
 	return out

@@ -105,6 +105,21 @@ func TestVariantExpressions(t *testing.T) {
 	}
 }
 
+// The variables of comprehensions and lambdas do not exist in the frame of the statement.
+func TestOperandsOfComprehensions(t *testing.T) {
+	names := []string{"rows", "row", "key", "limit", "a"}
+	for text, want := range map[string][]string{
+		"x = [row[key] for row in rows if row[key] > limit]": {"key", "rows", "limit"},
+		"x = sorted(rows, key=lambda a: a.n + limit)":        {"rows", "limit"},
+		"x = row[key] + limit":                               {"key", "limit", "row[key]"},
+	} {
+		s, _ := parseStatement(text)
+		if got := s.operands(names); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func FuzzVariants(f *testing.F) {
 	for _, text := range []string{"if a[1:] and not b:", "x = f'{a}' + \"b\"", "return a if b else (c, -1)", "x = [", "d[:\\", "a -= b[-1] ** c(d)(e)", "lambda: (yield)"} {
 		f.Add(text)
