@@ -24,10 +24,10 @@ const version = "3"
 
 // Config configures an oracle.
 type Config struct {
-	// GoldEdit lets an episode in which the oracle has named the cause, but can derive no edit, continue with the edits of
-	// the gold patch. Models are not trained on these edits or on what follows them.
+	// Go on with the edits of the gold patch if the oracle has named the cause but can derive no edit. Models are not trained on
+	// these edits or on what follows them.
 	GoldEdit bool `mapstructure:"gold_edit" json:"gold_edit"`
-	// Handover makes the oracle do the seeker's part: it changes nothing, and ends with a call of handover.
+	// Do the seeker's part: change nothing, and end with a call of handover.
 	Handover bool `mapstructure:"handover" json:"handover"`
 }
 

@@ -45,7 +45,7 @@ func (n *Notes) startOptions() []Option {
 			m = say(n.words("I run the test up to there.", "Now I let the test run to the breakpoint.", "I continue to the breakpoint."))
 		} else {
 			if stop := n.At(); stop != nil && len(stop.Values) > 0 && strings.HasPrefix(command, "p ") {
-				m = m.then(say(n.words("That looks right.", "Nothing looks wrong here.", "This call looks harmless.")))
+				m = m.then(say(n.words("That does not tell me the reason yet.", "I do not see the reason here yet.", "That alone does not explain the failure.")))
 			}
 			m = m.then(say(n.words("I continue to the next stop.", "I let the program run on to the next stop.")))
 		}
@@ -181,7 +181,7 @@ func (n *Notes) narrowOptions(f Function, stop Stop) []Option {
 			continue
 		}
 		if isShort(v.Text) && len(v.Text) <= 40 && isLiteral(v.Text) {
-			m := say(fmt.Sprintf(n.words("With `%s` as `%s`, nothing looks wrong. I stop only if it has another value.", "`%s` is `%s` in this call, which looks harmless. I let the breakpoint stop only if it is something else."), name, v.Text),
+			m := say(fmt.Sprintf(n.words("`%s` is `%s` in this call. I compare with other calls: I stop only if it has another value.", "This call has `%s` as `%s`. I let the breakpoint stop only if it is something else."), name, v.Text),
 				schemas.Claim{Kind: schemas.ClaimValue, Expression: name, Value: v.Text})
 			out = append(out, Option{Kind: Narrow, Function: f, Place: stop.Place, Expression: name, Instead: v.Text, Other: true, say: m,
 				call: pdb(fmt.Sprintf("condition %s %s != %s", stop.breakpoint, name, v.Text))})
@@ -229,7 +229,7 @@ func (n *Notes) skipOptions(stop Stop) []Option {
 	for count := 1; count <= maxSkip; count++ {
 		m := n.learned()
 		if len(stop.Values) > 0 {
-			m = m.then(say(n.words("That looks right.", "Nothing looks wrong here.", "This pass looks harmless.")))
+			m = m.then(say(n.words("That does not tell me the reason yet.", "I do not see the reason here yet.", "That alone does not explain the failure.")))
 		}
 		hits := "next hit"
 		if count > 1 {

@@ -25,7 +25,11 @@ func (n *Notes) sayCause(f Function, st Placed, c change, outcome, tried Value) 
 // sayConclusion names the cause if no change of its line is known to repair it.
 func (n *Notes) sayConclusion(f Function, st Placed, outcome Value) message {
 	m := n.cause(f, st, st.Place, oneLine(st.evaluated()), outcome)
-	return say("I think that "+m.text+".", m.claims...).then(n.consequence(f, outcome, Value{})).then(say("I do not see how to change it, so I stop here."))
+	end := "I have not tested a change of it, so I leave the fix open."
+	if n.Tries() > 0 {
+		end = "What I have tried in its place does not tell me the fix, so I leave that open."
+	}
+	return say("I think that "+m.text+".", m.claims...).then(n.consequence(f, outcome, Value{})).then(say(end))
 }
 
 // linesAround is the number of lines that the agent reads again above and below the cause.

@@ -132,9 +132,14 @@ func (n *Notes) after(st Placed) (Stop, bool) {
 	return Stop{}, false
 }
 
-// visible returns the outcome of a statement or, if that is unknown, what was printed after it of the variable that it
-// changes: in the case of `rates[name] = 1`, rates.
+// visible returns what is known of the effect of a statement: the error that it has raised at any of the stops before it, its
+// outcome, or what was printed after it of the variable that it changes: in the case of `rates[name] = 1`, rates.
 func (n *Notes) visible(st Placed) (Value, bool) {
+	for i, stop := range n.Stops[:max(0, len(n.Stops)-1)] {
+		if next := n.Stops[i+1]; stop.Place == st.Place && stop.Event == "line" && n.follows(i) && next.Event == "exception" && next.Raises != "" {
+			return Value{Text: next.Raises, IsError: true}, true
+		}
+	}
 	if v, ok := n.outcome(st); ok {
 		return v, true
 	}

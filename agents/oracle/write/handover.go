@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/agents/handover"
+	"github.com/tracesmith/tracesmith/agents/testcmd"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -36,7 +37,7 @@ func (n *Notes) handOver(f Function, st Placed, outcome Value, c *change, tried 
 		}
 	}
 	text := say("So "+m.text+".", m.claims...).then(n.consequence(f, outcome, tried))
-	values, steps := n.evidence(f)
+	values, steps := n.evidence()
 	cause := strings.TrimPrefix(text.text, "So ")
 	o.say = n.learned().then(text).then(say(n.words("I hand over what I have found.", "That is enough to write a fix. I hand it over.")))
 	o.call = schemas.NewToolCall(handover.Name, map[string]any{
@@ -58,18 +59,18 @@ func (n *Notes) excerpt(f Function, st Placed) map[string]any {
 	return nil
 }
 
-// evidence returns the last values that the debugger has printed in a function, and the steps that did it.
-func (n *Notes) evidence(f Function) (values []map[string]any, steps []int) {
+// evidence returns the last values that the debugger has printed in the program, and the steps that did it.
+func (n *Notes) evidence() (values []map[string]any, steps []int) {
 	values = []map[string]any{}
 	for _, stop := range slices.Backward(n.Stops) {
-		if stop.File != f.File || stop.Function != f.Name {
+		if testcmd.IsTestFile(stop.File) {
 			continue
 		}
 		for _, v := range slices.Backward(stop.Values) {
 			if v.step == 0 || len(values) == maxHandover || !isShort(v.Text) || slices.Contains(steps, v.step) {
 				continue
 			}
-			values = append(values, map[string]any{"expression": v.Expression, "value": v.Text, "step": v.step, "note": fmt.Sprintf("before line %d", stop.Line)})
+			values = append(values, map[string]any{"expression": v.Expression, "value": v.Text, "step": v.step, "note": fmt.Sprintf("in `%s`, before line %d", stop.Function, stop.Line)})
 			steps = append(steps, v.step)
 		}
 	}

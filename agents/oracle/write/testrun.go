@@ -66,7 +66,7 @@ func readFailures(text, workdir string) []Failure {
 		name := text[h[2]:h[3]]
 		for j := range out { // the head has Class.test_name[parameters]
 			if _, rest, ok := strings.Cut(out[j].ID, "::"); ok && strings.ReplaceAll(rest, "::", ".") == name && out[j].report == "" {
-				out[j].readPytest(text[h[0]:end])
+				out[j].readPytest(text[h[0]:end], workdir)
 				break
 			}
 		}
@@ -81,12 +81,12 @@ func readFailures(text, workdir string) []Failure {
 	return out
 }
 
-// readPytest reads what pytest reports about the test.
-func (f *Failure) readPytest(report string) {
+// readPytest reads what pytest reports about the test. Pytest prints absolute paths if its root is another directory.
+func (f *Failure) readPytest(report, workdir string) {
 	f.report = report
 	for _, m := range pytestFrame.FindAllStringSubmatch(report, -1) {
 		n, _ := strconv.Atoi(m[2]) // the pattern ensures digits
-		at := Place{m[1], n}
+		at := Place{strings.TrimPrefix(m[1], workdir+"/"), n}
 		f.Frames = append(f.Frames, at)
 		if at.File == f.At.File && f.At.Line == 0 {
 			f.At.Line = n
