@@ -78,7 +78,7 @@ def test_sub():
 	// The buggy file has the same size, so only its time shows that compiled code of the healthy file is stale.
 	buggy := "def add(a, b):\n    return a - b\n\n\ndef sub(a, b):\n    return a - b\n"
 	for range 2 {
-		got, err := b.run(t.Context(), firstSeed, request{Timeout: 60, Describe: 2, Files: map[string]string{"calc.py": buggy}})
+		got, err := b.run(t.Context(), firstSeed, request{Timeout: 300, Describe: 2, Files: map[string]string{"calc.py": buggy}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ def test_sub():
 		if diff := cmp.Diff(want, got.failures); diff != "" {
 			t.Error(diff)
 		}
-		if got, err = b.run(t.Context(), "7", request{Timeout: 60, Shuffle: 3}); err != nil || got.tests["test_calc.py::test_add"] != "passed" || len(got.tests) != 2 {
+		if got, err = b.run(t.Context(), "7", request{Timeout: 300, Shuffle: 3}); err != nil || got.tests["test_calc.py::test_add"] != "passed" || len(got.tests) != 2 {
 			t.Fatalf("run of the healthy tree after a candidate: %v, %v", got.tests, err)
 		}
 	}

@@ -81,7 +81,7 @@ func TestBenchAgreesWithVerifier(t *testing.T) {
 				t.Fatal(diff, got.Log, got.tests)
 			}
 			buggy := map[string]string{"src/slots.py": strings.ReplaceAll(slotted["src/slots.py"], "items[0]", "items[1]")}
-			if got, err = b.run(t.Context(), "7", request{Timeout: 60, Files: buggy, Only: suite.Kept, Shuffle: 9, Describe: 9}); err != nil {
+			if got, err = b.run(t.Context(), "7", request{Timeout: 300, Files: buggy, Only: suite.Kept, Shuffle: 9, Describe: 9}); err != nil {
 				t.Fatal(err)
 			}
 			bad := slices.Sorted(maps.Keys(nonPassingOf(suite.Kept, got)))
@@ -90,7 +90,7 @@ func TestBenchAgreesWithVerifier(t *testing.T) {
 			}
 			first := []string{suite.Kept[len(suite.Kept)-1]}
 			for _, shuffle := range []int64{0, 9, -9} { // the usual order, a random one and its opposite
-				got, err := b.run(t.Context(), firstSeed, request{Timeout: 60, Files: buggy, Only: suite.Kept, First: first, Shuffle: shuffle})
+				got, err := b.run(t.Context(), firstSeed, request{Timeout: 300, Files: buggy, Only: suite.Kept, First: first, Shuffle: shuffle})
 				if err != nil || len(got.tests) != 1 {
 					t.Errorf("shuffle %d: the run did not end after its first test passed: %v %v", shuffle, got.tests, err)
 				}

@@ -21,7 +21,7 @@ func TestRunsAreIsolated(t *testing.T) {
 	b := benchOf(t, healthy(t, "littering", "python -m pytest -q", envtest.Littering(2)))
 	buggy := map[string]string{"sums.py": strings.ReplaceAll(envtest.Littering(2)["sums.py"], "return x - y", "return x + y")}
 	for i, want := range []string{"passed", "failed", "passed"} {
-		q := request{Timeout: 60, Describe: 2}
+		q := request{Timeout: 300, Describe: 2}
 		if want == "failed" {
 			q.Files = buggy
 		}

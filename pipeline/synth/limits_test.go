@@ -67,7 +67,7 @@ func TestOppositeOrder(t *testing.T) {
 	for _, entrypoint := range []string{"python -m pytest -q -s", "python -m unittest -q"} {
 		b := benchOf(t, healthy(t, "calc", entrypoint, files))
 		order := func(seed int64) (out []string) {
-			r, err := b.run(t.Context(), firstSeed, request{Timeout: 60, Shuffle: seed})
+			r, err := b.run(t.Context(), firstSeed, request{Timeout: 300, Shuffle: seed})
 			if err != nil {
 				t.Fatal(err)
 			}
