@@ -145,7 +145,7 @@ func checkOptions(t *testing.T, task schemas.Task, result agents.Result) {
 			reply := o.Reply(notes.Calls)
 			return cmp.Equal(got, turnsOf(t, agents.Result{Steps: []schemas.Step{{Reply: &reply}}}, strings.Clone))
 		}) {
-			t.Errorf("step %d is none of the options: %+v", s.Index, got)
+			t.Errorf("the oracle took step %d, which package write does not offer: %+v", s.Index, got)
 		}
 	}
 }

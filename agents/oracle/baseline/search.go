@@ -92,8 +92,8 @@ func (s *search) next() schemas.Reply {
 	return s.follow(orders[s.cfg.Order](s))
 }
 
-// take returns the turn that takes the first option of a kind for which has, unless it is nil, is true. ok is false if
-// there is none.
+// take returns the turn that takes the first option of a kind that satisfies has; nil accepts every option. ok is false
+// if package write offers no such option.
 func (s *search) take(kind string, has func(write.Option) bool) (reply schemas.Reply, ok bool) {
 	for _, o := range s.options {
 		if o.Kind == kind && (has == nil || has(o)) {

@@ -26,8 +26,8 @@ func (w *Workbench) pairs() trace.Pairs {
 	return trace.Pairs{Runner: observer{w}, Dir: filepath.Join(w.scratch, "pairs")}
 }
 
-// Trace compares the runs of a failing test on the buggy and on the fixed version of a task. The error is a
-// *pipeline.TaskError if there is no fixed version.
+// Trace compares the runs of a failing test on the buggy and on the fixed version of a task. If the
+// gold patch does not apply, the error is a *pipeline.TaskError.
 func (w *Workbench) Trace(ctx context.Context, t schemas.Task, test string) (schemas.PairedTrace, error) {
 	tree, err := w.Source.Tree(ctx, t.InstanceID)
 	if err != nil {

@@ -217,7 +217,7 @@ func (v *view) addFunction(b *bag, i int, kind, trace string) {
 	}
 }
 
-// score returns the Ochiai score of a candidate. ok is false if there is none.
+// score returns the Ochiai score of a candidate. ok is false if the agent saw no score for it.
 func (s *state) score(c *statement) (highest float64, ok bool) {
 	for l, score := range s.failure.ochiai {
 		if c.contains(l) {

@@ -126,7 +126,7 @@ func TestOnlyTrueObservationsTeach(t *testing.T) {
 		}
 	}
 	if own := hits["the agent itself"]; own < 0.66 || own > 0.67 || hits["Ochiai"] != 0 {
-		t.Errorf("the agents are right in %.2f of the states, want 2/3, because nobody chose in pooled states; Ochiai %.2f", own, hits["Ochiai"])
+		t.Errorf("the agents chose the right line in %.2f of the states, want 2/3 (no agent chooses in pooled states); Ochiai %.2f", own, hits["Ochiai"])
 	}
 }
 

@@ -127,7 +127,7 @@ type Row struct {
 	Name    string   `json:"name"`
 	Asked   int      `json:"asked,omitempty"`        // number of trajectories to train on
 	Trained int      `json:"trajectories,omitempty"` // how many of them there were outside the part; the lowest number
-	Hits    []*Share `json:"hits"`                   // null if there is no choice in states of this kind
+	Hits    []*Share `json:"hits"`                   // null if it chose nothing in states of this kind
 }
 
 // Share is a share in all states, and the lowest and highest share in one of the parts.
