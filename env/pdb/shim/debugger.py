@@ -42,7 +42,7 @@ class Shim(Breakpoints, Threads, Names, Base):
         self.context = config["context"]
         self.points = {}  # the host's id -> bdb.Breakpoint
         self.numbers = {}  # bdb's number -> [id, condition, whether it was removed]
-        self.has_breakpoint = {}  # co_filename -> whether the file has a breakpoint
+        self.break_lines = {}  # co_filename -> lines of the file that have a breakpoint
         self.state = RUNNING
         self.event = "line"
         self.refused = False
@@ -74,20 +74,27 @@ class Shim(Breakpoints, Threads, Names, Base):
             self.fncache[name] = path
         return path
 
-    def may_stop(self, name):
-        """Returns whether a file has a breakpoint. Cached, because it is needed at every call in the program."""
-        found = self.has_breakpoint.get(name)
-        if found is None:
-            found = self.has_breakpoint[name] = self.canonic(name) in self.breaks
-        return found
+    def breaks_in(self, name):
+        """Returns the lines of a file that have a breakpoint. Cached, because it is needed at every line of the program."""
+        lines = self.break_lines.get(name)
+        if lines is None:
+            lines = self.break_lines[name] = frozenset(self.breaks.get(self.canonic(name), ()))
+        return lines
 
     def trace_dispatch(self, frame, event, arg):
         here = _thread.get_ident()
+        # Fast path while the program runs without stepping: bdb would need several calls to decide this.
+        if self.stoplineno == -1 and not self.quitting:
+            code = frame.f_code
+            lines = self.breaks_in(code.co_filename)
+            if event == "call":
+                return self.trace_dispatch if lines else None
+            if event == "line" and frame.f_lineno not in lines and code.co_firstlineno not in lines or event == "return" and self.stopframe is self.botframe:
+                return self.trace_dispatch
         if here != self.thread:
             return self.trace_elsewhere(frame, event)
-        # Fast path while the program runs without stepping: bdb would need four calls to decide this.
         if event == "call" and self.stopframe is not None and frame is not self.stopframe and not self.quitting:
-            if not self.may_stop(frame.f_code.co_filename):
+            if not self.breaks_in(frame.f_code.co_filename):
                 return None
         if not self.is_debuggee():
             return self.trace_elsewhere(frame, event)
