@@ -196,7 +196,7 @@ func (c *Chooser) valueOfEnd(n *write.Notes, o write.Option) float64 {
 		return 650
 	case o.Kind == write.HandOver && o.Tried && c.fix.replaced[o.Place] == o.Statement:
 		return 400
-	case !c.fix.within(o.Place, o.Last) || !c.found && c.couldFind(n) || o.Tried:
+	case !c.fix.within(o.Place, o.Last) || !c.found && c.couldFind(n) && !o.Raises || o.Tried:
 	case o.Kind == write.HandOver:
 		return 51
 	case o.Kind == write.Explain && c.Explains:

@@ -15,6 +15,7 @@ import (
 const (
 	maxCalls     = 45 // of an episode, after which it ends
 	maxContinues = 6  // commands that run to the next breakpoint
+	maxBreaks    = 7  // breakpoints, after which the chooser looks for no other place
 )
 
 // Chooser picks actions that lead to the cause of one bug.
@@ -78,6 +79,10 @@ func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 		return 1000
 	case o.Kind == write.ReadTest:
 		return 1
+	case o.Kind == write.Wait:
+		return 998
+	case o.Kind == write.Where && n.At() == nil:
+		return 999
 	case n.Calls > maxCalls && o.Kind != write.Conclude && o.Kind != write.Explain && o.Kind != write.Edit && o.Kind != write.HandOver:
 		return 0
 	}
@@ -116,7 +121,7 @@ func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 	rank, isAim := c.aimAt(n, o.Place, o.Function.Name)
 	switch {
-	case o.Temporary != c.isOnce(n, o.Place, o.Function.Name) || n.WasStopped(o.Place):
+	case o.Temporary != c.isOnce(n, o.Place, o.Function.Name) || n.WasStopped(o.Place) || n.Breaks >= maxBreaks:
 		return 0
 	case c.fixWasReached(n):
 		if isAim && !c.found && n.Runs() < maxRuns {

@@ -14,7 +14,7 @@ import (
 func (n *Notes) startOptions() []Option {
 	var out []Option
 	entry := n.testCommand()
-	if entry == "" || !slices.Contains(n.tools, "pdb") {
+	if entry == "" || !slices.Contains(n.tools, "pdb") || n.Timeouts >= maxTimeouts {
 		return nil
 	}
 	for _, f := range n.Functions() {

@@ -38,7 +38,7 @@ const linesAround = 3
 // explain names the cause and reads the lines around it again.
 func (n *Notes) explain(f Function, st Placed, outcome Value) Option {
 	m := n.cause(f, st, st.Place, oneLine(st.evaluated()), outcome)
-	return Option{Kind: Explain, Function: f, Place: st.Place, Last: st.last,
+	return Option{Kind: Explain, Function: f, Place: st.Place, Last: st.last, Raises: outcome.IsError,
 		say: n.learned().then(say("So "+m.text+".", m.claims...)).then(n.consequence(f, outcome, Value{})).then(say(
 			n.words("Before I change it, I read the lines around it once more.", "I look at the lines around it again before I change them."))),
 		call: schemas.NewToolCall("view", map[string]any{"path": st.File, "start": max(1, st.Line-linesAround), "end": st.last + linesAround})}
@@ -66,7 +66,7 @@ func (n *Notes) cause(f Function, st Placed, at Place, expression string, outcom
 	if expression == "" || outcome.Text == "" || isConstant(expression) {
 		return clause{message: say(text, claim)}
 	}
-	isAfter := outcome.Expression != "" && outcome.Expression != expression && (st.kind == assignStatement || st.kind == updateStatement)
+	isAfter := outcome.Expression != "" && outcome.Expression != expression && st.changed() != ""
 	if isAfter {
 		expression = outcome.Expression
 	}

@@ -132,6 +132,22 @@ func (n *Notes) after(st Placed) (Stop, bool) {
 	return Stop{}, false
 }
 
+// changed returns what a statement may change: its target, or the object of which it calls a method, or "".
+func (s *statement) changed() string {
+	switch s.kind {
+	case assignStatement, updateStatement:
+		return s.target
+	case otherStatement:
+	default:
+		return ""
+	}
+	callee, _, isCall := strings.Cut(s.text, "(")
+	if at := strings.LastIndexByte(callee, '.'); isCall && at > 0 {
+		return callee[:at]
+	}
+	return ""
+}
+
 // visible returns what is known of the effect of a statement: the error that it has raised at any of the stops before it, its
 // outcome, or what was printed after it of the variable that it changes: in the case of `rates[name] = 1`, rates.
 func (n *Notes) visible(st Placed) (Value, bool) {
@@ -143,12 +159,10 @@ func (n *Notes) visible(st Placed) (Value, bool) {
 	if v, ok := n.outcome(st); ok {
 		return v, true
 	}
-	next, ok := n.after(st)
-	if !ok || st.kind != assignStatement && st.kind != updateStatement {
-		return Value{}, false
-	}
+	next, _ := n.after(st)
+	target := st.changed()
 	for _, v := range next.Values {
-		if !v.IsError && (v.Expression == st.target || strings.HasPrefix(st.target, v.Expression+"[") || strings.HasPrefix(st.target, v.Expression+".")) {
+		if !v.IsError && (v.Expression == target || strings.HasPrefix(target, v.Expression+"[") || strings.HasPrefix(target, v.Expression+".")) {
 			return v, true
 		}
 	}
@@ -293,7 +307,7 @@ func (n *Notes) endOptions() []Option {
 			}
 		}
 		if seen, ok := n.visible(st); ok || isConstant(st.evaluated()) {
-			out = append(out, n.explain(f, st, seen), Option{Kind: Conclude, Function: f, Place: st.Place, Last: st.last,
+			out = append(out, n.explain(f, st, seen), Option{Kind: Conclude, Function: f, Place: st.Place, Last: st.last, Raises: seen.IsError,
 				say: n.learned().then(n.sayConclusion(f, st, seen)), stop: schemas.ExitGaveUp})
 		}
 	}

@@ -29,7 +29,7 @@ func (n *Notes) handOver(f Function, st Placed, outcome Value, c *change, tried 
 		return Option{}, false
 	}
 	m := n.cause(f, st, st.Place, oneLine(st.evaluated()), outcome)
-	o = Option{Kind: HandOver, Function: f, Place: st.Place, Last: st.last}
+	o = Option{Kind: HandOver, Function: f, Place: st.Place, Last: st.last, Raises: outcome.IsError}
 	if c != nil {
 		o.Place, o.Statement, o.Tried = c.at, strings.TrimSpace(c.line), true
 		if m = n.cause(f, st, c.at, c.original, outcome); m.quotes && isShort(c.expression) && isShort(tried.Text) {

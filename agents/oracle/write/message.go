@@ -142,6 +142,9 @@ func (n *Notes) learnedFromDebugger() message {
 	if n.isContrast() {
 		return n.learnedFromContrast()
 	}
+	if n.isStuck {
+		return n.learnedStuck()
+	}
 	stop := n.At()
 	if stop == nil {
 		return message{}

@@ -29,6 +29,8 @@ type Notes struct {
 	Verified  bool // all tests were run after the last edit
 	Passed    bool // by the last run of all tests
 	Calls     int
+	Breaks    int   // breakpoints that the agent has set
+	Timeouts  int   // commands of the debugger that did not end in time
 	Seed      int64 // chooses among ways to say the same
 
 	source
@@ -46,6 +48,7 @@ type Notes struct {
 	last       schemas.Step      // the last call
 	noSelect   bool              // unittest has no option -k
 	askedStack bool              // the agent has looked at the stack
+	isStuck    bool              // the last command that ran the program did not end in time
 	contrast   *contrast         // with a test that does not fail, once the agent has begun it
 	mentions   map[string]string // see findMentions
 	classes    map[string]bool
@@ -159,6 +162,10 @@ func (n *Notes) debug(s schemas.Step) {
 		n.temporary.File = file
 		n.temporary.Line, _ = strconv.Atoi(line) // the agent wrote it
 	}
+	if strings.HasPrefix(command, "b ") || strings.HasPrefix(command, "tbreak ") {
+		n.Breaks++
+	}
+	n.isStuck = n.isStuck && command == "w"
 	n.noSelect = n.noSelect || strings.Contains(text, testcmd.NoSelect)
 	var frame *schemas.Frame
 	if s.State != nil {
@@ -172,6 +179,10 @@ func (n *Notes) debug(s schemas.Step) {
 	switch {
 	case frame == nil || s.Observation.TimedOut:
 		n.paused = false
+		if s.Observation.TimedOut {
+			n.Timeouts++
+			n.isStuck = true
+		}
 	case slices.Contains([]string{"c", "n", "s", "r", "until", "u", "d"}, word) && !s.Observation.IsError:
 		n.paused = true
 		n.Stops = append(n.Stops, Stop{

@@ -2,7 +2,9 @@ package write
 
 import (
 	"fmt"
+	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -64,6 +66,71 @@ def other(): pass`)
 }
 
 // A function that was shown in part ends with the last shown line.
+const severalLines = `def f(a, b, rates):
+    if (
+        a
+        and b
+    ):
+        a = 1
+    if not (
+            # Why.
+            a and
+            not b):
+        a += (
+            b + 1
+        )
+    total = (a +
+             b)
+    total = max(
+        a,
+        b)
+    for name in (
+            n for n in rates):
+        rates[name] = a
+    assert (
+        total
+    )
+    return (
+        total
+        + 1
+    )
+f(1, 1, {"a": 1})
+`
+
+// The debugger stops before a statement runs: of its lines, Python runs that of the breakpoint first.
+func TestStatementsOfSeveralLines(t *testing.T) {
+	s := program(1, severalLines)
+	python := exec.Command("python3", "-c", `import sys
+lines = []
+def trace(frame, event, arg):
+    if event == "line" and frame.f_code.co_name == "f":
+        lines.append(frame.f_lineno)
+    return trace
+sys.settrace(trace)
+exec(compile(sys.stdin.read(), "f.py", "exec"))
+print(*lines)`)
+	python.Stdin = strings.NewReader(severalLines)
+	out, err := python.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, head := strings.Fields(string(out)), 2
+	statements := s.statements(s.Functions()[0])
+	for _, st := range statements {
+		first := slices.IndexFunc(runs, func(line string) bool {
+			n, _ := strconv.Atoi(line)
+			return head <= n && n <= st.last
+		})
+		if first < 0 || runs[first] != strconv.Itoa(st.Line) {
+			t.Errorf("a breakpoint at line %d of a statement in lines %d to %d; Python runs lines %v", st.Line, head, st.last, runs)
+		}
+		head = st.last + 1
+	}
+	if len(statements) != 10 {
+		t.Errorf("%d statements", len(statements))
+	}
+}
+
 func TestPartlyShownFunction(t *testing.T) {
 	s := program(1, "def f(a):\n    b = a\n\n")
 	if body := s.body(s.Functions()[0]); len(body) != 2 {
@@ -163,6 +230,47 @@ func TestNotesOfTheDebugger(t *testing.T) {
 
 // A breakpoint can wait for a call that has a value of the test. After a KeyError, the strings that the debugger has printed
 // are candidates for the key.
+// After a command that did not end in time, the agent looks where the program is and lets it run on once, and then sets no
+// other breakpoint.
+func TestStuckProgram(t *testing.T) {
+	frame := &schemas.Frame{File: "test_p.py", Line: 7, Function: "test_f", Event: "line", Depth: 2}
+	var tr transcript
+	command := func(name, text string, timedOut bool) []string {
+		tr.pdb(name, text, frame)
+		tr.Steps[len(tr.Steps)-1].Observation.IsError = timedOut
+		tr.Steps[len(tr.Steps)-1].Observation.TimedOut = timedOut
+		var out []string
+		for _, o := range Read(&tr.Transcript).stuckOptions() {
+			out = append(out, o.Kind+": "+o.say.text)
+		}
+		return out
+	}
+	if got := command("b p.py:3", "Breakpoint 1 set at p.py:3", false); got != nil {
+		t.Errorf("before the timeout: %q", got)
+	}
+	got := command("c", "The command timed out after 10 s; the program was interrupted at test_p.py:7.", true)
+	if len(got) != 2 || !strings.HasPrefix(got[0], "wait: The program did not get there within the time limit.") || !strings.HasPrefix(got[1], "where: ") {
+		t.Errorf("after the timeout: %q", got)
+	}
+	got = command("w", "> test_p.py(7)test_f()\n-> time.sleep(1)", false)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "wait: It ") || !strings.Contains(got[0], "`test_f`") || !strings.Contains(got[0], "line 7 of test_p.py") {
+		t.Errorf("after the stack: %q", got)
+	}
+	if got = command("c", "The command timed out after 10 s; the program was interrupted at test_p.py:7.", true); got != nil {
+		t.Errorf("after the second timeout: %q", got)
+	}
+	n := Read(&tr.Transcript)
+	n.command, n.Test, n.tools = "pytest", &Failure{ID: "test_p.py::test_f"}, []string{"pdb"}
+	n.points = []schemas.Breakpoint{{File: "p.py", Line: 3}}
+	if out := n.startOptions(); n.testCommand() == "" || out != nil {
+		t.Errorf("after two timeouts: %d options", len(out))
+	}
+	n.Timeouts = 1
+	if n.startOptions() == nil {
+		t.Error("no options after one timeout")
+	}
+}
+
 func TestOptionsAtAStop(t *testing.T) {
 	var tr transcript
 	at := func(line int) *schemas.Frame {

@@ -19,6 +19,7 @@ const (
 	Narrow      = "narrow"       // stop at Place only if Expression, a parameter, has the value of the literal Instead
 	Skip        = "skip"         // the next Count hits of the breakpoint at which the program is paused
 	Continue    = "continue"     // to the next breakpoint
+	Wait        = "wait"         // longer, for a program that has not reached its breakpoint in time
 	Where       = "where"        // show the stack
 	Compare     = "compare"      // with a test that does not fail, at Place
 	Next        = "next"         // run the current line
@@ -53,6 +54,7 @@ type Option struct {
 	Count       int
 	Other       bool // Narrow: values other than Instead
 	Statement   string
+	Raises      bool     // Explain, Conclude, HandOver: the statement at Place raises an error
 	Tried       bool     // Edit, HandOver: an experiment supports the Statement
 	IsTypical   bool     // Try: the change repairs a typical mistake, such as a wrong operator or bound
 	Calls       []string // Break: what the statement at Place calls

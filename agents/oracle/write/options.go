@@ -25,7 +25,7 @@ func (n *Notes) Options() []Option {
 	case n.contrast != nil && !n.contrast.isDone():
 		out = n.continueContrast()
 	default:
-		out = slices.Concat(n.startOfTest(), n.stopOptions(), n.exchangeOptions(), n.compareOptions(), n.endOptions(), n.startOptions(), n.readOptions())
+		out = slices.Concat(n.startOfTest(), n.stuckOptions(), n.stopOptions(), n.exchangeOptions(), n.compareOptions(), n.endOptions(), n.startOptions(), n.readOptions())
 	}
 	out = slices.DeleteFunc(out, func(o Option) bool {
 		return o.call.Name != "" && o.call.Name != "pdb" && n.done[callKey(o.call)] && o.Kind != RunTests

@@ -131,8 +131,8 @@ func (s *source) FunctionAt(p Place) (Function, bool) {
 	return found, found.Name != ""
 }
 
-// statements returns the lines of a function at which a statement begins and the debugger can stop, with the
-// statements. A statement of several lines is at its first line.
+// statements returns the lines of a function at which the debugger can stop before a statement, with the statements. That
+// is the first line of a statement, unless it runs nothing by itself, such as "if (".
 func (s *source) statements(f Function) []Placed {
 	if out, known := s.placed[f.Place]; known {
 		return out
@@ -149,7 +149,7 @@ func (s *source) statements(f Function) []Placed {
 			continue // a docstring
 		}
 		if parsed, ok := parseStatement(text); ok && !parsed.tokens[0].is("else", "try", "finally", "except") {
-			out = append(out, Placed{Place{f.File, body[first]}, body[i], parsed})
+			out = append(out, Placed{Place{f.File, body[first] + parsed.linesToFirst()}, body[i], parsed})
 		}
 	}
 	if s.placed != nil {

@@ -1,6 +1,9 @@
 package write
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Kinds of statements.
 const (
@@ -133,3 +136,19 @@ func (s *statement) expression() string { return s.source(s.first, s.last) }
 
 // isInside reports whether a token belongs to the expression.
 func (s *statement) isInside(i int) bool { return s.first <= i && i <= s.last }
+
+// linesToFirst returns how many lines below the beginning of the statement Python runs the first part of it. An opening
+// parenthesis, and "not" in a condition, run nothing.
+func (s *statement) linesToFirst() int {
+	if s.kind == otherStatement || s.kind == updateStatement || s.last < s.first {
+		return 0
+	}
+	i := s.first
+	for i < s.last && s.tokens[i].is("(", "not") {
+		i++
+	}
+	if slices.ContainsFunc(s.tokens[s.first:s.last], func(t token) bool { return t.is("for") }) {
+		return 0
+	}
+	return strings.Count(s.text[:s.tokens[i].at], "\n")
+}

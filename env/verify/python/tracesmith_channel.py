@@ -8,13 +8,20 @@ hooks do not keep the key, only two hash states computed from it.
 """
 import _socket
 import atexit
-import hashlib
 import json
 import os
 import sys
 import threading
 import time
 from _json import encode_basestring_ascii as quote
+
+try:  # hashlib would load OpenSSL, which takes longer than many tests
+    from _sha2 import sha256  # from 3.12 on
+except ImportError:
+    try:
+        from _sha256 import sha256
+    except ImportError:
+        from hashlib import sha256
 
 O_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
@@ -43,8 +50,8 @@ def request_key(directory, config):
 def signer(key):
     """Returns a function that signs with HMAC-SHA256. It keeps two hash states and not the key."""
     block = key.ljust(64, b"\0")
-    inner = hashlib.sha256(bytes(bytearray(b ^ 0x36 for b in bytearray(block))))
-    outer = hashlib.sha256(bytes(bytearray(b ^ 0x5C for b in bytearray(block))))
+    inner = sha256(bytes(bytearray(b ^ 0x36 for b in bytearray(block))))
+    outer = sha256(bytes(bytearray(b ^ 0x5C for b in bytearray(block))))
 
     def sign(message):
         a, b = inner.copy(), outer.copy()

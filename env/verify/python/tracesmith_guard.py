@@ -36,21 +36,27 @@ def plain_function(value):
     return value if isinstance(value, types.FunctionType) else None
 
 
-def snapshot(owner, name, value):
+def parts(fn):
+    return fn.__code__, fn.__defaults__, fn.__kwdefaults__
+
+
+def snapshot(owner, name, value, written):
     """Returns the state of an attribute, for changed."""
     fn = plain_function(value)
-    if fn is None:
-        return (owner, name, value, None, None, None, None)
-    return (owner, name, value, fn, fn.__code__, fn.__defaults__, fn.__kwdefaults__)
+    if written:
+        written.pop(id(fn), None)
+    return (owner, name, value, owner.__dict__, fn, parts(fn) if fn is not None and written is None else None)
 
 
-def changed(e):
-    owner, name, value, fn, code, defaults, kwdefaults = e
-    if owner.__dict__.get(name) is not value:
-        return True
-    return fn is not None and (
-        fn.__code__ is not code or fn.__defaults__ is not defaults or fn.__kwdefaults__ is not kwdefaults
-    )
+def changed(entries, written):
+    """Returns the snapshots that do not hold any more. written has the functions whose parts were replaced, by their
+    ids. It is None without audit events, which report that, and then the parts are compared."""
+    out = [e for e in entries if e[3].get(e[1]) is not e[2]]
+    if written is None:
+        out += [e for e in entries if e[4] is not None and not all(a is b for a, b in zip(parts(e[4]), e[5]))]
+    elif written:
+        out += [e for e in entries if id(e[4]) in written]
+    return out
 
 
 KINDS = (types.FunctionType, types.BuiltinFunctionType, type, staticmethod, classmethod, property)
@@ -98,9 +104,10 @@ class Guard(object):
         self._known = set()
         self._modules = []  # (name, module) of remembered modules
         self._checks = []
+        self._written = {} if hasattr(sys, "addaudithook") else None  # see changed
         for name, value in vars(builtins).items():
             if name in BUILTINS or (isinstance(value, type) and issubclass(value, BaseException)):
-                self._always.append(snapshot(builtins, name, value))
+                self._always.append(snapshot(builtins, name, value, self._written))
         self._audit(os.path.realpath(directory))
 
     def remember(self, always, full=()):
@@ -123,11 +130,11 @@ class Guard(object):
         for name, value in list(vars(module).items()):
             if not isinstance(value, KINDS):
                 continue
-            into.append(snapshot(module, name, value))
+            into.append(snapshot(module, name, value, self._written))
             if isinstance(value, type) and value.__module__ == module.__name__:
                 for attr, member in list(vars(value).items()):
                     if isinstance(member, KINDS):
-                        into.append(snapshot(value, attr, member))
+                        into.append(snapshot(value, attr, member, self._written))
 
     def watch(self, check):
         """Adds a function to call at every check. It returns a finding or None."""
@@ -142,8 +149,8 @@ class Guard(object):
             self.tell("note", "seen", [event, where])
 
     def check(self, everything=True):
-        for e in self._always + self._full if everything else self._always:
-            if changed(e):
+        for entries in (self._always, self._full) if everything else (self._always,):
+            for e in changed(entries, self._written):
                 self.add_finding("%s was replaced" % describe(e[0], e[1]))
         for name, module in self._modules:
             if sys.modules.get(name) is not module:
@@ -157,12 +164,11 @@ class Guard(object):
         """Accepts what installed plugins (code outside the workspace) have replaced while
         pytest configured them."""
         for into in (self._always, self._full):
-            for i, e in enumerate(into):
-                if changed(e):
-                    value = e[0].__dict__.get(e[1])
-                    fn = plain_function(value)
-                    if fn is not None and not self.inside(fn.__code__.co_filename) and fn.__code__.co_filename[:1] != "<":
-                        into[i] = snapshot(e[0], e[1], value)
+            for e in changed(into, self._written):
+                value = e[3].get(e[1])
+                fn = plain_function(value)
+                if fn is not None and not self.inside(fn.__code__.co_filename) and fn.__code__.co_filename[:1] != "<":
+                    into[into.index(e)] = snapshot(e[0], e[1], value, self._written)
 
     def import_hook_files(self):
         """Returns the files of the import hooks that belong to the program."""
@@ -195,7 +201,7 @@ class Guard(object):
     def _audit(self, directory):
         if not hasattr(sys, "addaudithook"):
             return
-        getframe, note, guard, workspace_path = sys._getframe, self._note, self, self._workspace_path
+        getframe, note, guard, workspace_path, written = sys._getframe, self._note, self, self._workspace_path, self._written
         channel_file = "<frozen tracesmith_channel>"
 
         def caller(event, frame):
@@ -207,6 +213,7 @@ class Guard(object):
             if event in WATCHED:
                 note(event, getframe())
             elif event == "object.__setattr__":
+                written[id(args[0])] = args[0]
                 if len(args) > 1 and args[1] == "__code__":
                     note("__code__", getframe())
             elif event == "code.__new__":

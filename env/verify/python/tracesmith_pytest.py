@@ -340,6 +340,8 @@ def canary(item, guard):
     def wrong():
         raise AssertionError
 
+    option = item.config.option
+    style, option.tbstyle = option.tbstyle, "no"  # formatting a traceback takes longer than most tests
     try:
         make = getattr(CallInfo, "from_call", None)
         if make is None:  # before pytest 4
@@ -349,3 +351,5 @@ def canary(item, guard):
             guard.add_finding("a failing assertion was not reported as a failure")
     except Exception as error:
         guard.add_finding("the test runner no longer works (%s)" % type(error).__name__)
+    finally:
+        option.tbstyle = style
