@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/agents/goldpatch"
@@ -16,6 +17,7 @@ import (
 	"github.com/tracesmith/tracesmith/agents/oracle/choose"
 	"github.com/tracesmith/tracesmith/agents/oracle/write"
 	"github.com/tracesmith/tracesmith/agents/prompts"
+	"github.com/tracesmith/tracesmith/agents/testcmd"
 	"github.com/tracesmith/tracesmith/schemas"
 )
 
@@ -128,9 +130,10 @@ func (o *oracle) Answer(t *agents.Transcript, call schemas.ToolCall) (schemas.Ob
 // Next implements agents.Policy.
 func (o *oracle) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply, error) {
 	if o.chooser == nil {
-		trace, err := o.gold.Trace(ctx, o.gold.Failing[0])
+		test := followed(t.Task.Entrypoint, o.gold.Failing)
+		trace, err := o.gold.Trace(ctx, test)
 		if err != nil {
-			return schemas.Reply{}, fmt.Errorf("tracing %s: %w", o.gold.Failing[0], err)
+			return schemas.Reply{}, fmt.Errorf("tracing %s: %w", test, err)
 		}
 		if o.chooser, err = choose.New(trace, o.gold.GoldPatch); err != nil {
 			return schemas.Reply{}, err
@@ -144,4 +147,13 @@ func (o *oracle) Next(ctx context.Context, t *agents.Transcript) (schemas.Reply,
 	}
 	options := notes.Options()
 	return options[o.chooser.Choose(notes, options)].Reply(notes.Calls), nil
+}
+
+// followed returns the test that the oracle debugs: the first failing one that the debugger can run alone and that is no
+// doctest, or else the first one.
+func followed(entrypoint string, failing []string) string {
+	i := slices.IndexFunc(failing, func(id string) bool {
+		return strings.HasPrefix(testcmd.Function(id), "test") && testcmd.One(entrypoint, id, true) != ""
+	})
+	return failing[max(i, 0)]
 }

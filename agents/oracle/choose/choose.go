@@ -16,6 +16,7 @@ const (
 	maxCalls     = 45 // of an episode, after which it ends
 	maxContinues = 6  // commands that run to the next breakpoint
 	maxBreaks    = 7  // breakpoints, after which the chooser looks for no other place
+	maxMissed    = 2  // runs without a stop, after which it looks for no other place
 )
 
 // Chooser picks actions that lead to the cause of one bug.
@@ -121,7 +122,7 @@ func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 	rank, isAim := c.aimAt(n, o.Place, o.Function.Name)
 	switch {
-	case o.Temporary != c.isOnce(n, o.Place, o.Function.Name) || n.WasStopped(o.Place) || n.Breaks >= maxBreaks:
+	case o.Temporary != c.isOnce(n, o.Place, o.Function.Name) || n.WasStopped(o.Place) || n.Breaks >= maxBreaks || n.Missed >= maxMissed:
 		return 0
 	case c.fixWasReached(n):
 		if isAim && !c.found && n.Runs() < maxRuns {

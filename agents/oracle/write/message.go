@@ -145,6 +145,10 @@ func (n *Notes) learnedFromDebugger() message {
 	if n.isStuck {
 		return n.learnedStuck()
 	}
+	if f, ok := n.FunctionAt(n.breakpoint()); ok && n.hasMissed {
+		return say(fmt.Sprintf(n.words("The test ended without stopping in `%s`.", "The program ended, and it was never in `%s`."), f.Name),
+			schemas.Claim{Kind: schemas.ClaimNotReached, Function: f.Name})
+	}
 	stop := n.At()
 	if stop == nil {
 		return message{}

@@ -31,6 +31,7 @@ type Notes struct {
 	Calls     int
 	Breaks    int   // breakpoints that the agent has set
 	Timeouts  int   // commands of the debugger that did not end in time
+	Missed    int   // runs in which the program has stopped at no breakpoint
 	Seed      int64 // chooses among ways to say the same
 
 	source
@@ -49,6 +50,7 @@ type Notes struct {
 	noSelect   bool              // unittest has no option -k
 	askedStack bool              // the agent has looked at the stack
 	isStuck    bool              // the last command that ran the program did not end in time
+	hasMissed  bool              // with the last command of the debugger, the program has ended without a stop
 	contrast   *contrast         // with a test that does not fail, once the agent has begun it
 	mentions   map[string]string // see findMentions
 	classes    map[string]bool
@@ -165,7 +167,7 @@ func (n *Notes) debug(s schemas.Step) {
 	if strings.HasPrefix(command, "b ") || strings.HasPrefix(command, "tbreak ") {
 		n.Breaks++
 	}
-	n.isStuck = n.isStuck && command == "w"
+	n.isStuck, n.hasMissed = n.isStuck && command == "w", false
 	n.noSelect = n.noSelect || strings.Contains(text, testcmd.NoSelect)
 	var frame *schemas.Frame
 	if s.State != nil {
@@ -182,6 +184,9 @@ func (n *Notes) debug(s schemas.Step) {
 		if s.Observation.TimedOut {
 			n.Timeouts++
 			n.isStuck = true
+		} else if word == "c" && !slices.ContainsFunc(n.Stops, func(s Stop) bool { return s.Run == n.run }) {
+			n.Missed++
+			n.hasMissed = true
 		}
 	case slices.Contains([]string{"c", "n", "s", "r", "until", "u", "d"}, word) && !s.Observation.IsError:
 		n.paused = true

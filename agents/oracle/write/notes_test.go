@@ -271,6 +271,21 @@ func TestStuckProgram(t *testing.T) {
 	}
 }
 
+// If the program ends without a stop, the agent says so.
+func TestMissedBreakpoint(t *testing.T) {
+	var tr transcript
+	tr.pdb("tbreak p.py:3", "The program is paused before its first line: x", &schemas.Frame{File: "pytest.py", Line: 1})
+	tr.Steps[len(tr.Steps)-1].State.Breakpoints = []schemas.Breakpoint{{File: "p.py", Line: 3, Temporary: true}}
+	tr.pdb("c", "1 failed\nThe program has ended with exit code 1.", nil)
+	tr.Steps[len(tr.Steps)-1].State.Breakpoints = tr.Steps[len(tr.Steps)-2].State.Breakpoints
+	n := Read(&tr.Transcript)
+	n.source = *program(1, "def f(a):\n    a += 1\n    return a")
+	want := []schemas.Claim{{Kind: schemas.ClaimNotReached, Function: "f"}}
+	if m := n.learned(); n.Missed != 1 || !strings.Contains(m.text, "`f`") || cmp.Diff(want, m.claims) != "" {
+		t.Errorf("%d runs without a stop; %q %v", n.Missed, m.text, m.claims)
+	}
+}
+
 func TestOptionsAtAStop(t *testing.T) {
 	var tr transcript
 	at := func(line int) *schemas.Frame {

@@ -59,7 +59,7 @@ func (n *Notes) sayDone() message {
 }
 
 // maxTests is the number of failing tests that the agent considers to follow.
-const maxTests = 8
+const maxTests = 200
 
 // LinesBefore and LinesAfter are the numbers of lines that the agent reads around the line at which a test fails.
 const LinesBefore, LinesAfter = 25, 8

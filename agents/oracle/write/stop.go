@@ -41,6 +41,15 @@ func (n *Notes) At() *Stop {
 	return &n.Stops[len(n.Stops)-1]
 }
 
+// breakpoint returns the place of the last breakpoint that the debugger has, if any.
+func (n *Notes) breakpoint() Place {
+	if len(n.points) == 0 {
+		return Place{}
+	}
+	last := n.points[len(n.points)-1]
+	return Place{last.File, last.Line}
+}
+
 // Value returns what an expression was at a stop.
 func (s *Stop) Value(expression string) (Value, bool) {
 	for _, v := range s.Values {
