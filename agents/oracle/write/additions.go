@@ -1,6 +1,9 @@
 package write
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // This file adds what a statement may lack: a conversion, a method call, an argument or a condition.
 
@@ -83,7 +86,8 @@ func (b *variantBuilder) generator(i int) {
 	}
 }
 
-// keyword passes a variable as the last argument of a call, under its own name.
+// keyword passes a variable as the last argument of a call, under its own name or one that follows from the other
+// arguments: if min=min_size is passed, max_size may be passed as max.
 func (b *variantBuilder) keyword(i int, names []string) {
 	tokens := b.s.tokens
 	if !tokens[i].is("(") || b.isUnary(i) || b.at(i-1).kind != nameToken {
@@ -98,11 +102,22 @@ func (b *variantBuilder) keyword(i int, names []string) {
 		if name == "kwargs" {
 			argument = "**kwargs"
 		}
-		if end > i+1 {
-			argument = ", " + argument
+		b.addArgument(i, end, argument)
+		for j := i + 1; j+2 <= end; j++ {
+			suffix, ok := strings.CutPrefix(tokens[j+2].text, tokens[j].text)
+			if key, isLike := strings.CutSuffix(name, suffix); ok && suffix != "" && isLike && key != "" && tokens[j].kind == nameToken && tokens[j+1].is("=") {
+				b.addArgument(i, end, key+"="+name)
+			}
 		}
-		b.change(tokens[end].at, tokens[end].at, argument)
 	}
+}
+
+// addArgument adds a last argument to the call with brackets at two indexes.
+func (b *variantBuilder) addArgument(open, end int, argument string) {
+	if end > open+1 {
+		argument = ", " + argument
+	}
+	b.change(b.s.tokens[end].at, b.s.tokens[end].at, argument)
 }
 
 // fallback keeps values such as 0 and "": the default value replaces only None or a missing value.

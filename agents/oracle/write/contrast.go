@@ -17,11 +17,22 @@ type contrast struct {
 	expression string
 	outcome    string // the value of the expression in the failing test
 
-	stop  *Stop // nil until the program stops at the place
-	ended bool  // without getting there
+	stop   *Stop // nil until the program stops at the place
+	others int   // stops at other breakpoints before that
+	ended  bool  // without getting there
 }
 
-func (c *contrast) isDone() bool { return c.ended || c.stop != nil && len(c.stop.Values) > 0 }
+// maxOthers is the number of other stops after which the agent gives up a comparison.
+const maxOthers = 3
+
+func (c *contrast) isDone() bool {
+	return c.ended || c.others > maxOthers || c.stop != nil && len(c.stop.Values) > 0
+}
+
+// isVain reports whether a comparison is done and has shown no difference.
+func (c *contrast) isVain() bool {
+	return c != nil && c.isDone() && (c.stop == nil || c.stop.Values[0].Text == c.outcome)
+}
 
 // isContrast reports whether the debugger runs another test than the failing one.
 func (n *Notes) isContrast() bool {
@@ -47,8 +58,11 @@ func (n *Notes) debugContrast(s schemas.Step, command, text string) {
 		n.contrast.ended = n.contrast.stop == nil
 	case word == "c":
 		f := s.State.Frame
+		if n.contrast.place != (Place{f.File, f.Line}) {
+			n.contrast.others++
+			return
+		}
 		n.contrast.stop = &Stop{Place: Place{f.File, f.Line}, Function: f.Function, Event: f.Event, Run: n.run, Entry: n.entry}
-		n.contrast.ended = n.contrast.stop.Place != n.contrast.place
 	case word == "p" && n.contrast.stop != nil:
 		n.contrast.stop.Values = append(n.contrast.stop.Values, values(rest, text, s.Observation.IsError)...)
 	}
@@ -134,6 +148,9 @@ func (n *Notes) otherTest() (name, entry string) {
 // continueContrast returns the next step of a comparison.
 func (n *Notes) continueContrast() []Option {
 	c := n.contrast
+	if c.stop == nil && c.others > 0 {
+		return []Option{{Kind: Compare, say: say(n.words("That is another breakpoint. I let it run on.", "It stops at another breakpoint first. I continue.")), call: pdb("c")}}
+	}
 	if c.stop == nil {
 		return []Option{{Kind: Compare, say: say(n.words("I run it up to there.", "I let it run.")), call: pdb("c")}}
 	}
@@ -149,7 +166,10 @@ func (n *Notes) learnedFromContrast() message {
 		return message{}
 	}
 	if c.ended {
-		return say(fmt.Sprintf("`%s` does not get to line %d.", c.test, c.place.Line))
+		return say(fmt.Sprintf("`%s` does not get to line %d, so I cannot compare the two tests there.", c.test, c.place.Line))
+	}
+	if c.stop == nil {
+		return say("This comparison takes too long, so I leave it.")
 	}
 	v := c.stop.Values[0]
 	if v.IsError || !isShort(v.Text) {

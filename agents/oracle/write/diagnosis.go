@@ -19,7 +19,15 @@ func (n *Notes) sayCause(f Function, st Placed, c change, outcome, tried Value) 
 	if m.quotes && isShort(c.expression) && isShort(tried.Text) {
 		m.text += fmt.Sprintf(", while `%s` is `%s`", c.expression, tried.Text)
 	}
-	return say("So "+m.text+".", m.claims...).then(n.consequence(f, outcome, tried)).then(say(n.words("I change the line accordingly.", "I make that change.")))
+	return n.so(m.message).then(n.consequence(f, outcome, tried)).then(say(n.words("I change the line accordingly.", "I make that change.")))
+}
+
+// so makes a sentence of a conclusion.
+func (n *Notes) so(m message) message {
+	if n.isContrast() && n.contrast.isVain() { // the conclusion does not follow from the last thing that the agent has seen
+		return say(strings.ToUpper(m.text[:1])+m.text[1:]+".", m.claims...)
+	}
+	return say("So "+m.text+".", m.claims...)
 }
 
 // sayConclusion names the cause if no change of its line is known to repair it.
@@ -39,7 +47,7 @@ const linesAround = 3
 func (n *Notes) explain(f Function, st Placed, outcome Value) Option {
 	m := n.cause(f, st, st.Place, oneLine(st.evaluated()), outcome)
 	return Option{Kind: Explain, Function: f, Place: st.Place, Last: st.last, Raises: outcome.IsError,
-		say: n.learned().then(say("So "+m.text+".", m.claims...)).then(n.consequence(f, outcome, Value{})).then(say(
+		say: n.learned().then(n.so(m.message)).then(n.consequence(f, outcome, Value{})).then(say(
 			n.words("Before I change it, I read the lines around it once more.", "I look at the lines around it again before I change them."))),
 		call: schemas.NewToolCall("view", map[string]any{"path": st.File, "start": max(1, st.Line-linesAround), "end": st.last + linesAround})}
 }

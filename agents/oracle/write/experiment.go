@@ -45,9 +45,10 @@ func (n *Notes) changes(f Function, st Placed) []change {
 		if at < 0 || at == len(lines) {
 			continue
 		}
-		c := change{v, Place{st.File, st.Line + at}, lines[at]}
+		c := change{v, Place{st.File, st.head() + at}, lines[at]}
 		if at == 0 {
-			c.line = n.lines[st.File][st.Line][:indentOf(n.lines[st.File][st.Line])] + lines[at]
+			first := n.lines[st.File][st.head()]
+			c.line = first[:indentOf(first)] + lines[at]
 		}
 		c.expression, c.original = oneLine(c.expression), oneLine(c.original)
 		out = append(out, c)
@@ -125,7 +126,7 @@ func (n *Notes) after(st Placed) (Stop, bool) {
 	i := n.lastStop(st)
 	for i >= 0 && i+1 < len(n.Stops) && n.follows(i) {
 		i++
-		if s := n.Stops[i]; s.Event != "line" || s.Line <= st.Line || s.Line >= st.Line+len(strings.Split(st.text, "\n")) {
+		if s := n.Stops[i]; s.Event != "line" || s.Line < st.head() || s.Line > st.last || st.head() == st.last {
 			return s, true
 		}
 	}

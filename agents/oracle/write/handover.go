@@ -50,7 +50,7 @@ func (n *Notes) handOver(f Function, st Placed, outcome Value, c *change, tried 
 func (n *Notes) excerpt(f Function, st Placed) map[string]any {
 	body := n.body(f)
 	for _, v := range slices.Backward(n.viewed) {
-		if v.file == st.File && v.first <= st.Line && st.last <= v.last {
+		if v.file == st.File && v.first <= st.head() && st.last <= v.last {
 			start := max(v.first, f.Line, st.Line-maxExcerpt/2)
 			end := max(st.last, min(v.last, body[len(body)-1], st.Line+maxExcerpt/2))
 			return map[string]any{"path": v.file, "start": start, "end": end, "step": v.step, "note": "`" + f.Name + "`"}

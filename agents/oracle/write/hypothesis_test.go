@@ -157,3 +157,30 @@ func TestExperimentsBelongToOneCall(t *testing.T) {
 		t.Errorf("outcome: %v", v)
 	}
 }
+
+// A change of a statement of several lines changes one of them. It can use the attributes of the whole class.
+func TestChangesOfSeveralLines(t *testing.T) {
+	n := &Notes{source: *program(1, `class Frame:
+    def __init__(self, parent):
+        self.parent, self.weight = parent, 1
+
+    def pack(self, parts):
+        if (
+                parts[-1] == self.weight
+                and parts
+        ):
+            return None
+
+    def other(self):
+        return self.parent`)}
+	f := n.Functions()[2]
+	st := n.statements(f)[0]
+	if st.Line != 7 || st.head() != 6 {
+		t.Fatalf("the statement begins at %d and stops at %d", st.head(), st.Line)
+	}
+	for _, want := range []change{{at: Place{"p.py", 7}, line: "                parts[0] == self.weight"}, {at: Place{"p.py", 7}, line: "                parts[-1] == self.parent"}} {
+		if !slices.ContainsFunc(n.changes(f, st), func(c change) bool { return c.at == want.at && c.line == want.line }) {
+			t.Errorf("no change to %q", want.line)
+		}
+	}
+}

@@ -190,9 +190,13 @@ func (n *Notes) debug(s schemas.Step) {
 		}
 	case slices.Contains([]string{"c", "n", "s", "r", "until", "u", "d"}, word) && !s.Observation.IsError:
 		n.paused = true
+		result := returned(text)
+		if last := len(n.Stops) - 1; result == "None" && last >= 0 && n.Stops[last].Event == "exception" && n.Stops[last].Function == frame.Function && n.Stops[last].Depth == frame.Depth {
+			result = "" // pdb shows None if an error ends the function
+		}
 		n.Stops = append(n.Stops, Stop{
 			Place: Place{frame.File, frame.Line}, Function: frame.Function, Event: frame.Event, Depth: frame.Depth, Run: n.run, Entry: n.entry,
-			Hit: n.hits(*frame), Condition: n.condition(*frame), Returns: returned(text), Raises: raised(text, frame.Event), byBreakpoint: word == "c", breakpoint: breakpointNumber(text),
+			Hit: n.hits(*frame), Condition: n.condition(*frame), Returns: result, Raises: raised(text, frame.Event), byBreakpoint: word == "c", breakpoint: breakpointNumber(text),
 		})
 	case word == "w":
 		n.askedStack = true

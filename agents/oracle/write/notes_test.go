@@ -337,3 +337,29 @@ func TestStack(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A comparison ends when the other test ends, and not at the first other breakpoint.
+func TestContrastPassesOtherBreakpoints(t *testing.T) {
+	n := &Notes{Test: &Failure{ID: "test_p.py::test_f"}, command: "pytest", entry: "pytest test_p.py::test_g",
+		contrast: &contrast{test: "test_g", place: Place{"p.py", 3}, expression: "a + b", outcome: "3"}}
+	run := func(frame *schemas.Frame) {
+		s := schemas.Step{Observation: &schemas.Observation{}, State: &schemas.EnvState{Frame: frame}}
+		n.debugContrast(s, "c", "")
+	}
+	run(&schemas.Frame{File: "p.py", Line: 9})
+	if n.contrast.isDone() || !strings.Contains(n.continueContrast()[0].say.text, "another breakpoint") {
+		t.Errorf("%+v after another breakpoint", n.contrast)
+	}
+	run(nil)
+	if m := n.learnedFromContrast(); !n.contrast.isVain() || !strings.Contains(m.text, "`test_g` does not get to line 3") {
+		t.Errorf("%+v at the end: %q", n.contrast, m.text)
+	}
+	cause := say("line 3 of `f` is the cause")
+	if m := n.so(cause); m.text != "Line 3 of `f` is the cause." {
+		t.Errorf("after a comparison in vain: %q", m.text)
+	}
+	n.entry = "pytest test_p.py::test_f"
+	if m := n.so(cause); m.text != "So line 3 of `f` is the cause." {
+		t.Errorf("otherwise: %q", m.text)
+	}
+}

@@ -127,7 +127,7 @@ func (b *variantBuilder) operandAfter(i int) int {
 // arguments exchanges neighboring arguments of a call, or elements of a tuple or list.
 func (b *variantBuilder) arguments(i int) {
 	tokens := b.s.tokens
-	if !tokens[i].is("(", "[", "{") {
+	if !tokens[i].is("(", "[", "{") || b.at(i-1).is("in") && !b.isComprehension(i-1) { // the order does not matter
 		return
 	}
 	end := closing(tokens, i)

@@ -178,6 +178,9 @@ type Placed struct {
 	statement
 }
 
+// head returns the first line of the statement, which can be above the line at which the debugger stops.
+func (st Placed) head() int { return st.Line - st.linesToFirst() }
+
 // isWhole reports whether text is a whole statement: its brackets and strings are closed.
 func isWhole(text string) bool {
 	tokens, ok := tokenize(text)
@@ -222,8 +225,8 @@ func (s *source) names(f Function) []string {
 	return out
 }
 
-// vocabulary returns what changes to statements of a function can use: its names, and the attributes of self and the
-// short string literals that its file has shown in it.
+// vocabulary returns what changes to statements of a function can use: its names and short string literals, and the attributes
+// of self in its class, as far as they were shown.
 func (s *source) vocabulary(f Function) vocabulary {
 	words := vocabulary{names: s.names(f)}
 	add := func(list *[]string, text string) {
@@ -231,13 +234,18 @@ func (s *source) vocabulary(f Function) vocabulary {
 			*list = append(*list, text)
 		}
 	}
-	for _, st := range s.statements(f) {
-		for i, t := range st.tokens {
-			switch {
-			case t.kind == stringToken && len(t.text) <= 20:
-				add(&words.strings, t.text)
-			case t.kind == nameToken && i > 1 && st.tokens[i-1].is(".") && st.tokens[i-2].is("self") && (i+1 == len(st.tokens) || !st.tokens[i+1].is("(")):
-				add(&words.attributes, t.text)
+	for _, g := range s.Functions() {
+		if g != f && (g.IsClass || f.Class == "" || g.File != f.File || g.Class != f.Class) {
+			continue
+		}
+		for _, st := range s.statements(g) {
+			for i, t := range st.tokens {
+				switch {
+				case t.kind == stringToken && len(t.text) <= 20 && g == f:
+					add(&words.strings, t.text)
+				case t.kind == nameToken && i > 1 && st.tokens[i-1].is(".") && st.tokens[i-2].is("self") && (i+1 == len(st.tokens) || !st.tokens[i+1].is("(")):
+					add(&words.attributes, t.text)
+				}
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func TestParseStatement(t *testing.T) {
 
 // Each repair is among the variants of the statement.
 func TestVariants(t *testing.T) {
-	words := vocabulary{names: []string{"a", "b", "key"}, attributes: []string{"left", "right"}, strings: []string{`"year"`, `"century"`}}
+	words := vocabulary{names: []string{"a", "b", "key", "min_size", "max_size"}, attributes: []string{"left", "right"}, strings: []string{`"year"`, `"century"`}}
 	for _, c := range []struct{ statement, repair string }{
 		{"if a < b:", "if a <= b:"},
 		{"if a or b:", "if not a or b:"},
@@ -53,6 +53,7 @@ func TestVariants(t *testing.T) {
 		{"n = len(b) / len(a)", "n = len(a) / len(b)"},
 		{"return f(b, a)", "return f(a, b)"},
 		{"return f(b)", "return f(a)"},
+		{"return f(b, min=min_size)", "return f(b, min=min_size, max=max_size)"},
 		{"return a if b else key", "return key if b else a"},
 		{"return max(a)", "return min(a)"},
 		{"n = 3", "n = 2"},
