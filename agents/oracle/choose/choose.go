@@ -76,8 +76,12 @@ func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 		return 1001
 	case o.Kind == write.RunTests || o.Kind == write.Submit || o.Kind == write.ReadStart:
 		return 1000
+	case o.Kind == write.RunAlone && o.Test == c.trace.Test:
+		return 1001
 	case o.Kind == write.ReadTest && o.Test == c.trace.Test:
 		return 1000
+	case o.Kind == write.RunAlone:
+		return 0
 	case o.Kind == write.ReadTest:
 		return 1
 	case o.Kind == write.Wait:
@@ -234,6 +238,9 @@ func (c *Chooser) valueOfReading(o write.Option) float64 {
 		file, function, _ := strings.Cut(c.trace.Path[i], ":")
 		names := strings.Split(function, ".")
 		last := names[len(names)-1]
+		if class := o.Function.Class; class != "" && o.Function.Name == last && len(names) > 1 && names[len(names)-2] != class && names[len(names)-2] != "<locals>" {
+			continue // a method of another class
+		}
 		switch {
 		case o.Kind == write.ReadBody && o.Function.File == file && o.Function.Name == last && !o.Function.IsClass && o.Unexplained:
 			return 120 + float64(i)/10

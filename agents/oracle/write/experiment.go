@@ -163,7 +163,7 @@ func (n *Notes) visible(st Placed) (Value, bool) {
 	next, _ := n.after(st)
 	target := st.changed()
 	for _, v := range next.Values {
-		if !v.IsError && (v.Expression == target || strings.HasPrefix(target, v.Expression+"[") || strings.HasPrefix(target, v.Expression+".")) {
+		if !v.IsError && (v.Expression == target || slices.Contains(splitTuple(target), v.Expression) || strings.HasPrefix(target, v.Expression+"[") || strings.HasPrefix(target, v.Expression+".")) {
 			return v, true
 		}
 	}

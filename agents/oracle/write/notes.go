@@ -39,6 +39,7 @@ type Notes struct {
 	command    string // runs the tests, if the prompt contains it
 	workdir    string
 	ran        bool            // all tests have run
+	hasRead    bool            // the agent has read the followed test
 	done       map[string]bool // calls that were made, see callKey
 	ends       map[string]int  // the last line of files, as far as it is known
 	listed     map[string]bool // files all of whose definitions were listed
@@ -108,6 +109,9 @@ func (n *Notes) add(s schemas.Step) {
 	switch s.ToolCall.Name {
 	case "eval":
 		n.readTests(s)
+	case "bash":
+		n.follow(s)
+		n.readAlone(s)
 	case "grep":
 		if argument(s, "pattern") == outline && argument(s, "path") != "" && !strings.Contains(s.Observation.Text, "The first ") {
 			n.listed[argument(s, "path")] = true
@@ -117,6 +121,7 @@ func (n *Notes) add(s schemas.Step) {
 			n.ends[m[1]], _ = strconv.Atoi(m[2]) // the pattern ensures digits
 		}
 		n.follow(s)
+		n.hasRead = n.hasRead || n.Test != nil
 		n.Explained = n.Explained || s.Reply != nil && slices.ContainsFunc(s.Reply.Claims, func(c schemas.Claim) bool { return c.Kind == schemas.ClaimCause })
 	case "pdb":
 		n.debug(s)

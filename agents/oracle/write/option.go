@@ -9,6 +9,7 @@ import (
 // Kinds of options.
 const (
 	RunTests    = "run_tests"
+	RunAlone    = "run_alone"    // Test
 	ReadTest    = "read_test"    // Test
 	ReadStart   = "read_start"   // the lines before the shown ones of the test
 	Find        = "find"         // Function.Name: search for its definition

@@ -21,7 +21,9 @@ func (n *Notes) Options() []Option {
 	case n.Edits > 0:
 		out = append(n.undoOptions(), Option{Kind: Submit, say: n.sayDone(), call: schemas.NewToolCall("submit", map[string]any{})})
 	case n.Test == nil:
-		out = n.testOptions()
+		out = n.testOptions(n.Failures)
+	case !n.hasRead:
+		out = n.testOptions([]Failure{*n.Test})
 	case n.contrast != nil && !n.contrast.isDone():
 		out = n.continueContrast()
 	default:
@@ -64,10 +66,10 @@ const maxTests = 200
 // LinesBefore and LinesAfter are the numbers of lines that the agent reads around the line at which a test fails.
 const LinesBefore, LinesAfter = 25, 8
 
-// testOptions returns the failing tests that the agent can read.
-func (n *Notes) testOptions() []Option {
+// testOptions returns the failing tests that the agent can run alone or read.
+func (n *Notes) testOptions(failures []Failure) []Option {
 	var out []Option
-	for _, f := range n.Failures[:min(len(n.Failures), maxTests)] {
+	for _, f := range failures[:min(len(failures), maxTests)] {
 		if f.At.File == "" {
 			continue
 		}
@@ -75,6 +77,7 @@ func (n *Notes) testOptions() []Option {
 		if f.At.Line > 0 {
 			args["start"], args["end"] = max(1, f.At.Line-LinesBefore), f.At.Line+LinesAfter
 		}
+		out = append(out, n.runAlone(f)...)
 		m := n.failing(f).then(say(n.words("I read the test to see what it does and what it expects.", "I look at the test first.", "What does the test do before that? I read it.")))
 		out = append(out, Option{Kind: ReadTest, Test: f.ID, Place: f.At, say: m, call: schemas.NewToolCall("view", args)})
 	}

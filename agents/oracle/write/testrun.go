@@ -1,6 +1,7 @@
 package write
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tracesmith/tracesmith/agents/testcmd"
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // Failure is a failing test, as the last run of the tests has shown it.
@@ -128,3 +130,28 @@ func (f *Failure) readUnittest(report, workdir string) {
 
 // quotable reports whether a message can quote a line of output in backquotes.
 func quotable(line string) bool { return len(line) <= 160 && !strings.Contains(line, "`") }
+
+// runAlone returns the option to run one test whose report the output of all tests does not show, because it is too long.
+func (n *Notes) runAlone(f Failure) []Option {
+	command := testcmd.One(n.command, f.ID, !n.noSelect)
+	if f.report != "" || command == "" || !slices.Contains(n.tools, "bash") {
+		return nil
+	}
+	m := say(fmt.Sprintf("`%s` fails.", f.ID), schemas.Claim{Kind: schemas.ClaimFails, Test: f.ID}).then(
+		say(n.words("The output does not show how, so I run only this test.", "Its report is not in this output. I run it alone.")))
+	return []Option{{Kind: RunAlone, Test: f.ID, Place: f.At, say: m, call: schemas.NewToolCall("bash", map[string]any{"command": command})}}
+}
+
+// readAlone reads the output of the followed test, which was run alone.
+func (n *Notes) readAlone(s schemas.Step) {
+	if n.Test == nil || argument(s, "command") != testcmd.One(n.command, n.Test.ID, !n.noSelect) {
+		return
+	}
+	text := s.Observation.Text
+	if h := pytestHead.FindStringIndex(text); h != nil {
+		report, _, _ := strings.Cut(text[h[0]:], "\n=====")
+		n.Test.readPytest(report, n.workdir)
+	} else if _, report, ok := strings.Cut(text, "\n"+strings.Repeat("=", 70)+"\n"); ok {
+		n.Test.readUnittest(report, n.workdir)
+	}
+}
