@@ -171,6 +171,9 @@ func (r *Record) debug(row *schemas.StepRow, read *metrics.Reading) {
 			if s.run == 0 {
 				r.start()
 			}
+			if item.Text == "None" && s.stop >= 0 && r.Stops[s.stop].Event == "exception" && r.Stops[s.stop].Function == item.Function {
+				item.Text = "" // pdb shows None if an error ends the function
+			}
 			r.Stops = append(r.Stops, Stop{Step: step, File: r.Relative(item.File), Line: item.Line, Function: item.Function,
 				Event: item.Event, Returns: item.Text, Run: s.run, Command: s.command})
 			s.stop, s.up = len(r.Stops)-1, 0

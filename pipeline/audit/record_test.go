@@ -142,6 +142,16 @@ func TestRecordOfAShortenedReturnValue(t *testing.T) {
 	}
 }
 
+// A function that an error ends returns nothing, although pdb shows None.
+func TestRecordOfAnError(t *testing.T) {
+	rows := rowsOf(t, pdb("n", "TypeError: no\n> m.py(3)f()\n-> return g()\nCurrent frame: m.py:3 in f (an exception is being raised)"), pdb("r", "--Return--\n> m.py(3)f()->None\n-> return g()\nCurrent frame: m.py:3 in f (about to return)"))
+	rows[0].DebuggerEvent = new("exception")
+	r := recordOf(rows, "")
+	if len(r.Stops) != 2 || r.Stops[0].Event != "exception" || r.Stops[1].Returns != "" || len(r.Values) > 0 {
+		t.Errorf("%+v %+v", r.Stops, r.Values)
+	}
+}
+
 // Pytest shows a function that is defined in a test with less indentation than its file has.
 func TestCallInANestedFunction(t *testing.T) {
 	rows := rowsOf(t, call{"view", map[string]any{"path": "tests/test_m.py"}, "tests/test_m.py, lines 1-5 of 5\n    1  class T:\n    2      def test_b(self):\n    3          def check(x):\n    4              assert half(x) == 1\n    5          check(1)", nil})
