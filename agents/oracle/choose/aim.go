@@ -121,7 +121,14 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 		if c.early && n.Continues() < maxContinues {
 			return 695
 		}
+	case write.Step:
+		if c.isCaller(n, stop) && n.Draw(2, "step") == 0 && c.callsFix(o) && c.isFirstRun(n, o.Calls[0]) {
+			return 694
+		}
 	case write.Until:
+		if stop.Event == "call" && c.fix.within(o.Place, o.Last) && c.isRun(o.Place) {
+			return 693 - float64(o.Place.Line-stop.Line)/1000
+		}
 		if !c.found && !c.isCaller(n, stop) && slices.ContainsFunc(c.aims, func(a aim) bool { return a.place == o.Place }) {
 			return 680 - float64(o.Place.Line-stop.Line)/100
 		}
@@ -277,6 +284,16 @@ func (c *Chooser) wantedHit(n *write.Notes, p write.Place, function string) int 
 		}
 	}
 	return 1
+}
+
+// isFirstRun reports whether the first run of a line of the fix in a function is the one that the chooser wants.
+func (c *Chooser) isFirstRun(n *write.Notes, function string) bool {
+	for p := range c.fix.lines {
+		if c.isRun(p) && c.wantedHit(n, p, function) == 1 {
+			return true
+		}
+	}
+	return false
 }
 
 // hits returns the first and the last run of a line that were compared with the fixed version, or 0.

@@ -129,7 +129,7 @@ func (n *Notes) stopOptions() []Option {
 			{Kind: Next, Function: f, Place: stop.Place, say: n.learned().then(n.sayNext(*stop)), call: pdb("n")}}
 	}
 	var out []Option
-	if len(stop.Values) == 0 && stop.Event == "line" && n.hasParameters(f) {
+	if len(stop.Values) == 0 && stop.isBeforeLine() && n.hasParameters(f) {
 		out = append(out, Option{Kind: Arguments, Function: f, say: n.learned().then(say(n.words("With which arguments was it called?", "I look at its arguments.", "What did the caller pass?"))), call: pdb("a")})
 	}
 	if stop.Event == "line" && stop.byBreakpoint && !n.askedStack {
@@ -144,14 +144,16 @@ func (n *Notes) stopOptions() []Option {
 	out = append(out, n.skipOptions(*stop)...)
 	out = append(out, n.tryOptions(f, *stop)...)
 	out = append(out, n.repeatOptions(f, *stop)...)
+	out = append(out, n.stepOptions(f, *stop)...)
 	if stop.Event == "line" {
-		out = append(out,
-			Option{Kind: Next, Function: f, Place: stop.Place, say: n.learned().then(n.sayNext(*stop)), call: pdb("n")},
-			Option{Kind: Return, Function: f, say: n.learned().then(say(fmt.Sprintf(n.words("I let `%s` run to its end to see what it returns.", "What does `%s` return?"), f.Name))), call: pdb("r")})
+		out = append(out, Option{Kind: Next, Function: f, Place: stop.Place, say: n.learned().then(n.sayNext(*stop)), call: pdb("n")})
+	}
+	if stop.isBeforeLine() {
+		out = append(out, Option{Kind: Return, Function: f, say: n.learned().then(say(fmt.Sprintf(n.words("I let `%s` run to its end to see what it returns.", "What does `%s` return?"), f.Name))), call: pdb("r")})
 		for _, st := range n.statements(f) {
 			if st.Line > stop.Line {
 				m := say(fmt.Sprintf(n.words("I run on to line %d.", "I let it run to line %d."), st.Line))
-				out = append(out, Option{Kind: Until, Function: f, Place: st.Place, say: n.learned().then(m), call: pdb(fmt.Sprintf("until %d", st.Line))})
+				out = append(out, Option{Kind: Until, Function: f, Place: st.Place, Last: st.last, say: n.learned().then(m), call: pdb(fmt.Sprintf("until %d", st.Line))})
 			}
 		}
 	}

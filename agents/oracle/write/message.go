@@ -159,6 +159,8 @@ func (n *Notes) learnedFromDebugger() message {
 	case "c":
 		claim := schemas.Claim{Kind: schemas.ClaimStops, Function: stop.Function, File: stop.File, Line: stop.Line}
 		return say(fmt.Sprintf(n.words("The program stopped in `%s` at line %d.", "It stopped in `%s`, at line %d.", "Now it is in `%s`, before line %d."), stop.Function, stop.Line), claim)
+	case "s":
+		return say(fmt.Sprintf(n.words("Now it is at the beginning of `%s`.", "It is in `%s` now."), stop.Function), schemas.Claim{Kind: schemas.ClaimStops, Function: stop.Function})
 	case "r", "n":
 		if stop.Returns != "" && isShort(stop.Returns) {
 			claim := schemas.Claim{Kind: schemas.ClaimReturns, Function: stop.Function, Value: stop.Returns}

@@ -24,6 +24,7 @@ const (
 	Where       = "where"        // show the stack
 	Compare     = "compare"      // with a test that does not fail, at Place
 	Next        = "next"         // run the current line
+	Step        = "step"         // into the function that the current line calls
 	Return      = "return"       // run to the end of the function
 	Until       = "until"        // Place, below in the same function
 	Arguments   = "arguments"

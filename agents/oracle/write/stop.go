@@ -33,6 +33,9 @@ type Value struct {
 	step             int  // that has printed exactly the expression; 0 = none
 }
 
+// isBeforeLine reports whether a line of the function runs next.
+func (s *Stop) isBeforeLine() bool { return s.Event == "line" || s.Event == "call" }
+
 // At returns the stop at which the program is paused, or nil.
 func (n *Notes) At() *Stop {
 	if !n.paused || len(n.Stops) == 0 {
