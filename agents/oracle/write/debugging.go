@@ -129,7 +129,7 @@ func (n *Notes) stopOptions() []Option {
 			{Kind: Next, Function: f, Place: stop.Place, say: n.learned().then(n.sayNext(*stop)), call: pdb("n")}}
 	}
 	var out []Option
-	if len(stop.Values) == 0 && stop.isBeforeLine() && n.hasParameters(f) {
+	if len(stop.Values) == 0 && !stop.asked && stop.isBeforeLine() && n.hasParameters(f) {
 		out = append(out, Option{Kind: Arguments, Function: f, say: n.learned().then(say(n.words("With which arguments was it called?", "I look at its arguments.", "What did the caller pass?"))), call: pdb("a")})
 	}
 	if stop.Event == "line" && stop.byBreakpoint && !n.askedStack {

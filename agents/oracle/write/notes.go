@@ -212,8 +212,12 @@ func (n *Notes) debug(s schemas.Step) {
 			printed[0].step = s.Index
 		}
 		stop.Values = append(stop.Values, printed...)
-	case n.paused && word == "a" && !s.Observation.IsError:
+	case n.paused && word == "a":
 		stop := &n.Stops[len(n.Stops)-1]
+		stop.asked = true
+		if s.Observation.IsError { // an argument that is not yet initialized may have no text
+			return
+		}
 		for line := range strings.Lines(text) {
 			if name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " = "); ok && !strings.Contains(name, " ") {
 				stop.Values = append(stop.Values, Value{Expression: name, Text: value})

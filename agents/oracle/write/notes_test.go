@@ -210,7 +210,7 @@ func TestNotesOfTheDebugger(t *testing.T) {
 	tr.pdb("r", "--Return--\n> p.py(9)f()->{'z': 1}\n-> return x", at(9, "return"))
 	n := Read(&tr.Transcript)
 	want := []Stop{
-		{Place: Place{"p.py", 3}, Function: "f", Event: "line", Depth: 3, Run: 1, Hit: 1, byBreakpoint: true, breakpoint: "1", Values: []Value{
+		{Place: Place{"p.py", 3}, Function: "f", Event: "line", Depth: 3, Run: 1, Hit: 1, byBreakpoint: true, breakpoint: "1", asked: true, Values: []Value{
 			{"a", "1", false, 0}, {"b", "{'k': [2]}", false, 0}, {"a, b", "(1, {'k': [2]})", false, 3}, {"a", "1", false, 0}, {"b", "{'k': [2]}", false, 0},
 			{"c", "NameError: name 'c' is not defined", true, 0}}},
 		{Place: Place{"p.py", 3}, Function: "f", Event: "exception", Depth: 3, Run: 1, Hit: 1, Raises: "TypeError: no"},
@@ -268,6 +268,24 @@ func TestStuckProgram(t *testing.T) {
 	n.Timeouts = 1
 	if n.startOptions() == nil {
 		t.Error("no options after one timeout")
+	}
+}
+
+// The agent asks only once for arguments, even if the debugger cannot print them.
+func TestArgumentsThatFail(t *testing.T) {
+	var tr transcript
+	for _, command := range []string{"tbreak p.py:2", "c", "a"} {
+		text := "> p.py(2)f()"
+		if command == "a" {
+			text = "*** AttributeError: 'F' object has no attribute 'x'"
+		}
+		tr.pdb(command, text, &schemas.Frame{File: "p.py", Line: 2, Function: "f", Event: "line"})
+		n := Read(&tr.Transcript)
+		n.source = *program(1, "def f(self, b):\n    return b")
+		asks := slices.ContainsFunc(n.stopOptions(), func(o Option) bool { return o.Kind == Arguments })
+		if asks != (command == "c") {
+			t.Errorf("after %s, the agent can ask for arguments: %v", command, asks)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ type Stop struct {
 
 	byBreakpoint bool
 	breakpoint   string // its number
+	asked        bool   // the agent has asked for the arguments
 }
 
 // Value is what the debugger printed for an expression.
