@@ -26,3 +26,18 @@ func TestReplacedPartsOfTheRunner(t *testing.T) {
 		})
 	}
 }
+
+// Modules of unittest that a program loads late do not hide what it has replaced before.
+func TestReplacedPartsAndALateModule(t *testing.T) {
+	v, base := verifier(t), fixture(t)
+	code := "\n\nimport unittest.util\nunittest.util.safe_repr.__defaults__ = (True,)\nimport unittest.mock\n"
+	p := honest(t)
+	patch, sha := patchTo(t, v, base, p.edited("shop/prices.py", p.text(t, "shop/prices.py")+code))
+	got, err := v.Verify(t.Context(), task(base, unittestEntry, unittestSpec), base, patch, sha)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Resolved == nil || *got.Resolved || !strings.Contains(got.Reason, "safe_repr was replaced") {
+		t.Errorf("verdict %+v", got)
+	}
+}

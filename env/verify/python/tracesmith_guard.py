@@ -40,22 +40,25 @@ def parts(fn):
     return fn.__code__, fn.__defaults__, fn.__kwdefaults__
 
 
+def state(fn, written):
+    """Returns what tells whether parts of a function are replaced later: how often that was done, or the parts."""
+    if fn is None:
+        return ()
+    return parts(fn) if written is None else (written.get(id(fn), (fn, 0))[1],)
+
+
 def snapshot(owner, name, value, written):
     """Returns the state of an attribute, for changed."""
     fn = plain_function(value)
-    if written:
-        written.pop(id(fn), None)
-    return (owner, name, value, owner.__dict__, fn, parts(fn) if fn is not None and written is None else None)
+    return (owner, name, value, owner.__dict__, fn, state(fn, written))
 
 
 def changed(entries, written):
-    """Returns the snapshots that do not hold any more. written has the functions whose parts were replaced, by their
-    ids. It is None without audit events, which report that, and then the parts are compared."""
+    """Returns the snapshots that have become wrong. written maps the id of each function whose parts were replaced to the
+    function and the number of times, which audit events report. Before Python 3.8, written is None."""
     out = [e for e in entries if e[3].get(e[1]) is not e[2]]
-    if written is None:
-        out += [e for e in entries if e[4] is not None and not all(a is b for a, b in zip(parts(e[4]), e[5]))]
-    elif written:
-        out += [e for e in entries if id(e[4]) in written]
+    if written != {}:  # most programs replace nothing
+        out += [e for e in entries if any(a is not b for a, b in zip(state(e[4], written), e[5]))]
     return out
 
 
@@ -213,7 +216,7 @@ class Guard(object):
             if event in WATCHED:
                 note(event, getframe())
             elif event == "object.__setattr__":
-                written[id(args[0])] = args[0]
+                written[id(args[0])] = args[0], written.get(id(args[0]), (None, 0))[1] + 1
                 if len(args) > 1 and args[1] == "__code__":
                     note("__code__", getframe())
             elif event == "code.__new__":
