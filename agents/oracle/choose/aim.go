@@ -88,6 +88,8 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 761
 		case c.fix.replaced[o.Place] == o.Statement:
 			return 760
+		case c.fix.isReplacement(o.Place, o.Statement):
+			return 759
 		}
 	case write.Repeat:
 		if c.fix.exchanged[o.Place] {
@@ -105,7 +107,7 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 		value, known := c.trace.Arguments[o.Expression]
 		isSame := known && unquoted(value) == unquoted(o.Instead)
 		switch {
-		case o.Statement != "" && c.fix.replaced[stop.Place] == o.Statement:
+		case o.Statement != "" && c.fix.isReplacement(stop.Place, o.Statement):
 			return 699
 		case !c.early:
 		case !o.Other && isSame:
@@ -114,8 +116,8 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 697
 		}
 	case write.Skip:
-		if c.early && stop.Hit > 0 && o.Count == min(c.wantedHit(n, stop.Place, stop.Function)-stop.Hit-1, 9) {
-			return 696.5
+		if c.early && stop.Hit > 0 && o.Count < c.wantedHit(n, stop.Place, stop.Function)-stop.Hit {
+			return 696 + float64(o.Count)/100
 		}
 	case write.Continue:
 		if c.early && n.Continues() < maxContinues {
@@ -193,15 +195,15 @@ func (c *Chooser) valueOfEnd(n *write.Notes, o write.Option) float64 {
 	switch {
 	case o.Kind == write.Edit && o.Tried && o.Statement == c.wrong:
 		return 652
-	case o.Kind == write.Edit && c.fix.replaced[o.Place] == o.Statement && c.found:
+	case o.Kind == write.Edit && c.fix.isReplacement(o.Place, o.Statement) && c.found:
 		return 650
 	case o.Kind == write.Exchange && c.fix.exchanged[o.Place]:
 		return 650
-	case o.Kind == write.Edit && c.fix.replaced[o.Place] == o.Statement:
+	case o.Kind == write.Edit && c.fix.isReplacement(o.Place, o.Statement):
 		return 400
-	case o.Kind == write.HandOver && o.Tried && c.fix.replaced[o.Place] == o.Statement && c.found:
+	case o.Kind == write.HandOver && o.Tried && c.fix.isReplacement(o.Place, o.Statement) && c.found:
 		return 650
-	case o.Kind == write.HandOver && o.Tried && c.fix.replaced[o.Place] == o.Statement:
+	case o.Kind == write.HandOver && o.Tried && c.fix.isReplacement(o.Place, o.Statement):
 		return 400
 	case !c.fix.within(o.Place, o.Last) || !c.found && c.couldFind(n) && !o.Raises || o.Tried:
 	case o.Kind == write.HandOver:

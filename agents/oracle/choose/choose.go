@@ -192,7 +192,7 @@ func (c *Chooser) findWrongEdit(n *write.Notes, options []write.Option) string {
 	for _, o := range options {
 		switch {
 		case o.Kind != write.Edit || n.Undone:
-		case c.fix.replaced[o.Place] == o.Statement:
+		case c.fix.isReplacement(o.Place, o.Statement):
 			canFix = true
 		case o.Tried && c.fix.replaced[o.Place] != "":
 			wrong = o.Statement

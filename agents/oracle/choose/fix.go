@@ -82,6 +82,13 @@ func (f *fix) addExchange(file string, hunk *gitdiff.TextFragment) {
 	}
 }
 
+// isReplacement reports whether the fix replaces a line by a statement, up to parentheses and spaces.
+func (f *fix) isReplacement(p write.Place, statement string) bool {
+	plain := strings.NewReplacer("(", "", ")", "", " ", "")
+	text, ok := f.replaced[p]
+	return ok && plain.Replace(text) == plain.Replace(statement)
+}
+
 // within reports whether the fix changes a statement that begins at a place and ends in a line.
 func (f *fix) within(p write.Place, last int) bool {
 	for line := p.Line; line <= max(last, p.Line); line++ {

@@ -146,7 +146,7 @@ func (n *Notes) stopOptions() []Option {
 	out = append(out, n.repeatOptions(f, *stop)...)
 	out = append(out, n.stepOptions(f, *stop)...)
 	if stop.Event == "line" {
-		out = append(out, Option{Kind: Next, Function: f, Place: stop.Place, say: n.learned().then(n.sayNext(*stop)), call: pdb("n")})
+		out = append(out, n.nextOption(f, *stop))
 	}
 	if stop.isBeforeLine() {
 		out = append(out, Option{Kind: Return, Function: f, say: n.learned().then(say(fmt.Sprintf(n.words("I let `%s` run to its end to see what it returns.", "What does `%s` return?"), f.Name))), call: pdb("r")})
@@ -220,7 +220,8 @@ func (n *Notes) learnedStack(text string) message {
 // maxSkip is the highest number of hits that the agent skips at once.
 const maxSkip = 9
 
-// skipOptions returns the numbers of hits that the agent can skip at the breakpoint at which the program is paused.
+// skipOptions returns the numbers of hits that the agent can skip at the breakpoint at which the program is paused: one, or a number
+// in a line that was shown.
 func (n *Notes) skipOptions(stop Stop) []Option {
 	if stop.breakpoint == "" || n.Skips() || !slices.ContainsFunc(n.points, func(p schemas.Breakpoint) bool {
 		return p.File == stop.File && p.Line == stop.Line && !p.Temporary && p.Condition == ""
@@ -229,6 +230,9 @@ func (n *Notes) skipOptions(stop Stop) []Option {
 	}
 	var out []Option
 	for count := 1; count <= maxSkip; count++ {
+		if count > 1 && !n.showsNumber(count) {
+			continue
+		}
 		m := n.learned()
 		if len(stop.Values) > 0 {
 			m = m.then(say(n.words("That does not tell me the reason yet.", "I do not see the reason here yet.", "That alone does not explain the failure.")))
@@ -266,6 +270,25 @@ func (n *Notes) testLiterals() []string {
 	return out
 }
 
+var constantName = regexp.MustCompile(`^[A-Z][A-Z0-9_]+$`)
+
+// testConstants returns the names in the shown lines of the test that look like constants.
+func (n *Notes) testConstants() []string {
+	if n.Test == nil {
+		return nil
+	}
+	var out []string
+	for _, line := range n.testLines() {
+		tokens, _ := tokenize(n.text(Place{n.Test.At.File, line}))
+		for _, t := range tokens {
+			if t.kind == nameToken && constantName.MatchString(t.text) && !slices.Contains(out, t.text) {
+				out = append(out, t.text)
+			}
+		}
+	}
+	return out
+}
+
 // hasParameters reports whether a function has parameters other than self.
 func (n *Notes) hasParameters(f Function) bool {
 	head := n.join(f.File, n.body(f)[:n.headEnd(f)-f.Line+1])
@@ -276,123 +299,25 @@ func (n *Notes) sayPrint(expression string) message {
 	return say(fmt.Sprintf(n.words("What is `%s`?", "I print `%s`.", "I check `%s`.", "Next I look at `%s`."), expression))
 }
 
+// nextOption runs the statement at a stop. The command n could stop in a later line of it.
+func (n *Notes) nextOption(f Function, stop Stop) Option {
+	o := Option{Kind: Next, Function: f, Place: stop.Place, say: n.learned().then(n.sayNext(stop)), call: pdb("n")}
+	_, st, ok := n.statementAt(stop.Place)
+	if !ok || st.head() == st.last {
+		return o
+	}
+	if st.kind == returnStatement {
+		o.call = pdb("r")
+	}
+	for _, next := range n.statements(f) {
+		if next.head() > st.last && n.indent(Place{f.File, next.head()}) == n.indent(Place{f.File, st.head()}) && isSimple(st) {
+			o.call = pdb(fmt.Sprintf("until %d", next.Line))
+			break
+		}
+	}
+	return o
+}
+
 func (n *Notes) sayNext(stop Stop) message {
 	return say(fmt.Sprintf(n.words("I run line %d and look at its effect.", "I step over line %d.", "Now line %d runs."), stop.Line))
-}
-
-// maxOperands is the number of values that the agent prints at once.
-const maxOperands = 3
-
-// printable returns the expressions that the agent can print at a stop: what the current statement uses, names of the
-// function, attributes and elements that the source mentions, and the value that the current statement computes.
-func (n *Notes) printable(f Function, stop Stop) []string {
-	var out []string
-	isNew := func(expression string) bool {
-		_, printed := stop.Value(expression)
-		return expression != "" && !printed && !slices.Contains(out, expression) && len(expression) <= 120 && !strings.Contains(expression, "`") && !isConstant(expression)
-	}
-	add := func(expression string) {
-		if isNew(expression) {
-			out = append(out, expression)
-		}
-	}
-	names, statements := n.names(f), n.statements(f)
-	for _, st := range statements {
-		if st.Line == stop.Line && stop.Event == "line" {
-			operands := slices.DeleteFunc(st.operands(names), func(o string) bool { return !isNew(o) })
-			if len(operands) > 1 {
-				add(strings.Join(operands[:min(len(operands), maxOperands)], ", "))
-			}
-			for _, o := range operands {
-				add(o)
-			}
-			add(oneLine(st.evaluated()))
-		}
-	}
-	for _, st := range statements {
-		if st.Line <= stop.Line {
-			for _, chain := range chains(st.tokens, st.text) {
-				add(oneLine(chain))
-			}
-		}
-	}
-	for _, name := range names {
-		if name != "self" && name != "cls" {
-			add(name)
-		}
-	}
-	return out
-}
-
-// operands returns the names, attributes and elements that the expression of a statement uses.
-func (s *statement) operands(names []string) []string {
-	if s.last < s.first {
-		return nil
-	}
-	tokens := s.tokens[s.first : s.last+1]
-	var out []string
-	inner := bound(tokens)
-	longest := slices.DeleteFunc(chains(tokens, s.text), func(c string) bool {
-		parts, _ := tokenize(c)
-		return slices.ContainsFunc(parts, func(t token) bool { return t.kind == nameToken && inner[t.text] })
-	})
-	for i, t := range tokens {
-		isPart := i > 0 && tokens[i-1].is(".") || i+1 < len(tokens) && tokens[i+1].is("(", "=", ".", "[")
-		if t.kind == nameToken && !isPart && !inner[t.text] && slices.Contains(names, t.text) && !slices.Contains(out, t.text) {
-			out = append(out, t.text)
-		}
-	}
-	for i, c := range longest { // the longest chain of those that begin in the same way
-		if (i+1 == len(longest) || !strings.HasPrefix(longest[i+1], c)) && !slices.Contains(out, oneLine(c)) && len(c) <= 40 {
-			out = append(out, oneLine(c))
-		}
-	}
-	return out
-}
-
-// bound returns the names that exist only inside of an expression: the variables of its comprehensions and lambdas.
-func bound(tokens []token) map[string]bool {
-	out := map[string]bool{}
-	end := "" // of the names
-	for _, t := range tokens {
-		switch {
-		case t.is("for"):
-			end = "in"
-		case t.is("lambda"):
-			end = ":"
-		case end != "" && t.is(end):
-			end = ""
-		case end != "" && t.kind == nameToken:
-			out[t.text] = true
-		}
-	}
-	return out
-}
-
-// chains returns the names in a statement with their attributes and elements, such as self.items[0], without calls.
-func chains(tokens []token, text string) []string {
-	var out []string
-	for i, t := range tokens {
-		if t.kind != nameToken || i > 0 && tokens[i-1].is(".") || i+1 < len(tokens) && tokens[i+1].is("(", "=") {
-			continue
-		}
-		end := i
-		for j := i + 1; j < len(tokens); {
-			switch {
-			case tokens[j].is(".") && j+1 < len(tokens) && (j+2 >= len(tokens) || !tokens[j+2].is("(")):
-				j++
-			case tokens[j].is("["):
-				if j = closing(tokens, j); j < 0 {
-					return out
-				}
-			default:
-				j = len(tokens)
-				continue
-			}
-			end = j
-			out = append(out, text[t.at:tokens[end].end])
-			j++
-		}
-	}
-	return out
 }

@@ -27,6 +27,12 @@ func (n *Notes) changes(f Function, st Placed) []change {
 	var out []change
 	words := n.vocabulary(f)
 	words.strings = append(words.strings, n.printedStrings(f, words.strings)...)
+	words.constants = n.testConstants()
+	for name := range bound(st.tokens) {
+		if !slices.Contains(words.names, name) {
+			words.names = append(words.names, name)
+		}
+	}
 	variants := st.variants(words)
 	old := strings.Split(st.text, "\n")
 	for _, v := range variants[:min(len(variants), maxVariants)] {
@@ -243,7 +249,7 @@ func (n *Notes) tryOptions(f Function, stop Stop) []Option {
 		for _, c := range n.changes(f, st) {
 			_, tried := n.tried(st, c)
 			_, failed := stop.Value(c.expression)
-			if c.expression == "" || tried || failed || isConstant(c.expression) || len(c.expression) > 200 || strings.Contains(c.expression, "`") {
+			if c.expression == "" || tried || failed || isConstant(c.expression) || hasEffect(c.expression) || len(c.expression) > 200 || strings.Contains(c.expression, "`") {
 				continue
 			}
 			out = append(out, Option{Kind: Try, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line),

@@ -121,7 +121,7 @@ func (n *Notes) learnedFromSearch() message {
 	case len(found) == 1:
 		return say(fmt.Sprintf(n.words("`%s` is defined in %s at line %d.", "`%s` is in %s, line %d."), name, found[0].File, found[0].Line), found[0].defines())
 	}
-	return say(fmt.Sprintf("There are %d definitions of `%s`.", len(found), name))
+	return say(fmt.Sprintf(n.words("`%s` has several definitions.", "More than one place defines `%s`."), name))
 }
 
 // learnedSetting says what a search for the line that sets a name has shown.

@@ -124,7 +124,7 @@ func (b *variantBuilder) operandAfter(i int) int {
 	return -1
 }
 
-// arguments exchanges neighboring arguments of a call, or elements of a tuple or list.
+// arguments exchanges neighboring arguments of a call, or elements of a tuple or list, and drops an argument.
 func (b *variantBuilder) arguments(i int) {
 	tokens := b.s.tokens
 	if !tokens[i].is("(", "[", "{") || b.at(i-1).is("in") && !b.isComprehension(i-1) { // the order does not matter
@@ -144,6 +144,15 @@ func (b *variantBuilder) arguments(i int) {
 				starts, ends = append(starts, first), append(ends, j-1)
 			}
 			first = j + 1
+		}
+	}
+	if isCall := tokens[i].is("(") && !b.isUnary(i); isCall && len(starts) > 1 {
+		for k := range starts {
+			if k+1 < len(starts) {
+				b.change(tokens[starts[k]].at, tokens[starts[k+1]].at, "")
+			} else {
+				b.change(tokens[ends[k-1]].end, tokens[ends[k]].end, "")
+			}
 		}
 	}
 	for k := 0; k+1 < len(starts); k++ {

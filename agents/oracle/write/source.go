@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -44,6 +45,19 @@ func (s *source) add(file string, line int, text string) {
 
 // text returns a line without leading and trailing white space, or "" if no step has shown it.
 func (s *source) text(p Place) string { return strings.TrimSpace(s.lines[p.File][p.Line]) }
+
+// showsNumber reports whether a line that was shown contains a number.
+func (s *source) showsNumber(number int) bool {
+	for _, lines := range s.lines {
+		for _, line := range lines {
+			tokens, _ := tokenize(line)
+			if slices.ContainsFunc(tokens, func(t token) bool { return t.kind == numberToken && t.text == strconv.Itoa(number) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // Functions returns all definitions that were shown, by file and line.
 func (s *source) Functions() []Function {

@@ -35,7 +35,7 @@ func TestParseStatement(t *testing.T) {
 
 // Each repair is among the variants of the statement.
 func TestVariants(t *testing.T) {
-	words := vocabulary{names: []string{"a", "b", "key", "min_size", "max_size"}, attributes: []string{"left", "right"}, strings: []string{`"year"`, `"century"`}}
+	words := vocabulary{names: []string{"a", "b", "key", "min_size", "max_size"}, attributes: []string{"left", "right"}, strings: []string{`"year"`, `"century"`}, constants: []string{"EMPTY"}}
 	for _, c := range []struct{ statement, repair string }{
 		{"if a < b:", "if a <= b:"},
 		{"if a or b:", "if not a or b:"},
@@ -78,6 +78,13 @@ func TestVariants(t *testing.T) {
 		{"if a == 1 or b:", "if key and (a == 1 or b):"},
 		{"x = f(a,\n      b)", "x = f(b,\n      a)"},
 		{"d[k] = layer.get(k) or d[k]", "d[k] = layer.get(k, d[k])"},
+		{"return f(1, n)", "return f(n)"},
+		{"return f(n, 1)", "return f(n)"},
+		{"return list(a)", "return sorted(a)"},
+		{"return (2 ** n)", "return (2 ** n) - 1"},
+		{"value = 10 * n", "value *= 10 * n"},
+		{"return a", "return EMPTY"},
+		{"yield a // b", "yield b // a"},
 		{"n = size or 10", "n = size if size is not None else 10"},
 	} {
 		s, ok := parseStatement(c.statement)

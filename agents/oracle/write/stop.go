@@ -158,11 +158,11 @@ func (n *Notes) Container(p Place) string {
 	return ""
 }
 
-// MustTryBefore reports whether an experiment with the statement at a place is possible only before it runs: it decides what
-// runs next, or changes what it uses.
+// MustTryBefore reports whether an experiment with the statement at a place should come before it runs: it decides what runs next,
+// changes what it uses, or has several targets or several lines, which the debugger stops at one after the other.
 func (n *Notes) MustTryBefore(p Place) bool {
 	f, st, ok := n.statementAt(p)
-	return ok && !n.canRepeat(f, st)
+	return ok && (!n.canRepeat(f, st) || strings.Contains(st.target, ",") || strings.Contains(st.text, "\n"))
 }
 
 // Result returns the variable or attribute that the last statement has set, or "".

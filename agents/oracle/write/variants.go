@@ -25,7 +25,7 @@ var swaps = map[string][]string{
 	"index": {"rindex"}, "rindex": {"index"}, "startswith": {"endswith"}, "endswith": {"startswith"}, "lower": {"upper"}, "upper": {"lower"},
 	"lstrip": {"rstrip", "strip"}, "rstrip": {"lstrip", "strip"}, "strip": {"lstrip", "rstrip"}, "split": {"rsplit"}, "rsplit": {"split"},
 	"partition": {"rpartition"}, "rpartition": {"partition"}, "keys": {"values", "items"}, "values": {"keys", "items"}, "items": {"keys", "values"},
-	"floor": {"ceil"}, "ceil": {"floor"}, "match": {"search", "fullmatch"}, "search": {"match"}, "fullmatch": {"match"},
+	"list": {"sorted"}, "sorted": {"list"}, "floor": {"ceil"}, "ceil": {"floor"}, "match": {"search", "fullmatch"}, "search": {"match"}, "fullmatch": {"match"},
 	"add": {"discard", "remove"}, "discard": {"add"}, "break": {"continue"}, "continue": {"break"}, "popleft": {"pop"}, "appendleft": {"append"},
 }
 
@@ -34,6 +34,7 @@ type vocabulary struct {
 	names      []string // of variables
 	attributes []string // of self
 	strings    []string // literals
+	constants  []string // names in the test, such as EMPTY
 }
 
 // variants returns the statement with one small change each.
@@ -55,6 +56,8 @@ func (s *statement) variants(words vocabulary) []variant {
 		b.fallback(i)
 	}
 	b.guard(words.names)
+	b.constants(words.constants)
+	b.byOne()
 	b.convertAll()
 	b.accumulate()
 	b.branches()
@@ -220,6 +223,27 @@ func (b *variantBuilder) negate(i int) {
 	}
 }
 
+// constants makes the statement return or set a constant of the test.
+func (b *variantBuilder) constants(names []string) {
+	s := b.s
+	if s.last < s.first || s.kind != returnStatement && s.kind != assignStatement {
+		return
+	}
+	for _, name := range names {
+		b.replace(s.first, s.last, name)
+	}
+}
+
+// byOne makes a returned or assigned value smaller or greater by one.
+func (b *variantBuilder) byOne() {
+	s := b.s
+	if s.last < s.first || s.kind != returnStatement && s.kind != assignStatement || s.top(s.first, ",") <= s.last || s.top(s.first, "if") <= s.last {
+		return
+	}
+	b.change(s.tokens[s.last].end, s.tokens[s.last].end, " - 1")
+	b.change(s.tokens[s.last].end, s.tokens[s.last].end, " + 1")
+}
+
 // number changes an integer by one.
 func (b *variantBuilder) number(i int) {
 	t := b.s.tokens[i]
@@ -276,7 +300,7 @@ func (b *variantBuilder) literal(i int, literals []string) {
 func (b *variantBuilder) accumulate() {
 	s := b.s
 	if i := s.first - 1; s.kind == assignStatement && s.top(0, "=") == i && !strings.Contains(s.target, ",") {
-		for _, op := range []string{"+=", "-=", "|=", "&="} {
+		for _, op := range []string{"+=", "-=", "*=", "|=", "&="} {
 			b.replace(i, i, op)
 		}
 	}
