@@ -100,7 +100,7 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 		if right && (!c.found && c.isWorthwhile(n, stop) || c.fix.exchanged[stop.Place]) || c.fix.exchanged[above] && n.WasStopped(above) {
 			return 690
 		}
-		if !c.found && !c.isCaller(n, stop) && c.returnsAt(stop) {
+		if c.isSearching(n, stop) && c.returnsAt(stop) {
 			return 665
 		}
 	case write.Narrow:
@@ -131,14 +131,14 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 		if stop.Event == "call" && c.fix.within(o.Place, o.Last) && c.isRun(o.Place) {
 			return 693 - float64(o.Place.Line-stop.Line)/1000
 		}
-		if !c.found && !c.isCaller(n, stop) && slices.ContainsFunc(c.aims, func(a aim) bool { return a.place == o.Place }) {
+		if c.isSearching(n, stop) && slices.ContainsFunc(c.aims, func(a aim) bool { return a.place == o.Place }) {
 			return 680 - float64(o.Place.Line-stop.Line)/100
 		}
 	case write.Return:
 		if strings.HasPrefix(stop.Function, "<") {
 			return 699
 		}
-		if !c.found && !c.isCaller(n, stop) && c.endDiffers(n, stop) {
+		if c.isSearching(n, stop) && c.endDiffers(n, stop) {
 			return 660
 		}
 	}
@@ -156,7 +156,7 @@ func (c *Chooser) valueOfPrint(n *write.Notes, stop write.Stop, expression strin
 		return 775
 	case c.hasRunFix(n) && stop.Event == "exception" && expression == n.Container(stop.Place):
 		return 772
-	case right && (n.MustTryBefore(stop.Place) || c.fix.exchanged[stop.Place]) && expression == n.Evaluated(stop.Place):
+	case (right && !c.isProven(n) && (n.MustTryBefore(stop.Place) || c.fix.exchanged[stop.Place]) || c.isFar(n, stop)) && expression == n.Evaluated(stop.Place):
 		return 770
 	case strings.HasPrefix(stop.Condition, expression+" != "):
 		return 788
@@ -177,6 +177,21 @@ func (c *Chooser) isWorthwhile(n *write.Notes, stop write.Stop) bool {
 	return slices.ContainsFunc(c.aims, func(a aim) bool {
 		return a.place.File == stop.File && a.function == stop.Function && len(c.news(n, a)) > 0
 	})
+}
+
+// isSearching reports whether the chooser runs on in the function of a stop to find a value that differs.
+func (c *Chooser) isSearching(n *write.Notes, stop write.Stop) bool {
+	return !c.found && !c.isCaller(n, stop) && !(c.isProven(n) && n.Continues() > 1)
+}
+
+// isProven reports whether an experiment has shown that the fix makes a difference.
+func (c *Chooser) isProven(n *write.Notes) bool {
+	for p, statement := range c.fix.replaced {
+		if n.MakesDifference(p, statement) {
+			return true
+		}
+	}
+	return false
 }
 
 // hasRunFix reports whether the stop before the last one was at the fix.
@@ -219,99 +234,6 @@ func (c *Chooser) valueOfEnd(n *write.Notes, o write.Option) float64 {
 // couldFind reports whether the failing test has a value that differs and that it does not report.
 func (c *Chooser) couldFind(n *write.Notes) bool {
 	return slices.ContainsFunc(c.aims, func(a aim) bool { return len(c.news(n, a)) > 0 })
-}
-
-// isEarly reports whether the stop comes before the one that the chooser wants: its hit is lower, the right change makes no
-// difference there, or the call has other arguments than the first one with a difference.
-func (c *Chooser) isEarly(n *write.Notes, stop write.Stop) bool {
-	if c.isCaller(n, stop) {
-		return false
-	}
-	wanted := c.wantedHit(n, stop.Place, stop.Function)
-	if n.InVain(stop, c.fix.replaced[stop.Place]) && stop.Condition == "" && stop.Hit < c.runs(stop.Place) {
-		return true
-	}
-	if strings.Contains(stop.Condition, ") != ") {
-		return false
-	}
-	if d := c.trace.D0; d != nil && bare(d.Function) == stop.Function && c.runs(stop.Place) != 1 && slices.ContainsFunc(stop.Values, c.isOther) {
-		return true
-	}
-	return stop.Condition == "" && stop.Hit > 0 && stop.Hit < wanted
-}
-
-// isOther reports whether a value is not that of an argument in the call with the first difference.
-func (c *Chooser) isOther(v write.Value) bool {
-	value, known := c.trace.Arguments[v.Expression]
-	return known && isLiteral(value) && isLiteral(v.Text) && unquoted(value) != unquoted(v.Text)
-}
-
-// isLiteral reports whether a value is a string or a number.
-func isLiteral(value string) bool {
-	return value != "" && (strings.ContainsAny(value[:1], `'"`) || strings.Trim(value, "-.0123456789") == "")
-}
-
-// unquoted returns a literal without its quotes.
-func unquoted(literal string) string {
-	if len(literal) > 1 && (literal[0] == '"' || literal[0] == '\'') && literal[len(literal)-1] == literal[0] {
-		return literal[1 : len(literal)-1]
-	}
-	return literal
-}
-
-// wantedHit returns the hit of a line, from 1, at which its effect or a variable first differs.
-func (c *Chooser) wantedHit(n *write.Notes, p write.Place, function string) int {
-	for _, link := range c.trace.Chain {
-		if link.Kind == "flow" && link.File == p.File && link.Line == p.Line && link.Hit > 0 {
-			return link.Hit
-		}
-	}
-	if d := c.trace.D0; d != nil && c.fix.within(p, n.Span(p)) {
-		hit := d.Hit
-		if p.Line > d.Line { // the head of a loop runs once more than its body
-			hit--
-		}
-		first, last := c.hits(p)
-		switch {
-		case d.File != p.File || bare(d.Function) != function:
-			return 1
-		case p.Line == d.Line || first <= hit && hit <= last:
-			return max(1, hit)
-		}
-		return max(1, first)
-	}
-	for _, a := range c.aims {
-		if a.place == p && a.function == function {
-			return a.hit
-		}
-	}
-	return 1
-}
-
-// isFirstRun reports whether the first run of a line of the fix in a function is the one that the chooser wants.
-func (c *Chooser) isFirstRun(n *write.Notes, function string) bool {
-	for p := range c.fix.lines {
-		if c.isRun(p) && c.wantedHit(n, p, function) == 1 {
-			return true
-		}
-	}
-	return false
-}
-
-// hits returns the first and the last run of a line that were compared with the fixed version, or 0.
-func (c *Chooser) hits(p write.Place) (first, last int) {
-	for _, s := range c.trace.Stops {
-		if s.File == p.File && s.Line == p.Line {
-			return s.Hits[0], s.Hits[1]
-		}
-	}
-	return 0, 0
-}
-
-// runs returns how often the failing test runs a line, as far as that is known.
-func (c *Chooser) runs(p write.Place) int {
-	_, last := c.hits(p)
-	return last
 }
 
 // differing returns the variables that differ at a stop and whose values the failing test has not reported.

@@ -102,17 +102,21 @@ func (n *Notes) lastStop(st Placed) int {
 	return -1
 }
 
-// outcome returns the value that a statement has computed at the last stop before it: as printed before it ran, or as its
-// target or the returned value after it.
+// outcome returns the value that a statement has computed at the last stop before it.
 func (n *Notes) outcome(st Placed) (Value, bool) {
-	i := n.lastStop(st)
-	if i < 0 {
-		return Value{}, false
+	if i := n.lastStop(st); i >= 0 {
+		return n.outcomeAt(st, i)
 	}
+	return Value{}, false
+}
+
+// outcomeAt returns the value that a statement has computed at a stop before it, given by its index: as printed before it ran, or
+// as its target or the returned value after it.
+func (n *Notes) outcomeAt(st Placed, i int) (Value, bool) {
 	if v, ok := n.Stops[i].Value(oneLine(st.evaluated())); ok {
 		return v, true
 	}
-	next, ok := n.after(st)
+	next, ok := n.after(st, i)
 	if !ok {
 		return Value{}, false
 	}
@@ -126,10 +130,9 @@ func (n *Notes) outcome(st Placed) (Value, bool) {
 	return v, ok && st.kind == assignStatement
 }
 
-// after returns the first stop after the last run of a statement, in the same call. A statement of several lines can stop at
-// each of them.
-func (n *Notes) after(st Placed) (Stop, bool) {
-	i := n.lastStop(st)
+// after returns the first stop after a run of a statement, in the same call. i is the index of the stop before it. A statement of
+// several lines can stop at each of them.
+func (n *Notes) after(st Placed, i int) (Stop, bool) {
 	for i >= 0 && i+1 < len(n.Stops) && n.follows(i) {
 		i++
 		if s := n.Stops[i]; s.Event != "line" || s.Line < st.head() || s.Line > st.last || st.head() == st.last {
@@ -139,10 +142,10 @@ func (n *Notes) after(st Placed) (Stop, bool) {
 	return Stop{}, false
 }
 
-// changed returns what a statement may change: its target, or the object of which it calls a method, or "".
+// changed returns what a statement may change: its target, the variables of a loop, or the object of which it calls a method, or "".
 func (s *statement) changed() string {
 	switch s.kind {
-	case assignStatement, updateStatement:
+	case assignStatement, updateStatement, loopStatement:
 		return s.target
 	case otherStatement:
 	default:
@@ -166,7 +169,7 @@ func (n *Notes) visible(st Placed) (Value, bool) {
 	if v, ok := n.outcome(st); ok {
 		return v, true
 	}
-	next, _ := n.after(st)
+	next, _ := n.after(st, n.lastStop(st))
 	target := st.changed()
 	for _, v := range next.Values {
 		if !v.IsError && (v.Expression == target || slices.Contains(splitTuple(target), v.Expression) || strings.HasPrefix(target, v.Expression+"[") || strings.HasPrefix(target, v.Expression+".")) {
@@ -247,9 +250,8 @@ func (n *Notes) tryOptions(f Function, stop Stop) []Option {
 			continue
 		}
 		for _, c := range n.changes(f, st) {
-			_, tried := n.tried(st, c)
 			_, failed := stop.Value(c.expression)
-			if c.expression == "" || tried || failed || isConstant(c.expression) || hasEffect(c.expression) || len(c.expression) > 200 || strings.Contains(c.expression, "`") {
+			if c.expression == "" || failed || n.times(c) > 1 || n.compare(st, c).differs() || isConstant(c.expression) || hasEffect(c.expression) || len(c.expression) > 200 || strings.Contains(c.expression, "`") {
 				continue
 			}
 			out = append(out, Option{Kind: Try, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line),
@@ -305,12 +307,11 @@ func (n *Notes) endOptions() []Option {
 	var out []Option
 	for _, at := range n.stoppedAt() {
 		f, st := at.function, at.statement
-		outcome, known := n.outcome(st)
 		for _, c := range n.changes(f, st) {
-			tried, ok := n.tried(st, c)
-			if known && (ok && tried.Text != outcome.Text || isConstant(c.expression) && c.expression != "") {
-				out = append(out, Option{Kind: Edit, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line), Tried: ok,
-					say: n.learned().then(n.sayCause(f, st, c, outcome, tried)), call: edit(c)})
+			x := n.compare(st, c)
+			if x.known && (x.differs() || isConstant(c.expression) && c.expression != "") {
+				out = append(out, Option{Kind: Edit, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line), Tried: x.tried,
+					say: n.learned().then(n.sayCause(f, st, c, x.outcome, x.value)), call: edit(c)})
 			}
 		}
 		if seen, ok := n.visible(st); ok || isConstant(st.evaluated()) {
@@ -337,26 +338,12 @@ func (n *Notes) handoverOptions() []Option {
 		}
 		add(n.handOver(f, st, seen, nil, Value{}))
 		for _, c := range n.changes(f, st) {
-			if tried, ok := n.tried(st, c); ok && tried.Text != seen.Text {
-				add(n.handOver(f, st, seen, &c, tried))
+			if x := n.compare(st, c); x.tried && x.value.Text != seen.Text {
+				add(n.handOver(f, st, seen, &c, x.value))
 			}
 		}
 	}
 	return out
-}
-
-// tried returns the value of a change that the debugger has evaluated at the last stop before the statement, or right after
-// it.
-func (n *Notes) tried(st Placed, c change) (Value, bool) {
-	i := n.lastStop(st)
-	if i < 0 {
-		return Value{}, false
-	}
-	v, ok := n.Stops[i].Value(c.expression)
-	if !ok && i+1 < len(n.Stops) && n.follows(i) {
-		v, ok = n.Stops[i+1].Value(c.expression)
-	}
-	return v, ok && !v.IsError
 }
 
 // edit returns the call that changes a line.

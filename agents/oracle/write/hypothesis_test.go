@@ -125,7 +125,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// Values of an earlier call neither support an edit nor make an experiment superfluous.
+// An experiment compares values of one call, but not necessarily of the last one.
 func TestExperimentsBelongToOneCall(t *testing.T) {
 	n := &Notes{source: *program(1, "def f(a):\n    x = a + 1\n    return x")}
 	f := n.Functions()[0]
@@ -145,9 +145,13 @@ func TestExperimentsBelongToOneCall(t *testing.T) {
 			minus = c
 		}
 	}
+	n.Stops = []Stop{stop("3", ""), stop("", "0")}
+	if x := n.compare(st, minus); x.differs() {
+		t.Errorf("values of two calls are compared: %+v", x)
+	}
 	n.Stops = []Stop{stop("2", "0"), stop("3", "")}
-	if v, ok := n.tried(st, minus); ok {
-		t.Errorf("tried: %v", v)
+	if x := n.compare(st, minus); !x.differs() || x.outcome.Text != "2" {
+		t.Errorf("the experiment of the earlier call is forgotten: %+v", x)
 	}
 	if v, ok := n.outcome(st); !ok || v.Text != "3" {
 		t.Errorf("outcome: %v", v)
