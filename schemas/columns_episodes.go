@@ -223,5 +223,6 @@ var episodeColumns = []section{
 	{"Ending, since 2.3.0", []columnDoc{
 		{"names_cause", "", "after the debugger printed a value, a message of the agent says what causes the failure; null if the agent wrote no message", "steps.claims_json", "2.3.0"},
 		{"ending", "", "edit: the agent changed the program; gold_edit: an edit came from the reference fix; conclusion: no edit, but a cause (names_cause) or a handover; none: neither", "steps", "2.3.0"},
+		{"gold_evidence_possible", "", "gold_evidence_differs can be true: a variable or a returned value of the program differs in the fixed program, and no test output before the first edit shows it; null if there is no paired trace", "privileged: reference fix", "2.3.0"},
 	}},
 }

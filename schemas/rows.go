@@ -231,6 +231,7 @@ type EpisodeRow struct {
 	GoldUnknownInspections  *float64 `col:"gold_unknown_inspections" json:"gold_unknown_inspections,omitempty"`
 	NamesCause              *bool    `col:"names_cause" json:"names_cause,omitempty"`
 	Ending                  *string  `col:"ending" json:"ending,omitempty"`
+	GoldEvidencePossible    *bool    `col:"gold_evidence_possible" json:"gold_evidence_possible,omitempty"`
 }
 
 // StepRow is one row of table steps: one per event. Key: (episode_id,

@@ -29,6 +29,9 @@ type Evidence struct {
 	// command prints no whole frame, and no test run has shown the value before. It is nil if no value does so and
 	// some value is unknown.
 	Differ *bool
+	// Possible says that there is such a value: a variable or a returned value of the program that differs and that no run of the
+	// tests before the first edit has shown.
+	Possible bool
 	// The others are nil if they are not applicable.
 	ValueRecall   *float64 // V1: the part of the variables of the first difference whose differing value was printed
 	Precision     *float64 // V2: the part of the known values that differ

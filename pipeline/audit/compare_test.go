@@ -111,6 +111,14 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s is %v, want %v", name, schemas.Value(got.got), got.want)
 		}
 	}
+	for value, want := range map[string]bool{"20": false, "31": true} {
+		pair := comparedPair()
+		pair.Points = []schemas.TracePoint{{File: "calc.py", Function: "total", Vars: []schemas.TraceValue{{Name: "x", Buggy: value, Fixed: "21"}}}}
+		e, err := Compare(recordOf(rowsOf(t, fails, pdb("c ;; p same, hit", stopped("('s', 1)"))), "/testbed"), pair, evaluate)
+		if err != nil || e.Possible != want {
+			t.Errorf("a difference in %s is possible evidence: %v, %v", value, e.Possible, err)
+		}
+	}
 	var episode schemas.EpisodeRow
 	e.Fill(&episode, rows)
 	if rows[0].GoldNDiffering == nil || *rows[0].GoldNDiffering != 1 || rows[1].GoldNDiffering != nil {

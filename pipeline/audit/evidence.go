@@ -29,6 +29,7 @@ func (e *Evidence) summarize() {
 			doubtful = doubtful || eligible
 		}
 	}
+	e.Possible = evidence || e.hasHidden()
 	e.Precision, e.UnknownShare = metrics.Ratio(differing, known), metrics.Ratio(unknown, known+unknown)
 	if evidence || !doubtful {
 		e.Differ = &evidence
@@ -59,15 +60,31 @@ func (e *Evidence) Differing(step int) *int32 {
 // isEvidence reports whether a value would be evidence if it differed.
 func (e *Evidence) isEvidence(v Value) bool {
 	return !v.IsDump && v.File != "" && !strings.HasPrefix(v.File, "/") && !strings.HasPrefix(v.File, "<") && !schemas.IsTest(v.File) &&
-		!e.isInTestOutput(v)
+		!e.isInTestOutput(v.Text, v.Step)
 }
 
-// isInTestOutput reports whether an earlier run has shown a value in the error message of the failing test, or
+// hasHidden reports whether the paired trace has a value of the program that differs and that is not in the output of the tests.
+func (e *Evidence) hasHidden() bool {
+	for _, p := range e.pair.Points {
+		if p.FixedEvent < 0 || schemas.IsTest(p.File) {
+			continue
+		}
+		for _, v := range p.Vars {
+			isValue := v.Name != "<exit>" && v.Name != "<exception>" && v.Buggy != "" && v.Fixed != ""
+			if isValue && !e.isInTestOutput(v.Buggy, e.end) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isInTestOutput reports whether a run before a step has shown a value in the error message of the failing test, or
 // of any test if it does not name that one.
-func (e *Evidence) isInTestOutput(v Value) bool {
-	text := metrics.ValueText(v.Text)
+func (e *Evidence) isInTestOutput(value string, step int) bool {
+	text := metrics.ValueText(value)
 	for _, run := range e.record.Tests {
-		if run.Step >= v.Step {
+		if run.Step >= step {
 			break
 		}
 		results := run.Results
