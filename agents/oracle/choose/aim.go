@@ -75,7 +75,7 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 791
 		}
 	case write.Arguments:
-		if !n.ShownArguments(o.Function) {
+		if !n.ShownArguments(o.Function) && (n.UsesArguments(stop.Place) || c.trace.D0 != nil && bare(c.trace.D0.Function) == stop.Function && c.runs(stop.Place) != 1) {
 			return 790
 		}
 	case write.Print:
@@ -97,7 +97,7 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 		}
 	case write.Next:
 		above := write.Place{File: stop.File, Line: stop.Line - 1}
-		if right && (!c.found && c.isWorthwhile(n, stop) || c.fix.exchanged[stop.Place]) || c.fix.exchanged[above] && n.WasStopped(above) {
+		if right && (c.isSearching(n, stop) && c.isWorthwhile(n, stop) || c.fix.exchanged[stop.Place]) || c.fix.exchanged[above] && n.WasStopped(above) {
 			return 690
 		}
 		if c.isSearching(n, stop) && c.returnsAt(stop) {
@@ -162,7 +162,7 @@ func (c *Chooser) valueOfPrint(n *write.Notes, stop write.Stop, expression strin
 		return 788
 	case c.early && len(stop.Values) == 0 && expression == n.Operands(stop.Place):
 		return 696.9
-	case c.isAtFix(n, stop) && expression == n.Evaluated(stop.Place):
+	case c.isAtFix(n, stop) && !c.isProven(n) && expression == n.Evaluated(stop.Place):
 		return 640
 	}
 	return 0

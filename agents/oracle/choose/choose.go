@@ -97,6 +97,10 @@ func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 		}
 	}
 	switch o.Kind {
+	case write.List:
+		if n.Draw(6, "list") == 0 && len(n.Stops) == 0 {
+			return 499
+		}
 	case write.Break:
 		return c.valueOfBreak(n, o)
 	case write.Compare:

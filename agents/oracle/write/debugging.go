@@ -177,7 +177,7 @@ func (n *Notes) narrowOptions(f Function, stop Stop) []Option {
 		return nil
 	}
 	var out []Option
-	for _, name := range parameters(n.join(f.File, n.body(f)[:n.headEnd(f)-f.Line+1])) {
+	for _, name := range n.parameters(f) {
 		v, ok := stop.Value(name)
 		if !ok {
 			continue
@@ -291,8 +291,12 @@ func (n *Notes) testConstants() []string {
 
 // hasParameters reports whether a function has parameters other than self.
 func (n *Notes) hasParameters(f Function) bool {
-	head := n.join(f.File, n.body(f)[:n.headEnd(f)-f.Line+1])
-	return len(slices.DeleteFunc(parameters(head), func(name string) bool { return name == "self" || name == "cls" })) > 0
+	return len(slices.DeleteFunc(n.parameters(f), func(name string) bool { return name == "self" || name == "cls" })) > 0
+}
+
+// parameters returns the names of the parameters of a function.
+func (n *Notes) parameters(f Function) []string {
+	return parameters(n.join(f.File, n.body(f)[:n.headEnd(f)-f.Line+1]))
 }
 
 func (n *Notes) sayPrint(expression string) message {

@@ -2,6 +2,7 @@ package write
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ func (n *Notes) changes(f Function, st Placed) []change {
 	words := n.vocabulary(f)
 	words.strings = append(words.strings, n.printedStrings(f, words.strings)...)
 	words.constants = n.testConstants()
-	for name := range bound(st.tokens) {
+	for _, name := range slices.Sorted(maps.Keys(bound(st.tokens))) {
 		if !slices.Contains(words.names, name) {
 			words.names = append(words.names, name)
 		}

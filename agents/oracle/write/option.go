@@ -12,6 +12,7 @@ const (
 	RunAlone    = "run_alone"    // Test
 	ReadTest    = "read_test"    // Test
 	ReadStart   = "read_start"   // the lines before the shown ones of the test
+	List        = "list"         // the files of the repository
 	Find        = "find"         // Function.Name: search for its definition
 	FindSetting = "find_setting" // Function.Name: search for the line that sets it
 	ReadBody    = "read"         // Function

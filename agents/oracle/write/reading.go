@@ -111,6 +111,10 @@ func (n *Notes) readOptions() []Option {
 	for _, r := range n.constants() {
 		out = append(out, n.settingOptions(r)...)
 	}
+	if slices.Contains(n.tools, "listdir") && !slices.ContainsFunc(shown, func(f Function) bool { return !testcmd.IsTestFile(f.File) }) {
+		m := n.learned().then(say(n.words("What files are there? I list the repository.", "I do not know this repository, so I list its files.")))
+		out = append(out, Option{Kind: List, say: m, call: schemas.NewToolCall("listdir", map[string]any{"depth": 2})})
+	}
 	out = append(out, n.outlineOptions()...)
 	for _, f := range shown {
 		if !testcmd.IsTestFile(f.File) && !f.IsClass && n.isRead(f) {

@@ -144,6 +144,16 @@ func (n *Notes) Operands(p Place) string {
 	return strings.Join(operands[:min(len(operands), maxOperands)], ", ")
 }
 
+// UsesArguments reports whether the statement at a place uses a parameter of its function, or nothing that the debugger can print.
+func (n *Notes) UsesArguments(p Place) bool {
+	f, st, ok := n.statementAt(p)
+	if !ok {
+		return true
+	}
+	operands, given := st.operands(n.names(f)), n.parameters(f)
+	return len(operands) == 0 || slices.ContainsFunc(operands, func(o string) bool { return slices.Contains(given, o) })
+}
+
 // Container returns the variable from which the statement at a place takes an element, or "".
 func (n *Notes) Container(p Place) string {
 	_, st, ok := n.statementAt(p)
