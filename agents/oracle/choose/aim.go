@@ -179,9 +179,16 @@ func (c *Chooser) isWorthwhile(n *write.Notes, stop write.Stop) bool {
 	})
 }
 
-// isSearching reports whether the chooser runs on in the function of a stop to find a value that differs.
+// isSearching reports whether the chooser runs on in the function of a stop to find a value that differs. After a decisive experiment,
+// it does so only until the same statement comes again.
 func (c *Chooser) isSearching(n *write.Notes, stop write.Stop) bool {
-	return !c.found && !c.isCaller(n, stop) && !(c.isProven(n) && n.Continues() > 1)
+	times := 0
+	for _, s := range n.Stops {
+		if s.Place == stop.Place && s.Event == stop.Event {
+			times++
+		}
+	}
+	return !c.found && !c.isCaller(n, stop) && (times == 1 || !c.isProven(n))
 }
 
 // isProven reports whether an experiment has shown that the fix makes a difference.
