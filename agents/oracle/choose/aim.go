@@ -131,7 +131,7 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 		if stop.Event == "call" && c.fix.within(o.Place, o.Last) && c.isRun(o.Place) {
 			return 693 - float64(o.Place.Line-stop.Line)/1000
 		}
-		if c.isSearching(n, stop) && slices.ContainsFunc(c.aims, func(a aim) bool { return a.place == o.Place }) {
+		if c.isSearching(n, stop) && !c.isFruitless(n) && slices.ContainsFunc(c.aims, func(a aim) bool { return a.place == o.Place }) {
 			return 680 - float64(o.Place.Line-stop.Line)/100
 		}
 	case write.Return:
@@ -199,6 +199,17 @@ func (c *Chooser) isProven(n *write.Notes) bool {
 		}
 	}
 	return false
+}
+
+// isFruitless reports whether the program has often stopped where the agent found nothing to print.
+func (c *Chooser) isFruitless(n *write.Notes) bool {
+	empty := 0
+	for _, s := range n.Stops {
+		if len(s.Values) == 0 && !c.fix.within(s.Place, n.Span(s.Place)) {
+			empty++
+		}
+	}
+	return empty >= maxEmpty
 }
 
 // hasRunFix reports whether the stop before the last one was at the fix.

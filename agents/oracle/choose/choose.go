@@ -17,6 +17,7 @@ const (
 	maxContinues = 6  // commands that run to the next breakpoint
 	maxBreaks    = 7  // breakpoints, after which the chooser looks for no other place
 	maxMissed    = 2  // runs without a stop, after which it looks for no other place
+	maxEmpty     = 3  // stops at which it printed nothing, after which it looks for no other value
 )
 
 // Chooser picks actions that lead to the cause of one bug.
@@ -129,6 +130,7 @@ func (c *Chooser) value(n *write.Notes, o write.Option) float64 {
 
 func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 	rank, isAim := c.aimAt(n, o.Place, o.Function.Name)
+	isAim = isAim && !c.isFruitless(n)
 	switch {
 	case o.Temporary != c.isOnce(n, o.Place, o.Function.Name) || n.WasStopped(o.Place) || n.Breaks >= maxBreaks || n.Missed >= maxMissed:
 		return 0

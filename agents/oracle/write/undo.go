@@ -43,7 +43,8 @@ func (n *Notes) undoOptions() []Option {
 	if n.Passed || n.undo == nil {
 		return nil
 	}
-	m := say("Now other tests fail.", schemas.Claim{Kind: schemas.ClaimFails})
+	m := say(fmt.Sprintf(n.words("`%s` passes now, but not all tests do.", "That helps `%s`, but other tests fail."), n.Test.ID),
+		schemas.Claim{Kind: schemas.ClaimPasses, Test: n.Test.ID}, schemas.Claim{Kind: schemas.ClaimFails})
 	for _, f := range n.Failures {
 		if f.ID == n.Test.ID {
 			m = say(fmt.Sprintf(n.words("`%s` still fails, so that was not the right change.", "That does not help: `%s` still fails."), f.ID), schemas.Claim{Kind: schemas.ClaimFails, Test: f.ID})

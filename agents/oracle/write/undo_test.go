@@ -1,6 +1,8 @@
 package write
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tracesmith/tracesmith/agents"
@@ -46,7 +48,12 @@ func TestUndo(t *testing.T) {
 	if want := edit("    return a + 1").ToolCall; string(o.call.Arguments) != string(want.Arguments) {
 		t.Errorf("%s, want %s", o.call.Arguments, want.Arguments)
 	}
-	steps = append(steps, edit("    return a + 1"))
+	other := steps
+	steps = append(slices.Clone(steps[:len(steps)-1]), step("eval", nil, strings.Replace(failing, "test_f", "test_g", 1)))
+	if o, ok := undo(); !ok || !strings.Contains(o.say.text, "`tests/test_p.py::test_f`") || strings.Contains(o.say.text, "still fails") {
+		t.Errorf("the followed test passes: %v %q", ok, o.say.text)
+	}
+	steps = append(other, edit("    return a + 1"))
 	n := Read(&agents.Transcript{Steps: steps})
 	if n.Edits != 0 || !n.Undone || n.text(Place{"p.py", 2}) != "return a + 1" {
 		t.Errorf("%d edits, undone %v, line 2 is %q", n.Edits, n.Undone, n.text(Place{"p.py", 2}))
