@@ -18,6 +18,7 @@ type Stats struct {
 	Instances    int            `json:"instances"`
 	Resolved     int            `json:"resolved"`           // by an agent that could not see the gold patch
 	ResolvedGold int            `json:"resolved_gold_used"` // by an agent that could see it
+	Derived      int            `json:"resolved_derived"`   // part of ResolvedGold: by an edit that does not come from the gold patch
 	Unresolved   int            `json:"unresolved"`
 	Unverified   int            `json:"unverified"`
 	GoldUsed     int            `json:"gold_used"`

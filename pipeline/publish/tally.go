@@ -45,6 +45,9 @@ func (t *Tally) Add(e schemas.EpisodeRow, steps []schemas.StepRow) {
 	s.Steps += int64(len(steps))
 	all := VerdictCounts{s.Resolved, s.ResolvedGold, s.Unresolved, s.Unverified}.With(e)
 	s.Resolved, s.ResolvedGold, s.Unresolved, s.Unverified = all.Resolved, all.Gold, all.Unresolved, all.Unverified
+	if schemas.Value(e.Resolved) && e.GoldUsed && schemas.Value(e.Ending) == schemas.EndingEdit {
+		s.Derived++
+	}
 	t.addFlags(e)
 	s.CostUSD = addCost(s.CostUSD, e.CostUSD)
 	s.Outcomes[orUnknown(e.Outcome)]++

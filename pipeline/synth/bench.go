@@ -293,7 +293,7 @@ type functionFacts struct{ cyclomatic, lines, callers int }
 // facts measures the functions of the healthy tree, by file and qualified name.
 func (b *bench) facts(ctx context.Context) (map[[2]string]functionFacts, error) {
 	res, err := b.mutatorSandbox.Run(ctx, env.Command{
-		Args: []string{"python3", "-I", scratch(b.mutatorSandbox) + "/tracesmith_facts.py", b.workdir(b.mutatorSandbox)}, Timeout: helperTimeout, MaxOutput: maxAnswer,
+		Args: []string{"python3", "-I", "-W", "ignore", scratch(b.mutatorSandbox) + "/tracesmith_facts.py", b.workdir(b.mutatorSandbox)}, Timeout: helperTimeout, MaxOutput: maxAnswer,
 	})
 	var list []struct {
 		File, Name                 string
@@ -303,7 +303,7 @@ func (b *bench) facts(ctx context.Context) (map[[2]string]functionFacts, error) 
 		err = json.Unmarshal(res.Output, &list)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("measuring functions: %w: %s", err, lastLine(string(res.Output)))
+		return nil, fmt.Errorf("measuring functions: %w: %s", err, clip(lastLine(string(res.Output))))
 	}
 	out := map[[2]string]functionFacts{}
 	for _, f := range list {

@@ -230,7 +230,10 @@ func printStats(w io.Writer, st publish.Stats, deadLettersPath string) {
 	if without := st.NoEpisode(); without != "" {
 		fmt.Fprintf(w, "without an episode: %s: see %s\n", without, deadLettersPath)
 	}
-	fmt.Fprintf(w, "resolved %d, resolved with the gold patch %d, unresolved %d, not verified %d\n", st.Resolved, st.ResolvedGold, st.Unresolved, st.Unverified)
+	fmt.Fprintf(w, "resolved %d, resolved by an agent that knows the fix %d, unresolved %d, not verified %d\n", st.Resolved, st.ResolvedGold, st.Unresolved, st.Unverified)
+	if st.Derived > 0 {
+		fmt.Fprintf(w, "%d of the %d by an edit that the agent derived from what it saw\n", st.Derived, st.ResolvedGold)
+	}
 	fmt.Fprintf(w, "%d repeat the calls and texts of an earlier one; the history of %d was cut\n", st.Duplicates, st.Trimmed)
 	if st.CostUSD != nil {
 		fmt.Fprintf(w, "cost $%.4f, of the %d episodes that report one\n", *st.CostUSD, st.Cost.N)
