@@ -156,13 +156,13 @@ func (c *Chooser) valueOfPrint(n *write.Notes, stop write.Stop, expression strin
 		return 775
 	case c.hasRunFix(n) && stop.Event == "exception" && expression == n.Container(stop.Place):
 		return 772
-	case (right && !c.isProven(n) && (n.MustTryBefore(stop.Place) || c.fix.exchanged[stop.Place]) || c.isFar(n, stop)) && expression == n.Evaluated(stop.Place):
+	case (right && c.provedAt(n) < 0 && (n.MustTryBefore(stop.Place) || c.fix.exchanged[stop.Place]) || c.isFar(n, stop)) && expression == n.Evaluated(stop.Place):
 		return 770
 	case strings.HasPrefix(stop.Condition, expression+" != "):
 		return 788
 	case c.early && len(stop.Values) == 0 && expression == n.Operands(stop.Place):
 		return 696.9
-	case c.isAtFix(n, stop) && !c.isProven(n) && expression == n.Evaluated(stop.Place):
+	case c.isAtFix(n, stop) && c.provedAt(n) < 0 && expression == n.Evaluated(stop.Place):
 		return 640
 	}
 	return 0
@@ -182,23 +182,19 @@ func (c *Chooser) isWorthwhile(n *write.Notes, stop write.Stop) bool {
 // isSearching reports whether the chooser runs on in the function of a stop to find a value that differs. After a decisive experiment,
 // it does so only until the same statement comes again.
 func (c *Chooser) isSearching(n *write.Notes, stop write.Stop) bool {
-	times := 0
-	for _, s := range n.Stops {
-		if s.Place == stop.Place && s.Event == stop.Event {
-			times++
-		}
-	}
-	return !c.found && !c.isCaller(n, stop) && (times == 1 || !c.isProven(n))
+	proof := c.provedAt(n)
+	comesAgain := proof >= 0 && stop.Event == "line" && slices.ContainsFunc(n.Stops[proof+1:], func(s write.Stop) bool { return s.Place == n.Stops[proof].Place && s.Event == "line" })
+	return !c.found && !c.isCaller(n, stop) && !comesAgain
 }
 
-// isProven reports whether an experiment has shown that the fix makes a difference.
-func (c *Chooser) isProven(n *write.Notes) bool {
+// provedAt returns the index of the stop at which an experiment has shown that the fix makes a difference, or -1.
+func (c *Chooser) provedAt(n *write.Notes) int {
 	for p, statement := range c.fix.replaced {
-		if n.MakesDifference(p, statement) {
-			return true
+		if i := n.ProvedAt(p, statement); i >= 0 {
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
 // isFruitless reports whether the program has often stopped where the agent found nothing to print.

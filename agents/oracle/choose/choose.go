@@ -17,6 +17,7 @@ const (
 	maxContinues = 6  // commands that run to the next breakpoint
 	maxBreaks    = 7  // breakpoints, after which the chooser looks for no other place
 	maxMissed    = 2  // runs without a stop, after which it looks for no other place
+	maxProven    = 3  // breakpoints, after which it looks for no other place once an experiment has shown that the fix makes a difference
 	maxEmpty     = 3  // stops at which it printed nothing, after which it looks for no other value
 )
 
@@ -135,7 +136,7 @@ func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 	case o.Temporary != c.isOnce(n, o.Place, o.Function.Name) || n.WasStopped(o.Place) || n.Breaks >= maxBreaks || n.Missed >= maxMissed:
 		return 0
 	case c.fixWasReached(n):
-		if isAim && !c.found && n.Runs() < maxRuns {
+		if isAim && !c.found && n.Runs() < maxRuns && (c.provedAt(n) < 0 || n.Breaks < maxProven) {
 			return 460 - rank
 		}
 		return 0
@@ -153,7 +154,7 @@ func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 
 // isOnce reports whether the program needs to stop at a place only once.
 func (c *Chooser) isOnce(n *write.Notes, p write.Place, function string) bool {
-	return c.wantedHit(n, p, function) == 1 && (c.runs(p) == 1 || !c.fix.within(p, n.Span(p)) || n.HasOwnFrame(p))
+	return n.HasOwnFrame(p) || c.wantedHit(n, p, function) == 1 && (c.runs(p) == 1 || !c.fix.within(p, n.Span(p)))
 }
 
 // callsFix reports whether the statement of a breakpoint calls the function that the fix changes, on the way of the failing test.

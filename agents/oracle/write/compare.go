@@ -10,6 +10,7 @@ type comparison struct {
 	outcome, value Value
 	known          bool // what the statement computes
 	tried          bool // the debugger has evaluated the change
+	stop           int  // index of the stop
 }
 
 func (x comparison) differs() bool { return x.known && x.tried && x.value.Text != x.outcome.Text }
@@ -22,7 +23,7 @@ func (n *Notes) compare(st Placed, c change) comparison {
 		if stop.Place != st.Place || stop.Event != "line" {
 			continue
 		}
-		var x comparison
+		x := comparison{stop: i}
 		x.outcome, x.known = n.outcomeAt(st, i)
 		x.value, x.tried = stop.Value(c.expression)
 		if !x.tried && i+1 < len(n.Stops) && n.follows(i) {
@@ -32,7 +33,7 @@ func (n *Notes) compare(st Placed, c change) comparison {
 		if x.differs() {
 			return x
 		}
-		if last == (comparison{}) {
+		if !last.known && !last.tried {
 			last = x
 		}
 	}
@@ -50,14 +51,18 @@ func (n *Notes) times(c change) int {
 	return times
 }
 
-// MakesDifference reports whether an experiment has shown that a statement at a place has another value than the one there.
-func (n *Notes) MakesDifference(p Place, statement string) bool {
+// ProvedAt returns the index of the stop at which an experiment has shown that a statement at a place has another value than the
+// one there, or -1.
+func (n *Notes) ProvedAt(p Place, statement string) int {
 	for _, at := range n.stoppedAt() {
 		for _, c := range n.changes(at.function, at.statement) {
-			if c.at == p && strings.TrimSpace(c.line) == statement && n.compare(at.statement, c).differs() {
-				return true
+			if c.at != p || strings.TrimSpace(c.line) != statement {
+				continue
+			}
+			if x := n.compare(at.statement, c); x.differs() {
+				return x.stop
 			}
 		}
 	}
-	return false
+	return -1
 }
