@@ -120,6 +120,9 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 696 + float64(o.Count)/100
 		}
 	case write.Continue:
+		if n.Narrows() || n.Skips() {
+			return 789
+		}
 		if c.early && n.Continues() < maxContinues {
 			return 695
 		}
@@ -150,6 +153,8 @@ func (c *Chooser) valueOfPrint(n *write.Notes, stop write.Stop, expression strin
 	switch {
 	case c.hasRunFix(n) && expression == n.Result():
 		return 785
+	case c.provedAt(n) < 0 && (right && expression == write.Attributes(n.Evaluated(stop.Place)) || c.hasRunFix(n) && expression == write.Attributes(n.Result())):
+		return 784
 	case !c.found && slices.Contains(c.differing(n, stop), expression):
 		return 780
 	case (right || c.isCaller(n, stop)) && expression == n.Operands(stop.Place):

@@ -177,7 +177,7 @@ func (c *Chooser) isCaller(n *write.Notes, stop write.Stop) bool {
 // episodes have one.
 func (c *Chooser) findDetour(n *write.Notes, stop write.Stop, options []write.Option) string {
 	right := c.fix.replaced[stop.Place]
-	if n.Draw(5, "detour") > 1 || n.Tries() > 0 || right == "" || !c.isAtFix(n, stop) {
+	if n.Draw(5, "detour") > 1 || c.early || n.Tries() > 0 || right == "" || !c.isAtFix(n, stop) {
 		return ""
 	}
 	var plausible []string
@@ -205,7 +205,7 @@ func (c *Chooser) findWrongEdit(n *write.Notes, options []write.Option) string {
 			wrong = o.Statement
 		}
 	}
-	if !canFix || n.Draw(2, "wrong edit") > 0 {
+	if !canFix || n.Draw(5, "wrong edit") > 0 {
 		return ""
 	}
 	return wrong

@@ -22,7 +22,8 @@ func (n *Notes) startOptions() []Option {
 			continue
 		}
 		for _, st := range n.statements(f) {
-			if slices.ContainsFunc(n.points, func(p schemas.Breakpoint) bool { return p.File == st.File && p.Line == st.Line }) {
+			isSet := slices.ContainsFunc(n.points, func(p schemas.Breakpoint) bool { return p.File == st.File && p.Line == st.Line })
+			if inner, ok := n.FunctionAt(st.Place); isSet || ok && inner.Place != f.Place {
 				continue
 			}
 			for _, command := range []string{"b", "tbreak"} {
@@ -43,6 +44,8 @@ func (n *Notes) startOptions() []Option {
 		}
 		if command := argument(n.last, "command"); strings.HasPrefix(command, "b ") || strings.HasPrefix(command, "tbreak ") {
 			m = say(n.words("I run the test up to there.", "Now I let the test run to the breakpoint.", "I continue to the breakpoint."))
+		} else if n.At() == nil {
+			m = m.then(say(n.words("I start the test again.", "I run the test once more.")))
 		} else {
 			if stop := n.At(); stop != nil && len(stop.Values) > 0 && strings.HasPrefix(command, "p ") {
 				m = m.then(say(n.words("That does not tell me the reason yet.", "I do not see the reason here yet.", "That alone does not explain the failure.")))
@@ -132,7 +135,7 @@ func (n *Notes) stopOptions() []Option {
 	if len(stop.Values) == 0 && !stop.asked && stop.isBeforeLine() && n.hasParameters(f) {
 		out = append(out, Option{Kind: Arguments, Function: f, say: n.learned().then(say(n.words("With which arguments was it called?", "I look at its arguments.", "What did the caller pass?"))), call: pdb("a")})
 	}
-	if stop.Event == "line" && stop.byBreakpoint && !n.askedStack {
+	if stop.Event == "line" && stop.byBreakpoint && !n.askedStack && !n.knowsCaller(f) {
 		m := say(n.words("How does the program get here?", "Which call leads here? I look at the stack."))
 		out = append(out, Option{Kind: Where, Function: f, Place: stop.Place, say: n.learned().then(m), call: pdb("w")})
 	}
@@ -189,7 +192,7 @@ func (n *Notes) narrowOptions(f Function, stop Stop) []Option {
 				call: pdb(fmt.Sprintf("condition %s %s != %s", stop.breakpoint, name, v.Text))})
 		}
 		for _, literal := range n.testLiterals() {
-			if unquoted(literal) == unquoted(v.Text) {
+			if unquoted(literal) == unquoted(v.Text) || !isLiteral(v.Text) || isNumber(literal) != isNumber(v.Text) {
 				continue
 			}
 			condition := name + " == " + literal
@@ -249,6 +252,20 @@ func (n *Notes) skipOptions(stop Stop) []Option {
 
 // Skips reports whether the last command lets a breakpoint ignore hits.
 func (n *Notes) Skips() bool { return strings.HasPrefix(argument(n.last, "command"), "ignore ") }
+
+// Narrows reports whether the last command gives a breakpoint a condition.
+func (n *Notes) Narrows() bool { return strings.HasPrefix(argument(n.last, "command"), "condition ") }
+
+// knowsCaller reports whether the traceback of the test goes through a function, or the test calls it.
+func (n *Notes) knowsCaller(f Function) bool {
+	return slices.Contains(n.TestCalls(), f.Name) || slices.ContainsFunc(n.Test.Frames, func(p Place) bool {
+		g, ok := n.FunctionAt(p)
+		return ok && g.Place == f.Place
+	})
+}
+
+// isNumber reports whether a literal is a number.
+func isNumber(literal string) bool { return strings.Trim(literal, "-.0123456789") == "" }
 
 // isLiteral reports whether a printed value is a string or a number.
 func isLiteral(value string) bool {

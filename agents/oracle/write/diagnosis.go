@@ -11,9 +11,9 @@ import (
 
 // sayCause names the cause before an edit: the line, its value, and the value with the change.
 func (n *Notes) sayCause(f Function, st Placed, c change, outcome, tried Value) message {
-	if n.Undone && isShort(c.expression) && isShort(tried.Text) {
-		return say(fmt.Sprintf(n.words("The other change that I tried, `%s`, gave `%s`. I make that one instead.", "With `%s`, the value was `%s`. I try this change."), c.expression, tried.Text),
-			schemas.Claim{Kind: schemas.ClaimValue, Expression: c.expression, Value: tried.Text})
+	if n.Undone && isShort(c.expression) && isShort(c.original) && isShort(tried.Text) && isShort(outcome.Text) && !outcome.IsError {
+		return say(fmt.Sprintf(n.words("In the debugger, `%s` was `%s`, but `%s` was `%s`. I make that change instead.", "Where `%s` was `%s`, `%s` was `%s`. I try this change."), c.original, outcome.Text, c.expression, tried.Text),
+			schemas.Claim{Kind: schemas.ClaimValue, Expression: c.original, Value: outcome.Text}, schemas.Claim{Kind: schemas.ClaimValue, Expression: c.expression, Value: tried.Text})
 	}
 	m := n.cause(f, st, c.at, c.original, outcome)
 	if m.quotes && isShort(c.expression) && isShort(tried.Text) {

@@ -251,8 +251,11 @@ func (n *Notes) tryOptions(f Function, stop Stop) []Option {
 			continue
 		}
 		for _, c := range n.changes(f, st) {
+			x := n.compare(st, c)
+			constant := isConstant(c.expression)
+			c = c.opens(x.outcome)
 			_, failed := stop.Value(c.expression)
-			if c.expression == "" || failed || n.times(c) > 1 || n.compare(st, c).differs() || isConstant(c.expression) || hasEffect(c.expression) || len(c.expression) > 200 || strings.Contains(c.expression, "`") {
+			if c.expression == "" || failed || n.times(c) > 1 || x.differs() || constant || hasEffect(c.expression) || len(c.expression) > 200 || strings.Contains(c.expression, "`") {
 				continue
 			}
 			out = append(out, Option{Kind: Try, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line),
@@ -312,7 +315,7 @@ func (n *Notes) endOptions() []Option {
 			x := n.compare(st, c)
 			if x.known && (x.differs() || isConstant(c.expression) && c.expression != "") {
 				out = append(out, Option{Kind: Edit, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line), Tried: x.tried,
-					say: n.learned().then(n.sayCause(f, st, c, x.outcome, x.value)), call: edit(c)})
+					say: n.learned().then(n.sayCause(f, st, x.change, x.outcome, x.value)), call: edit(c)})
 			}
 		}
 		if seen, ok := n.visible(st); ok || isConstant(st.evaluated()) {
@@ -340,7 +343,7 @@ func (n *Notes) handoverOptions() []Option {
 		add(n.handOver(f, st, seen, nil, Value{}))
 		for _, c := range n.changes(f, st) {
 			if x := n.compare(st, c); x.tried && x.value.Text != seen.Text {
-				add(n.handOver(f, st, seen, &c, x.value))
+				add(n.handOver(f, st, seen, &x.change, x.value))
 			}
 		}
 	}

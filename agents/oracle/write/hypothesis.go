@@ -157,6 +157,9 @@ func equalOperands(c change, stop Stop) (a, b string, ok bool) {
 
 // sayTry says why the agent evaluates a changed expression.
 func (n *Notes) sayTry(c change, stop Stop) message {
+	if n.times(c) > 0 {
+		return say(fmt.Sprintf(n.words("And what does `%s` give in this call?", "In this call, what is `%s`?"), c.expression))
+	}
 	m := n.suspect(c, stop)
 	if m.text == "" {
 		return say(fmt.Sprintf(n.words("What would `%s` give instead?", "I try `%s` in its place.", "Perhaps it should be `%s`. I evaluate that here."), c.expression))

@@ -149,9 +149,13 @@ func TestExperimentsBelongToOneCall(t *testing.T) {
 	if x := n.compare(st, minus); x.differs() {
 		t.Errorf("values of two calls are compared: %+v", x)
 	}
-	n.Stops = []Stop{stop("2", "0"), stop("3", "")}
+	n.Stops = []Stop{stop("2", "0"), stop("2", "")}
 	if x := n.compare(st, minus); !x.differs() || x.outcome.Text != "2" {
 		t.Errorf("the experiment of the earlier call is forgotten: %+v", x)
+	}
+	n.Stops = []Stop{stop("2", "0"), stop("3", "")}
+	if x := n.compare(st, minus); x.differs() {
+		t.Errorf("the statement has computed another value since the experiment: %+v", x)
 	}
 	if v, ok := n.outcome(st); !ok || v.Text != "3" {
 		t.Errorf("outcome: %v", v)

@@ -39,6 +39,7 @@ type Notes struct {
 	command    string // runs the tests, if the prompt contains it
 	workdir    string
 	ran        bool            // all tests have run
+	failed     int             // number of tests that failed before the first edit
 	hasRead    bool            // the agent has read the followed test
 	done       map[string]bool // calls that were made, see callKey
 	ends       map[string]int  // the last line of files, as far as it is known
@@ -135,6 +136,9 @@ func (n *Notes) add(s schemas.Step) {
 func (n *Notes) readTests(s schemas.Step) {
 	n.ran = true
 	n.Failures = readFailures(s.Observation.Text, n.workdir)
+	if n.Edits == 0 {
+		n.failed = len(n.Failures)
+	}
 	n.Passed = s.State != nil && s.State.EvalPassed != nil && *s.State.EvalPassed
 	n.Verified = n.Edits > 0
 }
@@ -320,7 +324,11 @@ func raised(text, event string) string {
 	if event != "exception" || !ok {
 		return ""
 	}
-	return before[strings.LastIndexByte(before, '\n')+1:]
+	exception := before[strings.LastIndexByte(before, '\n')+1:]
+	if strings.HasPrefix(exception, "GeneratorExit") || strings.HasPrefix(exception, "StopIteration") { // the end of an iteration
+		return ""
+	}
+	return exception
 }
 
 // callKey identifies a call by its tool and its arguments.

@@ -21,6 +21,11 @@ func (n *Notes) printable(f Function, stop Stop) []string {
 			out = append(out, expression)
 		}
 	}
+	for _, v := range stop.Values {
+		if isObject(v.Text) && !v.IsError {
+			add(Attributes(v.Expression))
+		}
+	}
 	names, statements := n.names(f), n.statements(f)
 	for _, st := range statements {
 		if st.Line == stop.Line && stop.Event == "line" {

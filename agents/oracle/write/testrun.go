@@ -24,7 +24,7 @@ type Failure struct {
 
 var (
 	failedID    = regexp.MustCompile(`(?m)^  (\S.*) \((?:failed|error)\)$`)
-	pytestHead  = regexp.MustCompile(`(?m)^_{3,} (\S.*?) _{3,}$`)
+	pytestHead  = regexp.MustCompile(`(?m)^_+ ([^\s_].*?|_\w.*?) _+$`)
 	pytestFrame = regexp.MustCompile(`(?m)^([\w./-]+\.py):(\d+): `)
 	errorLine   = regexp.MustCompile(`(?m)^E\s+(\S.*)$`)
 

@@ -50,6 +50,9 @@ func (n *Notes) undoOptions() []Option {
 			m = say(fmt.Sprintf(n.words("`%s` still fails, so that was not the right change.", "That does not help: `%s` still fails."), f.ID), schemas.Claim{Kind: schemas.ClaimFails, Test: f.ID})
 		}
 	}
+	if now := len(n.Failures); now > n.failed {
+		m = m.then(say(fmt.Sprintf("Now %d tests fail instead of %d.", now, n.failed), schemas.Claim{Kind: schemas.ClaimFails, Count: &now}))
+	}
 	return []Option{{Kind: Undo, Place: n.undo.at, Statement: strings.TrimSpace(n.undo.after), say: m.then(say(n.words("I take it back.", "I undo the edit."))),
 		call: schemas.NewToolCall("edit", map[string]any{"path": n.undo.at.File, "start": n.undo.at.Line, "end": n.undo.at.Line, "new_code": n.undo.before})}}
 }
