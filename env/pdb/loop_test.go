@@ -76,7 +76,7 @@ func BenchmarkLoop(b *testing.B) {
 	}
 }
 
-func printedSeconds(b *testing.B, text string) float64 {
+func printedSeconds(b testing.TB, text string) float64 {
 	b.Helper()
 	_, rest, _ := strings.Cut(text, "seconds ")
 	var s float64

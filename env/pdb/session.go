@@ -24,6 +24,8 @@ var (
 	breakpointsPart string
 	//go:embed shim/threads.py
 	threadsPart string
+	//go:embed shim/monitoring.py
+	monitoringPart string
 	//go:embed shim/names.py
 	namesPart string
 	//go:embed shim/debugger.py
@@ -33,7 +35,7 @@ var (
 	//go:embed shim/launch.sh
 	launch string
 
-	shim = strings.Join([]string{channelPart, sourcePart, breakpointsPart, threadsPart, namesPart, debuggerPart, startPart}, "\x00")
+	shim = strings.Join([]string{channelPart, sourcePart, breakpointsPart, threadsPart, monitoringPart, namesPart, debuggerPart, startPart}, "\x00")
 )
 
 // message is a request to the shim, sent as one line. The answer must contain Nonce.

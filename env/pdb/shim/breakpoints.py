@@ -39,14 +39,17 @@ class Breakpoints:
         point = bdb.Breakpoint.bplist[path, w["line"]][-1]
         point.hits = self.hits_before[key] = w.get("hits", 0)
         self.points[key] = point
-        self.break_lines.clear()
-        self.trace_running(path)
+        self.break_lines = {}
+        if MONITORING:
+            self.monitor()
+        else:
+            self.trace_running(path)
         return point
 
     def remove(self, key):
         point = self.points.pop(key)
         self.clear_bpbynumber(str(point.number))
-        self.break_lines.clear()
+        self.break_lines = {}
 
     def do_clear(self, arg):
         """bdb calls this when a temporary breakpoint is hit."""

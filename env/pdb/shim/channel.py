@@ -2,7 +2,7 @@
 # process outside the sandbox.
 #
 # The files of this folder form one module. The host sends them to the interpreter over standard input,
-# in the order channel, source, breakpoints, threads, names, debugger, start. They run on Python 3.6
+# in the order channel, source, breakpoints, threads, monitoring, names, debugger, start. They run on Python 3.6
 # to 3.14.
 #
 # Commands arrive as lines of base64-encoded JSON on the original standard input. The debugged program

@@ -27,12 +27,12 @@ for module in ("ast bdb cmd code codecs codeop collections contextlib dis enum f
 Base = pdb.Pdb  # main replaces pdb.Pdb for the program, see delegate
 HERE = sys._getframe().f_code.co_filename  # the file name of the shim's code
 DEBUGGER_FILES = (HERE, bdb.__file__, pdb.__file__)
-SETTRACE = sys.settrace  # main replaces sys.settrace for the program, see Threads.settrace
+SETTRACE, GETTRACE = sys.settrace, sys.gettrace  # main replaces them for the program, see Threads.settrace and Monitoring.gettrace
 READING, COMMAND, RUNNING = "reading", "command", "running"
 MAX_LINE = 400  # characters sent of one source line
 
 
-class Shim(Breakpoints, Threads, Names, Base):
+class Shim(Breakpoints, Threads, Monitoring, Names, Base):
     def __init__(self, channel, config, root):
         Base.__init__(self, stdin=EmptyInput(), stdout=channel.output, nosigint=True, readrc=False,
                       skip=["importlib._bootstrap*", "_distutils_hack*", "__editable__*"])  # so that s on an import stops in it
@@ -61,6 +61,13 @@ class Shim(Breakpoints, Threads, Names, Base):
         """Returns whether this is the debugged process and not a forked child."""
         return os.getpid() == self.channel.pid
 
+    def run(self, *args):
+        """Runs the program. Afterwards, only its other threads stop."""
+        try:
+            Base.run(self, *args)
+        finally:
+            self.ended = _thread.get_ident()
+
     def canonic(self, name):
         """Returns the real path of a file, cached so that a later chdir of the program does not change it."""
         path = self.fncache.get(name)
@@ -76,39 +83,50 @@ class Shim(Breakpoints, Threads, Names, Base):
 
     def breaks_in(self, name):
         """Returns the lines of a file that have a breakpoint. Cached, because it is needed at every line of the program."""
-        lines = self.break_lines.get(name)
+        known = self.break_lines  # another thread may replace it
+        lines = known.get(name)
         if lines is None:
-            lines = self.break_lines[name] = frozenset(self.breaks.get(self.canonic(name), ()))
+            lines = known[name] = frozenset(self.breaks.get(self.canonic(name), ()))
         return lines
 
     def trace_dispatch(self, frame, event, arg):
         here = _thread.get_ident()
-        # Fast path while the program runs without stepping: bdb would need several calls to decide this.
-        if self.stoplineno == -1 and not self.quitting:
+        if MONITORING:
+            if here != self.thread or not self.stepping() or not self.is_debuggee():
+                if GETTRACE() == self.trace_dispatch:  # the step has ended
+                    SETTRACE(None)
+                return None
+        elif self.stoplineno == -1 and not self.quitting:
+            # Fast path while the program runs without stepping: bdb would need several calls to decide this.
             code = frame.f_code
             lines = self.breaks_in(code.co_filename)
             if event == "call":
                 return self.trace_dispatch if lines else None
             if event == "line" and frame.f_lineno not in lines and code.co_firstlineno not in lines or event == "return" and self.stopframe is self.botframe:
                 return self.trace_dispatch
-        if here != self.thread:
-            return self.trace_elsewhere(frame, event)
-        if event == "call" and self.stopframe is not None and frame is not self.stopframe and not self.quitting:
-            if not self.breaks_in(frame.f_code.co_filename):
+        if here == self.thread and event == "call" and self.stopframe is not None and frame is not self.stopframe and not self.quitting:
+            if MONITORING or not self.breaks_in(frame.f_code.co_filename):
                 return None
-        if not self.is_debuggee():
-            return self.trace_elsewhere(frame, event)
-        with self.lock:
-            if here == self.thread:
-                local = Base.trace_dispatch(self, frame, event, arg)
-                if event == "return" and self.is_last(frame):
-                    self.end_of_thread()
-                # A frame must not keep its trace function after tracing was switched off: up to 3.9,
-                # its f_lineno would not change any more.
-                return local if sys.gettrace() is not None else None
-        return self.trace_elsewhere(frame, event)  # meanwhile another thread has stopped and become the stepped thread
+        return self.dispatch(frame, event, arg)
 
     trace_dispatch.__module__ = "bdb"  # lets pytest-timeout recognize a debugger
+
+    def dispatch(self, frame, event, arg):
+        here = _thread.get_ident()
+        if here == self.thread and self.is_debuggee():
+            with self.lock:
+                if here == self.thread:
+                    local = Base.trace_dispatch(self, frame, event, arg)
+                    if event == "return" and self.is_last(frame):
+                        self.end_of_thread()
+                    # A frame must not keep its trace function after tracing was switched off: up to 3.9,
+                    # its f_lineno would not change any more.
+                    return local if GETTRACE() is not None else None
+        return self.trace_elsewhere(frame, event)  # perhaps another thread has stopped meanwhile and become the stepped thread
+
+    def stepping(self):
+        """Returns whether a step is in progress, and not only breakpoints can stop the program."""
+        return self.stoplineno != -1 or self.stopframe is not self.botframe
 
     def is_skipped_module(self, name):
         return isinstance(name, str) and Base.is_skipped_module(self, name)  # code run by exec may have no module name
@@ -185,9 +203,9 @@ class Shim(Breakpoints, Threads, Names, Base):
             # Stop now: the program may be inside a call that never returns.
             self.event = "line"
             self.interaction(frame, None)
-        if self.stopframe is not self.botframe:
+        if self.stepping():
             self.trace_from(frame)
-        elif self.breaks:
+        elif self.breaks and not MONITORING:
             self.trace()
 
     # -- the prompt
@@ -241,7 +259,7 @@ class Shim(Breakpoints, Threads, Names, Base):
             message = self.channel.receive()
             self.state = COMMAND
             stop = self.run_queue(self.handle(message))
-        if self.stopframe is not self.botframe and not self.post_mortem:
+        if self.stepping() and not self.post_mortem:
             self.mark(self.stack[-1][0])
             self.step_began = monotonic()
         self.state = READING  # on_interrupt then ignores an interrupt that comes late, in the debugger's own code

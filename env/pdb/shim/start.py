@@ -45,6 +45,8 @@ def delegate(shim):
                 shim.interaction(frame, tb)
             finally:
                 shim.caught = False
+            if MONITORING and shim.stepping():
+                shim.trace()
 
     return Delegate
 
@@ -184,7 +186,11 @@ def main():
     if hasattr(sys, "breakpointhook"):
         sys.breakpointhook = lambda *_, **__: shim.set_trace(sys._getframe().f_back) if breakpoint_enabled() else None
     sys.settrace = shim.settrace
-    threading.settrace(shim.trace_dispatch)
+    if MONITORING:
+        shim.register()
+        sys.gettrace = shim.gettrace
+    else:
+        threading.settrace(shim.trace_dispatch)
     signal.signal(signal.SIGINT, shim.on_interrupt)
     try:
         shim.run(code, module.__dict__)

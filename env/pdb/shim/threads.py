@@ -20,6 +20,7 @@ class Threads:
         self.thread = _thread.get_ident()  # the stepped thread
         self.prompted = threading.current_thread()  # the thread of the last prompt
         self.step_began = 0  # time of the current step; 0 if there is none
+        self.ended = None  # the main thread, if it has ended
         self.waiting_for_threads = self.finished = self.warned = False
         self.children = resource.getrusage(resource.RUSAGE_CHILDREN)  # of commands run before the program
         self.other_tracer = ""  # FILE:LINE where the program set its own trace function
@@ -34,6 +35,8 @@ class Threads:
             elif self.break_here(frame):
                 self.warn_child("Breakpoint %d" % self.numbers[self.currentbp][0], frame)
                 SETTRACE(None)  # a forked child continues without tracing
+                if MONITORING:
+                    MONITORING.set_events(self.tool, 0)
                 return None
         return self.trace_dispatch
 
@@ -67,7 +70,7 @@ class Threads:
 
     def end_of_thread(self):
         """Lets the program continue when the stepped thread has ended."""
-        if self.stopframe is not self.botframe:
+        if self.stepping():
             self.set_continue()
             self.channel.settle()
             self.message("(Thread %s has ended.)" % threading.current_thread().name)
