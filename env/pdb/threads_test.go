@@ -123,6 +123,12 @@ func TestEachPythonStepsAndBreakpointsOfOtherThreads(t *testing.T) {
 		b.has(b.do("b job ;; c ;; n ;; p m"), "Breakpoint 1 hit in thread left.", "14\n")
 		b.has(b.do("n ;; n ;; n"), "(Thread left has ended.)", "exit code 0")
 
+		// A thread that has stopped before still stops after the main thread has ended.
+		b = open(t, py+" threads.py outlives_main")
+		b.has(b.do("b job ;; c ;; p n"), "Breakpoint 1 hit in thread last.", "1\n")
+		b.has(b.do("c ;; p n ;; n"), "Breakpoint 1 hit in thread last.", "2\n", "-> m += 1")
+		b.has(b.do("c"), "exit code 0")
+
 		b = open(t, py+" threads.py own_calls")
 		b.has(b.do("c"), "(This is thread Thread-")
 		b.has(b.do("n"), "--Return--")

@@ -66,7 +66,7 @@ class Shim(Breakpoints, Threads, Monitoring, Names, Base):
         try:
             Base.run(self, *args)
         finally:
-            self.ended = _thread.get_ident()
+            self.ended, self.quitting = _thread.get_ident(), False
 
     def canonic(self, name):
         """Returns the real path of a file, cached so that a later chdir of the program does not change it."""

@@ -82,6 +82,21 @@ def daemon_at_a_prompt():
     print("main is done")
 
 
+def jobs_around(end):
+    job(1)
+    end.set()
+    while threading.main_thread().is_alive():
+        pass
+    job(2)
+
+
+def outlives_main():
+    end = threading.Event()
+    threading.Thread(target=jobs_around, args=(end,), name="last").start()
+    end.wait()
+    print("main has ended")
+
+
 def guarded(lock, n):
     with lock:
         job(n)
