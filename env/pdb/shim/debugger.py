@@ -117,6 +117,7 @@ class Shim(Breakpoints, Threads, Monitoring, Names, Base):
             with self.lock:
                 if here == self.thread:
                     local = Base.trace_dispatch(self, frame, event, arg)
+                    self.enterframe = None  # 3.13 would keep the program's objects alive
                     if event == "return" and self.is_last(frame):
                         self.end_of_thread()
                     # A frame must not keep its trace function after tracing was switched off: up to 3.9,
