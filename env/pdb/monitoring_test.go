@@ -329,7 +329,7 @@ raise KeyError
 `
 
 // With sys.monitoring, the program runs at nearly full speed between stops: with a trace function, this loop takes
-// at least ten times as long.
+// more than a hundred times as long.
 func TestEachPythonFullSpeedBetweenStops(t *testing.T) {
 	eachPython(t, func(t *testing.T, py string) {
 		b := open(t, py+" speed.py")
@@ -345,7 +345,7 @@ func TestEachPythonFullSpeedBetweenStops(t *testing.T) {
 		b.do("b steps ;; b 13 ;; c ;; n ;; s ;; r")
 		r := b.do("c")
 		b.at(r, "speed.py", 13)
-		if took := printedSeconds(t, r.Text); took > 4*alone {
+		if took := printedSeconds(t, r.Text); took > 10*alone {
 			t.Errorf("the loop took %f s, and %f s without a debugger", took, alone)
 		}
 	})

@@ -170,6 +170,10 @@ func TestEachPythonTimeoutInterrupts(t *testing.T) {
 		}
 		b.do("b 38")
 		b.at(b.do("c"), "tricky.py", 38)
+		b.has(b.do("b numbers"), "set at tricky.py:118")
+		b.has(b.do("c"), "tricky.py(38)")
+		b.doWithin("cl 1 ;; c", shortTimeout)
+		b.has(b.do("p numbers()"), "81\n") // the prompt of an interrupt does not stop in the functions that it calls
 		b.do("cl")
 		r = b.doWithin("until 400", shortTimeout)
 		b.has(r, "timed out", "tricky.py:3")

@@ -149,6 +149,8 @@ def finish(shim, code):
             shim.channel.settle()
             shim.message("(%s called sys.settrace: the debugger could not trace the program from then on.)" % shim.other_tracer)
         shim.finished = True
+        if MONITORING:  # a callback could fail while the interpreter shuts down
+            MONITORING.set_events(shim.tool, 0)
         shim.channel.send(dict(shim.common_fields("finished"), exit_code=code, missed=shim.missed(), children=shim.had_children()))
     finally:
         shim.lock.release()
