@@ -39,7 +39,7 @@ class Breakpoints:
         point = bdb.Breakpoint.bplist[path, w["line"]][-1]
         point.hits = self.hits_before[key] = w.get("hits", 0)
         self.points[key] = point
-        self.break_lines = {}
+        self.forget_breaks()
         if MONITORING:
             self.monitor()
         else:
@@ -49,7 +49,11 @@ class Breakpoints:
     def remove(self, key):
         point = self.points.pop(key)
         self.clear_bpbynumber(str(point.number))
-        self.break_lines = {}
+        self.forget_breaks()
+
+    def forget_breaks(self):
+        self.break_lines = {}  # co_filename -> lines of the file that have a breakpoint
+        self.break_codes = {}  # (co_filename, code object) -> whether one of its lines has a breakpoint
 
     def do_clear(self, arg):
         """bdb calls this when a temporary breakpoint is hit."""

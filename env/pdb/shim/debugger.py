@@ -8,6 +8,7 @@ import _thread
 import bdb
 import builtins
 import cmd
+import dis
 import inspect
 import linecache
 import os
@@ -42,7 +43,7 @@ class Shim(Breakpoints, Threads, Monitoring, Names, Base):
         self.context = config["context"]
         self.points = {}  # the host's id -> bdb.Breakpoint
         self.numbers = {}  # bdb's number -> [id, condition, whether it was removed]
-        self.break_lines = {}  # co_filename -> lines of the file that have a breakpoint
+        self.forget_breaks()
         self.state = RUNNING
         self.event = "line"
         self.refused = False
@@ -89,6 +90,16 @@ class Shim(Breakpoints, Threads, Monitoring, Names, Base):
             lines = known[name] = frozenset(self.breaks.get(self.canonic(name), ()))
         return lines
 
+    def has_break(self, code):
+        """Returns whether a line of a function has a breakpoint."""
+        known, lines = self.break_codes, self.breaks_in(code.co_filename)  # in the opposite order of forget_breaks
+        if not lines:
+            return False
+        key = code.co_filename, code  # code objects of two files may be equal
+        if key not in known:
+            known[key] = not lines.isdisjoint(line for _, line in dis.findlinestarts(code))
+        return known[key]
+
     def trace_dispatch(self, frame, event, arg):
         here = _thread.get_ident()
         if MONITORING:
@@ -99,13 +110,13 @@ class Shim(Breakpoints, Threads, Monitoring, Names, Base):
         elif self.stoplineno == -1 and not self.quitting:
             # Fast path while the program runs without stepping: bdb would need several calls to decide this.
             code = frame.f_code
-            lines = self.breaks_in(code.co_filename)
             if event == "call":
-                return self.trace_dispatch if lines else None
+                return self.trace_dispatch if self.has_break(code) else None
+            lines = self.breaks_in(code.co_filename)
             if event == "line" and frame.f_lineno not in lines and code.co_firstlineno not in lines or event == "return" and self.stopframe is self.botframe:
                 return self.trace_dispatch
         if here == self.thread and event == "call" and self.stopframe is not None and frame is not self.stopframe and not self.quitting:
-            if MONITORING or not self.breaks_in(frame.f_code.co_filename):
+            if MONITORING or not self.has_break(frame.f_code):
                 return None
         return self.dispatch(frame, event, arg)
 

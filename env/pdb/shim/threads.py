@@ -28,7 +28,7 @@ class Threads:
     def trace_elsewhere(self, frame, event):
         code = frame.f_code
         if event == "call":
-            return self.trace_dispatch if self.breaks_in(code.co_filename) else None
+            return self.trace_dispatch if self.has_break(code) else None
         if event == "line" and frame.f_lineno in self.breaks.get(self.canonic(code.co_filename), ()):
             if self.is_debuggee():
                 self.stop_elsewhere(frame)
