@@ -131,7 +131,8 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 694
 		}
 	case write.Until:
-		if stop.Event == "call" && c.fix.within(o.Place, o.Last) && c.isRun(o.Place) {
+		isEntry := len(n.Stops) == 1 && stop.Event == "line" && !c.isAtFix(n, stop) && o.Function.Name == stop.Function
+		if (stop.Event == "call" || isEntry) && c.fix.within(o.Place, o.Last) && c.isRun(o.Place) {
 			return 693 - float64(o.Place.Line-stop.Line)/1000
 		}
 		if c.isSearching(n, stop) && !c.isFruitless(n) && slices.ContainsFunc(c.aims, func(a aim) bool { return a.place == o.Place }) {

@@ -142,6 +142,8 @@ func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 		return 0
 	case len(n.Stops) == 0 && n.Draw(2, "caller") == 0 && c.callsFix(o) && c.isRun(o.Place):
 		return 497
+	case len(n.Stops) == 0 && n.Draw(3, "entry") == 0 && o.IsEntry && c.leadsToFix(o):
+		return 496
 	case c.fix.within(o.Place, o.Last) && c.isRun(o.Place):
 		return 495
 	case c.fix.distance(o.Place) < 20 && c.isRun(o.Place) && c.inPath(o.Function):
@@ -166,6 +168,22 @@ func (c *Chooser) callsFix(o write.Option) bool {
 	_, function, _ := strings.Cut(c.trace.Path[last], ":")
 	file, caller, _ := strings.Cut(c.trace.Path[last-1], ":")
 	return o.Function.File == file && o.Function.Name == bare(caller) && slices.Contains(o.Calls, bare(function))
+}
+
+// leadsToFix reports whether a breakpoint is in the function that the fix changes, above the fix, and both lines run once.
+func (c *Chooser) leadsToFix(o write.Option) bool {
+	p, ok := c.fixedLine(o.Place)
+	return ok && c.inPath(o.Function) && c.runs(o.Place) == 1 && c.runs(p) == 1
+}
+
+// fixedLine returns the first line of the fix in the twenty lines below a place.
+func (c *Chooser) fixedLine(above write.Place) (write.Place, bool) {
+	for line := above.Line + 1; line <= above.Line+20; line++ {
+		if p := (write.Place{File: above.File, Line: line}); c.fix.lines[p] && c.isRun(p) {
+			return p, true
+		}
+	}
+	return write.Place{}, false
 }
 
 // isCaller reports whether the program is paused where the function that the fix changes is called, and nowhere else before.

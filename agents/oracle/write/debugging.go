@@ -13,14 +13,15 @@ import (
 // startOptions returns the breakpoints that the agent can set, and the command that runs to them.
 func (n *Notes) startOptions() []Option {
 	var out []Option
-	entry := n.testCommand()
-	if entry == "" || !slices.Contains(n.tools, "pdb") || n.Timeouts >= maxTimeouts {
+	test := n.testCommand()
+	if test == "" || !slices.Contains(n.tools, "pdb") || n.Timeouts >= maxTimeouts {
 		return nil
 	}
 	for _, f := range n.Functions() {
 		if testcmd.IsTestFile(f.File) || f.IsClass || !n.isRead(f) {
 			continue
 		}
+		entry := n.firstStatement(f)
 		for _, st := range n.statements(f) {
 			isSet := slices.ContainsFunc(n.points, func(p schemas.Breakpoint) bool { return p.File == st.File && p.Line == st.Line })
 			if inner, ok := n.FunctionAt(st.Place); isSet || ok && inner.Place != f.Place {
@@ -28,18 +29,22 @@ func (n *Notes) startOptions() []Option {
 			}
 			for _, command := range []string{"b", "tbreak"} {
 				args := map[string]any{"command": fmt.Sprintf("%s %s:%d", command, st.File, st.Line)}
-				if n.entry != entry {
-					args["entrypoint"] = entry
+				if n.entry != test {
+					args["entrypoint"] = test
 				}
-				out = append(out, Option{Kind: Break, Function: f, Place: st.Place, Last: st.last, Temporary: command == "tbreak", Calls: called(st.text),
-					say: n.learned().then(n.sayBreak(f, st)), call: schemas.NewToolCall("pdb", args)})
+				m := n.sayBreak(f, st)
+				if st.Place == entry {
+					m = n.relation(f).then(say(fmt.Sprintf(n.words("I stop at the beginning of `%s` and follow it from there.", "I want to follow `%s` from its first line on.", "I go through `%s` in the failing test, from its beginning."), f.Name)))
+				}
+				out = append(out, Option{Kind: Break, Function: f, Place: st.Place, Last: st.last, Temporary: command == "tbreak", IsEntry: st.Place == entry, Calls: called(st.text),
+					say: n.learned().then(m), call: schemas.NewToolCall("pdb", args)})
 			}
 		}
 	}
 	if len(n.points) > 0 {
 		m, args := n.learned(), map[string]any{"command": "c"}
-		if n.entry != entry {
-			args["entrypoint"] = entry
+		if n.entry != test {
+			args["entrypoint"] = test
 			m = say("This version of unittest has no option -k, so I name the test by its module instead.", schemas.Claim{Kind: schemas.ClaimReports, Message: testcmd.NoSelect})
 		}
 		if command := argument(n.last, "command"); strings.HasPrefix(command, "b ") || strings.HasPrefix(command, "tbreak ") {
@@ -55,6 +60,15 @@ func (n *Notes) startOptions() []Option {
 		out = append(out, Option{Kind: Continue, say: m, call: schemas.NewToolCall("pdb", args)})
 	}
 	return out
+}
+
+// firstStatement returns the place of the first statement of a function that has more than one, after its docstring.
+func (n *Notes) firstStatement(f Function) Place {
+	statements := slices.DeleteFunc(slices.Clone(n.statements(f)), func(st Placed) bool { return st.tokens[0].kind == stringToken })
+	if len(statements) < 2 {
+		return Place{}
+	}
+	return statements[0].Place
 }
 
 // testCommand returns the command that runs only the followed test, or "".

@@ -51,6 +51,7 @@ type Option struct {
 	Place       Place
 	Last        int // Break: of the statement at Place; ReadBody: of the lines that are shown
 	Temporary   bool
+	IsEntry     bool // Break: the function begins with the statement at Place
 	Unexplained bool // nothing that was shown is a reason for it
 	Expression  string
 	Instead     string
