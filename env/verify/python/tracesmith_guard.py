@@ -29,6 +29,8 @@ FILES = {"open", "os.remove", "os.rename", "os.truncate", "os.chmod"}
 
 def plain_function(value):
     """Returns the plain function inside a descriptor, or None."""
+    if isinstance(value, types.FunctionType):
+        return value
     if isinstance(value, (staticmethod, classmethod)):
         value = value.__func__
     elif isinstance(value, property):
@@ -37,28 +39,17 @@ def plain_function(value):
 
 
 def parts(fn):
-    return fn.__code__, fn.__defaults__, fn.__kwdefaults__
-
-
-def state(fn, written):
-    """Returns what tells whether parts of a function are replaced later: how often that was done, or the parts."""
-    if fn is None:
-        return ()
-    return parts(fn) if written is None else (written.get(id(fn), (fn, 0))[1],)
-
-
-def snapshot(owner, name, value, written):
-    """Returns the state of an attribute, for changed."""
-    fn = plain_function(value)
-    return (owner, name, value, owner.__dict__, fn, state(fn, written))
+    return fn and (fn.__code__, fn.__defaults__, fn.__kwdefaults__)
 
 
 def changed(entries, written):
-    """Returns the snapshots that have become wrong. written maps the id of each function whose parts were replaced to the
-    function and the number of times, which audit events report. Before Python 3.8, written is None."""
+    """Returns the snapshots that have become wrong. written maps each function in a snapshot whose parts were replaced since,
+    as audit events report, to an object that is new each time. Before Python 3.8, written is None."""
     out = [e for e in entries if e[3].get(e[1]) is not e[2]]
-    if written != {}:  # most programs replace nothing
-        out += [e for e in entries if any(a is not b for a, b in zip(state(e[4], written), e[5]))]
+    if written is None:
+        out += [e for e in entries if e[4] and any(a is not b for a, b in zip(parts(e[4]), e[5]))]
+    elif written:
+        out += [e for e in entries if written.get(e[4]) is not e[5]]
     return out
 
 
@@ -107,37 +98,45 @@ class Guard(object):
         self._known = set()
         self._modules = []  # (name, module) of remembered modules
         self._checks = []
+        self._real = {}  # see real
+        self._functions = set()  # in snapshots
         self._written = {} if hasattr(sys, "addaudithook") else None  # see changed
         for name, value in vars(builtins).items():
             if name in BUILTINS or (isinstance(value, type) and issubclass(value, BaseException)):
-                self._always.append(snapshot(builtins, name, value, self._written))
+                self._always.append(self._snapshot(builtins, vars(builtins), name, value))
         self._audit(os.path.realpath(directory))
 
     def remember(self, always, full=()):
         """Remembers all functions and classes of the named packages, as far as they are loaded. Those of
         always are compared at every check, those of full only at full checks."""
-        for prefix, into in [(p, self._always) for p in always] + [(p, self._full) for p in full]:
-            for name, module in sorted(sys.modules.items()):
-                if name != prefix and not name.startswith(prefix + "."):
-                    continue
-                if not isinstance(module, types.ModuleType) or name in self._known:
+        for into, prefixes in ((self._always, always), (self._full, full)):
+            prefixes = tuple([p + "." for p in prefixes])
+            for name in sorted([n for n in sys.modules if (n + ".").startswith(prefixes) and n not in self._known]):
+                module = sys.modules[name]
+                if not isinstance(module, types.ModuleType):
                     continue
                 self._known.add(name)
                 self._modules.append((name, module))
                 file = getattr(module, "__file__", None)
                 if file and self.inside(file):
                     self.add_finding("%s was loaded from the workspace (%s)" % (name, self.relative(file)))
-                self._module(module, into)
+                found = self._snapshots(module)
+                into.extend(found)
+                for e in found:
+                    if isinstance(e[2], type) and e[2].__module__ == module.__name__:
+                        into.extend(self._snapshots(e[2]))
 
-    def _module(self, module, into):
-        for name, value in list(vars(module).items()):
-            if not isinstance(value, KINDS):
-                continue
-            into.append(snapshot(module, name, value, self._written))
-            if isinstance(value, type) and value.__module__ == module.__name__:
-                for attr, member in list(vars(value).items()):
-                    if isinstance(member, KINDS):
-                        into.append(snapshot(value, attr, member, self._written))
+    def _snapshots(self, owner):
+        """Returns the snapshots of all functions and classes in a module or class."""
+        space = owner.__dict__
+        return [self._snapshot(owner, space, name, value) for name, value in list(space.items()) if isinstance(value, KINDS)]
+
+    def _snapshot(self, owner, space, name, value):
+        """Returns an attribute with what tells whether parts of its function are replaced later, for changed."""
+        fn = plain_function(value)
+        if fn is not None:
+            self._functions.add(fn)
+        return owner, name, value, space, fn, parts(fn) if self._written is None else self._written.get(fn)
 
     def watch(self, check):
         """Adds a function to call at every check. It returns a finding or None."""
@@ -171,7 +170,7 @@ class Guard(object):
                 value = e[3].get(e[1])
                 fn = plain_function(value)
                 if fn is not None and not self.inside(fn.__code__.co_filename) and fn.__code__.co_filename[:1] != "<":
-                    into[into.index(e)] = snapshot(e[0], e[1], value, self._written)
+                    into[into.index(e)] = self._snapshot(e[0], e[3], e[1], value)
 
     def import_hook_files(self):
         """Returns the files of the import hooks that belong to the program."""
@@ -194,17 +193,28 @@ class Guard(object):
         """Stops full checks, because the runner changes its own functions when it ends."""
         self._full = []
 
+    def real(self, path):
+        """Returns os.path.realpath(path), but resolves each directory only once. A program that replaces a directory
+        later gains nothing by that, because it could also copy its files to a place outside the workspace."""
+        head, _, name = path.rpartition("/")
+        if head[:1] != "/" or name in ("", ".", "..") or os.path.islink(path):
+            return os.path.realpath(path)
+        if head not in self._real:
+            self._real[head] = os.path.realpath(head)
+        return self._real[head] + "/" + name
+
     def inside(self, path):
-        return os.path.realpath(path).startswith(self.workdir)
+        return self.real(path).startswith(self.workdir)
 
     def relative(self, path):
-        path = os.path.realpath(path)
+        path = self.real(path)
         return path[len(self.workdir):] if path.startswith(self.workdir) else path
 
     def _audit(self, directory):
         if not hasattr(sys, "addaudithook"):
             return
-        getframe, note, guard, workspace_path, written = sys._getframe, self._note, self, self._workspace_path, self._written
+        getframe, note, guard, workspace_path = sys._getframe, self._note, self, self._workspace_path
+        functions, written, function = self._functions, self._written, types.FunctionType
         channel_file = "<frozen tracesmith_channel>"
 
         def caller(event, frame):
@@ -212,29 +222,41 @@ class Guard(object):
             if where:
                 guard.note_event(event, where)
 
-        def hook(event, args):
-            if event in WATCHED:
-                note(event, getframe())
-            elif event == "object.__setattr__":
-                written[id(args[0])] = args[0], written.get(id(args[0]), (None, 0))[1] + 1
-                if len(args) > 1 and args[1] == "__code__":
-                    note("__code__", getframe())
-            elif event == "code.__new__":
-                caller("co_", getframe().f_back)
-            elif event == "compile":
-                if isinstance(args[1], str) and (args[1][:1] != "<" or args[1].startswith("<frozen")):
-                    caller("compile", getframe().f_back)
-            elif event == "marshal.loads":
-                guard.check_bytecode(getframe().f_back)
-            elif event == "import":
-                if isinstance(args[1], str) and guard.inside(args[1]):  # native code
-                    guard.note_event("dlopen", guard.relative(args[1]))
-            elif event in FILES:
-                frame = getframe().f_back
+        def setattr_(event, args):
+            if type(args[0]) is function and args[0] in functions:  # sets compare other values with their own methods
+                written[args[0]] = object()
+            if len(args) > 1 and args[1] == "__code__":
+                note("__code__", getframe())
+
+        def compile_(event, args):
+            if isinstance(args[1], str) and (args[1][:1] != "<" or args[1].startswith("<frozen")):
+                caller("compile", getframe().f_back.f_back)
+
+        def import_(event, args):
+            if isinstance(args[1], str) and guard.inside(args[1]):  # native code
+                guard.note_event("dlopen", guard.relative(args[1]))
+
+        def file(event, args):
+            if isinstance(args[0], str) and args[0].endswith("records"):
+                frame = getframe().f_back.f_back
                 from_channel = frame is not None and frame.f_code.co_filename == channel_file
-                if not from_channel and isinstance(args[0], str) and args[0].endswith("records"):
-                    if os.path.dirname(os.path.realpath(args[0])) == directory:
-                        note("channel", frame)
+                if not from_channel and os.path.dirname(os.path.realpath(args[0])) == directory:
+                    note("channel", frame)
+
+        # The frame that causes an event is the one outside hook.
+        handlers = {
+            "object.__setattr__": setattr_, "compile": compile_, "import": import_,
+            "code.__new__": lambda event, args: caller("co_", getframe().f_back.f_back),
+            "marshal.loads": lambda event, args: guard.check_bytecode(getframe().f_back.f_back),
+        }
+        handlers.update((event, file) for event in FILES)
+        handlers.update((event, lambda event, args: note(event, getframe())) for event in WATCHED)
+        find = handlers.get
+
+        def hook(event, args):
+            handle = find(event)
+            if handle is not None:
+                handle(event, args)
 
         sys.addaudithook(hook)
 

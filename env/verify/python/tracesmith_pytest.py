@@ -97,9 +97,8 @@ def node_id(nodeid, config, guard):
     without the "()" that old versions of pytest write for the instance of a class."""
     root = str(getattr(config, "rootpath", None) or config.rootdir)
     path, sep, rest = nodeid.partition("::")
-    full = os.path.realpath(os.path.join(root, path))
     names, bracket, parameters = rest.partition("[")
-    return (guard.relative(full) if path else "") + sep + names.replace("::()", "") + bracket + parameters
+    return (guard.relative(os.path.join(root, path)) if path else "") + sep + names.replace("::()", "") + bracket + parameters
 
 
 def probe_plugin(pytest, guard, plan):
@@ -197,7 +196,7 @@ def plugin(pytest, manager, channel, guard, plan, assertions):
                 if getattr(fn, "__builtins__", vars(builtins)) is not vars(builtins) or \
                         not any(fn.__globals__.get("__builtins__", builtins) is b for b in (builtins, vars(builtins))):
                     guard.add_finding("the test function %s uses its own builtins" % known[2])
-                if file is None or os.path.realpath(code.co_filename) != os.path.realpath(file):
+                if file is None or guard.real(code.co_filename) != guard.real(file):
                     files.add(code.co_filename)
                     continue
                 if plan.traced() is not None:
