@@ -45,7 +45,10 @@ def parts(fn):
 def changed(entries, written):
     """Returns the snapshots that have become wrong. written maps each function in a snapshot whose parts were replaced since,
     as audit events report, to an object that is new each time. Before Python 3.8, written is None."""
-    out = [e for e in entries if e[3].get(e[1]) is not e[2]]
+    try:
+        out = [e for e in entries if e[3][e[1]] is not e[2]]
+    except KeyError:  # one was deleted
+        out = [e for e in entries if e[3].get(e[1]) is not e[2]]
     if written is None:
         out += [e for e in entries if e[4] and any(a is not b for a, b in zip(parts(e[4]), e[5]))]
     elif written:
@@ -101,9 +104,8 @@ class Guard(object):
         self._real = {}  # see real
         self._functions = set()  # in snapshots
         self._written = {} if hasattr(sys, "addaudithook") else None  # see changed
-        for name, value in vars(builtins).items():
-            if name in BUILTINS or (isinstance(value, type) and issubclass(value, BaseException)):
-                self._always.append(self._snapshot(builtins, vars(builtins), name, value))
+        decisive = [(n, v) for n, v in vars(builtins).items() if n in BUILTINS or isinstance(v, type) and issubclass(v, BaseException)]
+        self._always.extend(self._snapshots(builtins, decisive))
         self._audit(os.path.realpath(directory))
 
     def remember(self, always, full=()):
@@ -120,23 +122,19 @@ class Guard(object):
                 file = getattr(module, "__file__", None)
                 if file and self.inside(file):
                     self.add_finding("%s was loaded from the workspace (%s)" % (name, self.relative(file)))
-                found = self._snapshots(module)
+                found = self._snapshots(module, list(vars(module).items()))
                 into.extend(found)
                 for e in found:
                     if isinstance(e[2], type) and e[2].__module__ == module.__name__:
-                        into.extend(self._snapshots(e[2]))
+                        into.extend(self._snapshots(e[2], list(vars(e[2]).items())))
 
-    def _snapshots(self, owner):
-        """Returns the snapshots of all functions and classes in a module or class."""
-        space = owner.__dict__
-        return [self._snapshot(owner, space, name, value) for name, value in list(space.items()) if isinstance(value, KINDS)]
-
-    def _snapshot(self, owner, space, name, value):
-        """Returns an attribute with what tells whether parts of its function are replaced later, for changed."""
-        fn = plain_function(value)
-        if fn is not None:
-            self._functions.add(fn)
-        return owner, name, value, space, fn, parts(fn) if self._written is None else self._written.get(fn)
+    def _snapshots(self, owner, items):
+        """Returns the functions and classes among the attributes of a module or class, with what tells whether parts
+        of the functions are replaced later, for changed."""
+        space, written = owner.__dict__, self._written
+        found = [(name, value, plain_function(value)) for name, value in items if isinstance(value, KINDS)]
+        self._functions.update([fn for _, _, fn in found if fn is not None])
+        return [(owner, name, value, space, fn, parts(fn) if written is None else written.get(fn)) for name, value, fn in found]
 
     def watch(self, check):
         """Adds a function to call at every check. It returns a finding or None."""
@@ -170,7 +168,7 @@ class Guard(object):
                 value = e[3].get(e[1])
                 fn = plain_function(value)
                 if fn is not None and not self.inside(fn.__code__.co_filename) and fn.__code__.co_filename[:1] != "<":
-                    into[into.index(e)] = self._snapshot(e[0], e[3], e[1], value)
+                    into[into.index(e)] = self._snapshots(e[0], [(e[1], value)])[0]
 
     def import_hook_files(self):
         """Returns the files of the import hooks that belong to the program."""
@@ -196,7 +194,7 @@ class Guard(object):
     def real(self, path):
         """Returns os.path.realpath(path), but resolves each directory only once. A program that replaces a directory
         later gains nothing by that, because it could also copy its files to a place outside the workspace."""
-        head, _, name = path.rpartition("/")
+        head, _, name = path.rpartition("/") if type(path) is str else ("", "", "")
         if head[:1] != "/" or name in ("", ".", "..") or os.path.islink(path):
             return os.path.realpath(path)
         if head not in self._real:
