@@ -3,6 +3,7 @@ package verify
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -25,6 +26,10 @@ func Eval(ctx context.Context, sb env.Sandbox, t schemas.Task, limit time.Durati
 	run, err := runTests(ctx, sb, t, timeout, Variant{})
 	if err != nil {
 		return env.EvalReport{}, err
+	}
+	// The agent may continue to use this sandbox, so no file of the verifier may stay in it.
+	if _, err := sb.Run(ctx, env.Command{Args: []string{"rm", "-rf", run.dir}, Timeout: 10 * time.Second}); err != nil {
+		return env.EvalReport{}, fmt.Errorf("removing test hooks: %w", err)
 	}
 	report := env.EvalReport{
 		Tests: maps.Clone(run.tests), Output: string(run.Output), OutputBytes: run.Total,

@@ -26,6 +26,7 @@ type testRun struct {
 	env.Result
 	results
 	probe []byte // output of the probe
+	dir   string // the directory in the sandbox that runTests has left there
 }
 
 // runTests runs the task's entrypoint in a sandbox and returns the results of its tests. The hooks, which
@@ -49,7 +50,7 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 	if err != nil {
 		return testRun{}, fmt.Errorf("placing the file of test results: %w", err)
 	}
-	var out testRun
+	out := testRun{dir: c.dir}
 	out.Result, err = sb.Run(ctx, env.Command{
 		Args: c.args(t.Entrypoint), Dir: t.Workdir, Env: variant.env(), Timeout: cmp.Or(variant.Timeout, timeout), MaxOutput: maxOutput,
 		Sealed: archive, Keys: &c.keys,
@@ -73,11 +74,6 @@ func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.
 		if err != nil && !errors.Is(err, env.ErrNotExist) && !errors.Is(err, env.ErrRefused) {
 			return out, fmt.Errorf("reading the output of the probe: %w", err)
 		}
-	}
-	// The agent may continue to use this sandbox, so no file of the verifier may stay in it.
-	_, err = sb.Run(ctx, env.Command{Args: []string{"rm", "-rf", c.dir}, Timeout: 10 * time.Second})
-	if err != nil {
-		return out, fmt.Errorf("removing test hooks: %w", err)
 	}
 	return out, nil
 }
