@@ -96,8 +96,8 @@ full: ## all checks and tests in their long form: all Python versions, the race 
 	$(MAKE) FULL=1 check test sandboxes demo race docker agents factory cluster pythons s3 s3-second soak interop
 
 # An environment variable turns each suite on, and the names of its tests share a prefix: see internal/suite.
-pythons: deps guest $(GOTESTSUM) ## tests of the debugger and of traces on the oldest and the newest Python, because make test uses the system's; FULL=1: on every version from 3.6 to 3.14 that can be found
-	list=$$(scripts/pythons.sh $(if $(FULL),,oldest newest)) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/pdb,-run '^TestEachPython')
+pythons: deps guest $(GOTESTSUM) ## tests of the debugger, the verifier and of traces on the oldest and the newest Python, because make test uses the system's; FULL=1: on every version from 3.6 to 3.14 that can be found
+	list=$$(scripts/pythons.sh $(if $(FULL),,oldest newest)) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/pdb ./env/verify,-run '^TestEachPython')
 	list=$$(scripts/pythons.sh $(if $(FULL),,oldest 3.8 newest)) && TRACESMITH_TEST_PYTHONS=$$list $(call gotest,./env/trace,-run '^TestEachPython') # paired traces need 3.8
 
 agents: deps guest $(GOTESTSUM) ## whole runs of every kind of agent, with misbehaving model servers and kills

@@ -125,14 +125,17 @@ type Sandbox interface {
 	Close(ctx context.Context) error
 }
 
-// HostSandbox is a Sandbox that shares the host's file system, so that its driver chooses the
-// directories. A type that wraps a Sandbox must forward these methods.
+// HostSandbox is a Sandbox that shares files with the host. A type that wraps a Sandbox must forward
+// these methods.
 type HostSandbox interface {
 	// Workdir is the absolute path of the workspace as programs see it; "" = the
 	// Workdir of the SandboxSpec.
 	Workdir() string
 	// TempDir is the directory for temporary files; "" = /tmp.
 	TempDir() string
+	// HostPython is the path of the host's interpreter that programs find as python3 and cannot
+	// change; "" = none.
+	HostPython() string
 }
 
 // WorkdirOf returns the path of the workspace as programs in sb see it. specified is the
@@ -151,6 +154,15 @@ func TempDirOf(sb Sandbox) string {
 		return placed.TempDir()
 	}
 	return "/tmp"
+}
+
+// HostPythonOf returns the path of the host's interpreter that programs in sb find as python3 and
+// cannot change, "" if there is none.
+func HostPythonOf(sb Sandbox) string {
+	if placed, ok := sb.(HostSandbox); ok {
+		return placed.HostPython()
+	}
+	return ""
 }
 
 // FileInfo describes one path. If the path is a symlink, it describes the link.

@@ -19,6 +19,7 @@ type Sandbox struct {
 	*guest.Client
 	EnvKey schemas.EnvKey
 	Temp   string // the directory for temporary files; "" = /tmp
+	Python string // see env.HostSandbox
 	// Destroy removes the sandbox. Close calls it once, after it has closed the stream. Its context ends after
 	// RemoveTimeout.
 	Destroy func(context.Context) error
@@ -30,8 +31,11 @@ type Sandbox struct {
 // Key implements env.Sandbox.
 func (s *Sandbox) Key() schemas.EnvKey { return s.EnvKey }
 
-// TempDir implements env.HostSandbox. The other method, Workdir, is that of the client.
+// TempDir implements env.HostSandbox, as does the client's method Workdir.
 func (s *Sandbox) TempDir() string { return s.Temp }
+
+// HostPython implements env.HostSandbox.
+func (s *Sandbox) HostPython() string { return s.Python }
 
 // Close implements env.Sandbox. It cleans up even if ctx has ended, and returns the same error each time.
 func (s *Sandbox) Close(ctx context.Context) error {

@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -17,9 +16,6 @@ import (
 
 	"github.com/tracesmith/tracesmith/env"
 )
-
-//go:embed python/*.py
-var hooks embed.FS
 
 // channel carries the results of one test run out of the sandbox: interpreters append records to a file
 // in dir and sign them with keys. The guest gives the n-th key to the n-th interpreter that the
@@ -40,17 +36,13 @@ func newChannel(tempDir string) channel {
 var hooksPath = fmt.Sprintf("/proc/self/fd/%d", env.SealedFile)
 
 // hooksArchive returns the content of the sealed file: a zip archive of the hooks and their configuration.
-func (c channel) hooksArchive(workdir string, variant Variant) ([]byte, error) {
-	files := map[string][]byte{}
-	list, err := hooks.ReadDir("python")
+// compiled comes from compileHooks.
+func (c channel) hooksArchive(workdir string, variant Variant, compiled []byte) ([]byte, error) {
+	files, err := hookSources()
 	if err != nil {
-		return nil, fmt.Errorf("reading embedded hooks: %w", err)
+		return nil, err
 	}
-	for _, f := range list {
-		if files[f.Name()], err = hooks.ReadFile(path.Join("python", f.Name())); err != nil {
-			return nil, fmt.Errorf("reading embedded hooks: %w", err)
-		}
-	}
+	files["compiled"] = compiled
 	config := variant.config()
 	config["workdir"] = workdir
 	if files["config.json"], err = json.Marshal(config); err != nil {

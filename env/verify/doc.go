@@ -3,8 +3,9 @@
 //
 // verify.go makes verdicts. candidate.go prepares the tree of a patch: protect.go and repository.go
 // decide which files always come from the base tree, and guard.go which files a patch must not
-// contain. run.go and channel.go run the tests. baseline.go lists the tests that a fix must make pass and
-// those that it must not break, and assess.go compares the results with these lists.
+// contain. run.go and channel.go run the tests, and compile.go compiles the hooks. baseline.go lists the
+// tests that a fix must make pass and those that it must not break, and assess.go compares the results
+// with these lists.
 //
 // Hooks in the interpreter (python/) report the result of each test. They load before the program's
 // code, get a key from the guest (tracesmith's process in the sandbox), and write records with a MAC.

@@ -35,7 +35,11 @@ type testRun struct {
 func runTests(ctx context.Context, sb env.Sandbox, t schemas.Task, timeout time.Duration, variant Variant) (testRun, error) {
 	t.Workdir = cmp.Or(t.Workdir, schemas.DefaultWorkdir)
 	c := newChannel(env.TempDirOf(sb))
-	archive, err := c.hooksArchive(t.Workdir, variant)
+	compiled, err := compileHooks(ctx, env.HostPythonOf(sb))
+	if err != nil {
+		return testRun{}, err
+	}
+	archive, err := c.hooksArchive(t.Workdir, variant, compiled)
 	if err != nil {
 		return testRun{}, err
 	}

@@ -68,3 +68,6 @@ func (s meteredSandbox) Workdir() string { return env.WorkdirOf(s.Sandbox, "") }
 
 // TempDir implements env.HostSandbox.
 func (s meteredSandbox) TempDir() string { return env.TempDirOf(s.Sandbox) }
+
+// HostPython implements env.HostSandbox.
+func (s meteredSandbox) HostPython() string { return env.HostPythonOf(s.Sandbox) }

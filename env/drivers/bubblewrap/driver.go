@@ -100,7 +100,7 @@ func (d *driver) start(ctx context.Context, bwrap string, spec env.SandboxSpec, 
 		return nil, err
 	}
 	return &drivers.Sandbox{
-		Client: client,
+		Client: client, Python: python.Executable,
 		EnvKey: envKey(spec.Limits, python.Version, mode, perSandbox),
 		Destroy: func(context.Context) error {
 			child.Stop()
