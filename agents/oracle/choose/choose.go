@@ -18,6 +18,7 @@ const (
 	maxBreaks    = 7  // breakpoints, after which the chooser looks for no other place
 	maxMissed    = 2  // runs without a stop, after which it looks for no other place
 	maxProven    = 3  // breakpoints, after which it looks for no other place once an experiment has shown that the fix makes a difference
+	maxVisits    = 4  // stops at the same line, after which it takes what it has
 	maxEmpty     = 3  // stops at which it printed nothing, after which it looks for no other value
 )
 

@@ -12,7 +12,13 @@ import (
 // isEarly reports whether the stop comes before the one that the chooser wants: its hit is lower, the right change makes no
 // difference there, or the call has other arguments than the first one with a difference.
 func (c *Chooser) isEarly(n *write.Notes, stop write.Stop) bool {
-	if c.isCaller(n, stop) {
+	visits := 0
+	for _, s := range n.Stops {
+		if s.Place == stop.Place && s.Event == "line" {
+			visits++
+		}
+	}
+	if c.isCaller(n, stop) || visits > maxVisits {
 		return false
 	}
 	wanted := c.wantedHit(n, stop.Place, stop.Function)
