@@ -188,9 +188,13 @@ func (c *Chooser) isWorthwhile(n *write.Notes, stop write.Stop) bool {
 // isSearching reports whether the chooser runs on in the function of a stop to find a value that differs. After a decisive experiment,
 // it does so only until the same statement comes again.
 func (c *Chooser) isSearching(n *write.Notes, stop write.Stop) bool {
+	return !c.found && !c.isCaller(n, stop) && !c.comesAgain(n)
+}
+
+// comesAgain reports whether the program has stopped at the statement of a decisive experiment once more.
+func (c *Chooser) comesAgain(n *write.Notes) bool {
 	proof := c.provedAt(n)
-	comesAgain := proof >= 0 && stop.Event == "line" && slices.ContainsFunc(n.Stops[proof+1:], func(s write.Stop) bool { return s.Place == n.Stops[proof].Place && s.Event == "line" })
-	return !c.found && !c.isCaller(n, stop) && !comesAgain
+	return proof >= 0 && slices.ContainsFunc(n.Stops[proof+1:], func(s write.Stop) bool { return s.Place == n.Stops[proof].Place && s.Event == "line" })
 }
 
 // provedAt returns the index of the stop at which an experiment has shown that the fix makes a difference, or -1.
@@ -227,20 +231,21 @@ func (c *Chooser) isAtFix(n *write.Notes, stop write.Stop) bool {
 
 // valueOfEnd values the ends of the search. An edit can wait until a value that differs was printed.
 func (c *Chooser) valueOfEnd(n *write.Notes, o write.Option) float64 {
+	isRight := (o.Kind == write.Edit || o.Kind == write.HandOver && o.Tried) && c.fix.isReplacement(o.Place, o.Statement)
 	switch {
 	case o.Kind == write.Edit && o.Tried && o.Statement == c.wrong:
 		return 652
-	case o.Kind == write.Edit && c.fix.isReplacement(o.Place, o.Statement) && c.found:
+	case isRight && c.comesAgain(n):
+		return 795
+	case isRight && c.found:
 		return 650
+	case isRight:
+		return 400
 	case o.Kind == write.Exchange && c.fix.exchanged[o.Place]:
 		return 650
-	case o.Kind == write.Edit && c.fix.isReplacement(o.Place, o.Statement):
-		return 400
-	case o.Kind == write.HandOver && o.Tried && c.fix.isReplacement(o.Place, o.Statement) && c.found:
-		return 650
-	case o.Kind == write.HandOver && o.Tried && c.fix.isReplacement(o.Place, o.Statement):
-		return 400
-	case !c.fix.within(o.Place, o.Last) || !c.found && c.couldFind(n) && !o.Raises || o.Tried:
+	case !c.fix.within(o.Place, o.Last) || o.Tried || o.Kind != write.HandOver && o.Kind != write.Explain && o.Kind != write.Conclude:
+	case !c.found && c.couldFind(n) && !o.Raises && (o.Kind != write.Explain || c.Explains):
+		return 1 // if it finds nothing else
 	case o.Kind == write.HandOver:
 		return 51
 	case o.Kind == write.Explain && c.Explains:
