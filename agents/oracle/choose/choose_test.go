@@ -44,6 +44,9 @@ func TestReadFix(t *testing.T) {
 	if !f.within(at(9), 12) || f.within(at(9), 10) || f.within(write.Place{File: "q.py", Line: 11}, 11) {
 		t.Error("statements around the fix")
 	}
+	if !f.isReplacement(at(11), "b = (a+1)") || f.isReplacement(at(11), "b = a") || f.isReplacement(at(20), "") {
+		t.Error("statements that equal the fix")
+	}
 	if f.distance(at(5)) != 6 || f.distance(at(33)) < 1000 {
 		t.Errorf("distances %d and %d", f.distance(at(5)), f.distance(at(33)))
 	}
