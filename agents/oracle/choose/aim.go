@@ -104,16 +104,8 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 			return 665
 		}
 	case write.Narrow:
-		value, known := c.trace.Arguments[o.Expression]
-		isSame := known && unquoted(value) == unquoted(o.Instead)
-		switch {
-		case o.Statement != "" && c.fix.isReplacement(stop.Place, o.Statement):
-			return 699
-		case !c.early:
-		case !o.Other && isSame:
-			return 698
-		case o.Other && known && !isSame && isLiteral(value):
-			return 697
+		if v := c.valueOfNarrow(stop, o); v > 0 {
+			return v
 		}
 	case write.Skip:
 		if c.early && stop.Hit > 0 && o.Count < c.wantedHit(n, stop.Place, stop.Function)-stop.Hit {
@@ -147,6 +139,22 @@ func (c *Chooser) valueAtStop(n *write.Notes, stop write.Stop, o write.Option) f
 		}
 	}
 	return c.valueOfEnd(n, o)
+}
+
+// valueOfNarrow values a condition for the breakpoint at a stop.
+func (c *Chooser) valueOfNarrow(stop write.Stop, o write.Option) float64 {
+	value, known := c.trace.Arguments[o.Expression]
+	isSame := known && unquoted(value) == unquoted(o.Instead)
+	switch {
+	case o.Statement != "" && c.fix.isReplacement(stop.Place, o.Statement):
+		return 699
+	case !c.early:
+	case !o.Other && isSame:
+		return 698
+	case o.Other && known && !isSame && isLiteral(value):
+		return 697
+	}
+	return 0
 }
 
 // valueOfPrint values printing an expression. right says that the program is paused at the fix, in the call that matters.

@@ -49,7 +49,7 @@ func (c change) opens(outcome Value) change {
 }
 
 // compare returns the last experiment with a change in which the values differ, unless the statement has computed another value since
-// then. If there is none, it returns what is known of the last stop before the statement.
+// then. Without such an experiment, it returns what the agent knows of the last stop before the statement.
 func (n *Notes) compare(st Placed, c change) comparison {
 	last, later := comparison{}, Value{}
 	for i, stop := range slices.Backward(n.Stops) {
