@@ -243,7 +243,7 @@ func (c *Chooser) valueOfEnd(n *write.Notes, o write.Option) float64 {
 	switch {
 	case o.Kind == write.Edit && o.Tried && o.Statement == c.wrong:
 		return 652
-	case isRight && c.comesAgain(n):
+	case isRight && (c.comesAgain(n) || n.Undone):
 		return 795
 	case isRight && c.found:
 		return 650

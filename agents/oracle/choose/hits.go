@@ -18,7 +18,7 @@ func (c *Chooser) isEarly(n *write.Notes, stop write.Stop) bool {
 			visits++
 		}
 	}
-	if c.isCaller(n, stop) || visits > maxVisits {
+	if c.isCaller(n, stop) || visits > maxVisits || c.provedAt(n) == len(n.Stops)-1 {
 		return false
 	}
 	wanted := c.wantedHit(n, stop.Place, stop.Function)

@@ -21,6 +21,7 @@ func (n *Notes) printable(f Function, stop Stop) []string {
 			out = append(out, expression)
 		}
 	}
+	add(oneLine(n.Result())) // the next line can be above, at the head of a loop
 	for _, v := range stop.Values {
 		if isObject(v.Text) && !v.IsError {
 			add(Attributes(v.Expression))

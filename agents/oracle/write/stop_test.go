@@ -108,3 +108,13 @@ func TestRaised(t *testing.T) {
 		}
 	}
 }
+
+// After the last statement of a loop, the program stops at the head of the loop, above. What the statement has set can be printed.
+func TestResultOfLoopBody(t *testing.T) {
+	n := &Notes{source: *program(1, "def f(self, a):\n    for x in a:\n        self.total = x"), Stops: []Stop{
+		{Place: Place{"p.py", 3}, Function: "f", Event: "line"}, {Place: Place{"p.py", 2}, Function: "f", Event: "line"},
+	}}
+	if got := n.printable(n.Functions()[0], n.Stops[1]); !slices.Contains(got, "self.total") {
+		t.Errorf("%q", got)
+	}
+}

@@ -269,7 +269,9 @@ func (b *variantBuilder) rename(i int, names []string) {
 		return
 	}
 	for _, name := range names {
-		b.replace(i, i, name)
+		if name != "self" && name != "cls" {
+			b.replace(i, i, name)
+		}
 	}
 }
 
