@@ -207,12 +207,11 @@ func (c *Chooser) comesAgain(n *write.Notes) bool {
 
 // provedAt returns the index of the stop at which an experiment has shown that the fix makes a difference, or -1.
 func (c *Chooser) provedAt(n *write.Notes) int {
+	last := -1
 	for p, statement := range c.fix.replaced {
-		if i := n.ProvedAt(p, statement); i >= 0 {
-			return i
-		}
+		last = max(last, n.ProvedAt(p, statement))
 	}
-	return -1
+	return last
 }
 
 // isFruitless reports whether the program has often stopped where the agent found nothing to print.

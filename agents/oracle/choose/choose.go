@@ -220,7 +220,7 @@ func (c *Chooser) findWrongEdit(n *write.Notes, options []write.Option) string {
 		case o.Kind != write.Edit || n.Undone:
 		case c.fix.isReplacement(o.Place, o.Statement):
 			canFix = true
-		case o.Tried && c.fix.replaced[o.Place] != "":
+		case o.Tried && !o.Raises && c.fix.replaced[o.Place] != "":
 			wrong = o.Statement
 		}
 	}

@@ -33,8 +33,9 @@ func (n *Notes) startOptions() []Option {
 					args["entrypoint"] = test
 				}
 				m := n.sayBreak(f, st)
-				if st.Place == entry {
-					m = n.relation(f).then(say(fmt.Sprintf(n.words("I stop at the beginning of `%s` and follow it from there.", "I want to follow `%s` from its first line on.", "I go through `%s` in the failing test, from its beginning."), f.Name)))
+				if st.Place == entry && !strings.ContainsAny(st.text, "`\n") && len(st.text) <= 100 {
+					source := schemas.Claim{Kind: schemas.ClaimSource, File: st.File, Line: st.Line, Text: st.text}
+					m = n.relation(f).then(say(fmt.Sprintf(n.words("`%s` begins with line %d, `%s`. I follow it from there.", "I want to follow `%s` from its beginning, line %d: `%s`."), f.Name, st.Line, st.text), source))
 				}
 				out = append(out, Option{Kind: Break, Function: f, Place: st.Place, Last: st.last, Temporary: command == "tbreak", IsEntry: st.Place == entry, Calls: called(st.text),
 					say: n.learned().then(m), call: schemas.NewToolCall("pdb", args)})
@@ -76,6 +77,14 @@ func (n *Notes) testCommand() string {
 	return testcmd.One(n.command, n.Test.ID, !n.noSelect)
 }
 
+// sayArguments asks for the arguments. Behind the first statement, they may have other values than the caller passed.
+func (n *Notes) sayArguments(f Function, at Place) message {
+	if statements := n.statements(f); len(statements) > 0 && statements[0].Place != at && n.firstStatement(f) != at {
+		return say(n.words("I look at its arguments.", "What are its arguments here?", "I print the arguments."))
+	}
+	return say(n.words("With which arguments was it called?", "I look at its arguments.", "What did the caller pass?"))
+}
+
 func (n *Notes) sayBreak(f Function, st Placed) message {
 	source := schemas.Claim{Kind: schemas.ClaimSource, File: st.File, Line: st.Line, Text: st.text}
 	relation := n.relation(f)
@@ -85,18 +94,20 @@ func (n *Notes) sayBreak(f Function, st Placed) message {
 	if strings.ContainsAny(st.text, "`\n") || len(st.text) > 100 {
 		return say(fmt.Sprintf(n.words("I want to see the values in `%s`, so I stop at line %d.", "Reading `%s` does not tell me the values. I stop at line %d."), f.Name, st.Line))
 	}
-	return say(fmt.Sprintf("%s `%s`.", st.role(f), st.text), source).then(
+	return say(fmt.Sprintf("%s `%s`.", n.role(f, st), st.text), source).then(
 		say(n.words("I stop there in the failing test to see the actual values.", "I set a breakpoint on it, to look at the values in the failing test.",
 			"Which values does it get in the failing test? I stop there.")))
 }
 
 // role says what the statement of a line does for its function, up to a colon.
-func (st Placed) role(f Function) string {
+func (n *Notes) role(f Function, st Placed) string {
 	switch {
 	case st.tokens[0].is("while"):
 		return fmt.Sprintf("Line %d decides whether the loop goes on:", st.Line)
 	case st.kind == conditionStatement:
 		return fmt.Sprintf("Line %d decides what `%s` does next:", st.Line, f.Name)
+	case st.kind == returnStatement && n.returns(f) > 1:
+		return fmt.Sprintf("Line %d is one of the lines at which `%s` returns:", st.Line, f.Name)
 	case st.kind == returnStatement && st.first <= st.last:
 		return fmt.Sprintf("Line %d computes what `%s` returns:", st.Line, f.Name)
 	case st.kind == assignStatement && !strings.Contains(st.target, "`"):
@@ -107,6 +118,11 @@ func (st Placed) role(f Function) string {
 		return fmt.Sprintf("Line %d decides what the loop runs over:", st.Line)
 	}
 	return fmt.Sprintf("Line %d is", st.Line)
+}
+
+// returns counts the return statements of a function.
+func (n *Notes) returns(f Function) int {
+	return len(slices.DeleteFunc(slices.Clone(n.statements(f)), func(st Placed) bool { return st.kind != returnStatement }))
 }
 
 // relation says how a function is connected with the one in which the program has last stopped.
@@ -147,7 +163,7 @@ func (n *Notes) stopOptions() []Option {
 	}
 	var out []Option
 	if len(stop.Values) == 0 && !stop.asked && stop.isBeforeLine() && n.hasParameters(f) {
-		out = append(out, Option{Kind: Arguments, Function: f, say: n.learned().then(say(n.words("With which arguments was it called?", "I look at its arguments.", "What did the caller pass?"))), call: pdb("a")})
+		out = append(out, Option{Kind: Arguments, Function: f, say: n.learned().then(n.sayArguments(f, stop.Place)), call: pdb("a")})
 	}
 	if stop.Event == "line" && stop.byBreakpoint && !n.askedStack && !n.knowsCaller(f) {
 		m := say(n.words("How does the program get here?", "Which call leads here? I look at the stack."))

@@ -19,7 +19,11 @@ func (n *Notes) sayCause(f Function, st Placed, c change, outcome, tried Value) 
 	if m.quotes && isShort(c.expression) && isShort(tried.Text) {
 		m.text += fmt.Sprintf(", while `%s` is `%s`", c.expression, tried.Text)
 	}
-	return n.so(m.message).then(n.consequence(f, outcome, tried)).then(say(n.words("I change the line accordingly.", "I make that change.")))
+	change := say(n.words("I change the line accordingly.", "I make that change."))
+	if c.old != "" && c.new != "" && isShort(c.old) && isShort(c.new) {
+		change = say(fmt.Sprintf(n.words("I replace `%s` by `%s`.", "I write `%[2]s` in place of `%[1]s`."), c.old, c.new))
+	}
+	return n.so(m.message).then(n.consequence(f, outcome, tried)).then(change)
 }
 
 // so makes a sentence of a conclusion.
@@ -74,6 +78,9 @@ func (n *Notes) cause(f Function, st Placed, at Place, expression string, outcom
 	if expression == "" || outcome.Text == "" || isConstant(expression) {
 		return clause{message: say(text, claim)}
 	}
+	if isObject(outcome.Text) {
+		return clause{message: say(text, claim)}
+	}
 	isAfter := outcome.Expression != "" && outcome.Expression != expression && st.changed() != ""
 	if isAfter {
 		expression = outcome.Expression
@@ -98,6 +105,9 @@ func (n *Notes) cause(f Function, st Placed, at Place, expression string, outcom
 
 // consequence says how the value of a line leads to the failure, or else how the test gets to the function.
 func (n *Notes) consequence(f Function, outcome, tried Value) message {
+	if isObject(outcome.Text) {
+		return n.way(f)
+	}
 	if m := n.effect(f, outcome, tried); m.text != "" {
 		return m
 	}

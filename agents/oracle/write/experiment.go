@@ -314,7 +314,7 @@ func (n *Notes) endOptions() []Option {
 		for _, c := range n.changes(f, st) {
 			x := n.compare(st, c)
 			if x.known && (x.differs() || isConstant(c.expression) && c.expression != "") {
-				out = append(out, Option{Kind: Edit, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line), Tried: x.tried,
+				out = append(out, Option{Kind: Edit, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line), Tried: x.tried, Raises: x.outcome.IsError,
 					say: n.learned().then(n.sayCause(f, st, x.change, x.outcome, x.value)), call: edit(c)})
 			}
 		}

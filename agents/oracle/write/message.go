@@ -3,6 +3,7 @@ package write
 import (
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"strings"
 
 	"github.com/tracesmith/tracesmith/agents/testcmd"
@@ -159,6 +160,11 @@ func (n *Notes) learnedFromDebugger() message {
 	case "c":
 		claim := schemas.Claim{Kind: schemas.ClaimStops, Function: stop.Function, File: stop.File, Line: stop.Line}
 		return say(fmt.Sprintf(n.words("The program stopped in `%s` at line %d.", "It stopped in `%s`, at line %d.", "Now it is in `%s`, before line %d."), stop.Function, stop.Line), claim)
+	case "until":
+		if line, err := strconv.Atoi(expression); err == nil && stop.Event == "line" && stop.Line != line {
+			return say(fmt.Sprintf(n.words("It did not stop at line %d, but at line %d.", "Line %d was not the next one. It stopped at line %d."), line, stop.Line),
+				schemas.Claim{Kind: schemas.ClaimStops, Function: stop.Function, File: stop.File, Line: stop.Line})
+		}
 	case "s":
 		return say(fmt.Sprintf(n.words("Now it is at the beginning of `%s`.", "It is in `%s` now."), stop.Function), schemas.Claim{Kind: schemas.ClaimStops, Function: stop.Function})
 	case "r", "n":

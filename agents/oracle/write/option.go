@@ -58,7 +58,7 @@ type Option struct {
 	Count       int
 	Other       bool // Narrow: values other than Instead
 	Statement   string
-	Raises      bool     // Explain, Conclude, HandOver: the statement at Place raises an error
+	Raises      bool     // Edit, Explain, Conclude, HandOver: the statement at Place raises an error
 	Tried       bool     // Edit, HandOver: an experiment supports the Statement
 	IsTypical   bool     // Try: the change repairs a typical mistake, such as a wrong operator or bound
 	Calls       []string // Break: what the statement at Place calls

@@ -78,7 +78,7 @@ func (n *Notes) testOptions(failures []Failure) []Option {
 			args["start"], args["end"] = max(1, f.At.Line-LinesBefore), f.At.Line+LinesAfter
 		}
 		out = append(out, n.runAlone(f)...)
-		m := n.failing(f).then(say(n.words("I read the test to see what it does and what it expects.", "I look at the test first.", "What does the test do before that? I read it.")))
+		m := n.failing(f).then(say(n.words("I read the test to see what it does and what it expects.", "I look at the test first.")))
 		out = append(out, Option{Kind: ReadTest, Test: f.ID, Place: f.At, say: m, call: schemas.NewToolCall("view", args)})
 	}
 	return out

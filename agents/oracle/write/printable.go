@@ -23,7 +23,7 @@ func (n *Notes) printable(f Function, stop Stop) []string {
 	}
 	add(oneLine(n.Result())) // the next line can be above, at the head of a loop
 	for _, v := range stop.Values {
-		if isObject(v.Text) && !v.IsError {
+		if isObject(v.Text) && strings.Contains(v.Text, " object at 0x") && !strings.Contains(v.Text, "<generator ") && !v.IsError {
 			add(Attributes(v.Expression))
 		}
 	}

@@ -257,12 +257,16 @@ var commonNames = wordSet(`abs all any bool bytes bytearray callable chr classme
 // maxBody is the number of lines that the agent reads of a function whose end is unknown.
 const maxBody = 60
 
-// end returns the line up to which the agent reads a function: the last one before the next definition, if that was listed.
+// end returns the line up to which the agent reads a function: the last one before the next definition, if that was listed, and not
+// behind the end of the file, if that is known.
 func (n *Notes) end(f Function) int {
 	for _, g := range n.Functions() {
 		if g.File == f.File && g.Line > f.Line && g.indent <= f.indent && g.Line-f.Line < 2*maxBody && n.listed[f.File] {
 			return g.Line - 1
 		}
+	}
+	if last := n.ends[f.File]; last > f.Line {
+		return min(last, f.Line+maxBody)
 	}
 	return f.Line + maxBody
 }

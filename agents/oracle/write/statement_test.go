@@ -105,6 +105,11 @@ func TestVariantExpressions(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 	}
+	for text, want := range map[string]string{"n -= a - b": "n - (a - b)", "s += f(a)": "s + (f(a))", "s += a": "s + a", "s *= a.b": "s * a.b"} {
+		if s, _ := parseStatement(text); s.evaluated() != want {
+			t.Errorf("%s computes %s, want %s", text, s.evaluated(), want)
+		}
+	}
 	s, _ = parseStatement("if 'a < b' == a:")
 	for _, v := range s.variants(vocabulary{}) {
 		if strings.Contains(v.statement, "<=") {

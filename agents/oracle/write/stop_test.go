@@ -118,3 +118,14 @@ func TestResultOfLoopBody(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// If the command until stops behind its line, the agent says so.
+func TestUntilStopsElsewhere(t *testing.T) {
+	for line, want := range map[int]string{3: "", 4: "4"} {
+		c := pdb("until 3")
+		n := &Notes{paused: true, last: schemas.Step{ToolCall: &c, Observation: &schemas.Observation{}}, Stops: []Stop{{Place: Place{"p.py", line}, Function: "f", Event: "line"}}}
+		if got := n.learned().text; (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("stopped at line %d: %q", line, got)
+		}
+	}
+}

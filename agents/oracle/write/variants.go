@@ -100,6 +100,9 @@ func (s *statement) evaluated() string {
 		return s.arguments()
 	case updateStatement:
 		op := strings.TrimSuffix(s.tokens[s.first-1].text, "=")
+		if slices.ContainsFunc(s.tokens[s.first:s.last+1], func(t token) bool { return t.kind == operatorToken && !t.is(".") || t.kind == keywordToken }) {
+			return s.target + " " + op + " (" + s.expression() + ")"
+		}
 		return s.target + " " + op + " " + s.expression()
 	}
 	return s.expression()
