@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"golang.org/x/sys/unix"
 )
 
 // journalName is the file in the output directory that makes a run resumable. Its first
@@ -75,13 +77,23 @@ func openJournal(dir string, s settings) (*journal, error) {
 		unreliableTests: map[string][]*unreliable{}, forgeries: map[string]map[string]*forgery{},
 	}
 	path := filepath.Join(dir, journalName)
-	size, err := j.load(path, s)
-	if err != nil {
-		return nil, err
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := CheckOut(dir); err != nil {
+			return nil, err
+		}
 	}
+	var err error
 	j.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, &OutputDirError{fmt.Errorf("opening the journal: %w", err)}
+	}
+	// A run that was interrupted may still be writing its last entries.
+	if err := unix.Flock(int(j.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, &OutputDirError{errors.Join(fmt.Errorf("another process is writing %s: wait until it has ended", path), j.file.Close())}
+	}
+	size, err := j.load(path, s)
+	if err != nil {
+		return nil, errors.Join(err, j.file.Close())
 	}
 	// Remove the partial last line that a killed run may have left.
 	err = j.file.Truncate(size)
@@ -100,9 +112,6 @@ func openJournal(dir string, s settings) (*journal, error) {
 // load reads the complete lines and returns their total size in bytes.
 func (j *journal) load(path string, s settings) (int64, error) {
 	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, CheckOut(filepath.Dir(path))
-	}
 	if err != nil {
 		return 0, fmt.Errorf("reading the journal: %w", err)
 	}
