@@ -168,6 +168,10 @@ src/p.py:3: ZeroDivisionError
 	}
 	compare(strings.ReplaceAll(pytest, "test_a.py:7:\n", "test_a.py:7: \n"), want)
 	compare(strings.NewReplacer("test_a.py:7:\n", "test_a.py:7: \n", "___________________", "_").Replace(pytest), want) // of a long name
+	for id, head := range map[string]string{"T::test_x[a::b]": "T.test_x[a::b]", "T::test_x": "T.test_x (text='a')"} {
+		text := strings.NewReplacer("test_a.py:7:\n", "test_a.py:7: \n", "T::test_x[1]", id, "T.test_x[1]", head).Replace(pytest)
+		compare(text, []Failure{{ID: "tests/test_a.py::" + id, At: want[0].At, Message: want[0].Message}})
+	}
 	compare(`The tests do not pass. 1 passed, 1 failed.
   test_a.T.test_x (failed)
 

@@ -66,8 +66,8 @@ func readFailures(text, workdir string) []Failure {
 			end = heads[i+1][0]
 		}
 		name := text[h[2]:h[3]]
-		for j := range out { // the head has Class.test_name[parameters]
-			if _, rest, ok := strings.Cut(out[j].ID, "::"); ok && strings.ReplaceAll(rest, "::", ".") == name && out[j].report == "" {
+		for j := range out {
+			if head := headOf(out[j].ID); head != "" && (name == head || strings.HasPrefix(name, head+" (")) && out[j].report == "" {
 				out[j].readPytest(text[h[0]:end], workdir)
 				break
 			}
@@ -81,6 +81,17 @@ func readFailures(text, workdir string) []Failure {
 		}
 	}
 	return out
+}
+
+// headOf returns the head of the report about a test of pytest, Class.test_name[parameters], or "". The report about a subtest has its
+// parameters in parentheses behind that.
+func headOf(id string) string {
+	_, rest, _ := strings.Cut(id, "::")
+	names, parameters, ok := strings.Cut(rest, "[")
+	if names = strings.ReplaceAll(names, "::", "."); ok {
+		return names + "[" + parameters
+	}
+	return names
 }
 
 // readPytest reads what pytest reports about the test. Pytest prints absolute paths if its root is another directory.
