@@ -157,7 +157,7 @@ func TempDirOf(sb Sandbox) string {
 }
 
 // HostPythonOf returns the path of the host's interpreter that programs in sb find as python3 and
-// cannot change, "" if there is none.
+// cannot change. It returns "" for a sandbox with an interpreter of its own.
 func HostPythonOf(sb Sandbox) string {
 	if placed, ok := sb.(HostSandbox); ok {
 		return placed.HostPython()

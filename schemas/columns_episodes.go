@@ -223,6 +223,6 @@ var episodeColumns = []section{
 	{"Ending, since 2.3.0", []columnDoc{
 		{"names_cause", "", "after the debugger printed a value, a message of the agent says what causes the failure; null if the agent wrote no message", "steps.claims_json", "2.3.0"},
 		{"ending", "", "edit: the agent changed the program; gold_edit: an edit came from the reference fix; conclusion: no edit, but a cause (names_cause) or a handover; none: neither", "steps", "2.3.0"},
-		{"gold_evidence_possible", "", "gold_evidence_differs can be true: a variable or a returned value of the program differs in the fixed program, and no test output before the first edit shows it; null if there is no paired trace", "privileged: reference fix", "2.3.0"},
+		{"gold_evidence_possible", "", "the debugger could print such evidence: the fixed program has another value of a variable, or returns another value, and the tests had not printed the wrong one before the first edit; null without a paired trace", "privileged: reference fix", "2.3.0"},
 	}},
 }

@@ -233,7 +233,7 @@ func TestEachPythonStepsAndBreakpointsAlternate(t *testing.T) {
 		b := open(t, py+" alternate.py")
 		b.write("alternate.py", alternateProgram)
 		b.has(b.do("b 3 ;; b 4 ;; b 14, i == 3 ;; c ;; p n"), "Breakpoint 1 hit.", "2\n")
-		b.at(b.do("n"), "alternate.py", 4) // a step to a breakpoint is no hit of it
+		b.at(b.do("n"), "alternate.py", 4) // stepping onto a breakpoint does not count as a hit
 		b.has(b.do("c ;; p n"), "Breakpoint 1 hit.", "1\n")
 		b.at(b.do("c"), "alternate.py", 4)
 		b.has(b.do("n ;; p n"), "Breakpoint 1 hit.", "0\n") // while the step over the call is in progress

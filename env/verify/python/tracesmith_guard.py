@@ -43,8 +43,8 @@ def parts(fn):
 
 
 def changed(entries, written):
-    """Returns the snapshots that have become wrong. written maps each function in a snapshot whose parts were replaced since,
-    as audit events report, to an object that is new each time. Before Python 3.8, written is None."""
+    """Returns the snapshots that have become wrong. The audit hook puts a function into written when the program replaces
+    a part of it, each time with a new object. Python has no audit hooks before 3.8: written is None there."""
     try:
         out = [e for e in entries if e[3][e[1]] is not e[2]]
     except KeyError:  # one was deleted
