@@ -17,8 +17,7 @@ const (
 	maxContinues = 6  // commands that run to the next breakpoint
 	maxBreaks    = 7  // breakpoints, after which the chooser looks for no other place
 	maxMissed    = 2  // runs without a stop, after which it looks for no other place
-	maxProven    = 3  // breakpoints, after which it looks for no other place once an experiment has shown that the fix makes a difference
-	maxVisits    = 4  // stops at the same line, after which it takes what it has
+	maxVisits    = 3  // stops at the same line, after which it takes what it has
 	maxEmpty     = 3  // stops at which it printed nothing, after which it looks for no other value
 )
 
@@ -137,7 +136,7 @@ func (c *Chooser) valueOfBreak(n *write.Notes, o write.Option) float64 {
 	case o.Temporary != c.isOnce(n, o.Place, o.Function.Name) || n.WasStopped(o.Place) || n.Breaks >= maxBreaks || n.Missed >= maxMissed:
 		return 0
 	case c.fixWasReached(n):
-		if isAim && !c.found && n.Runs() < maxRuns && (c.provedAt(n) < 0 || n.Breaks < maxProven) {
+		if isAim && !c.found && n.Runs() < maxRuns && c.provedAt(n) < 0 {
 			return 460 - rank
 		}
 		return 0

@@ -87,7 +87,7 @@ func (n *Notes) contrastOptions() []Option {
 			continue
 		}
 		m := say(fmt.Sprintf(n.words("`%s` does not fail. Does it get to line %d, and with which value?", "For comparison, I stop `%s`, which does not fail, at line %d."), test, st.Line))
-		out = append(out, Option{Kind: Compare, Function: at.function, Place: st.Place, Last: st.last, say: n.learned().then(m),
+		out = append(out, Option{Kind: Compare, Function: at.function, Place: st.Place, Last: st.last, say: n.afterLearned(m),
 			call:     schemas.NewToolCall("pdb", map[string]any{"command": fmt.Sprintf("tbreak %s:%d", st.File, st.Line), "entrypoint": entry}),
 			contrast: &contrast{entry: entry, test: test, place: st.Place, expression: expression, outcome: outcome.Text}})
 	}

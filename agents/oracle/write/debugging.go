@@ -38,7 +38,7 @@ func (n *Notes) startOptions() []Option {
 					m = n.relation(f).then(say(fmt.Sprintf(n.words("`%s` begins with line %d, `%s`. I follow it from there.", "I want to follow `%s` from its beginning, line %d: `%s`."), f.Name, st.Line, st.text), source))
 				}
 				out = append(out, Option{Kind: Break, Function: f, Place: st.Place, Last: st.last, Temporary: command == "tbreak", IsEntry: st.Place == entry, Calls: called(st.text),
-					say: n.learned().then(m), call: schemas.NewToolCall("pdb", args)})
+					say: n.afterLearned(m), call: schemas.NewToolCall("pdb", args)})
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func (n *Notes) sayBreak(f Function, st Placed) message {
 	source := schemas.Claim{Kind: schemas.ClaimSource, File: st.File, Line: st.Line, Text: st.text}
 	relation := n.relation(f)
 	if relation.text != "" {
-		return relation.then(say(fmt.Sprintf(n.words("I stop there, at line %d.", "What happens there? I stop at line %d."), st.Line)))
+		return relation.then(say(fmt.Sprintf(n.words("I stop there, at line %d.", "I look into that call and stop at line %d."), st.Line)))
 	}
 	if strings.ContainsAny(st.text, "`\n") || len(st.text) > 100 {
 		return say(fmt.Sprintf(n.words("I want to see the values in `%s`, so I stop at line %d.", "Reading `%s` does not tell me the values. I stop at line %d."), f.Name, st.Line))
@@ -97,32 +97,6 @@ func (n *Notes) sayBreak(f Function, st Placed) message {
 	return say(fmt.Sprintf("%s `%s`.", n.role(f, st), st.text), source).then(
 		say(n.words("I stop there in the failing test to see the actual values.", "I set a breakpoint on it, to look at the values in the failing test.",
 			"Which values does it get in the failing test? I stop there.")))
-}
-
-// role says what the statement of a line does for its function, up to a colon.
-func (n *Notes) role(f Function, st Placed) string {
-	switch {
-	case st.tokens[0].is("while"):
-		return fmt.Sprintf("Line %d decides whether the loop goes on:", st.Line)
-	case st.kind == conditionStatement:
-		return fmt.Sprintf("Line %d decides what `%s` does next:", st.Line, f.Name)
-	case st.kind == returnStatement && n.returns(f) > 1:
-		return fmt.Sprintf("Line %d is one of the lines at which `%s` returns:", st.Line, f.Name)
-	case st.kind == returnStatement && st.first <= st.last:
-		return fmt.Sprintf("Line %d computes what `%s` returns:", st.Line, f.Name)
-	case st.kind == assignStatement && !strings.Contains(st.target, "`"):
-		return fmt.Sprintf("Line %d sets `%s`:", st.Line, oneLine(st.target))
-	case st.kind == updateStatement:
-		return fmt.Sprintf("Line %d changes `%s`:", st.Line, oneLine(st.target))
-	case st.kind == loopStatement:
-		return fmt.Sprintf("Line %d decides what the loop runs over:", st.Line)
-	}
-	return fmt.Sprintf("Line %d is", st.Line)
-}
-
-// returns counts the return statements of a function.
-func (n *Notes) returns(f Function) int {
-	return len(slices.DeleteFunc(slices.Clone(n.statements(f)), func(st Placed) bool { return st.kind != returnStatement }))
 }
 
 // relation says how a function is connected with the one in which the program has last stopped.
@@ -158,19 +132,19 @@ func (n *Notes) stopOptions() []Option {
 		return nil
 	}
 	if strings.HasPrefix(stop.Function, "<") { // a lambda or a generator expression, whose names are others
-		return []Option{{Kind: Return, Function: f, say: n.learned().then(say("I run to the end of this expression.")), call: pdb("r")},
-			{Kind: Next, Function: f, Place: stop.Place, say: n.learned().then(n.sayNext(*stop)), call: pdb("n")}}
+		return []Option{{Kind: Return, Function: f, say: n.afterLearned(say("I run to the end of this expression.")), call: pdb("r")},
+			{Kind: Next, Function: f, Place: stop.Place, say: n.afterLearned(n.sayNext(*stop)), call: pdb("n")}}
 	}
 	var out []Option
 	if len(stop.Values) == 0 && !stop.asked && stop.isBeforeLine() && n.hasParameters(f) {
-		out = append(out, Option{Kind: Arguments, Function: f, say: n.learned().then(n.sayArguments(f, stop.Place)), call: pdb("a")})
+		out = append(out, Option{Kind: Arguments, Function: f, say: n.afterLearned(n.sayArguments(f, stop.Place)), call: pdb("a")})
 	}
 	if stop.Event == "line" && stop.byBreakpoint && !n.askedStack && !n.knowsCaller(f) {
 		m := say(n.words("How does the program get here?", "Which call leads here? I look at the stack."))
-		out = append(out, Option{Kind: Where, Function: f, Place: stop.Place, say: n.learned().then(m), call: pdb("w")})
+		out = append(out, Option{Kind: Where, Function: f, Place: stop.Place, say: n.afterLearned(m), call: pdb("w")})
 	}
 	for _, expression := range n.printable(f, *stop) {
-		out = append(out, Option{Kind: Print, Function: f, Expression: expression, say: n.learned().then(n.sayPrint(expression)), call: pdb("p " + expression)})
+		out = append(out, Option{Kind: Print, Function: f, Expression: expression, say: n.afterLearned(n.sayPrint(expression)), call: pdb("p " + expression)})
 	}
 	out = append(out, n.narrowOptions(f, *stop)...)
 	out = append(out, n.differOptions(f, *stop)...)
@@ -182,11 +156,11 @@ func (n *Notes) stopOptions() []Option {
 		out = append(out, n.nextOption(f, *stop))
 	}
 	if stop.isBeforeLine() {
-		out = append(out, Option{Kind: Return, Function: f, say: n.learned().then(say(fmt.Sprintf(n.words("I let `%s` run to its end to see what it returns.", "What does `%s` return?"), f.Name))), call: pdb("r")})
+		out = append(out, Option{Kind: Return, Function: f, say: n.afterLearned(say(fmt.Sprintf(n.words("I let `%s` run to its end to see what it returns.", "What does `%s` return?"), f.Name))), call: pdb("r")})
 		for _, st := range n.statements(f) {
 			if st.Line > stop.Line {
 				m := say(fmt.Sprintf(n.words("I run on to line %d.", "I let it run to line %d."), st.Line))
-				out = append(out, Option{Kind: Until, Function: f, Place: st.Place, Last: st.last, say: n.learned().then(m), call: pdb(fmt.Sprintf("until %d", st.Line))})
+				out = append(out, Option{Kind: Until, Function: f, Place: st.Place, Last: st.last, say: n.afterLearned(m), call: pdb(fmt.Sprintf("until %d", st.Line))})
 			}
 		}
 	}
@@ -227,7 +201,7 @@ func (n *Notes) narrowOptions(f Function, stop Stop) []Option {
 			}
 			condition := name + " == " + literal
 			m := say(fmt.Sprintf(n.words("The test also uses `%s`. I let the breakpoint stop only if `%s` is that.", "I am more interested in `%s`, which is in the test. I stop only if `%s` has this value."), literal, name))
-			out = append(out, Option{Kind: Narrow, Function: f, Place: stop.Place, Expression: name, Instead: literal, say: n.learned().then(m),
+			out = append(out, Option{Kind: Narrow, Function: f, Place: stop.Place, Expression: name, Instead: literal, say: n.afterLearned(m),
 				call: pdb(fmt.Sprintf("condition %s %s", stop.breakpoint, condition))})
 		}
 	}
@@ -352,7 +326,7 @@ func (n *Notes) sayPrint(expression string) message {
 
 // nextOption runs the statement at a stop. The command n could stop in a later line of it.
 func (n *Notes) nextOption(f Function, stop Stop) Option {
-	o := Option{Kind: Next, Function: f, Place: stop.Place, say: n.learned().then(n.sayNext(stop)), call: pdb("n")}
+	o := Option{Kind: Next, Function: f, Place: stop.Place, say: n.afterLearned(n.sayNext(stop)), call: pdb("n")}
 	_, st, ok := n.statementAt(stop.Place)
 	if !ok || st.head() == st.last {
 		return o

@@ -18,12 +18,18 @@ func (n *Notes) sayCause(f Function, st Placed, c change, outcome, tried Value) 
 	m := n.cause(f, st, c.at, c.original, outcome)
 	if m.quotes && isShort(c.expression) && isShort(tried.Text) {
 		m.text += fmt.Sprintf(", while `%s` is `%s`", c.expression, tried.Text)
+	} else {
+		tried = Value{} // the text does not show it
 	}
 	change := say(n.words("I change the line accordingly.", "I make that change."))
 	if c.old != "" && c.new != "" && isShort(c.old) && isShort(c.new) {
 		change = say(fmt.Sprintf(n.words("I replace `%s` by `%s`.", "I write `%[2]s` in place of `%[1]s`."), c.old, c.new))
 	}
-	return n.so(m.message).then(n.consequence(f, outcome, tried)).then(change)
+	m.message = n.so(m.message).then(n.consequence(f, outcome, tried))
+	if all := m.then(change); all.sentences() <= maxSentences {
+		return all
+	}
+	return m.message
 }
 
 // so makes a sentence of a conclusion.
@@ -51,8 +57,8 @@ const linesAround = 3
 func (n *Notes) explain(f Function, st Placed, outcome Value) Option {
 	m := n.cause(f, st, st.Place, oneLine(st.evaluated()), outcome)
 	return Option{Kind: Explain, Function: f, Place: st.Place, Last: st.last, Raises: outcome.IsError,
-		say: n.learned().then(n.so(m.message)).then(n.consequence(f, outcome, Value{})).then(say(
-			n.words("Before I change it, I read the lines around it once more.", "I look at the lines around it again before I change them."))),
+		say: n.afterLearned(n.so(m.message).then(n.consequence(f, outcome, Value{})).then(say(
+			n.words("Before I change it, I read the lines around it once more.", "I look at the lines around it again before I change them.")))),
 		call: schemas.NewToolCall("view", map[string]any{"path": st.File, "start": max(1, st.Line-linesAround), "end": st.last + linesAround})}
 }
 
@@ -96,11 +102,53 @@ func (n *Notes) cause(f Function, st Placed, at Place, expression string, outcom
 	if outcome.IsError {
 		is = "raises"
 	}
-	text = fmt.Sprintf("%s: `%s` %s `%s` there", text, expression, is, outcome.Text)
+	claims := []schemas.Claim{claim}
+	if given := n.given(f, st, outcome); given.text != "" {
+		text = fmt.Sprintf("%s: where %s, `%s` %s `%s`", text, given.text, expression, is, outcome.Text)
+		claims = append(claims, given.claims...)
+	} else {
+		text = fmt.Sprintf("%s: `%s` %s `%s` there", text, expression, is, outcome.Text)
+	}
 	if branch := st.branch(outcome); branch != "" && expression == oneLine(st.evaluated()) {
 		text += ", so " + branch
 	}
-	return clause{say(text, claim), true}
+	return clause{say(text, claims...), true}
+}
+
+// maxGiven is the number of values from which a text says that another one follows.
+const maxGiven = 2
+
+// given says which values the names in a statement had when it had an outcome, as a part of a sentence.
+func (n *Notes) given(f Function, st Placed, outcome Value) message {
+	var m message
+	for i, stop := range slices.Backward(n.Stops) {
+		if v, ok := n.outcomeAt(st, i); stop.Place != st.Place || stop.Event != "line" || !ok || v.Text != outcome.Text {
+			continue
+		}
+		for _, name := range st.operands(n.names(f)) {
+			v, ok := stop.Value(name)
+			if !ok || v.IsError || name == oneLine(st.evaluated()) || len(v.Text) > 40 || !isShort(v.Text) || isObject(v.Text) || n.lastValue(name) != v.Text || len(m.claims) == maxGiven {
+				continue
+			}
+			if m.text != "" {
+				m.text += " and "
+			}
+			m.text += fmt.Sprintf("`%s` is `%s`", name, v.Text)
+			m.claims = append(m.claims, schemas.Claim{Kind: schemas.ClaimValue, Expression: name, Value: v.Text})
+		}
+		break
+	}
+	return m
+}
+
+// lastValue returns the value of an expression that the debugger has printed last, or "".
+func (n *Notes) lastValue(expression string) string {
+	for _, stop := range slices.Backward(n.Stops) {
+		if v, ok := stop.Value(expression); ok {
+			return v.Text
+		}
+	}
+	return ""
 }
 
 // consequence says how the value of a line leads to the failure, or else how the test gets to the function.
@@ -117,8 +165,8 @@ func (n *Notes) consequence(f Function, outcome, tried Value) message {
 // maxWay is the number of calls that a text lists.
 const maxWay = 4
 
-// way says which calls lead from the failing test to a function, as far as the agent has read them. If the test calls the
-// function itself, way returns an empty message.
+// way says which calls lead from the failing test to a function, as far as the agent has read them and unless the test calls the
+// function itself, and what the test gets and expects, if that is known.
 func (n *Notes) way(f Function) message {
 	callers := map[string]string{}
 	queue := []string{n.Test.ID}
@@ -132,9 +180,13 @@ func (n *Notes) way(f Function) message {
 			}
 		}
 	}
+	got, want, expects := n.expected()
 	var calls []schemas.Claim
 	for name := f.Name; callers[name] != "" && len(calls) <= maxWay; name = callers[name] {
 		calls = append(calls, schemas.Claim{Kind: schemas.ClaimCalls, Caller: callers[name], Function: name})
+	}
+	if (len(calls) < 2 || len(calls) > maxWay) && expects {
+		return say(fmt.Sprintf(n.words("The test gets `%s` and expects `%s`.", "The test gets `%s` instead of `%s`."), got, want), n.reports())
 	}
 	if len(calls) < 2 || len(calls) > maxWay {
 		return message{}
@@ -143,6 +195,9 @@ func (n *Notes) way(f Function) message {
 	text := fmt.Sprintf("The test calls `%s`", calls[0].Function)
 	for _, c := range calls[1:] {
 		text += fmt.Sprintf(", which calls `%s`", c.Function)
+	}
+	if expects {
+		return say(fmt.Sprintf("%s, and it gets `%s` instead of `%s`.", text, got, want), append(calls, n.reports())...)
 	}
 	return say(text+".", calls...)
 }
@@ -174,8 +229,7 @@ func (n *Notes) effect(f Function, outcome, tried Value) message {
 		}
 	}
 	if outcome.IsError && strings.Contains(n.Test.Message, outcome.Text) {
-		reports := schemas.Claim{Kind: schemas.ClaimReports, Test: n.Test.ID, Message: n.Test.Message}
-		return say("The test reports this error.", reports)
+		return say("The test reports this error.", n.reports())
 	}
 	return message{}
 }

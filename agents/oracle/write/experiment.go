@@ -255,11 +255,11 @@ func (n *Notes) tryOptions(f Function, stop Stop) []Option {
 			constant := isConstant(c.expression)
 			c = c.opens(x.outcome)
 			_, failed := stop.Value(c.expression)
-			if c.expression == "" || failed || n.times(c) > 1 || x.differs() || constant || hasEffect(c.expression) || len(c.expression) > 200 || strings.Contains(c.expression, "`") {
+			if c.expression == "" || failed || n.times(c) > 1 || x.differs() || constant || n.hasEffect(f, c.expression) || len(c.expression) > 200 || strings.Contains(c.expression, "`") {
 				continue
 			}
 			out = append(out, Option{Kind: Try, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line),
-				IsTypical: c.isTypical(), say: n.learned().then(n.sayTry(c, stop)), call: pdb("p " + c.expression)})
+				IsTypical: c.isTypical() && c.fits(st, x.outcome), say: n.afterLearned(n.sayTry(c, stop)), call: pdb("p " + c.expression)})
 		}
 	}
 	return out
@@ -296,8 +296,8 @@ func (n *Notes) differOptions(f Function, stop Stop) []Option {
 		if st.kind == conditionStatement {
 			condition = "bool(" + c.original + ") != bool(" + c.expression + ")"
 		}
-		m := say(n.words("Both expressions have the same value here. I stop only where their values differ.", "In this call, both have the same value. I make the breakpoint stop only where they differ."))
-		out = append(out, Option{Kind: Narrow, Function: f, Place: stop.Place, Expression: c.original, Instead: c.expression, Statement: strings.TrimSpace(c.line), say: n.learned().then(m),
+		m := say(n.words("I stop only where the two values differ.", "I make the breakpoint stop only where the two differ."))
+		out = append(out, Option{Kind: Narrow, Function: f, Place: stop.Place, Expression: c.original, Instead: c.expression, Statement: strings.TrimSpace(c.line), say: n.afterLearned(m),
 			call: pdb(fmt.Sprintf("condition %s %s", stop.breakpoint, condition))})
 	}
 	return out
@@ -315,12 +315,12 @@ func (n *Notes) endOptions() []Option {
 			x := n.compare(st, c)
 			if x.known && (x.differs() || isConstant(c.expression) && c.expression != "") {
 				out = append(out, Option{Kind: Edit, Function: f, Place: c.at, Expression: c.expression, Instead: c.original, Statement: strings.TrimSpace(c.line), Tried: x.tried, Raises: x.outcome.IsError,
-					say: n.learned().then(n.sayCause(f, st, x.change, x.outcome, x.value)), call: edit(c)})
+					say: n.afterLearned(n.sayCause(f, st, x.change, x.outcome, x.value)), call: edit(c)})
 			}
 		}
 		if seen, ok := n.visible(st); ok || isConstant(st.evaluated()) {
 			out = append(out, n.explain(f, st, seen), Option{Kind: Conclude, Function: f, Place: st.Place, Last: st.last, Raises: seen.IsError,
-				say: n.learned().then(n.sayConclusion(f, st, seen)), stop: schemas.ExitGaveUp})
+				say: n.afterLearned(n.sayConclusion(f, st, seen)), stop: schemas.ExitGaveUp})
 		}
 	}
 	return out

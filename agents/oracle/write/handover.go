@@ -34,12 +34,14 @@ func (n *Notes) handOver(f Function, st Placed, outcome Value, c *change, tried 
 		o.Place, o.Statement, o.Tried = c.at, strings.TrimSpace(c.line), true
 		if m = n.cause(f, st, c.at, c.original, outcome); m.quotes && isShort(c.expression) && isShort(tried.Text) {
 			m.text += fmt.Sprintf(", while `%s` is `%s`", c.expression, tried.Text)
+		} else {
+			tried = Value{}
 		}
 	}
 	text := say("So "+m.text+".", m.claims...).then(n.consequence(f, outcome, tried))
 	values, steps := n.evidence()
 	cause := strings.TrimPrefix(text.text, "So ")
-	o.say = n.learned().then(text).then(say(n.words("I hand over what I have found.", "That is enough to write a fix. I hand it over.")))
+	o.say = n.afterLearned(text.then(say(n.words("I hand over what I have found.", "That is enough to write a fix, so I hand it over."))))
 	o.call = schemas.NewToolCall(handover.Name, map[string]any{
 		"cause": strings.ToUpper(cause[:1]) + cause[1:], "cause_steps": steps, "files": []any{excerpt}, "values": values,
 	})

@@ -59,6 +59,20 @@ func (v variant) isTypical() bool {
 	return v.old != "=" && v.new != "=" && slices.Contains([]string{boundChange, reverseChange, logicChange, operatorChange, numberChange, orderChange}, v.kindOf())
 }
 
+// fits reports whether a change is sensible for a value of the kind that its statement has: a reversal for a condition, another operator
+// for numbers.
+func (v variant) fits(st Placed, outcome Value) bool {
+	isBool := st.kind == conditionStatement || outcome.Text == "True" || outcome.Text == "False"
+	switch v.kindOf() {
+	case reverseChange, logicChange:
+		return isBool
+	case operatorChange:
+		isText := slices.ContainsFunc(st.tokens, func(t token) bool { return t.kind == stringToken })
+		return !outcome.IsError && !isText && (isBool || isNumber(outcome.Text))
+	}
+	return true
+}
+
 // sameTokens reports whether two texts have the same tokens in another order.
 func sameTokens(a, b []token) bool {
 	texts := func(tokens []token) []string {
@@ -92,7 +106,7 @@ func (n *Notes) suspect(c change, stop Stop) message {
 		}
 		return say(n.words("Perhaps both conditions must hold.", "Is one of the two conditions really enough?"))
 	case operatorChange:
-		return say(fmt.Sprintf(n.words("Perhaps `%s` should be `%s`.", "Is `%s` right? It could be `%s`."), c.old, c.new))
+		return say(fmt.Sprintf(n.words("Perhaps `%s` should be `%s`.", "Is `%s` right, or should it be `%s`?"), c.old, c.new))
 	case numberChange:
 		a, errA := strconv.Atoi(c.old)
 		b, errB := strconv.Atoi(c.new)
@@ -167,11 +181,11 @@ func (n *Notes) sayTry(c change, stop Stop) message {
 	return m.then(say(fmt.Sprintf(n.words("I evaluate `%s`.", "I try `%s` in its place.", "What does `%s` give?"), c.expression)))
 }
 
-// refutes says why an experiment does not explain the failure, or returns an empty message.
-func (n *Notes) refutes(stop Stop, expression, value string) message {
+// refutes says why an experiment does not explain the failure, as a part of a sentence, or "".
+func (n *Notes) refutes(stop Stop, expression, value string) string {
 	f, ok := n.FunctionAt(stop.Place)
 	if !ok {
-		return message{}
+		return ""
 	}
 	for _, st := range n.tested(f, stop) {
 		outcome, known := n.outcome(st)
@@ -183,11 +197,11 @@ func (n *Notes) refutes(stop Stop, expression, value string) message {
 			switch {
 			case c.expression != expression:
 			case value == outcome.Text:
-				return say(n.words("That makes no difference.", "It comes out the same."))
+				return n.words("which makes no difference", "too", "the same as before")
 			case compared && slices.Contains([]string{left, right}, outcome.Text) && !slices.Contains([]string{left, right}, value):
-				return say(n.words("That is not what the test compares with, either.", "The test does not compare with that."))
+				return n.words("which is not what the test compares with, either", "but the test does not compare with that")
 			}
 		}
 	}
-	return message{}
+	return ""
 }

@@ -66,6 +66,28 @@ func (n *Notes) sides() (left, right string, ok bool) {
 	return "", "", false
 }
 
+// expected returns the two values that the failing test compares, if the test contains exactly one of them, which it expects.
+func (n *Notes) expected() (got, want string, ok bool) {
+	plain := func(text string) string { return strings.ReplaceAll(strings.Join(strings.Fields(text), ""), `"`, "'") }
+	left, right, ok := n.sides()
+	if !ok || !isShort(left) || !isShort(right) {
+		return "", "", false
+	}
+	test := plain(n.join(n.Test.At.File, n.testLines()))
+	switch inLeft, inRight := strings.Contains(test, plain(left)), strings.Contains(test, plain(right)); {
+	case inRight && !inLeft:
+		return left, right, true
+	case inLeft && !inRight:
+		return right, left, true
+	}
+	return "", "", false
+}
+
+// reports returns the claim that the followed test reports its error.
+func (n *Notes) reports() schemas.Claim {
+	return schemas.Claim{Kind: schemas.ClaimReports, Test: n.Test.ID, Message: n.Test.Message}
+}
+
 // compares says that the failing test compares a wrong value with another one, or returns an empty message. instead is
 // the value with a change to the program, or "".
 func (n *Notes) compares(value, instead string) message {
@@ -73,11 +95,16 @@ func (n *Notes) compares(value, instead string) message {
 	if !ok || value == "" {
 		return message{}
 	}
-	reports := schemas.Claim{Kind: schemas.ClaimReports, Test: n.Test.ID, Message: n.Test.Message}
+	reports := n.reports()
 	both := []string{left, right}
+	got, want, expects := n.expected()
 	switch {
 	case !slices.Contains(both, value) || left == right:
 		return message{}
+	case expects && value == got && instead == want:
+		return say(n.words("The second is what the test expects.", "The test expects the second one."), reports)
+	case expects && value == got:
+		return say(fmt.Sprintf("The test expects `%s`.", want), reports)
 	case instead != "" && slices.Contains(both, instead) && instead != value:
 		return say(n.words("These are the two values that the test compares.", "The test compares exactly these two values."), reports)
 	case left == value:

@@ -3,6 +3,7 @@ package write
 import (
 	"fmt"
 	"hash/fnv"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,26 @@ func say(text string, claims ...schemas.Claim) message {
 // then returns the message with the sentences of another after its own.
 func (m message) then(next message) message {
 	return message{strings.TrimSpace(m.text + " " + next.text), append(append([]schemas.Claim{}, m.claims...), next.claims...)}
+}
+
+// maxSentences is the number of sentences that the prompt allows before a call.
+const maxSentences = 3
+
+// sentenceEnd matches the end of a sentence, in a text without quotations.
+var sentenceEnd = regexp.MustCompile(`[.?!](?: |$)`)
+
+func (m message) sentences() int {
+	return len(sentenceEnd.FindAllString(quotation.ReplaceAllString(m.text, "x"), -1))
+}
+
+var quotation = regexp.MustCompile("`[^`]*`")
+
+// afterLearned returns a message after what the last call has shown, if there is room for both.
+func (n *Notes) afterLearned(m message) message {
+	if all := n.learned().then(m); all.sentences() <= maxSentences {
+		return all
+	}
+	return m
 }
 
 // words chooses among several ways to say the same, by the seed of the episode and the number of calls.
@@ -93,11 +114,15 @@ func (n *Notes) learnedFromTests() message {
 // failing says which test fails, and what it reports.
 func (n *Notes) failing(f Failure) message {
 	fails := schemas.Claim{Kind: schemas.ClaimFails, Test: f.ID}
+	test := "The failing test is"
+	if len(n.Failures) > 1 {
+		test = "One of the failing tests is"
+	}
 	if f.Message == "" {
-		return say(fmt.Sprintf(n.words("`%s` fails.", "The failing test is `%s`."), f.ID), fails)
+		return say(fmt.Sprintf(n.words("`%s` fails.", test+" `%s`."), f.ID), fails)
 	}
 	reports := schemas.Claim{Kind: schemas.ClaimReports, Test: f.ID, Message: f.Message}
-	return say(fmt.Sprintf(n.words("`%s` fails with `%s`.", "The failing test is `%s`, and its error is `%s`.", "`%s` reports `%s`."), f.ID, f.Message), fails, reports)
+	return say(fmt.Sprintf(n.words("`%s` fails with `%s`.", test+" `%s`, and its error is `%s`.", "`%s` reports `%s`."), f.ID, f.Message), fails, reports)
 }
 
 func (n *Notes) learnedFromSearch() message {
@@ -115,6 +140,8 @@ func (n *Notes) learnedFromSearch() message {
 		inTests = inTests || f.Name == name && testcmd.IsTestFile(f.File)
 	}
 	switch {
+	case len(found) == 0 && strings.HasPrefix(name, "test"):
+		return say(fmt.Sprintf("Only tests define `%s`.", name))
 	case len(found) == 0 && inTests:
 		return say(fmt.Sprintf(n.words("Only tests define `%s`.", "`%s` is a helper of the tests."), name))
 	case len(found) == 0:
@@ -203,8 +230,8 @@ func (n *Notes) learnedValues(stop Stop, expression string) message {
 			}
 		}
 		if v, ok := stop.Value(expression); ok {
-			if refuted := n.refutes(stop, expression, v.Text); refuted.text != "" {
-				return message{m.text + ".", m.claims}.then(refuted)
+			if refuted := n.refutes(stop, expression, v.Text); refuted != "" {
+				return message{m.text + ", " + refuted + ".", m.claims}
 			}
 		}
 		m.text += n.words(".", " here.", " at this point.")

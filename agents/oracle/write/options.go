@@ -90,13 +90,10 @@ const maxTestLines = 160
 // startOfTest returns the option to read the lines before the shown part of the test.
 func (n *Notes) startOfTest() []Option {
 	at, first := n.Test.At, n.Test.At.Line
-	isStart := func(f Function) bool {
-		return f.File == at.File && f.Name == testcmd.Function(n.Test.ID) && f.Line <= at.Line
-	}
 	for first > 1 && n.IsShown(Place{at.File, first - 1}) {
 		first--
 	}
-	if first <= 1 || at.Line-first > maxTestLines || slices.ContainsFunc(n.Functions(), isStart) {
+	if _, ok := n.testFunction(); ok || first <= 1 || at.Line-first > maxTestLines {
 		return nil
 	}
 	m := say(n.words("The test begins further up. I read that part, too.", "I have not seen how the test begins, so I read what comes before."))
@@ -104,16 +101,30 @@ func (n *Notes) startOfTest() []Option {
 		call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, first-maxBody), "end": first})}}
 }
 
+// testFunction returns the function that contains the line at which the followed test fails, if its first line was shown: the one
+// with the name of the test, or else, as tests may be generated, a method or a function of the module.
+func (n *Notes) testFunction() (f Function, ok bool) {
+	at := n.Test.At
+	for _, g := range n.Functions() {
+		switch {
+		case g.File != at.File || at.Line > 0 && g.Line > at.Line:
+		case g.Name == testcmd.Function(n.Test.ID):
+			f, ok = g, true
+		case f.Name != testcmd.Function(n.Test.ID) && !g.IsClass && (g.Class != "" || g.indent == 0) && slices.Contains(n.body(g), at.Line):
+			f, ok = g, true
+		}
+	}
+	return f, ok
+}
+
 // testLines returns the shown lines of the failing test, from its definition to the statement that fails.
 func (n *Notes) testLines() []int {
 	at := n.Test.At
 	first := max(1, at.Line-maxTestLines)
-	for _, f := range n.Functions() {
-		if f.File == at.File && f.Name == testcmd.Function(n.Test.ID) && (at.Line == 0 || f.Line <= at.Line) {
-			first = f.Line
-			if at.Line == 0 {
-				return n.body(f)
-			}
+	if f, ok := n.testFunction(); ok {
+		first = f.Line
+		if at.Line == 0 {
+			return n.body(f)
 		}
 	}
 	var out []int

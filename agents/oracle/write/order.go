@@ -42,11 +42,11 @@ func (n *Notes) repeatOptions(f Function, stop Stop) []Option {
 		expression := oneLine(x.first.evaluated())
 		_, known := n.outcome(x.first)
 		_, repeated := stop.Value(expression)
-		if !known || repeated || expression == "" || len(expression) > 120 || !n.hasRun(x) || strings.Contains(expression, "`") {
+		if !known || repeated || expression == "" || len(expression) > 120 || !n.hasRun(x) || n.hasEffect(f, expression) || strings.Contains(expression, "`") {
 			continue
 		}
 		m := say(fmt.Sprintf(n.words("And after line %d? I evaluate `%s` of line %d again.", "Now that line %d has run, what is `%s` of line %d?"), x.second.Line, expression, x.first.Line))
-		out = append(out, Option{Kind: Repeat, Function: f, Place: x.first.Place, Expression: expression, say: n.learned().then(m), call: pdb("p " + expression)})
+		out = append(out, Option{Kind: Repeat, Function: f, Place: x.first.Place, Expression: expression, say: n.afterLearned(m), call: pdb("p " + expression)})
 	}
 	return out
 }
@@ -74,7 +74,7 @@ func (n *Notes) exchangeOptions() []Option {
 			if !known || !repeated || n.Stops[i-2].Place != x.first.Place || n.Stops[i-1].Place != x.second.Place || before.Text == after.Text || after.IsError {
 				continue
 			}
-			out = append(out, Option{Kind: Exchange, Function: f, Place: x.first.Place, Last: x.second.Line, say: n.learned().then(n.sayOrder(f, x, before, after)),
+			out = append(out, Option{Kind: Exchange, Function: f, Place: x.first.Place, Last: x.second.Line, say: n.afterLearned(n.sayOrder(f, x, before, after)),
 				call: schemas.NewToolCall("edit", map[string]any{"path": f.File, "start": x.first.Line, "end": x.second.Line,
 					"new_code": n.lines[f.File][x.second.Line] + "\n" + n.lines[f.File][x.first.Line]})})
 		}

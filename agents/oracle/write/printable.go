@@ -1,6 +1,7 @@
 package write
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -14,7 +15,7 @@ func (n *Notes) printable(f Function, stop Stop) []string {
 	var out []string
 	isNew := func(expression string) bool {
 		_, printed := stop.Value(expression)
-		return expression != "" && !hasEffect(expression) && !printed && !slices.Contains(out, expression) && len(expression) <= 120 && !strings.Contains(expression, "`") && !isConstant(expression)
+		return expression != "" && !n.hasEffect(f, expression) && !printed && !slices.Contains(out, expression) && len(expression) <= 120 && !strings.Contains(expression, "`") && !isConstant(expression)
 	}
 	add := func(expression string) {
 		if isNew(expression) {
@@ -23,7 +24,7 @@ func (n *Notes) printable(f Function, stop Stop) []string {
 	}
 	add(oneLine(n.Result())) // the next line can be above, at the head of a loop
 	for _, v := range stop.Values {
-		if isObject(v.Text) && strings.Contains(v.Text, " object at 0x") && !strings.Contains(v.Text, "<generator ") && !v.IsError {
+		if isObject(v.Text) && strings.Contains(v.Text, " object at 0x") && !iterator.MatchString(v.Text) && !v.IsError {
 			add(Attributes(v.Expression))
 		}
 	}
@@ -69,6 +70,35 @@ func hasEffect(expression string) bool {
 	}
 	return false
 }
+
+// iterator matches the text of a value that can be read only once.
+var iterator = regexp.MustCompile(`^<(generator|zip|map|filter|enumerate|reversed|itertools\.|_io\.|_csv\.reader|\w+iterator)`)
+
+// hasEffect reports whether evaluating an expression in a function may change the state of the program, also by reading an iterator to
+// its end, as far as the source and the printed values tell.
+func (n *Notes) hasEffect(f Function, expression string) bool {
+	if hasEffect(expression) {
+		return true
+	}
+	once := map[string]bool{}
+	for _, st := range n.statements(f) {
+		if first := st.source(st.first, st.first); st.kind == assignStatement && st.first+1 < len(st.tokens) && st.tokens[st.first+1].is("(") {
+			once[st.target] = once[st.target] || isIteratorType[first]
+		}
+	}
+	for _, stop := range n.Stops {
+		for _, v := range stop.Values {
+			if stop.File == f.File && stop.Function == f.Name && iterator.MatchString(v.Text) {
+				once[v.Expression] = true
+			}
+		}
+	}
+	tokens, _ := tokenize(expression)
+	isUsed := func(t token) bool { return t.kind == nameToken && once[t.text] }
+	return len(tokens) > 1 && slices.ContainsFunc(tokens, isUsed)
+}
+
+var isIteratorType = wordSet(`zip map filter enumerate reversed iter`)
 
 // operands returns the names, attributes and elements that the expression of a statement uses.
 func (s *statement) operands(names []string) []string {

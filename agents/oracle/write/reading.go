@@ -105,14 +105,14 @@ func (n *Notes) readOptions() []Option {
 		if i == len(n.Test.Frames)-1 {
 			m = say(fmt.Sprintf("The traceback ends in line %d of %s.", at.Line, at.File))
 		}
-		out = append(out, Option{Kind: ReadBody, Place: at, Last: at.Line + LinesAfter, say: n.learned().then(m).then(say(n.words("I read the code around it.", "I look at that code."))),
+		out = append(out, Option{Kind: ReadBody, Place: at, Last: at.Line + LinesAfter, say: n.afterLearned(m.then(say(n.words("I read the code around it.", "I look at that code.")))),
 			call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": max(1, at.Line-LinesBefore), "end": at.Line + LinesAfter})})
 	}
 	for _, r := range n.constants() {
 		out = append(out, n.settingOptions(r)...)
 	}
 	if slices.Contains(n.tools, "listdir") && !slices.ContainsFunc(shown, func(f Function) bool { return !testcmd.IsTestFile(f.File) }) {
-		m := n.learned().then(say(n.words("What files are there? I list the repository.", "I do not know this repository, so I list its files.")))
+		m := n.afterLearned(say(n.words("What files are there? I list the repository.", "I do not know this repository, so I list its files.")))
 		out = append(out, Option{Kind: List, say: m, call: schemas.NewToolCall("listdir", map[string]any{"depth": 2})})
 	}
 	out = append(out, n.outlineOptions()...)
@@ -188,14 +188,14 @@ func (n *Notes) settingOptions(r reference) []Option {
 		if n.IsShown(Place{at.File, at.Line + 1}) {
 			return nil
 		}
-		return []Option{{Kind: ReadBody, Place: at, Last: at.Line + maxBody, say: n.learned().then(say(fmt.Sprintf(n.words("I read `%s`.", "I look at `%s`."), r.name))),
+		return []Option{{Kind: ReadBody, Place: at, Last: at.Line + maxBody, say: n.afterLearned(say(fmt.Sprintf(n.words("I read `%s`.", "I look at `%s`."), r.name))),
 			call: schemas.NewToolCall("view", map[string]any{"path": at.File, "start": at.Line, "end": at.Line + maxBody})}}
 	}
 	m := say(fmt.Sprintf(n.words("Is `%s` set somewhere?", "`%s` may be set elsewhere. I search for that."), r.name))
 	if strings.ToUpper(r.name) == r.name {
 		m = say(fmt.Sprintf(n.words("`%s` uses `%s`. Where is that set?", "`%s` looks something up in `%s`. I search for it."), r.caller, r.name))
 	}
-	return []Option{{Kind: FindSetting, Function: Function{Name: r.name}, say: n.learned().then(m),
+	return []Option{{Kind: FindSetting, Function: Function{Name: r.name}, say: n.afterLearned(m),
 		call: schemas.NewToolCall("grep", map[string]any{"pattern": fmt.Sprintf(`^\s*%s\s*=`, regexp.QuoteMeta(r.name)), "include": "*.py"})}}
 }
 
@@ -212,11 +212,11 @@ func (n *Notes) readOnOption(f Function) (Option, bool) {
 	if n.ends[f.File] == last {
 		return Option{}, false
 	}
-	m := say(fmt.Sprintf("So far I have seen only a part of `%s`. I read the rest.", f.Name))
+	m := say(fmt.Sprintf("I may not have seen all of `%s`. I read the lines after it.", f.Name))
 	if n.last.ToolCall.Name == "view" && argument(n.last, "path") == f.File {
-		m = say(fmt.Sprintf(n.words("`%s` is longer than that. I read on.", "I read the rest of `%s`."), f.Name))
+		m = say(fmt.Sprintf(n.words("`%s` may go on below. I read on.", "I read on, in case `%s` has more lines."), f.Name))
 	}
-	return Option{Kind: ReadBody, Function: f, Place: Place{f.File, last + 1}, Last: last + 1 + maxBody, say: n.learned().then(m),
+	return Option{Kind: ReadBody, Function: f, Place: Place{f.File, last + 1}, Last: last + 1 + maxBody, say: n.afterLearned(m),
 		call: schemas.NewToolCall("view", map[string]any{"path": f.File, "start": last + 1, "end": last + 1 + maxBody})}, true
 }
 
@@ -235,11 +235,11 @@ func (n *Notes) outlineOptions() []Option {
 	for _, file := range slices.Sorted(maps.Keys(n.lines)) {
 		if !testcmd.IsTestFile(file) && strings.HasSuffix(file, ".py") {
 			m := say(fmt.Sprintf(n.words("What else is in %s? I list its definitions.", "I list the definitions in %s."), file))
-			out = append(out, Option{Kind: Outline, Place: Place{File: file}, say: n.learned().then(m), call: schemas.NewToolCall("grep", map[string]any{"pattern": outline, "path": file, "max_results": 500})})
+			out = append(out, Option{Kind: Outline, Place: Place{File: file}, say: n.afterLearned(m), call: schemas.NewToolCall("grep", map[string]any{"pattern": outline, "path": file, "max_results": 500})})
 		}
 	}
 	m := say(n.words("I need a map of the program: which file defines what?", "To find my way, I list all definitions of the program."))
-	return append(out, Option{Kind: Outline, say: n.learned().then(m), call: schemas.NewToolCall("grep", map[string]any{"pattern": outline, "include": "*.py", "max_results": 500})})
+	return append(out, Option{Kind: Outline, say: n.afterLearned(m), call: schemas.NewToolCall("grep", map[string]any{"pattern": outline, "include": "*.py", "max_results": 500})})
 }
 
 // commonNames holds names of functions and methods of Python itself, for which the agent does not search.
@@ -291,7 +291,7 @@ func (n *Notes) readOption(f Function, r reference, ambiguous bool) Option {
 		calls := schemas.Claim{Kind: schemas.ClaimCalls, Caller: r.caller, Function: f.Name}
 		m = say(fmt.Sprintf(n.words("%s calls `%s`.", "%s uses `%s`."), n.caller(r), f.Name), calls).then(m)
 	}
-	o.say = n.learned().then(m)
+	o.say = n.afterLearned(m)
 	return o
 }
 

@@ -20,5 +20,5 @@ func (n *Notes) stepOptions(f Function, stop Stop) []Option {
 	}
 	m := say(fmt.Sprintf(n.words("Line %d calls `%s`. I step into it.", "The call in line %d goes to `%s`. I follow it."), stop.Line, calls[0]),
 		schemas.Claim{Kind: schemas.ClaimCalls, Caller: f.Name, Function: calls[0]})
-	return []Option{{Kind: Step, Function: f, Place: stop.Place, Calls: calls, say: n.learned().then(m), call: pdb("s")}}
+	return []Option{{Kind: Step, Function: f, Place: stop.Place, Calls: calls, say: n.afterLearned(m), call: pdb("s")}}
 }

@@ -27,6 +27,23 @@ func TestExpressionsWithEffects(t *testing.T) {
 	}
 }
 
+// The agent reads no iterator to its end, whether it has seen its value or how it was made.
+func TestIteratorsStayUnread(t *testing.T) {
+	n := &Notes{Test: &Failure{}, source: *program(1, "def f(rows):\n    pairs = zip(rows, rows)\n    return sorted(pairs), list(rows), len(pairs.x)"), paused: true,
+		Stops: []Stop{{Place: Place{"p.py", 3}, Function: "f", Event: "line", Values: []Value{{Expression: "rows", Text: "<generator object g at 0x7f>"}}}}}
+	f, _ := n.FunctionAt(Place{"p.py", 3})
+	for expression, want := range map[string]bool{"sorted(pairs)": true, "list(rows)": true, "vars(rows)": true, "pairs": false, "len(columns)": false} {
+		if n.hasEffect(f, expression) != want {
+			t.Errorf("%s has an effect: %v", expression, !want)
+		}
+	}
+	for _, o := range n.stopOptions() {
+		if o.Kind == Print && o.Expression != "pairs" && o.Expression != "rows" || o.Kind == Try {
+			t.Errorf("%s evaluates %s", o.Kind, o.Expression)
+		}
+	}
+}
+
 // A statement of several lines runs at once: the command n would stop in each of its lines.
 func TestStatementOfSeveralLinesRunsAtOnce(t *testing.T) {
 	const text = `

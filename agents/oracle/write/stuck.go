@@ -16,9 +16,9 @@ func (n *Notes) stuckOptions() []Option {
 	if !n.isStuck || n.Timeouts >= maxTimeouts {
 		return nil
 	}
-	out := []Option{{Kind: Wait, say: n.learned().then(say(n.words("It may only be slow, so I let it run on once more.", "Perhaps it is only slow. I let it run on."))), call: pdb("c")}}
+	out := []Option{{Kind: Wait, say: n.afterLearned(say(n.words("It may only be slow, so I let it run on once more.", "Perhaps it is only slow. I let it run on."))), call: pdb("c")}}
 	if !n.askedStack {
-		out = append(out, Option{Kind: Where, say: n.learned().then(say(n.words("Where is it now? I look at the stack.", "What does it do so long? I look at the stack."))), call: pdb("w")})
+		out = append(out, Option{Kind: Where, say: n.afterLearned(say(n.words("Where is it now? I look at the stack.", "What does it do so long? I look at the stack."))), call: pdb("w")})
 	}
 	return out
 }

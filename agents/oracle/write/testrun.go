@@ -105,12 +105,20 @@ func (f *Failure) readPytest(report, workdir string) {
 			f.At.Line = n
 		}
 	}
-	for i, m := range errorLine.FindAllStringSubmatch(report, -1) {
-		if i == 0 && quotable(m[1]) {
-			f.Message = strings.TrimSpace(m[1])
-		}
+	for _, m := range errorLine.FindAllStringSubmatch(report, -1) {
 		f.symptoms = append(f.symptoms, strings.Join(strings.Fields(m[1]), " "))
 	}
+	if m := errorLine.FindStringSubmatch(lastError(report)); m != nil && quotable(m[1]) {
+		f.Message = strings.TrimSpace(m[1])
+	}
+}
+
+// lastError returns the part of a report after the errors that led to the one that ends the test.
+func lastError(report string) string {
+	for _, head := range []string{"During handling of the above exception, another exception occurred:", "The above exception was the direct cause of the following exception:"} {
+		report = report[max(0, strings.LastIndex(report, "\n"+head)):]
+	}
+	return report
 }
 
 // readUnittest reads what unittest reports about the test.
@@ -128,7 +136,7 @@ func (f *Failure) readUnittest(report, workdir string) {
 			f.At = at
 		}
 	}
-	_, trace, _ := strings.Cut(report, "\nTraceback ")
+	_, trace, _ := strings.Cut(lastError(report), "\nTraceback ")
 	if m := unittestError.FindStringSubmatchIndex(trace); m != nil {
 		if line := trace[m[2]:m[3]]; quotable(line) {
 			f.Message = line

@@ -44,3 +44,33 @@ func TestRunAlone(t *testing.T) {
 		t.Error("the agent does not know that it has read the test")
 	}
 }
+
+// The error of a chain that ends the test is its last one.
+func TestLastError(t *testing.T) {
+	pytest := "F\n____ test_y ____\n\nE   KeyError: 'a'\n\ntests/test_a.py:9: KeyError\n\nThe above exception was the direct cause of the following exception:\n\n" +
+		"E   ValueError: no\n\na.py:3: ValueError\n\nDuring handling of the above exception, another exception occurred:\n\nE   LookupError: last\n\na.py:5: LookupError\n"
+	unittest := "F\n" + strings.Repeat("=", 70) + "\nERROR: test_y (tests.test_a.T)\n" + strings.Repeat("-", 70) + "\nTraceback (most recent call last):\n  File \"/testbed/a.py\", line 3, in f\n    x\nKeyError: 'a'\n\n" +
+		"During handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"/testbed/tests/test_a.py\", line 9, in test_y\n    f()\nLookupError: last\n"
+	for _, text := range []string{"1 failed.\n  tests/test_a.py::test_y (failed)\n" + pytest, "1 failed.\n  tests.test_a.T.test_y (failed)\n" + unittest} {
+		if f := readFailures(text, "/testbed"); len(f) != 1 || f[0].Message != "LookupError: last" {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+// A generated test begins at the function that contains the line at which it fails, not at one with its name.
+func TestStartOfGeneratedTest(t *testing.T) {
+	n := &Notes{source: *program(3, `
+def generate(name):
+    def test(self):
+        assert f(name)
+    return test
+`), Test: &Failure{ID: "p.py::T::test_markdown", At: Place{"p.py", 5}}}
+	if o := n.startOfTest(); o != nil {
+		t.Errorf("the first line of the test is shown, but the agent would read more: %+v", o)
+	}
+	n.source = *program(4, "    def test(self):\n        assert f(name)\n")
+	if o := n.startOfTest(); len(o) != 1 {
+		t.Error("the agent does not read the lines before the test")
+	}
+}

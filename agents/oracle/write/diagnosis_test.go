@@ -1,0 +1,37 @@
+package write
+
+import (
+	"strings"
+	"testing"
+)
+
+// The cause is said with the values from which the wrong one follows, and with what the test expects.
+func TestSayCause(t *testing.T) {
+	n := &Notes{
+		Test: &Failure{ID: "test_p.py::test_f", At: Place{"test_p.py", 2}, Message: "assert 'low' == 'high'"}, source: *program(1, "def f(a, b):\n    if a > b:\n        return 'high'\n    return 'low'"), paused: true,
+		Stops: []Stop{{Place: Place{"p.py", 2}, Function: "f", Event: "line", Values: []Value{
+			{Expression: "a", Text: "3"}, {Expression: "b", Text: "3"}, {Expression: "a > b", Text: "False"}, {Expression: "a >= b", Text: "True"}}}},
+	}
+	n.source.add("test_p.py", 1, "def test_f():")
+	n.source.add("test_p.py", 2, `    assert f(3, 3) == "high"`)
+	f, st, _ := n.statementAt(Place{"p.py", 2})
+	var c change
+	for _, v := range n.changes(f, st) {
+		if v.expression == "a >= b" {
+			c = v
+		}
+	}
+	m := n.sayCause(f, st, c, Value{Expression: "a > b", Text: "False"}, Value{Expression: "a >= b", Text: "True"})
+	for _, want := range []string{"line 2 of `f` is the cause: where `a` is `3` and `b` is `3`, `a > b` is `False`, so the program skips this branch, while `a >= b` is `True`.", "`'low'`", "`'high'`"} {
+		if !strings.Contains(m.text, want) {
+			t.Errorf("%q is missing in: %s", want, m.text)
+		}
+	}
+	if m.sentences() > maxSentences {
+		t.Errorf("%d sentences: %s", m.sentences(), m.text)
+	}
+	n.Test.Message = "assert 'high' == 'high'"
+	if got, want, ok := n.expected(); ok {
+		t.Errorf("the test shows both values, but %s is taken as the expected one, not %s", want, got)
+	}
+}
