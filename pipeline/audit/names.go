@@ -23,7 +23,8 @@ func sameFile(claimed, file string) bool {
 
 // bareTest returns the function of a test id, with its parameters.
 func bareTest(id string) string {
-	if i := strings.LastIndex(id, "::"); i >= 0 {
+	names, _, _ := strings.Cut(id, "[")
+	if i := strings.LastIndex(names, "::"); i >= 0 {
 		return id[i+len("::"):]
 	}
 	if open := strings.IndexByte(id, '['); open < 0 && !strings.Contains(id, "/") {

@@ -227,3 +227,11 @@ FAILED (failures=1)`},
 		t.Errorf("first edit: %d, %v", step, ok)
 	}
 }
+
+func TestBareTest(t *testing.T) {
+	for id, want := range map[string]string{"a.py::T::test_x": "test_x", "a.py::test_x[[::1]-2]": "test_x[[::1]-2]", "tests.test_a.T.test_x": "test_x"} {
+		if got := bareTest(id); got != want {
+			t.Errorf("%s: %s", id, got)
+		}
+	}
+}

@@ -292,10 +292,10 @@ func (s failureSummary) questionTitle(p picker) (title, rest string) {
 
 // shortName returns a test's name without its file, class and parameters.
 func shortName(id string) string {
-	name := id[strings.LastIndex(id, "::")+1:]
-	name = strings.TrimPrefix(name, ":")
-	if before, _, parameters := strings.Cut(name, "["); parameters {
-		return before
+	name, _, isParametrized := strings.Cut(id, "[")
+	name = strings.TrimPrefix(name[strings.LastIndex(name, "::")+1:], ":")
+	if isParametrized {
+		return name
 	}
 	return name[strings.LastIndexByte(name, '.')+1:]
 }

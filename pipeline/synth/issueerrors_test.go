@@ -35,3 +35,14 @@ func TestReportsBeginWithTheBestError(t *testing.T) {
 		i.Failures[0].Values = []string{"data = ' '"}
 	}
 }
+
+// A test's name ends before its parameters, which may contain anything.
+func TestShortName(t *testing.T) {
+	for id, want := range map[string]string{
+		"tests/test_a.py::T::test_x": "test_x", "tests/test_a.py::test_x[[::1%25]-[::1%2525]]": "test_x", "tests.test_a.T.test_x": "test_x", "test_a.py::test_x[a.b]": "test_x",
+	} {
+		if got := shortName(id); got != want {
+			t.Errorf("%s: %s", id, got)
+		}
+	}
+}

@@ -266,7 +266,10 @@ func (c *Chooser) valueOfReading(o write.Option) float64 {
 		if class := o.Function.Class; class != "" && o.Function.Name == last && len(names) > 1 && names[len(names)-2] != class && names[len(names)-2] != "<locals>" {
 			continue // a method of another class
 		}
+		isMore := o.Place != o.Function.Place // lines after those that were read
 		switch {
+		case o.Kind == write.ReadBody && o.Function.File == file && o.Function.Name == last && isMore:
+			return 160 + float64(i)/10
 		case o.Kind == write.ReadBody && o.Function.File == file && o.Function.Name == last && !o.Function.IsClass && o.Unexplained:
 			return 120 + float64(i)/10
 		case o.Kind == write.ReadBody && o.Function.File == file && o.Function.Name == last && !o.Function.IsClass:

@@ -83,7 +83,7 @@ func (n *Notes) contrastOptions() []Option {
 		st := at.statement
 		expression := oneLine(st.evaluated())
 		outcome, known := n.outcome(st)
-		if !known || outcome.IsError || expression == "" || len(expression) > 100 || strings.Contains(expression, "`") || !isComputed(st, expression) {
+		if !known || outcome.IsError || expression == "" || len(expression) > 100 || strings.Contains(expression, "`") || !isCondition(st, expression) {
 			continue
 		}
 		m := say(fmt.Sprintf(n.words("`%s` does not fail. Does it get to line %d, and with which value?", "For comparison, I stop `%s`, which does not fail, at line %d."), test, st.Line))
@@ -94,12 +94,12 @@ func (n *Notes) contrastOptions() []Option {
 	return out
 }
 
-// isComputed reports whether a statement computes its value, rather than passing on a variable or a constant.
-func isComputed(st Placed, expression string) bool {
+// isCondition reports whether a statement is a condition that computes its value, rather than a variable or a constant. Other values
+// differ between two tests anyway.
+func isCondition(st Placed, expression string) bool {
 	tokens, _ := tokenize(expression)
 	isOther := func(t token) bool { return t.kind != nameToken && !t.is(".") }
-	isKind := st.kind == conditionStatement || st.kind == returnStatement || st.kind == assignStatement
-	return isKind && !isConstant(expression) && slices.ContainsFunc(tokens, isOther)
+	return st.kind == conditionStatement && !isConstant(expression) && slices.ContainsFunc(tokens, isOther)
 }
 
 // oneIn is how many episodes there are for each one with a comparison.

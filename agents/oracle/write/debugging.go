@@ -35,7 +35,7 @@ func (n *Notes) startOptions() []Option {
 				m := n.sayBreak(f, st)
 				if st.Place == entry && !strings.ContainsAny(st.text, "`\n") && len(st.text) <= 100 {
 					source := schemas.Claim{Kind: schemas.ClaimSource, File: st.File, Line: st.Line, Text: st.text}
-					m = n.relation(f).then(say(fmt.Sprintf(n.words("`%s` begins with line %d, `%s`. I follow it from there.", "I want to follow `%s` from its beginning, line %d: `%s`."), f.Name, st.Line, st.text), source))
+					m = n.relation(f).then(say(fmt.Sprintf(n.words("`%s` begins with line %d, `%s`. I follow it from there.", "I want to follow `%s` from its beginning, line %d: `%s`."), n.unique(f), st.Line, st.text), source))
 				}
 				out = append(out, Option{Kind: Break, Function: f, Place: st.Place, Last: st.last, Temporary: command == "tbreak", IsEntry: st.Place == entry, Calls: called(st.text),
 					say: n.afterLearned(m), call: schemas.NewToolCall("pdb", args)})

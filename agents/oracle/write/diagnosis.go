@@ -92,6 +92,9 @@ func (n *Notes) cause(f Function, st Placed, at Place, expression string, outcom
 		expression = outcome.Expression
 	}
 	claim.Reason = expression + " is " + outcome.Text
+	if isAfter && isShort(outcome.Text) && st.kind == assignStatement && expression == oneLine(st.target) {
+		return clause{say(fmt.Sprintf("%s: it sets `%s` to `%s`", text, expression, outcome.Text), claim), true}
+	}
 	if isAfter && isShort(outcome.Text) {
 		return clause{say(fmt.Sprintf("%s: after it, `%s` is `%s`", text, expression, outcome.Text), claim), false}
 	}
@@ -227,6 +230,9 @@ func (n *Notes) effect(f Function, outcome, tried Value) message {
 			m := say(fmt.Sprintf("That is why `%s` returns `%s`.", f.Name, stop.Returns), schemas.Claim{Kind: schemas.ClaimReturns, Function: f.Name, Value: stop.Returns})
 			return m.then(n.compares(stop.Returns, ""))
 		}
+	}
+	if line := n.failsWith(f, outcome.Expression); line > 0 && n.Test.Message != "" && !strings.HasPrefix(strings.ToLower(n.Test.Message), "assert") {
+		return say(fmt.Sprintf("Line %d uses `%s` and raises `%s`.", line, outcome.Expression, n.Test.Message), n.reports())
 	}
 	if outcome.IsError && strings.Contains(n.Test.Message, outcome.Text) {
 		return say("The test reports this error.", n.reports())

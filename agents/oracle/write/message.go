@@ -244,6 +244,24 @@ func isShort(value string) bool {
 	return len(value) <= 80 && !strings.ContainsAny(value, "`\n") && value != ""
 }
 
+// qualified returns the name of a function with that of its class.
+func (f Function) qualified() string {
+	if f.Class == "" || f.IsClass {
+		return f.Name
+	}
+	return f.Class + "." + f.Name
+}
+
+// unique returns the name of a function, with that of its class if the program has shown several functions with the name.
+func (n *Notes) unique(f Function) string {
+	for _, g := range n.Functions() {
+		if g.Name == f.Name && g.Place != f.Place && !testcmd.IsTestFile(g.File) {
+			return f.qualified()
+		}
+	}
+	return f.Name
+}
+
 // defines returns the claim that a definition is where it is.
 func (f Function) defines() schemas.Claim {
 	return schemas.Claim{Kind: schemas.ClaimDefines, Function: f.Name, File: f.File, Line: f.Line}

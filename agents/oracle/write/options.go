@@ -43,7 +43,7 @@ func (n *Notes) sayRun() message {
 
 func (n *Notes) sayVerify() message {
 	return say(n.words("I run all tests to check the change.", "Now I check with all tests that the change works and that nothing else broke.",
-		"The tests decide whether that was the cause, so I run all of them."))
+		"The tests show whether this change is right, so I run all of them."))
 }
 
 func (n *Notes) sayDone() message {

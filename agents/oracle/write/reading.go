@@ -3,6 +3,7 @@ package write
 import (
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -234,7 +235,7 @@ func (n *Notes) outlineOptions() []Option {
 	var out []Option
 	for _, file := range slices.Sorted(maps.Keys(n.lines)) {
 		if !testcmd.IsTestFile(file) && strings.HasSuffix(file, ".py") {
-			m := say(fmt.Sprintf(n.words("What else is in %s? I list its definitions.", "I list the definitions in %s."), file))
+			m := say(fmt.Sprintf(n.words("What does %s define? I list that.", "I list the definitions in %s."), file))
 			out = append(out, Option{Kind: Outline, Place: Place{File: file}, say: n.afterLearned(m), call: schemas.NewToolCall("grep", map[string]any{"pattern": outline, "path": file, "max_results": 500})})
 		}
 	}
@@ -280,13 +281,14 @@ func (n *Notes) readOption(f Function, r reference, ambiguous bool) Option {
 		reason := n.reason(f)
 		o.Unexplained = reason == ""
 		if o.Unexplained {
-			reason = n.words("What I have read gives me no lead.", "I have no better lead.")
+			reason = fmt.Sprintf("I have not read `%s` yet.", f.Name)
+			m = say(n.words("I look at it now.", "I do that now.", "I read it next."))
 		}
 		m = say(reason, f.defines()).then(m)
 	case r.isSet && n.last.ToolCall.Name != "grep":
 		m = n.sayIsSet(r).then(m)
 	case ambiguous:
-		m = say(fmt.Sprintf("%s defines one `%s` at line %d.", f.File, f.Name, f.Line), f.defines()).then(m)
+		m = say(fmt.Sprintf("%s defines one `%s` at line %d.", f.File, f.qualified(), f.Line), f.defines()).then(m)
 	case !strings.Contains(argument(n.last, "pattern"), f.Name):
 		calls := schemas.Claim{Kind: schemas.ClaimCalls, Caller: r.caller, Function: f.Name}
 		m = say(fmt.Sprintf(n.words("%s calls `%s`.", "%s uses `%s`."), n.caller(r), f.Name), calls).then(m)
@@ -313,6 +315,10 @@ func (n *Notes) reason(f Function) string {
 		if slices.Contains(nameWords(testcmd.Function(n.Test.ID)), word) {
 			return fmt.Sprintf("`%s` in %s has `%s` in its name, like the test.", f.Name, f.File, word)
 		}
+	}
+	module := strings.TrimSuffix(path.Base(f.File), ".py")
+	if words := strings.FieldsFunc(strings.TrimSuffix(path.Base(n.Test.At.File), ".py"), func(r rune) bool { return r == '_' }); slices.Contains(words, module) {
+		return fmt.Sprintf("By its name, %s tests %s, which defines `%s`.", n.Test.At.File, f.File, f.Name)
 	}
 	if n.mentions == nil {
 		n.findMentions()

@@ -12,6 +12,9 @@ func (n *Notes) role(f Function, st Placed) string {
 		return fmt.Sprintf("The traceback ends in line %d:", st.Line)
 	}
 	target := oneLine(st.target)
+	if line := n.failsWith(f, target); line > 0 && line != st.Line {
+		return fmt.Sprintf("The error comes from line %d, which uses `%s`, and line %d sets that:", line, target, st.Line)
+	}
 	switch {
 	case st.tokens[0].is("while"):
 		return fmt.Sprintf("Line %d decides whether the loop goes on:", st.Line)
@@ -33,6 +36,22 @@ func (n *Notes) role(f Function, st Placed) string {
 		return fmt.Sprintf("Line %d decides what the loop runs over:", st.Line)
 	}
 	return fmt.Sprintf("Line %d is", st.Line)
+}
+
+// failsWith returns the line of a function at which the traceback ends, if it uses a name, or 0.
+func (n *Notes) failsWith(f Function, name string) int {
+	if len(n.Test.Frames) == 0 || name == "" {
+		return 0
+	}
+	at := n.Test.Frames[len(n.Test.Frames)-1]
+	if g, ok := n.FunctionAt(at); !ok || g.Place != f.Place {
+		return 0
+	}
+	tokens, _ := tokenize(n.text(at))
+	if !slices.ContainsFunc(tokens, func(t token) bool { return t.kind == nameToken && t.text == name }) {
+		return 0
+	}
+	return at.Line
 }
 
 // decides says what a condition decides, by the first statement of its block.

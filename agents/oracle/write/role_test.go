@@ -42,3 +42,19 @@ def f(items, limit):
 		}
 	}
 }
+
+// A line that sets what the line at the end of the traceback uses could be why that line fails.
+func TestRoleOfWhatFails(t *testing.T) {
+	n := &Notes{Test: &Failure{ID: "test_f", Message: "IndexError: list index out of range", Frames: []Place{{"test_p.py", 1}, {"p.py", 4}}}, source: *program(2, "def f(a):\n    last = len(a)\n    return a[last]")}
+	f, st, _ := n.statementAt(Place{"p.py", 3})
+	if role := n.role(f, st); role != "The error comes from line 4, which uses `last`, and line 3 sets that:" {
+		t.Error(role)
+	}
+	outcome := Value{Expression: "last", Text: "2"}
+	if m := n.cause(f, st, st.Place, "len(a)", outcome); m.text != "line 3 of `f` is the cause: it sets `last` to `2`" {
+		t.Error(m.text)
+	}
+	if m := n.consequence(f, outcome, Value{}); m.text != "Line 4 uses `last` and raises `IndexError: list index out of range`." {
+		t.Error(m.text)
+	}
+}

@@ -131,7 +131,7 @@ func (n *Notes) ShownArguments(f Function) bool {
 	return slices.ContainsFunc(n.Stops, func(s Stop) bool { return s.File == f.File && s.Function == f.Name && len(s.Values) > 0 })
 }
 
-// Operands returns what the statement at a place uses, as one expression that prints it, or "".
+// Operands returns what the statement at a place uses and was not printed at the current stop, as one expression that prints it, or "".
 func (n *Notes) Operands(p Place) string {
 	f, st, ok := n.statementAt(p)
 	if !ok {
@@ -139,7 +139,10 @@ func (n *Notes) Operands(p Place) string {
 	}
 	operands := st.operands(n.names(f))
 	if stop := n.At(); stop != nil && stop.Place == p {
-		operands = slices.DeleteFunc(operands, func(o string) bool { return strings.HasPrefix(stop.Condition, o+" == ") })
+		operands = slices.DeleteFunc(operands, func(o string) bool {
+			_, printed := stop.Value(o)
+			return printed || strings.HasPrefix(stop.Condition, o+" == ")
+		})
 	}
 	return strings.Join(operands[:min(len(operands), maxOperands)], ", ")
 }

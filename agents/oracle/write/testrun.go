@@ -54,7 +54,7 @@ func readFailures(text, workdir string) []Failure {
 	known := len(out) > 0
 	for _, block := range strings.Split(text, "\n"+strings.Repeat("=", 70)+"\n")[1:] {
 		if m := unittestHead.FindStringSubmatch(block); m != nil {
-			if id := testcmd.Dotted(m[1]); !known || find(id).report == "" {
+			if id := testcmd.Dotted(m[1]); !isAcross(block) && (!known || find(id).report == "") {
 				find(id).readUnittest(block, workdir)
 			}
 		}
@@ -66,6 +66,9 @@ func readFailures(text, workdir string) []Failure {
 			end = heads[i+1][0]
 		}
 		name := text[h[2]:h[3]]
+		if isAcross(text[h[0]:end]) {
+			continue
+		}
 		for j := range out {
 			if head := headOf(out[j].ID); head != "" && (name == head || strings.HasPrefix(name, head+" (")) && out[j].report == "" {
 				out[j].readPytest(text[h[0]:end], workdir)
@@ -112,6 +115,11 @@ func (f *Failure) readPytest(report, workdir string) {
 		f.Message = strings.TrimSpace(m[1])
 	}
 }
+
+// isAcross reports whether lines were cut from the middle of a report, so that its end may belong to another test.
+func isAcross(report string) bool { return cutLine.MatchString(report) }
+
+var cutLine = regexp.MustCompile(`(?m)^\[\.\.\. \d+ of \d+ bytes cut here`)
 
 // lastError returns the part of a report after the errors that led to the one that ends the test.
 func lastError(report string) string {

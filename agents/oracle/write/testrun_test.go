@@ -74,3 +74,13 @@ def generate(name):
 		t.Error("the agent does not read the lines before the test")
 	}
 }
+
+// A report from whose middle lines were cut may end with lines of another test, so it is not read.
+func TestCutReport(t *testing.T) {
+	text := "2 failed.\n  tests/test_a.py::test_x (failed)\n  tests/test_a.py::test_y (failed)\n\n____ test_x ____\n\n[... 514690 of 580094 bytes cut here; run a single test ...]\n\na.py:7: KeyError\nE   KeyError: 1\n" +
+		"____ test_y ____\n\nE   ValueError: no\n\ntests/test_a.py:9: ValueError\n"
+	f := readFailures(text, "/testbed")
+	if len(f) != 2 || f[0].report != "" || f[0].Message != "" || len(f[0].Frames) > 0 || f[1].Message != "ValueError: no" {
+		t.Errorf("%+v", f)
+	}
+}
