@@ -60,15 +60,18 @@ func (v variant) isTypical() bool {
 }
 
 // fits reports whether a change is sensible for a value of the kind that its statement has: a reversal for a condition, another operator
-// for numbers.
+// for numbers. No change is if the statement raises an error.
 func (v variant) fits(st Placed, outcome Value) bool {
+	if outcome.IsError {
+		return false
+	}
 	isBool := st.kind == conditionStatement || outcome.Text == "True" || outcome.Text == "False"
 	switch v.kindOf() {
 	case reverseChange, logicChange:
 		return isBool
 	case operatorChange:
 		isText := slices.ContainsFunc(st.tokens, func(t token) bool { return t.kind == stringToken })
-		return !outcome.IsError && !isText && (isBool || isNumber(outcome.Text))
+		return !isText && (isBool || isNumber(outcome.Text))
 	}
 	return true
 }

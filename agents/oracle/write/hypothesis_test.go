@@ -192,3 +192,32 @@ func TestChangesOfSeveralLines(t *testing.T) {
 		}
 	}
 }
+
+// The agent takes no detour with a change that makes no sense for the value of the statement.
+func TestChangesThatFit(t *testing.T) {
+	s := program(1, "def f(a, b):\n    x = a + b\n    if a < b:\n        return x\n    return 'n' + a")
+	f := s.Functions()[0]
+	fits := func(line int, outcome Value, kind string) bool {
+		for _, st := range s.statements(f) {
+			for _, v := range st.variants(vocabulary{names: []string{"a", "b", "x"}}) {
+				if st.Line == line && v.kindOf() == kind && v.fits(st, outcome) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for _, c := range []struct {
+		line    int
+		outcome Value
+		kind    string
+		want    bool
+	}{
+		{2, Value{Text: "3"}, operatorChange, true}, {2, Value{Text: "[1]"}, operatorChange, false}, {2, Value{Text: "TypeError: no", IsError: true}, operatorChange, false},
+		{3, Value{Text: "True"}, reverseChange, true}, {5, Value{Text: "'n1'"}, operatorChange, false},
+	} {
+		if got := fits(c.line, c.outcome, c.kind); got != c.want {
+			t.Errorf("line %d, %s, %s: %v", c.line, c.outcome.Text, c.kind, got)
+		}
+	}
+}
