@@ -25,7 +25,7 @@ func (n *Notes) sayCause(f Function, st Placed, c change, outcome, tried Value) 
 	if c.old != "" && c.new != "" && isShort(c.old) && isShort(c.new) {
 		change = say(fmt.Sprintf(n.words("I replace `%s` by `%s`.", "I write `%[2]s` in place of `%[1]s`."), c.old, c.new))
 	}
-	m.message = n.so(m.message).then(n.consequence(f, outcome, tried))
+	m.message = n.so(m.message).then(n.consequence(f, st, outcome, tried))
 	if all := m.then(change); all.sentences() <= maxSentences {
 		return all
 	}
@@ -47,7 +47,7 @@ func (n *Notes) sayConclusion(f Function, st Placed, outcome Value) message {
 	if n.Tries() > 0 {
 		end = "What I have tried in its place does not tell me the fix, so I leave that open."
 	}
-	return say("I think that "+m.text+".", m.claims...).then(n.consequence(f, outcome, Value{})).then(say(end))
+	return say("I think that "+m.text+".", m.claims...).then(n.consequence(f, st, outcome, Value{})).then(say(end))
 }
 
 // linesAround is the number of lines that the agent reads again above and below the cause.
@@ -57,7 +57,7 @@ const linesAround = 3
 func (n *Notes) explain(f Function, st Placed, outcome Value) Option {
 	m := n.cause(f, st, st.Place, oneLine(st.evaluated()), outcome)
 	return Option{Kind: Explain, Function: f, Place: st.Place, Last: st.last, Raises: outcome.IsError,
-		say: n.afterLearned(n.so(m.message).then(n.consequence(f, outcome, Value{})).then(say(
+		say: n.afterLearned(n.so(m.message).then(n.consequence(f, st, outcome, Value{})).then(say(
 			n.words("Before I change it, I read the lines around it once more.", "I look at the lines around it again before I change them.")))),
 		call: schemas.NewToolCall("view", map[string]any{"path": st.File, "start": max(1, st.Line-linesAround), "end": st.last + linesAround})}
 }
@@ -155,11 +155,11 @@ func (n *Notes) lastValue(expression string) string {
 }
 
 // consequence says how the value of a line leads to the failure, or else how the test gets to the function.
-func (n *Notes) consequence(f Function, outcome, tried Value) message {
+func (n *Notes) consequence(f Function, st Placed, outcome, tried Value) message {
 	if isObject(outcome.Text) {
 		return n.way(f)
 	}
-	if m := n.effect(f, outcome, tried); m.text != "" {
+	if m := n.effect(f, st, outcome, tried); m.text != "" {
 		return m
 	}
 	return n.way(f)
@@ -221,8 +221,8 @@ func (n *Notes) calledBy(caller string) []string {
 
 // effect says how the value of a line leads to the failure: what the function returns then, or what the test reports. It
 // returns an empty message if nothing has shown that.
-func (n *Notes) effect(f Function, outcome, tried Value) message {
-	if m := n.compares(outcome.Text, tried.Text); m.text != "" {
+func (n *Notes) effect(f Function, st Placed, outcome, tried Value) message {
+	if m := n.compares(outcome.Text, tried.Text); m.text != "" && st.kind != conditionStatement {
 		return m
 	}
 	for _, stop := range n.Stops {

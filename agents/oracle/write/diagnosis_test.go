@@ -30,6 +30,10 @@ func TestSayCause(t *testing.T) {
 	if m.sentences() > maxSentences {
 		t.Errorf("%d sentences: %s", m.sentences(), m.text)
 	}
+	n.Test.Message = "AssertionError: False != True"
+	if m := n.consequence(f, st, Value{Expression: "a > b", Text: "False"}, Value{Text: "True"}); strings.Contains(m.text, "compares") {
+		t.Errorf("the test does not compare the values of a condition: %s", m.text)
+	}
 	n.Test.Message = "assert 'high' == 'high'"
 	if got, want, ok := n.expected(); ok {
 		t.Errorf("the test shows both values, but %s is taken as the expected one, not %s", want, got)

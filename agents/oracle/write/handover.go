@@ -38,7 +38,7 @@ func (n *Notes) handOver(f Function, st Placed, outcome Value, c *change, tried 
 			tried = Value{}
 		}
 	}
-	text := say("So "+m.text+".", m.claims...).then(n.consequence(f, outcome, tried))
+	text := say("So "+m.text+".", m.claims...).then(n.consequence(f, st, outcome, tried))
 	values, steps := n.evidence()
 	cause := strings.TrimPrefix(text.text, "So ")
 	o.say = n.afterLearned(text.then(say(n.words("I hand over what I have found.", "That is enough to write a fix, so I hand it over."))))

@@ -89,5 +89,5 @@ func (n *Notes) sayOrder(f Function, x exchange, before, after Value) message {
 		claim.Reason = before.Expression + " is " + before.Text
 		text += fmt.Sprintf(": line %d gets `%s`, and it would get `%s` after line %d", x.first.Line, before.Text, after.Text, x.second.Line)
 	}
-	return say(text+".", claim).then(n.effect(f, before, after)).then(say(n.words("I exchange the two lines.", "I let them change places.")))
+	return say(text+".", claim).then(n.effect(f, x.first, before, after)).then(say(n.words("I exchange the two lines.", "I let them change places.")))
 }

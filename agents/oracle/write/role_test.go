@@ -54,7 +54,7 @@ func TestRoleOfWhatFails(t *testing.T) {
 	if m := n.cause(f, st, st.Place, "len(a)", outcome); m.text != "line 3 of `f` is the cause: it sets `last` to `2`" {
 		t.Error(m.text)
 	}
-	if m := n.consequence(f, outcome, Value{}); m.text != "Line 4 uses `last` and raises `IndexError: list index out of range`." {
+	if m := n.consequence(f, st, outcome, Value{}); m.text != "Line 4 uses `last` and raises `IndexError: list index out of range`." {
 		t.Error(m.text)
 	}
 }
