@@ -110,6 +110,10 @@ func wantDataset(t *testing.T, dest sinks.Store, staged ...sinks.Staged) *publis
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("episode %d: %s", n, diff)
 		}
+		alone, err := d.Trajectory(t.Context(), got.Episode)
+		if diff := cmp.Diff(got, alone); diff != "" || err != nil {
+			t.Fatalf("episode %d, read alone: %v %s", n, err, diff)
+		}
 		n++
 	}
 	if n != len(staged) || d.Manifest.Totals.Episodes != n {

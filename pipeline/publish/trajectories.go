@@ -1,14 +1,17 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/tracesmith/tracesmith/schemas"
 	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 	"github.com/tracesmith/tracesmith/sinks"
+	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
 // Trajectories streams whole episodes in the sort order of the table episodes. It reads
@@ -47,14 +50,7 @@ func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, 
 				yield(none, d.corrupt("data/steps", fmt.Errorf("episode %s has %d steps there, but %d in its row", e.EpisodeID, len(t.Steps), e.NSteps)))
 				return
 			}
-			if e.ToolSetSHA256 != nil {
-				t.Tools = tools[*e.ToolSetSHA256]
-			}
-			for i := range t.Steps {
-				if sha := t.Steps[i].ToolSetSHA256; sha != nil && tools[*sha] != nil {
-					t.AddToolSet(*sha, tools[*sha])
-				}
-			}
+			addTools(&t, tools)
 			if !yield(t, nil) {
 				return
 			}
@@ -63,6 +59,61 @@ func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, 
 			yield(none, err)
 		} else if more {
 			yield(none, d.corrupt("data/steps", fmt.Errorf("steps of episode %s have no episode", step.EpisodeID)))
+		}
+	}
+}
+
+// Trajectory returns the whole episode of a row of the table episodes. It reads only the files
+// of steps that can contain the episode, and decodes only its rows.
+func (d *Dataset) Trajectory(ctx context.Context, e schemas.EpisodeRow) (sinks.Trajectory, error) {
+	t := sinks.Trajectory{Episode: e}
+	tools, err := d.ToolSets(ctx)
+	if err != nil {
+		return t, err
+	}
+	annotations, err := d.annotations(ctx)
+	if err != nil {
+		return t, err
+	}
+	t.Annotations = annotations[e.EpisodeID]
+	key := []string{e.Split, e.Repo, e.InstanceID, e.EpisodeID}
+	for _, f := range d.Manifest.Files {
+		if f.Table != arrowrec.Steps.Name || !mayContain(f, key) {
+			continue
+		}
+		local, err := d.File(ctx, f)
+		if err != nil {
+			return t, err
+		}
+		for row, err := range formats.ReadWhere[schemas.StepRow](local, arrowrec.Steps, "episode_id", e.EpisodeID) {
+			if err != nil {
+				return t, err
+			}
+			t.Steps = append(t.Steps, row)
+		}
+	}
+	slices.SortStableFunc(t.Steps, func(a, b schemas.StepRow) int { return cmp.Compare(a.StepIndex, b.StepIndex) })
+	if len(t.Steps) != int(e.NSteps) {
+		return t, d.corrupt("data/steps", fmt.Errorf("episode %s has %d steps there, but %d in its row", e.EpisodeID, len(t.Steps), e.NSteps))
+	}
+	addTools(&t, tools)
+	return t, nil
+}
+
+// mayContain reports whether the keys of a file, or their prefixes, include key.
+func mayContain(f schemas.ManifestFile, key []string) bool {
+	lowest, highest := f.MinKey[:min(len(f.MinKey), len(key))], f.MaxKey[:min(len(f.MaxKey), len(key))]
+	return slices.Compare(key[:len(lowest)], lowest) >= 0 && slices.Compare(key[:len(highest)], highest) <= 0
+}
+
+// addTools sets the tools of an episode and of its turns.
+func addTools(t *sinks.Trajectory, tools map[string][]schemas.ToolSchema) {
+	if sha := t.Episode.ToolSetSHA256; sha != nil {
+		t.Tools = tools[*sha]
+	}
+	for i := range t.Steps {
+		if sha := t.Steps[i].ToolSetSHA256; sha != nil && tools[*sha] != nil {
+			t.AddToolSet(*sha, tools[*sha])
 		}
 	}
 }

@@ -87,6 +87,39 @@ func TestRowsComeBackExactly(t *testing.T) {
 	}
 }
 
+func TestReadWhereFindsTheRowsOfAnEpisode(t *testing.T) {
+	var units [][]schemas.StepRow
+	for n := range 12 { // 2 MB each
+		steps := sinktest.Episode("run", n).Steps
+		steps[0].Message = strings.Repeat("x", 2<<20)
+		units = append(units, steps)
+	}
+	s := writeSteps(t, t.TempDir(), units...)
+	if s.RowGroups < 2 {
+		t.Fatalf("%d row groups, want several", s.RowGroups)
+	}
+	for n, want := range units {
+		var got []schemas.StepRow
+		for row, err := range formats.ReadWhere[schemas.StepRow](s.Path, arrowrec.Steps, "episode_id", want[0].EpisodeID) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, row)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("episode %d: %s", n, diff)
+		}
+	}
+	for row, err := range formats.ReadWhere[schemas.StepRow](s.Path, arrowrec.Steps, "episode_id", "absent") {
+		t.Errorf("row %v, error %v for an id that no row has", row, err)
+	}
+	for _, err := range formats.ReadWhere[schemas.StepRow](s.Path, arrowrec.Steps, "nothing", "x") {
+		if err == nil || !strings.Contains(err.Error(), "it lacks column nothing") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
 func TestEqualRowsGiveEqualBytes(t *testing.T) {
 	rows := sinktest.Episode("run", 1).Steps
 	a, b := writeSteps(t, t.TempDir(), rows), writeSteps(t, t.TempDir(), rows)
