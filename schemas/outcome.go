@@ -103,3 +103,15 @@ func OutcomeOf(exitReason string, v Verdict) string {
 	}
 	return e.Outcome
 }
+
+// OutcomeText returns the outcome for readers. It marks an episode whose policy could see the gold
+// patch, because that is not an agent's success.
+func (e *EpisodeRow) OutcomeText() string {
+	switch {
+	case !e.GoldUsed || Value(e.Outcome) != OutcomeResolved:
+		return Value(e.Outcome)
+	case e.Policy == "oracle" && Value(e.Ending) == EndingEdit:
+		return "resolved (derived)"
+	}
+	return "resolved with gold"
+}

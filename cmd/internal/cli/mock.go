@@ -127,7 +127,7 @@ func readBounded(file string, limit int64) ([]byte, error) {
 // the clients' mistakes.
 func (f mockFlags) serveScript(ctx context.Context, s *State, script mock.Script) error {
 	h := mock.NewHandler(script)
-	if err := serveModels(ctx, s, f.listen, "/v1", f.tls, h); err != nil {
+	if err := serveUntilStopped(ctx, s, f.listen, "/v1", f.tls, h); err != nil {
 		return err
 	}
 	t := h.Totals()
@@ -160,7 +160,7 @@ func (f mockFlags) servePlayback(ctx context.Context, s *State) error {
 	if err != nil {
 		return Usage(err)
 	}
-	if err := serveModels(ctx, s, f.listen, path, f.tls, p); err != nil {
+	if err := serveUntilStopped(ctx, s, f.listen, path, f.tls, p); err != nil {
 		return err
 	}
 	played, passed := p.Wait()

@@ -18,11 +18,11 @@ import (
 // shutdownTimeout is how long a stopped server waits for running exchanges.
 const shutdownTimeout = 10 * time.Second
 
-// serveModels serves h, which takes the place of a model server, until the command is
-// stopped. It prints the base URL, with path, as the only line on standard output. If
+// serveUntilStopped serves h, such as the replacement of a model server, until the command is
+// stopped. It prints the URL, with path, as the only line on standard output. If
 // certFile is set, it speaks TLS and writes the certificate that clients must trust to that
 // file.
-func serveModels(ctx context.Context, s *State, listen, path, certFile string, h http.Handler) error {
+func serveUntilStopped(ctx context.Context, s *State, listen, path, certFile string, h http.Handler) error {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
 		return Usage(fmt.Errorf("listening: %w: name another address with --listen", err))

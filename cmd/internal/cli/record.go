@@ -33,7 +33,7 @@ and answers as they are. tracesmith mock --cassettes DIR plays cassettes back.`,
 			if err != nil {
 				return Usage(err)
 			}
-			if err := serveModels(c.Context(), s, listen, pathOf(upstream), "", r); err != nil {
+			if err := serveUntilStopped(c.Context(), s, listen, pathOf(upstream), "", r); err != nil {
 				return err
 			}
 			n, err := r.Wait()

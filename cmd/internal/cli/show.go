@@ -109,7 +109,7 @@ func (f *showFlags) list(ctx context.Context, s *State, data *wire.Data, found [
 		if e.WallMS != nil {
 			seconds = fmt.Sprintf("%.1f", float64(*e.WallMS)/1000)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%s\n", e.EpisodeID[:12], e.InstanceID, e.Attempt, e.AgentName, outcomeText(e), e.NTurns, seconds)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%s\n", e.EpisodeID[:12], e.InstanceID, e.Attempt, e.AgentName, e.OutcomeText(), e.NTurns, seconds)
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -141,18 +141,6 @@ func printDead(w io.Writer, data *wire.Data, dead []wire.DeadLetter) {
 // deadReason says on one line why a job has no episode.
 func deadReason(d wire.DeadLetter) string {
 	return fmt.Sprintf("%s after %s: %s", schemas.Value(d.ErrorClass), count(int(d.Attempts), "attempt"), firstLine(schemas.Value(d.ErrorMessage)))
-}
-
-// outcomeText returns the outcome of an episode. It marks an episode whose policy could see
-// the gold patch, because that is not an agent's success.
-func outcomeText(e schemas.EpisodeRow) string {
-	switch {
-	case !e.GoldUsed || schemas.Value(e.Outcome) != schemas.OutcomeResolved:
-		return schemas.Value(e.Outcome)
-	case e.Policy == "oracle" && schemas.Value(e.Ending) == schemas.EndingEdit:
-		return "resolved (derived)"
-	}
-	return "resolved with gold"
 }
 
 // showEpisode shows the steps of an episode that the flags choose.
@@ -198,7 +186,7 @@ func printEpisodeHead(w io.Writer, e schemas.EpisodeRow) {
 	if e.NDiverged != nil && *e.NDiverged > 0 && e.FirstDivergedStep != nil {
 		fmt.Fprintf(w, "again   %d answers differ from the recorded ones; the first is that of step %d\n", *e.NDiverged, *e.FirstDivergedStep)
 	}
-	fmt.Fprintf(w, "outcome %s (%s), graded by %s: %s\n", outcomeText(e), e.ExitReason, schemas.Value(e.VerifyMethod), e.VerifyStatus)
+	fmt.Fprintf(w, "outcome %s (%s), graded by %s: %s\n", e.OutcomeText(), e.ExitReason, schemas.Value(e.VerifyMethod), e.VerifyStatus)
 }
 
 func printEpisodeEnd(w io.Writer, e schemas.EpisodeRow) {

@@ -1,0 +1,105 @@
+// Keys, toggles whose state is part of the address, and live updates. Every page works without it.
+
+const all = (selector) => [...document.querySelectorAll(selector)];
+const shown = (element) => element.checkVisibility();
+const toggles = () => all('.toggles input');
+
+// The hash of the address belongs to the anchors, so the state of the toggles is in the query.
+function restoreToggles() {
+  const hidden = (new URLSearchParams(location.search).get('hide') ?? '').split(',');
+  for (const box of toggles()) box.checked = !hidden.includes(box.id.replace('show-', ''));
+}
+
+function storeToggles() {
+  const hidden = toggles().filter((box) => !box.checked).map((box) => box.id.replace('show-', ''));
+  const query = new URLSearchParams(location.search);
+  hidden.length ? query.set('hide', hidden.join(',')) : query.delete('hide');
+  const text = query.size ? `?${query.toString().replaceAll('%2C', ',')}` : '';
+  try {
+    history.replaceState(null, '', location.pathname + text + location.hash);
+  } catch { /* a file of another origin keeps its address */ }
+}
+
+const items = () => all('.step, .result, .episodes tbody tr').filter(shown);
+
+function current(list) {
+  const chosen = list.findIndex((item) => item.classList.contains('chosen'));
+  if (chosen >= 0) return chosen;
+  return list.findIndex((item) => item.id && `#${item.id}` === location.hash);
+}
+
+function choose(item) {
+  if (!item) return;
+  all('.chosen').forEach((old) => old.classList.remove('chosen'));
+  item.classList.add('chosen');
+  item.scrollIntoView({ block: item.matches('tr') ? 'nearest' : 'start' });
+  (item.querySelector('a[href^="/t/"]') ?? item).focus({ preventScroll: true });
+  if (item.id) {
+    try {
+      history.replaceState(null, '', location.pathname + location.search + `#${item.id}`);
+    } catch { /* as above */ }
+  }
+}
+
+function move(by, accept = () => true) {
+  const list = items();
+  for (let i = current(list) + by; i >= 0 && i < list.length; i += by) {
+    if (accept(list[i])) return choose(list[i]);
+  }
+  if (current(list) < 0 && by < 0) choose(list.findLast(accept));
+}
+
+function follow(selector) {
+  document.querySelector(selector)?.click();
+}
+
+const failed = (item) => item.classList.contains('failed');
+const keys = {
+  j: () => move(1),
+  k: () => move(-1),
+  n: () => move(1, failed),
+  p: () => move(-1, failed),
+  '[': () => follow('a[rel="prev"]'),
+  ']': () => follow('a[rel="next"]'),
+  u: () => follow('a[data-key="u"]'),
+  g: () => choose(items()[0]),
+  G: () => choose(items().at(-1)),
+  '/': () => document.querySelector('input[type="search"]')?.focus(),
+  '?': () => document.getElementById('help').showModal(),
+};
+
+document.addEventListener('keydown', (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest('input, textarea, select, dialog')) {
+    if (event.key === 'Escape') event.target.blur();
+    return;
+  }
+  const box = toggles()[Number(event.key) - 1];
+  if (box) box.click();
+  else if (keys[event.key]) keys[event.key]();
+  else return;
+  event.preventDefault();
+});
+
+document.addEventListener('change', (event) => {
+  if (event.target.closest('.toggles')) storeToggles();
+});
+document.addEventListener('click', (event) => {
+  if (event.target.id === 'keys') keys['?']();
+});
+
+// Replaces the list when the server has new episodes. Pages of one episode never change.
+async function update() {
+  try {
+    const version = (await (await fetch('/version')).json()).version;
+    if (version === document.body.dataset.version || document.activeElement?.matches('input')) return;
+    const text = await (await fetch(location.href)).text();
+    const next = new DOMParser().parseFromString(text, 'text/html');
+    const chosen = document.querySelector('.chosen a')?.getAttribute('href');
+    for (const part of ['.top', '.columns']) document.querySelector(part).replaceWith(document.adoptNode(next.querySelector(part)));
+    document.body.dataset.version = version;
+    all('.episodes tbody tr').find((row) => chosen && row.querySelector('a')?.getAttribute('href') === chosen)?.classList.add('chosen');
+  } catch { /* the server has stopped, or will answer the next time */ }
+}
+
+restoreToggles();
+if (document.body.matches('.list') && location.protocol !== 'file:') setInterval(update, 2000);

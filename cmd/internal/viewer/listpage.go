@@ -1,0 +1,273 @@
+package viewer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
+)
+
+// listPage is the list of episodes, as the template shows it.
+type listPage struct {
+	page
+	Query    query
+	Places   []placeView
+	Columns  []columnHead
+	Lines    []lineView
+	Facets   []facetView
+	Hidden   []param // parameters that the forms carry along
+	Total    int     // lines of all places
+	Matched  int     // lines that match the query
+	From, To int     // positions of the lines of this page
+	Previous string  // address of the previous page; "" if there is none
+	Next     string
+	Several  bool // more than one place
+	Error    string
+	entries  []*entry // all that match
+}
+
+type param struct{ Name, Value string }
+
+type placeView struct {
+	Number              int
+	Name, Kind, Path    string
+	Episodes, NoEpisode int
+	Resolved            string // how many of the verified episodes are resolved
+	Live                string // progress of a run that is being worked on
+	Share               int    // of Live, in percent
+}
+
+type columnHead struct {
+	Title, Link string
+	Order       string // ascending, descending or none, as in aria-sort
+	Number      bool
+}
+
+type facetView struct {
+	Title  string
+	Values []facetValue
+	More   int // values that are not shown
+}
+
+type facetValue struct {
+	Label, Link string
+	Count       int
+	On          bool
+}
+
+type lineView struct {
+	Link                               string // "" if there is nothing to open
+	ID, Place, Task, Agent, Model      string
+	Outcome, Class, Detail, Mark, Note string
+	Turns, Steps, Errors, Tokens, Wall string
+	Cost, PDB                          string
+}
+
+// listColumns are the columns of the list; those with a column of table episodes can be sorted.
+var listColumns = []struct {
+	title, column string
+	number        bool
+}{
+	{"Outcome", "outcome", false}, {"Task", "instance_id", false}, {"Agent", "agent_name", false}, {"Turns", "n_turns", true},
+	{"Steps", "n_steps", true}, {"pdb", "n_pdb", true}, {"Errors", "n_errors", true}, {"Tokens", "sft_tokens", true}, {"Cost", "cost_usd", true},
+	{"Time", "wall_ms", true}, {"Episode", "episode_id", false},
+}
+
+// list answers a query. An error of the query is part of the page.
+func (s *Server) list(ctx context.Context, q query) *listPage {
+	l := &listPage{Query: q, Several: len(s.places) > 1}
+	l.page = s.page("Episodes", "list")
+	for _, p := range s.places {
+		l.Places = append(l.Places, p.view())
+		l.Total += len(p.entries)
+	}
+	for _, c := range listColumns {
+		l.Columns = append(l.Columns, q.head(c.title, c.column, c.number))
+	}
+	found, err := find(ctx, s.places, q)
+	if err != nil {
+		l.Error = err.Error()
+	}
+	l.entries = narrow(found, q, "")
+	if err := sortEntries(l.entries, q.Sort); err != nil {
+		l.Error = err.Error()
+	}
+	l.addFacets(found)
+	l.Matched = len(l.entries)
+	l.paginate()
+	for _, f := range facets {
+		if v := q.Facets[f.key]; v != "" {
+			l.Hidden = append(l.Hidden, param{f.key, v})
+		}
+	}
+	if q.Sort != "" {
+		l.Hidden = append(l.Hidden, param{"sort", q.Sort})
+	}
+	return l
+}
+
+// paginate fills in the lines of the requested page.
+func (l *listPage) paginate() {
+	pages := max(1, (l.Matched+pageSize-1)/pageSize)
+	l.Query.Page = min(l.Query.Page, pages)
+	from := (l.Query.Page - 1) * pageSize
+	shown := l.entries[from:min(from+pageSize, l.Matched)]
+	l.From, l.To = min(from+1, l.Matched), from+len(shown)
+	if l.Query.Page > 1 {
+		l.Previous = l.Query.with("page", fmt.Sprint(l.Query.Page-1))
+	}
+	if l.Query.Page < pages {
+		l.Next = l.Query.with("page", fmt.Sprint(l.Query.Page+1))
+	}
+	for _, e := range shown {
+		l.Lines = append(l.Lines, e.line())
+	}
+}
+
+// head returns the head of a column, whose link sorts by it.
+func (q query) head(title, column string, number bool) columnHead {
+	h := columnHead{Title: title, Number: number, Order: "none", Link: q.with("sort", column)}
+	if number {
+		h.Link = q.with("sort", "-"+column)
+	}
+	switch q.Sort {
+	case column:
+		h.Order, h.Link = "ascending", q.with("sort", "-"+column)
+	case "-" + column:
+		h.Order, h.Link = "descending", q.with("sort", column)
+	}
+	return h
+}
+
+// maxFacetValues limits the values that the list shows of a facet.
+const maxFacetValues = 12
+
+// addFacets counts the values of every facet among the entries that match the rest of the query.
+func (l *listPage) addFacets(found []*entry) {
+	for _, f := range facets {
+		if f.key == "place" && !l.Several {
+			continue
+		}
+		counts, labels := map[string]int{}, map[string]string{}
+		for _, e := range narrow(found, l.Query, f.key) {
+			if v := f.value(e); v != "" {
+				counts[v]++
+				if f.key == "place" {
+					labels[v] = e.place.name()
+				}
+			}
+		}
+		chosen := l.Query.Facets[f.key]
+		if len(counts) < 2 && chosen == "" {
+			continue
+		}
+		values := make([]string, 0, len(counts))
+		for v := range counts {
+			values = append(values, v)
+		}
+		slices.SortFunc(values, func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
+		view := facetView{Title: f.title}
+		for i, v := range values {
+			if i >= maxFacetValues && v != chosen {
+				view.More++
+				continue
+			}
+			link := l.Query.with(f.key, v)
+			if v == chosen {
+				link = l.Query.with(f.key, "")
+			}
+			view.Values = append(view.Values, facetValue{Label: cmp.Or(labels[v], v), Count: counts[v], Link: link, On: v == chosen})
+		}
+		l.Facets = append(l.Facets, view)
+	}
+}
+
+func (p *place) view() placeView {
+	v := placeView{Number: p.number, Name: p.name(), Kind: p.kind(), Path: p.data.Place, Episodes: len(p.episodes)}
+	v.NoEpisode = len(p.entries) - v.Episodes
+	verified, resolved, gold := 0, 0, 0
+	for _, e := range p.episodes {
+		switch {
+		case e.row.Resolved == nil:
+			continue
+		case *e.row.Resolved && e.row.GoldUsed:
+			gold++
+		case *e.row.Resolved:
+			resolved++
+		}
+		verified++
+	}
+	if verified > 0 {
+		v.Resolved = fmt.Sprintf("%d of %d resolved", resolved, verified)
+	}
+	if gold > 0 {
+		v.Resolved += fmt.Sprintf(", %d more with the gold patch", gold)
+	}
+	if s := p.running(); s != nil {
+		v.Live = fmt.Sprintf("%d of %d done, %d running", s.Done+s.Failed, s.Selected, s.Running)
+		v.Share = 100 * (s.Done + s.Failed) / max(1, s.Selected)
+	}
+	return v
+}
+
+func (e *entry) line() lineView {
+	v := lineView{ID: shortID(e.id), Place: e.place.name(), Outcome: e.outcome(), Mark: e.mark(), Note: e.place.marks[e.id].Note}
+	v.Class = outcomeClass(v.Outcome)
+	switch {
+	case e.open != nil:
+		v.Task = cmp.Or(e.open.Instance, "unknown task")
+		v.Detail = "not finished: repeat the run command to continue it"
+	case e.dead != nil:
+		v.Class = "bad"
+		v.Task = cmp.Or(e.dead.Instance, "task "+shortID(schemas.Value(e.dead.InputRef)))
+		v.Detail = fmt.Sprintf("no episode after %s: %s", plural(e.dead.Attempts, "attempt"), schemas.Value(e.dead.ErrorMessage))
+	default:
+		e.fill(&v)
+	}
+	return v
+}
+
+// fill sets the fields of the line of an episode.
+func (e *entry) fill(v *lineView) {
+	r := e.row
+	v.Link = fmt.Sprintf("/t/%d/%s", e.place.number, e.id)
+	v.Task, v.Agent, v.Model = fmt.Sprintf("%s#%d", r.InstanceID, r.Attempt), r.AgentName, r.Model
+	v.Outcome = r.OutcomeText()
+	v.Turns, v.Steps = fmt.Sprint(r.NTurns), fmt.Sprint(r.NSteps)
+	if r.ErrorMessage != nil {
+		v.Detail = *r.ErrorMessage
+	} else if r.VerifyReason != nil {
+		v.Detail = *r.VerifyReason
+	}
+	if r.NPDB != nil {
+		v.PDB = fmt.Sprint(*r.NPDB)
+	}
+	if r.NErrors != nil {
+		v.Errors = fmt.Sprint(*r.NErrors)
+	}
+	if r.SFTTokens != nil {
+		v.Tokens = grouped(*r.SFTTokens)
+	}
+	if r.CostUSD != nil {
+		v.Cost = fmt.Sprintf("$%.4f", *r.CostUSD)
+	}
+	if r.WallMS != nil {
+		v.Wall = millis(*r.WallMS)
+	}
+}
+
+// outcomeClass returns the style class of an outcome. The word itself always stands next to it.
+func outcomeClass(outcome string) string {
+	switch outcome {
+	case schemas.OutcomeResolved:
+		return "good"
+	case schemas.OutcomeInfra, schemas.OutcomeAgentError:
+		return "bad"
+	case schemas.OutcomeUnresolved, schemas.OutcomeLimit:
+		return "warn"
+	}
+	return "plain"
+}

@@ -1,0 +1,106 @@
+package viewer
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
+)
+
+// measureGroup is a group of columns of table episodes that are not null.
+type measureGroup struct {
+	Title  string
+	Values []param
+}
+
+// facts returns who ran an episode and how much that took.
+func facts(e *schemas.EpisodeRow) []param {
+	var out []param
+	add := func(name, value string) {
+		if value != "" {
+			out = append(out, param{name, visible(value)})
+		}
+	}
+	add("Task", e.TaskSource+"/"+e.InstanceID)
+	add("Repository", e.Repo)
+	add("Attempt", fmt.Sprint(e.Attempt))
+	add("Agent", strings.TrimSpace(e.AgentName+" "+schemas.Value(e.AgentVersion)))
+	add("Model", e.Model)
+	for i, phase := range e.Phases[:min(len(e.Phases), len(e.PhaseModels))] {
+		add("Model of "+phase, e.PhaseModels[i])
+	}
+	add("Ended", strings.TrimSuffix(e.ExitReason+", "+schemas.Value(e.Ending), ", "))
+	add("Effort", fmt.Sprintf("%s, %s", plural(e.NTurns, "turn"), plural(e.NSteps, "step")))
+	if e.PromptTokens != nil {
+		add("Tokens", fmt.Sprintf("%s prompt (%s cached), %s reply (%s reasoning)", grouped(*e.PromptTokens), grouped(schemas.Value(e.CachedTokens)),
+			grouped(schemas.Value(e.CompletionTokens)), grouped(schemas.Value(e.ReasoningTokens))))
+	}
+	if e.CostUSD != nil {
+		add("Cost", fmt.Sprintf("$%.4f", *e.CostUSD))
+	}
+	if e.WallMS != nil {
+		add("Time", millis(*e.WallMS))
+	}
+	add("Started", e.CreatedAt.UTC().Format("2006-01-02 15:04:05 UTC"))
+	add("Error", strings.TrimPrefix(schemas.Value(e.ErrorClass)+": "+schemas.Value(e.ErrorMessage), ": "))
+	return out
+}
+
+// verdict returns how the verifier judged the patch.
+func verdict(e *schemas.EpisodeRow) []param {
+	out := []param{{"Verdict", e.VerifyStatus}}
+	if e.VerifyMethod != nil {
+		out = append(out, param{"Method", visible(*e.VerifyMethod)})
+	}
+	if e.F2PTotal != nil && e.F2PPassed != nil {
+		out = append(out, param{"Failing tests that pass now", fmt.Sprintf("%d of %d", *e.F2PPassed, *e.F2PTotal)})
+	}
+	if e.P2PTotal != nil && e.P2PPassed != nil {
+		out = append(out, param{"Passing tests that still pass", fmt.Sprintf("%d of %d", *e.P2PPassed, *e.P2PTotal)})
+	}
+	if e.VerifyReason != nil {
+		out = append(out, param{"Reason", visible(*e.VerifyReason)})
+	}
+	return out
+}
+
+// inOtherPlaces are columns that the page shows elsewhere, or that are too long for a table.
+var inOtherPlaces = map[string]bool{"patch": true, "problem_statement": true, "minhash_b64": true}
+
+// measures returns all columns of an episode that have a value: what it measured, what was computed
+// with the gold patch, and the rest.
+func measures(e *schemas.EpisodeRow) []measureGroup {
+	groups := []measureGroup{{Title: "Behavior and quality"}, {Title: "Measured with the gold patch"}, {Title: "All other columns"}}
+	row := reflect.ValueOf(e).Elem()
+	for _, c := range arrowrec.Episodes.Columns {
+		value := c.Value(row)
+		if value == nil || inOtherPlaces[c.Name] {
+			continue
+		}
+		group := 2
+		switch value.(type) {
+		case int32, float64, bool:
+			group = 0
+		}
+		if strings.HasPrefix(c.Name, "gold_") {
+			group = 1
+		}
+		groups[group].Values = append(groups[group].Values, param{c.Name, visible(columnText(value))})
+	}
+	return groups
+}
+
+func columnText(value any) string {
+	switch v := value.(type) {
+	case time.Time:
+		return v.UTC().Format(time.RFC3339)
+	case []string:
+		return strings.Join(v, ", ")
+	case float64:
+		return fmt.Sprintf("%.4g", v)
+	}
+	return fmt.Sprint(value)
+}
