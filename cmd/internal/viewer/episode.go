@@ -31,6 +31,7 @@ type episodePage struct {
 	Problem        string
 	Steps          []*stepView
 	Verdict        []param
+	Evidence       []param // how well the texts rest on what was seen
 	Warnings       []string
 	Diff           []fileDiff
 	RawPatch       string // set if the patch cannot be parsed
@@ -59,6 +60,7 @@ type stepView struct {
 	Index                      int32
 	Kind                       string // system, user, agent, env
 	Title, Class, Phase        string
+	Brief                      string // the most telling argument of the call
 	Tags                       []tag
 	Message, Reasoning         *block
 	Call, Observation          *block
@@ -126,11 +128,19 @@ func (p *episodePage) addSteps(b blocks) {
 	b.previews = textBytes(p.trajectory.Steps) > maxPage
 	p.Previews = b.previews
 	tracker := newTracker()
+	tests := ""
 	for i := range p.trajectory.Steps {
 		s := &p.trajectory.Steps[i]
 		v := newStepView(s, b)
 		v.ID = fmt.Sprintf("%ss%d", p.Anchor, s.StepIndex)
 		v.Stop = tracker.observe(s)
+		if now := testsText(s); now != "" && now != tests { // steps repeat the state of the tests
+			class := "good"
+			if schemas.Value(s.TestsFailed) > 0 {
+				class = "bad"
+			}
+			v.Tags, tests = append([]tag{{now, class, "tests"}}, v.Tags...), now
+		}
 		p.Steps = append(p.Steps, v)
 	}
 }
@@ -144,7 +154,7 @@ func newStepView(s *schemas.StepRow, b blocks) *stepView {
 	}
 	if v.Tool != "" {
 		v.Title = v.Tool
-		v.Call = b.of(callText(s), s.StepIndex, "call")
+		v.Call, v.Brief = b.of(callText(s), s.StepIndex, "call"), brief(s)
 	}
 	v.Class = kindClass(s)
 	if s.TriggeredJSON != nil {
@@ -192,9 +202,6 @@ func tagsOf(s *schemas.StepRow) []tag {
 	add(schemas.Value(s.IsError), "error: "+cmp.Or(schemas.Value(s.ErrorClass), "failed"), "bad", "the call failed")
 	add(schemas.Value(s.FormatError), "format error", "bad", "the reply was not a valid call")
 	add(s.ExitCode != nil && *s.ExitCode != 0, fmt.Sprintf("exit %d", schemas.Value(s.ExitCode)), "warn", "exit code of the command")
-	if s.TestsPassed != nil || s.TestsFailed != nil {
-		add(true, fmt.Sprintf("%d passed, %d failed", schemas.Value(s.TestsPassed), schemas.Value(s.TestsFailed)), cmp.Or(map[bool]string{true: "bad"}[schemas.Value(s.TestsFailed) > 0], "good"), "tests")
-	}
 	add(s.RepeatOf != nil, fmt.Sprintf("repeats %d", schemas.Value(s.RepeatOf)), "warn", "the same call as in an earlier step")
 	add(schemas.Value(s.IsPadding), "padding", "warn", "shows nothing new, tests no edit, and no later step uses it")
 	add(schemas.Value(s.GoldEdit), "gold edit", "warn", "the edit comes from the gold patch")
@@ -233,6 +240,22 @@ func callText(s *schemas.StepRow) string {
 		out = append(out, name+": "+value)
 	}
 	return strings.Join(out, "\n")
+}
+
+// testsText returns how many tests passed and failed when they last ran.
+func testsText(s *schemas.StepRow) string {
+	if s.TestsPassed == nil && s.TestsFailed == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d passed, %d failed", schemas.Value(s.TestsPassed), schemas.Value(s.TestsFailed))
+}
+
+// brief returns the argument that tells most about a call, on one line.
+func brief(s *schemas.StepRow) string {
+	var args struct{ Command, Path, Pattern string }
+	_ = json.Unmarshal([]byte(schemas.Value(s.ArgumentsJSON)), &args) // other arguments have no brief form
+	line, _, _ := strings.Cut(cmp.Or(args.Command, args.Path, args.Pattern), "\n")
+	return visible(cutAt(line, 60))
 }
 
 func sortedKeys[V any](m map[string]V) []string {

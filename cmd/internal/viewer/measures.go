@@ -67,6 +67,31 @@ func verdict(e *schemas.EpisodeRow) []param {
 	return out
 }
 
+// evidence returns how well the texts of an episode rest on what it saw.
+func evidence(e *schemas.EpisodeRow) []param {
+	var out []param
+	if e.NClaimsTrue != nil {
+		out = append(out, param{"Claims", fmt.Sprintf("%d true, %d false, %d unchecked", *e.NClaimsTrue, schemas.Value(e.NClaimsFalse), schemas.Value(e.NClaimsUnchecked))})
+	}
+	if e.NUnseen != nil {
+		out = append(out, param{"Mentioned although unseen", fmt.Sprint(*e.NUnseen)})
+	}
+	if e.GroundedShare != nil {
+		out = append(out, param{"Grounded share of the texts", fmt.Sprintf("%.0f %%", 100**e.GroundedShare)})
+	}
+	for _, f := range []struct {
+		name  string
+		value *bool
+	}{
+		{"Names the cause", e.NamesCause}, {"Debugger output differs on the fixed program", e.GoldEvidenceDiffers}, {"Looks like a reward hack", e.RewardHack},
+	} {
+		if f.value != nil {
+			out = append(out, param{f.name, map[bool]string{true: "yes", false: "no"}[*f.value]})
+		}
+	}
+	return out
+}
+
 // inOtherPlaces are columns that the page shows elsewhere, or that are too long for a table.
 var inOtherPlaces = map[string]bool{"patch": true, "problem_statement": true, "minhash_b64": true}
 

@@ -32,7 +32,8 @@ function choose(item) {
   if (!item) return;
   all('.chosen').forEach((old) => old.classList.remove('chosen'));
   item.classList.add('chosen');
-  item.scrollIntoView({ block: item.matches('tr') ? 'nearest' : 'start' });
+  if (item.matches('tr')) item.scrollIntoView({ block: 'nearest' });
+  else settle(item);
   (item.querySelector('a[href^="/t/"]') ?? item).focus({ preventScroll: true });
   if (item.id) {
     try {
@@ -48,6 +49,16 @@ function move(by, accept = () => true) {
   }
   if (current(list) < 0 && by < 0) choose(list.findLast(accept));
 }
+
+// Steps that the browser has not laid out yet have a guessed height, so a jump can miss its target
+// while it lays them out. Repeat the jump for some frames.
+function settle(target, frames = 20) {
+  if (!target || frames === 0) return;
+  target.scrollIntoView({ block: 'start' });
+  requestAnimationFrame(() => settle(target, frames - 1));
+}
+
+const settleHash = () => settle(location.hash && document.getElementById(location.hash.slice(1)));
 
 function follow(selector) {
   document.querySelector(selector)?.click();
@@ -102,4 +113,6 @@ async function update() {
 }
 
 restoreToggles();
+settleHash();
+addEventListener('hashchange', settleHash);
 if (document.body.matches('.list') && location.protocol !== 'file:') setInterval(update, 2000);
