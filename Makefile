@@ -16,6 +16,7 @@ LDFLAGS := -s -w -X $(CLI).Version=$(VERSION) -X $(CLI).Commit=$(COMMIT)
 TAGS    := grpcnotrace
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath -tags=$(TAGS))
 GUEST   := env/guest/bin/tracesmith-guest
+PACKED  := env/guest/packed/tracesmith-guest.gz
 export TRACESMITH_GUEST := $(CURDIR)/$(GUEST)
 
 # FULL=1 runs the long form of every suite: all Python versions, all packages under the race
@@ -42,6 +43,7 @@ toolchain:
 
 guest: toolchain ## the static helper for sandboxes; build embeds it, and tests start it
 	@go build -buildvcs=false -ldflags '-s -w' -o $(GUEST) ./cmd/tracesmith-guest
+	@gzip -9nc $(GUEST) >$(PACKED).new && { cmp -s $(PACKED).new $(PACKED) && rm $(PACKED).new || mv $(PACKED).new $(PACKED); }
 
 build: guest ## bin/tracesmith, static
 	@go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith ./cmd/tracesmith
@@ -159,4 +161,4 @@ docs: toolchain ## generate the pages that come from the code: docs/reference an
 	@go test ./pipeline/selection -count=1 -run '^TestPageListsPredicates$$' -update
 
 clean: ## remove build output but keep runs and datasets under out/
-	rm -rf bin $(GUEST)
+	rm -rf bin $(GUEST) $(PACKED)

@@ -131,11 +131,11 @@ func TestGuestDoesNotEmbedAGuest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme, err := bin.ReadFile("bin/README")
+	readme, err := packed.ReadFile("packed/README")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if bytes.Contains(built, readme) {
-		t.Errorf("the guest (%d bytes) contains the files of env/guest/bin", len(built))
+		t.Errorf("the guest (%d bytes) contains the files of env/guest/packed", len(built))
 	}
 }
