@@ -30,7 +30,7 @@ GOTESTSUM := $(CURDIR)/out/tools/gotestsum
 AT_ONCE := $(shell n=$$(nproc 2>/dev/null); echo $$((n > 4 ? n : 4)))
 gotest = GOGC=400 $(GOTESTSUM) --format standard-quiet --packages='$(1)' -- -count=1 -vet=off -ldflags=-w -timeout $(if $(FULL),90m,30m) -p $(AT_ONCE) -parallel $(AT_ONCE) $(if $(FULL),,-short) $(2)
 
-.PHONY: demo lab test sandboxes toolchain race full guest build install deps check pythons agents factory soak docs s3 s3-second cluster interop trainers docker test-k8s fuzz versitygw clean help
+.PHONY: demo lab test sandboxes toolchain race full guest packed build install deps check pythons agents factory soak docs s3 s3-second cluster browser interop trainers docker test-k8s fuzz versitygw clean help
 
 help: ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,9 +43,13 @@ toolchain:
 
 guest: toolchain ## the static helper for sandboxes; build embeds it, and tests start it
 	@go build -buildvcs=false -ldflags '-s -w' -o $(GUEST) ./cmd/tracesmith-guest
-	@gzip -9nc $(GUEST) >$(PACKED).new && { cmp -s $(PACKED).new $(PACKED) && rm $(PACKED).new || mv $(PACKED).new $(PACKED); }
 
-build: guest ## bin/tracesmith, static
+# The programs embed this file. It keeps its time if it does not change, so that they need not be linked again.
+packed: guest
+	@gzip -9nc $(GUEST) >$(PACKED).new
+	@cmp -s $(PACKED).new $(PACKED) && rm $(PACKED).new || mv $(PACKED).new $(PACKED)
+
+build: packed ## bin/tracesmith, static
 	@go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith ./cmd/tracesmith
 
 # This target builds nothing, because it often runs as root.
@@ -56,7 +60,7 @@ install: ## copy bin/tracesmith to $(DESTDIR)$(PREFIX)/bin, by default /usr/loca
 	@install -m 755 bin/tracesmith "$(DESTDIR)$(PREFIX)/bin/tracesmith"
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/tracesmith"
 
-lab: guest ## bin/tracesmith-lab: measurements, long runs, injected faults
+lab: packed ## bin/tracesmith-lab: measurements, long runs, injected faults
 	@go build -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/tracesmith-lab ./cmd/tracesmith-lab
 
 demo: deps build ## run the quickstart profile into out/quickstart
@@ -73,7 +77,7 @@ APART := ./env/drivers/kubernetes ./internal/hostile
 FACTORY := ./env/mutate ./env/tasks/check ./env/trace ./pipeline/synth
 # Compile everything before the tests run: programs in sandboxes have a low priority and would starve while the compiler runs.
 test: deps guest $(GOTESTSUM) ## the tests that need no daemon
-	@echo "make test does not run these targets, but .ci/run does: sandboxes, race, docker, s3, cluster, interop, pythons, agents, factory, soak"
+	@echo "make test does not run these targets, but .ci/run does: sandboxes, race, docker, s3, cluster, browser, interop, pythons, agents, factory, soak"
 	@go build -buildvcs=false ./...
 	all=$$(go list ./...) && rest=$$(grep -vxF "$$(printf '%s\n' $(APART:./%=$(PKG)/%) $(FACTORY:./%=$(PKG)/%))" <<<"$$all" | tr '\n' ' ') && $(call gotest,'"$(LONG) $$rest"')
 
@@ -95,7 +99,7 @@ race: deps toolchain $(GOTESTSUM) ## the packages whose goroutines share memory,
 
 # This includes the tests that .ci/run shortens or omits.
 full: ## all checks and tests in their long form: all Python versions, the race detector everywhere, 300,000 jobs, long runs with faults, a second S3 server
-	$(MAKE) FULL=1 check test sandboxes demo race docker agents factory cluster pythons s3 s3-second soak interop
+	$(MAKE) FULL=1 check test sandboxes demo race docker agents factory cluster pythons s3 s3-second soak browser interop
 
 # An environment variable turns each suite on, and the names of its tests share a prefix: see internal/suite.
 pythons: deps guest $(GOTESTSUM) ## tests of the debugger, the verifier and of traces on the oldest and the newest Python, because make test uses the system's; FULL=1: on every version from 3.6 to 3.14 that can be found
@@ -145,6 +149,10 @@ trainers: deps toolchain ## measure again on which tokens of the fixture rows of
 
 docker: build $(GOTESTSUM) ## tests against a real Docker daemon, with an image made of Debian packages
 	scripts/with-docker.sh env TRACESMITH_TEST_DOCKER=1 sh -c "$(call gotest,./env/drivers ./env/drivers/docker ./env/workspace/setup ./internal/hostile,-run '^Test(Docker|EachDriver)') && $(call gotest,./cmd/tracesmith,-run '^Test(Scripts|Docker|EachDriver)/^docker') && scripts/check-dockerfile.sh"
+
+browser: deps $(GOTESTSUM) ## the pages of tracesmith view in a real browser; installs Chromium if it is missing
+	@EXTRA=chromium EXTRA_TOOLS=chromium scripts/install-deps.sh
+	TRACESMITH_TEST_BROWSER=1 $(call gotest,./cmd/internal/viewer,-run '^TestBrowser')
 
 test-k8s: guest ## tests against the cluster of TRACESMITH_TEST_KUBECONFIG, with the image TRACESMITH_TEST_K8S_IMAGE
 	@test -n "$$TRACESMITH_TEST_KUBECONFIG" || { echo "set TRACESMITH_TEST_KUBECONFIG to a kubeconfig, and TRACESMITH_TEST_K8S_IMAGE to an image with Python that its nodes can pull"; exit 2; }

@@ -21,6 +21,7 @@ type Suite struct {
 // but then only on bubblewrap, with this machine's Pythons, or with few of the attacks.
 var (
 	Agents     = Suite{"TRACESMITH_TEST_AGENTS", "agents", []string{"Agents"}}
+	Browser    = Suite{"TRACESMITH_TEST_BROWSER", "browser", []string{"Browser"}}
 	Docker     = Suite{"TRACESMITH_TEST_DOCKER", "docker", []string{"Docker", "EachDriver"}}
 	Factory    = Suite{"TRACESMITH_TEST_FACTORY", "factory", []string{"Factory"}}
 	Hostile    = Suite{"TRACESMITH_TEST_HOSTILE", "sandboxes", []string{"Hostile"}}
@@ -35,7 +36,7 @@ var (
 
 // All returns all suites.
 func All() []Suite {
-	return []Suite{Agents, Docker, Factory, Hostile, Soak, Cluster, Pythons, Versitygw, Minio, ATIF, Kubernetes}
+	return []Suite{Agents, Browser, Docker, Factory, Hostile, Soak, Cluster, Pythons, Versitygw, Minio, ATIF, Kubernetes}
 }
 
 // WithScripts returns the suites that also have scripts of cmd/tracesmith, whose names begin with the target. No other

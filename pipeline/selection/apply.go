@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
 // Apply decides which episodes of src to keep. The result depends only on the set of
@@ -18,12 +19,13 @@ func (r *Recipe) Apply(ctx context.Context, src Source) (Result, error) {
 	}
 	usesSteps := func(p program) bool { return p.steps }
 	steps := slices.ContainsFunc(r.programs, usesSteps) || slices.ContainsFunc(r.reports, usesSteps)
+	columns := r.boundColumns()
 	var all []*candidate
 	for e, err := range src(ctx, steps) {
 		if err != nil {
 			return Result{}, err
 		}
-		c, err := r.evaluate(ctx, &e, groups[r.groupOf(&e.Row)])
+		c, err := r.evaluate(ctx, &e, columns, groups[r.groupOf(&e.Row)])
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil {
 				return Result{}, cause
@@ -67,6 +69,19 @@ func (r *Recipe) Apply(ctx context.Context, src Source) (Result, error) {
 	return res, nil
 }
 
+// boundColumns returns the columns that the programs of a recipe refer to. These are all columns if
+// a program asks which ones are null.
+func (r *Recipe) boundColumns() []arrowrec.Column {
+	refs := map[string]bool{}
+	for _, p := range slices.Concat(r.programs, r.reports) {
+		maps.Copy(refs, p.refs)
+	}
+	if refs[nullColumns] {
+		return arrowrec.Episodes.Columns
+	}
+	return slices.DeleteFunc(slices.Clone(arrowrec.Episodes.Columns), func(c arrowrec.Column) bool { return !refs[c.Name] })
+}
+
 // countGroups counts the attempts of each group over all episodes, including those that the
 // recipe rejects. It returns nil if no expression uses groups.
 func (r *Recipe) countGroups(ctx context.Context, src Source) (map[string]*groupCounts, error) {
@@ -88,11 +103,12 @@ func (r *Recipe) countGroups(ctx context.Context, src Source) (map[string]*group
 	return groups, nil
 }
 
-// evaluate evaluates all predicates and reports for an episode. g has the counts of its
+// evaluate evaluates all predicates and reports for an episode. columns are those that they refer to.
+// g has the counts of its
 // group; nil if no expression uses groups.
-func (r *Recipe) evaluate(ctx context.Context, e *Episode, g *groupCounts) (*candidate, error) {
+func (r *Recipe) evaluate(ctx context.Context, e *Episode, columns []arrowrec.Column, g *groupCounts) (*candidate, error) {
 	c := r.candidate(&e.Row)
-	a, err := activation(e, g)
+	a, err := activation(e, columns, g)
 	if err != nil {
 		return nil, fmt.Errorf("episode %s: %w", c.out.EpisodeID, err)
 	}

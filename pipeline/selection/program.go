@@ -22,6 +22,7 @@ type program struct {
 	steps bool            // whether it uses the episode's steps or calls
 	group bool            // whether it uses variables of the group
 	used  map[string]bool // the named predicates that it uses
+	refs  map[string]bool // the variables that it refers to
 }
 
 // verdict is the value of a predicate for an episode. It is unknown if it depends on a
@@ -62,8 +63,9 @@ func compile(expr string) (program, error) {
 	if err != nil {
 		return program{}, fmt.Errorf("preparing %q: %w", expr, err)
 	}
-	p := program{prg: prg, used: used, text: expandedText(expr, used, checked)}
+	p := program{prg: prg, used: used, text: expandedText(expr, used, checked), refs: map[string]bool{}}
 	for _, ref := range checked.NativeRep().ReferenceMap() {
+		p.refs[ref.Name] = true
 		_, inGroup := groupTypes[ref.Name]
 		p.group = p.group || inGroup
 		p.steps = p.steps || ref.Name == varSteps || ref.Name == varCalls
@@ -106,12 +108,12 @@ func rejectIntDivision(expr string, tree *ast.AST) error {
 
 // activation binds the variables of predicates to the values of an episode and its group. It
 // makes null values unknown, so that CEL uses three-valued logic.
-func activation(e *Episode, g *groupCounts) (cel.PartialActivation, error) {
+func activation(e *Episode, columns []arrowrec.Column, g *groupCounts) (cel.PartialActivation, error) {
 	vars := map[string]any{}
 	null := []string{}
 	var patterns []*cel.AttributePatternType
 	rv := reflect.ValueOf(&e.Row).Elem()
-	for _, c := range arrowrec.Episodes.Columns {
+	for _, c := range columns {
 		v := c.Value(rv)
 		if v == nil {
 			null = append(null, c.Name)

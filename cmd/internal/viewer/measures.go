@@ -21,7 +21,7 @@ func facts(e *schemas.EpisodeRow) []param {
 	var out []param
 	add := func(name, value string) {
 		if value != "" {
-			out = append(out, param{name, visible(value)})
+			out = append(out, param{visible(name), visible(value)})
 		}
 	}
 	add("Task", e.TaskSource+"/"+e.InstanceID)

@@ -36,7 +36,8 @@ func visible(text string) string {
 // hidden reports whether a character is a control or format character. The joiners of emoji and
 // of some scripts are format characters that change nothing else.
 func hidden(r rune) bool {
-	if r == '\t' || r == '\n' || r == '\u200c' || r == '\u200d' {
+	switch {
+	case r >= 0x20 && r < 0x7f || r == '\t' || r == '\n' || r == '\u200c' || r == '\u200d':
 		return false
 	}
 	return unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029'
