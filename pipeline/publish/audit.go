@@ -220,7 +220,7 @@ func (a *audit) findVersions(ctx context.Context, expected map[string]bool) (bas
 	}
 	slices.Sort(bases)
 	if _, isSingle := a.sizes[manifestKey]; isSingle && !versions {
-		for _, key := range []string{claimKey, leaseKey, latestKey} { // a copy of a dataset's root may have them
+		for _, key := range []string{claimKey, leaseKey, latestKey, MarksKey} { // a copy of a dataset's root may have them
 			expected[key] = true
 		}
 		return []string{""}, latestHash, nil
@@ -237,7 +237,7 @@ func (a *audit) findVersions(ctx context.Context, expected map[string]bool) (bas
 			return nil, nil, err
 		}
 	}
-	expected[claimKey], expected[leaseKey], expected[latestKey] = true, true, true
+	expected[claimKey], expected[leaseKey], expected[latestKey], expected[MarksKey] = true, true, true, true
 	var p schemas.Pointer
 	if err := a.readJSON(ctx, latestKey, &p); err != nil || p.Manifest == "" {
 		return bases, latestHash, err

@@ -31,6 +31,9 @@ const (
 	manifestKey = "manifest.json"
 	cardKey     = "README.md"
 	versionsDir = ".versions/"
+
+	// MarksKey is the key of the marks that readers set. Publishing neither writes nor removes them.
+	MarksKey = "marks.jsonl"
 )
 
 // versionName matches the name of a version's directory.
@@ -62,7 +65,9 @@ func baseOf(key string) string {
 }
 
 // isControlKey reports whether key is a document about the dataset as a whole.
-func isControlKey(key string) bool { return key == claimKey || key == leaseKey || key == latestKey }
+func isControlKey(key string) bool {
+	return key == claimKey || key == leaseKey || key == latestKey || key == MarksKey
+}
 
 // VersionOf splits the location of a single version, <root>/.versions/<version>, into the
 // dataset's root and the version. For any other location, it returns the location and "".

@@ -83,6 +83,12 @@ func (r *Recipe) Require(exprs ...string) error {
 	return r.check("-e")
 }
 
+// RequirePredicate adds a predicate.
+func (r *Recipe) RequirePredicate(p Predicate) error {
+	r.Predicates = append(r.Predicates, p)
+	return r.check(p.Name)
+}
+
 const defaultGroup = "group_id"
 
 // check validates and compiles the recipe. where is its name in error messages.

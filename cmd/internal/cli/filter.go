@@ -26,6 +26,7 @@ type filterFlags struct {
 	dryRun  bool
 	reasons bool
 	asJSON  bool
+	marks   string
 }
 
 func newFilter(s *State) *cobra.Command {
@@ -53,6 +54,9 @@ func newFilter(s *State) *cobra.Command {
 				return err
 			}
 			defer func() { _ = data.Close() }()
+			if err := f.requireMarks(data, recipe); err != nil {
+				return Usage(err)
+			}
 			return f.filter(c.Context(), s, data, recipe)
 		},
 	}
@@ -64,6 +68,8 @@ func newFilter(s *State) *cobra.Command {
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show what would be kept and write nothing")
 	fl.BoolVar(&f.reasons, "reasons", false, "list every episode that is left out, with all reasons")
 	fl.BoolVar(&f.asJSON, "json", false, "print JSON")
+	fl.StringVar(&f.marks, "marks", "", "apply the marks that were set in tracesmith view: "+marksKept+" or "+marksUnrejected)
+	Must(c.RegisterFlagCompletionFunc("marks", OneOf(marksKept, marksUnrejected)))
 	Must(c.RegisterFlagCompletionFunc("recipe", orFile(selection.Builtin()...)))
 	return c
 }
@@ -80,6 +86,46 @@ func (f *filterFlags) load() (*selection.Recipe, error) {
 		return r, err
 	}
 	return r, r.Require(f.exprs...)
+}
+
+// Values of --marks.
+const (
+	marksKept       = "kept"       // only episodes that are marked keep
+	marksUnrejected = "unrejected" // all but those that are marked reject
+)
+
+// requireMarks adds the marks of the place to the recipe, as a predicate over the ids. The selection
+// file then says which episodes a reader chose.
+func (f *filterFlags) requireMarks(data *wire.Data, recipe *selection.Recipe) error {
+	mark, name, format := wire.MarkKeep, "marked_keep", "episode_id in %s"
+	switch f.marks {
+	case "":
+		return nil
+	case marksKept:
+	case marksUnrejected:
+		mark, name, format = wire.MarkReject, "not_marked_reject", "!(episode_id in %s)"
+	default:
+		return fmt.Errorf("--marks %s: choose %s or %s", f.marks, marksKept, marksUnrejected)
+	}
+	marks, err := data.Marks()
+	if err != nil {
+		return err
+	}
+	if len(marks) == 0 {
+		return fmt.Errorf("--marks %s: no episode of %s is marked: mark some in tracesmith view", f.marks, data.Place)
+	}
+	ids := []string{}
+	for id, m := range marks {
+		if m.Mark == mark {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	list, err := schemas.CanonicalJSON(ids)
+	if err != nil {
+		return err
+	}
+	return recipe.RequirePredicate(selection.Predicate{Name: name, Expr: fmt.Sprintf(format, list)})
 }
 
 // filterOutput is what filter --json prints.

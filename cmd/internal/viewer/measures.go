@@ -113,7 +113,9 @@ func measures(e *schemas.EpisodeRow) []measureGroup {
 		if strings.HasPrefix(c.Name, "gold_") {
 			group = 1
 		}
-		groups[group].Values = append(groups[group].Values, param{c.Name, visible(columnText(value))})
+		if text := columnText(value); text != "" {
+			groups[group].Values = append(groups[group].Values, param{c.Name, visible(text)})
+		}
 	}
 	return groups
 }

@@ -39,7 +39,7 @@ func (d *Data) MarksPath() (string, error) {
 	if strings.Contains(root, "://") {
 		return "", ErrNoMarks
 	}
-	return filepath.Join(root, "marks.jsonl"), nil
+	return filepath.Join(root, publish.MarksKey), nil
 }
 
 // Marks returns the marks of the place by episode id.
