@@ -157,21 +157,31 @@ func newStepView(s *schemas.StepRow, b blocks) *stepView {
 		v.Call, v.Brief = b.of(callText(s), s.StepIndex, "call"), brief(s)
 	}
 	v.Class = kindClass(s)
-	if s.TriggeredJSON != nil {
-		var more []struct{ Source, Text string }
-		if err := json.Unmarshal([]byte(*s.TriggeredJSON), &more); err != nil {
-			more = []struct{ Source, Text string }{{"", *s.TriggeredJSON}}
-		}
-		for i, o := range more {
-			if t := b.of(o.Text, s.StepIndex, fmt.Sprintf("triggered-%d", i)); t != nil {
-				v.Triggered = append(v.Triggered, t)
-			}
+	for i, text := range triggered(s) {
+		if t := b.of(text, s.StepIndex, fmt.Sprintf("triggered-%d", i)); t != nil {
+			v.Triggered = append(v.Triggered, t)
 		}
 	}
 	v.Claims = claimsOf(s)
 	v.Unseen = unseenOf(s)
 	v.Tags = tagsOf(s)
 	return v
+}
+
+// triggered returns the observations that a step triggered besides its own.
+func triggered(s *schemas.StepRow) []string {
+	var more []struct{ Text string }
+	if s.TriggeredJSON == nil {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(*s.TriggeredJSON), &more); err != nil {
+		return []string{*s.TriggeredJSON}
+	}
+	var texts []string
+	for _, o := range more {
+		texts = append(texts, o.Text)
+	}
+	return texts
 }
 
 // kindClass returns the style class of a step.

@@ -170,8 +170,9 @@ func textOf(t sinks.Trajectory, step, field string) (string, bool) {
 	case "observation":
 		return schemas.Value(row.Observation), true
 	}
-	if strings.HasPrefix(field, "triggered-") {
-		return schemas.Value(row.TriggeredJSON), true
+	n, err = strconv.Atoi(strings.TrimPrefix(field, "triggered-"))
+	if texts := triggered(row); err == nil && n >= 0 && n < len(texts) {
+		return texts[n], true
 	}
 	return "", false
 }

@@ -32,12 +32,11 @@ type listPage struct {
 type param struct{ Name, Value string }
 
 type placeView struct {
-	Number              int
-	Name, Kind, Path    string
-	Episodes, NoEpisode int
-	Resolved            string // how many of the verified episodes are resolved
-	Live                string // progress of a run that is being worked on
-	Share               int    // of Live, in percent
+	Number     int
+	Name, Kind string
+	Counts     string // of episodes, of jobs without one, and of verdicts
+	Live       string // progress of a run that is being worked on
+	Share      int    // of Live, in percent
 }
 
 type columnHead struct {
@@ -186,8 +185,10 @@ func (l *listPage) addFacets(found []*entry) {
 }
 
 func (p *place) view() placeView {
-	v := placeView{Number: p.number, Name: p.name(), Kind: p.kind(), Path: p.data.Place, Episodes: len(p.episodes)}
-	v.NoEpisode = len(p.entries) - v.Episodes
+	v := placeView{Number: p.number, Name: p.name(), Kind: p.kind(), Counts: plural(int64(len(p.episodes)), "episode")}
+	if without := len(p.entries) - len(p.episodes); without > 0 {
+		v.Counts += fmt.Sprintf(", %s without one", plural(int64(without), "job"))
+	}
 	verified, resolved, gold := 0, 0, 0
 	for _, e := range p.episodes {
 		switch {
@@ -201,10 +202,10 @@ func (p *place) view() placeView {
 		verified++
 	}
 	if verified > 0 {
-		v.Resolved = fmt.Sprintf("%d of %d resolved", resolved, verified)
+		v.Counts += fmt.Sprintf(" · %d of %d resolved", resolved, verified)
 	}
 	if gold > 0 {
-		v.Resolved += fmt.Sprintf(", %d more with the gold patch", gold)
+		v.Counts += fmt.Sprintf(", %d more with the gold patch", gold)
 	}
 	if s := p.running(); s != nil {
 		v.Live = fmt.Sprintf("%d of %d done, %d running", s.Done+s.Failed, s.Selected, s.Running)

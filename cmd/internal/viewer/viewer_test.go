@@ -106,7 +106,7 @@ func TestLongTextsAreShortenedAndWholeOnRequest(t *testing.T) {
 	if w.Body.String() != text || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") || !strings.HasPrefix(w.Header().Get("Content-Disposition"), "attachment") {
 		t.Errorf("the whole text has %d bytes and headers %v, want %d bytes to save as plain text", w.Body.Len(), w.Header(), len(text))
 	}
-	for _, path := range []string{"/s/3/other", "/s/99/observation", "/s/x/observation"} {
+	for _, path := range []string{"/s/3/other", "/s/3/triggered-0", "/s/99/observation", "/s/x/observation"} {
 		if w := get(t, s, address+path); w.Code != http.StatusNotFound {
 			t.Errorf("%s: status %d, want 404", path, w.Code)
 		}
@@ -117,7 +117,7 @@ func TestLongTextsAreShortenedAndWholeOnRequest(t *testing.T) {
 	if body = page(t, s, address); len(body) > 4<<20 || strings.Contains(body, "the needle") {
 		t.Errorf("a page of 16 MB of text has %d bytes, want previews", len(body))
 	}
-	wantText(t, page(t, s, address+"?q=NEEDLE"), "1 steps contain", `<a href="#s1002">1002</a>`)
+	wantText(t, page(t, s, address+"?q=NEEDLE"), "Steps that contain “NEEDLE”: 1 <a", `<a href="#s1002">1002</a>`)
 }
 
 func TestSampleSaysWhatIsTrainedOn(t *testing.T) {
