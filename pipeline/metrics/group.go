@@ -22,17 +22,10 @@ func (g *Group) Add(e *schemas.EpisodeRow) {
 		g.Tasks = map[string]Attempts{}
 	}
 	g.episodes++
-	attempts := g.Tasks[TaskOf(e)]
-	if e.Resolved != nil {
-		attempts.Verified++
-		if *e.Resolved {
-			attempts.Resolved++
-			if e.GoldUsed {
-				g.gold++
-			}
-		}
+	g.Tasks[TaskOf(e)] = g.Tasks[TaskOf(e)].With(e)
+	if schemas.Value(e.Resolved) && e.GoldUsed {
+		g.gold++
 	}
-	g.Tasks[TaskOf(e)] = attempts
 	if e.CostUSD != nil {
 		g.cost += *e.CostUSD
 		g.costs++
@@ -53,12 +46,11 @@ func Tokens(e *schemas.EpisodeRow) *int64 {
 
 // GroupSummary describes a group of episodes.
 type GroupSummary struct {
-	Episodes int `json:"episodes"`
-	Tasks    int `json:"tasks"`
-	Resolved int `json:"resolved"`
-	// ResolvedGold is the part of Resolved that a policy which could see the gold patch resolved.
-	ResolvedGold int  `json:"resolved_gold_used"`
-	Rate         Rate `json:"rate"`
+	Episodes int  `json:"episodes"`
+	Tasks    int  `json:"tasks"`
+	Rate     Rate `json:"rate"`
+	// ResolvedGold is how many of the resolved episodes have a policy that could see the gold patch.
+	ResolvedGold int `json:"resolved_gold_used"`
 	// CostUSD is the cost of all episodes, and CostPerResolved its share of each resolved one. They are nil
 	// if the cost of an episode is unknown, CostPerResolved also if no episode is resolved.
 	CostUSD         *float64 `json:"cost_usd"`
@@ -69,15 +61,22 @@ type GroupSummary struct {
 // Summary returns the summary of the episodes that were added.
 func (g *Group) Summary() GroupSummary {
 	s := GroupSummary{Episodes: g.episodes, Tasks: len(g.Tasks), ResolvedGold: g.gold, Rate: RateOf(g.Tasks)}
-	s.Resolved = s.Rate.Resolved
 	if g.episodes > 0 && g.costs == g.episodes {
 		s.CostUSD = new(g.cost)
-		if s.Resolved > 0 {
-			s.CostPerResolved = new(g.cost / float64(s.Resolved))
+		if s.Rate.Resolved > 0 {
+			s.CostPerResolved = new(g.cost / float64(s.Rate.Resolved))
 		}
 	}
 	if g.episodes > 0 && g.tokenN == g.episodes {
 		s.Tokens = new(g.tokens)
 	}
 	return s
+}
+
+// TokensPerEpisode returns the mean number of tokens; nil if unknown.
+func (s GroupSummary) TokensPerEpisode() *float64 {
+	if s.Tokens == nil {
+		return nil
+	}
+	return new(float64(*s.Tokens) / float64(s.Episodes))
 }

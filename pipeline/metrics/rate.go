@@ -4,12 +4,26 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // Attempts counts the attempts at a task that have a verdict.
 type Attempts struct {
 	Resolved int `json:"resolved"`
 	Verified int `json:"verified"`
+}
+
+// With returns the counts with one more episode. An episode without a verdict changes nothing.
+func (a Attempts) With(e *schemas.EpisodeRow) Attempts {
+	if e.Resolved == nil {
+		return a
+	}
+	a.Verified++
+	if *e.Resolved {
+		a.Resolved++
+	}
+	return a
 }
 
 func (a Attempts) share() float64 { return float64(a.Resolved) / float64(a.Verified) }

@@ -110,7 +110,7 @@ func TestGroupSummary(t *testing.T) {
 	g.Add(&schemas.EpisodeRow{InstanceID: "a", Resolved: new(false), CostUSD: new(0.5), PromptTokens: new(int64(10)), CompletionTokens: new(int64(2))})
 	g.Add(&schemas.EpisodeRow{InstanceID: "b", Resolved: new(true), GoldUsed: true, CostUSD: new(0.25), PromptTokens: new(int64(10)), CompletionTokens: new(int64(2))})
 	s := g.Summary()
-	if s.Episodes != 3 || s.Tasks != 2 || s.Resolved != 2 || s.ResolvedGold != 1 || *s.CostUSD != 1 || *s.CostPerResolved != 0.5 || *s.Tokens != 36 {
+	if s.Episodes != 3 || s.Tasks != 2 || s.Rate.Resolved != 2 || s.ResolvedGold != 1 || *s.CostUSD != 1 || *s.CostPerResolved != 0.5 || *s.Tokens != 36 {
 		t.Errorf("%+v", s)
 	}
 	// The cost of an import is unknown, and an unverified episode does not change the rate.

@@ -33,6 +33,7 @@ type Dataset struct {
 	mu       sync.Mutex
 	verified map[string]string // path in the manifest -> verified local file
 	scratch  string
+	skipped  map[string]LeftOut // by path; nil: damaged files are errors
 }
 
 // Open opens the latest version, to which latest.json points. If the store contains only
@@ -204,6 +205,9 @@ func rows[T any](ctx context.Context, d *Dataset, t *arrowrec.Table) iter.Seq2[T
 		slices.SortStableFunc(files, func(a, b schemas.ManifestFile) int { return slices.Compare(a.MinKey, b.MinKey) })
 		for _, f := range files {
 			local, err := d.File(ctx, f)
+			if d.skips(f, err) {
+				continue
+			}
 			if err != nil {
 				yield(zero, err)
 				return

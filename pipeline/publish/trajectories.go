@@ -15,7 +15,8 @@ import (
 )
 
 // Trajectories streams whole episodes in the sort order of the table episodes. It reads
-// each table once. The sequence ends after the first error.
+// each table once, or the table episodes twice if SkipDamaged leaves out some of it. The sequence ends
+// after the first error.
 func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, error] {
 	return func(yield func(sinks.Trajectory, error) bool) {
 		var none sinks.Trajectory
@@ -29,7 +30,12 @@ func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, 
 			yield(none, err)
 			return
 		}
-		next, stop := iter.Pull2(d.Steps(ctx))
+		readable, err := d.readableEpisodes(ctx)
+		if err != nil {
+			yield(none, err)
+			return
+		}
+		next, stop := iter.Pull2(stepsOf(d.Steps(ctx), readable))
 		defer stop()
 		step, err, more := next()
 		for e, eerr := range d.Episodes(ctx) {
@@ -46,7 +52,7 @@ func (d *Dataset) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, 
 				yield(none, err)
 				return
 			}
-			if len(t.Steps) != int(e.NSteps) {
+			if len(t.Steps) != int(e.NSteps) && len(d.Damaged()) == 0 {
 				yield(none, d.corrupt("data/steps", fmt.Errorf("episode %s has %d steps there, but %d in its row", e.EpisodeID, len(t.Steps), e.NSteps)))
 				return
 			}
@@ -114,6 +120,20 @@ func addTools(t *sinks.Trajectory, tools map[string][]schemas.ToolSchema) {
 	for i := range t.Steps {
 		if sha := t.Steps[i].ToolSetSHA256; sha != nil && tools[*sha] != nil {
 			t.AddToolSet(*sha, tools[*sha])
+		}
+	}
+}
+
+// stepsOf leaves out the steps of episodes that are not in ids, unless ids is nil.
+func stepsOf(steps iter.Seq2[schemas.StepRow, error], ids map[string]bool) iter.Seq2[schemas.StepRow, error] {
+	return func(yield func(schemas.StepRow, error) bool) {
+		for step, err := range steps {
+			if err == nil && ids != nil && !ids[step.EpisodeID] {
+				continue
+			}
+			if !yield(step, err) {
+				return
+			}
 		}
 	}
 }

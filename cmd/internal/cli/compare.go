@@ -1,136 +1,225 @@
 package cli
 
 import (
-	"fmt"
-	"io"
-	"reflect"
+	"context"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/pipeline/metrics"
 	"github.com/tracesmith/tracesmith/schemas"
-	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
-
-// maxColumns limits the columns that compare prints without --all.
-const maxColumns = 20
 
 type compareFlags struct {
 	dataFlags
-	asJSON, all bool
+	pagerFlags
+	by                   []string
+	asJSON, all, columns bool
 }
 
 func newCompare(s *State) *cobra.Command {
 	var f compareFlags
 	c := &cobra.Command{
-		Use: "compare A B", Short: "Show which columns tell the episodes of two datasets or runs apart", Args: RangeArgs(2, 2),
-		Long: `Show which columns of table episodes tell the episodes of two datasets or runs
-apart.
+		Use: "compare A B", Short: "Compare verdicts and costs of two datasets or runs", Args: RangeArgs(2, 2),
+		Long: `Compare the episodes of two datasets or runs: resolved rates and costs, the
+tasks that only one of them resolves, and rates by kind of bug.
 
-AUC is the probability that an episode of A has a greater value than an episode
-of B, where equal values count half: 1 and 0 separate the two completely, 0.5
-not at all. The intervals come from a bootstrap that draws tasks.`,
-		RunE: func(c *cobra.Command, args []string) error { return f.run(c, s, args) },
+A rate is the share of resolved episodes among those with a verdict. A task is
+resolved if at least one attempt is. Intervals cover 95 %: those of rates are
+Wilson's, those of differences Newcombe's, paired if A and B have the same
+tasks. Both allow for several attempts at a task.
+
+--columns also shows which columns of table episodes tell the two apart. AUC is
+the probability that an episode of A has a greater value than an episode of B,
+where equal values count half: 1 and 0 separate the two completely, 0.5 not at
+all. These intervals come from a bootstrap that draws tasks.`,
+		Example: "  tracesmith compare runs/small runs/large\n  tracesmith compare runs/small runs/large --by difficulty,bug_kind --all",
+		RunE: func(c *cobra.Command, args []string) error {
+			by, err := newGrouping(f.by)
+			if err != nil {
+				return Usage(err)
+			}
+			return f.run(c, s, args, by)
+		},
 	}
-	f.Add(c)
+	f.dataFlags.Add(c)
+	c.Flags().StringSliceVar(&f.by, "by", []string{"bug_kind"}, "show rates by these columns of table episodes")
+	Must(c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(episodeColumns(), cobra.ShellCompDirectiveNoFileComp)))
+	c.Flags().BoolVar(&f.columns, "columns", false, "also show which columns separate A and B")
+	c.Flags().BoolVar(&f.all, "all", false, "show all tasks, and all columns with --columns")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
-	c.Flags().BoolVar(&f.all, "all", false, "show all columns, also those that do not separate A and B")
+	f.pagerFlags.Add(c)
 	return c
 }
 
-// comparedGroup describes one of two groups of episodes.
-type comparedGroup struct {
-	Place    string `json:"place"`
-	Episodes int    `json:"episodes"`
-	Tasks    int    `json:"tasks"`
-	Resolved int    `json:"resolved"`
+// side holds the episodes of A or B.
+type side struct {
+	place string
+	all   metrics.Group
+	kinds map[string]string                      // value of --by, by task
+	by    map[string]map[string]metrics.Attempts // by value of --by and by task
 }
 
-func (f *compareFlags) run(c *cobra.Command, s *State, places []string) error {
-	var groups [2]comparedGroup
+func (s *side) add(e *schemas.EpisodeRow, by grouping) {
+	s.all.Add(e)
+	task, value := metrics.TaskOf(e), by.value(e)
+	s.kinds[task] = value
+	if s.by[value] == nil {
+		s.by[value] = map[string]metrics.Attempts{}
+	}
+	s.by[value][task] = s.by[value][task].With(e)
+}
+
+// comparedRates are the rates of A and B over the same kind of tasks.
+type comparedRates struct {
+	Tasks int          `json:"tasks"`
+	A     metrics.Rate `json:"a"`
+	B     metrics.Rate `json:"b"`
+	metrics.Difference
+}
+
+func newComparedRates(a, b map[string]metrics.Attempts) comparedRates {
+	tasks := len(a)
+	for task := range b {
+		if _, inA := a[task]; !inA {
+			tasks++
+		}
+	}
+	return comparedRates{tasks, metrics.RateOf(a), metrics.RateOf(b), metrics.DifferenceOf(a, b)}
+}
+
+// comparedKind are the rates for a value of --by.
+type comparedKind struct {
+	Value string `json:"value"`
+	comparedRates
+}
+
+// comparedTask is a task of A and B.
+type comparedTask struct {
+	Task string           `json:"task"`
+	Kind string           `json:"by"` // value of --by
+	A    metrics.Attempts `json:"a"`
+	B    metrics.Attempts `json:"b"`
+}
+
+// flips counts the tasks of A and B by who resolved them with at least one attempt.
+type flips struct {
+	Both       int     `json:"both"`
+	OnlyA      int     `json:"only_a"`
+	OnlyB      int     `json:"only_b"`
+	Neither    int     `json:"neither"`
+	Unverified int     `json:"unverified"` // without a verdict in A or in B
+	P          float64 `json:"p"`          // of the sign test for OnlyA and OnlyB
+}
+
+// comparison is the output of compare --json.
+type comparison struct {
+	Schema  string               `json:"schema"`
+	A       comparedPlace        `json:"a"`
+	B       comparedPlace        `json:"b"`
+	All     comparedRates        `json:"all_tasks"`
+	Shared  comparedRates        `json:"tasks_in_both"`
+	Flips   flips                `json:"flips"` // of the tasks in both
+	Tasks   []comparedTask       `json:"tasks"` // those in both
+	By      string               `json:"by"`    // columns of Kinds
+	Kinds   []comparedKind       `json:"kinds"`
+	Columns []metrics.Separation `json:"columns,omitempty"` // with --columns
+}
+
+type comparedPlace struct {
+	Place string `json:"place"`
+	metrics.GroupSummary
+}
+
+func (f *compareFlags) run(c *cobra.Command, s *State, places []string, by grouping) error {
+	var sides [2]*side
 	var separator metrics.Separator
-	tasks := [2]map[string]bool{{}, {}}
 	for i, place := range places {
 		data, err := f.open(c, s, place)
 		if err != nil {
 			return err
 		}
-		groups[i].Place = place
 		defer func() { _ = data.Close() }()
-		for e, err := range data.Episodes(c.Context(), false) {
-			if err != nil {
-				return Usage(err)
+		if sides[i], err = f.read(c.Context(), data, by, func(e *schemas.EpisodeRow) {
+			if f.columns {
+				separator.Add(i, metrics.TaskOf(e), numbersOf(*e))
 			}
-			task := e.Row.TaskSource + "\x00" + e.Row.InstanceID
-			tasks[i][task] = true
-			groups[i].Episodes++
-			if schemas.Value(e.Row.Resolved) {
-				groups[i].Resolved++
-			}
-			separator.Add(i, task, numbersOf(e.Row))
-		}
-		groups[i].Tasks = len(tasks[i])
-	}
-	shared := 0
-	for task := range tasks[0] {
-		if tasks[1][task] {
-			shared++
+		}); err != nil {
+			return Usage(err)
 		}
 	}
-	columns := separator.Separations()
+	result := compareSides(sides[0], sides[1], by)
+	if f.columns {
+		result.Columns = separator.Separations()
+	}
 	if f.asJSON {
-		return PrintJSON(s, struct {
-			Schema  string               `json:"schema"`
-			A       comparedGroup        `json:"a"`
-			B       comparedGroup        `json:"b"`
-			Shared  int                  `json:"tasks_in_both"`
-			Columns []metrics.Separation `json:"columns"`
-		}{"tracesmith.compare/1", groups[0], groups[1], shared, columns})
+		return PrintJSON(s, result)
 	}
-	printComparison(s.Stdout, groups, shared, columns, f.all)
-	return nil
-}
-
-// numbersOf returns the columns of an episode that are numbers or truth values.
-func numbersOf(e schemas.EpisodeRow) map[string]float64 {
-	row, out := reflect.ValueOf(e), map[string]float64{}
-	for _, column := range arrowrec.Episodes.Columns {
-		switch v := column.Value(row).(type) {
-		case bool:
-			out[column.Name] = 0
-			if v {
-				out[column.Name] = 1
-			}
-		case int32:
-			out[column.Name] = float64(v)
-		case int64:
-			out[column.Name] = float64(v)
-		case float64:
-			out[column.Name] = v
+	return f.print(s, func(w *screen) {
+		printComparison(w, result, f.all)
+		if f.columns {
+			printColumns(w, result.Columns, f.all)
 		}
-	}
-	return out
+	})
 }
 
-func printComparison(w io.Writer, groups [2]comparedGroup, shared int, columns []metrics.Separation, all bool) {
-	for i, g := range groups {
-		fmt.Fprintf(w, "%c  %s: %s of %s, %d resolved\n", 'A'+i, g.Place, count(g.Episodes, "episode"), count(g.Tasks, "task"), g.Resolved)
+// read reads the episodes of a place and passes each to use.
+func (f *compareFlags) read(ctx context.Context, data *wire.Data, by grouping, use func(*schemas.EpisodeRow)) (*side, error) {
+	out := &side{place: data.Place, kinds: map[string]string{}, by: map[string]map[string]metrics.Attempts{}}
+	for e, err := range data.Episodes(ctx, false) {
+		if err != nil {
+			return nil, err
+		}
+		out.add(&e.Row, by)
+		use(&e.Row)
 	}
-	fmt.Fprintf(w, "%s in both\n\n%-30s %11s %11s %6s %15s\n", count(shared, "task"), "column", "mean A", "mean B", "AUC", "95 % interval")
-	left := 0
-	for i, c := range columns {
-		separates := c.Low != nil && (*c.Low > 0.5 || *c.High < 0.5)
-		if !all && (i >= maxColumns || !separates) {
-			left++
+	return out, nil
+}
+
+func compareSides(a, b *side, by grouping) comparison {
+	c := comparison{
+		Schema: "tracesmith.compare/2", By: by.name(), Tasks: []comparedTask{}, Kinds: []comparedKind{},
+		A: comparedPlace{a.place, a.all.Summary()}, B: comparedPlace{b.place, b.all.Summary()}, All: newComparedRates(a.all.Tasks, b.all.Tasks),
+	}
+	sharedA, sharedB := map[string]metrics.Attempts{}, map[string]metrics.Attempts{}
+	for task, attempts := range a.all.Tasks {
+		other, inB := b.all.Tasks[task]
+		if !inB {
 			continue
 		}
-		interval := ""
-		if c.Low != nil {
-			interval = fmt.Sprintf("%.3f to %.3f", *c.Low, *c.High)
-		}
-		fmt.Fprintf(w, "%-30s %11.5g %11.5g %6.3f %15s\n", c.Column, c.Mean[0], c.Mean[1], c.AUC, interval)
+		sharedA[task], sharedB[task] = attempts, other
+		c.Tasks = append(c.Tasks, comparedTask{task, a.kinds[task], attempts, other})
+		c.Flips.add(attempts, other)
 	}
-	if left > 0 {
-		fmt.Fprintf(w, "and %s that separate less or not at all: see --all\n", count(left, "column"))
+	slices.SortFunc(c.Tasks, func(x, y comparedTask) int { return strings.Compare(x.Task, y.Task) })
+	c.Flips.P = metrics.SignTest(c.Flips.OnlyA, c.Flips.OnlyB)
+	c.Shared = newComparedRates(sharedA, sharedB)
+	values := map[string]bool{}
+	for _, s := range []*side{a, b} {
+		for value := range s.by {
+			if !values[value] {
+				c.Kinds = append(c.Kinds, comparedKind{value, newComparedRates(a.by[value], b.by[value])})
+			}
+			values[value] = true
+		}
+	}
+	slices.SortFunc(c.Kinds, func(x, y comparedKind) int { return strings.Compare(x.Value, y.Value) })
+	return c
+}
+
+func (f *flips) add(a, b metrics.Attempts) {
+	switch {
+	case a.Verified == 0 || b.Verified == 0:
+		f.Unverified++
+	case a.Resolved > 0 && b.Resolved > 0:
+		f.Both++
+	case a.Resolved > 0:
+		f.OnlyA++
+	case b.Resolved > 0:
+		f.OnlyB++
+	default:
+		f.Neither++
 	}
 }

@@ -8,8 +8,8 @@ var exitCodes = []struct {
 }{
 	{ExitOK, "The command finished; every task of a `run` has an outcome, solved or not."},
 	{ExitFailure, "An unexpected failure, which is a bug in tracesmith. `mock --strict` also exits with 1 if clients made mistakes."},
-	{ExitUsage, "A wrong argument or setting, a directory that cannot be used, a full disk, or damaged data."},
-	{ExitIncomplete, "The command finished with gaps: infrastructure errors or missing tasks, leftovers that `gc` could not remove, images that `tasks prepull` could not pull."},
+	{ExitUsage, "A wrong argument or setting, a directory that cannot be used, a full disk, or damaged data. `show` and `stats` exit with 3 if they can read some of it."},
+	{ExitIncomplete, "The command finished with gaps: infrastructure errors or missing tasks, leftovers that `gc` could not remove, images that `tasks prepull` could not pull, damaged files that `show` and `stats` left out."},
 	{ExitAuth, "Credentials are missing or were refused."},
 	{ExitBudget, "A budget stopped the command; it resumes if you raise the budget and repeat it."},
 	{ExitCheckFailed, "A check failed: a task of `tasks verify` is not sound, or `verify` found objects that are damaged, missing or surplus."},

@@ -83,6 +83,9 @@ func watchSignals(s *State, stopping string, cancel context.CancelCauseFunc, don
 		case <-done:
 			return
 		case sig := <-s.Interrupts:
+			if sig == syscall.SIGINT && s.paging.Load() {
+				continue
+			}
 			cause := signalErrors[sig]
 			if text, ok := s.startDrain(sig); ok {
 				fmt.Fprintf(s.Stderr, "stopping: %s (interrupt again to cancel them)\n", text)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,9 +33,10 @@ type State struct {
 	Interrupts <-chan os.Signal
 	// Hooks let tests and tracesmith-lab inject faults into a run.
 	Hooks pipeline.Hooks
-	// TTY reports whether Stderr is a terminal, StdinTTY whether Stdin is.
-	TTY, StdinTTY bool
+	// TTY reports whether Stderr is a terminal, StdinTTY whether Stdin is, StdoutTTY whether Stdout is.
+	TTY, StdinTTY, StdoutTTY bool
 
+	paging   atomic.Bool // a pager has the terminal and handles SIGINT
 	drainer  drainer
 	exitHook exitHook
 }
@@ -105,7 +107,7 @@ func OSState() (s *State, stop func()) {
 	}
 	return &State{
 		Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Now: time.Now, Interrupts: ch, TTY: isTerminal(os.Stderr), StdinTTY: isTerminal(os.Stdin),
+		Now: time.Now, Interrupts: ch, TTY: isTerminal(os.Stderr), StdinTTY: isTerminal(os.Stdin), StdoutTTY: isTerminal(os.Stdout),
 	}, func() { signal.Stop(ch) }
 }
 

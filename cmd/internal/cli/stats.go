@@ -16,11 +16,9 @@ import (
 
 	"github.com/tracesmith/tracesmith/cmd/internal/wire"
 	"github.com/tracesmith/tracesmith/configs"
-	"github.com/tracesmith/tracesmith/configs/nearest"
 	"github.com/tracesmith/tracesmith/pipeline/publish"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
-	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 )
 
 func isRemote(place string) bool { return strings.HasPrefix(place, "s3://") }
@@ -61,16 +59,29 @@ func (f *dataFlags) open(c *cobra.Command, s *State, place string) (*wire.Data, 
 
 type statsFlags struct {
 	dataFlags
-	asJSON               bool
-	plots, selection, by string
+	pagerFlags
+	asJSON           bool
+	plots, selection string
+	by               []string
 }
 
 func newStats(s *State) *cobra.Command {
 	var f statsFlags
 	c := &cobra.Command{
 		Use: "stats DATASET-or-RUN", Short: "Show distributions of outcomes, turns, tokens, tools and metrics", Args: RangeArgs(1, 1),
+		Long: `Show distributions of outcomes, turns, tokens, tools and metrics.
+
+--by shows verdicts and metrics for each value of a column instead, or for each
+combination of values of several columns. The rate is the share of resolved
+episodes among those with a verdict, with the interval of Wilson, and $/resolved
+is the cost of all episodes of the group per resolved one. Episodes whose policy
+could see the fix are counted apart, "with gold".
+
+A damaged file does not hide the others: stats counts what it can read, and the
+exit code is 3.`,
+		Example: "  tracesmith stats runs/a\n  tracesmith stats datasets/a --by model,bug_kind",
 		RunE: func(c *cobra.Command, args []string) error {
-			by, err := episodeColumn(f.by)
+			by, err := newGrouping(f.by)
 			if err != nil {
 				return Usage(err)
 			}
@@ -79,93 +90,112 @@ func newStats(s *State) *cobra.Command {
 				return err
 			}
 			defer func() { _ = data.Close() }()
+			data.SkipDamaged()
 			return f.run(c.Context(), s, data, by)
 		},
 	}
-	f.Add(c)
+	f.dataFlags.Add(c)
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	c.Flags().StringVar(&f.selection, "selection", "", "only these episodes: a built-in recipe, a recipe file, or a file that filter wrote")
 	Must(c.RegisterFlagCompletionFunc("selection", orFile(selection.Builtin()...)))
 	c.Flags().StringVar(&f.plots, "plots", "", "directory to write figures to, as SVG")
-	c.Flags().StringVar(&f.by, "by", "", "show verdicts and metrics by this column of table episodes, such as model, bug_kind or difficulty")
+	c.Flags().StringSliceVar(&f.by, "by", nil, "show verdicts and metrics by these columns of table episodes, such as model, bug_kind or difficulty")
 	Must(c.RegisterFlagCompletionFunc("by", cobra.FixedCompletions(episodeColumns(), cobra.ShellCompDirectiveNoFileComp)))
+	f.pagerFlags.Add(c)
 	return c
 }
 
-func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by arrowrec.Column) error {
+// counted is what stats counts.
+type counted struct {
+	tally        *publish.Tally
+	groups       map[string]*verdictGroup // by the value of --by
+	seeking      *seekingStats
+	withoutSteps int // episodes whose steps cannot be read
+}
+
+// count counts the episodes in keep, or all if keep is nil.
+func (f *statsFlags) count(ctx context.Context, data *wire.Data, by grouping, keep map[string]bool) (*counted, error) {
+	groupings := []grouping{by}
+	if f.asJSON {
+		usual, err := newGrouping(seekingColumns)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range usual {
+			groupings = append(groupings, grouping{c})
+		}
+	}
+	c := &counted{tally: publish.NewTally(), groups: map[string]*verdictGroup{}, seeking: newSeekingStats(groupings...)}
+	for t, err := range data.Trajectories(ctx) {
+		if err != nil {
+			return nil, Usage(err)
+		}
+		e := &t.Episode
+		if keep != nil && !keep[e.EpisodeID] {
+			continue
+		}
+		if len(t.Steps) < int(e.NSteps) {
+			c.withoutSteps++
+		}
+		c.tally.Add(*e, t.Steps)
+		c.seeking.add(e)
+		if by != nil {
+			value := by.value(e)
+			if c.groups[value] == nil {
+				c.groups[value] = &verdictGroup{}
+			}
+			c.groups[value].add(e)
+		}
+	}
+	if keep != nil {
+		return c, nil
+	}
+	dead, err := data.DeadLetters(ctx)
+	for _, d := range dead {
+		c.tally.AddDead([]schemas.DeadLetterRow{d.DeadLetterRow})
+	}
+	return c, Usage(err)
+}
+
+func (f *statsFlags) run(ctx context.Context, s *State, data *wire.Data, by grouping) error {
 	keep, err := selectedIDs(ctx, data, f.selection)
 	if err != nil {
 		return err
 	}
-	tally, verdicts := publish.NewTally(), map[string]publish.VerdictCounts{}
-	seeking := newSeekingStats(f.by)
-	if f.asJSON {
-		seeking = newSeekingStats(append(slices.Clone(seekingColumns), f.by)...)
-	}
-	for t, err := range data.Trajectories(ctx) {
-		if err != nil {
-			return Usage(err)
-		}
-		if keep != nil && !keep[t.Episode.EpisodeID] {
-			continue
-		}
-		tally.Add(t.Episode, t.Steps)
-		seeking.add(&t.Episode)
-		if f.by != "" {
-			value := columnText(by, t.Episode)
-			verdicts[value] = verdicts[value].With(t.Episode)
-		}
-	}
-	if keep == nil {
-		dead, err := data.DeadLetters(ctx)
-		if err != nil {
-			return Usage(err)
-		}
-		for _, d := range dead {
-			tally.AddDead([]schemas.DeadLetterRow{d.DeadLetterRow})
-		}
-	}
-	if err := writePlots(f.plots, tally.Plots()); err != nil {
+	c, err := f.count(ctx, data, by, keep)
+	if err != nil {
 		return err
 	}
-	stats := tally.Stats()
+	stats := c.tally.Stats()
+	if damaged := data.Damaged(); stats.Episodes == 0 && len(damaged) > 0 {
+		return Usage(damaged[0].Err)
+	}
+	if err := writePlots(f.plots, c.tally.Plots()); err != nil {
+		return err
+	}
 	if f.asJSON {
-		return PrintJSON(s, struct {
+		err = PrintJSON(s, struct {
 			Schema string `json:"schema"`
 			publish.Stats
-			By      map[string]publish.VerdictCounts `json:"by,omitempty"` // value of the column of --by
-			Seeking *seekingJSON                     `json:"seeking,omitempty"`
-		}{"tracesmith.stats/1", stats, verdicts, seeking.json()})
+			By      map[string]verdictGroupJSON `json:"by,omitempty"` // by the value of the columns of --by
+			Seeking *seekingJSON                `json:"seeking,omitempty"`
+			LeftOut []publish.LeftOut           `json:"left_out,omitempty"` // damaged files
+		}{"tracesmith.stats/1", stats, groupsJSON(c.groups), c.seeking.json(), data.Damaged()})
+	} else {
+		err = f.print(s, func(w *screen) {
+			printTotals(w, stats, data.DeadLettersPath())
+			if by != nil {
+				printGroups(w, by.name(), c.groups)
+			} else {
+				printDistributions(w, stats)
+			}
+			c.seeking.print(w, by.name())
+		})
 	}
-	printStats(s.Stdout, stats, data.DeadLettersPath())
-	if f.by != "" {
-		printVerdicts(s.Stdout, f.by, verdicts)
+	if err != nil {
+		return err
 	}
-	seeking.print(s.Stdout, f.by)
-	return nil
-}
-
-// episodeColumn returns the column of table episodes with this name, or the zero value if name
-// is "".
-func episodeColumn(name string) (arrowrec.Column, error) {
-	c, ok := arrowrec.Episodes.Column(name)
-	if name == "" || ok {
-		return c, nil
-	}
-	suggestion := ""
-	if n := nearest.Name(name, episodeColumns(), 3); n != "" {
-		suggestion = fmt.Sprintf(": did you mean %q?", n)
-	}
-	return c, fmt.Errorf("--by %s: table episodes has no such column%s", name, suggestion)
-}
-
-// episodeColumns returns the names of the columns of table episodes.
-func episodeColumns() []string {
-	var names []string
-	for _, c := range arrowrec.Episodes.Columns {
-		names = append(names, c.Name)
-	}
-	return names
+	return reportDamage(s, data, fmt.Sprintf("%s and the steps of %d of these are counted", count(stats.Episodes, "episode"), stats.Episodes-c.withoutSteps))
 }
 
 // applySelection applies a built-in recipe, a recipe file or a selection file.
@@ -225,7 +255,7 @@ func writePlots(dir string, plots []publish.Plot) error {
 	return nil
 }
 
-func printStats(w io.Writer, st publish.Stats, deadLettersPath string) {
+func printTotals(w io.Writer, st publish.Stats, deadLettersPath string) {
 	fmt.Fprintf(w, "%s of %s, %s\n", count(st.Episodes, "episode"), count(st.Instances, "task"), count(int(st.Steps), "step"))
 	if without := st.NoEpisode(); without != "" {
 		fmt.Fprintf(w, "without an episode: %s: see %s\n", without, deadLettersPath)
@@ -238,6 +268,9 @@ func printStats(w io.Writer, st publish.Stats, deadLettersPath string) {
 	if st.CostUSD != nil {
 		fmt.Fprintf(w, "cost $%.4f, of the %d episodes that report one\n", *st.CostUSD, st.Cost.N)
 	}
+}
+
+func printDistributions(w io.Writer, st publish.Stats) {
 	fmt.Fprintf(w, "\n%-18s %8s %8s %8s %8s\n", "per episode", "p50", "p90", "p99", "max")
 	for _, row := range []struct {
 		name string
@@ -262,18 +295,6 @@ func printStats(w io.Writer, st publish.Stats, deadLettersPath string) {
 		{"error", st.Errors}, {"not trained on", st.Masks},
 	} {
 		printCounts(w, table.name, table.counts)
-	}
-}
-
-// printVerdicts prints the verdicts for each value of a column, most frequent values first.
-func printVerdicts(w io.Writer, column string, verdicts map[string]publish.VerdictCounts) {
-	keys := slices.SortedFunc(maps.Keys(verdicts), func(a, b string) int {
-		return cmp.Or(verdicts[b].All()-verdicts[a].All(), strings.Compare(a, b))
-	})
-	fmt.Fprintf(w, "\n%-28s %8s %8s %9s %10s %12s\n", "by "+column, "episodes", "resolved", "with gold", "unresolved", "not verified")
-	for _, k := range keys {
-		v := verdicts[k]
-		fmt.Fprintf(w, "  %-26s %8d %8d %9d %10d %12d\n", k, v.All(), v.Resolved, v.Gold, v.Unresolved, v.Unverified)
 	}
 }
 

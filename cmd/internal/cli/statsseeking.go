@@ -17,18 +17,19 @@ import (
 // seekingStats holds the means of the metrics of information seeking, over all episodes and by the
 // values of some columns.
 type seekingStats struct {
-	all metrics.Summary
-	by  map[string]map[string]*metrics.Summary // by column and value
+	all       metrics.Summary
+	groupings []grouping
+	by        map[string]map[string]*metrics.Summary // by the name of a grouping and by value
 }
 
 // seekingColumns are the columns by which the output of --json groups the metrics.
 var seekingColumns = []string{"gold_operator", "bug_kind", "repo", "difficulty"}
 
-func newSeekingStats(columns ...string) *seekingStats {
+func newSeekingStats(groupings ...grouping) *seekingStats {
 	s := &seekingStats{by: map[string]map[string]*metrics.Summary{}}
-	for _, c := range columns {
-		if c != "" {
-			s.by[c] = map[string]*metrics.Summary{}
+	for _, g := range groupings {
+		if name := g.name(); name != "" && s.by[name] == nil {
+			s.groupings, s.by[name] = append(s.groupings, g), map[string]*metrics.Summary{}
 		}
 	}
 	return s
@@ -36,9 +37,8 @@ func newSeekingStats(columns ...string) *seekingStats {
 
 func (s *seekingStats) add(e *schemas.EpisodeRow) {
 	s.all.Add(e)
-	for name, groups := range s.by {
-		column, _ := arrowrec.Episodes.Column(name)
-		value := columnText(column, *e)
+	for _, g := range s.groupings {
+		groups, value := s.by[g.name()], g.value(e)
 		if groups[value] == nil {
 			groups[value] = &metrics.Summary{}
 		}
@@ -76,21 +76,21 @@ func (s *seekingStats) json() *seekingJSON {
 	return out
 }
 
-// print prints the means over all episodes, and those for each value of column unless it is "".
-func (s *seekingStats) print(w io.Writer, column string) {
+// print prints the means over all episodes, and those for each value of the grouping with a name.
+func (s *seekingStats) print(w io.Writer, name string) {
 	means := s.all.Means()
 	if means == nil {
 		return
 	}
 	fmt.Fprintf(w, "\n%-32s %9s %19s %8s %6s\n", "information seeking", "mean", "95 % interval", "episodes", "tasks")
 	printMeans(w, means)
-	groups := s.by[column]
+	groups := s.by[name]
 	values := slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
 		return cmp.Or(groups[b].Episodes()-groups[a].Episodes(), strings.Compare(a, b))
 	})
 	for _, value := range values[:min(len(values), 20)] {
 		if means := groups[value].Means(); means != nil {
-			fmt.Fprintf(w, "\n%s\n", column+" "+value)
+			fmt.Fprintf(w, "\n%s\n", name+" "+value)
 			printMeans(w, means)
 		}
 	}

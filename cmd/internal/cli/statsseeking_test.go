@@ -9,7 +9,11 @@ import (
 )
 
 func TestMeansByColumn(t *testing.T) {
-	s := newSeekingStats("difficulty", "gold_operator")
+	by, err := newGrouping([]string{"difficulty", "gold_operator"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSeekingStats(by[:1], by[1:], by)
 	var empty bytes.Buffer
 	if s.print(&empty, "difficulty"); empty.Len() > 0 || s.json() != nil {
 		t.Errorf("no episodes: %s", empty.String())
@@ -35,8 +39,8 @@ func TestMeansByColumn(t *testing.T) {
 			t.Errorf("no match of %s in:\n%s", want, b.String())
 		}
 	}
-	by := s.json().By
-	if len(by["gold_operator"]) != 3 || by["gold_operator"]["r2"][0].Mean != 0.5 || len(by["difficulty"]) != 2 {
-		t.Errorf("%+v", by)
+	means := s.json().By
+	if len(means["gold_operator"]) != 3 || means["gold_operator"]["r2"][0].Mean != 0.5 || len(means["difficulty"]) != 2 || means["difficulty,gold_operator"]["T0, r2"][0].Mean != 0.5 {
+		t.Errorf("%+v", means)
 	}
 }

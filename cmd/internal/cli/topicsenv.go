@@ -46,7 +46,13 @@ var variables = []struct {
 		{"PATH", "The directories of git, bwrap, python3, ssh and MCP servers."},
 		{"PYENV_ROOT", "The directory of pyenv, for tasks that need another Python; default ~/.pyenv."},
 		{"TRACESMITH_GUEST", "The helper program to start in sandboxes; default: the one that is built into tracesmith."},
-		{"TERM", "If it is dumb, progress is printed as plain lines."},
+	}},
+	{"Terminal", [][2]string{
+		{"PAGER", "The command through which show, stats and compare print on a terminal; default less. If it is empty or cat, they print directly."},
+		{"NO_PAGER", "Any value: they print directly."},
+		{"LESS", "The options of less; default FRX: it ends at once if all fits the screen, and shows colors."},
+		{"NO_COLOR", "Any value: no colors."},
+		{"TERM", "If it is dumb, progress is printed as plain lines, without a pager and colors."},
 	}},
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/tracesmith/tracesmith/pipeline/rundir"
 	"github.com/tracesmith/tracesmith/pipeline/selection"
 	"github.com/tracesmith/tracesmith/schemas"
+	"github.com/tracesmith/tracesmith/schemas/arrowrec"
 	"github.com/tracesmith/tracesmith/sinks"
 	"github.com/tracesmith/tracesmith/sinks/stores"
 )
@@ -37,7 +38,41 @@ type Data struct {
 	Place   string
 	Dataset *publish.Dataset // nil for a run
 	store   sinks.Store
+	skipped map[string]publish.LeftOut // staged episodes by key; nil: damaged ones are errors
 }
+
+// SkipDamaged makes all methods leave out damaged files instead of returning an error. An episode whose
+// steps cannot be read has none. Call it before reading.
+func (d *Data) SkipDamaged() {
+	d.skipped = map[string]publish.LeftOut{}
+	if d.Dataset != nil {
+		d.Dataset.SkipDamaged()
+	}
+}
+
+// Damaged returns the files that were left out so far.
+func (d *Data) Damaged() []publish.LeftOut {
+	if d.Dataset != nil {
+		return d.Dataset.Damaged()
+	}
+	var out []publish.LeftOut
+	for _, key := range slices.Sorted(maps.Keys(d.skipped)) {
+		out = append(out, d.skipped[key])
+	}
+	return out
+}
+
+// damagedError is the error of a staged episode that cannot be decoded.
+type damagedError struct {
+	path string
+	err  error
+}
+
+func (e *damagedError) Error() string {
+	return fmt.Sprintf("%s is damaged (%v): delete it and repeat the run to make it again", e.path, e.err)
+}
+
+func (e *damagedError) Unwrap() error { return e.err }
 
 // OpenData opens a dataset (its latest version, or the one that place names) or the
 // staged episodes of a run directory.
@@ -124,6 +159,10 @@ func (d *Data) Trajectories(ctx context.Context) iter.Seq2[sinks.Trajectory, err
 				return
 			}
 			t, err := d.readStaged(ctx, o.Key)
+			if damaged, ok := errors.AsType[*damagedError](err); ok && d.skipped != nil {
+				d.skipped[o.Key] = publish.LeftOut{Table: arrowrec.Episodes.Name, Rows: 1, Err: damaged}
+				continue
+			}
 			if t.Annotations = annotations[t.Episode.EpisodeID]; t.Annotations != nil {
 				if ratio, known := wrongFactRatios[t.Episode.EpisodeID]; known {
 					t.Episode.WrongFactRatio = &ratio
@@ -188,7 +227,7 @@ func (d *Data) readStaged(ctx context.Context, key string) (sinks.Trajectory, er
 	}
 	s, err := sinks.DecodeStaged(body)
 	if err != nil {
-		return sinks.Trajectory{}, fmt.Errorf("%s is damaged (%w): delete it and repeat the run to make it again", filepath.Join(d.Place, key), err)
+		return sinks.Trajectory{}, &damagedError{filepath.Join(d.Place, key), err}
 	}
 	return s.Trajectory(), nil
 }
