@@ -98,6 +98,8 @@ tracesmith run -c quickstart
 mkdir -p bin runs tasks
 ln -s "$(command -v tracesmith)" bin/tracesmith
 cp -r out/quickstart/run runs/a
+cp -r out/quickstart/run runs/small
+cp -r out/quickstart/run runs/large
 cp -r `+root+`/env/tasks/sources/builtin/tasks/stockroom tasks/stockroom
 cp -r tasks/stockroom/repo project
 printf 'sessions: [{model: m, turns: [{content: hello}]}]\n' >answers.yaml

@@ -88,7 +88,7 @@ func TestShowOnATerminal(t *testing.T) {
 		t.Errorf("a closed pager: %s", shown)
 	}
 	walked := onTerminal(t, []string{pager}, [][2]string{{"step 0 of 1> ", "1\r"}, {"step 1 of 1> ", "q\r"}}, "show", run, "stockroom", "--interactive")
-	if !strings.Contains(walked, "── 0 · system") || !strings.Contains(walked, "── 1 · user") || wasPaged() != "" {
+	if !strings.Contains(walked, "── 0 · user") || !strings.Contains(walked, "── 1 · submit") || wasPaged() != "" {
 		t.Errorf("one step at a time:\n%s", walked)
 	}
 }

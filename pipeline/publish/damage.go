@@ -11,13 +11,6 @@ import (
 	"github.com/tracesmith/tracesmith/sinks/formats"
 )
 
-// LeftOut is a damaged file whose rows are left out.
-type LeftOut struct {
-	Table string `json:"table"`
-	Rows  int64  `json:"rows"` // in the file, if it were whole
-	Err   error  `json:"-"`    // names the file and the remedy
-}
-
 // SkipDamaged makes Episodes, Steps, Trajectories and the other methods that read rows leave out
 // damaged and missing files instead of returning an error. Trajectories then also returns episodes
 // whose steps cannot be read, without steps. Call it before reading.

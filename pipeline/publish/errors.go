@@ -29,3 +29,10 @@ var ErrConflict = errors.New("something else wrote to the version")
 // ErrLeaseLost means that another publisher took over because this one did not renew
 // its lease in time. Anything this one wrote is either complete or has no effect.
 var ErrLeaseLost = errors.New("another publisher took over")
+
+// LeftOut is a damaged file whose rows are left out.
+type LeftOut struct {
+	Table string `json:"table"`
+	Rows  int64  `json:"rows"` // in the file, if it were whole
+	Err   error  `json:"-"`    // names the file and the remedy
+}
