@@ -120,7 +120,7 @@ type comparison struct {
 	A       comparedPlace        `json:"a"`
 	B       comparedPlace        `json:"b"`
 	All     comparedRates        `json:"all_tasks"`
-	Shared  comparedRates        `json:"tasks_in_both"`
+	Shared  comparedRates        `json:"tasks_verified_in_both"`
 	Flips   flips                `json:"flips"` // of the tasks in both
 	Tasks   []comparedTask       `json:"tasks"` // those in both
 	By      string               `json:"by"`    // columns of Kinds
@@ -189,7 +189,9 @@ func compareSides(a, b *side, by grouping) comparison {
 		if !inB {
 			continue
 		}
-		sharedA[task], sharedB[task] = attempts, other
+		if attempts.Verified > 0 && other.Verified > 0 {
+			sharedA[task], sharedB[task] = attempts, other
+		}
 		c.Tasks = append(c.Tasks, comparedTask{task, a.kinds[task], attempts, other})
 		c.Flips.add(attempts, other)
 	}

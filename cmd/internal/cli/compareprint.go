@@ -23,9 +23,9 @@ func printComparison(w *screen, c comparison, all bool) {
 		}
 		fmt.Fprintf(w, "%c  %s: %s of %s%s\n", 'A'+i, p.Place, count(p.Episodes, "episode"), count(p.Tasks, "task"), gold)
 	}
-	fmt.Fprintf(w, "%s in both\n\n", count(c.Shared.Tasks, "task"))
+	fmt.Fprintf(w, "%s in both\n\n", count(len(c.Tasks), "task"))
 	printTotalRates(w, c)
-	if c.Shared.Tasks > 0 {
+	if len(c.Tasks) > 0 {
 		printFlips(w, c, all)
 	}
 	if len(c.Kinds) > 0 && c.By != "" {
