@@ -102,10 +102,15 @@ func (b *tab) follow(t *testing.T, keys string) {
 	}
 }
 
-// want waits until an expression of JavaScript holds.
+// want waits until an expression of JavaScript holds. A page from another process, such as a file,
+// can replace the context of scripts once more after it has loaded.
 func (b *tab) want(t *testing.T, expression string) {
 	t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression)); err != nil {
+	_, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression))
+	for err != nil && strings.Contains(err.Error(), "Cannot find context") && b.ctx.Err() == nil {
+		_, err = chromedp.Run(b.ctx, chromedp.Poll[bool](expression))
+	}
+	if err != nil {
 		t.Errorf("never holds: %s: %v", expression, err)
 	}
 }
