@@ -207,6 +207,12 @@ func (p *place) view() placeView {
 	if gold > 0 {
 		v.Counts += fmt.Sprintf(", %d more with the gold patch", gold)
 	}
+	if s := p.status; s != nil && p.running() == nil {
+		v.Counts += fmt.Sprintf(" · %s: %s selected", s.Phase, grouped(int64(s.Selected)))
+		if s.Missing > 0 {
+			v.Counts += fmt.Sprintf(", %s missing: repeat the run command", grouped(int64(s.Missing)))
+		}
+	}
 	if s := p.running(); s != nil {
 		v.Live = fmt.Sprintf("%d of %d done, %d running", s.Done+s.Failed, s.Selected, s.Running)
 		v.Share = 100 * (s.Done + s.Failed) / max(1, s.Selected)

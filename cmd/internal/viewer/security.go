@@ -6,14 +6,17 @@ import (
 	"net"
 	"net/http"
 	"strings"
+
+	"github.com/tracesmith/tracesmith/schemas"
 )
 
 // policy is the Content-Security-Policy of all pages: the browser may load the viewer's own style
 // sheet and script, and nothing else.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// cookie holds the token after the first request.
-const cookie = "tracesmith_view"
+// cookie returns the name of the cookie that holds the token after the first request. Viewers on
+// different ports of one machine share cookies, so each has a name of its own.
+func (s *Server) cookie() string { return "tracesmith_view_" + schemas.HashBytes([]byte(s.token))[:12] }
 
 // NewToken returns a token that cannot be guessed.
 func NewToken() string { return rand.Text() }
@@ -53,7 +56,7 @@ func namesLoopback(host string) bool {
 func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
 	given := r.URL.Query().Get("token")
 	if given != "" && s.isToken(given) {
-		http.SetCookie(w, &http.Cookie{Name: cookie, Value: given, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+		http.SetCookie(w, &http.Cookie{Name: s.cookie(), Value: given, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 		to := *r.URL
 		values := to.Query()
 		values.Del("token")
@@ -61,7 +64,7 @@ func (s *Server) authorized(w http.ResponseWriter, r *http.Request) bool {
 		http.Redirect(w, r, "/"+strings.TrimLeft(to.RequestURI(), "/"), http.StatusSeeOther)
 		return false
 	}
-	if c, err := r.Cookie(cookie); err == nil && s.isToken(c.Value) {
+	if c, err := r.Cookie(s.cookie()); err == nil && s.isToken(c.Value) {
 		return true
 	}
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && s.isToken(bearer) {

@@ -50,9 +50,10 @@ func TestJobsWithoutAnEpisodeAreListed(t *testing.T) {
 	dir := runDir(t, many(2)...)
 	write(t, filepath.Join(dir, "dead-letters.jsonl"), `{"run_id":"run-a","unit_key":"0123456789abcdef","stage":"rollout","state":"failed","error_class":"infra","error_message":"the disk is full <b>","attempts":3}`+"\n")
 	write(t, filepath.Join(dir, "summary.json"), `{"missing":[{"episode_id":"fedcba9876543210","instance_id":"left-over"}]}`)
+	write(t, filepath.Join(dir, "status.json"), `{"schema":"tracesmith.standing/1","run_id":"run-a","phase":"stopped","selected":4,"done":2,"failed":1}`)
 	s := open(t, "", dir)
 	body := page(t, s, "/")
-	wantText(t, body, "the disk is full &lt;b&gt;", "no episode after 3 attempts", "left-over", "unfinished", "2 episodes, 2 jobs without one")
+	wantText(t, body, "stopped: 4 selected, 1 missing: repeat the run command", "the disk is full &lt;b&gt;", "no episode after 3 attempts", "left-over", "unfinished", "2 episodes, 2 jobs without one")
 	if got := list(t, s, "?outcome=infra"); got.Matched != 1 || len(got.Dead) != 1 || got.Dead[0].UnitKey != "0123456789abcdef" {
 		t.Errorf("the outcome infra has %+v", got)
 	}
