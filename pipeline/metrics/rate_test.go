@@ -88,6 +88,13 @@ func TestDifferenceOnTheSameTasksIsPaired(t *testing.T) {
 	if !near(*paired.Difference, 0.05) || !near(*unlike.Difference, 0.05) || *paired.High > 0.2 || *unlike.High < 0.3 {
 		t.Errorf("paired %.3f to %.3f, unlike %.3f to %.3f", *paired.Low, *paired.High, *unlike.Low, *unlike.High)
 	}
+	// One task that only one group has, or for which only one has a verdict, makes the groups independent.
+	same["40"], a["40"] = Attempts{1, 1}, Attempts{}
+	for _, d := range []Difference{DifferenceOf(a, same), DifferenceOf(same, a)} {
+		if !(*d.Low < -0.12 && *d.High > 0.12) {
+			t.Errorf("not the same tasks: %.3f to %.3f", *d.Low, *d.High)
+		}
+	}
 }
 
 func TestSignTest(t *testing.T) {

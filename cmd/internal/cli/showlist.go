@@ -271,7 +271,7 @@ func (f *showFlags) listJSON(s *State, data *wire.Data, l *episodeList, dead []w
 }
 
 // printDead counts the jobs that ended without an episode, and lists the first ones.
-func printDead(w io.Writer, data *wire.Data, dead []wire.DeadLetter) {
+func printDead(w *screen, data *wire.Data, dead []wire.DeadLetter) {
 	tally := publish.NewTally()
 	for _, d := range dead {
 		tally.AddDead([]schemas.DeadLetterRow{d.DeadLetterRow})
@@ -281,7 +281,7 @@ func printDead(w io.Writer, data *wire.Data, dead []wire.DeadLetter) {
 	}
 	fmt.Fprintf(w, "\n%s without an episode: %s\n", count(len(dead), "job"), tally.Stats().NoEpisode())
 	for _, d := range dead[:min(len(dead), 20)] {
-		fmt.Fprintf(w, "  %s  %s  %s\n", d.UnitKey[:min(12, len(d.UnitKey))], cmp.Or(d.Instance, "task "+clip(schemas.Value(d.InputRef), 12)), deadReason(d))
+		fmt.Fprintf(w, "  %s  %s  %s\n", d.UnitKey[:min(12, len(d.UnitKey))], cmp.Or(d.Instance, "task "+clip(schemas.Value(d.InputRef), 12)), w.safe(deadReason(d)))
 	}
 	fmt.Fprintf(w, "  all of them: %s\n", data.DeadLettersPath())
 }

@@ -32,6 +32,11 @@ func TestTableFitsTheTerminal(t *testing.T) {
 			t.Errorf("a number or the end of a name is missing:\n%s", b.String())
 		}
 	}
+	var narrow bytes.Buffer // a terminal that is too narrow gets longer lines instead of empty cells
+	(&screen{Writer: &narrow, width: 10}).table(titles, rows)
+	if !strings.Contains(narrow.String(), "a-r…k#0 ") && !strings.Contains(narrow.String(), "a-r…sk#0 ") {
+		t.Errorf("names are too short:\n%s", narrow.String())
+	}
 	var colored bytes.Buffer
 	(&screen{Writer: &colored, width: 100, color: true}).table(titles, rows)
 	if !strings.Contains(colored.String(), "\x1b[32mresolved\x1b[m    1234567") {
