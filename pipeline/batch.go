@@ -126,15 +126,13 @@ func (b *Batch) AnnounceStart() {
 // run.
 func (b *Batch) Preflight(ctx context.Context) error {
 	err := b.Deps.Preflight(ctx)
-	switch f := asFatal(err, false); {
+	switch {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
 		return Interrupted(ctx)
-	case f != nil:
-		return f
 	}
-	return &StopError{Code: 7, Err: err}
+	return PreflightError(err)
 }
 
 // Reuse reads the episodes that are staged already. Jobs without a staged episode go into ToDo.

@@ -95,6 +95,15 @@ func asFatal(err error, answered bool) fatal {
 	return nil
 }
 
+// PreflightError returns an error that was found before the first job with the exit code and the
+// remedy with which it stops a run.
+func PreflightError(err error) error {
+	if f := asFatal(err, false); f != nil {
+		return f
+	}
+	return &StopError{Code: 7, Err: err}
+}
+
 // modelRemedy says what to do if the model server refuses or fails requests.
 func modelRemedy(class llms.Class) string {
 	switch class {

@@ -18,6 +18,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// MinFree is the default of Options.MinFree.
+const MinFree = 512 << 20
+
 // Options configure an Engine. A zero value means the default.
 type Options struct {
 	RunID string // names the streams: letters, digits, '-' and '_'
@@ -36,7 +39,7 @@ type Options struct {
 	Heartbeat   time.Duration // default 15s
 	Reconcile   time.Duration // interval between reconciliations; default 1m
 	CallTimeout time.Duration // deadline of one try of one call, embedded; default 5s
-	MinFree     uint64        // free bytes required to claim a job; default 512 MiB
+	MinFree     uint64        // free bytes required to claim a job; default MinFree
 	Log         *slog.Logger  // default: discard
 }
 
@@ -50,7 +53,7 @@ func (o Options) withDefaults() Options {
 	set(&o.CallTimeout, 5*time.Second)
 	o.Concurrency = cmp.Or(o.Concurrency, 16)
 	o.MaxDeliver = cmp.Or(o.MaxDeliver, 4)
-	o.MinFree = cmp.Or(o.MinFree, 512<<20)
+	o.MinFree = cmp.Or(o.MinFree, MinFree)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }

@@ -115,8 +115,8 @@ func TestResumeCommand(t *testing.T) {
 
 func TestNumberFormats(t *testing.T) {
 	got := []string{
-		number(0), number(999), number(1000), number(-12345), number(int64(1234567)),
-		duration(0), duration(860 * time.Millisecond), duration(1370 * time.Millisecond), duration(72 * time.Second), duration(3725 * time.Second), usd(0), usd(0.25), usd(12.5),
+		Number(0), Number(999), Number(1000), Number(-12345), Number(int64(1234567)),
+		duration(0), duration(860 * time.Millisecond), duration(1370 * time.Millisecond), duration(72 * time.Second), duration(3725 * time.Second), USD(0), USD(0.25), USD(12.5),
 	}
 	want := []string{"0", "999", "1,000", "-12,345", "1,234,567", "0 ms", "860 ms", "1.4 s", "1 min 12 s", "1 h 02 min", "$0", "$0.2500", "$12.50"}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// number formats a count with grouped digits: 12,345.
-func number[N int | int64](n N) string {
+// Number formats a count with grouped digits: 12,345.
+func Number[N int | int64](n N) string {
 	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -32,8 +32,8 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%d h %02d min", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// usd formats an amount of money; small amounts get more digits.
-func usd(v float64) string {
+// USD formats an amount of money; small amounts get more digits.
+func USD(v float64) string {
 	switch {
 	case v == 0:
 		return "$0"

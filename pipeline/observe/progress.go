@@ -39,7 +39,7 @@ func (p *progress) begin(s Start) {
 		return
 	}
 	fmt.Fprintf(p.W, "run %s: %s selected, %s reused, %s to run on %d workers, in %s\n",
-		s.RunID, number(s.Selected), number(s.Reused), number(s.ToDo), s.Workers, s.RunDir)
+		s.RunID, Number(s.Selected), Number(s.Reused), Number(s.ToDo), s.Workers, s.RunDir)
 }
 
 func (p *progress) countFinished(j schemas.Job, e Episode) {
@@ -61,7 +61,7 @@ func (p *progress) episodeLine(j schemas.Job, e Episode) string {
 		line += fmt.Sprintf(", %d steps, %s", e.Steps, duration(e.Wall))
 	}
 	if e.CostUSD != nil && *e.CostUSD > 0 {
-		line += ", " + usd(*e.CostUSD)
+		line += ", " + USD(*e.CostUSD)
 	}
 	if e.Cause != "" {
 		line += ": " + firstLine(e.Cause)
@@ -78,13 +78,13 @@ func (p *progress) retryLine(j schemas.Job, cause error) string {
 // statusLine returns the status line, with the most important numbers first.
 func (p *progress) statusLine() string {
 	elapsed := p.Now().Sub(p.begun)
-	parts := []string{number(p.done) + " done"}
+	parts := []string{Number(p.done) + " done"}
 	if p.start.ToDo > 0 {
-		parts[0] = fmt.Sprintf("%s/%s done", number(p.done), number(p.start.ToDo))
+		parts[0] = fmt.Sprintf("%s/%s done", Number(p.done), Number(p.start.ToDo))
 	}
 	for _, o := range schemas.Outcomes {
 		if n := p.outcomes[o]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s", number(n), o))
+			parts = append(parts, fmt.Sprintf("%s %s", Number(n), o))
 		}
 	}
 	parts = append(parts, fmt.Sprintf("%d running", len(p.running)), duration(elapsed.Round(time.Second)))
@@ -93,7 +93,7 @@ func (p *progress) statusLine() string {
 		parts = append(parts, "about "+duration(remaining.Round(time.Second))+" left")
 	}
 	if p.cost > 0 {
-		parts = append(parts, usd(p.cost))
+		parts = append(parts, USD(p.cost))
 	}
 	return "  " + strings.Join(parts, ", ")
 }

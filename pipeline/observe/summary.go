@@ -74,7 +74,7 @@ func (r Report) blocks() []block {
 	if lines := r.frictionLines(); len(lines) > 0 {
 		out = append(out, block{"friction", lines})
 	}
-	data := fmt.Sprintf("%s episodes, %s step rows, %s staged in %s", number(r.Data.Episodes), number(r.Data.Rows), size(r.Data.Bytes), r.Data.Staging)
+	data := fmt.Sprintf("%s episodes, %s step rows, %s staged in %s", Number(r.Data.Episodes), Number(r.Data.Rows), size(r.Data.Bytes), r.Data.Staging)
 	if len(r.Data.Redactions) > 0 {
 		data += "; redacted: " + counts(r.Data.Redactions)
 	}
@@ -85,12 +85,12 @@ func (r Report) blocks() []block {
 // episodes.
 func (r Report) ledgerLines() []string {
 	l := r.Ledger
-	lines := []string{fmt.Sprintf("%s selected = %s reused + %s ran + %s missing", number(l.Selected), number(l.Reused), number(l.Ran), number(l.Missing))}
+	lines := []string{fmt.Sprintf("%s selected = %s reused + %s ran + %s missing", Number(l.Selected), Number(l.Reused), Number(l.Ran), Number(l.Missing))}
 	var terms []string
 	for _, o := range schemas.Outcomes {
-		terms = append(terms, number(l.Outcomes[o])+" "+o)
+		terms = append(terms, Number(l.Outcomes[o])+" "+o)
 	}
-	lines = append(lines, fmt.Sprintf("%s ran = %s", number(l.Ran), strings.Join(terms, " + ")))
+	lines = append(lines, fmt.Sprintf("%s ran = %s", Number(l.Ran), strings.Join(terms, " + ")))
 	for _, o := range []string{schemas.OutcomeAgentError, schemas.OutcomeInfra, schemas.OutcomeCancelled} {
 		lines = append(lines, r.episodeLines(o)...)
 	}
@@ -125,18 +125,18 @@ func (r Report) episodeLines(outcome string) []string {
 
 func (r Report) outcomeLines() []string {
 	o := r.Outcome
-	lines := []string{fmt.Sprintf("resolved %s of %s verified episodes (%.1f%%)", number(o.Resolved), number(o.Verified), 100*o.ResolvedRate)}
+	lines := []string{fmt.Sprintf("resolved %s of %s verified episodes (%.1f%%)", Number(o.Resolved), Number(o.Verified), 100*o.ResolvedRate)}
 	if o.ResolvedGold > 0 {
-		lines = append(lines, number(o.ResolvedGold)+" more resolved with the gold patch, not counted as successes of an agent")
+		lines = append(lines, Number(o.ResolvedGold)+" more resolved with the gold patch, not counted as successes of an agent")
 	}
 	if o.Derived > 0 {
-		lines = append(lines, number(o.Derived)+" of these by an edit that the agent derived from what it saw")
+		lines = append(lines, Number(o.Derived)+" of these by an edit that the agent derived from what it saw")
 	}
 	if o.Tasks != o.Episodes {
-		lines = append(lines, fmt.Sprintf("resolved by at least one attempt: %s of %s tasks", number(o.ResolvedTasks), number(o.Tasks)))
+		lines = append(lines, fmt.Sprintf("resolved by at least one attempt: %s of %s tasks", Number(o.ResolvedTasks), Number(o.Tasks)))
 	}
 	if n := o.Episodes - o.Verified; n > 0 {
-		lines = append(lines, number(n)+" episodes without a verdict")
+		lines = append(lines, Number(n)+" episodes without a verdict")
 	}
 	return lines
 }
@@ -144,12 +144,12 @@ func (r Report) outcomeLines() []string {
 func (r Report) effortLines() []string {
 	e := r.Effort
 	lines := []string{
-		number(int(e.Steps.Sum)) + " steps; per episode " + e.Steps.quantiles(func(v float64) string { return number(int(v)) }),
+		Number(int(e.Steps.Sum)) + " steps; per episode " + e.Steps.quantiles(func(v float64) string { return Number(int(v)) }),
 		"time per episode " + e.WallSeconds.quantiles(func(v float64) string { return duration(time.Duration(v * float64(time.Second))) }),
 	}
 	if e.Tokens > 0 {
 		lines = append(lines, fmt.Sprintf("tokens %s (%.0f%% of the prompt from cache, %s for reasoning)",
-			number(e.Tokens), 100*float64(e.CachedTokens)/float64(max(1, e.PromptTokens)), number(e.ReasoningTokens)))
+			Number(e.Tokens), 100*float64(e.CachedTokens)/float64(max(1, e.PromptTokens)), Number(e.ReasoningTokens)))
 	}
 	switch {
 	case e.CostUSD == nil:
@@ -165,11 +165,11 @@ func (r Report) effortLines() []string {
 // costLine returns the cost of the episodes, and the cost per resolved task if there is
 // one.
 func (r Report) costLine(cost float64) string {
-	line := fmt.Sprintf("cost %s, %s per task", usd(cost), usd(cost/float64(max(1, r.Outcome.Tasks))))
+	line := fmt.Sprintf("cost %s, %s per task", USD(cost), USD(cost/float64(max(1, r.Outcome.Tasks))))
 	if n := r.Outcome.ResolvedTasks; n > 0 {
-		line += fmt.Sprintf(", %s per resolved task", usd(cost/float64(n)))
+		line += fmt.Sprintf(", %s per resolved task", USD(cost/float64(n)))
 	}
-	return line + fmt.Sprintf("; %s in this run", usd(r.Effort.SpentNowUSD))
+	return line + fmt.Sprintf("; %s in this run", USD(r.Effort.SpentNowUSD))
 }
 
 // callLines returns the model calls of the whole run, including unfinished episodes and
@@ -179,22 +179,22 @@ func (r Report) callLines() []string {
 	if c.Made+c.FromCache == 0 {
 		return nil
 	}
-	first := fmt.Sprintf("%s made = %s answered + %s failed + %s lost in flight", number(c.Made), number(c.Answered), number(c.Failed), number(c.LostInFlight))
+	first := fmt.Sprintf("%s made = %s answered + %s failed + %s lost in flight", Number(c.Made), Number(c.Answered), Number(c.Failed), Number(c.LostInFlight))
 	if c.Retried > 0 {
-		first += fmt.Sprintf("; %s of them retries", number(c.Retried))
+		first += fmt.Sprintf("; %s of them retries", Number(c.Retried))
 	}
 	if c.FromCache > 0 {
-		first += fmt.Sprintf("; %s requests answered from the cache", number(c.FromCache))
+		first += fmt.Sprintf("; %s requests answered from the cache", Number(c.FromCache))
 	}
-	paid := fmt.Sprintf("answered: %s prompt and %s completion tokens, %s", number(c.Prompt), number(c.Completion), usd(c.CostUSD))
+	paid := fmt.Sprintf("answered: %s prompt and %s completion tokens, %s", Number(c.Prompt), Number(c.Completion), USD(c.CostUSD))
 	if c.Uncounted > 0 {
-		paid += fmt.Sprintf("; %s answers without token counts from the server, estimated at %s and %s tokens", number(c.Uncounted), number(c.EstimatedPrompt), number(c.EstimatedCompletion))
+		paid += fmt.Sprintf("; %s answers without token counts from the server, estimated at %s and %s tokens", Number(c.Uncounted), Number(c.EstimatedPrompt), Number(c.EstimatedCompletion))
 	}
 	if c.Unpriced > 0 {
-		paid += fmt.Sprintf("; no price for %s of them", number(c.Unpriced))
+		paid += fmt.Sprintf("; no price for %s of them", Number(c.Unpriced))
 	}
 	if c.AtRiskUSD > 0 {
-		paid += fmt.Sprintf("; calls without an answer may have cost up to %s more", usd(c.AtRiskUSD))
+		paid += fmt.Sprintf("; calls without an answer may have cost up to %s more", USD(c.AtRiskUSD))
 	}
 	return []string{first, paid}
 }
@@ -214,7 +214,7 @@ func (r Report) frictionLines() []string {
 		{f.Diverged, "replayed calls with a different observation (first: " + f.FirstDiverged + ")"}, {f.Adopted, "staged by another worker first"},
 	} {
 		if p.n > 0 {
-			parts = append(parts, number(p.n)+" "+p.noun)
+			parts = append(parts, Number(p.n)+" "+p.noun)
 		}
 	}
 	var lines []string
@@ -230,7 +230,7 @@ func (r Report) frictionLines() []string {
 func counts(m map[string]int) string {
 	var parts []string
 	for _, k := range sorted(m) {
-		parts = append(parts, k+" "+number(m[k]))
+		parts = append(parts, k+" "+Number(m[k]))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -13,7 +13,7 @@ var exitCodes = []struct {
 	{ExitAuth, "Credentials are missing or were refused."},
 	{ExitBudget, "A budget stopped the command; it resumes if you raise the budget and repeat it."},
 	{ExitCheckFailed, "A check failed: a task of `tasks verify` is not sound, or `verify` found objects that are damaged, missing or surplus."},
-	{ExitPreflight, "A model server, a sandbox or a NATS cluster cannot be used. If the first check finds this, nothing was billed; if it happens later, the run resumes when you repeat the command."},
+	{ExitPreflight, "A model server, a sandbox or a NATS cluster cannot be used, or a check of `doctor` or `run --dry-run` failed (for other reasons than credentials). If the first check finds this, nothing was billed; if it happens later, the run resumes when you repeat the command."},
 	{ExitStorage, "Remote storage failed; local data is complete."},
 	{ExitLocked, "Another live process uses the run directory or the output file."},
 	{ExitHangup, "The terminal was closed (SIGHUP)."},

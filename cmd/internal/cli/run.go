@@ -51,7 +51,7 @@ The first interrupt lets running episodes finish, the second cancels them.`,
 	fl.BoolVar(&f.fresh, "fresh", false, "start over; a used run directory is moved aside, never deleted")
 	fl.StringSliceVar(&f.retry, "retry", nil, "repeat episodes with this outcome: infra")
 	fl.Float64Var(&f.maxCost, "max-cost", 0, "stop before the run costs more than this many USD")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "check the configuration and print what would run")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "check the configuration and every part of the run, estimate its cost, and run nothing")
 	fl.StringVar(&f.nats, "nats", "", "coordinate the run on this NATS cluster; its workers (tracesmith worker) run the episodes")
 	f.AddSandbox(c, "")
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON on stdout")
@@ -173,27 +173,3 @@ type silentExit struct{ code int }
 
 func (s silentExit) Error() string { return "" }
 func (s silentExit) ExitCode() int { return s.code }
-
-// plan prints what the run would do, for --dry-run.
-func (f *runFlags) plan(ctx context.Context, s *State, cfg configs.Config, run *wire.Run) error {
-	if f.asJSON {
-		var ids []string
-		for _, t := range run.Tasks {
-			ids = append(ids, t.InstanceID)
-		}
-		episodes, err := run.Episodes(ctx)
-		if err != nil {
-			return err
-		}
-		return PrintJSON(s, map[string]any{
-			"schema": "tracesmith.plan/1", "run_dir": cfg.Run.Dir, "tasks": ids, "attempts": cfg.Run.Attempts,
-			"episodes": len(ids) * cfg.Run.Attempts, "agent": cfg.Agent.Kind, "workers": cfg.Run.Workers, "episode_ids": episodes,
-		})
-	}
-	fmt.Fprintf(s.Stdout, "%d tasks × %d attempts = %d episodes with agent %s, %d at once, into %s\n",
-		len(run.Tasks), cfg.Run.Attempts, len(run.Tasks)*cfg.Run.Attempts, cfg.Agent.Kind, cfg.Run.Workers, cfg.Run.Dir)
-	for _, t := range run.Tasks {
-		fmt.Fprintf(s.Stdout, "  %s/%s  (%s)\n", t.Source, t.InstanceID, run.Bench.Driver(t).Name())
-	}
-	return nil
-}

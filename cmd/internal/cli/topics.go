@@ -107,7 +107,7 @@ func configTopic() string {
 		{"-p KEY=VALUE", "sets one setting and may be repeated. The value is YAML, such as -p 'tasks.ids=[stockroom, agenda]'. Shell completion completes the keys."},
 	}
 	values := [][2]string{
-		{"run --dry-run", "checks the configuration and prints the tasks, the agent and the run directory, and starts nothing."},
+		{"run --dry-run", "checks the configuration and every part of the run, estimates its cost, and runs nothing."},
 		{"RUN/run.json", "is in the run directory. Its \"config\" holds the value of each setting when the run was created, defaults included, without secrets and without the section nats."},
 	}
 	return wrap("Settings come from five places. If several of them have a setting, the last one wins:", 0) + "\n" +

@@ -33,7 +33,7 @@ type Agent struct {
 	needs   agents.Needs
 	client  llms.Client
 	models  map[string]agents.Model // further models, by their names in section models
-	checks  [][]llms.Checker        // per model, one for each endpoint
+	servers []modelServer           // of all models
 	tools   []schemas.ToolSchema
 	prompts *prompts.Set
 
@@ -43,6 +43,18 @@ type Agent struct {
 // NewAgent checks the agent's kind, its settings and its model's settings, without
 // calling the model.
 func NewAgent(cfg configs.Config, getenv func(string) string) (*Agent, error) {
+	a, err := prepareAgent(cfg)
+	if err == nil && a.needs.Model {
+		err = a.connect(getenv)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// prepareAgent returns an agent that is not connected to its model yet.
+func prepareAgent(cfg configs.Config) (*Agent, error) {
 	spec, ok := agents.Registry.Lookup(cfg.Agent.Kind)
 	if !ok {
 		_, err := agents.Registry.Config(cfg.Agent.Kind, nil) // the error lists the known kinds
@@ -57,19 +69,14 @@ func NewAgent(cfg configs.Config, getenv func(string) string) (*Agent, error) {
 	if a.prompts, err = prompts.Load(prompts.Files(cfg.Agent.Prompts)); err != nil {
 		return nil, err
 	}
-	if !a.needs.Model {
-		return a, nil
-	}
-	if err := checkModels(cfg); err != nil {
-		return nil, err
-	}
-	if err := a.connect(getenv); err != nil {
-		return nil, err
-	}
 	return a, nil
 }
 
+// connect opens the models of the agent.
 func (a *Agent) connect(getenv func(string) string) error {
+	if err := checkModels(a.cfg); err != nil {
+		return err
+	}
 	l := a.cfg.LLM
 	if l.Model == "" || l.AllEndpoints()[0].BaseURL == "" && l.Provider == "openai" {
 		return fmt.Errorf("agent %q asks a model: set llm.model and llm.base_url (for example -p llm.base_url=http://127.0.0.1:8000/v1)", a.cfg.Agent.Kind)
@@ -111,7 +118,7 @@ func (a *Agent) openModel(section string, l configs.LLM, getenv func(string) str
 	if err != nil {
 		return nil, WithPlace(a.cfg, section+".with", err)
 	}
-	a.checks = append(a.checks, checks)
+	a.servers = append(a.servers, modelServer{section, l, checks})
 	return llms.WithTraits(client, traits(l)), nil
 }
 
@@ -167,8 +174,8 @@ func providerClient(section string, l configs.LLM, e configs.LLMEndpoint, getenv
 	return client, nil
 }
 
-// newClient returns a client of one model that distributes calls over its endpoints, and
-// a check for each endpoint that asks, at no cost, whether it works. section is where the
+// newClient returns a client of one model that distributes calls over its endpoints, and for
+// each endpoint a check that asks, at no cost, whether it works, or nil. section is where the
 // configuration holds l.
 func newClient(section string, l configs.LLM, prices middle.Prices, limited bool, getenv func(string) string, note func(string)) (llms.Client, []llms.Checker, error) {
 	var endpoints []middle.Endpoint
@@ -182,9 +189,8 @@ func newClient(section string, l configs.LLM, prices middle.Prices, limited bool
 		if err != nil {
 			return nil, nil, err
 		}
-		if c, ok := client.(llms.Checker); ok {
-			checks = append(checks, c)
-		}
+		c, _ := client.(llms.Checker)
+		checks = append(checks, c)
 		endpoints = append(endpoints, middle.Endpoint{Client: client, Name: e.BaseURL, Weight: e.Weight, Counter: counter,
 			Pace: middle.NewPace(middle.PaceConfig{RPM: float64(e.RPM), TPM: float64(e.TPM), Parallel: e.Parallel})})
 	}
@@ -210,38 +216,6 @@ func (a *Agent) prices(l configs.LLM) middle.Prices {
 		out = append(out, middle.Price{Model: p.Model, Input: p.Input, Output: p.Output, Cached: p.Cached, CacheWrite: p.CacheWrite, CacheWrite1h: p.CacheWrite1h, Free: p.Free})
 	}
 	return out
-}
-
-// Check asks the server of each model, at no cost, whether it works and accepts the key.
-// It returns nil for agents without a model.
-func (a *Agent) Check(ctx context.Context) error {
-	for _, checks := range a.checks {
-		if err := checkEndpoints(ctx, checks); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkEndpoints returns nil if at least one endpoint works and the others are only
-// unreachable.
-func checkEndpoints(ctx context.Context, checks []llms.Checker) error {
-	anyWorks := len(checks) == 0
-	var unreachable error
-	for _, c := range checks {
-		switch err := c.Check(ctx); {
-		case err == nil:
-			anyWorks = true
-		case llms.ClassOf(err) != llms.ClassUnreachable:
-			return err // for example a refused key
-		default:
-			unreachable = err
-		}
-	}
-	if anyWorks { // it can take the calls of unreachable endpoints
-		return nil
-	}
-	return unreachable
 }
 
 // sampling returns the sampling parameters of a model.

@@ -14,12 +14,12 @@ import (
 	"github.com/tracesmith/tracesmith/agents"
 	"github.com/tracesmith/tracesmith/configs"
 	"github.com/tracesmith/tracesmith/env"
-	"github.com/tracesmith/tracesmith/llms"
 	"github.com/tracesmith/tracesmith/pipeline"
 	"github.com/tracesmith/tracesmith/pipeline/engine"
 	"github.com/tracesmith/tracesmith/pipeline/fleet"
 	"github.com/tracesmith/tracesmith/pipeline/normalise"
 	"github.com/tracesmith/tracesmith/pipeline/observe"
+	"github.com/tracesmith/tracesmith/pipeline/preflight"
 	"github.com/tracesmith/tracesmith/pipeline/redact"
 	"github.com/tracesmith/tracesmith/pipeline/rundir"
 	"github.com/tracesmith/tracesmith/schemas"
@@ -227,23 +227,20 @@ func (r *Run) reap(ctx context.Context) {
 	}
 }
 
-// preflight runs before the first episode of a run, unless everything is staged already.
-// It starts a canary sandbox of each kind and checks the model server and, if there is
-// only one task, whether its tests fail.
+// preflight runs before the first episode of a run, unless everything is staged already. It performs
+// the checks that are cheap and, if there is only one task, checks whether its tests fail.
 func (r *Run) preflight(ctx context.Context) error {
-	seen := map[string]bool{}
-	for _, t := range r.Tasks {
-		d := r.Bench.Driver(t)
-		if seen[d.Name()] {
-			continue
+	var failed error
+	preflight.Run(ctx, r.cheapChecks(ctx), func(result preflight.Result) {
+		switch {
+		case result.Status == preflight.Warning:
+			fmt.Fprintf(r.opt.Warn, "warning: %s\n", result.Message)
+		case failed == nil:
+			failed = result.Err
 		}
-		seen[d.Name()] = true
-		if err := r.canary(ctx, d, t); err != nil {
-			return err
-		}
-	}
-	if err := r.Agent.Check(ctx); err != nil {
-		return &agents.FatalError{Class: llms.ClassOf(err), Err: err}
+	})
+	if failed != nil {
+		return failed
 	}
 	if len(r.Tasks) == 1 {
 		err := r.checkTests(ctx, r.Tasks[0])
@@ -268,22 +265,6 @@ func (r *Run) checkTests(ctx context.Context, t schemas.Task) error {
 // Baseline returns the test lists of a task. It finds them once for all jobs of the task.
 func (r *Run) Baseline(ctx context.Context, t schemas.Task) (schemas.TestSpec, error) {
 	return r.baselines.Get(ctx, t.ID, func(ctx context.Context) (schemas.TestSpec, error) { return r.Bench.Baseline(ctx, t) })
-}
-
-// canary starts and closes a sandbox for a task. It warns of limits that the driver cannot
-// enforce, and returns an error if programs are missing.
-func (r *Run) canary(ctx context.Context, d env.Driver, t schemas.Task) error {
-	sb, err := d.Start(ctx, env.SandboxSpec{
-		Label: "preflight", Image: cmp.Or(r.cfg.Sandbox.Image, t.Image), Python: cmp.Or(r.cfg.Sandbox.Python, t.Python), Workdir: t.Workdir,
-	})
-	if err != nil {
-		return err
-	}
-	key := sb.Key()
-	for _, limit := range key.Unenforced {
-		fmt.Fprintf(r.opt.Warn, "warning: %s cannot enforce its %s limit here; recorded in env_key\n", d.Name(), limit)
-	}
-	return errors.Join(r.Bench.checkPrograms(ctx, sb), sb.Close(ctx))
 }
 
 // NewEnv returns the environment of one job. It returns an error if the task's tests do not

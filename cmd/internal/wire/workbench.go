@@ -134,12 +134,16 @@ func (w *Workbench) Reap(ctx context.Context, tasks []schemas.Task) (int, error)
 // spec returns the specification of a task's sandbox. It runs the task's setup unless the
 // result is cached.
 func (w *Workbench) spec(ctx context.Context, d env.Driver, t schemas.Task, tree env.Tree) (env.SandboxSpec, error) {
+	return w.builder.Prepare(ctx, d, w.bareSpec(t), t, tree)
+}
+
+// bareSpec returns the specification of a task's sandbox without its setup.
+func (w *Workbench) bareSpec(t schemas.Task) env.SandboxSpec {
 	c := w.cfg.Sandbox
-	s := env.SandboxSpec{
+	return env.SandboxSpec{
 		Label: t.InstanceID, Image: cmp.Or(c.Image, t.Image), Python: cmp.Or(c.Python, t.Python), Workdir: t.Workdir,
 		Limits: env.Limits{MemoryBytes: int64(c.Memory), DiskBytes: int64(c.Disk), Processes: c.Processes, CPUs: c.CPUs},
 	}
-	return w.builder.Prepare(ctx, d, s, t, tree)
 }
 
 // NewEnv returns the environment of a task; Reset starts its sandbox.
