@@ -165,7 +165,8 @@ check: toolchain ## check formatting, vet, linters, go.mod and the size of the r
 	scripts/check.sh
 
 docs: toolchain ## generate the pages that come from the code: docs/reference and a table in docs/filter.md
-	@go test ./cmd/internal/cli -count=1 -run '^TestReferencePages$$' -update
+	@go test ./cmd/internal/settings -count=1 -run '^TestMeanings$$' -update
+	@go test ./cmd/internal/cli -count=1 -run '^(TestReferencePages|TestTaskFilePageIsComplete)$$' -update
 	@go test ./pipeline/selection -count=1 -run '^TestPageListsPredicates$$' -update
 
 clean: ## remove build output but keep runs and datasets under out/

@@ -41,6 +41,13 @@ type MCPServer struct {
 	Optional     bool          `mapstructure:"optional" json:"optional,omitempty"`           // run without the server if it cannot be reached
 }
 
+// DefaultMCPServer returns the defaults of a server with a command.
+func DefaultMCPServer() MCPServer {
+	s := MCPServer{Command: "program"}.withDefaults("ID")
+	s.Command = ""
+	return s
+}
+
 // decodeMCP decodes the section without viper, which would convert its keys to lower case.
 func decodeMCP(section any) (MCP, error) {
 	if section == nil {

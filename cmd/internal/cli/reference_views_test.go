@@ -6,12 +6,12 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/tracesmith/tracesmith/cmd/internal/settings"
 	"github.com/tracesmith/tracesmith/sinks"
 )
 
@@ -21,22 +21,18 @@ func viewPage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# Views\n\nThe views of `tracesmith export`. [Exporting views](../views.md) explains the options and how trainers load the rows. " +
 		"Of the values of an option, the first is the default. A view refuses an option that is not in its table.\n")
-	r := settingReader{t: t, tag: "json", comments: map[string]map[string]string{}}
-	for _, kind := range sinks.Views.Kinds() {
-		spec, _ := sinks.Views.Lookup(kind)
+	for _, c := range settings.Views() {
+		kind := c.Kind
 		view, err := sinks.Views.Build(kind, nil, sinks.ViewOptions{Count: func(string) int { return 0 }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| | |\n| --- | --- |\n| Output | %s |\n| Fields | %s |\n", kind, capital(spec.Summary), outputOf(view), rowFields(t, kind))
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n| | |\n| --- | --- |\n| Output | %s |\n| Fields | %s |\n", kind, capital(c.Summary), outputOf(view), rowFields(t, kind))
 		for _, option := range viewOptions(t, kind) {
 			b.WriteString(option)
 		}
-		if spec.Default == nil {
-			continue
-		}
-		for _, s := range r.settings(reflect.ValueOf(spec.Default()).Elem(), "") {
-			fmt.Fprintf(&b, "| `--with %s=` | %s Default: `%s`. |\n", s.key, s.meaning, s.value)
+		for _, s := range c.Settings {
+			fmt.Fprintf(&b, "| `--with %s=` | %s Default: `%s`. |\n", s.Key, s.Meaning, s.Default)
 		}
 	}
 	return b.String()

@@ -132,7 +132,7 @@ func Tracesmith(s *State) *cobra.Command {
 	}
 	add("make", newMake(s), NewRun(s), NewWorker(s), newPublish(s), newExport(s), newImport(s))
 	add("read", newStatus(s), newShow(s), newView(s), newStats(s), newCompare(s), newVerify(s), newTasks(s))
-	add("tool", newDoctor(s), newEnv(s), newModels(s), newMock(s), newRecord(s), newGC(s), newVersion(s))
+	add("tool", newConfig(s), newDoctor(s), newEnv(s), newModels(s), newMock(s), newRecord(s), newGC(s), newVersion(s))
 	add("make", newFilter(s))
 	root.SetUsageFunc(usage)
 	root.SetHelpCommand(newHelp())

@@ -19,7 +19,6 @@ const columns = 80
 // newTopics returns the additional help topics; cobra lists them at the end of --help.
 func newTopics() []*cobra.Command {
 	return []*cobra.Command{
-		{Use: "config", Short: "Where settings come from, and which value wins", Long: configTopic()},
 		{Use: "environment", Short: "The environment variables that tracesmith reads", Long: environmentTopic()},
 		{Use: "exit-codes", Short: "What each exit code means", Long: exitCodesTopic()},
 	}
@@ -107,6 +106,7 @@ func configTopic() string {
 		{"-p KEY=VALUE", "sets one setting and may be repeated. The value is YAML, such as -p 'tasks.ids=[stockroom, agenda]'. Shell completion completes the keys."},
 	}
 	values := [][2]string{
+		{"config show", "prints the value of each setting, and where it comes from."},
 		{"run --dry-run", "checks the configuration and every part of the run, estimates its cost, and runs nothing."},
 		{"RUN/run.json", "is in the run directory. Its \"config\" holds the value of each setting when the run was created, defaults included, without secrets and without the section nats."},
 	}
@@ -114,9 +114,7 @@ func configTopic() string {
 		table(places) + "\nFiles, profiles and single settings:\n\n" + table(files) + "\n" +
 		wrap("A setting that does not exist or has the wrong type is an error with exit code 2, which names the file, the line and the nearest name.", 0) + "\n" +
 		wrap("A configuration never holds a secret. Write env:NAME to read it from an environment variable, or file:PATH to read the first line of a file.", 0) + "\n" +
-		"To see which values a run uses:\n\n" + table(values) + "\nExamples:\n" +
-		"  tracesmith run -c quickstart\n" +
-		"  tracesmith run -c openai -c my.yaml -p llm.model=my-model -n 8\n"
+		"To see which values a run uses:\n\n" + table(values)
 }
 
 // table formats names and their meanings in two columns, indented by two spaces and wrapped.
