@@ -122,6 +122,7 @@ var limitNames = []string{"max_completion_tokens", "max_output_tokens", "max_tok
 func canarySampling(s llms.Sampling) llms.Sampling {
 	limit := CanaryTokens
 	s.Extra = maps.Clone(s.Extra)
+	delete(s.Extra, "thinking") // Anthropic's budget for it must be smaller than the limit
 	inExtra := false
 	for _, name := range limitNames {
 		if _, set := s.Extra[name]; set {

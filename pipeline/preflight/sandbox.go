@@ -49,7 +49,7 @@ func (s Sandbox) inside(ctx context.Context, sb env.Sandbox, started time.Durati
 	}
 	result := ok("sandbox", "%s starts in %s and runs commands", s.Driver.Name(), millis(started))
 	if lacking := sb.Key().Unenforced; len(lacking) > 0 {
-		result = warn("sandbox", "", "%s cannot enforce the limit on %s here; the column env_key records it", s.Driver.Name(), list(lacking))
+		result = warn("sandbox", "choose another sandbox.kind if these limits matter (docs/sandboxes.md)", "%s cannot enforce the limit on %s here; the column env_key records it", s.Driver.Name(), list(lacking))
 	}
 	results := []Result{result}
 	if s.NewDebugger == nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/tracesmith/tracesmith/pipeline"
@@ -71,12 +70,12 @@ func storeError(setting string, s sinks.Store, err error) error {
 
 // Cluster connects with dial and reads the registry of a NATS cluster.
 func Cluster(dial func(ctx context.Context) (*engine.Conn, error)) Check {
-	return func(ctx context.Context) (results []Result) {
+	return func(ctx context.Context) []Result {
 		conn, err := dial(ctx)
 		if err != nil {
 			return []Result{Fail("cluster", err)}
 		}
-		defer func() { err = errors.Join(err, conn.Close()) }()
+		defer func() { _ = conn.Close() }()
 		runs, err := conn.BytesByRun(ctx)
 		if err != nil {
 			return []Result{Fail("cluster", err)}
@@ -89,8 +88,8 @@ func Cluster(dial func(ctx context.Context) (*engine.Conn, error)) Check {
 		for _, bytes := range runs {
 			total += bytes
 		}
-		return []Result{ok("cluster", "%s answers: %s, %s, %s in streams, new ones get %s",
-			conn.Place(), count(len(runs), "run"), count(len(workers), "worker"), size(total), strings.Replace(count(conn.Replicas(), "copy"), "copys", "copies", 1))}
+		return []Result{ok("cluster", "%s answers: %s, %s, %s in streams; new streams have %s",
+			conn.Place(), count(len(runs), "run"), count(len(workers), "worker"), size(total), count(conn.Replicas(), "replica"))}
 	}
 }
 

@@ -230,17 +230,15 @@ func (r *Run) reap(ctx context.Context) {
 // preflight runs before the first episode of a run, unless everything is staged already. It performs
 // the checks that are cheap and, if there is only one task, checks whether its tests fail.
 func (r *Run) preflight(ctx context.Context) error {
-	var failed error
-	preflight.Run(ctx, r.cheapChecks(ctx), func(result preflight.Result) {
-		switch {
-		case result.Status == preflight.Warning:
-			fmt.Fprintf(r.opt.Warn, "warning: %s\n", result.Message)
-		case failed == nil:
-			failed = result.Err
+	for _, check := range r.cheapChecks(ctx) {
+		for _, result := range check(ctx) {
+			switch result.Status {
+			case preflight.Failed:
+				return result.Err
+			case preflight.Warning:
+				fmt.Fprintf(r.opt.Warn, "warning: %s\n", result.Message)
+			}
 		}
-	})
-	if failed != nil {
-		return failed
 	}
 	if len(r.Tasks) == 1 {
 		err := r.checkTests(ctx, r.Tasks[0])
